@@ -1,0 +1,46 @@
+// Writes a file so that a crash at any moment leaves the old file or the new one, never half of it:
+//
+//   append to <dir>/.<name>.<random>.tmp  ->  sync  ->  rename to <dir>/<name>  ->  sync <dir>
+//
+// An uncommitted writer removes its temporary file.
+#ifndef XLA_PROFILER_UTIL_ATOMIC_FILE_WRITER_H_
+#define XLA_PROFILER_UTIL_ATOMIC_FILE_WRITER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "xla_profiler/util/byte_sink.h"
+#include "xla_profiler/util/file_system.h"
+
+namespace meridian {
+
+class AtomicFileWriter : public ByteSink {
+ public:
+  // Missing parent directories are an error: a mistyped path should not create folders.
+  static absl::StatusOr<std::unique_ptr<AtomicFileWriter>> Create(FileSystem& file_system,
+                                                                  const std::string& path);
+  ~AtomicFileWriter() override;
+
+  // Collects small pieces in a buffer and hands large ones on at once.
+  absl::Status Append(absl::string_view data) override;
+
+  uint64_t bytes_appended() const override;
+
+  // Makes the file visible under its name. Nothing may be called afterwards.
+  absl::Status Commit();
+
+ private:
+  // ... implementer's choice
+};
+
+// Creates, appends and commits.
+absl::Status WriteFileAtomically(FileSystem& file_system, const std::string& path,
+                                 absl::string_view contents);
+
+}  // namespace meridian
+
+#endif  // XLA_PROFILER_UTIL_ATOMIC_FILE_WRITER_H_
