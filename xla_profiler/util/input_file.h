@@ -1,5 +1,6 @@
 // A whole input file as one range of memory, whatever its size: plain files are mapped; gzip files
-// (told by content, not by name) are inflated once into an unlinked temporary file, which is mapped.
+// (told by content, not by name) are inflated once into an unlinked temporary file, which is
+// mapped.
 #ifndef XLA_PROFILER_UTIL_INPUT_FILE_H_
 #define XLA_PROFILER_UTIL_INPUT_FILE_H_
 

@@ -7,10 +7,10 @@
 #include "absl/status/statusor.h"
 
 // Returns the status from the enclosing function unless it is OK.
-#define RETURN_IF_ERROR(expression)                               \
-  do {                                                            \
-    absl::Status meridian_status = (expression);                  \
-    if (!meridian_status.ok()) return meridian_status;            \
+#define RETURN_IF_ERROR(expression)                    \
+  do {                                                 \
+    absl::Status meridian_status = (expression);       \
+    if (!meridian_status.ok()) return meridian_status; \
   } while (false)
 
 // ASSIGN_OR_RETURN(const Plane plane, ReadPlane(bytes)): declares or assigns the value, or returns
