@@ -78,7 +78,8 @@ class FileSystem {
   // Returns the names in the directory, without "." and "..", in no particular order.
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& directory) = 0;
 
-  // Returns the existing paths that match a shell pattern (*, ?, [..]), in no particular order.
+  // Returns the existing paths that match a shell pattern (*, ?, [..]; a backslash quotes), in no
+  // particular order. A folder that would have to be searched but cannot be read is an error.
   virtual absl::StatusOr<std::vector<std::string>> Glob(const std::string& pattern) = 0;
 };
 
