@@ -58,6 +58,9 @@ class WireReader {
   // Moves to the next field. Returns false at the end of the message and on an error.
   bool Next(WireField* field);
 
+  // True when Next met an error.
+  bool failed() const { return error_reason_ != nullptr; }
+
   // OK unless Next met an error.
   absl::Status status() const;
 

@@ -37,6 +37,8 @@ class CountingOutput {
  public:
   void Raw(absl::string_view bytes) { size_ += bytes.size(); }
   void Varint(uint64_t value) { size_ += VarintSize(value); }
+  // For content whose size is known.
+  void Add(uint64_t size) { size_ += size; }
   uint64_t size() const { return size_; }
 
  private:

@@ -1,0 +1,64 @@
+#include "xla_profiler/xplane/xplane_schema.h"
+
+#include "absl/container/flat_hash_map.h"
+#include "xla_profiler/util/check.h"
+
+namespace meridian {
+namespace {
+
+// In the order of StatType.
+constexpr absl::string_view kStatNames[] = {
+    "correlation_id",
+    "run_id",
+    "step_num",
+    "step_name",
+    "group_id",
+    "device_ordinal",
+    "replica",
+    "partition",
+    "rank",
+    "clique_key",
+    "stream",
+    "cuda_graph_id",
+    "cuda_graph_node_id",
+    "hlo_op",
+    "hlo_module",
+    "Hlo Proto",
+    "program_id",
+    "replica_groups",
+    "shape",
+    "bytes_accessed",
+    "kernel_details",
+    "memcpy_details",
+    "Memset_details",
+    "device_vendor",
+    "device_type_string",
+    "core_details",
+    "profile_start_time",
+    "profile_stop_time",
+    "process_id",
+    "rocm_ns",
+};
+static_assert(sizeof(kStatNames) / sizeof(kStatNames[0]) == kNumStatTypes,
+              "kStatNames lists every StatType");
+
+}  // namespace
+
+absl::string_view StatTypeName(StatType type) {
+  const int index = static_cast<int>(type);
+  MERIDIAN_CHECK(index >= 0 && index < kNumStatTypes);
+  return kStatNames[index];
+}
+
+std::optional<StatType> FindStatType(absl::string_view name) {
+  static const auto& types = *[] {
+    auto* map = new absl::flat_hash_map<absl::string_view, StatType>();
+    for (int i = 0; i < kNumStatTypes; ++i) map->emplace(kStatNames[i], static_cast<StatType>(i));
+    return map;
+  }();
+  const auto it = types.find(name);
+  if (it == types.end()) return std::nullopt;
+  return it->second;
+}
+
+}  // namespace meridian

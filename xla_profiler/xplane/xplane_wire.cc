@@ -1,0 +1,139 @@
+#include "xla_profiler/xplane/xplane_wire.h"
+
+#include "absl/strings/str_cat.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/wire/utf8.h"
+
+namespace meridian {
+namespace {
+
+absl::Status AppendBounded(const XSpaceSource& source, absl::string_view payload, size_t limit,
+                           absl::string_view what, std::vector<absl::string_view>* list) {
+  if (list->size() >= limit) {
+    return WireError(payload.data(), source.origin(), absl::StrCat("more than ", limit, " ", what));
+  }
+  list->push_back(payload);
+  return absl::OkStatus();
+}
+
+absl::Status AppendText(const XSpaceSource& source, absl::string_view payload,
+                        std::vector<absl::string_view>* list) {
+  absl::string_view text;
+  RETURN_IF_ERROR(ReadText(source, payload, &text));
+  return AppendBounded(source, text, source.limits.max_stats_per_owner, "messages", list);
+}
+
+}  // namespace
+
+absl::Status ReadText(const XSpaceSource& source, absl::string_view bytes,
+                      absl::string_view* text) {
+  const size_t valid = ValidUtf8Prefix(bytes);
+  if (valid != bytes.size()) {
+    return WireError(bytes.data() + valid, source.origin(), "text is not UTF-8");
+  }
+  *text = bytes;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<XSpaceLayout> ReadXSpaceLayout(const XSpaceSource& source) {
+  XSpaceLayout layout;
+  WireReader reader(source.bytes, source.origin(), kXSpaceDepth);
+  WireField field;
+  while (reader.Next(&field)) {
+    if (field.type != WireType::kBytes) continue;
+    switch (field.number) {
+      case XSpaceField::kPlanes:
+        RETURN_IF_ERROR(
+            AppendBounded(source, field.bytes, source.limits.max_planes, "planes", &layout.planes));
+        break;
+      case XSpaceField::kErrors:
+        RETURN_IF_ERROR(AppendText(source, field.bytes, &layout.errors));
+        break;
+      case XSpaceField::kWarnings:
+        RETURN_IF_ERROR(AppendText(source, field.bytes, &layout.warnings));
+        break;
+      case XSpaceField::kHostnames:
+        RETURN_IF_ERROR(AppendText(source, field.bytes, &layout.hostnames));
+        break;
+    }
+  }
+  RETURN_IF_ERROR(reader.status());
+  return layout;
+}
+
+absl::StatusOr<XPlaneLayout> ReadXPlaneLayout(const XSpaceSource& source, absl::string_view plane) {
+  XPlaneLayout layout;
+  const XSpaceLimits& limits = source.limits;
+  WireReader reader(plane, source.origin(), kXPlaneDepth);
+  WireField field;
+  while (reader.Next(&field)) {
+    if (field.IsVarint(XPlaneField::kId)) layout.id = static_cast<int64_t>(field.scalar);
+    if (field.type != WireType::kBytes) continue;
+    switch (field.number) {
+      case XPlaneField::kName:
+        RETURN_IF_ERROR(ReadText(source, field.bytes, &layout.name));
+        break;
+      case XPlaneField::kLines:
+        RETURN_IF_ERROR(AppendBounded(source, field.bytes, limits.max_lines_per_plane,
+                                      "lines in one plane", &layout.lines));
+        break;
+      case XPlaneField::kEventMetadata:
+        RETURN_IF_ERROR(AppendBounded(source, field.bytes, limits.max_metadata_per_plane,
+                                      "event metadata entries in one plane",
+                                      &layout.event_metadata));
+        break;
+      case XPlaneField::kStatMetadata:
+        RETURN_IF_ERROR(AppendBounded(source, field.bytes, limits.max_metadata_per_plane,
+                                      "stat metadata entries in one plane", &layout.stat_metadata));
+        break;
+      case XPlaneField::kStats:
+        RETURN_IF_ERROR(AppendBounded(source, field.bytes, limits.max_stats_per_owner,
+                                      "stats of one plane", &layout.stats));
+        break;
+    }
+  }
+  RETURN_IF_ERROR(reader.status());
+  return layout;
+}
+
+absl::StatusOr<XLineHeader> ReadXLineHeader(const XSpaceSource& source, absl::string_view line) {
+  XLineHeader header;
+  header.payload = line;
+  WireReader reader(line, source.origin(), kXLineDepth);
+  WireField field;
+  while (reader.Next(&field)) {
+    if (field.type == WireType::kBytes) {
+      switch (field.number) {
+        case XLineField::kEvents:
+          ++header.num_events;
+          break;
+        case XLineField::kName:
+          RETURN_IF_ERROR(ReadText(source, field.bytes, &header.name));
+          break;
+        case XLineField::kDisplayName:
+          RETURN_IF_ERROR(ReadText(source, field.bytes, &header.display_name));
+          break;
+      }
+    } else if (field.type == WireType::kVarint) {
+      const int64_t value = static_cast<int64_t>(field.scalar);
+      switch (field.number) {
+        case XLineField::kId:
+          header.id = value;
+          break;
+        case XLineField::kTimestampNs:
+          header.timestamp_ns = value;
+          break;
+        case XLineField::kDurationPs:
+          header.duration_ps = value;
+          break;
+        case XLineField::kDisplayId:
+          header.display_id = value;
+          break;
+      }
+    }
+  }
+  RETURN_IF_ERROR(reader.status());
+  return header;
+}
+
+}  // namespace meridian

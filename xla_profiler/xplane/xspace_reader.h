@@ -1,0 +1,83 @@
+// An XSpace file, open for reading: `*.xplane.pb`, plain or gzip, of any size.
+#ifndef XLA_PROFILER_XPLANE_XSPACE_READER_H_
+#define XLA_PROFILER_XPLANE_XSPACE_READER_H_
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/input_file.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/status_util.h"
+#include "xla_profiler/xplane/xplane_visitor.h"
+#include "xla_profiler/xplane/xplane_wire.h"
+
+namespace meridian {
+
+struct XSpaceReaderOptions {
+  InputFileOptions input;
+  XSpaceLimits limits;
+};
+
+class XSpaceReader {
+ public:
+  // Opens the file and finds its planes. All errors, here and below, begin with the path. An empty
+  // file is an error: every profiler writes at least one plane.
+  static absl::StatusOr<XSpaceReader> Open(FileSystem& file_system, const std::string& path,
+                                           const XSpaceReaderOptions& options = {});
+
+  // Reads bytes that the caller keeps alive; `name` stands for the path in errors.
+  static absl::StatusOr<XSpaceReader> FromBytes(absl::string_view bytes, std::string name,
+                                                const XSpaceLimits& limits = {});
+
+  XSpaceReader(XSpaceReader&&) = default;
+  XSpaceReader& operator=(XSpaceReader&&) = default;
+
+  const std::string& name() const { return name_; }
+  const XSpaceSource& source() const { return *source_; }
+  const XSpaceLayout& layout() const { return layout_; }
+  // Null when made from bytes.
+  const InputFile* file() const { return file_.get(); }
+
+  // Decodes the metadata of the plane at that position in the file. The visitor may outlive moves
+  // of this reader, not its end.
+  absl::StatusOr<XPlaneVisitor> Plane(size_t index) const;
+
+  // Visits the planes in file order; the metadata of one plane is in memory at a time.
+  template <typename Fn>
+  absl::Status ForEachPlane(Fn&& fn) const;
+
+  // Returns the first plane of that name, or nullopt.
+  absl::StatusOr<std::optional<XPlaneVisitor>> FindPlane(absl::string_view plane_name) const;
+
+ private:
+  XSpaceReader() = default;
+
+  std::string name_;
+  std::unique_ptr<InputFile> file_;
+  // On the heap: visitors point to it.
+  std::unique_ptr<XSpaceSource> source_;
+  XSpaceLayout layout_;
+};
+
+// Implementation only below.
+
+template <typename Fn>
+absl::Status XSpaceReader::ForEachPlane(Fn&& fn) const {
+  for (size_t i = 0; i < layout_.planes.size(); ++i) {
+    ASSIGN_OR_RETURN(const XPlaneVisitor plane, Plane(i));
+    RETURN_IF_ERROR(Annotate(internal::CallVisitor(fn, plane), name_));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace meridian
+
+#endif  // XLA_PROFILER_XPLANE_XSPACE_READER_H_
