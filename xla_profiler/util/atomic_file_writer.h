@@ -20,7 +20,8 @@ namespace meridian {
 
 class AtomicFileWriter : public ByteSink {
  public:
-  // Missing parent directories are an error: a mistyped path should not create folders.
+  // Missing parent directories are an error: a mistyped path should not create folders. So is a
+  // path that exists and is no regular file: a rename would replace even a device.
   static absl::StatusOr<std::unique_ptr<AtomicFileWriter>> Create(FileSystem& file_system,
                                                                   const std::string& path);
   ~AtomicFileWriter() override;
@@ -30,11 +31,28 @@ class AtomicFileWriter : public ByteSink {
 
   uint64_t bytes_appended() const override;
 
-  // Makes the file visible under its name. Nothing may be called afterwards.
+  // Makes the file visible under its name. Nothing may be called afterwards. Fails without touching
+  // the old file, and also when an append had failed; only if syncing the directory is what fails,
+  // the new file is already in place.
   absl::Status Commit();
 
  private:
-  // ... implementer's choice
+  AtomicFileWriter(FileSystem& file_system, std::string path, std::string temporary_path,
+                   std::unique_ptr<WritableFile> file);
+
+  absl::Status AppendBuffered(absl::string_view data);
+  absl::Status Flush();
+  absl::Status Publish();
+
+  FileSystem& file_system_;
+  const std::string path_;
+  const std::string temporary_path_;
+  std::unique_ptr<WritableFile> file_;
+  std::string buffer_;
+  uint64_t bytes_appended_ = 0;
+  // The first error; sticks.
+  absl::Status status_;
+  bool renamed_ = false;
 };
 
 // Creates, appends and commits.

@@ -167,7 +167,9 @@ class PosixFileSystem : public FileSystem {
   }
 
   absl::Status Rename(const std::string& from, const std::string& to) override {
-    if (rename(from.c_str(), to.c_str()) == -1) return ErrnoToStatus(errno, to);
+    if (rename(from.c_str(), to.c_str()) == -1) {
+      return ErrnoToStatus(errno, absl::StrCat(from, " -> ", to));
+    }
     return absl::OkStatus();
   }
 

@@ -22,6 +22,7 @@ struct ProgressBarOptions {
   std::function<absl::Time()> now;
 };
 
+// Not thread safe.
 class ProgressBar {
  public:
   // total = 0: unknown, shows the count done instead of a share.
@@ -35,7 +36,14 @@ class ProgressBar {
   void Update(uint64_t done);
 
  private:
-  // ... implementer's choice
+  std::string Line(uint64_t done, absl::Duration elapsed) const;
+
+  const std::string label_;
+  const uint64_t total_;
+  const ProgressBarOptions options_;
+  const absl::Time start_;
+  absl::Time next_draw_;
+  bool visible_ = false;
 };
 
 }  // namespace meridian

@@ -9,8 +9,8 @@
 namespace meridian {
 
 // One object, indented, newline at the end: fields in snake_case, zeros and empty lists printed,
-// unset `optional` fields absent, int64 as strings. Strings that are not UTF-8 have the bad bytes
-// replaced, so that a report about a broken file can still be printed.
+// unset `optional` fields absent, int64 as strings, maps sorted by key. Strings that are not UTF-8
+// have the bad bytes replaced, so that a report about a broken file can still be printed.
 std::string ReportToJson(const google::protobuf::Message& report);
 
 }  // namespace meridian

@@ -1,10 +1,13 @@
-// Text in aligned columns, for people. Widths count UTF-8 code points; control characters are shown
-// as "?" so that a name from a trace cannot steer the terminal.
+// Text in aligned columns, for people. Widths count UTF-8 code points; control characters and bytes
+// that are not UTF-8 are shown as "?" so that a name from a trace cannot steer the terminal.
 #ifndef XLA_PROFILER_UTIL_TEXT_TABLE_H_
 #define XLA_PROFILER_UTIL_TEXT_TABLE_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
+
+#include "absl/strings/string_view.h"
 
 namespace meridian {
 
@@ -32,7 +35,8 @@ class TextTable {
 // Returns the number with thousands separators, e.g. "1,234,567".
 std::string WithThousands(int64_t number);
 
-// Returns the text with control characters replaced by "?".
+// Returns the text with each control character (line breaks and tabs too) and each byte that is not
+// UTF-8 replaced by "?".
 std::string Printable(absl::string_view text);
 
 }  // namespace meridian
