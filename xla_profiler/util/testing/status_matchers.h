@@ -46,6 +46,13 @@ MATCHER_P2(StatusIs, code, message_matcher,
          ::testing::Matches(message_matcher)(std::string(StatusOf(arg).message()));
 }
 
+// Matches a StatusOr that is OK and whose value matches.
+MATCHER_P(IsOkAndHolds, value_matcher,
+          negation ? "is an error or another value" : "holds a value") {
+  *result_listener << StatusOf(arg).ToString();
+  return arg.ok() && ::testing::ExplainMatchResult(value_matcher, *arg, result_listener);
+}
+
 }  // namespace meridian
 
 #define EXPECT_OK(expression) EXPECT_THAT(expression, ::meridian::IsOk())

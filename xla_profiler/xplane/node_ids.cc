@@ -1,0 +1,82 @@
+#include "xla_profiler/xplane/node_ids.h"
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace meridian {
+namespace {
+
+absl::Status CheckCount(size_t count, size_t files, absl::string_view what) {
+  if (count == 0 || count == files) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(count, " ", what, " for ", files, " files; expected one per file"));
+}
+
+// Returns the integers of the names when they can serve as ids: every name has one, none repeats.
+std::optional<std::vector<int64_t>> IdsFromNames(const std::vector<std::string>& files) {
+  std::vector<int64_t> ids;
+  absl::flat_hash_set<int64_t> seen;
+  for (const std::string& file : files) {
+    const std::optional<int64_t> id = LastIntegerInFileName(file);
+    if (!id.has_value() || !seen.insert(*id).second) return std::nullopt;
+    ids.push_back(*id);
+  }
+  return ids;
+}
+
+}  // namespace
+
+std::optional<int64_t> LastIntegerInFileName(absl::string_view path) {
+  const size_t slash = path.rfind('/');
+  const absl::string_view name = slash == absl::string_view::npos ? path : path.substr(slash + 1);
+  size_t end = name.size();
+  while (end > 0 && !absl::ascii_isdigit(name[end - 1])) --end;
+  size_t begin = end;
+  while (begin > 0 && absl::ascii_isdigit(name[begin - 1])) --begin;
+  int64_t value = 0;
+  if (!absl::SimpleAtoi(name.substr(begin, end - begin), &value)) return std::nullopt;
+  return value;
+}
+
+absl::StatusOr<std::vector<NodeId>> AssignNodeIds(const NodeIdInputs& inputs) {
+  const size_t count = inputs.files.size();
+  if (absl::Status s = CheckCount(inputs.given.size(), count, "node ids"); !s.ok()) return s;
+  if (absl::Status s = CheckCount(inputs.from_snapshots.size(), count, "snapshot ids"); !s.ok()) {
+    return s;
+  }
+
+  std::vector<NodeId> nodes(count);
+  std::vector<size_t> open;
+  std::vector<std::string> open_files;
+  for (size_t i = 0; i < count; ++i) {
+    if (!inputs.given.empty()) {
+      nodes[i] = {inputs.given[i], NodeId::Source::kGiven};
+    } else if (!inputs.from_snapshots.empty() && inputs.from_snapshots[i].has_value()) {
+      nodes[i] = {*inputs.from_snapshots[i], NodeId::Source::kSnapshots};
+    } else {
+      open.push_back(i);
+      open_files.push_back(inputs.files[i]);
+    }
+  }
+  const std::optional<std::vector<int64_t>> names = IdsFromNames(open_files);
+  for (size_t k = 0; k < open.size(); ++k) {
+    nodes[open[k]] = names.has_value()
+                         ? NodeId{(*names)[k], NodeId::Source::kFileName}
+                         : NodeId{static_cast<int64_t>(open[k]), NodeId::Source::kPosition};
+  }
+
+  absl::flat_hash_map<int64_t, size_t> owner;
+  for (size_t i = 0; i < count; ++i) {
+    const auto [it, inserted] = owner.emplace(nodes[i].id, i);
+    if (inserted) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("node id ", nodes[i].id, " belongs to both ", inputs.files[it->second],
+                     " and ", inputs.files[i], "; give --node_ids with one id per file"));
+  }
+  return nodes;
+}
+
+}  // namespace meridian

@@ -1,0 +1,42 @@
+// Which node a profile belongs to. A node is one file, one process, one clock.
+#ifndef XLA_PROFILER_XPLANE_NODE_IDS_H_
+#define XLA_PROFILER_XPLANE_NODE_IDS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace meridian {
+
+struct NodeIdInputs {
+  // One file per node.
+  std::vector<std::string> files;
+  // What the user said; empty, or one per file.
+  std::vector<int64_t> given;
+  // What each file's clock snapshots say; empty, or one per file.
+  std::vector<std::optional<int64_t>> from_snapshots;
+};
+
+struct NodeId {
+  enum class Source { kGiven, kSnapshots, kFileName, kPosition };
+
+  int64_t id = 0;
+  Source source = Source::kPosition;
+};
+
+// Assigns each file its id: the given one, else the snapshots', else the last integer in the file's
+// name when all files without an id have one and no two share it, else the position in the list.
+// Two files with one id are InvalidArgument naming both.
+absl::StatusOr<std::vector<NodeId>> AssignNodeIds(const NodeIdInputs& inputs);
+
+// Returns the last run of digits in the name, without its folder: "run7/rank12.xplane.pb" -> 12.
+// Nullopt when there is none or it does not fit.
+std::optional<int64_t> LastIntegerInFileName(absl::string_view path);
+
+}  // namespace meridian
+
+#endif  // XLA_PROFILER_XPLANE_NODE_IDS_H_

@@ -1,0 +1,62 @@
+#include "xla_profiler/xplane/node_ids.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(NodeIdsTest, LastIntegerInFileNameIgnoresTheFolder) {
+  EXPECT_EQ(LastIntegerInFileName("run7/rank12.xplane.pb"), 12);
+  EXPECT_EQ(LastIntegerInFileName("h200-node03.xplane.pb.gz"), 3);
+  EXPECT_EQ(LastIntegerInFileName("run7/host.xplane.pb"), std::nullopt);
+  EXPECT_EQ(LastIntegerInFileName("x99999999999999999999.pb"), std::nullopt);
+  EXPECT_EQ(LastIntegerInFileName(""), std::nullopt);
+}
+
+TEST(NodeIdsTest, GivenIdsWin) {
+  ASSERT_OK_AND_ASSIGN(const auto nodes,
+                       AssignNodeIds({{"rank0.pb", "rank1.pb"}, {5, 3}, {7, std::nullopt}}));
+  EXPECT_EQ(nodes[0].id, 5);
+  EXPECT_EQ(nodes[1].id, 3);
+  EXPECT_EQ(nodes[0].source, NodeId::Source::kGiven);
+}
+
+TEST(NodeIdsTest, SnapshotIdsComeBeforeNames) {
+  ASSERT_OK_AND_ASSIGN(const auto nodes,
+                       AssignNodeIds({{"rank0.pb", "rank1.pb"}, {}, {7, std::nullopt}}));
+  EXPECT_EQ(nodes[0].id, 7);
+  EXPECT_EQ(nodes[0].source, NodeId::Source::kSnapshots);
+  EXPECT_EQ(nodes[1].id, 1);
+  EXPECT_EQ(nodes[1].source, NodeId::Source::kFileName);
+}
+
+TEST(NodeIdsTest, NamesServeOnlyWhenUnique) {
+  ASSERT_OK_AND_ASSIGN(auto nodes, AssignNodeIds({{"b/rank9.pb", "a/rank4.pb"}, {}, {}}));
+  EXPECT_EQ(nodes[0].id, 9);
+  EXPECT_EQ(nodes[1].id, 4);
+  ASSERT_OK_AND_ASSIGN(nodes, AssignNodeIds({{"10.0.0.1_6003.pb", "10.0.0.2_6003.pb"}, {}, {}}));
+  EXPECT_EQ(nodes[0].id, 0);
+  EXPECT_EQ(nodes[1].id, 1);
+  EXPECT_EQ(nodes[1].source, NodeId::Source::kPosition);
+}
+
+TEST(NodeIdsTest, ARepeatedIdNamesBothFiles) {
+  EXPECT_THAT(AssignNodeIds({{"a.pb", "b.pb"}, {2, 2}, {}}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("node id 2"), HasSubstr("a.pb"), HasSubstr("b.pb"))));
+  EXPECT_THAT(AssignNodeIds({{"rank0.pb", "rank1.pb"}, {}, {1, std::nullopt}}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("node id 1")));
+}
+
+TEST(NodeIdsTest, AWrongNumberOfIdsIsRefused) {
+  EXPECT_THAT(AssignNodeIds({{"a.pb", "b.pb"}, {2}, {}}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("1 node ids for 2 files")));
+}
+
+}  // namespace
+}  // namespace meridian

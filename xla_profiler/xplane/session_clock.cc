@@ -1,0 +1,114 @@
+#include "xla_profiler/xplane/session_clock.h"
+
+#include <limits>
+#include <utility>
+
+#include "absl/numeric/int128.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/xplane/xplane_schema.h"
+#include "xla_profiler/xplane/xplane_visitor.h"
+
+namespace meridian {
+namespace {
+
+constexpr int64_t kPsPerNs = 1000;
+
+bool FitsInt64(absl::int128 value) {
+  return value >= std::numeric_limits<int64_t>::min() &&
+         value <= std::numeric_limits<int64_t>::max();
+}
+
+// Returns the stat's positive number, nullopt when the plane has no such stat.
+absl::StatusOr<std::optional<int64_t>> UnixTimeStat(const XSpaceReader& reader,
+                                                    const XPlaneVisitor& plane, StatType type) {
+  const XStatVisitor* stat = plane.GetStat(type);
+  if (stat == nullptr) return std::optional<int64_t>();
+  const std::optional<int64_t> value = stat->IntOrUintValue();
+  if (!value.has_value() || *value <= 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(reader.name(), ": ", StatTypeName(type), " of plane '", kTaskEnvPlaneName,
+                     "' is '", stat->ToString(), "'; expected Unix nanoseconds"));
+  }
+  return value;
+}
+
+absl::StatusOr<std::optional<int64_t>> FindProcessId(const XSpaceReader& reader) {
+  for (absl::string_view name : {kHostThreadsPlaneName, kMetadataPlaneName}) {
+    ASSIGN_OR_RETURN(const std::optional<XPlaneVisitor> plane, reader.FindPlane(name));
+    if (!plane.has_value()) continue;
+    const XStatVisitor* stat = plane->GetStat(StatType::kProcessId);
+    if (stat != nullptr && stat->IntOrUintValue().has_value()) return stat->IntOrUintValue();
+  }
+  return std::optional<int64_t>();
+}
+
+}  // namespace
+
+absl::string_view ClockDomainName(ClockDomain domain) {
+  return domain == ClockDomain::kTracer ? "tracer" : "host";
+}
+
+ClockDomain ClockDomainOf(absl::string_view plane_name, absl::string_view line_name) {
+  const bool tracer =
+      absl::StartsWith(plane_name, kGpuPlanePrefix) || absl::StartsWith(line_name, kApiLinePrefix);
+  return tracer ? ClockDomain::kTracer : ClockDomain::kHost;
+}
+
+absl::StatusOr<SessionInfo> ReadSessionInfo(const XSpaceReader& reader) {
+  SessionInfo info;
+  for (absl::string_view hostname : reader.layout().hostnames) {
+    info.hostnames.emplace_back(hostname);
+  }
+  ASSIGN_OR_RETURN(const std::optional<XPlaneVisitor> environment,
+                   reader.FindPlane(kTaskEnvPlaneName));
+  if (environment.has_value()) {
+    ASSIGN_OR_RETURN(info.profile_start_ns,
+                     UnixTimeStat(reader, *environment, StatType::kProfileStartTime));
+    ASSIGN_OR_RETURN(info.profile_stop_ns,
+                     UnixTimeStat(reader, *environment, StatType::kProfileStopTime));
+  }
+  ASSIGN_OR_RETURN(info.process_id, FindProcessId(reader));
+  return info;
+}
+
+absl::StatusOr<SessionClock> SessionClock::Create(const std::string& file, const SessionInfo& info,
+                                                  std::optional<int64_t> override_start_ns) {
+  const std::optional<int64_t> start_ns =
+      override_start_ns.has_value() ? override_start_ns : info.profile_start_ns;
+  if (!start_ns.has_value()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        file, ": no '", kTaskEnvPlaneName, "' plane with a ",
+        StatTypeName(StatType::kProfileStartTime),
+        ", so the times of its events are not known absolutely; give --profile_start_ns"));
+  }
+  return SessionClock(file, *start_ns);
+}
+
+absl::StatusOr<int64_t> SessionClock::LineBaseNs(const XLineHeader& line) const {
+  const absl::int128 base_ns = absl::int128(start_ns_) + line.timestamp_ns;
+  if (!FitsInt64(base_ns)) {
+    return absl::OutOfRangeError(absl::StrCat(file_, ": line '", line.name, "' begins ",
+                                              line.timestamp_ns, " ns after the session started"));
+  }
+  return static_cast<int64_t>(base_ns);
+}
+
+absl::StatusOr<int64_t> RunClock::ToRunPs(int64_t unix_ns, int64_t offset_ps) const {
+  const absl::int128 run_ps = (absl::int128(unix_ns) - base_ns_) * kPsPerNs + offset_ps;
+  if (!FitsInt64(run_ps)) {
+    return absl::OutOfRangeError(absl::StrCat("Unix time ", unix_ns, " ns and ", offset_ps,
+                                              " ps lies more than 106 days from the run's start, ",
+                                              base_ns_, " ns"));
+  }
+  return static_cast<int64_t>(run_ps);
+}
+
+int64_t RunClock::ToUnixNs(int64_t run_ps) const {
+  int64_t ns = run_ps / kPsPerNs;
+  if (run_ps % kPsPerNs < 0) --ns;
+  return base_ns_ + ns;
+}
+
+}  // namespace meridian

@@ -1,0 +1,86 @@
+// What the times in a profile mean.
+//
+// Every line has its own base, and its events were stamped by one of two clocks:
+//
+//   host clock S    CLOCK_REALTIME; TraceMe lines, TPU and custom devices (already fitted to it)
+//   tracer clock R  CUPTI, rocprofiler; GPU planes and the driver API lines "Host Threads/*"
+//
+//   Unix time on the line's clock = profile_start_time + line.timestamp_ns + event.offset_ps / 1000
+//
+// Unix nanoseconds fit int64, Unix picoseconds do not: inside a run, times are picoseconds from a
+// run base (RunClock).
+#ifndef XLA_PROFILER_XPLANE_SESSION_CLOCK_H_
+#define XLA_PROFILER_XPLANE_SESSION_CLOCK_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "xla_profiler/xplane/xplane_wire.h"
+#include "xla_profiler/xplane/xspace_reader.h"
+
+namespace meridian {
+
+enum class ClockDomain { kHost, kTracer };
+
+// "host" or "tracer".
+absl::string_view ClockDomainName(ClockDomain domain);
+
+// Returns the clock that stamped the events of a line.
+ClockDomain ClockDomainOf(absl::string_view plane_name, absl::string_view line_name);
+
+// What a profile says about the session that wrote it; absent where it says nothing.
+struct SessionInfo {
+  std::optional<int64_t> profile_start_ns;
+  std::optional<int64_t> profile_stop_ns;
+  std::optional<int64_t> process_id;
+  std::vector<std::string> hostnames;
+};
+
+// Start and stop come from the `Task Environment` plane, the process id from `/host:CPU` or
+// `/host:metadata`. A start or stop that is no positive number is an error.
+absl::StatusOr<SessionInfo> ReadSessionInfo(const XSpaceReader& reader);
+
+// Turns the times of one profile into Unix time.
+class SessionClock {
+ public:
+  // `override_start_ns` (a flag) wins over the file. Neither known: FailedPrecondition that says
+  // what to do, since times of different files cannot be compared then.
+  static absl::StatusOr<SessionClock> Create(const std::string& file, const SessionInfo& info,
+                                             std::optional<int64_t> override_start_ns);
+
+  int64_t start_ns() const { return start_ns_; }
+
+  // Returns the Unix time of the line's base, on the line's clock. OutOfRange when it does not fit.
+  absl::StatusOr<int64_t> LineBaseNs(const XLineHeader& line) const;
+
+ private:
+  SessionClock(std::string file, int64_t start_ns) : file_(std::move(file)), start_ns_(start_ns) {}
+
+  std::string file_;
+  int64_t start_ns_;
+};
+
+// Picoseconds from a common base: 106 days either way.
+class RunClock {
+ public:
+  explicit RunClock(int64_t base_ns) : base_ns_(base_ns) {}
+
+  int64_t base_ns() const { return base_ns_; }
+
+  // Returns unix_ns + offset_ps as picoseconds from the base. OutOfRange when it does not fit.
+  absl::StatusOr<int64_t> ToRunPs(int64_t unix_ns, int64_t offset_ps) const;
+
+  // Returns the Unix time, rounded down.
+  int64_t ToUnixNs(int64_t run_ps) const;
+
+ private:
+  int64_t base_ns_;
+};
+
+}  // namespace meridian
+
+#endif  // XLA_PROFILER_XPLANE_SESSION_CLOCK_H_

@@ -1,0 +1,194 @@
+#include "xla_profiler/xplane/xplane_rewriter.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "third_party/xplane/xplane.pb.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+
+namespace meridian {
+namespace {
+
+using ::tensorflow::profiler::XLine;
+using ::tensorflow::profiler::XPlane;
+using ::tensorflow::profiler::XSpace;
+using ::testing::HasSubstr;
+
+class LambdaEditor : public XSpaceEditor {
+ public:
+  absl::Status EditPlane(const XPlaneLayout& plane, PlaneEdit* edit) override {
+    if (edit_plane) edit_plane(plane, edit);
+    return absl::OkStatus();
+  }
+  absl::Status EditLine(const XPlaneLayout&, const XLineHeader& line, RewritePass pass,
+                        LineEdit* edit) override {
+    passes.push_back(pass);
+    if (edit_line) edit_line(line, edit);
+    return absl::OkStatus();
+  }
+
+  std::function<void(const XPlaneLayout&, PlaneEdit*)> edit_plane;
+  std::function<void(const XLineHeader&, LineEdit*)> edit_line;
+  std::vector<RewritePass> passes;
+};
+
+// Takes nothing.
+class FullSink : public ByteSink {
+ public:
+  absl::Status Append(absl::string_view) override { return absl::ResourceExhaustedError("full"); }
+  uint64_t bytes_appended() const override { return 0; }
+};
+
+class XPlaneRewriterTest : public ::testing::Test {
+ protected:
+  XPlaneRewriterTest() {
+    space_.add_hostnames("host");
+    XPlane* host = space_.add_planes();
+    host->set_name("/host:CPU");
+    XPlane* gpu = space_.add_planes();
+    gpu->set_name("/device:GPU:0");
+    XLine* line = gpu->add_lines();
+    line->set_name("Stream #1");
+    line->set_timestamp_ns(10);
+    for (int64_t offset_ps : {0, 500}) {
+      auto* event = line->add_events();
+      event->set_metadata_id(1);
+      event->set_offset_ps(offset_ps);
+      event->set_duration_ps(100);
+    }
+  }
+
+  absl::StatusOr<XSpace> Rewrite() {
+    bytes_ = space_.SerializeAsString();
+    out_.clear();
+    StringSink sink(&out_);
+    RETURN_IF_ERROR(RewriteXSpace({bytes_, {}}, editor_, sink));
+    XSpace result;
+    if (!result.ParseFromString(out_)) return absl::InternalError("libprotobuf refuses the result");
+    return result;
+  }
+
+  XSpace space_;
+  LambdaEditor editor_;
+  std::string bytes_;
+  std::string out_;
+};
+
+TEST_F(XPlaneRewriterTest, WithoutEditsTheBytesAreTheSame) {
+  ASSERT_OK(Rewrite());
+  EXPECT_EQ(out_, bytes_);
+}
+
+TEST_F(XPlaneRewriterTest, DropsRenamesAndAddsToPlanes) {
+  XPlane additions;
+  additions.add_stats()->set_metadata_id(3);
+  (*additions.mutable_stat_metadata())[3].set_name("node_id");
+  editor_.edit_plane = [&](const XPlaneLayout& plane, PlaneEdit* edit) {
+    edit->drop = plane.name == "/host:CPU";
+    edit->name = "/device:GPU:17";
+    edit->id = 17;
+    edit->additions = additions.SerializeAsString();
+  };
+  ASSERT_OK_AND_ASSIGN(const XSpace result, Rewrite());
+  ASSERT_EQ(result.planes_size(), 1);
+  EXPECT_EQ(result.planes(0).name(), "/device:GPU:17");
+  EXPECT_EQ(result.planes(0).id(), 17);
+  EXPECT_EQ(result.planes(0).stats(0).metadata_id(), 3);
+  EXPECT_EQ(result.planes(0).stat_metadata().at(3).name(), "node_id");
+  EXPECT_EQ(result.planes(0).lines(0).events_size(), 2);
+  EXPECT_EQ(result.hostnames(0), "host");
+}
+
+TEST_F(XPlaneRewriterTest, EditsEveryPartOfALine) {
+  editor_.edit_plane = [](const XPlaneLayout&, PlaneEdit* edit) { edit->edit_lines = true; };
+  editor_.edit_line = [](const XLineHeader&, LineEdit* edit) {
+    edit->id = -1;
+    edit->name = std::string(300, 'n');
+    edit->timestamp_ns = 1794701340994277835;
+    edit->display_id = 4;
+    edit->display_name = "Node 3";
+    edit->times = {{0, 0, false}, {-7, 1 << 20, false}};
+  };
+  ASSERT_OK_AND_ASSIGN(const XSpace result, Rewrite());
+  const XLine& line = result.planes(1).lines(0);
+  EXPECT_EQ(line.id(), -1);
+  EXPECT_EQ(line.name(), std::string(300, 'n'));
+  EXPECT_EQ(line.timestamp_ns(), 1794701340994277835);
+  EXPECT_EQ(line.display_id(), 4);
+  EXPECT_EQ(line.display_name(), "Node 3");
+  ASSERT_EQ(line.events_size(), 2);
+  EXPECT_EQ(line.events(0).offset_ps(), 0);
+  EXPECT_EQ(line.events(0).duration_ps(), 0);
+  EXPECT_EQ(line.events(1).offset_ps(), -7);
+  EXPECT_EQ(line.events(1).duration_ps(), 1 << 20);
+  EXPECT_EQ(line.events(1).metadata_id(), 1);
+  EXPECT_THAT(editor_.passes, ::testing::ElementsAre(RewritePass::kMeasure, RewritePass::kWrite));
+}
+
+TEST_F(XPlaneRewriterTest, AnAggregatedEventKeepsItsOccurrences) {
+  auto* event = space_.mutable_planes(1)->mutable_lines(0)->mutable_events(1);
+  event->set_num_occurrences(6);
+  editor_.edit_plane = [](const XPlaneLayout&, PlaneEdit* edit) { edit->edit_lines = true; };
+  editor_.edit_line = [](const XLineHeader&, LineEdit* edit) {
+    edit->times = {{1, 1, false}, {99, 2, false}};
+  };
+  ASSERT_OK_AND_ASSIGN(const XSpace result, Rewrite());
+  const auto& rewritten = result.planes(1).lines(0).events(1);
+  EXPECT_EQ(rewritten.num_occurrences(), 6);
+  EXPECT_EQ(rewritten.duration_ps(), 2);
+}
+
+TEST_F(XPlaneRewriterTest, ReadEventTimesSeesWhatTheEventsSay) {
+  auto* line = space_.mutable_planes(1)->mutable_lines(0);
+  line->add_events()->set_num_occurrences(3);
+  const std::string bytes = line->SerializeAsString();
+  const XSpaceSource source{bytes, {}};
+  ASSERT_OK_AND_ASSIGN(const XLineHeader header, ReadXLineHeader(source, bytes));
+  std::vector<EventTimes> times;
+  ASSERT_OK(ReadEventTimes(source, header, &times));
+  ASSERT_EQ(times.size(), 3u);
+  EXPECT_EQ(times[1].offset_ps, 500);
+  EXPECT_EQ(times[1].duration_ps, 100);
+  EXPECT_FALSE(times[1].is_aggregated);
+  EXPECT_TRUE(times[2].is_aggregated);
+}
+
+TEST_F(XPlaneRewriterTest, AWrongNumberOfTimesIsOurMistakeAndSaysSo) {
+  editor_.edit_plane = [](const XPlaneLayout&, PlaneEdit* edit) { edit->edit_lines = true; };
+  editor_.edit_line = [](const XLineHeader&, LineEdit* edit) { edit->times.resize(1); };
+  EXPECT_THAT(Rewrite().status(),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("2 events but was given 1 times")));
+}
+
+TEST_F(XPlaneRewriterTest, ALineLargerThanTheBufferIsWrittenWhole) {
+  auto* line = space_.mutable_planes(1)->mutable_lines(0);
+  for (int i = 0; i < 100000; ++i) {
+    auto* event = line->add_events();
+    event->set_metadata_id(1);
+    event->set_offset_ps(i);
+    if (i % 10000 == 0) event->add_stats()->set_str_value(std::string(300000, 'x'));
+  }
+  editor_.edit_plane = [](const XPlaneLayout&, PlaneEdit* edit) { edit->edit_lines = true; };
+  editor_.edit_line = [this](const XLineHeader& header, LineEdit* edit) {
+    ASSERT_OK(ReadEventTimes({bytes_, {}}, header, &edit->times));
+    for (EventTimes& times : edit->times) times.offset_ps += 1 << 30;
+  };
+  ASSERT_OK_AND_ASSIGN(const XSpace result, Rewrite());
+  const XLine& rewritten = result.planes(1).lines(0);
+  ASSERT_EQ(rewritten.events_size(), 100002);
+  EXPECT_EQ(rewritten.events(100001).offset_ps(), 99999 + (1 << 30));
+  EXPECT_EQ(rewritten.events(2).stats(0).str_value().size(), 300000u);
+}
+
+TEST_F(XPlaneRewriterTest, TheSinksErrorComesBack) {
+  FullSink sink;
+  bytes_ = space_.SerializeAsString();
+  EXPECT_THAT(RewriteXSpace({bytes_, {}}, editor_, sink),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+}
+
+}  // namespace
+}  // namespace meridian

@@ -1,0 +1,64 @@
+#include "xla_profiler/xplane/xspace_reader.h"
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "third_party/xplane/xplane.pb.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::string TwoPlanes() {
+  ::tensorflow::profiler::XSpace space;
+  space.add_planes()->set_name("/host:CPU");
+  space.add_planes()->set_name("/device:GPU:0");
+  return space.SerializeAsString();
+}
+
+TEST(XSpaceReaderTest, VisitsPlanesInFileOrderAndFindsThemByName) {
+  const std::string bytes = TwoPlanes();
+  ASSERT_OK_AND_ASSIGN(const XSpaceReader reader, XSpaceReader::FromBytes(bytes, "a.pb"));
+  std::vector<std::string> names;
+  EXPECT_OK(
+      reader.ForEachPlane([&](const XPlaneVisitor& plane) { names.emplace_back(plane.Name()); }));
+  EXPECT_THAT(names, ElementsAre("/host:CPU", "/device:GPU:0"));
+  ASSERT_OK_AND_ASSIGN(const auto found, reader.FindPlane("/device:GPU:0"));
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->Name(), "/device:GPU:0");
+  ASSERT_OK_AND_ASSIGN(const auto absent, reader.FindPlane("/device:GPU:1"));
+  EXPECT_FALSE(absent.has_value());
+}
+
+TEST(XSpaceReaderTest, AnEmptyFileIsRefused) {
+  EXPECT_THAT(XSpaceReader::FromBytes("", "a.pb").status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       StartsWith("a.pb: offset 0: the file is empty")));
+}
+
+TEST(XSpaceReaderTest, BytesWithoutAPlaneAreRefused) {
+  EXPECT_THAT(XSpaceReader::FromBytes("\x22\x01h", "a.pb").status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no plane found")));
+  EXPECT_THAT(XSpaceReader::FromBytes("hello, world", "a.pb").status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(StartsWith("a.pb: not an XSpace"), HasSubstr("offset "))));
+}
+
+TEST(XSpaceReaderTest, ErrorsInsideAPlaneNameTheFileAndTheOffset) {
+  // A plane of three bytes whose name claims five.
+  const std::string bytes("\x0A\x03\x12\x05x", 5);
+  ASSERT_OK_AND_ASSIGN(const XSpaceReader reader, XSpaceReader::FromBytes(bytes, "a.pb"));
+  EXPECT_THAT(reader.Plane(0).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "a.pb: offset 3: length runs past the end of the enclosing message"));
+}
+
+}  // namespace
+}  // namespace meridian
