@@ -20,7 +20,7 @@ struct InputFileOptions {
 
   // A gzip file that inflates beyond both limits is refused as a decompression bomb. Real profiles
   // shrink 3 to 60 times.
-  uint64_t max_inflated_bytes = uint64_t{1} << 30;
+  uint64_t max_inflated_bytes = uint64_t{256} << 20;
   uint64_t max_inflation_ratio = 200;
 };
 

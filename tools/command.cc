@@ -1,0 +1,71 @@
+#include "tools/command.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "xla_profiler/util/input_paths.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/status_util.h"
+
+ABSL_FLAG(bool, json, false, "Print one JSON object on standard output instead of text.");
+
+namespace meridian {
+namespace {
+
+absl::StatusOr<int> ParseAndRun(const CommandSpec& spec, const std::vector<std::string>& argv,
+                                const std::function<absl::StatusOr<int>()>& body) {
+  ASSIGN_OR_RETURN(const ParsedCommandLine parsed, ParseCommandLine(spec, argv));
+  if (parsed.help) {
+    RETURN_IF_ERROR(Print(HelpText(spec)));
+    return kExitDone;
+  }
+  if (!parsed.arguments.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("unexpected argument '", parsed.arguments[0],
+                                                   "'; all inputs are flags, see --help"));
+  }
+  return body();
+}
+
+std::string Environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+int RunCommand(const CommandSpec& spec, int argc, char** argv,
+               const std::function<absl::StatusOr<int>()>& body) {
+  CommandSpec with_json = spec;
+  with_json.flags.push_back("json");
+  const absl::StatusOr<int> code =
+      ParseAndRun(with_json, std::vector<std::string>(argv, argv + argc), body);
+  if (code.ok()) return *code;
+  std::fprintf(stderr, "%s: %s\n", spec.name.c_str(), std::string(code.status().message()).c_str());
+  return ExitCode(code.status());
+}
+
+bool JsonWanted() { return absl::GetFlag(FLAGS_json); }
+
+std::string UserDirectory() { return Environment("BUILD_WORKING_DIRECTORY"); }
+
+std::string UserPath(const std::string& path) { return ResolvePath(path, UserDirectory()); }
+
+InputFileOptions UserInputOptions() {
+  InputFileOptions options;
+  const std::string directory = Environment("TMPDIR");
+  if (!directory.empty()) options.temporary_directory = directory;
+  return options;
+}
+
+absl::Status Print(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    return ErrnoToStatus(errno, "standard output");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace meridian

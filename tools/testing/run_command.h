@@ -1,0 +1,23 @@
+// Runs one of the project's commands as a user would, without a shell.
+#ifndef TOOLS_TESTING_RUN_COMMAND_H_
+#define TOOLS_TESTING_RUN_COMMAND_H_
+
+#include <string>
+#include <vector>
+
+namespace meridian {
+
+struct CommandResult {
+  // -N when signal N ended the command.
+  int exit_code = 0;
+  std::string standard_output;
+  std::string standard_error;
+};
+
+// `command` is the label's path among the runfiles, e.g. "tools/xspace_inspect"; the test names it
+// in `data`.
+CommandResult RunCommandLine(const std::string& command, const std::vector<std::string>& arguments);
+
+}  // namespace meridian
+
+#endif  // TOOLS_TESTING_RUN_COMMAND_H_

@@ -1,0 +1,236 @@
+#include "xla_profiler/inspect/xspace_inspector.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/numeric/int128.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/text_table.h"
+#include "xla_profiler/xplane/session_clock.h"
+#include "xla_profiler/xplane/xplane_visitor.h"
+
+namespace meridian {
+namespace {
+
+constexpr int64_t kEventsPerProgress = 1 << 14;
+
+// Things that are legal but make a reader wonder.
+struct Oddities {
+  int64_t negative_durations = 0;
+  int64_t negative_offsets = 0;
+  int64_t unordered_lines = 0;
+};
+
+class Inspector {
+ public:
+  Inspector(const XSpaceReader& reader, const InspectOptions& options)
+      : reader_(reader), options_(options) {}
+
+  absl::StatusOr<XSpaceReport> Run() {
+    DescribeFile();
+    RETURN_IF_ERROR(DescribeSession());
+    RETURN_IF_ERROR(
+        reader_.ForEachPlane([this](const XPlaneVisitor& plane) { return DescribePlane(plane); }));
+    AddTotals();
+    AddNotes();
+    return std::move(report_);
+  }
+
+ private:
+  void DescribeFile() {
+    report_.set_trace(reader_.name());
+    report_.set_bytes(reader_.source().bytes.size());
+    if (reader_.file() == nullptr) return;
+    report_.set_file_bytes(reader_.file()->file_size());
+    report_.set_compressed(reader_.file()->was_compressed());
+  }
+
+  absl::Status DescribeSession() {
+    ASSIGN_OR_RETURN(const SessionInfo info, ReadSessionInfo(reader_));
+    for (const std::string& hostname : info.hostnames) report_.add_hostnames(hostname);
+    if (info.process_id.has_value()) report_.set_process_id(*info.process_id);
+    if (info.profile_start_ns.has_value()) report_.set_profile_start_ns(*info.profile_start_ns);
+    if (info.profile_stop_ns.has_value()) report_.set_profile_stop_ns(*info.profile_stop_ns);
+    for (absl::string_view text : reader_.layout().errors) report_.add_errors(std::string(text));
+    for (absl::string_view text : reader_.layout().warnings) {
+      report_.add_warnings(std::string(text));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status DescribePlane(const XPlaneVisitor& plane) {
+    PlaneReport* out = report_.add_planes();
+    out->set_name(std::string(plane.Name()));
+    out->set_id(plane.Id());
+    out->set_event_metadata(plane.EventMetadata().size());
+    out->set_stat_metadata(plane.StatMetadata().size());
+    out->set_stats(plane.Stats().size());
+    RETURN_IF_ERROR(plane.ForEachLine(
+        [&](const XLineVisitor& line) { return DescribeLine(plane, line, out->add_lines()); }));
+    int64_t events = 0;
+    for (const LineReport& line : out->lines()) events += line.events();
+    out->set_events(events);
+    return absl::OkStatus();
+  }
+
+  absl::Status DescribeLine(const XPlaneVisitor& plane, const XLineVisitor& line, LineReport* out) {
+    out->set_id(line.Id());
+    out->set_name(std::string(line.DisplayName()));
+    out->set_clock_domain(std::string(ClockDomainName(ClockDomainOf(plane.Name(), line.Name()))));
+    out->set_timestamp_ns(line.TimestampNs());
+    out->set_events(line.NumEvents());
+
+    std::optional<int64_t> first_offset_ps, last_end_ps;
+    int64_t previous_offset_ps = 0;
+    bool ordered = true;
+    RETURN_IF_ERROR(line.ForEachEvent([&](const XEventVisitor& event) {
+      ReportProgress(event.FileOffset());
+      if (event.DurationPs() < 0) ++oddities_.negative_durations;
+      if (event.IsAggregatedEvent()) {
+        out->set_aggregated_events(out->aggregated_events() + 1);
+        return;
+      }
+      const int64_t offset_ps = event.OffsetPs();
+      if (offset_ps < 0) ++oddities_.negative_offsets;
+      if (first_offset_ps.has_value() && offset_ps < previous_offset_ps) ordered = false;
+      previous_offset_ps = offset_ps;
+      const absl::int128 end_ps =
+          absl::int128(offset_ps) + std::max<int64_t>(0, event.DurationPs());
+      first_offset_ps = std::min(first_offset_ps.value_or(offset_ps), offset_ps);
+      last_end_ps = std::max(last_end_ps.value_or(offset_ps), Saturate(end_ps));
+    }));
+    if (!ordered) ++oddities_.unordered_lines;
+    if (first_offset_ps.has_value()) {
+      const absl::int128 base_ps = absl::int128(line.TimestampNs()) * 1000;
+      out->set_first_start_ps(Saturate(base_ps + *first_offset_ps));
+      out->set_last_end_ps(Saturate(base_ps + *last_end_ps));
+    }
+    return absl::OkStatus();
+  }
+
+  void ReportProgress(uint64_t offset) {
+    if (++events_seen_ % kEventsPerProgress == 0 && options_.progress) options_.progress(offset);
+  }
+
+  // A report may not fail on an absurd time: it shows the nearest that fits.
+  static int64_t Saturate(absl::int128 value) {
+    constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
+    constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+    if (value < kMin) return kMin;
+    if (value > kMax) return kMax;
+    return static_cast<int64_t>(value);
+  }
+
+  void AddTotals() {
+    ClockDomainReport domains[2];
+    for (ClockDomain domain : {ClockDomain::kHost, ClockDomain::kTracer}) {
+      domains[static_cast<int>(domain)].set_name(std::string(ClockDomainName(domain)));
+    }
+    for (const PlaneReport& plane : report_.planes()) {
+      report_.set_lines(report_.lines() + plane.lines_size());
+      report_.set_events(report_.events() + plane.events());
+      for (const LineReport& line : plane.lines()) {
+        ClockDomainReport& domain = domains[line.clock_domain() == domains[1].name() ? 1 : 0];
+        domain.set_lines(domain.lines() + 1);
+        domain.set_events(domain.events() + line.events());
+      }
+    }
+    for (ClockDomainReport& domain : domains) *report_.add_clock_domains() = std::move(domain);
+  }
+
+  void AddNotes() {
+    if (!report_.has_profile_start_ns()) {
+      report_.add_notes(
+          "no profile_start_time: absolute times are unknown; alignment needs --profile_start_ns");
+    }
+    AddCount(oddities_.unordered_lines, "lines whose events are not in order of their start");
+    AddCount(oddities_.negative_offsets, "events that start before the base of their line");
+    AddCount(oddities_.negative_durations, "events of negative duration");
+  }
+
+  void AddCount(int64_t count, absl::string_view what) {
+    if (count != 0) report_.add_notes(absl::StrCat(WithThousands(count), " ", what));
+  }
+
+  const XSpaceReader& reader_;
+  const InspectOptions& options_;
+  XSpaceReport report_;
+  Oddities oddities_;
+  int64_t events_seen_ = 0;
+};
+
+std::string Milliseconds(int64_t ps) {
+  const int64_t us = ps / 1000000;
+  return absl::StrFormat("%s%d.%03d", us < 0 ? "-" : "", std::abs(us / 1000), std::abs(us % 1000));
+}
+
+std::string UtcTime(int64_t unix_ns) {
+  return absl::StrCat(
+      absl::FormatTime("%Y-%m-%d %H:%M:%E9S", absl::FromUnixNanos(unix_ns), absl::UTCTimeZone()),
+      " UTC");
+}
+
+void AppendHeader(const XSpaceReport& report, std::string* out) {
+  const auto row = [out](absl::string_view title, absl::string_view text) {
+    absl::StrAppend(out, title, std::string(10 - title.size(), ' '), Printable(text), "\n");
+  };
+  row("trace", report.trace());
+  row("size",
+      absl::StrCat(WithThousands(report.bytes()), " bytes",
+                   report.compressed()
+                       ? absl::StrCat(" (", WithThousands(report.file_bytes()), " compressed)")
+                       : ""));
+  if (report.hostnames_size() > 0) row("host", absl::StrJoin(report.hostnames(), ", "));
+  if (report.has_process_id()) row("process", absl::StrCat(report.process_id()));
+  if (report.has_profile_start_ns()) row("start", UtcTime(report.profile_start_ns()));
+  if (report.has_profile_stop_ns()) row("stop", UtcTime(report.profile_stop_ns()));
+  for (const std::string& text : report.errors()) row("error", text);
+  for (const std::string& text : report.warnings()) row("warning", text);
+  for (const std::string& text : report.notes()) row("note", text);
+}
+
+}  // namespace
+
+absl::StatusOr<XSpaceReport> InspectXSpace(const XSpaceReader& reader,
+                                           const InspectOptions& options) {
+  return Inspector(reader, options).Run();
+}
+
+std::string FormatReport(const XSpaceReport& report) {
+  std::string out;
+  AppendHeader(report, &out);
+  constexpr TextTable::Align kRight = TextTable::Align::kRight;
+  TextTable table({{"plane / line"},
+                   {"clock"},
+                   {"events", kRight},
+                   {"names", kRight},
+                   {"stats", kRight},
+                   {"first ms", kRight},
+                   {"last ms", kRight}});
+  for (const PlaneReport& plane : report.planes()) {
+    table.AddRow({plane.name(), "", WithThousands(plane.events()),
+                  WithThousands(plane.event_metadata()), WithThousands(plane.stat_metadata()), "",
+                  ""});
+    for (const LineReport& line : plane.lines()) {
+      const bool timed = line.has_first_start_ps();
+      table.AddRow(
+          {absl::StrCat("  ", line.name().empty() ? absl::StrCat("#", line.id()) : line.name()),
+           line.clock_domain(), WithThousands(line.events()), "", "",
+           timed ? Milliseconds(line.first_start_ps()) : "",
+           timed ? Milliseconds(line.last_end_ps()) : ""});
+    }
+  }
+  table.AddRow({"total", "", WithThousands(report.events()), "", "", "", ""});
+  absl::StrAppend(&out, "\n", table.ToString());
+  return out;
+}
+
+}  // namespace meridian

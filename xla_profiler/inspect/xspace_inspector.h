@@ -1,0 +1,29 @@
+// Looks through a whole profile: every plane, line, event and stat is decoded and checked.
+#ifndef XLA_PROFILER_INSPECT_XSPACE_INSPECTOR_H_
+#define XLA_PROFILER_INSPECT_XSPACE_INSPECTOR_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "xla_profiler/inspect/xspace_report.pb.h"
+#include "xla_profiler/xplane/xspace_reader.h"
+
+namespace meridian {
+
+struct InspectOptions {
+  // Called now and then with the file offset reached; may be null.
+  std::function<void(uint64_t offset)> progress;
+};
+
+// Errors name the file, the offset and the reason.
+absl::StatusOr<XSpaceReport> InspectXSpace(const XSpaceReader& reader,
+                                           const InspectOptions& options = {});
+
+// Returns the report as text for people.
+std::string FormatReport(const XSpaceReport& report);
+
+}  // namespace meridian
+
+#endif  // XLA_PROFILER_INSPECT_XSPACE_INSPECTOR_H_
