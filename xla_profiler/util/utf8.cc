@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "absl/strings/string_view.h"
 
@@ -40,6 +41,23 @@ char32_t ConsumeCodePoint(absl::string_view* text) {
   const char32_t value = Decode(*text, length);
   text->remove_prefix(value == kNotUtf8 ? 1 : length);
   return value;
+}
+
+size_t ValidUtf8Prefix(absl::string_view text) {
+  absl::string_view rest = text;
+  while (!rest.empty()) {
+    // Eight ASCII bytes at a time, while there are that many.
+    while (rest.size() >= sizeof(uint64_t)) {
+      uint64_t word;
+      std::memcpy(&word, rest.data(), sizeof(word));
+      if ((word & 0x8080808080808080u) != 0) break;
+      rest.remove_prefix(sizeof(word));
+    }
+    if (rest.empty()) break;
+    const size_t before = rest.size();
+    if (ConsumeCodePoint(&rest) == kNotUtf8) return text.size() - before;
+  }
+  return text.size();
 }
 
 }  // namespace meridian

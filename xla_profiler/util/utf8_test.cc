@@ -1,9 +1,12 @@
 #include "xla_profiler/util/utf8.h"
 
+#include <string>
 #include <vector>
 
+#include <string>
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
+
 #include "gtest/gtest.h"
 
 namespace meridian {
@@ -42,6 +45,38 @@ TEST(ConsumeCodePointTest, GoesOnAfterABrokenSequence) {
   EXPECT_THAT(CodePoints("\xE2\x82"), ElementsAre(kNotUtf8, kNotUtf8));
   EXPECT_THAT(CodePoints("\xE2\x41"), ElementsAre(kNotUtf8, 'A'));
   EXPECT_THAT(CodePoints("\x80\xFF\x41"), ElementsAre(kNotUtf8, kNotUtf8, 'A'));
+}
+
+TEST(Utf8Test, AcceptsEveryLengthAtItsEdges) {
+  EXPECT_TRUE(IsValidUtf8(""));
+  EXPECT_TRUE(IsValidUtf8(absl::string_view("\0\x7F", 2)));
+  EXPECT_TRUE(IsValidUtf8("\xC2\x80\xDF\xBF"));
+  EXPECT_TRUE(IsValidUtf8("\xE0\xA0\x80\xED\x9F\xBF\xEE\x80\x80\xEF\xBF\xBF"));
+  EXPECT_TRUE(IsValidUtf8("\xF0\x90\x80\x80\xF4\x8F\xBF\xBF"));
+}
+
+TEST(Utf8Test, RejectsOverlongSurrogateAndOutOfRange) {
+  EXPECT_FALSE(IsValidUtf8("\xC0\x80"));
+  EXPECT_FALSE(IsValidUtf8("\xC1\xBF"));
+  EXPECT_FALSE(IsValidUtf8("\xE0\x9F\xBF"));
+  EXPECT_FALSE(IsValidUtf8("\xED\xA0\x80"));
+  EXPECT_FALSE(IsValidUtf8("\xF0\x8F\xBF\xBF"));
+  EXPECT_FALSE(IsValidUtf8("\xF4\x90\x80\x80"));
+  EXPECT_FALSE(IsValidUtf8("\xF5\x80\x80\x80"));
+  EXPECT_FALSE(IsValidUtf8("\x80"));
+}
+
+TEST(Utf8Test, RejectsSequencesCutAtTheEnd) {
+  EXPECT_FALSE(IsValidUtf8("\xC2"));
+  EXPECT_FALSE(IsValidUtf8("\xE1\x80"));
+  EXPECT_FALSE(IsValidUtf8("\xF1\x80\x80"));
+}
+
+TEST(Utf8Test, PrefixEndsBeforeTheFirstBadByteWhateverItsAlignment) {
+  for (size_t good = 0; good < 40; ++good) {
+    const std::string text = std::string(good, 'a') + "\xFF" + std::string(9, 'b');
+    EXPECT_EQ(ValidUtf8Prefix(text), good);
+  }
 }
 
 }  // namespace

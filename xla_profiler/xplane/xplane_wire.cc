@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/wire/utf8.h"
+#include "xla_profiler/util/utf8.h"
 
 namespace meridian {
 namespace {
