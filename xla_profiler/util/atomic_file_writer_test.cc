@@ -2,8 +2,10 @@
 
 #include <sys/stat.h>
 
+#include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
@@ -17,10 +19,12 @@ namespace meridian {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr size_t kMebibyte = size_t{1} << 20;
@@ -94,7 +98,7 @@ TEST_F(AtomicFileWriterTest, DoesNotDeleteAnythingAfterTheCommit) {
   auto writer = Create();
   ASSERT_OK(writer->Commit());
   writer.reset();
-  EXPECT_THAT(file_system_.operations(), ::testing::Not(::testing::Contains(Operation::kDelete)));
+  EXPECT_THAT(file_system_.operations(), Not(Contains(Operation::kDelete)));
 }
 
 TEST_F(AtomicFileWriterTest, WritesAnEmptyFile) {

@@ -1,6 +1,7 @@
 #include "xla_profiler/util/status_macros.h"
 
 #include <memory>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
