@@ -13,7 +13,9 @@
 #include <cstdint>
 #include <cstring>
 
+#include "absl/base/attributes.h"
 #include "absl/base/optimization.h"
+#include "absl/numeric/bits.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
@@ -48,6 +50,10 @@ struct WireField {
 // Returns "offset N: reason", N counted from origin, the first byte of the file.
 absl::Status WireError(const char* at, const char* origin, absl::string_view reason);
 
+// Reads one varint; returns where it ends, or nullptr when it is cut or longer than ten bytes. Bits
+// beyond the 64th are dropped, as libprotobuf does.
+const char* ParseVarint(const char* p, const char* end, uint64_t* value);
+
 class WireReader {
  public:
   // `message` lies within the file that begins at `origin`; errors name offsets in that file.
@@ -59,25 +65,24 @@ class WireReader {
   bool Next(WireField* field);
 
   // True when Next met an error.
-  bool failed() const { return error_reason_ != nullptr; }
+  bool failed() const { return bad_field_ != nullptr; }
 
   // OK unless Next met an error.
-  absl::Status status() const;
+  absl::Status status() const {
+    return failed() ? DescribeError(bad_field_, end_, origin_, depth_) : absl::OkStatus();
+  }
 
  private:
-  bool ReadTag(uint32_t* tag);
-  bool ReadVarint(uint64_t* value);
-  bool ReadLength(uint64_t* length);
-  bool ReadPayload(WireField* field);
-  bool SkipGroup(uint32_t number, int depth, WireField* field);
-  bool Fail(const char* at, const char* reason);
+  // The members stay in registers as long as nobody takes the reader's address: everything that is
+  // not inlined is static and gets values.
+  static const char* ParseField(const char* p, const char* end, int depth, WireField* field);
+  static absl::Status DescribeError(const char* p, const char* end, const char* origin, int depth);
 
   const char* p_;
   const char* end_;
   const char* origin_;
   int depth_;
-  const char* error_at_ = nullptr;
-  const char* error_reason_ = nullptr;
+  const char* bad_field_ = nullptr;
 };
 
 // Calls fn(int64_t) for each element of a repeated varint field in either of its encodings.
@@ -87,95 +92,87 @@ bool ForEachRepeatedVarint(const WireField& field, Fn&& fn);
 
 // Implementation only below.
 
-inline bool WireReader::ReadVarint(uint64_t* value) {
-  const char* p = p_;
-  uint64_t result = 0;
-  // Ten bytes at most; bits beyond the 64th are dropped, as libprotobuf does.
-  for (int shift = 0; shift < 70; shift += 7) {
-    if (ABSL_PREDICT_FALSE(p == end_)) return Fail(p_, "varint runs past the end of the message");
-    const uint8_t byte = static_cast<uint8_t>(*p++);
-    result |= static_cast<uint64_t>(byte & 0x7F) << shift;
-    if (byte < 0x80) {
-      p_ = p;
-      *value = result;
-      return true;
+namespace internal {
+
+// ParseVarint without the short cuts.
+const char* ParseLongVarint(const char* p, const char* end, uint64_t* value);
+
+// Reads a varint of at most eight bytes, without a branch on its length, from p with eight readable
+// bytes; returns where it ends, or nullptr when it is longer.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline const char* ParseWideVarint(const char* p, uint64_t* value) {
+  uint64_t word = 0;
+  std::memcpy(&word, p, sizeof(word));
+  const uint64_t stops = ~word & 0x8080808080808080u;
+  if (ABSL_PREDICT_FALSE(stops == 0)) return nullptr;
+  // Keep the bytes up to the one without the continuation bit, then close the gaps: groups of 7
+  // bits become 14, 28, 56.
+  const int last_bit = absl::countr_zero(stops);
+  word &= (uint64_t{2} << last_bit) - 1;
+  word = (word & 0x007F007F007F007Fu) | (word & 0x7F007F007F007F00u) >> 1;
+  word = (word & 0x00003FFF00003FFFu) | (word & 0x3FFF00003FFF0000u) >> 2;
+  *value = (word & 0x000000000FFFFFFFu) | (word & 0x0FFFFFFF00000000u) >> 4;
+  return p + last_bit / 8 + 1;
+}
+
+}  // namespace internal
+
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline const char* ParseVarint(const char* p, const char* end,
+                                                            uint64_t* value) {
+  if (end - p >= 2) {
+    const uint64_t first = static_cast<uint8_t>(p[0]);
+    if (first < 0x80) {
+      *value = first;
+      return p + 1;
+    }
+    const uint64_t second = static_cast<uint8_t>(p[1]);
+    if (second < 0x80) {
+      *value = (first & 0x7F) | second << 7;
+      return p + 2;
+    }
+    if (end - p >= 8) {
+      const char* next = internal::ParseWideVarint(p, value);
+      if (ABSL_PREDICT_TRUE(next != nullptr)) return next;
     }
   }
-  return Fail(p_, "varint is longer than 10 bytes");
+  return internal::ParseLongVarint(p, end, value);
 }
 
-inline bool WireReader::ReadTag(uint32_t* tag) {
-  const uint8_t first = static_cast<uint8_t>(*p_);
-  if (ABSL_PREDICT_TRUE(first < 0x80)) {
-    ++p_;
-    *tag = first;
-  } else {
-    const char* begin = p_;
-    uint64_t value = 0;
-    if (!ReadVarint(&value)) return false;
-    if (p_ - begin > 5) return Fail(begin, "field tag is longer than 5 bytes");
-    *tag = static_cast<uint32_t>(value);
-  }
-  if (ABSL_PREDICT_FALSE(*tag < 8)) return Fail(p_ - 1, "field number 0 is not allowed");
-  return true;
-}
-
-inline bool WireReader::ReadLength(uint64_t* length) {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool WireReader::Next(WireField* field) {
+  if (p_ == end_ || failed()) return false;
   const char* begin = p_;
-  if (!ReadVarint(length)) return false;
-  // Five bytes hold 32 GiB; whoever needs more needs six. Longer forms of small lengths are refused
-  // as libprotobuf refuses them.
-  if (ABSL_PREDICT_FALSE(p_ - begin > 5 && *length < (uint64_t{1} << 35))) {
-    return Fail(begin, "length is encoded in more than 5 bytes");
-  }
-  if (ABSL_PREDICT_FALSE(*length > static_cast<uint64_t>(end_ - p_))) {
-    return Fail(begin, "length runs past the end of the enclosing message");
-  }
-  return true;
-}
-
-inline bool WireReader::Next(WireField* field) {
-  if (p_ == end_ || error_reason_ != nullptr) return false;
-  const char* begin = p_;
-  uint32_t tag = 0;
-  if (ABSL_PREDICT_FALSE(!ReadTag(&tag))) return false;
-  field->number = tag >> 3;
-  field->type = static_cast<WireType>(tag & 7);
-  if (ABSL_PREDICT_FALSE(!ReadPayload(field))) return false;
-  field->raw = absl::string_view(begin, p_ - begin);
-  return true;
-}
-
-inline bool WireReader::ReadPayload(WireField* field) {
-  switch (field->type) {
-    case WireType::kVarint:
-      return ReadVarint(&field->scalar);
-    case WireType::kBytes: {
-      uint64_t length = 0;
-      if (!ReadLength(&length)) return false;
-      field->bytes = absl::string_view(p_, length);
-      p_ += length;
-      return true;
-    }
-    case WireType::kFixed64:
-      if (end_ - p_ < 8) return Fail(p_, "fixed64 runs past the end of the message");
-      std::memcpy(&field->scalar, p_, 8);
-      p_ += 8;
-      return true;
-    case WireType::kFixed32: {
-      if (end_ - p_ < 4) return Fail(p_, "fixed32 runs past the end of the message");
-      uint32_t value;
-      std::memcpy(&value, p_, 4);
+  // Fields 1 to 15 have tags of one byte. What is rare or wrong is left to ParseField.
+  const uint32_t tag = static_cast<uint8_t>(*begin);
+  const char* next = nullptr;
+  uint64_t value = 0;
+  if (ABSL_PREDICT_TRUE(tag >= 8 && tag < 0x80)) {
+    if ((tag & 7) == static_cast<uint32_t>(WireType::kVarint)) {
+      next = ParseVarint(begin + 1, end_, &value);
       field->scalar = value;
-      p_ += 4;
-      return true;
+    } else if ((tag & 7) == static_cast<uint32_t>(WireType::kBytes)) {
+      const char* payload = ParseVarint(begin + 1, end_, &value);
+      // A length in more than three bytes may be overlong.
+      if (ABSL_PREDICT_TRUE(payload != nullptr && payload - begin <= 4 &&
+                            value <= static_cast<uint64_t>(end_ - payload))) {
+        field->bytes = absl::string_view(payload, value);
+        next = payload + value;
+      }
     }
-    case WireType::kStartGroup:
-      return SkipGroup(field->number, depth_, field);
-    case WireType::kEndGroup:
-      return Fail(p_ - 1, "group ends that never began");
   }
-  return Fail(p_ - 1, "wire type is neither 0, 1, 2, 3, 4 nor 5");
+  if (ABSL_PREDICT_TRUE(next != nullptr)) {
+    field->number = tag >> 3;
+    field->type = static_cast<WireType>(tag & 7);
+  } else {
+    WireField rare;
+    next = ParseField(begin, end_, depth_, &rare);
+    if (ABSL_PREDICT_FALSE(next == nullptr)) {
+      bad_field_ = begin;
+      return false;
+    }
+    *field = rare;
+  }
+  p_ = next;
+  field->raw = absl::string_view(begin, next - begin);
+  return true;
 }
 
 template <typename Fn>
@@ -188,14 +185,8 @@ bool ForEachRepeatedVarint(const WireField& field, Fn&& fn) {
   const char* end = p + field.bytes.size();
   while (p != end) {
     uint64_t value = 0;
-    int shift = 0;
-    while (true) {
-      if (p == end || shift == 70) return false;
-      const uint8_t byte = static_cast<uint8_t>(*p++);
-      value |= static_cast<uint64_t>(byte & 0x7F) << shift;
-      if (byte < 0x80) break;
-      shift += 7;
-    }
+    p = ParseVarint(p, end, &value);
+    if (p == nullptr) return false;
     fn(static_cast<int64_t>(value));
   }
   return true;

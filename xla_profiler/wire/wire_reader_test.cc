@@ -55,6 +55,27 @@ TEST(WireReaderTest, NegativeInt64TakesTenBytes) {
   EXPECT_EQ(static_cast<int64_t>(fields[0].scalar), -2);
 }
 
+TEST(WireReaderTest, VarintsOfEveryLengthAreReadWithAndWithoutRoomBehind) {
+  for (int bit = 0; bit < 64; ++bit) {
+    for (uint64_t wanted : {uint64_t{1} << bit, ~uint64_t{0} >> bit}) {
+      std::string bytes;
+      for (uint64_t rest = wanted;; rest >>= 7) {
+        bytes.push_back(static_cast<char>(rest < 0x80 ? rest : rest | 0x80));
+        if (rest < 0x80) break;
+      }
+      for (size_t room = 0; room < 10; ++room) {
+        const std::string padded = bytes + std::string(room, '\xFF');
+        uint64_t value = 0;
+        const char* end = ParseVarint(padded.data(), padded.data() + padded.size(), &value);
+        ASSERT_EQ(end, padded.data() + bytes.size());
+        ASSERT_EQ(value, wanted);
+      }
+      uint64_t value = 0;
+      ASSERT_EQ(ParseVarint(bytes.data(), bytes.data() + bytes.size() - 1, &value), nullptr);
+    }
+  }
+}
+
 struct BadCase {
   std::string message;
   std::string error;

@@ -1,15 +1,38 @@
 #include "xla_profiler/xplane/xplane_rewriter.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
+#include <utility>
 
+#include "absl/base/attributes.h"
+#include "absl/base/optimization.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/wire/wire_writer.h"
+#include "xla_profiler/xplane/event_wire.h"
 
 namespace meridian {
 namespace {
+
+// Copies a few bytes without a call; most pieces of an event are short.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void CopyPiece(char* to, const char* from, size_t size) {
+  if (size > 32) {
+    std::memcpy(to, from, size);
+  } else if (size >= 16) {
+    std::memcpy(to, from, 16);
+    std::memcpy(to + size - 16, from + size - 16, 16);
+  } else if (size >= 8) {
+    std::memcpy(to, from, 8);
+    std::memcpy(to + size - 8, from + size - 8, 8);
+  } else if (size >= 4) {
+    std::memcpy(to, from, 4);
+    std::memcpy(to + size - 4, from + size - 4, 4);
+  } else {
+    for (size_t i = 0; i < size; ++i) to[i] = from[i];
+  }
+}
 
 // Collects small pieces before they go to the sink; an error is kept until Finish.
 class SinkOutput {
@@ -17,19 +40,19 @@ class SinkOutput {
   explicit SinkOutput(ByteSink* sink) : sink_(sink), buffer_(new char[kCapacity]) {}
 
   void Raw(absl::string_view bytes) {
-    if (bytes.size() > kCapacity - used_) {
+    if (ABSL_PREDICT_FALSE(bytes.size() > kCapacity - used_)) {
       Flush();
       if (bytes.size() > kCapacity / 2) {
         if (status_.ok()) status_ = sink_->Append(bytes);
         return;
       }
     }
-    std::memcpy(buffer_.get() + used_, bytes.data(), bytes.size());
+    CopyPiece(buffer_.get() + used_, bytes.data(), bytes.size());
     used_ += bytes.size();
   }
 
   void Varint(uint64_t value) {
-    if (kCapacity - used_ < kMaxVarintBytes) Flush();
+    if (ABSL_PREDICT_FALSE(kCapacity - used_ < kMaxVarintBytes)) Flush();
     used_ = EncodeVarint(value, buffer_.get() + used_) - buffer_.get();
   }
 
@@ -55,6 +78,41 @@ class SinkOutput {
   absl::Status status_;
 };
 
+// Keeps everything in memory; like StringOutput, but quick with small pieces.
+class BufferOutput {
+ public:
+  void Raw(absl::string_view bytes) {
+    Reserve(bytes.size());
+    CopyPiece(buffer_.get() + used_, bytes.data(), bytes.size());
+    used_ += bytes.size();
+  }
+
+  void Varint(uint64_t value) {
+    Reserve(kMaxVarintBytes);
+    used_ = EncodeVarint(value, buffer_.get() + used_) - buffer_.get();
+  }
+
+  void Clear() { used_ = 0; }
+  size_t size() const { return used_; }
+  absl::string_view bytes() const { return absl::string_view(buffer_.get(), used_); }
+
+ private:
+  void Reserve(size_t size) {
+    if (ABSL_PREDICT_FALSE(capacity_ - used_ < size)) Grow(size);
+  }
+
+  ABSL_ATTRIBUTE_NOINLINE void Grow(size_t size) {
+    capacity_ = std::max(2 * capacity_, used_ + size + 4096);
+    std::unique_ptr<char[]> larger(new char[capacity_]);
+    if (used_ > 0) std::memcpy(larger.get(), buffer_.get(), used_);
+    buffer_ = std::move(larger);
+  }
+
+  std::unique_ptr<char[]> buffer_;
+  size_t used_ = 0;
+  size_t capacity_ = 0;
+};
+
 // An event with the places of its times: where the last offset_ps and duration_ps field stand.
 struct LocatedEvent {
   absl::string_view payload;
@@ -63,11 +121,9 @@ struct LocatedEvent {
   EventTimes times;
 };
 
-absl::Status LocateTimes(const XSpaceSource& source, absl::string_view payload,
-                         LocatedEvent* event) {
-  *event = LocatedEvent();
-  event->payload = payload;
-  WireReader reader(payload, source.origin(), kXEventDepth);
+ABSL_ATTRIBUTE_NOINLINE absl::Status LocateTimesAnywhere(const XSpaceSource& source,
+                                                         LocatedEvent* event) {
+  WireReader reader(event->payload, source.origin(), kXEventDepth);
   WireField field;
   while (reader.Next(&field)) {
     if (field.type != WireType::kVarint) continue;
@@ -87,8 +143,26 @@ absl::Status LocateTimes(const XSpaceSource& source, absl::string_view payload,
         break;
     }
   }
-  if (ABSL_PREDICT_FALSE(reader.failed())) return reader.status();
-  return absl::OkStatus();
+  return reader.status();
+}
+
+// Returns false and sets the error when the event is damaged.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool LocateTimes(const XSpaceSource& source,
+                                                     absl::string_view payload, LocatedEvent* event,
+                                                     absl::Status* error) {
+  *event = LocatedEvent();
+  event->payload = payload;
+  PlainEvent plain;
+  if (ABSL_PREDICT_TRUE(ReadPlainEvent(payload, source, &plain) &&
+                        OnlyStatsFollow(plain, payload))) {
+    event->offset_field = plain.offset_field;
+    event->duration_field = plain.duration_field;
+    event->times.offset_ps = plain.offset_ps;
+    event->times.duration_ps = plain.duration_ps;
+    return true;
+  }
+  *error = LocateTimesAnywhere(source, event);
+  return error->ok();
 }
 
 // A varint field that is to have another value.
@@ -172,6 +246,14 @@ class FieldChanges {
 
   bool empty() const { return changes_.empty(); }
 
+  // True when the field is to be replaced.
+  bool Applies(const WireField& field) const {
+    for (const Change& change : changes_) {
+      if (change.number == field.number && change.type == field.type) return true;
+    }
+    return false;
+  }
+
   // Writes the new value in place of the field; returns false when the field is to stay.
   template <typename Output>
   bool Replace(const WireField& field, Output* output) {
@@ -212,10 +294,23 @@ class FieldChanges {
   std::vector<Change> changes_;
 };
 
+// Reads a line's header and its events' times in one walk.
+absl::Status ScanLine(const XSpaceSource& source, absl::string_view line, XLineHeader* header,
+                      std::vector<EventTimes>* times) {
+  times->clear();
+  return WalkXLine(source, line, header, [&](absl::string_view payload) {
+    LocatedEvent event;
+    absl::Status error;
+    if (LocateTimes(source, payload, &event, &error)) times->push_back(event.times);
+    return error;
+  });
+}
+
 class Rewriter {
  public:
-  Rewriter(const XSpaceSource& source, XSpaceEditor& editor, ByteSink& sink)
-      : source_(source), editor_(editor), output_(&sink) {}
+  Rewriter(const XSpaceSource& source, XSpaceEditor& editor, ByteSink& sink,
+           const RewriteOptions& options)
+      : source_(source), editor_(editor), output_(&sink), options_(options) {}
 
   absl::Status Run() {
     WireReader reader(source_.bytes, source_.origin(), kXSpaceDepth);
@@ -233,6 +328,14 @@ class Rewriter {
   }
 
  private:
+  // What is known about a line before its plane is written.
+  struct PreparedLine {
+    // Of the new payload.
+    uint64_t size = 0;
+    // The new payload itself; null when there was no room to keep it.
+    std::optional<uint64_t> buffer_position;
+  };
+
   absl::Status RewritePlane(const WireField& field) {
     ASSIGN_OR_RETURN(const XPlaneLayout plane, ReadXPlaneLayout(source_, field.bytes));
     PlaneEdit edit;
@@ -246,37 +349,49 @@ class Rewriter {
       return absl::OkStatus();
     }
 
-    CountingOutput measured;
-    std::vector<uint64_t> line_sizes;
+    std::vector<PreparedLine> lines;
     if (edit.edit_lines) {
-      line_sizes.reserve(plane.lines.size());
-      for (absl::string_view line : plane.lines) {
-        CountingOutput line_size;
-        RETURN_IF_ERROR(RewriteLine(plane, line, RewritePass::kMeasure, &line_size));
-        line_sizes.push_back(line_size.size());
-      }
+      ASSIGN_OR_RETURN(lines, PrepareLines(plane));
     }
-    RETURN_IF_ERROR(WritePlane(field, plane, edit, changes, line_sizes, &measured));
-    if (measured.size() == field.bytes.size()) {
-      // Keeps a header that is not in the shortest form.
-      output_.Raw(field.raw.substr(0, field.raw.size() - field.bytes.size()));
-    } else {
-      WriteBytesHeader(XSpaceField::kPlanes, measured.size(), &output_);
-    }
-    return WritePlane(field, plane, edit, changes, line_sizes, &output_);
+    CountingOutput measured;
+    RETURN_IF_ERROR(WritePlane(field, plane, edit, changes, lines, &measured));
+    WriteHeader(field, measured.size(), &output_);
+    return WritePlane(field, plane, edit, changes, lines, &output_);
   }
 
-  // Writes, or measures, the payload of a plane. Lines count with their known sizes when measured.
+  // Rewrites lines into the buffer while they fit, measures the others.
+  absl::StatusOr<std::vector<PreparedLine>> PrepareLines(const XPlaneLayout& plane) {
+    std::vector<PreparedLine> lines;
+    lines.reserve(plane.lines.size());
+    buffer_.Clear();
+    for (absl::string_view line : plane.lines) {
+      PreparedLine prepared;
+      // New times may take more bytes than the old ones, hardly twice as many.
+      if (buffer_.size() + 2 * line.size() <= options_.buffer_bytes) {
+        prepared.buffer_position = buffer_.size();
+        RETURN_IF_ERROR(RewriteLine(plane, line, RewritePass::kWrite, &buffer_));
+        prepared.size = buffer_.size() - *prepared.buffer_position;
+      } else {
+        CountingOutput output;
+        RETURN_IF_ERROR(RewriteLine(plane, line, RewritePass::kMeasure, &output));
+        prepared.size = output.size();
+      }
+      lines.push_back(prepared);
+    }
+    return lines;
+  }
+
+  // Writes, or measures, the payload of a plane.
   template <typename Output>
   absl::Status WritePlane(const WireField& field, const XPlaneLayout& plane, const PlaneEdit& edit,
-                          FieldChanges changes, absl::Span<const uint64_t> line_sizes,
+                          FieldChanges changes, absl::Span<const PreparedLine> lines,
                           Output* output) {
     size_t line_index = 0;
     WireReader reader(field.bytes, source_.origin(), kXPlaneDepth);
     WireField part;
     while (reader.Next(&part)) {
       if (part.IsBytes(XPlaneField::kLines) && edit.edit_lines) {
-        RETURN_IF_ERROR(WriteLine(plane, part, line_sizes[line_index++], output));
+        RETURN_IF_ERROR(WriteLine(plane, part, lines[line_index++], output));
       } else if (!changes.Replace(part, output)) {
         output->Raw(part.raw);
       }
@@ -287,26 +402,32 @@ class Rewriter {
     return absl::OkStatus();
   }
 
-  absl::Status WriteLine(const XPlaneLayout&, const WireField& field, uint64_t size,
+  absl::Status WriteLine(const XPlaneLayout&, const WireField& field, const PreparedLine& line,
                          CountingOutput* output) {
-    WriteLineHeader(field, size, output);
-    output->Add(size);
+    WriteHeader(field, line.size, output);
+    output->Add(line.size);
     return absl::OkStatus();
   }
 
-  absl::Status WriteLine(const XPlaneLayout& plane, const WireField& field, uint64_t size,
-                         SinkOutput* output) {
-    WriteLineHeader(field, size, output);
-    RETURN_IF_ERROR(RewriteLine(plane, field.bytes, RewritePass::kWrite, output));
+  absl::Status WriteLine(const XPlaneLayout& plane, const WireField& field,
+                         const PreparedLine& line, SinkOutput* output) {
+    WriteHeader(field, line.size, output);
+    if (line.buffer_position.has_value()) {
+      output->Raw(buffer_.bytes().substr(*line.buffer_position, line.size));
+    } else {
+      RETURN_IF_ERROR(RewriteLine(plane, field.bytes, RewritePass::kWrite, output));
+    }
     return output->status();
   }
 
+  // Writes the tag and length of a field whose payload now has `size` bytes. A header that is not
+  // in the shortest form is kept when the size is the old one.
   template <typename Output>
-  static void WriteLineHeader(const WireField& field, uint64_t size, Output* output) {
+  static void WriteHeader(const WireField& field, uint64_t size, Output* output) {
     if (size == field.bytes.size()) {
       output->Raw(field.raw.substr(0, field.raw.size() - field.bytes.size()));
     } else {
-      WriteBytesHeader(XPlaneField::kLines, size, output);
+      WriteBytesHeader(field.number, size, output);
     }
   }
 
@@ -314,85 +435,73 @@ class Rewriter {
   template <typename Output>
   absl::Status RewriteLine(const XPlaneLayout& plane, absl::string_view line, RewritePass pass,
                            Output* output) {
-    ASSIGN_OR_RETURN(const XLineHeader header, ReadXLineHeader(source_, line));
-    ClearLineEdit();
-    RETURN_IF_ERROR(editor_.EditLine(plane, header, pass, &line_edit_));
-    const std::vector<EventTimes>& times = line_edit_.times;
-    if (!times.empty() && times.size() != header.num_events) {
+    XLineHeader header;
+    LineEdit edit;
+    edit.times = std::move(times_);
+    RETURN_IF_ERROR(ScanLine(source_, line, &header, &edit.times));
+    RETURN_IF_ERROR(editor_.EditLine(plane, header, pass, &edit));
+    if (edit.times.size() != header.num_events) {
       return absl::InternalError(absl::StrCat("line '", header.name, "' has ", header.num_events,
-                                              " events but was given ", times.size(), " times"));
+                                              " events but was given ", edit.times.size(),
+                                              " times"));
     }
     FieldChanges changes;
-    changes.Varint(XLineField::kId, line_edit_.id, header.id);
-    changes.Text(XLineField::kName, line_edit_.name, header.name);
-    changes.Varint(XLineField::kTimestampNs, line_edit_.timestamp_ns, header.timestamp_ns);
-    changes.Varint(XLineField::kDisplayId, line_edit_.display_id, header.display_id);
-    changes.Text(XLineField::kDisplayName, line_edit_.display_name, header.display_name);
-    if (changes.empty() && times.empty()) {
-      output->Raw(line);
-      return absl::OkStatus();
-    }
-    size_t event_index = 0;
-    WireReader reader(line, source_.origin(), kXLineDepth);
-    WireField field;
-    while (reader.Next(&field)) {
-      if (field.IsBytes(XLineField::kEvents) && !times.empty()) {
-        RETURN_IF_ERROR(RewriteEvent(field, times[event_index++], output));
-      } else if (!changes.Replace(field, output)) {
-        output->Raw(field.raw);
-      }
-    }
-    changes.AppendMissing(output);
-    return reader.status();
-  }
-
-  template <typename Output>
-  absl::Status RewriteEvent(const WireField& field, const EventTimes& wanted, Output* output) {
-    LocatedEvent event;
-    RETURN_IF_ERROR(LocateTimes(source_, field.bytes, &event));
-    const EventPatch patch(event, wanted);
-    if (patch.empty()) {
-      output->Raw(field.raw);
-      return absl::OkStatus();
-    }
-    WriteBytesHeader(XLineField::kEvents, patch.NewSize(), output);
-    patch.Write(output);
+    changes.Varint(XLineField::kId, edit.id, header.id);
+    changes.Text(XLineField::kName, edit.name, header.name);
+    changes.Varint(XLineField::kTimestampNs, edit.timestamp_ns, header.timestamp_ns);
+    changes.Varint(XLineField::kDisplayId, edit.display_id, header.display_id);
+    changes.Text(XLineField::kDisplayName, edit.display_name, header.display_name);
+    RETURN_IF_ERROR(WriteLineFields(line, edit.times, &changes, output));
+    times_ = std::move(edit.times);
     return absl::OkStatus();
   }
 
-  // Back to the default, keeping the vector's room.
-  void ClearLineEdit() {
-    std::vector<EventTimes> times = std::move(line_edit_.times);
-    times.clear();
-    line_edit_ = LineEdit();
-    line_edit_.times = std::move(times);
+  template <typename Output>
+  absl::Status WriteLineFields(absl::string_view line, const std::vector<EventTimes>& times,
+                               FieldChanges* changes, Output* output) {
+    // Fields that stay are copied in runs: [unchanged, here) waits to be written.
+    const char* unchanged = line.data();
+    size_t event_index = 0;
+    WireReader reader(line, source_.origin(), kXLineDepth);
+    WireField field;
+    LocatedEvent event;
+    absl::Status error;
+    while (reader.Next(&field)) {
+      if (field.IsBytes(XLineField::kEvents)) {
+        if (!LocateTimes(source_, field.bytes, &event, &error)) return error;
+        const EventPatch patch(event, times[event_index++]);
+        if (patch.empty()) continue;
+        output->Raw(absl::string_view(unchanged, field.raw.data() - unchanged));
+        WriteBytesHeader(XLineField::kEvents, patch.NewSize(), output);
+        patch.Write(output);
+      } else if (changes->Applies(field)) {
+        output->Raw(absl::string_view(unchanged, field.raw.data() - unchanged));
+        changes->Replace(field, output);
+      } else {
+        continue;
+      }
+      unchanged = field.raw.data() + field.raw.size();
+    }
+    output->Raw(absl::string_view(unchanged, line.data() + line.size() - unchanged));
+    changes->AppendMissing(output);
+    return reader.status();
   }
 
   const XSpaceSource& source_;
   XSpaceEditor& editor_;
   SinkOutput output_;
-  LineEdit line_edit_;
+  const RewriteOptions options_;
+  // Lines of the plane at hand that are written already.
+  BufferOutput buffer_;
+  // Kept between lines for its room.
+  std::vector<EventTimes> times_;
 };
 
 }  // namespace
 
-absl::Status ReadEventTimes(const XSpaceSource& source, const XLineHeader& line,
-                            std::vector<EventTimes>* times) {
-  times->clear();
-  times->reserve(line.num_events);
-  WireReader reader(line.payload, source.origin(), kXLineDepth);
-  WireField field;
-  LocatedEvent event;
-  while (reader.Next(&field)) {
-    if (!field.IsBytes(XLineField::kEvents)) continue;
-    RETURN_IF_ERROR(LocateTimes(source, field.bytes, &event));
-    times->push_back(event.times);
-  }
-  return reader.status();
-}
-
-absl::Status RewriteXSpace(const XSpaceSource& source, XSpaceEditor& editor, ByteSink& sink) {
-  return Rewriter(source, editor, sink).Run();
+absl::Status RewriteXSpace(const XSpaceSource& source, XSpaceEditor& editor, ByteSink& sink,
+                           const RewriteOptions& options) {
+  return Rewriter(source, editor, sink, options).Run();
 }
 
 }  // namespace meridian

@@ -1,12 +1,13 @@
 // Copies an XSpace with changes, from wire to wire: what is not changed is copied byte for byte,
 // unknown fields included, so a rewrite without changes gives the same file.
 //
-// A plane's length stands before its lines, so each plane that changes is walked twice:
+// Lengths stand before content. Lines that fit a buffer are written there in one go; for a plane
+// too large for that, the other lines are walked twice:
 //
-//   measure:  editor -> new length of every line -> length of the plane
-//   write:    editor -> plane header, line header, events ...  -> sink
+//   measure:  editor -> new length of the line -> length of the plane
+//   write:    plane header -> line header -> editor -> events -> sink
 //
-// Memory is one line's times plus a buffer, whatever the file's size.
+// Memory is the buffer plus the times of one line, whatever the file's size.
 #ifndef XLA_PROFILER_XPLANE_XPLANE_REWRITER_H_
 #define XLA_PROFILER_XPLANE_XPLANE_REWRITER_H_
 
@@ -30,10 +31,6 @@ struct EventTimes {
   bool is_aggregated = false;
 };
 
-// Replaces `times` by those of the line's events, in file order.
-absl::Status ReadEventTimes(const XSpaceSource& source, const XLineHeader& line,
-                            std::vector<EventTimes>* times);
-
 // What becomes of a plane; by default it is kept as it is.
 struct PlaneEdit {
   bool drop = false;
@@ -45,35 +42,40 @@ struct PlaneEdit {
   std::string additions;
 };
 
-// What becomes of a line; by default it is kept as it is.
+// What becomes of a line; left alone, it is kept as it is.
 struct LineEdit {
   std::optional<int64_t> id;
   std::optional<std::string> name;
   std::optional<int64_t> timestamp_ns;
   std::optional<int64_t> display_id;
   std::optional<std::string> display_name;
-  // Empty to keep the events' times, else one per event in file order.
+  // One per event in file order, as they are: change what is to change.
   std::vector<EventTimes> times;
 };
 
 enum class RewritePass { kMeasure, kWrite };
 
-// Decides what becomes of each part. EditLine is asked in both passes and must answer the same;
-// whoever counts, counts in one of them.
+// Decides what becomes of each part. A line may be asked about in both passes and must get the same
+// answer; kWrite comes once for every line, so whoever counts, counts there.
 class XSpaceEditor {
  public:
   virtual ~XSpaceEditor() = default;
 
   virtual absl::Status EditPlane(const XPlaneLayout& plane, PlaneEdit* edit) = 0;
 
-  // `edit` arrives as the default; its vector may have room from the line before.
   virtual absl::Status EditLine(const XPlaneLayout& plane, const XLineHeader& line,
                                 RewritePass pass, LineEdit* edit) = 0;
 };
 
+struct RewriteOptions {
+  // Room for the lines of a plane that are written in one go.
+  uint64_t buffer_bytes = uint64_t{16} << 20;
+};
+
 // Errors of the source are InvalidArgument ("offset N: reason"); errors of the editor and the sink
 // come back as they are.
-absl::Status RewriteXSpace(const XSpaceSource& source, XSpaceEditor& editor, ByteSink& sink);
+absl::Status RewriteXSpace(const XSpaceSource& source, XSpaceEditor& editor, ByteSink& sink,
+                           const RewriteOptions& options = {});
 
 }  // namespace meridian
 

@@ -65,7 +65,7 @@ class XPlaneRewriterTest : public ::testing::Test {
     bytes_ = space_.SerializeAsString();
     out_.clear();
     StringSink sink(&out_);
-    RETURN_IF_ERROR(RewriteXSpace({bytes_, {}}, editor_, sink));
+    RETURN_IF_ERROR(RewriteXSpace({bytes_, {}}, editor_, sink, options_));
     XSpace result;
     if (!result.ParseFromString(out_)) return absl::InternalError("libprotobuf refuses the result");
     return result;
@@ -73,6 +73,7 @@ class XPlaneRewriterTest : public ::testing::Test {
 
   XSpace space_;
   LambdaEditor editor_;
+  RewriteOptions options_;
   std::string bytes_;
   std::string out_;
 };
@@ -125,7 +126,6 @@ TEST_F(XPlaneRewriterTest, EditsEveryPartOfALine) {
   EXPECT_EQ(line.events(1).offset_ps(), -7);
   EXPECT_EQ(line.events(1).duration_ps(), 1 << 20);
   EXPECT_EQ(line.events(1).metadata_id(), 1);
-  EXPECT_THAT(editor_.passes, ::testing::ElementsAre(RewritePass::kMeasure, RewritePass::kWrite));
 }
 
 TEST_F(XPlaneRewriterTest, AnAggregatedEventKeepsItsOccurrences) {
@@ -141,19 +141,19 @@ TEST_F(XPlaneRewriterTest, AnAggregatedEventKeepsItsOccurrences) {
   EXPECT_EQ(rewritten.duration_ps(), 2);
 }
 
-TEST_F(XPlaneRewriterTest, ReadEventTimesSeesWhatTheEventsSay) {
+TEST_F(XPlaneRewriterTest, TheEditorSeesTheTimesAsTheyAre) {
   auto* line = space_.mutable_planes(1)->mutable_lines(0);
   line->add_events()->set_num_occurrences(3);
-  const std::string bytes = line->SerializeAsString();
-  const XSpaceSource source{bytes, {}};
-  ASSERT_OK_AND_ASSIGN(const XLineHeader header, ReadXLineHeader(source, bytes));
-  std::vector<EventTimes> times;
-  ASSERT_OK(ReadEventTimes(source, header, &times));
-  ASSERT_EQ(times.size(), 3u);
-  EXPECT_EQ(times[1].offset_ps, 500);
-  EXPECT_EQ(times[1].duration_ps, 100);
-  EXPECT_FALSE(times[1].is_aggregated);
-  EXPECT_TRUE(times[2].is_aggregated);
+  editor_.edit_plane = [](const XPlaneLayout&, PlaneEdit* edit) { edit->edit_lines = true; };
+  editor_.edit_line = [](const XLineHeader&, LineEdit* edit) {
+    ASSERT_EQ(edit->times.size(), 3u);
+    EXPECT_EQ(edit->times[1].offset_ps, 500);
+    EXPECT_EQ(edit->times[1].duration_ps, 100);
+    EXPECT_FALSE(edit->times[1].is_aggregated);
+    EXPECT_TRUE(edit->times[2].is_aggregated);
+  };
+  ASSERT_OK(Rewrite());
+  EXPECT_EQ(out_, bytes_);
 }
 
 TEST_F(XPlaneRewriterTest, AWrongNumberOfTimesIsOurMistakeAndSaysSo) {
@@ -163,7 +163,28 @@ TEST_F(XPlaneRewriterTest, AWrongNumberOfTimesIsOurMistakeAndSaysSo) {
               StatusIs(absl::StatusCode::kInternal, HasSubstr("2 events but was given 1 times")));
 }
 
-TEST_F(XPlaneRewriterTest, ALineLargerThanTheBufferIsWrittenWhole) {
+TEST_F(XPlaneRewriterTest, LinesThatDoNotFitTheBufferAreMeasuredFirst) {
+  XLine* second = space_.mutable_planes(1)->add_lines();
+  *second = space_.planes(1).lines(0);
+  // Room for the first line, at twice its size, and not for the second.
+  options_.buffer_bytes = 2 * second->ByteSizeLong();
+  editor_.edit_plane = [](const XPlaneLayout&, PlaneEdit* edit) { edit->edit_lines = true; };
+  editor_.edit_line = [](const XLineHeader&, LineEdit* edit) {
+    edit->timestamp_ns = int64_t{1} << 40;
+    edit->times[1].offset_ps = int64_t{1} << 41;
+  };
+  ASSERT_OK_AND_ASSIGN(const XSpace result, Rewrite());
+  EXPECT_THAT(editor_.passes, ::testing::ElementsAre(RewritePass::kWrite, RewritePass::kMeasure,
+                                                     RewritePass::kWrite));
+  ASSERT_EQ(result.planes(1).lines_size(), 2);
+  for (const XLine& line : result.planes(1).lines()) {
+    EXPECT_EQ(line.name(), "Stream #1");
+    EXPECT_EQ(line.timestamp_ns(), int64_t{1} << 40);
+    EXPECT_EQ(line.events(1).offset_ps(), int64_t{1} << 41);
+  }
+}
+
+TEST_F(XPlaneRewriterTest, ALineOfManyPiecesIsWrittenWhole) {
   auto* line = space_.mutable_planes(1)->mutable_lines(0);
   for (int i = 0; i < 100000; ++i) {
     auto* event = line->add_events();
@@ -172,15 +193,17 @@ TEST_F(XPlaneRewriterTest, ALineLargerThanTheBufferIsWrittenWhole) {
     if (i % 10000 == 0) event->add_stats()->set_str_value(std::string(300000, 'x'));
   }
   editor_.edit_plane = [](const XPlaneLayout&, PlaneEdit* edit) { edit->edit_lines = true; };
-  editor_.edit_line = [this](const XLineHeader& header, LineEdit* edit) {
-    ASSERT_OK(ReadEventTimes({bytes_, {}}, header, &edit->times));
+  editor_.edit_line = [](const XLineHeader&, LineEdit* edit) {
     for (EventTimes& times : edit->times) times.offset_ps += 1 << 30;
   };
-  ASSERT_OK_AND_ASSIGN(const XSpace result, Rewrite());
-  const XLine& rewritten = result.planes(1).lines(0);
-  ASSERT_EQ(rewritten.events_size(), 100002);
-  EXPECT_EQ(rewritten.events(100001).offset_ps(), 99999 + (1 << 30));
-  EXPECT_EQ(rewritten.events(2).stats(0).str_value().size(), 300000u);
+  for (uint64_t buffer_bytes : {0, 1 << 30}) {
+    options_.buffer_bytes = buffer_bytes;
+    ASSERT_OK_AND_ASSIGN(const XSpace result, Rewrite());
+    const XLine& rewritten = result.planes(1).lines(0);
+    ASSERT_EQ(rewritten.events_size(), 100002);
+    EXPECT_EQ(rewritten.events(100001).offset_ps(), 99999 + (1 << 30));
+    EXPECT_EQ(rewritten.events(2).stats(0).str_value().size(), 300000u);
+  }
 }
 
 TEST_F(XPlaneRewriterTest, TheSinksErrorComesBack) {

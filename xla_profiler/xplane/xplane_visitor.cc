@@ -2,8 +2,11 @@
 
 #include <cstring>
 
+#include "absl/base/attributes.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "xla_profiler/util/utf8.h"
+#include "xla_profiler/xplane/event_wire.h"
 
 namespace meridian {
 namespace {
@@ -17,76 +20,116 @@ const XStatVisitor* FindStat(absl::Span<const XStatVisitor> stats, StatType type
 
 }  // namespace
 
-// Decodes stats of one plane.
+// Decodes stats of one plane. Functions return false and set the error if they fail: a Status
+// passed through every call would cost more than the decoding. What is rare is kept out of line, so
+// that the way of the many stays short.
 class XStatDecoder {
  public:
   XStatDecoder(const XSpaceSource& source, const MetadataTable<XStatMetadata>& metadata, int depth)
       : source_(source), metadata_(metadata), depth_(depth) {}
 
-  // Appends the stat. Its id, and the id it refers to, must have metadata.
-  absl::Status Append(absl::string_view payload, std::vector<XStatVisitor>* stats) const {
-    RETURN_IF_ERROR(AppendUnresolved(payload, stats));
-    if (ABSL_PREDICT_FALSE(stats->back().metadata_ == nullptr)) {
-      return Error(payload, absl::StrCat("stat metadata id ", stats->back().id_,
-                                         " is used but not defined in its plane"));
+  // Overwrites the stat. The id it refers to must have metadata; its own id need not.
+  ABSL_ATTRIBUTE_ALWAYS_INLINE bool Decode(absl::string_view payload, XStatVisitor* stat,
+                                           absl::Status* error) const {
+    if (ABSL_PREDICT_FALSE(!DecodePlain(payload, stat)) && !DecodeAny(payload, stat, error)) {
+      return false;
     }
-    return absl::OkStatus();
+    stat->metadata_ = metadata_.Find(stat->id_);
+    if (stat->value_case_ != ValueCase::kRef) return true;
+    const XStatMetadata* referred = metadata_.Find(stat->AsInt());
+    if (ABSL_PREDICT_FALSE(referred == nullptr)) return FailUndefined(payload, stat, true, error);
+    stat->text_ = referred->name;
+    return true;
   }
 
-  // Like Append, but an id without metadata is fine.
-  absl::Status AppendUnresolved(absl::string_view payload, std::vector<XStatVisitor>* stats) const {
-    if (ABSL_PREDICT_FALSE(stats->size() >= source_.limits.max_stats_per_owner)) {
-      return Error(payload, absl::StrCat("more than ", source_.limits.max_stats_per_owner,
-                                         " stats of one event or metadata entry"));
-    }
-    stats->emplace_back();
-    XStatVisitor& stat = stats->back();
-    WireReader reader(payload, source_.origin(), depth_);
-    WireField field;
-    while (reader.Next(&field)) RETURN_IF_ERROR(DecodeField(field, &stat));
-    if (ABSL_PREDICT_FALSE(reader.failed())) return reader.status();
-    stat.metadata_ = metadata_.Find(stat.id_);
-    if (stat.value_case_ == XStatVisitor::ValueCase::kRef) return Resolve(payload, &stat);
-    return absl::OkStatus();
+  // Like Decode, but the stat's own id must have metadata too.
+  ABSL_ATTRIBUTE_ALWAYS_INLINE bool DecodeDefined(absl::string_view payload, XStatVisitor* stat,
+                                                  absl::Status* error) const {
+    if (ABSL_PREDICT_FALSE(!Decode(payload, stat, error))) return false;
+    if (ABSL_PREDICT_TRUE(stat->metadata_ != nullptr)) return true;
+    return FailUndefined(payload, stat, false, error);
   }
 
  private:
   using ValueCase = XStatVisitor::ValueCase;
 
-  absl::Status DecodeField(const WireField& field, XStatVisitor* stat) const {
-    switch (field.type) {
-      case WireType::kVarint:
-        switch (field.number) {
-          case XStatField::kMetadataId:
-            stat->id_ = static_cast<int64_t>(field.scalar);
-            break;
-          case XStatField::kUint64:
-            SetScalar(ValueCase::kUint64, field.scalar, stat);
-            break;
-          case XStatField::kInt64:
-            SetScalar(ValueCase::kInt64, field.scalar, stat);
-            break;
-          case XStatField::kRef:
-            SetScalar(ValueCase::kRef, field.scalar, stat);
-            break;
-        }
+  // The short cut for id and one value, in this order (see event_wire.h). Returns false when the
+  // stat has another form.
+  ABSL_ATTRIBUTE_ALWAYS_INLINE bool DecodePlain(absl::string_view payload,
+                                                XStatVisitor* stat) const {
+    const char* p = payload.data();
+    const char* end = p + payload.size();
+    if (payload.size() < 4 || !HasRoomBehind(end, source_)) return false;
+    if (*p != OneByteTag(XStatField::kMetadataId, WireType::kVarint)) return false;
+    uint64_t id = 0;
+    p = ReadShortVarint(p + 1, &id);
+    if (p == nullptr || p >= end) return false;
+    stat->id_ = static_cast<int64_t>(id);
+    switch (*p) {
+      case OneByteTag(XStatField::kUint64, WireType::kVarint):
+        stat->value_case_ = ValueCase::kUint64;
         break;
-      case WireType::kBytes:
-        if (field.number == XStatField::kStr) {
-          RETURN_IF_ERROR(ReadText(source_, field.bytes, &stat->text_));
-          stat->value_case_ = ValueCase::kStr;
-        } else if (field.number == XStatField::kBytes) {
-          stat->text_ = field.bytes;
-          stat->value_case_ = ValueCase::kBytes;
-        }
+      case OneByteTag(XStatField::kInt64, WireType::kVarint):
+        stat->value_case_ = ValueCase::kInt64;
         break;
-      case WireType::kFixed64:
-        if (field.number == XStatField::kDouble) SetScalar(ValueCase::kDouble, field.scalar, stat);
+      case OneByteTag(XStatField::kRef, WireType::kVarint):
+        stat->value_case_ = ValueCase::kRef;
         break;
+      case OneByteTag(XStatField::kDouble, WireType::kFixed64):
+        stat->value_case_ = ValueCase::kDouble;
+        std::memcpy(&stat->scalar_, p + 1, sizeof(stat->scalar_));
+        return p + 9 == end;
+      case OneByteTag(XStatField::kStr, WireType::kBytes):
+        stat->value_case_ = ValueCase::kStr;
+        stat->text_ = absl::string_view(p + 2, end - p - 2);
+        // One byte of length, which reaches to the end.
+        return stat->text_.size() < 0x80 && p[1] == static_cast<char>(stat->text_.size()) &&
+               IsValidUtf8(stat->text_);
       default:
+        return false;
+    }
+    return ReadShortVarint(p + 1, &stat->scalar_) == end;
+  }
+
+  ABSL_ATTRIBUTE_NOINLINE bool DecodeAny(absl::string_view payload, XStatVisitor* stat,
+                                         absl::Status* error) const {
+    *stat = XStatVisitor();
+    WireReader reader(payload, source_.origin(), depth_);
+    WireField field;
+    while (reader.Next(&field)) {
+      if (field.type == WireType::kVarint) {
+        DecodeVarint(field, stat);
+      } else if (field.IsBytes(XStatField::kStr)) {
+        *error = ReadText(source_, field.bytes, &stat->text_);
+        if (!error->ok()) return false;
+        stat->value_case_ = ValueCase::kStr;
+      } else if (field.IsBytes(XStatField::kBytes)) {
+        stat->text_ = field.bytes;
+        stat->value_case_ = ValueCase::kBytes;
+      } else if (field.number == XStatField::kDouble && field.type == WireType::kFixed64) {
+        SetScalar(ValueCase::kDouble, field.scalar, stat);
+      }
+    }
+    if (!reader.failed()) return true;
+    *error = reader.status();
+    return false;
+  }
+
+  static void DecodeVarint(const WireField& field, XStatVisitor* stat) {
+    switch (field.number) {
+      case XStatField::kMetadataId:
+        stat->id_ = static_cast<int64_t>(field.scalar);
+        break;
+      case XStatField::kUint64:
+        SetScalar(ValueCase::kUint64, field.scalar, stat);
+        break;
+      case XStatField::kInt64:
+        SetScalar(ValueCase::kInt64, field.scalar, stat);
+        break;
+      case XStatField::kRef:
+        SetScalar(ValueCase::kRef, field.scalar, stat);
         break;
     }
-    return absl::OkStatus();
   }
 
   static void SetScalar(ValueCase value_case, uint64_t scalar, XStatVisitor* stat) {
@@ -94,18 +137,14 @@ class XStatDecoder {
     stat->scalar_ = scalar;
   }
 
-  absl::Status Resolve(absl::string_view payload, XStatVisitor* stat) const {
-    const XStatMetadata* referred = metadata_.Find(stat->AsInt());
-    if (ABSL_PREDICT_FALSE(referred == nullptr)) {
-      return Error(payload, absl::StrCat("a stat refers to stat metadata id ", stat->scalar_,
-                                         ", which is not defined in its plane"));
-    }
-    stat->text_ = referred->name;
-    return absl::OkStatus();
-  }
-
-  absl::Status Error(absl::string_view payload, absl::string_view reason) const {
-    return WireError(payload.data(), source_.origin(), reason);
+  ABSL_ATTRIBUTE_NOINLINE bool FailUndefined(absl::string_view payload, const XStatVisitor* stat,
+                                             bool reference, absl::Status* error) const {
+    *error = WireError(payload.data(), source_.origin(),
+                       reference ? absl::StrCat("a stat refers to stat metadata id ", stat->scalar_,
+                                                ", which is not defined in its plane")
+                                 : absl::StrCat("stat metadata id ", stat->id_,
+                                                " is used but not defined in its plane"));
+    return false;
   }
 
   const XSpaceSource& source_;
@@ -139,33 +178,92 @@ std::string XStatVisitor::ToString() const {
   return "";
 }
 
-const XStatVisitor* XEventVisitor::GetStat(StatType type) const { return FindStat(stats_, type); }
+const XStatVisitor* XEventVisitor::GetStat(StatType type) const { return FindStat(Stats(), type); }
 
 const XStatVisitor* XEventVisitor::GetEventOrMetadataStat(StatType type) const {
   const XStatVisitor* stat = FindStat(metadata_->stats, type);
   return stat != nullptr ? stat : GetStat(type);
 }
 
-absl::Status XEventVisitor::Decode(absl::string_view payload) {
+absl::Status XEventVisitor::TooManyStats(absl::string_view payload) const {
+  const XSpaceSource& source = plane_->Source();
+  return WireError(
+      payload.data(), source.origin(),
+      absl::StrCat("more than ", source.limits.max_stats_per_owner, " stats of one event"));
+}
+
+ABSL_ATTRIBUTE_NOINLINE absl::Status XEventVisitor::UndefinedMetadata(absl::string_view payload,
+                                                                      int64_t metadata_id) const {
+  return WireError(
+      payload.data(), plane_->Source().origin(),
+      absl::StrCat("event metadata id ", metadata_id, " is used but not defined in its plane"));
+}
+
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool XEventVisitor::DecodePlain(absl::string_view payload,
+                                                                    int64_t* metadata_id) {
+  PlainEvent event;
+  if (!ReadPlainEvent(payload, plane_->Source(), &event)) return false;
+  const XStatDecoder stat_decoder(plane_->Source(), plane_->stat_metadata_, kXEventDepth - 1);
+  const char* end = payload.data() + payload.size();
+  absl::Status ignored;
+  num_stats_ = 0;
+  for (const char* p = event.stats; p != end;) {
+    absl::string_view stat;
+    p = NextPlainStat(p, end, &stat);
+    // An error is found again, and reported, on the long way; there the buffer grows, too.
+    if (ABSL_PREDICT_FALSE(p == nullptr || num_stats_ == stats_.size() ||
+                           !stat_decoder.DecodeDefined(stat, &stats_[num_stats_], &ignored))) {
+      return false;
+    }
+    ++num_stats_;
+  }
+  *metadata_id = event.metadata_id;
+  offset_ps_ = event.offset_ps;
+  duration_ps_ = event.duration_ps;
+  num_occurrences_ = 0;
+  is_aggregated_ = false;
+  return true;
+}
+
+bool XEventVisitor::Decode(absl::string_view payload, absl::Status* error) {
+  file_offset_ = payload.data() - plane_->Source().origin();
+  int64_t metadata_id = 0;
+  if (ABSL_PREDICT_FALSE(!DecodePlain(payload, &metadata_id)) &&
+      !DecodeAny(payload, &metadata_id, error)) {
+    return false;
+  }
+  metadata_ = plane_->GetEventMetadata(metadata_id);
+  if (ABSL_PREDICT_TRUE(metadata_ != nullptr)) return true;
+  *error = UndefinedMetadata(payload, metadata_id);
+  return false;
+}
+
+ABSL_ATTRIBUTE_NOINLINE bool XEventVisitor::DecodeAny(absl::string_view payload,
+                                                      int64_t* metadata_id, absl::Status* error) {
   const XSpaceSource& source = plane_->Source();
   const XStatDecoder stat_decoder(source, plane_->stat_metadata_, kXEventDepth - 1);
-  int64_t metadata_id = 0;
+  *metadata_id = 0;
+  num_stats_ = 0;
   offset_ps_ = 0;
   duration_ps_ = 0;
   num_occurrences_ = 0;
   is_aggregated_ = false;
-  stats_.clear();
-  file_offset_ = payload.data() - source.origin();
   WireReader reader(payload, source.origin(), kXEventDepth);
   WireField field;
   while (reader.Next(&field)) {
     if (field.IsBytes(XEventField::kStats)) {
-      RETURN_IF_ERROR(stat_decoder.Append(field.bytes, &stats_));
+      if (num_stats_ == source.limits.max_stats_per_owner) {
+        *error = TooManyStats(payload);
+        return false;
+      }
+      if (num_stats_ == stats_.size()) stats_.resize(num_stats_ + 1);
+      if (!stat_decoder.DecodeDefined(field.bytes, &stats_[num_stats_], error)) return false;
+      ++num_stats_;
     } else if (field.type == WireType::kVarint) {
       const int64_t value = static_cast<int64_t>(field.scalar);
       switch (field.number) {
         case XEventField::kMetadataId:
-          metadata_id = value;
+          *metadata_id = value;
           break;
         // Offset and occurrences are one oneof: the later clears the earlier.
         case XEventField::kOffsetPs:
@@ -184,14 +282,9 @@ absl::Status XEventVisitor::Decode(absl::string_view payload) {
       }
     }
   }
-  if (ABSL_PREDICT_FALSE(reader.failed())) return reader.status();
-  metadata_ = plane_->GetEventMetadata(metadata_id);
-  if (ABSL_PREDICT_FALSE(metadata_ == nullptr)) {
-    return WireError(
-        payload.data(), source.origin(),
-        absl::StrCat("event metadata id ", metadata_id, " is used but not defined in its plane"));
-  }
-  return absl::OkStatus();
+  if (!reader.failed()) return true;
+  *error = reader.status();
+  return false;
 }
 
 absl::StatusOr<XPlaneVisitor> XPlaneVisitor::Create(const XSpaceSource& source,
@@ -256,7 +349,14 @@ absl::Status ReadEventMetadata(const XSpaceSource& source, absl::string_view pay
     } else if (field.IsBytes(XEventMetadataField::kMetadata)) {
       metadata->metadata = field.bytes;
     } else if (field.IsBytes(XEventMetadataField::kStats)) {
-      RETURN_IF_ERROR(stat_decoder.Append(field.bytes, &metadata->stats));
+      if (metadata->stats.size() == source.limits.max_stats_per_owner) {
+        return WireError(field.bytes.data(), source.origin(),
+                         absl::StrCat("more than ", source.limits.max_stats_per_owner,
+                                      " stats of one metadata entry"));
+      }
+      absl::Status error;
+      metadata->stats.emplace_back();
+      if (!stat_decoder.DecodeDefined(field.bytes, &metadata->stats.back(), &error)) return error;
     } else if (field.IsBytes(XEventMetadataField::kChildId) &&
                !ForEachRepeatedVarint(field, [](int64_t) {})) {
       return WireError(field.bytes.data(), source.origin(), "packed child_id is cut");
@@ -306,8 +406,10 @@ absl::Status XPlaneVisitor::DecodeEventMetadata() {
 
 absl::Status XPlaneVisitor::DecodeStats() {
   const XStatDecoder stat_decoder(*source_, stat_metadata_, kXPlaneDepth - 1);
+  absl::Status error;
   for (absl::string_view payload : layout_.stats) {
-    RETURN_IF_ERROR(stat_decoder.AppendUnresolved(payload, &stats_));
+    stats_.emplace_back();
+    if (!stat_decoder.Decode(payload, &stats_.back(), &error)) return error;
   }
   return absl::OkStatus();
 }

@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/optimization.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -122,7 +123,7 @@ class XEventVisitor {
   int64_t NumOccurrences() const { return num_occurrences_; }
 
   // The event's own stats, without those of its metadata.
-  absl::Span<const XStatVisitor> Stats() const { return stats_; }
+  absl::Span<const XStatVisitor> Stats() const { return {stats_.data(), num_stats_}; }
 
   // Returns the event's own stat of that type, or nullptr. Linear in the number of stats.
   const XStatVisitor* GetStat(StatType type) const;
@@ -137,7 +138,13 @@ class XEventVisitor {
   friend class XLineVisitor;
 
   explicit XEventVisitor(const class XPlaneVisitor* plane) : plane_(plane) {}
-  absl::Status Decode(absl::string_view payload);
+  // Returns false and sets the error when the event is damaged.
+  bool Decode(absl::string_view payload, absl::Status* error);
+  // The short cut of event_wire.h; false when it does not apply.
+  bool DecodePlain(absl::string_view payload, int64_t* metadata_id);
+  bool DecodeAny(absl::string_view payload, int64_t* metadata_id, absl::Status* error);
+  absl::Status TooManyStats(absl::string_view payload) const;
+  absl::Status UndefinedMetadata(absl::string_view payload, int64_t metadata_id) const;
 
   const class XPlaneVisitor* plane_;
   const XEventMetadata* metadata_ = nullptr;
@@ -146,7 +153,9 @@ class XEventVisitor {
   int64_t num_occurrences_ = 0;
   bool is_aggregated_ = false;
   uint64_t file_offset_ = 0;
+  // A buffer that grows with the largest event; only the first num_stats_ are this event's.
   std::vector<XStatVisitor> stats_;
+  size_t num_stats_ = 0;
 };
 
 // A line (thread, stream) of a plane.
@@ -227,13 +236,15 @@ class XPlaneVisitor {
 
 namespace internal {
 
+// Calls fn; returns false and sets the error when it returns one.
 template <typename Fn, typename Argument>
-absl::Status CallVisitor(Fn& fn, const Argument& argument) {
+bool CallVisitor(Fn& fn, const Argument& argument, absl::Status* error) {
   if constexpr (std::is_void_v<std::invoke_result_t<Fn&, const Argument&>>) {
     fn(argument);
-    return absl::OkStatus();
+    return true;
   } else {
-    return fn(argument);
+    *error = fn(argument);
+    return error->ok();
   }
 }
 
@@ -241,9 +252,10 @@ absl::Status CallVisitor(Fn& fn, const Argument& argument) {
 
 template <typename Fn>
 absl::Status XPlaneVisitor::ForEachLine(Fn&& fn) const {
+  absl::Status error;
   for (absl::string_view line : layout_.lines) {
     ASSIGN_OR_RETURN(const XLineHeader header, ReadXLineHeader(*source_, line));
-    RETURN_IF_ERROR(internal::CallVisitor(fn, XLineVisitor(this, header)));
+    if (!internal::CallVisitor(fn, XLineVisitor(this, header), &error)) return error;
   }
   return absl::OkStatus();
 }
@@ -251,12 +263,13 @@ absl::Status XPlaneVisitor::ForEachLine(Fn&& fn) const {
 template <typename Fn>
 absl::Status XLineVisitor::ForEachEvent(Fn&& fn) const {
   XEventVisitor event(plane_);
+  absl::Status error;
   WireReader reader(header_.payload, plane_->Source().origin(), kXLineDepth);
   WireField field;
   while (reader.Next(&field)) {
     if (!field.IsBytes(XLineField::kEvents)) continue;
-    RETURN_IF_ERROR(event.Decode(field.bytes));
-    RETURN_IF_ERROR(internal::CallVisitor(fn, event));
+    if (ABSL_PREDICT_FALSE(!event.Decode(field.bytes, &error))) return error;
+    if (!internal::CallVisitor(fn, event, &error)) return error;
   }
   return reader.status();
 }

@@ -98,42 +98,34 @@ absl::StatusOr<XPlaneLayout> ReadXPlaneLayout(const XSpaceSource& source, absl::
 
 absl::StatusOr<XLineHeader> ReadXLineHeader(const XSpaceSource& source, absl::string_view line) {
   XLineHeader header;
-  header.payload = line;
-  WireReader reader(line, source.origin(), kXLineDepth);
-  WireField field;
-  while (reader.Next(&field)) {
-    if (field.type == WireType::kBytes) {
-      switch (field.number) {
-        case XLineField::kEvents:
-          ++header.num_events;
-          break;
-        case XLineField::kName:
-          RETURN_IF_ERROR(ReadText(source, field.bytes, &header.name));
-          break;
-        case XLineField::kDisplayName:
-          RETURN_IF_ERROR(ReadText(source, field.bytes, &header.display_name));
-          break;
-      }
-    } else if (field.type == WireType::kVarint) {
-      const int64_t value = static_cast<int64_t>(field.scalar);
-      switch (field.number) {
-        case XLineField::kId:
-          header.id = value;
-          break;
-        case XLineField::kTimestampNs:
-          header.timestamp_ns = value;
-          break;
-        case XLineField::kDurationPs:
-          header.duration_ps = value;
-          break;
-        case XLineField::kDisplayId:
-          header.display_id = value;
-          break;
-      }
-    }
-  }
-  RETURN_IF_ERROR(reader.status());
+  RETURN_IF_ERROR(
+      WalkXLine(source, line, &header, [](absl::string_view) { return absl::OkStatus(); }));
   return header;
+}
+
+absl::Status internal::ReadXLineField(const XSpaceSource& source, const WireField& field,
+                                      XLineHeader* header) {
+  if (field.IsBytes(XLineField::kName)) return ReadText(source, field.bytes, &header->name);
+  if (field.IsBytes(XLineField::kDisplayName)) {
+    return ReadText(source, field.bytes, &header->display_name);
+  }
+  if (field.type != WireType::kVarint) return absl::OkStatus();
+  const int64_t value = static_cast<int64_t>(field.scalar);
+  switch (field.number) {
+    case XLineField::kId:
+      header->id = value;
+      break;
+    case XLineField::kTimestampNs:
+      header->timestamp_ns = value;
+      break;
+    case XLineField::kDurationPs:
+      header->duration_ps = value;
+      break;
+    case XLineField::kDisplayId:
+      header->display_id = value;
+      break;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace meridian

@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/base/optimization.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "xla_profiler/wire/wire_reader.h"
@@ -111,8 +113,48 @@ absl::StatusOr<XSpaceLayout> ReadXSpaceLayout(const XSpaceSource& source);
 absl::StatusOr<XPlaneLayout> ReadXPlaneLayout(const XSpaceSource& source, absl::string_view plane);
 absl::StatusOr<XLineHeader> ReadXLineHeader(const XSpaceSource& source, absl::string_view line);
 
+// Reads the header and, in the same walk, calls on_event(payload) for each event; on_event returns
+// an absl::Status. The header is whole only after the walk.
+template <typename OnEvent>
+absl::Status WalkXLine(const XSpaceSource& source, absl::string_view line, XLineHeader* header,
+                       OnEvent on_event);
+
 // Stores the text of a string field; an error when it is not UTF-8.
 absl::Status ReadText(const XSpaceSource& source, absl::string_view bytes, absl::string_view* text);
+
+// Implementation only below.
+
+namespace internal {
+
+// Takes over a field of a line that is not an event.
+absl::Status ReadXLineField(const XSpaceSource& source, const WireField& field,
+                            XLineHeader* header);
+
+}  // namespace internal
+
+template <typename OnEvent>
+absl::Status WalkXLine(const XSpaceSource& source, absl::string_view line, XLineHeader* header,
+                       OnEvent on_event) {
+  *header = XLineHeader();
+  header->payload = line;
+  uint64_t num_events = 0;
+  WireReader reader(line, source.origin(), kXLineDepth);
+  WireField field;
+  while (reader.Next(&field)) {
+    if (ABSL_PREDICT_TRUE(field.IsBytes(XLineField::kEvents))) {
+      ++num_events;
+      absl::Status status = on_event(field.bytes);
+      if (ABSL_PREDICT_FALSE(!status.ok())) return status;
+    } else {
+      // A copy, so that the walk's own field can stay in registers.
+      const WireField other = field;
+      absl::Status status = internal::ReadXLineField(source, other, header);
+      if (!status.ok()) return status;
+    }
+  }
+  header->num_events = num_events;
+  return reader.status();
+}
 
 }  // namespace meridian
 

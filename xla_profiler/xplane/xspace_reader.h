@@ -71,9 +71,10 @@ class XSpaceReader {
 
 template <typename Fn>
 absl::Status XSpaceReader::ForEachPlane(Fn&& fn) const {
+  absl::Status error;
   for (size_t i = 0; i < layout_.planes.size(); ++i) {
     ASSIGN_OR_RETURN(const XPlaneVisitor plane, Plane(i));
-    RETURN_IF_ERROR(Annotate(internal::CallVisitor(fn, plane), name_));
+    if (!internal::CallVisitor(fn, plane, &error)) return Annotate(error, name_);
   }
   return absl::OkStatus();
 }
