@@ -1,8 +1,12 @@
 #include "tools/command.h"
 
+#include <unistd.h>
+
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <vector>
 
 #include "absl/flags/flag.h"
@@ -10,6 +14,7 @@
 #include "xla_profiler/util/input_paths.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/status_util.h"
+#include "xla_profiler/util/text_table.h"
 
 ABSL_FLAG(bool, json, false, "Print one JSON object on standard output instead of text.");
 
@@ -25,9 +30,26 @@ absl::StatusOr<int> ParseAndRun(const CommandSpec& spec, const std::vector<std::
   }
   if (!parsed.arguments.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("unexpected argument '", parsed.arguments[0],
-                                                   "'; all inputs are flags, see --help"));
+                                                   "'; did you mean --", spec.flags[0], "=",
+                                                   parsed.arguments[0], "?"));
   }
   return body();
+}
+
+void ExitWithMessage(absl::string_view message) {
+  // Only what is safe in a signal handler.
+  (void)!write(STDERR_FILENO, message.data(), message.size());
+  _exit(kExitEnvironment);
+}
+
+// Turns the ends that no status can describe into messages and the environment's exit code.
+void InstallLastResorts() {
+  std::set_new_handler([] { ExitWithMessage("out of memory\n"); });
+  // Mapped files raise it when somebody cuts them short.
+  std::signal(SIGBUS,
+              [](int) { ExitWithMessage("an input file was cut short while it was read\n"); });
+  // A file-size limit then is an error of write(2) like a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 std::string Environment(const char* name) {
@@ -39,12 +61,14 @@ std::string Environment(const char* name) {
 
 int RunCommand(const CommandSpec& spec, int argc, char** argv,
                const std::function<absl::StatusOr<int>()>& body) {
+  InstallLastResorts();
   CommandSpec with_json = spec;
   with_json.flags.push_back("json");
   const absl::StatusOr<int> code =
       ParseAndRun(with_json, std::vector<std::string>(argv, argv + argc), body);
   if (code.ok()) return *code;
-  std::fprintf(stderr, "%s: %s\n", spec.name.c_str(), std::string(code.status().message()).c_str());
+  // Messages quote the input, which must not steer the terminal.
+  std::fprintf(stderr, "%s: %s\n", spec.name.c_str(), Printable(code.status().message()).c_str());
   return ExitCode(code.status());
 }
 

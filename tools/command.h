@@ -30,7 +30,8 @@ std::string UserPath(const std::string& path);
 // Input files are inflated where $TMPDIR says.
 InputFileOptions UserInputOptions();
 
-// Writes to standard output; an error (a closed pipe, a full disk) is the environment's.
+// Writes to standard output; an error (a full disk) is the environment's. A reader that closes its
+// pipe ends the command silently, as it ends other programs.
 absl::Status Print(const std::string& text);
 
 }  // namespace meridian

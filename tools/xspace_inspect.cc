@@ -17,19 +17,25 @@ ABSL_FLAG(std::string, trace, "", "The profile: one *.xplane.pb file, plain or g
 namespace meridian {
 namespace {
 
+// The bar is gone before anything is printed.
+absl::StatusOr<XSpaceReport> InspectWithProgress(const XSpaceReader& reader) {
+  ProgressBar progress("reading", reader.source().bytes.size());
+  InspectOptions options;
+  options.progress = [&](uint64_t offset) { progress.Update(offset); };
+  return InspectXSpace(reader, options);
+}
+
 absl::StatusOr<int> Inspect() {
   const std::string trace = absl::GetFlag(FLAGS_trace);
   if (trace.empty()) {
-    return absl::InvalidArgumentError("--trace is required, e.g. --trace=node0.xplane.pb");
+    return absl::InvalidArgumentError(
+        "--trace names no file; expected e.g. --trace=node0.xplane.pb");
   }
   XSpaceReaderOptions options;
   options.input = UserInputOptions();
   ASSIGN_OR_RETURN(const XSpaceReader reader,
                    XSpaceReader::Open(FileSystem::Posix(), UserPath(trace), options));
-  ProgressBar progress("reading", reader.source().bytes.size());
-  InspectOptions inspect;
-  inspect.progress = [&](uint64_t offset) { progress.Update(offset); };
-  ASSIGN_OR_RETURN(const XSpaceReport report, InspectXSpace(reader, inspect));
+  ASSIGN_OR_RETURN(const XSpaceReport report, InspectWithProgress(reader));
   RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatReport(report)));
   return kExitDone;
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,14 +17,14 @@ struct RatioCase {
   std::string floor_name;
   std::function<void()> run;
   std::function<void()> floor;
-  // The ratio to reach.
-  double reach = 1;
+  // The ratio to reach; absent when it is only told.
+  std::optional<double> reach;
   // Bytes one run works on, for a rate.
   uint64_t bytes = 0;
 };
 
-// Runs each case in turns, at least `rounds` times, prints a table of CPU seconds (the least of all
-// rounds: noise only adds) and ratios, and returns true when every ratio is reached.
+// Runs each case in turns, `rounds` times (at least once), prints a table of CPU seconds (the least
+// of all rounds: noise only adds) and ratios, and returns true when every ratio is reached.
 bool RunRatioCases(const std::vector<RatioCase>& cases, int rounds);
 
 // Returns the process's CPU seconds so far.

@@ -3,9 +3,10 @@
 //   ./bazelw run //tools/benchmarks:xplane_codec_benchmark -- [--trace=FILE]
 //
 // Exits with 1 when a ratio of docs/performance.md is missed.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
+#include <optional>
 #include <string>
 
 #include "absl/flags/flag.h"
@@ -13,6 +14,7 @@
 #include "third_party/xplane/xplane.pb.h"
 #include "tools/benchmarks/ratio_benchmark.h"
 #include "tools/command.h"
+#include "xla_profiler/testing/moving_editor.h"
 #include "xla_profiler/testing/synthetic_space.h"
 #include "xla_profiler/util/byte_sink.h"
 #include "xla_profiler/util/check.h"
@@ -38,12 +40,16 @@ class NullSink : public ByteSink {
  public:
   absl::Status Append(absl::string_view data) override {
     size_ += data.size();
+    peak_memory_ = std::max(peak_memory_, AnonymousBytes());
     return absl::OkStatus();
   }
   uint64_t bytes_appended() const override { return size_; }
+  // Of the process, at the moments when something was appended.
+  int64_t peak_memory() const { return peak_memory_; }
 
  private:
   uint64_t size_ = 0;
+  int64_t peak_memory_ = 0;
 };
 
 // Decodes every event and stat and adds something of each up, so that nothing is optimised away.
@@ -69,33 +75,15 @@ uint64_t VisitAll(const XSpaceSource& source) {
   return sum;
 }
 
-// Moves every event by a constant: what any alignment costs beside its arithmetic. By 0 it is the
-// identity, found out event by event.
-class MovingEditor : public XSpaceEditor {
- public:
-  explicit MovingEditor(int64_t move_ps) : move_ps_(move_ps) {}
-
-  absl::Status EditPlane(const XPlaneLayout&, PlaneEdit* edit) override {
-    edit->edit_lines = true;
-    return absl::OkStatus();
-  }
-  absl::Status EditLine(const XPlaneLayout&, const XLineHeader&, RewritePass,
-                        LineEdit* edit) override {
-    for (EventTimes& times : edit->times) times.offset_ps += move_ps_;
-    return absl::OkStatus();
-  }
-
- private:
-  const int64_t move_ps_;
-};
-
-void Rewrite(const XSpaceSource& source, int64_t move_ps, uint64_t buffer_bytes) {
-  MovingEditor editor(move_ps);
+// Returns the process's peak memory while it writes.
+int64_t Rewrite(const XSpaceSource& source, int64_t move_ps, uint64_t buffer_bytes) {
+  MovingEditor editor({move_ps});
   NullSink sink;
   RewriteOptions options;
   options.buffer_bytes = buffer_bytes;
   MERIDIAN_CHECK(RewriteXSpace(source, editor, sink, options).ok());
   MERIDIAN_CHECK(move_ps != 0 || sink.bytes_appended() == source.bytes.size());
+  return sink.peak_memory();
 }
 
 void LibprotobufParse(absl::string_view bytes, std::string* serialized) {
@@ -128,9 +116,8 @@ absl::StatusOr<int> Measure() {
   // Before libprotobuf has filled the heap.
   const int64_t before = AnonymousBytes();
   volatile uint64_t sum = VisitAll(source);
-  Rewrite(source, kMovePs, RewriteOptions().buffer_bytes);
-  const int64_t memory = AnonymousBytes() - before;
-  std::printf("%.1f MB; visit and rewrite hold %.1f MB of memory\n",
+  const int64_t memory = Rewrite(source, kMovePs, RewriteOptions().buffer_bytes) - before;
+  std::printf("%.1f MB; a rewrite holds %.1f MB of memory at its peak\n",
               static_cast<double>(bytes.size()) / 1e6, static_cast<double>(memory) / 1e6);
 
   std::string serialized;
@@ -144,7 +131,7 @@ absl::StatusOr<int> Measure() {
                      {"identity rewrite", kBoth, [&] { Rewrite(source, 0, buffer_bytes); },
                       parse_and_serialize, 0.3, bytes.size()},
                      {"identity, planes over 16 MB", kBoth, [&] { Rewrite(source, 0, 0); },
-                      parse_and_serialize, 0.5, bytes.size()},
+                      parse_and_serialize, std::nullopt, bytes.size()},
                      {"moving every event", kBoth, [&] { Rewrite(source, kMovePs, buffer_bytes); },
                       parse_and_serialize, 0.4, bytes.size()}},
                     absl::GetFlag(FLAGS_rounds));

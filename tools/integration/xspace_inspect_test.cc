@@ -1,5 +1,6 @@
 // xspace_inspect as users run it: on a real profile, with wrong flags and with broken files.
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -8,8 +9,8 @@
 #include "third_party/xplane/xplane.pb.h"
 #include "tools/testing/run_command.h"
 #include "xla_profiler/testing/shared_data.h"
+#include "xla_profiler/util/testing/gzip_text.h"
 #include "xla_profiler/util/testing/temporary_directory.h"
-#include "zlib.h"
 
 namespace meridian {
 namespace {
@@ -23,20 +24,6 @@ constexpr char kExample[] = "examples/jax_cuda2/rank0.xplane.pb";
 
 CommandResult Inspect(const std::vector<std::string>& arguments) {
   return RunCommandLine("tools/xspace_inspect", arguments);
-}
-
-std::string Gzip(const std::string& text) {
-  z_stream stream = {};
-  EXPECT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY), Z_OK);
-  std::string out(deflateBound(&stream, text.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(&out[0]);
-  stream.avail_out = static_cast<uInt>(out.size());
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
 }
 
 TEST(XSpaceInspectTest, ShowsARealProfile) {
@@ -87,6 +74,20 @@ TEST(XSpaceInspectTest, WrongUsageExitsWithTwo) {
   }
 }
 
+TEST(XSpaceInspectTest, TextOfAFileDoesNotSteerTheTerminal) {
+  ::tensorflow::profiler::XSpace space;
+  auto* plane = space.add_planes();
+  plane->set_name("Task Environment");
+  (*plane->mutable_stat_metadata())[1].set_name("profile_start_time");
+  plane->add_stats()->set_metadata_id(1);
+  plane->mutable_stats(0)->set_str_value("\x1b[2J");
+  const TemporaryDirectory directory;
+  const CommandResult result =
+      Inspect({"--trace=" + directory.Write("a.pb", space.SerializeAsString())});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.standard_output, HasSubstr("is '?[2J'"));
+}
+
 // A file that is refused, with what must be said about it.
 struct BrokenFile {
   const char* name;
@@ -112,7 +113,7 @@ std::vector<BrokenFile> BrokenFiles() {
   const std::string whole = SpaceBytes(SpaceWithEvent());
   files.push_back({"empty", "", "offset 0: the file is empty"});
   files.push_back({"truncated", whole.substr(0, whole.size() - 1), "offset 1: length runs past"});
-  files.push_back({"garbage", "this is not a profile at all", "not an XSpace"});
+  files.push_back({"garbage", "this is not a profile at all", "offset 0: group ends that never began"});
   files.push_back({"hostile length",
                    std::string("\x0A\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7F", 10) + "x",
                    "offset 1: length runs past"});
@@ -134,12 +135,12 @@ std::vector<BrokenFile> BrokenFiles() {
                    std::string("\x0A") + static_cast<char>(twice.size()) + twice,
                    "event metadata id 1 occurs twice"});
 
-  const std::string gzip = Gzip(whole);
+  const std::string gzip = GzipText(whole);
   files.push_back({"truncated gzip", gzip.substr(0, gzip.size() - 6), "truncated"});
   std::string corrupt = gzip;
   corrupt[corrupt.size() / 2] ^= 0x55;
   files.push_back({"corrupt gzip", corrupt, "offset "});
-  files.push_back({"gzip of nothing", Gzip(""), "the file is empty"});
+  files.push_back({"gzip of nothing", GzipText(""), "the file is empty"});
   return files;
 }
 
@@ -152,7 +153,7 @@ TEST(XSpaceInspectTest, BrokenFilesExitWithTwoOffsetAndReason) {
     EXPECT_EQ(result.exit_code, 2);
     EXPECT_EQ(result.standard_output, "");
     EXPECT_THAT(result.standard_error,
-                AllOf(StartsWith("xspace_inspect: " + path + ": "), HasSubstr(broken.reason)));
+                AllOf(StartsWith("xspace_inspect: " + path), HasSubstr(broken.reason)));
     EXPECT_THAT(result.standard_error, HasSubstr("offset "));
   }
 }
@@ -160,7 +161,7 @@ TEST(XSpaceInspectTest, BrokenFilesExitWithTwoOffsetAndReason) {
 TEST(XSpaceInspectTest, AGzipBombIsRefused) {
   // 1 GiB of zeros in about 1 MB.
   const TemporaryDirectory directory;
-  const std::string member = Gzip(std::string(std::size_t{1} << 24, '\0'));
+  const std::string member = GzipText(std::string(std::size_t{1} << 24, '\0'));
   std::string bomb;
   for (int i = 0; i < 64; ++i) bomb += member;
   const CommandResult result = Inspect({"--trace=" + directory.Write("bomb.pb.gz", bomb)});
@@ -171,6 +172,15 @@ TEST(XSpaceInspectTest, AGzipBombIsRefused) {
 TEST(XSpaceInspectTest, MissingFileAndFolderExitWithTwo) {
   EXPECT_EQ(Inspect({"--trace=does_not_exist.pb"}).exit_code, 2);
   EXPECT_EQ(Inspect({"--trace=examples"}).exit_code, 2);
+}
+
+TEST(XSpaceInspectTest, NoPlaceToInflateIsTheEnvironments) {
+  const TemporaryDirectory directory;
+  setenv("TMPDIR", directory.PathOf("missing").c_str(), 1);
+  const CommandResult result = Inspect({"--trace=" + directory.Write("a.pb.gz", GzipText("any"))});
+  unsetenv("TMPDIR");
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.standard_error, HasSubstr("TMPDIR"));
 }
 
 TEST(XSpaceInspectTest, AFullStandardOutputIsTheEnvironments) {

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <limits>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct Oddities {
   int64_t negative_durations = 0;
   int64_t negative_offsets = 0;
   int64_t unordered_lines = 0;
+  int64_t saturated_lines = 0;
 };
 
 class Inspector {
@@ -46,7 +48,7 @@ class Inspector {
 
  private:
   void DescribeFile() {
-    report_.set_trace(reader_.name());
+    report_.set_trace(reader_.file() == nullptr ? reader_.name() : reader_.file()->path());
     report_.set_bytes(reader_.source().bytes.size());
     if (reader_.file() == nullptr) return;
     report_.set_file_bytes(reader_.file()->file_size());
@@ -59,6 +61,7 @@ class Inspector {
     if (info.process_id.has_value()) report_.set_process_id(*info.process_id);
     if (info.profile_start_ns.has_value()) report_.set_profile_start_ns(*info.profile_start_ns);
     if (info.profile_stop_ns.has_value()) report_.set_profile_stop_ns(*info.profile_stop_ns);
+    for (const std::string& problem : info.problems) report_.add_notes(problem);
     for (absl::string_view text : reader_.layout().errors) report_.add_errors(std::string(text));
     for (absl::string_view text : reader_.layout().warnings) {
       report_.add_warnings(std::string(text));
@@ -83,7 +86,8 @@ class Inspector {
 
   absl::Status DescribeLine(const XPlaneVisitor& plane, const XLineVisitor& line, LineReport* out) {
     out->set_id(line.Id());
-    out->set_name(std::string(line.DisplayName()));
+    out->set_name(std::string(line.Name()));
+    out->set_display_name(std::string(line.DisplayName()));
     out->set_clock_domain(std::string(ClockDomainName(ClockDomainOf(plane.Name(), line.Name()))));
     out->set_timestamp_ns(line.TimestampNs());
     out->set_events(line.NumEvents());
@@ -91,6 +95,7 @@ class Inspector {
     std::optional<int64_t> first_offset_ps, last_end_ps;
     int64_t previous_offset_ps = 0;
     bool ordered = true;
+    bool saturated = false;
     RETURN_IF_ERROR(line.ForEachEvent([&](const XEventVisitor& event) {
       ReportProgress(event.FileOffset());
       if (event.DurationPs() < 0) ++oddities_.negative_durations;
@@ -105,14 +110,15 @@ class Inspector {
       const absl::int128 end_ps =
           absl::int128(offset_ps) + std::max<int64_t>(0, event.DurationPs());
       first_offset_ps = std::min(first_offset_ps.value_or(offset_ps), offset_ps);
-      last_end_ps = std::max(last_end_ps.value_or(offset_ps), Saturate(end_ps));
+      last_end_ps = std::max(last_end_ps.value_or(offset_ps), Saturate(end_ps, &saturated));
     }));
     if (!ordered) ++oddities_.unordered_lines;
     if (first_offset_ps.has_value()) {
       const absl::int128 base_ps = absl::int128(line.TimestampNs()) * 1000;
-      out->set_first_start_ps(Saturate(base_ps + *first_offset_ps));
-      out->set_last_end_ps(Saturate(base_ps + *last_end_ps));
+      out->set_first_start_ps(Saturate(base_ps + *first_offset_ps, &saturated));
+      out->set_last_end_ps(Saturate(base_ps + *last_end_ps, &saturated));
     }
+    if (saturated) ++oddities_.saturated_lines;
     return absl::OkStatus();
   }
 
@@ -121,12 +127,12 @@ class Inspector {
   }
 
   // A report may not fail on an absurd time: it shows the nearest that fits.
-  static int64_t Saturate(absl::int128 value) {
+  static int64_t Saturate(absl::int128 value, bool* saturated) {
     constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
     constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-    if (value < kMin) return kMin;
-    if (value > kMax) return kMax;
-    return static_cast<int64_t>(value);
+    if (value >= kMin && value <= kMax) return static_cast<int64_t>(value);
+    *saturated = true;
+    return value < kMin ? kMin : kMax;
   }
 
   void AddTotals() {
@@ -149,11 +155,13 @@ class Inspector {
   void AddNotes() {
     if (!report_.has_profile_start_ns()) {
       report_.add_notes(
-          "no profile_start_time: absolute times are unknown; alignment needs --profile_start_ns");
+          "no profile_start_time: times are known only relative to the session's start");
     }
-    AddCount(oddities_.unordered_lines, "lines whose events are not in order of their start");
-    AddCount(oddities_.negative_offsets, "events that start before the base of their line");
-    AddCount(oddities_.negative_durations, "events of negative duration");
+    AddCount(oddities_.unordered_lines, "line(s) whose events are not in order of their start");
+    AddCount(oddities_.negative_offsets, "event(s) that start before the base of their line");
+    AddCount(oddities_.saturated_lines,
+             "line(s) whose times do not fit 64 bits; the nearest is shown");
+    AddCount(oddities_.negative_durations, "event(s) of negative duration");
   }
 
   void AddCount(int64_t count, absl::string_view what) {
@@ -178,6 +186,12 @@ std::string UtcTime(int64_t unix_ns) {
       " UTC");
 }
 
+// Names are as long as their writer likes; a table is not.
+std::string Shorten(const std::string& name) {
+  constexpr size_t kMaxCharacters = 96;
+  return FirstCharacters(name, kMaxCharacters);
+}
+
 void AppendHeader(const XSpaceReport& report, std::string* out) {
   const auto row = [out](absl::string_view title, absl::string_view text) {
     absl::StrAppend(out, title, std::string(10 - title.size(), ' '), Printable(text), "\n");
@@ -188,7 +202,8 @@ void AppendHeader(const XSpaceReport& report, std::string* out) {
                    report.compressed()
                        ? absl::StrCat(" (", WithThousands(report.file_bytes()), " compressed)")
                        : ""));
-  if (report.hostnames_size() > 0) row("host", absl::StrJoin(report.hostnames(), ", "));
+  const std::set<std::string> hosts(report.hostnames().begin(), report.hostnames().end());
+  if (!hosts.empty()) row("host", Shorten(absl::StrJoin(hosts, ", ")));
   if (report.has_process_id()) row("process", absl::StrCat(report.process_id()));
   if (report.has_profile_start_ns()) row("start", UtcTime(report.profile_start_ns()));
   if (report.has_profile_stop_ns()) row("stop", UtcTime(report.profile_stop_ns()));
@@ -211,21 +226,21 @@ std::string FormatReport(const XSpaceReport& report) {
   TextTable table({{"plane / line"},
                    {"clock"},
                    {"events", kRight},
-                   {"names", kRight},
-                   {"stats", kRight},
+                   {"event names", kRight},
+                   {"stat names", kRight},
                    {"first ms", kRight},
                    {"last ms", kRight}});
   for (const PlaneReport& plane : report.planes()) {
-    table.AddRow({plane.name(), "", WithThousands(plane.events()),
-                  WithThousands(plane.event_metadata()), WithThousands(plane.stat_metadata()), "",
-                  ""});
+    table.AddRow({plane.name().empty() ? "(no name)" : Shorten(plane.name()), "",
+                  WithThousands(plane.events()), WithThousands(plane.event_metadata()),
+                  WithThousands(plane.stat_metadata()), "", ""});
     for (const LineReport& line : plane.lines()) {
       const bool timed = line.has_first_start_ps();
-      table.AddRow(
-          {absl::StrCat("  ", line.name().empty() ? absl::StrCat("#", line.id()) : line.name()),
-           line.clock_domain(), WithThousands(line.events()), "", "",
-           timed ? Milliseconds(line.first_start_ps()) : "",
-           timed ? Milliseconds(line.last_end_ps()) : ""});
+      table.AddRow({absl::StrCat("  ", line.display_name().empty() ? absl::StrCat("#", line.id())
+                                                                   : Shorten(line.display_name())),
+                    line.clock_domain(), WithThousands(line.events()), "", "",
+                    timed ? Milliseconds(line.first_start_ps()) : "",
+                    timed ? Milliseconds(line.last_end_ps()) : ""});
     }
   }
   table.AddRow({"total", "", WithThousands(report.events()), "", "", "", ""});

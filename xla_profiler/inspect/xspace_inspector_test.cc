@@ -79,10 +79,10 @@ TEST_F(XSpaceInspectorTest, OdditiesAreNotedNotRefused) {
   AddEvent(-4, -7, line_);
   ASSERT_OK_AND_ASSIGN(const XSpaceReport report, Inspect());
   EXPECT_THAT(report.notes(), ElementsAre(HasSubstr("no profile_start_time"),
-                                          "1 lines whose events are not in order "
+                                          "1 line(s) whose events are not in order "
                                           "of their start",
-                                          "1 events that start before the base of their line",
-                                          "1 events of negative duration"));
+                                          "1 event(s) that start before the base of their line",
+                                          "1 event(s) of negative duration"));
 }
 
 TEST_F(XSpaceInspectorTest, AbsurdTimesDoNotOverflow) {
@@ -90,6 +90,7 @@ TEST_F(XSpaceInspectorTest, AbsurdTimesDoNotOverflow) {
   AddEvent(INT64_MAX, INT64_MAX, line_);
   ASSERT_OK_AND_ASSIGN(const XSpaceReport report, Inspect());
   EXPECT_EQ(report.planes(0).lines(0).last_end_ps(), INT64_MAX);
+  EXPECT_THAT(report.notes(), Contains(HasSubstr("1 line(s) whose times do not fit")));
 }
 
 TEST_F(XSpaceInspectorTest, TextShowsTheLinesOfEachPlane) {
@@ -98,7 +99,9 @@ TEST_F(XSpaceInspectorTest, TextShowsTheLinesOfEachPlane) {
   ASSERT_OK_AND_ASSIGN(const XSpaceReport report, Inspect());
   const std::string text = FormatReport(report);
   EXPECT_THAT(text, HasSubstr("host      vm?[2J\n"));
-  EXPECT_THAT(text, HasSubstr("  Stream #1    tracer       2                  -1.499   -1.499\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("  Stream #1    tracer       2                             -1.499   -1.499\n"));
   EXPECT_THAT(text, HasSubstr("total                       2\n"));
 }
 

@@ -8,8 +8,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/util/field_comparator.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "third_party/xplane/xplane.pb.h"
+#include "xla_profiler/testing/moving_editor.h"
 #include "xla_profiler/util/byte_sink.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/xplane/xplane_rewriter.h"
@@ -173,42 +175,11 @@ absl::Status VisitAll(const XSpaceSource& source) {
   return absl::OkStatus();
 }
 
-// Times are wrapped around on overflow: any change of value will do here.
-int64_t Plus(int64_t value, int64_t delta) {
-  return static_cast<int64_t>(static_cast<uint64_t>(value) + static_cast<uint64_t>(delta));
-}
+constexpr Movement kMovement = {/*offset_ps=*/123456789, /*duration_ps=*/-1, /*timestamp_ns=*/300};
 
-constexpr int64_t kOffsetDelta = 123456789;
-constexpr int64_t kDurationDelta = -1;
-constexpr int64_t kTimestampDelta = 300;
-
-// Hands back the times it was given, moved by `factor` times the deltas.
-class MovingEditor : public XSpaceEditor {
- public:
-  explicit MovingEditor(int factor) : factor_(factor) {}
-
-  absl::Status EditPlane(const XPlaneLayout&, PlaneEdit* edit) override {
-    edit->edit_lines = true;
-    return absl::OkStatus();
-  }
-
-  absl::Status EditLine(const XPlaneLayout&, const XLineHeader& line, RewritePass,
-                        LineEdit* edit) override {
-    edit->timestamp_ns = Plus(line.timestamp_ns, factor_ * kTimestampDelta);
-    for (EventTimes& times : edit->times) {
-      times.offset_ps = Plus(times.offset_ps, factor_ * kOffsetDelta);
-      times.duration_ps = Plus(times.duration_ps, factor_ * kDurationDelta);
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  const int factor_;
-};
-
-absl::StatusOr<std::string> Rewrite(const XSpaceSource& source, int factor,
+absl::StatusOr<std::string> Rewrite(const XSpaceSource& source, const Movement& movement,
                                     const RewriteOptions& options) {
-  MovingEditor editor(factor);
+  MovingEditor editor(movement);
   std::string out;
   StringSink sink(&out);
   RETURN_IF_ERROR(RewriteXSpace(source, editor, sink, options));
@@ -218,11 +189,11 @@ absl::StatusOr<std::string> Rewrite(const XSpaceSource& source, int factor,
 void Move(xp::XSpace* space) {
   for (xp::XPlane& plane : *space->mutable_planes()) {
     for (xp::XLine& line : *plane.mutable_lines()) {
-      line.set_timestamp_ns(Plus(line.timestamp_ns(), kTimestampDelta));
+      line.set_timestamp_ns(MovingEditor::Plus(line.timestamp_ns(), kMovement.timestamp_ns));
       for (xp::XEvent& event : *line.mutable_events()) {
-        event.set_duration_ps(Plus(event.duration_ps(), kDurationDelta));
+        event.set_duration_ps(MovingEditor::Plus(event.duration_ps(), kMovement.duration_ps));
         if (event.data_case() == xp::XEvent::kNumOccurrences) continue;
-        event.set_offset_ps(Plus(event.offset_ps(), kOffsetDelta));
+        event.set_offset_ps(MovingEditor::Plus(event.offset_ps(), kMovement.offset_ps));
       }
     }
   }
@@ -231,18 +202,21 @@ void Move(xp::XSpace* space) {
 absl::Status CompareRewrites(const XSpaceSource& source, xp::XSpace* theirs) {
   RewriteOptions in_two_passes;
   in_two_passes.buffer_bytes = 0;
-  ASSIGN_OR_RETURN(const std::string same, Rewrite(source, 0, {}));
+  ASSIGN_OR_RETURN(const std::string same, Rewrite(source, Movement(), {}));
   EXPECT_SAME(absl::string_view(same), source.bytes, "rewrite without changes");
-  ASSIGN_OR_RETURN(const std::string same_again, Rewrite(source, 0, in_two_passes));
+  ASSIGN_OR_RETURN(const std::string same_again, Rewrite(source, Movement(), in_two_passes));
   EXPECT_SAME(absl::string_view(same_again), source.bytes, "rewrite without changes, two passes");
-  ASSIGN_OR_RETURN(const std::string moved, Rewrite(source, 1, {}));
-  ASSIGN_OR_RETURN(const std::string moved_again, Rewrite(source, 1, in_two_passes));
+  ASSIGN_OR_RETURN(const std::string moved, Rewrite(source, kMovement, {}));
+  ASSIGN_OR_RETURN(const std::string moved_again, Rewrite(source, kMovement, in_two_passes));
   EXPECT_SAME(moved, moved_again, "one pass and two");
   xp::XSpace ours;
   EXPECT_SAME(ours.ParseFromString(moved), true, "libprotobuf reads the moved file");
   Move(theirs);
-  EXPECT_SAME(google::protobuf::util::MessageDifferencer::Equals(ours, *theirs), true,
-              "moved times");
+  google::protobuf::util::DefaultFieldComparator comparator;
+  comparator.set_treat_nan_as_equal(true);
+  google::protobuf::util::MessageDifferencer differencer;
+  differencer.set_field_comparator(&comparator);
+  EXPECT_SAME(differencer.Compare(ours, *theirs), true, "moved times");
   return absl::OkStatus();
 }
 

@@ -1,5 +1,6 @@
-// Real profiles for tests: those in the tree, and a larger collection that lies beside the checkout
-// (../shared) on machines that have it.
+// Real profiles for tests, more than the tree holds: a collection that lies beside the checkout
+// (../shared) on machines that have it. Bazel does not see it: --nocache_test_results runs the
+// tests again after it has changed.
 #ifndef XLA_PROFILER_TESTING_SHARED_DATA_H_
 #define XLA_PROFILER_TESTING_SHARED_DATA_H_
 

@@ -182,7 +182,7 @@ std::vector<XSpaceProto> SyntheticRun(const SyntheticRunOptions& options) {
     XSpaceProto* space = &spaces[rank];
     space->add_hostnames(absl::StrCat("host-", rank));
     AddMetadataPlane(options, rank, space);
-    // Planes are added before a builder holds the address of one.
+    // In the order of real files.
     FindOrAddMutablePlaneWithName(space, "/device:GPU:0");
     FindOrAddMutablePlaneWithName(space, kHostThreadsPlaneName);
     AddTaskEnvironment(options, rank, space);

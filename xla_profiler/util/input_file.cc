@@ -128,8 +128,15 @@ absl::Status Inflate(absl::string_view compressed, const InputFileOptions& optio
 absl::StatusOr<std::unique_ptr<MappedRegion>> MapInflated(FileSystem& file_system,
                                                           absl::string_view compressed,
                                                           const InputFileOptions& options) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file,
-                   file_system.CreateTemporary(options.temporary_directory));
+  absl::StatusOr<std::unique_ptr<WritableFile>> created =
+      file_system.CreateTemporary(options.temporary_directory);
+  // A scratch folder that is missing, say, is not the user's input.
+  if (ExitCode(created.status()) == kExitBadInput) {
+    return absl::UnavailableError(
+        absl::StrCat("no place to inflate it (TMPDIR): ", created.status().message()));
+  }
+  RETURN_IF_ERROR(created.status());
+  const std::unique_ptr<WritableFile> file = *std::move(created);
   RETURN_IF_ERROR(Inflate(compressed, options, *file));
   return file_system.MapTemporary(*file);
 }

@@ -14,9 +14,9 @@
 #include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/status_util.h"
 #include "xla_profiler/util/testing/faulty_file_system.h"
+#include "xla_profiler/util/testing/gzip_text.h"
 #include "xla_profiler/util/testing/status_matchers.h"
 #include "xla_profiler/util/testing/temporary_directory.h"
-#include "zlib.h"
 
 namespace meridian {
 namespace {
@@ -24,22 +24,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-std::string Gzip(absl::string_view text) {
-  z_stream stream = {};
-  EXPECT_EQ(
-      deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY),
-      Z_OK);
-  std::string compressed(deflateBound(&stream, text.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = text.size();
-  stream.next_out = reinterpret_cast<Bytef*>(compressed.data());
-  stream.avail_out = compressed.size();
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  compressed.resize(stream.total_out);
-  deflateEnd(&stream);
-  return compressed;
-}
 
 // Text that shrinks about threefold.
 std::string Numbers(int count) {
@@ -86,7 +70,7 @@ TEST_F(InputFileTest, TakesHalfTheMagicForAPlainFile) {
 TEST_F(InputFileTest, InflatesGzipWhateverItsName) {
   // More than one buffer of output.
   const std::string text = Numbers(500000);
-  const std::string compressed = Gzip(text);
+  const std::string compressed = GzipText(text);
   ASSERT_OK_AND_ASSIGN(const InputFile file, Open(compressed));
   EXPECT_TRUE(file.bytes() == text);
   EXPECT_EQ(file.file_size(), compressed.size());
@@ -95,31 +79,31 @@ TEST_F(InputFileTest, InflatesGzipWhateverItsName) {
 }
 
 TEST_F(InputFileTest, StaysValidWhenMoved) {
-  ASSERT_OK_AND_ASSIGN(InputFile file, Open(Gzip("text")));
+  ASSERT_OK_AND_ASSIGN(InputFile file, Open(GzipText("text")));
   const InputFile moved = std::move(file);
   EXPECT_EQ(moved.bytes(), "text");
 }
 
 TEST_F(InputFileTest, InflatesConcatenatedMembersAsOneFile) {
   ASSERT_OK_AND_ASSIGN(const InputFile file,
-                       Open(absl::StrCat(Gzip("one "), Gzip(""), Gzip("two"))));
+                       Open(absl::StrCat(GzipText("one "), GzipText(""), GzipText("two"))));
   EXPECT_EQ(file.bytes(), "one two");
 }
 
 TEST_F(InputFileTest, InflatesAnEmptyMemberToNothing) {
-  ASSERT_OK_AND_ASSIGN(const InputFile file, Open(Gzip("")));
+  ASSERT_OK_AND_ASSIGN(const InputFile file, Open(GzipText("")));
   EXPECT_THAT(file.bytes(), IsEmpty());
   EXPECT_TRUE(file.was_compressed());
 }
 
 TEST_F(InputFileTest, IgnoresZerosAfterTheLastMember) {
   ASSERT_OK_AND_ASSIGN(const InputFile file,
-                       Open(absl::StrCat(Gzip("text"), std::string(512, '\0'))));
+                       Open(absl::StrCat(GzipText("text"), std::string(512, '\0'))));
   EXPECT_EQ(file.bytes(), "text");
 }
 
 TEST_F(InputFileTest, RefusesGarbageAfterTheLastMember) {
-  const std::string compressed = Gzip("text");
+  const std::string compressed = GzipText("text");
   EXPECT_THAT(Open(compressed + "junk"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        absl::StrCat(directory_.PathOf("a.pb"), ": offset ", compressed.size(),
@@ -127,7 +111,7 @@ TEST_F(InputFileTest, RefusesGarbageAfterTheLastMember) {
 }
 
 TEST_F(InputFileTest, RefusesEveryTruncation) {
-  const std::string compressed = Gzip("some text, some more text");
+  const std::string compressed = GzipText("some text, some more text");
   for (size_t size = 2; size < compressed.size(); ++size) {
     EXPECT_THAT(Open(compressed.substr(0, size)),
                 StatusIs(absl::StatusCode::kInvalidArgument,
@@ -137,7 +121,7 @@ TEST_F(InputFileTest, RefusesEveryTruncation) {
 }
 
 TEST_F(InputFileTest, GivesOffsetAndReasonOfDamage) {
-  std::string compressed = Gzip("text");
+  std::string compressed = GzipText("text");
   // The first byte after the 10 of the header: the last block, of the reserved type 3.
   compressed[10] = '\x07';
   EXPECT_THAT(Open(compressed),
@@ -146,7 +130,7 @@ TEST_F(InputFileTest, GivesOffsetAndReasonOfDamage) {
 }
 
 TEST_F(InputFileTest, ChecksTheChecksum) {
-  std::string compressed = Gzip("text");
+  std::string compressed = GzipText("text");
   compressed[compressed.size() - 8] ^= 1;
   EXPECT_THAT(Open(compressed),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("incorrect data check")));
@@ -155,7 +139,7 @@ TEST_F(InputFileTest, ChecksTheChecksum) {
 TEST_F(InputFileTest, RefusesABomb) {
   options_.max_inflated_bytes = 1000;
   options_.max_inflation_ratio = 50;
-  EXPECT_THAT(Open(Gzip(std::string(1000000, 'x'))),
+  EXPECT_THAT(Open(GzipText(std::string(1000000, 'x'))),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("inflates to more than 50 times its size")));
 }
@@ -163,7 +147,7 @@ TEST_F(InputFileTest, RefusesABomb) {
 TEST_F(InputFileTest, AcceptsAHighRatioBelowTheSizeLimit) {
   options_.max_inflated_bytes = 1000000;
   options_.max_inflation_ratio = 1;
-  ASSERT_OK_AND_ASSIGN(const InputFile file, Open(Gzip(std::string(1000000, 'x'))));
+  ASSERT_OK_AND_ASSIGN(const InputFile file, Open(GzipText(std::string(1000000, 'x'))));
   EXPECT_EQ(file.bytes().size(), 1000000);
 }
 
@@ -171,20 +155,20 @@ TEST_F(InputFileTest, AcceptsALargeFileBelowTheRatioLimit) {
   options_.max_inflated_bytes = 0;
   options_.max_inflation_ratio = 20;
   const std::string text = Numbers(10000);
-  ASSERT_OK_AND_ASSIGN(const InputFile file, Open(Gzip(text)));
+  ASSERT_OK_AND_ASSIGN(const InputFile file, Open(GzipText(text)));
   EXPECT_TRUE(file.bytes() == text);
 }
 
 TEST_F(InputFileTest, HasNoRatioLimitAtTheLargestValue) {
   options_.max_inflated_bytes = 0;
   options_.max_inflation_ratio = UINT64_MAX;
-  EXPECT_OK(Open(Gzip(std::string(1000000, 'x'))));
+  EXPECT_OK(Open(GzipText(std::string(1000000, 'x'))));
 }
 
 TEST_F(InputFileTest, NamesTheTemporaryDirectoryWhenTheDiskIsFull) {
   file_system_.Fail(Operation::kAppend, 1,
                     absl::ResourceExhaustedError("scratch: No space left on device"));
-  const absl::Status status = Open(Gzip("text")).status();
+  const absl::Status status = Open(GzipText("text")).status();
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted,
                                directory_.PathOf("a.pb") + ": scratch: No space left on device"));
   EXPECT_EQ(ExitCode(status), kExitEnvironment);
@@ -195,7 +179,7 @@ TEST_F(InputFileTest, NamesTheFileWhateverFails) {
        {Operation::kCreateTemporary, Operation::kAppend, Operation::kMapTemporary}) {
     FaultyFileSystem file_system(FileSystem::Posix());
     file_system.Fail(operation, 1, absl::UnknownError("scratch: Input/output error"));
-    EXPECT_THAT(InputFile::Open(file_system, directory_.Write("a.pb", Gzip("text")), options_),
+    EXPECT_THAT(InputFile::Open(file_system, directory_.Write("a.pb", GzipText("text")), options_),
                 StatusIs(absl::StatusCode::kUnknown,
                          directory_.PathOf("a.pb") + ": scratch: Input/output error"))
         << operation;

@@ -118,8 +118,12 @@ class Expander {
 
   absl::Status NothingFound(const std::string& item, bool is_folder) const {
     if (!is_folder) return absl::NotFoundError(absl::StrCat(item, ": no such file or folder"));
-    return absl::NotFoundError(absl::StrCat(
-        item, ": no ", absl::StrJoin(options_.folder_suffixes, " or "), " file in this folder"));
+    return absl::NotFoundError(
+        absl::StrCat(item, ": no ",
+                     options_.folder_suffixes.empty()
+                         ? "file"
+                         : absl::StrCat(absl::StrJoin(options_.folder_suffixes, " or "), " file"),
+                     " in this folder"));
   }
 
   FileSystem& file_system_;

@@ -29,7 +29,7 @@ struct ExpandOptions {
 
 // Expands a comma list of files, folders and globs. The order is the list's; within a folder or
 // glob it is natural. A folder that a glob matches is expanded like one that is named. An item that
-// matches nothing is NotFound; the same file twice is InvalidArgument naming both items; an empty
+// matches nothing is NotFound; the same path twice is InvalidArgument naming both items; an empty
 // list or item is InvalidArgument. A path that exists as written is never taken for a glob.
 absl::StatusOr<std::vector<std::string>> ExpandPaths(FileSystem& file_system,
                                                      absl::string_view comma_list,

@@ -23,8 +23,10 @@ size_t Width(absl::string_view text) {
   return width;
 }
 
-bool IsControl(char32_t code_point) {
-  return code_point < 0x20 || (code_point >= 0x7F && code_point < 0xA0);
+// Controls of terminals, line separators and marks that reverse the direction of text.
+bool IsControl(char32_t c) {
+  return c < 0x20 || (c >= 0x7F && c < 0xA0) || (c >= 0x2028 && c <= 0x202E) ||
+         (c >= 0x2066 && c <= 0x2069);
 }
 
 void AppendCell(absl::string_view text, size_t width, TextTable::Align align, std::string* line) {
@@ -83,6 +85,13 @@ std::string WithThousands(int64_t number) {
   const int first_digit = number < 0 ? 1 : 0;
   for (int i = static_cast<int>(text.size()) - 3; i > first_digit; i -= 3) text.insert(i, ",");
   return text;
+}
+
+std::string FirstCharacters(absl::string_view text, size_t count) {
+  absl::string_view rest = text;
+  for (size_t i = 0; i < count && !rest.empty(); ++i) ConsumeCodePoint(&rest);
+  if (rest.empty()) return std::string(text);
+  return absl::StrCat(text.substr(0, text.size() - rest.size()), "...");
 }
 
 std::string Printable(absl::string_view text) {

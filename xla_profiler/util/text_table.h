@@ -3,6 +3,7 @@
 #ifndef XLA_PROFILER_UTIL_TEXT_TABLE_H_
 #define XLA_PROFILER_UTIL_TEXT_TABLE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -34,6 +35,9 @@ class TextTable {
 
 // Returns the number with thousands separators, e.g. "1,234,567".
 std::string WithThousands(int64_t number);
+
+// Returns the first `count` characters and "..." when there are more.
+std::string FirstCharacters(absl::string_view text, size_t count);
 
 // Returns the text with each control character (line breaks and tabs too) and each byte that is not
 // UTF-8 replaced by "?".

@@ -78,5 +78,15 @@ TEST(PrintableTest, ReplacesEachByteThatIsNotUtf8) {
             "a?b??");
 }
 
+TEST(PrintableTest, MarksThatReverseTextAreControls) {
+  EXPECT_EQ(Printable("a\u202Eb\u2028c\u2066d"), "a?b?c?d");
+}
+
+TEST(FirstCharactersTest, CutsBetweenCharacters) {
+  EXPECT_EQ(FirstCharacters("h\u00E9llo", 2), "h\u00E9...");
+  EXPECT_EQ(FirstCharacters("h\u00E9", 2), "h\u00E9");
+  EXPECT_EQ(FirstCharacters("", 0), "");
+}
+
 }  // namespace
 }  // namespace meridian

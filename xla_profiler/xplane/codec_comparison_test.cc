@@ -73,6 +73,15 @@ CodecVerdict Compare(absl::string_view bytes) {
 
 std::string RichBytes() { return RichSpace().SerializeAsString(); }
 
+TEST(CodecComparisonTest, AgreesOnTheExample) {
+  for (const char* path :
+       {"examples/jax_cuda2/rank0.xplane.pb", "examples/jax_cuda2/rank1.xplane.pb"}) {
+    absl::StatusOr<InputFile> file = InputFile::Open(FileSystem::Posix(), path);
+    ASSERT_TRUE(file.ok()) << file.status();
+    EXPECT_EQ(Compare(file->bytes()), CodecVerdict::kAccepted);
+  }
+}
+
 TEST(CodecComparisonTest, AgreesOnEveryRealFile) {
   const std::vector<std::string> files = SharedXSpaceFiles();
   if (files.empty()) GTEST_SKIP() << kSharedDataMissing;
@@ -89,22 +98,28 @@ TEST(CodecComparisonTest, AgreesOnOneOfEverything) {
   EXPECT_EQ(Compare(""), CodecVerdict::kAccepted);
 }
 
-// Wraps an event's payload into a space that defines event metadata 1 and stat metadata 1.
-std::string SpaceWithEvent(absl::string_view event) {
-  ::tensorflow::profiler::XSpace space;
-  auto* plane = space.add_planes();
-  (*plane->mutable_event_metadata())[1].set_name("e");
-  (*plane->mutable_stat_metadata())[1].set_name("s");
+// Wraps an event's payload, twice, into a space that defines event metadata 1 and stat metadata 1.
+// With room behind, the events are read by the short cut where their form allows.
+std::string SpaceWithEvent(absl::string_view event, bool room_behind) {
   std::string line, line_field;
   StringOutput line_output(&line);
-  WriteBytesField(4, event, &line_output);
+  for (int i = 0; i < 2; ++i) WriteBytesField(4, event, &line_output);
   StringOutput field_output(&line_field);
   WriteBytesField(3, line, &field_output);
-  const std::string plane_bytes = plane->SerializeAsString() + line_field;
+  ::tensorflow::profiler::XPlane plane;
+  (*plane.mutable_event_metadata())[1].set_name("e");
+  (*plane.mutable_stat_metadata())[1].set_name("s");
   std::string out;
   StringOutput output(&out);
-  WriteBytesField(1, plane_bytes, &output);
+  WriteBytesField(1, plane.SerializeAsString() + line_field, &output);
+  if (room_behind) WriteBytesField(99, std::string(32, '\xFF'), &output);
   return out;
+}
+
+CodecVerdict CompareEvent(absl::string_view event) {
+  const CodecVerdict verdict = Compare(SpaceWithEvent(event, false));
+  EXPECT_EQ(Compare(SpaceWithEvent(event, true)), verdict);
+  return verdict;
 }
 
 std::string Event(const std::vector<std::pair<uint32_t, uint64_t>>& varints) {
@@ -115,11 +130,31 @@ std::string Event(const std::vector<std::pair<uint32_t, uint64_t>>& varints) {
 }
 
 TEST(CodecComparisonTest, LaterMemberOfTheOneofWins) {
-  EXPECT_EQ(Compare(SpaceWithEvent(Event({{1, 1}, {2, 7}, {5, 3}}))), CodecVerdict::kAccepted);
-  EXPECT_EQ(Compare(SpaceWithEvent(Event({{1, 1}, {5, 3}, {2, 7}}))), CodecVerdict::kAccepted);
-  EXPECT_EQ(Compare(SpaceWithEvent(Event({{1, 1}, {2, 7}, {5, 3}, {2, 9}, {3, 1}, {3, 2}}))),
+  EXPECT_EQ(CompareEvent((Event({{1, 1}, {2, 7}, {5, 3}}))), CodecVerdict::kAccepted);
+  EXPECT_EQ(CompareEvent((Event({{1, 1}, {5, 3}, {2, 7}}))), CodecVerdict::kAccepted);
+  EXPECT_EQ(CompareEvent((Event({{1, 1}, {2, 7}, {5, 3}, {2, 9}, {3, 1}, {3, 2}}))),
             CodecVerdict::kAccepted);
-  EXPECT_EQ(Compare(SpaceWithEvent(Event({{1, 1}, {3, 5}, {2, 7}}))), CodecVerdict::kAccepted);
+  EXPECT_EQ(CompareEvent((Event({{1, 1}, {3, 5}, {2, 7}}))), CodecVerdict::kAccepted);
+}
+
+TEST(CodecComparisonTest, StatsOfEveryKindAndForm) {
+  const std::string head = Event({{1, 1}, {2, 1000000}, {3, 77}});
+  const auto with_stat = [&](const std::string& stat) {
+    return CompareEvent(head + "\x22" + static_cast<char>(stat.size()) + stat);
+  };
+  const std::string id = "\x08\x01";
+  for (const std::string& value :
+       {std::string("\x18\x85\x01"), std::string("\x20\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01"),
+        std::string("\x38\x01"), std::string("\x2A\x02hi"), std::string("\x2A\x00", 2),
+        std::string("\x32\x02\xFF\xFE"), std::string("\x11\x00\x00\x00\x00\x00\x00\xF8\x7F", 9),
+        std::string("\x18\x05\x20\x06"), std::string()}) {
+    EXPECT_EQ(with_stat(id + value), CodecVerdict::kAccepted);
+    EXPECT_EQ(with_stat(value + id), CodecVerdict::kAccepted);
+  }
+  // The tag of a string is the stat's last byte; a string longer than its stat; bad UTF-8.
+  EXPECT_EQ(with_stat("\x08\x81\x01\x2A"), CodecVerdict::kMalformed);
+  EXPECT_EQ(with_stat(id + "\x2A\x05hi"), CodecVerdict::kMalformed);
+  EXPECT_EQ(with_stat(id + "\x2A\x01\xFF"), CodecVerdict::kMalformed);
 }
 
 TEST(CodecComparisonTest, UnknownFieldsGroupsAndOtherWireTypesAreKept) {
@@ -127,7 +162,7 @@ TEST(CodecComparisonTest, UnknownFieldsGroupsAndOtherWireTypesAreKept) {
                             std::string("\x83\x01\x08\x01\x84\x01", 6) +               // 16: group
                             std::string("\x1D\x01\x02\x03\x04", 5) +  // 3 as fixed32
                             std::string("\x10\x85\x80\x00", 4);       // 2, overlong varint
-  EXPECT_EQ(Compare(SpaceWithEvent(extra)), CodecVerdict::kAccepted);
+  EXPECT_EQ(CompareEvent((extra)), CodecVerdict::kAccepted);
 }
 
 TEST(CodecComparisonTest, OverlongLengthsSurviveARewrite) {
@@ -155,10 +190,9 @@ TEST(CodecComparisonTest, MapEntriesMayComeIncompleteOrInPieces) {
 }
 
 TEST(CodecComparisonTest, IdsDefinedTwiceOrNeverAreRefused) {
-  EXPECT_EQ(Compare(SpaceWithEvent(Event({{1, 2}}))), CodecVerdict::kInconsistentIds);
-  EXPECT_EQ(Compare(SpaceWithEvent(Event({{1, 1}}) + "\x22\x02\x08\x09")),
-            CodecVerdict::kInconsistentIds);
-  EXPECT_EQ(Compare(SpaceWithEvent(Event({{1, 1}}) + "\x22\x04\x08\x01\x38\x05")),
+  EXPECT_EQ(CompareEvent((Event({{1, 2}}))), CodecVerdict::kInconsistentIds);
+  EXPECT_EQ(CompareEvent((Event({{1, 1}}) + "\x22\x02\x08\x09")), CodecVerdict::kInconsistentIds);
+  EXPECT_EQ(CompareEvent((Event({{1, 1}}) + "\x22\x04\x08\x01\x38\x05")),
             CodecVerdict::kInconsistentIds);
   EXPECT_EQ(Compare(std::string("\x0A\x08\x22\x02\x08\x01\x22\x02\x08\x01", 10)),
             CodecVerdict::kInconsistentIds);

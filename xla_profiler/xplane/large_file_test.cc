@@ -7,6 +7,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "xla_profiler/testing/moving_editor.h"
 #include "xla_profiler/testing/synthetic_space.h"
 #include "xla_profiler/util/atomic_file_writer.h"
 #include "xla_profiler/util/file_system.h"
@@ -20,19 +21,6 @@ namespace {
 
 constexpr uint64_t kBytes = uint64_t{5} << 29;
 constexpr int64_t kMovePs = 1000000007;
-
-class MovingEditor : public XSpaceEditor {
- public:
-  absl::Status EditPlane(const XPlaneLayout&, PlaneEdit* edit) override {
-    edit->edit_lines = true;
-    return absl::OkStatus();
-  }
-  absl::Status EditLine(const XPlaneLayout&, const XLineHeader&, RewritePass,
-                        LineEdit* edit) override {
-    for (EventTimes& times : edit->times) times.offset_ps += kMovePs;
-    return absl::OkStatus();
-  }
-};
 
 struct Totals {
   uint64_t events = 0;
@@ -68,7 +56,7 @@ TEST(LargeFileTest, APlaneBeyondTwoGibibytesIsReadAndRewritten) {
   EXPECT_GT(reader.layout().planes[0].size(), uint64_t{1} << 31);
   ASSERT_OK_AND_ASSIGN(const Totals before, Visit(reader));
 
-  MovingEditor editor;
+  MovingEditor editor({/*offset_ps=*/kMovePs});
   ASSERT_OK_AND_ASSIGN(auto moved, AtomicFileWriter::Create(files, directory.PathOf("moved.pb")));
   ASSERT_OK(RewriteXSpace(reader.source(), editor, *moved));
   ASSERT_OK(moved->Commit());

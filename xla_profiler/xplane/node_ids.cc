@@ -5,6 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
 namespace {
@@ -43,10 +44,8 @@ std::optional<int64_t> LastIntegerInFileName(absl::string_view path) {
 
 absl::StatusOr<std::vector<NodeId>> AssignNodeIds(const NodeIdInputs& inputs) {
   const size_t count = inputs.files.size();
-  if (absl::Status s = CheckCount(inputs.given.size(), count, "node ids"); !s.ok()) return s;
-  if (absl::Status s = CheckCount(inputs.from_snapshots.size(), count, "snapshot ids"); !s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(CheckCount(inputs.given.size(), count, "node ids"));
+  RETURN_IF_ERROR(CheckCount(inputs.from_snapshots.size(), count, "snapshot ids"));
 
   std::vector<NodeId> nodes(count);
   std::vector<size_t> open;

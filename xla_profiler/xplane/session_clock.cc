@@ -20,18 +20,15 @@ bool FitsInt64(absl::int128 value) {
          value <= std::numeric_limits<int64_t>::max();
 }
 
-// Returns the stat's positive number, nullopt when the plane has no such stat.
-absl::StatusOr<std::optional<int64_t>> UnixTimeStat(const XSpaceReader& reader,
-                                                    const XPlaneVisitor& plane, StatType type) {
+// Returns the stat's positive number; nullopt, and a problem, when it is something else.
+std::optional<int64_t> UnixTimeStat(const XPlaneVisitor& plane, StatType type, SessionInfo* info) {
   const XStatVisitor* stat = plane.GetStat(type);
-  if (stat == nullptr) return std::optional<int64_t>();
+  if (stat == nullptr) return std::nullopt;
   const std::optional<int64_t> value = stat->IntOrUintValue();
-  if (!value.has_value() || *value <= 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(reader.name(), ": ", StatTypeName(type), " of plane '", kTaskEnvPlaneName,
-                     "' is '", stat->ToString(), "'; expected Unix nanoseconds"));
-  }
-  return value;
+  if (value.has_value() && *value > 0) return value;
+  info->problems.push_back(absl::StrCat(StatTypeName(type), " is '", stat->ToString().substr(0, 40),
+                                        "'; expected Unix nanoseconds"));
+  return std::nullopt;
 }
 
 absl::StatusOr<std::optional<int64_t>> FindProcessId(const XSpaceReader& reader) {
@@ -64,10 +61,12 @@ absl::StatusOr<SessionInfo> ReadSessionInfo(const XSpaceReader& reader) {
   ASSIGN_OR_RETURN(const std::optional<XPlaneVisitor> environment,
                    reader.FindPlane(kTaskEnvPlaneName));
   if (environment.has_value()) {
-    ASSIGN_OR_RETURN(info.profile_start_ns,
-                     UnixTimeStat(reader, *environment, StatType::kProfileStartTime));
-    ASSIGN_OR_RETURN(info.profile_stop_ns,
-                     UnixTimeStat(reader, *environment, StatType::kProfileStopTime));
+    info.profile_start_ns = UnixTimeStat(*environment, StatType::kProfileStartTime, &info);
+    info.profile_stop_ns = UnixTimeStat(*environment, StatType::kProfileStopTime, &info);
+    if (info.profile_start_ns.has_value() && info.profile_stop_ns.has_value() &&
+        *info.profile_stop_ns < *info.profile_start_ns) {
+      info.problems.push_back("the session stops before it starts");
+    }
   }
   ASSIGN_OR_RETURN(info.process_id, FindProcessId(reader));
   return info;
@@ -81,7 +80,8 @@ absl::StatusOr<SessionClock> SessionClock::Create(const std::string& file, const
     return absl::FailedPreconditionError(absl::StrCat(
         file, ": no '", kTaskEnvPlaneName, "' plane with a ",
         StatTypeName(StatType::kProfileStartTime),
-        ", so the times of its events are not known absolutely; give --profile_start_ns"));
+        ", so the times of its events are not known absolutely; give --profile_start_ns",
+        info.problems.empty() ? "" : absl::StrCat(" (", info.problems[0], ")")));
   }
   return SessionClock(file, *start_ns);
 }
@@ -106,9 +106,9 @@ absl::StatusOr<int64_t> RunClock::ToRunPs(int64_t unix_ns, int64_t offset_ps) co
 }
 
 int64_t RunClock::ToUnixNs(int64_t run_ps) const {
-  int64_t ns = run_ps / kPsPerNs;
-  if (run_ps % kPsPerNs < 0) --ns;
-  return base_ns_ + ns;
+  absl::int128 unix_ns = absl::int128(base_ns_) + run_ps / kPsPerNs;
+  if (run_ps % kPsPerNs < 0) --unix_ns;
+  return FitsInt64(unix_ns) ? static_cast<int64_t>(unix_ns) : std::numeric_limits<int64_t>::max();
 }
 
 }  // namespace meridian

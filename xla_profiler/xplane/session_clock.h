@@ -38,17 +38,19 @@ struct SessionInfo {
   std::optional<int64_t> profile_stop_ns;
   std::optional<int64_t> process_id;
   std::vector<std::string> hostnames;
+  // What is there but cannot be true, e.g. a start that is no number; one sentence each.
+  std::vector<std::string> problems;
 };
 
 // Start and stop come from the `Task Environment` plane, the process id from `/host:CPU` or
-// `/host:metadata`. A start or stop that is no positive number is an error.
+// `/host:metadata`.
 absl::StatusOr<SessionInfo> ReadSessionInfo(const XSpaceReader& reader);
 
 // Turns the times of one profile into Unix time.
 class SessionClock {
  public:
   // `override_start_ns` (a flag) wins over the file. Neither known: FailedPrecondition that says
-  // what to do, since times of different files cannot be compared then.
+  // why and what to do, since times of different files cannot be compared then.
   static absl::StatusOr<SessionClock> Create(const std::string& file, const SessionInfo& info,
                                              std::optional<int64_t> override_start_ns);
 
@@ -74,7 +76,7 @@ class RunClock {
   // Returns unix_ns + offset_ps as picoseconds from the base. OutOfRange when it does not fit.
   absl::StatusOr<int64_t> ToRunPs(int64_t unix_ns, int64_t offset_ps) const;
 
-  // Returns the Unix time, rounded down.
+  // Returns the Unix time, rounded down; the last that fits when it is beyond that.
   int64_t ToUnixNs(int64_t run_ps) const;
 
  private:

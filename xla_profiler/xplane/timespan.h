@@ -16,6 +16,7 @@ class Timespan {
  public:
   constexpr Timespan() = default;
 
+  // The duration must not be negative: an event's, which may be anything, is to be looked at first.
   // An end beyond the range of int64 is cut to it.
   Timespan(int64_t begin_ps, int64_t duration_ps)
       : begin_ps_(begin_ps), duration_ps_(CutToRange(begin_ps, duration_ps)) {}

@@ -170,6 +170,10 @@ XEventMetadataProto* XPlaneBuilder::CreateEventMetadata() {
   return Create(plane_->mutable_event_metadata(), &last_event_metadata_id_);
 }
 
+XStatMetadataProto* XPlaneBuilder::CreateStatMetadata() {
+  return Create(plane_->mutable_stat_metadata(), &last_stat_metadata_id_);
+}
+
 XEventMetadataProto* XPlaneBuilder::GetOrCreateEventMetadata(int64_t id) {
   return GetOrCreate(id, plane_->mutable_event_metadata(), &last_event_metadata_id_);
 }

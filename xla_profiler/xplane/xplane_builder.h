@@ -186,6 +186,7 @@ class XPlaneBuilder : public XStatsBuilder<XPlaneProto> {
   // New entries get the id after the largest, or, when that is the last int64, a free one. An entry
   // made without a name is not found by one that it is given later.
   XEventMetadataProto* CreateEventMetadata();
+  XStatMetadataProto* CreateStatMetadata();
   XEventMetadataProto* GetOrCreateEventMetadata(int64_t id);
   XEventMetadataProto* GetOrCreateEventMetadata(absl::string_view name);
   XStatMetadataProto* GetOrCreateStatMetadata(int64_t id);

@@ -56,7 +56,8 @@ struct LineEdit {
 enum class RewritePass { kMeasure, kWrite };
 
 // Decides what becomes of each part. A line may be asked about in both passes and must get the same
-// answer; kWrite comes once for every line, so whoever counts, counts there.
+// answer; kWrite comes once for every line, so whoever counts, counts there. Lines are not asked
+// about in file order: those that fit the buffer come first.
 class XSpaceEditor {
  public:
   virtual ~XSpaceEditor() = default;

@@ -193,7 +193,9 @@ class PlaneMerger {
     stat_ids_.clear();
     for (int64_t id : SortedIds(src.stat_metadata())) {
       const XStatMetadataProto& metadata = src.stat_metadata().at(id);
-      XStatMetadataProto* dst = builder_.GetOrCreateStatMetadata(metadata.name());
+      XStatMetadataProto* dst = metadata.name().empty()
+                                    ? builder_.CreateStatMetadata()
+                                    : builder_.GetOrCreateStatMetadata(metadata.name());
       if (dst->description().empty()) dst->set_description(metadata.description());
       stat_ids_.emplace(id, dst->id());
     }
@@ -218,6 +220,7 @@ class PlaneMerger {
   // Returns the entry of the same name that needs the fewest additions to say all that `metadata`
   // does, or nullptr if all contradict it. What was merged before needs none, so it is found again.
   XEventMetadataProto* FindNamesake(const XEventMetadataProto& metadata) const {
+    if (metadata.name().empty()) return nullptr;
     const auto it = event_metadata_by_name_.find(metadata.name());
     if (it == event_metadata_by_name_.end()) return nullptr;
     XEventMetadataProto* best = nullptr;

@@ -55,14 +55,16 @@ void SortXSpace(XSpaceProto* space);
 //   display_name and metadata that it lacks; but where the two contradict each other, the plane's
 //   becomes an entry of its own. A new entry keeps its id if that is free in dst, because some
 //   writers put a program's fingerprint there.
-// - Merging a plane again adds neither metadata entries nor stats to them.
+// - Merging a plane again adds neither metadata entries nor stats to them. Entries without a name,
+//   though, are never the same as another.
 // - Of plane stats that both have, dst's is kept, as are dst's id and name.
 // - Lines of the same id become one, based on the earlier timestamp_ns; events keep their absolute
 //   times and are appended (see SortXPlane). Other lines are added.
 //
 // Returns InvalidArgument, and leaves `dst` as it is, if a plane or dst uses an id that it has no
 // metadata for (the message names it; such an id could be neither kept nor translated without
-// coming to mean something), or if lines to join lie so far apart that an offset does not fit.
+// coming to mean something; readers accept it in plane stats, where some writers use ids as data:
+// such planes cannot be merged), or if lines to join lie so far apart that an offset does not fit.
 absl::Status MergePlanes(absl::Span<const XPlaneProto* const> planes, XPlaneProto* dst);
 
 }  // namespace meridian

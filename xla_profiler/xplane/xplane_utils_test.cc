@@ -502,5 +502,19 @@ INSTANTIATE_TEST_SUITE_P(
                         plane->mutable_event_metadata()->at(1).add_stats()->set_metadata_id(404);
                       }));
 
+TEST(XPlaneUtilsTest, MergeKeepsNamelessEntriesApart) {
+  XPlaneProto src, dst;
+  for (int64_t id : {1, 2}) (*src.mutable_stat_metadata())[id].set_id(id);
+  for (int64_t id : {1, 2}) (*src.mutable_event_metadata())[id].set_id(id);
+  XEventProto* event = src.add_lines()->add_events();
+  event->set_metadata_id(2);
+  for (int64_t id : {1, 2}) event->add_stats()->set_metadata_id(id);
+  ASSERT_TRUE(MergePlanes({&src}, &dst).ok());
+  EXPECT_EQ(dst.stat_metadata().size(), 2u);
+  EXPECT_EQ(dst.event_metadata().size(), 2u);
+  const XEventProto& merged = dst.lines(0).events(0);
+  EXPECT_NE(merged.stats(0).metadata_id(), merged.stats(1).metadata_id());
+}
+
 }  // namespace
 }  // namespace meridian

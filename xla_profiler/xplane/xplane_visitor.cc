@@ -80,6 +80,7 @@ class XStatDecoder {
         std::memcpy(&stat->scalar_, p + 1, sizeof(stat->scalar_));
         return p + 9 == end;
       case OneByteTag(XStatField::kStr, WireType::kBytes):
+        if (end - p < 2) return false;
         stat->value_case_ = ValueCase::kStr;
         stat->text_ = absl::string_view(p + 2, end - p - 2);
         // One byte of length, which reaches to the end.
@@ -189,7 +190,7 @@ absl::Status XEventVisitor::TooManyStats(absl::string_view payload) const {
   const XSpaceSource& source = plane_->Source();
   return WireError(
       payload.data(), source.origin(),
-      absl::StrCat("more than ", source.limits.max_stats_per_owner, " stats of one event"));
+      absl::StrCat("more than ", source.limits.max_stats_per_event, " stats of one event"));
 }
 
 ABSL_ATTRIBUTE_NOINLINE absl::Status XEventVisitor::UndefinedMetadata(absl::string_view payload,
@@ -252,7 +253,7 @@ ABSL_ATTRIBUTE_NOINLINE bool XEventVisitor::DecodeAny(absl::string_view payload,
   WireField field;
   while (reader.Next(&field)) {
     if (field.IsBytes(XEventField::kStats)) {
-      if (num_stats_ == source.limits.max_stats_per_owner) {
+      if (num_stats_ == source.limits.max_stats_per_event) {
         *error = TooManyStats(payload);
         return false;
       }
@@ -338,7 +339,8 @@ absl::Status ReadStatMetadata(const XSpaceSource& source, absl::string_view payl
 }
 
 absl::Status ReadEventMetadata(const XSpaceSource& source, absl::string_view payload,
-                               const XStatDecoder& stat_decoder, XEventMetadata* metadata) {
+                               const XStatDecoder& stat_decoder, size_t* num_stats,
+                               XEventMetadata* metadata) {
   WireReader reader(payload, source.origin(), kMetadataDepth);
   WireField field;
   while (reader.Next(&field)) {
@@ -349,10 +351,10 @@ absl::Status ReadEventMetadata(const XSpaceSource& source, absl::string_view pay
     } else if (field.IsBytes(XEventMetadataField::kMetadata)) {
       metadata->metadata = field.bytes;
     } else if (field.IsBytes(XEventMetadataField::kStats)) {
-      if (metadata->stats.size() == source.limits.max_stats_per_owner) {
+      if (++*num_stats > source.limits.max_metadata_stats_per_plane) {
         return WireError(field.bytes.data(), source.origin(),
-                         absl::StrCat("more than ", source.limits.max_stats_per_owner,
-                                      " stats of one metadata entry"));
+                         absl::StrCat("more than ", source.limits.max_metadata_stats_per_plane,
+                                      " stats of metadata in one plane"));
       }
       absl::Status error;
       metadata->stats.emplace_back();
@@ -398,8 +400,9 @@ absl::Status XPlaneVisitor::DecodeStatMetadata() {
 
 absl::Status XPlaneVisitor::DecodeEventMetadata() {
   const XStatDecoder stat_decoder(*source_, stat_metadata_, kMetadataDepth - 1);
+  size_t num_stats = 0;
   const auto read = [&](absl::string_view value, XEventMetadata* metadata) {
-    return ReadEventMetadata(*source_, value, stat_decoder, metadata);
+    return ReadEventMetadata(*source_, value, stat_decoder, &num_stats, metadata);
   };
   return DecodeMap(*source_, layout_.event_metadata, "event", read, &event_metadata_);
 }

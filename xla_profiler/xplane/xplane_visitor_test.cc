@@ -144,12 +144,23 @@ TEST_F(XPlaneVisitorTest, StatsOfOneEventAreLimited) {
   for (int i = 0; i < 3; ++i) event_->add_stats()->set_metadata_id(1);
   bytes_ = plane_.SerializeAsString();
   source_ = XSpaceSource{bytes_, {}};
-  source_.limits.max_stats_per_owner = 2;
+  source_.limits.max_stats_per_event = 2;
   ASSERT_OK_AND_ASSIGN(const XPlaneVisitor plane, XPlaneVisitor::Create(source_, bytes_));
   EXPECT_THAT(plane.ForEachLine([](const XLineVisitor& line) {
     return line.ForEachEvent([](const XEventVisitor&) {});
   }),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("more than 2 stats")));
+}
+
+TEST_F(XPlaneVisitorTest, StatsOfAllMetadataAreLimitedTogether) {
+  auto& other = (*plane_.mutable_event_metadata())[10];
+  for (int i = 0; i < 2; ++i) other.add_stats()->set_metadata_id(1);
+  bytes_ = plane_.SerializeAsString();
+  source_ = XSpaceSource{bytes_, {}};
+  source_.limits.max_metadata_stats_per_plane = 2;
+  EXPECT_THAT(XPlaneVisitor::Create(source_, bytes_).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("more than 2 stats of metadata in one plane")));
 }
 
 TEST_F(XPlaneVisitorTest, DisplayNameAndIdFallBackToTheLinesOwn) {

@@ -20,7 +20,7 @@ absl::Status AppendText(const XSpaceSource& source, absl::string_view payload,
                         std::vector<absl::string_view>* list) {
   absl::string_view text;
   RETURN_IF_ERROR(ReadText(source, payload, &text));
-  return AppendBounded(source, text, source.limits.max_stats_per_owner, "messages", list);
+  return AppendBounded(source, text, source.limits.max_messages, "messages", list);
 }
 
 }  // namespace
@@ -74,8 +74,8 @@ absl::StatusOr<XPlaneLayout> ReadXPlaneLayout(const XSpaceSource& source, absl::
         RETURN_IF_ERROR(ReadText(source, field.bytes, &layout.name));
         break;
       case XPlaneField::kLines:
-        RETURN_IF_ERROR(AppendBounded(source, field.bytes, limits.max_lines_per_plane,
-                                      "lines in one plane", &layout.lines));
+        RETURN_IF_ERROR(
+            AppendBounded(source, field.bytes, limits.max_lines, "lines", &layout.lines));
         break;
       case XPlaneField::kEventMetadata:
         RETURN_IF_ERROR(AppendBounded(source, field.bytes, limits.max_metadata_per_plane,
@@ -87,7 +87,7 @@ absl::StatusOr<XPlaneLayout> ReadXPlaneLayout(const XSpaceSource& source, absl::
                                       "stat metadata entries in one plane", &layout.stat_metadata));
         break;
       case XPlaneField::kStats:
-        RETURN_IF_ERROR(AppendBounded(source, field.bytes, limits.max_stats_per_owner,
+        RETURN_IF_ERROR(AppendBounded(source, field.bytes, limits.max_stats_per_event,
                                       "stats of one plane", &layout.stats));
         break;
     }

@@ -63,10 +63,15 @@ inline constexpr int kXEventDepth = kXLineDepth - 1;
 // What a hostile file may cost: tables are at most this long. An empty plane is two bytes in the
 // file and a hundred in memory.
 struct XSpaceLimits {
-  size_t max_planes = size_t{1} << 20;
-  size_t max_lines_per_plane = size_t{1} << 22;
+  size_t max_planes = size_t{1} << 16;
+  // Of the whole file.
+  size_t max_lines = size_t{1} << 18;
   size_t max_metadata_per_plane = size_t{1} << 22;
-  size_t max_stats_per_owner = size_t{1} << 20;
+  // Of one event or plane, and of all metadata entries of a plane together.
+  size_t max_stats_per_event = size_t{1} << 20;
+  size_t max_metadata_stats_per_plane = size_t{1} << 22;
+  // Errors, warnings and hostnames.
+  size_t max_messages = size_t{1} << 16;
 };
 
 // The bytes of a whole serialized XSpace; all views point into them.

@@ -77,9 +77,9 @@ TEST(XPlaneWireTest, BadUtf8IsNamedByItsOffsetInTheFile) {
 TEST(XPlaneWireTest, CountsAreLimited) {
   XSpaceLimits limits;
   limits.max_planes = 2;
-  limits.max_lines_per_plane = 1;
+  limits.max_lines = 1;
   limits.max_metadata_per_plane = 1;
-  limits.max_stats_per_owner = 1;
+  limits.max_stats_per_event = 1;
   const auto plane_status = [&](uint32_t number) {
     const std::string plane = Message().Bytes(number, "").Bytes(number, "").bytes();
     return ReadXPlaneLayout({plane, limits}, plane).status();

@@ -1,14 +1,47 @@
 #include "xla_profiler/xplane/xspace_reader.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace meridian {
+namespace {
+
+// What people give by mistake, told by the first bytes; empty for what may be an XSpace after all.
+absl::string_view OtherFormat(absl::string_view bytes) {
+  struct Format {
+    absl::string_view magic;
+    absl::string_view name;
+  };
+  static constexpr Format kFormats[] = {
+      {"{", "JSON"},
+      {"[", "JSON"},
+      {"\x1f\x8b", "gzip within gzip"},
+      {"\x28\xb5\x2f\xfd", "zstd"},
+      {"\xfd\x37zXZ", "xz"},
+      {"BZh", "bzip2"},
+      {"PK\x03\x04", "a zip archive"},
+      {"%PDF", "PDF"},
+      {"<", "HTML or XML"},
+  };
+  for (const Format& format : kFormats) {
+    if (absl::StartsWith(bytes, format.magic)) return format.name;
+  }
+  constexpr size_t kTarMagicOffset = 257;
+  if (bytes.size() > kTarMagicOffset && absl::StartsWith(bytes.substr(kTarMagicOffset), "ustar")) {
+    return "a tar archive";
+  }
+  return "";
+}
+
+}  // namespace
 
 absl::StatusOr<XSpaceReader> XSpaceReader::Open(FileSystem& file_system, const std::string& path,
                                                 const XSpaceReaderOptions& options) {
   ASSIGN_OR_RETURN(InputFile file, InputFile::Open(file_system, path, options.input));
   auto owned = std::make_unique<InputFile>(std::move(file));
-  ASSIGN_OR_RETURN(XSpaceReader reader, FromBytes(owned->bytes(), path, options.limits));
+  // Offsets in what follows are not those of the file on disk.
+  const std::string name = owned->was_compressed() ? absl::StrCat(path, " (inflated)") : path;
+  ASSIGN_OR_RETURN(XSpaceReader reader, FromBytes(owned->bytes(), name, options.limits));
   reader.file_ = std::move(owned);
   return reader;
 }
@@ -23,15 +56,24 @@ absl::StatusOr<XSpaceReader> XSpaceReader::FromBytes(absl::string_view bytes, st
   reader.name_ = std::move(name);
   reader.source_ = std::make_unique<XSpaceSource>(XSpaceSource{bytes, limits});
   absl::StatusOr<XSpaceLayout> layout = ReadXSpaceLayout(*reader.source_);
-  if (!layout.ok()) {
-    return Annotate(layout.status(), absl::StrCat(reader.name_, ": not an XSpace, or cut off"));
-  }
-  reader.layout_ = *std::move(layout);
-  if (reader.layout_.planes.empty()) {
+  if (!layout.ok() || layout->planes.empty()) {
+    const absl::string_view looks_like = OtherFormat(bytes);
+    if (!looks_like.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(reader.name_, ": offset 0: looks like ",
+                                                     looks_like, "; expected a serialized XSpace"));
+    }
+    if (!layout.ok()) return Annotate(layout.status(), reader.name_);
     return absl::InvalidArgumentError(
         absl::StrCat(reader.name_, ": offset 0: no plane found; expected a serialized XSpace"));
   }
+  reader.layout_ = *std::move(layout);
   return reader;
+}
+
+absl::Status XSpaceReader::TooManyLines(size_t plane) const {
+  return Annotate(WireError(layout_.planes[plane].data(), source_->origin(),
+                            absl::StrCat("more than ", source_->limits.max_lines, " lines")),
+                  name_);
 }
 
 absl::StatusOr<XPlaneVisitor> XSpaceReader::Plane(size_t index) const {

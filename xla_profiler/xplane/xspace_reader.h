@@ -59,6 +59,7 @@ class XSpaceReader {
 
  private:
   XSpaceReader() = default;
+  absl::Status TooManyLines(size_t plane) const;
 
   std::string name_;
   std::unique_ptr<InputFile> file_;
@@ -72,8 +73,11 @@ class XSpaceReader {
 template <typename Fn>
 absl::Status XSpaceReader::ForEachPlane(Fn&& fn) const {
   absl::Status error;
+  size_t num_lines = 0;
   for (size_t i = 0; i < layout_.planes.size(); ++i) {
     ASSIGN_OR_RETURN(const XPlaneVisitor plane, Plane(i));
+    num_lines += plane.NumLines();
+    if (num_lines > source_->limits.max_lines) return TooManyLines(i);
     if (!internal::CallVisitor(fn, plane, &error)) return Annotate(error, name_);
   }
   return absl::OkStatus();

@@ -11,7 +11,6 @@
 namespace meridian {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -47,8 +46,28 @@ TEST(XSpaceReaderTest, BytesWithoutAPlaneAreRefused) {
   EXPECT_THAT(XSpaceReader::FromBytes("\x22\x01h", "a.pb").status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no plane found")));
   EXPECT_THAT(XSpaceReader::FromBytes("hello, world", "a.pb").status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, StartsWith("a.pb: offset ")));
+}
+
+TEST(XSpaceReaderTest, OtherFormatsAreNamed) {
+  EXPECT_THAT(XSpaceReader::FromBytes("{\"traceEvents\": []}", "a.pb").status(),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(StartsWith("a.pb: not an XSpace"), HasSubstr("offset "))));
+                       "a.pb: offset 0: looks like JSON; expected a serialized XSpace"));
+  EXPECT_THAT(XSpaceReader::FromBytes("\x1f\x8b\x08", "a.pb").status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("gzip within gzip")));
+  EXPECT_THAT(XSpaceReader::FromBytes(std::string(257, 'a') + "ustar", "a.tar").status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a tar archive")));
+}
+
+TEST(XSpaceReaderTest, LinesOfAllPlanesAreLimitedTogether) {
+  ::tensorflow::profiler::XSpace space;
+  for (int i = 0; i < 3; ++i) space.add_planes()->add_lines();
+  const std::string bytes = space.SerializeAsString();
+  XSpaceLimits limits;
+  limits.max_lines = 2;
+  ASSERT_OK_AND_ASSIGN(const XSpaceReader reader, XSpaceReader::FromBytes(bytes, "a.pb", limits));
+  EXPECT_THAT(reader.ForEachPlane([](const XPlaneVisitor&) {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, "a.pb: offset 10: more than 2 lines"));
 }
 
 TEST(XSpaceReaderTest, ErrorsInsideAPlaneNameTheFileAndTheOffset) {
