@@ -1,0 +1,372 @@
+#include "xla_profiler/hlo/hlo_collective.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "xla_profiler/util/check.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/status_util.h"
+
+namespace meridian {
+namespace {
+
+// A dozen bytes can say millions of ids, so a hostile file must not say it often. Real modules have
+// a few different groupings of all devices.
+constexpr size_t kMaxModuleGroupIds = size_t{1} << 25;
+
+// What an instruction is to a collective.
+enum class Role {
+  kWhole,
+  kStart,
+  // Starts the computation it calls.
+  kWrapper,
+  // Refers to its start by its first operand, perhaps through other links.
+  kLink,
+  kDone,
+};
+
+struct Opcode {
+  Role role;
+  // Of kWhole and kStart.
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+};
+
+const Opcode* FindOpcode(absl::string_view opcode) {
+  using Kind = CollectiveKind;
+  static const auto& table = *new absl::flat_hash_map<absl::string_view, Opcode>{
+      {"all-reduce", {Role::kWhole, Kind::kAllReduce}},
+      {"all-reduce-start", {Role::kStart, Kind::kAllReduce}},
+      {"all-reduce-done", {Role::kDone}},
+      {"all-gather", {Role::kWhole, Kind::kAllGather}},
+      {"all-gather-start", {Role::kStart, Kind::kAllGather}},
+      {"all-gather-done", {Role::kDone}},
+      {"reduce-scatter", {Role::kWhole, Kind::kReduceScatter}},
+      {"all-to-all", {Role::kWhole, Kind::kAllToAll}},
+      {"ragged-all-to-all", {Role::kWhole, Kind::kRaggedAllToAll}},
+      {"collective-broadcast", {Role::kWhole, Kind::kCollectiveBroadcast}},
+      {"collective-reduce", {Role::kWhole, Kind::kCollectiveReduce}},
+      {"collective-permute", {Role::kWhole, Kind::kCollectivePermute}},
+      {"collective-permute-start", {Role::kStart, Kind::kCollectivePermute}},
+      {"collective-permute-done", {Role::kDone}},
+      {"send", {Role::kStart, Kind::kSend}},
+      {"send-done", {Role::kDone}},
+      {"recv", {Role::kStart, Kind::kRecv}},
+      {"recv-done", {Role::kDone}},
+      {"async-start", {Role::kWrapper}},
+      {"async-update", {Role::kLink}},
+      {"async-done", {Role::kDone}},
+  };
+  const auto it = table.find(opcode);
+  return it == table.end() ? nullptr : &it->second;
+}
+
+// The attribute as XLA passes it on: only these opcodes have it, and proto3 cannot say "absent".
+std::optional<bool> UseGlobalDeviceIds(CollectiveKind kind, const HloInstruction& instruction) {
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kReduceScatter:
+      return instruction.use_global_device_ids();
+    default:
+      return std::nullopt;
+  }
+}
+
+// Send and recv name their pairs in an attribute. Returns "{}" when there is none.
+absl::StatusOr<absl::string_view> SendRecvPairs(const HloInstruction& instruction) {
+  ASSIGN_OR_RETURN(const auto attributes, instruction.FrontendAttributes());
+  for (const auto& [key, value] : attributes) {
+    if (key == "_xla_send_recv_source_target_pairs") return value;
+  }
+  return "{}";
+}
+
+bool IsSendOrRecv(CollectiveKind kind) {
+  return kind == CollectiveKind::kSend || kind == CollectiveKind::kRecv;
+}
+
+absl::StatusOr<std::vector<SourceTargetPair>> LogicalPairs(CollectiveKind kind,
+                                                           const HloInstruction& instruction) {
+  if (!IsSendOrRecv(kind)) return instruction.SourceTargetPairs();
+  ASSIGN_OR_RETURN(const absl::string_view text, SendRecvPairs(instruction));
+  return ParseSourceTargetPairs(text);
+}
+
+absl::Status DecodeParticipants(CollectiveKind kind, const HloInstruction& instruction,
+                                CollectiveParticipants* participants) {
+  ASSIGN_OR_RETURN(participants->mode,
+                   GroupMode(instruction.channel_id() > 0, UseGlobalDeviceIds(kind, instruction)));
+  const DeviceAssignment* assignment = instruction.computation().module().device_assignment();
+  participants->devices_are_logical_ids = assignment == nullptr;
+  if (HasPairs(kind)) {
+    ASSIGN_OR_RETURN(participants->logical_pairs, LogicalPairs(kind, instruction));
+    participants->device_pairs = participants->logical_pairs;
+    if (assignment == nullptr) return absl::OkStatus();
+    ASSIGN_OR_RETURN(participants->device_pairs,
+                     ResolvePairs(participants->logical_pairs, participants->mode, *assignment));
+  } else {
+    ASSIGN_OR_RETURN(participants->logical_groups, instruction.ReplicaGroups());
+    participants->device_groups = participants->logical_groups;
+    if (assignment == nullptr) return absl::OkStatus();
+    ASSIGN_OR_RETURN(participants->device_groups,
+                     ResolveGroups(participants->logical_groups, participants->mode, *assignment));
+  }
+  return absl::OkStatus();
+}
+
+// Returns a text that is equal for collectives with equal participants.
+std::string ParticipantsKey(CollectiveKind kind, const HloInstruction& instruction) {
+  std::string key = absl::StrCat(HasPairs(kind), " ", instruction.channel_id() > 0, " ",
+                                 UseGlobalDeviceIds(kind, instruction).value_or(false), " ",
+                                 UseGlobalDeviceIds(kind, instruction).has_value(), " ");
+  if (IsSendOrRecv(kind)) {
+    const absl::StatusOr<absl::string_view> pairs = SendRecvPairs(instruction);
+    absl::StrAppend(&key, pairs.ok() ? *pairs : pairs.status().message());
+  } else {
+    AppendParticipantBytes(instruction.bytes(), instruction.origin(), &key);
+  }
+  return key;
+}
+
+// Returns the element of a tuple, or the shape itself when it is none or too short.
+HloShape ElementOf(HloShape shape, size_t index) {
+  if (index >= shape.tuple_shapes.size()) return shape;
+  return std::move(shape.tuple_shapes[index]);
+}
+
+}  // namespace
+
+// Fills HloCollectives. Pairing takes two passes since a done may precede its start in a file.
+class CollectiveFinder {
+ public:
+  explicit CollectiveFinder(HloCollectives* result)
+      : result_(*result), collectives_(result->collectives_) {}
+
+  void Find() {
+    for (const HloInstruction& instruction : result_.module_->instructions()) Classify(instruction);
+    for (const HloInstruction* wrapper : wrappers_) EnterWrapper(*wrapper);
+    for (HloCollective& collective : collectives_) SetWrapper(&collective);
+    for (const HloInstruction* link : links_) FollowLinks(link);
+    for (HloCollective& collective : collectives_) SetDone(&collective);
+    for (HloCollective& collective : collectives_) Describe(&collective);
+  }
+
+ private:
+  void Classify(const HloInstruction& instruction) {
+    const Opcode* opcode = FindOpcode(instruction.opcode());
+    if (opcode == nullptr || instruction.is_host_transfer()) return;
+    switch (opcode->role) {
+      case Role::kWhole:
+      case Role::kStart: {
+        const size_t index = collectives_.size();
+        HloCollective& collective = collectives_.emplace_back();
+        collective.kind = opcode->kind;
+        collective.instruction = &instruction;
+        if (opcode->role == Role::kStart) collective.start = &instruction;
+        result_.by_instruction_.emplace(&instruction, index);
+        first_of_computation_.emplace(&instruction.computation(), index);
+        break;
+      }
+      case Role::kWrapper:
+        wrappers_.push_back(&instruction);
+        break;
+      case Role::kDone:
+        dones_.insert(&instruction);
+        [[fallthrough]];
+      case Role::kLink:
+        links_.push_back(&instruction);
+        break;
+    }
+  }
+
+  // Lets a wrapper lead to the collective in the computation it calls.
+  void EnterWrapper(const HloInstruction& wrapper) {
+    for (const HloComputation* computation : wrapper.called_computations()) {
+      const auto first = first_of_computation_.find(computation);
+      if (first == first_of_computation_.end()) continue;
+      const auto root = result_.by_instruction_.find(computation->root());
+      const bool root_is_collective = root != result_.by_instruction_.end();
+      const size_t index = root_is_collective ? root->second : first->second;
+      result_.by_instruction_.emplace(&wrapper, index);
+      wrapper_of_computation_.emplace(computation, &wrapper);
+    }
+  }
+
+  void SetWrapper(HloCollective* collective) const {
+    const auto wrapper = wrapper_of_computation_.find(&collective->instruction->computation());
+    if (wrapper != wrapper_of_computation_.end()) collective->start = wrapper->second;
+  }
+
+  // Lets a link or done lead where its start leads. Walks up to the start, or to an instruction
+  // whose start is known by then, and teaches that to the whole path, so each is walked once.
+  void FollowLinks(const HloInstruction* link) {
+    std::vector<const HloInstruction*> path;
+    const HloInstruction* at = link;
+    // Marked as leading nowhere until known: a cycle ends where it meets itself.
+    while (at != nullptr && IsLink(*at) && start_of_.emplace(at, nullptr).second) {
+      path.push_back(at);
+      at = at->operands().empty() ? nullptr : at->operands()[0];
+    }
+    const HloInstruction* start = at != nullptr && IsLink(*at) ? start_of_.at(at) : at;
+    const auto collective = result_.by_instruction_.find(start);
+    if (collective == result_.by_instruction_.end()) return;
+    const size_t index = collective->second;
+    for (const HloInstruction* member : path) {
+      start_of_[member] = start;
+      result_.by_instruction_.emplace(member, index);
+      if (dones_.contains(member)) done_of_start_.emplace(start, member);
+    }
+  }
+
+  static bool IsLink(const HloInstruction& instruction) {
+    const Opcode* opcode = FindOpcode(instruction.opcode());
+    return opcode != nullptr && (opcode->role == Role::kLink || opcode->role == Role::kDone);
+  }
+
+  void SetDone(HloCollective* collective) const {
+    const auto done = done_of_start_.find(collective->start);
+    if (done != done_of_start_.end()) collective->done = done->second;
+  }
+
+  void Describe(HloCollective* collective) {
+    collective->participants = ParticipantsOf(*collective);
+    absl::Status status = collective->participants->status;
+    status.Update(MeasureOperands(collective));
+    status.Update(MeasureOutput(collective));
+    collective->status = Annotate(status, collective->instruction->name());
+  }
+
+  const CollectiveParticipants* ParticipantsOf(const HloCollective& collective) {
+    const HloInstruction& instruction = *collective.instruction;
+    const CollectiveParticipants*& known =
+        participants_by_key_[ParticipantsKey(collective.kind, instruction)];
+    if (known == nullptr) {
+      CollectiveParticipants participants;
+      const absl::Status status =
+          num_group_ids_ > kMaxModuleGroupIds
+              ? absl::InvalidArgumentError("too many group ids in one module")
+              : DecodeParticipants(collective.kind, instruction, &participants);
+      num_group_ids_ += participants.logical_groups.ids().size();
+      num_group_ids_ += participants.device_groups.ids().size();
+      if (!status.ok()) {
+        participants = CollectiveParticipants();
+        participants.status = status;
+      }
+      known = &result_.participants_.emplace_back(std::move(participants));
+    }
+    return known;
+  }
+
+  absl::Status MeasureOperands(HloCollective* collective) {
+    if (collective->instruction->has_dangling_operands()) {
+      return absl::InvalidArgumentError("an operand is missing from the module");
+    }
+    int64_t total = 0;
+    for (const HloInstruction* operand : collective->instruction->operands()) {
+      ASSIGN_OR_RETURN(const int64_t bytes, BytesOf(*operand));
+      if (__builtin_add_overflow(total, bytes, &total)) {
+        return absl::InvalidArgumentError("operands are beyond 2^63 bytes");
+      }
+    }
+    collective->operand_bytes = total;
+    return absl::OkStatus();
+  }
+
+  // Measures each instruction's shape once: one may be the operand of many.
+  absl::StatusOr<int64_t> BytesOf(const HloInstruction& instruction) {
+    const auto known = bytes_.find(&instruction);
+    if (known != bytes_.end()) return known->second;
+    ASSIGN_OR_RETURN(const HloShape shape, instruction.Shape());
+    ASSIGN_OR_RETURN(const int64_t bytes, shape.ByteSize());
+    bytes_.emplace(&instruction, bytes);
+    return bytes;
+  }
+
+  static absl::Status MeasureOutput(HloCollective* collective) {
+    ASSIGN_OR_RETURN(const HloShape shape, OutputShape(*collective));
+    ASSIGN_OR_RETURN(collective->output_bytes, shape.ByteSize());
+    return absl::OkStatus();
+  }
+
+  HloCollectives& result_;
+  std::vector<HloCollective>& collectives_;
+
+  std::vector<const HloInstruction*> wrappers_;
+  std::vector<const HloInstruction*> links_;
+  absl::flat_hash_set<const HloInstruction*> dones_;
+  absl::flat_hash_map<const HloComputation*, size_t> first_of_computation_;
+  absl::flat_hash_map<const HloComputation*, const HloInstruction*> wrapper_of_computation_;
+  absl::flat_hash_map<const HloInstruction*, const HloInstruction*> start_of_;
+  absl::flat_hash_map<const HloInstruction*, const HloInstruction*> done_of_start_;
+  absl::flat_hash_map<std::string, const CollectiveParticipants*> participants_by_key_;
+  size_t num_group_ids_ = 0;
+  absl::flat_hash_map<const HloInstruction*, int64_t> bytes_;
+};
+
+absl::string_view CollectiveKindName(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      return "all-reduce";
+    case CollectiveKind::kAllGather:
+      return "all-gather";
+    case CollectiveKind::kReduceScatter:
+      return "reduce-scatter";
+    case CollectiveKind::kAllToAll:
+      return "all-to-all";
+    case CollectiveKind::kRaggedAllToAll:
+      return "ragged-all-to-all";
+    case CollectiveKind::kCollectiveBroadcast:
+      return "collective-broadcast";
+    case CollectiveKind::kCollectiveReduce:
+      return "collective-reduce";
+    case CollectiveKind::kCollectivePermute:
+      return "collective-permute";
+    case CollectiveKind::kSend:
+      return "send";
+    case CollectiveKind::kRecv:
+      return "recv";
+  }
+  MERIDIAN_CHECK(false);
+}
+
+bool HasPairs(CollectiveKind kind) {
+  return kind == CollectiveKind::kCollectivePermute || IsSendOrRecv(kind);
+}
+
+absl::StatusOr<HloShape> OutputShape(const HloCollective& collective) {
+  const HloInstruction& instruction = *collective.instruction;
+  // The done of a pair has the result; a wrapper's done has that of its root, so ask the
+  // instruction within.
+  if (&instruction != collective.start) return instruction.Shape();
+  if (collective.done != nullptr) return collective.done->Shape();
+  ASSIGN_OR_RETURN(HloShape shape, instruction.Shape());
+  switch (collective.kind) {
+    case CollectiveKind::kAllReduce:
+      return shape;
+    case CollectiveKind::kRecv:
+      // (data, context, token)
+      return ElementOf(std::move(shape), 0);
+    case CollectiveKind::kSend:
+      // (data, context, token), of which only the token comes out.
+      return ElementOf(std::move(shape), 2);
+    default:
+      // (operand, result, contexts...)
+      return ElementOf(std::move(shape), 1);
+  }
+}
+
+HloCollectives::HloCollectives(const HloModule& module) : module_(&module) {
+  CollectiveFinder(this).Find();
+}
+
+const HloCollective* HloCollectives::Find(absl::string_view instruction_name) const {
+  const HloInstruction* instruction = module_->FindInstruction(instruction_name);
+  if (instruction == nullptr) return nullptr;
+  const auto it = by_instruction_.find(instruction);
+  return it == by_instruction_.end() ? nullptr : &collectives_[it->second];
+}
+
+}  // namespace meridian

@@ -1,0 +1,586 @@
+#include "xla_profiler/hlo/hlo_module.h"
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "xla_profiler/hlo/hlo_wire.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/wire/wire_reader.h"
+
+namespace meridian {
+namespace {
+
+// What a hostile file may cost: an empty instruction is two bytes in the file and two hundred in
+// memory, a reference one byte and sixteen.
+constexpr size_t kMaxInstructions = size_t{1} << 24;
+constexpr size_t kMaxReferences = size_t{1} << 28;
+
+int64_t AsInt(const WireField& field) { return static_cast<int64_t>(field.scalar); }
+
+void Count(HloModuleProblems::Problem* problem, absl::string_view who, absl::string_view what,
+           int64_t id) {
+  if (problem->count++ == 0) problem->example = absl::StrCat(who, ": ", what, " ", id);
+}
+
+}  // namespace
+
+// Fills a module in steps: cut the bytes into parts, decode computations and instructions with
+// their references as ids, index them by id, and only then turn ids into pointers, since a
+// reference may point forward.
+class HloModuleDecoder {
+ public:
+  explicit HloModuleDecoder(HloModule* module) : module_(*module), origin_(module->origin_) {}
+
+  absl::Status Decode(absl::string_view bytes) {
+    RETURN_IF_ERROR(SplitProto(bytes));
+    RETURN_IF_ERROR(DecodeComputations());
+    IndexInstructions();
+    IndexComputations();
+    ResolveReferences();
+    FindEntry();
+    RETURN_IF_ERROR(DecodeSchedules());
+    if (!device_assignment_.has_value()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(module_.device_assignment_,
+                     DeviceAssignment::Decode(*device_assignment_, origin_));
+    return absl::OkStatus();
+  }
+
+ private:
+  using Problem = HloModuleProblems::Problem;
+
+  // A computation's sequence of instruction ids.
+  struct Schedule {
+    int64_t computation_id = 0;
+    std::vector<int64_t> instruction_ids;
+  };
+
+  absl::Status SplitProto(absl::string_view bytes) {
+    WireReader reader(bytes, origin_, kHloProtoDepth);
+    WireField field;
+    while (reader.Next(&field)) {
+      if (field.IsBytes(HloProtoField::kModule)) RETURN_IF_ERROR(SplitModule(field.bytes));
+    }
+    return reader.status();
+  }
+
+  absl::Status SplitModule(absl::string_view bytes) {
+    WireReader reader(bytes, origin_, kHloModuleDepth);
+    WireField field;
+    while (reader.Next(&field)) {
+      if (field.IsVarint(HloModuleField::kId)) module_.id_ = AsInt(field);
+      if (field.IsVarint(HloModuleField::kEntryComputationId)) entry_id_ = AsInt(field);
+      if (field.type != WireType::kBytes) continue;
+      switch (field.number) {
+        case HloModuleField::kName:
+          RETURN_IF_ERROR(ReadHloText(field, origin_, &module_.name_));
+          break;
+        case HloModuleField::kEntryComputationName:
+          RETURN_IF_ERROR(ReadHloText(field, origin_, &entry_name_));
+          break;
+        case HloModuleField::kComputations:
+          computation_bytes_.push_back(field.bytes);
+          RETURN_IF_ERROR(CountInstructions(field.bytes));
+          break;
+        case HloModuleField::kSchedule:
+          schedule_bytes_.push_back(field.bytes);
+          break;
+        case HloModuleField::kDeviceAssignment:
+          device_assignment_ = field.bytes;
+          break;
+        case HloModuleField::kPayloads:
+          module_.payloads_.push_back(field.bytes);
+          break;
+      }
+    }
+    return reader.status();
+  }
+
+  absl::Status CountInstructions(absl::string_view computation) {
+    WireReader reader(computation, origin_, kHloComputationDepth);
+    WireField field;
+    while (reader.Next(&field)) {
+      if (!field.IsBytes(HloComputationField::kInstructions)) continue;
+      if (++num_instructions_ > kMaxInstructions) {
+        return WireError(field.bytes.data(), origin_,
+                         absl::StrCat("more than ", kMaxInstructions, " instructions"));
+      }
+    }
+    return reader.status();
+  }
+
+  absl::Status DecodeComputations() {
+    // Instructions are pointed to, so they must not move.
+    module_.computations_.resize(computation_bytes_.size());
+    module_.instructions_.reserve(num_instructions_);
+    for (size_t i = 0; i < computation_bytes_.size(); ++i) {
+      RETURN_IF_ERROR(DecodeComputation(computation_bytes_[i], &module_.computations_[i]));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status DecodeComputation(absl::string_view bytes, HloComputation* computation) {
+    std::vector<HloInstruction>& instructions = module_.instructions_;
+    const size_t begin = instructions.size();
+    WireReader reader(bytes, origin_, kHloComputationDepth);
+    WireField field;
+    while (reader.Next(&field)) {
+      if (field.IsBytes(HloComputationField::kInstructions)) {
+        instructions.emplace_back();
+        instructions.back().computation_ = computation;
+        RETURN_IF_ERROR(DecodeInstruction(field.bytes, &instructions.back()));
+      } else if (field.IsBytes(HloComputationField::kName)) {
+        RETURN_IF_ERROR(ReadHloText(field, origin_, &computation->name_));
+      } else if (field.IsVarint(HloComputationField::kId)) {
+        computation->id_ = AsInt(field);
+      } else if (field.IsVarint(HloComputationField::kRootId)) {
+        computation->root_id_ = AsInt(field);
+      } else if (field.IsVarint(HloComputationField::kIsFusion)) {
+        computation->is_fusion_ = field.scalar != 0;
+      }
+    }
+    computation->module_ = &module_;
+    computation->instructions_ = instructions.data() + begin;
+    computation->size_ = instructions.size() - begin;
+    return reader.status();
+  }
+
+  absl::Status DecodeInstruction(absl::string_view bytes, HloInstruction* instruction) {
+    instruction->bytes_ = bytes;
+    WireReader reader(bytes, origin_, kHloInstructionDepth);
+    WireField field;
+    while (reader.Next(&field)) {
+      switch (field.type) {
+        case WireType::kVarint:
+          DecodeNumber(field, instruction);
+          break;
+        case WireType::kBytes:
+          RETURN_IF_ERROR(DecodeBytes(field, instruction));
+          break;
+        default:
+          continue;
+      }
+      RETURN_IF_ERROR(DecodeReferences(field, instruction));
+    }
+    return reader.status();
+  }
+
+  static void DecodeNumber(const WireField& field, HloInstruction* instruction) {
+    switch (field.number) {
+      case HloInstructionField::kId:
+        instruction->id_ = AsInt(field);
+        break;
+      case HloInstructionField::kChannelId:
+        instruction->channel_id_ = AsInt(field);
+        break;
+      case HloInstructionField::kParameterNumber:
+        instruction->parameter_number_ = AsInt(field);
+        break;
+      case HloInstructionField::kTupleIndex:
+        instruction->tuple_index_ = AsInt(field);
+        break;
+      case HloInstructionField::kIsHostTransfer:
+        instruction->is_host_transfer_ = field.scalar != 0;
+        break;
+      case HloInstructionField::kUseGlobalDeviceIds:
+        instruction->use_global_device_ids_ = field.scalar != 0;
+        break;
+    }
+  }
+
+  absl::Status DecodeBytes(const WireField& field, HloInstruction* instruction) {
+    switch (field.number) {
+      case HloInstructionField::kName:
+        return ReadHloText(field, origin_, &instruction->name_);
+      case HloInstructionField::kOpcode:
+        return ReadHloText(field, origin_, &instruction->opcode_);
+      case HloInstructionField::kCustomCallTarget:
+        return ReadHloText(field, origin_, &instruction->custom_call_target_);
+      case HloInstructionField::kShape:
+        instruction->shape_ = field.bytes;
+        return absl::OkStatus();
+      case HloInstructionField::kMetadata:
+        return DecodeMetadata(field.bytes, instruction);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status DecodeMetadata(absl::string_view bytes, HloInstruction* instruction) {
+    WireReader reader(bytes, origin_, kHloInstructionDepth - 1);
+    WireField field;
+    while (reader.Next(&field)) {
+      if (!field.IsBytes(OpMetadataField::kOpName)) continue;
+      RETURN_IF_ERROR(ReadHloText(field, origin_, &instruction->op_name_));
+    }
+    return reader.status();
+  }
+
+  absl::Status DecodeReferences(const WireField& field, HloInstruction* instruction) {
+    switch (field.number) {
+      case HloInstructionField::kOperandIds:
+        return AppendReferences(field, &operand_ids_, &instruction->num_operands_);
+      case HloInstructionField::kControlPredecessorIds:
+        return AppendReferences(field, &control_predecessor_ids_,
+                                &instruction->num_control_predecessors_);
+      case HloInstructionField::kCalledComputationIds:
+        return AppendReferences(field, &called_computation_ids_,
+                                &instruction->num_called_computations_);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AppendReferences(const WireField& field, std::vector<int64_t>* ids,
+                                uint32_t* count) {
+    const size_t before = ids->size();
+    // An id takes at least a byte.
+    const size_t most = field.type == WireType::kBytes ? field.bytes.size() : 1;
+    if (most > kMaxReferences - before) {
+      return WireError(field.raw.data(), origin_,
+                       absl::StrCat("more than ", kMaxReferences, " references"));
+    }
+    RETURN_IF_ERROR(AppendIntegers(field, origin_, ids));
+    *count += static_cast<uint32_t>(ids->size() - before);
+    return absl::OkStatus();
+  }
+
+  void IndexInstructions() {
+    HloModuleProblems& problems = module_.problems_;
+    module_.by_name_.reserve(num_instructions_);
+    module_.by_id_.reserve(num_instructions_);
+    for (const HloInstruction& instruction : module_.instructions_) {
+      if (!module_.by_name_.insert(&instruction).second) {
+        Count(&problems.duplicate_instruction_name, instruction.name(), "name again, id",
+              instruction.id());
+      }
+      if (!module_.by_id_.insert(&instruction).second) {
+        Count(&problems.duplicate_instruction_id, instruction.name(), "id again,",
+              instruction.id());
+      }
+    }
+  }
+
+  void IndexComputations() {
+    module_.computations_by_id_.reserve(module_.computations_.size());
+    for (HloComputation& computation : module_.computations_) {
+      if (!module_.computations_by_id_.emplace(computation.id_, &computation).second) {
+        Count(&module_.problems_.duplicate_computation_id, computation.name_, "id again,",
+              computation.id_);
+      }
+      computation.root_ = FindRoot(computation);
+      if (computation.root_ == nullptr) {
+        Count(&module_.problems_.missing_root, computation.name_, "root", computation.root_id_);
+      }
+    }
+  }
+
+  // A root belongs to its computation; an instruction of that id elsewhere is not it.
+  const HloInstruction* FindRoot(const HloComputation& computation) const {
+    const HloInstruction* root = module_.FindInstructionById(computation.root_id_);
+    return root != nullptr && root->computation_ == &computation ? root : nullptr;
+  }
+
+  void ResolveReferences() {
+    module_.operands_.reserve(operand_ids_.size());
+    module_.control_predecessors_.reserve(control_predecessor_ids_.size());
+    module_.called_computations_.reserve(called_computation_ids_.size());
+    const auto instruction_of = [this](int64_t id) { return module_.FindInstructionById(id); };
+    const auto computation_of = [this](int64_t id) { return module_.FindComputationById(id); };
+    const int64_t* operand_id = operand_ids_.data();
+    const int64_t* predecessor_id = control_predecessor_ids_.data();
+    const int64_t* computation_id = called_computation_ids_.data();
+    HloModuleProblems& problems = module_.problems_;
+    for (HloInstruction& instruction : module_.instructions_) {
+      const absl::string_view name = instruction.name_;
+      const uint32_t num_operands = instruction.num_operands_;
+      instruction.operands_ =
+          Resolve(instruction_of, name, "operand", &operand_id, &module_.operands_,
+                  &instruction.num_operands_, &problems.dangling_operand);
+      instruction.has_dangling_operands_ = instruction.num_operands_ != num_operands;
+      instruction.control_predecessors_ =
+          Resolve(instruction_of, name, "control predecessor", &predecessor_id,
+                  &module_.control_predecessors_, &instruction.num_control_predecessors_,
+                  &problems.dangling_control_predecessor);
+      instruction.called_computations_ =
+          Resolve(computation_of, name, "called computation", &computation_id,
+                  &module_.called_computations_, &instruction.num_called_computations_,
+                  &problems.dangling_called_computation);
+    }
+  }
+
+  // Appends what the next *count ids refer to, and returns where that begins. Ids of nothing are
+  // left out and *count shrinks by them.
+  template <typename Find, typename Pointer>
+  static const Pointer* Resolve(const Find& find, absl::string_view who, absl::string_view what,
+                                const int64_t** id, std::vector<Pointer>* pointers, uint32_t* count,
+                                Problem* dangling) {
+    const size_t begin = pointers->size();
+    for (const int64_t* end = *id + *count; *id != end; ++*id) {
+      const Pointer pointer = find(**id);
+      if (pointer != nullptr) {
+        pointers->push_back(pointer);
+      } else {
+        Count(dangling, who, what, **id);
+      }
+    }
+    *count = static_cast<uint32_t>(pointers->size() - begin);
+    return pointers->data() + begin;
+  }
+
+  // By id; by name when there is no id, which reads as 0.
+  void FindEntry() {
+    const bool has_id = entry_id_ != 0 || entry_name_.empty();
+    if (has_id) {
+      module_.entry_ = module_.FindComputationById(entry_id_);
+    } else {
+      for (const HloComputation& computation : module_.computations_) {
+        if (computation.name_ == entry_name_) module_.entry_ = &computation;
+      }
+    }
+    if (module_.entry_ == nullptr) {
+      Count(&module_.problems_.missing_entry, entry_name_, "entry computation", entry_id_);
+    }
+  }
+
+  absl::Status DecodeSchedules() {
+    std::vector<Schedule> schedules;
+    for (absl::string_view bytes : schedule_bytes_) {
+      WireReader reader(bytes, origin_, kHloModuleDepth - 1);
+      WireField field;
+      while (reader.Next(&field)) {
+        if (!field.IsBytes(HloScheduleField::kSequences)) continue;
+        schedules.emplace_back();
+        RETURN_IF_ERROR(DecodeScheduleEntry(field.bytes, &schedules.back()));
+      }
+      RETURN_IF_ERROR(reader.status());
+    }
+    ResolveSchedules(schedules);
+    return absl::OkStatus();
+  }
+
+  absl::Status DecodeScheduleEntry(absl::string_view bytes, Schedule* schedule) {
+    WireReader reader(bytes, origin_, kHloModuleDepth - 2);
+    WireField field;
+    while (reader.Next(&field)) {
+      if (field.IsVarint(HloMapEntryField::kKey)) schedule->computation_id = AsInt(field);
+      if (!field.IsBytes(HloMapEntryField::kValue)) continue;
+      WireReader sequence(field.bytes, origin_, kHloModuleDepth - 3);
+      WireField id;
+      while (sequence.Next(&id)) {
+        if (id.number != HloSequenceField::kInstructionIds) continue;
+        RETURN_IF_ERROR(AppendIntegers(id, origin_, &schedule->instruction_ids));
+      }
+      RETURN_IF_ERROR(sequence.status());
+    }
+    return reader.status();
+  }
+
+  void ResolveSchedules(const std::vector<Schedule>& schedules) {
+    HloModuleProblems& problems = module_.problems_;
+    size_t total = 0;
+    for (const Schedule& schedule : schedules) total += schedule.instruction_ids.size();
+    module_.schedules_.reserve(total);
+    for (const Schedule& schedule : schedules) {
+      const HloComputation* computation = module_.FindComputationById(schedule.computation_id);
+      if (computation == nullptr) {
+        Count(&problems.dangling_scheduled_computation, "schedule", "computation",
+              schedule.computation_id);
+        continue;
+      }
+      const size_t begin = module_.schedules_.size();
+      for (int64_t id : schedule.instruction_ids) {
+        const HloInstruction* instruction = module_.FindInstructionById(id);
+        if (instruction == nullptr) {
+          Count(&problems.dangling_scheduled_instruction, computation->name_, "instruction", id);
+        } else {
+          module_.schedules_.push_back(instruction);
+        }
+      }
+      HloComputation& scheduled = module_.computations_[computation - module_.computations_.data()];
+      scheduled.schedule_ = absl::MakeConstSpan(module_.schedules_).subspan(begin);
+    }
+  }
+
+  HloModule& module_;
+  const char* const origin_;
+
+  std::vector<absl::string_view> computation_bytes_;
+  std::vector<absl::string_view> schedule_bytes_;
+  std::optional<absl::string_view> device_assignment_;
+  size_t num_instructions_ = 0;
+  int64_t entry_id_ = 0;
+  absl::string_view entry_name_;
+
+  // References of all instructions, in their order.
+  std::vector<int64_t> operand_ids_;
+  std::vector<int64_t> control_predecessor_ids_;
+  std::vector<int64_t> called_computation_ids_;
+};
+
+const char* HloInstruction::origin() const { return computation_->module().origin_; }
+
+absl::StatusOr<HloShape> HloInstruction::Shape() const {
+  return HloShape::Decode(shape_, origin());
+}
+
+absl::StatusOr<std::vector<int64_t>> HloInstruction::Dimensions() const {
+  std::vector<int64_t> dimensions;
+  WireReader reader(bytes_, origin(), kHloInstructionDepth);
+  WireField field;
+  while (reader.Next(&field)) {
+    if (field.number != HloInstructionField::kDimensions) continue;
+    RETURN_IF_ERROR(AppendIntegers(field, origin(), &dimensions));
+  }
+  RETURN_IF_ERROR(reader.status());
+  return dimensions;
+}
+
+absl::StatusOr<IdGroups> HloInstruction::ReplicaGroups() const {
+  return DecodeReplicaGroups(bytes_, origin());
+}
+
+absl::StatusOr<std::vector<SourceTargetPair>> HloInstruction::SourceTargetPairs() const {
+  return DecodeSourceTargetPairs(bytes_, origin());
+}
+
+namespace {
+
+using Attribute = std::pair<absl::string_view, absl::string_view>;
+
+absl::Status DecodeAttribute(absl::string_view entry, const char* origin, Attribute* attribute) {
+  WireReader reader(entry, origin, kHloInstructionDepth - 2);
+  WireField field;
+  while (reader.Next(&field)) {
+    if (field.IsBytes(HloMapEntryField::kKey)) {
+      RETURN_IF_ERROR(ReadHloText(field, origin, &attribute->first));
+    } else if (field.IsBytes(HloMapEntryField::kValue)) {
+      RETURN_IF_ERROR(ReadHloText(field, origin, &attribute->second));
+    }
+  }
+  return reader.status();
+}
+
+absl::Status AppendAttributes(absl::string_view bytes, const char* origin,
+                              std::vector<Attribute>* attributes) {
+  WireReader reader(bytes, origin, kHloInstructionDepth - 1);
+  WireField field;
+  while (reader.Next(&field)) {
+    if (!field.IsBytes(FrontendAttributesField::kMap)) continue;
+    attributes->emplace_back();
+    RETURN_IF_ERROR(DecodeAttribute(field.bytes, origin, &attributes->back()));
+  }
+  return reader.status();
+}
+
+// Returns the bytes that a PayloadProto holds or refers to.
+absl::StatusOr<absl::string_view> ResolvePayload(absl::string_view bytes, const char* origin,
+                                                 absl::Span<const absl::string_view> payloads) {
+  absl::string_view value;
+  std::optional<uint64_t> index;
+  WireReader reader(bytes, origin, kHloInstructionDepth - 1);
+  WireField field;
+  while (reader.Next(&field)) {
+    if (field.IsBytes(PayloadField::kValue)) {
+      value = field.bytes;
+      index.reset();
+    } else if (field.IsVarint(PayloadField::kId)) {
+      index = field.scalar;
+    }
+  }
+  RETURN_IF_ERROR(reader.status());
+  if (!index.has_value()) return value;
+  if (*index < payloads.size()) return payloads[*index];
+  return WireError(bytes.data(), origin,
+                   absl::StrCat("payload ", static_cast<int64_t>(*index), " is not among the ",
+                                payloads.size(), " of the module"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Attribute>> HloInstruction::FrontendAttributes() const {
+  std::vector<Attribute> attributes;
+  WireReader reader(bytes_, origin(), kHloInstructionDepth);
+  WireField field;
+  while (reader.Next(&field)) {
+    if (!field.IsBytes(HloInstructionField::kFrontendAttributes)) continue;
+    RETURN_IF_ERROR(AppendAttributes(field.bytes, origin(), &attributes));
+  }
+  RETURN_IF_ERROR(reader.status());
+  return attributes;
+}
+
+absl::StatusOr<absl::string_view> HloInstruction::BackendConfig() const {
+  absl::string_view config;
+  std::optional<absl::string_view> payload;
+  WireReader reader(bytes_, origin(), kHloInstructionDepth);
+  WireField field;
+  while (reader.Next(&field)) {
+    if (field.IsBytes(HloInstructionField::kBackendConfig)) config = field.bytes;
+    if (field.IsBytes(HloInstructionField::kBackendConfigPayload)) payload = field.bytes;
+  }
+  RETURN_IF_ERROR(reader.status());
+  if (!payload.has_value()) return config;
+  return ResolvePayload(*payload, origin(), computation_->module().payloads_);
+}
+
+int64_t HloModuleProblems::total() const {
+  int64_t total = 0;
+  for (const Problem* problem :
+       {&duplicate_instruction_id, &duplicate_instruction_name, &duplicate_computation_id,
+        &dangling_operand, &dangling_control_predecessor, &dangling_called_computation,
+        &dangling_scheduled_instruction, &dangling_scheduled_computation, &missing_root,
+        &missing_entry}) {
+    total += problem->count;
+  }
+  return total;
+}
+
+absl::StatusOr<std::unique_ptr<HloModule>> HloModule::Decode(absl::string_view bytes,
+                                                             const char* origin) {
+  std::unique_ptr<HloModule> module = absl::WrapUnique(new HloModule(origin));
+  RETURN_IF_ERROR(HloModuleDecoder(module.get()).Decode(bytes));
+  return module;
+}
+
+const HloInstruction* HloModule::FindInstruction(absl::string_view name) const {
+  const auto it = by_name_.find(name);
+  return it == by_name_.end() ? nullptr : *it;
+}
+
+const HloInstruction* HloModule::FindInstructionById(int64_t id) const {
+  const auto it = by_id_.find(id);
+  return it == by_id_.end() ? nullptr : *it;
+}
+
+const HloComputation* HloModule::FindComputationById(int64_t id) const {
+  const auto it = computations_by_id_.find(id);
+  return it == computations_by_id_.end() ? nullptr : it->second;
+}
+
+HloInstructionList HloModule::Users(const HloInstruction& instruction) const {
+  if (users_ == nullptr) users_ = std::make_unique<const UserTable>(instructions());
+  const size_t index = &instruction - instructions_.data();
+  const size_t begin = users_->begins[index];
+  return absl::MakeConstSpan(users_->users).subspan(begin, users_->begins[index + 1] - begin);
+}
+
+HloModule::UserTable::UserTable(absl::Span<const HloInstruction> instructions) {
+  // Users come in file order, so a repeated operand repeats its user at once.
+  std::vector<const HloInstruction*> last_user;
+  const auto for_each_use = [&](const auto& fn) {
+    last_user.assign(instructions.size(), nullptr);
+    for (const HloInstruction& user : instructions) {
+      for (const HloInstruction* operand : user.operands()) {
+        const size_t index = operand - instructions.data();
+        if (last_user[index] == &user) continue;
+        last_user[index] = &user;
+        fn(index, &user);
+      }
+    }
+  };
+  begins.assign(instructions.size() + 1, 0);
+  for_each_use([this](size_t index, const HloInstruction*) { ++begins[index + 1]; });
+  for (size_t i = 0; i < instructions.size(); ++i) begins[i + 1] += begins[i];
+  users.resize(begins.back());
+  std::vector<size_t> next(begins.begin(), begins.end() - 1);
+  for_each_use([&](size_t index, const HloInstruction* user) { users[next[index]++] = user; });
+}
+
+}  // namespace meridian

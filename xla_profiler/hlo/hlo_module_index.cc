@@ -1,0 +1,97 @@
+#include "xla_profiler/hlo/hlo_module_index.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "xla_profiler/hlo/hlo_fingerprint.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/status_util.h"
+#include "xla_profiler/xplane/xplane_schema.h"
+
+namespace meridian {
+namespace {
+
+struct ProgramName {
+  absl::string_view module;
+  std::optional<uint64_t> program_id;
+};
+
+// Splits "jit_step(1989)". A name without a number in parentheses at its end is all module.
+ProgramName SplitName(absl::string_view name) {
+  const size_t open = name.rfind('(');
+  absl::string_view number = name.substr(open == absl::string_view::npos ? name.size() : open);
+  uint64_t program_id = 0;
+  if (absl::ConsumePrefix(&number, "(") && absl::ConsumeSuffix(&number, ")") &&
+      absl::SimpleAtoi(number, &program_id)) {
+    return {name.substr(0, open), program_id};
+  }
+  return {name, std::nullopt};
+}
+
+const XStatVisitor* FindStat(const XEventMetadata& metadata, StatType type) {
+  for (const XStatVisitor& stat : metadata.stats) {
+    if (stat.Type() == type) return &stat;
+  }
+  return nullptr;
+}
+
+// By the stat, else the name, else the key: writers differ.
+uint64_t ProgramId(const XEventMetadata& metadata, const ProgramName& name) {
+  const XStatVisitor* stat = FindStat(metadata, StatType::kProgramId);
+  if (stat != nullptr && stat->IntOrUintValue().has_value()) return *stat->IntOrUintValue();
+  return name.program_id.value_or(metadata.id);
+}
+
+}  // namespace
+
+absl::StatusOr<const HloModule*> HloProgram::Module() const {
+  if (!module_.has_value()) module_ = HloModule::Decode(bytes_, origin_);
+  if (module_->ok()) return (*module_)->get();
+  return Annotate(module_->status(), absl::StrCat(name_, "(", program_id_, ")"));
+}
+
+absl::StatusOr<const HloCollectives*> HloProgram::Collectives() const {
+  if (!collectives_.has_value()) {
+    ASSIGN_OR_RETURN(const HloModule* module, Module());
+    collectives_.emplace(*module);
+  }
+  return &*collectives_;
+}
+
+absl::StatusOr<uint64_t> HloProgram::Fingerprint() const {
+  if (!fingerprint_.has_value()) {
+    ASSIGN_OR_RETURN(const HloModule* module, Module());
+    ASSIGN_OR_RETURN(const HloCollectives* collectives, Collectives());
+    fingerprint_ = HloFingerprint(*module, *collectives);
+  }
+  if (fingerprint_->ok()) return **fingerprint_;
+  return Annotate(fingerprint_->status(), absl::StrCat(name_, "(", program_id_, ")"));
+}
+
+HloModuleIndex::HloModuleIndex(const XPlaneVisitor& metadata_plane) {
+  for (const XEventMetadata& metadata : metadata_plane.EventMetadata()) {
+    const XStatVisitor* proto = FindStat(metadata, StatType::kHloProto);
+    if (proto == nullptr || proto->value_case() != XStatVisitor::ValueCase::kBytes) continue;
+    const ProgramName name = SplitName(metadata.name);
+    const uint64_t program_id = ProgramId(metadata, name);
+    by_id_.emplace(program_id, programs_.size());
+    by_name_[name.module].push_back(programs_.size());
+    programs_.emplace_back(program_id, name.module, proto->BytesValue(),
+                           metadata_plane.Source().origin());
+  }
+}
+
+const HloProgram* HloModuleIndex::Find(uint64_t program_id) const {
+  const auto it = by_id_.find(program_id);
+  return it == by_id_.end() ? nullptr : &programs_[it->second];
+}
+
+std::vector<const HloProgram*> HloModuleIndex::FindByName(absl::string_view name) const {
+  std::vector<const HloProgram*> found;
+  const auto it = by_name_.find(name);
+  if (it == by_name_.end()) return found;
+  for (size_t index : it->second) found.push_back(&programs_[index]);
+  return found;
+}
+
+}  // namespace meridian

@@ -1,0 +1,93 @@
+// Who takes part in a collective, as an HLO instruction says it: groups of ids that communicate
+// among themselves, or source-target pairs. The ids are logical; device_groups.h turns them into
+// devices.
+//
+// XLA has written groups in five ways over time, all found in traces:
+//   list          replica_groups={{0,4},{1,5}}               field 49, or 87 with the list inside
+//   iota          [4,2]<=[2,4]T(1,0)                         field 92, or 87 with the iota inside
+//                 0..7 reshaped to [2,4], transposed, cut into 4 groups of 2: {0,4},{1,5},{2,6},...
+//   mesh axes     mesh['dp'=2,'tp'=2] {'tp'}                 field 93
+//                 devices that differ only in their position along the axes named: {0,1},{2,3}
+#ifndef XLA_PROFILER_HLO_REPLICA_GROUPS_H_
+#define XLA_PROFILER_HLO_REPLICA_GROUPS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace meridian {
+
+// How many ids the groups of one instruction may name together.
+inline constexpr int64_t kMaxGroupIds = int64_t{1} << 22;
+
+// Ordered groups of ids, in one array.
+class IdGroups {
+ public:
+  IdGroups() = default;
+  IdGroups(std::initializer_list<std::vector<int64_t>> groups) {
+    for (const std::vector<int64_t>& group : groups) Add(group);
+  }
+
+  size_t size() const { return ends_.size(); }
+  bool empty() const { return ends_.empty(); }
+
+  absl::Span<const int64_t> operator[](size_t index) const {
+    const size_t begin = index == 0 ? 0 : ends_[index - 1];
+    return absl::MakeConstSpan(ids_).subspan(begin, ends_[index] - begin);
+  }
+
+  // The ids of all groups, in order.
+  const std::vector<int64_t>& ids() const { return ids_; }
+
+  void Add(absl::Span<const int64_t> group) {
+    ids_.insert(ids_.end(), group.begin(), group.end());
+    ends_.push_back(ids_.size());
+  }
+
+  friend bool operator==(const IdGroups& a, const IdGroups& b) {
+    return a.ids_ == b.ids_ && a.ends_ == b.ends_;
+  }
+
+ private:
+  std::vector<int64_t> ids_;
+  std::vector<size_t> ends_;
+};
+
+// Returns e.g. "{0,4},{1,5}".
+std::string ToString(const IdGroups& groups);
+
+struct SourceTargetPair {
+  int64_t source = 0;
+  int64_t target = 0;
+
+  friend bool operator==(const SourceTargetPair& a, const SourceTargetPair& b) {
+    return a.source == b.source && a.target == b.target;
+  }
+};
+
+// Decodes the groups of the xla.HloInstructionProto in `instruction`, which lies within the file
+// that begins at `origin`; no groups mean "everybody". Groups and members come in XLA's order.
+// InvalidArgument when they contradict themselves: an id twice or negative, dimensions that do not
+// multiply up, a permutation that is none, more than kMaxGroupIds ids.
+absl::StatusOr<IdGroups> DecodeReplicaGroups(absl::string_view instruction, const char* origin);
+
+// Decodes the source-target pairs of an xla.HloInstructionProto.
+absl::StatusOr<std::vector<SourceTargetPair>> DecodeSourceTargetPairs(absl::string_view instruction,
+                                                                      const char* origin);
+
+// Parses "{{0,1},{1,0}}", the form in which attributes of send and recv name their pairs.
+absl::StatusOr<std::vector<SourceTargetPair>> ParseSourceTargetPairs(absl::string_view text);
+
+// Appends the bytes that say groups and pairs: instructions for which they are equal have equal
+// groups and pairs. Thousands of instructions share a few.
+void AppendParticipantBytes(absl::string_view instruction, const char* origin, std::string* bytes);
+
+}  // namespace meridian
+
+#endif  // XLA_PROFILER_HLO_REPLICA_GROUPS_H_
