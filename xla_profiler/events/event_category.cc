@@ -91,4 +91,16 @@ bool IsKinetoDeviceCategory(EventCategory category) {
   }
 }
 
+bool MayHaveKinetoCorrelation(EventCategory category) {
+  switch (category) {
+    case EventCategory::kCpuOp:
+    case EventCategory::kAnnotation:
+    case EventCategory::kStep:
+    case EventCategory::kPython:
+      return false;
+    default:
+      return true;
+  }
+}
+
 }  // namespace meridian

@@ -14,7 +14,7 @@ enum class EventCategory : uint8_t {
   kCpuOp,       // an operator of the framework
   kRuntimeApi,  // a call into the device's runtime or driver
   kAnnotation,  // a range that the program or the framework named
-  kStep,        // an annotation that marks a training step
+  kStep,        // a range that marks a training step (XLA has them on devices, too)
   kPython,
   kOverhead,  // the profiler's own
   // On a device.
@@ -38,6 +38,9 @@ EventCategory KinetoCategory(absl::string_view cat, absl::string_view name);
 
 // True for work that Kineto lists under a device (pid) and stream (tid).
 bool IsKinetoDeviceCategory(EventCategory category);
+
+// False for work that Kineto never gives a correlation id: no use to look for one.
+bool MayHaveKinetoCorrelation(EventCategory category);
 
 }  // namespace meridian
 

@@ -27,6 +27,13 @@ TEST(EventCategoryTest, DeviceWorkIsToldFromHostWork) {
   EXPECT_FALSE(IsKinetoDeviceCategory(EventCategory::kUnknown));
 }
 
+TEST(EventCategoryTest, CorrelationsAreLookedForWhereTheyMayBe) {
+  EXPECT_TRUE(MayHaveKinetoCorrelation(EventCategory::kRuntimeApi));
+  EXPECT_TRUE(MayHaveKinetoCorrelation(EventCategory::kKernel));
+  EXPECT_TRUE(MayHaveKinetoCorrelation(EventCategory::kUnknown));
+  EXPECT_FALSE(MayHaveKinetoCorrelation(EventCategory::kCpuOp));
+}
+
 TEST(EventCategoryTest, EveryCategoryHasAName) {
   for (int i = 0; i < kNumEventCategories; ++i) {
     EXPECT_NE(EventCategoryName(static_cast<EventCategory>(i)), "");

@@ -53,7 +53,7 @@ using NameId = uint32_t;
 using EventRow = uint32_t;
 
 // One row, taken out of the table.
-struct Event {
+struct EventRecord {
   TrackId track = 0;
   NameId name = 0;
   // From the table's base_ns.
@@ -89,7 +89,7 @@ class EventTable {
 
   // Appends a row. There must be fewer than kMaxRows, the duration must not be negative, and the
   // end must fit an int64.
-  EventRow Add(const Event& event) {
+  EventRow Add(const EventRecord& event) {
     MERIDIAN_CHECK(size_ < kMaxRows && event.duration_ps >= 0);
     if (size_ % kBlockRows == 0) blocks_.emplace_back(new Block);
     Block& block = *blocks_.back();
@@ -125,7 +125,7 @@ class EventTable {
   }
   uint64_t source_offset(EventRow row) const { return At(row).source_offset[row % kBlockRows]; }
 
-  Event Get(EventRow row) const {
+  EventRecord Get(EventRow row) const {
     return {track_id(row), name_id(row),     start_ps(row),     duration_ps(row),
             category(row), correlation(row), source_offset(row)};
   }

@@ -15,7 +15,7 @@ TEST(EventTableTest, KeepsRowsAcrossBlocks) {
   EventTable table;
   constexpr int kRows = 10000;
   for (int i = 0; i < kRows; ++i) {
-    Event event;
+    EventRecord event;
     event.track = i % 7;
     event.name = i % 11;
     event.start_ps = -i;
@@ -36,7 +36,7 @@ TEST(EventTableTest, KeepsRowsAcrossBlocks) {
     EXPECT_EQ(moved.category(i), static_cast<EventCategory>(i % kNumEventCategories));
     EXPECT_EQ(moved.correlation(i), i % 2 == 0 ? std::optional<uint64_t>(i) : std::nullopt);
     EXPECT_EQ(moved.source_offset(i), uint64_t{1} << 40 | i);
-    const Event event = moved.Get(i);
+    const EventRecord event = moved.Get(i);
     EXPECT_EQ(event.start_ps, -i);
     EXPECT_EQ(event.end_ps(), moved.end_ps(i));
     EXPECT_EQ(event.correlation, moved.correlation(i));
@@ -49,7 +49,7 @@ TEST(EventTableTest, NamesAndTracksAreLookedUpById) {
   Track track;
   track.kind = TrackKind::kDevice;
   track.name = "stream 7";
-  Event event;
+  EventRecord event;
   event.track = table.AddTrack(track);
   event.name = table.InternName("kernel");
   EXPECT_EQ(table.InternName("kernel"), event.name);
@@ -72,7 +72,7 @@ TEST(EventTableTest, ADurationMayBeSetLater) {
 
 TEST(EventTableTest, LargeCorrelationsAreKept) {
   EventTable table;
-  Event event;
+  EventRecord event;
   event.correlation = std::numeric_limits<uint64_t>::max() - 1;
   EXPECT_THAT(table.correlation(table.Add(event)),
               Optional(std::numeric_limits<uint64_t>::max() - 1));
@@ -80,7 +80,7 @@ TEST(EventTableTest, LargeCorrelationsAreKept) {
 
 TEST(EventTableDeathTest, NegativeDurationsAreOurMistake) {
   EventTable table;
-  Event event;
+  EventRecord event;
   event.duration_ps = -1;
   EXPECT_DEATH(table.Add(event), "check failed");
 }

@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 void Add(EventTable& table, TrackId track, int64_t start_ps, int64_t duration_ps) {
-  Event event;
+  EventRecord event;
   event.track = track;
   event.start_ps = start_ps;
   event.duration_ps = duration_ps;

@@ -201,7 +201,14 @@ void JsonCutter::SkipScalar() {
 }
 
 void JsonCutter::SkipString() {
-  for (uint64_t i = position_ + 1; i < text_.size(); ++i) {
+  uint64_t i = position_ + 1;
+  // Most strings have no backslash before their end.
+  const size_t end = text_.find('"', i);
+  if (end != absl::string_view::npos && text_[end - 1] != '\\') {
+    position_ = end + 1;
+    return;
+  }
+  for (; i < text_.size(); ++i) {
     if (text_[i] == '"') {
       position_ = i + 1;
       return;

@@ -46,7 +46,9 @@ class EventParser {
 
 // Raw text reaches up to the token that follows.
 absl::string_view WithoutSpaceBehind(std::string_view raw) {
-  return ToAbsl(raw.substr(0, raw.find_last_not_of(" \t\r\n") + 1));
+  size_t size = raw.size();
+  while (size > 0 && absl::ascii_isspace(raw[size - 1])) --size;
+  return {raw.data(), size};
 }
 
 // The first token of a value, which for numbers and literals is all of it. Never empty.
