@@ -44,10 +44,13 @@ class EventParser {
   ondemand::parser parser_;
 };
 
+// JSON's white space; other control characters are junk that must stay visible.
+bool IsSpace(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+
 // Raw text reaches up to the token that follows.
 absl::string_view WithoutSpaceBehind(std::string_view raw) {
   size_t size = raw.size();
-  while (size > 0 && absl::ascii_isspace(raw[size - 1])) --size;
+  while (size > 0 && IsSpace(raw[size - 1])) --size;
   return {raw.data(), size};
 }
 

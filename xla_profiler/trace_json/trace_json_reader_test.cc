@@ -149,6 +149,9 @@ TEST(TraceJsonReaderTest, CountsAndSkipsWhatCannotBeUsed) {
       {R"({"ph":"X","ts":null})", TraceJsonProblem::kBadTime},
       {R"({"ph":"X","ts":{}})", TraceJsonProblem::kBadTime},
       {R"({"ph":"X","ts":"soon"})", TraceJsonProblem::kBadTime},
+      // A form feed is no white space in JSON.
+      {"{\"ph\":\"X\",\"ts\":\f}", TraceJsonProblem::kBadTime},
+      {"{\"ph\":\"X\",\"ts\":1,\"pid\":\f}", TraceJsonProblem::kWrongType},
       {R"({"ph":"X","ts":1e400})", TraceJsonProblem::kBadTime},
       {R"({"ph":"X","ts":1,"dur":9223372036854.775808})", TraceJsonProblem::kBadTime},
       {R"({"ph":"X","ts":1,"dur":-1})", TraceJsonProblem::kNegativeDuration},
@@ -247,7 +250,7 @@ constexpr absl::string_view kSeed = R"({"schemaVersion": 1,"traceEvents": [
 
 TEST(TraceJsonReaderTest, AgreesWithAParseOfTheWholeDocumentOnDamagedText) {
   ASSERT_EQ(Compare(kSeed), TraceJsonVerdict::kAccepted);
-  constexpr absl::string_view kBytes = "{}[]\",:\\0123456789.eE+- nXtu\x01\xFF";
+  constexpr absl::string_view kBytes = "{}[]\",:\\0123456789.eE+- nXtu\f\x01\xFF";
   std::mt19937 random(5);
   std::map<TraceJsonVerdict, int> verdicts;
   for (int round = 0; round < 60000 && !HasFailure(); ++round) {
