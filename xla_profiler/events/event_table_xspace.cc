@@ -1,0 +1,162 @@
+#include "xla_profiler/events/event_table_xspace.h"
+
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/numeric/int128.h"
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/xplane/xplane_schema.h"
+#include "xla_profiler/xplane/xplane_visitor.h"
+
+namespace meridian {
+namespace {
+
+constexpr int64_t kPicosPerNano = 1000;
+// XLA's Python tracer begins its names with it.
+constexpr absl::string_view kPythonNamePrefix = "$";
+
+// via session_clock
+absl::StatusOr<int64_t> ProfileStartNs(const XSpaceReader& reader,
+                                       const XSpaceTableOptions& options) {
+  if (options.profile_start_ns.has_value()) return *options.profile_start_ns;
+  ASSIGN_OR_RETURN(const std::optional<XPlaneVisitor> plane, reader.FindPlane(kTaskEnvPlaneName));
+  if (plane.has_value()) {
+    const XStatVisitor* stat = plane->GetStat(StatType::kProfileStartTime);
+    const std::optional<int64_t> start_ns = stat == nullptr ? std::nullopt : stat->IntOrUintValue();
+    if (start_ns.has_value()) return *start_ns;
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat(reader.name(),
+                   ": the file does not say when the session began (no profile_start_time in the "
+                   "plane \"Task Environment\"); give the start"));
+}
+
+// Returns n of "/device:GPU:<n>" or "/device:TPU:<n> ...".
+std::optional<int64_t> DeviceId(absl::string_view plane_name) {
+  if (!absl::ConsumePrefix(&plane_name, kGpuPlanePrefix) &&
+      !absl::ConsumePrefix(&plane_name, kTpuPlanePrefix)) {
+    return std::nullopt;
+  }
+  size_t digits = 0;
+  while (digits < plane_name.size() && absl::ascii_isdigit(plane_name[digits])) ++digits;
+  int64_t id = 0;
+  if (!absl::SimpleAtoi(plane_name.substr(0, digits), &id)) return std::nullopt;
+  return id;
+}
+
+Track MakeTrack(const XPlaneVisitor& plane, const XLineVisitor& line) {
+  Track track;
+  if (absl::StartsWith(plane.Name(), kDevicePlanePrefix)) track.kind = TrackKind::kDevice;
+  // TPU and custom devices are fitted to the host's clock by whoever wrote the file.
+  if (absl::StartsWith(plane.Name(), kGpuPlanePrefix) ||
+      absl::StartsWith(line.Name(), kApiLinePrefix)) {
+    track.clock = ClockDomain::kTracer;
+  }
+  track.process = std::string(plane.Name());
+  track.process_name = track.process;
+  track.thread = absl::StrCat(line.Id());
+  track.name = std::string(line.DisplayName());
+  track.device_id = DeviceId(plane.Name());
+  return track;
+}
+
+EventCategory DeviceCategory(const XLineVisitor& line, const XEventVisitor& event) {
+  if (line.Name() == kXlaModulesLineName) return EventCategory::kXlaModule;
+  if (line.Name() == kXlaOpsLineName || line.Name() == kAsyncXlaOpsLineName) {
+    return EventCategory::kXlaOp;
+  }
+  if (line.Name() == kStepsLineName) return EventCategory::kStep;
+  if (!absl::StartsWith(line.Name(), kStreamLinePrefix)) return EventCategory::kUnknown;
+  if (event.GetStat(StatType::kMemcpyDetails) != nullptr) return EventCategory::kMemcpy;
+  if (event.GetStat(StatType::kMemsetDetails) != nullptr) return EventCategory::kMemset;
+  return EventCategory::kKernel;
+}
+
+EventCategory Category(const Track& track, const XLineVisitor& line, const XEventVisitor& event) {
+  if (track.kind == TrackKind::kDevice) return DeviceCategory(line, event);
+  if (absl::StartsWith(line.Name(), kApiLinePrefix)) return EventCategory::kRuntimeApi;
+  return absl::StartsWith(event.Name(), kPythonNamePrefix) ? EventCategory::kPython
+                                                           : EventCategory::kAnnotation;
+}
+
+class Loader {
+ public:
+  absl::Status AddPlane(const XPlaneVisitor& plane) {
+    name_ids_.clear();
+    return plane.ForEachLine([&](const XLineVisitor& line) { return AddLine(plane, line); });
+  }
+
+  XSpaceTable& result() { return result_; }
+
+ private:
+  absl::Status AddLine(const XPlaneVisitor& plane, const XLineVisitor& line);
+  void AddEvent(const XLineVisitor& line, TrackId track, const XEventVisitor& event);
+  // Returns the name's id; events name their metadata by number, so few strings are looked up.
+  NameId FindName(const XEventVisitor& event);
+
+  XSpaceTable result_;
+  absl::flat_hash_map<int64_t, NameId> name_ids_;
+};
+
+absl::Status Loader::AddLine(const XPlaneVisitor& plane, const XLineVisitor& line) {
+  if (line.NumEvents() > EventTable::kMaxRows - result_.table.size()) {
+    return absl::OutOfRangeError(absl::StrCat("more than ", EventTable::kMaxRows, " events"));
+  }
+  const TrackId track = result_.table.AddTrack(MakeTrack(plane, line));
+  return line.ForEachEvent([&](const XEventVisitor& event) { AddEvent(line, track, event); });
+}
+
+void Loader::AddEvent(const XLineVisitor& line, TrackId track, const XEventVisitor& event) {
+  if (event.IsAggregatedEvent()) {
+    ++result_.aggregated;
+    return;
+  }
+  if (event.DurationPs() < 0) {
+    ++result_.negative_durations;
+    return;
+  }
+  const absl::int128 start_ps = absl::int128(line.TimestampNs()) * kPicosPerNano + event.OffsetPs();
+  if (start_ps < std::numeric_limits<int64_t>::min() ||
+      start_ps + event.DurationPs() > std::numeric_limits<int64_t>::max()) {
+    ++result_.out_of_range;
+    return;
+  }
+  EventRecord row;
+  row.track = track;
+  row.name = FindName(event);
+  row.start_ps = static_cast<int64_t>(start_ps);
+  row.duration_ps = event.DurationPs();
+  row.category = Category(result_.table.track(track), line, event);
+  const XStatVisitor* correlation = event.GetStat(StatType::kCorrelationId);
+  if (correlation != nullptr) row.correlation = correlation->IntOrUintValue();
+  row.source_offset = event.FileOffset();
+  result_.table.Add(row);
+}
+
+NameId Loader::FindName(const XEventVisitor& event) {
+  const auto [it, is_new] = name_ids_.try_emplace(event.Id());
+  if (is_new) it->second = result_.table.InternName(event.Name());
+  return it->second;
+}
+
+}  // namespace
+
+absl::StatusOr<XSpaceTable> LoadXSpace(const XSpaceReader& reader,
+                                       const XSpaceTableOptions& options) {
+  ASSIGN_OR_RETURN(const int64_t start_ns, ProfileStartNs(reader, options));
+  Loader loader;
+  RETURN_IF_ERROR(
+      reader.ForEachPlane([&](const XPlaneVisitor& plane) { return loader.AddPlane(plane); }));
+  loader.result().table.set_base_ns(start_ns);
+  return std::move(loader.result());
+}
+
+}  // namespace meridian

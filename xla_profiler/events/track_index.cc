@@ -1,0 +1,28 @@
+#include "xla_profiler/events/track_index.h"
+
+#include <algorithm>
+
+namespace meridian {
+
+TrackIndex::TrackIndex(const EventTable& table)
+    : begins_(table.tracks().size() + 1), rows_(table.size()) {
+  for (EventRow row = 0; row < table.size(); ++row) ++begins_[table.track_id(row) + 1];
+  for (size_t track = 1; track < begins_.size(); ++track) begins_[track] += begins_[track - 1];
+  std::vector<size_t> next(begins_.begin(), begins_.end() - 1);
+  for (EventRow row = 0; row < table.size(); ++row) rows_[next[table.track_id(row)]++] = row;
+
+  const auto comes_before = [&](EventRow a, EventRow b) {
+    if (table.start_ps(a) != table.start_ps(b)) return table.start_ps(a) < table.start_ps(b);
+    if (table.duration_ps(a) != table.duration_ps(b)) {
+      return table.duration_ps(a) > table.duration_ps(b);
+    }
+    return a < b;
+  };
+  for (size_t track = 0; track + 1 < begins_.size(); ++track) {
+    const auto begin = rows_.begin() + begins_[track], end = rows_.begin() + begins_[track + 1];
+    // Most profilers write tracks in order.
+    if (!std::is_sorted(begin, end, comes_before)) std::sort(begin, end, comes_before);
+  }
+}
+
+}  // namespace meridian

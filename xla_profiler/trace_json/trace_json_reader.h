@@ -1,0 +1,76 @@
+// Reads the events of a Chrome trace document, as Chrome, Kineto (PyTorch) and the trace viewer
+// write it, one event at a time: the text is cut into events (json_cutter.h) and each is parsed
+// alone, so memory does not grow with the file.
+//
+// What is looked at, per event: ph, name, cat, pid, tid, ts, dur, id, bp. `args` is handed out as
+// text to be asked on demand. Unknown fields are ignored, of repeated fields the last counts. An
+// event that cannot be used is counted in TraceJsonProblems and skipped; what is never asked for
+// (the inside of args, unknown fields) is not checked. An empty object, with which the trace viewer
+// ends its array, is no event and no problem.
+#ifndef XLA_PROFILER_TRACE_JSON_TRACE_JSON_READER_H_
+#define XLA_PROFILER_TRACE_JSON_TRACE_JSON_READER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/numeric/int128.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "xla_profiler/trace_json/json_value.h"
+#include "xla_profiler/trace_json/trace_json_problems.h"
+
+namespace meridian {
+
+// An event longer than this is counted as TraceJsonProblem::kTooLong.
+inline constexpr size_t kMaxTraceJsonEventBytes = size_t{64} << 20;
+
+// Views are valid within the callback only, except for `args`, which points into the text.
+struct TraceJsonEvent {
+  // X complete, B begin, E end, M metadata, i instant, s t f flow, C counter, ...
+  char ph = '\0';
+  absl::string_view name;
+  absl::string_view cat;
+  // Numbers or strings, here always as text: 7 and "7" are the same.
+  absl::string_view pid;
+  absl::string_view tid;
+  absl::string_view id;
+  absl::string_view bp;
+  // From the header's base time. Only metadata events may have none.
+  std::optional<absl::int128> ts_ps;
+  // 0 when there is none.
+  int64_t dur_ps = 0;
+  // Does not exist when the event has none.
+  JsonValue args;
+  // Where the event's object begins in the text.
+  uint64_t offset = 0;
+};
+
+// The members beside `traceEvents`; they may stand before or after it.
+struct TraceJsonHeader {
+  // In file order, with keys as written. Both point into the text.
+  std::vector<std::pair<absl::string_view, JsonValue>> members;
+
+  // `baseTimeNanoseconds`: what the events' times count from, as Unix time. Nullopt when the file
+  // has none; then Kineto's times count from the Unix epoch, other writers' from whenever they
+  // chose.
+  std::optional<int64_t> base_time_ns;
+
+  // Returns the last member of that name; one that does not exist when there is none.
+  JsonValue Find(absl::string_view key) const;
+};
+
+// Calls back for each usable event, in file order; a status that is not OK ends the walk. Returns
+// the header once all events are read. Damaged structure (see CutTrace) is InvalidArgument, "offset
+// N: reason", after the events before it were delivered.
+absl::StatusOr<TraceJsonHeader> ReadTraceJson(
+    absl::string_view text, absl::FunctionRef<absl::Status(const TraceJsonEvent&)> on_event,
+    TraceJsonProblems* problems);
+
+}  // namespace meridian
+
+#endif  // XLA_PROFILER_TRACE_JSON_TRACE_JSON_READER_H_

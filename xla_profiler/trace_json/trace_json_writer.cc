@@ -1,0 +1,168 @@
+#include "xla_profiler/trace_json/trace_json_writer.h"
+
+#include <charconv>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "xla_profiler/trace_json/exact_decimal.h"
+#include "xla_profiler/trace_json/json_string.h"
+
+namespace meridian {
+namespace {
+
+constexpr size_t kBufferBytes = size_t{64} << 10;
+
+absl::string_view ScopeText(InstantScope scope) {
+  switch (scope) {
+    case InstantScope::kThread:
+      return "t";
+    case InstantScope::kProcess:
+      return "p";
+    case InstantScope::kGlobal:
+      return "g";
+  }
+  return "";
+}
+
+char FlowPh(FlowPhase phase) {
+  switch (phase) {
+    case FlowPhase::kStart:
+      return 's';
+    case FlowPhase::kStep:
+      return 't';
+    case FlowPhase::kEnd:
+      return 'f';
+  }
+  return '\0';
+}
+
+}  // namespace
+
+void TraceJsonArgs::AddKey(absl::string_view key) {
+  if (!members_.empty()) members_.push_back(',');
+  AppendJsonString(key, &members_);
+  members_.push_back(':');
+}
+
+void TraceJsonArgs::AddString(absl::string_view key, absl::string_view value) {
+  AddKey(key);
+  AppendJsonString(value, &members_);
+}
+
+void TraceJsonArgs::AddInt64(absl::string_view key, int64_t value) {
+  AddKey(key);
+  absl::StrAppend(&members_, value);
+}
+
+void TraceJsonArgs::AddUint64(absl::string_view key, uint64_t value) {
+  AddKey(key);
+  absl::StrAppend(&members_, value);
+}
+
+void TraceJsonArgs::AddDouble(absl::string_view key, double value) {
+  if (std::isnan(value)) return AddString(key, "NaN");
+  if (std::isinf(value)) return AddString(key, value < 0 ? "-Infinity" : "Infinity");
+  AddKey(key);
+  char digits[32];
+  const std::to_chars_result result = std::to_chars(digits, digits + sizeof(digits), value);
+  members_.append(digits, result.ptr - digits);
+}
+
+void TraceJsonArgs::AddJson(absl::string_view key, absl::string_view value) {
+  AddKey(key);
+  members_.append(value.data(), value.size());
+}
+
+TraceJsonWriter::TraceJsonWriter(ByteSink* sink) : sink_(sink) {
+  buffer_ = R"({"displayTimeUnit":"ns","metadata":{"highres-ticks":true},"traceEvents":[)";
+}
+
+absl::Status TraceJsonWriter::WriteProcessName(int64_t pid, absl::string_view name) {
+  TraceJsonArgs args;
+  args.AddString("name", name);
+  return WriteMetadata(pid, 0, "process_name", args);
+}
+
+absl::Status TraceJsonWriter::WriteProcessSortIndex(int64_t pid, int64_t sort_index) {
+  TraceJsonArgs args;
+  args.AddInt64("sort_index", sort_index);
+  return WriteMetadata(pid, 0, "process_sort_index", args);
+}
+
+absl::Status TraceJsonWriter::WriteThreadName(int64_t pid, int64_t tid, absl::string_view name) {
+  TraceJsonArgs args;
+  args.AddString("name", name);
+  return WriteMetadata(pid, tid, "thread_name", args);
+}
+
+absl::Status TraceJsonWriter::WriteThreadSortIndex(int64_t pid, int64_t tid, int64_t sort_index) {
+  TraceJsonArgs args;
+  args.AddInt64("sort_index", sort_index);
+  return WriteMetadata(pid, tid, "thread_sort_index", args);
+}
+
+absl::Status TraceJsonWriter::WriteComplete(const TraceJsonFields& fields, int64_t dur_ps) {
+  BeginEvent('X', fields);
+  buffer_.append(",\"dur\":");
+  AppendPicosAsMicros(dur_ps, &buffer_);
+  return EndEvent(fields.args);
+}
+
+absl::Status TraceJsonWriter::WriteInstant(const TraceJsonFields& fields, InstantScope scope) {
+  BeginEvent('i', fields);
+  absl::StrAppend(&buffer_, ",\"s\":\"", ScopeText(scope), "\"");
+  return EndEvent(fields.args);
+}
+
+absl::Status TraceJsonWriter::WriteFlow(const TraceJsonFields& fields, FlowPhase phase,
+                                        uint64_t id) {
+  BeginEvent(FlowPh(phase), fields);
+  absl::StrAppend(&buffer_, ",\"id\":", id);
+  // Else an arrow ends at the next event that starts, not at the enclosing one.
+  if (phase == FlowPhase::kEnd) buffer_.append(",\"bp\":\"e\"");
+  return EndEvent(fields.args);
+}
+
+absl::Status TraceJsonWriter::WriteCounter(const TraceJsonFields& fields) {
+  BeginEvent('C', fields);
+  return EndEvent(fields.args);
+}
+
+absl::Status TraceJsonWriter::Finish() {
+  buffer_.append("\n]}\n");
+  return Flush();
+}
+
+absl::Status TraceJsonWriter::WriteMetadata(int64_t pid, int64_t tid, absl::string_view name,
+                                            const TraceJsonArgs& args) {
+  absl::StrAppend(&buffer_, has_events_ ? ",\n" : "\n", "{\"ph\":\"M\",\"pid\":", pid,
+                  ",\"tid\":", tid, ",\"name\":\"", name, "\"");
+  has_events_ = true;
+  return EndEvent(&args);
+}
+
+void TraceJsonWriter::BeginEvent(char ph, const TraceJsonFields& fields) {
+  absl::StrAppend(&buffer_, has_events_ ? ",\n" : "\n", "{\"ph\":\"", absl::string_view(&ph, 1),
+                  "\",\"pid\":", fields.pid, ",\"tid\":", fields.tid, ",\"ts\":");
+  has_events_ = true;
+  AppendPicosAsMicros(fields.ts_ps, &buffer_);
+  buffer_.append(",\"name\":");
+  AppendJsonString(fields.name, &buffer_);
+  if (fields.category.empty()) return;
+  buffer_.append(",\"cat\":");
+  AppendJsonString(fields.category, &buffer_);
+}
+
+absl::Status TraceJsonWriter::EndEvent(const TraceJsonArgs* args) {
+  if (args != nullptr) absl::StrAppend(&buffer_, ",\"args\":{", args->members(), "}");
+  buffer_.push_back('}');
+  return buffer_.size() < kBufferBytes ? absl::OkStatus() : Flush();
+}
+
+absl::Status TraceJsonWriter::Flush() {
+  const absl::Status status = sink_->Append(buffer_);
+  buffer_.clear();
+  return status;
+}
+
+}  // namespace meridian
