@@ -1,6 +1,7 @@
 #include "xla_profiler/trace_json/json_cutter.h"
 
 #include <array>
+#include <cstddef>
 #include <cstring>
 
 #include "absl/numeric/bits.h"

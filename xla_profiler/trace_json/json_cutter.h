@@ -9,12 +9,10 @@
 #ifndef XLA_PROFILER_TRACE_JSON_JSON_CUTTER_H_
 #define XLA_PROFILER_TRACE_JSON_JSON_CUTTER_H_
 
-#include <cstddef>
 #include <cstdint>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace meridian {
