@@ -25,14 +25,11 @@
 #include "xla_profiler/events/event_category.h"
 #include "xla_profiler/events/string_pool.h"
 #include "xla_profiler/util/check.h"
+#include "xla_profiler/xplane/clock_domain.h"
 
 namespace meridian {
 
 enum class TrackKind : uint8_t { kHost, kDevice };
-
-// Which clock the times were taken from: the host's wall clock, or a tracer's own clock that was
-// set to it once.
-enum class ClockDomain : uint8_t { kHost, kTracer };
 
 // A thread of a process, a stream of a device, a line of a plane.
 struct Track {

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/xplane/session_clock.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
 
@@ -22,22 +23,6 @@ namespace {
 constexpr int64_t kPicosPerNano = 1000;
 // XLA's Python tracer begins its names with it.
 constexpr absl::string_view kPythonNamePrefix = "$";
-
-// via session_clock
-absl::StatusOr<int64_t> ProfileStartNs(const XSpaceReader& reader,
-                                       const XSpaceTableOptions& options) {
-  if (options.profile_start_ns.has_value()) return *options.profile_start_ns;
-  ASSIGN_OR_RETURN(const std::optional<XPlaneVisitor> plane, reader.FindPlane(kTaskEnvPlaneName));
-  if (plane.has_value()) {
-    const XStatVisitor* stat = plane->GetStat(StatType::kProfileStartTime);
-    const std::optional<int64_t> start_ns = stat == nullptr ? std::nullopt : stat->IntOrUintValue();
-    if (start_ns.has_value()) return *start_ns;
-  }
-  return absl::FailedPreconditionError(
-      absl::StrCat(reader.name(),
-                   ": the file does not say when the session began (no profile_start_time in the "
-                   "plane \"Task Environment\"); give the start"));
-}
 
 // Returns n of "/device:GPU:<n>" or "/device:TPU:<n> ...".
 std::optional<int64_t> DeviceId(absl::string_view plane_name) {
@@ -55,11 +40,7 @@ std::optional<int64_t> DeviceId(absl::string_view plane_name) {
 Track MakeTrack(const XPlaneVisitor& plane, const XLineVisitor& line) {
   Track track;
   if (absl::StartsWith(plane.Name(), kDevicePlanePrefix)) track.kind = TrackKind::kDevice;
-  // TPU and custom devices are fitted to the host's clock by whoever wrote the file.
-  if (absl::StartsWith(plane.Name(), kGpuPlanePrefix) ||
-      absl::StartsWith(line.Name(), kApiLinePrefix)) {
-    track.clock = ClockDomain::kTracer;
-  }
+  track.clock = ClockDomainOf(plane.Name(), line.Name());
   track.process = std::string(plane.Name());
   track.process_name = track.process;
   track.thread = absl::StrCat(line.Id());
@@ -151,7 +132,10 @@ NameId Loader::FindName(const XEventVisitor& event) {
 
 absl::StatusOr<XSpaceTable> LoadXSpace(const XSpaceReader& reader,
                                        const XSpaceTableOptions& options) {
-  ASSIGN_OR_RETURN(const int64_t start_ns, ProfileStartNs(reader, options));
+  ASSIGN_OR_RETURN(const SessionInfo info, ReadSessionInfo(reader));
+  ASSIGN_OR_RETURN(const SessionClock clock,
+                   SessionClock::Create(reader.name(), info, options.profile_start_ns));
+  const int64_t start_ns = clock.start_ns();
   Loader loader;
   RETURN_IF_ERROR(
       reader.ForEachPlane([&](const XPlaneVisitor& plane) { return loader.AddPlane(plane); }));

@@ -6,31 +6,11 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "xla_profiler/util/stable_hash.h"
 #include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
 namespace {
-
-// FNV-1a, 64 bits.
-class StableHash {
- public:
-  void AddNumber(uint64_t number) {
-    for (int shift = 0; shift < 64; shift += 8) AddByte(static_cast<uint8_t>(number >> shift));
-  }
-
-  // With its length, so that "ab", "c" and "a", "bc" differ.
-  void AddText(absl::string_view text) {
-    AddNumber(text.size());
-    for (char c : text) AddByte(static_cast<uint8_t>(c));
-  }
-
-  uint64_t value() const { return value_; }
-
- private:
-  void AddByte(uint8_t byte) { value_ = (value_ ^ byte) * 0x100000001B3; }
-
-  uint64_t value_ = 0xCBF29CE484222325;
-};
 
 class Fingerprinter {
  public:

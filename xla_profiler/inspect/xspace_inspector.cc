@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/text_table.h"
+#include "xla_profiler/xplane/clock_domain.h"
 #include "xla_profiler/xplane/session_clock.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "absl/strings/ascii.h"
-#include "xla_profiler/wire/utf8.h"
+#include "xla_profiler/util/utf8.h"
 
 namespace meridian {
 namespace {

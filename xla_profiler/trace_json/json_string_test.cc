@@ -5,7 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/wire/utf8.h"
+#include "xla_profiler/util/utf8.h"
 
 namespace meridian {
 namespace {

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/numeric/int128.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/xplane/xplane_schema.h"
@@ -42,16 +41,6 @@ absl::StatusOr<std::optional<int64_t>> FindProcessId(const XSpaceReader& reader)
 }
 
 }  // namespace
-
-absl::string_view ClockDomainName(ClockDomain domain) {
-  return domain == ClockDomain::kTracer ? "tracer" : "host";
-}
-
-ClockDomain ClockDomainOf(absl::string_view plane_name, absl::string_view line_name) {
-  const bool tracer =
-      absl::StartsWith(plane_name, kGpuPlanePrefix) || absl::StartsWith(line_name, kApiLinePrefix);
-  return tracer ? ClockDomain::kTracer : ClockDomain::kHost;
-}
 
 absl::StatusOr<SessionInfo> ReadSessionInfo(const XSpaceReader& reader) {
   SessionInfo info;

@@ -1,9 +1,6 @@
 // What the times in a profile mean.
 //
-// Every line has its own base, and its events were stamped by one of two clocks:
-//
-//   host clock S    CLOCK_REALTIME; TraceMe lines, TPU and custom devices (already fitted to it)
-//   tracer clock R  CUPTI, rocprofiler; GPU planes and the driver API lines "Host Threads/*"
+// Every line has its own base and its own clock (clock_domain.h):
 //
 //   Unix time on the line's clock = profile_start_time + line.timestamp_ns + event.offset_ps / 1000
 //
@@ -23,14 +20,6 @@
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {
-
-enum class ClockDomain { kHost, kTracer };
-
-// "host" or "tracer".
-absl::string_view ClockDomainName(ClockDomain domain);
-
-// Returns the clock that stamped the events of a line.
-ClockDomain ClockDomainOf(absl::string_view plane_name, absl::string_view line_name);
 
 // What a profile says about the session that wrote it; absent where it says nothing.
 struct SessionInfo {

@@ -48,14 +48,6 @@ absl::StatusOr<SessionInfo> InfoOf(const XSpace& space) {
   return ReadSessionInfo(*reader);
 }
 
-TEST(SessionClockTest, DomainIsDecidedPerLine) {
-  EXPECT_EQ(ClockDomainOf("/device:GPU:3", "Stream #7"), ClockDomain::kTracer);
-  EXPECT_EQ(ClockDomainOf("/host:CPU", "Host Threads/1234"), ClockDomain::kTracer);
-  EXPECT_EQ(ClockDomainOf("/host:CPU", "python3"), ClockDomain::kHost);
-  EXPECT_EQ(ClockDomainOf("/device:TPU:0", "XLA Ops"), ClockDomain::kHost);
-  EXPECT_EQ(ClockDomainOf("/device:CUSTOM:Megascale Trace", "x"), ClockDomain::kHost);
-}
-
 TEST(SessionClockTest, ReadsWhatTheFileSays) {
   ASSERT_OK_AND_ASSIGN(const SessionInfo info, InfoOf(SpaceWithSession()));
   EXPECT_EQ(info.profile_start_ns, kStartNs);

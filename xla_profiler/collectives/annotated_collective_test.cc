@@ -1,0 +1,56 @@
+#include "xla_profiler/collectives/annotated_collective.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(AnnotatedCollectiveTest, KernelsNameTheirFunctionAsAWord) {
+  EXPECT_EQ(KindOfKernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgs)", true),
+            CollectiveKind::kAllReduce);
+  EXPECT_EQ(KindOfKernel("ncclKernel_AllGather_RING_LL_Sum_int8_t(ncclWorkElem)", true),
+            CollectiveKind::kAllGather);
+  EXPECT_EQ(KindOfKernel("ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL", true),
+            CollectiveKind::kReduceScatter);
+  EXPECT_EQ(KindOfKernel("ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", true),
+            CollectiveKind::kAllToAll);
+  EXPECT_EQ(KindOfKernel("ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", false),
+            CollectiveKind::kCollectivePermute);
+  EXPECT_EQ(KindOfKernel("input_reduce_fusion", true), std::nullopt);
+  EXPECT_EQ(KindOfKernel("ncclDevKernel_Generic_1(int)", true), std::nullopt);
+}
+
+TEST(AnnotatedCollectiveTest, GroupsAreListsOrIota) {
+  EXPECT_THAT(ParseReplicaGroups("{{0;1};{2;3}}"), IsOkAndHolds(IdGroups({{0, 1}, {2, 3}})));
+  EXPECT_THAT(ParseReplicaGroups("{{0,4},{1,5}}"), IsOkAndHolds(IdGroups({{0, 4}, {1, 5}})));
+  EXPECT_THAT(ParseReplicaGroups("{}"), IsOkAndHolds(IdGroups()));
+  EXPECT_THAT(ParseReplicaGroups("[2;2]<=[4]"), IsOkAndHolds(IdGroups({{0, 1}, {2, 3}})));
+  // 0 1 2 3 / 4 5 6 7, transposed and cut in twos.
+  EXPECT_THAT(ParseReplicaGroups("[4,2]<=[2,4]T(1,0)"),
+              IsOkAndHolds(IdGroups({{0, 4}, {1, 5}, {2, 6}, {3, 7}})));
+}
+
+TEST(AnnotatedCollectiveTest, OtherGroupsAreRefused) {
+  for (const char* text :
+       {"", "0,1", "{{0;1}", "{{a}}", "{{-1}}", "[2,2]<=[5]", "[2,2]<=[0]", "[3,1]<=[4]",
+        "[2,2]<=[2,2]T(0,0)", "[2,2]<=[2,2]T(1,0)x", "[1,99999999999]<=[99999999999]", "{{0},x}"}) {
+    EXPECT_THAT(ParseReplicaGroups(text), StatusIs(absl::StatusCode::kInvalidArgument)) << text;
+  }
+}
+
+TEST(AnnotatedCollectiveTest, ShapesGiveBytes) {
+  EXPECT_THAT(ParseShapeBytes("f32[1024]"), IsOkAndHolds(4096));
+  EXPECT_THAT(ParseShapeBytes("bf16[2;3]{1;0}"), IsOkAndHolds(12));
+  EXPECT_THAT(ParseShapeBytes("(f32[4]{0}; s8[3])"), IsOkAndHolds(19));
+  EXPECT_THAT(ParseShapeBytes("f32[]"), IsOkAndHolds(4));
+  for (const char* text : {"", "f32", "g7[1]", "f32[x]", "(f32[1]", "f32[1])", "f32[1]f32[1]"}) {
+    EXPECT_FALSE(text[0] != '\0' && ParseShapeBytes(text).ok()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace meridian

@@ -1,0 +1,134 @@
+#include "xla_profiler/collectives/collective_collector.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace meridian {
+namespace {
+
+// Identifies the execution that a piece belongs to.
+using ExecutionKey = std::tuple<uint32_t, uint32_t, int64_t, bool, uint64_t>;
+
+}  // namespace
+
+const HloProgram* CollectiveCollector::FindProgram(std::optional<uint64_t> program_id,
+                                                   absl::string_view module) const {
+  if (program_id.has_value()) {
+    const HloProgram* program = programs_.Find(*program_id);
+    if (program != nullptr) return program;
+  }
+  if (module.empty()) return nullptr;
+  const std::vector<const HloProgram*> named = programs_.FindByName(module);
+  return named.size() == 1 ? named[0] : nullptr;
+}
+
+const HloCollective* CollectiveCollector::FindCollective(const HloProgram& program,
+                                                         absl::string_view instruction) {
+  const absl::StatusOr<const HloCollectives*> collectives = program.Collectives();
+  if (!collectives.ok()) {
+    AddUnresolved("program cannot be decoded", std::string(collectives.status().message()));
+    return nullptr;
+  }
+  return (*collectives)->Find(instruction);
+}
+
+uint32_t CollectiveCollector::OpOf(const HloProgram& program, const HloCollective& collective) {
+  const auto it = ops_.find(&collective);
+  if (it != ops_.end()) return it->second;
+  CollectiveOp op;
+  op.kind = collective.kind;
+  op.module = std::string(program.name());
+  op.instruction = std::string(collective.instruction->name());
+  const absl::StatusOr<uint64_t> fingerprint = program.Fingerprint();
+  if (fingerprint.ok()) op.program_fingerprint = *fingerprint;
+  op.operand_bytes = collective.operand_bytes;
+  op.output_bytes = collective.output_bytes;
+  op.groups = collective.participants->device_groups;
+  op.pairs = collective.participants->device_pairs;
+  if (!collective.status.ok()) {
+    AddUnresolved("bytes or groups of a collective cannot be told",
+                  absl::StrCat(op.module, ": ", std::string(collective.status.message())));
+  }
+  const uint32_t index = AddOp(std::move(op));
+  ops_.emplace(&collective, index);
+  return index;
+}
+
+uint32_t CollectiveCollector::AddOp(CollectiveOp op) {
+  out_->ops.push_back(std::move(op));
+  return static_cast<uint32_t>(out_->ops.size() - 1);
+}
+
+uint32_t CollectiveCollector::AddDevice(LocalDevice device) {
+  out_->devices.push_back(std::move(device));
+  return static_cast<uint32_t>(out_->devices.size() - 1);
+}
+
+void CollectiveCollector::Finish() {
+  JoinPieces();
+  LookUpGroups(out_);
+  std::stable_sort(
+      out_->events.begin(), out_->events.end(),
+      [](const CollectiveEvent& a, const CollectiveEvent& b) { return a.start_ps < b.start_ps; });
+  NumberOccurrences();
+  ListAssignedDevices();
+}
+
+void CollectiveCollector::JoinPieces() {
+  absl::flat_hash_map<ExecutionKey, size_t> events;
+  for (const CollectivePiece& piece : pieces_) {
+    CollectiveEvent event;
+    event.op = piece.op;
+    event.local_device = piece.local_device;
+    event.step = piece.step;
+    event.device = out_->devices[piece.local_device].global_id;
+    event.run_id = piece.run_id;
+    event.start_ps = piece.start_ps;
+    event.end_ps = piece.end_ps;
+    event.line_id = piece.line_id;
+    event.correlation_id = piece.correlation_id;
+    event.kernels = 1;
+    if (piece.execution.has_value()) {
+      const ExecutionKey key{piece.op, piece.local_device, piece.run_id.value_or(0),
+                             piece.run_id.has_value(), *piece.execution};
+      const auto [it, inserted] = events.emplace(key, out_->events.size());
+      if (!inserted) {
+        CollectiveEvent& first = out_->events[it->second];
+        if (event.start_ps < first.start_ps) {
+          first.line_id = event.line_id;
+          first.correlation_id = event.correlation_id;
+        }
+        first.start_ps = std::min(first.start_ps, event.start_ps);
+        first.end_ps = std::max(first.end_ps, event.end_ps);
+        ++first.kernels;
+        continue;
+      }
+    }
+    out_->events.push_back(event);
+  }
+  pieces_.clear();
+}
+
+void CollectiveCollector::NumberOccurrences() {
+  absl::flat_hash_map<std::tuple<uint32_t, int64_t, int64_t, bool>, uint32_t> counts;
+  for (CollectiveEvent& event : out_->events) {
+    event.occurrence =
+        counts[{event.op, event.device, event.run_id.value_or(0), event.run_id.has_value()}]++;
+  }
+}
+
+void CollectiveCollector::ListAssignedDevices() {
+  std::set<int64_t> devices;
+  for (const HloProgram& program : programs_.programs()) {
+    const absl::StatusOr<const HloModule*> module = program.Module();
+    if (!module.ok() || (*module)->device_assignment() == nullptr) continue;
+    for (int64_t device : (*module)->device_assignment()->device_ids()) devices.insert(device);
+  }
+  out_->assigned_devices.assign(devices.begin(), devices.end());
+}
+
+}  // namespace meridian

@@ -1,0 +1,78 @@
+// Puts together the CollectiveEvents of one profile from the kernels or thunks that a reader finds.
+#ifndef XLA_PROFILER_COLLECTIVES_COLLECTIVE_COLLECTOR_H_
+#define XLA_PROFILER_COLLECTIVES_COLLECTIVE_COLLECTOR_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+#include "xla_profiler/collectives/collective_event.h"
+#include "xla_profiler/hlo/hlo_module_index.h"
+
+namespace meridian {
+
+// A piece of a collective's execution: a kernel, a thunk, a TPU op.
+struct CollectivePiece {
+  uint32_t op = 0;
+  // Position in ProfileCollectives::devices.
+  uint32_t local_device = 0;
+  std::optional<int64_t> run_id;
+  std::optional<int64_t> step;
+  // Pieces of one op, device and run with equal keys are one execution; nullopt: one by itself.
+  std::optional<uint64_t> execution;
+  int64_t start_ps = 0;
+  int64_t end_ps = 0;
+  int64_t line_id = 0;
+  uint64_t correlation_id = 0;
+};
+
+class CollectiveCollector {
+ public:
+  // The index must outlive the collector.
+  CollectiveCollector(const HloModuleIndex& programs, ProfileCollectives* out)
+      : programs_(programs), out_(out) {}
+
+  // Returns the program that an event names by id, or by the name of its module when that is
+  // unique; nullptr when there is none or the event says neither.
+  const HloProgram* FindProgram(std::optional<uint64_t> program_id, absl::string_view module) const;
+
+  // Returns the collective that an instruction of the program belongs to; nullptr when it belongs
+  // to none. A program that cannot be decoded is counted as unresolved.
+  const HloCollective* FindCollective(const HloProgram& program, absl::string_view instruction);
+
+  // Returns the op of a collective, adding it when it is new. Bytes or groups that could not be
+  // told are counted as unresolved once.
+  uint32_t OpOf(const HloProgram& program, const HloCollective& collective);
+
+  // Adds an op that no HLO describes.
+  uint32_t AddOp(CollectiveOp op);
+
+  uint32_t AddDevice(LocalDevice device);
+  LocalDevice& device(uint32_t index) { return out_->devices[index]; }
+
+  void AddPiece(const CollectivePiece& piece) { pieces_.push_back(piece); }
+
+  void AddUnresolved(const std::string& reason, const std::string& example) {
+    out_->unresolved.Add(reason, example);
+  }
+
+  // Makes the events: joins pieces, looks up groups, numbers occurrences, sorts.
+  void Finish();
+
+ private:
+  void JoinPieces();
+  void NumberOccurrences();
+  void ListAssignedDevices();
+
+  const HloModuleIndex& programs_;
+  ProfileCollectives* out_;
+  std::vector<CollectivePiece> pieces_;
+  absl::flat_hash_map<const HloCollective*, uint32_t> ops_;
+};
+
+}  // namespace meridian
+
+#endif  // XLA_PROFILER_COLLECTIVES_COLLECTIVE_COLLECTOR_H_

@@ -1,0 +1,56 @@
+#include "xla_profiler/collectives/collective_event.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+
+namespace meridian {
+
+absl::string_view DeviceIdSourceName(DeviceIdSource source) {
+  switch (source) {
+    case DeviceIdSource::kReplicaAndPartition:
+      return "replica and partition";
+    case DeviceIdSource::kDeviceOrdinal:
+      return "device_ordinal";
+    case DeviceIdSource::kCoreDetails:
+      return "core_details";
+    case DeviceIdSource::kTraceHeader:
+      return "trace header";
+    case DeviceIdSource::kGiven:
+      return "given";
+    case DeviceIdSource::kFileOrder:
+      return "file order";
+    case DeviceIdSource::kUnknown:
+      return "unknown";
+  }
+  return "unknown";
+}
+
+void LookUpGroups(ProfileCollectives* profile) {
+  // Devices of one profile are few; its groups can be many.
+  absl::flat_hash_map<std::pair<uint32_t, int64_t>, int64_t> known;
+  for (CollectiveEvent& event : profile->events) {
+    const CollectiveOp& op = profile->ops[event.op];
+    if (HasPairs(op.kind) || op.groups.empty() || event.device == kUnknownId) continue;
+    const auto [it, inserted] = known.emplace(std::make_pair(event.op, event.device), kUnknownId);
+    if (inserted) {
+      for (size_t g = 0; g < op.groups.size() && it->second == kUnknownId; ++g) {
+        const absl::Span<const int64_t> group = op.groups[g];
+        if (std::find(group.begin(), group.end(), event.device) != group.end()) {
+          it->second = static_cast<int64_t>(g);
+        }
+      }
+    }
+    event.group = it->second;
+    if (event.group == kUnknownId) {
+      profile->unresolved.Add(
+          "no replica group holds the device",
+          absl::StrCat(op.module, ": ", op.instruction, " on device ", event.device));
+    }
+  }
+}
+
+}  // namespace meridian

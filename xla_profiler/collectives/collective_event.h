@@ -1,0 +1,129 @@
+// A collective as it ran: what, who, which execution, when. Made from XSpace profiles (GPU, CPU,
+// TPU) and from Kineto traces; whoever reads it need not know from which.
+//
+//   CollectiveOp     an instruction of a program: kind, bytes, groups         once per profile
+//   CollectiveEvent  one execution of an op on one device                     millions
+#ifndef XLA_PROFILER_COLLECTIVES_COLLECTIVE_EVENT_H_
+#define XLA_PROFILER_COLLECTIVES_COLLECTIVE_EVENT_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "xla_profiler/hlo/hlo_collective.h"
+#include "xla_profiler/hlo/replica_groups.h"
+
+namespace meridian {
+
+struct CollectiveOp {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  // The program, and the instruction that communicates (not its start or done).
+  std::string module;
+  std::string instruction;
+  // Equal on all ranks that run the same program; absent when the profile has no HLO.
+  std::optional<uint64_t> program_fingerprint;
+  // What one participant puts in and gets out.
+  int64_t operand_bytes = 0;
+  int64_t output_bytes = 0;
+  // Global device ids. Empty groups, or pairs, when they are not known.
+  IdGroups groups;
+  std::vector<SourceTargetPair> pairs;
+};
+
+// Stands for "not known" in ids that are never negative.
+inline constexpr int64_t kUnknownId = -1;
+
+struct CollectiveEvent {
+  // Positions in ProfileCollectives::ops and ::devices.
+  uint32_t op = 0;
+  uint32_t local_device = 0;
+  // Global device id, or kUnknownId.
+  int64_t device = kUnknownId;
+  // Position in the op's groups of the one that holds the device; kUnknownId for pairs, and when no
+  // group does.
+  int64_t group = kUnknownId;
+  // Equal on all ranks for the same execution of a program; absent when it could not be told.
+  std::optional<int64_t> run_id;
+  // How many times the device has run this op before in the same run.
+  uint32_t occurrence = 0;
+  // The user's step around the launch, when the program marks steps.
+  std::optional<int64_t> step;
+  // First start and last end of its communication kernels, from ProfileCollectives::base_ns.
+  int64_t start_ps = 0;
+  int64_t end_ps = 0;
+  // Stream or thread of the first kernel, and its correlation id (0 when there is none).
+  int64_t line_id = 0;
+  uint64_t correlation_id = 0;
+  uint32_t kernels = 0;
+};
+
+// How a local device of a profile was given its global id.
+enum class DeviceIdSource {
+  // The replica and partition of the launching call, through the program's device assignment.
+  kReplicaAndPartition,
+  // The ordinal in the events themselves (XLA:CPU).
+  kDeviceOrdinal,
+  // The plane's core details (TPU).
+  kCoreDetails,
+  // The rank that the trace itself states (Kineto).
+  kTraceHeader,
+  // The user said so.
+  kGiven,
+  // The position of the file among the files: a guess.
+  kFileOrder,
+  // Nothing says.
+  kUnknown,
+};
+absl::string_view DeviceIdSourceName(DeviceIdSource source);
+
+struct LocalDevice {
+  // Plane name for XSpace, device index for Kineto.
+  std::string name;
+  int64_t global_id = kUnknownId;
+  DeviceIdSource source = DeviceIdSource::kUnknown;
+};
+
+// Things that could not be resolved, by reason, with how often and the first example.
+class UnresolvedCounts {
+ public:
+  struct Entry {
+    int64_t count = 0;
+    std::string example;
+  };
+
+  void Add(const std::string& reason, const std::string& example) {
+    Entry& entry = entries_[reason];
+    if (entry.count++ == 0) entry.example = example;
+  }
+
+  // By reason, in alphabetical order.
+  const std::map<std::string, Entry>& entries() const { return entries_; }
+
+ private:
+  std::map<std::string, Entry> entries_;
+};
+
+// All collectives of one profile.
+struct ProfileCollectives {
+  std::string trace;
+  // Unix time that the events' times count from.
+  int64_t base_ns = 0;
+  std::vector<CollectiveOp> ops;
+  // By start; of equal starts as found.
+  std::vector<CollectiveEvent> events;
+  std::vector<LocalDevice> devices;
+  // Every global device id that a program of this profile is assigned to, ascending.
+  std::vector<int64_t> assigned_devices;
+  UnresolvedCounts unresolved;
+};
+
+// Sets the group of every event from its device and its op's groups; an event whose device no group
+// holds is counted as unresolved.
+void LookUpGroups(ProfileCollectives* profile);
+
+}  // namespace meridian
+
+#endif  // XLA_PROFILER_COLLECTIVES_COLLECTIVE_EVENT_H_

@@ -1,0 +1,22 @@
+#ifndef XLA_PROFILER_COLLECTIVES_COMMON_SUBSEQUENCE_H_
+#define XLA_PROFILER_COLLECTIVES_COMMON_SUBSEQUENCE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace meridian {
+
+// Returns a longest common subsequence of a and b as pairs of positions, ascending in both. Takes
+// time and memory in proportion to (size of a and b) x (how many elements are not common), as diff
+// does (E. Myers, 1986): profiles of one run differ at their ends only. Sequences that differ in
+// more than kMaxSubsequenceEdits elements have none.
+std::vector<std::pair<size_t, size_t>> CommonSubsequence(const std::vector<uint64_t>& a,
+                                                         const std::vector<uint64_t>& b);
+
+inline constexpr int64_t kMaxSubsequenceEdits = 5000;
+
+}  // namespace meridian
+
+#endif  // XLA_PROFILER_COLLECTIVES_COMMON_SUBSEQUENCE_H_

@@ -1,0 +1,55 @@
+// Collectives of XLA:CPU: thunk events on the host's threads. A thunk's event spans its collective;
+// the marker "end: x" beside it has no hlo_op and is not looked at.
+#include <optional>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "xla_profiler/collectives/plane_collectives.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/xplane/xplane_schema.h"
+
+namespace meridian {
+
+absl::Status ReadCpuCollectives(const XPlaneVisitor& host_plane, const ProfileTimes& times,
+                                CollectiveCollector* collector) {
+  // By device ordinal, which is the global id.
+  absl::flat_hash_map<int64_t, uint32_t> devices;
+  return host_plane.ForEachLine([&](const XLineVisitor& line) {
+    return line.ForEachEvent([&](const XEventVisitor& event) -> absl::Status {
+      if (event.IsAggregatedEvent() || event.Stats().size() < 2) return absl::OkStatus();
+      const XStatVisitor* hlo_op = event.GetStat(StatType::kHloOp);
+      const XStatVisitor* ordinal = event.GetStat(StatType::kDeviceOrdinal);
+      if (hlo_op == nullptr || ordinal == nullptr || !ordinal->IntOrUintValue().has_value()) {
+        return absl::OkStatus();
+      }
+      const HloProgram* program = ProgramOf(event, *collector);
+      if (program == nullptr) {
+        collector->AddUnresolved("thunk of a program without HLO",
+                                 std::string(hlo_op->StrOrRefValue()));
+        return absl::OkStatus();
+      }
+      const HloCollective* collective =
+          collector->FindCollective(*program, hlo_op->StrOrRefValue());
+      if (collective == nullptr) return absl::OkStatus();
+
+      const int64_t device_id = *ordinal->IntOrUintValue();
+      const auto [device, inserted] = devices.emplace(device_id, 0);
+      if (inserted) {
+        device->second = collector->AddDevice(
+            {absl::StrCat("CPU ", device_id), device_id, DeviceIdSource::kDeviceOrdinal});
+      }
+      CollectivePiece piece;
+      piece.op = collector->OpOf(*program, *collective);
+      piece.local_device = device->second;
+      piece.line_id = line.Id();
+      const XStatVisitor* run_id = event.GetStat(StatType::kRunId);
+      if (run_id != nullptr) piece.run_id = run_id->IntOrUintValue();
+      RETURN_IF_ERROR(times.Read(line.Header(), event, &piece.start_ps, &piece.end_ps));
+      collector->AddPiece(piece);
+      return absl::OkStatus();
+    });
+  });
+}
+
+}  // namespace meridian

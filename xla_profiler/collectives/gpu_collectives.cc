@@ -1,0 +1,150 @@
+// Collectives of a GPU plane: every kernel that its annotation says belongs to a collective.
+#include <optional>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "xla_profiler/collectives/annotated_collective.h"
+#include "xla_profiler/collectives/plane_collectives.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/xplane/xplane_schema.h"
+
+namespace meridian {
+namespace {
+
+// Copies and fills carry the hlo_op of the collective they prepare; they do not communicate.
+bool IsCopyOrFill(const XEventVisitor& event) {
+  return event.GetEventOrMetadataStat(StatType::kMemcpyDetails) != nullptr ||
+         event.GetEventOrMetadataStat(StatType::kMemsetDetails) != nullptr;
+}
+
+// True for the kernels of NCCL and RCCL. Only ever used to say that something could not be
+// resolved.
+bool IsCommunicationLibraryKernel(absl::string_view name) {
+  return absl::StartsWithIgnoreCase(name, "nccl") || absl::StartsWithIgnoreCase(name, "rccl");
+}
+
+class GpuPlaneReader {
+ public:
+  GpuPlaneReader(const XPlaneVisitor& plane, const HostExecutions& host, const ProfileTimes& times,
+                 CollectiveCollector* collector)
+      : plane_(plane), host_(host), times_(times), collector_(collector) {}
+
+  absl::Status Run() {
+    device_ = collector_->AddDevice({std::string(plane_.Name())});
+    RETURN_IF_ERROR(plane_.ForEachLine([this](const XLineVisitor& line) {
+      return line.ForEachEvent([&](const XEventVisitor& event) { return ReadEvent(line, event); });
+    }));
+    ResolveDevice();
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status ReadEvent(const XLineVisitor& line, const XEventVisitor& event) {
+    if (event.IsAggregatedEvent() || IsCopyOrFill(event)) return absl::OkStatus();
+    const XStatVisitor* correlation = event.GetEventOrMetadataStat(StatType::kCorrelationId);
+    const uint64_t correlation_id =
+        correlation == nullptr ? 0
+                               : static_cast<uint64_t>(correlation->IntOrUintValue().value_or(0));
+    const HostLaunch* launch = host_.FindLaunch(correlation_id);
+    const HloProgram* program = ProgramOf(event, *collector_);
+    if (program != nullptr && launch != nullptr) CountPlacement(*program, *launch);
+
+    const std::optional<uint32_t> op = FindOp(event, program);
+    if (!op.has_value()) {
+      if (IsCommunicationLibraryKernel(event.Name())) CountHidden(event, program);
+      return absl::OkStatus();
+    }
+    CollectivePiece piece;
+    piece.op = *op;
+    piece.local_device = device_;
+    piece.line_id = line.Id();
+    piece.correlation_id = correlation_id;
+    RETURN_IF_ERROR(times_.Read(line.Header(), event, &piece.start_ps, &piece.end_ps));
+    if (launch == nullptr) {
+      collector_->AddUnresolved("launch of a collective is not in the profile",
+                                std::string(event.Name()));
+    } else {
+      piece.run_id = launch->run_id;
+      piece.step = launch->step;
+      piece.execution = launch->thunk;
+      if (!launch->run_id.has_value()) {
+        collector_->AddUnresolved("run of a collective is not in the profile",
+                                  std::string(event.Name()));
+      }
+    }
+    collector_->AddPiece(piece);
+    return absl::OkStatus();
+  }
+
+  // Returns the op that the event is a piece of; nullopt when it is no collective, as far as HLO
+  // and annotations say.
+  std::optional<uint32_t> FindOp(const XEventVisitor& event, const HloProgram* program) {
+    const XStatVisitor* hlo_op = event.GetEventOrMetadataStat(StatType::kHloOp);
+    if (hlo_op == nullptr) return std::nullopt;
+    if (program == nullptr) return annotated_.FindOp(event, collector_);
+    const HloCollective* collective = collector_->FindCollective(*program, hlo_op->StrOrRefValue());
+    if (collective == nullptr) return std::nullopt;
+    return collector_->OpOf(*program, *collective);
+  }
+
+  void CountHidden(const XEventVisitor& event, const HloProgram* program) {
+    const XStatVisitor* hlo_op = event.GetEventOrMetadataStat(StatType::kHloOp);
+    const std::string op = hlo_op == nullptr ? std::string() : std::string(hlo_op->StrOrRefValue());
+    const std::string example = absl::StrCat(std::string(event.Name()), " of hlo_op '", op, "'");
+    if (event.GetEventOrMetadataStat(StatType::kCudaGraphId) != nullptr) {
+      collector_->AddUnresolved("collective hidden in a command buffer", example);
+    } else if (program == nullptr) {
+      collector_->AddUnresolved("communication kernel without HLO or annotation", example);
+    } else {
+      collector_->AddUnresolved("communication kernel whose hlo_op is no collective", example);
+    }
+  }
+
+  // A launch says which replica and partition it was for; the program says which device that is.
+  void CountPlacement(const HloProgram& program, const HostLaunch& launch) {
+    if (!launch.replica.has_value() || !launch.partition.has_value()) return;
+    const absl::StatusOr<const HloModule*> module = program.Module();
+    if (!module.ok() || (*module)->device_assignment() == nullptr) return;
+    const DeviceAssignment& assignment = *(*module)->device_assignment();
+    if (*launch.replica < 0 || *launch.replica >= assignment.replica_count() ||
+        *launch.partition < 0 || *launch.partition >= assignment.partition_count()) {
+      return;
+    }
+    ++placements_[assignment.Device(*launch.replica, *launch.partition)];
+  }
+
+  void ResolveDevice() {
+    LocalDevice& device = collector_->device(device_);
+    int64_t votes = 0;
+    for (const auto& [id, count] : placements_) {
+      if (count < votes || (count == votes && id > device.global_id)) continue;
+      device.global_id = id;
+      device.source = DeviceIdSource::kReplicaAndPartition;
+      votes = count;
+    }
+    if (placements_.size() > 1) {
+      collector_->AddUnresolved("launches disagree on the device",
+                                absl::StrCat(device.name, ": most say device ", device.global_id));
+    }
+  }
+
+  const XPlaneVisitor& plane_;
+  const HostExecutions& host_;
+  const ProfileTimes& times_;
+  CollectiveCollector* collector_;
+  AnnotatedCollectives annotated_;
+  uint32_t device_ = 0;
+  // Global device id -> kernels whose launch names it.
+  absl::flat_hash_map<int64_t, int64_t> placements_;
+};
+
+}  // namespace
+
+absl::Status ReadGpuCollectives(const XPlaneVisitor& plane, const HostExecutions& host,
+                                const ProfileTimes& times, CollectiveCollector* collector) {
+  return GpuPlaneReader(plane, host, times, collector).Run();
+}
+
+}  // namespace meridian

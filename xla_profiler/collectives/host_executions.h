@@ -1,0 +1,54 @@
+// What the host did to get work onto its devices, from the TraceMe lines of `/host:CPU`:
+//
+//   train                                                   step_num
+//    CommonPjRtLoadedExecutable::Execute (jit_step)         run_id
+//     [0] PjRtStreamExecutorRawLoadedExecutable::Execute    replica, partition
+//       all-reduce.2                                        the thunk
+//         ncclDevKernel_AllReduce...                        correlation_id: the launch
+//
+// Stats say what a span is, not its name. Spans nest on their line, so everything about a launch is
+// found among the spans around it.
+#ifndef XLA_PROFILER_COLLECTIVES_HOST_EXECUTIONS_H_
+#define XLA_PROFILER_COLLECTIVES_HOST_EXECUTIONS_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "xla_profiler/xplane/xplane_visitor.h"
+
+namespace meridian {
+
+// The call that launched device work.
+struct HostLaunch {
+  // Of the innermost span around it that has one.
+  std::optional<int64_t> run_id;
+  std::optional<int64_t> replica;
+  std::optional<int64_t> partition;
+  // The user's step number.
+  std::optional<int64_t> step;
+  // Numbers the span directly around it: launches of one thunk share it.
+  uint64_t thunk = 0;
+};
+
+class HostExecutions {
+ public:
+  // Of a profile without a host plane.
+  HostExecutions() = default;
+
+  static absl::StatusOr<HostExecutions> Read(const XPlaneVisitor& host_plane);
+
+  // Returns nullptr when the profile does not hold the launch.
+  const HostLaunch* FindLaunch(uint64_t correlation_id) const {
+    const auto it = launches_.find(correlation_id);
+    return it == launches_.end() ? nullptr : &it->second;
+  }
+
+ private:
+  absl::flat_hash_map<uint64_t, HostLaunch> launches_;
+};
+
+}  // namespace meridian
+
+#endif  // XLA_PROFILER_COLLECTIVES_HOST_EXECUTIONS_H_

@@ -1,0 +1,48 @@
+// Which executions on different ranks are one and the same. Profiles begin and end at different
+// moments, so the n-th on one rank is not the n-th on another; in order of trust:
+//
+//   run_id       XLA gives each execution an id that all ranks share; believed when most ids occur
+//                in more than one profile
+//   step         the user's step number, the program and the instruction within the step
+//   subsequence  the longest common subsequence of (program, instruction) with the first profile
+#ifndef XLA_PROFILER_COLLECTIVES_RUN_RESOLUTION_H_
+#define XLA_PROFILER_COLLECTIVES_RUN_RESOLUTION_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "xla_profiler/collectives/collective_event.h"
+
+namespace meridian {
+
+enum class RunMethod { kRunId, kStep, kSubsequence };
+
+// "run_id", "step" or "subsequence".
+absl::string_view RunMethodName(RunMethod method);
+
+// Events of one op with equal run and occurrence, on whichever devices, are one execution.
+struct EventRun {
+  // Means something only in comparison; kUnknownId when the event has no counterpart.
+  int64_t run = kUnknownId;
+  uint32_t occurrence = 0;
+};
+
+struct RunResolution {
+  RunMethod method = RunMethod::kRunId;
+  // By profile and event.
+  std::vector<std::vector<EventRun>> runs;
+  // Why a weaker method was taken; empty for run_id.
+  std::vector<std::string> notes;
+};
+
+RunResolution ResolveRuns(absl::Span<const ProfileCollectives> profiles);
+
+// A number that ops of equal program and instruction share across profiles.
+uint64_t OpIdentity(const CollectiveOp& op);
+
+}  // namespace meridian
+
+#endif  // XLA_PROFILER_COLLECTIVES_RUN_RESOLUTION_H_

@@ -1,0 +1,95 @@
+#include "xla_profiler/collectives/run_resolution.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+struct Ran {
+  uint32_t op;
+  std::optional<int64_t> run_id;
+  std::optional<int64_t> step;
+};
+
+// A profile with one device and the ops "a", "b", ... of one module.
+ProfileCollectives Profile(const std::vector<Ran>& events) {
+  ProfileCollectives profile;
+  profile.devices.push_back({"dev"});
+  for (char name : {'a', 'b', 'c'}) {
+    CollectiveOp op;
+    op.module = "jit_step";
+    op.instruction = std::string(1, name);
+    profile.ops.push_back(op);
+  }
+  int64_t time = 0;
+  for (const Ran& ran : events) {
+    CollectiveEvent event;
+    event.op = ran.op;
+    event.run_id = ran.run_id;
+    event.step = ran.step;
+    event.start_ps = ++time;
+    profile.events.push_back(event);
+  }
+  return profile;
+}
+
+std::vector<int64_t> Runs(const std::vector<EventRun>& runs) {
+  std::vector<int64_t> numbers;
+  for (const EventRun& run : runs) numbers.push_back(run.run);
+  return numbers;
+}
+
+TEST(RunResolutionTest, SharedRunIdsAreBelieved) {
+  const std::vector<ProfileCollectives> profiles = {Profile({{0, 5, {}}, {0, 6, {}}, {0, 7, {}}}),
+                                                    Profile({{0, 6, {}}, {0, 7, {}}})};
+  const RunResolution runs = ResolveRuns(profiles);
+  EXPECT_EQ(runs.method, RunMethod::kRunId);
+  EXPECT_THAT(runs.notes, IsEmpty());
+  EXPECT_THAT(Runs(runs.runs[0]), ElementsAre(5, 6, 7));
+  EXPECT_THAT(Runs(runs.runs[1]), ElementsAre(6, 7));
+}
+
+TEST(RunResolutionTest, IdsThatEachProcessMakesUpAreNotBelieved) {
+  const std::vector<ProfileCollectives> profiles = {Profile({{0, 1, 10}, {0, 2, 10}, {0, 3, 11}}),
+                                                    Profile({{0, 101, 10}, {0, 102, 11}})};
+  const RunResolution runs = ResolveRuns(profiles);
+  EXPECT_EQ(runs.method, RunMethod::kStep);
+  EXPECT_THAT(runs.notes, ElementsAre(HasSubstr("only 0 of 5 run ids")));
+  EXPECT_THAT(Runs(runs.runs[0]), ElementsAre(10, 10, 11));
+  EXPECT_EQ(runs.runs[0][1].occurrence, 1u);
+  EXPECT_THAT(Runs(runs.runs[1]), ElementsAre(10, 11));
+}
+
+TEST(RunResolutionTest, WithoutIdsAndStepsTheOrderDecides) {
+  // The second profile begins one collective later.
+  const std::vector<ProfileCollectives> profiles = {
+      Profile({{0, {}, {}}, {1, {}, {}}, {2, {}, {}}, {0, {}, {}}}),
+      Profile({{1, {}, {}}, {2, {}, {}}, {0, {}, {}}, {1, {}, {}}})};
+  const RunResolution runs = ResolveRuns(profiles);
+  EXPECT_EQ(runs.method, RunMethod::kSubsequence);
+  EXPECT_THAT(runs.notes, ElementsAre(HasSubstr("warning: ")));
+  EXPECT_THAT(Runs(runs.runs[0]), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(Runs(runs.runs[1]), ElementsAre(1, 2, 3, kUnknownId));
+}
+
+TEST(RunResolutionTest, OneProfileNeedsNoWitness) {
+  const std::vector<ProfileCollectives> profiles = {Profile({{0, 5, {}}})};
+  EXPECT_EQ(ResolveRuns(profiles).method, RunMethod::kRunId);
+}
+
+TEST(RunResolutionTest, IdentityIsProgramAndInstruction) {
+  CollectiveOp a, b;
+  a.module = b.module = "m";
+  a.instruction = b.instruction = "i";
+  EXPECT_EQ(OpIdentity(a), OpIdentity(b));
+  b.program_fingerprint = 1;
+  EXPECT_NE(OpIdentity(a), OpIdentity(b));
+}
+
+}  // namespace
+}  // namespace meridian

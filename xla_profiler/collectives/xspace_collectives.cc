@@ -1,0 +1,79 @@
+#include "xla_profiler/collectives/xspace_collectives.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "xla_profiler/collectives/collective_collector.h"
+#include "xla_profiler/collectives/host_executions.h"
+#include "xla_profiler/collectives/plane_collectives.h"
+#include "xla_profiler/hlo/hlo_module_index.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/status_util.h"
+#include "xla_profiler/xplane/session_clock.h"
+#include "xla_profiler/xplane/timespan.h"
+#include "xla_profiler/xplane/xplane_schema.h"
+
+namespace meridian {
+
+absl::Status ProfileTimes::Read(const XLineHeader& line, const XEventVisitor& event,
+                                int64_t* start_ps, int64_t* end_ps) const {
+  ASSIGN_OR_RETURN(const int64_t base_ns, clock_.LineBaseNs(line));
+  ASSIGN_OR_RETURN(*start_ps, run_.ToRunPs(base_ns, event.OffsetPs()));
+  const int64_t duration_ps = std::max<int64_t>(0, event.DurationPs());
+  *end_ps = Timespan(*start_ps, duration_ps).end_ps();
+  return absl::OkStatus();
+}
+
+const HloProgram* ProgramOf(const XEventVisitor& event, const CollectiveCollector& collector) {
+  const XStatVisitor* id = event.GetEventOrMetadataStat(StatType::kProgramId);
+  const XStatVisitor* module = event.GetEventOrMetadataStat(StatType::kHloModule);
+  std::optional<uint64_t> program_id;
+  if (id != nullptr && id->IntOrUintValue().has_value()) {
+    program_id = static_cast<uint64_t>(*id->IntOrUintValue());
+  }
+  return collector.FindProgram(program_id,
+                               module == nullptr ? absl::string_view() : module->StrOrRefValue());
+}
+
+absl::StatusOr<ProfileCollectives> ReadXSpaceCollectives(const XSpaceReader& reader,
+                                                         const XSpaceCollectivesOptions& options) {
+  ASSIGN_OR_RETURN(const SessionInfo info, ReadSessionInfo(reader));
+  ASSIGN_OR_RETURN(const SessionClock clock,
+                   SessionClock::Create(reader.name(), info, options.profile_start_ns));
+  ProfileCollectives result;
+  result.trace = reader.name();
+  result.base_ns = clock.start_ns();
+  const ProfileTimes times(clock);
+
+  ASSIGN_OR_RETURN(const std::optional<XPlaneVisitor> metadata,
+                   reader.FindPlane(kMetadataPlaneName));
+  const HloModuleIndex programs =
+      metadata.has_value() ? HloModuleIndex(*metadata) : HloModuleIndex();
+  CollectiveCollector collector(programs, &result);
+
+  // The host first: kernels are understood through their launches.
+  HostExecutions executions;
+  ASSIGN_OR_RETURN(const std::optional<XPlaneVisitor> host,
+                   reader.FindPlane(kHostThreadsPlaneName));
+  if (host.has_value()) {
+    absl::StatusOr<HostExecutions> read = HostExecutions::Read(*host);
+    if (!read.ok()) return Annotate(read.status(), reader.name());
+    executions = *std::move(read);
+    RETURN_IF_ERROR(Annotate(ReadCpuCollectives(*host, times, &collector), reader.name()));
+  }
+  RETURN_IF_ERROR(reader.ForEachPlane([&](const XPlaneVisitor& plane) {
+    if (plane.NumLines() == 0) return absl::OkStatus();
+    if (absl::StartsWith(plane.Name(), kGpuPlanePrefix)) {
+      return ReadGpuCollectives(plane, executions, times, &collector);
+    }
+    if (absl::StartsWith(plane.Name(), kTpuPlanePrefix)) {
+      return ReadTpuCollectives(plane, times, &collector);
+    }
+    return absl::OkStatus();
+  }));
+  collector.Finish();
+  return result;
+}
+
+}  // namespace meridian
