@@ -164,8 +164,9 @@ TEST(EventTableXSpaceTest, TheStartMustComeFromSomewhere) {
   xp::XSpace space;
   AddPlane(&space, "/host:CPU");
   const std::string bytes = space.SerializeAsString();
-  EXPECT_THAT(Load(bytes), StatusIs(absl::StatusCode::kFailedPrecondition,
-                                    AllOf(StartsWith("test.pb: "), HasSubstr("give the start"))));
+  EXPECT_THAT(Load(bytes),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(StartsWith("test.pb: "), HasSubstr("give --profile_start_ns"))));
   XSpaceTableOptions options;
   options.profile_start_ns = 5;
   ASSERT_OK_AND_ASSIGN(const XSpaceTable loaded, Load(bytes, options));
