@@ -13,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "xla_profiler/inspect/collective_summary.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/text_table.h"
 #include "xla_profiler/xplane/clock_domain.h"
@@ -44,6 +45,7 @@ class Inspector {
         reader_.ForEachPlane([this](const XPlaneVisitor& plane) { return DescribePlane(plane); }));
     AddTotals();
     AddNotes();
+    RETURN_IF_ERROR(AddCollectives(reader_, &report_));
     return std::move(report_);
   }
 
@@ -245,7 +247,7 @@ std::string FormatReport(const XSpaceReport& report) {
     }
   }
   table.AddRow({"total", "", WithThousands(report.events()), "", "", "", ""});
-  absl::StrAppend(&out, "\n", table.ToString());
+  absl::StrAppend(&out, "\n", table.ToString(), FormatCollectives(report));
   return out;
 }
 
