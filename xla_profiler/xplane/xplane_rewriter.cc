@@ -344,7 +344,8 @@ class Rewriter {
     FieldChanges changes;
     changes.Varint(XPlaneField::kId, edit.id, plane.id);
     changes.Text(XPlaneField::kName, edit.name, plane.name);
-    if (!edit.edit_lines && changes.empty() && edit.additions.empty()) {
+    if (!edit.edit_lines && changes.empty() && edit.additions.empty() &&
+        edit.replacements.empty()) {
       output_.Raw(field.raw);
       return absl::OkStatus();
     }
@@ -357,6 +358,12 @@ class Rewriter {
     RETURN_IF_ERROR(WritePlane(field, plane, edit, changes, lines, &measured));
     WriteHeader(field, measured.size(), &output_);
     return WritePlane(field, plane, edit, changes, lines, &output_);
+  }
+
+  static const std::string* FindReplacement(const PlaneEdit& edit, const WireField& field) {
+    if (edit.replacements.empty() || field.type != WireType::kBytes) return nullptr;
+    const auto it = edit.replacements.find(field.bytes.data());
+    return it == edit.replacements.end() ? nullptr : &it->second;
   }
 
   // Rewrites lines into the buffer while they fit, measures the others.
@@ -392,6 +399,8 @@ class Rewriter {
     while (reader.Next(&part)) {
       if (part.IsBytes(XPlaneField::kLines) && edit.edit_lines) {
         RETURN_IF_ERROR(WriteLine(plane, part, lines[line_index++], output));
+      } else if (const std::string* replacement = FindReplacement(edit, part)) {
+        WriteBytesField(part.number, *replacement, output);
       } else if (!changes.Replace(part, output)) {
         output->Raw(part.raw);
       }
@@ -451,14 +460,14 @@ class Rewriter {
     changes.Varint(XLineField::kTimestampNs, edit.timestamp_ns, header.timestamp_ns);
     changes.Varint(XLineField::kDisplayId, edit.display_id, header.display_id);
     changes.Text(XLineField::kDisplayName, edit.display_name, header.display_name);
-    RETURN_IF_ERROR(WriteLineFields(line, edit.times, &changes, output));
+    RETURN_IF_ERROR(WriteLineFields(line, edit, &changes, output));
     times_ = std::move(edit.times);
     return absl::OkStatus();
   }
 
   template <typename Output>
-  absl::Status WriteLineFields(absl::string_view line, const std::vector<EventTimes>& times,
-                               FieldChanges* changes, Output* output) {
+  absl::Status WriteLineFields(absl::string_view line, const LineEdit& edit, FieldChanges* changes,
+                               Output* output) {
     // Fields that stay are copied in runs: [unchanged, here) waits to be written.
     const char* unchanged = line.data();
     size_t event_index = 0;
@@ -469,11 +478,15 @@ class Rewriter {
     while (reader.Next(&field)) {
       if (field.IsBytes(XLineField::kEvents)) {
         if (!LocateTimes(source_, field.bytes, &event, &error)) return error;
-        const EventPatch patch(event, times[event_index++]);
-        if (patch.empty()) continue;
+        const EventPatch patch(event, edit.times[event_index]);
+        additions_.clear();
+        if (edit.event_additions) edit.event_additions(event_index, &additions_);
+        ++event_index;
+        if (patch.empty() && additions_.empty()) continue;
         output->Raw(absl::string_view(unchanged, field.raw.data() - unchanged));
-        WriteBytesHeader(XLineField::kEvents, patch.NewSize(), output);
+        WriteBytesHeader(XLineField::kEvents, patch.NewSize() + additions_.size(), output);
         patch.Write(output);
+        output->Raw(additions_);
       } else if (changes->Applies(field)) {
         output->Raw(absl::string_view(unchanged, field.raw.data() - unchanged));
         changes->Replace(field, output);
@@ -493,8 +506,9 @@ class Rewriter {
   const RewriteOptions options_;
   // Lines of the plane at hand that are written already.
   BufferOutput buffer_;
-  // Kept between lines for its room.
+  // Kept between lines and events for their room.
   std::vector<EventTimes> times_;
+  std::string additions_;
 };
 
 }  // namespace

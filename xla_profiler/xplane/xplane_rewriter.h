@@ -12,10 +12,12 @@
 #define XLA_PROFILER_XPLANE_XPLANE_REWRITER_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "xla_profiler/util/byte_sink.h"
@@ -38,6 +40,8 @@ struct PlaneEdit {
   bool edit_lines = false;
   std::optional<int64_t> id;
   std::optional<std::string> name;
+  // New payloads of stats or metadata entries, by the address of the old payload in the layout.
+  absl::flat_hash_map<const char*, std::string> replacements;
   // A serialized XPlane whose stats and metadata entries are added.
   std::string additions;
 };
@@ -51,6 +55,8 @@ struct LineEdit {
   std::optional<std::string> display_name;
   // One per event in file order, as they are: change what is to change.
   std::vector<EventTimes> times;
+  // When set: appends serialized XEvent fields (stats) to be added to the event at that position.
+  std::function<void(size_t event, std::string* fields)> event_additions;
 };
 
 enum class RewritePass { kMeasure, kWrite };

@@ -156,6 +156,41 @@ TEST_F(XPlaneRewriterTest, TheEditorSeesTheTimesAsTheyAre) {
   EXPECT_EQ(out_, bytes_);
 }
 
+TEST_F(XPlaneRewriterTest, ReplacesAStatOfAPlaneInItsPlace) {
+  XPlane* host = space_.mutable_planes(0);
+  for (int id : {1, 2, 3}) host->add_stats()->set_metadata_id(id);
+  editor_.edit_plane = [](const XPlaneLayout& plane, PlaneEdit* edit) {
+    if (plane.name != "/host:CPU") return;
+    ::tensorflow::profiler::XStat stat;
+    stat.set_metadata_id(2);
+    stat.set_uint64_value(1794701451406144825);
+    edit->replacements[plane.stats[1].data()] = stat.SerializeAsString();
+  };
+  ASSERT_OK_AND_ASSIGN(const XSpace result, Rewrite());
+  ASSERT_EQ(result.planes(0).stats_size(), 3);
+  EXPECT_EQ(result.planes(0).stats(0).metadata_id(), 1);
+  EXPECT_EQ(result.planes(0).stats(1).uint64_value(), 1794701451406144825u);
+  EXPECT_EQ(result.planes(0).stats(2).metadata_id(), 3);
+}
+
+TEST_F(XPlaneRewriterTest, AddsStatsToEvents) {
+  editor_.edit_plane = [](const XPlaneLayout&, PlaneEdit* edit) { edit->edit_lines = true; };
+  editor_.edit_line = [](const XLineHeader&, LineEdit* edit) {
+    edit->event_additions = [](size_t event, std::string* fields) {
+      if (event != 1) return;
+      ::tensorflow::profiler::XEvent additions;
+      additions.add_stats()->set_metadata_id(77);
+      additions.AppendToString(fields);
+    };
+  };
+  ASSERT_OK_AND_ASSIGN(const XSpace result, Rewrite());
+  const XLine& line = result.planes(1).lines(0);
+  EXPECT_EQ(line.events(0).stats_size(), 0);
+  ASSERT_EQ(line.events(1).stats_size(), 1);
+  EXPECT_EQ(line.events(1).stats(0).metadata_id(), 77);
+  EXPECT_EQ(line.events(1).offset_ps(), 500);
+}
+
 TEST_F(XPlaneRewriterTest, AWrongNumberOfTimesIsOurMistakeAndSaysSo) {
   editor_.edit_plane = [](const XPlaneLayout&, PlaneEdit* edit) { edit->edit_lines = true; };
   editor_.edit_line = [](const XLineHeader&, LineEdit* edit) { edit->times.resize(1); };
