@@ -113,7 +113,8 @@ std::vector<BrokenFile> BrokenFiles() {
   const std::string whole = SpaceBytes(SpaceWithEvent());
   files.push_back({"empty", "", "offset 0: the file is empty"});
   files.push_back({"truncated", whole.substr(0, whole.size() - 1), "offset 1: length runs past"});
-  files.push_back({"garbage", "this is not a profile at all", "offset 0: group ends that never began"});
+  files.push_back(
+      {"garbage", "this is not a profile at all", "offset 0: group ends that never began"});
   files.push_back({"hostile length",
                    std::string("\x0A\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7F", 10) + "x",
                    "offset 1: length runs past"});

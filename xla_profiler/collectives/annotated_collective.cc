@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "xla_profiler/hlo/hlo_shape.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/xplane/xplane_schema.h"
@@ -51,36 +52,17 @@ absl::StatusOr<IdGroups> ParseList(absl::string_view text, absl::string_view who
   absl::string_view rest = text.substr(1, text.size() - 2);
   while (!rest.empty()) {
     absl::string_view inside;
-    if (!ConsumeBracketed('{', '}', &rest, &inside) || !ParseIds(inside, &ids) ||
+    if (!ConsumeBracketed('{', '}', &rest, &inside) || !ParseIds(inside, &ids) || ids.empty() ||
         static_cast<int64_t>(groups.ids().size() + ids.size()) > kMaxGroupIds) {
       return CannotParse("replica groups", whole);
     }
     groups.Add(ids);
-    if (!rest.empty() && rest.front() == ',') rest.remove_prefix(1);
+    if (!rest.empty() && (!absl::ConsumePrefix(&rest, ",") || rest.empty())) {
+      return CannotParse("replica groups", whole);
+    }
   }
+  RETURN_IF_ERROR(CheckGroupIds(groups));
   return groups;
-}
-
-// The n-th element of iota(prod(dims)) reshaped to dims and transposed by perm.
-int64_t TransposedElement(int64_t n, const std::vector<int64_t>& dims,
-                          const std::vector<int64_t>& perm) {
-  std::vector<int64_t> strides(dims.size(), 1);
-  for (size_t d = dims.size() - 1; d > 0; --d) strides[d - 1] = strides[d] * dims[d];
-  int64_t element = 0;
-  for (size_t k = perm.size(); k > 0; --k) {
-    const int64_t axis = perm[k - 1];
-    element += n % dims[axis] * strides[axis];
-    n /= dims[axis];
-  }
-  return element;
-}
-
-bool IsPermutation(std::vector<int64_t> perm) {
-  std::sort(perm.begin(), perm.end());
-  for (size_t i = 0; i < perm.size(); ++i) {
-    if (perm[i] != static_cast<int64_t>(i)) return false;
-  }
-  return true;
 }
 
 absl::StatusOr<IdGroups> ParseIota(absl::string_view text, absl::string_view whole) {
@@ -95,33 +77,15 @@ absl::StatusOr<IdGroups> ParseIota(absl::string_view text, absl::string_view who
       !ParseIds(dims_text, &dims) || shape.size() != 2 || dims.empty()) {
     return CannotParse("replica groups", whole);
   }
-  for (size_t d = 0; d < dims.size(); ++d) perm.push_back(static_cast<int64_t>(d));
   if (!rest.empty()) {
     if (rest.front() != 'T') return CannotParse("replica groups", whole);
     rest.remove_prefix(1);
     if (!ConsumeBracketed('(', ')', &rest, &perm_text) || !rest.empty() ||
-        !ParseIds(perm_text, &perm) || perm.size() != dims.size() || !IsPermutation(perm)) {
+        !ParseIds(perm_text, &perm) || perm.empty()) {
       return CannotParse("replica groups", whole);
     }
   }
-  int64_t count = 1;
-  for (int64_t dim : dims) {
-    if (dim <= 0 || dim > kMaxGroupIds / count) return CannotParse("replica groups", whole);
-    count *= dim;
-  }
-  if (shape[1] <= 0 || shape[0] != count / shape[1] || count % shape[1] != 0) {
-    return CannotParse("replica groups", whole);
-  }
-  IdGroups groups;
-  std::vector<int64_t> group;
-  for (int64_t n = 0; n < count; ++n) {
-    group.push_back(TransposedElement(n, dims, perm));
-    if (static_cast<int64_t>(group.size()) == shape[1]) {
-      groups.Add(group);
-      group.clear();
-    }
-  }
-  return groups;
+  return IotaGroups(shape[0], shape[1], dims, perm);
 }
 
 std::string TextStat(const XEventVisitor& event, StatType type) {
@@ -129,11 +93,25 @@ std::string TextStat(const XEventVisitor& event, StatType type) {
   return stat == nullptr ? std::string() : std::string(stat->StrOrRefValue());
 }
 
-// What one participant puts in, given what it gets out.
-int64_t OperandBytes(CollectiveKind kind, int64_t output_bytes, int64_t group_size) {
+// What one participant puts in, given what it gets out; an error when that does not fit.
+absl::StatusOr<int64_t> OperandBytes(CollectiveKind kind, int64_t output_bytes,
+                                     int64_t group_size) {
   if (kind == CollectiveKind::kAllGather) return output_bytes / std::max<int64_t>(1, group_size);
-  if (kind == CollectiveKind::kReduceScatter) return output_bytes * group_size;
-  return output_bytes;
+  if (kind != CollectiveKind::kReduceScatter) return output_bytes;
+  int64_t bytes = 0;
+  if (__builtin_mul_overflow(output_bytes, group_size, &bytes)) {
+    return absl::InvalidArgumentError("operand is beyond 2^63 bytes");
+  }
+  return bytes;
+}
+
+// Sets the bytes of an op from its annotated shape.
+absl::Status Measure(absl::string_view shape, CollectiveOp* op) {
+  const int64_t group_size = op->groups.empty() ? 1 : static_cast<int64_t>(op->groups[0].size());
+  ASSIGN_OR_RETURN(const int64_t output_bytes, ParseShapeBytes(shape));
+  ASSIGN_OR_RETURN(op->operand_bytes, OperandBytes(op->kind, output_bytes, group_size));
+  op->output_bytes = output_bytes;
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -171,6 +149,7 @@ absl::StatusOr<IdGroups> ParseReplicaGroups(absl::string_view text) {
 absl::StatusOr<int64_t> ParseShapeBytes(absl::string_view text) {
   const std::string plain = absl::StrReplaceAll(text, {{";", ","}, {" ", ""}});
   absl::string_view rest = plain;
+  if (rest.empty()) return CannotParse("shape", text);
   int64_t total = 0;
   const bool tuple = absl::ConsumePrefix(&rest, "(");
   while (!rest.empty() && rest != ")") {
@@ -178,19 +157,18 @@ absl::StatusOr<int64_t> ParseShapeBytes(absl::string_view text) {
     absl::string_view dims_text, layout;
     HloShape shape;
     const absl::string_view type = rest.substr(0, std::min(bracket, rest.size()));
-    for (int64_t t = 1; t < 64 && shape.element_type == 0; ++t) {
-      if (ElementTypeName(t) == type) shape.element_type = t;
-    }
-    if (bracket == absl::string_view::npos || shape.element_type == 0) {
+    const std::optional<int64_t> element_type = FindElementType(type);
+    if (bracket == absl::string_view::npos || !element_type.has_value()) {
       return CannotParse("shape", text);
     }
+    shape.element_type = *element_type;
     rest.remove_prefix(bracket);
     if (!ConsumeBracketed('[', ']', &rest, &dims_text) || !ParseIds(dims_text, &shape.dimensions)) {
       return CannotParse("shape", text);
     }
     (void)ConsumeBracketed('{', '}', &rest, &layout);
     ASSIGN_OR_RETURN(const int64_t bytes, shape.ByteSize());
-    total += bytes;
+    if (__builtin_add_overflow(total, bytes, &total)) return CannotParse("shape", text);
     if (!tuple && !rest.empty()) return CannotParse("shape", text);
     absl::ConsumePrefix(&rest, ",");
   }
@@ -221,15 +199,10 @@ std::optional<uint32_t> AnnotatedCollectives::FindOp(const XEventVisitor& event,
   }
   op.kind = *kind;
   op.groups = *groups;
-  const absl::StatusOr<int64_t> bytes = ParseShapeBytes(TextStat(event, StatType::kShape));
-  if (bytes.ok()) {
-    op.output_bytes = *bytes;
-    const int64_t size = op.groups.empty() ? 1 : static_cast<int64_t>(op.groups[0].size());
-    op.operand_bytes = OperandBytes(op.kind, *bytes, size);
-  } else {
-    collector->AddUnresolved(
-        "bytes of an annotated collective cannot be told",
-        absl::StrCat(instruction, ": ", std::string(bytes.status().message())));
+  const absl::Status measured = Measure(TextStat(event, StatType::kShape), &op);
+  if (!measured.ok()) {
+    collector->AddUnresolved("bytes of an annotated collective cannot be told",
+                             absl::StrCat(instruction, ": ", std::string(measured.message())));
   }
   it->second = collector->AddOp(std::move(op));
   return it->second;

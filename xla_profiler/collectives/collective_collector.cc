@@ -17,10 +17,8 @@ using ExecutionKey = std::tuple<uint32_t, uint32_t, int64_t, bool, uint64_t>;
 
 const HloProgram* CollectiveCollector::FindProgram(std::optional<uint64_t> program_id,
                                                    absl::string_view module) const {
-  if (program_id.has_value()) {
-    const HloProgram* program = programs_.Find(*program_id);
-    if (program != nullptr) return program;
-  }
+  // A module of the same name may be another compilation.
+  if (program_id.has_value()) return programs_.Find(*program_id);
   if (module.empty()) return nullptr;
   const std::vector<const HloProgram*> named = programs_.FindByName(module);
   return named.size() == 1 ? named[0] : nullptr;
@@ -45,6 +43,7 @@ uint32_t CollectiveCollector::OpOf(const HloProgram& program, const HloCollectiv
   op.instruction = std::string(collective.instruction->name());
   const absl::StatusOr<uint64_t> fingerprint = program.Fingerprint();
   if (fingerprint.ok()) op.program_fingerprint = *fingerprint;
+  ReportProgram(program, collective);
   op.operand_bytes = collective.operand_bytes;
   op.output_bytes = collective.output_bytes;
   op.groups = collective.participants->device_groups;
@@ -56,6 +55,25 @@ uint32_t CollectiveCollector::OpOf(const HloProgram& program, const HloCollectiv
   const uint32_t index = AddOp(std::move(op));
   ops_.emplace(&collective, index);
   return index;
+}
+
+void CollectiveCollector::ReportProgram(const HloProgram& program,
+                                        const HloCollective& collective) {
+  if (!seen_programs_.insert(&program).second) return;
+  const std::string name(program.name());
+  if (collective.participants->devices_are_logical_ids) {
+    AddUnresolved("program without device assignment, its logical ids are taken for device ids",
+                  name);
+  }
+  const absl::StatusOr<uint64_t> fingerprint = program.Fingerprint();
+  if (!fingerprint.ok()) {
+    AddUnresolved("program has no fingerprint", std::string(fingerprint.status().message()));
+  }
+  const absl::StatusOr<const HloModule*> module = program.Module();
+  if (module.ok() && (*module)->problems().total() > 0) {
+    AddUnresolved("program is damaged",
+                  absl::StrCat(name, ": ", (*module)->problems().total(), " bad references"));
+  }
 }
 
 uint32_t CollectiveCollector::AddOp(CollectiveOp op) {
@@ -116,17 +134,21 @@ void CollectiveCollector::JoinPieces() {
 void CollectiveCollector::NumberOccurrences() {
   absl::flat_hash_map<std::tuple<uint32_t, int64_t, int64_t, bool>, uint32_t> counts;
   for (CollectiveEvent& event : out_->events) {
-    event.occurrence =
-        counts[{event.op, event.device, event.run_id.value_or(0), event.run_id.has_value()}]++;
+    event.occurrence = counts[{event.op, event.local_device, event.run_id.value_or(0),
+                               event.run_id.has_value()}]++;
   }
 }
 
 void CollectiveCollector::ListAssignedDevices() {
   std::set<int64_t> devices;
   for (const HloProgram& program : programs_.programs()) {
-    const absl::StatusOr<const HloModule*> module = program.Module();
-    if (!module.ok() || (*module)->device_assignment() == nullptr) continue;
-    for (int64_t device : (*module)->device_assignment()->device_ids()) devices.insert(device);
+    const absl::StatusOr<std::optional<DeviceAssignment>> assignment =
+        program.ReadDeviceAssignment();
+    if (!assignment.ok()) {
+      AddUnresolved("program whose devices cannot be told", std::string(program.name()));
+    } else if (assignment->has_value()) {
+      devices.insert((*assignment)->device_ids().begin(), (*assignment)->device_ids().end());
+    }
   }
   out_->assigned_devices.assign(devices.begin(), devices.end());
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "xla_profiler/collectives/collective_event.h"
 #include "xla_profiler/hlo/hlo_module_index.h"
@@ -35,8 +36,8 @@ class CollectiveCollector {
   CollectiveCollector(const HloModuleIndex& programs, ProfileCollectives* out)
       : programs_(programs), out_(out) {}
 
-  // Returns the program that an event names by id, or by the name of its module when that is
-  // unique; nullptr when there is none or the event says neither.
+  // Returns the program that an event names by id, or, if it gives no id, by the name of its module
+  // when that is unique; nullptr when there is none.
   const HloProgram* FindProgram(std::optional<uint64_t> program_id, absl::string_view module) const;
 
   // Returns the collective that an instruction of the program belongs to; nullptr when it belongs
@@ -66,11 +67,14 @@ class CollectiveCollector {
   void JoinPieces();
   void NumberOccurrences();
   void ListAssignedDevices();
+  // Counts, once, what a reader of the program's collectives should know.
+  void ReportProgram(const HloProgram& program, const HloCollective& collective);
 
   const HloModuleIndex& programs_;
   ProfileCollectives* out_;
   std::vector<CollectivePiece> pieces_;
   absl::flat_hash_map<const HloCollective*, uint32_t> ops_;
+  absl::flat_hash_set<const HloProgram*> seen_programs_;
 };
 
 }  // namespace meridian

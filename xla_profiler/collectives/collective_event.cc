@@ -29,10 +29,11 @@ absl::string_view DeviceIdSourceName(DeviceIdSource source) {
   return "unknown";
 }
 
-void LookUpGroups(ProfileCollectives* profile) {
+void LookUpGroups(ProfileCollectives* profile, std::optional<uint32_t> local_device) {
   // Devices of one profile are few; its groups can be many.
   absl::flat_hash_map<std::pair<uint32_t, int64_t>, int64_t> known;
   for (CollectiveEvent& event : profile->events) {
+    if (local_device.has_value() && event.local_device != *local_device) continue;
     const CollectiveOp& op = profile->ops[event.op];
     if (HasPairs(op.kind) || op.groups.empty() || event.device == kUnknownId) continue;
     const auto [it, inserted] = known.emplace(std::make_pair(event.op, event.device), kUnknownId);

@@ -23,7 +23,8 @@ struct CollectiveOp {
   // The program, and the instruction that communicates (not its start or done).
   std::string module;
   std::string instruction;
-  // Equal on all ranks that run the same program; absent when the profile has no HLO.
+  // Equal on all ranks that run the same program; absent when the profile has no HLO or it is
+  // damaged.
   std::optional<uint64_t> program_fingerprint;
   // What one participant puts in and gets out.
   int64_t operand_bytes = 0;
@@ -120,9 +121,9 @@ struct ProfileCollectives {
   UnresolvedCounts unresolved;
 };
 
-// Sets the group of every event from its device and its op's groups; an event whose device no group
-// holds is counted as unresolved.
-void LookUpGroups(ProfileCollectives* profile);
+// Sets the groups of a device's events, or of all when none is named, from the device's id and the
+// ops' groups; an event whose device no group holds is counted as unresolved.
+void LookUpGroups(ProfileCollectives* profile, std::optional<uint32_t> local_device = std::nullopt);
 
 }  // namespace meridian
 

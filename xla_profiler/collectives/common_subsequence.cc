@@ -30,15 +30,15 @@ class Frontier {
 
 }  // namespace
 
-std::vector<std::pair<size_t, size_t>> CommonSubsequence(const std::vector<uint64_t>& a,
-                                                         const std::vector<uint64_t>& b) {
+std::optional<std::vector<std::pair<size_t, size_t>>> CommonSubsequence(
+    const std::vector<uint64_t>& a, const std::vector<uint64_t>& b) {
   const int64_t n = static_cast<int64_t>(a.size());
   const int64_t m = static_cast<int64_t>(b.size());
   // frontiers[e]: with e edits.
   std::vector<Frontier> frontiers;
   for (bool done = false; !done;) {
     const int64_t edits = static_cast<int64_t>(frontiers.size());
-    if (edits > kMaxSubsequenceEdits) return {};
+    if (edits > kMaxSubsequenceEdits) return std::nullopt;
     Frontier frontier(edits);
     for (int64_t k = -edits; k <= edits && !done; k += 2) {
       int64_t x = edits == 0 ? 0 : frontiers.back().StepTo(k);

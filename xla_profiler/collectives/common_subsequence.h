@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -10,10 +11,10 @@ namespace meridian {
 
 // Returns a longest common subsequence of a and b as pairs of positions, ascending in both. Takes
 // time and memory in proportion to (size of a and b) x (how many elements are not common), as diff
-// does (E. Myers, 1986): profiles of one run differ at their ends only. Sequences that differ in
-// more than kMaxSubsequenceEdits elements have none.
-std::vector<std::pair<size_t, size_t>> CommonSubsequence(const std::vector<uint64_t>& a,
-                                                         const std::vector<uint64_t>& b);
+// does (E. Myers, 1986): profiles of one run differ at their ends only. Nullopt for sequences that
+// differ in more than kMaxSubsequenceEdits elements.
+std::optional<std::vector<std::pair<size_t, size_t>>> CommonSubsequence(
+    const std::vector<uint64_t>& a, const std::vector<uint64_t>& b);
 
 inline constexpr int64_t kMaxSubsequenceEdits = 5000;
 

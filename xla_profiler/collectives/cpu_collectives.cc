@@ -6,7 +6,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/collectives/plane_collectives.h"
-#include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
 namespace meridian {
@@ -40,12 +39,14 @@ absl::Status ReadCpuCollectives(const XPlaneVisitor& host_plane, const ProfileTi
             {absl::StrCat("CPU ", device_id), device_id, DeviceIdSource::kDeviceOrdinal});
       }
       CollectivePiece piece;
+      if (!times.Read(line.Header(), event, collector, &piece.start_ps, &piece.end_ps)) {
+        return absl::OkStatus();
+      }
       piece.op = collector->OpOf(*program, *collective);
       piece.local_device = device->second;
       piece.line_id = line.Id();
       const XStatVisitor* run_id = event.GetStat(StatType::kRunId);
       if (run_id != nullptr) piece.run_id = run_id->IntOrUintValue();
-      RETURN_IF_ERROR(times.Read(line.Header(), event, &piece.start_ps, &piece.end_ps));
       collector->AddPiece(piece);
       return absl::OkStatus();
     });

@@ -28,26 +28,25 @@ bool IsCommunicationLibraryKernel(absl::string_view name) {
 class GpuPlaneReader {
  public:
   GpuPlaneReader(const XPlaneVisitor& plane, const HostExecutions& host, const ProfileTimes& times,
-                 CollectiveCollector* collector)
-      : plane_(plane), host_(host), times_(times), collector_(collector) {}
+                 AnnotatedCollectives* annotated, CollectiveCollector* collector)
+      : plane_(plane), host_(host), times_(times), annotated_(annotated), collector_(collector) {}
 
   absl::Status Run() {
-    device_ = collector_->AddDevice({std::string(plane_.Name())});
     RETURN_IF_ERROR(plane_.ForEachLine([this](const XLineVisitor& line) {
       return line.ForEachEvent([&](const XEventVisitor& event) { return ReadEvent(line, event); });
     }));
-    ResolveDevice();
+    if (device_.has_value()) ResolveDevice(&collector_->device(*device_));
     return absl::OkStatus();
   }
 
  private:
   absl::Status ReadEvent(const XLineVisitor& line, const XEventVisitor& event) {
     if (event.IsAggregatedEvent() || IsCopyOrFill(event)) return absl::OkStatus();
-    const XStatVisitor* correlation = event.GetEventOrMetadataStat(StatType::kCorrelationId);
-    const uint64_t correlation_id =
-        correlation == nullptr ? 0
-                               : static_cast<uint64_t>(correlation->IntOrUintValue().value_or(0));
-    const HostLaunch* launch = host_.FindLaunch(correlation_id);
+    const XStatVisitor* stat = event.GetEventOrMetadataStat(StatType::kCorrelationId);
+    const std::optional<int64_t> correlation =
+        stat == nullptr ? std::nullopt : stat->IntOrUintValue();
+    const HostLaunch* launch =
+        correlation.has_value() ? host_.FindLaunch(static_cast<uint64_t>(*correlation)) : nullptr;
     const HloProgram* program = ProgramOf(event, *collector_);
     if (program != nullptr && launch != nullptr) CountPlacement(*program, *launch);
 
@@ -58,10 +57,14 @@ class GpuPlaneReader {
     }
     CollectivePiece piece;
     piece.op = *op;
-    piece.local_device = device_;
     piece.line_id = line.Id();
-    piece.correlation_id = correlation_id;
-    RETURN_IF_ERROR(times_.Read(line.Header(), event, &piece.start_ps, &piece.end_ps));
+    piece.correlation_id = static_cast<uint64_t>(correlation.value_or(0));
+    if (!times_.Read(line.Header(), event, collector_, &piece.start_ps, &piece.end_ps)) {
+      return absl::OkStatus();
+    }
+    // Devices without collectives are not asked for their rank.
+    if (!device_.has_value()) device_ = collector_->AddDevice({std::string(plane_.Name())});
+    piece.local_device = *device_;
     if (launch == nullptr) {
       collector_->AddUnresolved("launch of a collective is not in the profile",
                                 std::string(event.Name()));
@@ -83,7 +86,7 @@ class GpuPlaneReader {
   std::optional<uint32_t> FindOp(const XEventVisitor& event, const HloProgram* program) {
     const XStatVisitor* hlo_op = event.GetEventOrMetadataStat(StatType::kHloOp);
     if (hlo_op == nullptr) return std::nullopt;
-    if (program == nullptr) return annotated_.FindOp(event, collector_);
+    if (program == nullptr) return annotated_->FindOp(event, collector_);
     const HloCollective* collective = collector_->FindCollective(*program, hlo_op->StrOrRefValue());
     if (collective == nullptr) return std::nullopt;
     return collector_->OpOf(*program, *collective);
@@ -115,27 +118,28 @@ class GpuPlaneReader {
     ++placements_[assignment.Device(*launch.replica, *launch.partition)];
   }
 
-  void ResolveDevice() {
-    LocalDevice& device = collector_->device(device_);
+  // Most launches win; of two ids with as many, the smaller.
+  void ResolveDevice(LocalDevice* device) {
     int64_t votes = 0;
     for (const auto& [id, count] : placements_) {
-      if (count < votes || (count == votes && id > device.global_id)) continue;
-      device.global_id = id;
-      device.source = DeviceIdSource::kReplicaAndPartition;
+      if (count < votes || (count == votes && id > device->global_id)) continue;
+      device->global_id = id;
+      device->source = DeviceIdSource::kReplicaAndPartition;
       votes = count;
     }
     if (placements_.size() > 1) {
-      collector_->AddUnresolved("launches disagree on the device",
-                                absl::StrCat(device.name, ": most say device ", device.global_id));
+      collector_->AddUnresolved(
+          "launches disagree on the device",
+          absl::StrCat(device->name, ": most say device ", device->global_id));
     }
   }
 
   const XPlaneVisitor& plane_;
   const HostExecutions& host_;
   const ProfileTimes& times_;
+  AnnotatedCollectives* annotated_;
   CollectiveCollector* collector_;
-  AnnotatedCollectives annotated_;
-  uint32_t device_ = 0;
+  std::optional<uint32_t> device_;
   // Global device id -> kernels whose launch names it.
   absl::flat_hash_map<int64_t, int64_t> placements_;
 };
@@ -143,8 +147,9 @@ class GpuPlaneReader {
 }  // namespace
 
 absl::Status ReadGpuCollectives(const XPlaneVisitor& plane, const HostExecutions& host,
-                                const ProfileTimes& times, CollectiveCollector* collector) {
-  return GpuPlaneReader(plane, host, times, collector).Run();
+                                const ProfileTimes& times, AnnotatedCollectives* annotated,
+                                CollectiveCollector* collector) {
+  return GpuPlaneReader(plane, host, times, annotated, collector).Run();
 }
 
 }  // namespace meridian

@@ -43,7 +43,13 @@ class SpanStack {
   // Closes what ended before this span and opens it.
   void Push(const HostSpan& span, uint64_t number) {
     while (!open_.empty() && !open_.back().span.Includes(span.span)) open_.pop_back();
-    Open open{span.span, span.run_id, span.replica, span.partition, span.step, number};
+    Open open{span.span,
+              span.run_id,
+              span.replica,
+              span.partition,
+              span.step,
+              number,
+              span.run_id.has_value() || span.replica.has_value() || span.step.has_value()};
     if (!open_.empty()) {
       const Open& parent = open_.back();
       if (!open.run_id.has_value()) open.run_id = parent.run_id;
@@ -54,11 +60,14 @@ class SpanStack {
     open_.push_back(open);
   }
 
-  // What is known about the span pushed last; `thunk` is the span around it, or itself.
+  // What is known about the span pushed last.
   HostLaunch Innermost() const {
     const Open& inner = open_.back();
-    const Open& around = open_.size() > 1 ? open_[open_.size() - 2] : inner;
-    return {inner.run_id, inner.replica, inner.partition, inner.step, around.number};
+    HostLaunch launch{inner.run_id, inner.replica, inner.partition, inner.step, std::nullopt};
+    if (open_.size() > 1 && !open_[open_.size() - 2].is_execution) {
+      launch.thunk = open_[open_.size() - 2].number;
+    }
+    return launch;
   }
 
  private:
@@ -69,6 +78,8 @@ class SpanStack {
     std::optional<int64_t> partition;
     std::optional<int64_t> step;
     uint64_t number;
+    // Says itself which run, replica or step it is, and so encloses thunks.
+    bool is_execution;
   };
 
   std::vector<Open> open_;

@@ -28,8 +28,9 @@ struct HostLaunch {
   std::optional<int64_t> partition;
   // The user's step number.
   std::optional<int64_t> step;
-  // Numbers the span directly around it: launches of one thunk share it.
-  uint64_t thunk = 0;
+  // Numbers the thunk's span: launches of one thunk share it. Absent when no span lies between the
+  // execution and the launch.
+  std::optional<uint64_t> thunk;
 };
 
 class HostExecutions {

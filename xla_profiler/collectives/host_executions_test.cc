@@ -68,6 +68,16 @@ TEST_F(HostExecutionsTest, ALaunchKnowsTheSpansAroundIt) {
   EXPECT_EQ(executions.FindLaunch(4), nullptr);
 }
 
+TEST_F(HostExecutionsTest, AnExecutionIsNoThunk) {
+  // A loop whose launches have no spans of their own: they must not become one.
+  SetInt(Add(1, "Execute", 0, 100), StatType::kRunId, 5);
+  AddLaunch(1, 10, 1);
+  AddLaunch(1, 20, 2);
+  ASSERT_OK_AND_ASSIGN(const HostExecutions executions, Read());
+  EXPECT_EQ(executions.FindLaunch(1)->run_id, 5);
+  EXPECT_EQ(executions.FindLaunch(1)->thunk, std::nullopt);
+}
+
 TEST_F(HostExecutionsTest, SpansOfOtherThreadsAreNotAround) {
   SetInt(Add(1, "Execute", 0, 100), StatType::kRunId, 5);
   AddLaunch(2, 50, 1);

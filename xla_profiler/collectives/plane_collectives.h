@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
+#include "xla_profiler/collectives/annotated_collective.h"
 #include "xla_profiler/collectives/collective_collector.h"
 #include "xla_profiler/collectives/host_executions.h"
 #include "xla_profiler/xplane/session_clock.h"
@@ -19,9 +19,10 @@ class ProfileTimes {
  public:
   explicit ProfileTimes(const SessionClock& clock) : clock_(clock), run_(clock.start_ns()) {}
 
-  // Start and end of an event, the end not before the start. OutOfRange when they do not fit.
-  absl::Status Read(const XLineHeader& line, const XEventVisitor& event, int64_t* start_ps,
-                    int64_t* end_ps) const;
+  // Reads the start and end of an event. Returns false, and counts it as unresolved, when they do
+  // not fit or the end lies before the start.
+  bool Read(const XLineHeader& line, const XEventVisitor& event, CollectiveCollector* collector,
+            int64_t* start_ps, int64_t* end_ps) const;
 
  private:
   const SessionClock& clock_;
@@ -29,7 +30,8 @@ class ProfileTimes {
 };
 
 absl::Status ReadGpuCollectives(const XPlaneVisitor& plane, const HostExecutions& host,
-                                const ProfileTimes& times, CollectiveCollector* collector);
+                                const ProfileTimes& times, AnnotatedCollectives* annotated,
+                                CollectiveCollector* collector);
 
 absl::Status ReadCpuCollectives(const XPlaneVisitor& host_plane, const ProfileTimes& times,
                                 CollectiveCollector* collector);

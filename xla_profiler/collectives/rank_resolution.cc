@@ -17,7 +17,7 @@ size_t CountDevices(absl::Span<const ProfileCollectives> profiles) {
 }
 
 // The ids of all ranks: what programs are assigned to, and what devices say they are. When nobody
-// says anything, ranks are their own ids.
+// says anything, devices are numbered.
 std::vector<int64_t> AllDeviceIds(absl::Span<const ProfileCollectives> profiles) {
   std::set<int64_t> ids;
   for (const ProfileCollectives& profile : profiles) {
@@ -26,7 +26,9 @@ std::vector<int64_t> AllDeviceIds(absl::Span<const ProfileCollectives> profiles)
       if (device.global_id != kUnknownId) ids.insert(device.global_id);
     }
   }
-  for (int64_t id = 0; ids.size() < CountDevices(profiles); ++id) ids.insert(id);
+  if (ids.empty()) {
+    for (size_t i = 0; i < CountDevices(profiles); ++i) ids.insert(static_cast<int64_t>(i));
+  }
   return std::vector<int64_t>(ids.begin(), ids.end());
 }
 
@@ -34,8 +36,23 @@ void SetDevice(uint32_t local_device, int64_t global_id, DeviceIdSource source,
                ProfileCollectives* profile) {
   profile->devices[local_device].global_id = global_id;
   profile->devices[local_device].source = source;
+}
+
+// Hands the ids of devices that were given one here on to their events.
+void UpdateEvents(ProfileCollectives* profile) {
+  bool changed = false;
   for (CollectiveEvent& event : profile->events) {
-    if (event.local_device == local_device) event.device = global_id;
+    const LocalDevice& device = profile->devices[event.local_device];
+    if (event.device == device.global_id) continue;
+    event.device = device.global_id;
+    changed = true;
+  }
+  if (!changed) return;
+  for (uint32_t d = 0; d < profile->devices.size(); ++d) {
+    const DeviceIdSource source = profile->devices[d].source;
+    if (source == DeviceIdSource::kGiven || source == DeviceIdSource::kFileOrder) {
+      LookUpGroups(profile, d);
+    }
   }
 }
 
@@ -69,22 +86,28 @@ absl::Status ApplyGiven(const std::vector<int64_t>& given, absl::Span<ProfileCol
 }
 
 // Devices that nothing tells take the ids that are left, in the order of the files.
-void GuessByFileOrder(absl::Span<ProfileCollectives> profiles, RankResolution* resolution) {
+absl::Status GuessByFileOrder(absl::Span<ProfileCollectives> profiles, RankResolution* resolution) {
   std::set<int64_t> free(resolution->device_of_rank.begin(), resolution->device_of_rank.end());
   for (const ProfileCollectives& profile : profiles) {
     for (const LocalDevice& device : profile.devices) free.erase(device.global_id);
   }
   for (ProfileCollectives& profile : profiles) {
     for (uint32_t d = 0; d < profile.devices.size(); ++d) {
-      if (profile.devices[d].global_id != kUnknownId || free.empty()) continue;
+      if (profile.devices[d].global_id != kUnknownId) continue;
+      if (free.empty()) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            profile.trace, ": nothing says which device ", profile.devices[d].name, " is, and all ",
+            resolution->device_of_rank.size(), " devices of the run are taken"));
+      }
       const int64_t id = *free.begin();
       free.erase(free.begin());
       SetDevice(d, id, DeviceIdSource::kFileOrder, &profile);
       resolution->notes.push_back(absl::StrCat(
           "warning: ", profile.trace, ": nothing says which device ", profile.devices[d].name,
-          " is; taken for device ", id, " by the order of the files (give --ranks)"));
+          " is; taken for device ", id, " by the order of the files"));
     }
   }
+  return absl::OkStatus();
 }
 
 absl::Status CheckUnique(absl::Span<const ProfileCollectives> profiles) {
@@ -93,9 +116,9 @@ absl::Status CheckUnique(absl::Span<const ProfileCollectives> profiles) {
     for (const LocalDevice& device : profile.devices) {
       const auto [it, inserted] = owner.emplace(device.global_id, &profile);
       if (inserted) continue;
-      return absl::InvalidArgumentError(absl::StrCat(
-          it->second->trace, " and ", profile.trace, " both hold device ", device.global_id,
-          "; are they of different runs, or one file twice? (--ranks overrides)"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(it->second->trace, " and ", profile.trace, " both hold device ",
+                       device.global_id, "; are they of different runs, or one file twice?"));
     }
   }
   return absl::OkStatus();
@@ -116,17 +139,14 @@ absl::StatusOr<RankResolution> ResolveRanks(absl::Span<ProfileCollectives> profi
   if (!options.given_ranks.empty()) {
     RETURN_IF_ERROR(ApplyGiven(options.given_ranks, profiles, &resolution));
   }
-  GuessByFileOrder(profiles, &resolution);
+  RETURN_IF_ERROR(GuessByFileOrder(profiles, &resolution));
   RETURN_IF_ERROR(CheckUnique(profiles));
   for (ProfileCollectives& profile : profiles) {
-    bool changed = false;
+    UpdateEvents(&profile);
     std::vector<int64_t>& ranks = resolution.ranks.emplace_back();
     for (const LocalDevice& device : profile.devices) {
       ranks.push_back(resolution.RankOf(device.global_id));
-      changed = changed || device.source == DeviceIdSource::kGiven ||
-                device.source == DeviceIdSource::kFileOrder;
     }
-    if (changed) LookUpGroups(&profile);
   }
   return resolution;
 }

@@ -44,7 +44,8 @@ TEST(RankResolutionTest, UnknownDevicesTakeWhatIsLeftInFileOrderWithAWarning) {
                                               Profile("b", 0, {0, 2048})};
   ASSERT_OK_AND_ASSIGN(const RankResolution ranks, ResolveRanks(absl::MakeSpan(profiles)));
   EXPECT_THAT(ranks.ranks, ElementsAre(ElementsAre(1), ElementsAre(0)));
-  EXPECT_THAT(ranks.notes, ElementsAre(AllOf(HasSubstr("warning: a:"), HasSubstr("--ranks"))));
+  EXPECT_THAT(ranks.notes,
+              ElementsAre(AllOf(HasSubstr("warning: a:"), HasSubstr("order of the files"))));
   EXPECT_EQ(profiles[0].devices[0].source, DeviceIdSource::kFileOrder);
   EXPECT_EQ(profiles[0].events[0].device, 2048);
   EXPECT_EQ(profiles[0].events[0].group, 0);
@@ -73,6 +74,12 @@ TEST(RankResolutionTest, WrongGivenRanksAreRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("2 ranks given for 1")));
   EXPECT_THAT(ResolveRanks(absl::MakeSpan(profiles), {{2}}).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("0 to 1")));
+}
+
+TEST(RankResolutionTest, MoreUnknownDevicesThanRanksAreRefused) {
+  std::vector<ProfileCollectives> profiles = {Profile("a", 0, {0}), Profile("b", kUnknownId, {0})};
+  EXPECT_THAT(ResolveRanks(absl::MakeSpan(profiles)).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("all 1 devices")));
 }
 
 TEST(RankResolutionTest, WithoutAnyIdsFilesAreRanks) {

@@ -1,8 +1,7 @@
 #include "xla_profiler/collectives/run_resolution.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -19,7 +18,6 @@ namespace {
 struct Sharing {
   size_t shared = 0;
   size_t distinct = 0;
-  size_t events_without = 0;
 };
 
 Sharing CountSharing(absl::Span<const ProfileCollectives> profiles) {
@@ -28,11 +26,7 @@ Sharing CountSharing(absl::Span<const ProfileCollectives> profiles) {
   for (const ProfileCollectives& profile : profiles) {
     absl::flat_hash_set<int64_t> ids;
     for (const CollectiveEvent& event : profile.events) {
-      if (event.run_id.has_value()) {
-        ids.insert(*event.run_id);
-      } else {
-        ++sharing.events_without;
-      }
+      if (event.run_id.has_value()) ids.insert(*event.run_id);
     }
     for (int64_t id : ids) ++profiles_with[id];
   }
@@ -60,23 +54,28 @@ void ResolveByRunId(absl::Span<const ProfileCollectives> profiles, RunResolution
   }
 }
 
-bool EveryEventHasAStep(absl::Span<const ProfileCollectives> profiles) {
+bool HasStep(const CollectiveEvent& event) { return event.step.value_or(kUnknownId) >= 0; }
+
+// Profiles begin in the middle of a step, so a few events may have none.
+bool MostEventsHaveAStep(absl::Span<const ProfileCollectives> profiles) {
+  size_t with = 0, all = 0;
   for (const ProfileCollectives& profile : profiles) {
-    for (const CollectiveEvent& event : profile.events) {
-      if (!event.step.has_value()) return false;
-    }
+    all += profile.events.size();
+    with += std::count_if(profile.events.begin(), profile.events.end(), HasStep);
   }
-  return true;
+  return 2 * with > all;
 }
 
-// Within a step, the k-th time a device runs an op of a program.
+// Within a step, the k-th time a device runs an instruction of a program.
 void ResolveByStep(absl::Span<const ProfileCollectives> profiles, RunResolution* resolution) {
   for (const ProfileCollectives& profile : profiles) {
     std::vector<EventRun>& runs = resolution->runs.emplace_back(profile.events.size());
-    std::map<std::tuple<int64_t, uint32_t, uint32_t>, uint32_t> counts;
+    absl::flat_hash_map<std::tuple<int64_t, uint64_t, uint32_t>, uint32_t> counts;
     for (size_t i = 0; i < runs.size(); ++i) {
       const CollectiveEvent& event = profile.events[i];
-      runs[i] = {*event.step, counts[{*event.step, event.op, event.local_device}]++};
+      if (!HasStep(event)) continue;
+      const uint64_t identity = OpIdentity(profile.ops[event.op]);
+      runs[i] = {*event.step, counts[{*event.step, identity, event.local_device}]++};
     }
   }
 }
@@ -87,25 +86,26 @@ struct DeviceSequence {
   std::vector<uint64_t> identities;
 };
 
-DeviceSequence SequenceOf(const ProfileCollectives& profile, uint32_t local_device) {
-  DeviceSequence sequence;
+// By local device; empty for devices without collectives.
+std::vector<DeviceSequence> SequencesOf(const ProfileCollectives& profile) {
+  std::vector<DeviceSequence> sequences(profile.devices.size());
   for (size_t i = 0; i < profile.events.size(); ++i) {
-    if (profile.events[i].local_device != local_device) continue;
+    DeviceSequence& sequence = sequences[profile.events[i].local_device];
     sequence.events.push_back(i);
     sequence.identities.push_back(OpIdentity(profile.ops[profile.events[i].op]));
   }
-  return sequence;
+  return sequences;
 }
 
-// The first device's sequence numbers the executions; every other device takes the numbers of its
-// counterparts in the longest common subsequence.
+// The first device with collectives numbers the executions; every other device takes the numbers of
+// its counterparts in the longest common subsequence.
 void ResolveBySubsequence(absl::Span<const ProfileCollectives> profiles,
                           RunResolution* resolution) {
   std::optional<DeviceSequence> reference;
   for (const ProfileCollectives& profile : profiles) {
     std::vector<EventRun>& runs = resolution->runs.emplace_back(profile.events.size());
-    for (uint32_t device = 0; device < profile.devices.size(); ++device) {
-      DeviceSequence sequence = SequenceOf(profile, device);
+    for (DeviceSequence& sequence : SequencesOf(profile)) {
+      if (sequence.events.empty()) continue;
       if (!reference.has_value()) {
         for (size_t i = 0; i < sequence.events.size(); ++i) {
           runs[sequence.events[i]] = {static_cast<int64_t>(i), 0};
@@ -113,11 +113,30 @@ void ResolveBySubsequence(absl::Span<const ProfileCollectives> profiles,
         reference = std::move(sequence);
         continue;
       }
-      for (const auto& [in_reference, here] :
-           CommonSubsequence(reference->identities, sequence.identities)) {
+      const auto common = CommonSubsequence(reference->identities, sequence.identities);
+      if (!common.has_value()) {
+        resolution->notes.push_back(
+            absl::StrCat("warning: ", profile.trace,
+                         ": its collectives differ from the first profile's in more than ",
+                         kMaxSubsequenceEdits, " places; none is matched"));
+        continue;
+      }
+      for (const auto& [in_reference, here] : *common) {
         runs[sequence.events[here]] = {static_cast<int64_t>(in_reference), 0};
       }
     }
+  }
+}
+
+// Says how many events found no counterpart.
+void NoteUnmatched(RunResolution* resolution) {
+  size_t unmatched = 0;
+  for (const std::vector<EventRun>& runs : resolution->runs) {
+    unmatched += std::count_if(runs.begin(), runs.end(),
+                               [](const EventRun& run) { return run.run == kUnknownId; });
+  }
+  if (unmatched > 0) {
+    resolution->notes.push_back(absl::StrCat(unmatched, " collective(s) have no counterpart"));
   }
 }
 
@@ -148,17 +167,14 @@ RunResolution ResolveRuns(absl::Span<const ProfileCollectives> profiles) {
   const Sharing sharing = CountSharing(profiles);
   if (RunIdsCanBeTrusted(profiles, sharing)) {
     ResolveByRunId(profiles, &resolution);
-    if (sharing.events_without > 0) {
-      resolution.notes.push_back(
-          absl::StrCat(sharing.events_without, " collective(s) have no run_id and no counterpart"));
-    }
+    NoteUnmatched(&resolution);
     return resolution;
   }
   const std::string why = sharing.distinct == 0
                               ? "no collective has a run_id"
                               : absl::StrCat("only ", sharing.shared, " of ", sharing.distinct,
                                              " run ids occur in more than one profile");
-  if (EveryEventHasAStep(profiles)) {
+  if (MostEventsHaveAStep(profiles)) {
     resolution.method = RunMethod::kStep;
     resolution.notes.push_back(absl::StrCat("executions matched by step number: ", why));
     ResolveByStep(profiles, &resolution);
@@ -169,6 +185,7 @@ RunResolution ResolveRuns(absl::Span<const ProfileCollectives> profiles) {
                      " and steps are not marked"));
     ResolveBySubsequence(profiles, &resolution);
   }
+  NoteUnmatched(&resolution);
   return resolution;
 }
 

@@ -72,9 +72,29 @@ TEST(RunResolutionTest, WithoutIdsAndStepsTheOrderDecides) {
       Profile({{1, {}, {}}, {2, {}, {}}, {0, {}, {}}, {1, {}, {}}})};
   const RunResolution runs = ResolveRuns(profiles);
   EXPECT_EQ(runs.method, RunMethod::kSubsequence);
-  EXPECT_THAT(runs.notes, ElementsAre(HasSubstr("warning: ")));
+  EXPECT_THAT(runs.notes,
+              ElementsAre(HasSubstr("warning: "), "1 collective(s) have no counterpart"));
   EXPECT_THAT(Runs(runs.runs[0]), ElementsAre(0, 1, 2, 3));
   EXPECT_THAT(Runs(runs.runs[1]), ElementsAre(1, 2, 3, kUnknownId));
+}
+
+TEST(RunResolutionTest, EventsBeforeTheFirstStepAreLeftOpen) {
+  const std::vector<ProfileCollectives> profiles = {Profile({{0, {}, {}}, {0, {}, 7}, {0, {}, 8}}),
+                                                    Profile({{0, {}, 7}, {0, {}, 8}})};
+  const RunResolution runs = ResolveRuns(profiles);
+  EXPECT_EQ(runs.method, RunMethod::kStep);
+  EXPECT_THAT(Runs(runs.runs[0]), ElementsAre(kUnknownId, 7, 8));
+  EXPECT_THAT(runs.notes, ElementsAre(HasSubstr("matched by step"), HasSubstr("1 collective(s)")));
+}
+
+TEST(RunResolutionTest, ADeviceWithoutCollectivesIsNoReference) {
+  ProfileCollectives idle;
+  idle.devices.push_back({"idle"});
+  const std::vector<ProfileCollectives> profiles = {idle, Profile({{0, {}, {}}, {1, {}, {}}}),
+                                                    Profile({{0, {}, {}}, {1, {}, {}}})};
+  const RunResolution runs = ResolveRuns(profiles);
+  EXPECT_THAT(Runs(runs.runs[1]), ElementsAre(0, 1));
+  EXPECT_THAT(Runs(runs.runs[2]), ElementsAre(0, 1));
 }
 
 TEST(RunResolutionTest, OneProfileNeedsNoWitness) {

@@ -3,14 +3,16 @@
 // An asynchronous collective is a start and a done on the line: it lasts from the one's start to
 // the other's end.
 #include <algorithm>
+#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "xla_profiler/collectives/plane_collectives.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/wire/wire_reader.h"
@@ -48,6 +50,12 @@ absl::string_view InstructionOf(const XEventMetadata& metadata) {
   return name.substr(0, name.find(' '));
 }
 
+// "/device:TPU:<n>" itself; its SparseCores have planes of their own and no collectives of ours.
+bool IsCorePlane(absl::string_view name) {
+  absl::ConsumePrefix(&name, kTpuPlanePrefix);
+  return !name.empty() && std::all_of(name.begin(), name.end(), absl::ascii_isdigit);
+}
+
 class TpuPlaneReader {
  public:
   TpuPlaneReader(const XPlaneVisitor& plane, const ProfileTimes& times,
@@ -55,22 +63,21 @@ class TpuPlaneReader {
       : plane_(plane), times_(times), collector_(collector) {}
 
   absl::Status Run() {
-    LocalDevice device{std::string(plane_.Name())};
-    if (const std::optional<int64_t> core = GlobalCoreId(plane_)) {
-      device.global_id = *core;
-      device.source = DeviceIdSource::kCoreDetails;
-    }
-    device_ = collector_->AddDevice(std::move(device));
-    RETURN_IF_ERROR(ForEachEventOf(kXlaModulesLineName,
-                                   [this](const XLineVisitor& line, const XEventVisitor& event) {
-                                     return ReadModule(line, event);
-                                   }));
+    RETURN_IF_ERROR(ForEachEventOf(
+        kXlaModulesLineName,
+        [this](const XLineVisitor& line, const XEventVisitor& event) { ReadModule(line, event); }));
     std::sort(runs_.begin(), runs_.end(),
               [](const ModuleRun& a, const ModuleRun& b) { return a.span < b.span; });
-    return ForEachEventOf(kXlaOpsLineName,
-                          [this](const XLineVisitor& line, const XEventVisitor& event) {
-                            return ReadOp(line, event);
-                          });
+    RETURN_IF_ERROR(ForEachEventOf(
+        kXlaOpsLineName,
+        [this](const XLineVisitor& line, const XEventVisitor& event) { ReadOp(line, event); }));
+    for (const auto& [collective, starts] : open_starts_) {
+      for (size_t i = 0; i < starts.size(); ++i) {
+        collector_->AddUnresolved("start of a collective without its done",
+                                  std::string(collective->instruction->name()));
+      }
+    }
+    return absl::OkStatus();
   }
 
  private:
@@ -83,37 +90,59 @@ class TpuPlaneReader {
   absl::Status ForEachEventOf(absl::string_view line_name, Fn fn) {
     return plane_.ForEachLine([&](const XLineVisitor& line) {
       if (line.Name() != line_name) return absl::OkStatus();
-      return line.ForEachEvent([&](const XEventVisitor& event) { return fn(line, event); });
+      return line.ForEachEvent([&](const XEventVisitor& event) { fn(line, event); });
     });
   }
 
-  absl::Status ReadModule(const XLineVisitor& line, const XEventVisitor& event) {
+  void ReadModule(const XLineVisitor& line, const XEventVisitor& event) {
     const XStatVisitor* run_id = event.GetEventOrMetadataStat(StatType::kRunId);
-    if (run_id == nullptr || !run_id->IntOrUintValue().has_value()) return absl::OkStatus();
+    if (run_id == nullptr || !run_id->IntOrUintValue().has_value()) return;
     int64_t start_ps = 0, end_ps = 0;
-    RETURN_IF_ERROR(times_.Read(line.Header(), event, &start_ps, &end_ps));
+    if (!times_.Read(line.Header(), event, collector_, &start_ps, &end_ps)) return;
     runs_.push_back({Timespan::FromEndPoints(start_ps, end_ps), *run_id->IntOrUintValue()});
-    return absl::OkStatus();
   }
 
-  absl::Status ReadOp(const XLineVisitor& line, const XEventVisitor& event) {
-    const HloCollective* collective = nullptr;
+  void ReadOp(const XLineVisitor& line, const XEventVisitor& event) {
     const HloProgram* program = nullptr;
+    const HloCollective* collective = nullptr;
     FindCollective(event, &program, &collective);
-    if (collective == nullptr) return absl::OkStatus();
+    if (collective == nullptr) return;
     CollectivePiece piece;
+    if (!times_.Read(line.Header(), event, collector_, &piece.start_ps, &piece.end_ps)) return;
     piece.op = collector_->OpOf(*program, *collective);
-    piece.local_device = device_;
+    piece.local_device = Device();
     piece.line_id = line.Id();
-    RETURN_IF_ERROR(times_.Read(line.Header(), event, &piece.start_ps, &piece.end_ps));
     piece.run_id = RunAt(piece.start_ps);
+    const absl::string_view instruction = InstructionOf(event.Metadata());
     if (!piece.run_id.has_value()) {
       collector_->AddUnresolved("run of a collective is not in the profile",
-                                std::string(InstructionOf(event.Metadata())));
+                                std::string(instruction));
     }
-    if (collective->done != nullptr) piece.execution = PairNumber(event, *collective);
-    collector_->AddPiece(piece);
-    return absl::OkStatus();
+    if (collective->done == nullptr) {
+      collector_->AddPiece(piece);
+    } else if (instruction == collective->done->name()) {
+      FinishPair(*collective, piece);
+    } else if (instruction == collective->start->name()) {
+      open_starts_[collective].push_back(piece);
+    }
+  }
+
+  // A done ends the oldest start of the same run that is still open. Profiles begin between a start
+  // and its done: such a done is nobody's.
+  void FinishPair(const HloCollective& collective, CollectivePiece done) {
+    std::deque<CollectivePiece>& starts = open_starts_[&collective];
+    const auto start = std::find_if(starts.begin(), starts.end(), [&](const CollectivePiece& open) {
+      return open.run_id == done.run_id;
+    });
+    if (start == starts.end()) {
+      collector_->AddUnresolved("done of a collective without its start",
+                                std::string(collective.instruction->name()));
+      return;
+    }
+    start->execution = done.execution = ++pairs_;
+    collector_->AddPiece(*start);
+    collector_->AddPiece(done);
+    starts.erase(start);
   }
 
   // Ops repeat; what their metadata leads to is found once.
@@ -131,17 +160,21 @@ class TpuPlaneReader {
     *collective = it->second.second;
   }
 
-  // Numbers the pairs of start and done: the n-th start and the n-th done of an op share a number,
-  // and updates belong to the start before them.
-  uint64_t PairNumber(const XEventVisitor& event, const HloCollective& collective) {
-    const absl::string_view name = InstructionOf(event.Metadata());
-    auto& [starts, dones] = pairs_[&collective];
-    if (name == collective.done->name()) return ++dones;
-    if (name == collective.start->name()) return ++starts;
-    return starts;
+  // Devices without collectives are not asked for their rank.
+  uint32_t Device() {
+    if (!device_.has_value()) {
+      LocalDevice device{std::string(plane_.Name())};
+      if (const std::optional<int64_t> core = GlobalCoreId(plane_)) {
+        device.global_id = *core;
+        device.source = DeviceIdSource::kCoreDetails;
+      }
+      device_ = collector_->AddDevice(std::move(device));
+    }
+    return *device_;
   }
 
-  // The run whose module execution was going on; the last that began when there are several.
+  // The run of the module execution that began last before the time; executions of one core follow
+  // each other, they do not nest.
   std::optional<int64_t> RunAt(int64_t time_ps) const {
     auto it = std::upper_bound(
         runs_.begin(), runs_.end(), time_ps,
@@ -155,16 +188,18 @@ class TpuPlaneReader {
   const XPlaneVisitor& plane_;
   const ProfileTimes& times_;
   CollectiveCollector* collector_;
-  uint32_t device_ = 0;
+  std::optional<uint32_t> device_;
   std::vector<ModuleRun> runs_;
   absl::flat_hash_map<int64_t, std::pair<const HloProgram*, const HloCollective*>> found_;
-  absl::flat_hash_map<const HloCollective*, std::pair<uint64_t, uint64_t>> pairs_;
+  absl::flat_hash_map<const HloCollective*, std::deque<CollectivePiece>> open_starts_;
+  uint64_t pairs_ = 0;
 };
 
 }  // namespace
 
 absl::Status ReadTpuCollectives(const XPlaneVisitor& plane, const ProfileTimes& times,
                                 CollectiveCollector* collector) {
+  if (!IsCorePlane(plane.Name())) return absl::OkStatus();
   return TpuPlaneReader(plane, times, collector).Run();
 }
 

@@ -1,6 +1,5 @@
 #include "xla_profiler/collectives/xspace_collectives.h"
 
-#include <algorithm>
 #include <string>
 
 #include "absl/strings/match.h"
@@ -11,18 +10,22 @@
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/status_util.h"
 #include "xla_profiler/xplane/session_clock.h"
-#include "xla_profiler/xplane/timespan.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
 namespace meridian {
 
-absl::Status ProfileTimes::Read(const XLineHeader& line, const XEventVisitor& event,
-                                int64_t* start_ps, int64_t* end_ps) const {
-  ASSIGN_OR_RETURN(const int64_t base_ns, clock_.LineBaseNs(line));
-  ASSIGN_OR_RETURN(*start_ps, run_.ToRunPs(base_ns, event.OffsetPs()));
-  const int64_t duration_ps = std::max<int64_t>(0, event.DurationPs());
-  *end_ps = Timespan(*start_ps, duration_ps).end_ps();
-  return absl::OkStatus();
+bool ProfileTimes::Read(const XLineHeader& line, const XEventVisitor& event,
+                        CollectiveCollector* collector, int64_t* start_ps, int64_t* end_ps) const {
+  const absl::StatusOr<int64_t> base_ns = clock_.LineBaseNs(line);
+  const absl::StatusOr<int64_t> start =
+      base_ns.ok() ? run_.ToRunPs(*base_ns, event.OffsetPs()) : base_ns;
+  if (!start.ok() || event.DurationPs() < 0 ||
+      __builtin_add_overflow(*start, event.DurationPs(), end_ps)) {
+    collector->AddUnresolved("collective whose times cannot be true", std::string(event.Name()));
+    return false;
+  }
+  *start_ps = *start;
+  return true;
 }
 
 const HloProgram* ProgramOf(const XEventVisitor& event, const CollectiveCollector& collector) {
@@ -52,6 +55,8 @@ absl::StatusOr<ProfileCollectives> ReadXSpaceCollectives(const XSpaceReader& rea
       metadata.has_value() ? HloModuleIndex(*metadata) : HloModuleIndex();
   CollectiveCollector collector(programs, &result);
 
+  AnnotatedCollectives annotated;
+
   // The host first: kernels are understood through their launches.
   HostExecutions executions;
   ASSIGN_OR_RETURN(const std::optional<XPlaneVisitor> host,
@@ -65,7 +70,7 @@ absl::StatusOr<ProfileCollectives> ReadXSpaceCollectives(const XSpaceReader& rea
   RETURN_IF_ERROR(reader.ForEachPlane([&](const XPlaneVisitor& plane) {
     if (plane.NumLines() == 0) return absl::OkStatus();
     if (absl::StartsWith(plane.Name(), kGpuPlanePrefix)) {
-      return ReadGpuCollectives(plane, executions, times, &collector);
+      return ReadGpuCollectives(plane, executions, times, &annotated, &collector);
     }
     if (absl::StartsWith(plane.Name(), kTpuPlanePrefix)) {
       return ReadTpuCollectives(plane, times, &collector);

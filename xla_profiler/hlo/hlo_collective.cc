@@ -251,6 +251,7 @@ class CollectiveFinder {
               : DecodeParticipants(collective.kind, instruction, &participants);
       num_group_ids_ += participants.logical_groups.ids().size();
       num_group_ids_ += participants.device_groups.ids().size();
+      num_group_ids_ += participants.logical_pairs.size() + participants.device_pairs.size();
       if (!status.ok()) {
         participants = CollectiveParticipants();
         participants.status = status;

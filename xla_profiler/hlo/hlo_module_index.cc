@@ -1,9 +1,12 @@
 #include "xla_profiler/hlo/hlo_module_index.h"
 
+#include <utility>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "xla_profiler/hlo/hlo_fingerprint.h"
+#include "xla_profiler/hlo/hlo_wire.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/status_util.h"
 #include "xla_profiler/xplane/xplane_schema.h"
@@ -66,6 +69,25 @@ absl::StatusOr<uint64_t> HloProgram::Fingerprint() const {
   }
   if (fingerprint_->ok()) return **fingerprint_;
   return Annotate(fingerprint_->status(), absl::StrCat(name_, "(", program_id_, ")"));
+}
+
+absl::StatusOr<std::optional<DeviceAssignment>> HloProgram::ReadDeviceAssignment() const {
+  std::optional<absl::string_view> found;
+  WireReader proto(bytes_, origin_, kHloProtoDepth);
+  WireField field;
+  while (proto.Next(&field)) {
+    if (!field.IsBytes(HloProtoField::kModule)) continue;
+    WireReader module(field.bytes, origin_, kHloModuleDepth);
+    WireField part;
+    while (module.Next(&part)) {
+      if (part.IsBytes(HloModuleField::kDeviceAssignment)) found = part.bytes;
+    }
+    RETURN_IF_ERROR(module.status());
+  }
+  RETURN_IF_ERROR(proto.status());
+  if (!found.has_value()) return std::optional<DeviceAssignment>();
+  ASSIGN_OR_RETURN(DeviceAssignment assignment, DeviceAssignment::Decode(*found, origin_));
+  return std::optional<DeviceAssignment>(std::move(assignment));
 }
 
 HloModuleIndex::HloModuleIndex(const XPlaneVisitor& metadata_plane) {

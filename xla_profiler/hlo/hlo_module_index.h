@@ -18,6 +18,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "xla_profiler/hlo/device_assignment.h"
 #include "xla_profiler/hlo/hlo_collective.h"
 #include "xla_profiler/hlo/hlo_module.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
@@ -43,6 +44,9 @@ class HloProgram {
   absl::StatusOr<const HloModule*> Module() const;
   absl::StatusOr<const HloCollectives*> Collectives() const;
   absl::StatusOr<uint64_t> Fingerprint() const;
+
+  // Read by itself, without decoding the module; nullopt when the module does not say.
+  absl::StatusOr<std::optional<DeviceAssignment>> ReadDeviceAssignment() const;
 
  private:
   uint64_t program_id_;

@@ -137,6 +137,16 @@ absl::string_view ElementTypeName(int64_t element_type) {
   return IsKnown(element_type) ? kElementTypes[element_type].name : "";
 }
 
+std::optional<int64_t> FindElementType(absl::string_view name) {
+  if (name.empty()) return std::nullopt;
+  int64_t type = 0;
+  for (const ElementType& candidate : kElementTypes) {
+    if (candidate.name == name) return type;
+    ++type;
+  }
+  return std::nullopt;
+}
+
 std::optional<int64_t> ElementTypeBits(int64_t element_type) {
   if (!IsKnown(element_type)) return std::nullopt;
   return kElementTypes[element_type].bits;

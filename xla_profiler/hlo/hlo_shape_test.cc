@@ -149,5 +149,13 @@ TEST(HloShapeTest, NestingIsBounded) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("nest too deeply")));
 }
 
+TEST(HloShapeTest, ElementTypesAreFoundByTheirNames) {
+  EXPECT_EQ(FindElementType("f32"), 11);
+  EXPECT_EQ(FindElementType("bf16"), 16);
+  EXPECT_EQ(FindElementType("f6e2m3fn"), 36);
+  EXPECT_EQ(FindElementType(""), std::nullopt);
+  EXPECT_EQ(FindElementType("g7"), std::nullopt);
+}
+
 }  // namespace
 }  // namespace meridian

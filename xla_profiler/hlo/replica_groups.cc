@@ -111,8 +111,8 @@ IdGroups Cut(const Integers& ids, int64_t group_size) {
   return groups;
 }
 
-absl::Status CheckDistinct(const Integers& ids, absl::string_view what) {
-  Integers sorted = ids;
+absl::Status CheckDistinct(absl::Span<const int64_t> ids, absl::string_view what) {
+  Integers sorted(ids.begin(), ids.end());
   std::sort(sorted.begin(), sorted.end());
   if (!sorted.empty() && sorted.front() < 0) {
     return Invalid(absl::StrCat(what, " name the negative id ", sorted.front()));
@@ -167,13 +167,7 @@ absl::StatusOr<IdGroups> DecodeIota(absl::string_view bytes, const char* origin)
   if (num_groups == 0 && group_size == 0) return IdGroups();
   ASSIGN_OR_RETURN(const int64_t count, ElementCount({num_groups, group_size}, "iota group list"));
   if (dims.empty()) dims = {count};
-  ASSIGN_OR_RETURN(const int64_t num_ids, ElementCount(dims, "iota reshape"));
-  if (num_ids != count) {
-    return Invalid(absl::StrCat(num_groups, " groups of ", group_size, " cannot be cut from ",
-                                num_ids, " ids"));
-  }
-  ASSIGN_OR_RETURN(const Integers ids, TransposedIota(dims, perm, "iota reshape"));
-  return Cut(ids, group_size);
+  return IotaGroups(num_groups, group_size, dims, perm);
 }
 
 absl::StatusOr<IdGroups> DecodeDeviceList(absl::string_view bytes, const char* origin) {
@@ -348,6 +342,23 @@ bool IsParticipantField(uint32_t number) {
 }
 
 }  // namespace
+
+absl::StatusOr<IdGroups> IotaGroups(int64_t num_groups, int64_t group_size,
+                                    const std::vector<int64_t>& dims,
+                                    const std::vector<int64_t>& perm) {
+  ASSIGN_OR_RETURN(const int64_t count, ElementCount({num_groups, group_size}, "iota group list"));
+  ASSIGN_OR_RETURN(const int64_t num_ids, ElementCount(dims, "iota reshape"));
+  if (num_ids != count) {
+    return Invalid(absl::StrCat(num_groups, " groups of ", group_size, " cannot be cut from ",
+                                num_ids, " ids"));
+  }
+  ASSIGN_OR_RETURN(const Integers ids, TransposedIota(dims, perm, "iota reshape"));
+  return Cut(ids, group_size);
+}
+
+absl::Status CheckGroupIds(const IdGroups& groups) {
+  return CheckDistinct(groups.ids(), "replica groups");
+}
 
 std::string ToString(const IdGroups& groups) {
   std::string text;

@@ -14,9 +14,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -26,7 +28,7 @@ namespace meridian {
 // How many ids the groups of one instruction may name together.
 inline constexpr int64_t kMaxGroupIds = int64_t{1} << 22;
 
-// Ordered groups of ids, in one array.
+// Ordered groups of ids, in one array that copies share: thousands of instructions have the same.
 class IdGroups {
  public:
   IdGroups() = default;
@@ -34,30 +36,52 @@ class IdGroups {
     for (const std::vector<int64_t>& group : groups) Add(group);
   }
 
-  size_t size() const { return ends_.size(); }
-  bool empty() const { return ends_.empty(); }
+  size_t size() const { return rep_ == nullptr ? 0 : rep_->ends.size(); }
+  bool empty() const { return size() == 0; }
 
   absl::Span<const int64_t> operator[](size_t index) const {
-    const size_t begin = index == 0 ? 0 : ends_[index - 1];
-    return absl::MakeConstSpan(ids_).subspan(begin, ends_[index] - begin);
+    const size_t begin = index == 0 ? 0 : rep_->ends[index - 1];
+    return absl::MakeConstSpan(rep_->ids).subspan(begin, rep_->ends[index] - begin);
   }
 
   // The ids of all groups, in order.
-  const std::vector<int64_t>& ids() const { return ids_; }
+  absl::Span<const int64_t> ids() const {
+    return rep_ == nullptr ? absl::Span<const int64_t>() : absl::MakeConstSpan(rep_->ids);
+  }
 
   void Add(absl::Span<const int64_t> group) {
-    ids_.insert(ids_.end(), group.begin(), group.end());
-    ends_.push_back(ids_.size());
+    if (rep_ == nullptr) {
+      rep_ = std::make_shared<Rep>();
+    } else if (rep_.use_count() > 1) {
+      rep_ = std::make_shared<Rep>(*rep_);
+    }
+    rep_->ids.insert(rep_->ids.end(), group.begin(), group.end());
+    rep_->ends.push_back(rep_->ids.size());
   }
 
   friend bool operator==(const IdGroups& a, const IdGroups& b) {
-    return a.ids_ == b.ids_ && a.ends_ == b.ends_;
+    if (a.rep_ == b.rep_) return true;
+    return a.size() == b.size() && a.ids() == b.ids() &&
+           (a.empty() || a.rep_->ends == b.rep_->ends);
   }
 
  private:
-  std::vector<int64_t> ids_;
-  std::vector<size_t> ends_;
+  struct Rep {
+    std::vector<int64_t> ids;
+    std::vector<size_t> ends;
+  };
+
+  std::shared_ptr<Rep> rep_;
 };
+
+// Returns 0, 1, 2, ... reshaped to `dims`, transposed by `perm` (empty: not at all), flattened and
+// cut into `num_groups` groups of `group_size`. InvalidArgument when these do not fit together.
+absl::StatusOr<IdGroups> IotaGroups(int64_t num_groups, int64_t group_size,
+                                    const std::vector<int64_t>& dims,
+                                    const std::vector<int64_t>& perm);
+
+// InvalidArgument when an id is negative or occurs twice in all groups together.
+absl::Status CheckGroupIds(const IdGroups& groups);
 
 // Returns e.g. "{0,4},{1,5}".
 std::string ToString(const IdGroups& groups);

@@ -1,6 +1,7 @@
 #include "xla_profiler/inspect/collective_summary.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 #include <tuple>
@@ -8,44 +9,55 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "xla_profiler/collectives/collective_event.h"
 #include "xla_profiler/collectives/xspace_collectives.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/text_table.h"
+#include "xla_profiler/xplane/timespan.h"
 
 namespace meridian {
 namespace {
 
 constexpr size_t kMaxGroupsText = 200;
 
+// Groups can name millions: only as many are written as are shown.
 std::string GroupsText(const CollectiveOp& op) {
   std::string text;
   if (HasPairs(op.kind)) {
     for (const SourceTargetPair& pair : op.pairs) {
-      absl::StrAppend(&text, text.empty() ? "" : ",", pair.source, "->", pair.target);
       if (text.size() > kMaxGroupsText) break;
+      absl::StrAppend(&text, text.empty() ? "" : ",", pair.source, "->", pair.target);
     }
-  } else {
-    text = ToString(op.groups);
+  }
+  for (size_t g = 0; g < op.groups.size() && text.size() <= kMaxGroupsText; ++g) {
+    const absl::Span<const int64_t> group = op.groups[g];
+    const size_t shown = std::min(group.size(), kMaxGroupsText);
+    absl::StrAppend(&text, text.empty() ? "{" : ",{", absl::StrJoin(group.subspan(0, shown), ","),
+                    shown < group.size() ? ",..." : "", "}");
   }
   return FirstCharacters(text, kMaxGroupsText);
+}
+
+int64_t SaturatingAdd(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
 }
 
 // Sums up events of equal kind, size and groups.
 class Summary {
  public:
-  void Add(const CollectiveOp& op, uint32_t op_index, const CollectiveEvent& event) {
-    Row& row = rows_[{op.kind, op.operand_bytes, GroupsText(op)}];
-    const int64_t duration_ps = event.end_ps - event.start_ps;
-    row.instructions.insert(op_index);
-    row.shortest_ps = row.events == 0 ? duration_ps : std::min(row.shortest_ps, duration_ps);
-    row.total_ps += duration_ps;
-    ++row.events;
-    if (!event.run_id.has_value()) ++row.without_run;
+  explicit Summary(const ProfileCollectives& profile) {
+    for (const CollectiveOp& op : profile.ops) {
+      rows_of_ops_.push_back(&rows_[{op.kind, op.operand_bytes, GroupsText(op)}]);
+    }
+    for (const CollectiveEvent& event : profile.events) Add(event);
   }
 
   void Write(XSpaceReport* report) const {
     for (const auto& [key, row] : rows_) {
+      if (row.events == 0) continue;
       CollectiveReport* out = report->add_collectives();
       out->set_kind(std::string(CollectiveKindName(std::get<0>(key))));
       out->set_operand_bytes(std::get<1>(key));
@@ -71,7 +83,20 @@ class Summary {
     int64_t shortest_ps = 0;
   };
 
+  void Add(const CollectiveEvent& event) {
+    Row& row = *rows_of_ops_[event.op];
+    // Pieces far apart may span more than 2^63 ps.
+    const int64_t duration_ps = Timespan::FromEndPoints(event.start_ps, event.end_ps).duration_ps();
+    row.instructions.insert(event.op);
+    row.shortest_ps = row.events == 0 ? duration_ps : std::min(row.shortest_ps, duration_ps);
+    row.total_ps = SaturatingAdd(row.total_ps, duration_ps);
+    ++row.events;
+    if (!event.run_id.has_value()) ++row.without_run;
+  }
+
+  // Rows keep their address.
   std::map<std::tuple<CollectiveKind, int64_t, std::string>, Row> rows_;
+  std::vector<Row*> rows_of_ops_;
 };
 
 void WriteDevices(const ProfileCollectives& profile, XSpaceReport* report) {
@@ -102,11 +127,7 @@ absl::Status AddCollectives(const XSpaceReader& reader, XSpaceReport* report) {
   if (!report->has_profile_start_ns()) options.profile_start_ns = 0;
   ASSIGN_OR_RETURN(const ProfileCollectives profile, ReadXSpaceCollectives(reader, options));
   if (!profile.events.empty()) WriteDevices(profile, report);
-  Summary summary;
-  for (const CollectiveEvent& event : profile.events) {
-    summary.Add(profile.ops[event.op], event.op, event);
-  }
-  summary.Write(report);
+  Summary(profile).Write(report);
   for (const auto& [reason, entry] : profile.unresolved.entries()) {
     UnresolvedReport* out = report->add_unresolved();
     out->set_reason(reason);
@@ -134,12 +155,14 @@ std::string FormatCollectives(const XSpaceReport& report) {
                      {"groups"},
                      {"ops", kRight},
                      {"events", kRight},
+                     {"no run", kRight},
                      {"total ms", kRight},
                      {"shortest ms", kRight}});
     for (const CollectiveReport& row : report.collectives()) {
       table.AddRow({row.kind(), WithThousands(row.operand_bytes()),
                     FirstCharacters(row.groups(), kMaxWidth), WithThousands(row.instructions()),
-                    WithThousands(row.events()), Milliseconds(row.total_duration_ps()),
+                    WithThousands(row.events()), WithThousands(row.events_without_run()),
+                    Milliseconds(row.total_duration_ps()),
                     Milliseconds(row.shortest_duration_ps())});
     }
     absl::StrAppend(&out, "\n", table.ToString());

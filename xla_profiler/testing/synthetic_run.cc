@@ -119,6 +119,8 @@ class RankBuilder {
     raw.AddStatValue(*host_.GetOrCreateStatMetadata(StatType::kReplica), int64_t{0});
     raw.AddStatValue(*host_.GetOrCreateStatMetadata(StatType::kPartition), int64_t{rank_});
     for (int launch : {1, 2}) {
+      AddHostEvent(launch == 1 ? kFusion : kAllReduce, begin_ns + launch * kLaunchNs - 1,
+                   kLaunchNs / 2 + 2);
       XEventBuilder event = AddHostEvent(launch == 1 ? kFusion : kNcclKernel,
                                          begin_ns + launch * kLaunchNs, kLaunchNs / 2);
       event.AddStatValue(*host_.GetOrCreateStatMetadata(StatType::kCorrelationId),
