@@ -9,12 +9,14 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "third_party/hlo/hlo.pb.h"
 #include "xla_profiler/collectives/rank_resolution.h"
 #include "xla_profiler/collectives/run_resolution.h"
 #include "xla_profiler/testing/shared_data.h"
 #include "xla_profiler/testing/synthetic_run.h"
 #include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/xplane/xplane_utils.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {
@@ -299,6 +301,173 @@ TEST(XSpaceCollectivesTest, AMissingHostPlaneLeavesRunAndDeviceOpen) {
   EXPECT_EQ(profile.events[0].device, kUnknownId);
   EXPECT_EQ(profile.unresolved.entries().at("launch of a collective is not in the profile").count,
             3);
+}
+
+TEST(XSpaceCollectivesTest, ExecutionsInALoopAreNumbered) {
+  const ProfileCollectives profile = ReadChanged([](XPlaneProto* plane) {
+    if (plane->name() == "/device:GPU:0") {
+      // The second kernel of step 0 again, launched by a thunk of its own in the same run.
+      XPlaneBuilder builder(plane);
+      XEventProto again = *NcclKernel(plane, 0);
+      again.set_offset_ps(again.offset_ps() + 100000000);
+      XEventProto* added = plane->mutable_lines(0)->add_events();
+      *added = again;
+      XEventBuilder(added, &builder)
+          .SetOrAddStatValue(*builder.GetOrCreateStatMetadata(StatType::kCorrelationId),
+                             uint64_t{99});
+    }
+    if (plane->name() == "/host:CPU") {
+      XPlaneBuilder builder(plane);
+      XLineBuilder line(plane->mutable_lines(0), &builder);
+      // Execute is the first event; nothing else is at its end.
+      const XEventProto& execute = plane->lines(0).events(0);
+      const int64_t end_ps = execute.offset_ps() + execute.duration_ps();
+      XEventBuilder thunk = line.AddEvent(*builder.GetOrCreateEventMetadata("all-reduce.2"));
+      thunk.SetTimespan(Timespan(end_ps - 2000000, 1000000));
+      XEventBuilder launch = line.AddEvent(*builder.GetOrCreateEventMetadata("nccl"));
+      launch.SetTimespan(Timespan(end_ps - 1900000, 10));
+      launch.AddStatValue(*builder.GetOrCreateStatMetadata(StatType::kCorrelationId), uint64_t{99});
+    }
+  });
+  ASSERT_EQ(profile.events.size(), 4u);
+  EXPECT_EQ(profile.events[0].run_id, SyntheticRunId(0));
+  EXPECT_EQ(profile.events[1].run_id, SyntheticRunId(0));
+  EXPECT_EQ(profile.events[0].occurrence, 0u);
+  EXPECT_EQ(profile.events[1].occurrence, 1u);
+  EXPECT_EQ(profile.events[2].occurrence, 0u);
+}
+
+// A metadata plane with one module: all-reduce-start.1, all-reduce-done.1 over {0,1}, and
+// all-gather.2.
+void AddModule(XSpaceProto* space) {
+  xla::HloProto proto;
+  xla::HloModuleProto* module = proto.mutable_hlo_module();
+  module->set_name("jit_f");
+  module->set_entry_computation_id(1);
+  xla::HloComputationProto* main = module->add_computations();
+  main->set_id(1);
+  main->set_root_id(4);
+  const auto add = [&](int64_t id, const char* name, const char* opcode, int64_t operand) {
+    xla::HloInstructionProto* instruction = main->add_instructions();
+    instruction->set_id(id);
+    instruction->set_name(name);
+    instruction->set_opcode(opcode);
+    instruction->mutable_shape()->set_element_type(xla::F32);
+    instruction->mutable_shape()->add_dimensions(8);
+    if (operand != 0) instruction->add_operand_ids(operand);
+    return instruction;
+  };
+  const auto add_group = [](xla::HloInstructionProto* instruction) {
+    instruction->set_channel_id(1);
+    instruction->set_use_global_device_ids(true);
+    xla::ReplicaGroup* group = instruction->add_replica_groups();
+    group->add_replica_ids(0);
+    group->add_replica_ids(1);
+  };
+  add(1, "param", "parameter", 0);
+  add_group(add(2, "all-reduce-start.1", "all-reduce-start", 1));
+  add(3, "all-reduce-done.1", "all-reduce-done", 2);
+  add_group(add(4, "all-gather.2", "all-gather", 3));
+  xla::DeviceAssignmentProto* devices = module->mutable_device_assignment();
+  devices->set_replica_count(1);
+  devices->set_computation_count(2);
+  for (int64_t id : {0, 2048}) devices->add_computation_devices()->add_replica_device_ids(id);
+
+  XPlaneBuilder plane(FindOrAddMutablePlaneWithName(space, kMetadataPlaneName));
+  XEventMetadataProto* entry = plane.GetOrCreateEventMetadata("jit_f(7)");
+  XStatsBuilder<XEventMetadataProto>(entry, &plane)
+      .AddBytesValue(*plane.GetOrCreateStatMetadata(StatType::kHloProto),
+                     proto.SerializeAsString());
+  XPlaneBuilder environment(FindOrAddMutablePlaneWithName(space, kTaskEnvPlaneName));
+  environment.AddStatValue(*environment.GetOrCreateStatMetadata(StatType::kProfileStartTime),
+                           uint64_t{1794701451406144825});
+}
+
+absl::StatusOr<ProfileCollectives> ReadSpace(const XSpaceProto& space) {
+  const std::string bytes = space.SerializeAsString();
+  absl::StatusOr<XSpaceReader> reader = XSpaceReader::FromBytes(bytes, "x");
+  if (!reader.ok()) return reader.status();
+  return ReadXSpaceCollectives(*reader);
+}
+
+TEST(XSpaceCollectivesTest, ATpuStartAndItsDoneAreOneEventEvenAfterALostStart) {
+  XSpaceProto space;
+  AddModule(&space);
+  XPlaneBuilder plane(FindOrAddMutablePlaneWithName(&space, "/device:TPU:0"));
+  const auto add = [&](const char* line, int64_t id, const std::string& name, int64_t begin,
+                       int64_t end) {
+    XLineBuilder builder = plane.GetOrCreateLine(id);
+    builder.SetNameIfEmpty(line);
+    XEventBuilder event = builder.AddEvent(*plane.GetOrCreateEventMetadata(name));
+    event.SetTimespan(Timespan::FromEndPoints(begin, end));
+    return event;
+  };
+  const auto add_op = [&](const std::string& name, int64_t begin, int64_t end) {
+    add("XLA Ops", 2, "%" + name + " = f32[8] x()", begin, end)
+        .AddStatValue(*plane.GetOrCreateStatMetadata(StatType::kProgramId), uint64_t{7});
+  };
+  for (int run = 0; run < 3; ++run) {
+    add("XLA Modules", 1, "jit_f(7)", 1000 * run, 1000 * run + 900)
+        .AddStatValue(*plane.GetOrCreateStatMetadata(StatType::kRunId), int64_t{run});
+    // The profile began after the first start.
+    if (run > 0) add_op("all-reduce-start.1", 1000 * run + 100, 1000 * run + 110);
+    add_op("all-reduce-done.1", 1000 * run + 300, 1000 * run + 310);
+  }
+  ASSERT_OK_AND_ASSIGN(const ProfileCollectives profile, ReadSpace(space));
+  ASSERT_EQ(profile.events.size(), 2u);
+  EXPECT_EQ(profile.events[0].run_id, 1);
+  EXPECT_EQ(profile.events[0].start_ps, 1100);
+  EXPECT_EQ(profile.events[0].end_ps, 1310);
+  EXPECT_EQ(profile.events[1].run_id, 2);
+  EXPECT_EQ(profile.unresolved.entries().at("done of a collective without its start").count, 1);
+}
+
+TEST(XSpaceCollectivesTest, CpuThunksOfSeveralDevicesInOneProcess) {
+  XSpaceProto space;
+  AddModule(&space);
+  XPlaneBuilder plane(FindOrAddMutablePlaneWithName(&space, kHostThreadsPlaneName));
+  for (int64_t device : {2048, 0}) {
+    XEventBuilder event =
+        plane.GetOrCreateLine(device + 1).AddEvent(*plane.GetOrCreateEventMetadata("all-gather.2"));
+    event.SetTimespan(Timespan(device, 10));
+    event.AddStatValue(*plane.GetOrCreateStatMetadata(StatType::kHloOp), "all-gather.2");
+    event.AddStatValue(*plane.GetOrCreateStatMetadata(StatType::kHloModule), "jit_f");
+    event.AddStatValue(*plane.GetOrCreateStatMetadata(StatType::kRunId), int64_t{5});
+    event.AddStatValue(*plane.GetOrCreateStatMetadata(StatType::kDeviceOrdinal), device);
+    // The marker at its end is no second collective.
+    plane.GetOrCreateLine(device + 1)
+        .AddEvent(*plane.GetOrCreateEventMetadata("end: all-gather.2"));
+  }
+  ASSERT_OK_AND_ASSIGN(ProfileCollectives profile, ReadSpace(space));
+  ASSERT_EQ(profile.events.size(), 2u);
+  EXPECT_EQ(profile.ops[profile.events[0].op].kind, CollectiveKind::kAllGather);
+  EXPECT_EQ(profile.ops[profile.events[0].op].operand_bytes, 32);
+  for (const CollectiveEvent& event : profile.events) {
+    EXPECT_EQ(event.run_id, 5);
+    EXPECT_EQ(event.occurrence, 0u);
+    EXPECT_EQ(event.group, 0);
+  }
+  ASSERT_OK_AND_ASSIGN(const RankResolution ranks, ResolveRanks(absl::MakeSpan(&profile, 1)));
+  EXPECT_THAT(ranks.ranks[0], ElementsAre(1, 0));
+}
+
+TEST(XSpaceCollectivesTest, AnIdleDeviceClaimsNoRank) {
+  XSpaceProto space = SyntheticRun({})[1];
+  XPlaneBuilder idle(FindOrAddMutablePlaneWithName(&space, "/device:GPU:1"));
+  idle.GetOrCreateLine(1).AddEvent(*idle.GetOrCreateEventMetadata("other_kernel"));
+  ASSERT_OK_AND_ASSIGN(ProfileCollectives profile, ReadSpace(space));
+  ASSERT_EQ(profile.devices.size(), 1u);
+  ASSERT_OK_AND_ASSIGN(const RankResolution ranks, ResolveRanks(absl::MakeSpan(&profile, 1)));
+  EXPECT_THAT(ranks.ranks[0], ElementsAre(1));
+}
+
+TEST(XSpaceCollectivesTest, AnAbsurdTimeCostsOneEvent) {
+  const ProfileCollectives profile = ReadChanged([](XPlaneProto* plane) {
+    if (plane->name() != "/device:GPU:0") return;
+    NcclKernel(plane, 1)->set_duration_ps(-1);
+  });
+  EXPECT_EQ(profile.events.size(), 2u);
+  EXPECT_EQ(profile.unresolved.entries().at("collective whose times cannot be true").count, 1);
 }
 
 }  // namespace
