@@ -329,6 +329,12 @@ absl::string_view CollectiveKindName(CollectiveKind kind) {
       return "send";
     case CollectiveKind::kRecv:
       return "recv";
+    case CollectiveKind::kCollectiveGather:
+      return "collective-gather";
+    case CollectiveKind::kCollectiveScatter:
+      return "collective-scatter";
+    case CollectiveKind::kBarrier:
+      return "barrier";
   }
   MERIDIAN_CHECK(false);
 }

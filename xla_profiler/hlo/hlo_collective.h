@@ -39,6 +39,10 @@ enum class CollectiveKind {
   kCollectivePermute,
   kSend,
   kRecv,
+  // No opcodes of HLO: other frameworks have them.
+  kCollectiveGather,
+  kCollectiveScatter,
+  kBarrier,
 };
 
 // Returns e.g. "all-reduce".
