@@ -1,6 +1,7 @@
 #include "xla_profiler/steps/step_events.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <optional>
 #include <tuple>

@@ -65,8 +65,8 @@ std::vector<StepEvent> FindProfilerSteps(const EventTable& table);
 struct StepEvents {
   // All of one source; empty when no source has any.
   std::vector<StepEvent> steps;
-  // Why that source, for people, e.g. "no event has step_num; the Steps lines of devices were
-  // taken".
+  // Why that source, for people, e.g. "no host event has step_num; the Steps lines of devices
+  // were taken".
   std::string reason;
 };
 
