@@ -1,0 +1,379 @@
+#include "xla_profiler/dependencies/device_dependencies.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <queue>
+#include <tuple>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/numbers.h"
+#include "xla_profiler/dependencies/call_index.h"
+#include "xla_profiler/events/track_index.h"
+
+namespace meridian {
+namespace {
+
+bool IsWork(EventCategory category) {
+  return category == EventCategory::kKernel || category == EventCategory::kMemcpy ||
+         category == EventCategory::kMemset;
+}
+
+DependencyKind KindOf(SyncKind kind) {
+  switch (kind) {
+    case SyncKind::kEventWait:
+      return DependencyKind::kEventWait;
+    case SyncKind::kEventSync:
+      return DependencyKind::kEventSync;
+    case SyncKind::kStreamSync:
+      return DependencyKind::kStreamSync;
+    case SyncKind::kDeviceSync:
+      break;
+  }
+  return DependencyKind::kDeviceSync;
+}
+
+// The work of one stream in the order in which it was enqueued.
+class Stream {
+ public:
+  struct Work {
+    EventRow row = 0;
+    int64_t enqueued_ps = 0;
+  };
+
+  Stream(const EventTable& table, const Track& track, std::vector<Work> work)
+      : device_id_(track.device_id), work_(std::move(work)) {
+    int64_t number = 0;
+    if (absl::SimpleAtoi(track.thread, &number)) number_ = number;
+    std::stable_sort(work_.begin(), work_.end(),
+                     [](const Work& a, const Work& b) { return a.enqueued_ps < b.enqueued_ps; });
+    last_ended_.reserve(work_.size());
+    for (const Work& item : work_) {
+      const bool is_last =
+          last_ended_.empty() || table.end_ps(item.row) >= table.end_ps(last_ended_.back());
+      last_ended_.push_back(is_last ? item.row : last_ended_.back());
+    }
+  }
+
+  std::optional<int64_t> device_id() const { return device_id_; }
+  std::optional<int64_t> number() const { return number_; }
+
+  // Returns the last to end of the work enqueued by then.
+  std::optional<EventRow> LastWork(int64_t time_ps) const {
+    const size_t count = CountEnqueuedBy(time_ps);
+    return count == 0 ? std::nullopt : std::optional<EventRow>(last_ended_[count - 1]);
+  }
+
+  // Returns the first work enqueued after that.
+  std::optional<EventRow> NextWork(int64_t time_ps) const {
+    const size_t count = CountEnqueuedBy(time_ps);
+    return count == work_.size() ? std::nullopt : std::optional<EventRow>(work_[count].row);
+  }
+
+ private:
+  size_t CountEnqueuedBy(int64_t time_ps) const {
+    const auto after = std::upper_bound(
+        work_.begin(), work_.end(), time_ps,
+        [](int64_t time_ps, const Work& work) { return time_ps < work.enqueued_ps; });
+    return after - work_.begin();
+  }
+
+  std::optional<int64_t> device_id_;
+  std::optional<int64_t> number_;
+  std::vector<Work> work_;
+  // Of the work up to here, the last to end.
+  std::vector<EventRow> last_ended_;
+};
+
+class Finder {
+ public:
+  explicit Finder(const EventTable& table) : table_(table), calls_(table) {}
+
+  DeviceDependencies Find(absl::Span<const SyncCall> sync_calls) {
+    AddStreams();
+    FindOnlyDevice();
+    for (const SyncCall& sync : sync_calls) AddSync(sync);
+    SortEdges();
+    return std::move(result_);
+  }
+
+ private:
+  void AddStreams();
+  // Takes a stream's work in order of the starts.
+  void AddStreamOrder(const std::vector<EventRow>& work);
+  std::vector<Stream::Work> AddLaunches(const std::vector<EventRow>& work);
+  void AddLaunch(EventRow call, EventRow work);
+  void FindOnlyDevice();
+
+  void AddSync(const SyncCall& sync);
+  void AddEventWait(const SyncCall& sync);
+  void AddDeviceSync(const SyncCall& sync);
+
+  // Return the work, or count why there is none.
+  std::optional<EventRow> LastWorkBeforeRecord(const SyncCall& sync);
+  std::optional<EventRow> LastWorkBeforeCall(const SyncCall& sync);
+  std::optional<EventRow> NextWorkAfterCall(const SyncCall& sync);
+  std::optional<EventRow> LastWork(const SyncCall& sync, std::optional<int64_t> stream,
+                                   int64_t time_ps);
+
+  std::optional<int64_t> DeviceOf(const SyncCall& sync) const {
+    return sync.device_id.has_value() ? sync.device_id : only_device_id_;
+  }
+  // Returns nullptr for a stream without work, and sets *reason if it is unknown which.
+  const Stream* FindStream(const SyncCall& sync, std::optional<int64_t> number,
+                           UnresolvedReason* reason) const;
+
+  // Adds the edge from the end of `from` to the end of a host's call.
+  void AddHostWait(EventRow from, EventRow call, DependencyKind kind);
+  void AddEdge(EventRow from, EventRow to, DependencyKind kind, bool runs_forward);
+  std::nullopt_t Unresolved(DependencyKind kind, UnresolvedReason reason) {
+    ++result_.unresolved_counts[static_cast<int>(kind)][static_cast<int>(reason)];
+    return std::nullopt;
+  }
+  void SortEdges();
+
+  const EventTable& table_;
+  const CallIndex calls_;
+  std::vector<Stream> streams_;
+  std::optional<int64_t> only_device_id_;
+  DeviceDependencies result_;
+};
+
+void Finder::AddStreams() {
+  const TrackIndex index(table_);
+  std::vector<EventRow> work;
+  for (TrackId id = 0; id < table_.tracks().size(); ++id) {
+    const Track& track = table_.track(id);
+    if (track.kind != TrackKind::kDevice) continue;
+    work.clear();
+    absl::c_copy_if(index.Rows(id), std::back_inserter(work),
+                    [&](EventRow row) { return IsWork(table_.category(row)); });
+    if (work.empty()) continue;
+    result_.num_work += work.size();
+    AddStreamOrder(work);
+    streams_.emplace_back(table_, track, AddLaunches(work));
+  }
+}
+
+void Finder::AddStreamOrder(const std::vector<EventRow>& work) {
+  // Started and not known to have ended, the first to end on top.
+  using Ending = std::pair<int64_t, EventRow>;
+  std::priority_queue<Ending, std::vector<Ending>, std::greater<Ending>> running;
+  std::optional<EventRow> last_ended;
+  for (EventRow row : work) {
+    const int64_t start_ps = table_.start_ps(row);
+    if (running.empty() || running.top().first > start_ps) {
+      if (last_ended.has_value()) AddEdge(*last_ended, row, DependencyKind::kStreamOrder, true);
+    }
+    while (!running.empty() && running.top().first <= start_ps) {
+      last_ended = running.top().second;
+      running.pop();
+      AddEdge(*last_ended, row, DependencyKind::kStreamOrder, true);
+    }
+    if (!running.empty()) ++result_.overlapping;
+    running.emplace(table_.end_ps(row), row);
+  }
+}
+
+std::vector<Stream::Work> Finder::AddLaunches(const std::vector<EventRow>& work) {
+  std::vector<Stream::Work> enqueued;
+  enqueued.reserve(work.size());
+  int64_t enqueued_ps = std::numeric_limits<int64_t>::min();
+  for (EventRow row : work) {
+    const std::optional<EventRow> call = calls_.Find(table_.correlation(row));
+    if (call.has_value()) {
+      AddLaunch(*call, row);
+      enqueued_ps = table_.start_ps(*call);
+    } else {
+      Unresolved(DependencyKind::kLaunch, UnresolvedReason::kNoCall);
+    }
+    enqueued.push_back({row, enqueued_ps});
+  }
+  return enqueued;
+}
+
+void Finder::AddLaunch(EventRow call, EventRow work) {
+  const bool runs_forward = table_.start_ps(call) <= table_.start_ps(work);
+  AddEdge(call, work, DependencyKind::kLaunch, runs_forward);
+  if (runs_forward && table_.start_ps(work) < table_.end_ps(call)) ++result_.started_before_return;
+  if (table_.category(work) == EventCategory::kMemcpy &&
+      IsBlockingCopy(table_.name(call), table_.name(work))) {
+    AddHostWait(work, call, DependencyKind::kBlockingCopy);
+  }
+}
+
+void Finder::FindOnlyDevice() {
+  if (streams_.empty()) return;
+  const std::optional<int64_t> first = streams_.front().device_id();
+  if (absl::c_all_of(streams_, [&](const Stream& s) { return s.device_id() == first; })) {
+    only_device_id_ = first;
+  }
+}
+
+void Finder::AddSync(const SyncCall& sync) {
+  const DependencyKind kind = KindOf(sync.kind);
+  if (!sync.call.has_value()) {
+    Unresolved(kind, UnresolvedReason::kNoCall);
+    return;
+  }
+  switch (sync.kind) {
+    case SyncKind::kEventWait:
+      return AddEventWait(sync);
+    case SyncKind::kEventSync:
+      if (const std::optional<EventRow> work = LastWorkBeforeRecord(sync)) {
+        AddHostWait(*work, *sync.call, kind);
+      }
+      return;
+    case SyncKind::kStreamSync:
+      if (const std::optional<EventRow> work = LastWorkBeforeCall(sync)) {
+        AddHostWait(*work, *sync.call, kind);
+      }
+      return;
+    case SyncKind::kDeviceSync:
+      return AddDeviceSync(sync);
+  }
+}
+
+void Finder::AddEventWait(const SyncCall& sync) {
+  const std::optional<EventRow> from = LastWorkBeforeRecord(sync);
+  if (!from.has_value()) return;
+  const std::optional<EventRow> to = NextWorkAfterCall(sync);
+  if (!to.has_value()) return;
+  AddEdge(*from, *to, DependencyKind::kEventWait, table_.end_ps(*from) <= table_.start_ps(*to));
+}
+
+void Finder::AddDeviceSync(const SyncCall& sync) {
+  const std::optional<int64_t> device_id = DeviceOf(sync);
+  if (!device_id.has_value()) {
+    Unresolved(DependencyKind::kDeviceSync, UnresolvedReason::kDeviceUnknown);
+    return;
+  }
+  bool has_work = false;
+  for (const Stream& stream : streams_) {
+    if (stream.device_id() != device_id) continue;
+    const std::optional<EventRow> work = stream.LastWork(table_.start_ps(*sync.call));
+    if (!work.has_value()) continue;
+    has_work = true;
+    AddHostWait(*work, *sync.call, DependencyKind::kDeviceSync);
+  }
+  if (!has_work) Unresolved(DependencyKind::kDeviceSync, UnresolvedReason::kNoWorkBefore);
+}
+
+std::optional<EventRow> Finder::LastWorkBeforeRecord(const SyncCall& sync) {
+  if (!sync.record.has_value()) {
+    return Unresolved(KindOf(sync.kind), UnresolvedReason::kRecordUnknown);
+  }
+  return LastWork(sync, sync.record_stream, table_.start_ps(*sync.record));
+}
+
+std::optional<EventRow> Finder::LastWorkBeforeCall(const SyncCall& sync) {
+  return LastWork(sync, sync.stream, table_.start_ps(*sync.call));
+}
+
+std::optional<EventRow> Finder::NextWorkAfterCall(const SyncCall& sync) {
+  UnresolvedReason reason = UnresolvedReason::kNoWorkAfter;
+  const Stream* stream = FindStream(sync, sync.stream, &reason);
+  const std::optional<EventRow> work =
+      stream == nullptr ? std::nullopt : stream->NextWork(table_.start_ps(*sync.call));
+  if (!work.has_value()) return Unresolved(KindOf(sync.kind), reason);
+  return work;
+}
+
+std::optional<EventRow> Finder::LastWork(const SyncCall& sync, std::optional<int64_t> stream_number,
+                                         int64_t time_ps) {
+  UnresolvedReason reason = UnresolvedReason::kNoWorkBefore;
+  const Stream* stream = FindStream(sync, stream_number, &reason);
+  const std::optional<EventRow> work = stream == nullptr ? std::nullopt : stream->LastWork(time_ps);
+  if (!work.has_value()) return Unresolved(KindOf(sync.kind), reason);
+  return work;
+}
+
+const Stream* Finder::FindStream(const SyncCall& sync, std::optional<int64_t> number,
+                                 UnresolvedReason* reason) const {
+  const std::optional<int64_t> device_id = DeviceOf(sync);
+  if (!device_id.has_value()) {
+    *reason = UnresolvedReason::kDeviceUnknown;
+    return nullptr;
+  }
+  if (!number.has_value()) {
+    *reason = UnresolvedReason::kStreamUnknown;
+    return nullptr;
+  }
+  const auto it = absl::c_find_if(streams_, [&](const Stream& stream) {
+    return stream.device_id() == device_id && stream.number() == number;
+  });
+  return it == streams_.end() ? nullptr : &*it;
+}
+
+void Finder::AddHostWait(EventRow from, EventRow call, DependencyKind kind) {
+  AddEdge(from, call, kind, table_.end_ps(from) <= table_.end_ps(call));
+}
+
+void Finder::AddEdge(EventRow from, EventRow to, DependencyKind kind, bool runs_forward) {
+  if (runs_forward) {
+    result_.edges.push_back({from, to, kind});
+  } else {
+    Unresolved(kind, UnresolvedReason::kAgainstTime);
+  }
+}
+
+void Finder::SortEdges() {
+  std::vector<DeviceDependency>& edges = result_.edges;
+  absl::c_sort(edges, [](const DeviceDependency& a, const DeviceDependency& b) {
+    return std::tie(a.to, a.from, a.kind) < std::tie(b.to, b.from, b.kind);
+  });
+  edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
+}
+
+}  // namespace
+
+absl::string_view DependencyKindName(DependencyKind kind) {
+  switch (kind) {
+    case DependencyKind::kLaunch:
+      return "launch";
+    case DependencyKind::kStreamOrder:
+      return "stream order";
+    case DependencyKind::kEventWait:
+      return "event wait";
+    case DependencyKind::kEventSync:
+      return "event sync";
+    case DependencyKind::kStreamSync:
+      return "stream sync";
+    case DependencyKind::kDeviceSync:
+      return "device sync";
+    case DependencyKind::kBlockingCopy:
+      return "blocking copy";
+  }
+  return "";
+}
+
+absl::string_view UnresolvedReasonName(UnresolvedReason reason) {
+  switch (reason) {
+    case UnresolvedReason::kNoCall:
+      return "no call";
+    case UnresolvedReason::kDeviceUnknown:
+      return "device unknown";
+    case UnresolvedReason::kStreamUnknown:
+      return "stream unknown";
+    case UnresolvedReason::kRecordUnknown:
+      return "record unknown";
+    case UnresolvedReason::kNoWorkBefore:
+      return "no work before";
+    case UnresolvedReason::kNoWorkAfter:
+      return "no work after";
+    case UnresolvedReason::kAgainstTime:
+      return "against time";
+  }
+  return "";
+}
+
+DeviceDependencies FindDeviceDependencies(const EventTable& table,
+                                          absl::Span<const SyncCall> sync_calls) {
+  return Finder(table).Find(sync_calls);
+}
+
+}  // namespace meridian

@@ -1,0 +1,105 @@
+// What device work waited for, and what the host waited for, as edges between an event table's
+// rows:
+//
+//   kind           from                           to                       runs from .. to ..
+//   launch         the host's call                the work it launched     start .. start
+//   stream order   work                           the stream's next work   end .. start
+//   event wait     last work before the record    first work after the     end .. start
+//                                                 wait, on its stream
+//   event sync     last work before the record    cudaEventSynchronize     end .. end
+//   stream sync    the stream's last work         cudaStreamSynchronize    end .. end
+//   device sync    each stream's last work        cudaDeviceSynchronize    end .. end
+//   blocking copy  the copy                       cudaMemcpy               end .. end
+//
+// Work is a kernel, copy or set on a stream. "Before" and "after" are the order in which work was
+// enqueued: by the start of the call that launched it. An edge runs forward in time; one that would
+// not is left out and counted, as is everything that the profile does not tell enough about.
+#ifndef XLA_PROFILER_DEPENDENCIES_DEVICE_DEPENDENCIES_H_
+#define XLA_PROFILER_DEPENDENCIES_DEVICE_DEPENDENCIES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "xla_profiler/dependencies/sync_call.h"
+#include "xla_profiler/events/event_table.h"
+
+namespace meridian {
+
+enum class DependencyKind : uint8_t {
+  kLaunch,
+  kStreamOrder,
+  kEventWait,
+  kEventSync,
+  kStreamSync,
+  kDeviceSync,
+  kBlockingCopy,
+  kLast = kBlockingCopy,
+};
+inline constexpr int kNumDependencyKinds = static_cast<int>(DependencyKind::kLast) + 1;
+
+// Returns a name such as "stream order", for people.
+absl::string_view DependencyKindName(DependencyKind kind);
+
+struct DeviceDependency {
+  EventRow from = 0;
+  EventRow to = 0;
+  DependencyKind kind = DependencyKind::kLaunch;
+
+  friend bool operator==(const DeviceDependency& a, const DeviceDependency& b) {
+    return a.from == b.from && a.to == b.to && a.kind == b.kind;
+  }
+};
+
+// Why there is no edge.
+enum class UnresolvedReason : uint8_t {
+  kNoCall,         // the host's call is not in the profile
+  kDeviceUnknown,  // the call does not tell its device, and there are several
+  kStreamUnknown,
+  kRecordUnknown,  // the call does not tell which record it waits for, or that is not in the
+                   // profile
+  kNoWorkBefore,   // nothing to wait for
+  kNoWorkAfter,    // nothing that waits
+  kAgainstTime,    // the edge would run backwards: the call did not wait (as a query, or a copy
+                   // within a device), or the clocks disagree
+  kLast = kAgainstTime,
+};
+inline constexpr int kNumUnresolvedReasons = static_cast<int>(UnresolvedReason::kLast) + 1;
+
+// Returns text such as "no work before", for people.
+absl::string_view UnresolvedReasonName(UnresolvedReason reason);
+
+struct DeviceDependencies {
+  // Each once, in order of `to`, then `from`, then kind.
+  std::vector<DeviceDependency> edges;
+  // Work on all streams.
+  uint64_t num_work = 0;
+  // Launches whose work starts before the call returns.
+  uint64_t started_before_return = 0;
+  // Work that starts while earlier work of its stream is running, as the branches of a CUDA graph.
+  uint64_t overlapping = 0;
+
+  uint64_t unresolved(DependencyKind kind, UnresolvedReason reason) const {
+    return unresolved_counts[static_cast<int>(kind)][static_cast<int>(reason)];
+  }
+  uint64_t unresolved_counts[kNumDependencyKinds][kNumUnresolvedReasons] = {};
+};
+
+// Finds all dependencies in the profile of one process; those that `sync_calls` cause, and those
+// that the table alone tells. device_dependencies_json.h and device_dependencies_xspace.h read the
+// calls.
+//
+// - All work of one correlation id was launched by one call (a CUDA graph). Work whose call is not
+//   in the profile counts as enqueued right after its predecessor on the stream.
+// - A stream is a track: equal stream numbers on two devices are two streams.
+// - Of work that overlaps on its stream, each waits for all that ended since its predecessor
+//   started, or else for the last to end before it.
+// - The last work is the last to end of what was enqueued.
+// - A call that does not tell its device means the only one, if only one has work.
+DeviceDependencies FindDeviceDependencies(const EventTable& table,
+                                          absl::Span<const SyncCall> sync_calls);
+
+}  // namespace meridian
+
+#endif  // XLA_PROFILER_DEPENDENCIES_DEVICE_DEPENDENCIES_H_

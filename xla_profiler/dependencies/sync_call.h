@@ -1,0 +1,50 @@
+// Calls of CUDA and HIP that make a stream or the host wait for device work.
+#ifndef XLA_PROFILER_DEPENDENCIES_SYNC_CALL_H_
+#define XLA_PROFILER_DEPENDENCIES_SYNC_CALL_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "xla_profiler/events/event_table.h"
+
+namespace meridian {
+
+enum class SyncKind : uint8_t {
+  kEventWait,   // cudaStreamWaitEvent: a stream waits for a recorded event
+  kEventSync,   // cudaEventSynchronize, cudaEventQuery: the host waits or asks for one
+  kStreamSync,  // cudaStreamSynchronize
+  kDeviceSync,  // cudaDeviceSynchronize, cuCtxSynchronize
+};
+
+// Returns what waits in the call of that name; nullopt for all other calls. CUDA's runtime and
+// driver and HIP name them alike, and may put a version after "_".
+std::optional<SyncKind> FindSyncKind(absl::string_view call_name);
+
+// True for calls that return when the copy is done: copies that are not called Async, and those
+// that are, but end in the host's pageable memory, as Kineto's names of copies say. Exceptions,
+// such as copies within a device, show in the times.
+bool IsBlockingCopy(absl::string_view call_name, absl::string_view copy_name);
+
+// One call, with as much as the profile tells about it.
+struct SyncCall {
+  SyncKind kind = SyncKind::kDeviceSync;
+  // The host's row.
+  std::optional<EventRow> call;
+  std::optional<int64_t> device_id;
+  // Of kEventWait the stream that waits, of kStreamSync the one waited for.
+  std::optional<int64_t> stream;
+  // Of kEventWait and kEventSync: the host's row of the cudaEventRecord that is waited for, and the
+  // stream that it recorded, which is taken to be of the same device.
+  std::optional<EventRow> record;
+  std::optional<int64_t> record_stream;
+};
+
+// Returns the table's calls by the names of its host rows, in the table's order, with nothing told
+// but kind and row.
+std::vector<SyncCall> FindSyncCalls(const EventTable& table);
+
+}  // namespace meridian
+
+#endif  // XLA_PROFILER_DEPENDENCIES_SYNC_CALL_H_

@@ -1,0 +1,69 @@
+#include "xla_profiler/dependencies/sync_call.h"
+
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::Optional;
+
+TEST(SyncCallTest, KnowsTheCallsOfCudaAndHip) {
+  for (const char* name : {"cudaStreamWaitEvent", "cuStreamWaitEvent", "hipStreamWaitEvent",
+                           "cudaStreamWaitEvent_ptsz", "cudaStreamWaitEvent_v11010"}) {
+    EXPECT_THAT(FindSyncKind(name), Optional(SyncKind::kEventWait)) << name;
+  }
+  for (const char* name : {"cudaEventSynchronize", "cuEventQuery", "hipEventSynchronize"}) {
+    EXPECT_THAT(FindSyncKind(name), Optional(SyncKind::kEventSync)) << name;
+  }
+  for (const char* name : {"cudaStreamSynchronize", "cuStreamSynchronize_ptsz"}) {
+    EXPECT_THAT(FindSyncKind(name), Optional(SyncKind::kStreamSync)) << name;
+  }
+  for (const char* name : {"cudaDeviceSynchronize", "cuCtxSynchronize", "hipDeviceSynchronize"}) {
+    EXPECT_THAT(FindSyncKind(name), Optional(SyncKind::kDeviceSync)) << name;
+  }
+  for (const char* name : {"", "cuda", "cudaEventRecord", "cudaEventQueryAll", "EventQuery",
+                           "aten::cudaEventQuery", "cudaLaunchKernel"}) {
+    EXPECT_EQ(FindSyncKind(name), std::nullopt) << name;
+  }
+}
+
+TEST(SyncCallTest, CopiesBlockUnlessTheyAreAsyncOnTheHostsSide) {
+  EXPECT_TRUE(IsBlockingCopy("cudaMemcpy", "Memcpy HtoD (Pageable -> Device)"));
+  EXPECT_TRUE(IsBlockingCopy("cuMemcpyDtoH_v2", "MemcpyD2H"));
+  EXPECT_TRUE(IsBlockingCopy("hipMemcpyWithStream", "CopyDeviceToHost"));
+  EXPECT_TRUE(IsBlockingCopy("cudaMemcpyAsync", "Memcpy DtoH (Device -> Pageable)"));
+  EXPECT_FALSE(IsBlockingCopy("cudaMemcpyAsync", "Memcpy HtoD (Pageable -> Device)"));
+  EXPECT_FALSE(IsBlockingCopy("cudaMemcpyAsync", "Memcpy DtoH (Device -> Pinned)"));
+  EXPECT_FALSE(IsBlockingCopy("cuMemcpyDtoHAsync_v2", "MemcpyD2H"));
+  EXPECT_FALSE(IsBlockingCopy("cudaGraphLaunch", "Memcpy DtoH (Device -> Pageable)"));
+}
+
+TEST(SyncCallTest, CallsAreHostRows) {
+  EventTable table;
+  const TrackId host = table.AddTrack({});
+  Track stream;
+  stream.kind = TrackKind::kDevice;
+  const TrackId device = table.AddTrack(stream);
+  const auto add = [&](TrackId track, const char* name) {
+    EventRecord event;
+    event.track = track;
+    event.name = table.InternName(name);
+    return table.Add(event);
+  };
+  add(host, "cudaLaunchKernel");
+  const EventRow sync = add(host, "cudaDeviceSynchronize");
+  add(device, "cudaDeviceSynchronize");
+  const EventRow query = add(host, "cudaEventQuery");
+  const std::vector<SyncCall> calls = FindSyncCalls(table);
+  ASSERT_EQ(calls.size(), 2);
+  EXPECT_EQ(calls[0].kind, SyncKind::kDeviceSync);
+  EXPECT_THAT(calls[0].call, Optional(sync));
+  EXPECT_EQ(calls[1].kind, SyncKind::kEventSync);
+  EXPECT_THAT(calls[1].call, Optional(query));
+}
+
+}  // namespace
+}  // namespace meridian
