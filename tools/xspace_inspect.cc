@@ -46,8 +46,9 @@ absl::StatusOr<int> Inspect() {
 int main(int argc, char** argv) {
   return meridian::RunCommand(
       {"xspace_inspect",
-       "Shows what is in an XLA profile: planes, lines, events, clocks. Every event is decoded, so "
-       "a damaged file is found out.",
+       "Shows what is in an XLA profile: planes, lines, events, clocks, collectives. Every event "
+       "is "
+       "decoded, so a damaged file is found out.",
        {"xspace_inspect --trace=node0.xplane.pb", "xspace_inspect --trace=node0.xplane.pb --json"},
        {"trace"}},
       argc, argv, meridian::Inspect);

@@ -28,6 +28,31 @@ absl::int128 FloorToNanos(absl::int128 ps) {
   return ps % kPicosPerNano < 0 ? ns - 1 : ns;
 }
 
+// Returns the time that the table is to count from, in nanoseconds: the first event's, of the first
+// few events, that most of them could be counted from. One absurd event must not cost all others.
+std::optional<int64_t> ChooseOrigin(absl::string_view text) {
+  constexpr size_t kSamples = 101;
+  std::vector<absl::int128> samples_ps;
+  TraceJsonProblems ignored;
+  (void)ReadTraceJson(
+      text,
+      [&](const TraceJsonEvent& event) {
+        const bool is_row = event.ph == 'X' || event.ph == 'B';
+        if (is_row && event.ts_ps.has_value()) samples_ps.push_back(*event.ts_ps);
+        return samples_ps.size() < kSamples ? absl::OkStatus() : absl::CancelledError();
+      },
+      &ignored);
+  if (samples_ps.empty()) return std::nullopt;
+  std::vector<absl::int128> sorted_ps = samples_ps;
+  const auto middle = sorted_ps.begin() + sorted_ps.size() / 2;
+  std::nth_element(sorted_ps.begin(), middle, sorted_ps.end());
+  for (absl::int128 sample_ps : samples_ps) {
+    const std::optional<int64_t> origin_ns = NarrowToInt64(FloorToNanos(sample_ps));
+    if (origin_ns.has_value() && NarrowToInt64(*middle - sample_ps).has_value()) return origin_ns;
+  }
+  return std::nullopt;
+}
+
 class Loader {
  public:
   absl::StatusOr<TraceJsonTable> Load(absl::string_view text);
@@ -72,6 +97,7 @@ class Loader {
 };
 
 absl::StatusOr<TraceJsonTable> Loader::Load(absl::string_view text) {
+  origin_ns_ = ChooseOrigin(text);
   ASSIGN_OR_RETURN(
       result_.header,
       ReadTraceJson(
@@ -183,7 +209,6 @@ absl::StatusOr<std::optional<EventRow>> Loader::AddRow(const TraceJsonEvent& eve
 }
 
 std::optional<int64_t> Loader::RelativePs(const TraceJsonEvent& event) {
-  if (!origin_ns_.has_value()) origin_ns_ = NarrowToInt64(FloorToNanos(*event.ts_ps));
   const std::optional<int64_t> relative_ps =
       origin_ns_.has_value()
           ? NarrowToInt64(*event.ts_ps - absl::int128(*origin_ns_) * kPicosPerNano)

@@ -36,9 +36,9 @@ struct TraceJsonTable {
 // correlation is `args.correlation`.
 //
 // Times are kept to the picosecond. The table's base is the file's baseTimeNanoseconds (0 when
-// there is none) plus the first row's ts in whole nanoseconds, so that epoch times fit; events that
-// are 106 days or more away from it are counted as problems. Source offsets lead back to the
-// event's object.
+// there is none) plus the first believable row's ts in whole nanoseconds, so that epoch times fit;
+// events that are 106 days or more away from it are counted as problems. Source offsets lead back
+// to the event's object.
 //
 // Errors are those of ReadTraceJson with `name`, the file's, in front. The text must outlive the
 // header.

@@ -177,11 +177,17 @@ TEST(EventTableJsonTest, TimesTooFarFromTheFirstAreCounted) {
   const TraceJsonTable loaded = Load(R"([
     {"ph":"X","name":"far","pid":1,"tid":1,"ts":1e23},
     {"ph":"X","name":"a","pid":1,"tid":1,"ts":0,"dur":1},
+    {"ph":"X","name":"a","pid":1,"tid":1,"ts":0,"dur":1},
+    {"ph":"X","name":"a","pid":1,"tid":1,"ts":0,"dur":1},
+    {"ph":"X","name":"a","pid":1,"tid":1,"ts":0,"dur":1},
+    {"ph":"X","name":"a","pid":1,"tid":1,"ts":0,"dur":1},
     {"ph":"X","name":"b","pid":1,"tid":1,"ts":9223372036854.775807},
     {"ph":"X","name":"c","pid":1,"tid":1,"ts":9223372036854.775807,"dur":0.000001},
     {"ph":"X","name":"d","pid":1,"tid":1,"ts":9223372036854.775808},
     {"ph":"X","name":"e","pid":1,"tid":1,"ts":1694039968933321}])");
-  EXPECT_THAT(Rows(loaded.table), ElementsAre("a 0+1000000", "b 9223372036854775807+0"));
+  EXPECT_THAT(Rows(loaded.table),
+              ElementsAre("a 0+1000000", "a 0+1000000", "a 0+1000000", "a 0+1000000", "a 0+1000000",
+                          "b 9223372036854775807+0"));
   EXPECT_EQ(loaded.problems.count(TraceJsonProblem::kTimeOutOfRange), 4);
 }
 
@@ -287,6 +293,19 @@ TEST(EventTableJsonTest, CountsOfARealFile) {
   EXPECT_EQ(loaded.flows, 988);
   EXPECT_EQ(loaded.instants, 2);
   EXPECT_EQ(loaded.table.tracks().size(), 5);
+}
+
+TEST(EventTableJsonTest, OneAbsurdFirstEventCostsOnlyItself) {
+  const std::string text = R"([
+    {"ph":"X","name":"junk","pid":1,"tid":1,"ts":0,"dur":1},
+    {"ph":"X","name":"a","pid":1,"tid":1,"ts":1794701783818350.5,"dur":1},
+    {"ph":"X","name":"b","pid":1,"tid":1,"ts":1794701783818351,"dur":1},
+    {"ph":"X","name":"c","pid":1,"tid":1,"ts":1794701783818352,"dur":1}])";
+  const absl::StatusOr<TraceJsonTable> loaded = LoadTraceJson(text, "a.json");
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  ASSERT_EQ(loaded->table.size(), 3u);
+  EXPECT_EQ(loaded->table.base_ns(), 1794701783818350500);
+  EXPECT_EQ(loaded->table.start_ps(1), 500000);
 }
 
 }  // namespace

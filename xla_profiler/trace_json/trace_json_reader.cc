@@ -1,5 +1,6 @@
 #include "xla_profiler/trace_json/trace_json_reader.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 
@@ -132,6 +133,10 @@ MaybeProblem EventParser::ParseTextOrNumber(ondemand::value value, absl::string_
   if (token.front() != '-' && !absl::ascii_isdigit(token.front())) {
     return TraceJsonProblem::kWrongType;
   }
+  // Nearly always a plain integer; the rest is read as a number to see whether it is one.
+  const bool is_number = std::all_of(token.begin(), token.end(), absl::ascii_isdigit) ||
+                         ParseMicrosAsPicos(token).has_value();
+  if (!is_number) return TraceJsonProblem::kMalformed;
   *text = token;
   return std::nullopt;
 }
