@@ -83,30 +83,54 @@ struct RepairKeys {
   ClockKnot knot;
 };
 
-// Returns a longest chain (longest non-decreasing subsequence in `steep` of the knots in the order
-// of `flat`). O(n log n).
+// By how much the clocks drifted apart from a to b, either way.
+absl::int128 ShiftChange(const ClockKnot& a, const ClockKnot& b) {
+  const absl::int128 change_ps =
+      (absl::int128(b.from_ps) - b.to_ps) - (absl::int128(a.from_ps) - a.to_ps);
+  return change_ps < 0 ? -change_ps : change_ps;
+}
+
+// Returns a longest chain: a longest non-decreasing subsequence in `steep` of the knots in the
+// order of `flat`. Among several, one whose shift varies little, since clocks run at nearly the
+// same rate. O(n log n).
 std::vector<ClockKnot> LongestChain(const std::vector<ClockKnot>& knots) {
+  constexpr size_t kNone = std::numeric_limits<size_t>::max();
+  // So many knots are considered as predecessor of another: hostile input has no say in the cost.
+  constexpr int kMaxAlternatives = 64;
   std::vector<RepairKeys> keys(knots.begin(), knots.end());
   std::sort(keys.begin(), keys.end(), [](const RepairKeys& a, const RepairKeys& b) {
     return std::tie(a.flat, a.steep) < std::tie(b.flat, b.steep);
   });
-  constexpr size_t kNone = std::numeric_limits<size_t>::max();
-  // ends[n] ends, of the chains of length n + 1 so far, the one that is easiest to continue.
-  std::vector<size_t> ends;
+  // ends[n] holds the ends of chains of length n + 1, falling in `steep`.
+  std::vector<std::vector<size_t>> ends;
   std::vector<size_t> predecessor(keys.size(), kNone);
+  std::vector<absl::int128> variation_ps(keys.size());
   for (size_t i = 0; i < keys.size(); ++i) {
-    const auto end = std::upper_bound(
-        ends.begin(), ends.end(), keys[i].steep,
-        [&](const absl::int128& steep, size_t k) { return steep < keys[k].steep; });
-    if (end != ends.begin()) predecessor[i] = *(end - 1);
-    if (end == ends.end()) {
-      ends.push_back(i);
-    } else {
-      *end = i;
+    const auto level =
+        std::upper_bound(ends.begin(), ends.end(), keys[i].steep,
+                         [&](const absl::int128& steep, const std::vector<size_t>& of_length) {
+                           return steep < keys[of_length.back()].steep;
+                         }) -
+        ends.begin();
+    if (static_cast<size_t>(level) == ends.size()) ends.emplace_back();
+    ends[level].push_back(i);
+    if (level == 0) continue;
+    int alternatives = 0;
+    for (auto k = ends[level - 1].rbegin();
+         k != ends[level - 1].rend() && keys[*k].steep <= keys[i].steep &&
+         alternatives < kMaxAlternatives;
+         ++k, ++alternatives) {
+      const absl::int128 total_ps = variation_ps[*k] + ShiftChange(keys[*k].knot, keys[i].knot);
+      if (predecessor[i] != kNone && total_ps >= variation_ps[i]) continue;
+      predecessor[i] = *k;
+      variation_ps[i] = total_ps;
     }
   }
+  size_t end = *std::min_element(ends.back().begin(), ends.back().end(), [&](size_t a, size_t b) {
+    return variation_ps[a] < variation_ps[b];
+  });
   std::vector<ClockKnot> chain;
-  for (size_t i = ends.back(); i != kNone; i = predecessor[i]) chain.push_back(keys[i].knot);
+  for (; end != kNone; end = predecessor[end]) chain.push_back(keys[end].knot);
   std::reverse(chain.begin(), chain.end());
   return chain;
 }

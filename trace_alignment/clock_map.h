@@ -55,7 +55,8 @@ class ClockMap {
   enum class OnDisorder {
     // InvalidArgument that names two of them.
     kRefuse,
-    // Keep the most knots that one map goes through, and report where the others were.
+    // Keep the most knots that one map goes through, and report where the others were. Of several
+    // such sets, one whose shift varies little.
     kRepair,
   };
 

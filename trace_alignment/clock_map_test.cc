@@ -136,6 +136,22 @@ TEST(ClockMapTest, RepairKeepsTheMostKnots) {
   EXPECT_FALSE(map.IsRepaired(601));
 }
 
+TEST(ClockMapTest, RepairPrefersASteadyShift) {
+  // (-300 -> 600) is at odds with the first knot only: either could go.
+  ASSERT_OK_AND_ASSIGN(const ClockMap map,
+                       Repaired({{200, 200}, {-300, 600}, {1000, 1000}, {1400, 1400}}));
+  EXPECT_EQ(map.num_knots(), 3);
+  EXPECT_EQ(map.Forward(600), 600);
+}
+
+TEST(ClockMapTest, RepairsManyKnotsInReverse) {
+  std::vector<ClockKnot> knots;
+  for (int64_t i = 0; i < 200000; ++i) knots.push_back({i, -i});
+  for (int64_t i = 0; i < 200000; ++i) knots.push_back({1000000 + i, 1000000 - i});
+  ASSERT_OK_AND_ASSIGN(const ClockMap map, Repaired(std::move(knots)));
+  EXPECT_EQ(map.num_knots(), 2);
+}
+
 TEST(ClockMapTest, RepairAtTheEndsReportsWhereTheKnotsWere) {
   ASSERT_OK_AND_ASSIGN(const ClockMap map,
                        Repaired({{0, 500}, {100, 100}, {200, 200}, {300, 300}, {400, 50}}));
