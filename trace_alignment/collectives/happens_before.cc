@@ -1,0 +1,114 @@
+#include "trace_alignment/collectives/happens_before.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/types/span.h"
+
+namespace meridian {
+namespace {
+
+// Starts and ends of a member on the reference clock.
+struct RawTimes {
+  int64_t StartPs(const CollectiveMember& member) const { return member.start_ps; }
+  int64_t EndPs(const CollectiveMember& member) const { return member.end_ps; }
+};
+
+struct ShiftedTimes {
+  const CollectiveTable& table;
+  OffsetFunction offset_ps;
+
+  int64_t StartPs(const CollectiveMember& member) const {
+    return member.start_ps - offset_ps(table.NodeOf(member), member.start_ps);
+  }
+  int64_t EndPs(const CollectiveMember& member) const {
+    return member.end_ps - offset_ps(table.NodeOf(member), member.end_ps);
+  }
+};
+
+// Sets the violation's members, relative to the instance, and gap: that of the last start and the
+// first end. The gap is negative when all is well.
+template <typename Times>
+void FindWorstOfAll(absl::Span<const CollectiveMember> members, const Times& times,
+                    Violation* worst) {
+  int64_t last_start_ps = times.StartPs(members[0]);
+  int64_t first_end_ps = times.EndPs(members[0]);
+  for (uint32_t m = 1; m < members.size(); ++m) {
+    const int64_t start_ps = times.StartPs(members[m]);
+    const int64_t end_ps = times.EndPs(members[m]);
+    if (start_ps > last_start_ps) {
+      last_start_ps = start_ps;
+      worst->started = m;
+    }
+    if (end_ps < first_end_ps) {
+      first_end_ps = end_ps;
+      worst->ended = m;
+    }
+  }
+  worst->gap_ps = last_start_ps - first_end_ps;
+}
+
+template <typename Times>
+void FindWorstPair(absl::Span<const CollectiveMember> members, absl::Span<const MemberPair> pairs,
+                   const Times& times, Violation* worst) {
+  for (const MemberPair& pair : pairs) {
+    const int64_t gap_ps = times.StartPs(members[pair.source]) - times.EndPs(members[pair.target]);
+    if (gap_ps > worst->gap_ps) {
+      worst->gap_ps = gap_ps;
+      worst->started = pair.source;
+      worst->ended = pair.target;
+    }
+  }
+}
+
+template <typename Times>
+HappensBefore Check(const CollectiveTable& table, const Times& times) {
+  HappensBefore result;
+  result.instances = static_cast<int64_t>(table.instances().size());
+  result.unmatched = table.unplaced_events();
+  for (uint32_t i = 0; i < table.instances().size(); ++i) {
+    const CollectiveInstance& instance = table.instances()[i];
+    const absl::Span<const CollectiveMember> members = table.MembersOf(instance);
+    if (instance.missing > 0) result.unmatched += instance.member_count;
+    if (members.size() < 2) continue;
+    ++result.checked;
+    Violation worst;
+    worst.instance = i;
+    if (IsSynchronising(table.OpOf(instance).kind)) {
+      FindWorstOfAll(members, times, &worst);
+    } else {
+      FindWorstPair(members, table.PairsOf(instance), times, &worst);
+    }
+    if (worst.gap_ps <= 0) continue;
+    worst.started += instance.first_member;
+    worst.ended += instance.first_member;
+    result.violations.push_back(worst);
+  }
+  return result;
+}
+
+}  // namespace
+
+HappensBefore CheckHappensBefore(const CollectiveTable& table) { return Check(table, RawTimes()); }
+
+HappensBefore CheckHappensBefore(const CollectiveTable& table, OffsetFunction offset_ps) {
+  return Check(table, ShiftedTimes{table, offset_ps});
+}
+
+bool OffsetsSeemNegated(const CollectiveTable& table, OffsetFunction offset_ps) {
+  if (CheckHappensBefore(table, offset_ps).violations.empty()) return false;
+  return CheckHappensBefore(
+             table, [&](uint32_t node, int64_t time_ps) { return -offset_ps(node, time_ps); })
+      .violations.empty();
+}
+
+std::string DescribeViolation(const CollectiveTable& table, const Violation& violation) {
+  const CollectiveMember& ended = table.members()[violation.ended];
+  const CollectiveMember& started = table.members()[violation.started];
+  return absl::StrCat(DescribeInstance(table, table.instances()[violation.instance]), ": rank ",
+                      ended.rank, " ended ",
+                      absl::StrFormat("%.3f", static_cast<double>(violation.gap_ps) * 1e-6),
+                      " us before rank ", started.rank, " started (correlation ids ",
+                      ended.correlation_id, " and ", started.correlation_id, ")");
+}
+
+}  // namespace meridian

@@ -1,0 +1,54 @@
+// Waiting and moving data, told apart. For a synchronising instance:
+//
+//   rank 0   |--------------------|
+//   rank 1             |----------|
+//   rank 2       |-----------------|
+//            <- skew ->               of rank 0: last start - its start
+//                       <----------> transfer:  last end - last start
+//
+// A pair transfers from when both have started to the target's end.
+#ifndef TRACE_ALIGNMENT_COLLECTIVES_SKEW_H_
+#define TRACE_ALIGNMENT_COLLECTIVES_SKEW_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "trace_alignment/collectives/collective_table.h"
+
+namespace meridian {
+
+// A synchronising instance that is complete; times are the table's, so align it first.
+struct GroupTiming {
+  // Position among the instance's members of the last to start; the first of several.
+  uint32_t last_member = 0;
+  int64_t last_start_ps = 0;
+  int64_t transfer_ps = 0;
+
+  int64_t SkewPs(const CollectiveMember& member) const { return last_start_ps - member.start_ps; }
+};
+
+// Returns nullopt for instances that do not synchronise or lack members: who was last is not known.
+std::optional<GroupTiming> TimingOf(const CollectiveTable& table,
+                                    const CollectiveInstance& instance);
+
+// The pair is one of the instance's.
+int64_t PairTransferPs(const CollectiveTable& table, const CollectiveInstance& instance,
+                       const MemberPair& pair);
+
+// A rank's part in the waiting, over all synchronising instances that are complete.
+struct RankSkew {
+  int64_t instances = 0;
+  int64_t times_last = 0;
+  // What the others waited, summed over the instances that it was last in.
+  int64_t wait_caused_ps = 0;
+  // Of its own skews, the lower of the middle two; absent when it has no instances.
+  std::optional<int64_t> median_skew_ps;
+};
+
+// By rank.
+std::vector<RankSkew> SummariseSkew(const CollectiveTable& table);
+
+}  // namespace meridian
+
+#endif  // TRACE_ALIGNMENT_COLLECTIVES_SKEW_H_

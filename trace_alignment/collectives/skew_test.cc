@@ -1,0 +1,90 @@
+#include "trace_alignment/collectives/skew.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "trace_alignment/collectives/testing/run_builder.h"
+
+namespace meridian {
+namespace {
+
+TEST(SkewTest, SkewIsUntilTheLastStartAndTransferFromThereToTheLastEnd) {
+  RunBuilder run(3);
+  const uint32_t op = run.AddOp(CollectiveKind::kAllReduce, {{0, 1, 2}});
+  run.Add({op, 7, 0, 0, 52});
+  run.Add({op, 7, 1, 30, 50});
+  run.Add({op, 7, 2, 10, 51});
+  const CollectiveTable table = run.Build();
+  const CollectiveInstance& instance = table.instances()[0];
+  const std::optional<GroupTiming> timing = TimingOf(table, instance);
+  ASSERT_TRUE(timing.has_value());
+  EXPECT_EQ(timing->last_member, 1u);
+  EXPECT_EQ(timing->transfer_ps, 22);
+  EXPECT_EQ(timing->SkewPs(table.MembersOf(instance)[0]), 30);
+  EXPECT_EQ(timing->SkewPs(table.MembersOf(instance)[1]), 0);
+  EXPECT_EQ(timing->SkewPs(table.MembersOf(instance)[2]), 20);
+}
+
+TEST(SkewTest, APairTransfersOnceBothHaveStarted) {
+  RunBuilder run(2);
+  const uint32_t op = run.AddPairsOp(CollectiveKind::kCollectivePermute, {{0, 1}, {1, 0}});
+  run.Add({op, 7, 0, 0, 52});
+  run.Add({op, 7, 1, 30, 50});
+  const CollectiveTable table = run.Build();
+  const CollectiveInstance& instance = table.instances()[0];
+  EXPECT_EQ(PairTransferPs(table, instance, table.PairsOf(instance)[0]), 20);
+  EXPECT_EQ(PairTransferPs(table, instance, table.PairsOf(instance)[1]), 22);
+  EXPECT_EQ(TimingOf(table, instance), std::nullopt);
+}
+
+TEST(SkewTest, ALeafOfABroadcastWaitsForTheRootOnly) {
+  RunBuilder run(3);
+  const uint32_t op = run.AddOp(CollectiveKind::kCollectiveBroadcast, {{0, 1, 2}});
+  run.Add({op, 7, 0, 10, 20});
+  run.Add({op, 7, 1, 0, 25});
+  run.Add({op, 7, 2, 40, 50});
+  const CollectiveTable table = run.Build();
+  const CollectiveInstance& instance = table.instances()[0];
+  EXPECT_EQ(PairTransferPs(table, instance, table.PairsOf(instance)[0]), 15);
+  EXPECT_EQ(PairTransferPs(table, instance, table.PairsOf(instance)[1]), 10);
+}
+
+TEST(SkewTest, WithAMemberMissingTheLastIsNotKnown) {
+  RunBuilder run(3);
+  const uint32_t op = run.AddOp(CollectiveKind::kAllReduce, {{0, 1, 2}});
+  run.Add({op, 7, 0, 0, 52});
+  run.Add({op, 7, 1, 30, 50});
+  const CollectiveTable table = run.Build();
+  EXPECT_EQ(TimingOf(table, table.instances()[0]), std::nullopt);
+  EXPECT_EQ(SummariseSkew(table)[0].instances, 0);
+  EXPECT_EQ(SummariseSkew(table)[0].median_skew_ps, std::nullopt);
+}
+
+TEST(SkewTest, SummarisesWhoKeepsTheOthersWaiting) {
+  RunBuilder run(3);
+  const uint32_t op = run.AddOp(CollectiveKind::kAllReduce, {{0, 1, 2}});
+  // Rank 2 is last by 5, then by 7, of rank 0 at 0 and rank 1 at 1; then rank 1 by 9 and 4.
+  for (int64_t repeat = 0; repeat < 2; ++repeat) {
+    const int64_t base_ps = 1000 * repeat;
+    run.Add({op, repeat, 0, base_ps, base_ps + 100});
+    run.Add({op, repeat, 1, base_ps + 1, base_ps + 100});
+    run.Add({op, repeat, 2, base_ps + 5 + 2 * repeat, base_ps + 100});
+  }
+  run.Add({op, 2, 0, 2000, 2100});
+  run.Add({op, 2, 1, 2009, 2100});
+  run.Add({op, 2, 2, 2005, 2100});
+  const std::vector<RankSkew> ranks = SummariseSkew(run.Build());
+  ASSERT_EQ(ranks.size(), 3u);
+  EXPECT_EQ(ranks[0].times_last, 0);
+  EXPECT_EQ(ranks[0].wait_caused_ps, 0);
+  EXPECT_EQ(ranks[0].median_skew_ps, 7);  // 5, 7, 9
+  EXPECT_EQ(ranks[1].times_last, 1);
+  EXPECT_EQ(ranks[1].wait_caused_ps, 9 + 4);
+  EXPECT_EQ(ranks[1].median_skew_ps, 4);  // 4, 6, 0
+  EXPECT_EQ(ranks[2].times_last, 2);
+  EXPECT_EQ(ranks[2].wait_caused_ps, (5 + 4) + (7 + 6));
+  EXPECT_EQ(ranks[2].median_skew_ps, 0);  // 0, 0, 4
+  EXPECT_EQ(ranks[2].instances, 3);
+}
+
+}  // namespace
+}  // namespace meridian

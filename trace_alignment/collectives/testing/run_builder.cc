@@ -1,0 +1,84 @@
+#include "trace_alignment/collectives/testing/run_builder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "xla_profiler/collectives/rank_resolution.h"
+#include "xla_profiler/collectives/run_resolution.h"
+#include "xla_profiler/util/check.h"
+#include "xla_profiler/util/status_macros.h"
+
+namespace meridian {
+
+RunBuilder::RunBuilder(uint32_t nodes, uint32_t devices_per_node)
+    : devices_per_node_(devices_per_node), profiles_(nodes) {
+  for (uint32_t rank = 0; rank < nodes * devices_per_node; ++rank) {
+    LocalDevice device;
+    device.name = absl::StrCat("device ", rank % devices_per_node);
+    device.global_id = rank;
+    device.source = DeviceIdSource::kTraceHeader;
+    profiles_[rank / devices_per_node].devices.push_back(device);
+  }
+  for (uint32_t node = 0; node < nodes; ++node) profiles_[node].trace = absl::StrCat("node", node);
+}
+
+uint32_t RunBuilder::AddToAll(const CollectiveOp& op) {
+  for (ProfileCollectives& profile : profiles_) {
+    profile.ops.push_back(op);
+    profile.ops.back().module = "jit_step";
+    profile.ops.back().instruction = absl::StrCat("op.", profile.ops.size() - 1);
+  }
+  return static_cast<uint32_t>(profiles_[0].ops.size() - 1);
+}
+
+uint32_t RunBuilder::AddOp(CollectiveKind kind, const IdGroups& groups) {
+  CollectiveOp op;
+  op.kind = kind;
+  op.groups = groups;
+  return AddToAll(op);
+}
+
+uint32_t RunBuilder::AddPairsOp(CollectiveKind kind, const std::vector<SourceTargetPair>& pairs) {
+  CollectiveOp op;
+  op.kind = kind;
+  op.pairs = pairs;
+  return AddToAll(op);
+}
+
+void RunBuilder::Add(const MadeUpEvent& made_up) {
+  CollectiveEvent event;
+  event.op = made_up.op;
+  event.local_device = static_cast<uint32_t>(made_up.rank % devices_per_node_);
+  event.device = made_up.rank;
+  event.run_id = made_up.run;
+  event.start_ps = made_up.start_ps;
+  event.end_ps = made_up.end_ps;
+  event.correlation_id = ++events_;
+  profiles_[made_up.rank / devices_per_node_].events.push_back(event);
+}
+
+absl::StatusOr<CollectiveTable> RunBuilder::TryBuild() {
+  ASSIGN_OR_RETURN(const RankResolution ranks, ResolveRanks(absl::MakeSpan(profiles_)));
+  RunResolution runs;
+  for (ProfileCollectives& profile : profiles_) {
+    std::stable_sort(
+        profile.events.begin(), profile.events.end(),
+        [](const CollectiveEvent& a, const CollectiveEvent& b) { return a.start_ps < b.start_ps; });
+    LookUpGroups(&profile);
+    std::vector<EventRun>& resolved = runs.runs.emplace_back();
+    resolved.reserve(profile.events.size());
+    for (const CollectiveEvent& event : profile.events) {
+      resolved.push_back({*event.run_id, event.occurrence});
+    }
+  }
+  return BuildCollectiveTable(profiles_, ranks, runs);
+}
+
+CollectiveTable RunBuilder::Build() {
+  absl::StatusOr<CollectiveTable> table = TryBuild();
+  MERIDIAN_CHECK(table.ok());
+  return *std::move(table);
+}
+
+}  // namespace meridian
