@@ -45,7 +45,7 @@ absl::StatusOr<ProfileCollectives> ReadXSpaceCollectives(const XSpaceReader& rea
   ASSIGN_OR_RETURN(const SessionClock clock,
                    SessionClock::Create(reader.name(), info, options.profile_start_ns));
   ProfileCollectives result;
-  result.trace = reader.name();
+  result.trace = reader.path();
   result.base_ns = clock.start_ns();
   const ProfileTimes times(clock);
 

@@ -51,7 +51,7 @@ class Inspector {
 
  private:
   void DescribeFile() {
-    report_.set_trace(reader_.file() == nullptr ? reader_.name() : reader_.file()->path());
+    report_.set_trace(reader_.path());
     report_.set_bytes(reader_.source().bytes.size());
     if (reader_.file() == nullptr) return;
     report_.set_file_bytes(reader_.file()->file_size());

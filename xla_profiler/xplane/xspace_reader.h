@@ -40,7 +40,10 @@ class XSpaceReader {
   XSpaceReader(XSpaceReader&&) = default;
   XSpaceReader& operator=(XSpaceReader&&) = default;
 
+  // The path, with a remark when offsets are not those of the file on disk; errors begin with it.
   const std::string& name() const { return name_; }
+  // The path as it was given.
+  const std::string& path() const { return file_ == nullptr ? name_ : file_->path(); }
   const XSpaceSource& source() const { return *source_; }
   const XSpaceLayout& layout() const { return layout_; }
   // Null when made from bytes.

@@ -1,0 +1,28 @@
+#include "trace_alignment/collectives/collective_run.h"
+
+#include <utility>
+
+#include "absl/types/span.h"
+#include "xla_profiler/collectives/xspace_collectives.h"
+#include "xla_profiler/util/status_macros.h"
+
+namespace meridian {
+
+absl::StatusOr<CollectiveRun> ReadCollectiveRun(FileSystem& file_system,
+                                                const std::vector<std::string>& traces,
+                                                const CollectiveRunOptions& options) {
+  CollectiveRun run;
+  for (size_t i = 0; i < traces.size(); ++i) {
+    if (options.progress) options.progress(i);
+    ASSIGN_OR_RETURN(const XSpaceReader reader,
+                     XSpaceReader::Open(file_system, traces[i], options.reader));
+    ASSIGN_OR_RETURN(ProfileCollectives profile, ReadXSpaceCollectives(reader));
+    run.profiles.push_back(std::move(profile));
+  }
+  ASSIGN_OR_RETURN(run.ranks, ResolveRanks(absl::MakeSpan(run.profiles), options.ranks));
+  run.runs = ResolveRuns(run.profiles);
+  ASSIGN_OR_RETURN(run.table, BuildCollectiveTable(run.profiles, run.ranks, run.runs));
+  return run;
+}
+
+}  // namespace meridian

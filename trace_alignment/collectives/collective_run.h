@@ -1,0 +1,42 @@
+// The collectives of all profiles of a run, read, resolved and matched: what every check starts
+// from.
+#ifndef TRACE_ALIGNMENT_COLLECTIVES_COLLECTIVE_RUN_H_
+#define TRACE_ALIGNMENT_COLLECTIVES_COLLECTIVE_RUN_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "trace_alignment/collectives/collective_table.h"
+#include "xla_profiler/collectives/collective_event.h"
+#include "xla_profiler/collectives/rank_resolution.h"
+#include "xla_profiler/collectives/run_resolution.h"
+#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/xplane/xspace_reader.h"
+
+namespace meridian {
+
+struct CollectiveRunOptions {
+  XSpaceReaderOptions reader;
+  RankOptions ranks;
+  // Called before each file with its position; may be null.
+  std::function<void(size_t file)> progress;
+};
+
+struct CollectiveRun {
+  // By file: a node is one file.
+  std::vector<ProfileCollectives> profiles;
+  RankResolution ranks;
+  RunResolution runs;
+  CollectiveTable table;
+};
+
+// Reads one file after the other; only their collectives stay in memory.
+absl::StatusOr<CollectiveRun> ReadCollectiveRun(FileSystem& file_system,
+                                                const std::vector<std::string>& traces,
+                                                const CollectiveRunOptions& options = {});
+
+}  // namespace meridian
+
+#endif  // TRACE_ALIGNMENT_COLLECTIVES_COLLECTIVE_RUN_H_
