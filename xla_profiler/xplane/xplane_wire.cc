@@ -63,6 +63,7 @@ absl::StatusOr<XSpaceLayout> ReadXSpaceLayout(const XSpaceSource& source) {
 
 absl::StatusOr<XPlaneLayout> ReadXPlaneLayout(const XSpaceSource& source, absl::string_view plane) {
   XPlaneLayout layout;
+  layout.payload = plane;
   const XSpaceLimits& limits = source.limits;
   WireReader reader(plane, source.origin(), kXPlaneDepth);
   WireField field;

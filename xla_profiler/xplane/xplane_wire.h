@@ -99,6 +99,8 @@ struct XPlaneLayout {
   std::vector<absl::string_view> event_metadata;
   std::vector<absl::string_view> stat_metadata;
   std::vector<absl::string_view> stats;
+  // The whole plane.
+  absl::string_view payload;
 };
 
 struct XLineHeader {

@@ -1,0 +1,306 @@
+// xprof_trace_align: one profile on another clock, by snapshot pairs and offsets.
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "tools/command.h"
+#include "trace_alignment/offset_samples.h"
+#include "trace_alignment/snapshot_pairs.h"
+#include "trace_alignment/xspace_aligner.h"
+#include "xla_profiler/trace_json/gzip_sink.h"
+#include "xla_profiler/util/atomic_file_writer.h"
+#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/report_json.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/status_util.h"
+#include "xla_profiler/util/text_table.h"
+#include "xla_profiler/xplane/clock_domain.h"
+#include "xla_profiler/xplane/node_ids.h"
+#include "xla_profiler/xplane/xplane_schema.h"
+
+ABSL_FLAG(std::string, trace, "", "The profile to align.");
+ABSL_FLAG(std::string, output, "", "Where the aligned profile goes; gzip when it ends in .gz.");
+ABSL_FLAG(
+    std::string, snapshot_pairs, "",
+    "Readings of the node's host and tracer clock: JSONL or a SnapshotPairs message. Default: "
+    "the profile's plane /host:snapshots, if it has one.");
+ABSL_FLAG(std::string, offsets, "", "Offsets of the nodes' clocks from the reference: JSONL.");
+ABSL_FLAG(
+    std::optional<int64_t>, node_id, std::nullopt,
+    "Which node the profile is of. Default: the snapshot pairs' header, else the last integer "
+    "in the file's name.");
+ABSL_FLAG(std::string, target, "tracer",
+          "The clock to map to: tracer (the node's own tracer), reference (the reference node's "
+          "tracer; needs --reference_snapshot_pairs) or host (the reference node's host clock).");
+ABSL_FLAG(std::string, offset_slope, "interpolate",
+          "Between offsets: interpolate, or drift_ppm (each sample's own slope).");
+ABSL_FLAG(std::string, reference_snapshot_pairs, "", "Snapshot pairs of the reference node.");
+ABSL_FLAG(std::optional<int64_t>, start_walltime_ns, std::nullopt,
+          "Host clock when the tracer started (W). Default: the headers of the inputs.");
+ABSL_FLAG(std::optional<int64_t>, start_gpu_ns, std::nullopt,
+          "Tracer clock at that moment (G). Default: the headers of the inputs.");
+ABSL_FLAG(std::optional<int64_t>, profile_start_ns, std::nullopt,
+          "Unix time of the session's start, for profiles that do not say.");
+ABSL_FLAG(int64_t, max_extrapolation_ms, 60000,
+          "Events farther than this outside the snapshot pairs or offsets are an error.");
+ABSL_FLAG(bool, strict_monotonic, false,
+          "Move each event that does not start after its predecessor by 1 ns, instead of keeping "
+          "equal starts equal.");
+ABSL_FLAG(bool, keep_original, false, "Keep the original start and duration of events as stats.");
+ABSL_FLAG(bool, force, false, "Align a profile that is aligned already.");
+ABSL_FLAG(std::string, stats_output, "",
+          "Where the statistics go. Default: beside the output, *.alignment_stats.json.");
+
+namespace meridian {
+namespace {
+
+enum class Target { kTracer, kReference, kHost };
+
+absl::StatusOr<Target> ParseTarget(const std::string& name) {
+  if (name == "tracer") return Target::kTracer;
+  if (name == "reference") return Target::kReference;
+  if (name == "host") return Target::kHost;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--target=", name, " is none of tracer, reference, host"));
+}
+
+absl::StatusOr<OffsetSamples::Slope> ParseSlope(const std::string& name) {
+  if (name == "interpolate") return OffsetSamples::Slope::kInterpolate;
+  if (name == "drift_ppm") return OffsetSamples::Slope::kDriftPpm;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--offset_slope=", name, " is none of interpolate, drift_ppm"));
+}
+
+// What is known before any clock is: all that the maps are made of.
+struct Inputs {
+  std::optional<SnapshotPairs> snapshots;
+  std::optional<SnapshotPairs> reference_snapshots;
+  std::optional<OffsetSamples> offsets;
+  int64_t node_id = 0;
+};
+
+// The Unix time of the earliest base of a line that the tracer stamped.
+absl::StatusOr<std::optional<int64_t>> EarliestTracerBase(const XSpaceReader& reader,
+                                                          const SessionClock& clock) {
+  std::optional<int64_t> earliest_ns;
+  RETURN_IF_ERROR(reader.ForEachPlane([&](const XPlaneVisitor& plane) {
+    return plane.ForEachLine([&](const XLineVisitor& line) -> absl::Status {
+      if (ClockDomainOf(plane.Name(), line.Name()) != ClockDomain::kTracer) return absl::OkStatus();
+      ASSIGN_OR_RETURN(const int64_t base_ns, clock.LineBaseNs(line.Header()));
+      earliest_ns = std::min(earliest_ns.value_or(base_ns), base_ns);
+      return absl::OkStatus();
+    });
+  }));
+  return earliest_ns;
+}
+
+// The flag, the header of the snapshot pairs, the file's name.
+absl::StatusOr<int64_t> FindNodeId(const std::string& trace, const Inputs& inputs) {
+  NodeIdInputs ids;
+  ids.files = {trace};
+  if (absl::GetFlag(FLAGS_node_id).has_value()) ids.given = {*absl::GetFlag(FLAGS_node_id)};
+  if (inputs.snapshots.has_value()) ids.from_snapshots = {inputs.snapshots->node_id};
+  ASSIGN_OR_RETURN(const std::vector<NodeId> nodes, AssignNodeIds(ids));
+  return nodes[0].id;
+}
+
+absl::StatusOr<std::optional<SnapshotPairs>> LoadSnapshots(const XSpaceReader& reader,
+                                                           const SessionClock& clock,
+                                                           const SnapshotPairsOptions& options) {
+  if (!absl::GetFlag(FLAGS_snapshot_pairs).empty()) {
+    ASSIGN_OR_RETURN(SnapshotPairs pairs,
+                     LoadSnapshotPairs(FileSystem::Posix(),
+                                       UserPath(absl::GetFlag(FLAGS_snapshot_pairs)), options));
+    return std::optional<SnapshotPairs>(std::move(pairs));
+  }
+  ASSIGN_OR_RETURN(const std::optional<XPlaneVisitor> plane, reader.FindPlane(kSnapshotsPlaneName));
+  if (!plane.has_value()) return std::optional<SnapshotPairs>();
+  ASSIGN_OR_RETURN(SnapshotPairs pairs,
+                   SnapshotPairsFromPlane(*plane, clock, reader.name(), options));
+  return std::optional<SnapshotPairs>(std::move(pairs));
+}
+
+absl::StatusOr<Inputs> LoadInputs(const XSpaceReader& reader, const SessionClock& clock) {
+  FileSystem& files = FileSystem::Posix();
+  Inputs inputs;
+  SnapshotPairsOptions options;
+  options.flags.start_walltime_ns = absl::GetFlag(FLAGS_start_walltime_ns);
+  options.flags.start_gpu_ns = absl::GetFlag(FLAGS_start_gpu_ns);
+  if (!absl::GetFlag(FLAGS_offsets).empty()) {
+    ASSIGN_OR_RETURN(
+        OffsetSamples offsets,
+        OffsetSamples::Load(files, UserPath(absl::GetFlag(FLAGS_offsets)), std::nullopt));
+    inputs.offsets.emplace(std::move(offsets));
+    ASSIGN_OR_RETURN(inputs.node_id, FindNodeId(reader.path(), inputs));
+    options.offsets_header = inputs.offsets->AnchorsOf(inputs.node_id);
+  }
+  ASSIGN_OR_RETURN(options.earliest_tracer_base_ns, EarliestTracerBase(reader, clock));
+  ASSIGN_OR_RETURN(inputs.snapshots, LoadSnapshots(reader, clock, options));
+  ASSIGN_OR_RETURN(inputs.node_id, FindNodeId(reader.path(), inputs));
+  if (!absl::GetFlag(FLAGS_reference_snapshot_pairs).empty()) {
+    SnapshotPairsOptions reference;
+    if (inputs.offsets.has_value() && inputs.offsets->reference_node().has_value()) {
+      reference.offsets_header = inputs.offsets->AnchorsOf(*inputs.offsets->reference_node());
+    }
+    ASSIGN_OR_RETURN(
+        SnapshotPairs pairs,
+        LoadSnapshotPairs(files, UserPath(absl::GetFlag(FLAGS_reference_snapshot_pairs)),
+                          reference));
+    inputs.reference_snapshots = std::move(pairs);
+  }
+  return inputs;
+}
+
+absl::StatusOr<NodeClock> MakeClock(const Inputs& inputs, const RunClock& run) {
+  ASSIGN_OR_RETURN(const Target target, ParseTarget(absl::GetFlag(FLAGS_target)));
+  ASSIGN_OR_RETURN(const OffsetSamples::Slope slope, ParseSlope(absl::GetFlag(FLAGS_offset_slope)));
+  NodeClock clock;
+  if (inputs.snapshots.has_value()) {
+    ASSIGN_OR_RETURN(ClockMap map, TracerToHostMap(*inputs.snapshots, run));
+    if (target == Target::kTracer) clock.reference_to_target = map.Inverted();
+    clock.tracer_to_host = std::move(map);
+  }
+  if (inputs.offsets.has_value()) {
+    ASSIGN_OR_RETURN(ClockMap map, inputs.offsets->OffsetMap(inputs.node_id, run, slope));
+    clock.host_to_reference = std::move(map);
+  }
+  if (target == Target::kReference) {
+    if (!inputs.reference_snapshots.has_value()) {
+      return absl::InvalidArgumentError(
+          "--target=reference needs --reference_snapshot_pairs, the reference node's");
+    }
+    ASSIGN_OR_RETURN(const ClockMap map, TracerToHostMap(*inputs.reference_snapshots, run));
+    clock.reference_to_target = map.Inverted();
+  }
+  return clock;
+}
+
+// Says in words what the maps were made of.
+std::string DescribeModel(const Inputs& inputs) {
+  const std::string snapshots =
+      inputs.snapshots.has_value()
+          ? absl::StrCat(inputs.snapshots->pairs.size(), " snapshot pair(s)")
+          : "no snapshot pairs, the tracer's clock is taken for the host's";
+  if (!inputs.offsets.has_value()) {
+    return absl::StrCat(snapshots, "; no offsets, the node is taken for the reference");
+  }
+  if (inputs.offsets->reference_node() == inputs.node_id) {
+    return absl::StrCat(snapshots, "; the node is the reference");
+  }
+  const size_t samples = inputs.offsets->SamplesOf(inputs.node_id).size();
+  return absl::StrCat(
+      snapshots, "; ", samples, " offset(s), ",
+      samples == 1 ? "a constant shift or one slope" : absl::GetFlag(FLAGS_offset_slope));
+}
+
+// "out/a.xplane.pb.gz" -> "out/a.alignment_stats.json".
+std::string StatsPath(absl::string_view output) {
+  if (!absl::ConsumeSuffix(&output, ".xplane.pb.gz") &&
+      !absl::ConsumeSuffix(&output, ".xplane.pb")) {
+    const size_t slash = output.rfind('/');
+    const size_t dot = output.rfind('.');
+    const bool has_suffix =
+        dot != absl::string_view::npos && (slash == absl::string_view::npos || dot > slash + 1);
+    if (has_suffix) output = output.substr(0, dot);
+  }
+  return absl::StrCat(output, ".alignment_stats.json");
+}
+
+absl::StatusOr<AlignmentStats> WriteAligned(const XSpaceReader& reader, const SessionClock& clock,
+                                            const NodeClock& node, const AlignOptions& options,
+                                            const std::string& output) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFileWriter> writer,
+                   AtomicFileWriter::Create(FileSystem::Posix(), output));
+  AlignmentStats stats;
+  if (absl::EndsWith(output, ".gz")) {
+    GzipSink gzip(writer.get());
+    ASSIGN_OR_RETURN(stats, AlignXSpace(reader, clock, node, options, gzip));
+    RETURN_IF_ERROR(gzip.Finish());
+  } else {
+    ASSIGN_OR_RETURN(stats, AlignXSpace(reader, clock, node, options, *writer));
+  }
+  RETURN_IF_ERROR(writer->Commit());
+  return stats;
+}
+
+std::string FormatStats(const AlignmentStats& stats) {
+  return absl::StrCat("node ", stats.node_id(), " on the ", stats.target(),
+                      " clock: ", stats.model(), "\n", WithThousands(stats.events_corrected()),
+                      " of ", WithThousands(stats.events()), " events corrected, by ",
+                      WithThousands(stats.min_correction_ns()), " to ",
+                      WithThousands(stats.max_correction_ns()), " ns\n",
+                      WithThousands(stats.events_clamped_monotonic()), " clamped; ",
+                      WithThousands(stats.snapshot_extrapolations()),
+                      " outside the snapshot pairs, ", WithThousands(stats.offset_extrapolations()),
+                      " outside the offsets\n", "written to ", Printable(stats.output()), "\n");
+}
+
+absl::StatusOr<int> Align() {
+  if (absl::GetFlag(FLAGS_trace).empty() || absl::GetFlag(FLAGS_output).empty()) {
+    return absl::InvalidArgumentError("--trace and --output are needed, see --help");
+  }
+  XSpaceReaderOptions reader_options;
+  reader_options.input = UserInputOptions();
+  ASSIGN_OR_RETURN(const XSpaceReader reader,
+                   XSpaceReader::Open(FileSystem::Posix(), UserPath(absl::GetFlag(FLAGS_trace)),
+                                      reader_options));
+  ASSIGN_OR_RETURN(const bool aligned, IsAligned(reader));
+  if (aligned && !absl::GetFlag(FLAGS_force)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(reader.name(), ": is aligned already; give --force to align it once more"));
+  }
+  ASSIGN_OR_RETURN(const SessionInfo info, ReadSessionInfo(reader));
+  ASSIGN_OR_RETURN(
+      const SessionClock clock,
+      SessionClock::Create(reader.name(), info, absl::GetFlag(FLAGS_profile_start_ns)));
+  ASSIGN_OR_RETURN(const Inputs inputs, LoadInputs(reader, clock));
+  ASSIGN_OR_RETURN(const NodeClock node, MakeClock(inputs, RunClock(clock.start_ns())));
+
+  AlignOptions options;
+  options.node_id = inputs.node_id;
+  options.method = inputs.offsets.has_value() ? "offsets" : "none";
+  options.strict_monotonic = absl::GetFlag(FLAGS_strict_monotonic);
+  options.keep_original = absl::GetFlag(FLAGS_keep_original);
+  const int64_t limit_ms = absl::GetFlag(FLAGS_max_extrapolation_ms);
+  if (limit_ms < 0 || limit_ms > std::numeric_limits<int64_t>::max() / 1000000) {
+    return absl::InvalidArgumentError("--max_extrapolation_ms is out of range");
+  }
+  options.max_extrapolation_ns = limit_ms * 1000000;
+  const std::string output = UserPath(absl::GetFlag(FLAGS_output));
+  ASSIGN_OR_RETURN(AlignmentStats stats, WriteAligned(reader, clock, node, options, output));
+  stats.set_trace(reader.path());
+  stats.set_output(output);
+  stats.set_node_id(inputs.node_id);
+  stats.set_target(absl::GetFlag(FLAGS_target));
+  stats.set_model(DescribeModel(inputs));
+  const std::string stats_path = absl::GetFlag(FLAGS_stats_output).empty()
+                                     ? StatsPath(output)
+                                     : UserPath(absl::GetFlag(FLAGS_stats_output));
+  RETURN_IF_ERROR(WriteFileAtomically(FileSystem::Posix(), stats_path, ReportToJson(stats)));
+  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(stats) : FormatStats(stats)));
+  return kExitDone;
+}
+
+}  // namespace
+}  // namespace meridian
+
+int main(int argc, char** argv) {
+  return meridian::RunCommand(
+      {"xprof_trace_align",
+       "Rewrites one node's profile on another clock: tracer time to host time by snapshot pairs, "
+       "host time to the reference node's by offsets, and back to a tracer's clock.",
+       {"xprof_trace_align --trace=node2.xplane.pb --snapshot_pairs=node2.jsonl "
+        "--offsets=offsets.jsonl --node_id=2 --output=node2.aligned.xplane.pb"},
+       {"trace", "snapshot_pairs", "offsets", "output", "node_id", "target", "offset_slope",
+        "reference_snapshot_pairs", "start_walltime_ns", "start_gpu_ns", "profile_start_ns",
+        "max_extrapolation_ms", "strict_monotonic", "keep_original", "force", "stats_output"}},
+      argc, argv, meridian::Align);
+}
