@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/container/btree_map.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -21,6 +22,7 @@ namespace meridian {
 namespace {
 
 using Bound = OffsetCorridor::Bound;
+using ProbeStamps = std::tuple<int64_t, int64_t, int64_t>;
 
 constexpr absl::string_view kExample =
     R"({"src":0,"dst":1,"t1":1000,"t2":1300,"t3":1400,"t4":1500})";
@@ -218,22 +220,33 @@ EdgeEstimate MiddleOf(const OffsetCorridor& corridor, int64_t time_ns) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<TwoWayProbe>> LoadTwoWayProbes(FileSystem& file_system,
-                                                          const std::string& path) {
+absl::StatusOr<TwoWayProbes> LoadTwoWayProbes(FileSystem& file_system, const std::string& path) {
   ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(file_system, path));
   return ParseTwoWayProbes(file.bytes(), path);
 }
 
-absl::StatusOr<std::vector<TwoWayProbe>> ParseTwoWayProbes(absl::string_view contents,
-                                                           const std::string& name) {
-  std::vector<TwoWayProbe> probes;
+absl::StatusOr<TwoWayProbes> ParseTwoWayProbes(absl::string_view contents,
+                                               const std::string& name) {
+  TwoWayProbes result;
+  // (src, dst, t1) -> the other stamps, line.
+  absl::flat_hash_map<ProbeStamps, std::pair<ProbeStamps, int64_t>> known;
   RETURN_IF_ERROR(
       ForEachJsonlRow(contents, name, kExample, [&](const JsonlRow& row) -> absl::Status {
         ASSIGN_OR_RETURN(const TwoWayProbe probe, ReadProbe(row));
-        probes.push_back(probe);
+        const ProbeStamps fate = {probe.dst_received_ns, probe.dst_sent_ns, probe.src_received_ns};
+        const auto [first, inserted] =
+            known.try_emplace({probe.src, probe.dst, probe.src_sent_ns}, fate, row.line());
+        if (inserted) {
+          result.probes.push_back(probe);
+        } else if (first->second.first != fate) {
+          return row.Error(absl::StrCat("contradicts line ", first->second.second,
+                                        ", which has the same src, dst and t1"));
+        } else {
+          ++result.identical_dropped;
+        }
         return absl::OkStatus();
       }));
-  return probes;
+  return result;
 }
 
 absl::StatusOr<OffsetCorridor> OffsetCorridor::Fit(std::vector<Bound> upper,

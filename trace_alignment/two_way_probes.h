@@ -36,15 +36,19 @@ struct TwoWayProbe {
   int64_t src_received_ns = 0;
 };
 
-// Loads JSONL. InvalidArgument "file:line: reason; expected e.g. ..." for what cannot be read and
-// for a side that received its answer before it asked. A repeated line proves nothing new and is
-// kept.
-absl::StatusOr<std::vector<TwoWayProbe>> LoadTwoWayProbes(FileSystem& file_system,
-                                                          const std::string& path);
+struct TwoWayProbes {
+  // In file order.
+  std::vector<TwoWayProbe> probes;
+  int64_t identical_dropped = 0;
+};
+
+// Loads JSONL. InvalidArgument "file:line: reason; expected e.g. ..." for what cannot be read, for
+// a side that received its answer before it asked, and for two probes that were sent at once but
+// fared differently (both lines are named).
+absl::StatusOr<TwoWayProbes> LoadTwoWayProbes(FileSystem& file_system, const std::string& path);
 
 // The same from the file's contents; `name` stands for the path in errors.
-absl::StatusOr<std::vector<TwoWayProbe>> ParseTwoWayProbes(absl::string_view contents,
-                                                           const std::string& name);
+absl::StatusOr<TwoWayProbes> ParseTwoWayProbes(absl::string_view contents, const std::string& name);
 
 // All lines offset(t) that run between upper and lower bounds.
 class OffsetCorridor {

@@ -36,8 +36,8 @@ TEST(TwoWayProbesTest, ReadsProbes) {
   const TemporaryDirectory directory;
   const std::string path = directory.Write(
       "probes", GzipText("{\"src\":3,\"dst\":1,\"t1\":10,\"t2\":110,\"t3\":120,\"t4\":40}\n"));
-  ASSERT_OK_AND_ASSIGN(const std::vector<TwoWayProbe> probes,
-                       LoadTwoWayProbes(FileSystem::Posix(), path));
+  ASSERT_OK_AND_ASSIGN(const TwoWayProbes loaded, LoadTwoWayProbes(FileSystem::Posix(), path));
+  const std::vector<TwoWayProbe>& probes = loaded.probes;
   ASSERT_EQ(probes.size(), 1);
   EXPECT_EQ(probes[0].src, 3);
   EXPECT_EQ(probes[0].dst, 1);
@@ -65,6 +65,16 @@ TEST(TwoWayProbesTest, NamesTheLineThatCannotBeRead) {
         << row;
   }
   EXPECT_THAT(ParseTwoWayProbes("", "p.jsonl"), StatusIs(kInvalid, HasSubstr("empty")));
+}
+
+TEST(TwoWayProbesTest, DropsIdenticalProbesAndNamesContradictions) {
+  const std::string row = "{\"src\":0,\"dst\":1,\"t1\":1,\"t2\":2,\"t3\":3,\"t4\":4}\n";
+  ASSERT_OK_AND_ASSIGN(const TwoWayProbes loaded, ParseTwoWayProbes(row + row, "p.jsonl"));
+  EXPECT_EQ(loaded.probes.size(), 1);
+  EXPECT_EQ(loaded.identical_dropped, 1);
+  EXPECT_THAT(ParseTwoWayProbes(row + "{\"src\":0,\"dst\":1,\"t1\":1,\"t2\":2,\"t3\":3,\"t4\":5}",
+                                "p.jsonl"),
+              StatusIs(kInvalid, HasSubstr("p.jsonl:2: contradicts line 1")));
 }
 
 TEST(OffsetCorridorTest, OneProbeBoundsTheOffsetByItsRoundTrip) {
