@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
 namespace {
@@ -70,19 +71,6 @@ absl::Status CheckIncreasing(const std::vector<ClockKnot>& knots) {
   return absl::OkStatus();
 }
 
-// A knot as seen by the repair. The slope from a to b is within [1/kMax, kMax] exactly when neither
-// key falls from a to b, so that the knots to keep are a chain of the order "neither key falls".
-struct RepairKeys {
-  explicit RepairKeys(const ClockKnot& knot)
-      : flat(absl::int128(kMaxRepairedSlope) * knot.to_ps - knot.from_ps),
-        steep(absl::int128(kMaxRepairedSlope) * knot.from_ps - knot.to_ps),
-        knot(knot) {}
-
-  absl::int128 flat;
-  absl::int128 steep;
-  ClockKnot knot;
-};
-
 // By how much the clocks drifted apart from a to b, either way.
 absl::int128 ShiftChange(const ClockKnot& a, const ClockKnot& b) {
   const absl::int128 change_ps =
@@ -90,50 +78,79 @@ absl::int128 ShiftChange(const ClockKnot& a, const ClockKnot& b) {
   return change_ps < 0 ? -change_ps : change_ps;
 }
 
-// Returns a longest chain: a longest non-decreasing subsequence in `steep` of the knots in the
-// order of `flat`. Among several, one whose shift varies little, since clocks run at nearly the
-// same rate. O(n log n).
-std::vector<ClockKnot> LongestChain(const std::vector<ClockKnot>& knots) {
-  constexpr size_t kNone = std::numeric_limits<size_t>::max();
-  // So many knots are considered as predecessor of another: hostile input has no say in the cost.
-  constexpr int kMaxAlternatives = 64;
-  std::vector<RepairKeys> keys(knots.begin(), knots.end());
-  std::sort(keys.begin(), keys.end(), [](const RepairKeys& a, const RepairKeys& b) {
-    return std::tie(a.flat, a.steep) < std::tie(b.flat, b.steep);
-  });
-  // ends[n] holds the ends of chains of length n + 1, falling in `steep`.
-  std::vector<std::vector<size_t>> ends;
-  std::vector<size_t> predecessor(keys.size(), kNone);
-  std::vector<absl::int128> variation_ps(keys.size());
-  for (size_t i = 0; i < keys.size(); ++i) {
-    const auto level =
-        std::upper_bound(ends.begin(), ends.end(), keys[i].steep,
-                         [&](const absl::int128& steep, const std::vector<size_t>& of_length) {
-                           return steep < keys[of_length.back()].steep;
-                         }) -
-        ends.begin();
-    if (static_cast<size_t>(level) == ends.size()) ends.emplace_back();
-    ends[level].push_back(i);
-    if (level == 0) continue;
-    int alternatives = 0;
-    for (auto k = ends[level - 1].rbegin();
-         k != ends[level - 1].rend() && keys[*k].steep <= keys[i].steep &&
-         alternatives < kMaxAlternatives;
-         ++k, ++alternatives) {
-      const absl::int128 total_ps = variation_ps[*k] + ShiftChange(keys[*k].knot, keys[i].knot);
-      if (predecessor[i] != kNone && total_ps >= variation_ps[i]) continue;
-      predecessor[i] = *k;
-      variation_ps[i] = total_ps;
+// Finds the most knots that one map goes through. The slope from a to b is within
+// [1/kMaxRepairedSlope, kMaxRepairedSlope] exactly when neither of two keys falls from a to b:
+//
+//   flat = kMaxRepairedSlope * to - from        steep = kMaxRepairedSlope * from - to
+//
+// so the knots to keep are, in the order of `flat`, a longest subsequence in which `steep` does not
+// fall. Among several, one whose shift varies little, since clocks run at nearly the same rate.
+// O(n log n).
+class LongestChain {
+ public:
+  explicit LongestChain(const std::vector<ClockKnot>& knots) : links_(knots.begin(), knots.end()) {
+    std::sort(links_.begin(), links_.end(), [](const Link& a, const Link& b) {
+      return std::tie(a.flat, a.steep) < std::tie(b.flat, b.steep);
+    });
+    for (Link& link : links_) Append(&link);
+  }
+
+  std::vector<ClockKnot> Knots() const {
+    const Link* end = *std::min_element(
+        ends_.back().begin(), ends_.back().end(),
+        [](const Link* a, const Link* b) { return a->variation_ps < b->variation_ps; });
+    std::vector<ClockKnot> knots;
+    for (; end != nullptr; end = end->predecessor) knots.push_back(end->knot);
+    std::reverse(knots.begin(), knots.end());
+    return knots;
+  }
+
+ private:
+  struct Link {
+    explicit Link(const ClockKnot& knot)
+        : knot(knot),
+          flat(absl::int128(kMaxRepairedSlope) * knot.to_ps - knot.from_ps),
+          steep(absl::int128(kMaxRepairedSlope) * knot.from_ps - knot.to_ps) {}
+
+    ClockKnot knot;
+    absl::int128 flat;
+    absl::int128 steep;
+    // In the steadiest longest chain that ends here, and how much the shift varies along it.
+    const Link* predecessor = nullptr;
+    absl::int128 variation_ps = 0;
+  };
+  using Level = std::vector<const Link*>;
+
+  // Finds the longest chains that the link can end.
+  void Append(Link* link) {
+    const auto level = std::upper_bound(
+        ends_.begin(), ends_.end(), link->steep,
+        [](const absl::int128& steep, const Level& ends) { return steep < ends.back()->steep; });
+    if (level != ends_.begin()) ChoosePredecessor(*(level - 1), link);
+    if (level == ends_.end()) {
+      ends_.push_back({link});
+    } else {
+      level->push_back(link);
     }
   }
-  size_t end = *std::min_element(ends.back().begin(), ends.back().end(), [&](size_t a, size_t b) {
-    return variation_ps[a] < variation_ps[b];
-  });
-  std::vector<ClockKnot> chain;
-  for (; end != kNone; end = predecessor[end]) chain.push_back(keys[end].knot);
-  std::reverse(chain.begin(), chain.end());
-  return chain;
-}
+
+  static void ChoosePredecessor(const Level& candidates, Link* link) {
+    // Hostile input has no say in the cost.
+    constexpr int kMaxAlternatives = 64;
+    int alternatives = 0;
+    for (auto it = candidates.rbegin(); it != candidates.rend(); ++it) {
+      if ((*it)->steep > link->steep || ++alternatives > kMaxAlternatives) return;
+      const absl::int128 variation_ps = (*it)->variation_ps + ShiftChange((*it)->knot, link->knot);
+      if (link->predecessor != nullptr && variation_ps >= link->variation_ps) continue;
+      link->predecessor = *it;
+      link->variation_ps = variation_ps;
+    }
+  }
+
+  std::vector<Link> links_;
+  // ends_[n] holds the ends of chains of n + 1 links, falling in `steep`.
+  std::vector<Level> ends_;
+};
 
 // The times from the last kept knot before a removed one to the first after it.
 std::vector<ClockInterval> RemovedIntervals(const std::vector<ClockKnot>& knots,
@@ -168,11 +185,12 @@ absl::StatusOr<ClockMap> ClockMap::Create(std::vector<ClockKnot> knots, OnDisord
   const size_t distinct = knots.size();
 
   std::vector<ClockInterval> repaired_intervals;
-  if (const absl::Status order = CheckIncreasing(knots); !order.ok()) {
-    if (on_disorder == OnDisorder::kRefuse) return order;
+  if (on_disorder == OnDisorder::kRepair) {
     const std::vector<ClockKnot> all = std::move(knots);
-    knots = LongestChain(all);
+    knots = LongestChain(all).Knots();
     repaired_intervals = RemovedIntervals(all, knots);
+  } else {
+    RETURN_IF_ERROR(CheckIncreasing(knots));
   }
   ClockMap map(knots);
   map.identical_knots_dropped_ = given - distinct;

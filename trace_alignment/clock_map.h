@@ -26,8 +26,9 @@ namespace meridian {
 // End slopes are taken over this long where the knots span it.
 inline constexpr int64_t kEndSlopeSpanPs = 1000000000000;
 
-// A repaired map is nowhere steeper than this, either way. It bounds the round trip:
-// |Inverse(Forward(t)) - t| <= (1 + kMaxRepairedSlope) / 2 ps, that is 1 ns.
+// Between its knots a repaired map is nowhere steeper than this, nor flatter than its inverse. That
+// bounds the round trip: |Inverse(Forward(t)) - t| <= (1 + kMaxRepairedSlope) / 2 ps, within 1 ns.
+// (For real clocks, which differ by parts in a million, it is 1 ps.)
 inline constexpr int64_t kMaxRepairedSlope = 1000;
 
 struct ClockKnot {
@@ -55,8 +56,8 @@ class ClockMap {
   enum class OnDisorder {
     // InvalidArgument that names two of them.
     kRefuse,
-    // Keep the most knots that one map goes through, and report where the others were. Of several
-    // such sets, one whose shift varies little.
+    // Keep the most knots that one map of slopes up to kMaxRepairedSlope goes through, and report
+    // where the others were. Of several such sets, one whose shift varies little.
     kRepair,
   };
 

@@ -144,6 +144,15 @@ TEST(ClockMapTest, RepairPrefersASteadyShift) {
   EXPECT_EQ(map.Forward(600), 600);
 }
 
+TEST(ClockMapTest, RepairRemovesImpossibleSlopes) {
+  // Increasing, but 100,000 ps come after 1 ps: no clock does that, and Inverse could not tell
+  // those times apart.
+  ASSERT_OK_AND_ASSIGN(const ClockMap map,
+                       Repaired({{0, 0}, {100000, 1}, {200000, 200000}, {300000, 300000}}));
+  EXPECT_EQ(map.knots_repaired(), 1);
+  EXPECT_EQ(map.Forward(100000), 100000);
+}
+
 TEST(ClockMapTest, RepairsManyKnotsInReverse) {
   std::vector<ClockKnot> knots;
   for (int64_t i = 0; i < 200000; ++i) knots.push_back({i, -i});

@@ -19,8 +19,6 @@ constexpr absl::string_view kExample =
     R"({"round_id":3,"window_start_ns":1000,"window_end_ns":2000,"node_id":1,"offset_ns":-750.8,)"
     R"("drift_ppm":0.43,"reachable":true,"converged":true})";
 
-constexpr int64_t kPicosPerNano = 1000;
-
 // A row as written.
 struct OffsetRow {
   int64_t line = 0;

@@ -110,7 +110,7 @@ absl::Status Contradiction(const RawPairs& raw, const RawPairs::Row& last,
                            const RawPairs::Row& next) {
   const absl::string_view reason = last.pair.tracer_ns == next.pair.tracer_ns
                                        ? "contradicts"
-                                       : "has its host clock not increase with the tracer's since";
+                                       : "the host clock does not increase with the tracer's since";
   return absl::InvalidArgumentError(absl::StrCat(
       raw.Place(next.number), ": ", reason, " ", raw.noun, " ", last.number, ": (sys_ns ",
       last.pair.sys_ns, ", tracer_ns ", last.pair.tracer_ns, ") there, (sys_ns ", next.pair.sys_ns,
