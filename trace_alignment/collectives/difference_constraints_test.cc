@@ -1,0 +1,346 @@
+#include "trace_alignment/collectives/difference_constraints.h"
+
+#include <algorithm>
+#include <random>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(DriftBoundTest, RoundsUp) {
+  const DriftBound bound(100);
+  EXPECT_EQ(bound.AllowancePs(0), 0);
+  EXPECT_EQ(bound.AllowancePs(1), 1);
+  EXPECT_EQ(bound.AllowancePs(9999), 1);
+  EXPECT_EQ(bound.AllowancePs(10001), 2);
+  EXPECT_EQ(DriftBound(0).AllowancePs(int64_t{1} << 57), 0);
+  EXPECT_EQ(DriftBound(1e6).AllowancePs(int64_t{1} << 57), int64_t{1} << 57);
+}
+
+ConstraintOptions WithoutDrift() {
+  ConstraintOptions options;
+  options.max_drift_ppm = 0;
+  return options;
+}
+
+// One hub that clocks 0 and 1 both must start before either ends: 0 from 100 to 200, 1 from 1120 to
+// 1190. So x <= 1190 - 100 and x >= 1120 - 200.
+DifferenceConstraints OneMeeting(const ConstraintOptions& options) {
+  DifferenceConstraints constraints(2, 1, options);
+  constraints.AddCause(0, 100, 0);
+  constraints.AddEffect(0, 200, 0);
+  constraints.AddCause(1, 1120, 0);
+  constraints.AddEffect(1, 1190, 0);
+  constraints.Sort();
+  return constraints;
+}
+
+TEST(DifferenceConstraintsTest, AMeetingBoundsTheOffsetFromBothSides) {
+  OffsetBounds bounds;
+  ASSERT_EQ(OneMeeting(WithoutDrift()).FindBounds(&bounds), std::nullopt);
+  EXPECT_THAT(bounds.lower_ps, ElementsAre(ElementsAre(0, 0), ElementsAre(920, 920)));
+  EXPECT_THAT(bounds.upper_ps, ElementsAre(ElementsAre(0, 0), ElementsAre(1090, 1090)));
+  EXPECT_THAT(MiddleSolution(bounds), ElementsAre(ElementsAre(0, 0), ElementsAre(1005, 1005)));
+}
+
+TEST(DifferenceConstraintsTest, AMinimalTransferTightensBothSides) {
+  ConstraintOptions options = WithoutDrift();
+  options.min_transfer_ps = 30;
+  OffsetBounds bounds;
+  ASSERT_EQ(OneMeeting(options).FindBounds(&bounds), std::nullopt);
+  EXPECT_THAT(bounds.lower_ps[1], ElementsAre(950, 950));
+  EXPECT_THAT(bounds.upper_ps[1], ElementsAre(1060, 1060));
+}
+
+TEST(DifferenceConstraintsTest, DriftLoosensBoundsWithTime) {
+  // The clocks meet at 0 exactly, and loosely around 1,000,000.
+  DifferenceConstraints constraints(2, 2, {});
+  for (uint32_t clock = 0; clock < 2; ++clock) {
+    constraints.AddCause(clock, 0, 0);
+    constraints.AddEffect(clock, 0, 0);
+    constraints.AddCause(clock, 999000, 1);
+    constraints.AddEffect(clock, 1001000, 1);
+  }
+  constraints.Sort();
+  OffsetBounds bounds;
+  ASSERT_EQ(constraints.FindBounds(&bounds), std::nullopt);
+  // 100 ppm of 999000 is 99.9, of 2000 it is 0.2.
+  EXPECT_THAT(bounds.lower_ps[1], ElementsAre(0, 0, -100, -101));
+  EXPECT_THAT(bounds.upper_ps[1], ElementsAre(0, 0, 100, 101));
+}
+
+TEST(DifferenceConstraintsTest, OneDirectionIsNotEnough) {
+  DifferenceConstraints constraints(2, 1, {});
+  constraints.AddCause(0, 100, 0);
+  constraints.AddEffect(1, 1190, 0);
+  constraints.Sort();
+  OffsetBounds bounds;
+  ASSERT_EQ(constraints.FindBounds(&bounds), std::nullopt);
+  EXPECT_THAT(bounds.reachable, ElementsAre(true, false));
+  EXPECT_THAT(bounds.upper_ps[1], IsEmpty());
+  EXPECT_THAT(MiddleSolution(bounds)[1], IsEmpty());
+}
+
+// Clocks 0 and 1 meet as above, 1 and 2 so that x2 - x1 is in [2930, 3060].
+DifferenceConstraints Chain() {
+  DifferenceConstraints constraints(3, 2, WithoutDrift());
+  constraints.AddCause(0, 100, 0);
+  constraints.AddEffect(0, 200, 0);
+  constraints.AddCause(1, 1120, 0);
+  constraints.AddEffect(1, 1190, 0);
+  constraints.AddCause(1, 2000, 1);
+  constraints.AddEffect(1, 2100, 1);
+  constraints.AddCause(2, 5030, 1);
+  constraints.AddEffect(2, 5060, 1);
+  constraints.Sort();
+  return constraints;
+}
+
+TEST(DifferenceConstraintsTest, BoundsAddUpAlongAChain) {
+  OffsetBounds bounds;
+  ASSERT_EQ(Chain().FindBounds(&bounds), std::nullopt);
+  EXPECT_THAT(bounds.lower_ps[2], ElementsAre(920 + 2930, 920 + 2930));
+  EXPECT_THAT(bounds.upper_ps[2], ElementsAre(1090 + 3060, 1090 + 3060));
+}
+
+TEST(DifferenceConstraintsTest, NearestSolutionKeepsASolution) {
+  const DifferenceConstraints constraints = Chain();
+  OffsetBounds bounds;
+  ASSERT_EQ(constraints.FindBounds(&bounds), std::nullopt);
+  const PointOffsets solution = {{0, 0}, {1000, 1000, 1000, 1000}, {4001, 4001}};
+  EXPECT_EQ(constraints.NearestSolution(bounds, solution), solution);
+}
+
+TEST(DifferenceConstraintsTest, NearestSolutionMovesBothSidesOfAConflict) {
+  const DifferenceConstraints constraints = Chain();
+  OffsetBounds bounds;
+  ASSERT_EQ(constraints.FindBounds(&bounds), std::nullopt);
+  // Each within its bounds, but 3230 apart instead of at most 3060. Below: 920 and 3980; above:
+  // 1090 and 4150.
+  const PointOffsets estimate = {{0, 0}, {920, 920, 920, 920}, {4150, 4150}};
+  EXPECT_THAT(
+      constraints.NearestSolution(bounds, estimate),
+      ElementsAre(ElementsAre(0, 0), ElementsAre(1005, 1005, 1005, 1005), ElementsAre(4065, 4065)));
+}
+
+TEST(DifferenceConstraintsTest, AContradictionIsACircle) {
+  DifferenceConstraints constraints(2, 2, WithoutDrift());
+  // x <= 1100 by the first meeting and x >= 2900 by the second.
+  for (uint32_t hub = 0; hub < 2; ++hub) {
+    const int64_t ahead_ps = 1000 + 2000 * hub;
+    constraints.AddCause(0, 100 + 200 * hub, hub);
+    constraints.AddEffect(0, 200 + 200 * hub, hub);
+    constraints.AddCause(1, 100 + 200 * hub + ahead_ps, hub);
+    constraints.AddEffect(1, 200 + 200 * hub + ahead_ps, hub);
+  }
+  constraints.Sort();
+  OffsetBounds bounds;
+  const std::optional<Contradiction> contradiction = constraints.FindBounds(&bounds);
+  ASSERT_TRUE(contradiction.has_value());
+  EXPECT_EQ(contradiction->excess_ps, 1800);
+  ASSERT_EQ(contradiction->steps.size(), 2u);
+  std::set<std::pair<uint32_t, uint32_t>> hub_and_clock;
+  for (const Contradiction::Step& step : contradiction->steps) {
+    hub_and_clock.emplace(step.hub, step.clock);
+  }
+  // Clock 0 passes from the second meeting to the first, clock 1 from the first to the second.
+  EXPECT_THAT(hub_and_clock, ElementsAre(std::make_pair(0, 1), std::make_pair(1, 0)));
+}
+
+TEST(DifferenceConstraintsTest, AContradictionOfOneTickFarFromTheReferenceIsFound) {
+  DifferenceConstraints constraints(3, 3, WithoutDrift());
+  // Clocks 1 and 2 must agree exactly twice, but differ by 1; both are loosely bound to clock 0.
+  for (uint32_t clock = 0; clock < 3; ++clock) {
+    constraints.AddCause(clock, 0, 0);
+    constraints.AddEffect(clock, 1000000000, 0);
+  }
+  for (uint32_t hub = 1; hub < 3; ++hub) {
+    for (uint32_t clock = 1; clock < 3; ++clock) {
+      const int64_t time_ps = 2000000000 + 1000 * hub + (hub == 2 && clock == 2 ? 1 : 0);
+      constraints.AddCause(clock, time_ps, hub);
+      constraints.AddEffect(clock, time_ps, hub);
+    }
+  }
+  constraints.Sort();
+  OffsetBounds bounds;
+  const std::optional<Contradiction> contradiction = constraints.FindBounds(&bounds);
+  ASSERT_TRUE(contradiction.has_value());
+  EXPECT_EQ(contradiction->excess_ps, 1);
+  ASSERT_EQ(contradiction->steps.size(), 2u);
+  for (const Contradiction::Step& step : contradiction->steps) {
+    EXPECT_NE(step.clock, 0u);
+    EXPECT_NE(step.hub, 0u);
+  }
+}
+
+// The same constraints as a plain graph, solved by Floyd and Warshall.
+class BruteForce {
+ public:
+  static constexpr int64_t kFar = int64_t{1} << 50;
+
+  struct Point {
+    uint32_t clock;
+    int64_t time_ps;
+    uint32_t hub;
+    bool is_effect;
+  };
+
+  // Points of a clock in the order of their times. Vertex 0 is the reference.
+  BruteForce(const std::vector<Point>& points, uint32_t hubs, const ConstraintOptions& options)
+      : size_(1 + hubs + points.size()), distance_(size_ * size_, kFar) {
+    for (size_t v = 0; v < size_; ++v) At(v, v) = 0;
+    const DriftBound drift(options.max_drift_ppm);
+    for (size_t p = 0; p < points.size(); ++p) {
+      const size_t vertex = VertexOf(points, hubs, p);
+      const size_t hub = 1 + points[p].hub;
+      if (points[p].is_effect) {
+        Connect(hub, vertex, points[p].time_ps);
+      } else {
+        Connect(vertex, hub, -points[p].time_ps - options.min_transfer_ps);
+      }
+      if (p == 0 || points[p - 1].clock != points[p].clock || points[p].clock == 0) continue;
+      const int64_t allowance_ps = drift.AllowancePs(points[p].time_ps - points[p - 1].time_ps);
+      Connect(vertex - 1, vertex, allowance_ps);
+      Connect(vertex, vertex - 1, allowance_ps);
+    }
+    for (size_t k = 0; k < size_; ++k) {
+      for (size_t i = 0; i < size_; ++i) {
+        for (size_t j = 0; j < size_; ++j) {
+          if (At(i, k) >= kFar || At(k, j) >= kFar) continue;
+          // Kept from running away once there is a negative cycle.
+          At(i, j) = std::max(-kFar, std::min(At(i, j), At(i, k) + At(k, j)));
+        }
+      }
+    }
+  }
+
+  static size_t VertexOf(const std::vector<Point>& points, uint32_t hubs, size_t p) {
+    return points[p].clock == 0 ? 0 : 1 + hubs + p;
+  }
+
+  int64_t& At(size_t from, size_t to) { return distance_[from * size_ + to]; }
+
+  // Whether a negative cycle can be reached from the reference, or reaches it.
+  bool Contradicts() {
+    for (size_t v = 0; v < size_; ++v) {
+      if (At(v, v) < 0 && (At(0, v) < kFar || At(v, 0) < kFar)) return true;
+    }
+    return false;
+  }
+
+ private:
+  void Connect(size_t from, size_t to, int64_t weight) {
+    At(from, to) = std::min(At(from, to), weight);
+  }
+
+  const size_t size_;
+  std::vector<int64_t> distance_;
+};
+
+// Random clocks, each ahead by a random offset, with random hubs among them.
+std::vector<BruteForce::Point> RandomPoints(uint32_t clocks, uint32_t hubs, int64_t looseness_ps,
+                                            std::mt19937* random) {
+  const auto draw = [random](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(*random);
+  };
+  std::vector<int64_t> ahead_ps;
+  for (uint32_t clock = 0; clock < clocks; ++clock) ahead_ps.push_back(draw(-5000, 5000));
+  std::vector<BruteForce::Point> points;
+  for (uint32_t hub = 0; hub < hubs; ++hub) {
+    const int64_t instant_ps = draw(0, 100000);
+    for (uint32_t clock = 0; clock < clocks; ++clock) {
+      if (draw(0, 2) > 0) {
+        points.push_back({clock, instant_ps - draw(0, 500) + ahead_ps[clock], hub, false});
+      }
+      if (draw(0, 2) > 0) {
+        points.push_back(
+            {clock, instant_ps + looseness_ps - draw(0, 500) + ahead_ps[clock], hub, true});
+      }
+    }
+  }
+  std::stable_sort(points.begin(), points.end(),
+                   [](const BruteForce::Point& a, const BruteForce::Point& b) {
+                     return std::tie(a.clock, a.time_ps) < std::tie(b.clock, b.time_ps);
+                   });
+  return points;
+}
+
+// Checks that a contradiction is one: a closed walk over constraints that are there.
+void ExpectGenuine(const Contradiction& contradiction,
+                   const std::vector<BruteForce::Point>& points) {
+  const auto has = [&](uint32_t clock, int64_t time_ps, uint32_t hub, bool is_effect) {
+    return std::any_of(points.begin(), points.end(), [&](const BruteForce::Point& point) {
+      return point.clock == clock && point.time_ps == time_ps && point.hub == hub &&
+             point.is_effect == is_effect;
+    });
+  };
+  EXPECT_GT(contradiction.excess_ps, 0);
+  for (size_t i = 0; i < contradiction.steps.size(); ++i) {
+    const Contradiction::Step& step = contradiction.steps[i];
+    const Contradiction::Step& next = contradiction.steps[(i + 1) % contradiction.steps.size()];
+    EXPECT_TRUE(has(step.clock, step.effect_ps, step.hub, true));
+    EXPECT_TRUE(has(step.clock, step.cause_ps, next.hub, false));
+  }
+}
+
+TEST(DifferenceConstraintsTest, AgreesWithBruteForce) {
+  std::mt19937 random(1);
+  int contradictions = 0;
+  int bounded = 0;
+  for (int trial = 0; trial < 2000; ++trial) {
+    const uint32_t clocks = 2 + trial % 4;
+    const uint32_t hubs = 1 + trial % 7;
+    ConstraintOptions options;
+    options.max_drift_ppm = 1000;
+    options.min_transfer_ps = trial % 3 * 20;
+    const std::vector<BruteForce::Point> points =
+        RandomPoints(clocks, hubs, trial % 2 == 0 ? 600 : 400, &random);
+    DifferenceConstraints constraints(clocks, hubs, options);
+    for (const BruteForce::Point& point : points) {
+      if (point.is_effect) {
+        constraints.AddEffect(point.clock, point.time_ps, point.hub);
+      } else {
+        constraints.AddCause(point.clock, point.time_ps, point.hub);
+      }
+    }
+    constraints.Sort();
+    BruteForce brute_force(points, hubs, options);
+
+    OffsetBounds bounds;
+    const std::optional<Contradiction> contradiction = constraints.FindBounds(&bounds);
+    ASSERT_EQ(contradiction.has_value(), brute_force.Contradicts()) << trial;
+    if (contradiction.has_value()) {
+      ++contradictions;
+      ExpectGenuine(*contradiction, points);
+      continue;
+    }
+    std::vector<size_t> next(clocks);
+    for (size_t p = 0; p < points.size(); ++p) {
+      const uint32_t clock = points[p].clock;
+      const size_t vertex = BruteForce::VertexOf(points, hubs, p);
+      const int64_t upper_ps = brute_force.At(0, vertex);
+      const int64_t lower_ps = -brute_force.At(vertex, 0);
+      const bool reachable = upper_ps < BruteForce::kFar && -lower_ps < BruteForce::kFar;
+      ASSERT_EQ(bounds.reachable[clock], reachable);
+      if (!reachable) continue;
+      ++bounded;
+      ASSERT_EQ(bounds.upper_ps[clock][next[clock]], upper_ps) << trial;
+      ASSERT_EQ(bounds.lower_ps[clock][next[clock]], lower_ps) << trial;
+      ++next[clock];
+    }
+  }
+  // The trials are neither all feasible nor all infeasible.
+  EXPECT_GT(contradictions, 100);
+  EXPECT_GT(bounded, 1000);
+}
+
+}  // namespace
+}  // namespace meridian
