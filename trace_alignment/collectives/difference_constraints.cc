@@ -15,6 +15,9 @@ constexpr int64_t kUnbounded = int64_t{1} << 62;
 // The instant of a hub that has no cause yet: what it says of its effects is above kUnbounded.
 constexpr int64_t kLongAgo = -3 * (int64_t{1} << 61);
 
+// A point keeps its hub in 31 bits.
+constexpr size_t kMaxHubs = size_t{1} << 31;
+
 constexpr uint32_t kNoPoint = std::numeric_limits<uint32_t>::max();
 
 // Without a contradiction few rounds do. With more than these, look for one.
@@ -27,9 +30,9 @@ int64_t FloorMean(int64_t a, int64_t b) {
 
 }  // namespace
 
-DriftBound::DriftBound(double max_drift_ppm)
-    : rate_(static_cast<uint64_t>(std::ceil(std::ldexp(max_drift_ppm * 1e-6, kRateBits)))) {
+DriftBound::DriftBound(double max_drift_ppm) {
   MERIDIAN_CHECK(max_drift_ppm >= 0 && max_drift_ppm <= 1e6);
+  rate_ = static_cast<uint64_t>(std::ceil(std::ldexp(max_drift_ppm * 1e-6, kRateBits)));
 }
 
 // Lowers labels until they satisfy all constraints. A label is kSign * x, and times count kSign
@@ -110,16 +113,38 @@ class Relaxation {
   static bool Receives(const Point& point) { return point.is_effect() == (kSign > 0); }
 
   // Lowers the label of a point to the carry's, or the carry to it, whichever is higher. Returns
-  // whether it was the label.
+  // whether it was the label. Which it is cannot be foretold, so there are no branches unless
+  // traced.
   static bool Exchange(uint32_t point, int64_t* labels, uint32_t* origins, Carry* carry) {
-    if (carry->label < labels[point]) {
-      labels[point] = carry->label;
-      if constexpr (kTrace) origins[point] = carry->origin;
-      return true;
+    const bool improved = carry->label < labels[point];
+    if constexpr (kTrace) {
+      uint32_t& source = improved ? carry->origin : origins[point];
+      uint32_t& destination = improved ? origins[point] : carry->origin;
+      destination = source;
     }
-    carry->label = labels[point];
-    if constexpr (kTrace) carry->origin = origins[point];
-    return false;
+    carry->label = std::min(carry->label, labels[point]);
+    labels[point] = carry->label;
+    return improved;
+  }
+
+  // Lowers the carry to what a hub lets the point know.
+  void Receive(uint32_t index, const Point& point, Carry* carry) const {
+    const int64_t received =
+        kSign * point.time_ps - hubs_[point.hub()] - constraints_.options_.min_transfer_ps;
+    if constexpr (kTrace) {
+      if (received < carry->label) carry->origin = index;
+    }
+    carry->label = std::min(carry->label, received);
+  }
+
+  // Raises the hub's instant to what the point lets it know.
+  void Emit(uint32_t clock, uint32_t index, const Point& point, int64_t label) {
+    int64_t& instant = hubs_[point.hub()];
+    const int64_t emitted = kSign * point.time_ps - label;
+    if constexpr (kTrace) {
+      if (emitted > instant) emitters_[point.hub()] = {clock, index};
+    }
+    instant = std::max(instant, emitted);
   }
 
   // Hears of hubs and passes it on to later points. Returns whether anything improved.
@@ -135,11 +160,7 @@ class Relaxation {
       const Point& point = points[p];
       carry.label += drift.AllowancePs(point.time_ps - previous_ps);
       previous_ps = point.time_ps;
-      if (Receives(point)) {
-        const int64_t received =
-            kSign * point.time_ps - hubs_[point.hub()] - constraints_.options_.min_transfer_ps;
-        if (received < carry.label) carry = {received, p};
-      }
+      if (Receives(point)) Receive(p, point, &carry);
       improved |= Exchange(p, labels, origins, &carry);
     }
     return improved;
@@ -158,11 +179,7 @@ class Relaxation {
       carry.label += drift.AllowancePs(next_ps - point.time_ps);
       next_ps = point.time_ps;
       Exchange(p, labels, origins, &carry);
-      if (Receives(point)) continue;
-      const int64_t instant = kSign * point.time_ps - labels[p];
-      if (instant <= hubs_[point.hub()]) continue;
-      hubs_[point.hub()] = instant;
-      if constexpr (kTrace) emitters_[point.hub()] = {clock, p};
+      if (!Receives(point)) Emit(clock, p, point, carry.label);
     }
   }
 
@@ -245,7 +262,7 @@ PointOffsets MiddleSolution(const OffsetBounds& bounds) {
 DifferenceConstraints::DifferenceConstraints(size_t clocks, size_t hubs,
                                              const ConstraintOptions& options)
     : options_(options), drift_(options.max_drift_ppm), hub_count_(hubs), clocks_(clocks) {
-  MERIDIAN_CHECK(options.reference_clock < clocks);
+  MERIDIAN_CHECK(options.reference_clock < clocks && hubs < kMaxHubs);
 }
 
 void DifferenceConstraints::Sort() {

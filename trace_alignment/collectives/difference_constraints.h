@@ -85,11 +85,12 @@ PointOffsets MiddleSolution(const OffsetBounds& bounds);
 
 class DifferenceConstraints {
  public:
+  // At most 2^31 hubs.
   DifferenceConstraints(size_t clocks, size_t hubs, const ConstraintOptions& options);
 
   void Reserve(uint32_t clock, size_t points) { clocks_[clock].reserve(points); }
 
-  // Adds a point of a clock; times lie within 2^57 of 0, hubs within 2^31.
+  // Adds a point to a clock. Times lie within 2^57 of 0.
   void AddCause(uint32_t clock, int64_t time_ps, uint32_t hub) {
     clocks_[clock].push_back({time_ps, hub << 1});
   }

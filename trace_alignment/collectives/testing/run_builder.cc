@@ -4,10 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/collectives/rank_resolution.h"
-#include "xla_profiler/collectives/run_resolution.h"
+#include "absl/types/span.h"
 #include "xla_profiler/util/check.h"
-#include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
 
@@ -58,21 +56,29 @@ void RunBuilder::Add(const MadeUpEvent& made_up) {
   profiles_[made_up.rank / devices_per_node_].events.push_back(event);
 }
 
-absl::StatusOr<CollectiveTable> RunBuilder::TryBuild() {
-  ASSIGN_OR_RETURN(const RankResolution ranks, ResolveRanks(absl::MakeSpan(profiles_)));
-  RunResolution runs;
-  for (ProfileCollectives& profile : profiles_) {
+ResolvedRun RunBuilder::Resolve() {
+  ResolvedRun run;
+  run.profiles = std::move(profiles_);
+  for (ProfileCollectives& profile : run.profiles) {
     std::stable_sort(
         profile.events.begin(), profile.events.end(),
         [](const CollectiveEvent& a, const CollectiveEvent& b) { return a.start_ps < b.start_ps; });
     LookUpGroups(&profile);
-    std::vector<EventRun>& resolved = runs.runs.emplace_back();
+    std::vector<EventRun>& resolved = run.runs.runs.emplace_back();
     resolved.reserve(profile.events.size());
     for (const CollectiveEvent& event : profile.events) {
       resolved.push_back({*event.run_id, event.occurrence});
     }
   }
-  return BuildCollectiveTable(profiles_, ranks, runs);
+  absl::StatusOr<RankResolution> ranks = ResolveRanks(absl::MakeSpan(run.profiles));
+  MERIDIAN_CHECK(ranks.ok());
+  run.ranks = *std::move(ranks);
+  return run;
+}
+
+absl::StatusOr<CollectiveTable> RunBuilder::TryBuild() {
+  const ResolvedRun run = Resolve();
+  return BuildCollectiveTable(run.profiles, run.ranks, run.runs);
 }
 
 CollectiveTable RunBuilder::Build() {

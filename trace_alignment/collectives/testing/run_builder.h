@@ -11,8 +11,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "trace_alignment/collectives/collective_table.h"
 #include "xla_profiler/collectives/collective_event.h"
+#include "xla_profiler/collectives/rank_resolution.h"
+#include "xla_profiler/collectives/run_resolution.h"
 
 namespace meridian {
 
@@ -22,6 +25,13 @@ struct MadeUpEvent {
   int64_t rank = 0;
   int64_t start_ps = 0;
   int64_t end_ps = 0;
+};
+
+// A run ready for BuildCollectiveTable.
+struct ResolvedRun {
+  std::vector<ProfileCollectives> profiles;
+  RankResolution ranks;
+  RunResolution runs;
 };
 
 class RunBuilder {
@@ -40,7 +50,8 @@ class RunBuilder {
   // For tests that change what the builder cannot say.
   std::vector<ProfileCollectives>& profiles() { return profiles_; }
 
-  // Executions are matched by their run and occurrence, always.
+  // Takes the profiles out of the builder. Executions are matched by their run, always.
+  ResolvedRun Resolve();
   absl::StatusOr<CollectiveTable> TryBuild();
   // Stops the program when there is no table.
   CollectiveTable Build();

@@ -1,0 +1,307 @@
+#include "trace_alignment/collectives/probe_free_alignment.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/numeric/int128.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/types/span.h"
+#include "trace_alignment/collectives/difference_constraints.h"
+#include "xla_profiler/util/status_macros.h"
+
+namespace meridian {
+namespace {
+
+// The constraints of a table's instances, and which instance each hub is of.
+struct TableConstraints {
+  DifferenceConstraints constraints;
+  std::vector<uint32_t> instance_of_hub;
+};
+
+// Calls on_hub(instance, node) for each hub of the table, where the node is one that it touches;
+// then on_cause(node, time_ps) and on_effect(node, time_ps) for what comes before and after it. A
+// group, with or without root, is one hub; of a permute, each pair is one.
+template <typename OnHub, typename OnCause, typename OnEffect>
+void ForEachHub(const CollectiveTable& table, OnHub on_hub, OnCause on_cause, OnEffect on_effect) {
+  for (uint32_t i = 0; i < table.instances().size(); ++i) {
+    const CollectiveInstance& instance = table.instances()[i];
+    const absl::Span<const CollectiveMember> members = table.MembersOf(instance);
+    if (IsSynchronising(table.OpOf(instance).kind)) {
+      if (members.size() < 2) continue;
+      on_hub(i, table.NodeOf(members[0]));
+      for (const CollectiveMember& member : members) {
+        on_cause(table.NodeOf(member), member.start_ps);
+        on_effect(table.NodeOf(member), member.end_ps);
+      }
+      continue;
+    }
+    const bool has_root = instance.group != CollectiveInstance::kNoGroup;
+    const absl::Span<const MemberPair> pairs = table.PairsOf(instance);
+    for (size_t p = 0; p < pairs.size(); ++p) {
+      const CollectiveMember& source = members[pairs[p].source];
+      const CollectiveMember& target = members[pairs[p].target];
+      const bool is_new = p == 0 || !has_root;
+      if (is_new) on_hub(i, table.NodeOf(target));
+      // The root is in all pairs.
+      if (is_new || pairs[p].source != pairs[0].source) {
+        on_cause(table.NodeOf(source), source.start_ps);
+      }
+      if (is_new || pairs[p].target != pairs[0].target) {
+        on_effect(table.NodeOf(target), target.end_ps);
+      }
+    }
+  }
+}
+
+// How many hubs and points the nodes have.
+struct Counts {
+  std::vector<uint32_t> hubs;
+  std::vector<size_t> points;
+};
+
+Counts Count(const CollectiveTable& table) {
+  Counts counts = {std::vector<uint32_t>(table.node_count()),
+                   std::vector<size_t>(table.node_count())};
+  const auto count_point = [&](uint32_t node, int64_t) { ++counts.points[node]; };
+  ForEachHub(
+      table, [&](uint32_t, uint32_t node) { ++counts.hubs[node]; }, count_point, count_point);
+  return counts;
+}
+
+// Hubs are numbered node by node, so that a walk along a node's clock finds its own side by side.
+TableConstraints MakeConstraints(const CollectiveTable& table, const ProbeFreeOptions& options) {
+  const Counts counts = Count(table);
+  std::vector<uint32_t> next_hub(counts.hubs.size());
+  std::partial_sum(counts.hubs.begin(), counts.hubs.end() - 1, next_hub.begin() + 1);
+  std::vector<uint32_t> instance_of_hub(next_hub.back() + counts.hubs.back());
+
+  DifferenceConstraints constraints(
+      table.node_count(), instance_of_hub.size(),
+      {options.reference_node, options.max_drift_ppm, options.min_transfer_ps});
+  for (uint32_t node = 0; node < counts.points.size(); ++node) {
+    constraints.Reserve(node, counts.points[node]);
+  }
+  uint32_t hub = 0;
+  ForEachHub(
+      table,
+      [&](uint32_t instance, uint32_t node) {
+        hub = next_hub[node]++;
+        instance_of_hub[hub] = instance;
+      },
+      [&](uint32_t node, int64_t time_ps) { constraints.AddCause(node, time_ps, hub); },
+      [&](uint32_t node, int64_t time_ps) { constraints.AddEffect(node, time_ps, hub); });
+  constraints.Sort();
+  return {std::move(constraints), std::move(instance_of_hub)};
+}
+
+std::string Microseconds(int64_t time_ps) {
+  return absl::StrFormat("%.3f us", static_cast<double>(time_ps) * 1e-6);
+}
+
+absl::Status Refuse(const CollectiveTable& table, const TableConstraints& built,
+                    const ProbeFreeOptions& options, const Contradiction& contradiction) {
+  std::set<uint32_t> nodes;
+  std::vector<std::string> instances;
+  for (const Contradiction::Step& step : contradiction.steps) {
+    nodes.insert(step.clock);
+    instances.push_back(
+        absl::StrCat(DescribeInstance(table, table.instances()[built.instance_of_hub[step.hub]]),
+                     " (ends at ", Microseconds(step.effect_ps), " on node ", step.clock, ")"));
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "collectives contradict each other by ", Microseconds(contradiction.excess_ps), " on node",
+      nodes.size() == 1 ? " " : "s ", absl::StrJoin(nodes, ","), ": ",
+      absl::StrJoin(instances, ", then "),
+      ". Probably one of them is matched with another execution; else a clock jumps or drifts by "
+      "more than ",
+      options.max_drift_ppm, " ppm (--max_drift_ppm), or a transfer takes less than ",
+      Microseconds(options.min_transfer_ps), " (--min_transfer_ns)"));
+}
+
+// A table's constraints and what follows from them.
+struct Solved {
+  TableConstraints built;
+  OffsetBounds bounds;
+};
+
+absl::StatusOr<Solved> Solve(const CollectiveTable& table, const ProbeFreeOptions& options) {
+  if (options.reference_node >= table.node_count()) {
+    return absl::InvalidArgumentError(absl::StrCat("the reference node, ", options.reference_node,
+                                                   ", is none of ", table.node_count()));
+  }
+  if (!(options.max_drift_ppm >= 0 && options.max_drift_ppm <= 1e6)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a drift of ", options.max_drift_ppm, " ppm; expected 0 to 1000000"));
+  }
+  if (options.min_transfer_ps < 0 || options.min_transfer_ps > kMaxRunTimePs) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a transfer of ", options.min_transfer_ps,
+                     " ps at least; expected 0 or more, to 40 hours"));
+  }
+  Solved solved = {MakeConstraints(table, options), {}};
+  const std::optional<Contradiction> contradiction =
+      solved.built.constraints.FindBounds(&solved.bounds);
+  if (contradiction.has_value()) return Refuse(table, solved.built, options, *contradiction);
+  return solved;
+}
+
+// The bounds and the chosen offsets of one node's points.
+struct NodeView {
+  const DifferenceConstraints& constraints;
+  uint32_t node;
+  const std::vector<int64_t>& lower_ps;
+  const std::vector<int64_t>& upper_ps;
+  const std::vector<int64_t>& offsets_ps;
+
+  size_t size() const { return offsets_ps.size(); }
+  int64_t TimePs(size_t point) const { return constraints.time_ps(node, point); }
+  int64_t UncertaintyPs(size_t point) const {
+    return std::max(upper_ps[point] - offsets_ps[point], offsets_ps[point] - lower_ps[point]);
+  }
+};
+
+// A point between two of the same offset as its own says nothing.
+std::vector<OffsetKnot> KnotsOf(const NodeView& view) {
+  std::vector<OffsetKnot> knots;
+  for (size_t p = 0; p < view.size(); ++p) {
+    const OffsetKnot knot = {view.TimePs(p), view.offsets_ps[p]};
+    const size_t n = knots.size();
+    const bool flat = n >= 2 && knots[n - 1].offset_ps == knot.offset_ps &&
+                      knots[n - 2].offset_ps == knot.offset_ps;
+    const bool repeated = n >= 1 && knots[n - 1].time_ps == knot.time_ps;
+    if (flat || repeated) {
+      knots.back() = knot;
+    } else {
+      knots.push_back(knot);
+    }
+  }
+  return knots;
+}
+
+// Returns the point next to the middle of the clock's points.
+size_t MiddlePoint(const NodeView& view) {
+  const int64_t middle_ps = view.TimePs(0) + (view.TimePs(view.size() - 1) - view.TimePs(0)) / 2;
+  size_t begin = 0;
+  size_t end = view.size() - 1;
+  while (begin < end) {
+    const size_t p = begin + (end - begin) / 2;
+    if (view.TimePs(p) < middle_ps) {
+      begin = p + 1;
+    } else {
+      end = p;
+    }
+  }
+  return begin;
+}
+
+// The rate from the first to the last point, and how far it can be from the truth.
+void StateDrift(const NodeView& view, double max_drift_ppm, NodeOffset* node) {
+  const size_t last = view.size() - 1;
+  const double elapsed_ps = static_cast<double>(view.TimePs(last) - view.TimePs(0));
+  if (elapsed_ps <= 0) return;
+  const auto ppm = [&](int64_t gained_ps) {
+    return static_cast<double>(gained_ps) / elapsed_ps * 1e6;
+  };
+  const double drift_ppm = ppm(view.offsets_ps[last] - view.offsets_ps[0]);
+  const double least_ppm = std::max(-max_drift_ppm, ppm(view.lower_ps[last] - view.upper_ps[0]));
+  const double most_ppm = std::min(max_drift_ppm, ppm(view.upper_ps[last] - view.lower_ps[0]));
+  node->drift_ppm = drift_ppm;
+  node->drift_uncertainty_ppm = std::max(most_ppm - drift_ppm, drift_ppm - least_ppm);
+}
+
+NodeOffset DescribeNode(const NodeView& view, OffsetMethod method, double max_drift_ppm) {
+  NodeOffset node;
+  node.reachable = true;
+  node.method = method;
+  if (view.size() == 0) return node;
+  node.knots = KnotsOf(view);
+  const size_t middle = MiddlePoint(view);
+  node.offset_ps = view.offsets_ps[middle];
+  node.offset_at_ps = view.TimePs(middle) - node.offset_ps;
+  node.uncertainty_ps = view.UncertaintyPs(middle);
+  for (size_t p = 0; p < view.size(); ++p) {
+    node.uncertainty_max_ps = std::max(node.uncertainty_max_ps, view.UncertaintyPs(p));
+  }
+  StateDrift(view, max_drift_ppm, &node);
+  return node;
+}
+
+ClockAlignment Describe(OffsetMethod method, const Solved& solved, const ProbeFreeOptions& options,
+                        const PointOffsets& offsets_ps) {
+  const OffsetBounds& bounds = solved.bounds;
+  ClockAlignment alignment;
+  alignment.nodes.resize(offsets_ps.size());
+  for (uint32_t node = 0; node < offsets_ps.size(); ++node) {
+    if (!bounds.reachable[node]) continue;
+    const NodeView view = {solved.built.constraints, node, bounds.lower_ps[node],
+                           bounds.upper_ps[node], offsets_ps[node]};
+    alignment.nodes[node] =
+        DescribeNode(view, method, node == options.reference_node ? 0 : options.max_drift_ppm);
+  }
+  return alignment;
+}
+
+// The estimate at all points of reachable nodes, within the bounds.
+PointOffsets Clamp(const DifferenceConstraints& constraints, const OffsetBounds& bounds,
+                   OffsetFunction estimate_ps) {
+  PointOffsets offsets_ps(constraints.clock_count());
+  for (uint32_t node = 0; node < offsets_ps.size(); ++node) {
+    for (size_t p = 0; p < bounds.lower_ps[node].size(); ++p) {
+      offsets_ps[node].push_back(std::clamp(estimate_ps(node, constraints.time_ps(node, p)),
+                                            bounds.lower_ps[node][p], bounds.upper_ps[node][p]));
+    }
+  }
+  return offsets_ps;
+}
+
+}  // namespace
+
+int64_t NodeOffset::OffsetPs(int64_t time_ps) const {
+  const auto after = std::lower_bound(
+      knots.begin(), knots.end(), time_ps,
+      [](const OffsetKnot& knot, int64_t sought_ps) { return knot.time_ps < sought_ps; });
+  if (knots.empty()) return 0;
+  if (after == knots.end()) return knots.back().offset_ps;
+  if (after == knots.begin() || after->time_ps == time_ps) return after->offset_ps;
+  const OffsetKnot& before = *(after - 1);
+  if (after->offset_ps == before.offset_ps) return before.offset_ps;
+  const absl::int128 gained =
+      absl::int128(after->offset_ps - before.offset_ps) * (time_ps - before.time_ps);
+  const absl::int128 elapsed = after->time_ps - before.time_ps;
+  const absl::int128 rounded_down = gained / elapsed - (gained % elapsed < 0 ? 1 : 0);
+  return before.offset_ps + static_cast<int64_t>(rounded_down);
+}
+
+absl::StatusOr<ClockAlignment> AlignByCollectives(const CollectiveTable& table,
+                                                  const ProbeFreeOptions& options) {
+  ASSIGN_OR_RETURN(const Solved solved, Solve(table, options));
+  return Describe(OffsetMethod::kCollectives, solved, options, MiddleSolution(solved.bounds));
+}
+
+absl::StatusOr<ClockAlignment> AlignNearEstimate(const CollectiveTable& table,
+                                                 const ProbeFreeOptions& options,
+                                                 OffsetFunction estimate_ps) {
+  ASSIGN_OR_RETURN(const Solved solved, Solve(table, options));
+  const DifferenceConstraints& constraints = solved.built.constraints;
+  const PointOffsets offsets_ps =
+      constraints.NearestSolution(solved.bounds, Clamp(constraints, solved.bounds, estimate_ps));
+  return Describe(OffsetMethod::kEstimate, solved, options, offsets_ps);
+}
+
+absl::StatusOr<ClockAlignment> KeepClocks(const CollectiveTable& table,
+                                          const ProbeFreeOptions& options) {
+  ASSIGN_OR_RETURN(const Solved solved, Solve(table, options));
+  PointOffsets zeros(table.node_count());
+  for (uint32_t node = 0; node < zeros.size(); ++node) {
+    zeros[node].resize(solved.bounds.upper_ps[node].size(), 0);
+  }
+  return Describe(OffsetMethod::kNone, solved, options, zeros);
+}
+
+}  // namespace meridian

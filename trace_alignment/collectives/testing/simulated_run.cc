@@ -1,0 +1,117 @@
+#include "trace_alignment/collectives/testing/simulated_run.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "absl/numeric/int128.h"
+#include "absl/types/span.h"
+
+namespace meridian {
+namespace {
+
+constexpr int64_t kBillion = 1'000'000'000;
+
+int64_t Draw(int64_t low, int64_t high, std::mt19937_64* random) {
+  return low + static_cast<int64_t>((*random)() % static_cast<uint64_t>(high - low + 1));
+}
+
+// One execution after the other; all times are true.
+class Simulation {
+ public:
+  Simulation(const SimulatedRunOptions& options, std::mt19937_64* random)
+      : options_(options), random_(random), ranks_(options.nodes * options.devices_per_node) {
+    ready_ps_.resize(ranks_);
+    start_ps_.resize(ranks_);
+    end_ps_.resize(ranks_);
+  }
+
+  RunBuilder Run(const std::vector<TrueClock>& clocks) {
+    RunBuilder run(options_.nodes, options_.devices_per_node);
+    DeclareOps(&run);
+    for (int64_t execution = 0; execution < options_.executions; ++execution) {
+      for (uint32_t rank = 0; rank < ranks_; ++rank) {
+        start_ps_[rank] = ready_ps_[rank] + Draw(0, options_.max_compute_ps, random_);
+      }
+      const uint32_t op = options_.all_reduce_only ? 0 : static_cast<uint32_t>(execution % 5);
+      Communicate(op);
+      for (uint32_t rank = 0; rank < ranks_; ++rank) {
+        const TrueClock& clock = clocks[rank / options_.devices_per_node];
+        run.Add(
+            {op, execution, rank, clock.ShowsPs(start_ps_[rank]), clock.ShowsPs(end_ps_[rank])});
+      }
+      ready_ps_ = end_ps_;
+    }
+    return run;
+  }
+
+ private:
+  void DeclareOps(RunBuilder* run) const {
+    std::vector<int64_t> all(ranks_);
+    std::iota(all.begin(), all.end(), 0);
+    IdGroups neighbours;
+    for (size_t rank = 0; rank < ranks_; rank += 2) {
+      neighbours.Add(absl::MakeConstSpan(all).subspan(rank, 2));
+    }
+    std::vector<SourceTargetPair> ring;
+    for (int64_t rank = 0; rank < ranks_; ++rank) ring.push_back({rank, (rank + 1) % ranks_});
+    std::vector<int64_t> last_first(all.rbegin(), all.rend());
+    run->AddOp(CollectiveKind::kAllReduce, {all});
+    run->AddOp(CollectiveKind::kAllGather, neighbours);
+    run->AddPairsOp(CollectiveKind::kCollectivePermute, ring);
+    run->AddOp(CollectiveKind::kCollectiveBroadcast, {last_first});
+    run->AddOp(CollectiveKind::kCollectiveReduce, {last_first});
+  }
+
+  // Sets the ends: nobody waits for others than it must.
+  void Communicate(uint32_t op) {
+    const uint32_t root = ranks_ - 1;
+    const int64_t last_start_ps = *std::max_element(start_ps_.begin(), start_ps_.end());
+    for (uint32_t rank = 0; rank < ranks_; ++rank) {
+      int64_t awaited_ps = start_ps_[rank];
+      if (op == 0 || (op == 4 && rank == root)) awaited_ps = last_start_ps;
+      if (op == 1) awaited_ps = start_ps_[std::min(rank ^ 1, root)];
+      if (op == 2) awaited_ps = start_ps_[(rank + root) % ranks_];
+      if (op == 3) awaited_ps = start_ps_[root];
+      end_ps_[rank] =
+          std::max(awaited_ps, start_ps_[rank]) + Draw(0, options_.max_transfer_ps, random_);
+    }
+  }
+
+  const SimulatedRunOptions& options_;
+  std::mt19937_64* const random_;
+  const uint32_t ranks_;
+  // By rank.
+  std::vector<int64_t> ready_ps_;
+  std::vector<int64_t> start_ps_;
+  std::vector<int64_t> end_ps_;
+};
+
+}  // namespace
+
+int64_t TrueClock::ShowsPs(int64_t true_ps) const {
+  return true_ps + offset_ps + static_cast<int64_t>(absl::int128(true_ps) * drift_ppb / kBillion);
+}
+
+int64_t TrueClock::OffsetPs(int64_t time_ps) const {
+  const absl::int128 true_ps =
+      absl::int128(time_ps - offset_ps) * kBillion / (kBillion + drift_ppb);
+  return time_ps - static_cast<int64_t>(true_ps);
+}
+
+std::vector<TrueClock> RandomClocks(size_t count, std::mt19937_64* random) {
+  constexpr int64_t kMaxOffsetPs = 50 * kBillion;
+  constexpr int64_t kMaxDriftPpb = 50'000;
+  std::vector<TrueClock> clocks(count);
+  for (size_t clock = 1; clock < count; ++clock) {
+    clocks[clock] = {Draw(-kMaxOffsetPs, kMaxOffsetPs, random),
+                     Draw(-kMaxDriftPpb, kMaxDriftPpb, random)};
+  }
+  return clocks;
+}
+
+RunBuilder SimulateRun(const SimulatedRunOptions& options, const std::vector<TrueClock>& clocks,
+                       std::mt19937_64* random) {
+  return Simulation(options, random).Run(clocks);
+}
+
+}  // namespace meridian
