@@ -79,7 +79,7 @@ TEST(TraceAlignmentTest, StatisticsAreWrittenBesideTheOutput) {
   directory.Write("offsets.jsonl", kOffsets);
   ASSERT_EQ(Align(directory, kTrace1, "a.xplane.pb").exit_code, 0);
   EXPECT_THAT(directory.Read("a.alignment_stats.json"),
-              AllOf(HasSubstr("\"events_corrected\": \"1221\""),
+              AllOf(HasSubstr("\"events_corrected\": \"1220\""),
                     HasSubstr("\"min_correction_ns\": \"-50000000\""),
                     HasSubstr("\"max_correction_ns\": \"-50000000\""),
                     HasSubstr("\"snapshot_extrapolations\": \"0\"")));
