@@ -16,7 +16,7 @@
 //
 // A round visits clock after clock. Along a clock one walk forth and one back settle its points for
 // given hubs, so a round takes linear time in the order of memory. Rounds go on until none improves
-// anything: no more than a shortest path has hubs, and usually two or three.
+// anything: no more than the longest shortest path has hubs, and one; usually three to eight.
 #ifndef TRACE_ALIGNMENT_COLLECTIVES_DIFFERENCE_CONSTRAINTS_H_
 #define TRACE_ALIGNMENT_COLLECTIVES_DIFFERENCE_CONSTRAINTS_H_
 

@@ -106,10 +106,12 @@ std::string Microseconds(int64_t time_ps) {
 
 absl::Status Refuse(const CollectiveTable& table, const TableConstraints& built,
                     const ProbeFreeOptions& options, const Contradiction& contradiction) {
+  constexpr size_t kInstancesToName = 8;
   std::set<uint32_t> nodes;
   std::vector<std::string> instances;
   for (const Contradiction::Step& step : contradiction.steps) {
     nodes.insert(step.clock);
+    if (instances.size() == kInstancesToName) continue;
     instances.push_back(
         absl::StrCat(DescribeInstance(table, table.instances()[built.instance_of_hub[step.hub]]),
                      " (ends at ", Microseconds(step.effect_ps), " on node ", step.clock, ")"));
@@ -118,6 +120,7 @@ absl::Status Refuse(const CollectiveTable& table, const TableConstraints& built,
       "collectives contradict each other by ", Microseconds(contradiction.excess_ps), " on node",
       nodes.size() == 1 ? " " : "s ", absl::StrJoin(nodes, ","), ": ",
       absl::StrJoin(instances, ", then "),
+      contradiction.steps.size() > instances.size() ? ", and so on" : "",
       ". Probably one of them is matched with another execution; else a clock jumps or drifts by "
       "more than ",
       options.max_drift_ppm, " ppm (--max_drift_ppm), or a transfer takes less than ",
