@@ -19,16 +19,15 @@ constexpr absl::string_view kExample =
     R"({"window_start_ns":1000,"window_end_ns":2000,"round_id":3,"node_id":0,)"
     R"("edges":[{"dst":1,"alpha":0.0000001,"beta":-123456,"pairs":40,"lost":2}]})";
 
-// "out/probe_windows_node12.jsonl" -> 12.
-std::optional<int64_t> NodeInName(absl::string_view path) {
+// Stores 12 for "out/probe_windows_node12.jsonl". False when no number follows "node".
+bool NodeInName(absl::string_view path, int64_t* node_id) {
   const absl::string_view name = path.substr(path.rfind('/') + 1);
   const size_t node = name.rfind("node");
-  if (node == absl::string_view::npos) return std::nullopt;
+  if (node == absl::string_view::npos) return false;
   const absl::string_view rest = name.substr(node + 4);
   size_t digits = 0;
   while (digits < rest.size() && absl::ascii_isdigit(rest[digits])) ++digits;
-  int64_t id = 0;
-  return absl::SimpleAtoi(rest.substr(0, digits), &id) ? std::optional<int64_t>(id) : std::nullopt;
+  return absl::SimpleAtoi(rest.substr(0, digits), node_id);
 }
 
 class ProbeWindowsReader {
@@ -62,10 +61,10 @@ class ProbeWindowsReader {
       }
       return node_id;
     }
-    const std::optional<int64_t> node_id =
-        windows_.node_id.has_value() ? windows_.node_id : NodeInName(name_);
-    if (!node_id.has_value()) return row.Error("node_id is missing");
-    return *node_id;
+    if (windows_.node_id.has_value()) return *windows_.node_id;
+    int64_t node_id = 0;
+    if (!NodeInName(name_, &node_id)) return row.Error("node_id is missing");
+    return node_id;
   }
 
   absl::Status ReadWindow(const JsonlRow& row) {
