@@ -9,6 +9,7 @@
 
 #include "gtest/gtest.h"
 #include "xla_profiler/hlo/hlo_module_builder.h"
+#include "xla_profiler/testing/damage.h"
 
 namespace meridian {
 namespace {
@@ -40,25 +41,7 @@ TEST(HloComparisonTest, AgreesOnRandomDamage) {
   std::mt19937_64 random(20260101);
   std::map<HloVerdict, int> verdicts;
   for (int round = 0; round < 60000 && !HasFailure(); ++round) {
-    std::string damaged = bytes;
-    for (uint64_t n = 1 + random() % 4; n > 0; --n) {
-      const size_t at = random() % damaged.size();
-      switch (random() % 4) {
-        case 0:
-          damaged[at] = static_cast<char>(random());
-          break;
-        case 1:
-          damaged[at] ^= static_cast<char>(1 << random() % 8);
-          break;
-        case 2:
-          damaged.insert(at, 1, static_cast<char>(random()));
-          break;
-        case 3:
-          damaged.erase(at, 1 + random() % 3);
-          break;
-      }
-    }
-    ++verdicts[Compare(damaged)];
+    ++verdicts[Compare(Damage(bytes, random))];
   }
   // The damage is such that each verdict occurs often.
   EXPECT_GT(verdicts[HloVerdict::kAccepted], 1000);

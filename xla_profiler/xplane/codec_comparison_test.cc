@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "third_party/xplane/xplane.pb.h"
 #include "xla_profiler/testing/codec_comparison.h"
+#include "xla_profiler/testing/damage.h"
 #include "xla_profiler/testing/shared_data.h"
 #include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/input_file.h"
@@ -211,25 +212,7 @@ TEST(CodecComparisonTest, AgreesOnRandomDamage) {
   std::mt19937_64 random(20260101);
   std::map<CodecVerdict, int> verdicts;
   for (int round = 0; round < 60000 && !HasFailure(); ++round) {
-    std::string damaged = bytes;
-    for (uint64_t n = 1 + random() % 4; n > 0; --n) {
-      const size_t at = random() % damaged.size();
-      switch (random() % 4) {
-        case 0:
-          damaged[at] = static_cast<char>(random());
-          break;
-        case 1:
-          damaged[at] ^= static_cast<char>(1 << random() % 8);
-          break;
-        case 2:
-          damaged.insert(at, 1, static_cast<char>(random()));
-          break;
-        case 3:
-          damaged.erase(at, 1 + random() % 3);
-          break;
-      }
-    }
-    ++verdicts[Compare(damaged)];
+    ++verdicts[Compare(Damage(bytes, random))];
   }
   // The damage is such that each verdict occurs often.
   EXPECT_GT(verdicts[CodecVerdict::kAccepted], 1000);
