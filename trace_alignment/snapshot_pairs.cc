@@ -1,7 +1,6 @@
 #include "trace_alignment/snapshot_pairs.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <tuple>
 #include <utility>
@@ -9,15 +8,12 @@
 #include "absl/numeric/int128.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/unknown_field_set.h"
 #include "third_party/xplane/snapshot_pairs.pb.h"
 #include "xla_profiler/trace_json/exact_decimal.h"
-#include "xla_profiler/trace_json/json_cutter.h"
 #include "xla_profiler/util/input_file.h"
 #include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/text_table.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
 namespace meridian {
@@ -253,13 +249,6 @@ absl::StatusOr<RawPairs> ReadMessage(absl::string_view contents, const std::stri
   return raw;
 }
 
-bool IsWholeObject(absl::string_view text) {
-  JsonCutter cutter(text);
-  cutter.Enter('{');
-  for (absl::string_view key; cutter.NextMember(&key);) cutter.CutValue();
-  return cutter.status().ok() && cutter.AtEnd();
-}
-
 }  // namespace
 
 absl::StatusOr<SnapshotPairs> LoadSnapshotPairs(FileSystem& file_system, const std::string& path,
@@ -312,79 +301,6 @@ absl::StatusOr<ClockMap> TracerToHostMap(const SnapshotPairs& snapshots, const R
     knots.push_back({from_ps, to_ps});
   }
   return ClockMap::Create(std::move(knots));
-}
-
-absl::StatusOr<int64_t> JsonlRow::Int64(absl::string_view key) const {
-  const std::optional<int64_t> number = Find(key).AsInt64();
-  if (!number.has_value()) return WrongValue(key, "an integer");
-  return *number;
-}
-
-absl::StatusOr<double> JsonlRow::FiniteDouble(absl::string_view key) const {
-  const std::optional<double> number = Find(key).AsDouble();
-  if (!number.has_value() || !std::isfinite(*number)) return WrongValue(key, "a number");
-  return *number;
-}
-
-absl::StatusOr<int64_t> JsonlRow::NanosAsPicos(absl::string_view key) const {
-  // The sixth decimal of a nanosecond is a femtosecond.
-  const std::optional<absl::int128> fs = ParseMicrosAsPicos(Find(key).text());
-  if (!fs.has_value()) return WrongValue(key, "a number");
-  const int half = *fs < 0 ? -500 : 500;
-  const std::optional<int64_t> ps = NarrowToInt64((*fs + half) / 1000);
-  if (!ps.has_value()) return WrongValue(key, "within 106 days");
-  return *ps;
-}
-
-absl::StatusOr<bool> JsonlRow::Bool(absl::string_view key, bool absent) const {
-  const JsonValue value = Find(key);
-  if (!value.exists()) return absent;
-  if (value.text() != "true" && value.text() != "false") return WrongValue(key, "true or false");
-  return value.text() == "true";
-}
-
-absl::StatusOr<ClockAnchors> JsonlRow::Anchors() const {
-  ClockAnchors anchors;
-  if (Has("start_walltime_ns")) {
-    ASSIGN_OR_RETURN(anchors.start_walltime_ns, Int64("start_walltime_ns"));
-    if (anchors.start_walltime_ns == 0) return ClockAnchors();
-  }
-  if (Has("start_gpu_ns")) {
-    ASSIGN_OR_RETURN(anchors.start_gpu_ns, Int64("start_gpu_ns"));
-  }
-  return anchors;
-}
-
-absl::Status JsonlRow::Error(absl::string_view reason) const {
-  return absl::InvalidArgumentError(
-      absl::StrCat(file_, ":", line_, ": ", reason, "; expected e.g. ", example_));
-}
-
-absl::Status JsonlRow::WrongValue(absl::string_view key, absl::string_view kind) const {
-  constexpr size_t kShownCharacters = 40;
-  const JsonValue value = Find(key);
-  if (!value.exists()) return Error(absl::StrCat(key, " is missing"));
-  return Error(absl::StrCat(key, " is ", FirstCharacters(Printable(value.text()), kShownCharacters),
-                            ", not ", kind));
-}
-
-absl::Status ForEachJsonlRow(absl::string_view contents, absl::string_view file,
-                             absl::string_view example,
-                             absl::FunctionRef<absl::Status(const JsonlRow&)> fn) {
-  int64_t number = 0;
-  int64_t rows = 0;
-  for (absl::string_view line : absl::StrSplit(contents, '\n')) {
-    ++number;
-    line = absl::StripAsciiWhitespace(line);
-    if (line.empty()) continue;
-    ++rows;
-    const JsonlRow row(line, file, number, example);
-    if (!IsWholeObject(line)) return row.Error("the line is no JSON object");
-    RETURN_IF_ERROR(fn(row));
-  }
-  if (rows > 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(file, ": the file is empty; expected lines like ", example));
 }
 
 }  // namespace meridian
