@@ -10,9 +10,11 @@ namespace meridian {
 namespace {
 
 // What a hostile file may cost: an empty instruction is two bytes in the file and two hundred in
-// memory, a reference one byte and sixteen.
+// memory, a reference one byte and sixteen; a computation, a schedule or a payload is two bytes and
+// up to a hundred.
 constexpr size_t kMaxInstructions = size_t{1} << 24;
 constexpr size_t kMaxReferences = size_t{1} << 28;
+constexpr size_t kMaxParts = size_t{1} << 22;
 
 int64_t AsInt(const WireField& field) { return static_cast<int64_t>(field.scalar); }
 
@@ -77,6 +79,7 @@ class HloModuleDecoder {
           RETURN_IF_ERROR(ReadHloText(field, origin_, &entry_name_));
           break;
         case HloModuleField::kComputations:
+          RETURN_IF_ERROR(CountPart(field));
           computation_bytes_.push_back(field.bytes);
           RETURN_IF_ERROR(CountInstructions(field.bytes));
           break;
@@ -87,11 +90,19 @@ class HloModuleDecoder {
           device_assignment_ = field.bytes;
           break;
         case HloModuleField::kPayloads:
+          RETURN_IF_ERROR(CountPart(field));
           module_.payloads_.push_back(field.bytes);
           break;
       }
     }
     return reader.status();
+  }
+
+  absl::Status CountPart(const WireField& field) {
+    if (++num_parts_ <= kMaxParts) return absl::OkStatus();
+    return WireError(
+        field.bytes.data(), origin_,
+        absl::StrCat("more than ", kMaxParts, " computations, schedules and payloads"));
   }
 
   absl::Status CountInstructions(absl::string_view computation) {
@@ -346,6 +357,7 @@ class HloModuleDecoder {
       WireField field;
       while (reader.Next(&field)) {
         if (!field.IsBytes(HloScheduleField::kSequences)) continue;
+        RETURN_IF_ERROR(CountPart(field));
         schedules.emplace_back();
         RETURN_IF_ERROR(DecodeScheduleEntry(field.bytes, &schedules.back()));
       }
@@ -404,6 +416,7 @@ class HloModuleDecoder {
   std::vector<absl::string_view> computation_bytes_;
   std::vector<absl::string_view> schedule_bytes_;
   std::optional<absl::string_view> device_assignment_;
+  size_t num_parts_ = 0;
   size_t num_instructions_ = 0;
   int64_t entry_id_ = 0;
   absl::string_view entry_name_;

@@ -319,5 +319,17 @@ TEST(HloModuleTest, AMillionInstructions) {
   EXPECT_THAT(HloCollectives(*module.module).all(), IsEmpty());
 }
 
+TEST(HloModuleTest, PartsAreLimited) {
+  // HloProto { hlo_module { computations {} x (2^22 + 1) } }: two bytes each.
+  std::string module;
+  for (int i = 0; i <= 1 << 22; ++i) module.append("\x1A\x00", 2);
+  std::string bytes;
+  StringOutput output(&bytes);
+  WriteBytesField(1, module, &output);
+  EXPECT_THAT(HloModule::Decode(bytes, bytes.data()).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       ::testing::HasSubstr("computations, schedules and payloads")));
+}
+
 }  // namespace
 }  // namespace meridian

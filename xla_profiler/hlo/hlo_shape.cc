@@ -32,6 +32,8 @@ constexpr int64_t kNumElementTypes = std::size(kElementTypes);
 constexpr int64_t kTuple = 13;
 constexpr int64_t kBuffer = 34;
 constexpr int64_t kMaxByteSize = int64_t{1} << 60;
+// An empty element is two bytes in the file and a hundred in memory.
+constexpr size_t kMaxTupleShapes = size_t{1} << 20;
 
 bool IsKnown(int64_t element_type) { return element_type > 0 && element_type < kNumElementTypes; }
 
@@ -59,6 +61,9 @@ absl::Status DecodeShape(absl::string_view bytes, const char* origin, int depth,
       RETURN_IF_ERROR(DecodeLayout(field.bytes, origin, depth - 1, shape));
     } else if (field.IsBytes(ShapeField::kTupleShapes)) {
       if (depth == 0) return WireError(field.bytes.data(), origin, "messages nest too deeply");
+      if (shape->tuple_shapes.size() == kMaxTupleShapes) {
+        return WireError(field.bytes.data(), origin, "a tuple has too many elements");
+      }
       shape->tuple_shapes.emplace_back();
       RETURN_IF_ERROR(DecodeShape(field.bytes, origin, depth - 1, &shape->tuple_shapes.back()));
     }
