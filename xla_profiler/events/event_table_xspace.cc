@@ -56,14 +56,17 @@ EventCategory DeviceCategory(const XLineVisitor& line, const XEventVisitor& even
   }
   if (line.Name() == kStepsLineName) return EventCategory::kStep;
   if (!absl::StartsWith(line.Name(), kStreamLinePrefix)) return EventCategory::kUnknown;
-  if (event.GetStat(StatType::kMemcpyDetails) != nullptr) return EventCategory::kMemcpy;
-  if (event.GetStat(StatType::kMemsetDetails) != nullptr) return EventCategory::kMemset;
+  if (event.GetEventOrMetadataStat(StatType::kMemcpyDetails) != nullptr)
+    return EventCategory::kMemcpy;
+  if (event.GetEventOrMetadataStat(StatType::kMemsetDetails) != nullptr)
+    return EventCategory::kMemset;
   return EventCategory::kKernel;
 }
 
 EventCategory Category(const Track& track, const XLineVisitor& line, const XEventVisitor& event) {
   if (track.kind == TrackKind::kDevice) return DeviceCategory(line, event);
   if (absl::StartsWith(line.Name(), kApiLinePrefix)) return EventCategory::kRuntimeApi;
+  if (event.GetEventOrMetadataStat(StatType::kStepNum) != nullptr) return EventCategory::kStep;
   return absl::StartsWith(event.Name(), kPythonNamePrefix) ? EventCategory::kPython
                                                            : EventCategory::kAnnotation;
 }
@@ -116,7 +119,7 @@ void Loader::AddEvent(const XLineVisitor& line, TrackId track, const XEventVisit
   row.start_ps = static_cast<int64_t>(start_ps);
   row.duration_ps = event.DurationPs();
   row.category = Category(result_.table.track(track), line, event);
-  const XStatVisitor* correlation = event.GetStat(StatType::kCorrelationId);
+  const XStatVisitor* correlation = event.GetEventOrMetadataStat(StatType::kCorrelationId);
   if (correlation != nullptr) row.correlation = correlation->IntOrUintValue();
   row.source_offset = event.FileOffset();
   result_.table.Add(row);
