@@ -118,7 +118,8 @@ TEST(WireReaderTest, GroupsNestOnlyAsDeepAsAllowed) {
 
 TEST(WireReaderTest, RepeatedVarintsComePackedAndUnpacked) {
   std::vector<WireField> fields;
-  ASSERT_TRUE(ReadAll(Bytes({0x32, 0x03, 0x01, 0x96, 0x01, 0x30, 0x07}), &fields).ok());
+  const std::string message = Bytes({0x32, 0x03, 0x01, 0x96, 0x01, 0x30, 0x07});
+  ASSERT_TRUE(ReadAll(message, &fields).ok());
   std::vector<int64_t> values;
   for (const WireField& field : fields) {
     EXPECT_TRUE(ForEachRepeatedVarint(field, [&](int64_t v) { values.push_back(v); }));
@@ -128,7 +129,8 @@ TEST(WireReaderTest, RepeatedVarintsComePackedAndUnpacked) {
 
 TEST(WireReaderTest, CutPackedPayloadIsRefused) {
   std::vector<WireField> fields;
-  ASSERT_TRUE(ReadAll(Bytes({0x32, 0x02, 0x01, 0x96}), &fields).ok());
+  const std::string message = Bytes({0x32, 0x02, 0x01, 0x96});
+  ASSERT_TRUE(ReadAll(message, &fields).ok());
   EXPECT_FALSE(ForEachRepeatedVarint(fields[0], [](int64_t) {}));
 }
 
