@@ -3,7 +3,6 @@
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/collectives/annotated_collective.h"
 #include "xla_profiler/collectives/plane_collectives.h"
@@ -17,12 +16,6 @@ namespace {
 bool IsCopyOrFill(const XEventVisitor& event) {
   return event.GetEventOrMetadataStat(StatType::kMemcpyDetails) != nullptr ||
          event.GetEventOrMetadataStat(StatType::kMemsetDetails) != nullptr;
-}
-
-// True for the kernels of NCCL and RCCL. Only ever used to say that something could not be
-// resolved.
-bool IsCommunicationLibraryKernel(absl::string_view name) {
-  return absl::StartsWithIgnoreCase(name, "nccl") || absl::StartsWithIgnoreCase(name, "rccl");
 }
 
 class GpuPlaneReader {
@@ -52,7 +45,7 @@ class GpuPlaneReader {
 
     const std::optional<uint32_t> op = FindOp(event, program);
     if (!op.has_value()) {
-      if (IsCommunicationLibraryKernel(event.Name())) CountHidden(event, program);
+      if (IsCommunicationKernel(event.Name())) CountHidden(event, program);
       return absl::OkStatus();
     }
     CollectivePiece piece;

@@ -13,7 +13,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -100,11 +99,6 @@ std::optional<int64_t> MessageBytes(const JsonValue& count, absl::string_view ty
     return std::nullopt;
   }
   return *elements * *size;
-}
-
-// True for the kernels of NCCL and RCCL. What they communicate is for the args to say.
-bool IsCommunicationKernel(absl::string_view name) {
-  return absl::StartsWithIgnoreCase(name, "nccl") || absl::StartsWithIgnoreCase(name, "rccl");
 }
 
 // Returns an empty text when there is none.
