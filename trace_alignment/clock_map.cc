@@ -1,6 +1,7 @@
 #include "trace_alignment/clock_map.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -169,7 +170,11 @@ std::vector<ClockInterval> RemovedIntervals(const std::vector<ClockKnot>& knots,
 
 }  // namespace
 
-ClockMap ClockMap::Identity() { return ClockMap({ClockKnot{0, 0}}); }
+ClockMap ClockMap::Identity() {
+  constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  return ClockMap({ClockKnot{kMin, kMin}, ClockKnot{kMax, kMax}});
+}
 
 absl::StatusOr<ClockMap> ClockMap::Create(std::vector<ClockKnot> knots, OnDisorder on_disorder) {
   if (knots.empty()) return absl::InvalidArgumentError("a clock map needs at least one reading");
