@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "xla_profiler/xplane/plane_additions.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
@@ -22,8 +23,9 @@ struct AlignmentRecord {
   std::optional<double> drift_ppm;
 };
 
-// Adds the stats alignment_node_id, alignment_method, alignment_offset_ns and so on.
-void AddTo(PlaneAdditions* plane, const AlignmentRecord& record);
+// Adds the stats alignment_node_id, alignment_method, alignment_offset_ns and so on; their names
+// begin with the prefix where a plane has those of several nodes.
+void AddTo(PlaneAdditions* plane, const AlignmentRecord& record, absl::string_view prefix = "");
 
 // True when the profile has such stats.
 absl::StatusOr<bool> IsAligned(const XSpaceReader& reader);

@@ -2,17 +2,22 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace meridian {
 
 PlaneAdditions::PlaneAdditions(const XPlaneVisitor& plane) {
+  for (const XStatMetadata& metadata : plane.StatMetadata()) AvoidId(metadata.id);
+}
+
+PlaneAdditions::PlaneAdditions(const XPlaneProto& plane) {
+  for (const auto& [id, metadata] : plane.stat_metadata()) AvoidId(id);
+}
+
+void PlaneAdditions::AvoidId(int64_t id) {
   // Ids at the end of the range leave no room behind them; the numbers before are free then.
-  constexpr int64_t kRoom = 1 << 16;
-  for (const XStatMetadata& metadata : plane.StatMetadata()) {
-    if (metadata.id < std::numeric_limits<int64_t>::max() - kRoom) {
-      next_id_ = std::max(next_id_, metadata.id + 1);
-    }
-  }
+  constexpr int64_t kRoom = int64_t{1} << 32;
+  if (id < std::numeric_limits<int64_t>::max() - kRoom) next_id_ = std::max(next_id_, id + 1);
 }
 
 int64_t PlaneAdditions::DefineStat(absl::string_view name) {
@@ -23,22 +28,27 @@ int64_t PlaneAdditions::DefineStat(absl::string_view name) {
   return id;
 }
 
-XStatProto* PlaneAdditions::AddStat(absl::string_view name) {
+XStatProto* PlaneAdditions::NewStat(absl::string_view name) {
   XStatProto* stat = additions_.add_stats();
   stat->set_metadata_id(DefineStat(name));
   return stat;
 }
 
 void PlaneAdditions::AddInt64(absl::string_view name, int64_t value) {
-  AddStat(name)->set_int64_value(value);
+  NewStat(name)->set_int64_value(value);
 }
 
 void PlaneAdditions::AddDouble(absl::string_view name, double value) {
-  AddStat(name)->set_double_value(value);
+  NewStat(name)->set_double_value(value);
 }
 
 void PlaneAdditions::AddString(absl::string_view name, absl::string_view value) {
-  AddStat(name)->set_str_value(std::string(value));
+  NewStat(name)->set_str_value(std::string(value));
+}
+
+void PlaneAdditions::AddStat(absl::string_view name, XStatProto stat) {
+  stat.set_metadata_id(DefineStat(name));
+  *additions_.add_stats() = std::move(stat);
 }
 
 }  // namespace meridian

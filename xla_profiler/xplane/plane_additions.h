@@ -14,6 +14,7 @@ namespace meridian {
 class PlaneAdditions {
  public:
   explicit PlaneAdditions(const XPlaneVisitor& plane);
+  explicit PlaneAdditions(const XPlaneProto& plane);
 
   // Defines a stat that the plane's events may use; returns its id.
   int64_t DefineStat(absl::string_view name);
@@ -22,14 +23,17 @@ class PlaneAdditions {
   void AddInt64(absl::string_view name, int64_t value);
   void AddDouble(absl::string_view name, double value);
   void AddString(absl::string_view name, absl::string_view value);
+  // The stat's own id does not matter.
+  void AddStat(absl::string_view name, XStatProto stat);
 
   std::string Serialize() const { return additions_.SerializeAsString(); }
 
  private:
-  XStatProto* AddStat(absl::string_view name);
+  void AvoidId(int64_t id);
+  XStatProto* NewStat(absl::string_view name);
 
   XPlaneProto additions_;
-  // Beyond all ids of the plane.
+  // Beyond the plane's ids.
   int64_t next_id_ = 1;
 };
 
