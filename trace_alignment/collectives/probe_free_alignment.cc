@@ -1,6 +1,7 @@
 #include "trace_alignment/collectives/probe_free_alignment.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 #include <set>
 #include <string>
@@ -323,6 +324,16 @@ std::vector<int64_t> UsefulTolerances(const CollectiveTable& table,
   return tolerances_ps;
 }
 
+// Returns the larger distance from the stated offset to either end of the certified interval of the
+// same node. That is known where `certified` states it; bounds move no faster than clocks drift.
+int64_t CertifiedUncertaintyPs(const NodeOffset& stated, const NodeOffset& certified,
+                               const DriftBound& drift) {
+  const int64_t stated_at_ps = stated.offset_at_ps + stated.offset_ps;
+  const int64_t certified_at_ps = certified.offset_at_ps + certified.offset_ps;
+  return certified.uncertainty_ps + std::abs(stated.offset_ps - certified.offset_ps) +
+         drift.AllowancePs(std::abs(stated_at_ps - certified_at_ps));
+}
+
 // Returns the certified alignment, or what `describe` makes of the constraints with the assumption
 // that members end together, if that says more and contradicts nothing.
 template <typename DescribeSolved>
@@ -336,7 +347,8 @@ ClockAlignment WithEndAgreement(const CollectiveTable& table, const ProbeFreeOpt
   ClockAlignment alignment = describe(*solved);
   alignment.assumes_end_agreement = true;
   for (size_t n = 0; n < alignment.nodes.size(); ++n) {
-    alignment.nodes[n].certified_uncertainty_ps = certified.nodes[n].uncertainty_ps;
+    alignment.nodes[n].certified_uncertainty_ps = CertifiedUncertaintyPs(
+        alignment.nodes[n], certified.nodes[n], DriftBound(options.max_drift_ppm));
   }
   return alignment;
 }

@@ -63,7 +63,8 @@ struct NodeOffset {
   // The larger distance to either end of the interval, there and at the worst start or end.
   int64_t uncertainty_ps = 0;
   int64_t uncertainty_max_ps = 0;
-  // What uncertainty_ps is without the assumption that members end together.
+  // From offset_ps to the farther end of the interval that does not assume that members end
+  // together.
   int64_t certified_uncertainty_ps = 0;
   // From first start to last end; absent when these coincide.
   std::optional<double> drift_ppm;
