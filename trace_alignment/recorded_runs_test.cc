@@ -184,13 +184,17 @@ TEST(RecordedRunsTest, ClocksPutOffAreFoundWithinTheStatedIntervals) {
     EXPECT_EQ(alignment.method, AlignmentMethod::kCollectives);
     EXPECT_GT(alignment.before.violations.size(), 0u);
     EXPECT_THAT(alignment.after.violations, IsEmpty());
+    EXPECT_EQ(alignment.nodes[0].certified_uncertainty_ns, 0);
     for (size_t n = 0; n < recorded.paths.size(); ++n) {
       const AlignedNode& node = alignment.nodes[n];
       ASSERT_TRUE(node.offset_ns.has_value());
       // Stated to the nanosecond, rounded down, as is the time that it is stated for.
       EXPECT_LE(run.ErrorNs(node, n), *node.certified_uncertainty_ns + 2);
       EXPECT_LE(run.ErrorNs(node, n), *node.uncertainty_ns + 2);
-      RecordProperty(absl::StrCat(recorded.name, "_node", n, "_error_ns"), run.ErrorNs(node, n));
+      const std::string name = absl::StrCat(recorded.name, "_node", n);
+      RecordProperty(name + "_error_ns", run.ErrorNs(node, n));
+      RecordProperty(name + "_uncertainty_ns", *node.uncertainty_ns);
+      RecordProperty(name + "_certified_ns", *node.certified_uncertainty_ns);
     }
     ASSERT_OK_AND_ASSIGN(const TraceVerdict verdict, run.WriteAligned(alignment));
     EXPECT_TRUE(verdict.holds) << verdict.report;

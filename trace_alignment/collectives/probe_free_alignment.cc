@@ -347,6 +347,7 @@ ClockAlignment WithEndAgreement(const CollectiveTable& table, const ProbeFreeOpt
   ClockAlignment alignment = describe(*solved);
   alignment.assumes_end_agreement = true;
   for (size_t n = 0; n < alignment.nodes.size(); ++n) {
+    if (n == options.reference_node) continue;
     alignment.nodes[n].certified_uncertainty_ps = CertifiedUncertaintyPs(
         alignment.nodes[n], certified.nodes[n], DriftBound(options.max_drift_ppm));
   }
