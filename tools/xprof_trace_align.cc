@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "tools/command.h"
+#include "trace_alignment/alignment_record.h"
 #include "trace_alignment/offset_samples.h"
 #include "trace_alignment/snapshot_pairs.h"
 #include "trace_alignment/xspace_aligner.h"
@@ -201,6 +202,20 @@ std::string DescribeModel(const Inputs& inputs) {
       samples == 1 ? "a constant shift or one slope" : absl::GetFlag(FLAGS_offset_slope));
 }
 
+// What the planes will say: the offset of the middle sample.
+AlignmentRecord DescribeAlignment(const Inputs& inputs) {
+  AlignmentRecord record;
+  record.node_id = inputs.node_id;
+  record.method = inputs.offsets.has_value() ? "offsets" : "none";
+  if (!inputs.offsets.has_value()) return record;
+  const std::vector<OffsetSample>& samples = inputs.offsets->SamplesOf(inputs.node_id);
+  if (samples.empty()) return record;
+  const OffsetSample& middle = samples[samples.size() / 2];
+  record.offset_ns = middle.offset_ps / 1000;
+  record.drift_ppm = middle.drift_ppm;
+  return record;
+}
+
 // "out/a.xplane.pb.gz" -> "out/a.alignment_stats.json".
 std::string StatsPath(absl::string_view output) {
   if (!absl::ConsumeSuffix(&output, ".xplane.pb.gz") &&
@@ -265,15 +280,15 @@ absl::StatusOr<int> Align() {
   ASSIGN_OR_RETURN(const NodeClock node, MakeClock(inputs, RunClock(clock.start_ns())));
 
   AlignOptions options;
-  options.node_id = inputs.node_id;
-  options.method = inputs.offsets.has_value() ? "offsets" : "none";
-  options.strict_monotonic = absl::GetFlag(FLAGS_strict_monotonic);
-  options.keep_original = absl::GetFlag(FLAGS_keep_original);
+  options.record = DescribeAlignment(inputs);
+  options.lines.node_id = inputs.node_id;
+  options.lines.strict_monotonic = absl::GetFlag(FLAGS_strict_monotonic);
+  options.lines.keep_original = absl::GetFlag(FLAGS_keep_original);
   const int64_t limit_ms = absl::GetFlag(FLAGS_max_extrapolation_ms);
   if (limit_ms < 0 || limit_ms > std::numeric_limits<int64_t>::max() / 1000000) {
     return absl::InvalidArgumentError("--max_extrapolation_ms is out of range");
   }
-  options.max_extrapolation_ns = limit_ms * 1000000;
+  options.lines.max_extrapolation_ns = limit_ms * 1000000;
   const std::string output = UserPath(absl::GetFlag(FLAGS_output));
   ASSIGN_OR_RETURN(AlignmentStats stats, WriteAligned(reader, clock, node, options, output));
   stats.set_trace(reader.path());

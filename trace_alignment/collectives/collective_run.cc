@@ -5,6 +5,7 @@
 #include "absl/types/span.h"
 #include "xla_profiler/collectives/xspace_collectives.h"
 #include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/xplane/combined_profile.h"
 
 namespace meridian {
 
@@ -16,6 +17,12 @@ absl::StatusOr<CollectiveRun> ReadCollectiveRun(FileSystem& file_system,
     if (options.progress) options.progress(i);
     ASSIGN_OR_RETURN(const XSpaceReader reader,
                      XSpaceReader::Open(file_system, traces[i], options.reader));
+    ASSIGN_OR_RETURN(const std::vector<NodeProfile> nodes, SplitCombinedProfile(reader));
+    for (const NodeProfile& node : nodes) {
+      ASSIGN_OR_RETURN(ProfileCollectives profile, ReadXSpaceCollectives(node.reader));
+      run.profiles.push_back(std::move(profile));
+    }
+    if (!nodes.empty()) continue;
     ASSIGN_OR_RETURN(ProfileCollectives profile, ReadXSpaceCollectives(reader));
     run.profiles.push_back(std::move(profile));
   }

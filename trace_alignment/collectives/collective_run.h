@@ -25,7 +25,7 @@ struct CollectiveRunOptions {
 };
 
 struct CollectiveRun {
-  // By file: a node is one file.
+  // By node: a file, or a node of a combined file.
   std::vector<ProfileCollectives> profiles;
   RankResolution ranks;
   RunResolution runs;

@@ -196,6 +196,11 @@ class XPlaneVisitor {
   // an error: "offset N: event metadata id 7 occurs twice". `source` must outlive the visitor.
   static absl::StatusOr<XPlaneVisitor> Create(const XSpaceSource& source, absl::string_view plane);
 
+  // The same under another name, or with some of its lines only. What is given must outlive the
+  // visitor.
+  void Rename(absl::string_view name) { layout_.name = name; }
+  void KeepLines(std::vector<absl::string_view> lines) { layout_.lines = std::move(lines); }
+
   XPlaneVisitor(XPlaneVisitor&&) = default;
   XPlaneVisitor& operator=(XPlaneVisitor&&) = default;
 
