@@ -1,22 +1,27 @@
 // combine: the profiles of a run's nodes on one clock, in one file.
 #include <cstdint>
+#include <cstdio>
 #include <limits>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "tools/command.h"
+#include "tools/pipeline/bundled_example.h"
 #include "tools/pipeline/combine_run.h"
 #include "tools/pipeline/combine_text.h"
 #include "tools/pipeline/run_files.h"
+#include "tools/report/combine_report_html.h"
 #include "trace_alignment/combine/plane_naming.h"
 #include "trace_alignment/combine/run_alignment.h"
+#include "xla_profiler/util/atomic_file_writer.h"
 #include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/input_paths.h"
 #include "xla_profiler/util/report_json.h"
@@ -65,6 +70,17 @@ ABSL_FLAG(std::string, plane_naming, "viewer",
 ABSL_FLAG(std::string, output, "", "Where the combined profile goes; gzip when it ends in .gz.");
 ABSL_FLAG(std::string, output_dir, "",
           "Where aligned profiles go, one per node, in plugins/profile/<run>/.");
+ABSL_FLAG(std::string, trace_json, "",
+          "Also writes the combined profile as Chrome trace JSON; gzip when it ends in .gz.");
+ABSL_FLAG(std::string, perfetto, "",
+          "Also writes the combined profile in Perfetto's format; gzip when it ends in .gz.");
+ABSL_FLAG(std::string, report, "", "Also writes a page (HTML) about what was done.");
+ABSL_FLAG(std::string, report_json, "", "Also writes what --json prints to this file.");
+ABSL_FLAG(
+    std::string, stages, "",
+    "Run only some stages, a comma list of: align (find and state the clocks; always), combine "
+    "(--output, --output_dir), export (--trace_json, --perfetto), report (--report, "
+    "--report_json). Default: all whose outputs are named.");
 ABSL_FLAG(bool, validate, false,
           "Read the written files back and exit with 1 when a collective violates happens-before.");
 
@@ -138,7 +154,41 @@ absl::StatusOr<AlignmentOptions> AlignmentFlags() {
   return options;
 }
 
-absl::StatusOr<CombineRequest> ReadFlags() {
+// Where the page and the JSON go; empty for what is not wanted.
+struct Reports {
+  std::string html;
+  std::string json;
+};
+
+struct Job {
+  CombineRequest request;
+  Reports reports;
+};
+
+// Forgets the outputs of stages that are not to run.
+absl::Status SelectStages(const std::string& list, Job* job) {
+  if (list.empty()) return absl::OkStatus();
+  const absl::flat_hash_set<std::string> known = {"align", "combine", "export", "report"};
+  const absl::flat_hash_set<std::string> wanted = absl::StrSplit(list, ',');
+  for (const std::string& stage : wanted) {
+    if (!known.contains(stage)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--stages: '", stage, "' is none of align, combine, export, report"));
+    }
+  }
+  if (!wanted.contains("combine")) {
+    job->request.output.clear();
+    job->request.output_dir.clear();
+  }
+  if (!wanted.contains("export")) {
+    job->request.trace_json.clear();
+    job->request.perfetto.clear();
+  }
+  if (!wanted.contains("report")) job->reports = Reports();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CombineRequest> RequestFlags() {
   CombineRequest request;
   ASSIGN_OR_RETURN(request.files, FindFiles());
   request.input = UserInputOptions();
@@ -154,16 +204,67 @@ absl::StatusOr<CombineRequest> ReadFlags() {
   request.max_extrapolation_ns = limit_ms * 1000000;
   request.output = UserPath(absl::GetFlag(FLAGS_output));
   request.output_dir = UserPath(absl::GetFlag(FLAGS_output_dir));
+  request.trace_json = UserPath(absl::GetFlag(FLAGS_trace_json));
+  request.perfetto = UserPath(absl::GetFlag(FLAGS_perfetto));
   request.validate = absl::GetFlag(FLAGS_validate);
   return request;
 }
 
-absl::StatusOr<int> Combine() {
-  ASSIGN_OR_RETURN(const CombineRequest request, ReadFlags());
-  ASSIGN_OR_RETURN(const CombineReport report, CombineRun(FileSystem::Posix(), request));
+absl::StatusOr<Job> ReadFlags() {
+  Job job;
+  ASSIGN_OR_RETURN(job.request, RequestFlags());
+  job.reports = {UserPath(absl::GetFlag(FLAGS_report)), UserPath(absl::GetFlag(FLAGS_report_json))};
+  RETURN_IF_ERROR(SelectStages(absl::GetFlag(FLAGS_stages), &job));
+  return job;
+}
+
+// What is shown to whoever gives no flags.
+absl::StatusOr<Job> ExampleJob(const std::string& program) {
+  FileSystem& files = FileSystem::Posix();
+  Job job;
+  ASSIGN_OR_RETURN(const std::string example, FindBundledExample(files, program));
+  ASSIGN_OR_RETURN(job.request.files, FindRunFiles(files, example));
+  job.request.input = UserInputOptions();
+  const std::string folder = UserPath("meridian_out");
+  RETURN_IF_ERROR(files.CreateDirectories(folder));
+  job.request.output = absl::StrCat(folder, "/combined.xplane.pb");
+  job.request.trace_json = absl::StrCat(folder, "/trace.json.gz");
+  job.request.perfetto = absl::StrCat(folder, "/trace.perfetto-trace");
+  job.request.validate = true;
+  job.reports = {absl::StrCat(folder, "/report.html"), absl::StrCat(folder, "/report.json")};
+  std::fprintf(
+      stderr,
+      "combine: no flags; combining the bundled example into ./meridian_out (see --help)\n");
+  return job;
+}
+
+absl::Status WriteReport(absl::string_view kind, const std::string& path,
+                         const std::string& contents, CombineReport* report) {
+  RETURN_IF_ERROR(WriteFileAtomically(FileSystem::Posix(), path, contents));
+  CombinedOutput* output = report->add_outputs();
+  output->set_kind(std::string(kind));
+  output->set_path(path);
+  output->set_bytes(static_cast<int64_t>(contents.size()));
+  return absl::OkStatus();
+}
+
+// Without flags, but for --json.
+bool WantsExample(int argc, char** argv) {
+  return argc == 1 || (argc == 2 && absl::string_view(argv[1]) == "--json");
+}
+
+absl::StatusOr<int> Combine(bool example, const std::string& program) {
+  ASSIGN_OR_RETURN(const Job job, example ? ExampleJob(program) : ReadFlags());
+  ASSIGN_OR_RETURN(CombineReport report, CombineRun(FileSystem::Posix(), job.request));
+  if (!job.reports.html.empty()) {
+    RETURN_IF_ERROR(WriteReport("report", job.reports.html, CombineReportHtml(report), &report));
+  }
+  if (!job.reports.json.empty()) {
+    RETURN_IF_ERROR(WriteReport("report_json", job.reports.json, ReportToJson(report), &report));
+  }
   RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatCombineReport(report)));
   const bool violated = report.happens_before().violations_after() > 0;
-  return request.validate && violated ? kExitCheckFailed : kExitDone;
+  return job.request.validate && violated ? kExitCheckFailed : kExitDone;
 }
 
 }  // namespace
@@ -173,11 +274,20 @@ int main(int argc, char** argv) {
   return meridian::RunCommand(
       {"combine",
        "Puts the profiles of a run's nodes on one clock, states how far it may be off, and writes "
-       "them as one profile.",
+       "them as one profile. Without flags it does so with a bundled example, into ./meridian_out.",
        {"combine --run_dir=logs/ --output=combined.xplane.pb --validate",
         "combine --traces='rank*.xplane.pb' --method=collectives --output=combined.xplane.pb"},
-       {"run_dir", "traces", "snapshots", "offsets", "probes", "method", "reference_node",
-        "node_ids", "ranks", "max_drift_ppm", "min_transfer_ns", "end_agreement", "offset_slope",
-        "max_extrapolation_ms", "plane_naming", "output", "output_dir", "validate"}},
-      argc, argv, meridian::Combine);
+       {"run_dir",         "traces",
+        "snapshots",       "offsets",
+        "probes",          "method",
+        "reference_node",  "node_ids",
+        "ranks",           "max_drift_ppm",
+        "min_transfer_ns", "end_agreement",
+        "offset_slope",    "max_extrapolation_ms",
+        "plane_naming",    "output",
+        "output_dir",      "trace_json",
+        "perfetto",        "report",
+        "report_json",     "stages",
+        "validate"}},
+      argc, argv, [&] { return meridian::Combine(meridian::WantsExample(argc, argv), argv[0]); });
 }

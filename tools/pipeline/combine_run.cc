@@ -21,6 +21,7 @@
 #include "trace_alignment/profile_snapshots.h"
 #include "trace_alignment/xspace_aligner.h"
 #include "xla_profiler/collectives/xspace_collectives.h"
+#include "xla_profiler/trace_export/trace_export.h"
 #include "xla_profiler/trace_json/gzip_sink.h"
 #include "xla_profiler/util/atomic_file_writer.h"
 #include "xla_profiler/util/byte_sink.h"
@@ -74,6 +75,8 @@ class CombinePipeline {
     if (!request_.output_dir.empty()) RETURN_IF_ERROR(WriteAligned());
     // Without any output it is still done, to see that it can be.
     if (!request_.output.empty() || request_.output_dir.empty()) RETURN_IF_ERROR(WriteCombined());
+    RETURN_IF_ERROR(Export("trace_json", request_.trace_json, ExportTraceJson));
+    RETURN_IF_ERROR(Export("perfetto", request_.perfetto, ExportPerfetto));
     Describe();
     if (request_.validate) RETURN_IF_ERROR(CheckWritten());
     return std::move(report_);
@@ -296,6 +299,32 @@ class CombinePipeline {
     return absl::OkStatus();
   }
 
+  // Writes the combined file in a viewer's format.
+  template <typename ExportFunction>
+  absl::Status Export(const std::string& kind, const std::string& path, ExportFunction export_to) {
+    if (path.empty()) return absl::OkStatus();
+    XSpaceReaderOptions reader_options;
+    reader_options.input = request_.input;
+    ASSIGN_OR_RETURN(const XSpaceReader combined,
+                     XSpaceReader::Open(file_system_, request_.output, reader_options));
+    ProgressBar progress(kind, combined.source().bytes.size());
+    ExportOptions options;
+    options.node_of_line = [](const XPlaneVisitor& plane, const XLineVisitor& line) {
+      return FindNodeOfLine(plane, line).value_or(-1);
+    };
+    options.progress = [&](uint64_t offset) { progress.Update(offset); };
+    return WriteFile(kind, path, [&](ByteSink& sink) -> absl::Status {
+      ASSIGN_OR_RETURN(const ExportStats stats, export_to(combined, options, sink));
+      const int64_t left_out = stats.aggregated + stats.negative_durations + stats.out_of_range +
+                               stats.too_many_overlaps;
+      if (left_out > 0) {
+        report_.add_notes(absl::StrCat(kind, ": ", left_out,
+                                       " events without a place on a timeline are left out"));
+      }
+      return absl::OkStatus();
+    });
+  }
+
   // The traces' own names, inflated; with the node where two would be the same.
   std::vector<std::string> AlignedNames() const {
     std::vector<std::string> names;
@@ -450,6 +479,10 @@ class CombinePipeline {
 absl::StatusOr<CombineReport> CombineRun(FileSystem& file_system, const CombineRequest& request) {
   if (request.files.traces.empty()) {
     return absl::InvalidArgumentError("there are no profiles to combine");
+  }
+  if (request.output.empty() && !(request.trace_json.empty() && request.perfetto.empty())) {
+    return absl::InvalidArgumentError(
+        "--trace_json and --perfetto show the combined file; give --output, too");
   }
   return CombinePipeline(file_system, request).Run();
 }

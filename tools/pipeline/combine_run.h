@@ -1,7 +1,7 @@
 // What `combine` does: the profiles of a run, read, put on one clock, written and checked.
 //
-//   open -> collectives -> clocks -> combined file -> read it back
-//                                 -> aligned files
+//   open -> collectives -> clocks -> combined file -> exports for viewers
+//                                 -> aligned files -> read back and checked
 //
 // Nothing is written before the clocks are known, and every file appears whole or not at all.
 #ifndef TOOLS_PIPELINE_COMBINE_RUN_H_
@@ -39,6 +39,9 @@ struct CombineRequest {
   std::string output;
   // Gets plugins/profile/<run>/<trace> for every trace.
   std::string output_dir;
+  // Exports of the combined file, which must be wanted, too; gzip likewise.
+  std::string trace_json;
+  std::string perfetto;
   // Check the written files instead of what was computed.
   bool validate = false;
 };

@@ -9,12 +9,12 @@
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "trace_alignment/collectives/difference_constraints.h"
 #include "trace_alignment/collectives/end_agreement.h"
 #include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/time_text.h"
 
 namespace meridian {
 namespace {
@@ -131,10 +131,6 @@ TableConstraints MakeConstraints(const Premises& premises) {
   return {std::move(constraints), std::move(instance_of_hub)};
 }
 
-std::string Microseconds(int64_t time_ps) {
-  return absl::StrFormat("%.3f us", static_cast<double>(time_ps) * 1e-6);
-}
-
 absl::Status Refuse(const CollectiveTable& table, const TableConstraints& built,
                     const ProbeFreeOptions& options, const Contradiction& contradiction) {
   constexpr size_t kInstancesToName = 8;
@@ -145,17 +141,17 @@ absl::Status Refuse(const CollectiveTable& table, const TableConstraints& built,
     if (instances.size() == kInstancesToName) continue;
     instances.push_back(
         absl::StrCat(DescribeInstance(table, table.instances()[built.instance_of_hub[step.hub]]),
-                     " (ends at ", Microseconds(step.effect_ps), " on node ", step.clock, ")"));
+                     " (ends at ", FormatMicros(step.effect_ps), " us on node ", step.clock, ")"));
   }
   return absl::FailedPreconditionError(absl::StrCat(
-      "collectives contradict each other by ", Microseconds(contradiction.excess_ps), " on node",
+      "collectives contradict each other by ", FormatMicros(contradiction.excess_ps), " us on node",
       nodes.size() == 1 ? " " : "s ", absl::StrJoin(nodes, ","), ": ",
       absl::StrJoin(instances, ", then "),
       contradiction.steps.size() > instances.size() ? ", and so on" : "",
       ". Probably one of them is matched with another execution; else a clock jumps or drifts by "
       "more than ",
       options.max_drift_ppm, " ppm (--max_drift_ppm), or a transfer takes less than ",
-      Microseconds(options.min_transfer_ps), " (--min_transfer_ns)"));
+      FormatMicros(options.min_transfer_ps), " us (--min_transfer_ns)"));
 }
 
 // A table's constraints and what follows from them.

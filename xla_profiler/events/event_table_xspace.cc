@@ -1,6 +1,5 @@
 #include "xla_profiler/events/event_table_xspace.h"
 
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -13,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "xla_profiler/events/event_category_xspace.h"
+#include "xla_profiler/util/int64_range.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/xplane/session_clock.h"
 #include "xla_profiler/xplane/xplane_schema.h"
@@ -84,16 +84,16 @@ void Loader::AddEvent(const XLineVisitor& line, TrackId track, const XEventVisit
     ++result_.negative_durations;
     return;
   }
-  const absl::int128 start_ps = absl::int128(line.TimestampNs()) * kPicosPerNano + event.OffsetPs();
-  if (start_ps < std::numeric_limits<int64_t>::min() ||
-      start_ps + event.DurationPs() > std::numeric_limits<int64_t>::max()) {
+  const absl::int128 wide_ps = absl::int128(line.TimestampNs()) * kPicosPerNano + event.OffsetPs();
+  const std::optional<int64_t> start_ps = NarrowToInt64(wide_ps);
+  if (!start_ps.has_value() || !NarrowToInt64(wide_ps + event.DurationPs()).has_value()) {
     ++result_.out_of_range;
     return;
   }
   EventRecord row;
   row.track = track;
   row.name = FindName(event);
-  row.start_ps = static_cast<int64_t>(start_ps);
+  row.start_ps = *start_ps;
   row.duration_ps = event.DurationPs();
   const bool on_device = result_.table.track(track).kind == TrackKind::kDevice;
   row.category = XSpaceEventCategory(on_device, line, event);
