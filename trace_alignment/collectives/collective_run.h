@@ -32,6 +32,10 @@ struct CollectiveRun {
   CollectiveTable table;
 };
 
+// Resolves and matches what was read from the profiles.
+absl::StatusOr<CollectiveRun> MatchCollectives(std::vector<ProfileCollectives> profiles,
+                                               const RankOptions& ranks = {});
+
 // Reads one file after the other; only their collectives stay in memory.
 absl::StatusOr<CollectiveRun> ReadCollectiveRun(FileSystem& file_system,
                                                 const std::vector<std::string>& traces,

@@ -194,7 +194,6 @@ class Combiner {
   absl::StatusOr<std::vector<AlignmentStats>> Run() {
     RETURN_IF_ERROR(CheckNodeIds());
     RETURN_IF_ERROR(ForEachNode([this](size_t n) { return Index(n); }));
-    programs_of_node_ = programs_.Finish();
     MakeEditors();
     RETURN_IF_ERROR(WriteEnvironment());
     RETURN_IF_ERROR(WritePrograms());
@@ -263,7 +262,9 @@ class Combiner {
       RETURN_IF_ERROR(Place(plane, source, aligner, &indexed, &programs));
     }
     indexed_.push_back(std::move(indexed));
-    return programs_.AddNode(programs);
+    ASSIGN_OR_RETURN(RenumberedPrograms renumbered, programs_.AddNode(std::move(programs)));
+    programs_of_node_.push_back(std::move(renumbered));
+    return absl::OkStatus();
   }
 
   absl::Status Place(const XPlaneLayout& plane, const XSpaceSource& source,

@@ -1,10 +1,12 @@
 #include "trace_alignment/combine/program_table.h"
 
-#include <utility>
+#include <algorithm>
+#include <optional>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "xla_profiler/hlo/program_name.h"
+#include "xla_profiler/util/stable_hash.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/wire/wire_reader.h"
 #include "xla_profiler/wire/wire_writer.h"
@@ -35,15 +37,14 @@ std::string WithVarint(absl::string_view message, uint32_t number, uint64_t valu
 }
 
 // A serialized HloProto whose module has another id.
-std::string WithModuleId(absl::string_view hlo, int64_t id) {
+std::string WithModuleId(absl::string_view hlo, uint64_t id) {
   std::string changed;
   StringOutput output(&changed);
   WireReader reader(hlo, hlo.data(), kMaxWireDepth);
   WireField field;
   while (reader.Next(&field)) {
     if (field.IsBytes(kHloProtoModule)) {
-      WriteBytesField(kHloProtoModule,
-                      WithVarint(field.bytes, kHloModuleId, static_cast<uint64_t>(id)), &output);
+      WriteBytesField(kHloProtoModule, WithVarint(field.bytes, kHloModuleId, id), &output);
     } else {
       output.Raw(field.raw);
     }
@@ -51,12 +52,24 @@ std::string WithModuleId(absl::string_view hlo, int64_t id) {
   return reader.status().ok() ? changed : std::string(hlo);
 }
 
-// "jit_step(5)" -> "jit_step(9)"; names of another form stay.
-std::string RenumberedName(absl::string_view name, int64_t old_id, int64_t new_id) {
-  const std::string suffix = absl::StrCat("(", static_cast<uint64_t>(old_id), ")");
-  if (!absl::EndsWith(name, suffix)) return std::string(name);
-  return absl::StrCat(name.substr(0, name.size() - suffix.size()), "(",
-                      static_cast<uint64_t>(new_id), ")");
+// What the entry says, whatever its key and the ids of its stats.
+uint64_t ContentOf(const XPlaneProto& plane, const XEventMetadataProto& program) {
+  XEventMetadataProto content = program;
+  content.clear_id();
+  content.clear_stats();
+  content.clear_child_id();
+  StableHash hash;
+  hash.AddText(content.SerializeAsString());
+  const auto name_of = [&](int64_t id) { return plane.stat_metadata().at(id).name(); };
+  for (XStatProto stat : program.stats()) {
+    hash.AddText(name_of(stat.metadata_id()));
+    stat.clear_metadata_id();
+    if (stat.has_ref_value()) {
+      stat.set_str_value(name_of(static_cast<int64_t>(stat.ref_value())));
+    }
+    hash.AddText(stat.SerializeAsString());
+  }
+  return hash.value();
 }
 
 int64_t FindStatId(const XPlaneProto& plane, StatType type, int64_t none) {
@@ -66,14 +79,27 @@ int64_t FindStatId(const XPlaneProto& plane, StatType type, int64_t none) {
   return none;
 }
 
+std::optional<uint64_t> IntegerOf(const XStatProto& stat) {
+  if (stat.value_case() == XStatProto::kUint64Value) return stat.uint64_value();
+  if (stat.value_case() != XStatProto::kInt64Value) return std::nullopt;
+  return static_cast<uint64_t>(stat.int64_value());
+}
+
+// By the stat, else the name, else the key: writers differ.
+uint64_t ProgramId(const XEventMetadataProto& program, int64_t program_stat,
+                   const ProgramName& name) {
+  const XStatProto* stat = FindStat(program.stats(), program_stat);
+  const std::optional<uint64_t> stated = stat == nullptr ? std::nullopt : IntegerOf(*stat);
+  if (stated.has_value()) return *stated;
+  return name.program_id.value_or(static_cast<uint64_t>(program.id()));
+}
+
 void RenumberStat(const RenumberedPrograms& programs, XStatProto* stat) {
-  const bool is_signed = stat->value_case() == XStatProto::kInt64Value;
-  if (!is_signed && stat->value_case() != XStatProto::kUint64Value) return;
-  const uint64_t old_id =
-      is_signed ? static_cast<uint64_t>(stat->int64_value()) : stat->uint64_value();
-  const auto it = programs.ids.find(old_id);
+  const std::optional<uint64_t> old_id = IntegerOf(*stat);
+  if (!old_id.has_value()) return;
+  const auto it = programs.ids.find(*old_id);
   if (it == programs.ids.end()) return;
-  if (is_signed) {
+  if (stat->value_case() == XStatProto::kInt64Value) {
     stat->set_int64_value(static_cast<int64_t>(it->second));
   } else {
     stat->set_uint64_value(it->second);
@@ -86,40 +112,43 @@ ProgramTable::ProgramTable() : merger_(&plane_) {
   plane_.set_name(std::string(kMetadataPlaneName));
 }
 
-absl::Status ProgramTable::AddNode(const XPlaneProto& metadata) {
-  RETURN_IF_ERROR(CheckMetadataIds(metadata));
-  const MetadataIds ids = merger_.Merge(metadata);
-  for (int64_t old_id : SortedIds(metadata.event_metadata())) {
-    const int64_t new_id = *ids.events.Find(old_id);
-    if (new_id != old_id) renumbered_.push_back({nodes_, old_id, new_id});
+uint64_t ProgramTable::PlaceProgram(uint64_t program_id, uint64_t content) {
+  const auto [owner, is_free] = content_of_id_.try_emplace(program_id, content);
+  if (is_free || owner->second == content) {
+    largest_id_ = std::max(largest_id_, program_id);
+    return program_id;
   }
-  ++nodes_;
-  return absl::OkStatus();
+  const auto [renumbered, is_new] = new_id_of_content_.try_emplace(content, 0);
+  if (is_new) {
+    renumbered->second = ++largest_id_;
+    content_of_id_[renumbered->second] = content;
+  }
+  return renumbered->second;
 }
 
-// Names and modules change only now: before, they are what a later node's program is known by.
-std::vector<RenumberedPrograms> ProgramTable::Finish() {
-  std::vector<RenumberedPrograms> nodes(nodes_);
-  const int64_t hlo_stat = FindStatId(plane_, StatType::kHloProto, /*none=*/-1);
-  absl::flat_hash_map<int64_t, std::string> new_names;
-  for (const Renumbered& program : renumbered_) {
-    XEventMetadataProto& metadata = plane_.mutable_event_metadata()->at(program.new_id);
-    auto [new_name, is_first] = new_names.try_emplace(program.new_id);
-    RenumberedPrograms& node = nodes[program.node];
-    node.ids[static_cast<uint64_t>(program.old_id)] = static_cast<uint64_t>(program.new_id);
-    if (is_first) {
-      new_name->second = RenumberedName(metadata.name(), program.old_id, program.new_id);
-      for (XStatProto& stat : *metadata.mutable_stats()) {
-        if (stat.metadata_id() != hlo_stat || !stat.has_bytes_value()) continue;
-        stat.set_bytes_value(WithModuleId(stat.bytes_value(), program.new_id));
-      }
+absl::StatusOr<RenumberedPrograms> ProgramTable::AddNode(XPlaneProto metadata) {
+  RETURN_IF_ERROR(CheckMetadataIds(metadata));
+  RenumberedPrograms renumbered;
+  const int64_t hlo_stat = FindStatId(metadata, StatType::kHloProto, /*none=*/-1);
+  const int64_t program_stat = FindStatId(metadata, StatType::kProgramId, /*none=*/-1);
+  for (int64_t key : SortedIds(metadata.event_metadata())) {
+    XEventMetadataProto& program = metadata.mutable_event_metadata()->at(key);
+    const ProgramName name = ParseProgramName(program.name());
+    const uint64_t old_id = ProgramId(program, program_stat, name);
+    const uint64_t new_id = PlaceProgram(old_id, ContentOf(metadata, program));
+    if (new_id == old_id) continue;
+    const std::string new_name = absl::StrCat(name.module, "(", new_id, ")");
+    renumbered.ids[old_id] = new_id;
+    renumbered.names[program.name()] = new_name;
+    program.set_name(new_name);
+    for (XStatProto& stat : *program.mutable_stats()) {
+      if (stat.metadata_id() == program_stat) RenumberStat(renumbered, &stat);
+      if (stat.metadata_id() != hlo_stat || !stat.has_bytes_value()) continue;
+      stat.set_bytes_value(WithModuleId(stat.bytes_value(), new_id));
     }
-    node.names[metadata.name()] = new_name->second;
   }
-  for (const auto& [id, name] : new_names) {
-    plane_.mutable_event_metadata()->at(id).set_name(name);
-  }
-  return nodes;
+  merger_.Merge(metadata);
+  return renumbered;
 }
 
 std::string ProgramTable::Serialize() const {

@@ -1,18 +1,17 @@
 // The programs of several nodes in one `/host:metadata` plane.
 //
-// A program is an entry of event metadata whose id is the program's id; kernels and thunks name
-// that id in their stat `program_id`. Nodes number their programs as they compile them, so one id
-// may stand for two programs: the later gets another, in its entry, its HLO module and its node's
-// events. The same program on two nodes is kept once.
+// A program is an entry of event metadata, "jit_step(5)"; kernels and thunks name the 5 in their
+// stat `program_id`. Nodes number their programs as they compile them, so one id may stand for two
+// programs: the later gets another, in its entry, its HLO module and its node's events. The same
+// program on two nodes is kept once.
 #ifndef TRACE_ALIGNMENT_COMBINE_PROGRAM_TABLE_H_
 #define TRACE_ALIGNMENT_COMBINE_PROGRAM_TABLE_H_
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "xla_profiler/xplane/plane_metadata_merger.h"
 #include "xla_profiler/xplane/xplane_builder.h"
 
@@ -33,25 +32,21 @@ class ProgramTable {
 
   // Adds a node's `/host:metadata`, without lines. InvalidArgument when it uses ids that it does
   // not define.
-  absl::Status AddNode(const XPlaneProto& metadata);
+  absl::StatusOr<RenumberedPrograms> AddNode(XPlaneProto metadata);
 
-  // By node, in the order they were added. No node is added after.
-  std::vector<RenumberedPrograms> Finish();
-
-  // Serialized, without lines; whole after Finish. Empty when no node had programs.
+  // Serialized, without lines. Empty when no node had programs.
   std::string Serialize() const;
 
  private:
-  struct Renumbered {
-    size_t node = 0;
-    int64_t old_id = 0;
-    int64_t new_id = 0;
-  };
+  // Returns the id that the program has here: its own unless another program has it.
+  uint64_t PlaceProgram(uint64_t program_id, uint64_t content);
 
   XPlaneProto plane_;
   PlaneMetadataMerger merger_;
-  size_t nodes_ = 0;
-  std::vector<Renumbered> renumbered_;
+  // What the programs of an id are, and the id of each content that was (first) given another.
+  absl::flat_hash_map<uint64_t, uint64_t> content_of_id_;
+  absl::flat_hash_map<uint64_t, uint64_t> new_id_of_content_;
+  uint64_t largest_id_ = 0;
 };
 
 // Replaces the program ids and names in the metadata of one of the node's planes.

@@ -180,6 +180,10 @@ class XLineVisitor {
   template <typename Fn>
   absl::Status ForEachEvent(Fn&& fn) const;
 
+  // In the order of the payloads, which are those of this line's events (see WalkXLine).
+  template <typename Fn>
+  absl::Status ForEachEvent(absl::Span<const absl::string_view> payloads, Fn&& fn) const;
+
  private:
   const XPlaneVisitor* plane_;
   XLineHeader header_;
@@ -277,6 +281,18 @@ absl::Status XLineVisitor::ForEachEvent(Fn&& fn) const {
     if (!internal::CallVisitor(fn, event, &error)) return error;
   }
   return reader.status();
+}
+
+template <typename Fn>
+absl::Status XLineVisitor::ForEachEvent(absl::Span<const absl::string_view> payloads,
+                                        Fn&& fn) const {
+  XEventVisitor event(plane_);
+  absl::Status error;
+  for (absl::string_view payload : payloads) {
+    if (!event.Decode(payload, &error)) return error;
+    if (!internal::CallVisitor(fn, event, &error)) return error;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace meridian
