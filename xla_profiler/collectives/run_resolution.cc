@@ -8,37 +8,65 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "xla_profiler/collectives/common_subsequence.h"
 #include "xla_profiler/util/stable_hash.h"
 
 namespace meridian {
 namespace {
 
-// How many of the distinct run ids occur in more than one profile.
+// The run ids of a program, which count its executions, as far as one profile shows them.
+struct RunRange {
+  int64_t first = 0;
+  int64_t last = 0;
+};
+
+// What the run ids of several profiles have in common, program by program.
 struct Sharing {
-  size_t shared = 0;
   size_t distinct = 0;
+  // Those in more than one profile.
+  size_t shared = 0;
+  // Those that should be: another profile has seen runs before and after them. A profile that
+  // begins late, or ends early, says nothing about the others.
+  size_t expected = 0;
 };
 
 Sharing CountSharing(absl::Span<const ProfileCollectives> profiles) {
-  Sharing sharing;
-  absl::flat_hash_map<int64_t, size_t> profiles_with;
+  using ProgramRun = std::pair<absl::string_view, int64_t>;
+  absl::flat_hash_map<ProgramRun, size_t> profiles_with;
+  absl::flat_hash_map<absl::string_view, std::vector<RunRange>> ranges;
   for (const ProfileCollectives& profile : profiles) {
-    absl::flat_hash_set<int64_t> ids;
+    absl::flat_hash_set<ProgramRun> runs;
     for (const CollectiveEvent& event : profile.events) {
-      if (event.run_id.has_value()) ids.insert(*event.run_id);
+      if (event.run_id.has_value()) runs.insert({profile.ops[event.op].module, *event.run_id});
     }
-    for (int64_t id : ids) ++profiles_with[id];
+    absl::flat_hash_map<absl::string_view, RunRange> own;
+    for (const auto& [program, run] : runs) {
+      ++profiles_with[{program, run}];
+      RunRange& range = own.try_emplace(program, RunRange{run, run}).first->second;
+      range = {std::min(range.first, run), std::max(range.last, run)};
+    }
+    for (const auto& [program, range] : own) ranges[program].push_back(range);
   }
+  Sharing sharing;
   sharing.distinct = profiles_with.size();
-  for (const auto& [id, count] : profiles_with) sharing.shared += count > 1 ? 1 : 0;
+  for (const auto& [program_run, count] : profiles_with) {
+    const int64_t run = program_run.second;
+    const std::vector<RunRange>& of_program = ranges[program_run.first];
+    // Its own profile's range is one of them.
+    const auto around = std::count_if(
+        of_program.begin(), of_program.end(),
+        [&](const RunRange& range) { return range.first <= run && run <= range.last; });
+    sharing.shared += count > 1 ? 1 : 0;
+    sharing.expected += around > 1 ? 1 : 0;
+  }
   return sharing;
 }
 
-// A single profile's ids need no witness; of several, most must be shared.
+// A single profile's ids need no witness; of several, most that should be shared must be.
 bool RunIdsCanBeTrusted(absl::Span<const ProfileCollectives> profiles, const Sharing& sharing) {
-  if (sharing.distinct == 0) return false;
-  return profiles.size() == 1 || 2 * sharing.shared > sharing.distinct;
+  if (profiles.size() == 1) return sharing.distinct > 0;
+  return 2 * sharing.shared > sharing.expected;
 }
 
 void ResolveByRunId(absl::Span<const ProfileCollectives> profiles, RunResolution* resolution) {
