@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -119,20 +120,6 @@ absl::StatusOr<std::vector<NodeLines>> ParseNodeLines(absl::string_view text) {
     }
   }
   return nodes;
-}
-
-std::optional<int64_t> FindNodeOfLine(const XPlaneVisitor& plane, const XLineVisitor& line) {
-  if (const XStatVisitor* node = FindPlaneStat(plane, kNodeIdStatName)) {
-    return node->IntOrUintValue();
-  }
-  const XStatVisitor* text = FindPlaneStat(plane, kNodeLinesStatName);
-  if (text == nullptr) return std::nullopt;
-  const absl::StatusOr<std::vector<NodeLines>> owners = ParseNodeLines(text->StrOrRefValue());
-  if (!owners.ok()) return std::nullopt;
-  for (const NodeLines& owner : *owners) {
-    if (line.Id() >= owner.first_line_id && line.Id() <= owner.last_line_id) return owner.node_id;
-  }
-  return std::nullopt;
 }
 
 absl::StatusOr<std::vector<NodeProfile>> SplitCombinedProfile(const XSpaceReader& combined) {

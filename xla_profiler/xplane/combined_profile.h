@@ -12,7 +12,6 @@
 #define XLA_PROFILER_XPLANE_COMBINED_PROFILE_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,10 +43,6 @@ struct NodeProfile {
   // The node's planes under their original names and the shared ones, as if they were a file.
   XSpaceReader reader;
 };
-
-// Returns the node of a combined profile that a line is of; nullopt for lines of shared planes and
-// of profiles that are not combined.
-std::optional<int64_t> FindNodeOfLine(const XPlaneVisitor& plane, const XLineVisitor& line);
 
 // Returns the nodes of a combined profile, by id; none when the profile is not a combined one.
 absl::StatusOr<std::vector<NodeProfile>> SplitCombinedProfile(const XSpaceReader& combined);

@@ -75,20 +75,6 @@ TEST(CombinedProfileTest, EveryNodeIsReadAsAProfileOfItsOwn) {
   EXPECT_FALSE(none.has_value());
 }
 
-TEST(CombinedProfileTest, TellsWhoseALineIs) {
-  XSpaceProto space = CombinedSpace();
-  XPlaneBuilder(space.mutable_planes(4)).GetOrCreateLine(9);
-  const std::string bytes = space.SerializeAsString();
-  ASSERT_OK_AND_ASSIGN(const XSpaceReader reader, XSpaceReader::FromBytes(bytes, "c.pb"));
-  std::vector<std::optional<int64_t>> nodes;
-  ASSERT_OK(reader.ForEachPlane([&](const XPlaneVisitor& plane) {
-    return plane.ForEachLine(
-        [&](const XLineVisitor& line) { nodes.push_back(FindNodeOfLine(plane, line)); });
-  }));
-  // Three threads of the joint plane and a stream of node 3's GPU.
-  EXPECT_THAT(nodes, ElementsAre(0, 0, 3, 3));
-}
-
 TEST(CombinedProfileTest, AProfileOfOneNodeIsNotSplit) {
   XSpaceProto space;
   AddPlane("Task Environment", &space);
