@@ -23,6 +23,7 @@
 #include "gtest/gtest.h"
 #include "simdjson.h"
 #include "third_party/perfetto/perfetto_trace.pb.h"
+#include "xla_profiler/testing/damage.h"
 #include "xla_profiler/testing/shared_data.h"
 #include "xla_profiler/util/byte_sink.h"
 #include "xla_profiler/util/file_system.h"
@@ -725,8 +726,30 @@ TEST(TraceExportTest, PerfettoHoldsAllEventsRoundedDown) {
   }
 }
 
-// (plane, line or its overlap track, name, start and end in ps from the session's start) of all
-// events that have a time, as libprotobuf reads them.
+// Damage is an error or does no harm: what comes out is whole.
+TEST(TraceExportTest, DamagedProfilesAreRefusedOrExportedWhole) {
+  const std::string bytes = Serialize(LaunchAndKernels());
+  std::mt19937_64 random(17);
+  int exported = 0;
+  for (int round = 0; round < 20000; ++round) {
+    const std::string damaged = Damage(bytes, random);
+    const absl::StatusOr<XSpaceReader> reader = XSpaceReader::FromBytes(damaged, "test.pb");
+    if (!reader.ok()) continue;
+    const absl::StatusOr<Exported> json = RunExport(ExportTraceJson, *reader);
+    const absl::StatusOr<Exported> perfetto = RunExport(ExportPerfetto, *reader);
+    EXPECT_EQ(json.ok(), perfetto.ok());
+    if (!json.ok()) continue;
+    ++exported;
+    simdjson::dom::parser parser;
+    EXPECT_EQ(parser.parse(json->text).error(), simdjson::SUCCESS) << json->text;
+    PerfettoTrace trace(perfetto->text);
+    EXPECT_EQ(static_cast<int64_t>(trace.slices().size()), perfetto->stats.slices);
+  }
+  EXPECT_GT(exported, 1000);
+}
+
+// (plane, name, start and end in ps from the session's start) of all events, as libprotobuf reads
+// them.
 using Span = std::tuple<std::string, std::string, int64_t, int64_t>;
 std::multiset<Span> SpansOf(const std::string& bytes) {
   XSpaceProto space;
