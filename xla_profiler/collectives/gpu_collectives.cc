@@ -38,10 +38,11 @@ class GpuPlaneReader {
     const XStatVisitor* stat = event.GetEventOrMetadataStat(StatType::kCorrelationId);
     const std::optional<int64_t> correlation =
         stat == nullptr ? std::nullopt : stat->IntOrUintValue();
-    const HostLaunch* launch =
-        correlation.has_value() ? host_.FindLaunch(static_cast<uint64_t>(*correlation)) : nullptr;
+    const std::optional<HostLaunch> launch =
+        correlation.has_value() ? host_.FindLaunch(static_cast<uint64_t>(*correlation))
+                                : std::nullopt;
     const HloProgram* program = ProgramOf(event, *collector_);
-    if (program != nullptr && launch != nullptr) CountPlacement(*program, *launch);
+    if (program != nullptr && launch.has_value()) CountPlacement(*program, *launch);
 
     const std::optional<uint32_t> op = FindOp(event, program);
     if (!op.has_value()) {
@@ -58,7 +59,7 @@ class GpuPlaneReader {
     // Devices without collectives are not asked for their rank.
     if (!device_.has_value()) device_ = collector_->AddDevice({std::string(plane_.Name())});
     piece.local_device = *device_;
-    if (launch == nullptr) {
+    if (!launch.has_value()) {
       collector_->AddUnresolved("launch of a collective is not in the profile",
                                 std::string(event.Name()));
     } else {
