@@ -6,7 +6,6 @@
 
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
-#include "google/protobuf/arena.h"
 #include "third_party/xplane/xplane.pb.h"
 #include "tools/benchmarks/ratio_benchmark.h"
 #include "tools/command.h"
@@ -39,12 +38,11 @@ SyntheticCluster MakeCluster() {
 
 void ParseAndSerialize(const std::vector<InputFile>& files) {
   for (const InputFile& file : files) {
-    google::protobuf::Arena arena;
-    auto* space = google::protobuf::Arena::CreateMessage<tensorflow::profiler::XSpace>(&arena);
+    tensorflow::profiler::XSpace space;
     MERIDIAN_CHECK(
-        space->ParseFromArray(file.bytes().data(), static_cast<int>(file.bytes().size())));
+        space.ParseFromArray(file.bytes().data(), static_cast<int>(file.bytes().size())));
     std::string bytes;
-    MERIDIAN_CHECK(space->SerializeToString(&bytes));
+    MERIDIAN_CHECK(space.SerializeToString(&bytes));
   }
 }
 
