@@ -40,6 +40,7 @@ constexpr Convention kConventions[] = {
     {kStartNsAttribute, AttributeProto::kInt64Val},
     {kDurationNsAttribute, AttributeProto::kInt64Val},
     {kOpKindAttribute, AttributeProto::kStringVal},
+    {kDependencyKindsAttribute, AttributeProto::kStringVal},
 };
 
 absl::Status Unexpected(const AttributeProto& attribute, absl::string_view expected) {
