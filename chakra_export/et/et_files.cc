@@ -86,10 +86,13 @@ absl::StatusOr<EtFiles> FindEtFiles(FileSystem& file_system, const std::string& 
   const absl::StatusOr<FileKind> kind = file_system.Kind(prefix_or_file);
   if (kind.ok() && *kind != FileKind::kDirectory) {
     absl::string_view name = prefix_or_file;
-    return EtFiles{{{ConsumeRank(&name).value_or(0), prefix_or_file}}, {}};
+    EtFiles one;
+    one.files.push_back({ConsumeRank(&name).value_or(0), prefix_or_file});
+    return one;
   }
   if (!kind.ok() && !absl::IsNotFound(kind.status())) return kind.status();
   EtFiles found;
+  found.is_prefix = true;
   ASSIGN_OR_RETURN(found.files, ListWithPrefix(file_system, prefix_or_file));
   if (found.files.empty()) {
     return absl::NotFoundError(

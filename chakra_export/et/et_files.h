@@ -25,6 +25,8 @@ struct RankRange {
 struct EtFiles {
   // In the order of ranks, at least one.
   std::vector<EtFile> files;
+  // These are all files of a prefix, not one named by its path.
+  bool is_prefix = false;
   // Ranks below the highest that have no file. A range may be long when a name is odd.
   std::vector<RankRange> missing_ranks;
 };

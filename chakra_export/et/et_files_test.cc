@@ -40,6 +40,7 @@ TEST(EtFilesTest, FindsTheFilesOfAPrefixInTheOrderOfRanks) {
                                        IsFile(2, directory.PathOf("w.2.et.gz")),
                                        IsFile(10, directory.PathOf("w.10.et"))));
   EXPECT_THAT(found.missing_ranks, ElementsAre(IsRange(1, 1), IsRange(3, 9)));
+  EXPECT_TRUE(found.is_prefix);
   EXPECT_THAT(CheckNoRankIsMissing(found, "w"),
               StatusIs(absl::StatusCode::kNotFound,
                        "w: no file for rank 1, 3 to 9; expected w.1.et or w.1.et.gz"));
@@ -60,6 +61,7 @@ TEST(EtFilesTest, TakesOneFileByItsPath) {
   ASSERT_OK_AND_ASSIGN(EtFiles found, FindEtFiles(FileSystem::Posix(), path));
   EXPECT_THAT(found.files, ElementsAre(IsFile(7, path)));
   EXPECT_THAT(found.missing_ranks, IsEmpty());
+  EXPECT_FALSE(found.is_prefix);
 
   const std::string unnumbered = directory.Write("trace.et", "");
   ASSERT_OK_AND_ASSIGN(found, FindEtFiles(FileSystem::Posix(), unnumbered));

@@ -49,8 +49,9 @@ class EtReader {
   // time saves allocations. After an error nothing more may be read.
   absl::StatusOr<bool> Next(ChakraProtoMsg::Node* node);
 
-  // Goes back to the first node.
+  // Goes back to the first node, or to one of which node_offset() was this.
   void Rewind() { offset_ = first_node_offset_; }
+  void SeekTo(uint64_t node_offset) { offset_ = node_offset; }
 
   // Where the record of the node that Next returned last begins, its length included.
   uint64_t node_offset() const { return node_offset_; }
@@ -60,6 +61,10 @@ class EtReader {
   uint64_t size() const { return bytes_.size(); }
 
   const std::string& path() const { return path_; }
+
+  // On disk, and whether that is gzip.
+  uint64_t file_size() const { return file_.has_value() ? file_->file_size() : bytes_.size(); }
+  bool was_compressed() const { return file_.has_value() && file_->was_compressed(); }
 
   // Returns an error about the node that Next returned last.
   absl::Status NodeError(absl::string_view reason) const { return Error(node_offset_, reason); }

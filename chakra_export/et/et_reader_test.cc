@@ -77,18 +77,22 @@ TEST(EtReaderTest, ReadsMetadataAndNodes) {
   EXPECT_EQ(reader.offset(), reader.size());
 }
 
-TEST(EtReaderTest, RewindsToTheFirstNode) {
+TEST(EtReaderTest, GoesBackToNodes) {
   const std::string bytes = EncodeEt({CompNode(5, 1), CompNode(6, 1)});
   ASSERT_OK_AND_ASSIGN(EtReader reader, EtReader::OverBytes(bytes, "w.0.et"));
   Node node;
   EXPECT_OK(reader.Next(&node));
   EXPECT_OK(reader.Next(&node));
-  EXPECT_GT(reader.node_offset(), 8);
+  const uint64_t second = reader.node_offset();
+  EXPECT_GT(second, 8);
   reader.Rewind();
   EXPECT_THAT(reader.Next(&node), IsOkAndHolds(true));
   EXPECT_EQ(node.id(), 5);
   EXPECT_EQ(reader.node_offset(), 8);
   EXPECT_THAT(reader.NodeError("no"), StatusIs(kBad, "w.0.et: offset 8: no"));
+  reader.SeekTo(second);
+  EXPECT_THAT(reader.Next(&node), IsOkAndHolds(true));
+  EXPECT_EQ(node.id(), 6);
 }
 
 TEST(EtReaderTest, ATraceWithoutNodesIsEmpty) {
@@ -120,6 +124,8 @@ TEST(EtReaderTest, DetectsGzipByContent) {
        {directory.Write("plain.et.gz", bytes), directory.Write("packed.et", GzipText(bytes))}) {
     ASSERT_OK_AND_ASSIGN(EtReader reader, EtReader::Open(FileSystem::Posix(), path));
     EXPECT_EQ(reader.size(), bytes.size());
+    EXPECT_EQ(reader.was_compressed(), path == directory.PathOf("packed.et"));
+    EXPECT_EQ(reader.file_size() == reader.size(), !reader.was_compressed());
     Node node;
     EXPECT_THAT(reader.Next(&node), IsOkAndHolds(true));
     EXPECT_EQ(node.id(), 1);

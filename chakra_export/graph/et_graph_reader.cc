@@ -24,14 +24,29 @@ namespace {
 using ::ChakraProtoMsg::Node;
 
 constexpr int64_t kNsPerMicro = 1000;
+// So that the sum of a start and a duration fits.
+constexpr int64_t kMaxTimeNs = std::numeric_limits<int64_t>::max() / 2;
 constexpr uint64_t kNodesPerProgress = 4096;
 
+absl::Status TimeError(absl::string_view field, absl::string_view value) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " is ", value, "; expected 0 to 146 years"));
+}
+
 absl::StatusOr<int64_t> MicrosToNs(uint64_t micros, absl::string_view field) {
-  if (micros > static_cast<uint64_t>(std::numeric_limits<int64_t>::max() / kNsPerMicro)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(field, " is ", micros, "; expected less than 292 years"));
+  if (micros > static_cast<uint64_t>(kMaxTimeNs / kNsPerMicro)) {
+    return TimeError(field, absl::StrCat(micros));
   }
   return static_cast<int64_t>(micros) * kNsPerMicro;
+}
+
+// Returns the exact time that an attribute gives, if there is one.
+absl::StatusOr<std::optional<int64_t>> ExactTime(const Node& node, absl::string_view name) {
+  ASSIGN_OR_RETURN(const std::optional<int64_t> exact, GetIntAttribute(node.attr(), name));
+  if (exact.has_value() && (*exact < 0 || *exact > kMaxTimeNs)) {
+    return TimeError(name, absl::StrCat(*exact));
+  }
+  return exact;
 }
 
 absl::StatusOr<int64_t> IntOr(const Node& node, absl::string_view name, int64_t absent) {
@@ -242,6 +257,7 @@ class GraphReader {
     for (const Forward& forward : forward_) {
       const std::optional<size_t> position = ids_.Find(forward.id);
       if (!position.has_value()) {
+        if (options_.ignore_dangling) continue;
         const size_t node = forward.node - first_node_;
         return ErrorAt(reader, node,
                        absl::StrCat("node ", ids_.id(node), " depends on ", forward.id,
@@ -292,22 +308,16 @@ absl::StatusOr<ExecutionGraph> ReadEtGraph(FileSystem& file_system, const EtFile
 }
 
 absl::StatusOr<int64_t> StartNsOf(const Node& node) {
-  ASSIGN_OR_RETURN(const std::optional<int64_t> exact,
-                   GetIntAttribute(node.attr(), kStartNsAttribute));
+  ASSIGN_OR_RETURN(const std::optional<int64_t> exact, ExactTime(node, kStartNsAttribute));
   if (exact.has_value()) return *exact;
   if (node.start_time_micros() == 0) return kNoTimeNs;
   return MicrosToNs(node.start_time_micros(), "start_time_micros");
 }
 
 absl::StatusOr<int64_t> DurationNsOf(const Node& node) {
-  ASSIGN_OR_RETURN(const std::optional<int64_t> exact,
-                   GetIntAttribute(node.attr(), kDurationNsAttribute));
-  if (!exact.has_value()) return MicrosToNs(node.duration_micros(), "duration_micros");
-  if (*exact < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("duration_ns is ", *exact, "; expected none below 0"));
-  }
-  return *exact;
+  ASSIGN_OR_RETURN(const std::optional<int64_t> exact, ExactTime(node, kDurationNsAttribute));
+  if (exact.has_value()) return *exact;
+  return MicrosToNs(node.duration_micros(), "duration_micros");
 }
 
 absl::StatusOr<Resource> ResourceOf(const Node& node, int64_t rank) {

@@ -20,6 +20,8 @@ struct EtGraphReaderOptions {
   // The ranks of groups. Those that METADATA nodes list come next; else the ranks that use a group
   // are its members.
   CommGroups groups;
+  // Leave out dependencies on ids that no node has, of which traces by other tools are full.
+  bool ignore_dangling = false;
   // Called now and then with the bytes read of all files; may be null.
   std::function<void(uint64_t bytes)> progress;
 };

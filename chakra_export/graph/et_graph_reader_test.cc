@@ -23,6 +23,7 @@ namespace {
 using ::ChakraProtoMsg::Node;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 constexpr absl::StatusCode kBad = absl::StatusCode::kInvalidArgument;
 
@@ -157,6 +158,15 @@ TEST(EtGraphReaderTest, WhatIsMissingHasDefaults) {
   EXPECT_EQ(graph.communication(0)->bytes, 0);
   EXPECT_EQ(graph.type(1), ChakraProtoMsg::INVALID_NODE);
   EXPECT_THAT(graph.Ranks(), ElementsAre(0, 1));
+}
+
+TEST(EtGraphReaderTest, DanglingDependenciesMayBeIgnored) {
+  EtGraphReaderOptions options;
+  options.ignore_dangling = true;
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph,
+                       Read({{CompNode(1, 1, {9}), CompNode(2, 1, {1, 8})}}, options));
+  EXPECT_THAT(graph.dependencies(0), IsEmpty());
+  EXPECT_THAT(graph.dependencies(1), ElementsAre(0));
 }
 
 TEST(EtGraphReaderTest, ReportsProgress) {
