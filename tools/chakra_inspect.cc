@@ -238,8 +238,12 @@ absl::StatusOr<int> ToTimeline() {
   if (HasStartTimes(graph)) {
     times = MeasuredTimes(graph);
   } else {
-    ASSIGN_OR_RETURN(const GraphReplay replay, ReplayAsSimulator(graph, CommunicationMatch(graph)));
-    times = ReplayedTimes(replay);
+    const absl::StatusOr<GraphReplay> replay = ReplayAsSimulator(graph, CommunicationMatch(graph));
+    if (!replay.ok()) {
+      return Annotate(replay.status(), absl::StrCat(absl::GetFlag(FLAGS_et),
+                                                    ": without start times it must be replayed"));
+    }
+    times = ReplayedTimes(*replay);
   }
   RETURN_IF_ERROR(WriteOutput([&](ByteSink* sink) { return WriteTimeline(graph, times, sink); }));
   return kExitDone;

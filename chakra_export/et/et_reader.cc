@@ -114,6 +114,13 @@ absl::StatusOr<bool> EtReader::Next(ChakraProtoMsg::Node* node) {
   return true;
 }
 
+absl::Status EtReader::NodeErrorAt(uint64_t position, absl::string_view reason) {
+  Rewind();
+  ChakraProtoMsg::Node node;
+  for (uint64_t i = 0; i <= position; ++i) RETURN_IF_ERROR(Next(&node).status());
+  return NodeError(reason);
+}
+
 absl::Status EtReader::ReadMetadata() {
   if (bytes_.empty()) return Error(0, "the file is empty; expected a Chakra execution trace");
   ASSIGN_OR_RETURN(const absl::string_view record, NextRecord());

@@ -69,6 +69,10 @@ class EtReader {
   // Returns an error about the node that Next returned last.
   absl::Status NodeError(absl::string_view reason) const { return Error(node_offset_, reason); }
 
+  // The same for the node at a position, from 0, for which it reads the file up to there: whoever
+  // keeps no offsets can still name one.
+  absl::Status NodeErrorAt(uint64_t position, absl::string_view reason);
+
  private:
   EtReader() = default;
 

@@ -90,6 +90,8 @@ TEST(EtReaderTest, GoesBackToNodes) {
   EXPECT_EQ(node.id(), 5);
   EXPECT_EQ(reader.node_offset(), 8);
   EXPECT_THAT(reader.NodeError("no"), StatusIs(kBad, "w.0.et: offset 8: no"));
+  EXPECT_THAT(reader.NodeErrorAt(1, "no"),
+              StatusIs(kBad, absl::StrCat("w.0.et: offset ", second, ": no")));
   reader.SeekTo(second);
   EXPECT_THAT(reader.Next(&node), IsOkAndHolds(true));
   EXPECT_EQ(node.id(), 6);

@@ -249,8 +249,8 @@ class GraphReader {
   absl::Status CheckIdsAreUnique(EtReader* reader) {
     const std::vector<size_t> repeated = ids_.Repeated();
     if (repeated.empty()) return absl::OkStatus();
-    return ErrorAt(reader, repeated[0],
-                   absl::StrCat("node id ", ids_.id(repeated[0]), " occurs twice"));
+    return reader->NodeErrorAt(repeated[0],
+                               absl::StrCat("node id ", ids_.id(repeated[0]), " occurs twice"));
   }
 
   absl::Status ResolveForward(EtReader* reader) {
@@ -259,22 +259,13 @@ class GraphReader {
       if (!position.has_value()) {
         if (options_.ignore_dangling) continue;
         const size_t node = forward.node - first_node_;
-        return ErrorAt(reader, node,
-                       absl::StrCat("node ", ids_.id(node), " depends on ", forward.id,
-                                    ", which no node has as id"));
+        return reader->NodeErrorAt(node, absl::StrCat("node ", ids_.id(node), " depends on ",
+                                                      forward.id, ", which no node has as id"));
       }
       builder_.AddDependency(forward.node, first_node_ + static_cast<NodeIndex>(*position),
                              forward.kinds);
     }
     return absl::OkStatus();
-  }
-
-  // The offsets of nodes are not kept: whoever needs one reads the file again.
-  static absl::Status ErrorAt(EtReader* reader, size_t position, absl::string_view reason) {
-    reader->Rewind();
-    Node node;
-    for (size_t i = 0; i <= position; ++i) RETURN_IF_ERROR(reader->Next(&node).status());
-    return reader->NodeError(reason);
   }
 
   static constexpr DependencyKinds kData = DependencyKind::kData;

@@ -30,6 +30,7 @@ namespace {
 
 constexpr size_t kMaxCriticalNames = 10;
 constexpr size_t kNameWidth = 60;
+constexpr int kMaxShownPerRule = 5;
 
 // By rank.
 using RankReports = std::map<int64_t, ChakraRankReport*>;
@@ -315,6 +316,28 @@ std::string FormatRun(const ChakraRunReport& run) {
   return absl::StrCat(text, table.ToString());
 }
 
+// The rule with how often it is broken, and the first few cases.
+void AppendProblems(const ChakraReport& report, const EtRuleInfo& info, std::string* text) {
+  const auto count = report.problem_counts().find(std::string(info.name));
+  if (count == report.problem_counts().end()) return;
+  absl::StrAppend(text, info.severity == Severity::kError ? "error " : "warning ", info.name, ": ",
+                  WithThousands(count->second), "\n");
+  int shown = 0;
+  for (const ChakraProblemReport& problem : report.problems()) {
+    if (problem.rule() != info.name) continue;
+    if (++shown > kMaxShownPerRule) {
+      absl::StrAppend(text, "  ...\n");
+      return;
+    }
+    absl::StrAppend(text, "  ");
+    // What concerns the whole graph names ranks itself.
+    const bool names_rank = problem.has_node() && !problem.has_offset();
+    if (problem.has_rank() && !names_rank) absl::StrAppend(text, "rank ", problem.rank(), ": ");
+    if (problem.has_offset()) absl::StrAppend(text, "offset ", problem.offset(), ": ");
+    absl::StrAppend(text, Printable(problem.message()), "\n");
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<ChakraReport> InspectChakra(FileSystem& file_system, const EtFiles& files,
@@ -363,21 +386,14 @@ std::string FormatChakraStats(const ChakraReport& report) {
 std::string FormatChakraProblems(const ChakraReport& report) {
   if (report.problem_counts().empty()) return "no problems\n";
   std::string text;
-  for (const ChakraProblemReport& problem : report.problems()) {
-    absl::StrAppend(&text, problem.severity(), " ", problem.rule(), ": ");
-    if (problem.has_rank()) absl::StrAppend(&text, "rank ", problem.rank(), ": ");
-    if (problem.has_offset()) absl::StrAppend(&text, "offset ", problem.offset(), ": ");
-    absl::StrAppend(&text, Printable(problem.message()), "\n");
+  for (const Severity severity : {Severity::kError, Severity::kWarning}) {
+    for (size_t i = 0; i < kEtRuleCount; ++i) {
+      const EtRuleInfo& info = RuleInfo(static_cast<EtRule>(i));
+      if (info.severity == severity) AppendProblems(report, info, &text);
+    }
   }
-  TextTable table({{"rule"}, {"severity"}, {"found", TextTable::Align::kRight}});
-  for (size_t i = 0; i < kEtRuleCount; ++i) {
-    const EtRuleInfo& info = RuleInfo(static_cast<EtRule>(i));
-    const auto it = report.problem_counts().find(std::string(info.name));
-    if (it == report.problem_counts().end()) continue;
-    table.AddRow({it->first, info.severity == Severity::kError ? "error" : "warning",
-                  WithThousands(it->second)});
-  }
-  return absl::StrCat(text, "\n", table.ToString());
+  return absl::StrCat(text, WithThousands(report.errors()), " errors, ",
+                      WithThousands(report.warnings()), " warnings\n");
 }
 
 }  // namespace meridian

@@ -109,8 +109,21 @@ TEST(ChakraInspectorTest, ProblemsAreReportedBesideTheStatistics) {
   EXPECT_EQ(report.problems(0).rank(), 0);
   EXPECT_EQ(report.problems(0).node(), 1);
   EXPECT_THAT(report.problem_counts(), UnorderedElementsAre(Pair("dangling_dependency", 1)));
-  EXPECT_THAT(FormatChakraProblems(report),
-              HasSubstr("error dangling_dependency: rank 0: offset 8: node 1 depends on 1000"));
+  EXPECT_EQ(FormatChakraProblems(report),
+            "error dangling_dependency: 1\n"
+            "  rank 0: offset 8: node 1 depends on 1000, which no node has as id\n"
+            "1 errors, 0 warnings\n");
+}
+
+TEST(ChakraInspectorTest, ShowsAFewOfManyProblems) {
+  std::vector<Node> nodes;
+  for (uint64_t id = 1; id <= 9; ++id) nodes.push_back(CompNode(id, 1, {100}));
+  nodes.push_back(CompNode(10, 1, {10}));
+  const std::string text = FormatChakraProblems(Inspect({nodes}));
+  EXPECT_THAT(text, AllOf(HasSubstr("error dangling_dependency: 9\n  rank 0: offset 8: node 1"),
+                          HasSubstr("node 5 depends on 100, which no node has as id\n  ...\n"),
+                          HasSubstr("error cycle: 1\n  rank 0 node 10 (n10) waits for rank 0 node "
+                                    "10 (n10)\n10 errors")));
 }
 
 TEST(ChakraInspectorTest, WithoutAGraphThereAreProblemsOnly) {

@@ -44,9 +44,8 @@ absl::StatusOr<NodeOffsets> IndexNodes(EtReader* reader) {
   }
   const std::vector<size_t> repeated = index.ids.Repeated();
   if (repeated.empty()) return index;
-  reader->SeekTo(index.offsets[repeated[0]]);
-  RETURN_IF_ERROR(reader->Next(&node).status());
-  return reader->NodeError(absl::StrCat("node id ", node.id(), " occurs twice"));
+  return reader->NodeErrorAt(repeated[0],
+                             absl::StrCat("node id ", index.ids.id(repeated[0]), " occurs twice"));
 }
 
 // Collects changes.

@@ -16,7 +16,6 @@
 #include "chakra_export/graph/dependency_kind.h"
 #include "chakra_export/graph/node_id_index.h"
 #include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/status_util.h"
 
 namespace meridian {
 namespace {
@@ -37,11 +36,14 @@ class Replacements {
     order_.push_back(node.id());
   }
 
-  // Replaces what removed nodes wait for by kept nodes, each once and ascending.
+  // Replaces what removed nodes wait for by kept nodes, each once and ascending. An error is about
+  // the node failed_node().
   absl::Status Resolve() {
     for (const uint64_t id : order_) RETURN_IF_ERROR(ResolveFrom(id));
     return absl::OkStatus();
   }
+
+  uint64_t failed_node() const { return failed_node_; }
 
   // The kept nodes that stand for a removed one; null for a node that is kept.
   const std::vector<uint64_t>* Find(uint64_t id) const {
@@ -72,12 +74,15 @@ class Replacements {
         const auto it = removed_.find(source);
         if (it == removed_.end() || it->second.state == State::kResolved) continue;
         if (it->second.state == State::kBegun || begun) {
+          failed_node_ = source;
           return absl::InvalidArgumentError(
               absl::StrCat("node ", source, " waits for itself by way of other nodes"));
         }
         stack.push_back(source);
       }
-      if (stack.size() == depth) RETURN_IF_ERROR(Finish(&top));
+      if (stack.size() > depth) continue;
+      failed_node_ = stack.back();
+      RETURN_IF_ERROR(Finish(&top));
     }
     return absl::OkStatus();
   }
@@ -108,6 +113,7 @@ class Replacements {
   absl::flat_hash_map<uint64_t, Removed> removed_;
   std::vector<uint64_t> order_;
   size_t total_ = 0;
+  uint64_t failed_node_ = 0;
 };
 
 class FileFilter {
@@ -125,11 +131,14 @@ class FileFilter {
       keeps_.push_back(options_.keep(node));
       if (!keeps_.back()) replacements_.AddRemoved(node);
     }
-    if (!ids_.Repeated().empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(reader->path(), ": node id ", ids_.id(ids_.Repeated()[0]), " occurs twice"));
+    const std::vector<size_t> repeated = ids_.Repeated();
+    if (!repeated.empty()) {
+      return reader->NodeErrorAt(repeated[0],
+                                 absl::StrCat("node id ", ids_.id(repeated[0]), " occurs twice"));
     }
-    return Annotate(replacements_.Resolve(), reader->path());
+    const absl::Status resolved = replacements_.Resolve();
+    if (resolved.ok()) return resolved;
+    return reader->NodeErrorAt(*ids_.Find(replacements_.failed_node()), resolved.message());
   }
 
   absl::Status Write(EtReader* reader, EtWriter* writer) {

@@ -97,11 +97,13 @@ TEST(EtFilterTest, RemovedCyclesAndRepeatedIdsAreErrorsAndNothingIsWritten) {
   const EtFiles cycle =
       WriteWorkload(directory, "a", {{CompNode(1, 1)}, {CompNode(1, 1, {2}), CompNode(2, 1, {1})}});
   EXPECT_THAT(FilterEtFiles(FileSystem::Posix(), cycle, Keeping({}), directory.PathOf("b")),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a.1.et: node 1 waits for")));
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("a.1.et: offset 8: node 1 waits for itself")));
   const EtFiles twice =
       WriteWorkload(directory, "a", {{CompNode(1, 1)}, {CompNode(1, 1), CompNode(1, 1)}});
   EXPECT_THAT(FilterEtFiles(FileSystem::Posix(), twice, Keeping({}), directory.PathOf("b")),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("id 1 occurs twice")));
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("a.1.et: offset 35: node id 1 occurs twice")));
   EXPECT_THAT(directory.List(), ElementsAre("a.0.et", "a.1.et"));
 }
 
