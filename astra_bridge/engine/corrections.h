@@ -33,6 +33,9 @@ struct Corrections {
   // By CollectiveOp, each ascending.
   std::array<std::vector<CorrectionSegment>, kSimulatedCollectiveOps> segments;
 
+  // Returns the segment for a collective of so many bytes, or nullptr.
+  const CorrectionSegment* Find(CollectiveOp op, int64_t bytes) const;
+
   // Returns how long a collective lasts that the engine gives engine_ns, rounded to the nearest ns.
   int64_t CorrectedNs(CollectiveOp op, int64_t bytes, int64_t engine_ns) const;
 };
