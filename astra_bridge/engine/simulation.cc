@@ -1,5 +1,7 @@
 #include "astra_bridge/engine/simulation.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -17,15 +19,18 @@ namespace {
 using FixedDurations = absl::flat_hash_map<CollectiveId, std::vector<int64_t>>;
 
 // Returns how long the collectives last that met no others, corrected.
-FixedDurations CorrectedDurations(const Corrections& corrections,
+FixedDurations CorrectedDurations(const DurationCorrection& correction,
                                   const std::vector<CollectiveRecord>& records) {
   FixedDurations durations;
   for (const CollectiveRecord& record : records) {
-    if (!record.was_alone || corrections.Find(record.op, record.bytes) == nullptr) continue;
-    std::vector<int64_t>& members = durations[record.id];
+    if (!record.was_alone) continue;
+    std::vector<int64_t> members;
     for (const int64_t engine_ns : record.durations_ns) {
-      members.push_back(corrections.CorrectedNs(record.op, record.bytes, engine_ns));
+      const std::optional<int64_t> corrected_ns = correction(record.op, record.bytes, engine_ns);
+      if (!corrected_ns.has_value()) break;
+      members.push_back(std::max<int64_t>(*corrected_ns, 0));
     }
+    if (members.size() == record.durations_ns.size()) durations[record.id] = std::move(members);
   }
   return durations;
 }
@@ -42,15 +47,15 @@ absl::StatusOr<SimulationResult> Simulate(const Workload& workload, const Networ
   collective_options.comm_streams = options.comm_streams;
   // Short cuts leave no trace on links.
   collective_options.events_only = options.events_only || options.link_use;
-  collective_options.record = options.corrections != nullptr;
+  collective_options.record = options.correction != nullptr;
   WorkloadRunner runner(workload, groups, topology, system, options, collective_options);
   RETURN_IF_ERROR(runner.Run());
-  if (options.corrections == nullptr) return runner.TakeResult();
+  if (options.correction == nullptr) return runner.TakeResult();
 
   // Which collectives are alone shows in the run without corrections. Those then last what the
   // corrections say.
   const std::vector<CollectiveRecord>& records = runner.collective_records();
-  const FixedDurations durations = CorrectedDurations(*options.corrections, records);
+  const FixedDurations durations = CorrectedDurations(options.correction, records);
   collective_options.record = false;
   collective_options.fixed_durations_ns = &durations;
   WorkloadRunner corrected(workload, groups, topology, system, options, collective_options);

@@ -4,13 +4,19 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
-#include "astra_bridge/engine/corrections.h"
+#include "astra_bridge/engine/collective_op.h"
 #include "astra_bridge/engine/network_config.h"
 
 namespace meridian {
 
 inline constexpr int32_t kMaxCommStreams = 1 << 16;
+
+// Returns how long a collective of so many bytes (those that one rank puts in) lasts, from the time
+// that the engine gives it, or nullopt when the engine's time stands.
+using DurationCorrection =
+    std::function<std::optional<int64_t>(CollectiveOp op, int64_t bytes, int64_t engine_ns)>;
 
 struct SimulationOptions {
   Congestion congestion = Congestion::kAware;
@@ -18,7 +24,7 @@ struct SimulationOptions {
   // AstraSim: 1.
   int32_t comm_streams = 1;
   // Null: none. Applied to collectives that no other message meets on the network.
-  const Corrections* corrections = nullptr;
+  DurationCorrection correction;
   // Fill in SimulationResult::nodes and ::links.
   bool node_times = false;
   bool link_use = false;

@@ -24,7 +24,7 @@ struct SimulationResult {
   std::vector<NodeTime> nodes;
   // Links that were used, by dimension and devices. Only congestion-aware.
   std::vector<LinkUse> links;
-  // Collectives that corrections were applied to, and those that met other messages.
+  // With a correction: collectives that it was applied to, and all others.
   int64_t corrected_collectives = 0;
   int64_t uncorrected_collectives = 0;
 
