@@ -1,6 +1,6 @@
 // The network: AstraSim's network configuration, one list entry per dimension.
 //
-//   topology: [ Ring, Switch ]
+//   topology: [ Ring, Switch ]    # also FullyConnected, Mesh, and Torus for Ring
 //   npus_count: [ 4, 8 ]
 //   bandwidth: [ 50.0, 25.0 ]     # GB/s per link and direction
 //   latency: [ 500, 2000 ]        # ns per link
@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
@@ -32,6 +33,14 @@ enum class BlockShape : uint8_t {
   kMesh,
 };
 
+// What messages do to each other.
+enum class Congestion : uint8_t {
+  // They share links: each goes from link to link, one at a time on each.
+  kAware,
+  // They never slow each other down.
+  kUnaware,
+};
+
 struct NetworkDimension {
   BlockShape shape = BlockShape::kRing;
   int32_t npus = 2;
@@ -46,14 +55,19 @@ struct NetworkConfig {
   std::string source;
   std::vector<NetworkDimension> dimensions;
 
+  // Of a valid configuration.
   int32_t npus() const;
 };
 
-// The most NPUs of a network.
 inline constexpr int32_t kMaxNpus = 1 << 20;
 
 // AstraSim's GB/s are 2^30 bytes per second.
 double GibibytesPerSecondToBytesPerNs(double gibibytes_per_second);
+
+// Returns InvalidArgument, naming source and key, unless all values are such that a simulation can
+// run: 2 to kMaxNpus NPUs in all and at least 2 in each dimension, positive bandwidth, latency from
+// 0 on, and neither so extreme that times would not fit into 64 bits.
+absl::Status CheckNetworkConfig(const NetworkConfig& network);
 
 // Parses the YAML text. Keys that are not known are ignored, as AstraSim does. Errors name the
 // source and the key.

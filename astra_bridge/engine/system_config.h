@@ -7,10 +7,12 @@
 #define ASTRA_BRIDGE_ENGINE_SYSTEM_CONFIG_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "astra_bridge/engine/collective_op.h"
@@ -39,9 +41,6 @@ absl::StatusOr<CollectiveAlgorithm> ParseCollectiveAlgorithm(absl::string_view n
 // Returns the name that parses to it.
 std::string CollectiveAlgorithmName(const CollectiveAlgorithm& algorithm);
 
-// Which of the waiting chunks goes first when several collectives of a rank run at once.
-enum class SchedulingPolicy : uint8_t { kLifo, kFifo, kExplicit };
-
 // How an all-reduce over several dimensions is made up.
 enum class CollectiveOptimization : uint8_t {
   // An all-reduce of everything in each dimension.
@@ -54,7 +53,6 @@ struct SystemConfig {
   // Where this came from, for messages; may be empty.
   std::string source;
 
-  SchedulingPolicy scheduling_policy = SchedulingPolicy::kLifo;
   CollectiveOptimization collective_optimization = CollectiveOptimization::kLocalBandwidthAware;
   // What a rank needs to put a packet on the network.
   int64_t endpoint_delay_ns = 10;
@@ -79,6 +77,9 @@ struct SystemConfig {
     return algorithms[static_cast<size_t>(op)];
   }
 };
+
+// Returns InvalidArgument, naming source and key, unless all values are in range.
+absl::Status CheckSystemConfig(const SystemConfig& system);
 
 // Parses the JSON text. Keys that AstraSim ignores are ignored; those that change times there and
 // are not modelled here are refused. Errors name the source and the key.

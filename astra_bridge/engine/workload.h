@@ -59,8 +59,6 @@ struct WorkloadNode {
   int32_t algorithms = kSystemAlgorithms;
   // Bit d: dimension d of the network takes part. For the world only.
   uint64_t involved_dimensions = ~uint64_t{0};
-  // With the scheduling policy kExplicit and several comm streams: higher goes first.
-  int32_t priority = 0;
 
   // Send and receive: the other rank.
   int32_t peer = 0;
@@ -93,12 +91,12 @@ class RankWorkload {
 };
 
 // Members in the order of the logical ring, by group id. Ids are positive.
-using CommGroups = std::map<int32_t, std::vector<int32_t>>;
+using WorkloadGroups = std::map<int32_t, std::vector<int32_t>>;
 
 struct Workload {
   // As many as the network has NPUs. A rank may be without nodes; it is done at 0 ns.
   std::vector<RankWorkload> ranks;
-  CommGroups groups;
+  WorkloadGroups groups;
   // Where the groups came from, for messages; may be empty.
   std::string groups_source;
   // Algorithm lists, one entry per network dimension, that nodes may name in place of the system's.
