@@ -6,7 +6,6 @@
 
 #include <csignal>
 #include <cstdint>
-#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <string>
@@ -16,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "astra_bridge/sidecar/testing/script.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/util/testing/status_matchers.h"
@@ -27,8 +27,6 @@ namespace {
 using End = ChildProcessResult::End;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
-
-constexpr char kProgram[] = "astra_bridge/sidecar/testing/scripted_program";
 
 // True while a process exists and is no zombie.
 bool IsAlive(pid_t pid) {
@@ -50,9 +48,7 @@ bool BecomesTrue(const std::function<bool()>& condition) {
 class ChildProcessTest : public ::testing::Test {
  protected:
   ChildProcessTest() {
-    char* directory = getcwd(nullptr, 0);
-    options_.command = {absl::StrCat(directory, "/", kProgram)};
-    std::free(directory);
+    options_.command = {ScriptedProgram()};
     options_.timeout = absl::Seconds(60);
     options_.on_output = [this](absl::string_view piece) {
       output_.append(piece.data(), piece.size());
@@ -60,7 +56,7 @@ class ChildProcessTest : public ::testing::Test {
   }
 
   absl::StatusOr<ChildProcessResult> Run(const std::string& script) {
-    setenv("MERIDIAN_TEST_SCRIPT", directory_.Write("script", script).c_str(), 1);
+    UseScript(directory_, script);
     return RunChildProcess(options_);
   }
 
@@ -174,7 +170,7 @@ TEST_F(ChildProcessTest, SaysWhyItCannotBeStarted) {
 }
 
 TEST_F(ChildProcessTest, RunsFromManyThreads) {
-  setenv("MERIDIAN_TEST_SCRIPT", directory_.Write("script", "args\nexit 0\n").c_str(), 1);
+  UseScript(directory_, "args\nexit 0\n");
   std::vector<std::thread> threads;
   std::vector<std::string> outputs(8);
   for (size_t i = 0; i < outputs.size(); ++i) {
