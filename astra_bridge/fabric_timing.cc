@@ -1,5 +1,6 @@
 #include "astra_bridge/fabric_timing.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,7 +12,7 @@
 namespace meridian {
 namespace {
 
-constexpr double kSecondsPerNs = 1e-9;
+constexpr double kNsPerSecond = 1e9;
 
 absl::Status AnnotateEdge(const absl::Status& status, const CommEdge& edge) {
   return Annotate(status, absl::StrCat("edge ", Printable(edge.id)));
@@ -59,7 +60,7 @@ absl::StatusOr<EdgeEstimate> FabricTiming::EstimateEdge(const CommEdge& edge) {
   EdgeEstimate estimate;
   if (!UsesNetwork(edge)) return estimate;
   ASSIGN_OR_RETURN(const double ns, CachedIsolatedNs(*fabric, edge));
-  estimate.seconds = ns * kSecondsPerNs;
+  estimate.seconds = ns / kNsPerSecond;
   return estimate;
 }
 
@@ -77,46 +78,39 @@ absl::StatusOr<BatchEstimate> FabricTiming::EstimateBatch(absl::Span<const CommE
     share.positions.push_back(position);
   }
   for (const Share& share : shares) {
-    ASSIGN_OR_RETURN(const std::vector<double> isolated_ns,
-                     AllIsolatedNs(*share.fabric, share.edges));
+    std::vector<double> isolated_ns;
+    for (const CommEdge& edge : share.edges) {
+      ASSIGN_OR_RETURN(const double edge_ns, CachedIsolatedNs(*share.fabric, edge));
+      isolated_ns.push_back(edge_ns);
+    }
     ASSIGN_OR_RETURN(const std::vector<double> ns,
                      CachedTogetherNs(*share.fabric, share.edges, isolated_ns));
     for (size_t i = 0; i < share.edges.size(); ++i) {
-      batch.isolated[share.positions[i]].seconds = isolated_ns[i] * kSecondsPerNs;
-      batch.seconds[share.positions[i]] = ns[i] * kSecondsPerNs;
+      batch.isolated[share.positions[i]].seconds = isolated_ns[i] / kNsPerSecond;
+      batch.seconds[share.positions[i]] = ns[i] / kNsPerSecond;
     }
   }
   SummariseBatch(&batch);
   return batch;
 }
 
-absl::StatusOr<std::vector<double>> FabricTiming::AllIsolatedNs(const Fabric& fabric,
-                                                                absl::Span<const CommEdge> edges) {
-  std::vector<double> all_ns;
-  std::string text_before;
-  for (const CommEdge& edge : edges) {
-    // Equal edges are neighbours.
-    std::string text = CanonicalText(edge);
-    if (text == text_before) {
-      all_ns.push_back(all_ns.back());
-      continue;
-    }
-    ASSIGN_OR_RETURN(const double ns, CachedIsolatedNs(fabric, edge));
-    all_ns.push_back(ns);
-    text_before = std::move(text);
-  }
-  return all_ns;
-}
-
 absl::StatusOr<double> FabricTiming::CachedIsolatedNs(const Fabric& fabric, const CommEdge& edge) {
-  const std::string key = cache_ == nullptr ? "" : CacheKey(fabric, absl::MakeSpan(&edge, 1));
-  if (cache_ != nullptr) {
-    if (const std::optional<std::vector<double>> found = cache_->Find(key, 1)) return (*found)[0];
+  const std::string key = CacheKey(fabric, absl::MakeSpan(&edge, 1));
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto known = known_ns_.find(key);
+    if (known != known_ns_.end()) return known->second;
   }
-  const absl::StatusOr<double> ns = IsolatedNs(fabric, edge);
-  if (!ns.ok()) return AnnotateEdge(ns.status(), edge);
-  if (cache_ != nullptr) cache_->Store(key, {*ns});
-  return ns;
+  std::optional<std::vector<double>> found;
+  if (cache_ != nullptr) found = cache_->Find(key, 1);
+  if (!found.has_value()) {
+    const absl::StatusOr<double> ns = IsolatedNs(fabric, edge);
+    if (!ns.ok()) return AnnotateEdge(ns.status(), edge);
+    if (cache_ != nullptr) cache_->Store(key, {*ns});
+    found = {*ns};
+  }
+  absl::MutexLock lock(&mutex_);
+  return known_ns_[key] = (*found)[0];
 }
 
 absl::StatusOr<std::vector<double>> FabricTiming::CachedTogetherNs(

@@ -1,5 +1,6 @@
 // What the engines have in common. Each edge's fabric is found, edges that move nothing are left
-// out, what is left is sorted, the cache is asked, and the engine runs what it did not know.
+// out, what is left is sorted, the cache is asked, and the engine runs what it did not know. Within
+// a process the same edge is run once, with a cache or without.
 #ifndef ASTRA_BRIDGE_FABRIC_TIMING_H_
 #define ASTRA_BRIDGE_FABRIC_TIMING_H_
 
@@ -8,8 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "astra_bridge/cache/timing_cache.h"
 #include "astra_bridge/comm_edge.h"
@@ -44,10 +48,8 @@ class FabricTiming : public NetworkTiming {
   // Checks that the fabric has the devices of the edge, too.
   absl::StatusOr<const Fabric*> FabricOf(const CommEdge& edge) const;
 
-  // Each for edges of one fabric, in canonical order.
-  absl::StatusOr<std::vector<double>> AllIsolatedNs(const Fabric& fabric,
-                                                    absl::Span<const CommEdge> edges);
   absl::StatusOr<double> CachedIsolatedNs(const Fabric& fabric, const CommEdge& edge);
+  // For edges of one fabric, in canonical order.
   absl::StatusOr<std::vector<double>> CachedTogetherNs(const Fabric& fabric,
                                                        absl::Span<const CommEdge> edges,
                                                        absl::Span<const double> isolated_ns);
@@ -55,6 +57,9 @@ class FabricTiming : public NetworkTiming {
 
   const std::shared_ptr<const FabricSet> fabrics_;
   const std::shared_ptr<TimingCache> cache_;
+  absl::Mutex mutex_;
+  // Isolated times by cache key.
+  absl::flat_hash_map<std::string, double> known_ns_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace meridian

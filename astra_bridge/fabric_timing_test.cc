@@ -119,6 +119,15 @@ TEST_F(FabricTimingTest, ABatchIsRunInCanonicalOrderAndAnsweredInItsOwn) {
   EXPECT_EQ(batch.rule, BatchRule::kSimulatedTogether);
 }
 
+TEST_F(FabricTimingTest, TheSameEdgeIsRunOnce) {
+  CommEdge edge = Edge(CommKind::kAllReduce, 30, {0, 1});
+  EXPECT_OK(timing_.EstimateEdge(edge));
+  edge.id = "again";
+  EXPECT_OK(timing_.EstimateEdge(edge));
+  EXPECT_OK(timing_.EstimateBatch({edge}));
+  EXPECT_THAT(timing_.diary, ElementsAre("AR 30 0-1"));
+}
+
 TEST_F(FabricTimingTest, EdgesOnDifferentFabricsDoNotMeet) {
   CountingTiming timing(std::make_shared<FabricSet>(std::map<std::string, Fabric>{
                             {"a", FabricOf({Dimension(BlockShape::kRing, 4)})},
