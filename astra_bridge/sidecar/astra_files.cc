@@ -59,6 +59,14 @@ double GibibytesPerSecond(double bytes_per_ns) {
   return guess;
 }
 
+// AstraSim divides by it, also where 0 stands for reductions that cost nothing, and then never
+// ends.
+double LocalMemoryBandwidth(const SystemConfig& system) {
+  constexpr double kAsGoodAsInfinite = 1e30;
+  const bool is_free = system.local_memory_bandwidth == 0 && !system.roofline_enabled;
+  return is_free ? kAsGoodAsInfinite : system.local_memory_bandwidth;
+}
+
 template <typename Function>
 std::string YamlList(const NetworkConfig& network, absl::string_view key, Function value) {
   return absl::StrCat(key, ": [ ",
@@ -220,7 +228,7 @@ std::string SystemConfigToJson(const SystemConfig& system, bool trace_enabled) {
   add("endpoint-delay", absl::StrCat(system.endpoint_delay_ns));
   add("active-chunks-per-dimension", absl::StrCat(system.active_chunks_per_dimension));
   add("preferred-dataset-splits", absl::StrCat(system.preferred_dataset_splits));
-  add("local-mem-bw", ExactNumber(system.local_memory_bandwidth));
+  add("local-mem-bw", ExactNumber(LocalMemoryBandwidth(system)));
   add("peak-perf", ExactNumber(system.peak_performance));
   add("roofline-enabled", system.roofline_enabled ? "1" : "0");
   add("replay-only", system.replay_only ? "1" : "0");

@@ -166,6 +166,11 @@ TEST_F(AstraFilesTest, TheSystemComesBackAsItWas) {
   EXPECT_EQ(back.algorithms, system.algorithms);
 }
 
+TEST_F(AstraFilesTest, FreeReductionsAreFastMemory) {
+  EXPECT_THAT(SystemConfigToJson(RingSystem(), /*trace_enabled=*/false),
+              HasSubstr("\"local-mem-bw\": 1e+30"));
+}
+
 WorkloadNode AllReduce(uint64_t id, int32_t algorithms) {
   WorkloadNode node;
   node.id = id;

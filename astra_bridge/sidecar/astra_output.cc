@@ -17,7 +17,7 @@ namespace {
 
 // No line that matters is as long.
 constexpr size_t kMaxLineBytes = size_t{1} << 16;
-constexpr size_t kMaxComplaints = 4;
+constexpr size_t kMaxComplaints = 2;
 constexpr size_t kShownCharacters = 200;
 constexpr int64_t kUnfinished = -1;
 

@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
 constexpr char kFull4[] =
@@ -169,6 +170,18 @@ TEST_F(AstraPredictTest, AFailingAstraSimIsReplacedAndNotSilently) {
   EXPECT_THAT(result.standard_output,
               AllOf(HasSubstr("\"fallbacks\": \"2\""), HasSubstr("\"fallback\": true"),
                     HasSubstr("crashed (signal 6)"), HasSubstr("2.003125e-05")));
+}
+
+TEST_F(AstraPredictTest, AnInterruptionEndsAstraSimAndLeavesNothing) {
+  const TemporaryDirectory work;
+  setenv("TMPDIR", work.path().c_str(), 1);
+  UseScript(directory_, absl::StrCat("run 1\n", FinishScript({40063, 40063}),
+                                     "run 2\nsignal_parent 15\nsleep 60000\n"));
+  const CommandResult result =
+      Predict(Basic({"--engine=sidecar", "--astra_binary=" + ScriptedProgram()}));
+  unsetenv("TMPDIR");
+  ExpectRefused(result, 3, HasSubstr("interrupted by signal 15"));
+  EXPECT_THAT(work.List(), IsEmpty());
 }
 
 TEST_F(AstraPredictTest, AMissingAstraSimIsTheEnvironments) {

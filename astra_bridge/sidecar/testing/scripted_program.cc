@@ -17,6 +17,7 @@
 //   sleep MILLISECONDS
 //   close              closes both streams
 //   signal NUMBER      ends itself by a signal
+//   signal_parent NUMBER
 //   exit CODE
 #include <sys/resource.h>
 #include <unistd.h>
@@ -110,6 +111,7 @@ int main(int argc, char** argv) {
       std::cout << std::flush;
       raise(std::stoi(rest));
     }
+    if (command == "signal_parent") kill(getppid(), std::stoi(rest));
     if (command == "exit") {
       std::cout << std::flush;
       _exit(std::stoi(rest));
