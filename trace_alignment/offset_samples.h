@@ -23,6 +23,7 @@
 #include "absl/container/btree_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "trace_alignment/clock_anchors.h"
 #include "trace_alignment/clock_map.h"
 #include "trace_alignment/snapshot_pairs.h"
 #include "xla_profiler/util/file_system.h"

@@ -6,10 +6,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "trace_alignment/jsonl_row.h"
 #include "trace_alignment/probe_solver.h"
 #include "trace_alignment/probe_windows.h"
 #include "trace_alignment/two_way_probes.h"
+#include "xla_profiler/trace_json/jsonl_row.h"
 #include "xla_profiler/util/input_file.h"
 #include "xla_profiler/util/status_macros.h"
 

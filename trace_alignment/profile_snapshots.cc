@@ -34,14 +34,15 @@ absl::StatusOr<std::optional<SnapshotPairs>> LoadProfileSnapshots(FileSystem& fi
                                                                   const SessionClock& clock,
                                                                   const std::string& file,
                                                                   SnapshotPairsOptions options) {
-  ASSIGN_OR_RETURN(options.earliest_tracer_base_ns, EarliestTracerBase(profile, clock));
   if (!file.empty()) {
+    ASSIGN_OR_RETURN(options.earliest_tracer_base_ns, EarliestTracerBase(profile, clock));
     ASSIGN_OR_RETURN(SnapshotPairs pairs, LoadSnapshotPairs(file_system, file, options));
     return std::optional<SnapshotPairs>(std::move(pairs));
   }
   ASSIGN_OR_RETURN(const std::optional<XPlaneVisitor> plane,
                    profile.FindPlane(kSnapshotsPlaneName));
   if (!plane.has_value()) return std::optional<SnapshotPairs>();
+  ASSIGN_OR_RETURN(options.earliest_tracer_base_ns, EarliestTracerBase(profile, clock));
   ASSIGN_OR_RETURN(SnapshotPairs pairs,
                    SnapshotPairsFromPlane(*plane, clock, profile.name(), options));
   return std::optional<SnapshotPairs>(std::move(pairs));

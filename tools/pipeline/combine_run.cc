@@ -309,9 +309,6 @@ class CombinePipeline {
                      XSpaceReader::Open(file_system_, request_.output, reader_options));
     ProgressBar progress(kind, combined.source().bytes.size());
     ExportOptions options;
-    options.node_of_line = [](const XPlaneVisitor& plane, const XLineVisitor& line) {
-      return FindNodeOfLine(plane, line).value_or(-1);
-    };
     options.progress = [&](uint64_t offset) { progress.Update(offset); };
     return WriteFile(kind, path, [&](ByteSink& sink) -> absl::Status {
       ASSIGN_OR_RETURN(const ExportStats stats, export_to(combined, options, sink));

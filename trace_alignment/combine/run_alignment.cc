@@ -106,7 +106,7 @@ class RunAligner {
         break;
       case AlignmentMethod::kNone:
       case AlignmentMethod::kAuto:
-        KeepRawClocks();
+        RETURN_IF_ERROR(KeepRawClocks());
         break;
     }
     RETURN_IF_ERROR(SetTarget());
@@ -221,14 +221,16 @@ class RunAligner {
     return options;
   }
 
-  void KeepRawClocks() {
+  absl::Status KeepRawClocks() {
     for (AlignedNode& node : result_.nodes) node.method = "none";
     const absl::StatusOr<ClockAlignment> kept = KeepClocks(host_table_, BoundsOptions());
-    if (!kept.ok()) {
+    if (absl::IsInvalidArgument(kept.status())) return kept.status();
+    if (kept.ok()) {
+      StateAll(*kept);
+    } else {
       Note(absl::StrCat("no uncertainty can be stated: ", kept.status().message()));
-      return;
     }
-    StateAll(*kept);
+    return absl::OkStatus();
   }
 
   absl::Status UseCollectives() {

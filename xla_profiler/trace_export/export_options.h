@@ -6,18 +6,9 @@
 #include <functional>
 #include <optional>
 
-#include "xla_profiler/xplane/xplane_visitor.h"
-
 namespace meridian {
 
-// Returns the node that recorded a line. In a combined file one plane may hold several nodes'
-// lines.
-using NodeOfLine = std::function<int64_t(const XPlaneVisitor& plane, const XLineVisitor& line)>;
-
 struct ExportOptions {
-  // Null when the file is one node's. Else processes are shown node by node, and arrows join events
-  // of one node only: nodes number their launches alike.
-  NodeOfLine node_of_line;
   // Unix time of the session's start; nullopt when the file is to tell.
   std::optional<int64_t> profile_start_ns;
   // Called now and then with the file offset reached; may be null.

@@ -1,5 +1,5 @@
-// Writes a trace in Perfetto's own format: half the size of the JSON and no limit that a browser's
-// JSON parser sets.
+// Writes a trace in Perfetto's own format: a quarter of the JSON's size and no limit that a
+// browser's JSON parser sets.
 //
 //   clock snapshot, descriptors of processes and lines
 //   plane:  first packet of a sequence | begin (with the texts used first) | end | begin | ...

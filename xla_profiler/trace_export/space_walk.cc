@@ -130,7 +130,7 @@ class SpaceWalk {
 };
 
 absl::StatusOr<ExportStats> SpaceWalk::Run() {
-  ASSIGN_OR_RETURN(layout_, ReadTrackLayout(reader_, options_.node_of_line));
+  ASSIGN_OR_RETURN(layout_, ReadTrackLayout(reader_));
   for (const TraceProcess& process : layout_.processes) {
     RETURN_IF_ERROR(sink_.AddProcess(process));
   }

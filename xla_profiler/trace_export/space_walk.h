@@ -20,8 +20,8 @@ struct TimeRange {
 };
 
 // Tells the sink all of the profile. Memory: the metadata of one plane, the names of all lines,
-// and, for a line whose events are not in order (none of the known profilers writes such), 32 bytes
-// for each of them.
+// and, for a line whose events are not in order (none of the known profilers writes such), up to 80
+// bytes for each of them.
 //
 // Arrows need no table of launches: the ends that share a node and a correlation id share the id of
 // the arrow. Correlation ids of 2^32 and more (none of the known profilers') get no arrow.

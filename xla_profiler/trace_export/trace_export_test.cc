@@ -23,10 +23,12 @@
 #include "gtest/gtest.h"
 #include "simdjson.h"
 #include "third_party/perfetto/perfetto_trace.pb.h"
+#include "xla_profiler/testing/damage.h"
 #include "xla_profiler/testing/shared_data.h"
 #include "xla_profiler/util/byte_sink.h"
 #include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/xplane/combined_profile.h"
 #include "xla_profiler/xplane/xplane_builder.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
@@ -472,27 +474,22 @@ TEST(TraceExportTest, ArrowsStayWithinTheirNode) {
   {
     XPlaneBuilder host(space.add_planes());
     host.SetName(kHostThreadsPlaneName);
+    host.AddStatValue(*host.GetOrCreateStatMetadata(kNodeLinesStatName), "3:1-1,8:2-2");
     AddCorrelated("launch A", 0, 10, 5, host, AddLine(1, "Node 3: python3", 1, host));
     AddCorrelated("launch B", 0, 10, 5, host, AddLine(2, "Node 8: python3", 2, host));
   }
-  for (int device : {0, 1}) {
+  for (int64_t node : {8, 3}) {
     XPlaneBuilder gpu(space.add_planes());
-    gpu.SetName(absl::StrCat("/device:GPU:", device));
-    gpu.AddStatValue(*gpu.GetOrCreateStatMetadata("node_id"), device == 0 ? 8 : 3);
-    AddCorrelated(device == 0 ? "kernel B" : "kernel A", 0, 10, 5, gpu,
+    gpu.SetName(node == 8 ? "/device:GPU:0" : "/device:GPU:1");
+    gpu.AddStatValue(*gpu.GetOrCreateStatMetadata(kNodeIdStatName), node);
+    gpu.AddStatValue(*gpu.GetOrCreateStatMetadata(kOriginalPlaneNameStatName), "/device:GPU:0");
+    AddCorrelated(node == 8 ? "kernel B" : "kernel A", 0, 10, 5, gpu,
                   AddLine(7, "Stream #7", 3, gpu));
   }
-  ExportOptions options;
-  options.node_of_line = [](const XPlaneVisitor& plane, const XLineVisitor& line) -> int64_t {
-    for (const XStatVisitor& stat : plane.Stats()) {
-      if (stat.Name() == "node_id") return *stat.IntOrUintValue();
-    }
-    return absl::StartsWith(line.Name(), "Node 3") ? 3 : 8;
-  };
 
-  ASSERT_OK_AND_ASSIGN(const Exported perfetto, RunExport(ExportPerfetto, space, options));
+  ASSERT_OK_AND_ASSIGN(const Exported perfetto, RunExport(ExportPerfetto, space));
   const PerfettoTrace trace(perfetto.text);
-  EXPECT_THAT(trace.processes(), ElementsAre("Node 3: /host:CPU", "Node 3: /device:GPU:1",
+  EXPECT_THAT(trace.processes(), ElementsAre("Node 3: /host:CPU", "Node 3: /device:GPU:0",
                                              "Node 8: /host:CPU", "Node 8: /device:GPU:0"));
   std::map<std::string, std::vector<uint64_t>> flows;
   for (const PerfettoTrace::Slice& slice : trace.slices()) flows[slice.name] = slice.flows;
@@ -501,7 +498,7 @@ TEST(TraceExportTest, ArrowsStayWithinTheirNode) {
   EXPECT_EQ(flows["launch B"], flows["kernel B"]);
   EXPECT_NE(flows["launch A"], flows["launch B"]);
 
-  ASSERT_OK_AND_ASSIGN(const Exported json, RunExport(ExportTraceJson, space, options));
+  ASSERT_OK_AND_ASSIGN(const Exported json, RunExport(ExportTraceJson, space));
   EXPECT_THAT(json.text, HasSubstr(R"(,"name":"launch","cat":"launch","id":5})"));
   EXPECT_THAT(json.text, HasSubstr(R"(,"name":"launch","cat":"launch","id":4294967301})"));
 }
@@ -729,8 +726,30 @@ TEST(TraceExportTest, PerfettoHoldsAllEventsRoundedDown) {
   }
 }
 
-// (plane, line or its overlap track, name, start and end in ps from the session's start) of all
-// events that have a time, as libprotobuf reads them.
+// Damage is an error or does no harm: what comes out is whole.
+TEST(TraceExportTest, DamagedProfilesAreRefusedOrExportedWhole) {
+  const std::string bytes = Serialize(LaunchAndKernels());
+  std::mt19937_64 random(17);
+  int exported = 0;
+  for (int round = 0; round < 20000; ++round) {
+    const std::string damaged = Damage(bytes, random);
+    const absl::StatusOr<XSpaceReader> reader = XSpaceReader::FromBytes(damaged, "test.pb");
+    if (!reader.ok()) continue;
+    const absl::StatusOr<Exported> json = RunExport(ExportTraceJson, *reader);
+    const absl::StatusOr<Exported> perfetto = RunExport(ExportPerfetto, *reader);
+    EXPECT_EQ(json.ok(), perfetto.ok());
+    if (!json.ok()) continue;
+    ++exported;
+    simdjson::dom::parser parser;
+    EXPECT_EQ(parser.parse(json->text).error(), simdjson::SUCCESS) << json->text;
+    PerfettoTrace trace(perfetto->text);
+    EXPECT_EQ(static_cast<int64_t>(trace.slices().size()), perfetto->stats.slices);
+  }
+  EXPECT_GT(exported, 1000);
+}
+
+// (plane, name, start and end in ps from the session's start) of all events, as libprotobuf reads
+// them.
 using Span = std::tuple<std::string, std::string, int64_t, int64_t>;
 std::multiset<Span> SpansOf(const std::string& bytes) {
   XSpaceProto space;

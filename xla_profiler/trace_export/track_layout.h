@@ -1,4 +1,7 @@
-// Which processes and tracks a profile has, and in what order to show them.
+// Which processes and tracks a profile has, and in what order to show them. In a combined profile
+// (combined_profile.h) a plane that several nodes share is a process for each:
+//
+//   Node 0: /host:CPU, Node 0: /device:GPU:0, Node 1: /host:CPU, Node 1: /device:GPU:0, ...
 #ifndef XLA_PROFILER_TRACE_EXPORT_TRACK_LAYOUT_H_
 #define XLA_PROFILER_TRACE_EXPORT_TRACK_LAYOUT_H_
 
@@ -6,8 +9,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
-#include "xla_profiler/trace_export/export_options.h"
 #include "xla_profiler/trace_export/trace_sink.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
@@ -20,7 +21,7 @@ struct LineLayout {
   // Lines without events are hidden.
   Kind kind = Kind::kHidden;
   bool on_device = false;
-  // Position of its node among the nodes in order of id.
+  // Position of its node among the nodes in order of id; lines that are no node's come after all.
   uint64_t node_index = 0;
   // The line's track. Lines of counters have none: only process_id and position are set.
   TraceTrack track;
@@ -36,11 +37,7 @@ struct TrackLayout {
 };
 
 // Looks at every line's header. Costs memory in proportion to the lines.
-absl::StatusOr<TrackLayout> ReadTrackLayout(const XSpaceReader& reader,
-                                            const NodeOfLine& node_of_line);
-
-// Returns the name without the "/node:<id>" that planes of combined files may begin with.
-absl::string_view WithoutNodePrefix(absl::string_view plane_name);
+absl::StatusOr<TrackLayout> ReadTrackLayout(const XSpaceReader& reader);
 
 }  // namespace meridian
 

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/xplane/combined_profile.h"
 #include "xla_profiler/xplane/xplane_builder.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
@@ -16,6 +16,7 @@ namespace meridian {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // Adds a plane with lines of these names, each with an event; "-" stands for a line without.
 void AddPlane(const std::string& name, const std::vector<std::string>& lines, XSpaceProto* space) {
@@ -60,7 +61,7 @@ TEST(TrackLayoutTest, HostsComeBeforeDevicesInNaturalOrder) {
   AddPlane("/device:GPU:3", {"-"}, &space);
   const std::string bytes = space.SerializeAsString();
   ASSERT_OK_AND_ASSIGN(const XSpaceReader reader, XSpaceReader::FromBytes(bytes, "test.pb"));
-  ASSERT_OK_AND_ASSIGN(const TrackLayout layout, ReadTrackLayout(reader, nullptr));
+  ASSERT_OK_AND_ASSIGN(const TrackLayout layout, ReadTrackLayout(reader));
   EXPECT_THAT(ProcessTexts(layout),
               ElementsAre("1 /host:CPU", "2 /host:A", "3 /device:GPU:2", "4 /device:GPU:10"));
   EXPECT_THAT(LineTexts(layout), ElementsAre("9 Stream #7 of 4 at 0", "7 Stream #9 of 3 at 0", "-",
@@ -71,28 +72,50 @@ TEST(TrackLayoutTest, HostsComeBeforeDevicesInNaturalOrder) {
   EXPECT_FALSE(layout.lines[5].on_device);
 }
 
-// A combined file: one host plane holds the lines of nodes 4 and -1, which alternate.
+void SetOwner(int64_t node_id, const std::string& original_name, XPlaneProto* proto) {
+  XPlaneBuilder plane(proto);
+  plane.AddStatValue(*plane.GetOrCreateStatMetadata(kNodeIdStatName), node_id);
+  plane.AddStatValue(*plane.GetOrCreateStatMetadata(kOriginalPlaneNameStatName), original_name);
+}
+
+// A combined profile: one host plane holds the lines of nodes 4 and -1, and one that is nobody's.
 TEST(TrackLayoutTest, ASharedPlaneIsAProcessForEachNode) {
   XSpaceProto space;
-  AddPlane("/host:CPU", {"Node 4: python3", "Node -1: python3", "Node 4: poller"}, &space);
+  AddPlane("/host:CPU", {"Node 4: python3", "Node -1: python3", "Node 4: poller", "stray"}, &space);
+  XPlaneBuilder host(space.mutable_planes(0));
+  host.AddStatValue(*host.GetOrCreateStatMetadata(kNodeLinesStatName), "4:1-1,-1:2-2,4:3-3");
   AddPlane("/device:GPU:0", {"Stream of node -1"}, &space);
+  SetOwner(-1, "/device:GPU:0", space.mutable_planes(1));
   AddPlane("/device:GPU:1", {"Stream of node 4"}, &space);
+  SetOwner(4, "/device:GPU:0", space.mutable_planes(2));
+  AddPlane("/node:4/host:A", {"poller"}, &space);
+  SetOwner(4, "/host:A", space.mutable_planes(3));
   const std::string bytes = space.SerializeAsString();
   ASSERT_OK_AND_ASSIGN(const XSpaceReader reader, XSpaceReader::FromBytes(bytes, "test.pb"));
-  const auto node_of_line = [](const XPlaneVisitor& plane, const XLineVisitor& line) -> int64_t {
-    EXPECT_FALSE(plane.Name().empty());
-    return absl::StrContains(absl::string_view(line.Name()), "-1") ? -1 : 4;
-  };
-  ASSERT_OK_AND_ASSIGN(const TrackLayout layout, ReadTrackLayout(reader, node_of_line));
-  EXPECT_THAT(ProcessTexts(layout), ElementsAre("1 Node -1: /host:CPU", "2 Node -1: /device:GPU:0",
-                                                "3 Node 4: /host:CPU", "4 Node 4: /device:GPU:1"));
+  ASSERT_OK_AND_ASSIGN(const TrackLayout layout, ReadTrackLayout(reader));
+  EXPECT_THAT(ProcessTexts(layout),
+              ElementsAre("1 Node -1: /host:CPU", "2 Node -1: /device:GPU:0", "3 Node 4: /host:CPU",
+                          "4 Node 4: /host:A", "5 Node 4: /device:GPU:0", "6 /host:CPU"));
   EXPECT_THAT(LineTexts(layout),
-              ElementsAre("7 Node 4: python3 of 3 at 0", "5 Node -1: python3 of 1 at 0",
-                          "8 Node 4: poller of 3 at 1", "6 Stream of node -1 of 2 at 0",
-                          "9 Stream of node 4 of 4 at 0"));
-  EXPECT_EQ(layout.lines[0].node_index, 1);
-  EXPECT_EQ(layout.lines[1].node_index, 0);
-  EXPECT_EQ(layout.lines[4].node_index, 1);
+              ElementsAre("9 Node 4: python3 of 3 at 0", "7 Node -1: python3 of 1 at 0",
+                          "10 Node 4: poller of 3 at 1", "13 stray of 6 at 0",
+                          "8 Stream of node -1 of 2 at 0", "12 Stream of node 4 of 5 at 0",
+                          "11 poller of 4 at 0"));
+  std::vector<uint64_t> node_indices;
+  for (const LineLayout& line : layout.lines) node_indices.push_back(line.node_index);
+  EXPECT_THAT(node_indices, ElementsAre(1, 0, 1, 2, 0, 1, 1));
+  EXPECT_TRUE(layout.lines[5].on_device);
+}
+
+TEST(TrackLayoutTest, OwnersThatMakeNoSenseAreErrors) {
+  XSpaceProto space;
+  AddPlane("/host:CPU", {"python3"}, &space);
+  XPlaneBuilder host(space.mutable_planes(0));
+  host.AddStatValue(*host.GetOrCreateStatMetadata(kNodeLinesStatName), "all mine");
+  const std::string bytes = space.SerializeAsString();
+  ASSERT_OK_AND_ASSIGN(const XSpaceReader reader, XSpaceReader::FromBytes(bytes, "test.pb"));
+  EXPECT_THAT(ReadTrackLayout(reader),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("test.pb: stat node_lines")));
 }
 
 TEST(TrackLayoutTest, LinesOfCountersHaveNoTrack) {
@@ -100,22 +123,12 @@ TEST(TrackLayoutTest, LinesOfCountersHaveNoTrack) {
   AddPlane("/device:GPU:0", {"_counters_", "Stream #1", "counters_hbm"}, &space);
   const std::string bytes = space.SerializeAsString();
   ASSERT_OK_AND_ASSIGN(const XSpaceReader reader, XSpaceReader::FromBytes(bytes, "test.pb"));
-  ASSERT_OK_AND_ASSIGN(const TrackLayout layout, ReadTrackLayout(reader, nullptr));
+  ASSERT_OK_AND_ASSIGN(const TrackLayout layout, ReadTrackLayout(reader));
   EXPECT_EQ(layout.lines[0].kind, LineLayout::Kind::kCounters);
   EXPECT_EQ(layout.lines[1].kind, LineLayout::Kind::kSlices);
   EXPECT_EQ(layout.lines[2].kind, LineLayout::Kind::kCounters);
   EXPECT_THAT(LineTexts(layout), ElementsAre("0 _counters_ of 1 at 0", "2 Stream #1 of 1 at 1",
                                              "0 counters_hbm of 1 at 2"));
-}
-
-TEST(TrackLayoutTest, NodePrefixesAreCutFromPlaneNames) {
-  EXPECT_EQ(WithoutNodePrefix("/node:12/device:GPU:0"), "/device:GPU:0");
-  EXPECT_EQ(WithoutNodePrefix("/node:-1/host:CPU"), "/host:CPU");
-  EXPECT_EQ(WithoutNodePrefix("/node:1/Task Environment"), "/Task Environment");
-  for (absl::string_view other :
-       {"", "/node:", "/node:/x", "/node:12", "/node:1x/y", "/host:CPU", "x/node:1/host:CPU"}) {
-    EXPECT_EQ(WithoutNodePrefix(other), other);
-  }
 }
 
 }  // namespace

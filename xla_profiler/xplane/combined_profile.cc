@@ -1,7 +1,9 @@
 #include "xla_profiler/xplane/combined_profile.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -30,19 +32,16 @@ const XStatVisitor* FindPlaneStat(const XPlaneVisitor& plane, absl::string_view 
 class Splitter {
  public:
   absl::Status Add(size_t index, const XPlaneVisitor& plane) {
-    if (const XStatVisitor* lines = FindPlaneStat(plane, kNodeLinesStatName)) {
-      return AddJoint(index, plane, lines->StrOrRefValue());
-    }
-    const XStatVisitor* node = FindPlaneStat(plane, kNodeIdStatName);
-    const XStatVisitor* name = FindPlaneStat(plane, kOriginalPlaneNameStatName);
-    if (node == nullptr || name == nullptr || !node->IntOrUintValue().has_value()) {
+    ASSIGN_OR_RETURN(const PlaneOwners owners, PlaneOwners::Read(plane));
+    if (!owners.node_lines().empty()) return AddJoint(index, plane, owners);
+    if (!owners.node().has_value()) {
       shared_.push_back({index, "", std::nullopt});
       return absl::OkStatus();
     }
-    std::vector<PlaneSelection>& own = planes_[*node->IntOrUintValue()];
+    std::vector<PlaneSelection>& own = planes_[*owners.node()];
     // What the node's session was; times count from the shared one's start.
-    if (name->StrOrRefValue() != kTaskEnvPlaneName) {
-      own.push_back({index, std::string(name->StrOrRefValue()), std::nullopt});
+    if (owners.original_name() != kTaskEnvPlaneName) {
+      own.push_back({index, std::string(owners.original_name()), std::nullopt});
     }
     return absl::OkStatus();
   }
@@ -62,18 +61,12 @@ class Splitter {
   }
 
  private:
-  absl::Status AddJoint(size_t index, const XPlaneVisitor& plane, absl::string_view text) {
-    ASSIGN_OR_RETURN(const std::vector<NodeLines> owners, ParseNodeLines(text));
-    std::map<int64_t, const NodeLines*> by_last_line;
+  absl::Status AddJoint(size_t index, const XPlaneVisitor& plane, const PlaneOwners& owners) {
     std::map<int64_t, std::vector<absl::string_view>> lines;
-    for (const NodeLines& owner : owners) {
-      by_last_line[owner.last_line_id] = &owner;
-      lines[owner.node_id];
-    }
+    for (const NodeLines& owner : owners.node_lines()) lines[owner.node_id];
     RETURN_IF_ERROR(plane.ForEachLine([&](const XLineVisitor& line) {
-      const auto owner = by_last_line.lower_bound(line.Id());
-      if (owner == by_last_line.end() || line.Id() < owner->second->first_line_id) return;
-      lines[owner->second->node_id].push_back(line.Header().payload);
+      const std::optional<int64_t> node = owners.NodeOfLine(line.Id());
+      if (node.has_value()) lines[*node].push_back(line.Header().payload);
     }));
     for (auto& [node_id, own] : lines) {
       planes_[node_id].push_back({index, std::string(plane.Name()), std::move(own)});
@@ -121,18 +114,32 @@ absl::StatusOr<std::vector<NodeLines>> ParseNodeLines(absl::string_view text) {
   return nodes;
 }
 
-std::optional<int64_t> FindNodeOfLine(const XPlaneVisitor& plane, const XLineVisitor& line) {
-  if (const XStatVisitor* node = FindPlaneStat(plane, kNodeIdStatName)) {
-    return node->IntOrUintValue();
+absl::StatusOr<PlaneOwners> PlaneOwners::Read(const XPlaneVisitor& plane) {
+  PlaneOwners owners;
+  owners.original_name_ = plane.Name();
+  if (const XStatVisitor* lines = FindPlaneStat(plane, kNodeLinesStatName)) {
+    ASSIGN_OR_RETURN(owners.node_lines_, ParseNodeLines(lines->StrOrRefValue()));
+    std::sort(
+        owners.node_lines_.begin(), owners.node_lines_.end(),
+        [](const NodeLines& a, const NodeLines& b) { return a.first_line_id < b.first_line_id; });
+    return owners;
   }
-  const XStatVisitor* text = FindPlaneStat(plane, kNodeLinesStatName);
-  if (text == nullptr) return std::nullopt;
-  const absl::StatusOr<std::vector<NodeLines>> owners = ParseNodeLines(text->StrOrRefValue());
-  if (!owners.ok()) return std::nullopt;
-  for (const NodeLines& owner : *owners) {
-    if (line.Id() >= owner.first_line_id && line.Id() <= owner.last_line_id) return owner.node_id;
-  }
-  return std::nullopt;
+  const XStatVisitor* node = FindPlaneStat(plane, kNodeIdStatName);
+  const XStatVisitor* name = FindPlaneStat(plane, kOriginalPlaneNameStatName);
+  // A profile that was aligned by itself tells its node, too, but not the name.
+  if (node == nullptr || name == nullptr || !node->IntOrUintValue().has_value()) return owners;
+  owners.node_ = node->IntOrUintValue();
+  owners.original_name_ = name->StrOrRefValue();
+  return owners;
+}
+
+std::optional<int64_t> PlaneOwners::NodeOfLine(int64_t line_id) const {
+  if (node_.has_value()) return node_;
+  const auto after =
+      std::upper_bound(node_lines_.begin(), node_lines_.end(), line_id,
+                       [](int64_t id, const NodeLines& lines) { return id < lines.first_line_id; });
+  if (after == node_lines_.begin() || line_id > std::prev(after)->last_line_id) return std::nullopt;
+  return std::prev(after)->node_id;
 }
 
 absl::StatusOr<std::vector<NodeProfile>> SplitCombinedProfile(const XSpaceReader& combined) {

@@ -18,6 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "xla_profiler/xplane/xplane_visitor.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {
@@ -39,15 +40,35 @@ struct NodeLines {
 std::string FormatNodeLines(const std::vector<NodeLines>& lines);
 absl::StatusOr<std::vector<NodeLines>> ParseNodeLines(absl::string_view text);
 
+// Whose a plane and its lines are.
+class PlaneOwners {
+ public:
+  // The plane must outlive the result. InvalidArgument when its stats contradict themselves.
+  static absl::StatusOr<PlaneOwners> Read(const XPlaneVisitor& plane);
+
+  // Set when the whole plane is of one node.
+  std::optional<int64_t> node() const { return node_; }
+  // Of a joint plane, by line; empty for others. Planes that are neither are shared, as are all of
+  // a profile that is not a combined one.
+  const std::vector<NodeLines>& node_lines() const { return node_lines_; }
+
+  // Returns nullopt for lines of shared planes, and for those that a joint plane does not name.
+  std::optional<int64_t> NodeOfLine(int64_t line_id) const;
+
+  // What the node itself called the plane.
+  absl::string_view original_name() const { return original_name_; }
+
+ private:
+  std::optional<int64_t> node_;
+  std::vector<NodeLines> node_lines_;
+  absl::string_view original_name_;
+};
+
 struct NodeProfile {
   int64_t node_id = 0;
   // The node's planes under their original names and the shared ones, as if they were a file.
   XSpaceReader reader;
 };
-
-// Returns the node of a combined profile that a line is of; nullopt for lines of shared planes and
-// of profiles that are not combined.
-std::optional<int64_t> FindNodeOfLine(const XPlaneVisitor& plane, const XLineVisitor& line);
 
 // Returns the nodes of a combined profile, by id; none when the profile is not a combined one.
 absl::StatusOr<std::vector<NodeProfile>> SplitCombinedProfile(const XSpaceReader& combined);

@@ -1,5 +1,7 @@
 #include "xla_profiler/xplane/combined_profile.h"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -75,20 +77,6 @@ TEST(CombinedProfileTest, EveryNodeIsReadAsAProfileOfItsOwn) {
   EXPECT_FALSE(none.has_value());
 }
 
-TEST(CombinedProfileTest, TellsWhoseALineIs) {
-  XSpaceProto space = CombinedSpace();
-  XPlaneBuilder(space.mutable_planes(4)).GetOrCreateLine(9);
-  const std::string bytes = space.SerializeAsString();
-  ASSERT_OK_AND_ASSIGN(const XSpaceReader reader, XSpaceReader::FromBytes(bytes, "c.pb"));
-  std::vector<std::optional<int64_t>> nodes;
-  ASSERT_OK(reader.ForEachPlane([&](const XPlaneVisitor& plane) {
-    return plane.ForEachLine(
-        [&](const XLineVisitor& line) { nodes.push_back(FindNodeOfLine(plane, line)); });
-  }));
-  // Three threads of the joint plane and a stream of node 3's GPU.
-  EXPECT_THAT(nodes, ElementsAre(0, 0, 3, 3));
-}
-
 TEST(CombinedProfileTest, AProfileOfOneNodeIsNotSplit) {
   XSpaceProto space;
   AddPlane("Task Environment", &space);
@@ -96,6 +84,38 @@ TEST(CombinedProfileTest, AProfileOfOneNodeIsNotSplit) {
   const std::string bytes = space.SerializeAsString();
   ASSERT_OK_AND_ASSIGN(const XSpaceReader reader, XSpaceReader::FromBytes(bytes, "one.pb"));
   EXPECT_THAT(SplitCombinedProfile(reader), IsOkAndHolds(IsEmpty()));
+}
+
+TEST(CombinedProfileTest, PlanesTellTheirOwners) {
+  XSpaceProto space = CombinedSpace();
+  XPlaneBuilder joint(space.mutable_planes(2));
+  joint.SetOrAddStatValue(*joint.GetOrCreateStatMetadata(kNodeLinesStatName),
+                          "3:10-20,-1:5-5,3:30-30");
+  XPlaneBuilder aligned(space.mutable_planes(0));
+  aligned.AddStatValue(*aligned.GetOrCreateStatMetadata(kNodeIdStatName), 7);
+  const std::string bytes = space.SerializeAsString();
+  ASSERT_OK_AND_ASSIGN(const XSpaceReader reader, XSpaceReader::FromBytes(bytes, "c.pb"));
+
+  ASSERT_OK_AND_ASSIGN(const XPlaneVisitor gpu, reader.Plane(4));
+  ASSERT_OK_AND_ASSIGN(const PlaneOwners one, PlaneOwners::Read(gpu));
+  EXPECT_EQ(one.node(), 3);
+  EXPECT_EQ(one.NodeOfLine(1234), 3);
+  EXPECT_EQ(one.original_name(), "/device:GPU:0");
+
+  ASSERT_OK_AND_ASSIGN(const XPlaneVisitor host, reader.Plane(2));
+  ASSERT_OK_AND_ASSIGN(const PlaneOwners several, PlaneOwners::Read(host));
+  EXPECT_EQ(several.node(), std::nullopt);
+  EXPECT_EQ(several.original_name(), "/host:CPU");
+  std::vector<std::optional<int64_t>> nodes;
+  for (int64_t id : {4, 5, 6, 9, 10, 20, 21, 30, 31}) nodes.push_back(several.NodeOfLine(id));
+  EXPECT_THAT(nodes, ElementsAre(std::nullopt, -1, std::nullopt, std::nullopt, 3, 3, std::nullopt,
+                                 3, std::nullopt));
+
+  ASSERT_OK_AND_ASSIGN(const XPlaneVisitor environment, reader.Plane(0));
+  ASSERT_OK_AND_ASSIGN(const PlaneOwners shared, PlaneOwners::Read(environment));
+  EXPECT_EQ(shared.node(), std::nullopt);
+  EXPECT_THAT(shared.node_lines(), IsEmpty());
+  EXPECT_EQ(shared.NodeOfLine(1), std::nullopt);
 }
 
 TEST(CombinedProfileTest, NodeLinesAreReadAsTheyAreWritten) {

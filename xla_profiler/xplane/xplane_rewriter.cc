@@ -93,7 +93,9 @@ class BufferOutput {
   }
 
   void Clear() { used_ = 0; }
-  size_t size() const { return used_; }
+  // Makes room for so much at once instead of bit by bit.
+  void Expect(size_t size) { Reserve(size); }
+  uint64_t size() const { return used_; }
   absl::string_view bytes() const { return absl::string_view(buffer_.get(), used_); }
 
  private:
@@ -234,13 +236,101 @@ class EventPatch {
 // in a buffer.
 class EventTranslator {
  public:
-  EventTranslator(const XSpaceSource& source, const EventIds& ids) : source_(source), ids_(ids) {}
+  EventTranslator(const XSpaceSource& source, const EventIds& ids)
+      : source_(source),
+        ids_(ids),
+        event_ids_(ids.metadata == nullptr ? nullptr : &ids.metadata->events),
+        stat_ids_(ids.metadata == nullptr ? nullptr : &ids.metadata->stats) {}
 
   // The event's fields with the wanted times; what it returns lives until the next call.
-  absl::StatusOr<absl::string_view> Translate(const LocatedEvent& event, const EventTimes& wanted) {
+  absl::StatusOr<absl::string_view> Translate(absl::string_view payload, const EventTimes& wanted) {
+    const size_t size = TranslatePlain(payload, wanted);
+    if (ABSL_PREDICT_TRUE(size > 0)) return absl::string_view(plain_.get(), size);
+    return TranslateAnywhere(payload, wanted);
+  }
+
+ private:
+  // The short cut of event_wire.h: returns the size of what was put into plain_, or 0 when the
+  // event is not of that form or uses an id that is not defined.
+  size_t TranslatePlain(absl::string_view payload, const EventTimes& wanted) {
+    PlainEvent plain;
+    if (wanted.is_aggregated || !ReadPlainEvent(payload, source_, &plain)) return 0;
+    // A stat of two bytes may become one of thirteen.
+    Reserve(8 * payload.size() + 64);
+    char* out = plain_.get();
+    int64_t event_id = plain.metadata_id;
+    if (!Find(event_ids_, &event_id)) return 0;
+    out = PutVarint(XEventField::kMetadataId, event_id, out);
+    if (wanted.offset_ps != 0) out = PutVarint(XEventField::kOffsetPs, wanted.offset_ps, out);
+    if (wanted.duration_ps != 0) {
+      out = PutVarint(XEventField::kDurationPs, wanted.duration_ps, out);
+    }
+    const char* end = payload.data() + payload.size();
+    absl::string_view stat;
+    for (const char* p = plain.stats; p != end;) {
+      p = NextPlainStat(p, end, &stat);
+      if (ABSL_PREDICT_FALSE(p == nullptr)) return 0;
+      out = TranslatePlainStat(stat, out);
+      if (ABSL_PREDICT_FALSE(out == nullptr)) return 0;
+    }
+    return out - plain_.get();
+  }
+
+  // Known writers put the id first, then one value. Returns the end of what was written, or
+  // nullptr.
+  char* TranslatePlainStat(absl::string_view stat, char* out) const {
+    const char* p = stat.data();
+    const char* end = p + stat.size();
+    if (p == end || *p != OneByteTag(XStatField::kMetadataId, WireType::kVarint)) return nullptr;
+    uint64_t old_id = 0;
+    p = ReadShortVarint(p + 1, &old_id);
+    if (p == nullptr || p > end) return nullptr;
+    int64_t id = static_cast<int64_t>(old_id);
+    if (!Find(stat_ids_, &id)) return nullptr;
+    // The value, in a field of its own.
+    char value[2 * kMaxVarintBytes];
+    absl::string_view rest(p, end - p);
+    if (p != end && *p == OneByteTag(XStatField::kRef, WireType::kVarint)) {
+      uint64_t referred = 0;
+      p = ReadShortVarint(p + 1, &referred);
+      int64_t new_referred = static_cast<int64_t>(referred);
+      if (p != end || !Find(stat_ids_, &new_referred)) return nullptr;
+      rest = absl::string_view(value, PutVarint(XStatField::kRef, new_referred, value) - value);
+    } else if (ids_.values != nullptr && static_cast<int64_t>(old_id) == ids_.values_stat_id) {
+      return nullptr;
+    }
+    *out++ = OneByteTag(XEventField::kStats, WireType::kBytes);
+    out = EncodeVarint(1 + VarintSize(static_cast<uint64_t>(id)) + rest.size(), out);
+    out = PutVarint(XStatField::kMetadataId, id, out);
+    CopyPiece(out, rest.data(), rest.size());
+    return out + rest.size();
+  }
+
+  static char* PutVarint(uint32_t number, int64_t value, char* out) {
+    *out++ = OneByteTag(number, WireType::kVarint);
+    return EncodeVarint(static_cast<uint64_t>(value), out);
+  }
+
+  // Replaces the id; false when it is not defined.
+  static bool Find(const MetadataTable<int64_t>* ids, int64_t* id) {
+    if (ids == nullptr) return true;
+    const int64_t* new_id = ids->Find(*id);
+    if (ABSL_PREDICT_FALSE(new_id == nullptr)) return false;
+    *id = *new_id;
+    return true;
+  }
+
+  void Reserve(size_t size) {
+    if (ABSL_PREDICT_TRUE(size <= plain_capacity_)) return;
+    plain_capacity_ = 2 * size;
+    plain_.reset(new char[plain_capacity_]);
+  }
+
+  absl::StatusOr<absl::string_view> TranslateAnywhere(absl::string_view payload,
+                                                      const EventTimes& wanted) {
     event_.Clear();
     bool has_id = false, has_offset = false, has_duration = false;
-    WireReader reader(event.payload, source_.origin(), kXEventDepth);
+    WireReader reader(payload, source_.origin(), kXEventDepth);
     WireField field;
     while (reader.Next(&field)) {
       if (field.IsBytes(XEventField::kStats)) {
@@ -250,7 +340,7 @@ class EventTranslator {
         has_id = true;
         ASSIGN_OR_RETURN(const int64_t id, EventId(static_cast<int64_t>(field.scalar)));
         WriteVarintField(XEventField::kMetadataId, id, &event_);
-      } else if (field.IsVarint(XEventField::kOffsetPs) && !event.times.is_aggregated) {
+      } else if (field.IsVarint(XEventField::kOffsetPs) && !wanted.is_aggregated) {
         has_offset = true;
         WriteVarintField(XEventField::kOffsetPs, wanted.offset_ps, &event_);
       } else if (field.IsVarint(XEventField::kDurationPs)) {
@@ -265,7 +355,7 @@ class EventTranslator {
       ASSIGN_OR_RETURN(const int64_t id, EventId(0));
       if (id != 0) WriteVarintField(XEventField::kMetadataId, id, &event_);
     }
-    if (!has_offset && !event.times.is_aggregated && wanted.offset_ps != 0) {
+    if (!has_offset && !wanted.is_aggregated && wanted.offset_ps != 0) {
       WriteVarintField(XEventField::kOffsetPs, wanted.offset_ps, &event_);
     }
     if (!has_duration && wanted.duration_ps != 0) {
@@ -274,7 +364,6 @@ class EventTranslator {
     return event_.bytes();
   }
 
- private:
   // Puts the stat into stat_.
   absl::Status TranslateStat(absl::string_view payload) {
     stat_.Clear();
@@ -305,17 +394,12 @@ class EventTranslator {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<int64_t> EventId(int64_t id) const {
-    return NewId(ids_.metadata == nullptr ? nullptr : &ids_.metadata->events, "event", id);
-  }
-  absl::StatusOr<int64_t> StatId(int64_t id) const {
-    return NewId(ids_.metadata == nullptr ? nullptr : &ids_.metadata->stats, "stat", id);
-  }
+  absl::StatusOr<int64_t> EventId(int64_t id) const { return NewId(event_ids_, "event", id); }
+  absl::StatusOr<int64_t> StatId(int64_t id) const { return NewId(stat_ids_, "stat", id); }
   static absl::StatusOr<int64_t> NewId(const MetadataTable<int64_t>* ids, absl::string_view kind,
                                        int64_t id) {
-    if (ids == nullptr) return id;
-    const int64_t* new_id = ids->Find(id);
-    if (ABSL_PREDICT_TRUE(new_id != nullptr)) return *new_id;
+    int64_t new_id = id;
+    if (Find(ids, &new_id)) return new_id;
     return absl::InvalidArgumentError(
         absl::StrCat(kind, " metadata id ", id, " is used but not defined in its plane"));
   }
@@ -329,6 +413,10 @@ class EventTranslator {
 
   const XSpaceSource& source_;
   const EventIds& ids_;
+  const MetadataTable<int64_t>* const event_ids_;
+  const MetadataTable<int64_t>* const stat_ids_;
+  std::unique_ptr<char[]> plain_;
+  size_t plain_capacity_ = 0;
   BufferOutput event_;
   BufferOutput stat_;
 };
@@ -511,6 +599,10 @@ class PlaneWriter {
   // Rewrites lines into the buffer while they fit, measures the others.
   absl::Status PrepareLines(const LineOwner& owner, std::vector<PreparedLine>* lines) {
     lines->reserve(owner.plane.lines.size());
+    size_t expected = 0;
+    for (absl::string_view line : owner.plane.lines) expected += line.size() + line.size() / 4;
+    const uint64_t room = options_.buffer_bytes - std::min(options_.buffer_bytes, buffer_.size());
+    buffer_.Expect(std::min<uint64_t>(expected, room));
     for (absl::string_view line : owner.plane.lines) {
       PreparedLine prepared;
       // New times and ids may take more bytes than the old ones, hardly twice as many.
@@ -608,6 +700,7 @@ class PlaneWriter {
   absl::Status WriteLineFields(const XSpaceSource& source, absl::string_view line,
                                const LineEdit& edit, FieldChanges* changes, Output* output) {
     EventTranslator translator(source, edit.ids);
+    const bool translates = !edit.ids.empty();
     // Fields that stay are copied in runs: [unchanged, here) waits to be written.
     const char* unchanged = line.data();
     size_t event_index = 0;
@@ -617,17 +710,18 @@ class PlaneWriter {
     absl::Status error;
     while (reader.Next(&field)) {
       if (field.IsBytes(XLineField::kEvents)) {
-        if (!LocateTimes(source, field.bytes, &event, &error)) return error;
         const EventTimes& wanted = edit.times[event_index];
         additions_.clear();
         if (edit.event_additions) edit.event_additions(event_index, &additions_);
         ++event_index;
-        if (!edit.ids.empty()) {
-          ASSIGN_OR_RETURN(const absl::string_view translated, translator.Translate(event, wanted));
+        if (translates) {
+          ASSIGN_OR_RETURN(const absl::string_view translated,
+                           translator.Translate(field.bytes, wanted));
           output->Raw(absl::string_view(unchanged, field.raw.data() - unchanged));
           WriteBytesHeader(XLineField::kEvents, translated.size() + additions_.size(), output);
           output->Raw(translated);
         } else {
+          if (!LocateTimes(source, field.bytes, &event, &error)) return error;
           const EventPatch patch(event, wanted);
           if (patch.empty() && additions_.empty()) continue;
           output->Raw(absl::string_view(unchanged, field.raw.data() - unchanged));

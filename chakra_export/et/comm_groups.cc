@@ -1,0 +1,145 @@
+#include "chakra_export/et/comm_groups.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "xla_profiler/trace_json/json_cutter.h"
+#include "xla_profiler/trace_json/json_string.h"
+#include "xla_profiler/trace_json/json_value.h"
+#include "xla_profiler/util/input_file.h"
+#include "xla_profiler/util/input_paths.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/status_util.h"
+
+namespace meridian {
+namespace {
+
+// What Python's str() puts around a list of one text.
+constexpr absl::string_view kTableBegin = "['";
+constexpr absl::string_view kTableEnd = "']";
+// For messages.
+constexpr absl::string_view kTableSource = "table of process groups";
+
+std::string RanksJson(const std::vector<int64_t>& ranks) {
+  return absl::StrCat("[", absl::StrJoin(ranks, ", "), "]");
+}
+
+// Returns what is wrong with the ranks of a group; empty when nothing is.
+std::string ProblemOfRanks(std::vector<int64_t> ranks) {
+  std::sort(ranks.begin(), ranks.end());
+  if (ranks.empty()) return "has no ranks";
+  if (ranks.front() < 0) return absl::StrCat("has the negative rank ", ranks.front());
+  const auto twice = std::adjacent_find(ranks.begin(), ranks.end());
+  if (twice != ranks.end()) return absl::StrCat("has rank ", *twice, " twice");
+  return "";
+}
+
+// Returns what is wrong with adding the group; empty when it was added.
+std::string AddGroup(std::string name, std::vector<int64_t> ranks, CommGroups* groups) {
+  const std::string problem = ProblemOfRanks(ranks);
+  if (!problem.empty()) return absl::StrCat("group \"", name, "\" ", problem);
+  const auto [it, added] = groups->emplace(std::move(name), std::move(ranks));
+  return added ? "" : absl::StrCat("group \"", it->first, "\" comes twice");
+}
+
+// Errors name the offset of `part` in `text`.
+absl::Status PartError(absl::string_view part, absl::string_view text, absl::string_view source,
+                       absl::string_view problem) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(source, ": offset ", part.data() - text.data(), ": ", problem));
+}
+
+// Reads a member of the file; returns what is wrong with it, as AddGroup.
+std::string ReadGroup(absl::string_view key, absl::string_view value, CommGroups* groups) {
+  const std::optional<std::string> name = ParseJsonString(absl::StrCat("\"", key, "\""));
+  const std::optional<std::vector<int64_t>> ranks = JsonValue(value).AsInt64Array();
+  if (!name.has_value()) return "a name is no JSON string";
+  if (!ranks.has_value()) {
+    return absl::StrCat("group \"", *name, "\" is no list of ranks; expected e.g. [0, 1]");
+  }
+  return AddGroup(*name, *ranks, groups);
+}
+
+// The same for an entry of PyTorch's table.
+std::string ReadProcessGroup(const JsonValue& entry, CommGroups* groups) {
+  const std::optional<std::string> name = entry.Find("pg_name").AsString();
+  const std::optional<std::vector<int64_t>> ranks = entry.Find("ranks").AsInt64Array();
+  if (!name.has_value()) return "an entry has no pg_name";
+  if (!ranks.has_value()) return absl::StrCat("group \"", *name, "\" has no list of ranks");
+  return ranks->empty() ? "" : AddGroup(*name, *ranks, groups);
+}
+
+}  // namespace
+
+bool GroupNameLess::operator()(const std::string& a, const std::string& b) const {
+  return NaturalLess(a, b);
+}
+
+bool IsWorldGroup(absl::string_view name) { return name.empty() || name == "0"; }
+
+absl::StatusOr<CommGroups> ParseCommGroups(absl::string_view json, absl::string_view source) {
+  CommGroups groups;
+  JsonCutter cutter(json);
+  cutter.Enter('{');
+  for (absl::string_view key; cutter.NextMember(&key);) {
+    const std::string problem = ReadGroup(key, cutter.CutValue(), &groups);
+    if (!problem.empty()) return PartError(key, json, source, problem);
+  }
+  if (cutter.status().ok() && !cutter.AtEnd()) cutter.Fail("there is more after the object");
+  if (!cutter.status().ok()) return Annotate(cutter.status(), source);
+  return groups;
+}
+
+absl::StatusOr<CommGroups> ReadCommGroups(FileSystem& file_system, const std::string& path) {
+  ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(file_system, path));
+  return ParseCommGroups(file.bytes(), path);
+}
+
+std::string CommGroupsJson(const CommGroups& groups) {
+  std::string json = "{";
+  for (const auto& [name, ranks] : groups) {
+    absl::StrAppend(&json, json.size() == 1 ? "\n  " : ",\n  ");
+    AppendJsonString(name, &json);
+    absl::StrAppend(&json, ": ", RanksJson(ranks));
+  }
+  absl::StrAppend(&json, "\n}\n");
+  return json;
+}
+
+absl::StatusOr<CommGroups> ProcessGroupsOf(const ChakraProtoMsg::Node& metadata_node) {
+  CommGroups groups;
+  absl::string_view table = metadata_node.inputs().values();
+  if (!absl::ConsumePrefix(&table, kTableBegin) || !absl::ConsumeSuffix(&table, kTableEnd)) {
+    return groups;
+  }
+  JsonCutter cutter(table);
+  if (cutter.Peek() != '[') return groups;
+  cutter.Enter('[');
+  while (cutter.NextElement()) {
+    const absl::string_view entry = cutter.CutValue();
+    const std::string problem = ReadProcessGroup(JsonValue(entry), &groups);
+    if (!problem.empty()) return PartError(entry, table, kTableSource, problem);
+  }
+  if (!cutter.status().ok()) return Annotate(cutter.status(), kTableSource);
+  return groups;
+}
+
+std::string ProcessGroupTable(const CommGroups& groups) {
+  std::string table(kTableBegin);
+  table.push_back('[');
+  absl::string_view separator = "";
+  for (const auto& [name, ranks] : groups) {
+    absl::StrAppend(&table, separator, "{\"pg_name\": ");
+    AppendJsonString(name, &table);
+    absl::StrAppend(&table, ", \"ranks\": ", RanksJson(ranks), "}");
+    separator = ", ";
+  }
+  return absl::StrCat(table, "]", kTableEnd);
+}
+
+}  // namespace meridian

@@ -1,0 +1,269 @@
+#include "chakra_export/et/et_attributes.h"
+
+#include <cmath>
+#include <limits>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/descriptor.h"
+#include "xla_profiler/util/check.h"
+#include "xla_profiler/util/status_macros.h"
+
+namespace meridian {
+namespace {
+
+using ::ChakraProtoMsg::AttributeProto;
+
+struct Convention {
+  absl::string_view name;
+  EtAttributeKind kind;
+};
+
+constexpr Convention kConventions[] = {
+    {kIsCpuOpAttribute, AttributeProto::kBoolVal},
+    {kCommTypeAttribute, AttributeProto::kInt64Val},
+    {kCommSizeAttribute, AttributeProto::kInt64Val},
+    {kCommPriorityAttribute, AttributeProto::kInt32Val},
+    {kCommSrcAttribute, AttributeProto::kInt32Val},
+    {kCommDstAttribute, AttributeProto::kInt32Val},
+    {kCommTagAttribute, AttributeProto::kInt32Val},
+    {kPgNameAttribute, AttributeProto::kStringVal},
+    {kInvolvedDimAttribute, AttributeProto::kBoolList},
+    {kNumOpsAttribute, AttributeProto::kInt64Val},
+    {kTensorSizeAttribute, AttributeProto::kUint64Val},
+    {kStreamAttribute, AttributeProto::kInt64Val},
+    {kThreadAttribute, AttributeProto::kInt64Val},
+    {kRecordFunctionIdAttribute, AttributeProto::kInt64Val},
+    {kOpSchemaAttribute, AttributeProto::kStringVal},
+    {kStartNsAttribute, AttributeProto::kInt64Val},
+    {kDurationNsAttribute, AttributeProto::kInt64Val},
+    {kOpKindAttribute, AttributeProto::kStringVal},
+    {kDependencyKindsAttribute, AttributeProto::kStringVal},
+};
+
+absl::Status Unexpected(const AttributeProto& attribute, absl::string_view expected) {
+  return absl::InvalidArgumentError(absl::StrCat("attribute ", attribute.name(), " is a ",
+                                                 AttributeKindName(attribute.value_case()),
+                                                 "; expected ", expected));
+}
+
+absl::Status BadValue(const AttributeProto& attribute, absl::string_view value,
+                      absl::string_view expected) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("attribute ", attribute.name(), " is '", value, "'; expected ", expected));
+}
+
+constexpr absl::string_view kAnInteger = "an integer of 64 bits";
+
+absl::StatusOr<int64_t> FromUnsigned(const AttributeProto& attribute, uint64_t value) {
+  if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+    return BadValue(attribute, absl::StrCat(value), kAnInteger);
+  }
+  return static_cast<int64_t>(value);
+}
+
+absl::StatusOr<int64_t> FromDouble(const AttributeProto& attribute, double value) {
+  // Doubles beyond this have steps of more than 1.
+  constexpr double kLargestExact = 9007199254740992.0;
+  if (!(std::abs(value) <= kLargestExact) || std::trunc(value) != value) {
+    return BadValue(attribute, absl::StrCat(value), kAnInteger);
+  }
+  return static_cast<int64_t>(value);
+}
+
+absl::StatusOr<int64_t> FromText(const AttributeProto& attribute, const std::string& text) {
+  int64_t value = 0;
+  if (!absl::SimpleAtoi(text, &value)) return BadValue(attribute, text, kAnInteger);
+  return value;
+}
+
+absl::StatusOr<int64_t> IntValue(const AttributeProto& attribute) {
+  switch (attribute.value_case()) {
+    case AttributeProto::kInt32Val:
+      return attribute.int32_val();
+    case AttributeProto::kInt64Val:
+      return attribute.int64_val();
+    case AttributeProto::kUint32Val:
+      return attribute.uint32_val();
+    case AttributeProto::kUint64Val:
+      return FromUnsigned(attribute, attribute.uint64_val());
+    case AttributeProto::kSint32Val:
+      return attribute.sint32_val();
+    case AttributeProto::kSint64Val:
+      return attribute.sint64_val();
+    case AttributeProto::kFixed32Val:
+      return attribute.fixed32_val();
+    case AttributeProto::kFixed64Val:
+      return FromUnsigned(attribute, attribute.fixed64_val());
+    case AttributeProto::kSfixed32Val:
+      return attribute.sfixed32_val();
+    case AttributeProto::kSfixed64Val:
+      return attribute.sfixed64_val();
+    case AttributeProto::kBoolVal:
+      return attribute.bool_val() ? 1 : 0;
+    case AttributeProto::kDoubleVal:
+      return FromDouble(attribute, attribute.double_val());
+    case AttributeProto::kFloatVal:
+      return FromDouble(attribute, attribute.float_val());
+    case AttributeProto::kStringVal:
+      return FromText(attribute, attribute.string_val());
+    default:
+      return Unexpected(attribute, "an integer");
+  }
+}
+
+absl::StatusOr<bool> BoolValue(const AttributeProto& attribute) {
+  if (attribute.value_case() == AttributeProto::kStringVal) {
+    if (absl::EqualsIgnoreCase(attribute.string_val(), "true")) return true;
+    if (absl::EqualsIgnoreCase(attribute.string_val(), "false")) return false;
+  }
+  ASSIGN_OR_RETURN(const int64_t value, IntValue(attribute));
+  return value != 0;
+}
+
+absl::StatusOr<std::string> StringValue(const AttributeProto& attribute) {
+  switch (attribute.value_case()) {
+    case AttributeProto::kStringVal:
+      return attribute.string_val();
+    case AttributeProto::kBytesVal:
+      return attribute.bytes_val();
+    case AttributeProto::kUint64Val:
+      return absl::StrCat(attribute.uint64_val());
+    case AttributeProto::kFixed64Val:
+      return absl::StrCat(attribute.fixed64_val());
+    default: {
+      const absl::StatusOr<int64_t> value = IntValue(attribute);
+      if (!value.ok()) return Unexpected(attribute, "a text");
+      return absl::StrCat(*value);
+    }
+  }
+}
+
+template <typename List>
+std::vector<bool> ToBools(const List& list) {
+  std::vector<bool> bools;
+  for (const auto value : list.values()) bools.push_back(value != 0);
+  return bools;
+}
+
+absl::StatusOr<std::vector<bool>> BoolListValue(const AttributeProto& attribute) {
+  switch (attribute.value_case()) {
+    case AttributeProto::kBoolList:
+      return ToBools(attribute.bool_list());
+    case AttributeProto::kInt32List:
+      return ToBools(attribute.int32_list());
+    case AttributeProto::kInt64List:
+      return ToBools(attribute.int64_list());
+    case AttributeProto::kUint32List:
+      return ToBools(attribute.uint32_list());
+    case AttributeProto::kUint64List:
+      return ToBools(attribute.uint64_list());
+    default:
+      return Unexpected(attribute, "a list of bools");
+  }
+}
+
+template <typename Value>
+absl::StatusOr<std::optional<Value>> Get(
+    const EtAttributes& attributes, absl::string_view name,
+    absl::StatusOr<Value> (*value_of)(const AttributeProto& attribute)) {
+  const AttributeProto* attribute = FindAttribute(attributes, name);
+  if (attribute == nullptr) return std::optional<Value>();
+  ASSIGN_OR_RETURN(Value value, value_of(*attribute));
+  return std::optional<Value>(std::move(value));
+}
+
+// Returns the attribute of that name, made if need be.
+AttributeProto* FindOrAdd(absl::string_view name, EtAttributes* attributes) {
+  for (AttributeProto& attribute : *attributes) {
+    if (attribute.name() == name) return &attribute;
+  }
+  AttributeProto* added = attributes->Add();
+  added->set_name(std::string(name));
+  return added;
+}
+
+bool ConventionAllows(absl::string_view name, EtAttributeKind kind) {
+  const EtAttributeKind expected = ExpectedAttributeKind(name);
+  return expected == kind || expected == AttributeProto::VALUE_NOT_SET;
+}
+
+}  // namespace
+
+const AttributeProto* FindAttribute(const EtAttributes& attributes, absl::string_view name) {
+  for (const AttributeProto& attribute : attributes) {
+    if (attribute.name() == name) return &attribute;
+  }
+  return nullptr;
+}
+
+absl::StatusOr<std::optional<int64_t>> GetIntAttribute(const EtAttributes& attributes,
+                                                       absl::string_view name) {
+  return Get(attributes, name, IntValue);
+}
+
+absl::StatusOr<std::optional<bool>> GetBoolAttribute(const EtAttributes& attributes,
+                                                     absl::string_view name) {
+  return Get(attributes, name, BoolValue);
+}
+
+absl::StatusOr<std::optional<std::string>> GetStringAttribute(const EtAttributes& attributes,
+                                                              absl::string_view name) {
+  return Get(attributes, name, StringValue);
+}
+
+absl::StatusOr<std::optional<std::vector<bool>>> GetBoolListAttribute(
+    const EtAttributes& attributes, absl::string_view name) {
+  return Get(attributes, name, BoolListValue);
+}
+
+void SetIntAttribute(absl::string_view name, int64_t value, EtAttributes* attributes) {
+  AttributeProto* attribute = FindOrAdd(name, attributes);
+  switch (ExpectedAttributeKind(name)) {
+    case AttributeProto::kInt32Val:
+      MERIDIAN_CHECK(value == static_cast<int32_t>(value));
+      attribute->set_int32_val(static_cast<int32_t>(value));
+      return;
+    case AttributeProto::kUint64Val:
+      MERIDIAN_CHECK(value >= 0);
+      attribute->set_uint64_val(static_cast<uint64_t>(value));
+      return;
+    default:
+      MERIDIAN_CHECK(ConventionAllows(name, AttributeProto::kInt64Val));
+      attribute->set_int64_val(value);
+  }
+}
+
+void SetBoolAttribute(absl::string_view name, bool value, EtAttributes* attributes) {
+  MERIDIAN_CHECK(ConventionAllows(name, AttributeProto::kBoolVal));
+  FindOrAdd(name, attributes)->set_bool_val(value);
+}
+
+void SetStringAttribute(absl::string_view name, absl::string_view value, EtAttributes* attributes) {
+  MERIDIAN_CHECK(ConventionAllows(name, AttributeProto::kStringVal));
+  FindOrAdd(name, attributes)->set_string_val(std::string(value));
+}
+
+void SetBoolListAttribute(absl::string_view name, const std::vector<bool>& values,
+                          EtAttributes* attributes) {
+  MERIDIAN_CHECK(ConventionAllows(name, AttributeProto::kBoolList));
+  auto* list = FindOrAdd(name, attributes)->mutable_bool_list();
+  list->clear_values();
+  for (const bool value : values) list->add_values(value);
+}
+
+EtAttributeKind ExpectedAttributeKind(absl::string_view name) {
+  for (const Convention& convention : kConventions) {
+    if (convention.name == name) return convention.kind;
+  }
+  return AttributeProto::VALUE_NOT_SET;
+}
+
+std::string AttributeKindName(EtAttributeKind kind) {
+  if (kind == AttributeProto::VALUE_NOT_SET) return "nothing";
+  return std::string(AttributeProto::descriptor()->FindFieldByNumber(kind)->name());
+}
+
+}  // namespace meridian

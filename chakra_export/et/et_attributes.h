@@ -1,0 +1,94 @@
+// The named values of a Chakra node. Producers disagree about the kind in which they store a number
+// (comm_size was uint64, is int64, and is text in traces made by hand), so reading accepts every
+// kind that can hold the value. Readers elsewhere look at one kind only, so writing uses the one
+// they expect of that name.
+//
+//   ASSIGN_OR_RETURN(const std::optional<int64_t> bytes,
+//                    GetIntAttribute(node.attr(), kCommSizeAttribute));
+//   SetIntAttribute(kCommSizeAttribute, 4096, node.mutable_attr());
+//
+// Of several attributes with one name the first counts.
+#ifndef CHAKRA_EXPORT_ET_ET_ATTRIBUTES_H_
+#define CHAKRA_EXPORT_ET_ET_ATTRIBUTES_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "google/protobuf/repeated_field.h"
+#include "third_party/chakra/et_def.pb.h"
+
+namespace meridian {
+
+// Names that simulators know.
+inline constexpr absl::string_view kIsCpuOpAttribute = "is_cpu_op";
+inline constexpr absl::string_view kCommTypeAttribute = "comm_type";
+// In ASTRA-sim's meaning: of an all-gather the shard of one rank, else one rank's whole buffer.
+inline constexpr absl::string_view kCommSizeAttribute = "comm_size";
+inline constexpr absl::string_view kCommPriorityAttribute = "comm_priority";
+inline constexpr absl::string_view kCommSrcAttribute = "comm_src";
+inline constexpr absl::string_view kCommDstAttribute = "comm_dst";
+inline constexpr absl::string_view kCommTagAttribute = "comm_tag";
+// The process group, a whole number as text; absent, "" and "0" are all ranks.
+inline constexpr absl::string_view kPgNameAttribute = "pg_name";
+// Which dimensions of the network take part.
+inline constexpr absl::string_view kInvolvedDimAttribute = "involved_dim";
+inline constexpr absl::string_view kNumOpsAttribute = "num_ops";
+inline constexpr absl::string_view kTensorSizeAttribute = "tensor_size";
+
+// Names that converters of profiles use.
+inline constexpr absl::string_view kStreamAttribute = "stream";
+inline constexpr absl::string_view kThreadAttribute = "tid";
+inline constexpr absl::string_view kRecordFunctionIdAttribute = "rf_id";
+inline constexpr absl::string_view kOpSchemaAttribute = "op_schema";
+
+// Names of this project. The schema has whole microseconds only; these are exact.
+inline constexpr absl::string_view kStartNsAttribute = "start_ns";
+inline constexpr absl::string_view kDurationNsAttribute = "duration_ns";
+// What a COMP node stands for when it is no kernel: "memcpy", "memset", "host_gap", ...
+inline constexpr absl::string_view kOpKindAttribute = "op_kind";
+
+// Why a node waits for each of its data dependencies, e.g. "d,ds,l" (graph/dependency_kind.h).
+inline constexpr absl::string_view kDependencyKindsAttribute = "dep_kinds";
+
+using EtAttributes = google::protobuf::RepeatedPtrField<ChakraProtoMsg::AttributeProto>;
+using EtAttributeKind = ChakraProtoMsg::AttributeProto::ValueCase;
+
+// Returns the attribute of that name, or nullptr.
+const ChakraProtoMsg::AttributeProto* FindAttribute(const EtAttributes& attributes,
+                                                    absl::string_view name);
+
+// Each returns the value, nullopt when there is no attribute of that name, and InvalidArgument
+// ("attribute comm_size is a double_list; expected an integer") when its kind or value cannot be
+// meant. An integer may be of any integer kind, a bool, a whole double or float, or decimal text; a
+// bool may be any integer, or the text "true" or "false" in any case; a text may be a number; a
+// list of bools may be of integers.
+absl::StatusOr<std::optional<int64_t>> GetIntAttribute(const EtAttributes& attributes,
+                                                       absl::string_view name);
+absl::StatusOr<std::optional<bool>> GetBoolAttribute(const EtAttributes& attributes,
+                                                     absl::string_view name);
+absl::StatusOr<std::optional<std::string>> GetStringAttribute(const EtAttributes& attributes,
+                                                              absl::string_view name);
+absl::StatusOr<std::optional<std::vector<bool>>> GetBoolListAttribute(
+    const EtAttributes& attributes, absl::string_view name);
+
+// Each sets or replaces the value in the kind that readers expect of the name; of other names:
+// int64_val, bool_val, string_val, bool_list. The value must fit (comm_src is an int32).
+void SetIntAttribute(absl::string_view name, int64_t value, EtAttributes* attributes);
+void SetBoolAttribute(absl::string_view name, bool value, EtAttributes* attributes);
+void SetStringAttribute(absl::string_view name, absl::string_view value, EtAttributes* attributes);
+void SetBoolListAttribute(absl::string_view name, const std::vector<bool>& values,
+                          EtAttributes* attributes);
+
+// Returns the kind that readers expect of the name; VALUE_NOT_SET when there is no convention.
+EtAttributeKind ExpectedAttributeKind(absl::string_view name);
+
+// Returns e.g. "int64_val"; "nothing" for VALUE_NOT_SET.
+std::string AttributeKindName(EtAttributeKind kind);
+
+}  // namespace meridian
+
+#endif  // CHAKRA_EXPORT_ET_ET_ATTRIBUTES_H_

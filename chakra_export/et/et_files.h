@@ -1,0 +1,48 @@
+// The files of one workload: PREFIX.<rank>.et, plain or gzip (PREFIX.<rank>.et.gz), one per rank.
+#ifndef CHAKRA_EXPORT_ET_ET_FILES_H_
+#define CHAKRA_EXPORT_ET_ET_FILES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "xla_profiler/util/file_system.h"
+
+namespace meridian {
+
+struct EtFile {
+  int64_t rank = 0;
+  std::string path;
+};
+
+struct RankRange {
+  int64_t first = 0;
+  int64_t last = 0;
+};
+
+struct EtFiles {
+  // In the order of ranks, at least one.
+  std::vector<EtFile> files;
+  // These are all files of a prefix, not one named by its path.
+  bool is_prefix = false;
+  // Ranks below the highest that have no file. A range may be long when a name is odd.
+  std::vector<RankRange> missing_ranks;
+};
+
+// Returns "PREFIX.<rank>.et".
+std::string EtPath(absl::string_view prefix, int64_t rank);
+
+// Takes a prefix, or the path of one existing file (rank 0 when its name has no .<rank>.et at the
+// end; then no ranks are missing, either way). NotFound when there are no such files;
+// InvalidArgument naming both when two are of one rank.
+absl::StatusOr<EtFiles> FindEtFiles(FileSystem& file_system, const std::string& prefix_or_file);
+
+// OK when every rank up to the highest has a file, else NotFound that names the missing ranks, e.g.
+// "w: no file for ranks 3, 5 to 7; expected w.3.et or w.3.et.gz".
+absl::Status CheckNoRankIsMissing(const EtFiles& files, absl::string_view prefix);
+
+}  // namespace meridian
+
+#endif  // CHAKRA_EXPORT_ET_ET_FILES_H_

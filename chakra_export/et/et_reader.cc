@@ -1,0 +1,168 @@
+#include "chakra_export/et/et_reader.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "chakra_export/et/et_format.h"
+#include "google/protobuf/message_lite.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/status_util.h"
+#include "xla_profiler/util/utf8.h"
+#include "xla_profiler/wire/wire_reader.h"
+
+namespace meridian {
+namespace {
+
+// Lengths of records are 32-bit varints.
+constexpr int kMaxLengthBytes = 5;
+
+constexpr uint32_t kNodeIdField = 1;
+
+// What must be known of a message to check it: which fields are texts, and which are messages.
+struct MessageShape {
+  uint64_t text_fields = 0;
+  uint64_t message_fields = 0;
+  const MessageShape* (*message)(uint32_t field) = nullptr;
+};
+
+constexpr uint64_t Fields() { return 0; }
+template <typename... Rest>
+constexpr uint64_t Fields(uint32_t number, Rest... rest) {
+  return uint64_t{1} << number | Fields(rest...);
+}
+constexpr bool Contains(uint64_t fields, uint32_t number) {
+  return number < 64 && (fields >> number & 1) != 0;
+}
+
+constexpr MessageShape kNumberList;
+constexpr MessageShape kStringList = {Fields(1)};
+constexpr MessageShape kIoInfo = {Fields(1, 2, 3)};
+constexpr uint32_t kStringListField = 30;
+
+constexpr MessageShape kAttribute = {
+    Fields(1, 2, 29), Fields(4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32),
+    [](uint32_t field) { return field == kStringListField ? &kStringList : &kNumberList; }};
+constexpr MessageShape kMetadata = {Fields(1), Fields(2), [](uint32_t) { return &kAttribute; }};
+constexpr uint32_t kAttributeField = 10;
+constexpr MessageShape kNode = {Fields(2), Fields(8, 9, 10), [](uint32_t field) {
+                                  return field == kAttributeField ? &kAttribute : &kIoInfo;
+                                }};
+
+// libprotobuf refuses the same messages, but says neither where nor why, and writes to standard
+// error on its own account.
+absl::Status CheckMessage(absl::string_view message, const MessageShape& shape, const char* origin,
+                          int depth) {
+  WireReader reader(message, origin, depth);
+  WireField field;
+  while (reader.Next(&field)) {
+    if (field.type != WireType::kBytes) continue;
+    if (Contains(shape.text_fields, field.number)) {
+      const size_t valid = ValidUtf8Prefix(field.bytes);
+      if (valid != field.bytes.size()) {
+        return WireError(field.bytes.data() + valid, origin, "text is not UTF-8");
+      }
+    } else if (Contains(shape.message_fields, field.number)) {
+      RETURN_IF_ERROR(CheckMessage(field.bytes, *shape.message(field.number), origin, depth - 1));
+    }
+  }
+  return reader.status();
+}
+
+// Files older than schema 0.0.4 begin with a node. The metadata's first field is a text, a node's
+// is a number, which libprotobuf would keep as an unknown field of the metadata.
+bool LooksLikeNode(absl::string_view record) {
+  WireReader reader(record, record.data(), kMaxWireDepth);
+  WireField field;
+  while (reader.Next(&field)) {
+    if (field.IsVarint(kNodeIdField)) return true;
+  }
+  return false;
+}
+
+bool Parse(absl::string_view record, google::protobuf::MessageLite* message) {
+  return message->ParseFromArray(record.data(), static_cast<int>(record.size()));
+}
+
+}  // namespace
+
+absl::StatusOr<EtReader> EtReader::Open(FileSystem& file_system, const std::string& path,
+                                        const InputFileOptions& options) {
+  ASSIGN_OR_RETURN(InputFile file, InputFile::Open(file_system, path, options));
+  EtReader reader;
+  reader.path_ = path;
+  reader.bytes_ = file.bytes();
+  reader.file_ = std::move(file);
+  RETURN_IF_ERROR(reader.ReadMetadata());
+  return reader;
+}
+
+absl::StatusOr<EtReader> EtReader::OverBytes(absl::string_view bytes, const std::string& path) {
+  EtReader reader;
+  reader.path_ = path;
+  reader.bytes_ = bytes;
+  RETURN_IF_ERROR(reader.ReadMetadata());
+  return reader;
+}
+
+absl::StatusOr<bool> EtReader::Next(ChakraProtoMsg::Node* node) {
+  if (offset_ == bytes_.size()) return false;
+  node_offset_ = offset_;
+  ASSIGN_OR_RETURN(const absl::string_view record, NextRecord());
+  const absl::Status checked = CheckMessage(record, kNode, bytes_.data(), kMaxWireDepth);
+  if (!checked.ok()) return Annotate(checked, path_);
+  if (!Parse(record, node)) return Error(node_offset_, "the record is no Chakra node");
+  return true;
+}
+
+absl::Status EtReader::NodeErrorAt(uint64_t position, absl::string_view reason) {
+  Rewind();
+  ChakraProtoMsg::Node node;
+  for (uint64_t i = 0; i <= position; ++i) RETURN_IF_ERROR(Next(&node).status());
+  return NodeError(reason);
+}
+
+absl::Status EtReader::ReadMetadata() {
+  if (bytes_.empty()) return Error(0, "the file is empty; expected a Chakra execution trace");
+  ASSIGN_OR_RETURN(const absl::string_view record, NextRecord());
+  first_node_offset_ = offset_;
+  if (LooksLikeNode(record)) {
+    return Error(0,
+                 "the first record is a node; expected GlobalMetadata as since schema 0.0.4, so "
+                 "convert the trace again with a newer tool");
+  }
+  const absl::Status checked = CheckMessage(record, kMetadata, bytes_.data(), kMaxWireDepth);
+  if (!checked.ok()) return Annotate(checked, path_);
+  if (!Parse(record, &metadata_)) return Error(0, "the first record is no Chakra GlobalMetadata");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<absl::string_view> EtReader::NextRecord() {
+  const char* begin = bytes_.data() + offset_;
+  const char* end = bytes_.data() + bytes_.size();
+  uint64_t length = 0;
+  const char* payload = ParseVarint(begin, end, &length);
+  if (payload == nullptr) {
+    if (end - begin >= kMaxLengthBytes) return Error(offset_, "the record has no valid length");
+    return absl::DataLossError(
+        absl::StrCat(path_, ": offset ", offset_,
+                     ": the file ends within the length of a record; it was cut short"));
+  }
+  if (payload - begin > kMaxLengthBytes || length > kMaxEtRecordBytes) {
+    return Error(offset_, absl::StrCat("the record's length is ", length, ", more than ",
+                                       kMaxEtRecordBytes, "; this is no Chakra execution trace"));
+  }
+  const uint64_t present = end - payload;
+  if (length > present) {
+    return absl::DataLossError(absl::StrCat(path_, ": offset ", offset_, ": the record has ",
+                                            length, " bytes, the file ends after ", present,
+                                            " of them; it was cut short"));
+  }
+  offset_ = payload - bytes_.data() + length;
+  return absl::string_view(payload, length);
+}
+
+absl::Status EtReader::Error(uint64_t offset, absl::string_view reason) const {
+  return absl::InvalidArgumentError(absl::StrCat(path_, ": offset ", offset, ": ", reason));
+}
+
+}  // namespace meridian

@@ -1,0 +1,95 @@
+// Reads a Chakra execution trace record by record:
+//
+//   | length | GlobalMetadata | length | Node | length | Node | ...      lengths are varints
+//
+// The format has no footer, so a file that was cut between two records is whole as far as anybody
+// can tell; one that was cut anywhere else is an error here, never a shorter trace. A record of
+// length zero is a node of defaults. Fields the schema does not know stay in the messages.
+//
+//   ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, "w.0.et"));
+//   ChakraProtoMsg::Node node;
+//   while (true) {
+//     ASSIGN_OR_RETURN(const bool found, reader.Next(&node));
+//     if (!found) break;
+//     ...
+//   }
+#ifndef CHAKRA_EXPORT_ET_ET_READER_H_
+#define CHAKRA_EXPORT_ET_ET_READER_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/input_file.h"
+
+namespace meridian {
+
+// Holds one node at a time: the file is mapped, a gzip file (told by content) is inflated on disk.
+// All errors are "PATH: offset N: reason", where N counts bytes of the inflated file.
+class EtReader {
+ public:
+  // Reads the metadata. A file that ends within a record is DataLoss, here and in Next.
+  static absl::StatusOr<EtReader> Open(FileSystem& file_system, const std::string& path,
+                                       const InputFileOptions& options = {});
+
+  // Over bytes that outlive the reader; errors name them by `path`.
+  static absl::StatusOr<EtReader> OverBytes(absl::string_view bytes, const std::string& path);
+
+  EtReader(EtReader&&) = default;
+  EtReader& operator=(EtReader&&) = default;
+
+  const ChakraProtoMsg::GlobalMetadata& metadata() const { return metadata_; }
+
+  // Replaces *node by the next one; false at the end of the file. To hand in the same object each
+  // time saves allocations. After an error nothing more may be read.
+  absl::StatusOr<bool> Next(ChakraProtoMsg::Node* node);
+
+  // Goes back to the first node, or to one of which node_offset() was this.
+  void Rewind() { offset_ = first_node_offset_; }
+  void SeekTo(uint64_t node_offset) { offset_ = node_offset; }
+
+  // Where the record of the node that Next returned last begins, its length included.
+  uint64_t node_offset() const { return node_offset_; }
+
+  // How many bytes have been read, of how many.
+  uint64_t offset() const { return offset_; }
+  uint64_t size() const { return bytes_.size(); }
+
+  const std::string& path() const { return path_; }
+
+  // On disk, and whether that is gzip.
+  uint64_t file_size() const { return file_.has_value() ? file_->file_size() : bytes_.size(); }
+  bool was_compressed() const { return file_.has_value() && file_->was_compressed(); }
+
+  // Returns an error about the node that Next returned last.
+  absl::Status NodeError(absl::string_view reason) const { return Error(node_offset_, reason); }
+
+  // The same for the node at a position, from 0, for which it reads the file up to there: whoever
+  // keeps no offsets can still name one.
+  absl::Status NodeErrorAt(uint64_t position, absl::string_view reason);
+
+ private:
+  EtReader() = default;
+
+  absl::Status ReadMetadata();
+  // Returns the message's bytes and moves past them.
+  absl::StatusOr<absl::string_view> NextRecord();
+  absl::Status Error(uint64_t offset, absl::string_view reason) const;
+
+  std::string path_;
+  std::optional<InputFile> file_;
+  absl::string_view bytes_;
+  uint64_t offset_ = 0;
+  uint64_t first_node_offset_ = 0;
+  uint64_t node_offset_ = 0;
+  ChakraProtoMsg::GlobalMetadata metadata_;
+};
+
+}  // namespace meridian
+
+#endif  // CHAKRA_EXPORT_ET_ET_READER_H_

@@ -1,0 +1,85 @@
+#include "chakra_export/et/et_writer.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "chakra_export/et/et_format.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/message_lite.h"
+#include "xla_profiler/util/check.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/wire/wire_writer.h"
+
+namespace meridian {
+namespace {
+
+// The field `id` with value 0.
+constexpr absl::string_view kNodeOfDefaults("\x08\x00", 2);
+
+void AppendRecord(const google::protobuf::MessageLite& message, std::string* out) {
+  StringOutput(out).Varint(message.ByteSizeLong());
+  google::protobuf::io::StringOutputStream stream(out);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);
+  MERIDIAN_CHECK(message.SerializeToCodedStream(&coded));
+}
+
+absl::Status CheckSize(const google::protobuf::MessageLite& message) {
+  const uint64_t size = message.ByteSizeLong();
+  if (size <= kMaxEtRecordBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("a record of ", size,
+                                                 " bytes; a Chakra trace has ", "room for ",
+                                                 kMaxEtRecordBytes, " in each"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<EtWriter>> EtWriter::Create(
+    FileSystem& file_system, const std::string& path,
+    const ChakraProtoMsg::GlobalMetadata& metadata, const EtWriterOptions& options) {
+  RETURN_IF_ERROR(CheckSize(metadata));
+  ASSIGN_OR_RETURN(std::unique_ptr<AtomicFileWriter> file,
+                   AtomicFileWriter::Create(file_system, path));
+  std::unique_ptr<EtWriter> writer(new EtWriter(std::move(file), options.gzip));
+  AppendEtRecord(metadata, &writer->buffer_);
+  RETURN_IF_ERROR(writer->sink_->Append(writer->buffer_));
+  return writer;
+}
+
+EtWriter::EtWriter(std::unique_ptr<AtomicFileWriter> file, bool gzip)
+    : file_(std::move(file)), sink_(file_.get()) {
+  if (gzip) {
+    gzip_ = std::make_unique<GzipSink>(file_.get());
+    sink_ = gzip_.get();
+  }
+}
+
+absl::Status EtWriter::Add(const ChakraProtoMsg::Node& node) {
+  RETURN_IF_ERROR(CheckSize(node));
+  buffer_.clear();
+  AppendEtRecord(node, &buffer_);
+  ++nodes_;
+  return sink_->Append(buffer_);
+}
+
+absl::Status EtWriter::Commit() {
+  if (gzip_ != nullptr) RETURN_IF_ERROR(gzip_->Finish());
+  return file_->Commit();
+}
+
+void AppendEtRecord(const ChakraProtoMsg::GlobalMetadata& metadata, std::string* out) {
+  AppendRecord(metadata, out);
+}
+
+void AppendEtRecord(const ChakraProtoMsg::Node& node, std::string* out) {
+  if (node.ByteSizeLong() > 0) {
+    AppendRecord(node, out);
+  } else {
+    StringOutput(out).Varint(kNodeOfDefaults.size());
+    out->append(kNodeOfDefaults.data(), kNodeOfDefaults.size());
+  }
+}
+
+}  // namespace meridian

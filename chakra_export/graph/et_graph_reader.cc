@@ -1,0 +1,333 @@
+#include "chakra_export/graph/et_graph_reader.h"
+
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "chakra_export/et/et_attributes.h"
+#include "chakra_export/et/et_reader.h"
+#include "chakra_export/graph/dependency_kind.h"
+#include "chakra_export/graph/node_id_index.h"
+#include "xla_profiler/util/status_macros.h"
+
+namespace meridian {
+namespace {
+
+using ::ChakraProtoMsg::Node;
+
+constexpr int64_t kNsPerMicro = 1000;
+// So that the sum of a start and a duration fits.
+constexpr int64_t kMaxTimeNs = std::numeric_limits<int64_t>::max() / 2;
+constexpr uint64_t kNodesPerProgress = 4096;
+
+absl::Status TimeError(absl::string_view field, absl::string_view value) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " is ", value, "; expected 0 to 146 years"));
+}
+
+absl::StatusOr<int64_t> MicrosToNs(uint64_t micros, absl::string_view field) {
+  if (micros > static_cast<uint64_t>(kMaxTimeNs / kNsPerMicro)) {
+    return TimeError(field, absl::StrCat(micros));
+  }
+  return static_cast<int64_t>(micros) * kNsPerMicro;
+}
+
+// Returns the exact time that an attribute gives, if there is one.
+absl::StatusOr<std::optional<int64_t>> ExactTime(const Node& node, absl::string_view name) {
+  ASSIGN_OR_RETURN(const std::optional<int64_t> exact, GetIntAttribute(node.attr(), name));
+  if (exact.has_value() && (*exact < 0 || *exact > kMaxTimeNs)) {
+    return TimeError(name, absl::StrCat(*exact));
+  }
+  return exact;
+}
+
+absl::StatusOr<int64_t> IntOr(const Node& node, absl::string_view name, int64_t absent) {
+  ASSIGN_OR_RETURN(const std::optional<int64_t> value, GetIntAttribute(node.attr(), name));
+  return value.value_or(absent);
+}
+
+// The same for a value that must lie between bounds when it is given.
+absl::StatusOr<int64_t> BoundedIntOr(const Node& node, absl::string_view name, int64_t absent,
+                                     int64_t least, int64_t most) {
+  ASSIGN_OR_RETURN(const std::optional<int64_t> value, GetIntAttribute(node.attr(), name));
+  if (!value.has_value()) return absent;
+  if (*value < least || *value > most) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("attribute ", name, " is ", *value, "; expected ", least, " to ", most));
+  }
+  return *value;
+}
+
+// The groups that nodes name, numbered in the order of first use, with the ranks that use them.
+class GroupUse {
+ public:
+  GroupIndex Use(const std::string& pg_name, int64_t rank) {
+    const std::string name = IsWorldGroup(pg_name) ? "" : pg_name;
+    const auto [it, added] = numbers_.emplace(name, static_cast<GroupIndex>(names_.size()));
+    if (added) {
+      names_.push_back(name);
+      ranks_.emplace_back();
+    }
+    ranks_[it->second].insert(rank);
+    return it->second;
+  }
+
+  // Adds the groups to the builder, which must have none, so that their numbers are its indices.
+  void AddTo(const CommGroups& known, const std::vector<int64_t>& all_ranks,
+             ExecutionGraphBuilder* builder) const {
+    for (size_t i = 0; i < names_.size(); ++i) {
+      ProcessGroup group = {names_[i], all_ranks};
+      if (!names_[i].empty()) {
+        const auto it = known.find(names_[i]);
+        group.ranks = it != known.end() ? it->second
+                                        : std::vector<int64_t>(ranks_[i].begin(), ranks_[i].end());
+      }
+      builder->AddGroup(group);
+    }
+  }
+
+ private:
+  std::vector<std::string> names_;
+  std::vector<std::set<int64_t>> ranks_;
+  std::map<std::string, GroupIndex> numbers_;
+};
+
+// Reads file after file.
+class GraphReader {
+ public:
+  GraphReader(FileSystem& file_system, const EtGraphReaderOptions& options)
+      : file_system_(file_system), options_(options), groups_(options.groups) {}
+
+  absl::Status ReadFile(const EtFile& file) {
+    ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system_, file.path, options_.input));
+    ids_ = NodeIdIndex();
+    forward_.clear();
+    first_node_ = static_cast<NodeIndex>(builder_.node_count());
+    rank_ = file.rank;
+    // So that a rank without nodes counts as one.
+    builder_.AddResource({file.rank, ResourceKind::kCompute, 0});
+    Node node;
+    while (true) {
+      ASSIGN_OR_RETURN(const bool found, reader.Next(&node));
+      if (!found) break;
+      const absl::Status added = AddNode(node);
+      if (!added.ok()) {
+        return reader.NodeError(absl::StrCat("node ", node.id(), ": ", added.message()));
+      }
+      if (ids_.size() % kNodesPerProgress == 0) ReportProgress(reader.offset());
+    }
+    bytes_before_ += reader.size();
+    RETURN_IF_ERROR(CheckIdsAreUnique(&reader));
+    return ResolveForward(&reader);
+  }
+
+  ExecutionGraph Build(const std::vector<int64_t>& all_ranks) && {
+    group_use_.AddTo(groups_, all_ranks, &builder_);
+    return std::move(builder_).Build();
+  }
+
+ private:
+  // A dependency on a node that had not been read yet.
+  struct Forward {
+    uint64_t id;
+    NodeIndex node;
+    DependencyKinds kinds;
+  };
+
+  void ReportProgress(uint64_t offset) const {
+    if (options_.progress != nullptr) options_.progress(bytes_before_ + offset);
+  }
+
+  absl::Status AddNode(const Node& node) {
+    if (builder_.node_count() == ExecutionGraph::kMaxNodes) {
+      return absl::InvalidArgumentError("there are too many nodes");
+    }
+    if (node.type() == ChakraProtoMsg::METADATA_NODE) RETURN_IF_ERROR(AddGroups(node));
+    GraphNode added;
+    added.id = node.id();
+    added.name = node.name();
+    added.type =
+        ChakraProtoMsg::NodeType_IsValid(node.type()) ? node.type() : ChakraProtoMsg::INVALID_NODE;
+    ASSIGN_OR_RETURN(added.start_ns, StartNsOf(node));
+    ASSIGN_OR_RETURN(added.duration_ns, DurationNsOf(node));
+    ASSIGN_OR_RETURN(const Resource resource, ResourceOf(node, rank_));
+    added.resource = builder_.AddResource(resource);
+    if (IsCommunication(node.type())) {
+      ASSIGN_OR_RETURN(added.communication, CommunicationOf(node));
+    }
+    const NodeIndex index = builder_.AddNode(added);
+    ids_.Add(node.id());
+    return AddDependencies(node, index);
+  }
+
+  absl::Status AddGroups(const Node& node) {
+    ASSIGN_OR_RETURN(const CommGroups listed, ProcessGroupsOf(node));
+    for (const auto& [name, ranks] : listed) {
+      const auto [it, added] = groups_.emplace(name, ranks);
+      // What the caller gave takes precedence.
+      if (added || it->second == ranks || options_.groups.count(name) > 0) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("the ranks of group \"", name, "\" are not those that another node lists"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Communication> CommunicationOf(const Node& node) {
+    constexpr int64_t kMaxBytes = std::numeric_limits<int64_t>::max();
+    constexpr int64_t kMaxRank = std::numeric_limits<int32_t>::max();
+    constexpr int64_t kMinTag = std::numeric_limits<int32_t>::min();
+    constexpr int64_t kMaxTag = std::numeric_limits<int32_t>::max();
+    Communication communication;
+    ASSIGN_OR_RETURN(communication.bytes, BoundedIntOr(node, kCommSizeAttribute, 0, 0, kMaxBytes));
+    if (node.type() == ChakraProtoMsg::COMM_COLL_NODE) {
+      ASSIGN_OR_RETURN(const int64_t type,
+                       BoundedIntOr(node, kCommTypeAttribute, ChakraProtoMsg::ALL_REDUCE,
+                                    ChakraProtoMsg::CollectiveCommType_MIN,
+                                    ChakraProtoMsg::CollectiveCommType_MAX));
+      communication.type = static_cast<ChakraProtoMsg::CollectiveCommType>(type);
+      ASSIGN_OR_RETURN(const std::optional<std::string> pg_name,
+                       GetStringAttribute(node.attr(), kPgNameAttribute));
+      communication.group = group_use_.Use(pg_name.value_or(""), rank_);
+      return communication;
+    }
+    const bool sends = node.type() == ChakraProtoMsg::COMM_SEND_NODE;
+    ASSIGN_OR_RETURN(communication.source,
+                     BoundedIntOr(node, kCommSrcAttribute, kNoRank, kNoRank, kMaxRank));
+    ASSIGN_OR_RETURN(communication.target,
+                     BoundedIntOr(node, kCommDstAttribute, kNoRank, kNoRank, kMaxRank));
+    (sends ? communication.source : communication.target) = rank_;
+    ASSIGN_OR_RETURN(const int64_t tag, BoundedIntOr(node, kCommTagAttribute, 0, kMinTag, kMaxTag));
+    communication.tag = static_cast<int32_t>(tag);
+    return communication;
+  }
+
+  absl::Status AddDependencies(const Node& node, NodeIndex index) {
+    ASSIGN_OR_RETURN(const std::optional<std::string> text,
+                     GetStringAttribute(node.attr(), kDependencyKindsAttribute));
+    std::optional<std::vector<DependencyKinds>> kinds;
+    if (text.has_value()) {
+      kinds = ParseDependencyKinds(*text);
+      const auto dependencies = static_cast<size_t>(node.data_deps_size());
+      if (!kinds.has_value() || kinds->size() != dependencies) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("dep_kinds is '", *text,
+                         "'; expected e.g. 'd,ds' with one entry for each "
+                         "of the node's ",
+                         dependencies, " data dependencies"));
+      }
+    }
+    for (int i = 0; i < node.data_deps_size(); ++i) {
+      RETURN_IF_ERROR(
+          AddDependency(index, node.data_deps(i), kinds.has_value() ? (*kinds)[i] : kData));
+    }
+    for (const uint64_t id : node.ctrl_deps()) RETURN_IF_ERROR(AddDependency(index, id, kControl));
+    return absl::OkStatus();
+  }
+
+  absl::Status AddDependency(NodeIndex node, uint64_t id, DependencyKinds kinds) {
+    if (builder_.dependency_count() + forward_.size() >= ExecutionGraph::kMaxDependencies) {
+      return absl::InvalidArgumentError("there are too many dependencies");
+    }
+    const std::optional<size_t> position =
+        ids_.ascending() ? ids_.Find(id) : std::optional<size_t>();
+    if (position.has_value()) {
+      builder_.AddDependency(node, first_node_ + static_cast<NodeIndex>(*position), kinds);
+    } else {
+      forward_.push_back({id, node, kinds});
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckIdsAreUnique(EtReader* reader) {
+    const std::vector<size_t> repeated = ids_.Repeated();
+    if (repeated.empty()) return absl::OkStatus();
+    return reader->NodeErrorAt(repeated[0],
+                               absl::StrCat("node id ", ids_.id(repeated[0]), " occurs twice"));
+  }
+
+  absl::Status ResolveForward(EtReader* reader) {
+    for (const Forward& forward : forward_) {
+      const std::optional<size_t> position = ids_.Find(forward.id);
+      if (!position.has_value()) {
+        if (options_.ignore_dangling) continue;
+        const size_t node = forward.node - first_node_;
+        return reader->NodeErrorAt(node, absl::StrCat("node ", ids_.id(node), " depends on ",
+                                                      forward.id, ", which no node has as id"));
+      }
+      builder_.AddDependency(forward.node, first_node_ + static_cast<NodeIndex>(*position),
+                             forward.kinds);
+    }
+    return absl::OkStatus();
+  }
+
+  static constexpr DependencyKinds kData = DependencyKind::kData;
+  static constexpr DependencyKinds kControl = DependencyKind::kControl;
+
+  FileSystem& file_system_;
+  const EtGraphReaderOptions& options_;
+  CommGroups groups_;
+  GroupUse group_use_;
+  ExecutionGraphBuilder builder_;
+  uint64_t bytes_before_ = 0;
+
+  // Of the file being read.
+  int64_t rank_ = 0;
+  NodeIndex first_node_ = 0;
+  NodeIdIndex ids_;
+  std::vector<Forward> forward_;
+};
+
+}  // namespace
+
+absl::StatusOr<ExecutionGraph> ReadEtGraph(FileSystem& file_system, const EtFiles& files,
+                                           const EtGraphReaderOptions& options) {
+  GraphReader reader(file_system, options);
+  std::vector<int64_t> ranks;
+  for (const EtFile& file : files.files) {
+    RETURN_IF_ERROR(reader.ReadFile(file));
+    ranks.push_back(file.rank);
+  }
+  return std::move(reader).Build(ranks);
+}
+
+absl::StatusOr<int64_t> StartNsOf(const Node& node) {
+  ASSIGN_OR_RETURN(const std::optional<int64_t> exact, ExactTime(node, kStartNsAttribute));
+  if (exact.has_value()) return *exact;
+  if (node.start_time_micros() == 0) return kNoTimeNs;
+  return MicrosToNs(node.start_time_micros(), "start_time_micros");
+}
+
+absl::StatusOr<int64_t> DurationNsOf(const Node& node) {
+  ASSIGN_OR_RETURN(const std::optional<int64_t> exact, ExactTime(node, kDurationNsAttribute));
+  if (exact.has_value()) return *exact;
+  return MicrosToNs(node.duration_micros(), "duration_micros");
+}
+
+absl::StatusOr<Resource> ResourceOf(const Node& node, int64_t rank) {
+  ASSIGN_OR_RETURN(const std::optional<bool> is_cpu_op,
+                   GetBoolAttribute(node.attr(), kIsCpuOpAttribute));
+  if (is_cpu_op.value_or(false)) {
+    ASSIGN_OR_RETURN(const int64_t thread, IntOr(node, kThreadAttribute, 0));
+    return Resource{rank, ResourceKind::kHostThread, thread};
+  }
+  ASSIGN_OR_RETURN(const std::optional<int64_t> stream,
+                   GetIntAttribute(node.attr(), kStreamAttribute));
+  if (stream.has_value()) return Resource{rank, ResourceKind::kStream, *stream};
+  return Resource{
+      rank, IsCommunication(node.type()) ? ResourceKind::kCommunication : ResourceKind::kCompute};
+}
+
+bool IsCommunication(ChakraProtoMsg::NodeType type) {
+  return type == ChakraProtoMsg::COMM_COLL_NODE || type == ChakraProtoMsg::COMM_SEND_NODE ||
+         type == ChakraProtoMsg::COMM_RECV_NODE;
+}
+
+}  // namespace meridian

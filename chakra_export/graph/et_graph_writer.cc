@@ -1,0 +1,180 @@
+#include "chakra_export/graph/et_graph_writer.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <tuple>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "chakra_export/et/et_attributes.h"
+#include "chakra_export/et/et_format.h"
+#include "chakra_export/et/et_writer.h"
+#include "chakra_export/graph/dependency_kind.h"
+#include "xla_profiler/util/status_macros.h"
+
+namespace meridian {
+namespace {
+
+using ::ChakraProtoMsg::Node;
+
+constexpr int64_t kNsPerMicro = 1000;
+
+std::vector<NodeIndex> ByRankAndId(const ExecutionGraph& graph) {
+  std::vector<NodeIndex> nodes(graph.node_count());
+  for (NodeIndex node = 0; node < nodes.size(); ++node) nodes[node] = node;
+  const auto place = [&](NodeIndex node) {
+    return std::make_tuple(graph.rank(node), graph.id(node), node);
+  };
+  std::sort(nodes.begin(), nodes.end(),
+            [&](NodeIndex a, NodeIndex b) { return place(a) < place(b); });
+  return nodes;
+}
+
+absl::Status CheckIdsAreUnique(const ExecutionGraph& graph, absl::Span<const NodeIndex> sorted) {
+  for (size_t i = 1; i < sorted.size(); ++i) {
+    const NodeIndex a = sorted[i - 1];
+    const NodeIndex b = sorted[i];
+    if (graph.rank(a) != graph.rank(b) || graph.id(a) != graph.id(b)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(graph.Describe(a), " and ", graph.Describe(b), " have the same id"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckEdgesStayWithinRanks(const ExecutionGraph& graph) {
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    for (const NodeIndex source : graph.dependencies(node)) {
+      if (graph.rank(source) == graph.rank(node)) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(graph.Describe(node), " waits for ", graph.Describe(source),
+                       ", but a Chakra trace holds one rank; make it a message"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Makes messages of nodes, one after the other.
+class NodeEncoder {
+ public:
+  explicit NodeEncoder(const ExecutionGraph& graph)
+      : graph_(graph), rounded_off_ns_(graph.resources().size(), 0) {}
+
+  void Encode(NodeIndex node, Node* message) {
+    message->Clear();
+    message->set_id(graph_.id(node));
+    message->set_name(std::string(graph_.name(node)));
+    message->set_type(graph_.type(node));
+    SetResource(graph_.resource(node), message->mutable_attr());
+    if (graph_.communication(node) != nullptr) SetCommunication(node, message->mutable_attr());
+    SetTimes(node, message);
+    SetDependencies(node, message);
+  }
+
+ private:
+  static void SetResource(const Resource& resource, EtAttributes* attributes) {
+    const bool on_host = resource.kind == ResourceKind::kHostThread;
+    SetBoolAttribute(kIsCpuOpAttribute, on_host, attributes);
+    if (on_host) SetIntAttribute(kThreadAttribute, resource.number, attributes);
+    if (resource.kind == ResourceKind::kStream) {
+      SetIntAttribute(kStreamAttribute, resource.number, attributes);
+    }
+  }
+
+  void SetCommunication(NodeIndex node, EtAttributes* attributes) const {
+    const Communication& communication = *graph_.communication(node);
+    SetIntAttribute(kCommSizeAttribute, communication.bytes, attributes);
+    if (graph_.type(node) == ChakraProtoMsg::COMM_COLL_NODE) {
+      SetIntAttribute(kCommTypeAttribute, communication.type, attributes);
+      const std::string& group = graph_.groups()[communication.group].name;
+      if (!group.empty()) SetStringAttribute(kPgNameAttribute, group, attributes);
+      return;
+    }
+    if (communication.source != kNoRank) {
+      SetIntAttribute(kCommSrcAttribute, communication.source, attributes);
+    }
+    if (communication.target != kNoRank) {
+      SetIntAttribute(kCommDstAttribute, communication.target, attributes);
+    }
+    SetIntAttribute(kCommTagAttribute, communication.tag, attributes);
+  }
+
+  void SetTimes(NodeIndex node, Node* message) {
+    const int64_t start_ns = graph_.start_ns(node);
+    if (start_ns != kNoTimeNs) {
+      if (start_ns > 0) message->set_start_time_micros(RoundToMicros(start_ns));
+      SetIntAttribute(kStartNsAttribute, start_ns, message->mutable_attr());
+    }
+    // What rounding left over goes into the next node of the resource.
+    int64_t& rounded_off_ns = rounded_off_ns_[graph_.resource_index(node)];
+    const int64_t duration_ns = graph_.duration_ns(node);
+    const uint64_t micros =
+        duration_ns + rounded_off_ns > 0 ? RoundToMicros(duration_ns + rounded_off_ns) : 0;
+    rounded_off_ns += duration_ns - static_cast<int64_t>(micros) * kNsPerMicro;
+    message->set_duration_micros(micros);
+    SetIntAttribute(kDurationNsAttribute, duration_ns, message->mutable_attr());
+  }
+
+  static uint64_t RoundToMicros(int64_t ns) {
+    return static_cast<uint64_t>(ns / kNsPerMicro + (ns % kNsPerMicro >= kNsPerMicro / 2));
+  }
+
+  void SetDependencies(NodeIndex node, Node* message) const {
+    for (const NodeIndex source : graph_.dependencies(node)) {
+      message->add_data_deps(graph_.id(source));
+    }
+    const absl::Span<const DependencyKinds> kinds = graph_.dependency_kinds(node);
+    const bool only_data = std::all_of(kinds.begin(), kinds.end(), [](DependencyKinds set) {
+      return set == DependencyKind::kData;
+    });
+    if (only_data) return;
+    SetStringAttribute(kDependencyKindsAttribute, DependencyKindsText(kinds),
+                       message->mutable_attr());
+  }
+
+  const ExecutionGraph& graph_;
+  // By resource.
+  std::vector<int64_t> rounded_off_ns_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<EtFile>> WriteEtGraph(FileSystem& file_system,
+                                                 const ExecutionGraph& graph,
+                                                 absl::string_view prefix,
+                                                 const EtGraphWriterOptions& options) {
+  const std::vector<NodeIndex> nodes = ByRankAndId(graph);
+  RETURN_IF_ERROR(CheckIdsAreUnique(graph, nodes));
+  RETURN_IF_ERROR(CheckEdgesStayWithinRanks(graph));
+  ChakraProtoMsg::GlobalMetadata metadata = options.metadata;
+  if (metadata.version().empty()) metadata.set_version(kEtSchemaVersion);
+
+  NodeEncoder encoder(graph);
+  std::vector<EtFile> files;
+  Node message;
+  size_t next = 0;
+  for (const int64_t rank : graph.Ranks()) {
+    files.push_back({rank, absl::StrCat(EtPath(prefix, rank), options.gzip ? ".gz" : "")});
+    ASSIGN_OR_RETURN(const std::unique_ptr<EtWriter> writer,
+                     EtWriter::Create(file_system, files.back().path, metadata, {options.gzip}));
+    for (; next < nodes.size() && graph.rank(nodes[next]) == rank; ++next) {
+      encoder.Encode(nodes[next], &message);
+      if (options.decorate != nullptr) options.decorate(nodes[next], &message);
+      RETURN_IF_ERROR(writer->Add(message));
+    }
+    RETURN_IF_ERROR(writer->Commit());
+  }
+  return files;
+}
+
+CommGroups GroupsOf(const ExecutionGraph& graph) {
+  CommGroups groups;
+  for (const ProcessGroup& group : graph.groups()) {
+    if (!group.name.empty()) groups.emplace(group.name, group.ranks);
+  }
+  return groups;
+}
+
+}  // namespace meridian

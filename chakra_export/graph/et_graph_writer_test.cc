@@ -1,0 +1,183 @@
+#include "chakra_export/graph/et_graph_writer.h"
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "chakra_export/et/et_attributes.h"
+#include "chakra_export/et/et_files.h"
+#include "chakra_export/et/et_reader.h"
+#include "chakra_export/graph/communication_match.h"
+#include "chakra_export/graph/dependency_kind.h"
+#include "chakra_export/graph/et_graph_reader.h"
+#include "chakra_export/graph/graph_replay.h"
+#include "chakra_export/graph/testing/random_graph.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/util/testing/temporary_directory.h"
+
+namespace meridian {
+namespace {
+
+using ::ChakraProtoMsg::Node;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::vector<Node> ReadNodes(const std::string& path) {
+  absl::StatusOr<EtReader> reader = EtReader::Open(FileSystem::Posix(), path);
+  std::vector<Node> nodes;
+  Node node;
+  while (reader.ok() && *reader->Next(&node)) nodes.push_back(node);
+  return nodes;
+}
+
+// The nodes of rank 0's only stream, one after the other.
+ExecutionGraph Chain(const std::vector<int64_t>& durations_ns) {
+  ExecutionGraphBuilder builder;
+  GraphNode node;
+  node.name = "kernel";
+  node.resource = builder.AddResource({0, ResourceKind::kStream, 7});
+  node.start_ns = 1700000000000000000;
+  for (const int64_t duration_ns : durations_ns) {
+    node.duration_ns = duration_ns;
+    const NodeIndex index = builder.AddNode(node);
+    if (index > 0) builder.AddDependency(index, index - 1, DependencyKind::kStream);
+    ++node.id;
+    node.start_ns += duration_ns;
+  }
+  return std::move(builder).Build();
+}
+
+TEST(EtGraphWriterTest, RoundingIsCarriedAlongTheResource) {
+  const TemporaryDirectory directory;
+  // Exact ends: 400, 800, 1200, 1600, 2000, 3500, 3501 ns.
+  ASSERT_OK(WriteEtGraph(FileSystem::Posix(), Chain({400, 400, 400, 400, 400, 1500, 1}),
+                         directory.PathOf("w")));
+  const std::vector<Node> nodes = ReadNodes(directory.PathOf("w.0.et"));
+  std::vector<uint64_t> micros;
+  for (const Node& node : nodes) micros.push_back(node.duration_micros());
+  // Sums: 0, 1, 1, 2, 2, 4, 4: each within half a microsecond.
+  EXPECT_THAT(micros, ElementsAre(0, 1, 0, 1, 0, 2, 0));
+  ASSERT_EQ(nodes.size(), 7);
+  EXPECT_EQ(nodes[0].start_time_micros(), 1700000000000000);
+  EXPECT_EQ(nodes[2].start_time_micros(), 1700000000000001);  // 800 ns, rounded
+  EXPECT_THAT(GetIntAttribute(nodes[5].attr(), kDurationNsAttribute),
+              IsOkAndHolds(::testing::Optional(1500)));
+  EXPECT_EQ(FindAttribute(nodes[1].attr(), kDependencyKindsAttribute)->string_val(), "s");
+  EXPECT_EQ(FindAttribute(nodes[0].attr(), kDependencyKindsAttribute), nullptr);
+  EXPECT_THAT(nodes[1].data_deps(), ElementsAre(0));
+}
+
+TEST(EtGraphWriterTest, DecoratesNodesAndMetadata) {
+  const TemporaryDirectory directory;
+  EtGraphWriterOptions options;
+  options.gzip = true;
+  SetStringAttribute("source", "test", options.metadata.mutable_attr());
+  options.decorate = [](NodeIndex node, Node* message) {
+    SetIntAttribute(kNumOpsAttribute, node + 40, message->mutable_attr());
+  };
+  ASSERT_OK_AND_ASSIGN(
+      const std::vector<EtFile> files,
+      WriteEtGraph(FileSystem::Posix(), Chain({1, 2}), directory.PathOf("w"), options));
+  ASSERT_EQ(files.size(), 1);
+  EXPECT_EQ(files[0].path, directory.PathOf("w.0.et.gz"));
+  ASSERT_OK_AND_ASSIGN(const EtReader reader, EtReader::Open(FileSystem::Posix(), files[0].path));
+  EXPECT_EQ(reader.metadata().version(), "1.0.0");
+  EXPECT_EQ(reader.metadata().attr(0).string_val(), "test");
+  EXPECT_EQ(FindAttribute(ReadNodes(files[0].path)[1].attr(), "num_ops")->int64_val(), 41);
+}
+
+TEST(EtGraphWriterTest, RefusesWhatATraceCannotHold) {
+  const TemporaryDirectory directory;
+  ExecutionGraphBuilder across;
+  GraphNode node;
+  for (const int64_t rank : {0, 1}) {
+    node.resource = across.AddResource({rank, ResourceKind::kCompute, 0});
+    across.AddNode(node);
+  }
+  across.AddDependency(1, 0, DependencyKind::kData);
+  EXPECT_THAT(
+      WriteEtGraph(FileSystem::Posix(), std::move(across).Build(), directory.PathOf("w")),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a Chakra trace holds one rank")));
+
+  ExecutionGraphBuilder twice;
+  node.resource = twice.AddResource({});
+  twice.AddNode(node);
+  twice.AddNode(node);
+  EXPECT_THAT(WriteEtGraph(FileSystem::Posix(), std::move(twice).Build(), directory.PathOf("w")),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("have the same id")));
+  EXPECT_THAT(directory.List(), IsEmpty());
+}
+
+// Everything about the nodes by rank and id, free of indices.
+std::vector<std::string> Summary(const ExecutionGraph& graph) {
+  std::vector<std::string> lines;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    std::string line = absl::StrCat(graph.Describe(node), " ", graph.type(node), " ",
+                                    graph.resource(node).kind, " ", graph.resource(node).number,
+                                    " ", graph.start_ns(node), " ", graph.duration_ns(node));
+    if (const Communication* communication = graph.communication(node)) {
+      absl::StrAppend(&line, " ", communication->bytes, " ", communication->source, " ",
+                      communication->target, " ", communication->tag);
+      if (graph.type(node) == ChakraProtoMsg::COMM_COLL_NODE) {
+        absl::StrAppend(&line, " ", communication->type, " ",
+                        graph.groups()[communication->group].name);
+      }
+    }
+    std::vector<std::string> deps;
+    for (size_t i = 0; i < graph.dependencies(node).size(); ++i) {
+      deps.push_back(absl::StrCat(graph.id(graph.dependencies(node)[i]), ":",
+                                  graph.dependency_kinds(node)[i].Letters()));
+    }
+    std::sort(deps.begin(), deps.end());
+    lines.push_back(absl::StrCat(line, " <- ", absl::StrJoin(deps, " ")));
+  }
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+TEST(EtGraphWriterTest, AGraphIsReadAsItWasWritten) {
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 30; ++round) {
+    RandomGraphOptions options;
+    options.ranks = 3;
+    options.collectives = 3;
+    options.messages = 2;
+    options.max_duration_ns = 5000;
+    const ExecutionGraph graph = RandomGraph(options, random);
+    const TemporaryDirectory directory;
+    ASSERT_OK(WriteEtGraph(FileSystem::Posix(), graph, directory.PathOf("w")));
+    ASSERT_OK_AND_ASSIGN(const EtFiles files,
+                         FindEtFiles(FileSystem::Posix(), directory.PathOf("w")));
+    EtGraphReaderOptions read_options;
+    read_options.groups = GroupsOf(graph);
+    ASSERT_OK_AND_ASSIGN(const ExecutionGraph again,
+                         ReadEtGraph(FileSystem::Posix(), files, read_options));
+    EXPECT_EQ(Summary(again), Summary(graph));
+
+    // And it runs alike.
+    ASSERT_OK_AND_ASSIGN(const GraphReplay before, ReplayGraph(graph, CommunicationMatch(graph)));
+    ASSERT_OK_AND_ASSIGN(const GraphReplay after, ReplayGraph(again, CommunicationMatch(again)));
+    EXPECT_EQ(before.makespan_ns, after.makespan_ns);
+  }
+}
+
+TEST(EtGraphWriterTest, ListsTheGroupsApartFromTheWorld) {
+  ExecutionGraphBuilder builder;
+  builder.AddGroup({"", {0, 1}});
+  builder.AddGroup({"7", {1, 0}});
+  EXPECT_THAT(GroupsOf(std::move(builder).Build()),
+              ElementsAre(::testing::Pair("7", ElementsAre(1, 0))));
+}
+
+}  // namespace
+}  // namespace meridian

@@ -1,0 +1,152 @@
+#include "chakra_export/graph/execution_graph.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "xla_profiler/util/check.h"
+#include "xla_profiler/util/text_table.h"
+
+namespace meridian {
+namespace {
+
+constexpr size_t kMaxNameLength = 60;
+
+// Turns counts per bucket (stored one place on) into the buckets' begins.
+void CountsToBegins(std::vector<uint32_t>* counts) {
+  for (size_t i = 1; i < counts->size(); ++i) (*counts)[i] += (*counts)[i - 1];
+}
+
+}  // namespace
+
+std::vector<int64_t> ExecutionGraph::Ranks() const {
+  std::vector<int64_t> ranks;
+  for (const Resource& resource : resources_) ranks.push_back(resource.rank);
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+size_t ExecutionGraph::RetainDependencies(
+    absl::FunctionRef<bool(NodeIndex node, size_t position)> keep) {
+  uint32_t kept = 0;
+  std::vector<bool> keeps;
+  for (NodeIndex node = 0; node < node_count(); ++node) {
+    const uint32_t first = first_dependency_[node];
+    const size_t count = DependencyCount(node);
+    keeps.assign(count, false);
+    for (size_t i = 0; i < count; ++i) keeps[i] = keep(node, i);
+    // The end of this node, which is the begin of the next, is still needed by the next.
+    first_dependency_[node] = kept;
+    for (size_t i = 0; i < count; ++i) {
+      if (!keeps[i]) continue;
+      sources_[kept] = sources_[first + i];
+      kinds_[kept] = kinds_[first + i];
+      ++kept;
+    }
+  }
+  first_dependency_.back() = kept;
+  const size_t removed = sources_.size() - kept;
+  sources_.resize(kept);
+  kinds_.resize(kept);
+  return removed;
+}
+
+std::string ExecutionGraph::Describe(NodeIndex node) const {
+  return absl::StrCat("rank ", rank(node), " node ", id(node), " (",
+                      FirstCharacters(name(node), kMaxNameLength), ")");
+}
+
+ResourceIndex ExecutionGraphBuilder::AddResource(const Resource& resource) {
+  const auto [it, added] =
+      resource_indices_.emplace(resource, static_cast<ResourceIndex>(graph_.resources_.size()));
+  if (added) graph_.resources_.push_back(resource);
+  return it->second;
+}
+
+GroupIndex ExecutionGraphBuilder::AddGroup(const ProcessGroup& group) {
+  const auto [it, added] =
+      group_indices_.emplace(group.name, static_cast<GroupIndex>(graph_.groups_.size()));
+  if (added) graph_.groups_.push_back(group);
+  MERIDIAN_CHECK(graph_.groups_[it->second].ranks == group.ranks);
+  return it->second;
+}
+
+NodeIndex ExecutionGraphBuilder::AddNode(const GraphNode& node) {
+  MERIDIAN_CHECK(node_count() < ExecutionGraph::kMaxNodes && node.duration_ns >= 0);
+  MERIDIAN_CHECK(node.resource < graph_.resources_.size());
+  uint32_t communication = ExecutionGraph::kNoCommunication;
+  if (node.communication.has_value()) {
+    communication = static_cast<uint32_t>(graph_.communications_.size());
+    graph_.communications_.push_back(*node.communication);
+  }
+  graph_.ids_.push_back(node.id);
+  graph_.starts_ns_.push_back(node.start_ns);
+  graph_.durations_ns_.push_back(node.duration_ns);
+  graph_.name_ids_.push_back(graph_.names_.Intern(node.name));
+  graph_.resource_ids_.push_back(node.resource);
+  graph_.communication_ids_.push_back(communication);
+  graph_.types_.push_back(static_cast<uint8_t>(node.type));
+  return static_cast<NodeIndex>(node_count() - 1);
+}
+
+void ExecutionGraphBuilder::AddDependency(NodeIndex node, NodeIndex source, DependencyKinds kinds) {
+  MERIDIAN_CHECK(pending_.size() < ExecutionGraph::kMaxDependencies && !kinds.empty());
+  pending_.push_back({node, source, kinds});
+}
+
+ExecutionGraph ExecutionGraphBuilder::Build() && {
+  // A stable counting sort by source, then one by node, puts each node's edges together in the
+  // order of their sources.
+  const size_t nodes = node_count();
+  std::vector<uint32_t> begins(nodes + 1, 0);
+  for (const Pending& edge : pending_) {
+    MERIDIAN_CHECK(edge.node < nodes && edge.source < nodes);
+    ++begins[edge.source + 1];
+  }
+  CountsToBegins(&begins);
+  std::vector<uint32_t> by_source(pending_.size());
+  for (uint32_t i = 0; i < pending_.size(); ++i) by_source[begins[pending_[i].source]++] = i;
+
+  begins.assign(nodes + 1, 0);
+  for (const Pending& edge : pending_) ++begins[edge.node + 1];
+  CountsToBegins(&begins);
+  std::vector<uint32_t> next = begins;
+  graph_.sources_.resize(pending_.size());
+  graph_.kinds_.resize(pending_.size());
+  for (const uint32_t i : by_source) {
+    const uint32_t place = next[pending_[i].node]++;
+    graph_.sources_[place] = pending_[i].source;
+    graph_.kinds_[place] = pending_[i].kinds;
+  }
+  graph_.first_dependency_ = std::move(begins);
+  pending_ = {};
+
+  // Equal sources are neighbours now; the first takes the kinds of all.
+  graph_.RetainDependencies([&](NodeIndex node, size_t position) {
+    const uint32_t first = graph_.first_dependency_[node];
+    const uint32_t place = first + static_cast<uint32_t>(position);
+    if (position > 0 && graph_.sources_[place] == graph_.sources_[place - 1]) return false;
+    const uint32_t end = graph_.first_dependency_[node + 1];
+    for (uint32_t i = place + 1; i < end && graph_.sources_[i] == graph_.sources_[place]; ++i) {
+      graph_.kinds_[place] |= graph_.kinds_[i];
+    }
+    return true;
+  });
+  return std::move(graph_);
+}
+
+SuccessorIndex::SuccessorIndex(const ExecutionGraph& graph)
+    : first_target_(graph.node_count() + 1, 0), targets_(graph.dependency_count()) {
+  const auto nodes = static_cast<NodeIndex>(graph.node_count());
+  for (NodeIndex node = 0; node < nodes; ++node) {
+    for (const NodeIndex source : graph.dependencies(node)) ++first_target_[source + 1];
+  }
+  CountsToBegins(&first_target_);
+  std::vector<uint32_t> next = first_target_;
+  for (NodeIndex node = 0; node < nodes; ++node) {
+    for (const NodeIndex source : graph.dependencies(node)) targets_[next[source]++] = node;
+  }
+}
+
+}  // namespace meridian

@@ -1,0 +1,229 @@
+// What a run did and what each piece of work waited for: the graph that converters build,
+// simulators and critical-path analyses read, and Chakra traces store.
+//
+//   rank 0  thread 1   [launch] --program--> [launch]
+//                         | launch              | launch
+//           stream 7   [matmul] --data,stream-> [fusion]
+//                                                  | data
+//           stream 20                           [all-reduce]  . . . joined with rank 1's . . .
+//
+// A node is work of one rank on one resource. Edges lie within a rank; ranks meet in communication,
+// which communication_match.h joins. Both are columns: 38 bytes per node, 5 per edge, and a name is
+// stored once.
+#ifndef CHAKRA_EXPORT_GRAPH_EXECUTION_GRAPH_H_
+#define CHAKRA_EXPORT_GRAPH_EXECUTION_GRAPH_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "chakra_export/graph/dependency_kind.h"
+#include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/events/string_pool.h"
+
+namespace meridian {
+
+using NodeIndex = uint32_t;
+inline constexpr NodeIndex kNoNode = std::numeric_limits<NodeIndex>::max();
+
+// Of a node whose start is not known.
+inline constexpr int64_t kNoTimeNs = std::numeric_limits<int64_t>::min();
+
+// Of a peer that a node does not name.
+inline constexpr int64_t kNoRank = -1;
+
+enum class ResourceKind : uint8_t {
+  kHostThread,
+  kStream,
+  // Of devices whose streams are not known: one for computation, one for communication.
+  kCompute,
+  kCommunication,
+};
+
+// What runs work: a thread or stream of a rank. `number` is the thread's or stream's id.
+struct Resource {
+  int64_t rank = 0;
+  ResourceKind kind = ResourceKind::kCompute;
+  int64_t number = 0;
+
+  friend bool operator<(const Resource& a, const Resource& b) {
+    return std::tie(a.rank, a.kind, a.number) < std::tie(b.rank, b.kind, b.number);
+  }
+  friend bool operator==(const Resource& a, const Resource& b) {
+    return std::tie(a.rank, a.kind, a.number) == std::tie(b.rank, b.kind, b.number);
+  }
+};
+using ResourceIndex = uint32_t;
+
+// Ranks that run collectives together, in the order that rings follow.
+struct ProcessGroup {
+  // "" is the group of all ranks.
+  std::string name;
+  std::vector<int64_t> ranks;
+};
+using GroupIndex = uint32_t;
+
+// What a collective, send or receive node moves.
+struct Communication {
+  // As Chakra's comm_size: of an all-gather one rank's shard, else one rank's whole buffer.
+  int64_t bytes = 0;
+  // Of a collective.
+  ChakraProtoMsg::CollectiveCommType type = ChakraProtoMsg::ALL_REDUCE;
+  GroupIndex group = 0;
+  // Of a send or receive; kNoRank when the trace does not say.
+  int64_t source = kNoRank;
+  int64_t target = kNoRank;
+  int32_t tag = 0;
+};
+
+// One node, as it is put in and taken out.
+struct GraphNode {
+  // Unique within the rank; simulators issue ready nodes in this order.
+  uint64_t id = 0;
+  absl::string_view name;
+  ChakraProtoMsg::NodeType type = ChakraProtoMsg::COMP_NODE;
+  ResourceIndex resource = 0;
+  // Unix time.
+  int64_t start_ns = kNoTimeNs;
+  // Not negative.
+  int64_t duration_ns = 0;
+  std::optional<Communication> communication;
+};
+
+class ExecutionGraph {
+ public:
+  static constexpr size_t kMaxNodes = kNoNode;
+  static constexpr size_t kMaxDependencies = std::numeric_limits<uint32_t>::max();
+
+  size_t node_count() const { return ids_.size(); }
+  size_t dependency_count() const { return sources_.size(); }
+  const std::vector<Resource>& resources() const { return resources_; }
+  const std::vector<ProcessGroup>& groups() const { return groups_; }
+  // Those that have a node or a resource, ascending.
+  std::vector<int64_t> Ranks() const;
+
+  uint64_t id(NodeIndex node) const { return ids_[node]; }
+  absl::string_view name(NodeIndex node) const { return names_.Get(name_ids_[node]); }
+  ChakraProtoMsg::NodeType type(NodeIndex node) const {
+    return static_cast<ChakraProtoMsg::NodeType>(types_[node]);
+  }
+  ResourceIndex resource_index(NodeIndex node) const { return resource_ids_[node]; }
+  const Resource& resource(NodeIndex node) const { return resources_[resource_ids_[node]]; }
+  int64_t rank(NodeIndex node) const { return resource(node).rank; }
+  int64_t start_ns(NodeIndex node) const { return starts_ns_[node]; }
+  int64_t duration_ns(NodeIndex node) const { return durations_ns_[node]; }
+  void set_duration_ns(NodeIndex node, int64_t duration_ns) { durations_ns_[node] = duration_ns; }
+
+  // Null for a node that does not communicate.
+  const Communication* communication(NodeIndex node) const {
+    return communication_ids_[node] == kNoCommunication
+               ? nullptr
+               : &communications_[communication_ids_[node]];
+  }
+
+  // What the node waits for, ascending, and the reasons, one set for each.
+  absl::Span<const NodeIndex> dependencies(NodeIndex node) const {
+    return absl::MakeConstSpan(sources_).subspan(first_dependency_[node], DependencyCount(node));
+  }
+  absl::Span<const DependencyKinds> dependency_kinds(NodeIndex node) const {
+    return absl::MakeConstSpan(kinds_).subspan(first_dependency_[node], DependencyCount(node));
+  }
+
+  // Removes every edge for which `keep` is false; it is called with the node and the position among
+  // its dependencies, before any is removed from that node. Returns how many were removed.
+  size_t RetainDependencies(absl::FunctionRef<bool(NodeIndex node, size_t position)> keep);
+
+  // Returns e.g. "rank 3 node 17 (all-reduce.2)".
+  std::string Describe(NodeIndex node) const;
+
+ private:
+  friend class ExecutionGraphBuilder;
+
+  static constexpr uint32_t kNoCommunication = std::numeric_limits<uint32_t>::max();
+
+  size_t DependencyCount(NodeIndex node) const {
+    return first_dependency_[node + 1] - first_dependency_[node];
+  }
+
+  std::vector<Resource> resources_;
+  std::vector<ProcessGroup> groups_;
+  std::vector<Communication> communications_;
+  StringPool names_;
+
+  // One entry per node.
+  std::vector<uint64_t> ids_;
+  std::vector<int64_t> starts_ns_;
+  std::vector<int64_t> durations_ns_;
+  std::vector<uint32_t> name_ids_;
+  std::vector<ResourceIndex> resource_ids_;
+  std::vector<uint32_t> communication_ids_;
+  std::vector<uint8_t> types_;
+  // And one more, the end of the last.
+  std::vector<uint32_t> first_dependency_ = {0};
+
+  // One entry per edge.
+  std::vector<NodeIndex> sources_;
+  std::vector<DependencyKinds> kinds_;
+};
+
+// Takes nodes and edges in any order.
+class ExecutionGraphBuilder {
+ public:
+  // Returns the resource's index, new or known.
+  ResourceIndex AddResource(const Resource& resource);
+
+  // Returns the index of the group of that name, which must have the same ranks when it is known.
+  GroupIndex AddGroup(const ProcessGroup& group);
+
+  // Returns the node's index; indices count up from 0. There must be fewer than kMaxNodes.
+  NodeIndex AddNode(const GraphNode& node);
+
+  // `node` waits for `source`; several kinds between two nodes become one edge. There must be fewer
+  // than kMaxDependencies.
+  void AddDependency(NodeIndex node, NodeIndex source, DependencyKinds kinds);
+
+  size_t node_count() const { return graph_.node_count(); }
+  size_t dependency_count() const { return pending_.size(); }
+
+  ExecutionGraph Build() &&;
+
+ private:
+  struct Pending {
+    NodeIndex node;
+    NodeIndex source;
+    DependencyKinds kinds;
+  };
+
+  ExecutionGraph graph_;
+  std::map<Resource, ResourceIndex> resource_indices_;
+  std::map<std::string, GroupIndex> group_indices_;
+  std::vector<Pending> pending_;
+};
+
+// Which nodes wait for a node: the edges the other way round. 4 bytes per edge and node.
+class SuccessorIndex {
+ public:
+  explicit SuccessorIndex(const ExecutionGraph& graph);
+
+  // Ascending.
+  absl::Span<const NodeIndex> Of(NodeIndex node) const {
+    return absl::MakeConstSpan(targets_).subspan(first_target_[node],
+                                                 first_target_[node + 1] - first_target_[node]);
+  }
+
+ private:
+  std::vector<uint32_t> first_target_;
+  std::vector<NodeIndex> targets_;
+};
+
+}  // namespace meridian
+
+#endif  // CHAKRA_EXPORT_GRAPH_EXECUTION_GRAPH_H_

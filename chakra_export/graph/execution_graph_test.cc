@@ -1,0 +1,123 @@
+#include "chakra_export/graph/execution_graph.h"
+
+#include <random>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "chakra_export/graph/dependency_kind.h"
+#include "chakra_export/graph/testing/random_graph.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "third_party/chakra/et_def.pb.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr DependencyKinds kData = DependencyKind::kData;
+constexpr DependencyKinds kStream = DependencyKind::kStream;
+
+// Nodes 10, 11, 12, ... on one stream of rank 2.
+ExecutionGraphBuilder ThreeNodes() {
+  ExecutionGraphBuilder builder;
+  GraphNode node;
+  node.resource = builder.AddResource({2, ResourceKind::kStream, 7});
+  for (uint64_t id = 10; id < 13; ++id) {
+    node.id = id;
+    node.name = id == 10 ? "first" : "other";
+    node.duration_ns = static_cast<int64_t>(id) * 100;
+    builder.AddNode(node);
+  }
+  return builder;
+}
+
+TEST(ExecutionGraphTest, KeepsWhatIsPutIn) {
+  ExecutionGraphBuilder builder = ThreeNodes();
+  GraphNode node;
+  node.id = 5;
+  node.name = "all-reduce.1";
+  node.type = ChakraProtoMsg::COMM_COLL_NODE;
+  node.resource = builder.AddResource({0, ResourceKind::kCommunication, 0});
+  node.start_ns = 123;
+  node.communication = Communication();
+  node.communication->bytes = 4096;
+  node.communication->group = builder.AddGroup({"1", {2, 0}});
+  EXPECT_EQ(builder.AddNode(node), 3);
+  const ExecutionGraph graph = std::move(builder).Build();
+
+  EXPECT_EQ(graph.node_count(), 4);
+  EXPECT_THAT(graph.Ranks(), ElementsAre(0, 2));
+  EXPECT_EQ(graph.id(1), 11);
+  EXPECT_EQ(graph.name(2), "other");
+  EXPECT_EQ(graph.type(0), ChakraProtoMsg::COMP_NODE);
+  EXPECT_EQ(graph.start_ns(0), kNoTimeNs);
+  EXPECT_EQ(graph.duration_ns(2), 1200);
+  EXPECT_EQ(graph.rank(0), 2);
+  EXPECT_EQ(graph.resource(0).number, 7);
+  EXPECT_EQ(graph.communication(0), nullptr);
+  EXPECT_EQ(graph.start_ns(3), 123);
+  EXPECT_EQ(graph.communication(3)->bytes, 4096);
+  EXPECT_THAT(graph.groups()[graph.communication(3)->group].ranks, ElementsAre(2, 0));
+  EXPECT_EQ(graph.Describe(3), "rank 0 node 5 (all-reduce.1)");
+}
+
+TEST(ExecutionGraphTest, EdgesAreSortedAndMergedWithTheirKinds) {
+  ExecutionGraphBuilder builder = ThreeNodes();
+  builder.AddDependency(2, 1, kStream);
+  builder.AddDependency(2, 0, kData);
+  builder.AddDependency(2, 1, kData);
+  builder.AddDependency(1, 0, kData);
+  builder.AddDependency(2, 1, kData);
+  const ExecutionGraph graph = std::move(builder).Build();
+  EXPECT_EQ(graph.dependency_count(), 3);
+  EXPECT_THAT(graph.dependencies(0), IsEmpty());
+  EXPECT_THAT(graph.dependencies(1), ElementsAre(0));
+  EXPECT_THAT(graph.dependencies(2), ElementsAre(0, 1));
+  EXPECT_THAT(graph.dependency_kinds(2), ElementsAre(kData, kData | kStream));
+  const SuccessorIndex successors(graph);
+  EXPECT_THAT(successors.Of(0), ElementsAre(1, 2));
+  EXPECT_THAT(successors.Of(2), IsEmpty());
+}
+
+TEST(ExecutionGraphTest, RetainRemovesEdges) {
+  ExecutionGraphBuilder builder = ThreeNodes();
+  builder.AddDependency(1, 0, kData);
+  builder.AddDependency(2, 0, kStream);
+  builder.AddDependency(2, 1, kData);
+  ExecutionGraph graph = std::move(builder).Build();
+  const size_t removed = graph.RetainDependencies([&](NodeIndex node, size_t position) {
+    return graph.dependency_kinds(node)[position] == kData && graph.dependencies(node)[0] == 0;
+  });
+  EXPECT_EQ(removed, 1);
+  EXPECT_THAT(graph.dependencies(1), ElementsAre(0));
+  EXPECT_THAT(graph.dependencies(2), ElementsAre(1));
+  EXPECT_THAT(graph.dependency_kinds(2), ElementsAre(kData));
+}
+
+TEST(ExecutionGraphTest, AnEmptyGraphIsAGraph) {
+  ExecutionGraph graph = ExecutionGraphBuilder().Build();
+  EXPECT_EQ(graph.node_count(), 0);
+  EXPECT_EQ(graph.RetainDependencies([](NodeIndex, size_t) { return true; }), 0);
+  EXPECT_THAT(ExecutionGraph().Ranks(), IsEmpty());
+}
+
+TEST(ExecutionGraphTest, SuccessorsAreTheEdgesTheOtherWayRound) {
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 50; ++round) {
+    const ExecutionGraph graph = RandomGraph({}, random);
+    const SuccessorIndex successors(graph);
+    std::set<std::pair<NodeIndex, NodeIndex>> forth;
+    std::set<std::pair<NodeIndex, NodeIndex>> back;
+    for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+      for (const NodeIndex source : graph.dependencies(node)) forth.insert({source, node});
+      for (const NodeIndex target : successors.Of(node)) back.insert({node, target});
+    }
+    EXPECT_EQ(forth, back);
+  }
+}
+
+}  // namespace
+}  // namespace meridian

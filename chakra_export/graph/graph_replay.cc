@@ -1,0 +1,366 @@
+#include "chakra_export/graph/graph_replay.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <queue>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/util/status_macros.h"
+
+namespace meridian {
+namespace {
+
+using Instance = CommunicationMatch::Instance;
+
+constexpr uint32_t kNoSlot = std::numeric_limits<uint32_t>::max();
+constexpr int64_t kNotYet = -1;
+// An explanation of a deadlock ends after so many nodes.
+constexpr size_t kMaxExplainedNodes = 12;
+
+bool IsMessage(ChakraProtoMsg::NodeType type) {
+  return type == ChakraProtoMsg::COMM_SEND_NODE || type == ChakraProtoMsg::COMM_RECV_NODE;
+}
+
+// Which nodes exclude each other: a number per node, kNoSlot for those that exclude nothing.
+class SlotNumbers {
+ public:
+  SlotNumbers(const ExecutionGraph& graph, ReplayResources resources)
+      : graph_(graph), resources_(resources) {
+    for (const int64_t rank : graph.Ranks()) {
+      const auto next = static_cast<uint32_t>(rank_numbers_.size());
+      rank_numbers_.emplace(rank, next);
+    }
+    for (const Resource& resource : graph.resources()) {
+      simulator_bases_.push_back(rank_numbers_.at(resource.rank) * kSimulatorSlots);
+    }
+  }
+
+  size_t count() const {
+    switch (resources_) {
+      case ReplayResources::kUnlimited:
+        return 0;
+      case ReplayResources::kPerResource:
+        return graph_.resources().size();
+      case ReplayResources::kSimulator:
+        return rank_numbers_.size() * kSimulatorSlots;
+    }
+    return 0;
+  }
+
+  uint32_t Of(NodeIndex node) const {
+    if (graph_.type(node) == ChakraProtoMsg::COMM_RECV_NODE) return kNoSlot;
+    const ResourceIndex resource = graph_.resource_index(node);
+    switch (resources_) {
+      case ReplayResources::kUnlimited:
+        return kNoSlot;
+      case ReplayResources::kPerResource:
+        return resource;
+      case ReplayResources::kSimulator:
+        return simulator_bases_[resource] + SimulatorSlot(node);
+    }
+    return kNoSlot;
+  }
+
+ private:
+  static constexpr uint32_t kSimulatorSlots = 3;
+
+  uint32_t SimulatorSlot(NodeIndex node) const {
+    if (graph_.resource(node).kind == ResourceKind::kHostThread) return 0;
+    return graph_.type(node) == ChakraProtoMsg::COMP_NODE ? 1 : 2;
+  }
+
+  const ExecutionGraph& graph_;
+  const ReplayResources resources_;
+  std::map<int64_t, uint32_t> rank_numbers_;
+  // By resource.
+  std::vector<uint32_t> simulator_bases_;
+};
+
+class Replayer {
+ public:
+  Replayer(const ExecutionGraph& graph, const CommunicationMatch& match,
+           const ReplayOptions& options)
+      : graph_(graph),
+        match_(match),
+        options_(options),
+        successors_(graph),
+        slot_numbers_(graph, options.resources),
+        waiting_(graph.node_count()),
+        slots_(slot_numbers_.count()),
+        issued_members_(match.instance_count(), 0) {
+    replay_.starts_ns.assign(graph.node_count(), kNotYet);
+    replay_.ends_ns.assign(graph.node_count(), kNotYet);
+    replay_.causes.assign(graph.node_count(), kNoNode);
+    replay_.send_mode = options.send_mode;
+  }
+
+  absl::StatusOr<GraphReplay> Run() {
+    for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
+      waiting_[node] = static_cast<uint32_t>(graph_.dependencies(node).size());
+      if (waiting_[node] == 0) MakeReady(node);
+    }
+    RETURN_IF_ERROR(IssueReady());
+    // All that ends at one time ends before anything is issued: of nodes that become ready
+    // together, the smallest id goes first.
+    while (!ends_.empty()) {
+      now_ns_ = ends_.top().first;
+      while (!ends_.empty() && ends_.top().first == now_ns_) {
+        const NodeIndex node = ends_.top().second;
+        ends_.pop();
+        Finish(node);
+      }
+      RETURN_IF_ERROR(IssueReady());
+    }
+    if (finished_ < graph_.node_count()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("deadlock at ", now_ns_, " ns: ", ExplainDeadlock()));
+    }
+    replay_.makespan_ns = now_ns_;
+    return std::move(replay_);
+  }
+
+ private:
+  // What nodes of a resource queue for.
+  struct Slot {
+    // kNoNode when free.
+    NodeIndex holder = kNoNode;
+    // Which node held it last.
+    NodeIndex last_holder = kNoNode;
+    // A heap with the smallest id on top.
+    std::vector<NodeIndex> queue;
+  };
+
+  // True when a is to be issued after b.
+  bool IsLater(NodeIndex a, NodeIndex b) const {
+    return graph_.id(a) != graph_.id(b) ? graph_.id(a) > graph_.id(b) : a > b;
+  }
+
+  void MakeReady(NodeIndex node) {
+    // Until it is issued, this is since when it could have been.
+    replay_.starts_ns[node] = now_ns_;
+    const uint32_t number = slot_numbers_.Of(node);
+    if (number == kNoSlot) {
+      issuable_.push_back(node);
+      return;
+    }
+    Slot& slot = slots_[number];
+    slot.queue.push_back(node);
+    std::push_heap(slot.queue.begin(), slot.queue.end(),
+                   [this](NodeIndex a, NodeIndex b) { return IsLater(a, b); });
+    touched_slots_.push_back(number);
+  }
+
+  void Finish(NodeIndex node) {
+    replay_.ends_ns[node] = now_ns_;
+    ++finished_;
+    const uint32_t number = slot_numbers_.Of(node);
+    if (number != kNoSlot) {
+      slots_[number].holder = kNoNode;
+      slots_[number].last_holder = node;
+      touched_slots_.push_back(number);
+    }
+    for (const NodeIndex next : successors_.Of(node)) {
+      if (--waiting_[next] > 0) continue;
+      replay_.causes[next] = node;
+      MakeReady(next);
+    }
+  }
+
+  absl::Status IssueReady() {
+    for (const uint32_t number : touched_slots_) TakeFromQueue(number);
+    touched_slots_.clear();
+    // The order matters to pricers that keep count.
+    std::sort(issuable_.begin(), issuable_.end());
+    for (const NodeIndex node : issuable_) RETURN_IF_ERROR(Issue(node));
+    issuable_.clear();
+    return absl::OkStatus();
+  }
+
+  void TakeFromQueue(uint32_t number) {
+    Slot& slot = slots_[number];
+    if (slot.holder != kNoNode || slot.queue.empty()) return;
+    std::pop_heap(slot.queue.begin(), slot.queue.end(),
+                  [this](NodeIndex a, NodeIndex b) { return IsLater(a, b); });
+    const NodeIndex node = slot.queue.back();
+    slot.queue.pop_back();
+    slot.holder = node;
+    if (replay_.starts_ns[node] < now_ns_) replay_.causes[node] = slot.last_holder;
+    issuable_.push_back(node);
+  }
+
+  absl::Status Issue(NodeIndex node) {
+    replay_.starts_ns[node] = now_ns_;
+    const Instance instance = match_.instance_of(node);
+    if (instance == CommunicationMatch::kNoInstance) {
+      return EndAt(node, now_ns_, graph_.duration_ns(node));
+    }
+    ++issued_members_[instance];
+    if (options_.send_mode == SendMode::kEager && IsMessage(graph_.type(node))) {
+      return IssueEager(node, instance);
+    }
+    const absl::Span<const NodeIndex> members = match_.members(instance);
+    if (issued_members_[instance] < members.size()) return absl::OkStatus();
+    RETURN_IF_ERROR(Price(members));
+    for (size_t i = 0; i < members.size(); ++i) {
+      RETURN_IF_ERROR(EndAt(members[i], now_ns_, durations_ns_[i]));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status IssueEager(NodeIndex node, Instance instance) {
+    const absl::Span<const NodeIndex> members = match_.members(instance);
+    const bool sends = graph_.type(node) == ChakraProtoMsg::COMM_SEND_NODE;
+    if (sends) {
+      RETURN_IF_ERROR(Price(members));
+      RETURN_IF_ERROR(EndAt(node, now_ns_, durations_ns_[0]));
+      if (members.size() == 1) return absl::OkStatus();
+      arrivals_ns_[instance] = now_ns_ + durations_ns_[0];
+      const bool expected = issued_members_[instance] == 2;
+      return expected ? EndAt(members[1], now_ns_, durations_ns_[0]) : absl::OkStatus();
+    }
+    if (members.size() == 1) {
+      RETURN_IF_ERROR(Price(members));
+      return EndAt(node, now_ns_, durations_ns_[0]);
+    }
+    const auto arrival = arrivals_ns_.find(instance);
+    if (arrival == arrivals_ns_.end()) return absl::OkStatus();
+    return EndAt(node, now_ns_, std::max<int64_t>(arrival->second - now_ns_, 0));
+  }
+
+  // Fills in durations_ns_.
+  absl::Status Price(absl::Span<const NodeIndex> members) {
+    durations_ns_.resize(members.size());
+    for (size_t i = 0; i < members.size(); ++i) durations_ns_[i] = graph_.duration_ns(members[i]);
+    if (options_.pricer == nullptr) return absl::OkStatus();
+    RETURN_IF_ERROR(options_.pricer(members, now_ns_, absl::MakeSpan(durations_ns_)));
+    for (size_t i = 0; i < members.size(); ++i) {
+      if (durations_ns_[i] >= 0) continue;
+      return absl::InternalError(
+          absl::StrCat(graph_.Describe(members[i]), " was priced at ", durations_ns_[i], " ns"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status EndAt(NodeIndex node, int64_t start_ns, int64_t duration_ns) {
+    if (duration_ns > std::numeric_limits<int64_t>::max() - start_ns) {
+      return absl::OutOfRangeError(
+          absl::StrCat(graph_.Describe(node), " would end after more than 292 years"));
+    }
+    ends_.push({start_ns + duration_ns, node});
+    return absl::OkStatus();
+  }
+
+  bool IsFinished(NodeIndex node) const { return replay_.ends_ns[node] != kNotYet; }
+
+  // Ready or waiting for the others of its communication.
+  bool HasBegun(NodeIndex node) const { return waiting_[node] == 0; }
+
+  bool IsIssued(NodeIndex node) const {
+    if (!HasBegun(node)) return false;
+    const uint32_t number = slot_numbers_.Of(node);
+    return number == kNoSlot || slots_[number].holder == node;
+  }
+
+  // Returns what an unfinished node waits for.
+  NodeIndex WaitsFor(NodeIndex node) const {
+    if (!HasBegun(node)) {
+      const absl::Span<const NodeIndex> sources = graph_.dependencies(node);
+      return *std::find_if(sources.begin(), sources.end(),
+                           [this](NodeIndex source) { return !IsFinished(source); });
+    }
+    if (!IsIssued(node)) return slots_[slot_numbers_.Of(node)].holder;
+    const absl::Span<const NodeIndex> members = match_.members(match_.instance_of(node));
+    return *std::find_if(members.begin(), members.end(),
+                         [this](NodeIndex member) { return !IsIssued(member); });
+  }
+
+  // Walks from one unfinished node to what it waits for until the walk comes round.
+  std::string ExplainDeadlock() const {
+    NodeIndex node = 0;
+    while (IsFinished(node)) ++node;
+    std::vector<bool> visited(graph_.node_count(), false);
+    while (!visited[node]) {
+      visited[node] = true;
+      node = WaitsFor(node);
+    }
+    std::vector<std::string> names = {graph_.Describe(node)};
+    for (NodeIndex next = WaitsFor(node); next != node && names.size() < kMaxExplainedNodes;
+         next = WaitsFor(next)) {
+      names.push_back(graph_.Describe(next));
+    }
+    return absl::StrCat(absl::StrJoin(names, " waits for "), " waits for ", names[0]);
+  }
+
+  const ExecutionGraph& graph_;
+  const CommunicationMatch& match_;
+  const ReplayOptions& options_;
+  const SuccessorIndex successors_;
+  const SlotNumbers slot_numbers_;
+
+  int64_t now_ns_ = 0;
+  // How many dependencies of each node have not finished.
+  std::vector<uint32_t> waiting_;
+  std::vector<Slot> slots_;
+  // Slots that were freed or queued for.
+  std::vector<uint32_t> touched_slots_;
+  std::vector<NodeIndex> issuable_;
+  // By instance.
+  std::vector<uint32_t> issued_members_;
+  // Of eager messages that were sent.
+  std::map<Instance, int64_t> arrivals_ns_;
+  std::vector<int64_t> durations_ns_;
+  using End = std::pair<int64_t, NodeIndex>;
+  std::priority_queue<End, std::vector<End>, std::greater<End>> ends_;
+  size_t finished_ = 0;
+  GraphReplay replay_;
+};
+
+// Returns the node whose issue decided when `node` ended: the last one issued of its communication.
+NodeIndex Decider(const ExecutionGraph& graph, const CommunicationMatch& match,
+                  const GraphReplay& replay, NodeIndex node) {
+  const Instance instance = match.instance_of(node);
+  if (instance == CommunicationMatch::kNoInstance) return node;
+  const absl::Span<const NodeIndex> members = match.members(instance);
+  if (replay.send_mode == SendMode::kEager && IsMessage(graph.type(node))) {
+    // A receive that found its message took no time; else it ended when the send did.
+    return replay.ends_ns[node] > replay.starts_ns[node] ? members[0] : node;
+  }
+  return *std::max_element(members.begin(), members.end(), [&](NodeIndex a, NodeIndex b) {
+    return replay.starts_ns[a] < replay.starts_ns[b];
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<GraphReplay> ReplayGraph(const ExecutionGraph& graph,
+                                        const CommunicationMatch& match,
+                                        const ReplayOptions& options) {
+  if (!match.problems().empty()) {
+    return absl::FailedPreconditionError(match.problems()[0].text);
+  }
+  return Replayer(graph, match, options).Run();
+}
+
+std::vector<CriticalStep> CriticalPath(const ExecutionGraph& graph, const CommunicationMatch& match,
+                                       const GraphReplay& replay) {
+  std::vector<CriticalStep> steps;
+  if (replay.ends_ns.empty()) return steps;
+  const auto last = std::max_element(replay.ends_ns.begin(), replay.ends_ns.end());
+  auto node = static_cast<NodeIndex>(last - replay.ends_ns.begin());
+  while (node != kNoNode) {
+    const NodeIndex decider = Decider(graph, match, replay, node);
+    steps.push_back({node, replay.starts_ns[decider], replay.ends_ns[node]});
+    node = replay.causes[decider];
+  }
+  std::reverse(steps.begin(), steps.end());
+  return steps;
+}
+
+}  // namespace meridian

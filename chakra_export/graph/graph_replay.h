@@ -1,0 +1,90 @@
+// Runs a graph again, event by event: a node is issued when everything it waits for has finished
+// and its resource is free, and ends when it has taken its time. Ranks meet in communication.
+//
+//   collective   each member waits from its issue until the last one is issued; then it takes what
+//                the pricer says
+//   message      rendezvous: the same between send and receive. Eager: the send takes its time at
+//                once, the receive ends when that is over, or when it is issued if that is later
+//
+// Time is integer nanoseconds from 0, when all ranks begin.
+#ifndef CHAKRA_EXPORT_GRAPH_GRAPH_REPLAY_H_
+#define CHAKRA_EXPORT_GRAPH_GRAPH_REPLAY_H_
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "chakra_export/graph/communication_match.h"
+#include "chakra_export/graph/execution_graph.h"
+
+namespace meridian {
+
+// How many nodes run at once. Of those that are ready, the smallest id of the rank goes first.
+// Receives never occupy anything: they only wait.
+enum class ReplayResources : uint8_t {
+  // As many as are ready.
+  kUnlimited,
+  // One per thread and stream.
+  kPerResource,
+  // As in ASTRA-sim: per rank one host node, one device computation, one communication.
+  kSimulator,
+};
+
+enum class SendMode : uint8_t {
+  // As NCCL: both sides must have come.
+  kRendezvous,
+  // As in ASTRA-sim.
+  kEager,
+};
+
+// What a communication takes. `members` are as in CommunicationMatch (an eager send is priced with
+// its receive) and begin at start_ns; the pricer fills in how long each takes from then, in the
+// same order. An error ends the replay.
+using CommunicationPricer = std::function<absl::Status(
+    absl::Span<const NodeIndex> members, int64_t start_ns, absl::Span<int64_t> durations_ns)>;
+
+struct ReplayOptions {
+  ReplayResources resources = ReplayResources::kPerResource;
+  SendMode send_mode = SendMode::kRendezvous;
+  // Null: every member takes its own duration.
+  CommunicationPricer pricer;
+};
+
+struct GraphReplay {
+  // When each node was issued and when it ended.
+  std::vector<int64_t> starts_ns;
+  std::vector<int64_t> ends_ns;
+  // Which node's end let each node be issued: the last of its dependencies, or what occupied its
+  // resource. kNoNode for those issued at 0 without waiting.
+  std::vector<NodeIndex> causes;
+  // When the last node ended.
+  int64_t makespan_ns = 0;
+  // How it was run.
+  SendMode send_mode = SendMode::kRendezvous;
+};
+
+// FailedPrecondition when nodes wait for each other for ever, naming them, and for a match with
+// problems; OutOfRange when the time does not fit.
+absl::StatusOr<GraphReplay> ReplayGraph(const ExecutionGraph& graph,
+                                        const CommunicationMatch& match,
+                                        const ReplayOptions& options = {});
+
+// A stretch of the critical path: the time in which the run waited for this node.
+struct CriticalStep {
+  NodeIndex node = kNoNode;
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+};
+
+// Returns the chain of causes that ends with the makespan, in the order of time and without gaps;
+// it begins at 0. The step of a collective begins when its last member was issued, and the path
+// goes on with what that member had waited for; the same holds for messages.
+std::vector<CriticalStep> CriticalPath(const ExecutionGraph& graph, const CommunicationMatch& match,
+                                       const GraphReplay& replay);
+
+}  // namespace meridian
+
+#endif  // CHAKRA_EXPORT_GRAPH_GRAPH_REPLAY_H_

@@ -1,0 +1,399 @@
+#include "chakra_export/inspect/chakra_inspector.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "chakra_export/et/et_reader.h"
+#include "chakra_export/graph/communication_match.h"
+#include "chakra_export/graph/dependency_kind.h"
+#include "chakra_export/graph/et_graph_reader.h"
+#include "chakra_export/graph/execution_graph.h"
+#include "chakra_export/graph/graph_replay.h"
+#include "chakra_export/inspect/et_check.h"
+#include "chakra_export/inspect/interval_union.h"
+#include "chakra_export/inspect/node_times.h"
+#include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/text_table.h"
+
+namespace meridian {
+namespace {
+
+constexpr size_t kMaxCriticalNames = 10;
+constexpr size_t kNameWidth = 60;
+constexpr int kMaxShownPerRule = 5;
+
+// By rank.
+using RankReports = std::map<int64_t, ChakraRankReport*>;
+
+void DescribeFile(const EtFile& file, const EtReader& reader, ChakraRankReport* rank) {
+  rank->set_rank(file.rank);
+  rank->set_path(file.path);
+  rank->set_file_bytes(static_cast<int64_t>(reader.file_size()));
+  rank->set_compressed(reader.was_compressed());
+  rank->set_version(reader.metadata().version());
+}
+
+// Traces may say anything.
+int64_t SaturatingAdd(int64_t a, int64_t b) {
+  return a > std::numeric_limits<int64_t>::max() - b ? std::numeric_limits<int64_t>::max() : a + b;
+}
+
+void CountNodes(const ExecutionGraph& graph, const RankReports& ranks, ChakraReport* report) {
+  report->set_nodes(static_cast<int64_t>(graph.node_count()));
+  report->set_edges(static_cast<int64_t>(graph.dependency_count()));
+  for (const DependencyKind kind : kDependencyKinds) {
+    (*report->mutable_edges_by_kind())[std::string(DependencyKindName(kind))] = 0;
+  }
+  std::map<ChakraProtoMsg::NodeType, int64_t> types;
+  std::array<int64_t, kDependencyKinds.size()> kinds = {};
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    ++types[graph.type(node)];
+    ChakraRankReport* rank = ranks.at(graph.rank(node));
+    const auto edges = static_cast<int64_t>(graph.dependencies(node).size());
+    rank->set_nodes(rank->nodes() + 1);
+    rank->set_edges(rank->edges() + edges);
+    if (edges == 0) rank->set_roots(rank->roots() + 1);
+    for (const DependencyKinds set : graph.dependency_kinds(node)) {
+      for (const DependencyKind kind : kDependencyKinds) {
+        kinds[static_cast<size_t>(kind)] += set.Contains(kind);
+      }
+    }
+  }
+  for (const auto& [type, count] : types) {
+    (*report->mutable_nodes_by_type())[ChakraProtoMsg::NodeType_Name(type)] = count;
+  }
+  for (const DependencyKind kind : kDependencyKinds) {
+    (*report->mutable_edges_by_kind())[std::string(DependencyKindName(kind))] =
+        kinds[static_cast<size_t>(kind)];
+  }
+  for (const auto& [number, rank] : ranks) report->set_roots(report->roots() + rank->roots());
+}
+
+// Alike are those of one type and group; for messages there is no group.
+std::string CommunicationType(const ExecutionGraph& graph, NodeIndex node) {
+  switch (graph.type(node)) {
+    case ChakraProtoMsg::COMM_SEND_NODE:
+      return "SEND";
+    case ChakraProtoMsg::COMM_RECV_NODE:
+      return "RECV";
+    default:
+      return ChakraProtoMsg::CollectiveCommType_Name(graph.communication(node)->type);
+  }
+}
+
+void CountCommunication(const ExecutionGraph& graph, ChakraReport* report) {
+  std::map<std::pair<std::string, GroupIndex>, ChakraCommunicationReport> totals;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    const Communication* communication = graph.communication(node);
+    if (communication == nullptr) continue;
+    const std::string type = CommunicationType(graph, node);
+    const bool collective = graph.type(node) == ChakraProtoMsg::COMM_COLL_NODE;
+    ChakraCommunicationReport& total = totals[{type, collective ? communication->group : 0}];
+    if (total.nodes() == 0 && collective) {
+      const ProcessGroup& group = graph.groups()[communication->group];
+      total.set_group(group.name);
+      for (const int64_t rank : group.ranks) total.add_ranks(rank);
+    }
+    total.set_type(type);
+    total.set_nodes(total.nodes() + 1);
+    total.set_bytes(SaturatingAdd(total.bytes(), communication->bytes));
+    total.set_duration_ns(SaturatingAdd(total.duration_ns(), graph.duration_ns(node)));
+  }
+  for (auto& [key, total] : totals) *report->add_communication() = std::move(total);
+  std::stable_sort(report->mutable_communication()->begin(), report->mutable_communication()->end(),
+                   [](const auto& a, const auto& b) { return a.bytes() > b.bytes(); });
+}
+
+void MeasureOverlap(const ExecutionGraph& graph, const NodeTimes& times, const RankReports& ranks) {
+  struct Busy {
+    std::vector<Interval> compute;
+    std::vector<Interval> communication;
+  };
+  std::map<int64_t, Busy> busy_by_rank;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    if (graph.resource(node).kind == ResourceKind::kHostThread) continue;
+    Busy& busy = busy_by_rank[graph.rank(node)];
+    if (IsCommunication(graph.type(node))) {
+      busy.communication.push_back(times.intervals[node]);
+    } else if (graph.type(node) == ChakraProtoMsg::COMP_NODE) {
+      busy.compute.push_back(times.intervals[node]);
+    }
+  }
+  for (const auto& [number, rank] : ranks) {
+    Busy& busy = busy_by_rank[number];
+    const std::vector<Interval> compute = UnionOf(std::move(busy.compute));
+    const std::vector<Interval> communication = UnionOf(std::move(busy.communication));
+    rank->set_compute_ns(TotalNs(compute));
+    rank->set_communication_ns(TotalNs(communication));
+    rank->set_overlap_ns(OverlapNs(compute, communication));
+  }
+}
+
+void MeasureSpans(const ExecutionGraph& graph, const RankReports& ranks) {
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    const int64_t start_ns = graph.start_ns(node);
+    if (start_ns == kNoTimeNs) continue;
+    ChakraRankReport* rank = ranks.at(graph.rank(node));
+    const int64_t end_ns = start_ns + graph.duration_ns(node);
+    if (!rank->has_first_start_ns() || start_ns < rank->first_start_ns()) {
+      rank->set_first_start_ns(start_ns);
+    }
+    if (!rank->has_last_end_ns() || end_ns > rank->last_end_ns()) rank->set_last_end_ns(end_ns);
+  }
+}
+
+void DescribeCriticalPath(const ExecutionGraph& graph, const std::vector<CriticalStep>& steps,
+                          ChakraRunReport* run) {
+  std::map<absl::string_view, ChakraCriticalName> names;
+  for (const CriticalStep& step : steps) {
+    const int64_t duration_ns = step.end_ns - step.start_ns;
+    if (IsCommunication(graph.type(step.node))) {
+      run->set_critical_communication_ns(run->critical_communication_ns() + duration_ns);
+    } else {
+      run->set_critical_compute_ns(run->critical_compute_ns() + duration_ns);
+    }
+    ChakraCriticalName& name = names[graph.name(step.node)];
+    name.set_name(std::string(graph.name(step.node)));
+    name.set_nodes(name.nodes() + 1);
+    name.set_duration_ns(name.duration_ns() + duration_ns);
+  }
+  std::vector<ChakraCriticalName> longest;
+  for (auto& [text, name] : names) longest.push_back(std::move(name));
+  std::stable_sort(longest.begin(), longest.end(),
+                   [](const auto& a, const auto& b) { return a.duration_ns() > b.duration_ns(); });
+  longest.resize(std::min(longest.size(), kMaxCriticalNames));
+  for (ChakraCriticalName& name : longest) *run->add_critical_names() = std::move(name);
+}
+
+// Fills in `run` and the ranks' busy times, as far as they are known.
+void RunGraph(const ExecutionGraph& graph, const RankReports& ranks, ChakraReport* report) {
+  const CommunicationMatch match(graph);
+  const absl::StatusOr<GraphReplay> simulated = ReplayAsSimulator(graph, match);
+  const bool measured = HasStartTimes(graph);
+  if (measured) {
+    MeasureOverlap(graph, MeasuredTimes(graph), ranks);
+  } else if (simulated.ok()) {
+    MeasureOverlap(graph, ReplayedTimes(*simulated), ranks);
+  }
+  ReplayOptions options;
+  options.resources = ReplayResources::kUnlimited;
+  options.send_mode = SendMode::kEager;
+  const absl::StatusOr<GraphReplay> unlimited = ReplayGraph(graph, match, options);
+  if (!unlimited.ok()) return;
+  ChakraRunReport* run = report->mutable_run();
+  run->set_critical_ns(unlimited->makespan_ns);
+  DescribeCriticalPath(graph, CriticalPath(graph, match, *unlimited), run);
+  if (simulated.ok()) run->set_simulator_ns(simulated->makespan_ns);
+  run->set_times(measured ? "measured" : "replayed");
+}
+
+void Summarize(const ExecutionGraph& graph, ChakraReport* report) {
+  RankReports ranks;
+  for (ChakraRankReport& rank : *report->mutable_ranks()) ranks[rank.rank()] = &rank;
+  CountNodes(graph, ranks, report);
+  CountCommunication(graph, report);
+  MeasureSpans(graph, ranks);
+  RunGraph(graph, ranks, report);
+}
+
+void ReportProblems(const EtProblems& problems, ChakraReport* report) {
+  report->set_errors(problems.errors());
+  report->set_warnings(problems.warnings());
+  for (size_t i = 0; i < kEtRuleCount; ++i) {
+    const auto rule = static_cast<EtRule>(i);
+    if (problems.count(rule) == 0) continue;
+    (*report->mutable_problem_counts())[std::string(RuleInfo(rule).name)] = problems.count(rule);
+  }
+  for (const EtProblem& problem : problems.kept()) {
+    const EtRuleInfo& info = RuleInfo(problem.rule);
+    ChakraProblemReport* added = report->add_problems();
+    added->set_rule(std::string(info.name));
+    added->set_severity(info.severity == Severity::kError ? "error" : "warning");
+    if (problem.rank.has_value()) added->set_rank(*problem.rank);
+    if (problem.node.has_value()) added->set_node(*problem.node);
+    if (problem.offset.has_value()) added->set_offset(*problem.offset);
+    added->set_message(problem.message);
+  }
+}
+
+std::string Millis(int64_t ns) { return absl::StrFormat("%.3f", static_cast<double>(ns) / 1e6); }
+
+std::string Share(int64_t part, int64_t whole) {
+  return whole == 0 ? "-" : absl::StrFormat("%.1f %%", 100.0 * part / whole);
+}
+
+std::string FormatRanks(const ChakraReport& report) {
+  using Align = TextTable::Align;
+  TextTable table({{"rank", Align::kRight},
+                   {"nodes", Align::kRight},
+                   {"edges", Align::kRight},
+                   {"roots", Align::kRight},
+                   {"span ms", Align::kRight},
+                   {"compute ms", Align::kRight},
+                   {"comm ms", Align::kRight},
+                   {"overlap ms", Align::kRight},
+                   {"of comm", Align::kRight}});
+  for (const ChakraRankReport& rank : report.ranks()) {
+    const bool timed = rank.has_first_start_ns();
+    const bool busy = rank.has_compute_ns();
+    table.AddRow({absl::StrCat(rank.rank()), WithThousands(rank.nodes()),
+                  WithThousands(rank.edges()), WithThousands(rank.roots()),
+                  timed ? Millis(rank.last_end_ns() - rank.first_start_ns()) : "-",
+                  busy ? Millis(rank.compute_ns()) : "-",
+                  busy ? Millis(rank.communication_ns()) : "-",
+                  busy ? Millis(rank.overlap_ns()) : "-",
+                  busy ? Share(rank.overlap_ns(), rank.communication_ns()) : "-"});
+  }
+  return table.ToString();
+}
+
+std::string FormatTypes(const ChakraReport& report) {
+  TextTable table({{"type"}, {"nodes", TextTable::Align::kRight}});
+  for (const auto& [type, count] : std::map<std::string, int64_t>(report.nodes_by_type().begin(),
+                                                                  report.nodes_by_type().end())) {
+    table.AddRow({type, WithThousands(count)});
+  }
+  return table.ToString();
+}
+
+std::string FormatKinds(const ChakraReport& report) {
+  TextTable table({{"edge"}, {"edges", TextTable::Align::kRight}});
+  for (const DependencyKind kind : kDependencyKinds) {
+    const std::string name(DependencyKindName(kind));
+    const auto it = report.edges_by_kind().find(name);
+    if (it != report.edges_by_kind().end()) table.AddRow({name, WithThousands(it->second)});
+  }
+  return table.ToString();
+}
+
+std::string FormatCommunication(const ChakraReport& report) {
+  using Align = TextTable::Align;
+  TextTable table({{"communication"},
+                   {"group"},
+                   {"ranks"},
+                   {"nodes", Align::kRight},
+                   {"bytes", Align::kRight},
+                   {"ms", Align::kRight}});
+  for (const ChakraCommunicationReport& entry : report.communication()) {
+    const bool message = entry.type() == "SEND" || entry.type() == "RECV";
+    table.AddRow({entry.type(),
+                  message                 ? "-"
+                  : entry.group().empty() ? "all"
+                                          : entry.group(),
+                  message ? "-" : FirstCharacters(absl::StrJoin(entry.ranks(), ","), 24),
+                  WithThousands(entry.nodes()), WithThousands(entry.bytes()),
+                  Millis(entry.duration_ns())});
+  }
+  return table.ToString();
+}
+
+std::string FormatRun(const ChakraRunReport& run) {
+  std::string text = absl::StrCat("critical length  ", Millis(run.critical_ns()), " ms (",
+                                  Millis(run.critical_compute_ns()), " compute, ",
+                                  Millis(run.critical_communication_ns()), " communication)\n");
+  absl::StrAppend(&text, "simulator's      ",
+                  run.has_simulator_ns() ? absl::StrCat(Millis(run.simulator_ns()), " ms")
+                                         : std::string("deadlock"),
+                  " (one computation and one communication at a time)\n", "busy times are   ",
+                  run.times(), "\n\n");
+  TextTable table({{"on the critical path"},
+                   {"nodes", TextTable::Align::kRight},
+                   {"ms", TextTable::Align::kRight}});
+  for (const ChakraCriticalName& name : run.critical_names()) {
+    table.AddRow({FirstCharacters(name.name(), kNameWidth), WithThousands(name.nodes()),
+                  Millis(name.duration_ns())});
+  }
+  return absl::StrCat(text, table.ToString());
+}
+
+// The rule with how often it is broken, and the first few cases.
+void AppendProblems(const ChakraReport& report, const EtRuleInfo& info, std::string* text) {
+  const auto count = report.problem_counts().find(std::string(info.name));
+  if (count == report.problem_counts().end()) return;
+  absl::StrAppend(text, info.severity == Severity::kError ? "error " : "warning ", info.name, ": ",
+                  WithThousands(count->second), "\n");
+  int shown = 0;
+  for (const ChakraProblemReport& problem : report.problems()) {
+    if (problem.rule() != info.name) continue;
+    if (++shown > kMaxShownPerRule) {
+      absl::StrAppend(text, "  ...\n");
+      return;
+    }
+    absl::StrAppend(text, "  ");
+    // What concerns the whole graph names ranks itself.
+    const bool names_rank = problem.has_node() && !problem.has_offset();
+    if (problem.has_rank() && !names_rank) absl::StrAppend(text, "rank ", problem.rank(), ": ");
+    if (problem.has_offset()) absl::StrAppend(text, "offset ", problem.offset(), ": ");
+    absl::StrAppend(text, Printable(problem.message()), "\n");
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<ChakraReport> InspectChakra(FileSystem& file_system, const EtFiles& files,
+                                           const ChakraInspectOptions& options) {
+  ChakraReport report;
+  uint64_t bytes_checked = 0;
+  EtProblems problems(options.ignored_rules);
+  EtCheckOptions check_options;
+  check_options.input = options.input;
+  check_options.groups = options.groups;
+  check_options.progress = options.progress;
+  check_options.on_file = [&](const EtFile& file, const EtReader& reader) {
+    DescribeFile(file, reader, report.add_ranks());
+    bytes_checked += reader.size();
+  };
+  RETURN_IF_ERROR(CheckEtFiles(file_system, files, check_options, &problems));
+
+  EtGraphReaderOptions graph_options;
+  graph_options.input = options.input;
+  graph_options.groups = options.groups;
+  graph_options.ignore_dangling = true;
+  if (options.progress != nullptr) {
+    graph_options.progress = [&](uint64_t bytes) { options.progress(bytes_checked + bytes); };
+  }
+  const absl::StatusOr<ExecutionGraph> graph = ReadEtGraph(file_system, files, graph_options);
+  if (graph.ok()) {
+    CheckEtGraph(*graph, &problems);
+    Summarize(*graph, &report);
+  } else if (absl::IsInvalidArgument(graph.status())) {
+    problems.Add({EtRule::kNoGraph, {}, {}, {}, std::string(graph.status().message())});
+  } else {
+    return graph.status();
+  }
+  ReportProblems(problems, &report);
+  return report;
+}
+
+std::string FormatChakraStats(const ChakraReport& report) {
+  std::string text =
+      absl::StrCat(FormatRanks(report), "\n", FormatTypes(report), "\n", FormatKinds(report));
+  if (report.communication_size() > 0) absl::StrAppend(&text, "\n", FormatCommunication(report));
+  if (report.has_run()) absl::StrAppend(&text, "\n", FormatRun(report.run()));
+  return text;
+}
+
+std::string FormatChakraProblems(const ChakraReport& report) {
+  if (report.problem_counts().empty()) return "no problems\n";
+  std::string text;
+  for (const Severity severity : {Severity::kError, Severity::kWarning}) {
+    for (size_t i = 0; i < kEtRuleCount; ++i) {
+      const EtRuleInfo& info = RuleInfo(static_cast<EtRule>(i));
+      if (info.severity == severity) AppendProblems(report, info, &text);
+    }
+  }
+  return absl::StrCat(text, WithThousands(report.errors()), " errors, ",
+                      WithThousands(report.warnings()), " warnings\n");
+}
+
+}  // namespace meridian

@@ -1,0 +1,42 @@
+// Looks through the Chakra traces of a workload and says what is in them and what is wrong.
+#ifndef CHAKRA_EXPORT_INSPECT_CHAKRA_INSPECTOR_H_
+#define CHAKRA_EXPORT_INSPECT_CHAKRA_INSPECTOR_H_
+
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "chakra_export/et/comm_groups.h"
+#include "chakra_export/et/et_files.h"
+#include "chakra_export/inspect/chakra_report.pb.h"
+#include "chakra_export/inspect/et_rules.h"
+#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/input_file.h"
+
+namespace meridian {
+
+struct ChakraInspectOptions {
+  InputFileOptions input;
+  // The ranks of groups, as ReadEtGraph takes them.
+  CommGroups groups;
+  std::set<EtRule> ignored_rules;
+  // Called now and then with the bytes looked at, each byte twice; may be null.
+  std::function<void(uint64_t bytes)> progress;
+};
+
+// Dependencies on nodes that do not exist are problems, and left out of the graph. When there is no
+// graph (ids that occur twice, values that cannot be meant) one problem is no_graph and the report
+// has no statistics.
+// Errors are those of files that cannot be read, with file, offset and reason.
+absl::StatusOr<ChakraReport> InspectChakra(FileSystem& file_system, const EtFiles& files,
+                                           const ChakraInspectOptions& options = {});
+
+// Returns the statistics, or the problems, as text for people.
+std::string FormatChakraStats(const ChakraReport& report);
+std::string FormatChakraProblems(const ChakraReport& report);
+
+}  // namespace meridian
+
+#endif  // CHAKRA_EXPORT_INSPECT_CHAKRA_INSPECTOR_H_

@@ -1,0 +1,274 @@
+#include "chakra_export/inspect/et_diff.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "chakra_export/et/et_reader.h"
+#include "chakra_export/graph/node_id_index.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/text_table.h"
+
+namespace meridian {
+namespace {
+
+using ::ChakraProtoMsg::AttributeProto;
+using ::ChakraProtoMsg::IOInfo;
+using ::ChakraProtoMsg::Node;
+
+constexpr int kMaxDifferences = 100;
+constexpr size_t kMaxTextLength = 60;
+constexpr size_t kMaxIds = 8;
+
+// Where each node of a file is.
+struct NodeOffsets {
+  NodeIdIndex ids;
+  std::vector<uint64_t> offsets;
+};
+
+absl::StatusOr<NodeOffsets> IndexNodes(EtReader* reader) {
+  NodeOffsets index;
+  Node node;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool found, reader->Next(&node));
+    if (!found) break;
+    index.ids.Add(node.id());
+    index.offsets.push_back(reader->node_offset());
+  }
+  const std::vector<size_t> repeated = index.ids.Repeated();
+  if (repeated.empty()) return index;
+  return reader->NodeErrorAt(repeated[0],
+                             absl::StrCat("node id ", index.ids.id(repeated[0]), " occurs twice"));
+}
+
+// Collects changes.
+class Changes {
+ public:
+  void Number(absl::string_view name, uint64_t first, uint64_t second) {
+    if (first != second) list_.push_back(absl::StrCat(name, " ", first, " -> ", second));
+  }
+
+  void Text(absl::string_view name, absl::string_view first, absl::string_view second) {
+    if (first == second) return;
+    list_.push_back(absl::StrCat(name, " '", FirstCharacters(first, kMaxTextLength), "' -> '",
+                                 FirstCharacters(second, kMaxTextLength), "'"));
+  }
+
+  template <typename Ids>
+  void IdSets(absl::string_view name, const Ids& first, const Ids& second) {
+    const std::multiset<uint64_t> a(first.begin(), first.end());
+    const std::multiset<uint64_t> b(second.begin(), second.end());
+    if (a == b) return;
+    std::vector<std::string> moves;
+    AddMissing(a, b, "-", &moves);
+    AddMissing(b, a, "+", &moves);
+    if (moves.size() > kMaxIds) {
+      const size_t more = moves.size() - kMaxIds;
+      moves.resize(kMaxIds);
+      moves.push_back(absl::StrCat("and ", more, " more"));
+    }
+    list_.push_back(absl::StrCat(name, " ", absl::StrJoin(moves, " ")));
+  }
+
+  void Io(absl::string_view name, const IOInfo& first, const IOInfo& second) {
+    Text(absl::StrCat(name, ".values"), first.values(), second.values());
+    Text(absl::StrCat(name, ".shapes"), first.shapes(), second.shapes());
+    Text(absl::StrCat(name, ".types"), first.types(), second.types());
+  }
+
+  void Attributes(const Node& first, const Node& second) {
+    const std::multimap<std::string, std::string> a = ByName(first);
+    const std::multimap<std::string, std::string> b = ByName(second);
+    std::set<std::string> names;
+    for (const auto& [name, value] : a) names.insert(name);
+    for (const auto& [name, value] : b) names.insert(name);
+    for (const std::string& name : names) {
+      Text(absl::StrCat("attribute ", name), Values(a, name), Values(b, name));
+    }
+  }
+
+  std::vector<std::string> Take() && { return std::move(list_); }
+
+ private:
+  static void AddMissing(const std::multiset<uint64_t>& from, const std::multiset<uint64_t>& in,
+                         absl::string_view sign, std::vector<std::string>* moves) {
+    std::vector<uint64_t> missing;
+    std::set_difference(from.begin(), from.end(), in.begin(), in.end(),
+                        std::back_inserter(missing));
+    for (const uint64_t id : missing) moves->push_back(absl::StrCat(sign, id));
+  }
+
+  // What follows the name, e.g. "int64_val: 4096".
+  static std::multimap<std::string, std::string> ByName(const Node& node) {
+    std::multimap<std::string, std::string> values;
+    for (AttributeProto attribute : node.attr()) {
+      std::string name = attribute.name();
+      attribute.clear_name();
+      values.emplace(std::move(name), attribute.ShortDebugString());
+    }
+    return values;
+  }
+
+  static std::string Values(const std::multimap<std::string, std::string>& attributes,
+                            const std::string& name) {
+    const auto [begin, end] = attributes.equal_range(name);
+    return absl::StrJoin(begin, end, "; ", [](std::string* out, const auto& attribute) {
+      out->append(attribute.second);
+    });
+  }
+
+  std::vector<std::string> list_;
+};
+
+class FileDiffer {
+ public:
+  FileDiffer(int64_t rank, EtReader* first, EtReader* second, ChakraDiffReport* report)
+      : rank_(rank), first_(first), second_(second), report_(report) {}
+
+  absl::Status Run() {
+    if (first_->metadata().SerializeAsString() != second_->metadata().SerializeAsString()) {
+      report_->add_changed_metadata(rank_);
+    }
+    ASSIGN_OR_RETURN(NodeOffsets first, IndexNodes(first_));
+    ASSIGN_OR_RETURN(NodeOffsets second, IndexNodes(second_));
+    Node node;
+    first_->Rewind();
+    while (true) {
+      ASSIGN_OR_RETURN(const bool found, first_->Next(&node));
+      if (!found) break;
+      const std::optional<size_t> position = second.ids.Find(node.id());
+      if (!position.has_value()) {
+        report_->set_nodes_only_in_first(report_->nodes_only_in_first() + 1);
+        Add(node, {"only in the first"});
+        continue;
+      }
+      second_->SeekTo(second.offsets[*position]);
+      RETURN_IF_ERROR(Compare(node));
+    }
+    second_->Rewind();
+    while (true) {
+      ASSIGN_OR_RETURN(const bool found, second_->Next(&node));
+      if (!found) return absl::OkStatus();
+      if (first.ids.Find(node.id()).has_value()) continue;
+      report_->set_nodes_only_in_second(report_->nodes_only_in_second() + 1);
+      Add(node, {"only in the second"});
+    }
+  }
+
+ private:
+  // With the node at which the second file stands.
+  absl::Status Compare(const Node& node) {
+    RETURN_IF_ERROR(second_->Next(&other_).status());
+    if (node.SerializeAsString() == other_.SerializeAsString()) {
+      report_->set_equal_nodes(report_->equal_nodes() + 1);
+      return absl::OkStatus();
+    }
+    std::vector<std::string> changes = NodeChanges(node, other_);
+    if (changes.empty()) {
+      report_->set_equal_nodes(report_->equal_nodes() + 1);
+    } else {
+      report_->set_changed_nodes(report_->changed_nodes() + 1);
+      Add(node, std::move(changes));
+    }
+    return absl::OkStatus();
+  }
+
+  void Add(const Node& node, std::vector<std::string> changes) {
+    if (report_->differences_size() == kMaxDifferences) return;
+    ChakraNodeDifference* difference = report_->add_differences();
+    difference->set_rank(rank_);
+    difference->set_node(node.id());
+    difference->set_name(node.name());
+    for (std::string& change : changes) difference->add_changes(std::move(change));
+  }
+
+  const int64_t rank_;
+  EtReader* first_;
+  EtReader* second_;
+  ChakraDiffReport* report_;
+  Node other_;
+};
+
+std::map<int64_t, std::string> PathsByRank(const EtFiles& files) {
+  std::map<int64_t, std::string> paths;
+  for (const EtFile& file : files.files) paths.emplace(file.rank, file.path);
+  return paths;
+}
+
+}  // namespace
+
+absl::StatusOr<ChakraDiffReport> DiffEtFiles(FileSystem& file_system, const EtFiles& first,
+                                             const EtFiles& second, const InputFileOptions& input) {
+  ChakraDiffReport report;
+  std::map<int64_t, std::string> others = PathsByRank(second);
+  for (const EtFile& file : first.files) {
+    // Two single files are meant to be compared, whatever their ranks.
+    const bool only_pair = !first.is_prefix && !second.is_prefix;
+    const auto other = only_pair ? others.begin() : others.find(file.rank);
+    if (other == others.end()) {
+      report.add_ranks_only_in_first(file.rank);
+      continue;
+    }
+    ASSIGN_OR_RETURN(EtReader a, EtReader::Open(file_system, file.path, input));
+    ASSIGN_OR_RETURN(EtReader b, EtReader::Open(file_system, other->second, input));
+    RETURN_IF_ERROR(FileDiffer(file.rank, &a, &b, &report).Run());
+    others.erase(other);
+  }
+  for (const auto& [rank, path] : others) report.add_ranks_only_in_second(rank);
+  return report;
+}
+
+bool AreEqual(const ChakraDiffReport& report) {
+  return report.changed_nodes() == 0 && report.nodes_only_in_first() == 0 &&
+         report.nodes_only_in_second() == 0 && report.ranks_only_in_first().empty() &&
+         report.ranks_only_in_second().empty() && report.changed_metadata().empty();
+}
+
+std::vector<std::string> NodeChanges(const Node& first, const Node& second) {
+  Changes changes;
+  changes.Number("id", first.id(), second.id());
+  changes.Text("name", first.name(), second.name());
+  changes.Text("type", ChakraProtoMsg::NodeType_Name(first.type()),
+               ChakraProtoMsg::NodeType_Name(second.type()));
+  changes.IdSets("ctrl_deps", first.ctrl_deps(), second.ctrl_deps());
+  changes.IdSets("data_deps", first.data_deps(), second.data_deps());
+  changes.Number("start_time_micros", first.start_time_micros(), second.start_time_micros());
+  changes.Number("duration_micros", first.duration_micros(), second.duration_micros());
+  changes.Io("inputs", first.inputs(), second.inputs());
+  changes.Io("outputs", first.outputs(), second.outputs());
+  changes.Attributes(first, second);
+  return std::move(changes).Take();
+}
+
+std::string FormatDiff(const ChakraDiffReport& report) {
+  if (AreEqual(report)) return absl::StrCat("no difference in ", report.equal_nodes(), " nodes\n");
+  std::string text;
+  for (const ChakraNodeDifference& difference : report.differences()) {
+    absl::StrAppend(&text, "rank ", difference.rank(), " node ", difference.node(), " (",
+                    Printable(FirstCharacters(difference.name(), kMaxTextLength)),
+                    "): ", Printable(absl::StrJoin(difference.changes(), ", ")), "\n");
+  }
+  for (const int64_t rank : report.changed_metadata()) {
+    absl::StrAppend(&text, "rank ", rank, ": the metadata differ\n");
+  }
+  for (const int64_t rank : report.ranks_only_in_first()) {
+    absl::StrAppend(&text, "rank ", rank, ": only in the first\n");
+  }
+  for (const int64_t rank : report.ranks_only_in_second()) {
+    absl::StrAppend(&text, "rank ", rank, ": only in the second\n");
+  }
+  absl::StrAppend(&text, WithThousands(report.equal_nodes()), " nodes equal, ",
+                  WithThousands(report.changed_nodes()), " changed, ",
+                  WithThousands(report.nodes_only_in_first()), " only in the first, ",
+                  WithThousands(report.nodes_only_in_second()), " only in the second\n");
+  return text;
+}
+
+}  // namespace meridian

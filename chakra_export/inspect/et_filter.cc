@@ -1,0 +1,255 @@
+#include "chakra_export/inspect/et_filter.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "chakra_export/et/et_attributes.h"
+#include "chakra_export/et/et_reader.h"
+#include "chakra_export/et/et_writer.h"
+#include "chakra_export/graph/dependency_kind.h"
+#include "chakra_export/graph/node_id_index.h"
+#include "xla_profiler/util/status_macros.h"
+
+namespace meridian {
+namespace {
+
+using ::ChakraProtoMsg::Node;
+
+constexpr size_t kMaxReplacements = 100000000;
+
+// What stands for the nodes of a rank that go.
+class Replacements {
+ public:
+  // A removed node with all it waits for.
+  void AddRemoved(const Node& node) {
+    Removed& removed = removed_[node.id()];
+    removed.waits_for.assign(node.data_deps().begin(), node.data_deps().end());
+    removed.waits_for.insert(removed.waits_for.end(), node.ctrl_deps().begin(),
+                             node.ctrl_deps().end());
+    order_.push_back(node.id());
+  }
+
+  // Replaces what removed nodes wait for by kept nodes, each once and ascending. An error is about
+  // the node failed_node().
+  absl::Status Resolve() {
+    for (const uint64_t id : order_) RETURN_IF_ERROR(ResolveFrom(id));
+    return absl::OkStatus();
+  }
+
+  uint64_t failed_node() const { return failed_node_; }
+
+  // The kept nodes that stand for a removed one; null for a node that is kept.
+  const std::vector<uint64_t>* Find(uint64_t id) const {
+    const auto it = removed_.find(id);
+    return it == removed_.end() ? nullptr : &it->second.waits_for;
+  }
+
+ private:
+  enum class State : uint8_t { kUntouched, kBegun, kResolved };
+  struct Removed {
+    std::vector<uint64_t> waits_for;
+    State state = State::kUntouched;
+  };
+
+  // Depth first, without recursion: a trace may be one long chain.
+  absl::Status ResolveFrom(uint64_t id) {
+    std::vector<uint64_t> stack = {id};
+    while (!stack.empty()) {
+      Removed& top = removed_.at(stack.back());
+      if (top.state == State::kResolved) {
+        stack.pop_back();
+        continue;
+      }
+      const bool begun = top.state == State::kBegun;
+      top.state = State::kBegun;
+      const size_t depth = stack.size();
+      for (const uint64_t source : top.waits_for) {
+        const auto it = removed_.find(source);
+        if (it == removed_.end() || it->second.state == State::kResolved) continue;
+        if (it->second.state == State::kBegun || begun) {
+          failed_node_ = source;
+          return absl::InvalidArgumentError(
+              absl::StrCat("node ", source, " waits for itself by way of other nodes"));
+        }
+        stack.push_back(source);
+      }
+      if (stack.size() > depth) continue;
+      failed_node_ = stack.back();
+      RETURN_IF_ERROR(Finish(&top));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Finish(Removed* node) {
+    std::vector<uint64_t> kept;
+    for (const uint64_t source : node->waits_for) {
+      const std::vector<uint64_t>* instead = Find(source);
+      if (instead == nullptr) {
+        kept.push_back(source);
+      } else {
+        kept.insert(kept.end(), instead->begin(), instead->end());
+      }
+    }
+    std::sort(kept.begin(), kept.end());
+    kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
+    total_ += kept.size();
+    if (total_ > kMaxReplacements) {
+      return absl::InvalidArgumentError(
+          "so much waits for the nodes that go that over a hundred million dependencies would "
+          "have to be replaced; keep some of them");
+    }
+    node->waits_for = std::move(kept);
+    node->state = State::kResolved;
+    return absl::OkStatus();
+  }
+
+  absl::flat_hash_map<uint64_t, Removed> removed_;
+  std::vector<uint64_t> order_;
+  size_t total_ = 0;
+  uint64_t failed_node_ = 0;
+};
+
+class FileFilter {
+ public:
+  FileFilter(const EtFilterOptions& options, EtFilterCounts* counts)
+      : options_(options), counts_(counts) {}
+
+  // Decides what goes and finds out what is wrong with the file.
+  absl::Status Prepare(EtReader* reader) {
+    Node node;
+    while (true) {
+      ASSIGN_OR_RETURN(const bool found, reader->Next(&node));
+      if (!found) break;
+      ids_.Add(node.id());
+      keeps_.push_back(options_.keep(node));
+      if (!keeps_.back()) replacements_.AddRemoved(node);
+    }
+    const std::vector<size_t> repeated = ids_.Repeated();
+    if (!repeated.empty()) {
+      return reader->NodeErrorAt(repeated[0],
+                                 absl::StrCat("node id ", ids_.id(repeated[0]), " occurs twice"));
+    }
+    const absl::Status resolved = replacements_.Resolve();
+    if (resolved.ok()) return resolved;
+    return reader->NodeErrorAt(*ids_.Find(replacements_.failed_node()), resolved.message());
+  }
+
+  absl::Status Write(EtReader* reader, EtWriter* writer) {
+    Node node;
+    reader->Rewind();
+    for (const bool keeps : keeps_) {
+      RETURN_IF_ERROR(reader->Next(&node).status());
+      ++(keeps ? counts_->kept_nodes : counts_->removed_nodes);
+      if (!keeps) continue;
+      RETURN_IF_ERROR(ReplaceDependencies(&node));
+      RETURN_IF_ERROR(writer->Add(node));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // Dependencies with their kinds, each once.
+  using Dependencies = std::map<uint64_t, DependencyKinds>;
+
+  void Add(uint64_t id, DependencyKinds kinds, Dependencies* dependencies) {
+    const std::vector<uint64_t>* instead = replacements_.Find(id);
+    if (instead == nullptr) {
+      AddKept(id, kinds, dependencies);
+    } else {
+      for (const uint64_t kept : *instead) AddKept(kept, kinds, dependencies);
+    }
+  }
+
+  void AddKept(uint64_t id, DependencyKinds kinds, Dependencies* dependencies) {
+    if (ids_.Find(id).has_value()) {
+      (*dependencies)[id] |= kinds;
+    } else {
+      ++counts_->dangling_dependencies;
+    }
+  }
+
+  // True for a dependency that stays as it is.
+  bool Stays(uint64_t id) { return replacements_.Find(id) == nullptr && ids_.Find(id).has_value(); }
+
+  absl::Status ReplaceDependencies(Node* node) {
+    const auto stays = [this](uint64_t id) { return Stays(id); };
+    if (std::all_of(node->data_deps().begin(), node->data_deps().end(), stays) &&
+        std::all_of(node->ctrl_deps().begin(), node->ctrl_deps().end(), stays)) {
+      return absl::OkStatus();
+    }
+    ASSIGN_OR_RETURN(const std::optional<std::string> text,
+                     GetStringAttribute(node->attr(), kDependencyKindsAttribute));
+    const std::optional<std::vector<DependencyKinds>> kinds =
+        text.has_value() ? ParseDependencyKinds(*text) : std::nullopt;
+    const bool has_kinds =
+        kinds.has_value() && kinds->size() == static_cast<size_t>(node->data_deps_size());
+    Dependencies data;
+    for (int i = 0; i < node->data_deps_size(); ++i) {
+      Add(node->data_deps(i), has_kinds ? (*kinds)[i] : DependencyKind::kData, &data);
+    }
+    Dependencies control;
+    for (const uint64_t id : node->ctrl_deps()) Add(id, DependencyKind::kControl, &control);
+
+    node->clear_data_deps();
+    std::vector<DependencyKinds> new_kinds;
+    for (const auto& [id, set] : data) {
+      node->add_data_deps(id);
+      new_kinds.push_back(set);
+    }
+    node->clear_ctrl_deps();
+    for (const auto& [id, set] : control) node->add_ctrl_deps(id);
+    SetKinds(has_kinds, new_kinds, node);
+    return absl::OkStatus();
+  }
+
+  static void SetKinds(bool had_kinds, const std::vector<DependencyKinds>& kinds, Node* node) {
+    if (had_kinds && !kinds.empty()) {
+      SetStringAttribute(kDependencyKindsAttribute, DependencyKindsText(kinds),
+                         node->mutable_attr());
+      return;
+    }
+    EtAttributes* attributes = node->mutable_attr();
+    for (int i = attributes->size() - 1; i >= 0; --i) {
+      if (attributes->Get(i).name() == kDependencyKindsAttribute) attributes->DeleteSubrange(i, 1);
+    }
+  }
+
+  const EtFilterOptions& options_;
+  EtFilterCounts* counts_;
+  NodeIdIndex ids_;
+  std::vector<bool> keeps_;
+  Replacements replacements_;
+};
+
+}  // namespace
+
+absl::StatusOr<EtFilterCounts> FilterEtFiles(FileSystem& file_system, const EtFiles& files,
+                                             const EtFilterOptions& options,
+                                             const std::string& output_prefix) {
+  EtFilterCounts counts;
+  // Nothing is written when one of the files is bad.
+  for (const EtFile& file : files.files) {
+    ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options.input));
+    RETURN_IF_ERROR(FileFilter(options, &counts).Prepare(&reader));
+  }
+  for (const EtFile& file : files.files) {
+    ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options.input));
+    FileFilter filter(options, &counts);
+    RETURN_IF_ERROR(filter.Prepare(&reader));
+    ASSIGN_OR_RETURN(
+        const std::unique_ptr<EtWriter> writer,
+        EtWriter::Create(file_system, EtPath(output_prefix, file.rank), reader.metadata()));
+    RETURN_IF_ERROR(filter.Write(&reader, writer.get()));
+    RETURN_IF_ERROR(writer->Commit());
+  }
+  return counts;
+}
+
+}  // namespace meridian

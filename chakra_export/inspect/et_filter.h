@@ -1,0 +1,41 @@
+// Takes nodes out of Chakra traces so that the rest still runs in the same order: what waited for a
+// node that goes waits for what that node waited for.
+#ifndef CHAKRA_EXPORT_INSPECT_ET_FILTER_H_
+#define CHAKRA_EXPORT_INSPECT_ET_FILTER_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "chakra_export/et/et_files.h"
+#include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/input_file.h"
+
+namespace meridian {
+
+struct EtFilterOptions {
+  InputFileOptions input;
+  // True for the nodes to keep.
+  std::function<bool(const ChakraProtoMsg::Node& node)> keep;
+};
+
+struct EtFilterCounts {
+  int64_t kept_nodes = 0;
+  int64_t removed_nodes = 0;
+  // Dependencies on ids that no node has; they go.
+  int64_t dangling_dependencies = 0;
+};
+
+// Writes PREFIX.<rank>.et for each file. A dependency that takes the place of others has their
+// kinds and stays a data or a control dependency; nodes and fields are otherwise as they were.
+// InvalidArgument for ids that occur twice, removed nodes that wait for each other, and when there
+// would be over a hundred million dependencies on removed nodes to replace.
+absl::StatusOr<EtFilterCounts> FilterEtFiles(FileSystem& file_system, const EtFiles& files,
+                                             const EtFilterOptions& options,
+                                             const std::string& output_prefix);
+
+}  // namespace meridian
+
+#endif  // CHAKRA_EXPORT_INSPECT_ET_FILTER_H_

@@ -1,0 +1,212 @@
+#include "chakra_export/inspect/et_json.h"
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "chakra_export/et/et_attributes.h"
+#include "chakra_export/et/et_reader.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
+#include "google/protobuf/unknown_field_set.h"
+#include "xla_profiler/trace_json/json_string.h"
+#include "xla_profiler/trace_json/trace_json_writer.h"
+#include "xla_profiler/util/status_macros.h"
+
+namespace meridian {
+namespace {
+
+using ::ChakraProtoMsg::AttributeProto;
+using ::ChakraProtoMsg::IOInfo;
+using ::ChakraProtoMsg::Node;
+using ::google::protobuf::FieldDescriptor;
+using ::google::protobuf::Message;
+using ::google::protobuf::Reflection;
+
+constexpr char kUnknownFields[] = "unknown_fields";
+
+std::string Object(const TraceJsonArgs& members) {
+  return absl::StrCat("{", members.members(), "}");
+}
+
+std::string TextJson(const FieldDescriptor& field, const std::string& value) {
+  std::string json;
+  AppendJsonString(field.type() == FieldDescriptor::TYPE_BYTES ? absl::Base64Escape(value) : value,
+                   &json);
+  return json;
+}
+
+std::string DoubleJson(double value) {
+  TraceJsonArgs member;
+  member.AddDouble("", value);
+  // What follows the empty key and its colon.
+  return std::string(member.members().substr(3));
+}
+
+// Returns the value of a scalar field, or of the element of a repeated one when index >= 0.
+std::string ScalarJson(const Message& message, const FieldDescriptor& field, int index) {
+  const Reflection& reflection = *message.GetReflection();
+  const bool repeated = index >= 0;
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+      return absl::StrCat(repeated ? reflection.GetRepeatedInt32(message, &field, index)
+                                   : reflection.GetInt32(message, &field));
+    case FieldDescriptor::CPPTYPE_INT64:
+      return absl::StrCat(repeated ? reflection.GetRepeatedInt64(message, &field, index)
+                                   : reflection.GetInt64(message, &field));
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return absl::StrCat(repeated ? reflection.GetRepeatedUInt32(message, &field, index)
+                                   : reflection.GetUInt32(message, &field));
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return absl::StrCat(repeated ? reflection.GetRepeatedUInt64(message, &field, index)
+                                   : reflection.GetUInt64(message, &field));
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return DoubleJson(repeated ? reflection.GetRepeatedDouble(message, &field, index)
+                                 : reflection.GetDouble(message, &field));
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return DoubleJson(repeated ? reflection.GetRepeatedFloat(message, &field, index)
+                                 : reflection.GetFloat(message, &field));
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return (repeated ? reflection.GetRepeatedBool(message, &field, index)
+                       : reflection.GetBool(message, &field))
+                 ? "true"
+                 : "false";
+    case FieldDescriptor::CPPTYPE_STRING:
+      return TextJson(field, repeated ? reflection.GetRepeatedString(message, &field, index)
+                                      : reflection.GetString(message, &field));
+    default:
+      return "null";
+  }
+}
+
+std::string ListJson(const Message& list) {
+  const FieldDescriptor& values = *list.GetDescriptor()->FindFieldByNumber(1);
+  std::string json = "[";
+  for (int i = 0; i < list.GetReflection()->FieldSize(list, &values); ++i) {
+    absl::StrAppend(&json, i == 0 ? "" : ",", ScalarJson(list, values, i));
+  }
+  return json + "]";
+}
+
+void AddUnknownFields(const Message& message, TraceJsonArgs* members) {
+  const auto& unknown = message.GetReflection()->GetUnknownFields(message);
+  if (unknown.empty()) return;
+  std::string bytes;
+  unknown.SerializeToString(&bytes);
+  members->AddString(kUnknownFields, absl::Base64Escape(bytes));
+}
+
+std::string AttributeJson(const AttributeProto& attribute) {
+  TraceJsonArgs members;
+  members.AddString("name", attribute.name());
+  if (!attribute.doc_string().empty()) members.AddString("doc_string", attribute.doc_string());
+  if (attribute.value_case() != AttributeProto::VALUE_NOT_SET) {
+    const FieldDescriptor& field =
+        *AttributeProto::descriptor()->FindFieldByNumber(attribute.value_case());
+    const bool is_list = field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+    members.AddJson(AttributeKindName(attribute.value_case()),
+                    is_list ? ListJson(attribute.GetReflection()->GetMessage(attribute, &field))
+                            : ScalarJson(attribute, field, -1));
+  }
+  AddUnknownFields(attribute, &members);
+  return Object(members);
+}
+
+void AddAttributes(const EtAttributes& attributes, TraceJsonArgs* members) {
+  std::string json = "[";
+  for (const AttributeProto& attribute : attributes) {
+    absl::StrAppend(&json, json.size() == 1 ? "" : ",", AttributeJson(attribute));
+  }
+  members->AddJson("attr", json + "]");
+}
+
+template <typename Ids>
+void AddIds(absl::string_view key, const Ids& ids, TraceJsonArgs* members) {
+  members->AddJson(key, absl::StrCat("[", absl::StrJoin(ids, ","), "]"));
+}
+
+void AddIoInfo(absl::string_view key, const IOInfo& info, TraceJsonArgs* members) {
+  TraceJsonArgs io;
+  io.AddString("values", info.values());
+  io.AddString("shapes", info.shapes());
+  io.AddString("types", info.types());
+  AddUnknownFields(info, &io);
+  members->AddJson(key, Object(io));
+}
+
+std::string TypeName(int type) {
+  if (!ChakraProtoMsg::NodeType_IsValid(type)) return absl::StrCat(type);
+  return ChakraProtoMsg::NodeType_Name(static_cast<ChakraProtoMsg::NodeType>(type));
+}
+
+std::string MetadataJson(const ChakraProtoMsg::GlobalMetadata& metadata) {
+  TraceJsonArgs members;
+  members.AddString("version", metadata.version());
+  AddAttributes(metadata.attr(), &members);
+  AddUnknownFields(metadata, &members);
+  return Object(members);
+}
+
+absl::Status CheckReadable(FileSystem& file_system, const EtFile& file,
+                           const InputFileOptions& input) {
+  ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, input));
+  Node node;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool found, reader.Next(&node));
+    if (!found) return absl::OkStatus();
+  }
+}
+
+// Everything of the file except for the brackets that end it.
+absl::Status WriteNodes(EtReader* reader, ByteSink* sink) {
+  std::string json;
+  absl::string_view separator = "\n";
+  Node node;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool found, reader->Next(&node));
+    if (!found) return absl::OkStatus();
+    json.assign(separator.data(), separator.size());
+    AppendNodeJson(node, &json);
+    separator = ",\n";
+    RETURN_IF_ERROR(sink->Append(json));
+  }
+}
+
+}  // namespace
+
+absl::Status WriteEtJson(FileSystem& file_system, const EtFiles& files,
+                         const InputFileOptions& input, ByteSink* sink) {
+  for (const EtFile& file : files.files) RETURN_IF_ERROR(CheckReadable(file_system, file, input));
+  RETURN_IF_ERROR(sink->Append("{\"ranks\":["));
+  absl::string_view separator = "\n";
+  for (const EtFile& file : files.files) {
+    ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, input));
+    std::string path;
+    AppendJsonString(file.path, &path);
+    RETURN_IF_ERROR(sink->Append(
+        absl::StrCat(separator, "{\"rank\":", file.rank, ",\"path\":", path,
+                     ",\"metadata\":", MetadataJson(reader.metadata()), ",\"nodes\":[")));
+    RETURN_IF_ERROR(WriteNodes(&reader, sink));
+    RETURN_IF_ERROR(sink->Append("\n]}"));
+    separator = ",\n";
+  }
+  return sink->Append("\n]}\n");
+}
+
+void AppendNodeJson(const Node& node, std::string* out) {
+  TraceJsonArgs members;
+  members.AddUint64("id", node.id());
+  members.AddString("name", node.name());
+  members.AddString("type", TypeName(node.type()));
+  AddIds("ctrl_deps", node.ctrl_deps(), &members);
+  AddIds("data_deps", node.data_deps(), &members);
+  members.AddUint64("start_time_micros", node.start_time_micros());
+  members.AddUint64("duration_micros", node.duration_micros());
+  if (node.has_inputs()) AddIoInfo("inputs", node.inputs(), &members);
+  if (node.has_outputs()) AddIoInfo("outputs", node.outputs(), &members);
+  AddAttributes(node.attr(), &members);
+  AddUnknownFields(node, &members);
+  absl::StrAppend(out, "{", members.members(), "}");
+}
+
+}  // namespace meridian

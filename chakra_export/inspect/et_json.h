@@ -1,0 +1,35 @@
+// Chakra traces as one JSON document, written node by node:
+//
+//   {"ranks":[
+//   {"rank":0,"path":"w.0.et","metadata":{"version":"1.0.0","attr":[]},"nodes":[
+//   {"id":1,"name":"matmul","type":"COMP_NODE","ctrl_deps":[],"data_deps":[],
+//    "start_time_micros":0,"duration_micros":5,"attr":[{"name":"is_cpu_op","bool_val":false}]}
+//   ]}
+//   ]}
+//
+// Numbers are numbers, also beyond 2^53; bytes, and fields that the schema does not know, are
+// base64.
+#ifndef CHAKRA_EXPORT_INSPECT_ET_JSON_H_
+#define CHAKRA_EXPORT_INSPECT_ET_JSON_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "chakra_export/et/et_files.h"
+#include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/util/byte_sink.h"
+#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/input_file.h"
+
+namespace meridian {
+
+// Every file is read once before anything is written: a bad one leaves no half document.
+absl::Status WriteEtJson(FileSystem& file_system, const EtFiles& files,
+                         const InputFileOptions& input, ByteSink* sink);
+
+// Appends one object, without line breaks.
+void AppendNodeJson(const ChakraProtoMsg::Node& node, std::string* out);
+
+}  // namespace meridian
+
+#endif  // CHAKRA_EXPORT_INSPECT_ET_JSON_H_

@@ -1,0 +1,256 @@
+#include "chakra_export/inspect/et_obfuscator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "chakra_export/et/comm_groups.h"
+#include "chakra_export/et/et_attributes.h"
+#include "chakra_export/et/et_format.h"
+#include "chakra_export/et/et_reader.h"
+#include "chakra_export/et/et_writer.h"
+#include "chakra_export/graph/dependency_kind.h"
+#include "chakra_export/graph/et_graph_reader.h"
+#include "chakra_export/graph/execution_graph.h"
+#include "chakra_export/inspect/text_disguise.h"
+#include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/util/stable_hash.h"
+#include "xla_profiler/util/status_macros.h"
+
+namespace meridian {
+namespace {
+
+using ::ChakraProtoMsg::IOInfo;
+using ::ChakraProtoMsg::Node;
+
+constexpr int64_t kNsPerMicro = 1000;
+
+// Numbers that simulations depend on, with what their kinds can hold.
+struct KeptNumber {
+  absl::string_view name;
+  int64_t least;
+  int64_t most;
+};
+constexpr int64_t kMin32 = std::numeric_limits<int32_t>::min();
+constexpr int64_t kMax32 = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMin64 = std::numeric_limits<int64_t>::min();
+constexpr int64_t kMax64 = std::numeric_limits<int64_t>::max();
+constexpr KeptNumber kKeptNumbers[] = {
+    {kCommTypeAttribute, kMin64, kMax64},     {kCommSizeAttribute, kMin64, kMax64},
+    {kCommPriorityAttribute, kMin32, kMax32}, {kCommSrcAttribute, kMin32, kMax32},
+    {kCommDstAttribute, kMin32, kMax32},      {kCommTagAttribute, kMin32, kMax32},
+    {kNumOpsAttribute, kMin64, kMax64},       {kTensorSizeAttribute, 0, kMax64},
+    {kStreamAttribute, kMin64, kMax64},
+};
+
+bool IsGroupNumber(absl::string_view name) {
+  uint64_t number = 0;
+  return name.empty() || (absl::SimpleAtoi(name, &number) && absl::StrCat(number) == name);
+}
+
+class Obfuscator {
+ public:
+  explicit Obfuscator(const EtObfuscatorOptions& options) : options_(options) {}
+
+  // First pass, over all files.
+  absl::Status Announce(const Node& node) {
+    disguise_.Announce(node.name());
+    for (const IOInfo* info : {&node.inputs(), &node.outputs()}) {
+      disguise_.AnnounceParts(info->shapes());
+      disguise_.AnnounceParts(info->types());
+    }
+    ASSIGN_OR_RETURN(const std::optional<std::string> group,
+                     GetStringAttribute(node.attr(), kPgNameAttribute));
+    if (group.has_value()) disguise_.Announce(*group);
+    ASSIGN_OR_RETURN(const int64_t start_ns, StartNsOf(node));
+    if (start_ns != kNoTimeNs && start_ns < first_start_ns_) first_start_ns_ = start_ns;
+    return absl::OkStatus();
+  }
+
+  // Second pass.
+  absl::StatusOr<Node> Disguise(const Node& node, int64_t rank) {
+    Node disguised;
+    disguised.set_id(node.id());
+    disguised.set_name(disguise_.Replace(node.name()));
+    disguised.set_type(node.type());
+    *disguised.mutable_ctrl_deps() = node.ctrl_deps();
+    *disguised.mutable_data_deps() = node.data_deps();
+    RETURN_IF_ERROR(CopyAttributes(node, rank, &disguised));
+    RETURN_IF_ERROR(CopyTimes(node, rank, &disguised));
+    if (node.has_inputs()) CopyIoInfo(node.inputs(), disguised.mutable_inputs());
+    if (node.has_outputs()) CopyIoInfo(node.outputs(), disguised.mutable_outputs());
+    if (node.type() == ChakraProtoMsg::METADATA_NODE) RETURN_IF_ERROR(CopyGroups(node, &disguised));
+    return disguised;
+  }
+
+ private:
+  absl::Status CopyAttributes(const Node& node, int64_t rank, Node* disguised) {
+    EtAttributes* kept = disguised->mutable_attr();
+    ASSIGN_OR_RETURN(const std::optional<bool> is_cpu_op,
+                     GetBoolAttribute(node.attr(), kIsCpuOpAttribute));
+    if (is_cpu_op.has_value()) SetBoolAttribute(kIsCpuOpAttribute, *is_cpu_op, kept);
+    for (const KeptNumber& number : kKeptNumbers) RETURN_IF_ERROR(CopyNumber(node, number, kept));
+    ASSIGN_OR_RETURN(const std::optional<int64_t> thread,
+                     GetIntAttribute(node.attr(), kThreadAttribute));
+    if (thread.has_value()) SetIntAttribute(kThreadAttribute, ThreadNumber(rank, *thread), kept);
+    ASSIGN_OR_RETURN(const std::optional<std::string> group,
+                     GetStringAttribute(node.attr(), kPgNameAttribute));
+    if (group.has_value()) SetStringAttribute(kPgNameAttribute, GroupName(*group), kept);
+    ASSIGN_OR_RETURN(const std::optional<std::vector<bool>> dimensions,
+                     GetBoolListAttribute(node.attr(), kInvolvedDimAttribute));
+    if (dimensions.has_value()) SetBoolListAttribute(kInvolvedDimAttribute, *dimensions, kept);
+    ASSIGN_OR_RETURN(const std::optional<std::string> kinds,
+                     GetStringAttribute(node.attr(), kDependencyKindsAttribute));
+    if (kinds.has_value() && ParseDependencyKinds(*kinds).has_value()) {
+      SetStringAttribute(kDependencyKindsAttribute, *kinds, kept);
+    }
+    return absl::OkStatus();
+  }
+
+  static absl::Status CopyNumber(const Node& node, const KeptNumber& number, EtAttributes* kept) {
+    ASSIGN_OR_RETURN(const std::optional<int64_t> value, GetIntAttribute(node.attr(), number.name));
+    if (!value.has_value()) return absl::OkStatus();
+    if (*value < number.least || *value > number.most) {
+      return absl::InvalidArgumentError(absl::StrCat("attribute ", number.name, " is ", *value,
+                                                     "; expected ", number.least, " to ",
+                                                     number.most));
+    }
+    SetIntAttribute(number.name, *value, kept);
+    return absl::OkStatus();
+  }
+
+  absl::Status CopyTimes(const Node& node, int64_t rank, Node* disguised) {
+    const double factor = JitterOf(rank, node.id());
+    ASSIGN_OR_RETURN(const int64_t start_ns, StartNsOf(node));
+    ASSIGN_OR_RETURN(const int64_t duration_ns, DurationNsOf(node));
+    disguised->set_duration_micros(Scale(node.duration_micros(), factor));
+    if (FindAttribute(node.attr(), kDurationNsAttribute) != nullptr) {
+      SetIntAttribute(kDurationNsAttribute, static_cast<int64_t>(Scale(duration_ns, factor)),
+                      disguised->mutable_attr());
+    }
+    if (start_ns == kNoTimeNs || options_.jitter > 0) return absl::OkStatus();
+    const int64_t shifted_ns = start_ns - first_start_ns_ + kFirstStartNs;
+    disguised->set_start_time_micros((shifted_ns + kNsPerMicro / 2) / kNsPerMicro);
+    if (FindAttribute(node.attr(), kStartNsAttribute) != nullptr) {
+      SetIntAttribute(kStartNsAttribute, shifted_ns, disguised->mutable_attr());
+    }
+    return absl::OkStatus();
+  }
+
+  // Depends on nothing but seed, rank and id.
+  double JitterOf(int64_t rank, uint64_t id) const {
+    if (options_.jitter == 0) return 1;
+    StableHash hash;
+    hash.AddNumber(options_.seed);
+    hash.AddNumber(static_cast<uint64_t>(rank));
+    hash.AddNumber(id);
+    // 0 to 1 in steps of 2^-53.
+    const double even = static_cast<double>(Mixed(hash.value()) >> 11) * 0x1p-53;
+    return 1 + options_.jitter * (2 * even - 1);
+  }
+
+  // FNV leaves the high bits of close numbers close.
+  static uint64_t Mixed(uint64_t value) {
+    value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9;
+    value = (value ^ value >> 27) * 0x94D049BB133111EB;
+    return value ^ value >> 31;
+  }
+
+  static uint64_t Scale(uint64_t value, double factor) {
+    if (factor == 1) return value;
+    return static_cast<uint64_t>(std::llround(std::min(value * factor, 0x1p62)));
+  }
+
+  void CopyIoInfo(const IOInfo& info, IOInfo* disguised) {
+    disguised->set_shapes(disguise_.ReplaceParts(info.shapes()));
+    disguised->set_types(disguise_.ReplaceParts(info.types()));
+  }
+
+  // The one value that simulators read.
+  absl::Status CopyGroups(const Node& node, Node* disguised) {
+    ASSIGN_OR_RETURN(const CommGroups groups, ProcessGroupsOf(node));
+    if (groups.empty()) return absl::OkStatus();
+    CommGroups renamed;
+    for (const auto& [name, ranks] : groups) renamed.emplace(GroupName(name), ranks);
+    disguised->mutable_inputs()->set_values(ProcessGroupTable(renamed));
+    return absl::OkStatus();
+  }
+
+  std::string GroupName(const std::string& name) {
+    return IsGroupNumber(name) ? name : disguise_.Replace(name);
+  }
+
+  int64_t ThreadNumber(int64_t rank, int64_t thread) {
+    std::map<int64_t, int64_t>& numbers = threads_[rank];
+    const auto next = static_cast<int64_t>(numbers.size()) + 1;
+    return numbers.emplace(thread, next).first->second;
+  }
+
+  const EtObfuscatorOptions& options_;
+  TextDisguise disguise_;
+  int64_t first_start_ns_ = kMax64;
+  // By rank, from the thread's number to its replacement.
+  std::map<int64_t, std::map<int64_t, int64_t>> threads_;
+};
+
+// Calls fn for every node; its error is completed with the node's place.
+template <typename Fn>
+absl::Status ForEachNode(EtReader* reader, Fn fn) {
+  Node node;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool found, reader->Next(&node));
+    if (!found) return absl::OkStatus();
+    const absl::Status status = fn(node);
+    if (absl::IsInvalidArgument(status)) {
+      return reader->NodeError(absl::StrCat("node ", node.id(), ": ", status.message()));
+    }
+    RETURN_IF_ERROR(status);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<EtObfuscatorCounts> ObfuscateEtFiles(FileSystem& file_system, const EtFiles& files,
+                                                    const EtObfuscatorOptions& options,
+                                                    const std::string& output_prefix) {
+  if (!(options.jitter >= 0 && options.jitter <= 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a jitter of ", options.jitter, "; expected 0 to 1, e.g. 0.05"));
+  }
+  Obfuscator obfuscator(options);
+  for (const EtFile& file : files.files) {
+    ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options.input));
+    RETURN_IF_ERROR(ForEachNode(&reader, [&](const Node& node) {
+      RETURN_IF_ERROR(obfuscator.Announce(node));
+      // A dry run, so that nothing is written when a later file is bad.
+      return Obfuscator(options).Disguise(node, file.rank).status();
+    }));
+  }
+  EtObfuscatorCounts counts;
+  ChakraProtoMsg::GlobalMetadata metadata;
+  metadata.set_version(kEtSchemaVersion);
+  for (const EtFile& file : files.files) {
+    ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options.input));
+    ASSIGN_OR_RETURN(const std::unique_ptr<EtWriter> writer,
+                     EtWriter::Create(file_system, EtPath(output_prefix, file.rank), metadata));
+    RETURN_IF_ERROR(ForEachNode(&reader, [&](const Node& node) {
+      ASSIGN_OR_RETURN(const Node disguised, obfuscator.Disguise(node, file.rank));
+      ++counts.nodes;
+      counts.removed_attributes += node.attr_size() - disguised.attr_size();
+      return writer->Add(disguised);
+    }));
+    RETURN_IF_ERROR(writer->Commit());
+  }
+  return counts;
+}
+
+}  // namespace meridian

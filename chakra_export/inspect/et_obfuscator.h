@@ -1,0 +1,48 @@
+// Makes Chakra traces that can be given away: a simulation of them gives the same result, and they
+// say nothing else about the program.
+//
+//   kept       ids, types, dependencies and their kinds, durations, and the attributes that
+//              simulators and this project read (sizes, peers, groups, streams, num_ops, ...)
+//   replaced   names, and words and numbers of shapes and types, alike ones alike on all ranks;
+//              threads by 1, 2, ...; groups whose name is no number
+//   shifted    start times, so that the first is kFirstStartNs
+//   left out   values of inputs and outputs, all other attributes, descriptions, metadata, unknown
+//              fields
+#ifndef CHAKRA_EXPORT_INSPECT_ET_OBFUSCATOR_H_
+#define CHAKRA_EXPORT_INSPECT_ET_OBFUSCATOR_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "chakra_export/et/et_files.h"
+#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/input_file.h"
+
+namespace meridian {
+
+// A second after the epoch: 0 would be no start time.
+inline constexpr int64_t kFirstStartNs = 1000000000;
+
+struct EtObfuscatorOptions {
+  InputFileOptions input;
+  // Durations are multiplied by 1 - jitter to 1 + jitter, evenly, from 0 to 1. Start times are left
+  // out then, since their differences would give the durations away.
+  double jitter = 0;
+  // The same seed gives the same jitter.
+  uint64_t seed = 0;
+};
+
+struct EtObfuscatorCounts {
+  int64_t nodes = 0;
+  int64_t removed_attributes = 0;
+};
+
+// Writes PREFIX.<rank>.et for each file. Nothing is written when a file is bad.
+absl::StatusOr<EtObfuscatorCounts> ObfuscateEtFiles(FileSystem& file_system, const EtFiles& files,
+                                                    const EtObfuscatorOptions& options,
+                                                    const std::string& output_prefix);
+
+}  // namespace meridian
+
+#endif  // CHAKRA_EXPORT_INSPECT_ET_OBFUSCATOR_H_

@@ -1,0 +1,18 @@
+// A graph as a Chrome trace: a process per rank, a thread per stream and host thread.
+#ifndef CHAKRA_EXPORT_INSPECT_GRAPH_TIMELINE_H_
+#define CHAKRA_EXPORT_INSPECT_GRAPH_TIMELINE_H_
+
+#include "absl/status/status.h"
+#include "chakra_export/graph/execution_graph.h"
+#include "chakra_export/inspect/node_times.h"
+#include "xla_profiler/util/byte_sink.h"
+
+namespace meridian {
+
+// Times count from the earliest. Receives have threads of their own, since they overlap with what
+// their stream does.
+absl::Status WriteTimeline(const ExecutionGraph& graph, const NodeTimes& times, ByteSink* sink);
+
+}  // namespace meridian
+
+#endif  // CHAKRA_EXPORT_INSPECT_GRAPH_TIMELINE_H_

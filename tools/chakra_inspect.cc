@@ -1,0 +1,395 @@
+// chakra_inspect: what is in Chakra traces, what is wrong with them, and other forms of them.
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "chakra_export/et/comm_groups.h"
+#include "chakra_export/et/et_files.h"
+#include "chakra_export/graph/communication_match.h"
+#include "chakra_export/graph/et_graph_reader.h"
+#include "chakra_export/graph/execution_graph.h"
+#include "chakra_export/graph/graph_replay.h"
+#include "chakra_export/inspect/chakra_inspector.h"
+#include "chakra_export/inspect/chakra_report.pb.h"
+#include "chakra_export/inspect/et_diff.h"
+#include "chakra_export/inspect/et_filter.h"
+#include "chakra_export/inspect/et_json.h"
+#include "chakra_export/inspect/et_obfuscator.h"
+#include "chakra_export/inspect/et_rules.h"
+#include "chakra_export/inspect/graph_dot.h"
+#include "chakra_export/inspect/graph_timeline.h"
+#include "chakra_export/inspect/node_times.h"
+#include "re2/re2.h"
+#include "third_party/chakra/et_def.pb.h"
+#include "tools/command.h"
+#include "xla_profiler/trace_json/gzip_sink.h"
+#include "xla_profiler/util/atomic_file_writer.h"
+#include "xla_profiler/util/byte_sink.h"
+#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/progress_bar.h"
+#include "xla_profiler/util/report_json.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/status_util.h"
+#include "xla_profiler/util/text_table.h"
+
+ABSL_FLAG(std::string, et, "",
+          "The traces: the PREFIX of PREFIX.<rank>.et[.gz], or one file, plain or gzip.");
+ABSL_FLAG(std::string, comm_groups, "",
+          "JSON file with the ranks of process groups. Default: PREFIX.comm_groups.json, if there "
+          "is one.");
+ABSL_FLAG(bool, stats, false, "Print nodes, edges, bytes, critical length and overlap.");
+ABSL_FLAG(bool, check, false,
+          "Print what is wrong, also what ASTRA-sim would abort on; exit with 1 on errors.");
+ABSL_FLAG(std::string, ignore_rules, "", "Rules not to check, e.g. host_node,memory_node.");
+ABSL_FLAG(bool, to_json, false, "Write all nodes as one JSON document.");
+ABSL_FLAG(bool, dot, false, "Write the graph for Graphviz; a large one is cut to a neighbourhood.");
+ABSL_FLAG(std::string, center, "",
+          "With --dot: the node in the middle, as ID or RANK:ID. Default: the longest.");
+ABSL_FLAG(int64_t, max_nodes, 200, "With --dot: how many nodes to show at most.");
+ABSL_FLAG(bool, timeline, false,
+          "Write the nodes as a Chrome trace: as measured, or without start times as replayed.");
+ABSL_FLAG(
+    std::string, output, "",
+    "Where --to_json, --dot and --timeline write, gzip when it ends in .gz. Default: standard "
+    "output.");
+ABSL_FLAG(std::string, diff, "", "Other traces to compare with; exit with 1 if they differ.");
+ABSL_FLAG(std::string, filter, "",
+          "Prefix of new traces with the nodes that --types, --names and --ids choose; what waited "
+          "for another node waits for what that one waited for.");
+ABSL_FLAG(std::string, types, "",
+          "With --filter: types of nodes to keep, e.g. COMP_NODE,COMM_COLL_NODE.");
+ABSL_FLAG(std::string, names, "",
+          "With --filter: regular expression that the names of nodes to keep match somewhere.");
+ABSL_FLAG(std::string, ids, "", "With --filter: ids of nodes to keep, FIRST..LAST.");
+ABSL_FLAG(std::string, obfuscate, "",
+          "Prefix of new traces that simulate alike, without names, shapes and other texts.");
+ABSL_FLAG(
+    double, jitter, 0,
+    "With --obfuscate: change durations by up to this share, e.g. 0.05, and drop start times.");
+ABSL_FLAG(uint64_t, seed, 0, "With --jitter: another seed, other changes.");
+
+namespace meridian {
+namespace {
+
+using ::ChakraProtoMsg::Node;
+
+constexpr size_t kOutputBufferBytes = size_t{1} << 20;
+
+// Standard output in large pieces.
+class StandardOutput : public ByteSink {
+ public:
+  absl::Status Append(absl::string_view data) override {
+    buffer_.append(data.data(), data.size());
+    bytes_appended_ += data.size();
+    return buffer_.size() < kOutputBufferBytes ? absl::OkStatus() : Flush();
+  }
+
+  uint64_t bytes_appended() const override { return bytes_appended_; }
+
+  absl::Status Flush() {
+    const absl::Status printed = Print(buffer_);
+    buffer_.clear();
+    return printed;
+  }
+
+ private:
+  std::string buffer_;
+  uint64_t bytes_appended_ = 0;
+};
+
+// Calls `write` with where --output says.
+absl::Status WriteOutput(const std::function<absl::Status(ByteSink*)>& write) {
+  const std::string path = UserPath(absl::GetFlag(FLAGS_output));
+  if (path.empty()) {
+    StandardOutput output;
+    RETURN_IF_ERROR(write(&output));
+    return output.Flush();
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFileWriter> file,
+                   AtomicFileWriter::Create(FileSystem::Posix(), path));
+  if (absl::EndsWith(path, ".gz")) {
+    GzipSink gzip(file.get());
+    RETURN_IF_ERROR(write(&gzip));
+    RETURN_IF_ERROR(gzip.Finish());
+  } else {
+    RETURN_IF_ERROR(write(file.get()));
+  }
+  return file->Commit();
+}
+
+absl::StatusOr<EtFiles> InputFiles() {
+  const std::string et = UserPath(absl::GetFlag(FLAGS_et));
+  if (et.empty()) {
+    return absl::InvalidArgumentError(
+        "--et names no traces; expected e.g. --et=run/w for run/w.0.et");
+  }
+  return FindEtFiles(FileSystem::Posix(), et);
+}
+
+absl::StatusOr<CommGroups> InputGroups(const EtFiles& files) {
+  std::string path = UserPath(absl::GetFlag(FLAGS_comm_groups));
+  if (path.empty() && files.is_prefix) {
+    const std::string beside = absl::StrCat(UserPath(absl::GetFlag(FLAGS_et)), ".comm_groups.json");
+    if (FileSystem::Posix().Kind(beside).ok()) path = beside;
+  }
+  if (path.empty()) return CommGroups();
+  return ReadCommGroups(FileSystem::Posix(), path);
+}
+
+// The graph for pictures of it: what cannot be drawn is left out.
+absl::StatusOr<ExecutionGraph> InputGraph() {
+  ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
+  EtGraphReaderOptions options;
+  options.input = UserInputOptions();
+  options.ignore_dangling = true;
+  ASSIGN_OR_RETURN(options.groups, InputGroups(files));
+  ProgressBar progress("reading", 0);
+  options.progress = [&](uint64_t bytes) { progress.Update(bytes); };
+  return ReadEtGraph(FileSystem::Posix(), files, options);
+}
+
+absl::StatusOr<ChakraReport> InspectWithProgress() {
+  ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
+  ChakraInspectOptions options;
+  options.input = UserInputOptions();
+  ASSIGN_OR_RETURN(options.groups, InputGroups(files));
+  ASSIGN_OR_RETURN(options.ignored_rules, ParseRules(absl::GetFlag(FLAGS_ignore_rules)));
+  ProgressBar progress("checking", 0);
+  options.progress = [&](uint64_t bytes) { progress.Update(bytes); };
+  return InspectChakra(FileSystem::Posix(), files, options);
+}
+
+absl::StatusOr<int> Inspect() {
+  const bool check = absl::GetFlag(FLAGS_check);
+  const bool stats = absl::GetFlag(FLAGS_stats) || !check;
+  ASSIGN_OR_RETURN(const ChakraReport report, InspectWithProgress());
+  for (const ChakraProblemReport& problem : report.problems()) {
+    // Whoever asked for statistics cannot have any.
+    if (!check && problem.rule() == RuleInfo(EtRule::kNoGraph).name) {
+      return absl::InvalidArgumentError(problem.message());
+    }
+  }
+  std::string text;
+  if (JsonWanted()) {
+    text = ReportToJson(report);
+  } else {
+    if (stats) absl::StrAppend(&text, FormatChakraStats(report));
+    if (!absl::GetFlag(FLAGS_stats) || check) {
+      absl::StrAppend(&text, text.empty() ? "" : "\n", FormatChakraProblems(report));
+    }
+  }
+  RETURN_IF_ERROR(Print(text));
+  return check && report.errors() > 0 ? kExitCheckFailed : kExitDone;
+}
+
+absl::StatusOr<int> ToJson() {
+  ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
+  RETURN_IF_ERROR(WriteOutput([&](ByteSink* sink) {
+    return WriteEtJson(FileSystem::Posix(), files, UserInputOptions(), sink);
+  }));
+  return kExitDone;
+}
+
+absl::StatusOr<int> ToDot() {
+  const int64_t max_nodes = absl::GetFlag(FLAGS_max_nodes);
+  if (max_nodes < 1) return absl::InvalidArgumentError("--max_nodes must be at least 1");
+  ASSIGN_OR_RETURN(const ExecutionGraph graph, InputGraph());
+  const CommunicationMatch match(graph);
+  std::vector<NodeIndex> nodes;
+  if (graph.node_count() > 0) {
+    NodeIndex center = LongestNode(graph);
+    const std::string wanted = absl::GetFlag(FLAGS_center);
+    if (!wanted.empty()) {
+      const absl::StatusOr<NodeIndex> found = FindNode(graph, wanted);
+      if (!found.ok()) return Annotate(found.status(), "--center");
+      center = *found;
+    }
+    nodes = graph.node_count() <= static_cast<size_t>(max_nodes) && wanted.empty()
+                ? AllNodes(graph)
+                : Neighbourhood(graph, match, center, static_cast<size_t>(max_nodes));
+    if (nodes.size() < graph.node_count()) {
+      std::fprintf(stderr,
+                   "chakra_inspect: %zu of %zu nodes, around %s; see --center, --max_nodes\n",
+                   nodes.size(), graph.node_count(), Printable(graph.Describe(center)).c_str());
+    }
+  }
+  RETURN_IF_ERROR(
+      WriteOutput([&](ByteSink* sink) { return sink->Append(GraphDot(graph, match, nodes)); }));
+  return kExitDone;
+}
+
+absl::StatusOr<int> ToTimeline() {
+  ASSIGN_OR_RETURN(const ExecutionGraph graph, InputGraph());
+  NodeTimes times;
+  if (HasStartTimes(graph)) {
+    times = MeasuredTimes(graph);
+  } else {
+    const absl::StatusOr<GraphReplay> replay = ReplayAsSimulator(graph, CommunicationMatch(graph));
+    if (!replay.ok()) {
+      return Annotate(replay.status(), absl::StrCat(absl::GetFlag(FLAGS_et),
+                                                    ": without start times it must be replayed"));
+    }
+    times = ReplayedTimes(*replay);
+  }
+  RETURN_IF_ERROR(WriteOutput([&](ByteSink* sink) { return WriteTimeline(graph, times, sink); }));
+  return kExitDone;
+}
+
+absl::StatusOr<int> Diff() {
+  ASSIGN_OR_RETURN(const EtFiles first, InputFiles());
+  ASSIGN_OR_RETURN(const EtFiles second,
+                   FindEtFiles(FileSystem::Posix(), UserPath(absl::GetFlag(FLAGS_diff))));
+  ASSIGN_OR_RETURN(ChakraDiffReport report,
+                   DiffEtFiles(FileSystem::Posix(), first, second, UserInputOptions()));
+  report.set_first(absl::GetFlag(FLAGS_et));
+  report.set_second(absl::GetFlag(FLAGS_diff));
+  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatDiff(report)));
+  return AreEqual(report) ? kExitDone : kExitCheckFailed;
+}
+
+absl::StatusOr<std::set<int>> ParseTypes(absl::string_view names) {
+  std::set<int> types;
+  if (names.empty()) return types;
+  for (const absl::string_view name : absl::StrSplit(names, ',')) {
+    ChakraProtoMsg::NodeType type;
+    if (!ChakraProtoMsg::NodeType_Parse(std::string(name), &type)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--types: '", name, "' is no type of node; expected e.g. COMP_NODE, COMM_COLL_NODE, ",
+          "COMM_SEND_NODE, COMM_RECV_NODE, MEM_LOAD_NODE, MEM_STORE_NODE, METADATA_NODE"));
+    }
+    types.insert(type);
+  }
+  return types;
+}
+
+struct IdRange {
+  uint64_t first = 0;
+  uint64_t last = 0;
+};
+
+absl::StatusOr<std::optional<IdRange>> ParseIds(absl::string_view text) {
+  if (text.empty()) return std::optional<IdRange>();
+  const std::vector<std::string> parts = absl::StrSplit(text, "..");
+  IdRange range;
+  if (parts.size() != 2 || !absl::SimpleAtoi(parts[0], &range.first) ||
+      !absl::SimpleAtoi(parts[1], &range.last) || range.last < range.first) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--ids=", text, " is no range of ids; expected e.g. 100..200"));
+  }
+  return std::optional<IdRange>(range);
+}
+
+absl::StatusOr<int> Filter() {
+  ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
+  ASSIGN_OR_RETURN(const std::set<int> types, ParseTypes(absl::GetFlag(FLAGS_types)));
+  ASSIGN_OR_RETURN(const std::optional<IdRange> ids, ParseIds(absl::GetFlag(FLAGS_ids)));
+  const RE2 names(absl::GetFlag(FLAGS_names), RE2::Quiet);
+  if (!names.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--names: ", names.error()));
+  }
+  EtFilterOptions options;
+  options.input = UserInputOptions();
+  options.keep = [&](const Node& node) {
+    return (types.empty() || types.count(node.type()) > 0) &&
+           (!ids.has_value() || (ids->first <= node.id() && node.id() <= ids->last)) &&
+           RE2::PartialMatch(node.name(), names);
+  };
+  ASSIGN_OR_RETURN(
+      const EtFilterCounts counts,
+      FilterEtFiles(FileSystem::Posix(), files, options, UserPath(absl::GetFlag(FLAGS_filter))));
+  ChakraRewriteReport report;
+  report.set_output(absl::GetFlag(FLAGS_filter));
+  report.set_nodes(counts.kept_nodes);
+  report.set_removed_nodes(counts.removed_nodes);
+  report.set_removed_dependencies(counts.dangling_dependencies);
+  RETURN_IF_ERROR(Print(JsonWanted()
+                            ? ReportToJson(report)
+                            : absl::StrCat(WithThousands(counts.kept_nodes), " nodes kept, ",
+                                           WithThousands(counts.removed_nodes), " removed\n")));
+  return kExitDone;
+}
+
+absl::StatusOr<int> Obfuscate() {
+  ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
+  EtObfuscatorOptions options;
+  options.input = UserInputOptions();
+  options.jitter = absl::GetFlag(FLAGS_jitter);
+  options.seed = absl::GetFlag(FLAGS_seed);
+  ASSIGN_OR_RETURN(const EtObfuscatorCounts counts,
+                   ObfuscateEtFiles(FileSystem::Posix(), files, options,
+                                    UserPath(absl::GetFlag(FLAGS_obfuscate))));
+  ChakraRewriteReport report;
+  report.set_output(absl::GetFlag(FLAGS_obfuscate));
+  report.set_nodes(counts.nodes);
+  report.set_removed_attributes(counts.removed_attributes);
+  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report)
+                                     : absl::StrCat(WithThousands(counts.nodes), " nodes written, ",
+                                                    WithThousands(counts.removed_attributes),
+                                                    " attributes left out\n")));
+  return kExitDone;
+}
+
+// One of the things that can be done, if its flag is given.
+struct Task {
+  absl::string_view flag;
+  bool wanted;
+  absl::StatusOr<int> (*run)();
+};
+
+absl::StatusOr<int> RunTask() {
+  const Task tasks[] = {
+      {"--to_json", absl::GetFlag(FLAGS_to_json), ToJson},
+      {"--dot", absl::GetFlag(FLAGS_dot), ToDot},
+      {"--timeline", absl::GetFlag(FLAGS_timeline), ToTimeline},
+      {"--diff", !absl::GetFlag(FLAGS_diff).empty(), Diff},
+      {"--filter", !absl::GetFlag(FLAGS_filter).empty(), Filter},
+      {"--obfuscate", !absl::GetFlag(FLAGS_obfuscate).empty(), Obfuscate},
+      {"--stats or --check", absl::GetFlag(FLAGS_stats) || absl::GetFlag(FLAGS_check), Inspect},
+  };
+  std::vector<absl::string_view> wanted;
+  absl::StatusOr<int> (*run)() = Inspect;
+  for (const Task& task : tasks) {
+    if (!task.wanted) continue;
+    wanted.push_back(task.flag);
+    run = task.run;
+  }
+  if (wanted.size() > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(absl::StrJoin(wanted, ", "), " are different tasks; give one of them"));
+  }
+  return run();
+}
+
+}  // namespace
+}  // namespace meridian
+
+int main(int argc, char** argv) {
+  return meridian::RunCommand(
+      {"chakra_inspect",
+       "Shows what is in the Chakra traces of a workload and what is wrong with them, draws them, "
+       "compares them, and makes smaller or anonymous ones. Without a task: statistics and "
+       "problems.",
+       {"chakra_inspect --et=run/w", "chakra_inspect --et=run/w --check --json",
+        "chakra_inspect --et=run/w.3.et --dot --center=17 | dot -Tsvg > near17.svg",
+        "chakra_inspect --et=run/w --timeline --output=w.json.gz",
+        "chakra_inspect --et=run/w --filter=comm --types=COMM_COLL_NODE",
+        "chakra_inspect --et=run/w --obfuscate=public/w --jitter=0.05"},
+       {"et", "comm_groups", "stats", "check", "ignore_rules", "to_json", "dot", "center",
+        "max_nodes", "timeline", "output", "diff", "filter", "types", "names", "ids", "obfuscate",
+        "jitter", "seed"}},
+      argc, argv, meridian::RunTask);
+}
