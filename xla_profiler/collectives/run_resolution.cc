@@ -15,58 +15,45 @@
 namespace meridian {
 namespace {
 
-// The run ids of a program, which count its executions, as far as one profile shows them.
-struct RunRange {
-  int64_t first = 0;
-  int64_t last = 0;
-};
-
 // What the run ids of several profiles have in common, program by program.
 struct Sharing {
   size_t distinct = 0;
   // Those in more than one profile.
   size_t shared = 0;
-  // Those that should be: another profile has seen runs before and after them. A profile that
-  // begins late, or ends early, says nothing about the others.
-  size_t expected = 0;
+  // Profiles with run ids, and those of them that share most of theirs. One that begins early, or
+  // ends late, has many that nobody shares; those that lie within it have few.
+  size_t profiles = 0;
+  size_t sharing_profiles = 0;
 };
 
 Sharing CountSharing(absl::Span<const ProfileCollectives> profiles) {
   using ProgramRun = std::pair<absl::string_view, int64_t>;
   absl::flat_hash_map<ProgramRun, size_t> profiles_with;
-  absl::flat_hash_map<absl::string_view, std::vector<RunRange>> ranges;
+  std::vector<absl::flat_hash_set<ProgramRun>> runs_of;
   for (const ProfileCollectives& profile : profiles) {
-    absl::flat_hash_set<ProgramRun> runs;
+    absl::flat_hash_set<ProgramRun>& runs = runs_of.emplace_back();
     for (const CollectiveEvent& event : profile.events) {
       if (event.run_id.has_value()) runs.insert({profile.ops[event.op].module, *event.run_id});
     }
-    absl::flat_hash_map<absl::string_view, RunRange> own;
-    for (const auto& [program, run] : runs) {
-      ++profiles_with[{program, run}];
-      RunRange& range = own.try_emplace(program, RunRange{run, run}).first->second;
-      range = {std::min(range.first, run), std::max(range.last, run)};
-    }
-    for (const auto& [program, range] : own) ranges[program].push_back(range);
+    for (const ProgramRun& run : runs) ++profiles_with[run];
   }
   Sharing sharing;
   sharing.distinct = profiles_with.size();
-  for (const auto& [program_run, count] : profiles_with) {
-    const int64_t run = program_run.second;
-    const std::vector<RunRange>& of_program = ranges[program_run.first];
-    // Its own profile's range is one of them.
-    const auto around = std::count_if(
-        of_program.begin(), of_program.end(),
-        [&](const RunRange& range) { return range.first <= run && run <= range.last; });
-    sharing.shared += count > 1 ? 1 : 0;
-    sharing.expected += around > 1 ? 1 : 0;
+  for (const auto& [run, count] : profiles_with) sharing.shared += count > 1 ? 1 : 0;
+  for (const absl::flat_hash_set<ProgramRun>& runs : runs_of) {
+    const size_t shared = std::count_if(runs.begin(), runs.end(), [&](const ProgramRun& run) {
+      return profiles_with.at(run) > 1;
+    });
+    sharing.profiles += runs.empty() ? 0 : 1;
+    sharing.sharing_profiles += 2 * shared > runs.size() ? 1 : 0;
   }
   return sharing;
 }
 
-// A single profile's ids need no witness; of several, most that should be shared must be.
+// A single profile's ids need no witness.
 bool RunIdsCanBeTrusted(absl::Span<const ProfileCollectives> profiles, const Sharing& sharing) {
   if (profiles.size() == 1) return sharing.distinct > 0;
-  return 2 * sharing.shared > sharing.expected;
+  return sharing.profiles > 0 && 2 * sharing.sharing_profiles >= sharing.profiles;
 }
 
 void ResolveByRunId(absl::Span<const ProfileCollectives> profiles, RunResolution* resolution) {
