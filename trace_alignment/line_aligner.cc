@@ -5,20 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/xplane/clock_domain.h"
 
 namespace meridian {
-namespace {
-
-constexpr int64_t kPsPerNs = 1000;
-
-int64_t FloorToNs(int64_t ps) {
-  const int64_t ns = ps / kPsPerNs;
-  return ps % kPsPerNs < 0 ? ns - 1 : ns;
-}
-
-}  // namespace
 
 OriginalTimesStats DefineOriginalTimesStats(PlaneAdditions* plane) {
   OriginalTimesStats stats;

@@ -11,14 +11,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/xplane/clock_domain.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
 namespace meridian {
 namespace {
-
-constexpr int64_t kPsPerNs = 1000;
 
 constexpr std::array<std::pair<AlignmentMethod, absl::string_view>, 5> kMethodNames = {{
     {AlignmentMethod::kAuto, "auto"},
@@ -27,12 +26,6 @@ constexpr std::array<std::pair<AlignmentMethod, absl::string_view>, 5> kMethodNa
     {AlignmentMethod::kCollectives, "collectives"},
     {AlignmentMethod::kNone, "none"},
 }};
-
-int64_t FloorToNs(int64_t ps) {
-  const int64_t ns = ps / kPsPerNs;
-  return ps % kPsPerNs < 0 ? ns - 1 : ns;
-}
-int64_t CeilToNs(int64_t ps) { return -FloorToNs(-ps); }
 
 // GPU kernels are stamped by the tracer, the thunks of XLA:CPU by the host.
 ClockDomain DomainOfCollectives(const ProfileCollectives& profile) {
