@@ -130,11 +130,19 @@ std::optional<int64_t> NarrowToInt64(absl::int128 value) {
   return static_cast<int64_t>(value);
 }
 
-void AppendPicosAsMicros(int64_t ps, std::string* out) {
-  // Unsigned: the smallest int64 has no positive counterpart.
-  const uint64_t magnitude = ps < 0 ? uint64_t{0} - static_cast<uint64_t>(ps) : ps;
-  absl::StrAppend(out, ps < 0 ? "-" : "", magnitude / kPicosPerMicro);
-  uint64_t fraction = magnitude % kPicosPerMicro;
+void AppendPicosAsMicros(absl::int128 ps, std::string* out) {
+  if (ps < 0) out->push_back('-');
+  const absl::int128 magnitude = ps < 0 ? -ps : ps;
+  const absl::int128 micros = magnitude / kPicosPerMicro;
+  // 30 digits of picoseconds are 24 of microseconds, more than a word holds.
+  constexpr int64_t kHalf = 1000000000000;
+  if (micros < kHalf) {
+    absl::StrAppend(out, static_cast<int64_t>(micros));
+  } else {
+    absl::StrAppend(out, static_cast<int64_t>(micros / kHalf),
+                    absl::Dec(static_cast<int64_t>(micros % kHalf), absl::kZeroPad12));
+  }
+  uint64_t fraction = static_cast<uint64_t>(magnitude % kPicosPerMicro);
   if (fraction == 0) return;
   char digits[kFractionDigits];
   for (int i = kFractionDigits - 1; i >= 0; --i, fraction /= 10) digits[i] = '0' + fraction % 10;
