@@ -1,0 +1,233 @@
+// Our graphs of HTA's own test traces, against those that HTA 0.6.1 built (../shared/golden): every
+// node, edge, weight and attribution, the path and its breakdown.
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "critical_path/hta/hta_frame.h"
+#include "critical_path/hta/hta_graph.h"
+#include "critical_path/hta/hta_launches.h"
+#include "critical_path/hta/hta_window.h"
+#include "critical_path/longest_path.h"
+#include "critical_path/path_breakdown.h"
+#include "critical_path/path_graph.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "simdjson.h"
+#include "xla_profiler/testing/shared_data.h"
+#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/input_file.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+
+namespace meridian {
+namespace {
+
+namespace fs = std::filesystem;
+using ::simdjson::dom::element;
+
+constexpr double kPicosPerMicro = 1e6;
+
+std::string Text(element value) { return std::string(std::string_view(value)); }
+
+InputFile Open(const std::string& path) {
+  absl::StatusOr<InputFile> file = InputFile::Open(FileSystem::Posix(), path);
+  EXPECT_OK(file);
+  return *std::move(file);
+}
+
+// A JSON file, whole.
+class Document {
+ public:
+  explicit Document(const std::string& path) {
+    const InputFile file = Open(path);
+    EXPECT_FALSE(parser_.parse(file.bytes().data(), file.bytes().size()).get(root_)) << path;
+  }
+  element root() const { return root_; }
+
+ private:
+  simdjson::dom::parser parser_;
+  element root_;
+};
+
+// What HTA was asked for.
+struct Case {
+  std::string trace;
+  WindowChoice window;
+  HtaGraphOptions options;
+};
+
+// Returns nullopt when the trace is not here.
+std::optional<Case> ReadCase(element json, const std::string& shared) {
+  Case result;
+  element value;
+  if (!json["files"].get(value) && value.is_string()) {
+    result.trace = absl::StrCat(shared, "/", Text(value));
+  } else {
+    const fs::path folder = fs::path(shared) / Text(json["dir"]);
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder, error)) {
+      if (!result.trace.empty()) return std::nullopt;
+      result.trace = entry.path().string();
+    }
+  }
+  if (!fs::exists(result.trace)) return std::nullopt;
+  result.window.annotation = Text(json["annotation"]);
+  element instance = json["instance"];
+  if (instance.is_int64()) {
+    result.window.instances = {int64_t(instance), int64_t(instance)};
+  } else if (instance.is_array()) {
+    result.window.instances = {int64_t(instance.at(0)), int64_t(instance.at(1))};
+  }
+  result.options.zero_weight_launch_edges = int64_t(json["zero_launch"]) != 0;
+  if (!json["dl"].get(value) && value.is_array()) {
+    for (element text : value) result.options.data_load_events.push_back(Text(text));
+  }
+  return result;
+}
+
+struct Analysis {
+  PathGraph graph;
+  CriticalPath path;
+};
+
+absl::StatusOr<Analysis> Analyse(const Case& input) {
+  const InputFile file = Open(input.trace);
+  ASSIGN_OR_RETURN(const HtaFrame frame, LoadHtaFrame(file.bytes(), input.trace));
+  ASSIGN_OR_RETURN(const HtaWindow window, ChooseHtaWindow(frame, input.window));
+  Analysis analysis;
+  ASSIGN_OR_RETURN(analysis.graph, BuildHtaGraph(frame, window, HtaLaunches(frame), input.options));
+  ASSIGN_OR_RETURN(analysis.path, FindLongestPath(analysis.graph));
+  return analysis;
+}
+
+// An edge as HTA's dump has it: from, to, type, weight, event (-1 for none).
+using EdgeText = std::tuple<int64_t, int64_t, std::string, double, int64_t>;
+
+std::vector<EdgeText> Edges(const PathGraph& graph) {
+  std::vector<EdgeText> edges;
+  for (const GraphEdge& edge : graph.edges) {
+    edges.emplace_back(
+        edge.from, edge.to, absl::StrCat("critical_path_", EdgeTypeName(edge.type)),
+        edge.weight_ps / kPicosPerMicro,
+        edge.event == kNoEvent ? -1 : static_cast<int64_t>(graph.events[edge.event].position));
+  }
+  std::sort(edges.begin(), edges.end());
+  return edges;
+}
+
+std::vector<EdgeText> Edges(element json) {
+  std::vector<EdgeText> edges;
+  for (element edge : json) {
+    const element event = edge.at(5);
+    edges.emplace_back(int64_t(edge.at(0)), int64_t(edge.at(1)), Text(edge.at(2)),
+                       double(edge.at(3)), event.is_null() ? -1 : int64_t(event));
+  }
+  std::sort(edges.begin(), edges.end());
+  return edges;
+}
+
+// A node as HTA's dump has it: number, event, time, is_start.
+using NodeText = std::tuple<int64_t, int64_t, double, bool>;
+
+std::vector<NodeText> Nodes(const PathGraph& graph) {
+  std::vector<NodeText> nodes;
+  for (const GraphNode& node : graph.nodes) {
+    nodes.emplace_back(nodes.size(), graph.events[node.event].position,
+                       node.time_ps / kPicosPerMicro, node.is_start);
+  }
+  return nodes;
+}
+
+std::vector<NodeText> Nodes(element json) {
+  std::vector<NodeText> nodes;
+  for (element node : json) {
+    nodes.emplace_back(int64_t(node.at(0)), int64_t(node.at(1)), double(node.at(2)),
+                       int64_t(node.at(3)) != 0);
+  }
+  return nodes;
+}
+
+// Large vectors make useless messages: the first difference is enough.
+template <typename T>
+void ExpectSame(const std::vector<T>& ours, const std::vector<T>& theirs, const char* what) {
+  EXPECT_EQ(ours.size(), theirs.size()) << what;
+  const size_t size = std::min(ours.size(), theirs.size());
+  const size_t at =
+      std::mismatch(ours.begin(), ours.begin() + size, theirs.begin()).first - ours.begin();
+  if (at == size) return;
+  ADD_FAILURE() << what << " " << at << ": ours " << ::testing::PrintToString(ours[at])
+                << ", HTA's " << ::testing::PrintToString(theirs[at]);
+}
+
+TEST(HtaGoldenTest, GraphsAndPathsAreEqual) {
+  const std::optional<std::string> shared = SharedDataDirectory();
+  if (!shared.has_value()) GTEST_SKIP() << kSharedDataMissing;
+  int compared = 0;
+  for (const auto& entry : fs::directory_iterator(*shared + "/golden/hta_golden_full")) {
+    SCOPED_TRACE(entry.path().filename().string());
+    const Document document(entry.path().string());
+    const std::optional<Case> input = ReadCase(document.root()["case"], *shared);
+    if (!input.has_value()) continue;
+    ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyse(*input));
+    ExpectSame(Nodes(analysis.graph), Nodes(document.root()["nodes"]), "node");
+    ExpectSame(Edges(analysis.graph), Edges(document.root()["edges"]), "edge");
+    std::vector<NodeId> path;
+    for (element node : document.root()["critical_path_nodes"]) path.push_back(int64_t(node));
+    ExpectSame(PathNodes(analysis.graph, analysis.path), path, "node of the path");
+    ++compared;
+  }
+  EXPECT_GE(compared, 27);
+}
+
+std::map<std::string, double> Breakdown(const Analysis& analysis) {
+  const PathBreakdown breakdown = BreakDown(analysis.graph, analysis.path);
+  std::map<std::string, double> us;
+  for (int i = 0; i < kNumBoundBy; ++i) {
+    const std::string name(BoundByName(static_cast<BoundBy>(i)));
+    if (breakdown.time_ps[i] != 0) us[name] = breakdown.time_ps[i] / kPicosPerMicro;
+  }
+  return us;
+}
+
+std::map<std::string, double> Breakdown(element json) {
+  std::map<std::string, double> us;
+  for (const auto& member : simdjson::dom::object(json)) {
+    if (double(member.value) != 0) us[std::string(member.key)] = double(member.value);
+  }
+  return us;
+}
+
+TEST(HtaGoldenTest, BreakdownsAndCountsAreEqual) {
+  const std::optional<std::string> shared = SharedDataDirectory();
+  if (!shared.has_value()) GTEST_SKIP() << kSharedDataMissing;
+  const Document document(*shared + "/golden/hta_golden.json");
+  int compared = 0;
+  for (const auto& member : simdjson::dom::object(document.root()["cases"])) {
+    SCOPED_TRACE(std::string(member.key));
+    const element golden = member.value;
+    const std::optional<Case> input = ReadCase(golden["case"], *shared);
+    if (!input.has_value()) continue;
+    ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyse(*input));
+    EXPECT_EQ(CountJoinedNodes(analysis.graph), int64_t(golden["graph_nodes"]));
+    EXPECT_EQ(analysis.graph.edges.size(), uint64_t(golden["graph_edges"]));
+    EXPECT_EQ(analysis.path.length_ps / kPicosPerMicro, double(golden["critical_path_length_us"]));
+    EXPECT_EQ(PathNodes(analysis.graph, analysis.path).size(),
+              uint64_t(golden["critical_path_nodes"]));
+    EXPECT_EQ(Breakdown(analysis), Breakdown(golden["summary_us"]));
+    ++compared;
+  }
+  EXPECT_GE(compared, 28);
+}
+
+}  // namespace
+}  // namespace meridian
