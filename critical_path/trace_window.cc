@@ -1,0 +1,109 @@
+#include "critical_path/trace_window.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "xla_profiler/util/status_macros.h"
+
+namespace meridian {
+namespace {
+
+bool IsAnnotation(EventCategory category) {
+  return category == EventCategory::kAnnotation || category == EventCategory::kStep;
+}
+
+// How good an answer the row is to a name that it contains: 0 is best.
+int Grade(const EventTable& table, EventRow row) {
+  if (table.track(table.track_id(row)).kind == TrackKind::kDevice) return 2;
+  return IsAnnotation(table.category(row)) ? 0 : 1;
+}
+constexpr int kNumGrades = 3;
+
+TraceWindow Span(const EventTable& table, const std::vector<EventRow>& rows) {
+  TraceWindow window;
+  window.start_ps = std::numeric_limits<int64_t>::max();
+  window.end_ps = std::numeric_limits<int64_t>::min();
+  for (EventRow row : rows) {
+    window.start_ps = std::min(window.start_ps, table.start_ps(row));
+    window.end_ps = std::max(window.end_ps, table.end_ps(row));
+  }
+  return window;
+}
+
+absl::StatusOr<TraceWindow> SpanWork(const EventTable& table) {
+  std::vector<EventRow> rows;
+  bool has_device_work = false;
+  for (EventRow row = 0; row < table.size(); ++row) {
+    const bool is_device_work = IsDeviceWork(table.category(row));
+    has_device_work = has_device_work || is_device_work;
+    if (is_device_work || IsHostWork(table.category(row))) rows.push_back(row);
+  }
+  if (!has_device_work) {
+    return absl::FailedPreconditionError(
+        "the trace has no kernel, copy or set; was the profiler told to record the device?");
+  }
+  return Span(table, rows);
+}
+
+absl::StatusOr<TraceWindow> SpanAnnotation(const EventTable& table, const WindowChoice& choice) {
+  std::vector<bool> matches(table.names().size());
+  for (NameId name = 0; name < matches.size(); ++name) {
+    matches[name] = absl::StrContains(table.names().Get(name), choice.annotation);
+  }
+  std::array<std::vector<EventRow>, kNumGrades> graded;
+  KnownAnnotations known;
+  for (EventRow row = 0; row < table.size(); ++row) {
+    if (IsAnnotation(table.category(row))) known.Add(table.name(row));
+    if (matches[table.name_id(row)]) graded[Grade(table, row)].push_back(row);
+  }
+  const auto best = std::find_if(graded.begin(), graded.end(),
+                                 [](const std::vector<EventRow>& rows) { return !rows.empty(); });
+  if (best == graded.end()) return known.NotFound(choice.annotation);
+  std::stable_sort(best->begin(), best->end(),
+                   [&](EventRow a, EventRow b) { return table.start_ps(a) < table.start_ps(b); });
+  const int64_t occurrences = static_cast<int64_t>(best->size());
+  if (occurrences <= choice.instances.first) return NoSuchInstance(choice, occurrences);
+  const int64_t last = std::min(choice.instances.last, occurrences - 1);
+  const std::vector<EventRow> rows(best->begin() + choice.instances.first,
+                                   best->begin() + last + 1);
+  TraceWindow window = Span(table, rows);
+  const TrackId track = table.track_id(rows.back());
+  if (table.track(track).kind == TrackKind::kHost) window.track = track;
+  return window;
+}
+
+}  // namespace
+
+bool IsHostWork(EventCategory category) {
+  return category == EventCategory::kCpuOp || category == EventCategory::kRuntimeApi;
+}
+
+bool IsDeviceWork(EventCategory category) {
+  return category == EventCategory::kKernel || category == EventCategory::kMemcpy ||
+         category == EventCategory::kMemset;
+}
+
+absl::StatusOr<TraceWindow> ChooseTraceWindow(const EventTable& table, const WindowChoice& choice) {
+  ASSIGN_OR_RETURN(TraceWindow window, SpanWork(table));
+  if (!choice.annotation.empty()) {
+    ASSIGN_OR_RETURN(window, SpanAnnotation(table, choice));
+  }
+  int64_t length_ps = 0;
+  if (__builtin_sub_overflow(window.end_ps, window.start_ps, &length_ps)) {
+    return absl::OutOfRangeError("the window spans more than 106 days");
+  }
+  if (length_ps == 0) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the window is empty: ", choice.annotation.empty()
+                                     ? "nothing in the trace takes time"
+                                     : absl::StrCat("'", choice.annotation, "' takes no time")));
+  }
+  return window;
+}
+
+}  // namespace meridian
