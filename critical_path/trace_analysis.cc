@@ -66,8 +66,9 @@ absl::StatusOr<TraceAnalysis> AnalyzeAsOurs(absl::string_view text, absl::string
                                             const TraceAnalysisOptions& options) {
   TraceAnalysis analysis;
   ASSIGN_OR_RETURN(const TraceJsonTable trace, LoadTraceJson(text, name));
-  ASSIGN_OR_RETURN(const TraceWindow window, ChooseTraceWindow(trace.table, options.window));
   const DeviceDependencies dependencies = FindTraceJsonDependencies(text, trace.table);
+  ASSIGN_OR_RETURN(const TraceWindow window,
+                   ChooseTraceWindow(trace.table, dependencies, options.window));
   TraceGraphOptions graph_options;
   graph_options.rank = trace.header.Find("distributedInfo").Find("rank").AsInt64().value_or(0);
   graph_options.data_load_events = options.data_load_events;

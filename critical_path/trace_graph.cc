@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <limits>
-#include <optional>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -67,6 +68,7 @@ class Builder {
         options_(options),
         end_ps_(window.end_ps),
         event_of_row_(table.size(), kNoEvent),
+        is_worker_(FindWorkers(table, dependencies)),
         lane_of_track_(table.tracks().size(), kNoLane) {}
 
   absl::StatusOr<TraceGraph> Build();
@@ -98,14 +100,18 @@ class Builder {
   void AddDeviceEdges();
   void AddWorkStart(GraphEventId work, absl::Span<const DeviceDependency> causes);
   void AddHostEdges();
-  void AddThread(LaneId lane, absl::Span<const GraphEventId> events);
+  void AddThread(LaneId lane, bool is_worker, absl::Span<const GraphEventId> events);
   // Adds the edges into the end of a call that waits for device work, besides that from the node
   // before on its thread. Returns true when the wait ended it.
   bool AddHostWaits(GraphEventId call, NodeId before);
+  void ChooseHome();
   void AddGaps();
-  // Returns the last stretch of other threads that fits into the gap; nullptr when none does.
-  const Stretch* FindContinuation(const Gap& gap) const;
-  // Returns the node from which the gap's end is reached.
+  // Return what a thread may have waited for in a gap, or kNoNode: the last stretch of another
+  // thread that lies in it; the last thing that the home thread did in it.
+  NodeId FindStretchIn(const Gap& gap) const;
+  NodeId FindHomeNodeIn(const Gap& gap) const;
+  NodeId FindAwaited(const Gap& gap) const;
+  // Returns the node that was awaited, or kNoNode.
   NodeId AddGap(const Gap& gap);
   NodeId LastNode() const;
   void AddWindowEnd();
@@ -126,6 +132,8 @@ class Builder {
   std::vector<bool> is_call_;
   std::vector<bool> is_data_load_name_;
   std::vector<GraphEventId> event_of_row_;
+  // By track.
+  const std::vector<bool> is_worker_;
   std::vector<LaneId> lane_of_track_;
   // By the table's names, and by the graph's.
   std::vector<NameId> graph_names_;
@@ -134,9 +142,12 @@ class Builder {
   std::vector<NodeId> last_nodes_;
   // The causes of each call's end, a range of the dependencies.
   absl::flat_hash_map<GraphEventId, absl::Span<const DeviceDependency>> waits_of_call_;
-  // In order of process, then end.
+  // Of the workers, in order of process, then end.
   std::vector<Stretch> stretches_;
   std::vector<Gap> gaps_;
+  // The thread whose window it is, else the busiest worker; and its nodes in order.
+  LaneId home_ = kNoLane;
+  std::vector<NodeId> home_nodes_;
 };
 
 absl::StatusOr<TraceGraph> Builder::Build() {
@@ -152,6 +163,7 @@ absl::StatusOr<TraceGraph> Builder::Build() {
   graph_.window_end_ps = end_ps_;
   RETURN_IF_ERROR(AddEvents());
   AddNodes();
+  ChooseHome();
   AddDeviceEdges();
   AddHostEdges();
   AddGaps();
@@ -372,6 +384,25 @@ void Builder::AddWorkStart(GraphEventId work, absl::Span<const DeviceDependency>
   }
 }
 
+void Builder::ChooseHome() {
+  const LaneId window_lane = lane_of_track_[window_.track];
+  if (window_lane != kNoLane && graph_.lanes[window_lane].kind == TrackKind::kHost &&
+      is_worker_[window_.track]) {
+    home_ = window_lane;
+    return;
+  }
+  // Nested operators count more than once, but for all threads alike.
+  std::vector<double> busy_ps(graph_.lanes.size());
+  for (const GraphEvent& event : graph_.events) {
+    busy_ps[event.lane] += static_cast<double>(event.duration_ps);
+  }
+  for (TrackId track = 0; track < lane_of_track_.size(); ++track) {
+    const LaneId lane = lane_of_track_[track];
+    if (lane == kNoLane || !is_worker_[track]) continue;
+    if (home_ == kNoLane || busy_ps[lane] > busy_ps[home_]) home_ = lane;
+  }
+}
+
 void Builder::AddHostEdges() {
   const TrackIndex index(table_);
   std::vector<GraphEventId> events;
@@ -391,11 +422,11 @@ void Builder::AddHostEdges() {
     if (!std::is_sorted(events.begin(), events.end(), nests_before)) {
       std::stable_sort(events.begin(), events.end(), nests_before);
     }
-    AddThread(lane, events);
+    AddThread(lane, is_worker_[track], events);
   }
 }
 
-void Builder::AddThread(LaneId lane, absl::Span<const GraphEventId> events) {
+void Builder::AddThread(LaneId lane, bool is_worker, absl::Span<const GraphEventId> events) {
   NodeId before = kWindowStart;
   int data_loads = 0;
   Stretch stretch;
@@ -404,7 +435,7 @@ void Builder::AddThread(LaneId lane, absl::Span<const GraphEventId> events) {
     const NodeId node = step.is_start ? StartNode(step.event) : EndNode(step.event);
     if (step.open == kNoEvent) {
       gaps_.push_back({lane, before, node});
-      if (before != kWindowStart) stretches_.push_back(stretch);
+      if (is_worker && before != kWindowStart) stretches_.push_back(stretch);
       stretch.first = node;
       stretch.start_ps = Time(node);
     } else if (!step.is_start && AddHostWaits(step.event, before)) {
@@ -414,12 +445,13 @@ void Builder::AddThread(LaneId lane, absl::Span<const GraphEventId> events) {
                data_loads > 0 ? BoundBy::kDataLoading : BoundBy::kCpu, step.open);
     }
     if (traits_[graph_.events[step.event].name].loads_data) data_loads += step.is_start ? 1 : -1;
+    if (lane == home_) home_nodes_.push_back(node);
     before = node;
     stretch.last = node;
     stretch.end_ps = Time(node);
   };
   result_.not_nested += WalkThread(graph_.events, events, visit);
-  stretches_.push_back(stretch);
+  if (is_worker) stretches_.push_back(stretch);
   last_nodes_[lane] = before;
 }
 
@@ -454,7 +486,7 @@ void Builder::AddGaps() {
   for (const Gap& gap : gaps_) AddGap(gap);
 }
 
-const Stretch* Builder::FindContinuation(const Gap& gap) const {
+NodeId Builder::FindStretchIn(const Gap& gap) const {
   const std::string& process = graph_.lanes[gap.lane].process;
   const int64_t begin_ps = Time(gap.before), end_ps = Time(gap.after);
   auto it = std::lower_bound(stretches_.begin(), stretches_.end(), end_ps,
@@ -462,48 +494,62 @@ const Stretch* Builder::FindContinuation(const Gap& gap) const {
                                return std::tie(graph_.lanes[stretch.lane].process, stretch.end_ps) <
                                       std::tie(process, time_ps);
                              });
-  // It ends before the gap does, so that no two stretches continue each other.
+  // One that ends before the gap does, so that no two threads wait for each other.
   for (int i = 0; i < kMaxCandidates && it != stretches_.begin(); ++i) {
     --it;
-    if (graph_.lanes[it->lane].process != process || it->end_ps <= begin_ps) return nullptr;
-    if (it->lane != gap.lane && it->start_ps >= begin_ps) return &*it;
+    if (graph_.lanes[it->lane].process != process || it->end_ps <= begin_ps) break;
+    if (it->lane != gap.lane && it->start_ps >= begin_ps) return it->last;
   }
-  return nullptr;
+  return kNoNode;
+}
+
+NodeId Builder::FindHomeNodeIn(const Gap& gap) const {
+  if (home_ == kNoLane || graph_.lanes[home_].process != graph_.lanes[gap.lane].process) {
+    return kNoNode;
+  }
+  const auto it =
+      std::lower_bound(home_nodes_.begin(), home_nodes_.end(), Time(gap.after),
+                       [&](NodeId node, int64_t time_ps) { return Time(node) < time_ps; });
+  if (it == home_nodes_.begin() || Time(*std::prev(it)) <= Time(gap.before)) return kNoNode;
+  return *std::prev(it);
+}
+
+NodeId Builder::FindAwaited(const Gap& gap) const {
+  if (graph_.lanes[gap.lane].kind != TrackKind::kHost) return kNoNode;
+  const NodeId at_home = gap.lane == home_ ? kNoNode : FindHomeNodeIn(gap);
+  return at_home != kNoNode ? at_home : FindStretchIn(gap);
 }
 
 NodeId Builder::AddGap(const Gap& gap) {
-  const Stretch* continuation = FindContinuation(gap);
-  if (continuation == nullptr) {
+  const NodeId awaited = FindAwaited(gap);
+  if (awaited == kNoNode) {
     AddTimed(gap.before, gap.after, EdgeType::kDependency, BoundBy::kHostGap, kNoEvent);
-    return gap.before;
+  } else {
+    AddUntimed(gap.before, gap.after, EdgeType::kDependency);
+    AddTimed(awaited, gap.after, EdgeType::kDependency, BoundBy::kHostGap, kNoEvent);
   }
-  AddUntimed(gap.before, gap.after, EdgeType::kDependency);
-  AddTimed(continuation->last, gap.after, EdgeType::kDependency, BoundBy::kHostGap, kNoEvent);
-  return continuation->last;
+  return awaited;
 }
 
 NodeId Builder::LastNode() const {
-  return *std::max_element(last_nodes_.begin(), last_nodes_.end(),
-                           [&](NodeId a, NodeId b) { return Time(a) < Time(b); });
+  const NodeId latest = *std::max_element(last_nodes_.begin(), last_nodes_.end(),
+                                          [&](NodeId a, NodeId b) { return Time(a) < Time(b); });
+  // The work that the window launched outlasts it, or its own track has the last word.
+  const LaneId lane = lane_of_track_[window_.track];
+  return end_ps_ > window_.end_ps || lane == kNoLane ? latest : last_nodes_[lane];
 }
 
 void Builder::AddWindowEnd() {
   const NodeId end = *graph_.end_node, last = LastNode();
-  // What has an edge to the end.
-  NodeId before = last, continuation = last;
+  NodeId awaited = kNoNode;
   if (Time(last) == end_ps_) {
     AddUntimed(last, end, EdgeType::kDependency);
   } else {
-    // The annotation ends last: its thread comes back then, so to speak.
-    LaneId lane = graph_.events[graph_.nodes[last].event].lane;
-    if (window_.track.has_value() && lane_of_track_[*window_.track] != kNoLane) {
-      lane = lane_of_track_[*window_.track];
-    }
-    before = last_nodes_[lane];
-    continuation = AddGap({lane, before, end});
+    // The annotation ends: its thread comes back then, so to speak.
+    awaited = AddGap({graph_.events[graph_.nodes[last].event].lane, last, end});
   }
   for (NodeId node : last_nodes_) {
-    if (node != before && node != continuation) AddUntimed(node, end, EdgeType::kDependency);
+    if (node != last && node != awaited) AddUntimed(node, end, EdgeType::kDependency);
   }
 }
 

@@ -30,18 +30,25 @@ TraceWindow Span(const EventTable& table, const std::vector<EventRow>& rows) {
   window.end_ps = std::numeric_limits<int64_t>::min();
   for (EventRow row : rows) {
     window.start_ps = std::min(window.start_ps, table.start_ps(row));
-    window.end_ps = std::max(window.end_ps, table.end_ps(row));
+    if (table.end_ps(row) < window.end_ps) continue;
+    window.end_ps = table.end_ps(row);
+    window.track = table.track_id(row);
   }
   return window;
 }
 
-absl::StatusOr<TraceWindow> SpanWork(const EventTable& table) {
+absl::StatusOr<TraceWindow> SpanWork(const EventTable& table,
+                                     const DeviceDependencies& dependencies) {
+  const std::vector<bool> is_worker = FindWorkers(table, dependencies);
   std::vector<EventRow> rows;
   bool has_device_work = false;
   for (EventRow row = 0; row < table.size(); ++row) {
-    const bool is_device_work = IsDeviceWork(table.category(row));
-    has_device_work = has_device_work || is_device_work;
-    if (is_device_work || IsHostWork(table.category(row))) rows.push_back(row);
+    if (IsDeviceWork(table.category(row))) {
+      has_device_work = true;
+      rows.push_back(row);
+    } else if (IsHostWork(table.category(row)) && is_worker[table.track_id(row)]) {
+      rows.push_back(row);
+    }
   }
   if (!has_device_work) {
     return absl::FailedPreconditionError(
@@ -71,10 +78,7 @@ absl::StatusOr<TraceWindow> SpanAnnotation(const EventTable& table, const Window
   const int64_t last = std::min(choice.instances.last, occurrences - 1);
   const std::vector<EventRow> rows(best->begin() + choice.instances.first,
                                    best->begin() + last + 1);
-  TraceWindow window = Span(table, rows);
-  const TrackId track = table.track_id(rows.back());
-  if (table.track(track).kind == TrackKind::kHost) window.track = track;
-  return window;
+  return Span(table, rows);
 }
 
 }  // namespace
@@ -88,8 +92,21 @@ bool IsDeviceWork(EventCategory category) {
          category == EventCategory::kMemset;
 }
 
-absl::StatusOr<TraceWindow> ChooseTraceWindow(const EventTable& table, const WindowChoice& choice) {
-  ASSIGN_OR_RETURN(TraceWindow window, SpanWork(table));
+std::vector<bool> FindWorkers(const EventTable& table, const DeviceDependencies& dependencies) {
+  std::vector<bool> is_worker(table.tracks().size());
+  for (EventRow row = 0; row < table.size(); ++row) {
+    if (table.category(row) == EventCategory::kCpuOp) is_worker[table.track_id(row)] = true;
+  }
+  for (const DeviceDependency& edge : dependencies.edges) {
+    if (edge.kind == DependencyKind::kLaunch) is_worker[table.track_id(edge.from)] = true;
+  }
+  return is_worker;
+}
+
+absl::StatusOr<TraceWindow> ChooseTraceWindow(const EventTable& table,
+                                              const DeviceDependencies& dependencies,
+                                              const WindowChoice& choice) {
+  ASSIGN_OR_RETURN(TraceWindow window, SpanWork(table, dependencies));
   if (!choice.annotation.empty()) {
     ASSIGN_OR_RETURN(window, SpanAnnotation(table, choice));
   }
