@@ -349,7 +349,10 @@ void Builder::AddWorkStart(GraphEventId work, absl::Span<const DeviceDependency>
         found.push_back({EndNode(from), EdgeType::kKernelKernelDelay});
         break;
       default:
-        found.push_back({EndNode(from), EdgeType::kSyncDependency});
+        // Waits within one moment could make a circle, and explain nothing.
+        if (Time(EndNode(from)) < Time(EndNode(work))) {
+          found.push_back({EndNode(from), EdgeType::kSyncDependency});
+        }
     }
   }
   // A wait may name the stream's own work.
@@ -385,11 +388,9 @@ void Builder::AddWorkStart(GraphEventId work, absl::Span<const DeviceDependency>
 }
 
 void Builder::ChooseHome() {
-  const LaneId window_lane = lane_of_track_[window_.track];
-  if (window_lane != kNoLane && graph_.lanes[window_lane].kind == TrackKind::kHost &&
-      is_worker_[window_.track]) {
-    home_ = window_lane;
-    return;
+  if (window_.thread.has_value() && is_worker_[*window_.thread]) {
+    home_ = lane_of_track_[*window_.thread];
+    if (home_ != kNoLane) return;
   }
   // Nested operators count more than once, but for all threads alike.
   std::vector<double> busy_ps(graph_.lanes.size());
@@ -461,7 +462,9 @@ bool Builder::AddHostWaits(GraphEventId call, NodeId before) {
   std::vector<NodeId> awaited;
   for (const DeviceDependency& dependency : waits->second) {
     const GraphEventId work = event_of_row_[dependency.from];
-    if (IsHostWait(dependency.kind) && work != kNoEvent) awaited.push_back(EndNode(work));
+    if (!IsHostWait(dependency.kind) || work == kNoEvent) continue;
+    // Waits within one moment could make a circle, and explain nothing.
+    if (Time(StartNode(work)) < Time(EndNode(call))) awaited.push_back(EndNode(work));
   }
   std::sort(awaited.begin(), awaited.end());
   awaited.erase(std::unique(awaited.begin(), awaited.end()), awaited.end());
@@ -535,7 +538,7 @@ NodeId Builder::LastNode() const {
   const NodeId latest = *std::max_element(last_nodes_.begin(), last_nodes_.end(),
                                           [&](NodeId a, NodeId b) { return Time(a) < Time(b); });
   // The work that the window launched outlasts it, or its own track has the last word.
-  const LaneId lane = lane_of_track_[window_.track];
+  const LaneId lane = lane_of_track_[window_.end_track];
   return end_ps_ > window_.end_ps || lane == kNoLane ? latest : last_nodes_[lane];
 }
 

@@ -17,6 +17,11 @@ bool IsAnnotation(EventCategory category) {
   return category == EventCategory::kAnnotation || category == EventCategory::kStep;
 }
 
+// What the program did, other than what the profiler did.
+bool IsRecordedWork(EventCategory category) {
+  return IsHostWork(category) || IsAnnotation(category) || category == EventCategory::kPython;
+}
+
 // How good an answer the row is to a name that it contains: 0 is best.
 int Grade(const EventTable& table, EventRow row) {
   if (table.track(table.track_id(row)).kind == TrackKind::kDevice) return 2;
@@ -32,7 +37,7 @@ TraceWindow Span(const EventTable& table, const std::vector<EventRow>& rows) {
     window.start_ps = std::min(window.start_ps, table.start_ps(row));
     if (table.end_ps(row) < window.end_ps) continue;
     window.end_ps = table.end_ps(row);
-    window.track = table.track_id(row);
+    window.end_track = table.track_id(row);
   }
   return window;
 }
@@ -46,7 +51,7 @@ absl::StatusOr<TraceWindow> SpanWork(const EventTable& table,
     if (IsDeviceWork(table.category(row))) {
       has_device_work = true;
       rows.push_back(row);
-    } else if (IsHostWork(table.category(row)) && is_worker[table.track_id(row)]) {
+    } else if (is_worker[table.track_id(row)] && IsRecordedWork(table.category(row))) {
       rows.push_back(row);
     }
   }
@@ -78,7 +83,9 @@ absl::StatusOr<TraceWindow> SpanAnnotation(const EventTable& table, const Window
   const int64_t last = std::min(choice.instances.last, occurrences - 1);
   const std::vector<EventRow> rows(best->begin() + choice.instances.first,
                                    best->begin() + last + 1);
-  return Span(table, rows);
+  TraceWindow window = Span(table, rows);
+  if (table.track(window.end_track).kind == TrackKind::kHost) window.thread = window.end_track;
+  return window;
 }
 
 }  // namespace

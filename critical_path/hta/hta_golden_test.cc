@@ -1,26 +1,25 @@
 // Our graphs of HTA's own test traces, against those that HTA 0.6.1 built (../shared/golden): every
 // node, edge, weight and attribution, the path and its breakdown.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
+#include <system_error>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
-#include "critical_path/hta/hta_frame.h"
-#include "critical_path/hta/hta_graph.h"
-#include "critical_path/hta/hta_launches.h"
-#include "critical_path/hta/hta_window.h"
 #include "critical_path/longest_path.h"
 #include "critical_path/path_breakdown.h"
 #include "critical_path/path_graph.h"
+#include "critical_path/queue_length.h"
+#include "critical_path/testing/hta_case.h"
+#include "critical_path/trace_analysis.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "simdjson.h"
@@ -36,8 +35,6 @@ namespace fs = std::filesystem;
 using ::simdjson::dom::element;
 
 constexpr double kPicosPerMicro = 1e6;
-
-std::string Text(element value) { return std::string(std::string_view(value)); }
 
 InputFile Open(const std::string& path) {
   absl::StatusOr<InputFile> file = InputFile::Open(FileSystem::Posix(), path);
@@ -59,53 +56,18 @@ class Document {
   element root_;
 };
 
-// What HTA was asked for.
-struct Case {
-  std::string trace;
-  WindowChoice window;
-  HtaGraphOptions options;
-};
-
-// Returns nullopt when the trace is not here.
-std::optional<Case> ReadCase(element json, const std::string& shared) {
-  Case result;
-  element value;
-  if (!json["files"].get(value) && value.is_string()) {
-    result.trace = absl::StrCat(shared, "/", Text(value));
-  } else {
-    const fs::path folder = fs::path(shared) / Text(json["dir"]);
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator(folder, error)) {
-      if (!result.trace.empty()) return std::nullopt;
-      result.trace = entry.path().string();
-    }
-  }
-  if (!fs::exists(result.trace)) return std::nullopt;
-  result.window.annotation = Text(json["annotation"]);
-  element instance = json["instance"];
-  if (instance.is_int64()) {
-    result.window.instances = {int64_t(instance), int64_t(instance)};
-  } else if (instance.is_array()) {
-    result.window.instances = {int64_t(instance.at(0)), int64_t(instance.at(1))};
-  }
-  result.options.zero_weight_launch_edges = int64_t(json["zero_launch"]) != 0;
-  if (!json["dl"].get(value) && value.is_array()) {
-    for (element text : value) result.options.data_load_events.push_back(Text(text));
-  }
-  return result;
-}
-
 struct Analysis {
   PathGraph graph;
+  std::vector<StreamQueue> queues;
   CriticalPath path;
 };
 
-absl::StatusOr<Analysis> Analyse(const Case& input) {
+absl::StatusOr<Analysis> Analyze(const HtaCase& input) {
   const InputFile file = Open(input.trace);
-  ASSIGN_OR_RETURN(const HtaFrame frame, LoadHtaFrame(file.bytes(), input.trace));
-  ASSIGN_OR_RETURN(const HtaWindow window, ChooseHtaWindow(frame, input.window));
+  ASSIGN_OR_RETURN(TraceAnalysis trace, AnalyzeTraceJson(file.bytes(), input.trace, input.options));
   Analysis analysis;
-  ASSIGN_OR_RETURN(analysis.graph, BuildHtaGraph(frame, window, HtaLaunches(frame), input.options));
+  analysis.graph = std::move(trace.graph);
+  analysis.queues = std::move(trace.queues);
   ASSIGN_OR_RETURN(analysis.path, FindLongestPath(analysis.graph));
   return analysis;
 }
@@ -129,7 +91,7 @@ std::vector<EdgeText> Edges(element json) {
   std::vector<EdgeText> edges;
   for (element edge : json) {
     const element event = edge.at(5);
-    edges.emplace_back(int64_t(edge.at(0)), int64_t(edge.at(1)), Text(edge.at(2)),
+    edges.emplace_back(int64_t(edge.at(0)), int64_t(edge.at(1)), JsonText(edge.at(2)),
                        double(edge.at(3)), event.is_null() ? -1 : int64_t(event));
   }
   std::sort(edges.begin(), edges.end());
@@ -176,9 +138,9 @@ TEST(HtaGoldenTest, GraphsAndPathsAreEqual) {
   for (const auto& entry : fs::directory_iterator(*shared + "/golden/hta_golden_full")) {
     SCOPED_TRACE(entry.path().filename().string());
     const Document document(entry.path().string());
-    const std::optional<Case> input = ReadCase(document.root()["case"], *shared);
+    const std::optional<HtaCase> input = ReadHtaCase(document.root()["case"], *shared);
     if (!input.has_value()) continue;
-    ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyse(*input));
+    ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(*input));
     ExpectSame(Nodes(analysis.graph), Nodes(document.root()["nodes"]), "node");
     ExpectSame(Edges(analysis.graph), Edges(document.root()["edges"]), "edge");
     std::vector<NodeId> path;
@@ -215,9 +177,9 @@ TEST(HtaGoldenTest, BreakdownsAndCountsAreEqual) {
   for (const auto& member : simdjson::dom::object(document.root()["cases"])) {
     SCOPED_TRACE(std::string(member.key));
     const element golden = member.value;
-    const std::optional<Case> input = ReadCase(golden["case"], *shared);
+    const std::optional<HtaCase> input = ReadHtaCase(golden["case"], *shared);
     if (!input.has_value()) continue;
-    ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyse(*input));
+    ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(*input));
     EXPECT_EQ(CountJoinedNodes(analysis.graph), int64_t(golden["graph_nodes"]));
     EXPECT_EQ(analysis.graph.edges.size(), uint64_t(golden["graph_edges"]));
     EXPECT_EQ(analysis.path.length_ps / kPicosPerMicro, double(golden["critical_path_length_us"]));
@@ -227,6 +189,45 @@ TEST(HtaGoldenTest, BreakdownsAndCountsAreEqual) {
     ++compared;
   }
   EXPECT_GE(compared, 28);
+}
+
+// The whole traces' queues, as HTA describes them.
+TEST(HtaGoldenTest, QueueLengthsAreEqual) {
+  const std::optional<std::string> shared = SharedDataDirectory();
+  if (!shared.has_value()) GTEST_SKIP() << kSharedDataMissing;
+  const Document document(*shared + "/golden/hta_golden.json");
+  int compared = 0;
+  for (const auto& member : simdjson::dom::object(document.root()["features"])) {
+    SCOPED_TRACE(std::string(member.key));
+    const fs::path folder = fs::path(*shared) / "samples/kineto" / std::string(member.key);
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder, error)) {
+      HtaCase input;
+      input.trace = entry.path().string();
+      input.options.hta_compatible = true;
+      ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(input));
+      std::vector<std::string> ours, theirs;
+      for (const StreamQueue& queue : analysis.queues) {
+        int64_t least = INT64_MAX, most = INT64_MIN, sum = 0;
+        for (const QueuePoint& point : queue.points) {
+          least = std::min(least, point.length);
+          most = std::max(most, point.length);
+          sum += point.length;
+        }
+        ours.push_back(
+            absl::StrCat(queue.stream, ": ", queue.points.size(), " ", least, " ", most, " ", sum));
+      }
+      for (element queue : member.value["queue_length"]) {
+        theirs.push_back(
+            absl::StrCat(int64_t(queue["stream"]), ": ", int64_t(queue["points"]), " ",
+                         int64_t(queue["min"]), " ", int64_t(queue["max"]), " ",
+                         std::llround(double(queue["mean"]) * int64_t(queue["points"]))));
+      }
+      EXPECT_EQ(ours, theirs);
+      ++compared;
+    }
+  }
+  EXPECT_GE(compared, 6);
 }
 
 }  // namespace

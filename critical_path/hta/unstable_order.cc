@@ -7,7 +7,7 @@
 namespace meridian {
 namespace {
 
-constexpr ptrdiff_t kInsertionLimit = 16;
+constexpr ptrdiff_t kInsertionLimit = 15;
 
 class Sorter {
  public:
