@@ -92,6 +92,14 @@ TEST(TraceWindowTest, AnEmptyWindowIsAnError) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("takes no time")));
 }
 
+TEST(TraceWindowTest, ATraceThatTakesNoTimeIsAnError) {
+  KinetoTrace trace;
+  trace.Call("cudaLaunchKernel", 0, 0, 1);
+  trace.Kernel("kernel", 0, 0, 7, 1);
+  EXPECT_THAT(Choose(trace, {}), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                          HasSubstr("nothing in the trace takes time")));
+}
+
 TEST(TraceWindowTest, ATraceWithoutTheDeviceIsAnError) {
   KinetoTrace trace;
   trace.Op("op", 0, 10);

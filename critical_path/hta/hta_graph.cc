@@ -414,6 +414,8 @@ void Builder::AddSync(GraphEventId event) {
 absl::Status Builder::AddWork(GraphEventId event) {
   const HtaRow& row = Row(event);
   const NodeId start = start_nodes_[event], end = end_nodes_[event];
+  // A wait of another category than waits have.
+  if (start == kNoNode) return absl::OkStatus();
   AddEdge(start, end, EdgeType::kOperator, event);
 
   NodeId awaited = kNoNode;

@@ -264,6 +264,15 @@ TEST(HtaGraphTest, DataLoadersHaveNodes) {
   }
 }
 
+TEST(HtaGraphTest, AWaitOfAnotherCategoryIsNoWork) {
+  KinetoTrace trace = NewTrace();
+  trace.Call("cudaLaunchKernel", 0, 1, 1);
+  trace.Kernel("kernel", 5, 1, 7, 1);
+  trace.Work("other_sync", "Context Sync", 10, 1, -1, 2);
+  trace.Call("cudaDeviceSynchronize", 10, 2, 2);
+  EXPECT_THAT(EdgesOf(trace), Not(Contains(HasSubstr("Context Sync"))));
+}
+
 TEST(HtaGraphTest, FailsWhereHtaFails) {
   KinetoTrace graphs_only = NewTrace();
   graphs_only.Call("cudaGraphLaunch", 0, 2, 1);

@@ -5,6 +5,7 @@
 // The trace is written for the purpose, as PyTorch's profiler formats its own: of eight events four
 // are operators, three calls and one a kernel, with two flow events beside them. Exits with 1 when
 // it takes more than 2 CPU seconds or 500 MB per million events.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -155,7 +156,7 @@ class PeakMemory {
   void Watch() {
     while (!done_) {
       peak_ = std::max(peak_.load(), AnonymousBytes());
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
   }
 
