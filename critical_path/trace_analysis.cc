@@ -1,17 +1,24 @@
 #include "critical_path/trace_analysis.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <tuple>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "critical_path/hta/hta_frame.h"
 #include "critical_path/hta/hta_graph.h"
 #include "critical_path/hta/hta_launches.h"
 #include "critical_path/hta/hta_window.h"
+#include "critical_path/inferred_waits.h"
 #include "critical_path/trace_graph.h"
 #include "critical_path/trace_window.h"
 #include "xla_profiler/dependencies/device_dependencies.h"
 #include "xla_profiler/dependencies/device_dependencies_json.h"
+#include "xla_profiler/dependencies/sync_call.h"
 #include "xla_profiler/events/event_table_json.h"
 #include "xla_profiler/trace_json/trace_json_problems.h"
 #include "xla_profiler/util/status_macros.h"
@@ -62,11 +69,27 @@ bool HasSyncEvents(const EventTable& table) {
   return false;
 }
 
+// Returns how many there are.
+size_t AddInferredWaits(const EventTable& table, absl::Span<const SyncCall> sync_calls,
+                        DeviceDependencies* dependencies) {
+  const std::vector<DeviceDependency> inferred = InferWaits(table, *dependencies, sync_calls);
+  std::vector<DeviceDependency>& edges = dependencies->edges;
+  const size_t known = edges.size();
+  edges.insert(edges.end(), inferred.begin(), inferred.end());
+  std::inplace_merge(edges.begin(), edges.begin() + known, edges.end(),
+                     [](const DeviceDependency& a, const DeviceDependency& b) {
+                       return std::tie(a.to, a.from, a.kind) < std::tie(b.to, b.from, b.kind);
+                     });
+  return inferred.size();
+}
+
 absl::StatusOr<TraceAnalysis> AnalyzeAsOurs(absl::string_view text, absl::string_view name,
                                             const TraceAnalysisOptions& options) {
   TraceAnalysis analysis;
   ASSIGN_OR_RETURN(const TraceJsonTable trace, LoadTraceJson(text, name));
-  const DeviceDependencies dependencies = FindTraceJsonDependencies(text, trace.table);
+  const std::vector<SyncCall> sync_calls = ReadTraceJsonSyncCalls(text, trace.table);
+  DeviceDependencies dependencies = FindDeviceDependencies(trace.table, sync_calls);
+  const size_t inferred_waits = AddInferredWaits(trace.table, sync_calls, &dependencies);
   ASSIGN_OR_RETURN(const TraceWindow window,
                    ChooseTraceWindow(trace.table, dependencies, options.window));
   TraceGraphOptions graph_options;
@@ -80,6 +103,9 @@ absl::StatusOr<TraceAnalysis> AnalyzeAsOurs(absl::string_view text, absl::string
   NoteProblems(trace.problems, &notes);
   if (!HasSyncEvents(trace.table)) notes.push_back(kNoSyncEvents);
   NoteDependencies(dependencies, &notes);
+  if (inferred_waits > 0) {
+    notes.push_back(absl::StrCat(inferred_waits, " x waits inferred from the times of the work"));
+  }
   if (built.without_launch > 0) {
     notes.push_back(absl::StrCat(built.without_launch, " x device work whose launch is unknown"));
   }
