@@ -44,7 +44,20 @@ TEST(TraceAnalysisTest, SaysWhatIsMissing) {
                                            Contains("1 x no edge for event wait: record unknown"),
                                            Contains("1 x device work whose launch is unknown"),
                                            Contains("1 x operators that overlap without nesting")));
-  EXPECT_EQ(analysis.graph.lanes[0].rank, 3);
+}
+
+TEST(TraceAnalysisTest, BothGraphsKnowTheRank) {
+  KinetoTrace trace;
+  trace.Op("first", 0, 1);
+  trace.Call("cudaLaunchKernel", 2, 5, 1);
+  trace.Kernel("kernel", 10, 5, 7, 1);
+  for (bool hta_compatible : {false, true}) {
+    TraceAnalysisOptions options;
+    options.hta_compatible = hta_compatible;
+    ASSERT_OK_AND_ASSIGN(const TraceAnalysis analysis,
+                         AnalyzeTraceJson(trace.Text(), "t.json", options));
+    for (const Lane& lane : analysis.graph.lanes) EXPECT_EQ(lane.rank, 3);
+  }
 }
 
 TEST(TraceAnalysisTest, ErrorsNameTheTraceOnce) {

@@ -10,9 +10,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
-#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "critical_path/thread_walk.h"
+#include "critical_path/window_rows.h"
 #include "xla_profiler/collectives/communication_kernel.h"
 #include "xla_profiler/events/track_index.h"
 #include "xla_profiler/util/status_macros.h"
@@ -45,7 +45,6 @@ struct Stretch {
   LaneId lane = 0;
   int64_t start_ps = 0;
   int64_t end_ps = 0;
-  NodeId first = 0;
   NodeId last = 0;
 };
 
@@ -66,30 +65,22 @@ class Builder {
         dependencies_(dependencies),
         window_(window),
         options_(options),
-        end_ps_(window.end_ps),
         event_of_row_(table.size(), kNoEvent),
         is_worker_(FindWorkers(table, dependencies)),
-        lane_of_track_(table.tracks().size(), kNoLane) {}
+        lane_of_track_(table.tracks().size(), kNoLane),
+        graph_names_(table.names().size(), kNoName) {}
 
   absl::StatusOr<TraceGraph> Build();
 
  private:
   static constexpr LaneId kNoLane = std::numeric_limits<LaneId>::max();
-  static constexpr EventRow kNoRow = std::numeric_limits<EventRow>::max();
   static constexpr NameId kNoName = std::numeric_limits<NameId>::max();
 
-  void FindCalls();
-  void FindDataLoadNames();
-  bool StartsInWindow(EventRow row) const {
-    return table_.start_ps(row) >= window_.start_ps && table_.start_ps(row) < window_.end_ps;
-  }
-  bool IsLaunchedInWindow(EventRow work) const;
-  void ExtendWindow();
-  bool IsChosen(EventRow row) const;
-  bool IsChosenHostRow(EventRow row) const;
-  absl::Status AddEvents();
-  void AddEvent(EventRow row);
-  NameId GraphName(NameId table_name);
+  // Returns for each name of the table whether it is that of a data loader.
+  std::vector<bool> FindDataLoaders() const;
+  void AddEvents(absl::Span<const EventRow> rows);
+  LaneId FindLane(TrackId track);
+  NameId FindName(NameId table_name);
   void AddNodes();
 
   int64_t Time(NodeId node) const { return graph_.nodes[node].time_ps; }
@@ -113,6 +104,9 @@ class Builder {
   NodeId FindAwaited(const Gap& gap) const;
   // Returns the node that was awaited, or kNoNode.
   NodeId AddGap(const Gap& gap);
+  // Returns the last node of all lanes of that kind, or kNoNode.
+  NodeId LatestNode(TrackKind kind) const;
+  // Returns what the window ends with.
   NodeId LastNode() const;
   void AddWindowEnd();
 
@@ -121,21 +115,15 @@ class Builder {
   const DeviceDependencies& dependencies_;
   const TraceWindow& window_;
   const TraceGraphOptions& options_;
-  // With the work that the window launched.
-  int64_t end_ps_;
   TraceGraph result_;
   PathGraph& graph_ = result_.graph;
 
-  // For each row of device work the call that launched it, or kNoRow.
-  std::vector<EventRow> launch_of_row_;
-  // True for rows that launch work or wait for it, whatever their category.
-  std::vector<bool> is_call_;
-  std::vector<bool> is_data_load_name_;
   std::vector<GraphEventId> event_of_row_;
   // By track.
   const std::vector<bool> is_worker_;
   std::vector<LaneId> lane_of_track_;
   // By the table's names, and by the graph's.
+  std::vector<bool> loads_data_;
   std::vector<NameId> graph_names_;
   std::vector<NameTraits> traits_;
   // For each lane its last node.
@@ -151,17 +139,14 @@ class Builder {
 };
 
 absl::StatusOr<TraceGraph> Builder::Build() {
-  FindCalls();
-  FindDataLoadNames();
-  ExtendWindow();
-  int64_t length_ps = 0;
-  if (__builtin_sub_overflow(end_ps_, window_.start_ps, &length_ps)) {
-    return absl::OutOfRangeError("the window's work ends more than 106 days after its start");
-  }
+  loads_data_ = FindDataLoaders();
+  ASSIGN_OR_RETURN(const WindowRows chosen,
+                   ChooseWindowRows(table_, dependencies_, window_, loads_data_));
+  result_.without_launch = chosen.without_launch;
   graph_.base_ns = table_.base_ns();
   graph_.window_start_ps = window_.start_ps;
-  graph_.window_end_ps = end_ps_;
-  RETURN_IF_ERROR(AddEvents());
+  graph_.window_end_ps = chosen.end_ps;
+  AddEvents(chosen.rows);
   AddNodes();
   ChooseHome();
   AddDeviceEdges();
@@ -171,118 +156,61 @@ absl::StatusOr<TraceGraph> Builder::Build() {
   return std::move(result_);
 }
 
-void Builder::FindCalls() {
-  launch_of_row_.assign(table_.size(), kNoRow);
-  is_call_.assign(table_.size(), false);
-  for (const DeviceDependency& edge : dependencies_.edges) {
-    if (edge.kind == DependencyKind::kLaunch) {
-      launch_of_row_[edge.to] = edge.from;
-      is_call_[edge.from] = true;
-    } else if (IsHostWait(edge.kind)) {
-      is_call_[edge.to] = true;
-    }
-  }
-}
-
-void Builder::FindDataLoadNames() {
-  graph_names_.assign(table_.names().size(), kNoName);
-  is_data_load_name_.assign(table_.names().size(), false);
-  for (NameId name = 0; name < table_.names().size(); ++name) {
+std::vector<bool> Builder::FindDataLoaders() const {
+  std::vector<bool> loads_data(table_.names().size());
+  for (NameId name = 0; name < loads_data.size(); ++name) {
     for (const std::string& part : options_.data_load_events) {
-      if (absl::StrContains(table_.names().Get(name), part)) is_data_load_name_[name] = true;
+      if (absl::StrContains(table_.names().Get(name), part)) loads_data[name] = true;
     }
   }
+  return loads_data;
 }
 
-bool Builder::IsLaunchedInWindow(EventRow work) const {
-  const EventRow launch = launch_of_row_[work];
-  return StartsInWindow(launch == kNoRow ? work : launch);
-}
-
-void Builder::ExtendWindow() {
-  for (EventRow row = 0; row < table_.size(); ++row) {
-    if (!IsDeviceWork(table_.category(row)) || !IsLaunchedInWindow(row)) continue;
-    end_ps_ = std::max(end_ps_, table_.end_ps(row));
-  }
-}
-
-bool Builder::IsChosenHostRow(EventRow row) const {
-  if (!is_call_[row] && !IsHostWork(table_.category(row)) &&
-      !is_data_load_name_[table_.name_id(row)]) {
-    return false;
-  }
-  return StartsInWindow(row) ||
-         (table_.start_ps(row) < window_.start_ps && table_.end_ps(row) > window_.start_ps);
-}
-
-bool Builder::IsChosen(EventRow row) const {
-  if (table_.track(table_.track_id(row)).kind == TrackKind::kHost) return IsChosenHostRow(row);
-  if (!IsDeviceWork(table_.category(row))) return false;
-  if (IsLaunchedInWindow(row)) return true;
-  const EventRow launch = launch_of_row_[row];
-  const bool is_launched_after = launch != kNoRow && table_.start_ps(launch) >= window_.end_ps;
-  return !is_launched_after && table_.start_ps(row) < end_ps_ &&
-         table_.end_ps(row) > window_.start_ps;
-}
-
-NameId Builder::GraphName(NameId table_name) {
-  NameId& name = graph_names_[table_name];
-  if (name == kNoName) {
-    const absl::string_view text = table_.names().Get(table_name);
-    name = graph_.names.Intern(text);
-    traits_.push_back({is_data_load_name_[table_name], IsCommunicationKernel(text)});
-  }
-  return name;
-}
-
-void Builder::AddEvent(EventRow row) {
-  const TrackId track_id = table_.track_id(row);
+LaneId Builder::FindLane(TrackId track_id) {
   LaneId& lane = lane_of_track_[track_id];
   if (lane == kNoLane) {
     const Track& track = table_.track(track_id);
     lane = static_cast<LaneId>(graph_.lanes.size());
     graph_.lanes.push_back({options_.rank, track.kind, track.process, track.thread});
   }
-  event_of_row_[row] = static_cast<GraphEventId>(graph_.events.size());
-  GraphEvent event;
-  event.name = GraphName(table_.name_id(row));
-  event.lane = lane;
-  event.start_ps = std::max(table_.start_ps(row), window_.start_ps);
-  event.duration_ps = std::min(table_.end_ps(row), end_ps_) - event.start_ps;
-  event.category = table_.category(row);
-  event.position = positions_[row];
-  graph_.events.push_back(event);
+  return lane;
 }
 
-absl::Status Builder::AddEvents() {
-  constexpr size_t kMaxEvents = std::numeric_limits<NodeId>::max() / 4;
-  for (EventRow row = 0; row < table_.size(); ++row) {
-    if (!IsChosen(row)) continue;
-    if (graph_.events.size() == kMaxEvents) {
-      return absl::OutOfRangeError("the window holds more than a billion events; choose a shorter");
-    }
-    AddEvent(row);
-    if (IsDeviceWork(table_.category(row)) && launch_of_row_[row] == kNoRow) {
-      ++result_.without_launch;
-    }
+NameId Builder::FindName(NameId table_name) {
+  NameId& name = graph_names_[table_name];
+  if (name == kNoName) {
+    const absl::string_view text = table_.names().Get(table_name);
+    name = graph_.names.Intern(text);
+    traits_.push_back({loads_data_[table_name], IsCommunicationKernel(text)});
   }
-  if (graph_.events.empty()) {
-    return absl::FailedPreconditionError(
-        "the window is empty: no operator, call or device work is in it");
+  return name;
+}
+
+void Builder::AddEvents(absl::Span<const EventRow> rows) {
+  graph_.events.reserve(rows.size());
+  for (EventRow row : rows) {
+    event_of_row_[row] = static_cast<GraphEventId>(graph_.events.size());
+    GraphEvent event;
+    event.name = FindName(table_.name_id(row));
+    event.lane = FindLane(table_.track_id(row));
+    event.start_ps = std::max(table_.start_ps(row), graph_.window_start_ps);
+    event.duration_ps = std::min(table_.end_ps(row), graph_.window_end_ps) - event.start_ps;
+    event.category = table_.category(row);
+    event.position = positions_[row];
+    graph_.events.push_back(event);
   }
-  return absl::OkStatus();
 }
 
 void Builder::AddNodes() {
   graph_.nodes.reserve(2 * graph_.events.size() + 2);
-  graph_.nodes.push_back({window_.start_ps, kNoEvent, /*is_start=*/true});
+  graph_.nodes.push_back({graph_.window_start_ps, kNoEvent, /*is_start=*/true});
   for (GraphEventId id = 0; id < graph_.events.size(); ++id) {
     const GraphEvent& event = graph_.events[id];
     graph_.nodes.push_back({event.start_ps, id, /*is_start=*/true});
     graph_.nodes.push_back({event.start_ps + event.duration_ps, id, /*is_start=*/false});
   }
   graph_.end_node = static_cast<NodeId>(graph_.nodes.size());
-  graph_.nodes.push_back({end_ps_, kNoEvent, /*is_start=*/false});
+  graph_.nodes.push_back({graph_.window_end_ps, kNoEvent, /*is_start=*/false});
   graph_.edges.reserve(3 * graph_.events.size());
   last_nodes_.assign(graph_.lanes.size(), kNoNode);
 }
@@ -437,7 +365,6 @@ void Builder::AddThread(LaneId lane, bool is_worker, absl::Span<const GraphEvent
     if (step.open == kNoEvent) {
       gaps_.push_back({lane, before, node});
       if (is_worker && before != kWindowStart) stretches_.push_back(stretch);
-      stretch.first = node;
       stretch.start_ps = Time(node);
     } else if (!step.is_start && AddHostWaits(step.event, before)) {
       AddUntimed(before, node, EdgeType::kOperator);
@@ -534,18 +461,28 @@ NodeId Builder::AddGap(const Gap& gap) {
   return awaited;
 }
 
+NodeId Builder::LatestNode(TrackKind kind) const {
+  NodeId latest = kNoNode;
+  for (LaneId lane = 0; lane < last_nodes_.size(); ++lane) {
+    if (graph_.lanes[lane].kind != kind) continue;
+    if (latest == kNoNode || Time(last_nodes_[lane]) > Time(latest)) latest = last_nodes_[lane];
+  }
+  return latest;
+}
+
 NodeId Builder::LastNode() const {
-  const NodeId latest = *std::max_element(last_nodes_.begin(), last_nodes_.end(),
-                                          [&](NodeId a, NodeId b) { return Time(a) < Time(b); });
-  // The work that the window launched outlasts it, or its own track has the last word.
+  // The work that the window launched outlasts it, or the track that ends it has the last word.
+  if (graph_.window_end_ps > window_.end_ps) return LatestNode(TrackKind::kDevice);
   const LaneId lane = lane_of_track_[window_.end_track];
-  return end_ps_ > window_.end_ps || lane == kNoLane ? latest : last_nodes_[lane];
+  if (lane != kNoLane) return last_nodes_[lane];
+  const NodeId on_host = LatestNode(TrackKind::kHost);
+  return on_host != kNoNode ? on_host : LatestNode(TrackKind::kDevice);
 }
 
 void Builder::AddWindowEnd() {
   const NodeId end = *graph_.end_node, last = LastNode();
   NodeId awaited = kNoNode;
-  if (Time(last) == end_ps_) {
+  if (Time(last) == Time(end)) {
     AddUntimed(last, end, EdgeType::kDependency);
   } else {
     // The annotation ends: its thread comes back then, so to speak.

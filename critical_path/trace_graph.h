@@ -56,7 +56,7 @@ struct TraceGraph {
 };
 
 // `positions` has the place of each row's event in its file; the dependencies are the table's.
-// OutOfRange when the window holds more events than a graph can.
+// Errors are those of ChooseWindowRows.
 absl::StatusOr<TraceGraph> BuildTraceGraph(const EventTable& table,
                                            absl::Span<const uint32_t> positions,
                                            const DeviceDependencies& dependencies,

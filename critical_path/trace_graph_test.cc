@@ -331,6 +331,19 @@ TEST(TraceGraphTest, WorkWithoutACallIsCounted) {
               ElementsAre("gpu_kernel_launch_overhead kernel 30", "gpu_compute_bound kernel 10"));
 }
 
+TEST(TraceGraphTest, AWindowEndsWithItsWorkAndNotWithAThreadBeside) {
+  KinetoTrace trace;
+  trace.Annotation("step", 0, 50);
+  trace.Op("op", 0, 40);
+  trace.Call("cudaLaunchKernel", 10, 5, 1);
+  // Is cut where the kernel ends.
+  trace.Op("beside", 20, 500, /*thread=*/55);
+  trace.Kernel("kernel", 30, 90, 7, 1);
+  EXPECT_THAT(PathOf(trace, {"step", {0, 0}}),
+              ElementsAre("cpu_bound op 10", "gpu_kernel_launch_overhead kernel 20",
+                          "gpu_compute_bound kernel 90"));
+}
+
 // Two kernels side by side, and a call that waits for both.
 KinetoTrace SideBySide(double first_us, double second_us) {
   KinetoTrace trace;

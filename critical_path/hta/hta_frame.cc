@@ -80,6 +80,7 @@ absl::StatusOr<HtaFrame> Loader::Load(absl::string_view text) {
   if (frame_.problems.count(TraceJsonProblem::kMissingTime) > 0) has_fractional_starts_ = true;
   if (has_fractional_starts_) RoundTimes();
   RETURN_IF_ERROR(CountFromEarliest(header.base_time_ns));
+  frame_.rank = header.Find("distributedInfo").Find("rank").AsInt64().value_or(0);
   LinkPartners();
   DropLastStep();
   if (frame_.rows.empty()) {

@@ -53,6 +53,8 @@ struct HtaWait {
 };
 
 struct HtaFrame {
+  // The header's; 0 when it does not tell.
+  int64_t rank = 0;
   // Unix time of the earliest start.
   int64_t base_ns = 0;
   // In HTA's order.

@@ -209,7 +209,7 @@ LaneId Builder::FindLane(const HtaRow& row, TrackKind kind) {
   const auto [it, is_new] =
       lanes_.try_emplace(std::make_tuple(row.process, row.thread, kind), graph_.lanes.size());
   if (is_new) {
-    graph_.lanes.push_back({0, kind, std::string(frame_.texts.Get(row.process)),
+    graph_.lanes.push_back({frame_.rank, kind, std::string(frame_.texts.Get(row.process)),
                             std::string(frame_.texts.Get(row.thread))});
   }
   return it->second;
