@@ -10,10 +10,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "xla_profiler/trace_json/exact_decimal.h"
 #include "xla_profiler/trace_json/json_cutter.h"
 #include "xla_profiler/trace_json/json_value.h"
 #include "xla_profiler/trace_json/trace_json_reader.h"
+#include "xla_profiler/util/int64_range.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/status_util.h"
 

@@ -1,7 +1,6 @@
 #include "xla_profiler/trace_json/exact_decimal.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -123,26 +122,24 @@ std::optional<absl::int128> ParseMicrosAsPicos(absl::string_view number) {
   return parts.negative ? -ps : ps;
 }
 
-std::optional<int64_t> NarrowToInt64(absl::int128 value) {
-  if (value < std::numeric_limits<int64_t>::min() || value > std::numeric_limits<int64_t>::max()) {
-    return std::nullopt;
-  }
-  return static_cast<int64_t>(value);
-}
-
 void AppendPicosAsMicros(absl::int128 ps, std::string* out) {
   if (ps < 0) out->push_back('-');
-  const absl::int128 magnitude = ps < 0 ? -ps : ps;
-  const absl::int128 micros = magnitude / kPicosPerMicro;
-  // 30 digits of picoseconds are 24 of microseconds, more than a word holds.
-  constexpr int64_t kHalf = 1000000000000;
-  if (micros < kHalf) {
-    absl::StrAppend(out, static_cast<int64_t>(micros));
+  // Unsigned: the smallest number has no positive counterpart.
+  absl::uint128 magnitude = static_cast<absl::uint128>(ps);
+  if (ps < 0) magnitude = -magnitude;
+  uint64_t fraction = 0;
+  if (absl::Uint128High64(magnitude) == 0) {
+    const uint64_t word = absl::Uint128Low64(magnitude);
+    absl::StrAppend(out, word / kPicosPerMicro);
+    fraction = word % kPicosPerMicro;
   } else {
-    absl::StrAppend(out, static_cast<int64_t>(micros / kHalf),
-                    absl::Dec(static_cast<int64_t>(micros % kHalf), absl::kZeroPad12));
+    // 30 digits of picoseconds are 24 of microseconds, more than a word holds.
+    constexpr uint64_t kHalf = 1000000000000;
+    const absl::uint128 micros = magnitude / kPicosPerMicro;
+    const uint64_t high = absl::Uint128Low64(micros / kHalf);
+    absl::StrAppend(out, high, absl::Dec(absl::Uint128Low64(micros % kHalf), absl::kZeroPad12));
+    fraction = absl::Uint128Low64(magnitude % kPicosPerMicro);
   }
-  uint64_t fraction = static_cast<uint64_t>(magnitude % kPicosPerMicro);
   if (fraction == 0) return;
   char digits[kFractionDigits];
   for (int i = kFractionDigits - 1; i >= 0; --i, fraction /= 10) digits[i] = '0' + fraction % 10;
