@@ -305,8 +305,11 @@ PointOffsets Clamp(const DifferenceConstraints& constraints, const OffsetBounds&
   return offsets_ps;
 }
 
-// The tolerances that can narrow an interval: those smaller than the uncertainty of a member's
-// node. Empty when there are none.
+// An assumption is made only where it says much more than what is certain.
+constexpr int64_t kWorthAssuming = 8;
+
+// The tolerances that narrow an interval a lot: those far smaller than the uncertainty of a
+// member's node. Empty when there are none.
 std::vector<int64_t> UsefulTolerances(const CollectiveTable& table,
                                       const ClockAlignment& certified) {
   std::vector<int64_t> tolerances_ps = EndTolerances(table);
@@ -317,7 +320,7 @@ std::vector<int64_t> UsefulTolerances(const CollectiveTable& table,
       const NodeOffset& node = certified.nodes[table.NodeOf(member)];
       if (node.reachable) uncertainty_ps = std::max(uncertainty_ps, node.uncertainty_ps);
     }
-    if (tolerances_ps[i] >= uncertainty_ps) tolerances_ps[i] = kNoTolerance;
+    if (tolerances_ps[i] >= uncertainty_ps / kWorthAssuming) tolerances_ps[i] = kNoTolerance;
     any |= tolerances_ps[i] != kNoTolerance;
   }
   if (!any) tolerances_ps.clear();

@@ -28,8 +28,8 @@ struct ProbeFreeOptions {
   double max_drift_ppm = 100;
   // How long at least after the last start the first end is.
   int64_t min_transfer_ps = 0;
-  // Also assume that members end together, where that says more (end_agreement.h). Given up when
-  // it contradicts what is certain.
+  // Also assume that members end together (end_agreement.h), where that narrows an interval to less
+  // than an eighth. Given up when it contradicts what is certain.
   bool end_agreement = true;
 };
 
