@@ -99,6 +99,11 @@ ExecutionGraph ExecutionGraphBuilder::Build() && {
   // A stable counting sort by source, then one by node, puts each node's edges together in the
   // order of their sources.
   const size_t nodes = node_count();
+  for (NodeIndex node = 0; node < nodes; ++node) {
+    MERIDIAN_CHECK(graph_.type(node) != ChakraProtoMsg::COMM_COLL_NODE ||
+                   (graph_.communication(node) != nullptr &&
+                    graph_.communication(node)->group < graph_.groups_.size()));
+  }
   std::vector<uint32_t> begins(nodes + 1, 0);
   for (const Pending& edge : pending_) {
     MERIDIAN_CHECK(edge.node < nodes && edge.source < nodes);

@@ -95,6 +95,7 @@ struct GraphNode {
   int64_t start_ns = kNoTimeNs;
   // Not negative.
   int64_t duration_ns = 0;
+  // Of collectives (whose group must be added before Build), sends and receives.
   std::optional<Communication> communication;
 };
 

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "chakra_export/et/et_reader.h"
 #include "chakra_export/graph/node_id_index.h"
+#include "chakra_export/inspect/et_json.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/text_table.h"
 
@@ -105,13 +106,10 @@ class Changes {
     for (const uint64_t id : missing) moves->push_back(absl::StrCat(sign, id));
   }
 
-  // What follows the name, e.g. "int64_val: 4096".
   static std::multimap<std::string, std::string> ByName(const Node& node) {
     std::multimap<std::string, std::string> values;
-    for (AttributeProto attribute : node.attr()) {
-      std::string name = attribute.name();
-      attribute.clear_name();
-      values.emplace(std::move(name), attribute.ShortDebugString());
+    for (const AttributeProto& attribute : node.attr()) {
+      values.emplace(attribute.name(), AttributeValueJson(attribute));
     }
     return values;
   }

@@ -81,8 +81,8 @@ TEST(EtDiffTest, ComparesEveryField) {
       NodeChanges(first, second),
       ElementsAre("name 'n1' -> 'other'", "type 'COMM_COLL_NODE' -> 'COMP_NODE'", "ctrl_deps +7",
                   "data_deps -2 +4", "start_time_micros 0 -> 5", "outputs.types '' -> '['f32']'",
-                  "attribute comm_size 'int64_val: 8' -> 'int64_val: 9'",
-                  "attribute extra '' -> 'string_val: \"x\"'"));
+                  "attribute comm_size '\"int64_val\":8' -> '\"int64_val\":9'",
+                  "attribute extra '' -> '\"string_val\":\"x\"'"));
   EXPECT_THAT(NodeChanges(first, first), IsEmpty());
 }
 

@@ -96,26 +96,14 @@ void AddUnknownFields(const Message& message, TraceJsonArgs* members) {
   members->AddString(kUnknownFields, absl::Base64Escape(bytes));
 }
 
-std::string AttributeJson(const AttributeProto& attribute) {
-  TraceJsonArgs members;
-  members.AddString("name", attribute.name());
-  if (!attribute.doc_string().empty()) members.AddString("doc_string", attribute.doc_string());
-  if (attribute.value_case() != AttributeProto::VALUE_NOT_SET) {
-    const FieldDescriptor& field =
-        *AttributeProto::descriptor()->FindFieldByNumber(attribute.value_case());
-    const bool is_list = field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
-    members.AddJson(AttributeKindName(attribute.value_case()),
-                    is_list ? ListJson(attribute.GetReflection()->GetMessage(attribute, &field))
-                            : ScalarJson(attribute, field, -1));
-  }
-  AddUnknownFields(attribute, &members);
-  return Object(members);
-}
-
 void AddAttributes(const EtAttributes& attributes, TraceJsonArgs* members) {
   std::string json = "[";
   for (const AttributeProto& attribute : attributes) {
-    absl::StrAppend(&json, json.size() == 1 ? "" : ",", AttributeJson(attribute));
+    TraceJsonArgs name;
+    name.AddString("name", attribute.name());
+    const std::string value = AttributeValueJson(attribute);
+    absl::StrAppend(&json, json.size() == 1 ? "{" : ",{", name.members(), value.empty() ? "" : ",",
+                    value, "}");
   }
   members->AddJson("attr", json + "]");
 }
@@ -191,6 +179,21 @@ absl::Status WriteEtJson(FileSystem& file_system, const EtFiles& files,
     separator = ",\n";
   }
   return sink->Append("\n]}\n");
+}
+
+std::string AttributeValueJson(const AttributeProto& attribute) {
+  TraceJsonArgs members;
+  if (!attribute.doc_string().empty()) members.AddString("doc_string", attribute.doc_string());
+  if (attribute.value_case() != AttributeProto::VALUE_NOT_SET) {
+    const FieldDescriptor& field =
+        *AttributeProto::descriptor()->FindFieldByNumber(attribute.value_case());
+    const bool is_list = field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+    members.AddJson(AttributeKindName(attribute.value_case()),
+                    is_list ? ListJson(attribute.GetReflection()->GetMessage(attribute, &field))
+                            : ScalarJson(attribute, field, -1));
+  }
+  AddUnknownFields(attribute, &members);
+  return std::string(members.members());
 }
 
 void AppendNodeJson(const Node& node, std::string* out) {

@@ -27,6 +27,9 @@ namespace meridian {
 absl::Status WriteEtJson(FileSystem& file_system, const EtFiles& files,
                          const InputFileOptions& input, ByteSink* sink);
 
+// Returns the members that say the value, e.g. "int64_val":8.
+std::string AttributeValueJson(const ChakraProtoMsg::AttributeProto& attribute);
+
 // Appends one object, without line breaks.
 void AppendNodeJson(const ChakraProtoMsg::Node& node, std::string* out);
 

@@ -243,10 +243,14 @@ class NodeChecker {
                                                 " on ASTRA-sim mixes up messages"));
     }
     const auto group = context_.groups->find(*name);
+    if (context_.groups->empty()) {
+      Report(EtRule::kNoGroups, absl::StrCat("the ranks of group ", *name,
+                                             " are not known; ASTRA-sim needs them in a file "
+                                             "(--comm_groups here)"));
+      return;
+    }
     if (group == context_.groups->end()) {
-      Report(EtRule::kUnknownGroup, absl::StrCat("the ranks of group ", *name,
-                                                 " are not known; ASTRA-sim needs them in a "
-                                                 "file (--comm_groups here)"));
+      Report(EtRule::kUnknownGroup, absl::StrCat("there is no group ", *name));
       return;
     }
     CheckRanksOf(*name, group->second);
