@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "xla_profiler/trace_json/json_cutter.h"
+#include "xla_profiler/trace_json/jsonl_row.h"
 #include "xla_profiler/util/input_file.h"
 #include "xla_profiler/util/status_macros.h"
 
@@ -43,7 +44,7 @@ absl::Status ReadHeader(const JsonlRow& row, OffsetFile* file) {
   while (nodes.NextElement()) {
     const JsonlRow node = row.Nested(nodes.CutValue());
     ASSIGN_OR_RETURN(const int64_t node_id, node.Int64("node_id"));
-    ASSIGN_OR_RETURN(file->anchors[node_id], node.Anchors());
+    ASSIGN_OR_RETURN(file->anchors[node_id], ReadClockAnchors(node));
   }
   return nodes.status().ok() ? absl::OkStatus() : row.Error("nodes is no array");
 }
@@ -219,6 +220,13 @@ absl::StatusOr<std::vector<ClockKnot>> KnotsOnLines(const std::vector<OffsetSamp
 }
 
 }  // namespace
+
+absl::StatusOr<OffsetSamples::Slope> OffsetSamples::ParseSlope(absl::string_view name) {
+  if (name == "interpolate") return Slope::kInterpolate;
+  if (name == "drift_ppm") return Slope::kDriftPpm;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--offset_slope=", name, " is none of interpolate, drift_ppm"));
+}
 
 absl::StatusOr<OffsetSamples> OffsetSamples::Load(FileSystem& file_system, const std::string& path,
                                                   std::optional<int64_t> reference_node) {

@@ -23,6 +23,7 @@
 #include "absl/container/btree_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "trace_alignment/clock_anchors.h"
 #include "trace_alignment/clock_map.h"
 #include "trace_alignment/snapshot_pairs.h"
 #include "xla_profiler/util/file_system.h"
@@ -65,6 +66,9 @@ class OffsetSamples {
     // the middle half of the way to its neighbours, and the map runs straight from line to line.
     kDriftPpm,
   };
+
+  // "interpolate" or "drift_ppm".
+  static absl::StatusOr<Slope> ParseSlope(absl::string_view name);
 
   // Reads the file. `reference_node` absent: the lowest node whose offset is 0 in every row.
   // InvalidArgument "file:line: reason; expected e.g. ..." for what cannot be read, for

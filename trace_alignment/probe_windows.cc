@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/trace_json/json_cutter.h"
+#include "xla_profiler/trace_json/jsonl_row.h"
 #include "xla_profiler/util/input_file.h"
 #include "xla_profiler/util/status_macros.h"
 
@@ -48,7 +49,7 @@ class ProbeWindowsReader {
     if (row.Has("node_id")) {
       ASSIGN_OR_RETURN(windows_.node_id, row.Int64("node_id"));
     }
-    ASSIGN_OR_RETURN(windows_.anchors, row.Anchors());
+    ASSIGN_OR_RETURN(windows_.anchors, ReadClockAnchors(row));
     return absl::OkStatus();
   }
 

@@ -18,6 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "trace_alignment/clock_anchors.h"
 #include "trace_alignment/snapshot_pairs.h"
 #include "xla_profiler/util/file_system.h"
 

@@ -1,7 +1,9 @@
 // Collectives of XLA:CPU: thunk events on the host's threads. A thunk's event spans its collective;
 // the marker "end: x" beside it has no hlo_op and is not looked at.
+#include <algorithm>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
@@ -9,9 +11,21 @@
 #include "xla_profiler/xplane/xplane_schema.h"
 
 namespace meridian {
+namespace {
+
+// Profiles of other devices need not be walked for thunks.
+bool HasThunks(const XPlaneVisitor& host_plane) {
+  const std::vector<XStatMetadata>& stats = host_plane.StatMetadata();
+  return std::any_of(stats.begin(), stats.end(), [](const XStatMetadata& metadata) {
+    return metadata.type == StatType::kDeviceOrdinal;
+  });
+}
+
+}  // namespace
 
 absl::Status ReadCpuCollectives(const XPlaneVisitor& host_plane, const ProfileTimes& times,
                                 CollectiveCollector* collector) {
+  if (!HasThunks(host_plane)) return absl::OkStatus();
   // By device ordinal, which is the global id.
   absl::flat_hash_map<int64_t, uint32_t> devices;
   return host_plane.ForEachLine([&](const XLineVisitor& line) {

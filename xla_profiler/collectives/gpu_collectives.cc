@@ -18,6 +18,9 @@ bool IsCopyOrFill(const XEventVisitor& event) {
          event.GetEventOrMetadataStat(StatType::kMemsetDetails) != nullptr;
 }
 
+// So many launches of a device's kernels are asked which device they were for.
+constexpr int64_t kKernelsToPlace = 1000;
+
 class GpuPlaneReader {
  public:
   GpuPlaneReader(const XPlaneVisitor& plane, const HostExecutions& host, const ProfileTimes& times,
@@ -38,12 +41,14 @@ class GpuPlaneReader {
     const XStatVisitor* stat = event.GetEventOrMetadataStat(StatType::kCorrelationId);
     const std::optional<int64_t> correlation =
         stat == nullptr ? std::nullopt : stat->IntOrUintValue();
-    const HostLaunch* launch =
-        correlation.has_value() ? host_.FindLaunch(static_cast<uint64_t>(*correlation)) : nullptr;
     const HloProgram* program = ProgramOf(event, *collector_);
-    if (program != nullptr && launch != nullptr) CountPlacement(*program, *launch);
-
     const std::optional<uint32_t> op = FindOp(event, program);
+    // Other kernels only help to tell the device; a few are enough.
+    std::optional<HostLaunch> launch;
+    if (correlation.has_value() && (op.has_value() || placed_kernels_ < kKernelsToPlace)) {
+      launch = host_.FindLaunch(static_cast<uint64_t>(*correlation));
+    }
+    if (program != nullptr && launch.has_value()) CountPlacement(*program, *launch);
     if (!op.has_value()) {
       if (IsCommunicationKernel(event.Name())) CountHidden(event, program);
       return absl::OkStatus();
@@ -58,7 +63,7 @@ class GpuPlaneReader {
     // Devices without collectives are not asked for their rank.
     if (!device_.has_value()) device_ = collector_->AddDevice({std::string(plane_.Name())});
     piece.local_device = *device_;
-    if (launch == nullptr) {
+    if (!launch.has_value()) {
       collector_->AddUnresolved("launch of a collective is not in the profile",
                                 std::string(event.Name()));
     } else {
@@ -109,6 +114,7 @@ class GpuPlaneReader {
       return;
     }
     ++placements_[assignment.Device(*launch.replica, *launch.partition)];
+    ++placed_kernels_;
   }
 
   // Most launches win; of two ids with as many, the smaller.
@@ -135,6 +141,7 @@ class GpuPlaneReader {
   std::optional<uint32_t> device_;
   // Global device id -> kernels whose launch names it.
   absl::flat_hash_map<int64_t, int64_t> placements_;
+  int64_t placed_kernels_ = 0;
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
@@ -40,14 +41,29 @@ class HostExecutions {
 
   static absl::StatusOr<HostExecutions> Read(const XPlaneVisitor& host_plane);
 
-  // Returns nullptr when the profile does not hold the launch.
-  const HostLaunch* FindLaunch(uint64_t correlation_id) const {
-    const auto it = launches_.find(correlation_id);
-    return it == launches_.end() ? nullptr : &it->second;
-  }
+  // Returns nullopt when the profile does not hold the launch.
+  std::optional<HostLaunch> FindLaunch(uint64_t correlation_id) const;
 
  private:
-  absl::flat_hash_map<uint64_t, HostLaunch> launches_;
+  friend class HostLineReader;
+
+  // What the spans around a launch say; launches share it.
+  struct Context {
+    std::optional<int64_t> run_id;
+    std::optional<int64_t> replica;
+    std::optional<int64_t> partition;
+    std::optional<int64_t> step;
+  };
+  struct Launch {
+    // In contexts_.
+    uint32_t context = 0;
+    // 0 for none.
+    uint32_t thunk = 0;
+  };
+
+  // The first is that of launches which no span says anything about.
+  std::vector<Context> contexts_ = {{}};
+  absl::flat_hash_map<uint64_t, Launch> launches_;
 };
 
 }  // namespace meridian

@@ -1,6 +1,7 @@
 #include "xla_profiler/collectives/host_executions.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -57,15 +58,15 @@ TEST_F(HostExecutionsTest, ALaunchKnowsTheSpansAroundIt) {
   Add(1, "fusion", 50, 60);
   AddLaunch(1, 51, 3);
   ASSERT_OK_AND_ASSIGN(const HostExecutions executions, Read());
-  const HostLaunch* first = executions.FindLaunch(1);
-  ASSERT_NE(first, nullptr);
+  const std::optional<HostLaunch> first = executions.FindLaunch(1);
+  ASSERT_TRUE(first.has_value());
   EXPECT_EQ(first->run_id, -42);
   EXPECT_EQ(first->replica, 0);
   EXPECT_EQ(first->partition, 3);
   EXPECT_EQ(first->step, 7);
   EXPECT_EQ(first->thunk, executions.FindLaunch(2)->thunk);
   EXPECT_NE(first->thunk, executions.FindLaunch(3)->thunk);
-  EXPECT_EQ(executions.FindLaunch(4), nullptr);
+  EXPECT_FALSE(executions.FindLaunch(4).has_value());
 }
 
 TEST_F(HostExecutionsTest, AnExecutionIsNoThunk) {
@@ -109,6 +110,19 @@ TEST_F(HostExecutionsTest, TheCallWithinAnExecutionIsTheLaunch) {
   AddLaunch(2, 21, 9);
   ASSERT_OK_AND_ASSIGN(const HostExecutions executions, Read());
   EXPECT_EQ(executions.FindLaunch(9)->run_id, 6);
+}
+
+// Some writers put a span where it ends.
+TEST_F(HostExecutionsTest, SpansOutOfOrderAreSorted) {
+  AddLaunch(1, 21, 1);
+  Add(1, "all-reduce.2", 20, 40);
+  AddLaunch(1, 51, 2);
+  SetInt(Add(1, "Execute", 10, 90), StatType::kRunId, 5);
+  ASSERT_OK_AND_ASSIGN(const HostExecutions executions, Read());
+  EXPECT_EQ(executions.FindLaunch(1)->run_id, 5);
+  EXPECT_TRUE(executions.FindLaunch(1)->thunk.has_value());
+  EXPECT_EQ(executions.FindLaunch(2)->run_id, 5);
+  EXPECT_EQ(executions.FindLaunch(2)->thunk, std::nullopt);
 }
 
 }  // namespace

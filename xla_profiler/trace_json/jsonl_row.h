@@ -1,10 +1,9 @@
-// Reading JSONL files of clock readings: one object a line, errors that name file and line and show
-// what a good line looks like.
-#ifndef TRACE_ALIGNMENT_JSONL_ROW_H_
-#define TRACE_ALIGNMENT_JSONL_ROW_H_
+// Reading JSONL files: one object a line, errors that name file and line and show what a good line
+// looks like.
+#ifndef XLA_PROFILER_TRACE_JSON_JSONL_ROW_H_
+#define XLA_PROFILER_TRACE_JSON_JSONL_ROW_H_
 
 #include <cstdint>
-#include <optional>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -14,16 +13,7 @@
 
 namespace meridian {
 
-// One instant on a node's two clocks; absent where unknown.
-struct ClockAnchors {
-  // W, Unix time.
-  std::optional<int64_t> start_walltime_ns;
-  // G, on the tracer's clock.
-  std::optional<int64_t> start_gpu_ns;
-};
-
-// A line of a JSONL file of clock readings, for the loaders of this package. Errors begin with
-// "file:line: " and end with an example of a good line.
+// A line of a JSONL file. Errors begin with "file:line: " and end with an example of a good line.
 class JsonlRow {
  public:
   JsonlRow(absl::string_view text, absl::string_view file, int64_t line, absl::string_view example)
@@ -41,10 +31,6 @@ class JsonlRow {
 
   // `absent` when the member is missing.
   absl::StatusOr<bool> Bool(absl::string_view key, bool absent) const;
-
-  // Reads "start_walltime_ns" and "start_gpu_ns". A start_walltime_ns of 0 is how writers say that
-  // they know neither.
-  absl::StatusOr<ClockAnchors> Anchors() const;
 
   // The same for an object inside this row, e.g. an element of an array.
   JsonlRow Nested(absl::string_view text) const { return {text, file_, line_, example_}; }
@@ -68,4 +54,4 @@ absl::Status ForEachJsonlRow(absl::string_view contents, absl::string_view file,
 
 }  // namespace meridian
 
-#endif  // TRACE_ALIGNMENT_JSONL_ROW_H_
+#endif  // XLA_PROFILER_TRACE_JSON_JSONL_ROW_H_

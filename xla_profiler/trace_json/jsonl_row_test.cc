@@ -1,4 +1,4 @@
-#include "trace_alignment/jsonl_row.h"
+#include "xla_profiler/trace_json/jsonl_row.h"
 
 #include <vector>
 

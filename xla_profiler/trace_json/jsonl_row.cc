@@ -1,7 +1,8 @@
-#include "trace_alignment/jsonl_row.h"
+#include "xla_profiler/trace_json/jsonl_row.h"
 
 #include <cmath>
 #include <cstddef>
+#include <optional>
 
 #include "absl/numeric/int128.h"
 #include "absl/strings/ascii.h"
@@ -9,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "xla_profiler/trace_json/exact_decimal.h"
 #include "xla_profiler/trace_json/json_cutter.h"
+#include "xla_profiler/util/int64_range.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/text_table.h"
 
@@ -51,18 +53,6 @@ absl::StatusOr<bool> JsonlRow::Bool(absl::string_view key, bool absent) const {
   if (!value.exists()) return absent;
   if (value.text() != "true" && value.text() != "false") return WrongValue(key, "true or false");
   return value.text() == "true";
-}
-
-absl::StatusOr<ClockAnchors> JsonlRow::Anchors() const {
-  ClockAnchors anchors;
-  if (Has("start_walltime_ns")) {
-    ASSIGN_OR_RETURN(anchors.start_walltime_ns, Int64("start_walltime_ns"));
-    if (anchors.start_walltime_ns == 0) return ClockAnchors();
-  }
-  if (Has("start_gpu_ns")) {
-    ASSIGN_OR_RETURN(anchors.start_gpu_ns, Int64("start_gpu_ns"));
-  }
-  return anchors;
 }
 
 absl::Status JsonlRow::Error(absl::string_view reason) const {

@@ -1,0 +1,35 @@
+// Another timing with the corrections of a calibration. They were measured on collectives that had
+// the network to themselves; where edges share it, what is stretched is the time they then take:
+// overhead + shared time / efficiency.
+#ifndef ASTRA_BRIDGE_CORRECTED_TIMING_H_
+#define ASTRA_BRIDGE_CORRECTED_TIMING_H_
+
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "astra_bridge/corrections.h"
+#include "astra_bridge/network_timing.h"
+
+namespace meridian {
+
+class CorrectedTiming : public NetworkTiming {
+ public:
+  CorrectedTiming(std::unique_ptr<NetworkTiming> timing, Corrections corrections)
+      : timing_(std::move(timing)), corrections_(std::move(corrections)) {}
+
+  TimingEngine engine() const override { return timing_->engine(); }
+  absl::StatusOr<EdgeEstimate> EstimateEdge(const CommEdge& edge) override;
+  absl::StatusOr<BatchEstimate> EstimateBatch(absl::Span<const CommEdge> edges) override;
+
+ private:
+  double Corrected(const CommEdge& edge, double seconds) const;
+
+  const std::unique_ptr<NetworkTiming> timing_;
+  const Corrections corrections_;
+};
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_CORRECTED_TIMING_H_

@@ -1,0 +1,52 @@
+// What calibration adds to an engine's times: real libraries differ from one bandwidth and one
+// latency by kind and size.
+//
+//   {"all-reduce": [{"up_to_bytes": 8192, "overhead_ns": 41000, "efficiency": 0.71},
+//                   {"up_to_bytes": null, "overhead_ns": 52000, "efficiency": 0.93}],
+//    "p2p": [...]}
+//
+// A transfer lasts overhead + engine time / efficiency, by the first segment of its kind that its
+// bytes fit in. An overhead may be negative, as behind a cliff, where the line through the larger
+// sizes meets zero bytes below zero.
+#ifndef ASTRA_BRIDGE_CORRECTIONS_H_
+#define ASTRA_BRIDGE_CORRECTIONS_H_
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "astra_bridge/comm_kind.h"
+#include "xla_profiler/util/file_system.h"
+
+namespace meridian {
+
+struct CorrectionSegment {
+  // Inclusive; of the bytes that one rank puts in. The last segment of a kind has no end.
+  int64_t up_to_bytes = std::numeric_limits<int64_t>::max();
+  double overhead_ns = 0;
+  // Positive.
+  double efficiency = 1;
+};
+
+struct Corrections {
+  // By CommKind, each ascending. Kinds without segments keep the engine's times.
+  std::array<std::vector<CorrectionSegment>, kCommKinds> segments;
+
+  // Returns how long a transfer lasts that the engine gives engine_ns: whole nanoseconds from 0 to
+  // 2^62, so that an int64 holds them; engine_ns itself for a kind without segments.
+  double CorrectedNs(CommKind kind, int64_t bytes, double engine_ns) const;
+};
+
+// Parses the JSON object drawn above. Errors name the source, the kind and the segment.
+absl::StatusOr<Corrections> ParseCorrections(absl::string_view json, absl::string_view source);
+
+// Reads a file of them, plain or gzip.
+absl::StatusOr<Corrections> ReadCorrections(FileSystem& file_system, const std::string& path);
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_CORRECTIONS_H_

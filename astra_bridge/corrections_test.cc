@@ -1,0 +1,119 @@
+#include "astra_bridge/corrections.h"
+
+#include <random>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/testing/damage.h"
+#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/testing/gzip_text.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/util/testing/temporary_directory.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr char kTwoSegments[] = R"({
+  "all-reduce": [{"up_to_bytes": 8192, "overhead_ns": 41000, "efficiency": 0.5},
+                 {"up_to_bytes": null, "overhead_ns": -300.25, "efficiency": 1.25}]})";
+
+TEST(CorrectionsTest, ASegmentEndsWithItsLastByte) {
+  ASSERT_OK_AND_ASSIGN(const Corrections corrections, ParseCorrections(kTwoSegments, "c.json"));
+  // 41000 + 1000 / 0.5; 1000 / 1.25 - 300.25 = 499.75.
+  EXPECT_EQ(corrections.CorrectedNs(CommKind::kAllReduce, 8192, 1000), 43000);
+  EXPECT_EQ(corrections.CorrectedNs(CommKind::kAllReduce, 8193, 1000), 500);
+}
+
+TEST(CorrectionsTest, OtherKindsKeepTheEnginesTime) {
+  ASSERT_OK_AND_ASSIGN(const Corrections corrections, ParseCorrections(kTwoSegments, "c.json"));
+  EXPECT_EQ(corrections.CorrectedNs(CommKind::kAllGather, 1, 1000.125), 1000.125);
+  EXPECT_EQ(Corrections().CorrectedNs(CommKind::kAllReduce, 1, 7), 7);
+}
+
+TEST(CorrectionsTest, NoTimeIsBelowZero) {
+  ASSERT_OK_AND_ASSIGN(const Corrections corrections, ParseCorrections(kTwoSegments, "c.json"));
+  EXPECT_EQ(corrections.CorrectedNs(CommKind::kAllReduce, 8193, 100), 0);
+}
+
+TEST(CorrectionsTest, NoTimeIsBeyondAnInt64) {
+  for (const char* overhead : {"0", "1e308", "-1e308"}) {
+    const std::string json = absl::StrCat(R"({"p2p":[{"up_to_bytes":null,"overhead_ns":)", overhead,
+                                          R"(,"efficiency":1e-308}]})");
+    ASSERT_OK_AND_ASSIGN(const Corrections corrections, ParseCorrections(json, "c.json"));
+    const double ns = corrections.CorrectedNs(CommKind::kPointToPoint, 1, 1e18);
+    EXPECT_TRUE(ns == 0 || ns == 4611686018427387904.0) << ns;
+  }
+}
+
+TEST(CorrectionsTest, AFileMayBeCompressed) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.Write("c.json.gz", GzipText(kTwoSegments));
+  ASSERT_OK_AND_ASSIGN(const Corrections corrections, ReadCorrections(FileSystem::Posix(), path));
+  EXPECT_EQ(corrections.CorrectedNs(CommKind::kAllReduce, 1, 0), 41000);
+  EXPECT_THAT(ReadCorrections(FileSystem::Posix(), directory.PathOf("missing.json")),
+              StatusIs(absl::StatusCode::kNotFound));
+}
+
+TEST(CorrectionsTest, WhatIsWrongIsNamed) {
+  const struct {
+    const char* json;
+    const char* reason;
+  } kCases[] = {
+      {"", "offset 0"},
+      {"[]", "offset 0"},
+      {"{} {}", "text follows the object"},
+      {R"({"broadcast":[]})", "c.json: broadcast is no kind"},
+      {R"({"all-reduce":[]})", "c.json: all-reduce: there are no segments"},
+      {R"({"all-reduce":{}})", "c.json: all-reduce: this is no array"},
+      {R"({"all-reduce":[1]})", "c.json: all-reduce: segment 1: this is no object"},
+      {R"({"p2p":[{"up_to_bytes":null,"overhead_ns":1,"efficiency":0}]})",
+       "c.json: p2p: segment 1: efficiency is 0, not above 0"},
+      {R"({"p2p":[{"up_to_bytes":null,"overhead_ns":1}]})",
+       "c.json: p2p: segment 1: efficiency is missing"},
+      {R"({"p2p":[{"overhead_ns":1,"efficiency":1}]})", "up_to_bytes is missing"},
+      {R"({"p2p":[{"up_to_bytes":null,"efficiency":1}]})", "overhead_ns is missing"},
+      {R"({"p2p":[{"up_to_bytes":-1,"overhead_ns":1,"efficiency":1}]})",
+       "up_to_bytes is -1, not a number of bytes or null"},
+      {R"({"p2p":[{"up_to_bytes":null,"overhead_ns":Infinity,"efficiency":1}]})",
+       "overhead_ns is Infinity, not a number"},
+      {R"({"p2p":[{"up_to_bytes":null,"overhead_ns":1,"eficiency":1}]})",
+       "the key eficiency is not known"},
+      {R"({"p2p":[{"up_to_bytes":9,"overhead_ns":1,"efficiency":1}]})", "must be null"},
+      {R"({"p2p":[{"up_to_bytes":9,"overhead_ns":1,"efficiency":1},
+                  {"up_to_bytes":9,"overhead_ns":1,"efficiency":1}]})",
+       "segment 2: up_to_bytes is not above"},
+      {R"({"p2p":[{"up_to_bytes":null,"overhead_ns":1,"efficiency":1}],
+           "p2p":[{"up_to_bytes":null,"overhead_ns":1,"efficiency":1}]})",
+       "p2p occurs twice"},
+  };
+  for (const auto& wrong : kCases) {
+    EXPECT_THAT(ParseCorrections(wrong.json, "c.json"),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(StartsWith("c.json: "), HasSubstr(wrong.reason),
+                               HasSubstr("; expected e.g. {"))))
+        << wrong.json;
+  }
+}
+
+TEST(CorrectionsTest, DamagedTextIsReadOrRefused) {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 20000; ++i) {
+    const std::string damaged = Damage(kTwoSegments, random);
+    const absl::StatusOr<Corrections> corrections = ParseCorrections(damaged, "c.json");
+    EXPECT_TRUE(corrections.ok() || absl::IsInvalidArgument(corrections.status())) << damaged;
+    if (corrections.ok()) {
+      EXPECT_GE(corrections->CorrectedNs(CommKind::kAllReduce, 9000, 1000), 0) << damaged;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace meridian

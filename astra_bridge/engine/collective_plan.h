@@ -1,0 +1,90 @@
+// How one collective is carried out: split into chunks, each of which goes through phases.
+//
+//   all-reduce of 64 MiB, 4 chunks of 16 MiB, two dimensions of 8 and 4 ranks, localBWAware
+//   phase 0   reduce-scatter in dimension 0   16 MiB -> 2 MiB
+//   phase 1   all-reduce in dimension 1        2 MiB
+//   phase 2   all-gather in dimension 0        2 MiB -> 16 MiB
+#ifndef ASTRA_BRIDGE_ENGINE_COLLECTIVE_PLAN_H_
+#define ASTRA_BRIDGE_ENGINE_COLLECTIVE_PLAN_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "astra_bridge/engine/collective_op.h"
+#include "astra_bridge/engine/system_config.h"
+#include "astra_bridge/engine/topology.h"
+
+namespace meridian {
+
+// One algorithm among the members of logical rings. Positions in a ring are 0 .. size - 1.
+struct CollectivePhase {
+  CollectiveAlgorithm::Kind kind = CollectiveAlgorithm::Kind::kRing;
+  CollectiveOp op = CollectiveOp::kAllReduce;
+  // The queue that chunks wait in for this phase.
+  int32_t dimension = 0;
+
+  int32_t size = 0;
+  // Ranks of neighbours differ by this much; 0: the ring is the group, in its order.
+  int32_t stride = 0;
+  // +1 or -1: which way the first message goes.
+  int32_t direction = 1;
+
+  // What a member holds before the phase.
+  int64_t data_bytes = 0;
+  int64_t endpoint_delay_ns = 0;
+
+  // How many messages each member sends, and how many at once.
+  int32_t messages = 0;
+  int32_t parallel = 1;
+  // Packets are prepared in turns of `parallel` plain ones and `reduced_run` that may need a
+  // reduction first.
+  int64_t reduced_run = 0;
+  // Of every message; halving-doubling: of the first.
+  int64_t message_bytes = 0;
+
+  // Double binary tree: the one with the highest rank as its root for even, the one with the lowest
+  // for odd numbers. Chunk c takes tree_offset + c * trees_per_chunk.
+  int32_t tree_offset = 0;
+  int32_t trees_per_chunk = 0;
+};
+
+struct CollectivePlan {
+  int32_t chunks = 0;
+  // Of every chunk, also of a last one that is not full.
+  int64_t chunk_bytes = 0;
+  std::vector<CollectivePhase> phases;
+};
+
+struct CollectiveRequest {
+  CollectiveOp op = CollectiveOp::kAllReduce;
+  int64_t bytes = 0;
+  // 0: all ranks, along the dimensions of the network. Else the size of the group.
+  int32_t group_size = 0;
+  absl::Span<const CollectiveAlgorithm> algorithms;
+  uint64_t involved_dimensions = ~uint64_t{0};
+};
+
+// Returns InvalidArgument, naming the key of the system configuration where it is at fault, for
+// what AstraSim does not finish: an algorithm that does not fit the number of ranks, an all-gather
+// of fewer bytes than chunks, no dimension at all.
+absl::StatusOr<CollectivePlan> PlanCollective(const CollectiveRequest& request,
+                                              const Topology& topology, const SystemConfig& system);
+
+// Returns how long it takes to reduce that many bytes, in whole ns: two reads and a write.
+int64_t ReductionNs(int64_t bytes, double local_memory_bandwidth);
+
+// A member of a double binary tree and those it exchanges messages with, as positions; -1: nobody.
+struct TreePlace {
+  int32_t parent = -1;
+  int32_t left_child = -1;
+  int32_t right_child = -1;
+};
+
+// `size` is a power of two. Labels are in order; the root has one child only.
+TreePlace PlaceInTree(int32_t position, int32_t size, bool root_is_highest);
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_ENGINE_COLLECTIVE_PLAN_H_

@@ -1,0 +1,549 @@
+#include "astra_bridge/engine/collective_runner.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "xla_profiler/util/status_macros.h"
+
+namespace meridian {
+
+// What a stream's state machine asks for. Phases end after the machine has returned.
+class CollectiveRunner::StreamHost : public AlgorithmHost {
+ public:
+  StreamHost(CollectiveRunner& runner, uint32_t number)
+      : runner_(runner),
+        number_(number),
+        stream_(runner.streams_[number]),
+        phase_(runner.PhaseOf(stream_)) {}
+
+  void Prepare(int64_t reduce_bytes) override {
+    EventKind kind = EventKind::kPrepared;
+    if (reduce_bytes > 0) {
+      stream_.reduction_ns = runner_.ReductionNsOf(reduce_bytes);
+      kind = EventKind::kReduce;
+    }
+    runner_.events_.Schedule(runner_.events_.now_ns() + phase_.endpoint_delay_ns, kind, number_);
+  }
+
+  void Send(int32_t to_position, uint32_t sequence, int64_t bytes) override {
+    const Collective& collective = *runner_.collectives_[stream_.collective];
+    const int32_t receiver = stream_.member + (phase_.stride == 0 ? 1 : phase_.stride) *
+                                                  (to_position - stream_.position);
+    const uint32_t message = runner_.network_.Send(runner_.RankOf(collective, stream_.member),
+                                                   runner_.RankOf(collective, receiver), bytes);
+    if (message >= runner_.mail_.size()) runner_.mail_.resize(message + 1);
+    runner_.mail_[message] = {stream_.collective, receiver, stream_.chunk, stream_.phase, sequence};
+  }
+
+  void Expect(uint32_t sequence) override {
+    if (!stream_.early.Take(sequence)) return;
+    runner_.events_.Schedule(runner_.events_.now_ns(), EventKind::kTaken, number_);
+  }
+
+  void Finish() override { finished_ = true; }
+
+  const CollectivePhase& phase() const { return phase_; }
+  bool finished() const { return finished_; }
+
+ private:
+  CollectiveRunner& runner_;
+  const uint32_t number_;
+  Stream& stream_;
+  const CollectivePhase& phase_;
+  bool finished_ = false;
+};
+
+void CollectiveRunner::SequenceSet::Insert(uint32_t sequence) {
+  const size_t word = sequence / 64;
+  if (word >= bits_.size()) bits_.resize(word + 1);
+  bits_[word] |= uint64_t{1} << sequence % 64;
+}
+
+bool CollectiveRunner::SequenceSet::Take(uint32_t sequence) {
+  const size_t word = sequence / 64;
+  const uint64_t bit = uint64_t{1} << sequence % 64;
+  if (word >= bits_.size() || (bits_[word] & bit) == 0) return false;
+  bits_[word] &= ~bit;
+  return true;
+}
+
+CollectiveRunner::CollectiveRunner(const Workload& workload, const GroupTable& groups,
+                                   const Topology& topology, const SystemConfig& system,
+                                   const Options& options, LinkNetwork& network, EventQueue& events,
+                                   CollectiveListener& listener)
+    : workload_(workload),
+      groups_(groups),
+      topology_(topology),
+      system_(system),
+      options_(options),
+      network_(network),
+      events_(events),
+      listener_(listener),
+      open_groups_(groups.groups().size()),
+      trees_taken_(kSimulatedCollectiveOps * topology.dimension_count()) {
+  const size_t comm_streams = static_cast<size_t>(topology.npus()) * options.comm_streams;
+  queues_.resize(comm_streams * topology.dimension_count());
+  current_.resize(comm_streams);
+}
+
+CollectiveRunner::~CollectiveRunner() = default;
+
+absl::Status CollectiveRunner::Join(const CollectiveCall& call) {
+  ASSIGN_OR_RETURN(const uint32_t number, FindCollective(call));
+  Collective& collective = *collectives_[number];
+  const int32_t index = call.membership.member;
+  Member& member = collective.members[index];
+  member.node = call.node;
+  member.comm_stream = call.comm_stream;
+  member.joined_ns = events_.now_ns();
+  collective.join_order.push_back(index);
+  current_[static_cast<size_t>(call.rank) * options_.comm_streams + call.comm_stream] = {number,
+                                                                                         index};
+  if (collective.fixed_durations_ns == nullptr) {
+    StartWaiting(call.rank, call.comm_stream, collective.plan->plan.phases[0].dimension);
+  }
+  if (collective.join_order.size() == collective.members.size()) OnComplete(number);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint32_t> CollectiveRunner::FindCollective(const CollectiveCall& call) {
+  const uint32_t group = call.membership.group;
+  OpenGroup& open = open_groups_[group];
+  if (open.joins.empty()) open.joins.resize(groups_.size(group));
+  const int64_t ordinal = open.joins[call.membership.member];
+  const PlanKey key = {call.op, call.bytes, group, call.algorithms, call.involved_dimensions};
+  const size_t place = static_cast<size_t>(ordinal - open.closed);
+  if (place == open.collectives.size()) {
+    ASSIGN_OR_RETURN(PlanEntry* const plan, FindPlan(call, key));
+    open.collectives.push_back(NewCollective(call, key, ordinal, plan));
+  }
+  const uint32_t number = open.collectives[place];
+  RETURN_IF_ERROR(CheckSame(*collectives_[number], call, key));
+  ++open.joins[call.membership.member];
+  return number;
+}
+
+absl::StatusOr<CollectiveRunner::PlanEntry*> CollectiveRunner::FindPlan(const CollectiveCall& call,
+                                                                        const PlanKey& key) {
+  std::unique_ptr<PlanEntry>& entry = plans_[key];
+  if (entry == nullptr) {
+    CollectiveRequest request;
+    request.op = call.op;
+    request.bytes = call.bytes;
+    request.group_size =
+        static_cast<int32_t>(groups_.groups()[call.membership.group].members.size());
+    request.algorithms = call.algorithms == kSystemAlgorithms
+                             ? system_.algorithms_of(call.op)
+                             : workload_.algorithms[call.algorithms];
+    request.involved_dimensions = call.involved_dimensions;
+    ASSIGN_OR_RETURN(CollectivePlan plan, PlanCollective(request, topology_, system_));
+    entry = std::make_unique<PlanEntry>();
+    entry->plan = std::move(plan);
+  }
+  return entry.get();
+}
+
+uint32_t CollectiveRunner::NewCollective(const CollectiveCall& call, const PlanKey& key,
+                                         int64_t ordinal, PlanEntry* plan) {
+  if (free_collectives_.empty()) {
+    free_collectives_.push_back(static_cast<uint32_t>(collectives_.size()));
+    collectives_.push_back(std::make_unique<Collective>());
+  }
+  const uint32_t number = free_collectives_.back();
+  free_collectives_.pop_back();
+  Collective& collective = *collectives_[number];
+  const size_t size = groups_.size(call.membership.group);
+  collective.plan = plan;
+  collective.key = key;
+  collective.id = {call.membership.group, ordinal};
+  collective.first_rank = call.rank;
+  collective.first_node = call.node;
+  collective.members.assign(size, Member());
+  collective.join_order.clear();
+  collective.join_order.reserve(size);
+  collective.members_done = 0;
+  collective.lockstep_tried = options_.events_only;
+  collective.in_lockstep = false;
+  collective.was_alone = true;
+  collective.streams.assign(size * plan->plan.chunks, kNone);
+  collective.fixed_durations_ns = nullptr;
+  if (options_.fixed_durations_ns != nullptr) {
+    const auto fixed = options_.fixed_durations_ns->find(collective.id);
+    if (fixed != options_.fixed_durations_ns->end()) collective.fixed_durations_ns = &fixed->second;
+  }
+  int32_t* const trees = &trees_taken_[static_cast<size_t>(call.op) * topology_.dimension_count()];
+  collective.first_tree.assign(trees, trees + topology_.dimension_count());
+  for (const CollectivePhase& phase : plan->plan.phases) {
+    if (phase.trees_per_chunk > 0) trees[phase.dimension] += plan->plan.chunks;
+  }
+  return number;
+}
+
+absl::Status CollectiveRunner::CheckSame(const Collective& collective, const CollectiveCall& call,
+                                         const PlanKey& key) const {
+  if (collective.key == key) return absl::OkStatus();
+  const auto describe = [](const PlanKey& key) {
+    return absl::StrCat(CollectiveOpName(std::get<0>(key)), " of ", std::get<1>(key), " bytes");
+  };
+  const auto node_id = [this](int32_t rank, uint32_t node) {
+    return workload_.ranks[rank].nodes()[node].id;
+  };
+  const std::string other = describe(collective.key) == describe(key)
+                                ? "with other involved_dim or algorithms"
+                                : absl::StrCat("an ", describe(collective.key));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "is an ", describe(key), ", but the same collective of the group (number ",
+      collective.id.ordinal + 1, ", group ", groups_.groups()[call.membership.group].id, ") is ",
+      other, " on rank ", collective.first_rank, " (node ",
+      node_id(collective.first_rank, collective.first_node), "); the ranks would wait forever"));
+}
+
+void CollectiveRunner::OnComplete(uint32_t number) {
+  Collective& collective = *collectives_[number];
+  OpenGroup& open = open_groups_[collective.id.group];
+  // Members join in order, so this is the oldest.
+  open.collectives.pop_front();
+  ++open.closed;
+  collective.complete_ns = events_.now_ns();
+  if (options_.record) {
+    collective.was_alone = complete_.empty() && sends_under_way_ == 0;
+    for (const uint32_t other : complete_) collectives_[other]->was_alone = false;
+    complete_.push_back(number);
+    collective.durations_ns.assign(collective.members.size(), 0);
+  }
+  if (collective.fixed_durations_ns == nullptr) return;
+  for (size_t member = 0; member < collective.members.size(); ++member) {
+    events_.Schedule(events_.now_ns() + (*collective.fixed_durations_ns)[member],
+                     EventKind::kMemberDone, number, static_cast<uint32_t>(member));
+  }
+}
+
+void CollectiveRunner::OnSendStarted() {
+  ++sends_under_way_;
+  for (const uint32_t other : complete_) collectives_[other]->was_alone = false;
+}
+
+const CollectivePhase& CollectiveRunner::PhaseOf(const Stream& stream) const {
+  return collectives_[stream.collective]->plan->plan.phases[stream.phase];
+}
+
+CollectiveRunner::Queue& CollectiveRunner::QueueOf(int32_t rank, int32_t comm_stream,
+                                                   int32_t dimension) {
+  const size_t queue = static_cast<size_t>(rank) * options_.comm_streams + comm_stream;
+  return queues_[queue * topology_.dimension_count() + dimension];
+}
+
+int64_t CollectiveRunner::ReductionNsOf(int64_t bytes) {
+  if (bytes != known_reduction_bytes_) {
+    known_reduction_bytes_ = bytes;
+    known_reduction_ns_ = ReductionNs(bytes, system_.local_memory_bandwidth);
+  }
+  return known_reduction_ns_;
+}
+
+void CollectiveRunner::StartWaiting(int32_t rank, int32_t comm_stream, int32_t dimension) {
+  Queue& queue = QueueOf(rank, comm_stream, dimension);
+  const Current current = current_[static_cast<size_t>(rank) * options_.comm_streams + comm_stream];
+  while (queue.running < system_.active_chunks_per_dimension) {
+    uint32_t stream = kNone;
+    if (current.collective != kNone) {
+      stream = NextChunk(current.collective, current.member, dimension);
+    }
+    if (stream == kNone) {
+      if (queue.first == kNone) return;
+      stream = queue.first;
+      queue.first = streams_[stream].next;
+    }
+    ++queue.running;
+    StartPhase(stream);
+  }
+}
+
+uint32_t CollectiveRunner::NextChunk(uint32_t number, int32_t index, int32_t dimension) {
+  Collective& collective = *collectives_[number];
+  const CollectivePlan& plan = collective.plan->plan;
+  Member& member = collective.members[index];
+  if (collective.fixed_durations_ns != nullptr || plan.phases[0].dimension != dimension ||
+      member.next_chunk == plan.chunks) {
+    return kNone;
+  }
+  if (free_streams_.empty()) {
+    free_streams_.push_back(static_cast<uint32_t>(streams_.size()));
+    streams_.emplace_back();
+  }
+  const uint32_t stream_number = free_streams_.back();
+  free_streams_.pop_back();
+  Stream& stream = streams_[stream_number];
+  stream.collective = number;
+  stream.member = index;
+  stream.chunk = member.next_chunk++;
+  stream.phase = 0;
+  collective.streams[static_cast<size_t>(index) * plan.chunks + stream.chunk] = stream_number;
+  return stream_number;
+}
+
+void CollectiveRunner::FreeStream(uint32_t number) {
+  Stream& stream = streams_[number];
+  Collective& collective = *collectives_[stream.collective];
+  collective
+      .streams[static_cast<size_t>(stream.member) * collective.plan->plan.chunks + stream.chunk] =
+      kNone;
+  stream.is_running = false;
+  free_streams_.push_back(number);
+}
+
+void CollectiveRunner::StartPhase(uint32_t number) {
+  Stream& stream = streams_[number];
+  const CollectivePhase& phase = PhaseOf(stream);
+  stream.is_running = true;
+  stream.position = phase.stride == 0 ? stream.member : stream.member / phase.stride % phase.size;
+  stream.early.Clear();
+  if (!early_.empty()) {
+    const auto early =
+        early_.find(PhaseKey(stream.collective, stream.member, stream.chunk, stream.phase));
+    if (early != early_.end()) {
+      stream.early = std::move(early->second);
+      early_.erase(early);
+    }
+  }
+  StreamHost host(*this, number);
+  if (phase.kind == CollectiveAlgorithm::Kind::kDoubleBinaryTree) {
+    const int32_t tree = collectives_[stream.collective]->first_tree[phase.dimension] +
+                         phase.tree_offset + stream.chunk * phase.trees_per_chunk;
+    stream.state.emplace<TreeState>(phase, stream.position, tree % 2 == 0).Start(host);
+  } else {
+    stream.state.emplace<ExchangeState>(phase).Start(phase, host);
+  }
+}
+
+void CollectiveRunner::OnPrepared(uint32_t number) {
+  Stream& stream = streams_[number];
+  Collective& collective = *collectives_[stream.collective];
+  if (!collective.lockstep_tried) TryLockstep(stream.collective);
+  if (collective.in_lockstep) {
+    FreeStream(number);
+    return;
+  }
+  StreamHost host(*this, number);
+  if (ExchangeState* const exchange = std::get_if<ExchangeState>(&stream.state)) {
+    exchange->OnPrepared(host.phase(), stream.position, host);
+  } else {
+    std::get<TreeState>(stream.state).OnPrepared(host.phase(), host);
+  }
+  if (host.finished()) FinishPhase(number);
+}
+
+void CollectiveRunner::OnReduce(uint32_t number) {
+  events_.Schedule(events_.now_ns() + streams_[number].reduction_ns, EventKind::kPrepared, number);
+}
+
+void CollectiveRunner::OnTaken(uint32_t number) { OnReceived(number); }
+
+void CollectiveRunner::OnReceived(uint32_t number) {
+  Stream& stream = streams_[number];
+  StreamHost host(*this, number);
+  if (ExchangeState* const exchange = std::get_if<ExchangeState>(&stream.state)) {
+    exchange->OnReceived(host.phase(), host);
+  } else {
+    std::get<TreeState>(stream.state).OnReceived(host.phase(), host);
+  }
+}
+
+bool CollectiveRunner::Deliver(uint32_t message) {
+  if (message >= mail_.size() || mail_[message].collective == kNone) return false;
+  const Mail mail = mail_[message];
+  mail_[message].collective = kNone;
+  Collective& collective = *collectives_[mail.collective];
+  const uint32_t number =
+      collective
+          .streams[static_cast<size_t>(mail.member) * collective.plan->plan.chunks + mail.chunk];
+  Stream* const stream = number == kNone ? nullptr : &streams_[number];
+  if (stream == nullptr || !stream->is_running || stream->phase != mail.phase) {
+    early_[PhaseKey(mail.collective, mail.member, mail.chunk, mail.phase)].Insert(mail.sequence);
+    return true;
+  }
+  const ExchangeState* const exchange = std::get_if<ExchangeState>(&stream->state);
+  const bool is_expected = exchange != nullptr
+                               ? exchange->Expects(mail.sequence)
+                               : std::get<TreeState>(stream->state).Expects(mail.sequence);
+  if (is_expected) {
+    OnReceived(number);
+  } else {
+    stream->early.Insert(mail.sequence);
+  }
+  return true;
+}
+
+void CollectiveRunner::FinishPhase(uint32_t number) {
+  Stream& stream = streams_[number];
+  const uint32_t collective_number = stream.collective;
+  Collective& collective = *collectives_[collective_number];
+  const CollectivePlan& plan = collective.plan->plan;
+  const int32_t index = stream.member;
+  const int32_t rank = RankOf(collective, index);
+  const int32_t comm_stream = collective.members[index].comm_stream;
+  const int32_t old_dimension = plan.phases[stream.phase].dimension;
+  if (stream.phase + 1 == plan.phases.size()) {
+    FreeStream(number);
+    // The rank may join its next collective here, whose chunks wait until this one has left.
+    if (++collective.members[index].chunks_done == plan.chunks) {
+      FinishMember(collective_number, index);
+    }
+    --QueueOf(rank, comm_stream, old_dimension).running;
+    StartWaiting(rank, comm_stream, old_dimension);
+    return;
+  }
+  ++stream.phase;
+  stream.is_running = false;
+  stream.next = kNone;
+  const int32_t dimension = plan.phases[stream.phase].dimension;
+  Queue& queue = QueueOf(rank, comm_stream, dimension);
+  if (queue.first == kNone) {
+    queue.first = number;
+  } else {
+    streams_[queue.last].next = number;
+  }
+  queue.last = number;
+  --QueueOf(rank, comm_stream, old_dimension).running;
+  StartWaiting(rank, comm_stream, old_dimension);
+  StartWaiting(rank, comm_stream, dimension);
+}
+
+void CollectiveRunner::FinishMember(uint32_t number, int32_t index) {
+  Collective& collective = *collectives_[number];
+  const Member member = collective.members[index];
+  const int32_t rank = RankOf(collective, index);
+  current_[static_cast<size_t>(rank) * options_.comm_streams + member.comm_stream] = Current();
+  if (options_.record) {
+    collective.durations_ns[index] = events_.now_ns() - collective.complete_ns;
+  }
+  if (++collective.members_done == static_cast<int32_t>(collective.members.size())) {
+    FreeCollective(number);
+  }
+  listener_.OnCollectiveDone(rank, member.node);
+}
+
+void CollectiveRunner::FreeCollective(uint32_t number) {
+  Collective& collective = *collectives_[number];
+  if (options_.record) {
+    complete_.erase(std::find(complete_.begin(), complete_.end(), number));
+    CollectiveRecord& record = records_.emplace_back();
+    record.id = collective.id;
+    record.op = std::get<0>(collective.key);
+    record.bytes = std::get<1>(collective.key);
+    record.was_alone = collective.was_alone;
+    record.durations_ns = collective.durations_ns;
+  }
+  free_collectives_.push_back(number);
+}
+
+void CollectiveRunner::OnMemberDone(uint32_t number, int32_t index) {
+  Collective& collective = *collectives_[number];
+  const int32_t rank = RankOf(collective, index);
+  const int32_t comm_stream = collective.members[index].comm_stream;
+  const int32_t dimension = collective.plan->plan.phases[0].dimension;
+  // As if its last chunk were just about to leave.
+  QueueOf(rank, comm_stream, dimension).running = 1;
+  FinishMember(number, index);
+  --QueueOf(rank, comm_stream, dimension).running;
+  StartWaiting(rank, comm_stream, dimension);
+}
+
+void CollectiveRunner::TryLockstep(uint32_t number) {
+  Collective& collective = *collectives_[number];
+  PlanEntry& entry = *collective.plan;
+  const CollectivePlan& plan = entry.plan;
+  collective.lockstep_tried = true;
+  if (plan.phases.size() > 1 || plan.phases[0].kind != CollectiveAlgorithm::Kind::kRing) return;
+  if (collective.join_order.size() < collective.members.size()) return;
+  for (const Member& member : collective.members) {
+    if (member.joined_ns != collective.complete_ns) return;
+  }
+  // Nothing else may happen: all events to come are the members' first packets, less this one.
+  const size_t first_packets =
+      collective.members.size() * std::min(system_.active_chunks_per_dimension, plan.chunks);
+  if (events_.size() != first_packets - 1) return;
+  if (!entry.lockstep_known) {
+    entry.lockstep_known = true;
+    if (const std::optional<RingStep> step = FindRingStep(collective)) {
+      entry.lockstep = RunRingInLockstep(plan, *step, system_.active_chunks_per_dimension,
+                                         system_.local_memory_bandwidth);
+    }
+  }
+  if (!entry.lockstep.has_value()) return;
+  collective.in_lockstep = true;
+  const CollectivePhase& phase = plan.phases[0];
+  for (const int32_t first : collective.join_order) {
+    const int32_t member = MemberAhead(phase, first, entry.lockstep->turn * phase.direction);
+    collective.members[member].next_chunk = plan.chunks;
+    events_.Schedule(collective.complete_ns + entry.lockstep->duration_ns, EventKind::kMemberDone,
+                     number, static_cast<uint32_t>(member));
+  }
+}
+
+int32_t CollectiveRunner::MemberAhead(const CollectivePhase& phase, int32_t member, int32_t steps) {
+  const int32_t stride = phase.stride == 0 ? 1 : phase.stride;
+  const int32_t position = member / stride % phase.size;
+  const int32_t ahead = ((position + steps) % phase.size + phase.size) % phase.size;
+  return member + (ahead - position) * stride;
+}
+
+std::optional<RingStep> CollectiveRunner::FindRingStep(const Collective& collective) const {
+  const CollectivePhase& phase = collective.plan->plan.phases[0];
+  std::optional<RingStep> common;
+  int32_t common_dimension = 0;
+  for (int32_t member = 0; member < static_cast<int32_t>(collective.members.size()); ++member) {
+    const int32_t source = RankOf(collective, member);
+    const int32_t destination = RankOf(collective, MemberAhead(phase, member, phase.direction));
+    RingStep step;
+    int32_t dimension = 0;
+    if (network_.is_aware()) {
+      dimension = topology_.FirstDifference(source, destination);
+      const int32_t from = topology_.Coordinate(source, dimension);
+      const int32_t to = topology_.Coordinate(destination, dimension);
+      if (source + (to - from) * topology_.stride(dimension) != destination) return std::nullopt;
+      const NetworkDimension& block = topology_.dimension(dimension);
+      step.links = topology_.Hops(dimension, from, to);
+      // Further along a ring the ways of several members overlap.
+      if (step.links > 1 && block.shape != BlockShape::kSwitch) return std::nullopt;
+      const LinkTimes times = LinkTimesOf(block, phase.message_bytes);
+      step.crossing_ns = times.crossing_ns;
+      step.sending_ns = times.sending_ns;
+    } else {
+      step.crossing_ns = network_.UncongestedNs(source, destination, phase.message_bytes);
+    }
+    if (!common.has_value()) {
+      common = step;
+      common_dimension = dimension;
+    } else if (common->links != step.links || common->crossing_ns != step.crossing_ns ||
+               common->sending_ns != step.sending_ns || common_dimension != dimension) {
+      return std::nullopt;
+    }
+  }
+  return common;
+}
+
+std::vector<OpenCollective> CollectiveRunner::OpenCollectives() const {
+  std::vector<bool> is_free(collectives_.size());
+  for (const uint32_t number : free_collectives_) is_free[number] = true;
+  std::vector<OpenCollective> result;
+  for (size_t number = 0; number < collectives_.size(); ++number) {
+    if (is_free[number]) continue;
+    const Collective& collective = *collectives_[number];
+    OpenCollective& open = result.emplace_back();
+    open.group = collective.id.group;
+    for (size_t i = 0; i < collective.members.size(); ++i) {
+      const Member& member = collective.members[i];
+      const int32_t rank = RankOf(collective, static_cast<int32_t>(i));
+      if (member.joined_ns < 0) {
+        open.missing_ranks.push_back(rank);
+      } else if (member.chunks_done < collective.plan->plan.chunks) {
+        open.waiting_ranks_and_nodes.push_back({rank, member.node});
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace meridian

@@ -1,0 +1,92 @@
+#include "astra_bridge/engine/deadlock.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace meridian {
+namespace {
+
+// How many of the waiting nodes and of the ranks that one waits for are named.
+constexpr size_t kShownNodes = 8;
+constexpr size_t kShownRanks = 8;
+
+std::string DescribeNode(const WorkloadNode& node) {
+  if (node.type == WorkloadNodeType::kReceive) {
+    return absl::StrCat("receive from rank ", node.peer, ", tag ", node.tag, ", ", node.bytes,
+                        " bytes");
+  }
+  return node.group == kWorldGroup
+             ? absl::StrCat(CollectiveOpName(node.op), " of all ranks")
+             : absl::StrCat(CollectiveOpName(node.op), " of group ", node.group);
+}
+
+std::string DescribeRanks(const std::vector<int32_t>& ranks) {
+  const std::vector<int32_t> shown(ranks.begin(),
+                                   ranks.begin() + std::min(ranks.size(), kShownRanks));
+  std::string text =
+      absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ", absl::StrJoin(shown, ", "));
+  if (ranks.size() > kShownRanks) absl::StrAppend(&text, " and others");
+  return text;
+}
+
+// Returns positions in `waiting`: ranks that wait for each other in a circle, if any do.
+std::vector<size_t> FindCircle(const std::vector<WaitingNode>& waiting) {
+  absl::flat_hash_map<int32_t, size_t> by_rank;
+  for (size_t i = 0; i < waiting.size(); ++i) by_rank.try_emplace(waiting[i].rank, i);
+  // From a node to the node of one rank it waits for, if that waits too.
+  const auto next = [&](size_t at) {
+    for (const int32_t rank : waiting[at].for_ranks) {
+      const auto found = by_rank.find(rank);
+      if (found != by_rank.end()) return found->second;
+    }
+    return waiting.size();
+  };
+  // By node: the walk that came by, from 1 on.
+  std::vector<size_t> walks(waiting.size());
+  for (size_t start = 0; start < waiting.size(); ++start) {
+    size_t at = start;
+    while (at < waiting.size() && walks[at] == 0) {
+      walks[at] = start + 1;
+      at = next(at);
+    }
+    if (at == waiting.size() || walks[at] != start + 1) continue;
+    std::vector<size_t> circle = {at};
+    for (size_t i = next(at); i != at; i = next(i)) circle.push_back(i);
+    return circle;
+  }
+  return {};
+}
+
+std::string DescribeWait(const Workload& workload, const WaitingNode& waiting) {
+  const RankWorkload& rank = workload.ranks[waiting.rank];
+  const WorkloadNode& node = rank.nodes()[waiting.node];
+  return absl::StrCat(
+      "rank ", waiting.rank, rank.source.empty() ? "" : absl::StrCat(" (", rank.source, ")"),
+      " waits in node ", node.id, " (", DescribeNode(node), ") for ",
+      DescribeRanks(waiting.for_ranks), waiting.note.empty() ? "" : ": ", waiting.note);
+}
+
+}  // namespace
+
+std::string DescribeDeadlock(const Workload& workload, const std::vector<WaitingNode>& waiting,
+                             int64_t now_ns) {
+  std::vector<size_t> order = FindCircle(waiting);
+  std::vector<bool> is_listed(waiting.size());
+  for (const size_t i : order) is_listed[i] = true;
+  for (size_t i = 0; i < waiting.size(); ++i) {
+    if (!is_listed[i]) order.push_back(i);
+  }
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < std::min(order.size(), kShownNodes); ++i) {
+    lines.push_back(DescribeWait(workload, waiting[order[i]]));
+  }
+  if (order.size() > kShownNodes) {
+    lines.push_back(absl::StrCat(order.size() - kShownNodes, " more nodes wait"));
+  }
+  return absl::StrCat("deadlock at ", now_ns, " ns: ", absl::StrJoin(lines, "; "));
+}
+
+}  // namespace meridian

@@ -1,0 +1,32 @@
+// Says who waits for whom when nothing can happen any more.
+#ifndef ASTRA_BRIDGE_ENGINE_DEADLOCK_H_
+#define ASTRA_BRIDGE_ENGINE_DEADLOCK_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "astra_bridge/engine/workload.h"
+
+namespace meridian {
+
+// A node that was issued and is not over.
+struct WaitingNode {
+  int32_t rank = 0;
+  // Position among the nodes of its rank.
+  uint32_t node = 0;
+  // For these to do their part.
+  std::vector<int32_t> for_ranks;
+  // More about it, e.g. "a send with this tag has 8 bytes, not 16"; may be empty.
+  std::string note;
+};
+
+// Returns e.g. "deadlock at 5300 ns: rank 0 (run.0.et) waits in node 5 (all-reduce, group 1) for
+// rank 1; rank 1 (run.1.et) waits in node 3 (receive from rank 0, tag 7, 64 bytes) for rank 0". It
+// begins with a circle if there is one, and names a few of the others.
+std::string DescribeDeadlock(const Workload& workload, const std::vector<WaitingNode>& waiting,
+                             int64_t now_ns);
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_ENGINE_DEADLOCK_H_

@@ -1,0 +1,243 @@
+#include "astra_bridge/engine/et_workload.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "chakra_export/et/comm_groups.h"
+#include "chakra_export/et/et_attributes.h"
+#include "chakra_export/et/et_files.h"
+#include "chakra_export/et/et_reader.h"
+#include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/text_table.h"
+
+namespace meridian {
+namespace {
+
+using ::ChakraProtoMsg::Node;
+
+// Longer durations might not fit into 64 bits of nanoseconds.
+constexpr uint64_t kMaxDurationMicros = uint64_t{1} << 50;
+
+// Reads the nodes of one rank.
+class RankReader {
+ public:
+  RankReader(int32_t rank, const NetworkConfig& network, const SystemConfig& system,
+             const EtWorkloadOptions& options)
+      : rank_(rank), network_(network), system_(system), options_(options) {}
+
+  absl::StatusOr<RankWorkload> Read(EtReader& reader) {
+    RankWorkload rank;
+    rank.source = reader.path();
+    Node node;
+    std::vector<uint64_t> dependencies;
+    while (true) {
+      ASSIGN_OR_RETURN(const bool found, reader.Next(&node));
+      if (!found) break;
+      absl::StatusOr<WorkloadNode> converted = Convert(node);
+      if (!converted.ok()) {
+        return reader.NodeError(
+            absl::StrCat("node ", node.id(), ": ", converted.status().message()));
+      }
+      dependencies.assign(node.data_deps().begin(), node.data_deps().end());
+      dependencies.insert(dependencies.end(), node.ctrl_deps().begin(), node.ctrl_deps().end());
+      rank.Add(*std::move(converted), dependencies);
+    }
+    if (rank.nodes().empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(rank.source, ": has no nodes; give an idle rank one COMP node"));
+    }
+    return rank;
+  }
+
+ private:
+  absl::StatusOr<WorkloadNode> Convert(const Node& node) const {
+    WorkloadNode result;
+    result.id = node.id();
+    if (options_.names) result.name = node.name();
+    if (node.duration_micros() > kMaxDurationMicros) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("duration_micros ", node.duration_micros(), " is out of range"));
+    }
+    result.duration_ns = static_cast<int64_t>(node.duration_micros() * 1000);
+    ASSIGN_OR_RETURN(const std::optional<bool> is_cpu_op,
+                     GetBoolAttribute(node.attr(), kIsCpuOpAttribute));
+    result.on_host = is_cpu_op.value_or(false);
+    switch (node.type()) {
+      case ChakraProtoMsg::COMP_NODE:
+        RETURN_IF_ERROR(ConvertCompute(node, &result));
+        return result;
+      case ChakraProtoMsg::COMM_COLL_NODE:
+        result.type = WorkloadNodeType::kCollective;
+        break;
+      case ChakraProtoMsg::COMM_SEND_NODE:
+        result.type = WorkloadNodeType::kSend;
+        break;
+      case ChakraProtoMsg::COMM_RECV_NODE:
+        result.type = WorkloadNodeType::kReceive;
+        break;
+      default:
+        return absl::InvalidArgumentError(absl::StrCat(
+            "type ", TypeName(node),
+            " is not simulated; chakra_export --flavor=simulation leaves out what is not"));
+    }
+    if (result.on_host) {
+      return absl::InvalidArgumentError("is_cpu_op is set; communication runs on the device");
+    }
+    if (system_.replay_only) return result;
+    ASSIGN_OR_RETURN(result.bytes, Required(node, kCommSizeAttribute));
+    if (result.type == WorkloadNodeType::kCollective) {
+      RETURN_IF_ERROR(ConvertCollective(node, &result));
+    } else {
+      RETURN_IF_ERROR(ConvertPointToPoint(node, &result));
+    }
+    return result;
+  }
+
+  static std::string TypeName(const Node& node) {
+    const std::string name(ChakraProtoMsg::NodeType_Name(node.type()));
+    return name.empty() ? absl::StrCat(static_cast<int>(node.type())) : name;
+  }
+
+  static absl::StatusOr<int64_t> Required(const Node& node, absl::string_view name) {
+    ASSIGN_OR_RETURN(const std::optional<int64_t> value, GetIntAttribute(node.attr(), name));
+    if (!value.has_value()) {
+      return absl::InvalidArgumentError(absl::StrCat("attribute ", name, " is missing"));
+    }
+    return *value;
+  }
+
+  absl::Status ConvertCompute(const Node& node, WorkloadNode* result) const {
+    if (!system_.roofline_enabled || system_.replay_only || result->on_host) {
+      return absl::OkStatus();
+    }
+    ASSIGN_OR_RETURN(result->operations, Required(node, kNumOpsAttribute));
+    ASSIGN_OR_RETURN(result->tensor_bytes, Required(node, kTensorSizeAttribute));
+    return absl::OkStatus();
+  }
+
+  absl::Status ConvertCollective(const Node& node, WorkloadNode* result) const {
+    ASSIGN_OR_RETURN(const int64_t type, Required(node, kCommTypeAttribute));
+    switch (type) {
+      case ChakraProtoMsg::ALL_REDUCE:
+        result->op = CollectiveOp::kAllReduce;
+        break;
+      case ChakraProtoMsg::ALL_GATHER:
+        result->op = CollectiveOp::kAllGather;
+        break;
+      case ChakraProtoMsg::REDUCE_SCATTER:
+        result->op = CollectiveOp::kReduceScatter;
+        break;
+      case ChakraProtoMsg::ALL_TO_ALL:
+        result->op = CollectiveOp::kAllToAll;
+        break;
+      case ChakraProtoMsg::BROADCAST:
+        result->op = CollectiveOp::kBroadcast;
+        break;
+      default:
+        return absl::InvalidArgumentError(
+            absl::StrCat("comm_type ", type,
+                         " is not simulated; expected ALL_REDUCE (0), ALL_GATHER (2), BROADCAST "
+                         "(5), ALL_TO_ALL (6) or REDUCE_SCATTER (7)"));
+    }
+    ASSIGN_OR_RETURN(const std::optional<std::string> group,
+                     GetStringAttribute(node.attr(), kPgNameAttribute));
+    if (group.has_value() && !group->empty() && !absl::SimpleAtoi(*group, &result->group)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("pg_name \"", Printable(*group), "\" is no group id; expected e.g. \"1\""));
+    }
+    ASSIGN_OR_RETURN(const std::optional<std::vector<bool>> involved,
+                     GetBoolListAttribute(node.attr(), kInvolvedDimAttribute));
+    if (!involved.has_value()) return absl::OkStatus();
+    if (involved->size() < network_.dimensions.size()) {
+      return absl::InvalidArgumentError(absl::StrCat("involved_dim has ", involved->size(),
+                                                     " entries, but the network ",
+                                                     network_.dimensions.size(), " dimensions"));
+    }
+    result->involved_dimensions = 0;
+    for (size_t d = 0; d < network_.dimensions.size(); ++d) {
+      if ((*involved)[d]) result->involved_dimensions |= uint64_t{1} << d;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ConvertPointToPoint(const Node& node, WorkloadNode* result) const {
+    const bool is_send = result->type == WorkloadNodeType::kSend;
+    const absl::string_view own_name = is_send ? kCommSrcAttribute : kCommDstAttribute;
+    const absl::string_view peer_name = is_send ? kCommDstAttribute : kCommSrcAttribute;
+    ASSIGN_OR_RETURN(const std::optional<int64_t> own, GetIntAttribute(node.attr(), own_name));
+    if (own.has_value() && *own != rank_) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(own_name, " is ", *own, ", but this is rank ", rank_));
+    }
+    ASSIGN_OR_RETURN(const int64_t peer, Required(node, peer_name));
+    ASSIGN_OR_RETURN(const int64_t tag, Required(node, kCommTagAttribute));
+    // The limits of int32 are no ranks and no tags either, and are refused as such later on.
+    result->peer = static_cast<int32_t>(std::clamp<int64_t>(peer, -1, kMaxNpus));
+    if (tag > std::numeric_limits<int32_t>::max()) {
+      return absl::InvalidArgumentError(absl::StrCat("comm_tag ", tag, " is out of range"));
+    }
+    result->tag = static_cast<int32_t>(std::max<int64_t>(tag, -1));
+    return absl::OkStatus();
+  }
+
+  const int32_t rank_;
+  const NetworkConfig& network_;
+  const SystemConfig& system_;
+  const EtWorkloadOptions& options_;
+};
+
+absl::StatusOr<EtReader> OpenRank(FileSystem& file_system, const std::string& prefix, int32_t rank,
+                                  const NetworkConfig& network, const EtWorkloadOptions& options) {
+  const std::string path = EtPath(prefix, rank);
+  absl::StatusOr<EtReader> reader = EtReader::Open(file_system, path, options.input);
+  if (!absl::IsNotFound(reader.status())) return reader;
+  absl::StatusOr<EtReader> compressed =
+      EtReader::Open(file_system, absl::StrCat(path, ".gz"), options.input);
+  if (!absl::IsNotFound(compressed.status())) return compressed;
+  return absl::NotFoundError(absl::StrCat(path, ": no such file, nor ", path, ".gz; ",
+                                          network.source, " has ", network.npus(),
+                                          " NPUs (npus_count), each needs one"));
+}
+
+}  // namespace
+
+absl::StatusOr<Workload> ReadEtWorkload(FileSystem& file_system, const std::string& prefix,
+                                        const NetworkConfig& network, const SystemConfig& system,
+                                        const EtWorkloadOptions& options) {
+  Workload workload;
+  workload.ranks.reserve(network.npus());
+  for (int32_t rank = 0; rank < network.npus(); ++rank) {
+    ASSIGN_OR_RETURN(EtReader reader, OpenRank(file_system, prefix, rank, network, options));
+    ASSIGN_OR_RETURN(RankWorkload nodes, RankReader(rank, network, system, options).Read(reader));
+    workload.ranks.push_back(std::move(nodes));
+    if (options.progress) options.progress(workload.ranks.size());
+  }
+  return workload;
+}
+
+absl::Status ReadWorkloadGroups(FileSystem& file_system, const std::string& path,
+                                Workload* workload) {
+  ASSIGN_OR_RETURN(const CommGroups groups, ReadCommGroups(file_system, path));
+  workload->groups_source = path;
+  for (const auto& [name, ranks] : groups) {
+    int32_t id = 0;
+    if (!absl::SimpleAtoi(name, &id)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": \"", Printable(name), "\" is no group id; expected e.g. \"1\""));
+    }
+    std::vector<int32_t>& members = workload->groups[id];
+    for (const int64_t rank : ranks) {
+      members.push_back(static_cast<int32_t>(std::clamp<int64_t>(rank, -1, kMaxNpus)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace meridian

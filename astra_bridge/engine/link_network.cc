@@ -1,0 +1,256 @@
+#include "astra_bridge/engine/link_network.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace meridian {
+namespace {
+
+int32_t CoordinateStep(int32_t coordinate, int32_t direction, int32_t npus) {
+  const int32_t next = coordinate + direction;
+  if (next < 0) return npus - 1;
+  return next == npus ? 0 : next;
+}
+
+}  // namespace
+
+LinkTimes LinkTimesOf(const NetworkDimension& dimension, int64_t bytes) {
+  const double sending = static_cast<double>(bytes) / dimension.bytes_per_ns;
+  return {static_cast<int64_t>(dimension.latency_ns + sending), static_cast<int64_t>(sending)};
+}
+
+LinkNetwork::LinkNetwork(const Topology& topology, Congestion congestion, bool record_use,
+                         EventQueue& events)
+    : topology_(topology),
+      aware_(congestion == Congestion::kAware),
+      record_use_(record_use),
+      events_(events),
+      known_times_(topology.dimension_count()) {
+  if (!aware_) return;
+  for (int32_t d = 0; d < topology.dimension_count(); ++d) {
+    first_link_.push_back(static_cast<uint32_t>(links_.size()));
+    if (topology.dimension(d).shape == BlockShape::kFullyConnected) continue;
+    Link link;
+    link.dimension = static_cast<int16_t>(d);
+    links_.resize(links_.size() + 2 * static_cast<size_t>(topology.npus()), link);
+  }
+  if (record_use_) uses_.resize(links_.size());
+}
+
+uint32_t LinkNetwork::NewMessage() {
+  if (free_messages_ == kNone) {
+    messages_.emplace_back();
+    return static_cast<uint32_t>(messages_.size() - 1);
+  }
+  const uint32_t message = free_messages_;
+  free_messages_ = messages_[message].next;
+  return message;
+}
+
+uint32_t LinkNetwork::Send(int32_t source, int32_t destination, int64_t bytes) {
+  const uint32_t number = NewMessage();
+  Message& message = messages_[number];
+  if (!aware_) {
+    events_.Schedule(events_.now_ns() + UncongestedNs(source, destination, bytes),
+                     EventKind::kCrossed, number);
+    return number;
+  }
+  message.bytes = bytes;
+  message.destination = destination;
+  message.at = source;
+  message.hops_left = 0;
+  Leave(number);
+  return number;
+}
+
+void LinkNetwork::Leave(uint32_t number) {
+  Message& message = messages_[number];
+  if (message.hops_left == 0) {
+    const int32_t dimension = topology_.FirstDifference(message.at, message.destination);
+    const int32_t from = topology_.Coordinate(message.at, dimension);
+    const int32_t to = topology_.Coordinate(message.destination, dimension);
+    message.dimension = static_cast<int16_t>(dimension);
+    message.direction = static_cast<int16_t>(topology_.Direction(dimension, from, to));
+    message.hops_left = topology_.Hops(dimension, from, to);
+  }
+  const int32_t dimension = message.dimension;
+  const uint32_t first = first_link_[dimension];
+  switch (topology_.dimension(dimension).shape) {
+    case BlockShape::kRing:
+    case BlockShape::kMesh:
+      Enter(first + 2 * message.at + (message.direction < 0 ? 1 : 0), number);
+      return;
+    case BlockShape::kSwitch:
+      if (message.hops_left == 2) {
+        Enter(first + 2 * message.at, number);
+      } else {
+        const int32_t step = topology_.Coordinate(message.destination, dimension) -
+                             topology_.Coordinate(message.at, dimension);
+        Enter(first + 2 * (message.at + step * topology_.stride(dimension)) + 1, number);
+      }
+      return;
+    case BlockShape::kFullyConnected: {
+      const int32_t step = topology_.Coordinate(message.destination, dimension) -
+                           topology_.Coordinate(message.at, dimension);
+      Enter(DirectLink(dimension, message.at, message.at + step * topology_.stride(dimension)),
+            number);
+      return;
+    }
+  }
+}
+
+bool LinkNetwork::Arrives(uint32_t number) {
+  Message& message = messages_[number];
+  if (aware_) {
+    const int32_t dimension = message.dimension;
+    const NetworkDimension& block = topology_.dimension(dimension);
+    const int32_t at = topology_.Coordinate(message.at, dimension);
+    --message.hops_left;
+    if (block.shape == BlockShape::kRing || block.shape == BlockShape::kMesh) {
+      const int32_t next = CoordinateStep(at, message.direction, block.npus);
+      message.at += (next - at) * topology_.stride(dimension);
+    } else if (message.hops_left == 0) {
+      const int32_t next = topology_.Coordinate(message.destination, dimension);
+      message.at += (next - at) * topology_.stride(dimension);
+    }
+    if (message.hops_left > 0 || message.at != message.destination) {
+      Leave(number);
+      return false;
+    }
+  }
+  message.next = free_messages_;
+  free_messages_ = number;
+  return true;
+}
+
+uint32_t LinkNetwork::DirectLink(int32_t dimension, int32_t from, int32_t to) {
+  // Ranks fit into 20 bits; the two differ in this dimension only.
+  const uint64_t key = static_cast<uint64_t>(from) << 32 | static_cast<uint32_t>(to);
+  const auto [entry, is_new] = direct_links_.try_emplace(key, 0);
+  if (!is_new) return entry->second;
+  if (free_links_.empty()) {
+    free_links_.push_back(static_cast<uint32_t>(links_.size()));
+    links_.emplace_back();
+    if (record_use_) uses_.emplace_back();
+  }
+  entry->second = free_links_.back();
+  free_links_.pop_back();
+  Link& link = links_[entry->second];
+  link.dimension = static_cast<int16_t>(dimension);
+  link.key = key;
+  return entry->second;
+}
+
+void LinkNetwork::Enter(uint32_t link_number, uint32_t message) {
+  Link& link = links_[link_number];
+  if (!link.busy) {
+    Start(link_number, message);
+    return;
+  }
+  messages_[message].next = kNone;
+  if (link.first_waiting == kNone) {
+    link.first_waiting = message;
+  } else {
+    messages_[link.last_waiting].next = message;
+  }
+  link.last_waiting = message;
+}
+
+void LinkNetwork::Start(uint32_t link_number, uint32_t number) {
+  Link& link = links_[link_number];
+  const Message& message = messages_[number];
+  const LinkTimes& times = TimesOf(link.dimension, message.bytes);
+  link.busy = true;
+  events_.Schedule(events_.now_ns() + times.crossing_ns, EventKind::kCrossed, number);
+  events_.Schedule(events_.now_ns() + times.sending_ns, EventKind::kLinkFree, link_number);
+  if (record_use_) {
+    Use& use = uses_[link_number];
+    ++use.messages;
+    use.bytes += message.bytes;
+    use.busy_ns += times.sending_ns;
+  }
+}
+
+void LinkNetwork::OnLinkFree(uint32_t link_number) {
+  Link& link = links_[link_number];
+  link.busy = false;
+  if (link.first_waiting != kNone) {
+    const uint32_t message = link.first_waiting;
+    link.first_waiting = messages_[message].next;
+    Start(link_number, message);
+    return;
+  }
+  const bool is_direct = topology_.dimension(link.dimension).shape == BlockShape::kFullyConnected;
+  if (is_direct && !record_use_) {
+    direct_links_.erase(link.key);
+    free_links_.push_back(link_number);
+  }
+}
+
+const LinkTimes& LinkNetwork::TimesOf(int32_t dimension, int64_t bytes) {
+  KnownTimes& known = known_times_[dimension];
+  if (known.bytes != bytes) known = {bytes, LinkTimesOf(topology_.dimension(dimension), bytes)};
+  return known.times;
+}
+
+int64_t LinkNetwork::UncongestedNs(int32_t source, int32_t destination, int64_t bytes) const {
+  const int32_t dimension = topology_.FirstDifference(source, destination);
+  const NetworkDimension& block = topology_.dimension(dimension);
+  const int32_t hops = topology_.Hops(dimension, topology_.Coordinate(source, dimension),
+                                      topology_.Coordinate(destination, dimension));
+  return static_cast<int64_t>(hops * block.latency_ns +
+                              static_cast<double>(bytes) / block.bytes_per_ns);
+}
+
+int32_t LinkNetwork::SwitchDevice(int32_t dimension, int32_t rank) const {
+  int32_t device = topology_.npus();
+  for (int32_t d = 0; d < dimension; ++d) {
+    const NetworkDimension& block = topology_.dimension(d);
+    if (block.shape == BlockShape::kSwitch) device += topology_.npus() / block.npus;
+  }
+  const int32_t stride = topology_.stride(dimension);
+  return device + rank / (stride * topology_.dimension(dimension).npus) * stride + rank % stride;
+}
+
+void LinkNetwork::SetEnds(uint32_t link_number, LinkUse* use) const {
+  const Link& link = links_[link_number];
+  const int32_t dimension = link.dimension;
+  const NetworkDimension& block = topology_.dimension(dimension);
+  if (block.shape == BlockShape::kFullyConnected) {
+    use->from_device = static_cast<int32_t>(link.key >> 32);
+    use->to_device = static_cast<int32_t>(link.key & 0xFFFFFFFF);
+    return;
+  }
+  const int32_t rank = static_cast<int32_t>((link_number - first_link_[dimension]) / 2);
+  const bool is_up = (link_number - first_link_[dimension]) % 2 == 0;
+  if (block.shape == BlockShape::kSwitch) {
+    const int32_t device = SwitchDevice(dimension, rank);
+    use->from_device = is_up ? rank : device;
+    use->to_device = is_up ? device : rank;
+    return;
+  }
+  const int32_t from = topology_.Coordinate(rank, dimension);
+  const int32_t to = CoordinateStep(from, is_up ? 1 : -1, block.npus);
+  use->from_device = rank;
+  use->to_device = rank + (to - from) * topology_.stride(dimension);
+}
+
+std::vector<LinkUse> LinkNetwork::links_used() const {
+  std::vector<LinkUse> result;
+  for (uint32_t number = 0; number < uses_.size(); ++number) {
+    if (uses_[number].messages == 0) continue;
+    LinkUse& use = result.emplace_back();
+    use.dimension = links_[number].dimension;
+    SetEnds(number, &use);
+    use.messages = uses_[number].messages;
+    use.bytes = uses_[number].bytes;
+    use.busy_ns = uses_[number].busy_ns;
+  }
+  std::sort(result.begin(), result.end(), [](const LinkUse& a, const LinkUse& b) {
+    return std::tie(a.dimension, a.from_device, a.to_device) <
+           std::tie(b.dimension, b.from_device, b.to_device);
+  });
+  return result;
+}
+
+}  // namespace meridian

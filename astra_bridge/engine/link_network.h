@@ -1,0 +1,135 @@
+// Moves messages between ranks and says when they arrive.
+//
+// Congestion-unaware: a message takes trunc(hops * latency + bytes / bandwidth) of the first
+// dimension in which the two ranks differ, whatever else is on the way.
+//
+// Congestion-aware: a message goes from link to link, dimension by dimension, as a whole:
+//
+//   gets a link at t -->  at the next device at t + trunc(latency + bytes / bandwidth)
+//                         link free again at    t + trunc(bytes / bandwidth)
+//
+// A link sends one message at a time; the others wait in the order they came. Links that carry
+// nothing cost no memory where their number grows with the square of the ranks (fully connected
+// blocks).
+#ifndef ASTRA_BRIDGE_ENGINE_LINK_NETWORK_H_
+#define ASTRA_BRIDGE_ENGINE_LINK_NETWORK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "astra_bridge/engine/event_queue.h"
+#include "astra_bridge/engine/link_use.h"
+#include "astra_bridge/engine/network_config.h"
+#include "astra_bridge/engine/topology.h"
+
+namespace meridian {
+
+// What a link needs for a message.
+struct LinkTimes {
+  // Until the message is at the other end.
+  int64_t crossing_ns = 0;
+  // Until the link can send the next.
+  int64_t sending_ns = 0;
+};
+
+LinkTimes LinkTimesOf(const NetworkDimension& dimension, int64_t bytes);
+
+class LinkNetwork {
+ public:
+  // All must outlive this object. `record_use`: keep what links_used() returns.
+  LinkNetwork(const Topology& topology, Congestion congestion, bool record_use, EventQueue& events);
+
+  // Puts a message between two different ranks on the network and returns its number. Each time
+  // it has crossed a link, and in any case at its destination, there is an event kCrossed.
+  uint32_t Send(int32_t source, int32_t destination, int64_t bytes);
+
+  // For kCrossed: true when the message is at its destination, else it moves on. Its number may be
+  // given to another message from the next Send on.
+  bool Arrives(uint32_t message);
+
+  // For kLinkFree.
+  void OnLinkFree(uint32_t link);
+
+  bool is_aware() const { return aware_; }
+
+  // Returns what a message takes when the network is congestion-unaware.
+  int64_t UncongestedNs(int32_t source, int32_t destination, int64_t bytes) const;
+
+  // Congestion-aware and recorded: the links that were used, by dimension and devices.
+  std::vector<LinkUse> links_used() const;
+
+ private:
+  static constexpr uint32_t kNone = ~uint32_t{0};
+
+  struct Message {
+    int64_t bytes = 0;
+    int32_t destination = 0;
+    // The rank it is at, or was before the switch that it is at.
+    int32_t at = 0;
+    // Links still to cross in `dimension`.
+    int32_t hops_left = 0;
+    int16_t dimension = 0;
+    int16_t direction = 0;
+    // The next in the queue of a link, or of the free numbers.
+    uint32_t next = kNone;
+  };
+
+  struct Link {
+    bool busy = false;
+    int16_t dimension = 0;
+    uint32_t first_waiting = kNone;
+    uint32_t last_waiting = kNone;
+    // Of a link of a fully connected block.
+    uint64_t key = 0;
+  };
+
+  struct Use {
+    int64_t messages = 0;
+    int64_t bytes = 0;
+    int64_t busy_ns = 0;
+  };
+
+  // The last answer; messages come in few sizes.
+  struct KnownTimes {
+    int64_t bytes = -1;
+    LinkTimes times;
+  };
+
+  uint32_t NewMessage();
+  // Takes the message at a rank to its next link.
+  void Leave(uint32_t message);
+  void Enter(uint32_t link, uint32_t message);
+  void Start(uint32_t link, uint32_t message);
+  const LinkTimes& TimesOf(int32_t dimension, int64_t bytes);
+  // Returns the link between two ranks of a fully connected block.
+  uint32_t DirectLink(int32_t dimension, int32_t from, int32_t to);
+  // Returns the number of the device that the rank's block of a switch dimension is connected to.
+  int32_t SwitchDevice(int32_t dimension, int32_t rank) const;
+  // Fills in the devices of a link.
+  void SetEnds(uint32_t link, LinkUse* use) const;
+
+  const Topology& topology_;
+  const bool aware_;
+  const bool record_use_;
+  EventQueue& events_;
+
+  std::vector<Message> messages_;
+  uint32_t free_messages_ = kNone;
+
+  // Rings, meshes and switches have two per rank r: 2 r up (or to the switch) and 2 r + 1 down (or
+  // from it). Then come those of fully connected blocks, as needed.
+  std::vector<Link> links_;
+  // By dimension: of the first rank's first link.
+  std::vector<uint32_t> first_link_;
+  absl::flat_hash_map<uint64_t, uint32_t> direct_links_;
+  std::vector<uint32_t> free_links_;
+  std::vector<Use> uses_;
+  // By dimension.
+  std::vector<KnownTimes> known_times_;
+};
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_ENGINE_LINK_NETWORK_H_

@@ -1,0 +1,45 @@
+// The short cut for rings: when all members of a ring algorithm start at once and nothing else
+// happens, all do the same at the same times, so one of them is enough.
+//
+//   all:   0 -> 1 -> 2 -> ... -> n-1 -> 0        n * messages
+//   here:  0 -> itself                           messages
+//
+// Order matters too: of events at one instant, AstraSim takes those first that were scheduled
+// first. Members that start in the order 0, 1, 2 receive in the order 1, 2, 0 of their senders:
+// each message turns the order by one place. Events of one instant that are turned alike happen in
+// the same order at each member. If they are not, members may differ, and the short cut declines.
+#ifndef ASTRA_BRIDGE_ENGINE_RING_LOCKSTEP_H_
+#define ASTRA_BRIDGE_ENGINE_RING_LOCKSTEP_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "astra_bridge/engine/collective_plan.h"
+
+namespace meridian {
+
+// How a message gets from a member to the next, for all members alike and on links that no other
+// member uses.
+struct RingStep {
+  // Links in a row; 0: the network knows no congestion, messages take crossing_ns.
+  int32_t links = 0;
+  // From link to link, and how long the link is busy.
+  int64_t crossing_ns = 0;
+  int64_t sending_ns = 0;
+};
+
+struct LockstepResult {
+  // From start to end, the same for all members.
+  int64_t duration_ns = 0;
+  // Members end in the order in which they started, each moved on so many places along the ring.
+  int32_t turn = 0;
+};
+
+// Returns nullopt when members may differ. The plan has one phase, a ring.
+std::optional<LockstepResult> RunRingInLockstep(const CollectivePlan& plan, const RingStep& step,
+                                                int32_t active_chunks,
+                                                double local_memory_bandwidth);
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_ENGINE_RING_LOCKSTEP_H_

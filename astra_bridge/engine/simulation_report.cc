@@ -1,0 +1,100 @@
+#include "astra_bridge/engine/simulation_report.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "xla_profiler/util/text_table.h"
+
+namespace meridian {
+namespace {
+
+using Align = TextTable::Align;
+
+std::string NpuTable(const SimulationReport& report) {
+  TextTable table({{"rank", Align::kRight}, {"finish ns", Align::kRight}});
+  for (const NpuReport& npu : report.npus()) {
+    table.AddRow({absl::StrCat(npu.id()), WithThousands(npu.finish_ns())});
+  }
+  return table.ToString();
+}
+
+std::string NodeTable(const SimulationReport& report) {
+  TextTable table({{"rank", Align::kRight},
+                   {"node", Align::kRight},
+                   {"issue ns", Align::kRight},
+                   {"finish ns", Align::kRight}});
+  for (const NodeReport& node : report.nodes()) {
+    table.AddRow({absl::StrCat(node.rank()), absl::StrCat(node.id()),
+                  WithThousands(node.issue_ns()), WithThousands(node.finish_ns())});
+  }
+  return table.ToString();
+}
+
+std::string LinkTable(const SimulationReport& report) {
+  const int npus = report.npus_size();
+  const auto name = [npus](int device) {
+    return device < npus ? absl::StrCat(device) : absl::StrCat("switch ", device - npus);
+  };
+  TextTable table({{"dimension", Align::kRight},
+                   {"from", Align::kRight},
+                   {"to", Align::kRight},
+                   {"messages", Align::kRight},
+                   {"bytes", Align::kRight},
+                   {"busy ns", Align::kRight},
+                   {"used", Align::kRight}});
+  for (const LinkReport& link : report.links()) {
+    table.AddRow({absl::StrCat(link.dimension()), name(link.from_device()), name(link.to_device()),
+                  WithThousands(link.messages()), WithThousands(link.bytes()),
+                  WithThousands(link.busy_ns()),
+                  absl::StrFormat("%.1f %%", 100 * link.utilization())});
+  }
+  return table.ToString();
+}
+
+}  // namespace
+
+SimulationReport MakeSimulationReport(const SimulationResult& result) {
+  SimulationReport report;
+  report.set_makespan_ns(result.makespan_ns());
+  for (size_t rank = 0; rank < result.finish_ns.size(); ++rank) {
+    NpuReport& npu = *report.add_npus();
+    npu.set_id(static_cast<int32_t>(rank));
+    npu.set_finish_ns(result.finish_ns[rank]);
+  }
+  for (const NodeTime& time : result.nodes) {
+    NodeReport& node = *report.add_nodes();
+    node.set_rank(time.rank);
+    node.set_id(time.id);
+    node.set_issue_ns(time.issue_ns);
+    node.set_finish_ns(time.finish_ns);
+  }
+  const double makespan_ns = static_cast<double>(result.makespan_ns());
+  for (const LinkUse& use : result.links) {
+    LinkReport& link = *report.add_links();
+    link.set_dimension(use.dimension);
+    link.set_from_device(use.from_device);
+    link.set_to_device(use.to_device);
+    link.set_messages(use.messages);
+    link.set_bytes(use.bytes);
+    link.set_busy_ns(use.busy_ns);
+    if (makespan_ns > 0) link.set_utilization(static_cast<double>(use.busy_ns) / makespan_ns);
+  }
+  return report;
+}
+
+std::string FormatSimulationReport(const SimulationReport& report) {
+  std::string text =
+      absl::StrCat("engine     ", report.engine(), "\ncongestion ", report.congestion(),
+                   "\nmakespan   ", WithThousands(report.makespan_ns()), " ns\n");
+  if (report.has_corrections()) {
+    absl::StrAppend(
+        &text, "corrected  ", WithThousands(report.corrections().corrected()), " of ",
+        WithThousands(report.corrections().corrected() + report.corrections().uncorrected()),
+        " collectives\n");
+  }
+  absl::StrAppend(&text, "\n", NpuTable(report));
+  if (report.nodes_size() > 0) absl::StrAppend(&text, "\n", NodeTable(report));
+  if (report.links_size() > 0) absl::StrAppend(&text, "\n", LinkTable(report));
+  return text;
+}
+
+}  // namespace meridian

@@ -1,0 +1,90 @@
+// How ranks carry out collectives: AstraSim's system configuration.
+//
+//   {"scheduling-policy": "LIFO", "endpoint-delay": 10, "active-chunks-per-dimension": 1,
+//    "preferred-dataset-splits": 4, "collective-optimization": "localBWAware",
+//    "local-mem-bw": 1600, "all-reduce-implementation": ["ring", "direct"], ...}
+#ifndef ASTRA_BRIDGE_ENGINE_SYSTEM_CONFIG_H_
+#define ASTRA_BRIDGE_ENGINE_SYSTEM_CONFIG_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "astra_bridge/engine/collective_op.h"
+
+namespace meridian {
+
+// How the collective is carried out along one dimension of the network.
+struct CollectiveAlgorithm {
+  enum class Kind : uint8_t { kRing, kDirect, kHalvingDoubling, kDoubleBinaryTree };
+
+  Kind kind = Kind::kRing;
+  // Direct: how many messages a rank has under way; 0 means all.
+  int32_t window = 0;
+  // One phase over all ranks in the order of their ids, whatever the dimensions ("oneRing").
+  bool over_all_ranks = false;
+
+  friend bool operator==(const CollectiveAlgorithm& a, const CollectiveAlgorithm& b) {
+    return a.kind == b.kind && a.window == b.window && a.over_all_ranks == b.over_all_ranks;
+  }
+};
+
+// Parses AstraSim's name for it: ring, direct, direct4, halvingDoubling, doubleBinaryTree, oneRing,
+// oneDirect, oneDirect4, oneHalvingDoubling.
+absl::StatusOr<CollectiveAlgorithm> ParseCollectiveAlgorithm(absl::string_view name);
+
+// Returns the name that parses to it.
+std::string CollectiveAlgorithmName(const CollectiveAlgorithm& algorithm);
+
+// How an all-reduce over several dimensions is made up.
+enum class CollectiveOptimization : uint8_t {
+  // An all-reduce of everything in each dimension.
+  kBaseline,
+  // Reduce-scatter dimension by dimension, all-reduce in the last, all-gather on the way back.
+  kLocalBandwidthAware,
+};
+
+struct SystemConfig {
+  // Where this came from, for messages; may be empty.
+  std::string source;
+
+  CollectiveOptimization collective_optimization = CollectiveOptimization::kLocalBandwidthAware;
+  // What a rank needs to put a packet on the network.
+  int64_t endpoint_delay_ns = 10;
+  // How many chunks of collectives a rank works on at once, per dimension.
+  int32_t active_chunks_per_dimension = 1;
+  // Into how many chunks a collective is split.
+  int32_t preferred_dataset_splits = 1;
+  // By CollectiveOp; one entry per dimension of the network. Later dimensions without an entry do
+  // not take part. Empty: the workload must not use this collective.
+  std::array<std::vector<CollectiveAlgorithm>, kSimulatedCollectiveOps> algorithms;
+  // 1e9 bytes per second; 0: reductions are free.
+  double local_memory_bandwidth = 0;
+
+  // 1e12 operations per second.
+  double peak_performance = 0;
+  // Compute nodes last operations / min(peak, local memory bandwidth * operations per byte).
+  bool roofline_enabled = false;
+  // Every node just lasts its duration.
+  bool replay_only = false;
+
+  const std::vector<CollectiveAlgorithm>& algorithms_of(CollectiveOp op) const {
+    return algorithms[static_cast<size_t>(op)];
+  }
+};
+
+// Returns InvalidArgument, naming source and key, unless all values are in range.
+absl::Status CheckSystemConfig(const SystemConfig& system);
+
+// Parses the JSON text. Keys that AstraSim ignores are ignored; those that change times there and
+// are not modelled here are refused. Errors name the source and the key.
+absl::StatusOr<SystemConfig> ParseSystemConfig(absl::string_view json, absl::string_view source);
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_ENGINE_SYSTEM_CONFIG_H_

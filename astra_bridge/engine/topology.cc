@@ -1,0 +1,59 @@
+#include "astra_bridge/engine/topology.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace meridian {
+namespace {
+
+// Steps in the direction of growing coordinates, around the end.
+int32_t StepsUp(int32_t npus, int32_t from, int32_t to) {
+  return to >= from ? to - from : to - from + npus;
+}
+
+}  // namespace
+
+Topology::Topology(const NetworkConfig& network) : dimensions_(network.dimensions) {
+  for (const NetworkDimension& dimension : dimensions_) {
+    strides_.push_back(npus_);
+    npus_ *= dimension.npus;
+  }
+  coordinates_.reserve(static_cast<size_t>(npus_) * dimensions_.size());
+  for (int32_t rank = 0; rank < npus_; ++rank) {
+    for (size_t d = 0; d < dimensions_.size(); ++d) {
+      coordinates_.push_back(rank / strides_[d] % dimensions_[d].npus);
+    }
+  }
+}
+
+int32_t Topology::FirstDifference(int32_t a, int32_t b) const {
+  int32_t dimension = 0;
+  while (Coordinate(a, dimension) == Coordinate(b, dimension)) ++dimension;
+  return dimension;
+}
+
+int32_t Topology::Direction(int32_t dimension, int32_t from_coordinate,
+                            int32_t to_coordinate) const {
+  const NetworkDimension& block = dimensions_[dimension];
+  if (block.shape == BlockShape::kMesh) return to_coordinate > from_coordinate ? 1 : -1;
+  const int32_t up = StepsUp(block.npus, from_coordinate, to_coordinate);
+  return block.npus - up < up ? -1 : 1;
+}
+
+int32_t Topology::Hops(int32_t dimension, int32_t from_coordinate, int32_t to_coordinate) const {
+  const NetworkDimension& block = dimensions_[dimension];
+  switch (block.shape) {
+    case BlockShape::kFullyConnected:
+      return 1;
+    case BlockShape::kSwitch:
+      return 2;
+    case BlockShape::kMesh:
+      return std::abs(to_coordinate - from_coordinate);
+    case BlockShape::kRing:
+      break;
+  }
+  const int32_t up = StepsUp(block.npus, from_coordinate, to_coordinate);
+  return std::min(up, block.npus - up);
+}
+
+}  // namespace meridian

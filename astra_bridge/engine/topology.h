@@ -1,0 +1,55 @@
+// Where the ranks are on the network, and how far apart.
+//
+// A rank's coordinates are the digits of its number, first dimension fastest. The ranks that differ
+// in one coordinate only form a block of that dimension:
+//
+//   npus_count: [ 3, 2 ]      3 --- 4 --- 5       dimension 0: blocks {0,1,2}, {3,4,5}
+//                             |     |     |       dimension 1: blocks {0,3}, {1,4}, {2,5}
+//                             0 --- 1 --- 2
+#ifndef ASTRA_BRIDGE_ENGINE_TOPOLOGY_H_
+#define ASTRA_BRIDGE_ENGINE_TOPOLOGY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "astra_bridge/engine/network_config.h"
+
+namespace meridian {
+
+class Topology {
+ public:
+  // The configuration is valid, as ParseNetworkConfig returns it.
+  explicit Topology(const NetworkConfig& network);
+
+  int32_t npus() const { return npus_; }
+  int32_t dimension_count() const { return static_cast<int32_t>(dimensions_.size()); }
+  const NetworkDimension& dimension(int32_t dimension) const { return dimensions_[dimension]; }
+
+  // How much a rank's number grows with its coordinate.
+  int32_t stride(int32_t dimension) const { return strides_[dimension]; }
+
+  int32_t Coordinate(int32_t rank, int32_t dimension) const {
+    return coordinates_[static_cast<size_t>(rank) * dimensions_.size() + dimension];
+  }
+
+  // Returns the first dimension in which two different ranks differ.
+  int32_t FirstDifference(int32_t a, int32_t b) const;
+
+  // Returns +1 or -1: which way along a ring or mesh is shorter; + when both are equal.
+  int32_t Direction(int32_t dimension, int32_t from_coordinate, int32_t to_coordinate) const;
+
+  // Returns how many links lie between two coordinates of a block.
+  int32_t Hops(int32_t dimension, int32_t from_coordinate, int32_t to_coordinate) const;
+
+ private:
+  std::vector<NetworkDimension> dimensions_;
+  std::vector<int32_t> strides_;
+  int32_t npus_ = 1;
+  // By rank and dimension.
+  std::vector<int32_t> coordinates_;
+};
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_ENGINE_TOPOLOGY_H_

@@ -1,0 +1,278 @@
+#include "astra_bridge/sidecar/astra_files.h"
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "chakra_export/et/comm_groups.h"
+#include "chakra_export/et/et_attributes.h"
+#include "chakra_export/et/et_files.h"
+#include "chakra_export/et/et_format.h"
+#include "chakra_export/et/et_writer.h"
+#include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/util/status_macros.h"
+
+namespace meridian {
+namespace {
+
+using ChakraProtoMsg::Node;
+
+// Beyond these AstraSim's stream ids of different groups collide.
+constexpr int32_t kMaxGroupId = 499;
+
+constexpr char kNoRemoteMemory[] = "{\"memory-type\": \"NO_MEMORY_EXPANSION\"}\n";
+
+absl::string_view ShapeName(BlockShape shape) {
+  switch (shape) {
+    case BlockShape::kRing:
+      return "Ring";
+    case BlockShape::kFullyConnected:
+      return "FullyConnected";
+    case BlockShape::kSwitch:
+      return "Switch";
+    case BlockShape::kMesh:
+      return "Mesh";
+  }
+  return "";
+}
+
+std::string ExactNumber(double number) { return absl::StrFormat("%.17g", number); }
+
+// Returns the GiB/s that the conversion to bytes per nanosecond turns into just this number.
+double GibibytesPerSecond(double bytes_per_ns) {
+  constexpr int kNeighbours = 8;
+  const double guess = bytes_per_ns / GibibytesPerSecondToBytesPerNs(1);
+  double below = guess, above = guess;
+  for (int i = 0; i < kNeighbours; ++i) {
+    if (GibibytesPerSecondToBytesPerNs(below) == bytes_per_ns) return below;
+    if (GibibytesPerSecondToBytesPerNs(above) == bytes_per_ns) return above;
+    below = std::nextafter(below, 0);
+    above = std::nextafter(above, std::numeric_limits<double>::infinity());
+  }
+  return guess;
+}
+
+// AstraSim divides by it, also where 0 stands for reductions that cost nothing, and then never
+// ends.
+double LocalMemoryBandwidth(const SystemConfig& system) {
+  constexpr double kAsGoodAsInfinite = 1e30;
+  const bool is_free = system.local_memory_bandwidth == 0 && !system.roofline_enabled;
+  return is_free ? kAsGoodAsInfinite : system.local_memory_bandwidth;
+}
+
+template <typename Function>
+std::string YamlList(const NetworkConfig& network, absl::string_view key, Function value) {
+  return absl::StrCat(key, ": [ ",
+                      absl::StrJoin(network.dimensions, ", ",
+                                    [&](std::string* out, const NetworkDimension& d) {
+                                      absl::StrAppend(out, value(d));
+                                    }),
+                      " ]\n");
+}
+
+std::string GroupsJson(const WorkloadGroups& groups) {
+  CommGroups named;
+  for (const auto& [id, members] : groups) {
+    named[absl::StrCat(id)].assign(members.begin(), members.end());
+  }
+  return CommGroupsJson(named);
+}
+
+// AstraSim has one list per collective, for all nodes: puts the lists that nodes name into the
+// system.
+absl::Status ApplyNodeAlgorithms(const Workload& workload, SystemConfig* system) {
+  std::array<int32_t, kSimulatedCollectiveOps> named;
+  named.fill(kSystemAlgorithms);
+  std::array<bool, kSimulatedCollectiveOps> seen = {};
+  for (const RankWorkload& rank : workload.ranks) {
+    for (const WorkloadNode& node : rank.nodes()) {
+      if (node.type != WorkloadNodeType::kCollective || node.op == CollectiveOp::kBroadcast) {
+        continue;
+      }
+      const size_t op = static_cast<size_t>(node.op);
+      if (seen[op] && named[op] != node.algorithms) {
+        return absl::UnimplementedError(
+            absl::StrCat("AstraSim carries out each ", CollectiveOpName(node.op),
+                         " of a run in the same way, but different ways are asked for"));
+      }
+      seen[op] = true;
+      named[op] = node.algorithms;
+    }
+  }
+  for (size_t op = 0; op < named.size(); ++op) {
+    if (named[op] != kSystemAlgorithms) system->algorithms[op] = workload.algorithms[named[op]];
+  }
+  return absl::OkStatus();
+}
+
+ChakraProtoMsg::CollectiveCommType CommType(CollectiveOp op) {
+  switch (op) {
+    case CollectiveOp::kAllReduce:
+      return ChakraProtoMsg::ALL_REDUCE;
+    case CollectiveOp::kAllGather:
+      return ChakraProtoMsg::ALL_GATHER;
+    case CollectiveOp::kReduceScatter:
+      return ChakraProtoMsg::REDUCE_SCATTER;
+    case CollectiveOp::kAllToAll:
+      return ChakraProtoMsg::ALL_TO_ALL;
+    case CollectiveOp::kBroadcast:
+      return ChakraProtoMsg::BROADCAST;
+  }
+  return ChakraProtoMsg::ALL_REDUCE;
+}
+
+void AddCollective(const WorkloadNode& node, size_t dimensions, Node* out) {
+  out->set_type(ChakraProtoMsg::COMM_COLL_NODE);
+  SetIntAttribute(kCommTypeAttribute, CommType(node.op), out->mutable_attr());
+  SetIntAttribute(kCommSizeAttribute, node.bytes, out->mutable_attr());
+  if (node.group != kWorldGroup) {
+    SetStringAttribute(kPgNameAttribute, absl::StrCat(node.group), out->mutable_attr());
+  }
+  std::vector<bool> involved(dimensions);
+  for (size_t d = 0; d < dimensions; ++d) involved[d] = (node.involved_dimensions >> d & 1) != 0;
+  SetBoolListAttribute(kInvolvedDimAttribute, involved, out->mutable_attr());
+}
+
+void AddPointToPoint(const WorkloadNode& node, int32_t rank, Node* out) {
+  const bool is_send = node.type == WorkloadNodeType::kSend;
+  out->set_type(is_send ? ChakraProtoMsg::COMM_SEND_NODE : ChakraProtoMsg::COMM_RECV_NODE);
+  SetIntAttribute(kCommSrcAttribute, is_send ? rank : node.peer, out->mutable_attr());
+  SetIntAttribute(kCommDstAttribute, is_send ? node.peer : rank, out->mutable_attr());
+  SetIntAttribute(kCommSizeAttribute, node.bytes, out->mutable_attr());
+  SetIntAttribute(kCommTagAttribute, node.tag, out->mutable_attr());
+}
+
+Node ToEtNode(const WorkloadNode& node, absl::Span<const uint64_t> dependencies, int32_t rank,
+              size_t dimensions) {
+  Node out;
+  out.set_id(node.id);
+  out.set_name(node.name);
+  for (uint64_t dependency : dependencies) out.add_data_deps(dependency);
+  out.set_duration_micros(static_cast<uint64_t>(node.duration_ns / 1000));
+  SetBoolAttribute(kIsCpuOpAttribute, node.on_host, out.mutable_attr());
+  switch (node.type) {
+    case WorkloadNodeType::kCompute:
+      out.set_type(ChakraProtoMsg::COMP_NODE);
+      SetIntAttribute(kNumOpsAttribute, node.operations, out.mutable_attr());
+      SetIntAttribute(kTensorSizeAttribute, node.tensor_bytes, out.mutable_attr());
+      break;
+    case WorkloadNodeType::kCollective:
+      AddCollective(node, dimensions, &out);
+      break;
+    case WorkloadNodeType::kSend:
+    case WorkloadNodeType::kReceive:
+      AddPointToPoint(node, rank, &out);
+      break;
+  }
+  return out;
+}
+
+std::string RankEt(const RankWorkload& workload, int32_t rank, size_t dimensions) {
+  std::string bytes;
+  ChakraProtoMsg::GlobalMetadata metadata;
+  metadata.set_version(kEtSchemaVersion);
+  AppendEtRecord(metadata, &bytes);
+  for (size_t i = 0; i < workload.nodes().size(); ++i) {
+    AppendEtRecord(ToEtNode(workload.nodes()[i], workload.dependencies(i), rank, dimensions),
+                   &bytes);
+  }
+  if (workload.nodes().empty()) {
+    WorkloadNode idle;
+    idle.id = 1;
+    AppendEtRecord(ToEtNode(idle, {}, rank, dimensions), &bytes);
+  }
+  return bytes;
+}
+
+// For files that nobody needs after a crash.
+absl::Status WriteScratchFile(FileSystem& file_system, const std::string& path,
+                              absl::string_view contents) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, file_system.CreateFile(path));
+  RETURN_IF_ERROR(file->Append(contents));
+  return file->Close();
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> NetworkConfigToYaml(const NetworkConfig& network) {
+  for (const NetworkDimension& dimension : network.dimensions) {
+    if (dimension.shape == BlockShape::kMesh) {
+      return absl::UnimplementedError(
+          absl::StrCat(network.source, ": topology: AstraSim has no meshes"));
+    }
+  }
+  using Dimension = NetworkDimension;
+  return absl::StrCat(
+      YamlList(network, "topology", [](const Dimension& d) { return ShapeName(d.shape); }),
+      YamlList(network, "npus_count", [](const Dimension& d) { return absl::StrCat(d.npus); }),
+      YamlList(network, "bandwidth",
+               [](const Dimension& d) { return ExactNumber(GibibytesPerSecond(d.bytes_per_ns)); }),
+      YamlList(network, "latency", [](const Dimension& d) { return ExactNumber(d.latency_ns); }));
+}
+
+std::string SystemConfigToJson(const SystemConfig& system, bool trace_enabled) {
+  std::vector<std::string> members;
+  const auto add = [&](absl::string_view key, absl::string_view value) {
+    members.push_back(absl::StrCat("  \"", key, "\": ", value));
+  };
+  add("scheduling-policy", "\"LIFO\"");
+  const bool baseline = system.collective_optimization == CollectiveOptimization::kBaseline;
+  add("collective-optimization", baseline ? "\"baseline\"" : "\"localBWAware\"");
+  add("endpoint-delay", absl::StrCat(system.endpoint_delay_ns));
+  add("active-chunks-per-dimension", absl::StrCat(system.active_chunks_per_dimension));
+  add("preferred-dataset-splits", absl::StrCat(system.preferred_dataset_splits));
+  add("local-mem-bw", ExactNumber(LocalMemoryBandwidth(system)));
+  add("peak-perf", ExactNumber(system.peak_performance));
+  add("roofline-enabled", system.roofline_enabled ? "1" : "0");
+  add("replay-only", system.replay_only ? "1" : "0");
+  add("trace-enabled", trace_enabled ? "1" : "0");
+  for (int op = 0; op < kSimulatedCollectiveOps; ++op) {
+    const std::vector<CollectiveAlgorithm>& algorithms = system.algorithms[op];
+    if (algorithms.empty()) continue;
+    add(absl::StrCat(CollectiveOpName(static_cast<CollectiveOp>(op)), "-implementation"),
+        absl::StrCat("[",
+                     absl::StrJoin(algorithms, ", ",
+                                   [](std::string* out, const CollectiveAlgorithm& algorithm) {
+                                     absl::StrAppend(out, "\"", CollectiveAlgorithmName(algorithm),
+                                                     "\"");
+                                   }),
+                     "]"));
+  }
+  return absl::StrCat("{\n", absl::StrJoin(members, ",\n"), "\n}\n");
+}
+
+absl::Status WriteAstraFiles(FileSystem& file_system, const std::string& folder,
+                             const Workload& workload, const NetworkConfig& network,
+                             const SystemConfig& system, const AstraFilesOptions& options) {
+  if (!workload.groups.empty() && workload.groups.rbegin()->first > kMaxGroupId) {
+    return absl::UnimplementedError(absl::StrCat("AstraSim takes group ids up to ", kMaxGroupId,
+                                                 ", not ", workload.groups.rbegin()->first));
+  }
+  SystemConfig run_system = system;
+  RETURN_IF_ERROR(ApplyNodeAlgorithms(workload, &run_system));
+  ASSIGN_OR_RETURN(const std::string yaml, NetworkConfigToYaml(network));
+  const auto write = [&](absl::string_view name, absl::string_view contents) {
+    return WriteScratchFile(file_system, absl::StrCat(folder, "/", name), contents);
+  };
+  RETURN_IF_ERROR(write(kNetworkFile, yaml));
+  RETURN_IF_ERROR(write(kSystemFile, SystemConfigToJson(run_system, options.node_times)));
+  RETURN_IF_ERROR(write(kMemoryFile, kNoRemoteMemory));
+  if (!workload.groups.empty()) {
+    RETURN_IF_ERROR(write(kGroupsFile, GroupsJson(workload.groups)));
+  }
+  for (size_t rank = 0; rank < workload.ranks.size(); ++rank) {
+    RETURN_IF_ERROR(
+        write(EtPath(kWorkloadPrefix, static_cast<int64_t>(rank)),
+              RankEt(workload.ranks[rank], static_cast<int32_t>(rank), network.dimensions.size())));
+  }
+  return file_system.CreateDirectories(absl::StrCat(folder, "/", kLogFolder));
+}
+
+}  // namespace meridian

@@ -1,0 +1,147 @@
+#include "astra_bridge/sidecar/astra_output.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "xla_profiler/util/text_table.h"
+
+namespace meridian {
+namespace {
+
+// No line that matters is as long.
+constexpr size_t kMaxLineBytes = size_t{1} << 16;
+constexpr size_t kMaxComplaints = 2;
+constexpr size_t kShownCharacters = 200;
+constexpr int64_t kUnfinished = -1;
+
+// Takes a number that is not negative from the front of the text.
+template <typename Number>
+bool ConsumeNumber(absl::string_view* text, Number* number) {
+  size_t digits = 0;
+  while (digits < text->size() && absl::ascii_isdigit((*text)[digits])) ++digits;
+  const bool good = absl::SimpleAtoi(text->substr(0, digits), number);
+  text->remove_prefix(digits);
+  return good;
+}
+
+// Steps behind the first occurrence of the marker.
+bool SkipPast(absl::string_view* text, absl::string_view marker) {
+  const size_t position = text->find(marker);
+  if (position == absl::string_view::npos) return false;
+  text->remove_prefix(position + marker.size());
+  return true;
+}
+
+bool IsComplaint(absl::string_view line) {
+  for (absl::string_view sign : {"[Error]", "[error]", "[critical]", "terminate called",
+                                 "Assertion", "what():", "unreleased nodes"}) {
+    if (absl::StrContains(line, sign)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void AstraOutput::Append(absl::string_view piece) {
+  while (!piece.empty()) {
+    const size_t end = piece.find('\n');
+    const absl::string_view part = piece.substr(0, end);
+    if (!skip_to_line_end_) partial_line_.append(part.data(), part.size());
+    if (partial_line_.size() > kMaxLineBytes) {
+      partial_line_.clear();
+      skip_to_line_end_ = true;
+    }
+    if (end == absl::string_view::npos) return;
+    ReadLine(partial_line_);
+    partial_line_.clear();
+    skip_to_line_end_ = false;
+    piece.remove_prefix(end + 1);
+  }
+}
+
+void AstraOutput::ReadLine(absl::string_view line) {
+  if (IsComplaint(line) && complaints_.size() < kMaxComplaints) {
+    complaints_.push_back(FirstCharacters(Printable(line), kShownCharacters));
+  }
+  int64_t rank = 0, finish_ns = 0, exposed_ns = 0;
+  absl::string_view rest = line;
+  if (!SkipPast(&rest, "] sys[") || !ConsumeNumber(&rest, &rank) ||
+      !absl::ConsumePrefix(&rest, "] finished, ") || !ConsumeNumber(&rest, &finish_ns) ||
+      !absl::ConsumePrefix(&rest, " cycles, exposed communication ") ||
+      !ConsumeNumber(&rest, &exposed_ns) || !absl::ConsumePrefix(&rest, " cycles.")) {
+    return;
+  }
+  if (rank >= static_cast<int64_t>(finish_ns_.size())) {
+    status_.Update(absl::AbortedError(
+        absl::StrCat("rank ", rank, " finished, but there are ", finish_ns_.size(), " ranks")));
+    return;
+  }
+  std::optional<int64_t>& known = finish_ns_[rank];
+  if (!known.has_value()) {
+    known = finish_ns;
+    ++finished_ranks_;
+  } else if (*known != finish_ns) {
+    status_.Update(absl::AbortedError(
+        absl::StrCat("rank ", rank, " finished twice, at ", *known, " and ", finish_ns)));
+  }
+}
+
+void AstraNodeLog::Append(absl::string_view part) {
+  for (absl::string_view line : absl::StrSplit(part, '\n')) ReadLine(line);
+}
+
+void AstraNodeLog::ReadLine(absl::string_view line) {
+  const bool is_issue = absl::StrContains(line, "issue,sys->id=");
+  absl::string_view rest = line;
+  NodeTime node;
+  int64_t tick = 0;
+  if (!SkipPast(&rest, is_issue ? "issue,sys->id=" : "callback,sys->id=") ||
+      !ConsumeNumber(&rest, &node.rank) || !absl::ConsumePrefix(&rest, ", tick=") ||
+      !ConsumeNumber(&rest, &tick) || !absl::ConsumePrefix(&rest, ", node->id=") ||
+      !ConsumeNumber(&rest, &node.id) || !absl::ConsumePrefix(&rest, ", node->name=")) {
+    return;
+  }
+  const std::string name = absl::StrCat("node ", node.id, " of rank ", node.rank);
+  const std::pair<int32_t, uint64_t> key(node.rank, node.id);
+  if (is_issue) {
+    node.issue_ns = tick;
+    node.finish_ns = kUnfinished;
+    const bool is_new = by_rank_and_id_.insert({key, nodes_.size()}).second;
+    if (!is_new) status_.Update(absl::DataLossError(absl::StrCat(name, " was issued twice")));
+    nodes_.push_back(node);
+    return;
+  }
+  const auto found = by_rank_and_id_.find(key);
+  if (found == by_rank_and_id_.end() || nodes_[found->second].finish_ns != kUnfinished) {
+    status_.Update(absl::DataLossError(absl::StrCat(name, " finished but was not running")));
+    return;
+  }
+  nodes_[found->second].finish_ns = tick;
+}
+
+absl::StatusOr<std::vector<NodeTime>> AstraNodeLog::Nodes() const {
+  if (!status_.ok()) return status_;
+  std::vector<NodeTime> nodes = nodes_;
+  for (const NodeTime& node : nodes) {
+    if (node.finish_ns == kUnfinished) {
+      return absl::DataLossError(
+          absl::StrCat("node ", node.id, " of rank ", node.rank, " did not finish"));
+    }
+    if (node.rank >= ranks_) {
+      return absl::DataLossError(absl::StrCat("there is no rank ", node.rank));
+    }
+  }
+  std::sort(nodes.begin(), nodes.end(), [](const NodeTime& a, const NodeTime& b) {
+    return std::tie(a.rank, a.id) < std::tie(b.rank, b.id);
+  });
+  return nodes;
+}
+
+}  // namespace meridian

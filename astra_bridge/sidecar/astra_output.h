@@ -1,0 +1,84 @@
+// What AstraSim says. On standard output, one line per rank in the order in which they finish:
+//
+//   [date time] [workload] [info] sys[3] finished, 33829 cycles, exposed communication 33829
+//   cycles.
+//
+// and with "trace-enabled" in its log, for each node:
+//
+//   ... issue,sys->id=3, tick=0, node->id=1, node->name=AR, node->type=7
+//   ... callback,sys->id=3, tick=33829, node->id=1, node->name=AR, node->type=7
+//
+// A cycle is a nanosecond.
+#ifndef ASTRA_BRIDGE_SIDECAR_ASTRA_OUTPUT_H_
+#define ASTRA_BRIDGE_SIDECAR_ASTRA_OUTPUT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "astra_bridge/engine/simulation.h"
+
+namespace meridian {
+
+// Reads standard output as it comes, and keeps no more of it than it needs.
+class AstraOutput {
+ public:
+  explicit AstraOutput(int64_t ranks) : finish_ns_(ranks) {}
+
+  // Any piece of it, not only whole lines. A last line without its end is none: a program that
+  // crashes may leave half a number.
+  void Append(absl::string_view piece);
+
+  // By rank; absent for ranks that have not finished.
+  const std::vector<std::optional<int64_t>>& finish_ns() const { return finish_ns_; }
+  int64_t finished_ranks() const { return finished_ranks_; }
+
+  // The first lines that tell of a problem, shortened.
+  const std::vector<std::string>& complaints() const { return complaints_; }
+
+  // Not OK when a rank that does not exist finished, or one finished twice at different times: the
+  // output is not that of the run.
+  const absl::Status& status() const { return status_; }
+
+ private:
+  void ReadLine(absl::string_view line);
+
+  std::vector<std::optional<int64_t>> finish_ns_;
+  int64_t finished_ranks_ = 0;
+  std::vector<std::string> complaints_;
+  absl::Status status_;
+  std::string partial_line_;
+  bool skip_to_line_end_ = false;
+};
+
+// Reads the log for node times.
+class AstraNodeLog {
+ public:
+  explicit AstraNodeLog(int64_t ranks) : ranks_(ranks) {}
+
+  // A part of the log, whole lines, in the order in which they were written.
+  void Append(absl::string_view part);
+
+  // Returns the nodes by rank and id. DataLoss when one was issued and did not finish, finished
+  // without being issued, or occurs twice: lines are missing.
+  absl::StatusOr<std::vector<NodeTime>> Nodes() const;
+
+ private:
+  void ReadLine(absl::string_view line);
+
+  const int64_t ranks_;
+  std::vector<NodeTime> nodes_;
+  // Positions in nodes_.
+  absl::flat_hash_map<std::pair<int32_t, uint64_t>, size_t> by_rank_and_id_;
+  absl::Status status_;
+};
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_SIDECAR_ASTRA_OUTPUT_H_

@@ -1,0 +1,136 @@
+#include "astra_bridge/sidecar/astra_output.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// As the congestion-aware binary prints it, in the order in which ranks finish.
+constexpr char kTwoRanks[] =
+    "[2026-11-15 05:00:00.001] [system] [info] Success in opening workload file\n"
+    "[2026-11-15 05:00:00.123] [workload] [info] sys[1] finished, 20031 cycles, exposed "
+    "communication 20031 cycles.\n"
+    "[2026-11-15 05:00:00.124] [workload] [info] sys[0] finished, 40062 cycles, exposed "
+    "communication 19 cycles.\n"
+    "[2026-11-15 05:00:00.124] [statistics] [info] sys[0], Wall time: 40062\n"
+    "[2026-11-15 05:00:00.125] [system] [warning] Exiting\n";
+
+std::string FinishLine(int rank, const std::string& cycles) {
+  return absl::StrCat("[x] [workload] [info] sys[", rank, "] finished, ", cycles,
+                      " cycles, exposed communication 1 cycles.\n");
+}
+
+TEST(AstraOutputTest, ReadsFinishTimesHoweverTheTextIsCut) {
+  const std::string text = kTwoRanks;
+  for (size_t piece : {size_t{1}, size_t{7}, text.size()}) {
+    AstraOutput output(2);
+    for (size_t i = 0; i < text.size(); i += piece) output.Append(text.substr(i, piece));
+    EXPECT_THAT(output.finish_ns(), ElementsAre(40062, 20031));
+    EXPECT_EQ(output.finished_ranks(), 2);
+    EXPECT_THAT(output.complaints(), IsEmpty());
+    EXPECT_OK(output.status());
+  }
+}
+
+TEST(AstraOutputTest, HalfALineIsNone) {
+  const std::string text = FinishLine(0, "123456");
+  AstraOutput output(1);
+  output.Append(text.substr(0, text.find("456")));
+  EXPECT_EQ(output.finished_ranks(), 0);
+  AstraOutput cut(1);
+  cut.Append(text.substr(0, text.find("456")) + "\n");
+  EXPECT_EQ(cut.finished_ranks(), 0);
+}
+
+TEST(AstraOutputTest, OtherTextIsNoFinish) {
+  AstraOutput output(2);
+  output.Append("sys[0] finished, 5 cycles, exposed communication 5 cycles.\n");
+  output.Append("[x] sys[-1] finished, 5 cycles, exposed communication 5 cycles.\n");
+  output.Append(FinishLine(0, "-5"));
+  output.Append(FinishLine(0, "99999999999999999999"));
+  output.Append(std::string(1000, '\0') + "\xFF\n\n\n");
+  EXPECT_EQ(output.finished_ranks(), 0);
+  EXPECT_OK(output.status());
+}
+
+TEST(AstraOutputTest, AVeryLongLineIsSkippedNotKept) {
+  AstraOutput output(1);
+  for (int i = 0; i < 1000; ++i) output.Append(std::string(1000, 'x'));
+  output.Append(FinishLine(0, "7"));
+  EXPECT_EQ(output.finished_ranks(), 0);
+  output.Append(FinishLine(0, "8"));
+  EXPECT_THAT(output.finish_ns(), ElementsAre(8));
+}
+
+TEST(AstraOutputTest, WhatContradictsItselfIsNotBelieved) {
+  AstraOutput twice(2);
+  twice.Append(FinishLine(1, "7") + FinishLine(1, "7"));
+  EXPECT_OK(twice.status());
+  EXPECT_EQ(twice.finished_ranks(), 1);
+  twice.Append(FinishLine(1, "8"));
+  EXPECT_THAT(twice.status(),
+              StatusIs(absl::StatusCode::kAborted, "rank 1 finished twice, at 7 and 8"));
+  AstraOutput foreign(2);
+  foreign.Append(FinishLine(2, "7"));
+  EXPECT_THAT(foreign.status(),
+              StatusIs(absl::StatusCode::kAborted, "rank 2 finished, but there are 2 ranks"));
+}
+
+TEST(AstraOutputTest, KeepsTheFirstComplaintsForPeople) {
+  AstraOutput output(1);
+  output.Append("[x] [system] [critical] !!!Hardware Resource sys.id=0 has unreleased nodes!!!\n");
+  for (int i = 0; i < 100; ++i)
+    output.Append("[Error] (network) \x1B[2J" + std::string(500, 'y') + "\n");
+  EXPECT_EQ(output.complaints().size(), 2u);
+  EXPECT_THAT(output.complaints()[0], HasSubstr("unreleased nodes"));
+  EXPECT_THAT(output.complaints()[1], HasSubstr("[Error] (network) ?[2J"));
+  EXPECT_LT(output.complaints()[1].size(), 300u);
+}
+
+std::string NodeLine(const char* what, int rank, int64_t tick, uint64_t id) {
+  return absl::StrCat("[x] [workload] [debug] ", what, ",sys->id=", rank, ", tick=", tick,
+                      ", node->id=", id, ", node->name=a,b, node->type=7\n");
+}
+
+TEST(AstraNodeLogTest, PairsIssueAndCallback) {
+  AstraNodeLog log(2);
+  log.Append("[x] [system] [info] something else\n" + NodeLine("issue", 1, 0, 5) +
+             NodeLine("issue", 0, 3, 18446744073709551615u));
+  log.Append(NodeLine("callback", 0, 9, 18446744073709551615u) + NodeLine("callback", 1, 7, 5));
+  ASSERT_OK_AND_ASSIGN(const std::vector<NodeTime> nodes, log.Nodes());
+  ASSERT_EQ(nodes.size(), 2u);
+  EXPECT_EQ(nodes[0].rank, 0);
+  EXPECT_EQ(nodes[0].id, 18446744073709551615u);
+  EXPECT_EQ(nodes[0].issue_ns, 3);
+  EXPECT_EQ(nodes[0].finish_ns, 9);
+  EXPECT_EQ(nodes[1].rank, 1);
+  EXPECT_EQ(nodes[1].finish_ns, 7);
+}
+
+TEST(AstraNodeLogTest, MissingLinesAreFoundOut) {
+  AstraNodeLog unfinished(1);
+  unfinished.Append(NodeLine("issue", 0, 0, 5));
+  EXPECT_THAT(unfinished.Nodes(),
+              StatusIs(absl::StatusCode::kDataLoss, "node 5 of rank 0 did not finish"));
+  AstraNodeLog unissued(1);
+  unissued.Append(NodeLine("callback", 0, 0, 5));
+  EXPECT_THAT(unissued.Nodes(), StatusIs(absl::StatusCode::kDataLoss));
+  AstraNodeLog twice(1);
+  twice.Append(NodeLine("issue", 0, 0, 5) + NodeLine("issue", 0, 0, 5));
+  EXPECT_THAT(twice.Nodes(), StatusIs(absl::StatusCode::kDataLoss));
+  AstraNodeLog foreign(1);
+  foreign.Append(NodeLine("issue", 1, 0, 5) + NodeLine("callback", 1, 0, 5));
+  EXPECT_THAT(foreign.Nodes(), StatusIs(absl::StatusCode::kDataLoss, "there is no rank 1"));
+}
+
+}  // namespace
+}  // namespace meridian

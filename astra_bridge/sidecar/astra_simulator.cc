@@ -1,0 +1,100 @@
+#include "astra_bridge/sidecar/astra_simulator.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "astra_bridge/sidecar/astra_files.h"
+#include "astra_bridge/sidecar/astra_output.h"
+#include "astra_bridge/sidecar/child_process.h"
+#include "astra_bridge/sidecar/failure_catalogue.h"
+#include "astra_bridge/sidecar/scratch_folder.h"
+#include "xla_profiler/util/check.h"
+#include "xla_profiler/util/input_file.h"
+#include "xla_profiler/util/status_macros.h"
+
+namespace meridian {
+namespace {
+
+// AstraSim keeps that many logs of 10 MB: log.log, and before it log.1.log, log.2.log, ...
+constexpr int kMaxRotatedLogs = 10;
+
+ChildProcessOptions CommandFor(const Workload& workload, const std::string& folder,
+                               const AstraSimulatorOptions& options) {
+  ChildProcessOptions child;
+  child.command = {options.binary,
+                   absl::StrCat("--workload-configuration=", kWorkloadPrefix),
+                   absl::StrCat("--system-configuration=", kSystemFile),
+                   absl::StrCat("--network-configuration=", kNetworkFile),
+                   absl::StrCat("--remote-memory-configuration=", kMemoryFile),
+                   absl::StrCat("--logging-folder=", kLogFolder)};
+  if (!workload.groups.empty()) {
+    child.command.push_back(absl::StrCat("--comm-group-configuration=", kGroupsFile));
+  }
+  child.working_directory = folder;
+  child.timeout = options.timeout;
+  // It holds the trace of every rank open.
+  child.open_files = static_cast<int64_t>(workload.ranks.size());
+  return child;
+}
+
+absl::StatusOr<std::vector<NodeTime>> ReadNodeTimes(FileSystem& file_system,
+                                                    const std::string& folder, int64_t ranks) {
+  AstraNodeLog log(ranks);
+  const std::string base = absl::StrCat(folder, "/", kLogFolder, "/log");
+  for (int part = kMaxRotatedLogs; part >= 0; --part) {
+    const std::string path = absl::StrCat(base, part == 0 ? "" : absl::StrCat(".", part), ".log");
+    if (absl::IsNotFound(file_system.Kind(path).status())) continue;
+    ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(file_system, path));
+    log.Append(file.bytes());
+  }
+  absl::StatusOr<std::vector<NodeTime>> nodes = log.Nodes();
+  if (nodes.ok()) return nodes;
+  return absl::DataLossError(absl::StrCat("AstraSim's log does not tell the times of all nodes: ",
+                                          nodes.status().message()));
+}
+
+// Ranks without nodes were given one; the caller does not know about it.
+void ForgetIdleNodes(const Workload& workload, SimulationResult* result) {
+  for (size_t rank = 0; rank < workload.ranks.size(); ++rank) {
+    if (workload.ranks[rank].nodes().empty()) result->finish_ns[rank] = 0;
+  }
+  const auto is_idle = [&](const NodeTime& node) {
+    return workload.ranks[node.rank].nodes().empty();
+  };
+  result->nodes.erase(std::remove_if(result->nodes.begin(), result->nodes.end(), is_idle),
+                      result->nodes.end());
+}
+
+}  // namespace
+
+absl::StatusOr<AstraSimulation> SimulateWithAstraSim(FileSystem& file_system,
+                                                     const Workload& workload,
+                                                     const NetworkConfig& network,
+                                                     const SystemConfig& system,
+                                                     const AstraSimulatorOptions& options) {
+  const int64_t ranks = static_cast<int64_t>(workload.ranks.size());
+  MERIDIAN_CHECK(ranks == network.npus());
+  ASSIGN_OR_RETURN(const ScratchFolder folder, ScratchFolder::Create(options.work_folder));
+  RETURN_IF_ERROR(
+      WriteAstraFiles(file_system, folder.path(), workload, network, system, {options.node_times}));
+  AstraOutput output(ranks);
+  ChildProcessOptions child = CommandFor(workload, folder.path(), options);
+  child.on_output = [&](absl::string_view piece) { output.Append(piece); };
+  ASSIGN_OR_RETURN(const ChildProcessResult end, RunChildProcess(child));
+  RETURN_IF_ERROR(CheckAstraRun(end, output, options.timeout));
+
+  AstraSimulation simulation;
+  simulation.note = EndAfterFinish(end);
+  for (const std::optional<int64_t>& finish_ns : output.finish_ns()) {
+    simulation.result.finish_ns.push_back(*finish_ns);
+  }
+  if (options.node_times) {
+    ASSIGN_OR_RETURN(simulation.result.nodes, ReadNodeTimes(file_system, folder.path(), ranks));
+  }
+  ForgetIdleNodes(workload, &simulation.result);
+  return simulation;
+}
+
+}  // namespace meridian

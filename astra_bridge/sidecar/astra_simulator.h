@@ -1,0 +1,48 @@
+// The engine's Simulate, done by a user's AstraSim: the same inputs, the same times, at a process a
+// run. Files go into a folder of their own that is gone afterwards.
+#ifndef ASTRA_BRIDGE_SIDECAR_ASTRA_SIMULATOR_H_
+#define ASTRA_BRIDGE_SIDECAR_ASTRA_SIMULATOR_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "astra_bridge/engine/network_config.h"
+#include "astra_bridge/engine/simulation.h"
+#include "astra_bridge/engine/system_config.h"
+#include "astra_bridge/engine/workload.h"
+#include "xla_profiler/util/file_system.h"
+
+namespace meridian {
+
+struct AstraSimulatorOptions {
+  // Path of the program; absolute, since it runs in another folder.
+  std::string binary;
+  // Where the folders of runs are made; must exist.
+  std::string work_folder = "/tmp";
+  // Of one run.
+  absl::Duration timeout = absl::Minutes(10);
+  // Fill in SimulationResult::nodes.
+  bool node_times = false;
+};
+
+struct AstraSimulation {
+  // Without links and corrections, which AstraSim does not tell of.
+  SimulationResult result;
+  // How it ended when that was odd, e.g. "crashed (signal 6) after all ranks had finished".
+  std::string note;
+};
+
+// Runs it once, never twice: it is deterministic. Errors are those of RunChildProcess,
+// WriteAstraFiles and CheckAstraRun; DataLoss when its log lacks node times.
+absl::StatusOr<AstraSimulation> SimulateWithAstraSim(FileSystem& file_system,
+                                                     const Workload& workload,
+                                                     const NetworkConfig& network,
+                                                     const SystemConfig& system,
+                                                     const AstraSimulatorOptions& options);
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_SIDECAR_ASTRA_SIMULATOR_H_

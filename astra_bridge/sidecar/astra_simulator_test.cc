@@ -1,0 +1,138 @@
+// AstraSim's place is taken by a program that replays its output and its failures.
+#include "astra_bridge/sidecar/astra_simulator.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "astra_bridge/sidecar/testing/script.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/util/testing/temporary_directory.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class AstraSimulatorTest : public ::testing::Test {
+ protected:
+  AstraSimulatorTest() {
+    options_.binary = ScriptedProgram();
+    options_.work_folder = work_.path();
+    options_.timeout = absl::Seconds(60);
+    NetworkDimension dimension;
+    dimension.npus = 2;
+    network_.dimensions = {dimension};
+    WorkloadNode node;
+    node.id = 1;
+    workload_.ranks.resize(2);
+    for (RankWorkload& rank : workload_.ranks) rank.Add(node);
+  }
+
+  absl::StatusOr<AstraSimulation> Run(const std::string& script) {
+    UseScript(directory_, script);
+    const absl::StatusOr<AstraSimulation> simulation =
+        SimulateWithAstraSim(FileSystem::Posix(), workload_, network_, SystemConfig(), options_);
+    // Whatever happened: one run, and nothing left.
+    EXPECT_EQ(ScriptRuns(directory_), 1);
+    EXPECT_THAT(work_.List(), IsEmpty());
+    return simulation;
+  }
+
+  const TemporaryDirectory directory_;
+  const TemporaryDirectory work_;
+  AstraSimulatorOptions options_;
+  Workload workload_;
+  NetworkConfig network_;
+};
+
+TEST_F(AstraSimulatorTest, ReadsTheTimesOfAllRanks) {
+  ASSERT_OK_AND_ASSIGN(const AstraSimulation simulation, Run(FinishScript({20, 10})));
+  EXPECT_THAT(simulation.result.finish_ns, ElementsAre(20, 10));
+  EXPECT_EQ(simulation.note, "");
+  EXPECT_THAT(simulation.result.nodes, IsEmpty());
+}
+
+TEST_F(AstraSimulatorTest, PathsAreRelativeToAFolderOfItsOwn) {
+  workload_.groups[1] = {0, 1};
+  ASSERT_OK(Run(absl::StrCat("save ", directory_.PathOf("arguments"), "\n", FinishScript({1, 1}))));
+  EXPECT_EQ(directory_.Read("arguments"),
+            "--workload-configuration=workload\n--system-configuration=system.json\n"
+            "--network-configuration=network.yml\n--remote-memory-configuration=memory.json\n"
+            "--logging-folder=log\n--comm-group-configuration=groups.json\n");
+}
+
+TEST_F(AstraSimulatorTest, ACrashAfterTheLastRankIsNoted) {
+  ASSERT_OK_AND_ASSIGN(const AstraSimulation simulation,
+                       Run(FinishScript({20, 10}) + "signal 6\n"));
+  EXPECT_THAT(simulation.result.finish_ns, ElementsAre(20, 10));
+  EXPECT_EQ(simulation.note, "crashed (signal 6) after all ranks had finished");
+}
+
+TEST_F(AstraSimulatorTest, ExitZeroWithARankMissingIsAFailure) {
+  EXPECT_THAT(Run(FinishScript({20}) + "exit 0\n"),
+              StatusIs(absl::StatusCode::kAborted, HasSubstr("1 of 2 ranks finished, not 1")));
+}
+
+TEST_F(AstraSimulatorTest, ACrashBeforeIsAFailure) {
+  EXPECT_THAT(Run(FinishScript({20}) + "signal 11\n"),
+              StatusIs(absl::StatusCode::kAborted, HasSubstr("crashed (signal 11)")));
+}
+
+TEST_F(AstraSimulatorTest, HalfAnOutputIsAFailure) {
+  // "sys[0] finished, 2": no line break, no rest.
+  EXPECT_THAT(Run("raw 5d207379735b305d2066696e69736865642c2032\nsignal 6\n"),
+              StatusIs(absl::StatusCode::kAborted, HasSubstr("0 of 2 ranks")));
+}
+
+TEST_F(AstraSimulatorTest, GarbageIsAFailure) {
+  EXPECT_THAT(Run("raw 00ff00ff0a\nflood 300000\nexit 0\n"), StatusIs(absl::StatusCode::kAborted));
+  EXPECT_THAT(Run(FinishScript({1, 2, 3})),
+              StatusIs(absl::StatusCode::kAborted, HasSubstr("makes no sense")));
+}
+
+TEST_F(AstraSimulatorTest, AHangEndsWithTheTimeout) {
+  options_.timeout = absl::Milliseconds(200);
+  EXPECT_THAT(Run(FinishScript({20}) + "sleep 60000\n"),
+              StatusIs(absl::StatusCode::kDeadlineExceeded,
+                       AllOf(HasSubstr("after 200ms"), HasSubstr("1 of 2 ranks"))));
+}
+
+TEST_F(AstraSimulatorTest, AHangAfterTheLastRankIsNoFailure) {
+  options_.timeout = absl::Milliseconds(300);
+  ASSERT_OK_AND_ASSIGN(const AstraSimulation simulation,
+                       Run(FinishScript({20, 10}) + "sleep 60000\n"));
+  EXPECT_EQ(simulation.note, "did not end after all ranks had finished");
+}
+
+TEST_F(AstraSimulatorTest, RanksWithoutNodesAreDoneAtZero) {
+  workload_.ranks[1] = RankWorkload();
+  options_.node_times = true;
+  ASSERT_OK_AND_ASSIGN(
+      const AstraSimulation simulation,
+      Run(FinishScript({20, 1}) +
+          "log [x] issue,sys->id=0, tick=0, node->id=1, node->name=, node->type=4\n"
+          "log [x] issue,sys->id=1, tick=0, node->id=1, node->name=, node->type=4\n"
+          "log [x] callback,sys->id=1, tick=1, node->id=1, node->name=, node->type=4\n"
+          "log [x] callback,sys->id=0, tick=20, node->id=1, node->name=, node->type=4\n"));
+  EXPECT_THAT(simulation.result.finish_ns, ElementsAre(20, 0));
+  ASSERT_EQ(simulation.result.nodes.size(), 1u);
+  EXPECT_EQ(simulation.result.nodes[0].rank, 0);
+  EXPECT_EQ(simulation.result.nodes[0].finish_ns, 20);
+}
+
+TEST_F(AstraSimulatorTest, ALogWithoutAllNodesIsDataLoss) {
+  options_.node_times = true;
+  EXPECT_THAT(Run(FinishScript({20, 10}) +
+                  "log [x] issue,sys->id=0, tick=0, node->id=1, node->name=, node->type=4\n"),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("node 1 of rank 0 did not finish")));
+}
+
+}  // namespace
+}  // namespace meridian

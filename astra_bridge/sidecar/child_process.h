@@ -1,0 +1,56 @@
+// Runs a program to its end, without a shell, and makes sure that nothing of it is left: it and
+// whatever it starts form a process group, which is killed when the time is over, when it has
+// written too much, when it ends itself but leaves others behind, when this process gets SIGINT or
+// SIGTERM. When this process is killed itself, the program dies with it.
+#ifndef ASTRA_BRIDGE_SIDECAR_CHILD_PROCESS_H_
+#define ASTRA_BRIDGE_SIDECAR_CHILD_PROCESS_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace meridian {
+
+struct ChildProcessOptions {
+  // The program's path, then its arguments.
+  std::vector<std::string> command;
+  std::string working_directory = ".";
+  absl::Duration timeout = absl::InfiniteDuration();
+  // Of standard output and standard error together.
+  int64_t max_output_bytes = int64_t{1} << 30;
+  // How many files it must be able to hold open; its limit is raised to what the system allows.
+  int64_t open_files = 0;
+  // Called with pieces of its standard output as they come.
+  std::function<void(absl::string_view)> on_output;
+};
+
+struct ChildProcessResult {
+  enum class End {
+    kExited,
+    // Killed by a signal that was not ours.
+    kSignaled,
+    kTimedOut,
+    kWroteTooMuch,
+  };
+  End end = End::kExited;
+  // When kExited.
+  int exit_code = 0;
+  // When kSignaled.
+  int signal = 0;
+  // The last bytes of standard error.
+  std::string error_tail;
+};
+
+// Runs the command; its standard input is empty. Unavailable when it cannot be started (no such
+// program, no permission) or the limit on open files is too low; Cancelled when SIGINT or SIGTERM
+// came, which is then taken care of. Safe to call from several threads at once.
+absl::StatusOr<ChildProcessResult> RunChildProcess(const ChildProcessOptions& options);
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_SIDECAR_CHILD_PROCESS_H_

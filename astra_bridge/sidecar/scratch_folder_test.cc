@@ -1,0 +1,40 @@
+#include "astra_bridge/sidecar/scratch_folder.h"
+
+#include <string>
+#include <utility>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/util/testing/temporary_directory.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+TEST(ScratchFolderTest, IsFreshAndLeavesNothing) {
+  const TemporaryDirectory directory;
+  {
+    ASSERT_OK_AND_ASSIGN(ScratchFolder first, ScratchFolder::Create(directory.path()));
+    ASSERT_OK_AND_ASSIGN(const ScratchFolder second, ScratchFolder::Create(directory.path()));
+    EXPECT_THAT(directory.List(), SizeIs(2));
+    ASSERT_OK(FileSystem::Posix().CreateDirectories(first.path() + "/log/deeper"));
+    const std::string path = first.path();
+    const ScratchFolder moved = std::move(first);
+    EXPECT_EQ(moved.path(), path);
+  }
+  EXPECT_THAT(directory.List(), IsEmpty());
+}
+
+TEST(ScratchFolderTest, AMissingParentIsNamed) {
+  const TemporaryDirectory directory;
+  EXPECT_THAT(ScratchFolder::Create(directory.PathOf("missing")),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("missing")));
+}
+
+}  // namespace
+}  // namespace meridian

@@ -1,0 +1,205 @@
+// astra_simulate: how long a workload takes on a network, with AstraSim's inputs and times.
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "astra_bridge/comm_kind.h"
+#include "astra_bridge/corrections.h"
+#include "astra_bridge/engine/et_workload.h"
+#include "astra_bridge/engine/simulation.h"
+#include "astra_bridge/engine/simulation_report.h"
+#include "astra_bridge/engine/timeline.h"
+#include "tools/command.h"
+#include "xla_profiler/trace_json/gzip_sink.h"
+#include "xla_profiler/util/atomic_file_writer.h"
+#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/input_file.h"
+#include "xla_profiler/util/progress_bar.h"
+#include "xla_profiler/util/report_json.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/status_util.h"
+
+ABSL_FLAG(std::string, workload, "",
+          "Prefix of the execution traces: PREFIX.<rank>.et, one per NPU of the network.");
+ABSL_FLAG(std::string, network, "", "The network: AstraSim's YAML.");
+ABSL_FLAG(std::string, system, "", "How collectives are carried out: AstraSim's system JSON.");
+ABSL_FLAG(std::string, comm_groups, "", "Communicator groups: JSON, {\"1\": [0, 1], ...}.");
+ABSL_FLAG(std::string, engine, "embedded", "embedded, or sidecar (the user's AstraSim).");
+ABSL_FLAG(std::string, astra_binary, "",
+          "With --engine=sidecar: the AstraSim program. Default: found on PATH.");
+ABSL_FLAG(std::string, congestion, "aware",
+          "aware: messages share links; unaware: they never slow each other down.");
+ABSL_FLAG(int32_t, comm_streams, 1,
+          "How many collectives and sends a rank may run at once. AstraSim: 1.");
+ABSL_FLAG(std::string, corrections, "",
+          "Corrections of a calibration: JSON. Applied to collectives that are alone on the "
+          "network.");
+ABSL_FLAG(bool, node_times, false, "Also give the issue and finish of every node.");
+ABSL_FLAG(bool, link_use, false, "Also give what went over every link (--congestion=aware).");
+ABSL_FLAG(std::string, trace_json, "",
+          "Where a timeline of the run goes, for chrome://tracing or Perfetto; gzip when it ends "
+          "in .gz.");
+
+namespace meridian {
+namespace {
+
+enum class Engine { kEmbedded, kSidecar };
+
+struct Inputs {
+  NetworkConfig network;
+  SystemConfig system;
+  Workload workload;
+};
+
+absl::StatusOr<Engine> ParseEngine(const std::string& name) {
+  if (name == "embedded") return Engine::kEmbedded;
+  if (name == "sidecar") return Engine::kSidecar;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--engine=", name, " is none of embedded, sidecar"));
+}
+
+absl::StatusOr<Congestion> ParseCongestion(const std::string& name) {
+  if (name == "aware") return Congestion::kAware;
+  if (name == "unaware") return Congestion::kUnaware;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--congestion=", name, " is none of aware, unaware"));
+}
+
+absl::StatusOr<InputFile> OpenNamed(absl::string_view flag, const std::string& path,
+                                    absl::string_view example) {
+  if (path.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", flag, " names no file; expected e.g. --", flag, "=", example));
+  }
+  return InputFile::Open(FileSystem::Posix(), UserPath(path), UserInputOptions());
+}
+
+absl::StatusOr<Inputs> ReadInputs() {
+  Inputs inputs;
+  const std::string prefix = absl::GetFlag(FLAGS_workload);
+  if (prefix.empty()) {
+    return absl::InvalidArgumentError(
+        "--workload names no traces; expected e.g. --workload=run/llama for run/llama.0.et, ...");
+  }
+  const std::string network = absl::GetFlag(FLAGS_network);
+  ASSIGN_OR_RETURN(const InputFile network_file, OpenNamed("network", network, "network.yml"));
+  ASSIGN_OR_RETURN(inputs.network, ParseNetworkConfig(network_file.bytes(), network));
+  const std::string system = absl::GetFlag(FLAGS_system);
+  ASSIGN_OR_RETURN(const InputFile system_file, OpenNamed("system", system, "system.json"));
+  ASSIGN_OR_RETURN(inputs.system, ParseSystemConfig(system_file.bytes(), system));
+  ProgressBar progress("reading ranks", static_cast<uint64_t>(inputs.network.npus()));
+  EtWorkloadOptions options;
+  options.input = UserInputOptions();
+  options.names = !absl::GetFlag(FLAGS_trace_json).empty();
+  options.progress = [&](uint64_t ranks) { progress.Update(ranks); };
+  ASSIGN_OR_RETURN(inputs.workload, ReadEtWorkload(FileSystem::Posix(), UserPath(prefix),
+                                                   inputs.network, inputs.system, options));
+  const std::string groups = absl::GetFlag(FLAGS_comm_groups);
+  if (!groups.empty()) {
+    RETURN_IF_ERROR(ReadWorkloadGroups(FileSystem::Posix(), UserPath(groups), &inputs.workload));
+  }
+  return inputs;
+}
+
+CommKind KindOf(CollectiveOp op) {
+  switch (op) {
+    case CollectiveOp::kAllReduce:
+      return CommKind::kAllReduce;
+    case CollectiveOp::kAllGather:
+      return CommKind::kAllGather;
+    case CollectiveOp::kReduceScatter:
+      return CommKind::kReduceScatter;
+    case CollectiveOp::kAllToAll:
+    case CollectiveOp::kBroadcast:
+      break;
+  }
+  return CommKind::kAllToAll;
+}
+
+// Null without --corrections.
+absl::StatusOr<DurationCorrection> ReadCorrection() {
+  const std::string path = absl::GetFlag(FLAGS_corrections);
+  if (path.empty()) return DurationCorrection();
+  ASSIGN_OR_RETURN(Corrections corrections, ReadCorrections(FileSystem::Posix(), UserPath(path)));
+  return DurationCorrection(
+      [corrections = std::move(corrections)](CollectiveOp op, int64_t bytes,
+                                             int64_t engine_ns) -> std::optional<int64_t> {
+        const CommKind kind = KindOf(op);
+        if (corrections.segments[static_cast<size_t>(kind)].empty()) return std::nullopt;
+        return static_cast<int64_t>(
+            corrections.CorrectedNs(kind, bytes, static_cast<double>(engine_ns)));
+      });
+}
+
+absl::StatusOr<SimulationResult> SimulateEmbedded(const Inputs& inputs, SimulationOptions options) {
+  ASSIGN_OR_RETURN(options.correction, ReadCorrection());
+  int64_t nodes = 0;
+  for (const RankWorkload& rank : inputs.workload.ranks) {
+    nodes += static_cast<int64_t>(rank.nodes().size());
+  }
+  ProgressBar progress("simulating nodes", static_cast<uint64_t>(nodes));
+  options.progress = [&](int64_t done, int64_t) { progress.Update(static_cast<uint64_t>(done)); };
+  return Simulate(inputs.workload, inputs.network, inputs.system, options);
+}
+
+absl::Status WriteTimelineFile(const Inputs& inputs, const SimulationResult& result,
+                               const std::string& path) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFileWriter> writer,
+                   AtomicFileWriter::Create(FileSystem::Posix(), path));
+  if (absl::EndsWith(path, ".gz")) {
+    GzipSink gzip(writer.get());
+    RETURN_IF_ERROR(WriteTimeline(inputs.workload, result, &gzip));
+    RETURN_IF_ERROR(gzip.Finish());
+  } else {
+    RETURN_IF_ERROR(WriteTimeline(inputs.workload, result, writer.get()));
+  }
+  return writer->Commit();
+}
+
+absl::StatusOr<int> SimulateWorkload() {
+  ASSIGN_OR_RETURN(const Engine engine, ParseEngine(absl::GetFlag(FLAGS_engine)));
+  SimulationOptions options;
+  ASSIGN_OR_RETURN(options.congestion, ParseCongestion(absl::GetFlag(FLAGS_congestion)));
+  options.comm_streams = absl::GetFlag(FLAGS_comm_streams);
+  const std::string timeline = UserPath(absl::GetFlag(FLAGS_trace_json));
+  options.node_times = absl::GetFlag(FLAGS_node_times) || !timeline.empty();
+  options.link_use = absl::GetFlag(FLAGS_link_use);
+  if (engine == Engine::kSidecar) {
+    return absl::UnavailableError("--engine=sidecar: not built in");
+  }
+  ASSIGN_OR_RETURN(const Inputs inputs, ReadInputs());
+  ASSIGN_OR_RETURN(SimulationResult result, SimulateEmbedded(inputs, options));
+  if (!timeline.empty()) RETURN_IF_ERROR(WriteTimelineFile(inputs, result, timeline));
+  if (!absl::GetFlag(FLAGS_node_times)) result.nodes.clear();
+  SimulationReport report = MakeSimulationReport(result);
+  report.set_engine("embedded");
+  report.set_congestion(absl::GetFlag(FLAGS_congestion));
+  if (!absl::GetFlag(FLAGS_corrections).empty()) {
+    report.mutable_corrections()->set_corrected(result.corrected_collectives);
+    report.mutable_corrections()->set_uncorrected(result.uncorrected_collectives);
+  }
+  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatSimulationReport(report)));
+  return kExitDone;
+}
+
+}  // namespace
+}  // namespace meridian
+
+int main(int argc, char** argv) {
+  return meridian::RunCommand(
+      {"astra_simulate",
+       "Simulates a workload (Chakra execution traces) on a network and prints when each rank is "
+       "done, with AstraSim's inputs and, to the nanosecond, its times.",
+       {"astra_simulate --workload=run/llama --network=network.yml --system=system.json",
+        "astra_simulate --workload=run/llama --network=network.yml --system=system.json "
+        "--comm_groups=run/llama.comm_groups.json --congestion=unaware --node_times --json"},
+       {"workload", "network", "system", "comm_groups", "engine", "astra_binary", "congestion",
+        "comm_streams", "corrections", "node_times", "link_use", "trace_json"}},
+      argc, argv, meridian::SimulateWorkload);
+}
