@@ -214,7 +214,7 @@ absl::StatusOr<int> ToDot() {
     NodeIndex center = LongestNode(graph);
     const std::string wanted = absl::GetFlag(FLAGS_center);
     if (!wanted.empty()) {
-      const absl::StatusOr<NodeIndex> found = FindNode(graph, wanted);
+      const absl::StatusOr<NodeIndex> found = FindGraphNode(graph, wanted);
       if (!found.ok()) return Annotate(found.status(), "--center");
       center = *found;
     }
@@ -245,7 +245,8 @@ absl::StatusOr<int> ToTimeline() {
     }
     times = ReplayedTimes(*replay);
   }
-  RETURN_IF_ERROR(WriteOutput([&](ByteSink* sink) { return WriteTimeline(graph, times, sink); }));
+  RETURN_IF_ERROR(
+      WriteOutput([&](ByteSink* sink) { return WriteGraphTimeline(graph, times, sink); }));
   return kExitDone;
 }
 

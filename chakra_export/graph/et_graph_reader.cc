@@ -14,7 +14,7 @@
 #include "absl/types/span.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_reader.h"
-#include "chakra_export/graph/dependency_kind.h"
+#include "chakra_export/graph/edge_kind.h"
 #include "chakra_export/graph/node_id_index.h"
 #include "xla_profiler/util/status_macros.h"
 
@@ -139,7 +139,7 @@ class GraphReader {
   struct Forward {
     uint64_t id;
     NodeIndex node;
-    DependencyKinds kinds;
+    EdgeKinds kinds;
   };
 
   void ReportProgress(uint64_t offset) const {
@@ -151,7 +151,7 @@ class GraphReader {
       return absl::InvalidArgumentError("there are too many nodes");
     }
     if (node.type() == ChakraProtoMsg::METADATA_NODE) RETURN_IF_ERROR(AddGroups(node));
-    GraphNode added;
+    ExecutionNode added;
     added.id = node.id();
     added.name = node.name();
     added.type =
@@ -212,9 +212,9 @@ class GraphReader {
   absl::Status AddDependencies(const Node& node, NodeIndex index) {
     ASSIGN_OR_RETURN(const std::optional<std::string> text,
                      GetStringAttribute(node.attr(), kDependencyKindsAttribute));
-    std::optional<std::vector<DependencyKinds>> kinds;
+    std::optional<std::vector<EdgeKinds>> kinds;
     if (text.has_value()) {
-      kinds = ParseDependencyKinds(*text);
+      kinds = ParseEdgeKinds(*text);
       const auto dependencies = static_cast<size_t>(node.data_deps_size());
       if (!kinds.has_value() || kinds->size() != dependencies) {
         return absl::InvalidArgumentError(
@@ -232,7 +232,7 @@ class GraphReader {
     return absl::OkStatus();
   }
 
-  absl::Status AddDependency(NodeIndex node, uint64_t id, DependencyKinds kinds) {
+  absl::Status AddDependency(NodeIndex node, uint64_t id, EdgeKinds kinds) {
     if (builder_.dependency_count() + forward_.size() >= ExecutionGraph::kMaxDependencies) {
       return absl::InvalidArgumentError("there are too many dependencies");
     }
@@ -268,8 +268,8 @@ class GraphReader {
     return absl::OkStatus();
   }
 
-  static constexpr DependencyKinds kData = DependencyKind::kData;
-  static constexpr DependencyKinds kControl = DependencyKind::kControl;
+  static constexpr EdgeKinds kData = EdgeKind::kData;
+  static constexpr EdgeKinds kControl = EdgeKind::kControl;
 
   FileSystem& file_system_;
   const EtGraphReaderOptions& options_;

@@ -62,11 +62,10 @@ TEST(EtGraphReaderTest, ReadsNodesEdgesAndResources) {
   EXPECT_EQ(graph.start_ns(1), 1000000);
   EXPECT_EQ(graph.start_ns(2), 123456);
   EXPECT_EQ(graph.duration_ns(2), 1499);
-  EXPECT_EQ(graph.dependency_kinds(1)[0], DependencyKind::kControl);
+  EXPECT_EQ(graph.dependency_kinds(1)[0], EdgeKind::kControl);
   EXPECT_THAT(graph.dependencies(2), ElementsAre(1, 3));
-  EXPECT_EQ(graph.dependency_kinds(2)[0],
-            DependencyKinds(DependencyKind::kData) | DependencyKind::kStream);
-  EXPECT_EQ(graph.dependency_kinds(2)[1], DependencyKind::kLaunch);
+  EXPECT_EQ(graph.dependency_kinds(2)[0], EdgeKinds(EdgeKind::kData) | EdgeKind::kStream);
+  EXPECT_EQ(graph.dependency_kinds(2)[1], EdgeKind::kLaunch);
 }
 
 TEST(EtGraphReaderTest, ReadsCommunication) {

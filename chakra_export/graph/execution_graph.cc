@@ -72,7 +72,7 @@ GroupIndex ExecutionGraphBuilder::AddGroup(const ProcessGroup& group) {
   return it->second;
 }
 
-NodeIndex ExecutionGraphBuilder::AddNode(const GraphNode& node) {
+NodeIndex ExecutionGraphBuilder::AddNode(const ExecutionNode& node) {
   MERIDIAN_CHECK(node_count() < ExecutionGraph::kMaxNodes && node.duration_ns >= 0);
   MERIDIAN_CHECK(node.resource < graph_.resources_.size());
   uint32_t communication = ExecutionGraph::kNoCommunication;
@@ -90,7 +90,7 @@ NodeIndex ExecutionGraphBuilder::AddNode(const GraphNode& node) {
   return static_cast<NodeIndex>(node_count() - 1);
 }
 
-void ExecutionGraphBuilder::AddDependency(NodeIndex node, NodeIndex source, DependencyKinds kinds) {
+void ExecutionGraphBuilder::AddDependency(NodeIndex node, NodeIndex source, EdgeKinds kinds) {
   MERIDIAN_CHECK(pending_.size() < ExecutionGraph::kMaxDependencies && !kinds.empty());
   pending_.push_back({node, source, kinds});
 }

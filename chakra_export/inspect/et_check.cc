@@ -192,9 +192,9 @@ class GraphChecker {
   void CheckSimulation(const CommunicationMatch& match) {
     const absl::StatusOr<GraphReplay> replay = ReplayAsSimulator(graph_, match);
     if (absl::IsFailedPrecondition(replay.status())) {
-      Report(EtRule::kDeadlock, kNoNode, replay.status().message());
+      Report(EtRule::kDeadlock, kNoNodeIndex, replay.status().message());
     } else if (!replay.ok()) {
-      Report(EtRule::kBadValue, kNoNode, replay.status().message());
+      Report(EtRule::kBadValue, kNoNodeIndex, replay.status().message());
     } else {
       CheckIssueOrder(*replay);
     }
@@ -226,7 +226,7 @@ class GraphChecker {
     EtProblem problem;
     problem.rule = rule;
     problem.message = std::string(message);
-    if (node != kNoNode) {
+    if (node != kNoNodeIndex) {
       problem.rank = graph_.rank(node);
       problem.node = graph_.id(node);
     }

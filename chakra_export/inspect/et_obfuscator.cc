@@ -18,7 +18,7 @@
 #include "chakra_export/et/et_format.h"
 #include "chakra_export/et/et_reader.h"
 #include "chakra_export/et/et_writer.h"
-#include "chakra_export/graph/dependency_kind.h"
+#include "chakra_export/graph/edge_kind.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/inspect/text_disguise.h"
@@ -110,7 +110,7 @@ class Obfuscator {
     if (dimensions.has_value()) SetBoolListAttribute(kInvolvedDimAttribute, *dimensions, kept);
     ASSIGN_OR_RETURN(const std::optional<std::string> kinds,
                      GetStringAttribute(node.attr(), kDependencyKindsAttribute));
-    if (kinds.has_value() && ParseDependencyKinds(*kinds).has_value()) {
+    if (kinds.has_value() && ParseEdgeKinds(*kinds).has_value()) {
       SetStringAttribute(kDependencyKindsAttribute, *kinds, kept);
     }
     return absl::OkStatus();
