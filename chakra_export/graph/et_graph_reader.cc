@@ -13,7 +13,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "chakra_export/et/et_attributes.h"
-#include "chakra_export/et/et_reader.h"
 #include "chakra_export/graph/edge_kind.h"
 #include "chakra_export/graph/node_id_index.h"
 #include "xla_profiler/util/status_macros.h"
@@ -26,7 +25,6 @@ using ::ChakraProtoMsg::Node;
 constexpr int64_t kNsPerMicro = 1000;
 // So that the sum of a start and a duration fits.
 constexpr int64_t kMaxTimeNs = std::numeric_limits<int64_t>::max() / 2;
-constexpr uint64_t kNodesPerProgress = 4096;
 
 absl::Status TimeError(absl::string_view field, absl::string_view value) {
   return absl::InvalidArgumentError(
@@ -108,6 +106,7 @@ class GraphReader {
 
   absl::Status ReadFile(const EtFile& file) {
     ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system_, file.path, options_.input));
+    reader.set_progress(options_.progress);
     ids_ = NodeIdIndex();
     forward_.clear();
     first_node_ = static_cast<NodeIndex>(builder_.node_count());
@@ -122,9 +121,7 @@ class GraphReader {
       if (!added.ok()) {
         return reader.NodeError(absl::StrCat("node ", node.id(), ": ", added.message()));
       }
-      if (ids_.size() % kNodesPerProgress == 0) ReportProgress(reader.offset());
     }
-    bytes_before_ += reader.size();
     RETURN_IF_ERROR(CheckIdsAreUnique(&reader));
     return ResolveForward(&reader);
   }
@@ -141,10 +138,6 @@ class GraphReader {
     NodeIndex node;
     EdgeKinds kinds;
   };
-
-  void ReportProgress(uint64_t offset) const {
-    if (options_.progress != nullptr) options_.progress(bytes_before_ + offset);
-  }
 
   absl::Status AddNode(const Node& node) {
     if (builder_.node_count() == ExecutionGraph::kMaxNodes) {
@@ -276,7 +269,6 @@ class GraphReader {
   CommGroups groups_;
   GroupUse group_use_;
   ExecutionGraphBuilder builder_;
-  uint64_t bytes_before_ = 0;
 
   // Of the file being read.
   int64_t rank_ = 0;

@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "chakra_export/et/et_reader.h"
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/edge_kind.h"
 #include "chakra_export/graph/et_graph_reader.h"
@@ -343,7 +342,6 @@ void AppendProblems(const ChakraReport& report, const EtRuleInfo& info, std::str
 absl::StatusOr<ChakraReport> InspectChakra(FileSystem& file_system, const EtFiles& files,
                                            const ChakraInspectOptions& options) {
   ChakraReport report;
-  uint64_t bytes_checked = 0;
   EtProblems problems(options.ignored_rules);
   EtCheckOptions check_options;
   check_options.input = options.input;
@@ -351,7 +349,6 @@ absl::StatusOr<ChakraReport> InspectChakra(FileSystem& file_system, const EtFile
   check_options.progress = options.progress;
   check_options.on_file = [&](const EtFile& file, const EtReader& reader) {
     DescribeFile(file, reader, report.add_ranks());
-    bytes_checked += reader.size();
   };
   RETURN_IF_ERROR(CheckEtFiles(file_system, files, check_options, &problems));
 
@@ -359,9 +356,7 @@ absl::StatusOr<ChakraReport> InspectChakra(FileSystem& file_system, const EtFile
   graph_options.input = options.input;
   graph_options.groups = options.groups;
   graph_options.ignore_dangling = true;
-  if (options.progress != nullptr) {
-    graph_options.progress = [&](uint64_t bytes) { options.progress(bytes_checked + bytes); };
-  }
+  graph_options.progress = options.progress;
   const absl::StatusOr<ExecutionGraph> graph = ReadEtGraph(file_system, files, graph_options);
   if (graph.ok()) {
     CheckEtGraph(*graph, &problems);

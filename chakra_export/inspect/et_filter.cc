@@ -11,7 +11,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "chakra_export/et/et_attributes.h"
-#include "chakra_export/et/et_reader.h"
 #include "chakra_export/et/et_writer.h"
 #include "chakra_export/graph/edge_kind.h"
 #include "chakra_export/graph/node_id_index.h"
@@ -236,10 +235,12 @@ absl::StatusOr<EtFilterCounts> FilterEtFiles(FileSystem& file_system, const EtFi
   // Nothing is written when one of the files is bad.
   for (const EtFile& file : files.files) {
     ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options.input));
+    reader.set_progress(options.progress);
     RETURN_IF_ERROR(FileFilter(options, &counts).Prepare(&reader));
   }
   for (const EtFile& file : files.files) {
     ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options.input));
+    reader.set_progress(options.progress);
     FileFilter filter(options, &counts);
     RETURN_IF_ERROR(filter.Prepare(&reader));
     ASSIGN_OR_RETURN(
