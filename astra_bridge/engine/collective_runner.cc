@@ -190,13 +190,14 @@ absl::Status CollectiveRunner::CheckSame(const Collective& collective, const Col
     return workload_.ranks[rank].nodes()[node].id;
   };
   const std::string other = describe(collective.key) == describe(key)
-                                ? "with other involved_dim or algorithms"
-                                : absl::StrCat("an ", describe(collective.key));
+                                ? "has other involved_dim or algorithms"
+                                : absl::StrCat("is ", describe(collective.key));
+  const int32_t group = groups_.groups()[call.membership.group].id;
   return absl::InvalidArgumentError(absl::StrCat(
-      "is an ", describe(key), ", but the same collective of the group (number ",
-      collective.id.ordinal + 1, ", group ", groups_.groups()[call.membership.group].id, ") is ",
-      other, " on rank ", collective.first_rank, " (node ",
-      node_id(collective.first_rank, collective.first_node), "); the ranks would wait forever"));
+      "is ", describe(key), ", but the same collective (number ", collective.id.ordinal + 1, " of ",
+      group == kWorldGroup ? "all ranks" : absl::StrCat("group ", group), ") ", other, " on rank ",
+      collective.first_rank, " (node ", node_id(collective.first_rank, collective.first_node),
+      "); the ranks would wait forever"));
 }
 
 void CollectiveRunner::OnComplete(uint32_t number) {

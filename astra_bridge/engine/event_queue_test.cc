@@ -1,0 +1,72 @@
+#include "astra_bridge/engine/event_queue.h"
+
+#include <map>
+#include <random>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace meridian {
+namespace {
+
+TEST(EventQueueTest, TakesEventsInTheOrderOfTime) {
+  EventQueue queue;
+  queue.Schedule(7, EventKind::kPrepared, 1);
+  queue.Schedule(1000000000000, EventKind::kCrossed, 2);
+  queue.Schedule(3, EventKind::kNodeDone, 3, 4);
+  EXPECT_EQ(queue.size(), 3u);
+  Event event;
+  ASSERT_TRUE(queue.Pop(&event));
+  EXPECT_EQ(event.time_ns, 3);
+  EXPECT_EQ(event.kind, EventKind::kNodeDone);
+  EXPECT_EQ(event.subject, 3u);
+  EXPECT_EQ(event.detail, 4u);
+  EXPECT_EQ(queue.now_ns(), 3);
+  ASSERT_TRUE(queue.Pop(&event));
+  EXPECT_EQ(event.time_ns, 7);
+  ASSERT_TRUE(queue.Pop(&event));
+  EXPECT_EQ(event.time_ns, 1000000000000);
+  EXPECT_FALSE(queue.Pop(&event));
+  EXPECT_EQ(queue.size(), 0u);
+}
+
+TEST(EventQueueTest, AddsToTheInstantThatIsUnderWay) {
+  EventQueue queue;
+  queue.Schedule(5, EventKind::kPrepared, 1);
+  queue.Schedule(5, EventKind::kPrepared, 2);
+  Event event;
+  ASSERT_TRUE(queue.Pop(&event));
+  queue.Schedule(5, EventKind::kPrepared, 3);
+  std::vector<uint32_t> rest;
+  while (queue.Pop(&event)) rest.push_back(event.subject);
+  EXPECT_EQ(rest, (std::vector<uint32_t>{2, 3}));
+}
+
+// Against a map of lists, which keeps the order of insertion for equal times.
+TEST(EventQueueTest, KeepsTheOrderOfEqualTimesAmongRandomEvents) {
+  std::mt19937_64 random(11);
+  EventQueue queue;
+  std::multimap<int64_t, uint32_t> expected;
+  const auto schedule = [&](uint32_t number) {
+    // Near and far, with many equal times.
+    const int64_t delay = static_cast<int64_t>(random() % 4) << (random() % 20);
+    queue.Schedule(queue.now_ns() + delay, EventKind::kPrepared, number);
+    expected.emplace(queue.now_ns() + delay, number);
+  };
+  uint32_t next = 0;
+  while (next < 100) schedule(next++);
+  Event event;
+  while (queue.Pop(&event)) {
+    ASSERT_FALSE(expected.empty());
+    ASSERT_EQ(event.time_ns, expected.begin()->first);
+    ASSERT_EQ(event.subject, expected.begin()->second);
+    expected.erase(expected.begin());
+    for (uint64_t i = random() % 3; i > 0 && next < 20000; --i) schedule(next++);
+    if (queue.size() == 0 && next < 20000) schedule(next++);
+  }
+  EXPECT_TRUE(expected.empty());
+  EXPECT_EQ(next, 20000u);
+}
+
+}  // namespace
+}  // namespace meridian
