@@ -23,7 +23,9 @@ class CollectiveRunner::StreamHost : public AlgorithmHost {
       stream_.reduction_ns = runner_.ReductionNsOf(reduce_bytes);
       kind = EventKind::kReduce;
     }
-    runner_.events_.Schedule(runner_.events_.now_ns() + phase_.endpoint_delay_ns, kind, number_);
+    runner_.events_.ScheduleOnRank(runner_.RankOf(stream_),
+                                   runner_.events_.now_ns() + phase_.endpoint_delay_ns, kind,
+                                   number_);
   }
 
   void Send(int32_t to_position, uint32_t sequence, int64_t bytes) override {
@@ -336,7 +338,9 @@ void CollectiveRunner::OnPrepared(uint32_t number) {
 }
 
 void CollectiveRunner::OnReduce(uint32_t number) {
-  events_.Schedule(events_.now_ns() + streams_[number].reduction_ns, EventKind::kPrepared, number);
+  const Stream& stream = streams_[number];
+  events_.ScheduleOnRank(RankOf(stream), events_.now_ns() + stream.reduction_ns,
+                         EventKind::kPrepared, number);
 }
 
 void CollectiveRunner::OnTaken(uint32_t number) { OnReceived(number); }

@@ -240,6 +240,9 @@ class CollectiveRunner {
   int32_t RankOf(const Collective& collective, int32_t member) const {
     return groups_.rank(collective.id.group, member);
   }
+  int32_t RankOf(const Stream& stream) const {
+    return RankOf(*collectives_[stream.collective], stream.member);
+  }
   // Returns the member so many places further along the ring of the phase.
   static int32_t MemberAhead(const CollectivePhase& phase, int32_t member, int32_t steps);
   const CollectivePhase& PhaseOf(const Stream& stream) const;

@@ -10,7 +10,7 @@ namespace meridian {
 namespace {
 
 TEST(EventQueueTest, TakesEventsInTheOrderOfTime) {
-  EventQueue queue;
+  EventQueue queue(/*ranks=*/2);
   queue.Schedule(7, EventKind::kPrepared, 1);
   queue.Schedule(1000000000000, EventKind::kCrossed, 2);
   queue.Schedule(3, EventKind::kNodeDone, 3, 4);
@@ -31,7 +31,7 @@ TEST(EventQueueTest, TakesEventsInTheOrderOfTime) {
 }
 
 TEST(EventQueueTest, AddsToTheInstantThatIsUnderWay) {
-  EventQueue queue;
+  EventQueue queue(/*ranks=*/2);
   queue.Schedule(5, EventKind::kPrepared, 1);
   queue.Schedule(5, EventKind::kPrepared, 2);
   Event event;
@@ -42,10 +42,33 @@ TEST(EventQueueTest, AddsToTheInstantThatIsUnderWay) {
   EXPECT_EQ(rest, (std::vector<uint32_t>{2, 3}));
 }
 
+TEST(EventQueueTest, EventsOfARankHappenTogether) {
+  EventQueue queue(/*ranks=*/2);
+  queue.Schedule(7, EventKind::kLinkFree, 3);
+  queue.ScheduleOnRank(0, 7, EventKind::kPrepared, 10);
+  queue.ScheduleOnRank(1, 7, EventKind::kPrepared, 11);
+  queue.Schedule(7, EventKind::kLinkFree, 4);
+  queue.ScheduleOnRank(0, 7, EventKind::kPrepared, 12);
+  queue.ScheduleOnRank(0, 5, EventKind::kReduce, 13);
+  queue.ScheduleOnRank(0, 6, EventKind::kReduce, 14);
+  EXPECT_EQ(queue.size(), 7u);
+  std::vector<uint32_t> order;
+  Event event;
+  while (queue.Pop(&event)) {
+    order.push_back(event.subject);
+    // While the rank's events are under way, more are added to them; afterwards they come anew.
+    if (event.subject == 10) queue.ScheduleOnRank(0, 7, EventKind::kPrepared, 15);
+    if (event.subject == 11) queue.ScheduleOnRank(0, 7, EventKind::kPrepared, 16);
+  }
+  EXPECT_EQ(order, (std::vector<uint32_t>{13, 14, 3, 10, 12, 15, 11, 4, 16}));
+  EXPECT_EQ(queue.size(), 0u);
+  EXPECT_EQ(queue.now_ns(), 7);
+}
+
 // Against a map of lists, which keeps the order of insertion for equal times.
 TEST(EventQueueTest, KeepsTheOrderOfEqualTimesAmongRandomEvents) {
   std::mt19937_64 random(11);
-  EventQueue queue;
+  EventQueue queue(/*ranks=*/2);
   std::multimap<int64_t, uint32_t> expected;
   const auto schedule = [&](uint32_t number) {
     // Near and far, with many equal times.

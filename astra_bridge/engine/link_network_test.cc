@@ -23,7 +23,9 @@ constexpr int64_t kCrossingNs = 5382;
 class Fixture {
  public:
   Fixture(const NetworkConfig& config, Congestion congestion)
-      : topology_(config), network(topology_, congestion, /*record_use=*/true, events_) {}
+      : topology_(config),
+        events_(topology_.npus()),
+        network(topology_, congestion, /*record_use=*/true, events_) {}
 
   std::map<uint32_t, int64_t> RunToEnd() {
     std::map<uint32_t, int64_t> arrivals;

@@ -35,6 +35,7 @@ WorkloadRunner::WorkloadRunner(const Workload& workload, const GroupTable& group
       topology_(topology),
       system_(system),
       options_(options),
+      events_(topology.npus()),
       network_(topology, options.congestion, options.link_use, events_),
       collectives_(workload, groups, topology, system, collective_options, network_, events_,
                    *this),
@@ -114,6 +115,8 @@ void WorkloadRunner::Handle(const Event& event) {
     case EventKind::kMemberDone:
       collectives_.OnMemberDone(event.subject, static_cast<int32_t>(event.detail));
       return;
+    case EventKind::kRankIsDue:
+      return;
   }
 }
 
@@ -181,8 +184,8 @@ void WorkloadRunner::Issue(int32_t r, uint32_t position) {
       system_.replay_only || node.type == WorkloadNodeType::kCompute ||
       (node.type == WorkloadNodeType::kCollective && node.op == CollectiveOp::kBroadcast);
   if (lasts_its_duration) {
-    events_.Schedule(events_.now_ns() + DurationNs(node), EventKind::kNodeDone,
-                     static_cast<uint32_t>(r), position);
+    events_.ScheduleOnRank(r, events_.now_ns() + DurationNs(node), EventKind::kNodeDone,
+                           static_cast<uint32_t>(r), position);
   } else if (node.type == WorkloadNodeType::kCollective) {
     IssueCollective(r, position, comm_stream);
   } else if (node.type == WorkloadNodeType::kSend) {

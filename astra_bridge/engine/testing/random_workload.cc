@@ -124,10 +124,10 @@ class Maker {
         AddSend(number);
         return;
       case 2:
-        AddCollective(MakeGroup());
+        AddGroupCollectives();
         return;
       default:
-        AddCollective(kWorldGroup);
+        AddCollective(kWorldGroup, RandomCollective());
         return;
     }
   }
@@ -154,22 +154,36 @@ class Maker {
     Add(destination, node);
   }
 
-  int32_t MakeGroup() {
-    if (npus_ < 3) return kWorldGroup;
-    std::vector<int32_t> ranks(npus_);
-    std::iota(ranks.begin(), ranks.end(), 0);
-    std::shuffle(ranks.begin(), ranks.end(), random_);
-    ranks.resize(Between(2, npus_ - 1));
-    const int32_t id = static_cast<int32_t>(simulation_.workload.groups.size()) + 1;
-    simulation_.workload.groups[id] = ranks;
-    return id;
-  }
-
-  void AddCollective(int32_t group) {
+  WorkloadNode RandomCollective() {
     WorkloadNode node;
     node.type = WorkloadNodeType::kCollective;
     node.op = static_cast<CollectiveOp>(Between(0, kSimulatedCollectiveOps - 1));
     node.bytes = OneOf<int64_t>({100, 4096, 65536, 1 << 20, 12345678});
+    return node;
+  }
+
+  // A collective of some ranks, or of each part of a partition.
+  void AddGroupCollectives() {
+    std::vector<int32_t> ranks(npus_);
+    std::iota(ranks.begin(), ranks.end(), 0);
+    std::shuffle(ranks.begin(), ranks.end(), random_);
+    std::vector<int32_t> sizes;
+    for (int32_t size = 2; size < npus_; ++size) {
+      if (!options_.whole_partitions || npus_ % size == 0) sizes.push_back(size);
+    }
+    if (sizes.empty()) return;
+    const int32_t size = OneOf(sizes);
+    const int32_t parts = options_.whole_partitions ? npus_ / size : 1;
+    const WorkloadNode node = RandomCollective();
+    for (int32_t part = 0; part < parts; ++part) {
+      const int32_t id = static_cast<int32_t>(simulation_.workload.groups.size()) + 1;
+      simulation_.workload.groups[id].assign(ranks.begin() + part * size,
+                                             ranks.begin() + (part + 1) * size);
+      AddCollective(id, node);
+    }
+  }
+
+  void AddCollective(int32_t group, WorkloadNode node) {
     node.group = group;
     for (int32_t rank = 0; rank < npus_; ++rank) {
       const std::vector<int32_t>* const members =

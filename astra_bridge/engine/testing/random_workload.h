@@ -26,6 +26,10 @@ struct RandomSimulationOptions {
   int32_t max_operations = 6;
   // Ring algorithms only.
   bool rings_only = false;
+  // Groups come as partitions of all ranks, with the same collective in each. AstraSim numbers the
+  // chunks of all collectives of a rank in one sequence, and waits forever in a collective of all
+  // ranks when they have got to different numbers in their groups.
+  bool whole_partitions = false;
 };
 
 RandomSimulation MakeRandomSimulation(const RandomSimulationOptions& options,
