@@ -28,7 +28,7 @@ FixedDurations CorrectedDurations(const DurationCorrection& correction,
     for (const int64_t engine_ns : record.durations_ns) {
       const std::optional<int64_t> corrected_ns = correction(record.op, record.bytes, engine_ns);
       if (!corrected_ns.has_value()) break;
-      members.push_back(std::max<int64_t>(*corrected_ns, 0));
+      members.push_back(std::clamp<int64_t>(*corrected_ns, 0, kMaxDurationNs));
     }
     if (members.size() == record.durations_ns.size()) durations[record.id] = std::move(members);
   }

@@ -510,6 +510,15 @@ TEST_F(BadWorkloadTest, NodesMustMakeSense) {
                        StartsWith("w.2.et: node 7: group 5 is not among the communicator groups")));
 }
 
+TEST_F(BadWorkloadTest, TimesMustFit) {
+  workload_ = EveryRank(4, ComputeNode(1, int64_t{1} << 60));
+  for (uint64_t id = 2; id < 20; ++id) {
+    workload_.ranks[0].Add(ComputeNode(id, int64_t{1} << 60), {id - 1});
+  }
+  EXPECT_THAT(Simulated(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("longer than 73 years")));
+}
+
 TEST_F(BadWorkloadTest, DependenciesMustExistAndEnd) {
   workload_.ranks[1].source = "w.1.et";
   workload_.ranks[1].Add(ComputeNode(2, 0), {9});

@@ -79,12 +79,12 @@ absl::Status WorkloadRunner::Loop() {
   Event event;
   int64_t events_until_report = kEventsPerReport;
   while (status_.ok() && events_.Pop(&event)) {
+    if (event.time_ns > kMaxTimeNs) {
+      return absl::InvalidArgumentError("the simulated run lasts longer than 73 years");
+    }
     Handle(event);
     if (--events_until_report > 0) continue;
     events_until_report = kEventsPerReport;
-    if (events_.now_ns() > kMaxTimeNs) {
-      return absl::InvalidArgumentError("the simulated run lasts longer than 73 years");
-    }
     if (options_.progress) options_.progress(nodes_done_, nodes_);
   }
   RETURN_IF_ERROR(status_);

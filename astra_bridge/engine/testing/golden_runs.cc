@@ -221,7 +221,7 @@ void AddChain(WorkloadNode node, int64_t length, RankWorkload* rank) {
 
 GoldenCost ToCost(const std::string& line) {
   const std::vector<std::string> fields = absl::StrSplit(line, ',');
-  MERIDIAN_CHECK(fields.size() == 11);
+  MERIDIAN_CHECK(fields.size() == 10);
   GoldenCost cost;
   GoldenRun& run = cost.run;
   cost.name = absl::StrCat(fields[0] == "U" ? "unaware " : "aware ", fields[1], " ", fields[2], " ",
@@ -261,7 +261,6 @@ GoldenCost ToCost(const std::string& line) {
     AddChain(node, length, &nodes);
   }
   cost.cpu_s = Number(fields[9]);
-  cost.rss_bytes = static_cast<int64_t>(Number(fields[10]) * 1e6);
   return cost;
 }
 

@@ -32,7 +32,6 @@ struct GoldenCost {
   GoldenRun run;
   int64_t makespan_ns = 0;
   double cpu_s = 0;
-  int64_t rss_bytes = 0;
 };
 
 // One collective or send each.
