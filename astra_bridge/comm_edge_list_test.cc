@@ -1,9 +1,12 @@
 #include "astra_bridge/comm_edge_list.h"
 
+#include <random>
 #include <string>
 
+#include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/testing/damage.h"
 #include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/testing/gzip_text.h"
 #include "xla_profiler/util/testing/status_matchers.h"
@@ -132,6 +135,20 @@ TEST(CommEdgeListTest, AFileMayBeCompressed) {
       "e.jsonl.gz", GzipText(R"({"edge_id":"a","op_kind":"AR","size_bytes":8,"group_id":"g"})"));
   ASSERT_OK_AND_ASSIGN(const CommEdgeList list, ReadCommEdges(FileSystem::Posix(), path));
   EXPECT_THAT(list.edges, SizeIs(1));
+}
+
+TEST(CommEdgeListTest, DamagedLinesAreReadOrRefused) {
+  const std::string lines =
+      R"({"edge_id":"a","op_kind":"RS","size_bytes":4096,"participants":[3,1],"group_id":"tp"})"
+      "\n"
+      R"({"edge_id":"b","op_kind":"P2P","size_bytes":1,"src_rank":5,"dst_rank":2})"
+      "\n";
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 20000; ++i) {
+    const std::string damaged = Damage(lines, random);
+    const absl::Status status = ParseCommEdges(damaged, "e.jsonl").status();
+    EXPECT_TRUE(status.ok() || absl::IsInvalidArgument(status)) << damaged;
+  }
 }
 
 }  // namespace

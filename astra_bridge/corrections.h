@@ -36,8 +36,8 @@ struct Corrections {
   // By CommKind, each ascending. Kinds without segments keep the engine's times.
   std::array<std::vector<CorrectionSegment>, kCommKinds> segments;
 
-  // Returns how long a transfer lasts that the engine gives engine_ns: whole nanoseconds, never
-  // below zero; engine_ns itself for a kind without segments.
+  // Returns how long a transfer lasts that the engine gives engine_ns: whole nanoseconds from 0 to
+  // 2^62, so that an int64 holds them; engine_ns itself for a kind without segments.
   double CorrectedNs(CommKind kind, int64_t bytes, double engine_ns) const;
 };
 

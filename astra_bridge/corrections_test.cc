@@ -1,10 +1,14 @@
 #include "astra_bridge/corrections.h"
 
-#include <cstdint>
+#include <random>
 #include <string>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/testing/damage.h"
 #include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/testing/gzip_text.h"
 #include "xla_profiler/util/testing/status_matchers.h"
@@ -37,6 +41,16 @@ TEST(CorrectionsTest, OtherKindsKeepTheEnginesTime) {
 TEST(CorrectionsTest, NoTimeIsBelowZero) {
   ASSERT_OK_AND_ASSIGN(const Corrections corrections, ParseCorrections(kTwoSegments, "c.json"));
   EXPECT_EQ(corrections.CorrectedNs(CommKind::kAllReduce, 8193, 100), 0);
+}
+
+TEST(CorrectionsTest, NoTimeIsBeyondAnInt64) {
+  for (const char* overhead : {"0", "1e308", "-1e308"}) {
+    const std::string json = absl::StrCat(R"({"p2p":[{"up_to_bytes":null,"overhead_ns":)", overhead,
+                                          R"(,"efficiency":1e-308}]})");
+    ASSERT_OK_AND_ASSIGN(const Corrections corrections, ParseCorrections(json, "c.json"));
+    const double ns = corrections.CorrectedNs(CommKind::kPointToPoint, 1, 1e18);
+    EXPECT_TRUE(ns == 0 || ns == 4611686018427387904.0) << ns;
+  }
 }
 
 TEST(CorrectionsTest, AFileMayBeCompressed) {
@@ -86,6 +100,18 @@ TEST(CorrectionsTest, WhatIsWrongIsNamed) {
                          AllOf(StartsWith("c.json: "), HasSubstr(wrong.reason),
                                HasSubstr("; expected e.g. {"))))
         << wrong.json;
+  }
+}
+
+TEST(CorrectionsTest, DamagedTextIsReadOrRefused) {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 20000; ++i) {
+    const std::string damaged = Damage(kTwoSegments, random);
+    const absl::StatusOr<Corrections> corrections = ParseCorrections(damaged, "c.json");
+    EXPECT_TRUE(corrections.ok() || absl::IsInvalidArgument(corrections.status())) << damaged;
+    if (corrections.ok()) {
+      EXPECT_GE(corrections->CorrectedNs(CommKind::kAllReduce, 9000, 1000), 0) << damaged;
+    }
   }
 }
 

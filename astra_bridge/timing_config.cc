@@ -74,8 +74,9 @@ class Value {
   template <typename Function>
   absl::Status ForEachElement(Function fn) const {
     if (!node_.IsSequence()) return Error("expected a list");
-    for (size_t i = 0; i < node_.size(); ++i) {
-      RETURN_IF_ERROR(fn(Value(node_[i], source_, absl::StrCat(keys_, "[", i, "]"))));
+    size_t position = 0;
+    for (const YAML::Node& element : node_) {
+      RETURN_IF_ERROR(fn(Value(element, source_, absl::StrCat(keys_, "[", position++, "]"))));
     }
     return absl::OkStatus();
   }

@@ -1,9 +1,12 @@
 #include "astra_bridge/timing_config.h"
 
+#include <random>
 #include <string>
 
+#include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/testing/damage.h"
 #include "xla_profiler/util/testing/status_matchers.h"
 
 namespace meridian {
@@ -127,6 +130,15 @@ TEST(TimingConfigTest, DeepOrLongDocumentsAreRefusedNotFollowed) {
               StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(ParseTimingConfig(std::string(17 << 20, '#'), "t.yml"),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("too long")));
+}
+
+TEST(TimingConfigTest, DamagedDocumentsAreReadOrRefused) {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 3000; ++i) {
+    const std::string damaged = Damage(kWhole, random);
+    const absl::Status status = ParseTimingConfig(damaged, "t.yml").status();
+    EXPECT_TRUE(status.ok() || absl::IsInvalidArgument(status)) << damaged;
+  }
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
 // astra_simulate: how long a workload takes on a network, with AstraSim's inputs and times.
-#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -128,9 +127,6 @@ CommKind KindOf(CollectiveOp op) {
   return CommKind::kAllToAll;
 }
 
-// Whatever a correction makes of a time, it fits into 64 bits.
-constexpr double kLongestCorrectedNs = 1e18;
-
 // Null without --corrections.
 absl::StatusOr<DurationCorrection> ReadCorrection() {
   const std::string path = absl::GetFlag(FLAGS_corrections);
@@ -142,8 +138,7 @@ absl::StatusOr<DurationCorrection> ReadCorrection() {
         const CommKind kind = KindOf(op);
         if (corrections.segments[static_cast<size_t>(kind)].empty()) return std::nullopt;
         return static_cast<int64_t>(
-            std::min(corrections.CorrectedNs(kind, bytes, static_cast<double>(engine_ns)),
-                     kLongestCorrectedNs));
+            corrections.CorrectedNs(kind, bytes, static_cast<double>(engine_ns)));
       });
 }
 

@@ -12,7 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "tools/command.h"
+#include "trace_alignment/alignment_record.h"
 #include "trace_alignment/offset_samples.h"
+#include "trace_alignment/profile_snapshots.h"
 #include "trace_alignment/snapshot_pairs.h"
 #include "trace_alignment/xspace_aligner.h"
 #include "xla_profiler/trace_json/gzip_sink.h"
@@ -22,9 +24,7 @@
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/status_util.h"
 #include "xla_profiler/util/text_table.h"
-#include "xla_profiler/xplane/clock_domain.h"
 #include "xla_profiler/xplane/node_ids.h"
-#include "xla_profiler/xplane/xplane_schema.h"
 
 ABSL_FLAG(std::string, trace, "", "The profile to align.");
 ABSL_FLAG(std::string, output, "", "Where the aligned profile goes; gzip when it ends in .gz.");
@@ -72,13 +72,6 @@ absl::StatusOr<Target> ParseTarget(const std::string& name) {
       absl::StrCat("--target=", name, " is none of tracer, reference, host"));
 }
 
-absl::StatusOr<OffsetSamples::Slope> ParseSlope(const std::string& name) {
-  if (name == "interpolate") return OffsetSamples::Slope::kInterpolate;
-  if (name == "drift_ppm") return OffsetSamples::Slope::kDriftPpm;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--offset_slope=", name, " is none of interpolate, drift_ppm"));
-}
-
 // What is known before any clock is: all that the maps are made of.
 struct Inputs {
   std::optional<SnapshotPairs> snapshots;
@@ -86,21 +79,6 @@ struct Inputs {
   std::optional<OffsetSamples> offsets;
   int64_t node_id = 0;
 };
-
-// The Unix time of the earliest base of a line that the tracer stamped.
-absl::StatusOr<std::optional<int64_t>> EarliestTracerBase(const XSpaceReader& reader,
-                                                          const SessionClock& clock) {
-  std::optional<int64_t> earliest_ns;
-  RETURN_IF_ERROR(reader.ForEachPlane([&](const XPlaneVisitor& plane) {
-    return plane.ForEachLine([&](const XLineVisitor& line) -> absl::Status {
-      if (ClockDomainOf(plane.Name(), line.Name()) != ClockDomain::kTracer) return absl::OkStatus();
-      ASSIGN_OR_RETURN(const int64_t base_ns, clock.LineBaseNs(line.Header()));
-      earliest_ns = std::min(earliest_ns.value_or(base_ns), base_ns);
-      return absl::OkStatus();
-    });
-  }));
-  return earliest_ns;
-}
 
 // The flag, the header of the snapshot pairs, the file's name.
 absl::StatusOr<int64_t> FindNodeId(const std::string& trace, const Inputs& inputs) {
@@ -110,22 +88,6 @@ absl::StatusOr<int64_t> FindNodeId(const std::string& trace, const Inputs& input
   if (inputs.snapshots.has_value()) ids.from_snapshots = {inputs.snapshots->node_id};
   ASSIGN_OR_RETURN(const std::vector<NodeId> nodes, AssignNodeIds(ids));
   return nodes[0].id;
-}
-
-absl::StatusOr<std::optional<SnapshotPairs>> LoadSnapshots(const XSpaceReader& reader,
-                                                           const SessionClock& clock,
-                                                           const SnapshotPairsOptions& options) {
-  if (!absl::GetFlag(FLAGS_snapshot_pairs).empty()) {
-    ASSIGN_OR_RETURN(SnapshotPairs pairs,
-                     LoadSnapshotPairs(FileSystem::Posix(),
-                                       UserPath(absl::GetFlag(FLAGS_snapshot_pairs)), options));
-    return std::optional<SnapshotPairs>(std::move(pairs));
-  }
-  ASSIGN_OR_RETURN(const std::optional<XPlaneVisitor> plane, reader.FindPlane(kSnapshotsPlaneName));
-  if (!plane.has_value()) return std::optional<SnapshotPairs>();
-  ASSIGN_OR_RETURN(SnapshotPairs pairs,
-                   SnapshotPairsFromPlane(*plane, clock, reader.name(), options));
-  return std::optional<SnapshotPairs>(std::move(pairs));
 }
 
 absl::StatusOr<Inputs> LoadInputs(const XSpaceReader& reader, const SessionClock& clock) {
@@ -142,8 +104,9 @@ absl::StatusOr<Inputs> LoadInputs(const XSpaceReader& reader, const SessionClock
     ASSIGN_OR_RETURN(inputs.node_id, FindNodeId(reader.path(), inputs));
     options.offsets_header = inputs.offsets->AnchorsOf(inputs.node_id);
   }
-  ASSIGN_OR_RETURN(options.earliest_tracer_base_ns, EarliestTracerBase(reader, clock));
-  ASSIGN_OR_RETURN(inputs.snapshots, LoadSnapshots(reader, clock, options));
+  ASSIGN_OR_RETURN(inputs.snapshots,
+                   LoadProfileSnapshots(files, reader, clock,
+                                        UserPath(absl::GetFlag(FLAGS_snapshot_pairs)), options));
   ASSIGN_OR_RETURN(inputs.node_id, FindNodeId(reader.path(), inputs));
   if (!absl::GetFlag(FLAGS_reference_snapshot_pairs).empty()) {
     SnapshotPairsOptions reference;
@@ -161,7 +124,8 @@ absl::StatusOr<Inputs> LoadInputs(const XSpaceReader& reader, const SessionClock
 
 absl::StatusOr<NodeClock> MakeClock(const Inputs& inputs, const RunClock& run) {
   ASSIGN_OR_RETURN(const Target target, ParseTarget(absl::GetFlag(FLAGS_target)));
-  ASSIGN_OR_RETURN(const OffsetSamples::Slope slope, ParseSlope(absl::GetFlag(FLAGS_offset_slope)));
+  ASSIGN_OR_RETURN(const OffsetSamples::Slope slope,
+                   OffsetSamples::ParseSlope(absl::GetFlag(FLAGS_offset_slope)));
   NodeClock clock;
   if (inputs.snapshots.has_value()) {
     ASSIGN_OR_RETURN(ClockMap map, TracerToHostMap(*inputs.snapshots, run));
@@ -199,6 +163,20 @@ std::string DescribeModel(const Inputs& inputs) {
   return absl::StrCat(
       snapshots, "; ", samples, " offset(s), ",
       samples == 1 ? "a constant shift or one slope" : absl::GetFlag(FLAGS_offset_slope));
+}
+
+// What the planes will say: the offset of the middle sample.
+AlignmentRecord DescribeAlignment(const Inputs& inputs) {
+  AlignmentRecord record;
+  record.node_id = inputs.node_id;
+  record.method = inputs.offsets.has_value() ? "offsets" : "none";
+  if (!inputs.offsets.has_value()) return record;
+  const std::vector<OffsetSample>& samples = inputs.offsets->SamplesOf(inputs.node_id);
+  if (samples.empty()) return record;
+  const OffsetSample& middle = samples[samples.size() / 2];
+  record.offset_ns = middle.offset_ps / 1000;
+  record.drift_ppm = middle.drift_ppm;
+  return record;
 }
 
 // "out/a.xplane.pb.gz" -> "out/a.alignment_stats.json".
@@ -265,15 +243,15 @@ absl::StatusOr<int> Align() {
   ASSIGN_OR_RETURN(const NodeClock node, MakeClock(inputs, RunClock(clock.start_ns())));
 
   AlignOptions options;
-  options.node_id = inputs.node_id;
-  options.method = inputs.offsets.has_value() ? "offsets" : "none";
-  options.strict_monotonic = absl::GetFlag(FLAGS_strict_monotonic);
-  options.keep_original = absl::GetFlag(FLAGS_keep_original);
+  options.record = DescribeAlignment(inputs);
+  options.lines.node_id = inputs.node_id;
+  options.lines.strict_monotonic = absl::GetFlag(FLAGS_strict_monotonic);
+  options.lines.keep_original = absl::GetFlag(FLAGS_keep_original);
   const int64_t limit_ms = absl::GetFlag(FLAGS_max_extrapolation_ms);
   if (limit_ms < 0 || limit_ms > std::numeric_limits<int64_t>::max() / 1000000) {
     return absl::InvalidArgumentError("--max_extrapolation_ms is out of range");
   }
-  options.max_extrapolation_ns = limit_ms * 1000000;
+  options.lines.max_extrapolation_ns = limit_ms * 1000000;
   const std::string output = UserPath(absl::GetFlag(FLAGS_output));
   ASSIGN_OR_RETURN(AlignmentStats stats, WriteAligned(reader, clock, node, options, output));
   stats.set_trace(reader.path());

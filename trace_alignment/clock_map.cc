@@ -10,16 +10,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "xla_profiler/util/int64_range.h"
 #include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
 namespace {
-
-int64_t Saturated(absl::int128 value) {
-  if (value < std::numeric_limits<int64_t>::min()) return std::numeric_limits<int64_t>::min();
-  if (value > std::numeric_limits<int64_t>::max()) return std::numeric_limits<int64_t>::max();
-  return static_cast<int64_t>(value);
-}
 
 // |a - b|, which always fits.
 uint64_t Distance(int64_t a, int64_t b) {
@@ -175,7 +170,11 @@ std::vector<ClockInterval> RemovedIntervals(const std::vector<ClockKnot>& knots,
 
 }  // namespace
 
-ClockMap ClockMap::Identity() { return ClockMap({ClockKnot{0, 0}}); }
+ClockMap ClockMap::Identity() {
+  constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  return ClockMap({ClockKnot{kMin, kMin}, ClockKnot{kMax, kMax}});
+}
 
 absl::StatusOr<ClockMap> ClockMap::Create(std::vector<ClockKnot> knots, OnDisorder on_disorder) {
   if (knots.empty()) return absl::InvalidArgumentError("a clock map needs at least one reading");
@@ -226,8 +225,9 @@ int64_t ClockMap::Segment::Forward(int64_t from_ps) const {
   const absl::int128 delta_ps = absl::int128(from_ps) - anchor.from_ps;
   const bool negative = (from_ps < anchor.from_ps) != (rise_ps < run_ps);
   const uint64_t excess_ps = rise_ps < run_ps ? run_ps - rise_ps : rise_ps - run_ps;
-  return Saturated(delta_ps + anchor.to_ps +
-                   RoundedProduct(negative, Distance(from_ps, anchor.from_ps), excess_ps, run_ps));
+  return SaturateToInt64(
+      delta_ps + anchor.to_ps +
+      RoundedProduct(negative, Distance(from_ps, anchor.from_ps), excess_ps, run_ps));
 }
 
 size_t ClockMap::SegmentIndex(int64_t from_ps) const {
@@ -260,7 +260,7 @@ ClockMap ClockMap::Inverted() const {
 ClockPosition ClockMap::Locate(int64_t from_ps) const {
   using Side = ClockPosition::Side;
   const auto position = [&](Side side, const ClockKnot& knot) {
-    return ClockPosition{side, Saturated(Distance(from_ps, knot.from_ps))};
+    return ClockPosition{side, SaturateToInt64(Distance(from_ps, knot.from_ps))};
   };
   const ClockKnot& first = segments_.front().anchor;
   const ClockKnot& last = segments_.back().anchor;

@@ -61,7 +61,7 @@ class ClockMap {
     kRepair,
   };
 
-  // Maps each time to itself.
+  // Maps each time to itself, and is certain of it: no time lies beyond its knots.
   static ClockMap Identity();
 
   // Sorts the knots and drops repeated ones. A single knot makes a constant shift; none at all is

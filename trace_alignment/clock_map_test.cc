@@ -47,6 +47,17 @@ TEST(ClockMapTest, IdentityMapsEachTimeToItself) {
   }
 }
 
+// The reference node's map, however long its trace is.
+TEST(ClockMapTest, IdentityExtrapolatesNothing) {
+  const ClockMap map = ClockMap::Identity();
+  ClockMapCursor cursor(&map);
+  for (int64_t t : {kMin, int64_t{0}, 3600 * kEndSlopeSpanPs, kMax}) {
+    EXPECT_EQ(cursor.Forward(t), t);
+    EXPECT_EQ(map.Locate(t).side, ClockPosition::Side::kInside);
+  }
+  EXPECT_EQ(cursor.extrapolations(), 0);
+}
+
 TEST(ClockMapTest, OneKnotIsAConstantShift) {
   ASSERT_OK_AND_ASSIGN(const ClockMap map, ClockMap::Create({{1000, 250}}));
   EXPECT_EQ(map.Forward(1000), 250);

@@ -221,6 +221,13 @@ absl::StatusOr<std::vector<ClockKnot>> KnotsOnLines(const std::vector<OffsetSamp
 
 }  // namespace
 
+absl::StatusOr<OffsetSamples::Slope> OffsetSamples::ParseSlope(absl::string_view name) {
+  if (name == "interpolate") return Slope::kInterpolate;
+  if (name == "drift_ppm") return Slope::kDriftPpm;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--offset_slope=", name, " is none of interpolate, drift_ppm"));
+}
+
 absl::StatusOr<OffsetSamples> OffsetSamples::Load(FileSystem& file_system, const std::string& path,
                                                   std::optional<int64_t> reference_node) {
   ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(file_system, path));

@@ -67,6 +67,9 @@ class OffsetSamples {
     kDriftPpm,
   };
 
+  // "interpolate" or "drift_ppm".
+  static absl::StatusOr<Slope> ParseSlope(absl::string_view name);
+
   // Reads the file. `reference_node` absent: the lowest node whose offset is 0 in every row.
   // InvalidArgument "file:line: reason; expected e.g. ..." for what cannot be read, for
   // contradictory rows (both lines are named) and for a reference node whose offset is not 0.

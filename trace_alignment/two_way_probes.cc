@@ -16,6 +16,7 @@
 #include "trace_alignment/snapshot_pairs.h"
 #include "xla_profiler/util/check.h"
 #include "xla_profiler/util/input_file.h"
+#include "xla_profiler/util/int64_range.h"
 #include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
@@ -164,12 +165,8 @@ double HighestOffset(const std::vector<Bound>& hull, double rate) {
   return offset_ns;
 }
 
-// Saturates.
 int64_t SumAsPicos(int64_t origin_ns, double rest_ps) {
-  const absl::int128 sum_ps = absl::int128(origin_ns) * 1000 + absl::int128(rest_ps);
-  return sum_ps < std::numeric_limits<int64_t>::min()   ? std::numeric_limits<int64_t>::min()
-         : sum_ps > std::numeric_limits<int64_t>::max() ? std::numeric_limits<int64_t>::max()
-                                                        : static_cast<int64_t>(sum_ps);
+  return SaturateToInt64(absl::int128(origin_ns) * 1000 + absl::int128(rest_ps));
 }
 
 // What the probes of one pair of nodes prove in one window.

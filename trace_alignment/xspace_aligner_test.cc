@@ -95,7 +95,10 @@ TEST_F(XSpaceAlignerTest, DurationsAreMappedWithTheirEnds) {
 }
 
 TEST_F(XSpaceAlignerTest, AnIdentityMovesNothingButSaysThatItWasThere) {
-  ASSERT_OK_AND_ASSIGN(const AlignmentStats stats, Align(NodeClock(), {7, "none"}));
+  AlignOptions options;
+  options.record.node_id = 7;
+  options.record.method = "none";
+  ASSERT_OK_AND_ASSIGN(const AlignmentStats stats, Align(NodeClock(), options));
   EXPECT_EQ(stats.events_corrected(), 0);
   EXPECT_EQ(StartPs(after_, "/device:GPU:0", 3), StartPs(before_, "/device:GPU:0", 3));
   ASSERT_OK_AND_ASSIGN(const XSpaceReader original, XSpaceReader::FromBytes(out_, "aligned"));
@@ -111,7 +114,7 @@ TEST_F(XSpaceAlignerTest, OriginalTimesCanBeKept) {
   NodeClock node;
   node.host_to_reference = Shift(2000);
   AlignOptions options;
-  options.keep_original = true;
+  options.lines.keep_original = true;
   ASSERT_OK(Align(node, options));
   const XPlaneProto& plane = *FindPlaneWithName(after_, "/device:GPU:0");
   const XEventProto& event = plane.lines(0).events(1);
@@ -131,11 +134,11 @@ TEST_F(XSpaceAlignerTest, EventsFarOutsideTheSamplesAreRefused) {
   ASSERT_OK_AND_ASSIGN(node.host_to_reference,
                        ClockMap::Create({{-3 * kSecondPs, 0}, {-kSecondPs, 2 * kSecondPs}}));
   AlignOptions options;
-  options.node_id = 4;
+  options.lines.node_id = 4;
   ASSERT_OK_AND_ASSIGN(const AlignmentStats stats, Align(node, options));
   EXPECT_EQ(stats.offset_extrapolations(), stats.events());
   EXPECT_GT(stats.farthest_extrapolation_ns(), 1000000000);
-  options.max_extrapolation_ns = 500000000;
+  options.lines.max_extrapolation_ns = 500000000;
   EXPECT_THAT(Align(node, options),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        ::testing::AllOf(HasSubstr("node 4"), HasSubstr("--max_extrapolation_ms"))));

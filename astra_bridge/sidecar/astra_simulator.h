@@ -18,7 +18,7 @@
 namespace meridian {
 
 struct AstraSimulatorOptions {
-  // Path of the program.
+  // Path of the program; absolute, since it runs in another folder.
   std::string binary;
   // Where the folders of runs are made; must exist.
   std::string work_folder = "/tmp";

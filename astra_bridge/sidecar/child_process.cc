@@ -73,6 +73,12 @@ absl::StatusOr<Pipe> MakePipe() {
   return pipe;
 }
 
+absl::Status CheckNotInterrupted(const ChildProcessOptions& options) {
+  if (InterruptSignal() == 0) return absl::OkStatus();
+  return absl::CancelledError(
+      absl::StrCat(options.command[0], " does not run: interrupted by signal ", InterruptSignal()));
+}
+
 // The soft limit can be raised to the hard one only.
 absl::Status CheckOpenFiles(int64_t wanted) {
   struct rlimit limit;
@@ -233,6 +239,7 @@ void ReapInto(pid_t child, ChildProcessResult* result) {
 }  // namespace
 
 absl::StatusOr<ChildProcessResult> RunChildProcess(const ChildProcessOptions& options) {
+  RETURN_IF_ERROR(CheckNotInterrupted(options));
   RETURN_IF_ERROR(CheckOpenFiles(options.open_files));
   ASSIGN_OR_RETURN(Pipe output, MakePipe());
   ASSIGN_OR_RETURN(Pipe error, MakePipe());
@@ -273,10 +280,7 @@ absl::StatusOr<ChildProcessResult> RunChildProcess(const ChildProcessOptions& op
     kill(-child, SIGKILL);
   }
   ReapInto(child, &result);
-  if (InterruptSignal() != 0) {
-    return absl::CancelledError(
-        absl::StrCat(options.command[0], " was ended: interrupted by signal ", InterruptSignal()));
-  }
+  RETURN_IF_ERROR(CheckNotInterrupted(options));
   if (failure_number.has_value()) {
     return absl::UnavailableError(
         absl::StrCat(options.command[0], " cannot be started: ", std::strerror(*failure_number)));

@@ -25,12 +25,16 @@ struct CollectiveRunOptions {
 };
 
 struct CollectiveRun {
-  // By file: a node is one file.
+  // By node: a file, or a node of a combined file.
   std::vector<ProfileCollectives> profiles;
   RankResolution ranks;
   RunResolution runs;
   CollectiveTable table;
 };
+
+// Resolves and matches what was read from the profiles.
+absl::StatusOr<CollectiveRun> MatchCollectives(std::vector<ProfileCollectives> profiles,
+                                               const RankOptions& ranks = {});
 
 // Reads one file after the other; only their collectives stay in memory.
 absl::StatusOr<CollectiveRun> ReadCollectiveRun(FileSystem& file_system,

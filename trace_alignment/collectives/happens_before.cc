@@ -1,8 +1,8 @@
 #include "trace_alignment/collectives/happens_before.h"
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/types/span.h"
+#include "xla_profiler/util/time_text.h"
 
 namespace meridian {
 namespace {
@@ -105,10 +105,9 @@ std::string DescribeViolation(const CollectiveTable& table, const Violation& vio
   const CollectiveMember& ended = table.members()[violation.ended];
   const CollectiveMember& started = table.members()[violation.started];
   return absl::StrCat(DescribeInstance(table, table.instances()[violation.instance]), ": rank ",
-                      ended.rank, " ended ",
-                      absl::StrFormat("%.3f", static_cast<double>(violation.gap_ps) * 1e-6),
-                      " us before rank ", started.rank, " started (correlation ids ",
-                      ended.correlation_id, " and ", started.correlation_id, ")");
+                      ended.rank, " ended ", FormatMicros(violation.gap_ps), " us before rank ",
+                      started.rank, " started (correlation ids ", ended.correlation_id, " and ",
+                      started.correlation_id, ")");
 }
 
 }  // namespace meridian

@@ -9,11 +9,12 @@
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "trace_alignment/collectives/difference_constraints.h"
+#include "trace_alignment/collectives/end_agreement.h"
 #include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/time_text.h"
 
 namespace meridian {
 namespace {
@@ -24,14 +25,43 @@ struct TableConstraints {
   std::vector<uint32_t> instance_of_hub;
 };
 
+// What is taken for true.
+struct Premises {
+  const CollectiveTable& table;
+  const ProbeFreeOptions& options;
+  // By instance: within what its members end. Empty when that is not assumed of any.
+  std::vector<int64_t> end_tolerances_ps;
+};
+
+// "Ends within the tolerance of each other" is happens-before of another kind: every end, less the
+// tolerance, comes before every end.
+template <typename OnHub, typename OnCause, typename OnEffect>
+void ForEndsOf(const Premises& premises, uint32_t instance, OnHub on_hub, OnCause on_cause,
+               OnEffect on_effect) {
+  const int64_t tolerance_ps = premises.end_tolerances_ps[instance];
+  if (tolerance_ps == kNoTolerance) return;
+  const CollectiveTable& table = premises.table;
+  const absl::Span<const CollectiveMember> members = table.MembersOf(table.instances()[instance]);
+  on_hub(instance, table.NodeOf(members[0]));
+  for (const CollectiveMember& member : members) {
+    // Causes come before the hub by the least transfer, which does not separate ends.
+    on_cause(table.NodeOf(member), member.end_ps - tolerance_ps - premises.options.min_transfer_ps);
+    on_effect(table.NodeOf(member), member.end_ps);
+  }
+}
+
 // Calls on_hub(instance, node) for each hub of the table, where the node is one that it touches;
 // then on_cause(node, time_ps) and on_effect(node, time_ps) for what comes before and after it. A
 // group, with or without root, is one hub; of a permute, each pair is one.
 template <typename OnHub, typename OnCause, typename OnEffect>
-void ForEachHub(const CollectiveTable& table, OnHub on_hub, OnCause on_cause, OnEffect on_effect) {
+void ForEachHub(const Premises& premises, OnHub on_hub, OnCause on_cause, OnEffect on_effect) {
+  const CollectiveTable& table = premises.table;
   for (uint32_t i = 0; i < table.instances().size(); ++i) {
     const CollectiveInstance& instance = table.instances()[i];
     const absl::Span<const CollectiveMember> members = table.MembersOf(instance);
+    if (!premises.end_tolerances_ps.empty()) {
+      ForEndsOf(premises, i, on_hub, on_cause, on_effect);
+    }
     if (IsSynchronising(table.OpOf(instance).kind)) {
       if (members.size() < 2) continue;
       on_hub(i, table.NodeOf(members[0]));
@@ -65,31 +95,32 @@ struct Counts {
   std::vector<size_t> points;
 };
 
-Counts Count(const CollectiveTable& table) {
-  Counts counts = {std::vector<uint32_t>(table.node_count()),
-                   std::vector<size_t>(table.node_count())};
+Counts Count(const Premises& premises) {
+  const size_t nodes = premises.table.node_count();
+  Counts counts = {std::vector<uint32_t>(nodes), std::vector<size_t>(nodes)};
   const auto count_point = [&](uint32_t node, int64_t) { ++counts.points[node]; };
   ForEachHub(
-      table, [&](uint32_t, uint32_t node) { ++counts.hubs[node]; }, count_point, count_point);
+      premises, [&](uint32_t, uint32_t node) { ++counts.hubs[node]; }, count_point, count_point);
   return counts;
 }
 
 // Hubs are numbered node by node, so that a walk along a node's clock finds its own side by side.
-TableConstraints MakeConstraints(const CollectiveTable& table, const ProbeFreeOptions& options) {
-  const Counts counts = Count(table);
+TableConstraints MakeConstraints(const Premises& premises) {
+  const ProbeFreeOptions& options = premises.options;
+  const Counts counts = Count(premises);
   std::vector<uint32_t> next_hub(counts.hubs.size());
   std::partial_sum(counts.hubs.begin(), counts.hubs.end() - 1, next_hub.begin() + 1);
   std::vector<uint32_t> instance_of_hub(next_hub.back() + counts.hubs.back());
 
   DifferenceConstraints constraints(
-      table.node_count(), instance_of_hub.size(),
+      premises.table.node_count(), instance_of_hub.size(),
       {options.reference_node, options.max_drift_ppm, options.min_transfer_ps});
   for (uint32_t node = 0; node < counts.points.size(); ++node) {
     constraints.Reserve(node, counts.points[node]);
   }
   uint32_t hub = 0;
   ForEachHub(
-      table,
+      premises,
       [&](uint32_t instance, uint32_t node) {
         hub = next_hub[node]++;
         instance_of_hub[hub] = instance;
@@ -98,10 +129,6 @@ TableConstraints MakeConstraints(const CollectiveTable& table, const ProbeFreeOp
       [&](uint32_t node, int64_t time_ps) { constraints.AddEffect(node, time_ps, hub); });
   constraints.Sort();
   return {std::move(constraints), std::move(instance_of_hub)};
-}
-
-std::string Microseconds(int64_t time_ps) {
-  return absl::StrFormat("%.3f us", static_cast<double>(time_ps) * 1e-6);
 }
 
 absl::Status Refuse(const CollectiveTable& table, const TableConstraints& built,
@@ -114,17 +141,17 @@ absl::Status Refuse(const CollectiveTable& table, const TableConstraints& built,
     if (instances.size() == kInstancesToName) continue;
     instances.push_back(
         absl::StrCat(DescribeInstance(table, table.instances()[built.instance_of_hub[step.hub]]),
-                     " (ends at ", Microseconds(step.effect_ps), " on node ", step.clock, ")"));
+                     " (ends at ", FormatMicros(step.effect_ps), " us on node ", step.clock, ")"));
   }
   return absl::FailedPreconditionError(absl::StrCat(
-      "collectives contradict each other by ", Microseconds(contradiction.excess_ps), " on node",
+      "collectives contradict each other by ", FormatMicros(contradiction.excess_ps), " us on node",
       nodes.size() == 1 ? " " : "s ", absl::StrJoin(nodes, ","), ": ",
       absl::StrJoin(instances, ", then "),
       contradiction.steps.size() > instances.size() ? ", and so on" : "",
       ". Probably one of them is matched with another execution; else a clock jumps or drifts by "
       "more than ",
       options.max_drift_ppm, " ppm (--max_drift_ppm), or a transfer takes less than ",
-      Microseconds(options.min_transfer_ps), " (--min_transfer_ns)"));
+      FormatMicros(options.min_transfer_ps), " us (--min_transfer_ns)"));
 }
 
 // A table's constraints and what follows from them.
@@ -133,7 +160,7 @@ struct Solved {
   OffsetBounds bounds;
 };
 
-absl::StatusOr<Solved> Solve(const CollectiveTable& table, const ProbeFreeOptions& options) {
+absl::Status CheckOptions(const CollectiveTable& table, const ProbeFreeOptions& options) {
   if (options.reference_node >= table.node_count()) {
     return absl::InvalidArgumentError(absl::StrCat("the reference node, ", options.reference_node,
                                                    ", is none of ", table.node_count()));
@@ -147,11 +174,24 @@ absl::StatusOr<Solved> Solve(const CollectiveTable& table, const ProbeFreeOption
         absl::StrCat("a transfer of ", options.min_transfer_ps,
                      " ps at least; expected 0 or more, to 40 hours"));
   }
-  Solved solved = {MakeConstraints(table, options), {}};
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Solved> Solve(const Premises& premises) {
+  Solved solved = {MakeConstraints(premises), {}};
   const std::optional<Contradiction> contradiction =
       solved.built.constraints.FindBounds(&solved.bounds);
-  if (contradiction.has_value()) return Refuse(table, solved.built, options, *contradiction);
+  if (contradiction.has_value()) {
+    return Refuse(premises.table, solved.built, premises.options, *contradiction);
+  }
   return solved;
+}
+
+// From happens-before alone.
+absl::StatusOr<Solved> SolveCertified(const CollectiveTable& table,
+                                      const ProbeFreeOptions& options) {
+  RETURN_IF_ERROR(CheckOptions(table, options));
+  return Solve({table, options, {}});
 }
 
 // The bounds and the chosen offsets of one node's points.
@@ -228,6 +268,7 @@ NodeOffset DescribeNode(const NodeView& view, OffsetMethod method, double max_dr
   node.offset_ps = view.offsets_ps[middle];
   node.offset_at_ps = view.TimePs(middle) - node.offset_ps;
   node.uncertainty_ps = view.UncertaintyPs(middle);
+  node.certified_uncertainty_ps = node.uncertainty_ps;
   for (size_t p = 0; p < view.size(); ++p) {
     node.uncertainty_max_ps = std::max(node.uncertainty_max_ps, view.UncertaintyPs(p));
   }
@@ -263,6 +304,43 @@ PointOffsets Clamp(const DifferenceConstraints& constraints, const OffsetBounds&
   return offsets_ps;
 }
 
+// The tolerances that can narrow an interval: those smaller than the uncertainty of a member's
+// node. Empty when there are none.
+std::vector<int64_t> UsefulTolerances(const CollectiveTable& table,
+                                      const ClockAlignment& certified) {
+  std::vector<int64_t> tolerances_ps = EndTolerances(table);
+  bool any = false;
+  for (size_t i = 0; i < tolerances_ps.size(); ++i) {
+    int64_t uncertainty_ps = 0;
+    for (const CollectiveMember& member : table.MembersOf(table.instances()[i])) {
+      const NodeOffset& node = certified.nodes[table.NodeOf(member)];
+      if (node.reachable) uncertainty_ps = std::max(uncertainty_ps, node.uncertainty_ps);
+    }
+    if (tolerances_ps[i] >= uncertainty_ps) tolerances_ps[i] = kNoTolerance;
+    any |= tolerances_ps[i] != kNoTolerance;
+  }
+  if (!any) tolerances_ps.clear();
+  return tolerances_ps;
+}
+
+// Returns the certified alignment, or what `describe` makes of the constraints with the assumption
+// that members end together, if that says more and contradicts nothing.
+template <typename DescribeSolved>
+ClockAlignment WithEndAgreement(const CollectiveTable& table, const ProbeFreeOptions& options,
+                                ClockAlignment certified, DescribeSolved describe) {
+  if (!options.end_agreement) return certified;
+  Premises premises = {table, options, UsefulTolerances(table, certified)};
+  if (premises.end_tolerances_ps.empty()) return certified;
+  const absl::StatusOr<Solved> solved = Solve(premises);
+  if (!solved.ok()) return certified;
+  ClockAlignment alignment = describe(*solved);
+  alignment.assumes_end_agreement = true;
+  for (size_t n = 0; n < alignment.nodes.size(); ++n) {
+    alignment.nodes[n].certified_uncertainty_ps = certified.nodes[n].uncertainty_ps;
+  }
+  return alignment;
+}
+
 }  // namespace
 
 int64_t NodeOffset::OffsetPs(int64_t time_ps) const {
@@ -283,14 +361,17 @@ int64_t NodeOffset::OffsetPs(int64_t time_ps) const {
 
 absl::StatusOr<ClockAlignment> AlignByCollectives(const CollectiveTable& table,
                                                   const ProbeFreeOptions& options) {
-  ASSIGN_OR_RETURN(const Solved solved, Solve(table, options));
-  return Describe(OffsetMethod::kCollectives, solved, options, MiddleSolution(solved.bounds));
+  ASSIGN_OR_RETURN(const Solved solved, SolveCertified(table, options));
+  const auto middle = [&](const Solved& of) {
+    return Describe(OffsetMethod::kCollectives, of, options, MiddleSolution(of.bounds));
+  };
+  return WithEndAgreement(table, options, middle(solved), middle);
 }
 
 absl::StatusOr<ClockAlignment> AlignNearEstimate(const CollectiveTable& table,
                                                  const ProbeFreeOptions& options,
                                                  OffsetFunction estimate_ps) {
-  ASSIGN_OR_RETURN(const Solved solved, Solve(table, options));
+  ASSIGN_OR_RETURN(const Solved solved, SolveCertified(table, options));
   const DifferenceConstraints& constraints = solved.built.constraints;
   const PointOffsets offsets_ps =
       constraints.NearestSolution(solved.bounds, Clamp(constraints, solved.bounds, estimate_ps));
@@ -299,12 +380,15 @@ absl::StatusOr<ClockAlignment> AlignNearEstimate(const CollectiveTable& table,
 
 absl::StatusOr<ClockAlignment> KeepClocks(const CollectiveTable& table,
                                           const ProbeFreeOptions& options) {
-  ASSIGN_OR_RETURN(const Solved solved, Solve(table, options));
-  PointOffsets zeros(table.node_count());
-  for (uint32_t node = 0; node < zeros.size(); ++node) {
-    zeros[node].resize(solved.bounds.upper_ps[node].size(), 0);
-  }
-  return Describe(OffsetMethod::kNone, solved, options, zeros);
+  ASSIGN_OR_RETURN(const Solved solved, SolveCertified(table, options));
+  const auto kept = [&](const Solved& of) {
+    PointOffsets zeros(table.node_count());
+    for (uint32_t node = 0; node < zeros.size(); ++node) {
+      zeros[node].resize(of.bounds.upper_ps[node].size(), 0);
+    }
+    return Describe(OffsetMethod::kNone, of, options, zeros);
+  };
+  return WithEndAgreement(table, options, kept(solved), kept);
 }
 
 }  // namespace meridian

@@ -7,7 +7,8 @@
 //                  lower bound   _/""\___/"""\_.
 //                                time of the node's clock ->
 //
-// The truth is inside, if the collectives are matched rightly and no clock drifts faster.
+// The truth is inside, if the collectives are matched rightly and no clock drifts faster; and, of
+// intervals narrower than the certified ones, if members end together.
 #ifndef TRACE_ALIGNMENT_COLLECTIVES_PROBE_FREE_ALIGNMENT_H_
 #define TRACE_ALIGNMENT_COLLECTIVES_PROBE_FREE_ALIGNMENT_H_
 
@@ -27,6 +28,9 @@ struct ProbeFreeOptions {
   double max_drift_ppm = 100;
   // How long at least after the last start the first end is.
   int64_t min_transfer_ps = 0;
+  // Also assume that members end together, where that says more (end_agreement.h). Given up when
+  // it contradicts what is certain.
+  bool end_agreement = true;
 };
 
 // Where an offset came from; the intervals are always those of the collectives.
@@ -59,6 +63,8 @@ struct NodeOffset {
   // The larger distance to either end of the interval, there and at the worst start or end.
   int64_t uncertainty_ps = 0;
   int64_t uncertainty_max_ps = 0;
+  // What uncertainty_ps is without the assumption that members end together.
+  int64_t certified_uncertainty_ps = 0;
   // From first start to last end; absent when these coincide.
   std::optional<double> drift_ppm;
   std::optional<double> drift_uncertainty_ppm;
@@ -71,6 +77,8 @@ struct NodeOffset {
 struct ClockAlignment {
   // By node of the table.
   std::vector<NodeOffset> nodes;
+  // Whether some interval rests on the assumption that members end together.
+  bool assumes_end_agreement = false;
 
   int64_t OffsetPs(uint32_t node, int64_t time_ps) const { return nodes[node].OffsetPs(time_ps); }
 };

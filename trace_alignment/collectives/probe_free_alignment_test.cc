@@ -344,10 +344,10 @@ TEST_F(RealRunAlignmentTest, ErrorsAndUncertaintiesStayWithinWhatIsKnown) {
     int64_t median_error_ps;
     int64_t uncertainty_ps;
   };
-  // In the mesh run no collective between nodes 0 and 2, or 1 and 3, takes less than 8 ms: nothing
-  // bounds their offset more tightly.
+  // In the mesh run no collective between nodes 0 and 2, or 1 and 3, takes less than 8 ms: there
+  // only the ends, which agree, say more.
   const std::vector<Limit> limits = {
-      {"jax_cuda2", 20 * kUs, 300 * kUs},   {"jax_tp_cuda4", 6000 * kUs, 10000 * kUs},
+      {"jax_cuda2", 20 * kUs, 300 * kUs},   {"jax_tp_cuda4", 100 * kUs, 600 * kUs},
       {"jax_cpu4", 100 * kUs, 300 * kUs},   {"sweep_cuda2", 20 * kUs, 300 * kUs},
       {"sweep_cuda4", 20 * kUs, 300 * kUs}, {"sweep_cpu4", 30 * kUs, 300 * kUs}};
   const std::vector<RealRun> runs = RealRuns();

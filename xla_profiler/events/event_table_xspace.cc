@@ -1,6 +1,5 @@
 #include "xla_profiler/events/event_table_xspace.h"
 
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -12,6 +11,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "xla_profiler/events/event_category_xspace.h"
+#include "xla_profiler/util/int64_range.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/xplane/session_clock.h"
 #include "xla_profiler/xplane/xplane_schema.h"
@@ -21,8 +22,6 @@ namespace meridian {
 namespace {
 
 constexpr int64_t kPicosPerNano = 1000;
-// XLA's Python tracer begins its names with it.
-constexpr absl::string_view kPythonNamePrefix = "$";
 
 // Returns n of "/device:GPU:<n>" or "/device:TPU:<n> ...".
 std::optional<int64_t> DeviceId(absl::string_view plane_name) {
@@ -47,28 +46,6 @@ Track MakeTrack(const XPlaneVisitor& plane, const XLineVisitor& line) {
   track.name = std::string(line.DisplayName());
   track.device_id = DeviceId(plane.Name());
   return track;
-}
-
-EventCategory DeviceCategory(const XLineVisitor& line, const XEventVisitor& event) {
-  if (line.Name() == kXlaModulesLineName) return EventCategory::kXlaModule;
-  if (line.Name() == kXlaOpsLineName || line.Name() == kAsyncXlaOpsLineName) {
-    return EventCategory::kXlaOp;
-  }
-  if (line.Name() == kStepsLineName) return EventCategory::kStep;
-  if (!absl::StartsWith(line.Name(), kStreamLinePrefix)) return EventCategory::kUnknown;
-  if (event.GetEventOrMetadataStat(StatType::kMemcpyDetails) != nullptr)
-    return EventCategory::kMemcpy;
-  if (event.GetEventOrMetadataStat(StatType::kMemsetDetails) != nullptr)
-    return EventCategory::kMemset;
-  return EventCategory::kKernel;
-}
-
-EventCategory Category(const Track& track, const XLineVisitor& line, const XEventVisitor& event) {
-  if (track.kind == TrackKind::kDevice) return DeviceCategory(line, event);
-  if (absl::StartsWith(line.Name(), kApiLinePrefix)) return EventCategory::kRuntimeApi;
-  if (event.GetEventOrMetadataStat(StatType::kStepNum) != nullptr) return EventCategory::kStep;
-  return absl::StartsWith(event.Name(), kPythonNamePrefix) ? EventCategory::kPython
-                                                           : EventCategory::kAnnotation;
 }
 
 class Loader {
@@ -107,18 +84,19 @@ void Loader::AddEvent(const XLineVisitor& line, TrackId track, const XEventVisit
     ++result_.negative_durations;
     return;
   }
-  const absl::int128 start_ps = absl::int128(line.TimestampNs()) * kPicosPerNano + event.OffsetPs();
-  if (start_ps < std::numeric_limits<int64_t>::min() ||
-      start_ps + event.DurationPs() > std::numeric_limits<int64_t>::max()) {
+  const absl::int128 wide_ps = absl::int128(line.TimestampNs()) * kPicosPerNano + event.OffsetPs();
+  const std::optional<int64_t> start_ps = NarrowToInt64(wide_ps);
+  if (!start_ps.has_value() || !NarrowToInt64(wide_ps + event.DurationPs()).has_value()) {
     ++result_.out_of_range;
     return;
   }
   EventRecord row;
   row.track = track;
   row.name = FindName(event);
-  row.start_ps = static_cast<int64_t>(start_ps);
+  row.start_ps = *start_ps;
   row.duration_ps = event.DurationPs();
-  row.category = Category(result_.table.track(track), line, event);
+  const bool on_device = result_.table.track(track).kind == TrackKind::kDevice;
+  row.category = XSpaceEventCategory(on_device, line, event);
   const XStatVisitor* correlation = event.GetEventOrMetadataStat(StatType::kCorrelationId);
   if (correlation != nullptr) row.correlation = correlation->IntOrUintValue();
   row.source_offset = event.FileOffset();

@@ -2,34 +2,16 @@
 
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "xla_profiler/hlo/hlo_fingerprint.h"
 #include "xla_profiler/hlo/hlo_wire.h"
+#include "xla_profiler/hlo/program_name.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/status_util.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
 namespace meridian {
 namespace {
-
-struct ProgramName {
-  absl::string_view module;
-  std::optional<uint64_t> program_id;
-};
-
-// Splits "jit_step(1989)". A name without a number in parentheses at its end is all module.
-ProgramName SplitName(absl::string_view name) {
-  const size_t open = name.rfind('(');
-  absl::string_view number = name.substr(open == absl::string_view::npos ? name.size() : open);
-  uint64_t program_id = 0;
-  if (absl::ConsumePrefix(&number, "(") && absl::ConsumeSuffix(&number, ")") &&
-      absl::SimpleAtoi(number, &program_id)) {
-    return {name.substr(0, open), program_id};
-  }
-  return {name, std::nullopt};
-}
 
 const XStatVisitor* FindStat(const XEventMetadata& metadata, StatType type) {
   for (const XStatVisitor& stat : metadata.stats) {
@@ -94,7 +76,7 @@ HloModuleIndex::HloModuleIndex(const XPlaneVisitor& metadata_plane) {
   for (const XEventMetadata& metadata : metadata_plane.EventMetadata()) {
     const XStatVisitor* proto = FindStat(metadata, StatType::kHloProto);
     if (proto == nullptr || proto->value_case() != XStatVisitor::ValueCase::kBytes) continue;
-    const ProgramName name = SplitName(metadata.name);
+    const ProgramName name = ParseProgramName(metadata.name);
     const uint64_t program_id = ProgramId(metadata, name);
     by_id_.emplace(program_id, programs_.size());
     by_name_[name.module].push_back(programs_.size());

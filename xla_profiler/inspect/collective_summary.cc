@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "xla_profiler/collectives/collective_event.h"
 #include "xla_profiler/collectives/xspace_collectives.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/text_table.h"
+#include "xla_profiler/util/time_text.h"
 #include "xla_profiler/xplane/timespan.h"
 
 namespace meridian {
@@ -113,10 +113,6 @@ void WriteDevices(const ProfileCollectives& profile, XSpaceReport* report) {
   }
 }
 
-std::string Milliseconds(int64_t ps) {
-  return absl::StrFormat("%d.%06d", ps / 1000000000, ps / 1000 % 1000000);
-}
-
 std::string Optional(bool known, int64_t number) { return known ? absl::StrCat(number) : "?"; }
 
 }  // namespace
@@ -162,8 +158,8 @@ std::string FormatCollectives(const XSpaceReport& report) {
       table.AddRow({row.kind(), WithThousands(row.operand_bytes()),
                     FirstCharacters(row.groups(), kMaxWidth), WithThousands(row.instructions()),
                     WithThousands(row.events()), WithThousands(row.events_without_run()),
-                    Milliseconds(row.total_duration_ps()),
-                    Milliseconds(row.shortest_duration_ps())});
+                    FormatMillis(row.total_duration_ps(), 6),
+                    FormatMillis(row.shortest_duration_ps(), 6)});
     }
     absl::StrAppend(&out, "\n", table.ToString());
   }

@@ -1,8 +1,6 @@
 #include "xla_profiler/inspect/xspace_inspector.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <limits>
 #include <optional>
 #include <set>
 #include <utility>
@@ -10,12 +8,13 @@
 
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "xla_profiler/inspect/collective_summary.h"
+#include "xla_profiler/util/int64_range.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/text_table.h"
+#include "xla_profiler/util/time_text.h"
 #include "xla_profiler/xplane/clock_domain.h"
 #include "xla_profiler/xplane/session_clock.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
@@ -131,11 +130,9 @@ class Inspector {
 
   // A report may not fail on an absurd time: it shows the nearest that fits.
   static int64_t Saturate(absl::int128 value, bool* saturated) {
-    constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
-    constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-    if (value >= kMin && value <= kMax) return static_cast<int64_t>(value);
-    *saturated = true;
-    return value < kMin ? kMin : kMax;
+    const int64_t fitting = SaturateToInt64(value);
+    if (fitting != value) *saturated = true;
+    return fitting;
   }
 
   void AddTotals() {
@@ -177,11 +174,6 @@ class Inspector {
   Oddities oddities_;
   int64_t events_seen_ = 0;
 };
-
-std::string Milliseconds(int64_t ps) {
-  const int64_t us = ps / 1000000;
-  return absl::StrFormat("%s%d.%03d", us < 0 ? "-" : "", std::abs(us / 1000), std::abs(us % 1000));
-}
 
 std::string UtcTime(int64_t unix_ns) {
   return absl::StrCat(
@@ -242,8 +234,8 @@ std::string FormatReport(const XSpaceReport& report) {
       table.AddRow({absl::StrCat("  ", line.display_name().empty() ? absl::StrCat("#", line.id())
                                                                    : Shorten(line.display_name())),
                     line.clock_domain(), WithThousands(line.events()), "", "",
-                    timed ? Milliseconds(line.first_start_ps()) : "",
-                    timed ? Milliseconds(line.last_end_ps()) : ""});
+                    timed ? FormatMillis(line.first_start_ps()) : "",
+                    timed ? FormatMillis(line.last_end_ps()) : ""});
     }
   }
   table.AddRow({"total", "", WithThousands(report.events()), "", "", "", ""});

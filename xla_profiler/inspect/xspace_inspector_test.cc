@@ -101,7 +101,7 @@ TEST_F(XSpaceInspectorTest, TextShowsTheLinesOfEachPlane) {
   EXPECT_THAT(text, HasSubstr("host      vm?[2J\n"));
   EXPECT_THAT(
       text,
-      HasSubstr("  Stream #1    tracer       2                             -1.499   -1.499\n"));
+      HasSubstr("  Stream #1    tracer       2                             -1.500   -1.500\n"));
   EXPECT_THAT(text, HasSubstr("total                       2\n"));
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -17,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "xla_profiler/util/int64_range.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
@@ -57,14 +57,11 @@ bool HasStat(const XPlaneVisitor& plane, StatType type) {
 std::optional<StepEvent> MakeStep(const XLineVisitor& line, const XEventVisitor& event,
                                   int64_t number, absl::string_view name, StepSource source) {
   if (event.IsAggregatedEvent() || event.DurationPs() < 0) return std::nullopt;
-  const absl::int128 start_ps = absl::int128(line.TimestampNs()) * kPicosPerNano + event.OffsetPs();
-  const absl::int128 end_ps = start_ps + event.DurationPs();
-  if (start_ps < std::numeric_limits<int64_t>::min() ||
-      end_ps > std::numeric_limits<int64_t>::max()) {
-    return std::nullopt;
-  }
-  return StepEvent{number, std::string(name), static_cast<int64_t>(start_ps),
-                   static_cast<int64_t>(end_ps), source};
+  const absl::int128 wide_ps = absl::int128(line.TimestampNs()) * kPicosPerNano + event.OffsetPs();
+  const std::optional<int64_t> start_ps = NarrowToInt64(wide_ps);
+  const std::optional<int64_t> end_ps = NarrowToInt64(wide_ps + event.DurationPs());
+  if (!start_ps.has_value() || !end_ps.has_value()) return std::nullopt;
+  return StepEvent{number, std::string(name), *start_ps, *end_ps, source};
 }
 
 void Extend(const StepEvent& other, StepEvent* step) {

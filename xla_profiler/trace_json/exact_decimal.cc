@@ -1,7 +1,6 @@
 #include "xla_profiler/trace_json/exact_decimal.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -121,13 +120,6 @@ std::optional<absl::int128> ParseMicrosAsPicos(absl::string_view number) {
   absl::int128 ps = LeadingDigits(digits, whole);
   if (whole < static_cast<int64_t>(digits.size()) && digits[whole] >= 5) ps += 1;
   return parts.negative ? -ps : ps;
-}
-
-std::optional<int64_t> NarrowToInt64(absl::int128 value) {
-  if (value < std::numeric_limits<int64_t>::min() || value > std::numeric_limits<int64_t>::max()) {
-    return std::nullopt;
-  }
-  return static_cast<int64_t>(value);
 }
 
 void AppendPicosAsMicros(int64_t ps, std::string* out) {

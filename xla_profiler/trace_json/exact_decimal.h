@@ -11,17 +11,15 @@
 
 #include "absl/numeric/int128.h"
 #include "absl/strings/string_view.h"
+#include "xla_profiler/util/int64_range.h"
 
 namespace meridian {
 
 // Returns the picoseconds in a JSON number of microseconds (sign, fraction and exponent allowed),
 // rounded to the nearest with halves away from zero. Nullopt when the text is no JSON number, or
 // when the result has more than 30 digits. Wider than int64 since picoseconds of the Unix epoch do
-// not fit there; sums of a few results do not overflow.
+// not fit there (see NarrowToInt64); sums of a few results do not overflow.
 std::optional<absl::int128> ParseMicrosAsPicos(absl::string_view number);
-
-// Returns the value if an int64 holds it.
-std::optional<int64_t> NarrowToInt64(absl::int128 value);
 
 // Appends the picoseconds as microseconds: every digit that matters and no trailing zeros, e.g.
 // -1500000 as "-1.5".

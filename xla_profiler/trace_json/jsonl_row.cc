@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "xla_profiler/trace_json/exact_decimal.h"
 #include "xla_profiler/trace_json/json_cutter.h"
+#include "xla_profiler/util/int64_range.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/text_table.h"
 

@@ -73,8 +73,13 @@ void TraceJsonArgs::AddJson(absl::string_view key, absl::string_view value) {
   members_.append(value.data(), value.size());
 }
 
-TraceJsonWriter::TraceJsonWriter(ByteSink* sink) : sink_(sink) {
-  buffer_ = R"({"displayTimeUnit":"ns","metadata":{"highres-ticks":true},"traceEvents":[)";
+TraceJsonWriter::TraceJsonWriter(ByteSink* sink, std::optional<int64_t> base_time_ns)
+    : sink_(sink) {
+  buffer_ = R"({"displayTimeUnit":"ns","metadata":{"highres-ticks":true},)";
+  if (base_time_ns.has_value()) {
+    absl::StrAppend(&buffer_, "\"baseTimeNanoseconds\":", *base_time_ns, ",");
+  }
+  buffer_.append("\"traceEvents\":[");
 }
 
 absl::Status TraceJsonWriter::WriteProcessName(int64_t pid, absl::string_view name) {

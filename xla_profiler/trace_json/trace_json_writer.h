@@ -11,6 +11,7 @@
 #define XLA_PROFILER_TRACE_JSON_TRACE_JSON_WRITER_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -63,8 +64,9 @@ enum class FlowPhase { kStart, kStep, kEnd };
 // Not thread safe. After an error nothing more may be called.
 class TraceJsonWriter {
  public:
-  // The sink must outlive the writer.
-  explicit TraceJsonWriter(ByteSink* sink);
+  // The sink must outlive the writer. `base_time_ns` is what the times count from, as Unix time;
+  // readers find it as `baseTimeNanoseconds`.
+  explicit TraceJsonWriter(ByteSink* sink, std::optional<int64_t> base_time_ns = std::nullopt);
 
   absl::Status WriteProcessName(int64_t pid, absl::string_view name);
   absl::Status WriteProcessSortIndex(int64_t pid, int64_t sort_index);

@@ -70,6 +70,16 @@ TEST(TraceJsonWriterTest, ADocumentWithoutEventsIsWhole) {
             "\"traceEvents\":[\n]}\n");
 }
 
+TEST(TraceJsonWriterTest, TellsWhatTheTimesCountFrom) {
+  std::string out;
+  StringSink sink(&out);
+  TraceJsonWriter writer(&sink, 1794701451406144825);
+  ASSERT_OK(writer.Finish());
+  EXPECT_EQ(out,
+            "{\"displayTimeUnit\":\"ns\",\"metadata\":{\"highres-ticks\":true},"
+            "\"baseTimeNanoseconds\":1794701451406144825,\"traceEvents\":[\n]}\n");
+}
+
 TEST(TraceJsonWriterTest, TheReaderReadsWhatWasWritten) {
   // Enough to fill the buffer several times.
   constexpr int kEvents = 5000;

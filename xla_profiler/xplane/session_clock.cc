@@ -1,10 +1,10 @@
 #include "xla_profiler/xplane/session_clock.h"
 
-#include <limits>
 #include <utility>
 
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
+#include "xla_profiler/util/int64_range.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
@@ -13,11 +13,6 @@ namespace meridian {
 namespace {
 
 constexpr int64_t kPsPerNs = 1000;
-
-bool FitsInt64(absl::int128 value) {
-  return value >= std::numeric_limits<int64_t>::min() &&
-         value <= std::numeric_limits<int64_t>::max();
-}
 
 // Returns the stat's positive number; nullopt, and a problem, when it is something else.
 std::optional<int64_t> UnixTimeStat(const XPlaneVisitor& plane, StatType type, SessionInfo* info) {
@@ -76,28 +71,29 @@ absl::StatusOr<SessionClock> SessionClock::Create(const std::string& file, const
 }
 
 absl::StatusOr<int64_t> SessionClock::LineBaseNs(const XLineHeader& line) const {
-  const absl::int128 base_ns = absl::int128(start_ns_) + line.timestamp_ns;
-  if (!FitsInt64(base_ns)) {
+  const std::optional<int64_t> base_ns = NarrowToInt64(absl::int128(start_ns_) + line.timestamp_ns);
+  if (!base_ns.has_value()) {
     return absl::OutOfRangeError(absl::StrCat(file_, ": line '", line.name, "' begins ",
                                               line.timestamp_ns, " ns after the session started"));
   }
-  return static_cast<int64_t>(base_ns);
+  return *base_ns;
 }
 
 absl::StatusOr<int64_t> RunClock::ToRunPs(int64_t unix_ns, int64_t offset_ps) const {
-  const absl::int128 run_ps = (absl::int128(unix_ns) - base_ns_) * kPsPerNs + offset_ps;
-  if (!FitsInt64(run_ps)) {
+  const std::optional<int64_t> run_ps =
+      NarrowToInt64((absl::int128(unix_ns) - base_ns_) * kPsPerNs + offset_ps);
+  if (!run_ps.has_value()) {
     return absl::OutOfRangeError(absl::StrCat("Unix time ", unix_ns, " ns and ", offset_ps,
                                               " ps lies more than 106 days from the run's start, ",
                                               base_ns_, " ns"));
   }
-  return static_cast<int64_t>(run_ps);
+  return *run_ps;
 }
 
 int64_t RunClock::ToUnixNs(int64_t run_ps) const {
   absl::int128 unix_ns = absl::int128(base_ns_) + run_ps / kPsPerNs;
   if (run_ps % kPsPerNs < 0) --unix_ns;
-  return FitsInt64(unix_ns) ? static_cast<int64_t>(unix_ns) : std::numeric_limits<int64_t>::max();
+  return SaturateToInt64(unix_ns);
 }
 
 }  // namespace meridian

@@ -230,6 +230,109 @@ class EventPatch {
   int count_ = 0;
 };
 
+// Writes events with other ids. An event's new length is not known before, so it is put together
+// in a buffer.
+class EventTranslator {
+ public:
+  EventTranslator(const XSpaceSource& source, const EventIds& ids) : source_(source), ids_(ids) {}
+
+  // The event's fields with the wanted times; what it returns lives until the next call.
+  absl::StatusOr<absl::string_view> Translate(const LocatedEvent& event, const EventTimes& wanted) {
+    event_.Clear();
+    bool has_id = false, has_offset = false, has_duration = false;
+    WireReader reader(event.payload, source_.origin(), kXEventDepth);
+    WireField field;
+    while (reader.Next(&field)) {
+      if (field.IsBytes(XEventField::kStats)) {
+        RETURN_IF_ERROR(TranslateStat(field.bytes));
+        WriteBytesField(XEventField::kStats, stat_.bytes(), &event_);
+      } else if (field.IsVarint(XEventField::kMetadataId)) {
+        has_id = true;
+        ASSIGN_OR_RETURN(const int64_t id, EventId(static_cast<int64_t>(field.scalar)));
+        WriteVarintField(XEventField::kMetadataId, id, &event_);
+      } else if (field.IsVarint(XEventField::kOffsetPs) && !event.times.is_aggregated) {
+        has_offset = true;
+        WriteVarintField(XEventField::kOffsetPs, wanted.offset_ps, &event_);
+      } else if (field.IsVarint(XEventField::kDurationPs)) {
+        has_duration = true;
+        WriteVarintField(XEventField::kDurationPs, wanted.duration_ps, &event_);
+      } else {
+        event_.Raw(field.raw);
+      }
+    }
+    RETURN_IF_ERROR(reader.status());
+    if (!has_id) {
+      ASSIGN_OR_RETURN(const int64_t id, EventId(0));
+      if (id != 0) WriteVarintField(XEventField::kMetadataId, id, &event_);
+    }
+    if (!has_offset && !event.times.is_aggregated && wanted.offset_ps != 0) {
+      WriteVarintField(XEventField::kOffsetPs, wanted.offset_ps, &event_);
+    }
+    if (!has_duration && wanted.duration_ps != 0) {
+      WriteVarintField(XEventField::kDurationPs, wanted.duration_ps, &event_);
+    }
+    return event_.bytes();
+  }
+
+ private:
+  // Puts the stat into stat_.
+  absl::Status TranslateStat(absl::string_view payload) {
+    stat_.Clear();
+    int64_t old_id = 0;
+    bool has_id = false;
+    WireReader reader(payload, source_.origin(), kXEventDepth - 1);
+    WireField field;
+    while (reader.Next(&field)) {
+      if (field.IsVarint(XStatField::kMetadataId)) {
+        has_id = true;
+        old_id = static_cast<int64_t>(field.scalar);
+        ASSIGN_OR_RETURN(const int64_t id, StatId(old_id));
+        WriteVarintField(XStatField::kMetadataId, id, &stat_);
+      } else if (field.IsVarint(XStatField::kRef)) {
+        ASSIGN_OR_RETURN(const int64_t id, StatId(static_cast<int64_t>(field.scalar)));
+        WriteVarintField(XStatField::kRef, id, &stat_);
+      } else if (field.IsVarint(XStatField::kUint64) || field.IsVarint(XStatField::kInt64)) {
+        WriteVarintField(field.number, NewValue(old_id, field.scalar), &stat_);
+      } else {
+        stat_.Raw(field.raw);
+      }
+    }
+    RETURN_IF_ERROR(reader.status());
+    if (!has_id) {
+      ASSIGN_OR_RETURN(const int64_t id, StatId(0));
+      if (id != 0) WriteVarintField(XStatField::kMetadataId, id, &stat_);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<int64_t> EventId(int64_t id) const {
+    return NewId(ids_.metadata == nullptr ? nullptr : &ids_.metadata->events, "event", id);
+  }
+  absl::StatusOr<int64_t> StatId(int64_t id) const {
+    return NewId(ids_.metadata == nullptr ? nullptr : &ids_.metadata->stats, "stat", id);
+  }
+  static absl::StatusOr<int64_t> NewId(const MetadataTable<int64_t>* ids, absl::string_view kind,
+                                       int64_t id) {
+    if (ids == nullptr) return id;
+    const int64_t* new_id = ids->Find(id);
+    if (ABSL_PREDICT_TRUE(new_id != nullptr)) return *new_id;
+    return absl::InvalidArgumentError(
+        absl::StrCat(kind, " metadata id ", id, " is used but not defined in its plane"));
+  }
+
+  // Known writers put a stat's id before its value.
+  uint64_t NewValue(int64_t stat_id, uint64_t value) const {
+    if (ids_.values == nullptr || stat_id != ids_.values_stat_id) return value;
+    const auto it = ids_.values->find(value);
+    return it == ids_.values->end() ? value : it->second;
+  }
+
+  const XSpaceSource& source_;
+  const EventIds& ids_;
+  BufferOutput event_;
+  BufferOutput stat_;
+};
+
 // Fields of a plane or line that are to have another value, each written where the old one stood
 // (at every place, should it stand there several times) or else at the end.
 class FieldChanges {
@@ -306,28 +409,91 @@ absl::Status ScanLine(const XSpaceSource& source, absl::string_view line, XLineH
   });
 }
 
-class Rewriter {
- public:
-  Rewriter(const XSpaceSource& source, XSpaceEditor& editor, ByteSink& sink,
-           const RewriteOptions& options)
-      : source_(source), editor_(editor), output_(&sink), options_(options) {}
+}  // namespace
 
-  absl::Status Run() {
-    WireReader reader(source_.bytes, source_.origin(), kXSpaceDepth);
-    WireField field;
-    while (reader.Next(&field)) {
-      if (field.IsBytes(XSpaceField::kPlanes)) {
-        RETURN_IF_ERROR(RewritePlane(field));
-      } else {
-        output_.Raw(field.raw);
-      }
-      RETURN_IF_ERROR(output_.status());
+namespace internal {
+
+class PlaneWriter {
+ public:
+  PlaneWriter(ByteSink* sink, const RewriteOptions& options) : output_(sink), options_(options) {}
+
+  // `header` stands before the payload in the profile; it need not be in the shortest form.
+  absl::Status WritePlane(absl::string_view header, const EditedPlane& edited) {
+    XSpaceEditor& editor = *edited.editor;
+    ASSIGN_OR_RETURN(const XPlaneLayout plane, ReadXPlaneLayout(*edited.source, edited.payload));
+    PlaneEdit edit;
+    RETURN_IF_ERROR(editor.EditPlane(plane, &edit));
+    if (edit.drop) return absl::OkStatus();
+    FieldChanges changes;
+    changes.Varint(XPlaneField::kId, edit.id, plane.id);
+    changes.Text(XPlaneField::kName, edit.name, plane.name);
+    if (!edit.edit_lines && changes.empty() && edit.additions.empty() &&
+        edit.replacements.empty()) {
+      output_.Raw(header);
+      output_.Raw(edited.payload);
+      return output_.status();
     }
-    RETURN_IF_ERROR(reader.status());
-    return output_.Finish();
+
+    const LineOwner owner = {*edited.source, editor, plane};
+    buffer_.Clear();
+    std::vector<PreparedLine> lines;
+    if (edit.edit_lines) RETURN_IF_ERROR(PrepareLines(owner, &lines));
+    CountingOutput measured;
+    RETURN_IF_ERROR(WritePlaneFields(owner, edit, changes, lines, &measured));
+    if (measured.size() == edited.payload.size()) {
+      output_.Raw(header);
+    } else {
+      WriteBytesHeader(XSpaceField::kPlanes, measured.size(), &output_);
+    }
+    RETURN_IF_ERROR(WritePlaneFields(owner, edit, changes, lines, &output_));
+    return output_.status();
   }
 
+  absl::Status WriteJoinedPlane(absl::string_view head, absl::Span<const EditedPlane> parts) {
+    std::vector<XPlaneLayout> planes;
+    planes.reserve(parts.size());
+    std::vector<std::vector<PreparedLine>> lines(parts.size());
+    buffer_.Clear();
+    for (size_t i = 0; i < parts.size(); ++i) {
+      ASSIGN_OR_RETURN(XPlaneLayout plane, ReadXPlaneLayout(*parts[i].source, parts[i].payload));
+      planes.push_back(std::move(plane));
+      RETURN_IF_ERROR(PrepareLines({*parts[i].source, *parts[i].editor, planes[i]}, &lines[i]));
+    }
+    CountingOutput measured;
+    measured.Raw(head);
+    for (const std::vector<PreparedLine>& part : lines) {
+      for (const PreparedLine& line : part) {
+        WriteBytesHeader(XPlaneField::kLines, line.size, &measured);
+        measured.Add(line.size);
+      }
+    }
+    WriteBytesHeader(XSpaceField::kPlanes, measured.size(), &output_);
+    output_.Raw(head);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const LineOwner owner = {*parts[i].source, *parts[i].editor, planes[i]};
+      for (size_t l = 0; l < lines[i].size(); ++l) {
+        WriteBytesHeader(XPlaneField::kLines, lines[i][l].size, &output_);
+        RETURN_IF_ERROR(WritePreparedLine(owner, planes[i].lines[l], lines[i][l], &output_));
+      }
+    }
+    return output_.status();
+  }
+
+  absl::Status WriteFields(absl::string_view fields) {
+    output_.Raw(fields);
+    return output_.status();
+  }
+
+  absl::Status Finish() { return output_.Finish(); }
+
  private:
+  // Where lines come from.
+  struct LineOwner {
+    const XSpaceSource& source;
+    XSpaceEditor& editor;
+    const XPlaneLayout& plane;
+  };
+
   // What is known about a line before its plane is written.
   struct PreparedLine {
     // Of the new payload.
@@ -336,30 +502,6 @@ class Rewriter {
     std::optional<uint64_t> buffer_position;
   };
 
-  absl::Status RewritePlane(const WireField& field) {
-    ASSIGN_OR_RETURN(const XPlaneLayout plane, ReadXPlaneLayout(source_, field.bytes));
-    PlaneEdit edit;
-    RETURN_IF_ERROR(editor_.EditPlane(plane, &edit));
-    if (edit.drop) return absl::OkStatus();
-    FieldChanges changes;
-    changes.Varint(XPlaneField::kId, edit.id, plane.id);
-    changes.Text(XPlaneField::kName, edit.name, plane.name);
-    if (!edit.edit_lines && changes.empty() && edit.additions.empty() &&
-        edit.replacements.empty()) {
-      output_.Raw(field.raw);
-      return absl::OkStatus();
-    }
-
-    std::vector<PreparedLine> lines;
-    if (edit.edit_lines) {
-      ASSIGN_OR_RETURN(lines, PrepareLines(plane));
-    }
-    CountingOutput measured;
-    RETURN_IF_ERROR(WritePlane(field, plane, edit, changes, lines, &measured));
-    WriteHeader(field, measured.size(), &output_);
-    return WritePlane(field, plane, edit, changes, lines, &output_);
-  }
-
   static const std::string* FindReplacement(const PlaneEdit& edit, const WireField& field) {
     if (edit.replacements.empty() || field.type != WireType::kBytes) return nullptr;
     const auto it = edit.replacements.find(field.bytes.data());
@@ -367,38 +509,37 @@ class Rewriter {
   }
 
   // Rewrites lines into the buffer while they fit, measures the others.
-  absl::StatusOr<std::vector<PreparedLine>> PrepareLines(const XPlaneLayout& plane) {
-    std::vector<PreparedLine> lines;
-    lines.reserve(plane.lines.size());
-    buffer_.Clear();
-    for (absl::string_view line : plane.lines) {
+  absl::Status PrepareLines(const LineOwner& owner, std::vector<PreparedLine>* lines) {
+    lines->reserve(owner.plane.lines.size());
+    for (absl::string_view line : owner.plane.lines) {
       PreparedLine prepared;
-      // New times may take more bytes than the old ones, hardly twice as many.
+      // New times and ids may take more bytes than the old ones, hardly twice as many.
       if (buffer_.size() + 2 * line.size() <= options_.buffer_bytes) {
         prepared.buffer_position = buffer_.size();
-        RETURN_IF_ERROR(RewriteLine(plane, line, RewritePass::kWrite, &buffer_));
+        RETURN_IF_ERROR(RewriteLine(owner, line, RewritePass::kWrite, &buffer_));
         prepared.size = buffer_.size() - *prepared.buffer_position;
       } else {
         CountingOutput output;
-        RETURN_IF_ERROR(RewriteLine(plane, line, RewritePass::kMeasure, &output));
+        RETURN_IF_ERROR(RewriteLine(owner, line, RewritePass::kMeasure, &output));
         prepared.size = output.size();
       }
-      lines.push_back(prepared);
+      lines->push_back(prepared);
     }
-    return lines;
+    return absl::OkStatus();
   }
 
   // Writes, or measures, the payload of a plane.
   template <typename Output>
-  absl::Status WritePlane(const WireField& field, const XPlaneLayout& plane, const PlaneEdit& edit,
-                          FieldChanges changes, absl::Span<const PreparedLine> lines,
-                          Output* output) {
+  absl::Status WritePlaneFields(const LineOwner& owner, const PlaneEdit& edit, FieldChanges changes,
+                                absl::Span<const PreparedLine> lines, Output* output) {
     size_t line_index = 0;
-    WireReader reader(field.bytes, source_.origin(), kXPlaneDepth);
+    WireReader reader(owner.plane.payload, owner.source.origin(), kXPlaneDepth);
     WireField part;
     while (reader.Next(&part)) {
       if (part.IsBytes(XPlaneField::kLines) && edit.edit_lines) {
-        RETURN_IF_ERROR(WriteLine(plane, part, lines[line_index++], output));
+        const PreparedLine& line = lines[line_index++];
+        WriteHeader(part, line.size, output);
+        RETURN_IF_ERROR(WritePreparedLine(owner, part.bytes, line, output));
       } else if (const std::string* replacement = FindReplacement(edit, part)) {
         WriteBytesField(part.number, *replacement, output);
       } else if (!changes.Replace(part, output)) {
@@ -411,20 +552,18 @@ class Rewriter {
     return absl::OkStatus();
   }
 
-  absl::Status WriteLine(const XPlaneLayout&, const WireField& field, const PreparedLine& line,
-                         CountingOutput* output) {
-    WriteHeader(field, line.size, output);
+  absl::Status WritePreparedLine(const LineOwner&, absl::string_view, const PreparedLine& line,
+                                 CountingOutput* output) {
     output->Add(line.size);
     return absl::OkStatus();
   }
 
-  absl::Status WriteLine(const XPlaneLayout& plane, const WireField& field,
-                         const PreparedLine& line, SinkOutput* output) {
-    WriteHeader(field, line.size, output);
+  absl::Status WritePreparedLine(const LineOwner& owner, absl::string_view payload,
+                                 const PreparedLine& line, SinkOutput* output) {
     if (line.buffer_position.has_value()) {
       output->Raw(buffer_.bytes().substr(*line.buffer_position, line.size));
     } else {
-      RETURN_IF_ERROR(RewriteLine(plane, field.bytes, RewritePass::kWrite, output));
+      RETURN_IF_ERROR(RewriteLine(owner, payload, RewritePass::kWrite, output));
     }
     return output->status();
   }
@@ -442,13 +581,13 @@ class Rewriter {
 
   // Writes, or measures, the payload of a line.
   template <typename Output>
-  absl::Status RewriteLine(const XPlaneLayout& plane, absl::string_view line, RewritePass pass,
+  absl::Status RewriteLine(const LineOwner& owner, absl::string_view line, RewritePass pass,
                            Output* output) {
     XLineHeader header;
     LineEdit edit;
     edit.times = std::move(times_);
-    RETURN_IF_ERROR(ScanLine(source_, line, &header, &edit.times));
-    RETURN_IF_ERROR(editor_.EditLine(plane, header, pass, &edit));
+    RETURN_IF_ERROR(ScanLine(owner.source, line, &header, &edit.times));
+    RETURN_IF_ERROR(owner.editor.EditLine(owner.plane, header, pass, &edit));
     if (edit.times.size() != header.num_events) {
       return absl::InternalError(absl::StrCat("line '", header.name, "' has ", header.num_events,
                                               " events but was given ", edit.times.size(),
@@ -460,32 +599,41 @@ class Rewriter {
     changes.Varint(XLineField::kTimestampNs, edit.timestamp_ns, header.timestamp_ns);
     changes.Varint(XLineField::kDisplayId, edit.display_id, header.display_id);
     changes.Text(XLineField::kDisplayName, edit.display_name, header.display_name);
-    RETURN_IF_ERROR(WriteLineFields(line, edit, &changes, output));
+    RETURN_IF_ERROR(WriteLineFields(owner.source, line, edit, &changes, output));
     times_ = std::move(edit.times);
     return absl::OkStatus();
   }
 
   template <typename Output>
-  absl::Status WriteLineFields(absl::string_view line, const LineEdit& edit, FieldChanges* changes,
-                               Output* output) {
+  absl::Status WriteLineFields(const XSpaceSource& source, absl::string_view line,
+                               const LineEdit& edit, FieldChanges* changes, Output* output) {
+    EventTranslator translator(source, edit.ids);
     // Fields that stay are copied in runs: [unchanged, here) waits to be written.
     const char* unchanged = line.data();
     size_t event_index = 0;
-    WireReader reader(line, source_.origin(), kXLineDepth);
+    WireReader reader(line, source.origin(), kXLineDepth);
     WireField field;
     LocatedEvent event;
     absl::Status error;
     while (reader.Next(&field)) {
       if (field.IsBytes(XLineField::kEvents)) {
-        if (!LocateTimes(source_, field.bytes, &event, &error)) return error;
-        const EventPatch patch(event, edit.times[event_index]);
+        if (!LocateTimes(source, field.bytes, &event, &error)) return error;
+        const EventTimes& wanted = edit.times[event_index];
         additions_.clear();
         if (edit.event_additions) edit.event_additions(event_index, &additions_);
         ++event_index;
-        if (patch.empty() && additions_.empty()) continue;
-        output->Raw(absl::string_view(unchanged, field.raw.data() - unchanged));
-        WriteBytesHeader(XLineField::kEvents, patch.NewSize() + additions_.size(), output);
-        patch.Write(output);
+        if (!edit.ids.empty()) {
+          ASSIGN_OR_RETURN(const absl::string_view translated, translator.Translate(event, wanted));
+          output->Raw(absl::string_view(unchanged, field.raw.data() - unchanged));
+          WriteBytesHeader(XLineField::kEvents, translated.size() + additions_.size(), output);
+          output->Raw(translated);
+        } else {
+          const EventPatch patch(event, wanted);
+          if (patch.empty() && additions_.empty()) continue;
+          output->Raw(absl::string_view(unchanged, field.raw.data() - unchanged));
+          WriteBytesHeader(XLineField::kEvents, patch.NewSize() + additions_.size(), output);
+          patch.Write(output);
+        }
         output->Raw(additions_);
       } else if (changes->Applies(field)) {
         output->Raw(absl::string_view(unchanged, field.raw.data() - unchanged));
@@ -500,8 +648,6 @@ class Rewriter {
     return reader.status();
   }
 
-  const XSpaceSource& source_;
-  XSpaceEditor& editor_;
   SinkOutput output_;
   const RewriteOptions options_;
   // Lines of the plane at hand that are written already.
@@ -511,11 +657,46 @@ class Rewriter {
   std::string additions_;
 };
 
-}  // namespace
+}  // namespace internal
+
+XSpaceWriter::XSpaceWriter(ByteSink* sink, const RewriteOptions& options)
+    : writer_(std::make_unique<internal::PlaneWriter>(sink, options)) {}
+
+XSpaceWriter::~XSpaceWriter() = default;
+
+absl::Status XSpaceWriter::WritePlane(const EditedPlane& plane) {
+  std::string header;
+  StringOutput output(&header);
+  WriteBytesHeader(XSpaceField::kPlanes, plane.payload.size(), &output);
+  return writer_->WritePlane(header, plane);
+}
+
+absl::Status XSpaceWriter::WriteJoinedPlane(absl::string_view head,
+                                            absl::Span<const EditedPlane> parts) {
+  return writer_->WriteJoinedPlane(head, parts);
+}
+
+absl::Status XSpaceWriter::WriteFields(absl::string_view fields) {
+  return writer_->WriteFields(fields);
+}
+
+absl::Status XSpaceWriter::Finish() { return writer_->Finish(); }
 
 absl::Status RewriteXSpace(const XSpaceSource& source, XSpaceEditor& editor, ByteSink& sink,
                            const RewriteOptions& options) {
-  return Rewriter(source, editor, sink, options).Run();
+  internal::PlaneWriter writer(&sink, options);
+  WireReader reader(source.bytes, source.origin(), kXSpaceDepth);
+  WireField field;
+  while (reader.Next(&field)) {
+    if (field.IsBytes(XSpaceField::kPlanes)) {
+      const absl::string_view header = field.raw.substr(0, field.raw.size() - field.bytes.size());
+      RETURN_IF_ERROR(writer.WritePlane(header, {&source, field.bytes, &editor}));
+    } else {
+      RETURN_IF_ERROR(writer.WriteFields(field.raw));
+    }
+  }
+  RETURN_IF_ERROR(reader.status());
+  return writer.Finish();
 }
 
 }  // namespace meridian

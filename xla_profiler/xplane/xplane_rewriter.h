@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,10 +21,16 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "xla_profiler/util/byte_sink.h"
+#include "xla_profiler/xplane/plane_metadata_merger.h"
 #include "xla_profiler/xplane/xplane_wire.h"
 
 namespace meridian {
+
+namespace internal {
+class PlaneWriter;
+}  // namespace internal
 
 // When an event is, relative to its line's timestamp_ns.
 struct EventTimes {
@@ -46,6 +53,18 @@ struct PlaneEdit {
   std::string additions;
 };
 
+// What the ids in a line's events become.
+struct EventIds {
+  // Metadata ids of the plane that the line goes to; null to keep them.
+  const MetadataIds* metadata = nullptr;
+  // New values for the integer stats of that metadata id (of the line's own plane); null for none.
+  // A value that is not in the map stays.
+  const absl::flat_hash_map<uint64_t, uint64_t>* values = nullptr;
+  int64_t values_stat_id = 0;
+
+  bool empty() const { return metadata == nullptr && values == nullptr; }
+};
+
 // What becomes of a line; left alone, it is kept as it is.
 struct LineEdit {
   std::optional<int64_t> id;
@@ -55,6 +74,7 @@ struct LineEdit {
   std::optional<std::string> display_name;
   // One per event in file order, as they are: change what is to change.
   std::vector<EventTimes> times;
+  EventIds ids;
   // When set: appends serialized XEvent fields (stats) to be added to the event at that position.
   std::function<void(size_t event, std::string* fields)> event_additions;
 };
@@ -79,8 +99,40 @@ struct RewriteOptions {
   uint64_t buffer_bytes = uint64_t{16} << 20;
 };
 
-// Errors of the source are InvalidArgument ("offset N: reason"); errors of the editor and the sink
-// come back as they are.
+// A plane of some profile, and who says what becomes of it. Both must outlive the call.
+struct EditedPlane {
+  const XSpaceSource* source = nullptr;
+  absl::string_view payload;
+  XSpaceEditor* editor = nullptr;
+};
+
+// Writes an XSpace plane by plane, from any number of profiles. Errors of a source are
+// InvalidArgument ("offset N: reason"); errors of the editors and the sink come back as they are.
+// After an error nothing more may be written.
+class XSpaceWriter {
+ public:
+  // The sink must outlive this.
+  explicit XSpaceWriter(ByteSink* sink, const RewriteOptions& options = {});
+  ~XSpaceWriter();
+
+  // Copies the plane as its editor wants it.
+  absl::Status WritePlane(const EditedPlane& plane);
+
+  // Writes one plane that begins with `head`, a serialized XPlane without lines, and goes on with
+  // the lines of all parts as their editors want them. EditPlane is not called.
+  absl::Status WriteJoinedPlane(absl::string_view head, absl::Span<const EditedPlane> parts);
+
+  // Writes serialized fields of an XSpace, e.g. hostnames or planes made elsewhere.
+  absl::Status WriteFields(absl::string_view fields);
+
+  // Hands everything to the sink; without it the end may be missing.
+  absl::Status Finish();
+
+ private:
+  std::unique_ptr<internal::PlaneWriter> writer_;
+};
+
+// Copies a profile as the editor wants it. Errors as those of XSpaceWriter.
 absl::Status RewriteXSpace(const XSpaceSource& source, XSpaceEditor& editor, ByteSink& sink,
                            const RewriteOptions& options = {});
 

@@ -2,12 +2,15 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "third_party/xplane/xplane.pb.h"
 #include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/xplane/plane_metadata_merger.h"
 
 namespace meridian {
 namespace {
@@ -246,6 +249,138 @@ TEST_F(XPlaneRewriterTest, TheSinksErrorComesBack) {
   bytes_ = space_.SerializeAsString();
   EXPECT_THAT(RewriteXSpace({bytes_, {}}, editor_, sink),
               StatusIs(absl::StatusCode::kResourceExhausted));
+}
+
+// Two planes whose metadata ids clash: id 1 is another event and another stat in each.
+class JoinedPlaneTest : public ::testing::Test {
+ protected:
+  static XSpace MakeSpace(const std::string& event_name, const std::string& stat_name) {
+    XSpace space;
+    XPlane* plane = space.add_planes();
+    plane->set_name("/host:CPU");
+    auto& event_metadata = (*plane->mutable_event_metadata())[1];
+    event_metadata.set_id(1);
+    event_metadata.set_name(event_name);
+    for (int64_t id : {1, 2}) {
+      auto& stat_metadata = (*plane->mutable_stat_metadata())[id];
+      stat_metadata.set_id(id);
+      stat_metadata.set_name(id == 1 ? stat_name : "a value of " + stat_name);
+    }
+    XLine* line = plane->add_lines();
+    line->set_id(7);
+    line->set_name("python3");
+    auto* event = line->add_events();
+    event->set_metadata_id(1);
+    event->set_offset_ps(500);
+    event->set_duration_ps(100);
+    auto* stat = event->add_stats();
+    stat->set_metadata_id(1);
+    stat->set_ref_value(2);
+    auto* number = event->add_stats();
+    number->set_metadata_id(2);
+    number->set_uint64_value(42);
+    return space;
+  }
+
+  // Joins both under one head and returns what is read back.
+  XPlane Join(const RewriteOptions& options = {}) {
+    const std::vector<XSpace> spaces = {MakeSpace("first", "x"), MakeSpace("second", "y")};
+    XPlane head;
+    head.set_name("/host:CPU");
+    PlaneMetadataMerger merger(&head);
+    std::vector<std::string> bytes;
+    std::vector<MetadataIds> ids;
+    for (const XSpace& space : spaces) {
+      bytes.push_back(space.SerializeAsString());
+      ids.push_back(merger.Merge(space.planes(0)));
+    }
+    std::vector<XSpaceSource> sources;
+    std::vector<LambdaEditor> editors(2);
+    std::vector<EditedPlane> parts;
+    for (size_t i = 0; i < 2; ++i) sources.push_back({bytes[i], {}});
+    for (size_t i = 0; i < 2; ++i) {
+      editors[i].edit_line = [&ids, i](const XLineHeader&, LineEdit* edit) {
+        edit->id = static_cast<int64_t>(i);
+        edit->times[0].offset_ps += 1000;
+        edit->ids.metadata = &ids[i];
+      };
+      parts.push_back({&sources[i], ReadXSpaceLayout(sources[i])->planes[0], &editors[i]});
+    }
+    std::string joined;
+    StringSink sink(&joined);
+    XSpaceWriter writer(&sink, options);
+    EXPECT_OK(writer.WriteJoinedPlane(head.SerializeAsString(), parts));
+    EXPECT_OK(writer.Finish());
+    XSpace space;
+    EXPECT_TRUE(space.ParseFromString(joined));
+    return space.planes(0);
+  }
+};
+
+TEST_F(JoinedPlaneTest, EventsKeepTheirMeaningUnderNewIds) {
+  const XPlane plane = Join();
+  ASSERT_EQ(plane.lines_size(), 2);
+  const std::vector<std::string> names = {"first", "second"}, stats = {"x", "y"};
+  for (int i = 0; i < 2; ++i) {
+    SCOPED_TRACE(i);
+    EXPECT_EQ(plane.lines(i).id(), i);
+    const auto& event = plane.lines(i).events(0);
+    EXPECT_EQ(plane.event_metadata().at(event.metadata_id()).name(), names[i]);
+    EXPECT_EQ(event.offset_ps(), 1500);
+    EXPECT_EQ(event.duration_ps(), 100);
+    const auto& stat = event.stats(0);
+    EXPECT_EQ(plane.stat_metadata().at(stat.metadata_id()).name(), stats[i]);
+    EXPECT_EQ(plane.stat_metadata().at(stat.ref_value()).name(), "a value of " + stats[i]);
+    EXPECT_EQ(event.stats(1).uint64_value(), 42u);
+  }
+}
+
+TEST_F(JoinedPlaneTest, IsTheSameWhenNoLineFitsTheBuffer) {
+  RewriteOptions tiny;
+  tiny.buffer_bytes = 0;
+  EXPECT_EQ(Join(tiny).SerializeAsString().size(), Join().SerializeAsString().size());
+  EXPECT_EQ(Join(tiny).lines(1).SerializeAsString(), Join().lines(1).SerializeAsString());
+}
+
+TEST_F(XPlaneRewriterTest, ReplacesTheValuesOfOneStat) {
+  XSpace space;
+  XLine* line = space.add_planes()->add_lines();
+  for (const auto& [id, value] :
+       std::vector<std::pair<int64_t, uint64_t>>{{3, 5}, {4, 5}, {3, 6}}) {
+    auto* stat = line->add_events()->add_stats();
+    stat->set_metadata_id(id);
+    stat->set_uint64_value(value);
+  }
+  const absl::flat_hash_map<uint64_t, uint64_t> values = {{5, 500}};
+  LambdaEditor editor;
+  editor.edit_plane = [](const XPlaneLayout&, PlaneEdit* edit) { edit->edit_lines = true; };
+  editor.edit_line = [&](const XLineHeader&, LineEdit* edit) {
+    edit->ids.values = &values;
+    edit->ids.values_stat_id = 3;
+  };
+  const std::string bytes = space.SerializeAsString();
+  std::string rewritten;
+  StringSink sink(&rewritten);
+  ASSERT_OK(RewriteXSpace({bytes, {}}, editor, sink));
+  ASSERT_TRUE(space.ParseFromString(rewritten));
+  const auto value = [&](int event) {
+    return space.planes(0).lines(0).events(event).stats(0).uint64_value();
+  };
+  EXPECT_EQ(value(0), 500u);
+  EXPECT_EQ(value(1), 5u);
+  EXPECT_EQ(value(2), 6u);
+}
+
+TEST_F(XPlaneRewriterTest, AnIdThatItsPlaneDoesNotDefineIsAnError) {
+  const MetadataIds none;
+  LambdaEditor editor;
+  editor.edit_plane = [](const XPlaneLayout&, PlaneEdit* edit) { edit->edit_lines = true; };
+  editor.edit_line = [&](const XLineHeader&, LineEdit* edit) { edit->ids.metadata = &none; };
+  const std::string bytes = space_.SerializeAsString();
+  std::string rewritten;
+  StringSink sink(&rewritten);
+  EXPECT_THAT(RewriteXSpace({bytes, {}}, editor, sink),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("event metadata id 1")));
 }
 
 }  // namespace

@@ -25,6 +25,9 @@ inline constexpr absl::string_view kXlaModulesLineName = "XLA Modules";
 inline constexpr absl::string_view kXlaOpsLineName = "XLA Ops";
 inline constexpr absl::string_view kAsyncXlaOpsLineName = "Async XLA Ops";
 inline constexpr absl::string_view kStepsLineName = "Steps";
+// Their events are readings of counters: the name is the counter's, a stat the value.
+inline constexpr absl::string_view kCounterLineName = "_counters_";
+inline constexpr absl::string_view kCounterLinePrefix = "counters_";
 
 // The stats that this project reads or writes. A stat's name decides its type; its value may come
 // as a signed or unsigned number, a string or a reference, whatever the type.

@@ -12,9 +12,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "google/protobuf/map.h"
 #include "google/protobuf/repeated_ptr_field.h"
 #include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/xplane/plane_metadata_merger.h"
 
 namespace meridian {
 namespace {
@@ -31,68 +31,20 @@ void RemoveIf(RepeatedPtrField<Message>* messages, Predicate predicate) {
   messages->DeleteSubrange(removed - begin, end - removed);
 }
 
-template <typename Metadata>
-std::vector<int64_t> SortedIds(const google::protobuf::Map<int64_t, Metadata>& metadata) {
-  std::vector<int64_t> ids;
-  ids.reserve(metadata.size());
-  for (const auto& entry : metadata) ids.push_back(entry.first);
-  std::sort(ids.begin(), ids.end());
-  return ids;
-}
-
-const XStatProto* FindStat(const RepeatedPtrField<XStatProto>& stats, int64_t metadata_id) {
-  for (const XStatProto& stat : stats) {
-    if (stat.metadata_id() == metadata_id) return &stat;
-  }
-  return nullptr;
-}
-
 // Checks that the ids which a plane uses have metadata.
-class IdChecker {
- public:
-  explicit IdChecker(const XPlaneProto& plane) : plane_(plane) {}
-
-  absl::Status Check() const {
-    RETURN_IF_ERROR(CheckStats(plane_.stats()));
-    for (int64_t id : SortedIds(plane_.event_metadata())) {
-      const XEventMetadataProto& metadata = plane_.event_metadata().at(id);
-      RETURN_IF_ERROR(CheckStats(metadata.stats()));
-      for (int64_t child_id : metadata.child_id()) RETURN_IF_ERROR(CheckEventId(child_id));
-    }
-    for (const XLineProto& line : plane_.lines()) {
-      for (const XEventProto& event : line.events()) {
-        RETURN_IF_ERROR(CheckEventId(event.metadata_id()));
-        RETURN_IF_ERROR(CheckStats(event.stats()));
+absl::Status CheckIds(const XPlaneProto& plane) {
+  RETURN_IF_ERROR(CheckMetadataIds(plane));
+  RETURN_IF_ERROR(CheckStatIds(plane, plane.stats()));
+  for (const XLineProto& line : plane.lines()) {
+    for (const XEventProto& event : line.events()) {
+      if (!plane.event_metadata().contains(event.metadata_id())) {
+        return UndefinedMetadataId(plane, "event", event.metadata_id());
       }
+      RETURN_IF_ERROR(CheckStatIds(plane, event.stats()));
     }
-    return absl::OkStatus();
   }
-
- private:
-  absl::Status CheckStats(const RepeatedPtrField<XStatProto>& stats) const {
-    for (const XStatProto& stat : stats) {
-      RETURN_IF_ERROR(CheckStatId(stat.metadata_id()));
-      if (stat.has_ref_value()) {
-        RETURN_IF_ERROR(CheckStatId(static_cast<int64_t>(stat.ref_value())));
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status CheckEventId(int64_t id) const {
-    return plane_.event_metadata().contains(id) ? absl::OkStatus() : Undefined("event", id);
-  }
-  absl::Status CheckStatId(int64_t id) const {
-    return plane_.stat_metadata().contains(id) ? absl::OkStatus() : Undefined("stat", id);
-  }
-  absl::Status Undefined(absl::string_view kind, int64_t id) const {
-    return absl::InvalidArgumentError(absl::StrCat("plane \"", plane_.name(), "\": ", kind,
-                                                   " metadata id ", id,
-                                                   " is used but not defined in its plane"));
-  }
-
-  const XPlaneProto& plane_;
-};
+  return absl::OkStatus();
+}
 
 using TimestampNsByLineId = absl::flat_hash_map<int64_t, int64_t>;
 
@@ -120,42 +72,6 @@ absl::StatusOr<TimestampNsByLineId> FindJointTimestamps(absl::Span<const XPlaneP
   return timestamps;
 }
 
-// Comparing bytes, a NaN equals itself.
-bool SameStat(const XStatProto& a, const XStatProto& b) {
-  return a.SerializeAsString() == b.SerializeAsString();
-}
-
-// Returns how much `src` says that `dst` does not, or nullopt if they contradict each other. Both
-// have ids of the same plane.
-std::optional<int> CountAdditions(const XEventMetadataProto& src, const XEventMetadataProto& dst) {
-  int additions = 0;
-  const auto agree = [&](absl::string_view src_text, absl::string_view dst_text) {
-    if (src_text.empty() || src_text == dst_text) return true;
-    ++additions;
-    return dst_text.empty();
-  };
-  if (!agree(src.display_name(), dst.display_name())) return std::nullopt;
-  if (!agree(src.metadata(), dst.metadata())) return std::nullopt;
-  for (const XStatProto& stat : src.stats()) {
-    const XStatProto* dst_stat = FindStat(dst.stats(), stat.metadata_id());
-    if (dst_stat == nullptr) {
-      ++additions;
-    } else if (!SameStat(stat, *dst_stat)) {
-      return std::nullopt;
-    }
-  }
-  return additions;
-}
-
-// Adds what CountAdditions counts.
-void AddMissing(const XEventMetadataProto& src, XEventMetadataProto* dst) {
-  if (dst->display_name().empty()) dst->set_display_name(src.display_name());
-  if (dst->metadata().empty()) dst->set_metadata(src.metadata());
-  for (const XStatProto& stat : src.stats()) {
-    if (FindStat(dst->stats(), stat.metadata_id()) == nullptr) *dst->add_stats() = stat;
-  }
-}
-
 // Returns the line's duration_ps when it is based on an earlier timestamp_ns and ends as before.
 int64_t MovedDurationPs(const XLineProto& line, int64_t timestamp_ns) {
   if (line.duration_ps() == 0) return 0;
@@ -169,105 +85,30 @@ int64_t MovedDurationPs(const XLineProto& line, int64_t timestamp_ns) {
 class PlaneMerger {
  public:
   PlaneMerger(TimestampNsByLineId timestamps, XPlaneProto* dst)
-      : timestamps_(std::move(timestamps)), dst_(dst), builder_(dst) {
-    for (int64_t id : SortedIds(dst->event_metadata())) {
-      XEventMetadataProto* metadata = &dst->mutable_event_metadata()->at(id);
-      event_metadata_by_name_[metadata->name()].push_back(metadata);
-    }
+      : timestamps_(std::move(timestamps)), dst_(dst), builder_(dst), metadata_(dst) {
     for (XLineProto& line : *dst->mutable_lines()) lines_by_id_.try_emplace(line.id(), &line);
   }
 
   // The ids must have been checked.
   absl::Status Merge(const XPlaneProto& src) {
-    MergeStatMetadata(src);
-    // Event metadata have stats, so that comes second.
-    MergeEventMetadata(src);
-    MergeChildren(src);
+    ids_ = metadata_.Merge(src);
     MergeStats(src);
     for (const XLineProto& line : src.lines()) RETURN_IF_ERROR(MergeLine(line));
     return absl::OkStatus();
   }
 
  private:
-  void MergeStatMetadata(const XPlaneProto& src) {
-    stat_ids_.clear();
-    for (int64_t id : SortedIds(src.stat_metadata())) {
-      const XStatMetadataProto& metadata = src.stat_metadata().at(id);
-      XStatMetadataProto* dst = metadata.name().empty()
-                                    ? builder_.CreateStatMetadata()
-                                    : builder_.GetOrCreateStatMetadata(metadata.name());
-      if (dst->description().empty()) dst->set_description(metadata.description());
-      stat_ids_.emplace(id, dst->id());
-    }
-  }
-
-  void MergeEventMetadata(const XPlaneProto& src) {
-    event_ids_.clear();
-    for (int64_t id : SortedIds(src.event_metadata())) {
-      XEventMetadataProto metadata = src.event_metadata().at(id);
-      TranslateStats(metadata.mutable_stats());
-      metadata.clear_child_id();
-      XEventMetadataProto* dst = FindNamesake(metadata);
-      if (dst != nullptr) {
-        AddMissing(metadata, dst);
-      } else {
-        dst = AddEventMetadata(id, std::move(metadata));
-      }
-      event_ids_.emplace(id, dst->id());
-    }
-  }
-
-  // Returns the entry of the same name that needs the fewest additions to say all that `metadata`
-  // does, or nullptr if all contradict it. What was merged before needs none, so it is found again.
-  XEventMetadataProto* FindNamesake(const XEventMetadataProto& metadata) const {
-    if (metadata.name().empty()) return nullptr;
-    const auto it = event_metadata_by_name_.find(metadata.name());
-    if (it == event_metadata_by_name_.end()) return nullptr;
-    XEventMetadataProto* best = nullptr;
-    int fewest = 0;
-    for (XEventMetadataProto* namesake : it->second) {
-      const std::optional<int> additions = CountAdditions(metadata, *namesake);
-      if (!additions.has_value() || (best != nullptr && *additions >= fewest)) continue;
-      best = namesake;
-      fewest = *additions;
-    }
-    return best;
-  }
-
-  XEventMetadataProto* AddEventMetadata(int64_t id, XEventMetadataProto metadata) {
-    XEventMetadataProto* added = dst_->event_metadata().contains(id)
-                                     ? builder_.CreateEventMetadata()
-                                     : builder_.GetOrCreateEventMetadata(id);
-    metadata.set_id(added->id());
-    *added = std::move(metadata);
-    event_metadata_by_name_[added->name()].push_back(added);
-    return added;
-  }
-
-  void MergeChildren(const XPlaneProto& src) {
-    for (int64_t id : SortedIds(src.event_metadata())) {
-      const XEventMetadataProto& metadata = src.event_metadata().at(id);
-      if (metadata.child_id().empty()) continue;
-      XEventMetadataProto* dst = builder_.GetOrCreateEventMetadata(event_ids_.at(id));
-      absl::flat_hash_set<int64_t> known(dst->child_id().begin(), dst->child_id().end());
-      for (int64_t child_id : metadata.child_id()) {
-        const int64_t dst_child_id = event_ids_.at(child_id);
-        if (known.insert(dst_child_id).second) dst->add_child_id(dst_child_id);
-      }
-    }
-  }
-
   void MergeStats(const XPlaneProto& src) {
     for (XStatProto stat : src.stats()) {
-      TranslateStat(&stat);
+      TranslateStat(ids_, &stat);
       if (FindStat(dst_->stats(), stat.metadata_id()) == nullptr) *dst_->add_stats() = stat;
     }
   }
 
   absl::Status MergeLine(XLineProto line) {
     for (XEventProto& event : *line.mutable_events()) {
-      event.set_metadata_id(event_ids_.at(event.metadata_id()));
-      TranslateStats(event.mutable_stats());
+      event.set_metadata_id(*ids_.events.Find(event.metadata_id()));
+      for (XStatProto& stat : *event.mutable_stats()) TranslateStat(ids_, &stat);
     }
     RETURN_IF_ERROR(MoveToJointTimestamp(&line));
     XLineProto*& dst = lines_by_id_[line.id()];
@@ -299,27 +140,13 @@ class PlaneMerger {
               google::protobuf::RepeatedFieldBackInserter(dst->mutable_events()));
   }
 
-  // Replace the ids of the plane being merged by dst's.
-  void TranslateStat(XStatProto* stat) const {
-    stat->set_metadata_id(stat_ids_.at(stat->metadata_id()));
-    if (stat->has_ref_value()) {
-      stat->set_ref_value(
-          static_cast<uint64_t>(stat_ids_.at(static_cast<int64_t>(stat->ref_value()))));
-    }
-  }
-  void TranslateStats(RepeatedPtrField<XStatProto>* stats) const {
-    for (XStatProto& stat : *stats) TranslateStat(&stat);
-  }
-
   const TimestampNsByLineId timestamps_;
   XPlaneProto* dst_;
   XPlaneBuilder builder_;
-  // Of dst. Event metadata may share a name.
-  absl::flat_hash_map<std::string, std::vector<XEventMetadataProto*>> event_metadata_by_name_;
+  PlaneMetadataMerger metadata_;
   absl::flat_hash_map<int64_t, XLineProto*> lines_by_id_;
-  // From the ids of the plane being merged to dst's.
-  absl::flat_hash_map<int64_t, int64_t> stat_ids_;
-  absl::flat_hash_map<int64_t, int64_t> event_ids_;
+  // From the plane being merged to dst.
+  MetadataIds ids_;
 };
 
 }  // namespace
@@ -403,8 +230,8 @@ void SortXSpace(XSpaceProto* space) {
 
 absl::Status MergePlanes(absl::Span<const XPlaneProto* const> planes, XPlaneProto* dst) {
   // All that can fail comes before dst is touched.
-  RETURN_IF_ERROR(IdChecker(*dst).Check());
-  for (const XPlaneProto* plane : planes) RETURN_IF_ERROR(IdChecker(*plane).Check());
+  RETURN_IF_ERROR(CheckIds(*dst));
+  for (const XPlaneProto* plane : planes) RETURN_IF_ERROR(CheckIds(*plane));
   ASSIGN_OR_RETURN(TimestampNsByLineId timestamps, FindJointTimestamps(planes, *dst));
 
   PlaneMerger merger(std::move(timestamps), dst);

@@ -180,6 +180,10 @@ class XLineVisitor {
   template <typename Fn>
   absl::Status ForEachEvent(Fn&& fn) const;
 
+  // In the order of the payloads, which are those of this line's events (see WalkXLine).
+  template <typename Fn>
+  absl::Status ForEachEvent(absl::Span<const absl::string_view> payloads, Fn&& fn) const;
+
  private:
   const XPlaneVisitor* plane_;
   XLineHeader header_;
@@ -191,6 +195,11 @@ class XPlaneVisitor {
   // An id that two metadata entries share, or that an event or reference names and no entry has, is
   // an error: "offset N: event metadata id 7 occurs twice". `source` must outlive the visitor.
   static absl::StatusOr<XPlaneVisitor> Create(const XSpaceSource& source, absl::string_view plane);
+
+  // The same under another name, or with some of its lines only. What is given must outlive the
+  // visitor.
+  void Rename(absl::string_view name) { layout_.name = name; }
+  void KeepLines(std::vector<absl::string_view> lines) { layout_.lines = std::move(lines); }
 
   XPlaneVisitor(XPlaneVisitor&&) = default;
   XPlaneVisitor& operator=(XPlaneVisitor&&) = default;
@@ -272,6 +281,18 @@ absl::Status XLineVisitor::ForEachEvent(Fn&& fn) const {
     if (!internal::CallVisitor(fn, event, &error)) return error;
   }
   return reader.status();
+}
+
+template <typename Fn>
+absl::Status XLineVisitor::ForEachEvent(absl::Span<const absl::string_view> payloads,
+                                        Fn&& fn) const {
+  XEventVisitor event(plane_);
+  absl::Status error;
+  for (absl::string_view payload : payloads) {
+    if (!event.Decode(payload, &error)) return error;
+    if (!internal::CallVisitor(fn, event, &error)) return error;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace meridian

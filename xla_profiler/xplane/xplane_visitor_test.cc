@@ -103,6 +103,32 @@ TEST_F(XPlaneVisitorTest, AnAggregatedEventHasNoStart) {
   }));
 }
 
+TEST_F(XPlaneVisitorTest, EventsCanBeVisitedInAnotherOrder) {
+  event_->set_offset_ps(30);
+  for (int64_t offset_ps : {10, 20}) {
+    XEvent* event = plane_.mutable_lines(0)->add_events();
+    event->set_metadata_id(9);
+    event->set_offset_ps(offset_ps);
+  }
+  bytes_ = plane_.SerializeAsString();
+  source_ = XSpaceSource{bytes_, {}};
+  const auto plane = XPlaneVisitor::Create(source_, bytes_);
+  ASSERT_OK(plane);
+  std::vector<int64_t> offsets_ps;
+  EXPECT_OK(plane->ForEachLine([&](const XLineVisitor& line) {
+    std::vector<absl::string_view> payloads;
+    XLineHeader header;
+    EXPECT_OK(WalkXLine(source_, line.Header().payload, &header, [&](absl::string_view payload) {
+      payloads.push_back(payload);
+      return absl::OkStatus();
+    }));
+    std::swap(payloads.front(), payloads.back());
+    return line.ForEachEvent(
+        payloads, [&](const XEventVisitor& event) { offsets_ps.push_back(event.OffsetPs()); });
+  }));
+  EXPECT_THAT(offsets_ps, ElementsAre(20, 10, 30));
+}
+
 TEST_F(XPlaneVisitorTest, ACallbackCanStopTheVisit) {
   plane_.mutable_lines(0)->add_events()->set_metadata_id(9);
   int visited = 0;

@@ -38,7 +38,7 @@ absl::string_view OtherFormat(absl::string_view bytes) {
 absl::StatusOr<XSpaceReader> XSpaceReader::Open(FileSystem& file_system, const std::string& path,
                                                 const XSpaceReaderOptions& options) {
   ASSIGN_OR_RETURN(InputFile file, InputFile::Open(file_system, path, options.input));
-  auto owned = std::make_unique<InputFile>(std::move(file));
+  auto owned = std::make_shared<const InputFile>(std::move(file));
   // Offsets in what follows are not those of the file on disk.
   const std::string name = owned->was_compressed() ? absl::StrCat(path, " (inflated)") : path;
   ASSIGN_OR_RETURN(XSpaceReader reader, FromBytes(owned->bytes(), name, options.limits));
@@ -54,7 +54,7 @@ absl::StatusOr<XSpaceReader> XSpaceReader::FromBytes(absl::string_view bytes, st
   }
   XSpaceReader reader;
   reader.name_ = std::move(name);
-  reader.source_ = std::make_unique<XSpaceSource>(XSpaceSource{bytes, limits});
+  reader.source_ = std::make_shared<const XSpaceSource>(XSpaceSource{bytes, limits});
   absl::StatusOr<XSpaceLayout> layout = ReadXSpaceLayout(*reader.source_);
   if (!layout.ok() || layout->planes.empty()) {
     const absl::string_view looks_like = OtherFormat(bytes);
@@ -76,9 +76,27 @@ absl::Status XSpaceReader::TooManyLines(size_t plane) const {
                   name_);
 }
 
+XSpaceReader XSpaceReader::Select(std::vector<PlaneSelection> planes, std::string name) const {
+  XSpaceReader selected;
+  selected.name_ = std::move(name);
+  selected.file_ = file_;
+  selected.source_ = source_;
+  selected.layout_ = layout_;
+  selected.layout_.planes.clear();
+  for (const PlaneSelection& plane : planes) {
+    selected.layout_.planes.push_back(layout_.planes[plane.index]);
+  }
+  selected.selection_ = std::make_shared<const std::vector<PlaneSelection>>(std::move(planes));
+  return selected;
+}
+
 absl::StatusOr<XPlaneVisitor> XSpaceReader::Plane(size_t index) const {
   absl::StatusOr<XPlaneVisitor> plane = XPlaneVisitor::Create(*source_, layout_.planes[index]);
   if (!plane.ok()) return Annotate(plane.status(), name_);
+  if (selection_ == nullptr) return plane;
+  const PlaneSelection& selected = (*selection_)[index];
+  if (!selected.name.empty()) plane->Rename(selected.name);
+  if (selected.lines.has_value()) plane->KeepLines(*selected.lines);
   return plane;
 }
 
@@ -87,7 +105,9 @@ absl::StatusOr<std::optional<XPlaneVisitor>> XSpaceReader::FindPlane(
   for (size_t i = 0; i < layout_.planes.size(); ++i) {
     absl::StatusOr<XPlaneLayout> plane = ReadXPlaneLayout(*source_, layout_.planes[i]);
     if (!plane.ok()) return Annotate(plane.status(), name_);
-    if (plane->name != plane_name) continue;
+    const bool renamed = selection_ != nullptr && !(*selection_)[i].name.empty();
+    const absl::string_view name = renamed ? absl::string_view((*selection_)[i].name) : plane->name;
+    if (name != plane_name) continue;
     ASSIGN_OR_RETURN(XPlaneVisitor visitor, Plane(i));
     return std::optional<XPlaneVisitor>(std::move(visitor));
   }

@@ -26,6 +26,16 @@ struct XSpaceReaderOptions {
   XSpaceLimits limits;
 };
 
+// A plane of a profile, perhaps under another name and with some of its lines only.
+struct PlaneSelection {
+  // In the profile's planes.
+  size_t index = 0;
+  // Empty to keep the name.
+  std::string name;
+  // Payloads of lines of the plane; absent for all.
+  std::optional<std::vector<absl::string_view>> lines;
+};
+
 class XSpaceReader {
  public:
   // Opens the file and finds its planes. All errors, here and below, begin with the path. An empty
@@ -36,6 +46,10 @@ class XSpaceReader {
   // Reads bytes that the caller keeps alive; `name` stands for the path in errors.
   static absl::StatusOr<XSpaceReader> FromBytes(absl::string_view bytes, std::string name,
                                                 const XSpaceLimits& limits = {});
+
+  // A reader of the same bytes that sees only these planes, in this order. Its name stands in
+  // errors. source() is still the whole profile.
+  XSpaceReader Select(std::vector<PlaneSelection> planes, std::string name) const;
 
   XSpaceReader(XSpaceReader&&) = default;
   XSpaceReader& operator=(XSpaceReader&&) = default;
@@ -65,10 +79,12 @@ class XSpaceReader {
   absl::Status TooManyLines(size_t plane) const;
 
   std::string name_;
-  std::unique_ptr<InputFile> file_;
-  // On the heap: visitors point to it.
-  std::unique_ptr<XSpaceSource> source_;
+  // Shared with readers of a selection. On the heap: visitors point to source and selection.
+  std::shared_ptr<const InputFile> file_;
+  std::shared_ptr<const XSpaceSource> source_;
   XSpaceLayout layout_;
+  // One per plane of the layout; null when nothing was selected.
+  std::shared_ptr<const std::vector<PlaneSelection>> selection_;
 };
 
 // Implementation only below.

@@ -3,17 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "absl/numeric/int128.h"
 #include "absl/types/span.h"
 
 namespace meridian {
 namespace {
-
-constexpr int64_t kBillion = 1'000'000'000;
-
-int64_t Draw(int64_t low, int64_t high, std::mt19937_64* random) {
-  return low + static_cast<int64_t>((*random)() % static_cast<uint64_t>(high - low + 1));
-}
 
 // One execution after the other; all times are true.
 class Simulation {
@@ -87,27 +80,6 @@ class Simulation {
 };
 
 }  // namespace
-
-int64_t TrueClock::ShowsPs(int64_t true_ps) const {
-  return true_ps + offset_ps + static_cast<int64_t>(absl::int128(true_ps) * drift_ppb / kBillion);
-}
-
-int64_t TrueClock::OffsetPs(int64_t time_ps) const {
-  const absl::int128 true_ps =
-      absl::int128(time_ps - offset_ps) * kBillion / (kBillion + drift_ppb);
-  return time_ps - static_cast<int64_t>(true_ps);
-}
-
-std::vector<TrueClock> RandomClocks(size_t count, std::mt19937_64* random) {
-  constexpr int64_t kMaxOffsetPs = 50 * kBillion;
-  constexpr int64_t kMaxDriftPpb = 50'000;
-  std::vector<TrueClock> clocks(count);
-  for (size_t clock = 1; clock < count; ++clock) {
-    clocks[clock] = {Draw(-kMaxOffsetPs, kMaxOffsetPs, random),
-                     Draw(-kMaxDriftPpb, kMaxDriftPpb, random)};
-  }
-  return clocks;
-}
 
 RunBuilder SimulateRun(const SimulatedRunOptions& options, const std::vector<TrueClock>& clocks,
                        std::mt19937_64* random) {

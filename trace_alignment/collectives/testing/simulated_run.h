@@ -6,28 +6,14 @@
 #ifndef TRACE_ALIGNMENT_COLLECTIVES_TESTING_SIMULATED_RUN_H_
 #define TRACE_ALIGNMENT_COLLECTIVES_TESTING_SIMULATED_RUN_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <random>
 #include <vector>
 
 #include "trace_alignment/collectives/testing/run_builder.h"
+#include "trace_alignment/testing/true_clock.h"
 
 namespace meridian {
-
-// A clock that is ahead by an offset when true time is 0, and gains.
-struct TrueClock {
-  int64_t offset_ps = 0;
-  int64_t drift_ppb = 0;
-
-  // What it shows at a time within hours of 0.
-  int64_t ShowsPs(int64_t true_ps) const;
-  // By how much it is ahead when it shows time_ps.
-  int64_t OffsetPs(int64_t time_ps) const;
-};
-
-// Offsets within +-50 ms and drifts within +-50 ppm, the first clock being right.
-std::vector<TrueClock> RandomClocks(size_t count, std::mt19937_64* random);
 
 struct SimulatedRunOptions {
   uint32_t nodes = 4;

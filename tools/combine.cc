@@ -1,0 +1,293 @@
+// combine: the profiles of a run's nodes on one clock, in one file.
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "tools/command.h"
+#include "tools/pipeline/bundled_example.h"
+#include "tools/pipeline/combine_run.h"
+#include "tools/pipeline/combine_text.h"
+#include "tools/pipeline/run_files.h"
+#include "tools/report/combine_report_html.h"
+#include "trace_alignment/combine/plane_naming.h"
+#include "trace_alignment/combine/run_alignment.h"
+#include "xla_profiler/util/atomic_file_writer.h"
+#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/input_paths.h"
+#include "xla_profiler/util/report_json.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/status_util.h"
+
+ABSL_FLAG(
+    std::string, run_dir, "",
+    "The folder of a run: profiles, snapshot pairs, offsets and probes are found in it, or in "
+    "the one run below its plugins/profile/.");
+ABSL_FLAG(std::string, traces, "",
+          "The profiles of one run, one per node: a comma list of files, folders or globs.");
+ABSL_FLAG(std::string, snapshots, "",
+          "Snapshot pairs, one file per trace in the order of the traces. Default: the profiles' "
+          "planes /host:snapshots, where they have one.");
+ABSL_FLAG(std::string, offsets, "", "Offsets of the nodes' clocks from the reference: JSONL.");
+ABSL_FLAG(std::string, probes, "",
+          "Probe windows or raw two-way probes: a comma list of JSONL files, folders or globs.");
+ABSL_FLAG(
+    std::string, method, "auto",
+    "How clocks are found: offsets, probes, collectives, none, or auto: offsets if given, else "
+    "probes, else the clocks as they are if no collective violates happens-before, else "
+    "collectives.");
+ABSL_FLAG(std::optional<int64_t>, reference_node, std::nullopt,
+          "The node whose clock is the common one. Default: the one that the offsets are relative "
+          "to, else the lowest.");
+ABSL_FLAG(std::string, node_ids, "",
+          "Node ids, one per trace. Default: the snapshot pairs' header, else the last integer in "
+          "the file's name, else the position.");
+ABSL_FLAG(std::string, ranks, "",
+          "Ranks, one per device, trace by trace. Default: what the profiles say.");
+ABSL_FLAG(double, max_drift_ppm, 100, "How fast two clocks may drift apart.");
+ABSL_FLAG(int64_t, min_transfer_ns, 0,
+          "How long a collective takes at least after the last member started it.");
+ABSL_FLAG(
+    bool, end_agreement, true,
+    "Assume that the members of a collective end together, within four times what that varies; "
+    "it narrows uncertainties where only long collectives tie nodes together.");
+ABSL_FLAG(std::string, offset_slope, "interpolate",
+          "Between offsets: interpolate, or drift_ppm (each sample's own slope).");
+ABSL_FLAG(int64_t, max_extrapolation_ms, 60000,
+          "Events farther than this outside the snapshot pairs or offsets are an error.");
+ABSL_FLAG(std::string, plane_naming, "viewer",
+          "viewer: /device:GPU:<n> numbered through and one /host:CPU. node_prefix: "
+          "/node:<id>/... for every plane.");
+ABSL_FLAG(std::string, output, "", "Where the combined profile goes; gzip when it ends in .gz.");
+ABSL_FLAG(std::string, output_dir, "",
+          "Where aligned profiles go, one per node, in plugins/profile/<run>/.");
+ABSL_FLAG(std::string, trace_json, "",
+          "Also writes the combined profile as Chrome trace JSON; gzip when it ends in .gz.");
+ABSL_FLAG(std::string, perfetto, "",
+          "Also writes the combined profile in Perfetto's format; gzip when it ends in .gz.");
+ABSL_FLAG(std::string, report, "", "Also writes a page (HTML) about what was done.");
+ABSL_FLAG(std::string, report_json, "", "Also writes what --json prints to this file.");
+ABSL_FLAG(
+    std::string, stages, "",
+    "Run only some stages, a comma list of: align (find and state the clocks; always), combine "
+    "(--output, --output_dir), export (--trace_json, --perfetto), report (--report, "
+    "--report_json). Default: all whose outputs are named.");
+ABSL_FLAG(bool, validate, false,
+          "Read the written files back and exit with 1 when a collective violates happens-before.");
+
+namespace meridian {
+namespace {
+
+absl::StatusOr<std::vector<int64_t>> ParseNumbers(absl::string_view flag, const std::string& text) {
+  std::vector<int64_t> numbers;
+  if (text.empty()) return numbers;
+  for (absl::string_view part : absl::StrSplit(text, ',')) {
+    int64_t number = 0;
+    if (!absl::SimpleAtoi(part, &number) || number < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--", flag, ": '", part, "' is no number from 0; expected e.g. 0,1,2"));
+    }
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+absl::StatusOr<PlaneNaming> ParseNaming(const std::string& name) {
+  if (name == "viewer") return PlaneNaming::kViewer;
+  if (name == "node_prefix") return PlaneNaming::kNodePrefix;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--plane_naming=", name, " is none of viewer, node_prefix"));
+}
+
+absl::StatusOr<std::vector<std::string>> Expand(const std::string& list,
+                                                std::vector<std::string> folder_suffixes) {
+  if (list.empty()) return std::vector<std::string>();
+  return ExpandPaths(FileSystem::Posix(), list, {UserDirectory(), std::move(folder_suffixes)});
+}
+
+absl::StatusOr<RunFiles> FindFiles() {
+  const std::string run_dir = absl::GetFlag(FLAGS_run_dir);
+  const std::string traces = absl::GetFlag(FLAGS_traces);
+  if (run_dir.empty() == traces.empty()) {
+    return absl::InvalidArgumentError(
+        "give either --run_dir or --traces, e.g. --traces='rank*.xplane.pb'");
+  }
+  RunFiles files;
+  if (!run_dir.empty()) {
+    ASSIGN_OR_RETURN(files, FindRunFiles(FileSystem::Posix(), UserPath(run_dir)));
+  } else {
+    ASSIGN_OR_RETURN(files.traces, Expand(traces, {".xplane.pb", ".xplane.pb.gz"}));
+  }
+  // What is named wins over what was found.
+  if (!absl::GetFlag(FLAGS_snapshots).empty()) {
+    ASSIGN_OR_RETURN(files.snapshots, Expand(absl::GetFlag(FLAGS_snapshots), {}));
+  }
+  if (!absl::GetFlag(FLAGS_offsets).empty()) {
+    files.offsets = UserPath(absl::GetFlag(FLAGS_offsets));
+  }
+  if (!absl::GetFlag(FLAGS_probes).empty()) {
+    ASSIGN_OR_RETURN(files.probes, Expand(absl::GetFlag(FLAGS_probes), {".jsonl", ".jsonl.gz"}));
+  }
+  return files;
+}
+
+absl::StatusOr<AlignmentOptions> AlignmentFlags() {
+  AlignmentOptions options;
+  ASSIGN_OR_RETURN(options.method, ParseAlignmentMethod(absl::GetFlag(FLAGS_method)));
+  ASSIGN_OR_RETURN(options.slope, OffsetSamples::ParseSlope(absl::GetFlag(FLAGS_offset_slope)));
+  options.max_drift_ppm = absl::GetFlag(FLAGS_max_drift_ppm);
+  const int64_t transfer_ns = absl::GetFlag(FLAGS_min_transfer_ns);
+  if (transfer_ns < 0 || transfer_ns > std::numeric_limits<int64_t>::max() / 1000) {
+    return absl::InvalidArgumentError("--min_transfer_ns is out of range");
+  }
+  options.min_transfer_ps = transfer_ns * 1000;
+  options.end_agreement = absl::GetFlag(FLAGS_end_agreement);
+  return options;
+}
+
+// Where the page and the JSON go; empty for what is not wanted.
+struct Reports {
+  std::string html;
+  std::string json;
+};
+
+struct Job {
+  CombineRequest request;
+  Reports reports;
+};
+
+// Forgets the outputs of stages that are not to run.
+absl::Status SelectStages(const std::string& list, Job* job) {
+  if (list.empty()) return absl::OkStatus();
+  const absl::flat_hash_set<std::string> known = {"align", "combine", "export", "report"};
+  const absl::flat_hash_set<std::string> wanted = absl::StrSplit(list, ',');
+  for (const std::string& stage : wanted) {
+    if (!known.contains(stage)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--stages: '", stage, "' is none of align, combine, export, report"));
+    }
+  }
+  if (!wanted.contains("combine")) {
+    job->request.output.clear();
+    job->request.output_dir.clear();
+  }
+  if (!wanted.contains("export")) {
+    job->request.trace_json.clear();
+    job->request.perfetto.clear();
+  }
+  if (!wanted.contains("report")) job->reports = Reports();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CombineRequest> RequestFlags() {
+  CombineRequest request;
+  ASSIGN_OR_RETURN(request.files, FindFiles());
+  request.input = UserInputOptions();
+  ASSIGN_OR_RETURN(request.node_ids, ParseNumbers("node_ids", absl::GetFlag(FLAGS_node_ids)));
+  ASSIGN_OR_RETURN(request.ranks, ParseNumbers("ranks", absl::GetFlag(FLAGS_ranks)));
+  ASSIGN_OR_RETURN(request.alignment, AlignmentFlags());
+  ASSIGN_OR_RETURN(request.naming, ParseNaming(absl::GetFlag(FLAGS_plane_naming)));
+  request.reference_node = absl::GetFlag(FLAGS_reference_node);
+  const int64_t limit_ms = absl::GetFlag(FLAGS_max_extrapolation_ms);
+  if (limit_ms < 0 || limit_ms > std::numeric_limits<int64_t>::max() / 1000000) {
+    return absl::InvalidArgumentError("--max_extrapolation_ms is out of range");
+  }
+  request.max_extrapolation_ns = limit_ms * 1000000;
+  request.output = UserPath(absl::GetFlag(FLAGS_output));
+  request.output_dir = UserPath(absl::GetFlag(FLAGS_output_dir));
+  request.trace_json = UserPath(absl::GetFlag(FLAGS_trace_json));
+  request.perfetto = UserPath(absl::GetFlag(FLAGS_perfetto));
+  request.validate = absl::GetFlag(FLAGS_validate);
+  return request;
+}
+
+absl::StatusOr<Job> ReadFlags() {
+  Job job;
+  ASSIGN_OR_RETURN(job.request, RequestFlags());
+  job.reports = {UserPath(absl::GetFlag(FLAGS_report)), UserPath(absl::GetFlag(FLAGS_report_json))};
+  RETURN_IF_ERROR(SelectStages(absl::GetFlag(FLAGS_stages), &job));
+  return job;
+}
+
+// What is shown to whoever gives no flags.
+absl::StatusOr<Job> ExampleJob(const std::string& program) {
+  FileSystem& files = FileSystem::Posix();
+  Job job;
+  ASSIGN_OR_RETURN(const std::string example, FindBundledExample(files, program));
+  ASSIGN_OR_RETURN(job.request.files, FindRunFiles(files, example));
+  job.request.input = UserInputOptions();
+  const std::string folder = UserPath("meridian_out");
+  RETURN_IF_ERROR(files.CreateDirectories(folder));
+  job.request.output = absl::StrCat(folder, "/combined.xplane.pb");
+  job.request.trace_json = absl::StrCat(folder, "/trace.json.gz");
+  job.request.perfetto = absl::StrCat(folder, "/trace.perfetto-trace");
+  job.request.validate = true;
+  job.reports = {absl::StrCat(folder, "/report.html"), absl::StrCat(folder, "/report.json")};
+  std::fprintf(
+      stderr,
+      "combine: no flags; combining the bundled example into ./meridian_out (see --help)\n");
+  return job;
+}
+
+absl::Status WriteReport(absl::string_view kind, const std::string& path,
+                         const std::string& contents, CombineReport* report) {
+  RETURN_IF_ERROR(WriteFileAtomically(FileSystem::Posix(), path, contents));
+  CombinedOutput* output = report->add_outputs();
+  output->set_kind(std::string(kind));
+  output->set_path(path);
+  output->set_bytes(static_cast<int64_t>(contents.size()));
+  return absl::OkStatus();
+}
+
+// Without flags, but for --json.
+bool WantsExample(int argc, char** argv) {
+  return argc == 1 || (argc == 2 && absl::string_view(argv[1]) == "--json");
+}
+
+absl::StatusOr<int> Combine(bool example, const std::string& program) {
+  ASSIGN_OR_RETURN(const Job job, example ? ExampleJob(program) : ReadFlags());
+  ASSIGN_OR_RETURN(CombineReport report, CombineRun(FileSystem::Posix(), job.request));
+  if (!job.reports.html.empty()) {
+    RETURN_IF_ERROR(WriteReport("report", job.reports.html, CombineReportHtml(report), &report));
+  }
+  if (!job.reports.json.empty()) {
+    RETURN_IF_ERROR(WriteReport("report_json", job.reports.json, ReportToJson(report), &report));
+  }
+  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatCombineReport(report)));
+  const bool violated = report.happens_before().violations_after() > 0;
+  return job.request.validate && violated ? kExitCheckFailed : kExitDone;
+}
+
+}  // namespace
+}  // namespace meridian
+
+int main(int argc, char** argv) {
+  return meridian::RunCommand(
+      {"combine",
+       "Puts the profiles of a run's nodes on one clock, states how far it may be off, and writes "
+       "them as one profile. Without flags it does so with a bundled example, into ./meridian_out.",
+       {"combine --run_dir=logs/ --output=combined.xplane.pb --validate",
+        "combine --traces='rank*.xplane.pb' --method=collectives --output=combined.xplane.pb"},
+       {"run_dir",         "traces",
+        "snapshots",       "offsets",
+        "probes",          "method",
+        "reference_node",  "node_ids",
+        "ranks",           "max_drift_ppm",
+        "min_transfer_ns", "end_agreement",
+        "offset_slope",    "max_extrapolation_ms",
+        "plane_naming",    "output",
+        "output_dir",      "trace_json",
+        "perfetto",        "report",
+        "report_json",     "stages",
+        "validate"}},
+      argc, argv, [&] { return meridian::Combine(meridian::WantsExample(argc, argv), argv[0]); });
+}

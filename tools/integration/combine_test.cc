@@ -1,0 +1,213 @@
+// combine as users run it.
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "google/protobuf/util/json_util.h"
+#include "gtest/gtest.h"
+#include "tools/testing/run_command.h"
+#include "trace_alignment/combine/combine_report.pb.h"
+#include "xla_profiler/util/testing/temporary_directory.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr char kSkewed[] = "examples/jax_tp_cuda4_skewed";
+constexpr char kTrue[] = "examples/jax_cuda2";
+
+CommandResult Combine(const std::vector<std::string>& arguments) {
+  return RunCommandLine("tools/combine", arguments);
+}
+
+CombineReport ParseReport(const std::string& json) {
+  CombineReport report;
+  EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(json, &report).ok()) << json;
+  return report;
+}
+
+// The truth is in examples/README.md.
+TEST(CombineTest, TheBundledExampleIsAlignedWithinWhatItStates) {
+  const TemporaryDirectory directory;
+  const CommandResult result =
+      Combine({std::string("--run_dir=") + kSkewed,
+               "--output=" + directory.PathOf("combined.xplane.pb"), "--validate", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  const CombineReport report = ParseReport(result.standard_output);
+  EXPECT_EQ(report.method(), "collectives");
+  EXPECT_EQ(report.happens_before().checked(), 528);
+  EXPECT_EQ(report.happens_before().violations_before(), 504);
+  EXPECT_EQ(report.happens_before().violations_after(), 0);
+  EXPECT_EQ(report.happens_before().checked_on(), "written file");
+  constexpr int64_t kStartNs = 1794701757320158512;
+  const std::vector<std::pair<int64_t, double>> truth = {
+      {0, 0}, {12345678, 18}, {-31000000, -42.5}, {47000000, 7.25}};
+  ASSERT_EQ(report.nodes_size(), 4);
+  for (int n = 0; n < 4; ++n) {
+    const CombinedNode& node = report.nodes(n);
+    const double offset_ns =
+        static_cast<double>(truth[n].first) +
+        truth[n].second * 1e-6 * static_cast<double>(node.offset_at_ns() - kStartNs);
+    EXPECT_LE(std::abs(static_cast<double>(node.offset_ns()) - offset_ns),
+              static_cast<double>(node.uncertainty_ns() + 1));
+    EXPECT_LE(node.uncertainty_ns(), 600000);
+    EXPECT_EQ(node.events(), 4448);
+  }
+  const CommandResult check = RunCommandLine(
+      "tools/validate_collectives", {"--traces=" + directory.PathOf("combined.xplane.pb")});
+  EXPECT_EQ(check.exit_code, 0);
+  EXPECT_THAT(check.standard_output, HasSubstr("0 violation(s) in 528 checked"));
+}
+
+TEST(CombineTest, AllOutputsAreWritten) {
+  const TemporaryDirectory directory;
+  const CommandResult result = Combine(
+      {std::string("--traces=") + kSkewed, "--output=" + directory.PathOf("c.xplane.pb.gz"),
+       "--trace_json=" + directory.PathOf("t.json"), "--perfetto=" + directory.PathOf("t.perfetto"),
+       "--report=" + directory.PathOf("r.html"), "--report_json=" + directory.PathOf("r.json")});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(directory.List(),
+              ElementsAre("c.xplane.pb.gz", "r.html", "r.json", "t.json", "t.perfetto"));
+  EXPECT_THAT(directory.Read("t.json"), HasSubstr("Node 3: /host:CPU"));
+  EXPECT_THAT(directory.Read("r.html"), HasSubstr("<svg"));
+  EXPECT_EQ(ParseReport(directory.Read("r.json")).nodes_size(), 4);
+  EXPECT_THAT(result.standard_output,
+              AllOf(HasSubstr("4 node(s) on the clock of node 0, method collectives"),
+                    HasSubstr("504 violations before, 0 after")));
+}
+
+TEST(CombineTest, TrueClocksAreLeftAlone) {
+  const CommandResult result = Combine({std::string("--run_dir=") + kTrue, "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  const CombineReport report = ParseReport(result.standard_output);
+  EXPECT_EQ(report.method(), "none");
+  for (const CombinedNode& node : report.nodes()) {
+    EXPECT_EQ(node.max_correction_ns(), 0);
+    EXPECT_EQ(node.offset_ns(), 0);
+  }
+}
+
+TEST(CombineTest, ValidationExitsWithOneOnlyWhenItFails) {
+  const std::string run_dir = std::string("--run_dir=") + kSkewed;
+  EXPECT_EQ(Combine({run_dir, "--method=none", "--validate"}).exit_code, 1);
+  EXPECT_EQ(Combine({run_dir, "--method=none"}).exit_code, 0);
+}
+
+TEST(CombineTest, StagesCanBeLeftOut) {
+  const TemporaryDirectory directory;
+  const CommandResult result =
+      Combine({std::string("--run_dir=") + kSkewed, "--output=" + directory.PathOf("c.xplane.pb"),
+               "--report=" + directory.PathOf("r.html"), "--stages=align,report"});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(directory.List(), ElementsAre("r.html"));
+}
+
+struct BadUsage {
+  std::vector<std::string> arguments;
+  std::string message;
+};
+
+TEST(CombineTest, WrongFlagsSayWhatToDo) {
+  const std::string run_dir = std::string("--run_dir=") + kTrue;
+  const std::vector<BadUsage> cases = {
+      {{"--output=x"}, "either --run_dir or --traces"},
+      {{run_dir, std::string("--traces=") + kTrue}, "either --run_dir or --traces"},
+      {{run_dir, "--method=magic"}, "none of auto, offsets, probes, collectives, none"},
+      {{run_dir, "--method=offsets"}, "needs --offsets"},
+      {{run_dir, "--stages=magic"}, "none of align, combine, export, report"},
+      {{run_dir, "--plane_naming=magic"}, "none of viewer, node_prefix"},
+      {{run_dir, "--node_ids=0"}, "node"},
+      {{run_dir, "--node_ids=3,3"}, "3"},
+      {{run_dir, "--node_ids=0,x"}, "'x' is no number"},
+      {{run_dir, "--reference_node=9"}, "the reference node, 9, is none of 0, 1"},
+      {{run_dir, "--snapshots=examples/jax_cuda2/rank0.xplane.pb"}, "one per trace"},
+      {{run_dir, "--trace_json=x.json"}, "give --output, too"},
+      {{run_dir, "--max_drift_ppm=-1"}, "expected 0 to 1000000"},
+      {{run_dir, "--ranks=0"}, "rank"},
+      {{"--run_dir=examples"}, "runs; give one of"},
+      {{"--run_dir=nowhere"}, "nowhere"},
+      {{"--traces=nowhere.xplane.pb"}, "nowhere.xplane.pb"},
+      {{run_dir, "--offsets=nowhere.jsonl"}, "nowhere.jsonl"},
+      {{"surprise"}, "unexpected argument"},
+  };
+  for (const BadUsage& bad : cases) {
+    const CommandResult result = Combine(bad.arguments);
+    EXPECT_EQ(result.exit_code, 2) << bad.arguments.back() << "\n" << result.standard_error;
+    EXPECT_THAT(result.standard_error, HasSubstr(bad.message));
+    EXPECT_THAT(result.standard_output, IsEmpty());
+  }
+}
+
+TEST(CombineTest, BrokenInputLeavesNoOutputBehind) {
+  const TemporaryDirectory directory;
+  const TemporaryDirectory out;
+  const CommandResult written =
+      Combine({std::string("--run_dir=") + kTrue, "--output_dir=" + directory.PathOf("ok"),
+               "--method=none"});
+  ASSERT_EQ(written.exit_code, 0) << written.standard_error;
+  const std::string whole = directory.Read("ok/plugins/profile/jax_cuda2/rank1.xplane.pb");
+  struct Case {
+    std::string contents;
+    std::string message;
+  };
+  const std::vector<Case> cases = {
+      {whole.substr(0, whole.size() / 2), "offset"},
+      {"", "empty"},
+      {"{\"traceEvents\":[]}", "looks like JSON"},
+  };
+  for (const Case& broken : cases) {
+    const std::string path = directory.Write("rank1.xplane.pb", broken.contents);
+    const CommandResult result =
+        Combine({"--traces=examples/jax_cuda2/rank0.xplane.pb," + path,
+                 "--output=" + out.PathOf("c.xplane.pb"), "--report=" + out.PathOf("r.html")});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.standard_error, AllOf(HasSubstr(path), HasSubstr(broken.message)));
+    EXPECT_THAT(out.List(), IsEmpty());
+  }
+}
+
+TEST(CombineTest, ProfilesOfDifferentRunsAreNotMixed) {
+  const CommandResult result =
+      Combine({"--traces=examples/jax_cuda2/rank0.xplane.pb,"
+               "examples/jax_tp_cuda4_skewed/rank1.xplane.pb.gz"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.standard_error, HasSubstr("of one run"));
+}
+
+TEST(CombineTest, BadOffsetsAreNamedWithTheirLine) {
+  const TemporaryDirectory directory;
+  struct Case {
+    std::string contents;
+    std::string message;
+  };
+  const std::vector<Case> cases = {
+      {"{\"node_id\":1,\"midpoint_sys_ns\":1794701450000000000,\"offset_ns\":\"NaN\"}\n", ":1: "},
+      {"{\"node_id\":1,\"midpoint_sys_ns\":1794701450000000000,\"offset_ns\":5}\n"
+       "{\"node_id\":1,\"midpoint_sys_ns\":1794701450000000000,\"offset_ns\":6}\n",
+       "2"},
+      {"", "offsets.jsonl"},
+      {"{\"node_id\":7,\"midpoint_sys_ns\":1794701450000000000,\"offset_ns\":5}\n", "node 1"},
+  };
+  for (const Case& bad : cases) {
+    const std::string path = directory.Write("offsets.jsonl", bad.contents);
+    const CommandResult result = Combine({std::string("--run_dir=") + kTrue, "--offsets=" + path});
+    EXPECT_EQ(result.exit_code, 2) << bad.contents << result.standard_error;
+    EXPECT_THAT(result.standard_error, HasSubstr(bad.message));
+  }
+}
+
+TEST(CombineTest, HelpShowsAnExample) {
+  const CommandResult result = Combine({"--help"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.standard_output, AllOf(HasSubstr("combine --run_dir=logs/"),
+                                            HasSubstr("--plane_naming"), HasSubstr("--stages")));
+}
+
+}  // namespace
+}  // namespace meridian

@@ -1,0 +1,487 @@
+#include "tools/pipeline/combine_run.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "trace_alignment/alignment_record.h"
+#include "trace_alignment/collectives/collective_run.h"
+#include "trace_alignment/collectives/skew.h"
+#include "trace_alignment/combine/combiner.h"
+#include "trace_alignment/offset_samples.h"
+#include "trace_alignment/probe_offsets.h"
+#include "trace_alignment/profile_snapshots.h"
+#include "trace_alignment/xspace_aligner.h"
+#include "xla_profiler/collectives/xspace_collectives.h"
+#include "xla_profiler/trace_export/trace_export.h"
+#include "xla_profiler/trace_json/gzip_sink.h"
+#include "xla_profiler/util/atomic_file_writer.h"
+#include "xla_profiler/util/byte_sink.h"
+#include "xla_profiler/util/progress_bar.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/status_util.h"
+#include "xla_profiler/xplane/combined_profile.h"
+#include "xla_profiler/xplane/node_ids.h"
+#include "xla_profiler/xplane/session_clock.h"
+#include "xla_profiler/xplane/xspace_reader.h"
+
+namespace meridian {
+namespace {
+
+constexpr double kMsPerPs = 1e-9;
+
+// The largest by magnitude.
+int64_t LargestCorrectionNs(const AlignmentStats& stats) {
+  return std::abs(stats.min_correction_ns()) > std::abs(stats.max_correction_ns())
+             ? stats.min_correction_ns()
+             : stats.max_correction_ns();
+}
+
+std::string FileName(absl::string_view path) {
+  return std::string(path.substr(path.rfind('/') + 1));
+}
+
+// For what is only to be tried.
+class DiscardingSink : public ByteSink {
+ public:
+  absl::Status Append(absl::string_view data) override {
+    bytes_ += data.size();
+    return absl::OkStatus();
+  }
+  uint64_t bytes_appended() const override { return bytes_; }
+
+ private:
+  uint64_t bytes_ = 0;
+};
+
+class CombinePipeline {
+ public:
+  CombinePipeline(FileSystem& file_system, const CombineRequest& request)
+      : file_system_(file_system), request_(request) {}
+
+  absl::StatusOr<CombineReport> Run() {
+    RETURN_IF_ERROR(Open());
+    RETURN_IF_ERROR(AssignIds());
+    RETURN_IF_ERROR(ReadCollectives());
+    RETURN_IF_ERROR(Align());
+    if (!request_.output_dir.empty()) RETURN_IF_ERROR(WriteAligned());
+    // Without any output it is still done, to see that it can be.
+    if (!request_.output.empty() || request_.output_dir.empty()) RETURN_IF_ERROR(WriteCombined());
+    RETURN_IF_ERROR(Export("trace_json", request_.trace_json, ExportTraceJson));
+    RETURN_IF_ERROR(Export("perfetto", request_.perfetto, ExportPerfetto));
+    Describe();
+    if (request_.validate) RETURN_IF_ERROR(CheckWritten());
+    return std::move(report_);
+  }
+
+ private:
+  // A node's profile; in the order of the traces.
+  struct Node {
+    XSpaceReader reader;
+    SessionInfo session;
+    SessionClock clock;
+    std::optional<SnapshotPairs> snapshots;
+    int64_t id = 0;
+    AlignmentStats stats;
+  };
+
+  absl::Status Open() {
+    const RunFiles& files = request_.files;
+    if (!files.snapshots.empty() && files.snapshots.size() != files.traces.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(files.snapshots.size(), " files of snapshot pairs for ", files.traces.size(),
+                       " traces; --snapshots takes one per trace, in the order of the traces"));
+    }
+    if (!files.offsets.empty()) {
+      ASSIGN_OR_RETURN(OffsetSamples offsets,
+                       OffsetSamples::Load(file_system_, files.offsets, request_.reference_node));
+      inputs_.offsets.emplace(std::move(offsets));
+    }
+    XSpaceReaderOptions options;
+    options.input = request_.input;
+    for (const std::string& trace : files.traces) {
+      ASSIGN_OR_RETURN(XSpaceReader reader, XSpaceReader::Open(file_system_, trace, options));
+      RETURN_IF_ERROR(CheckRaw(reader));
+      ASSIGN_OR_RETURN(SessionInfo session, ReadSessionInfo(reader));
+      ASSIGN_OR_RETURN(SessionClock clock,
+                       SessionClock::Create(reader.name(), session, std::nullopt));
+      nodes_.push_back({std::move(reader), std::move(session), std::move(clock), std::nullopt, 0,
+                        AlignmentStats()});
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckRaw(const XSpaceReader& reader) const {
+    ASSIGN_OR_RETURN(const std::vector<NodeProfile> combined, SplitCombinedProfile(reader));
+    if (!combined.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(reader.name(), ": is a combined profile; give the nodes' own"));
+    }
+    ASSIGN_OR_RETURN(const bool aligned, IsAligned(reader));
+    if (!aligned || request_.alignment.method == AlignmentMethod::kNone) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        reader.name(),
+        ": is aligned already; give the original, or --method=none to combine it as it is"));
+  }
+
+  // The flag, the snapshots' header, the file's name. A header may need what the offsets file says
+  // about the node, whose id it gives: so names come first where it lacks that.
+  absl::Status AssignIds() {
+    NodeIdInputs ids;
+    ids.files = request_.files.traces;
+    ids.given = request_.node_ids;
+    absl::StatusOr<std::vector<NodeId>> assigned = AssignNodeIds(ids);
+    for (size_t n = 0; n < nodes_.size(); ++n) {
+      Node& node = nodes_[n];
+      SnapshotPairsOptions options;
+      if (inputs_.offsets.has_value() && assigned.ok()) {
+        options.offsets_header = inputs_.offsets->AnchorsOf((*assigned)[n].id);
+      }
+      const std::string file = request_.files.snapshots.empty() ? "" : request_.files.snapshots[n];
+      ASSIGN_OR_RETURN(node.snapshots,
+                       LoadProfileSnapshots(file_system_, node.reader, node.clock, file, options));
+      ids.from_snapshots.push_back(node.snapshots.has_value() ? node.snapshots->node_id
+                                                              : std::nullopt);
+    }
+    ASSIGN_OR_RETURN(const std::vector<NodeId> final_ids, AssignNodeIds(ids));
+    for (size_t n = 0; n < nodes_.size(); ++n) nodes_[n].id = final_ids[n].id;
+    for (const NodeId& id : final_ids) {
+      if (id.source != NodeId::Source::kPosition) continue;
+      report_.add_notes("node ids are the positions of the traces: their names hold no numbers");
+      break;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadCollectives() {
+    std::vector<ProfileCollectives> profiles;
+    ProgressBar progress("reading", nodes_.size());
+    for (const Node& node : nodes_) {
+      progress.Update(profiles.size());
+      ASSIGN_OR_RETURN(ProfileCollectives profile, ReadXSpaceCollectives(node.reader));
+      profiles.push_back(std::move(profile));
+    }
+    RankOptions ranks;
+    ranks.given_ranks = request_.ranks;
+    ASSIGN_OR_RETURN(run_, MatchCollectives(std::move(profiles), ranks));
+    for (const std::string& note : run_.ranks.notes) report_.add_notes(note);
+    for (const std::string& note : run_.runs.notes) report_.add_notes(note);
+    return absl::OkStatus();
+  }
+
+  absl::Status Align() {
+    for (const Node& node : nodes_) {
+      inputs_.nodes.push_back({node.id, node.clock, node.snapshots});
+    }
+    ASSIGN_OR_RETURN(inputs_.reference_node, ReferenceNode());
+    if (!request_.files.probes.empty()) {
+      ASSIGN_OR_RETURN(ProbeOffsets probes,
+                       LoadProbeOffsets(file_system_, request_.files.probes, inputs_.reference_node,
+                                        request_.alignment.max_drift_ppm));
+      inputs_.probes.emplace(std::move(probes.samples));
+      for (const std::string& note : probes.notes) report_.add_notes(note);
+    }
+    ASSIGN_OR_RETURN(alignment_, AlignRun(inputs_, run_, request_.alignment));
+    return absl::OkStatus();
+  }
+
+  // What the user said, the node that the offsets are relative to, the lowest.
+  absl::StatusOr<int64_t> ReferenceNode() const {
+    int64_t lowest = nodes_.front().id;
+    for (const Node& node : nodes_) lowest = std::min(lowest, node.id);
+    if (request_.reference_node.has_value()) return *request_.reference_node;
+    if (inputs_.offsets.has_value() && inputs_.offsets->reference_node().has_value()) {
+      return *inputs_.offsets->reference_node();
+    }
+    return lowest;
+  }
+
+  // Positions of the nodes, by id.
+  std::vector<size_t> ById() const {
+    std::vector<size_t> order(nodes_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(),
+              [this](size_t a, size_t b) { return nodes_[a].id < nodes_[b].id; });
+    return order;
+  }
+
+  AlignmentRecord RecordOf(size_t n) const {
+    const AlignedNode& aligned = alignment_.nodes[n];
+    AlignmentRecord record;
+    record.node_id = nodes_[n].id;
+    record.method = aligned.method;
+    record.offset_ns = aligned.offset_ns;
+    record.uncertainty_ns = aligned.uncertainty_ns;
+    record.drift_ppm = aligned.drift_ppm;
+    return record;
+  }
+
+  LineAlignerOptions LineOptions(size_t n) const {
+    LineAlignerOptions options;
+    options.node_id = nodes_[n].id;
+    options.max_extrapolation_ns = request_.max_extrapolation_ns;
+    return options;
+  }
+
+  // Writes a file atomically, gzip when its name says so.
+  absl::Status WriteFile(const std::string& kind, const std::string& path,
+                         absl::FunctionRef<absl::Status(ByteSink&)> write) {
+    ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFileWriter> writer,
+                     AtomicFileWriter::Create(file_system_, path));
+    if (absl::EndsWith(path, ".gz")) {
+      GzipSink gzip(writer.get());
+      RETURN_IF_ERROR(write(gzip));
+      RETURN_IF_ERROR(gzip.Finish());
+    } else {
+      RETURN_IF_ERROR(write(*writer));
+    }
+    const uint64_t bytes = writer->bytes_appended();
+    RETURN_IF_ERROR(writer->Commit());
+    CombinedOutput* output = report_.add_outputs();
+    output->set_kind(kind);
+    output->set_path(path);
+    output->set_bytes(static_cast<int64_t>(bytes));
+    return absl::OkStatus();
+  }
+
+  absl::Status WriteCombined() {
+    const std::vector<size_t> order = ById();
+    std::vector<CombineInput> inputs;
+    uint64_t total_bytes = 0;
+    for (size_t n : order) {
+      inputs.push_back(
+          {&nodes_[n].reader, &nodes_[n].clock, &alignment_.nodes[n].clock, RecordOf(n)});
+      total_bytes += nodes_[n].reader.source().bytes.size();
+    }
+    ProgressBar progress("combining", total_bytes);
+    CombineOptions options;
+    options.naming = request_.naming;
+    options.lines = LineOptions(0);
+    options.progress = [&](uint64_t bytes) { progress.Update(bytes); };
+    const auto combine = [&](ByteSink& sink) -> absl::Status {
+      ASSIGN_OR_RETURN(const std::vector<AlignmentStats> stats,
+                       CombineXSpaces(inputs, options, sink));
+      for (size_t i = 0; i < order.size(); ++i) nodes_[order[i]].stats = stats[i];
+      return absl::OkStatus();
+    };
+    if (!request_.output.empty()) return WriteFile("combined", request_.output, combine);
+    DiscardingSink nowhere;
+    return combine(nowhere);
+  }
+
+  absl::Status WriteAligned() {
+    const std::string run = request_.files.name.empty() ? "aligned" : request_.files.name;
+    const std::string folder = absl::StrCat(request_.output_dir, "/plugins/profile/", run);
+    RETURN_IF_ERROR(file_system_.CreateDirectories(folder));
+    const std::vector<std::string> names = AlignedNames();
+    ProgressBar progress("aligning", nodes_.size());
+    for (size_t n = 0; n < nodes_.size(); ++n) {
+      progress.Update(n);
+      AlignOptions options;
+      options.record = RecordOf(n);
+      options.lines = LineOptions(n);
+      RETURN_IF_ERROR(WriteFile(
+          "aligned", absl::StrCat(folder, "/", names[n]), [&](ByteSink& sink) -> absl::Status {
+            ASSIGN_OR_RETURN(nodes_[n].stats,
+                             AlignXSpace(nodes_[n].reader, nodes_[n].clock,
+                                         alignment_.nodes[n].clock, options, sink));
+            return absl::OkStatus();
+          }));
+    }
+    return absl::OkStatus();
+  }
+
+  // Writes the combined file in a viewer's format.
+  template <typename ExportFunction>
+  absl::Status Export(const std::string& kind, const std::string& path, ExportFunction export_to) {
+    if (path.empty()) return absl::OkStatus();
+    XSpaceReaderOptions reader_options;
+    reader_options.input = request_.input;
+    ASSIGN_OR_RETURN(const XSpaceReader combined,
+                     XSpaceReader::Open(file_system_, request_.output, reader_options));
+    ProgressBar progress(kind, combined.source().bytes.size());
+    ExportOptions options;
+    options.progress = [&](uint64_t offset) { progress.Update(offset); };
+    return WriteFile(kind, path, [&](ByteSink& sink) -> absl::Status {
+      ASSIGN_OR_RETURN(const ExportStats stats, export_to(combined, options, sink));
+      const int64_t left_out = stats.aggregated + stats.negative_durations + stats.out_of_range +
+                               stats.too_many_overlaps;
+      if (left_out > 0) {
+        report_.add_notes(absl::StrCat(kind, ": ", left_out,
+                                       " events without a place on a timeline are left out"));
+      }
+      return absl::OkStatus();
+    });
+  }
+
+  // The traces' own names, inflated; with the node where two would be the same.
+  std::vector<std::string> AlignedNames() const {
+    std::vector<std::string> names;
+    std::map<std::string, int> uses;
+    for (const std::string& trace : request_.files.traces) {
+      absl::string_view stem = trace;
+      if (!absl::ConsumeSuffix(&stem, ".xplane.pb.gz")) absl::ConsumeSuffix(&stem, ".xplane.pb");
+      names.push_back(absl::StrCat(FileName(stem), ".xplane.pb"));
+      ++uses[names.back()];
+    }
+    for (size_t n = 0; n < names.size(); ++n) {
+      if (uses[names[n]] > 1) names[n] = absl::StrCat("node", nodes_[n].id, "_", names[n]);
+    }
+    return names;
+  }
+
+  void Describe() {
+    report_.set_reference_node(inputs_.reference_node);
+    report_.set_method_asked(std::string(AlignmentMethodName(request_.alignment.method)));
+    report_.set_method(std::string(AlignmentMethodName(alignment_.method)));
+    report_.set_run_method(std::string(RunMethodName(run_.runs.method)));
+    for (size_t n : ById()) DescribeNode(n, report_.add_nodes());
+    HappensBeforeSummary* check = report_.mutable_happens_before();
+    check->set_instances(alignment_.after.instances);
+    check->set_checked(alignment_.after.checked);
+    check->set_unmatched(alignment_.after.unmatched);
+    check->set_violations_before(static_cast<int64_t>(alignment_.before.violations.size()));
+    check->set_violations_after(static_cast<int64_t>(alignment_.after.violations.size()));
+    check->set_checked_on("computed");
+    for (const std::string& note : alignment_.notes) report_.add_notes(note);
+    DescribeKinds();
+    DescribeRanks();
+  }
+
+  void DescribeNode(size_t n, CombinedNode* out) const {
+    const Node& node = nodes_[n];
+    const AlignedNode& aligned = alignment_.nodes[n];
+    out->set_node_id(node.id);
+    if (!node.session.hostnames.empty()) out->set_hostname(node.session.hostnames[0]);
+    out->set_trace(node.reader.path());
+    out->set_method(aligned.method);
+    if (aligned.offset_at_ns.has_value()) out->set_offset_at_ns(*aligned.offset_at_ns);
+    if (aligned.offset_ns.has_value()) out->set_offset_ns(*aligned.offset_ns);
+    if (aligned.uncertainty_ns.has_value()) out->set_uncertainty_ns(*aligned.uncertainty_ns);
+    if (aligned.uncertainty_max_ns.has_value()) {
+      out->set_uncertainty_max_ns(*aligned.uncertainty_max_ns);
+    }
+    if (aligned.certified_uncertainty_ns.has_value()) {
+      out->set_certified_uncertainty_ns(*aligned.certified_uncertainty_ns);
+    }
+    if (aligned.drift_ppm.has_value()) out->set_drift_ppm(*aligned.drift_ppm);
+    if (aligned.drift_uncertainty_ppm.has_value()) {
+      out->set_drift_uncertainty_ppm(*aligned.drift_uncertainty_ppm);
+    }
+    out->set_events(node.stats.events());
+    out->set_max_correction_ns(LargestCorrectionNs(node.stats));
+    for (int64_t rank : run_.ranks.ranks[n]) out->add_ranks(rank);
+    out->set_collectives(static_cast<int64_t>(run_.profiles[n].events.size()));
+  }
+
+  // What the collectives cost, on the common clock.
+  void DescribeKinds() {
+    const CollectiveTable& table = alignment_.table;
+    std::map<std::string, CombinedKind> kinds;
+    for (const CollectiveInstance& instance : table.instances()) {
+      const MatchedOp& op = table.OpOf(instance);
+      CombinedKind& kind = kinds[std::string(CollectiveKindName(op.kind))];
+      kind.set_instances(kind.instances() + 1);
+      kind.set_operand_bytes(kind.operand_bytes() + op.operand_bytes);
+      int64_t wait_ps = 0, transfer_ps = 0;
+      if (const std::optional<GroupTiming> timing = TimingOf(table, instance)) {
+        for (const CollectiveMember& member : table.MembersOf(instance)) {
+          wait_ps += timing->SkewPs(member);
+        }
+        transfer_ps = timing->transfer_ps;
+      }
+      for (const MemberPair& pair : table.PairsOf(instance)) {
+        transfer_ps += PairTransferPs(table, instance, pair);
+      }
+      kind.set_wait_ms(kind.wait_ms() + static_cast<double>(wait_ps) * kMsPerPs);
+      kind.set_transfer_ms(kind.transfer_ms() + static_cast<double>(transfer_ps) * kMsPerPs);
+    }
+    std::vector<CombinedKind> sorted;
+    for (auto& [name, kind] : kinds) {
+      kind.set_kind(name);
+      sorted.push_back(kind);
+    }
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const CombinedKind& a, const CombinedKind& b) {
+                       return a.wait_ms() + a.transfer_ms() > b.wait_ms() + b.transfer_ms();
+                     });
+    for (const CombinedKind& kind : sorted) *report_.add_kinds() = kind;
+  }
+
+  void DescribeRanks() {
+    const std::vector<RankSkew> ranks = SummariseSkew(alignment_.table);
+    std::vector<size_t> order(ranks.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return ranks[a].wait_caused_ps > ranks[b].wait_caused_ps;
+    });
+    for (size_t rank : order) {
+      if (ranks[rank].instances == 0) continue;
+      const uint32_t node = alignment_.table.node_of_rank()[rank];
+      CombinedRank* out = report_.add_ranks();
+      out->set_rank(static_cast<int64_t>(rank));
+      if (node != CollectiveTable::kNoNode) out->set_node_id(nodes_[node].id);
+      out->set_last(ranks[rank].times_last);
+      out->set_collectives(ranks[rank].instances);
+      out->set_caused_wait_ms(static_cast<double>(ranks[rank].wait_caused_ps) * kMsPerPs);
+    }
+  }
+
+  // Reads the collectives back from what was written.
+  absl::Status CheckWritten() {
+    std::vector<std::string> files;
+    for (const CombinedOutput& output : report_.outputs()) {
+      const bool wanted = output.kind() == (request_.output.empty() ? "aligned" : "combined");
+      if (wanted) files.push_back(output.path());
+    }
+    if (files.empty()) return absl::OkStatus();
+    CollectiveRunOptions options;
+    options.reader.input = request_.input;
+    options.ranks.given_ranks = request_.ranks;
+    ASSIGN_OR_RETURN(const CollectiveRun written, ReadCollectiveRun(file_system_, files, options));
+    const HappensBefore check = CheckHappensBefore(written.table);
+    HappensBeforeSummary* summary = report_.mutable_happens_before();
+    if (check.checked != summary->checked() || check.unmatched != summary->unmatched()) {
+      return absl::InternalError(absl::StrCat(
+          files[0], ": ", check.checked, " collectives were found in what was written, ",
+          summary->checked(), " in what was read; please report this with your profiles"));
+    }
+    summary->set_violations_after(static_cast<int64_t>(check.violations.size()));
+    summary->set_checked_on("written file");
+    for (size_t i = 0; i < std::min<size_t>(check.violations.size(), 3); ++i) {
+      report_.add_notes(DescribeViolation(written.table, check.violations[i]));
+    }
+    return absl::OkStatus();
+  }
+
+  FileSystem& file_system_;
+  const CombineRequest& request_;
+  std::vector<Node> nodes_;
+  AlignmentInputs inputs_;
+  CollectiveRun run_;
+  RunAlignment alignment_;
+  CombineReport report_;
+};
+
+}  // namespace
+
+absl::StatusOr<CombineReport> CombineRun(FileSystem& file_system, const CombineRequest& request) {
+  if (request.files.traces.empty()) {
+    return absl::InvalidArgumentError("there are no profiles to combine");
+  }
+  if (request.output.empty() && !(request.trace_json.empty() && request.perfetto.empty())) {
+    return absl::InvalidArgumentError(
+        "--trace_json and --perfetto show the combined file; give --output, too");
+  }
+  return CombinePipeline(file_system, request).Run();
+}
+
+}  // namespace meridian

@@ -1,0 +1,54 @@
+// What `combine` does: the profiles of a run, read, put on one clock, written and checked.
+//
+//   open -> collectives -> clocks -> combined file -> exports for viewers
+//                                 -> aligned files -> read back and checked
+//
+// Nothing is written before the clocks are known, and every file appears whole or not at all.
+#ifndef TOOLS_PIPELINE_COMBINE_RUN_H_
+#define TOOLS_PIPELINE_COMBINE_RUN_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tools/pipeline/run_files.h"
+#include "trace_alignment/combine/combine_report.pb.h"
+#include "trace_alignment/combine/plane_naming.h"
+#include "trace_alignment/combine/run_alignment.h"
+#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/input_file.h"
+
+namespace meridian {
+
+struct CombineRequest {
+  RunFiles files;
+  InputFileOptions input;
+  // One per trace, or empty to find them (node_ids.h).
+  std::vector<int64_t> node_ids;
+  // The id of a node; absent for the lowest.
+  std::optional<int64_t> reference_node;
+  // One per device, trace by trace, or empty to find them (rank_resolution.h).
+  std::vector<int64_t> ranks;
+  AlignmentOptions alignment;
+  PlaneNaming naming = PlaneNaming::kViewer;
+  int64_t max_extrapolation_ns = 60000000000;
+
+  // Where things go; empty for what is not wanted. The combined file is gzip when it ends in .gz.
+  std::string output;
+  // Gets plugins/profile/<run>/<trace> for every trace.
+  std::string output_dir;
+  // Exports of the combined file, which must be wanted, too; gzip likewise.
+  std::string trace_json;
+  std::string perfetto;
+  // Check the written files instead of what was computed.
+  bool validate = false;
+};
+
+// Errors: InvalidArgument and the like for bad input, naming the file.
+absl::StatusOr<CombineReport> CombineRun(FileSystem& file_system, const CombineRequest& request);
+
+}  // namespace meridian
+
+#endif  // TOOLS_PIPELINE_COMBINE_RUN_H_

@@ -1,0 +1,161 @@
+#include "tools/pipeline/run_files.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "xla_profiler/util/input_paths.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/xplane/node_ids.h"
+
+namespace meridian {
+namespace {
+
+constexpr absl::string_view kTraceSuffixes[] = {".xplane.pb", ".xplane.pb.gz"};
+constexpr absl::string_view kSnapshotSuffixes[] = {
+    ".snapshots.jsonl",         ".snapshots.jsonl.gz", ".snapshots.pb",  ".snapshot_pairs.jsonl",
+    ".snapshot_pairs.jsonl.gz", ".snapshot_pairs.pb",  ".snapshot.jsonl"};
+
+// Returns the name without the suffix that makes it one of a kind; nullopt when it has none.
+template <size_t kCount>
+std::optional<absl::string_view> Stem(absl::string_view name,
+                                      const absl::string_view (&suffixes)[kCount]) {
+  for (absl::string_view suffix : suffixes) {
+    if (absl::EndsWith(name, suffix) && name.size() > suffix.size()) {
+      return absl::StripSuffix(name, suffix);
+    }
+  }
+  return std::nullopt;
+}
+
+bool IsJsonl(absl::string_view name) {
+  return absl::EndsWith(name, ".jsonl") || absl::EndsWith(name, ".jsonl.gz");
+}
+
+// The names of regular files in the folder, in natural order.
+absl::StatusOr<std::vector<std::string>> FilesIn(FileSystem& file_system,
+                                                 const std::string& folder) {
+  ASSIGN_OR_RETURN(std::vector<std::string> names, file_system.List(folder));
+  std::vector<std::string> files;
+  for (std::string& name : names) {
+    ASSIGN_OR_RETURN(const FileKind kind, file_system.Kind(absl::StrCat(folder, "/", name)));
+    if (kind == FileKind::kRegular) files.push_back(std::move(name));
+  }
+  std::sort(files.begin(), files.end(), NaturalLess);
+  return files;
+}
+
+bool HasTraces(const std::vector<std::string>& files) {
+  return std::any_of(files.begin(), files.end(), [](const std::string& name) {
+    return Stem(name, kTraceSuffixes).has_value();
+  });
+}
+
+// The folders below `folder` that hold profiles.
+absl::StatusOr<std::vector<std::string>> RunsBelow(FileSystem& file_system,
+                                                   const std::string& folder) {
+  std::vector<std::string> runs;
+  const absl::StatusOr<FileKind> kind = file_system.Kind(folder);
+  if (absl::IsNotFound(kind.status())) return runs;
+  if (!kind.ok()) return kind.status();
+  if (*kind != FileKind::kDirectory) return runs;
+  ASSIGN_OR_RETURN(std::vector<std::string> names, file_system.List(folder));
+  std::sort(names.begin(), names.end(), NaturalLess);
+  for (const std::string& name : names) {
+    const std::string path = absl::StrCat(folder, "/", name);
+    ASSIGN_OR_RETURN(const FileKind below, file_system.Kind(path));
+    if (below != FileKind::kDirectory) continue;
+    ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesIn(file_system, path));
+    if (HasTraces(files)) runs.push_back(path);
+  }
+  return runs;
+}
+
+// The folder that the run's profiles are in.
+absl::StatusOr<std::string> FindRun(FileSystem& file_system, const std::string& run_dir) {
+  ASSIGN_OR_RETURN(const FileKind kind, file_system.Kind(run_dir));
+  if (kind != FileKind::kDirectory) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--run_dir=", run_dir, " is no folder; name single files with --traces"));
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesIn(file_system, run_dir));
+  if (HasTraces(files)) return run_dir;
+  ASSIGN_OR_RETURN(std::vector<std::string> runs,
+                   RunsBelow(file_system, absl::StrCat(run_dir, "/plugins/profile")));
+  if (runs.empty()) {
+    ASSIGN_OR_RETURN(runs, RunsBelow(file_system, run_dir));
+  }
+  if (runs.size() == 1) return runs[0];
+  if (runs.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat("--run_dir=", run_dir,
+                     ": neither it nor plugins/profile/<run>/ below it holds *.xplane.pb files"));
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--run_dir=", run_dir, " holds ", runs.size(),
+                   " runs; give one of\n  --run_dir=", absl::StrJoin(runs, "\n  --run_dir=")));
+}
+
+// Returns the one of the snapshot files that belongs to the trace: of the same stem, else of the
+// same last number; empty when there is none.
+absl::StatusOr<std::string> SnapshotsOf(const std::string& trace,
+                                        const std::vector<std::string>& snapshots) {
+  const absl::string_view stem = *Stem(trace, kTraceSuffixes);
+  std::vector<std::string> same_stem, same_number;
+  const std::optional<int64_t> number = LastIntegerInFileName(stem);
+  for (const std::string& file : snapshots) {
+    const absl::string_view other = *Stem(file, kSnapshotSuffixes);
+    if (other == stem) same_stem.push_back(file);
+    if (number.has_value() && LastIntegerInFileName(other) == number) same_number.push_back(file);
+  }
+  const std::vector<std::string>& found = same_stem.empty() ? same_number : same_stem;
+  if (found.size() > 1) {
+    return absl::InvalidArgumentError(absl::StrCat("several snapshot files may be of ", trace, ": ",
+                                                   absl::StrJoin(found, ", "),
+                                                   "; name them with --snapshots"));
+  }
+  return found.empty() ? std::string() : found[0];
+}
+
+}  // namespace
+
+absl::StatusOr<RunFiles> FindRunFiles(FileSystem& file_system, const std::string& run_dir) {
+  ASSIGN_OR_RETURN(const std::string folder, FindRun(file_system, run_dir));
+  ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesIn(file_system, folder));
+  const auto in_folder = [&](const std::string& name) { return absl::StrCat(folder, "/", name); };
+  RunFiles run;
+  run.name = folder.substr(folder.rfind('/') + 1);
+  std::vector<std::string> traces, snapshots, offsets;
+  for (const std::string& name : files) {
+    if (Stem(name, kTraceSuffixes).has_value()) {
+      traces.push_back(name);
+    } else if (Stem(name, kSnapshotSuffixes).has_value()) {
+      snapshots.push_back(name);
+    } else if (IsJsonl(name) && absl::StrContains(name, "offsets")) {
+      offsets.push_back(name);
+    } else if (IsJsonl(name) && absl::StrContains(name, "probe")) {
+      run.probes.push_back(in_folder(name));
+    }
+  }
+  if (offsets.size() > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--run_dir=", run_dir, " holds several files of offsets: ", absl::StrJoin(offsets, ", "),
+        "; name one with --offsets"));
+  }
+  if (!offsets.empty()) run.offsets = in_folder(offsets[0]);
+  for (const std::string& trace : traces) {
+    run.traces.push_back(in_folder(trace));
+    if (snapshots.empty()) continue;
+    ASSIGN_OR_RETURN(const std::string found, SnapshotsOf(trace, snapshots));
+    run.snapshots.push_back(found.empty() ? found : in_folder(found));
+  }
+  return run;
+}
+
+}  // namespace meridian

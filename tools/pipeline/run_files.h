@@ -1,0 +1,39 @@
+// Which files a run consists of.
+#ifndef TOOLS_PIPELINE_RUN_FILES_H_
+#define TOOLS_PIPELINE_RUN_FILES_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "xla_profiler/util/file_system.h"
+
+namespace meridian {
+
+struct RunFiles {
+  // One per node.
+  std::vector<std::string> traces;
+  // One per trace, or none at all; empty where a trace has none.
+  std::vector<std::string> snapshots;
+  // Empty when there is none.
+  std::string offsets;
+  std::vector<std::string> probes;
+  // The folder's own name, when the traces were found in one.
+  std::string name;
+};
+
+// Finds the files of a run in a folder, or in the one run below its `plugins/profile/`:
+//
+//   <host>.xplane.pb[.gz]                       a node's profile
+//   <host>.snapshots.jsonl, .snapshot_pairs.pb  its snapshot pairs: by the same <host>, else by the
+//                                               last number in the name
+//   round_offsets.jsonl, *offsets*.jsonl        offsets
+//   probe_windows_node<N>.jsonl, *probes*.jsonl probes
+//
+// NotFound when there is no profile. InvalidArgument that lists what was found when there are
+// several runs, several offsets files or several snapshots for one profile.
+absl::StatusOr<RunFiles> FindRunFiles(FileSystem& file_system, const std::string& run_dir);
+
+}  // namespace meridian
+
+#endif  // TOOLS_PIPELINE_RUN_FILES_H_

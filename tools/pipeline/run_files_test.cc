@@ -1,0 +1,102 @@
+#include "tools/pipeline/run_files.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/util/atomic_file_writer.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/util/testing/temporary_directory.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class RunFilesTest : public ::testing::Test {
+ protected:
+  // Makes an empty file, and its folders, below the temporary one.
+  void Add(const std::string& name) {
+    const std::string path = Path(name);
+    ASSERT_OK(FileSystem::Posix().CreateDirectories(path.substr(0, path.rfind('/'))));
+    ASSERT_OK(WriteFileAtomically(FileSystem::Posix(), path, "x"));
+  }
+  std::string Path(const std::string& name) const {
+    return absl::StrCat(directory_.path(), "/", name);
+  }
+  absl::StatusOr<RunFiles> Find(const std::string& folder = "run") const {
+    return FindRunFiles(FileSystem::Posix(), Path(folder));
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(RunFilesTest, FindsEverythingInTheFolderInNaturalOrder) {
+  for (const char* name :
+       {"run/rank10.xplane.pb", "run/rank2.xplane.pb.gz", "run/rank2.snapshots.jsonl",
+        "run/round_offsets.jsonl", "run/probe_windows_node0.jsonl", "run/notes.txt"}) {
+    Add(name);
+  }
+  ASSERT_OK_AND_ASSIGN(const RunFiles files, Find());
+  EXPECT_THAT(files.traces,
+              ElementsAre(Path("run/rank2.xplane.pb.gz"), Path("run/rank10.xplane.pb")));
+  EXPECT_THAT(files.snapshots, ElementsAre(Path("run/rank2.snapshots.jsonl"), ""));
+  EXPECT_EQ(files.offsets, Path("run/round_offsets.jsonl"));
+  EXPECT_THAT(files.probes, ElementsAre(Path("run/probe_windows_node0.jsonl")));
+  EXPECT_EQ(files.name, "run");
+}
+
+TEST_F(RunFilesTest, FindsTheOneRunOfALogFolder) {
+  Add("run/plugins/profile/2026_11_15_05_00_00/host_a.xplane.pb");
+  ASSERT_OK_AND_ASSIGN(const RunFiles files, Find());
+  EXPECT_THAT(files.traces,
+              ElementsAre(Path("run/plugins/profile/2026_11_15_05_00_00/host_a.xplane.pb")));
+  EXPECT_EQ(files.name, "2026_11_15_05_00_00");
+  EXPECT_THAT(files.snapshots, IsEmpty());
+}
+
+TEST_F(RunFilesTest, SeveralRunsAreListed) {
+  Add("run/plugins/profile/first/a.xplane.pb");
+  Add("run/plugins/profile/second/a.xplane.pb");
+  EXPECT_THAT(Find(), StatusIs(absl::StatusCode::kInvalidArgument,
+                               AllOf(HasSubstr("2 runs"), HasSubstr("profile/first"),
+                                     HasSubstr("profile/second"))));
+}
+
+TEST_F(RunFilesTest, SeveralFilesOfOffsetsAreListed) {
+  Add("run/a.xplane.pb");
+  Add("run/offsets.jsonl");
+  Add("run/round_offsets.jsonl");
+  EXPECT_THAT(Find(), StatusIs(absl::StatusCode::kInvalidArgument,
+                               HasSubstr("offsets.jsonl, round_offsets.jsonl")));
+}
+
+TEST_F(RunFilesTest, SnapshotsAreFoundByNumberWhenNamesDiffer) {
+  Add("run/host-a_3.xplane.pb");
+  Add("run/node3.snapshot_pairs.pb");
+  ASSERT_OK_AND_ASSIGN(const RunFiles files, Find());
+  EXPECT_THAT(files.snapshots, ElementsAre(Path("run/node3.snapshot_pairs.pb")));
+}
+
+TEST_F(RunFilesTest, SeveralSnapshotsForOneTraceAreListed) {
+  Add("run/rank3.xplane.pb");
+  Add("run/node3.snapshots.jsonl");
+  Add("run/other3.snapshots.jsonl");
+  EXPECT_THAT(Find(), StatusIs(absl::StatusCode::kInvalidArgument,
+                               HasSubstr("node3.snapshots.jsonl, other3.snapshots.jsonl")));
+}
+
+TEST_F(RunFilesTest, AFolderWithoutProfilesAndAFileAreErrors) {
+  Add("run/readme.txt");
+  EXPECT_THAT(Find(), StatusIs(absl::StatusCode::kNotFound, HasSubstr("plugins/profile")));
+  EXPECT_THAT(Find("run/readme.txt"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--traces")));
+  EXPECT_THAT(Find("nothing"), StatusIs(absl::StatusCode::kNotFound, HasSubstr("nothing")));
+}
+
+}  // namespace
+}  // namespace meridian

@@ -1,0 +1,483 @@
+#include "trace_alignment/combine/combiner.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "trace_alignment/combine/program_table.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/status_util.h"
+#include "xla_profiler/wire/wire_reader.h"
+#include "xla_profiler/wire/wire_writer.h"
+#include "xla_profiler/xplane/combined_profile.h"
+#include "xla_profiler/xplane/plane_additions.h"
+#include "xla_profiler/xplane/plane_metadata_merger.h"
+#include "xla_profiler/xplane/xplane_builder.h"
+#include "xla_profiler/xplane/xplane_rewriter.h"
+#include "xla_profiler/xplane/xplane_schema.h"
+#include "xla_profiler/xplane/xplane_visitor.h"
+#include "xla_profiler/xplane/xplane_wire.h"
+
+namespace meridian {
+namespace {
+
+// Returns the plane without its lines.
+absl::StatusOr<XPlaneProto> ReadHead(const XSpaceSource& source, absl::string_view payload) {
+  std::string head;
+  StringOutput output(&head);
+  WireReader reader(payload, source.origin(), kXPlaneDepth);
+  WireField field;
+  while (reader.Next(&field)) {
+    if (!field.IsBytes(XPlaneField::kLines)) output.Raw(field.raw);
+  }
+  RETURN_IF_ERROR(reader.status());
+  XPlaneProto plane;
+  if (!plane.ParseFromString(head)) {
+    return absl::InvalidArgumentError("a plane's metadata cannot be read, or is 2 GiB and more");
+  }
+  return plane;
+}
+
+// The fields of the plane that this project does not know.
+absl::StatusOr<std::string> UnknownFields(const XSpaceSource& source, absl::string_view payload) {
+  std::string unknown;
+  StringOutput output(&unknown);
+  WireReader reader(payload, source.origin(), kXPlaneDepth);
+  WireField field;
+  while (reader.Next(&field)) {
+    if (field.number > XPlaneField::kStats) output.Raw(field.raw);
+  }
+  RETURN_IF_ERROR(reader.status());
+  return unknown;
+}
+
+// "Node 3: python3".
+std::string DisplayName(int64_t node_id, const XLineHeader& line) {
+  const absl::string_view name = line.display_name.empty() ? line.name : line.display_name;
+  return absl::StrCat("Node ", node_id, ": ", name);
+}
+
+// Which planes of a node become part of a joint plane, and which stay its own.
+enum class PlaneRole { kEnvironment, kPrograms, kHostThreads, kOwn };
+
+PlaneRole RoleOf(absl::string_view name, PlaneNaming naming) {
+  if (name == kTaskEnvPlaneName) return PlaneRole::kEnvironment;
+  if (name == kMetadataPlaneName) return PlaneRole::kPrograms;
+  const bool joined = naming == PlaneNaming::kViewer && name == kHostThreadsPlaneName;
+  return joined ? PlaneRole::kHostThreads : PlaneRole::kOwn;
+}
+
+// Moves, renames and renumbers what one node contributes.
+class NodeEditor : public XSpaceEditor {
+ public:
+  NodeEditor(const CombineInput& input, const LineAlignerOptions& options, int64_t start_ns,
+             const RenumberedPrograms& programs, PlaneNames* names)
+      : input_(input),
+        keep_original_(options.keep_original),
+        programs_(programs),
+        names_(names),
+        aligner_(*input.clock, *input.node, start_ns, options) {}
+
+  // For the planes that stay the node's own.
+  absl::Status EditPlane(const XPlaneLayout& plane, PlaneEdit* edit) override {
+    ASSIGN_OR_RETURN(const XPlaneVisitor visitor,
+                     XPlaneVisitor::Create(input_.reader->source(), plane.payload));
+    edit->edit_lines = !plane.lines.empty();
+    const int64_t node_id = input_.record.node_id;
+    // The environment keeps what the node's profile said, so its planes are not devices.
+    if (RoleOf(plane.name, PlaneNaming::kNodePrefix) == PlaneRole::kEnvironment) {
+      edit->name = NodePlaneName(node_id, plane.name);
+    } else {
+      ASSIGN_OR_RETURN(edit->name, names_->Name(node_id, plane.name));
+    }
+    PlaneAdditions additions(visitor);
+    additions.AddInt64(kNodeIdStatName, node_id);
+    additions.AddString(kOriginalPlaneNameStatName, plane.name);
+    AddTo(&additions, input_.record);
+    joint_ids_ = nullptr;
+    original_times_.reset();
+    if (keep_original_) original_times_ = DefineOriginalTimesStats(&additions);
+    edit->additions = additions.Serialize();
+    SetProgramStat(visitor);
+    return RenumberEntries(plane, edit);
+  }
+
+  // Before the lines of its part of a joint plane are asked about. Lines are numbered from
+  // `first_line_id` on.
+  absl::Status BeginJointPlane(const XPlaneLayout& plane, const MetadataIds* ids,
+                               int64_t first_line_id,
+                               const std::optional<OriginalTimesStats>& original_times) {
+    ASSIGN_OR_RETURN(const XPlaneVisitor visitor,
+                     XPlaneVisitor::Create(input_.reader->source(), plane.payload));
+    joint_ids_ = ids;
+    original_times_ = original_times;
+    SetProgramStat(visitor);
+    for (absl::string_view line : plane.lines) joint_line_ids_[line.data()] = first_line_id++;
+    return absl::OkStatus();
+  }
+
+  absl::Status EditLine(const XPlaneLayout& plane, const XLineHeader& line, RewritePass pass,
+                        LineEdit* edit) override {
+    if (joint_ids_ != nullptr) {
+      edit->id = joint_line_ids_.at(line.payload.data());
+      edit->display_name = DisplayName(input_.record.node_id, line);
+      edit->ids.metadata = joint_ids_;
+    }
+    if (program_stat_.has_value()) {
+      edit->ids.values = &programs_.ids;
+      edit->ids.values_stat_id = *program_stat_;
+    }
+    return aligner_.EditLine(plane.name, line, pass, original_times_, edit);
+  }
+
+  const AlignmentStats& stats() const { return aligner_.stats(); }
+
+ private:
+  // Which stat of the plane's events names programs, when some have a new id.
+  void SetProgramStat(const XPlaneVisitor& plane) {
+    program_stat_.reset();
+    if (programs_.empty()) return;
+    for (const XStatMetadata& metadata : plane.StatMetadata()) {
+      if (metadata.type == StatType::kProgramId) program_stat_ = metadata.id;
+    }
+  }
+
+  absl::Status RenumberEntries(const XPlaneLayout& plane, PlaneEdit* edit) const {
+    if (programs_.empty()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(XPlaneProto head, ReadHead(input_.reader->source(), plane.payload));
+    const XPlaneProto before = head;
+    RenumberMetadata(programs_, &head);
+    for (absl::string_view entry : plane.event_metadata) {
+      XPlaneProto one;
+      std::string bytes;
+      StringOutput output(&bytes);
+      WriteBytesField(XPlaneField::kEventMetadata, entry, &output);
+      if (!one.ParseFromString(bytes) || one.event_metadata().size() != 1) continue;
+      const int64_t id = one.event_metadata().begin()->first;
+      const XEventMetadataProto& renumbered = head.event_metadata().at(id);
+      if (renumbered.SerializeAsString() == before.event_metadata().at(id).SerializeAsString()) {
+        continue;
+      }
+      std::string replacement;
+      StringOutput replaced(&replacement);
+      WriteVarintField(MapEntryField::kKey, static_cast<uint64_t>(id), &replaced);
+      WriteBytesField(MapEntryField::kValue, renumbered.SerializeAsString(), &replaced);
+      edit->replacements[entry.data()] = replacement;
+    }
+    return absl::OkStatus();
+  }
+
+  const CombineInput& input_;
+  const bool keep_original_;
+  const RenumberedPrograms& programs_;
+  PlaneNames* names_;
+  LineAligner aligner_;
+  // Of the plane at hand.
+  const MetadataIds* joint_ids_ = nullptr;
+  absl::flat_hash_map<const char*, int64_t> joint_line_ids_;
+  std::optional<OriginalTimesStats> original_times_;
+  std::optional<int64_t> program_stat_;
+};
+
+class Combiner {
+ public:
+  Combiner(absl::Span<const CombineInput> nodes, const CombineOptions& options, ByteSink& sink)
+      : nodes_(nodes), options_(options), names_(options.naming), writer_(&sink) {}
+
+  absl::StatusOr<std::vector<AlignmentStats>> Run() {
+    RETURN_IF_ERROR(CheckNodeIds());
+    RETURN_IF_ERROR(ForEachNode([this](size_t n) { return Index(n); }));
+    MakeEditors();
+    RETURN_IF_ERROR(WriteEnvironment());
+    RETURN_IF_ERROR(WritePrograms());
+    RETURN_IF_ERROR(WriteHostThreads());
+    RETURN_IF_ERROR(ForEachNode([this](size_t n) { return WriteOwnPlanes(n); }));
+    RETURN_IF_ERROR(ForEachNode([this](size_t n) { return WriteOtherFields(n); }));
+    RETURN_IF_ERROR(writer_.Finish());
+    std::vector<AlignmentStats> stats;
+    for (const std::unique_ptr<NodeEditor>& editor : editors_) stats.push_back(editor->stats());
+    return stats;
+  }
+
+ private:
+  // Where a node's joint planes lie.
+  struct Indexed {
+    std::optional<absl::string_view> environment;
+    std::optional<absl::string_view> host_threads;
+    std::vector<absl::string_view> own;
+    int64_t start_ns = 0;
+    int64_t stop_ns = 0;
+  };
+
+  // Errors name the node's profile.
+  template <typename Fn>
+  absl::Status ForEachNode(Fn fn) {
+    for (size_t n = 0; n < nodes_.size(); ++n) {
+      const absl::Status status = fn(n);
+      if (!status.ok()) return Annotate(status, nodes_[n].reader->name());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckNodeIds() const {
+    std::set<int64_t> ids;
+    for (const CombineInput& node : nodes_) {
+      if (ids.insert(node.record.node_id).second) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("two profiles are of node ", node.record.node_id));
+    }
+    return absl::OkStatus();
+  }
+
+  LineAlignerOptions LineOptions(size_t n) const {
+    LineAlignerOptions options = options_.lines;
+    options.node_id = nodes_[n].record.node_id;
+    return options;
+  }
+
+  // Finds the node's planes, its span on the common clock and its programs.
+  absl::Status Index(size_t n) {
+    const CombineInput& node = nodes_[n];
+    const XSpaceSource& source = node.reader->source();
+    const LineAligner aligner(*node.clock, *node.node, 0, LineOptions(n));
+    Indexed indexed;
+    ASSIGN_OR_RETURN(indexed.start_ns, aligner.MapHostTime(node.clock->start_ns()));
+    indexed.stop_ns = indexed.start_ns;
+    start_ns_ = std::min(start_ns_, indexed.start_ns);
+    XPlaneProto programs;
+    for (absl::string_view payload : node.reader->layout().planes) {
+      ASSIGN_OR_RETURN(const XPlaneLayout plane, ReadXPlaneLayout(source, payload));
+      for (absl::string_view line : plane.lines) {
+        ASSIGN_OR_RETURN(const XLineHeader header, ReadXLineHeader(source, line));
+        ASSIGN_OR_RETURN(const int64_t base_ns, aligner.MapLineBase(plane.name, header));
+        start_ns_ = std::min(start_ns_, base_ns);
+      }
+      RETURN_IF_ERROR(Place(plane, source, aligner, &indexed, &programs));
+    }
+    indexed_.push_back(std::move(indexed));
+    ASSIGN_OR_RETURN(RenumberedPrograms renumbered, programs_.AddNode(std::move(programs)));
+    programs_of_node_.push_back(std::move(renumbered));
+    return absl::OkStatus();
+  }
+
+  absl::Status Place(const XPlaneLayout& plane, const XSpaceSource& source,
+                     const LineAligner& aligner, Indexed* indexed, XPlaneProto* programs) const {
+    const PlaneRole role = RoleOf(plane.name, options_.naming);
+    if (role == PlaneRole::kPrograms) {
+      ASSIGN_OR_RETURN(const XPlaneProto head, ReadHead(source, plane.payload));
+      programs->MergeFrom(head);
+      return absl::OkStatus();
+    }
+    // Profilers write one plane of threads; another one stays as it is.
+    if (role == PlaneRole::kHostThreads && !indexed->host_threads.has_value()) {
+      indexed->host_threads = plane.payload;
+      return absl::OkStatus();
+    }
+    if (role == PlaneRole::kEnvironment) {
+      indexed->environment = plane.payload;
+      ASSIGN_OR_RETURN(indexed->stop_ns, StopOf(plane, source, aligner, indexed->start_ns));
+    }
+    indexed->own.push_back(plane.payload);
+    return absl::OkStatus();
+  }
+
+  static absl::StatusOr<int64_t> StopOf(const XPlaneLayout& environment, const XSpaceSource& source,
+                                        const LineAligner& aligner, int64_t start_ns) {
+    ASSIGN_OR_RETURN(const XPlaneVisitor visitor,
+                     XPlaneVisitor::Create(source, environment.payload));
+    const XStatVisitor* stop = visitor.GetStat(StatType::kProfileStopTime);
+    if (stop == nullptr || !stop->IntOrUintValue().has_value()) return start_ns;
+    return aligner.MapHostTime(*stop->IntOrUintValue());
+  }
+
+  void MakeEditors() {
+    for (size_t n = 0; n < nodes_.size(); ++n) {
+      editors_.push_back(std::make_unique<NodeEditor>(nodes_[n], LineOptions(n), start_ns_,
+                                                      programs_of_node_[n], &names_));
+    }
+  }
+
+  // The first node's, from the earliest start to the latest stop.
+  absl::Status WriteEnvironment() {
+    XPlaneProto environment;
+    int64_t stop_ns = start_ns_;
+    for (size_t n = nodes_.size(); n-- > 0;) {
+      stop_ns = std::max(stop_ns, indexed_[n].stop_ns);
+      if (!indexed_[n].environment.has_value()) continue;
+      ASSIGN_OR_RETURN(environment, ReadHead(nodes_[n].reader->source(), *indexed_[n].environment));
+    }
+    environment.set_name(std::string(kTaskEnvPlaneName));
+    XPlaneBuilder builder(&environment);
+    const auto set_time = [&](StatType type, int64_t unix_ns) {
+      builder.SetOrAddStatValue(*builder.GetOrCreateStatMetadata(StatTypeName(type)),
+                                static_cast<uint64_t>(unix_ns));
+    };
+    set_time(StatType::kProfileStartTime, start_ns_);
+    set_time(StatType::kProfileStopTime, stop_ns);
+    return WritePlane(environment.SerializeAsString());
+  }
+
+  absl::Status WritePrograms() {
+    const std::string programs = programs_.Serialize();
+    return programs.empty() ? absl::OkStatus() : WritePlane(programs);
+  }
+
+  absl::Status WritePlane(absl::string_view payload) {
+    std::string field;
+    StringOutput output(&field);
+    WriteBytesField(XSpaceField::kPlanes, payload, &output);
+    return writer_.WriteFields(field);
+  }
+
+  // What a node contributes to a joint plane.
+  struct JointPart {
+    size_t node = 0;
+    XPlaneLayout plane;
+    XPlaneProto head;
+    MetadataIds ids;
+    int64_t first_line_id = 0;
+  };
+
+  absl::Status WriteHostThreads() {
+    XPlaneProto head;
+    head.set_name(std::string(kHostThreadsPlaneName));
+    PlaneMetadataMerger merger(&head);
+    std::string unknown_fields;
+    std::vector<JointPart> parts;
+    int64_t next_line_id = 1;
+    RETURN_IF_ERROR(ForEachNode([&](size_t n) -> absl::Status {
+      if (!indexed_[n].host_threads.has_value()) return absl::OkStatus();
+      const XSpaceSource& source = nodes_[n].reader->source();
+      const absl::string_view payload = *indexed_[n].host_threads;
+      JointPart part;
+      part.node = n;
+      ASSIGN_OR_RETURN(part.plane, ReadXPlaneLayout(source, payload));
+      ASSIGN_OR_RETURN(part.head, ReadHead(source, payload));
+      RETURN_IF_ERROR(CheckMetadataIds(part.head));
+      RenumberMetadata(programs_of_node_[n], &part.head);
+      part.ids = merger.Merge(part.head);
+      part.first_line_id = next_line_id;
+      next_line_id += static_cast<int64_t>(part.plane.lines.size());
+      ASSIGN_OR_RETURN(const std::string unknown, UnknownFields(source, payload));
+      unknown_fields += unknown;
+      parts.push_back(std::move(part));
+      return absl::OkStatus();
+    }));
+    const std::vector<NodeLines> owners = OwnersOf(parts);
+    if (owners.empty()) return absl::OkStatus();
+
+    PlaneAdditions additions(head);
+    additions.AddString(kNodeLinesStatName, FormatNodeLines(owners));
+    for (const JointPart& part : parts) AddNodeStats(part, &additions);
+    std::optional<OriginalTimesStats> original_times;
+    if (options_.lines.keep_original) original_times = DefineOriginalTimesStats(&additions);
+    std::vector<EditedPlane> edited;
+    for (const JointPart& part : parts) {
+      NodeEditor* editor = editors_[part.node].get();
+      RETURN_IF_ERROR(
+          editor->BeginJointPlane(part.plane, &part.ids, part.first_line_id, original_times));
+      edited.push_back({&nodes_[part.node].reader->source(), part.plane.payload, editor});
+    }
+    RETURN_IF_ERROR(writer_.WriteJoinedPlane(
+        absl::StrCat(head.SerializeAsString(), additions.Serialize(), unknown_fields), edited));
+    for (const JointPart& part : parts) Progress(part.plane.payload.size());
+    return absl::OkStatus();
+  }
+
+  std::vector<NodeLines> OwnersOf(const std::vector<JointPart>& parts) const {
+    std::vector<NodeLines> owners;
+    for (const JointPart& part : parts) {
+      if (part.plane.lines.empty()) continue;
+      const int64_t count = static_cast<int64_t>(part.plane.lines.size());
+      owners.push_back(
+          {nodes_[part.node].record.node_id, part.first_line_id, part.first_line_id + count - 1});
+    }
+    return owners;
+  }
+
+  // What the node's own plane said of itself, under names of its own: "node:3/process_id".
+  void AddNodeStats(const JointPart& joint, PlaneAdditions* additions) const {
+    const XPlaneProto& part = joint.head;
+    const AlignmentRecord& record = nodes_[joint.node].record;
+    const std::string prefix = absl::StrCat("node:", record.node_id, "/");
+    AddTo(additions, record, prefix);
+    const auto name_of = [&](int64_t id) {
+      const auto it = part.stat_metadata().find(id);
+      return it == part.stat_metadata().end() ? absl::StrCat("stat ", id) : it->second.name();
+    };
+    for (XStatProto stat : part.stats()) {
+      const std::string name = absl::StrCat(prefix, name_of(stat.metadata_id()));
+      if (stat.has_ref_value()) {
+        stat.set_str_value(name_of(static_cast<int64_t>(stat.ref_value())));
+      }
+      additions->AddStat(name, std::move(stat));
+    }
+  }
+
+  absl::Status WriteOwnPlanes(size_t n) {
+    for (absl::string_view payload : indexed_[n].own) {
+      RETURN_IF_ERROR(
+          writer_.WritePlane({&nodes_[n].reader->source(), payload, editors_[n].get()}));
+      Progress(payload.size());
+    }
+    return absl::OkStatus();
+  }
+
+  // Hostnames, errors, warnings and what this project does not know.
+  absl::Status WriteOtherFields(size_t n) {
+    const XSpaceSource& source = nodes_[n].reader->source();
+    std::string fields;
+    StringOutput output(&fields);
+    WireReader reader(source.bytes, source.origin(), kXSpaceDepth);
+    WireField field;
+    while (reader.Next(&field)) {
+      if (field.IsBytes(XSpaceField::kPlanes)) continue;
+      const bool is_message =
+          field.IsBytes(XSpaceField::kErrors) || field.IsBytes(XSpaceField::kWarnings);
+      if (is_message) {
+        const std::string message =
+            absl::StrCat("node ", nodes_[n].record.node_id, ": ", field.bytes);
+        WriteBytesField(field.number, message, &output);
+      } else {
+        output.Raw(field.raw);
+      }
+    }
+    RETURN_IF_ERROR(reader.status());
+    return writer_.WriteFields(fields);
+  }
+
+  void Progress(uint64_t bytes) {
+    bytes_done_ += bytes;
+    if (options_.progress) options_.progress(bytes_done_);
+  }
+
+  const absl::Span<const CombineInput> nodes_;
+  const CombineOptions& options_;
+  PlaneNames names_;
+  XSpaceWriter writer_;
+  ProgramTable programs_;
+  std::vector<RenumberedPrograms> programs_of_node_;
+  std::vector<Indexed> indexed_;
+  std::vector<std::unique_ptr<NodeEditor>> editors_;
+  // The earliest of all sessions and lines on the common clock.
+  int64_t start_ns_ = std::numeric_limits<int64_t>::max();
+  uint64_t bytes_done_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<AlignmentStats>> CombineXSpaces(absl::Span<const CombineInput> nodes,
+                                                           const CombineOptions& options,
+                                                           ByteSink& sink) {
+  if (nodes.empty()) return absl::InvalidArgumentError("there are no profiles to combine");
+  return Combiner(nodes, options, sink).Run();
+}
+
+}  // namespace meridian

@@ -1,0 +1,253 @@
+#include "trace_alignment/combine/combiner.h"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "trace_alignment/collectives/collective_run.h"
+#include "trace_alignment/collectives/happens_before.h"
+#include "xla_profiler/testing/synthetic_run.h"
+#include "xla_profiler/util/atomic_file_writer.h"
+#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/util/testing/temporary_directory.h"
+#include "xla_profiler/xplane/combined_profile.h"
+#include "xla_profiler/xplane/xplane_utils.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
+
+constexpr int64_t kSecondPs = 1000000000000;
+
+ClockMap Shift(int64_t shift_ps) {
+  absl::StatusOr<ClockMap> map =
+      ClockMap::Create({{0, shift_ps}, {kSecondPs, kSecondPs + shift_ps}});
+  EXPECT_OK(map);
+  return *std::move(map);
+}
+
+std::set<std::string> PlaneNamesOf(const XSpaceProto& space) {
+  std::set<std::string> names;
+  for (const XPlaneProto& plane : space.planes()) {
+    EXPECT_TRUE(names.insert(plane.name()).second) << plane.name();
+  }
+  return names;
+}
+
+// Nodes 0, 1, ... of a made-up run, each with the clock that it is given.
+class CombinerTest : public ::testing::Test {
+ protected:
+  CombinerTest() { SetRun({}); }
+
+  void SetRun(const SyntheticRunOptions& options) {
+    run_options_ = options;
+    spaces_ = SyntheticRun(options);
+    clocks_.clear();
+    clocks_.resize(spaces_.size());
+  }
+
+  // Combines into bytes_ and combined_.
+  absl::StatusOr<std::vector<AlignmentStats>> Combine(const CombineOptions& options = {}) {
+    std::vector<std::string> bytes;
+    for (const XSpaceProto& space : spaces_) bytes.push_back(space.SerializeAsString());
+    std::vector<XSpaceReader> readers;
+    std::vector<SessionClock> sessions;
+    for (const std::string& profile : bytes) {
+      absl::StatusOr<XSpaceReader> reader = XSpaceReader::FromBytes(profile, "node.pb");
+      if (!reader.ok()) return reader.status();
+      readers.push_back(*std::move(reader));
+      absl::StatusOr<SessionInfo> info = ReadSessionInfo(readers.back());
+      if (!info.ok()) return info.status();
+      absl::StatusOr<SessionClock> clock = SessionClock::Create("node.pb", *info, std::nullopt);
+      if (!clock.ok()) return clock.status();
+      sessions.push_back(*std::move(clock));
+    }
+    std::vector<CombineInput> inputs;
+    for (size_t i = 0; i < readers.size(); ++i) {
+      CombineInput input = {&readers[i], &sessions[i], &clocks_[i], {}};
+      input.record.node_id = node_ids_.empty() ? static_cast<int64_t>(i) : node_ids_[i];
+      input.record.method = "offsets";
+      input.record.offset_ns = 17;
+      inputs.push_back(input);
+    }
+    bytes_.clear();
+    StringSink sink(&bytes_);
+    absl::StatusOr<std::vector<AlignmentStats>> stats = CombineXSpaces(inputs, options, sink);
+    EXPECT_TRUE(!stats.ok() || combined_.ParseFromString(bytes_));
+    return stats;
+  }
+
+  // Reads the collectives back from the combined profile.
+  CollectiveRun ReadBack() {
+    const std::string path = directory_.path() + "/combined.xplane.pb";
+    EXPECT_OK(WriteFileAtomically(FileSystem::Posix(), path, bytes_));
+    absl::StatusOr<CollectiveRun> run = ReadCollectiveRun(FileSystem::Posix(), {path});
+    EXPECT_OK(run);
+    return run.ok() ? *std::move(run) : CollectiveRun();
+  }
+
+  TemporaryDirectory directory_;
+  SyntheticRunOptions run_options_;
+  std::vector<XSpaceProto> spaces_;
+  std::vector<NodeClock> clocks_;
+  std::vector<int64_t> node_ids_;
+  std::string bytes_;
+  XSpaceProto combined_;
+};
+
+TEST_F(CombinerTest, ViewersSeeOneHostAndDevicesNumberedThrough) {
+  ASSERT_OK(Combine());
+  EXPECT_THAT(PlaneNamesOf(combined_),
+              UnorderedElementsAre("Task Environment", "/host:metadata", "/host:CPU",
+                                   "/device:GPU:0", "/device:GPU:1", "/node:0/Task Environment",
+                                   "/node:1/Task Environment"));
+  const XPlaneProto& host = *FindPlaneWithName(combined_, "/host:CPU");
+  ASSERT_EQ(host.lines_size(), 2);
+  EXPECT_EQ(host.lines(0).display_name(), "Node 0: python3");
+  EXPECT_EQ(host.lines(1).display_name(), "Node 1: python3");
+  EXPECT_NE(host.lines(0).id(), host.lines(1).id());
+}
+
+TEST_F(CombinerTest, NodesCanBeToldApartByName) {
+  CombineOptions options;
+  options.naming = PlaneNaming::kNodePrefix;
+  ASSERT_OK(Combine(options));
+  EXPECT_THAT(
+      PlaneNamesOf(combined_),
+      UnorderedElementsAre("Task Environment", "/host:metadata", "/node:0/host:CPU",
+                           "/node:1/host:CPU", "/node:0/device:GPU:0", "/node:1/device:GPU:0",
+                           "/node:0/Task Environment", "/node:1/Task Environment"));
+  EXPECT_EQ(CheckHappensBefore(ReadBack().table).checked, run_options_.steps);
+}
+
+// The reader finds every collective of every node, at its true time.
+TEST_F(CombinerTest, TheCombinedFileHoldsTheTrueTimes) {
+  SyntheticRunOptions options;
+  options.ranks = 4;
+  SetRun(options);
+  ASSERT_OK(Combine());
+  const CollectiveRun run = ReadBack();
+  ASSERT_THAT(run.profiles, SizeIs(4));
+  ASSERT_THAT(run.table.instances(), SizeIs(options.steps));
+  for (int step = 0; step < options.steps; ++step) {
+    const auto members = run.table.MembersOf(run.table.instances()[step]);
+    ASSERT_THAT(members, SizeIs(4));
+    for (const CollectiveMember& member : members) {
+      const TrueCollective truth = TrueAllReduce(options, member.rank, step);
+      EXPECT_EQ(run.table.base_ns() + member.start_ps / 1000, truth.start_ns);
+      EXPECT_EQ(run.table.base_ns() + member.end_ps / 1000, truth.end_ns);
+    }
+  }
+  EXPECT_TRUE(CheckHappensBefore(run.table).violations.empty());
+}
+
+TEST_F(CombinerTest, EveryNodeIsMovedByItsOwnClock) {
+  clocks_[1].host_to_reference = Shift(-2'000'000'500'000);
+  ASSERT_OK_AND_ASSIGN(const std::vector<AlignmentStats> stats, Combine());
+  EXPECT_EQ(stats[0].events_corrected(), 0);
+  EXPECT_EQ(stats[1].max_correction_ns(), -2'000'000'500);
+  const CollectiveRun run = ReadBack();
+  const auto members = run.table.MembersOf(run.table.instances()[0]);
+  ASSERT_THAT(members, SizeIs(2));
+  for (const CollectiveMember& member : members) {
+    const int64_t move_ns = member.rank == 1 ? -2'000'000'500 : 0;
+    EXPECT_EQ(run.table.base_ns() + member.start_ps / 1000,
+              TrueAllReduce(run_options_, member.rank, 0).start_ns + move_ns);
+  }
+}
+
+TEST_F(CombinerTest, NoTimeIsNegative) {
+  // Far before everything else.
+  clocks_[1].host_to_reference = Shift(-50'000'000'000'000);
+  ASSERT_OK(Combine());
+  for (const XPlaneProto& plane : combined_.planes()) {
+    for (const XLineProto& line : plane.lines()) {
+      EXPECT_GE(line.timestamp_ns(), 0) << plane.name();
+      for (const XEventProto& event : line.events()) EXPECT_GE(event.offset_ps(), 0);
+    }
+  }
+}
+
+TEST_F(CombinerTest, NothingOfTheNodesIsLost) {
+  for (XSpaceProto& space : spaces_) {
+    space.add_warnings("dropped events");
+    XPlaneBuilder host(FindMutablePlaneWithName(&space, "/host:CPU"));
+    host.AddStatValue(*host.GetOrCreateStatMetadata("process_id"), int64_t{42});
+  }
+  ASSERT_OK(Combine());
+  EXPECT_THAT(combined_.hostnames(), ElementsAre("host-0", "host-1"));
+  EXPECT_THAT(combined_.warnings(),
+              ElementsAre("node 0: dropped events", "node 1: dropped events"));
+  const XPlaneProto& host = *FindPlaneWithName(combined_, "/host:CPU");
+  std::map<std::string, int64_t> stats;
+  for (const XStatProto& stat : host.stats()) {
+    stats[host.stat_metadata().at(stat.metadata_id()).name()] = stat.int64_value();
+  }
+  EXPECT_EQ(stats["node:0/process_id"], 42);
+  EXPECT_EQ(stats["node:1/process_id"], 42);
+  EXPECT_EQ(stats["node:1/alignment_offset_ns"], 17);
+  int events_before = 0, events_after = 0;
+  for (const XSpaceProto& space : spaces_) {
+    for (const XPlaneProto& plane : space.planes()) {
+      for (const XLineProto& line : plane.lines()) events_before += line.events_size();
+    }
+  }
+  for (const XPlaneProto& plane : combined_.planes()) {
+    for (const XLineProto& line : plane.lines()) events_after += line.events_size();
+  }
+  EXPECT_EQ(events_after, events_before);
+}
+
+// Node 1's program has node 0's id but is another: its collectives are still found.
+TEST_F(CombinerTest, ProgramsThatShareAnIdAreToldApart) {
+  XPlaneProto* programs = FindMutablePlaneWithName(&spaces_[1], "/host:metadata");
+  ASSERT_EQ(programs->event_metadata().size(), 1u);
+  XStatProto* hlo = programs->mutable_event_metadata()->begin()->second.mutable_stats(0);
+  // An unknown field more.
+  hlo->set_bytes_value(hlo->bytes_value() + std::string("\xf8\x7f\x01", 3));
+  ASSERT_OK(Combine());
+  EXPECT_EQ(FindPlaneWithName(combined_, "/host:metadata")->event_metadata().size(), 2u);
+  const HappensBefore check = CheckHappensBefore(ReadBack().table);
+  EXPECT_EQ(check.checked, run_options_.steps);
+  EXPECT_EQ(check.unmatched, 0);
+}
+
+TEST_F(CombinerTest, OriginalTimesCanBeKept) {
+  clocks_[1].host_to_reference = Shift(-3'000'000);
+  CombineOptions options;
+  options.lines.keep_original = true;
+  ASSERT_OK(Combine(options));
+  for (const char* name : {"/host:CPU", "/device:GPU:1"}) {
+    const XPlaneProto& plane = *FindPlaneWithName(combined_, name);
+    const XLineProto& line = plane.lines(plane.lines_size() - 1);
+    std::map<std::string, int64_t> stats;
+    for (const XStatProto& stat : line.events(0).stats()) {
+      stats[plane.stat_metadata().at(stat.metadata_id()).name()] = stat.int64_value();
+    }
+    EXPECT_EQ(stats["timestamp_correction_ns"], -3000) << name;
+  }
+}
+
+TEST_F(CombinerTest, TwoNodesOfOneIdAreRefused) {
+  node_ids_ = {4, 4};
+  EXPECT_THAT(Combine(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("node 4")));
+}
+
+TEST_F(CombinerTest, DamageIsReportedWithItsFile) {
+  FindMutablePlaneWithName(&spaces_[1], "/host:CPU")->mutable_event_metadata()->clear();
+  EXPECT_THAT(Combine(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("metadata id")));
+}
+
+}  // namespace
+}  // namespace meridian

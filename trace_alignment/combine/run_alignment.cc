@@ -1,0 +1,502 @@
+#include "trace_alignment/combine/run_alignment.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/xplane/clock_domain.h"
+#include "xla_profiler/xplane/xplane_schema.h"
+
+namespace meridian {
+namespace {
+
+constexpr int64_t kPsPerNs = 1000;
+
+constexpr std::array<std::pair<AlignmentMethod, absl::string_view>, 5> kMethodNames = {{
+    {AlignmentMethod::kAuto, "auto"},
+    {AlignmentMethod::kOffsets, "offsets"},
+    {AlignmentMethod::kProbes, "probes"},
+    {AlignmentMethod::kCollectives, "collectives"},
+    {AlignmentMethod::kNone, "none"},
+}};
+
+int64_t FloorToNs(int64_t ps) {
+  const int64_t ns = ps / kPsPerNs;
+  return ps % kPsPerNs < 0 ? ns - 1 : ns;
+}
+int64_t CeilToNs(int64_t ps) { return -FloorToNs(-ps); }
+
+// GPU kernels are stamped by the tracer, the thunks of XLA:CPU by the host.
+ClockDomain DomainOfCollectives(const ProfileCollectives& profile) {
+  for (const LocalDevice& device : profile.devices) {
+    if (absl::StartsWith(device.name, kGpuPlanePrefix)) return ClockDomain::kTracer;
+  }
+  return ClockDomain::kHost;
+}
+
+// Where the two clocks meet that the collectives' table and a node's maps count from.
+struct NodeFrame {
+  // Of collectives.
+  ClockDomain domain = ClockDomain::kHost;
+  // A table's time + this = the time from the node's session start.
+  int64_t from_table_ps = 0;
+};
+
+// A polyline of offsets as a map from the node's host clock to the reference, both from the node's
+// session start. Beyond the knots the offset goes on with the rate, for hours.
+absl::StatusOr<ClockMap> MapThrough(const std::vector<OffsetKnot>& knots, int64_t from_table_ps,
+                                    double rate) {
+  constexpr int64_t kFarPs = 10000LL * 1000 * 1000 * 1000 * 1000;
+  std::vector<ClockKnot> map_knots;
+  const auto add = [&](int64_t time_ps, int64_t offset_ps) {
+    const int64_t from_ps = time_ps + from_table_ps;
+    const int64_t to_ps = from_ps - offset_ps;
+    // Knots a picosecond apart may meet where offsets are rounded.
+    if (!map_knots.empty() &&
+        (from_ps <= map_knots.back().from_ps || to_ps <= map_knots.back().to_ps)) {
+      return;
+    }
+    map_knots.push_back({from_ps, to_ps});
+  };
+  const int64_t gained_ps = static_cast<int64_t>(std::llround(rate * kFarPs));
+  add(knots.front().time_ps - kFarPs, knots.front().offset_ps - gained_ps);
+  for (const OffsetKnot& knot : knots) add(knot.time_ps, knot.offset_ps);
+  add(knots.back().time_ps + kFarPs, knots.back().offset_ps + gained_ps);
+  return ClockMap::Create(std::move(map_knots), ClockMap::OnDisorder::kRepair);
+}
+
+// The rate to go on with beyond what was measured: only one that is surely not 0.
+double TrustedRate(const std::optional<double>& drift_ppm,
+                   const std::optional<double>& uncertainty_ppm) {
+  if (!drift_ppm.has_value() || !uncertainty_ppm.has_value()) return 0;
+  return *uncertainty_ppm < std::abs(*drift_ppm) ? *drift_ppm * 1e-6 : 0;
+}
+
+class RunAligner {
+ public:
+  RunAligner(const AlignmentInputs& inputs, const CollectiveRun& run,
+             const AlignmentOptions& options)
+      : inputs_(inputs), run_(run), options_(options), host_table_(run.table) {}
+
+  absl::StatusOr<RunAlignment> Run() {
+    RETURN_IF_ERROR(FindReference());
+    RETURN_IF_ERROR(FindFrames());
+    result_.nodes.resize(inputs_.nodes.size());
+    result_.before = CheckHappensBefore(run_.table);
+    RETURN_IF_ERROR(CheckOneRun());
+    RETURN_IF_ERROR(MapTracersToHosts());
+    RETURN_IF_ERROR(ChooseMethod());
+    switch (result_.method) {
+      case AlignmentMethod::kOffsets:
+        RETURN_IF_ERROR(UseMeasured(*inputs_.offsets));
+        break;
+      case AlignmentMethod::kProbes:
+        RETURN_IF_ERROR(UseMeasured(*inputs_.probes));
+        break;
+      case AlignmentMethod::kCollectives:
+        RETURN_IF_ERROR(UseCollectives());
+        break;
+      case AlignmentMethod::kNone:
+      case AlignmentMethod::kAuto:
+        RETURN_IF_ERROR(KeepRawClocks());
+        break;
+    }
+    RETURN_IF_ERROR(SetTarget());
+    MapTable();
+    result_.after = CheckHappensBefore(result_.table);
+    NoteLargeOffsets();
+    return std::move(result_);
+  }
+
+ private:
+  void Note(std::string note) { result_.notes.push_back(std::move(note)); }
+
+  absl::Status FindReference() {
+    for (size_t n = 0; n < inputs_.nodes.size(); ++n) {
+      if (inputs_.nodes[n].node_id != inputs_.reference_node) continue;
+      reference_ = static_cast<uint32_t>(n);
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the reference node, ", inputs_.reference_node, ", is none of ",
+        absl::StrJoin(inputs_.nodes, ", ", [](std::string* out, const UnalignedNode& node) {
+          absl::StrAppend(out, node.node_id);
+        })));
+  }
+
+  absl::Status FindFrames() {
+    for (size_t n = 0; n < inputs_.nodes.size(); ++n) {
+      NodeFrame frame;
+      frame.domain = DomainOfCollectives(run_.profiles[n]);
+      const RunClock clock(inputs_.nodes[n].clock.start_ns());
+      ASSIGN_OR_RETURN(frame.from_table_ps, clock.ToRunPs(run_.table.base_ns(), 0));
+      frames_.push_back(frame);
+    }
+    return absl::OkStatus();
+  }
+
+  // A profile that has collectives but none in common with any other is of another run.
+  absl::Status CheckOneRun() const {
+    const CollectiveTable& table = run_.table;
+    std::vector<int64_t> whole(inputs_.nodes.size()), lonely(inputs_.nodes.size());
+    for (const CollectiveInstance& instance : table.instances()) {
+      for (const CollectiveMember& member : table.MembersOf(instance)) {
+        ++(instance.member_count >= 2 ? whole : lonely)[table.NodeOf(member)];
+      }
+    }
+    for (size_t n = 0; n < whole.size(); ++n) {
+      if (whole[n] > 0 || lonely[n] == 0 || inputs_.nodes.size() < 2) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          run_.profiles[n].trace, ": none of its ", lonely[n],
+          " collectives has a counterpart in the other profiles; are they all of one run, and of "
+          "the same steps?"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status MapTracersToHosts() {
+    for (size_t n = 0; n < inputs_.nodes.size(); ++n) {
+      const UnalignedNode& node = inputs_.nodes[n];
+      if (!node.snapshots.has_value()) continue;
+      ASSIGN_OR_RETURN(result_.nodes[n].clock.tracer_to_host,
+                       TracerToHostMap(*node.snapshots, RunClock(node.clock.start_ns())));
+    }
+    MapTimes(&host_table_);
+    return absl::OkStatus();
+  }
+
+  // Maps the table's times with the nodes' clocks as far as they are known.
+  void MapTimes(CollectiveTable* table) const {
+    std::vector<LineClock> clocks;
+    for (size_t n = 0; n < frames_.size(); ++n) {
+      clocks.emplace_back(result_.nodes[n].clock, frames_[n].domain);
+    }
+    table->MapTimes([&](uint32_t node, int64_t time_ps) {
+      const int64_t shift_ps = frames_[node].from_table_ps;
+      return clocks[node].Map(time_ps + shift_ps) - shift_ps;
+    });
+  }
+
+  absl::Status ChooseMethod() {
+    const bool has_offsets = inputs_.offsets.has_value(), has_probes = inputs_.probes.has_value();
+    if (options_.method != AlignmentMethod::kAuto) {
+      result_.method = options_.method;
+      if ((options_.method == AlignmentMethod::kOffsets && !has_offsets) ||
+          (options_.method == AlignmentMethod::kProbes && !has_probes)) {
+        const absl::string_view name = AlignmentMethodName(options_.method);
+        return absl::InvalidArgumentError(absl::StrCat("--method=", name, " needs --", name));
+      }
+      return absl::OkStatus();
+    }
+    if (has_offsets || has_probes) {
+      result_.method = has_offsets ? AlignmentMethod::kOffsets : AlignmentMethod::kProbes;
+      return absl::OkStatus();
+    }
+    const HappensBefore raw = CheckHappensBefore(host_table_);
+    result_.method =
+        raw.violations.empty() ? AlignmentMethod::kNone : AlignmentMethod::kCollectives;
+    if (raw.checked == 0) {
+      Note("no collective ties the nodes together, so their clocks are taken as they are");
+    } else if (raw.violations.empty()) {
+      Note(absl::StrCat("the clocks as they are violate none of ", raw.checked,
+                        " collectives and are kept; --method=collectives centres them"));
+    }
+    return absl::OkStatus();
+  }
+
+  ProbeFreeOptions BoundsOptions() const {
+    ProbeFreeOptions options;
+    options.reference_node = reference_;
+    options.max_drift_ppm = options_.max_drift_ppm;
+    options.min_transfer_ps = options_.min_transfer_ps;
+    options.end_agreement = options_.end_agreement;
+    return options;
+  }
+
+  absl::Status KeepRawClocks() {
+    for (AlignedNode& node : result_.nodes) node.method = "none";
+    const absl::StatusOr<ClockAlignment> kept = KeepClocks(host_table_, BoundsOptions());
+    if (absl::IsInvalidArgument(kept.status())) return kept.status();
+    if (kept.ok()) {
+      StateAll(*kept);
+    } else {
+      Note(absl::StrCat("no uncertainty can be stated: ", kept.status().message()));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status UseCollectives() {
+    absl::StatusOr<ClockAlignment> aligned = AlignByCollectives(host_table_, BoundsOptions());
+    if (!aligned.ok()) return aligned.status();
+    for (uint32_t n = 0; n < result_.nodes.size(); ++n) {
+      AlignedNode& node = result_.nodes[n];
+      const NodeOffset& offset = aligned->nodes[n];
+      node.method = n == reference_ || offset.reachable ? "collectives" : "unreachable";
+      if (n == reference_ || !offset.reachable || offset.knots.empty()) continue;
+      ASSIGN_OR_RETURN(node.clock.host_to_reference,
+                       MapThrough(offset.knots, frames_[n].from_table_ps,
+                                  TrustedRate(offset.drift_ppm, offset.drift_uncertainty_ppm)));
+    }
+    StateAll(*aligned);
+    NoteUnreachable();
+    return absl::OkStatus();
+  }
+
+  void NoteUnreachable() {
+    for (size_t n = 0; n < result_.nodes.size(); ++n) {
+      if (result_.nodes[n].method != "unreachable") continue;
+      Note(absl::StrCat("node ", inputs_.nodes[n].node_id,
+                        ": no chain of collectives ties its clock to the reference from both "
+                        "sides; it is left as it is"));
+    }
+  }
+
+  // What the collectives say about every node.
+  void StateAll(const ClockAlignment& alignment) {
+    for (uint32_t n = 0; n < result_.nodes.size(); ++n) State(alignment.nodes[n], n);
+    if (alignment.assumes_end_agreement) {
+      Note(
+          "uncertainties assume that the members of a collective end together, within four times "
+          "what that varies; certified_uncertainty_ns does without (--end_agreement=false)");
+    }
+  }
+
+  void State(const NodeOffset& offset, uint32_t n) {
+    AlignedNode& node = result_.nodes[n];
+    if (!offset.reachable) return;
+    node.offset_at_ns = host_table_.base_ns() + FloorToNs(offset.offset_at_ps);
+    node.offset_ns = FloorToNs(offset.offset_ps);
+    node.uncertainty_ns = CeilToNs(offset.uncertainty_ps);
+    node.uncertainty_max_ns = CeilToNs(offset.uncertainty_max_ps);
+    node.certified_uncertainty_ns = CeilToNs(offset.certified_uncertainty_ps);
+    node.drift_ppm = offset.drift_ppm;
+    node.drift_uncertainty_ppm = offset.drift_uncertainty_ppm;
+  }
+
+  absl::Status UseMeasured(const OffsetSamples& samples) {
+    RETURN_IF_ERROR(MapByMeasured(samples));
+    const auto estimate_ps = [this](uint32_t n, int64_t time_ps) {
+      return MeasuredOffsetPs(n, time_ps);
+    };
+    const HappensBefore measured = CheckHappensBefore(host_table_, estimate_ps);
+    if (!measured.violations.empty() && OffsetsSeemNegated(host_table_, estimate_ps)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the ", AlignmentMethodName(result_.method), " have the wrong sign: they leave ",
+          measured.violations.size(), " of ", measured.checked,
+          " collectives in violation of happens-before, their negatives none. offset_ns is node "
+          "clock - reference clock (positive: the node is ahead); negate them, or give "
+          "--method=collectives"));
+    }
+    for (uint32_t n = 0; n < result_.nodes.size(); ++n) StateMeasured(samples, n);
+    const absl::StatusOr<ClockAlignment> near =
+        AlignNearEstimate(host_table_, BoundsOptions(), estimate_ps);
+    if (!near.ok()) {
+      if (absl::IsInvalidArgument(near.status())) return near.status();
+      Note(absl::StrCat("the measured offsets are used as they are: ", near.status().message()));
+      return absl::OkStatus();
+    }
+    if (measured.violations.empty()) {
+      StateAround(*near);
+      return absl::OkStatus();
+    }
+    return MoveMeasured(*near, measured);
+  }
+
+  absl::Status MapByMeasured(const OffsetSamples& samples) {
+    std::vector<int64_t> missing;
+    for (uint32_t n = 0; n < result_.nodes.size(); ++n) {
+      const UnalignedNode& node = inputs_.nodes[n];
+      AlignedNode& aligned = result_.nodes[n];
+      aligned.method = std::string(AlignmentMethodName(result_.method));
+      if (n == reference_) continue;
+      if (samples.SamplesOf(node.node_id).empty() && result_.method == AlignmentMethod::kProbes) {
+        missing.push_back(node.node_id);
+        aligned.method = "unreachable";
+        continue;
+      }
+      ASSIGN_OR_RETURN(
+          aligned.clock.host_to_reference,
+          samples.OffsetMap(node.node_id, RunClock(node.clock.start_ns()), options_.slope));
+    }
+    if (!missing.empty()) {
+      Note(absl::StrCat("no probe reaches node(s) ", absl::StrJoin(missing, ", "),
+                        ": only collectives tell their clocks"));
+    }
+    return absl::OkStatus();
+  }
+
+  // Node clock - reference clock by the measurements; 0 for nodes without any.
+  int64_t MeasuredOffsetPs(uint32_t n, int64_t time_ps) const {
+    const std::optional<ClockMap>& map = result_.nodes[n].clock.host_to_reference;
+    if (!map.has_value()) return 0;
+    const int64_t node_ps = time_ps + frames_[n].from_table_ps;
+    return node_ps - map->Forward(node_ps);
+  }
+
+  // By the measurements alone: the sample in the middle.
+  void StateMeasured(const OffsetSamples& samples, uint32_t n) {
+    AlignedNode& node = result_.nodes[n];
+    const std::vector<OffsetSample>& own = samples.SamplesOf(inputs_.nodes[n].node_id);
+    if (own.empty()) return;
+    const OffsetSample& middle = own[own.size() / 2];
+    node.offset_at_ns = middle.midpoint_ref_ns;
+    node.offset_ns = FloorToNs(middle.offset_ps);
+    node.drift_ppm = middle.drift_ppm;
+    for (const OffsetSample& sample : own) {
+      if (!sample.uncertainty_ns.has_value()) return;
+    }
+    int64_t largest_ns = 0;
+    for (const OffsetSample& sample : own) {
+      largest_ns = std::max(largest_ns, static_cast<int64_t>(std::ceil(*sample.uncertainty_ns)));
+    }
+    node.uncertainty_ns = static_cast<int64_t>(std::ceil(*middle.uncertainty_ns));
+    node.uncertainty_max_ns = largest_ns;
+  }
+
+  // The measurements hold; the collectives say how far they can be off.
+  void StateAround(const ClockAlignment& near) {
+    for (uint32_t n = 0; n < result_.nodes.size(); ++n) {
+      const NodeOffset& offset = near.nodes[n];
+      AlignedNode& node = result_.nodes[n];
+      if (!offset.reachable || node.method == "unreachable") continue;
+      const std::optional<int64_t> measured_ns = node.uncertainty_ns;
+      const std::optional<int64_t> measured_max_ns = node.uncertainty_max_ns;
+      const std::optional<double> drift_ppm = node.drift_ppm;
+      State(offset, n);
+      const int64_t node_time_ps = offset.offset_at_ps + offset.offset_ps;
+      const int64_t used_ps = MeasuredOffsetPs(n, node_time_ps);
+      node.offset_ns = FloorToNs(used_ps);
+      *node.uncertainty_ns += CeilToNs(std::abs(used_ps - offset.offset_ps));
+      node.certified_uncertainty_ns = node.uncertainty_ns;
+      if (measured_ns.has_value()) {
+        node.uncertainty_ns = std::min(*node.uncertainty_ns, *measured_ns);
+        node.uncertainty_max_ns = std::min(*node.uncertainty_max_ns, *measured_max_ns);
+      }
+      if (drift_ppm.has_value()) node.drift_ppm = drift_ppm;
+    }
+  }
+
+  // The measurements leave violations: the nearest clocks that do not take their place, and go on
+  // as measured, shifted, before and after the collectives.
+  absl::Status MoveMeasured(const ClockAlignment& near, const HappensBefore& measured) {
+    int64_t farthest_ps = 0;
+    std::vector<std::optional<ClockMap>> maps(result_.nodes.size());
+    for (uint32_t n = 0; n < result_.nodes.size(); ++n) {
+      const NodeOffset& offset = near.nodes[n];
+      if (n == reference_ || !offset.reachable || offset.knots.empty()) continue;
+      for (const OffsetKnot& knot : offset.knots) {
+        farthest_ps =
+            std::max(farthest_ps, std::abs(knot.offset_ps - MeasuredOffsetPs(n, knot.time_ps)));
+      }
+      ASSIGN_OR_RETURN(maps[n], MapThrough(WithEndsAsMeasured(n, offset.knots),
+                                           frames_[n].from_table_ps, /*rate=*/0));
+    }
+    for (uint32_t n = 0; n < result_.nodes.size(); ++n) {
+      if (maps[n].has_value()) result_.nodes[n].clock.host_to_reference = std::move(maps[n]);
+      if (near.nodes[n].reachable) {
+        if (result_.nodes[n].method == "unreachable") result_.nodes[n].method = "collectives";
+        State(near.nodes[n], n);
+      }
+    }
+    NoteUnreachable();
+    Note(absl::StrFormat(
+        "the measured offsets left %d of %d collectives in violation of happens-before; clocks "
+        "were "
+        "moved by up to %.3f us to the nearest that leave none",
+        measured.violations.size(), measured.checked, static_cast<double>(farthest_ps) * 1e-6));
+    return absl::OkStatus();
+  }
+
+  // Adds the measurements' own knots outside the collectives, moved as the nearest collective is.
+  std::vector<OffsetKnot> WithEndsAsMeasured(uint32_t n,
+                                             const std::vector<OffsetKnot>& knots) const {
+    std::vector<OffsetKnot> all = knots;
+    const std::optional<ClockMap>& map = result_.nodes[n].clock.host_to_reference;
+    if (!map.has_value()) return all;
+    const OffsetKnot first = knots.front(), last = knots.back();
+    const int64_t first_move_ps = first.offset_ps - MeasuredOffsetPs(n, first.time_ps);
+    const int64_t last_move_ps = last.offset_ps - MeasuredOffsetPs(n, last.time_ps);
+    for (size_t k = 0; k < map->num_knots(); ++k) {
+      const int64_t time_ps = map->knot(k).from_ps - frames_[n].from_table_ps;
+      const int64_t offset_ps = map->knot(k).from_ps - map->knot(k).to_ps;
+      if (time_ps < first.time_ps) all.push_back({time_ps, offset_ps + first_move_ps});
+      if (time_ps > last.time_ps) all.push_back({time_ps, offset_ps + last_move_ps});
+    }
+    std::sort(all.begin(), all.end(),
+              [](const OffsetKnot& a, const OffsetKnot& b) { return a.time_ps < b.time_ps; });
+    return all;
+  }
+
+  // The common clock is the reference node's tracer clock, where that is not its host's.
+  absl::Status SetTarget() {
+    const UnalignedNode& reference = inputs_.nodes[reference_];
+    if (!reference.snapshots.has_value()) return absl::OkStatus();
+    for (size_t n = 0; n < result_.nodes.size(); ++n) {
+      ASSIGN_OR_RETURN(
+          const ClockMap map,
+          TracerToHostMap(*reference.snapshots, RunClock(inputs_.nodes[n].clock.start_ns())));
+      result_.nodes[n].clock.reference_to_target = map.Inverted();
+    }
+    return absl::OkStatus();
+  }
+
+  void MapTable() {
+    result_.table = run_.table;
+    MapTimes(&result_.table);
+  }
+
+  void NoteLargeOffsets() {
+    constexpr int64_t kHourNs = 3600LL * 1000 * 1000 * 1000;
+    for (size_t n = 0; n < result_.nodes.size(); ++n) {
+      const std::optional<int64_t>& offset_ns = result_.nodes[n].offset_ns;
+      if (!offset_ns.has_value() || std::abs(*offset_ns) < kHourNs) continue;
+      Note(absl::StrFormat("node %d's clock is %.1f hours off; are all profiles of one run?",
+                           inputs_.nodes[n].node_id,
+                           static_cast<double>(*offset_ns) / static_cast<double>(kHourNs)));
+    }
+  }
+
+  const AlignmentInputs& inputs_;
+  const CollectiveRun& run_;
+  const AlignmentOptions& options_;
+  uint32_t reference_ = 0;
+  std::vector<NodeFrame> frames_;
+  // The collectives, each on its own node's host clock.
+  CollectiveTable host_table_;
+  RunAlignment result_;
+};
+
+}  // namespace
+
+absl::string_view AlignmentMethodName(AlignmentMethod method) {
+  for (const auto& [known, name] : kMethodNames) {
+    if (known == method) return name;
+  }
+  return "";
+}
+
+absl::StatusOr<AlignmentMethod> ParseAlignmentMethod(absl::string_view name) {
+  for (const auto& [method, known] : kMethodNames) {
+    if (known == name) return method;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--method=", name, " is none of auto, offsets, probes, collectives, none"));
+}
+
+absl::StatusOr<RunAlignment> AlignRun(const AlignmentInputs& inputs, const CollectiveRun& run,
+                                      const AlignmentOptions& options) {
+  if (inputs.nodes.empty() || inputs.nodes.size() != run.profiles.size()) {
+    return absl::InvalidArgumentError("there are no profiles to align");
+  }
+  return RunAligner(inputs, run, options).Run();
+}
+
+}  // namespace meridian

@@ -1,0 +1,99 @@
+// From what is known about the nodes' clocks to one clock for the run:
+//
+//   offsets, else probes   measured offsets, moved only where a collective would violate
+//                          happens-before
+//   raw clocks             when nothing was measured and no collective violates it
+//   collectives            else
+//
+// Every node gets the way of its times to the reference node's tracer clock and, as far as
+// collectives or measurements tell, how far that may be off.
+#ifndef TRACE_ALIGNMENT_COMBINE_RUN_ALIGNMENT_H_
+#define TRACE_ALIGNMENT_COMBINE_RUN_ALIGNMENT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "trace_alignment/collectives/collective_run.h"
+#include "trace_alignment/collectives/collective_table.h"
+#include "trace_alignment/collectives/happens_before.h"
+#include "trace_alignment/collectives/probe_free_alignment.h"
+#include "trace_alignment/node_clock.h"
+#include "trace_alignment/offset_samples.h"
+#include "trace_alignment/snapshot_pairs.h"
+#include "xla_profiler/xplane/session_clock.h"
+
+namespace meridian {
+
+enum class AlignmentMethod { kAuto, kOffsets, kProbes, kCollectives, kNone };
+
+// "auto", "offsets", "probes", "collectives", "none".
+absl::string_view AlignmentMethodName(AlignmentMethod method);
+absl::StatusOr<AlignmentMethod> ParseAlignmentMethod(absl::string_view name);
+
+// A node whose clock is not known yet.
+struct UnalignedNode {
+  int64_t node_id = 0;
+  SessionClock clock;
+  std::optional<SnapshotPairs> snapshots;
+};
+
+struct AlignmentInputs {
+  // One per profile of the run's collectives, in their order.
+  std::vector<UnalignedNode> nodes;
+  // The id of one of them.
+  int64_t reference_node = 0;
+  // Measured, and solved from probes.
+  std::optional<OffsetSamples> offsets;
+  std::optional<OffsetSamples> probes;
+};
+
+struct AlignmentOptions {
+  AlignmentMethod method = AlignmentMethod::kAuto;
+  OffsetSamples::Slope slope = OffsetSamples::Slope::kInterpolate;
+  double max_drift_ppm = 100;
+  int64_t min_transfer_ps = 0;
+  bool end_agreement = true;
+};
+
+// Absent is what is not known.
+struct AlignedNode {
+  NodeClock clock;
+  // A method's name, or "unreachable" for a node that nothing ties to the reference; it keeps its
+  // clock.
+  std::string method;
+  // Node clock - reference clock, when the reference clock shows offset_at_ns (Unix time).
+  std::optional<int64_t> offset_at_ns;
+  std::optional<int64_t> offset_ns;
+  std::optional<int64_t> uncertainty_ns;
+  std::optional<int64_t> uncertainty_max_ns;
+  std::optional<int64_t> certified_uncertainty_ns;
+  std::optional<double> drift_ppm;
+  std::optional<double> drift_uncertainty_ppm;
+};
+
+struct RunAlignment {
+  // What was done; never kAuto.
+  AlignmentMethod method = AlignmentMethod::kNone;
+  // By node of the inputs.
+  std::vector<AlignedNode> nodes;
+  // The collectives on the common clock.
+  CollectiveTable table;
+  HappensBefore before;
+  HappensBefore after;
+  // Choices, fallbacks and warnings, one sentence each.
+  std::vector<std::string> notes;
+};
+
+// InvalidArgument for measurements that lack a node, have the wrong sign or were asked for but not
+// given, and for profiles that cannot be of one run; FailedPrecondition when the method is
+// `collectives` and these contradict each other.
+absl::StatusOr<RunAlignment> AlignRun(const AlignmentInputs& inputs, const CollectiveRun& run,
+                                      const AlignmentOptions& options);
+
+}  // namespace meridian
+
+#endif  // TRACE_ALIGNMENT_COMBINE_RUN_ALIGNMENT_H_

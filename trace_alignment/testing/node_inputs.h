@@ -1,0 +1,44 @@
+// From what was measured of a node's clocks to the map that aligns its profile, as a user of the
+// library does it.
+#ifndef TRACE_ALIGNMENT_TESTING_NODE_INPUTS_H_
+#define TRACE_ALIGNMENT_TESTING_NODE_INPUTS_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "trace_alignment/collectives/probe_free_alignment.h"
+#include "trace_alignment/node_clock.h"
+#include "trace_alignment/offset_samples.h"
+#include "trace_alignment/snapshot_pairs.h"
+#include "trace_alignment/testing/synthetic_cluster.h"
+#include "xla_profiler/xplane/session_clock.h"
+
+namespace meridian {
+
+enum class ClockTarget { kTracer, kReference, kHost };
+
+// Absent is what nobody measured.
+struct NodeInputs {
+  int64_t node_id = 0;
+  std::optional<SnapshotPairs> snapshots;
+  std::optional<SnapshotPairs> reference_snapshots;
+  std::optional<OffsetSamples> offsets;
+  OffsetSamples::Slope slope = OffsetSamples::Slope::kInterpolate;
+};
+
+absl::StatusOr<NodeClock> MakeNodeClock(const NodeInputs& inputs, ClockTarget target,
+                                        const RunClock& session);
+
+// What the target clock shows at a true time, from the cluster's start.
+int64_t TargetPs(const SyntheticCluster& cluster, int64_t node, ClockTarget target,
+                 int64_t true_ps);
+
+// The clock of a node whose offset was found by collectives; times of the knots count from
+// table_base_ns.
+absl::StatusOr<NodeClock> MakeNodeClock(const NodeOffset& offset, int64_t table_base_ns,
+                                        const RunClock& session);
+
+}  // namespace meridian
+
+#endif  // TRACE_ALIGNMENT_TESTING_NODE_INPUTS_H_

@@ -1,0 +1,101 @@
+#include "xla_profiler/trace_export/trace_json_sink.h"
+
+#include "absl/strings/str_cat.h"
+#include "xla_profiler/util/status_macros.h"
+
+namespace meridian {
+namespace {
+
+constexpr absl::string_view kLaunchFlow = "launch";
+constexpr absl::string_view kCounterArg = "value";
+// Readers that keep numbers as doubles, as browsers do, keep integers up to here.
+constexpr int64_t kMaxExactInteger = int64_t{1} << 53;
+
+absl::string_view CategoryText(EventCategory category) {
+  return category == EventCategory::kUnknown ? absl::string_view() : EventCategoryName(category);
+}
+
+}  // namespace
+
+absl::Status TraceJsonSink::AddProcess(const TraceProcess& process) {
+  RETURN_IF_ERROR(writer_.WriteProcessName(
+      process.id, Shorten(process.name, kMaxNameCharacters, &name_buffer_)));
+  return writer_.WriteProcessSortIndex(process.id, process.position);
+}
+
+absl::Status TraceJsonSink::AddTrack(const TraceTrack& track) {
+  // Counters need no announcement.
+  if (track.kind == TraceTrack::Kind::kCounter) return absl::OkStatus();
+  RETURN_IF_ERROR(writer_.WriteThreadName(track.process_id, track.id,
+                                          Shorten(track.name, kMaxNameCharacters, &name_buffer_)));
+  return writer_.WriteThreadSortIndex(track.process_id, track.id, track.position);
+}
+
+absl::Status TraceJsonSink::BeginSlice(const TraceTrack& track, const TraceSlice& slice) {
+  args_.Clear();
+  if (!slice.long_name().empty()) {
+    args_.AddString(kLongNameArg, Shorten(slice.long_name(), kMaxValueCharacters, &value_buffer_));
+  }
+  for (const XStatVisitor* stat : slice.args) AddArg(*stat);
+  TraceJsonFields fields;
+  fields.pid = track.process_id;
+  fields.tid = track.id;
+  fields.name = Shorten(slice.name(), kMaxNameCharacters, &name_buffer_);
+  fields.category = CategoryText(slice.category);
+  fields.ts_ps = slice.start_ps;
+  fields.args = args_.members().empty() ? nullptr : &args_;
+  RETURN_IF_ERROR(writer_.WriteComplete(fields, slice.duration_ps));
+  if (!slice.flow.has_value()) return absl::OkStatus();
+  // Right behind the slice, which encloses it.
+  fields.name = kLaunchFlow;
+  fields.category = kLaunchFlow;
+  fields.args = nullptr;
+  return writer_.WriteFlow(fields, slice.flow->starts ? FlowPhase::kStart : FlowPhase::kEnd,
+                           slice.flow->id);
+}
+
+absl::Status TraceJsonSink::AddCounterValue(const TraceTrack& track, int64_t time_ps,
+                                            const XStatVisitor& value) {
+  args_.Clear();
+  switch (value.value_case()) {
+    case XStatVisitor::ValueCase::kDouble:
+      args_.AddDouble(kCounterArg, value.DoubleValue());
+      break;
+    case XStatVisitor::ValueCase::kUint64:
+      args_.AddUint64(kCounterArg, value.UintValue());
+      break;
+    default:
+      args_.AddInt64(kCounterArg, value.IntValue());
+  }
+  TraceJsonFields fields;
+  fields.pid = track.process_id;
+  fields.name = Shorten(track.name, kMaxNameCharacters, &name_buffer_);
+  fields.ts_ps = time_ps;
+  fields.args = &args_;
+  return writer_.WriteCounter(fields);
+}
+
+void TraceJsonSink::AddArg(const XStatVisitor& stat) {
+  const absl::string_view key = Shorten(stat.Name(), kMaxValueCharacters, &name_buffer_);
+  switch (stat.value_case()) {
+    case XStatVisitor::ValueCase::kInt64: {
+      const int64_t value = stat.IntValue();
+      if (value < -kMaxExactInteger || value > kMaxExactInteger) {
+        return args_.AddString(key, absl::StrCat(value));
+      }
+      return args_.AddInt64(key, value);
+    }
+    case XStatVisitor::ValueCase::kUint64: {
+      const uint64_t value = stat.UintValue();
+      if (value > uint64_t{kMaxExactInteger}) return args_.AddString(key, absl::StrCat(value));
+      return args_.AddUint64(key, value);
+    }
+    case XStatVisitor::ValueCase::kDouble:
+      return args_.AddDouble(key, stat.DoubleValue());
+    default:
+      return args_.AddString(key,
+                             Shorten(stat.StrOrRefValue(), kMaxValueCharacters, &value_buffer_));
+  }
+}
+
+}  // namespace meridian

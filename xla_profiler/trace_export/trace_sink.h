@@ -1,0 +1,119 @@
+// A trace as viewers know it, in terms of no file format:
+//
+//   process   a plane, or one node's part of a plane that several nodes share
+//     track   a line; or what of it overlaps; or a counter
+//       slice an event; slices of a track nest
+//       arrow from a launch to the work it caused
+//
+// WalkSpace tells it, a format's writer is the sink.
+#ifndef XLA_PROFILER_TRACE_EXPORT_TRACE_SINK_H_
+#define XLA_PROFILER_TRACE_EXPORT_TRACE_SINK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "xla_profiler/events/event_category.h"
+#include "xla_profiler/util/text_table.h"
+#include "xla_profiler/xplane/xplane_visitor.h"
+
+namespace meridian {
+
+// Ids are unique among all processes and tracks, and positive.
+struct TraceProcess {
+  int64_t id = 0;
+  std::string name;
+  // Its place among the processes, from 0.
+  int64_t position = 0;
+};
+
+struct TraceTrack {
+  enum class Kind { kLine, kOverlap, kCounter };
+
+  int64_t id = 0;
+  Kind kind = Kind::kLine;
+  int64_t process_id = 0;
+  // The line's own track: this one's id unless it takes what overlaps there. 0 for counters.
+  int64_t line_id = 0;
+  std::string name;
+  // Its place among the lines of the process, from 0; that of the line for what overlaps there.
+  int64_t position = 0;
+};
+
+// The end of an arrow that is at a slice.
+struct TraceFlow {
+  // Unique in the trace; below 2^53, so that all readers of JSON keep it.
+  uint64_t id = 0;
+  // True at the launch, false at the work.
+  bool starts = false;
+};
+
+struct TraceSlice {
+  static constexpr size_t kMaxArgs = 256;
+
+  // From the session's start.
+  int64_t start_ps = 0;
+  int64_t duration_ps = 0;
+  EventCategory category = EventCategory::kUnknown;
+  std::optional<TraceFlow> flow;
+  // Tells the name, and with it what the slice shares with others.
+  const XEventMetadata* metadata = nullptr;
+  // Numbers and texts, at most kMaxArgs: those of the metadata that the event does not have itself,
+  // then the event's own.
+  absl::Span<const XStatVisitor* const> args;
+
+  // What to show: the display name if there is one; then the full name is worth an argument.
+  absl::string_view name() const {
+    return metadata->display_name.empty() ? metadata->name : metadata->display_name;
+  }
+  absl::string_view long_name() const {
+    return metadata->display_name.empty() ? absl::string_view() : metadata->name;
+  }
+};
+
+inline constexpr absl::string_view kLongNameArg = "long_name";
+
+class TraceSink {
+ public:
+  virtual ~TraceSink() = default;
+
+  // Called for each process, in order, before anything else of it.
+  virtual absl::Status AddProcess(const TraceProcess& process) = 0;
+
+  // Called for each track before anything else of it, at any time.
+  virtual absl::Status AddTrack(const TraceTrack& track) = 0;
+
+  // From here on, metadata and stats are this plane's, until the next call.
+  virtual absl::Status BeginPlane(const XPlaneVisitor& plane) = 0;
+
+  // Slices of one track come in order and nested: one begins, its children begin and end, it ends.
+  virtual absl::Status BeginSlice(const TraceTrack& track, const TraceSlice& slice) = 0;
+
+  // Ends the innermost open slice of the track; not called for slices without duration.
+  virtual absl::Status EndSlice(const TraceTrack& track, int64_t end_ps) = 0;
+
+  // The value is a finite number.
+  virtual absl::Status AddCounterValue(const TraceTrack& track, int64_t time_ps,
+                                       const XStatVisitor& value) = 0;
+};
+
+// A name or text in a trace is at most this long, whatever the file holds: names may be a whole HLO
+// instruction, and values repeat with every event.
+inline constexpr size_t kMaxNameCharacters = 4000;
+inline constexpr size_t kMaxValueCharacters = 1000;
+
+// Returns the text, or its first characters and "..." in the buffer.
+inline absl::string_view Shorten(absl::string_view text, size_t max_characters,
+                                 std::string* buffer) {
+  if (text.size() <= max_characters) return text;
+  *buffer = FirstCharacters(text, max_characters);
+  return *buffer;
+}
+
+}  // namespace meridian
+
+#endif  // XLA_PROFILER_TRACE_EXPORT_TRACE_SINK_H_

@@ -1,0 +1,153 @@
+#include "xla_profiler/xplane/combined_profile.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/xplane/xplane_schema.h"
+
+namespace meridian {
+namespace {
+
+absl::Status BadNodeLines(absl::string_view part, absl::string_view reason) {
+  return absl::InvalidArgumentError(absl::StrCat("stat ", kNodeLinesStatName, ": '", part, "' ",
+                                                 reason, "; expected e.g. 3:14-20"));
+}
+
+const XStatVisitor* FindPlaneStat(const XPlaneVisitor& plane, absl::string_view name) {
+  for (const XStatVisitor& stat : plane.Stats()) {
+    if (stat.Name() == name) return &stat;
+  }
+  return nullptr;
+}
+
+// Who owns what, as far as the planes read so far say.
+class Splitter {
+ public:
+  absl::Status Add(size_t index, const XPlaneVisitor& plane) {
+    ASSIGN_OR_RETURN(const PlaneOwners owners, PlaneOwners::Read(plane));
+    if (!owners.node_lines().empty()) return AddJoint(index, plane, owners);
+    if (!owners.node().has_value()) {
+      shared_.push_back({index, "", std::nullopt});
+      return absl::OkStatus();
+    }
+    std::vector<PlaneSelection>& own = planes_[*owners.node()];
+    // What the node's session was; times count from the shared one's start.
+    if (owners.original_name() != kTaskEnvPlaneName) {
+      own.push_back({index, std::string(owners.original_name()), std::nullopt});
+    }
+    return absl::OkStatus();
+  }
+
+  std::vector<NodeProfile> Profiles(const XSpaceReader& combined) const {
+    std::vector<NodeProfile> profiles;
+    for (const auto& [node_id, own] : planes_) {
+      std::vector<PlaneSelection> selection = own;
+      selection.insert(selection.end(), shared_.begin(), shared_.end());
+      std::sort(selection.begin(), selection.end(),
+                [](const PlaneSelection& a, const PlaneSelection& b) { return a.index < b.index; });
+      profiles.push_back(
+          {node_id, combined.Select(std::move(selection),
+                                    absl::StrCat(combined.name(), " (node ", node_id, ")"))});
+    }
+    return profiles;
+  }
+
+ private:
+  absl::Status AddJoint(size_t index, const XPlaneVisitor& plane, const PlaneOwners& owners) {
+    std::map<int64_t, std::vector<absl::string_view>> lines;
+    for (const NodeLines& owner : owners.node_lines()) lines[owner.node_id];
+    RETURN_IF_ERROR(plane.ForEachLine([&](const XLineVisitor& line) {
+      const std::optional<int64_t> node = owners.NodeOfLine(line.Id());
+      if (node.has_value()) lines[*node].push_back(line.Header().payload);
+    }));
+    for (auto& [node_id, own] : lines) {
+      planes_[node_id].push_back({index, std::string(plane.Name()), std::move(own)});
+    }
+    return absl::OkStatus();
+  }
+
+  std::vector<PlaneSelection> shared_;
+  std::map<int64_t, std::vector<PlaneSelection>> planes_;
+};
+
+}  // namespace
+
+std::string FormatNodeLines(const std::vector<NodeLines>& lines) {
+  return absl::StrJoin(lines, ",", [](std::string* out, const NodeLines& node) {
+    absl::StrAppend(out, node.node_id, ":", node.first_line_id, "-", node.last_line_id);
+  });
+}
+
+absl::StatusOr<std::vector<NodeLines>> ParseNodeLines(absl::string_view text) {
+  std::vector<NodeLines> nodes;
+  for (absl::string_view part : absl::StrSplit(text, ',')) {
+    NodeLines node;
+    const std::pair<absl::string_view, absl::string_view> node_and_lines =
+        absl::StrSplit(part, absl::MaxSplits(':', 1));
+    const std::pair<absl::string_view, absl::string_view> range =
+        absl::StrSplit(node_and_lines.second, absl::MaxSplits('-', 1));
+    if (!absl::SimpleAtoi(node_and_lines.first, &node.node_id) ||
+        !absl::SimpleAtoi(range.first, &node.first_line_id) ||
+        !absl::SimpleAtoi(range.second, &node.last_line_id)) {
+      return BadNodeLines(part, "is not a node and a range of lines");
+    }
+    if (node.first_line_id > node.last_line_id) return BadNodeLines(part, "is an empty range");
+    nodes.push_back(node);
+  }
+  std::vector<NodeLines> sorted = nodes;
+  std::sort(sorted.begin(), sorted.end(), [](const NodeLines& a, const NodeLines& b) {
+    return a.first_line_id < b.first_line_id;
+  });
+  for (size_t i = 1; i < sorted.size(); ++i) {
+    if (sorted[i].first_line_id <= sorted[i - 1].last_line_id) {
+      return BadNodeLines(FormatNodeLines({sorted[i]}), "has lines of another node");
+    }
+  }
+  return nodes;
+}
+
+absl::StatusOr<PlaneOwners> PlaneOwners::Read(const XPlaneVisitor& plane) {
+  PlaneOwners owners;
+  owners.original_name_ = plane.Name();
+  if (const XStatVisitor* lines = FindPlaneStat(plane, kNodeLinesStatName)) {
+    ASSIGN_OR_RETURN(owners.node_lines_, ParseNodeLines(lines->StrOrRefValue()));
+    std::sort(
+        owners.node_lines_.begin(), owners.node_lines_.end(),
+        [](const NodeLines& a, const NodeLines& b) { return a.first_line_id < b.first_line_id; });
+    return owners;
+  }
+  const XStatVisitor* node = FindPlaneStat(plane, kNodeIdStatName);
+  const XStatVisitor* name = FindPlaneStat(plane, kOriginalPlaneNameStatName);
+  // A profile that was aligned by itself tells its node, too, but not the name.
+  if (node == nullptr || name == nullptr || !node->IntOrUintValue().has_value()) return owners;
+  owners.node_ = node->IntOrUintValue();
+  owners.original_name_ = name->StrOrRefValue();
+  return owners;
+}
+
+std::optional<int64_t> PlaneOwners::NodeOfLine(int64_t line_id) const {
+  if (node_.has_value()) return node_;
+  const auto after =
+      std::upper_bound(node_lines_.begin(), node_lines_.end(), line_id,
+                       [](int64_t id, const NodeLines& lines) { return id < lines.first_line_id; });
+  if (after == node_lines_.begin() || line_id > std::prev(after)->last_line_id) return std::nullopt;
+  return std::prev(after)->node_id;
+}
+
+absl::StatusOr<std::vector<NodeProfile>> SplitCombinedProfile(const XSpaceReader& combined) {
+  Splitter splitter;
+  size_t index = 0;
+  RETURN_IF_ERROR(combined.ForEachPlane(
+      [&](const XPlaneVisitor& plane) { return splitter.Add(index++, plane); }));
+  return splitter.Profiles(combined);
+}
+
+}  // namespace meridian

@@ -1,0 +1,54 @@
+#include "xla_profiler/xplane/plane_additions.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace meridian {
+
+PlaneAdditions::PlaneAdditions(const XPlaneVisitor& plane) {
+  for (const XStatMetadata& metadata : plane.StatMetadata()) AvoidId(metadata.id);
+}
+
+PlaneAdditions::PlaneAdditions(const XPlaneProto& plane) {
+  for (const auto& [id, metadata] : plane.stat_metadata()) AvoidId(id);
+}
+
+void PlaneAdditions::AvoidId(int64_t id) {
+  // Ids at the end of the range leave no room behind them; the numbers before are free then.
+  constexpr int64_t kRoom = int64_t{1} << 32;
+  if (id < std::numeric_limits<int64_t>::max() - kRoom) next_id_ = std::max(next_id_, id + 1);
+}
+
+int64_t PlaneAdditions::DefineStat(absl::string_view name) {
+  const int64_t id = next_id_++;
+  XStatMetadataProto& metadata = (*additions_.mutable_stat_metadata())[id];
+  metadata.set_id(id);
+  metadata.set_name(std::string(name));
+  return id;
+}
+
+XStatProto* PlaneAdditions::NewStat(absl::string_view name) {
+  XStatProto* stat = additions_.add_stats();
+  stat->set_metadata_id(DefineStat(name));
+  return stat;
+}
+
+void PlaneAdditions::AddInt64(absl::string_view name, int64_t value) {
+  NewStat(name)->set_int64_value(value);
+}
+
+void PlaneAdditions::AddDouble(absl::string_view name, double value) {
+  NewStat(name)->set_double_value(value);
+}
+
+void PlaneAdditions::AddString(absl::string_view name, absl::string_view value) {
+  NewStat(name)->set_str_value(std::string(value));
+}
+
+void PlaneAdditions::AddStat(absl::string_view name, XStatProto stat) {
+  stat.set_metadata_id(DefineStat(name));
+  *additions_.add_stats() = std::move(stat);
+}
+
+}  // namespace meridian

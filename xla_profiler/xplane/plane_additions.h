@@ -1,0 +1,42 @@
+// Stats to be added to a plane that is copied (PlaneEdit::additions).
+#ifndef XLA_PROFILER_XPLANE_PLANE_ADDITIONS_H_
+#define XLA_PROFILER_XPLANE_PLANE_ADDITIONS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "xla_profiler/xplane/xplane_builder.h"
+#include "xla_profiler/xplane/xplane_visitor.h"
+
+namespace meridian {
+
+class PlaneAdditions {
+ public:
+  explicit PlaneAdditions(const XPlaneVisitor& plane);
+  explicit PlaneAdditions(const XPlaneProto& plane);
+
+  // Defines a stat that the plane's events may use; returns its id.
+  int64_t DefineStat(absl::string_view name);
+
+  // Add a stat to the plane itself.
+  void AddInt64(absl::string_view name, int64_t value);
+  void AddDouble(absl::string_view name, double value);
+  void AddString(absl::string_view name, absl::string_view value);
+  // The stat's own id does not matter.
+  void AddStat(absl::string_view name, XStatProto stat);
+
+  std::string Serialize() const { return additions_.SerializeAsString(); }
+
+ private:
+  void AvoidId(int64_t id);
+  XStatProto* NewStat(absl::string_view name);
+
+  XPlaneProto additions_;
+  // Beyond the plane's ids.
+  int64_t next_id_ = 1;
+};
+
+}  // namespace meridian
+
+#endif  // XLA_PROFILER_XPLANE_PLANE_ADDITIONS_H_
