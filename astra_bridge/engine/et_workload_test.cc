@@ -1,16 +1,19 @@
 #include "astra_bridge/engine/et_workload.h"
 
+#include <random>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/engine/network_config.h"
+#include "astra_bridge/engine/simulation.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/testing/et_nodes.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/testing/damage.h"
 #include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/testing/gzip_text.h"
 #include "xla_profiler/util/testing/status_matchers.h"
@@ -185,6 +188,23 @@ TEST_F(EtWorkloadTest, EveryRankNeedsAFileWithNodes) {
   WriteRank(1, {});
   EXPECT_THAT(Read(), StatusIs(absl::StatusCode::kInvalidArgument,
                                HasSubstr("w.1.et: has no nodes; give an idle rank one COMP node")));
+}
+
+TEST_F(EtWorkloadTest, DamagedTracesAreErrorsOrSimulated) {
+  std::mt19937_64 random(1);
+  const std::string good =
+      EncodeEt({CompNode(1, 5), CollectiveNode(2, ChakraProtoMsg::ALL_REDUCE, 4096, {1}),
+                SendNode(3, 0, 1, 64, 9, {2})});
+  WriteRank(1,
+            {CollectiveNode(2, ChakraProtoMsg::ALL_REDUCE, 4096), RecvNode(3, 0, 1, 64, 9, {2})});
+  system_.algorithms[0].resize(1);
+  int simulated = 0;
+  for (int i = 0; i < 500; ++i) {
+    directory_.Write("w.0.et", Damage(good, random));
+    const absl::StatusOr<Workload> workload = Read();
+    if (workload.ok() && Simulate(*workload, network_, system_, {}).ok()) ++simulated;
+  }
+  EXPECT_GT(simulated, 0);
 }
 
 TEST_F(EtWorkloadTest, ReadsGroups) {

@@ -1,10 +1,12 @@
 #include "astra_bridge/engine/network_config.h"
 
+#include <random>
 #include <string>
 
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/testing/damage.h"
 #include "xla_profiler/util/testing/status_matchers.h"
 
 namespace meridian {
@@ -97,6 +99,16 @@ TEST(NetworkConfigTest, HostileTextIsAnError) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("too long")));
   EXPECT_THAT(ParseNetworkConfig(std::string("\0\xff\x1b[2J: [", 9), "n.yml"),
               StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST(NetworkConfigTest, DamagedTextIsAnErrorOrANetwork) {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 5000; ++i) {
+    const absl::StatusOr<NetworkConfig> network =
+        ParseNetworkConfig(Damage(kGood, random), "n.yml");
+    if (!network.ok()) continue;
+    EXPECT_OK(CheckNetworkConfig(*network));
+  }
 }
 
 }  // namespace

@@ -1,11 +1,13 @@
 #include "astra_bridge/engine/system_config.h"
 
+#include <random>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/testing/damage.h"
 #include "xla_profiler/util/testing/status_matchers.h"
 
 namespace meridian {
@@ -107,6 +109,15 @@ TEST(SystemConfigTest, NamesOfAlgorithmsRoundTrip) {
   for (const char* const name : {"", "one", "Ring", "onering", "oneDoubleBinaryTree", "direct-1"}) {
     EXPECT_THAT(ParseCollectiveAlgorithm(name),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("unknown algorithm")));
+  }
+}
+
+TEST(SystemConfigTest, DamagedTextIsAnErrorOrASystem) {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 5000; ++i) {
+    const absl::StatusOr<SystemConfig> system = ParseSystemConfig(Damage(kGood, random), "s.json");
+    if (!system.ok()) continue;
+    EXPECT_OK(CheckSystemConfig(*system));
   }
 }
 
