@@ -35,6 +35,7 @@ WorkloadRunner::WorkloadRunner(const Workload& workload, const GroupTable& group
       topology_(topology),
       system_(system),
       options_(options),
+      recorder_(collective_options.recorder),
       events_(topology.npus()),
       network_(topology, options.congestion, options.link_use, events_),
       collectives_(workload, groups, topology, system, collective_options, network_, events_,
@@ -243,14 +244,15 @@ void WorkloadRunner::IssueCollective(int32_t rank, uint32_t position, int32_t co
     return;
   }
   CollectiveCall call;
+  call.shape.op = node.op;
+  call.shape.bytes = node.bytes;
+  call.shape.group = membership->group;
+  call.shape.algorithms = node.algorithms;
+  call.shape.involved_dimensions = node.involved_dimensions;
   call.rank = rank;
+  call.member = membership->member;
   call.node = position;
   call.comm_stream = comm_stream;
-  call.op = node.op;
-  call.bytes = node.bytes;
-  call.membership = *membership;
-  call.algorithms = node.algorithms;
-  call.involved_dimensions = node.involved_dimensions;
   const absl::Status status = collectives_.Join(call);
   if (!status.ok()) Fail(rank, position, status);
 }
@@ -266,7 +268,7 @@ void WorkloadRunner::IssueSend(int32_t rank, uint32_t position) {
   const uint32_t message = network_.Send(rank, node.peer, node.bytes);
   if (message >= senders_.size()) senders_.resize(message + 1);
   senders_[message] = {rank, position};
-  collectives_.OnSendStarted();
+  if (recorder_ != nullptr) recorder_->BeginSend();
 }
 
 void WorkloadRunner::IssueReceive(int32_t rank, uint32_t position) {
@@ -285,7 +287,7 @@ void WorkloadRunner::IssueReceive(int32_t rank, uint32_t position) {
 void WorkloadRunner::DeliverSend(uint32_t message) {
   const Sender sender = senders_[message];
   const WorkloadNode& node = NodeOf(sender.rank, sender.node);
-  collectives_.OnSendArrived();
+  if (recorder_ != nullptr) recorder_->EndSend();
   const auto entry = channels_.find(KeyOf(sender.rank, node.peer, node));
   Channel& channel = entry->second;
   --channel.under_way;
@@ -368,36 +370,34 @@ void WorkloadRunner::Fail(int32_t rank, uint32_t node, const absl::Status& reaso
 
 absl::Status WorkloadRunner::Deadlock() const {
   std::vector<WaitingNode> waiting;
-  for (const OpenCollective& open : collectives_.OpenCollectives()) {
-    for (const auto& [rank, node] : open.waiting_ranks_and_nodes) {
-      WaitingNode& entry = waiting.emplace_back();
-      entry.rank = rank;
-      entry.node = node;
-      entry.for_ranks = open.missing_ranks;
-      if (!open.missing_ranks.empty()) continue;
-      for (const auto& other : open.waiting_ranks_and_nodes) {
-        if (other.first != rank) entry.for_ranks.push_back(other.first);
-      }
-      entry.note =
-          "its chunks hold up each other in different dimensions; raise "
-          "active-chunks-per-dimension to preferred-dataset-splits";
+  const std::vector<OpenCollective> collectives = collectives_.OpenCollectives();
+  for (const OpenCollective& open : collectives) {
+    if (open.missing_ranks.empty()) {
+      // The same for all of them.
+      waiting.push_back({open.waiting_ranks[0], open.waiting_nodes[0], open.waiting_ranks,
+                         "its chunks hold up each other in different dimensions; raise "
+                         "active-chunks-per-dimension to preferred-dataset-splits"});
+      continue;
     }
+    for (size_t i = 0; i < open.waiting_ranks.size(); ++i) {
+      waiting.push_back({open.waiting_ranks[i], open.waiting_nodes[i], open.missing_ranks, ""});
+    }
+  }
+  // Messages that nobody took, by source, destination and tag.
+  absl::flat_hash_map<std::tuple<int32_t, int32_t, int32_t>, int64_t> left_bytes;
+  for (const auto& [key, channel] : channels_) {
+    const auto& [source, destination, tag, bytes] = key;
+    if (channel.arrived > 0) left_bytes[{source, destination, tag}] = bytes;
   }
   for (const auto& [key, channel] : channels_) {
     const auto& [source, destination, tag, bytes] = key;
+    const auto left = left_bytes.find({source, destination, tag});
+    const std::string note =
+        left == left_bytes.end()
+            ? ""
+            : absl::StrCat("a send with this tag has ", left->second, " bytes, not ", bytes);
     for (const uint32_t node : channel.receives) {
-      WaitingNode& entry = waiting.emplace_back();
-      entry.rank = destination;
-      entry.node = node;
-      entry.for_ranks = {source};
-      for (const auto& [other_key, other] : channels_) {
-        const auto& [other_source, other_destination, other_tag, other_bytes] = other_key;
-        if (other.arrived > 0 && other_source == source && other_destination == destination &&
-            other_tag == tag) {
-          entry.note =
-              absl::StrCat("a send with this tag has ", other_bytes, " bytes, not ", bytes);
-        }
-      }
+      waiting.push_back({destination, node, absl::MakeConstSpan(&std::get<0>(key), 1), note});
     }
   }
   return absl::InvalidArgumentError(DescribeDeadlock(workload_, waiting, events_.now_ns()));

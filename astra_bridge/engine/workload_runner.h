@@ -15,6 +15,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "astra_bridge/engine/collective_recorder.h"
 #include "astra_bridge/engine/collective_runner.h"
 #include "astra_bridge/engine/deadlock.h"
 #include "astra_bridge/engine/dependency_graph.h"
@@ -41,12 +42,12 @@ class WorkloadRunner : private CollectiveListener {
 
   // After Run: all but the corrections.
   SimulationResult TakeResult();
-  const std::vector<CollectiveRecord>& collective_records() const { return collectives_.records(); }
 
  private:
   static constexpr uint32_t kNone = ~uint32_t{0};
 
-  // What a rank has of; one node at a time, except for kComm (one per comm stream) and kReceive.
+  // What nodes of a rank need; one at a time, but kComm one per comm stream and kReceive any
+  // number.
   enum Resource : size_t { kHost, kDevice, kComm, kReceive, kResources };
 
   // Priorities of nodes, smallest first.
@@ -125,6 +126,9 @@ class WorkloadRunner : private CollectiveListener {
   const Topology& topology_;
   const SystemConfig& system_;
   const SimulationOptions& options_;
+
+  // Null: nothing is written down.
+  CollectiveRecorder* const recorder_;
 
   EventQueue events_;
   LinkNetwork network_;
