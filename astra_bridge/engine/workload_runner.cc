@@ -1,10 +1,12 @@
 #include "astra_bridge/engine/workload_runner.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/status_util.h"
 
@@ -257,14 +259,12 @@ void WorkloadRunner::IssueCollective(int32_t rank, uint32_t position, int32_t co
   if (!status.ok()) Fail(rank, position, status);
 }
 
-WorkloadRunner::ChannelKey WorkloadRunner::KeyOf(int32_t source, int32_t destination,
-                                                 const WorkloadNode& node) {
-  return ChannelKey(source, destination, node.tag % kTags, node.bytes);
+SendKey WorkloadRunner::KeyOf(int32_t source, int32_t destination, const WorkloadNode& node) {
+  return {source, destination, node.tag % kTags, node.bytes};
 }
 
 void WorkloadRunner::IssueSend(int32_t rank, uint32_t position) {
   const WorkloadNode& node = NodeOf(rank, position);
-  ++channels_[KeyOf(rank, node.peer, node)].under_way;
   const uint32_t message = network_.Send(rank, node.peer, node.bytes);
   if (message >= senders_.size()) senders_.resize(message + 1);
   senders_[message] = {rank, position};
@@ -273,14 +273,7 @@ void WorkloadRunner::IssueSend(int32_t rank, uint32_t position) {
 
 void WorkloadRunner::IssueReceive(int32_t rank, uint32_t position) {
   const WorkloadNode& node = NodeOf(rank, position);
-  const auto [entry, is_new] = channels_.try_emplace(KeyOf(node.peer, rank, node));
-  Channel& channel = entry->second;
-  if (channel.arrived == 0) {
-    channel.receives.push_back(position);
-    return;
-  }
-  --channel.arrived;
-  if (channel.IsIdle()) channels_.erase(entry);
+  if (!sends_.Receive(KeyOf(node.peer, rank, node), position)) return;
   events_.Schedule(events_.now_ns(), EventKind::kNodeDone, static_cast<uint32_t>(rank), position);
 }
 
@@ -288,19 +281,9 @@ void WorkloadRunner::DeliverSend(uint32_t message) {
   const Sender sender = senders_[message];
   const WorkloadNode& node = NodeOf(sender.rank, sender.node);
   if (recorder_ != nullptr) recorder_->EndSend();
-  const auto entry = channels_.find(KeyOf(sender.rank, node.peer, node));
-  Channel& channel = entry->second;
-  --channel.under_way;
-  uint32_t receive = kNone;
-  if (channel.receives.empty()) {
-    ++channel.arrived;
-  } else {
-    receive = channel.receives.front();
-    channel.receives.pop_front();
-    if (channel.IsIdle()) channels_.erase(entry);
-  }
+  const std::optional<uint32_t> receive = sends_.Arrive(KeyOf(sender.rank, node.peer, node));
   OnNodeDone(sender.rank, sender.node);
-  if (receive != kNone) OnNodeDone(node.peer, receive);
+  if (receive.has_value()) OnNodeDone(node.peer, *receive);
 }
 
 void WorkloadRunner::OnNodeDone(int32_t r, uint32_t node) {
@@ -325,42 +308,21 @@ void WorkloadRunner::FinishIfIdle(int32_t r) {
     return;
   }
   // Nothing is ready and nothing under way, yet nodes are left.
-  status_ = Cycle(r);
+  status_ = Circle(r);
 }
 
-absl::Status WorkloadRunner::Cycle(int32_t r) const {
-  const Rank& rank = ranks_[r];
-  const RankWorkload& workload = workload_.ranks[r];
-  // Backwards from any node that waits, along dependencies that are not over, until one repeats.
-  uint32_t start = 0;
-  while (rank.waits_for[start] == 0) ++start;
-  absl::flat_hash_map<uint64_t, uint32_t> by_id;
-  for (uint32_t node = 0; node < rank.graph.size(); ++node) {
-    if (rank.waits_for[node] > 0) by_id[workload.nodes()[node].id] = node;
-  }
-  std::vector<uint32_t> path;
-  std::vector<bool> seen(rank.graph.size());
-  uint32_t node = start;
-  while (!seen[node]) {
-    seen[node] = true;
-    path.push_back(node);
-    for (const uint64_t id : workload.dependencies(node)) {
-      const auto found = by_id.find(id);
-      if (found == by_id.end()) continue;
-      node = found->second;
-      break;
-    }
-  }
-  const auto first = std::find(path.begin(), path.end(), node);
+absl::Status WorkloadRunner::Circle(int32_t rank) const {
   constexpr size_t kShown = 8;
+  const std::vector<uint32_t> circle =
+      DependencyGraph::FindCircle(workload_.ranks[rank], ranks_[rank].waits_for);
   std::string text;
-  for (auto it = first; it != path.end() && it - first < static_cast<ptrdiff_t>(kShown); ++it) {
-    absl::StrAppend(&text, workload.nodes()[*it].id, " -> ");
+  for (size_t i = 0; i < std::min(circle.size(), kShown); ++i) {
+    absl::StrAppend(&text, NodeOf(rank, circle[i]).id, " -> ");
   }
-  if (path.end() - first > static_cast<ptrdiff_t>(kShown)) absl::StrAppend(&text, "... -> ");
-  return absl::InvalidArgumentError(absl::StrCat(RankName(workload_, r),
+  if (circle.size() > kShown) absl::StrAppend(&text, "... -> ");
+  return absl::InvalidArgumentError(absl::StrCat(RankName(workload_, rank),
                                                  ": nodes depend on each other in a circle: ", text,
-                                                 workload.nodes()[node].id));
+                                                 NodeOf(rank, circle[0]).id));
 }
 
 void WorkloadRunner::Fail(int32_t rank, uint32_t node, const absl::Status& reason) {
@@ -383,22 +345,15 @@ absl::Status WorkloadRunner::Deadlock() const {
       waiting.push_back({open.waiting_ranks[i], open.waiting_nodes[i], open.missing_ranks, ""});
     }
   }
-  // Messages that nobody took, by source, destination and tag.
-  absl::flat_hash_map<std::tuple<int32_t, int32_t, int32_t>, int64_t> left_bytes;
-  for (const auto& [key, channel] : channels_) {
-    const auto& [source, destination, tag, bytes] = key;
-    if (channel.arrived > 0) left_bytes[{source, destination, tag}] = bytes;
-  }
-  for (const auto& [key, channel] : channels_) {
-    const auto& [source, destination, tag, bytes] = key;
-    const auto left = left_bytes.find({source, destination, tag});
-    const std::string note =
-        left == left_bytes.end()
-            ? ""
-            : absl::StrCat("a send with this tag has ", left->second, " bytes, not ", bytes);
-    for (const uint32_t node : channel.receives) {
-      waiting.push_back({destination, node, absl::MakeConstSpan(&std::get<0>(key), 1), note});
+  const std::vector<WaitingReceive> receives = sends_.WaitingReceives();
+  for (const WaitingReceive& receive : receives) {
+    std::string note;
+    if (receive.other_bytes.has_value()) {
+      note = absl::StrCat("a send with this tag has ", *receive.other_bytes, " bytes, not ",
+                          receive.key.bytes);
     }
+    waiting.push_back({receive.key.destination, receive.node,
+                       absl::MakeConstSpan(&receive.key.source, 1), std::move(note)});
   }
   return absl::InvalidArgumentError(DescribeDeadlock(workload_, waiting, events_.now_ns()));
 }
