@@ -3,13 +3,23 @@
 #include <algorithm>
 #include <string>
 
+#include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "xla_profiler/util/int64_range.h"
 #include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/xplane/clock_domain.h"
 
 namespace meridian {
+namespace {
+
+// Times that no clock can show stay at the ends of the range.
+int64_t Difference(int64_t a_ps, int64_t b_ps) {
+  return SaturateToInt64(absl::int128(a_ps) - b_ps);
+}
+
+}  // namespace
 
 OriginalTimesStats DefineOriginalTimesStats(PlaneAdditions* plane) {
   OriginalTimesStats stats;
@@ -89,7 +99,7 @@ void LineAligner::Count(const LineClock& clock, const std::vector<EventTimes>& t
         std::max(stats_.farthest_extrapolation_ns(), clock.farthest_extrapolation_ps() / kPsPerNs));
   }
   for (size_t i = 0; i < before_.size(); ++i) {
-    const int64_t correction_ps = mapped_[i].start_ps - before_[i].begin_ps();
+    const int64_t correction_ps = Difference(mapped_[i].start_ps, before_[i].begin_ps());
     if (correction_ps != 0 || mapped_[i].end_ps != before_[i].end_ps()) {
       stats_.set_events_corrected(stats_.events_corrected() + 1);
     }
@@ -137,7 +147,7 @@ void LineAligner::KeepOriginals(int64_t base_ps, const OriginalTimesStats& ids,
     };
     add(ids.start, start_ps);
     add(ids.duration, originals[event].duration_ps);
-    add(ids.correction, FloorToNs(mapped[position[event]].start_ps - start_ps));
+    add(ids.correction, FloorToNs(Difference(mapped[position[event]].start_ps, start_ps)));
     additions.AppendToString(fields);
   };
 }
@@ -153,7 +163,7 @@ absl::Status LineAligner::WriteTimes(const XLineHeader& line, int64_t new_base_n
       return absl::InvalidArgumentError(
           absl::StrCat("line '", line.name, "' spans more time than a line can hold"));
     }
-    event.duration_ps = mapped.end_ps - mapped.start_ps;
+    event.duration_ps = Difference(mapped.end_ps, mapped.start_ps);
   }
   return absl::OkStatus();
 }
