@@ -1,6 +1,7 @@
 #include "trace_alignment/line_aligner.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
 #include "absl/numeric/int128.h"
@@ -73,19 +74,29 @@ absl::Status LineAligner::MapEvents(const XLineHeader& line, int64_t base_ps, Li
                                                      event.offset_ps, " ps of ", event.duration_ps,
                                                      " ps, which no clock can show"));
     }
-    const int64_t snapshots = clock.snapshot_extrapolations();
-    const int64_t offsets = clock.offset_extrapolations();
-    const int64_t repaired = clock.repaired_times();
     before_.push_back(Timespan(start_ps, event.duration_ps));
     mapped_.push_back({clock.Map(start_ps), clock.Map(end_ps)});
-    remarks_.snapshots += clock.snapshot_extrapolations() > snapshots;
-    remarks_.offsets += clock.offset_extrapolations() > offsets;
-    remarks_.clamped += clock.repaired_times() > repaired;
   }
+  if (clock.has_remarks()) RemarkEvents(clock.domain());
   remarks_.clamped += options_.strict_monotonic
                           ? MakeStrictlyIncreasing(before_, absl::MakeSpan(mapped_))
                           : KeepOrderAndNesting(before_, absl::MakeSpan(mapped_));
   return absl::OkStatus();
+}
+
+// Counts events, of whose two times either may be remarkable. Most lines have none.
+void LineAligner::RemarkEvents(ClockDomain domain) {
+  LineClock clock(node_, domain);
+  for (const Timespan& event : before_) {
+    const int64_t snapshots = clock.snapshot_extrapolations();
+    const int64_t offsets = clock.offset_extrapolations();
+    const int64_t repaired = clock.repaired_times();
+    clock.Map(event.begin_ps());
+    clock.Map(event.end_ps());
+    remarks_.snapshots += clock.snapshot_extrapolations() > snapshots;
+    remarks_.offsets += clock.offset_extrapolations() > offsets;
+    remarks_.clamped += clock.repaired_times() > repaired;
+  }
 }
 
 void LineAligner::Count(const LineClock& clock, const std::vector<EventTimes>& times) {
@@ -98,19 +109,23 @@ void LineAligner::Count(const LineClock& clock, const std::vector<EventTimes>& t
     stats_.set_farthest_extrapolation_ns(
         std::max(stats_.farthest_extrapolation_ns(), clock.farthest_extrapolation_ps() / kPsPerNs));
   }
+  if (before_.empty()) return;
+  int64_t corrected = 0;
+  int64_t least_ps = std::numeric_limits<int64_t>::max();
+  int64_t most_ps = std::numeric_limits<int64_t>::min();
   for (size_t i = 0; i < before_.size(); ++i) {
     const int64_t correction_ps = Difference(mapped_[i].start_ps, before_[i].begin_ps());
-    if (correction_ps != 0 || mapped_[i].end_ps != before_[i].end_ps()) {
-      stats_.set_events_corrected(stats_.events_corrected() + 1);
-    }
-    const int64_t correction_ns = FloorToNs(correction_ps);
-    const bool first = !any_event_;
-    any_event_ = true;
-    stats_.set_min_correction_ns(first ? correction_ns
-                                       : std::min(stats_.min_correction_ns(), correction_ns));
-    stats_.set_max_correction_ns(first ? correction_ns
-                                       : std::max(stats_.max_correction_ns(), correction_ns));
+    corrected += correction_ps != 0 || mapped_[i].end_ps != before_[i].end_ps() ? 1 : 0;
+    least_ps = std::min(least_ps, correction_ps);
+    most_ps = std::max(most_ps, correction_ps);
   }
+  stats_.set_events_corrected(stats_.events_corrected() + corrected);
+  const int64_t least_ns = FloorToNs(least_ps), most_ns = FloorToNs(most_ps);
+  stats_.set_min_correction_ns(any_event_ ? std::min(stats_.min_correction_ns(), least_ns)
+                                          : least_ns);
+  stats_.set_max_correction_ns(any_event_ ? std::max(stats_.max_correction_ns(), most_ns)
+                                          : most_ns);
+  any_event_ = true;
 }
 
 absl::Status LineAligner::CheckExtrapolation(absl::string_view plane_name, const XLineHeader& line,
