@@ -41,9 +41,8 @@ Sharing CountSharing(absl::Span<const ProfileCollectives> profiles) {
   sharing.distinct = profiles_with.size();
   for (const auto& [run, count] : profiles_with) sharing.shared += count > 1 ? 1 : 0;
   for (const absl::flat_hash_set<ProgramRun>& runs : runs_of) {
-    const size_t shared = std::count_if(runs.begin(), runs.end(), [&](const ProgramRun& run) {
-      return profiles_with.at(run) > 1;
-    });
+    const size_t shared = std::count_if(
+        runs.begin(), runs.end(), [&](const ProgramRun& run) { return profiles_with.at(run) > 1; });
     sharing.profiles += runs.empty() ? 0 : 1;
     sharing.sharing_profiles += 2 * shared > runs.size() ? 1 : 0;
   }
