@@ -1,0 +1,462 @@
+#include "chakra_export/xspace/work_nodes.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/xplane/session_clock.h"
+
+namespace meridian {
+namespace {
+
+constexpr uint32_t kNoEvent = std::numeric_limits<uint32_t>::max();
+
+// ASTRA-sim takes tags modulo this.
+constexpr uint32_t kTagLimit = 500000000;
+// It wants groups below this.
+constexpr size_t kGroupLimit = 500;
+
+// Finds the collective execution that a kernel is a piece of.
+class CollectiveEventIndex {
+ public:
+  CollectiveEventIndex(const ProfileCollectives& profile, uint32_t local_device)
+      : profile_(profile) {
+    for (uint32_t i = 0; i < profile.events.size(); ++i) {
+      const CollectiveEvent& event = profile.events[i];
+      if (event.local_device != local_device) continue;
+      const CollectiveOp& op = profile.ops[event.op];
+      // Events come by start.
+      events_[{op.module, op.instruction}].push_back(i);
+    }
+  }
+
+  // Returns kNoEvent when it is none.
+  uint32_t Find(const DeviceWork& work) const {
+    if (work.kind == WorkKind::kMemcpy || work.kind == WorkKind::kMemset) return kNoEvent;
+    if (work.program != nullptr && work.collective == nullptr) return kNoEvent;
+    const absl::string_view instruction =
+        work.collective != nullptr ? work.collective->instruction->name() : work.hlo_op;
+    const auto it = events_.find({std::string(work.module), std::string(instruction)});
+    if (it == events_.end()) return kNoEvent;
+    auto event = std::upper_bound(it->second.begin(), it->second.end(), work.start_ps,
+                                  [&](int64_t time_ps, uint32_t candidate) {
+                                    return time_ps < profile_.events[candidate].start_ps;
+                                  });
+    if (event == it->second.begin()) return kNoEvent;
+    --event;
+    return work.end_ps <= profile_.events[*event].end_ps ? *event : kNoEvent;
+  }
+
+ private:
+  const ProfileCollectives& profile_;
+  std::map<std::pair<std::string, std::string>, std::vector<uint32_t>> events_;
+};
+
+// Where an event of a profile stands in the table.
+struct MemberPlace {
+  uint32_t instance = 0;
+  uint32_t member = 0;
+};
+
+std::optional<ChakraProtoMsg::CollectiveCommType> CommType(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+    case CollectiveKind::kCollectiveReduce:
+      return ChakraProtoMsg::ALL_REDUCE;
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kCollectiveGather:
+      return ChakraProtoMsg::ALL_GATHER;
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kCollectiveScatter:
+      return ChakraProtoMsg::REDUCE_SCATTER;
+    case CollectiveKind::kAllToAll:
+    case CollectiveKind::kRaggedAllToAll:
+      return ChakraProtoMsg::ALL_TO_ALL;
+    case CollectiveKind::kCollectiveBroadcast:
+      return ChakraProtoMsg::BROADCAST;
+    case CollectiveKind::kCollectivePermute:
+    case CollectiveKind::kSend:
+    case CollectiveKind::kRecv:
+    case CollectiveKind::kBarrier:
+      break;
+  }
+  return std::nullopt;
+}
+
+bool IsApproximated(CollectiveKind kind) {
+  return kind == CollectiveKind::kCollectiveReduce || kind == CollectiveKind::kCollectiveGather ||
+         kind == CollectiveKind::kCollectiveScatter || kind == CollectiveKind::kRaggedAllToAll;
+}
+
+class NodeMaker {
+ public:
+  NodeMaker(const std::vector<std::unique_ptr<ProfileWork>>& profiles, const CollectiveRun& run,
+            const WorkNodesOptions& options)
+      : profiles_(profiles), run_(run), table_(run.table), options_(options) {}
+
+  absl::StatusOr<WorkNodes> Run() {
+    RETURN_IF_ERROR(PlaceDevices());
+    IndexMembers();
+    RETURN_IF_ERROR(ListGroups());
+    for (int64_t rank = 0; rank < out_.graph.rank_count; ++rank) AddRank(rank);
+    if (static_cast<int64_t>(idle_ranks_.size()) == out_.graph.rank_count) return NothingRan();
+    TakeApartIncomplete();
+    DescribeApproximations();
+    return std::move(out_);
+  }
+
+ private:
+  struct Place {
+    size_t profile = 0;
+    const WorkingDevice* device = nullptr;
+    // In the profile's collectives; nullopt for a device without any.
+    std::optional<uint32_t> local_device;
+  };
+
+  absl::Status NothingRan() const {
+    if (!options_.steps.has_value()) {
+      return absl::InvalidArgumentError(
+          "the profiles hold no device work; expected kernels on streams, TPU ops or XLA:CPU "
+          "thunks");
+    }
+    std::set<int64_t> steps;
+    for (const auto& profile : profiles_) {
+      for (const WorkingDevice& device : profile->devices) {
+        for (const DeviceWork& work : device.work) {
+          if (work.step.has_value()) steps.insert(*work.step);
+        }
+      }
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--steps=", options_.steps->first, "..", options_.steps->last, " selects no work; ",
+        steps.empty()
+            ? std::string("the profiles mark no steps")
+            : absl::StrCat("the profiles have steps ", *steps.begin(), " to ", *steps.rbegin())));
+  }
+
+  // Devices with collectives have their rank from them; others take those that are left.
+  absl::Status PlaceDevices() {
+    int64_t ranks = static_cast<int64_t>(run_.ranks.device_of_rank.size());
+    std::vector<Place> unplaced;
+    std::map<int64_t, Place> places;
+    for (size_t p = 0; p < profiles_.size(); ++p) {
+      for (const WorkingDevice& device : profiles_[p]->devices) {
+        Place place{p, &device, std::nullopt};
+        int64_t rank = kUnknownId;
+        const std::vector<LocalDevice>& known = run_.profiles[p].devices;
+        for (uint32_t d = 0; d < known.size(); ++d) {
+          if (known[d].name != device.name) continue;
+          place.local_device = d;
+          rank = run_.ranks.ranks[p][d];
+        }
+        if (rank == kUnknownId) {
+          unplaced.push_back(place);
+        } else {
+          places.emplace(rank, place);
+        }
+      }
+    }
+    int64_t next = 0;
+    for (const Place& place : unplaced) {
+      while (places.count(next) > 0) ++next;
+      out_.notes.push_back(absl::StrCat(
+          run_.profiles[place.profile].trace, ": ", place.device->name,
+          " ran no collective that tells its rank; rank ", next, " by the order of the files"));
+      places.emplace(next, place);
+    }
+    if (!places.empty()) ranks = std::max(ranks, places.rbegin()->first + 1);
+    std::vector<int64_t> missing;
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      const auto it = places.find(rank);
+      if (it == places.end()) {
+        missing.push_back(rank);
+        continue;
+      }
+      places_.push_back(it->second);
+      out_.profile_of_rank.push_back(profiles_[it->second.profile].get());
+    }
+    if (!missing.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "no profile has the work of rank ", absl::StrJoin(missing, ", "), " of ", ranks,
+          "; a simulation needs every rank: pass the profiles of all nodes to --traces"));
+    }
+    out_.graph.rank_count = ranks;
+    return absl::OkStatus();
+  }
+
+  void IndexMembers() {
+    members_.resize(profiles_.size());
+    for (size_t p = 0; p < profiles_.size(); ++p) {
+      members_[p].resize(run_.profiles[p].events.size());
+    }
+    const std::vector<CollectiveInstance>& instances = table_.instances();
+    for (uint32_t i = 0; i < instances.size(); ++i) {
+      for (uint32_t m = 0; m < instances[i].member_count; ++m) {
+        const CollectiveMember& member = table_.members()[instances[i].first_member + m];
+        members_[table_.NodeOf(member)][member.event] = MemberPlace{i, m};
+      }
+    }
+  }
+
+  // Groups of equal members are one; that of all ranks has no name.
+  absl::Status ListGroups() {
+    ProcessGroup world;
+    for (int64_t rank = 0; rank < out_.graph.rank_count; ++rank) world.ranks.push_back(rank);
+    out_.graph.groups.push_back(world);
+    std::map<std::vector<int64_t>, GroupIndex> known;
+    for (const CollectiveInstance& instance : table_.instances()) {
+      if (instance.group == CollectiveInstance::kNoGroup || group_of_.count(instance.group) > 0) {
+        continue;
+      }
+      const absl::Span<const int64_t> members = table_.groups()[instance.group];
+      const std::vector<int64_t> ranks(members.begin(), members.end());
+      if (static_cast<int64_t>(ranks.size()) >= out_.graph.rank_count) {
+        group_of_[instance.group] = 0;
+        continue;
+      }
+      const auto [it, is_new] =
+          known.emplace(ranks, static_cast<GroupIndex>(out_.graph.groups.size()));
+      group_of_[instance.group] = it->second;
+      if (is_new && ranks.size() > 1) {
+        out_.graph.groups.push_back({absl::StrCat(out_.graph.groups.size()), ranks});
+      }
+    }
+    if (out_.graph.groups.size() > kGroupLimit) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the run has ", out_.graph.groups.size() - 1, " groups; ASTRA-sim tells at most ",
+          kGroupLimit - 1, " apart; export fewer steps or programs with --steps"));
+    }
+    return absl::OkStatus();
+  }
+
+  int64_t UnixNs(size_t profile, int64_t time_ps) const {
+    return RunClock(profiles_[profile]->base_ns).ToUnixNs(time_ps);
+  }
+  int64_t TableNs(int64_t time_ps) const { return RunClock(table_.base_ns()).ToUnixNs(time_ps); }
+
+  bool IsSelected(const DeviceWork& work) const {
+    if (!options_.steps.has_value()) return true;
+    return work.step.has_value() && *work.step >= options_.steps->first &&
+           *work.step <= options_.steps->last;
+  }
+
+  void AddRank(int64_t rank) {
+    const Place& place = places_[rank];
+    WorkAccount& account = out_.accounts[rank];
+    account.events = static_cast<int64_t>(place.device->work.size());
+    for (const auto& [reason, count] : profiles_[place.profile]->dropped) {
+      // Counted once for a profile of several devices.
+      if (place.device != &profiles_[place.profile]->devices[0]) break;
+      account.events += count;
+      account.dropped[reason] += count;
+    }
+    std::optional<CollectiveEventIndex> index;
+    if (place.local_device.has_value()) {
+      index.emplace(run_.profiles[place.profile], *place.local_device);
+    }
+    const size_t first = out_.graph.nodes.size();
+    // The nodes of the executions seen so far.
+    absl::flat_hash_map<uint32_t, std::vector<size_t>> executions;
+    for (const DeviceWork& work : place.device->work) {
+      if (!IsSelected(work)) {
+        ++account.dropped["outside the chosen steps"];
+        continue;
+      }
+      ++account.in_nodes;
+      const uint32_t event = index.has_value() ? index->Find(work) : kNoEvent;
+      if (event == kNoEvent) {
+        AddComputation(rank, place, work);
+        continue;
+      }
+      const auto [it, is_new] = executions.try_emplace(event);
+      if (is_new) it->second = AddCommunication(rank, place, work, event);
+      for (const size_t node : it->second) ++out_.graph.nodes[node].pieces;
+    }
+    if (out_.graph.nodes.size() == first) AddIdleNode(rank);
+  }
+
+  WorkNode NewNode(int64_t rank, const Place& place, const DeviceWork& work) const {
+    WorkNode node;
+    node.name = work.name;
+    node.resource = {rank, ResourceKind::kStream, work.stream};
+    node.start_ns = UnixNs(place.profile, work.start_ps);
+    node.end_ns = UnixNs(place.profile, work.end_ps);
+    node.duration_ns = node.end_ns - node.start_ns;
+    node.work = &work;
+    return node;
+  }
+
+  void AddComputation(int64_t rank, const Place& place, const DeviceWork& work) {
+    WorkNode node = NewNode(rank, place, work);
+    node.pieces = 1;
+    if (work.kind == WorkKind::kMemcpy) node.op_kind = kMemcpyOpKind;
+    if (work.kind == WorkKind::kMemset) node.op_kind = kMemsetOpKind;
+    out_.graph.nodes.push_back(node);
+  }
+
+  // A simulator wants at least one node of every rank.
+  void AddIdleNode(int64_t rank) {
+    WorkNode node;
+    node.name = "idle";
+    node.resource = {rank, ResourceKind::kStream, 0};
+    node.op_kind = kHostGapOpKind;
+    out_.graph.nodes.push_back(node);
+    idle_ranks_.push_back(rank);
+  }
+
+  // Returns the nodes that it added.
+  std::vector<size_t> AddCommunication(int64_t rank, const Place& place, const DeviceWork& work,
+                                       uint32_t event_index) {
+    const CollectiveEvent& event = run_.profiles[place.profile].events[event_index];
+    WorkNode node = NewNode(rank, place, work);
+    node.end_ns = UnixNs(place.profile, event.end_ps);
+    node.duration_ns = node.end_ns - node.start_ns;
+    const std::string& instruction = run_.profiles[place.profile].ops[event.op].instruction;
+    node.name = instruction;
+    const std::optional<MemberPlace>& member = members_[place.profile][event_index];
+    std::vector<WorkNode> nodes;
+    absl::string_view reason = kUnmatchedOpKind;
+    if (member.has_value() && table_.instances()[member->instance].missing == 0) {
+      nodes = CommunicationNodes(node, *member);
+      reason = kLocalOpKind;
+    }
+    if (nodes.empty()) {
+      node.op_kind = reason;
+      nodes.push_back(node);
+    }
+    std::vector<size_t> added;
+    for (const WorkNode& made : nodes) {
+      added.push_back(out_.graph.nodes.size());
+      out_.graph.nodes.push_back(made);
+    }
+    return added;
+  }
+
+  // Returns none when the rank does not communicate in it.
+  std::vector<WorkNode> CommunicationNodes(const WorkNode& base, const MemberPlace& place) {
+    const CollectiveInstance& instance = table_.instances()[place.instance];
+    const MatchedOp& op = table_.OpOf(instance);
+    if (op.operand_bytes <= 0) return {};
+    if (HasPairs(op.kind)) return MessageNodes(base, place, op);
+    const std::optional<ChakraProtoMsg::CollectiveCommType> type = CommType(op.kind);
+    if (!type.has_value() || instance.group == CollectiveInstance::kNoGroup) return {};
+    if (table_.groups()[instance.group].size() < 2) return {};
+    if (IsApproximated(op.kind)) ++approximated_[op.kind];
+    WorkNode node = base;
+    node.type = ChakraProtoMsg::COMM_COLL_NODE;
+    node.communication.emplace();
+    node.communication->bytes = op.operand_bytes;
+    node.communication->type = *type;
+    node.communication->group = group_of_[instance.group];
+    node.instance = place.instance;
+    SetTransfer(instance, &node);
+    return {node};
+  }
+
+  // All that the members of an instance have in common begins when the last of them has started.
+  void SetTransfer(const CollectiveInstance& instance, WorkNode* node) const {
+    int64_t last_start_ps = std::numeric_limits<int64_t>::min();
+    int64_t last_end_ps = std::numeric_limits<int64_t>::min();
+    for (const CollectiveMember& member : table_.MembersOf(instance)) {
+      last_start_ps = std::max(last_start_ps, member.start_ps);
+      last_end_ps = std::max(last_end_ps, member.end_ps);
+    }
+    SetTransfer(TableNs(last_start_ps), TableNs(last_end_ps), node);
+  }
+  static void SetTransfer(int64_t last_start_ns, int64_t last_end_ns, WorkNode* node) {
+    node->instance_start_ns = last_start_ns;
+    node->transfer_ns = std::max<int64_t>(0, last_end_ns - last_start_ns);
+    node->duration_ns =
+        std::max<int64_t>(0, node->end_ns - std::max(node->start_ns, last_start_ns));
+  }
+
+  std::vector<WorkNode> MessageNodes(const WorkNode& base, const MemberPlace& place,
+                                     const MatchedOp& op) {
+    const CollectiveInstance& instance = table_.instances()[place.instance];
+    const absl::Span<const CollectiveMember> members = table_.MembersOf(instance);
+    std::vector<WorkNode> nodes;
+    const absl::Span<const MemberPair> pairs = table_.PairsOf(instance);
+    for (uint32_t i = 0; i < pairs.size(); ++i) {
+      const MemberPair& pair = pairs[i];
+      if (pair.source == pair.target) continue;
+      if (pair.source != place.member && pair.target != place.member) continue;
+      const CollectiveMember& source = members[pair.source];
+      const CollectiveMember& target = members[pair.target];
+      WorkNode node = base;
+      node.type = pair.source == place.member ? ChakraProtoMsg::COMM_SEND_NODE
+                                              : ChakraProtoMsg::COMM_RECV_NODE;
+      node.communication.emplace();
+      node.communication->bytes = op.operand_bytes;
+      node.communication->source = source.rank;
+      node.communication->target = target.rank;
+      node.communication->tag = static_cast<int32_t>(place.instance % kTagLimit);
+      // Pairs are numbered after the instances.
+      node.instance = static_cast<uint32_t>(table_.instances().size()) + instance.first_pair + i;
+      SetTransfer(TableNs(std::max(source.start_ps, target.start_ps)), TableNs(target.end_ps),
+                  &node);
+      nodes.push_back(node);
+    }
+    return nodes;
+  }
+
+  // Steps may cut an execution that other ranks have whole: nobody could run it.
+  void TakeApartIncomplete() {
+    absl::flat_hash_map<uint32_t, size_t> present;
+    for (const WorkNode& node : out_.graph.nodes) {
+      if (node.IsCommunication()) ++present[node.instance];
+    }
+    for (WorkNode& node : out_.graph.nodes) {
+      if (!node.IsCommunication()) continue;
+      const size_t expected = node.type == ChakraProtoMsg::COMM_COLL_NODE
+                                  ? out_.graph.groups[node.communication->group].ranks.size()
+                                  : 2;
+      if (present[node.instance] == expected) continue;
+      node.type = ChakraProtoMsg::COMP_NODE;
+      node.communication.reset();
+      node.instance = WorkNode::kNoInstance;
+      node.duration_ns = node.end_ns - node.start_ns;
+      node.op_kind = kUnmatchedOpKind;
+    }
+  }
+
+  void DescribeApproximations() {
+    for (const auto& [kind, count] : approximated_) {
+      out_.notes.push_back(absl::StrCat(
+          count, " x ", std::string(CollectiveKindName(kind)),
+          " became the nearest collective that ASTRA-sim simulates, of the same bytes"));
+    }
+    if (!idle_ranks_.empty()) {
+      out_.notes.push_back(absl::StrCat("nothing ran on rank ", absl::StrJoin(idle_ranks_, ", "),
+                                        ": it has one idle node"));
+    }
+  }
+
+  const std::vector<std::unique_ptr<ProfileWork>>& profiles_;
+  const CollectiveRun& run_;
+  const CollectiveTable& table_;
+  const WorkNodesOptions& options_;
+  WorkNodes out_;
+  // By rank.
+  std::vector<Place> places_;
+  // By profile and event.
+  std::vector<std::vector<std::optional<MemberPlace>>> members_;
+  // By the table's groups.
+  std::map<uint32_t, GroupIndex> group_of_;
+  std::map<CollectiveKind, int64_t> approximated_;
+  std::vector<int64_t> idle_ranks_;
+};
+
+}  // namespace
+
+absl::StatusOr<WorkNodes> MakeWorkNodes(const std::vector<std::unique_ptr<ProfileWork>>& profiles,
+                                        const CollectiveRun& run, const WorkNodesOptions& options) {
+  return NodeMaker(profiles, run, options).Run();
+}
+
+}  // namespace meridian
