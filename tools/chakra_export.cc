@@ -28,6 +28,9 @@ ABSL_FLAG(std::string, flavor, "simulation",
 ABSL_FLAG(std::string, granularity, "kernel",
           "kernel: every kernel is a node; hlo: kernels of one instruction are one; step: all "
           "computation of a step between two communications is one.");
+ABSL_FLAG(std::string, intent, "profiled",
+          "profiled: what ran, with its times; post_transformed: the programs as they were "
+          "compiled, without times.");
 ABSL_FLAG(std::string, steps, "", "Only these steps, e.g. 3..5 (both included). Default: all.");
 ABSL_FLAG(std::string, ranks, "",
           "The rank of each device, profile by profile, e.g. 0,1,2,3. Default: as the profiles "
@@ -52,6 +55,13 @@ absl::StatusOr<WorkGranularity> ParseGranularity(const std::string& name) {
   if (name == "step") return WorkGranularity::kStep;
   return absl::InvalidArgumentError(
       absl::StrCat("--granularity=", name, " is none of kernel, hlo, step"));
+}
+
+absl::StatusOr<EtIntent> ParseIntent(const std::string& name) {
+  if (name == "profiled") return EtIntent::kProfiled;
+  if (name == "post_transformed") return EtIntent::kPostTransformed;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--intent=", name, " is none of profiled, post_transformed"));
 }
 
 absl::StatusOr<std::optional<StepRange>> ParseSteps(const std::string& text) {
@@ -84,6 +94,7 @@ absl::StatusOr<XSpaceExportOptions> ReadOptions() {
   options.reader.input = UserInputOptions();
   ASSIGN_OR_RETURN(options.flavor, ParseFlavor(absl::GetFlag(FLAGS_flavor)));
   ASSIGN_OR_RETURN(options.granularity, ParseGranularity(absl::GetFlag(FLAGS_granularity)));
+  ASSIGN_OR_RETURN(options.intent, ParseIntent(absl::GetFlag(FLAGS_intent)));
   ASSIGN_OR_RETURN(options.steps, ParseSteps(absl::GetFlag(FLAGS_steps)));
   ASSIGN_OR_RETURN(options.ranks.given_ranks, ParseRanks(absl::GetFlag(FLAGS_ranks)));
   options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
@@ -125,6 +136,7 @@ int main(int argc, char** argv) {
        "work, what it waited for, and collectives with their bytes and groups.",
        {"chakra_export --traces=run/ --output=et/run",
         "chakra_export --traces=combined.xplane.pb --output=et/run --steps=3..5 --json"},
-       {"traces", "output", "flavor", "granularity", "steps", "ranks", "allow_violations"}},
+       {"traces", "output", "flavor", "granularity", "intent", "steps", "ranks",
+        "allow_violations"}},
       argc, argv, meridian::Export);
 }

@@ -29,6 +29,9 @@ class GapMaker {
     for (const NodeIndex node : order) {
       if (graph_->nodes[node].work != nullptr) {
         if (const std::optional<NodeIndex> gap = Place(node)) with_gaps.push_back(*gap);
+      } else {
+        // Hosts do as measured.
+        replayed_end_ns_[node] = graph_->nodes[node].end_ns;
       }
       with_gaps.push_back(node);
     }

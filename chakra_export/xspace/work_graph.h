@@ -25,7 +25,7 @@ struct WorkNode {
   absl::string_view name;
   ChakraProtoMsg::NodeType type = ChakraProtoMsg::COMP_NODE;
   Resource resource;
-  // Unix time, as measured.
+  // Unix time, as measured; kNoTimeNs when nothing was.
   int64_t start_ns = 0;
   int64_t end_ns = 0;
   // What it takes in a simulation: of communication the transfer without the waiting, where the
@@ -43,6 +43,8 @@ struct WorkNode {
   // that were made up.
   const DeviceWork* work = nullptr;
   uint32_t pieces = 0;
+  // What it ran; null when that is not known, or several.
+  const HloInstruction* instruction = nullptr;
 
   bool IsCommunication() const { return communication.has_value(); }
 };

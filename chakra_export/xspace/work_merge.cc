@@ -55,7 +55,10 @@ void MergeWork(WorkGranularity granularity, WorkGraph* graph) {
       joint.end_ns = std::max(joint.end_ns, node.end_ns);
       joint.duration_ns = joint.end_ns - joint.start_ns;
       joint.pieces += node.pieces;
-      if (granularity == WorkGranularity::kStep) joint.op_kind = kStepOpKind;
+      if (granularity == WorkGranularity::kStep) {
+        joint.op_kind = kStepOpKind;
+        joint.instruction = nullptr;
+      }
     } else {
       merged.push_back(node);
     }

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "chakra_export/xspace/comm_vocabulary.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/xplane/session_clock.h"
 
@@ -16,11 +17,6 @@ namespace meridian {
 namespace {
 
 constexpr uint32_t kNoEvent = std::numeric_limits<uint32_t>::max();
-
-// ASTRA-sim takes tags modulo this.
-constexpr uint32_t kTagLimit = 500000000;
-// It wants groups below this.
-constexpr size_t kGroupLimit = 500;
 
 // Finds the collective execution that a kernel is a piece of.
 class CollectiveEventIndex {
@@ -63,36 +59,6 @@ struct MemberPlace {
   uint32_t instance = 0;
   uint32_t member = 0;
 };
-
-std::optional<ChakraProtoMsg::CollectiveCommType> CommType(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kAllReduce:
-    case CollectiveKind::kCollectiveReduce:
-      return ChakraProtoMsg::ALL_REDUCE;
-    case CollectiveKind::kAllGather:
-    case CollectiveKind::kCollectiveGather:
-      return ChakraProtoMsg::ALL_GATHER;
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kCollectiveScatter:
-      return ChakraProtoMsg::REDUCE_SCATTER;
-    case CollectiveKind::kAllToAll:
-    case CollectiveKind::kRaggedAllToAll:
-      return ChakraProtoMsg::ALL_TO_ALL;
-    case CollectiveKind::kCollectiveBroadcast:
-      return ChakraProtoMsg::BROADCAST;
-    case CollectiveKind::kCollectivePermute:
-    case CollectiveKind::kSend:
-    case CollectiveKind::kRecv:
-    case CollectiveKind::kBarrier:
-      break;
-  }
-  return std::nullopt;
-}
-
-bool IsApproximated(CollectiveKind kind) {
-  return kind == CollectiveKind::kCollectiveReduce || kind == CollectiveKind::kCollectiveGather ||
-         kind == CollectiveKind::kCollectiveScatter || kind == CollectiveKind::kRaggedAllToAll;
-}
 
 class NodeMaker {
  public:
@@ -204,35 +170,22 @@ class NodeMaker {
     }
   }
 
-  // Groups of equal members are one; that of all ranks has no name.
+  // Numbered in the order of their ranks, so that times do not matter.
   absl::Status ListGroups() {
-    ProcessGroup world;
-    for (int64_t rank = 0; rank < out_.graph.rank_count; ++rank) world.ranks.push_back(rank);
-    out_.graph.groups.push_back(world);
-    std::map<std::vector<int64_t>, GroupIndex> known;
+    std::map<std::vector<int64_t>, std::vector<uint32_t>> by_ranks;
     for (const CollectiveInstance& instance : table_.instances()) {
-      if (instance.group == CollectiveInstance::kNoGroup || group_of_.count(instance.group) > 0) {
-        continue;
-      }
-      const absl::Span<const int64_t> members = table_.groups()[instance.group];
-      const std::vector<int64_t> ranks(members.begin(), members.end());
-      if (static_cast<int64_t>(ranks.size()) >= out_.graph.rank_count) {
-        group_of_[instance.group] = 0;
-        continue;
-      }
-      const auto [it, is_new] =
-          known.emplace(ranks, static_cast<GroupIndex>(out_.graph.groups.size()));
-      group_of_[instance.group] = it->second;
-      if (is_new && ranks.size() > 1) {
-        out_.graph.groups.push_back({absl::StrCat(out_.graph.groups.size()), ranks});
+      if (instance.group == CollectiveInstance::kNoGroup) continue;
+      const absl::Span<const int64_t> ranks = table_.groups()[instance.group];
+      if (ranks.size() > 1 && group_of_.emplace(instance.group, 0).second) {
+        by_ranks[{ranks.begin(), ranks.end()}].push_back(instance.group);
       }
     }
-    if (out_.graph.groups.size() > kGroupLimit) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the run has ", out_.graph.groups.size() - 1, " groups; ASTRA-sim tells at most ",
-          kGroupLimit - 1, " apart; export fewer steps or programs with --steps"));
+    ProcessGroupList list(out_.graph.rank_count);
+    for (const auto& [ranks, groups] : by_ranks) {
+      for (const uint32_t group : groups) group_of_[group] = list.Add(ranks);
     }
-    return absl::OkStatus();
+    out_.graph.groups = list.groups();
+    return list.Check();
   }
 
   int64_t UnixNs(size_t profile, int64_t time_ps) const {
@@ -289,6 +242,7 @@ class NodeMaker {
     node.end_ns = UnixNs(place.profile, work.end_ps);
     node.duration_ns = node.end_ns - node.start_ns;
     node.work = &work;
+    node.instruction = work.instruction;
     return node;
   }
 
@@ -344,7 +298,7 @@ class NodeMaker {
     const MatchedOp& op = table_.OpOf(instance);
     if (op.operand_bytes <= 0) return {};
     if (HasPairs(op.kind)) return MessageNodes(base, place, op);
-    const std::optional<ChakraProtoMsg::CollectiveCommType> type = CommType(op.kind);
+    const std::optional<ChakraProtoMsg::CollectiveCommType> type = CommTypeOf(op.kind);
     if (!type.has_value() || instance.group == CollectiveInstance::kNoGroup) return {};
     if (table_.groups()[instance.group].size() < 2) return {};
     if (IsApproximated(op.kind)) ++approximated_[op.kind];
@@ -395,7 +349,7 @@ class NodeMaker {
       node.communication->bytes = op.operand_bytes;
       node.communication->source = source.rank;
       node.communication->target = target.rank;
-      node.communication->tag = static_cast<int32_t>(place.instance % kTagLimit);
+      node.communication->tag = static_cast<int32_t>(place.instance % kCommTagLimit);
       // Pairs are numbered after the instances.
       node.instance = static_cast<uint32_t>(table_.instances().size()) + instance.first_pair + i;
       SetTransfer(TableNs(std::max(source.start_ps, target.start_ps)), TableNs(target.end_ps),

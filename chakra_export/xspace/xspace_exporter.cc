@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -20,7 +21,10 @@
 #include "chakra_export/xspace/communication_order.h"
 #include "chakra_export/xspace/data_dependencies.h"
 #include "chakra_export/xspace/device_work.h"
+#include "chakra_export/xspace/hlo_cost.h"
 #include "chakra_export/xspace/host_gaps.h"
+#include "chakra_export/xspace/host_nodes.h"
+#include "chakra_export/xspace/program_nodes.h"
 #include "chakra_export/xspace/work_graph.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/happens_before.h"
@@ -53,11 +57,16 @@ class Exporter {
 
   absl::StatusOr<ChakraExportReport> Run(const std::vector<std::string>& traces) {
     RETURN_IF_ERROR(Read(traces));
-    RETURN_IF_ERROR(CheckClocks());
-    WorkNodesOptions node_options;
-    node_options.steps = options_.steps;
-    ASSIGN_OR_RETURN(nodes_, MakeWorkNodes(input_.profiles, input_.run, node_options));
-    RETURN_IF_ERROR(BuildGraph());
+    if (options_.intent == EtIntent::kProfiled) {
+      RETURN_IF_ERROR(CheckClocks());
+      RETURN_IF_ERROR(BuildProfiled());
+    } else {
+      RETURN_IF_ERROR(BuildPostTransformed());
+    }
+    if (options_.flavor == EtFlavor::kFull) AddGroupTables();
+    graph_ = ToExecutionGraph(nodes_.graph, order_);
+    ASSIGN_OR_RETURN(const size_t removed, RemoveTransitiveEdges(&graph_));
+    report_.set_transitive_edges_removed(static_cast<int64_t>(removed));
     RETURN_IF_ERROR(Check());
     RETURN_IF_ERROR(Write());
     Describe();
@@ -99,18 +108,41 @@ class Exporter {
                      "; run combine first, or insist with --allow_violations"));
   }
 
-  absl::Status BuildGraph() {
+  absl::Status BuildProfiled() {
+    WorkNodesOptions node_options;
+    node_options.steps = options_.steps;
+    ASSIGN_OR_RETURN(nodes_, MakeWorkNodes(input_.profiles, input_.run, node_options));
     WorkGraph& graph = nodes_.graph;
     AddStreamOrder(&graph);
     AddDataDependencies(&graph);
     MergeWork(options_.granularity, &graph);
-    ASSIGN_OR_RETURN(std::vector<NodeIndex> order, GlobalOrder(graph));
-    AddCommunicationOrder(order, &graph);
+    if (options_.flavor == EtFlavor::kFull) AddHostNodes(nodes_.profile_of_rank, &graph);
+    ASSIGN_OR_RETURN(const std::vector<NodeIndex> order, GlobalOrder(graph));
+    if (options_.flavor == EtFlavor::kSimulation) AddCommunicationOrder(order, &graph);
     order_ = AddHostGaps(order, &graph);
-    graph_ = ToExecutionGraph(graph, order_);
-    ASSIGN_OR_RETURN(const size_t removed, RemoveTransitiveEdges(&graph_));
-    report_.set_transitive_edges_removed(static_cast<int64_t>(removed));
     return absl::OkStatus();
+  }
+
+  absl::Status BuildPostTransformed() {
+    ASSIGN_OR_RETURN(nodes_, MakeProgramNodes(input_.profiles, input_.run));
+    ASSIGN_OR_RETURN(order_, GlobalOrder(nodes_.graph));
+    if (options_.flavor == EtFlavor::kSimulation) AddCommunicationOrder(order_, &nodes_.graph);
+    return absl::OkStatus();
+  }
+
+  // One node per rank, before all others.
+  void AddGroupTables() {
+    std::vector<NodeIndex> tables;
+    for (int64_t rank = 0; rank < nodes_.graph.rank_count; ++rank) {
+      WorkNode node;
+      node.name = "process_groups";
+      node.type = ChakraProtoMsg::METADATA_NODE;
+      node.resource = {rank, ResourceKind::kHostThread, 0};
+      node.start_ns = node.end_ns = kNoTimeNs;
+      tables.push_back(static_cast<NodeIndex>(nodes_.graph.nodes.size()));
+      nodes_.graph.nodes.push_back(node);
+    }
+    order_.insert(order_.begin(), tables.begin(), tables.end());
   }
 
   // By other means than those that built it.
@@ -121,10 +153,13 @@ class Exporter {
       return absl::FailedPreconditionError(
           absl::StrCat("the ranks do not communicate alike: ", match.problems()[0].text));
     }
-    ReplayOptions simulator;
-    simulator.resources = ReplayResources::kSimulator;
-    simulator.send_mode = SendMode::kEager;
-    RETURN_IF_ERROR(ReplayGraph(graph_, match, simulator).status());
+    if (options_.flavor == EtFlavor::kSimulation) {
+      ReplayOptions simulator;
+      simulator.resources = ReplayResources::kSimulator;
+      simulator.send_mode = SendMode::kEager;
+      RETURN_IF_ERROR(ReplayGraph(graph_, match, simulator).status());
+    }
+    if (options_.intent == EtIntent::kPostTransformed) return absl::OkStatus();
     ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(graph_, match));
     report_.set_replayed_ns(replay.makespan_ns);
     int64_t begin_ns = std::numeric_limits<int64_t>::max();
@@ -138,11 +173,17 @@ class Exporter {
     return absl::OkStatus();
   }
 
-  void Decorate(NodeIndex index, ChakraProtoMsg::Node* message) const {
+  void Decorate(NodeIndex index, ChakraProtoMsg::Node* message) {
     const WorkNode& node = nodes_.graph.nodes[order_[index]];
     EtAttributes* attributes = message->mutable_attr();
     if (!node.op_kind.empty()) SetStringAttribute(kOpKindAttribute, node.op_kind, attributes);
-    if (node.IsCommunication()) {
+    if (node.type == ChakraProtoMsg::METADATA_NODE) {
+      message->mutable_inputs()->set_values(ProcessGroupTable(GroupsOf(graph_)));
+    }
+    if (node.instruction != nullptr && bears_cost_[order_[index]]) {
+      AddCost(node, message);
+    }
+    if (node.IsCommunication() && node.start_ns != kNoTimeNs) {
       SetIntAttribute(kRawDurationAttribute, node.end_ns - node.start_ns, attributes);
       SetIntAttribute(kTransferAttribute, node.transfer_ns, attributes);
     }
@@ -159,7 +200,47 @@ class Exporter {
     }
   }
 
+  // Computing what an instruction costs takes longer than to remember it.
+  const HloCost& CostOfInstruction(const HloInstruction* instruction) {
+    const auto [it, is_new] = costs_.try_emplace(instruction);
+    if (is_new) it->second = CostOf(*instruction);
+    return it->second;
+  }
+
+  void AddCost(const WorkNode& node, ChakraProtoMsg::Node* message) {
+    const HloCost& cost = CostOfInstruction(node.instruction);
+    if (!cost.inputs.empty()) SetShapes(cost.inputs, message->mutable_inputs());
+    if (!cost.outputs.empty()) SetShapes(cost.outputs, message->mutable_outputs());
+    EtAttributes* attributes = message->mutable_attr();
+    if (cost.bytes.has_value()) SetIntAttribute(kTensorSizeAttribute, *cost.bytes, attributes);
+    if (cost.operations.has_value() && !node.IsCommunication()) {
+      SetIntAttribute(kNumOpsAttribute, *cost.operations, attributes);
+    }
+  }
+
+  // Of the kernels that one instruction ran as, one after the other, the first bears its cost;
+  // copies and fills bear it when they are all that ran.
+  void ChooseCostBearers() {
+    const std::vector<WorkNode>& nodes = nodes_.graph.nodes;
+    bears_cost_.assign(nodes.size(), false);
+    std::map<Resource, NodeIndex> last;
+    for (NodeIndex i = 0; i < nodes.size(); ++i) {
+      if (nodes[i].instruction == nullptr) continue;
+      const auto [it, is_first] = last.emplace(nodes[i].resource, i);
+      const WorkNode& before = nodes[it->second];
+      const bool goes_on = !is_first && nodes[i].work != nullptr && before.work != nullptr &&
+                           before.instruction == nodes[i].instruction &&
+                           before.work->run_id == nodes[i].work->run_id &&
+                           before.work != nodes[i].work;
+      // The fill before a collective is not the collective.
+      const bool prepares = nodes[i].work != nullptr && nodes[i].op_kind == kMemsetOpKind;
+      bears_cost_[i] = !goes_on && !prepares;
+      it->second = i;
+    }
+  }
+
   absl::Status Write() {
+    ChooseCostBearers();
     const CommGroups groups = GroupsOf(graph_);
     EtGraphWriterOptions options;
     options.decorate = [this](NodeIndex node, ChakraProtoMsg::Node* message) {
@@ -175,7 +256,7 @@ class Exporter {
     static constexpr absl::string_view kGranularities[] = {"kernel", "hlo", "step"};
     report_.set_flavor(options_.flavor == EtFlavor::kFull ? "full" : "simulation");
     report_.set_granularity(std::string(kGranularities[static_cast<size_t>(options_.granularity)]));
-    report_.set_intent("profiled");
+    report_.set_intent(options_.intent == EtIntent::kProfiled ? "profiled" : "post_transformed");
     for (const auto& list : {input_.run.ranks.notes, input_.run.runs.notes, nodes_.notes}) {
       for (const std::string& note : list) report_.add_notes(note);
     }
@@ -253,6 +334,9 @@ class Exporter {
   WorkNodes nodes_;
   // Node i of graph_ is node order_[i] of nodes_.
   std::vector<NodeIndex> order_;
+  // By node of nodes_.
+  std::vector<bool> bears_cost_;
+  absl::flat_hash_map<const HloInstruction*, HloCost> costs_;
   ExecutionGraph graph_;
   std::vector<EtFile> written_;
   ChakraExportReport report_;

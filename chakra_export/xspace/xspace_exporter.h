@@ -31,10 +31,18 @@ enum class EtFlavor : uint8_t {
   kFull,
 };
 
+enum class EtIntent : uint8_t {
+  // What ran, with its times.
+  kProfiled,
+  // The programs as they were compiled, without times.
+  kPostTransformed,
+};
+
 struct XSpaceExportOptions {
   XSpaceReaderOptions reader;
   RankOptions ranks;
   EtFlavor flavor = EtFlavor::kSimulation;
+  EtIntent intent = EtIntent::kProfiled;
   WorkGranularity granularity = WorkGranularity::kKernel;
   std::optional<StepRange> steps;
   // Export even when collectives end before they began elsewhere.
