@@ -96,6 +96,12 @@ absl::StatusOr<XSpaceExportOptions> ReadOptions() {
   ASSIGN_OR_RETURN(options.granularity, ParseGranularity(absl::GetFlag(FLAGS_granularity)));
   ASSIGN_OR_RETURN(options.intent, ParseIntent(absl::GetFlag(FLAGS_intent)));
   ASSIGN_OR_RETURN(options.steps, ParseSteps(absl::GetFlag(FLAGS_steps)));
+  if (options.intent == EtIntent::kPostTransformed &&
+      (options.steps.has_value() || options.granularity != WorkGranularity::kKernel)) {
+    return absl::InvalidArgumentError(
+        "--steps and --granularity choose from what ran; they mean nothing with "
+        "--intent=post_transformed");
+  }
   ASSIGN_OR_RETURN(options.ranks.given_ranks, ParseRanks(absl::GetFlag(FLAGS_ranks)));
   options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
   return options;

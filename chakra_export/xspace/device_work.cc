@@ -18,6 +18,9 @@
 namespace meridian {
 namespace {
 
+// Of TPUs, whose lines have no such id.
+constexpr int64_t kAsynchronousStream = -1;
+
 absl::string_view TextOf(const XStatVisitor* stat) {
   return stat == nullptr ? absl::string_view() : stat->StrOrRefValue();
 }
@@ -182,6 +185,9 @@ class WorkReader {
         work.name = TpuInstruction(event.Metadata());
         work.stream = line.Id();
         ReadProgram(event, work.name, &work);
+        if (work.collective != nullptr && work.collective->done != nullptr) {
+          work.stream = kAsynchronousStream;
+        }
         device.work.push_back(work);
       });
     }));
@@ -233,6 +239,7 @@ class WorkReader {
       // Copies and fills prepare a collective under its name; they do not communicate.
       const bool communicates = work->kind == WorkKind::kKernel || work->kind == WorkKind::kThunk;
       if (communicates) work->collective = collective;
+      work->prepares_collective = !communicates;
     } else {
       work->instruction = (*module)->FindInstruction(hlo_op);
     }

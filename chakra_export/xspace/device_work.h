@@ -2,7 +2,8 @@
 // instruction, its execution, its launch.
 //
 //   GPU   kernels, copies and fills on the lines "Stream #<n>" of `/device:GPU:<n>`
-//   TPU   ops on the line "XLA Ops" of `/device:TPU:<n>`
+//   TPU   ops on the line "XLA Ops" of `/device:TPU:<n>`; collectives that have a start and a done
+//         run beside them, on a stream of their own
 //   CPU   thunks on the threads of `/host:CPU`; threads are numbered by their first thunk
 //
 // An op or thunk that only surrounds others, as a loop does, is not work; it is counted.
@@ -43,6 +44,8 @@ struct DeviceWork {
   const HloProgram* program = nullptr;
   const HloInstruction* instruction = nullptr;
   const HloCollective* collective = nullptr;
+  // A copy or fill that runs under the name of a collective, before or after it.
+  bool prepares_collective = false;
   // Launched as a part of a CUDA graph: hlo_op names the graph's thunk.
   bool in_command_buffer = false;
   // Equal for all work of one execution of the program.

@@ -68,6 +68,7 @@ class NodeMaker {
 
   absl::StatusOr<WorkNodes> Run() {
     RETURN_IF_ERROR(PlaceDevices());
+    RETURN_IF_ERROR(CheckProfilesAgree());
     IndexMembers();
     RETURN_IF_ERROR(ListGroups());
     for (int64_t rank = 0; rank < out_.graph.rank_count; ++rank) AddRank(rank);
@@ -154,6 +155,46 @@ class NodeMaker {
     }
     out_.graph.rank_count = ranks;
     return absl::OkStatus();
+  }
+
+  // Of an instruction that every profile has once, and on devices that they share, all must say the
+  // same: otherwise its executions would be taken for ones that lack members.
+  absl::Status CheckProfilesAgree() const {
+    struct Said {
+      size_t profile = 0;
+      const CollectiveOp* op = nullptr;
+      bool is_ambiguous = false;
+    };
+    std::map<std::pair<std::string, std::string>, Said> first;
+    for (size_t p = 0; p < run_.profiles.size(); ++p) {
+      std::map<std::pair<std::string, std::string>, Said> here;
+      for (const CollectiveOp& op : run_.profiles[p].ops) {
+        const auto [it, is_new] =
+            here.emplace(std::make_pair(op.module, op.instruction), Said{p, &op, false});
+        if (!is_new) it->second.is_ambiguous = true;
+      }
+      for (const auto& [name, said] : here) {
+        const auto [it, is_new] = first.emplace(name, said);
+        if (is_new || said.is_ambiguous || it->second.is_ambiguous) continue;
+        const CollectiveOp& a = *it->second.op;
+        if (Agree(a, *said.op) || !ShareDevices(a, *said.op)) continue;
+        return absl::InvalidArgumentError(
+            absl::StrCat(run_.profiles[it->second.profile].trace, " and ", run_.profiles[p].trace,
+                         " disagree about the kind, bytes or groups of ", name.second, " of ",
+                         name.first, "; they are not of one run"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  static bool Agree(const CollectiveOp& a, const CollectiveOp& b) {
+    return a.kind == b.kind && a.operand_bytes == b.operand_bytes && a.groups == b.groups;
+  }
+
+  static bool ShareDevices(const CollectiveOp& a, const CollectiveOp& b) {
+    const std::set<int64_t> devices(a.groups.ids().begin(), a.groups.ids().end());
+    return std::any_of(b.groups.ids().begin(), b.groups.ids().end(),
+                       [&](int64_t device) { return devices.count(device) > 0; });
   }
 
   void IndexMembers() {
@@ -384,6 +425,13 @@ class NodeMaker {
       out_.notes.push_back(absl::StrCat(
           count, " x ", std::string(CollectiveKindName(kind)),
           " became the nearest collective that ASTRA-sim simulates, of the same bytes"));
+    }
+    const auto unmatched =
+        std::count_if(out_.graph.nodes.begin(), out_.graph.nodes.end(),
+                      [](const WorkNode& node) { return node.op_kind == kUnmatchedOpKind; });
+    if (unmatched > 0) {
+      out_.notes.push_back(absl::StrCat(
+          unmatched, " collective(s) lack members in other profiles: they became computation"));
     }
     if (!idle_ranks_.empty()) {
       out_.notes.push_back(absl::StrCat("nothing ran on rank ", absl::StrJoin(idle_ranks_, ", "),

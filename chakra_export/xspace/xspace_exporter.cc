@@ -218,8 +218,7 @@ class Exporter {
     }
   }
 
-  // Of the kernels that one instruction ran as, one after the other, the first bears its cost;
-  // copies and fills bear it when they are all that ran.
+  // Of the kernels that one instruction ran as, one after the other, the first bears its cost.
   void ChooseCostBearers() {
     const std::vector<WorkNode>& nodes = nodes_.graph.nodes;
     bears_cost_.assign(nodes.size(), false);
@@ -232,8 +231,7 @@ class Exporter {
                            before.instruction == nodes[i].instruction &&
                            before.work->run_id == nodes[i].work->run_id &&
                            before.work != nodes[i].work;
-      // The fill before a collective is not the collective.
-      const bool prepares = nodes[i].work != nullptr && nodes[i].op_kind == kMemsetOpKind;
+      const bool prepares = nodes[i].work != nullptr && nodes[i].work->prepares_collective;
       bears_cost_[i] = !goes_on && !prepares;
       it->second = i;
     }
