@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/types/span.h"
 #include "chakra_export/xspace/work_nodes.h"
 #include "xla_profiler/xplane/session_clock.h"
 
@@ -22,14 +23,13 @@ struct Launch {
 };
 
 // The calls of one rank by start.
-std::vector<Launch> FindLaunches(const ProfileWork& profile, int64_t rank, const WorkGraph& graph) {
+std::vector<Launch> FindLaunches(const ProfileWork& profile, absl::Span<const NodeIndex> nodes,
+                                 const WorkGraph& graph) {
   const RunClock clock(profile.base_ns);
   std::map<uint64_t, Launch> launches;
-  for (NodeIndex node = 0; node < graph.nodes.size(); ++node) {
+  for (const NodeIndex node : nodes) {
     const WorkNode& work = graph.nodes[node];
-    if (work.resource.rank != rank || work.work == nullptr || !work.work->correlation.has_value()) {
-      continue;
-    }
+    if (work.work == nullptr || !work.work->correlation.has_value()) continue;
     const auto call = profile.calls.find(*work.work->correlation);
     if (call == profile.calls.end()) continue;
     Launch& launch = launches[call->first];
@@ -65,12 +65,13 @@ NodeIndex AddHostNode(absl::string_view name, const Resource& thread, int64_t st
   return static_cast<NodeIndex>(graph->nodes.size() - 1);
 }
 
-void AddRank(const ProfileWork& profile, int64_t rank, WorkGraph* graph) {
+void AddRank(const ProfileWork& profile, int64_t rank, absl::Span<const NodeIndex> nodes,
+             WorkGraph* graph) {
   // The last node of each thread.
   std::map<int64_t, NodeIndex> threads;
   // The last to end of all work launched so far.
   NodeIndex last_work = kNoNode;
-  for (const Launch& launch : FindLaunches(profile, rank, *graph)) {
+  for (const Launch& launch : FindLaunches(profile, nodes, *graph)) {
     const Resource thread{rank, ResourceKind::kHostThread, launch.thread};
     const auto previous = threads.find(launch.thread);
     NodeIndex before = previous == threads.end() ? kNoNode : previous->second;
@@ -105,8 +106,12 @@ void AddRank(const ProfileWork& profile, int64_t rank, WorkGraph* graph) {
 }  // namespace
 
 void AddHostNodes(const std::vector<const ProfileWork*>& profile_of_rank, WorkGraph* graph) {
+  std::vector<std::vector<NodeIndex>> nodes(profile_of_rank.size());
+  for (NodeIndex node = 0; node < graph->nodes.size(); ++node) {
+    nodes[static_cast<size_t>(graph->nodes[node].resource.rank)].push_back(node);
+  }
   for (size_t rank = 0; rank < profile_of_rank.size(); ++rank) {
-    AddRank(*profile_of_rank[rank], static_cast<int64_t>(rank), graph);
+    AddRank(*profile_of_rank[rank], static_cast<int64_t>(rank), nodes[rank], graph);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "chakra_export/xspace/work_nodes.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "chakra_export/xspace/comm_vocabulary.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/xplane/session_clock.h"
@@ -203,10 +205,22 @@ class NodeMaker {
       members_[p].resize(run_.profiles[p].events.size());
     }
     const std::vector<CollectiveInstance>& instances = table_.instances();
+    last_starts_ps_.resize(instances.size(), std::numeric_limits<int64_t>::min());
+    last_ends_ps_.resize(instances.size(), std::numeric_limits<int64_t>::min());
     for (uint32_t i = 0; i < instances.size(); ++i) {
       for (uint32_t m = 0; m < instances[i].member_count; ++m) {
         const CollectiveMember& member = table_.members()[instances[i].first_member + m];
         members_[table_.NodeOf(member)][member.event] = MemberPlace{i, m};
+        last_starts_ps_[i] = std::max(last_starts_ps_[i], member.start_ps);
+        last_ends_ps_[i] = std::max(last_ends_ps_[i], member.end_ps);
+      }
+      if (!HasPairs(table_.OpOf(instances[i]).kind)) continue;
+      const absl::Span<const MemberPair> pairs = table_.PairsOf(instances[i]);
+      for (uint32_t pair = 0; pair < pairs.size(); ++pair) {
+        // A rank that sends to itself does not communicate.
+        if (pairs[pair].source == pairs[pair].target) continue;
+        pairs_of_[instances[i].first_member + pairs[pair].source].push_back(pair);
+        pairs_of_[instances[i].first_member + pairs[pair].target].push_back(pair);
       }
     }
   }
@@ -350,19 +364,13 @@ class NodeMaker {
     node.communication->type = *type;
     node.communication->group = group_of_[instance.group];
     node.instance = place.instance;
-    SetTransfer(instance, &node);
+    SetTransfer(place.instance, &node);
     return {node};
   }
 
   // All that the members of an instance have in common begins when the last of them has started.
-  void SetTransfer(const CollectiveInstance& instance, WorkNode* node) const {
-    int64_t last_start_ps = std::numeric_limits<int64_t>::min();
-    int64_t last_end_ps = std::numeric_limits<int64_t>::min();
-    for (const CollectiveMember& member : table_.MembersOf(instance)) {
-      last_start_ps = std::max(last_start_ps, member.start_ps);
-      last_end_ps = std::max(last_end_ps, member.end_ps);
-    }
-    SetTransfer(TableNs(last_start_ps), TableNs(last_end_ps), node);
+  void SetTransfer(uint32_t instance, WorkNode* node) const {
+    SetTransfer(TableNs(last_starts_ps_[instance]), TableNs(last_ends_ps_[instance]), node);
   }
   static void SetTransfer(int64_t last_start_ns, int64_t last_end_ns, WorkNode* node) {
     node->instance_start_ns = last_start_ns;
@@ -377,10 +385,10 @@ class NodeMaker {
     const absl::Span<const CollectiveMember> members = table_.MembersOf(instance);
     std::vector<WorkNode> nodes;
     const absl::Span<const MemberPair> pairs = table_.PairsOf(instance);
-    for (uint32_t i = 0; i < pairs.size(); ++i) {
+    const auto mine = pairs_of_.find(instance.first_member + place.member);
+    if (mine == pairs_of_.end()) return nodes;
+    for (const uint32_t i : mine->second) {
       const MemberPair& pair = pairs[i];
-      if (pair.source == pair.target) continue;
-      if (pair.source != place.member && pair.target != place.member) continue;
       const CollectiveMember& source = members[pair.source];
       const CollectiveMember& target = members[pair.target];
       WorkNode node = base;
@@ -448,6 +456,11 @@ class NodeMaker {
   std::vector<Place> places_;
   // By profile and event.
   std::vector<std::vector<std::optional<MemberPlace>>> members_;
+  // By instance.
+  std::vector<int64_t> last_starts_ps_;
+  std::vector<int64_t> last_ends_ps_;
+  // By member of the table: its pairs, as positions among those of the instance.
+  absl::flat_hash_map<uint32_t, std::vector<uint32_t>> pairs_of_;
   // By the table's groups.
   std::map<uint32_t, GroupIndex> group_of_;
   std::map<CollectiveKind, int64_t> approximated_;
