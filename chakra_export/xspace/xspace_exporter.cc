@@ -214,7 +214,8 @@ class Exporter {
     EtAttributes* attributes = message->mutable_attr();
     if (cost.bytes.has_value()) SetIntAttribute(kTensorSizeAttribute, *cost.bytes, attributes);
     if (cost.operations.has_value() && !node.IsCommunication()) {
-      SetIntAttribute(kNumOpsAttribute, *cost.operations, attributes);
+      // A roofline divides by it; of one operation it makes the time that the bytes take.
+      SetIntAttribute(kNumOpsAttribute, std::max<int64_t>(1, *cost.operations), attributes);
     }
   }
 

@@ -8,7 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "chakra_export/et/comm_groups.h"
+#include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_files.h"
+#include "chakra_export/et/et_reader.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/inspect/et_check.h"
 #include "gmock/gmock.h"
@@ -87,6 +89,25 @@ TEST(XSpaceExporterTest, ACollectiveTakesItsTransferAndTheRestIsWaiting) {
     EXPECT_EQ(graph.name(graph.dependencies(node)[0]), "loop_add_fusion");
   }
   EXPECT_EQ(collectives, 4);
+}
+
+TEST(XSpaceExporterTest, NodesStateWhatTheirInstructionReadsAndComputes) {
+  const TemporaryDirectory directory;
+  const std::vector<std::string> traces = WriteRun(directory, SyntheticRun({}));
+  ASSERT_THAT(ExportXSpaces(Files(), traces, directory.PathOf("et")), IsOk());
+  ASSERT_OK_AND_ASSIGN(EtReader reader, EtReader::Open(Files(), directory.PathOf("et.0.et")));
+  int fusions = 0;
+  ChakraProtoMsg::Node node;
+  while (*reader.Next(&node)) {
+    if (node.name() != "loop_add_fusion") continue;
+    ++fusions;
+    EXPECT_EQ(node.outputs().shapes(), "[[1024]]");
+    EXPECT_EQ(node.outputs().types(), "['f32']");
+    EXPECT_GE((*GetIntAttribute(node.attr(), kTensorSizeAttribute)).value_or(0), 4096);
+    // A roofline divides by it.
+    EXPECT_GE((*GetIntAttribute(node.attr(), kNumOpsAttribute)).value_or(1), 1);
+  }
+  EXPECT_EQ(fusions, 3);
 }
 
 TEST(XSpaceExporterTest, StartsAreUnixTime) {
