@@ -9,7 +9,6 @@
 #include "absl/types/span.h"
 #include "xla_profiler/collectives/common_subsequence.h"
 #include "xla_profiler/events/event_table_json.h"
-#include "xla_profiler/events/track_index.h"
 
 namespace meridian {
 namespace {
@@ -171,18 +170,18 @@ class Linker {
     return result;
   }
 
+  // The profiler lists the events of a thread as they began, which tells more than their times:
+  // many begin in the same microsecond.
   std::vector<CallSequence<EventRow>> Tracks() {
-    const TrackIndex index(table_);
+    std::map<TrackId, CallSequence<EventRow>> tracks;
+    for (const EventRow row : rows_) tracks[table_.track_id(row)].calls.push_back(row);
     std::vector<CallSequence<EventRow>> result;
-    for (TrackId id = 0; id < table_.tracks().size(); ++id) {
-      if (table_.track(id).kind != TrackKind::kHost) continue;
-      CallSequence<EventRow> track;
-      for (const EventRow row : index.Rows(id)) {
-        if (!IsHostOpCategory(table_.category(row))) continue;
-        track.names.push_back(NameNumber(table_.name(row)));
-        track.calls.push_back(row);
-      }
-      if (!track.calls.empty()) result.push_back(std::move(track));
+    for (auto& [id, track] : tracks) {
+      std::stable_sort(track.calls.begin(), track.calls.end(), [this](EventRow a, EventRow b) {
+        return table_.start_ps(a) < table_.start_ps(b);
+      });
+      for (const EventRow row : track.calls) track.names.push_back(NameNumber(table_.name(row)));
+      result.push_back(std::move(track));
     }
     return result;
   }

@@ -19,7 +19,8 @@ namespace meridian {
 namespace {
 
 constexpr absl::string_view kSchemas[] = {"1.0.1", "1.0.2", "1.0.3", "1.0.4", "1.1.0", "1.1.1"};
-constexpr absl::string_view kStructuralPrefix = "[pytorch|profiler|execution_trace|";
+// Once "execution_graph|thread]", today "execution_trace|thread]".
+constexpr absl::string_view kStructuralPrefix = "[pytorch|profiler|execution_";
 constexpr absl::string_view kProcessGroups = "## process_group:init ##";
 
 // Lists of lists of tensors occur; deeper ones are no tensors.

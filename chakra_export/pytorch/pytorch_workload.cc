@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_files.h"
@@ -286,7 +287,9 @@ void ReportRank(const RankTraces& rank, ChakraLinkRankReport* report) {
 
 void AddWarnings(const std::vector<RankTraces>& ranks, const MatchedCommunication& communication,
                  ChakraLinkReport* report) {
-  for (const std::string& note : communication.notes) report->add_warnings(note);
+  for (const std::string& note : communication.notes) {
+    report->add_warnings(std::string(absl::StripPrefix(note, "warning: ")));
+  }
   if (ranks.size() == 1 && communication.world_size > 1) {
     report->add_warnings(absl::StrCat("this is one of ", communication.world_size,
                                       " ranks; simulators want the traces of all"));

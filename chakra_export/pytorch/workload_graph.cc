@@ -75,6 +75,32 @@ class GroupNames {
   size_t count_ = 0;
 };
 
+// Returns the first node that the flavour has.
+std::optional<TimelineIndex> FirstNode(const RankTimeline& timeline, EtFlavor flavor) {
+  for (TimelineIndex i = 0; i < timeline.nodes.size(); ++i) {
+    if (flavor == EtFlavor::kFull || !timeline.nodes[i].on_host) return i;
+  }
+  return std::nullopt;
+}
+
+// Returns how much later than the first rank each begins. Where nothing is communicated, nobody
+// knows how the ranks' clocks relate, and all begin at once.
+std::vector<int64_t> LateStartsNs(absl::Span<const RankInput> inputs, EtFlavor flavor) {
+  std::vector<int64_t> starts_ns;
+  for (const RankInput& input : inputs) {
+    const std::optional<TimelineIndex> first = FirstNode(*input.timeline, flavor);
+    if (!first.has_value() || input.communication->nodes.empty()) {
+      return std::vector<int64_t>(inputs.size(), 0);
+    }
+    starts_ns.push_back(input.table->base_ns() +
+                        FloorToNanos(input.timeline->nodes[*first].start_ps));
+  }
+  if (starts_ns.empty()) return starts_ns;
+  const int64_t first_ns = *std::min_element(starts_ns.begin(), starts_ns.end());
+  for (int64_t& start_ns : starts_ns) start_ns -= first_ns;
+  return starts_ns;
+}
+
 // Adds one rank's nodes to the graph.
 class RankBuilder {
  public:
@@ -92,8 +118,11 @@ class RankBuilder {
     result_.lowered.emplace_back();
   }
 
-  void Build() {
+  // The rank begins so much later than the first one.
+  void Build(int64_t late_ns) {
     graph_node_.assign(timeline_.nodes.size(), kNoNode);
+    if (flavor_ == EtFlavor::kFull) AddGroupTable();
+    if (late_ns > 0) AddStartGap(late_ns);
     if (flavor_ == EtFlavor::kFull) {
       BuildFull();
     } else {
@@ -176,14 +205,43 @@ class RankBuilder {
     }
   }
 
+  void AddStartGap(int64_t late_ns) {
+    const std::optional<TimelineIndex> first = FirstNode(timeline_, flavor_);
+    if (!first.has_value()) return;
+    const TimelineNode& node = timeline_.nodes[*first];
+    GraphNode gap;
+    gap.name = kHostGapName;
+    gap.resource = ResourceOfTrack(node.track);
+    gap.start_ns = UnixNs(node.start_ps) - late_ns;
+    gap.duration_ns = late_ns;
+    start_gap_ = AddNode(gap, kNoTimelineNode);
+  }
+
+  void AddDependency(NodeIndex node, NodeIndex source, DependencyKinds kinds) {
+    builder_.AddDependency(node, source, kinds);
+    has_dependency_.resize(std::max<size_t>(has_dependency_.size(), node + 1));
+    has_dependency_[node] = true;
+  }
+
+  // What waits for nothing waits for the rank to begin.
+  void WaitForStart() {
+    if (start_gap_ == kNoNode) return;
+    has_dependency_.resize(builder_.node_count());
+    for (NodeIndex node = start_gap_ + 1; node < builder_.node_count(); ++node) {
+      if (!has_dependency_[node]) {
+        builder_.AddDependency(node, start_gap_, DependencyKind::kProgram);
+      }
+    }
+  }
+
   // ---- The full flavour.
 
   void BuildFull() {
-    AddGroupTable();
     for (TimelineIndex i = 0; i < timeline_.nodes.size(); ++i) AddTimelineNode(i);
     for (const TimelineEdge& edge : timeline_.edges) {
-      builder_.AddDependency(graph_node_[edge.node], graph_node_[edge.source], edge.kinds);
+      AddDependency(graph_node_[edge.node], graph_node_[edge.source], edge.kinds);
     }
+    WaitForStart();
   }
 
   void AddGroupTable() {
@@ -212,6 +270,7 @@ class RankBuilder {
       }
     }
     ChainCommunication();
+    WaitForStart();
   }
 
   // Edges by the node that waits.
@@ -279,12 +338,12 @@ class RankBuilder {
     NodeIndex gap = AddGapBefore(index, sources);
     const NodeIndex node = AddTimelineNode(index);
     if (gap != kNoNode) {
-      builder_.AddDependency(node, gap, DependencyKind::kLaunch);
+      AddDependency(node, gap, DependencyKind::kLaunch);
     } else {
       gap = node;
     }
     for (const Incoming& source : sources) {
-      builder_.AddDependency(gap, graph_node_[source.source], source.kinds);
+      AddDependency(gap, graph_node_[source.source], source.kinds);
     }
     if (CommunicationOf(index) != nullptr) {
       communication_nodes_.push_back(index);
@@ -337,8 +396,8 @@ class RankBuilder {
     std::sort(communication_nodes_.begin(), communication_nodes_.end(),
               [this](TimelineIndex a, TimelineIndex b) { return PlaceOf(a) < PlaceOf(b); });
     for (size_t i = 1; i < communication_nodes_.size(); ++i) {
-      builder_.AddDependency(graph_node_[communication_nodes_[i]],
-                             graph_node_[communication_nodes_[i - 1]], DependencyKind::kControl);
+      AddDependency(graph_node_[communication_nodes_[i]], graph_node_[communication_nodes_[i - 1]],
+                    DependencyKind::kControl);
     }
   }
 
@@ -354,6 +413,9 @@ class RankBuilder {
   WorkloadGraph& result_;
 
   uint64_t last_id_ = 0;
+  NodeIndex start_gap_ = kNoNode;
+  // By node of the graph, as far as there were edges.
+  std::vector<bool> has_dependency_;
   std::vector<NodeIndex> graph_node_;
   absl::flat_hash_map<int64_t, std::string> device_of_stream_;
 
@@ -392,8 +454,9 @@ absl::StatusOr<WorkloadGraph> BuildWorkloadGraph(absl::Span<const RankInput> inp
   WorkloadGraph result;
   ExecutionGraphBuilder builder;
   GroupNames groups(world_size);
+  const std::vector<int64_t> late_starts_ns = LateStartsNs(inputs, flavor);
   for (uint32_t i = 0; i < inputs.size(); ++i) {
-    RankBuilder(inputs[i], i, flavor, &groups, &builder, &result).Build();
+    RankBuilder(inputs[i], i, flavor, &groups, &builder, &result).Build(late_starts_ns[i]);
   }
   if (flavor == EtFlavor::kSimulation && groups.count() > kMaxSimulatedGroups) {
     return absl::OutOfRangeError(absl::StrCat("there are ", groups.count(),

@@ -11,6 +11,8 @@
 //   measured    [kernel]          [kernel]         the second one's dependencies ended earlier
 //   simulation  [kernel][host_gap][kernel]
 //
+// Ranks that communicate begin as far apart as measured: a gap comes first on the later ones.
+//
 // Communication of a rank is chained in one order that all ranks share, so that one communication
 // at a time cannot be a deadlock. Communication that is not understood or has no counterpart, and
 // kinds that ASTRA-sim cannot run (reduce, gather, scatter, barrier), are computation here, as long
