@@ -68,9 +68,14 @@ class Linker {
       }
     }
     IndexOps();
-    if (!LinkByIds(LinkMethod::kRecordFunctionId, "Record function id") &&
-        !LinkByIds(LinkMethod::kExternalId, "External id")) {
-      LinkByNames();
+    if (!LinkByIds(LinkMethod::kRecordFunctionId, "Record function id")) {
+      HostDeviceLink best = std::move(link_);
+      if (!LinkByIds(LinkMethod::kExternalId, "External id")) {
+        KeepBetter(&best);
+        LinkByNames();
+        KeepBetter(&best);
+        link_ = std::move(best);
+      }
     }
     CountUnlinked();
     return std::move(link_);
@@ -91,6 +96,10 @@ class Linker {
     link_.method = method;
     link_.op_of_row.assign(table_.size(), kNoHostOp);
     link_.row_of_op.assign(host_.ops().size(), kNoRow);
+  }
+
+  void KeepBetter(HostDeviceLink* best) {
+    if (link_.linked >= best->linked) *best = std::move(link_);
   }
 
   void AddLink(HostOpIndex op, EventRow row) {

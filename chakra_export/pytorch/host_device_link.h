@@ -6,8 +6,8 @@
 //   by op names             neither: the names that a thread called, in order, are searched in what
 //                           the profile's threads called; else their longest common subsequence
 //
-// A pair is linked only when the names are equal, too. The first way that links at least half of
-// what it could is taken.
+// A pair is linked only when the names are equal, too. The first way by ids that links at least
+// half of what it could is taken, else the way that links most.
 #ifndef CHAKRA_EXPORT_PYTORCH_HOST_DEVICE_LINK_H_
 #define CHAKRA_EXPORT_PYTORCH_HOST_DEVICE_LINK_H_
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "xla_profiler/trace_json/json_cutter.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/status_util.h"
@@ -39,15 +40,34 @@ std::optional<uint64_t> IdOf(JsonValue value) {
 }  // namespace
 
 JsonValue HostOpDetails::Attribute(absl::string_view name) const {
-  if (!attributes_are_a_list) return attributes.Find(name);
+  JsonValue found;
+  ForEachAttribute([&](absl::string_view other, JsonValue value) {
+    if (other == name) found = value;
+  });
+  return found;
+}
+
+void HostOpDetails::ForEachAttribute(
+    absl::FunctionRef<void(absl::string_view name, JsonValue value)> fn) const {
   JsonCutter cutter(attributes.text());
-  cutter.Enter('[');
-  const std::string quoted = absl::StrCat("\"", name, "\"");
-  while (cutter.NextElement()) {
-    const JsonValue attribute(cutter.CutValue());
-    if (attribute.Find("name").text() == quoted) return attribute.Find("value");
+  if (!attributes_are_a_list) {
+    cutter.Enter('{');
+    for (absl::string_view key; cutter.NextMember(&key);) fn(key, JsonValue(cutter.CutValue()));
+    return;
   }
-  return JsonValue();
+  cutter.Enter('[');
+  while (cutter.NextElement()) {
+    JsonCutter attribute(cutter.CutValue());
+    absl::string_view name;
+    JsonValue value;
+    attribute.Enter('{');
+    for (absl::string_view key; attribute.NextMember(&key);) {
+      const absl::string_view member = attribute.CutValue();
+      if (key == "name") name = member;
+      if (key == "value") value = JsonValue(member);
+    }
+    if (absl::ConsumePrefix(&name, "\"") && absl::ConsumeSuffix(&name, "\"")) fn(name, value);
+  }
 }
 
 bool HostTrace::IsStructural(HostOpIndex op) const {
@@ -115,7 +135,11 @@ class HostTraceReader {
       if (key == "nodes") {
         has_nodes = true;
         cutter.Enter('[');
-        while (cutter.NextElement()) RETURN_IF_ERROR(ReadNode(cutter.CutValue()));
+        while (cutter.NextElement()) {
+          const absl::string_view node = cutter.CutValue();
+          RETURN_IF_ERROR(cutter.status());
+          RETURN_IF_ERROR(ReadNode(node));
+        }
       } else if (key == "schema") {
         trace_.schema_ = JsonValue(cutter.CutValue()).AsString().value_or("");
       } else if (key == "pid") {

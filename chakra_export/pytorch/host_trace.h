@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "xla_profiler/events/string_pool.h"
@@ -59,6 +60,9 @@ struct HostOpDetails {
 
   // Returns the value of the attribute of that name, or one that does not exist.
   JsonValue Attribute(absl::string_view name) const;
+
+  // Calls fn with each attribute, its name as written; cheaper than asking for several.
+  void ForEachAttribute(absl::FunctionRef<void(absl::string_view name, JsonValue value)> fn) const;
 };
 
 class HostTrace {

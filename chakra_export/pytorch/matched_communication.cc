@@ -240,8 +240,11 @@ absl::StatusOr<MatchedCommunication> MatchCommunication(std::vector<RankCollecti
   }
   RETURN_IF_ERROR(CheckGroupsAgree(profiles));
   ASSIGN_OR_RETURN(const CollectiveRun run, MatchCollectives(std::move(profiles)));
-  if (!options.allow_violations) RETURN_IF_ERROR(CheckClocks(run.table));
-  return Matcher(run, std::move(nodes), std::move(undescribed)).Match();
+  const absl::Status clocks = CheckClocks(run.table);
+  if (!clocks.ok() && !options.allow_violations) return clocks;
+  MatchedCommunication result = Matcher(run, std::move(nodes), std::move(undescribed)).Match();
+  result.clocks_agree = clocks.ok();
+  return result;
 }
 
 }  // namespace meridian

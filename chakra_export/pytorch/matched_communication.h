@@ -44,6 +44,7 @@ struct MatchedCommunication {
   // In the order of the traces.
   std::vector<RankCommunication> ranks;
   int64_t world_size = 0;
+  bool clocks_agree = true;
   // How ranks and executions were told, when not in the best way.
   std::vector<std::string> notes;
 };

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -44,6 +47,9 @@ constexpr absl::string_view kRawDurationNsAttribute = "raw_duration_ns";
 // Attributes that host nodes keep from the host trace, beside rf_id.
 constexpr absl::string_view kNumberAttributes[] = {"fw_parent", "seq_id", "scope", "fw_tid"};
 
+// So that an event 106 days away still fits.
+constexpr int64_t kMaxBaseNs = 9'000'000'000'000'000'000;
+
 // One rank's traces. The files stay mapped, since the trace and the table point into them.
 struct RankTraces {
   std::unique_ptr<InputFile> host_file;
@@ -70,6 +76,10 @@ absl::StatusOr<RankTraces> ReadRank(FileSystem& file_system, const std::string& 
   ASSIGN_OR_RETURN(rank.device_file, OpenFile(file_system, device_path, options));
   const absl::string_view text = rank.device_file->bytes();
   ASSIGN_OR_RETURN(rank.device, LoadTraceJson(text, device_path));
+  if (std::abs(rank.device.table.base_ns()) > kMaxBaseNs) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(device_path, ": its times lie beyond the year 2255"));
+  }
   rank.link = LinkHostTrace(rank.host, rank.device.table, text);
   rank.timeline = BuildRankTimeline(rank.device.table, text, rank.link);
   AddTensorDependencies(rank.host, &rank.timeline);
@@ -141,14 +151,16 @@ class Decorator {
     SetIntAttribute(kRecordFunctionIdAttribute,
                     static_cast<int64_t>(rank.host.ops()[op].record_function_id),
                     message->mutable_attr());
-    for (const absl::string_view name : kNumberAttributes) {
-      const std::optional<int64_t> value = details.Attribute(name).AsInt64();
-      if (value.has_value()) SetIntAttribute(name, *value, message->mutable_attr());
-    }
-    const std::optional<std::string> schema = details.Attribute("op_schema").AsString();
-    if (schema.has_value() && !schema->empty()) {
-      SetStringAttribute(kOpSchemaAttribute, *schema, message->mutable_attr());
-    }
+    details.ForEachAttribute([message](absl::string_view name, JsonValue value) {
+      if (name == kOpSchemaAttribute) {
+        const std::optional<std::string> schema = value.AsString();
+        if (!schema.has_value() || schema->empty()) return;
+        SetStringAttribute(kOpSchemaAttribute, *schema, message->mutable_attr());
+      } else if (absl::c_linear_search(kNumberAttributes, name)) {
+        const std::optional<int64_t> number = value.AsInt64();
+        if (number.has_value()) SetIntAttribute(name, *number, message->mutable_attr());
+      }
+    });
     SetTensors(details, message);
   }
 
@@ -365,7 +377,8 @@ absl::StatusOr<ChakraLinkReport> ConvertPytorchWorkload(
     inputs.push_back({&ranks[i].device.table, &ranks[i].timeline, &communication.ranks[i]});
   }
   ASSIGN_OR_RETURN(const WorkloadGraph workload,
-                   BuildWorkloadGraph(inputs, communication.world_size, options.flavor));
+                   BuildWorkloadGraph(inputs, {options.flavor, communication.world_size,
+                                               communication.clocks_agree}));
   ChakraLinkReport report;
   RETURN_IF_ERROR(CheckRuns(workload.graph, options.flavor, &report));
 

@@ -269,7 +269,7 @@ class RankBuilder {
         AddDeviceNode(i);
       }
     }
-    ChainCommunication();
+    ChainCollectives();
     WaitForStart();
   }
 
@@ -345,8 +345,9 @@ class RankBuilder {
     for (const Incoming& source : sources) {
       AddDependency(gap, graph_node_[source.source], source.kinds);
     }
-    if (CommunicationOf(index) != nullptr) {
-      communication_nodes_.push_back(index);
+    const NodeCommunication* communication = CommunicationOf(index);
+    if (communication != nullptr) {
+      if (communication->type == ChakraProtoMsg::COMM_COLL_NODE) collectives_.push_back(index);
     } else if (last_compute_ == kNoTimelineNode ||
                timeline_.nodes[index].end_ps() >= timeline_.nodes[last_compute_].end_ps()) {
       last_compute_ = index;
@@ -392,11 +393,15 @@ class RankBuilder {
     return AddNode(gap, kNoTimelineNode);
   }
 
-  void ChainCommunication() {
-    std::sort(communication_nodes_.begin(), communication_nodes_.end(),
+  // A send occupies its rank, but always ends, and a receive occupies nothing: only collectives can
+  // wait for each other in a circle.
+  void ChainCollectives() {
+    std::sort(collectives_.begin(), collectives_.end(),
               [this](TimelineIndex a, TimelineIndex b) { return PlaceOf(a) < PlaceOf(b); });
-    for (size_t i = 1; i < communication_nodes_.size(); ++i) {
-      AddDependency(graph_node_[communication_nodes_[i]], graph_node_[communication_nodes_[i - 1]],
+    for (size_t i = 1; i < collectives_.size(); ++i) {
+      // A broadcast's root may end before others begin, so that its place is not its own time's.
+      if (collectives_[i] < collectives_[i - 1]) continue;
+      AddDependency(graph_node_[collectives_[i]], graph_node_[collectives_[i - 1]],
                     DependencyKind::kControl);
     }
   }
@@ -429,7 +434,7 @@ class RankBuilder {
   absl::flat_hash_map<std::pair<TrackId, TrackId>, uint32_t> seen_version_;
   // Of the computation so far, the last to end.
   TimelineIndex last_compute_ = kNoTimelineNode;
-  std::vector<TimelineIndex> communication_nodes_;
+  std::vector<TimelineIndex> collectives_;
 };
 
 // At most two graph nodes come of one of a timeline, and one more per rank.
@@ -449,16 +454,18 @@ absl::Status CheckSize(absl::Span<const RankInput> inputs) {
 }  // namespace
 
 absl::StatusOr<WorkloadGraph> BuildWorkloadGraph(absl::Span<const RankInput> inputs,
-                                                 int64_t world_size, EtFlavor flavor) {
+                                                 const WorkloadGraphOptions& options) {
   RETURN_IF_ERROR(CheckSize(inputs));
   WorkloadGraph result;
   ExecutionGraphBuilder builder;
-  GroupNames groups(world_size);
-  const std::vector<int64_t> late_starts_ns = LateStartsNs(inputs, flavor);
+  GroupNames groups(options.world_size);
+  const std::vector<int64_t> late_starts_ns = options.clocks_agree
+                                                  ? LateStartsNs(inputs, options.flavor)
+                                                  : std::vector<int64_t>(inputs.size(), 0);
   for (uint32_t i = 0; i < inputs.size(); ++i) {
-    RankBuilder(inputs[i], i, flavor, &groups, &builder, &result).Build(late_starts_ns[i]);
+    RankBuilder(inputs[i], i, options.flavor, &groups, &builder, &result).Build(late_starts_ns[i]);
   }
-  if (flavor == EtFlavor::kSimulation && groups.count() > kMaxSimulatedGroups) {
+  if (options.flavor == EtFlavor::kSimulation && groups.count() > kMaxSimulatedGroups) {
     return absl::OutOfRangeError(absl::StrCat("there are ", groups.count(),
                                               " process groups, but ASTRA-sim takes at most ",
                                               kMaxSimulatedGroups, "; see --flavor=full"));

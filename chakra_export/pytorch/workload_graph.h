@@ -11,10 +11,11 @@
 //   measured    [kernel]          [kernel]         the second one's dependencies ended earlier
 //   simulation  [kernel][host_gap][kernel]
 //
-// Ranks that communicate begin as far apart as measured: a gap comes first on the later ones.
+// Ranks that communicate, and whose clocks agree, begin as far apart as measured: a gap comes first
+// on the later ones.
 //
-// Communication of a rank is chained in one order that all ranks share, so that one communication
-// at a time cannot be a deadlock. Communication that is not understood or has no counterpart, and
+// The collectives of a rank are chained in one order that all ranks share, so that one at a time
+// cannot be a deadlock. Communication that is not understood or has no counterpart, and
 // kinds that ASTRA-sim cannot run (reduce, gather, scatter, barrier), are computation here, as long
 // as measured.
 #ifndef CHAKRA_EXPORT_PYTORCH_WORKLOAD_GRAPH_H_
@@ -63,10 +64,17 @@ struct WorkloadGraph {
   size_t removed_edges = 0;
 };
 
+struct WorkloadGraphOptions {
+  EtFlavor flavor = EtFlavor::kSimulation;
+  int64_t world_size = 1;
+  // The ranks' clocks do not contradict each other.
+  bool clocks_agree = true;
+};
+
 // OutOfRange for more nodes than a graph holds, more than 499 process groups in the simulation
-// flavour, or times beyond the year 2262.
+// flavour.
 absl::StatusOr<WorkloadGraph> BuildWorkloadGraph(absl::Span<const RankInput> inputs,
-                                                 int64_t world_size, EtFlavor flavor);
+                                                 const WorkloadGraphOptions& options);
 
 }  // namespace meridian
 
