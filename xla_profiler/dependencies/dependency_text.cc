@@ -9,17 +9,17 @@ namespace meridian {
 namespace {
 
 std::string EdgeText(const EventTable& table, const DeviceDependency& edge) {
-  return absl::StrCat(DependencyKindName(edge.kind), ": ", table.name(edge.from), " -> ",
+  return absl::StrCat(DeviceDependencyKindName(edge.kind), ": ", table.name(edge.from), " -> ",
                       table.name(edge.to));
 }
 
 // The table of kinds in device_dependencies.h.
 bool RunsForward(const EventTable& table, const DeviceDependency& edge) {
   switch (edge.kind) {
-    case DependencyKind::kLaunch:
+    case DeviceDependencyKind::kLaunch:
       return table.start_ps(edge.from) <= table.start_ps(edge.to);
-    case DependencyKind::kStreamOrder:
-    case DependencyKind::kEventWait:
+    case DeviceDependencyKind::kStreamOrder:
+    case DeviceDependencyKind::kEventWait:
       return table.end_ps(edge.from) <= table.start_ps(edge.to);
     default:
       return table.end_ps(edge.from) <= table.end_ps(edge.to);
@@ -29,7 +29,7 @@ bool RunsForward(const EventTable& table, const DeviceDependency& edge) {
 }  // namespace
 
 std::vector<std::string> EdgeTexts(const EventTable& table, const DeviceDependencies& dependencies,
-                                   DependencyKind kind) {
+                                   DeviceDependencyKind kind) {
   std::vector<std::string> texts;
   for (const DeviceDependency& edge : dependencies.edges) {
     if (edge.kind == kind) texts.push_back(EdgeText(table, edge));
@@ -38,26 +38,26 @@ std::vector<std::string> EdgeTexts(const EventTable& table, const DeviceDependen
 }
 
 std::vector<std::string> EdgeCounts(const DeviceDependencies& dependencies) {
-  uint64_t counts[kNumDependencyKinds] = {};
+  uint64_t counts[kNumDeviceDependencyKinds] = {};
   for (const DeviceDependency& edge : dependencies.edges) ++counts[static_cast<int>(edge.kind)];
   std::vector<std::string> texts;
-  for (int kind = 0; kind < kNumDependencyKinds; ++kind) {
+  for (int kind = 0; kind < kNumDeviceDependencyKinds; ++kind) {
     if (counts[kind] == 0) continue;
-    texts.push_back(
-        absl::StrCat(DependencyKindName(static_cast<DependencyKind>(kind)), ": ", counts[kind]));
+    texts.push_back(absl::StrCat(DeviceDependencyKindName(static_cast<DeviceDependencyKind>(kind)),
+                                 ": ", counts[kind]));
   }
   return texts;
 }
 
 std::vector<std::string> UnresolvedTexts(const DeviceDependencies& dependencies) {
   std::vector<std::string> texts;
-  for (int kind = 0; kind < kNumDependencyKinds; ++kind) {
+  for (int kind = 0; kind < kNumDeviceDependencyKinds; ++kind) {
     for (int reason = 0; reason < kNumUnresolvedReasons; ++reason) {
-      const auto dependency_kind = static_cast<DependencyKind>(kind);
+      const auto dependency_kind = static_cast<DeviceDependencyKind>(kind);
       const auto unresolved_reason = static_cast<UnresolvedReason>(reason);
       const uint64_t count = dependencies.unresolved(dependency_kind, unresolved_reason);
       if (count == 0) continue;
-      texts.push_back(absl::StrCat(DependencyKindName(dependency_kind), ", ",
+      texts.push_back(absl::StrCat(DeviceDependencyKindName(dependency_kind), ", ",
                                    UnresolvedReasonName(unresolved_reason), ": ", count));
     }
   }

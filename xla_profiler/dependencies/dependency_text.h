@@ -12,7 +12,7 @@ namespace meridian {
 
 // Returns "kind: from -> to" for each edge of that kind, rows by name, in order.
 std::vector<std::string> EdgeTexts(const EventTable& table, const DeviceDependencies& dependencies,
-                                   DependencyKind kind);
+                                   DeviceDependencyKind kind);
 
 // Returns "kind: number" for each kind that has edges.
 std::vector<std::string> EdgeCounts(const DeviceDependencies& dependencies);

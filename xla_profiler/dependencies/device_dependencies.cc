@@ -23,18 +23,18 @@ bool IsWork(EventCategory category) {
          category == EventCategory::kMemset;
 }
 
-DependencyKind KindOf(SyncKind kind) {
+DeviceDependencyKind KindOf(SyncKind kind) {
   switch (kind) {
     case SyncKind::kEventWait:
-      return DependencyKind::kEventWait;
+      return DeviceDependencyKind::kEventWait;
     case SyncKind::kEventSync:
-      return DependencyKind::kEventSync;
+      return DeviceDependencyKind::kEventSync;
     case SyncKind::kStreamSync:
-      return DependencyKind::kStreamSync;
+      return DeviceDependencyKind::kStreamSync;
     case SyncKind::kDeviceSync:
       break;
   }
-  return DependencyKind::kDeviceSync;
+  return DeviceDependencyKind::kDeviceSync;
 }
 
 // The work of one stream in the order in which it was enqueued.
@@ -128,9 +128,9 @@ class Finder {
                            UnresolvedReason* reason) const;
 
   // Adds the edge from the end of `from` to the end of a host's call.
-  void AddHostWait(EventRow from, EventRow call, DependencyKind kind);
-  void AddEdge(EventRow from, EventRow to, DependencyKind kind, bool runs_forward);
-  std::nullopt_t Unresolved(DependencyKind kind, UnresolvedReason reason) {
+  void AddHostWait(EventRow from, EventRow call, DeviceDependencyKind kind);
+  void AddEdge(EventRow from, EventRow to, DeviceDependencyKind kind, bool runs_forward);
+  std::nullopt_t Unresolved(DeviceDependencyKind kind, UnresolvedReason reason) {
     ++result_.unresolved_counts[static_cast<int>(kind)][static_cast<int>(reason)];
     return std::nullopt;
   }
@@ -167,12 +167,13 @@ void Finder::AddStreamOrder(const std::vector<EventRow>& work) {
   for (EventRow row : work) {
     const int64_t start_ps = table_.start_ps(row);
     if (running.empty() || running.top().first > start_ps) {
-      if (last_ended.has_value()) AddEdge(*last_ended, row, DependencyKind::kStreamOrder, true);
+      if (last_ended.has_value())
+        AddEdge(*last_ended, row, DeviceDependencyKind::kStreamOrder, true);
     }
     while (!running.empty() && running.top().first <= start_ps) {
       last_ended = running.top().second;
       running.pop();
-      AddEdge(*last_ended, row, DependencyKind::kStreamOrder, true);
+      AddEdge(*last_ended, row, DeviceDependencyKind::kStreamOrder, true);
     }
     if (!running.empty()) ++result_.overlapping;
     running.emplace(table_.end_ps(row), row);
@@ -189,7 +190,7 @@ std::vector<Stream::Work> Finder::AddLaunches(const std::vector<EventRow>& work)
       AddLaunch(*call, row);
       enqueued_ps = table_.start_ps(*call);
     } else {
-      Unresolved(DependencyKind::kLaunch, UnresolvedReason::kNoCall);
+      Unresolved(DeviceDependencyKind::kLaunch, UnresolvedReason::kNoCall);
     }
     enqueued.push_back({row, enqueued_ps});
   }
@@ -198,11 +199,11 @@ std::vector<Stream::Work> Finder::AddLaunches(const std::vector<EventRow>& work)
 
 void Finder::AddLaunch(EventRow call, EventRow work) {
   const bool runs_forward = table_.start_ps(call) <= table_.start_ps(work);
-  AddEdge(call, work, DependencyKind::kLaunch, runs_forward);
+  AddEdge(call, work, DeviceDependencyKind::kLaunch, runs_forward);
   if (runs_forward && table_.start_ps(work) < table_.end_ps(call)) ++result_.started_before_return;
   if (table_.category(work) == EventCategory::kMemcpy &&
       IsBlockingCopy(table_.name(call), table_.name(work))) {
-    AddHostWait(work, call, DependencyKind::kBlockingCopy);
+    AddHostWait(work, call, DeviceDependencyKind::kBlockingCopy);
   }
 }
 
@@ -215,7 +216,7 @@ void Finder::FindOnlyDevice() {
 }
 
 void Finder::AddSync(const SyncCall& sync) {
-  const DependencyKind kind = KindOf(sync.kind);
+  const DeviceDependencyKind kind = KindOf(sync.kind);
   if (!sync.call.has_value()) {
     Unresolved(kind, UnresolvedReason::kNoCall);
     return;
@@ -243,13 +244,14 @@ void Finder::AddEventWait(const SyncCall& sync) {
   if (!from.has_value()) return;
   const std::optional<EventRow> to = NextWorkAfterCall(sync);
   if (!to.has_value()) return;
-  AddEdge(*from, *to, DependencyKind::kEventWait, table_.end_ps(*from) <= table_.start_ps(*to));
+  AddEdge(*from, *to, DeviceDependencyKind::kEventWait,
+          table_.end_ps(*from) <= table_.start_ps(*to));
 }
 
 void Finder::AddDeviceSync(const SyncCall& sync) {
   const std::optional<int64_t> device_id = DeviceOf(sync);
   if (!device_id.has_value()) {
-    Unresolved(DependencyKind::kDeviceSync, UnresolvedReason::kDeviceUnknown);
+    Unresolved(DeviceDependencyKind::kDeviceSync, UnresolvedReason::kDeviceUnknown);
     return;
   }
   bool has_work = false;
@@ -258,9 +260,9 @@ void Finder::AddDeviceSync(const SyncCall& sync) {
     const std::optional<EventRow> work = stream.LastWork(table_.start_ps(*sync.call));
     if (!work.has_value()) continue;
     has_work = true;
-    AddHostWait(*work, *sync.call, DependencyKind::kDeviceSync);
+    AddHostWait(*work, *sync.call, DeviceDependencyKind::kDeviceSync);
   }
-  if (!has_work) Unresolved(DependencyKind::kDeviceSync, UnresolvedReason::kNoWorkBefore);
+  if (!has_work) Unresolved(DeviceDependencyKind::kDeviceSync, UnresolvedReason::kNoWorkBefore);
 }
 
 std::optional<EventRow> Finder::LastWorkBeforeRecord(const SyncCall& sync) {
@@ -309,11 +311,11 @@ const Stream* Finder::FindStream(const SyncCall& sync, std::optional<int64_t> nu
   return it == streams_.end() ? nullptr : &*it;
 }
 
-void Finder::AddHostWait(EventRow from, EventRow call, DependencyKind kind) {
+void Finder::AddHostWait(EventRow from, EventRow call, DeviceDependencyKind kind) {
   AddEdge(from, call, kind, table_.end_ps(from) <= table_.end_ps(call));
 }
 
-void Finder::AddEdge(EventRow from, EventRow to, DependencyKind kind, bool runs_forward) {
+void Finder::AddEdge(EventRow from, EventRow to, DeviceDependencyKind kind, bool runs_forward) {
   if (runs_forward) {
     result_.edges.push_back({from, to, kind});
   } else {
@@ -331,21 +333,21 @@ void Finder::SortEdges() {
 
 }  // namespace
 
-absl::string_view DependencyKindName(DependencyKind kind) {
+absl::string_view DeviceDependencyKindName(DeviceDependencyKind kind) {
   switch (kind) {
-    case DependencyKind::kLaunch:
+    case DeviceDependencyKind::kLaunch:
       return "launch";
-    case DependencyKind::kStreamOrder:
+    case DeviceDependencyKind::kStreamOrder:
       return "stream order";
-    case DependencyKind::kEventWait:
+    case DeviceDependencyKind::kEventWait:
       return "event wait";
-    case DependencyKind::kEventSync:
+    case DeviceDependencyKind::kEventSync:
       return "event sync";
-    case DependencyKind::kStreamSync:
+    case DeviceDependencyKind::kStreamSync:
       return "stream sync";
-    case DependencyKind::kDeviceSync:
+    case DeviceDependencyKind::kDeviceSync:
       return "device sync";
-    case DependencyKind::kBlockingCopy:
+    case DeviceDependencyKind::kBlockingCopy:
       return "blocking copy";
   }
   return "";

@@ -27,7 +27,7 @@
 
 namespace meridian {
 
-enum class DependencyKind : uint8_t {
+enum class DeviceDependencyKind : uint8_t {
   kLaunch,
   kStreamOrder,
   kEventWait,
@@ -37,15 +37,15 @@ enum class DependencyKind : uint8_t {
   kBlockingCopy,
   kLast = kBlockingCopy,
 };
-inline constexpr int kNumDependencyKinds = static_cast<int>(DependencyKind::kLast) + 1;
+inline constexpr int kNumDeviceDependencyKinds = static_cast<int>(DeviceDependencyKind::kLast) + 1;
 
 // Returns a name such as "stream order", for people.
-absl::string_view DependencyKindName(DependencyKind kind);
+absl::string_view DeviceDependencyKindName(DeviceDependencyKind kind);
 
 struct DeviceDependency {
   EventRow from = 0;
   EventRow to = 0;
-  DependencyKind kind = DependencyKind::kLaunch;
+  DeviceDependencyKind kind = DeviceDependencyKind::kLaunch;
 
   friend bool operator==(const DeviceDependency& a, const DeviceDependency& b) {
     return a.from == b.from && a.to == b.to && a.kind == b.kind;
@@ -80,10 +80,10 @@ struct DeviceDependencies {
   // Work that starts while earlier work of its stream is running, as the branches of a CUDA graph.
   uint64_t overlapping = 0;
 
-  uint64_t unresolved(DependencyKind kind, UnresolvedReason reason) const {
+  uint64_t unresolved(DeviceDependencyKind kind, UnresolvedReason reason) const {
     return unresolved_counts[static_cast<int>(kind)][static_cast<int>(reason)];
   }
-  uint64_t unresolved_counts[kNumDependencyKinds][kNumUnresolvedReasons] = {};
+  uint64_t unresolved_counts[kNumDeviceDependencyKinds][kNumUnresolvedReasons] = {};
 };
 
 // Finds all dependencies in the profile of one process; those that `sync_calls` cause, and those

@@ -53,16 +53,16 @@ TEST(DeviceDependenciesJsonTest, ReadsWhatKinetoTellsAboutSynchronisation) {
   ASSERT_OK_AND_ASSIGN(const TraceJsonTable loaded, LoadTraceJson(kTwoDevices, "test.json"));
   const EventTable& table = loaded.table;
   const DeviceDependencies found = FindTraceJsonDependencies(kTwoDevices, table);
-  EXPECT_THAT(EdgeTexts(table, found, DependencyKind::kEventWait),
+  EXPECT_THAT(EdgeTexts(table, found, DeviceDependencyKind::kEventWait),
               ElementsAre("event wait: a1 -> b1"));
-  EXPECT_THAT(EdgeTexts(table, found, DependencyKind::kEventSync),
+  EXPECT_THAT(EdgeTexts(table, found, DeviceDependencyKind::kEventSync),
               ElementsAre("event sync: a1 -> cudaEventSynchronize"));
-  EXPECT_THAT(EdgeTexts(table, found, DependencyKind::kStreamSync),
+  EXPECT_THAT(EdgeTexts(table, found, DeviceDependencyKind::kStreamSync),
               ElementsAre("stream sync: b1 -> cudaStreamSynchronize"));
-  EXPECT_THAT(EdgeTexts(table, found, DependencyKind::kDeviceSync),
+  EXPECT_THAT(EdgeTexts(table, found, DeviceDependencyKind::kDeviceSync),
               ElementsAre("device sync: a1 -> cudaDeviceSynchronize",
                           "device sync: b1 -> cudaDeviceSynchronize"));
-  EXPECT_THAT(EdgeTexts(table, found, DependencyKind::kStreamOrder), IsEmpty());
+  EXPECT_THAT(EdgeTexts(table, found, DeviceDependencyKind::kStreamOrder), IsEmpty());
   EXPECT_THAT(UnresolvedTexts(found), IsEmpty());
 }
 
@@ -83,9 +83,9 @@ TEST(DeviceDependenciesJsonTest, CallsThatKinetoDoesNotDescribeTellLittle) {
   ])json";
   ASSERT_OK_AND_ASSIGN(const TraceJsonTable loaded, LoadTraceJson(kText, "test.json"));
   const DeviceDependencies found = FindTraceJsonDependencies(kText, loaded.table);
-  EXPECT_THAT(EdgeTexts(loaded.table, found, DependencyKind::kStreamSync),
+  EXPECT_THAT(EdgeTexts(loaded.table, found, DeviceDependencyKind::kStreamSync),
               ElementsAre("stream sync: a -> hipStreamSynchronize"));
-  EXPECT_THAT(EdgeTexts(loaded.table, found, DependencyKind::kDeviceSync),
+  EXPECT_THAT(EdgeTexts(loaded.table, found, DeviceDependencyKind::kDeviceSync),
               ElementsAre("device sync: a -> cudaDeviceSynchronize"));
   EXPECT_THAT(UnresolvedTexts(found),
               ElementsAre("event wait, record unknown: 1", "event sync, no call: 1",
@@ -106,7 +106,7 @@ absl::StatusOr<RealTrace> ReadRealTrace(const std::string& path) {
 }
 
 // "from -> to" of the edges of that kind, rows by correlation id.
-std::vector<std::string> Correlations(const RealTrace& trace, DependencyKind kind) {
+std::vector<std::string> Correlations(const RealTrace& trace, DeviceDependencyKind kind) {
   std::vector<std::string> texts;
   for (const DeviceDependency& edge : trace.found.edges) {
     if (edge.kind != kind) continue;
@@ -124,12 +124,13 @@ TEST(DeviceDependenciesJsonTest, EventSyncsOfARealTrace) {
       const RealTrace trace,
       ReadRealTrace(*shared +
                     "/samples/kineto/critical_path/cuda_event_sync/event_sync_trace.json.gz"));
-  EXPECT_THAT(Correlations(trace, DependencyKind::kEventSync),
+  EXPECT_THAT(Correlations(trace, DeviceDependencyKind::kEventSync),
               ElementsAre("1526 -> 1536", "1526 -> 1537"));
-  EXPECT_THAT(Correlations(trace, DependencyKind::kStreamSync), ElementsAre("1511 -> 1512"));
-  EXPECT_THAT(Correlations(trace, DependencyKind::kDeviceSync), ElementsAre("1526 -> 1549"));
+  EXPECT_THAT(Correlations(trace, DeviceDependencyKind::kStreamSync), ElementsAre("1511 -> 1512"));
+  EXPECT_THAT(Correlations(trace, DeviceDependencyKind::kDeviceSync), ElementsAre("1526 -> 1549"));
   // The copy, from the device to pageable memory, is over 9 us before cudaMemcpyAsync returns.
-  EXPECT_THAT(Correlations(trace, DependencyKind::kBlockingCopy), ElementsAre("1511 -> 1511"));
+  EXPECT_THAT(Correlations(trace, DeviceDependencyKind::kBlockingCopy),
+              ElementsAre("1511 -> 1511"));
   EXPECT_THAT(EdgeCounts(trace.found),
               ElementsAre("launch: 5", "stream order: 4", "event sync: 2", "stream sync: 1",
                           "device sync: 1", "blocking copy: 1"));
@@ -144,11 +145,11 @@ TEST(DeviceDependenciesJsonTest, EventWaitsOfARealTrace) {
       const RealTrace trace,
       ReadRealTrace(*shared + "/samples/kineto/critical_path/alexnet/"
                               "benchmark_result_2869224_1695835535_trace.json.gz"));
-  EXPECT_THAT(Correlations(trace, DependencyKind::kEventWait),
+  EXPECT_THAT(Correlations(trace, DeviceDependencyKind::kEventWait),
               ElementsAre("5144 -> 5181", "5178 -> 5188", "5190 -> 5213", "5560 -> 5597",
                           "5594 -> 5604", "5606 -> 5629"));
   EXPECT_THAT(
-      Correlations(trace, DependencyKind::kDeviceSync),
+      Correlations(trace, DeviceDependencyKind::kDeviceSync),
       ElementsAre("218 -> 225", "5190 -> 5503", "5498 -> 5503", "5190 -> 5511", "5498 -> 5511",
                   "5606 -> 5894", "5889 -> 5894", "5606 -> 5909", "5889 -> 5909"));
   // 98 pieces of work on two streams. The other 14 of 20 waits are for streams without work, and 14

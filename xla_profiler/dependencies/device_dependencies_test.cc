@@ -112,7 +112,7 @@ TEST(DeviceDependenciesTest, ACallLaunchesTheWorkOfItsCorrelation) {
   profile.Work(stream, "annotation", 45, 60, 1, EventCategory::kDeviceAnnotation);
   profile.Work(stream, "Stream Sync", 45, 60, 2, EventCategory::kDeviceSync);
   const DeviceDependencies found = FindDeviceDependencies(profile.table(), {});
-  EXPECT_THAT(EdgeTexts(profile.table(), found, DependencyKind::kLaunch),
+  EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kLaunch),
               ElementsAre("launch: cudaMemcpyAsync -> copy", "launch: cudaLaunchKernel -> gemm"));
   EXPECT_EQ(found.num_work, 2);
   EXPECT_EQ(found.started_before_return, 0);
@@ -127,10 +127,10 @@ TEST(DeviceDependenciesTest, AGraphLaunchesAllItsKernels) {
   profile.Work(stream, "b", 40, 50, 1);
   profile.Work(profile.AddStream(0, 8), "c", 35, 60, 1);
   const DeviceDependencies found = FindDeviceDependencies(profile.table(), {});
-  EXPECT_THAT(EdgeTexts(profile.table(), found, DependencyKind::kLaunch),
+  EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kLaunch),
               ElementsAre("launch: cudaGraphLaunch -> a", "launch: cudaGraphLaunch -> b",
                           "launch: cudaGraphLaunch -> c"));
-  EXPECT_THAT(EdgeTexts(profile.table(), found, DependencyKind::kStreamOrder),
+  EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kStreamOrder),
               ElementsAre("stream order: a -> b"));
 }
 
@@ -142,7 +142,7 @@ TEST(DeviceDependenciesTest, WorkMayStartBeforeItsCallReturnsButNotBeforeItBegin
   profile.Call("impossible", 50, 60, 2);
   profile.Work(stream, "b", 49, 70, 2);
   const DeviceDependencies found = FindDeviceDependencies(profile.table(), {});
-  EXPECT_THAT(EdgeTexts(profile.table(), found, DependencyKind::kLaunch),
+  EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kLaunch),
               ElementsAre("launch: early -> a"));
   EXPECT_EQ(found.started_before_return, 1);
   EXPECT_THAT(UnresolvedTexts(found), ElementsAre("launch, against time: 1"));
@@ -157,7 +157,7 @@ TEST(DeviceDependenciesTest, StreamOrderIsByStartWithinAStream) {
   profile.Kernel(other, "x", 4, 20, 30);
   profile.Kernel(stream, "b", 2, 20, 40);
   const DeviceDependencies found = FindDeviceDependencies(profile.table(), {});
-  EXPECT_THAT(EdgeTexts(profile.table(), found, DependencyKind::kStreamOrder),
+  EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kStreamOrder),
               ElementsAre("stream order: b -> c", "stream order: a -> b"));
   EXPECT_EQ(found.overlapping, 0);
 }
@@ -173,9 +173,9 @@ TEST(DeviceDependenciesTest, EqualStreamNumbersOnTwoDevicesAreTwoStreams) {
   SyncCall sync = StreamSync(profile.Call("cudaStreamSynchronize", 5, 60), 7);
   sync.device_id = 1;
   const DeviceDependencies found = FindDeviceDependencies(profile.table(), {sync});
-  EXPECT_THAT(EdgeTexts(profile.table(), found, DependencyKind::kStreamOrder),
+  EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kStreamOrder),
               ElementsAre("stream order: a0 -> b0", "stream order: a1 -> b1"));
-  EXPECT_THAT(EdgeTexts(profile.table(), found, DependencyKind::kStreamSync),
+  EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kStreamSync),
               ElementsAre("stream sync: b1 -> cudaStreamSynchronize"));
 }
 
@@ -192,7 +192,7 @@ TEST(DeviceDependenciesTest, BranchesOfAGraphForkAndJoin) {
   profile.Work(stream, "d", 50, 60, 1);
   profile.Work(stream, "e", 50, 60, 1);
   const DeviceDependencies found = FindDeviceDependencies(profile.table(), {});
-  EXPECT_THAT(EdgeTexts(profile.table(), found, DependencyKind::kStreamOrder),
+  EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kStreamOrder),
               ElementsAre("stream order: a -> b", "stream order: a -> c", "stream order: b -> d",
                           "stream order: c -> d", "stream order: b -> e"));
   EXPECT_EQ(found.overlapping, 2);
@@ -205,7 +205,7 @@ TEST(DeviceDependenciesTest, InstantsAtOneTimeAreInFileOrder) {
   profile.Kernel(stream, "a", 1, 10, 10);
   profile.Kernel(stream, "b", 2, 10, 10);
   const DeviceDependencies found = FindDeviceDependencies(profile.table(), {});
-  EXPECT_THAT(EdgeTexts(profile.table(), found, DependencyKind::kStreamOrder),
+  EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kStreamOrder),
               ElementsAre("stream order: a -> b"));
 }
 
@@ -225,7 +225,7 @@ TEST(DeviceDependenciesTest, AStreamWaitsForTheLastWorkBeforeTheRecord) {
   profile.Kernel(consumer, "d", 20, 102, 110);
   const DeviceDependencies found =
       FindDeviceDependencies(profile.table(), {EventWait(wait, 8, record, 7)});
-  EXPECT_THAT(EdgeTexts(profile.table(), found, DependencyKind::kEventWait),
+  EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kEventWait),
               ElementsAre("event wait: a -> c"));
   EXPECT_THAT(UnresolvedTexts(found), IsEmpty());
 }
@@ -245,7 +245,7 @@ TEST(DeviceDependenciesTest, AWaitKeepsItsRecordWhenTheEventIsRecordedAgain) {
   const DeviceDependencies found = FindDeviceDependencies(
       profile.table(),
       {EventWait(first_wait, 8, first_record, 7), EventWait(second_wait, 8, second_record, 7)});
-  EXPECT_THAT(EdgeTexts(profile.table(), found, DependencyKind::kEventWait),
+  EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kEventWait),
               ElementsAre("event wait: a -> c", "event wait: b -> d"));
 }
 
@@ -262,7 +262,7 @@ TEST(DeviceDependenciesTest, AllWaitsBeforeAKernelAreKept) {
   const DeviceDependencies found = FindDeviceDependencies(
       profile.table(), {EventWait(wait_b, 9, record_b, 8), EventWait(wait_a, 9, record_a, 7),
                         EventWait(wait_b, 9, record_b, 8)});
-  EXPECT_THAT(EdgeTexts(profile.table(), found, DependencyKind::kEventWait),
+  EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kEventWait),
               ElementsAre("event wait: a -> c", "event wait: b -> c"));
 }
 
@@ -281,7 +281,7 @@ TEST(DeviceDependenciesTest, CountsWaitsThatLackWorkOnEitherSide) {
       {EventWait(early_wait, 8, early_record, 7), EventWait(late_wait, 8, late_record, 7),
        // Streams that have no work at all.
        EventWait(late_wait, 8, late_record, 99), EventWait(late_wait, 99, late_record, 7)});
-  EXPECT_THAT(EdgeTexts(profile.table(), found, DependencyKind::kEventWait), IsEmpty());
+  EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kEventWait), IsEmpty());
   EXPECT_THAT(UnresolvedTexts(found),
               ElementsAre("event wait, no work before: 2", "event wait, no work after: 2"));
 }
@@ -318,7 +318,7 @@ TEST(DeviceDependenciesTest, AWaitThatTheTimesContradictIsNoEdge) {
   profile.Kernel(profile.AddStream(0, 8), "b", 7, 30, 40);
   const DeviceDependencies found =
       FindDeviceDependencies(profile.table(), {EventWait(wait, 8, record, 7)});
-  EXPECT_THAT(EdgeTexts(profile.table(), found, DependencyKind::kEventWait), IsEmpty());
+  EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kEventWait), IsEmpty());
   EXPECT_THAT(UnresolvedTexts(found), ElementsAre("event wait, against time: 1"));
 }
 
@@ -332,7 +332,7 @@ TEST(DeviceDependenciesTest, TheHostWaitsForARecordedEvent) {
   const EventRow synchronize = profile.Call("cudaEventSynchronize", 9, 31);
   const DeviceDependencies found = FindDeviceDependencies(
       profile.table(), {EventSync(query, record, 7), EventSync(synchronize, record, 7)});
-  EXPECT_THAT(EdgeTexts(profile.table(), found, DependencyKind::kEventSync),
+  EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kEventSync),
               ElementsAre("event sync: a -> cudaEventSynchronize"));
   // The query came too early.
   EXPECT_THAT(UnresolvedTexts(found), ElementsAre("event sync, against time: 1"));
@@ -348,7 +348,7 @@ TEST(DeviceDependenciesTest, AStreamSyncWaitsForThatStreamOnly) {
   profile.Kernel(stream, "c", 42, 50, 60);
   const DeviceDependencies found = FindDeviceDependencies(
       profile.table(), {StreamSync(sync, 7), StreamSync(sync, 9), StreamSync(sync, std::nullopt)});
-  EXPECT_THAT(EdgeTexts(profile.table(), found, DependencyKind::kStreamSync),
+  EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kStreamSync),
               ElementsAre("stream sync: b -> cudaStreamSynchronize"));
   EXPECT_THAT(UnresolvedTexts(found),
               ElementsAre("stream sync, stream unknown: 1", "stream sync, no work before: 1"));
@@ -362,7 +362,7 @@ TEST(DeviceDependenciesTest, TheLastWorkOfABranchedGraphIsTheLastToEnd) {
   profile.Work(stream, "b", 10, 20, 1);
   const EventRow sync = profile.Call("cudaStreamSynchronize", 3, 60);
   const DeviceDependencies found = FindDeviceDependencies(profile.table(), {StreamSync(sync, 7)});
-  EXPECT_THAT(EdgeTexts(profile.table(), found, DependencyKind::kStreamSync),
+  EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kStreamSync),
               ElementsAre("stream sync: a -> cudaStreamSynchronize"));
 }
 
@@ -377,7 +377,7 @@ TEST(DeviceDependenciesTest, ADeviceSyncWaitsForEveryStreamOfTheDevice) {
   const EventRow sync = profile.Call("cudaDeviceSynchronize", 9, 41);
   const DeviceDependencies found = FindDeviceDependencies(
       profile.table(), {DeviceSync(sync, 0), DeviceSync(sync, 2), DeviceSync(sync, std::nullopt)});
-  EXPECT_THAT(EdgeTexts(profile.table(), found, DependencyKind::kDeviceSync),
+  EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kDeviceSync),
               ElementsAre("device sync: b -> cudaDeviceSynchronize",
                           "device sync: c -> cudaDeviceSynchronize"));
   EXPECT_THAT(UnresolvedTexts(found),
@@ -390,7 +390,7 @@ TEST(DeviceDependenciesTest, TheOnlyDeviceNeedNotBeNamed) {
   const EventRow sync = profile.Call("cudaDeviceSynchronize", 9, 41);
   const DeviceDependencies found =
       FindDeviceDependencies(profile.table(), {DeviceSync(sync, std::nullopt)});
-  EXPECT_THAT(EdgeTexts(profile.table(), found, DependencyKind::kDeviceSync),
+  EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kDeviceSync),
               ElementsAre("device sync: a -> cudaDeviceSynchronize"));
 }
 
@@ -404,7 +404,7 @@ TEST(DeviceDependenciesTest, ACopyThatBlocksEndsBeforeItsCall) {
   profile.Call("cudaMemcpyAsync", 60, 70, 3);
   profile.Work(stream, "pinned", 62, 65, 3, EventCategory::kMemcpy);
   const DeviceDependencies found = FindDeviceDependencies(profile.table(), {});
-  EXPECT_THAT(EdgeTexts(profile.table(), found, DependencyKind::kBlockingCopy),
+  EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kBlockingCopy),
               ElementsAre("blocking copy: to host -> cudaMemcpy"));
   EXPECT_THAT(UnresolvedTexts(found), ElementsAre("blocking copy, against time: 1"));
 }
@@ -420,7 +420,7 @@ TEST(DeviceDependenciesTest, WorkWithoutACallFollowsItsPredecessor) {
   profile.Kernel(stream, "b", 4, 30, 40);
   const DeviceDependencies found = FindDeviceDependencies(
       profile.table(), {StreamSync(first_sync, 7), StreamSync(second_sync, 7)});
-  EXPECT_THAT(EdgeTexts(profile.table(), found, DependencyKind::kStreamSync),
+  EXPECT_THAT(EdgeTexts(profile.table(), found, DeviceDependencyKind::kStreamSync),
               ElementsAre("stream sync: launched before the profile -> first sync",
                           "stream sync: child -> second sync"));
   EXPECT_THAT(UnresolvedTexts(found), ElementsAre("launch, no call: 2"));

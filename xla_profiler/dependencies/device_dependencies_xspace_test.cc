@@ -87,14 +87,15 @@ TEST(DeviceDependenciesXSpaceTest, CallsThatTellTheirStreamAreResolved) {
   space.AddCall("hipStreamSynchronize", 300, "stream", "7", 1);
   space.AddCall("cuCtxSynchronize", 400, "context_id", "$$1", 1);
   ASSERT_OK_AND_ASSIGN(const Profile profile, space.ReadProfile());
-  EXPECT_THAT(EdgeTexts(profile.table, profile.found, DependencyKind::kLaunch),
+  EXPECT_THAT(EdgeTexts(profile.table, profile.found, DeviceDependencyKind::kLaunch),
               ElementsAre("launch: cuLaunchKernel -> a0", "launch: cuLaunchKernel -> a1"));
-  EXPECT_THAT(EdgeTexts(profile.table, profile.found, DependencyKind::kStreamSync),
+  EXPECT_THAT(EdgeTexts(profile.table, profile.found, DeviceDependencyKind::kStreamSync),
               ElementsAre("stream sync: a0 -> cuStreamSynchronize",
                           "stream sync: a1 -> hipStreamSynchronize"));
-  EXPECT_THAT(EdgeTexts(profile.table, profile.found, DependencyKind::kDeviceSync),
+  EXPECT_THAT(EdgeTexts(profile.table, profile.found, DeviceDependencyKind::kDeviceSync),
               ElementsAre("device sync: a1 -> cuCtxSynchronize"));
-  EXPECT_THAT(EdgeTexts(profile.table, profile.found, DependencyKind::kStreamOrder), IsEmpty());
+  EXPECT_THAT(EdgeTexts(profile.table, profile.found, DeviceDependencyKind::kStreamOrder),
+              IsEmpty());
   EXPECT_THAT(UnresolvedTexts(profile.found), IsEmpty());
 }
 
@@ -132,7 +133,7 @@ TEST(DeviceDependenciesXSpaceTest, EveryPieceOfWorkOfARealRunHasItsLaunch) {
     ASSERT_OK_AND_ASSIGN(const XSpaceReader reader, XSpaceReader::Open(FileSystem::Posix(), path));
     ASSERT_OK_AND_ASSIGN(const Profile profile, Read(reader));
     EXPECT_EQ(profile.found.num_work, 1452);
-    EXPECT_EQ(EdgeTexts(profile.table, profile.found, DependencyKind::kLaunch).size(), 1452);
+    EXPECT_EQ(EdgeTexts(profile.table, profile.found, DeviceDependencyKind::kLaunch).size(), 1452);
     EXPECT_THAT(UnresolvedTexts(profile.found), IsEmpty());
   }
 }

@@ -1,0 +1,237 @@
+#include "chakra_export/pytorch/host_device_link.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
+#include "xla_profiler/collectives/common_subsequence.h"
+#include "xla_profiler/events/event_table_json.h"
+
+namespace meridian {
+namespace {
+
+using Pairs = std::vector<std::pair<size_t, size_t>>;
+
+// The calls of one thread in order: of names, and of whose names they are.
+template <typename Call>
+struct CallSequence {
+  std::vector<uint64_t> names;
+  std::vector<Call> calls;
+};
+
+// Returns where `part` first stands in `whole` as it is; nullopt when it does not. Linear (Knuth,
+// Morris and Pratt).
+std::optional<size_t> FindPart(const std::vector<uint64_t>& whole,
+                               const std::vector<uint64_t>& part) {
+  // The length of the longest proper prefix of part that ends at each position.
+  std::vector<size_t> border(part.size(), 0);
+  for (size_t i = 1, length = 0; i < part.size(); ++i) {
+    while (length > 0 && part[i] != part[length]) length = border[length - 1];
+    if (part[i] == part[length]) ++length;
+    border[i] = length;
+  }
+  for (size_t i = 0, length = 0; i < whole.size(); ++i) {
+    while (length > 0 && whole[i] != part[length]) length = border[length - 1];
+    if (whole[i] == part[length]) ++length;
+    if (length == part.size()) return i + 1 - length;
+  }
+  return std::nullopt;
+}
+
+// Returns which elements are the same call, positions ascending in both.
+Pairs Align(const std::vector<uint64_t>& a, const std::vector<uint64_t>& b) {
+  if (a.empty() || b.empty()) return {};
+  const bool a_is_whole = a.size() >= b.size();
+  const std::vector<uint64_t>& part = a_is_whole ? b : a;
+  const std::optional<size_t> found = FindPart(a_is_whole ? a : b, part);
+  if (!found.has_value()) return CommonSubsequence(a, b).value_or(Pairs());
+  Pairs pairs;
+  for (size_t i = 0; i < part.size(); ++i) {
+    pairs.emplace_back(a_is_whole ? *found + i : i, a_is_whole ? i : *found + i);
+  }
+  return pairs;
+}
+
+class Linker {
+ public:
+  Linker(const HostTrace& host, const EventTable& table, absl::string_view text)
+      : host_(host), table_(table), text_(text) {}
+
+  HostDeviceLink Link() {
+    for (EventRow row = 0; row < table_.size(); ++row) {
+      if (IsHostOpCategory(table_.category(row)) &&
+          table_.track(table_.track_id(row)).kind == TrackKind::kHost) {
+        rows_.push_back(row);
+      }
+    }
+    IndexOps();
+    if (!LinkByIds(LinkMethod::kRecordFunctionId, "Record function id")) {
+      HostDeviceLink best = std::move(link_);
+      if (!LinkByIds(LinkMethod::kExternalId, "External id")) {
+        KeepBetter(&best);
+        LinkByNames();
+        KeepBetter(&best);
+        link_ = std::move(best);
+      }
+    }
+    CountUnlinked();
+    return std::move(link_);
+  }
+
+ private:
+  void IndexOps() {
+    for (HostOpIndex op = 0; op < host_.ops().size(); ++op) {
+      if (host_.IsStructural(op)) continue;
+      ++calls_;
+      const uint64_t id = host_.ops()[op].record_function_id;
+      if (id != 0) op_of_id_.try_emplace(id, op);
+    }
+  }
+
+  void Clear(LinkMethod method) {
+    link_ = HostDeviceLink();
+    link_.method = method;
+    link_.op_of_row.assign(table_.size(), kNoHostOp);
+    link_.row_of_op.assign(host_.ops().size(), kNoRow);
+  }
+
+  void KeepBetter(HostDeviceLink* best) {
+    if (link_.linked >= best->linked) *best = std::move(link_);
+  }
+
+  void AddLink(HostOpIndex op, EventRow row) {
+    link_.op_of_row[row] = op;
+    link_.row_of_op[op] = row;
+    ++link_.linked;
+  }
+
+  // Returns whether it linked at least half of what it could.
+  bool LinkByIds(LinkMethod method, absl::string_view key) {
+    Clear(method);
+    for (const EventRow row : rows_) {
+      const std::optional<uint64_t> id = ReadTraceJsonArgs(text_, table_, row).Find(key).AsUint64();
+      const char* reason = LinkById(row, id);
+      if (reason != nullptr) ++link_.unlinked_rows[reason];
+    }
+    return link_.linked > 0 &&
+           2 * link_.linked >= static_cast<int64_t>(std::min<size_t>(rows_.size(), calls_));
+  }
+
+  // Returns why it is not linked, or nullptr.
+  const char* LinkById(EventRow row, std::optional<uint64_t> id) {
+    if (!id.has_value() || *id == 0) return "the event has no id";
+    const auto it = op_of_id_.find(*id);
+    if (it == op_of_id_.end()) return "no operator of that id in the host trace";
+    if (host_.name(it->second) != table_.name(row))
+      return "the operator of that id has another name";
+    if (link_.row_of_op[it->second] != kNoRow) return "an earlier event has the same id";
+    AddLink(it->second, row);
+    return nullptr;
+  }
+
+  void LinkByNames() {
+    Clear(LinkMethod::kOpNames);
+    const std::vector<CallSequence<HostOpIndex>> threads = HostThreads();
+    const std::vector<CallSequence<EventRow>> tracks = Tracks();
+    // Every thread with every track; the pair that shares most is settled first.
+    std::vector<std::tuple<size_t, size_t, size_t, Pairs>> candidates;
+    for (size_t i = 0; i < threads.size(); ++i) {
+      for (size_t j = 0; j < tracks.size(); ++j) {
+        Pairs pairs = Align(threads[i].names, tracks[j].names);
+        if (!pairs.empty()) candidates.emplace_back(pairs.size(), i, j, std::move(pairs));
+      }
+    }
+    std::sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) {
+      return std::make_tuple(std::get<0>(b), std::get<1>(a), std::get<2>(a)) <
+             std::make_tuple(std::get<0>(a), std::get<1>(b), std::get<2>(b));
+    });
+    std::vector<bool> thread_done(threads.size()), track_done(tracks.size());
+    for (const auto& [count, i, j, pairs] : candidates) {
+      if (thread_done[i] || track_done[j]) continue;
+      thread_done[i] = track_done[j] = true;
+      for (const auto& [a, b] : pairs) AddLink(threads[i].calls[a], tracks[j].calls[b]);
+    }
+    for (const EventRow row : rows_) {
+      if (link_.op_of_row[row] == kNoHostOp) {
+        ++link_.unlinked_rows["no thread of the host trace called it here"];
+      }
+    }
+  }
+
+  uint64_t NameNumber(absl::string_view name) {
+    return numbers_.try_emplace(name, numbers_.size()).first->second;
+  }
+
+  // Ids grow from call to call, so their order is that of the calls.
+  std::vector<CallSequence<HostOpIndex>> HostThreads() {
+    std::map<int64_t, CallSequence<HostOpIndex>> threads;
+    for (HostOpIndex op = 0; op < host_.ops().size(); ++op) {
+      if (host_.IsStructural(op)) continue;
+      CallSequence<HostOpIndex>& thread = threads[host_.ops()[op].thread];
+      thread.names.push_back(NameNumber(host_.name(op)));
+      thread.calls.push_back(op);
+    }
+    std::vector<CallSequence<HostOpIndex>> result;
+    for (auto& [number, thread] : threads) result.push_back(std::move(thread));
+    return result;
+  }
+
+  // The profiler lists the events of a thread as they began, which tells more than their times:
+  // many begin in the same microsecond.
+  std::vector<CallSequence<EventRow>> Tracks() {
+    std::map<TrackId, CallSequence<EventRow>> tracks;
+    for (const EventRow row : rows_) tracks[table_.track_id(row)].calls.push_back(row);
+    std::vector<CallSequence<EventRow>> result;
+    for (auto& [id, track] : tracks) {
+      std::stable_sort(track.calls.begin(), track.calls.end(), [this](EventRow a, EventRow b) {
+        return table_.start_ps(a) < table_.start_ps(b);
+      });
+      for (const EventRow row : track.calls) track.names.push_back(NameNumber(table_.name(row)));
+      result.push_back(std::move(track));
+    }
+    return result;
+  }
+
+  void CountUnlinked() {
+    for (HostOpIndex op = 0; op < host_.ops().size(); ++op) {
+      if (link_.row_of_op[op] != kNoRow) continue;
+      ++link_.unlinked_ops[host_.IsStructural(op) ? "stands for no call"
+                                                  : "no such event in the profile"];
+    }
+  }
+
+  const HostTrace& host_;
+  const EventTable& table_;
+  const absl::string_view text_;
+  // The events that may be linked.
+  std::vector<EventRow> rows_;
+  // Operators that may be linked.
+  size_t calls_ = 0;
+  absl::flat_hash_map<uint64_t, HostOpIndex> op_of_id_;
+  absl::flat_hash_map<absl::string_view, uint64_t> numbers_;
+  HostDeviceLink link_;
+};
+
+}  // namespace
+
+absl::string_view LinkMethodName(LinkMethod method) {
+  switch (method) {
+    case LinkMethod::kRecordFunctionId:
+      return "rf_id";
+    case LinkMethod::kExternalId:
+      return "external_id";
+    case LinkMethod::kOpNames:
+      break;
+  }
+  return "op_names";
+}
+
+HostDeviceLink LinkHostTrace(const HostTrace& host, const EventTable& table,
+                             absl::string_view text) {
+  return Linker(host, table, text).Link();
+}
+
+}  // namespace meridian

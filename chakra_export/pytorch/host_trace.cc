@@ -1,0 +1,361 @@
+#include "chakra_export/pytorch/host_trace.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "absl/algorithm/container.h"
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "xla_profiler/trace_json/json_cutter.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/status_util.h"
+#include "xla_profiler/util/text_table.h"
+
+namespace meridian {
+namespace {
+
+constexpr absl::string_view kSchemas[] = {"1.0.1", "1.0.2", "1.0.3", "1.0.4", "1.1.0", "1.1.1"};
+// Once "execution_graph|thread]", today "execution_trace|thread]".
+constexpr absl::string_view kStructuralPrefix = "[pytorch|profiler|execution_";
+constexpr absl::string_view kProcessGroups = "## process_group:init ##";
+
+// Lists of lists of tensors occur; deeper ones are no tensors.
+constexpr int kMaxTensorDepth = 8;
+
+// Returns a number that may stand alone or as the only one of a list, as writers of newer layouts
+// do.
+std::optional<uint64_t> IdOf(JsonValue value) {
+  const std::optional<uint64_t> id = value.AsUint64();
+  if (id.has_value()) return id;
+  const std::optional<std::vector<int64_t>> ids = value.AsInt64Array();
+  if (!ids.has_value() || ids->size() != 1 || ids->front() < 0) return std::nullopt;
+  return static_cast<uint64_t>(ids->front());
+}
+
+}  // namespace
+
+JsonValue HostOpDetails::Attribute(absl::string_view name) const {
+  JsonValue found;
+  ForEachAttribute([&](absl::string_view other, JsonValue value) {
+    if (other == name) found = value;
+  });
+  return found;
+}
+
+void HostOpDetails::ForEachAttribute(
+    absl::FunctionRef<void(absl::string_view name, JsonValue value)> fn) const {
+  JsonCutter cutter(attributes.text());
+  if (!attributes_are_a_list) {
+    cutter.Enter('{');
+    for (absl::string_view key; cutter.NextMember(&key);) fn(key, JsonValue(cutter.CutValue()));
+    return;
+  }
+  cutter.Enter('[');
+  while (cutter.NextElement()) {
+    JsonCutter attribute(cutter.CutValue());
+    absl::string_view name;
+    JsonValue value;
+    attribute.Enter('{');
+    for (absl::string_view key; attribute.NextMember(&key);) {
+      const absl::string_view member = attribute.CutValue();
+      if (key == "name") name = member;
+      if (key == "value") value = JsonValue(member);
+    }
+    if (absl::ConsumePrefix(&name, "\"") && absl::ConsumeSuffix(&name, "\"")) fn(name, value);
+  }
+}
+
+bool HostTrace::IsStructural(HostOpIndex op) const {
+  return absl::StartsWith(name(op), kStructuralPrefix) || name(op) == kProcessGroups;
+}
+
+JsonValue HostTrace::Json(HostOpIndex op) const {
+  return JsonValue(JsonCutter(text_, ops_[op].source_offset).CutValue());
+}
+
+HostOpDetails HostTrace::Details(HostOpIndex op) const {
+  const JsonValue json = Json(op);
+  HostOpDetails details;
+  JsonValue inputs, outputs;
+  JsonCutter cutter(json.text());
+  cutter.Enter('{');
+  for (absl::string_view key; cutter.NextMember(&key);) {
+    const JsonValue value(cutter.CutValue());
+    if (key == "inputs") inputs = value;
+    if (key == "outputs") outputs = value;
+    if (key == "input_shapes") details.input_shapes = value;
+    if (key == "input_types") details.input_types = value;
+    if (key == "output_shapes") details.output_shapes = value;
+    if (key == "output_types") details.output_types = value;
+    if (key == "attrs") details.attributes = value;
+  }
+  details.attributes_are_a_list = details.attributes.exists();
+  if (!details.attributes_are_a_list) details.attributes = json;
+  if (absl::StartsWith(inputs.text(), "{")) {
+    details.input_values = inputs.Find("values");
+    details.input_shapes = inputs.Find("shapes");
+    details.input_types = inputs.Find("types");
+  } else {
+    details.input_values = inputs;
+  }
+  if (absl::StartsWith(outputs.text(), "{")) {
+    details.output_values = outputs.Find("values");
+    details.output_shapes = outputs.Find("shapes");
+    details.output_types = outputs.Find("types");
+  } else {
+    details.output_values = outputs;
+  }
+  return details;
+}
+
+class HostTraceReader {
+ public:
+  explicit HostTraceReader(absl::string_view text) : text_(text) { trace_.text_ = text; }
+
+  absl::StatusOr<HostTrace> Read() {
+    RETURN_IF_ERROR(ReadDocument());
+    RETURN_IF_ERROR(CheckSchema());
+    RETURN_IF_ERROR(SortById());
+    RETURN_IF_ERROR(FindParents());
+    ReadProcessGroups();
+    return std::move(trace_);
+  }
+
+ private:
+  absl::Status ReadDocument() {
+    JsonCutter cutter(text_);
+    bool has_nodes = false;
+    cutter.Enter('{');
+    for (absl::string_view key; cutter.NextMember(&key);) {
+      if (key == "nodes") {
+        has_nodes = true;
+        cutter.Enter('[');
+        while (cutter.NextElement()) {
+          const absl::string_view node = cutter.CutValue();
+          RETURN_IF_ERROR(cutter.status());
+          RETURN_IF_ERROR(ReadNode(node));
+        }
+      } else if (key == "schema") {
+        trace_.schema_ = JsonValue(cutter.CutValue()).AsString().value_or("");
+      } else if (key == "pid") {
+        trace_.process_id_ = JsonValue(cutter.CutValue()).AsInt64();
+      } else {
+        cutter.CutValue();
+      }
+    }
+    if (cutter.status().ok() && !cutter.AtEnd()) cutter.Fail("text after the end of the document");
+    RETURN_IF_ERROR(cutter.status());
+    if (has_nodes) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "no PyTorch execution trace: it has no list of nodes; expected a file that "
+        "torch.profiler.ExecutionTraceObserver wrote");
+  }
+
+  absl::Status ErrorAt(absl::string_view slice, absl::string_view reason) const {
+    return absl::InvalidArgumentError(
+        absl::StrCat("offset ", slice.data() - text_.data(), ": ", reason));
+  }
+
+  absl::Status ReadNode(absl::string_view json) {
+    if (json.empty()) return absl::InvalidArgumentError("nodes: an element is missing");
+    if (trace_.ops_.size() == kNoHostOp) return ErrorAt(json, "more nodes than 2^32");
+    HostOp op;
+    op.source_offset = json.data() - text_.data();
+    std::optional<uint64_t> id;
+    absl::string_view name;
+    JsonValue parent;
+    JsonCutter cutter(json);
+    cutter.Enter('{');
+    for (absl::string_view key; cutter.NextMember(&key);) {
+      const JsonValue value(cutter.CutValue());
+      if (key == "id") {
+        id = value.AsUint64();
+      } else if (key == "name") {
+        name = value.text();
+      } else if (key == "ctrl_deps" || key == "parent") {
+        parent = value;
+      } else if (key == "rf_id") {
+        op.record_function_id = value.AsUint64().value_or(0);
+      } else if (key == "tid") {
+        op.thread = value.AsInt64().value_or(0);
+      } else if (key == "attrs") {
+        ReadAttributes(value, &op);
+      }
+    }
+    if (!cutter.status().ok()) return ErrorAt(json, "a node that is no JSON object");
+    if (!id.has_value()) return ErrorAt(json, "a node without an id");
+    op.id = *id;
+    RETURN_IF_ERROR(SetName(json, name, &op));
+    trace_.ops_.push_back(op);
+    parent_ids_.push_back(IdOf(parent).value_or(op.id));
+    return absl::OkStatus();
+  }
+
+  absl::Status SetName(absl::string_view json, absl::string_view quoted, HostOp* op) {
+    // Most names need no unescaping.
+    if (quoted.size() >= 2 && quoted[0] == '"' && !absl::StrContains(quoted, '\\')) {
+      op->name = trace_.names_.Intern(quoted.substr(1, quoted.size() - 2));
+      return absl::OkStatus();
+    }
+    const std::optional<std::string> name = JsonValue(quoted).AsString();
+    if (!name.has_value()) {
+      return ErrorAt(json, absl::StrCat("node ", op->id, " has no name that is text"));
+    }
+    op->name = trace_.names_.Intern(*name);
+    return absl::OkStatus();
+  }
+
+  static void ReadAttributes(JsonValue list, HostOp* op) {
+    JsonCutter cutter(list.text());
+    cutter.Enter('[');
+    for (int wanted = 2; wanted > 0 && cutter.NextElement();) {
+      const JsonValue attribute(cutter.CutValue());
+      const absl::string_view name = attribute.Find("name").text();
+      if (name == "\"rf_id\"") {
+        op->record_function_id = attribute.Find("value").AsUint64().value_or(0);
+        --wanted;
+      } else if (name == "\"tid\"") {
+        op->thread = attribute.Find("value").AsInt64().value_or(0);
+        --wanted;
+      }
+    }
+  }
+
+  absl::Status CheckSchema() const {
+    const std::vector<absl::string_view> parts = absl::StrSplit(trace_.schema_, '-');
+    if (absl::c_linear_search(kSchemas, parts[0])) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("schema \"", Printable(trace_.schema_),
+                                                   "\" is not known; expected one of ",
+                                                   absl::StrJoin(kSchemas, ", ")));
+  }
+
+  // PyTorch writes an operator when it returns, which is after those it called.
+  absl::Status SortById() {
+    std::vector<HostOp>& ops = trace_.ops_;
+    std::vector<HostOpIndex> order(ops.size());
+    for (HostOpIndex i = 0; i < order.size(); ++i) order[i] = i;
+    std::stable_sort(order.begin(), order.end(),
+                     [&](HostOpIndex a, HostOpIndex b) { return ops[a].id < ops[b].id; });
+    std::vector<HostOp> sorted_ops;
+    std::vector<uint64_t> sorted_parents;
+    sorted_ops.reserve(ops.size());
+    sorted_parents.reserve(ops.size());
+    for (const HostOpIndex i : order) {
+      if (!sorted_ops.empty() && sorted_ops.back().id == ops[i].id) {
+        return absl::InvalidArgumentError(absl::StrCat("offset ", ops[i].source_offset, ": node ",
+                                                       ops[i].id, " occurs twice, also at offset ",
+                                                       sorted_ops.back().source_offset));
+      }
+      sorted_ops.push_back(ops[i]);
+      sorted_parents.push_back(parent_ids_[i]);
+    }
+    ops = std::move(sorted_ops);
+    parent_ids_ = std::move(sorted_parents);
+    return absl::OkStatus();
+  }
+
+  absl::Status FindParents() {
+    std::vector<HostOp>& ops = trace_.ops_;
+    for (size_t i = 0; i < ops.size(); ++i) {
+      if (parent_ids_[i] == ops[i].id) continue;
+      const auto it = std::lower_bound(ops.begin(), ops.end(), parent_ids_[i],
+                                       [](const HostOp& op, uint64_t id) { return op.id < id; });
+      if (it == ops.end() || it->id != parent_ids_[i]) {
+        ++trace_.orphans_;
+        continue;
+      }
+      ops[i].parent = static_cast<HostOpIndex>(it - ops.begin());
+    }
+    return CheckForCircles();
+  }
+
+  absl::Status CheckForCircles() const {
+    const std::vector<HostOp>& ops = trace_.ops_;
+    // Which walk upwards came here first; 0 for none.
+    std::vector<uint32_t> walk(ops.size(), 0);
+    for (HostOpIndex i = 0; i < ops.size(); ++i) {
+      HostOpIndex at = i;
+      for (; at != kNoHostOp && walk[at] == 0; at = ops[at].parent) walk[at] = i + 1;
+      if (at == kNoHostOp || walk[at] != i + 1) continue;
+      return absl::InvalidArgumentError(absl::StrCat("offset ", ops[at].source_offset, ": node ",
+                                                     ops[at].id, " is its own ancestor"));
+    }
+    return absl::OkStatus();
+  }
+
+  void ReadProcessGroups() {
+    for (HostOpIndex op = 0; op < trace_.ops_.size(); ++op) {
+      if (trace_.name(op) != kProcessGroups) continue;
+      JsonCutter cutter(trace_.Details(op).input_values.text());
+      cutter.Enter('[');
+      if (!cutter.NextElement()) continue;
+      trace_.process_groups_ = JsonValue(cutter.CutValue()).AsString().value_or("");
+      return;
+    }
+  }
+
+  const absl::string_view text_;
+  HostTrace trace_;
+  // Of each op; a root has its own id.
+  std::vector<uint64_t> parent_ids_;
+};
+
+absl::StatusOr<HostTrace> ReadHostTrace(absl::string_view text, absl::string_view name) {
+  absl::StatusOr<HostTrace> trace = HostTraceReader(text).Read();
+  if (!trace.ok()) return Annotate(trace.status(), name);
+  return trace;
+}
+
+namespace {
+
+// Reads [tensor, storage, offset, elements, bytes of one, device]; false when the list is another.
+bool ReadTensor(JsonValue list, HostTensor* tensor) {
+  std::array<JsonValue, 6> values;
+  size_t count = 0;
+  JsonCutter cutter(list.text());
+  cutter.Enter('[');
+  for (; count < values.size() && cutter.NextElement(); ++count) {
+    values[count] = JsonValue(cutter.CutValue());
+  }
+  if (count != values.size() || !absl::StartsWith(values[5].text(), "\"")) return false;
+  const std::optional<uint64_t> storage = values[1].AsUint64();
+  const std::optional<int64_t> elements = values[3].AsInt64();
+  const std::optional<int64_t> size = values[4].AsInt64();
+  if (!storage.has_value() || !elements.has_value() || !size.has_value()) return false;
+  if (*elements < 0 || *size < 0) return false;
+  if (*size > 0 && *elements > std::numeric_limits<int64_t>::max() / *size) return false;
+  tensor->storage_id = *storage;
+  tensor->bytes = *elements * *size;
+  tensor->on_device = !absl::StartsWith(values[5].text(), "\"cpu");
+  return true;
+}
+
+void CollectTensors(JsonValue values, int depth, std::vector<HostTensor>* tensors) {
+  JsonCutter cutter(values.text());
+  cutter.Enter('[');
+  while (cutter.NextElement()) {
+    const JsonValue value(cutter.CutValue());
+    if (!absl::StartsWith(value.text(), "[")) continue;
+    HostTensor tensor;
+    if (ReadTensor(value, &tensor)) {
+      tensors->push_back(tensor);
+    } else if (depth < kMaxTensorDepth) {
+      CollectTensors(value, depth + 1, tensors);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<HostTensor> TensorsIn(JsonValue values) {
+  std::vector<HostTensor> tensors;
+  if (values.exists()) CollectTensors(values, 0, &tensors);
+  return tensors;
+}
+
+}  // namespace meridian

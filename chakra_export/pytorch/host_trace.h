@@ -1,0 +1,112 @@
+// PyTorch's execution trace: which operators the host ran, nested as they were called, on which
+// tensors, without times. Two layouts exist:
+//
+//   1.0.1            {"id", "parent", "rf_id", "tid", "inputs": [..], "input_types": [..], ...}
+//   1.0.2 to 1.1.1   {"id", "ctrl_deps", "inputs": {"values", "shapes", "types"}, "attrs": [..]}
+//
+// An operator takes 48 bytes here; its tensors and attributes stay in the text until they are asked
+// for.
+#ifndef CHAKRA_EXPORT_PYTORCH_HOST_TRACE_H_
+#define CHAKRA_EXPORT_PYTORCH_HOST_TRACE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "xla_profiler/events/string_pool.h"
+#include "xla_profiler/trace_json/json_value.h"
+
+namespace meridian {
+
+// Position of an operator in HostTrace::ops.
+using HostOpIndex = uint32_t;
+inline constexpr HostOpIndex kNoHostOp = std::numeric_limits<HostOpIndex>::max();
+
+struct HostOp {
+  uint64_t id = 0;
+  // Joins it to the profiler's event; 0 for none.
+  uint64_t record_function_id = 0;
+  // PyTorch's own number of the thread.
+  int64_t thread = 0;
+  // Where its object begins in the text.
+  uint64_t source_offset = 0;
+  uint32_t name = 0;
+  // Who called it; kNoHostOp for a root.
+  HostOpIndex parent = kNoHostOp;
+};
+
+// A tensor that an operator took or gave.
+struct HostTensor {
+  uint64_t storage_id = 0;
+  // Number of elements times the size of one.
+  int64_t bytes = 0;
+  bool on_device = false;
+};
+
+// What the text says about one operator beyond HostOp. Values are JSON, or do not exist.
+struct HostOpDetails {
+  JsonValue input_values, input_shapes, input_types;
+  JsonValue output_values, output_shapes, output_types;
+  // Of the layout with attributes: their list; of the other the operator itself, whose members they
+  // are.
+  JsonValue attributes;
+  bool attributes_are_a_list = false;
+
+  // Returns the value of the attribute of that name, or one that does not exist.
+  JsonValue Attribute(absl::string_view name) const;
+
+  // Calls fn with each attribute, its name as written; cheaper than asking for several.
+  void ForEachAttribute(absl::FunctionRef<void(absl::string_view name, JsonValue value)> fn) const;
+};
+
+class HostTrace {
+ public:
+  const std::string& schema() const { return schema_; }
+  std::optional<int64_t> process_id() const { return process_id_; }
+
+  // By id, which is the order in which they were called.
+  const std::vector<HostOp>& ops() const { return ops_; }
+  absl::string_view name(HostOpIndex op) const { return names_.Get(ops_[op].name); }
+
+  // True for nodes that stand for no call: the process, its threads, the list of process groups.
+  bool IsStructural(HostOpIndex op) const;
+
+  // Returns the whole object.
+  JsonValue Json(HostOpIndex op) const;
+  HostOpDetails Details(HostOpIndex op) const;
+
+  // The list of process groups, a JSON array of objects; empty when the trace has none.
+  const std::string& process_groups() const { return process_groups_; }
+
+  // Operators whose parent is no node.
+  int64_t orphans() const { return orphans_; }
+
+ private:
+  friend class HostTraceReader;
+
+  absl::string_view text_;
+  std::string schema_;
+  std::optional<int64_t> process_id_;
+  std::vector<HostOp> ops_;
+  StringPool names_;
+  std::string process_groups_;
+  int64_t orphans_ = 0;
+};
+
+// The text must outlive the trace; `name` is the file's and begins every error. InvalidArgument
+// with offset and reason for text that is no such trace, a schema that is not known, an id that
+// occurs twice and operators that call each other in a circle.
+absl::StatusOr<HostTrace> ReadHostTrace(absl::string_view text, absl::string_view name);
+
+// Returns the tensors in a list of values, those in nested lists too, in order.
+std::vector<HostTensor> TensorsIn(JsonValue values);
+
+}  // namespace meridian
+
+#endif  // CHAKRA_EXPORT_PYTORCH_HOST_TRACE_H_

@@ -1,0 +1,188 @@
+#include "chakra_export/pytorch/linked_json.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "xla_profiler/trace_json/exact_decimal.h"
+#include "xla_profiler/trace_json/json_string.h"
+#include "xla_profiler/util/status_macros.h"
+
+namespace meridian {
+namespace {
+
+constexpr size_t kBufferBytes = size_t{1} << 18;
+constexpr int64_t kPicosPerNano = 1000;
+
+absl::string_view CategoryText(EventCategory category) {
+  switch (category) {
+    case EventCategory::kMemcpy:
+      return "gpu_memcpy";
+    case EventCategory::kMemset:
+      return "gpu_memset";
+    default:
+      return "kernel";
+  }
+}
+
+class Writer {
+ public:
+  Writer(const HostTrace& host, const EventTable& table, const HostDeviceLink& link,
+         const RankTimeline& timeline, const RankCommunication& communication, ByteSink* sink)
+      : host_(host),
+        table_(table),
+        link_(link),
+        timeline_(timeline),
+        communication_(communication),
+        sink_(*sink),
+        parent_key_(host.schema() == "1.0.1" ? "parent" : "ctrl_deps") {}
+
+  absl::Status Write() {
+    NumberDeviceWork();
+    for (const TimelineEdge& edge : timeline_.edges) {
+      if (timeline_.nodes[edge.node].on_host && edge.kinds.Contains(DependencyKind::kSync)) {
+        waits_[edge.node].push_back(edge.source);
+      }
+    }
+    buffer_ = "{\"schema\": ";
+    AppendJsonString(host_.schema(), &buffer_);
+    if (host_.process_id().has_value())
+      absl::StrAppend(&buffer_, ", \"pid\": ", *host_.process_id());
+    absl::StrAppend(&buffer_, ", \"nodes\": [");
+    for (HostOpIndex op = 0; op < host_.ops().size(); ++op) {
+      AppendHostOp(op);
+      RETURN_IF_ERROR(FlushWhenFull());
+    }
+    for (TimelineIndex node = 0; node < timeline_.nodes.size(); ++node) {
+      if (timeline_.nodes[node].on_host) continue;
+      AppendDeviceWork(node);
+      RETURN_IF_ERROR(FlushWhenFull());
+    }
+    absl::StrAppend(&buffer_, "\n]}\n");
+    return sink_.Append(buffer_);
+  }
+
+ private:
+  void NumberDeviceWork() {
+    uint64_t next = host_.ops().empty() ? 1 : host_.ops().back().id + 1;
+    device_ids_.assign(timeline_.nodes.size(), 0);
+    for (TimelineIndex i = 0; i < timeline_.nodes.size(); ++i) {
+      if (!timeline_.nodes[i].on_host) device_ids_[i] = next++;
+    }
+  }
+
+  absl::Status FlushWhenFull() {
+    if (buffer_.size() < kBufferBytes) return absl::OkStatus();
+    RETURN_IF_ERROR(sink_.Append(buffer_));
+    buffer_.clear();
+    return absl::OkStatus();
+  }
+
+  void BeginNode() {
+    absl::StrAppend(&buffer_, has_nodes_ ? ",\n" : "\n");
+    has_nodes_ = true;
+  }
+
+  void AppendHostOp(HostOpIndex op) {
+    BeginNode();
+    absl::string_view json = host_.Json(op).text();
+    const EventRow row = link_.row_of_op[op];
+    const TimelineIndex node = row == kNoRow ? kNoTimelineNode : timeline_.node_of_row[row];
+    if (node == kNoTimelineNode || !absl::ConsumeSuffix(&json, "}")) {
+      absl::StrAppend(&buffer_, json);
+      return;
+    }
+    absl::StrAppend(&buffer_, json);
+    AppendTimes(node, table_.duration_ps(row));
+    AppendWaits(node);
+    absl::StrAppend(&buffer_, "}");
+  }
+
+  void AppendTimes(TimelineIndex node, int64_t inclusive_ps) {
+    const TimelineNode& from = timeline_.nodes[node];
+    const int64_t start_ns = table_.base_ns() + table_.start_ps(from.row) / kPicosPerNano;
+    absl::StrAppend(&buffer_, ", \"ts\": ", start_ns / 1000, ".",
+                    absl::Dec(start_ns % 1000 < 0 ? 0 : start_ns % 1000, absl::kZeroPad3),
+                    ", \"inclusive_dur\": ");
+    AppendPicosAsMicros(inclusive_ps, &buffer_);
+    absl::StrAppend(&buffer_, ", \"exclusive_dur\": ");
+    AppendPicosAsMicros(from.duration_ps, &buffer_);
+  }
+
+  void AppendWaits(TimelineIndex node) {
+    const auto it = waits_.find(node);
+    if (it == waits_.end()) return;
+    std::vector<uint64_t> works;
+    for (const TimelineIndex source : it->second) {
+      const TimelineNode& from = timeline_.nodes[source];
+      if (!from.on_host) {
+        works.push_back(device_ids_[source]);
+      } else if (from.row != kNoRow && link_.op_of_row[from.row] != kNoHostOp) {
+        absl::StrAppend(&buffer_,
+                        ", \"inter_thread_dep\": ", host_.ops()[link_.op_of_row[from.row]].id);
+      }
+    }
+    if (works.empty()) return;
+    absl::StrAppend(&buffer_, ", \"sync_dep\": [", absl::StrJoin(works, ", "), "]");
+  }
+
+  void AppendDeviceWork(TimelineIndex node) {
+    const TimelineNode& work = timeline_.nodes[node];
+    BeginNode();
+    absl::StrAppend(&buffer_, "{\"id\": ", device_ids_[node], ", \"name\": ");
+    AppendJsonString(table_.name(work.row), &buffer_);
+    const bool has_op = work.launching_op != kNoHostOp;
+    if (has_op || !host_.ops().empty()) {
+      absl::StrAppend(&buffer_, ", \"", parent_key_,
+                      "\": ", host_.ops()[has_op ? work.launching_op : 0].id);
+    }
+    if (has_op) CopyMembers(host_.Json(work.launching_op));
+    absl::StrAppend(&buffer_, ", \"cat\": \"", CategoryText(table_.category(work.row)),
+                    "\", \"ph\": \"X\", \"stream\": ");
+    AppendJsonString(table_.track(work.track).thread, &buffer_);
+    AppendTimes(node, work.duration_ps);
+    const auto communication = communication_.nodes.find(node);
+    if (communication != communication_.nodes.end()) {
+      absl::StrAppend(&buffer_, ", \"pg_name\": ");
+      AppendJsonString(communication->second.process_group, &buffer_);
+    }
+    absl::StrAppend(&buffer_, "}");
+  }
+
+  void CopyMembers(JsonValue op) {
+    for (const absl::string_view key : {"inputs", "input_shapes", "input_types", "outputs",
+                                        "output_shapes", "output_types", "attrs"}) {
+      const JsonValue value = op.Find(key);
+      if (value.exists()) absl::StrAppend(&buffer_, ", \"", key, "\": ", value.text());
+    }
+  }
+
+  const HostTrace& host_;
+  const EventTable& table_;
+  const HostDeviceLink& link_;
+  const RankTimeline& timeline_;
+  const RankCommunication& communication_;
+  ByteSink& sink_;
+  const absl::string_view parent_key_;
+  std::vector<uint64_t> device_ids_;
+  // By host node: what its thread waited for.
+  absl::flat_hash_map<TimelineIndex, std::vector<TimelineIndex>> waits_;
+  std::string buffer_;
+  bool has_nodes_ = false;
+};
+
+}  // namespace
+
+absl::Status WriteLinkedJson(const HostTrace& host, const EventTable& table,
+                             const HostDeviceLink& link, const RankTimeline& timeline,
+                             const RankCommunication& communication, ByteSink* sink) {
+  return Writer(host, table, link, timeline, communication, sink).Write();
+}
+
+}  // namespace meridian

@@ -1,0 +1,474 @@
+#include "chakra_export/pytorch/pytorch_workload.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "chakra_export/et/comm_groups.h"
+#include "chakra_export/et/et_attributes.h"
+#include "chakra_export/et/et_files.h"
+#include "chakra_export/graph/communication_match.h"
+#include "chakra_export/graph/dependency_kind.h"
+#include "chakra_export/graph/et_graph_writer.h"
+#include "chakra_export/graph/graph_replay.h"
+#include "chakra_export/pytorch/host_device_link.h"
+#include "chakra_export/pytorch/host_trace.h"
+#include "chakra_export/pytorch/linked_json.h"
+#include "chakra_export/pytorch/matched_communication.h"
+#include "chakra_export/pytorch/rank_collectives.h"
+#include "chakra_export/pytorch/rank_timeline.h"
+#include "chakra_export/pytorch/tensor_dependencies.h"
+#include "xla_profiler/events/event_table_json.h"
+#include "xla_profiler/util/atomic_file_writer.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/status_util.h"
+#include "xla_profiler/util/text_table.h"
+#include "xla_profiler/util/utf8.h"
+
+namespace meridian {
+namespace {
+
+// Names of this project beside those of et_attributes.h: what PyTorch calls the process group, and
+// how long a communication kernel ran including the time in which it waited for other ranks.
+constexpr absl::string_view kProcessGroupAttribute = "process_group";
+constexpr absl::string_view kRawDurationNsAttribute = "raw_duration_ns";
+
+// Attributes that host nodes keep from the host trace, beside rf_id.
+constexpr absl::string_view kNumberAttributes[] = {"fw_parent", "seq_id", "scope", "fw_tid"};
+
+// So that an event 106 days away still fits.
+constexpr int64_t kMaxBaseNs = 9'000'000'000'000'000'000;
+
+// One rank's traces. The files stay mapped, since the trace and the table point into them.
+struct RankTraces {
+  std::unique_ptr<InputFile> host_file;
+  std::unique_ptr<InputFile> device_file;
+  HostTrace host;
+  TraceJsonTable device;
+  HostDeviceLink link;
+  RankTimeline timeline;
+};
+
+absl::StatusOr<std::unique_ptr<InputFile>> OpenFile(FileSystem& file_system,
+                                                    const std::string& path,
+                                                    const InputFileOptions& options) {
+  ASSIGN_OR_RETURN(InputFile file, InputFile::Open(file_system, path, options));
+  return std::make_unique<InputFile>(std::move(file));
+}
+
+absl::StatusOr<RankTraces> ReadRank(FileSystem& file_system, const std::string& host_path,
+                                    const std::string& device_path,
+                                    const InputFileOptions& options) {
+  RankTraces rank;
+  ASSIGN_OR_RETURN(rank.host_file, OpenFile(file_system, host_path, options));
+  ASSIGN_OR_RETURN(rank.host, ReadHostTrace(rank.host_file->bytes(), host_path));
+  ASSIGN_OR_RETURN(rank.device_file, OpenFile(file_system, device_path, options));
+  const absl::string_view text = rank.device_file->bytes();
+  ASSIGN_OR_RETURN(rank.device, LoadTraceJson(text, device_path));
+  if (std::abs(rank.device.table.base_ns()) > kMaxBaseNs) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(device_path, ": its times lie beyond the year 2255"));
+  }
+  rank.link = LinkHostTrace(rank.host, rank.device.table, text);
+  rank.timeline = BuildRankTimeline(rank.device.table, text, rank.link);
+  AddTensorDependencies(rank.host, &rank.timeline);
+  if (rank.timeline.nodes.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(device_path,
+                     ": no operator and no device work in it; expected what torch.profiler's "
+                     "export_chrome_trace wrote"));
+  }
+  return rank;
+}
+
+absl::Status CheckRanksAreComplete(const MatchedCommunication& communication,
+                                   const std::vector<std::string>& device_traces) {
+  if (device_traces.size() == 1) return absl::OkStatus();
+  std::vector<int64_t> missing;
+  for (int64_t rank = 0; rank < communication.world_size; ++rank) {
+    const bool is_there =
+        std::any_of(communication.ranks.begin(), communication.ranks.end(),
+                    [&](const RankCommunication& other) { return other.rank == rank; });
+    if (!is_there && missing.size() < 10) missing.push_back(rank);
+  }
+  if (missing.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(device_traces[0], ": the run has ", communication.world_size,
+                   " ranks, but there is no trace of rank ", absl::StrJoin(missing, ", "),
+                   "; give the traces of all ranks, or one alone"));
+}
+
+// Adds to the nodes of Chakra traces what the graph does not hold.
+class Decorator {
+ public:
+  Decorator(const std::vector<RankTraces>& ranks, const MatchedCommunication& communication,
+            const WorkloadGraph& workload, EtFlavor flavor)
+      : ranks_(ranks),
+        communication_(communication),
+        workload_(workload),
+        flavor_(flavor),
+        group_table_(ProcessGroupTable(GroupsOf(workload.graph))) {}
+
+  void Decorate(NodeIndex index, ChakraProtoMsg::Node* message) const {
+    const NodeOrigin& origin = workload_.origins[index];
+    if (origin.node == kNoTimelineNode) {
+      if (message->type() == ChakraProtoMsg::METADATA_NODE) {
+        message->mutable_inputs()->set_values(group_table_);
+      } else {
+        SetStringAttribute(kOpKindAttribute, "host_gap", message->mutable_attr());
+      }
+      return;
+    }
+    const TimelineNode& node = ranks_[origin.input].timeline.nodes[origin.node];
+    if (node.on_host) {
+      DecorateHostNode(ranks_[origin.input], node, message);
+    } else {
+      DecorateDeviceNode(origin, node, message);
+    }
+  }
+
+ private:
+  void DecorateHostNode(const RankTraces& rank, const TimelineNode& node,
+                        ChakraProtoMsg::Node* message) const {
+    if (node.row == kNoRow) {
+      SetStringAttribute(kOpKindAttribute, "host_gap", message->mutable_attr());
+      return;
+    }
+    const HostOpIndex op = rank.link.op_of_row[node.row];
+    if (op == kNoHostOp) return;
+    const HostOpDetails details = rank.host.Details(op);
+    SetIntAttribute(kRecordFunctionIdAttribute,
+                    static_cast<int64_t>(rank.host.ops()[op].record_function_id),
+                    message->mutable_attr());
+    details.ForEachAttribute([message](absl::string_view name, JsonValue value) {
+      if (name == kOpSchemaAttribute) {
+        const std::optional<std::string> schema = value.AsString();
+        if (!schema.has_value() || schema->empty()) return;
+        SetStringAttribute(kOpSchemaAttribute, *schema, message->mutable_attr());
+      } else if (absl::c_linear_search(kNumberAttributes, name)) {
+        const std::optional<int64_t> number = value.AsInt64();
+        if (number.has_value()) SetIntAttribute(name, *number, message->mutable_attr());
+      }
+    });
+    SetTensors(details, message);
+  }
+
+  void DecorateDeviceNode(const NodeOrigin& origin, const TimelineNode& node,
+                          ChakraProtoMsg::Node* message) const {
+    const RankTraces& rank = ranks_[origin.input];
+    const RankCommunication& communication = communication_.ranks[origin.input];
+    const auto matched = communication.nodes.find(origin.node);
+    if (matched != communication.nodes.end()) {
+      SetStringAttribute(kProcessGroupAttribute, matched->second.process_group,
+                         message->mutable_attr());
+      SetIntAttribute(kRawDurationNsAttribute, node.duration_ps / 1000, message->mutable_attr());
+    }
+    if (message->type() == ChakraProtoMsg::COMP_NODE) {
+      const char* kind = OpKind(rank.device.table.category(node.row));
+      if (matched != communication.nodes.end() || communication.unmatched.contains(origin.node)) {
+        kind = "communication";
+      }
+      if (kind != nullptr) SetStringAttribute(kOpKindAttribute, kind, message->mutable_attr());
+    }
+    if (node.launching_op == kNoHostOp || flavor_ != EtFlavor::kFull) return;
+    SetIntAttribute(kRecordFunctionIdAttribute,
+                    static_cast<int64_t>(rank.host.ops()[node.launching_op].record_function_id),
+                    message->mutable_attr());
+  }
+
+  static const char* OpKind(EventCategory category) {
+    switch (category) {
+      case EventCategory::kMemcpy:
+        return "memcpy";
+      case EventCategory::kMemset:
+        return "memset";
+      default:
+        return nullptr;
+    }
+  }
+
+  static void SetTensors(const HostOpDetails& details, ChakraProtoMsg::Node* message) {
+    const auto set = [](JsonValue value, std::string* field) {
+      // Empty lists are most of them; text that is not UTF-8 no message may hold.
+      if (value.text().size() > 2 && IsValidUtf8(value.text())) *field = std::string(value.text());
+    };
+    ChakraProtoMsg::IOInfo inputs, outputs;
+    set(details.input_values, inputs.mutable_values());
+    set(details.input_shapes, inputs.mutable_shapes());
+    set(details.input_types, inputs.mutable_types());
+    set(details.output_values, outputs.mutable_values());
+    set(details.output_shapes, outputs.mutable_shapes());
+    set(details.output_types, outputs.mutable_types());
+    if (inputs.ByteSizeLong() > 0) *message->mutable_inputs() = std::move(inputs);
+    if (outputs.ByteSizeLong() > 0) *message->mutable_outputs() = std::move(outputs);
+  }
+
+  const std::vector<RankTraces>& ranks_;
+  const MatchedCommunication& communication_;
+  const WorkloadGraph& workload_;
+  const EtFlavor flavor_;
+  const std::string group_table_;
+};
+
+// The longest that a rank took.
+int64_t MeasuredNs(const ExecutionGraph& graph) {
+  struct Span {
+    int64_t first_ns = std::numeric_limits<int64_t>::max();
+    int64_t last_ns = std::numeric_limits<int64_t>::min();
+  };
+  std::map<int64_t, Span> spans;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    if (graph.start_ns(node) == kNoTimeNs) continue;
+    Span& span = spans[graph.rank(node)];
+    span.first_ns = std::min(span.first_ns, graph.start_ns(node));
+    span.last_ns = std::max(span.last_ns, graph.start_ns(node) + graph.duration_ns(node));
+  }
+  int64_t longest_ns = 0;
+  for (const auto& [rank, span] : spans) {
+    longest_ns = std::max(longest_ns, span.last_ns - span.first_ns);
+  }
+  return longest_ns;
+}
+
+// Runs the graph again; a workload that cannot run to the end is an error.
+absl::Status CheckRuns(const ExecutionGraph& graph, EtFlavor flavor, ChakraLinkReport* report) {
+  const CommunicationMatch match(graph);
+  if (!match.problems().empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the ranks do not fit together: ", match.problems()[0].text));
+  }
+  ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(graph, match));
+  report->set_measured_ns(MeasuredNs(graph));
+  report->set_replayed_ns(replay.makespan_ns);
+  if (flavor == EtFlavor::kFull) return absl::OkStatus();
+  ReplayOptions simulator;
+  simulator.resources = ReplayResources::kSimulator;
+  simulator.send_mode = SendMode::kEager;
+  return ReplayGraph(graph, match, simulator).status();
+}
+
+void CountEdges(const ExecutionGraph& graph, ChakraLinkReport* report) {
+  for (const DependencyKind kind : kDependencyKinds) {
+    (*report->mutable_edges())[std::string(DependencyKindName(kind))] = 0;
+  }
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    for (const DependencyKinds kinds : graph.dependency_kinds(node)) {
+      for (const DependencyKind kind : kDependencyKinds) {
+        if (kinds.Contains(kind)) {
+          ++(*report->mutable_edges())[std::string(DependencyKindName(kind))];
+        }
+      }
+    }
+  }
+}
+
+void ReportRank(const RankTraces& rank, ChakraLinkRankReport* report) {
+  report->set_host_trace(rank.host_file->path());
+  report->set_device_trace(rank.device_file->path());
+  report->set_schema(rank.host.schema());
+  report->set_link_method(std::string(LinkMethodName(rank.link.method)));
+  report->set_host_ops(static_cast<int64_t>(rank.host.ops().size()));
+  report->set_linked_host_ops(rank.link.linked);
+  for (const auto& [reason, count] : rank.link.unlinked_ops) {
+    (*report->mutable_unlinked_host_ops())[reason] = count;
+  }
+  for (const auto& [reason, count] : rank.link.unlinked_rows) {
+    (*report->mutable_unlinked_host_events())[reason] = count;
+  }
+  int64_t unlinked = 0;
+  for (const auto& [reason, count] : rank.timeline.unlinked_device_nodes) {
+    (*report->mutable_unlinked_device_ops())[reason] = count;
+    unlinked += count;
+  }
+  report->set_device_ops(rank.timeline.device_nodes);
+  report->set_linked_device_ops(rank.timeline.device_nodes - unlinked);
+  report->set_edges_against_time(rank.timeline.edges_against_time);
+  report->set_unreadable_events(static_cast<int64_t>(rank.device.problems.total()));
+}
+
+void AddWarnings(const std::vector<RankTraces>& ranks, const MatchedCommunication& communication,
+                 ChakraLinkReport* report) {
+  for (const std::string& note : communication.notes) {
+    report->add_warnings(std::string(absl::StripPrefix(note, "warning: ")));
+  }
+  if (ranks.size() == 1 && communication.world_size > 1) {
+    report->add_warnings(absl::StrCat("this is one of ", communication.world_size,
+                                      " ranks; simulators want the traces of all"));
+  }
+  for (const RankTraces& rank : ranks) {
+    if (rank.link.linked == 0) {
+      report->add_warnings(absl::StrCat(rank.host_file->path(), ": no operator of it is in ",
+                                        rank.device_file->path(), "; are they of one run?"));
+    }
+    if (rank.device.problems.total() > 0) {
+      report->add_warnings(
+          absl::StrCat(rank.device_file->path(), ": ", rank.device.problems.ToString()));
+    }
+  }
+}
+
+absl::Status WriteGroups(FileSystem& file_system, const ExecutionGraph& graph,
+                         const std::string& prefix, ChakraLinkReport* report) {
+  const CommGroups groups = GroupsOf(graph);
+  const std::string path = absl::StrCat(prefix, ".comm_groups.json");
+  if (!groups.empty()) {
+    report->set_comm_groups(path);
+    return WriteFileAtomically(file_system, path, CommGroupsJson(groups));
+  }
+  // One of an earlier run would name other groups.
+  if (file_system.Kind(path).ok()) return file_system.Delete(path);
+  return absl::OkStatus();
+}
+
+absl::Status WriteLinkedJsons(FileSystem& file_system, const std::vector<RankTraces>& ranks,
+                              const MatchedCommunication& communication,
+                              const std::string& prefix) {
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    const std::string path = absl::StrCat(prefix, ".", communication.ranks[i].rank, ".json");
+    ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFileWriter> file,
+                     AtomicFileWriter::Create(file_system, path));
+    RETURN_IF_ERROR(WriteLinkedJson(ranks[i].host, ranks[i].device.table, ranks[i].link,
+                                    ranks[i].timeline, communication.ranks[i], file.get()));
+    RETURN_IF_ERROR(file->Commit());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ChakraLinkReport> ConvertPytorchWorkload(
+    FileSystem& file_system, const std::vector<std::string>& host_traces,
+    const std::vector<std::string>& device_traces, const std::string& output_prefix,
+    const PytorchWorkloadOptions& options) {
+  if (host_traces.size() != device_traces.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("there are ", host_traces.size(), " host traces, but ", device_traces.size(),
+                     " device traces; expected one of each for every rank"));
+  }
+  std::vector<RankTraces> ranks;
+  std::vector<RankCollectives> collectives;
+  for (size_t i = 0; i < host_traces.size(); ++i) {
+    if (options.progress != nullptr) options.progress(i);
+    ASSIGN_OR_RETURN(RankTraces rank,
+                     ReadRank(file_system, host_traces[i], device_traces[i], options.input));
+    ranks.push_back(std::move(rank));
+    const RankTraces& last = ranks.back();
+    collectives.push_back(ReadRankCollectives(last.device, last.device_file->bytes(),
+                                              device_traces[i], last.host, last.timeline,
+                                              static_cast<int64_t>(host_traces.size())));
+  }
+  ASSIGN_OR_RETURN(const MatchedCommunication communication,
+                   MatchCommunication(std::move(collectives), {options.allow_violations}));
+  RETURN_IF_ERROR(CheckRanksAreComplete(communication, device_traces));
+
+  std::vector<RankInput> inputs;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    inputs.push_back({&ranks[i].device.table, &ranks[i].timeline, &communication.ranks[i]});
+  }
+  ASSIGN_OR_RETURN(const WorkloadGraph workload,
+                   BuildWorkloadGraph(inputs, {options.flavor, communication.world_size,
+                                               communication.clocks_agree}));
+  ChakraLinkReport report;
+  RETURN_IF_ERROR(CheckRuns(workload.graph, options.flavor, &report));
+
+  EtGraphWriterOptions writer;
+  const Decorator decorator(ranks, communication, workload, options.flavor);
+  writer.decorate = [&](NodeIndex node, ChakraProtoMsg::Node* message) {
+    decorator.Decorate(node, message);
+  };
+  ASSIGN_OR_RETURN(const std::vector<EtFile> files,
+                   WriteEtGraph(file_system, workload.graph, output_prefix, writer));
+  RETURN_IF_ERROR(WriteGroups(file_system, workload.graph, output_prefix, &report));
+  if (!options.linked_json_prefix.empty()) {
+    RETURN_IF_ERROR(
+        WriteLinkedJsons(file_system, ranks, communication, options.linked_json_prefix));
+  }
+
+  report.set_flavor(options.flavor == EtFlavor::kFull ? "full" : "simulation");
+  report.set_removed_edges(static_cast<int64_t>(workload.removed_edges));
+  CountEdges(workload.graph, &report);
+  AddWarnings(ranks, communication, &report);
+  std::map<uint32_t, int64_t> nodes;
+  for (const NodeOrigin& origin : workload.origins) ++nodes[origin.input];
+  std::map<int64_t, size_t> by_rank;
+  for (size_t i = 0; i < ranks.size(); ++i) by_rank[communication.ranks[i].rank] = i;
+  for (const auto& [rank, i] : by_rank) {
+    ChakraLinkRankReport* rank_report = report.add_ranks();
+    rank_report->set_rank(rank);
+    rank_report->set_nodes(nodes[static_cast<uint32_t>(i)]);
+    rank_report->set_comm_nodes(workload.communication_nodes[i]);
+    for (const EtFile& file : files) {
+      if (file.rank == rank) rank_report->set_path(file.path);
+    }
+    for (const auto& [reason, count] : workload.lowered[i]) {
+      (*rank_report->mutable_lowered_communication())[reason] = count;
+    }
+    ReportRank(ranks[i], rank_report);
+  }
+  return report;
+}
+
+namespace {
+
+void AppendReasons(absl::string_view what,
+                   const google::protobuf::Map<std::string, int64_t>& counts, std::string* text) {
+  const std::map<std::string, int64_t> sorted(counts.begin(), counts.end());
+  for (const auto& [reason, count] : sorted) {
+    absl::StrAppend(text, "  ", WithThousands(count), " ", what, ": ", reason, "\n");
+  }
+}
+
+}  // namespace
+
+std::string FormatLinkReport(const ChakraLinkReport& report) {
+  using Align = TextTable::Align;
+  TextTable table({{"rank", Align::kRight},
+                   {"nodes", Align::kRight},
+                   {"comm", Align::kRight},
+                   {"host ops", Align::kRight},
+                   {"linked", Align::kRight},
+                   {"by"},
+                   {"device ops", Align::kRight},
+                   {"linked", Align::kRight},
+                   {"trace"}});
+  for (const ChakraLinkRankReport& rank : report.ranks()) {
+    table.AddRow(
+        {WithThousands(rank.rank()), WithThousands(rank.nodes()), WithThousands(rank.comm_nodes()),
+         WithThousands(rank.host_ops()), WithThousands(rank.linked_host_ops()), rank.link_method(),
+         WithThousands(rank.device_ops()), WithThousands(rank.linked_device_ops()), rank.path()});
+  }
+  std::string text = table.ToString();
+  for (const ChakraLinkRankReport& rank : report.ranks()) {
+    std::string reasons;
+    AppendReasons("host operators without event", rank.unlinked_host_ops(), &reasons);
+    AppendReasons("host events without operator", rank.unlinked_host_events(), &reasons);
+    AppendReasons("device operations without operator", rank.unlinked_device_ops(), &reasons);
+    AppendReasons("communication kernels made computation", rank.lowered_communication(), &reasons);
+    if (!reasons.empty()) absl::StrAppend(&text, "\nrank ", rank.rank(), "\n", reasons);
+  }
+  absl::StrAppend(&text, "\nedges");
+  for (const DependencyKind kind : kDependencyKinds) {
+    const std::string name(DependencyKindName(kind));
+    absl::StrAppend(&text, "  ", name, " ", WithThousands(report.edges().at(name)));
+  }
+  absl::StrAppend(&text, "\n",
+                  absl::StrFormat("measured %.3f ms, replayed %.3f ms\n",
+                                  report.measured_ns() * 1e-6, report.replayed_ns() * 1e-6));
+  for (const std::string& warning : report.warnings()) {
+    absl::StrAppend(&text, "warning: ", Printable(warning), "\n");
+  }
+  return text;
+}
+
+}  // namespace meridian

@@ -1,0 +1,398 @@
+#include "chakra_export/pytorch/pytorch_workload.h"
+
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "chakra_export/et/et_attributes.h"
+#include "chakra_export/et/et_files.h"
+#include "chakra_export/graph/et_graph_reader.h"
+#include "chakra_export/graph/execution_graph.h"
+#include "chakra_export/inspect/et_check.h"
+#include "chakra_export/inspect/et_rules.h"
+#include "chakra_export/pytorch/host_trace.h"
+#include "chakra_export/pytorch/testing/torch_traces.h"
+#include "chakra_export/testing/et_workload.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/testing/damage.h"
+#include "xla_profiler/testing/shared_data.h"
+#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/status_util.h"
+#include "xla_profiler/util/testing/gzip_text.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/util/testing/temporary_directory.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr char kAllReduce[] = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage)";
+
+// A step of one rank of two: a kernel, an all-reduce on another stream, a kernel that needs it. On
+// rank 1 everything is 20 us later, so that rank 0 waits in the all-reduce from 40 to 60.
+//
+//            rank 0     rank 1
+//   mul      [20, 40)   [40, 60)      stream 7
+//   reduce   [40, 90)   [60, 90)      stream 16
+//   add      [95, 105)  [95, 105)     stream 7
+HostTraceText HostOf() {
+  const std::string grad = absl::StrCat("[", TensorJson(5, 256), "]");
+  return HostTraceText()
+      .Op(2, 1, "aten::mul", 1, "[]", grad)
+      .Op(3, 1, "nccl:all_reduce", 1, grad)
+      .Op(4, 1, "aten::add_", 1, grad);
+}
+
+KinetoText DeviceOf(int64_t rank) {
+  const int64_t late = 20 * rank;
+  return KinetoText(rank, 2)
+      .Op("aten::mul", 1, late, 10, 2)
+      .Call("cudaLaunchKernel", 1, late + 5, 2, 1)
+      .Op("nccl:all_reduce", 1, late + 10, 10, 3)
+      .Call("cudaLaunchKernelExC", 1, late + 15, 2, 2)
+      .Op("aten::add_", 1, late + 20, 10, 4)
+      .Call("cudaLaunchKernel", 1, late + 25, 2, 3)
+      .Kernel("mul", 7, late + 20, 20, 1)
+      .Collective("allreduce", kAllReduce, 16, late + 40, 50 - late, 2, 256)
+      .Kernel("add", 7, 95, 10, 3);
+}
+
+class PytorchWorkloadTest : public ::testing::Test {
+ protected:
+  // Writes the traces of two ranks.
+  void WriteRanks() {
+    for (int64_t rank = 0; rank < 2; ++rank) {
+      host_.push_back(directory_.Write(absl::StrCat("et_", rank, ".json"), HostOf().Text()));
+      device_.push_back(
+          directory_.Write(absl::StrCat("kineto_", rank, ".json"), DeviceOf(rank).Text()));
+    }
+  }
+
+  absl::StatusOr<ChakraLinkReport> Convert(const PytorchWorkloadOptions& options = {}) {
+    return ConvertPytorchWorkload(FileSystem::Posix(), host_, device_, directory_.PathOf("w"),
+                                  options);
+  }
+
+  // Of bad input; empty when there is none.
+  std::string ConvertError() {
+    const absl::Status status = Convert().status();
+    EXPECT_EQ(ExitCode(status), status.ok() ? kExitDone : kExitBadInput) << status;
+    return std::string(status.message());
+  }
+
+  ExecutionGraph ReadGraph(const std::string& prefix = "w") {
+    const absl::StatusOr<EtFiles> files =
+        FindEtFiles(FileSystem::Posix(), directory_.PathOf(prefix));
+    EXPECT_OK(files);
+    absl::StatusOr<ExecutionGraph> graph = ReadEtGraph(FileSystem::Posix(), *files);
+    EXPECT_OK(graph);
+    return *std::move(graph);
+  }
+
+  std::vector<std::string> Written() const {
+    std::vector<std::string> names;
+    for (const std::string& name : directory_.List()) {
+      if (!absl::StartsWith(name, "et_") && !absl::StartsWith(name, "kineto_")) {
+        names.push_back(name);
+      }
+    }
+    return names;
+  }
+
+  TemporaryDirectory directory_;
+  std::vector<std::string> host_;
+  std::vector<std::string> device_;
+};
+
+// "name us" of a rank's nodes in the order of ids.
+std::vector<std::string> NodesOf(const ExecutionGraph& graph, int64_t rank) {
+  std::vector<std::string> texts;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    if (graph.rank(node) == rank) {
+      texts.push_back(absl::StrCat(graph.name(node), " ", graph.duration_ns(node) / 1000));
+    }
+  }
+  return texts;
+}
+
+TEST_F(PytorchWorkloadTest, MakesDeviceWorkAndGapsForSimulation) {
+  WriteRanks();
+  ASSERT_OK_AND_ASSIGN(const ChakraLinkReport report, Convert());
+  EXPECT_THAT(Written(), ElementsAre("w.0.et", "w.1.et"));
+  const ExecutionGraph graph = ReadGraph();
+  // The all-reduce moves data from 60, when both are there, to 90. The last kernel came 5 us after.
+  EXPECT_THAT(NodesOf(graph, 0),
+              ElementsAre("mul 20", absl::StrCat(kAllReduce, " 30"), "host_gap 5", "add 10"));
+  EXPECT_THAT(NodesOf(graph, 1),
+              ElementsAre("host_gap 20", "mul 20", absl::StrCat(kAllReduce, " 30"), "host_gap 5",
+                          "add 10"));
+  EXPECT_EQ(report.replayed_ns(), 85000);
+  EXPECT_EQ(report.measured_ns(), 85000);
+  const Communication* communication = graph.communication(1);
+  ASSERT_NE(communication, nullptr);
+  EXPECT_EQ(communication->bytes, 1024);
+  EXPECT_EQ(communication->type, ChakraProtoMsg::ALL_REDUCE);
+  EXPECT_EQ(graph.groups()[communication->group].name, "");
+  EXPECT_THAT(graph.dependencies(1), ElementsAre(0));
+
+  ASSERT_THAT(report.ranks(), SizeIs(2));
+  EXPECT_EQ(report.ranks(1).rank(), 1);
+  EXPECT_EQ(report.ranks(1).nodes(), 5);
+  EXPECT_EQ(report.ranks(1).comm_nodes(), 1);
+  EXPECT_EQ(report.ranks(1).host_ops(), 3);
+  EXPECT_EQ(report.ranks(1).linked_host_ops(), 3);
+  EXPECT_EQ(report.ranks(1).device_ops(), 3);
+  EXPECT_EQ(report.ranks(1).linked_device_ops(), 3);
+  EXPECT_GT(report.edges().at("data"), 0);
+  EXPECT_GT(report.edges().at("launch"), 0);
+}
+
+TEST_F(PytorchWorkloadTest, PassesEveryRuleOfTheChecker) {
+  WriteRanks();
+  ASSERT_OK(Convert());
+  ASSERT_OK_AND_ASSIGN(const EtFiles files,
+                       FindEtFiles(FileSystem::Posix(), directory_.PathOf("w")));
+  EtProblems problems;
+  ASSERT_OK(CheckEtFiles(FileSystem::Posix(), files, {}, &problems));
+  CheckEtGraph(ReadGraph(), &problems);
+  EXPECT_EQ(problems.errors() + problems.warnings(), 0);
+}
+
+TEST_F(PytorchWorkloadTest, KeepsTheHostInTheFullFlavor) {
+  WriteRanks();
+  PytorchWorkloadOptions options;
+  options.flavor = EtFlavor::kFull;
+  ASSERT_OK_AND_ASSIGN(const ChakraLinkReport report, Convert(options));
+  const std::vector<ChakraProtoMsg::Node> nodes = ReadNodes(directory_.PathOf("w.0.et"));
+  ASSERT_THAT(nodes, SizeIs(7));
+  EXPECT_EQ(nodes[0].type(), ChakraProtoMsg::METADATA_NODE);
+  EXPECT_EQ(nodes[1].name(), "aten::mul");
+  EXPECT_THAT(GetIntAttribute(nodes[1].attr(), kRecordFunctionIdAttribute),
+              IsOkAndHolds(::testing::Optional(2)));
+  EXPECT_THAT(nodes[1].outputs().values(), HasSubstr("[1005, 5, 0, 256, 4, \"cuda:0\"]"));
+  EXPECT_GT(nodes[1].start_time_micros(), 1'000'000'000'000'000u);
+  EXPECT_EQ(report.edges().at("launch"), 6);
+}
+
+TEST_F(PytorchWorkloadTest, ReadsGzip) {
+  WriteRanks();
+  ASSERT_OK(Convert());
+  const std::string plain = directory_.Read("w.1.et");
+  for (std::vector<std::string>* paths : {&host_, &device_}) {
+    for (std::string& path : *paths) {
+      const std::string name = path.substr(path.rfind('/') + 1);
+      path = directory_.Write(name, GzipText(directory_.Read(name)));
+    }
+  }
+  ASSERT_OK(Convert());
+  EXPECT_EQ(directory_.Read("w.1.et"), plain);
+}
+
+TEST_F(PytorchWorkloadTest, ConvertsOneRankAlone) {
+  WriteRanks();
+  host_.erase(host_.begin());
+  device_.erase(device_.begin());
+  ASSERT_OK_AND_ASSIGN(const ChakraLinkReport report, Convert());
+  EXPECT_THAT(Written(), ElementsAre("w.1.et"));
+  EXPECT_EQ(report.ranks(0).comm_nodes(), 1);
+  EXPECT_THAT(report.warnings(), ::testing::Contains(HasSubstr("one of 2 ranks")));
+}
+
+TEST_F(PytorchWorkloadTest, MakesCollectivesWithoutCounterpartComputation) {
+  WriteRanks();
+  // Rank 0 ran another all-reduce, of another size, that rank 1's profile does not show.
+  KinetoText device = DeviceOf(0);
+  device.Collective("allreduce", kAllReduce, 16, 110, 10, 9, 77);
+  directory_.Write("kineto_0.json", device.Text());
+  ASSERT_OK_AND_ASSIGN(const ChakraLinkReport report, Convert());
+  EXPECT_EQ(report.ranks(0).comm_nodes(), 1);
+  EXPECT_THAT(report.ranks(0).lowered_communication(), SizeIs(1));
+  EXPECT_EQ(report.ranks(0).lowered_communication().begin()->second, 1);
+}
+
+TEST_F(PytorchWorkloadTest, TakesWhatOnlyTheHostTraceSays) {
+  for (int64_t rank = 0; rank < 2; ++rank) {
+    HostTraceText host("1.0.1");
+    const std::string grad = absl::StrCat("[", TensorJson(5, 256), "]");
+    host.Op(2, 1, "record_param_comms", 1,
+            absl::StrCat("[", grad, ", 1, \"0\", 0, \"allreduce\"]"));
+    host_.push_back(directory_.Write(absl::StrCat("et_", rank, ".json"), host.Text()));
+    KinetoText device(rank, 2);
+    device.Op("record_param_comms", 1, 0, 10)
+        .Call("cudaLaunchKernel", 1, 5, 2, 1)
+        .Kernel("ncclKernel_AllReduce_RING_LL_Sum_float(ncclWork)", 16, 20, 10, 1);
+    device_.push_back(directory_.Write(absl::StrCat("kineto_", rank, ".json"), device.Text()));
+  }
+  ASSERT_OK_AND_ASSIGN(const ChakraLinkReport report, Convert());
+  EXPECT_EQ(report.ranks(0).link_method(), "op_names");
+  EXPECT_EQ(report.ranks(0).comm_nodes(), 1);
+  const ExecutionGraph graph = ReadGraph();
+  ASSERT_NE(graph.communication(0), nullptr);
+  EXPECT_EQ(graph.communication(0)->bytes, 1024);
+}
+
+TEST_F(PytorchWorkloadTest, MakesMessagesWithPeersAndTags) {
+  for (int64_t rank = 0; rank < 2; ++rank) {
+    host_.push_back(directory_.Write(absl::StrCat("et_", rank, ".json"),
+                                     HostTraceText().Op(2, 1, "nccl:p2p").Text()));
+    KinetoText device(rank, 2);
+    device.Op("nccl:p2p", 1, 0, 10, 2).Call("cudaLaunchKernel", 1, 5, 2, 1);
+    device.Kernel(
+        "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage)", 16, 20, 10, 1,
+        absl::StrCat(R"(, "Collective name": ")", rank == 0 ? "send" : "recv",
+                     R"(", "In msg nelems": 64, "Out msg nelems": 64, "Group size": 2, "dtype": )"
+                     R"("Float", "Process Group Name": "0", "Process Group Ranks": "[0, 1]", )",
+                     rank == 0 ? R"("Dst Rank": 1)" : R"("Src Rank": 0)"));
+    device_.push_back(directory_.Write(absl::StrCat("kineto_", rank, ".json"), device.Text()));
+  }
+  ASSERT_OK_AND_ASSIGN(const ChakraLinkReport report, Convert());
+  const ExecutionGraph graph = ReadGraph();
+  ASSERT_EQ(graph.node_count(), 2u);
+  EXPECT_EQ(graph.type(0), ChakraProtoMsg::COMM_SEND_NODE);
+  EXPECT_EQ(graph.type(1), ChakraProtoMsg::COMM_RECV_NODE);
+  for (NodeIndex node = 0; node < 2; ++node) {
+    EXPECT_EQ(graph.communication(node)->source, 0);
+    EXPECT_EQ(graph.communication(node)->target, 1);
+    EXPECT_EQ(graph.communication(node)->bytes, 256);
+  }
+  EXPECT_EQ(graph.communication(0)->tag, graph.communication(1)->tag);
+}
+
+TEST_F(PytorchWorkloadTest, WritesTheJoinedTraceAsJson) {
+  WriteRanks();
+  PytorchWorkloadOptions options;
+  options.linked_json_prefix = directory_.PathOf("linked");
+  ASSERT_OK(Convert(options));
+  const std::string text = directory_.Read("linked.1.json");
+  // It is an execution trace again, with the device's work in it.
+  ASSERT_OK_AND_ASSIGN(const HostTrace trace, ReadHostTrace(text, "linked.1.json"));
+  ASSERT_THAT(trace.ops(), SizeIs(6));
+  EXPECT_EQ(trace.name(4), kAllReduce);
+  EXPECT_EQ(trace.ops()[4].parent, 1u);
+  EXPECT_EQ(trace.Json(0).Find("exclusive_dur").AsDouble(), 10);
+  EXPECT_EQ(trace.Json(0).Find("ts").text(), "1790857026000020.000");
+  EXPECT_EQ(trace.Json(4).Find("inclusive_dur").AsDouble(), 30);
+  EXPECT_EQ(trace.Json(4).Find("cat").AsString(), "kernel");
+}
+
+TEST_F(PytorchWorkloadTest, RefusesBadInputAndWritesNothing) {
+  WriteRanks();
+  const std::string good_host = directory_.Read("et_0.json");
+  const std::string good_device = directory_.Read("kineto_0.json");
+
+  directory_.Write("et_0.json", good_host.substr(0, good_host.size() / 2));
+  EXPECT_THAT(ConvertError(), HasSubstr("et_0.json: offset"));
+  directory_.Write("et_0.json", absl::StrReplaceAll(good_host, {{"1.1.1-", "3.0.0-"}}));
+  EXPECT_THAT(ConvertError(), HasSubstr("schema \"3.0.0-chakra.0.0.4\""));
+  directory_.Write("et_0.json", good_host);
+
+  directory_.Write("kineto_0.json", "not JSON");
+  EXPECT_THAT(ConvertError(), HasSubstr("kineto_0.json: offset 0"));
+  directory_.Write("kineto_0.json", R"({"traceEvents": []})");
+  EXPECT_THAT(ConvertError(), HasSubstr("no operator and no device work"));
+  directory_.Write("kineto_0.json", DeviceOf(1).Text());
+  EXPECT_FALSE(ConvertError().empty()) << "two traces of rank 1";
+  directory_.Write("kineto_0.json",
+                   absl::StrReplaceAll(good_device, {{"\"world_size\": 2", "\"world_size\": 3"}}));
+  EXPECT_THAT(ConvertError(), HasSubstr("no trace of rank 2"));
+  directory_.Write("kineto_0.json", absl::StrReplaceAll(good_device, {{"[0, 1]", "[0, 3]"}}));
+  EXPECT_THAT(ConvertError(), HasSubstr("process group 0 has the ranks"));
+  directory_.Write("kineto_0.json", good_device);
+
+  host_.pop_back();
+  EXPECT_THAT(ConvertError(), HasSubstr("1 host traces, but 2 device traces"));
+  EXPECT_THAT(Written(), IsEmpty());
+}
+
+TEST_F(PytorchWorkloadTest, RefusesClocksThatContradictUnlessToldOtherwise) {
+  WriteRanks();
+  // Rank 1's clock is 10 s behind.
+  directory_.Write("kineto_1.json",
+                   absl::StrReplaceAll(directory_.Read("kineto_1.json"),
+                                       {{"1790857026000000000", "1790857016000000000"}}));
+  EXPECT_THAT(Convert(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("align the traces first")));
+  EXPECT_THAT(Written(), IsEmpty());
+  PytorchWorkloadOptions options;
+  options.allow_violations = true;
+  ASSERT_OK(Convert(options));
+  // The kernels' own durations, and both ranks begin at once.
+  const ExecutionGraph graph = ReadGraph();
+  EXPECT_THAT(NodesOf(graph, 0),
+              ElementsAre("mul 20", absl::StrCat(kAllReduce, " 50"), "host_gap 5", "add 10"));
+  EXPECT_THAT(NodesOf(graph, 1),
+              ElementsAre("mul 20", absl::StrCat(kAllReduce, " 30"), "host_gap 5", "add 10"));
+}
+
+TEST_F(PytorchWorkloadTest, SurvivesDamage) {
+  WriteRanks();
+  const std::string host = directory_.Read("et_0.json");
+  const std::string device = directory_.Read("kineto_0.json");
+  std::mt19937_64 random(2);
+  for (int i = 0; i < 300; ++i) {
+    directory_.Write("et_0.json", i % 2 == 0 ? Damage(host, random) : host);
+    directory_.Write("kineto_0.json", i % 2 == 1 ? Damage(device, random) : device);
+    (void)Convert();
+  }
+}
+
+// ---- Real runs.
+
+class SharedRunTest : public PytorchWorkloadTest {
+ protected:
+  void SetUp() override {
+    const std::optional<std::string> shared = SharedDataDirectory();
+    if (!shared.has_value()) GTEST_SKIP() << kSharedDataMissing;
+    shared_ = *shared;
+  }
+
+  std::string shared_;
+};
+
+TEST_F(SharedRunTest, ConvertsFourRanksOfTraining) {
+  for (int rank = 0; rank < 4; ++rank) {
+    host_.push_back(absl::StrCat(shared_, "/traces/torch_nccl4/et_", rank, ".json.gz"));
+    device_.push_back(absl::StrCat(shared_, "/traces/torch_nccl4/kineto_", rank, ".json.gz"));
+  }
+  for (const EtFlavor flavor : {EtFlavor::kSimulation, EtFlavor::kFull}) {
+    PytorchWorkloadOptions options;
+    options.flavor = flavor;
+    ASSERT_OK_AND_ASSIGN(const ChakraLinkReport report, Convert(options));
+    EXPECT_NEAR(report.replayed_ns(), report.measured_ns(), 0.05 * report.measured_ns());
+    for (const char* kind : {"data", "stream", "launch"}) EXPECT_GT(report.edges().at(kind), 0);
+    const int64_t device_ops[] = {337, 303, 330, 260};
+    for (int rank = 0; rank < 4; ++rank) {
+      const ChakraLinkRankReport& rank_report = report.ranks(rank);
+      EXPECT_EQ(rank_report.link_method(), "rf_id");
+      EXPECT_EQ(rank_report.host_ops(), 1340);
+      EXPECT_EQ(rank_report.linked_host_ops(), 1336);
+      EXPECT_EQ(rank_report.device_ops(), device_ops[rank]);
+      EXPECT_EQ(rank_report.comm_nodes(), 8);
+    }
+  }
+}
+
+TEST_F(SharedRunTest, LinksTheOldestSchemaByExternalId) {
+  const std::string folder = shared_ + "/samples/kineto/execution_trace/benchmark_simple_add_";
+  host_ = {folder + "et.json.gz"};
+  device_ = {folder + "trace.json.gz"};
+  ASSERT_OK_AND_ASSIGN(const ChakraLinkReport report, Convert());
+  EXPECT_EQ(report.ranks(0).schema(), "1.0.1");
+  EXPECT_EQ(report.ranks(0).link_method(), "external_id");
+  EXPECT_EQ(report.ranks(0).linked_host_ops(), 36);
+  EXPECT_EQ(report.ranks(0).linked_device_ops(), 4);
+}
+
+}  // namespace
+}  // namespace meridian

@@ -1,0 +1,457 @@
+#include "chakra_export/pytorch/rank_timeline.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
+#include "xla_profiler/dependencies/device_dependencies.h"
+#include "xla_profiler/dependencies/device_dependencies_json.h"
+#include "xla_profiler/events/track_index.h"
+
+namespace meridian {
+namespace {
+
+bool IsWork(EventCategory category) {
+  return category == EventCategory::kKernel || category == EventCategory::kMemcpy ||
+         category == EventCategory::kMemset;
+}
+
+bool IsHostWait(DeviceDependencyKind kind) {
+  return kind == DeviceDependencyKind::kEventSync || kind == DeviceDependencyKind::kStreamSync ||
+         kind == DeviceDependencyKind::kDeviceSync || kind == DeviceDependencyKind::kBlockingCopy;
+}
+
+// A node in the making; host nodes in the order of their threads' chains.
+struct Draft {
+  TimelineNode node;
+  // When the call returned.
+  int64_t end_ps = 0;
+  // The call around it.
+  TimelineIndex parent = kNoTimelineNode;
+  bool has_children = false;
+};
+
+// Time in which a thread did nothing.
+struct Idle {
+  int64_t begin_ps = 0;
+  int64_t end_ps = 0;
+  // Whose duration it is part of.
+  TimelineIndex owner = kNoTimelineNode;
+  // What comes after it: waits for whoever ended it.
+  TimelineIndex next = kNoTimelineNode;
+  TrackId track = 0;
+};
+
+// A call that has begun and not returned.
+struct Frame {
+  int64_t end_ps = 0;
+  // The host node that its time belongs to: its own, or for a call into the runtime that around it.
+  TimelineIndex owner = kNoTimelineNode;
+  bool is_runtime = false;
+  // Until when it waited for the device.
+  int64_t waited_until_ps = std::numeric_limits<int64_t>::min();
+  EventRow row = 0;
+};
+
+class Builder {
+ public:
+  Builder(const EventTable& table, absl::string_view text, const HostDeviceLink& link)
+      : table_(table), link_(link), dependencies_(FindTraceJsonDependencies(text, table)) {}
+
+  RankTimeline Build() {
+    ListWaits();
+    const TrackIndex index(table_);
+    chains_.resize(table_.tracks().size());
+    first_track_ = FirstTrack(index);
+    for (TrackId track = 0; track < table_.tracks().size(); ++track) {
+      if (table_.track(track).kind == TrackKind::kHost) SweepThread(track, index.Rows(track));
+    }
+    AddDeviceWork();
+    AddDeviceEdges();
+    for (const Idle& idle : idles_) ResolveIdle(idle);
+    return Finish();
+  }
+
+ private:
+  struct DraftEdge {
+    TimelineIndex node = 0;
+    TimelineIndex source = 0;
+    DependencyKinds kinds;
+  };
+
+  bool IsOp(EventRow row) const {
+    return table_.category(row) == EventCategory::kCpuOp ||
+           table_.category(row) == EventCategory::kAnnotation;
+  }
+  bool IsChainEvent(EventRow row) const {
+    return IsOp(row) || table_.category(row) == EventCategory::kRuntimeApi;
+  }
+
+  void ListWaits() {
+    for (const DeviceDependency& edge : dependencies_.edges) {
+      if (IsHostWait(edge.kind)) works_waited_for_[edge.to].push_back(edge.from);
+    }
+  }
+
+  // The thread on which the profile begins.
+  TrackId FirstTrack(const TrackIndex& index) const {
+    std::tuple<int64_t, TrackId> first(std::numeric_limits<int64_t>::max(), 0);
+    for (TrackId track = 0; track < table_.tracks().size(); ++track) {
+      if (table_.track(track).kind != TrackKind::kHost) continue;
+      for (const EventRow row : index.Rows(track)) {
+        if (!IsChainEvent(row)) continue;
+        first = std::min(first, std::make_tuple(table_.start_ps(row), track));
+        break;
+      }
+    }
+    return std::get<1>(first);
+  }
+
+  // ---- One thread.
+
+  void SweepThread(TrackId track, absl::Span<const EventRow> rows) {
+    track_ = track;
+    frames_.clear();
+    gap_ = kNoTimelineNode;
+    pending_works_.clear();
+    first_pending_idle_ = idles_.size();
+    bool is_first = true;
+    for (const EventRow row : rows) {
+      if (!IsChainEvent(row)) continue;
+      const int64_t start_ps = table_.start_ps(row);
+      if (is_first) {
+        BeginThread(start_ps);
+        is_first = false;
+      }
+      AdvanceTo(start_ps);
+      const int64_t end_ps = frames_.empty() ? table_.end_ps(row)
+                                             : std::min(table_.end_ps(row), frames_.back().end_ps);
+      if (IsOp(row)) {
+        gap_ = kNoTimelineNode;
+        PushOp(row, start_ps, end_ps);
+      } else {
+        PushRuntimeCall(row, start_ps, end_ps);
+      }
+    }
+    if (!is_first) AdvanceTo(std::numeric_limits<int64_t>::max());
+  }
+
+  void BeginThread(int64_t start_ps) {
+    cursor_ps_ = start_ps;
+    if (track_ == first_track_) return;
+    // Somebody had the thread begin.
+    const TimelineIndex gap = AddHostNode(kNoRow, start_ps, start_ps, kNoTimelineNode);
+    idles_.push_back({std::numeric_limits<int64_t>::min(), start_ps, gap, gap, track_});
+    first_pending_idle_ = idles_.size();
+  }
+
+  // Closes the calls that return by then and gives the time until then to whom it belongs.
+  void AdvanceTo(int64_t time_ps) {
+    while (!frames_.empty() && frames_.back().end_ps <= time_ps) {
+      Spend(frames_.back().end_ps);
+      const Frame frame = frames_.back();
+      frames_.pop_back();
+      if (!frame.is_runtime) continue;
+      const auto it = works_waited_for_.find(frame.row);
+      if (it == works_waited_for_.end()) continue;
+      pending_works_.insert(pending_works_.end(), it->second.begin(), it->second.end());
+      if (frames_.empty()) gap_ = kNoTimelineNode;
+    }
+    if (time_ps != std::numeric_limits<int64_t>::max()) Spend(time_ps);
+  }
+
+  void Spend(int64_t until_ps) {
+    if (until_ps <= cursor_ps_) return;
+    const int64_t begin_ps = std::exchange(cursor_ps_, until_ps);
+    const int64_t length_ps = until_ps - begin_ps;
+    if (frames_.empty()) {
+      if (length_ps >= kMinThreadWaitPs) {
+        const TimelineIndex gap = AddHostNode(kNoRow, begin_ps, until_ps, kNoTimelineNode);
+        drafts_[gap].node.duration_ps = length_ps;
+        idles_.push_back({begin_ps, until_ps, gap, gap, track_});
+        first_pending_idle_ = idles_.size();
+        gap_ = kNoTimelineNode;
+        return;
+      }
+      drafts_[OpenGap(begin_ps)].node.duration_ps += length_ps;
+      drafts_[gap_].end_ps = until_ps;
+      return;
+    }
+    const Frame& frame = frames_.back();
+    Draft& owner = drafts_[frame.owner];
+    if (owner.node.row == kNoRow) owner.end_ps = std::max(owner.end_ps, until_ps);
+    if (frame.is_runtime) {
+      owner.node.duration_ps +=
+          until_ps - std::min(until_ps, std::max(begin_ps, frame.waited_until_ps));
+      return;
+    }
+    owner.node.duration_ps += length_ps;
+    if (length_ps >= kMinThreadWaitPs) {
+      idles_.push_back({begin_ps, until_ps, frame.owner, kNoTimelineNode, track_});
+    }
+  }
+
+  TimelineIndex OpenGap(int64_t start_ps) {
+    if (gap_ == kNoTimelineNode) gap_ = AddHostNode(kNoRow, start_ps, start_ps, kNoTimelineNode);
+    return gap_;
+  }
+
+  void PushOp(EventRow row, int64_t start_ps, int64_t end_ps) {
+    TimelineIndex parent = kNoTimelineNode;
+    if (!frames_.empty() && drafts_[frames_.back().owner].node.row != kNoRow) {
+      parent = frames_.back().owner;
+      drafts_[parent].has_children = true;
+    }
+    Frame frame;
+    frame.end_ps = end_ps;
+    frame.owner = AddHostNode(row, start_ps, end_ps, parent);
+    frame.row = row;
+    frames_.push_back(frame);
+  }
+
+  void PushRuntimeCall(EventRow row, int64_t start_ps, int64_t end_ps) {
+    Frame frame;
+    frame.end_ps = end_ps;
+    frame.owner = frames_.empty() ? OpenGap(start_ps) : frames_.back().owner;
+    frame.is_runtime = true;
+    frame.row = row;
+    const auto waits = works_waited_for_.find(row);
+    if (waits != works_waited_for_.end()) {
+      for (const EventRow work : waits->second) {
+        frame.waited_until_ps = std::max(frame.waited_until_ps, table_.end_ps(work));
+      }
+    }
+    if (table_.correlation(row).has_value()) {
+      owner_of_call_[row] = frame.owner;
+      if (!pending_works_.empty()) works_before_call_[row] = pending_works_;
+    }
+    frames_.push_back(frame);
+  }
+
+  // Appends to the thread's chain.
+  TimelineIndex AddHostNode(EventRow row, int64_t start_ps, int64_t end_ps, TimelineIndex parent) {
+    const TimelineIndex index = static_cast<TimelineIndex>(drafts_.size());
+    Draft draft;
+    draft.node.row = row;
+    draft.node.track = track_;
+    draft.node.start_ps = start_ps;
+    draft.node.launched_ps = start_ps;
+    draft.node.on_host = true;
+    draft.end_ps = end_ps;
+    draft.parent = parent;
+    drafts_.push_back(draft);
+    std::vector<TimelineIndex>& chain = chains_[track_];
+    if (!chain.empty()) edges_.push_back({index, chain.back(), DependencyKind::kProgram});
+    chain.push_back(index);
+    for (const EventRow work : pending_works_) waits_.push_back({index, work});
+    pending_works_.clear();
+    for (; first_pending_idle_ < idles_.size(); ++first_pending_idle_) {
+      idles_[first_pending_idle_].next = index;
+    }
+    return index;
+  }
+
+  // ---- The device.
+
+  void AddDeviceWork() {
+    node_of_work_.reserve(dependencies_.num_work);
+    for (EventRow row = 0; row < table_.size(); ++row) {
+      const TrackId track = table_.track_id(row);
+      if (!IsWork(table_.category(row)) || table_.track(track).kind != TrackKind::kDevice) continue;
+      Draft draft;
+      draft.node.row = row;
+      draft.node.track = track;
+      draft.node.start_ps = table_.start_ps(row);
+      draft.node.duration_ps = table_.duration_ps(row);
+      draft.node.launched_ps = draft.node.start_ps;
+      draft.end_ps = table_.end_ps(row);
+      node_of_work_[row] = static_cast<TimelineIndex>(drafts_.size());
+      drafts_.push_back(draft);
+    }
+  }
+
+  void AddDeviceEdges() {
+    for (const auto& [node, work] : waits_) AddEdgeFromWork(node, work, DependencyKind::kSync);
+    for (const DeviceDependency& edge : dependencies_.edges) {
+      const auto to = node_of_work_.find(edge.to);
+      if (to == node_of_work_.end()) continue;
+      switch (edge.kind) {
+        case DeviceDependencyKind::kLaunch:
+          AddLaunch(edge.from, to->second);
+          break;
+        case DeviceDependencyKind::kStreamOrder:
+          AddEdgeFromWork(to->second, edge.from, DependencyKind::kStream);
+          break;
+        case DeviceDependencyKind::kEventWait:
+          AddEdgeFromWork(to->second, edge.from, DependencyKind::kSync);
+          break;
+        default:
+          break;
+      }
+    }
+  }
+
+  void AddEdgeFromWork(TimelineIndex node, EventRow work, DependencyKind kind) {
+    const auto it = node_of_work_.find(work);
+    if (it != node_of_work_.end()) edges_.push_back({node, it->second, kind});
+  }
+
+  void AddLaunch(EventRow call, TimelineIndex work) {
+    const auto it = owner_of_call_.find(call);
+    if (it == owner_of_call_.end()) return;
+    edges_.push_back({work, it->second, DependencyKind::kLaunch});
+    TimelineNode& node = drafts_[work].node;
+    node.launched_ps = table_.start_ps(call);
+    for (TimelineIndex at = it->second; at != kNoTimelineNode; at = drafts_[at].parent) {
+      const EventRow row = drafts_[at].node.row;
+      if (row == kNoRow) break;
+      node.launching_op = link_.op_of_row[row];
+      if (node.launching_op != kNoHostOp) break;
+    }
+    launcher_of_work_[work] = it->second;
+    const auto works = works_before_call_.find(call);
+    if (works == works_before_call_.end()) return;
+    for (const EventRow waited : works->second) {
+      AddEdgeFromWork(work, waited, DependencyKind::kSync);
+    }
+  }
+
+  // ---- Threads that wait for threads.
+
+  void ResolveIdle(const Idle& idle) {
+    if (idle.next == kNoTimelineNode) return;
+    TimelineIndex waker = kNoTimelineNode;
+    int64_t woken_ps = idle.begin_ps;
+    for (TrackId track = 0; track < chains_.size(); ++track) {
+      if (track == idle.track || chains_[track].empty() ||
+          table_.track(track).process != table_.track(idle.track).process) {
+        continue;
+      }
+      const TimelineIndex last = LastBefore(chains_[track], idle.end_ps);
+      if (last == kNoTimelineNode) continue;
+      const int64_t active_ps = LastActivity(last, idle.end_ps);
+      if (active_ps <= woken_ps) continue;
+      woken_ps = active_ps;
+      waker = last;
+    }
+    if (waker == kNoTimelineNode) return;
+    edges_.push_back({idle.next, waker, DependencyKind::kSync});
+    TimelineNode& owner = drafts_[idle.owner].node;
+    if (owner.row == kNoRow) {
+      owner.start_ps = woken_ps;
+      owner.duration_ps = idle.end_ps - woken_ps;
+    } else {
+      owner.duration_ps -= woken_ps - idle.begin_ps;
+    }
+  }
+
+  // Returns the last call of the chain to begin before that time, other than one that is still at
+  // it; kNoTimelineNode when there is none.
+  TimelineIndex LastBefore(const std::vector<TimelineIndex>& chain, int64_t time_ps) const {
+    const auto after =
+        std::lower_bound(chain.begin(), chain.end(), time_ps,
+                         [this](TimelineIndex node, int64_t time) { return BeginOf(node) < time; });
+    for (auto it = after; it != chain.begin();) {
+      const Draft& draft = drafts_[*--it];
+      if (draft.end_ps <= time_ps || draft.has_children) return *it;
+    }
+    return kNoTimelineNode;
+  }
+
+  // A gap's start may have been moved; its place in the chain has not.
+  int64_t BeginOf(TimelineIndex node) const { return drafts_[node].node.launched_ps; }
+
+  // Returns when the thread last began or ended a call by then.
+  int64_t LastActivity(TimelineIndex last, int64_t time_ps) const {
+    int64_t active_ps = BeginOf(last);
+    for (TimelineIndex at = last; at != kNoTimelineNode && drafts_[at].end_ps <= time_ps;
+         at = drafts_[at].parent) {
+      active_ps = std::max(active_ps, drafts_[at].end_ps);
+    }
+    return active_ps;
+  }
+
+  // ---- The result.
+
+  RankTimeline Finish() {
+    std::vector<TimelineIndex> order(drafts_.size());
+    for (TimelineIndex i = 0; i < order.size(); ++i) order[i] = i;
+    // Host nodes come first among drafts, each thread's in its order.
+    std::stable_sort(order.begin(), order.end(), [this](TimelineIndex a, TimelineIndex b) {
+      return drafts_[a].node.start_ps < drafts_[b].node.start_ps;
+    });
+    std::vector<TimelineIndex> place(drafts_.size());
+    RankTimeline timeline;
+    timeline.nodes.reserve(drafts_.size());
+    timeline.node_of_row.assign(table_.size(), kNoTimelineNode);
+    for (const TimelineIndex i : order) {
+      place[i] = static_cast<TimelineIndex>(timeline.nodes.size());
+      timeline.nodes.push_back(drafts_[i].node);
+      if (drafts_[i].node.row != kNoRow) timeline.node_of_row[drafts_[i].node.row] = place[i];
+      if (!drafts_[i].node.on_host) CountDeviceNode(i, &timeline);
+    }
+    timeline.edges.reserve(edges_.size());
+    for (const DraftEdge& edge : edges_) {
+      timeline.AddEdge(place[edge.node], place[edge.source], edge.kinds);
+    }
+    return timeline;
+  }
+
+  void CountDeviceNode(TimelineIndex index, RankTimeline* timeline) const {
+    ++timeline->device_nodes;
+    const auto launcher = launcher_of_work_.find(index);
+    if (launcher == launcher_of_work_.end()) {
+      ++timeline->unlinked_device_nodes["its launch is not in the profile"];
+    } else if (drafts_[launcher->second].node.row == kNoRow) {
+      ++timeline->unlinked_device_nodes["launched outside any operator"];
+    } else if (drafts_[index].node.launching_op == kNoHostOp) {
+      ++timeline->unlinked_device_nodes["the operator that launched it is not in the host trace"];
+    }
+  }
+
+  const EventTable& table_;
+  const HostDeviceLink& link_;
+  const DeviceDependencies dependencies_;
+  absl::flat_hash_map<EventRow, std::vector<EventRow>> works_waited_for_;
+  TrackId first_track_ = 0;
+
+  std::vector<Draft> drafts_;
+  std::vector<DraftEdge> edges_;
+  std::vector<Idle> idles_;
+  // By track.
+  std::vector<std::vector<TimelineIndex>> chains_;
+  // Host nodes and the work they wait for.
+  std::vector<std::pair<TimelineIndex, EventRow>> waits_;
+  absl::flat_hash_map<EventRow, TimelineIndex> owner_of_call_;
+  absl::flat_hash_map<EventRow, std::vector<EventRow>> works_before_call_;
+  absl::flat_hash_map<EventRow, TimelineIndex> node_of_work_;
+  absl::flat_hash_map<TimelineIndex, TimelineIndex> launcher_of_work_;
+
+  // Of the thread at hand.
+  TrackId track_ = 0;
+  std::vector<Frame> frames_;
+  int64_t cursor_ps_ = 0;
+  TimelineIndex gap_ = kNoTimelineNode;
+  // Work that the thread has waited for since its last node.
+  std::vector<EventRow> pending_works_;
+  size_t first_pending_idle_ = 0;
+};
+
+}  // namespace
+
+void RankTimeline::AddEdge(TimelineIndex node, TimelineIndex source, DependencyKinds kinds) {
+  if (source >= node) {
+    ++edges_against_time;
+    return;
+  }
+  edges.push_back({node, source, kinds});
+}
+
+RankTimeline BuildRankTimeline(const EventTable& table, absl::string_view text,
+                               const HostDeviceLink& link) {
+  return Builder(table, text, link).Build();
+}
+
+}  // namespace meridian

@@ -1,0 +1,146 @@
+#include "chakra_export/pytorch/tensor_dependencies.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
+
+namespace meridian {
+namespace {
+
+// An operator that only passes tensors on is called by one that has them; further up, tensors are
+// others.
+constexpr int kMaxCallersAsked = 3;
+
+// Collectives write where they read, whatever their list of outputs says.
+bool IsCommunicationOp(absl::string_view name) {
+  return name == "record_param_comms" || absl::StartsWith(name, "nccl:") ||
+         absl::StartsWith(name, "c10d::");
+}
+
+void AppendStorages(const std::vector<HostTensor>& tensors, std::vector<uint64_t>* storages) {
+  for (const HostTensor& tensor : tensors) {
+    if (tensor.on_device) storages->push_back(tensor.storage_id);
+  }
+}
+
+void SortAndDeduplicate(std::vector<uint64_t>* storages) {
+  std::sort(storages->begin(), storages->end());
+  storages->erase(std::unique(storages->begin(), storages->end()), storages->end());
+}
+
+struct Accesses {
+  std::vector<uint64_t> reads;
+  std::vector<uint64_t> writes;
+};
+
+Accesses AccessesOf(const HostTrace& host, HostOpIndex op) {
+  Accesses accesses;
+  const HostOpDetails details = host.Details(op);
+  AppendStorages(TensorsIn(details.input_values), &accesses.reads);
+  AppendStorages(TensorsIn(details.output_values), &accesses.writes);
+  if (IsCommunicationOp(host.name(op))) {
+    accesses.writes.insert(accesses.writes.end(), accesses.reads.begin(), accesses.reads.end());
+  }
+  SortAndDeduplicate(&accesses.reads);
+  SortAndDeduplicate(&accesses.writes);
+  return accesses;
+}
+
+// What was done to a storage.
+struct History {
+  TimelineIndex writer = kNoTimelineNode;
+  // Since then: of each stream the last.
+  std::vector<TimelineIndex> readers;
+};
+
+class Finder {
+ public:
+  Finder(const HostTrace& host, RankTimeline* timeline) : host_(host), timeline_(*timeline) {}
+
+  void Run() {
+    for (const TimelineIndex node : InLaunchOrder()) {
+      const HostOpIndex op = NearestOpWithTensors(host_, timeline_.nodes[node].launching_op);
+      if (op == kNoHostOp) continue;
+      if (op != recent_op_) {
+        recent_ = AccessesOf(host_, op);
+        recent_op_ = op;
+      }
+      for (const uint64_t storage : recent_.reads) Read(node, &histories_[storage]);
+      for (const uint64_t storage : recent_.writes) Write(node, &histories_[storage]);
+    }
+  }
+
+ private:
+  std::vector<TimelineIndex> InLaunchOrder() const {
+    std::vector<TimelineIndex> order;
+    for (TimelineIndex i = 0; i < timeline_.nodes.size(); ++i) {
+      if (timeline_.nodes[i].launching_op != kNoHostOp) order.push_back(i);
+    }
+    std::stable_sort(order.begin(), order.end(), [this](TimelineIndex a, TimelineIndex b) {
+      return timeline_.nodes[a].launched_ps < timeline_.nodes[b].launched_ps;
+    });
+    return order;
+  }
+
+  void Read(TimelineIndex node, History* history) {
+    AddEdge(node, history->writer);
+    for (TimelineIndex& reader : history->readers) {
+      if (timeline_.nodes[reader].track != timeline_.nodes[node].track) continue;
+      reader = node;
+      return;
+    }
+    history->readers.push_back(node);
+  }
+
+  void Write(TimelineIndex node, History* history) {
+    AddEdge(node, history->writer);
+    for (const TimelineIndex reader : history->readers) AddEdge(node, reader);
+    history->readers.clear();
+    history->writer = node;
+  }
+
+  void AddEdge(TimelineIndex node, TimelineIndex source) {
+    if (source == kNoTimelineNode || source == node) return;
+    if (timeline_.nodes[source].end_ps() > timeline_.nodes[node].start_ps) {
+      ++timeline_.edges_against_time;
+      return;
+    }
+    timeline_.AddEdge(node, source, DependencyKind::kData);
+  }
+
+  const HostTrace& host_;
+  RankTimeline& timeline_;
+  absl::flat_hash_map<uint64_t, History> histories_;
+  // Operators often launch several kernels.
+  HostOpIndex recent_op_ = kNoHostOp;
+  Accesses recent_;
+};
+
+bool HasDeviceTensors(const HostTrace& host, HostOpIndex op) {
+  const HostOpDetails details = host.Details(op);
+  for (const JsonValue values : {details.input_values, details.output_values}) {
+    for (const HostTensor& tensor : TensorsIn(values)) {
+      if (tensor.on_device) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+HostOpIndex NearestOpWithTensors(const HostTrace& host, HostOpIndex op) {
+  for (int i = 0; i <= kMaxCallersAsked && op != kNoHostOp; ++i, op = host.ops()[op].parent) {
+    if (HasDeviceTensors(host, op)) return op;
+  }
+  return kNoHostOp;
+}
+
+void AddTensorDependencies(const HostTrace& host, RankTimeline* timeline) {
+  Finder(host, timeline).Run();
+}
+
+}  // namespace meridian

@@ -1,0 +1,478 @@
+#include "chakra_export/pytorch/workload_graph.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/node_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "chakra_export/graph/transitive_reduction.h"
+#include "xla_profiler/util/status_macros.h"
+
+namespace meridian {
+namespace {
+
+constexpr int64_t kPicosPerNano = 1000;
+// ASTRA-sim's tags overflow beyond this many.
+constexpr size_t kMaxSimulatedGroups = 499;
+// ASTRA-sim takes tags modulo 5e8.
+constexpr uint32_t kMaxTag = 499'999'999;
+constexpr absl::string_view kHostGapName = "host_gap";
+
+int64_t FloorToNanos(int64_t ps) { return ps / kPicosPerNano - (ps % kPicosPerNano < 0 ? 1 : 0); }
+
+bool CanSimulate(const NodeCommunication& communication) {
+  if (communication.type != ChakraProtoMsg::COMM_COLL_NODE) return true;
+  switch (communication.collective) {
+    case ChakraProtoMsg::ALL_REDUCE:
+    case ChakraProtoMsg::ALL_GATHER:
+    case ChakraProtoMsg::REDUCE_SCATTER:
+    case ChakraProtoMsg::ALL_TO_ALL:
+    case ChakraProtoMsg::BROADCAST:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Names groups by numbers, "" for that of all ranks.
+class GroupNames {
+ public:
+  explicit GroupNames(int64_t world_size) : world_size_(world_size) {}
+
+  GroupIndex Add(const std::vector<int64_t>& ranks, ExecutionGraphBuilder* builder) {
+    const auto it = indices_.find(ranks);
+    if (it != indices_.end()) return it->second;
+    ProcessGroup group;
+    group.ranks = ranks;
+    if (IsWorld(ranks)) {
+      std::sort(group.ranks.begin(), group.ranks.end());
+    } else {
+      group.name = absl::StrCat(++count_);
+    }
+    return indices_[ranks] = builder->AddGroup(group);
+  }
+
+  size_t count() const { return count_; }
+
+ private:
+  bool IsWorld(const std::vector<int64_t>& ranks) const {
+    if (static_cast<int64_t>(ranks.size()) != world_size_) return false;
+    std::vector<int64_t> sorted = ranks;
+    std::sort(sorted.begin(), sorted.end());
+    for (size_t i = 0; i < sorted.size(); ++i) {
+      if (sorted[i] != static_cast<int64_t>(i)) return false;
+    }
+    return true;
+  }
+
+  const int64_t world_size_;
+  std::map<std::vector<int64_t>, GroupIndex> indices_;
+  size_t count_ = 0;
+};
+
+// Returns the first node that the flavour has.
+std::optional<TimelineIndex> FirstNode(const RankTimeline& timeline, EtFlavor flavor) {
+  for (TimelineIndex i = 0; i < timeline.nodes.size(); ++i) {
+    if (flavor == EtFlavor::kFull || !timeline.nodes[i].on_host) return i;
+  }
+  return std::nullopt;
+}
+
+// Returns how much later than the first rank each begins. Where nothing is communicated, nobody
+// knows how the ranks' clocks relate, and all begin at once.
+std::vector<int64_t> LateStartsNs(absl::Span<const RankInput> inputs, EtFlavor flavor) {
+  std::vector<int64_t> starts_ns;
+  for (const RankInput& input : inputs) {
+    const std::optional<TimelineIndex> first = FirstNode(*input.timeline, flavor);
+    if (!first.has_value() || input.communication->nodes.empty()) {
+      return std::vector<int64_t>(inputs.size(), 0);
+    }
+    starts_ns.push_back(input.table->base_ns() +
+                        FloorToNanos(input.timeline->nodes[*first].start_ps));
+  }
+  if (starts_ns.empty()) return starts_ns;
+  const int64_t first_ns = *std::min_element(starts_ns.begin(), starts_ns.end());
+  for (int64_t& start_ns : starts_ns) start_ns -= first_ns;
+  return starts_ns;
+}
+
+// Adds one rank's nodes to the graph.
+class RankBuilder {
+ public:
+  RankBuilder(const RankInput& input, uint32_t position, EtFlavor flavor, GroupNames* groups,
+              ExecutionGraphBuilder* builder, WorkloadGraph* result)
+      : table_(*input.table),
+        timeline_(*input.timeline),
+        communication_(*input.communication),
+        position_(position),
+        flavor_(flavor),
+        groups_(*groups),
+        builder_(*builder),
+        result_(*result) {
+    result_.communication_nodes.push_back(0);
+    result_.lowered.emplace_back();
+  }
+
+  // The rank begins so much later than the first one.
+  void Build(int64_t late_ns) {
+    graph_node_.assign(timeline_.nodes.size(), kNoNode);
+    if (flavor_ == EtFlavor::kFull) AddGroupTable();
+    if (late_ns > 0) AddStartGap(late_ns);
+    if (flavor_ == EtFlavor::kFull) {
+      BuildFull();
+    } else {
+      BuildSimulation();
+    }
+  }
+
+ private:
+  // ---- Nodes.
+
+  ResourceIndex ResourceOfTrack(TrackId track) {
+    const Track& info = table_.track(track);
+    Resource resource;
+    resource.rank = communication_.rank;
+    resource.kind =
+        info.kind == TrackKind::kHost ? ResourceKind::kHostThread : ResourceKind::kStream;
+    // Streams of further devices of the process are numbered apart.
+    if (!absl::SimpleAtoi(info.thread, &resource.number)) resource.number = track;
+    if (resource.kind == ResourceKind::kStream) {
+      const auto [it, is_new] = device_of_stream_.try_emplace(resource.number, info.process);
+      if (!is_new && it->second != info.process) resource.number = (int64_t{1} << 32) + track;
+    }
+    return builder_.AddResource(resource);
+  }
+
+  NodeIndex AddNode(GraphNode node, TimelineIndex origin) {
+    node.id = ++last_id_;
+    result_.origins.push_back({position_, origin});
+    return builder_.AddNode(node);
+  }
+
+  int64_t UnixNs(int64_t ps) const { return table_.base_ns() + FloorToNanos(ps); }
+
+  // What a node communicates in this flavour, or nullptr.
+  const NodeCommunication* CommunicationOf(TimelineIndex index) const {
+    const auto it = communication_.nodes.find(index);
+    if (it == communication_.nodes.end()) return nullptr;
+    return flavor_ == EtFlavor::kFull || CanSimulate(it->second) ? &it->second : nullptr;
+  }
+
+  NodeIndex AddTimelineNode(TimelineIndex index) {
+    const TimelineNode& from = timeline_.nodes[index];
+    GraphNode node;
+    node.name = from.row == kNoRow ? kHostGapName : table_.name(from.row);
+    node.resource = ResourceOfTrack(from.track);
+    node.start_ns = UnixNs(from.start_ps);
+    node.duration_ns = std::max<int64_t>(0, UnixNs(from.end_ps()) - node.start_ns);
+    const NodeCommunication* communication = CommunicationOf(index);
+    if (communication != nullptr) {
+      SetCommunication(*communication, &node);
+      ++result_.communication_nodes.back();
+    } else if (!from.on_host) {
+      CountLowered(index);
+    }
+    return graph_node_[index] = AddNode(node, index);
+  }
+
+  void SetCommunication(const NodeCommunication& from, GraphNode* node) {
+    node->type = from.type;
+    node->duration_ns = from.transfer_ps / kPicosPerNano;
+    Communication communication;
+    communication.bytes = from.bytes;
+    communication.source = from.source;
+    communication.target = from.target;
+    if (from.type == ChakraProtoMsg::COMM_COLL_NODE) {
+      communication.type = from.collective;
+      communication.group = groups_.Add(from.ranks, &builder_);
+    } else {
+      communication.tag = static_cast<int32_t>(from.instance % kMaxTag);
+    }
+    node->communication = communication;
+  }
+
+  void CountLowered(TimelineIndex index) {
+    const auto unmatched = communication_.unmatched.find(index);
+    if (unmatched != communication_.unmatched.end()) {
+      ++result_.lowered.back()[unmatched->second];
+    } else if (communication_.nodes.contains(index)) {
+      ++result_.lowered.back()["ASTRA-sim cannot run its kind"];
+    }
+  }
+
+  void AddStartGap(int64_t late_ns) {
+    const std::optional<TimelineIndex> first = FirstNode(timeline_, flavor_);
+    if (!first.has_value()) return;
+    const TimelineNode& node = timeline_.nodes[*first];
+    GraphNode gap;
+    gap.name = kHostGapName;
+    gap.resource = ResourceOfTrack(node.track);
+    gap.start_ns = UnixNs(node.start_ps) - late_ns;
+    gap.duration_ns = late_ns;
+    start_gap_ = AddNode(gap, kNoTimelineNode);
+  }
+
+  void AddDependency(NodeIndex node, NodeIndex source, DependencyKinds kinds) {
+    builder_.AddDependency(node, source, kinds);
+    has_dependency_.resize(std::max<size_t>(has_dependency_.size(), node + 1));
+    has_dependency_[node] = true;
+  }
+
+  // What waits for nothing waits for the rank to begin.
+  void WaitForStart() {
+    if (start_gap_ == kNoNode) return;
+    has_dependency_.resize(builder_.node_count());
+    for (NodeIndex node = start_gap_ + 1; node < builder_.node_count(); ++node) {
+      if (!has_dependency_[node]) {
+        builder_.AddDependency(node, start_gap_, DependencyKind::kProgram);
+      }
+    }
+  }
+
+  // ---- The full flavour.
+
+  void BuildFull() {
+    for (TimelineIndex i = 0; i < timeline_.nodes.size(); ++i) AddTimelineNode(i);
+    for (const TimelineEdge& edge : timeline_.edges) {
+      AddDependency(graph_node_[edge.node], graph_node_[edge.source], edge.kinds);
+    }
+    WaitForStart();
+  }
+
+  void AddGroupTable() {
+    GraphNode node;
+    node.name = "process_group:init";
+    node.type = ChakraProtoMsg::METADATA_NODE;
+    node.resource = builder_.AddResource({communication_.rank, ResourceKind::kHostThread, 0});
+    AddNode(node, kNoTimelineNode);
+  }
+
+  // ---- The simulation flavour.
+
+  struct Incoming {
+    TimelineIndex source = 0;
+    DependencyKinds kinds;
+  };
+
+  void BuildSimulation() {
+    SortEdges();
+    version_.assign(timeline_.nodes.size(), 0);
+    for (TimelineIndex i = 0; i < timeline_.nodes.size(); ++i) {
+      if (timeline_.nodes[i].on_host) {
+        PassHostNode(i);
+      } else {
+        AddDeviceNode(i);
+      }
+    }
+    ChainCollectives();
+    WaitForStart();
+  }
+
+  // Edges by the node that waits.
+  void SortEdges() {
+    first_edge_.assign(timeline_.nodes.size() + 1, 0);
+    for (const TimelineEdge& edge : timeline_.edges) ++first_edge_[edge.node + 1];
+    for (size_t i = 1; i < first_edge_.size(); ++i) first_edge_[i] += first_edge_[i - 1];
+    incoming_.resize(timeline_.edges.size());
+    std::vector<uint32_t> next(first_edge_.begin(), first_edge_.end() - 1);
+    for (const TimelineEdge& edge : timeline_.edges) {
+      incoming_[next[edge.node]++] = {edge.source, edge.kinds};
+    }
+  }
+
+  absl::Span<const Incoming> IncomingOf(TimelineIndex node) const {
+    return absl::MakeConstSpan(incoming_).subspan(first_edge_[node],
+                                                  first_edge_[node + 1] - first_edge_[node]);
+  }
+
+  // Of each stream the last work that is known to have ended.
+  using Knowledge = absl::flat_hash_map<TrackId, TimelineIndex>;
+
+  static bool Learn(TrackId stream, TimelineIndex work, Knowledge* knowledge) {
+    const auto [it, is_new] = knowledge->try_emplace(stream, work);
+    if (!is_new && it->second >= work) return false;
+    it->second = work;
+    return true;
+  }
+
+  // A thread knows what it waited for, and what a thread that it waited for knew. It learns seldom,
+  // so that a new copy for each time is cheap.
+  void PassHostNode(TimelineIndex index) {
+    std::vector<Knowledge>& versions = knowledge_[timeline_.nodes[index].track];
+    if (versions.empty()) versions.emplace_back();
+    Knowledge learned;
+    for (const Incoming& edge : IncomingOf(index)) {
+      const TimelineNode& source = timeline_.nodes[edge.source];
+      if (!source.on_host) {
+        Learn(source.track, edge.source, &learned);
+      } else if (source.track != timeline_.nodes[index].track) {
+        for (const auto& [stream, work] : knowledge_[source.track][version_[edge.source]]) {
+          Learn(stream, work, &learned);
+        }
+      }
+    }
+    if (!learned.empty()) {
+      Knowledge next = versions.back();
+      bool is_new = false;
+      for (const auto& [stream, work] : learned) is_new |= Learn(stream, work, &next);
+      if (is_new) versions.push_back(std::move(next));
+    }
+    version_[index] = static_cast<uint32_t>(versions.size() - 1);
+  }
+
+  void AddDeviceNode(TimelineIndex index) {
+    std::vector<Incoming> sources;
+    for (const Incoming& edge : IncomingOf(index)) {
+      const TimelineNode& source = timeline_.nodes[edge.source];
+      if (source.on_host) {
+        AddKnowledgeOf(edge.source, index, &sources);
+      } else {
+        sources.push_back(edge);
+      }
+    }
+    NodeIndex gap = AddGapBefore(index, sources);
+    const NodeIndex node = AddTimelineNode(index);
+    if (gap != kNoNode) {
+      AddDependency(node, gap, DependencyKind::kLaunch);
+    } else {
+      gap = node;
+    }
+    for (const Incoming& source : sources) {
+      AddDependency(gap, graph_node_[source.source], source.kinds);
+    }
+    const NodeCommunication* communication = CommunicationOf(index);
+    if (communication != nullptr) {
+      if (communication->type == ChakraProtoMsg::COMM_COLL_NODE) collectives_.push_back(index);
+    } else if (last_compute_ == kNoTimelineNode ||
+               timeline_.nodes[index].end_ps() >= timeline_.nodes[last_compute_].end_ps()) {
+      last_compute_ = index;
+    }
+  }
+
+  // Of what the thread had waited for when it launched the work, what the work's stream did not
+  // know yet.
+  void AddKnowledgeOf(TimelineIndex call, TimelineIndex index, std::vector<Incoming>* sources) {
+    const TrackId thread = timeline_.nodes[call].track;
+    const TrackId stream = timeline_.nodes[index].track;
+    uint32_t& seen = seen_version_[{thread, stream}];
+    if (version_[call] <= seen) return;
+    seen = version_[call];
+    Knowledge& known = known_to_stream_[stream];
+    for (const auto& [other, work] : knowledge_[thread][seen]) {
+      if (other == stream || work >= index) continue;
+      if (Learn(other, work, &known)) sources->push_back({work, DependencyKind::kSync});
+    }
+  }
+
+  // Adds a node for the time in which nothing was computed although everything the work waits for
+  // had ended; kNoNode when there is none. The work's sources get the last computation, since which
+  // the time counts.
+  NodeIndex AddGapBefore(TimelineIndex index, std::vector<Incoming>& sources) {
+    const TimelineNode& work = timeline_.nodes[index];
+    if (last_compute_ == kNoTimelineNode) return kNoNode;
+    const int64_t compute_end_ps = timeline_.nodes[last_compute_].end_ps();
+    if (compute_end_ps > work.start_ps) return kNoNode;
+    int64_t ready_ps = compute_end_ps;
+    for (const Incoming& source : sources) {
+      ready_ps = std::max(ready_ps, timeline_.nodes[source.source].end_ps());
+    }
+    sources.push_back({last_compute_, DependencyKind::kProgram});
+    const int64_t start_ns = UnixNs(ready_ps);
+    const int64_t duration_ns = UnixNs(work.start_ps) - start_ns;
+    if (duration_ns <= 0) return kNoNode;
+    GraphNode gap;
+    gap.name = kHostGapName;
+    gap.resource = ResourceOfTrack(work.track);
+    gap.start_ns = start_ns;
+    gap.duration_ns = duration_ns;
+    return AddNode(gap, kNoTimelineNode);
+  }
+
+  // A send occupies its rank, but always ends, and a receive occupies nothing: only collectives can
+  // wait for each other in a circle.
+  void ChainCollectives() {
+    std::sort(collectives_.begin(), collectives_.end(),
+              [this](TimelineIndex a, TimelineIndex b) { return PlaceOf(a) < PlaceOf(b); });
+    for (size_t i = 1; i < collectives_.size(); ++i) {
+      // A broadcast's root may end before others begin, so that its place is not its own time's.
+      if (collectives_[i] < collectives_[i - 1]) continue;
+      AddDependency(graph_node_[collectives_[i]], graph_node_[collectives_[i - 1]],
+                    DependencyKind::kControl);
+    }
+  }
+
+  uint32_t PlaceOf(TimelineIndex node) const { return communication_.nodes.at(node).instance; }
+
+  const EventTable& table_;
+  const RankTimeline& timeline_;
+  const RankCommunication& communication_;
+  const uint32_t position_;
+  const EtFlavor flavor_;
+  GroupNames& groups_;
+  ExecutionGraphBuilder& builder_;
+  WorkloadGraph& result_;
+
+  uint64_t last_id_ = 0;
+  NodeIndex start_gap_ = kNoNode;
+  // By node of the graph, as far as there were edges.
+  std::vector<bool> has_dependency_;
+  std::vector<NodeIndex> graph_node_;
+  absl::flat_hash_map<int64_t, std::string> device_of_stream_;
+
+  std::vector<uint32_t> first_edge_;
+  std::vector<Incoming> incoming_;
+  // By thread: all that it ever knew, the first nothing; and which of that each host node knew.
+  absl::node_hash_map<TrackId, std::vector<Knowledge>> knowledge_;
+  std::vector<uint32_t> version_;
+  absl::flat_hash_map<TrackId, Knowledge> known_to_stream_;
+  // By thread and stream: what the stream's work was last launched with.
+  absl::flat_hash_map<std::pair<TrackId, TrackId>, uint32_t> seen_version_;
+  // Of the computation so far, the last to end.
+  TimelineIndex last_compute_ = kNoTimelineNode;
+  std::vector<TimelineIndex> collectives_;
+};
+
+// At most two graph nodes come of one of a timeline, and one more per rank.
+absl::Status CheckSize(absl::Span<const RankInput> inputs) {
+  size_t nodes = 0, edges = 0;
+  for (const RankInput& input : inputs) {
+    nodes += 2 * input.timeline->nodes.size() + 1;
+    edges += input.timeline->edges.size() + 4 * input.timeline->nodes.size();
+  }
+  if (nodes < ExecutionGraph::kMaxNodes && edges < ExecutionGraph::kMaxDependencies) {
+    return absl::OkStatus();
+  }
+  return absl::OutOfRangeError(
+      "the traces hold more than 2^32 nodes or edges; convert fewer ranks");
+}
+
+}  // namespace
+
+absl::StatusOr<WorkloadGraph> BuildWorkloadGraph(absl::Span<const RankInput> inputs,
+                                                 const WorkloadGraphOptions& options) {
+  RETURN_IF_ERROR(CheckSize(inputs));
+  WorkloadGraph result;
+  ExecutionGraphBuilder builder;
+  GroupNames groups(options.world_size);
+  const std::vector<int64_t> late_starts_ns = options.clocks_agree
+                                                  ? LateStartsNs(inputs, options.flavor)
+                                                  : std::vector<int64_t>(inputs.size(), 0);
+  for (uint32_t i = 0; i < inputs.size(); ++i) {
+    RankBuilder(inputs[i], i, options.flavor, &groups, &builder, &result).Build(late_starts_ns[i]);
+  }
+  if (options.flavor == EtFlavor::kSimulation && groups.count() > kMaxSimulatedGroups) {
+    return absl::OutOfRangeError(absl::StrCat("there are ", groups.count(),
+                                              " process groups, but ASTRA-sim takes at most ",
+                                              kMaxSimulatedGroups, "; see --flavor=full"));
+  }
+  result.graph = std::move(builder).Build();
+  ASSIGN_OR_RETURN(result.removed_edges, RemoveTransitiveEdges(&result.graph));
+  return result;
+}
+
+}  // namespace meridian

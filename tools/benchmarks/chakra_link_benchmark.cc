@@ -1,0 +1,175 @@
+// What chakra_link costs, and that it grows as its input does: a made-up training run, repeated
+// 1, 2, 4, 8 and 16 times, in both flavours. CPU and memory per input byte are held against those
+// that chakra 1.0.0 took for linking and converting traces of the same make (rows torchnccl4,
+// resnet_ddp2 and synth_resnet_x* of its recorded runs: 0.42 to 0.80 CPU seconds per megabyte, most
+// for the largest, and 8 to 44 bytes of memory per byte, least for the largest).
+//
+// Given --host_trace and --device_trace, the cost of converting them.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "chakra_export/pytorch/pytorch_workload.h"
+#include "chakra_export/pytorch/testing/torch_traces.h"
+#include "chakra_export/pytorch/workload_graph.h"
+#include "tools/benchmarks/ratio_benchmark.h"
+#include "tools/command.h"
+#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/status_util.h"
+#include "xla_profiler/util/testing/temporary_directory.h"
+#include "xla_profiler/util/text_table.h"
+
+ABSL_FLAG(std::string, host_trace, "", "An execution trace to convert instead of made-up ones.");
+ABSL_FLAG(std::string, device_trace, "", "Its profile.");
+ABSL_FLAG(int, layers, 4000, "Operators of the made-up run, before it is repeated.");
+ABSL_FLAG(int, rounds, 3, "How often each is converted; the least counts.");
+
+namespace meridian {
+namespace {
+
+// chakra 1.0.0's least CPU per megabyte (torchnccl4 rank 0: 1.89 s for 2.36 MB; resnet_ddp2's best:
+// 9.3 s for 21.6 MB), and what is to be reached.
+constexpr double kChakraSecondsPerMegabyte = 0.43;
+constexpr double kReach = 1.0 / 30;
+// How much more a byte of the largest input may cost than one of the smallest.
+constexpr double kMaxGrowth = 1.5;
+
+struct TraceFiles {
+  std::string host;
+  std::string device;
+};
+
+// Operators that call another, which launches a kernel; an all-reduce on a stream of its own every
+// hundred operators, a wait for the device every thousand.
+TraceFiles WriteRun(const TemporaryDirectory& directory, int ops) {
+  HostTraceText host;
+  KinetoText device(0, 2);
+  uint64_t id = 2;
+  int64_t ts = 0;
+  int64_t free_ts = 0;
+  for (int i = 0; i < ops; ++i, ts += 30) {
+    const bool reduces = i % 100 == 99;
+    const std::string input = absl::StrCat("[", TensorJson(100 + i, 65536), ", 1.0]");
+    const std::string output = absl::StrCat("[", TensorJson(101 + i, 65536), "]");
+    const uint64_t outer = id++;
+    const uint64_t inner = id++;
+    const char* name = reduces ? "nccl:all_reduce" : "aten::addmm";
+    host.Op(inner, outer, name, 1, input, output).Op(outer, 1, "aten::linear", 1, input, output);
+    device.Op("aten::linear", 1, ts, 25, outer).Op(name, 1, ts + 5, 15, inner);
+    device.Call("cudaLaunchKernel", 1, ts + 10, 5, outer);
+    free_ts = std::max(free_ts, ts + 16);
+    if (reduces) {
+      device.Collective("allreduce", "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgs)",
+                        16, free_ts, 20, outer, 65536);
+    } else {
+      device.Kernel("void cutlass::Kernel2<cutlass_80_simt_sgemm_128x64_8x5_nn_align1>", 7, free_ts,
+                    20, outer);
+    }
+    free_ts += 20;
+    if (i % 1000 == 999) {
+      ts = std::max(ts + 30, free_ts - 10);
+      device.Call("cudaDeviceSynchronize", 1, ts, 20, id++);
+    }
+  }
+  return {directory.Write("host.json", host.Text()), directory.Write("device.json", device.Text())};
+}
+
+absl::StatusOr<uint64_t> FileBytes(const std::string& path) {
+  ASSIGN_OR_RETURN(const auto region, FileSystem::Posix().Map(path));
+  return region->bytes().size();
+}
+
+struct Cost {
+  double megabytes = 0;
+  double cpu_seconds = 0;
+  // Anonymous memory when the conversion is over; mapped files aside.
+  double memory_megabytes = 0;
+};
+
+absl::StatusOr<Cost> Measure(const TraceFiles& files, EtFlavor flavor) {
+  const TemporaryDirectory output;
+  Cost cost;
+  ASSIGN_OR_RETURN(const uint64_t host_bytes, FileBytes(files.host));
+  ASSIGN_OR_RETURN(const uint64_t device_bytes, FileBytes(files.device));
+  cost.megabytes = static_cast<double>(host_bytes + device_bytes) / 1e6;
+  cost.cpu_seconds = 1e9;
+  for (int round = 0; round < absl::GetFlag(FLAGS_rounds); ++round) {
+    PytorchWorkloadOptions options;
+    options.flavor = flavor;
+    const double before = CpuSeconds();
+    RETURN_IF_ERROR(ConvertPytorchWorkload(FileSystem::Posix(), {files.host}, {files.device},
+                                           output.PathOf("w"), options)
+                        .status());
+    cost.cpu_seconds = std::min(cost.cpu_seconds, CpuSeconds() - before);
+    cost.memory_megabytes =
+        std::max(cost.memory_megabytes, static_cast<double>(AnonymousBytes()) / 1e6);
+  }
+  return cost;
+}
+
+const char* NameOf(EtFlavor flavor) { return flavor == EtFlavor::kFull ? "full" : "simulation"; }
+
+void AddRow(const std::string& name, EtFlavor flavor, const Cost& cost, TextTable* table) {
+  const double per_megabyte = cost.cpu_seconds / cost.megabytes;
+  table->AddRow({name, NameOf(flavor), absl::StrFormat("%.1f", cost.megabytes),
+                 absl::StrFormat("%.3f", cost.cpu_seconds),
+                 absl::StrFormat("%.1f", per_megabyte * 1e3),
+                 absl::StrFormat("1/%.0f", kChakraSecondsPerMegabyte / per_megabyte),
+                 absl::StrFormat("%.0f", cost.memory_megabytes)});
+}
+
+absl::StatusOr<int> Run() {
+  using Align = TextTable::Align;
+  TextTable table({{"input"},
+                   {"flavor"},
+                   {"MB", Align::kRight},
+                   {"CPU s", Align::kRight},
+                   {"ms/MB", Align::kRight},
+                   {"of chakra", Align::kRight},
+                   {"memory MB", Align::kRight}});
+  bool reached = true;
+  for (const EtFlavor flavor : {EtFlavor::kSimulation, EtFlavor::kFull}) {
+    if (!absl::GetFlag(FLAGS_host_trace).empty()) {
+      ASSIGN_OR_RETURN(const Cost cost, Measure({UserPath(absl::GetFlag(FLAGS_host_trace)),
+                                                 UserPath(absl::GetFlag(FLAGS_device_trace))},
+                                                flavor));
+      AddRow("given", flavor, cost, &table);
+      reached &= cost.cpu_seconds <= kReach * kChakraSecondsPerMegabyte * cost.megabytes;
+      continue;
+    }
+    double first_per_megabyte = 0;
+    for (const int times : {1, 2, 4, 8, 16}) {
+      const TemporaryDirectory directory;
+      const TraceFiles files = WriteRun(directory, times * absl::GetFlag(FLAGS_layers));
+      ASSIGN_OR_RETURN(const Cost cost, Measure(files, flavor));
+      AddRow(absl::StrCat("x", times), flavor, cost, &table);
+      const double per_megabyte = cost.cpu_seconds / cost.megabytes;
+      if (times == 1) first_per_megabyte = per_megabyte;
+      reached &= per_megabyte <= kMaxGrowth * first_per_megabyte;
+      reached &= per_megabyte <= kReach * kChakraSecondsPerMegabyte;
+    }
+  }
+  std::printf("%s%s\n", table.ToString().c_str(), reached ? "reached" : "NOT REACHED");
+  return reached ? kExitDone : kExitCheckFailed;
+}
+
+}  // namespace
+}  // namespace meridian
+
+int main(int argc, char** argv) {
+  return meridian::RunCommand(
+      {"chakra_link_benchmark",
+       "Measures chakra_link on made-up runs of growing size, or on a given one.",
+       {"chakra_link_benchmark",
+        "chakra_link_benchmark --host_trace=et_0.json --device_trace=kineto_0.json"},
+       {"host_trace", "device_trace", "layers", "rounds"}},
+      argc, argv, meridian::Run);
+}

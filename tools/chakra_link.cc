@@ -1,0 +1,95 @@
+// chakra_link: PyTorch execution traces and profiles made Chakra traces.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "chakra_export/pytorch/pytorch_workload.h"
+#include "chakra_export/pytorch/workload_graph.h"
+#include "tools/command.h"
+#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/input_paths.h"
+#include "xla_profiler/util/progress_bar.h"
+#include "xla_profiler/util/report_json.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/status_util.h"
+
+ABSL_FLAG(
+    std::string, host_traces, "",
+    "Execution traces of PyTorch, one per rank: a comma list of files, folders or globs, JSON "
+    "or gzip.");
+ABSL_FLAG(std::string, device_traces, "",
+          "Profiles (Kineto traces) of the same ranks in the same order.");
+ABSL_FLAG(std::string, output, "", "PREFIX of the new traces, PREFIX.<rank>.et.");
+ABSL_FLAG(std::string, flavor, "simulation",
+          "simulation: device work alone, as ASTRA-sim runs it; full: the host's operators, too.");
+ABSL_FLAG(std::string, linked_json, "",
+          "Also writes the joined host and device traces, to <this>.<rank>.json.");
+ABSL_FLAG(bool, allow_violations, false, "Convert traces whose clocks contradict each other, too.");
+
+namespace meridian {
+namespace {
+
+absl::StatusOr<EtFlavor> ParseFlavor(absl::string_view flavor) {
+  if (flavor == "simulation") return EtFlavor::kSimulation;
+  if (flavor == "full") return EtFlavor::kFull;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--flavor=", flavor, " is unknown; expected simulation or full"));
+}
+
+absl::StatusOr<std::vector<std::string>> Expand(absl::string_view flag, absl::string_view list) {
+  if (list.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, " names no file; expected e.g. ", flag, "='rank*.json.gz'"));
+  }
+  return ExpandPaths(FileSystem::Posix(), list, {UserDirectory(), {".json", ".json.gz"}});
+}
+
+// The bar is gone before anything is printed.
+absl::StatusOr<ChakraLinkReport> ConvertWithProgress(const std::vector<std::string>& host_traces,
+                                                     const std::vector<std::string>& device_traces,
+                                                     const std::string& output,
+                                                     PytorchWorkloadOptions options) {
+  ProgressBar progress("converting", host_traces.size());
+  options.progress = [&](size_t position) { progress.Update(position); };
+  return ConvertPytorchWorkload(FileSystem::Posix(), host_traces, device_traces, output, options);
+}
+
+absl::StatusOr<int> Link() {
+  PytorchWorkloadOptions options;
+  options.input = UserInputOptions();
+  ASSIGN_OR_RETURN(options.flavor, ParseFlavor(absl::GetFlag(FLAGS_flavor)));
+  options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
+  options.linked_json_prefix = UserPath(absl::GetFlag(FLAGS_linked_json));
+  const std::string output = UserPath(absl::GetFlag(FLAGS_output));
+  if (output.empty()) {
+    return absl::InvalidArgumentError(
+        "--output names no prefix; expected e.g. --output=run/w for run/w.0.et");
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> host_traces,
+                   Expand("--host_traces", absl::GetFlag(FLAGS_host_traces)));
+  ASSIGN_OR_RETURN(const std::vector<std::string> device_traces,
+                   Expand("--device_traces", absl::GetFlag(FLAGS_device_traces)));
+  ASSIGN_OR_RETURN(const ChakraLinkReport report,
+                   ConvertWithProgress(host_traces, device_traces, output, std::move(options)));
+  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatLinkReport(report)));
+  return kExitDone;
+}
+
+}  // namespace
+}  // namespace meridian
+
+int main(int argc, char** argv) {
+  return meridian::RunCommand(
+      {"chakra_link",
+       "Makes Chakra traces of PyTorch runs: joins each rank's execution trace with its profile, "
+       "finds what every kernel waited for, and matches communication across ranks.",
+       {"chakra_link --host_traces='et_*.json.gz' --device_traces='kineto_*.json.gz' --output=w",
+        "chakra_link --host_traces=et_0.json --device_traces=kineto_0.json --output=w "
+        "--flavor=full --linked_json=w"},
+       {"host_traces", "device_traces", "output", "flavor", "linked_json", "allow_violations"}},
+      argc, argv, meridian::Link);
+}

@@ -1,0 +1,109 @@
+// chakra_link as a user runs it.
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "chakra_export/pytorch/testing/torch_traces.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tools/testing/run_command.h"
+#include "xla_profiler/testing/shared_data.h"
+#include "xla_profiler/util/testing/temporary_directory.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+CommandResult Link(const std::vector<std::string>& arguments) {
+  return RunCommandLine("tools/chakra_link", arguments);
+}
+
+class ChakraLinkTest : public ::testing::Test {
+ protected:
+  ChakraLinkTest() {
+    directory_.Write("host/et_0.json", HostTraceText().Op(2, 1, "aten::mul").Text());
+    directory_.Write("device/kineto_0.json", KinetoText()
+                                                 .Op("aten::mul", 1, 0, 10, 2)
+                                                 .Call("cudaLaunchKernel", 1, 5, 2, 1)
+                                                 .Kernel("mul", 7, 20, 10, 1)
+                                                 .Text());
+  }
+
+  std::vector<std::string> Arguments(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> arguments = {
+        absl::StrCat("--host_traces=", directory_.PathOf("host")),
+        absl::StrCat("--device_traces=", directory_.PathOf("device/*.json")),
+        absl::StrCat("--output=", directory_.PathOf("w"))};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(ChakraLinkTest, ConvertsAndSaysWhatItDid) {
+  const CommandResult result = Link(Arguments());
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_output, HasSubstr("w.0.et"));
+  EXPECT_THAT(result.standard_output, HasSubstr("rf_id"));
+  EXPECT_THAT(directory_.List(), ElementsAre("device", "host", "w.0.et"));
+}
+
+TEST_F(ChakraLinkTest, PrintsTheFieldsThatOthersRelyOn) {
+  const CommandResult result = Link(Arguments({"--json", "--flavor=full"}));
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  for (const char* field : {"\"ranks\"", "\"rank\"", "\"nodes\"", "\"comm_nodes\"", "\"path\""}) {
+    EXPECT_THAT(result.standard_output, HasSubstr(field));
+  }
+}
+
+TEST_F(ChakraLinkTest, ExitsWithTwoOnBadUsageAndInput) {
+  EXPECT_EQ(Link({}).exit_code, 2);
+  EXPECT_THAT(Link({"--output=w"}).standard_error, HasSubstr("--host_traces names no file"));
+  EXPECT_THAT(Link(Arguments({"--flavor=other"})).standard_error,
+              HasSubstr("expected simulation or full"));
+  directory_.Write("host/et_0.json", "{\"schema\": \"9\", \"nodes\": []}");
+  const CommandResult result = Link(Arguments());
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.standard_error, HasSubstr("et_0.json: schema \"9\" is not known"));
+  EXPECT_THAT(result.standard_output, IsEmpty());
+  EXPECT_THAT(directory_.List(), ElementsAre("device", "host"));
+}
+
+TEST_F(ChakraLinkTest, SimulationOfARealRunPassesTheChecker) {
+  const auto shared = SharedDataDirectory();
+  if (!shared.has_value()) GTEST_SKIP() << kSharedDataMissing;
+  const CommandResult linked =
+      Link({absl::StrCat("--host_traces=", *shared, "/traces/torch_nccl4/et_*.json.gz"),
+            absl::StrCat("--device_traces=", *shared, "/traces/torch_nccl4/kineto_*.json.gz"),
+            absl::StrCat("--output=", directory_.PathOf("w"))});
+  ASSERT_EQ(linked.exit_code, 0) << linked.standard_error;
+  const CommandResult checked = RunCommandLine(
+      "tools/chakra_inspect", {absl::StrCat("--et=", directory_.PathOf("w")), "--check"});
+  EXPECT_EQ(checked.exit_code, 0) << checked.standard_output;
+  EXPECT_THAT(checked.standard_output, HasSubstr("no problems"));
+
+  // And it runs to the end in the embedded engine.
+  const std::string network = directory_.Write(
+      "n.yml",
+      "topology: [ FullyConnected ]\nnpus_count: [ 4 ]\nbandwidth: [ 10.0 ]\nlatency: [ 500.0 ]\n");
+  const std::string system = directory_.Write(
+      "s.json",
+      R"({"scheduling-policy": "LIFO", "endpoint-delay": 10, "active-chunks-per-dimension": 1,
+          "preferred-dataset-splits": 1, "collective-optimization": "localBWAware",
+          "local-mem-bw": 1600, "all-reduce-implementation": ["ring"],
+          "all-gather-implementation": ["ring"], "reduce-scatter-implementation": ["ring"],
+          "all-to-all-implementation": ["ring"]})");
+  const CommandResult simulated =
+      RunCommandLine("tools/astra_simulate", {absl::StrCat("--workload=", directory_.PathOf("w")),
+                                              absl::StrCat("--network=", network),
+                                              absl::StrCat("--system=", system), "--json"});
+  EXPECT_EQ(simulated.exit_code, 0) << simulated.standard_error;
+  EXPECT_THAT(simulated.standard_output, HasSubstr("\"finish_ns\""));
+}
+
+}  // namespace
+}  // namespace meridian
