@@ -31,9 +31,9 @@ class Inference {
       return std::make_tuple(table.end_ps(a), a) < std::make_tuple(table.end_ps(b), b);
     });
     for (const DeviceDependency& edge : known.edges) {
-      if (edge.kind == DependencyKind::kLaunch) {
+      if (edge.kind == DeviceDependencyKind::kLaunch) {
         launches_.push_back({table.track_id(edge.from), table.start_ps(edge.from), edge.to});
-      } else if (edge.kind == DependencyKind::kStreamOrder) {
+      } else if (edge.kind == DeviceDependencyKind::kStreamOrder) {
         int64_t& free_ps = stream_free_ps_.try_emplace(edge.to, kNever).first->second;
         free_ps = std::max(free_ps, table.end_ps(edge.from));
       }
@@ -55,11 +55,11 @@ class Inference {
     const std::optional<EventRow> awaited =
         LastToEnd(ready_ps, table_.start_ps(launch->work), launch->work);
     if (!awaited.has_value()) return std::nullopt;
-    return DeviceDependency{*awaited, launch->work, DependencyKind::kEventWait};
+    return DeviceDependency{*awaited, launch->work, DeviceDependencyKind::kEventWait};
   }
 
   // Returns what the call itself waited for.
-  std::optional<DeviceDependency> HostWait(const SyncCall& sync, DependencyKind kind) const {
+  std::optional<DeviceDependency> HostWait(const SyncCall& sync, DeviceDependencyKind kind) const {
     const std::optional<EventRow> awaited =
         LastToEnd(table_.start_ps(*sync.call), table_.end_ps(*sync.call), std::nullopt);
     if (!awaited.has_value()) return std::nullopt;
@@ -130,7 +130,8 @@ class Inference {
 absl::flat_hash_set<EventRow> FindExplained(const DeviceDependencies& known) {
   absl::flat_hash_set<EventRow> rows;
   for (const DeviceDependency& edge : known.edges) {
-    if (edge.kind != DependencyKind::kLaunch && edge.kind != DependencyKind::kStreamOrder) {
+    if (edge.kind != DeviceDependencyKind::kLaunch &&
+        edge.kind != DeviceDependencyKind::kStreamOrder) {
       rows.insert(edge.to);
     }
   }
@@ -157,15 +158,16 @@ std::vector<DeviceDependency> InferWaits(const EventTable& table, const DeviceDe
         break;
       case SyncKind::kEventSync:
         if (!sync.record.has_value() && !IsQuery(table.name(*sync.call))) {
-          add(inference.HostWait(sync, DependencyKind::kEventSync));
+          add(inference.HostWait(sync, DeviceDependencyKind::kEventSync));
         }
         break;
       case SyncKind::kStreamSync:
-        if (!sync.stream.has_value()) add(inference.HostWait(sync, DependencyKind::kStreamSync));
+        if (!sync.stream.has_value())
+          add(inference.HostWait(sync, DeviceDependencyKind::kStreamSync));
         break;
       case SyncKind::kDeviceSync:
         if (!sync.device_id.has_value()) {
-          add(inference.HostWait(sync, DependencyKind::kDeviceSync));
+          add(inference.HostWait(sync, DeviceDependencyKind::kDeviceSync));
         }
         break;
     }

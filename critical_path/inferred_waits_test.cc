@@ -28,8 +28,8 @@ std::vector<std::string> Infer(const KinetoTrace& trace) {
   std::vector<std::string> texts;
   for (const DeviceDependency& edge :
        InferWaits(table, FindDeviceDependencies(table, calls), calls)) {
-    texts.push_back(absl::StrCat(DependencyKindName(edge.kind), ": ", table.name(edge.from), " -> ",
-                                 table.name(edge.to)));
+    texts.push_back(absl::StrCat(DeviceDependencyKindName(edge.kind), ": ", table.name(edge.from),
+                                 " -> ", table.name(edge.to)));
   }
   return texts;
 }

@@ -23,7 +23,7 @@ std::vector<StreamQueue> FindQueueLengths(const EventTable& table,
                                           const DeviceDependencies& dependencies) {
   std::vector<Step> steps;
   for (const DeviceDependency& edge : dependencies.edges) {
-    if (edge.kind != DependencyKind::kLaunch) continue;
+    if (edge.kind != DeviceDependencyKind::kLaunch) continue;
     const TrackId track = table.track_id(edge.to);
     steps.push_back({track, table.start_ps(edge.from), 1});
     steps.push_back({track, table.start_ps(edge.to), -1});

@@ -35,13 +35,13 @@ void NoteProblems(const TraceJsonProblems& problems, std::vector<std::string>* n
 }
 
 void NoteDependencies(const DeviceDependencies& dependencies, std::vector<std::string>* notes) {
-  for (int k = 0; k < kNumDependencyKinds; ++k) {
+  for (int k = 0; k < kNumDeviceDependencyKinds; ++k) {
     for (int r = 0; r < kNumUnresolvedReasons; ++r) {
-      const auto kind = static_cast<DependencyKind>(k);
+      const auto kind = static_cast<DeviceDependencyKind>(k);
       const auto reason = static_cast<UnresolvedReason>(r);
       const uint64_t count = dependencies.unresolved(kind, reason);
       if (count == 0) continue;
-      notes->push_back(absl::StrCat(count, " x no edge for ", DependencyKindName(kind), ": ",
+      notes->push_back(absl::StrCat(count, " x no edge for ", DeviceDependencyKindName(kind), ": ",
                                     UnresolvedReasonName(reason)));
     }
   }

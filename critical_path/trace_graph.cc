@@ -29,9 +29,9 @@ constexpr NodeId kWindowStart = 0;
 NodeId StartNode(GraphEventId event) { return 1 + 2 * event; }
 NodeId EndNode(GraphEventId event) { return 2 + 2 * event; }
 
-bool IsHostWait(DependencyKind kind) {
-  return kind == DependencyKind::kEventSync || kind == DependencyKind::kStreamSync ||
-         kind == DependencyKind::kDeviceSync || kind == DependencyKind::kBlockingCopy;
+bool IsHostWait(DeviceDependencyKind kind) {
+  return kind == DeviceDependencyKind::kEventSync || kind == DeviceDependencyKind::kStreamSync ||
+         kind == DeviceDependencyKind::kDeviceSync || kind == DeviceDependencyKind::kBlockingCopy;
 }
 
 // What matters about a name, found once for each.
@@ -270,10 +270,10 @@ void Builder::AddWorkStart(GraphEventId work, absl::Span<const DeviceDependency>
     const GraphEventId from = event_of_row_[dependency.from];
     if (from == kNoEvent) continue;
     switch (dependency.kind) {
-      case DependencyKind::kLaunch:
+      case DeviceDependencyKind::kLaunch:
         found.push_back({StartNode(from), EdgeType::kKernelLaunchDelay});
         break;
-      case DependencyKind::kStreamOrder:
+      case DeviceDependencyKind::kStreamOrder:
         found.push_back({EndNode(from), EdgeType::kKernelKernelDelay});
         break;
       default:

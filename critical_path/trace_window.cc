@@ -105,7 +105,7 @@ std::vector<bool> FindWorkers(const EventTable& table, const DeviceDependencies&
     if (table.category(row) == EventCategory::kCpuOp) is_worker[table.track_id(row)] = true;
   }
   for (const DeviceDependency& edge : dependencies.edges) {
-    if (edge.kind == DependencyKind::kLaunch) is_worker[table.track_id(edge.from)] = true;
+    if (edge.kind == DeviceDependencyKind::kLaunch) is_worker[table.track_id(edge.from)] = true;
   }
   return is_worker;
 }

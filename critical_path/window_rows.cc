@@ -25,7 +25,7 @@ class Chooser {
         launch_of_row_(table.size(), kNoRow),
         is_call_(table.size()) {
     for (const DeviceDependency& edge : dependencies.edges) {
-      if (edge.kind == DependencyKind::kLaunch) {
+      if (edge.kind == DeviceDependencyKind::kLaunch) {
         launch_of_row_[edge.to] = edge.from;
         is_call_[edge.from] = true;
       } else if (!IsDeviceWork(table.category(edge.to))) {

@@ -124,7 +124,7 @@ void AddCommunicationOrder(const std::vector<NodeIndex>& order, WorkGraph* graph
     if (!work.IsCommunication() || work.type == ChakraProtoMsg::COMM_RECV_NODE) continue;
     const auto [it, is_first] = last.emplace(work.resource.rank, node);
     if (is_first) continue;
-    graph->edges.push_back({node, it->second, DependencyKind::kControl});
+    graph->edges.push_back({node, it->second, EdgeKind::kControl});
     it->second = node;
   }
 }

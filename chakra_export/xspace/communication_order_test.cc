@@ -55,7 +55,7 @@ TEST(GlobalOrderTest, ConcurrentCollectivesHaveOneOrderOnAllRanks) {
   ASSERT_EQ(graph.edges.size(), 2);
   EXPECT_EQ(graph.edges[0].node, 0);
   EXPECT_EQ(graph.edges[0].source, 1);
-  EXPECT_TRUE(graph.edges[0].kinds == DependencyKind::kControl);
+  EXPECT_TRUE(graph.edges[0].kinds == EdgeKind::kControl);
   EXPECT_EQ(graph.edges[1].node, 3);
   EXPECT_EQ(graph.edges[1].source, 2);
 }
@@ -65,7 +65,7 @@ TEST(GlobalOrderTest, RanksThatContradictEachOtherAreAnErrorThatNamesTheInstance
   graph.rank_count = 2;
   graph.nodes = {Collective(0, 0, 100, 7, 200), Collective(0, 0, 200, 8, 200),
                  Collective(1, 0, 100, 8, 200), Collective(1, 0, 200, 7, 200)};
-  graph.edges = {{1, 0, DependencyKind::kStream}, {3, 2, DependencyKind::kStream}};
+  graph.edges = {{1, 0, EdgeKind::kStream}, {3, 2, EdgeKind::kStream}};
   EXPECT_THAT(GlobalOrder(graph), StatusIs(absl::StatusCode::kFailedPrecondition,
                                            AllOf(HasSubstr("all-reduce at 200 ns of ranks 0, 1"),
                                                  HasSubstr("different orders"))));

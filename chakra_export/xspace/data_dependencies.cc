@@ -149,15 +149,15 @@ class Execution {
     absl::flat_hash_set<const HloInstruction*> seen;
     const HloSources sources = program_->flow().SourcesOf(instruction);
     for (const HloInstruction* source : sources.data) {
-      AddEdges(node, source, DependencyKind::kData, within, &seen);
+      AddEdges(node, source, EdgeKind::kData, within, &seen);
     }
     seen.clear();
     for (const HloInstruction* source : sources.control) {
-      AddEdges(node, source, DependencyKind::kControl, within, &seen);
+      AddEdges(node, source, EdgeKind::kControl, within, &seen);
     }
   }
 
-  void AddEdges(NodeIndex node, const HloInstruction* first, DependencyKind kind,
+  void AddEdges(NodeIndex node, const HloInstruction* first, EdgeKind kind,
                 const CommandBuffer* within, absl::flat_hash_set<const HloInstruction*>* seen) {
     std::vector<const HloInstruction*> open = {first};
     while (!open.empty()) {
@@ -185,7 +185,7 @@ class Execution {
   }
 
   // The last of the candidates that can have been waited for; of messages all of its kernel.
-  void AddLatest(NodeIndex node, const std::vector<NodeIndex>& candidates, DependencyKind kind) {
+  void AddLatest(NodeIndex node, const std::vector<NodeIndex>& candidates, EdgeKind kind) {
     const WorkNode& work = graph_->nodes[node];
     const DeviceWork* latest = nullptr;
     auto candidate = std::lower_bound(candidates.begin(), candidates.end(), node);

@@ -54,7 +54,7 @@ class DataDependenciesTest : public ::testing::Test {
     return node;
   }
 
-  std::vector<NodeIndex> SourcesOf(NodeIndex node, DependencyKind kind) const {
+  std::vector<NodeIndex> SourcesOf(NodeIndex node, EdgeKind kind) const {
     std::vector<NodeIndex> sources;
     for (const WorkEdge& edge : graph_.edges) {
       if (edge.node == node && edge.kinds.Contains(kind)) sources.push_back(edge.source);
@@ -76,8 +76,8 @@ TEST_F(DataDependenciesTest, AKernelWaitsForItsOperandOfTheSameExecution) {
   Add("hidden_2", 7, 31, 35, 1);
   const NodeIndex user = Add("last", 7, 40, 50, 2);
   AddDataDependencies(&graph_);
-  EXPECT_THAT(SourcesOf(user, DependencyKind::kData), ElementsAre(made));
-  EXPECT_THAT(SourcesOf(made, DependencyKind::kData), IsEmpty());
+  EXPECT_THAT(SourcesOf(user, EdgeKind::kData), ElementsAre(made));
+  EXPECT_THAT(SourcesOf(made, EdgeKind::kData), IsEmpty());
 }
 
 TEST_F(DataDependenciesTest, OfSeveralTheLastThatHadEndedIsMeant) {
@@ -86,21 +86,21 @@ TEST_F(DataDependenciesTest, OfSeveralTheLastThatHadEndedIsMeant) {
   Add("hidden_2", 8, 20, 60);
   const NodeIndex user = Add("last", 7, 40, 50);
   AddDataDependencies(&graph_);
-  EXPECT_THAT(SourcesOf(user, DependencyKind::kData), ElementsAre(early));
+  EXPECT_THAT(SourcesOf(user, EdgeKind::kData), ElementsAre(early));
 }
 
 TEST_F(DataDependenciesTest, KernelsOfOneStreamMayOverlapALittle) {
   const NodeIndex made = Add("hidden_2", 7, 0, 10);
   const NodeIndex user = Add("last", 7, 9, 20);
   AddDataDependencies(&graph_);
-  EXPECT_THAT(SourcesOf(user, DependencyKind::kData), ElementsAre(made));
+  EXPECT_THAT(SourcesOf(user, EdgeKind::kData), ElementsAre(made));
 }
 
 TEST_F(DataDependenciesTest, InstructionsWithoutATraceArePassedThrough) {
   const NodeIndex first = Add("first", 7, 0, 10);
   const NodeIndex last = Add("last", 7, 20, 30);
   AddDataDependencies(&graph_);
-  EXPECT_THAT(SourcesOf(last, DependencyKind::kData), ElementsAre(first));
+  EXPECT_THAT(SourcesOf(last, EdgeKind::kData), ElementsAre(first));
 }
 
 TEST_F(DataDependenciesTest, ACommandBufferStandsForWhatLiesBetweenItsNeighbours) {
@@ -110,10 +110,10 @@ TEST_F(DataDependenciesTest, ACommandBufferStandsForWhatLiesBetweenItsNeighbours
   const NodeIndex other = Add("other", 8, 31, 35);
   const NodeIndex last = Add("last", 9, 40, 50);
   AddDataDependencies(&graph_);
-  EXPECT_THAT(SourcesOf(begin, DependencyKind::kData), ElementsAre(first));
-  EXPECT_THAT(SourcesOf(end, DependencyKind::kData), IsEmpty());
-  EXPECT_THAT(SourcesOf(last, DependencyKind::kData), ElementsAre(end));
-  EXPECT_THAT(SourcesOf(other, DependencyKind::kControl), ElementsAre(first));
+  EXPECT_THAT(SourcesOf(begin, EdgeKind::kData), ElementsAre(first));
+  EXPECT_THAT(SourcesOf(end, EdgeKind::kData), IsEmpty());
+  EXPECT_THAT(SourcesOf(last, EdgeKind::kData), ElementsAre(end));
+  EXPECT_THAT(SourcesOf(other, EdgeKind::kControl), ElementsAre(first));
 }
 
 }  // namespace

@@ -41,8 +41,8 @@ class GapMaker {
  private:
   // Of a rank, as far as nodes have been placed.
   struct Rank {
-    NodeIndex last_computation = kNoNode;
-    NodeIndex last = kNoNode;
+    NodeIndex last_computation = kNoNodeIndex;
+    NodeIndex last = kNoNodeIndex;
   };
 
   // When a replay would end the node.
@@ -53,30 +53,31 @@ class GapMaker {
     const WorkNode work = graph_->nodes[node];
     if (const auto twin = communications_.find(work.work); twin != communications_.end()) {
       // A send and its receive are one kernel: one gap is enough.
-      if (twin->second != kNoNode) {
-        graph_->edges.push_back({node, twin->second, DependencyKind::kLaunch});
+      if (twin->second != kNoNodeIndex) {
+        graph_->edges.push_back({node, twin->second, EdgeKind::kLaunch});
       }
       replayed_end_ns_[node] = work.end_ns;
       return std::nullopt;
     }
     Rank& rank = ranks_[static_cast<size_t>(work.resource.rank)];
-    const bool is_first = rank.last == kNoNode;
+    const bool is_first = rank.last == kNoNodeIndex;
     // What the gap begins with.
     NodeIndex before = rank.last_computation;
     const auto take_later = [&](NodeIndex other) {
-      if (other != kNoNode && (before == kNoNode || EndNs(other) > EndNs(before))) before = other;
+      if (other != kNoNodeIndex && (before == kNoNodeIndex || EndNs(other) > EndNs(before)))
+        before = other;
     };
     for (const WorkEdge& edge : sources_.Of(node)) take_later(edge.source);
     const bool host_waited = HostWaited(work, rank.last);
     if (host_waited) take_later(rank.last);
-    const int64_t ready_ns = before == kNoNode ? begin_ns_ : EndNs(before);
+    const int64_t ready_ns = before == kNoNodeIndex ? begin_ns_ : EndNs(before);
     const bool is_early_message = is_first && work.IsCommunication();
     std::optional<NodeIndex> gap;
     int64_t start_ns = ready_ns;
     if (work.start_ns - ready_ns >= kMinGapNs || is_early_message) {
       gap = AddGap(node, ready_ns, std::max<int64_t>(0, work.start_ns - ready_ns));
-      if (before != kNoNode) {
-        DependencyKinds kinds = host_waited ? DependencyKind::kSync : DependencyKind::kProgram;
+      if (before != kNoNodeIndex) {
+        EdgeKinds kinds = host_waited ? EdgeKind::kSync : EdgeKind::kProgram;
         // What the node waited for, the gap waits for now.
         for (const WorkEdge& edge : sources_.Of(node)) {
           if (edge.source == before) kinds |= edge.kinds;
@@ -89,17 +90,18 @@ class GapMaker {
     replayed_end_ns_[node] = start_ns + work.duration_ns;
     if (work.IsCommunication()) {
       replayed_end_ns_[node] = std::max(replayed_end_ns_[node], work.end_ns);
-    } else if (rank.last_computation == kNoNode || EndNs(node) > EndNs(rank.last_computation)) {
+    } else if (rank.last_computation == kNoNodeIndex ||
+               EndNs(node) > EndNs(rank.last_computation)) {
       rank.last_computation = node;
     }
-    if (work.IsCommunication()) communications_[work.work] = gap.value_or(kNoNode);
-    if (rank.last == kNoNode || EndNs(node) > EndNs(rank.last)) rank.last = node;
+    if (work.IsCommunication()) communications_[work.work] = gap.value_or(kNoNodeIndex);
+    if (rank.last == kNoNodeIndex || EndNs(node) > EndNs(rank.last)) rank.last = node;
     return gap;
   }
 
   // True when the device had been idle before the node was launched.
   bool HostWaited(const WorkNode& work, NodeIndex last) const {
-    if (last == kNoNode) return false;
+    if (last == kNoNodeIndex) return false;
     const DeviceWork& device_work = *work.work;
     // On the device's clock the launch lies as long before the start as it did when measured.
     const int64_t launch_ns =
@@ -119,7 +121,7 @@ class GapMaker {
     gap.duration_ns = duration_ns;
     const auto index = static_cast<NodeIndex>(graph_->nodes.size());
     graph_->nodes.push_back(gap);
-    graph_->edges.push_back({node, index, DependencyKind::kLaunch});
+    graph_->edges.push_back({node, index, EdgeKind::kLaunch});
     replayed_end_ns_.push_back(gap.end_ns);
     return index;
   }
@@ -128,7 +130,7 @@ class GapMaker {
   const WorkSources sources_;
   std::vector<int64_t> replayed_end_ns_;
   std::vector<Rank> ranks_;
-  // The gaps of kernels that communicate; kNoNode for none.
+  // The gaps of kernels that communicate; kNoNodeIndex for none.
   absl::flat_hash_map<const DeviceWork*, NodeIndex> communications_;
   int64_t begin_ns_ = std::numeric_limits<int64_t>::max();
 };

@@ -32,8 +32,8 @@ class HostGapsTest : public ::testing::Test {
     return static_cast<NodeIndex>(graph_.nodes.size() - 1);
   }
 
-  DependencyKinds KindsOf(NodeIndex node, NodeIndex source) const {
-    DependencyKinds kinds;
+  EdgeKinds KindsOf(NodeIndex node, NodeIndex source) const {
+    EdgeKinds kinds;
     for (const WorkEdge& edge : graph_.edges) {
       if (edge.node == node && edge.source == source) kinds |= edge.kinds;
     }
@@ -49,15 +49,15 @@ TEST_F(HostGapsTest, AHostThatComesLateIsAGapAfterWhatTheDeviceDidLast) {
   const NodeIndex a = Add(0, 7, 0, 10 * kUs, 1 * kUs);
   // Launched at 25 us, when the device was idle.
   const NodeIndex b = Add(0, 7, 30 * kUs, 40 * kUs, 5 * kUs);
-  graph_.edges = {{b, a, DependencyKind::kStream}};
+  graph_.edges = {{b, a, EdgeKind::kStream}};
   const std::vector<NodeIndex> order = AddHostGaps({a, b}, &graph_);
   ASSERT_THAT(order, ElementsAre(a, 2, b));
   const WorkNode& gap = graph_.nodes[2];
   EXPECT_EQ(gap.op_kind, kHostGapOpKind);
   EXPECT_EQ(gap.start_ns, 10 * kUs);
   EXPECT_EQ(gap.duration_ns, 20 * kUs);
-  EXPECT_TRUE(KindsOf(2, a) == (DependencyKinds(DependencyKind::kSync) | DependencyKind::kStream));
-  EXPECT_TRUE(KindsOf(b, 2) == DependencyKind::kLaunch);
+  EXPECT_TRUE(KindsOf(2, a) == (EdgeKinds(EdgeKind::kSync) | EdgeKind::kStream));
+  EXPECT_TRUE(KindsOf(b, 2) == EdgeKind::kLaunch);
 }
 
 TEST_F(HostGapsTest, WorkThatWasQueuedInTimeDidNotMakeTheHostWait) {
@@ -65,10 +65,9 @@ TEST_F(HostGapsTest, WorkThatWasQueuedInTimeDidNotMakeTheHostWait) {
   const NodeIndex a = Add(0, 7, 0, 10 * kUs, 1 * kUs);
   // Launched at 4 us, while a ran.
   const NodeIndex b = Add(0, 7, 12 * kUs, 20 * kUs, 8 * kUs);
-  graph_.edges = {{b, a, DependencyKind::kStream}};
+  graph_.edges = {{b, a, EdgeKind::kStream}};
   AddHostGaps({a, b}, &graph_);
-  EXPECT_TRUE(KindsOf(2, a) ==
-              (DependencyKinds(DependencyKind::kProgram) | DependencyKind::kStream));
+  EXPECT_TRUE(KindsOf(2, a) == (EdgeKinds(EdgeKind::kProgram) | EdgeKind::kStream));
 }
 
 TEST_F(HostGapsTest, ShortGapsAddUpToOne) {
@@ -77,7 +76,7 @@ TEST_F(HostGapsTest, ShortGapsAddUpToOne) {
   const NodeIndex a = Add(0, 7, 0, 10000, 100);
   const NodeIndex b = Add(0, 7, 10600, 20600, 100);
   const NodeIndex c = Add(0, 7, 21200, 30000, 100);
-  graph_.edges = {{b, a, DependencyKind::kStream}, {c, b, DependencyKind::kStream}};
+  graph_.edges = {{b, a, EdgeKind::kStream}, {c, b, EdgeKind::kStream}};
   const std::vector<NodeIndex> order = AddHostGaps({a, b, c}, &graph_);
   ASSERT_THAT(order, ElementsAre(a, b, 3, c));
   EXPECT_EQ(graph_.nodes[3].duration_ns, 1200);
@@ -110,8 +109,8 @@ TEST_F(HostGapsTest, NothingCommunicatesAtTimeZeroAndTwinsShareTheirGap) {
   graph_.nodes.push_back(receive);
   ASSERT_THAT(AddHostGaps({send, 1}, &graph_), ElementsAre(2, send, 1));
   EXPECT_EQ(graph_.nodes[2].duration_ns, 0);
-  EXPECT_TRUE(KindsOf(send, 2) == DependencyKind::kLaunch);
-  EXPECT_TRUE(KindsOf(1, 2) == DependencyKind::kLaunch);
+  EXPECT_TRUE(KindsOf(send, 2) == EdgeKind::kLaunch);
+  EXPECT_TRUE(KindsOf(1, 2) == EdgeKind::kLaunch);
 }
 
 }  // namespace

@@ -70,14 +70,14 @@ void AddRank(const ProfileWork& profile, int64_t rank, absl::Span<const NodeInde
   // The last node of each thread.
   std::map<int64_t, NodeIndex> threads;
   // The last to end of all work launched so far.
-  NodeIndex last_work = kNoNode;
+  NodeIndex last_work = kNoNodeIndex;
   for (const Launch& launch : FindLaunches(profile, nodes, *graph)) {
     const Resource thread{rank, ResourceKind::kHostThread, launch.thread};
     const auto previous = threads.find(launch.thread);
-    NodeIndex before = previous == threads.end() ? kNoNode : previous->second;
-    if (before != kNoNode) {
+    NodeIndex before = previous == threads.end() ? kNoNodeIndex : previous->second;
+    if (before != kNoNodeIndex) {
       const int64_t call_end_ns = graph->nodes[before].end_ns;
-      const bool waited = last_work != kNoNode &&
+      const bool waited = last_work != kNoNodeIndex &&
                           graph->nodes[last_work].end_ns <= launch.start_ns &&
                           graph->nodes[last_work].end_ns > call_end_ns;
       const int64_t gap_start_ns = waited ? graph->nodes[last_work].end_ns : call_end_ns;
@@ -85,18 +85,18 @@ void AddRank(const ProfileWork& profile, int64_t rank, absl::Span<const NodeInde
         const NodeIndex gap =
             AddHostNode(kHostGapOpKind, thread, gap_start_ns, launch.start_ns, graph);
         graph->nodes[gap].op_kind = kHostGapOpKind;
-        graph->edges.push_back({gap, before, DependencyKind::kProgram});
-        if (waited) graph->edges.push_back({gap, last_work, DependencyKind::kSync});
+        graph->edges.push_back({gap, before, EdgeKind::kProgram});
+        if (waited) graph->edges.push_back({gap, last_work, EdgeKind::kSync});
         before = gap;
       }
     }
     const NodeIndex call = AddHostNode(launch.name, thread, launch.start_ns,
                                        std::max(launch.start_ns, launch.end_ns), graph);
-    if (before != kNoNode) graph->edges.push_back({call, before, DependencyKind::kProgram});
+    if (before != kNoNodeIndex) graph->edges.push_back({call, before, EdgeKind::kProgram});
     threads[launch.thread] = call;
     for (const NodeIndex node : launch.work) {
-      graph->edges.push_back({node, call, DependencyKind::kLaunch});
-      if (last_work == kNoNode || graph->nodes[node].end_ns > graph->nodes[last_work].end_ns) {
+      graph->edges.push_back({node, call, EdgeKind::kLaunch});
+      if (last_work == kNoNodeIndex || graph->nodes[node].end_ns > graph->nodes[last_work].end_ns) {
         last_work = node;
       }
     }

@@ -36,7 +36,7 @@ class HostNodesTest : public ::testing::Test {
     return static_cast<NodeIndex>(graph_.nodes.size() - 1);
   }
 
-  bool HasEdge(NodeIndex node, NodeIndex source, DependencyKind kind) const {
+  bool HasEdge(NodeIndex node, NodeIndex source, EdgeKind kind) const {
     for (const WorkEdge& edge : graph_.edges) {
       if (edge.node == node && edge.source == source && edge.kinds == kind) return true;
     }
@@ -55,10 +55,10 @@ TEST_F(HostNodesTest, CallsLaunchAndTheTimeBetweenThemIsAGap) {
   AddHostNodes({profile_.get()}, &graph_);
   ASSERT_EQ(graph_.nodes.size(), 5);
   const NodeIndex call_a = 2, gap = 3, call_b = 4;
-  EXPECT_TRUE(HasEdge(a, call_a, DependencyKind::kLaunch));
-  EXPECT_TRUE(HasEdge(b, call_b, DependencyKind::kLaunch));
-  EXPECT_TRUE(HasEdge(gap, call_a, DependencyKind::kProgram));
-  EXPECT_TRUE(HasEdge(call_b, gap, DependencyKind::kProgram));
+  EXPECT_TRUE(HasEdge(a, call_a, EdgeKind::kLaunch));
+  EXPECT_TRUE(HasEdge(b, call_b, EdgeKind::kLaunch));
+  EXPECT_TRUE(HasEdge(gap, call_a, EdgeKind::kProgram));
+  EXPECT_TRUE(HasEdge(call_b, gap, EdgeKind::kProgram));
   EXPECT_EQ(graph_.nodes[gap].op_kind, kHostGapOpKind);
   EXPECT_EQ(graph_.nodes[gap].duration_ns, 40);
   EXPECT_TRUE(graph_.nodes[call_a].resource == (Resource{0, ResourceKind::kHostThread, 3}));
@@ -70,7 +70,7 @@ TEST_F(HostNodesTest, AHostThatComesBackToAnIdleDeviceHasWaitedForIt) {
   Add(2, 350, 360, 370, 400);
   AddHostNodes({profile_.get()}, &graph_);
   const NodeIndex gap = 3;
-  EXPECT_TRUE(HasEdge(gap, a, DependencyKind::kSync));
+  EXPECT_TRUE(HasEdge(gap, a, EdgeKind::kSync));
   EXPECT_EQ(graph_.nodes[gap].start_ns, 300);
   EXPECT_EQ(graph_.nodes[gap].duration_ns, 50);
 }

@@ -97,7 +97,7 @@ class ProgramNodeMaker {
   // The nodes of one program on one rank.
   struct RankProgram {
     int64_t rank = 0;
-    NodeIndex program_node = kNoNode;
+    NodeIndex program_node = kNoNodeIndex;
     absl::flat_hash_map<const HloInstruction*, std::vector<NodeIndex>> nodes;
     absl::flat_hash_set<NodeIndex> has_successor;
     int32_t sends = 0;
@@ -131,7 +131,7 @@ class ProgramNodeMaker {
     node.op_kind = kProgramOpKind;
     here.program_node = Push(node);
     for (const NodeIndex before : last_[static_cast<size_t>(rank)]) {
-      out_.graph.edges.push_back({here.program_node, before, DependencyKind::kControl});
+      out_.graph.edges.push_back({here.program_node, before, EdgeKind::kControl});
     }
     AddComputation(*module.entry(), kMaxDepth, &here);
     std::vector<NodeIndex>& last = last_[static_cast<size_t>(rank)];
@@ -261,16 +261,16 @@ class ProgramNodeMaker {
   void Connect(NodeIndex node, const HloInstruction& instruction, RankProgram* here) {
     here->nodes[&instruction].push_back(node);
     const HloSources& sources = flow_->SourcesOf(instruction);
-    const bool waits = AddEdges(node, sources.data, DependencyKind::kData, here) |
-                       AddEdges(node, sources.control, DependencyKind::kControl, here);
+    const bool waits = AddEdges(node, sources.data, EdgeKind::kData, here) |
+                       AddEdges(node, sources.control, EdgeKind::kControl, here);
     if (waits) return;
-    out_.graph.edges.push_back({node, here->program_node, DependencyKind::kControl});
+    out_.graph.edges.push_back({node, here->program_node, EdgeKind::kControl});
     here->has_successor.insert(here->program_node);
   }
 
   // Returns whether there were any. What comes later belongs to the next iteration.
-  bool AddEdges(NodeIndex node, const std::vector<const HloInstruction*>& sources,
-                DependencyKind kind, RankProgram* here) {
+  bool AddEdges(NodeIndex node, const std::vector<const HloInstruction*>& sources, EdgeKind kind,
+                RankProgram* here) {
     bool any = false;
     for (const HloInstruction* source : sources) {
       const auto nodes = here->nodes.find(source);

@@ -33,7 +33,7 @@ void AddStreamOrder(WorkGraph* graph) {
       stream.last.clear();
     }
     for (const NodeIndex source : stream.before) {
-      graph->edges.push_back({node, source, DependencyKind::kStream});
+      graph->edges.push_back({node, source, EdgeKind::kStream});
     }
     stream.last.push_back(node);
   }
@@ -44,10 +44,10 @@ ExecutionGraph ToExecutionGraph(const WorkGraph& graph, absl::Span<const NodeInd
   std::vector<GroupIndex> groups;
   for (const ProcessGroup& group : graph.groups) groups.push_back(builder.AddGroup(group));
   std::map<int64_t, uint64_t> next_id;
-  std::vector<NodeIndex> places(graph.nodes.size(), kNoNode);
+  std::vector<NodeIndex> places(graph.nodes.size(), kNoNodeIndex);
   for (const NodeIndex index : order) {
     const WorkNode& work = graph.nodes[index];
-    GraphNode node;
+    ExecutionNode node;
     node.id = ++next_id[work.resource.rank];
     node.name = work.name;
     node.type = work.type;

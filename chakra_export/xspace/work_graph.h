@@ -52,7 +52,7 @@ struct WorkNode {
 struct WorkEdge {
   NodeIndex node = 0;
   NodeIndex source = 0;
-  DependencyKinds kinds;
+  EdgeKinds kinds;
 };
 
 struct WorkGraph {

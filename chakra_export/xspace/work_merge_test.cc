@@ -38,7 +38,7 @@ TEST_F(WorkMergeTest, KernelsOfOneInstructionBecomeOneFromFirstStartToLastEnd) {
   Add("dot.1", 7, 0, 10);
   Add("dot.1", 7, 12, 20);
   Add("add.1", 7, 21, 30);
-  graph_.edges = {{1, 0, DependencyKind::kStream}, {2, 1, DependencyKind::kStream}};
+  graph_.edges = {{1, 0, EdgeKind::kStream}, {2, 1, EdgeKind::kStream}};
   MergeWork(WorkGranularity::kHlo, &graph_);
   ASSERT_EQ(graph_.nodes.size(), 2);
   EXPECT_EQ(graph_.nodes[0].duration_ns, 20);

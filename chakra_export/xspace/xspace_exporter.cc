@@ -288,19 +288,19 @@ class Exporter {
   }
 
   void DescribeEdges() {
-    std::map<DependencyKind, int64_t> counts;
+    std::map<EdgeKind, int64_t> counts;
     for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
-      for (const DependencyKinds kinds : graph_.dependency_kinds(node)) {
-        for (const DependencyKind kind : kDependencyKinds) counts[kind] += kinds.Contains(kind);
+      for (const EdgeKinds kinds : graph_.dependency_kinds(node)) {
+        for (const EdgeKind kind : kEdgeKinds) counts[kind] += kinds.Contains(kind);
       }
     }
     ExportedEdges* edges = report_.mutable_edges();
-    edges->set_data(counts[DependencyKind::kData]);
-    edges->set_control(counts[DependencyKind::kControl]);
-    edges->set_stream(counts[DependencyKind::kStream]);
-    edges->set_launch(counts[DependencyKind::kLaunch]);
-    edges->set_program(counts[DependencyKind::kProgram]);
-    edges->set_sync(counts[DependencyKind::kSync]);
+    edges->set_data(counts[EdgeKind::kData]);
+    edges->set_control(counts[EdgeKind::kControl]);
+    edges->set_stream(counts[EdgeKind::kStream]);
+    edges->set_launch(counts[EdgeKind::kLaunch]);
+    edges->set_program(counts[EdgeKind::kProgram]);
+    edges->set_sync(counts[EdgeKind::kSync]);
   }
 
   void DescribeCommunication() {

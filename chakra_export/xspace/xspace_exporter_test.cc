@@ -85,7 +85,7 @@ TEST(XSpaceExporterTest, ACollectiveTakesItsTransferAndTheRestIsWaiting) {
     EXPECT_EQ(graph.name(node), "all-reduce.2");
     ASSERT_THAT(graph.dependencies(node), SizeIs(1));
     // It reads what the kernel before it made.
-    EXPECT_TRUE(graph.dependency_kinds(node)[0].Contains(DependencyKind::kData));
+    EXPECT_TRUE(graph.dependency_kinds(node)[0].Contains(EdgeKind::kData));
     EXPECT_EQ(graph.name(graph.dependencies(node)[0]), "loop_add_fusion");
   }
   EXPECT_EQ(collectives, 4);
