@@ -1,5 +1,5 @@
 // astra_simulate: how long a workload takes on a network, with AstraSim's inputs and times.
-#include <functional>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,12 +9,15 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "astra_bridge/comm_kind.h"
 #include "astra_bridge/corrections.h"
 #include "astra_bridge/engine/et_workload.h"
 #include "astra_bridge/engine/simulation.h"
 #include "astra_bridge/engine/simulation_report.h"
 #include "astra_bridge/engine/timeline.h"
+#include "astra_bridge/sidecar/astra_binary.h"
+#include "astra_bridge/sidecar/astra_simulator.h"
 #include "tools/command.h"
 #include "xla_profiler/trace_json/gzip_sink.h"
 #include "xla_profiler/util/atomic_file_writer.h"
@@ -33,6 +36,8 @@ ABSL_FLAG(std::string, comm_groups, "", "Communicator groups: JSON, {\"1\": [0, 
 ABSL_FLAG(std::string, engine, "embedded", "embedded, or sidecar (the user's AstraSim).");
 ABSL_FLAG(std::string, astra_binary, "",
           "With --engine=sidecar: the AstraSim program. Default: found on PATH.");
+ABSL_FLAG(double, astra_timeout_s, 600,
+          "With --engine=sidecar: how long a run of it may take, in seconds.");
 ABSL_FLAG(std::string, congestion, "aware",
           "aware: messages share links; unaware: they never slow each other down.");
 ABSL_FLAG(int32_t, comm_streams, 1,
@@ -137,7 +142,15 @@ absl::StatusOr<DurationCorrection> ReadCorrection() {
       });
 }
 
-absl::StatusOr<SimulationResult> SimulateEmbedded(const Inputs& inputs, SimulationOptions options) {
+// What an engine found, and what else it has to say.
+struct Outcome {
+  SimulationResult result;
+  std::string note;
+  // A hash of the program that the sidecar ran.
+  std::string astra_version;
+};
+
+absl::StatusOr<Outcome> SimulateEmbedded(const Inputs& inputs, SimulationOptions options) {
   ASSIGN_OR_RETURN(options.correction, ReadCorrection());
   int64_t nodes = 0;
   for (const RankWorkload& rank : inputs.workload.ranks) {
@@ -145,7 +158,48 @@ absl::StatusOr<SimulationResult> SimulateEmbedded(const Inputs& inputs, Simulati
   }
   ProgressBar progress("simulating nodes", static_cast<uint64_t>(nodes));
   options.progress = [&](int64_t done, int64_t) { progress.Update(static_cast<uint64_t>(done)); };
-  return Simulate(inputs.workload, inputs.network, inputs.system, options);
+  Outcome outcome;
+  ASSIGN_OR_RETURN(outcome.result,
+                   Simulate(inputs.workload, inputs.network, inputs.system, options));
+  return outcome;
+}
+
+// What only the embedded engine can do.
+absl::Status RefuseWithSidecar(const SimulationOptions& options) {
+  absl::string_view flag;
+  if (options.comm_streams != 1) flag = "comm_streams";
+  if (options.link_use) flag = "link_use";
+  if (!absl::GetFlag(FLAGS_corrections).empty()) flag = "corrections";
+  if (flag.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", flag, ": AstraSim has no such thing; use --engine=embedded"));
+}
+
+absl::StatusOr<Outcome> SimulateWithSidecar(const Inputs& inputs,
+                                            const SimulationOptions& options) {
+  const double timeout_s = absl::GetFlag(FLAGS_astra_timeout_s);
+  if (!(timeout_s > 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--astra_timeout_s=", timeout_s, " is no time above 0"));
+  }
+  const char* const search_path = std::getenv("PATH");
+  AstraSimulatorOptions simulator;
+  ASSIGN_OR_RETURN(simulator.binary,
+                   FindAstraBinary(FileSystem::Posix(), UserPath(absl::GetFlag(FLAGS_astra_binary)),
+                                   search_path == nullptr ? "" : search_path, options.congestion));
+  simulator.work_folder = UserInputOptions().temporary_directory;
+  simulator.timeout = absl::Seconds(timeout_s);
+  Outcome outcome;
+  ASSIGN_OR_RETURN(const AstraBinary binary,
+                   ProbeAstraBinary(FileSystem::Posix(), simulator, options.congestion));
+  outcome.astra_version = binary.version;
+  simulator.node_times = options.node_times;
+  ASSIGN_OR_RETURN(AstraSimulation simulation,
+                   SimulateWithAstraSim(FileSystem::Posix(), inputs.workload, inputs.network,
+                                        inputs.system, simulator));
+  outcome.result = std::move(simulation.result);
+  outcome.note = std::move(simulation.note);
+  return outcome;
 }
 
 absl::Status WriteTimelineFile(const Inputs& inputs, const SimulationResult& result,
@@ -162,28 +216,44 @@ absl::Status WriteTimelineFile(const Inputs& inputs, const SimulationResult& res
   return writer->Commit();
 }
 
-absl::StatusOr<int> SimulateWorkload() {
-  ASSIGN_OR_RETURN(const Engine engine, ParseEngine(absl::GetFlag(FLAGS_engine)));
+absl::StatusOr<SimulationOptions> ReadOptions() {
   SimulationOptions options;
   ASSIGN_OR_RETURN(options.congestion, ParseCongestion(absl::GetFlag(FLAGS_congestion)));
   options.comm_streams = absl::GetFlag(FLAGS_comm_streams);
-  const std::string timeline = UserPath(absl::GetFlag(FLAGS_trace_json));
-  options.node_times = absl::GetFlag(FLAGS_node_times) || !timeline.empty();
+  options.node_times = absl::GetFlag(FLAGS_node_times) || !absl::GetFlag(FLAGS_trace_json).empty();
   options.link_use = absl::GetFlag(FLAGS_link_use);
-  if (engine == Engine::kSidecar) {
-    return absl::UnavailableError("--engine=sidecar: not built in");
+  if (options.link_use && options.congestion == Congestion::kUnaware) {
+    return absl::InvalidArgumentError(
+        "--link_use: without congestion there are no links; use --congestion=aware");
   }
-  ASSIGN_OR_RETURN(const Inputs inputs, ReadInputs());
-  ASSIGN_OR_RETURN(SimulationResult result, SimulateEmbedded(inputs, options));
-  if (!timeline.empty()) RETURN_IF_ERROR(WriteTimelineFile(inputs, result, timeline));
-  if (!absl::GetFlag(FLAGS_node_times)) result.nodes.clear();
-  SimulationReport report = MakeSimulationReport(result);
-  report.set_engine("embedded");
+  return options;
+}
+
+SimulationReport MakeReport(const Outcome& outcome) {
+  SimulationReport report = MakeSimulationReport(outcome.result);
+  report.set_engine(absl::GetFlag(FLAGS_engine));
   report.set_congestion(absl::GetFlag(FLAGS_congestion));
+  report.set_astra_version(outcome.astra_version);
+  if (!outcome.note.empty()) report.add_notes(outcome.note);
   if (!absl::GetFlag(FLAGS_corrections).empty()) {
-    report.mutable_corrections()->set_corrected(result.corrected_collectives);
-    report.mutable_corrections()->set_uncorrected(result.uncorrected_collectives);
+    report.mutable_corrections()->set_corrected(outcome.result.corrected_collectives);
+    report.mutable_corrections()->set_uncorrected(outcome.result.uncorrected_collectives);
   }
+  if (!absl::GetFlag(FLAGS_node_times)) report.clear_nodes();
+  return report;
+}
+
+absl::StatusOr<int> SimulateWorkload() {
+  ASSIGN_OR_RETURN(const Engine engine, ParseEngine(absl::GetFlag(FLAGS_engine)));
+  ASSIGN_OR_RETURN(const SimulationOptions options, ReadOptions());
+  if (engine == Engine::kSidecar) RETURN_IF_ERROR(RefuseWithSidecar(options));
+  ASSIGN_OR_RETURN(const Inputs inputs, ReadInputs());
+  ASSIGN_OR_RETURN(const Outcome outcome, engine == Engine::kEmbedded
+                                              ? SimulateEmbedded(inputs, options)
+                                              : SimulateWithSidecar(inputs, options));
+  const std::string timeline = UserPath(absl::GetFlag(FLAGS_trace_json));
+  if (!timeline.empty()) RETURN_IF_ERROR(WriteTimelineFile(inputs, outcome.result, timeline));
+  const SimulationReport report = MakeReport(outcome);
   RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatSimulationReport(report)));
   return kExitDone;
 }
@@ -199,7 +269,7 @@ int main(int argc, char** argv) {
        {"astra_simulate --workload=run/llama --network=network.yml --system=system.json",
         "astra_simulate --workload=run/llama --network=network.yml --system=system.json "
         "--comm_groups=run/llama.comm_groups.json --congestion=unaware --node_times --json"},
-       {"workload", "network", "system", "comm_groups", "engine", "astra_binary", "congestion",
-        "comm_streams", "corrections", "node_times", "link_use", "trace_json"}},
+       {"workload", "network", "system", "comm_groups", "engine", "astra_binary", "astra_timeout_s",
+        "congestion", "comm_streams", "corrections", "node_times", "link_use", "trace_json"}},
       argc, argv, meridian::SimulateWorkload);
 }

@@ -19,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
+#include "chakra_export/et/et_reader.h"
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
@@ -89,6 +90,18 @@ using ::ChakraProtoMsg::Node;
 
 constexpr size_t kOutputBufferBytes = size_t{1} << 20;
 
+// Shows how many bytes have been read. It is gone before anything is printed.
+class ReadingBar {
+ public:
+  EtProgress progress() {
+    return [this](uint64_t bytes) { bar_.Update(bytes_ += bytes); };
+  }
+
+ private:
+  ProgressBar bar_{"bytes read", 0};
+  uint64_t bytes_ = 0;
+};
+
 // Standard output in large pieces.
 class StandardOutput : public ByteSink {
  public:
@@ -157,8 +170,8 @@ absl::StatusOr<ExecutionGraph> InputGraph() {
   options.input = UserInputOptions();
   options.ignore_dangling = true;
   ASSIGN_OR_RETURN(options.groups, InputGroups(files));
-  ProgressBar progress("reading", 0);
-  options.progress = [&](uint64_t bytes) { progress.Update(bytes); };
+  ReadingBar bar;
+  options.progress = bar.progress();
   return ReadEtGraph(FileSystem::Posix(), files, options);
 }
 
@@ -168,8 +181,8 @@ absl::StatusOr<ChakraReport> InspectWithProgress() {
   options.input = UserInputOptions();
   ASSIGN_OR_RETURN(options.groups, InputGroups(files));
   ASSIGN_OR_RETURN(options.ignored_rules, ParseRules(absl::GetFlag(FLAGS_ignore_rules)));
-  ProgressBar progress("checking", 0);
-  options.progress = [&](uint64_t bytes) { progress.Update(bytes); };
+  ReadingBar bar;
+  options.progress = bar.progress();
   return InspectChakra(FileSystem::Posix(), files, options);
 }
 
@@ -198,9 +211,12 @@ absl::StatusOr<int> Inspect() {
 
 absl::StatusOr<int> ToJson() {
   ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
-  RETURN_IF_ERROR(WriteOutput([&](ByteSink* sink) {
-    return WriteEtJson(FileSystem::Posix(), files, UserInputOptions(), sink);
-  }));
+  ReadingBar bar;
+  EtJsonOptions options;
+  options.input = UserInputOptions();
+  options.progress = bar.progress();
+  RETURN_IF_ERROR(WriteOutput(
+      [&](ByteSink* sink) { return WriteEtJson(FileSystem::Posix(), files, options, sink); }));
   return kExitDone;
 }
 
@@ -214,7 +230,7 @@ absl::StatusOr<int> ToDot() {
     NodeIndex center = LongestNode(graph);
     const std::string wanted = absl::GetFlag(FLAGS_center);
     if (!wanted.empty()) {
-      const absl::StatusOr<NodeIndex> found = FindNode(graph, wanted);
+      const absl::StatusOr<NodeIndex> found = FindGraphNode(graph, wanted);
       if (!found.ok()) return Annotate(found.status(), "--center");
       center = *found;
     }
@@ -245,16 +261,24 @@ absl::StatusOr<int> ToTimeline() {
     }
     times = ReplayedTimes(*replay);
   }
-  RETURN_IF_ERROR(WriteOutput([&](ByteSink* sink) { return WriteTimeline(graph, times, sink); }));
+  RETURN_IF_ERROR(
+      WriteOutput([&](ByteSink* sink) { return WriteGraphTimeline(graph, times, sink); }));
   return kExitDone;
 }
 
-absl::StatusOr<int> Diff() {
+absl::StatusOr<ChakraDiffReport> DiffWithProgress() {
   ASSIGN_OR_RETURN(const EtFiles first, InputFiles());
   ASSIGN_OR_RETURN(const EtFiles second,
                    FindEtFiles(FileSystem::Posix(), UserPath(absl::GetFlag(FLAGS_diff))));
-  ASSIGN_OR_RETURN(ChakraDiffReport report,
-                   DiffEtFiles(FileSystem::Posix(), first, second, UserInputOptions()));
+  ReadingBar bar;
+  EtDiffOptions options;
+  options.input = UserInputOptions();
+  options.progress = bar.progress();
+  return DiffEtFiles(FileSystem::Posix(), first, second, options);
+}
+
+absl::StatusOr<int> Diff() {
+  ASSIGN_OR_RETURN(ChakraDiffReport report, DiffWithProgress());
   report.set_first(absl::GetFlag(FLAGS_et));
   report.set_second(absl::GetFlag(FLAGS_diff));
   RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatDiff(report)));
@@ -293,7 +317,7 @@ absl::StatusOr<std::optional<IdRange>> ParseIds(absl::string_view text) {
   return std::optional<IdRange>(range);
 }
 
-absl::StatusOr<int> Filter() {
+absl::StatusOr<EtFilterCounts> FilterWithProgress() {
   ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
   ASSIGN_OR_RETURN(const std::set<int> types, ParseTypes(absl::GetFlag(FLAGS_types)));
   ASSIGN_OR_RETURN(const std::optional<IdRange> ids, ParseIds(absl::GetFlag(FLAGS_ids)));
@@ -301,45 +325,53 @@ absl::StatusOr<int> Filter() {
   if (!names.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--names: ", names.error()));
   }
+  ReadingBar bar;
   EtFilterOptions options;
   options.input = UserInputOptions();
+  options.progress = bar.progress();
   options.keep = [&](const Node& node) {
     return (types.empty() || types.count(node.type()) > 0) &&
            (!ids.has_value() || (ids->first <= node.id() && node.id() <= ids->last)) &&
            RE2::PartialMatch(node.name(), names);
   };
-  ASSIGN_OR_RETURN(
-      const EtFilterCounts counts,
-      FilterEtFiles(FileSystem::Posix(), files, options, UserPath(absl::GetFlag(FLAGS_filter))));
+  return FilterEtFiles(FileSystem::Posix(), files, options, UserPath(absl::GetFlag(FLAGS_filter)));
+}
+
+absl::StatusOr<int> Filter() {
+  ASSIGN_OR_RETURN(const EtFilterCounts counts, FilterWithProgress());
   ChakraRewriteReport report;
   report.set_output(absl::GetFlag(FLAGS_filter));
   report.set_nodes(counts.kept_nodes);
   report.set_removed_nodes(counts.removed_nodes);
   report.set_removed_dependencies(counts.dangling_dependencies);
-  RETURN_IF_ERROR(Print(JsonWanted()
-                            ? ReportToJson(report)
-                            : absl::StrCat(WithThousands(counts.kept_nodes), " nodes kept, ",
-                                           WithThousands(counts.removed_nodes), " removed\n")));
+  const std::string text = absl::StrCat(WithThousands(counts.kept_nodes), " nodes kept, ",
+                                        WithThousands(counts.removed_nodes), " removed\n");
+  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : text));
   return kExitDone;
 }
 
-absl::StatusOr<int> Obfuscate() {
+absl::StatusOr<EtObfuscatorCounts> ObfuscateWithProgress() {
   ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
+  ReadingBar bar;
   EtObfuscatorOptions options;
   options.input = UserInputOptions();
+  options.progress = bar.progress();
   options.jitter = absl::GetFlag(FLAGS_jitter);
   options.seed = absl::GetFlag(FLAGS_seed);
-  ASSIGN_OR_RETURN(const EtObfuscatorCounts counts,
-                   ObfuscateEtFiles(FileSystem::Posix(), files, options,
-                                    UserPath(absl::GetFlag(FLAGS_obfuscate))));
+  return ObfuscateEtFiles(FileSystem::Posix(), files, options,
+                          UserPath(absl::GetFlag(FLAGS_obfuscate)));
+}
+
+absl::StatusOr<int> Obfuscate() {
+  ASSIGN_OR_RETURN(const EtObfuscatorCounts counts, ObfuscateWithProgress());
   ChakraRewriteReport report;
   report.set_output(absl::GetFlag(FLAGS_obfuscate));
   report.set_nodes(counts.nodes);
   report.set_removed_attributes(counts.removed_attributes);
-  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report)
-                                     : absl::StrCat(WithThousands(counts.nodes), " nodes written, ",
-                                                    WithThousands(counts.removed_attributes),
-                                                    " attributes left out\n")));
+  const std::string text =
+      absl::StrCat(WithThousands(counts.nodes), " nodes written, ",
+                   WithThousands(counts.removed_attributes), " attributes left out\n");
+  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : text));
   return kExitDone;
 }
 

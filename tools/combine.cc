@@ -122,8 +122,12 @@ absl::StatusOr<RunFiles> FindFiles() {
         "give either --run_dir or --traces, e.g. --traces='rank*.xplane.pb'");
   }
   RunFiles files;
+  RunFilesOptions options;
+  options.find_snapshots = absl::GetFlag(FLAGS_snapshots).empty();
+  options.find_offsets = absl::GetFlag(FLAGS_offsets).empty();
+  options.find_probes = absl::GetFlag(FLAGS_probes).empty();
   if (!run_dir.empty()) {
-    ASSIGN_OR_RETURN(files, FindRunFiles(FileSystem::Posix(), UserPath(run_dir)));
+    ASSIGN_OR_RETURN(files, FindRunFiles(FileSystem::Posix(), UserPath(run_dir), options));
   } else {
     ASSIGN_OR_RETURN(files.traces, Expand(traces, {".xplane.pb", ".xplane.pb.gz"}));
   }
@@ -176,6 +180,10 @@ absl::Status SelectStages(const std::string& list, Job* job) {
           absl::StrCat("--stages: '", stage, "' is none of align, combine, export, report"));
     }
   }
+  if (wanted.contains("export") && !wanted.contains("combine")) {
+    return absl::InvalidArgumentError(
+        "--stages: export shows the combined file; give combine, too");
+  }
   if (!wanted.contains("combine")) {
     job->request.output.clear();
     job->request.output_dir.clear();
@@ -215,6 +223,7 @@ absl::StatusOr<Job> ReadFlags() {
   ASSIGN_OR_RETURN(job.request, RequestFlags());
   job.reports = {UserPath(absl::GetFlag(FLAGS_report)), UserPath(absl::GetFlag(FLAGS_report_json))};
   RETURN_IF_ERROR(SelectStages(absl::GetFlag(FLAGS_stages), &job));
+  job.request.other_outputs = {job.reports.html, job.reports.json};
   return job;
 }
 

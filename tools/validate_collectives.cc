@@ -6,6 +6,7 @@
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "tools/command.h"
+#include "tools/pipeline/output_files.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/validation.h"
 #include "xla_profiler/util/atomic_file_writer.h"
@@ -40,12 +41,12 @@ absl::StatusOr<int> ValidateTraces() {
   ASSIGN_OR_RETURN(const std::vector<std::string> traces,
                    ExpandPaths(files, absl::GetFlag(FLAGS_traces),
                                {UserDirectory(), {".xplane.pb", ".xplane.pb.gz"}}));
+  const std::string csv = UserPath(absl::GetFlag(FLAGS_csv));
+  RETURN_IF_ERROR(CheckOutputPaths(traces, {csv}));
   ASSIGN_OR_RETURN(const CollectiveRun run, ReadWithProgress(traces));
+  RETURN_IF_ERROR(CheckOneRun(run));
   const ValidationReport report = Validate(run);
-  if (!absl::GetFlag(FLAGS_csv).empty()) {
-    RETURN_IF_ERROR(
-        WriteFileAtomically(files, UserPath(absl::GetFlag(FLAGS_csv)), ValidationCsv(report)));
-  }
+  if (!csv.empty()) RETURN_IF_ERROR(WriteFileAtomically(files, csv, ValidationCsv(report)));
   RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatValidation(report)));
   return report.violations() > 0 ? kExitCheckFailed : kExitDone;
 }

@@ -1,6 +1,5 @@
 // xprof_trace_align: one profile on another clock, by snapshot pairs and offsets.
 #include <limits>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,13 +11,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "tools/command.h"
+#include "tools/pipeline/output_files.h"
 #include "trace_alignment/alignment_record.h"
 #include "trace_alignment/offset_samples.h"
 #include "trace_alignment/profile_snapshots.h"
 #include "trace_alignment/snapshot_pairs.h"
 #include "trace_alignment/xspace_aligner.h"
-#include "xla_profiler/trace_json/gzip_sink.h"
-#include "xla_profiler/util/atomic_file_writer.h"
+#include "xla_profiler/util/byte_sink.h"
 #include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/report_json.h"
 #include "xla_profiler/util/status_macros.h"
@@ -192,23 +191,6 @@ std::string StatsPath(absl::string_view output) {
   return absl::StrCat(output, ".alignment_stats.json");
 }
 
-absl::StatusOr<AlignmentStats> WriteAligned(const XSpaceReader& reader, const SessionClock& clock,
-                                            const NodeClock& node, const AlignOptions& options,
-                                            const std::string& output) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFileWriter> writer,
-                   AtomicFileWriter::Create(FileSystem::Posix(), output));
-  AlignmentStats stats;
-  if (absl::EndsWith(output, ".gz")) {
-    GzipSink gzip(writer.get());
-    ASSIGN_OR_RETURN(stats, AlignXSpace(reader, clock, node, options, gzip));
-    RETURN_IF_ERROR(gzip.Finish());
-  } else {
-    ASSIGN_OR_RETURN(stats, AlignXSpace(reader, clock, node, options, *writer));
-  }
-  RETURN_IF_ERROR(writer->Commit());
-  return stats;
-}
-
 std::string FormatStats(const AlignmentStats& stats) {
   return absl::StrCat("node ", stats.node_id(), " on the ", stats.target(),
                       " clock: ", stats.model(), "\n", WithThousands(stats.events_corrected()),
@@ -225,6 +207,15 @@ absl::StatusOr<int> Align() {
   if (absl::GetFlag(FLAGS_trace).empty() || absl::GetFlag(FLAGS_output).empty()) {
     return absl::InvalidArgumentError("--trace and --output are needed, see --help");
   }
+  const std::string output = UserPath(absl::GetFlag(FLAGS_output));
+  const std::string stats_path = absl::GetFlag(FLAGS_stats_output).empty()
+                                     ? StatsPath(output)
+                                     : UserPath(absl::GetFlag(FLAGS_stats_output));
+  RETURN_IF_ERROR(CheckOutputPaths(
+      {UserPath(absl::GetFlag(FLAGS_trace)), UserPath(absl::GetFlag(FLAGS_snapshot_pairs)),
+       UserPath(absl::GetFlag(FLAGS_reference_snapshot_pairs)),
+       UserPath(absl::GetFlag(FLAGS_offsets))},
+      {output, stats_path}));
   XSpaceReaderOptions reader_options;
   reader_options.input = UserInputOptions();
   ASSIGN_OR_RETURN(const XSpaceReader reader,
@@ -252,17 +243,20 @@ absl::StatusOr<int> Align() {
     return absl::InvalidArgumentError("--max_extrapolation_ms is out of range");
   }
   options.lines.max_extrapolation_ns = limit_ms * 1000000;
-  const std::string output = UserPath(absl::GetFlag(FLAGS_output));
-  ASSIGN_OR_RETURN(AlignmentStats stats, WriteAligned(reader, clock, node, options, output));
+  OutputFiles outputs(FileSystem::Posix());
+  AlignmentStats stats;
+  RETURN_IF_ERROR(outputs.Write("aligned", output, [&](ByteSink& sink) -> absl::Status {
+    ASSIGN_OR_RETURN(stats, AlignXSpace(reader, clock, node, options, sink));
+    return absl::OkStatus();
+  }));
   stats.set_trace(reader.path());
   stats.set_output(output);
   stats.set_node_id(inputs.node_id);
   stats.set_target(absl::GetFlag(FLAGS_target));
   stats.set_model(DescribeModel(inputs));
-  const std::string stats_path = absl::GetFlag(FLAGS_stats_output).empty()
-                                     ? StatsPath(output)
-                                     : UserPath(absl::GetFlag(FLAGS_stats_output));
-  RETURN_IF_ERROR(WriteFileAtomically(FileSystem::Posix(), stats_path, ReportToJson(stats)));
+  RETURN_IF_ERROR(outputs.Write("stats", stats_path,
+                                [&](ByteSink& sink) { return sink.Append(ReportToJson(stats)); }));
+  RETURN_IF_ERROR(outputs.Commit());
   RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(stats) : FormatStats(stats)));
   return kExitDone;
 }

@@ -6,11 +6,10 @@
 #include <vector>
 
 #include "xla_profiler/util/check.h"
+#include "xla_profiler/util/picoseconds.h"
 
 namespace meridian {
 namespace {
-
-constexpr int64_t kPsPerNs = 1000;
 
 // Positions in the order in which a parent precedes its children.
 std::vector<size_t> ParentFirstOrder(absl::Span<const Timespan> events) {

@@ -1,21 +1,23 @@
 #include "trace_alignment/line_aligner.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
+#include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "xla_profiler/util/int64_range.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/xplane/clock_domain.h"
 
 namespace meridian {
 namespace {
 
-constexpr int64_t kPsPerNs = 1000;
-
-int64_t FloorToNs(int64_t ps) {
-  const int64_t ns = ps / kPsPerNs;
-  return ps % kPsPerNs < 0 ? ns - 1 : ns;
+// Times that no clock can show stay at the ends of the range.
+int64_t Difference(int64_t a_ps, int64_t b_ps) {
+  return SaturateToInt64(absl::int128(a_ps) - b_ps);
 }
 
 }  // namespace
@@ -72,19 +74,29 @@ absl::Status LineAligner::MapEvents(const XLineHeader& line, int64_t base_ps, Li
                                                      event.offset_ps, " ps of ", event.duration_ps,
                                                      " ps, which no clock can show"));
     }
-    const int64_t snapshots = clock.snapshot_extrapolations();
-    const int64_t offsets = clock.offset_extrapolations();
-    const int64_t repaired = clock.repaired_times();
     before_.push_back(Timespan(start_ps, event.duration_ps));
     mapped_.push_back({clock.Map(start_ps), clock.Map(end_ps)});
-    remarks_.snapshots += clock.snapshot_extrapolations() > snapshots;
-    remarks_.offsets += clock.offset_extrapolations() > offsets;
-    remarks_.clamped += clock.repaired_times() > repaired;
   }
+  if (clock.has_remarks()) RemarkEvents(clock.domain());
   remarks_.clamped += options_.strict_monotonic
                           ? MakeStrictlyIncreasing(before_, absl::MakeSpan(mapped_))
                           : KeepOrderAndNesting(before_, absl::MakeSpan(mapped_));
   return absl::OkStatus();
+}
+
+// Counts events, of whose two times either may be remarkable. Most lines have none.
+void LineAligner::RemarkEvents(ClockDomain domain) {
+  LineClock clock(node_, domain);
+  for (const Timespan& event : before_) {
+    const int64_t snapshots = clock.snapshot_extrapolations();
+    const int64_t offsets = clock.offset_extrapolations();
+    const int64_t repaired = clock.repaired_times();
+    clock.Map(event.begin_ps());
+    clock.Map(event.end_ps());
+    remarks_.snapshots += clock.snapshot_extrapolations() > snapshots;
+    remarks_.offsets += clock.offset_extrapolations() > offsets;
+    remarks_.clamped += clock.repaired_times() > repaired;
+  }
 }
 
 void LineAligner::Count(const LineClock& clock, const std::vector<EventTimes>& times) {
@@ -97,19 +109,23 @@ void LineAligner::Count(const LineClock& clock, const std::vector<EventTimes>& t
     stats_.set_farthest_extrapolation_ns(
         std::max(stats_.farthest_extrapolation_ns(), clock.farthest_extrapolation_ps() / kPsPerNs));
   }
+  if (before_.empty()) return;
+  int64_t corrected = 0;
+  int64_t least_ps = std::numeric_limits<int64_t>::max();
+  int64_t most_ps = std::numeric_limits<int64_t>::min();
   for (size_t i = 0; i < before_.size(); ++i) {
-    const int64_t correction_ps = mapped_[i].start_ps - before_[i].begin_ps();
-    if (correction_ps != 0 || mapped_[i].end_ps != before_[i].end_ps()) {
-      stats_.set_events_corrected(stats_.events_corrected() + 1);
-    }
-    const int64_t correction_ns = FloorToNs(correction_ps);
-    const bool first = !any_event_;
-    any_event_ = true;
-    stats_.set_min_correction_ns(first ? correction_ns
-                                       : std::min(stats_.min_correction_ns(), correction_ns));
-    stats_.set_max_correction_ns(first ? correction_ns
-                                       : std::max(stats_.max_correction_ns(), correction_ns));
+    const int64_t correction_ps = Difference(mapped_[i].start_ps, before_[i].begin_ps());
+    corrected += correction_ps != 0 || mapped_[i].end_ps != before_[i].end_ps() ? 1 : 0;
+    least_ps = std::min(least_ps, correction_ps);
+    most_ps = std::max(most_ps, correction_ps);
   }
+  stats_.set_events_corrected(stats_.events_corrected() + corrected);
+  const int64_t least_ns = FloorToNs(least_ps), most_ns = FloorToNs(most_ps);
+  stats_.set_min_correction_ns(any_event_ ? std::min(stats_.min_correction_ns(), least_ns)
+                                          : least_ns);
+  stats_.set_max_correction_ns(any_event_ ? std::max(stats_.max_correction_ns(), most_ns)
+                                          : most_ns);
+  any_event_ = true;
 }
 
 absl::Status LineAligner::CheckExtrapolation(absl::string_view plane_name, const XLineHeader& line,
@@ -146,7 +162,7 @@ void LineAligner::KeepOriginals(int64_t base_ps, const OriginalTimesStats& ids,
     };
     add(ids.start, start_ps);
     add(ids.duration, originals[event].duration_ps);
-    add(ids.correction, FloorToNs(mapped[position[event]].start_ps - start_ps));
+    add(ids.correction, FloorToNs(Difference(mapped[position[event]].start_ps, start_ps)));
     additions.AppendToString(fields);
   };
 }
@@ -162,7 +178,7 @@ absl::Status LineAligner::WriteTimes(const XLineHeader& line, int64_t new_base_n
       return absl::InvalidArgumentError(
           absl::StrCat("line '", line.name, "' spans more time than a line can hold"));
     }
-    event.duration_ps = mapped.end_ps - mapped.start_ps;
+    event.duration_ps = Difference(mapped.end_ps, mapped.start_ps);
   }
   return absl::OkStatus();
 }

@@ -12,6 +12,7 @@
 #include "trace_alignment/alignment_stats.pb.h"
 #include "trace_alignment/event_order.h"
 #include "trace_alignment/node_clock.h"
+#include "xla_profiler/xplane/clock_domain.h"
 #include "xla_profiler/xplane/plane_additions.h"
 #include "xla_profiler/xplane/session_clock.h"
 #include "xla_profiler/xplane/timespan.h"
@@ -73,6 +74,7 @@ class LineAligner {
 
   absl::Status MapEvents(const XLineHeader& line, int64_t base_ps, LineClock& clock,
                          const std::vector<EventTimes>& times);
+  void RemarkEvents(ClockDomain domain);
   void Count(const LineClock& clock, const std::vector<EventTimes>& times);
   absl::Status CheckExtrapolation(absl::string_view plane_name, const XLineHeader& line,
                                   const LineClock& clock) const;

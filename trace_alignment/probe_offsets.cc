@@ -71,6 +71,10 @@ absl::StatusOr<ProbeOffsets> LoadProbeOffsets(FileSystem& file_system,
                      notes.empty() ? "" : absl::StrCat(" (", absl::StrJoin(notes, "; "), ")")));
   }
   ASSIGN_OR_RETURN(ProbeSolution solution, SolveProbes(edges, reference_node));
+  // Fitted windows do not show a link's asymmetry; only raw probes bound the error.
+  if (!windows.empty()) {
+    for (OffsetSample& sample : solution.samples) sample.uncertainty_ns.reset();
+  }
   std::map<int64_t, int64_t> unreachable;
   for (const ProbeSolution::Unreachable& node : solution.unreachable) ++unreachable[node.node_id];
   for (const auto& [node, rounds] : unreachable) {

@@ -169,21 +169,24 @@ TEST(PrototypeDefectsTest, D2_NanosecondsSurviveAtTodaysEpoch) {
   EXPECT_EQ(apart_ps(AlignNode(cluster, 1)), before);
 }
 
+// The profile with its lines' bases moved by so much, and its events where they were.
+std::string WithMovedBases(XSpaceProto profile, int64_t move_ns) {
+  for (XPlaneProto& plane : *profile.mutable_planes()) {
+    XPlaneBuilder builder(&plane);
+    builder.ForEachLine([&](XLineBuilder line) {
+      EXPECT_OK(line.SetTimestampNsAndAdjustEventOffsets(line.TimestampNs() + move_ns));
+    });
+  }
+  return profile.SerializeAsString();
+}
+
 // Events were taken to begin at the session's start plus their offset, whatever their line's base.
 TEST(PrototypeDefectsTest, D3_LineBasesCount) {
   ClusterOptions options = Options();
   options.max_skew_ns = 1'000'000;
   const SyntheticCluster cluster(options);
-  XSpaceProto moved = RecordedProfile(cluster, 1);
-  for (XPlaneProto& plane : *moved.mutable_planes()) {
-    XPlaneBuilder builder(&plane);
-    builder.ForEachLine([](XLineBuilder line) {
-      ASSERT_NE(line.TimestampNs(), 0);
-      ASSERT_OK(line.SetTimestampNsAndAdjustEventOffsets(line.TimestampNs() / 2));
-    });
-  }
-  const std::string aligned = Align(moved.SerializeAsString(), InputsOf(cluster, 1));
-  EXPECT_LE(LargestErrorPs(cluster, 1, aligned), kTolerancePs);
+  const std::string moved = WithMovedBases(RecordedProfile(cluster, 1), -300'000);
+  EXPECT_LE(LargestErrorPs(cluster, 1, Align(moved, InputsOf(cluster, 1))), kTolerancePs);
 }
 
 // The driver's calls lie in the host's plane, but the tracer stamped them.
@@ -385,6 +388,10 @@ TEST(PrototypeDefectsTest, D12_NeitherOrderNorNamesNorIdsGetLost) {
   ASSERT_OK_AND_ASSIGN(const ProfileCollectives collectives, ReadXSpaceCollectives(reader));
   EXPECT_EQ(collectives.events.size(), 8u);
   EXPECT_THAT(collectives.unresolved.entries(), IsEmpty());
+
+  // Negative offsets, as of events before their line's base, are times like others.
+  const std::string negative = WithMovedBases(RecordedProfile(cluster, 1), 300'000);
+  EXPECT_LE(LargestErrorPs(cluster, 1, Align(negative, InputsOf(cluster, 1))), kTolerancePs);
 
   // References are translated when planes are merged: both ids are 1, but mean different things.
   XPlaneProto first, second;

@@ -7,8 +7,11 @@
 #include <vector>
 
 #include "gmock/gmock.h"
+#include "google/protobuf/message.h"
+#include "google/protobuf/unknown_field_set.h"
 #include "gtest/gtest.h"
 #include "third_party/xplane/snapshot_pairs.pb.h"
+#include "trace_alignment/alignment_record.h"
 #include "trace_alignment/testing/clock_readings.h"
 #include "trace_alignment/testing/cluster_profile.h"
 #include "trace_alignment/testing/node_inputs.h"
@@ -202,6 +205,67 @@ TEST_F(TraceAlignmentTest, OrderAndNestingAreKept) {
   // thunks and the raw Execute lie in another span.
   EXPECT_EQ(check.equal_starts, 2 * 8 * 2);
   EXPECT_EQ(check.children, 2 * 8 * 5);
+}
+
+// Fields that no schema knows yet, at every level of a profile.
+TEST_F(TraceAlignmentTest, UnknownFieldsSurvive) {
+  static constexpr int kField = 1234;
+  const auto mark = [](google::protobuf::Message* message, uint64_t value) {
+    message->GetReflection()->MutableUnknownFields(message)->AddVarint(kField, value);
+  };
+  XSpaceProto profile = RecordedProfile(cluster_, 1);
+  mark(&profile, 1);
+  for (XPlaneProto& plane : *profile.mutable_planes()) {
+    mark(&plane, 2);
+    for (auto& [id, metadata] : *plane.mutable_event_metadata()) mark(&metadata, 3);
+    for (XLineProto& line : *plane.mutable_lines()) {
+      mark(&line, 4);
+      for (XEventProto& event : *line.mutable_events()) {
+        mark(&event, 5);
+        for (XStatProto& stat : *event.mutable_stats()) mark(&stat, 6);
+      }
+    }
+  }
+  ASSERT_OK_AND_ASSIGN(const AlignedProfile aligned,
+                       AlignProfile(profile.SerializeAsString(), [&](const RunClock& session) {
+                         return MakeNodeClock(Inputs(1), ClockTarget::kReference, session);
+                       }));
+  XSpaceProto after;
+  ASSERT_TRUE(after.ParseFromString(aligned.bytes));
+  const auto expect_marked = [](const google::protobuf::Message& message, uint64_t value) {
+    const auto& fields = message.GetReflection()->GetUnknownFields(message);
+    ASSERT_EQ(fields.field_count(), 1) << message.ShortDebugString();
+    EXPECT_EQ(fields.field(0).number(), kField);
+    EXPECT_EQ(fields.field(0).varint(), value);
+  };
+  expect_marked(after, 1);
+  ASSERT_EQ(after.planes_size(), profile.planes_size());
+  for (int p = 0; p < profile.planes_size(); ++p) {
+    const XPlaneProto& plane = after.planes(p);
+    expect_marked(plane, 2);
+    for (const auto& [id, metadata] : plane.event_metadata()) expect_marked(metadata, 3);
+    ASSERT_EQ(plane.lines_size(), profile.planes(p).lines_size());
+    for (int l = 0; l < plane.lines_size(); ++l) {
+      expect_marked(plane.lines(l), 4);
+      ASSERT_EQ(plane.lines(l).events_size(), profile.planes(p).lines(l).events_size());
+      for (const XEventProto& event : plane.lines(l).events()) {
+        expect_marked(event, 5);
+        for (const XStatProto& stat : event.stats()) expect_marked(stat, 6);
+      }
+    }
+  }
+}
+
+TEST_F(TraceAlignmentTest, AnAlignedProfileIsKnownAsOne) {
+  const std::string recorded = RecordedProfile(cluster_, 1).SerializeAsString();
+  ASSERT_OK_AND_ASSIGN(const AlignedProfile aligned,
+                       AlignProfile(recorded, [&](const RunClock& session) {
+                         return MakeNodeClock(Inputs(1), ClockTarget::kHost, session);
+                       }));
+  ASSERT_OK_AND_ASSIGN(const XSpaceReader raw, XSpaceReader::FromBytes(recorded, "raw"));
+  ASSERT_OK_AND_ASSIGN(const XSpaceReader again, XSpaceReader::FromBytes(aligned.bytes, "again"));
+  EXPECT_THAT(IsAligned(raw), IsOkAndHolds(false));
+  EXPECT_THAT(IsAligned(again), IsOkAndHolds(true));
 }
 
 TEST_F(TraceAlignmentTest, MoreSamplesThanTurnsChangeNothing) {

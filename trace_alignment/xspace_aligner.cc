@@ -1,6 +1,7 @@
 #include "trace_alignment/xspace_aligner.h"
 
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -17,8 +18,12 @@ namespace {
 
 class AligningEditor : public XSpaceEditor {
  public:
-  AligningEditor(const XSpaceReader& reader, const AlignOptions& options, LineAligner aligner)
-      : reader_(reader), options_(options), aligner_(std::move(aligner)) {}
+  AligningEditor(const XSpaceReader& reader, const AlignOptions& options, int64_t new_start_ns,
+                 LineAligner aligner)
+      : reader_(reader),
+        options_(options),
+        new_start_ns_(new_start_ns),
+        aligner_(std::move(aligner)) {}
 
   absl::Status EditPlane(const XPlaneLayout& plane, PlaneEdit* edit) override {
     edit->edit_lines = !plane.lines.empty();
@@ -26,7 +31,10 @@ class AligningEditor : public XSpaceEditor {
     if (!edit->edit_lines && !is_environment) return absl::OkStatus();
     ASSIGN_OR_RETURN(const XPlaneVisitor visitor,
                      XPlaneVisitor::Create(reader_.source(), plane.payload));
-    if (is_environment) MoveSession(plane, visitor, edit);
+    if (is_environment) {
+      has_environment_ = true;
+      RETURN_IF_ERROR(MoveSession(plane, visitor, edit));
+    }
     PlaneAdditions additions(visitor);
     AddTo(&additions, options_.record);
     if (options_.lines.keep_original) original_times_ = DefineOriginalTimesStats(&additions);
@@ -40,31 +48,49 @@ class AligningEditor : public XSpaceEditor {
   }
 
   const AlignmentStats& stats() const { return aligner_.stats(); }
+  bool has_environment() const { return has_environment_; }
 
  private:
-  // The session's start and stop are times of the host's clock.
-  void MoveSession(const XPlaneLayout& plane, const XPlaneVisitor& visitor, PlaneEdit* edit) {
+  // The session's start is what lines count from, whatever the file said; the stop is a time of the
+  // host's clock.
+  absl::Status MoveSession(const XPlaneLayout& plane, const XPlaneVisitor& visitor,
+                           PlaneEdit* edit) {
     for (size_t i = 0; i < plane.stats.size(); ++i) {
       const XStatVisitor& stat = visitor.Stats()[i];
-      const bool is_time =
-          stat.Type() == StatType::kProfileStartTime || stat.Type() == StatType::kProfileStopTime;
-      const std::optional<int64_t> unix_ns = stat.IntOrUintValue();
-      if (!is_time || !unix_ns.has_value()) continue;
-      const absl::StatusOr<int64_t> mapped_ns = aligner_.MapHostTime(*unix_ns);
-      if (!mapped_ns.ok()) continue;
+      const bool is_start = stat.Type() == StatType::kProfileStartTime;
+      const bool is_stop = stat.Type() == StatType::kProfileStopTime;
+      if (!is_start && !is_stop) continue;
+      int64_t mapped_ns = new_start_ns_;
+      if (is_stop) {
+        if (!stat.IntOrUintValue().has_value()) continue;
+        ASSIGN_OR_RETURN(mapped_ns, aligner_.MapHostTime(*stat.IntOrUintValue()));
+      }
       XStatProto moved;
       moved.set_metadata_id(stat.Id());
-      moved.set_uint64_value(static_cast<uint64_t>(*mapped_ns));
+      moved.set_uint64_value(static_cast<uint64_t>(mapped_ns));
       edit->replacements[plane.stats[i].data()] = moved.SerializeAsString();
     }
+    return absl::OkStatus();
   }
 
   const XSpaceReader& reader_;
   const AlignOptions& options_;
+  const int64_t new_start_ns_;
   LineAligner aligner_;
+  bool has_environment_ = false;
   // Of the plane at hand.
   std::optional<OriginalTimesStats> original_times_;
 };
+
+// For profiles that do not say when they began: a plane that does, as a field of an XSpace.
+std::string EnvironmentField(int64_t start_ns) {
+  XSpaceProto space;
+  space.add_planes()->set_name(std::string(kTaskEnvPlaneName));
+  XPlaneBuilder plane(space.mutable_planes(0));
+  plane.AddStatValue(*plane.GetOrCreateStatMetadata(StatTypeName(StatType::kProfileStartTime)),
+                     static_cast<uint64_t>(start_ns));
+  return space.SerializeAsString();
+}
 
 }  // namespace
 
@@ -73,9 +99,14 @@ absl::StatusOr<AlignmentStats> AlignXSpace(const XSpaceReader& reader, const Ses
                                            ByteSink& sink) {
   ASSIGN_OR_RETURN(const int64_t new_start_ns,
                    LineAligner(clock, node, 0, options.lines).MapHostTime(clock.start_ns()));
-  AligningEditor editor(reader, options, LineAligner(clock, node, new_start_ns, options.lines));
+  AligningEditor editor(reader, options, new_start_ns,
+                        LineAligner(clock, node, new_start_ns, options.lines));
   const absl::Status status = RewriteXSpace(reader.source(), editor, sink);
-  if (!status.ok()) return Annotate(status, reader.name());
+  // An error of the sink is not the profile's.
+  if (!status.ok()) {
+    return ExitCode(status) == kExitBadInput ? Annotate(status, reader.name()) : status;
+  }
+  if (!editor.has_environment()) RETURN_IF_ERROR(sink.Append(EnvironmentField(new_start_ns)));
   return editor.stats();
 }
 

@@ -153,5 +153,21 @@ TEST_F(XSpaceAlignerTest, AnEventThatNoClockCanShowIsRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no clock can show")));
 }
 
+// Without a plane that says when the session began, the aligned file gets one.
+TEST_F(XSpaceAlignerTest, TheStartIsAlwaysKnownAfterwards) {
+  RemovePlane(&before_, FindPlaneWithName(before_, kTaskEnvPlaneName));
+  const std::string bytes = before_.SerializeAsString();
+  ASSERT_OK_AND_ASSIGN(const XSpaceReader reader, XSpaceReader::FromBytes(bytes, "a.pb"));
+  ASSERT_OK_AND_ASSIGN(const SessionClock clock,
+                       SessionClock::Create("a.pb", SessionInfo(), int64_t{1'000'000'000}));
+  NodeClock node;
+  node.host_to_reference = Shift(5'000'000);
+  StringSink sink(&out_);
+  ASSERT_OK(AlignXSpace(reader, clock, node, {}, sink));
+  ASSERT_OK_AND_ASSIGN(const XSpaceReader aligned, XSpaceReader::FromBytes(out_, "aligned"));
+  ASSERT_OK_AND_ASSIGN(const SessionInfo info, ReadSessionInfo(aligned));
+  EXPECT_EQ(info.profile_start_ns, 1'000'005'000);
+}
+
 }  // namespace
 }  // namespace meridian

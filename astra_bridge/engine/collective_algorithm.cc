@@ -63,20 +63,22 @@ void ExchangeState::OnPrepared(const CollectivePhase& phase, int32_t position,
                               to_send_ <= phase.size - 1;
   if (is_second_half) {
     if (received_ < static_cast<uint32_t>(phase.size - 1)) return;
-    for (int32_t i = 0; i < phase.parallel; ++i) TrySend(phase, position, host);
+    for (int32_t i = 0; i < phase.parallel && TrySend(phase, position, host); ++i) {
+    }
   } else {
     TrySend(phase, position, host);
   }
   if (to_send_ == 0 && ready_ == phase.parallel) host.Finish();
 }
 
-void ExchangeState::TrySend(const CollectivePhase& phase, int32_t position, AlgorithmHost& host) {
-  if (sent_ == packets_ || to_send_ == 0 || ready_ == 0) return;
+bool ExchangeState::TrySend(const CollectivePhase& phase, int32_t position, AlgorithmHost& host) {
+  if (sent_ == packets_ || to_send_ == 0 || ready_ == 0) return false;
   const uint32_t sequence = sent_++;
   --to_send_;
   --ready_;
   host.Send(Receiver(phase, position, sequence), sequence, packet_bytes_);
   host.Expect(sequence);
+  return true;
 }
 
 int32_t ExchangeState::Receiver(const CollectivePhase& phase, int32_t position,

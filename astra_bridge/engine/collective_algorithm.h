@@ -47,7 +47,8 @@ class ExchangeState {
 
  private:
   void PreparePacket(const CollectivePhase& phase, AlgorithmHost& host);
-  void TrySend(const CollectivePhase& phase, int32_t position, AlgorithmHost& host);
+  // False when there is nothing to send, or nothing more at the moment.
+  bool TrySend(const CollectivePhase& phase, int32_t position, AlgorithmHost& host);
   int32_t Receiver(const CollectivePhase& phase, int32_t position, uint32_t sequence) const;
   void AdvanceHalvingDoubling(const CollectivePhase& phase);
 

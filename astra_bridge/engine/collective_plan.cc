@@ -20,6 +20,9 @@ constexpr int64_t kGroupEndpointDelayNs = 10;
 // one more all-gather does not overflow.
 constexpr int64_t kMaxPhaseBytes = int64_t{1} << 42;
 
+// Each takes a little memory.
+constexpr int64_t kMaxChunksOfAllRanks = int64_t{1} << 28;
+
 bool IsPowerOfTwo(int32_t number) { return (number & (number - 1)) == 0; }
 
 int32_t Log2(int32_t power_of_two) { return __builtin_ctz(static_cast<unsigned>(power_of_two)); }
@@ -71,7 +74,14 @@ class Planner {
       plan_.chunk_bytes = topology_.npus();
       bytes = plan_.chunk_bytes * system_.preferred_dataset_splits;
     }
-    plan_.chunks = static_cast<int32_t>((bytes + plan_.chunk_bytes - 1) / plan_.chunk_bytes);
+    const int64_t chunks = (bytes + plan_.chunk_bytes - 1) / plan_.chunk_bytes;
+    if (chunks > kMaxChunksOfAllRanks / topology_.npus()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(system_.source, system_.source.empty() ? "" : ": ",
+                       "preferred-dataset-splits: ", system_.preferred_dataset_splits,
+                       " chunks are too many for ", topology_.npus(), " ranks"));
+    }
+    plan_.chunks = static_cast<int32_t>(chunks);
     return absl::OkStatus();
   }
 

@@ -1,7 +1,9 @@
 #include "astra_bridge/engine/collective_runner.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/util/status_macros.h"
@@ -23,7 +25,9 @@ class CollectiveRunner::StreamHost : public AlgorithmHost {
       stream_.reduction_ns = runner_.ReductionNsOf(reduce_bytes);
       kind = EventKind::kReduce;
     }
-    runner_.events_.Schedule(runner_.events_.now_ns() + phase_.endpoint_delay_ns, kind, number_);
+    runner_.events_.ScheduleOnRank(runner_.RankOf(stream_),
+                                   runner_.events_.now_ns() + phase_.endpoint_delay_ns, kind,
+                                   number_);
   }
 
   void Send(int32_t to_position, uint32_t sequence, int64_t bytes) override {
@@ -54,20 +58,6 @@ class CollectiveRunner::StreamHost : public AlgorithmHost {
   bool finished_ = false;
 };
 
-void CollectiveRunner::SequenceSet::Insert(uint32_t sequence) {
-  const size_t word = sequence / 64;
-  if (word >= bits_.size()) bits_.resize(word + 1);
-  bits_[word] |= uint64_t{1} << sequence % 64;
-}
-
-bool CollectiveRunner::SequenceSet::Take(uint32_t sequence) {
-  const size_t word = sequence / 64;
-  const uint64_t bit = uint64_t{1} << sequence % 64;
-  if (word >= bits_.size() || (bits_[word] & bit) == 0) return false;
-  bits_[word] &= ~bit;
-  return true;
-}
-
 CollectiveRunner::CollectiveRunner(const Workload& workload, const GroupTable& groups,
                                    const Topology& topology, const SystemConfig& system,
                                    const Options& options, LinkNetwork& network, EventQueue& events,
@@ -80,6 +70,7 @@ CollectiveRunner::CollectiveRunner(const Workload& workload, const GroupTable& g
       network_(network),
       events_(events),
       listener_(listener),
+      plans_(workload, groups, topology, system, network),
       open_groups_(groups.groups().size()),
       trees_taken_(kSimulatedCollectiveOps * topology.dimension_count()) {
   const size_t comm_streams = static_cast<size_t>(topology.npus()) * options.comm_streams;
@@ -92,7 +83,7 @@ CollectiveRunner::~CollectiveRunner() = default;
 absl::Status CollectiveRunner::Join(const CollectiveCall& call) {
   ASSIGN_OR_RETURN(const uint32_t number, FindCollective(call));
   Collective& collective = *collectives_[number];
-  const int32_t index = call.membership.member;
+  const int32_t index = call.member;
   Member& member = collective.members[index];
   member.node = call.node;
   member.comm_stream = call.comm_stream;
@@ -101,51 +92,29 @@ absl::Status CollectiveRunner::Join(const CollectiveCall& call) {
   current_[static_cast<size_t>(call.rank) * options_.comm_streams + call.comm_stream] = {number,
                                                                                          index};
   if (collective.fixed_durations_ns == nullptr) {
-    StartWaiting(call.rank, call.comm_stream, collective.plan->plan.phases[0].dimension);
+    StartWaiting(call.rank, call.comm_stream, collective.entry->plan.phases[0].dimension);
   }
   if (collective.join_order.size() == collective.members.size()) OnComplete(number);
   return absl::OkStatus();
 }
 
 absl::StatusOr<uint32_t> CollectiveRunner::FindCollective(const CollectiveCall& call) {
-  const uint32_t group = call.membership.group;
-  OpenGroup& open = open_groups_[group];
-  if (open.joins.empty()) open.joins.resize(groups_.size(group));
-  const int64_t ordinal = open.joins[call.membership.member];
-  const PlanKey key = {call.op, call.bytes, group, call.algorithms, call.involved_dimensions};
+  OpenGroup& open = open_groups_[call.shape.group];
+  if (open.joins.empty()) open.joins.resize(groups_.size(call.shape.group));
+  const int64_t ordinal = open.joins[call.member];
   const size_t place = static_cast<size_t>(ordinal - open.closed);
   if (place == open.collectives.size()) {
-    ASSIGN_OR_RETURN(PlanEntry* const plan, FindPlan(call, key));
-    open.collectives.push_back(NewCollective(call, key, ordinal, plan));
+    ASSIGN_OR_RETURN(PlanCache::Entry* const entry, plans_.Find(call.shape));
+    open.collectives.push_back(NewCollective(call, ordinal, entry));
   }
   const uint32_t number = open.collectives[place];
-  RETURN_IF_ERROR(CheckSame(*collectives_[number], call, key));
-  ++open.joins[call.membership.member];
+  RETURN_IF_ERROR(CheckSame(*collectives_[number], call));
+  ++open.joins[call.member];
   return number;
 }
 
-absl::StatusOr<CollectiveRunner::PlanEntry*> CollectiveRunner::FindPlan(const CollectiveCall& call,
-                                                                        const PlanKey& key) {
-  std::unique_ptr<PlanEntry>& entry = plans_[key];
-  if (entry == nullptr) {
-    CollectiveRequest request;
-    request.op = call.op;
-    request.bytes = call.bytes;
-    request.group_size =
-        static_cast<int32_t>(groups_.groups()[call.membership.group].members.size());
-    request.algorithms = call.algorithms == kSystemAlgorithms
-                             ? system_.algorithms_of(call.op)
-                             : workload_.algorithms[call.algorithms];
-    request.involved_dimensions = call.involved_dimensions;
-    ASSIGN_OR_RETURN(CollectivePlan plan, PlanCollective(request, topology_, system_));
-    entry = std::make_unique<PlanEntry>();
-    entry->plan = std::move(plan);
-  }
-  return entry.get();
-}
-
-uint32_t CollectiveRunner::NewCollective(const CollectiveCall& call, const PlanKey& key,
-                                         int64_t ordinal, PlanEntry* plan) {
+uint32_t CollectiveRunner::NewCollective(const CollectiveCall& call, int64_t ordinal,
+                                         PlanCache::Entry* entry) {
   if (free_collectives_.empty()) {
     free_collectives_.push_back(static_cast<uint32_t>(collectives_.size()));
     collectives_.push_back(std::make_unique<Collective>());
@@ -153,10 +122,10 @@ uint32_t CollectiveRunner::NewCollective(const CollectiveCall& call, const PlanK
   const uint32_t number = free_collectives_.back();
   free_collectives_.pop_back();
   Collective& collective = *collectives_[number];
-  const size_t size = groups_.size(call.membership.group);
-  collective.plan = plan;
-  collective.key = key;
-  collective.id = {call.membership.group, ordinal};
+  const CollectivePlan& plan = entry->plan;
+  const size_t size = groups_.size(call.shape.group);
+  collective.entry = entry;
+  collective.id = {call.shape.group, ordinal};
   collective.first_rank = call.rank;
   collective.first_node = call.node;
   collective.members.assign(size, Member());
@@ -165,38 +134,38 @@ uint32_t CollectiveRunner::NewCollective(const CollectiveCall& call, const PlanK
   collective.members_done = 0;
   collective.lockstep_tried = options_.events_only;
   collective.in_lockstep = false;
-  collective.was_alone = true;
-  collective.streams.assign(size * plan->plan.chunks, kNone);
+  collective.streams.assign(size * plan.chunks, kNone);
   collective.fixed_durations_ns = nullptr;
   if (options_.fixed_durations_ns != nullptr) {
     const auto fixed = options_.fixed_durations_ns->find(collective.id);
     if (fixed != options_.fixed_durations_ns->end()) collective.fixed_durations_ns = &fixed->second;
   }
-  int32_t* const trees = &trees_taken_[static_cast<size_t>(call.op) * topology_.dimension_count()];
+  int32_t* const trees =
+      &trees_taken_[static_cast<size_t>(call.shape.op) * topology_.dimension_count()];
   collective.first_tree.assign(trees, trees + topology_.dimension_count());
-  for (const CollectivePhase& phase : plan->plan.phases) {
-    if (phase.trees_per_chunk > 0) trees[phase.dimension] += plan->plan.chunks;
+  for (const CollectivePhase& phase : plan.phases) {
+    if (phase.trees_per_chunk > 0) trees[phase.dimension] += plan.chunks;
   }
   return number;
 }
 
-absl::Status CollectiveRunner::CheckSame(const Collective& collective, const CollectiveCall& call,
-                                         const PlanKey& key) const {
-  if (collective.key == key) return absl::OkStatus();
-  const auto describe = [](const PlanKey& key) {
-    return absl::StrCat(CollectiveOpName(std::get<0>(key)), " of ", std::get<1>(key), " bytes");
+absl::Status CollectiveRunner::CheckSame(const Collective& collective,
+                                         const CollectiveCall& call) const {
+  const CollectiveShape& first = collective.entry->shape;
+  if (first == call.shape) return absl::OkStatus();
+  const auto describe = [](const CollectiveShape& shape) {
+    return absl::StrCat(CollectiveOpName(shape.op), " of ", shape.bytes, " bytes");
   };
-  const auto node_id = [this](int32_t rank, uint32_t node) {
-    return workload_.ranks[rank].nodes()[node].id;
-  };
-  const std::string other = describe(collective.key) == describe(key)
-                                ? "with other involved_dim or algorithms"
-                                : absl::StrCat("an ", describe(collective.key));
+  const std::string other = describe(first) == describe(call.shape)
+                                ? "has other involved_dim or algorithms"
+                                : absl::StrCat("is ", describe(first));
+  const int32_t group = groups_.groups()[call.shape.group].id;
+  const uint64_t first_id =
+      workload_.ranks[collective.first_rank].nodes()[collective.first_node].id;
   return absl::InvalidArgumentError(absl::StrCat(
-      "is an ", describe(key), ", but the same collective of the group (number ",
-      collective.id.ordinal + 1, ", group ", groups_.groups()[call.membership.group].id, ") is ",
-      other, " on rank ", collective.first_rank, " (node ",
-      node_id(collective.first_rank, collective.first_node), "); the ranks would wait forever"));
+      "is ", describe(call.shape), ", but the same collective (number ", collective.id.ordinal + 1,
+      " of ", group == kWorldGroup ? "all ranks" : absl::StrCat("group ", group), ") ", other,
+      " on rank ", collective.first_rank, " (node ", first_id, "); the ranks would wait forever"));
 }
 
 void CollectiveRunner::OnComplete(uint32_t number) {
@@ -206,11 +175,13 @@ void CollectiveRunner::OnComplete(uint32_t number) {
   open.collectives.pop_front();
   ++open.closed;
   collective.complete_ns = events_.now_ns();
-  if (options_.record) {
-    collective.was_alone = complete_.empty() && sends_under_way_ == 0;
-    for (const uint32_t other : complete_) collectives_[other]->was_alone = false;
-    complete_.push_back(number);
-    collective.durations_ns.assign(collective.members.size(), 0);
+  if (options_.recorder != nullptr) {
+    CollectiveRecord record;
+    record.id = collective.id;
+    record.op = collective.entry->shape.op;
+    record.bytes = collective.entry->shape.bytes;
+    record.begin_ns = events_.now_ns();
+    options_.recorder->Begin(std::move(record), collective.members.size());
   }
   if (collective.fixed_durations_ns == nullptr) return;
   for (size_t member = 0; member < collective.members.size(); ++member) {
@@ -219,13 +190,8 @@ void CollectiveRunner::OnComplete(uint32_t number) {
   }
 }
 
-void CollectiveRunner::OnSendStarted() {
-  ++sends_under_way_;
-  for (const uint32_t other : complete_) collectives_[other]->was_alone = false;
-}
-
 const CollectivePhase& CollectiveRunner::PhaseOf(const Stream& stream) const {
-  return collectives_[stream.collective]->plan->plan.phases[stream.phase];
+  return collectives_[stream.collective]->entry->plan.phases[stream.phase];
 }
 
 CollectiveRunner::Queue& CollectiveRunner::QueueOf(int32_t rank, int32_t comm_stream,
@@ -262,7 +228,7 @@ void CollectiveRunner::StartWaiting(int32_t rank, int32_t comm_stream, int32_t d
 
 uint32_t CollectiveRunner::NextChunk(uint32_t number, int32_t index, int32_t dimension) {
   Collective& collective = *collectives_[number];
-  const CollectivePlan& plan = collective.plan->plan;
+  const CollectivePlan& plan = collective.entry->plan;
   Member& member = collective.members[index];
   if (collective.fixed_durations_ns != nullptr || plan.phases[0].dimension != dimension ||
       member.next_chunk == plan.chunks) {
@@ -287,7 +253,7 @@ void CollectiveRunner::FreeStream(uint32_t number) {
   Stream& stream = streams_[number];
   Collective& collective = *collectives_[stream.collective];
   collective
-      .streams[static_cast<size_t>(stream.member) * collective.plan->plan.chunks + stream.chunk] =
+      .streams[static_cast<size_t>(stream.member) * collective.entry->plan.chunks + stream.chunk] =
       kNone;
   stream.is_running = false;
   free_streams_.push_back(number);
@@ -335,7 +301,9 @@ void CollectiveRunner::OnPrepared(uint32_t number) {
 }
 
 void CollectiveRunner::OnReduce(uint32_t number) {
-  events_.Schedule(events_.now_ns() + streams_[number].reduction_ns, EventKind::kPrepared, number);
+  const Stream& stream = streams_[number];
+  events_.ScheduleOnRank(RankOf(stream), events_.now_ns() + stream.reduction_ns,
+                         EventKind::kPrepared, number);
 }
 
 void CollectiveRunner::OnTaken(uint32_t number) { OnReceived(number); }
@@ -357,7 +325,7 @@ bool CollectiveRunner::Deliver(uint32_t message) {
   Collective& collective = *collectives_[mail.collective];
   const uint32_t number =
       collective
-          .streams[static_cast<size_t>(mail.member) * collective.plan->plan.chunks + mail.chunk];
+          .streams[static_cast<size_t>(mail.member) * collective.entry->plan.chunks + mail.chunk];
   Stream* const stream = number == kNone ? nullptr : &streams_[number];
   if (stream == nullptr || !stream->is_running || stream->phase != mail.phase) {
     early_[PhaseKey(mail.collective, mail.member, mail.chunk, mail.phase)].Insert(mail.sequence);
@@ -379,7 +347,7 @@ void CollectiveRunner::FinishPhase(uint32_t number) {
   Stream& stream = streams_[number];
   const uint32_t collective_number = stream.collective;
   Collective& collective = *collectives_[collective_number];
-  const CollectivePlan& plan = collective.plan->plan;
+  const CollectivePlan& plan = collective.entry->plan;
   const int32_t index = stream.member;
   const int32_t rank = RankOf(collective, index);
   const int32_t comm_stream = collective.members[index].comm_stream;
@@ -415,34 +383,21 @@ void CollectiveRunner::FinishMember(uint32_t number, int32_t index) {
   const Member member = collective.members[index];
   const int32_t rank = RankOf(collective, index);
   current_[static_cast<size_t>(rank) * options_.comm_streams + member.comm_stream] = Current();
-  if (options_.record) {
-    collective.durations_ns[index] = events_.now_ns() - collective.complete_ns;
+  if (options_.recorder != nullptr) {
+    options_.recorder->EndMember(collective.id, index, events_.now_ns());
   }
   if (++collective.members_done == static_cast<int32_t>(collective.members.size())) {
-    FreeCollective(number);
+    if (options_.recorder != nullptr) options_.recorder->End(collective.id);
+    free_collectives_.push_back(number);
   }
   listener_.OnCollectiveDone(rank, member.node);
-}
-
-void CollectiveRunner::FreeCollective(uint32_t number) {
-  Collective& collective = *collectives_[number];
-  if (options_.record) {
-    complete_.erase(std::find(complete_.begin(), complete_.end(), number));
-    CollectiveRecord& record = records_.emplace_back();
-    record.id = collective.id;
-    record.op = std::get<0>(collective.key);
-    record.bytes = std::get<1>(collective.key);
-    record.was_alone = collective.was_alone;
-    record.durations_ns = collective.durations_ns;
-  }
-  free_collectives_.push_back(number);
 }
 
 void CollectiveRunner::OnMemberDone(uint32_t number, int32_t index) {
   Collective& collective = *collectives_[number];
   const int32_t rank = RankOf(collective, index);
   const int32_t comm_stream = collective.members[index].comm_stream;
-  const int32_t dimension = collective.plan->plan.phases[0].dimension;
+  const int32_t dimension = collective.entry->plan.phases[0].dimension;
   // As if its last chunk were just about to leave.
   QueueOf(rank, comm_stream, dimension).running = 1;
   FinishMember(number, index);
@@ -452,10 +407,8 @@ void CollectiveRunner::OnMemberDone(uint32_t number, int32_t index) {
 
 void CollectiveRunner::TryLockstep(uint32_t number) {
   Collective& collective = *collectives_[number];
-  PlanEntry& entry = *collective.plan;
-  const CollectivePlan& plan = entry.plan;
+  const CollectivePlan& plan = collective.entry->plan;
   collective.lockstep_tried = true;
-  if (plan.phases.size() > 1 || plan.phases[0].kind != CollectiveAlgorithm::Kind::kRing) return;
   if (collective.join_order.size() < collective.members.size()) return;
   for (const Member& member : collective.members) {
     if (member.joined_ns != collective.complete_ns) return;
@@ -464,64 +417,16 @@ void CollectiveRunner::TryLockstep(uint32_t number) {
   const size_t first_packets =
       collective.members.size() * std::min(system_.active_chunks_per_dimension, plan.chunks);
   if (events_.size() != first_packets - 1) return;
-  if (!entry.lockstep_known) {
-    entry.lockstep_known = true;
-    if (const std::optional<RingStep> step = FindRingStep(collective)) {
-      entry.lockstep = RunRingInLockstep(plan, *step, system_.active_chunks_per_dimension,
-                                         system_.local_memory_bandwidth);
-    }
-  }
-  if (!entry.lockstep.has_value()) return;
+  const std::optional<LockstepResult> lockstep = plans_.Lockstep(collective.entry);
+  if (!lockstep.has_value()) return;
   collective.in_lockstep = true;
   const CollectivePhase& phase = plan.phases[0];
   for (const int32_t first : collective.join_order) {
-    const int32_t member = MemberAhead(phase, first, entry.lockstep->turn * phase.direction);
+    const int32_t member = MemberAhead(phase, first, lockstep->turn * phase.direction);
     collective.members[member].next_chunk = plan.chunks;
-    events_.Schedule(collective.complete_ns + entry.lockstep->duration_ns, EventKind::kMemberDone,
-                     number, static_cast<uint32_t>(member));
+    events_.Schedule(collective.complete_ns + lockstep->duration_ns, EventKind::kMemberDone, number,
+                     static_cast<uint32_t>(member));
   }
-}
-
-int32_t CollectiveRunner::MemberAhead(const CollectivePhase& phase, int32_t member, int32_t steps) {
-  const int32_t stride = phase.stride == 0 ? 1 : phase.stride;
-  const int32_t position = member / stride % phase.size;
-  const int32_t ahead = ((position + steps) % phase.size + phase.size) % phase.size;
-  return member + (ahead - position) * stride;
-}
-
-std::optional<RingStep> CollectiveRunner::FindRingStep(const Collective& collective) const {
-  const CollectivePhase& phase = collective.plan->plan.phases[0];
-  std::optional<RingStep> common;
-  int32_t common_dimension = 0;
-  for (int32_t member = 0; member < static_cast<int32_t>(collective.members.size()); ++member) {
-    const int32_t source = RankOf(collective, member);
-    const int32_t destination = RankOf(collective, MemberAhead(phase, member, phase.direction));
-    RingStep step;
-    int32_t dimension = 0;
-    if (network_.is_aware()) {
-      dimension = topology_.FirstDifference(source, destination);
-      const int32_t from = topology_.Coordinate(source, dimension);
-      const int32_t to = topology_.Coordinate(destination, dimension);
-      if (source + (to - from) * topology_.stride(dimension) != destination) return std::nullopt;
-      const NetworkDimension& block = topology_.dimension(dimension);
-      step.links = topology_.Hops(dimension, from, to);
-      // Further along a ring the ways of several members overlap.
-      if (step.links > 1 && block.shape != BlockShape::kSwitch) return std::nullopt;
-      const LinkTimes times = LinkTimesOf(block, phase.message_bytes);
-      step.crossing_ns = times.crossing_ns;
-      step.sending_ns = times.sending_ns;
-    } else {
-      step.crossing_ns = network_.UncongestedNs(source, destination, phase.message_bytes);
-    }
-    if (!common.has_value()) {
-      common = step;
-      common_dimension = dimension;
-    } else if (common->links != step.links || common->crossing_ns != step.crossing_ns ||
-               common->sending_ns != step.sending_ns || common_dimension != dimension) {
-      return std::nullopt;
-    }
-  }
-  return common;
 }
 
 std::vector<OpenCollective> CollectiveRunner::OpenCollectives() const {
@@ -532,14 +437,14 @@ std::vector<OpenCollective> CollectiveRunner::OpenCollectives() const {
     if (is_free[number]) continue;
     const Collective& collective = *collectives_[number];
     OpenCollective& open = result.emplace_back();
-    open.group = collective.id.group;
     for (size_t i = 0; i < collective.members.size(); ++i) {
       const Member& member = collective.members[i];
       const int32_t rank = RankOf(collective, static_cast<int32_t>(i));
       if (member.joined_ns < 0) {
         open.missing_ranks.push_back(rank);
-      } else if (member.chunks_done < collective.plan->plan.chunks) {
-        open.waiting_ranks_and_nodes.push_back({rank, member.node});
+      } else if (member.chunks_done < collective.entry->plan.chunks) {
+        open.waiting_ranks.push_back(rank);
+        open.waiting_nodes.push_back(member.node);
       }
     }
   }

@@ -15,9 +15,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <optional>
 #include <tuple>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -26,10 +24,12 @@
 #include "absl/status/statusor.h"
 #include "astra_bridge/engine/collective_algorithm.h"
 #include "astra_bridge/engine/collective_plan.h"
+#include "astra_bridge/engine/collective_recorder.h"
 #include "astra_bridge/engine/event_queue.h"
 #include "astra_bridge/engine/group_table.h"
 #include "astra_bridge/engine/link_network.h"
-#include "astra_bridge/engine/ring_lockstep.h"
+#include "astra_bridge/engine/plan_cache.h"
+#include "astra_bridge/engine/sequence_set.h"
 #include "astra_bridge/engine/system_config.h"
 #include "astra_bridge/engine/topology.h"
 #include "astra_bridge/engine/workload.h"
@@ -45,52 +45,23 @@ class CollectiveListener {
 
 // A rank's part of a collective.
 struct CollectiveCall {
+  CollectiveShape shape;
   int32_t rank = 0;
+  // Its position among the members of the group.
+  int32_t member = 0;
   // Position of the node among those of its rank.
   uint32_t node = 0;
   // Which of the rank's comm streams it occupies.
   int32_t comm_stream = 0;
-  CollectiveOp op = CollectiveOp::kAllReduce;
-  int64_t bytes = 0;
-  Membership membership;
-  // As in WorkloadNode.
-  int32_t algorithms = kSystemAlgorithms;
-  uint64_t involved_dimensions = ~uint64_t{0};
 };
 
 // A collective that has been joined and is not over.
 struct OpenCollective {
-  uint32_t group = 0;
   // Not joined yet.
   std::vector<int32_t> missing_ranks;
-  // Joined and not done.
-  std::vector<std::pair<int32_t, uint32_t>> waiting_ranks_and_nodes;
-};
-
-// The k-th collective of a group, from 0 on.
-struct CollectiveId {
-  uint32_t group = 0;
-  int64_t ordinal = 0;
-
-  template <typename H>
-  friend H AbslHashValue(H h, const CollectiveId& id) {
-    return H::combine(std::move(h), id.group, id.ordinal);
-  }
-  friend bool operator==(const CollectiveId& a, const CollectiveId& b) {
-    return a.group == b.group && a.ordinal == b.ordinal;
-  }
-};
-
-// How a collective went.
-struct CollectiveRecord {
-  CollectiveId id;
-  CollectiveOp op = CollectiveOp::kAllReduce;
-  int64_t bytes = 0;
-  // Between the last join and the end, no other collective that all had joined was under way, and
-  // no message of a send.
-  bool was_alone = true;
-  // By member: from the last join to its end; at least 0.
-  std::vector<int64_t> durations_ns;
+  // Joined and not done, and the node of each.
+  std::vector<int32_t> waiting_ranks;
+  std::vector<uint32_t> waiting_nodes;
 };
 
 class CollectiveRunner {
@@ -99,8 +70,8 @@ class CollectiveRunner {
     int32_t comm_streams = 1;
     // Take no short cuts.
     bool events_only = false;
-    // Keep what records() returns.
-    bool record = false;
+    // Null: nothing is written down. Must outlive the runner.
+    CollectiveRecorder* recorder = nullptr;
     // Collectives that are not simulated: by member, how long they last from the last join on.
     // Null: none. Must outlive the runner.
     const absl::flat_hash_map<CollectiveId, std::vector<int64_t>>* fixed_durations_ns = nullptr;
@@ -125,27 +96,11 @@ class CollectiveRunner {
   // Hands a message that has arrived to its receiver. False when it is of no collective.
   bool Deliver(uint32_t message);
 
-  // For the records: the message of a send is on the network, or has arrived.
-  void OnSendStarted();
-  void OnSendArrived() { --sends_under_way_; }
-
   // What is not over, in no particular order.
   std::vector<OpenCollective> OpenCollectives() const;
 
-  // What is over, in the order of the ends.
-  const std::vector<CollectiveRecord>& records() const { return records_; }
-
  private:
   static constexpr uint32_t kNone = ~uint32_t{0};
-
-  // A plan and what does not depend on when it is carried out.
-  struct PlanEntry {
-    CollectivePlan plan;
-    bool lockstep_known = false;
-    std::optional<LockstepResult> lockstep;
-  };
-  // Operation, bytes, group, algorithms, involved dimensions.
-  using PlanKey = std::tuple<CollectiveOp, int64_t, uint32_t, int32_t, uint64_t>;
 
   struct Member {
     uint32_t node = 0;
@@ -157,8 +112,7 @@ class CollectiveRunner {
 
   // Shared by its members.
   struct Collective {
-    PlanEntry* plan = nullptr;
-    PlanKey key;
+    PlanCache::Entry* entry = nullptr;
     CollectiveId id;
     // Who came first, for messages.
     int32_t first_rank = 0;
@@ -173,23 +127,8 @@ class CollectiveRunner {
     const std::vector<int64_t>* fixed_durations_ns = nullptr;
     // Number of the first double binary tree, by dimension.
     std::vector<int32_t> first_tree;
-    // For the record.
-    bool was_alone = true;
-    std::vector<int64_t> durations_ns;
     // By member and chunk, while the chunk is under way.
     std::vector<uint32_t> streams;
-  };
-
-  // Sequence numbers, as bits.
-  class SequenceSet {
-   public:
-    void Insert(uint32_t sequence);
-    // True when it was there.
-    bool Take(uint32_t sequence);
-    void Clear() { bits_.clear(); }
-
-   private:
-    std::vector<uint64_t> bits_;
   };
 
   // A chunk under way at a member.
@@ -229,19 +168,17 @@ class CollectiveRunner {
 
   class StreamHost;
 
-  absl::StatusOr<PlanEntry*> FindPlan(const CollectiveCall& call, const PlanKey& key);
   // Returns the collective that the call joins, a new one for the first of its members.
   absl::StatusOr<uint32_t> FindCollective(const CollectiveCall& call);
-  uint32_t NewCollective(const CollectiveCall& call, const PlanKey& key, int64_t ordinal,
-                         PlanEntry* plan);
-  absl::Status CheckSame(const Collective& collective, const CollectiveCall& call,
-                         const PlanKey& key) const;
+  uint32_t NewCollective(const CollectiveCall& call, int64_t ordinal, PlanCache::Entry* entry);
+  absl::Status CheckSame(const Collective& collective, const CollectiveCall& call) const;
 
   int32_t RankOf(const Collective& collective, int32_t member) const {
     return groups_.rank(collective.id.group, member);
   }
-  // Returns the member so many places further along the ring of the phase.
-  static int32_t MemberAhead(const CollectivePhase& phase, int32_t member, int32_t steps);
+  int32_t RankOf(const Stream& stream) const {
+    return RankOf(*collectives_[stream.collective], stream.member);
+  }
   const CollectivePhase& PhaseOf(const Stream& stream) const;
   Queue& QueueOf(int32_t rank, int32_t comm_stream, int32_t dimension);
   // All members have joined.
@@ -259,11 +196,9 @@ class CollectiveRunner {
   void FinishPhase(uint32_t stream);
   void OnReceived(uint32_t stream);
   void FinishMember(uint32_t collective, int32_t member);
-  void FreeCollective(uint32_t collective);
 
   // Takes the short cut if it is exact, now that the first packet of the collective is ready.
   void TryLockstep(uint32_t collective);
-  std::optional<RingStep> FindRingStep(const Collective& collective) const;
 
   const Workload& workload_;
   const GroupTable& groups_;
@@ -274,7 +209,7 @@ class CollectiveRunner {
   EventQueue& events_;
   CollectiveListener& listener_;
 
-  absl::flat_hash_map<PlanKey, std::unique_ptr<PlanEntry>> plans_;
+  PlanCache plans_;
   // Those not in use are kept for their memory.
   std::vector<std::unique_ptr<Collective>> collectives_;
   std::vector<uint32_t> free_collectives_;
@@ -302,11 +237,6 @@ class CollectiveRunner {
   std::vector<Mail> mail_;
   // Messages for chunks that have not begun their phase.
   absl::flat_hash_map<PhaseKey, SequenceSet> early_;
-
-  // For the records: collectives that all have joined.
-  std::vector<uint32_t> complete_;
-  int64_t sends_under_way_ = 0;
-  std::vector<CollectiveRecord> records_;
 
   // The last answer of ReductionNsOf.
   int64_t known_reduction_bytes_ = 0;

@@ -23,13 +23,16 @@ std::string DescribeNode(const WorkloadNode& node) {
              : absl::StrCat(CollectiveOpName(node.op), " of group ", node.group);
 }
 
-std::string DescribeRanks(const std::vector<int32_t>& ranks) {
-  const std::vector<int32_t> shown(ranks.begin(),
-                                   ranks.begin() + std::min(ranks.size(), kShownRanks));
-  std::string text =
-      absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ", absl::StrJoin(shown, ", "));
-  if (ranks.size() > kShownRanks) absl::StrAppend(&text, " and others");
-  return text;
+// Of all ranks but one.
+std::string DescribeRanks(absl::Span<const int32_t> ranks, int32_t except) {
+  std::vector<int32_t> shown;
+  for (size_t i = 0; i < ranks.size() && shown.size() <= kShownRanks; ++i) {
+    if (ranks[i] != except) shown.push_back(ranks[i]);
+  }
+  const bool has_more = shown.size() > kShownRanks;
+  if (has_more) shown.pop_back();
+  return absl::StrCat(shown.size() == 1 ? "rank " : "ranks ", absl::StrJoin(shown, ", "),
+                      has_more ? " and others" : "");
 }
 
 // Returns positions in `waiting`: ranks that wait for each other in a circle, if any do.
@@ -40,7 +43,7 @@ std::vector<size_t> FindCircle(const std::vector<WaitingNode>& waiting) {
   const auto next = [&](size_t at) {
     for (const int32_t rank : waiting[at].for_ranks) {
       const auto found = by_rank.find(rank);
-      if (found != by_rank.end()) return found->second;
+      if (rank != waiting[at].rank && found != by_rank.end()) return found->second;
     }
     return waiting.size();
   };
@@ -63,10 +66,11 @@ std::vector<size_t> FindCircle(const std::vector<WaitingNode>& waiting) {
 std::string DescribeWait(const Workload& workload, const WaitingNode& waiting) {
   const RankWorkload& rank = workload.ranks[waiting.rank];
   const WorkloadNode& node = rank.nodes()[waiting.node];
-  return absl::StrCat(
-      "rank ", waiting.rank, rank.source.empty() ? "" : absl::StrCat(" (", rank.source, ")"),
-      " waits in node ", node.id, " (", DescribeNode(node), ") for ",
-      DescribeRanks(waiting.for_ranks), waiting.note.empty() ? "" : ": ", waiting.note);
+  return absl::StrCat("rank ", waiting.rank,
+                      rank.source.empty() ? "" : absl::StrCat(" (", rank.source, ")"),
+                      " waits in node ", node.id, " (", DescribeNode(node), ") for ",
+                      DescribeRanks(waiting.for_ranks, waiting.rank),
+                      waiting.note.empty() ? "" : ": ", waiting.note);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "astra_bridge/engine/workload.h"
 
 namespace meridian {
@@ -15,8 +16,8 @@ struct WaitingNode {
   int32_t rank = 0;
   // Position among the nodes of its rank.
   uint32_t node = 0;
-  // For these to do their part.
-  std::vector<int32_t> for_ranks;
+  // For these to do their part; the rank itself may be among them and is not meant.
+  absl::Span<const int32_t> for_ranks;
   // More about it, e.g. "a send with this tag has 8 bytes, not 16"; may be empty.
   std::string note;
 };

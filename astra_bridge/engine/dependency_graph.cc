@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/util/status_macros.h"
@@ -86,6 +87,29 @@ absl::Status DependencyGraph::LinkDependents(const RankWorkload& rank) {
     }
   }
   return absl::OkStatus();
+}
+
+std::vector<uint32_t> DependencyGraph::FindCircle(const RankWorkload& rank,
+                                                  absl::Span<const uint32_t> dependencies_left) {
+  absl::flat_hash_map<uint64_t, uint32_t> waiting;
+  for (uint32_t node = 0; node < dependencies_left.size(); ++node) {
+    if (dependencies_left[node] > 0) waiting[rank.nodes()[node].id] = node;
+  }
+  // From any node that waits, along dependencies that wait themselves, until one repeats.
+  uint32_t node = 0;
+  while (dependencies_left[node] == 0) ++node;
+  std::vector<uint32_t> path;
+  std::vector<bool> is_seen(dependencies_left.size());
+  while (!is_seen[node]) {
+    is_seen[node] = true;
+    path.push_back(node);
+    const absl::Span<const uint64_t> dependencies = rank.dependencies(node);
+    const auto next = std::find_if(dependencies.begin(), dependencies.end(),
+                                   [&](uint64_t id) { return waiting.contains(id); });
+    node = waiting.at(*next);
+  }
+  path.erase(path.begin(), std::find(path.begin(), path.end(), node));
+  return path;
 }
 
 }  // namespace meridian

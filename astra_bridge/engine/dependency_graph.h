@@ -15,7 +15,7 @@ namespace meridian {
 
 class DependencyGraph {
  public:
-  // Fails on two nodes with one id, and on a dependency that does not exist. Cycles show when the
+  // Fails on two nodes with one id, and on a dependency that does not exist. Circles show when the
   // nodes are worked off.
   static absl::StatusOr<DependencyGraph> Create(const RankWorkload& rank);
 
@@ -29,6 +29,11 @@ class DependencyGraph {
     return absl::MakeConstSpan(dependents_)
         .subspan(dependents_begin_[node], dependents_begin_[node + 1] - dependents_begin_[node]);
   }
+
+  // Returns nodes that depend on each other in a circle, each on the next, given how many
+  // dependencies of each node are not over and that nothing can go on.
+  static std::vector<uint32_t> FindCircle(const RankWorkload& rank,
+                                          absl::Span<const uint32_t> dependencies_left);
 
   // Nodes in the order of their ids: priority 0 is the first.
   uint32_t priority(uint32_t node) const { return is_sorted_ ? node : priorities_[node]; }

@@ -60,5 +60,14 @@ TEST(GoldenTest, EqualsAstraSimOnConcurrentWorkloads) {
   }
 }
 
+TEST(GoldenTest, EqualsAstraSimOnLargeRuns) {
+  const std::vector<GoldenCost> costs = GoldenCosts();
+  EXPECT_THAT(costs, SizeIs(50));
+  for (const GoldenCost& cost : costs) {
+    EXPECT_EQ(RunAgain(cost.run, /*events_only=*/false).makespan_ns(), cost.makespan_ns)
+        << cost.name;
+  }
+}
+
 }  // namespace
 }  // namespace meridian

@@ -45,6 +45,7 @@ class Member {
         case EventKind::kTaken:
         case EventKind::kNodeDone:
         case EventKind::kMemberDone:
+        case EventKind::kRankIsDue:
           return std::nullopt;
       }
       if (gave_up_) return std::nullopt;
@@ -94,8 +95,12 @@ class Member {
   }
 
   void Schedule(int64_t delay_ns, EventKind kind, uint32_t subject, int32_t turn) {
-    events_.Schedule(events_.now_ns() + delay_ns, kind, subject,
-                     static_cast<uint32_t>(turn % phase_.size));
+    const uint32_t detail = static_cast<uint32_t>(turn % phase_.size);
+    if (kind == EventKind::kPrepared || kind == EventKind::kReduce) {
+      events_.ScheduleOnRank(0, events_.now_ns() + delay_ns, kind, subject, detail);
+    } else {
+      events_.Schedule(events_.now_ns() + delay_ns, kind, subject, detail);
+    }
   }
 
   void StartChunks() {
@@ -180,7 +185,7 @@ class Member {
   const int64_t reduction_ns_;
   const int32_t active_chunks_;
 
-  EventQueue events_;
+  EventQueue events_{/*ranks=*/1};
   // Of the event under way.
   int32_t turn_ = 0;
   int64_t instant_ns_ = -1;

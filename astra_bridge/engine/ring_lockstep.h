@@ -26,6 +26,10 @@ struct RingStep {
   // From link to link, and how long the link is busy.
   int64_t crossing_ns = 0;
   int64_t sending_ns = 0;
+
+  friend bool operator==(const RingStep& a, const RingStep& b) {
+    return a.links == b.links && a.crossing_ns == b.crossing_ns && a.sending_ns == b.sending_ns;
+  }
 };
 
 struct LockstepResult {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "astra_bridge/engine/collective_recorder.h"
 #include "astra_bridge/engine/collective_runner.h"
 #include "astra_bridge/engine/group_table.h"
 #include "astra_bridge/engine/topology.h"
@@ -28,7 +29,7 @@ FixedDurations CorrectedDurations(const DurationCorrection& correction,
     for (const int64_t engine_ns : record.durations_ns) {
       const std::optional<int64_t> corrected_ns = correction(record.op, record.bytes, engine_ns);
       if (!corrected_ns.has_value()) break;
-      members.push_back(std::max<int64_t>(*corrected_ns, 0));
+      members.push_back(std::clamp<int64_t>(*corrected_ns, 0, kMaxDurationNs));
     }
     if (members.size() == record.durations_ns.size()) durations[record.id] = std::move(members);
   }
@@ -47,22 +48,23 @@ absl::StatusOr<SimulationResult> Simulate(const Workload& workload, const Networ
   collective_options.comm_streams = options.comm_streams;
   // Short cuts leave no trace on links.
   collective_options.events_only = options.events_only || options.link_use;
-  collective_options.record = options.correction != nullptr;
+  CollectiveRecorder recorder;
+  if (options.correction != nullptr) collective_options.recorder = &recorder;
   WorkloadRunner runner(workload, groups, topology, system, options, collective_options);
   RETURN_IF_ERROR(runner.Run());
   if (options.correction == nullptr) return runner.TakeResult();
 
   // Which collectives are alone shows in the run without corrections. Those then last what the
   // corrections say.
-  const std::vector<CollectiveRecord>& records = runner.collective_records();
-  const FixedDurations durations = CorrectedDurations(options.correction, records);
-  collective_options.record = false;
+  const FixedDurations durations = CorrectedDurations(options.correction, recorder.records());
+  collective_options.recorder = nullptr;
   collective_options.fixed_durations_ns = &durations;
   WorkloadRunner corrected(workload, groups, topology, system, options, collective_options);
   RETURN_IF_ERROR(corrected.Run());
   SimulationResult result = corrected.TakeResult();
   result.corrected_collectives = static_cast<int64_t>(durations.size());
-  result.uncorrected_collectives = static_cast<int64_t>(records.size() - durations.size());
+  result.uncorrected_collectives =
+      static_cast<int64_t>(recorder.records().size() - durations.size());
   return result;
 }
 

@@ -91,6 +91,9 @@ std::string FormatSimulationReport(const SimulationReport& report) {
         WithThousands(report.corrections().corrected() + report.corrections().uncorrected()),
         " collectives\n");
   }
+  for (const std::string& note : report.notes()) {
+    absl::StrAppend(&text, "note       ", Printable(note), "\n");
+  }
   absl::StrAppend(&text, "\n", NpuTable(report));
   if (report.nodes_size() > 0) absl::StrAppend(&text, "\n", NodeTable(report));
   if (report.links_size() > 0) absl::StrAppend(&text, "\n", LinkTable(report));

@@ -1,5 +1,6 @@
 #include "astra_bridge/engine/workload_check.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -9,9 +10,11 @@
 namespace meridian {
 namespace {
 
-// Times of longer nodes and larger messages might not fit into 64 bits.
-constexpr int64_t kMaxDurationNs = int64_t{1} << 60;
+// Times of larger messages might not fit into 64 bits.
 constexpr int64_t kMaxBytes = int64_t{1} << 42;
+
+// Of all ranks together; each takes memory.
+constexpr int64_t kMaxQueues = int64_t{1} << 26;
 
 std::string SourceOr(const std::string& source, absl::string_view otherwise) {
   return source.empty() ? std::string(otherwise) : source;
@@ -56,9 +59,10 @@ absl::Status CheckConfig(const Workload& workload, const NetworkConfig& network,
         absl::StrCat(SourceOr(network.source, "network"), ": npus_count: the network has ",
                      network.npus(), " NPUs, but the workload ", workload.ranks.size(), " ranks"));
   }
-  if (options.comm_streams < 1 || options.comm_streams > kMaxCommStreams) {
-    return absl::InvalidArgumentError(absl::StrCat("comm_streams is ", options.comm_streams,
-                                                   "; expected 1 to ", kMaxCommStreams));
+  const int64_t max_streams = std::min<int64_t>(kMaxCommStreams, kMaxQueues / network.npus());
+  if (options.comm_streams < 1 || options.comm_streams > max_streams) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("comm_streams is ", options.comm_streams, "; expected 1 to ", max_streams));
   }
   if (system.roofline_enabled && !system.replay_only &&
       (system.peak_performance == 0 || system.local_memory_bandwidth == 0)) {

@@ -1,10 +1,12 @@
 #include "astra_bridge/engine/workload_runner.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/status_util.h"
 
@@ -35,6 +37,8 @@ WorkloadRunner::WorkloadRunner(const Workload& workload, const GroupTable& group
       topology_(topology),
       system_(system),
       options_(options),
+      recorder_(collective_options.recorder),
+      events_(topology.npus()),
       network_(topology, options.congestion, options.link_use, events_),
       collectives_(workload, groups, topology, system, collective_options, network_, events_,
                    *this),
@@ -78,12 +82,12 @@ absl::Status WorkloadRunner::Loop() {
   Event event;
   int64_t events_until_report = kEventsPerReport;
   while (status_.ok() && events_.Pop(&event)) {
+    if (event.time_ns > kMaxTimeNs) {
+      return absl::InvalidArgumentError("the simulated run lasts longer than 73 years");
+    }
     Handle(event);
     if (--events_until_report > 0) continue;
     events_until_report = kEventsPerReport;
-    if (events_.now_ns() > kMaxTimeNs) {
-      return absl::InvalidArgumentError("the simulated run lasts longer than 73 years");
-    }
     if (options_.progress) options_.progress(nodes_done_, nodes_);
   }
   RETURN_IF_ERROR(status_);
@@ -113,6 +117,8 @@ void WorkloadRunner::Handle(const Event& event) {
       return;
     case EventKind::kMemberDone:
       collectives_.OnMemberDone(event.subject, static_cast<int32_t>(event.detail));
+      return;
+    case EventKind::kRankIsDue:
       return;
   }
 }
@@ -181,8 +187,8 @@ void WorkloadRunner::Issue(int32_t r, uint32_t position) {
       system_.replay_only || node.type == WorkloadNodeType::kCompute ||
       (node.type == WorkloadNodeType::kCollective && node.op == CollectiveOp::kBroadcast);
   if (lasts_its_duration) {
-    events_.Schedule(events_.now_ns() + DurationNs(node), EventKind::kNodeDone,
-                     static_cast<uint32_t>(r), position);
+    events_.ScheduleOnRank(r, events_.now_ns() + DurationNs(node), EventKind::kNodeDone,
+                           static_cast<uint32_t>(r), position);
   } else if (node.type == WorkloadNodeType::kCollective) {
     IssueCollective(r, position, comm_stream);
   } else if (node.type == WorkloadNodeType::kSend) {
@@ -240,62 +246,44 @@ void WorkloadRunner::IssueCollective(int32_t rank, uint32_t position, int32_t co
     return;
   }
   CollectiveCall call;
+  call.shape.op = node.op;
+  call.shape.bytes = node.bytes;
+  call.shape.group = membership->group;
+  call.shape.algorithms = node.algorithms;
+  call.shape.involved_dimensions = node.involved_dimensions;
   call.rank = rank;
+  call.member = membership->member;
   call.node = position;
   call.comm_stream = comm_stream;
-  call.op = node.op;
-  call.bytes = node.bytes;
-  call.membership = *membership;
-  call.algorithms = node.algorithms;
-  call.involved_dimensions = node.involved_dimensions;
   const absl::Status status = collectives_.Join(call);
   if (!status.ok()) Fail(rank, position, status);
 }
 
-WorkloadRunner::ChannelKey WorkloadRunner::KeyOf(int32_t source, int32_t destination,
-                                                 const WorkloadNode& node) {
-  return ChannelKey(source, destination, node.tag % kTags, node.bytes);
+SendKey WorkloadRunner::KeyOf(int32_t source, int32_t destination, const WorkloadNode& node) {
+  return {source, destination, node.tag % kTags, node.bytes};
 }
 
 void WorkloadRunner::IssueSend(int32_t rank, uint32_t position) {
   const WorkloadNode& node = NodeOf(rank, position);
-  ++channels_[KeyOf(rank, node.peer, node)].under_way;
   const uint32_t message = network_.Send(rank, node.peer, node.bytes);
   if (message >= senders_.size()) senders_.resize(message + 1);
   senders_[message] = {rank, position};
-  collectives_.OnSendStarted();
+  if (recorder_ != nullptr) recorder_->BeginSend();
 }
 
 void WorkloadRunner::IssueReceive(int32_t rank, uint32_t position) {
   const WorkloadNode& node = NodeOf(rank, position);
-  const auto [entry, is_new] = channels_.try_emplace(KeyOf(node.peer, rank, node));
-  Channel& channel = entry->second;
-  if (channel.arrived == 0) {
-    channel.receives.push_back(position);
-    return;
-  }
-  --channel.arrived;
-  if (channel.IsIdle()) channels_.erase(entry);
+  if (!sends_.Receive(KeyOf(node.peer, rank, node), position)) return;
   events_.Schedule(events_.now_ns(), EventKind::kNodeDone, static_cast<uint32_t>(rank), position);
 }
 
 void WorkloadRunner::DeliverSend(uint32_t message) {
   const Sender sender = senders_[message];
   const WorkloadNode& node = NodeOf(sender.rank, sender.node);
-  collectives_.OnSendArrived();
-  const auto entry = channels_.find(KeyOf(sender.rank, node.peer, node));
-  Channel& channel = entry->second;
-  --channel.under_way;
-  uint32_t receive = kNone;
-  if (channel.receives.empty()) {
-    ++channel.arrived;
-  } else {
-    receive = channel.receives.front();
-    channel.receives.pop_front();
-    if (channel.IsIdle()) channels_.erase(entry);
-  }
+  if (recorder_ != nullptr) recorder_->EndSend();
+  const std::optional<uint32_t> receive = sends_.Arrive(KeyOf(sender.rank, node.peer, node));
   OnNodeDone(sender.rank, sender.node);
-  if (receive != kNone) OnNodeDone(node.peer, receive);
+  if (receive.has_value()) OnNodeDone(node.peer, *receive);
 }
 
 void WorkloadRunner::OnNodeDone(int32_t r, uint32_t node) {
@@ -320,42 +308,21 @@ void WorkloadRunner::FinishIfIdle(int32_t r) {
     return;
   }
   // Nothing is ready and nothing under way, yet nodes are left.
-  status_ = Cycle(r);
+  status_ = Circle(r);
 }
 
-absl::Status WorkloadRunner::Cycle(int32_t r) const {
-  const Rank& rank = ranks_[r];
-  const RankWorkload& workload = workload_.ranks[r];
-  // Backwards from any node that waits, along dependencies that are not over, until one repeats.
-  uint32_t start = 0;
-  while (rank.waits_for[start] == 0) ++start;
-  absl::flat_hash_map<uint64_t, uint32_t> by_id;
-  for (uint32_t node = 0; node < rank.graph.size(); ++node) {
-    if (rank.waits_for[node] > 0) by_id[workload.nodes()[node].id] = node;
-  }
-  std::vector<uint32_t> path;
-  std::vector<bool> seen(rank.graph.size());
-  uint32_t node = start;
-  while (!seen[node]) {
-    seen[node] = true;
-    path.push_back(node);
-    for (const uint64_t id : workload.dependencies(node)) {
-      const auto found = by_id.find(id);
-      if (found == by_id.end()) continue;
-      node = found->second;
-      break;
-    }
-  }
-  const auto first = std::find(path.begin(), path.end(), node);
+absl::Status WorkloadRunner::Circle(int32_t rank) const {
   constexpr size_t kShown = 8;
+  const std::vector<uint32_t> circle =
+      DependencyGraph::FindCircle(workload_.ranks[rank], ranks_[rank].waits_for);
   std::string text;
-  for (auto it = first; it != path.end() && it - first < static_cast<ptrdiff_t>(kShown); ++it) {
-    absl::StrAppend(&text, workload.nodes()[*it].id, " -> ");
+  for (size_t i = 0; i < std::min(circle.size(), kShown); ++i) {
+    absl::StrAppend(&text, NodeOf(rank, circle[i]).id, " -> ");
   }
-  if (path.end() - first > static_cast<ptrdiff_t>(kShown)) absl::StrAppend(&text, "... -> ");
-  return absl::InvalidArgumentError(absl::StrCat(RankName(workload_, r),
+  if (circle.size() > kShown) absl::StrAppend(&text, "... -> ");
+  return absl::InvalidArgumentError(absl::StrCat(RankName(workload_, rank),
                                                  ": nodes depend on each other in a circle: ", text,
-                                                 workload.nodes()[node].id));
+                                                 NodeOf(rank, circle[0]).id));
 }
 
 void WorkloadRunner::Fail(int32_t rank, uint32_t node, const absl::Status& reason) {
@@ -365,37 +332,28 @@ void WorkloadRunner::Fail(int32_t rank, uint32_t node, const absl::Status& reaso
 
 absl::Status WorkloadRunner::Deadlock() const {
   std::vector<WaitingNode> waiting;
-  for (const OpenCollective& open : collectives_.OpenCollectives()) {
-    for (const auto& [rank, node] : open.waiting_ranks_and_nodes) {
-      WaitingNode& entry = waiting.emplace_back();
-      entry.rank = rank;
-      entry.node = node;
-      entry.for_ranks = open.missing_ranks;
-      if (!open.missing_ranks.empty()) continue;
-      for (const auto& other : open.waiting_ranks_and_nodes) {
-        if (other.first != rank) entry.for_ranks.push_back(other.first);
-      }
-      entry.note =
-          "its chunks hold up each other in different dimensions; raise "
-          "active-chunks-per-dimension to preferred-dataset-splits";
+  const std::vector<OpenCollective> collectives = collectives_.OpenCollectives();
+  for (const OpenCollective& open : collectives) {
+    if (open.missing_ranks.empty()) {
+      // The same for all of them.
+      waiting.push_back({open.waiting_ranks[0], open.waiting_nodes[0], open.waiting_ranks,
+                         "its chunks hold up each other in different dimensions; raise "
+                         "active-chunks-per-dimension to preferred-dataset-splits"});
+      continue;
+    }
+    for (size_t i = 0; i < open.waiting_ranks.size(); ++i) {
+      waiting.push_back({open.waiting_ranks[i], open.waiting_nodes[i], open.missing_ranks, ""});
     }
   }
-  for (const auto& [key, channel] : channels_) {
-    const auto& [source, destination, tag, bytes] = key;
-    for (const uint32_t node : channel.receives) {
-      WaitingNode& entry = waiting.emplace_back();
-      entry.rank = destination;
-      entry.node = node;
-      entry.for_ranks = {source};
-      for (const auto& [other_key, other] : channels_) {
-        const auto& [other_source, other_destination, other_tag, other_bytes] = other_key;
-        if (other.arrived > 0 && other_source == source && other_destination == destination &&
-            other_tag == tag) {
-          entry.note =
-              absl::StrCat("a send with this tag has ", other_bytes, " bytes, not ", bytes);
-        }
-      }
+  const std::vector<WaitingReceive> receives = sends_.WaitingReceives();
+  for (const WaitingReceive& receive : receives) {
+    std::string note;
+    if (receive.other_bytes.has_value()) {
+      note = absl::StrCat("a send with this tag has ", *receive.other_bytes, " bytes, not ",
+                          receive.key.bytes);
     }
+    waiting.push_back({receive.key.destination, receive.node,
+                       absl::MakeConstSpan(&receive.key.source, 1), std::move(note)});
   }
   return absl::InvalidArgumentError(DescribeDeadlock(workload_, waiting, events_.now_ns()));
 }

@@ -6,21 +6,20 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <queue>
-#include <tuple>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "astra_bridge/engine/collective_recorder.h"
 #include "astra_bridge/engine/collective_runner.h"
 #include "astra_bridge/engine/deadlock.h"
 #include "astra_bridge/engine/dependency_graph.h"
 #include "astra_bridge/engine/event_queue.h"
 #include "astra_bridge/engine/group_table.h"
 #include "astra_bridge/engine/link_network.h"
+#include "astra_bridge/engine/send_matcher.h"
 #include "astra_bridge/engine/simulation_options.h"
 #include "astra_bridge/engine/simulation_result.h"
 #include "astra_bridge/engine/system_config.h"
@@ -41,12 +40,12 @@ class WorkloadRunner : private CollectiveListener {
 
   // After Run: all but the corrections.
   SimulationResult TakeResult();
-  const std::vector<CollectiveRecord>& collective_records() const { return collectives_.records(); }
 
  private:
   static constexpr uint32_t kNone = ~uint32_t{0};
 
-  // What a rank has of; one node at a time, except for kComm (one per comm stream) and kReceive.
+  // What nodes of a rank need; one at a time, but kComm one per comm stream and kReceive any
+  // number.
   enum Resource : size_t { kHost, kDevice, kComm, kReceive, kResources };
 
   // Priorities of nodes, smallest first.
@@ -68,17 +67,6 @@ class WorkloadRunner : private CollectiveListener {
     // By node, if asked for.
     std::vector<int64_t> issue_ns;
     std::vector<int64_t> done_ns;
-  };
-
-  // Source, destination, tag, bytes.
-  using ChannelKey = std::tuple<int32_t, int32_t, int32_t, int64_t>;
-  struct Channel {
-    int64_t under_way = 0;
-    int64_t arrived = 0;
-    // Nodes of the destination that wait.
-    std::deque<uint32_t> receives;
-
-    bool IsIdle() const { return under_way == 0 && arrived == 0 && receives.empty(); }
   };
 
   // Of a send, by message.
@@ -110,13 +98,13 @@ class WorkloadRunner : private CollectiveListener {
   void OnCollectiveDone(int32_t rank, uint32_t node) override { OnNodeDone(rank, node); }
   void DeliverSend(uint32_t message);
   int64_t DurationNs(const WorkloadNode& node) const;
-  static ChannelKey KeyOf(int32_t source, int32_t destination, const WorkloadNode& node);
+  static SendKey KeyOf(int32_t source, int32_t destination, const WorkloadNode& node);
 
   // Notes the end of a rank that has nothing to do any more.
   void FinishIfIdle(int32_t rank);
   void Fail(int32_t rank, uint32_t node, const absl::Status& reason);
   // What is wrong with a rank whose nodes wait for each other.
-  absl::Status Cycle(int32_t rank) const;
+  absl::Status Circle(int32_t rank) const;
   // What is wrong when no event is left, but ranks are.
   absl::Status Deadlock() const;
 
@@ -126,11 +114,14 @@ class WorkloadRunner : private CollectiveListener {
   const SystemConfig& system_;
   const SimulationOptions& options_;
 
+  // Null: nothing is written down.
+  CollectiveRecorder* const recorder_;
+
   EventQueue events_;
   LinkNetwork network_;
   CollectiveRunner collectives_;
   std::vector<Rank> ranks_;
-  absl::flat_hash_map<ChannelKey, Channel> channels_;
+  SendMatcher sends_;
   std::vector<Sender> senders_;
   int64_t nodes_ = 0;
   int64_t nodes_done_ = 0;

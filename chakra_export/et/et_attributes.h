@@ -51,7 +51,7 @@ inline constexpr absl::string_view kDurationNsAttribute = "duration_ns";
 // What a COMP node stands for when it is no kernel: "memcpy", "memset", "host_gap", ...
 inline constexpr absl::string_view kOpKindAttribute = "op_kind";
 
-// Why a node waits for each of its data dependencies, e.g. "d,ds,l" (graph/dependency_kind.h).
+// Why a node waits for each of its data dependencies, e.g. "d,ds,l" (graph/edge_kind.h).
 inline constexpr absl::string_view kDependencyKindsAttribute = "dep_kinds";
 
 using EtAttributes = google::protobuf::RepeatedPtrField<ChakraProtoMsg::AttributeProto>;

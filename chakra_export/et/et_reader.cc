@@ -18,6 +18,8 @@ constexpr int kMaxLengthBytes = 5;
 
 constexpr uint32_t kNodeIdField = 1;
 
+constexpr uint64_t kBytesPerProgress = uint64_t{1} << 20;
+
 // What must be known of a message to check it: which fields are texts, and which are messages.
 struct MessageShape {
   uint64_t text_fields = 0;
@@ -105,9 +107,14 @@ absl::StatusOr<EtReader> EtReader::OverBytes(absl::string_view bytes, const std:
 }
 
 absl::StatusOr<bool> EtReader::Next(ChakraProtoMsg::Node* node) {
-  if (offset_ == bytes_.size()) return false;
+  if (offset_ == bytes_.size()) {
+    ReportProgress();
+    return false;
+  }
   node_offset_ = offset_;
   ASSIGN_OR_RETURN(const absl::string_view record, NextRecord());
+  unreported_bytes_ += offset_ - node_offset_;
+  if (unreported_bytes_ >= kBytesPerProgress) ReportProgress();
   const absl::Status checked = CheckMessage(record, kNode, bytes_.data(), kMaxWireDepth);
   if (!checked.ok()) return Annotate(checked, path_);
   if (!Parse(record, node)) return Error(node_offset_, "the record is no Chakra node");
@@ -119,6 +126,11 @@ absl::Status EtReader::NodeErrorAt(uint64_t position, absl::string_view reason) 
   ChakraProtoMsg::Node node;
   for (uint64_t i = 0; i <= position; ++i) RETURN_IF_ERROR(Next(&node).status());
   return NodeError(reason);
+}
+
+void EtReader::ReportProgress() {
+  if (progress_ != nullptr) progress_(unreported_bytes_);
+  unreported_bytes_ = 0;
 }
 
 absl::Status EtReader::ReadMetadata() {

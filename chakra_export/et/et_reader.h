@@ -17,8 +17,10 @@
 #define CHAKRA_EXPORT_ET_ET_READER_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -28,6 +30,10 @@
 #include "xla_profiler/util/input_file.h"
 
 namespace meridian {
+
+// Is told now and then how many bytes more were read, so that readers of several files can share
+// it.
+using EtProgress = std::function<void(uint64_t bytes)>;
 
 // Holds one node at a time: the file is mapped, a gzip file (told by content) is inflated on disk.
 // All errors are "PATH: offset N: reason", where N counts bytes of the inflated file.
@@ -42,6 +48,9 @@ class EtReader {
 
   EtReader(EtReader&&) = default;
   EtReader& operator=(EtReader&&) = default;
+
+  // May be null, as it is at first.
+  void set_progress(EtProgress progress) { progress_ = std::move(progress); }
 
   const ChakraProtoMsg::GlobalMetadata& metadata() const { return metadata_; }
 
@@ -77,6 +86,7 @@ class EtReader {
   EtReader() = default;
 
   absl::Status ReadMetadata();
+  void ReportProgress();
   // Returns the message's bytes and moves past them.
   absl::StatusOr<absl::string_view> NextRecord();
   absl::Status Error(uint64_t offset, absl::string_view reason) const;
@@ -87,6 +97,9 @@ class EtReader {
   uint64_t offset_ = 0;
   uint64_t first_node_offset_ = 0;
   uint64_t node_offset_ = 0;
+  EtProgress progress_;
+  // Since progress_ was called.
+  uint64_t unreported_bytes_ = 0;
   ChakraProtoMsg::GlobalMetadata metadata_;
 };
 

@@ -97,6 +97,21 @@ TEST(EtReaderTest, GoesBackToNodes) {
   EXPECT_EQ(node.id(), 6);
 }
 
+TEST(EtReaderTest, ReportsProgress) {
+  Node node = CompNode(1, 1);
+  node.mutable_inputs()->set_values(std::string(400000, ' '));
+  const std::string bytes = EncodeEt({node, node, node, node, CompNode(2, 1)});
+  ASSERT_OK_AND_ASSIGN(EtReader reader, EtReader::OverBytes(bytes, "w.0.et"));
+  std::vector<uint64_t> reported;
+  reader.set_progress([&](uint64_t more) { reported.push_back(more); });
+  while (*reader.Next(&node)) {
+  }
+  // After a mebibyte, and at the end; the metadata are not counted.
+  ASSERT_EQ(reported.size(), 2);
+  EXPECT_GT(reported[0], 1200000);
+  EXPECT_EQ(reported[0] + reported[1], bytes.size() - 8);
+}
+
 TEST(EtReaderTest, ATraceWithoutNodesIsEmpty) {
   EXPECT_THAT(ReadAll(EncodeEt({})), IsOkAndHolds(IsEmpty()));
 }

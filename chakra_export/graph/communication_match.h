@@ -31,7 +31,7 @@ struct MatchProblem {
     kNotAMember,
   };
   Kind kind = Kind::kMissingPeer;
-  NodeIndex node = kNoNode;
+  NodeIndex node = kNoNodeIndex;
   // Names the nodes.
   std::string text;
 };

@@ -48,7 +48,7 @@ class Builder {
  private:
   NodeIndex Add(int64_t rank, uint64_t id, ChakraProtoMsg::NodeType type, const char* name,
                 const Communication& communication) {
-    GraphNode node;
+    ExecutionNode node;
     node.id = id;
     node.name = name;
     node.type = type;

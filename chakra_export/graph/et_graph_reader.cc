@@ -13,8 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "chakra_export/et/et_attributes.h"
-#include "chakra_export/et/et_reader.h"
-#include "chakra_export/graph/dependency_kind.h"
+#include "chakra_export/graph/edge_kind.h"
 #include "chakra_export/graph/node_id_index.h"
 #include "xla_profiler/util/status_macros.h"
 
@@ -26,7 +25,6 @@ using ::ChakraProtoMsg::Node;
 constexpr int64_t kNsPerMicro = 1000;
 // So that the sum of a start and a duration fits.
 constexpr int64_t kMaxTimeNs = std::numeric_limits<int64_t>::max() / 2;
-constexpr uint64_t kNodesPerProgress = 4096;
 
 absl::Status TimeError(absl::string_view field, absl::string_view value) {
   return absl::InvalidArgumentError(
@@ -108,6 +106,7 @@ class GraphReader {
 
   absl::Status ReadFile(const EtFile& file) {
     ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system_, file.path, options_.input));
+    reader.set_progress(options_.progress);
     ids_ = NodeIdIndex();
     forward_.clear();
     first_node_ = static_cast<NodeIndex>(builder_.node_count());
@@ -122,9 +121,7 @@ class GraphReader {
       if (!added.ok()) {
         return reader.NodeError(absl::StrCat("node ", node.id(), ": ", added.message()));
       }
-      if (ids_.size() % kNodesPerProgress == 0) ReportProgress(reader.offset());
     }
-    bytes_before_ += reader.size();
     RETURN_IF_ERROR(CheckIdsAreUnique(&reader));
     return ResolveForward(&reader);
   }
@@ -139,19 +136,15 @@ class GraphReader {
   struct Forward {
     uint64_t id;
     NodeIndex node;
-    DependencyKinds kinds;
+    EdgeKinds kinds;
   };
-
-  void ReportProgress(uint64_t offset) const {
-    if (options_.progress != nullptr) options_.progress(bytes_before_ + offset);
-  }
 
   absl::Status AddNode(const Node& node) {
     if (builder_.node_count() == ExecutionGraph::kMaxNodes) {
       return absl::InvalidArgumentError("there are too many nodes");
     }
     if (node.type() == ChakraProtoMsg::METADATA_NODE) RETURN_IF_ERROR(AddGroups(node));
-    GraphNode added;
+    ExecutionNode added;
     added.id = node.id();
     added.name = node.name();
     added.type =
@@ -212,9 +205,9 @@ class GraphReader {
   absl::Status AddDependencies(const Node& node, NodeIndex index) {
     ASSIGN_OR_RETURN(const std::optional<std::string> text,
                      GetStringAttribute(node.attr(), kDependencyKindsAttribute));
-    std::optional<std::vector<DependencyKinds>> kinds;
+    std::optional<std::vector<EdgeKinds>> kinds;
     if (text.has_value()) {
-      kinds = ParseDependencyKinds(*text);
+      kinds = ParseEdgeKinds(*text);
       const auto dependencies = static_cast<size_t>(node.data_deps_size());
       if (!kinds.has_value() || kinds->size() != dependencies) {
         return absl::InvalidArgumentError(
@@ -232,7 +225,7 @@ class GraphReader {
     return absl::OkStatus();
   }
 
-  absl::Status AddDependency(NodeIndex node, uint64_t id, DependencyKinds kinds) {
+  absl::Status AddDependency(NodeIndex node, uint64_t id, EdgeKinds kinds) {
     if (builder_.dependency_count() + forward_.size() >= ExecutionGraph::kMaxDependencies) {
       return absl::InvalidArgumentError("there are too many dependencies");
     }
@@ -268,15 +261,14 @@ class GraphReader {
     return absl::OkStatus();
   }
 
-  static constexpr DependencyKinds kData = DependencyKind::kData;
-  static constexpr DependencyKinds kControl = DependencyKind::kControl;
+  static constexpr EdgeKinds kData = EdgeKind::kData;
+  static constexpr EdgeKinds kControl = EdgeKind::kControl;
 
   FileSystem& file_system_;
   const EtGraphReaderOptions& options_;
   CommGroups groups_;
   GroupUse group_use_;
   ExecutionGraphBuilder builder_;
-  uint64_t bytes_before_ = 0;
 
   // Of the file being read.
   int64_t rank_ = 0;

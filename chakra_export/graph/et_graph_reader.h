@@ -3,11 +3,11 @@
 #define CHAKRA_EXPORT_GRAPH_ET_GRAPH_READER_H_
 
 #include <cstdint>
-#include <functional>
 
 #include "absl/status/statusor.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
+#include "chakra_export/et/et_reader.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/util/file_system.h"
@@ -22,8 +22,7 @@ struct EtGraphReaderOptions {
   CommGroups groups;
   // Leave out dependencies on ids that no node has, of which traces by other tools are full.
   bool ignore_dangling = false;
-  // Called now and then with the bytes read of all files; may be null.
-  std::function<void(uint64_t bytes)> progress;
+  EtProgress progress;
 };
 
 // Reads the traces of a workload, nodes in the order of ranks and files.

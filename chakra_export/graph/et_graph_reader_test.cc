@@ -62,11 +62,10 @@ TEST(EtGraphReaderTest, ReadsNodesEdgesAndResources) {
   EXPECT_EQ(graph.start_ns(1), 1000000);
   EXPECT_EQ(graph.start_ns(2), 123456);
   EXPECT_EQ(graph.duration_ns(2), 1499);
-  EXPECT_EQ(graph.dependency_kinds(1)[0], DependencyKind::kControl);
+  EXPECT_EQ(graph.dependency_kinds(1)[0], EdgeKind::kControl);
   EXPECT_THAT(graph.dependencies(2), ElementsAre(1, 3));
-  EXPECT_EQ(graph.dependency_kinds(2)[0],
-            DependencyKinds(DependencyKind::kData) | DependencyKind::kStream);
-  EXPECT_EQ(graph.dependency_kinds(2)[1], DependencyKind::kLaunch);
+  EXPECT_EQ(graph.dependency_kinds(2)[0], EdgeKinds(EdgeKind::kData) | EdgeKind::kStream);
+  EXPECT_EQ(graph.dependency_kinds(2)[1], EdgeKind::kLaunch);
 }
 
 TEST(EtGraphReaderTest, ReadsCommunication) {
@@ -170,15 +169,12 @@ TEST(EtGraphReaderTest, DanglingDependenciesMayBeIgnored) {
 }
 
 TEST(EtGraphReaderTest, ReportsProgress) {
-  std::vector<Node> nodes;
-  for (uint64_t id = 1; id <= 5000; ++id) nodes.push_back(CompNode(id, 1));
+  const std::vector<Node> nodes = {CompNode(1, 1), CompNode(2, 1)};
   EtGraphReaderOptions options;
-  std::vector<uint64_t> reached;
-  options.progress = [&](uint64_t bytes) { reached.push_back(bytes); };
+  uint64_t read = 0;
+  options.progress = [&](uint64_t bytes) { read += bytes; };
   ASSERT_OK(Read({nodes, nodes}, options));
-  ASSERT_EQ(reached.size(), 2);
-  EXPECT_GT(reached[0], 4096);
-  EXPECT_EQ(reached[1], reached[0] + EncodeEt(nodes).size());
+  EXPECT_EQ(read, 2 * (EncodeEt(nodes).size() - 8));  // without the metadata
 }
 
 }  // namespace

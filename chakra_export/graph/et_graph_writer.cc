@@ -12,7 +12,7 @@
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_format.h"
 #include "chakra_export/et/et_writer.h"
-#include "chakra_export/graph/dependency_kind.h"
+#include "chakra_export/graph/edge_kind.h"
 #include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
@@ -125,13 +125,11 @@ class NodeEncoder {
     for (const NodeIndex source : graph_.dependencies(node)) {
       message->add_data_deps(graph_.id(source));
     }
-    const absl::Span<const DependencyKinds> kinds = graph_.dependency_kinds(node);
-    const bool only_data = std::all_of(kinds.begin(), kinds.end(), [](DependencyKinds set) {
-      return set == DependencyKind::kData;
-    });
+    const absl::Span<const EdgeKinds> kinds = graph_.dependency_kinds(node);
+    const bool only_data = std::all_of(kinds.begin(), kinds.end(),
+                                       [](EdgeKinds set) { return set == EdgeKind::kData; });
     if (only_data) return;
-    SetStringAttribute(kDependencyKindsAttribute, DependencyKindsText(kinds),
-                       message->mutable_attr());
+    SetStringAttribute(kDependencyKindsAttribute, EdgeKindsText(kinds), message->mutable_attr());
   }
 
   const ExecutionGraph& graph_;

@@ -13,7 +13,7 @@
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_reader.h"
 #include "chakra_export/graph/communication_match.h"
-#include "chakra_export/graph/dependency_kind.h"
+#include "chakra_export/graph/edge_kind.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/graph_replay.h"
 #include "chakra_export/graph/testing/random_graph.h"
@@ -43,14 +43,14 @@ std::vector<Node> ReadNodes(const std::string& path) {
 // The nodes of rank 0's only stream, one after the other.
 ExecutionGraph Chain(const std::vector<int64_t>& durations_ns) {
   ExecutionGraphBuilder builder;
-  GraphNode node;
+  ExecutionNode node;
   node.name = "kernel";
   node.resource = builder.AddResource({0, ResourceKind::kStream, 7});
   node.start_ns = 1700000000000000000;
   for (const int64_t duration_ns : durations_ns) {
     node.duration_ns = duration_ns;
     const NodeIndex index = builder.AddNode(node);
-    if (index > 0) builder.AddDependency(index, index - 1, DependencyKind::kStream);
+    if (index > 0) builder.AddDependency(index, index - 1, EdgeKind::kStream);
     ++node.id;
     node.start_ns += duration_ns;
   }
@@ -99,12 +99,12 @@ TEST(EtGraphWriterTest, DecoratesNodesAndMetadata) {
 TEST(EtGraphWriterTest, RefusesWhatATraceCannotHold) {
   const TemporaryDirectory directory;
   ExecutionGraphBuilder across;
-  GraphNode node;
+  ExecutionNode node;
   for (const int64_t rank : {0, 1}) {
     node.resource = across.AddResource({rank, ResourceKind::kCompute, 0});
     across.AddNode(node);
   }
-  across.AddDependency(1, 0, DependencyKind::kData);
+  across.AddDependency(1, 0, EdgeKind::kData);
   EXPECT_THAT(
       WriteEtGraph(FileSystem::Posix(), std::move(across).Build(), directory.PathOf("w")),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a Chakra trace holds one rank")));
@@ -153,7 +153,7 @@ TEST(EtGraphWriterTest, AGraphIsReadAsItWasWritten) {
     options.collectives = 3;
     options.messages = 2;
     options.max_duration_ns = 5000;
-    const ExecutionGraph graph = RandomGraph(options, random);
+    const ExecutionGraph graph = RandomExecutionGraph(options, random);
     const TemporaryDirectory directory;
     ASSERT_OK(WriteEtGraph(FileSystem::Posix(), graph, directory.PathOf("w")));
     ASSERT_OK_AND_ASSIGN(const EtFiles files,

@@ -72,7 +72,7 @@ GroupIndex ExecutionGraphBuilder::AddGroup(const ProcessGroup& group) {
   return it->second;
 }
 
-NodeIndex ExecutionGraphBuilder::AddNode(const GraphNode& node) {
+NodeIndex ExecutionGraphBuilder::AddNode(const ExecutionNode& node) {
   MERIDIAN_CHECK(node_count() < ExecutionGraph::kMaxNodes && node.duration_ns >= 0);
   MERIDIAN_CHECK(node.resource < graph_.resources_.size());
   uint32_t communication = ExecutionGraph::kNoCommunication;
@@ -90,7 +90,7 @@ NodeIndex ExecutionGraphBuilder::AddNode(const GraphNode& node) {
   return static_cast<NodeIndex>(node_count() - 1);
 }
 
-void ExecutionGraphBuilder::AddDependency(NodeIndex node, NodeIndex source, DependencyKinds kinds) {
+void ExecutionGraphBuilder::AddDependency(NodeIndex node, NodeIndex source, EdgeKinds kinds) {
   MERIDIAN_CHECK(pending_.size() < ExecutionGraph::kMaxDependencies && !kinds.empty());
   pending_.push_back({node, source, kinds});
 }
@@ -99,6 +99,11 @@ ExecutionGraph ExecutionGraphBuilder::Build() && {
   // A stable counting sort by source, then one by node, puts each node's edges together in the
   // order of their sources.
   const size_t nodes = node_count();
+  for (NodeIndex node = 0; node < nodes; ++node) {
+    MERIDIAN_CHECK(graph_.type(node) != ChakraProtoMsg::COMM_COLL_NODE ||
+                   (graph_.communication(node) != nullptr &&
+                    graph_.communication(node)->group < graph_.groups_.size()));
+  }
   std::vector<uint32_t> begins(nodes + 1, 0);
   for (const Pending& edge : pending_) {
     MERIDIAN_CHECK(edge.node < nodes && edge.source < nodes);

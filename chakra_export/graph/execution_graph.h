@@ -25,14 +25,14 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "chakra_export/graph/dependency_kind.h"
+#include "chakra_export/graph/edge_kind.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/events/string_pool.h"
 
 namespace meridian {
 
 using NodeIndex = uint32_t;
-inline constexpr NodeIndex kNoNode = std::numeric_limits<NodeIndex>::max();
+inline constexpr NodeIndex kNoNodeIndex = std::numeric_limits<NodeIndex>::max();
 
 // Of a node whose start is not known.
 inline constexpr int64_t kNoTimeNs = std::numeric_limits<int64_t>::min();
@@ -85,7 +85,7 @@ struct Communication {
 };
 
 // One node, as it is put in and taken out.
-struct GraphNode {
+struct ExecutionNode {
   // Unique within the rank; simulators issue ready nodes in this order.
   uint64_t id = 0;
   absl::string_view name;
@@ -95,12 +95,13 @@ struct GraphNode {
   int64_t start_ns = kNoTimeNs;
   // Not negative.
   int64_t duration_ns = 0;
+  // Of collectives (whose group must be added before Build), sends and receives.
   std::optional<Communication> communication;
 };
 
 class ExecutionGraph {
  public:
-  static constexpr size_t kMaxNodes = kNoNode;
+  static constexpr size_t kMaxNodes = kNoNodeIndex;
   static constexpr size_t kMaxDependencies = std::numeric_limits<uint32_t>::max();
 
   size_t node_count() const { return ids_.size(); }
@@ -133,7 +134,7 @@ class ExecutionGraph {
   absl::Span<const NodeIndex> dependencies(NodeIndex node) const {
     return absl::MakeConstSpan(sources_).subspan(first_dependency_[node], DependencyCount(node));
   }
-  absl::Span<const DependencyKinds> dependency_kinds(NodeIndex node) const {
+  absl::Span<const EdgeKinds> dependency_kinds(NodeIndex node) const {
     return absl::MakeConstSpan(kinds_).subspan(first_dependency_[node], DependencyCount(node));
   }
 
@@ -171,7 +172,7 @@ class ExecutionGraph {
 
   // One entry per edge.
   std::vector<NodeIndex> sources_;
-  std::vector<DependencyKinds> kinds_;
+  std::vector<EdgeKinds> kinds_;
 };
 
 // Takes nodes and edges in any order.
@@ -184,11 +185,11 @@ class ExecutionGraphBuilder {
   GroupIndex AddGroup(const ProcessGroup& group);
 
   // Returns the node's index; indices count up from 0. There must be fewer than kMaxNodes.
-  NodeIndex AddNode(const GraphNode& node);
+  NodeIndex AddNode(const ExecutionNode& node);
 
   // `node` waits for `source`; several kinds between two nodes become one edge. There must be fewer
   // than kMaxDependencies.
-  void AddDependency(NodeIndex node, NodeIndex source, DependencyKinds kinds);
+  void AddDependency(NodeIndex node, NodeIndex source, EdgeKinds kinds);
 
   size_t node_count() const { return graph_.node_count(); }
   size_t dependency_count() const { return pending_.size(); }
@@ -199,7 +200,7 @@ class ExecutionGraphBuilder {
   struct Pending {
     NodeIndex node;
     NodeIndex source;
-    DependencyKinds kinds;
+    EdgeKinds kinds;
   };
 
   ExecutionGraph graph_;

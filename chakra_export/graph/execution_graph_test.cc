@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "chakra_export/graph/dependency_kind.h"
+#include "chakra_export/graph/edge_kind.h"
 #include "chakra_export/graph/testing/random_graph.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -17,13 +17,13 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr DependencyKinds kData = DependencyKind::kData;
-constexpr DependencyKinds kStream = DependencyKind::kStream;
+constexpr EdgeKinds kData = EdgeKind::kData;
+constexpr EdgeKinds kStream = EdgeKind::kStream;
 
 // Nodes 10, 11, 12, ... on one stream of rank 2.
 ExecutionGraphBuilder ThreeNodes() {
   ExecutionGraphBuilder builder;
-  GraphNode node;
+  ExecutionNode node;
   node.resource = builder.AddResource({2, ResourceKind::kStream, 7});
   for (uint64_t id = 10; id < 13; ++id) {
     node.id = id;
@@ -36,7 +36,7 @@ ExecutionGraphBuilder ThreeNodes() {
 
 TEST(ExecutionGraphTest, KeepsWhatIsPutIn) {
   ExecutionGraphBuilder builder = ThreeNodes();
-  GraphNode node;
+  ExecutionNode node;
   node.id = 5;
   node.name = "all-reduce.1";
   node.type = ChakraProtoMsg::COMM_COLL_NODE;
@@ -107,7 +107,7 @@ TEST(ExecutionGraphTest, AnEmptyGraphIsAGraph) {
 TEST(ExecutionGraphTest, SuccessorsAreTheEdgesTheOtherWayRound) {
   std::mt19937_64 random(1);
   for (int round = 0; round < 50; ++round) {
-    const ExecutionGraph graph = RandomGraph({}, random);
+    const ExecutionGraph graph = RandomExecutionGraph({}, random);
     const SuccessorIndex successors(graph);
     std::set<std::pair<NodeIndex, NodeIndex>> forth;
     std::set<std::pair<NodeIndex, NodeIndex>> back;

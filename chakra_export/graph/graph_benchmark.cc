@@ -22,7 +22,7 @@
 #include "absl/strings/str_format.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/graph/communication_match.h"
-#include "chakra_export/graph/dependency_kind.h"
+#include "chakra_export/graph/edge_kind.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/et_graph_writer.h"
 #include "chakra_export/graph/execution_graph.h"
@@ -65,25 +65,25 @@ void AddRank(int64_t rank, int64_t nodes, GroupIndex world, ExecutionGraphBuilde
   const ResourceIndex host = builder->AddResource({rank, ResourceKind::kHostThread, 1});
   const ResourceIndex streams[] = {builder->AddResource({rank, ResourceKind::kStream, 7}),
                                    builder->AddResource({rank, ResourceKind::kStream, 20})};
-  NodeIndex last_call = kNoNode;
-  NodeIndex last_kernels[] = {kNoNode, kNoNode};
+  NodeIndex last_call = kNoNodeIndex;
+  NodeIndex last_kernels[] = {kNoNodeIndex, kNoNodeIndex};
   for (int64_t kernel = 0; kernel < nodes / 2; ++kernel) {
     const std::string name = absl::StrCat("void some_library::kernel_", kernel % kNames);
-    GraphNode call;
+    ExecutionNode call;
     call.id = 2 * kernel;
     call.name = "launch";
     call.resource = host;
     call.start_ns = 1700000000000000000 + 4000 * kernel;
     call.duration_ns = 3700;
     const NodeIndex call_index = builder->AddNode(call);
-    if (last_call != kNoNode) {
-      builder->AddDependency(call_index, last_call, DependencyKind::kProgram);
+    if (last_call != kNoNodeIndex) {
+      builder->AddDependency(call_index, last_call, EdgeKind::kProgram);
     }
     last_call = call_index;
 
     const bool collective = kernel % kKernelsPerCollective == kKernelsPerCollective - 1;
     const int stream = collective ? 1 : 0;
-    GraphNode node;
+    ExecutionNode node;
     node.id = 2 * kernel + 1;
     node.name = name;
     node.resource = streams[stream];
@@ -96,11 +96,11 @@ void AddRank(int64_t rank, int64_t nodes, GroupIndex world, ExecutionGraphBuilde
       node.communication->group = world;
     }
     const NodeIndex index = builder->AddNode(node);
-    builder->AddDependency(index, call_index, DependencyKind::kLaunch);
+    builder->AddDependency(index, call_index, EdgeKind::kLaunch);
     for (const int other : {0, 1}) {
-      if (last_kernels[other] == kNoNode) continue;
+      if (last_kernels[other] == kNoNodeIndex) continue;
       builder->AddDependency(index, last_kernels[other],
-                             other == stream ? DependencyKind::kStream : DependencyKind::kData);
+                             other == stream ? EdgeKind::kStream : EdgeKind::kData);
     }
     last_kernels[stream] = index;
   }

@@ -87,12 +87,12 @@ std::string DescribeCycle(const ExecutionGraph& graph, absl::Span<const NodeInde
 absl::StatusOr<GraphPath> LongestPath(const ExecutionGraph& graph) {
   ASSIGN_OR_RETURN(const std::vector<NodeIndex> order, TopologicalOrder(graph));
   std::vector<int64_t> ends_ns(graph.node_count(), 0);
-  std::vector<NodeIndex> before(graph.node_count(), kNoNode);
-  NodeIndex last = kNoNode;
+  std::vector<NodeIndex> before(graph.node_count(), kNoNodeIndex);
+  NodeIndex last = kNoNodeIndex;
   for (const NodeIndex node : order) {
     int64_t start_ns = 0;
     for (const NodeIndex source : graph.dependencies(node)) {
-      if (before[node] != kNoNode && ends_ns[source] <= start_ns) continue;
+      if (before[node] != kNoNodeIndex && ends_ns[source] <= start_ns) continue;
       before[node] = source;
       start_ns = ends_ns[source];
     }
@@ -102,13 +102,13 @@ absl::StatusOr<GraphPath> LongestPath(const ExecutionGraph& graph) {
           absl::StrCat("the durations up to ", graph.Describe(node), " add up to over 292 years"));
     }
     ends_ns[node] = start_ns + duration_ns;
-    const bool later = last == kNoNode || ends_ns[node] > ends_ns[last] ||
+    const bool later = last == kNoNodeIndex || ends_ns[node] > ends_ns[last] ||
                        (ends_ns[node] == ends_ns[last] && node < last);
     if (later) last = node;
   }
   GraphPath path;
-  if (last != kNoNode) path.length_ns = ends_ns[last];
-  for (NodeIndex node = last; node != kNoNode; node = before[node]) path.nodes.push_back(node);
+  if (last != kNoNodeIndex) path.length_ns = ends_ns[last];
+  for (NodeIndex node = last; node != kNoNodeIndex; node = before[node]) path.nodes.push_back(node);
   std::reverse(path.nodes.begin(), path.nodes.end());
   return path;
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "chakra_export/graph/dependency_kind.h"
+#include "chakra_export/graph/edge_kind.h"
 #include "chakra_export/graph/testing/random_graph.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -28,7 +28,7 @@ struct Edge {
 // Nodes with these durations and the ids 0, 1, ...
 ExecutionGraph MakeGraph(const std::vector<int64_t>& durations_ns, const std::vector<Edge>& edges) {
   ExecutionGraphBuilder builder;
-  GraphNode node;
+  ExecutionNode node;
   node.name = "n";
   node.resource = builder.AddResource({});
   for (const int64_t duration_ns : durations_ns) {
@@ -37,7 +37,7 @@ ExecutionGraph MakeGraph(const std::vector<int64_t>& durations_ns, const std::ve
     ++node.id;
   }
   for (const Edge& edge : edges) {
-    builder.AddDependency(edge.node, edge.source, DependencyKind::kData);
+    builder.AddDependency(edge.node, edge.source, EdgeKind::kData);
   }
   return std::move(builder).Build();
 }
@@ -54,7 +54,7 @@ int64_t LongestTo(const ExecutionGraph& graph, NodeIndex node) {
 TEST(TopologicalOrderTest, EveryNodeComesAfterWhatItWaitsFor) {
   std::mt19937_64 random(1);
   for (int round = 0; round < 100; ++round) {
-    const ExecutionGraph graph = RandomGraph({}, random);
+    const ExecutionGraph graph = RandomExecutionGraph({}, random);
     ASSERT_OK_AND_ASSIGN(const std::vector<NodeIndex> order, TopologicalOrder(graph));
     ASSERT_EQ(order.size(), graph.node_count());
     std::vector<size_t> place(order.size());
@@ -114,7 +114,7 @@ TEST(LongestPathTest, IsWorkedOutByHand) {
 TEST(LongestPathTest, AgreesWithTryingAllPaths) {
   std::mt19937_64 random(1);
   for (int round = 0; round < 200; ++round) {
-    const ExecutionGraph graph = RandomGraph({}, random);
+    const ExecutionGraph graph = RandomExecutionGraph({}, random);
     ASSERT_OK_AND_ASSIGN(const GraphPath path, LongestPath(graph));
     int64_t longest = 0;
     for (NodeIndex node = 0; node < graph.node_count(); ++node) {

@@ -97,7 +97,7 @@ class Replayer {
         issued_members_(match.instance_count(), 0) {
     replay_.starts_ns.assign(graph.node_count(), kNotYet);
     replay_.ends_ns.assign(graph.node_count(), kNotYet);
-    replay_.causes.assign(graph.node_count(), kNoNode);
+    replay_.causes.assign(graph.node_count(), kNoNodeIndex);
     replay_.send_mode = options.send_mode;
   }
 
@@ -129,10 +129,10 @@ class Replayer {
  private:
   // What nodes of a resource queue for.
   struct Slot {
-    // kNoNode when free.
-    NodeIndex holder = kNoNode;
+    // kNoNodeIndex when free.
+    NodeIndex holder = kNoNodeIndex;
     // Which node held it last.
-    NodeIndex last_holder = kNoNode;
+    NodeIndex last_holder = kNoNodeIndex;
     // A heap with the smallest id on top.
     std::vector<NodeIndex> queue;
   };
@@ -162,7 +162,7 @@ class Replayer {
     ++finished_;
     const uint32_t number = slot_numbers_.Of(node);
     if (number != kNoSlot) {
-      slots_[number].holder = kNoNode;
+      slots_[number].holder = kNoNodeIndex;
       slots_[number].last_holder = node;
       touched_slots_.push_back(number);
     }
@@ -185,7 +185,7 @@ class Replayer {
 
   void TakeFromQueue(uint32_t number) {
     Slot& slot = slots_[number];
-    if (slot.holder != kNoNode || slot.queue.empty()) return;
+    if (slot.holder != kNoNodeIndex || slot.queue.empty()) return;
     std::pop_heap(slot.queue.begin(), slot.queue.end(),
                   [this](NodeIndex a, NodeIndex b) { return IsLater(a, b); });
     const NodeIndex node = slot.queue.back();
@@ -348,13 +348,14 @@ absl::StatusOr<GraphReplay> ReplayGraph(const ExecutionGraph& graph,
   return Replayer(graph, match, options).Run();
 }
 
-std::vector<CriticalStep> CriticalPath(const ExecutionGraph& graph, const CommunicationMatch& match,
-                                       const GraphReplay& replay) {
+std::vector<CriticalStep> ReplayCriticalPath(const ExecutionGraph& graph,
+                                             const CommunicationMatch& match,
+                                             const GraphReplay& replay) {
   std::vector<CriticalStep> steps;
   if (replay.ends_ns.empty()) return steps;
   const auto last = std::max_element(replay.ends_ns.begin(), replay.ends_ns.end());
   auto node = static_cast<NodeIndex>(last - replay.ends_ns.begin());
-  while (node != kNoNode) {
+  while (node != kNoNodeIndex) {
     const NodeIndex decider = Decider(graph, match, replay, node);
     steps.push_back({node, replay.starts_ns[decider], replay.ends_ns[node]});
     node = replay.causes[decider];

@@ -58,7 +58,7 @@ struct GraphReplay {
   std::vector<int64_t> starts_ns;
   std::vector<int64_t> ends_ns;
   // Which node's end let each node be issued: the last of its dependencies, or what occupied its
-  // resource. kNoNode for those issued at 0 without waiting.
+  // resource. kNoNodeIndex for those issued at 0 without waiting.
   std::vector<NodeIndex> causes;
   // When the last node ended.
   int64_t makespan_ns = 0;
@@ -74,7 +74,7 @@ absl::StatusOr<GraphReplay> ReplayGraph(const ExecutionGraph& graph,
 
 // A stretch of the critical path: the time in which the run waited for this node.
 struct CriticalStep {
-  NodeIndex node = kNoNode;
+  NodeIndex node = kNoNodeIndex;
   int64_t start_ns = 0;
   int64_t end_ns = 0;
 };
@@ -82,8 +82,9 @@ struct CriticalStep {
 // Returns the chain of causes that ends with the makespan, in the order of time and without gaps;
 // it begins at 0. The step of a collective begins when its last member was issued, and the path
 // goes on with what that member had waited for; the same holds for messages.
-std::vector<CriticalStep> CriticalPath(const ExecutionGraph& graph, const CommunicationMatch& match,
-                                       const GraphReplay& replay);
+std::vector<CriticalStep> ReplayCriticalPath(const ExecutionGraph& graph,
+                                             const CommunicationMatch& match,
+                                             const GraphReplay& replay);
 
 }  // namespace meridian
 

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "chakra_export/graph/communication_match.h"
-#include "chakra_export/graph/dependency_kind.h"
+#include "chakra_export/graph/edge_kind.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/graph_order.h"
 #include "chakra_export/graph/testing/random_graph.h"
@@ -56,7 +56,7 @@ class Builder {
  private:
   NodeIndex Add(const Resource& resource, ChakraProtoMsg::NodeType type, int64_t duration_ns,
                 const std::vector<NodeIndex>& deps, std::optional<Communication> communication) {
-    GraphNode node;
+    ExecutionNode node;
     node.id = builder_.node_count();
     node.name = "n";
     node.type = type;
@@ -65,7 +65,7 @@ class Builder {
     node.communication = communication;
     const NodeIndex index = builder_.AddNode(node);
     for (const NodeIndex dep : deps) {
-      builder_.AddDependency(index, dep, DependencyKind::kData);
+      builder_.AddDependency(index, dep, EdgeKind::kData);
     }
     return index;
   }
@@ -94,7 +94,7 @@ TEST(GraphReplayTest, NodesOfAResourceRunOneAfterTheOtherByTheirIds) {
   ASSERT_OK_AND_ASSIGN(const GraphReplay replay, Replay(graph));
   EXPECT_THAT(replay.starts_ns, ElementsAre(0, 10, 0, 15));
   EXPECT_THAT(replay.ends_ns, ElementsAre(10, 15, 7, 16));
-  EXPECT_THAT(replay.causes, ElementsAre(kNoNode, 0, kNoNode, 1));
+  EXPECT_THAT(replay.causes, ElementsAre(kNoNodeIndex, 0, kNoNodeIndex, 1));
   EXPECT_EQ(replay.makespan_ns, 16);
   ASSERT_OK_AND_ASSIGN(const GraphReplay free, Replay(graph, With(ReplayResources::kUnlimited)));
   EXPECT_THAT(free.ends_ns, ElementsAre(10, 5, 7, 8));
@@ -201,7 +201,7 @@ TEST(GraphReplayTest, CrossingCollectivesOnOneResourceAreADeadlock) {
   // Rank 0 would run the world's collective first, rank 1 that of the pair "1".
   ExecutionGraphBuilder builder;
   const GroupIndex groups[] = {builder.AddGroup({"", {0, 1}}), builder.AddGroup({"1", {0, 1}})};
-  GraphNode node;
+  ExecutionNode node;
   node.name = "c";
   node.type = kCollective;
   for (const int64_t rank : {0, 1}) {
@@ -221,11 +221,11 @@ TEST(GraphReplayTest, CrossingCollectivesOnOneResourceAreADeadlock) {
 
 TEST(GraphReplayTest, ACycleIsADeadlock) {
   ExecutionGraphBuilder builder;
-  GraphNode node;
+  ExecutionNode node;
   node.name = "a";
   node.resource = builder.AddResource({});
   builder.AddNode(node);
-  builder.AddDependency(0, 0, DependencyKind::kData);
+  builder.AddDependency(0, 0, EdgeKind::kData);
   EXPECT_THAT(Replay(std::move(builder).Build()),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        "deadlock at 0 ns: rank 0 node 0 (a) waits for rank 0 node 0 (a)"));
@@ -372,7 +372,7 @@ TEST_P(GraphReplayLawTest, AgreesWithTheSlowReplay) {
   std::mt19937_64 random(1);
   const ReplayOptions options = With(GetParam().first, GetParam().second);
   for (int round = 0; round < 100; ++round) {
-    const ExecutionGraph graph = RandomGraph(ThreeRanks(round), random);
+    const ExecutionGraph graph = RandomExecutionGraph(ThreeRanks(round), random);
     ASSERT_OK_AND_ASSIGN(const GraphReplay replay, Replay(graph, options));
     EXPECT_EQ(replay.ends_ns, SlowReplay(graph, options).Run());
   }
@@ -382,10 +382,10 @@ TEST_P(GraphReplayLawTest, TheCriticalPathFillsTheMakespan) {
   std::mt19937_64 random(2);
   const ReplayOptions options = With(GetParam().first, GetParam().second);
   for (int round = 0; round < 300; ++round) {
-    const ExecutionGraph graph = RandomGraph(ThreeRanks(round), random);
+    const ExecutionGraph graph = RandomExecutionGraph(ThreeRanks(round), random);
     const CommunicationMatch match(graph);
     ASSERT_OK_AND_ASSIGN(const GraphReplay replay, ReplayGraph(graph, match, options));
-    const std::vector<CriticalStep> steps = CriticalPath(graph, match, replay);
+    const std::vector<CriticalStep> steps = ReplayCriticalPath(graph, match, replay);
     ASSERT_FALSE(steps.empty());
     EXPECT_EQ(steps.front().start_ns, 0);
     EXPECT_EQ(steps.back().end_ns, replay.makespan_ns);
@@ -406,7 +406,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(GraphReplayTest, WithoutCommunicationAndLimitsTheMakespanIsTheLongestPath) {
   std::mt19937_64 random(3);
   for (int round = 0; round < 100; ++round) {
-    const ExecutionGraph graph = RandomGraph({}, random);
+    const ExecutionGraph graph = RandomExecutionGraph({}, random);
     ASSERT_OK_AND_ASSIGN(const GraphReplay replay,
                          Replay(graph, With(ReplayResources::kUnlimited)));
     ASSERT_OK_AND_ASSIGN(const GraphPath path, LongestPath(graph));

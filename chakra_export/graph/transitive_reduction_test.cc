@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "chakra_export/graph/dependency_kind.h"
+#include "chakra_export/graph/edge_kind.h"
 #include "chakra_export/graph/testing/random_graph.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -61,7 +61,7 @@ TEST(TransitiveReductionTest, RemovesExactlyWhatIsImplied) {
     options.ranks = 1 + round % 2;
     options.nodes = 12;
     options.edge_probability = 0.1 * (1 + round % 6);
-    ExecutionGraph graph = RandomGraph(options, random);
+    ExecutionGraph graph = RandomExecutionGraph(options, random);
     const EdgeSet needed = NeededEdges(graph);
     const size_t edges = graph.dependency_count();
     EXPECT_THAT(RemoveTransitiveEdges(&graph), IsOkAndHolds(edges - needed.size()));
@@ -75,7 +75,7 @@ TEST(TransitiveReductionTest, WithTooFewChainsOnlySomeGo) {
   for (int round = 0; round < 300; ++round) {
     RandomGraphOptions options;
     options.nodes = 12;
-    ExecutionGraph graph = RandomGraph(options, random);
+    ExecutionGraph graph = RandomExecutionGraph(options, random);
     const std::vector<std::set<NodeIndex>> before = Ancestors(graph);
     TransitiveReductionOptions reduction;
     reduction.max_chains = 1 + round % 3;
@@ -88,25 +88,25 @@ TEST(TransitiveReductionTest, WithTooFewChainsOnlySomeGo) {
 
 TEST(TransitiveReductionTest, KeepsTheKindsOfWhatStays) {
   ExecutionGraphBuilder builder;
-  GraphNode node;
+  ExecutionNode node;
   node.resource = builder.AddResource({});
   for (node.id = 0; node.id < 3; ++node.id) builder.AddNode(node);
-  builder.AddDependency(1, 0, DependencyKind::kLaunch);
-  builder.AddDependency(2, 0, DependencyKind::kStream);
-  builder.AddDependency(2, 1, DependencyKind::kSync);
+  builder.AddDependency(1, 0, EdgeKind::kLaunch);
+  builder.AddDependency(2, 0, EdgeKind::kStream);
+  builder.AddDependency(2, 1, EdgeKind::kSync);
   ExecutionGraph graph = std::move(builder).Build();
   EXPECT_THAT(RemoveTransitiveEdges(&graph), IsOkAndHolds(1));
-  EXPECT_EQ(graph.dependency_kinds(1)[0], DependencyKind::kLaunch);
+  EXPECT_EQ(graph.dependency_kinds(1)[0], EdgeKind::kLaunch);
   EXPECT_THAT(graph.dependencies(2), ::testing::ElementsAre(1));
-  EXPECT_EQ(graph.dependency_kinds(2)[0], DependencyKind::kSync);
+  EXPECT_EQ(graph.dependency_kinds(2)[0], EdgeKind::kSync);
 }
 
 TEST(TransitiveReductionTest, ACycleIsAnError) {
   ExecutionGraphBuilder builder;
-  GraphNode node;
+  ExecutionNode node;
   node.resource = builder.AddResource({});
   builder.AddNode(node);
-  builder.AddDependency(0, 0, DependencyKind::kData);
+  builder.AddDependency(0, 0, EdgeKind::kData);
   ExecutionGraph graph = std::move(builder).Build();
   EXPECT_THAT(RemoveTransitiveEdges(&graph), StatusIs(absl::StatusCode::kFailedPrecondition));
 }

@@ -12,9 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "chakra_export/et/et_reader.h"
 #include "chakra_export/graph/communication_match.h"
-#include "chakra_export/graph/dependency_kind.h"
+#include "chakra_export/graph/edge_kind.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/graph_replay.h"
@@ -51,11 +50,11 @@ int64_t SaturatingAdd(int64_t a, int64_t b) {
 void CountNodes(const ExecutionGraph& graph, const RankReports& ranks, ChakraReport* report) {
   report->set_nodes(static_cast<int64_t>(graph.node_count()));
   report->set_edges(static_cast<int64_t>(graph.dependency_count()));
-  for (const DependencyKind kind : kDependencyKinds) {
-    (*report->mutable_edges_by_kind())[std::string(DependencyKindName(kind))] = 0;
+  for (const EdgeKind kind : kEdgeKinds) {
+    (*report->mutable_edges_by_kind())[std::string(EdgeKindName(kind))] = 0;
   }
   std::map<ChakraProtoMsg::NodeType, int64_t> types;
-  std::array<int64_t, kDependencyKinds.size()> kinds = {};
+  std::array<int64_t, kEdgeKinds.size()> kinds = {};
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
     ++types[graph.type(node)];
     ChakraRankReport* rank = ranks.at(graph.rank(node));
@@ -63,8 +62,8 @@ void CountNodes(const ExecutionGraph& graph, const RankReports& ranks, ChakraRep
     rank->set_nodes(rank->nodes() + 1);
     rank->set_edges(rank->edges() + edges);
     if (edges == 0) rank->set_roots(rank->roots() + 1);
-    for (const DependencyKinds set : graph.dependency_kinds(node)) {
-      for (const DependencyKind kind : kDependencyKinds) {
+    for (const EdgeKinds set : graph.dependency_kinds(node)) {
+      for (const EdgeKind kind : kEdgeKinds) {
         kinds[static_cast<size_t>(kind)] += set.Contains(kind);
       }
     }
@@ -72,8 +71,8 @@ void CountNodes(const ExecutionGraph& graph, const RankReports& ranks, ChakraRep
   for (const auto& [type, count] : types) {
     (*report->mutable_nodes_by_type())[ChakraProtoMsg::NodeType_Name(type)] = count;
   }
-  for (const DependencyKind kind : kDependencyKinds) {
-    (*report->mutable_edges_by_kind())[std::string(DependencyKindName(kind))] =
+  for (const EdgeKind kind : kEdgeKinds) {
+    (*report->mutable_edges_by_kind())[std::string(EdgeKindName(kind))] =
         kinds[static_cast<size_t>(kind)];
   }
   for (const auto& [number, rank] : ranks) report->set_roots(report->roots() + rank->roots());
@@ -116,8 +115,8 @@ void CountCommunication(const ExecutionGraph& graph, ChakraReport* report) {
 
 void MeasureOverlap(const ExecutionGraph& graph, const NodeTimes& times, const RankReports& ranks) {
   struct Busy {
-    std::vector<Interval> compute;
-    std::vector<Interval> communication;
+    std::vector<TimeInterval> compute;
+    std::vector<TimeInterval> communication;
   };
   std::map<int64_t, Busy> busy_by_rank;
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
@@ -131,8 +130,8 @@ void MeasureOverlap(const ExecutionGraph& graph, const NodeTimes& times, const R
   }
   for (const auto& [number, rank] : ranks) {
     Busy& busy = busy_by_rank[number];
-    const std::vector<Interval> compute = UnionOf(std::move(busy.compute));
-    const std::vector<Interval> communication = UnionOf(std::move(busy.communication));
+    const std::vector<TimeInterval> compute = UnionOf(std::move(busy.compute));
+    const std::vector<TimeInterval> communication = UnionOf(std::move(busy.communication));
     rank->set_compute_ns(TotalNs(compute));
     rank->set_communication_ns(TotalNs(communication));
     rank->set_overlap_ns(OverlapNs(compute, communication));
@@ -192,7 +191,7 @@ void RunGraph(const ExecutionGraph& graph, const RankReports& ranks, ChakraRepor
   if (!unlimited.ok()) return;
   ChakraRunReport* run = report->mutable_run();
   run->set_critical_ns(unlimited->makespan_ns);
-  DescribeCriticalPath(graph, CriticalPath(graph, match, *unlimited), run);
+  DescribeCriticalPath(graph, ReplayCriticalPath(graph, match, *unlimited), run);
   if (simulated.ok()) run->set_simulator_ns(simulated->makespan_ns);
   run->set_times(measured ? "measured" : "replayed");
 }
@@ -268,8 +267,8 @@ std::string FormatTypes(const ChakraReport& report) {
 
 std::string FormatKinds(const ChakraReport& report) {
   TextTable table({{"edge"}, {"edges", TextTable::Align::kRight}});
-  for (const DependencyKind kind : kDependencyKinds) {
-    const std::string name(DependencyKindName(kind));
+  for (const EdgeKind kind : kEdgeKinds) {
+    const std::string name(EdgeKindName(kind));
     const auto it = report.edges_by_kind().find(name);
     if (it != report.edges_by_kind().end()) table.AddRow({name, WithThousands(it->second)});
   }
@@ -343,7 +342,6 @@ void AppendProblems(const ChakraReport& report, const EtRuleInfo& info, std::str
 absl::StatusOr<ChakraReport> InspectChakra(FileSystem& file_system, const EtFiles& files,
                                            const ChakraInspectOptions& options) {
   ChakraReport report;
-  uint64_t bytes_checked = 0;
   EtProblems problems(options.ignored_rules);
   EtCheckOptions check_options;
   check_options.input = options.input;
@@ -351,7 +349,6 @@ absl::StatusOr<ChakraReport> InspectChakra(FileSystem& file_system, const EtFile
   check_options.progress = options.progress;
   check_options.on_file = [&](const EtFile& file, const EtReader& reader) {
     DescribeFile(file, reader, report.add_ranks());
-    bytes_checked += reader.size();
   };
   RETURN_IF_ERROR(CheckEtFiles(file_system, files, check_options, &problems));
 
@@ -359,9 +356,7 @@ absl::StatusOr<ChakraReport> InspectChakra(FileSystem& file_system, const EtFile
   graph_options.input = options.input;
   graph_options.groups = options.groups;
   graph_options.ignore_dangling = true;
-  if (options.progress != nullptr) {
-    graph_options.progress = [&](uint64_t bytes) { options.progress(bytes_checked + bytes); };
-  }
+  graph_options.progress = options.progress;
   const absl::StatusOr<ExecutionGraph> graph = ReadEtGraph(file_system, files, graph_options);
   if (graph.ok()) {
     CheckEtGraph(*graph, &problems);

@@ -2,14 +2,13 @@
 #ifndef CHAKRA_EXPORT_INSPECT_CHAKRA_INSPECTOR_H_
 #define CHAKRA_EXPORT_INSPECT_CHAKRA_INSPECTOR_H_
 
-#include <cstdint>
-#include <functional>
 #include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
+#include "chakra_export/et/et_reader.h"
 #include "chakra_export/inspect/chakra_report.pb.h"
 #include "chakra_export/inspect/et_rules.h"
 #include "xla_profiler/util/file_system.h"
@@ -22,8 +21,7 @@ struct ChakraInspectOptions {
   // The ranks of groups, as ReadEtGraph takes them.
   CommGroups groups;
   std::set<EtRule> ignored_rules;
-  // Called now and then with the bytes looked at, each byte twice; may be null.
-  std::function<void(uint64_t bytes)> progress;
+  EtProgress progress;
 };
 
 // Dependencies on nodes that do not exist are problems, and left out of the graph. When there is no

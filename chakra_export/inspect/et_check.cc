@@ -24,7 +24,6 @@ namespace {
 
 using ::ChakraProtoMsg::Node;
 
-constexpr uint64_t kNodesPerProgress = 4096;
 // A message at time 0 aborts ASTRA-sim when a link moves it in less than a nanosecond. Links of
 // over a terabyte per second are not usual.
 constexpr int64_t kEarlyMessageBytes = 1024;
@@ -34,13 +33,13 @@ class FileChecker {
  public:
   FileChecker(const EtFile& file, const EtFiles& files, const EtCheckOptions& options,
               EtProblems* problems)
-      : options_(options), problems_(problems), groups_(options.groups) {
+      : problems_(problems), groups_(options.groups) {
     context_.rank = file.rank;
     context_.groups = &groups_;
     if (files.is_prefix) context_.rank_count = files.files.back().rank + 1;
   }
 
-  absl::Status Run(EtReader* reader, uint64_t bytes_before) {
+  absl::Status Run(EtReader* reader) {
     if (reader->was_compressed()) {
       Report(EtRule::kGzip, {}, {}, "the file is gzip, which ASTRA-sim does not read; gunzip it");
     }
@@ -51,12 +50,7 @@ class FileChecker {
     repeated_ = ids_.Repeated();
     reader->Rewind();
     uint64_t position = 0;
-    return ForEachNode(reader, [&](const Node& node) {
-      Check(node, position++, *reader);
-      if (position % kNodesPerProgress == 0 && options_.progress != nullptr) {
-        options_.progress(bytes_before + reader->offset());
-      }
-    });
+    return ForEachNode(reader, [&](const Node& node) { Check(node, position++, *reader); });
   }
 
  private:
@@ -107,7 +101,6 @@ class FileChecker {
     problems_->Add({rule, context_.rank, node, offset, std::string(message)});
   }
 
-  const EtCheckOptions& options_;
   EtProblems* problems_;
   CommGroups groups_;
   NodeCheckContext context_;
@@ -192,9 +185,9 @@ class GraphChecker {
   void CheckSimulation(const CommunicationMatch& match) {
     const absl::StatusOr<GraphReplay> replay = ReplayAsSimulator(graph_, match);
     if (absl::IsFailedPrecondition(replay.status())) {
-      Report(EtRule::kDeadlock, kNoNode, replay.status().message());
+      Report(EtRule::kDeadlock, kNoNodeIndex, replay.status().message());
     } else if (!replay.ok()) {
-      Report(EtRule::kBadValue, kNoNode, replay.status().message());
+      Report(EtRule::kBadValue, kNoNodeIndex, replay.status().message());
     } else {
       CheckIssueOrder(*replay);
     }
@@ -226,7 +219,7 @@ class GraphChecker {
     EtProblem problem;
     problem.rule = rule;
     problem.message = std::string(message);
-    if (node != kNoNode) {
+    if (node != kNoNodeIndex) {
       problem.rank = graph_.rank(node);
       problem.node = graph_.id(node);
     }
@@ -248,12 +241,11 @@ absl::Status CheckEtFiles(FileSystem& file_system, const EtFiles& files,
                    {},
                    absl::StrCat("there is no file for ranks ", range.first, " to ", range.last)});
   }
-  uint64_t bytes_before = 0;
   for (const EtFile& file : files.files) {
     ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options.input));
+    reader.set_progress(options.progress);
     if (options.on_file != nullptr) options.on_file(file, reader);
-    RETURN_IF_ERROR(FileChecker(file, files, options, problems).Run(&reader, bytes_before));
-    bytes_before += reader.size();
+    RETURN_IF_ERROR(FileChecker(file, files, options, problems).Run(&reader));
   }
   return absl::OkStatus();
 }

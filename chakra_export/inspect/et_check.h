@@ -23,8 +23,7 @@ struct EtCheckOptions {
   CommGroups groups;
   // Called once with each file that is open; may be null.
   std::function<void(const EtFile& file, const EtReader& reader)> on_file;
-  // Called now and then with the bytes looked at; may be null.
-  std::function<void(uint64_t bytes)> progress;
+  EtProgress progress;
 };
 
 // Looks at every node by itself and at the ids of each rank. Errors are those of files that cannot

@@ -109,7 +109,7 @@ TEST(EtCheckTest, GroupsAreKnownFromTheCallerAndFromMetadata) {
         CollectiveNode(3, kAllReduce, 64, {}, "3"), table},
        {CompNode(1, 1)}});
   EXPECT_THAT(CheckFiles(files, {{"1", {0, 1}}}),
-              ElementsAre(Breaks(EtRule::kUnknownGroup, "group 3"),
+              ElementsAre(Breaks(EtRule::kUnknownGroup, "there is no group 3"),
                           Breaks(EtRule::kNodeType, "METADATA_NODE")));
 }
 

@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "chakra_export/et/et_reader.h"
 #include "chakra_export/graph/node_id_index.h"
+#include "chakra_export/inspect/et_json.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/text_table.h"
 
@@ -105,13 +105,10 @@ class Changes {
     for (const uint64_t id : missing) moves->push_back(absl::StrCat(sign, id));
   }
 
-  // What follows the name, e.g. "int64_val: 4096".
   static std::multimap<std::string, std::string> ByName(const Node& node) {
     std::multimap<std::string, std::string> values;
-    for (AttributeProto attribute : node.attr()) {
-      std::string name = attribute.name();
-      attribute.clear_name();
-      values.emplace(std::move(name), attribute.ShortDebugString());
+    for (const AttributeProto& attribute : node.attr()) {
+      values.emplace(attribute.name(), AttributeValueJson(attribute));
     }
     return values;
   }
@@ -205,7 +202,7 @@ std::map<int64_t, std::string> PathsByRank(const EtFiles& files) {
 }  // namespace
 
 absl::StatusOr<ChakraDiffReport> DiffEtFiles(FileSystem& file_system, const EtFiles& first,
-                                             const EtFiles& second, const InputFileOptions& input) {
+                                             const EtFiles& second, const EtDiffOptions& options) {
   ChakraDiffReport report;
   std::map<int64_t, std::string> others = PathsByRank(second);
   for (const EtFile& file : first.files) {
@@ -216,8 +213,10 @@ absl::StatusOr<ChakraDiffReport> DiffEtFiles(FileSystem& file_system, const EtFi
       report.add_ranks_only_in_first(file.rank);
       continue;
     }
-    ASSIGN_OR_RETURN(EtReader a, EtReader::Open(file_system, file.path, input));
-    ASSIGN_OR_RETURN(EtReader b, EtReader::Open(file_system, other->second, input));
+    ASSIGN_OR_RETURN(EtReader a, EtReader::Open(file_system, file.path, options.input));
+    ASSIGN_OR_RETURN(EtReader b, EtReader::Open(file_system, other->second, options.input));
+    a.set_progress(options.progress);
+    b.set_progress(options.progress);
     RETURN_IF_ERROR(FileDiffer(file.rank, &a, &b, &report).Run());
     others.erase(other);
   }

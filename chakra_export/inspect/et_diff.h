@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "chakra_export/et/et_files.h"
+#include "chakra_export/et/et_reader.h"
 #include "chakra_export/inspect/chakra_report.pb.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/util/file_system.h"
@@ -14,10 +15,16 @@
 
 namespace meridian {
 
+struct EtDiffOptions {
+  InputFileOptions input;
+  EtProgress progress;
+};
+
 // Compares nodes of equal rank and id; an id that occurs twice in a file is InvalidArgument. The
 // order of nodes in a file, of dependencies and of attributes is no difference.
 absl::StatusOr<ChakraDiffReport> DiffEtFiles(FileSystem& file_system, const EtFiles& first,
-                                             const EtFiles& second, const InputFileOptions& input);
+                                             const EtFiles& second,
+                                             const EtDiffOptions& options = {});
 
 // True when the report says so.
 bool AreEqual(const ChakraDiffReport& report);

@@ -11,9 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "chakra_export/et/et_attributes.h"
-#include "chakra_export/et/et_reader.h"
 #include "chakra_export/et/et_writer.h"
-#include "chakra_export/graph/dependency_kind.h"
+#include "chakra_export/graph/edge_kind.h"
 #include "chakra_export/graph/node_id_index.h"
 #include "xla_profiler/util/status_macros.h"
 
@@ -156,9 +155,9 @@ class FileFilter {
 
  private:
   // Dependencies with their kinds, each once.
-  using Dependencies = std::map<uint64_t, DependencyKinds>;
+  using Dependencies = std::map<uint64_t, EdgeKinds>;
 
-  void Add(uint64_t id, DependencyKinds kinds, Dependencies* dependencies) {
+  void Add(uint64_t id, EdgeKinds kinds, Dependencies* dependencies) {
     const std::vector<uint64_t>* instead = replacements_.Find(id);
     if (instead == nullptr) {
       AddKept(id, kinds, dependencies);
@@ -167,7 +166,7 @@ class FileFilter {
     }
   }
 
-  void AddKept(uint64_t id, DependencyKinds kinds, Dependencies* dependencies) {
+  void AddKept(uint64_t id, EdgeKinds kinds, Dependencies* dependencies) {
     if (ids_.Find(id).has_value()) {
       (*dependencies)[id] |= kinds;
     } else {
@@ -186,19 +185,19 @@ class FileFilter {
     }
     ASSIGN_OR_RETURN(const std::optional<std::string> text,
                      GetStringAttribute(node->attr(), kDependencyKindsAttribute));
-    const std::optional<std::vector<DependencyKinds>> kinds =
-        text.has_value() ? ParseDependencyKinds(*text) : std::nullopt;
+    const std::optional<std::vector<EdgeKinds>> kinds =
+        text.has_value() ? ParseEdgeKinds(*text) : std::nullopt;
     const bool has_kinds =
         kinds.has_value() && kinds->size() == static_cast<size_t>(node->data_deps_size());
     Dependencies data;
     for (int i = 0; i < node->data_deps_size(); ++i) {
-      Add(node->data_deps(i), has_kinds ? (*kinds)[i] : DependencyKind::kData, &data);
+      Add(node->data_deps(i), has_kinds ? (*kinds)[i] : EdgeKind::kData, &data);
     }
     Dependencies control;
-    for (const uint64_t id : node->ctrl_deps()) Add(id, DependencyKind::kControl, &control);
+    for (const uint64_t id : node->ctrl_deps()) Add(id, EdgeKind::kControl, &control);
 
     node->clear_data_deps();
-    std::vector<DependencyKinds> new_kinds;
+    std::vector<EdgeKinds> new_kinds;
     for (const auto& [id, set] : data) {
       node->add_data_deps(id);
       new_kinds.push_back(set);
@@ -209,10 +208,9 @@ class FileFilter {
     return absl::OkStatus();
   }
 
-  static void SetKinds(bool had_kinds, const std::vector<DependencyKinds>& kinds, Node* node) {
+  static void SetKinds(bool had_kinds, const std::vector<EdgeKinds>& kinds, Node* node) {
     if (had_kinds && !kinds.empty()) {
-      SetStringAttribute(kDependencyKindsAttribute, DependencyKindsText(kinds),
-                         node->mutable_attr());
+      SetStringAttribute(kDependencyKindsAttribute, EdgeKindsText(kinds), node->mutable_attr());
       return;
     }
     EtAttributes* attributes = node->mutable_attr();
@@ -237,10 +235,12 @@ absl::StatusOr<EtFilterCounts> FilterEtFiles(FileSystem& file_system, const EtFi
   // Nothing is written when one of the files is bad.
   for (const EtFile& file : files.files) {
     ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options.input));
+    reader.set_progress(options.progress);
     RETURN_IF_ERROR(FileFilter(options, &counts).Prepare(&reader));
   }
   for (const EtFile& file : files.files) {
     ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options.input));
+    reader.set_progress(options.progress);
     FileFilter filter(options, &counts);
     RETURN_IF_ERROR(filter.Prepare(&reader));
     ASSIGN_OR_RETURN(

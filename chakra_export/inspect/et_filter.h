@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "chakra_export/et/et_files.h"
+#include "chakra_export/et/et_reader.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/input_file.h"
@@ -19,6 +20,7 @@ struct EtFilterOptions {
   InputFileOptions input;
   // True for the nodes to keep.
   std::function<bool(const ChakraProtoMsg::Node& node)> keep;
+  EtProgress progress;
 };
 
 struct EtFilterCounts {

@@ -1,11 +1,11 @@
 #include "chakra_export/inspect/et_json.h"
 
+#include "absl/status/statusor.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "chakra_export/et/et_attributes.h"
-#include "chakra_export/et/et_reader.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/unknown_field_set.h"
@@ -96,26 +96,14 @@ void AddUnknownFields(const Message& message, TraceJsonArgs* members) {
   members->AddString(kUnknownFields, absl::Base64Escape(bytes));
 }
 
-std::string AttributeJson(const AttributeProto& attribute) {
-  TraceJsonArgs members;
-  members.AddString("name", attribute.name());
-  if (!attribute.doc_string().empty()) members.AddString("doc_string", attribute.doc_string());
-  if (attribute.value_case() != AttributeProto::VALUE_NOT_SET) {
-    const FieldDescriptor& field =
-        *AttributeProto::descriptor()->FindFieldByNumber(attribute.value_case());
-    const bool is_list = field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
-    members.AddJson(AttributeKindName(attribute.value_case()),
-                    is_list ? ListJson(attribute.GetReflection()->GetMessage(attribute, &field))
-                            : ScalarJson(attribute, field, -1));
-  }
-  AddUnknownFields(attribute, &members);
-  return Object(members);
-}
-
 void AddAttributes(const EtAttributes& attributes, TraceJsonArgs* members) {
   std::string json = "[";
   for (const AttributeProto& attribute : attributes) {
-    absl::StrAppend(&json, json.size() == 1 ? "" : ",", AttributeJson(attribute));
+    TraceJsonArgs name;
+    name.AddString("name", attribute.name());
+    const std::string value = AttributeValueJson(attribute);
+    absl::StrAppend(&json, json.size() == 1 ? "{" : ",{", name.members(), value.empty() ? "" : ",",
+                    value, "}");
   }
   members->AddJson("attr", json + "]");
 }
@@ -147,9 +135,16 @@ std::string MetadataJson(const ChakraProtoMsg::GlobalMetadata& metadata) {
   return Object(members);
 }
 
+absl::StatusOr<EtReader> OpenFile(FileSystem& file_system, const EtFile& file,
+                                  const EtJsonOptions& options) {
+  ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options.input));
+  reader.set_progress(options.progress);
+  return reader;
+}
+
 absl::Status CheckReadable(FileSystem& file_system, const EtFile& file,
-                           const InputFileOptions& input) {
-  ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, input));
+                           const EtJsonOptions& options) {
+  ASSIGN_OR_RETURN(EtReader reader, OpenFile(file_system, file, options));
   Node node;
   while (true) {
     ASSIGN_OR_RETURN(const bool found, reader.Next(&node));
@@ -175,12 +170,12 @@ absl::Status WriteNodes(EtReader* reader, ByteSink* sink) {
 }  // namespace
 
 absl::Status WriteEtJson(FileSystem& file_system, const EtFiles& files,
-                         const InputFileOptions& input, ByteSink* sink) {
-  for (const EtFile& file : files.files) RETURN_IF_ERROR(CheckReadable(file_system, file, input));
+                         const EtJsonOptions& options, ByteSink* sink) {
+  for (const EtFile& file : files.files) RETURN_IF_ERROR(CheckReadable(file_system, file, options));
   RETURN_IF_ERROR(sink->Append("{\"ranks\":["));
   absl::string_view separator = "\n";
   for (const EtFile& file : files.files) {
-    ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, input));
+    ASSIGN_OR_RETURN(EtReader reader, OpenFile(file_system, file, options));
     std::string path;
     AppendJsonString(file.path, &path);
     RETURN_IF_ERROR(sink->Append(
@@ -191,6 +186,21 @@ absl::Status WriteEtJson(FileSystem& file_system, const EtFiles& files,
     separator = ",\n";
   }
   return sink->Append("\n]}\n");
+}
+
+std::string AttributeValueJson(const AttributeProto& attribute) {
+  TraceJsonArgs members;
+  if (!attribute.doc_string().empty()) members.AddString("doc_string", attribute.doc_string());
+  if (attribute.value_case() != AttributeProto::VALUE_NOT_SET) {
+    const FieldDescriptor& field =
+        *AttributeProto::descriptor()->FindFieldByNumber(attribute.value_case());
+    const bool is_list = field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+    members.AddJson(AttributeKindName(attribute.value_case()),
+                    is_list ? ListJson(attribute.GetReflection()->GetMessage(attribute, &field))
+                            : ScalarJson(attribute, field, -1));
+  }
+  AddUnknownFields(attribute, &members);
+  return std::string(members.members());
 }
 
 void AppendNodeJson(const Node& node, std::string* out) {

@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "chakra_export/et/et_files.h"
+#include "chakra_export/et/et_reader.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/util/byte_sink.h"
 #include "xla_profiler/util/file_system.h"
@@ -23,9 +24,17 @@
 
 namespace meridian {
 
+struct EtJsonOptions {
+  InputFileOptions input;
+  EtProgress progress;
+};
+
 // Every file is read once before anything is written: a bad one leaves no half document.
 absl::Status WriteEtJson(FileSystem& file_system, const EtFiles& files,
-                         const InputFileOptions& input, ByteSink* sink);
+                         const EtJsonOptions& options, ByteSink* sink);
+
+// Returns the members that say the value, e.g. "int64_val":8.
+std::string AttributeValueJson(const ChakraProtoMsg::AttributeProto& attribute);
 
 // Appends one object, without line breaks.
 void AppendNodeJson(const ChakraProtoMsg::Node& node, std::string* out);

@@ -16,9 +16,8 @@
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_format.h"
-#include "chakra_export/et/et_reader.h"
 #include "chakra_export/et/et_writer.h"
-#include "chakra_export/graph/dependency_kind.h"
+#include "chakra_export/graph/edge_kind.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/inspect/text_disguise.h"
@@ -110,7 +109,7 @@ class Obfuscator {
     if (dimensions.has_value()) SetBoolListAttribute(kInvolvedDimAttribute, *dimensions, kept);
     ASSIGN_OR_RETURN(const std::optional<std::string> kinds,
                      GetStringAttribute(node.attr(), kDependencyKindsAttribute));
-    if (kinds.has_value() && ParseDependencyKinds(*kinds).has_value()) {
+    if (kinds.has_value() && ParseEdgeKinds(*kinds).has_value()) {
       SetStringAttribute(kDependencyKindsAttribute, *kinds, kept);
     }
     return absl::OkStatus();
@@ -229,6 +228,7 @@ absl::StatusOr<EtObfuscatorCounts> ObfuscateEtFiles(FileSystem& file_system, con
   Obfuscator obfuscator(options);
   for (const EtFile& file : files.files) {
     ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options.input));
+    reader.set_progress(options.progress);
     RETURN_IF_ERROR(ForEachNode(&reader, [&](const Node& node) {
       RETURN_IF_ERROR(obfuscator.Announce(node));
       // A dry run, so that nothing is written when a later file is bad.
@@ -240,6 +240,7 @@ absl::StatusOr<EtObfuscatorCounts> ObfuscateEtFiles(FileSystem& file_system, con
   metadata.set_version(kEtSchemaVersion);
   for (const EtFile& file : files.files) {
     ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options.input));
+    reader.set_progress(options.progress);
     ASSIGN_OR_RETURN(const std::unique_ptr<EtWriter> writer,
                      EtWriter::Create(file_system, EtPath(output_prefix, file.rank), metadata));
     RETURN_IF_ERROR(ForEachNode(&reader, [&](const Node& node) {

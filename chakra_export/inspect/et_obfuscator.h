@@ -16,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "chakra_export/et/et_files.h"
+#include "chakra_export/et/et_reader.h"
 #include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/input_file.h"
 
@@ -31,6 +32,7 @@ struct EtObfuscatorOptions {
   double jitter = 0;
   // The same seed gives the same jitter.
   uint64_t seed = 0;
+  EtProgress progress;
 };
 
 struct EtObfuscatorCounts {

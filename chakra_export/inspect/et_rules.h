@@ -52,6 +52,7 @@ enum class EtRule : uint8_t {
   kGroupName,
   kGroupNumber,
   kUnknownGroup,
+  kNoGroups,
   kGroupOfOne,
   kInvolvedDim,
   kEarlyMessage,

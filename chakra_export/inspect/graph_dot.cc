@@ -12,7 +12,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/types/span.h"
-#include "chakra_export/graph/dependency_kind.h"
+#include "chakra_export/graph/edge_kind.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/util/text_table.h"
 
@@ -101,10 +101,10 @@ class DotWriter {
                       graph_.dependency_kinds(node)[i].Letters(), "\"];\n");
     }
     // Each member is joined with the one before it.
-    NodeIndex before = kNoNode;
+    NodeIndex before = kNoNodeIndex;
     for (const NodeIndex peer : Peers(match_, node)) {
       if (!shown_[peer]) continue;
-      if (peer == node && before != kNoNode) {
+      if (peer == node && before != kNoNodeIndex) {
         absl::StrAppend(&text_, "  n", before, " -> n", node,
                         " [style=dotted, dir=", IsReceive(node) ? "forward" : "none",
                         ", constraint=false];\n");
@@ -155,7 +155,7 @@ std::string GraphDot(const ExecutionGraph& graph, const CommunicationMatch& matc
   return DotWriter(graph, match, nodes).Write();
 }
 
-absl::StatusOr<NodeIndex> FindNode(const ExecutionGraph& graph, absl::string_view text) {
+absl::StatusOr<NodeIndex> FindGraphNode(const ExecutionGraph& graph, absl::string_view text) {
   const std::vector<absl::string_view> parts = absl::StrSplit(text, ':');
   std::optional<int64_t> rank;
   uint64_t id = 0;
@@ -165,12 +165,12 @@ absl::StatusOr<NodeIndex> FindNode(const ExecutionGraph& graph, absl::string_vie
     return absl::InvalidArgumentError(
         absl::StrCat("'", text, "' names no node; expected an id, 17, or rank and id, 3:17"));
   }
-  NodeIndex found = kNoNode;
+  NodeIndex found = kNoNodeIndex;
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
     if (graph.id(node) != id || (rank.has_value() && graph.rank(node) != *rank)) continue;
-    if (found == kNoNode || graph.rank(node) < graph.rank(found)) found = node;
+    if (found == kNoNodeIndex || graph.rank(node) < graph.rank(found)) found = node;
   }
-  if (found == kNoNode) return absl::NotFoundError(absl::StrCat("there is no node ", text));
+  if (found == kNoNodeIndex) return absl::NotFoundError(absl::StrCat("there is no node ", text));
   return found;
 }
 

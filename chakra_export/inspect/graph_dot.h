@@ -26,7 +26,7 @@ std::string GraphDot(const ExecutionGraph& graph, const CommunicationMatch& matc
                      const std::vector<NodeIndex>& nodes);
 
 // Finds the node that a text names: "17" on the lowest rank that has such an id, "3:17" on rank 3.
-absl::StatusOr<NodeIndex> FindNode(const ExecutionGraph& graph, absl::string_view text);
+absl::StatusOr<NodeIndex> FindGraphNode(const ExecutionGraph& graph, absl::string_view text);
 
 // Returns the node that takes longest, the first of several. There must be nodes.
 NodeIndex LongestNode(const ExecutionGraph& graph);

@@ -76,12 +76,12 @@ TEST(GraphDotTest, TheNeighbourhoodCrossesRanksByCommunication) {
 
 TEST(GraphDotTest, FindsNodesByRankAndId) {
   const ExecutionGraph graph = GraphOf({{CompNode(1, 1)}, {CompNode(1, 1), CompNode(2, 1)}});
-  EXPECT_THAT(FindNode(graph, "1"), IsOkAndHolds(0));
-  EXPECT_THAT(FindNode(graph, "1:1"), IsOkAndHolds(1));
-  EXPECT_THAT(FindNode(graph, "2"), IsOkAndHolds(2));
-  EXPECT_THAT(FindNode(graph, "0:2"), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(FindGraphNode(graph, "1"), IsOkAndHolds(0));
+  EXPECT_THAT(FindGraphNode(graph, "1:1"), IsOkAndHolds(1));
+  EXPECT_THAT(FindGraphNode(graph, "2"), IsOkAndHolds(2));
+  EXPECT_THAT(FindGraphNode(graph, "0:2"), StatusIs(absl::StatusCode::kNotFound));
   for (const char* text : {"", "x", "1:2:3", ":1", "1:"}) {
-    EXPECT_THAT(FindNode(graph, text), StatusIs(absl::StatusCode::kInvalidArgument)) << text;
+    EXPECT_THAT(FindGraphNode(graph, text), StatusIs(absl::StatusCode::kInvalidArgument)) << text;
   }
 }
 

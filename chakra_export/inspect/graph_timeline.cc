@@ -43,11 +43,11 @@ class TimelineWriter {
   absl::Status Write() {
     RETURN_IF_ERROR(WriteNames());
     int64_t base_ns = std::numeric_limits<int64_t>::max();
-    for (const Interval& interval : times_.intervals) {
+    for (const TimeInterval& interval : times_.intervals) {
       if (IsKnown(interval)) base_ns = std::min(base_ns, interval.start_ns);
     }
     for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
-      const Interval& interval = times_.intervals[node];
+      const TimeInterval& interval = times_.intervals[node];
       if (IsKnown(interval) && interval.end_ns - base_ns > kMaxNs) {
         return absl::OutOfRangeError(
             absl::StrCat(graph_.Describe(node),
@@ -61,7 +61,7 @@ class TimelineWriter {
 
  private:
   // A measured node without start has the interval of nothing.
-  bool IsKnown(const Interval& interval) const {
+  bool IsKnown(const TimeInterval& interval) const {
     return !times_.measured || interval.start_ns != 0 || interval.end_ns != 0;
   }
 
@@ -113,7 +113,7 @@ class TimelineWriter {
     fields.category = category;
     fields.ts_ps = start_ns * kPsPerNs;
     fields.args = &args_;
-    const Interval& interval = times_.intervals[node];
+    const TimeInterval& interval = times_.intervals[node];
     return writer_.WriteComplete(fields, (interval.end_ns - interval.start_ns) * kPsPerNs);
   }
 
@@ -125,7 +125,8 @@ class TimelineWriter {
 
 }  // namespace
 
-absl::Status WriteTimeline(const ExecutionGraph& graph, const NodeTimes& times, ByteSink* sink) {
+absl::Status WriteGraphTimeline(const ExecutionGraph& graph, const NodeTimes& times,
+                                ByteSink* sink) {
   return TimelineWriter(graph, times, sink).Write();
 }
 

@@ -11,7 +11,8 @@ namespace meridian {
 
 // Times count from the earliest. Receives have threads of their own, since they overlap with what
 // their stream does.
-absl::Status WriteTimeline(const ExecutionGraph& graph, const NodeTimes& times, ByteSink* sink);
+absl::Status WriteGraphTimeline(const ExecutionGraph& graph, const NodeTimes& times,
+                                ByteSink* sink);
 
 }  // namespace meridian
 

@@ -38,7 +38,7 @@ TEST(GraphTimelineTest, WritesMeasuredTimesFromTheFirstOn) {
   ASSERT_TRUE(HasStartTimes(graph));
   std::string json;
   StringSink sink(&json);
-  ASSERT_OK(WriteTimeline(graph, MeasuredTimes(graph), &sink));
+  ASSERT_OK(WriteGraphTimeline(graph, MeasuredTimes(graph), &sink));
   EXPECT_THAT(
       json,
       AllOf(HasSubstr(R"("name":"process_name","args":{"name":"rank 1"})"),
@@ -60,7 +60,7 @@ TEST(GraphTimelineTest, WritesReplayedTimes) {
                        ReplayAsSimulator(graph, CommunicationMatch(graph)));
   std::string json;
   StringSink sink(&json);
-  ASSERT_OK(WriteTimeline(graph, ReplayedTimes(replay), &sink));
+  ASSERT_OK(WriteGraphTimeline(graph, ReplayedTimes(replay), &sink));
   EXPECT_THAT(json, AllOf(HasSubstr(R"("ts":5,"name":"n2")"), HasSubstr(R"("dur":6,)")));
 }
 
@@ -70,7 +70,7 @@ TEST(GraphTimelineTest, TimesThatDoNotFitAreAnError) {
   const ExecutionGraph graph = GraphOf({{node}});
   std::string json;
   StringSink sink(&json);
-  EXPECT_THAT(WriteTimeline(graph, MeasuredTimes(graph), &sink),
+  EXPECT_THAT(WriteGraphTimeline(graph, MeasuredTimes(graph), &sink),
               StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("rank 0 node 1")));
 }
 

@@ -4,11 +4,11 @@
 
 namespace meridian {
 
-std::vector<Interval> UnionOf(std::vector<Interval> intervals) {
+std::vector<TimeInterval> UnionOf(std::vector<TimeInterval> intervals) {
   std::sort(intervals.begin(), intervals.end(),
-            [](const Interval& a, const Interval& b) { return a.start_ns < b.start_ns; });
-  std::vector<Interval> apart;
-  for (const Interval& interval : intervals) {
+            [](const TimeInterval& a, const TimeInterval& b) { return a.start_ns < b.start_ns; });
+  std::vector<TimeInterval> apart;
+  for (const TimeInterval& interval : intervals) {
     if (interval.end_ns <= interval.start_ns) continue;
     if (!apart.empty() && interval.start_ns <= apart.back().end_ns) {
       apart.back().end_ns = std::max(apart.back().end_ns, interval.end_ns);
@@ -19,13 +19,13 @@ std::vector<Interval> UnionOf(std::vector<Interval> intervals) {
   return apart;
 }
 
-int64_t TotalNs(const std::vector<Interval>& intervals) {
+int64_t TotalNs(const std::vector<TimeInterval>& intervals) {
   int64_t total_ns = 0;
-  for (const Interval& interval : intervals) total_ns += interval.end_ns - interval.start_ns;
+  for (const TimeInterval& interval : intervals) total_ns += interval.end_ns - interval.start_ns;
   return total_ns;
 }
 
-int64_t OverlapNs(const std::vector<Interval>& a, const std::vector<Interval>& b) {
+int64_t OverlapNs(const std::vector<TimeInterval>& a, const std::vector<TimeInterval>& b) {
   int64_t overlap_ns = 0;
   size_t i = 0;
   size_t j = 0;

@@ -7,18 +7,18 @@
 
 namespace meridian {
 
-struct Interval {
+struct TimeInterval {
   int64_t start_ns = 0;
   int64_t end_ns = 0;
 };
 
 // Returns the same points of time as intervals that are apart from each other, ascending. Empty
 // ones vanish.
-std::vector<Interval> UnionOf(std::vector<Interval> intervals);
+std::vector<TimeInterval> UnionOf(std::vector<TimeInterval> intervals);
 
 // Of intervals as UnionOf returns them.
-int64_t TotalNs(const std::vector<Interval>& intervals);
-int64_t OverlapNs(const std::vector<Interval>& a, const std::vector<Interval>& b);
+int64_t TotalNs(const std::vector<TimeInterval>& intervals);
+int64_t OverlapNs(const std::vector<TimeInterval>& a, const std::vector<TimeInterval>& b);
 
 }  // namespace meridian
 

@@ -14,16 +14,16 @@ using ::testing::IsEmpty;
 constexpr int64_t kEnd = 30;
 
 // Which nanoseconds the intervals cover.
-std::vector<bool> Covered(const std::vector<Interval>& intervals) {
+std::vector<bool> Covered(const std::vector<TimeInterval>& intervals) {
   std::vector<bool> covered(kEnd, false);
-  for (const Interval& interval : intervals) {
+  for (const TimeInterval& interval : intervals) {
     for (int64_t t = interval.start_ns; t < interval.end_ns; ++t) covered[t] = true;
   }
   return covered;
 }
 
-std::vector<Interval> RandomIntervals(std::mt19937_64& random) {
-  std::vector<Interval> intervals;
+std::vector<TimeInterval> RandomIntervals(std::mt19937_64& random) {
+  std::vector<TimeInterval> intervals;
   for (uint64_t n = random() % 8; n > 0; --n) {
     const int64_t start_ns = static_cast<int64_t>(random() % kEnd);
     const int64_t length_ns = static_cast<int64_t>(random() % (kEnd - start_ns));
@@ -33,7 +33,7 @@ std::vector<Interval> RandomIntervals(std::mt19937_64& random) {
 }
 
 TEST(IntervalUnionTest, TouchingIntervalsBecomeOne) {
-  const std::vector<Interval> united = UnionOf({{5, 7}, {1, 3}, {3, 4}, {6, 9}, {2, 2}});
+  const std::vector<TimeInterval> united = UnionOf({{5, 7}, {1, 3}, {3, 4}, {6, 9}, {2, 2}});
   ASSERT_EQ(united.size(), 2);
   EXPECT_EQ(united[0].start_ns, 1);
   EXPECT_EQ(united[0].end_ns, 4);
@@ -45,8 +45,8 @@ TEST(IntervalUnionTest, TouchingIntervalsBecomeOne) {
 TEST(IntervalUnionTest, AgreesWithCountingNanoseconds) {
   std::mt19937_64 random(1);
   for (int round = 0; round < 500; ++round) {
-    const std::vector<Interval> a = RandomIntervals(random);
-    const std::vector<Interval> b = RandomIntervals(random);
+    const std::vector<TimeInterval> a = RandomIntervals(random);
+    const std::vector<TimeInterval> b = RandomIntervals(random);
     const std::vector<bool> in_a = Covered(a);
     const std::vector<bool> in_b = Covered(b);
     int64_t total = 0;

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "chakra_export/et/et_attributes.h"
-#include "chakra_export/graph/dependency_kind.h"
+#include "chakra_export/graph/edge_kind.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "xla_profiler/util/text_table.h"
 
@@ -159,7 +159,7 @@ class NodeChecker {
     const std::optional<std::string> text =
         Read(GetStringAttribute(node_.attr(), kDependencyKindsAttribute));
     if (!text.has_value()) return;
-    const std::optional<std::vector<DependencyKinds>> kinds = ParseDependencyKinds(*text);
+    const std::optional<std::vector<EdgeKinds>> kinds = ParseEdgeKinds(*text);
     if (kinds.has_value() && kinds->size() == static_cast<size_t>(node_.data_deps_size())) return;
     Report(EtRule::kBadValue, absl::StrCat("dep_kinds is '", FirstCharacters(*text, 60), "', with ",
                                            node_.data_deps_size(), " data dependencies"));
@@ -243,10 +243,14 @@ class NodeChecker {
                                                 " on ASTRA-sim mixes up messages"));
     }
     const auto group = context_.groups->find(*name);
+    if (context_.groups->empty()) {
+      Report(EtRule::kNoGroups, absl::StrCat("the ranks of group ", *name,
+                                             " are not known; ASTRA-sim needs them in a file "
+                                             "(--comm_groups here)"));
+      return;
+    }
     if (group == context_.groups->end()) {
-      Report(EtRule::kUnknownGroup, absl::StrCat("the ranks of group ", *name,
-                                                 " are not known; ASTRA-sim needs them in a "
-                                                 "file (--comm_groups here)"));
+      Report(EtRule::kUnknownGroup, absl::StrCat("there is no group ", *name));
       return;
     }
     CheckRanksOf(*name, group->second);

@@ -22,8 +22,9 @@ constexpr ChakraProtoMsg::CollectiveCommType kAllReduce = ChakraProtoMsg::ALL_RE
 constexpr ChakraProtoMsg::CollectiveCommType kAllGather = ChakraProtoMsg::ALL_GATHER;
 
 // Checks a node of rank 0 among four ranks.
-std::vector<std::string> RulesBrokenBy(const Node& node) {
-  const CommGroups groups = {{"1", {0, 1}}, {"2", {0}}, {"3", {0, 4}}, {"500", {0, 1}}};
+std::vector<std::string> RulesBrokenBy(
+    const Node& node,
+    const CommGroups& groups = {{"1", {0, 1}}, {"2", {0}}, {"3", {0, 4}}, {"500", {0, 1}}}) {
   NodeCheckContext context;
   context.rank = 0;
   context.rank_count = 4;
@@ -155,6 +156,8 @@ TEST(NodeCheckTest, Groups) {
   EXPECT_THAT(of_group("2"), ElementsAre("group_of_one"));
   EXPECT_THAT(of_group("3"), ElementsAre("peer"));
   EXPECT_THAT(of_group("500"), ElementsAre("group_number"));
+  EXPECT_THAT(RulesBrokenBy(CollectiveNode(1, kAllReduce, 64, {}, "1"), {}),
+              ElementsAre("no_groups"));
 }
 
 TEST(NodeCheckTest, Messages) {

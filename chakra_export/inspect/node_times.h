@@ -16,7 +16,7 @@ struct NodeTimes {
   // Unix time as the trace says, else time from the begin of a replay.
   bool measured = false;
   // By node; empty for one that took no time and has no start.
-  std::vector<Interval> intervals;
+  std::vector<TimeInterval> intervals;
 };
 
 // True when every node that took time says when it started, and any does.

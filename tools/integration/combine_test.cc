@@ -65,6 +65,21 @@ TEST(CombineTest, TheBundledExampleIsAlignedWithinWhatItStates) {
   EXPECT_THAT(check.standard_output, HasSubstr("0 violation(s) in 528 checked"));
 }
 
+// The first thing that anybody tries.
+TEST(CombineTest, WithoutFlagsTheExampleIsCombined) {
+  const TemporaryDirectory directory;
+  ASSERT_EQ(setenv("BUILD_WORKING_DIRECTORY", directory.path().c_str(), /*overwrite=*/1), 0);
+  const CommandResult result = Combine({});
+  ASSERT_EQ(unsetenv("BUILD_WORKING_DIRECTORY"), 0);
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_error, HasSubstr("bundled example"));
+  EXPECT_THAT(result.standard_output, HasSubstr("504 violations before, 0 after"));
+  for (const char* name : {"combined.xplane.pb", "trace.json.gz", "trace.perfetto-trace",
+                           "report.html", "report.json"}) {
+    EXPECT_GT(directory.Read(std::string("meridian_out/") + name).size(), 1000u) << name;
+  }
+}
+
 TEST(CombineTest, AllOutputsAreWritten) {
   const TemporaryDirectory directory;
   const CommandResult result = Combine(

@@ -1,5 +1,8 @@
 #include "tools/pipeline/bundled_example.h"
 
+#include <filesystem>
+#include <system_error>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
@@ -8,8 +11,9 @@ namespace meridian {
 absl::StatusOr<std::string> FindBundledExample(FileSystem& file_system,
                                                const std::string& program) {
   const std::string example = "examples/jax_tp_cuda4_skewed";
-  const size_t slash = program.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : program.substr(0, slash);
+  std::error_code error;
+  const std::string folder =
+      std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
   const std::string candidates[] = {
       // Bazel calls the workspace by its name, or _main.
       absl::StrCat(program, ".runfiles/meridian/", example),

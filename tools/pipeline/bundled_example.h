@@ -10,7 +10,8 @@
 namespace meridian {
 
 // Returns the folder of a run of four nodes whose clocks are off by known amounts. It lies beside
-// the program as Bazel runs it, or in ../share/meridian as it is installed. `program` is argv[0].
+// the program as Bazel runs it, or in ../share/meridian as it is installed. `program` is argv[0],
+// which need not tell where the program is.
 absl::StatusOr<std::string> FindBundledExample(FileSystem& file_system, const std::string& program);
 
 }  // namespace meridian

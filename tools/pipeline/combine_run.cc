@@ -6,12 +6,12 @@
 #include <numeric>
 #include <utility>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "tools/pipeline/output_files.h"
 #include "trace_alignment/alignment_record.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/skew.h"
@@ -22,7 +22,6 @@
 #include "trace_alignment/xspace_aligner.h"
 #include "xla_profiler/collectives/xspace_collectives.h"
 #include "xla_profiler/trace_export/trace_export.h"
-#include "xla_profiler/trace_json/gzip_sink.h"
 #include "xla_profiler/util/atomic_file_writer.h"
 #include "xla_profiler/util/byte_sink.h"
 #include "xla_profiler/util/progress_bar.h"
@@ -68,6 +67,7 @@ class CombinePipeline {
       : file_system_(file_system), request_(request) {}
 
   absl::StatusOr<CombineReport> Run() {
+    RETURN_IF_ERROR(CheckPaths());
     RETURN_IF_ERROR(Open());
     RETURN_IF_ERROR(AssignIds());
     RETURN_IF_ERROR(ReadCollectives());
@@ -75,8 +75,10 @@ class CombinePipeline {
     if (!request_.output_dir.empty()) RETURN_IF_ERROR(WriteAligned());
     // Without any output it is still done, to see that it can be.
     if (!request_.output.empty() || request_.output_dir.empty()) RETURN_IF_ERROR(WriteCombined());
+    RETURN_IF_ERROR(outputs_.Commit());
     RETURN_IF_ERROR(Export("trace_json", request_.trace_json, ExportTraceJson));
     RETURN_IF_ERROR(Export("perfetto", request_.perfetto, ExportPerfetto));
+    RETURN_IF_ERROR(outputs_.Commit());
     Describe();
     if (request_.validate) RETURN_IF_ERROR(CheckWritten());
     return std::move(report_);
@@ -92,6 +94,36 @@ class CombinePipeline {
     int64_t id = 0;
     AlignmentStats stats;
   };
+
+  // Before anything is read, since it may take long.
+  absl::Status CheckPaths() const {
+    const RunFiles& files = request_.files;
+    std::vector<std::string> inputs = files.traces;
+    inputs.insert(inputs.end(), files.snapshots.begin(), files.snapshots.end());
+    inputs.insert(inputs.end(), files.probes.begin(), files.probes.end());
+    inputs.push_back(files.offsets);
+    std::vector<std::string> outputs = request_.other_outputs;
+    for (const std::string& path : {request_.output, request_.trace_json, request_.perfetto}) {
+      outputs.push_back(path);
+    }
+    if (!request_.output_dir.empty()) {
+      for (const std::string& name : AlignedNames()) {
+        outputs.push_back(absl::StrCat(AlignedFolder(), "/", name));
+      }
+    }
+    RETURN_IF_ERROR(CheckOutputPaths(inputs, outputs));
+    for (const std::string& path : outputs) {
+      const bool is_made = absl::StartsWith(path, absl::StrCat(AlignedFolder(), "/"));
+      if (path.empty() || is_made) continue;
+      RETURN_IF_ERROR(AtomicFileWriter::Create(file_system_, path).status());
+    }
+    return absl::OkStatus();
+  }
+
+  std::string AlignedFolder() const {
+    const std::string run = request_.files.name.empty() ? "aligned" : request_.files.name;
+    return absl::StrCat(request_.output_dir, "/plugins/profile/", run);
+  }
 
   absl::Status Open() {
     const RunFiles& files = request_.files;
@@ -231,27 +263,6 @@ class CombinePipeline {
     return options;
   }
 
-  // Writes a file atomically, gzip when its name says so.
-  absl::Status WriteFile(const std::string& kind, const std::string& path,
-                         absl::FunctionRef<absl::Status(ByteSink&)> write) {
-    ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFileWriter> writer,
-                     AtomicFileWriter::Create(file_system_, path));
-    if (absl::EndsWith(path, ".gz")) {
-      GzipSink gzip(writer.get());
-      RETURN_IF_ERROR(write(gzip));
-      RETURN_IF_ERROR(gzip.Finish());
-    } else {
-      RETURN_IF_ERROR(write(*writer));
-    }
-    const uint64_t bytes = writer->bytes_appended();
-    RETURN_IF_ERROR(writer->Commit());
-    CombinedOutput* output = report_.add_outputs();
-    output->set_kind(kind);
-    output->set_path(path);
-    output->set_bytes(static_cast<int64_t>(bytes));
-    return absl::OkStatus();
-  }
-
   absl::Status WriteCombined() {
     const std::vector<size_t> order = ById();
     std::vector<CombineInput> inputs;
@@ -272,14 +283,13 @@ class CombinePipeline {
       for (size_t i = 0; i < order.size(); ++i) nodes_[order[i]].stats = stats[i];
       return absl::OkStatus();
     };
-    if (!request_.output.empty()) return WriteFile("combined", request_.output, combine);
+    if (!request_.output.empty()) return outputs_.Write("combined", request_.output, combine);
     DiscardingSink nowhere;
     return combine(nowhere);
   }
 
   absl::Status WriteAligned() {
-    const std::string run = request_.files.name.empty() ? "aligned" : request_.files.name;
-    const std::string folder = absl::StrCat(request_.output_dir, "/plugins/profile/", run);
+    const std::string folder = AlignedFolder();
     RETURN_IF_ERROR(file_system_.CreateDirectories(folder));
     const std::vector<std::string> names = AlignedNames();
     ProgressBar progress("aligning", nodes_.size());
@@ -288,7 +298,7 @@ class CombinePipeline {
       AlignOptions options;
       options.record = RecordOf(n);
       options.lines = LineOptions(n);
-      RETURN_IF_ERROR(WriteFile(
+      RETURN_IF_ERROR(outputs_.Write(
           "aligned", absl::StrCat(folder, "/", names[n]), [&](ByteSink& sink) -> absl::Status {
             ASSIGN_OR_RETURN(nodes_[n].stats,
                              AlignXSpace(nodes_[n].reader, nodes_[n].clock,
@@ -310,7 +320,7 @@ class CombinePipeline {
     ProgressBar progress(kind, combined.source().bytes.size());
     ExportOptions options;
     options.progress = [&](uint64_t offset) { progress.Update(offset); };
-    return WriteFile(kind, path, [&](ByteSink& sink) -> absl::Status {
+    return outputs_.Write(kind, path, [&](ByteSink& sink) -> absl::Status {
       ASSIGN_OR_RETURN(const ExportStats stats, export_to(combined, options, sink));
       const int64_t left_out = stats.aggregated + stats.negative_durations + stats.out_of_range +
                                stats.too_many_overlaps;
@@ -322,7 +332,7 @@ class CombinePipeline {
     });
   }
 
-  // The traces' own names, inflated; with the node where two would be the same.
+  // The traces' own names, inflated; with the position where two would be the same.
   std::vector<std::string> AlignedNames() const {
     std::vector<std::string> names;
     std::map<std::string, int> uses;
@@ -333,7 +343,7 @@ class CombinePipeline {
       ++uses[names.back()];
     }
     for (size_t n = 0; n < names.size(); ++n) {
-      if (uses[names[n]] > 1) names[n] = absl::StrCat("node", nodes_[n].id, "_", names[n]);
+      if (uses[names[n]] > 1) names[n] = absl::StrCat("trace", n, "_", names[n]);
     }
     return names;
   }
@@ -343,6 +353,12 @@ class CombinePipeline {
     report_.set_method_asked(std::string(AlignmentMethodName(request_.alignment.method)));
     report_.set_method(std::string(AlignmentMethodName(alignment_.method)));
     report_.set_run_method(std::string(RunMethodName(run_.runs.method)));
+    for (const OutputFile& file : outputs_.files()) {
+      CombinedOutput* output = report_.add_outputs();
+      output->set_kind(file.kind);
+      output->set_path(file.path);
+      output->set_bytes(static_cast<int64_t>(file.bytes));
+    }
     for (size_t n : ById()) DescribeNode(n, report_.add_nodes());
     HappensBeforeSummary* check = report_.mutable_happens_before();
     check->set_instances(alignment_.after.instances);
@@ -437,15 +453,28 @@ class CombinePipeline {
 
   // Reads the collectives back from what was written.
   absl::Status CheckWritten() {
+    if (!request_.output.empty()) RETURN_IF_ERROR(CheckFiles("combined", ById()));
+    if (request_.output_dir.empty()) return absl::OkStatus();
+    std::vector<size_t> order(nodes_.size());
+    std::iota(order.begin(), order.end(), 0);
+    return CheckFiles("aligned", order);
+  }
+
+  // `order` is that of the nodes in the files.
+  absl::Status CheckFiles(absl::string_view kind, const std::vector<size_t>& order) {
     std::vector<std::string> files;
-    for (const CombinedOutput& output : report_.outputs()) {
-      const bool wanted = output.kind() == (request_.output.empty() ? "aligned" : "combined");
-      if (wanted) files.push_back(output.path());
+    for (const OutputFile& file : outputs_.files()) {
+      if (file.kind == kind) files.push_back(file.path);
     }
-    if (files.empty()) return absl::OkStatus();
     CollectiveRunOptions options;
     options.reader.input = request_.input;
-    options.ranks.given_ranks = request_.ranks;
+    if (!request_.ranks.empty()) {
+      for (size_t n : order) {
+        const std::vector<int64_t>& ranks = run_.ranks.ranks[n];
+        options.ranks.given_ranks.insert(options.ranks.given_ranks.end(), ranks.begin(),
+                                         ranks.end());
+      }
+    }
     ASSIGN_OR_RETURN(const CollectiveRun written, ReadCollectiveRun(file_system_, files, options));
     const HappensBefore check = CheckHappensBefore(written.table);
     HappensBeforeSummary* summary = report_.mutable_happens_before();
@@ -454,7 +483,10 @@ class CombinePipeline {
           files[0], ": ", check.checked, " collectives were found in what was written, ",
           summary->checked(), " in what was read; please report this with your profiles"));
     }
-    summary->set_violations_after(static_cast<int64_t>(check.violations.size()));
+    const int64_t violations = static_cast<int64_t>(check.violations.size());
+    const bool is_first = summary->checked_on() == "computed";
+    summary->set_violations_after(is_first ? violations
+                                           : std::max(summary->violations_after(), violations));
     summary->set_checked_on("written file");
     for (size_t i = 0; i < std::min<size_t>(check.violations.size(), 3); ++i) {
       report_.add_notes(DescribeViolation(written.table, check.violations[i]));
@@ -464,6 +496,7 @@ class CombinePipeline {
 
   FileSystem& file_system_;
   const CombineRequest& request_;
+  OutputFiles outputs_{file_system_};
   std::vector<Node> nodes_;
   AlignmentInputs inputs_;
   CollectiveRun run_;

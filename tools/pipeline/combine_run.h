@@ -42,6 +42,8 @@ struct CombineRequest {
   // Exports of the combined file, which must be wanted, too; gzip likewise.
   std::string trace_json;
   std::string perfetto;
+  // What else the command will write; none of these may be an input either.
+  std::vector<std::string> other_outputs;
   // Check the written files instead of what was computed.
   bool validate = false;
 };

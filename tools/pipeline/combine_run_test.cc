@@ -231,6 +231,80 @@ TEST_F(CombineRunTest, AProfileOfAnotherRunIsNamed) {
   EXPECT_FALSE(Combine().ok());
 }
 
+// One host began to trace when half of the run was over: its ids are all shared, most others' not.
+TEST_F(CombineRunTest, AProfileThatBeganLateIsMatchedByItsRuns) {
+  ClusterOptions options = SkewedCluster();
+  options.nodes = 2;
+  options.max_tracer_drift_ppb = 0;
+  options.session_spread_ns = 35'000'000;
+  const SyntheticCluster cluster(options);
+  WriteRun(cluster, {});
+  ASSERT_OK_AND_ASSIGN(const CombineReport report, Combine());
+  EXPECT_EQ(report.run_method(), "run_id");
+  EXPECT_GT(report.happens_before().unmatched(), report.happens_before().checked() / 2);
+  EXPECT_EQ(report.happens_before().violations_after(), 0);
+  for (const CombinedNode& node : report.nodes()) {
+    const int64_t true_ps = (node.offset_at_ns() - options.start_ns) * 1000;
+    EXPECT_LE(std::abs(cluster.OffsetPs(node.node_id(), true_ps) / 1000 - node.offset_ns()),
+              node.uncertainty_ns() + 1);
+  }
+}
+
+TEST_F(CombineRunTest, OffsetsOfTheReferenceMustBeZero) {
+  const SyntheticCluster cluster(SkewedCluster());
+  ClusterFilesOptions files;
+  files.offsets.emplace();
+  files.offsets->legacy = true;
+  WriteRun(cluster, files);
+  // Relative to a clock that is none of the nodes'.
+  directory_.Write("run/offsets.jsonl",
+                   absl::StrReplaceAll(directory_.Read("run/offsets.jsonl"),
+                                       {{"\"offset_ns\":0", "\"offset_ns\":5000"}}));
+  EXPECT_THAT(Combine(), StatusIs(absl::StatusCode::kInvalidArgument,
+                                  HasSubstr("subtract its offsets from all")));
+}
+
+TEST_F(CombineRunTest, InputsAreNotOverwritten) {
+  WriteRun(SyntheticCluster(SkewedCluster()), {});
+  const std::string before = directory_.Read("run/node1.xplane.pb");
+  CombineRequest request = request_;
+  request.output = directory_.PathOf("run/./node1.xplane.pb");
+  EXPECT_THAT(CombineRun(FileSystem::Posix(), request),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("overwritten")));
+  request = request_;
+  request.trace_json = directory_.PathOf("run/node1.xplane.pb");
+  EXPECT_THAT(CombineRun(FileSystem::Posix(), request),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("overwritten")));
+  // Aligned files would be put where the originals are.
+  ASSERT_OK(WriteCluster(FileSystem::Posix(), SyntheticCluster(SkewedCluster()), {},
+                         directory_.PathOf("log/plugins/profile/r")));
+  ASSERT_OK_AND_ASSIGN(request.files, FindRunFiles(FileSystem::Posix(), directory_.PathOf("log")));
+  request.trace_json.clear();
+  request.output.clear();
+  request.output_dir = directory_.PathOf("log");
+  EXPECT_THAT(CombineRun(FileSystem::Posix(), request),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("overwritten")));
+  EXPECT_EQ(directory_.Read("run/node1.xplane.pb"), before);
+}
+
+TEST_F(CombineRunTest, AnOutputThatCannotBeMadeLeavesNone) {
+  WriteRun(SyntheticCluster(SkewedCluster()), {});
+  request_.other_outputs = {directory_.PathOf("missing/report.html")};
+  EXPECT_FALSE(Combine().ok());
+  EXPECT_THAT(directory_.List(), testing::ElementsAre("run"));
+}
+
+TEST_F(CombineRunTest, RanksThatWereGivenAreThoseOfTheWrittenFileToo) {
+  ClusterOptions options = SkewedCluster();
+  options.nodes = 2;
+  options.max_tracer_drift_ppb = 0;
+  WriteRun(SyntheticCluster(options), {});
+  request_.node_ids = {1, 0};
+  request_.ranks = {0, 1};
+  ASSERT_OK_AND_ASSIGN(const CombineReport report, Combine());
+  EXPECT_EQ(report.happens_before().violations_after(), 0);
+}
+
 TEST_F(CombineRunTest, MethodsWithoutTheirMeasurementsAreRefused) {
   WriteRun(SyntheticCluster(SkewedCluster()), {});
   request_.alignment.method = AlignmentMethod::kOffsets;

@@ -31,16 +31,19 @@ std::string NodesText(const CombineReport& report) {
                    {"method", Align::kLeft},
                    {"offset us", Align::kRight},
                    {"+- us", Align::kRight},
+                   {"certified us", Align::kRight},
                    {"drift ppm", Align::kRight},
                    {"events", Align::kRight},
                    {"moved by us", Align::kRight}});
   for (const CombinedNode& node : report.nodes()) {
-    table.AddRow({absl::StrCat(node.node_id()), FirstCharacters(node.hostname(), 24),
-                  FirstCharacters(absl::StrJoin(node.ranks(), ","), 16), node.method(),
-                  node.has_offset_ns() ? Microseconds(node.offset_ns()) : kUnknown,
-                  node.has_uncertainty_ns() ? Microseconds(node.uncertainty_ns()) : kUnknown,
-                  Drift(node), WithThousands(node.events()),
-                  Microseconds(node.max_correction_ns())});
+    table.AddRow(
+        {absl::StrCat(node.node_id()), FirstCharacters(node.hostname(), 24),
+         FirstCharacters(absl::StrJoin(node.ranks(), ","), 16), node.method(),
+         node.has_offset_ns() ? Microseconds(node.offset_ns()) : kUnknown,
+         node.has_uncertainty_ns() ? Microseconds(node.uncertainty_ns()) : kUnknown,
+         node.has_certified_uncertainty_ns() ? Microseconds(node.certified_uncertainty_ns())
+                                             : kUnknown,
+         Drift(node), WithThousands(node.events()), Microseconds(node.max_correction_ns())});
   }
   return table.ToString();
 }

@@ -44,8 +44,11 @@ absl::StatusOr<std::vector<std::string>> FilesIn(FileSystem& file_system,
   ASSIGN_OR_RETURN(std::vector<std::string> names, file_system.List(folder));
   std::vector<std::string> files;
   for (std::string& name : names) {
-    ASSIGN_OR_RETURN(const FileKind kind, file_system.Kind(absl::StrCat(folder, "/", name)));
-    if (kind == FileKind::kRegular) files.push_back(std::move(name));
+    const absl::StatusOr<FileKind> kind = file_system.Kind(absl::StrCat(folder, "/", name));
+    // A link that leads nowhere.
+    if (absl::IsNotFound(kind.status())) continue;
+    if (!kind.ok()) return kind.status();
+    if (*kind == FileKind::kRegular) files.push_back(std::move(name));
   }
   std::sort(files.begin(), files.end(), NaturalLess);
   return files;
@@ -69,8 +72,8 @@ absl::StatusOr<std::vector<std::string>> RunsBelow(FileSystem& file_system,
   std::sort(names.begin(), names.end(), NaturalLess);
   for (const std::string& name : names) {
     const std::string path = absl::StrCat(folder, "/", name);
-    ASSIGN_OR_RETURN(const FileKind below, file_system.Kind(path));
-    if (below != FileKind::kDirectory) continue;
+    const absl::StatusOr<FileKind> below = file_system.Kind(path);
+    if (!below.ok() || *below != FileKind::kDirectory) continue;
     ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesIn(file_system, path));
     if (HasTraces(files)) runs.push_back(path);
   }
@@ -85,9 +88,15 @@ absl::StatusOr<std::string> FindRun(FileSystem& file_system, const std::string& 
         absl::StrCat("--run_dir=", run_dir, " is no folder; name single files with --traces"));
   }
   ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesIn(file_system, run_dir));
-  if (HasTraces(files)) return run_dir;
   ASSIGN_OR_RETURN(std::vector<std::string> runs,
                    RunsBelow(file_system, absl::StrCat(run_dir, "/plugins/profile")));
+  if (HasTraces(files)) {
+    if (runs.empty()) return run_dir;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--run_dir=", run_dir, " holds profiles, and plugins/profile/ below it ",
+                     runs.size(), " run(s); give --traces='", run_dir,
+                     "/*.xplane.pb*' or one of --run_dir=", absl::StrJoin(runs, ", --run_dir=")));
+  }
   if (runs.empty()) {
     ASSIGN_OR_RETURN(runs, RunsBelow(file_system, run_dir));
   }
@@ -99,7 +108,7 @@ absl::StatusOr<std::string> FindRun(FileSystem& file_system, const std::string& 
   }
   return absl::InvalidArgumentError(
       absl::StrCat("--run_dir=", run_dir, " holds ", runs.size(),
-                   " runs; give one of\n  --run_dir=", absl::StrJoin(runs, "\n  --run_dir=")));
+                   " runs; give one of --run_dir=", absl::StrJoin(runs, ", --run_dir=")));
 }
 
 // Returns the one of the snapshot files that belongs to the trace: of the same stem, else of the
@@ -125,7 +134,8 @@ absl::StatusOr<std::string> SnapshotsOf(const std::string& trace,
 
 }  // namespace
 
-absl::StatusOr<RunFiles> FindRunFiles(FileSystem& file_system, const std::string& run_dir) {
+absl::StatusOr<RunFiles> FindRunFiles(FileSystem& file_system, const std::string& run_dir,
+                                      const RunFilesOptions& options) {
   ASSIGN_OR_RETURN(const std::string folder, FindRun(file_system, run_dir));
   ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesIn(file_system, folder));
   const auto in_folder = [&](const std::string& name) { return absl::StrCat(folder, "/", name); };
@@ -136,11 +146,11 @@ absl::StatusOr<RunFiles> FindRunFiles(FileSystem& file_system, const std::string
     if (Stem(name, kTraceSuffixes).has_value()) {
       traces.push_back(name);
     } else if (Stem(name, kSnapshotSuffixes).has_value()) {
-      snapshots.push_back(name);
+      if (options.find_snapshots) snapshots.push_back(name);
     } else if (IsJsonl(name) && absl::StrContains(name, "offsets")) {
-      offsets.push_back(name);
+      if (options.find_offsets) offsets.push_back(name);
     } else if (IsJsonl(name) && absl::StrContains(name, "probe")) {
-      run.probes.push_back(in_folder(name));
+      if (options.find_probes) run.probes.push_back(in_folder(name));
     }
   }
   if (offsets.size() > 1) {

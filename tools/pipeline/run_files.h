@@ -22,6 +22,13 @@ struct RunFiles {
   std::string name;
 };
 
+// What need not be looked for, since the user names it.
+struct RunFilesOptions {
+  bool find_snapshots = true;
+  bool find_offsets = true;
+  bool find_probes = true;
+};
+
 // Finds the files of a run in a folder, or in the one run below its `plugins/profile/`:
 //
 //   <host>.xplane.pb[.gz]                       a node's profile
@@ -31,8 +38,10 @@ struct RunFiles {
 //   probe_windows_node<N>.jsonl, *probes*.jsonl probes
 //
 // NotFound when there is no profile. InvalidArgument that lists what was found when there are
-// several runs, several offsets files or several snapshots for one profile.
-absl::StatusOr<RunFiles> FindRunFiles(FileSystem& file_system, const std::string& run_dir);
+// several runs (profiles in the folder itself are one), several offsets files or several snapshots
+// for one profile.
+absl::StatusOr<RunFiles> FindRunFiles(FileSystem& file_system, const std::string& run_dir,
+                                      const RunFilesOptions& options = {});
 
 }  // namespace meridian
 

@@ -1,5 +1,7 @@
 #include "tools/pipeline/run_files.h"
 
+#include <unistd.h>
+
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -73,6 +75,25 @@ TEST_F(RunFilesTest, SeveralFilesOfOffsetsAreListed) {
   Add("run/round_offsets.jsonl");
   EXPECT_THAT(Find(), StatusIs(absl::StatusCode::kInvalidArgument,
                                HasSubstr("offsets.jsonl, round_offsets.jsonl")));
+  // What the message asks for helps.
+  RunFilesOptions options;
+  options.find_offsets = false;
+  ASSERT_OK_AND_ASSIGN(const RunFiles files,
+                       FindRunFiles(FileSystem::Posix(), Path("run"), options));
+  EXPECT_EQ(files.offsets, "");
+}
+
+TEST_F(RunFilesTest, ProfilesBesideARunAreAmbiguous) {
+  Add("run/stray.xplane.pb");
+  Add("run/plugins/profile/first/a.xplane.pb");
+  EXPECT_THAT(Find(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("profile/first")));
+}
+
+TEST_F(RunFilesTest, ALinkThatLeadsNowhereDoesNotMatter) {
+  Add("run/a.xplane.pb");
+  ASSERT_EQ(symlink("nowhere", Path("run/b.xplane.pb").c_str()), 0);
+  ASSERT_OK_AND_ASSIGN(const RunFiles files, Find());
+  EXPECT_THAT(files.traces, ElementsAre(Path("run/a.xplane.pb")));
 }
 
 TEST_F(RunFilesTest, SnapshotsAreFoundByNumberWhenNamesDiffer) {

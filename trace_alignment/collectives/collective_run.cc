@@ -1,7 +1,9 @@
 #include "trace_alignment/collectives/collective_run.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "xla_profiler/collectives/xspace_collectives.h"
 #include "xla_profiler/util/status_macros.h"
@@ -17,6 +19,32 @@ absl::StatusOr<CollectiveRun> MatchCollectives(std::vector<ProfileCollectives> p
   run.runs = ResolveRuns(run.profiles);
   ASSIGN_OR_RETURN(run.table, BuildCollectiveTable(run.profiles, run.ranks, run.runs));
   return run;
+}
+
+absl::Status CheckOneRun(const CollectiveRun& run) {
+  const CollectiveTable& table = run.table;
+  // By profile: its parts in instances that others have a part in, or should have.
+  std::vector<int64_t> joint(run.profiles.size()), lonely(run.profiles.size());
+  for (const CollectiveInstance& instance : table.instances()) {
+    const absl::Span<const CollectiveMember> members = table.MembersOf(instance);
+    const bool has_others =
+        std::any_of(members.begin(), members.end(), [&](const CollectiveMember& member) {
+          return table.NodeOf(member) != table.NodeOf(members[0]);
+        });
+    for (const CollectiveMember& member : members) {
+      joint[table.NodeOf(member)] += has_others ? 1 : 0;
+      lonely[table.NodeOf(member)] += !has_others && instance.missing > 0 ? 1 : 0;
+    }
+  }
+  for (size_t p = 0; p < run.profiles.size() && run.profiles.size() > 1; ++p) {
+    if (joint[p] > 0 || lonely[p] == 0) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(run.profiles[p].trace, ": none of its ", lonely[p],
+                     " collectives with other ranks has a counterpart in the other profiles; are "
+                     "they all of one "
+                     "run, and of the same steps?"));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<CollectiveRun> ReadCollectiveRun(FileSystem& file_system,

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "trace_alignment/collectives/collective_table.h"
 #include "xla_profiler/collectives/collective_event.h"
@@ -35,6 +36,10 @@ struct CollectiveRun {
 // Resolves and matches what was read from the profiles.
 absl::StatusOr<CollectiveRun> MatchCollectives(std::vector<ProfileCollectives> profiles,
                                                const RankOptions& ranks = {});
+
+// InvalidArgument when a profile has collectives of which none has a counterpart in another, though
+// it should: then it is of another run. Names it.
+absl::Status CheckOneRun(const CollectiveRun& run);
 
 // Reads one file after the other; only their collectives stay in memory.
 absl::StatusOr<CollectiveRun> ReadCollectiveRun(FileSystem& file_system,

@@ -1,6 +1,7 @@
 #include "trace_alignment/collectives/probe_free_alignment.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 #include <set>
 #include <string>
@@ -304,8 +305,11 @@ PointOffsets Clamp(const DifferenceConstraints& constraints, const OffsetBounds&
   return offsets_ps;
 }
 
-// The tolerances that can narrow an interval: those smaller than the uncertainty of a member's
-// node. Empty when there are none.
+// An assumption is made only where it says much more than what is certain.
+constexpr int64_t kWorthAssuming = 8;
+
+// The tolerances that narrow an interval a lot: those far smaller than the uncertainty of a
+// member's node. Empty when there are none.
 std::vector<int64_t> UsefulTolerances(const CollectiveTable& table,
                                       const ClockAlignment& certified) {
   std::vector<int64_t> tolerances_ps = EndTolerances(table);
@@ -316,11 +320,21 @@ std::vector<int64_t> UsefulTolerances(const CollectiveTable& table,
       const NodeOffset& node = certified.nodes[table.NodeOf(member)];
       if (node.reachable) uncertainty_ps = std::max(uncertainty_ps, node.uncertainty_ps);
     }
-    if (tolerances_ps[i] >= uncertainty_ps) tolerances_ps[i] = kNoTolerance;
+    if (tolerances_ps[i] >= uncertainty_ps / kWorthAssuming) tolerances_ps[i] = kNoTolerance;
     any |= tolerances_ps[i] != kNoTolerance;
   }
   if (!any) tolerances_ps.clear();
   return tolerances_ps;
+}
+
+// Returns the larger distance from the stated offset to either end of the certified interval of the
+// same node. That is known where `certified` states it; bounds move no faster than clocks drift.
+int64_t CertifiedUncertaintyPs(const NodeOffset& stated, const NodeOffset& certified,
+                               const DriftBound& drift) {
+  const int64_t stated_at_ps = stated.offset_at_ps + stated.offset_ps;
+  const int64_t certified_at_ps = certified.offset_at_ps + certified.offset_ps;
+  return certified.uncertainty_ps + std::abs(stated.offset_ps - certified.offset_ps) +
+         drift.AllowancePs(std::abs(stated_at_ps - certified_at_ps));
 }
 
 // Returns the certified alignment, or what `describe` makes of the constraints with the assumption
@@ -336,7 +350,9 @@ ClockAlignment WithEndAgreement(const CollectiveTable& table, const ProbeFreeOpt
   ClockAlignment alignment = describe(*solved);
   alignment.assumes_end_agreement = true;
   for (size_t n = 0; n < alignment.nodes.size(); ++n) {
-    alignment.nodes[n].certified_uncertainty_ps = certified.nodes[n].uncertainty_ps;
+    if (n == options.reference_node) continue;
+    alignment.nodes[n].certified_uncertainty_ps = CertifiedUncertaintyPs(
+        alignment.nodes[n], certified.nodes[n], DriftBound(options.max_drift_ppm));
   }
   return alignment;
 }

@@ -28,8 +28,8 @@ struct ProbeFreeOptions {
   double max_drift_ppm = 100;
   // How long at least after the last start the first end is.
   int64_t min_transfer_ps = 0;
-  // Also assume that members end together, where that says more (end_agreement.h). Given up when
-  // it contradicts what is certain.
+  // Also assume that members end together (end_agreement.h), where that narrows an interval to less
+  // than an eighth. Given up when it contradicts what is certain.
   bool end_agreement = true;
 };
 
@@ -63,7 +63,8 @@ struct NodeOffset {
   // The larger distance to either end of the interval, there and at the worst start or end.
   int64_t uncertainty_ps = 0;
   int64_t uncertainty_max_ps = 0;
-  // What uncertainty_ps is without the assumption that members end together.
+  // From offset_ps to the farther end of the interval that does not assume that members end
+  // together.
   int64_t certified_uncertainty_ps = 0;
   // From first start to last end; absent when these coincide.
   std::optional<double> drift_ppm;

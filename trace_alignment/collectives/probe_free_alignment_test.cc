@@ -77,6 +77,23 @@ TEST(ProbeFreeAlignmentTest, AMinimalTransferNarrowsTheInterval) {
   EXPECT_EQ(alignment.nodes[1].uncertainty_ps, 55);
 }
 
+TEST(ProbeFreeAlignmentTest, TheCertifiedUncertaintyIsAboutTheStatedOffset) {
+  // Node 1 always ends 100 later: by its ends it is ahead by 100. Certain is [0 - 10, 110 - 0].
+  RunBuilder run(2);
+  const uint32_t op = run.AddOp(CollectiveKind::kAllReduce, {{0, 1}});
+  for (int64_t execution = 0; execution < 4; ++execution) {
+    const int64_t start_ps = 1000 * execution;
+    run.Add({op, execution, 0, start_ps, start_ps + 10});
+    run.Add({op, execution, 1, start_ps, start_ps + 110});
+  }
+  ASSERT_OK_AND_ASSIGN(const ClockAlignment alignment,
+                       AlignByCollectives(run.Build(), WithoutDrift()));
+  EXPECT_TRUE(alignment.assumes_end_agreement);
+  EXPECT_EQ(alignment.nodes[1].offset_ps, 100);
+  EXPECT_EQ(alignment.nodes[1].uncertainty_ps, 0);
+  EXPECT_EQ(alignment.nodes[1].certified_uncertainty_ps, 110);
+}
+
 TEST(ProbeFreeAlignmentTest, ReachesANodeThroughAnother) {
   RunBuilder run(3);
   const uint32_t op = run.AddOp(CollectiveKind::kAllReduce, {{0, 1}});

@@ -10,6 +10,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "trace_alignment/combine/program_table.h"
 #include "xla_profiler/util/status_macros.h"
@@ -45,6 +46,26 @@ absl::StatusOr<XPlaneProto> ReadHead(const XSpaceSource& source, absl::string_vi
   return plane;
 }
 
+// Serializes a plane without lines, entry by entry: together they may have 2 GiB and more.
+std::string SerializeHead(const XPlaneProto& plane) {
+  XPlaneProto rest;
+  rest.set_id(plane.id());
+  rest.set_name(plane.name());
+  *rest.mutable_stats() = plane.stats();
+  *rest.mutable_stat_metadata() = plane.stat_metadata();
+  std::string head = rest.SerializeAsString();
+  StringOutput output(&head);
+  for (int64_t key : SortedIds(plane.event_metadata())) {
+    std::string entry;
+    StringOutput fields(&entry);
+    WriteVarintField(MapEntryField::kKey, static_cast<uint64_t>(key), &fields);
+    WriteBytesField(MapEntryField::kValue, plane.event_metadata().at(key).SerializeAsString(),
+                    &fields);
+    WriteBytesField(XPlaneField::kEventMetadata, entry, &output);
+  }
+  return head;
+}
+
 // The fields of the plane that this project does not know.
 absl::StatusOr<std::string> UnknownFields(const XSpaceSource& source, absl::string_view payload) {
   std::string unknown;
@@ -67,18 +88,20 @@ std::string DisplayName(int64_t node_id, const XLineHeader& line) {
 // Which planes of a node become part of a joint plane, and which stay its own.
 enum class PlaneRole { kEnvironment, kPrograms, kHostThreads, kOwn };
 
-PlaneRole RoleOf(absl::string_view name, PlaneNaming naming) {
-  if (name == kTaskEnvPlaneName) return PlaneRole::kEnvironment;
-  if (name == kMetadataPlaneName) return PlaneRole::kPrograms;
-  const bool joined = naming == PlaneNaming::kViewer && name == kHostThreadsPlaneName;
-  return joined ? PlaneRole::kHostThreads : PlaneRole::kOwn;
+PlaneRole RoleOf(const XPlaneLayout& plane, PlaneNaming naming) {
+  if (plane.name == kTaskEnvPlaneName) return PlaneRole::kEnvironment;
+  if (plane.name == kMetadataPlaneName && plane.lines.empty()) return PlaneRole::kPrograms;
+  const bool joined = naming == PlaneNaming::kViewer && plane.name == kHostThreadsPlaneName;
+  return joined && !plane.lines.empty() ? PlaneRole::kHostThreads : PlaneRole::kOwn;
 }
 
 // Moves, renames and renumbers what one node contributes.
 class NodeEditor : public XSpaceEditor {
  public:
+  // `names` are the new names of the node's own planes, by the address of their payload.
   NodeEditor(const CombineInput& input, const LineAlignerOptions& options, int64_t start_ns,
-             const RenumberedPrograms& programs, PlaneNames* names)
+             const RenumberedPrograms& programs,
+             const absl::flat_hash_map<const char*, std::string>& names)
       : input_(input),
         keep_original_(options.keep_original),
         programs_(programs),
@@ -91,12 +114,7 @@ class NodeEditor : public XSpaceEditor {
                      XPlaneVisitor::Create(input_.reader->source(), plane.payload));
     edit->edit_lines = !plane.lines.empty();
     const int64_t node_id = input_.record.node_id;
-    // The environment keeps what the node's profile said, so its planes are not devices.
-    if (RoleOf(plane.name, PlaneNaming::kNodePrefix) == PlaneRole::kEnvironment) {
-      edit->name = NodePlaneName(node_id, plane.name);
-    } else {
-      ASSIGN_OR_RETURN(edit->name, names_->Name(node_id, plane.name));
-    }
+    edit->name = names_.at(plane.payload.data());
     PlaneAdditions additions(visitor);
     additions.AddInt64(kNodeIdStatName, node_id);
     additions.AddString(kOriginalPlaneNameStatName, plane.name);
@@ -177,7 +195,7 @@ class NodeEditor : public XSpaceEditor {
   const CombineInput& input_;
   const bool keep_original_;
   const RenumberedPrograms& programs_;
-  PlaneNames* names_;
+  const absl::flat_hash_map<const char*, std::string>& names_;
   LineAligner aligner_;
   // Of the plane at hand.
   const MetadataIds* joint_ids_ = nullptr;
@@ -198,8 +216,8 @@ class Combiner {
     RETURN_IF_ERROR(WriteEnvironment());
     RETURN_IF_ERROR(WritePrograms());
     RETURN_IF_ERROR(WriteHostThreads());
-    RETURN_IF_ERROR(ForEachNode([this](size_t n) { return WriteOwnPlanes(n); }));
-    RETURN_IF_ERROR(ForEachNode([this](size_t n) { return WriteOtherFields(n); }));
+    for (size_t n = 0; n < nodes_.size(); ++n) RETURN_IF_ERROR(WriteOwnPlanes(n));
+    for (size_t n = 0; n < nodes_.size(); ++n) RETURN_IF_ERROR(WriteOtherFields(n));
     RETURN_IF_ERROR(writer_.Finish());
     std::vector<AlignmentStats> stats;
     for (const std::unique_ptr<NodeEditor>& editor : editors_) stats.push_back(editor->stats());
@@ -212,11 +230,16 @@ class Combiner {
     std::optional<absl::string_view> environment;
     std::optional<absl::string_view> host_threads;
     std::vector<absl::string_view> own;
+    // Of those, by the address of their payload.
+    absl::flat_hash_map<const char*, std::string> names;
+    // What its plane of programs says of itself.
+    XPlaneProto programs;
+    std::string unknown_of_programs;
     int64_t start_ns = 0;
     int64_t stop_ns = 0;
   };
 
-  // Errors name the node's profile.
+  // For what reads profiles; errors name the node's.
   template <typename Fn>
   absl::Status ForEachNode(Fn fn) {
     for (size_t n = 0; n < nodes_.size(); ++n) {
@@ -251,7 +274,7 @@ class Combiner {
     ASSIGN_OR_RETURN(indexed.start_ns, aligner.MapHostTime(node.clock->start_ns()));
     indexed.stop_ns = indexed.start_ns;
     start_ns_ = std::min(start_ns_, indexed.start_ns);
-    XPlaneProto programs;
+    RenumberedPrograms renumbered;
     for (absl::string_view payload : node.reader->layout().planes) {
       ASSIGN_OR_RETURN(const XPlaneLayout plane, ReadXPlaneLayout(source, payload));
       for (absl::string_view line : plane.lines) {
@@ -259,32 +282,46 @@ class Combiner {
         ASSIGN_OR_RETURN(const int64_t base_ns, aligner.MapLineBase(plane.name, header));
         start_ns_ = std::min(start_ns_, base_ns);
       }
-      RETURN_IF_ERROR(Place(plane, source, aligner, &indexed, &programs));
+      RETURN_IF_ERROR(Place(plane, n, aligner, &indexed, &renumbered));
     }
     indexed_.push_back(std::move(indexed));
-    ASSIGN_OR_RETURN(RenumberedPrograms renumbered, programs_.AddNode(std::move(programs)));
     programs_of_node_.push_back(std::move(renumbered));
     return absl::OkStatus();
   }
 
-  absl::Status Place(const XPlaneLayout& plane, const XSpaceSource& source,
-                     const LineAligner& aligner, Indexed* indexed, XPlaneProto* programs) const {
-    const PlaneRole role = RoleOf(plane.name, options_.naming);
-    if (role == PlaneRole::kPrograms) {
-      ASSIGN_OR_RETURN(const XPlaneProto head, ReadHead(source, plane.payload));
-      programs->MergeFrom(head);
-      return absl::OkStatus();
-    }
+  absl::Status Place(const XPlaneLayout& plane, size_t n, const LineAligner& aligner,
+                     Indexed* indexed, RenumberedPrograms* renumbered) {
+    const XSpaceSource& source = nodes_[n].reader->source();
+    const int64_t node_id = nodes_[n].record.node_id;
+    const PlaneRole role = RoleOf(plane, options_.naming);
+    if (role == PlaneRole::kPrograms) return PlacePrograms(plane, source, indexed, renumbered);
     // Profilers write one plane of threads; another one stays as it is.
     if (role == PlaneRole::kHostThreads && !indexed->host_threads.has_value()) {
       indexed->host_threads = plane.payload;
       return absl::OkStatus();
     }
+    std::string& name = indexed->names[plane.payload.data()];
     if (role == PlaneRole::kEnvironment) {
       indexed->environment = plane.payload;
       ASSIGN_OR_RETURN(indexed->stop_ns, StopOf(plane, source, aligner, indexed->start_ns));
+      name = NodePlaneName(node_id, plane.name);
+    } else {
+      ASSIGN_OR_RETURN(name, names_.Name(node_id, plane.name));
     }
     indexed->own.push_back(plane.payload);
+    return absl::OkStatus();
+  }
+
+  absl::Status PlacePrograms(const XPlaneLayout& plane, const XSpaceSource& source,
+                             Indexed* indexed, RenumberedPrograms* renumbered) {
+    ASSIGN_OR_RETURN(XPlaneProto head, ReadHead(source, plane.payload));
+    ASSIGN_OR_RETURN(const std::string unknown, UnknownFields(source, plane.payload));
+    indexed->unknown_of_programs += unknown;
+    *indexed->programs.mutable_stats() = head.stats();
+    *indexed->programs.mutable_stat_metadata() = head.stat_metadata();
+    ASSIGN_OR_RETURN(RenumberedPrograms own, programs_.AddNode(std::move(head)));
+    renumbered->ids.insert(own.ids.begin(), own.ids.end());
+    renumbered->names.insert(own.names.begin(), own.names.end());
     return absl::OkStatus();
   }
 
@@ -300,7 +337,7 @@ class Combiner {
   void MakeEditors() {
     for (size_t n = 0; n < nodes_.size(); ++n) {
       editors_.push_back(std::make_unique<NodeEditor>(nodes_[n], LineOptions(n), start_ns_,
-                                                      programs_of_node_[n], &names_));
+                                                      programs_of_node_[n], indexed_[n].names));
     }
   }
 
@@ -325,8 +362,17 @@ class Combiner {
   }
 
   absl::Status WritePrograms() {
-    const std::string programs = programs_.Serialize();
-    return programs.empty() ? absl::OkStatus() : WritePlane(programs);
+    PlaneAdditions additions(programs_.plane());
+    std::string unknown_fields;
+    bool any = !programs_.plane().event_metadata().empty();
+    for (size_t n = 0; n < nodes_.size(); ++n) {
+      AddNodeStats(n, indexed_[n].programs, &additions);
+      unknown_fields += indexed_[n].unknown_of_programs;
+      any |= !indexed_[n].programs.stats().empty() || !indexed_[n].unknown_of_programs.empty();
+    }
+    if (!any) return absl::OkStatus();
+    return WritePlane(
+        absl::StrCat(SerializeHead(programs_.plane()), additions.Serialize(), unknown_fields));
   }
 
   absl::Status WritePlane(absl::string_view payload) {
@@ -375,7 +421,12 @@ class Combiner {
 
     PlaneAdditions additions(head);
     additions.AddString(kNodeLinesStatName, FormatNodeLines(owners));
-    for (const JointPart& part : parts) AddNodeStats(part, &additions);
+    for (const JointPart& part : parts) {
+      AddTo(&additions, nodes_[part.node].record, NodePrefix(part.node));
+      AddNodeStats(part.node, part.head, &additions);
+      ASSIGN_OR_RETURN(const std::string line_ids, LineIds(part));
+      additions.AddString(absl::StrCat(NodePrefix(part.node), "line_ids"), line_ids);
+    }
     std::optional<OriginalTimesStats> original_times;
     if (options_.lines.keep_original) original_times = DefineOriginalTimesStats(&additions);
     std::vector<EditedPlane> edited;
@@ -383,10 +434,11 @@ class Combiner {
       NodeEditor* editor = editors_[part.node].get();
       RETURN_IF_ERROR(
           editor->BeginJointPlane(part.plane, &part.ids, part.first_line_id, original_times));
-      edited.push_back({&nodes_[part.node].reader->source(), part.plane.payload, editor});
+      const XSpaceReader& reader = *nodes_[part.node].reader;
+      edited.push_back({&reader.source(), part.plane.payload, editor, reader.name()});
     }
     RETURN_IF_ERROR(writer_.WriteJoinedPlane(
-        absl::StrCat(head.SerializeAsString(), additions.Serialize(), unknown_fields), edited));
+        absl::StrCat(SerializeHead(head), additions.Serialize(), unknown_fields), edited));
     for (const JointPart& part : parts) Progress(part.plane.payload.size());
     return absl::OkStatus();
   }
@@ -402,18 +454,29 @@ class Combiner {
     return owners;
   }
 
+  std::string NodePrefix(size_t n) const {
+    return absl::StrCat("node:", nodes_[n].record.node_id, "/");
+  }
+
+  // The ids that the lines had in their own profile, in order.
+  absl::StatusOr<std::string> LineIds(const JointPart& part) const {
+    std::vector<int64_t> ids;
+    for (absl::string_view line : part.plane.lines) {
+      ASSIGN_OR_RETURN(const XLineHeader header,
+                       ReadXLineHeader(nodes_[part.node].reader->source(), line));
+      ids.push_back(header.id);
+    }
+    return absl::StrJoin(ids, ",");
+  }
+
   // What the node's own plane said of itself, under names of its own: "node:3/process_id".
-  void AddNodeStats(const JointPart& joint, PlaneAdditions* additions) const {
-    const XPlaneProto& part = joint.head;
-    const AlignmentRecord& record = nodes_[joint.node].record;
-    const std::string prefix = absl::StrCat("node:", record.node_id, "/");
-    AddTo(additions, record, prefix);
+  void AddNodeStats(size_t n, const XPlaneProto& part, PlaneAdditions* additions) const {
     const auto name_of = [&](int64_t id) {
       const auto it = part.stat_metadata().find(id);
       return it == part.stat_metadata().end() ? absl::StrCat("stat ", id) : it->second.name();
     };
     for (XStatProto stat : part.stats()) {
-      const std::string name = absl::StrCat(prefix, name_of(stat.metadata_id()));
+      const std::string name = absl::StrCat(NodePrefix(n), name_of(stat.metadata_id()));
       if (stat.has_ref_value()) {
         stat.set_str_value(name_of(static_cast<int64_t>(stat.ref_value())));
       }
@@ -423,8 +486,9 @@ class Combiner {
 
   absl::Status WriteOwnPlanes(size_t n) {
     for (absl::string_view payload : indexed_[n].own) {
+      const XSpaceReader& reader = *nodes_[n].reader;
       RETURN_IF_ERROR(
-          writer_.WritePlane({&nodes_[n].reader->source(), payload, editors_[n].get()}));
+          writer_.WritePlane({&reader.source(), payload, editors_[n].get(), reader.name()}));
       Progress(payload.size());
     }
     return absl::OkStatus();

@@ -23,6 +23,7 @@
 namespace meridian {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
@@ -184,6 +185,8 @@ TEST_F(CombinerTest, NothingOfTheNodesIsLost) {
     space.add_warnings("dropped events");
     XPlaneBuilder host(FindMutablePlaneWithName(&space, "/host:CPU"));
     host.AddStatValue(*host.GetOrCreateStatMetadata("process_id"), int64_t{42});
+    XPlaneBuilder programs(FindMutablePlaneWithName(&space, "/host:metadata"));
+    programs.AddStatValue(*programs.GetOrCreateStatMetadata("jax_version"), "0.11");
   }
   ASSERT_OK(Combine());
   EXPECT_THAT(combined_.hostnames(), ElementsAre("host-0", "host-1"));
@@ -197,6 +200,15 @@ TEST_F(CombinerTest, NothingOfTheNodesIsLost) {
   EXPECT_EQ(stats["node:0/process_id"], 42);
   EXPECT_EQ(stats["node:1/process_id"], 42);
   EXPECT_EQ(stats["node:1/alignment_offset_ns"], 17);
+  EXPECT_EQ(stats.count("node:1/line_ids"), 1u);
+  const XPlaneProto& programs = *FindPlaneWithName(combined_, "/host:metadata");
+  std::set<std::string> versions;
+  for (const XStatProto& stat : programs.stats()) {
+    if (stat.str_value() == "0.11") {
+      versions.insert(programs.stat_metadata().at(stat.metadata_id()).name());
+    }
+  }
+  EXPECT_THAT(versions, UnorderedElementsAre("node:0/jax_version", "node:1/jax_version"));
   int events_before = 0, events_after = 0;
   for (const XSpaceProto& space : spaces_) {
     for (const XPlaneProto& plane : space.planes()) {
@@ -246,7 +258,8 @@ TEST_F(CombinerTest, TwoNodesOfOneIdAreRefused) {
 
 TEST_F(CombinerTest, DamageIsReportedWithItsFile) {
   FindMutablePlaneWithName(&spaces_[1], "/host:CPU")->mutable_event_metadata()->clear();
-  EXPECT_THAT(Combine(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("metadata id")));
+  EXPECT_THAT(Combine(), StatusIs(absl::StatusCode::kInvalidArgument,
+                                  AllOf(HasSubstr("node.pb"), HasSubstr("metadata id"))));
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ absl::StatusOr<std::string> PlaneNames::Name(int64_t node_id, absl::string_view 
   if (is_new) {
     it->second = counts_[std::string(device.kind)]++;
     if (++total_ > kMaxViewerDevices) {
-      return absl::ResourceExhaustedError(absl::StrCat(
+      return absl::InvalidArgumentError(absl::StrCat(
           "more than ", kMaxViewerDevices,
           " devices, which viewers cannot show in one file; give --output_dir for one aligned file "
           "per node, or --plane_naming=node_prefix"));

@@ -31,8 +31,8 @@ class PlaneNames {
   explicit PlaneNames(PlaneNaming naming) : naming_(naming) {}
 
   // Names the node's next plane. Devices are numbered per kind, in the order they come; planes of
-  // one device of a node (a TPU and its SparseCores) share its number. ResourceExhausted beyond
-  // what viewers show.
+  // one device of a node (a TPU and its SparseCores) share its number. InvalidArgument beyond what
+  // viewers show.
   absl::StatusOr<std::string> Name(int64_t node_id, absl::string_view name);
 
  private:

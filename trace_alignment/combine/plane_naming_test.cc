@@ -47,7 +47,7 @@ TEST(PlaneNamingTest, MoreDevicesThanViewersShowAreRefusedWithAWayOut) {
     ASSERT_OK(names.Name(node, "/device:GPU:0"));
   }
   EXPECT_THAT(names.Name(kMaxViewerDevices, "/device:GPU:0"),
-              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("--output_dir")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--output_dir")));
   PlaneNames by_node(PlaneNaming::kNodePrefix);
   for (int64_t node = 0; node <= kMaxViewerDevices; ++node) {
     ASSERT_OK(by_node.Name(node, "/device:GPU:0"));

@@ -1,8 +1,8 @@
 #include "trace_alignment/combine/program_table.h"
 
-#include <algorithm>
 #include <optional>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "xla_profiler/hlo/program_name.h"
@@ -18,6 +18,7 @@ namespace {
 // Field numbers of hlo.proto.
 constexpr uint32_t kHloProtoModule = 1;
 constexpr uint32_t kHloModuleId = 5;
+constexpr uint32_t kHloModuleSchedule = 7;
 
 // Returns the message with every such varint field set to the value; a missing one is not added. A
 // message that is damaged stays as it is.
@@ -52,6 +53,47 @@ std::string WithModuleId(absl::string_view hlo, uint64_t id) {
   return reader.status().ok() ? changed : std::string(hlo);
 }
 
+// Adds up the hashes of a message's fields, so that their order does not matter.
+uint64_t UnorderedHash(absl::string_view message) {
+  uint64_t sum = 0;
+  WireReader reader(message, message.data(), kMaxWireDepth);
+  WireField field;
+  while (reader.Next(&field)) {
+    StableHash hash;
+    hash.AddText(field.raw);
+    sum += hash.value();
+  }
+  return sum;
+}
+
+// Of a serialized HloProto. The module's schedule is a map, which every process writes in an order
+// of its own.
+uint64_t ModuleHash(absl::string_view hlo) {
+  uint64_t sum = 0;
+  WireReader reader(hlo, hlo.data(), kMaxWireDepth);
+  WireField field;
+  while (reader.Next(&field)) {
+    StableHash hash;
+    hash.AddNumber(field.number);
+    if (field.IsBytes(kHloProtoModule)) {
+      WireReader module(field.bytes, field.bytes.data(), kMaxWireDepth);
+      WireField part;
+      while (module.Next(&part)) {
+        hash.AddNumber(part.number);
+        if (part.IsBytes(kHloModuleSchedule)) {
+          hash.AddNumber(UnorderedHash(part.bytes));
+        } else {
+          hash.AddText(part.raw);
+        }
+      }
+    } else {
+      hash.AddText(field.raw);
+    }
+    sum += hash.value();
+  }
+  return sum;
+}
+
 // What the entry says, whatever its key and the ids of its stats.
 uint64_t ContentOf(const XPlaneProto& plane, const XEventMetadataProto& program) {
   XEventMetadataProto content = program;
@@ -63,6 +105,10 @@ uint64_t ContentOf(const XPlaneProto& plane, const XEventMetadataProto& program)
   const auto name_of = [&](int64_t id) { return plane.stat_metadata().at(id).name(); };
   for (XStatProto stat : program.stats()) {
     hash.AddText(name_of(stat.metadata_id()));
+    if (stat.has_bytes_value()) {
+      hash.AddNumber(ModuleHash(stat.bytes_value()));
+      continue;
+    }
     stat.clear_metadata_id();
     if (stat.has_ref_value()) {
       stat.set_str_value(name_of(static_cast<int64_t>(stat.ref_value())));
@@ -86,12 +132,21 @@ std::optional<uint64_t> IntegerOf(const XStatProto& stat) {
 }
 
 // By the stat, else the name, else the key: writers differ.
-uint64_t ProgramId(const XEventMetadataProto& program, int64_t program_stat,
+uint64_t ProgramId(int64_t key, const XEventMetadataProto& program, int64_t program_stat,
                    const ProgramName& name) {
   const XStatProto* stat = FindStat(program.stats(), program_stat);
   const std::optional<uint64_t> stated = stat == nullptr ? std::nullopt : IntegerOf(*stat);
   if (stated.has_value()) return *stated;
-  return name.program_id.value_or(static_cast<uint64_t>(program.id()));
+  return name.program_id.value_or(static_cast<uint64_t>(key));
+}
+
+// In the slot that it has.
+void SetInteger(uint64_t value, XStatProto* stat) {
+  if (stat->value_case() == XStatProto::kInt64Value) {
+    stat->set_int64_value(static_cast<int64_t>(value));
+  } else {
+    stat->set_uint64_value(value);
+  }
 }
 
 void RenumberStat(const RenumberedPrograms& programs, XStatProto* stat) {
@@ -99,11 +154,7 @@ void RenumberStat(const RenumberedPrograms& programs, XStatProto* stat) {
   if (!old_id.has_value()) return;
   const auto it = programs.ids.find(*old_id);
   if (it == programs.ids.end()) return;
-  if (stat->value_case() == XStatProto::kInt64Value) {
-    stat->set_int64_value(static_cast<int64_t>(it->second));
-  } else {
-    stat->set_uint64_value(it->second);
-  }
+  SetInteger(it->second, stat);
 }
 
 }  // namespace
@@ -112,18 +163,22 @@ ProgramTable::ProgramTable() : merger_(&plane_) {
   plane_.set_name(std::string(kMetadataPlaneName));
 }
 
-uint64_t ProgramTable::PlaceProgram(uint64_t program_id, uint64_t content) {
+uint64_t ProgramTable::FreeId() const {
+  uint64_t id = content_of_id_.size();
+  while (content_of_id_.contains(id)) ++id;
+  return id;
+}
+
+ProgramTable::Place ProgramTable::PlaceProgram(uint64_t program_id, uint64_t content) {
   const auto [owner, is_free] = content_of_id_.try_emplace(program_id, content);
-  if (is_free || owner->second == content) {
-    largest_id_ = std::max(largest_id_, program_id);
-    return program_id;
-  }
-  const auto [renumbered, is_new] = new_id_of_content_.try_emplace(content, 0);
-  if (is_new) {
-    renumbered->second = ++largest_id_;
-    content_of_id_[renumbered->second] = content;
-  }
-  return renumbered->second;
+  if (is_free) return {program_id, false};
+  if (owner->second == content) return {program_id, true};
+  const auto renumbered = new_id_of_content_.find(content);
+  if (renumbered != new_id_of_content_.end()) return {renumbered->second, true};
+  const uint64_t id = FreeId();
+  content_of_id_[id] = content;
+  new_id_of_content_[content] = id;
+  return {id, false};
 }
 
 absl::StatusOr<RenumberedPrograms> ProgramTable::AddNode(XPlaneProto metadata) {
@@ -131,28 +186,33 @@ absl::StatusOr<RenumberedPrograms> ProgramTable::AddNode(XPlaneProto metadata) {
   RenumberedPrograms renumbered;
   const int64_t hlo_stat = FindStatId(metadata, StatType::kHloProto, /*none=*/-1);
   const int64_t program_stat = FindStatId(metadata, StatType::kProgramId, /*none=*/-1);
+  // Of two programs of one id, readers take the first.
+  absl::flat_hash_set<uint64_t> own_ids;
   for (int64_t key : SortedIds(metadata.event_metadata())) {
     XEventMetadataProto& program = metadata.mutable_event_metadata()->at(key);
-    const ProgramName name = ParseProgramName(program.name());
-    const uint64_t old_id = ProgramId(program, program_stat, name);
-    const uint64_t new_id = PlaceProgram(old_id, ContentOf(metadata, program));
-    if (new_id == old_id) continue;
-    const std::string new_name = absl::StrCat(name.module, "(", new_id, ")");
-    renumbered.ids[old_id] = new_id;
-    renumbered.names[program.name()] = new_name;
-    program.set_name(new_name);
-    for (XStatProto& stat : *program.mutable_stats()) {
-      if (stat.metadata_id() == program_stat) RenumberStat(renumbered, &stat);
-      if (stat.metadata_id() != hlo_stat || !stat.has_bytes_value()) continue;
-      stat.set_bytes_value(WithModuleId(stat.bytes_value(), new_id));
+    const std::string old_name = program.name();
+    const ProgramName name = ParseProgramName(old_name);
+    const uint64_t old_id = ProgramId(key, program, program_stat, name);
+    const bool is_first = own_ids.insert(old_id).second;
+    const Place place = PlaceProgram(old_id, ContentOf(metadata, program));
+    if (place.id != old_id) {
+      const std::string new_name = absl::StrCat(name.module, "(", place.id, ")");
+      program.set_name(new_name);
+      for (XStatProto& stat : *program.mutable_stats()) {
+        if (stat.metadata_id() == program_stat) SetInteger(place.id, &stat);
+        if (stat.metadata_id() != hlo_stat || !stat.has_bytes_value()) continue;
+        stat.set_bytes_value(WithModuleId(stat.bytes_value(), place.id));
+      }
+      if (is_first) {
+        renumbered.ids[old_id] = place.id;
+        renumbered.names[old_name] = new_name;
+      }
     }
+    if (place.is_known) metadata.mutable_event_metadata()->erase(key);
   }
+  RETURN_IF_ERROR(CheckMetadataIds(metadata));
   merger_.Merge(metadata);
   return renumbered;
-}
-
-std::string ProgramTable::Serialize() const {
-  return plane_.event_metadata().empty() ? "" : plane_.SerializeAsString();
 }
 
 void RenumberMetadata(const RenumberedPrograms& programs, XPlaneProto* plane) {

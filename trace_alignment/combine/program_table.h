@@ -34,19 +34,26 @@ class ProgramTable {
   // not define.
   absl::StatusOr<RenumberedPrograms> AddNode(XPlaneProto metadata);
 
-  // Serialized, without lines. Empty when no node had programs.
-  std::string Serialize() const;
+  // The plane, without the nodes' own stats and lines. Without event metadata when no node had
+  // programs.
+  const XPlaneProto& plane() const { return plane_; }
 
  private:
-  // Returns the id that the program has here: its own unless another program has it.
-  uint64_t PlaceProgram(uint64_t program_id, uint64_t content);
+  // Where a program is to be found.
+  struct Place {
+    uint64_t id = 0;
+    // Whether it is there already.
+    bool is_known = false;
+  };
+  // Its own id unless another program has it.
+  Place PlaceProgram(uint64_t program_id, uint64_t content);
+  uint64_t FreeId() const;
 
   XPlaneProto plane_;
   PlaneMetadataMerger merger_;
   // What the programs of an id are, and the id of each content that was (first) given another.
   absl::flat_hash_map<uint64_t, uint64_t> content_of_id_;
   absl::flat_hash_map<uint64_t, uint64_t> new_id_of_content_;
-  uint64_t largest_id_ = 0;
 };
 
 // Replaces the program ids and names in the metadata of one of the node's planes.

@@ -45,17 +45,11 @@ XPlaneProto Programs(const std::vector<std::pair<std::string, int64_t>>& program
   return plane;
 }
 
-XPlaneProto Combined(const ProgramTable& table) {
-  XPlaneProto plane;
-  EXPECT_TRUE(plane.ParseFromString(table.Serialize()));
-  return plane;
-}
-
 TEST(ProgramTableTest, TheSameProgramIsKeptOnce) {
   ProgramTable table;
   EXPECT_THAT(table.AddNode(Programs({{"jit_step", 5}, {"jit_f", 6}})), IsOkAndHolds(IsSame()));
   EXPECT_THAT(table.AddNode(Programs({{"jit_step", 5}}, /*first_key=*/2)), IsOkAndHolds(IsSame()));
-  EXPECT_EQ(Combined(table).event_metadata().size(), 2u);
+  EXPECT_EQ(table.plane().event_metadata().size(), 2u);
 }
 
 // One module name, many programs: what tells them apart is the id in the entry's name.
@@ -63,7 +57,7 @@ TEST(ProgramTableTest, KeysThatClashDoNotRenumberPrograms) {
   ProgramTable table;
   EXPECT_THAT(table.AddNode(Programs({{"jit_f", 5}, {"jit_f", 6}})), IsOkAndHolds(IsSame()));
   EXPECT_THAT(table.AddNode(Programs({{"jit_f", 6}, {"jit_f", 5}})), IsOkAndHolds(IsSame()));
-  EXPECT_EQ(Combined(table).event_metadata().size(), 2u);
+  EXPECT_EQ(table.plane().event_metadata().size(), 2u);
 }
 
 TEST(ProgramTableTest, ADifferentProgramOfTheSameIdGetsAnother) {
@@ -72,10 +66,10 @@ TEST(ProgramTableTest, ADifferentProgramOfTheSameIdGetsAnother) {
   ASSERT_OK(table.AddNode(Programs({{"jit_other", 5}})));
   // The third node has the second's program: it is found again.
   ASSERT_OK_AND_ASSIGN(const RenumberedPrograms third, table.AddNode(Programs({{"jit_other", 5}})));
-  EXPECT_THAT(third.ids, UnorderedElementsAre(Pair(5, 6)));
-  EXPECT_THAT(third.names, UnorderedElementsAre(Pair("jit_other(5)", "jit_other(6)")));
+  EXPECT_THAT(third.ids, UnorderedElementsAre(Pair(5, 1)));
+  EXPECT_THAT(third.names, UnorderedElementsAre(Pair("jit_other(5)", "jit_other(1)")));
 
-  const XPlaneProto plane = Combined(table);
+  const XPlaneProto& plane = table.plane();
   ASSERT_EQ(plane.event_metadata().size(), 2u);
   for (const auto& [key, metadata] : plane.event_metadata()) {
     xla::HloProto hlo;
@@ -103,15 +97,54 @@ TEST(ProgramTableTest, MetadataOfOtherPlanesFollows) {
     added->set_int64_value(5);
   }
   RenumberMetadata(renumbered, &plane);
-  EXPECT_EQ(metadata->name(), "jit_other(6)");
-  EXPECT_EQ(metadata->stats(0).int64_value(), 6);
+  EXPECT_EQ(metadata->name(), "jit_other(1)");
+  EXPECT_EQ(metadata->stats(0).int64_value(), 1);
   EXPECT_EQ(metadata->stats(1).int64_value(), 5);
+}
+
+// Every process writes the schedule, a map, in an order of its own.
+TEST(ProgramTableTest, TheOrderOfAScheduleDoesNotMatter) {
+  const auto with_schedule = [](const std::vector<int64_t>& order) {
+    std::string schedule;
+    for (int64_t computation : order) {
+      xla::HloScheduleProto one;
+      (*one.mutable_sequences())[computation].add_instruction_ids(computation + 100);
+      schedule += one.SerializeAsString();
+    }
+    XPlaneProto plane = Programs({{"jit_step", 5}});
+    XStatProto* hlo = plane.mutable_event_metadata()->at(1).mutable_stats(0);
+    xla::HloModuleProto tail;
+    tail.GetReflection()->MutableUnknownFields(&tail)->AddLengthDelimited(7, schedule);
+    xla::HloProto module;
+    EXPECT_TRUE(module.ParseFromString(hlo->bytes_value()));
+    std::string bytes = module.hlo_module().SerializeAsString() + tail.SerializeAsString();
+    xla::HloProto wrapped;
+    wrapped.GetReflection()->MutableUnknownFields(&wrapped)->AddLengthDelimited(1, bytes);
+    hlo->set_bytes_value(wrapped.SerializeAsString());
+    return plane;
+  };
+  ProgramTable table;
+  EXPECT_THAT(table.AddNode(with_schedule({1, 2, 3})), IsOkAndHolds(IsSame()));
+  EXPECT_THAT(table.AddNode(with_schedule({3, 1, 2})), IsOkAndHolds(IsSame()));
+  EXPECT_EQ(table.plane().event_metadata().size(), 1u);
+  ASSERT_OK_AND_ASSIGN(const RenumberedPrograms other, table.AddNode(with_schedule({1, 2, 4})));
+  EXPECT_EQ(other.ids.size(), 1u);
+}
+
+TEST(ProgramTableTest, AnIdAtTheEndOfTheRangeLeavesRoom) {
+  ProgramTable table;
+  ASSERT_OK(table.AddNode(Programs({{"jit_step", -1}})));
+  ASSERT_OK(table.AddNode(Programs({{"jit_f", 0}})));
+  ASSERT_OK_AND_ASSIGN(const RenumberedPrograms clash, table.AddNode(Programs({{"jit_g", 0}})));
+  ASSERT_EQ(clash.ids.size(), 1u);
+  EXPECT_NE(clash.ids.at(0), 0u);
+  EXPECT_EQ(table.plane().event_metadata().size(), 3u);
 }
 
 TEST(ProgramTableTest, WithoutProgramsThereIsNoPlane) {
   ProgramTable table;
   ASSERT_OK(table.AddNode(XPlaneProto()));
-  EXPECT_EQ(table.Serialize(), "");
+  EXPECT_TRUE(table.plane().event_metadata().empty());
 }
 
 }  // namespace

@@ -11,14 +11,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "xla_profiler/collectives/run_resolution.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/xplane/clock_domain.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
 namespace meridian {
 namespace {
-
-constexpr int64_t kPsPerNs = 1000;
 
 constexpr std::array<std::pair<AlignmentMethod, absl::string_view>, 5> kMethodNames = {{
     {AlignmentMethod::kAuto, "auto"},
@@ -27,12 +27,6 @@ constexpr std::array<std::pair<AlignmentMethod, absl::string_view>, 5> kMethodNa
     {AlignmentMethod::kCollectives, "collectives"},
     {AlignmentMethod::kNone, "none"},
 }};
-
-int64_t FloorToNs(int64_t ps) {
-  const int64_t ns = ps / kPsPerNs;
-  return ps % kPsPerNs < 0 ? ns - 1 : ns;
-}
-int64_t CeilToNs(int64_t ps) { return -FloorToNs(-ps); }
 
 // GPU kernels are stamped by the tracer, the thunks of XLA:CPU by the host.
 ClockDomain DomainOfCollectives(const ProfileCollectives& profile) {
@@ -51,9 +45,10 @@ struct NodeFrame {
 };
 
 // A polyline of offsets as a map from the node's host clock to the reference, both from the node's
-// session start. Beyond the knots the offset goes on with the rate, for hours.
+// session start. Beyond the knots the offset goes on with the rate for hours, if one is given; else
+// as ClockMap does it.
 absl::StatusOr<ClockMap> MapThrough(const std::vector<OffsetKnot>& knots, int64_t from_table_ps,
-                                    double rate) {
+                                    std::optional<double> rate) {
   constexpr int64_t kFarPs = 10000LL * 1000 * 1000 * 1000 * 1000;
   std::vector<ClockKnot> map_knots;
   const auto add = [&](int64_t time_ps, int64_t offset_ps) {
@@ -66,10 +61,12 @@ absl::StatusOr<ClockMap> MapThrough(const std::vector<OffsetKnot>& knots, int64_
     }
     map_knots.push_back({from_ps, to_ps});
   };
-  const int64_t gained_ps = static_cast<int64_t>(std::llround(rate * kFarPs));
-  add(knots.front().time_ps - kFarPs, knots.front().offset_ps - gained_ps);
+  const int64_t gained_ps = static_cast<int64_t>(std::llround(rate.value_or(0) * kFarPs));
+  if (rate.has_value()) {
+    add(knots.front().time_ps - kFarPs, knots.front().offset_ps - gained_ps);
+  }
   for (const OffsetKnot& knot : knots) add(knot.time_ps, knot.offset_ps);
-  add(knots.back().time_ps + kFarPs, knots.back().offset_ps + gained_ps);
+  if (rate.has_value()) add(knots.back().time_ps + kFarPs, knots.back().offset_ps + gained_ps);
   return ClockMap::Create(std::move(map_knots), ClockMap::OnDisorder::kRepair);
 }
 
@@ -91,9 +88,10 @@ class RunAligner {
     RETURN_IF_ERROR(FindFrames());
     result_.nodes.resize(inputs_.nodes.size());
     result_.before = CheckHappensBefore(run_.table);
-    RETURN_IF_ERROR(CheckOneRun());
+    RETURN_IF_ERROR(CheckOneRun(run_));
     RETURN_IF_ERROR(MapTracersToHosts());
     RETURN_IF_ERROR(ChooseMethod());
+    NoteInputs();
     switch (result_.method) {
       case AlignmentMethod::kOffsets:
         RETURN_IF_ERROR(UseMeasured(*inputs_.offsets));
@@ -138,26 +136,13 @@ class RunAligner {
       frame.domain = DomainOfCollectives(run_.profiles[n]);
       const RunClock clock(inputs_.nodes[n].clock.start_ns());
       ASSIGN_OR_RETURN(frame.from_table_ps, clock.ToRunPs(run_.table.base_ns(), 0));
-      frames_.push_back(frame);
-    }
-    return absl::OkStatus();
-  }
-
-  // A profile that has collectives but none in common with any other is of another run.
-  absl::Status CheckOneRun() const {
-    const CollectiveTable& table = run_.table;
-    std::vector<int64_t> whole(inputs_.nodes.size()), lonely(inputs_.nodes.size());
-    for (const CollectiveInstance& instance : table.instances()) {
-      for (const CollectiveMember& member : table.MembersOf(instance)) {
-        ++(instance.member_count >= 2 ? whole : lonely)[table.NodeOf(member)];
+      if (std::abs(frame.from_table_ps) > kMaxRunTimePs) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(run_.profiles[n].trace,
+                         ": its session began more than 40 hours after another's; are all profiles "
+                         "of one run?"));
       }
-    }
-    for (size_t n = 0; n < whole.size(); ++n) {
-      if (whole[n] > 0 || lonely[n] == 0 || inputs_.nodes.size() < 2) continue;
-      return absl::InvalidArgumentError(absl::StrCat(
-          run_.profiles[n].trace, ": none of its ", lonely[n],
-          " collectives has a counterpart in the other profiles; are they all of one run, and of "
-          "the same steps?"));
+      frames_.push_back(frame);
     }
     return absl::OkStatus();
   }
@@ -210,6 +195,50 @@ class RunAligner {
                         " collectives and are kept; --method=collectives centres them"));
     }
     return absl::OkStatus();
+  }
+
+  // What was read but not used, and which models are missing.
+  void NoteInputs() {
+    if (run_.runs.method == RunMethod::kSubsequence) {
+      Note(
+          "executions are matched by their order alone; if a profile begins steps later than "
+          "another, all that follows from collectives is wrong");
+    }
+    std::vector<int64_t> without;
+    for (const UnalignedNode& node : inputs_.nodes) {
+      if (!node.snapshots.has_value()) {
+        without.push_back(node.node_id);
+      } else if (node.snapshots->identical_dropped > 0) {
+        Note(absl::StrCat("node ", node.node_id, ": ", node.snapshots->identical_dropped,
+                          " identical snapshot pair(s) dropped"));
+      }
+      if (node.snapshots.has_value() && node.snapshots->pairs.size() == 1) {
+        Note(absl::StrCat("node ", node.node_id,
+                          ": one snapshot pair, so its tracer is taken to run at the host's rate"));
+      }
+    }
+    if (!without.empty() && without.size() < inputs_.nodes.size()) {
+      Note(absl::StrCat("node(s) ", absl::StrJoin(without, ", "),
+                        " have no snapshot pairs: their tracers' clocks are taken for the hosts'"));
+    }
+    if (result_.method == AlignmentMethod::kOffsets) NoteOffsets(*inputs_.offsets);
+  }
+
+  void NoteOffsets(const OffsetSamples& offsets) {
+    const OffsetRowsNotUsed& rows = offsets.rows_not_used();
+    const int64_t unused = rows.unreachable + rows.not_converged + rows.without_reference;
+    if (unused > 0) {
+      Note(absl::StrCat(unused, " offset row(s) not used: ", rows.unreachable, " unreachable, ",
+                        rows.not_converged, " not converged, ", rows.without_reference,
+                        " of rounds without the reference"));
+    }
+    if (rows.identical > 0) Note(absl::StrCat(rows.identical, " identical offset row(s) dropped"));
+    for (const UnalignedNode& node : inputs_.nodes) {
+      if (offsets.SamplesOf(node.node_id).size() == 1 && node.node_id != inputs_.reference_node) {
+        Note(absl::StrCat("node ", node.node_id, ": one offset, so a constant shift or one slope"));
+      }
+    }
+    if (inputs_.probes.has_value()) Note("probes are not used: offsets are given");
   }
 
   ProbeFreeOptions BoundsOptions() const {
@@ -274,14 +303,17 @@ class RunAligner {
     if (!offset.reachable) return;
     node.offset_at_ns = host_table_.base_ns() + FloorToNs(offset.offset_at_ps);
     node.offset_ns = FloorToNs(offset.offset_ps);
-    node.uncertainty_ns = CeilToNs(offset.uncertainty_ps);
-    node.uncertainty_max_ns = CeilToNs(offset.uncertainty_max_ps);
-    node.certified_uncertainty_ns = CeilToNs(offset.certified_uncertainty_ps);
+    // Also of the offset as it is stated, rounded down.
+    const int64_t rounded_ps = offset.offset_ps - *node.offset_ns * kPsPerNs;
+    node.uncertainty_ns = CeilToNs(offset.uncertainty_ps + rounded_ps);
+    node.uncertainty_max_ns = CeilToNs(offset.uncertainty_max_ps + rounded_ps);
+    node.certified_uncertainty_ns = CeilToNs(offset.certified_uncertainty_ps + rounded_ps);
     node.drift_ppm = offset.drift_ppm;
     node.drift_uncertainty_ppm = offset.drift_uncertainty_ppm;
   }
 
   absl::Status UseMeasured(const OffsetSamples& samples) {
+    RETURN_IF_ERROR(CheckReference(samples));
     RETURN_IF_ERROR(MapByMeasured(samples));
     const auto estimate_ps = [this](uint32_t n, int64_t time_ps) {
       return MeasuredOffsetPs(n, time_ps);
@@ -304,10 +336,31 @@ class RunAligner {
       return absl::OkStatus();
     }
     if (measured.violations.empty()) {
-      StateAround(*near);
+      StateAround(samples, *near);
+      return absl::OkStatus();
+    }
+    if (run_.runs.method != RunMethod::kRunId) {
+      Note(absl::StrCat("the measured offsets leave ", measured.violations.size(), " of ",
+                        measured.checked,
+                        " collectives in violation of happens-before, but are used as they are: "
+                        "executions are matched by ",
+                        RunMethodName(run_.runs.method), ", which may be wrong"));
       return absl::OkStatus();
     }
     return MoveMeasured(*near, measured);
+  }
+
+  // Offsets relative to some other clock would move all nodes but the reference.
+  absl::Status CheckReference(const OffsetSamples& samples) const {
+    for (const OffsetSample& sample : samples.SamplesOf(inputs_.reference_node)) {
+      if (sample.offset_ps == 0) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "node ", inputs_.reference_node, " is the reference, but its measured offset is ",
+          sample.offset_ps / kPsPerNs,
+          " ns, not 0; give the node that the offsets are relative to as --reference_node, or "
+          "subtract its offsets from all"));
+    }
+    return absl::OkStatus();
   }
 
   absl::Status MapByMeasured(const OffsetSamples& samples) {
@@ -328,7 +381,7 @@ class RunAligner {
     }
     if (!missing.empty()) {
       Note(absl::StrCat("no probe reaches node(s) ", absl::StrJoin(missing, ", "),
-                        ": only collectives tell their clocks"));
+                        ": their clocks are as they are, or as collectives ask for"));
     }
     return absl::OkStatus();
   }
@@ -349,7 +402,7 @@ class RunAligner {
     const OffsetSample& middle = own[own.size() / 2];
     node.offset_at_ns = middle.midpoint_ref_ns;
     node.offset_ns = FloorToNs(middle.offset_ps);
-    node.drift_ppm = middle.drift_ppm;
+    node.drift_ppm = MeasuredDriftPpm(own);
     for (const OffsetSample& sample : own) {
       if (!sample.uncertainty_ns.has_value()) return;
     }
@@ -361,26 +414,46 @@ class RunAligner {
     node.uncertainty_max_ns = largest_ns;
   }
 
+  // From the first sample to the last; of a single one, what was measured with it. A 0 there is how
+  // solvers say that they do not know.
+  static std::optional<double> MeasuredDriftPpm(const std::vector<OffsetSample>& samples) {
+    const OffsetSample& first = samples.front();
+    const OffsetSample& last = samples.back();
+    const int64_t elapsed_ns = last.midpoint_ref_ns - first.midpoint_ref_ns;
+    if (elapsed_ns > 0) {
+      return static_cast<double>(last.offset_ps - first.offset_ps) / kPsPerNs /
+             static_cast<double>(elapsed_ns) * 1e6;
+    }
+    return first.drift_ppm.value_or(0) == 0 ? std::nullopt : first.drift_ppm;
+  }
+
   // The measurements hold; the collectives say how far they can be off.
-  void StateAround(const ClockAlignment& near) {
+  void StateAround(const OffsetSamples& samples, const ClockAlignment& near) {
     for (uint32_t n = 0; n < result_.nodes.size(); ++n) {
       const NodeOffset& offset = near.nodes[n];
       AlignedNode& node = result_.nodes[n];
       if (!offset.reachable || node.method == "unreachable") continue;
       const std::optional<int64_t> measured_ns = node.uncertainty_ns;
-      const std::optional<int64_t> measured_max_ns = node.uncertainty_max_ns;
       const std::optional<double> drift_ppm = node.drift_ppm;
       State(offset, n);
+      const std::vector<OffsetSample>& own = samples.SamplesOf(inputs_.nodes[n].node_id);
+      // Beyond the measurements their uncertainty says nothing.
+      const bool is_covered = !own.empty() && own.front().midpoint_ref_ns <= *node.offset_at_ns &&
+                              *node.offset_at_ns <= own.back().midpoint_ref_ns;
       const int64_t node_time_ps = offset.offset_at_ps + offset.offset_ps;
       const int64_t used_ps = MeasuredOffsetPs(n, node_time_ps);
       node.offset_ns = FloorToNs(used_ps);
-      *node.uncertainty_ns += CeilToNs(std::abs(used_ps - offset.offset_ps));
+      const int64_t moved_ns = CeilToNs(std::abs(used_ps - offset.offset_ps)) + 1;
+      *node.uncertainty_ns += moved_ns;
+      *node.uncertainty_max_ns += moved_ns;
       node.certified_uncertainty_ns = node.uncertainty_ns;
-      if (measured_ns.has_value()) {
+      if (measured_ns.has_value() && is_covered) {
         node.uncertainty_ns = std::min(*node.uncertainty_ns, *measured_ns);
-        node.uncertainty_max_ns = std::min(*node.uncertainty_max_ns, *measured_max_ns);
       }
-      if (drift_ppm.has_value()) node.drift_ppm = drift_ppm;
+      if (drift_ppm.has_value()) {
+        node.drift_ppm = drift_ppm;
+        node.drift_uncertainty_ppm.reset();
+      }
     }
   }
 
@@ -397,7 +470,7 @@ class RunAligner {
             std::max(farthest_ps, std::abs(knot.offset_ps - MeasuredOffsetPs(n, knot.time_ps)));
       }
       ASSIGN_OR_RETURN(maps[n], MapThrough(WithEndsAsMeasured(n, offset.knots),
-                                           frames_[n].from_table_ps, /*rate=*/0));
+                                           frames_[n].from_table_ps, /*rate=*/std::nullopt));
     }
     for (uint32_t n = 0; n < result_.nodes.size(); ++n) {
       if (maps[n].has_value()) result_.nodes[n].clock.host_to_reference = std::move(maps[n]);

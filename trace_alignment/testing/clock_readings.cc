@@ -9,18 +9,16 @@
 #include "absl/strings/str_format.h"
 #include "trace_alignment/testing/true_clock.h"
 #include "xla_profiler/util/check.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/xplane/xplane_utils.h"
 
 namespace meridian {
 namespace {
 
-constexpr int64_t kPsPerNs = 1000;
 // Rates are taken over so much time on either side.
 constexpr int64_t kRateSpanPs = 1'000'000'000;
 // From receiving a probe to answering it.
 constexpr int64_t kAnswerPs = 5'000 * kPsPerNs;
-
-int64_t FloorToNs(int64_t ps) { return ps / kPsPerNs - (ps % kPsPerNs < 0 ? 1 : 0); }
 
 // True times from one period before the run to one after it.
 std::vector<int64_t> Instants(const SyntheticCluster& cluster, int64_t period_ns) {

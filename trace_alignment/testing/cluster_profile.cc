@@ -8,13 +8,13 @@
 #include "third_party/hlo/hlo.pb.h"
 #include "xla_profiler/hlo/hlo_module_builder.h"
 #include "xla_profiler/util/check.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/xplane/xplane_utils.h"
 
 namespace meridian {
 namespace {
 
 constexpr char kModule[] = "jit_step";
-constexpr int64_t kPsPerNs = 1000;
 constexpr int64_t kLaunchPs = 5'000 * kPsPerNs;
 // Of the f32 array that each rank puts into a collective.
 constexpr int64_t kElements = 1 << 16;
@@ -108,8 +108,6 @@ struct FileClocks {
   std::function<int64_t(int64_t true_ps)> host;
   std::function<int64_t(int64_t true_ps)> tracer;
 };
-
-int64_t FloorToNs(int64_t ps) { return ps / kPsPerNs - (ps % kPsPerNs < 0 ? 1 : 0); }
 
 // Writes events that are given in true time onto a line. Its base is the first event's start, as in
 // real files, so that bases differ.

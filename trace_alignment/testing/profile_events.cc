@@ -1,7 +1,5 @@
 #include "trace_alignment/testing/profile_events.h"
 
-#include <optional>
-
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/util/byte_sink.h"
 #include "xla_profiler/util/status_macros.h"
@@ -13,9 +11,12 @@ namespace {
 
 constexpr char kName[] = "profile";
 
+// Old profiles do not say when their session began.
+constexpr int64_t kAssumedStartNs = 1'700'000'000'000'000'000;
+
 absl::StatusOr<SessionClock> ClockOf(const XSpaceReader& reader) {
   ASSIGN_OR_RETURN(const SessionInfo info, ReadSessionInfo(reader));
-  return SessionClock::Create(kName, info, std::nullopt);
+  return SessionClock::Create(kName, info, info.profile_start_ns.value_or(kAssumedStartNs));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // All events of a profile with their times, and a profile put on another clock: what tests of the
-// aligner compare.
+// aligner compare. A profile that does not say when its session began is taken to begin at some
+// fixed time.
 #ifndef TRACE_ALIGNMENT_TESTING_PROFILE_EVENTS_H_
 #define TRACE_ALIGNMENT_TESTING_PROFILE_EVENTS_H_
 

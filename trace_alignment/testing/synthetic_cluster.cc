@@ -5,19 +5,17 @@
 
 #include "absl/types/span.h"
 #include "xla_profiler/util/check.h"
+#include "xla_profiler/util/picoseconds.h"
 
 namespace meridian {
 namespace {
 
-constexpr int64_t kPsPerNs = 1000;
 constexpr int64_t kPsPerSecond = 1'000'000'000'000;
 
 // Tracers count from a boot some days ago; below 10^15 ns, as most do in practice.
 constexpr int64_t kUptimePs = 259'200 * kPsPerSecond;
 // From the session's start until the tracer is read.
 constexpr int64_t kTracerDelayPs = 250'000 * kPsPerNs;
-
-int64_t FloorToNs(int64_t ps) { return ps / kPsPerNs - (ps % kPsPerNs < 0 ? 1 : 0); }
 
 IdGroups MakeGroups(const CollectiveSpec& spec, int64_t ranks) {
   const int64_t size = spec.group_size == 0 ? ranks : spec.group_size;

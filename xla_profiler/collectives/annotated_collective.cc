@@ -116,11 +116,6 @@ absl::Status Measure(absl::string_view shape, CollectiveOp* op) {
 
 }  // namespace
 
-bool IsCommunicationKernel(absl::string_view kernel_name) {
-  return absl::StartsWithIgnoreCase(kernel_name, "nccl") ||
-         absl::StartsWithIgnoreCase(kernel_name, "rccl");
-}
-
 std::optional<CollectiveKind> KindOfKernel(absl::string_view kernel_name, bool has_groups) {
   // ncclDevKernel_AllReduce_Sum_f32_RING_LL(...): the word after the first "_".
   const std::vector<absl::string_view> words = absl::StrSplit(kernel_name, absl::MaxSplits('_', 2));

@@ -22,10 +22,6 @@
 
 namespace meridian {
 
-// True for the kernels of NCCL and RCCL. What they communicate is for HLO, annotations or args to
-// say.
-bool IsCommunicationKernel(absl::string_view kernel_name);
-
 // Returns the kind of a communication kernel by the function in its symbol; nullopt for other
 // kernels. Send and receive is how both all-to-all and permute run: with groups it is the former.
 std::optional<CollectiveKind> KindOfKernel(absl::string_view kernel_name, bool has_groups);

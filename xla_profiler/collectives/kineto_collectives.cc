@@ -20,6 +20,7 @@
 #include "absl/types/span.h"
 #include "xla_profiler/collectives/annotated_collective.h"
 #include "xla_profiler/collectives/collective_collector.h"
+#include "xla_profiler/collectives/communication_kernel.h"
 #include "xla_profiler/events/event_category.h"
 #include "xla_profiler/events/event_table.h"
 #include "xla_profiler/hlo/hlo_collective.h"

@@ -8,37 +8,51 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "xla_profiler/collectives/common_subsequence.h"
 #include "xla_profiler/util/stable_hash.h"
 
 namespace meridian {
 namespace {
 
-// How many of the distinct run ids occur in more than one profile.
+// What the run ids of several profiles have in common, program by program.
 struct Sharing {
-  size_t shared = 0;
   size_t distinct = 0;
+  // Those in more than one profile.
+  size_t shared = 0;
+  // Profiles with run ids, and those of them that share most of theirs. One that begins early, or
+  // ends late, has many that nobody shares; those that lie within it have few.
+  size_t profiles = 0;
+  size_t sharing_profiles = 0;
 };
 
 Sharing CountSharing(absl::Span<const ProfileCollectives> profiles) {
-  Sharing sharing;
-  absl::flat_hash_map<int64_t, size_t> profiles_with;
+  using ProgramRun = std::pair<absl::string_view, int64_t>;
+  absl::flat_hash_map<ProgramRun, size_t> profiles_with;
+  std::vector<absl::flat_hash_set<ProgramRun>> runs_of;
   for (const ProfileCollectives& profile : profiles) {
-    absl::flat_hash_set<int64_t> ids;
+    absl::flat_hash_set<ProgramRun>& runs = runs_of.emplace_back();
     for (const CollectiveEvent& event : profile.events) {
-      if (event.run_id.has_value()) ids.insert(*event.run_id);
+      if (event.run_id.has_value()) runs.insert({profile.ops[event.op].module, *event.run_id});
     }
-    for (int64_t id : ids) ++profiles_with[id];
+    for (const ProgramRun& run : runs) ++profiles_with[run];
   }
+  Sharing sharing;
   sharing.distinct = profiles_with.size();
-  for (const auto& [id, count] : profiles_with) sharing.shared += count > 1 ? 1 : 0;
+  for (const auto& [run, count] : profiles_with) sharing.shared += count > 1 ? 1 : 0;
+  for (const absl::flat_hash_set<ProgramRun>& runs : runs_of) {
+    const size_t shared = std::count_if(
+        runs.begin(), runs.end(), [&](const ProgramRun& run) { return profiles_with.at(run) > 1; });
+    sharing.profiles += runs.empty() ? 0 : 1;
+    sharing.sharing_profiles += 2 * shared > runs.size() ? 1 : 0;
+  }
   return sharing;
 }
 
-// A single profile's ids need no witness; of several, most must be shared.
+// A single profile's ids need no witness.
 bool RunIdsCanBeTrusted(absl::Span<const ProfileCollectives> profiles, const Sharing& sharing) {
-  if (sharing.distinct == 0) return false;
-  return profiles.size() == 1 || 2 * sharing.shared > sharing.distinct;
+  if (profiles.size() == 1) return sharing.distinct > 0;
+  return sharing.profiles > 0 && 2 * sharing.sharing_profiles >= sharing.profiles;
 }
 
 void ResolveByRunId(absl::Span<const ProfileCollectives> profiles, RunResolution* resolution) {

@@ -1,8 +1,8 @@
 // Which executions on different ranks are one and the same. Profiles begin and end at different
 // moments, so the n-th on one rank is not the n-th on another; in order of trust:
 //
-//   run_id       XLA gives each execution an id that all ranks share; believed when most ids occur
-//                in more than one profile
+//   run_id       XLA gives each execution an id that all ranks share; believed when at least half
+//                of the profiles find most of their ids in others
 //   step         the user's step number, the program and the instruction within the step
 //   subsequence  the longest common subsequence of (program, instruction) with the first profile
 #ifndef XLA_PROFILER_COLLECTIVES_RUN_RESOLUTION_H_

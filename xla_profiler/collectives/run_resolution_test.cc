@@ -54,6 +54,26 @@ TEST(RunResolutionTest, SharedRunIdsAreBelieved) {
   EXPECT_THAT(Runs(runs.runs[1]), ElementsAre(6, 7));
 }
 
+TEST(RunResolutionTest, AProfileThatBeganLateSharesWhatItHas) {
+  // One of six ids is shared; all others are older than the second profile.
+  const std::vector<ProfileCollectives> profiles = {
+      Profile({{0, 5, {}}, {0, 6, {}}, {0, 7, {}}, {0, 8, {}}, {0, 9, {}}, {0, 10, {}}}),
+      Profile({{0, 10, {}}})};
+  const RunResolution runs = ResolveRuns(profiles);
+  EXPECT_EQ(runs.method, RunMethod::kRunId);
+  EXPECT_THAT(Runs(runs.runs[1]), ElementsAre(10));
+}
+
+TEST(RunResolutionTest, IdsThatMissEachOtherAreNotBelieved) {
+  // Among each other, but only one of six by chance in both.
+  const std::vector<ProfileCollectives> profiles = {
+      Profile({{0, 10, {}}, {0, 20, {}}, {0, 30, {}}, {0, 40, {}}}),
+      Profile({{0, 15, {}}, {0, 20, {}}, {0, 33, {}}})};
+  const RunResolution runs = ResolveRuns(profiles);
+  EXPECT_EQ(runs.method, RunMethod::kSubsequence);
+  EXPECT_THAT(runs.notes[0], HasSubstr("only 1 of 6 run ids"));
+}
+
 TEST(RunResolutionTest, IdsThatEachProcessMakesUpAreNotBelieved) {
   const std::vector<ProfileCollectives> profiles = {Profile({{0, 1, 10}, {0, 2, 10}, {0, 3, 11}}),
                                                     Profile({{0, 101, 10}, {0, 102, 11}})};

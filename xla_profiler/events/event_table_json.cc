@@ -183,7 +183,8 @@ void Loader::TakeMetadata(const TraceJsonEvent& event) {
 
 absl::StatusOr<std::optional<EventRow>> Loader::AddRow(const TraceJsonEvent& event,
                                                        EventCategory category, TrackKind kind) {
-  if (table_.size() == EventTable::kMaxRows) {
+  // There are at least as many positions as rows.
+  if (event.position >= EventTable::kMaxRows) {
     return absl::OutOfRangeError(
         absl::StrCat("offset ", event.offset, ": more than ", EventTable::kMaxRows, " events"));
   }
@@ -205,6 +206,7 @@ absl::StatusOr<std::optional<EventRow>> Loader::AddRow(const TraceJsonEvent& eve
     row.correlation = event.args.Find("correlation").AsUint64();
   }
   row.source_offset = event.offset;
+  result_.positions.push_back(static_cast<uint32_t>(event.position));
   return std::optional<EventRow>(table_.Add(row));
 }
 

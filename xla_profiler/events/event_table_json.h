@@ -3,6 +3,7 @@
 #define XLA_PROFILER_EVENTS_EVENT_TABLE_JSON_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -15,6 +16,9 @@ namespace meridian {
 
 struct TraceJsonTable {
   EventTable table;
+  // For each row the place of its event in the file's array, from 0; of a begin and its end the
+  // begin's.
+  std::vector<uint32_t> positions;
   // Its values point into the text.
   TraceJsonHeader header;
   // Events that could not be used.

@@ -93,6 +93,14 @@ TEST(EventTableJsonTest, LoadsATraceOfKineto) {
   EXPECT_THAT(loaded.header.Find("schemaVersion").AsInt64(), Optional(1));
 }
 
+TEST(EventTableJsonTest, RowsKnowTheirPlaceInTheFile) {
+  EXPECT_THAT(Load(kKineto).positions, ElementsAre(0, 2, 4));
+  EXPECT_THAT(Load(R"([{"ph":"i","ts":1}, {"ph":"B","ts":1}, {"ph":"E","ts":2},
+                       {"ph":"X","ts":3,"dur":1}])")
+                  .positions,
+              ElementsAre(1, 3));
+}
+
 TEST(EventTableJsonTest, DeviceWorkHasItsOwnTracks) {
   const EventTable table = Load(kKineto).table;
   ASSERT_EQ(table.tracks().size(), 3);

@@ -1,9 +1,10 @@
 #include "xla_profiler/trace_export/perfetto_sink.h"
 
-#include <algorithm>
 #include <limits>
 
 #include "absl/numeric/int128.h"
+#include "xla_profiler/util/int64_range.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
@@ -11,18 +12,7 @@ namespace {
 
 // Some thousand packets.
 constexpr size_t kBufferBytes = size_t{256} << 10;
-constexpr int64_t kPicosPerNano = 1000;
 constexpr uint64_t kRootUuid = 0;
-
-int64_t FloorToNanos(int64_t time_ps) {
-  return time_ps / kPicosPerNano - (time_ps % kPicosPerNano < 0 ? 1 : 0);
-}
-
-int64_t CutToInt64(absl::int128 value) {
-  constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
-  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-  return static_cast<int64_t>(std::clamp<absl::int128>(value, kMin, kMax));
-}
 
 }  // namespace
 
@@ -51,7 +41,7 @@ PerfettoSink::PerfettoSink(std::optional<int64_t> start_ns, ByteSink* out)
 TimeRange PerfettoSink::Range(std::optional<int64_t> start_ns) {
   const absl::int128 start = start_ns.value_or(0);
   const absl::int128 last = std::numeric_limits<int64_t>::max();
-  return {CutToInt64(-start * kPicosPerNano), CutToInt64((last - start) * kPicosPerNano)};
+  return {SaturateToInt64(-start * kPsPerNs), SaturateToInt64((last - start) * kPsPerNs)};
 }
 
 absl::Status PerfettoSink::AddProcess(const TraceProcess& process) {
@@ -152,7 +142,7 @@ absl::Status PerfettoSink::AddCounterValue(const TraceTrack& track, int64_t time
 }
 
 uint64_t PerfettoSink::Timestamp(int64_t time_ps) const {
-  return static_cast<uint64_t>(start_ns_ + FloorToNanos(time_ps));
+  return static_cast<uint64_t>(start_ns_ + FloorToNs(time_ps));
 }
 
 uint64_t PerfettoSink::InternName(const TraceSlice& slice) {

@@ -122,11 +122,24 @@ std::optional<absl::int128> ParseMicrosAsPicos(absl::string_view number) {
   return parts.negative ? -ps : ps;
 }
 
-void AppendPicosAsMicros(int64_t ps, std::string* out) {
-  // Unsigned: the smallest int64 has no positive counterpart.
-  const uint64_t magnitude = ps < 0 ? uint64_t{0} - static_cast<uint64_t>(ps) : ps;
-  absl::StrAppend(out, ps < 0 ? "-" : "", magnitude / kPicosPerMicro);
-  uint64_t fraction = magnitude % kPicosPerMicro;
+void AppendPicosAsMicros(absl::int128 ps, std::string* out) {
+  if (ps < 0) out->push_back('-');
+  // Unsigned: the smallest number has no positive counterpart.
+  absl::uint128 magnitude = static_cast<absl::uint128>(ps);
+  if (ps < 0) magnitude = -magnitude;
+  uint64_t fraction = 0;
+  if (absl::Uint128High64(magnitude) == 0) {
+    const uint64_t word = absl::Uint128Low64(magnitude);
+    absl::StrAppend(out, word / kPicosPerMicro);
+    fraction = word % kPicosPerMicro;
+  } else {
+    // 30 digits of picoseconds are 24 of microseconds, more than a word holds.
+    constexpr uint64_t kHalf = 1000000000000;
+    const absl::uint128 micros = magnitude / kPicosPerMicro;
+    const uint64_t high = absl::Uint128Low64(micros / kHalf);
+    absl::StrAppend(out, high, absl::Dec(absl::Uint128Low64(micros % kHalf), absl::kZeroPad12));
+    fraction = absl::Uint128Low64(magnitude % kPicosPerMicro);
+  }
   if (fraction == 0) return;
   char digits[kFractionDigits];
   for (int i = kFractionDigits - 1; i >= 0; --i, fraction /= 10) digits[i] = '0' + fraction % 10;

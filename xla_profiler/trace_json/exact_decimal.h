@@ -22,8 +22,8 @@ namespace meridian {
 std::optional<absl::int128> ParseMicrosAsPicos(absl::string_view number);
 
 // Appends the picoseconds as microseconds: every digit that matters and no trailing zeros, e.g.
-// -1500000 as "-1.5".
-void AppendPicosAsMicros(int64_t ps, std::string* out);
+// -1500000 as "-1.5". Takes whatever ParseMicrosAsPicos returns.
+void AppendPicosAsMicros(absl::int128 ps, std::string* out);
 
 }  // namespace meridian
 

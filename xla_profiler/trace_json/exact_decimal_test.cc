@@ -22,7 +22,7 @@ std::optional<int64_t> Parse(absl::string_view number) {
   return ps.has_value() ? NarrowToInt64(*ps) : std::nullopt;
 }
 
-std::string Print(int64_t ps) {
+std::string Print(absl::int128 ps) {
   std::string out;
   AppendPicosAsMicros(ps, &out);
   return out;
@@ -116,6 +116,14 @@ TEST(ExactDecimalTest, MovingThePointAndTheExponentAgainstEachOtherChangesNothin
     EXPECT_THAT(Parse(absl::StrCat(digits, "e-6")), Optional(ps));
     EXPECT_THAT(Parse(absl::StrCat("-0.", digits, "e", static_cast<int>(digits.size()) - 6)),
                 Optional(-ps));
+  }
+}
+
+TEST(ExactDecimalTest, PrintsEpochTimesAsTheyWereRead) {
+  for (absl::string_view number :
+       {"1694039968933321.125", "-9007199254740993.123456", "1000000000000", "999999999999.5",
+        "1000000000001", "123456789012345678901234.567891"}) {
+    EXPECT_EQ(Print(*ParseMicrosAsPicos(number)), number);
   }
 }
 

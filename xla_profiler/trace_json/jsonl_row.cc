@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "xla_profiler/trace_json/exact_decimal.h"
 #include "xla_profiler/trace_json/json_cutter.h"
 #include "xla_profiler/util/int64_range.h"
@@ -73,6 +74,8 @@ absl::Status ForEachJsonlRow(absl::string_view contents, absl::string_view file,
                              absl::FunctionRef<absl::Status(const JsonlRow&)> fn) {
   int64_t number = 0;
   int64_t rows = 0;
+  // Some editors begin files with a byte order mark.
+  absl::ConsumePrefix(&contents, "\xEF\xBB\xBF");
   for (absl::string_view line : absl::StrSplit(contents, '\n')) {
     ++number;
     line = absl::StripAsciiWhitespace(line);

@@ -36,7 +36,7 @@ class EventParser {
   static MaybeProblem ParseText(ondemand::value value, absl::string_view* text);
   static MaybeProblem ParseTextOrNumber(ondemand::value value, absl::string_view* text);
   static MaybeProblem ParseTime(ondemand::value value, std::optional<absl::int128>* ps);
-  static MaybeProblem ParseDuration(ondemand::value value, int64_t* duration_ps);
+  static MaybeProblem ParseDuration(ondemand::value value, TraceJsonEvent* event);
   MaybeProblem ParseArgs(ondemand::value value, JsonValue* args);
 
   // The event with the room behind it that simdjson asks for.
@@ -99,7 +99,7 @@ MaybeProblem EventParser::ParseField(std::string_view key, ondemand::value value
   if (key == "pid") return ParseTextOrNumber(value, &event->pid);
   if (key == "tid") return ParseTextOrNumber(value, &event->tid);
   if (key == "ts") return ParseTime(value, &event->ts_ps);
-  if (key == "dur") return ParseDuration(value, &event->dur_ps);
+  if (key == "dur") return ParseDuration(value, event);
   if (key == "args") return ParseArgs(value, &event->args);
   if (key == "id") return ParseTextOrNumber(value, &event->id);
   if (key == "bp") return ParseText(value, &event->bp);
@@ -150,12 +150,13 @@ MaybeProblem EventParser::ParseTime(ondemand::value value, std::optional<absl::i
   return ps->has_value() ? std::nullopt : MaybeProblem(TraceJsonProblem::kBadTime);
 }
 
-MaybeProblem EventParser::ParseDuration(ondemand::value value, int64_t* duration_ps) {
+MaybeProblem EventParser::ParseDuration(ondemand::value value, TraceJsonEvent* event) {
   std::optional<absl::int128> wide;
   if (MaybeProblem problem = ParseTime(value, &wide)) return problem;
   const std::optional<int64_t> narrow = NarrowToInt64(*wide);
   if (!narrow.has_value()) return TraceJsonProblem::kBadTime;
-  *duration_ps = *narrow;
+  event->dur_ps = *narrow;
+  event->has_dur = true;
   return std::nullopt;
 }
 
@@ -201,11 +202,13 @@ absl::StatusOr<TraceJsonHeader> ReadTraceJson(
     TraceJsonProblems* problems) {
   TraceJsonHeader header;
   EventParser parser;
+  uint64_t next_position = 0;
   RETURN_IF_ERROR(CutTrace(
       text,
       [&](absl::string_view element) {
         TraceJsonEvent event;
         event.offset = element.data() - text.data();
+        event.position = next_position++;
         if (MaybeProblem problem = parser.Parse(element, &event)) {
           if (!IsEmptyObject(element)) problems->Add(*problem, event.offset);
           return absl::OkStatus();

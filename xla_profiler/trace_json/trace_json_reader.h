@@ -44,10 +44,13 @@ struct TraceJsonEvent {
   std::optional<absl::int128> ts_ps;
   // 0 when there is none.
   int64_t dur_ps = 0;
+  bool has_dur = false;
   // Does not exist when the event has none.
   JsonValue args;
   // Where the event's object begins in the text.
   uint64_t offset = 0;
+  // Its place in the array, from 0; events that cannot be used count too.
+  uint64_t position = 0;
 };
 
 // The members beside `traceEvents`; they may stand before or after it.

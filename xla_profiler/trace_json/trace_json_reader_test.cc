@@ -92,6 +92,20 @@ TEST(TraceJsonReaderTest, ReadsAnEventAsKinetoWritesIt) {
   EXPECT_FALSE(header.Find("rank").exists());
 }
 
+TEST(TraceJsonReaderTest, PositionsCountWhatCannotBeUsed) {
+  TraceJsonProblems problems;
+  std::vector<std::string> events;
+  ASSERT_OK(ReadTraceJson(
+      R"([{"ph":"X","name":"a","ts":1,"dur":0}, 17, {}, {"ph":"X"}, {"ph":"s","name":"b","ts":2}])",
+      [&](const TraceJsonEvent& event) {
+        events.push_back(absl::StrCat(event.name, " ", event.position, " ", event.has_dur));
+        return absl::OkStatus();
+      },
+      &problems));
+  EXPECT_EQ(problems.total(), 2);
+  EXPECT_THAT(events, ElementsAre("a 0 1", "b 4 0"));
+}
+
 TEST(TraceJsonReaderTest, ReadsFlowsAndIdsOfEitherType) {
   TraceJsonProblems problems;
   std::vector<std::string> events;

@@ -21,11 +21,13 @@ absl::Status BadNodeLines(absl::string_view part, absl::string_view reason) {
                                                  reason, "; expected e.g. 3:14-20"));
 }
 
+// The last: whoever combined added theirs behind what the profiler had written.
 const XStatVisitor* FindPlaneStat(const XPlaneVisitor& plane, absl::string_view name) {
+  const XStatVisitor* found = nullptr;
   for (const XStatVisitor& stat : plane.Stats()) {
-    if (stat.Name() == name) return &stat;
+    if (stat.Name() == name) found = &stat;
   }
-  return nullptr;
+  return found;
 }
 
 // Who owns what, as far as the planes read so far say.
@@ -46,7 +48,13 @@ class Splitter {
     return absl::OkStatus();
   }
 
-  std::vector<NodeProfile> Profiles(const XSpaceReader& combined) const {
+  absl::StatusOr<std::vector<NodeProfile>> Profiles(const XSpaceReader& combined) const {
+    constexpr size_t kMaxSelections = size_t{1} << 20;
+    if (!planes_.empty() && shared_.size() > kMaxSelections / planes_.size()) {
+      return absl::InvalidArgumentError(absl::StrCat(combined.name(), ": ", planes_.size(),
+                                                     " nodes share ", shared_.size(),
+                                                     " planes; no combined profile has so many"));
+    }
     std::vector<NodeProfile> profiles;
     for (const auto& [node_id, own] : planes_) {
       std::vector<PlaneSelection> selection = own;

@@ -15,6 +15,11 @@ namespace meridian {
 template <typename Entry>
 class MetadataTable {
  public:
+  MetadataTable() = default;
+  // The index points into the entries: these move, but are not copied.
+  MetadataTable(MetadataTable&&) = default;
+  MetadataTable& operator=(MetadataTable&&) = default;
+
   void Reserve(size_t count) {
     entries_.reserve(count);
     // Ids beyond a few times the count are not dense.

@@ -8,10 +8,13 @@ namespace meridian {
 
 PlaneAdditions::PlaneAdditions(const XPlaneVisitor& plane) {
   for (const XStatMetadata& metadata : plane.StatMetadata()) AvoidId(metadata.id);
+  // Some writers use ids of a plane's own stats as data.
+  for (const XStatVisitor& stat : plane.Stats()) AvoidId(stat.Id());
 }
 
 PlaneAdditions::PlaneAdditions(const XPlaneProto& plane) {
   for (const auto& [id, metadata] : plane.stat_metadata()) AvoidId(id);
+  for (const XStatProto& stat : plane.stats()) AvoidId(stat.metadata_id());
 }
 
 void PlaneAdditions::AvoidId(int64_t id) {

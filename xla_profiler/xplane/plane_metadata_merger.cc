@@ -24,6 +24,12 @@ bool SameStat(const XStatProto& a, const XStatProto& b) {
 // Returns how much `src` says that `dst` does not, or nullopt if they contradict each other. Both
 // have ids of the same plane.
 std::optional<int> CountAdditions(const XEventMetadataProto& src, const XEventMetadataProto& dst) {
+  // Entries of real profiles have a dozen stats; comparing those of a hostile one must not cost the
+  // square of their number.
+  constexpr int kMaxComparisons = 1 << 14;
+  if (dst.stats_size() > 0 && src.stats_size() > kMaxComparisons / dst.stats_size()) {
+    return std::nullopt;
+  }
   int additions = 0;
   const auto agree = [&](absl::string_view src_text, absl::string_view dst_text) {
     if (src_text.empty() || src_text == dst_text) return true;

@@ -5,14 +5,13 @@
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/util/int64_range.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
 
 namespace meridian {
 namespace {
-
-constexpr int64_t kPsPerNs = 1000;
 
 // Returns the stat's positive number; nullopt, and a problem, when it is something else.
 std::optional<int64_t> UnixTimeStat(const XPlaneVisitor& plane, StatType type, SessionInfo* info) {
@@ -91,9 +90,7 @@ absl::StatusOr<int64_t> RunClock::ToRunPs(int64_t unix_ns, int64_t offset_ps) co
 }
 
 int64_t RunClock::ToUnixNs(int64_t run_ps) const {
-  absl::int128 unix_ns = absl::int128(base_ns_) + run_ps / kPsPerNs;
-  if (run_ps % kPsPerNs < 0) --unix_ns;
-  return SaturateToInt64(unix_ns);
+  return SaturateToInt64(absl::int128(base_ns_) + FloorToNs(run_ps));
 }
 
 }  // namespace meridian

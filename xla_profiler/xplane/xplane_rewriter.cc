@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/status_util.h"
 #include "xla_profiler/wire/wire_writer.h"
 #include "xla_profiler/xplane/event_wire.h"
 
@@ -287,9 +288,9 @@ class EventTranslator {
     if (p == nullptr || p > end) return nullptr;
     int64_t id = static_cast<int64_t>(old_id);
     if (!Find(stat_ids_, &id)) return nullptr;
-    // The value, in a field of its own.
     char value[2 * kMaxVarintBytes];
     absl::string_view rest(p, end - p);
+    if (!IsOneValue(rest)) return nullptr;
     if (p != end && *p == OneByteTag(XStatField::kRef, WireType::kVarint)) {
       uint64_t referred = 0;
       p = ReadShortVarint(p + 1, &referred);
@@ -304,6 +305,28 @@ class EventTranslator {
     out = PutVarint(XStatField::kMetadataId, id, out);
     CopyPiece(out, rest.data(), rest.size());
     return out + rest.size();
+  }
+
+  // True for nothing, or exactly one field that holds a value.
+  static bool IsOneValue(absl::string_view rest) {
+    if (rest.empty()) return true;
+    const char* p = rest.data() + 1;
+    const char* end = rest.data() + rest.size();
+    uint64_t number = 0;
+    switch (rest[0]) {
+      case OneByteTag(XStatField::kDouble, WireType::kFixed64):
+        return rest.size() == 9;
+      case OneByteTag(XStatField::kUint64, WireType::kVarint):
+      case OneByteTag(XStatField::kInt64, WireType::kVarint):
+      case OneByteTag(XStatField::kRef, WireType::kVarint):
+        return ReadShortVarint(p, &number) == end;
+      case OneByteTag(XStatField::kStr, WireType::kBytes):
+      case OneByteTag(XStatField::kBytes, WireType::kBytes):
+        p = ReadShortVarint(p, &number);
+        return p != nullptr && p <= end && number == static_cast<uint64_t>(end - p);
+      default:
+        return false;
+    }
   }
 
   static char* PutVarint(uint32_t number, int64_t value, char* out) {
@@ -329,6 +352,7 @@ class EventTranslator {
   absl::StatusOr<absl::string_view> TranslateAnywhere(absl::string_view payload,
                                                       const EventTimes& wanted) {
     event_.Clear();
+    at_ = payload.data();
     bool has_id = false, has_offset = false, has_duration = false;
     WireReader reader(payload, source_.origin(), kXEventDepth);
     WireField field;
@@ -364,18 +388,29 @@ class EventTranslator {
     return event_.bytes();
   }
 
+  // The stat's id, wherever it stands; the last counts.
+  absl::StatusOr<int64_t> IdOf(absl::string_view stat) const {
+    int64_t id = 0;
+    WireReader reader(stat, source_.origin(), kXEventDepth - 1);
+    WireField field;
+    while (reader.Next(&field)) {
+      if (field.IsVarint(XStatField::kMetadataId)) id = static_cast<int64_t>(field.scalar);
+    }
+    RETURN_IF_ERROR(reader.status());
+    return id;
+  }
+
   // Puts the stat into stat_.
   absl::Status TranslateStat(absl::string_view payload) {
     stat_.Clear();
-    int64_t old_id = 0;
+    ASSIGN_OR_RETURN(const int64_t old_id, IdOf(payload));
     bool has_id = false;
     WireReader reader(payload, source_.origin(), kXEventDepth - 1);
     WireField field;
     while (reader.Next(&field)) {
       if (field.IsVarint(XStatField::kMetadataId)) {
         has_id = true;
-        old_id = static_cast<int64_t>(field.scalar);
-        ASSIGN_OR_RETURN(const int64_t id, StatId(old_id));
+        ASSIGN_OR_RETURN(const int64_t id, StatId(static_cast<int64_t>(field.scalar)));
         WriteVarintField(XStatField::kMetadataId, id, &stat_);
       } else if (field.IsVarint(XStatField::kRef)) {
         ASSIGN_OR_RETURN(const int64_t id, StatId(static_cast<int64_t>(field.scalar)));
@@ -396,15 +431,15 @@ class EventTranslator {
 
   absl::StatusOr<int64_t> EventId(int64_t id) const { return NewId(event_ids_, "event", id); }
   absl::StatusOr<int64_t> StatId(int64_t id) const { return NewId(stat_ids_, "stat", id); }
-  static absl::StatusOr<int64_t> NewId(const MetadataTable<int64_t>* ids, absl::string_view kind,
-                                       int64_t id) {
+  absl::StatusOr<int64_t> NewId(const MetadataTable<int64_t>* ids, absl::string_view kind,
+                                int64_t id) const {
     int64_t new_id = id;
     if (Find(ids, &new_id)) return new_id;
-    return absl::InvalidArgumentError(
+    return WireError(
+        at_, source_.origin(),
         absl::StrCat(kind, " metadata id ", id, " is used but not defined in its plane"));
   }
 
-  // Known writers put a stat's id before its value.
   uint64_t NewValue(int64_t stat_id, uint64_t value) const {
     if (ids_.values == nullptr || stat_id != ids_.values_stat_id) return value;
     const auto it = ids_.values->find(value);
@@ -415,6 +450,8 @@ class EventTranslator {
   const EventIds& ids_;
   const MetadataTable<int64_t>* const event_ids_;
   const MetadataTable<int64_t>* const stat_ids_;
+  // The event at hand.
+  const char* at_ = nullptr;
   std::unique_ptr<char[]> plain_;
   size_t plain_capacity_ = 0;
   BufferOutput event_;
@@ -507,6 +544,58 @@ class PlaneWriter {
 
   // `header` stands before the payload in the profile; it need not be in the shortest form.
   absl::Status WritePlane(absl::string_view header, const EditedPlane& edited) {
+    const absl::Status status = CopyPlane(header, edited);
+    return output_.status().ok() ? Named(edited, status) : output_.status();
+  }
+
+  absl::Status WriteJoinedPlane(absl::string_view head, absl::Span<const EditedPlane> parts) {
+    std::vector<XPlaneLayout> planes;
+    planes.reserve(parts.size());
+    std::vector<std::vector<PreparedLine>> lines(parts.size());
+    buffer_.Clear();
+    for (size_t i = 0; i < parts.size(); ++i) {
+      absl::StatusOr<XPlaneLayout> plane = ReadXPlaneLayout(*parts[i].source, parts[i].payload);
+      if (!plane.ok()) return Named(parts[i], plane.status());
+      planes.push_back(*std::move(plane));
+      RETURN_IF_ERROR(Named(
+          parts[i], PrepareLines({*parts[i].source, *parts[i].editor, planes[i]}, &lines[i])));
+    }
+    CountingOutput measured;
+    measured.Raw(head);
+    for (const std::vector<PreparedLine>& part : lines) {
+      for (const PreparedLine& line : part) {
+        WriteBytesHeader(XPlaneField::kLines, line.size, &measured);
+        measured.Add(line.size);
+      }
+    }
+    WriteBytesHeader(XSpaceField::kPlanes, measured.size(), &output_);
+    output_.Raw(head);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const LineOwner owner = {*parts[i].source, *parts[i].editor, planes[i]};
+      for (size_t l = 0; l < lines[i].size(); ++l) {
+        WriteBytesHeader(XPlaneField::kLines, lines[i][l].size, &output_);
+        const absl::Status status =
+            WritePreparedLine(owner, planes[i].lines[l], lines[i][l], &output_);
+        RETURN_IF_ERROR(output_.status());
+        RETURN_IF_ERROR(Named(parts[i], status));
+      }
+    }
+    return output_.status();
+  }
+
+  absl::Status WriteFields(absl::string_view fields) {
+    output_.Raw(fields);
+    return output_.status();
+  }
+
+  absl::Status Finish() { return output_.Finish(); }
+
+ private:
+  static absl::Status Named(const EditedPlane& plane, const absl::Status& status) {
+    return plane.name.empty() ? status : Annotate(status, plane.name);
+  }
+
+  absl::Status CopyPlane(absl::string_view header, const EditedPlane& edited) {
     XSpaceEditor& editor = *edited.editor;
     ASSIGN_OR_RETURN(const XPlaneLayout plane, ReadXPlaneLayout(*edited.source, edited.payload));
     PlaneEdit edit;
@@ -537,44 +626,6 @@ class PlaneWriter {
     return output_.status();
   }
 
-  absl::Status WriteJoinedPlane(absl::string_view head, absl::Span<const EditedPlane> parts) {
-    std::vector<XPlaneLayout> planes;
-    planes.reserve(parts.size());
-    std::vector<std::vector<PreparedLine>> lines(parts.size());
-    buffer_.Clear();
-    for (size_t i = 0; i < parts.size(); ++i) {
-      ASSIGN_OR_RETURN(XPlaneLayout plane, ReadXPlaneLayout(*parts[i].source, parts[i].payload));
-      planes.push_back(std::move(plane));
-      RETURN_IF_ERROR(PrepareLines({*parts[i].source, *parts[i].editor, planes[i]}, &lines[i]));
-    }
-    CountingOutput measured;
-    measured.Raw(head);
-    for (const std::vector<PreparedLine>& part : lines) {
-      for (const PreparedLine& line : part) {
-        WriteBytesHeader(XPlaneField::kLines, line.size, &measured);
-        measured.Add(line.size);
-      }
-    }
-    WriteBytesHeader(XSpaceField::kPlanes, measured.size(), &output_);
-    output_.Raw(head);
-    for (size_t i = 0; i < parts.size(); ++i) {
-      const LineOwner owner = {*parts[i].source, *parts[i].editor, planes[i]};
-      for (size_t l = 0; l < lines[i].size(); ++l) {
-        WriteBytesHeader(XPlaneField::kLines, lines[i][l].size, &output_);
-        RETURN_IF_ERROR(WritePreparedLine(owner, planes[i].lines[l], lines[i][l], &output_));
-      }
-    }
-    return output_.status();
-  }
-
-  absl::Status WriteFields(absl::string_view fields) {
-    output_.Raw(fields);
-    return output_.status();
-  }
-
-  absl::Status Finish() { return output_.Finish(); }
-
- private:
   // Where lines come from.
   struct LineOwner {
     const XSpaceSource& source;
@@ -784,7 +835,7 @@ absl::Status RewriteXSpace(const XSpaceSource& source, XSpaceEditor& editor, Byt
   while (reader.Next(&field)) {
     if (field.IsBytes(XSpaceField::kPlanes)) {
       const absl::string_view header = field.raw.substr(0, field.raw.size() - field.bytes.size());
-      RETURN_IF_ERROR(writer.WritePlane(header, {&source, field.bytes, &editor}));
+      RETURN_IF_ERROR(writer.WritePlane(header, {&source, field.bytes, &editor, ""}));
     } else {
       RETURN_IF_ERROR(writer.WriteFields(field.raw));
     }

@@ -104,6 +104,8 @@ struct EditedPlane {
   const XSpaceSource* source = nullptr;
   absl::string_view payload;
   XSpaceEditor* editor = nullptr;
+  // The profile's, for errors of source and editor; empty for none.
+  absl::string_view name;
 };
 
 // Writes an XSpace plane by plane, from any number of profiles. Errors of a source are

@@ -304,7 +304,7 @@ class JoinedPlaneTest : public ::testing::Test {
         edit->times[0].offset_ps += 1000;
         edit->ids.metadata = &ids[i];
       };
-      parts.push_back({&sources[i], ReadXSpaceLayout(sources[i])->planes[0], &editors[i]});
+      parts.push_back({&sources[i], ReadXSpaceLayout(sources[i])->planes[0], &editors[i], ""});
     }
     std::string joined;
     StringSink sink(&joined);

@@ -6,6 +6,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "xla_profiler/util/check.h"
@@ -204,7 +206,71 @@ void AddLine(const std::string& line, GoldenRun* run) {
   run->workload.ranks[rank].Add(std::move(node), dependencies);
 }
 
+// A chain of so many nodes that each wait for the one before.
+void AddChain(WorkloadNode node, int64_t length, RankWorkload* rank) {
+  rank->Reserve(length, length);
+  for (int64_t i = 1; i <= length; ++i) {
+    node.id = static_cast<uint64_t>(i);
+    if (i == 1) {
+      rank->Add(node);
+    } else {
+      rank->Add(node, {node.id - 1});
+    }
+  }
+}
+
+GoldenCost ToCost(const std::string& line) {
+  const std::vector<std::string> fields = absl::StrSplit(line, ',');
+  MERIDIAN_CHECK(fields.size() == 10);
+  GoldenCost cost;
+  GoldenRun& run = cost.run;
+  cost.name = absl::StrCat(fields[0] == "U" ? "unaware " : "aware ", fields[1], " ", fields[2], " ",
+                           fields[3], fields[4].empty() ? "" : " ", fields[4],
+                           fields[6] == "1" ? "" : absl::StrCat(" splits ", fields[6]));
+  run.congestion = ToCongestion(fields[0]);
+  const size_t dimensions = 1 + std::count(fields[1].begin(), fields[1].end(), 'x');
+  run.network =
+      ToNetwork(fields[1], fields[2], absl::StrJoin(std::vector<int>(dimensions, 50), "x"),
+                absl::StrJoin(std::vector<int>(dimensions, 500), "x"));
+  run.system = ToSystem({fields[6], fields[7], "10", "1600", "L"});
+  if (!fields[4].empty()) run.system.algorithms.fill(ToAlgorithms(fields[4]));
+  const int32_t npus = run.network.npus();
+  cost.makespan_ns = Integer(fields[8]);
+  run.workload.ranks.resize(npus);
+  const std::vector<std::string> workload = absl::StrSplit(fields[3], ' ');
+  const int64_t length = workload.size() > 1 ? Integer(workload[1]) : 1;
+  for (int32_t rank = 0; rank < npus; ++rank) {
+    RankWorkload& nodes = run.workload.ranks[rank];
+    WorkloadNode node;
+    if (workload[0] == "compute") {
+      node.duration_ns = length == 1 ? 0 : 1000;
+    } else if (workload[0] == "shift") {
+      const int64_t bytes = Integer(fields[5]);
+      const int32_t next = (rank + 1) % npus;
+      const int32_t before = (rank + npus - 1) % npus;
+      nodes.Add(PointToPoint(WorkloadNodeType::kSend, next, rank, bytes));
+      node = PointToPoint(WorkloadNodeType::kReceive, before, before, bytes);
+      node.id = 2;
+      nodes.Add(node);
+      continue;
+    } else {
+      node.type = WorkloadNodeType::kCollective;
+      node.op = workload[0] == "chain" ? CollectiveOp::kAllReduce : ToOp(workload[0]);
+      node.bytes = Integer(fields[5]);
+    }
+    AddChain(node, length, &nodes);
+  }
+  cost.cpu_s = Number(fields[9]);
+  return cost;
+}
+
 }  // namespace
+
+std::vector<GoldenCost> GoldenCosts() {
+  std::vector<GoldenCost> costs;
+  for (const std::string& line : Lines("astra_scaling.csv")) costs.push_back(ToCost(line));
+  return costs;
+}
 
 std::vector<GoldenRun> SingleGoldenRuns() {
   std::vector<GoldenRun> runs;

@@ -25,11 +25,23 @@ struct GoldenRun {
   std::vector<NodeTime> nodes;
 };
 
+// What a run cost AstraSim.
+struct GoldenCost {
+  std::string name;
+  // Without times but that of the last rank.
+  GoldenRun run;
+  int64_t makespan_ns = 0;
+  double cpu_s = 0;
+};
+
 // One collective or send each.
 std::vector<GoldenRun> SingleGoldenRuns();
 
 // Several at once, with computation.
 std::vector<GoldenRun> ConcurrentGoldenRuns();
+
+// From small runs to large.
+std::vector<GoldenCost> GoldenCosts();
 
 }  // namespace meridian
 

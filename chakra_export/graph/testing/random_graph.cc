@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "chakra_export/graph/dependency_kind.h"
+#include "chakra_export/graph/edge_kind.h"
 #include "third_party/chakra/et_def.pb.h"
 
 namespace meridian {
@@ -15,7 +15,7 @@ namespace {
 
 // What a node is before it has an index.
 struct Draft {
-  GraphNode node;
+  ExecutionNode node;
   int64_t rank = 0;
   std::string name;
 };
@@ -58,8 +58,8 @@ class Generator {
     return builder_.AddResource({rank, ResourceKind::kCommunication, 0});
   }
 
-  GraphNode CommunicationNode(int64_t rank, uint64_t id, ChakraProtoMsg::NodeType type) {
-    GraphNode node;
+  ExecutionNode CommunicationNode(int64_t rank, uint64_t id, ChakraProtoMsg::NodeType type) {
+    ExecutionNode node;
     node.id = id;
     node.type = type;
     node.resource = CommunicationResource(rank);
@@ -81,7 +81,7 @@ class Generator {
       step += 1000;
       for (const bool sends : {true, false}) {
         const int64_t rank = sends ? source : target;
-        GraphNode node = CommunicationNode(
+        ExecutionNode node = CommunicationNode(
             rank, step, sends ? ChakraProtoMsg::COMM_SEND_NODE : ChakraProtoMsg::COMM_RECV_NODE);
         node.communication->source = source;
         node.communication->target = target;
@@ -94,7 +94,7 @@ class Generator {
       const GroupIndex group = Below(2) == 0 ? world : pair;
       const int64_t members = group == world ? options_.ranks : 2;
       for (int64_t rank = 0; rank < members; ++rank) {
-        GraphNode node = CommunicationNode(rank, step, ChakraProtoMsg::COMM_COLL_NODE);
+        ExecutionNode node = CommunicationNode(rank, step, ChakraProtoMsg::COMM_COLL_NODE);
         node.communication->group = group;
         node.communication->bytes = i;
         drafts_.push_back({node, rank, absl::StrCat("collective", i)});
@@ -105,7 +105,7 @@ class Generator {
 
   void AddComputation(int64_t rank) {
     for (int i = 0; i < options_.nodes; ++i) {
-      GraphNode node;
+      ExecutionNode node;
       // Never a multiple of 1000, and no two alike.
       node.id = static_cast<uint64_t>(Below(static_cast<int64_t>(last_step_ / 1000) + 1)) * 1000 +
                 1 + static_cast<uint64_t>(i);
@@ -126,7 +126,7 @@ class Generator {
         const bool both_communicate =
             to.node.communication.has_value() && from.node.communication.has_value();
         if (!both_communicate && !has_edge(random_)) continue;
-        builder_.AddDependency(node, source, kDependencyKinds[Below(kDependencyKinds.size())]);
+        builder_.AddDependency(node, source, kEdgeKinds[Below(kEdgeKinds.size())]);
       }
     }
   }
@@ -140,7 +140,7 @@ class Generator {
 
 }  // namespace
 
-ExecutionGraph RandomGraph(const RandomGraphOptions& options, std::mt19937_64& random) {
+ExecutionGraph RandomExecutionGraph(const RandomGraphOptions& options, std::mt19937_64& random) {
   return Generator(options, random).Run();
 }
 

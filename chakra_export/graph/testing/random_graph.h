@@ -27,7 +27,7 @@ struct RandomGraphOptions {
 // Returns a graph whose edges go from smaller to greater ids, while indices are shuffled. Two
 // collectives are ordered alike on every rank and depend on each other, so that no rank waits for
 // ever; messages are sent before the first collective.
-ExecutionGraph RandomGraph(const RandomGraphOptions& options, std::mt19937_64& random);
+ExecutionGraph RandomExecutionGraph(const RandomGraphOptions& options, std::mt19937_64& random);
 
 }  // namespace meridian
 

@@ -1,0 +1,78 @@
+#include "astra_bridge/engine/dependency_graph.h"
+
+#include "absl/status/status.h"
+#include "astra_bridge/engine/testing/builders.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(DependencyGraphTest, KnowsWhoWaits) {
+  RankWorkload rank;
+  rank.Add(ComputeNode(10, 0));
+  rank.Add(ComputeNode(20, 0), {10});
+  rank.Add(ComputeNode(30, 0), {10, 20, 10});
+  ASSERT_OK_AND_ASSIGN(const DependencyGraph graph, DependencyGraph::Create(rank));
+  EXPECT_EQ(graph.size(), 3u);
+  EXPECT_EQ(graph.dependency_count(0), 0u);
+  EXPECT_EQ(graph.dependency_count(2), 3u);
+  EXPECT_THAT(graph.dependents(0), ElementsAre(1, 2, 2));
+  EXPECT_THAT(graph.dependents(1), ElementsAre(2));
+  EXPECT_THAT(graph.dependents(2), IsEmpty());
+}
+
+TEST(DependencyGraphTest, OrdersNodesByTheirIds) {
+  RankWorkload rank;
+  rank.Add(ComputeNode(7, 0), {3});
+  rank.Add(ComputeNode(3, 0));
+  rank.Add(ComputeNode(~uint64_t{0}, 0), {7});
+  rank.Add(ComputeNode(0, 0));
+  ASSERT_OK_AND_ASSIGN(const DependencyGraph graph, DependencyGraph::Create(rank));
+  EXPECT_EQ(graph.priority(0), 2u);
+  EXPECT_EQ(graph.priority(3), 0u);
+  EXPECT_EQ(graph.node_at(1), 1u);
+  EXPECT_THAT(graph.dependents(1), ElementsAre(0));
+  EXPECT_THAT(graph.dependents(0), ElementsAre(2));
+}
+
+TEST(DependencyGraphTest, RefusesWhatDoesNotExistOrIsThereTwice) {
+  RankWorkload dangling;
+  dangling.Add(ComputeNode(1, 0), {99});
+  EXPECT_THAT(DependencyGraph::Create(dangling),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "node 1 depends on node 99, which does not exist"));
+  RankWorkload twice;
+  twice.Add(ComputeNode(5, 0));
+  twice.Add(ComputeNode(4, 0));
+  twice.Add(ComputeNode(5, 0));
+  EXPECT_THAT(DependencyGraph::Create(twice),
+              StatusIs(absl::StatusCode::kInvalidArgument, "node 5: the id is there twice"));
+}
+
+TEST(DependencyGraphTest, FindsACircle) {
+  RankWorkload rank;
+  rank.Add(ComputeNode(1, 0));
+  rank.Add(ComputeNode(2, 0), {4});
+  rank.Add(ComputeNode(3, 0), {1, 2, 5});
+  rank.Add(ComputeNode(4, 0), {3});
+  rank.Add(ComputeNode(5, 0), {1});
+  rank.Add(ComputeNode(6, 0), {4});
+  // Nodes 1 and 5 are over. Node 2 waits for 4, that for 3, that for 2.
+  EXPECT_THAT(DependencyGraph::FindCircle(rank, {0, 1, 1, 1, 0, 1}), ElementsAre(1, 3, 2));
+  RankWorkload self;
+  self.Add(ComputeNode(1, 0), {1});
+  EXPECT_THAT(DependencyGraph::FindCircle(self, {1}), ElementsAre(0));
+}
+
+TEST(DependencyGraphTest, MayBeEmpty) {
+  ASSERT_OK_AND_ASSIGN(const DependencyGraph graph, DependencyGraph::Create(RankWorkload()));
+  EXPECT_EQ(graph.size(), 0u);
+}
+
+}  // namespace
+}  // namespace meridian

@@ -1,0 +1,66 @@
+// Brings sends and receives together: the k-th message of a source, destination, tag and number of
+// bytes is for the k-th such receive, whichever of the two is first.
+#ifndef ASTRA_BRIDGE_ENGINE_SEND_MATCHER_H_
+#define ASTRA_BRIDGE_ENGINE_SEND_MATCHER_H_
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+
+namespace meridian {
+
+struct SendKey {
+  int32_t source = 0;
+  int32_t destination = 0;
+  int32_t tag = 0;
+  int64_t bytes = 0;
+
+  std::tuple<int32_t, int32_t, int32_t, int64_t> key() const {
+    return {source, destination, tag, bytes};
+  }
+  template <typename H>
+  friend H AbslHashValue(H h, const SendKey& key) {
+    return H::combine(std::move(h), key.key());
+  }
+  friend bool operator==(const SendKey& a, const SendKey& b) { return a.key() == b.key(); }
+};
+
+// A receive whose message has not come.
+struct WaitingReceive {
+  SendKey key;
+  // Of the destination.
+  uint32_t node = 0;
+  // Of a message that has come otherwise like it, if there is one.
+  std::optional<int64_t> other_bytes;
+};
+
+class SendMatcher {
+ public:
+  // A message is there. Returns the receive that waits for it; without one it is kept.
+  std::optional<uint32_t> Arrive(const SendKey& key);
+
+  // Returns true when the message of the receive is there already, which is then taken; else the
+  // receive waits.
+  bool Receive(const SendKey& key, uint32_t node);
+
+  // In no particular order.
+  std::vector<WaitingReceive> WaitingReceives() const;
+
+ private:
+  // At most one of the two is not empty.
+  struct Channel {
+    int64_t arrived = 0;
+    std::deque<uint32_t> receives;
+  };
+
+  absl::flat_hash_map<SendKey, Channel> channels_;
+};
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_ENGINE_SEND_MATCHER_H_

@@ -1,0 +1,125 @@
+#include "astra_bridge/engine/system_config.h"
+
+#include <random>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/testing/damage.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+using Kind = CollectiveAlgorithm::Kind;
+
+constexpr char kGood[] = R"({
+  "scheduling-policy": "FIFO", "endpoint-delay": 25, "active-chunks-per-dimension": 2,
+  "preferred-dataset-splits": 4, "collective-optimization": "baseline", "local-mem-bw": 1600,
+  "peak-perf": 2000.5, "roofline-enabled": 1, "replay-only": 0, "boost-mode": 0,
+  "all-reduce-implementation": ["ring", "direct3"],
+  "all-gather-implementation": ["oneDirect"], "trace-enabled": 1})";
+
+std::string With(const std::string& member) {
+  return absl::StrCat(R"({"preferred-dataset-splits": 4, )", member, "}");
+}
+
+TEST(SystemConfigTest, ReadsWhatAstraSimReads) {
+  ASSERT_OK_AND_ASSIGN(const SystemConfig system, ParseSystemConfig(kGood, "s.json"));
+  EXPECT_EQ(system.source, "s.json");
+  EXPECT_EQ(system.endpoint_delay_ns, 25);
+  EXPECT_EQ(system.active_chunks_per_dimension, 2);
+  EXPECT_EQ(system.preferred_dataset_splits, 4);
+  EXPECT_EQ(system.collective_optimization, CollectiveOptimization::kBaseline);
+  EXPECT_EQ(system.local_memory_bandwidth, 1600);
+  EXPECT_EQ(system.peak_performance, 2000.5);
+  EXPECT_TRUE(system.roofline_enabled);
+  EXPECT_FALSE(system.replay_only);
+  EXPECT_THAT(system.algorithms_of(CollectiveOp::kAllReduce),
+              ElementsAre(CollectiveAlgorithm{Kind::kRing, 0, false},
+                          CollectiveAlgorithm{Kind::kDirect, 3, false}));
+  EXPECT_THAT(system.algorithms_of(CollectiveOp::kAllGather),
+              ElementsAre(CollectiveAlgorithm{Kind::kDirect, 0, true}));
+  EXPECT_THAT(system.algorithms_of(CollectiveOp::kAllToAll), IsEmpty());
+}
+
+TEST(SystemConfigTest, HasAstraSimsDefaults) {
+  ASSERT_OK_AND_ASSIGN(const SystemConfig system,
+                       ParseSystemConfig(R"({"preferred-dataset-splits": 1})", "s.json"));
+  EXPECT_EQ(system.endpoint_delay_ns, 10);
+  EXPECT_EQ(system.active_chunks_per_dimension, 1);
+  EXPECT_EQ(system.local_memory_bandwidth, 0);
+  EXPECT_FALSE(system.roofline_enabled);
+}
+
+TEST(SystemConfigTest, NamesTheKeyAtFault) {
+  const struct {
+    std::string json;
+    std::string message;
+  } cases[] = {
+      {"{}", "s.json: preferred-dataset-splits: missing"},
+      {R"({"preferred-dataset-splits": 0})", "s.json: preferred-dataset-splits: missing or 0"},
+      {R"({"preferred-dataset-splits": -3})", "s.json: preferred-dataset-splits: must be"},
+      {R"({"preferred-dataset-splits": 99999999999})", "s.json: preferred-dataset-splits: must"},
+      {R"({"preferred-dataset-splits": "x"})", "s.json: preferred-dataset-splits: expected"},
+      {With(R"("endpoint-delay": -1)"), "s.json: endpoint-delay: must be from 0"},
+      {With(R"("endpoint-delay": 1.5)"), "s.json: endpoint-delay: expected a whole number"},
+      {With(R"("active-chunks-per-dimension": 0)"), "s.json: active-chunks-per-dimension: must"},
+      {With(R"("local-mem-bw": -5)"), "s.json: local-mem-bw: must be 0 or"},
+      {With(R"("local-mem-bw": NaN)"), "s.json: local-mem-bw: must be 0 or"},
+      {With(R"("peak-perf": -5)"), "s.json: peak-perf: must be"},
+      {With(R"("scheduling-policy": "RANDOM")"), "s.json: scheduling-policy: expected"},
+      {With(R"("collective-optimization": 7)"), "s.json: collective-optimization: expected"},
+      {With(R"("roofline-enabled": "yes")"), "s.json: roofline-enabled: expected 0 or 1"},
+      {With(R"("model-shared-bus": 1)"), "s.json: model-shared-bus: the shared bus"},
+      {With(R"("all-reduce-implementation-custom": ["x"])"),
+       "s.json: all-reduce-implementation-custom: custom"},
+      {With(R"("per-node-custom-implementation": "x")"), "s.json: per-node-custom-implementation"},
+      {With(R"("all-reduce-implementation": "ring")"),
+       "s.json: all-reduce-implementation: expected a list"},
+      {With(R"("all-reduce-implementation": ["ringo"])"),
+       "s.json: all-reduce-implementation: unknown algorithm \"ringo\""},
+      {With(R"("all-reduce-implementation": [7])"), "s.json: all-reduce-implementation: "},
+      {With(R"("all-reduce-implementation": ["direct0"])"), "s.json: all-reduce-implementation: "},
+      {"[1, 2]", "s.json: no system configuration"},
+      {"", "s.json: no system configuration"},
+      {R"({"preferred-dataset-splits": 4, )", "s.json: "},
+      {R"({"preferred-dataset-splits": 4} x)", "s.json: "},
+  };
+  for (const auto& test : cases) {
+    EXPECT_THAT(ParseSystemConfig(test.json, "s.json"),
+                StatusIs(absl::StatusCode::kInvalidArgument, StartsWith(test.message)))
+        << test.json;
+  }
+}
+
+TEST(SystemConfigTest, NamesOfAlgorithmsRoundTrip) {
+  for (const char* const name : {"ring", "direct", "direct4", "halvingDoubling", "doubleBinaryTree",
+                                 "oneRing", "oneDirect", "oneDirect2", "oneHalvingDoubling"}) {
+    ASSERT_OK_AND_ASSIGN(const CollectiveAlgorithm algorithm, ParseCollectiveAlgorithm(name));
+    EXPECT_EQ(CollectiveAlgorithmName(algorithm), name);
+  }
+  for (const char* const name : {"", "one", "Ring", "onering", "oneDoubleBinaryTree", "direct-1"}) {
+    EXPECT_THAT(ParseCollectiveAlgorithm(name),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("unknown algorithm")));
+  }
+}
+
+TEST(SystemConfigTest, DamagedTextIsAnErrorOrASystem) {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 5000; ++i) {
+    const absl::StatusOr<SystemConfig> system = ParseSystemConfig(Damage(kGood, random), "s.json");
+    if (!system.ok()) continue;
+    EXPECT_OK(CheckSystemConfig(*system));
+  }
+}
+
+}  // namespace
+}  // namespace meridian

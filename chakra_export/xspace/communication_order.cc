@@ -1,0 +1,132 @@
+#include "chakra_export/xspace/communication_order.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <queue>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace meridian {
+namespace {
+
+// Nodes that come at once: one, or the members of a collective.
+class Joints {
+ public:
+  explicit Joints(const WorkGraph& graph) : of_node_(graph.nodes.size()) {
+    absl::flat_hash_map<uint32_t, uint32_t> collectives;
+    for (NodeIndex node = 0; node < graph.nodes.size(); ++node) {
+      const WorkNode& work = graph.nodes[node];
+      uint32_t joint = static_cast<uint32_t>(members_.size());
+      int64_t time_ns = work.start_ns;
+      if (work.type == ChakraProtoMsg::COMM_COLL_NODE) {
+        joint = collectives.emplace(work.instance, joint).first->second;
+        time_ns = work.instance_start_ns;
+      }
+      if (joint == members_.size()) {
+        members_.emplace_back();
+        times_ns_.push_back(time_ns);
+      }
+      members_[joint].push_back(node);
+      of_node_[node] = joint;
+    }
+  }
+
+  size_t size() const { return members_.size(); }
+  uint32_t Of(NodeIndex node) const { return of_node_[node]; }
+  const std::vector<NodeIndex>& Members(uint32_t joint) const { return members_[joint]; }
+  int64_t TimeNs(uint32_t joint) const { return times_ns_[joint]; }
+
+ private:
+  std::vector<uint32_t> of_node_;
+  std::vector<std::vector<NodeIndex>> members_;
+  std::vector<int64_t> times_ns_;
+};
+
+// (source, target), those of edges and those from sends to receives.
+std::vector<std::pair<uint32_t, uint32_t>> JointEdges(const WorkGraph& graph,
+                                                      const Joints& joints) {
+  std::vector<std::pair<uint32_t, uint32_t>> edges;
+  for (const WorkEdge& edge : graph.edges) {
+    edges.push_back({joints.Of(edge.source), joints.Of(edge.node)});
+  }
+  std::map<uint32_t, NodeIndex> sends;
+  for (NodeIndex node = 0; node < graph.nodes.size(); ++node) {
+    if (graph.nodes[node].type == ChakraProtoMsg::COMM_SEND_NODE) {
+      sends[graph.nodes[node].instance] = node;
+    }
+  }
+  for (NodeIndex node = 0; node < graph.nodes.size(); ++node) {
+    if (graph.nodes[node].type != ChakraProtoMsg::COMM_RECV_NODE) continue;
+    const auto send = sends.find(graph.nodes[node].instance);
+    if (send != sends.end()) edges.push_back({joints.Of(send->second), joints.Of(node)});
+  }
+  std::sort(edges.begin(), edges.end());
+  return edges;
+}
+
+// One of those that never came: waits for itself through others, or for one that does.
+absl::Status DescribeDeadlock(const WorkGraph& graph, const Joints& joints,
+                              const std::vector<uint32_t>& waiting) {
+  std::string ranks;
+  const WorkNode* stuck = nullptr;
+  for (uint32_t joint = 0; joint < joints.size() && stuck == nullptr; ++joint) {
+    if (waiting[joint] == 0 || joints.Members(joint).size() < 2) continue;
+    for (const NodeIndex node : joints.Members(joint)) {
+      stuck = &graph.nodes[node];
+      absl::StrAppend(&ranks, ranks.empty() ? "" : ", ", stuck->resource.rank);
+    }
+  }
+  if (stuck == nullptr) return absl::InternalError("the nodes of a rank wait for each other");
+  return absl::FailedPreconditionError(absl::StrCat(
+      "collective ", std::string(stuck->name), " at ", stuck->instance_start_ns, " ns of ranks ",
+      ranks,
+      " waits for itself: the ranks run their collectives in different orders; the profiles may "
+      "not be of one run"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<NodeIndex>> GlobalOrder(const WorkGraph& graph) {
+  const Joints joints(graph);
+  const std::vector<std::pair<uint32_t, uint32_t>> edges = JointEdges(graph, joints);
+  std::vector<uint32_t> waiting(joints.size(), 0);
+  for (const auto& edge : edges) ++waiting[edge.second];
+  using Entry = std::tuple<int64_t, uint32_t>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> ready;
+  for (uint32_t joint = 0; joint < joints.size(); ++joint) {
+    if (waiting[joint] == 0) ready.push({joints.TimeNs(joint), joint});
+  }
+  std::vector<NodeIndex> order;
+  while (!ready.empty()) {
+    const uint32_t joint = std::get<1>(ready.top());
+    ready.pop();
+    const std::vector<NodeIndex>& members = joints.Members(joint);
+    order.insert(order.end(), members.begin(), members.end());
+    auto edge = std::lower_bound(edges.begin(), edges.end(), std::make_pair(joint, uint32_t{0}));
+    for (; edge != edges.end() && edge->first == joint; ++edge) {
+      if (--waiting[edge->second] == 0) ready.push({joints.TimeNs(edge->second), edge->second});
+    }
+  }
+  if (order.size() < graph.nodes.size()) return DescribeDeadlock(graph, joints, waiting);
+  return order;
+}
+
+void AddCommunicationOrder(const std::vector<NodeIndex>& order, WorkGraph* graph) {
+  std::map<int64_t, NodeIndex> last;
+  for (const NodeIndex node : order) {
+    const WorkNode& work = graph->nodes[node];
+    if (!work.IsCommunication() || work.type == ChakraProtoMsg::COMM_RECV_NODE) continue;
+    const auto [it, is_first] = last.emplace(work.resource.rank, node);
+    if (is_first) continue;
+    graph->edges.push_back({node, it->second, DependencyKind::kControl});
+    it->second = node;
+  }
+}
+
+}  // namespace meridian

@@ -1,0 +1,302 @@
+#include "chakra_export/xspace/device_work.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "xla_profiler/collectives/host_executions.h"
+#include "xla_profiler/steps/step_events.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/status_util.h"
+#include "xla_profiler/xplane/session_clock.h"
+#include "xla_profiler/xplane/xplane_schema.h"
+#include "xla_profiler/xplane/xplane_visitor.h"
+
+namespace meridian {
+namespace {
+
+// Of TPUs, whose lines have no such id.
+constexpr int64_t kAsynchronousStream = -1;
+
+absl::string_view TextOf(const XStatVisitor* stat) {
+  return stat == nullptr ? absl::string_view() : stat->StrOrRefValue();
+}
+
+std::optional<int64_t> NumberOf(const XStatVisitor* stat) {
+  return stat == nullptr ? std::nullopt : stat->IntOrUintValue();
+}
+
+// "%fusion.1 = f32[8]{0} fusion(...)" -> "fusion.1".
+absl::string_view TpuInstruction(const XEventMetadata& metadata) {
+  absl::string_view name = metadata.name;
+  if (!absl::StartsWith(name, "%")) return metadata.display_name;
+  name.remove_prefix(1);
+  return name.substr(0, name.find(' '));
+}
+
+// Removes events that have others within them on their stream. `work` is in order.
+int64_t RemoveSurrounding(std::vector<DeviceWork>* work) {
+  absl::flat_hash_map<int64_t, std::vector<size_t>> open;
+  std::vector<bool> surrounds(work->size(), false);
+  for (size_t i = 0; i < work->size(); ++i) {
+    std::vector<size_t>& stack = open[(*work)[i].stream];
+    while (!stack.empty() && (*work)[stack.back()].end_ps <= (*work)[i].start_ps) stack.pop_back();
+    if (!stack.empty() && (*work)[i].end_ps <= (*work)[stack.back()].end_ps) {
+      surrounds[stack.back()] = true;
+    }
+    stack.push_back(i);
+  }
+  size_t kept = 0;
+  for (size_t i = 0; i < work->size(); ++i) {
+    if (!surrounds[i]) (*work)[kept++] = (*work)[i];
+  }
+  const auto removed = static_cast<int64_t>(work->size() - kept);
+  work->resize(kept);
+  return removed;
+}
+
+class WorkReader {
+ public:
+  explicit WorkReader(ProfileWork* out) : out_(out), times_(0) {}
+
+  absl::Status Run() {
+    ASSIGN_OR_RETURN(const SessionInfo info, ReadSessionInfo(out_->reader));
+    ASSIGN_OR_RETURN(clock_, SessionClock::Create(out_->reader.name(), info, std::nullopt));
+    out_->base_ns = clock_->start_ns();
+    times_ = RunClock(out_->base_ns);
+    ASSIGN_OR_RETURN(const std::optional<XPlaneVisitor> metadata,
+                     out_->reader.FindPlane(kMetadataPlaneName));
+    if (metadata.has_value()) out_->programs = HloModuleIndex(*metadata);
+    RETURN_IF_ERROR(ReadHost());
+    RETURN_IF_ERROR(out_->reader.ForEachPlane([&](const XPlaneVisitor& plane) {
+      if (absl::StartsWith(plane.Name(), kGpuPlanePrefix)) return ReadGpuPlane(plane);
+      if (absl::StartsWith(plane.Name(), kTpuPlanePrefix)) return ReadTpuPlane(plane);
+      return absl::OkStatus();
+    }));
+    for (WorkingDevice& device : out_->devices) Sort(&device.work);
+    return AssignSteps();
+  }
+
+ private:
+  absl::Status ReadHost() {
+    ASSIGN_OR_RETURN(const std::optional<XPlaneVisitor> host,
+                     out_->reader.FindPlane(kHostThreadsPlaneName));
+    if (!host.has_value()) return absl::OkStatus();
+    absl::StatusOr<HostExecutions> executions = HostExecutions::Read(*host);
+    if (!executions.ok()) return Annotate(executions.status(), out_->reader.name());
+    executions_ = *std::move(executions);
+    int64_t thread = 0;
+    const absl::Status status = host->ForEachLine([&](const XLineVisitor& line) {
+      const absl::Status read = line.ForEachEvent(
+          [&](const XEventVisitor& event) { ReadHostEvent(line, thread, event); });
+      ++thread;
+      return read;
+    });
+    for (auto& [ordinal, device] : cpus_) {
+      Sort(&device.work);
+      const int64_t removed = RemoveSurrounding(&device.work);
+      if (removed > 0) out_->dropped["thunk that surrounds others"] += removed;
+      NumberThreads(&device.work);
+      out_->devices.push_back(std::move(device));
+    }
+    return Annotate(status, out_->reader.name());
+  }
+
+  void ReadHostEvent(const XLineVisitor& line, int64_t thread, const XEventVisitor& event) {
+    if (event.IsAggregatedEvent()) return;
+    DeviceWork work;
+    if (const std::optional<int64_t> correlation =
+            NumberOf(event.GetEventOrMetadataStat(StatType::kCorrelationId))) {
+      if (!ReadTimes(line, event, &work)) return;
+      // Calls nest; the innermost comes last and is the launch itself.
+      out_->calls[static_cast<uint64_t>(*correlation)] = {event.Name(), thread, work.start_ps,
+                                                          work.end_ps};
+      return;
+    }
+    const std::optional<int64_t> ordinal = NumberOf(event.GetStat(StatType::kDeviceOrdinal));
+    const absl::string_view hlo_op = TextOf(event.GetStat(StatType::kHloOp));
+    if (!ordinal.has_value() || hlo_op.empty()) return;
+    if (!ReadTimes(line, event, &work)) {
+      Drop("times that cannot be true");
+      return;
+    }
+    work.name = event.Name();
+    work.kind = WorkKind::kThunk;
+    work.stream = line.Id();
+    work.run_id = NumberOf(event.GetStat(StatType::kRunId));
+    ReadProgram(event, hlo_op, &work);
+    WorkingDevice& device = cpus_[*ordinal];
+    device.name = absl::StrCat("CPU ", *ordinal);
+    device.work.push_back(work);
+  }
+
+  absl::Status ReadGpuPlane(const XPlaneVisitor& plane) {
+    WorkingDevice device;
+    device.name = std::string(plane.Name());
+    RETURN_IF_ERROR(plane.ForEachLine([&](const XLineVisitor& line) {
+      // Other lines repeat the streams' events in other groupings.
+      if (!absl::StartsWith(line.Name(), kStreamLinePrefix)) return absl::OkStatus();
+      return line.ForEachEvent([&](const XEventVisitor& event) {
+        if (const std::optional<DeviceWork> work = ReadGpuEvent(line, event)) {
+          device.work.push_back(*work);
+        }
+      });
+    }));
+    if (!device.work.empty()) out_->devices.push_back(std::move(device));
+    return absl::OkStatus();
+  }
+
+  std::optional<DeviceWork> ReadGpuEvent(const XLineVisitor& line, const XEventVisitor& event) {
+    DeviceWork work;
+    if (!CanBeTimed(line, event, &work)) return std::nullopt;
+    work.name = event.Name();
+    work.stream = line.Id();
+    if (event.GetEventOrMetadataStat(StatType::kMemcpyDetails) != nullptr) {
+      work.kind = WorkKind::kMemcpy;
+    } else if (event.GetEventOrMetadataStat(StatType::kMemsetDetails) != nullptr) {
+      work.kind = WorkKind::kMemset;
+    }
+    work.in_command_buffer = event.GetEventOrMetadataStat(StatType::kCudaGraphId) != nullptr;
+    if (const std::optional<int64_t> correlation =
+            NumberOf(event.GetEventOrMetadataStat(StatType::kCorrelationId))) {
+      work.correlation = static_cast<uint64_t>(*correlation);
+      if (const auto call = out_->calls.find(*work.correlation); call != out_->calls.end()) {
+        work.launch_ps = call->second.start_ps;
+      }
+      if (const std::optional<HostLaunch> launch = executions_.FindLaunch(*work.correlation)) {
+        work.run_id = launch->run_id;
+      }
+    }
+    ReadProgram(event, TextOf(event.GetEventOrMetadataStat(StatType::kHloOp)), &work);
+    return work;
+  }
+
+  absl::Status ReadTpuPlane(const XPlaneVisitor& plane) {
+    WorkingDevice device;
+    device.name = std::string(plane.Name());
+    RETURN_IF_ERROR(plane.ForEachLine([&](const XLineVisitor& line) {
+      if (line.Name() != kXlaOpsLineName) return absl::OkStatus();
+      return line.ForEachEvent([&](const XEventVisitor& event) {
+        DeviceWork work;
+        if (!CanBeTimed(line, event, &work)) return;
+        work.name = TpuInstruction(event.Metadata());
+        work.stream = line.Id();
+        ReadProgram(event, work.name, &work);
+        if (work.collective != nullptr && work.collective->done != nullptr) {
+          work.stream = kAsynchronousStream;
+        }
+        device.work.push_back(work);
+      });
+    }));
+    if (device.work.empty()) return absl::OkStatus();
+    Sort(&device.work);
+    const int64_t removed = RemoveSurrounding(&device.work);
+    if (removed > 0) out_->dropped["op that surrounds others"] += removed;
+    out_->devices.push_back(std::move(device));
+    return absl::OkStatus();
+  }
+
+  bool CanBeTimed(const XLineVisitor& line, const XEventVisitor& event, DeviceWork* work) {
+    if (event.IsAggregatedEvent()) {
+      Drop("aggregated event without a start");
+      return false;
+    }
+    if (ReadTimes(line, event, work)) return true;
+    Drop("times that cannot be true");
+    return false;
+  }
+
+  bool ReadTimes(const XLineVisitor& line, const XEventVisitor& event, DeviceWork* work) const {
+    const absl::StatusOr<int64_t> base_ns = clock_->LineBaseNs(line.Header());
+    if (!base_ns.ok() || event.DurationPs() < 0) return false;
+    const absl::StatusOr<int64_t> start_ps = times_.ToRunPs(*base_ns, event.OffsetPs());
+    if (!start_ps.ok()) return false;
+    work->start_ps = *start_ps;
+    return !__builtin_add_overflow(*start_ps, event.DurationPs(), &work->end_ps);
+  }
+
+  void ReadProgram(const XEventVisitor& event, absl::string_view hlo_op, DeviceWork* work) {
+    work->hlo_op = hlo_op;
+    work->module = TextOf(event.GetEventOrMetadataStat(StatType::kHloModule));
+    const std::optional<int64_t> id = NumberOf(event.GetEventOrMetadataStat(StatType::kProgramId));
+    if (id.has_value()) {
+      work->program = out_->programs.Find(static_cast<uint64_t>(*id));
+    } else if (!work->module.empty()) {
+      const std::vector<const HloProgram*> named = out_->programs.FindByName(work->module);
+      if (named.size() == 1) work->program = named[0];
+    }
+    if (work->program == nullptr || hlo_op.empty()) return;
+    work->module = work->program->name();
+    const absl::StatusOr<const HloModule*> module = work->program->Module();
+    const absl::StatusOr<const HloCollectives*> collectives = work->program->Collectives();
+    if (!module.ok() || !collectives.ok()) return;
+    const HloCollective* collective = (*collectives)->Find(hlo_op);
+    if (collective != nullptr) {
+      work->instruction = collective->instruction;
+      // Copies and fills prepare a collective under its name; they do not communicate.
+      const bool communicates = work->kind == WorkKind::kKernel || work->kind == WorkKind::kThunk;
+      if (communicates) work->collective = collective;
+      work->prepares_collective = !communicates;
+    } else {
+      work->instruction = (*module)->FindInstruction(hlo_op);
+    }
+  }
+
+  // Steps that the host marks hold the launches; those of devices hold the work itself.
+  absl::Status AssignSteps() {
+    ASSIGN_OR_RETURN(const StepEvents steps, FindXSpaceSteps(out_->reader));
+    out_->step_source = steps.reason;
+    if (steps.steps.empty()) return absl::OkStatus();
+    const StepSource source = steps.steps[0].source;
+    const bool on_host = source == StepSource::kAnnotation || source == StepSource::kHostModule;
+    for (WorkingDevice& device : out_->devices) {
+      for (DeviceWork& work : device.work) {
+        const int64_t time_ps = on_host ? work.launch_ps.value_or(work.start_ps) : work.start_ps;
+        auto step = std::upper_bound(
+            steps.steps.begin(), steps.steps.end(), time_ps,
+            [](int64_t time, const StepEvent& event) { return time < event.start_ps; });
+        if (step == steps.steps.begin()) continue;
+        --step;
+        if (time_ps < step->end_ps) work.step = step->number;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  static void Sort(std::vector<DeviceWork>* work) {
+    std::stable_sort(work->begin(), work->end(), [](const DeviceWork& a, const DeviceWork& b) {
+      // Of equal starts the longer first, so that it can surround the other.
+      return std::make_tuple(a.start_ps, -a.end_ps) < std::make_tuple(b.start_ps, -b.end_ps);
+    });
+  }
+
+  static void NumberThreads(std::vector<DeviceWork>* work) {
+    absl::flat_hash_map<int64_t, int64_t> numbers;
+    for (DeviceWork& item : *work) {
+      item.stream =
+          numbers.emplace(item.stream, static_cast<int64_t>(numbers.size())).first->second;
+    }
+  }
+
+  void Drop(const std::string& reason) { ++out_->dropped[reason]; }
+
+  ProfileWork* out_;
+  std::optional<SessionClock> clock_;
+  RunClock times_;
+  HostExecutions executions_;
+  // By ordinal, which is the global device id.
+  std::map<int64_t, WorkingDevice> cpus_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ProfileWork>> ReadDeviceWork(XSpaceReader reader) {
+  auto profile = std::make_unique<ProfileWork>(std::move(reader));
+  RETURN_IF_ERROR(WorkReader(profile.get()).Run());
+  return profile;
+}
+
+}  // namespace meridian

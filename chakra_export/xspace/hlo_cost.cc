@@ -1,0 +1,197 @@
+#include "chakra_export/xspace/hlo_cost.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "xla_profiler/hlo/hlo_wire.h"
+#include "xla_profiler/wire/wire_reader.h"
+
+namespace meridian {
+namespace {
+
+// HloInstructionProto.dot_dimension_numbers and DotDimensionNumbers.lhs_contracting_dimensions.
+constexpr uint32_t kDotDimensionNumbersField = 30;
+constexpr uint32_t kLhsContractingField = 1;
+
+// Beyond this no computation is believed.
+constexpr int64_t kMaxOperations = int64_t{1} << 60;
+// Fusions within fusions.
+constexpr int kMaxDepth = 8;
+
+void AppendArrays(const HloShape& shape, std::vector<HloShape>* arrays) {
+  if (shape.tuple_shapes.empty()) {
+    arrays->push_back(shape);
+    return;
+  }
+  for (const HloShape& element : shape.tuple_shapes) AppendArrays(element, arrays);
+}
+
+std::optional<int64_t> Multiply(int64_t a, int64_t b) {
+  int64_t product = 0;
+  if (a < 0 || b < 0 || __builtin_mul_overflow(a, b, &product) || product > kMaxOperations) {
+    return std::nullopt;
+  }
+  return product;
+}
+
+std::optional<int64_t> ElementsOf(const HloInstruction& instruction) {
+  const absl::StatusOr<HloShape> shape = instruction.Shape();
+  if (!shape.ok()) return std::nullopt;
+  std::vector<HloShape> arrays;
+  AppendArrays(*shape, &arrays);
+  std::optional<int64_t> elements = 1;
+  if (arrays.empty()) return 0;
+  for (const int64_t dimension : arrays[0].dimensions) {
+    elements = Multiply(*elements, dimension);
+    if (!elements.has_value()) return std::nullopt;
+  }
+  return elements;
+}
+
+// Returns how many products make one element of a dot.
+std::optional<int64_t> ContractedSize(const HloInstruction& dot) {
+  if (dot.operands().empty()) return std::nullopt;
+  const absl::StatusOr<HloShape> lhs = dot.operands()[0]->Shape();
+  if (!lhs.ok()) return std::nullopt;
+  std::vector<int64_t> contracting;
+  WireReader reader(dot.bytes(), dot.origin(), kHloInstructionDepth);
+  WireField field;
+  while (reader.Next(&field)) {
+    if (!field.IsBytes(kDotDimensionNumbersField)) continue;
+    WireReader numbers(field.bytes, dot.origin(), kHloInstructionDepth - 1);
+    WireField number;
+    while (numbers.Next(&number)) {
+      if (number.number != kLhsContractingField) continue;
+      if (!AppendIntegers(number, dot.origin(), &contracting).ok()) return std::nullopt;
+    }
+    if (numbers.failed()) return std::nullopt;
+  }
+  if (reader.failed()) return std::nullopt;
+  std::optional<int64_t> size = 1;
+  for (const int64_t dimension : contracting) {
+    if (dimension < 0 || dimension >= static_cast<int64_t>(lhs->dimensions.size())) {
+      return std::nullopt;
+    }
+    size = Multiply(*size, lhs->dimensions[static_cast<size_t>(dimension)]);
+    if (!size.has_value()) return std::nullopt;
+  }
+  return size;
+}
+
+bool Contains(absl::string_view const* begin, absl::string_view const* end,
+              absl::string_view opcode) {
+  return std::find(begin, end, opcode) != end;
+}
+
+// Moves or arranges values.
+bool IsFree(absl::string_view opcode) {
+  static constexpr absl::string_view kOpcodes[] = {"parameter",
+                                                   "constant",
+                                                   "tuple",
+                                                   "get-tuple-element",
+                                                   "bitcast",
+                                                   "copy",
+                                                   "broadcast",
+                                                   "reshape",
+                                                   "transpose",
+                                                   "slice",
+                                                   "pad",
+                                                   "concatenate",
+                                                   "dynamic-slice",
+                                                   "dynamic-update-slice",
+                                                   "gather",
+                                                   "scatter",
+                                                   "iota",
+                                                   "reverse",
+                                                   "bitcast-convert",
+                                                   "partition-id",
+                                                   "replica-id",
+                                                   "after-all",
+                                                   "opt-barrier",
+                                                   "copy-start",
+                                                   "copy-done"};
+  return Contains(std::begin(kOpcodes), std::end(kOpcodes), opcode);
+}
+
+// What the shapes do not tell.
+bool IsOpaque(absl::string_view opcode) {
+  static constexpr absl::string_view kOpcodes[] = {
+      "custom-call", "while",  "conditional", "convolution", "sort", "fft",
+      "cholesky",    "infeed", "outfeed",     "rng",         "topk", "triangular-solve",
+      "async-start", "call"};
+  return Contains(std::begin(kOpcodes), std::end(kOpcodes), opcode);
+}
+
+std::optional<int64_t> OperationsOf(const HloInstruction& instruction, int depth) {
+  const absl::string_view opcode = instruction.opcode();
+  if (IsFree(opcode)) return 0;
+  if (IsOpaque(opcode) || depth == 0) return std::nullopt;
+  if (opcode == "fusion") {
+    int64_t sum = 0;
+    for (const HloComputation* called : instruction.called_computations()) {
+      for (const HloInstruction& fused : called->instructions()) {
+        const std::optional<int64_t> operations = OperationsOf(fused, depth - 1);
+        if (!operations.has_value() || *operations > kMaxOperations - sum) return std::nullopt;
+        sum += *operations;
+      }
+    }
+    return sum;
+  }
+  if (opcode == "dot") {
+    const std::optional<int64_t> elements = ElementsOf(instruction);
+    const std::optional<int64_t> products = ContractedSize(instruction);
+    if (!elements.has_value() || !products.has_value()) return std::nullopt;
+    const std::optional<int64_t> pairs = Multiply(*elements, *products);
+    return pairs.has_value() ? Multiply(*pairs, 2) : std::nullopt;
+  }
+  const bool reduces = opcode == "reduce" || opcode == "reduce-window";
+  if (reduces && !instruction.operands().empty()) return ElementsOf(*instruction.operands()[0]);
+  return ElementsOf(instruction);
+}
+
+std::optional<int64_t> BytesOf(const HloCost& cost) {
+  int64_t sum = 0;
+  for (const auto* shapes : {&cost.inputs, &cost.outputs}) {
+    for (const HloShape& shape : *shapes) {
+      const absl::StatusOr<int64_t> bytes = shape.ByteSize();
+      if (!bytes.ok() || *bytes > kMaxOperations - sum) return std::nullopt;
+      sum += *bytes;
+    }
+  }
+  return sum;
+}
+
+}  // namespace
+
+HloCost CostOf(const HloInstruction& instruction) {
+  HloCost cost;
+  bool complete = !instruction.has_dangling_operands();
+  for (const HloInstruction* operand : instruction.operands()) {
+    const absl::StatusOr<HloShape> shape = operand->Shape();
+    complete = complete && shape.ok();
+    if (shape.ok()) AppendArrays(*shape, &cost.inputs);
+  }
+  const absl::StatusOr<HloShape> shape = instruction.Shape();
+  complete = complete && shape.ok();
+  if (shape.ok()) AppendArrays(*shape, &cost.outputs);
+  if (complete) cost.bytes = BytesOf(cost);
+  cost.operations = OperationsOf(instruction, kMaxDepth);
+  return cost;
+}
+
+void SetShapes(const std::vector<HloShape>& shapes, ChakraProtoMsg::IOInfo* info) {
+  std::vector<std::string> dimensions;
+  std::vector<std::string> types;
+  for (const HloShape& shape : shapes) {
+    dimensions.push_back(absl::StrCat("[", absl::StrJoin(shape.dimensions, ", "), "]"));
+    types.push_back(absl::StrCat("'", std::string(ElementTypeName(shape.element_type)), "'"));
+  }
+  info->set_shapes(absl::StrCat("[", absl::StrJoin(dimensions, ", "), "]"));
+  info->set_types(absl::StrCat("[", absl::StrJoin(types, ", "), "]"));
+}
+
+}  // namespace meridian

@@ -1,0 +1,147 @@
+#include "chakra_export/xspace/hlo_data_flow.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "absl/strings/string_view.h"
+
+namespace meridian {
+namespace {
+
+constexpr size_t kMaxSearchedValues = 100000;
+
+bool IsAsyncStart(const HloInstruction& instruction) {
+  return instruction.opcode() == "async-start";
+}
+
+bool IsAsyncEnd(const HloInstruction& instruction) {
+  return instruction.opcode() == "async-update" || instruction.opcode() == "async-done";
+}
+
+}  // namespace
+
+HloDataFlow::HloDataFlow(const HloModule& module, const HloCollectives& collectives)
+    : collectives_(collectives) {
+  for (const HloInstruction& instruction : module.instructions()) {
+    for (const HloComputation* called : instruction.called_computations()) {
+      callers_[called].push_back(&instruction);
+    }
+  }
+}
+
+bool HloDataFlow::DoesNoWork(const HloInstruction& instruction) {
+  static constexpr absl::string_view kOpcodes[] = {
+      "parameter",   "constant",          "tuple", "get-tuple-element", "bitcast",
+      "opt-barrier", "after-all",         "call",  "add-dependency",    "async-start",
+      "async-done",  "async-update",      "while", "conditional",       "copy-done",
+      "send-done",   "recv-done",         "iota",  "partition-id",      "replica-id",
+      "domain",      "get-dimension-size"};
+  return std::find(std::begin(kOpcodes), std::end(kOpcodes), instruction.opcode()) !=
+         std::end(kOpcodes);
+}
+
+const HloSources& HloDataFlow::SourcesOf(const HloInstruction& instruction) {
+  const auto [it, is_new] = sources_.try_emplace(&instruction);
+  if (!is_new) return it->second;
+  std::vector<Value> data;
+  std::vector<Value> control;
+  const auto add = [&](const HloInstruction& of) {
+    for (const HloInstruction* operand : of.operands()) data.push_back({operand, {}});
+    for (const HloInstruction* before : of.control_predecessors()) control.push_back({before, {}});
+  };
+  add(instruction);
+  const HloCollective* collective = collectives_.Find(instruction.name());
+  if (collective != nullptr && collective->start != nullptr && collective->start != &instruction) {
+    // What orders the start of an asynchronous collective orders the collective.
+    for (const HloInstruction* before : collective->start->control_predecessors()) {
+      control.push_back({before, {}});
+    }
+  }
+  HloSources found;
+  found.data = Search(std::move(data));
+  found.control = Search(std::move(control));
+  const auto is_itself = [&](const HloInstruction* source) { return source == &instruction; };
+  for (auto* list : {&found.data, &found.control}) {
+    list->erase(std::remove_if(list->begin(), list->end(), is_itself), list->end());
+  }
+  return sources_[&instruction] = std::move(found);
+}
+
+std::vector<const HloInstruction*> HloDataFlow::Search(std::vector<Value> open) const {
+  absl::flat_hash_set<Value> seen;
+  absl::flat_hash_set<const HloInstruction*> found;
+  std::vector<const HloInstruction*> result;
+  while (!open.empty() && seen.size() < kMaxSearchedValues) {
+    const Value value = std::move(open.back());
+    open.pop_back();
+    if (!seen.insert(value).second) continue;
+    const HloCollective* collective = collectives_.Find(value.instruction->name());
+    const HloInstruction* source =
+        collective != nullptr ? collective->instruction : value.instruction;
+    if (collective == nullptr && DoesNoWork(*value.instruction)) {
+      Follow(value, &open);
+    } else if (found.insert(source).second) {
+      result.push_back(source);
+    }
+  }
+  return result;
+}
+
+void HloDataFlow::Follow(const Value& value, std::vector<Value>* open) const {
+  const HloInstruction& instruction = *value.instruction;
+  const absl::string_view opcode = instruction.opcode();
+  if (opcode == "parameter") {
+    FollowParameter(value, open);
+    return;
+  }
+  if (opcode == "get-tuple-element" && !instruction.operands().empty()) {
+    Value element{instruction.operands()[0], value.path};
+    element.path.push_back(instruction.tuple_index());
+    open->push_back(std::move(element));
+    return;
+  }
+  if (opcode == "tuple" && !value.path.empty()) {
+    const int64_t index = value.path.back();
+    if (index < 0 || index >= static_cast<int64_t>(instruction.operands().size())) return;
+    Value element{instruction.operands()[static_cast<size_t>(index)], value.path};
+    element.path.pop_back();
+    open->push_back(std::move(element));
+    return;
+  }
+  for (const HloComputation* called : instruction.called_computations()) {
+    // Of a loop the condition's root is as good as the body's: the next iteration waits for it.
+    if (called->root() != nullptr) open->push_back({called->root(), value.path});
+  }
+  const bool calls = opcode == "call" || IsAsyncStart(instruction);
+  if (calls && !instruction.called_computations().empty()) return;
+  for (const HloInstruction* operand : instruction.operands()) {
+    const bool is_same_value = IsAsyncEnd(instruction) || opcode == "while" ||
+                               opcode == "opt-barrier" || opcode == "bitcast" ||
+                               opcode == "copy-done";
+    open->push_back({operand, is_same_value ? value.path : Path()});
+  }
+}
+
+void HloDataFlow::FollowParameter(const Value& value, std::vector<Value>* open) const {
+  const HloComputation& computation = value.instruction->computation();
+  const auto callers = callers_.find(&computation);
+  if (callers == callers_.end()) return;
+  const int64_t number = value.instruction->parameter_number();
+  for (const HloInstruction* caller : callers->second) {
+    int64_t operand = number;
+    if (caller->opcode() == "while") {
+      // The first iteration has the loop's operand, the others what the body made.
+      for (const HloComputation* called : caller->called_computations()) {
+        if (called->root() != nullptr) open->push_back({called->root(), value.path});
+      }
+    } else if (caller->opcode() == "conditional") {
+      const HloComputationList branches = caller->called_computations();
+      const auto branch = std::find(branches.begin(), branches.end(), &computation);
+      operand = 1 + (branch - branches.begin());
+    }
+    if (operand < 0 || operand >= static_cast<int64_t>(caller->operands().size())) continue;
+    open->push_back({caller->operands()[static_cast<size_t>(operand)], value.path});
+  }
+}
+
+}  // namespace meridian

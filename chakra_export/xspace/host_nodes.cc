@@ -1,0 +1,118 @@
+#include "chakra_export/xspace/host_nodes.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "absl/types/span.h"
+#include "chakra_export/xspace/work_nodes.h"
+#include "xla_profiler/xplane/session_clock.h"
+
+namespace meridian {
+namespace {
+
+// A call and what it launched.
+struct Launch {
+  absl::string_view name;
+  int64_t thread = 0;
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  std::vector<NodeIndex> work;
+};
+
+// The calls of one rank by start.
+std::vector<Launch> FindLaunches(const ProfileWork& profile, absl::Span<const NodeIndex> nodes,
+                                 const WorkGraph& graph) {
+  const RunClock clock(profile.base_ns);
+  std::map<uint64_t, Launch> launches;
+  for (const NodeIndex node : nodes) {
+    const WorkNode& work = graph.nodes[node];
+    if (work.work == nullptr || !work.work->correlation.has_value()) continue;
+    const auto call = profile.calls.find(*work.work->correlation);
+    if (call == profile.calls.end()) continue;
+    Launch& launch = launches[call->first];
+    launch.name = call->second.name;
+    launch.thread = call->second.thread;
+    launch.start_ns = clock.ToUnixNs(call->second.start_ps);
+    launch.end_ns = clock.ToUnixNs(call->second.end_ps);
+    // On clocks that disagree work may seem to start before its launch.
+    if (work.start_ns >= launch.start_ns) launch.work.push_back(node);
+  }
+  std::vector<Launch> sorted;
+  for (auto& [correlation, launch] : launches) {
+    if (launch.work.empty()) continue;
+    for (const NodeIndex node : launch.work) {
+      launch.end_ns = std::min(launch.end_ns, graph.nodes[node].start_ns);
+    }
+    sorted.push_back(std::move(launch));
+  }
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Launch& a, const Launch& b) { return a.start_ns < b.start_ns; });
+  return sorted;
+}
+
+NodeIndex AddHostNode(absl::string_view name, const Resource& thread, int64_t start_ns,
+                      int64_t end_ns, WorkGraph* graph) {
+  WorkNode node;
+  node.name = name;
+  node.resource = thread;
+  node.start_ns = start_ns;
+  node.end_ns = end_ns;
+  node.duration_ns = end_ns - start_ns;
+  graph->nodes.push_back(node);
+  return static_cast<NodeIndex>(graph->nodes.size() - 1);
+}
+
+void AddRank(const ProfileWork& profile, int64_t rank, absl::Span<const NodeIndex> nodes,
+             WorkGraph* graph) {
+  // The last node of each thread.
+  std::map<int64_t, NodeIndex> threads;
+  // The last to end of all work launched so far.
+  NodeIndex last_work = kNoNode;
+  for (const Launch& launch : FindLaunches(profile, nodes, *graph)) {
+    const Resource thread{rank, ResourceKind::kHostThread, launch.thread};
+    const auto previous = threads.find(launch.thread);
+    NodeIndex before = previous == threads.end() ? kNoNode : previous->second;
+    if (before != kNoNode) {
+      const int64_t call_end_ns = graph->nodes[before].end_ns;
+      const bool waited = last_work != kNoNode &&
+                          graph->nodes[last_work].end_ns <= launch.start_ns &&
+                          graph->nodes[last_work].end_ns > call_end_ns;
+      const int64_t gap_start_ns = waited ? graph->nodes[last_work].end_ns : call_end_ns;
+      if (gap_start_ns < launch.start_ns) {
+        const NodeIndex gap =
+            AddHostNode(kHostGapOpKind, thread, gap_start_ns, launch.start_ns, graph);
+        graph->nodes[gap].op_kind = kHostGapOpKind;
+        graph->edges.push_back({gap, before, DependencyKind::kProgram});
+        if (waited) graph->edges.push_back({gap, last_work, DependencyKind::kSync});
+        before = gap;
+      }
+    }
+    const NodeIndex call = AddHostNode(launch.name, thread, launch.start_ns,
+                                       std::max(launch.start_ns, launch.end_ns), graph);
+    if (before != kNoNode) graph->edges.push_back({call, before, DependencyKind::kProgram});
+    threads[launch.thread] = call;
+    for (const NodeIndex node : launch.work) {
+      graph->edges.push_back({node, call, DependencyKind::kLaunch});
+      if (last_work == kNoNode || graph->nodes[node].end_ns > graph->nodes[last_work].end_ns) {
+        last_work = node;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void AddHostNodes(const std::vector<const ProfileWork*>& profile_of_rank, WorkGraph* graph) {
+  std::vector<std::vector<NodeIndex>> nodes(profile_of_rank.size());
+  for (NodeIndex node = 0; node < graph->nodes.size(); ++node) {
+    nodes[static_cast<size_t>(graph->nodes[node].resource.rank)].push_back(node);
+  }
+  for (size_t rank = 0; rank < profile_of_rank.size(); ++rank) {
+    AddRank(*profile_of_rank[rank], static_cast<int64_t>(rank), nodes[rank], graph);
+  }
+}
+
+}  // namespace meridian

@@ -1,0 +1,85 @@
+#include "chakra_export/xspace/host_nodes.h"
+
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "chakra_export/xspace/work_nodes.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/testing/synthetic_run.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+
+namespace meridian {
+namespace {
+
+class HostNodesTest : public ::testing::Test {
+ protected:
+  HostNodesTest() {
+    bytes_ = SyntheticRun({})[0].SerializeAsString();
+    profile_ = std::make_unique<ProfileWork>(*XSpaceReader::FromBytes(bytes_, "profile"));
+    graph_.rank_count = 1;
+  }
+
+  // Work and the call that launched it; times in ns.
+  NodeIndex Add(uint64_t correlation, int64_t call_start, int64_t call_end, int64_t start,
+                int64_t end) {
+    profile_->calls[correlation] = {"launch", 3, call_start * 1000, call_end * 1000};
+    DeviceWork& work = work_.emplace_back();
+    work.correlation = correlation;
+    WorkNode node;
+    node.name = "kernel";
+    node.resource = {0, ResourceKind::kStream, 7};
+    node.start_ns = start;
+    node.end_ns = end;
+    node.work = &work;
+    graph_.nodes.push_back(node);
+    return static_cast<NodeIndex>(graph_.nodes.size() - 1);
+  }
+
+  bool HasEdge(NodeIndex node, NodeIndex source, DependencyKind kind) const {
+    for (const WorkEdge& edge : graph_.edges) {
+      if (edge.node == node && edge.source == source && edge.kinds == kind) return true;
+    }
+    return false;
+  }
+
+  std::string bytes_;
+  std::unique_ptr<ProfileWork> profile_;
+  std::deque<DeviceWork> work_;
+  WorkGraph graph_;
+};
+
+TEST_F(HostNodesTest, CallsLaunchAndTheTimeBetweenThemIsAGap) {
+  const NodeIndex a = Add(1, 100, 110, 120, 300);
+  const NodeIndex b = Add(2, 150, 160, 300, 400);
+  AddHostNodes({profile_.get()}, &graph_);
+  ASSERT_EQ(graph_.nodes.size(), 5);
+  const NodeIndex call_a = 2, gap = 3, call_b = 4;
+  EXPECT_TRUE(HasEdge(a, call_a, DependencyKind::kLaunch));
+  EXPECT_TRUE(HasEdge(b, call_b, DependencyKind::kLaunch));
+  EXPECT_TRUE(HasEdge(gap, call_a, DependencyKind::kProgram));
+  EXPECT_TRUE(HasEdge(call_b, gap, DependencyKind::kProgram));
+  EXPECT_EQ(graph_.nodes[gap].op_kind, kHostGapOpKind);
+  EXPECT_EQ(graph_.nodes[gap].duration_ns, 40);
+  EXPECT_TRUE(graph_.nodes[call_a].resource == (Resource{0, ResourceKind::kHostThread, 3}));
+  EXPECT_EQ(graph_.edges.size(), 4);
+}
+
+TEST_F(HostNodesTest, AHostThatComesBackToAnIdleDeviceHasWaitedForIt) {
+  const NodeIndex a = Add(1, 100, 110, 120, 300);
+  Add(2, 350, 360, 370, 400);
+  AddHostNodes({profile_.get()}, &graph_);
+  const NodeIndex gap = 3;
+  EXPECT_TRUE(HasEdge(gap, a, DependencyKind::kSync));
+  EXPECT_EQ(graph_.nodes[gap].start_ns, 300);
+  EXPECT_EQ(graph_.nodes[gap].duration_ns, 50);
+}
+
+TEST_F(HostNodesTest, ACallIsOverWhenItsWorkStarts) {
+  Add(1, 100, 200, 120, 300);
+  AddHostNodes({profile_.get()}, &graph_);
+  EXPECT_EQ(graph_.nodes[1].duration_ns, 20);
+}
+
+}  // namespace
+}  // namespace meridian

@@ -1,0 +1,334 @@
+#include "chakra_export/xspace/program_nodes.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "chakra_export/xspace/comm_vocabulary.h"
+#include "chakra_export/xspace/hlo_data_flow.h"
+#include "xla_profiler/util/status_macros.h"
+
+namespace meridian {
+namespace {
+
+// Op kind of the node that a program's nodes wait for.
+constexpr absl::string_view kProgramOpKind = "program";
+
+// Computations within computations.
+constexpr int kMaxDepth = 64;
+
+struct ProgramOf {
+  const HloProgram* program = nullptr;
+  int64_t first_start_ns = std::numeric_limits<int64_t>::max();
+};
+
+// The programs that ran, by their first start; all when none did. Profiles share programs.
+std::vector<const HloProgram*> ListPrograms(
+    const std::vector<std::unique_ptr<ProfileWork>>& profiles) {
+  std::map<std::pair<std::string, uint64_t>, ProgramOf> known;
+  const auto identity = [](const HloProgram& program) {
+    const absl::StatusOr<uint64_t> fingerprint = program.Fingerprint();
+    return std::make_pair(std::string(program.name()),
+                          fingerprint.ok() ? *fingerprint : program.program_id());
+  };
+  absl::flat_hash_map<const HloProgram*, ProgramOf*> entries;
+  for (const auto& profile : profiles) {
+    for (const HloProgram& program : profile->programs.programs()) {
+      ProgramOf& entry = known[identity(program)];
+      if (entry.program == nullptr) entry.program = &program;
+      entries[&program] = &entry;
+    }
+  }
+  for (const auto& profile : profiles) {
+    for (const WorkingDevice& device : profile->devices) {
+      for (const DeviceWork& work : device.work) {
+        const auto entry = entries.find(work.program);
+        if (entry == entries.end()) continue;
+        entry->second->first_start_ns =
+            std::min(entry->second->first_start_ns, profile->base_ns + work.start_ps / 1000);
+      }
+    }
+  }
+  std::vector<ProgramOf> sorted;
+  for (const auto& [key, entry] : known) sorted.push_back(entry);
+  std::stable_sort(sorted.begin(), sorted.end(), [](const ProgramOf& a, const ProgramOf& b) {
+    return a.first_start_ns < b.first_start_ns;
+  });
+  constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+  const bool any_ran = !sorted.empty() && sorted[0].first_start_ns != kNever;
+  std::vector<const HloProgram*> programs;
+  for (const ProgramOf& entry : sorted) {
+    if (!any_ran || entry.first_start_ns != kNever) programs.push_back(entry.program);
+  }
+  return programs;
+}
+
+class ProgramNodeMaker {
+ public:
+  explicit ProgramNodeMaker(const CollectiveRun& run)
+      : run_(run),
+        groups_(static_cast<int64_t>(run.ranks.device_of_rank.size())),
+        last_(run.ranks.device_of_rank.size()) {
+    out_.graph.rank_count = static_cast<int64_t>(run.ranks.device_of_rank.size());
+  }
+
+  absl::StatusOr<WorkNodes> Run(const std::vector<const HloProgram*>& programs) {
+    for (const HloProgram* program : programs) RETURN_IF_ERROR(AddProgram(*program));
+    if (out_.graph.nodes.empty()) {
+      return absl::InvalidArgumentError(
+          "the profiles hold no program with a device assignment; expected HLO in /host:metadata");
+    }
+    AddIdleNodes();
+    out_.graph.groups = groups_.groups();
+    RETURN_IF_ERROR(groups_.Check());
+    for (const std::string& note : notes_) out_.notes.push_back(note);
+    return std::move(out_);
+  }
+
+ private:
+  // The nodes of one program on one rank.
+  struct RankProgram {
+    int64_t rank = 0;
+    NodeIndex program_node = kNoNode;
+    absl::flat_hash_map<const HloInstruction*, std::vector<NodeIndex>> nodes;
+    absl::flat_hash_set<NodeIndex> has_successor;
+    int32_t sends = 0;
+    int32_t receives = 0;
+  };
+
+  absl::Status AddProgram(const HloProgram& program) {
+    ASSIGN_OR_RETURN(const HloModule* module, program.Module());
+    ASSIGN_OR_RETURN(collectives_, program.Collectives());
+    if (module->entry() == nullptr || module->device_assignment() == nullptr) {
+      notes_.insert(
+          absl::StrCat(std::string(program.name()), " says nothing about its devices: left out"));
+      return absl::OkStatus();
+    }
+    HloDataFlow flow(*module, *collectives_);
+    flow_ = &flow;
+    std::set<int64_t> ranks;
+    for (const int64_t device : module->device_assignment()->device_ids()) {
+      const int64_t rank = run_.ranks.RankOf(device);
+      if (rank != kUnknownId) ranks.insert(rank);
+    }
+    for (const int64_t rank : ranks) AddToRank(program, *module, rank);
+    ++program_count_;
+    return absl::OkStatus();
+  }
+
+  void AddToRank(const HloProgram& program, const HloModule& module, int64_t rank) {
+    RankProgram here;
+    here.rank = rank;
+    WorkNode node = NewNode(rank, program.name());
+    node.op_kind = kProgramOpKind;
+    here.program_node = Push(node);
+    for (const NodeIndex before : last_[static_cast<size_t>(rank)]) {
+      out_.graph.edges.push_back({here.program_node, before, DependencyKind::kControl});
+    }
+    AddComputation(*module.entry(), kMaxDepth, &here);
+    std::vector<NodeIndex>& last = last_[static_cast<size_t>(rank)];
+    last.clear();
+    for (NodeIndex i = here.program_node; i < out_.graph.nodes.size(); ++i) {
+      if (!here.has_successor.contains(i)) last.push_back(i);
+    }
+  }
+
+  void AddComputation(const HloComputation& computation, int depth, RankProgram* here) {
+    if (depth == 0) return;
+    std::vector<const HloInstruction*> order(computation.schedule().begin(),
+                                             computation.schedule().end());
+    if (order.empty()) {
+      for (const HloInstruction& instruction : computation.instructions()) {
+        order.push_back(&instruction);
+      }
+    }
+    for (const HloInstruction* instruction : order) AddInstruction(*instruction, depth, here);
+  }
+
+  void AddInstruction(const HloInstruction& instruction, int depth, RankProgram* here) {
+    if (const HloCollective* collective = collectives_->Find(instruction.name())) {
+      const HloInstruction* first =
+          collective->start != nullptr ? collective->start : collective->instruction;
+      if (&instruction == first) AddCollective(*collective, here);
+      return;
+    }
+    const absl::string_view opcode = instruction.opcode();
+    const bool calls =
+        opcode == "while" || opcode == "conditional" || opcode == "call" || opcode == "async-start";
+    if (calls && !instruction.called_computations().empty()) {
+      if (opcode == "while" || opcode == "conditional") {
+        notes_.insert(absl::StrCat(
+            std::string(instruction.name()), ": a ", std::string(opcode),
+            opcode == "while" ? " counts as one iteration" : " counts as its first branch"));
+      }
+      AddComputation(*instruction.called_computations()[0], depth - 1, here);
+      return;
+    }
+    if (HloDataFlow::DoesNoWork(instruction)) return;
+    WorkNode node = NewNode(here->rank, instruction.name());
+    node.instruction = &instruction;
+    Connect(Push(node), instruction, here);
+  }
+
+  void AddCollective(const HloCollective& collective, RankProgram* here) {
+    std::vector<WorkNode> nodes =
+        HasPairs(collective.kind) ? MessagesOf(collective, here) : CollectiveOf(collective, *here);
+    if (nodes.empty()) {
+      WorkNode node = NewNode(here->rank, collective.instruction->name());
+      node.op_kind = kLocalOpKind;
+      nodes.push_back(node);
+    }
+    std::vector<NodeIndex> added;
+    for (WorkNode& node : nodes) {
+      node.instruction = collective.instruction;
+      added.push_back(Push(node));
+    }
+    for (const NodeIndex node : added) Connect(node, *collective.instruction, here);
+  }
+
+  std::vector<WorkNode> CollectiveOf(const HloCollective& collective, const RankProgram& here) {
+    const std::optional<ChakraProtoMsg::CollectiveCommType> type = CommTypeOf(collective.kind);
+    if (!type.has_value() || collective.operand_bytes <= 0) return {};
+    const IdGroups& groups = collective.participants->device_groups;
+    for (size_t g = 0; g < groups.size(); ++g) {
+      std::vector<int64_t> ranks;
+      for (const int64_t device : groups[g]) ranks.push_back(run_.ranks.RankOf(device));
+      if (ranks.size() < 2 || std::find(ranks.begin(), ranks.end(), here.rank) == ranks.end()) {
+        continue;
+      }
+      WorkNode node = NewNode(here.rank, collective.instruction->name());
+      node.type = ChakraProtoMsg::COMM_COLL_NODE;
+      node.communication.emplace();
+      node.communication->bytes = collective.operand_bytes;
+      node.communication->type = *type;
+      node.communication->group = groups_.Add(ranks);
+      node.instance = InstanceOf(collective, static_cast<int64_t>(g));
+      return {node};
+    }
+    return {};
+  }
+
+  std::vector<WorkNode> MessagesOf(const HloCollective& collective, RankProgram* here) {
+    const bool sends = collective.kind != CollectiveKind::kRecv;
+    const bool receives = collective.kind != CollectiveKind::kSend;
+    // The n-th send of a program is received by its n-th receive.
+    const int32_t tag = static_cast<int32_t>((sends ? here->sends++ : here->receives) %
+                                             static_cast<int32_t>(kCommTagLimit));
+    if (receives) ++here->receives;
+    if (collective.operand_bytes <= 0) return {};
+    std::vector<WorkNode> nodes;
+    for (const SourceTargetPair& pair : collective.participants->device_pairs) {
+      const int64_t source = run_.ranks.RankOf(pair.source);
+      const int64_t target = run_.ranks.RankOf(pair.target);
+      if (source == target || source == kUnknownId || target == kUnknownId) continue;
+      const bool is_send = sends && source == here->rank;
+      const bool is_receive = receives && target == here->rank;
+      if (!is_send && !is_receive) continue;
+      WorkNode node = NewNode(here->rank, collective.instruction->name());
+      node.type = is_send ? ChakraProtoMsg::COMM_SEND_NODE : ChakraProtoMsg::COMM_RECV_NODE;
+      node.communication.emplace();
+      node.communication->bytes = collective.operand_bytes;
+      node.communication->source = source;
+      node.communication->target = target;
+      node.communication->tag = tag;
+      node.instance = MessageOf(tag, source, target);
+      nodes.push_back(node);
+    }
+    return nodes;
+  }
+
+  uint32_t InstanceOf(const HloCollective& collective, int64_t group) {
+    return instances_
+        .emplace(std::make_tuple(program_count_, collective.instruction->id(), group, int64_t{-1}),
+                 static_cast<uint32_t>(instances_.size()))
+        .first->second;
+  }
+  uint32_t MessageOf(int32_t tag, int64_t source, int64_t target) {
+    return instances_
+        .emplace(std::make_tuple(program_count_, int64_t{tag}, source, target),
+                 static_cast<uint32_t>(instances_.size()))
+        .first->second;
+  }
+
+  void Connect(NodeIndex node, const HloInstruction& instruction, RankProgram* here) {
+    here->nodes[&instruction].push_back(node);
+    const HloSources& sources = flow_->SourcesOf(instruction);
+    const bool waits = AddEdges(node, sources.data, DependencyKind::kData, here) |
+                       AddEdges(node, sources.control, DependencyKind::kControl, here);
+    if (waits) return;
+    out_.graph.edges.push_back({node, here->program_node, DependencyKind::kControl});
+    here->has_successor.insert(here->program_node);
+  }
+
+  // Returns whether there were any. What comes later belongs to the next iteration.
+  bool AddEdges(NodeIndex node, const std::vector<const HloInstruction*>& sources,
+                DependencyKind kind, RankProgram* here) {
+    bool any = false;
+    for (const HloInstruction* source : sources) {
+      const auto nodes = here->nodes.find(source);
+      if (nodes == here->nodes.end()) continue;
+      for (const NodeIndex before : nodes->second) {
+        if (before >= node) continue;
+        out_.graph.edges.push_back({node, before, kind});
+        here->has_successor.insert(before);
+        any = true;
+      }
+    }
+    return any;
+  }
+
+  WorkNode NewNode(int64_t rank, absl::string_view name) const {
+    WorkNode node;
+    node.name = name;
+    node.resource = {rank, ResourceKind::kCompute, 0};
+    node.start_ns = kNoTimeNs;
+    node.end_ns = kNoTimeNs;
+    return node;
+  }
+
+  NodeIndex Push(const WorkNode& node) {
+    out_.graph.nodes.push_back(node);
+    if (node.IsCommunication()) {
+      out_.graph.nodes.back().resource.kind = ResourceKind::kCommunication;
+    }
+    return static_cast<NodeIndex>(out_.graph.nodes.size() - 1);
+  }
+
+  // A simulator wants at least one node of every rank.
+  void AddIdleNodes() {
+    for (size_t rank = 0; rank < last_.size(); ++rank) {
+      if (!last_[rank].empty()) continue;
+      WorkNode node = NewNode(static_cast<int64_t>(rank), "idle");
+      node.op_kind = kHostGapOpKind;
+      Push(node);
+    }
+  }
+
+  const CollectiveRun& run_;
+  ProcessGroupList groups_;
+  WorkNodes out_;
+  const HloCollectives* collectives_ = nullptr;
+  HloDataFlow* flow_ = nullptr;
+  // By rank: the nodes that nothing waits for yet.
+  std::vector<std::vector<NodeIndex>> last_;
+  std::map<std::tuple<int64_t, int64_t, int64_t, int64_t>, uint32_t> instances_;
+  int64_t program_count_ = 0;
+  std::set<std::string> notes_;
+};
+
+}  // namespace
+
+absl::StatusOr<WorkNodes> MakeProgramNodes(
+    const std::vector<std::unique_ptr<ProfileWork>>& profiles, const CollectiveRun& run) {
+  return ProgramNodeMaker(run).Run(ListPrograms(profiles));
+}
+
+}  // namespace meridian

@@ -1,0 +1,477 @@
+#include "chakra_export/xspace/work_nodes.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/types/span.h"
+#include "chakra_export/xspace/comm_vocabulary.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/xplane/session_clock.h"
+
+namespace meridian {
+namespace {
+
+constexpr uint32_t kNoEvent = std::numeric_limits<uint32_t>::max();
+
+// Finds the collective execution that a kernel is a piece of.
+class CollectiveEventIndex {
+ public:
+  CollectiveEventIndex(const ProfileCollectives& profile, uint32_t local_device)
+      : profile_(profile) {
+    for (uint32_t i = 0; i < profile.events.size(); ++i) {
+      const CollectiveEvent& event = profile.events[i];
+      if (event.local_device != local_device) continue;
+      const CollectiveOp& op = profile.ops[event.op];
+      // Events come by start.
+      events_[{op.module, op.instruction}].push_back(i);
+    }
+  }
+
+  // Returns kNoEvent when it is none.
+  uint32_t Find(const DeviceWork& work) const {
+    if (work.kind == WorkKind::kMemcpy || work.kind == WorkKind::kMemset) return kNoEvent;
+    if (work.program != nullptr && work.collective == nullptr) return kNoEvent;
+    const absl::string_view instruction =
+        work.collective != nullptr ? work.collective->instruction->name() : work.hlo_op;
+    const auto it = events_.find({std::string(work.module), std::string(instruction)});
+    if (it == events_.end()) return kNoEvent;
+    auto event = std::upper_bound(it->second.begin(), it->second.end(), work.start_ps,
+                                  [&](int64_t time_ps, uint32_t candidate) {
+                                    return time_ps < profile_.events[candidate].start_ps;
+                                  });
+    if (event == it->second.begin()) return kNoEvent;
+    --event;
+    return work.end_ps <= profile_.events[*event].end_ps ? *event : kNoEvent;
+  }
+
+ private:
+  const ProfileCollectives& profile_;
+  std::map<std::pair<std::string, std::string>, std::vector<uint32_t>> events_;
+};
+
+// Where an event of a profile stands in the table.
+struct MemberPlace {
+  uint32_t instance = 0;
+  uint32_t member = 0;
+};
+
+class NodeMaker {
+ public:
+  NodeMaker(const std::vector<std::unique_ptr<ProfileWork>>& profiles, const CollectiveRun& run,
+            const WorkNodesOptions& options)
+      : profiles_(profiles), run_(run), table_(run.table), options_(options) {}
+
+  absl::StatusOr<WorkNodes> Run() {
+    RETURN_IF_ERROR(PlaceDevices());
+    RETURN_IF_ERROR(CheckProfilesAgree());
+    IndexMembers();
+    RETURN_IF_ERROR(ListGroups());
+    for (int64_t rank = 0; rank < out_.graph.rank_count; ++rank) AddRank(rank);
+    if (static_cast<int64_t>(idle_ranks_.size()) == out_.graph.rank_count) return NothingRan();
+    TakeApartIncomplete();
+    DescribeApproximations();
+    return std::move(out_);
+  }
+
+ private:
+  struct Place {
+    size_t profile = 0;
+    const WorkingDevice* device = nullptr;
+    // In the profile's collectives; nullopt for a device without any.
+    std::optional<uint32_t> local_device;
+  };
+
+  absl::Status NothingRan() const {
+    if (!options_.steps.has_value()) {
+      return absl::InvalidArgumentError(
+          "the profiles hold no device work; expected kernels on streams, TPU ops or XLA:CPU "
+          "thunks");
+    }
+    std::set<int64_t> steps;
+    for (const auto& profile : profiles_) {
+      for (const WorkingDevice& device : profile->devices) {
+        for (const DeviceWork& work : device.work) {
+          if (work.step.has_value()) steps.insert(*work.step);
+        }
+      }
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--steps=", options_.steps->first, "..", options_.steps->last, " selects no work; ",
+        steps.empty()
+            ? std::string("the profiles mark no steps")
+            : absl::StrCat("the profiles have steps ", *steps.begin(), " to ", *steps.rbegin())));
+  }
+
+  // Devices with collectives have their rank from them; others take those that are left.
+  absl::Status PlaceDevices() {
+    int64_t ranks = static_cast<int64_t>(run_.ranks.device_of_rank.size());
+    std::vector<Place> unplaced;
+    std::map<int64_t, Place> places;
+    for (size_t p = 0; p < profiles_.size(); ++p) {
+      for (const WorkingDevice& device : profiles_[p]->devices) {
+        Place place{p, &device, std::nullopt};
+        int64_t rank = kUnknownId;
+        const std::vector<LocalDevice>& known = run_.profiles[p].devices;
+        for (uint32_t d = 0; d < known.size(); ++d) {
+          if (known[d].name != device.name) continue;
+          place.local_device = d;
+          rank = run_.ranks.ranks[p][d];
+        }
+        if (rank == kUnknownId) {
+          unplaced.push_back(place);
+        } else {
+          places.emplace(rank, place);
+        }
+      }
+    }
+    int64_t next = 0;
+    for (const Place& place : unplaced) {
+      while (places.count(next) > 0) ++next;
+      out_.notes.push_back(absl::StrCat(
+          run_.profiles[place.profile].trace, ": ", place.device->name,
+          " ran no collective that tells its rank; rank ", next, " by the order of the files"));
+      places.emplace(next, place);
+    }
+    if (!places.empty()) ranks = std::max(ranks, places.rbegin()->first + 1);
+    std::vector<int64_t> missing;
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      const auto it = places.find(rank);
+      if (it == places.end()) {
+        missing.push_back(rank);
+        continue;
+      }
+      places_.push_back(it->second);
+      out_.profile_of_rank.push_back(profiles_[it->second.profile].get());
+    }
+    if (!missing.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "no profile has the work of rank ", absl::StrJoin(missing, ", "), " of ", ranks,
+          "; a simulation needs every rank: pass the profiles of all nodes to --traces"));
+    }
+    out_.graph.rank_count = ranks;
+    return absl::OkStatus();
+  }
+
+  // Of an instruction that every profile has once, and on devices that they share, all must say the
+  // same: otherwise its executions would be taken for ones that lack members.
+  absl::Status CheckProfilesAgree() const {
+    struct Said {
+      size_t profile = 0;
+      const CollectiveOp* op = nullptr;
+      bool is_ambiguous = false;
+    };
+    std::map<std::pair<std::string, std::string>, Said> first;
+    for (size_t p = 0; p < run_.profiles.size(); ++p) {
+      std::map<std::pair<std::string, std::string>, Said> here;
+      for (const CollectiveOp& op : run_.profiles[p].ops) {
+        const auto [it, is_new] =
+            here.emplace(std::make_pair(op.module, op.instruction), Said{p, &op, false});
+        if (!is_new) it->second.is_ambiguous = true;
+      }
+      for (const auto& [name, said] : here) {
+        const auto [it, is_new] = first.emplace(name, said);
+        if (is_new || said.is_ambiguous || it->second.is_ambiguous) continue;
+        const CollectiveOp& a = *it->second.op;
+        if (Agree(a, *said.op) || !ShareDevices(a, *said.op)) continue;
+        return absl::InvalidArgumentError(
+            absl::StrCat(run_.profiles[it->second.profile].trace, " and ", run_.profiles[p].trace,
+                         " disagree about the kind, bytes or groups of ", name.second, " of ",
+                         name.first, "; they are not of one run"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  static bool Agree(const CollectiveOp& a, const CollectiveOp& b) {
+    return a.kind == b.kind && a.operand_bytes == b.operand_bytes && a.groups == b.groups;
+  }
+
+  static bool ShareDevices(const CollectiveOp& a, const CollectiveOp& b) {
+    const std::set<int64_t> devices(a.groups.ids().begin(), a.groups.ids().end());
+    return std::any_of(b.groups.ids().begin(), b.groups.ids().end(),
+                       [&](int64_t device) { return devices.count(device) > 0; });
+  }
+
+  void IndexMembers() {
+    members_.resize(profiles_.size());
+    for (size_t p = 0; p < profiles_.size(); ++p) {
+      members_[p].resize(run_.profiles[p].events.size());
+    }
+    const std::vector<CollectiveInstance>& instances = table_.instances();
+    last_starts_ps_.resize(instances.size(), std::numeric_limits<int64_t>::min());
+    last_ends_ps_.resize(instances.size(), std::numeric_limits<int64_t>::min());
+    for (uint32_t i = 0; i < instances.size(); ++i) {
+      for (uint32_t m = 0; m < instances[i].member_count; ++m) {
+        const CollectiveMember& member = table_.members()[instances[i].first_member + m];
+        members_[table_.NodeOf(member)][member.event] = MemberPlace{i, m};
+        last_starts_ps_[i] = std::max(last_starts_ps_[i], member.start_ps);
+        last_ends_ps_[i] = std::max(last_ends_ps_[i], member.end_ps);
+      }
+      if (!HasPairs(table_.OpOf(instances[i]).kind)) continue;
+      const absl::Span<const MemberPair> pairs = table_.PairsOf(instances[i]);
+      for (uint32_t pair = 0; pair < pairs.size(); ++pair) {
+        // A rank that sends to itself does not communicate.
+        if (pairs[pair].source == pairs[pair].target) continue;
+        pairs_of_[instances[i].first_member + pairs[pair].source].push_back(pair);
+        pairs_of_[instances[i].first_member + pairs[pair].target].push_back(pair);
+      }
+    }
+  }
+
+  // Numbered in the order of their ranks, so that times do not matter.
+  absl::Status ListGroups() {
+    std::map<std::vector<int64_t>, std::vector<uint32_t>> by_ranks;
+    for (const CollectiveInstance& instance : table_.instances()) {
+      if (instance.group == CollectiveInstance::kNoGroup) continue;
+      const absl::Span<const int64_t> ranks = table_.groups()[instance.group];
+      if (ranks.size() > 1 && group_of_.emplace(instance.group, 0).second) {
+        by_ranks[{ranks.begin(), ranks.end()}].push_back(instance.group);
+      }
+    }
+    ProcessGroupList list(out_.graph.rank_count);
+    for (const auto& [ranks, groups] : by_ranks) {
+      for (const uint32_t group : groups) group_of_[group] = list.Add(ranks);
+    }
+    out_.graph.groups = list.groups();
+    return list.Check();
+  }
+
+  int64_t UnixNs(size_t profile, int64_t time_ps) const {
+    return RunClock(profiles_[profile]->base_ns).ToUnixNs(time_ps);
+  }
+  int64_t TableNs(int64_t time_ps) const { return RunClock(table_.base_ns()).ToUnixNs(time_ps); }
+
+  bool IsSelected(const DeviceWork& work) const {
+    if (!options_.steps.has_value()) return true;
+    return work.step.has_value() && *work.step >= options_.steps->first &&
+           *work.step <= options_.steps->last;
+  }
+
+  void AddRank(int64_t rank) {
+    const Place& place = places_[rank];
+    WorkAccount& account = out_.accounts[rank];
+    account.events = static_cast<int64_t>(place.device->work.size());
+    for (const auto& [reason, count] : profiles_[place.profile]->dropped) {
+      // Counted once for a profile of several devices.
+      if (place.device != &profiles_[place.profile]->devices[0]) break;
+      account.events += count;
+      account.dropped[reason] += count;
+    }
+    std::optional<CollectiveEventIndex> index;
+    if (place.local_device.has_value()) {
+      index.emplace(run_.profiles[place.profile], *place.local_device);
+    }
+    const size_t first = out_.graph.nodes.size();
+    // The nodes of the executions seen so far.
+    absl::flat_hash_map<uint32_t, std::vector<size_t>> executions;
+    for (const DeviceWork& work : place.device->work) {
+      if (!IsSelected(work)) {
+        ++account.dropped["outside the chosen steps"];
+        continue;
+      }
+      ++account.in_nodes;
+      const uint32_t event = index.has_value() ? index->Find(work) : kNoEvent;
+      if (event == kNoEvent) {
+        AddComputation(rank, place, work);
+        continue;
+      }
+      const auto [it, is_new] = executions.try_emplace(event);
+      if (is_new) it->second = AddCommunication(rank, place, work, event);
+      for (const size_t node : it->second) ++out_.graph.nodes[node].pieces;
+    }
+    if (out_.graph.nodes.size() == first) AddIdleNode(rank);
+  }
+
+  WorkNode NewNode(int64_t rank, const Place& place, const DeviceWork& work) const {
+    WorkNode node;
+    node.name = work.name;
+    node.resource = {rank, ResourceKind::kStream, work.stream};
+    node.start_ns = UnixNs(place.profile, work.start_ps);
+    node.end_ns = UnixNs(place.profile, work.end_ps);
+    node.duration_ns = node.end_ns - node.start_ns;
+    node.work = &work;
+    node.instruction = work.instruction;
+    return node;
+  }
+
+  void AddComputation(int64_t rank, const Place& place, const DeviceWork& work) {
+    WorkNode node = NewNode(rank, place, work);
+    node.pieces = 1;
+    if (work.kind == WorkKind::kMemcpy) node.op_kind = kMemcpyOpKind;
+    if (work.kind == WorkKind::kMemset) node.op_kind = kMemsetOpKind;
+    out_.graph.nodes.push_back(node);
+  }
+
+  // A simulator wants at least one node of every rank.
+  void AddIdleNode(int64_t rank) {
+    WorkNode node;
+    node.name = "idle";
+    node.resource = {rank, ResourceKind::kStream, 0};
+    node.op_kind = kHostGapOpKind;
+    out_.graph.nodes.push_back(node);
+    idle_ranks_.push_back(rank);
+  }
+
+  // Returns the nodes that it added.
+  std::vector<size_t> AddCommunication(int64_t rank, const Place& place, const DeviceWork& work,
+                                       uint32_t event_index) {
+    const CollectiveEvent& event = run_.profiles[place.profile].events[event_index];
+    WorkNode node = NewNode(rank, place, work);
+    node.end_ns = UnixNs(place.profile, event.end_ps);
+    node.duration_ns = node.end_ns - node.start_ns;
+    const std::string& instruction = run_.profiles[place.profile].ops[event.op].instruction;
+    node.name = instruction;
+    const std::optional<MemberPlace>& member = members_[place.profile][event_index];
+    std::vector<WorkNode> nodes;
+    absl::string_view reason = kUnmatchedOpKind;
+    if (member.has_value() && table_.instances()[member->instance].missing == 0) {
+      nodes = CommunicationNodes(node, *member);
+      reason = kLocalOpKind;
+    }
+    if (nodes.empty()) {
+      node.op_kind = reason;
+      nodes.push_back(node);
+    }
+    std::vector<size_t> added;
+    for (const WorkNode& made : nodes) {
+      added.push_back(out_.graph.nodes.size());
+      out_.graph.nodes.push_back(made);
+    }
+    return added;
+  }
+
+  // Returns none when the rank does not communicate in it.
+  std::vector<WorkNode> CommunicationNodes(const WorkNode& base, const MemberPlace& place) {
+    const CollectiveInstance& instance = table_.instances()[place.instance];
+    const MatchedOp& op = table_.OpOf(instance);
+    if (op.operand_bytes <= 0) return {};
+    if (HasPairs(op.kind)) return MessageNodes(base, place, op);
+    const std::optional<ChakraProtoMsg::CollectiveCommType> type = CommTypeOf(op.kind);
+    if (!type.has_value() || instance.group == CollectiveInstance::kNoGroup) return {};
+    if (table_.groups()[instance.group].size() < 2) return {};
+    if (IsApproximated(op.kind)) ++approximated_[op.kind];
+    WorkNode node = base;
+    node.type = ChakraProtoMsg::COMM_COLL_NODE;
+    node.communication.emplace();
+    node.communication->bytes = op.operand_bytes;
+    node.communication->type = *type;
+    node.communication->group = group_of_[instance.group];
+    node.instance = place.instance;
+    SetTransfer(place.instance, &node);
+    return {node};
+  }
+
+  // All that the members of an instance have in common begins when the last of them has started.
+  void SetTransfer(uint32_t instance, WorkNode* node) const {
+    SetTransfer(TableNs(last_starts_ps_[instance]), TableNs(last_ends_ps_[instance]), node);
+  }
+  static void SetTransfer(int64_t last_start_ns, int64_t last_end_ns, WorkNode* node) {
+    node->instance_start_ns = last_start_ns;
+    node->transfer_ns = std::max<int64_t>(0, last_end_ns - last_start_ns);
+    node->duration_ns =
+        std::max<int64_t>(0, node->end_ns - std::max(node->start_ns, last_start_ns));
+  }
+
+  std::vector<WorkNode> MessageNodes(const WorkNode& base, const MemberPlace& place,
+                                     const MatchedOp& op) {
+    const CollectiveInstance& instance = table_.instances()[place.instance];
+    const absl::Span<const CollectiveMember> members = table_.MembersOf(instance);
+    std::vector<WorkNode> nodes;
+    const absl::Span<const MemberPair> pairs = table_.PairsOf(instance);
+    const auto mine = pairs_of_.find(instance.first_member + place.member);
+    if (mine == pairs_of_.end()) return nodes;
+    for (const uint32_t i : mine->second) {
+      const MemberPair& pair = pairs[i];
+      const CollectiveMember& source = members[pair.source];
+      const CollectiveMember& target = members[pair.target];
+      WorkNode node = base;
+      node.type = pair.source == place.member ? ChakraProtoMsg::COMM_SEND_NODE
+                                              : ChakraProtoMsg::COMM_RECV_NODE;
+      node.communication.emplace();
+      node.communication->bytes = op.operand_bytes;
+      node.communication->source = source.rank;
+      node.communication->target = target.rank;
+      node.communication->tag = static_cast<int32_t>(place.instance % kCommTagLimit);
+      // Pairs are numbered after the instances.
+      node.instance = static_cast<uint32_t>(table_.instances().size()) + instance.first_pair + i;
+      SetTransfer(TableNs(std::max(source.start_ps, target.start_ps)), TableNs(target.end_ps),
+                  &node);
+      nodes.push_back(node);
+    }
+    return nodes;
+  }
+
+  // Steps may cut an execution that other ranks have whole: nobody could run it.
+  void TakeApartIncomplete() {
+    absl::flat_hash_map<uint32_t, size_t> present;
+    for (const WorkNode& node : out_.graph.nodes) {
+      if (node.IsCommunication()) ++present[node.instance];
+    }
+    for (WorkNode& node : out_.graph.nodes) {
+      if (!node.IsCommunication()) continue;
+      const size_t expected = node.type == ChakraProtoMsg::COMM_COLL_NODE
+                                  ? out_.graph.groups[node.communication->group].ranks.size()
+                                  : 2;
+      if (present[node.instance] == expected) continue;
+      node.type = ChakraProtoMsg::COMP_NODE;
+      node.communication.reset();
+      node.instance = WorkNode::kNoInstance;
+      node.duration_ns = node.end_ns - node.start_ns;
+      node.op_kind = kUnmatchedOpKind;
+    }
+  }
+
+  void DescribeApproximations() {
+    for (const auto& [kind, count] : approximated_) {
+      out_.notes.push_back(absl::StrCat(
+          count, " x ", std::string(CollectiveKindName(kind)),
+          " became the nearest collective that ASTRA-sim simulates, of the same bytes"));
+    }
+    const auto unmatched =
+        std::count_if(out_.graph.nodes.begin(), out_.graph.nodes.end(),
+                      [](const WorkNode& node) { return node.op_kind == kUnmatchedOpKind; });
+    if (unmatched > 0) {
+      out_.notes.push_back(absl::StrCat(
+          unmatched, " collective(s) lack members in other profiles: they became computation"));
+    }
+    if (!idle_ranks_.empty()) {
+      out_.notes.push_back(absl::StrCat("nothing ran on rank ", absl::StrJoin(idle_ranks_, ", "),
+                                        ": it has one idle node"));
+    }
+  }
+
+  const std::vector<std::unique_ptr<ProfileWork>>& profiles_;
+  const CollectiveRun& run_;
+  const CollectiveTable& table_;
+  const WorkNodesOptions& options_;
+  WorkNodes out_;
+  // By rank.
+  std::vector<Place> places_;
+  // By profile and event.
+  std::vector<std::vector<std::optional<MemberPlace>>> members_;
+  // By instance.
+  std::vector<int64_t> last_starts_ps_;
+  std::vector<int64_t> last_ends_ps_;
+  // By member of the table: its pairs, as positions among those of the instance.
+  absl::flat_hash_map<uint32_t, std::vector<uint32_t>> pairs_of_;
+  // By the table's groups.
+  std::map<uint32_t, GroupIndex> group_of_;
+  std::map<CollectiveKind, int64_t> approximated_;
+  std::vector<int64_t> idle_ranks_;
+};
+
+}  // namespace
+
+absl::StatusOr<WorkNodes> MakeWorkNodes(const std::vector<std::unique_ptr<ProfileWork>>& profiles,
+                                        const CollectiveRun& run, const WorkNodesOptions& options) {
+  return NodeMaker(profiles, run, options).Run();
+}
+
+}  // namespace meridian

@@ -1,0 +1,73 @@
+// From device work and matched collectives to the nodes of a graph.
+//
+//   kernel, copy, fill        COMP
+//   collective                COMM_COLL, one for all its kernels
+//   permute, send, receive    COMM_SEND and COMM_RECV, one for each pair that the rank is part of
+//   communication that a simulator could not run: COMP, with the reason as its op_kind
+//
+// What a collective takes is its transfer: from when the last member had started to its own end.
+#ifndef CHAKRA_EXPORT_XSPACE_WORK_NODES_H_
+#define CHAKRA_EXPORT_XSPACE_WORK_NODES_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "chakra_export/xspace/device_work.h"
+#include "chakra_export/xspace/work_graph.h"
+#include "trace_alignment/collectives/collective_run.h"
+
+namespace meridian {
+
+// Both ends belong to it.
+struct StepRange {
+  int64_t first = 0;
+  int64_t last = 0;
+};
+
+struct WorkNodesOptions {
+  // Absent: everything.
+  std::optional<StepRange> steps;
+};
+
+// Op kinds of COMP nodes.
+inline constexpr absl::string_view kMemcpyOpKind = "memcpy";
+inline constexpr absl::string_view kMemsetOpKind = "memset";
+inline constexpr absl::string_view kHostGapOpKind = "host_gap";
+// Other members of the execution are not in their profiles.
+inline constexpr absl::string_view kUnmatchedOpKind = "unmatched_collective";
+// The rank communicates with nobody but itself, or moves nothing.
+inline constexpr absl::string_view kLocalOpKind = "local_collective";
+
+// What became of the device events of a rank.
+struct WorkAccount {
+  int64_t events = 0;
+  int64_t in_nodes = 0;
+  // By reason.
+  std::map<std::string, int64_t> dropped;
+};
+
+struct WorkNodes {
+  WorkGraph graph;
+  // By node; the nodes of a rank stand together, in the order of their starts.
+  std::map<int64_t, WorkAccount> accounts;
+  // Which profile, by rank.
+  std::vector<const ProfileWork*> profile_of_rank;
+  // Things a person should know of, one sentence each.
+  std::vector<std::string> notes;
+};
+
+// The profiles are those that the collectives were read from, in the same order. A collective that
+// ASTRA-sim has no name for becomes the nearest that it has, with a note. InvalidArgument when a
+// rank of the programs is in no profile, and when nothing ran in the chosen steps.
+absl::StatusOr<WorkNodes> MakeWorkNodes(const std::vector<std::unique_ptr<ProfileWork>>& profiles,
+                                        const CollectiveRun& run,
+                                        const WorkNodesOptions& options = {});
+
+}  // namespace meridian
+
+#endif  // CHAKRA_EXPORT_XSPACE_WORK_NODES_H_

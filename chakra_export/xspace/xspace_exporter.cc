@@ -1,0 +1,390 @@
+#include "chakra_export/xspace/xspace_exporter.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "chakra_export/et/comm_groups.h"
+#include "chakra_export/et/et_attributes.h"
+#include "chakra_export/graph/communication_match.h"
+#include "chakra_export/graph/et_graph_writer.h"
+#include "chakra_export/graph/graph_order.h"
+#include "chakra_export/graph/graph_replay.h"
+#include "chakra_export/graph/transitive_reduction.h"
+#include "chakra_export/xspace/communication_order.h"
+#include "chakra_export/xspace/data_dependencies.h"
+#include "chakra_export/xspace/device_work.h"
+#include "chakra_export/xspace/hlo_cost.h"
+#include "chakra_export/xspace/host_gaps.h"
+#include "chakra_export/xspace/host_nodes.h"
+#include "chakra_export/xspace/program_nodes.h"
+#include "chakra_export/xspace/work_graph.h"
+#include "trace_alignment/collectives/collective_run.h"
+#include "trace_alignment/collectives/happens_before.h"
+#include "xla_profiler/collectives/xspace_collectives.h"
+#include "xla_profiler/util/atomic_file_writer.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/text_table.h"
+#include "xla_profiler/xplane/combined_profile.h"
+
+namespace meridian {
+namespace {
+
+// Attributes of communication beside its duration.
+constexpr absl::string_view kRawDurationAttribute = "raw_duration_ns";
+constexpr absl::string_view kTransferAttribute = "transfer_ns";
+constexpr absl::string_view kHloOpAttribute = "hlo_op";
+constexpr absl::string_view kHloModuleAttribute = "hlo_module";
+constexpr absl::string_view kStepAttribute = "step";
+constexpr absl::string_view kPiecesAttribute = "device_events";
+
+struct Input {
+  std::vector<std::unique_ptr<ProfileWork>> profiles;
+  CollectiveRun run;
+};
+
+class Exporter {
+ public:
+  Exporter(FileSystem& files, const std::string& prefix, const XSpaceExportOptions& options)
+      : files_(files), prefix_(prefix), options_(options) {}
+
+  absl::StatusOr<ChakraExportReport> Run(const std::vector<std::string>& traces) {
+    RETURN_IF_ERROR(Read(traces));
+    if (options_.intent == EtIntent::kProfiled) {
+      RETURN_IF_ERROR(CheckClocks());
+      RETURN_IF_ERROR(BuildProfiled());
+    } else {
+      RETURN_IF_ERROR(BuildPostTransformed());
+    }
+    if (options_.flavor == EtFlavor::kFull) AddGroupTables();
+    graph_ = ToExecutionGraph(nodes_.graph, order_);
+    ASSIGN_OR_RETURN(const size_t removed, RemoveTransitiveEdges(&graph_));
+    report_.set_transitive_edges_removed(static_cast<int64_t>(removed));
+    RETURN_IF_ERROR(Check());
+    RETURN_IF_ERROR(Write());
+    Describe();
+    return std::move(report_);
+  }
+
+ private:
+  absl::Status Read(const std::vector<std::string>& traces) {
+    std::vector<ProfileCollectives> collectives;
+    const auto read = [&](XSpaceReader reader) -> absl::Status {
+      ASSIGN_OR_RETURN(ProfileCollectives profile, ReadXSpaceCollectives(reader));
+      collectives.push_back(std::move(profile));
+      ASSIGN_OR_RETURN(std::unique_ptr<ProfileWork> work, ReadDeviceWork(std::move(reader)));
+      input_.profiles.push_back(std::move(work));
+      return absl::OkStatus();
+    };
+    for (size_t i = 0; i < traces.size(); ++i) {
+      if (options_.progress) options_.progress(i);
+      ASSIGN_OR_RETURN(XSpaceReader reader, XSpaceReader::Open(files_, traces[i], options_.reader));
+      ASSIGN_OR_RETURN(std::vector<NodeProfile> nodes, SplitCombinedProfile(reader));
+      for (NodeProfile& node : nodes) RETURN_IF_ERROR(read(std::move(node.reader)));
+      if (nodes.empty()) RETURN_IF_ERROR(read(std::move(reader)));
+    }
+    ASSIGN_OR_RETURN(input_.run, MatchCollectives(std::move(collectives), options_.ranks));
+    return absl::OkStatus();
+  }
+
+  // Durations of collectives are differences of clocks, so the clocks must agree.
+  absl::Status CheckClocks() {
+    const HappensBefore check = CheckHappensBefore(input_.run.table);
+    report_.set_collectives_checked(check.checked);
+    report_.set_violations(static_cast<int64_t>(check.violations.size()));
+    if (check.violations.empty() || options_.allow_violations) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat(input_.run.profiles[0].trace,
+                     ": the clocks of the nodes disagree: ", check.violations.size(), " of ",
+                     check.checked, " collectives end before they began elsewhere, e.g. ",
+                     DescribeViolation(input_.run.table, check.violations[0]),
+                     "; run combine first, or insist with --allow_violations"));
+  }
+
+  absl::Status BuildProfiled() {
+    WorkNodesOptions node_options;
+    node_options.steps = options_.steps;
+    ASSIGN_OR_RETURN(nodes_, MakeWorkNodes(input_.profiles, input_.run, node_options));
+    WorkGraph& graph = nodes_.graph;
+    AddStreamOrder(&graph);
+    AddDataDependencies(&graph);
+    MergeWork(options_.granularity, &graph);
+    if (options_.flavor == EtFlavor::kFull) AddHostNodes(nodes_.profile_of_rank, &graph);
+    ASSIGN_OR_RETURN(const std::vector<NodeIndex> order, GlobalOrder(graph));
+    if (options_.flavor == EtFlavor::kSimulation) AddCommunicationOrder(order, &graph);
+    order_ = AddHostGaps(order, &graph);
+    return absl::OkStatus();
+  }
+
+  absl::Status BuildPostTransformed() {
+    ASSIGN_OR_RETURN(nodes_, MakeProgramNodes(input_.profiles, input_.run));
+    ASSIGN_OR_RETURN(order_, GlobalOrder(nodes_.graph));
+    if (options_.flavor == EtFlavor::kSimulation) AddCommunicationOrder(order_, &nodes_.graph);
+    return absl::OkStatus();
+  }
+
+  // One node per rank, before all others.
+  void AddGroupTables() {
+    std::vector<NodeIndex> tables;
+    for (int64_t rank = 0; rank < nodes_.graph.rank_count; ++rank) {
+      WorkNode node;
+      node.name = "process_groups";
+      node.type = ChakraProtoMsg::METADATA_NODE;
+      node.resource = {rank, ResourceKind::kHostThread, 0};
+      node.start_ns = node.end_ns = kNoTimeNs;
+      tables.push_back(static_cast<NodeIndex>(nodes_.graph.nodes.size()));
+      nodes_.graph.nodes.push_back(node);
+    }
+    order_.insert(order_.begin(), tables.begin(), tables.end());
+  }
+
+  // By other means than those that built it.
+  absl::Status Check() {
+    RETURN_IF_ERROR(TopologicalOrder(graph_).status());
+    const CommunicationMatch match(graph_);
+    if (!match.problems().empty()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the ranks do not communicate alike: ", match.problems()[0].text));
+    }
+    if (options_.flavor == EtFlavor::kSimulation) {
+      ReplayOptions simulator;
+      simulator.resources = ReplayResources::kSimulator;
+      simulator.send_mode = SendMode::kEager;
+      RETURN_IF_ERROR(ReplayGraph(graph_, match, simulator).status());
+    }
+    if (options_.intent == EtIntent::kPostTransformed) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(graph_, match));
+    report_.set_replayed_ns(replay.makespan_ns);
+    int64_t begin_ns = std::numeric_limits<int64_t>::max();
+    int64_t end_ns = std::numeric_limits<int64_t>::min();
+    for (const WorkNode& node : nodes_.graph.nodes) {
+      if (node.work == nullptr) continue;
+      begin_ns = std::min(begin_ns, node.start_ns);
+      end_ns = std::max(end_ns, node.end_ns);
+    }
+    report_.set_measured_ns(end_ns - begin_ns);
+    return absl::OkStatus();
+  }
+
+  void Decorate(NodeIndex index, ChakraProtoMsg::Node* message) {
+    const WorkNode& node = nodes_.graph.nodes[order_[index]];
+    EtAttributes* attributes = message->mutable_attr();
+    if (!node.op_kind.empty()) SetStringAttribute(kOpKindAttribute, node.op_kind, attributes);
+    if (node.type == ChakraProtoMsg::METADATA_NODE) {
+      message->mutable_inputs()->set_values(ProcessGroupTable(GroupsOf(graph_)));
+    }
+    if (node.instruction != nullptr && bears_cost_[order_[index]]) {
+      AddCost(node, message);
+    }
+    if (node.IsCommunication() && node.start_ns != kNoTimeNs) {
+      SetIntAttribute(kRawDurationAttribute, node.end_ns - node.start_ns, attributes);
+      SetIntAttribute(kTransferAttribute, node.transfer_ns, attributes);
+    }
+    if (node.work == nullptr) return;
+    if (node.pieces > 1) SetIntAttribute(kPiecesAttribute, node.pieces, attributes);
+    if (!node.work->hlo_op.empty()) {
+      SetStringAttribute(kHloOpAttribute, node.work->hlo_op, attributes);
+    }
+    if (!node.work->module.empty()) {
+      SetStringAttribute(kHloModuleAttribute, node.work->module, attributes);
+    }
+    if (node.work->step.has_value()) {
+      SetIntAttribute(kStepAttribute, *node.work->step, attributes);
+    }
+  }
+
+  // Computing what an instruction costs takes longer than to remember it.
+  const HloCost& CostOfInstruction(const HloInstruction* instruction) {
+    const auto [it, is_new] = costs_.try_emplace(instruction);
+    if (is_new) it->second = CostOf(*instruction);
+    return it->second;
+  }
+
+  void AddCost(const WorkNode& node, ChakraProtoMsg::Node* message) {
+    const HloCost& cost = CostOfInstruction(node.instruction);
+    if (!cost.inputs.empty()) SetShapes(cost.inputs, message->mutable_inputs());
+    if (!cost.outputs.empty()) SetShapes(cost.outputs, message->mutable_outputs());
+    EtAttributes* attributes = message->mutable_attr();
+    if (cost.bytes.has_value()) SetIntAttribute(kTensorSizeAttribute, *cost.bytes, attributes);
+    if (cost.operations.has_value() && !node.IsCommunication()) {
+      // A roofline divides by it; of one operation it makes the time that the bytes take.
+      SetIntAttribute(kNumOpsAttribute, std::max<int64_t>(1, *cost.operations), attributes);
+    }
+  }
+
+  // Of the kernels that one instruction ran as, one after the other, the first bears its cost.
+  void ChooseCostBearers() {
+    const std::vector<WorkNode>& nodes = nodes_.graph.nodes;
+    bears_cost_.assign(nodes.size(), false);
+    std::map<Resource, NodeIndex> last;
+    for (NodeIndex i = 0; i < nodes.size(); ++i) {
+      if (nodes[i].instruction == nullptr) continue;
+      const auto [it, is_first] = last.emplace(nodes[i].resource, i);
+      const WorkNode& before = nodes[it->second];
+      const bool goes_on = !is_first && nodes[i].work != nullptr && before.work != nullptr &&
+                           before.instruction == nodes[i].instruction &&
+                           before.work->run_id == nodes[i].work->run_id &&
+                           before.work != nodes[i].work;
+      const bool prepares = nodes[i].work != nullptr && nodes[i].work->prepares_collective;
+      bears_cost_[i] = !goes_on && !prepares;
+      it->second = i;
+    }
+  }
+
+  absl::Status Write() {
+    ChooseCostBearers();
+    const CommGroups groups = GroupsOf(graph_);
+    EtGraphWriterOptions options;
+    options.decorate = [this](NodeIndex node, ChakraProtoMsg::Node* message) {
+      Decorate(node, message);
+    };
+    ASSIGN_OR_RETURN(written_, WriteEtGraph(files_, graph_, prefix_, options));
+    if (groups.empty()) return absl::OkStatus();
+    report_.set_comm_groups(absl::StrCat(prefix_, ".comm_groups.json"));
+    return WriteFileAtomically(files_, report_.comm_groups(), CommGroupsJson(groups));
+  }
+
+  void Describe() {
+    static constexpr absl::string_view kGranularities[] = {"kernel", "hlo", "step"};
+    report_.set_flavor(options_.flavor == EtFlavor::kFull ? "full" : "simulation");
+    report_.set_granularity(std::string(kGranularities[static_cast<size_t>(options_.granularity)]));
+    report_.set_intent(options_.intent == EtIntent::kProfiled ? "profiled" : "post_transformed");
+    for (const auto& list : {input_.run.ranks.notes, input_.run.runs.notes, nodes_.notes}) {
+      for (const std::string& note : list) report_.add_notes(note);
+    }
+    DescribeRanks();
+    DescribeEdges();
+    DescribeCommunication();
+  }
+
+  void DescribeRanks() {
+    std::map<int64_t, ExportedRank*> ranks;
+    for (const EtFile& file : written_) {
+      ExportedRank* rank = report_.add_ranks();
+      rank->set_rank(file.rank);
+      rank->set_path(file.path);
+      const WorkAccount& account = nodes_.accounts[file.rank];
+      rank->set_device_events(account.events);
+      rank->set_events_in_nodes(account.in_nodes);
+      for (const auto& [reason, count] : account.dropped) {
+        DroppedEvents* dropped = rank->add_dropped();
+        dropped->set_reason(reason);
+        dropped->set_count(count);
+      }
+      ranks[file.rank] = rank;
+    }
+    for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
+      ExportedRank* rank = ranks[graph_.rank(node)];
+      rank->set_nodes(rank->nodes() + 1);
+      if (graph_.communication(node) != nullptr) rank->set_comm_nodes(rank->comm_nodes() + 1);
+    }
+  }
+
+  void DescribeEdges() {
+    std::map<DependencyKind, int64_t> counts;
+    for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
+      for (const DependencyKinds kinds : graph_.dependency_kinds(node)) {
+        for (const DependencyKind kind : kDependencyKinds) counts[kind] += kinds.Contains(kind);
+      }
+    }
+    ExportedEdges* edges = report_.mutable_edges();
+    edges->set_data(counts[DependencyKind::kData]);
+    edges->set_control(counts[DependencyKind::kControl]);
+    edges->set_stream(counts[DependencyKind::kStream]);
+    edges->set_launch(counts[DependencyKind::kLaunch]);
+    edges->set_program(counts[DependencyKind::kProgram]);
+    edges->set_sync(counts[DependencyKind::kSync]);
+  }
+
+  void DescribeCommunication() {
+    std::map<std::tuple<std::string, int64_t, std::string>, int64_t> counts;
+    for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
+      const Communication* communication = graph_.communication(node);
+      if (communication == nullptr) continue;
+      const bool is_collective = graph_.type(node) == ChakraProtoMsg::COMM_COLL_NODE;
+      const std::string kind = is_collective
+                                   ? ChakraProtoMsg::CollectiveCommType_Name(communication->type)
+                               : graph_.type(node) == ChakraProtoMsg::COMM_SEND_NODE ? "SEND"
+                                                                                     : "RECV";
+      const std::string group =
+          is_collective ? graph_.groups()[communication->group].name : std::string();
+      ++counts[{kind, communication->bytes, group}];
+    }
+    for (const auto& [key, count] : counts) {
+      ExportedCommunication* entry = report_.add_communication();
+      entry->set_kind(std::get<0>(key));
+      entry->set_bytes(std::get<1>(key));
+      entry->set_group(std::get<2>(key));
+      entry->set_nodes(count);
+    }
+  }
+
+  FileSystem& files_;
+  const std::string& prefix_;
+  const XSpaceExportOptions& options_;
+  Input input_;
+  WorkNodes nodes_;
+  // Node i of graph_ is node order_[i] of nodes_.
+  std::vector<NodeIndex> order_;
+  // By node of nodes_.
+  std::vector<bool> bears_cost_;
+  absl::flat_hash_map<const HloInstruction*, HloCost> costs_;
+  ExecutionGraph graph_;
+  std::vector<EtFile> written_;
+  ChakraExportReport report_;
+};
+
+}  // namespace
+
+absl::StatusOr<ChakraExportReport> ExportXSpaces(FileSystem& file_system,
+                                                 const std::vector<std::string>& traces,
+                                                 const std::string& prefix,
+                                                 const XSpaceExportOptions& options) {
+  return Exporter(file_system, prefix, options).Run(traces);
+}
+
+std::string FormatExportReport(const ChakraExportReport& report) {
+  constexpr TextTable::Align kRight = TextTable::Align::kRight;
+  TextTable ranks({{"rank", kRight},
+                   {"nodes", kRight},
+                   {"comm", kRight},
+                   {"device events", kRight},
+                   {"dropped", kRight},
+                   {"file"}});
+  for (const ExportedRank& rank : report.ranks()) {
+    ranks.AddRow({absl::StrCat(rank.rank()), WithThousands(rank.nodes()),
+                  WithThousands(rank.comm_nodes()), WithThousands(rank.device_events()),
+                  WithThousands(rank.device_events() - rank.events_in_nodes()), rank.path()});
+  }
+  std::string out = ranks.ToString();
+  if (!report.comm_groups().empty()) absl::StrAppend(&out, "groups: ", report.comm_groups(), "\n");
+  const ExportedEdges& edges = report.edges();
+  absl::StrAppend(
+      &out, "edges: ", WithThousands(edges.data()), " data, ", WithThousands(edges.control()),
+      " control, ", WithThousands(edges.stream()), " stream, ", WithThousands(edges.launch()),
+      " launch, ", WithThousands(edges.program()), " program, ", WithThousands(edges.sync()),
+      " sync; ", WithThousands(report.transitive_edges_removed()), " implied ones left out\n");
+  if (report.measured_ns() > 0) {
+    absl::StrAppend(&out, absl::StrFormat("measured %.3f ms, replayed %.3f ms\n",
+                                          static_cast<double>(report.measured_ns()) / 1e6,
+                                          static_cast<double>(report.replayed_ns()) / 1e6));
+  }
+  std::map<std::string, int64_t> dropped;
+  for (const ExportedRank& rank : report.ranks()) {
+    for (const DroppedEvents& entry : rank.dropped()) dropped[entry.reason()] += entry.count();
+  }
+  for (const auto& [reason, count] : dropped) {
+    absl::StrAppend(&out, "dropped: ", WithThousands(count), " x ", reason, "\n");
+  }
+  for (const std::string& note : report.notes()) absl::StrAppend(&out, Printable(note), "\n");
+  return out;
+}
+
+}  // namespace meridian

@@ -1,0 +1,66 @@
+// From the profiles of a run to Chakra traces: PREFIX.<rank>.et and PREFIX.comm_groups.json.
+//
+//   read work, match collectives -> refuse bad clocks -> nodes -> stream and data edges -> merge ->
+//   one order of communication -> host gaps -> transitive reduction -> check -> write
+//
+// Clocks are taken as they are; aligning them is `combine`'s matter.
+#ifndef CHAKRA_EXPORT_XSPACE_XSPACE_EXPORTER_H_
+#define CHAKRA_EXPORT_XSPACE_XSPACE_EXPORTER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "chakra_export/xspace/chakra_export_report.pb.h"
+#include "chakra_export/xspace/work_merge.h"
+#include "chakra_export/xspace/work_nodes.h"
+#include "xla_profiler/collectives/rank_resolution.h"
+#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/xplane/xspace_reader.h"
+
+namespace meridian {
+
+enum class EtFlavor : uint8_t {
+  // What simulators run to the end: device work only, hosts as gaps, communication in one order.
+  kSimulation,
+  // All that is known: hosts' launches as nodes, groups as a METADATA node.
+  kFull,
+};
+
+enum class EtIntent : uint8_t {
+  // What ran, with its times.
+  kProfiled,
+  // The programs as they were compiled, without times.
+  kPostTransformed,
+};
+
+struct XSpaceExportOptions {
+  XSpaceReaderOptions reader;
+  RankOptions ranks;
+  EtFlavor flavor = EtFlavor::kSimulation;
+  EtIntent intent = EtIntent::kProfiled;
+  WorkGranularity granularity = WorkGranularity::kKernel;
+  std::optional<StepRange> steps;
+  // Export even when collectives end before they began elsewhere.
+  bool allow_violations = false;
+  // Called before each file with its position; may be null.
+  std::function<void(size_t file)> progress;
+};
+
+// Nothing is written unless everything is read, built and checked. FailedPrecondition for clocks
+// with violations, InvalidArgument for input that is not one whole run.
+absl::StatusOr<ChakraExportReport> ExportXSpaces(FileSystem& file_system,
+                                                 const std::vector<std::string>& traces,
+                                                 const std::string& prefix,
+                                                 const XSpaceExportOptions& options = {});
+
+// Returns the report as text for people.
+std::string FormatExportReport(const ChakraExportReport& report);
+
+}  // namespace meridian
+
+#endif  // CHAKRA_EXPORT_XSPACE_XSPACE_EXPORTER_H_

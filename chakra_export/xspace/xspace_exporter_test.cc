@@ -1,0 +1,371 @@
+#include "chakra_export/xspace/xspace_exporter.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "chakra_export/et/comm_groups.h"
+#include "chakra_export/et/et_attributes.h"
+#include "chakra_export/et/et_files.h"
+#include "chakra_export/et/et_reader.h"
+#include "chakra_export/graph/et_graph_reader.h"
+#include "chakra_export/inspect/et_check.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/hlo/hlo_module_index.h"
+#include "xla_profiler/testing/synthetic_run.h"
+#include "xla_profiler/util/atomic_file_writer.h"
+#include "xla_profiler/util/input_paths.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/util/testing/temporary_directory.h"
+#include "xla_profiler/xplane/xplane_schema.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+FileSystem& Files() { return FileSystem::Posix(); }
+
+std::vector<std::string> WriteRun(const TemporaryDirectory& directory,
+                                  const std::vector<XSpaceProto>& profiles) {
+  std::vector<std::string> paths;
+  for (size_t i = 0; i < profiles.size(); ++i) {
+    paths.push_back(directory.PathOf(absl::StrCat("rank", i, ".xplane.pb")));
+    EXPECT_THAT(WriteFileAtomically(Files(), paths.back(), profiles[i].SerializeAsString()),
+                IsOk());
+  }
+  return paths;
+}
+
+ExecutionGraph ReadGraph(const std::string& prefix, const std::string& groups_path) {
+  EtGraphReaderOptions options;
+  if (!groups_path.empty()) options.groups = *ReadCommGroups(Files(), groups_path);
+  const absl::StatusOr<EtFiles> files = FindEtFiles(Files(), prefix);
+  EXPECT_THAT(files, IsOk());
+  absl::StatusOr<ExecutionGraph> graph = ReadEtGraph(Files(), *files, options);
+  EXPECT_THAT(graph, IsOk());
+  return *std::move(graph);
+}
+
+// Each step of the made-up run: 100 us + rank * 10 us of computation, then an all-reduce that takes
+// 50 us once the slower rank has come.
+TEST(XSpaceExporterTest, ACollectiveTakesItsTransferAndTheRestIsWaiting) {
+  const TemporaryDirectory directory;
+  SyntheticRunOptions run;
+  run.steps = 2;
+  const std::vector<std::string> traces = WriteRun(directory, SyntheticRun(run));
+  const std::string prefix = directory.PathOf("et");
+  ASSERT_OK_AND_ASSIGN(const ChakraExportReport report, ExportXSpaces(Files(), traces, prefix));
+  EXPECT_EQ(report.violations(), 0);
+  EXPECT_EQ(report.measured_ns(), report.replayed_ns());
+  EXPECT_EQ(report.comm_groups(), "");
+  ASSERT_THAT(report.ranks(), SizeIs(2));
+  EXPECT_EQ(report.ranks(0).device_events(), 4);
+  EXPECT_EQ(report.ranks(0).events_in_nodes(), 4);
+  EXPECT_EQ(report.ranks(0).comm_nodes(), 2);
+  ASSERT_THAT(report.communication(), SizeIs(1));
+  EXPECT_EQ(report.communication(0).kind(), "ALL_REDUCE");
+  EXPECT_EQ(report.communication(0).bytes(), 4096);
+  EXPECT_EQ(report.communication(0).nodes(), 4);
+
+  const ExecutionGraph graph = ReadGraph(prefix, "");
+  int collectives = 0;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    if (graph.communication(node) == nullptr) continue;
+    ++collectives;
+    EXPECT_EQ(graph.duration_ns(node), 50000);
+    EXPECT_EQ(graph.name(node), "all-reduce.2");
+    ASSERT_THAT(graph.dependencies(node), SizeIs(1));
+    // It reads what the kernel before it made.
+    EXPECT_TRUE(graph.dependency_kinds(node)[0].Contains(DependencyKind::kData));
+    EXPECT_EQ(graph.name(graph.dependencies(node)[0]), "loop_add_fusion");
+  }
+  EXPECT_EQ(collectives, 4);
+}
+
+TEST(XSpaceExporterTest, NodesStateWhatTheirInstructionReadsAndComputes) {
+  const TemporaryDirectory directory;
+  const std::vector<std::string> traces = WriteRun(directory, SyntheticRun({}));
+  ASSERT_THAT(ExportXSpaces(Files(), traces, directory.PathOf("et")), IsOk());
+  ASSERT_OK_AND_ASSIGN(EtReader reader, EtReader::Open(Files(), directory.PathOf("et.0.et")));
+  int fusions = 0;
+  ChakraProtoMsg::Node node;
+  while (*reader.Next(&node)) {
+    if (node.name() != "loop_add_fusion") continue;
+    ++fusions;
+    EXPECT_EQ(node.outputs().shapes(), "[[1024]]");
+    EXPECT_EQ(node.outputs().types(), "['f32']");
+    EXPECT_GE((*GetIntAttribute(node.attr(), kTensorSizeAttribute)).value_or(0), 4096);
+    // A roofline divides by it.
+    EXPECT_GE((*GetIntAttribute(node.attr(), kNumOpsAttribute)).value_or(1), 1);
+  }
+  EXPECT_EQ(fusions, 3);
+}
+
+TEST(XSpaceExporterTest, StartsAreUnixTime) {
+  const TemporaryDirectory directory;
+  const SyntheticRunOptions run;
+  const std::vector<std::string> traces = WriteRun(directory, SyntheticRun(run));
+  ASSERT_THAT(ExportXSpaces(Files(), traces, directory.PathOf("et")), IsOk());
+  const ExecutionGraph graph = ReadGraph(directory.PathOf("et"), "");
+  std::vector<int64_t> starts;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    if (graph.communication(node) != nullptr && graph.rank(node) == 1) {
+      starts.push_back(graph.start_ns(node));
+    }
+  }
+  EXPECT_THAT(starts,
+              ElementsAre(TrueAllReduce(run, 1, 0).start_ns, TrueAllReduce(run, 1, 1).start_ns,
+                          TrueAllReduce(run, 1, 2).start_ns));
+}
+
+TEST(XSpaceExporterTest, ClocksThatDisagreeAreRefusedUnlessInsistedOn) {
+  const TemporaryDirectory directory;
+  SyntheticRunOptions run;
+  std::vector<XSpaceProto> profiles = SyntheticRun(run);
+  // Rank 1 as if its session had begun 10 ms later.
+  run.start_ns += 10000000;
+  profiles[1] = SyntheticRun(run)[1];
+  const std::vector<std::string> traces = WriteRun(directory, profiles);
+  const std::string prefix = directory.PathOf("et");
+  EXPECT_THAT(ExportXSpaces(Files(), traces, prefix),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("rank0.xplane.pb"), HasSubstr("all-reduce.2 of jit_step"),
+                             HasSubstr("run combine first"))));
+  EXPECT_FALSE(FindEtFiles(Files(), prefix).ok());
+  XSpaceExportOptions options;
+  options.allow_violations = true;
+  ASSERT_OK_AND_ASSIGN(const ChakraExportReport report,
+                       ExportXSpaces(Files(), traces, prefix, options));
+  EXPECT_EQ(report.violations(), 3);
+}
+
+TEST(XSpaceExporterTest, AMissingRankIsRefusedAndNothingWritten) {
+  const TemporaryDirectory directory;
+  std::vector<XSpaceProto> profiles = SyntheticRun({});
+  profiles.resize(1);
+  const std::vector<std::string> traces = WriteRun(directory, profiles);
+  EXPECT_THAT(
+      ExportXSpaces(Files(), traces, directory.PathOf("et")),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no profile has the work of rank 1")));
+  EXPECT_FALSE(FindEtFiles(Files(), directory.PathOf("et")).ok());
+}
+
+TEST(XSpaceExporterTest, ProfilesThatDisagreeAboutACollectiveAreRefused) {
+  const TemporaryDirectory directory;
+  SyntheticRunOptions run;
+  std::vector<XSpaceProto> profiles = SyntheticRun(run);
+  run.elements = 2048;
+  profiles[1] = SyntheticRun(run)[1];
+  const std::vector<std::string> traces = WriteRun(directory, profiles);
+  EXPECT_THAT(
+      ExportXSpaces(Files(), traces, directory.PathOf("et")),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("rank0.xplane.pb"), HasSubstr("rank1.xplane.pb"),
+                     HasSubstr("disagree about the kind, bytes or groups of all-reduce.2"))));
+}
+
+TEST(XSpaceExporterTest, StepsThatDoNotExistAreRefused) {
+  const TemporaryDirectory directory;
+  const std::vector<std::string> traces = WriteRun(directory, SyntheticRun({}));
+  XSpaceExportOptions options;
+  options.steps = StepRange{-7, -6};
+  EXPECT_THAT(
+      ExportXSpaces(Files(), traces, directory.PathOf("et"), options),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--steps=-7..-6 selects no work")));
+}
+
+// What one rank does once, by the HLO alone: (type, bytes) -> how often.
+using CommCounts = std::map<std::pair<int, int64_t>, int64_t>;
+
+CommCounts CountInHlo(const std::string& trace, const std::vector<std::string>& programs) {
+  CommCounts counts;
+  const absl::StatusOr<XSpaceReader> reader = XSpaceReader::Open(Files(), trace);
+  EXPECT_THAT(reader, IsOk());
+  const auto metadata = reader->FindPlane(kMetadataPlaneName);
+  const HloModuleIndex index(**metadata);
+  for (const HloProgram& program : index.programs()) {
+    // Others were compiled, but did not run while the profile was taken.
+    if (std::find(programs.begin(), programs.end(), program.name()) == programs.end()) continue;
+    const auto collectives = program.Collectives();
+    EXPECT_THAT(collectives, IsOk());
+    for (const HloCollective& collective : (*collectives)->all()) {
+      int type = 0;
+      switch (collective.kind) {
+        case CollectiveKind::kAllReduce:
+          type = ChakraProtoMsg::ALL_REDUCE;
+          break;
+        case CollectiveKind::kAllGather:
+          type = ChakraProtoMsg::ALL_GATHER;
+          break;
+        case CollectiveKind::kReduceScatter:
+          type = ChakraProtoMsg::REDUCE_SCATTER;
+          break;
+        case CollectiveKind::kAllToAll:
+          type = ChakraProtoMsg::ALL_TO_ALL;
+          break;
+        default:
+          type = -1;
+      }
+      ++counts[{type, collective.operand_bytes}];
+    }
+  }
+  return counts;
+}
+
+CommGroups GroupsIn(const ChakraExportReport& report) {
+  if (report.comm_groups().empty()) return {};
+  return *ReadCommGroups(Files(), report.comm_groups());
+}
+
+struct Example {
+  const char* folder;
+  std::vector<std::string> programs;
+  // Executions of each program.
+  int64_t runs;
+  int64_t steps;
+  std::vector<std::vector<int64_t>> groups;
+};
+
+class ExampleTest : public ::testing::TestWithParam<Example> {
+ protected:
+  ExampleTest()
+      : traces_(*ExpandPaths(Files(), GetParam().folder, {"", {".xplane.pb", ".xplane.pb.gz"}})),
+        prefix_(directory_.PathOf("et")) {}
+
+  ChakraExportReport Export(const XSpaceExportOptions& options = {}) {
+    absl::StatusOr<ChakraExportReport> report = ExportXSpaces(Files(), traces_, prefix_, options);
+    EXPECT_THAT(report, IsOk());
+    return *std::move(report);
+  }
+
+  const TemporaryDirectory directory_;
+  const std::vector<std::string> traces_;
+  const std::string prefix_;
+};
+
+void ExpectReplayWithinFivePercent(const ChakraExportReport& report) {
+  EXPECT_GT(report.measured_ns(), 0);
+  EXPECT_NEAR(static_cast<double>(report.replayed_ns()), static_cast<double>(report.measured_ns()),
+              0.05 * static_cast<double>(report.measured_ns()));
+}
+
+TEST_P(ExampleTest, EveryDeviceEventIsAccountedForAndEveryKindOfEdgeIsThere) {
+  const ChakraExportReport report = Export();
+  for (const ExportedRank& rank : report.ranks()) {
+    EXPECT_GT(rank.device_events(), 0);
+    EXPECT_EQ(rank.events_in_nodes(), rank.device_events());
+    EXPECT_THAT(rank.dropped(), IsEmpty());
+  }
+  EXPECT_GT(report.edges().data(), 0);
+  EXPECT_GT(report.edges().stream(), 0);
+  EXPECT_GT(report.edges().launch(), 0);
+  EXPECT_THAT(report.notes(), IsEmpty());
+}
+
+TEST_P(ExampleTest, CollectivesAgreeWithTheHlo) {
+  const ChakraExportReport report = Export();
+  const ExecutionGraph graph = ReadGraph(prefix_, report.comm_groups());
+  for (const int64_t rank : graph.Ranks()) {
+    CommCounts counts;
+    for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+      const Communication* communication = graph.communication(node);
+      if (graph.rank(node) != rank || communication == nullptr) continue;
+      if (graph.type(node) == ChakraProtoMsg::COMM_COLL_NODE) {
+        ++counts[{communication->type, communication->bytes}];
+      } else if (graph.type(node) == ChakraProtoMsg::COMM_SEND_NODE) {
+        ++counts[{-1, communication->bytes}];
+      }
+    }
+    CommCounts expected = CountInHlo(traces_[0], GetParam().programs);
+    for (auto& [key, count] : expected) {
+      count *= GetParam().runs;
+      // A rank of the 2 x 2 mesh sends in some of the permutes only.
+      if (key.first == -1 && !GetParam().groups.empty()) {
+        EXPECT_LE((counts[key]), count);
+        count = counts[key];
+      }
+    }
+    EXPECT_EQ(counts, expected) << "rank " << rank;
+  }
+  std::vector<std::vector<int64_t>> groups;
+  for (const auto& [name, ranks] : GroupsIn(report)) groups.push_back(ranks);
+  EXPECT_EQ(groups, GetParam().groups);
+}
+
+TEST_P(ExampleTest, TheReplayTakesAsLongAsTheRunAndEachStep) {
+  for (const EtFlavor flavor : {EtFlavor::kSimulation, EtFlavor::kFull}) {
+    for (const WorkGranularity granularity :
+         {WorkGranularity::kKernel, WorkGranularity::kHlo, WorkGranularity::kStep}) {
+      XSpaceExportOptions options;
+      options.flavor = flavor;
+      options.granularity = granularity;
+      ExpectReplayWithinFivePercent(Export(options));
+    }
+  }
+  for (int64_t step = 0; step < GetParam().steps; ++step) {
+    XSpaceExportOptions options;
+    options.steps = StepRange{step, step};
+    const ChakraExportReport report = Export(options);
+    ExpectReplayWithinFivePercent(report);
+    for (const ExportedRank& rank : report.ranks()) {
+      int64_t dropped = 0;
+      for (const DroppedEvents& entry : rank.dropped()) dropped += entry.count();
+      EXPECT_EQ(rank.events_in_nodes() + dropped, rank.device_events());
+    }
+  }
+}
+
+TEST_P(ExampleTest, SimulatorsFindNothingWrong) {
+  for (const EtIntent intent : {EtIntent::kProfiled, EtIntent::kPostTransformed}) {
+    XSpaceExportOptions options;
+    options.intent = intent;
+    const ChakraExportReport report = Export(options);
+    EtProblems problems;
+    EtCheckOptions check;
+    check.groups = GroupsIn(report);
+    ASSERT_OK_AND_ASSIGN(const EtFiles files, FindEtFiles(Files(), prefix_));
+    EXPECT_THAT(CheckEtFiles(Files(), files, check, &problems), IsOk());
+    CheckEtGraph(ReadGraph(prefix_, report.comm_groups()), &problems);
+    for (const EtProblem& problem : problems.kept()) ADD_FAILURE() << problem.message;
+  }
+}
+
+TEST_P(ExampleTest, ProgramsAloneHaveEachCollectiveOnce) {
+  XSpaceExportOptions options;
+  options.intent = EtIntent::kPostTransformed;
+  const ChakraExportReport report = Export(options);
+  const ExecutionGraph graph = ReadGraph(prefix_, report.comm_groups());
+  CommCounts counts;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    EXPECT_EQ(graph.start_ns(node), kNoTimeNs);
+    EXPECT_EQ(graph.duration_ns(node), 0);
+    if (graph.rank(node) == 0 && graph.type(node) == ChakraProtoMsg::COMM_COLL_NODE) {
+      ++counts[{graph.communication(node)->type, graph.communication(node)->bytes}];
+    }
+  }
+  CommCounts expected;
+  for (const auto& [key, count] : CountInHlo(traces_[0], GetParam().programs)) {
+    if (key.first != -1) expected[key] = count;
+  }
+  EXPECT_EQ(counts, expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , ExampleTest,
+    ::testing::Values(
+        Example{"examples/jax_cuda2", {"jit_train_step", "jit_zoo"}, 8, 8, {}},
+        Example{"examples/jax_tp_cuda4", {"jit_step"}, 6, 6, {{0, 1}, {0, 2}, {1, 3}, {2, 3}}},
+        Example{"examples/jax_cpu4", {"jit_train_step", "jit_zoo"}, 8, 8, {}}),
+    [](const auto& info) { return std::string(info.param.folder).substr(9); });
+
+}  // namespace
+}  // namespace meridian

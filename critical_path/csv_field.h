@@ -1,0 +1,20 @@
+#ifndef CRITICAL_PATH_CSV_FIELD_H_
+#define CRITICAL_PATH_CSV_FIELD_H_
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
+#include "xla_profiler/util/text_table.h"
+
+namespace meridian {
+
+// Returns the text in quotes, as a field that a spreadsheet takes as it is.
+inline std::string CsvField(absl::string_view text) {
+  return absl::StrCat("\"", absl::StrReplaceAll(Printable(text), {{"\"", "\"\""}}), "\"");
+}
+
+}  // namespace meridian
+
+#endif  // CRITICAL_PATH_CSV_FIELD_H_

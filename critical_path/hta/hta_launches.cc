@@ -1,0 +1,181 @@
+#include "critical_path/hta/hta_launches.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/types/span.h"
+#include "critical_path/hta/unstable_order.h"
+
+namespace meridian {
+namespace {
+
+// Returns the rows as HTA's sort by start leaves them.
+std::vector<const HtaRow*> SortedByStart(absl::Span<const HtaRow* const> rows) {
+  std::vector<int64_t> starts_ps;
+  starts_ps.reserve(rows.size());
+  for (const HtaRow* row : rows) starts_ps.push_back(row->start_ps);
+  std::vector<const HtaRow*> sorted;
+  sorted.reserve(rows.size());
+  for (uint32_t i : UnstableOrder(starts_ps)) sorted.push_back(rows[i]);
+  return sorted;
+}
+
+}  // namespace
+
+bool IsHtaLaunchName(absl::string_view name) {
+  static const auto* const kNames = new absl::flat_hash_set<absl::string_view>(
+      {"cudaLaunchKernel", "cudaLaunchKernelExC", "cuLaunchKernel", "cuLaunchKernelEx",
+       "cudaMemcpyAsync", "cudaMemsetAsync", "hipLaunchKernel", "hipExtModuleLaunchKernel",
+       "hipMemcpyAsync", "hipMemsetAsync", "hipMemcpyWithStream",
+       "runFunction - job_prep_and_submit_for_execution"});
+  return kNames->contains(name);
+}
+
+HtaLaunches::HtaLaunches(const HtaFrame& frame)
+    : frame_(frame),
+      queue_lengths_(frame.rows.size(), kUnknown),
+      launch_of_row_(frame.rows.size(), kNoLaunch) {
+  FindLaunches();
+  FindQueueLengths();
+  FindRecords();
+  FindWaits();
+}
+
+const HtaRow* HtaLaunches::LaunchBeforeRecord(int64_t record_correlation) const {
+  const auto it = before_record_.find(record_correlation);
+  return it == before_record_.end() ? nullptr : it->second;
+}
+
+const HtaRow* HtaLaunches::LaunchAfterWait(uint32_t wait_index) const {
+  const auto it = after_wait_.find(wait_index);
+  return it == after_wait_.end() ? nullptr : it->second;
+}
+
+void HtaLaunches::FindLaunches() {
+  std::vector<bool> is_launch(frame_.names.size());
+  for (NameId name = 0; name < is_launch.size(); ++name) {
+    is_launch[name] = IsHtaLaunchName(frame_.names.Get(name));
+  }
+  std::vector<const HtaRow*> calls;
+  for (const HtaRow& row : frame_.rows) {
+    if (is_launch[row.name] && row.partner > 0) calls.push_back(&row);
+  }
+  for (const HtaRow* call : SortedByStart(calls)) {
+    const HtaRow* work = frame_.Find(call->partner);
+    if (work == nullptr || work->stream == -1 || work->partner <= 0) continue;
+    LaunchOf(call) = static_cast<uint32_t>(launches_.size());
+    launches_.push_back({call, work});
+  }
+}
+
+void HtaLaunches::FindQueueLengths() {
+  absl::flat_hash_map<int64_t, int64_t> stream_of_correlation;
+  for (const Launch& launch : launches_) {
+    stream_of_correlation[launch.call->correlation] = launch.work->stream;
+  }
+  // First all launches, then all work, each in the frame's order.
+  std::vector<const HtaRow*> changes;
+  for (const HtaRow& row : frame_.rows) {
+    if (LaunchOf(&row) != kNoLaunch) changes.push_back(&row);
+  }
+  for (const HtaRow& row : frame_.rows) {
+    if (row.stream != -1 && stream_of_correlation.contains(row.correlation)) {
+      changes.push_back(&row);
+    }
+  }
+  std::map<int64_t, StreamQueue> queues;
+  for (const HtaRow* row : SortedByStart(changes)) {
+    const uint32_t launch = LaunchOf(row);
+    const bool is_launch = launch != kNoLaunch;
+    StreamQueue& queue = queues[is_launch ? launches_[launch].work->stream : row->stream];
+    const int64_t before = queue.points.empty() ? 0 : queue.points.back().length;
+    const int64_t length = is_launch ? before + 1 : before - 1;
+    queue_lengths_[row - frame_.rows.data()] = length;
+    queue.points.push_back({row->start_ps, length});
+    if (!is_launch) queue.device = std::string(frame_.texts.Get(row->process));
+  }
+  for (auto& [stream, queue] : queues) {
+    queue.stream = std::to_string(stream);
+    queues_.push_back(std::move(queue));
+  }
+}
+
+std::vector<const HtaRow*> HtaLaunches::RowsNamed(absl::string_view name, bool with_partner) const {
+  NameId id = 0;
+  while (id < frame_.names.size() && frame_.names.Get(id) != name) ++id;
+  std::vector<const HtaRow*> rows;
+  for (const HtaRow& row : frame_.rows) {
+    if (row.name == id && (!with_partner || row.partner > 0)) rows.push_back(&row);
+  }
+  return SortedByStart(rows);
+}
+
+std::vector<const HtaRow*> HtaLaunches::MergedWithLaunches(
+    const std::vector<const HtaRow*>& rows) const {
+  std::vector<const HtaRow*> merged;
+  for (const Launch& launch : launches_) merged.push_back(launch.call);
+  merged.insert(merged.end(), rows.begin(), rows.end());
+  return SortedByStart(merged);
+}
+
+void HtaLaunches::FindRecords() {
+  // The stream that each record is on, told by whoever waits for it. A device is known by its pid.
+  using DeviceStream = std::pair<NameId, int64_t>;
+  absl::flat_hash_map<int64_t, DeviceStream> recorded;
+  for (const HtaRow& row : frame_.rows) {
+    const auto wait = frame_.waits.find(row.index);
+    if (wait == frame_.waits.end() || wait->second.stream <= -1) continue;
+    recorded.try_emplace(wait->second.record_correlation, row.process, wait->second.stream);
+  }
+  if (recorded.empty()) return;
+  std::vector<const HtaRow*> records;
+  for (const HtaRow* row : RowsNamed("cudaEventRecord", /*with_partner=*/false)) {
+    if (recorded.contains(row->correlation)) records.push_back(row);
+  }
+  absl::flat_hash_map<DeviceStream, uint32_t> last_launch;
+  for (const HtaRow* row : MergedWithLaunches(records)) {
+    const uint32_t launch = LaunchOf(row);
+    if (launch != kNoLaunch) {
+      const HtaRow* work = launches_[launch].work;
+      uint32_t& last = last_launch.try_emplace({work->process, work->stream}, 0).first->second;
+      last = std::max(last, launch);
+      continue;
+    }
+    const auto last = last_launch.find(recorded[row->correlation]);
+    if (last != last_launch.end()) before_record_[row->correlation] = launches_[last->second].call;
+  }
+}
+
+void HtaLaunches::FindWaits() {
+  std::vector<const HtaRow*> waits;
+  absl::flat_hash_map<const HtaRow*, int64_t> stream_of_wait;
+  for (const HtaRow* row : RowsNamed("cudaStreamWaitEvent", /*with_partner=*/true)) {
+    const HtaRow* wait = frame_.Find(row->partner);
+    if (wait == nullptr || wait->stream == -1 || wait->partner <= 0) continue;
+    waits.push_back(row);
+    stream_of_wait[row] = wait->stream;
+  }
+  if (waits.empty()) return;
+  std::vector<const HtaRow*> sorted = MergedWithLaunches(waits);
+  std::reverse(sorted.begin(), sorted.end());
+  absl::flat_hash_map<std::tuple<NameId, NameId, int64_t>, uint32_t> next_launch;
+  for (const HtaRow* row : sorted) {
+    const uint32_t launch = LaunchOf(row);
+    if (launch != kNoLaunch) {
+      const auto key = std::make_tuple(row->process, row->thread, launches_[launch].work->stream);
+      uint32_t& next = next_launch.try_emplace(key, launch).first->second;
+      next = std::min(next, launch);
+      continue;
+    }
+    const auto next =
+        next_launch.find(std::make_tuple(row->process, row->thread, stream_of_wait[row]));
+    if (next != next_launch.end()) after_wait_[row->index] = launches_[next->second].call;
+  }
+}
+
+}  // namespace meridian

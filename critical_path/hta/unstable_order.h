@@ -1,0 +1,27 @@
+// The order in which NumPy's default argsort leaves equal keys. HTA sorts rows by time with it, and
+// where rows have one time the order decides which edge a kernel gets; so the order is part of what
+// there is to reproduce. NumPy documents it as unstable, but it is deterministic: a quicksort on
+// indices with
+//
+//   pivot      the median of first, middle and last, ordered in place, then kept next to the last
+//   ranges     of 17 or more are parted, the smaller part first; shorter ones are sorted by
+//   insertion depth      beyond 2 floor(log2 n) partings on the way to a range, that range is heap
+//   sorted
+//
+// NumPy before 2.0 does this on every machine (1.25 and later have another way on AVX-512).
+#ifndef CRITICAL_PATH_HTA_UNSTABLE_ORDER_H_
+#define CRITICAL_PATH_HTA_UNSTABLE_ORDER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+
+namespace meridian {
+
+// Returns the indices of the keys in ascending order of the keys.
+std::vector<uint32_t> UnstableOrder(absl::Span<const int64_t> keys);
+
+}  // namespace meridian
+
+#endif  // CRITICAL_PATH_HTA_UNSTABLE_ORDER_H_

@@ -1,0 +1,344 @@
+#include "critical_path/path_graph_file.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "critical_path/path_graph_file.pb.h"
+#include "xla_profiler/util/stable_hash.h"
+#include "xla_profiler/util/status_macros.h"
+
+namespace meridian {
+namespace {
+
+constexpr absl::string_view kMagic = "MCPGRAPH";
+constexpr uint32_t kVersion = 1;
+constexpr size_t kHeaderBytes = 28;
+
+uint64_t Checksum(absl::string_view body) {
+  StableHash hash;
+  hash.AddText(body);
+  return hash.value();
+}
+
+void AppendNumber(uint64_t number, int bytes, std::string* out) {
+  for (int i = 0; i < bytes; ++i) out->push_back(static_cast<char>(number >> (8 * i)));
+}
+
+uint64_t ReadNumber(absl::string_view bytes, size_t offset, int size) {
+  uint64_t number = 0;
+  for (int i = 0; i < size; ++i) {
+    number |= static_cast<uint64_t>(static_cast<uint8_t>(bytes[offset + i])) << (8 * i);
+  }
+  return number;
+}
+
+// Small numbers for values that are near each other. Wraps around, as its reverse does.
+class Differences {
+ public:
+  int64_t Encode(int64_t value) {
+    const uint64_t difference = static_cast<uint64_t>(value) - last_;
+    last_ = static_cast<uint64_t>(value);
+    return static_cast<int64_t>(difference);
+  }
+  int64_t Decode(int64_t difference) {
+    last_ += static_cast<uint64_t>(difference);
+    return static_cast<int64_t>(last_);
+  }
+
+ private:
+  uint64_t last_ = 0;
+};
+
+// 0 for none.
+int64_t EventNumber(GraphEventId event) {
+  return event == kNoEvent ? 0 : static_cast<int64_t>(event) + 1;
+}
+
+void DescribeSource(const GraphSource& source, PathGraphFile* file) {
+  file->set_trace(source.trace);
+  file->set_annotation(source.window.annotation);
+  file->set_first_instance(source.window.instances.first);
+  file->set_last_instance(source.window.instances.last);
+  file->set_hta_compatible(source.hta_compatible);
+  for (const std::string& note : source.notes) file->add_notes(note);
+}
+
+void AddNames(const PathGraph& graph, PathGraphFile* file) {
+  for (const Lane& lane : graph.lanes) {
+    PathGraphLane* out = file->add_lanes();
+    out->set_rank(lane.rank);
+    out->set_is_device(lane.kind == TrackKind::kDevice);
+    out->set_process(lane.process);
+    out->set_thread(lane.thread);
+  }
+  for (NameId id = 0; id < graph.names.size(); ++id) {
+    file->add_names(std::string(graph.names.Get(id)));
+  }
+  for (int i = 0; i < kNumEventCategories; ++i) {
+    file->add_categories(std::string(EventCategoryName(static_cast<EventCategory>(i))));
+  }
+  for (int i = 0; i < kNumEdgeTypes; ++i) {
+    file->add_edge_types(std::string(EdgeTypeName(static_cast<EdgeType>(i))));
+  }
+  for (int i = 0; i < kNumBoundBy; ++i) {
+    file->add_bounds(std::string(BoundByName(static_cast<BoundBy>(i))));
+  }
+}
+
+void AddEvents(const PathGraph& graph, PathGraphFile* file) {
+  Differences position, start;
+  for (const GraphEvent& event : graph.events) {
+    file->add_event_names(event.name);
+    file->add_event_lanes(event.lane);
+    file->add_event_categories(static_cast<uint32_t>(event.category));
+    file->add_event_positions(position.Encode(event.position));
+    file->add_event_starts_ps(start.Encode(event.start_ps));
+    file->add_event_durations_ps(event.duration_ps);
+  }
+}
+
+void AddNodes(const PathGraph& graph, PathGraphFile* file) {
+  Differences event, time;
+  for (const GraphNode& node : graph.nodes) {
+    file->add_node_events(event.Encode(EventNumber(node.event)));
+    file->add_node_is_start(node.is_start);
+    file->add_node_times_ps(time.Encode(node.time_ps));
+  }
+}
+
+void AddEdges(const PathGraph& graph, PathGraphFile* file) {
+  Differences tail, event;
+  for (const GraphEdge& edge : graph.edges) {
+    file->add_edge_tails(tail.Encode(edge.from));
+    file->add_edge_heads(static_cast<int64_t>(edge.to) - static_cast<int64_t>(edge.from));
+    file->add_edge_weights_ps(static_cast<uint64_t>(edge.weight_ps));
+    file->add_edge_events(event.Encode(EventNumber(edge.event)));
+    file->add_edge_type_numbers(static_cast<uint32_t>(edge.type));
+    file->add_edge_bounds(static_cast<uint32_t>(edge.bound_by));
+  }
+}
+
+// Returns the body, after all checks of what is around it.
+absl::StatusOr<absl::string_view> CutBody(absl::string_view bytes) {
+  if (!absl::StartsWith(bytes, kMagic)) {
+    return absl::InvalidArgumentError("offset 0: this is no saved graph; expected 'MCPGRAPH'");
+  }
+  if (bytes.size() < kHeaderBytes) {
+    return absl::InvalidArgumentError("offset 8: the saved graph is cut off");
+  }
+  const uint64_t version = ReadNumber(bytes, 8, 4);
+  if (version != kVersion) {
+    return absl::UnimplementedError(absl::StrCat(
+        "offset 8: version ", version, " of the format; this program knows version ", kVersion));
+  }
+  const absl::string_view body = bytes.substr(kHeaderBytes);
+  const uint64_t size = ReadNumber(bytes, 12, 8);
+  if (body.size() != size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("offset 12: the body has ", body.size(), " bytes, expected ", size,
+                     body.size() < size ? "; the file is cut off" : ""));
+  }
+  if (Checksum(body) != ReadNumber(bytes, 20, 8)) {
+    return absl::InvalidArgumentError("offset 20: the checksum is wrong; the file is damaged");
+  }
+  return body;
+}
+
+absl::Status Bad(absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("the body contradicts itself: ", what));
+}
+
+// Turns the numbers of a file into ours by the names that it gives them.
+template <typename Enum>
+class Numbers {
+ public:
+  template <typename Names>
+  Numbers(const Names& names, int count, absl::string_view (*name_of)(Enum)) {
+    for (const auto& name : names) {
+      std::optional<Enum> found;
+      for (int i = 0; i < count; ++i) {
+        if (name_of(static_cast<Enum>(i)) == absl::string_view(name)) found = static_cast<Enum>(i);
+      }
+      values_.push_back(found);
+    }
+  }
+
+  std::optional<Enum> Find(uint32_t number) const {
+    return number < values_.size() ? values_[number] : std::nullopt;
+  }
+
+ private:
+  std::vector<std::optional<Enum>> values_;
+};
+
+// Reads the tables one after the other, each checked against those before.
+class BodyReader {
+ public:
+  explicit BodyReader(const PathGraphFile& file) : file_(file) {}
+
+  absl::StatusOr<SavedGraph> Read() {
+    ReadSource();
+    ReadNames();
+    RETURN_IF_ERROR(ReadEvents());
+    RETURN_IF_ERROR(ReadNodes());
+    RETURN_IF_ERROR(ReadEdges());
+    return std::move(saved_);
+  }
+
+ private:
+  void ReadSource() {
+    GraphSource& source = saved_.source;
+    source.trace = file_.trace();
+    source.window.annotation = file_.annotation();
+    source.window.instances = {file_.first_instance(), file_.last_instance()};
+    source.hta_compatible = file_.hta_compatible();
+    source.notes.assign(file_.notes().begin(), file_.notes().end());
+    graph_.base_ns = file_.base_ns();
+    graph_.window_start_ps = file_.window_start_ps();
+    graph_.window_end_ps = file_.window_end_ps();
+  }
+
+  void ReadNames() {
+    for (const PathGraphLane& lane : file_.lanes()) {
+      graph_.lanes.push_back({lane.rank(), lane.is_device() ? TrackKind::kDevice : TrackKind::kHost,
+                              lane.process(), lane.thread()});
+    }
+    for (const std::string& name : file_.names()) names_.push_back(graph_.names.Intern(name));
+  }
+
+  absl::Status ReadEvents() {
+    const int count = file_.event_names_size();
+    if (file_.event_lanes_size() != count || file_.event_categories_size() != count ||
+        file_.event_positions_size() != count || file_.event_starts_ps_size() != count ||
+        file_.event_durations_ps_size() != count) {
+      return Bad("columns of events differ in length");
+    }
+    const Numbers<EventCategory> categories(file_.categories(), kNumEventCategories,
+                                            EventCategoryName);
+    Differences position, start;
+    for (int i = 0; i < count; ++i) {
+      GraphEvent event;
+      if (file_.event_names(i) >= names_.size()) return Bad("an event's name");
+      event.name = names_[file_.event_names(i)];
+      event.lane = file_.event_lanes(i);
+      if (event.lane >= graph_.lanes.size()) return Bad("an event's lane");
+      event.category = categories.Find(file_.event_categories(i)).value_or(EventCategory::kUnknown);
+      const int64_t place = position.Decode(file_.event_positions(i));
+      if (place < 0 || place > std::numeric_limits<uint32_t>::max()) {
+        return Bad("an event's position");
+      }
+      event.position = static_cast<uint32_t>(place);
+      event.start_ps = start.Decode(file_.event_starts_ps(i));
+      event.duration_ps = file_.event_durations_ps(i);
+      graph_.events.push_back(event);
+    }
+    return absl::OkStatus();
+  }
+
+  // Returns nullopt for a number that is none.
+  std::optional<GraphEventId> EventOf(int64_t number) const {
+    if (number == 0) return kNoEvent;
+    if (number < 0 || static_cast<uint64_t>(number) > graph_.events.size()) return std::nullopt;
+    return static_cast<GraphEventId>(number - 1);
+  }
+
+  absl::Status ReadNodes() {
+    const int count = file_.node_events_size();
+    if (file_.node_is_start_size() != count || file_.node_times_ps_size() != count) {
+      return Bad("columns of nodes differ in length");
+    }
+    Differences event, time;
+    for (int i = 0; i < count; ++i) {
+      const std::optional<GraphEventId> id = EventOf(event.Decode(file_.node_events(i)));
+      if (!id.has_value()) return Bad("a node's event");
+      graph_.nodes.push_back({time.Decode(file_.node_times_ps(i)), *id, file_.node_is_start(i)});
+    }
+    if (file_.has_end_node()) {
+      if (file_.end_node() >= graph_.nodes.size()) return Bad("the end node");
+      graph_.end_node = file_.end_node();
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadEdges() {
+    const int count = file_.edge_tails_size();
+    if (file_.edge_heads_size() != count || file_.edge_weights_ps_size() != count ||
+        file_.edge_events_size() != count || file_.edge_type_numbers_size() != count ||
+        file_.edge_bounds_size() != count) {
+      return Bad("columns of edges differ in length");
+    }
+    const Numbers<EdgeType> types(file_.edge_types(), kNumEdgeTypes, EdgeTypeName);
+    const Numbers<BoundBy> bounds(file_.bounds(), kNumBoundBy, BoundByName);
+    const auto is_node = [&](int64_t node) {
+      return node >= 0 && static_cast<uint64_t>(node) < graph_.nodes.size();
+    };
+    Differences tail, event;
+    for (int i = 0; i < count; ++i) {
+      const int64_t from = tail.Decode(file_.edge_tails(i));
+      if (!is_node(from)) return Bad("an edge's tail");
+      // In range, so that the sum cannot overflow.
+      const int64_t step = file_.edge_heads(i);
+      const int64_t nodes = static_cast<int64_t>(graph_.nodes.size());
+      if (step < -nodes || step > nodes || !is_node(from + step)) return Bad("an edge's head");
+      const std::optional<GraphEventId> id = EventOf(event.Decode(file_.edge_events(i)));
+      const std::optional<EdgeType> type = types.Find(file_.edge_type_numbers(i));
+      const std::optional<BoundBy> bound_by = bounds.Find(file_.edge_bounds(i));
+      const int64_t weight_ps = static_cast<int64_t>(file_.edge_weights_ps(i));
+      if (!id.has_value()) return Bad("an edge's event");
+      if (!type.has_value() || !bound_by.has_value()) return Bad("an edge's type or bound");
+      if (weight_ps < 0) return Bad("an edge's weight");
+      graph_.edges.push_back({static_cast<NodeId>(from), static_cast<NodeId>(from + step),
+                              weight_ps, *id, *type, *bound_by});
+    }
+    return absl::OkStatus();
+  }
+
+  const PathGraphFile& file_;
+  SavedGraph saved_;
+  PathGraph& graph_ = saved_.graph;
+  // The graph's names by the file's numbers.
+  std::vector<NameId> names_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::string> SerializeGraph(const GraphSource& source, const PathGraph& graph) {
+  PathGraphFile file;
+  DescribeSource(source, &file);
+  file.set_base_ns(graph.base_ns);
+  file.set_window_start_ps(graph.window_start_ps);
+  file.set_window_end_ps(graph.window_end_ps);
+  if (graph.end_node.has_value()) file.set_end_node(*graph.end_node);
+  AddNames(graph, &file);
+  AddEvents(graph, &file);
+  AddNodes(graph, &file);
+  AddEdges(graph, &file);
+  if (file.ByteSizeLong() > static_cast<size_t>(std::numeric_limits<int>::max())) {
+    return absl::OutOfRangeError("the graph is too large to be saved; choose a shorter window");
+  }
+  const std::string body = file.SerializeAsString();
+  std::string out(kMagic);
+  AppendNumber(kVersion, 4, &out);
+  AppendNumber(body.size(), 8, &out);
+  AppendNumber(Checksum(body), 8, &out);
+  out += body;
+  return out;
+}
+
+absl::StatusOr<SavedGraph> ParseGraph(absl::string_view bytes) {
+  ASSIGN_OR_RETURN(const absl::string_view body, CutBody(bytes));
+  PathGraphFile file;
+  const bool parsed = body.size() <= static_cast<size_t>(std::numeric_limits<int>::max()) &&
+                      file.ParseFromArray(body.data(), static_cast<int>(body.size()));
+  if (!parsed) return absl::InvalidArgumentError("offset 28: the body is no PathGraphFile message");
+  return BodyReader(file).Read();
+}
+
+}  // namespace meridian

@@ -1,0 +1,51 @@
+// The critical path drawn into its trace, for Perfetto and chrome://tracing: events on the path
+// have the argument `critical`, and arrows (flow events of category critical_path) show what waited
+// for what:
+//
+//   {"ph":"s","id":17,"pid":0,"tid":7,"ts":1.5,"cat":"critical_path","name":"critical_path",
+//    "args":{"weight":0,"critical":true,"type":"critical_path_sync_dependency"}}
+//
+// Everything else of the file is copied as it stands.
+#ifndef CRITICAL_PATH_PATH_OVERLAY_H_
+#define CRITICAL_PATH_PATH_OVERLAY_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "critical_path/longest_path.h"
+#include "critical_path/path_graph.h"
+#include "xla_profiler/util/byte_sink.h"
+
+namespace meridian {
+
+struct OverlayOptions {
+  // Leaves out the complete events that are not on the path, except for annotations and Python
+  // functions.
+  bool only_critical = true;
+  // Draws all edges of the graph, not only those of the path between operators and to or from the
+  // device; then all events are kept, too. Launch edges without time are never drawn.
+  bool all_edges = false;
+};
+
+struct OverlayStats {
+  // Events of the trace that were written, and how many of them are on the path.
+  int64_t events = 0;
+  int64_t critical_events = 0;
+  int64_t arrows = 0;
+};
+
+// Returns the name of a trace's overlay: "overlaid_critical_path_" before the file's name.
+std::string OverlayFileName(absl::string_view trace_path);
+
+// Writes the trace, which the graph must be of, as a stream. Ids of arrows follow the largest that
+// the trace has, in the order of the path. InvalidArgument when the text is no trace, or not the
+// graph's (an event of the graph is not in it).
+absl::StatusOr<OverlayStats> WriteOverlay(absl::string_view trace_text, const PathGraph& graph,
+                                          const CriticalPath& path, const OverlayOptions& options,
+                                          ByteSink* sink);
+
+}  // namespace meridian
+
+#endif  // CRITICAL_PATH_PATH_OVERLAY_H_

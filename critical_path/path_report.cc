@@ -1,0 +1,173 @@
+#include "critical_path/path_report.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "critical_path/csv_field.h"
+#include "critical_path/path_breakdown.h"
+#include "xla_profiler/events/event_category.h"
+#include "xla_profiler/trace_json/exact_decimal.h"
+#include "xla_profiler/util/text_table.h"
+
+namespace meridian {
+namespace {
+
+double Micros(int64_t ps) { return static_cast<double>(ps) / 1e6; }
+
+double Percent(int64_t part_ps, int64_t whole_ps) {
+  return whole_ps == 0 ? 0 : 100 * static_cast<double>(part_ps) / static_cast<double>(whole_ps);
+}
+
+void ReportGraph(const PathGraph& graph, PathReport* report) {
+  report->set_nodes(CountJoinedNodes(graph));
+  std::vector<int64_t> counts(kNumEdgeTypes);
+  for (const GraphEdge& edge : graph.edges) ++counts[static_cast<int>(edge.type)];
+  for (int type = 0; type < kNumEdgeTypes; ++type) {
+    const std::string name(EdgeTypeName(static_cast<EdgeType>(type)));
+    (*report->mutable_edges())[name] = counts[type];
+  }
+  report->set_window_start_us(Micros(graph.window_start_ps));
+  report->set_window_end_us(Micros(graph.window_end_ps));
+}
+
+void ReportBreakdown(const PathBreakdown& breakdown, int64_t length_ps, PathReport* report) {
+  for (int i = 0; i < kNumBoundBy; ++i) {
+    const BoundBy bound_by = static_cast<BoundBy>(i);
+    if (bound_by == BoundBy::kNothing) continue;
+    const std::string name(BoundByName(bound_by));
+    (*report->mutable_breakdown())[name] = Micros(breakdown.Of(bound_by));
+    (*report->mutable_breakdown_percent())[name] = Percent(breakdown.Of(bound_by), length_ps);
+  }
+}
+
+void ReportEvents(const PathGraph& graph, std::vector<EventShare> shares, int64_t length_ps,
+                  PathReport* report) {
+  shares.erase(std::remove_if(shares.begin(), shares.end(),
+                              [](const EventShare& share) { return share.time_ps == 0; }),
+               shares.end());
+  std::stable_sort(shares.begin(), shares.end(),
+                   [](const EventShare& a, const EventShare& b) { return a.time_ps > b.time_ps; });
+  report->set_events_total(static_cast<int64_t>(shares.size()));
+  if (shares.size() > kMaxReportedEvents) shares.resize(kMaxReportedEvents);
+  for (const EventShare& share : shares) {
+    PathEventReport* out = report->add_events();
+    if (share.event != kNoEvent) {
+      const GraphEvent& event = graph.events[share.event];
+      const Lane& lane = graph.lanes[event.lane];
+      out->set_event(event.position);
+      out->set_name(std::string(graph.EventName(share.event)));
+      out->set_category(std::string(EventCategoryName(event.category)));
+      out->set_rank(lane.rank);
+      out->set_process(lane.process);
+      out->set_thread(lane.thread);
+    }
+    out->set_edge_type(std::string(EdgeTypeName(share.type)));
+    out->set_bound_by(std::string(BoundByName(share.bound_by)));
+    out->set_edges(share.count);
+    out->set_us(Micros(share.time_ps));
+    out->set_percent(Percent(share.time_ps, length_ps));
+  }
+}
+
+std::string DescribeWindow(const PathReport& report) {
+  if (report.annotation().empty()) return "the whole trace";
+  std::string text = absl::StrCat("'", report.annotation(), "' ", report.first_instance());
+  if (report.last_instance() != report.first_instance()) {
+    absl::StrAppend(&text, "..", report.last_instance());
+  }
+  return text;
+}
+
+std::string MicrosText(double us) { return absl::StrFormat("%.3f", us); }
+std::string PercentText(double percent) { return absl::StrFormat("%.2f", percent); }
+
+std::string BreakdownTable(const PathReport& report) {
+  constexpr TextTable::Align kRight = TextTable::Align::kRight;
+  TextTable table({{"spent on"}, {"us", kRight}, {"%", kRight}});
+  for (int i = 0; i < kNumBoundBy; ++i) {
+    const std::string name(BoundByName(static_cast<BoundBy>(i)));
+    if (name.empty() || report.breakdown().at(name) == 0) continue;
+    table.AddRow({name, MicrosText(report.breakdown().at(name)),
+                  PercentText(report.breakdown_percent().at(name))});
+  }
+  return table.ToString();
+}
+
+std::string EventTableText(const PathReport& report) {
+  constexpr TextTable::Align kRight = TextTable::Align::kRight;
+  constexpr int kShown = 20;
+  constexpr size_t kNameCharacters = 60;
+  TextTable table({{"us", kRight}, {"%", kRight}, {"spent on"}, {"event", kRight}, {"name"}});
+  const int shown = std::min(kShown, report.events_size());
+  for (int i = 0; i < shown; ++i) {
+    const PathEventReport& event = report.events(i);
+    table.AddRow({MicrosText(event.us()), PercentText(event.percent()), event.bound_by(),
+                  event.has_event() ? absl::StrCat(event.event()) : "",
+                  FirstCharacters(event.name(), kNameCharacters)});
+  }
+  std::string out = table.ToString();
+  if (report.events_total() > shown) {
+    absl::StrAppend(&out, "... and ", WithThousands(report.events_total() - shown), " more\n");
+  }
+  return out;
+}
+
+}  // namespace
+
+PathReport ReportPath(const GraphSource& source, const PathGraph& graph, const CriticalPath& path) {
+  PathReport report;
+  report.set_trace(source.trace);
+  report.set_annotation(source.window.annotation);
+  report.set_first_instance(source.window.instances.first);
+  report.set_last_instance(source.window.instances.last);
+  report.set_hta_compatible(source.hta_compatible);
+  ReportGraph(graph, &report);
+  report.set_length_us(Micros(path.length_ps));
+  report.set_critical_nodes(static_cast<int64_t>(path.edges.size()) + 1);
+  PathBreakdown breakdown = BreakDown(graph, path);
+  ReportBreakdown(breakdown, path.length_ps, &report);
+  ReportEvents(graph, std::move(breakdown.shares), path.length_ps, &report);
+  for (const std::string& note : source.notes) report.add_notes(note);
+  return report;
+}
+
+std::string FormatPathReport(const PathReport& report) {
+  int64_t edges = 0;
+  for (const auto& [type, count] : report.edges()) edges += count;
+  std::string out = absl::StrCat(
+      "critical path of ", Printable(report.trace()), ", ", Printable(DescribeWindow(report)),
+      report.hta_compatible() ? " (as HTA sees it)" : "", ": ", MicrosText(report.length_us()),
+      " us\n", WithThousands(report.critical_nodes()), " of ", WithThousands(report.nodes()),
+      " nodes and ", WithThousands(edges), " edges; the window lasts ",
+      MicrosText(report.window_end_us() - report.window_start_us()), " us\n\n",
+      BreakdownTable(report), "\n", EventTableText(report));
+  for (const std::string& note : report.notes()) absl::StrAppend(&out, Printable(note), "\n");
+  return out;
+}
+
+std::string PathCsv(const PathGraph& graph, const CriticalPath& path) {
+  std::string out =
+      "start_us,us,percent,bound_by,edge_type,event,name,category,rank,process,thread\n";
+  for (EdgeId id : path.edges) {
+    const GraphEdge& edge = graph.edges[id];
+    AppendPicosAsMicros(graph.nodes[edge.from].time_ps, &out);
+    out += ",";
+    AppendPicosAsMicros(edge.weight_ps, &out);
+    absl::StrAppendFormat(&out, ",%.6f,%s,%s,", Percent(edge.weight_ps, path.length_ps),
+                          BoundByName(edge.bound_by), EdgeTypeName(edge.type));
+    if (edge.event == kNoEvent) {
+      out += ",,,,,\n";
+      continue;
+    }
+    const GraphEvent& event = graph.events[edge.event];
+    const Lane& lane = graph.lanes[event.lane];
+    absl::StrAppend(&out, event.position, ",", CsvField(graph.EventName(edge.event)), ",",
+                    EventCategoryName(event.category), ",", lane.rank, ",", CsvField(lane.process),
+                    ",", CsvField(lane.thread), "\n");
+  }
+  return out;
+}
+
+}  // namespace meridian

@@ -1,0 +1,136 @@
+#include "critical_path/trace_analysis.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "critical_path/hta/hta_frame.h"
+#include "critical_path/hta/hta_graph.h"
+#include "critical_path/hta/hta_launches.h"
+#include "critical_path/hta/hta_window.h"
+#include "critical_path/inferred_waits.h"
+#include "critical_path/trace_graph.h"
+#include "critical_path/trace_window.h"
+#include "xla_profiler/dependencies/device_dependencies.h"
+#include "xla_profiler/dependencies/device_dependencies_json.h"
+#include "xla_profiler/dependencies/sync_call.h"
+#include "xla_profiler/events/event_table_json.h"
+#include "xla_profiler/trace_json/trace_json_problems.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/status_util.h"
+
+namespace meridian {
+namespace {
+
+constexpr char kNoSyncEvents[] =
+    "the trace has no cuda_sync events, so that waits for CUDA events are unknown";
+
+void NoteProblems(const TraceJsonProblems& problems, std::vector<std::string>* notes) {
+  if (problems.total() > 0) notes->push_back(absl::StrCat("skipped events: ", problems.ToString()));
+}
+
+void NoteDependencies(const DeviceDependencies& dependencies, std::vector<std::string>* notes) {
+  for (int k = 0; k < kNumDependencyKinds; ++k) {
+    for (int r = 0; r < kNumUnresolvedReasons; ++r) {
+      const auto kind = static_cast<DependencyKind>(k);
+      const auto reason = static_cast<UnresolvedReason>(r);
+      const uint64_t count = dependencies.unresolved(kind, reason);
+      if (count == 0) continue;
+      notes->push_back(absl::StrCat(count, " x no edge for ", DependencyKindName(kind), ": ",
+                                    UnresolvedReasonName(reason)));
+    }
+  }
+}
+
+absl::StatusOr<TraceAnalysis> AnalyzeAsHta(absl::string_view text, absl::string_view name,
+                                           const TraceAnalysisOptions& options) {
+  TraceAnalysis analysis;
+  ASSIGN_OR_RETURN(const HtaFrame frame, LoadHtaFrame(text, name));
+  ASSIGN_OR_RETURN(const HtaWindow window, ChooseHtaWindow(frame, options.window));
+  const HtaLaunches launches(frame);
+  HtaGraphOptions graph_options;
+  graph_options.data_load_events = options.data_load_events;
+  graph_options.zero_weight_launch_edges = options.zero_weight_launch_edges;
+  ASSIGN_OR_RETURN(analysis.graph, BuildHtaGraph(frame, window, launches, graph_options));
+  analysis.queues = launches.queues();
+  NoteProblems(frame.problems, &analysis.source.notes);
+  return analysis;
+}
+
+bool HasSyncEvents(const EventTable& table) {
+  for (EventRow row = 0; row < table.size(); ++row) {
+    if (table.category(row) == EventCategory::kDeviceSync) return true;
+  }
+  return false;
+}
+
+// Returns how many there are.
+size_t AddInferredWaits(const EventTable& table, absl::Span<const SyncCall> sync_calls,
+                        DeviceDependencies* dependencies) {
+  const std::vector<DeviceDependency> inferred = InferWaits(table, *dependencies, sync_calls);
+  std::vector<DeviceDependency>& edges = dependencies->edges;
+  const size_t known = edges.size();
+  edges.insert(edges.end(), inferred.begin(), inferred.end());
+  std::inplace_merge(edges.begin(), edges.begin() + known, edges.end(),
+                     [](const DeviceDependency& a, const DeviceDependency& b) {
+                       return std::tie(a.to, a.from, a.kind) < std::tie(b.to, b.from, b.kind);
+                     });
+  return inferred.size();
+}
+
+absl::StatusOr<TraceAnalysis> AnalyzeAsOurs(absl::string_view text, absl::string_view name,
+                                            const TraceAnalysisOptions& options) {
+  TraceAnalysis analysis;
+  ASSIGN_OR_RETURN(const TraceJsonTable trace, LoadTraceJson(text, name));
+  const std::vector<SyncCall> sync_calls = ReadTraceJsonSyncCalls(text, trace.table);
+  DeviceDependencies dependencies = FindDeviceDependencies(trace.table, sync_calls);
+  const size_t inferred_waits = AddInferredWaits(trace.table, sync_calls, &dependencies);
+  ASSIGN_OR_RETURN(const TraceWindow window,
+                   ChooseTraceWindow(trace.table, dependencies, options.window));
+  TraceGraphOptions graph_options;
+  graph_options.rank = trace.header.Find("distributedInfo").Find("rank").AsInt64().value_or(0);
+  graph_options.data_load_events = options.data_load_events;
+  ASSIGN_OR_RETURN(TraceGraph built, BuildTraceGraph(trace.table, trace.positions, dependencies,
+                                                     window, graph_options));
+  analysis.graph = std::move(built.graph);
+  analysis.queues = FindQueueLengths(trace.table, dependencies);
+  std::vector<std::string>& notes = analysis.source.notes;
+  NoteProblems(trace.problems, &notes);
+  if (!HasSyncEvents(trace.table)) notes.push_back(kNoSyncEvents);
+  NoteDependencies(dependencies, &notes);
+  if (inferred_waits > 0) {
+    notes.push_back(absl::StrCat(inferred_waits, " x waits inferred from the times of the work"));
+  }
+  if (built.without_launch > 0) {
+    notes.push_back(absl::StrCat(built.without_launch, " x device work whose launch is unknown"));
+  }
+  if (built.not_nested > 0) {
+    notes.push_back(absl::StrCat(built.not_nested, " x operators that overlap without nesting"));
+  }
+  return analysis;
+}
+
+}  // namespace
+
+absl::StatusOr<TraceAnalysis> AnalyzeTraceJson(absl::string_view text, absl::string_view name,
+                                               const TraceAnalysisOptions& options) {
+  absl::StatusOr<TraceAnalysis> analysis = options.hta_compatible
+                                               ? AnalyzeAsHta(text, name, options)
+                                               : AnalyzeAsOurs(text, name, options);
+  if (!analysis.ok()) {
+    // What reads the text has named it already.
+    return absl::StartsWith(analysis.status().message(), name) ? analysis.status()
+                                                               : Annotate(analysis.status(), name);
+  }
+  analysis->source.trace = std::string(name);
+  analysis->source.window = options.window;
+  analysis->source.hta_compatible = options.hta_compatible;
+  return analysis;
+}
+
+}  // namespace meridian

@@ -1,0 +1,41 @@
+// From the text of a Kineto trace to its graph, in either way.
+#ifndef CRITICAL_PATH_TRACE_ANALYSIS_H_
+#define CRITICAL_PATH_TRACE_ANALYSIS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "critical_path/graph_source.h"
+#include "critical_path/path_graph.h"
+#include "critical_path/queue_length.h"
+#include "critical_path/window_choice.h"
+
+namespace meridian {
+
+struct TraceAnalysisOptions {
+  WindowChoice window;
+  // Parts of names of the host's events that load data.
+  std::vector<std::string> data_load_events;
+  // The graph that HTA builds instead of ours.
+  bool hta_compatible = false;
+  // Only for HTA's graph; ours has all launch edges.
+  bool zero_weight_launch_edges = false;
+};
+
+struct TraceAnalysis {
+  GraphSource source;
+  PathGraph graph;
+  // Of the whole trace.
+  std::vector<StreamQueue> queues;
+};
+
+// Errors name the trace; they are those of the builders (trace_graph.h, hta/hta_graph.h) and of the
+// window's choice.
+absl::StatusOr<TraceAnalysis> AnalyzeTraceJson(absl::string_view text, absl::string_view name,
+                                               const TraceAnalysisOptions& options);
+
+}  // namespace meridian
+
+#endif  // CRITICAL_PATH_TRACE_ANALYSIS_H_

@@ -1,0 +1,148 @@
+// chakra_export: profiles of a run -> Chakra execution traces.
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "chakra_export/xspace/xspace_exporter.h"
+#include "tools/command.h"
+#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/input_paths.h"
+#include "xla_profiler/util/progress_bar.h"
+#include "xla_profiler/util/report_json.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/status_util.h"
+
+ABSL_FLAG(std::string, traces, "",
+          "The profiles of one run, one per node, or one combined file: a comma list of files, "
+          "folders or globs.");
+ABSL_FLAG(std::string, output, "",
+          "Prefix of what is written: PREFIX.<rank>.et and PREFIX.comm_groups.json.");
+ABSL_FLAG(std::string, flavor, "simulation",
+          "simulation: what simulators run to the end; full: hosts and groups as nodes, too.");
+ABSL_FLAG(std::string, granularity, "kernel",
+          "kernel: every kernel is a node; hlo: kernels of one instruction are one; step: all "
+          "computation of a step between two communications is one.");
+ABSL_FLAG(std::string, intent, "profiled",
+          "profiled: what ran, with its times; post_transformed: the programs as they were "
+          "compiled, without times.");
+ABSL_FLAG(std::string, steps, "", "Only these steps, e.g. 3..5 (both included). Default: all.");
+ABSL_FLAG(std::string, ranks, "",
+          "The rank of each device, profile by profile, e.g. 0,1,2,3. Default: as the profiles "
+          "say.");
+ABSL_FLAG(
+    bool, allow_violations, false,
+    "Export even when the clocks disagree: collectives that end before they began elsewhere.");
+
+namespace meridian {
+namespace {
+
+absl::StatusOr<EtFlavor> ParseFlavor(const std::string& name) {
+  if (name == "simulation") return EtFlavor::kSimulation;
+  if (name == "full") return EtFlavor::kFull;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--flavor=", name, " is none of simulation, full"));
+}
+
+absl::StatusOr<WorkGranularity> ParseGranularity(const std::string& name) {
+  if (name == "kernel") return WorkGranularity::kKernel;
+  if (name == "hlo") return WorkGranularity::kHlo;
+  if (name == "step") return WorkGranularity::kStep;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--granularity=", name, " is none of kernel, hlo, step"));
+}
+
+absl::StatusOr<EtIntent> ParseIntent(const std::string& name) {
+  if (name == "profiled") return EtIntent::kProfiled;
+  if (name == "post_transformed") return EtIntent::kPostTransformed;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--intent=", name, " is none of profiled, post_transformed"));
+}
+
+absl::StatusOr<std::optional<StepRange>> ParseSteps(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  StepRange range;
+  const std::vector<std::string> ends = absl::StrSplit(text, "..");
+  if (ends.size() > 2 || !absl::SimpleAtoi(ends.front(), &range.first) ||
+      !absl::SimpleAtoi(ends.back(), &range.last) || range.first > range.last) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--steps=", text, " is no range of steps; expected e.g. --steps=3..5"));
+  }
+  return range;
+}
+
+absl::StatusOr<std::vector<int64_t>> ParseRanks(const std::string& text) {
+  std::vector<int64_t> ranks;
+  for (const absl::string_view part : absl::StrSplit(text, ',', absl::SkipEmpty())) {
+    int64_t rank = 0;
+    if (!absl::SimpleAtoi(part, &rank) || rank < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--ranks=", text, " is no list of ranks; expected e.g. --ranks=0,1"));
+    }
+    ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+absl::StatusOr<XSpaceExportOptions> ReadOptions() {
+  XSpaceExportOptions options;
+  options.reader.input = UserInputOptions();
+  ASSIGN_OR_RETURN(options.flavor, ParseFlavor(absl::GetFlag(FLAGS_flavor)));
+  ASSIGN_OR_RETURN(options.granularity, ParseGranularity(absl::GetFlag(FLAGS_granularity)));
+  ASSIGN_OR_RETURN(options.intent, ParseIntent(absl::GetFlag(FLAGS_intent)));
+  ASSIGN_OR_RETURN(options.steps, ParseSteps(absl::GetFlag(FLAGS_steps)));
+  if (options.intent == EtIntent::kPostTransformed &&
+      (options.steps.has_value() || options.granularity != WorkGranularity::kKernel)) {
+    return absl::InvalidArgumentError(
+        "--steps and --granularity choose from what ran; they mean nothing with "
+        "--intent=post_transformed");
+  }
+  ASSIGN_OR_RETURN(options.ranks.given_ranks, ParseRanks(absl::GetFlag(FLAGS_ranks)));
+  options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
+  return options;
+}
+
+// The bar is gone before anything is printed.
+absl::StatusOr<ChakraExportReport> ExportWithProgress(const std::vector<std::string>& traces,
+                                                      XSpaceExportOptions options) {
+  ProgressBar progress("reading", traces.size());
+  options.progress = [&](size_t file) { progress.Update(file); };
+  return ExportXSpaces(FileSystem::Posix(), traces, UserPath(absl::GetFlag(FLAGS_output)), options);
+}
+
+absl::StatusOr<int> Export() {
+  if (absl::GetFlag(FLAGS_traces).empty()) {
+    return absl::InvalidArgumentError("--traces names no file; expected e.g. --traces=run/");
+  }
+  if (absl::GetFlag(FLAGS_output).empty()) {
+    return absl::InvalidArgumentError(
+        "--output names no prefix; expected e.g. --output=et/run for et/run.0.et, ...");
+  }
+  ASSIGN_OR_RETURN(XSpaceExportOptions options, ReadOptions());
+  ASSIGN_OR_RETURN(const std::vector<std::string> traces,
+                   ExpandPaths(FileSystem::Posix(), absl::GetFlag(FLAGS_traces),
+                               {UserDirectory(), {".xplane.pb", ".xplane.pb.gz"}}));
+  ASSIGN_OR_RETURN(const ChakraExportReport report, ExportWithProgress(traces, std::move(options)));
+  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatExportReport(report)));
+  return kExitDone;
+}
+
+}  // namespace
+}  // namespace meridian
+
+int main(int argc, char** argv) {
+  return meridian::RunCommand(
+      {"chakra_export",
+       "Turns the profiles of a run (XSpace) into Chakra execution traces, one per rank: device "
+       "work, what it waited for, and collectives with their bytes and groups.",
+       {"chakra_export --traces=run/ --output=et/run",
+        "chakra_export --traces=combined.xplane.pb --output=et/run --steps=3..5 --json"},
+       {"traces", "output", "flavor", "granularity", "intent", "steps", "ranks",
+        "allow_violations"}},
+      argc, argv, meridian::Export);
+}

@@ -1,0 +1,194 @@
+// critical_path: what delays the step.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "critical_path/longest_path.h"
+#include "critical_path/path_graph_file.h"
+#include "critical_path/path_overlay.h"
+#include "critical_path/path_report.h"
+#include "critical_path/queue_length.h"
+#include "critical_path/trace_analysis.h"
+#include "tools/command.h"
+#include "xla_profiler/trace_json/gzip_sink.h"
+#include "xla_profiler/util/atomic_file_writer.h"
+#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/input_file.h"
+#include "xla_profiler/util/report_json.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/status_util.h"
+
+ABSL_FLAG(std::string, trace, "", "The trace of one rank: Kineto's JSON, plain or gzip.");
+ABSL_FLAG(std::string, annotation, "",
+          "Looks at an annotation whose name contains this, e.g. ProfilerStep, instead of at the "
+          "whole trace.");
+ABSL_FLAG(std::string, instance, "0",
+          "Which of the annotation's occurrences, from 0: N, or A..B for several and what is "
+          "between.");
+ABSL_FLAG(bool, hta_compatible, false,
+          "Gives the numbers of Holistic Trace Analysis 0.6.1, mistakes included.");
+ABSL_FLAG(bool, zero_weight_launch_edges, false,
+          "With --hta_compatible: adds launch edges without time to kernels that have none. "
+          "Otherwise all launch edges are there anyway.");
+ABSL_FLAG(std::string, data_load_events, "",
+          "Parts of names of events that load data: a comma list.");
+ABSL_FLAG(std::string, overlay, "",
+          "Writes the trace with the path drawn into it: a file (compressed when it ends in .gz), "
+          "or a folder for overlaid_critical_path_<trace>.");
+ABSL_FLAG(bool, only_critical, true,
+          "Leaves events out of the overlay that are not on the path, but for annotations.");
+ABSL_FLAG(bool, all_edges, false,
+          "Draws all edges of the graph into the overlay, and keeps all events.");
+ABSL_FLAG(std::string, csv, "", "Writes the path, one line for each edge, to this file.");
+ABSL_FLAG(std::string, queue_lengths, "",
+          "Writes how much work each stream was behind, over time, to this file (CSV).");
+ABSL_FLAG(std::string, save, "",
+          "Writes the graph to this file (compressed when it ends in .gz), for --restore.");
+ABSL_FLAG(std::string, restore, "",
+          "Reads the graph from a file that --save wrote instead of from a trace; --trace is then "
+          "needed for --overlay only.");
+
+namespace meridian {
+namespace {
+
+// The sink of an output file, compressed when its name says so.
+class OutputFile {
+ public:
+  static absl::StatusOr<OutputFile> Create(const std::string& path) {
+    OutputFile file;
+    ASSIGN_OR_RETURN(file.writer_, AtomicFileWriter::Create(FileSystem::Posix(), path));
+    if (absl::EndsWith(path, ".gz")) file.gzip_ = std::make_unique<GzipSink>(file.writer_.get());
+    return file;
+  }
+
+  ByteSink* sink() {
+    return gzip_ != nullptr ? static_cast<ByteSink*>(gzip_.get()) : writer_.get();
+  }
+
+  absl::Status Commit() {
+    if (gzip_ != nullptr) RETURN_IF_ERROR(gzip_->Finish());
+    return writer_->Commit();
+  }
+
+ private:
+  OutputFile() = default;
+
+  std::unique_ptr<AtomicFileWriter> writer_;
+  std::unique_ptr<GzipSink> gzip_;
+};
+
+absl::Status WriteOutput(const std::string& path, absl::string_view contents) {
+  ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(UserPath(path)));
+  RETURN_IF_ERROR(file.sink()->Append(contents));
+  return file.Commit();
+}
+
+absl::StatusOr<InputFile> OpenTrace() {
+  return InputFile::Open(FileSystem::Posix(), UserPath(absl::GetFlag(FLAGS_trace)),
+                         UserInputOptions());
+}
+
+absl::StatusOr<TraceAnalysis> Analyze() {
+  TraceAnalysisOptions options;
+  options.window.annotation = absl::GetFlag(FLAGS_annotation);
+  absl::StatusOr<InstanceRange> instances = ParseInstanceRange(absl::GetFlag(FLAGS_instance));
+  if (!instances.ok()) return Annotate(instances.status(), "--instance");
+  options.window.instances = *instances;
+  options.hta_compatible = absl::GetFlag(FLAGS_hta_compatible);
+  options.zero_weight_launch_edges = absl::GetFlag(FLAGS_zero_weight_launch_edges);
+  options.data_load_events =
+      absl::StrSplit(absl::GetFlag(FLAGS_data_load_events), ',', absl::SkipEmpty());
+  ASSIGN_OR_RETURN(const InputFile file, OpenTrace());
+  return AnalyzeTraceJson(file.bytes(), file.path(), options);
+}
+
+absl::StatusOr<TraceAnalysis> Restore() {
+  if (!absl::GetFlag(FLAGS_queue_lengths).empty()) {
+    return absl::InvalidArgumentError(
+        "--queue_lengths needs the trace; a saved graph does not hold them");
+  }
+  ASSIGN_OR_RETURN(const InputFile file,
+                   InputFile::Open(FileSystem::Posix(), UserPath(absl::GetFlag(FLAGS_restore)),
+                                   UserInputOptions()));
+  absl::StatusOr<SavedGraph> saved = ParseGraph(file.bytes());
+  if (!saved.ok()) return Annotate(saved.status(), file.path());
+  TraceAnalysis analysis;
+  analysis.source = std::move(saved->source);
+  analysis.graph = std::move(saved->graph);
+  return analysis;
+}
+
+// A folder gets a file of the trace's name.
+std::string OverlayPath() {
+  const std::string path = UserPath(absl::GetFlag(FLAGS_overlay));
+  const absl::StatusOr<FileKind> kind = FileSystem::Posix().Kind(path);
+  if (!kind.ok() || *kind != FileKind::kDirectory) return path;
+  return absl::StrCat(path, "/", OverlayFileName(absl::GetFlag(FLAGS_trace)));
+}
+
+absl::Status WriteOverlayFile(const TraceAnalysis& analysis, const CriticalPath& path) {
+  if (absl::GetFlag(FLAGS_trace).empty()) {
+    return absl::InvalidArgumentError("--overlay needs --trace, the trace to draw into");
+  }
+  ASSIGN_OR_RETURN(const InputFile trace, OpenTrace());
+  ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(OverlayPath()));
+  OverlayOptions options;
+  options.only_critical = absl::GetFlag(FLAGS_only_critical);
+  options.all_edges = absl::GetFlag(FLAGS_all_edges);
+  const absl::StatusOr<OverlayStats> stats =
+      WriteOverlay(trace.bytes(), analysis.graph, path, options, file.sink());
+  if (!stats.ok()) return Annotate(stats.status(), trace.path());
+  return file.Commit();
+}
+
+absl::Status WriteFiles(const TraceAnalysis& analysis, const CriticalPath& path) {
+  const std::string csv = absl::GetFlag(FLAGS_csv);
+  if (!csv.empty()) RETURN_IF_ERROR(WriteOutput(csv, PathCsv(analysis.graph, path)));
+  const std::string queues = absl::GetFlag(FLAGS_queue_lengths);
+  if (!queues.empty()) RETURN_IF_ERROR(WriteOutput(queues, QueueLengthCsv(analysis.queues)));
+  const std::string save = absl::GetFlag(FLAGS_save);
+  if (!save.empty()) {
+    ASSIGN_OR_RETURN(const std::string bytes, SerializeGraph(analysis.source, analysis.graph));
+    RETURN_IF_ERROR(WriteOutput(save, bytes));
+  }
+  if (!absl::GetFlag(FLAGS_overlay).empty()) return WriteOverlayFile(analysis, path);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> FindPath() {
+  const bool restores = !absl::GetFlag(FLAGS_restore).empty();
+  if (!restores && absl::GetFlag(FLAGS_trace).empty()) {
+    return absl::InvalidArgumentError(
+        "--trace names no file; expected e.g. --trace=rank0.pt.trace.json.gz");
+  }
+  ASSIGN_OR_RETURN(const TraceAnalysis analysis, restores ? Restore() : Analyze());
+  const absl::StatusOr<CriticalPath> path = FindLongestPath(analysis.graph);
+  if (!path.ok()) return Annotate(path.status(), analysis.source.trace);
+  RETURN_IF_ERROR(WriteFiles(analysis, *path));
+  const PathReport report = ReportPath(analysis.source, analysis.graph, *path);
+  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatPathReport(report)));
+  return kExitDone;
+}
+
+}  // namespace
+}  // namespace meridian
+
+int main(int argc, char** argv) {
+  return meridian::RunCommand(
+      {"critical_path",
+       "Finds the chain of host and device work that a step had to wait for, and what its time is "
+       "spent on.",
+       {"critical_path --trace=rank0.pt.trace.json.gz --annotation=ProfilerStep --instance=1",
+        "critical_path --trace=trace.json.gz --overlay=. --csv=path.csv",
+        "critical_path --trace=trace.json.gz --hta_compatible --json"},
+       {"trace", "annotation", "instance", "hta_compatible", "zero_weight_launch_edges",
+        "data_load_events", "overlay", "only_critical", "all_edges", "csv", "queue_lengths", "save",
+        "restore"}},
+      argc, argv, meridian::FindPath);
+}

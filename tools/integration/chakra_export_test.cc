@@ -1,0 +1,138 @@
+// chakra_export as users run it, and what others make of its traces.
+#include <string>
+#include <vector>
+
+#include "chakra_export/xspace/chakra_export_report.pb.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/util/json_util.h"
+#include "gtest/gtest.h"
+#include "tools/testing/run_command.h"
+#include "xla_profiler/util/atomic_file_writer.h"
+#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/util/testing/temporary_directory.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr char kSystem[] = R"({"scheduling-policy": "LIFO", "endpoint-delay": 10,
+  "active-chunks-per-dimension": 1, "preferred-dataset-splits": 1,
+  "collective-optimization": "localBWAware", "local-mem-bw": 1600,
+  "all-reduce-implementation": ["ring"], "all-gather-implementation": ["ring"],
+  "reduce-scatter-implementation": ["ring"], "all-to-all-implementation": ["ring"]})";
+
+CommandResult Export(const std::vector<std::string>& arguments) {
+  return RunCommandLine("tools/chakra_export", arguments);
+}
+
+std::string FileBytes(const std::string& path) {
+  const auto region = FileSystem::Posix().Map(path);
+  EXPECT_THAT(region, IsOk()) << path;
+  return region.ok() ? std::string((*region)->bytes()) : std::string();
+}
+
+struct Example {
+  const char* folder;
+  int ranks;
+};
+
+class ChakraExportTest : public ::testing::TestWithParam<Example> {
+ protected:
+  const TemporaryDirectory directory_;
+};
+
+TEST_P(ChakraExportTest, TracesRunToTheEndInTheSimulator) {
+  const std::string prefix = directory_.PathOf("w");
+  const CommandResult exported =
+      Export({std::string("--traces=") + GetParam().folder, "--output=" + prefix, "--json"});
+  ASSERT_EQ(exported.exit_code, 0) << exported.standard_error;
+  ChakraExportReport report;
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(exported.standard_output, &report).ok());
+  ASSERT_EQ(report.ranks_size(), GetParam().ranks);
+
+  ASSERT_THAT(WriteFileAtomically(FileSystem::Posix(), directory_.PathOf("n.yml"),
+                                  "topology: [ FullyConnected ]\nnpus_count: [ " +
+                                      std::to_string(GetParam().ranks) +
+                                      " ]\nbandwidth: [ 10.0 ]\nlatency: [ 20000.0 ]\n"),
+              IsOk());
+  ASSERT_THAT(WriteFileAtomically(FileSystem::Posix(), directory_.PathOf("s.json"), kSystem),
+              IsOk());
+  std::vector<std::string> flags = {"--workload=" + prefix,
+                                    "--network=" + directory_.PathOf("n.yml"),
+                                    "--system=" + directory_.PathOf("s.json"), "--json"};
+  std::vector<std::string> check = {"--et=" + prefix, "--check"};
+  if (!report.comm_groups().empty()) {
+    flags.push_back("--comm_groups=" + report.comm_groups());
+    check.push_back("--comm_groups=" + report.comm_groups());
+  }
+  const CommandResult simulated = RunCommandLine("tools/astra_simulate", flags);
+  EXPECT_EQ(simulated.exit_code, 0) << simulated.standard_error;
+  for (int rank = 0; rank < GetParam().ranks; ++rank) {
+    EXPECT_THAT(simulated.standard_output, HasSubstr("\"id\": " + std::to_string(rank)));
+  }
+  const CommandResult checked = RunCommandLine("tools/chakra_inspect", check);
+  EXPECT_EQ(checked.exit_code, 0) << checked.standard_output;
+  EXPECT_THAT(checked.standard_output, HasSubstr("no problems"));
+}
+
+TEST_P(ChakraExportTest, ACombinedFileGivesTheSameBytes) {
+  const std::string combined = directory_.PathOf("combined.xplane.pb");
+  const CommandResult combine = RunCommandLine(
+      "tools/combine",
+      {std::string("--traces=") + GetParam().folder, "--output=" + combined, "--method=none"});
+  ASSERT_EQ(combine.exit_code, 0) << combine.standard_error;
+  const std::string apart = directory_.PathOf("apart");
+  const std::string joint = directory_.PathOf("joint");
+  ASSERT_EQ(Export({std::string("--traces=") + GetParam().folder, "--output=" + apart}).exit_code,
+            0);
+  ASSERT_EQ(Export({"--traces=" + combined, "--output=" + joint}).exit_code, 0);
+  for (int rank = 0; rank < GetParam().ranks; ++rank) {
+    const std::string suffix = "." + std::to_string(rank) + ".et";
+    EXPECT_EQ(FileBytes(apart + suffix), FileBytes(joint + suffix)) << suffix;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, ChakraExportTest,
+                         ::testing::Values(Example{"examples/jax_cuda2", 2},
+                                           Example{"examples/jax_tp_cuda4", 4},
+                                           Example{"examples/jax_cpu4", 4}),
+                         [](const auto& info) { return std::string(info.param.folder).substr(9); });
+
+TEST(ChakraExportCommandTest, ClocksWithViolationsAreBadInputAndNothingIsWritten) {
+  const TemporaryDirectory directory;
+  const CommandResult result =
+      Export({"--traces=examples/jax_tp_cuda4_skewed", "--output=" + directory.PathOf("w")});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.standard_error,
+              AllOf(HasSubstr("rank0.xplane.pb.gz"), HasSubstr("504 of 528 collectives"),
+                    HasSubstr("run combine first")));
+  EXPECT_THAT(*FileSystem::Posix().List(directory.path()), IsEmpty());
+}
+
+TEST(ChakraExportCommandTest, TornFilesAreBadInputThatNamesTheFile) {
+  const TemporaryDirectory directory;
+  const std::string whole = FileBytes("examples/jax_cuda2/rank0.xplane.pb");
+  const std::string torn = directory.PathOf("torn.xplane.pb");
+  ASSERT_THAT(WriteFileAtomically(FileSystem::Posix(), torn, whole.substr(0, whole.size() / 2)),
+              IsOk());
+  const CommandResult result = Export({"--traces=" + torn, "--output=" + directory.PathOf("w")});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.standard_error, AllOf(HasSubstr("torn.xplane.pb"), HasSubstr("offset")));
+}
+
+TEST(ChakraExportCommandTest, FlagsThatMeanNothingAreBadUsage) {
+  for (const char* flag : {"--flavor=other", "--granularity=loop", "--intent=later", "--steps=5..3",
+                           "--steps=a", "--ranks=0,x"}) {
+    const CommandResult result =
+        Export({"--traces=examples/jax_cuda2", "--output=/nowhere/w", flag});
+    EXPECT_EQ(result.exit_code, 2) << flag;
+    EXPECT_THAT(result.standard_error, HasSubstr(flag));
+  }
+}
+
+}  // namespace
+}  // namespace meridian

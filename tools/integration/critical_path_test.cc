@@ -1,0 +1,210 @@
+// critical_path as users run it: on traces of ours and of HTA, with wrong flags and broken files.
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "critical_path/testing/kineto_trace.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tools/testing/run_command.h"
+#include "xla_profiler/testing/shared_data.h"
+#include "xla_profiler/util/testing/gzip_text.h"
+#include "xla_profiler/util/testing/temporary_directory.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+CommandResult FindPath(const std::vector<std::string>& arguments) {
+  return RunCommandLine("tools/critical_path", arguments);
+}
+
+// Two steps: an operator launches a kernel and waits for it.
+std::string Trace() {
+  KinetoTrace trace;
+  trace.Raw(
+      R"({"ph": "M", "name": "process_name", "pid": 4242, "ts": 0, "args": {"name": "python"}})");
+  for (int step = 0; step < 2; ++step) {
+    const double at = 1000 * step;
+    trace.Annotation(step == 0 ? "ProfilerStep#5" : "ProfilerStep#6", at, 120);
+    trace.Op("aten::mm", at + 5, 100);
+    trace.Call("cudaLaunchKernel", at + 10, 5, 10 * step + 1);
+    trace.Call("cudaStreamSynchronize", at + 20, 55, 10 * step + 2);
+    trace.Kernel("gemm", at + 30, 40, 7, 10 * step + 1);
+    trace.Sync("Stream Sync", at + 20, 55, 7, 10 * step + 2);
+  }
+  return trace.Text();
+}
+
+TEST(CriticalPathCommandTest, ExplainsAStep) {
+  const TemporaryDirectory directory;
+  const CommandResult result = FindPath({"--trace=" + directory.Write("t.json", Trace()),
+                                         "--annotation=ProfilerStep", "--instance=1"});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_EQ(result.standard_error, "");
+  EXPECT_THAT(result.standard_output,
+              AllOf(HasSubstr("t.json, 'ProfilerStep' 1: 120.000 us\n"),
+                    HasSubstr("cpu_bound                   40.000  33.33\n"),
+                    HasSubstr("gpu_compute_bound           40.000  33.33\n"),
+                    HasSubstr("gpu_kernel_launch_overhead  20.000  16.67\n"),
+                    HasSubstr("host_gap                    20.000  16.67\n"),
+                    HasSubstr("40.000  33.33  gpu_compute_bound              11  gemm\n")));
+}
+
+TEST(CriticalPathCommandTest, JsonHasTheFieldsOthersRelyOn) {
+  const TemporaryDirectory directory;
+  const CommandResult result = FindPath({"--trace", directory.Write("t.json.gz", GzipText(Trace())),
+                                         "--hta_compatible", "--instance=0", "--json"});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(
+      result.standard_output,
+      AllOf(StartsWith("{"), HasSubstr("\"nodes\": \""), HasSubstr("\"length_us\": "),
+            HasSubstr("\"critical_nodes\": \""), HasSubstr("\"kernel_launch_delay\": \"1\""),
+            HasSubstr("\"kernel_kernel_delay\": \"0\""), HasSubstr("\"breakdown\": {"),
+            HasSubstr("\"wait_for_other_ranks\": 0"), HasSubstr("\"breakdown_percent\": {"),
+            HasSubstr("\"hta_compatible\": true")));
+}
+
+TEST(CriticalPathCommandTest, WritesThePathAndTheQueues) {
+  const TemporaryDirectory directory;
+  const CommandResult result = FindPath({"--trace=" + directory.Write("t.json", Trace()),
+                                         "--csv=" + directory.PathOf("path.csv"),
+                                         "--queue_lengths=" + directory.PathOf("queues.csv")});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(directory.Read("path.csv"),
+              AllOf(StartsWith("start_us,us,"),
+                    HasSubstr("30,40,3.571429,gpu_compute_bound,operator,5,\"gemm\",kernel,3,")));
+  EXPECT_EQ(directory.Read("queues.csv"),
+            "device,stream,time_us,queue_length\n\"0\",\"7\",10,1\n\"0\",\"7\",30,0\n"
+            "\"0\",\"7\",1010,1\n\"0\",\"7\",1030,0\n");
+}
+
+TEST(CriticalPathCommandTest, DrawsThePathIntoTheTrace) {
+  const TemporaryDirectory directory;
+  const std::string trace = directory.Write("t.json", Trace());
+  // A folder gets a file named after the trace.
+  EXPECT_EQ(FindPath({"--trace=" + trace, "--overlay=" + directory.path()}).exit_code, 0);
+  EXPECT_THAT(directory.List(), Contains("overlaid_critical_path_t.json"));
+  const std::string overlay = directory.Read("overlaid_critical_path_t.json");
+  EXPECT_THAT(overlay, AllOf(StartsWith("{\n"), HasSubstr("\"critical\": 1"),
+                             HasSubstr("critical_path_sync_dependency")));
+  // The name says whether it is compressed.
+  EXPECT_EQ(FindPath({"--trace=" + trace, "--overlay=" + directory.PathOf("o.json.gz"),
+                      "--noonly_critical", "--all_edges"})
+                .exit_code,
+            0);
+  EXPECT_THAT(directory.Read("o.json.gz"), StartsWith("\x1f\x8b"));
+  // It is a trace with the same path.
+  const CommandResult again = FindPath({"--trace=" + directory.PathOf("o.json.gz")});
+  EXPECT_EQ(again.exit_code, 0) << again.standard_error;
+  EXPECT_THAT(again.standard_output, HasSubstr(": 1120.000 us\n"));
+}
+
+TEST(CriticalPathCommandTest, RestoresWhatItSaved) {
+  const TemporaryDirectory directory;
+  const std::string trace = directory.Write("t.json", Trace());
+  for (const char* name : {"graph.mcp", "graph.mcp.gz"}) {
+    for (const char* mode : {"--nohta_compatible", "--hta_compatible"}) {
+      SCOPED_TRACE(std::string(name) + mode);
+      const std::string file = directory.PathOf(name);
+      const CommandResult saved = FindPath(
+          {"--trace=" + trace, mode, "--annotation=ProfilerStep", "--json", "--save=" + file});
+      EXPECT_EQ(saved.exit_code, 0) << saved.standard_error;
+      const CommandResult restored = FindPath({"--restore=" + file, "--json"});
+      EXPECT_EQ(restored.exit_code, 0) << restored.standard_error;
+      EXPECT_EQ(restored.standard_output, saved.standard_output);
+    }
+  }
+  // The overlay of a restored graph needs its trace, and no other.
+  EXPECT_EQ(FindPath({"--restore=" + directory.PathOf("graph.mcp"), "--trace=" + trace,
+                      "--overlay=" + directory.PathOf("o.json")})
+                .exit_code,
+            0);
+  EXPECT_EQ(FindPath({"--restore=" + directory.PathOf("graph.mcp"),
+                      "--trace=" + directory.Write("other.json", R"({"traceEvents": []})"),
+                      "--overlay=" + directory.PathOf("o2.json")})
+                .exit_code,
+            2);
+  EXPECT_THAT(directory.List(), Not(Contains("o2.json")));
+}
+
+TEST(CriticalPathCommandTest, WrongUsageExitsWithTwo) {
+  const TemporaryDirectory directory;
+  const std::string trace = "--trace=" + directory.Write("t.json", Trace());
+  const std::string graph = "--restore=" + directory.PathOf("graph.mcp");
+  ASSERT_EQ(FindPath({trace, "--save=" + directory.PathOf("graph.mcp")}).exit_code, 0);
+  const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
+      {{}, "--trace names no file"},
+      {{"--trase=x"}, "did you mean --trace?"},
+      {{trace, "--instance=x"}, "--instance: 'x' is no instance"},
+      {{trace, "--instance=2..1"}, "e.g. 3 or 1..4"},
+      {{trace, "--annotation=epoch"}, "there are: ProfilerStep#5, ProfilerStep#6"},
+      {{trace, "--annotation=epoch", "--hta_compatible"}, "there are: ProfilerStep#5"},
+      {{trace, "--annotation=Step", "--instance=2"}, "occurs 2 time(s)"},
+      {{"--trace=missing.json"}, "missing.json: No such file"},
+      {{trace, "--overlay=" + directory.PathOf("no/folder/o.json")},
+       "its directory does not exist"},
+      {{graph, "--overlay=" + directory.PathOf("o.json")}, "--overlay needs --trace"},
+      {{graph, "--queue_lengths=" + directory.PathOf("q.csv")}, "--queue_lengths needs the trace"},
+      {{"--restore=" + directory.PathOf("t.json")}, "this is no saved graph"},
+  };
+  for (const auto& [arguments, reason] : wrong) {
+    const CommandResult result = FindPath(arguments);
+    EXPECT_EQ(result.exit_code, 2) << reason;
+    EXPECT_EQ(result.standard_output, "");
+    EXPECT_THAT(result.standard_error, AllOf(StartsWith("critical_path: "), HasSubstr(reason)));
+  }
+}
+
+TEST(CriticalPathCommandTest, BrokenTracesExitWithTwoAndAReason) {
+  const TemporaryDirectory directory;
+  const std::string whole = Trace();
+  KinetoTrace host_only;
+  host_only.Op("op", 0, 10);
+  const std::vector<std::pair<std::string, std::string>> broken = {
+      {"", "offset 0"},
+      {"no JSON at all", "offset 0"},
+      {whole.substr(0, whole.size() / 2), "offset "},
+      {R"({"schemaVersion": 1})", "traceEvents"},
+      {GzipText(whole).substr(0, 200), "truncated gzip data"},
+      {R"({"traceEvents": []})", "no "},
+      {host_only.Text(), "no kernel"},
+  };
+  for (const auto& [text, reason] : broken) {
+    for (const char* mode : {"--nohta_compatible", "--hta_compatible"}) {
+      SCOPED_TRACE(reason + mode);
+      const std::string path = directory.Write("broken.json", text);
+      const CommandResult result = FindPath({"--trace=" + path, mode});
+      EXPECT_EQ(result.exit_code, 2);
+      EXPECT_EQ(result.standard_output, "");
+      EXPECT_THAT(result.standard_error,
+                  AllOf(StartsWith("critical_path: " + path), HasSubstr(reason)));
+    }
+  }
+}
+
+// The case that HTA's documentation works through.
+TEST(CriticalPathCommandTest, HasTheNumbersOfHta) {
+  const std::optional<std::string> shared = SharedDataDirectory();
+  if (!shared.has_value()) GTEST_SKIP() << kSharedDataMissing;
+  const std::string trace = *shared +
+                            "/samples/kineto/critical_path/alexnet/"
+                            "benchmark_result_2869224_1695835535_trace.json.gz";
+  const CommandResult result = FindPath(
+      {"--trace=" + trace, "--hta_compatible",
+       "--annotation=[param|pytorch.model.alex_net|0|0|0|measure|forward]", "--instance=1"});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_output,
+              AllOf(HasSubstr(": 35834.000 us\n149 of 418 nodes and 421 edges"),
+                    HasSubstr("cpu_bound                   32042.000  89.42\n"),
+                    HasSubstr("gpu_compute_bound            3712.000  10.36\n")));
+}
+
+}  // namespace
+}  // namespace meridian

@@ -1,0 +1,72 @@
+#include "tools/pipeline/output_files.h"
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "xla_profiler/trace_json/gzip_sink.h"
+#include "xla_profiler/util/status_macros.h"
+
+namespace meridian {
+namespace {
+
+// True for two names of one file, also of one that does not exist yet. A link that would be
+// replaced is not what it leads to.
+bool IsSamePlace(const std::string& a, const std::string& b) {
+  std::error_code error;
+  const auto place = [&](const std::string& path) {
+    const std::filesystem::path name(path);
+    return std::filesystem::weakly_canonical(name.parent_path().empty() ? "." : name.parent_path(),
+                                             error) /
+           name.filename();
+  };
+  return place(a) == place(b);
+}
+
+}  // namespace
+
+absl::Status CheckOutputPaths(const std::vector<std::string>& inputs,
+                              const std::vector<std::string>& outputs) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].empty()) continue;
+    for (const std::string& input : inputs) {
+      if (input.empty() || !IsSamePlace(outputs[i], input)) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(outputs[i], " is an input and would be overwritten; choose another output"));
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (outputs[j].empty() || !IsSamePlace(outputs[i], outputs[j])) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(outputs[i], " is named for two outputs; choose another for one"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OutputFiles::Write(const std::string& kind, const std::string& path,
+                                absl::FunctionRef<absl::Status(ByteSink&)> write) {
+  ASSIGN_OR_RETURN(std::unique_ptr<AtomicFileWriter> writer,
+                   AtomicFileWriter::Create(file_system_, path));
+  if (absl::EndsWith(path, ".gz")) {
+    GzipSink gzip(writer.get());
+    RETURN_IF_ERROR(write(gzip));
+    RETURN_IF_ERROR(gzip.Finish());
+  } else {
+    RETURN_IF_ERROR(write(*writer));
+  }
+  files_.push_back({kind, path, writer->bytes_appended()});
+  pending_.push_back(std::move(writer));
+  return absl::OkStatus();
+}
+
+absl::Status OutputFiles::Commit() {
+  for (const std::unique_ptr<AtomicFileWriter>& writer : pending_) {
+    RETURN_IF_ERROR(writer->Commit());
+  }
+  pending_.clear();
+  return absl::OkStatus();
+}
+
+}  // namespace meridian

@@ -1,0 +1,52 @@
+// The files that a command writes: none of them one of its inputs, all of them there at the end or,
+// if something fails on the way, none.
+#ifndef TOOLS_PIPELINE_OUTPUT_FILES_H_
+#define TOOLS_PIPELINE_OUTPUT_FILES_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "xla_profiler/util/atomic_file_writer.h"
+#include "xla_profiler/util/byte_sink.h"
+#include "xla_profiler/util/file_system.h"
+
+namespace meridian {
+
+struct OutputFile {
+  // What it is, e.g. "combined".
+  std::string kind;
+  std::string path;
+  uint64_t bytes = 0;
+};
+
+// InvalidArgument when an output is an input, also under another name, or two outputs are one.
+// Empty paths are those of flags that were not given.
+absl::Status CheckOutputPaths(const std::vector<std::string>& inputs,
+                              const std::vector<std::string>& outputs);
+
+class OutputFiles {
+ public:
+  explicit OutputFiles(FileSystem& file_system) : file_system_(file_system) {}
+
+  // Writes a file that is not seen before Commit; gzip when its name ends in .gz.
+  absl::Status Write(const std::string& kind, const std::string& path,
+                     absl::FunctionRef<absl::Status(ByteSink&)> write);
+
+  // Puts everything written so far in its place.
+  absl::Status Commit();
+
+  // In the order they were written.
+  const std::vector<OutputFile>& files() const { return files_; }
+
+ private:
+  FileSystem& file_system_;
+  std::vector<OutputFile> files_;
+  std::vector<std::unique_ptr<AtomicFileWriter>> pending_;
+};
+
+}  // namespace meridian
+
+#endif  // TOOLS_PIPELINE_OUTPUT_FILES_H_

@@ -1,0 +1,70 @@
+#include "tools/pipeline/output_files.h"
+
+#include <unistd.h>
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/util/testing/temporary_directory.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+absl::Status WriteText(ByteSink& sink) { return sink.Append("text"); }
+
+TEST(OutputFilesTest, FilesAppearTogether) {
+  const TemporaryDirectory directory;
+  OutputFiles outputs(FileSystem::Posix());
+  ASSERT_OK(outputs.Write("combined", directory.PathOf("a"), WriteText));
+  ASSERT_OK(outputs.Write("report", directory.PathOf("b.gz"), WriteText));
+  EXPECT_NE(access(directory.PathOf("a").c_str(), F_OK), 0);
+  ASSERT_OK(outputs.Commit());
+  EXPECT_THAT(directory.List(), ElementsAre("a", "b.gz"));
+  EXPECT_EQ(directory.Read("a"), "text");
+  EXPECT_EQ(directory.Read("b.gz").substr(0, 2), "\x1f\x8b");
+  ASSERT_EQ(outputs.files().size(), 2u);
+  EXPECT_EQ(outputs.files()[0].kind, "combined");
+  EXPECT_EQ(outputs.files()[0].bytes, 4u);
+}
+
+TEST(OutputFilesTest, AfterAFailureThereIsNone) {
+  const TemporaryDirectory directory;
+  {
+    OutputFiles outputs(FileSystem::Posix());
+    ASSERT_OK(outputs.Write("combined", directory.PathOf("a"), WriteText));
+    EXPECT_FALSE(outputs.Write("report", directory.PathOf("missing/b"), WriteText).ok());
+    EXPECT_FALSE(outputs
+                     .Write("report", directory.PathOf("c"),
+                            [](ByteSink&) { return absl::InvalidArgumentError("no"); })
+                     .ok());
+  }
+  EXPECT_THAT(directory.List(), IsEmpty());
+}
+
+TEST(OutputFilesTest, AnInputIsNoOutputUnderAnyName) {
+  const TemporaryDirectory directory;
+  const std::string input = directory.Write("in.pb", "x");
+  ASSERT_EQ(symlink(directory.path().c_str(), directory.PathOf("link").c_str()), 0);
+  for (const std::string& output :
+       {input, directory.path() + "/./in.pb", directory.PathOf("link/in.pb")}) {
+    EXPECT_THAT(CheckOutputPaths({"", input}, {"", output}),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("overwritten")))
+        << output;
+  }
+  EXPECT_OK(CheckOutputPaths({input}, {directory.PathOf("out.pb"), ""}));
+}
+
+TEST(OutputFilesTest, TwoOutputsAreNotOneFile) {
+  const TemporaryDirectory directory;
+  EXPECT_THAT(CheckOutputPaths({}, {directory.PathOf("a"), directory.path() + "/./a"}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("two outputs")));
+}
+
+}  // namespace
+}  // namespace meridian
