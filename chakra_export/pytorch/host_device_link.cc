@@ -41,13 +41,20 @@ std::optional<size_t> FindPart(const std::vector<uint64_t>& whole,
   return std::nullopt;
 }
 
+// A common subsequence may take a second to find. Traces with more pairs of threads than this are
+// searched for whole sequences only.
+constexpr size_t kMaxSubsequenceSearches = 256;
+
 // Returns which elements are the same call, positions ascending in both.
-Pairs Align(const std::vector<uint64_t>& a, const std::vector<uint64_t>& b) {
+Pairs Align(const std::vector<uint64_t>& a, const std::vector<uint64_t>& b,
+            bool search_subsequence) {
   if (a.empty() || b.empty()) return {};
   const bool a_is_whole = a.size() >= b.size();
   const std::vector<uint64_t>& part = a_is_whole ? b : a;
   const std::optional<size_t> found = FindPart(a_is_whole ? a : b, part);
-  if (!found.has_value()) return CommonSubsequence(a, b).value_or(Pairs());
+  if (!found.has_value()) {
+    return search_subsequence ? CommonSubsequence(a, b).value_or(Pairs()) : Pairs();
+  }
   Pairs pairs;
   for (size_t i = 0; i < part.size(); ++i) {
     pairs.emplace_back(a_is_whole ? *found + i : i, a_is_whole ? i : *found + i);
@@ -136,11 +143,12 @@ class Linker {
     Clear(LinkMethod::kOpNames);
     const std::vector<CallSequence<HostOpIndex>> threads = HostThreads();
     const std::vector<CallSequence<EventRow>> tracks = Tracks();
+    const bool are_few = threads.size() * tracks.size() <= kMaxSubsequenceSearches;
     // Every thread with every track; the pair that shares most is settled first.
     std::vector<std::tuple<size_t, size_t, size_t, Pairs>> candidates;
     for (size_t i = 0; i < threads.size(); ++i) {
       for (size_t j = 0; j < tracks.size(); ++j) {
-        Pairs pairs = Align(threads[i].names, tracks[j].names);
+        Pairs pairs = Align(threads[i].names, tracks[j].names, are_few);
         if (!pairs.empty()) candidates.emplace_back(pairs.size(), i, j, std::move(pairs));
       }
     }

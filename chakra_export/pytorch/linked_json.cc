@@ -46,7 +46,7 @@ class Writer {
   absl::Status Write() {
     NumberDeviceWork();
     for (const TimelineEdge& edge : timeline_.edges) {
-      if (timeline_.nodes[edge.node].on_host && edge.kinds.Contains(DependencyKind::kSync)) {
+      if (timeline_.nodes[edge.node].on_host && edge.kinds.Contains(EdgeKind::kSync)) {
         waits_[edge.node].push_back(edge.source);
       }
     }

@@ -19,7 +19,7 @@
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/graph/communication_match.h"
-#include "chakra_export/graph/dependency_kind.h"
+#include "chakra_export/graph/edge_kind.h"
 #include "chakra_export/graph/et_graph_writer.h"
 #include "chakra_export/graph/graph_replay.h"
 #include "chakra_export/pytorch/host_device_link.h"
@@ -259,14 +259,14 @@ absl::Status CheckRuns(const ExecutionGraph& graph, EtFlavor flavor, ChakraLinkR
 }
 
 void CountEdges(const ExecutionGraph& graph, ChakraLinkReport* report) {
-  for (const DependencyKind kind : kDependencyKinds) {
-    (*report->mutable_edges())[std::string(DependencyKindName(kind))] = 0;
+  for (const EdgeKind kind : kEdgeKinds) {
+    (*report->mutable_edges())[std::string(EdgeKindName(kind))] = 0;
   }
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
-    for (const DependencyKinds kinds : graph.dependency_kinds(node)) {
-      for (const DependencyKind kind : kDependencyKinds) {
+    for (const EdgeKinds kinds : graph.dependency_kinds(node)) {
+      for (const EdgeKind kind : kEdgeKinds) {
         if (kinds.Contains(kind)) {
-          ++(*report->mutable_edges())[std::string(DependencyKindName(kind))];
+          ++(*report->mutable_edges())[std::string(EdgeKindName(kind))];
         }
       }
     }
@@ -458,8 +458,8 @@ std::string FormatLinkReport(const ChakraLinkReport& report) {
     if (!reasons.empty()) absl::StrAppend(&text, "\nrank ", rank.rank(), "\n", reasons);
   }
   absl::StrAppend(&text, "\nedges");
-  for (const DependencyKind kind : kDependencyKinds) {
-    const std::string name(DependencyKindName(kind));
+  for (const EdgeKind kind : kEdgeKinds) {
+    const std::string name(EdgeKindName(kind));
     absl::StrAppend(&text, "  ", name, " ", WithThousands(report.edges().at(name)));
   }
   absl::StrAppend(&text, "\n",

@@ -78,7 +78,7 @@ class Builder {
   struct DraftEdge {
     TimelineIndex node = 0;
     TimelineIndex source = 0;
-    DependencyKinds kinds;
+    EdgeKinds kinds;
   };
 
   bool IsOp(EventRow row) const {
@@ -243,7 +243,7 @@ class Builder {
     draft.parent = parent;
     drafts_.push_back(draft);
     std::vector<TimelineIndex>& chain = chains_[track_];
-    if (!chain.empty()) edges_.push_back({index, chain.back(), DependencyKind::kProgram});
+    if (!chain.empty()) edges_.push_back({index, chain.back(), EdgeKind::kProgram});
     chain.push_back(index);
     for (const EventRow work : pending_works_) waits_.push_back({index, work});
     pending_works_.clear();
@@ -273,7 +273,7 @@ class Builder {
   }
 
   void AddDeviceEdges() {
-    for (const auto& [node, work] : waits_) AddEdgeFromWork(node, work, DependencyKind::kSync);
+    for (const auto& [node, work] : waits_) AddEdgeFromWork(node, work, EdgeKind::kSync);
     for (const DeviceDependency& edge : dependencies_.edges) {
       const auto to = node_of_work_.find(edge.to);
       if (to == node_of_work_.end()) continue;
@@ -282,10 +282,10 @@ class Builder {
           AddLaunch(edge.from, to->second);
           break;
         case DeviceDependencyKind::kStreamOrder:
-          AddEdgeFromWork(to->second, edge.from, DependencyKind::kStream);
+          AddEdgeFromWork(to->second, edge.from, EdgeKind::kStream);
           break;
         case DeviceDependencyKind::kEventWait:
-          AddEdgeFromWork(to->second, edge.from, DependencyKind::kSync);
+          AddEdgeFromWork(to->second, edge.from, EdgeKind::kSync);
           break;
         default:
           break;
@@ -293,7 +293,7 @@ class Builder {
     }
   }
 
-  void AddEdgeFromWork(TimelineIndex node, EventRow work, DependencyKind kind) {
+  void AddEdgeFromWork(TimelineIndex node, EventRow work, EdgeKind kind) {
     const auto it = node_of_work_.find(work);
     if (it != node_of_work_.end()) edges_.push_back({node, it->second, kind});
   }
@@ -301,7 +301,7 @@ class Builder {
   void AddLaunch(EventRow call, TimelineIndex work) {
     const auto it = owner_of_call_.find(call);
     if (it == owner_of_call_.end()) return;
-    edges_.push_back({work, it->second, DependencyKind::kLaunch});
+    edges_.push_back({work, it->second, EdgeKind::kLaunch});
     TimelineNode& node = drafts_[work].node;
     node.launched_ps = table_.start_ps(call);
     for (TimelineIndex at = it->second; at != kNoTimelineNode; at = drafts_[at].parent) {
@@ -314,7 +314,7 @@ class Builder {
     const auto works = works_before_call_.find(call);
     if (works == works_before_call_.end()) return;
     for (const EventRow waited : works->second) {
-      AddEdgeFromWork(work, waited, DependencyKind::kSync);
+      AddEdgeFromWork(work, waited, EdgeKind::kSync);
     }
   }
 
@@ -337,7 +337,7 @@ class Builder {
       waker = last;
     }
     if (waker == kNoTimelineNode) return;
-    edges_.push_back({idle.next, waker, DependencyKind::kSync});
+    edges_.push_back({idle.next, waker, EdgeKind::kSync});
     TimelineNode& owner = drafts_[idle.owner].node;
     if (owner.row == kNoRow) {
       owner.start_ps = woken_ps;
@@ -441,7 +441,7 @@ class Builder {
 
 }  // namespace
 
-void RankTimeline::AddEdge(TimelineIndex node, TimelineIndex source, DependencyKinds kinds) {
+void RankTimeline::AddEdge(TimelineIndex node, TimelineIndex source, EdgeKinds kinds) {
   if (source >= node) {
     ++edges_against_time;
     return;

@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "chakra_export/graph/dependency_kind.h"
+#include "chakra_export/graph/edge_kind.h"
 #include "chakra_export/pytorch/host_device_link.h"
 #include "chakra_export/pytorch/host_trace.h"
 #include "xla_profiler/events/event_table.h"
@@ -61,7 +61,7 @@ struct TimelineNode {
 struct TimelineEdge {
   TimelineIndex node = 0;
   TimelineIndex source = 0;
-  DependencyKinds kinds;
+  EdgeKinds kinds;
 };
 
 struct RankTimeline {
@@ -77,7 +77,7 @@ struct RankTimeline {
   int64_t edges_against_time = 0;
 
   // Adds the edge unless it would run backwards.
-  void AddEdge(TimelineIndex node, TimelineIndex source, DependencyKinds kinds);
+  void AddEdge(TimelineIndex node, TimelineIndex source, EdgeKinds kinds);
 };
 
 // The table must have been loaded from the text.

@@ -109,7 +109,7 @@ class Finder {
       ++timeline_.edges_against_time;
       return;
     }
-    timeline_.AddEdge(node, source, DependencyKind::kData);
+    timeline_.AddEdge(node, source, EdgeKind::kData);
   }
 
   const HostTrace& host_;

@@ -120,7 +120,7 @@ class RankBuilder {
 
   // The rank begins so much later than the first one.
   void Build(int64_t late_ns) {
-    graph_node_.assign(timeline_.nodes.size(), kNoNode);
+    graph_node_.assign(timeline_.nodes.size(), kNoNodeIndex);
     if (flavor_ == EtFlavor::kFull) AddGroupTable();
     if (late_ns > 0) AddStartGap(late_ns);
     if (flavor_ == EtFlavor::kFull) {
@@ -148,7 +148,7 @@ class RankBuilder {
     return builder_.AddResource(resource);
   }
 
-  NodeIndex AddNode(GraphNode node, TimelineIndex origin) {
+  NodeIndex AddNode(ExecutionNode node, TimelineIndex origin) {
     node.id = ++last_id_;
     result_.origins.push_back({position_, origin});
     return builder_.AddNode(node);
@@ -165,7 +165,7 @@ class RankBuilder {
 
   NodeIndex AddTimelineNode(TimelineIndex index) {
     const TimelineNode& from = timeline_.nodes[index];
-    GraphNode node;
+    ExecutionNode node;
     node.name = from.row == kNoRow ? kHostGapName : table_.name(from.row);
     node.resource = ResourceOfTrack(from.track);
     node.start_ns = UnixNs(from.start_ps);
@@ -180,7 +180,7 @@ class RankBuilder {
     return graph_node_[index] = AddNode(node, index);
   }
 
-  void SetCommunication(const NodeCommunication& from, GraphNode* node) {
+  void SetCommunication(const NodeCommunication& from, ExecutionNode* node) {
     node->type = from.type;
     node->duration_ns = from.transfer_ps / kPicosPerNano;
     Communication communication;
@@ -209,7 +209,7 @@ class RankBuilder {
     const std::optional<TimelineIndex> first = FirstNode(timeline_, flavor_);
     if (!first.has_value()) return;
     const TimelineNode& node = timeline_.nodes[*first];
-    GraphNode gap;
+    ExecutionNode gap;
     gap.name = kHostGapName;
     gap.resource = ResourceOfTrack(node.track);
     gap.start_ns = UnixNs(node.start_ps) - late_ns;
@@ -217,7 +217,7 @@ class RankBuilder {
     start_gap_ = AddNode(gap, kNoTimelineNode);
   }
 
-  void AddDependency(NodeIndex node, NodeIndex source, DependencyKinds kinds) {
+  void AddDependency(NodeIndex node, NodeIndex source, EdgeKinds kinds) {
     builder_.AddDependency(node, source, kinds);
     has_dependency_.resize(std::max<size_t>(has_dependency_.size(), node + 1));
     has_dependency_[node] = true;
@@ -225,11 +225,11 @@ class RankBuilder {
 
   // What waits for nothing waits for the rank to begin.
   void WaitForStart() {
-    if (start_gap_ == kNoNode) return;
+    if (start_gap_ == kNoNodeIndex) return;
     has_dependency_.resize(builder_.node_count());
     for (NodeIndex node = start_gap_ + 1; node < builder_.node_count(); ++node) {
       if (!has_dependency_[node]) {
-        builder_.AddDependency(node, start_gap_, DependencyKind::kProgram);
+        builder_.AddDependency(node, start_gap_, EdgeKind::kProgram);
       }
     }
   }
@@ -245,7 +245,7 @@ class RankBuilder {
   }
 
   void AddGroupTable() {
-    GraphNode node;
+    ExecutionNode node;
     node.name = "process_group:init";
     node.type = ChakraProtoMsg::METADATA_NODE;
     node.resource = builder_.AddResource({communication_.rank, ResourceKind::kHostThread, 0});
@@ -256,7 +256,7 @@ class RankBuilder {
 
   struct Incoming {
     TimelineIndex source = 0;
-    DependencyKinds kinds;
+    EdgeKinds kinds;
   };
 
   void BuildSimulation() {
@@ -337,8 +337,8 @@ class RankBuilder {
     }
     NodeIndex gap = AddGapBefore(index, sources);
     const NodeIndex node = AddTimelineNode(index);
-    if (gap != kNoNode) {
-      AddDependency(node, gap, DependencyKind::kLaunch);
+    if (gap != kNoNodeIndex) {
+      AddDependency(node, gap, EdgeKind::kLaunch);
     } else {
       gap = node;
     }
@@ -365,27 +365,27 @@ class RankBuilder {
     Knowledge& known = known_to_stream_[stream];
     for (const auto& [other, work] : knowledge_[thread][seen]) {
       if (other == stream || work >= index) continue;
-      if (Learn(other, work, &known)) sources->push_back({work, DependencyKind::kSync});
+      if (Learn(other, work, &known)) sources->push_back({work, EdgeKind::kSync});
     }
   }
 
   // Adds a node for the time in which nothing was computed although everything the work waits for
-  // had ended; kNoNode when there is none. The work's sources get the last computation, since which
-  // the time counts.
+  // had ended; kNoNodeIndex when there is none. The work's sources get the last computation, since
+  // which the time counts.
   NodeIndex AddGapBefore(TimelineIndex index, std::vector<Incoming>& sources) {
     const TimelineNode& work = timeline_.nodes[index];
-    if (last_compute_ == kNoTimelineNode) return kNoNode;
+    if (last_compute_ == kNoTimelineNode) return kNoNodeIndex;
     const int64_t compute_end_ps = timeline_.nodes[last_compute_].end_ps();
-    if (compute_end_ps > work.start_ps) return kNoNode;
+    if (compute_end_ps > work.start_ps) return kNoNodeIndex;
     int64_t ready_ps = compute_end_ps;
     for (const Incoming& source : sources) {
       ready_ps = std::max(ready_ps, timeline_.nodes[source.source].end_ps());
     }
-    sources.push_back({last_compute_, DependencyKind::kProgram});
+    sources.push_back({last_compute_, EdgeKind::kProgram});
     const int64_t start_ns = UnixNs(ready_ps);
     const int64_t duration_ns = UnixNs(work.start_ps) - start_ns;
-    if (duration_ns <= 0) return kNoNode;
-    GraphNode gap;
+    if (duration_ns <= 0) return kNoNodeIndex;
+    ExecutionNode gap;
     gap.name = kHostGapName;
     gap.resource = ResourceOfTrack(work.track);
     gap.start_ns = start_ns;
@@ -402,7 +402,7 @@ class RankBuilder {
       // A broadcast's root may end before others begin, so that its place is not its own time's.
       if (collectives_[i] < collectives_[i - 1]) continue;
       AddDependency(graph_node_[collectives_[i]], graph_node_[collectives_[i - 1]],
-                    DependencyKind::kControl);
+                    EdgeKind::kControl);
     }
   }
 
@@ -418,7 +418,7 @@ class RankBuilder {
   WorkloadGraph& result_;
 
   uint64_t last_id_ = 0;
-  NodeIndex start_gap_ = kNoNode;
+  NodeIndex start_gap_ = kNoNodeIndex;
   // By node of the graph, as far as there were edges.
   std::vector<bool> has_dependency_;
   std::vector<NodeIndex> graph_node_;
