@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
@@ -19,6 +20,7 @@
 #include "astra_bridge/sidecar/astra_binary.h"
 #include "astra_bridge/sidecar/astra_simulator.h"
 #include "tools/command.h"
+#include "tools/pipeline/output_files.h"
 #include "xla_profiler/trace_json/gzip_sink.h"
 #include "xla_profiler/util/atomic_file_writer.h"
 #include "xla_profiler/util/file_system.h"
@@ -243,10 +245,26 @@ SimulationReport MakeReport(const Outcome& outcome) {
   return report;
 }
 
+// The timeline must not take the place of what is simulated.
+absl::Status CheckTimelinePath() {
+  std::vector<std::string> inputs;
+  for (const std::string& path :
+       {absl::GetFlag(FLAGS_network), absl::GetFlag(FLAGS_system), absl::GetFlag(FLAGS_comm_groups),
+        absl::GetFlag(FLAGS_corrections)}) {
+    inputs.push_back(UserPath(path));
+  }
+  ASSIGN_OR_RETURN(
+      const std::vector<std::string> traces,
+      FileSystem::Posix().Glob(absl::StrCat(UserPath(absl::GetFlag(FLAGS_workload)), ".*")));
+  inputs.insert(inputs.end(), traces.begin(), traces.end());
+  return CheckOutputPaths(inputs, {UserPath(absl::GetFlag(FLAGS_trace_json))});
+}
+
 absl::StatusOr<int> SimulateWorkload() {
   ASSIGN_OR_RETURN(const Engine engine, ParseEngine(absl::GetFlag(FLAGS_engine)));
   ASSIGN_OR_RETURN(const SimulationOptions options, ReadOptions());
   if (engine == Engine::kSidecar) RETURN_IF_ERROR(RefuseWithSidecar(options));
+  RETURN_IF_ERROR(CheckTimelinePath());
   ASSIGN_OR_RETURN(const Inputs inputs, ReadInputs());
   ASSIGN_OR_RETURN(const Outcome outcome, engine == Engine::kEmbedded
                                               ? SimulateEmbedded(inputs, options)

@@ -153,6 +153,13 @@ TEST_F(AstraSimulateTest, WritesATimeline) {
                 HasSubstr("nowhere"));
 }
 
+TEST_F(AstraSimulateTest, ATimelineTakesNoInputsPlace) {
+  const std::string before = directory_.Read("network.yml");
+  ExpectRefused(Simulate({"--trace_json=" + directory_.PathOf("network.yml")}), 2,
+                HasSubstr("would be overwritten"));
+  EXPECT_EQ(directory_.Read("network.yml"), before);
+}
+
 // The stand-in first answers the probe (2 ranks on a switch), then the run itself.
 TEST_F(AstraSimulateTest, AsksTheUsersAstraSim) {
   const TemporaryDirectory work;
