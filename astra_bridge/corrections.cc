@@ -15,6 +15,10 @@
 namespace meridian {
 namespace {
 
+// Beyond these no measurement lies, but a slip of the unit does.
+constexpr double kMaxOverheadNs = 3.6e12;
+constexpr double kMinEfficiency = 1e-6;
+
 constexpr char kExample[] =
     R"({"all-reduce":[{"up_to_bytes":null,"overhead_ns":41000,"efficiency":0.71}]})";
 constexpr size_t kShownCharacters = 40;
@@ -71,10 +75,16 @@ absl::StatusOr<CorrectionSegment> ParseSegment(absl::string_view json, const Pla
       has_up_to_bytes = true;
     } else if (key == "overhead_ns") {
       ASSIGN_OR_RETURN(segment.overhead_ns, FiniteNumber(key, value, place));
+      if (std::abs(segment.overhead_ns) > kMaxOverheadNs) {
+        return place.WrongValue(key, value.text(), "within an hour either way");
+      }
       has_overhead_ns = true;
     } else if (key == "efficiency") {
       ASSIGN_OR_RETURN(segment.efficiency, FiniteNumber(key, value, place));
       if (segment.efficiency <= 0) return place.WrongValue(key, value.text(), "above 0");
+      if (segment.efficiency < kMinEfficiency || segment.efficiency > 1 / kMinEfficiency) {
+        return place.WrongValue(key, value.text(), "from a millionth to a million");
+      }
       has_efficiency = true;
     } else {
       return place.Error(absl::StrCat("the key ", Printable(key), " is not known"));
