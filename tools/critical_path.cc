@@ -1,5 +1,4 @@
 // critical_path: what delays the step.
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,8 +15,8 @@
 #include "critical_path/queue_length.h"
 #include "critical_path/trace_analysis.h"
 #include "tools/command.h"
-#include "xla_profiler/trace_json/gzip_sink.h"
-#include "xla_profiler/util/atomic_file_writer.h"
+#include "tools/pipeline/output_files.h"
+#include "xla_profiler/util/byte_sink.h"
 #include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/input_file.h"
 #include "xla_profiler/util/report_json.h"
@@ -56,38 +55,6 @@ ABSL_FLAG(std::string, restore, "",
 
 namespace meridian {
 namespace {
-
-// The sink of an output file, compressed when its name says so.
-class OutputFile {
- public:
-  static absl::StatusOr<OutputFile> Create(const std::string& path) {
-    OutputFile file;
-    ASSIGN_OR_RETURN(file.writer_, AtomicFileWriter::Create(FileSystem::Posix(), path));
-    if (absl::EndsWith(path, ".gz")) file.gzip_ = std::make_unique<GzipSink>(file.writer_.get());
-    return file;
-  }
-
-  ByteSink* sink() {
-    return gzip_ != nullptr ? static_cast<ByteSink*>(gzip_.get()) : writer_.get();
-  }
-
-  absl::Status Commit() {
-    if (gzip_ != nullptr) RETURN_IF_ERROR(gzip_->Finish());
-    return writer_->Commit();
-  }
-
- private:
-  OutputFile() = default;
-
-  std::unique_ptr<AtomicFileWriter> writer_;
-  std::unique_ptr<GzipSink> gzip_;
-};
-
-absl::Status WriteOutput(const std::string& path, absl::string_view contents) {
-  ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(UserPath(path)));
-  RETURN_IF_ERROR(file.sink()->Append(contents));
-  return file.Commit();
-}
 
 absl::StatusOr<InputFile> OpenTrace() {
   return InputFile::Open(FileSystem::Posix(), UserPath(absl::GetFlag(FLAGS_trace)),
@@ -132,33 +99,52 @@ std::string OverlayPath() {
   return absl::StrCat(path, "/", OverlayFileName(absl::GetFlag(FLAGS_trace)));
 }
 
-absl::Status WriteOverlayFile(const TraceAnalysis& analysis, const CriticalPath& path) {
+absl::Status WriteOverlayFile(const TraceAnalysis& analysis, const CriticalPath& path,
+                              OutputFiles* outputs) {
   if (absl::GetFlag(FLAGS_trace).empty()) {
     return absl::InvalidArgumentError("--overlay needs --trace, the trace to draw into");
   }
   ASSIGN_OR_RETURN(const InputFile trace, OpenTrace());
-  ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(OverlayPath()));
   OverlayOptions options;
   options.only_critical = absl::GetFlag(FLAGS_only_critical);
   options.all_edges = absl::GetFlag(FLAGS_all_edges);
-  const absl::StatusOr<OverlayStats> stats =
-      WriteOverlay(trace.bytes(), analysis.graph, path, options, file.sink());
-  if (!stats.ok()) return Annotate(stats.status(), trace.path());
-  return file.Commit();
+  return outputs->Write("overlay", OverlayPath(), [&](ByteSink& sink) {
+    return Annotate(WriteOverlay(trace.bytes(), analysis.graph, path, options, &sink).status(),
+                    trace.path());
+  });
 }
 
 absl::Status WriteFiles(const TraceAnalysis& analysis, const CriticalPath& path) {
+  OutputFiles outputs(FileSystem::Posix());
+  const auto write = [&](absl::string_view kind, const std::string& file,
+                         absl::string_view contents) {
+    return outputs.Write(std::string(kind), UserPath(file),
+                         [&](ByteSink& sink) { return sink.Append(contents); });
+  };
   const std::string csv = absl::GetFlag(FLAGS_csv);
-  if (!csv.empty()) RETURN_IF_ERROR(WriteOutput(csv, PathCsv(analysis.graph, path)));
+  if (!csv.empty()) RETURN_IF_ERROR(write("csv", csv, PathCsv(analysis.graph, path)));
   const std::string queues = absl::GetFlag(FLAGS_queue_lengths);
-  if (!queues.empty()) RETURN_IF_ERROR(WriteOutput(queues, QueueLengthCsv(analysis.queues)));
+  if (!queues.empty()) {
+    RETURN_IF_ERROR(write("queue_lengths", queues, QueueLengthCsv(analysis.queues)));
+  }
   const std::string save = absl::GetFlag(FLAGS_save);
   if (!save.empty()) {
     ASSIGN_OR_RETURN(const std::string bytes, SerializeGraph(analysis.source, analysis.graph));
-    RETURN_IF_ERROR(WriteOutput(save, bytes));
+    RETURN_IF_ERROR(write("save", save, bytes));
   }
-  if (!absl::GetFlag(FLAGS_overlay).empty()) return WriteOverlayFile(analysis, path);
-  return absl::OkStatus();
+  if (!absl::GetFlag(FLAGS_overlay).empty()) {
+    RETURN_IF_ERROR(WriteOverlayFile(analysis, path, &outputs));
+  }
+  return outputs.Commit();
+}
+
+// Before the trace is read, which takes longest.
+absl::Status CheckPaths() {
+  return CheckOutputPaths(
+      {UserPath(absl::GetFlag(FLAGS_trace)), UserPath(absl::GetFlag(FLAGS_restore))},
+      {UserPath(absl::GetFlag(FLAGS_csv)), UserPath(absl::GetFlag(FLAGS_queue_lengths)),
+       UserPath(absl::GetFlag(FLAGS_save)),
+       absl::GetFlag(FLAGS_overlay).empty() ? "" : OverlayPath()});
 }
 
 absl::StatusOr<int> FindPath() {
@@ -167,6 +153,7 @@ absl::StatusOr<int> FindPath() {
     return absl::InvalidArgumentError(
         "--trace names no file; expected e.g. --trace=rank0.pt.trace.json.gz");
   }
+  RETURN_IF_ERROR(CheckPaths());
   ASSIGN_OR_RETURN(const TraceAnalysis analysis, restores ? Restore() : Analyze());
   const absl::StatusOr<CriticalPath> path = FindLongestPath(analysis.graph);
   if (!path.ok()) return Annotate(path.status(), analysis.source.trace);

@@ -106,6 +106,17 @@ TEST(CriticalPathCommandTest, DrawsThePathIntoTheTrace) {
   EXPECT_THAT(again.standard_output, HasSubstr(": 1120.000 us\n"));
 }
 
+TEST(CriticalPathCommandTest, TheTraceIsNotOverwritten) {
+  const TemporaryDirectory directory;
+  const std::string trace = directory.Write("t.json", Trace());
+  for (const char* flag : {"--csv=", "--queue_lengths=", "--save=", "--overlay="}) {
+    const CommandResult result = FindPath({"--trace=" + trace, flag + trace});
+    EXPECT_EQ(result.exit_code, 2) << flag;
+    EXPECT_THAT(result.standard_error, HasSubstr("would be overwritten"));
+    EXPECT_EQ(directory.Read("t.json"), Trace());
+  }
+}
+
 TEST(CriticalPathCommandTest, RestoresWhatItSaved) {
   const TemporaryDirectory directory;
   const std::string trace = directory.Write("t.json", Trace());
