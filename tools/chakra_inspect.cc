@@ -2,7 +2,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -11,7 +10,6 @@
 
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -37,8 +35,7 @@
 #include "re2/re2.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "tools/command.h"
-#include "xla_profiler/trace_json/gzip_sink.h"
-#include "xla_profiler/util/atomic_file_writer.h"
+#include "tools/pipeline/output_files.h"
 #include "xla_profiler/util/byte_sink.h"
 #include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/progress_bar.h"
@@ -132,16 +129,24 @@ absl::Status WriteOutput(const std::function<absl::Status(ByteSink*)>& write) {
     RETURN_IF_ERROR(write(&output));
     return output.Flush();
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFileWriter> file,
-                   AtomicFileWriter::Create(FileSystem::Posix(), path));
-  if (absl::EndsWith(path, ".gz")) {
-    GzipSink gzip(file.get());
-    RETURN_IF_ERROR(write(&gzip));
-    RETURN_IF_ERROR(gzip.Finish());
-  } else {
-    RETURN_IF_ERROR(write(file.get()));
+  OutputFiles outputs(FileSystem::Posix());
+  RETURN_IF_ERROR(outputs.Write("output", path, [&](ByteSink& sink) { return write(&sink); }));
+  return outputs.Commit();
+}
+
+// Neither a file nor a whole set of traces takes the place of those that are read.
+absl::Status CheckPaths() {
+  const std::string et = UserPath(absl::GetFlag(FLAGS_et));
+  std::vector<std::string> inputs = {et, UserPath(absl::GetFlag(FLAGS_diff)),
+                                     UserPath(absl::GetFlag(FLAGS_comm_groups))};
+  if (!et.empty()) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> traces,
+                     FileSystem::Posix().Glob(absl::StrCat(et, ".*")));
+    inputs.insert(inputs.end(), traces.begin(), traces.end());
   }
-  return file->Commit();
+  return CheckOutputPaths(
+      inputs, {UserPath(absl::GetFlag(FLAGS_output)), UserPath(absl::GetFlag(FLAGS_filter)),
+               UserPath(absl::GetFlag(FLAGS_obfuscate))});
 }
 
 absl::StatusOr<EtFiles> InputFiles() {
@@ -403,6 +408,7 @@ absl::StatusOr<int> RunTask() {
     return absl::InvalidArgumentError(
         absl::StrCat(absl::StrJoin(wanted, ", "), " are different tasks; give one of them"));
   }
+  RETURN_IF_ERROR(CheckPaths());
   return run();
 }
 

@@ -128,6 +128,14 @@ TEST(ChakraInspectTest, WritesJsonDotAndTimeline) {
   EXPECT_THAT(near.standard_error, HasSubstr("3 of 14 nodes, around rank 1 node 7"));
   EXPECT_THAT(near.standard_output, HasSubstr("cluster_rank1"));
 
+  const std::string et = workload.Et().substr(workload.Et().find('=') + 1);
+  for (const char* flag : {"--timeline", "--to_json"}) {
+    const CommandResult refused = Inspect({workload.Et(), flag, "--output=" + et + ".0.et"});
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_THAT(refused.standard_error, HasSubstr("would be overwritten"));
+  }
+  EXPECT_EQ(Inspect({workload.Et(), "--obfuscate=" + et}).exit_code, 2);
+
   const CommandResult timeline =
       Inspect({workload.Et(), "--timeline", "--output=" + workload.PathOf("t.json")});
   EXPECT_EQ(timeline.exit_code, 0) << timeline.standard_error;
