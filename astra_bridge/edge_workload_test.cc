@@ -32,7 +32,7 @@ TEST(EdgeWorkloadTest, AllRanksAreTheWorldOthersAGroup) {
   EXPECT_EQ(nodes[0].bytes, 64);
   EXPECT_EQ(nodes[0].id, EdgeNodeId(0));
   EXPECT_EQ(nodes[1].group, 1);
-  EXPECT_EQ(nodes[1].op, CollectiveOp::kAllGather);
+  EXPECT_EQ(nodes[1].op, EngineCollective::kAllGather);
   EXPECT_EQ(nodes[2].group, 1);
   EXPECT_EQ(nodes[2].id, EdgeNodeId(2));
 }

@@ -49,17 +49,17 @@ absl::Status ApplyChoices(const CollectiveChoices& choices, size_t dimensions, S
 
 }  // namespace
 
-CollectiveOp CollectiveOpOf(CommKind kind) {
+EngineCollective CollectiveOpOf(CommKind kind) {
   MERIDIAN_CHECK(kind != CommKind::kPointToPoint);
   switch (kind) {
     case CommKind::kAllGather:
-      return CollectiveOp::kAllGather;
+      return EngineCollective::kAllGather;
     case CommKind::kReduceScatter:
-      return CollectiveOp::kReduceScatter;
+      return EngineCollective::kReduceScatter;
     case CommKind::kAllToAll:
-      return CollectiveOp::kAllToAll;
+      return EngineCollective::kAllToAll;
     default:
-      return CollectiveOp::kAllReduce;
+      return EngineCollective::kAllReduce;
   }
 }
 

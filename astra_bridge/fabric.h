@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "astra_bridge/comm_kind.h"
-#include "astra_bridge/engine/collective_op.h"
+#include "astra_bridge/engine/engine_collective.h"
 #include "astra_bridge/engine/network_config.h"
 #include "astra_bridge/engine/system_config.h"
 #include "xla_profiler/util/file_system.h"
@@ -26,7 +26,7 @@ struct Fabric {
 };
 
 // Returns the engine's name for a collective kind; not for point-to-point.
-CollectiveOp CollectiveOpOf(CommKind kind);
+EngineCollective CollectiveOpOf(CommKind kind);
 
 // "congestion-aware" or "congestion-unaware", as in the names of engines.
 absl::string_view CongestionName(Congestion congestion);

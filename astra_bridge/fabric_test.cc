@@ -23,7 +23,7 @@ constexpr char kSystem[] =
     R"({"preferred-dataset-splits": 4, "endpoint-delay": 20,
         "all-reduce-implementation": ["ring", "ring", "direct"]})";
 
-std::vector<std::string> Algorithms(const Fabric& fabric, CollectiveOp op) {
+std::vector<std::string> Algorithms(const Fabric& fabric, EngineCollective op) {
   std::vector<std::string> names;
   for (const CollectiveAlgorithm& algorithm : fabric.system.algorithms_of(op)) {
     names.push_back(CollectiveAlgorithmName(algorithm));
@@ -57,14 +57,16 @@ TEST_F(FabricTest, WithoutASystemEachDimensionHasWhatSuitsIt) {
   EXPECT_EQ(fabric.system.endpoint_delay_ns, 10);
   EXPECT_EQ(fabric.system.preferred_dataset_splits, 1);
   EXPECT_EQ(fabric.system.local_memory_bandwidth, 0);
-  EXPECT_THAT(Algorithms(fabric, CollectiveOp::kAllToAll), ElementsAre("direct", "ring", "direct"));
+  EXPECT_THAT(Algorithms(fabric, EngineCollective::kAllToAll),
+              ElementsAre("direct", "ring", "direct"));
 }
 
 TEST_F(FabricTest, TheSystemSaysWhatItSays) {
   ASSERT_OK_AND_ASSIGN(const Fabric fabric, Read(kNetwork, kSystem));
   EXPECT_EQ(fabric.system.endpoint_delay_ns, 20);
-  EXPECT_THAT(Algorithms(fabric, CollectiveOp::kAllReduce), ElementsAre("ring", "ring", "direct"));
-  EXPECT_THAT(Algorithms(fabric, CollectiveOp::kAllGather), ElementsAre());
+  EXPECT_THAT(Algorithms(fabric, EngineCollective::kAllReduce),
+              ElementsAre("ring", "ring", "direct"));
+  EXPECT_THAT(Algorithms(fabric, EngineCollective::kAllGather), ElementsAre());
 }
 
 TEST_F(FabricTest, ChoicesReplaceTheSystemsAlgorithms) {
@@ -72,9 +74,9 @@ TEST_F(FabricTest, ChoicesReplaceTheSystemsAlgorithms) {
                        Read(kNetwork, kSystem,
                             {{CommKind::kAllReduce, Choice("direct", true)},
                              {CommKind::kAllGather, Choice("oneRing", false)}}));
-  EXPECT_THAT(Algorithms(fabric, CollectiveOp::kAllReduce),
+  EXPECT_THAT(Algorithms(fabric, EngineCollective::kAllReduce),
               ElementsAre("direct", "direct", "direct"));
-  EXPECT_THAT(Algorithms(fabric, CollectiveOp::kAllGather), ElementsAre("oneRing"));
+  EXPECT_THAT(Algorithms(fabric, EngineCollective::kAllGather), ElementsAre("oneRing"));
 }
 
 TEST_F(FabricTest, TheHashKnowsFilesAndChoices) {

@@ -114,16 +114,16 @@ absl::StatusOr<Inputs> ReadInputs() {
   return inputs;
 }
 
-CommKind KindOf(CollectiveOp op) {
+CommKind KindOf(EngineCollective op) {
   switch (op) {
-    case CollectiveOp::kAllReduce:
+    case EngineCollective::kAllReduce:
       return CommKind::kAllReduce;
-    case CollectiveOp::kAllGather:
+    case EngineCollective::kAllGather:
       return CommKind::kAllGather;
-    case CollectiveOp::kReduceScatter:
+    case EngineCollective::kReduceScatter:
       return CommKind::kReduceScatter;
-    case CollectiveOp::kAllToAll:
-    case CollectiveOp::kBroadcast:
+    case EngineCollective::kAllToAll:
+    case EngineCollective::kBroadcast:
       break;
   }
   return CommKind::kAllToAll;
@@ -135,7 +135,7 @@ absl::StatusOr<DurationCorrection> ReadCorrection() {
   if (path.empty()) return DurationCorrection();
   ASSIGN_OR_RETURN(Corrections corrections, ReadCorrections(FileSystem::Posix(), UserPath(path)));
   return DurationCorrection(
-      [corrections = std::move(corrections)](CollectiveOp op, int64_t bytes,
+      [corrections = std::move(corrections)](EngineCollective op, int64_t bytes,
                                              int64_t engine_ns) -> std::optional<int64_t> {
         const CommKind kind = KindOf(op);
         if (corrections.segments[static_cast<size_t>(kind)].empty()) return std::nullopt;

@@ -51,7 +51,7 @@ absl::StatusOr<ProbeOffsets> LoadProbeOffsets(FileSystem& file_system,
 
   std::vector<std::string> notes;
   WindowEstimates from_windows = EstimatesFromWindows(windows);
-  std::vector<EdgeEstimate> edges = std::move(from_windows.edges);
+  std::vector<ProbeEdge> edges = std::move(from_windows.edges);
   if (from_windows.rejected > 0) {
     notes.push_back(absl::StrCat(from_windows.rejected,
                                  " probe windows are not used: too few pairs, too many lost, or no "

@@ -144,9 +144,9 @@ class DifferenceFit {
 // One round: the edges, and the nodes that they connect to the reference.
 class Round {
  public:
-  Round(std::vector<const EdgeEstimate*> edges, int64_t reference_node)
+  Round(std::vector<const ProbeEdge*> edges, int64_t reference_node)
       : edges_(std::move(edges)), reference_node_(reference_node) {
-    std::sort(edges_.begin(), edges_.end(), [](const EdgeEstimate* a, const EdgeEstimate* b) {
+    std::sort(edges_.begin(), edges_.end(), [](const ProbeEdge* a, const ProbeEdge* b) {
       return std::tie(a->src, a->dst, a->midpoint_src_ns, a->offset_ps) <
              std::tie(b->src, b->dst, b->midpoint_src_ns, b->offset_ps);
     });
@@ -185,10 +185,10 @@ class Round {
  private:
   // M: the middle of a window of the reference, or of one of a neighbour on the reference's clock.
   std::optional<int64_t> MidpointRefNs() const {
-    for (const EdgeEstimate* edge : edges_) {
+    for (const ProbeEdge* edge : edges_) {
       if (edge->src == reference_node_) return edge->midpoint_src_ns;
     }
-    for (const EdgeEstimate* edge : edges_) {
+    for (const ProbeEdge* edge : edges_) {
       if (edge->dst != reference_node_) continue;
       return RunClock(edge->midpoint_src_ns).ToUnixNs(edge->offset_ps);
     }
@@ -196,7 +196,7 @@ class Round {
   }
 
   // What the clock of dst shows when that of src shows src_ps; both from M.
-  absl::StatusOr<int64_t> DstTime(const EdgeEstimate& edge, int64_t src_ps) const {
+  absl::StatusOr<int64_t> DstTime(const ProbeEdge& edge, int64_t src_ps) const {
     ASSIGN_OR_RETURN(const int64_t middle_ps, clock_.ToRunPs(edge.midpoint_src_ns, 0));
     const double since_middle_ps = static_cast<double>(absl::int128(src_ps) - middle_ps);
     return Narrow(absl::int128(src_ps) + edge.offset_ps +
@@ -204,7 +204,7 @@ class Round {
   }
 
   // The inverse.
-  absl::StatusOr<int64_t> SrcTime(const EdgeEstimate& edge, int64_t dst_ps) const {
+  absl::StatusOr<int64_t> SrcTime(const ProbeEdge& edge, int64_t dst_ps) const {
     ASSIGN_OR_RETURN(const int64_t middle_ps, clock_.ToRunPs(edge.midpoint_src_ns, 0));
     const absl::int128 shifted_ps = absl::int128(dst_ps) - edge.offset_ps;
     const double since_middle_ps = static_cast<double>(shifted_ps - middle_ps);
@@ -220,15 +220,15 @@ class Round {
   // Walks the edges breadth first from the reference, in either direction, and notes what each
   // node's clock shows at M: a first estimate of its offset.
   absl::Status ReachNodes() {
-    absl::btree_map<int64_t, std::vector<const EdgeEstimate*>> edges_of;
-    for (const EdgeEstimate* edge : edges_) {
+    absl::btree_map<int64_t, std::vector<const ProbeEdge*>> edges_of;
+    for (const ProbeEdge* edge : edges_) {
       edges_of[edge->src].push_back(edge);
       edges_of[edge->dst].push_back(edge);
     }
     Reach(reference_node_, 0);
     for (size_t i = 0; i < nodes_.size(); ++i) {
       const int64_t node_id = nodes_[i];
-      for (const EdgeEstimate* edge : edges_of[node_id]) {
+      for (const ProbeEdge* edge : edges_of[node_id]) {
         const bool outward = edge->src == node_id;
         const int64_t other = outward ? edge->dst : edge->src;
         if (position_.contains(other)) continue;
@@ -249,7 +249,7 @@ class Round {
   // Takes the edges between reached nodes to M, and notes by how much each exceeds the first
   // estimate: small numbers, which doubles are right for.
   absl::Status MakeLinks() {
-    for (const EdgeEstimate* edge : edges_) {
+    for (const ProbeEdge* edge : edges_) {
       const auto src = position_.find(edge->src);
       if (src == position_.end()) continue;
       const Link link = {src->second, position_.at(edge->dst), edge->weight};
@@ -323,7 +323,7 @@ class Round {
     return errors_ps;
   }
 
-  std::vector<const EdgeEstimate*> edges_;
+  std::vector<const ProbeEdge*> edges_;
   const int64_t reference_node_;
   // Counts from M.
   RunClock clock_{0};
@@ -351,7 +351,7 @@ WindowEstimates EstimatesFromWindows(const std::vector<ProbeWindowEdge>& windows
       ++estimates.rejected;
       continue;
     }
-    EdgeEstimate edge;
+    ProbeEdge edge;
     edge.src = window.src;
     edge.dst = window.dst;
     edge.round_id = window.round_id;
@@ -365,11 +365,11 @@ WindowEstimates EstimatesFromWindows(const std::vector<ProbeWindowEdge>& windows
   return estimates;
 }
 
-absl::StatusOr<ProbeSolution> SolveProbes(const std::vector<EdgeEstimate>& edges,
+absl::StatusOr<ProbeSolution> SolveProbes(const std::vector<ProbeEdge>& edges,
                                           int64_t reference_node) {
   absl::btree_set<int64_t> all_nodes;
-  absl::btree_map<int64_t, std::vector<const EdgeEstimate*>> rounds;
-  for (const EdgeEstimate& edge : edges) {
+  absl::btree_map<int64_t, std::vector<const ProbeEdge*>> rounds;
+  for (const ProbeEdge& edge : edges) {
     MERIDIAN_CHECK(edge.weight > 0 && std::abs(edge.rate) < 1);
     all_nodes.insert(edge.src);
     all_nodes.insert(edge.dst);

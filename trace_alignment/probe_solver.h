@@ -23,7 +23,7 @@
 namespace meridian {
 
 // What two nodes measured about each other in one round.
-struct EdgeEstimate {
+struct ProbeEdge {
   // Bounds on the error of an estimate.
   struct Bounds {
     int64_t offset_ps = 0;
@@ -53,7 +53,7 @@ struct ProbeWindowFilter {
 };
 
 struct WindowEstimates {
-  std::vector<EdgeEstimate> edges;
+  std::vector<ProbeEdge> edges;
   // By the filter, for a rate or offset that no clock has, or because alpha and beta are both 0,
   // which is how writers say that there was no fit.
   int64_t rejected = 0;
@@ -79,7 +79,7 @@ struct ProbeSolution {
 };
 
 // OutOfRange when clocks are more than 106 days apart.
-absl::StatusOr<ProbeSolution> SolveProbes(const std::vector<EdgeEstimate>& edges,
+absl::StatusOr<ProbeSolution> SolveProbes(const std::vector<ProbeEdge>& edges,
                                           int64_t reference_node);
 
 }  // namespace meridian

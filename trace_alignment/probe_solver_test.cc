@@ -24,8 +24,8 @@ using ::testing::HasSubstr;
 constexpr int64_t kBaseNs = 1794701451000000000;
 constexpr int64_t kSecondNs = 1000000000;
 
-EdgeEstimate Edge(int64_t src, int64_t dst, int64_t offset_ns, double weight = 1) {
-  EdgeEstimate edge;
+ProbeEdge Edge(int64_t src, int64_t dst, int64_t offset_ns, double weight = 1) {
+  ProbeEdge edge;
   edge.src = src;
   edge.dst = dst;
   edge.midpoint_src_ns = kBaseNs;
@@ -78,9 +78,9 @@ TEST(ProbeSolverTest, TakesEdgesInEitherDirection) {
 
 TEST(ProbeSolverTest, AccumulatesDriftAlongPaths) {
   // D9: not the last hop's drift only.
-  EdgeEstimate first = Edge(0, 1, 100);
+  ProbeEdge first = Edge(0, 1, 100);
   first.rate = 10e-6;
-  EdgeEstimate second = Edge(2, 1, 40);
+  ProbeEdge second = Edge(2, 1, 40);
   second.rate = -20e-6;
   ASSERT_OK_AND_ASSIGN(const ProbeSolution solution, SolveProbes({first, second}, 0));
   EXPECT_NEAR(*SampleOf(solution, 1)->drift_ppm, 10, 1e-9);
@@ -91,9 +91,9 @@ TEST(ProbeSolverTest, AccumulatesDriftAlongPaths) {
 TEST(ProbeSolverTest, TakesAllEdgesToOneInstant) {
   // Node 1 is 10 s ahead and 100 ppm fast. Its edge was measured at 10 s on its own clock, which is
   // base + 0 on the reference's; node 2 was measured 4 s later.
-  EdgeEstimate first = Edge(0, 1, 10 * kSecondNs);
+  ProbeEdge first = Edge(0, 1, 10 * kSecondNs);
   first.rate = 100e-6;
-  EdgeEstimate second = Edge(1, 2, 7);
+  ProbeEdge second = Edge(1, 2, 7);
   second.midpoint_src_ns = kBaseNs + 14 * kSecondNs;
   second.rate = 1e-6;
   ASSERT_OK_AND_ASSIGN(const ProbeSolution solution, SolveProbes({first, second}, 0));
@@ -103,7 +103,7 @@ TEST(ProbeSolverTest, TakesAllEdgesToOneInstant) {
 }
 
 TEST(ProbeSolverTest, ReportsUnreachableNodesOfEachRound) {
-  EdgeEstimate later = Edge(0, 3, 5);
+  ProbeEdge later = Edge(0, 3, 5);
   later.round_id = 1;
   ASSERT_OK_AND_ASSIGN(const ProbeSolution solution,
                        SolveProbes({Edge(0, 1, 100), Edge(2, 3, 40), later}, 0));
@@ -120,8 +120,8 @@ TEST(ProbeSolverTest, ReportsUnreachableNodesOfEachRound) {
 }
 
 TEST(ProbeSolverTest, AddsUpTheBoundsAlongTheBestPath) {
-  const auto bounded = [](EdgeEstimate edge, int64_t bound_ns) {
-    edge.bounds = EdgeEstimate::Bounds{bound_ns * 1000, 0};
+  const auto bounded = [](ProbeEdge edge, int64_t bound_ns) {
+    edge.bounds = ProbeEdge::Bounds{bound_ns * 1000, 0};
     return edge;
   };
   ASSERT_OK_AND_ASSIGN(const ProbeSolution chain,
@@ -142,10 +142,10 @@ TEST(ProbeSolverTest, AddsUpTheBoundsAlongTheBestPath) {
 }
 
 TEST(ProbeSolverTest, BoundsWidenAwayFromTheMeasurement) {
-  EdgeEstimate first = Edge(0, 1, 0);
-  first.bounds = EdgeEstimate::Bounds{1000, 1e-6};
-  EdgeEstimate second = Edge(0, 2, 0);
-  second.bounds = EdgeEstimate::Bounds{1000, 1e-6};
+  ProbeEdge first = Edge(0, 1, 0);
+  first.bounds = ProbeEdge::Bounds{1000, 1e-6};
+  ProbeEdge second = Edge(0, 2, 0);
+  second.bounds = ProbeEdge::Bounds{1000, 1e-6};
   second.midpoint_src_ns += kSecondNs;
   ASSERT_OK_AND_ASSIGN(const ProbeSolution solution, SolveProbes({first, second}, 0));
   EXPECT_NEAR(*SampleOf(solution, 1)->uncertainty_ns, 1, 1e-6);
@@ -153,7 +153,7 @@ TEST(ProbeSolverTest, BoundsWidenAwayFromTheMeasurement) {
 }
 
 TEST(ProbeSolverTest, RefusesClocksThatAreYearsApart) {
-  EdgeEstimate edge = Edge(1, 2, 5);
+  ProbeEdge edge = Edge(1, 2, 5);
   edge.midpoint_src_ns = 0;
   EXPECT_THAT(SolveProbes({Edge(0, 1, 5), edge}, 0),
               StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("probes of round 0")));
@@ -172,9 +172,9 @@ TEST(ProbeSolverTest, FindsTheTruthBehindConsistentProbes) {
     rate.push_back(any_rate(random));
     shift_ns.push_back(any_shift_ns(random));
   }
-  std::vector<EdgeEstimate> edges;
+  std::vector<ProbeEdge> edges;
   const auto measure = [&](int src, int dst, double t_ns) {
-    EdgeEstimate edge = Edge(src, dst, 0, 1 + src);
+    ProbeEdge edge = Edge(src, dst, 0, 1 + src);
     // To a whole nanosecond of src time, where the true time is then taken.
     edge.midpoint_src_ns = kBaseNs + shift_ns[src] + std::llround(t_ns * (1 + rate[src]));
     const double at_ns =
@@ -203,7 +203,7 @@ TEST(ProbeSolverTest, FindsTheTruthBehindConsistentProbes) {
 }
 
 TEST(ProbeSolverTest, FeedsTheOffsetMaps) {
-  EdgeEstimate later = Edge(0, 1, 300);
+  ProbeEdge later = Edge(0, 1, 300);
   later.round_id = 1;
   later.midpoint_src_ns += kSecondNs;
   ASSERT_OK_AND_ASSIGN(const ProbeSolution solution, SolveProbes({later, Edge(0, 1, 100)}, 0));
@@ -227,7 +227,7 @@ ProbeWindowEdge Window(double alpha, int64_t beta_ps, int64_t pairs, int64_t los
 TEST(ProbeSolverTest, TakesWindowsToTheirMiddle) {
   const WindowEstimates estimates = EstimatesFromWindows({Window(1e-6, 5000, 30, 10)});
   ASSERT_EQ(estimates.edges.size(), 1);
-  const EdgeEstimate& edge = estimates.edges[0];
+  const ProbeEdge& edge = estimates.edges[0];
   EXPECT_EQ(edge.midpoint_src_ns, kBaseNs + 2 * kSecondNs);
   // 5 ns + 2 s * 1e-6.
   EXPECT_EQ(edge.offset_ps, 5000 + 2000000);

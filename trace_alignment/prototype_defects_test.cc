@@ -280,8 +280,8 @@ TEST(PrototypeDefectsTest, D7_WhatIsUnknownIsNotZero) {
   EXPECT_THAT(samples.OffsetMap(7, RunClock(0)), StatusIs(absl::StatusCode::kNotFound));
 }
 
-EdgeEstimate Edge(int64_t src, int64_t dst, int64_t offset_ps, double rate = 0) {
-  EdgeEstimate edge;
+ProbeEdge Edge(int64_t src, int64_t dst, int64_t offset_ps, double rate = 0) {
+  ProbeEdge edge;
   edge.src = src;
   edge.dst = dst;
   edge.midpoint_src_ns = 1'000'000'000;
@@ -314,7 +314,7 @@ TEST(PrototypeDefectsTest, D9_DriftAddsUpAlongThePathAndEdgesHaveWeights) {
   EXPECT_NEAR(*SampleOf(path, 2).drift_ppm, 15, 1e-3);
 
   // Two measurements of one pair, one of which is three times as good: 0 * 3/4 + 400 * 1/4.
-  std::vector<EdgeEstimate> twice = {Edge(0, 1, 0), Edge(0, 1, 400'000)};
+  std::vector<ProbeEdge> twice = {Edge(0, 1, 0), Edge(0, 1, 400'000)};
   twice[0].weight = 3;
   ASSERT_OK_AND_ASSIGN(const ProbeSolution weighted, SolveProbes(twice, 0));
   EXPECT_EQ(SampleOf(weighted, 1).offset_ps, 100'000);
@@ -373,9 +373,9 @@ TEST(PrototypeDefectsTest, D12_NeitherOrderNorNamesNorIdsGetLost) {
   options.max_skew_ns = 1'000'000;
   const SyntheticCluster cluster(options);
   ASSERT_OK_AND_ASSIGN(TwoWayProbes probes, ParseTwoWayProbes(TwoWayProbesJsonl(cluster), "p"));
-  const std::vector<EdgeEstimate> in_order = EstimateEdges(probes.probes).edges;
+  const std::vector<ProbeEdge> in_order = EstimateEdges(probes.probes).edges;
   std::shuffle(probes.probes.begin(), probes.probes.end(), std::mt19937_64(1));
-  const std::vector<EdgeEstimate> shuffled = EstimateEdges(probes.probes).edges;
+  const std::vector<ProbeEdge> shuffled = EstimateEdges(probes.probes).edges;
   ASSERT_EQ(in_order.size(), shuffled.size());
   for (size_t i = 0; i < in_order.size(); ++i) {
     EXPECT_EQ(in_order[i].midpoint_src_ns, shuffled[i].midpoint_src_ns);
@@ -509,7 +509,7 @@ TEST(PrototypeDefectsTest, D15_TheCorridorIsExactAndKnowsItsWidth) {
   const TwoWayEstimates estimates = EstimateEdges(probes.probes);
   EXPECT_THAT(estimates.empty, IsEmpty());
   ASSERT_FALSE(estimates.edges.empty());
-  for (const EdgeEstimate& edge : estimates.edges) {
+  for (const ProbeEdge& edge : estimates.edges) {
     const int64_t shown_ps = (edge.midpoint_src_ns - options.start_ns) * kPsPerNs;
     const int64_t true_ps = cluster.node(edge.src).host.TruePs(shown_ps);
     const int64_t truth_ps = cluster.HostPs(edge.dst, true_ps) - cluster.HostPs(edge.src, true_ps);

@@ -200,13 +200,13 @@ int64_t MiddleNs(const WindowBounds& bounds) {
 }
 
 // The middle of the corridor: no other estimate has a smaller worst error.
-EdgeEstimate MiddleOf(const OffsetCorridor& corridor, int64_t time_ns) {
-  EdgeEstimate edge;
+ProbeEdge MiddleOf(const OffsetCorridor& corridor, int64_t time_ns) {
+  ProbeEdge edge;
   edge.midpoint_src_ns = time_ns;
   const OffsetCorridor::Interval interval = corridor.At(time_ns);
   edge.offset_ps = static_cast<int64_t>((absl::int128(interval.low_ps) + interval.high_ps) / 2);
   edge.rate = (corridor.min_rate() + corridor.max_rate()) / 2;
-  EdgeEstimate::Bounds bounds;
+  ProbeEdge::Bounds bounds;
   bounds.offset_ps = std::max(interval.high_ps - edge.offset_ps, edge.offset_ps - interval.low_ps);
   bounds.rate = (corridor.max_rate() - corridor.min_rate()) / 2;
   const double bound_ns = static_cast<double>(bounds.offset_ps + 1) / kPicosPerNano;
@@ -315,7 +315,7 @@ TwoWayEstimates EstimateEdges(const std::vector<TwoWayProbe>& probes,
       estimates.empty.push_back({src, dst, round_id, std::string(corridor.status().message())});
       continue;
     }
-    EdgeEstimate edge = MiddleOf(*corridor, middle_ns);
+    ProbeEdge edge = MiddleOf(*corridor, middle_ns);
     edge.src = src;
     edge.dst = dst;
     edge.round_id = round_id;

@@ -109,7 +109,7 @@ struct TwoWayEstimates {
   // One per pair of nodes (src < dst, whoever asked) and window, in the middle of the window's
   // probes: the middle of the interval there, with bounds. Weights are inverse to the bounds'
   // squares.
-  std::vector<EdgeEstimate> edges;
+  std::vector<ProbeEdge> edges;
   // Windows in which the probes contradict each other: a clock was set, or drifts beyond belief.
   std::vector<EmptyCorridor> empty;
 };

@@ -204,7 +204,7 @@ TEST(TwoWayProbesTest, EstimatesTheMiddleOfTheCorridor) {
   const TwoWayEstimates estimates = EstimateEdges({Probe(0, 1, kBaseNs, 1000, 200, 100)});
   EXPECT_TRUE(estimates.empty.empty());
   ASSERT_EQ(estimates.edges.size(), 1);
-  const EdgeEstimate& edge = estimates.edges[0];
+  const ProbeEdge& edge = estimates.edges[0];
   EXPECT_EQ(edge.round_id, kBaseNs / (4 * kSecondNs));
   EXPECT_EQ(edge.midpoint_src_ns, kBaseNs + 175);
   EXPECT_NEAR(edge.offset_ps, 1050000, 1);

@@ -52,19 +52,20 @@ class Planner {
 
  private:
   absl::Status Error(absl::string_view reason) const {
-    return absl::InvalidArgumentError(absl::StrCat(CollectiveOpName(request_.op), ": ", reason));
+    return absl::InvalidArgumentError(
+        absl::StrCat(EngineCollectiveName(request_.op), ": ", reason));
   }
 
   absl::Status KeyError(absl::string_view reason) const {
     return absl::InvalidArgumentError(
         absl::StrCat(system_.source, system_.source.empty() ? "" : ": ",
-                     CollectiveOpName(request_.op), "-implementation: ", reason));
+                     EngineCollectiveName(request_.op), "-implementation: ", reason));
   }
 
   absl::Status SplitIntoChunks() {
     int64_t bytes = request_.bytes;
     plan_.chunk_bytes = bytes / system_.preferred_dataset_splits;
-    if (request_.op == CollectiveOp::kAllGather) {
+    if (request_.op == EngineCollective::kAllGather) {
       if (plan_.chunk_bytes == 0) {
         return Error(absl::StrCat("comm_size ", bytes, " is less than preferred-dataset-splits ",
                                   system_.preferred_dataset_splits,
@@ -120,21 +121,21 @@ class Planner {
   absl::Status AddPhases() {
     const int32_t count = static_cast<int32_t>(dimensions_.size());
     int64_t bytes = plan_.chunk_bytes;
-    if (request_.op == CollectiveOp::kAllReduce &&
+    if (request_.op == EngineCollective::kAllReduce &&
         system_.collective_optimization == CollectiveOptimization::kLocalBandwidthAware) {
       int32_t last = count - 1;
       while (last >= 0 && !IsInvolved(last)) --last;
       for (int32_t d = 0; d < last; ++d) {
-        RETURN_IF_ERROR(AddPhase(CollectiveOp::kReduceScatter, d, 1, &bytes));
+        RETURN_IF_ERROR(AddPhase(EngineCollective::kReduceScatter, d, 1, &bytes));
       }
-      if (last >= 0) RETURN_IF_ERROR(AddPhase(CollectiveOp::kAllReduce, last, 1, &bytes));
+      if (last >= 0) RETURN_IF_ERROR(AddPhase(EngineCollective::kAllReduce, last, 1, &bytes));
       for (int32_t d = last - 1; d >= 0; --d) {
-        RETURN_IF_ERROR(AddPhase(CollectiveOp::kAllGather, d, -1, &bytes));
+        RETURN_IF_ERROR(AddPhase(EngineCollective::kAllGather, d, -1, &bytes));
       }
       return absl::OkStatus();
     }
     for (int32_t d = 0; d < count; ++d) {
-      const int32_t dimension = request_.op == CollectiveOp::kAllGather ? count - 1 - d : d;
+      const int32_t dimension = request_.op == EngineCollective::kAllGather ? count - 1 - d : d;
       RETURN_IF_ERROR(AddPhase(request_.op, dimension, 1, &bytes));
     }
     return absl::OkStatus();
@@ -142,7 +143,7 @@ class Planner {
 
   // Adds a phase on *bytes, which become what a member holds afterwards. Not if the dimension is
   // not involved.
-  absl::Status AddPhase(CollectiveOp op, int32_t d, int32_t direction, int64_t* bytes) {
+  absl::Status AddPhase(EngineCollective op, int32_t d, int32_t direction, int64_t* bytes) {
     if (!IsInvolved(d)) return absl::OkStatus();
     const LogicalDimension& dimension = dimensions_[d];
     CollectivePhase phase;
@@ -157,8 +158,8 @@ class Planner {
         request_.group_size > 0 ? kGroupEndpointDelayNs : system_.endpoint_delay_ns;
     RETURN_IF_ERROR(SetMessages(dimension.algorithm.window, &phase));
     if (phase.kind != Kind::kDoubleBinaryTree) {
-      if (op == CollectiveOp::kAllGather) *bytes *= dimension.size;
-      if (op == CollectiveOp::kReduceScatter) *bytes /= dimension.size;
+      if (op == EngineCollective::kAllGather) *bytes *= dimension.size;
+      if (op == EngineCollective::kReduceScatter) *bytes /= dimension.size;
     }
     if (*bytes > kMaxPhaseBytes) {
       return Error(absl::StrCat("comm_size ", request_.bytes, " grows beyond ", kMaxPhaseBytes,
@@ -170,12 +171,12 @@ class Planner {
 
   absl::Status SetMessages(int32_t window, CollectivePhase* phase) const {
     const int64_t n = phase->size;
-    int64_t messages = phase->op == CollectiveOp::kAllReduce ? 2 * (n - 1) : n - 1;
+    int64_t messages = phase->op == EngineCollective::kAllReduce ? 2 * (n - 1) : n - 1;
     phase->message_bytes =
-        phase->op == CollectiveOp::kAllGather ? phase->data_bytes : phase->data_bytes / n;
+        phase->op == EngineCollective::kAllGather ? phase->data_bytes : phase->data_bytes / n;
     switch (phase->kind) {
       case Kind::kRing:
-        if (phase->op == CollectiveOp::kAllToAll) messages = n * (n - 1) / 2;
+        if (phase->op == EngineCollective::kAllToAll) messages = n * (n - 1) / 2;
         phase->reduced_run = n - 1;
         break;
       case Kind::kDirect:
@@ -185,13 +186,13 @@ class Planner {
         break;
       case Kind::kHalvingDoubling:
         RETURN_IF_ERROR(CheckPowerOfTwo("halvingDoubling", *phase));
-        if (phase->op == CollectiveOp::kAllToAll) {
+        if (phase->op == EngineCollective::kAllToAll) {
           return KeyError("halvingDoubling cannot do an all-to-all");
         }
         messages =
-            phase->op == CollectiveOp::kAllReduce ? 2 * Log2(phase->size) : Log2(phase->size);
+            phase->op == EngineCollective::kAllReduce ? 2 * Log2(phase->size) : Log2(phase->size);
         phase->reduced_run = Log2(phase->size) - 1;
-        if (phase->op != CollectiveOp::kAllGather) phase->message_bytes = phase->data_bytes / 2;
+        if (phase->op != EngineCollective::kAllGather) phase->message_bytes = phase->data_bytes / 2;
         break;
       case Kind::kDoubleBinaryTree:
         RETURN_IF_ERROR(CheckPowerOfTwo("doubleBinaryTree", *phase));

@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "astra_bridge/engine/collective_op.h"
+#include "astra_bridge/engine/engine_collective.h"
 #include "astra_bridge/engine/system_config.h"
 #include "astra_bridge/engine/topology.h"
 
@@ -21,7 +21,7 @@ namespace meridian {
 // One algorithm among the members of logical rings. Positions in a ring are 0 .. size - 1.
 struct CollectivePhase {
   CollectiveAlgorithm::Kind kind = CollectiveAlgorithm::Kind::kRing;
-  CollectiveOp op = CollectiveOp::kAllReduce;
+  EngineCollective op = EngineCollective::kAllReduce;
   // The queue that chunks wait in for this phase.
   int32_t dimension = 0;
 
@@ -58,7 +58,7 @@ struct CollectivePlan {
 };
 
 struct CollectiveRequest {
-  CollectiveOp op = CollectiveOp::kAllReduce;
+  EngineCollective op = EngineCollective::kAllReduce;
   int64_t bytes = 0;
   // 0: all ranks, along the dimensions of the network. Else the size of the group.
   int32_t group_size = 0;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "astra_bridge/engine/collective_op.h"
+#include "astra_bridge/engine/engine_collective.h"
 
 namespace meridian {
 
@@ -28,7 +28,7 @@ struct CollectiveId {
 
 struct CollectiveRecord {
   CollectiveId id;
-  CollectiveOp op = CollectiveOp::kAllReduce;
+  EngineCollective op = EngineCollective::kAllReduce;
   int64_t bytes = 0;
   // Between the last join and the end, no other collective that all had joined was under way, and
   // no message of a send.

@@ -72,7 +72,7 @@ CollectiveRunner::CollectiveRunner(const Workload& workload, const GroupTable& g
       listener_(listener),
       plans_(workload, groups, topology, system, network),
       open_groups_(groups.groups().size()),
-      trees_taken_(kSimulatedCollectiveOps * topology.dimension_count()) {
+      trees_taken_(kSimulatedCollectives * topology.dimension_count()) {
   const size_t comm_streams = static_cast<size_t>(topology.npus()) * options.comm_streams;
   queues_.resize(comm_streams * topology.dimension_count());
   current_.resize(comm_streams);
@@ -154,7 +154,7 @@ absl::Status CollectiveRunner::CheckSame(const Collective& collective,
   const CollectiveShape& first = collective.entry->shape;
   if (first == call.shape) return absl::OkStatus();
   const auto describe = [](const CollectiveShape& shape) {
-    return absl::StrCat(CollectiveOpName(shape.op), " of ", shape.bytes, " bytes");
+    return absl::StrCat(EngineCollectiveName(shape.op), " of ", shape.bytes, " bytes");
   };
   const std::string other = describe(first) == describe(call.shape)
                                 ? "has other involved_dim or algorithms"

@@ -19,8 +19,8 @@ std::string DescribeNode(const WorkloadNode& node) {
                         " bytes");
   }
   return node.group == kWorldGroup
-             ? absl::StrCat(CollectiveOpName(node.op), " of all ranks")
-             : absl::StrCat(CollectiveOpName(node.op), " of group ", node.group);
+             ? absl::StrCat(EngineCollectiveName(node.op), " of all ranks")
+             : absl::StrCat(EngineCollectiveName(node.op), " of group ", node.group);
 }
 
 // Of all ranks but one.

@@ -126,19 +126,19 @@ class RankReader {
     ASSIGN_OR_RETURN(const int64_t type, Required(node, kCommTypeAttribute));
     switch (type) {
       case ChakraProtoMsg::ALL_REDUCE:
-        result->op = CollectiveOp::kAllReduce;
+        result->op = EngineCollective::kAllReduce;
         break;
       case ChakraProtoMsg::ALL_GATHER:
-        result->op = CollectiveOp::kAllGather;
+        result->op = EngineCollective::kAllGather;
         break;
       case ChakraProtoMsg::REDUCE_SCATTER:
-        result->op = CollectiveOp::kReduceScatter;
+        result->op = EngineCollective::kReduceScatter;
         break;
       case ChakraProtoMsg::ALL_TO_ALL:
-        result->op = CollectiveOp::kAllToAll;
+        result->op = EngineCollective::kAllToAll;
         break;
       case ChakraProtoMsg::BROADCAST:
-        result->op = CollectiveOp::kBroadcast;
+        result->op = EngineCollective::kBroadcast;
         break;
       default:
         return absl::InvalidArgumentError(

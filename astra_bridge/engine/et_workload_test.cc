@@ -78,7 +78,7 @@ TEST_F(EtWorkloadTest, ReadsAllThatAstraSimReads) {
   EXPECT_TRUE(rank.nodes()[1].on_host);
   EXPECT_THAT(rank.dependencies(1), ElementsAre(1, 1));
   EXPECT_EQ(rank.nodes()[2].type, WorkloadNodeType::kCollective);
-  EXPECT_EQ(rank.nodes()[2].op, CollectiveOp::kReduceScatter);
+  EXPECT_EQ(rank.nodes()[2].op, EngineCollective::kReduceScatter);
   EXPECT_EQ(rank.nodes()[2].bytes, 4096);
   EXPECT_EQ(rank.nodes()[2].group, 7);
   EXPECT_EQ(rank.nodes()[3].type, WorkloadNodeType::kSend);

@@ -9,8 +9,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "astra_bridge/engine/collective_op.h"
 #include "astra_bridge/engine/collective_plan.h"
+#include "astra_bridge/engine/engine_collective.h"
 #include "astra_bridge/engine/group_table.h"
 #include "astra_bridge/engine/link_network.h"
 #include "astra_bridge/engine/ring_lockstep.h"
@@ -22,7 +22,7 @@ namespace meridian {
 
 // What a collective is, the same for all its members.
 struct CollectiveShape {
-  CollectiveOp op = CollectiveOp::kAllReduce;
+  EngineCollective op = EngineCollective::kAllReduce;
   int64_t bytes = 0;
   // Position in the group table.
   uint32_t group = 0;
@@ -30,7 +30,7 @@ struct CollectiveShape {
   int32_t algorithms = kSystemAlgorithms;
   uint64_t involved_dimensions = ~uint64_t{0};
 
-  std::tuple<CollectiveOp, int64_t, uint32_t, int32_t, uint64_t> key() const {
+  std::tuple<EngineCollective, int64_t, uint32_t, int32_t, uint64_t> key() const {
     return {op, bytes, group, algorithms, involved_dimensions};
   }
   template <typename H>

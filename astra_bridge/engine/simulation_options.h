@@ -6,7 +6,7 @@
 #include <functional>
 #include <optional>
 
-#include "astra_bridge/engine/collective_op.h"
+#include "astra_bridge/engine/engine_collective.h"
 #include "astra_bridge/engine/network_config.h"
 
 namespace meridian {
@@ -16,7 +16,7 @@ inline constexpr int32_t kMaxCommStreams = 1 << 16;
 // Returns how long a collective of so many bytes (those that one rank puts in) lasts, from the time
 // that the engine gives it, or nullopt when the engine's time stands.
 using DurationCorrection =
-    std::function<std::optional<int64_t>(CollectiveOp op, int64_t bytes, int64_t engine_ns)>;
+    std::function<std::optional<int64_t>(EngineCollective op, int64_t bytes, int64_t engine_ns)>;
 
 struct SimulationOptions {
   Congestion congestion = Congestion::kAware;

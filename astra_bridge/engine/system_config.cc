@@ -30,8 +30,8 @@ absl::Status KeyError(absl::string_view source, absl::string_view key, absl::str
       absl::StrCat(source, source.empty() ? "" : ": ", key, ": ", reason));
 }
 
-std::string AlgorithmsKey(CollectiveOp op) {
-  return absl::StrCat(CollectiveOpName(op), "-implementation");
+std::string AlgorithmsKey(EngineCollective op) {
+  return absl::StrCat(EngineCollectiveName(op), "-implementation");
 }
 
 // The members of the document's object, by key.
@@ -59,8 +59,8 @@ class Reader {
     RETURN_IF_ERROR(ReadNumber("peak-perf", &system.peak_performance));
     RETURN_IF_ERROR(ReadSwitch("roofline-enabled", &system.roofline_enabled));
     RETURN_IF_ERROR(ReadSwitch("replay-only", &system.replay_only));
-    for (int op = 0; op < kSimulatedCollectiveOps; ++op) {
-      RETURN_IF_ERROR(ReadAlgorithms(static_cast<CollectiveOp>(op), &system.algorithms[op]));
+    for (int op = 0; op < kSimulatedCollectives; ++op) {
+      RETURN_IF_ERROR(ReadAlgorithms(static_cast<EngineCollective>(op), &system.algorithms[op]));
     }
     RETURN_IF_ERROR(CheckSystemConfig(system));
     return system;
@@ -75,8 +75,9 @@ class Reader {
     bool shared_bus = false;
     RETURN_IF_ERROR(ReadSwitch("model-shared-bus", &shared_bus));
     if (shared_bus) return Error("model-shared-bus", "the shared bus is not modelled; expected 0");
-    for (int op = 0; op < kSimulatedCollectiveOps; ++op) {
-      const std::string key = absl::StrCat(AlgorithmsKey(static_cast<CollectiveOp>(op)), "-custom");
+    for (int op = 0; op < kSimulatedCollectives; ++op) {
+      const std::string key =
+          absl::StrCat(AlgorithmsKey(static_cast<EngineCollective>(op)), "-custom");
       if (document_.Find(key).exists()) return Error(key, "custom collectives are not modelled");
     }
     if (document_.Find("per-node-custom-implementation").exists()) {
@@ -139,7 +140,8 @@ class Reader {
     return absl::OkStatus();
   }
 
-  absl::Status ReadAlgorithms(CollectiveOp op, std::vector<CollectiveAlgorithm>* algorithms) const {
+  absl::Status ReadAlgorithms(EngineCollective op,
+                              std::vector<CollectiveAlgorithm>* algorithms) const {
     const std::string key = AlgorithmsKey(op);
     const JsonValue value = document_.Find(key);
     if (!value.exists()) return absl::OkStatus();

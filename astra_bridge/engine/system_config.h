@@ -15,7 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "astra_bridge/engine/collective_op.h"
+#include "astra_bridge/engine/engine_collective.h"
 
 namespace meridian {
 
@@ -60,9 +60,9 @@ struct SystemConfig {
   int32_t active_chunks_per_dimension = 1;
   // Into how many chunks a collective is split.
   int32_t preferred_dataset_splits = 1;
-  // By CollectiveOp; one entry per dimension of the network. Later dimensions without an entry do
-  // not take part. Empty: the workload must not use this collective.
-  std::array<std::vector<CollectiveAlgorithm>, kSimulatedCollectiveOps> algorithms;
+  // By EngineCollective; one entry per dimension of the network. Later dimensions without an entry
+  // do not take part. Empty: the workload must not use this collective.
+  std::array<std::vector<CollectiveAlgorithm>, kSimulatedCollectives> algorithms;
   // 1e9 bytes per second; 0: reductions are free.
   double local_memory_bandwidth = 0;
 
@@ -73,7 +73,7 @@ struct SystemConfig {
   // Every node just lasts its duration.
   bool replay_only = false;
 
-  const std::vector<CollectiveAlgorithm>& algorithms_of(CollectiveOp op) const {
+  const std::vector<CollectiveAlgorithm>& algorithms_of(EngineCollective op) const {
     return algorithms[static_cast<size_t>(op)];
   }
 };

@@ -42,12 +42,12 @@ TEST(SystemConfigTest, ReadsWhatAstraSimReads) {
   EXPECT_EQ(system.peak_performance, 2000.5);
   EXPECT_TRUE(system.roofline_enabled);
   EXPECT_FALSE(system.replay_only);
-  EXPECT_THAT(system.algorithms_of(CollectiveOp::kAllReduce),
+  EXPECT_THAT(system.algorithms_of(EngineCollective::kAllReduce),
               ElementsAre(CollectiveAlgorithm{Kind::kRing, 0, false},
                           CollectiveAlgorithm{Kind::kDirect, 3, false}));
-  EXPECT_THAT(system.algorithms_of(CollectiveOp::kAllGather),
+  EXPECT_THAT(system.algorithms_of(EngineCollective::kAllGather),
               ElementsAre(CollectiveAlgorithm{Kind::kDirect, 0, true}));
-  EXPECT_THAT(system.algorithms_of(CollectiveOp::kAllToAll), IsEmpty());
+  EXPECT_THAT(system.algorithms_of(EngineCollective::kAllToAll), IsEmpty());
 }
 
 TEST(SystemConfigTest, HasAstraSimsDefaults) {

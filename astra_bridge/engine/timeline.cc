@@ -39,7 +39,7 @@ std::string NameOf(const WorkloadNode& node) {
     case WorkloadNodeType::kCompute:
       return "compute";
     case WorkloadNodeType::kCollective:
-      return std::string(CollectiveOpName(node.op));
+      return std::string(EngineCollectiveName(node.op));
     case WorkloadNodeType::kSend:
       return absl::StrCat("send to ", node.peer);
     case WorkloadNodeType::kReceive:

@@ -19,7 +19,7 @@ TEST(TimelineTest, PutsNodesOnThreadsWhereTheyDoNotOverlap) {
   WorkloadNode named = ComputeNode(1, 0);
   named.name = "matmul \"x\"";
   workload.ranks[0].Add(named);
-  workload.ranks[0].Add(CollectiveNode(2, CollectiveOp::kAllReduce, 64, 3));
+  workload.ranks[0].Add(CollectiveNode(2, EngineCollective::kAllReduce, 64, 3));
   workload.ranks[0].Add(SendNode(3, 1, 16));
   workload.ranks[1].Add(ReceiveNode(9, 0, 16));
   SimulationResult result;

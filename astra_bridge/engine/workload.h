@@ -21,7 +21,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "astra_bridge/engine/collective_op.h"
+#include "astra_bridge/engine/engine_collective.h"
 #include "astra_bridge/engine/system_config.h"
 
 namespace meridian {
@@ -53,7 +53,7 @@ struct WorkloadNode {
   int64_t bytes = 0;
 
   // Collective.
-  CollectiveOp op = CollectiveOp::kAllReduce;
+  EngineCollective op = EngineCollective::kAllReduce;
   int32_t group = kWorldGroup;
   // Position in Workload::algorithms, or kSystemAlgorithms.
   int32_t algorithms = kSystemAlgorithms;

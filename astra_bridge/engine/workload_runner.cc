@@ -185,7 +185,7 @@ void WorkloadRunner::Issue(int32_t r, uint32_t position) {
   }
   const bool lasts_its_duration =
       system_.replay_only || node.type == WorkloadNodeType::kCompute ||
-      (node.type == WorkloadNodeType::kCollective && node.op == CollectiveOp::kBroadcast);
+      (node.type == WorkloadNodeType::kCollective && node.op == EngineCollective::kBroadcast);
   if (lasts_its_duration) {
     events_.ScheduleOnRank(r, events_.now_ns() + DurationNs(node), EventKind::kNodeDone,
                            static_cast<uint32_t>(r), position);

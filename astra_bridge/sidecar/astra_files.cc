@@ -88,18 +88,18 @@ std::string GroupsJson(const WorkloadGroups& groups) {
 // AstraSim has one list per collective, for all nodes: puts the lists that nodes name into the
 // system.
 absl::Status ApplyNodeAlgorithms(const Workload& workload, SystemConfig* system) {
-  std::array<int32_t, kSimulatedCollectiveOps> named;
+  std::array<int32_t, kSimulatedCollectives> named;
   named.fill(kSystemAlgorithms);
-  std::array<bool, kSimulatedCollectiveOps> seen = {};
+  std::array<bool, kSimulatedCollectives> seen = {};
   for (const RankWorkload& rank : workload.ranks) {
     for (const WorkloadNode& node : rank.nodes()) {
-      if (node.type != WorkloadNodeType::kCollective || node.op == CollectiveOp::kBroadcast) {
+      if (node.type != WorkloadNodeType::kCollective || node.op == EngineCollective::kBroadcast) {
         continue;
       }
       const size_t op = static_cast<size_t>(node.op);
       if (seen[op] && named[op] != node.algorithms) {
         return absl::UnimplementedError(
-            absl::StrCat("AstraSim carries out each ", CollectiveOpName(node.op),
+            absl::StrCat("AstraSim carries out each ", EngineCollectiveName(node.op),
                          " of a run in the same way, but different ways are asked for"));
       }
       seen[op] = true;
@@ -112,17 +112,17 @@ absl::Status ApplyNodeAlgorithms(const Workload& workload, SystemConfig* system)
   return absl::OkStatus();
 }
 
-ChakraProtoMsg::CollectiveCommType CommType(CollectiveOp op) {
+ChakraProtoMsg::CollectiveCommType CommType(EngineCollective op) {
   switch (op) {
-    case CollectiveOp::kAllReduce:
+    case EngineCollective::kAllReduce:
       return ChakraProtoMsg::ALL_REDUCE;
-    case CollectiveOp::kAllGather:
+    case EngineCollective::kAllGather:
       return ChakraProtoMsg::ALL_GATHER;
-    case CollectiveOp::kReduceScatter:
+    case EngineCollective::kReduceScatter:
       return ChakraProtoMsg::REDUCE_SCATTER;
-    case CollectiveOp::kAllToAll:
+    case EngineCollective::kAllToAll:
       return ChakraProtoMsg::ALL_TO_ALL;
-    case CollectiveOp::kBroadcast:
+    case EngineCollective::kBroadcast:
       return ChakraProtoMsg::BROADCAST;
   }
   return ChakraProtoMsg::ALL_REDUCE;
@@ -233,10 +233,10 @@ std::string SystemConfigToJson(const SystemConfig& system, bool trace_enabled) {
   add("roofline-enabled", system.roofline_enabled ? "1" : "0");
   add("replay-only", system.replay_only ? "1" : "0");
   add("trace-enabled", trace_enabled ? "1" : "0");
-  for (int op = 0; op < kSimulatedCollectiveOps; ++op) {
+  for (int op = 0; op < kSimulatedCollectives; ++op) {
     const std::vector<CollectiveAlgorithm>& algorithms = system.algorithms[op];
     if (algorithms.empty()) continue;
-    add(absl::StrCat(CollectiveOpName(static_cast<CollectiveOp>(op)), "-implementation"),
+    add(absl::StrCat(EngineCollectiveName(static_cast<EngineCollective>(op)), "-implementation"),
         absl::StrCat("[",
                      absl::StrJoin(algorithms, ", ",
                                    [](std::string* out, const CollectiveAlgorithm& algorithm) {

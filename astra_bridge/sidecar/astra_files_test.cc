@@ -73,7 +73,7 @@ TEST_F(AstraFilesTest, NodesHaveTheAttributesThatAstraSimReads) {
   WorkloadNode collective;
   collective.id = 5;
   collective.type = WorkloadNodeType::kCollective;
-  collective.op = CollectiveOp::kReduceScatter;
+  collective.op = EngineCollective::kReduceScatter;
   collective.bytes = 1 << 20;
   collective.group = 2;
   collective.involved_dimensions = 1;

@@ -73,12 +73,12 @@ std::vector<CollectiveAlgorithm> ToAlgorithms(absl::string_view names) {
   return algorithms;
 }
 
-CollectiveOp ToOp(absl::string_view name) {
-  if (name == "ALL_REDUCE") return CollectiveOp::kAllReduce;
-  if (name == "ALL_GATHER") return CollectiveOp::kAllGather;
-  if (name == "REDUCE_SCATTER") return CollectiveOp::kReduceScatter;
+EngineCollective ToOp(absl::string_view name) {
+  if (name == "ALL_REDUCE") return EngineCollective::kAllReduce;
+  if (name == "ALL_GATHER") return EngineCollective::kAllGather;
+  if (name == "REDUCE_SCATTER") return EngineCollective::kReduceScatter;
   MERIDIAN_CHECK(name == "ALL_TO_ALL");
-  return CollectiveOp::kAllToAll;
+  return EngineCollective::kAllToAll;
 }
 
 // splits, active, endpoint_delay, local_mem_bw, optimization
@@ -164,7 +164,7 @@ void AddLine(const std::string& line, GoldenRun* run) {
     run->congestion = ToCongestion(fields[2]);
     run->network = ToNetwork(fields[3], fields[4], fields[5], fields[6]);
     run->system = ToSystem({fields[7], fields[8], fields[9], fields[10], fields[11]});
-    for (size_t op = 0; op < kSimulatedCollectiveOps; ++op) {
+    for (size_t op = 0; op < kSimulatedCollectives; ++op) {
       run->system.algorithms[op] = ToAlgorithms(fields[12 + op]);
     }
     run->workload.ranks.resize(run->network.npus());
@@ -255,7 +255,7 @@ GoldenCost ToCost(const std::string& line) {
       continue;
     } else {
       node.type = WorkloadNodeType::kCollective;
-      node.op = workload[0] == "chain" ? CollectiveOp::kAllReduce : ToOp(workload[0]);
+      node.op = workload[0] == "chain" ? EngineCollective::kAllReduce : ToOp(workload[0]);
       node.bytes = Integer(fields[5]);
     }
     AddChain(node, length, &nodes);

@@ -54,7 +54,7 @@ class Maker {
     }
   }
 
-  CollectiveAlgorithm MakeAlgorithm(int32_t npus, CollectiveOp op) {
+  CollectiveAlgorithm MakeAlgorithm(int32_t npus, EngineCollective op) {
     CollectiveAlgorithm algorithm;
     if (options_.rings_only) return algorithm;
     const bool is_power_of_two = (npus & (npus - 1)) == 0;
@@ -69,7 +69,7 @@ class Maker {
         algorithm.window = Between(1, 3);
         break;
       case 2:
-        if (is_power_of_two && fits_all && op != CollectiveOp::kAllToAll) {
+        if (is_power_of_two && fits_all && op != EngineCollective::kAllToAll) {
           algorithm.kind = CollectiveAlgorithm::Kind::kHalvingDoubling;
         }
         break;
@@ -90,10 +90,10 @@ class Maker {
     system.local_memory_bandwidth = OneOf<double>({0, 50, 1600});
     system.collective_optimization = Chance(2) ? CollectiveOptimization::kBaseline
                                                : CollectiveOptimization::kLocalBandwidthAware;
-    for (int op = 0; op < kSimulatedCollectiveOps; ++op) {
+    for (int op = 0; op < kSimulatedCollectives; ++op) {
       for (const NetworkDimension& dimension : simulation_.network.dimensions) {
         system.algorithms[op].push_back(
-            MakeAlgorithm(dimension.npus, static_cast<CollectiveOp>(op)));
+            MakeAlgorithm(dimension.npus, static_cast<EngineCollective>(op)));
       }
     }
   }
@@ -157,7 +157,7 @@ class Maker {
   WorkloadNode RandomCollective() {
     WorkloadNode node;
     node.type = WorkloadNodeType::kCollective;
-    node.op = static_cast<CollectiveOp>(Between(0, kSimulatedCollectiveOps - 1));
+    node.op = static_cast<EngineCollective>(Between(0, kSimulatedCollectives - 1));
     node.bytes = OneOf<int64_t>({100, 4096, 65536, 1 << 20, 12345678});
     return node;
   }

@@ -1,6 +1,6 @@
 // The collectives that the engine knows.
-#ifndef ASTRA_BRIDGE_ENGINE_COLLECTIVE_OP_H_
-#define ASTRA_BRIDGE_ENGINE_COLLECTIVE_OP_H_
+#ifndef ASTRA_BRIDGE_ENGINE_ENGINE_COLLECTIVE_H_
+#define ASTRA_BRIDGE_ENGINE_ENGINE_COLLECTIVE_H_
 
 #include <cstdint>
 
@@ -8,7 +8,7 @@
 
 namespace meridian {
 
-enum class CollectiveOp : uint8_t {
+enum class EngineCollective : uint8_t {
   kAllReduce,
   kAllGather,
   kReduceScatter,
@@ -18,11 +18,11 @@ enum class CollectiveOp : uint8_t {
 };
 
 // Those whose messages are simulated, from kAllReduce on.
-inline constexpr int kSimulatedCollectiveOps = 4;
+inline constexpr int kSimulatedCollectives = 4;
 
 // Returns e.g. "all-reduce", as in the keys of the system configuration and of corrections.
-absl::string_view CollectiveOpName(CollectiveOp op);
+absl::string_view EngineCollectiveName(EngineCollective op);
 
 }  // namespace meridian
 
-#endif  // ASTRA_BRIDGE_ENGINE_COLLECTIVE_OP_H_
+#endif  // ASTRA_BRIDGE_ENGINE_ENGINE_COLLECTIVE_H_
