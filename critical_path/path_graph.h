@@ -124,6 +124,8 @@ struct PathGraph {
   absl::string_view EventName(GraphEventId event) const { return names.Get(events[event].name); }
 };
 
+PathGraph CopyGraph(const PathGraph& graph);
+
 // Returns how many nodes have edges.
 int64_t CountJoinedNodes(const PathGraph& graph);
 
