@@ -8,12 +8,17 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "critical_path/longest_path.h"
 #include "critical_path/path_graph_file.h"
 #include "critical_path/path_overlay.h"
 #include "critical_path/path_report.h"
 #include "critical_path/queue_length.h"
 #include "critical_path/trace_analysis.h"
+#include "critical_path/what_if/reorder_suggestions.h"
+#include "critical_path/what_if/what_if.h"
+#include "critical_path/what_if/what_if_edits.h"
+#include "critical_path/what_if/what_if_report.h"
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
 #include "xla_profiler/util/byte_sink.h"
@@ -52,6 +57,16 @@ ABSL_FLAG(std::string, save, "",
 ABSL_FLAG(std::string, restore, "",
           "Reads the graph from a file that --save wrote instead of from a trace; --trace is then "
           "needed for --overlay only.");
+ABSL_FLAG(std::string, what_if, "",
+          "Runs the schedule again with these edits (docs/what_if.md), or @FILE with one per line, "
+          "and compares: scale|set CONDITIONS FACTOR|DURATION; remove CONDITIONS; add \"NAME\" "
+          "DURATION after CONDITIONS; link|unlink CONDITIONS to CONDITIONS; move CONDITIONS "
+          "before|after CONDITIONS; overlap CONDITIONS [until CONDITIONS]; level rank=N. "
+          "Conditions: name=\"TEXT\", name=~\"RE2\", within=, category=, rank=, link=A->B, "
+          "process=, thread=, stream=, event=, or all.");
+ABSL_FLAG(bool, suggest_reorderings, false,
+          "Tries other orders of the streams' work, after the edits of --what_if if there are any, "
+          "and lists those that make the path shorter.");
 
 namespace meridian {
 namespace {
@@ -89,6 +104,46 @@ absl::StatusOr<TraceAnalysis> Restore() {
   analysis.source = std::move(saved->source);
   analysis.graph = std::move(saved->graph);
   return analysis;
+}
+
+absl::StatusOr<std::vector<WhatIfEdit>> ParseEdits(absl::string_view text,
+                                                   absl::string_view source) {
+  absl::StatusOr<std::vector<WhatIfEdit>> edits = ParseWhatIfEdits(text);
+  return edits.ok() ? std::move(edits) : Annotate(edits.status(), source);
+}
+
+// Before the trace is read, which takes longest.
+absl::StatusOr<std::vector<WhatIfEdit>> ReadEdits() {
+  const std::string what_if = absl::GetFlag(FLAGS_what_if);
+  if (what_if.empty()) return std::vector<WhatIfEdit>();
+  absl::string_view path = what_if;
+  if (!absl::ConsumePrefix(&path, "@")) return ParseEdits(what_if, "--what_if");
+  ASSIGN_OR_RETURN(
+      const InputFile file,
+      InputFile::Open(FileSystem::Posix(), UserPath(std::string(path)), UserInputOptions()));
+  return ParseEdits(file.bytes(), file.path());
+}
+
+// Puts the edited schedule and its path in the place of the measured one. Returns the report.
+absl::StatusOr<PathReport> RunEdits(const std::vector<WhatIfEdit>& edits, TraceAnalysis* analysis,
+                                    CriticalPath* path) {
+  const PathReport measured = ReportPath(analysis->source, analysis->graph, *path);
+  const bool suggests = absl::GetFlag(FLAGS_suggest_reorderings);
+  if (edits.empty() && !suggests) return measured;
+  absl::StatusOr<WhatIfResult> result =
+      RunWhatIf(analysis->graph, *path, analysis->source.hta_compatible, edits);
+  if (!result.ok()) return Annotate(result.status(), "--what_if");
+  PathReport report = ReportPath(analysis->source, result->schedule.graph, result->path);
+  AddWhatIf(edits, *result, measured, &report);
+  if (suggests) {
+    absl::StatusOr<ReorderSuggestions> suggestions =
+        SuggestReorderings(result->schedule, result->path);
+    if (!suggestions.ok()) return Annotate(suggestions.status(), "--suggest_reorderings");
+    AddSuggestions(result->schedule, *suggestions, &report);
+  }
+  analysis->graph = std::move(result->schedule.graph);
+  *path = std::move(result->path);
+  return report;
 }
 
 // A folder gets a file of the trace's name.
@@ -154,12 +209,14 @@ absl::StatusOr<int> FindPath() {
         "--trace names no file; expected e.g. --trace=rank0.pt.trace.json.gz");
   }
   RETURN_IF_ERROR(CheckPaths());
-  ASSIGN_OR_RETURN(const TraceAnalysis analysis, restores ? Restore() : Analyze());
-  const absl::StatusOr<CriticalPath> path = FindLongestPath(analysis.graph);
+  ASSIGN_OR_RETURN(const std::vector<WhatIfEdit> edits, ReadEdits());
+  ASSIGN_OR_RETURN(TraceAnalysis analysis, restores ? Restore() : Analyze());
+  absl::StatusOr<CriticalPath> path = FindLongestPath(analysis.graph);
   if (!path.ok()) return Annotate(path.status(), analysis.source.trace);
+  ASSIGN_OR_RETURN(const PathReport report, RunEdits(edits, &analysis, &*path));
   RETURN_IF_ERROR(WriteFiles(analysis, *path));
-  const PathReport report = ReportPath(analysis.source, analysis.graph, *path);
-  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatPathReport(report)));
+  RETURN_IF_ERROR(
+      Print(JsonWanted() ? ReportToJson(report) : FormatPathReport(report) + FormatWhatIf(report)));
   return kExitDone;
 }
 
@@ -173,9 +230,10 @@ int main(int argc, char** argv) {
        "spent on.",
        {"critical_path --trace=rank0.pt.trace.json.gz --annotation=ProfilerStep --instance=1",
         "critical_path --trace=trace.json.gz --overlay=. --csv=path.csv",
-        "critical_path --trace=trace.json.gz --hta_compatible --json"},
+        "critical_path --trace=trace.json.gz --hta_compatible --json",
+        "critical_path --trace=trace.json.gz --what_if='scale name=~\"AllReduce\" 0.5'"},
        {"trace", "annotation", "instance", "hta_compatible", "zero_weight_launch_edges",
         "data_load_events", "overlay", "only_critical", "all_edges", "csv", "queue_lengths", "save",
-        "restore"}},
+        "restore", "what_if", "suggest_reorderings"}},
       argc, argv, meridian::FindPath);
 }
