@@ -39,7 +39,6 @@ constexpr absl::string_view kRawDurationAttribute = "raw_duration_ns";
 constexpr absl::string_view kTransferAttribute = "transfer_ns";
 constexpr absl::string_view kHloOpAttribute = "hlo_op";
 constexpr absl::string_view kHloModuleAttribute = "hlo_module";
-constexpr absl::string_view kStepAttribute = "step";
 constexpr absl::string_view kPiecesAttribute = "device_events";
 
 class Exporter {
