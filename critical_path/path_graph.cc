@@ -56,6 +56,7 @@ PathGraph CopyGraph(const PathGraph& graph) {
   copy.events = graph.events;
   copy.nodes = graph.nodes;
   copy.edges = graph.edges;
+  copy.meetings = graph.meetings;
   copy.end_node = graph.end_node;
   return copy;
 }

@@ -44,6 +44,7 @@ class Remover {
     for (LaneId lane = 0; lane < graph_.lanes.size(); ++lane) FindStandIns(lane);
     CarryThreadTime();
     ReplaceEdges();
+    CancelMeetings();
     for (std::vector<NodeId>& nodes : schedule_.lane_order) {
       nodes.erase(std::remove_if(nodes.begin(), nodes.end(),
                                  [&](NodeId node) { return is_removed_[node]; }),
@@ -129,6 +130,19 @@ class Remover {
       edges.push_back(edge);
     }
     graph_.edges = std::move(edges);
+  }
+
+  // Nobody leaves a meeting to which nobody comes.
+  void CancelMeetings() {
+    std::vector<bool> is_awaiting(graph_.nodes.size());
+    for (const GraphEdge& edge : graph_.edges) is_awaiting[edge.to] = true;
+    const auto is_cancelled = [&](const GraphEdge& edge) {
+      const bool is_meeting =
+          graph_.nodes[edge.from].event != kNoEvent && !schedule_.IsOfEvent(edge.from);
+      return is_meeting && !is_awaiting[edge.from];
+    };
+    graph_.edges.erase(std::remove_if(graph_.edges.begin(), graph_.edges.end(), is_cancelled),
+                       graph_.edges.end());
   }
 
   const std::vector<bool> removed_;

@@ -10,6 +10,7 @@
 #include "critical_path/what_if/event_index.h"
 #include "critical_path/what_if/event_removal.h"
 #include "critical_path/what_if/rank_leveling.h"
+#include "critical_path/what_if/schedule_compaction.h"
 #include "critical_path/what_if/schedule_simulation.h"
 #include "critical_path/what_if/structure_edits.h"
 #include "xla_profiler/util/status_macros.h"
@@ -159,6 +160,7 @@ absl::StatusOr<WhatIfResult> RunWhatIf(const PathGraph& measured, const Critical
   if (!hta_compatible) {
     PutTimes(times_ps, &result.schedule);
     result.changed_events = CountChanges(measured, result.schedule);
+    DropRemoved(&result.schedule);
   }
   ASSIGN_OR_RETURN(result.path, FindLongestPath(result.schedule.graph));
   return result;

@@ -15,7 +15,8 @@
 namespace meridian {
 
 struct WhatIfResult {
-  // With the new times (those of HTA's graphs stay, since its edges do not explain them).
+  // With the new times (those of HTA's graphs stay, since its edges do not explain them), and
+  // without what was removed.
   Schedule schedule;
   CriticalPath path;
   // For each edit the events, delays or edges that it was applied to.

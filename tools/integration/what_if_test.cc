@@ -102,9 +102,10 @@ TEST(WhatIfCommandTest, SuggestsAnotherOrder) {
 TEST(WhatIfCommandTest, WritesTheEditedScheduleToFiles) {
   const TemporaryDirectory directory;
   const std::string trace = "--trace=" + directory.Write("t.json", Trace());
-  const CommandResult result = FindPath(
-      {trace, "--what_if=scale name=\"y\" 0.5; add \"extra\" 5us after name=\"y\"",
-       "--csv=" + directory.PathOf("path.csv"), "--save=" + directory.PathOf("graph.mcp")});
+  const CommandResult result =
+      FindPath({trace, "--what_if=scale name=\"y\" 0.5; add \"extra\" 5us after name=\"y\"",
+                "--csv=" + directory.PathOf("path.csv"), "--save=" + directory.PathOf("graph.mcp"),
+                "--overlay=" + directory.PathOf("o.json"), "--noonly_critical"});
   EXPECT_EQ(result.exit_code, 0) << result.standard_error;
   EXPECT_THAT(directory.Read("path.csv"),
               AllOf(HasSubstr("52,20,13.333333,gpu_compute_bound,operator,7,\"y\",kernel,"),
@@ -112,6 +113,19 @@ TEST(WhatIfCommandTest, WritesTheEditedScheduleToFiles) {
   // What was saved is the edited graph.
   EXPECT_THAT(FindPath({"--restore=" + directory.PathOf("graph.mcp")}).standard_output,
               HasSubstr(": 150.000 us\n"));
+  // The overlay is a trace with the new times and what is new, x at 10 and y at 52 us.
+  const std::string overlay = directory.Read("o.json");
+  EXPECT_THAT(overlay, AllOf(HasSubstr("\"extra\""), HasSubstr("critical_path_sync_dependency")));
+}
+
+TEST(WhatIfCommandTest, TheEditsAreNotOverwritten) {
+  const TemporaryDirectory directory;
+  const std::string edits = directory.Write("edits.txt", "scale all 1");
+  const CommandResult result = FindPath(
+      {"--trace=" + directory.Write("t.json", Trace()), "--what_if=@" + edits, "--csv=" + edits});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.standard_error, HasSubstr("would be overwritten"));
+  EXPECT_EQ(directory.Read("edits.txt"), "scale all 1");
 }
 
 TEST(WhatIfCommandTest, WrongEditsExitWithTwoAndAReason) {

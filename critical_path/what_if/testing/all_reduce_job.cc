@@ -1,6 +1,7 @@
 #include "critical_path/what_if/testing/all_reduce_job.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace meridian {
 namespace {
@@ -62,6 +63,7 @@ PathGraph AllReduceJob(const std::vector<RankTimes>& ranks) {
     graph.edges.push_back(
         {NodeOf(rank, 3), end, 0, kNoEvent, EdgeType::kDependency, BoundBy::kNothing});
   }
+  graph.meetings.push_back({meeting, all_reduce_name, std::nullopt});
   graph.end_node = end;
   return graph;
 }
