@@ -154,13 +154,14 @@ class Suggester {
     return absl::OkStatus();
   }
 
-  // One suggestion for each place, and an end.
+  // Of those that end a block with the same event, or go before the same, the best.
   void KeepBest() {
-    std::set<GraphEventId> seen;
+    std::set<GraphEventId> moved, targets;
     std::vector<ReorderSuggestion> best;
     for (ReorderSuggestion& suggestion : result_.suggestions) {
       if (best.size() == options_.max_suggestions) break;
-      if (!seen.insert(suggestion.moved.back()).second) continue;
+      const bool is_new = moved.insert(suggestion.moved.back()).second;
+      if (!targets.insert(suggestion.target).second || !is_new) continue;
       suggestion.edits = DescribeAsEdits(suggestion);
       best.push_back(std::move(suggestion));
     }

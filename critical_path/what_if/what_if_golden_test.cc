@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "critical_path/job_analysis.h"
 #include "critical_path/longest_path.h"
 #include "critical_path/path_breakdown.h"
 #include "critical_path/path_graph.h"
@@ -113,30 +114,67 @@ std::vector<HtaCase> SampleCases(const std::string& shared) {
   return cases;
 }
 
+void ExpectSameWithoutAChange(const Measured& measured) {
+  ASSERT_OK_AND_ASSIGN(const std::vector<WhatIfEdit> edits, ParseWhatIfEdits("scale all 1"));
+  ASSERT_OK_AND_ASSIGN(const WhatIfResult result, RunWhatIf(measured.graph, measured.path,
+                                                            /*hta_compatible=*/false, edits));
+  EXPECT_EQ(result.path.length_ps, measured.path.length_ps);
+  EXPECT_EQ(result.changed_events, 0);
+  EXPECT_EQ(BreakDown(result.schedule.graph, result.path).time_ps,
+            BreakDown(measured.graph, measured.path).time_ps);
+  ASSERT_EQ(result.schedule.graph.nodes.size(), measured.graph.nodes.size());
+  int64_t moved = 0;
+  for (NodeId node = 0; node < measured.graph.nodes.size(); ++node) {
+    if (result.schedule.graph.nodes[node].time_ps != measured.graph.nodes[node].time_ps) ++moved;
+  }
+  EXPECT_EQ(moved, 0);
+}
+
 TEST(WhatIfGoldenTest, WithoutAChangeTheMeasuredScheduleComesOut) {
   const std::optional<std::string> shared = SharedDataDirectory();
   if (!shared.has_value()) GTEST_SKIP() << kSharedDataMissing;
-  ASSERT_OK_AND_ASSIGN(const std::vector<WhatIfEdit> edits, ParseWhatIfEdits("scale all 1"));
   int compared = 0;
   for (const HtaCase& input : SampleCases(*shared)) {
     SCOPED_TRACE(absl::StrCat(input.trace, " ", input.options.window.annotation));
     const absl::StatusOr<Measured> measured = Measure(input);
     // No trace, or one without device work or steps.
     if (!measured.ok()) continue;
-    ASSERT_OK_AND_ASSIGN(const WhatIfResult result, RunWhatIf(measured->graph, measured->path,
-                                                              /*hta_compatible=*/false, edits));
-    EXPECT_EQ(result.path.length_ps, measured->path.length_ps);
-    EXPECT_EQ(result.changed_events, 0);
-    EXPECT_EQ(BreakDown(result.schedule.graph, result.path).time_ps,
-              BreakDown(measured->graph, measured->path).time_ps);
-    int64_t moved = 0;
-    for (NodeId node = 0; node < measured->graph.nodes.size(); ++node) {
-      if (result.schedule.graph.nodes[node].time_ps != measured->graph.nodes[node].time_ps) ++moved;
-    }
-    EXPECT_EQ(moved, 0);
+    ExpectSameWithoutAChange(*measured);
     ++compared;
   }
   EXPECT_GE(compared, 20);
+}
+
+// Two GPUs' profiles of XLA, and four ranks of PyTorch.
+std::vector<std::vector<std::string>> Jobs(const std::string& shared) {
+  std::vector<std::vector<std::string>> jobs(2);
+  for (int rank = 0; rank < 2; ++rank) {
+    jobs[0].push_back(absl::StrCat(shared, "/traces/jax_cuda2/rank", rank, ".xplane.pb"));
+  }
+  for (int rank = 0; rank < 4; ++rank) {
+    jobs[1].push_back(absl::StrCat(shared, "/traces/torch_nccl4/kineto_", rank, ".json.gz"));
+  }
+  return jobs;
+}
+
+TEST(WhatIfGoldenTest, RanksThatWaitForEachOtherDoSoAgain) {
+  const std::optional<std::string> shared = SharedDataDirectory();
+  if (!shared.has_value()) GTEST_SKIP() << kSharedDataMissing;
+  for (const std::vector<std::string>& traces : Jobs(*shared)) {
+    SCOPED_TRACE(traces[0]);
+    JobInput input;
+    input.traces = traces;
+    ASSERT_OK_AND_ASSIGN(TraceAnalysis analysis, AnalyzeJob(FileSystem::Posix(), input, {}));
+    Measured measured;
+    measured.graph = std::move(analysis.graph);
+    ASSERT_OK_AND_ASSIGN(measured.path, FindLongestPath(measured.graph));
+    ExpectSameWithoutAChange(measured);
+    // Nobody waits longer when one rank gets faster.
+    ASSERT_OK_AND_ASSIGN(const std::vector<WhatIfEdit> edits, ParseWhatIfEdits("level rank=1"));
+    ASSERT_OK_AND_ASSIGN(const WhatIfResult result, RunWhatIf(measured.graph, measured.path,
+                                                              /*hta_compatible=*/false, edits));
+    EXPECT_LT(result.path.length_ps, measured.path.length_ps);
+  }
 }
 
 }  // namespace

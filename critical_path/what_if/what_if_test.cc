@@ -1,6 +1,7 @@
 #include "critical_path/what_if/what_if.h"
 
 #include <cstdint>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "critical_path/path_breakdown.h"
 #include "critical_path/path_graph.h"
 #include "critical_path/testing/kineto_trace.h"
+#include "critical_path/testing/random_graph.h"
 #include "critical_path/what_if/testing/what_if_run.h"
 #include "critical_path/what_if/what_if_edits.h"
 #include "gmock/gmock.h"
@@ -140,6 +142,41 @@ TEST(WhatIfTest, WhatCannotBeIsRefused) {
   for (const auto& [edits, reason] : wrong) {
     EXPECT_THAT(WhatIfError(TwoStreams(), edits), HasSubstr(reason)) << edits;
   }
+}
+
+// Saved graphs can hold anything: events without one of their nodes, edges of any type anywhere.
+TEST(WhatIfTest, AnyGraphIsEditedOrRefused) {
+  std::mt19937 random(3);
+  int edited = 0;
+  for (int i = 0; i < 150; ++i) {
+    PathGraph graph = RandomGraph(3 + i % 14, random);
+    if (graph.edges.empty()) continue;
+    if (i % 2 == 0) graph.end_node = graph.edges.back().to;
+    if (i % 3 == 0) graph.nodes[random() % graph.nodes.size()].event = kNoEvent;
+    const MeasuredGraph measured = MeasureGraph(std::move(graph));
+    for (const char* edits :
+         {"scale all 3", "set category=device 5ns", "set category=kernel_gap 2ns", "remove event=3",
+          "remove stream=7", "add \"new\" 1ns after all", "link event=0 to event=3 1ns",
+          "unlink category=device to category=host", "move event=0 before event=3",
+          "move event=3 after event=0", "overlap category=device", "overlap event=3 until event=6",
+          "remove event=0; add \"new\" 1ns after event=3"}) {
+      const absl::StatusOr<WhatIfResult> result = WhatIf(measured, edits);
+      if (!result.ok()) continue;
+      ++edited;
+      int64_t sum_ps = 0;
+      for (int64_t time_ps : BreakDown(result->schedule.graph, result->path).time_ps) {
+        sum_ps += time_ps;
+      }
+      EXPECT_EQ(sum_ps, result->path.length_ps) << i << " " << edits;
+    }
+  }
+  EXPECT_GT(edited, 500);
+}
+
+TEST(WhatIfTest, TimesThatNoTraceHasAreRefused) {
+  MeasuredGraph measured = TwoStreams();
+  measured.graph.nodes[3].time_ps = INT64_MAX;
+  EXPECT_THAT(WhatIfError(measured, "scale all 1"), HasSubstr("span more than 13 days"));
 }
 
 TEST(WhatIfTest, HtaGraphsTakeOnlyTimesAndLinks) {
