@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,8 @@ enum class MicroPattern : uint8_t {
 
 // The names above, in the order of the enumerators.
 std::vector<std::string> MicroPatternNames();
-absl::StatusOr<MicroPattern> ParseMicroPattern(absl::string_view name);
+// Nullopt for any other.
+std::optional<MicroPattern> ParseMicroPattern(absl::string_view name);
 
 struct MicroBenchmarkOptions {
   MicroPattern pattern = MicroPattern::kAllReduce;
@@ -47,7 +49,7 @@ struct MicroBenchmarkOptions {
   // Of each size.
   int64_t repeats = 1;
   // Every rank computes for so long before each communication.
-  int64_t compute_ns = 0;
+  int64_t compute_us = 0;
   // How many operations that are.
   double tflops = 300;
 };

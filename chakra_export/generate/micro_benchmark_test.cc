@@ -1,6 +1,8 @@
 #include "chakra_export/generate/micro_benchmark.h"
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -84,7 +86,7 @@ TEST(MicroBenchmarkTest, GroupsAreOfRanksNextToEachOther) {
 TEST(MicroBenchmarkTest, ComputesBeforeEachCommunication) {
   MicroBenchmarkOptions options = Options(MicroPattern::kReduceScatter, 2);
   options.repeats = 2;
-  options.compute_ns = 5000;
+  options.compute_us = 5;
   const ExecutionGraph graph = GraphOf(options);
   EXPECT_THAT(Describe(graph, 1),
               ElementsAre("1 compute", "2 reduce-scatter.1MiB group '' of 2 after 1",
@@ -132,15 +134,17 @@ TEST(MicroBenchmarkTest, SmallMessagesDoNotStartAtTimeZero) {
 
 TEST(MicroBenchmarkTest, EveryPatternPassesEveryRuleAndHasAsManyNodesAsItSays) {
   for (const std::string& name : MicroPatternNames()) {
-    ASSERT_OK_AND_ASSIGN(const MicroPattern pattern, ParseMicroPattern(name));
+    const std::optional<MicroPattern> parsed = ParseMicroPattern(name);
+    ASSERT_TRUE(parsed.has_value()) << name;
+    const MicroPattern pattern = *parsed;
     for (const bool has_groups : {false, true}) {
-      for (const int64_t compute_ns : {0, 2500}) {
+      for (const int64_t compute_us : {0, 2}) {
         MicroBenchmarkOptions options = Options(pattern, 8);
         const bool in_pairs = pattern == MicroPattern::kPair || pattern == MicroPattern::kPingPong;
         if (has_groups) options.group_size = in_pairs ? 2 : 4;
         options.bytes = {64, 4096};
         options.repeats = 3;
-        options.compute_ns = compute_ns;
+        options.compute_us = compute_us;
         const auto workload = MakeMicroBenchmark(options);
         ASSERT_OK(workload.status());
         ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, BuildWorkloadGraph(**workload));
@@ -180,7 +184,7 @@ TEST(MicroBenchmarkTest, RefusesBadSizes) {
   options.bytes = {4096, 0};
   ExpectRefused(options, "--bytes=0");
   options = good;
-  options.compute_ns = -1000;
+  options.compute_us = -1;
   ExpectRefused(options, "--compute_us=-1");
   options = good;
   options.tflops = -1;
@@ -209,7 +213,7 @@ TEST(MicroBenchmarkTest, RefusesWhatIsTooLarge) {
   options.repeats = 50000000;
   ExpectRefused(options, "819,200,000,000 nodes");
   options = Options(MicroPattern::kAllReduce, 2);
-  options.compute_ns = 60000000000;
+  options.compute_us = 60000000;
   options.tflops = 1e5;
   EXPECT_THAT(MakeMicroBenchmark(options), IsOk());
   options.repeats = 2;
@@ -217,11 +221,11 @@ TEST(MicroBenchmarkTest, RefusesWhatIsTooLarge) {
 }
 
 TEST(MicroBenchmarkTest, NamesOfPatterns) {
-  EXPECT_THAT(ParseMicroPattern("p2p-ring"), IsOkAndHolds(MicroPattern::kRing));
-  EXPECT_THAT(ParseMicroPattern("ring"),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("none of all-reduce, all-gather, reduce-scatter, all-to-all, "
-                                 "p2p-ring, p2p-pair, p2p-ping-pong, p2p-incast")));
+  EXPECT_THAT(MicroPatternNames(),
+              ElementsAre("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "p2p-ring",
+                          "p2p-pair", "p2p-ping-pong", "p2p-incast"));
+  EXPECT_EQ(ParseMicroPattern("p2p-ring"), MicroPattern::kRing);
+  EXPECT_EQ(ParseMicroPattern("ring"), std::nullopt);
 }
 
 }  // namespace
