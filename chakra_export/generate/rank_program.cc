@@ -11,7 +11,7 @@ constexpr int64_t kReceivesFromLowerRanksStream = 2;
 constexpr int64_t kReceivesFromHigherRanksStream = 3;
 
 ExecutionNode MessageNode(absl::string_view name, ChakraProtoMsg::NodeType type,
-                          const Message& message) {
+                          const PeerMessage& message) {
   ExecutionNode node;
   node.name = name;
   node.type = type;
@@ -55,7 +55,7 @@ NodeIndex RankProgram::Collective(absl::string_view name, ChakraProtoMsg::Collec
   return AddInOrder(node, {}, after, &last_communication_);
 }
 
-NodeIndex RankProgram::Send(absl::string_view name, const Message& message,
+NodeIndex RankProgram::Send(absl::string_view name, const PeerMessage& message,
                             absl::Span<const NodeIndex> after) {
   ExecutionNode node = MessageNode(name, ChakraProtoMsg::COMM_SEND_NODE, message);
   node.resource = communication_;
@@ -64,7 +64,7 @@ NodeIndex RankProgram::Send(absl::string_view name, const Message& message,
   return AddInOrder(node, {}, after, &last_communication_);
 }
 
-NodeIndex RankProgram::Receive(absl::string_view name, const Message& message,
+NodeIndex RankProgram::Receive(absl::string_view name, const PeerMessage& message,
                                absl::Span<const NodeIndex> after) {
   ExecutionNode node = MessageNode(name, ChakraProtoMsg::COMM_RECV_NODE, message);
   node.resource = builder_->AddResource(

@@ -319,6 +319,12 @@ TEST(TransformerStepTest, RefusesWhatIsTooLarge) {
   options.hidden = options.sequence = 1 << 24;
   ExpectRefused(options, "do not fit into 64 bits");
   options = TinyTransformer();
+  options.layers = 1 << 16;
+  options.hidden = 1 << 24;
+  options.sequence = options.microbatches = 1;
+  options.batch = 2;
+  ExpectRefused(options, "do not fit into 64 bits");
+  options = TinyTransformer();
   options.tflops = 1e-15;
   ExpectRefused(options, "three years");
   options = TinyTransformer();
