@@ -226,7 +226,7 @@ class CombinePipeline {
 
   absl::Status Align() {
     for (const Node& node : nodes_) {
-      inputs_.nodes.push_back({node.id, node.clock, node.snapshots});
+      inputs_.nodes.push_back({node.id, node.clock, node.snapshots, node.session.profile_stop_ns});
     }
     ASSIGN_OR_RETURN(inputs_.reference_node, ReferenceNode());
     if (!request_.files.probes.empty()) {
