@@ -38,11 +38,12 @@ class EdgeDomains {
   // All edges meet.
   static EdgeDomains OneForAll(size_t edges);
 
-  // Numbers below domain_count; at least one.
+  // Numbers below domain_count; at least one for an edge that uses the network.
   absl::Span<const uint32_t> Of(size_t edge) const { return sets_[set_of_edge_[edge]]; }
   uint32_t domain_count() const { return domain_count_; }
 
  private:
+  friend class EdgeDomainFinder;
   EdgeDomains() = default;
 
   std::vector<uint32_t> set_of_edge_;

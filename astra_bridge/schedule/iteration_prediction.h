@@ -54,9 +54,11 @@ struct IterationPrediction {
   WorkloadEdges edges;
   // Seconds by edge.
   std::vector<double> seconds;
-  // With every edge alone, and with the seconds above; the same in isolated mode.
-  EdgeSchedule isolated_schedule;
+  // With these seconds.
   EdgeSchedule schedule;
+  // With every edge alone; the same in isolated mode.
+  std::vector<EdgeInterval> isolated_intervals;
+  int64_t isolated_makespan_ns = 0;
 
   // Of the last extraction; none in isolated mode.
   std::vector<Snapshot> snapshots;

@@ -35,9 +35,7 @@ class SnapshotTimer {
   absl::StatusOr<std::vector<BatchIndex>> TimeSnapshots(absl::Span<const Snapshot> snapshots,
                                                         TimingProgress progress);
 
-  const EdgeEstimate& isolated(EdgeIndex edge) const {
-    return isolated_[shapes_.shape_of[edge]];
-  }
+  const EdgeEstimate& isolated(EdgeIndex edge) const { return isolated_[shapes_.shape_of[edge]]; }
   // Seconds are in the order of BatchMembers.
   const BatchEstimate& batch(BatchIndex batch) const { return batches_[batch]; }
   size_t batch_count() const { return batches_.size(); }
