@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "xla_profiler/util/check.h"
 #include "xla_profiler/util/status_macros.h"
 
@@ -25,10 +26,20 @@ absl::StatusOr<EdgeSchedule> ScheduleEdges(const ExecutionGraph& graph,
     const EdgeIndex edge = edges.edge_of_instance[match.instance_of(members[0])];
     if (edge == kNoEdge) return absl::OkStatus();
     std::fill(durations_ns.begin(), durations_ns.end(), edge_ns[edge]);
-    schedule.intervals[edge] = {start_ns, start_ns + edge_ns[edge]};
+    schedule.intervals[edge].start_ns = start_ns;
     return absl::OkStatus();
   };
-  ASSIGN_OR_RETURN(schedule.replay, ReplayGraph(graph, match, options));
+  absl::StatusOr<GraphReplay> replay = ReplayGraph(graph, match, options);
+  if (absl::IsFailedPrecondition(replay.status())) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        replay.status().message(), "; ranks must run their common communication in one order"));
+  }
+  RETURN_IF_ERROR(replay.status());
+  schedule.replay = *std::move(replay);
+  // Only now it is known that the ends fit.
+  for (size_t edge = 0; edge < edge_ns.size(); ++edge) {
+    schedule.intervals[edge].end_ns = schedule.intervals[edge].start_ns + edge_ns[edge];
+  }
   return schedule;
 }
 

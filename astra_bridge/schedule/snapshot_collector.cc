@@ -1,8 +1,8 @@
 #include "astra_bridge/schedule/snapshot_collector.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -13,7 +13,7 @@ namespace meridian {
 namespace {
 
 // So that traces made to overlap everywhere cannot exhaust the memory.
-constexpr size_t kMaxMembers = 100'000'000;
+constexpr size_t kMaxMembers = 50'000'000;
 
 // Splits sets of edges into parts that cannot meet.
 class DomainSplitter {
@@ -22,8 +22,7 @@ class DomainSplitter {
       : domains_(domains), owner_(domains.domain_count(), kNobody) {}
 
   // Returns the parts in the order of their first members; edges ascend, and so do members.
-  std::vector<std::vector<EdgeIndex>> Split(const std::set<EdgeIndex>& edges) {
-    const std::vector<EdgeIndex> list(edges.begin(), edges.end());
+  std::vector<std::vector<EdgeIndex>> Split(const std::vector<EdgeIndex>& list) {
     root_.resize(list.size());
     std::iota(root_.begin(), root_.end(), 0u);
     for (uint32_t i = 0; i < list.size(); ++i) {
@@ -85,10 +84,10 @@ class Collector {
     while (end < ends_.size()) {
       const int64_t now_ns = NextChange(start, end);
       while (end < ends_.size() && intervals_[ends_[end]].end_ns == now_ns) {
-        active_.erase(ends_[end++]);
+        Deactivate(ends_[end++]);
       }
       while (start < starts_.size() && intervals_[starts_[start]].start_ns == now_ns) {
-        active_.insert(starts_[start++]);
+        Activate(starts_[start++]);
       }
       if (end == ends_.size()) break;
       RETURN_IF_ERROR(AddParts({now_ns, NextChange(start, end)}));
@@ -98,6 +97,13 @@ class Collector {
 
  private:
   using Parts = absl::flat_hash_map<std::vector<EdgeIndex>, size_t>;
+
+  void Activate(EdgeIndex edge) {
+    active_.insert(std::lower_bound(active_.begin(), active_.end(), edge), edge);
+  }
+  void Deactivate(EdgeIndex edge) {
+    active_.erase(std::lower_bound(active_.begin(), active_.end(), edge));
+  }
 
   int64_t NextChange(size_t start, size_t end) const {
     const int64_t end_ns = intervals_[ends_[end]].end_ns;
@@ -112,7 +118,7 @@ class Collector {
     }
     // Every change point changes the one part there is.
     if (domains_.domain_count() == 1) {
-      return Add(interval, std::vector<EdgeIndex>(active_.begin(), active_.end()));
+      return Add(interval, active_);
     }
     Parts open;
     for (std::vector<EdgeIndex>& part : splitter_.Split(active_)) {
@@ -133,7 +139,7 @@ class Collector {
     members_ += members.size();
     if (members_ > kMaxMembers) {
       return absl::OutOfRangeError(
-          "the snapshots have more than 100 million members; keep edges apart with "
+          "the snapshots have more than 50 million members; keep edges apart with "
           "--partition=link_domain, or leave small ones out with --coalesce_below_kib");
     }
     snapshots_.push_back({interval.start_ns, interval.end_ns, std::move(members)});
@@ -146,7 +152,8 @@ class Collector {
   // Edges by the time they start and end.
   std::vector<EdgeIndex> starts_;
   std::vector<EdgeIndex> ends_;
-  std::set<EdgeIndex> active_;
+  // Ascending.
+  std::vector<EdgeIndex> active_;
   // Which snapshots may go on, by members.
   Parts open_;
   size_t members_ = 0;

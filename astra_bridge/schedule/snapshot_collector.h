@@ -38,7 +38,7 @@ std::vector<bool> EdgesInSnapshots(absl::Span<const CommEdge> edges, int64_t coa
 
 // Returns all snapshots by start, then by first member. Intervals may come from a schedule or from
 // a measurement; edges with an empty one are in none. OutOfRange, with what to do, when the
-// snapshots would have more than 100 million members in all.
+// snapshots would have more than 50 million members in all.
 absl::StatusOr<std::vector<Snapshot>> CollectSnapshots(absl::Span<const EdgeInterval> intervals,
                                                        const std::vector<bool>& takes_part,
                                                        const EdgeDomains& domains);

@@ -118,7 +118,9 @@ class EdgeFinder {
     std::vector<int64_t> ranks = group.ranks;
     std::sort(ranks.begin(), ranks.end());
     for (size_t i = 0; i < ranks.size(); ++i) {
-      if (!HasTrace(ranks[i])) return NoTrace(node, ranks[i], "has a member in rank ");
+      if (!HasTrace(ranks[i])) {
+        return NoTrace(node, ranks[i], absl::StrCat("is of group \"", group.name, "\" with rank "));
+      }
       if (i > 0 && ranks[i] == ranks[i - 1]) {
         return absl::InvalidArgumentError(absl::StrCat(graph_.Describe(node), ": rank ", ranks[i],
                                                        " is twice in group \"", group.name, "\""));
