@@ -51,7 +51,8 @@ class Predictor {
     RETURN_IF_ERROR(ScheduleIsolated());
     if (options_.mode == TimingMode::kSnapshot) RETURN_IF_ERROR(ScheduleSnapshots());
     IterationCost& cost = result_->cost;
-    cost.scheduling = absl::Now() - begin - cost.timing_edges - cost.timing_snapshots;
+    cost.collecting =
+        absl::Now() - begin - cost.timing_edges - cost.timing_snapshots - cost.replaying;
     return std::move(result_);
   }
 
@@ -71,7 +72,7 @@ class Predictor {
     for (EdgeIndex edge = 0; edge < result_->edges.edges.size(); ++edge) {
       result_->seconds.push_back(result_->timer->isolated(edge).seconds);
     }
-    ASSIGN_OR_RETURN(result_->schedule, Schedule());
+    RETURN_IF_ERROR(Schedule());
     result_->isolated_intervals = result_->schedule.intervals;
     result_->isolated_makespan_ns = result_->schedule.replay.makespan_ns;
     return absl::OkStatus();
@@ -104,15 +105,20 @@ class Predictor {
     result_->cost.timing_snapshots += absl::Now() - begin;
     result_->seconds = FoldEdgeTimes(*result_->timer, result_->snapshots, result_->batches,
                                      result_->edges.edges.size());
-    ASSIGN_OR_RETURN(result_->schedule, Schedule());
+    RETURN_IF_ERROR(Schedule());
     ++result_->extractions;
     return absl::OkStatus();
   }
 
-  absl::StatusOr<EdgeSchedule> Schedule() const {
+  // With the seconds so far.
+  absl::Status Schedule() {
+    const absl::Time begin = absl::Now();
     ASSIGN_OR_RETURN(const std::vector<int64_t> edge_ns,
                      ToNs(result_->edges.edges, result_->seconds));
-    return ScheduleEdges(graph_, match_, result_->edges, edge_ns, options_.resources);
+    ASSIGN_OR_RETURN(result_->schedule,
+                     ScheduleEdges(graph_, match_, result_->edges, edge_ns, options_.resources));
+    result_->cost.replaying += absl::Now() - begin;
+    return absl::OkStatus();
   }
 
   std::function<void(uint64_t, uint64_t)> Progress(absl::string_view stage) const {

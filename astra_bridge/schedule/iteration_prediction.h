@@ -45,8 +45,9 @@ struct IterationCost {
   // In the NetworkTiming.
   absl::Duration timing_edges;
   absl::Duration timing_snapshots;
-  // All else: matching, replays, snapshots, folding.
-  absl::Duration scheduling;
+  absl::Duration replaying;
+  // All else: finding edges, collecting snapshots, folding times.
+  absl::Duration collecting;
 };
 
 struct IterationPrediction {

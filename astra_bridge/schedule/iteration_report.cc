@@ -80,7 +80,8 @@ class ReportMaker {
     PredictionCost* cost = workload()->mutable_cost();
     cost->set_timing_edges_seconds(absl::ToDoubleSeconds(prediction_.cost.timing_edges));
     cost->set_timing_snapshots_seconds(absl::ToDoubleSeconds(prediction_.cost.timing_snapshots));
-    cost->set_scheduling_seconds(absl::ToDoubleSeconds(prediction_.cost.scheduling));
+    cost->set_replaying_seconds(absl::ToDoubleSeconds(prediction_.cost.replaying));
+    cost->set_collecting_seconds(absl::ToDoubleSeconds(prediction_.cost.collecting));
   }
 
   int64_t CriticalCommunicationNs() const {
@@ -334,7 +335,8 @@ std::string CostLine(const PredictionReport& report) {
                            static_cast<double>(workload.distinct_snapshots())),
                     " us each), ");
   }
-  absl::StrAppend(&text, Millis(cost.scheduling_seconds()), " ms for schedules\n");
+  absl::StrAppend(&text, Millis(cost.replaying_seconds()), " ms for replays, ",
+                  Millis(cost.collecting_seconds()), " ms for the rest\n");
   return text;
 }
 
