@@ -9,6 +9,7 @@
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/generate/micro_benchmark.h"
+#include "chakra_export/generate/testing/tiny_transformer.h"
 #include "chakra_export/generate/transformer_step.h"
 #include "chakra_export/testing/et_workload.h"
 #include "gmock/gmock.h"
@@ -30,20 +31,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// 2 x 2 x 2 ranks, three microbatches of 16 tokens; costs are worked out in transformer_step_test.
 std::unique_ptr<GeneratedWorkload> Transformer() {
-  TransformerOptions options;
-  options.tensor_parallel = 2;
-  options.data_parallel = 2;
-  options.pipeline_parallel = 2;
-  options.layers = 4;
-  options.hidden = 64;
-  options.sequence = 8;
-  options.vocabulary = 128;
-  options.batch = 12;
-  options.microbatches = 3;
-  options.tflops = 1;
-  auto workload = MakeTransformerStep(options);
+  auto workload = MakeTransformerStep(TinyTransformer());
   EXPECT_OK(workload.status());
   return *std::move(workload);
 }
