@@ -1,16 +1,20 @@
-// Who kept the others waiting. Each moment of a joined path (rank_join.h) that leads up to a
-// meeting is blamed on what the path was in, as far as others had come to that meeting already:
+// Who kept the others waiting, and by what.
 //
-//   rank 0  --kernel a--[all-reduce . . . waits 200 us . . . . transfer]
-//   rank 1  ------host gap, 180 us------[launch]--kernel b---[all-reduce]
-//   path    ##################################################
-//   blame               ######################################    gap 80, launch 20, b 100 us
+//   rank 0  --mm, 100 us--[all-reduce . . waits 200 us . . . . transfer]
+//   rank 1  ----host gap, 180 us----[launch, 20 us]--mm, 100 us--[all-reduce]
+//   path    #####################################################
+//   blame                 #######################################   200 us: gap 180, launch 20
 //
-// With more than two ranks a moment counts by the share of the others that had come, so that the
-// blame for a meeting is the mean time that the others waited, and no moment counts more than once.
-// What the path was in before an earlier meeting is that meeting's matter: a rank that is late only
-// because it waited itself is not to blame. Nor is it for a transfer that ends later on it than on
-// others: all members are at it together.
+// How much: each moment of a joined path (rank_join.h) that leads up to a meeting counts by the
+// share of the others that had come to that meeting already. So the blame for a meeting is the mean
+// time that the others waited, and no moment counts more than once. What the path was in before an
+// earlier meeting is that meeting's matter: a rank that is late only because it waited itself is
+// not to blame. Nor is it for a transfer that ends later on it than on others: all members are at
+// it together. What a rank did before its own window is not known, and not blamed.
+//
+// By what: what the rank spent more time in, since the meeting before, than the others did on
+// average; the blame is divided in proportion. A rank that slept and then computed as the others
+// did is late because it slept, though it computed while the others waited.
 #ifndef CRITICAL_PATH_BLAME_H_
 #define CRITICAL_PATH_BLAME_H_
 

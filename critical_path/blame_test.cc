@@ -28,21 +28,20 @@ Blame Find(JobGraph job) {
   return FindBlame(joined->graph, *path);
 }
 
-// The example of the documentation: rank 1 sleeps for 180 us, launches for 20 us, computes for
-// 100 us; rank 0 has waited since 100 us.
-TEST(BlameTest, TheTimeInWhichOthersWaitedIsBlamedOnWhatTheLastDid) {
+// The example of the documentation: rank 1 sleeps for 180 us, launches for 20 us, and computes for
+// 100 us as rank 0 did, which has waited since then.
+TEST(BlameTest, WhatTheLastSpentMoreTimeInIsToBlame) {
   JobMaker maker(2);
-  maker.Add(0, "a", 0, 100'000'000);
+  maker.Add(0, "mm", 0, 100'000'000);
   const auto first = maker.Add(0, "all-reduce", 100'000'000, 400'000'000, kTransfer);
   maker.Add(1, "launch", 180'000'000, 200'000'000, BoundBy::kCpu);
-  maker.Add(1, "b", 200'000'000, 300'000'000);
+  maker.Add(1, "mm", 200'000'000, 300'000'000);
   const auto last = maker.Add(1, "all-reduce", 300'000'000, 390'000'000, kTransfer);
   maker.Meet("all-reduce", 3, {{0, first}, {1, last}});
   const Blame blame = Find(std::move(maker).Make());
   EXPECT_EQ(BlameCsv(blame),
             "step,rank,op,us,bound_by,waited_in\n"
-            "3,1,\"b\",100,gpu_compute_bound,\"all-reduce\"\n"
-            "3,1,\"host_gap\",80,host_gap,\"all-reduce\"\n"
+            "3,1,\"host_gap\",180,host_gap,\"all-reduce\"\n"
             "3,1,\"launch\",20,cpu_bound,\"all-reduce\"\n");
   ASSERT_EQ(blame.ranks.size(), 2);
   EXPECT_EQ(blame.ranks[0].rank, 0);
@@ -54,24 +53,41 @@ TEST(BlameTest, TheTimeInWhichOthersWaitedIsBlamedOnWhatTheLastDid) {
   EXPECT_EQ(blame.ranks[1].steps_led, 1);
 }
 
-// Ranks 0 and 1 come at 10 and 40, rank 2 at 100: the others have waited for 75 on average.
+// Ranks 0 and 1 come at 10 and 40, rank 2 at 100: the others have waited for 75 on average. They
+// had gaps of 25 on average and rank 2 one of 35, and it was in "slow" for 65 more than they.
 TEST(BlameTest, OfSeveralWaitingRanksTheMeanCounts) {
   JobMaker maker(3);
   const auto a = maker.Add(0, "all-reduce", 10, 110, kTransfer);
   const auto b = maker.Add(1, "all-reduce", 40, 110, kTransfer);
-  maker.Add(2, "early", 0, 20);
-  maker.Add(2, "late", 20, 100);
+  maker.Add(2, "slow", 35, 75);
+  maker.Add(2, "slow", 75, 100);
   const auto c = maker.Add(2, "all-reduce", 100, 110, kTransfer);
   maker.Meet("all-reduce", std::nullopt, {{0, a}, {1, b}, {2, c}});
   const Blame blame = Find(std::move(maker).Make());
+  // 75 in proportion to 65 and 10.
   ASSERT_EQ(blame.rows.size(), 2);
-  // From 20 to 40 half of the others had come, from then on both: 10 + 60.
-  EXPECT_EQ(blame.rows[0].op, "late");
-  EXPECT_EQ(blame.rows[0].time_ps, 70);
+  EXPECT_EQ(blame.rows[0].op, "slow");
+  EXPECT_EQ(blame.rows[0].time_ps, 65);
   EXPECT_EQ(blame.rows[0].step, std::nullopt);
-  // From 10 to 20 half of them.
-  EXPECT_EQ(blame.rows[1].op, "early");
-  EXPECT_EQ(blame.rows[1].time_ps, 5);
+  EXPECT_EQ(blame.rows[1].op, "host_gap");
+  EXPECT_EQ(blame.rows[1].time_ps, 10);
+}
+
+// Rank 1 does as rank 0 did, but its transfer before ended later.
+TEST(BlameTest, WhoeverWasNotSlowerIsBlamedForWhatItDidMeanwhile) {
+  JobMaker maker(2);
+  const auto a = maker.Add(0, "x", 0, 50, kTransfer);
+  const auto b = maker.Add(1, "x", 0, 90, kTransfer);
+  maker.Add(0, "mm", 50, 60);
+  maker.Add(1, "mm", 90, 100);
+  const auto c = maker.Add(0, "y", 60, 120, kTransfer);
+  const auto d = maker.Add(1, "y", 100, 120, kTransfer);
+  maker.Meet("x", 0, {{0, a}, {1, b}});
+  maker.Meet("y", 0, {{0, c}, {1, d}});
+  const Blame blame = Find(std::move(maker).Make());
+  ASSERT_EQ(blame.rows.size(), 1);
+  EXPECT_EQ(blame.rows[0].op, "mm");
+  EXPECT_EQ(blame.rows[0].time_ps, 10);
 }
 
 // Rank 0 is late for rank 1, which is therefore late for rank 2. Rank 1 is not to blame for that.
@@ -108,6 +124,23 @@ TEST(BlameTest, ATransferThatEndsLaterOnOneRankIsNobodysFault) {
   ASSERT_EQ(blame.rows.size(), 1);
   EXPECT_EQ(blame.rows[0].op, "host_gap");
   EXPECT_EQ(blame.rows[0].time_ps, 1);
+}
+
+TEST(BlameTest, TheTimeBeforeARanksWindowIsNobodysFault) {
+  JobMaker maker(2);
+  const auto a = maker.Add(0, "x", 0, 100, kTransfer);
+  maker.Add(1, "mm", 50, 60);
+  const auto b = maker.Add(1, "x", 60, 100, kTransfer);
+  maker.Meet("x", 0, {{0, a}, {1, b}});
+  JobGraph job = std::move(maker).Make();
+  // Rank 1's window begins with its first event.
+  PathGraph& late = job.ranks[1].graph;
+  late.window_start_ps = late.nodes[0].time_ps = 50;
+  late.edges[0].weight_ps = 0;
+  const Blame blame = Find(std::move(job));
+  ASSERT_EQ(blame.rows.size(), 1);
+  EXPECT_EQ(blame.rows[0].op, "mm");
+  EXPECT_EQ(blame.rows[0].time_ps, 10);
 }
 
 TEST(BlameTest, RowsOfAStepAreSummedAndStepsAreLedByTheWorst) {

@@ -93,6 +93,7 @@ class RankBuilder {
     if (nodes_.empty()) return false;
     if (window.has_value()) {
       window_ = *window;
+      if (window_.end_ns < window_.start_ns) return false;
     } else {
       window_ = {Timed(nodes_[0]).start_ns, Timed(nodes_[0]).end_ns};
       for (const NodeIndex node : nodes_) {
@@ -381,6 +382,12 @@ class JobBuilder {
 };
 
 }  // namespace
+
+void StartTogether(std::map<int64_t, RankWindow>* windows) {
+  int64_t first_ns = std::numeric_limits<int64_t>::max();
+  for (const auto& [rank, window] : *windows) first_ns = std::min(first_ns, window.start_ns);
+  for (auto& [rank, window] : *windows) window.start_ns = first_ns;
+}
 
 absl::StatusOr<JobGraph> BuildExecutionJob(const TimedExecution& execution,
                                            const std::map<int64_t, RankWindow>& windows) {

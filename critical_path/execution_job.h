@@ -64,6 +64,10 @@ struct RankWindow {
   int64_t end_ns = 0;
 };
 
+// Lets all windows begin with the earliest. What a rank that begins its step late did until then is
+// part of the story.
+void StartTogether(std::map<int64_t, RankWindow>* windows);
+
 // A rank without a window is taken from its first start to its last end. Nodes are cut at the
 // window's ends; ranks without nodes are left out. FailedPrecondition when all are; OutOfRange for
 // times that are over 106 days apart.

@@ -179,6 +179,8 @@ TEST(ExecutionJobTest, AnEmptyWindowIsRefused) {
   const TimedExecution execution = std::move(maker).Make();
   EXPECT_THAT(BuildExecutionJob(execution, {{0, {200, 300}}}).status(),
               StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(BuildExecutionJob(execution, {{0, {60, 40}}}).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
   EXPECT_THAT(BuildExecutionJob({}, {}).status(), StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 

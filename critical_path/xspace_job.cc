@@ -1,6 +1,7 @@
 #include "critical_path/xspace_job.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <numeric>
@@ -91,6 +92,7 @@ class XSpaceJobLoader {
       }
       windows_[static_cast<int64_t>(rank)] = *window;
     }
+    StartTogether(&windows_);
     for (const WorkNode& node : work_.graph.nodes) {
       if (node.work == nullptr || !node.work->step.has_value()) continue;
       if (!steps_->Contains(*node.work->step)) continue;

@@ -16,8 +16,8 @@
 
 namespace meridian {
 
-// Takes one profile or many, or a combined one. The window of a chosen step is that of the step on
-// each rank, extended until the last work launched in it has ended.
+// Takes one profile or many, or a combined one. The window of a chosen step lasts on each rank from
+// when the first rank begins it until the last work that this rank launched in it has ended.
 //
 // FailedPrecondition for clocks with violations and an empty window; InvalidArgument for profiles
 // of different runs, and when some, but not all ranks have one; NotFound for steps that are not

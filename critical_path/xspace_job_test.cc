@@ -82,8 +82,9 @@ TEST_F(SyntheticJobTest, AStepIsAWindow) {
   ASSERT_THAT(loaded, IsOk());
   EXPECT_EQ(loaded->job.meetings.size(), 1);
   EXPECT_EQ(loaded->job.meetings[0].step, SyntheticRunId(1));
-  // Until the all-reduce has ended.
+  // From the same time on, until the all-reduce has ended.
   const PathGraph& graph = loaded->job.ranks[1].graph;
+  EXPECT_EQ(graph.window_start_ps, loaded->job.ranks[0].graph.window_start_ps);
   EXPECT_EQ(graph.base_ns + graph.window_end_ps / 1000, TrueAllReduce({}, 1, 1).end_ns);
 }
 

@@ -27,7 +27,6 @@
 #include "chakra_export/xspace/work_graph.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/happens_before.h"
-#include "xla_profiler/util/atomic_file_writer.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/text_table.h"
 
@@ -210,26 +209,26 @@ class Exporter {
 
   absl::Status Write() {
     ChooseCostBearers();
-    const CommGroups groups = GroupsOf(graph_);
     EtGraphWriterOptions options;
     options.decorate = [this](NodeIndex node, ChakraProtoMsg::Node* message) {
       Decorate(node, message);
     };
-    ASSIGN_OR_RETURN(written_, WriteEtGraph(files_, graph_, prefix_, options));
-    if (groups.empty()) return absl::OkStatus();
-    report_.set_comm_groups(absl::StrCat(prefix_, ".comm_groups.json"));
-    return WriteFileAtomically(files_, report_.comm_groups(), CommGroupsJson(groups));
+    ASSIGN_OR_RETURN(written_,
+                     WriteEtWorkload(files_, graph_, prefix_, nodes_.graph.rank_count, options));
+    return absl::OkStatus();
   }
 
   void Describe() {
     static constexpr absl::string_view kGranularities[] = {"kernel", "hlo", "step"};
-    report_.set_flavor(options_.flavor == EtFlavor::kFull ? "full" : "simulation");
+    report_.set_flavor(std::string(EtFlavorName(options_.flavor)));
     report_.set_granularity(std::string(kGranularities[static_cast<size_t>(options_.granularity)]));
     report_.set_intent(options_.intent == EtIntent::kProfiled ? "profiled" : "post_transformed");
     for (const auto& list :
          {input_.collectives.ranks.notes, input_.collectives.runs.notes, nodes_.notes}) {
       for (const std::string& note : list) report_.add_notes(note);
     }
+    report_.set_comm_groups(written_.comm_groups);
+    for (const std::string& path : written_.removed) report_.add_removed(path);
     DescribeRanks();
     DescribeEdges();
     DescribeCommunication();
@@ -237,7 +236,7 @@ class Exporter {
 
   void DescribeRanks() {
     std::map<int64_t, ExportedRank*> ranks;
-    for (const EtFile& file : written_) {
+    for (const EtFile& file : written_.files) {
       ExportedRank* rank = report_.add_ranks();
       rank->set_rank(file.rank);
       rank->set_path(file.path);
@@ -308,7 +307,7 @@ class Exporter {
   std::vector<bool> bears_cost_;
   absl::flat_hash_map<const HloInstruction*, HloCost> costs_;
   ExecutionGraph graph_;
-  std::vector<EtFile> written_;
+  WrittenWorkload written_;
   ChakraExportReport report_;
 };
 
@@ -353,6 +352,9 @@ std::string FormatExportReport(const ChakraExportReport& report) {
   }
   for (const auto& [reason, count] : dropped) {
     absl::StrAppend(&out, "dropped: ", WithThousands(count), " x ", reason, "\n");
+  }
+  for (const std::string& path : report.removed()) {
+    absl::StrAppend(&out, "removed: ", path, " of an earlier workload\n");
   }
   for (const std::string& note : report.notes()) absl::StrAppend(&out, Printable(note), "\n");
   return out;
