@@ -21,8 +21,8 @@ namespace meridian {
 namespace {
 
 constexpr absl::string_view kMicrobatchAttribute = "microbatch";
-// More ranks are not listed for people.
-constexpr int kMaxListedRanks = 16;
+// More ranks, or files, are not listed for people.
+constexpr int kMaxListed = 16;
 
 class Writer {
  public:
@@ -116,7 +116,7 @@ std::string FormatGenerateReport(const ChakraGenerateReport& report) {
                    {"compute us", kRight},
                    {"operations", kRight},
                    {"file"}});
-  const int listed = std::min(report.ranks_size(), kMaxListedRanks);
+  const int listed = std::min(report.ranks_size(), kMaxListed);
   for (int i = 0; i < listed; ++i) {
     const GeneratedRank& rank = report.ranks(i);
     ranks.AddRow({absl::StrCat(rank.rank()), WithThousands(rank.nodes()),
@@ -139,8 +139,12 @@ std::string FormatGenerateReport(const ChakraGenerateReport& report) {
   absl::StrAppend(&out, "\n", WithThousands(report.nodes()), " nodes of ",
                   WithThousands(report.ranks_size()), " ranks\n");
   if (!report.comm_groups().empty()) absl::StrAppend(&out, "groups: ", report.comm_groups(), "\n");
-  for (const std::string& path : report.removed()) {
-    absl::StrAppend(&out, "removed: ", path, " of an earlier workload\n");
+  for (int i = 0; i < std::min(report.removed_size(), kMaxListed); ++i) {
+    absl::StrAppend(&out, "removed: ", report.removed(i), " of an earlier workload\n");
+  }
+  if (report.removed_size() > kMaxListed) {
+    absl::StrAppend(&out, "removed: ", WithThousands(report.removed_size() - kMaxListed),
+                    " more (--json lists all)\n");
   }
   return out;
 }

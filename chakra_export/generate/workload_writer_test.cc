@@ -193,6 +193,9 @@ TEST_F(WorkloadWriterTest, TextListsRanksAndCommunication) {
   EXPECT_THAT(FormatGenerateReport(many),
               AllOf(HasSubstr("w.15.et"), Not(HasSubstr("w.16.et")),
                     HasSubstr("... and 4 more ranks"), HasSubstr("20 nodes of 20 ranks")));
+  ASSERT_OK_AND_ASSIGN(const ChakraGenerateReport few, Write(*AllReduce(2)));
+  EXPECT_THAT(FormatGenerateReport(few),
+              AllOf(HasSubstr("w.10.et of an earlier workload"), HasSubstr("removed: 2 more")));
 }
 
 }  // namespace
