@@ -19,6 +19,7 @@
 #include "chakra_export/generate/transformer_step.h"
 #include "chakra_export/generate/workload_writer.h"
 #include "tools/command.h"
+#include "tools/pipeline/output_files.h"
 #include "xla_profiler/util/byte_size.h"
 #include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/progress_bar.h"
@@ -176,6 +177,7 @@ absl::StatusOr<int> Generate() {
     return absl::InvalidArgumentError(
         "--output names no prefix; expected e.g. --output=et/run for et/run.0.et, ...");
   }
+  RETURN_IF_ERROR(CheckOutputPrefix("--output", output, {}, {}));
   ASSIGN_OR_RETURN(const std::unique_ptr<GeneratedWorkload> workload, MakeWorkload(pattern));
   ASSIGN_OR_RETURN(ChakraGenerateReport report, WriteWithProgress(*workload, output));
   report.set_pattern(pattern);

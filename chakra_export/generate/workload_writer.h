@@ -18,10 +18,10 @@ struct GeneratedWorkloadWriterOptions {
   std::function<void(int64_t rank)> progress;
 };
 
-// Ranks are written one after the other; the memory is that of one. Computations have num_ops and
-// tensor_size, which rooflines need, and `microbatch` where they are of one. The same workload
-// gives the same bytes. Files of ranks or groups that this workload does not have, left by another
-// with the same prefix, stay and are noted.
+// Ranks are built and written one after the other; the memory is that of one. No file is replaced
+// before all are on the disk; what an earlier workload left under the prefix is removed.
+// Computations have num_ops and tensor_size, which rooflines need, and nodes `microbatch` where
+// they are of one. The same workload gives the same bytes.
 absl::StatusOr<ChakraGenerateReport> WriteGeneratedWorkload(
     FileSystem& file_system, const GeneratedWorkload& workload, const std::string& prefix,
     const GeneratedWorkloadWriterOptions& options = {});

@@ -80,7 +80,7 @@ TEST_F(WorkloadWriterTest, WritesATraceForEachRankAndTheGroups) {
             "  \"7\": [4, 6],\n"
             "  \"8\": [5, 7]\n"
             "}\n");
-  EXPECT_THAT(report.notes(), IsEmpty());
+  EXPECT_THAT(report.removed(), IsEmpty());
 }
 
 // Stage 0, for each of three microbatches: 2 layers of 4 computations and 4 all-reduces, the
@@ -150,16 +150,15 @@ TEST_F(WorkloadWriterTest, TheSameWorkloadGivesTheSameBytes) {
   }
 }
 
-TEST_F(WorkloadWriterTest, NotesFilesThatAnotherWorkloadLeft) {
+TEST_F(WorkloadWriterTest, LeavesNothingOfAnEarlierWorkload) {
   ASSERT_OK(Write(*Transformer()).status());
-  ASSERT_OK_AND_ASSIGN(const ChakraGenerateReport report, Write(*AllReduce(4)));
-  EXPECT_THAT(report.notes(), ElementsAre(AllOf(HasSubstr("w.7.et is of another workload"),
-                                                HasSubstr("ends with rank 3")),
-                                          HasSubstr("w.comm_groups.json is of another workload")));
+  ASSERT_OK_AND_ASSIGN(const ChakraGenerateReport report, Write(*AllReduce(7)));
+  EXPECT_THAT(report.removed(),
+              ElementsAre(directory_.PathOf("w.7.et"), directory_.PathOf("w.comm_groups.json")));
   EXPECT_EQ(report.comm_groups(), "");
-  directory_.Write("w.0.et.gz", "");
-  ASSERT_OK_AND_ASSIGN(const ChakraGenerateReport twice, Write(*AllReduce(4)));
-  EXPECT_THAT(twice.notes(0), AllOf(HasSubstr("w.0.et"), HasSubstr("w.0.et.gz")));
+  EXPECT_THAT(directory_.List(),
+              ElementsAre("w.0.et", "w.1.et", "w.2.et", "w.3.et", "w.4.et", "w.5.et", "w.6.et"));
+  EXPECT_THAT(FormatGenerateReport(report), HasSubstr("w.7.et of an earlier workload"));
 }
 
 TEST_F(WorkloadWriterTest, TellsAboutRanksAsItComesToThem) {
@@ -176,12 +175,12 @@ TEST_F(WorkloadWriterTest, AMissingFolderIsAnError) {
       StatusIs(absl::StatusCode::kNotFound, HasSubstr("nowhere")));
 }
 
-TEST_F(WorkloadWriterTest, AFullDiskLeavesWholeFilesOnly) {
+TEST_F(WorkloadWriterTest, AFullDiskLeavesAllAsItWas) {
   FaultyFileSystem files(FileSystem::Posix());
   files.Fail(Operation::kAppend, 2, absl::ResourceExhaustedError("disk full"));
   EXPECT_THAT(WriteGeneratedWorkload(files, *AllReduce(3), prefix_),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("disk full")));
-  EXPECT_THAT(directory_.List(), ElementsAre("w.0.et"));
+  EXPECT_THAT(directory_.List(), IsEmpty());
 }
 
 TEST_F(WorkloadWriterTest, TextListsRanksAndCommunication) {
@@ -194,6 +193,9 @@ TEST_F(WorkloadWriterTest, TextListsRanksAndCommunication) {
   EXPECT_THAT(FormatGenerateReport(many),
               AllOf(HasSubstr("w.15.et"), Not(HasSubstr("w.16.et")),
                     HasSubstr("... and 4 more ranks"), HasSubstr("20 nodes of 20 ranks")));
+  ASSERT_OK_AND_ASSIGN(const ChakraGenerateReport few, Write(*AllReduce(2)));
+  EXPECT_THAT(FormatGenerateReport(few),
+              AllOf(HasSubstr("w.10.et of an earlier workload"), HasSubstr("removed: 2 more")));
 }
 
 }  // namespace

@@ -228,6 +228,9 @@ TEST_F(ChakraGenerateTest, BadFlagsExitWithTwoAndWriteNothing) {
                 AllOf(StartsWith("chakra_generate: "), HasSubstr(bad.message)));
   }
   EXPECT_THAT(directory_.List(), IsEmpty());
+  prefix_ = directory_.path() + "/";
+  EXPECT_THAT(Generate({"--pattern=all-reduce", "--ranks=2"}).standard_error,
+              HasSubstr("names a folder"));
   EXPECT_EQ(
       RunCommandLine("tools/chakra_generate", {"--pattern=all-reduce", "--ranks=2"}).exit_code, 2);
 }
