@@ -24,6 +24,7 @@
 #include "chakra_export/xspace/hlo_cost.h"
 #include "chakra_export/xspace/host_gaps.h"
 #include "chakra_export/xspace/host_nodes.h"
+#include "chakra_export/xspace/memory_copy.h"
 #include "chakra_export/xspace/program_nodes.h"
 #include "chakra_export/xspace/work_graph.h"
 #include "trace_alignment/collectives/collective_run.h"
@@ -75,10 +76,12 @@ class Exporter {
  private:
   absl::Status Read(const std::vector<std::string>& traces) {
     std::vector<ProfileCollectives> collectives;
+    std::optional<int64_t> start_ns;
     const auto read = [&](XSpaceReader reader) -> absl::Status {
-      ASSIGN_OR_RETURN(ProfileCollectives profile, ReadXSpaceCollectives(reader));
+      ASSIGN_OR_RETURN(ProfileCollectives profile, ReadXSpaceCollectives(reader, {start_ns}));
       collectives.push_back(std::move(profile));
-      ASSIGN_OR_RETURN(std::unique_ptr<ProfileWork> work, ReadDeviceWork(std::move(reader)));
+      ASSIGN_OR_RETURN(std::unique_ptr<ProfileWork> work,
+                       ReadDeviceWork(std::move(reader), start_ns));
       input_.profiles.push_back(std::move(work));
       return absl::OkStatus();
     };
@@ -86,6 +89,12 @@ class Exporter {
       if (options_.progress) options_.progress(i);
       ASSIGN_OR_RETURN(XSpaceReader reader, XSpaceReader::Open(files_, traces[i], options_.reader));
       ASSIGN_OR_RETURN(std::vector<NodeProfile> nodes, SplitCombinedProfile(reader));
+      start_ns =
+          i < options_.profile_starts_ns.size() ? options_.profile_starts_ns[i] : std::nullopt;
+      if (start_ns.has_value() && !nodes.empty()) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            traces[i], ": is a combined file, which says when each of its sessions began"));
+      }
       for (NodeProfile& node : nodes) RETURN_IF_ERROR(read(std::move(node.reader)));
       if (nodes.empty()) RETURN_IF_ERROR(read(std::move(reader)));
     }
@@ -99,17 +108,23 @@ class Exporter {
     report_.set_collectives_checked(check.checked);
     report_.set_violations(static_cast<int64_t>(check.violations.size()));
     if (check.violations.empty() || options_.allow_violations) return absl::OkStatus();
+    const Violation& first = check.violations[0];
+    const auto trace = [this](uint32_t member) {
+      const CollectiveTable& table = input_.run.table;
+      return input_.run.profiles[table.NodeOf(table.members()[member])].trace;
+    };
     return absl::FailedPreconditionError(
-        absl::StrCat(input_.run.profiles[0].trace,
+        absl::StrCat(trace(first.ended), " and ", trace(first.started),
                      ": the clocks of the nodes disagree: ", check.violations.size(), " of ",
                      check.checked, " collectives end before they began elsewhere, e.g. ",
-                     DescribeViolation(input_.run.table, check.violations[0]),
+                     DescribeViolation(input_.run.table, first),
                      "; run combine first, or insist with --allow_violations"));
   }
 
   absl::Status BuildProfiled() {
     WorkNodesOptions node_options;
     node_options.steps = options_.steps;
+    node_options.memory_nodes = options_.memory_nodes;
     ASSIGN_OR_RETURN(nodes_, MakeWorkNodes(input_.profiles, input_.run, node_options));
     WorkGraph& graph = nodes_.graph;
     AddStreamOrder(&graph);
@@ -117,7 +132,11 @@ class Exporter {
     MergeWork(options_.granularity, &graph);
     if (options_.flavor == EtFlavor::kFull) AddHostNodes(nodes_.profile_of_rank, &graph);
     ASSIGN_OR_RETURN(const std::vector<NodeIndex> order, GlobalOrder(graph));
-    if (options_.flavor == EtFlavor::kSimulation) AddCommunicationOrder(order, &graph);
+    if (options_.flavor == EtFlavor::kSimulation) {
+      AddCommunicationOrder(order, &graph);
+    } else {
+      AddObservedCommunicationOrder(order, &graph);
+    }
     order_ = AddHostGaps(order, &graph);
     return absl::OkStatus();
   }
@@ -152,12 +171,7 @@ class Exporter {
       return absl::FailedPreconditionError(
           absl::StrCat("the ranks do not communicate alike: ", match.problems()[0].text));
     }
-    if (options_.flavor == EtFlavor::kSimulation) {
-      ReplayOptions simulator;
-      simulator.resources = ReplayResources::kSimulator;
-      simulator.send_mode = SendMode::kEager;
-      RETURN_IF_ERROR(ReplayGraph(graph_, match, simulator).status());
-    }
+    RETURN_IF_ERROR(CheckRunsInSimulators(match));
     if (options_.intent == EtIntent::kPostTransformed) return absl::OkStatus();
     ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(graph_, match));
     report_.set_replayed_ns(replay.makespan_ns);
@@ -172,6 +186,19 @@ class Exporter {
     return absl::OkStatus();
   }
 
+  // With one communication of a rank at a time. Traces for analysis may keep what overlapped apart.
+  absl::Status CheckRunsInSimulators(const CommunicationMatch& match) {
+    ReplayOptions simulator;
+    simulator.resources = ReplayResources::kSimulator;
+    simulator.send_mode = SendMode::kEager;
+    const absl::Status status = ReplayGraph(graph_, match, simulator).status();
+    if (status.ok() || options_.flavor == EtFlavor::kSimulation) return status;
+    nodes_.notes.push_back(absl::StrCat(
+        "with one communication of a rank at a time these traces would not run to the end (",
+        std::string(status.message()), "); those of --flavor=simulation do"));
+    return absl::OkStatus();
+  }
+
   void Decorate(NodeIndex index, ChakraProtoMsg::Node* message) {
     const WorkNode& node = nodes_.graph.nodes[order_[index]];
     EtAttributes* attributes = message->mutable_attr();
@@ -179,9 +206,7 @@ class Exporter {
     if (node.type == ChakraProtoMsg::METADATA_NODE) {
       message->mutable_inputs()->set_values(ProcessGroupTable(GroupsOf(graph_)));
     }
-    if (node.instruction != nullptr && bears_cost_[order_[index]]) {
-      AddCost(node, message);
-    }
+    AddCost(order_[index], message);
     if (node.IsCommunication() && node.start_ns != kNoTimeNs) {
       SetIntAttribute(kRawDurationAttribute, node.end_ns - node.start_ns, attributes);
       SetIntAttribute(kTransferAttribute, node.transfer_ns, attributes);
@@ -206,15 +231,25 @@ class Exporter {
     return it->second;
   }
 
-  void AddCost(const WorkNode& node, ChakraProtoMsg::Node* message) {
-    const HloCost& cost = CostOfInstruction(node.instruction);
-    if (!cost.inputs.empty()) SetShapes(cost.inputs, message->mutable_inputs());
-    if (!cost.outputs.empty()) SetShapes(cost.outputs, message->mutable_outputs());
-    EtAttributes* attributes = message->mutable_attr();
-    if (cost.bytes.has_value()) SetIntAttribute(kTensorSizeAttribute, *cost.bytes, attributes);
-    if (cost.operations.has_value() && !node.IsCommunication()) {
-      // A roofline divides by it; of one operation it makes the time that the bytes take.
-      SetIntAttribute(kNumOpsAttribute, std::max<int64_t>(1, *cost.operations), attributes);
+  // Every computation of a device has operations and bytes, since simulators with a roofline insist
+  // on them; one whose cost is not known, or that another node bears, has none of either.
+  void AddCost(NodeIndex index, ChakraProtoMsg::Node* message) {
+    const WorkNode& node = nodes_.graph.nodes[index];
+    int64_t operations = 0;
+    int64_t bytes = 0;
+    if (node.work != nullptr && node.work->kind == WorkKind::kMemcpy) {
+      bytes = ParseMemoryCopy(node.work->name, node.work->copy_details).bytes;
+    } else if (node.instruction != nullptr && bears_cost_[index]) {
+      const HloCost& cost = CostOfInstruction(node.instruction);
+      if (!cost.inputs.empty()) SetShapes(cost.inputs, message->mutable_inputs());
+      if (!cost.outputs.empty()) SetShapes(cost.outputs, message->mutable_outputs());
+      operations = cost.operations.value_or(0);
+      bytes = cost.bytes.value_or(0);
+    }
+    if (node.type == ChakraProtoMsg::COMP_NODE && node.resource.kind != ResourceKind::kHostThread) {
+      SetRoofline(operations, bytes, message->mutable_attr());
+    } else if (bytes > 0) {
+      SetIntAttribute(kTensorSizeAttribute, bytes, message->mutable_attr());
     }
   }
 
