@@ -349,6 +349,19 @@ void ReportRank(const RankTraces& rank, ChakraLinkRankReport* report) {
   report->set_unreadable_events(static_cast<int64_t>(rank.device.problems.total()));
 }
 
+// True unless the profile shows the threads of other processes only.
+bool IsOfProcess(const EventTable& table, std::optional<int64_t> process_id) {
+  if (!process_id.has_value()) return true;
+  const std::string process = absl::StrCat(*process_id);
+  bool any = false;
+  for (const Track& track : table.tracks()) {
+    if (track.kind != TrackKind::kHost) continue;
+    if (track.process == process) return true;
+    any = true;
+  }
+  return !any;
+}
+
 void AddWarnings(const std::vector<RankTraces>& ranks, const MatchedCommunication& communication,
                  ChakraLinkReport* report) {
   for (const std::string& note : communication.notes) {
@@ -362,6 +375,11 @@ void AddWarnings(const std::vector<RankTraces>& ranks, const MatchedCommunicatio
     if (rank.link.linked == 0) {
       report->add_warnings(absl::StrCat(rank.host_file->path(), ": no operator of it is in ",
                                         rank.device_file->path(), "; are they of one run?"));
+    }
+    if (!IsOfProcess(rank.device.table, rank.host.process_id())) {
+      report->add_warnings(absl::StrCat(rank.host_file->path(), ": is of process ",
+                                        *rank.host.process_id(), ", but ", rank.device_file->path(),
+                                        " shows another; are they of one rank and run?"));
     }
     if (rank.device.problems.total() > 0) {
       report->add_warnings(

@@ -209,6 +209,35 @@ TEST_F(PytorchWorkloadTest, ConvertsOneRankAlone) {
   EXPECT_THAT(report.warnings(), ::testing::Contains(HasSubstr("one of 2 ranks")));
 }
 
+TEST_F(PytorchWorkloadTest, WarnsOfTracesOfDifferentProcesses) {
+  WriteRanks();
+  ASSERT_OK_AND_ASSIGN(const ChakraLinkReport alike, Convert());
+  EXPECT_THAT(alike.warnings(), IsEmpty());
+  directory_.Write("et_1.json", absl::StrReplaceAll(directory_.Read("et_1.json"),
+                                                    {{"\"pid\": 7", "\"pid\": 8"}}));
+  ASSERT_OK_AND_ASSIGN(const ChakraLinkReport report, Convert());
+  EXPECT_THAT(report.warnings(), ElementsAre(HasSubstr("et_1.json: is of process 8, but ")));
+}
+
+// mul reads nothing and writes 256 floats; add_ reads 256 floats.
+TEST_F(PytorchWorkloadTest, StatesWhatOperatorsMoveAndCompute) {
+  WriteRanks();
+  ASSERT_OK(Convert());
+  const std::vector<ChakraProtoMsg::Node> nodes = ReadNodes(directory_.PathOf("w.0.et"));
+  ASSERT_THAT(nodes, SizeIs(4));
+  const auto number = [&](size_t node, absl::string_view name) {
+    return *GetIntAttribute(nodes[node].attr(), name);
+  };
+  EXPECT_EQ(nodes[0].name(), "mul");
+  EXPECT_EQ(number(0, kTensorSizeAttribute), 1024);
+  EXPECT_EQ(number(0, kNumOpsAttribute), 256);
+  EXPECT_EQ(nodes[2].name(), "host_gap");
+  EXPECT_EQ(number(2, kTensorSizeAttribute), 0);
+  EXPECT_EQ(number(2, kNumOpsAttribute), 0);
+  EXPECT_EQ(nodes[3].name(), "add");
+  EXPECT_EQ(number(3, kTensorSizeAttribute), 1024);
+}
+
 TEST_F(PytorchWorkloadTest, MakesCollectivesWithoutCounterpartComputation) {
   WriteRanks();
   // Rank 0 ran another all-reduce, of another size, that rank 1's profile does not show.

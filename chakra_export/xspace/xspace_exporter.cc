@@ -288,9 +288,13 @@ class Exporter {
     report_.set_flavor(std::string(EtFlavorName(options_.flavor)));
     report_.set_granularity(std::string(kGranularities[static_cast<size_t>(options_.granularity)]));
     report_.set_intent(options_.intent == EtIntent::kProfiled ? "profiled" : "post_transformed");
-    for (const auto& list : {input_.run.ranks.notes, input_.run.runs.notes, nodes_.notes}) {
-      for (const std::string& note : list) report_.add_notes(note);
+    // How executions were matched means nothing where there are none.
+    const bool communicates = !input_.run.table.instances().empty();
+    for (const std::string& note : input_.run.ranks.notes) report_.add_notes(note);
+    for (const std::string& note : input_.run.runs.notes) {
+      if (communicates) report_.add_notes(note);
     }
+    for (const std::string& note : nodes_.notes) report_.add_notes(note);
     report_.set_comm_groups(written_.comm_groups);
     for (const std::string& path : written_.removed) report_.add_removed(path);
     DescribeRanks();
