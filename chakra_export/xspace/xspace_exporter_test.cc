@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -211,6 +212,59 @@ TEST(XSpaceExporterTest, TheStartOfASessionMayBeGiven) {
     EXPECT_EQ(graph.start_ns(node), TrueAllReduce(run, 1, 0).start_ns);
     break;
   }
+}
+
+// A ring of three that computes, shifts its data and computes again, twice.
+TEST(XSpaceExporterTest, PermutesAreMessagesThatSimulatorsRun) {
+  HloModuleBuilder program = PartitionedProgram(3);
+  const xla::ShapeProto shape = ArrayShape(xla::F32, {64});
+  auto* x = program.Add("x", "parameter", shape);
+  auto* a = program.Add("a", "fusion", shape, {x});
+  auto* shifted = AddPermute("ppermute.1", shape, {a}, {{0, 1}, {1, 2}, {2, 0}}, &program);
+  program.Add("b", "fusion", shape, {shifted});
+  std::vector<XSpaceProto> profiles;
+  for (const int64_t rank : {0, 1, 2}) {
+    std::vector<ProfileRun> runs;
+    for (const int64_t run : {0, 1}) {
+      const int64_t begin_ns = run * 200000;
+      runs.push_back({7 + run,
+                      begin_ns + 1000,
+                      {{"a", "a", 14, begin_ns + 10000, begin_ns + 20000 + 5000 * rank, ""},
+                       {"ncclDevKernel_SendRecv(args)", "ppermute.1", 14,
+                        begin_ns + 20000 + 5000 * rank, begin_ns + 60000, ""},
+                       {"b", "b", 14, begin_ns + 60000, begin_ns + 90000, ""}}});
+    }
+    profiles.push_back(GpuProfile(rank, program, runs));
+  }
+  const TemporaryDirectory directory;
+  const std::string prefix = directory.PathOf("et");
+  ASSERT_OK_AND_ASSIGN(const ChakraExportReport report,
+                       ExportXSpaces(Files(), WriteRun(directory, profiles), prefix));
+  EXPECT_EQ(report.replayed_ns(), report.measured_ns());
+  EtProblems problems;
+  ASSERT_OK_AND_ASSIGN(const EtFiles files, FindEtFiles(Files(), prefix));
+  EXPECT_THAT(CheckEtFiles(Files(), files, {}, &problems), IsOk());
+  const ExecutionGraph graph = ReadGraph(prefix, "");
+  CheckEtGraph(graph, &problems);
+  for (const EtProblem& problem : problems.kept()) ADD_FAILURE() << problem.message;
+  // (tag, source, target) -> sends and receives.
+  std::map<std::tuple<int32_t, int64_t, int64_t>, std::pair<int, int>> messages;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    const Communication* communication = graph.communication(node);
+    if (communication == nullptr) continue;
+    auto& [sends, receives] =
+        messages[{communication->tag, communication->source, communication->target}];
+    if (graph.type(node) == ChakraProtoMsg::COMM_SEND_NODE) {
+      EXPECT_EQ(graph.rank(node), communication->source);
+      ++sends;
+    } else {
+      EXPECT_EQ(graph.rank(node), communication->target);
+      ++receives;
+    }
+  }
+  // Three pairs in each of two executions, every one with a single send and a single receive.
+  EXPECT_THAT(messages, SizeIs(6));
+  for (const auto& [key, counts] : messages) EXPECT_EQ(counts, std::make_pair(1, 1));
 }
 
 // Two TPU cores: a fusion, an all-reduce that runs beside the next fusion, and a loop around the
