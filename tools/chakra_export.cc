@@ -37,6 +37,13 @@ ABSL_FLAG(std::string, steps, "", "Only these steps, e.g. 3..5 (both included). 
 ABSL_FLAG(std::string, ranks, "",
           "The rank of each device, profile by profile, e.g. 0,1,2,3. Default: as the profiles "
           "say.");
+ABSL_FLAG(bool, memory_nodes, false,
+          "Copies from and to the host's memory are MEM_LOAD and MEM_STORE nodes, not COMP; "
+          "ASTRA-sim needs a remote memory for them.");
+ABSL_FLAG(std::string, profile_start_ns, "",
+          "For profiles that do not say when they began: Unix time in ns, one for each of --traces "
+          "in their order, e.g. 1794701451406144825,... or nothing between two commas for one "
+          "that does.");
 ABSL_FLAG(
     bool, allow_violations, false,
     "Export even when the clocks disagree: collectives that end before they began elsewhere.");
@@ -84,6 +91,28 @@ absl::StatusOr<std::vector<int64_t>> ParseRanks(const std::string& text) {
   return ranks;
 }
 
+// One for each trace, or none at all.
+absl::StatusOr<std::vector<std::optional<int64_t>>> ParseStarts(const std::string& text,
+                                                                size_t traces) {
+  std::vector<std::optional<int64_t>> starts_ns;
+  if (text.empty()) return starts_ns;
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    int64_t start_ns = 0;
+    if (part.empty()) {
+      starts_ns.push_back(std::nullopt);
+    } else if (absl::SimpleAtoi(part, &start_ns) && start_ns >= 0) {
+      starts_ns.push_back(start_ns);
+    } else {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--profile_start_ns=", text, " is no list of Unix times in nanoseconds"));
+    }
+  }
+  if (starts_ns.size() == traces) return starts_ns;
+  return absl::InvalidArgumentError(absl::StrCat("--profile_start_ns=", text, " has ",
+                                                 starts_ns.size(), " starts for ", traces,
+                                                 " profiles; expected one for each"));
+}
+
 absl::StatusOr<XSpaceExportOptions> ReadOptions() {
   XSpaceExportOptions options;
   options.reader.input = UserInputOptions();
@@ -92,12 +121,14 @@ absl::StatusOr<XSpaceExportOptions> ReadOptions() {
   ASSIGN_OR_RETURN(options.intent, ParseIntent(absl::GetFlag(FLAGS_intent)));
   ASSIGN_OR_RETURN(options.steps, ParseSteps(absl::GetFlag(FLAGS_steps)));
   if (options.intent == EtIntent::kPostTransformed &&
-      (options.steps.has_value() || options.granularity != WorkGranularity::kKernel)) {
+      (options.steps.has_value() || options.granularity != WorkGranularity::kKernel ||
+       absl::GetFlag(FLAGS_memory_nodes))) {
     return absl::InvalidArgumentError(
-        "--steps and --granularity choose from what ran; they mean nothing with "
+        "--steps, --granularity and --memory_nodes are about what ran; they mean nothing with "
         "--intent=post_transformed");
   }
   ASSIGN_OR_RETURN(options.ranks.given_ranks, ParseRanks(absl::GetFlag(FLAGS_ranks)));
+  options.memory_nodes = absl::GetFlag(FLAGS_memory_nodes);
   options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
   return options;
 }
@@ -122,6 +153,8 @@ absl::StatusOr<int> Export() {
   ASSIGN_OR_RETURN(const std::vector<std::string> traces,
                    ExpandPaths(FileSystem::Posix(), absl::GetFlag(FLAGS_traces),
                                {UserDirectory(), {".xplane.pb", ".xplane.pb.gz"}}));
+  ASSIGN_OR_RETURN(options.profile_starts_ns,
+                   ParseStarts(absl::GetFlag(FLAGS_profile_start_ns), traces.size()));
   RETURN_IF_ERROR(CheckOutputPrefix("--output", UserPath(absl::GetFlag(FLAGS_output)),
                                     {".et", ".et.gz", ".comm_groups.json"}, traces));
   ASSIGN_OR_RETURN(const ChakraExportReport report, ExportWithProgress(traces, std::move(options)));
@@ -139,7 +172,7 @@ int main(int argc, char** argv) {
        "work, what it waited for, and collectives with their bytes and groups.",
        {"chakra_export --traces=run/ --output=et/run",
         "chakra_export --traces=combined.xplane.pb --output=et/run --steps=3..5 --json"},
-       {"traces", "output", "flavor", "granularity", "intent", "steps", "ranks",
-        "allow_violations"}},
+       {"traces", "output", "flavor", "granularity", "intent", "steps", "ranks", "memory_nodes",
+        "profile_start_ns", "allow_violations"}},
       argc, argv, meridian::Export);
 }

@@ -1,5 +1,6 @@
 #include "chakra_export/et/et_attributes.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -252,6 +253,12 @@ void SetBoolListAttribute(absl::string_view name, const std::vector<bool>& value
   auto* list = FindOrAdd(name, attributes)->mutable_bool_list();
   list->clear_values();
   for (const bool value : values) list->add_values(value);
+}
+
+void SetRoofline(int64_t operations, int64_t bytes, EtAttributes* attributes) {
+  SetIntAttribute(kNumOpsAttribute, bytes > 0 ? std::max<int64_t>(1, operations) : operations,
+                  attributes);
+  SetIntAttribute(kTensorSizeAttribute, bytes, attributes);
 }
 
 EtAttributeKind ExpectedAttributeKind(absl::string_view name) {

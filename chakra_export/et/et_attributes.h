@@ -85,6 +85,11 @@ void SetStringAttribute(absl::string_view name, absl::string_view value, EtAttri
 void SetBoolListAttribute(absl::string_view name, const std::vector<bool>& values,
                           EtAttributes* attributes);
 
+// Sets what simulators with a roofline ask of every computation: num_ops and tensor_size. One of no
+// bytes takes no time there. They divide by the operations, so that there is at least one where
+// bytes are moved, which then decide.
+void SetRoofline(int64_t operations, int64_t bytes, EtAttributes* attributes);
+
 // Returns the kind that readers expect of the name; VALUE_NOT_SET when there is no convention.
 EtAttributeKind ExpectedAttributeKind(absl::string_view name);
 

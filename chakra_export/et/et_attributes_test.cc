@@ -173,5 +173,18 @@ TEST(EtAttributesTest, KnowsTheConventions) {
   EXPECT_EQ(AttributeKindName(AttributeProto::kSfixed64List), "sfixed64_list");
 }
 
+TEST(EtAttributesTest, ARooflineDividesByNothing) {
+  EtAttributes attributes;
+  SetRoofline(0, 64, &attributes);
+  EXPECT_EQ(FindAttribute(attributes, kNumOpsAttribute)->int64_val(), 1);
+  EXPECT_EQ(FindAttribute(attributes, kTensorSizeAttribute)->uint64_val(), 64u);
+  SetRoofline(5, 64, &attributes);
+  EXPECT_EQ(FindAttribute(attributes, kNumOpsAttribute)->int64_val(), 5);
+  // Nothing is moved: a simulator skips it.
+  SetRoofline(0, 0, &attributes);
+  EXPECT_EQ(FindAttribute(attributes, kNumOpsAttribute)->int64_val(), 0);
+  EXPECT_EQ(FindAttribute(attributes, kTensorSizeAttribute)->uint64_val(), 0u);
+}
+
 }  // namespace
 }  // namespace meridian

@@ -330,6 +330,7 @@ bool ReadTensor(JsonValue list, HostTensor* tensor) {
   if (*elements < 0 || *size < 0) return false;
   if (*size > 0 && *elements > std::numeric_limits<int64_t>::max() / *size) return false;
   tensor->storage_id = *storage;
+  tensor->elements = *elements;
   tensor->bytes = *elements * *size;
   tensor->on_device = !absl::StartsWith(values[5].text(), "\"cpu");
   return true;

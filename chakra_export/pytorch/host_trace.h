@@ -44,6 +44,7 @@ struct HostOp {
 // A tensor that an operator took or gave.
 struct HostTensor {
   uint64_t storage_id = 0;
+  int64_t elements = 0;
   // Number of elements times the size of one.
   int64_t bytes = 0;
   bool on_device = false;

@@ -76,14 +76,18 @@ absl::Status CheckGroupsAgree(absl::Span<const ProfileCollectives> profiles) {
   return absl::OkStatus();
 }
 
-absl::Status CheckClocks(const CollectiveTable& table) {
-  const HappensBefore happens_before = CheckHappensBefore(table);
+absl::Status CheckClocks(const CollectiveRun& run) {
+  const HappensBefore happens_before = CheckHappensBefore(run.table);
   if (happens_before.violations.empty()) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("the clocks of the ranks contradict each other in ",
-                   happens_before.violations.size(), " of ", happens_before.checked,
-                   " collectives: ", DescribeViolation(table, happens_before.violations[0]),
-                   "; align the traces first, or insist with --allow_violations"));
+  const Violation& first = happens_before.violations[0];
+  const auto trace = [&run](uint32_t member) {
+    return run.profiles[run.table.NodeOf(run.table.members()[member])].trace;
+  };
+  return absl::FailedPreconditionError(absl::StrCat(
+      trace(first.ended), " and ", trace(first.started),
+      ": the clocks of the ranks contradict each other in ", happens_before.violations.size(),
+      " of ", happens_before.checked, " collectives: ", DescribeViolation(run.table, first),
+      "; align the traces first, or insist with --allow_violations"));
 }
 
 class Matcher {
@@ -240,7 +244,7 @@ absl::StatusOr<MatchedCommunication> MatchCommunication(std::vector<RankCollecti
   }
   RETURN_IF_ERROR(CheckGroupsAgree(profiles));
   ASSIGN_OR_RETURN(const CollectiveRun run, MatchCollectives(std::move(profiles)));
-  const absl::Status clocks = CheckClocks(run.table);
+  const absl::Status clocks = CheckClocks(run);
   if (!clocks.ok() && !options.allow_violations) return clocks;
   MatchedCommunication result = Matcher(run, std::move(nodes), std::move(undescribed)).Match();
   result.clocks_agree = clocks.ok();

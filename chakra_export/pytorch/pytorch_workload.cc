@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -26,6 +28,7 @@
 #include "chakra_export/pytorch/host_trace.h"
 #include "chakra_export/pytorch/linked_json.h"
 #include "chakra_export/pytorch/matched_communication.h"
+#include "chakra_export/pytorch/op_cost.h"
 #include "chakra_export/pytorch/rank_collectives.h"
 #include "chakra_export/pytorch/rank_timeline.h"
 #include "chakra_export/pytorch/tensor_dependencies.h"
@@ -119,7 +122,9 @@ class Decorator {
         communication_(communication),
         workload_(workload),
         flavor_(flavor),
-        group_table_(ProcessGroupTable(GroupsOf(workload.graph))) {}
+        group_table_(ProcessGroupTable(GroupsOf(workload.graph))) {
+    for (const RankTraces& rank : ranks) cost_bearers_.push_back(CostBearers(rank));
+  }
 
   void Decorate(NodeIndex index, ChakraProtoMsg::Node* message) const {
     const NodeOrigin& origin = workload_.origins[index];
@@ -128,6 +133,7 @@ class Decorator {
         message->mutable_inputs()->set_values(group_table_);
       } else {
         SetStringAttribute(kOpKindAttribute, "host_gap", message->mutable_attr());
+        SetRoofline(0, 0, message->mutable_attr());
       }
       return;
     }
@@ -182,10 +188,43 @@ class Decorator {
       }
       if (kind != nullptr) SetStringAttribute(kOpKindAttribute, kind, message->mutable_attr());
     }
+    AddCost(origin, message);
     if (node.launching_op == kNoHostOp || flavor_ != EtFlavor::kFull) return;
     SetIntAttribute(kRecordFunctionIdAttribute,
                     static_cast<int64_t>(rank.host.ops()[node.launching_op].record_function_id),
                     message->mutable_attr());
+  }
+
+  // Of the kernels that one operator launched the first bears its cost: these are it, by node, with
+  // the operator whose tensors tell.
+  static absl::flat_hash_map<TimelineIndex, HostOpIndex> CostBearers(const RankTraces& rank) {
+    absl::flat_hash_map<TimelineIndex, HostOpIndex> bearers;
+    absl::flat_hash_set<HostOpIndex> borne;
+    for (TimelineIndex i = 0; i < rank.timeline.nodes.size(); ++i) {
+      const HostOpIndex launching_op = rank.timeline.nodes[i].launching_op;
+      if (launching_op == kNoHostOp) continue;
+      const HostOpIndex op = NearestOpWithTensors(rank.host, launching_op);
+      if (op != kNoHostOp && borne.insert(op).second) bearers.emplace(i, op);
+    }
+    return bearers;
+  }
+
+  // Every computation of a device has operations and bytes, since simulators with a roofline insist
+  // on them; one whose cost is not known, or that another bears, has none of either.
+  void AddCost(const NodeOrigin& origin, ChakraProtoMsg::Node* message) const {
+    const bool computes = message->type() == ChakraProtoMsg::COMP_NODE;
+    const auto bearer = cost_bearers_[origin.input].find(origin.node);
+    if (bearer == cost_bearers_[origin.input].end()) {
+      if (computes) SetRoofline(0, 0, message->mutable_attr());
+      return;
+    }
+    const HostTrace& host = ranks_[origin.input].host;
+    const HostOpDetails details = host.Details(bearer->second);
+    SetShapes(details, message);
+    const OpCost cost = CostOfOperator(host.name(bearer->second), details);
+    if (computes) {
+      SetRoofline(cost.operations.value_or(0), cost.bytes, message->mutable_attr());
+    }
   }
 
   static const char* OpKind(EventCategory category) {
@@ -200,19 +239,29 @@ class Decorator {
   }
 
   static void SetTensors(const HostOpDetails& details, ChakraProtoMsg::Node* message) {
-    const auto set = [](JsonValue value, std::string* field) {
-      // Empty lists are most of them; text that is not UTF-8 no message may hold.
-      if (value.text().size() > 2 && IsValidUtf8(value.text())) *field = std::string(value.text());
-    };
-    ChakraProtoMsg::IOInfo inputs, outputs;
-    set(details.input_values, inputs.mutable_values());
-    set(details.input_shapes, inputs.mutable_shapes());
-    set(details.input_types, inputs.mutable_types());
-    set(details.output_values, outputs.mutable_values());
-    set(details.output_shapes, outputs.mutable_shapes());
-    set(details.output_types, outputs.mutable_types());
-    if (inputs.ByteSizeLong() > 0) *message->mutable_inputs() = std::move(inputs);
-    if (outputs.ByteSizeLong() > 0) *message->mutable_outputs() = std::move(outputs);
+    if (IsWorthKeeping(details.input_values)) {
+      message->mutable_inputs()->set_values(std::string(details.input_values.text()));
+    }
+    if (IsWorthKeeping(details.output_values)) {
+      message->mutable_outputs()->set_values(std::string(details.output_values.text()));
+    }
+    SetShapes(details, message);
+  }
+
+  static void SetShapes(const HostOpDetails& details, ChakraProtoMsg::Node* message) {
+    SetShapes(details.input_shapes, details.input_types, message->mutable_inputs());
+    if (message->inputs().ByteSizeLong() == 0) message->clear_inputs();
+    SetShapes(details.output_shapes, details.output_types, message->mutable_outputs());
+    if (message->outputs().ByteSizeLong() == 0) message->clear_outputs();
+  }
+  static void SetShapes(JsonValue shapes, JsonValue types, ChakraProtoMsg::IOInfo* info) {
+    if (IsWorthKeeping(shapes)) info->set_shapes(std::string(shapes.text()));
+    if (IsWorthKeeping(types)) info->set_types(std::string(types.text()));
+  }
+
+  // Empty lists are most of them; text that is not UTF-8 no message may hold.
+  static bool IsWorthKeeping(JsonValue value) {
+    return value.text().size() > 2 && IsValidUtf8(value.text());
   }
 
   const std::vector<RankTraces>& ranks_;
@@ -220,6 +269,8 @@ class Decorator {
   const WorkloadGraph& workload_;
   const EtFlavor flavor_;
   const std::string group_table_;
+  // By input.
+  std::vector<absl::flat_hash_map<TimelineIndex, HostOpIndex>> cost_bearers_;
 };
 
 // The longest that a rank took.
@@ -298,6 +349,19 @@ void ReportRank(const RankTraces& rank, ChakraLinkRankReport* report) {
   report->set_unreadable_events(static_cast<int64_t>(rank.device.problems.total()));
 }
 
+// True unless the profile shows the threads of other processes only.
+bool IsOfProcess(const EventTable& table, std::optional<int64_t> process_id) {
+  if (!process_id.has_value()) return true;
+  const std::string process = absl::StrCat(*process_id);
+  bool any = false;
+  for (const Track& track : table.tracks()) {
+    if (track.kind != TrackKind::kHost) continue;
+    if (track.process == process) return true;
+    any = true;
+  }
+  return !any;
+}
+
 void AddWarnings(const std::vector<RankTraces>& ranks, const MatchedCommunication& communication,
                  ChakraLinkReport* report) {
   for (const std::string& note : communication.notes) {
@@ -311,6 +375,11 @@ void AddWarnings(const std::vector<RankTraces>& ranks, const MatchedCommunicatio
     if (rank.link.linked == 0) {
       report->add_warnings(absl::StrCat(rank.host_file->path(), ": no operator of it is in ",
                                         rank.device_file->path(), "; are they of one run?"));
+    }
+    if (!IsOfProcess(rank.device.table, rank.host.process_id())) {
+      report->add_warnings(absl::StrCat(rank.host_file->path(), ": is of process ",
+                                        *rank.host.process_id(), ", but ", rank.device_file->path(),
+                                        " shows another; are they of one rank and run?"));
     }
     if (rank.device.problems.total() > 0) {
       report->add_warnings(

@@ -1,5 +1,6 @@
 #include "chakra_export/pytorch/pytorch_workload.h"
 
+#include <map>
 #include <optional>
 #include <random>
 #include <string>
@@ -209,6 +210,35 @@ TEST_F(PytorchWorkloadTest, ConvertsOneRankAlone) {
   EXPECT_THAT(report.warnings(), ::testing::Contains(HasSubstr("one of 2 ranks")));
 }
 
+TEST_F(PytorchWorkloadTest, WarnsOfTracesOfDifferentProcesses) {
+  WriteRanks();
+  ASSERT_OK_AND_ASSIGN(const ChakraLinkReport alike, Convert());
+  EXPECT_THAT(alike.warnings(), IsEmpty());
+  directory_.Write("et_1.json", absl::StrReplaceAll(directory_.Read("et_1.json"),
+                                                    {{"\"pid\": 7", "\"pid\": 8"}}));
+  ASSERT_OK_AND_ASSIGN(const ChakraLinkReport report, Convert());
+  EXPECT_THAT(report.warnings(), ElementsAre(HasSubstr("et_1.json: is of process 8, but ")));
+}
+
+// mul reads nothing and writes 256 floats; add_ reads 256 floats.
+TEST_F(PytorchWorkloadTest, StatesWhatOperatorsMoveAndCompute) {
+  WriteRanks();
+  ASSERT_OK(Convert());
+  const std::vector<ChakraProtoMsg::Node> nodes = ReadNodes(directory_.PathOf("w.0.et"));
+  ASSERT_THAT(nodes, SizeIs(4));
+  const auto number = [&](size_t node, absl::string_view name) {
+    return *GetIntAttribute(nodes[node].attr(), name);
+  };
+  EXPECT_EQ(nodes[0].name(), "mul");
+  EXPECT_EQ(number(0, kTensorSizeAttribute), 1024);
+  EXPECT_EQ(number(0, kNumOpsAttribute), 256);
+  EXPECT_EQ(nodes[2].name(), "host_gap");
+  EXPECT_EQ(number(2, kTensorSizeAttribute), 0);
+  EXPECT_EQ(number(2, kNumOpsAttribute), 0);
+  EXPECT_EQ(nodes[3].name(), "add");
+  EXPECT_EQ(number(3, kTensorSizeAttribute), 1024);
+}
+
 TEST_F(PytorchWorkloadTest, MakesCollectivesWithoutCounterpartComputation) {
   WriteRanks();
   // Rank 0 ran another all-reduce, of another size, that rank 1's profile does not show.
@@ -267,6 +297,61 @@ TEST_F(PytorchWorkloadTest, MakesMessagesWithPeersAndTags) {
     EXPECT_EQ(graph.communication(node)->bytes, 256);
   }
   EXPECT_EQ(graph.communication(0)->tag, graph.communication(1)->tag);
+}
+
+// Two microbatches along a pipeline of three: 0 -> 1 -> 2. Each message has its own tag, and every
+// rule of the checker holds.
+TEST_F(PytorchWorkloadTest, PipelinesKeepTheirMessagesApart) {
+  constexpr char kKernel[] = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage)";
+  for (int64_t rank = 0; rank < 3; ++rank) {
+    KinetoText device(rank, 3);
+    uint64_t correlation = 0;
+    const auto message = [&](bool sends, int64_t peer, int64_t start, int64_t end) {
+      device.Kernel(
+          kKernel, 16, start, end - start, ++correlation,
+          absl::StrCat(R"(, "Collective name": ")", sends ? "send" : "recv",
+                       R"(", "In msg nelems": 64, "Out msg nelems": 64, "Group size": 3, )"
+                       R"("dtype": "Float", "Process Group Name": "0", )"
+                       R"("Process Group Ranks": "[0, 1, 2]", ")",
+                       sends ? "Dst Rank" : "Src Rank", R"(": )", peer));
+    };
+    for (const int64_t batch : {0, 1}) {
+      const int64_t begin = 100 * batch;
+      if (rank == 0) message(true, 1, begin + 10, begin + 30);
+      if (rank == 1) message(false, 0, begin + 5, begin + 30);
+      if (rank == 1) message(true, 2, begin + 50, begin + 70);
+      if (rank == 2) message(false, 1, begin + 55, begin + 70);
+    }
+    host_.push_back(directory_.Write(absl::StrCat("et_", rank, ".json"), HostTraceText().Text()));
+    device_.push_back(directory_.Write(absl::StrCat("kineto_", rank, ".json"), device.Text()));
+  }
+  ASSERT_OK(Convert());
+  const ExecutionGraph graph = ReadGraph();
+  // By tag: who sends to whom, and how many nodes say so.
+  std::map<int32_t, std::map<std::pair<int64_t, int64_t>, int>> messages;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    const Communication* communication = graph.communication(node);
+    if (communication == nullptr) continue;
+    EXPECT_EQ(communication->bytes, 256);
+    const bool sends = graph.type(node) == ChakraProtoMsg::COMM_SEND_NODE;
+    EXPECT_EQ(graph.rank(node), sends ? communication->source : communication->target);
+    ++messages[communication->tag][{communication->source, communication->target}];
+  }
+  ASSERT_THAT(messages, SizeIs(4));
+  std::map<std::pair<int64_t, int64_t>, int> pairs;
+  for (const auto& [tag, ends] : messages) {
+    ASSERT_THAT(ends, SizeIs(1)) << tag;
+    EXPECT_EQ(ends.begin()->second, 2) << tag;
+    ++pairs[ends.begin()->first];
+  }
+  using Ends = std::pair<int64_t, int64_t>;
+  EXPECT_THAT(pairs, ElementsAre(std::make_pair(Ends(0, 1), 2), std::make_pair(Ends(1, 2), 2)));
+  EtProblems problems;
+  ASSERT_OK_AND_ASSIGN(const EtFiles files,
+                       FindEtFiles(FileSystem::Posix(), directory_.PathOf("w")));
+  ASSERT_OK(CheckEtFiles(FileSystem::Posix(), files, {}, &problems));
+  CheckEtGraph(graph, &problems);
+  for (const EtProblem& problem : problems.kept()) ADD_FAILURE() << problem.message;
 }
 
 TEST_F(PytorchWorkloadTest, WritesTheJoinedTraceAsJson) {
@@ -357,6 +442,31 @@ class SharedRunTest : public PytorchWorkloadTest {
     shared_ = *shared;
   }
 
+  // In two steps each rank reduces three buckets of gradients and gathers 2^20 floats: number,
+  // bytes and group are those that NCCL's kernels state in the profiles. All device work is there.
+  static void ExpectWhatTheKernelsSay(const ExecutionGraph& graph, const int64_t (&device_ops)[4]) {
+    const std::map<std::pair<int, int64_t>, int> expected = {
+        {{ChakraProtoMsg::ALL_REDUCE, 4 * 1312768}, 2},
+        {{ChakraProtoMsg::ALL_REDUCE, 4 * 1050624}, 2},
+        {{ChakraProtoMsg::ALL_REDUCE, 4 * 1051648}, 2},
+        {{ChakraProtoMsg::ALL_GATHER, 4 * 1048576}, 2}};
+    for (int64_t rank = 0; rank < 4; ++rank) {
+      std::map<std::pair<int, int64_t>, int> counts;
+      int64_t work = 0;
+      for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+        if (graph.rank(node) != rank) continue;
+        const bool on_device = graph.resource(node).kind != ResourceKind::kHostThread;
+        work += on_device && graph.name(node) != "host_gap";
+        const Communication* communication = graph.communication(node);
+        if (communication == nullptr) continue;
+        ++counts[{communication->type, communication->bytes}];
+        EXPECT_THAT(graph.groups()[communication->group].ranks, ElementsAre(0, 1, 2, 3));
+      }
+      EXPECT_EQ(counts, expected) << "rank " << rank;
+      EXPECT_EQ(work, device_ops[rank]) << "rank " << rank;
+    }
+  }
+
   std::string shared_;
 };
 
@@ -380,6 +490,7 @@ TEST_F(SharedRunTest, ConvertsFourRanksOfTraining) {
       EXPECT_EQ(rank_report.device_ops(), device_ops[rank]);
       EXPECT_EQ(rank_report.comm_nodes(), 8);
     }
+    ExpectWhatTheKernelsSay(ReadGraph(), device_ops);
   }
 }
 

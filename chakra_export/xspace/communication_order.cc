@@ -90,6 +90,11 @@ absl::Status DescribeDeadlock(const WorkGraph& graph, const Joints& joints,
       "not be of one run"));
 }
 
+// Communication that takes a simulator's slot.
+bool TakesSlot(const WorkNode& node) {
+  return node.IsCommunication() && node.type != ChakraProtoMsg::COMM_RECV_NODE;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<NodeIndex>> GlobalOrder(const WorkGraph& graph) {
@@ -121,11 +126,34 @@ void AddCommunicationOrder(const std::vector<NodeIndex>& order, WorkGraph* graph
   std::map<int64_t, NodeIndex> last;
   for (const NodeIndex node : order) {
     const WorkNode& work = graph->nodes[node];
-    if (!work.IsCommunication() || work.type == ChakraProtoMsg::COMM_RECV_NODE) continue;
+    if (!TakesSlot(work)) continue;
     const auto [it, is_first] = last.emplace(work.resource.rank, node);
     if (is_first) continue;
     graph->edges.push_back({node, it->second, EdgeKind::kControl});
     it->second = node;
+  }
+}
+
+void AddObservedCommunicationOrder(const std::vector<NodeIndex>& order, WorkGraph* graph) {
+  struct Placed {
+    NodeIndex node = 0;
+    // Of this and all before it on the rank.
+    int64_t last_end_ns = 0;
+  };
+  std::map<int64_t, std::vector<Placed>> ranks;
+  for (const NodeIndex node : order) {
+    const WorkNode& work = graph->nodes[node];
+    if (!TakesSlot(work)) continue;
+    std::vector<Placed>& placed = ranks[work.resource.rank];
+    for (size_t i = placed.size(); i-- > 0;) {
+      const WorkNode& before = graph->nodes[placed[i].node];
+      if (before.end_ns > work.start_ns) continue;
+      graph->edges.push_back({node, placed[i].node, EdgeKind::kControl});
+      // It has waited for all that came before it.
+      if (i == 0 || placed[i - 1].last_end_ns <= before.start_ns) break;
+    }
+    const int64_t last_end_ns = placed.empty() ? work.end_ns : placed.back().last_end_ns;
+    placed.push_back({node, std::max(last_end_ns, work.end_ns)});
   }
 }
 

@@ -23,6 +23,10 @@ absl::StatusOr<std::vector<NodeIndex>> GlobalOrder(const WorkGraph& graph);
 // Lets every collective and send wait for the one before it on its rank. Receives need no slot.
 void AddCommunicationOrder(const std::vector<NodeIndex>& order, WorkGraph* graph);
 
+// The same without serialising what overlapped: each waits for those before it on its rank that had
+// ended when it started.
+void AddObservedCommunicationOrder(const std::vector<NodeIndex>& order, WorkGraph* graph);
+
 }  // namespace meridian
 
 #endif  // CHAKRA_EXPORT_XSPACE_COMMUNICATION_ORDER_H_

@@ -59,11 +59,12 @@ int64_t RemoveSurrounding(std::vector<DeviceWork>* work) {
 
 class WorkReader {
  public:
-  explicit WorkReader(ProfileWork* out) : out_(out), times_(0) {}
+  WorkReader(std::optional<int64_t> profile_start_ns, ProfileWork* out)
+      : profile_start_ns_(profile_start_ns), out_(out), times_(0) {}
 
   absl::Status Run() {
     ASSIGN_OR_RETURN(const SessionInfo info, ReadSessionInfo(out_->reader));
-    ASSIGN_OR_RETURN(clock_, SessionClock::Create(out_->reader.name(), info, std::nullopt));
+    ASSIGN_OR_RETURN(clock_, SessionClock::Create(out_->reader.name(), info, profile_start_ns_));
     out_->base_ns = clock_->start_ns();
     times_ = RunClock(out_->base_ns);
     ASSIGN_OR_RETURN(const std::optional<XPlaneVisitor> metadata,
@@ -153,8 +154,9 @@ class WorkReader {
     if (!CanBeTimed(line, event, &work)) return std::nullopt;
     work.name = event.Name();
     work.stream = line.Id();
-    if (event.GetEventOrMetadataStat(StatType::kMemcpyDetails) != nullptr) {
+    if (const XStatVisitor* details = event.GetEventOrMetadataStat(StatType::kMemcpyDetails)) {
       work.kind = WorkKind::kMemcpy;
+      work.copy_details = details->StrOrRefValue();
     } else if (event.GetEventOrMetadataStat(StatType::kMemsetDetails) != nullptr) {
       work.kind = WorkKind::kMemset;
     }
@@ -282,6 +284,7 @@ class WorkReader {
 
   void Drop(const std::string& reason) { ++out_->dropped[reason]; }
 
+  const std::optional<int64_t> profile_start_ns_;
   ProfileWork* out_;
   std::optional<SessionClock> clock_;
   RunClock times_;
@@ -292,9 +295,10 @@ class WorkReader {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ProfileWork>> ReadDeviceWork(XSpaceReader reader) {
+absl::StatusOr<std::unique_ptr<ProfileWork>> ReadDeviceWork(
+    XSpaceReader reader, std::optional<int64_t> profile_start_ns) {
   auto profile = std::make_unique<ProfileWork>(std::move(reader));
-  RETURN_IF_ERROR(WorkReader(profile.get()).Run());
+  RETURN_IF_ERROR(WorkReader(profile_start_ns, profile.get()).Run());
   return profile;
 }
 

@@ -45,6 +45,8 @@ struct DeviceWork {
   const HloProgram* program = nullptr;
   const HloInstruction* instruction = nullptr;
   const HloCollective* collective = nullptr;
+  // Of a copy: what the profiler says about it, as text.
+  absl::string_view copy_details;
   // A copy or fill that runs under the name of a collective, before or after it.
   bool prepares_collective = false;
   // Launched as a part of a CUDA graph: hlo_op names the graph's thunk.
@@ -91,8 +93,10 @@ struct ProfileWork {
   StepEvents steps;
 };
 
-// Errors are those of a damaged file, and FailedPrecondition when the session's start is not known.
-absl::StatusOr<std::unique_ptr<ProfileWork>> ReadDeviceWork(XSpaceReader reader);
+// Errors are those of a damaged file, and FailedPrecondition when the session's start is not known;
+// `profile_start_ns` (Unix time) wins over what the profile says.
+absl::StatusOr<std::unique_ptr<ProfileWork>> ReadDeviceWork(
+    XSpaceReader reader, std::optional<int64_t> profile_start_ns = std::nullopt);
 
 }  // namespace meridian
 

@@ -4,8 +4,10 @@
 #define CHAKRA_EXPORT_XSPACE_PROFILED_RUN_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,8 @@ namespace meridian {
 struct ProfiledRunOptions {
   XSpaceReaderOptions reader;
   RankOptions ranks;
+  // Unix time at which the sessions began, by trace, for traces that do not say; may be empty.
+  std::vector<std::optional<int64_t>> profile_starts_ns;
   // Called before each file with its position; may be null.
   std::function<void(size_t file)> progress;
 };

@@ -9,8 +9,10 @@
 namespace meridian {
 namespace {
 
-// Made-up nodes and communication have no place in a joint node.
-bool CanJoin(const WorkNode& node) { return !node.IsCommunication() && node.work != nullptr; }
+// Made-up nodes, communication and access to memory have no place in a joint node.
+bool CanJoin(const WorkNode& node) {
+  return node.type == ChakraProtoMsg::COMP_NODE && node.work != nullptr;
+}
 
 bool IsOneInstruction(const WorkNode& a, const WorkNode& b) {
   return a.resource == b.resource && a.op_kind == b.op_kind && !a.work->hlo_op.empty() &&

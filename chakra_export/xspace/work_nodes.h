@@ -1,6 +1,6 @@
 // From device work and matched collectives to the nodes of a graph.
 //
-//   kernel, copy, fill        COMP
+//   kernel, copy, fill        COMP; on demand MEM_LOAD, MEM_STORE for copies from and to the host
 //   collective                COMM_COLL, one for all its kernels
 //   permute, send, receive    COMM_SEND and COMM_RECV, one for each pair that the rank is part of
 //   communication that a simulator could not run: COMP, with the reason as its op_kind
@@ -35,6 +35,8 @@ struct WorkNodesOptions {
   // Ranks may lack a profile, or have nothing to do; their collectives with others are unmatched.
   // Otherwise every rank has at least one node, as simulators need it.
   bool allow_missing_ranks = false;
+  // Copies from and to the host's memory are MEM_LOAD and MEM_STORE.
+  bool memory_nodes = false;
 };
 
 // Op kinds of COMP nodes.

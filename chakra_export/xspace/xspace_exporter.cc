@@ -22,6 +22,7 @@
 #include "chakra_export/xspace/hlo_cost.h"
 #include "chakra_export/xspace/host_gaps.h"
 #include "chakra_export/xspace/host_nodes.h"
+#include "chakra_export/xspace/memory_copy.h"
 #include "chakra_export/xspace/profiled_run.h"
 #include "chakra_export/xspace/program_nodes.h"
 #include "chakra_export/xspace/work_graph.h"
@@ -49,6 +50,7 @@ class Exporter {
     ProfiledRunOptions read_options;
     read_options.reader = options_.reader;
     read_options.ranks = options_.ranks;
+    read_options.profile_starts_ns = options_.profile_starts_ns;
     read_options.progress = options_.progress;
     ASSIGN_OR_RETURN(input_, ReadProfiledRun(files_, traces, read_options));
     if (options_.intent == EtIntent::kProfiled) {
@@ -80,6 +82,7 @@ class Exporter {
   absl::Status BuildProfiled() {
     WorkNodesOptions node_options;
     node_options.steps = options_.steps;
+    node_options.memory_nodes = options_.memory_nodes;
     ASSIGN_OR_RETURN(nodes_, MakeWorkNodes(input_.profiles, input_.collectives, node_options));
     WorkGraph& graph = nodes_.graph;
     AddStreamOrder(&graph);
@@ -87,7 +90,11 @@ class Exporter {
     MergeWork(options_.granularity, &graph);
     if (options_.flavor == EtFlavor::kFull) AddHostNodes(nodes_.profile_of_rank, &graph);
     ASSIGN_OR_RETURN(const std::vector<NodeIndex> order, GlobalOrder(graph));
-    if (options_.flavor == EtFlavor::kSimulation) AddCommunicationOrder(order, &graph);
+    if (options_.flavor == EtFlavor::kSimulation) {
+      AddCommunicationOrder(order, &graph);
+    } else {
+      AddObservedCommunicationOrder(order, &graph);
+    }
     order_ = AddHostGaps(order, &graph);
     return absl::OkStatus();
   }
@@ -122,12 +129,7 @@ class Exporter {
       return absl::FailedPreconditionError(
           absl::StrCat("the ranks do not communicate alike: ", match.problems()[0].text));
     }
-    if (options_.flavor == EtFlavor::kSimulation) {
-      ReplayOptions simulator;
-      simulator.resources = ReplayResources::kSimulator;
-      simulator.send_mode = SendMode::kEager;
-      RETURN_IF_ERROR(ReplayGraph(graph_, match, simulator).status());
-    }
+    RETURN_IF_ERROR(CheckRunsInSimulators(match));
     if (options_.intent == EtIntent::kPostTransformed) return absl::OkStatus();
     ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(graph_, match));
     report_.set_replayed_ns(replay.makespan_ns);
@@ -142,6 +144,19 @@ class Exporter {
     return absl::OkStatus();
   }
 
+  // With one communication of a rank at a time. Traces for analysis may keep what overlapped apart.
+  absl::Status CheckRunsInSimulators(const CommunicationMatch& match) {
+    ReplayOptions simulator;
+    simulator.resources = ReplayResources::kSimulator;
+    simulator.send_mode = SendMode::kEager;
+    const absl::Status status = ReplayGraph(graph_, match, simulator).status();
+    if (status.ok() || options_.flavor == EtFlavor::kSimulation) return status;
+    nodes_.notes.push_back(absl::StrCat(
+        "with one communication of a rank at a time these traces would not run to the end (",
+        std::string(status.message()), "); those of --flavor=simulation do"));
+    return absl::OkStatus();
+  }
+
   void Decorate(NodeIndex index, ChakraProtoMsg::Node* message) {
     const WorkNode& node = nodes_.graph.nodes[order_[index]];
     EtAttributes* attributes = message->mutable_attr();
@@ -149,9 +164,7 @@ class Exporter {
     if (node.type == ChakraProtoMsg::METADATA_NODE) {
       message->mutable_inputs()->set_values(ProcessGroupTable(GroupsOf(graph_)));
     }
-    if (node.instruction != nullptr && bears_cost_[order_[index]]) {
-      AddCost(node, message);
-    }
+    AddCost(order_[index], message);
     if (node.IsCommunication() && node.start_ns != kNoTimeNs) {
       SetIntAttribute(kRawDurationAttribute, node.end_ns - node.start_ns, attributes);
       SetIntAttribute(kTransferAttribute, node.transfer_ns, attributes);
@@ -176,15 +189,25 @@ class Exporter {
     return it->second;
   }
 
-  void AddCost(const WorkNode& node, ChakraProtoMsg::Node* message) {
-    const HloCost& cost = CostOfInstruction(node.instruction);
-    if (!cost.inputs.empty()) SetShapes(cost.inputs, message->mutable_inputs());
-    if (!cost.outputs.empty()) SetShapes(cost.outputs, message->mutable_outputs());
-    EtAttributes* attributes = message->mutable_attr();
-    if (cost.bytes.has_value()) SetIntAttribute(kTensorSizeAttribute, *cost.bytes, attributes);
-    if (cost.operations.has_value() && !node.IsCommunication()) {
-      // A roofline divides by it; of one operation it makes the time that the bytes take.
-      SetIntAttribute(kNumOpsAttribute, std::max<int64_t>(1, *cost.operations), attributes);
+  // Every computation of a device has operations and bytes, since simulators with a roofline insist
+  // on them; one whose cost is not known, or that another node bears, has none of either.
+  void AddCost(NodeIndex index, ChakraProtoMsg::Node* message) {
+    const WorkNode& node = nodes_.graph.nodes[index];
+    int64_t operations = 0;
+    int64_t bytes = 0;
+    if (node.work != nullptr && node.work->kind == WorkKind::kMemcpy) {
+      bytes = ParseMemoryCopy(node.work->name, node.work->copy_details).bytes;
+    } else if (node.instruction != nullptr && bears_cost_[index]) {
+      const HloCost& cost = CostOfInstruction(node.instruction);
+      if (!cost.inputs.empty()) SetShapes(cost.inputs, message->mutable_inputs());
+      if (!cost.outputs.empty()) SetShapes(cost.outputs, message->mutable_outputs());
+      operations = cost.operations.value_or(0);
+      bytes = cost.bytes.value_or(0);
+    }
+    if (node.type == ChakraProtoMsg::COMP_NODE && node.resource.kind != ResourceKind::kHostThread) {
+      SetRoofline(operations, bytes, message->mutable_attr());
+    } else if (bytes > 0) {
+      SetIntAttribute(kTensorSizeAttribute, bytes, message->mutable_attr());
     }
   }
 
@@ -223,10 +246,13 @@ class Exporter {
     report_.set_flavor(std::string(EtFlavorName(options_.flavor)));
     report_.set_granularity(std::string(kGranularities[static_cast<size_t>(options_.granularity)]));
     report_.set_intent(options_.intent == EtIntent::kProfiled ? "profiled" : "post_transformed");
-    for (const auto& list :
-         {input_.collectives.ranks.notes, input_.collectives.runs.notes, nodes_.notes}) {
-      for (const std::string& note : list) report_.add_notes(note);
+    // How executions were matched means nothing where there are none.
+    const bool communicates = !input_.collectives.table.instances().empty();
+    for (const std::string& note : input_.collectives.ranks.notes) report_.add_notes(note);
+    for (const std::string& note : input_.collectives.runs.notes) {
+      if (communicates) report_.add_notes(note);
     }
+    for (const std::string& note : nodes_.notes) report_.add_notes(note);
     report_.set_comm_groups(written_.comm_groups);
     for (const std::string& path : written_.removed) report_.add_removed(path);
     DescribeRanks();

@@ -39,6 +39,11 @@ struct XSpaceExportOptions {
   EtIntent intent = EtIntent::kProfiled;
   WorkGranularity granularity = WorkGranularity::kKernel;
   std::optional<StepRange> steps;
+  // Copies from and to the host's memory are MEM_LOAD and MEM_STORE, which not every simulator
+  // runs.
+  bool memory_nodes = false;
+  // Unix time at which the sessions began, by trace, for traces that do not say; may be empty.
+  std::vector<std::optional<int64_t>> profile_starts_ns;
   // Export even when collectives end before they began elsewhere.
   bool allow_violations = false;
   // Called before each file with its position; may be null.

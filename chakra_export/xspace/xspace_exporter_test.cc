@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -11,8 +13,11 @@
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_reader.h"
+#include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/et_graph_reader.h"
+#include "chakra_export/graph/graph_replay.h"
 #include "chakra_export/inspect/et_check.h"
+#include "chakra_export/xspace/testing/device_profile.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/hlo/hlo_module_index.h"
@@ -183,6 +188,136 @@ TEST(XSpaceExporterTest, StepsThatDoNotExistAreRefused) {
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--steps=-7..-6 selects no work")));
 }
 
+TEST(XSpaceExporterTest, TheStartOfASessionMayBeGiven) {
+  const TemporaryDirectory directory;
+  const SyntheticRunOptions run;
+  std::vector<XSpaceProto> profiles = SyntheticRun(run);
+  // The second profile does not say when it began.
+  for (auto& plane : *profiles[1].mutable_planes()) {
+    if (plane.name() == kTaskEnvPlaneName) plane.clear_stats();
+  }
+  const std::vector<std::string> traces = WriteRun(directory, profiles);
+  const std::string prefix = directory.PathOf("et");
+  EXPECT_THAT(ExportXSpaces(Files(), traces, prefix),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("rank1.xplane.pb"), HasSubstr("--profile_start_ns"))));
+  XSpaceExportOptions options;
+  options.profile_starts_ns = {std::nullopt, run.start_ns + run.session_spread_ns};
+  ASSERT_OK_AND_ASSIGN(const ChakraExportReport report,
+                       ExportXSpaces(Files(), traces, prefix, options));
+  EXPECT_EQ(report.measured_ns(), report.replayed_ns());
+  const ExecutionGraph graph = ReadGraph(prefix, "");
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    if (graph.communication(node) == nullptr || graph.rank(node) != 1) continue;
+    EXPECT_EQ(graph.start_ns(node), TrueAllReduce(run, 1, 0).start_ns);
+    break;
+  }
+}
+
+// A ring of three that computes, shifts its data and computes again, twice.
+TEST(XSpaceExporterTest, PermutesAreMessagesThatSimulatorsRun) {
+  HloModuleBuilder program = PartitionedProgram(3);
+  const xla::ShapeProto shape = ArrayShape(xla::F32, {64});
+  auto* x = program.Add("x", "parameter", shape);
+  auto* a = program.Add("a", "fusion", shape, {x});
+  auto* shifted = AddPermute("ppermute.1", shape, {a}, {{0, 1}, {1, 2}, {2, 0}}, &program);
+  program.Add("b", "fusion", shape, {shifted});
+  std::vector<XSpaceProto> profiles;
+  for (const int64_t rank : {0, 1, 2}) {
+    std::vector<ProfileRun> runs;
+    for (const int64_t run : {0, 1}) {
+      const int64_t begin_ns = run * 200000;
+      runs.push_back({7 + run,
+                      begin_ns + 1000,
+                      {{"a", "a", 14, begin_ns + 10000, begin_ns + 20000 + 5000 * rank, ""},
+                       {"ncclDevKernel_SendRecv(args)", "ppermute.1", 14,
+                        begin_ns + 20000 + 5000 * rank, begin_ns + 60000, ""},
+                       {"b", "b", 14, begin_ns + 60000, begin_ns + 90000, ""}}});
+    }
+    profiles.push_back(GpuProfile(rank, program, runs));
+  }
+  const TemporaryDirectory directory;
+  const std::string prefix = directory.PathOf("et");
+  ASSERT_OK_AND_ASSIGN(const ChakraExportReport report,
+                       ExportXSpaces(Files(), WriteRun(directory, profiles), prefix));
+  EXPECT_EQ(report.replayed_ns(), report.measured_ns());
+  EtProblems problems;
+  ASSERT_OK_AND_ASSIGN(const EtFiles files, FindEtFiles(Files(), prefix));
+  EXPECT_THAT(CheckEtFiles(Files(), files, {}, &problems), IsOk());
+  const ExecutionGraph graph = ReadGraph(prefix, "");
+  CheckEtGraph(graph, &problems);
+  for (const EtProblem& problem : problems.kept()) ADD_FAILURE() << problem.message;
+  // (tag, source, target) -> sends and receives.
+  std::map<std::tuple<int32_t, int64_t, int64_t>, std::pair<int, int>> messages;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    const Communication* communication = graph.communication(node);
+    if (communication == nullptr) continue;
+    auto& [sends, receives] =
+        messages[{communication->tag, communication->source, communication->target}];
+    if (graph.type(node) == ChakraProtoMsg::COMM_SEND_NODE) {
+      EXPECT_EQ(graph.rank(node), communication->source);
+      ++sends;
+    } else {
+      EXPECT_EQ(graph.rank(node), communication->target);
+      ++receives;
+    }
+  }
+  // Three pairs in each of two executions, every one with a single send and a single receive.
+  EXPECT_THAT(messages, SizeIs(6));
+  for (const auto& [key, counts] : messages) EXPECT_EQ(counts, std::make_pair(1, 1));
+}
+
+// Two TPU cores: a fusion, an all-reduce that runs beside the next fusion, and a loop around the
+// last op.
+TEST(XSpaceExporterTest, TpuOpsAreNodesAndAsynchronousCollectivesRunBesideThem) {
+  HloModuleBuilder program = PartitionedProgram(2);
+  const xla::ShapeProto shape = ArrayShape(xla::F32, {64});
+  auto* x = program.Add("x", "parameter", shape);
+  auto* a = program.Add("a", "fusion", shape, {x});
+  auto* start = AddAllReduce("all-reduce-start.1", shape, {a}, {{0, 1}}, &program);
+  start->set_opcode("all-reduce-start");
+  auto* b = program.Add("b", "fusion", shape, {a});
+  auto* done = program.Add("all-reduce-done.1", "all-reduce-done", shape, {start});
+  program.Add("c", "fusion", shape, {done, b});
+  std::vector<XSpaceProto> profiles;
+  for (const int64_t core : {0, 1}) {
+    // The second core is 5 us late.
+    const int64_t late = 5000 * core;
+    profiles.push_back(TpuProfile(core, program,
+                                  {{7,
+                                    1000,
+                                    {{"", "a", 0, 10000 + late, 20000 + late, ""},
+                                     {"", "all-reduce-start.1", 0, 20000 + late, 21000 + late, ""},
+                                     {"", "b", 0, 21000 + late, 41000 + late, ""},
+                                     {"", "all-reduce-done.1", 0, 45000 + late, 50000, ""},
+                                     {"", "while.9", 0, 50000 + late, 70000 + late, ""},
+                                     {"", "c", 0, 52000 + late, 62000 + late, ""}}}}));
+  }
+  const TemporaryDirectory directory;
+  const std::vector<std::string> traces = WriteRun(directory, profiles);
+  const std::string prefix = directory.PathOf("et");
+  ASSERT_OK_AND_ASSIGN(const ChakraExportReport report, ExportXSpaces(Files(), traces, prefix));
+  ASSERT_THAT(report.ranks(), SizeIs(2));
+  EXPECT_EQ(report.ranks(0).device_events(), 6);
+  EXPECT_EQ(report.ranks(0).events_in_nodes(), 5);
+  ASSERT_THAT(report.ranks(0).dropped(), SizeIs(1));
+  EXPECT_EQ(report.ranks(0).dropped(0).reason(), "op that surrounds others");
+  ASSERT_THAT(report.communication(), SizeIs(1));
+  EXPECT_EQ(report.communication(0).kind(), "ALL_REDUCE");
+  EXPECT_EQ(report.communication(0).bytes(), 256);
+  EXPECT_EQ(report.communication(0).nodes(), 2);
+  EXPECT_GT(report.edges().data(), 0);
+  EXPECT_GT(report.edges().stream(), 0);
+  EXPECT_NEAR(static_cast<double>(report.replayed_ns()), static_cast<double>(report.measured_ns()),
+              0.05 * static_cast<double>(report.measured_ns()));
+  const ExecutionGraph graph = ReadGraph(prefix, "");
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    if (graph.communication(node) == nullptr) continue;
+    // From when the late core had started, at 25 us, to 50 us.
+    EXPECT_EQ(graph.duration_ns(node), 25000);
+  }
+}
+
 // What one rank does once, by the HLO alone: (type, bytes) -> how often.
 using CommCounts = std::map<std::pair<int, int64_t>, int64_t>;
 
@@ -269,6 +404,39 @@ TEST_P(ExampleTest, EveryDeviceEventIsAccountedForAndEveryKindOfEdgeIsThere) {
   EXPECT_GT(report.edges().stream(), 0);
   EXPECT_GT(report.edges().launch(), 0);
   EXPECT_THAT(report.notes(), IsEmpty());
+}
+
+TEST_P(ExampleTest, TracesForAnalysisRunWithOneCommunicationAtATimeToo) {
+  XSpaceExportOptions options;
+  options.flavor = EtFlavor::kFull;
+  const ChakraExportReport report = Export(options);
+  EXPECT_THAT(report.notes(), IsEmpty());
+  const ExecutionGraph graph = ReadGraph(prefix_, report.comm_groups());
+  ReplayOptions simulator;
+  simulator.resources = ReplayResources::kSimulator;
+  simulator.send_mode = SendMode::kEager;
+  EXPECT_THAT(ReplayGraph(graph, CommunicationMatch(graph), simulator), IsOk());
+}
+
+// A simulator with a roofline insists on both, of every computation.
+TEST_P(ExampleTest, EveryComputationHasOperationsAndBytes) {
+  for (const EtIntent intent : {EtIntent::kProfiled, EtIntent::kPostTransformed}) {
+    XSpaceExportOptions options;
+    options.intent = intent;
+    Export(options);
+    ASSERT_OK_AND_ASSIGN(EtReader reader, EtReader::Open(Files(), prefix_ + ".0.et"));
+    int64_t priced = 0;
+    ChakraProtoMsg::Node node;
+    while (*reader.Next(&node)) {
+      if (node.type() != ChakraProtoMsg::COMP_NODE) continue;
+      ASSERT_OK_AND_ASSIGN(const auto operations, GetIntAttribute(node.attr(), kNumOpsAttribute));
+      ASSERT_OK_AND_ASSIGN(const auto bytes, GetIntAttribute(node.attr(), kTensorSizeAttribute));
+      ASSERT_TRUE(operations.has_value() && bytes.has_value()) << node.name();
+      EXPECT_GE(*operations, *bytes > 0 ? 1 : 0) << node.name();
+      priced += *bytes > 0;
+    }
+    EXPECT_GT(priced, 10);
+  }
 }
 
 TEST_P(ExampleTest, CollectivesAgreeWithTheHlo) {

@@ -79,6 +79,28 @@ TEST_P(ChakraExportTest, TracesRunToTheEndInTheSimulator) {
   EXPECT_THAT(checked.standard_output, HasSubstr("no problems"));
 }
 
+// The programs have no times: a roofline gives them some.
+TEST_P(ChakraExportTest, ProgramsAloneRunOnARoofline) {
+  const std::string prefix = directory_.PathOf("w");
+  const CommandResult exported = Export({std::string("--traces=") + GetParam().folder,
+                                         "--output=" + prefix, "--intent=post_transformed"});
+  ASSERT_EQ(exported.exit_code, 0) << exported.standard_error;
+  directory_.Write("n.yml", "topology: [ FullyConnected ]\nnpus_count: [ " +
+                                std::to_string(GetParam().ranks) +
+                                " ]\nbandwidth: [ 10.0 ]\nlatency: [ 20000.0 ]\n");
+  std::string system = kSystem;
+  system.insert(1, R"("roofline-enabled": 1, "peak-perf": 100, )");
+  directory_.Write("s.json", system);
+  std::vector<std::string> flags = {"--workload=" + prefix,
+                                    "--network=" + directory_.PathOf("n.yml"),
+                                    "--system=" + directory_.PathOf("s.json")};
+  if (FileSystem::Posix().Kind(prefix + ".comm_groups.json").ok()) {
+    flags.push_back("--comm_groups=" + prefix + ".comm_groups.json");
+  }
+  const CommandResult simulated = RunCommandLine("tools/astra_simulate", flags);
+  EXPECT_EQ(simulated.exit_code, 0) << simulated.standard_error;
+}
+
 TEST_P(ChakraExportTest, ACombinedFileGivesTheSameBytes) {
   const std::string combined = directory_.PathOf("combined.xplane.pb");
   const CommandResult combine = RunCommandLine(
@@ -107,9 +129,10 @@ TEST(ChakraExportCommandTest, ClocksWithViolationsAreBadInputAndNothingIsWritten
   const CommandResult result =
       Export({"--traces=examples/jax_tp_cuda4_skewed", "--output=" + directory.PathOf("w")});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.standard_error,
-              AllOf(HasSubstr("rank0.xplane.pb.gz"), HasSubstr("504 of 528 collectives"),
-                    HasSubstr("run combine first")));
+  EXPECT_THAT(
+      result.standard_error,
+      AllOf(HasSubstr("rank2.xplane.pb.gz and examples/jax_tp_cuda4_skewed/rank3.xplane.pb.gz"),
+            HasSubstr("504 of 528 collectives"), HasSubstr("run combine first")));
   EXPECT_THAT(*FileSystem::Posix().List(directory.path()), IsEmpty());
 }
 
@@ -124,9 +147,61 @@ TEST(ChakraExportCommandTest, TornFilesAreBadInputThatNamesTheFile) {
   EXPECT_THAT(result.standard_error, AllOf(HasSubstr("torn.xplane.pb"), HasSubstr("offset")));
 }
 
+// What can be wrong with a run, each bad input that names what is wrong and writes nothing.
+class BadRunTest : public ::testing::Test {
+ protected:
+  // Expects that these profiles are refused with all these words.
+  void ExpectRefused(const std::string& traces, const std::vector<std::string>& words) {
+    const CommandResult result =
+        Export({"--traces=" + traces, "--output=" + directory_.PathOf("out/w")});
+    EXPECT_EQ(result.exit_code, 2) << traces;
+    EXPECT_THAT(result.standard_output, IsEmpty());
+    for (const std::string& word : words) {
+      EXPECT_THAT(result.standard_error, HasSubstr(word)) << traces;
+    }
+    EXPECT_THAT(*FileSystem::Posix().List(directory_.PathOf("out")), IsEmpty());
+  }
+
+  BadRunTest() { EXPECT_OK(FileSystem::Posix().CreateDirectories(directory_.PathOf("out"))); }
+
+  const TemporaryDirectory directory_;
+};
+
+TEST_F(BadRunTest, NotAProfile) {
+  ExpectRefused(directory_.Write("a.xplane.pb", "{\"traceEvents\": []}"), {"a.xplane.pb"});
+  ExpectRefused(directory_.Write("b.xplane.pb", ""), {"b.xplane.pb"});
+  ExpectRefused(directory_.Write("c.xplane.pb", std::string("\x1f\x8b\x08") + std::string(20, 'x')),
+                {"c.xplane.pb"});
+  // A length of 2^63 bytes.
+  ExpectRefused(directory_.Write("d.xplane.pb",
+                                 "\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f"
+                                 "abc"),
+                {"d.xplane.pb", "offset"});
+  ExpectRefused("/dev/null", {"/dev/null"});
+  ExpectRefused(directory_.PathOf("absent.xplane.pb"), {"absent.xplane.pb"});
+  ExpectRefused(directory_.PathOf("out"), {"out"});
+}
+
+TEST_F(BadRunTest, AMissingRank) {
+  ExpectRefused("examples/jax_cuda2/rank1.xplane.pb", {"no profile has the work of rank 0 of 2"});
+}
+
+TEST_F(BadRunTest, TwoProfilesOfOneRank) {
+  const std::string copy =
+      directory_.Write("copy.xplane.pb", FileBytes("examples/jax_cuda2/rank0.xplane.pb"));
+  ExpectRefused("examples/jax_cuda2/rank0.xplane.pb," + copy,
+                {"rank0.xplane.pb", "copy.xplane.pb"});
+}
+
+TEST_F(BadRunTest, ProfilesOfDifferentRuns) {
+  ExpectRefused("examples/jax_cuda2/rank0.xplane.pb,examples/jax_tp_cuda4/rank1.xplane.pb.gz",
+                {"rank"});
+}
+
 TEST(ChakraExportCommandTest, FlagsThatMeanNothingAreBadUsage) {
-  for (const char* flag : {"--flavor=other", "--granularity=loop", "--intent=later", "--steps=5..3",
-                           "--steps=a", "--ranks=0,x"}) {
+  for (const char* flag :
+       {"--flavor=other", "--granularity=loop", "--intent=later", "--steps=5..3", "--steps=a",
+        "--ranks=0,x", "--profile_start_ns=soon", "--profile_start_ns=1"}) {
     const CommandResult result =
         Export({"--traces=examples/jax_cuda2", "--output=/nowhere/w", flag});
     EXPECT_EQ(result.exit_code, 2) << flag;

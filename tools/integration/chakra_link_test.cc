@@ -73,6 +73,70 @@ TEST_F(ChakraLinkTest, ExitsWithTwoOnBadUsageAndInput) {
   EXPECT_THAT(directory_.List(), ElementsAre("device", "host"));
 }
 
+// What can be wrong with a run, each bad input that names what is wrong and writes nothing.
+TEST_F(ChakraLinkTest, RefusesBadInputWithItsNameAndWritesNothing) {
+  const std::string host = directory_.Read("host/et_0.json");
+  const std::string device = directory_.Read("device/kineto_0.json");
+  const auto expect_refused = [&](const std::vector<std::string>& words) {
+    const CommandResult result = Link(Arguments());
+    EXPECT_EQ(result.exit_code, 2) << result.standard_error;
+    EXPECT_THAT(result.standard_output, IsEmpty());
+    for (const std::string& word : words) EXPECT_THAT(result.standard_error, HasSubstr(word));
+    EXPECT_THAT(directory_.List(), ElementsAre("device", "host"));
+  };
+  for (const std::string& bad :
+       {host.substr(0, host.size() / 2), std::string("\x1f\x8b\x08zzz"), std::string("[]"),
+        std::string(), std::string(100000, '['), host + "}"}) {
+    directory_.Write("host/et_0.json", bad);
+    expect_refused({"et_0.json"});
+  }
+  directory_.Write("host/et_0.json", host);
+  for (const std::string& bad :
+       {device.substr(0, device.size() / 2), std::string("nonsense"), std::string(),
+        std::string("{\"traceEvents\": 5}"), std::string(100000, '{')}) {
+    directory_.Write("device/kineto_0.json", bad);
+    expect_refused({"kineto_0.json"});
+  }
+  // The execution trace in the profile's place.
+  directory_.Write("device/kineto_0.json", host);
+  expect_refused({"kineto_0.json"});
+  // A node twice.
+  directory_.Write("device/kineto_0.json", device);
+  directory_.Write("host/et_0.json",
+                   HostTraceText().Op(2, 1, "aten::mul").Op(2, 1, "aten::add").Text());
+  expect_refused({"et_0.json", "node 2 occurs twice"});
+}
+
+TEST_F(ChakraLinkTest, RefusesRanksThatDoNotFitTogether) {
+  const std::string host = directory_.Read("host/et_0.json");
+  constexpr char kKernel[] = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgs)";
+  const auto reduce = [&](int64_t rank, int64_t world, int64_t start) {
+    return KinetoText(rank, world).Collective("allreduce", kKernel, 16, start, 20, 1, 64).Text();
+  };
+  directory_.Write("host/et_1.json", host);
+  const auto expect_refused = [&](const std::vector<std::string>& words) {
+    const CommandResult result = Link(Arguments());
+    EXPECT_EQ(result.exit_code, 2) << result.standard_error;
+    for (const std::string& word : words) EXPECT_THAT(result.standard_error, HasSubstr(word));
+    EXPECT_THAT(directory_.List(), ElementsAre("device", "host"));
+  };
+  directory_.Write("device/kineto_0.json", reduce(0, 3, 10));
+  directory_.Write("device/kineto_1.json", reduce(1, 3, 10));
+  expect_refused({"kineto_0.json", "no trace of rank 2"});
+  directory_.Write("device/kineto_0.json", reduce(1, 2, 10));
+  directory_.Write("device/kineto_1.json", reduce(1, 2, 10));
+  expect_refused({"kineto_0.json", "kineto_1.json"});
+  // Rank 1 begins when rank 0 has ended.
+  directory_.Write("device/kineto_0.json", reduce(0, 2, 10));
+  directory_.Write("device/kineto_1.json", reduce(1, 2, 90));
+  expect_refused({"clocks of the ranks contradict", "kineto_", "rank 0", "rank 1"});
+  // A group of other ranks under the same name.
+  std::string other = reduce(1, 2, 10);
+  other.replace(other.find("[0, 1]"), 6, "[1, 2]");
+  directory_.Write("device/kineto_1.json", other);
+  expect_refused({"kineto_1.json", "process group 0 has the ranks 1, 2"});
+}
+
 TEST_F(ChakraLinkTest, OverwritesNoneOfItsInputs) {
   directory_.Write("device/k.0.json", directory_.Read("device/kineto_0.json"));
   const CommandResult result =

@@ -63,7 +63,8 @@ absl::StatusOr<SessionClock> SessionClock::Create(const std::string& file, const
     return absl::FailedPreconditionError(absl::StrCat(
         file, ": no '", kTaskEnvPlaneName, "' plane with a ",
         StatTypeName(StatType::kProfileStartTime),
-        ", so the times of its events are not known absolutely; give --profile_start_ns",
+        ", so the times of its events are not known absolutely; give --profile_start_ns, a flag "
+        "of xprof_trace_align and chakra_export",
         info.problems.empty() ? "" : absl::StrCat(" (", info.problems[0], ")")));
   }
   return SessionClock(file, *start_ns);

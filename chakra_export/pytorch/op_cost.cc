@@ -1,0 +1,150 @@
+#include "chakra_export/pytorch/op_cost.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "xla_profiler/trace_json/json_cutter.h"
+#include "xla_profiler/trace_json/json_value.h"
+
+namespace meridian {
+namespace {
+
+using Shape = std::vector<int64_t>;
+
+// Files may claim anything; sums and products stop at the largest number.
+int64_t Add(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
+}
+int64_t Multiply(int64_t a, int64_t b) {
+  int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<int64_t>::max() : product;
+}
+
+int64_t ProductOf(const Shape& shape, size_t from = 0) {
+  int64_t product = 1;
+  for (size_t i = from; i < shape.size(); ++i) product = Multiply(product, shape[i]);
+  return product;
+}
+
+// By argument; empty for one that is no tensor, or whose shape cannot be true.
+std::vector<Shape> ShapesIn(JsonValue list) {
+  std::vector<Shape> shapes;
+  JsonCutter cutter(list.text());
+  cutter.Enter('[');
+  while (cutter.NextElement()) {
+    Shape shape = JsonValue(cutter.CutValue()).AsInt64Array().value_or(Shape());
+    if (std::any_of(shape.begin(), shape.end(), [](int64_t size) { return size < 0; })) {
+      shape.clear();
+    }
+    shapes.push_back(std::move(shape));
+  }
+  return shapes;
+}
+
+struct Arguments {
+  std::vector<Shape> inputs;
+  std::vector<Shape> outputs;
+
+  const Shape& input(size_t i) const {
+    static const Shape& none = *new Shape();
+    return i < inputs.size() ? inputs[i] : none;
+  }
+};
+
+// [.., m, k] x [.., k, n]; nullopt when these are no matrices that fit.
+std::optional<int64_t> MatrixProduct(const Shape& a, const Shape& b) {
+  const size_t rank = a.size();
+  if (rank < 2 || b.size() != rank || a[rank - 1] != b[rank - 2]) return std::nullopt;
+  return Multiply(2, Multiply(ProductOf(a), b[rank - 1]));
+}
+
+// Every element of the result is a sum over the weights of one output channel.
+std::optional<int64_t> Convolution(const Shape& result, const Shape& weights) {
+  if (result.size() < 3 || weights.size() != result.size()) return std::nullopt;
+  return Multiply(2, Multiply(ProductOf(result), ProductOf(weights, 1)));
+}
+
+// [batch, length, heads, size] each: queries times keys, and that times values.
+std::optional<int64_t> Attention(const Shape& q, const Shape& k, const Shape& v) {
+  if (q.size() != 4 || k.size() != 4 || v.size() != 4 || q[3] != k[3]) return std::nullopt;
+  const int64_t pairs = Multiply(Multiply(q[0], q[2]), Multiply(q[1], k[1]));
+  return Multiply(2, Multiply(pairs, Add(q[3], v[3])));
+}
+
+// Of operators whose products are known; nullopt for all others.
+std::optional<int64_t> Products(absl::string_view name, const Arguments& arguments) {
+  if (name == "aten::mm" || name == "aten::bmm" || name == "aten::_int_mm") {
+    return MatrixProduct(arguments.input(0), arguments.input(1));
+  }
+  if (name == "aten::addmm" || name == "aten::baddbmm" || name == "aten::_addmm_activation") {
+    return MatrixProduct(arguments.input(1), arguments.input(2));
+  }
+  if (name == "aten::convolution" || name == "aten::_convolution" ||
+      name == "aten::cudnn_convolution" || name == "aten::miopen_convolution") {
+    const Shape result = arguments.outputs.empty() ? Shape() : arguments.outputs[0];
+    return Convolution(result, arguments.input(1));
+  }
+  if (name == "aten::convolution_backward") {
+    // For the gradient of the input and that of the weights, whichever are asked for.
+    const std::optional<int64_t> one = Convolution(arguments.input(0), arguments.input(2));
+    int64_t wanted = 0;
+    for (size_t i = 0; i < arguments.outputs.size() && i < 2; ++i) {
+      wanted += arguments.outputs[i].empty() ? 0 : 1;
+    }
+    return one.has_value() ? std::optional<int64_t>(Multiply(*one, wanted)) : std::nullopt;
+  }
+  if (name == "aten::_efficient_attention_forward" || name == "aten::_flash_attention_forward") {
+    return Attention(arguments.input(0), arguments.input(1), arguments.input(2));
+  }
+  return std::nullopt;
+}
+
+// Returns the elements of the argument that has most; one may be a list of tensors.
+int64_t LargestArgument(JsonValue values) {
+  int64_t largest = 0;
+  JsonCutter cutter(values.text());
+  cutter.Enter('[');
+  while (cutter.NextElement()) {
+    const std::string argument = absl::StrCat("[", cutter.CutValue(), "]");
+    int64_t elements = 0;
+    for (const HostTensor& tensor : TensorsIn(JsonValue(argument))) {
+      if (tensor.on_device) elements = Add(elements, tensor.elements);
+    }
+    largest = std::max(largest, elements);
+  }
+  return largest;
+}
+
+// They compute more than an operation for each element.
+bool DoesMoreThanItsShapesTell(absl::string_view name) {
+  for (const char* word : {"attention", "conv", "rnn", "lstm", "gru", "fft", "linalg", "mm"}) {
+    if (absl::StrContains(name, word)) return true;
+  }
+  return !absl::StartsWith(name, "aten::");
+}
+
+}  // namespace
+
+OpCost CostOfOperator(absl::string_view name, const HostOpDetails& details) {
+  OpCost cost;
+  for (const JsonValue values : {details.input_values, details.output_values}) {
+    for (const HostTensor& tensor : TensorsIn(values)) {
+      if (tensor.on_device) cost.bytes = Add(cost.bytes, tensor.bytes);
+    }
+  }
+  const Arguments arguments{ShapesIn(details.input_shapes), ShapesIn(details.output_shapes)};
+  cost.operations = Products(name, arguments);
+  if (cost.operations.has_value() || DoesMoreThanItsShapesTell(name)) return cost;
+  cost.operations =
+      std::max(LargestArgument(details.input_values), LargestArgument(details.output_values));
+  return cost;
+}
+
+}  // namespace meridian

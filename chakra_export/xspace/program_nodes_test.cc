@@ -1,0 +1,155 @@
+#include "chakra_export/xspace/program_nodes.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "chakra_export/xspace/testing/device_profile.h"
+#include "chakra_export/xspace/testing/profiled_run.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+xla::ShapeProto Floats() { return ArrayShape(xla::F32, {64}); }
+
+WorkNodes Make(const ProfiledRun& run) {
+  absl::StatusOr<WorkNodes> nodes = MakeProgramNodes(run.profiles, run.run);
+  EXPECT_OK(nodes);
+  return *std::move(nodes);
+}
+
+// Names of a rank's nodes in their order.
+std::vector<std::string> Names(const WorkNodes& nodes, int64_t rank) {
+  std::vector<std::string> names;
+  for (const WorkNode& node : nodes.graph.nodes) {
+    if (node.resource.rank == rank) names.emplace_back(node.name);
+  }
+  return names;
+}
+
+// "source > node: kinds" of a rank.
+std::vector<std::string> Edges(const WorkNodes& nodes, int64_t rank) {
+  std::vector<std::string> edges;
+  for (const WorkEdge& edge : nodes.graph.edges) {
+    const WorkNode& node = nodes.graph.nodes[edge.node];
+    if (node.resource.rank != rank) continue;
+    edges.push_back(absl::StrCat(std::string(nodes.graph.nodes[edge.source].name), " > ",
+                                 std::string(node.name), ": ", edge.kinds.Letters()));
+  }
+  return edges;
+}
+
+// x -> a -> all-reduce -> b, and c beside them; b also waits for c.
+HloModuleBuilder Diamond(int64_t partitions) {
+  HloModuleBuilder program = PartitionedProgram(partitions);
+  auto* x = program.Add("x", "parameter", Floats());
+  auto* a = program.Add("a", "fusion", Floats(), {x});
+  std::vector<int64_t> all;
+  for (int64_t i = 0; i < partitions; ++i) all.push_back(i);
+  auto* reduce = AddAllReduce("all-reduce.1", Floats(), {a}, {all}, &program);
+  auto* c = program.Add("c", "fusion", Floats(), {x});
+  auto* b = program.Add("b", "fusion", Floats(), {reduce});
+  b->add_control_predecessor_ids(c->id());
+  return program;
+}
+
+// One kernel of "a", so that the program ran.
+ProfileRun Ran() { return {7, 10, {{"a", "a", 14, 20000, 30000, ""}}}; }
+
+TEST(ProgramNodesTest, InstructionsAreNodesOnEveryRank) {
+  // Only the first of three profiles is at hand.
+  const ProfiledRun run({GpuProfile(0, Diamond(3), {Ran()})});
+  const WorkNodes nodes = Make(run);
+  EXPECT_EQ(nodes.graph.rank_count, 3);
+  for (const int64_t rank : {0, 1, 2}) {
+    EXPECT_THAT(Names(nodes, rank), ElementsAre("jit_step", "a", "all-reduce.1", "c", "b"));
+    EXPECT_THAT(Edges(nodes, rank),
+                UnorderedElementsAre("jit_step > a: c", "a > all-reduce.1: d", "jit_step > c: c",
+                                     "all-reduce.1 > b: d", "c > b: c"));
+  }
+  const WorkNode& reduce = nodes.graph.nodes[2];
+  EXPECT_EQ(reduce.type, ChakraProtoMsg::COMM_COLL_NODE);
+  EXPECT_EQ(reduce.communication->bytes, 256);
+  EXPECT_THAT(nodes.graph.groups[reduce.communication->group].ranks, ElementsAre(0, 1, 2));
+  for (const WorkNode& node : nodes.graph.nodes) {
+    EXPECT_EQ(node.start_ns, kNoTimeNs);
+    EXPECT_EQ(node.duration_ns, 0);
+    if (node.name == "all-reduce.1") {
+      EXPECT_EQ(node.instance, reduce.instance);
+    }
+  }
+  EXPECT_THAT(nodes.notes, IsEmpty());
+}
+
+TEST(ProgramNodesTest, PermutesAreMessagesWithTagsOfTheirOwn) {
+  HloModuleBuilder program = PartitionedProgram(3);
+  auto* x = program.Add("x", "parameter", Floats());
+  auto* a = program.Add("a", "fusion", Floats(), {x});
+  auto* first = AddPermute("first", Floats(), {a}, {{0, 1}, {1, 2}}, &program);
+  AddPermute("second", Floats(), {first}, {{0, 1}, {2, 2}}, &program);
+  const ProfiledRun run({GpuProfile(0, program, {Ran()})});
+  const WorkNodes nodes = Make(run);
+  std::vector<std::string> messages;
+  for (const WorkNode& node : nodes.graph.nodes) {
+    if (!node.IsCommunication()) continue;
+    EXPECT_EQ(node.communication->bytes, 256);
+    messages.push_back(absl::StrCat(
+        node.resource.rank, node.type == ChakraProtoMsg::COMM_SEND_NODE ? " sends " : " receives ",
+        node.communication->source, "->", node.communication->target, " tag ",
+        node.communication->tag));
+  }
+  EXPECT_THAT(messages, UnorderedElementsAre("0 sends 0->1 tag 0", "1 receives 0->1 tag 0",
+                                             "1 sends 1->2 tag 0", "2 receives 1->2 tag 0",
+                                             "0 sends 0->1 tag 1", "1 receives 0->1 tag 1"));
+  // Rank 2 sends to itself in the second, which is no message.
+  EXPECT_THAT(Names(nodes, 2), ElementsAre("jit_step", "a", "first", "second"));
+  EXPECT_EQ(nodes.graph.nodes.back().op_kind, kLocalOpKind);
+}
+
+TEST(ProgramNodesTest, ALoopCountsOnceWithANote) {
+  HloModuleBuilder program = PartitionedProgram(1);
+  auto* x = program.Add("x", "parameter", Floats());
+  auto* loop = program.Add("while.1", "while", Floats(), {x});
+  program.Add("after", "fusion", Floats(), {loop});
+  xla::HloComputationProto* body = program.AddComputation("body");
+  auto* state = program.Add("state", "parameter", Floats());
+  program.Add("a", "fusion", Floats(), {state});
+  xla::HloComputationProto* condition = program.AddComputation("condition");
+  auto* tested = program.Add("tested", "parameter", Floats());
+  program.Add("less", "compare", ArrayShape(xla::PRED, {}), {tested});
+  loop->add_called_computation_ids(body->id());
+  loop->add_called_computation_ids(condition->id());
+  const ProfiledRun run({GpuProfile(0, program, {Ran()})});
+  const WorkNodes nodes = Make(run);
+  EXPECT_THAT(Names(nodes, 0), ElementsAre("jit_step", "a", "after"));
+  EXPECT_THAT(nodes.notes, ElementsAre(HasSubstr("while.1: a while counts as one iteration")));
+}
+
+TEST(ProgramNodesTest, AnAllReduceOfOneRankIsNoCommunication) {
+  const ProfiledRun run({GpuProfile(0, Diamond(1), {Ran()})});
+  const WorkNodes nodes = Make(run);
+  EXPECT_THAT(Names(nodes, 0), ElementsAre("jit_step", "a", "all-reduce.1", "c", "b"));
+  EXPECT_EQ(nodes.graph.nodes[2].type, ChakraProtoMsg::COMP_NODE);
+  EXPECT_EQ(nodes.graph.nodes[2].op_kind, kLocalOpKind);
+}
+
+TEST(ProgramNodesTest, NoProgramIsAnError) {
+  HloModuleBuilder program("jit_step");
+  program.Add("a", "fusion", Floats());
+  const ProfiledRun run({GpuProfile(0, program, {Ran()})});
+  EXPECT_THAT(MakeProgramNodes(run.profiles, run.run),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("no program with a device assignment")));
+}
+
+}  // namespace
+}  // namespace meridian

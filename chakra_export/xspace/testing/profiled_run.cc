@@ -1,0 +1,30 @@
+#include "chakra_export/xspace/testing/profiled_run.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "xla_profiler/collectives/xspace_collectives.h"
+#include "xla_profiler/util/check.h"
+#include "xla_profiler/xplane/xspace_reader.h"
+
+namespace meridian {
+
+ProfiledRun::ProfiledRun(const std::vector<XSpaceProto>& spaces) {
+  std::vector<ProfileCollectives> collectives;
+  for (const XSpaceProto& space : spaces) {
+    bytes.push_back(space.SerializeAsString());
+    auto reader = XSpaceReader::FromBytes(bytes.back(), absl::StrCat("profile", profiles.size()));
+    MERIDIAN_CHECK(reader.ok());
+    auto profile = ReadXSpaceCollectives(*reader);
+    MERIDIAN_CHECK(profile.ok());
+    collectives.push_back(*std::move(profile));
+    auto work = ReadDeviceWork(*std::move(reader));
+    MERIDIAN_CHECK(work.ok());
+    profiles.push_back(*std::move(work));
+  }
+  auto matched = MatchCollectives(std::move(collectives), {});
+  MERIDIAN_CHECK(matched.ok());
+  run = *std::move(matched);
+}
+
+}  // namespace meridian
