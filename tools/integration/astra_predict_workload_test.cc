@@ -1,5 +1,6 @@
 // astra_predict --et as users run it: a real run, a generated one, wrong input.
 #include <cstdlib>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -206,6 +207,51 @@ TEST_F(AstraPredictWorkloadTest, CorrectionsAreApplied) {
   EXPECT_EQ(Predict(directory_.PathOf("w"), Network("Ring", 2), {"--corrections=" + corrections})
                 .iteration_ns(),
             41062);
+}
+
+TEST_F(AstraPredictWorkloadTest, GroupsOnTopologiesOfTheirOwnDoNotMeet) {
+  // Two sends over one link, of which a group's all-reduce would be a third user.
+  const std::vector<ChakraProtoMsg::Node> ranks[] = {
+      {SendNode(1, 0, 1, 1 << 20), CollectiveNode(2, ALL_REDUCE, 1 << 20, {}, "1")},
+      {RecvNode(1, 0, 1, 1 << 20), CollectiveNode(2, ALL_REDUCE, 1 << 20, {}, "1")}};
+  std::vector<std::vector<ChakraProtoMsg::Node>> nodes(std::begin(ranks), std::end(ranks));
+  // On streams, so that the two may overlap.
+  for (std::vector<ChakraProtoMsg::Node>& rank : nodes) {
+    for (ChakraProtoMsg::Node& node : rank) {
+      ChakraProtoMsg::AttributeProto* stream = node.add_attr();
+      stream->set_name("stream");
+      stream->set_int64_val(static_cast<int64_t>(node.id()));
+    }
+  }
+  WriteWorkload(directory_, "w", nodes);
+  Network("Ring", 2);
+  const std::string config = directory_.Write("timing.yml", R"(
+network_backend: {model: embedded, astra: {mode: snapshot}}
+topologies: {default: Ring.yml, nvlink: Ring.yml}
+group_topologies: {1: nvlink}
+)");
+  const std::string shared = directory_.Write("shared.yml", R"(
+network_backend: {model: embedded, astra: {mode: snapshot}}
+topologies: {default: Ring.yml}
+)");
+  const auto predict = [&](const std::string& file, const std::string& partition) {
+    const CommandResult result =
+        RunCommandLine("tools/astra_predict", {"--et=" + directory_.PathOf("w"), "--config=" + file,
+                                               "--partition=" + partition, "--json"});
+    EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+    PredictionReport report;
+    EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(result.standard_output, &report).ok());
+    return report;
+  };
+  const PredictionReport together = predict(shared, "fabric");
+  EXPECT_GT(together.iteration_ns(), together.workload().isolated_iteration_ns());
+  const PredictionReport apart = predict(config, "fabric");
+  EXPECT_EQ(apart.iteration_ns(), apart.workload().isolated_iteration_ns());
+  EXPECT_EQ(apart.workload().contended_snapshots(), 0);
+  // The partition changes what is simulated, not the times.
+  const PredictionReport whole = predict(config, "none");
+  EXPECT_EQ(whole.iteration_ns(), apart.iteration_ns());
+  EXPECT_EQ(whole.workload().contended_snapshots(), 1);
 }
 
 TEST_F(AstraPredictWorkloadTest, BadInputExitsWithTwoFileAndRemedy) {
