@@ -1,11 +1,12 @@
 // astra_predict --et as users run it: a real run, a generated one, wrong input.
 #include <cstdlib>
-#include <iterator>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "astra_bridge/prediction_report.pb.h"
 #include "astra_bridge/schedule/snapshot_manifest.pb.h"
+#include "astra_bridge/sidecar/testing/script.h"
 #include "chakra_export/testing/et_nodes.h"
 #include "chakra_export/testing/et_workload.h"
 #include "gmock/gmock.h"
@@ -22,6 +23,14 @@ using ::ChakraProtoMsg::ALL_REDUCE;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
+
+// Returns the node on a stream of its own, so that it may overlap with others.
+ChakraProtoMsg::Node OnStream(ChakraProtoMsg::Node node) {
+  ChakraProtoMsg::AttributeProto* stream = node.add_attr();
+  stream->set_name("stream");
+  stream->set_int64_val(static_cast<int64_t>(node.id()));
+  return node;
+}
 
 class AstraPredictWorkloadTest : public ::testing::Test {
  protected:
@@ -210,20 +219,11 @@ TEST_F(AstraPredictWorkloadTest, CorrectionsAreApplied) {
 }
 
 TEST_F(AstraPredictWorkloadTest, GroupsOnTopologiesOfTheirOwnDoNotMeet) {
-  // Two sends over one link, of which a group's all-reduce would be a third user.
-  const std::vector<ChakraProtoMsg::Node> ranks[] = {
-      {SendNode(1, 0, 1, 1 << 20), CollectiveNode(2, ALL_REDUCE, 1 << 20, {}, "1")},
-      {RecvNode(1, 0, 1, 1 << 20), CollectiveNode(2, ALL_REDUCE, 1 << 20, {}, "1")}};
-  std::vector<std::vector<ChakraProtoMsg::Node>> nodes(std::begin(ranks), std::end(ranks));
-  // On streams, so that the two may overlap.
-  for (std::vector<ChakraProtoMsg::Node>& rank : nodes) {
-    for (ChakraProtoMsg::Node& node : rank) {
-      ChakraProtoMsg::AttributeProto* stream = node.add_attr();
-      stream->set_name("stream");
-      stream->set_int64_val(static_cast<int64_t>(node.id()));
-    }
-  }
-  WriteWorkload(directory_, "w", nodes);
+  // Rank 0 sends while both run an all-reduce.
+  const ChakraProtoMsg::Node reduce = OnStream(CollectiveNode(2, ALL_REDUCE, 1 << 20, {}, "1"));
+  WriteWorkload(
+      directory_, "w",
+      {{OnStream(SendNode(1, 0, 1, 1 << 20)), reduce}, {RecvNode(1, 0, 1, 1 << 20), reduce}});
   Network("Ring", 2);
   const std::string config = directory_.Write("timing.yml", R"(
 network_backend: {model: embedded, astra: {mode: snapshot}}
@@ -252,6 +252,29 @@ topologies: {default: Ring.yml}
   const PredictionReport whole = predict(config, "none");
   EXPECT_EQ(whole.iteration_ns(), apart.iteration_ns());
   EXPECT_EQ(whole.workload().contended_snapshots(), 1);
+}
+
+TEST_F(AstraPredictWorkloadTest, AnAstraSimThatFailsIsReplacedAndNotSilently) {
+  // A probe, the two edges (alike, so one run), then the snapshot of both, which crashes.
+  UseScript(directory_, absl::StrCat("run 1\n", FinishScript({40063, 40063}), "run 2\n",
+                                     FinishScript({20032, 20032}), "run 3\nsignal 6\n"));
+  WriteWorkload(directory_, "w",
+                {{OnStream(SendNode(1, 0, 1, 1 << 20, 0)), OnStream(SendNode(2, 0, 1, 1 << 20, 1))},
+                 {RecvNode(1, 0, 1, 1 << 20, 0), RecvNode(2, 0, 1, 1 << 20, 1)}});
+  const CommandResult result =
+      Run(directory_.PathOf("w"), Network("Ring", 2),
+          {"--mode=snapshot", "--engine=sidecar", "--astra_binary=" + ScriptedProgram(), "--json"});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_error, AllOf(HasSubstr("warning"), HasSubstr("crashed (signal 6)")));
+  PredictionReport report;
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(result.standard_output, &report).ok());
+  EXPECT_EQ(report.fallbacks(), 1);
+  EXPECT_EQ(report.batch_rule(), "serialised");
+  EXPECT_TRUE(report.edges(0).fallback());
+  // As if one ran after the other.
+  EXPECT_EQ(report.iteration_ns(), 2 * 20031);
+  EXPECT_EQ(report.workload().isolated_iteration_ns(), 20031);
+  EXPECT_EQ(ScriptRuns(directory_), 3);
 }
 
 TEST_F(AstraPredictWorkloadTest, BadInputExitsWithTwoFileAndRemedy) {
