@@ -75,6 +75,22 @@ std::vector<Exchange> ExchangesOf(MicroPattern pattern, int64_t position, int64_
   return exchanges;
 }
 
+// How many messages a group exchanges in a round.
+int64_t MessagesOfRound(MicroPattern pattern, int64_t group_size) {
+  switch (pattern) {
+    case MicroPattern::kRing:
+      return group_size;
+    case MicroPattern::kPair:
+      return 1;
+    case MicroPattern::kPingPong:
+      return 2;
+    case MicroPattern::kIncast:
+      return group_size - 1;
+    default:
+      return 0;
+  }
+}
+
 class MicroBenchmark : public GeneratedWorkload {
  public:
   explicit MicroBenchmark(MicroBenchmarkOptions options)
@@ -99,15 +115,11 @@ class MicroBenchmark : public GeneratedWorkload {
 
   absl::int128 NodeCount() const {
     const absl::int128 rounds = absl::int128(options_.bytes.size()) * options_.repeats;
-    absl::int128 of_round = options_.compute_us > 0 ? options_.ranks : 0;
-    if (IsCollective()) of_round += options_.ranks;
     const int64_t groups = options_.ranks / options_.group_size;
-    if (options_.pattern == MicroPattern::kRing) of_round += 2 * options_.ranks;
-    if (options_.pattern == MicroPattern::kPair) of_round += 2 * groups;
-    if (options_.pattern == MicroPattern::kPingPong) of_round += 4 * groups;
-    if (options_.pattern == MicroPattern::kIncast) {
-      of_round += 2 * groups * (options_.group_size - 1);
-    }
+    const int64_t collectives = IsCollective() ? options_.ranks : 0;
+    const int64_t computations = options_.compute_us > 0 ? options_.ranks : 0;
+    const int64_t of_round = computations + collectives +
+                             2 * groups * MessagesOfRound(options_.pattern, options_.group_size);
     return rounds * of_round + (NeedsStart() ? options_.ranks : 0);
   }
 

@@ -10,6 +10,17 @@ constexpr int64_t kCommunicationStream = 1;
 constexpr int64_t kReceivesFromLowerRanksStream = 2;
 constexpr int64_t kReceivesFromHigherRanksStream = 3;
 
+ExecutionNode MessageNode(absl::string_view name, ChakraProtoMsg::NodeType type,
+                          const PeerMessage& message) {
+  ExecutionNode node;
+  node.name = name;
+  node.type = type;
+  node.communication.emplace();
+  node.communication->bytes = message.bytes;
+  node.communication->tag = message.tag;
+  return node;
+}
+
 }  // namespace
 
 RankProgram::RankProgram(int64_t rank, ExecutionGraphBuilder* builder)
@@ -44,33 +55,23 @@ NodeIndex RankProgram::Collective(absl::string_view name, ChakraProtoMsg::Collec
   return AddInOrder(node, {}, after, &last_communication_);
 }
 
-NodeIndex RankProgram::Send(absl::string_view name, const Message& message,
+NodeIndex RankProgram::Send(absl::string_view name, const PeerMessage& message,
                             absl::Span<const NodeIndex> after) {
-  ExecutionNode node;
-  node.name = name;
-  node.type = ChakraProtoMsg::COMM_SEND_NODE;
+  ExecutionNode node = MessageNode(name, ChakraProtoMsg::COMM_SEND_NODE, message);
   node.resource = communication_;
-  node.communication.emplace();
-  node.communication->bytes = message.bytes;
   node.communication->source = rank_;
   node.communication->target = message.peer;
-  node.communication->tag = message.tag;
   return AddInOrder(node, {}, after, &last_communication_);
 }
 
-NodeIndex RankProgram::Receive(absl::string_view name, const Message& message,
+NodeIndex RankProgram::Receive(absl::string_view name, const PeerMessage& message,
                                absl::Span<const NodeIndex> after) {
-  ExecutionNode node;
-  node.name = name;
-  node.type = ChakraProtoMsg::COMM_RECV_NODE;
+  ExecutionNode node = MessageNode(name, ChakraProtoMsg::COMM_RECV_NODE, message);
   node.resource = builder_->AddResource(
       {rank_, ResourceKind::kStream,
        message.peer < rank_ ? kReceivesFromLowerRanksStream : kReceivesFromHigherRanksStream});
-  node.communication.emplace();
-  node.communication->bytes = message.bytes;
   node.communication->source = message.peer;
   node.communication->target = rank_;
-  node.communication->tag = message.tag;
   return Add(node, {}, after);
 }
 

@@ -24,7 +24,7 @@
 namespace meridian {
 
 // A message between two ranks. The k-th that a rank sends with a tag meets the k-th receive of it.
-struct Message {
+struct PeerMessage {
   // The other rank.
   int64_t peer = 0;
   int64_t bytes = 0;
@@ -51,11 +51,13 @@ class RankProgram {
                     absl::Span<const NodeIndex> after);
   NodeIndex Collective(absl::string_view name, ChakraProtoMsg::CollectiveCommType type,
                        int64_t bytes, GroupIndex group, absl::Span<const NodeIndex> after);
-  NodeIndex Send(absl::string_view name, const Message& message, absl::Span<const NodeIndex> after);
-  NodeIndex Receive(absl::string_view name, const Message& message,
+  NodeIndex Send(absl::string_view name, const PeerMessage& message,
+                 absl::Span<const NodeIndex> after);
+  NodeIndex Receive(absl::string_view name, const PeerMessage& message,
                     absl::Span<const NodeIndex> after);
 
   // Of the nodes to come.
+  int64_t microbatch() const { return microbatch_; }
   void set_microbatch(int64_t microbatch) { microbatch_ = microbatch; }
 
   // In the order of the nodes.

@@ -2,7 +2,6 @@
 
 #include <limits>
 
-#include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 
 namespace meridian {
@@ -55,10 +54,9 @@ WorkCost BackwardCost(const WorkCost& forward) {
   return {2 * forward.operations, 2 * forward.bytes};
 }
 
-absl::StatusOr<WorkCost> OptimizerCost(int64_t parameters, int64_t element_bytes) {
+absl::StatusOr<WorkCost> OptimizerCost(absl::int128 parameters, int64_t element_bytes) {
   Narrower narrow;
-  const WorkCost cost = {narrow(absl::int128(12) * parameters),
-                         narrow(absl::int128(2 * element_bytes + 24) * parameters)};
+  const WorkCost cost = {narrow(12 * parameters), narrow((2 * element_bytes + 24) * parameters)};
   if (!narrow.status().ok()) return narrow.status();
   return cost;
 }

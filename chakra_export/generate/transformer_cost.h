@@ -14,6 +14,7 @@
 
 #include <cstdint>
 
+#include "absl/numeric/int128.h"
 #include "absl/status/statusor.h"
 #include "chakra_export/generate/work_cost.h"
 
@@ -55,7 +56,7 @@ WorkCost BackwardCost(const WorkCost& forward);
 // Adam: 12 operations for a parameter. It reads the gradient and writes the parameter, of
 // element_bytes each, and reads and writes three 4-byte numbers: the exact parameter and two
 // moments.
-absl::StatusOr<WorkCost> OptimizerCost(int64_t parameters, int64_t element_bytes);
+absl::StatusOr<WorkCost> OptimizerCost(absl::int128 parameters, int64_t element_bytes);
 
 }  // namespace meridian
 

@@ -1,5 +1,6 @@
 #include "chakra_export/generate/transformer_cost.h"
 
+#include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -104,7 +105,7 @@ TEST(TransformerCostTest, RefusesWhatDoesNotFit) {
   shape.microbatch = 1 << 10;
   EXPECT_THAT(CostOfTransformer(shape),
               StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("--hidden")));
-  EXPECT_THAT(OptimizerCost(int64_t{1} << 60, 2), StatusIs(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(OptimizerCost(absl::int128(1) << 70, 2), StatusIs(absl::StatusCode::kOutOfRange));
   // 16 t h^2 of the MLP is the most: with h = 2^22 and t = 5 * 2^10 it is 1.25 * 2^60, and the
   // backward pass twice that.
   shape.hidden = 1 << 22;

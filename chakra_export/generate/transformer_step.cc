@@ -79,7 +79,8 @@ struct StagePlan {
   bool is_data_parallel() const { return options.data_parallel > 1; }
 
   // What one of the data parallel copies holds when they divide so many parameters between them.
-  int64_t ShardOf(int64_t parameters) const {
+  template <typename Integer>
+  Integer ShardOf(Integer parameters) const {
     return (parameters + options.data_parallel - 1) / options.data_parallel;
   }
 
@@ -112,8 +113,8 @@ absl::StatusOr<StagePlan> MakePlan(const TransformerOptions& options) {
   ASSIGN_OR_RETURN(plan.cost, CostOfTransformer(ShapeOf(options)));
   for (int64_t stage = 0; stage < plan.stages(); ++stage) {
     const int64_t parts_with_vocabulary = plan.HasEmbedding(stage) + plan.HasHead(stage);
-    int64_t parameters = plan.layers_per_stage() * plan.cost.layer_parameters +
-                         parts_with_vocabulary * plan.cost.vocabulary_parameters;
+    absl::int128 parameters = absl::int128(plan.layers_per_stage()) * plan.cost.layer_parameters +
+                              absl::int128(parts_with_vocabulary) * plan.cost.vocabulary_parameters;
     if (options.zero) parameters = plan.ShardOf(parameters);
     ASSIGN_OR_RETURN(const WorkCost cost, OptimizerCost(parameters, options.element_bytes));
     plan.optimizers.push_back(cost);
@@ -261,7 +262,7 @@ class StageWriter {
                                tensor_group_, AsSources(value));
   }
 
-  Message MessageWith(int64_t stage, int64_t tag) const {
+  PeerMessage MessageWith(int64_t stage, int64_t tag) const {
     return {plan_.layout.InStage(rank_, stage), plan_.cost.activation_bytes,
             static_cast<int32_t>(tag)};
   }
@@ -287,21 +288,19 @@ class StageWriter {
   // Of those parts that were added since the last time.
   void SumGradients() {
     if (!plan_.is_data_parallel()) return;
+    const bool zero = plan_.options.zero;
+    const int64_t microbatch = program_.microbatch();
+    program_.set_microbatch(RankProgram::kNoMicrobatch);
     for (; summed_parts_ < parts_.size(); ++summed_parts_) {
       const Part& part = parts_[summed_parts_];
-      const int64_t bytes =
-          plan_.options.element_bytes *
-          (plan_.options.zero ? plan_.ShardOf(part.parameters) * plan_.options.data_parallel
-                              : part.parameters);
-      sums_.push_back(
-          plan_.options.zero
-              ? program_.Collective(absl::StrCat(part.name, ".gradients.reduce-scatter"),
-                                    ChakraProtoMsg::REDUCE_SCATTER, bytes, data_group_,
-                                    AsSources(part.source))
-              : program_.Collective(absl::StrCat(part.name, ".gradients.all-reduce"),
-                                    ChakraProtoMsg::ALL_REDUCE, bytes, data_group_,
-                                    AsSources(part.source)));
+      const int64_t parameters =
+          zero ? plan_.ShardOf(part.parameters) * plan_.options.data_parallel : part.parameters;
+      sums_.push_back(program_.Collective(
+          absl::StrCat(part.name, zero ? ".gradients.reduce-scatter" : ".gradients.all-reduce"),
+          zero ? ChakraProtoMsg::REDUCE_SCATTER : ChakraProtoMsg::ALL_REDUCE,
+          plan_.options.element_bytes * parameters, data_group_, AsSources(part.source)));
     }
+    program_.set_microbatch(microbatch);
   }
 
   void Optimize() {

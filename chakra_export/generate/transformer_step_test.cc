@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "chakra_export/generate/testing/tiny_transformer.h"
 #include "chakra_export/generate/testing/workload_check.h"
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/execution_graph.h"
@@ -26,26 +27,6 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
-// One microbatch is 2 sequences of 8 tokens, t = 16; h = 64 and v = 128, so on one of two tensor
-// parallel ranks, at 1,000 operations in a nanosecond,
-//   attention   (8*16*64*64 + 4*16*8*64) / 2 = (524288 + 32768) / 2 = 278528    279 ns
-//   MLP         16*16*64*64 / 2 = 524288                                         524 ns
-// and backward 557 ns and 1049 ns.
-TransformerOptions Tiny() {
-  TransformerOptions options;
-  options.tensor_parallel = 2;
-  options.data_parallel = 2;
-  options.pipeline_parallel = 2;
-  options.layers = 4;
-  options.hidden = 64;
-  options.sequence = 8;
-  options.vocabulary = 128;
-  options.batch = 12;
-  options.microbatches = 3;
-  options.tflops = 1;
-  return options;
-}
-
 ExecutionGraph GraphOf(const TransformerOptions& options) {
   const auto workload = MakeTransformerStep(options);
   EXPECT_OK(workload.status());
@@ -62,17 +43,14 @@ Traffic TrafficOf(const ExecutionGraph& graph, int64_t rank) {
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
     const Communication* communication = graph.communication(node);
     if (communication == nullptr || graph.rank(node) != rank) continue;
-    switch (graph.type(node)) {
-      case ChakraProtoMsg::COMM_SEND_NODE:
-        ++traffic[{"SEND", communication->bytes, absl::StrCat(communication->target)}];
-        break;
-      case ChakraProtoMsg::COMM_RECV_NODE:
-        ++traffic[{"RECV", communication->bytes, absl::StrCat(communication->source)}];
-        break;
-      default:
-        ++traffic[{ChakraProtoMsg::CollectiveCommType_Name(communication->type),
-                   communication->bytes, graph.groups()[communication->group].name}];
+    std::string with;
+    if (graph.type(node) == ChakraProtoMsg::COMM_COLL_NODE) {
+      with = graph.groups()[communication->group].name;
+    } else {
+      const bool sends = communication->source == rank;
+      with = absl::StrCat(sends ? communication->target : communication->source);
     }
+    ++traffic[{graph.CommunicationKind(node), communication->bytes, with}];
   }
   return traffic;
 }
@@ -105,7 +83,7 @@ NodeIndex FindNode(const ExecutionGraph& graph, int64_t rank, absl::string_view 
 // 24576 parameters on a rank, embedding and head 128 * 64 / 2 = 4096 each; two bytes per gradient.
 // Two layers and three microbatches make 2 * 3 * 4 all-reduces, embedding and head one each.
 TEST(TransformerStepTest, CommunicatesAsMegatronDoes) {
-  const ExecutionGraph graph = GraphOf(Tiny());
+  const ExecutionGraph graph = GraphOf(TinyTransformer());
   EXPECT_THAT(TrafficOf(graph, 0),
               UnorderedElementsAre(Pair(std::make_tuple("ALL_REDUCE", 2048, "1"), 24 + 3),
                                    Pair(std::make_tuple("ALL_REDUCE", 49152, "5"), 2),
@@ -123,7 +101,7 @@ TEST(TransformerStepTest, CommunicatesAsMegatronDoes) {
 
 // Halves of 24576 and 4096 parameters.
 TEST(TransformerStepTest, ZeroScattersGradientsAndGathersParameters) {
-  TransformerOptions options = Tiny();
+  TransformerOptions options = TinyTransformer();
   options.zero = true;
   options.tensor_parallel = 1;
   options.pipeline_parallel = 1;
@@ -152,7 +130,7 @@ TEST(TransformerStepTest, ShardsThatDoNotComeOutEvenAreFilledUp) {
 }
 
 TEST(TransformerStepTest, DurationsAreOperationsAtTheSpeed) {
-  const ExecutionGraph graph = GraphOf(Tiny());
+  const ExecutionGraph graph = GraphOf(TinyTransformer());
   EXPECT_EQ(graph.duration_ns(FindNode(graph, 0, "layer0.attention.forward")), 279);
   EXPECT_EQ(graph.duration_ns(FindNode(graph, 0, "layer0.mlp.forward")), 524);
   EXPECT_EQ(graph.duration_ns(FindNode(graph, 5, "layer3.attention.backward")), 557);
@@ -167,7 +145,7 @@ TEST(TransformerStepTest, DurationsAreOperationsAtTheSpeed) {
 }
 
 TEST(TransformerStepTest, EachPieceWaitsForTheSumBeforeIt) {
-  const ExecutionGraph graph = GraphOf(Tiny());
+  const ExecutionGraph graph = GraphOf(TinyTransformer());
   const auto find = [&](const char* name, int pass = 0) { return FindNode(graph, 0, name, pass); };
   EXPECT_THAT(graph.dependencies(find("layer0.attention.forward")),
               ElementsAre(find("embedding.forward.all-reduce")));
@@ -184,7 +162,7 @@ TEST(TransformerStepTest, EachPieceWaitsForTheSumBeforeIt) {
 TEST(TransformerStepTest, TagsAreMicrobatchesAndTheNumberOfThoseBeyondForGradients) {
   for (const PipelineSchedule schedule :
        {PipelineSchedule::kGpipe, PipelineSchedule::kOneForwardOneBackward}) {
-    TransformerOptions options = Tiny();
+    TransformerOptions options = TinyTransformer();
     options.schedule = schedule;
     const ExecutionGraph graph = GraphOf(options);
     for (int i = 0; i < 3; ++i) {
@@ -202,7 +180,7 @@ TEST(TransformerStepTest, TagsAreMicrobatchesAndTheNumberOfThoseBeyondForGradien
 
 // The head's backward pass needs the loss of the same microbatch.
 TEST(TransformerStepTest, TheLastStageTurnsRoundAtTheLoss) {
-  TransformerOptions options = Tiny();
+  TransformerOptions options = TinyTransformer();
   options.schedule = PipelineSchedule::kGpipe;
   const ExecutionGraph graph = GraphOf(options);
   EXPECT_THAT(graph.dependencies(FindNode(graph, 4, "head.backward")),
@@ -219,7 +197,7 @@ TEST(TransformerStepTest, ThePipelineTakesMicrobatchesPlusStagesLessOne) {
        {PipelineSchedule::kGpipe, PipelineSchedule::kOneForwardOneBackward}) {
     for (const auto& [stages, microbatches] : std::vector<std::pair<int64_t, int64_t>>{
              {1, 1}, {1, 5}, {2, 1}, {2, 3}, {4, 2}, {4, 4}, {4, 12}, {8, 16}}) {
-      TransformerOptions options = Tiny();
+      TransformerOptions options = TinyTransformer();
       options.vocabulary = 0;
       options.schedule = schedule;
       options.pipeline_parallel = stages;
@@ -236,7 +214,7 @@ TEST(TransformerStepTest, ThePipelineTakesMicrobatchesPlusStagesLessOne) {
 // The first stage is the last to finish, so it sums while it still computes; others first send what
 // the stage before them waits for.
 TEST(TransformerStepTest, GradientsAreSummedBesideComputationAndBehindMessages) {
-  const ExecutionGraph graph = GraphOf(Tiny());
+  const ExecutionGraph graph = GraphOf(TinyTransformer());
   const auto id = [&](int64_t rank, absl::string_view name, int pass = 0) {
     return graph.id(FindNode(graph, rank, name, pass));
   };
@@ -259,7 +237,7 @@ TEST(TransformerStepTest, EveryShapePassesEveryRuleAndHasAsManyNodesAsItSays) {
       for (const int64_t vocabulary : {0, 128}) {
         for (const PipelineSchedule schedule :
              {PipelineSchedule::kGpipe, PipelineSchedule::kOneForwardOneBackward}) {
-          TransformerOptions options = Tiny();
+          TransformerOptions options = TinyTransformer();
           options.tensor_parallel = shape.tp;
           options.data_parallel = shape.dp;
           options.pipeline_parallel = shape.pp;
@@ -290,7 +268,7 @@ void ExpectRefused(const TransformerOptions& options, const std::string& message
 
 TEST(TransformerStepTest, RefusesSizesThatAreOutOfRange) {
   const auto with = [](int64_t TransformerOptions::*member, int64_t value) {
-    TransformerOptions options = Tiny();
+    TransformerOptions options = TinyTransformer();
     options.*member = value;
     return options;
   };
@@ -304,46 +282,52 @@ TEST(TransformerStepTest, RefusesSizesThatAreOutOfRange) {
   ExpectRefused(with(&TransformerOptions::batch, 0), "--batch=0: expected 1 to");
   ExpectRefused(with(&TransformerOptions::microbatches, 0), "--microbatches=0: expected 1 to");
   ExpectRefused(with(&TransformerOptions::element_bytes, 9), "--dtype_bytes=9: expected 1 to 8");
-  TransformerOptions options = Tiny();
+  TransformerOptions options = TinyTransformer();
   options.tflops = 0;
   ExpectRefused(options, "--tflops=0");
 }
 
 TEST(TransformerStepTest, RefusesSizesThatDoNotDivide) {
-  TransformerOptions options = Tiny();
+  TransformerOptions options = TinyTransformer();
   options.layers = 5;
   ExpectRefused(options, "--layers=5 does not divide by --pp=2; 4 or 6 would");
-  options = Tiny();
+  options = TinyTransformer();
   options.hidden = 65;
   ExpectRefused(options, "--hidden=65 does not divide by --tp=2");
-  options = Tiny();
+  options = TinyTransformer();
   options.vocabulary = 129;
   ExpectRefused(options, "--vocab=129 does not divide by --tp=2");
-  options = Tiny();
+  options = TinyTransformer();
   options.batch = 11;
   ExpectRefused(options, "--batch=11 does not divide by --dp=2 times --microbatches=3; 6 or 12");
 }
 
 TEST(TransformerStepTest, RefusesWhatIsTooLarge) {
-  TransformerOptions options = Tiny();
+  TransformerOptions options = TinyTransformer();
   options.tensor_parallel = options.data_parallel = options.pipeline_parallel = 32;
   ExpectRefused(options, "32,768 ranks");
-  options = Tiny();
+  options = TinyTransformer();
   options.data_parallel = 512;
   options.batch = 512 * 3;
   ExpectRefused(options, "1,028 process groups");
-  options = Tiny();
+  options = TinyTransformer();
   options.layers = 1 << 16;
   options.microbatches = 1 << 10;
   options.batch = 2 << 10;
   ExpectRefused(options, "nodes; at most 50,000,000");
-  options = Tiny();
+  options = TinyTransformer();
   options.hidden = options.sequence = 1 << 24;
   ExpectRefused(options, "do not fit into 64 bits");
-  options = Tiny();
+  options = TinyTransformer();
+  options.layers = 1 << 16;
+  options.hidden = 1 << 24;
+  options.sequence = options.microbatches = 1;
+  options.batch = 2;
+  ExpectRefused(options, "do not fit into 64 bits");
+  options = TinyTransformer();
   options.tflops = 1e-15;
   ExpectRefused(options, "three years");
-  options = Tiny();
+  options = TinyTransformer();
   options.zero = true;
   options.vocabulary = 2;
   options.hidden = 2;

@@ -28,17 +28,6 @@ constexpr absl::string_view kMicrobatchAttribute = "microbatch";
 // More ranks are not listed for people.
 constexpr int kMaxListedRanks = 16;
 
-std::string KindOf(const ExecutionGraph& graph, NodeIndex node) {
-  switch (graph.type(node)) {
-    case ChakraProtoMsg::COMM_SEND_NODE:
-      return "SEND";
-    case ChakraProtoMsg::COMM_RECV_NODE:
-      return "RECV";
-    default:
-      return ChakraProtoMsg::CollectiveCommType_Name(graph.communication(node)->type);
-  }
-}
-
 class Writer {
  public:
   Writer(FileSystem& files, const GeneratedWorkload& workload, const std::string& prefix)
@@ -92,7 +81,7 @@ class Writer {
     for (NodeIndex node = 0; node < graph.node_count(); ++node) {
       const Communication* communication = graph.communication(node);
       if (communication == nullptr) continue;
-      ++communication_[{KindOf(graph, node), communication->bytes}];
+      ++communication_[{graph.CommunicationKind(node), communication->bytes}];
     }
     GeneratedRank* rank = report_.add_ranks();
     rank->set_rank(file.rank);
