@@ -9,6 +9,7 @@
 #include "astra_bridge/corrected_timing.h"
 #include "astra_bridge/corrections.h"
 #include "astra_bridge/embedded_timing.h"
+#include "astra_bridge/engine/network_config.h"
 #include "astra_bridge/fabric_set.h"
 #include "astra_bridge/fallback_timing.h"
 #include "astra_bridge/sidecar/astra_binary.h"
@@ -21,7 +22,8 @@ namespace {
 constexpr char kCacheFile[] = "timing.sqlite";
 
 absl::StatusOr<std::shared_ptr<const FabricSet>> ReadFabrics(FileSystem& file_system,
-                                                             const TimingConfig& config) {
+                                                             const TimingConfig& config,
+                                                             std::vector<std::string>* warnings) {
   if (config.topologies.empty()) {
     return absl::InvalidArgumentError(
         "no network is given; use --network=F.yml, or topologies in the file of --config");
@@ -29,6 +31,8 @@ absl::StatusOr<std::shared_ptr<const FabricSet>> ReadFabrics(FileSystem& file_sy
   std::map<std::string, Fabric> fabrics;
   for (const auto& [key, topology] : config.topologies) {
     ASSIGN_OR_RETURN(Fabric fabric, ReadFabric(file_system, topology.files, config.collectives));
+    const std::string warning = UnknownKeysWarning(fabric.network);
+    if (!warning.empty()) warnings->push_back(warning);
     if (key.empty()) return std::make_shared<FabricSet>(FabricSet::ForAllEdges(std::move(fabric)));
     fabrics.emplace(key, std::move(fabric));
   }
@@ -38,6 +42,7 @@ absl::StatusOr<std::shared_ptr<const FabricSet>> ReadFabrics(FileSystem& file_sy
 JobLayout LayoutOf(const TimingConfig& config) {
   JobLayout layout;
   layout.groups = config.groups;
+  layout.group_topologies = config.group_topologies;
   layout.rank_to_device = config.rank_to_device;
   for (const auto& [key, topology] : config.topologies) {
     if (topology.rank_to_device.has_value()) {
@@ -120,7 +125,7 @@ absl::StatusOr<TimingSetup> SetUpTiming(FileSystem& file_system, const TimingCon
                                         const TimingEnvironment& environment) {
   TimingSetup setup;
   setup.layout = LayoutOf(config);
-  ASSIGN_OR_RETURN(setup.fabrics, ReadFabrics(file_system, config));
+  ASSIGN_OR_RETURN(setup.fabrics, ReadFabrics(file_system, config, &setup.warnings));
   ASSIGN_OR_RETURN(setup.cache, OpenCache(file_system, config, environment));
   ASSIGN_OR_RETURN(setup.timing, MakeEngine(file_system, config, environment, &setup));
   if (!config.corrections.empty()) {

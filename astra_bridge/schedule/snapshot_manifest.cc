@@ -22,6 +22,7 @@ void AddEdge(const IterationPrediction& prediction, const ExecutionGraph& graph,
   added->set_group_id(edge.group_id);
   added->set_topology_key(edge.topology_key);
   added->set_isolated_seconds(prediction.timer->isolated(index).seconds);
+  added->set_fallback_reason(prediction.timer->isolated(index).fallback_reason);
   added->set_seconds(prediction.seconds[index]);
   added->set_start_ns(prediction.schedule.intervals[index].start_ns);
   added->set_end_ns(prediction.schedule.intervals[index].end_ns);

@@ -6,9 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "astra_bridge/embedded_timing.h"
+#include "astra_bridge/fallback_timing.h"
 #include "astra_bridge/schedule/testing/workload_builder.h"
 #include "astra_bridge/testing/fabrics.h"
+#include "astra_bridge/testing/fixed_timing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/util/testing/status_matchers.h"
@@ -66,6 +69,34 @@ TEST(SnapshotManifestTest, HasIntervalsMembersAndSizes) {
   EXPECT_THAT(both.inflation_over_sum(), DoubleEq(29796.0 / 30296));
   EXPECT_EQ(both.rule(), "simulated together");
   EXPECT_EQ(both.fallback_reason(), "");
+}
+
+TEST(SnapshotManifestTest, SaysWhatTheEngineDidNotTime) {
+  WorkloadBuilder builder;
+  builder.Send({0, 1}, 1, 64, 0);
+  builder.Receive({1, 1}, 0, 64, 0);
+  builder.Send({0, 2}, 1, 64, 1);
+  builder.Receive({1, 2}, 0, 64, 1);
+  const ExecutionGraph graph = std::move(builder).Build();
+  FixedTimes failing;
+  failing.edge_failure = failing.batch_failure = absl::AbortedError("it crashed");
+  TimingSetup setup;
+  setup.timing = std::make_unique<FallbackTiming>(
+      std::make_unique<FixedTiming>(failing),
+      std::make_unique<FixedTiming>(
+          FixedTimes({{"send 0>1 tag 0#0", 2e-6}, {"send 0>1 tag 1#0", 2e-6}})));
+  IterationOptions options;
+  options.mode = TimingMode::kSnapshot;
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<IterationPrediction> prediction,
+                       PredictIteration(setup, graph, CommunicationMatch(graph), options));
+  const SnapshotManifest manifest =
+      MakeSnapshotManifest(*prediction, options, setup.timing->engine(), graph);
+  EXPECT_EQ(manifest.edges(1).fallback_reason(), "it crashed");
+  EXPECT_EQ(manifest.batches(0).fallback_reason(), "it crashed");
+  EXPECT_EQ(manifest.batches(0).rule(), "serialised");
+  // One after the other.
+  EXPECT_THAT(manifest.batches(0).inflation(), DoubleEq(2));
+  EXPECT_THAT(manifest.batches(0).inflation_over_sum(), DoubleEq(1));
 }
 
 TEST(SnapshotManifestTest, NothingTakesNoTime) {

@@ -3,8 +3,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "astra_bridge/prediction_report.pb.h"
 #include "astra_bridge/schedule/snapshot_manifest.pb.h"
+#include "astra_bridge/sidecar/testing/script.h"
 #include "chakra_export/testing/et_nodes.h"
 #include "chakra_export/testing/et_workload.h"
 #include "gmock/gmock.h"
@@ -21,6 +23,14 @@ using ::ChakraProtoMsg::ALL_REDUCE;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
+
+// Returns the node on a stream of its own, so that it may overlap with others.
+ChakraProtoMsg::Node OnStream(ChakraProtoMsg::Node node) {
+  ChakraProtoMsg::AttributeProto* stream = node.add_attr();
+  stream->set_name("stream");
+  stream->set_int64_val(static_cast<int64_t>(node.id()));
+  return node;
+}
 
 class AstraPredictWorkloadTest : public ::testing::Test {
  protected:
@@ -206,6 +216,65 @@ TEST_F(AstraPredictWorkloadTest, CorrectionsAreApplied) {
   EXPECT_EQ(Predict(directory_.PathOf("w"), Network("Ring", 2), {"--corrections=" + corrections})
                 .iteration_ns(),
             41062);
+}
+
+TEST_F(AstraPredictWorkloadTest, GroupsOnTopologiesOfTheirOwnDoNotMeet) {
+  // Rank 0 sends while both run an all-reduce.
+  const ChakraProtoMsg::Node reduce = OnStream(CollectiveNode(2, ALL_REDUCE, 1 << 20, {}, "1"));
+  WriteWorkload(
+      directory_, "w",
+      {{OnStream(SendNode(1, 0, 1, 1 << 20)), reduce}, {RecvNode(1, 0, 1, 1 << 20), reduce}});
+  Network("Ring", 2);
+  const std::string config = directory_.Write("timing.yml", R"(
+network_backend: {model: embedded, astra: {mode: snapshot}}
+topologies: {default: Ring.yml, nvlink: Ring.yml}
+group_topologies: {1: nvlink}
+)");
+  const std::string shared = directory_.Write("shared.yml", R"(
+network_backend: {model: embedded, astra: {mode: snapshot}}
+topologies: {default: Ring.yml}
+)");
+  const auto predict = [&](const std::string& file, const std::string& partition) {
+    const CommandResult result =
+        RunCommandLine("tools/astra_predict", {"--et=" + directory_.PathOf("w"), "--config=" + file,
+                                               "--partition=" + partition, "--json"});
+    EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+    PredictionReport report;
+    EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(result.standard_output, &report).ok());
+    return report;
+  };
+  const PredictionReport together = predict(shared, "fabric");
+  EXPECT_GT(together.iteration_ns(), together.workload().isolated_iteration_ns());
+  const PredictionReport apart = predict(config, "fabric");
+  EXPECT_EQ(apart.iteration_ns(), apart.workload().isolated_iteration_ns());
+  EXPECT_EQ(apart.workload().contended_snapshots(), 0);
+  // The partition changes what is simulated, not the times.
+  const PredictionReport whole = predict(config, "none");
+  EXPECT_EQ(whole.iteration_ns(), apart.iteration_ns());
+  EXPECT_EQ(whole.workload().contended_snapshots(), 1);
+}
+
+TEST_F(AstraPredictWorkloadTest, AnAstraSimThatFailsIsReplacedAndNotSilently) {
+  // A probe, the two edges (alike, so one run), then the snapshot of both, which crashes.
+  UseScript(directory_, absl::StrCat("run 1\n", FinishScript({40063, 40063}), "run 2\n",
+                                     FinishScript({20032, 20032}), "run 3\nsignal 6\n"));
+  WriteWorkload(directory_, "w",
+                {{OnStream(SendNode(1, 0, 1, 1 << 20, 0)), OnStream(SendNode(2, 0, 1, 1 << 20, 1))},
+                 {RecvNode(1, 0, 1, 1 << 20, 0), RecvNode(2, 0, 1, 1 << 20, 1)}});
+  const CommandResult result =
+      Run(directory_.PathOf("w"), Network("Ring", 2),
+          {"--mode=snapshot", "--engine=sidecar", "--astra_binary=" + ScriptedProgram(), "--json"});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_error, AllOf(HasSubstr("warning"), HasSubstr("crashed (signal 6)")));
+  PredictionReport report;
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(result.standard_output, &report).ok());
+  EXPECT_EQ(report.fallbacks(), 1);
+  EXPECT_EQ(report.batch_rule(), "serialised");
+  EXPECT_TRUE(report.edges(0).fallback());
+  // As if one ran after the other.
+  EXPECT_EQ(report.iteration_ns(), 2 * 20031);
+  EXPECT_EQ(report.workload().isolated_iteration_ns(), 20031);
+  EXPECT_EQ(ScriptRuns(directory_), 3);
 }
 
 TEST_F(AstraPredictWorkloadTest, BadInputExitsWithTwoFileAndRemedy) {
