@@ -47,6 +47,10 @@ absl::Status ToDevices(const RankToDevice& rank_to_device, CommEdge* edge) {
 
 absl::Status PlaceEdge(const JobLayout& layout, CommEdge* edge) {
   RETURN_IF_ERROR(FillInMembers(layout, edge));
+  const auto topology = layout.group_topologies.find(edge->group_id);
+  if (edge->topology_key.empty() && topology != layout.group_topologies.end()) {
+    edge->topology_key = topology->second;
+  }
   const auto own = layout.rank_to_device_by_topology.find(edge->topology_key);
   return ToDevices(
       own == layout.rank_to_device_by_topology.end() ? layout.rank_to_device : own->second, edge);

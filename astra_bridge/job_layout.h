@@ -19,14 +19,16 @@ using RankToDevice = std::map<int32_t, int32_t>;
 struct JobLayout {
   // Members in the order of the logical ring, by group id.
   std::map<std::string, std::vector<int32_t>> groups;
+  // The topology key of edges that have none, by group id.
+  std::map<std::string, std::string> group_topologies;
   RankToDevice rank_to_device;
   // By topology key, for networks that number their devices in their own way.
   std::map<std::string, RankToDevice> rank_to_device_by_topology;
 };
 
-// Gives edges that name only a group its members, and replaces ranks by devices. InvalidArgument,
-// naming the edge, for a group that is not known or has other members than the edge says, a rank
-// without a device, and two participants on one device.
+// Gives edges that name only a group its members and topology, and replaces ranks by devices.
+// InvalidArgument, naming the edge, for a group that is not known or has other members than the
+// edge says, a rank without a device, and two participants on one device.
 absl::Status PlaceEdges(const JobLayout& layout, std::vector<CommEdge>* edges);
 
 }  // namespace meridian

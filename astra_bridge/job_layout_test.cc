@@ -44,6 +44,17 @@ TEST(JobLayoutTest, GroupsStandForTheirMembersAndRanksForDevices) {
   EXPECT_THAT(edges[2].participants, ElementsAre(1, 0));
 }
 
+TEST(JobLayoutTest, GroupsHaveTopologies) {
+  JobLayout layout = Layout();
+  layout.group_topologies = {{"tp", "node"}};
+  std::vector<CommEdge> edges = {Edge({}, "tp"), Edge({}, "tp", "pod"), Edge({0, 1})};
+  ASSERT_OK(PlaceEdges(layout, &edges));
+  EXPECT_EQ(edges[0].topology_key, "node");
+  EXPECT_THAT(edges[0].participants, ElementsAre(1, 0));
+  EXPECT_EQ(edges[1].topology_key, "pod");
+  EXPECT_EQ(edges[2].topology_key, "");
+}
+
 TEST(JobLayoutTest, ASendWithinAGroupIsNotAmongAllItsMembers) {
   std::vector<CommEdge> edges = {Edge({0, 1}, "tp")};
   edges[0].kind = CommKind::kPointToPoint;

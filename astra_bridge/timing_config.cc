@@ -197,6 +197,7 @@ class Reader {
 
   absl::StatusOr<TimingConfig> Read(const Value& document) {
     std::string system;
+    std::optional<Value> group_topologies;
     RETURN_IF_ERROR(ReadMembers(
         document,
         {{"network_backend", [&](const Value& v) { return ReadBackend(v); }},
@@ -209,6 +210,11 @@ class Reader {
             return absl::OkStatus();
           }},
          {"groups", [&](const Value& v) { return ReadGroups(v); }},
+         {"group_topologies",
+          [&](const Value& v) {
+            group_topologies.emplace(v);
+            return absl::OkStatus();
+          }},
          {"folders", [&](const Value& v) { return ReadFolders(v); }},
          {"cache", [&](const Value& v) {
             return ReadName(v, CacheModeFromName, "off, readonly, readwrite",
@@ -217,6 +223,8 @@ class Reader {
     for (auto& [key, topology] : config_.topologies) {
       if (topology.files.system.empty()) topology.files.system = system;
     }
+    // All topologies are known now.
+    if (group_topologies.has_value()) RETURN_IF_ERROR(ReadGroupTopologies(*group_topologies));
     return std::move(config_);
   }
 
@@ -280,6 +288,17 @@ class Reader {
   absl::Status ReadGroups(const Value& value) {
     return value.ForEachMember([&](const std::string& key, const Value& member) -> absl::Status {
       ASSIGN_OR_RETURN(config_.groups[key], ReadRanks(member));
+      return absl::OkStatus();
+    });
+  }
+
+  absl::Status ReadGroupTopologies(const Value& value) {
+    return value.ForEachMember([&](const std::string& key, const Value& member) -> absl::Status {
+      ASSIGN_OR_RETURN(const std::string topology, member.Text());
+      if (config_.topologies.count(topology) == 0) {
+        return member.Error(absl::StrCat(Printable(topology), " is none of the topologies"));
+      }
+      config_.group_topologies[key] = topology;
       return absl::OkStatus();
     });
   }

@@ -18,6 +18,7 @@
 //   corrections: corrections.json
 //   rank_to_device: {8: 0, 9: 1}    # or a list; default: rank and device are the same
 //   groups: {tp0: [0, 1, 2, 3]}     # by the group_id of edges
+//   group_topologies: {tp0: pod}    # of edges without a topology_key
 //   folders: {work: /scratch, cache: /scratch/cache}
 //   cache: readwrite                # off, readonly, readwrite
 //
@@ -75,6 +76,7 @@ struct TimingConfig {
   std::string corrections;
   RankToDevice rank_to_device;
   std::map<std::string, std::vector<int32_t>> groups;
+  std::map<std::string, std::string> group_topologies;
 
   // Empty: the caller's choice.
   std::string work_folder;

@@ -39,6 +39,7 @@ rank_to_device: {8: 0, 9: 1}
 groups:
   tp0: [3, 1]
   7: [0]
+group_topologies: {tp0: pod}
 folders: {work: w, cache: c}
 cache: readonly
 )";
@@ -64,6 +65,7 @@ TEST(TimingConfigTest, ReadsEveryKey) {
   EXPECT_THAT(config.rank_to_device, ElementsAre(Pair(8, 0), Pair(9, 1)));
   EXPECT_THAT(config.groups,
               ElementsAre(Pair("7", ElementsAre(0)), Pair("tp0", ElementsAre(3, 1))));
+  EXPECT_THAT(config.group_topologies, ElementsAre(Pair("tp0", "pod")));
   EXPECT_EQ(config.work_folder, "conf/w");
   EXPECT_EQ(config.cache_folder, "conf/c");
   EXPECT_EQ(config.cache, CacheMode::kReadOnly);
@@ -112,6 +114,7 @@ TEST(TimingConfigTest, ErrorsNameFileAndKey) {
       {"rank_to_device: [0, -1]", "t.yml: rank_to_device[1]: expected a whole number from 0 on"},
       {"rank_to_device: {x: 1}", "t.yml: rank_to_device.x: the key is no rank"},
       {"groups: {tp: [0, 1, 0]}", "t.yml: groups.tp[2]: 0 occurs twice"},
+      {"group_topologies: {tp: pod}", "t.yml: group_topologies.tp: pod is none of the topologies"},
       {"groups: {tp: 3}", "t.yml: groups.tp: expected a list"},
       {"groups: {tp: [0, 1], tp: [1, 2]}", "t.yml: groups: tp occurs twice"},
       {"folders: {temp: /tmp}", "t.yml: folders.temp: not known; there are cache, work"},

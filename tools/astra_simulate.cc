@@ -14,6 +14,8 @@
 #include "astra_bridge/comm_kind.h"
 #include "astra_bridge/corrections.h"
 #include "astra_bridge/engine/et_workload.h"
+#include "astra_bridge/engine/network_config.h"
+#include "astra_bridge/engine/send_matcher.h"
 #include "astra_bridge/engine/simulation.h"
 #include "astra_bridge/engine/simulation_report.h"
 #include "astra_bridge/engine/timeline.h"
@@ -29,6 +31,7 @@
 #include "xla_profiler/util/report_json.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/status_util.h"
+#include "xla_profiler/util/text_table.h"
 
 ABSL_FLAG(std::string, workload, "",
           "Prefix of the execution traces: PREFIX.<rank>.et, one per NPU of the network.");
@@ -231,12 +234,25 @@ absl::StatusOr<SimulationOptions> ReadOptions() {
   return options;
 }
 
-SimulationReport MakeReport(const Outcome& outcome) {
+// Returns what to say about messages that nobody receives; empty when there are none.
+std::string UnreceivedNote(const UnreceivedMessages& unreceived) {
+  if (unreceived.count == 0) return "";
+  const SendKey& example = unreceived.example;
+  return absl::StrCat(WithThousands(unreceived.count),
+                      " messages were sent that no node receives, the first from rank ",
+                      example.source, " to rank ", example.destination, " with tag ", example.tag,
+                      " and ", example.bytes, " bytes");
+}
+
+SimulationReport MakeReport(const Inputs& inputs, const Outcome& outcome) {
   SimulationReport report = MakeSimulationReport(outcome.result);
   report.set_engine(absl::GetFlag(FLAGS_engine));
   report.set_congestion(absl::GetFlag(FLAGS_congestion));
   report.set_astra_version(outcome.astra_version);
-  if (!outcome.note.empty()) report.add_notes(outcome.note);
+  for (const std::string& note : {outcome.note, UnknownKeysWarning(inputs.network),
+                                  UnreceivedNote(outcome.result.unreceived_messages)}) {
+    if (!note.empty()) report.add_notes(note);
+  }
   if (!absl::GetFlag(FLAGS_corrections).empty()) {
     report.mutable_corrections()->set_corrected(outcome.result.corrected_collectives);
     report.mutable_corrections()->set_uncorrected(outcome.result.uncorrected_collectives);
@@ -271,7 +287,7 @@ absl::StatusOr<int> SimulateWorkload() {
                                               : SimulateWithSidecar(inputs, options));
   const std::string timeline = UserPath(absl::GetFlag(FLAGS_trace_json));
   if (!timeline.empty()) RETURN_IF_ERROR(WriteTimelineFile(inputs, outcome.result, timeline));
-  const SimulationReport report = MakeReport(outcome);
+  const SimulationReport report = MakeReport(inputs, outcome);
   RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatSimulationReport(report)));
   return kExitDone;
 }

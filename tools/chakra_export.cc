@@ -9,8 +9,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "chakra_export/et/et_flavor.h"
 #include "chakra_export/xspace/xspace_exporter.h"
 #include "tools/command.h"
+#include "tools/pipeline/output_files.h"
 #include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/input_paths.h"
 #include "xla_profiler/util/progress_bar.h"
@@ -41,13 +43,6 @@ ABSL_FLAG(
 
 namespace meridian {
 namespace {
-
-absl::StatusOr<EtFlavor> ParseFlavor(const std::string& name) {
-  if (name == "simulation") return EtFlavor::kSimulation;
-  if (name == "full") return EtFlavor::kFull;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--flavor=", name, " is none of simulation, full"));
-}
 
 absl::StatusOr<WorkGranularity> ParseGranularity(const std::string& name) {
   if (name == "kernel") return WorkGranularity::kKernel;
@@ -92,7 +87,7 @@ absl::StatusOr<std::vector<int64_t>> ParseRanks(const std::string& text) {
 absl::StatusOr<XSpaceExportOptions> ReadOptions() {
   XSpaceExportOptions options;
   options.reader.input = UserInputOptions();
-  ASSIGN_OR_RETURN(options.flavor, ParseFlavor(absl::GetFlag(FLAGS_flavor)));
+  ASSIGN_OR_RETURN(options.flavor, ParseEtFlavor(absl::GetFlag(FLAGS_flavor)));
   ASSIGN_OR_RETURN(options.granularity, ParseGranularity(absl::GetFlag(FLAGS_granularity)));
   ASSIGN_OR_RETURN(options.intent, ParseIntent(absl::GetFlag(FLAGS_intent)));
   ASSIGN_OR_RETURN(options.steps, ParseSteps(absl::GetFlag(FLAGS_steps)));
@@ -127,6 +122,8 @@ absl::StatusOr<int> Export() {
   ASSIGN_OR_RETURN(const std::vector<std::string> traces,
                    ExpandPaths(FileSystem::Posix(), absl::GetFlag(FLAGS_traces),
                                {UserDirectory(), {".xplane.pb", ".xplane.pb.gz"}}));
+  RETURN_IF_ERROR(CheckOutputPrefix("--output", UserPath(absl::GetFlag(FLAGS_output)),
+                                    {".et", ".et.gz", ".comm_groups.json"}, traces));
   ASSIGN_OR_RETURN(const ChakraExportReport report, ExportWithProgress(traces, std::move(options)));
   RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatExportReport(report)));
   return kExitDone;

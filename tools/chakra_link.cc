@@ -7,9 +7,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "chakra_export/et/et_flavor.h"
 #include "chakra_export/pytorch/pytorch_workload.h"
-#include "chakra_export/pytorch/workload_graph.h"
 #include "tools/command.h"
+#include "tools/pipeline/output_files.h"
 #include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/input_paths.h"
 #include "xla_profiler/util/progress_bar.h"
@@ -33,19 +34,22 @@ ABSL_FLAG(bool, allow_violations, false, "Convert traces whose clocks contradict
 namespace meridian {
 namespace {
 
-absl::StatusOr<EtFlavor> ParseFlavor(absl::string_view flavor) {
-  if (flavor == "simulation") return EtFlavor::kSimulation;
-  if (flavor == "full") return EtFlavor::kFull;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--flavor=", flavor, " is unknown; expected simulation or full"));
-}
-
 absl::StatusOr<std::vector<std::string>> Expand(absl::string_view flag, absl::string_view list) {
   if (list.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(flag, " names no file; expected e.g. ", flag, "='rank*.json.gz'"));
   }
   return ExpandPaths(FileSystem::Posix(), list, {UserDirectory(), {".json", ".json.gz"}});
+}
+
+// Neither the traces nor their joined text take the place of what is read.
+absl::Status CheckOutputs(const std::string& output, const std::string& linked_json,
+                          std::vector<std::string> inputs, const std::vector<std::string>& more) {
+  inputs.insert(inputs.end(), more.begin(), more.end());
+  RETURN_IF_ERROR(
+      CheckOutputPrefix("--output", output, {".et", ".et.gz", ".comm_groups.json"}, inputs));
+  if (linked_json.empty()) return absl::OkStatus();
+  return CheckOutputPrefix("--linked_json", linked_json, {".json"}, inputs);
 }
 
 // The bar is gone before anything is printed.
@@ -61,7 +65,7 @@ absl::StatusOr<ChakraLinkReport> ConvertWithProgress(const std::vector<std::stri
 absl::StatusOr<int> Link() {
   PytorchWorkloadOptions options;
   options.input = UserInputOptions();
-  ASSIGN_OR_RETURN(options.flavor, ParseFlavor(absl::GetFlag(FLAGS_flavor)));
+  ASSIGN_OR_RETURN(options.flavor, ParseEtFlavor(absl::GetFlag(FLAGS_flavor)));
   options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
   options.linked_json_prefix = UserPath(absl::GetFlag(FLAGS_linked_json));
   const std::string output = UserPath(absl::GetFlag(FLAGS_output));
@@ -73,6 +77,7 @@ absl::StatusOr<int> Link() {
                    Expand("--host_traces", absl::GetFlag(FLAGS_host_traces)));
   ASSIGN_OR_RETURN(const std::vector<std::string> device_traces,
                    Expand("--device_traces", absl::GetFlag(FLAGS_device_traces)));
+  RETURN_IF_ERROR(CheckOutputs(output, options.linked_json_prefix, host_traces, device_traces));
   ASSIGN_OR_RETURN(const ChakraLinkReport report,
                    ConvertWithProgress(host_traces, device_traces, output, std::move(options)));
   RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatLinkReport(report)));

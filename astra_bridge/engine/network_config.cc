@@ -1,6 +1,8 @@
 #include "astra_bridge/engine/network_config.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -24,6 +26,9 @@ struct ShapeName {
   absl::string_view name;
   BlockShape shape;
 };
+
+constexpr absl::string_view kKeys[] = {"topology", "npus_count", "bandwidth", "latency",
+                                       "bandwidth_unit"};
 
 constexpr ShapeName kShapeNames[] = {
     {"Ring", BlockShape::kRing},     {"FullyConnected", BlockShape::kFullyConnected},
@@ -80,6 +85,7 @@ class Reader {
       network.dimensions.push_back(dimension);
     }
     RETURN_IF_ERROR(CheckNetworkConfig(network));
+    network.unknown_keys = UnknownKeys();
     return network;
   }
 
@@ -104,6 +110,17 @@ class Reader {
       values.push_back(value.Scalar());
     }
     return values;
+  }
+
+  std::vector<std::string> UnknownKeys() const {
+    std::vector<std::string> unknown;
+    for (const auto& member : document_) {
+      const std::string key = member.first.IsScalar() ? member.first.Scalar() : "(no text)";
+      if (std::find(std::begin(kKeys), std::end(kKeys), key) == std::end(kKeys)) {
+        unknown.push_back(key);
+      }
+    }
+    return unknown;
   }
 
   // True for GB, false for GiB.
@@ -184,6 +201,15 @@ absl::StatusOr<NetworkConfig> ParseNetworkConfig(absl::string_view yaml, absl::s
     return absl::InvalidArgumentError(absl::StrCat(source, ":", error.mark.line + 1, ": ",
                                                    Printable(error.msg), "; expected YAML"));
   }
+}
+
+std::string UnknownKeysWarning(const NetworkConfig& network) {
+  if (network.unknown_keys.empty()) return "";
+  const size_t others = network.unknown_keys.size() - 1;
+  return absl::StrCat(network.source, network.source.empty() ? "" : ": ",
+                      Printable(network.unknown_keys[0]), ": not known and ignored",
+                      others == 0 ? "" : absl::StrCat(", as are ", others, " more"), "; there are ",
+                      absl::StrJoin(kKeys, ", "));
 }
 
 }  // namespace meridian

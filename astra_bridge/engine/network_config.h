@@ -54,6 +54,8 @@ struct NetworkConfig {
   // Where this came from, for messages; may be empty.
   std::string source;
   std::vector<NetworkDimension> dimensions;
+  // Of the file, without a meaning here.
+  std::vector<std::string> unknown_keys;
 
   // Of a valid configuration.
   int32_t npus() const;
@@ -69,9 +71,12 @@ double GibibytesPerSecondToBytesPerNs(double gibibytes_per_second);
 // 0 on, and neither so extreme that times would not fit into 64 bits.
 absl::Status CheckNetworkConfig(const NetworkConfig& network);
 
-// Parses the YAML text. Keys that are not known are ignored, as AstraSim does. Errors name the
-// source and the key.
+// Parses the YAML text. Keys that are not known are ignored, as AstraSim does, and listed. Errors
+// name the source and the key.
 absl::StatusOr<NetworkConfig> ParseNetworkConfig(absl::string_view yaml, absl::string_view source);
+
+// Returns a warning that names the first unknown key; empty when there is none.
+std::string UnknownKeysWarning(const NetworkConfig& network);
 
 }  // namespace meridian
 

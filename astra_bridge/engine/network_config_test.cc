@@ -30,6 +30,22 @@ std::string Replaced(const std::string& from, const std::string& to) {
   return text.replace(text.find(from), from.size(), to);
 }
 
+TEST(NetworkConfigTest, ListsKeysThatHaveNoMeaning) {
+  ASSERT_OK_AND_ASSIGN(const NetworkConfig one, ParseNetworkConfig(kGood, "n.yml"));
+  EXPECT_EQ(UnknownKeysWarning(one),
+            "n.yml: something_else: not known and ignored; there are topology, npus_count, "
+            "bandwidth, latency, bandwidth_unit");
+  ASSERT_OK_AND_ASSIGN(
+      const NetworkConfig more,
+      ParseNetworkConfig(Replaced("something_else: 7", "band: 7\n[a]: 8\nx: {}"), "n.yml"));
+  EXPECT_THAT(UnknownKeysWarning(more),
+              StartsWith("n.yml: band: not known and ignored, as are 2 more;"));
+  ASSERT_OK_AND_ASSIGN(
+      const NetworkConfig none,
+      ParseNetworkConfig(Replaced("something_else: 7", "bandwidth_unit: GB"), "n.yml"));
+  EXPECT_EQ(UnknownKeysWarning(none), "");
+}
+
 TEST(NetworkConfigTest, ReadsAListPerProperty) {
   ASSERT_OK_AND_ASSIGN(const NetworkConfig network, ParseNetworkConfig(kGood, "n.yml"));
   EXPECT_EQ(network.source, "n.yml");

@@ -39,6 +39,12 @@ struct WaitingReceive {
   std::optional<int64_t> other_bytes;
 };
 
+struct UnreceivedMessages {
+  int64_t count = 0;
+  // The smallest of them.
+  SendKey example;
+};
+
 class SendMatcher {
  public:
   // A message is there. Returns the receive that waits for it; without one it is kept.
@@ -50,6 +56,9 @@ class SendMatcher {
 
   // In no particular order.
   std::vector<WaitingReceive> WaitingReceives() const;
+
+  // Messages that are there and that no receive has asked for.
+  UnreceivedMessages Unreceived() const;
 
  private:
   // At most one of the two is not empty.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "astra_bridge/engine/link_use.h"
+#include "astra_bridge/engine/send_matcher.h"
 
 namespace meridian {
 
@@ -27,6 +28,8 @@ struct SimulationResult {
   // With a correction: collectives that it was applied to, and all others.
   int64_t corrected_collectives = 0;
   int64_t uncorrected_collectives = 0;
+
+  UnreceivedMessages unreceived_messages;
 
   // Returns when the last rank is done.
   int64_t makespan_ns() const {

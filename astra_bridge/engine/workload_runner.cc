@@ -369,6 +369,7 @@ SimulationResult WorkloadRunner::TakeResult() {
     }
   }
   result.links = network_.links_used();
+  result.unreceived_messages = sends_.Unreceived();
   return result;
 }
 

@@ -40,22 +40,6 @@ std::optional<int64_t> ConsumeRank(absl::string_view* name) {
   return rank;
 }
 
-// Returns the files whose names are the prefix's, unsorted.
-absl::StatusOr<std::vector<EtFile>> ListWithPrefix(FileSystem& file_system,
-                                                   const std::filesystem::path& prefix) {
-  const std::filesystem::path directory = prefix.parent_path();
-  ASSIGN_OR_RETURN(const std::vector<std::string> names,
-                   file_system.List(directory.empty() ? "." : directory.string()));
-  std::vector<EtFile> files;
-  for (const std::string& name : names) {
-    absl::string_view stem = name;
-    const std::optional<int64_t> rank = ConsumeRank(&stem);
-    if (!rank.has_value() || stem != prefix.filename().string()) continue;
-    files.push_back({*rank, (directory / name).string()});
-  }
-  return files;
-}
-
 absl::Status CheckRanksAreUnique(const std::vector<EtFile>& sorted) {
   for (size_t i = 1; i < sorted.size(); ++i) {
     if (sorted[i - 1].rank != sorted[i].rank) continue;
@@ -82,6 +66,22 @@ std::string EtPath(absl::string_view prefix, int64_t rank) {
   return absl::StrCat(prefix, ".", rank, ".et");
 }
 
+absl::StatusOr<std::vector<EtFile>> ListEtFiles(FileSystem& file_system,
+                                                const std::string& prefix) {
+  const std::filesystem::path path(prefix);
+  const std::filesystem::path directory = path.parent_path();
+  ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                   file_system.List(directory.empty() ? "." : directory.string()));
+  std::vector<EtFile> files;
+  for (const std::string& name : names) {
+    absl::string_view stem = name;
+    const std::optional<int64_t> rank = ConsumeRank(&stem);
+    if (!rank.has_value() || stem != path.filename().string()) continue;
+    files.push_back({*rank, (directory / name).string()});
+  }
+  return files;
+}
+
 absl::StatusOr<EtFiles> FindEtFiles(FileSystem& file_system, const std::string& prefix_or_file) {
   const absl::StatusOr<FileKind> kind = file_system.Kind(prefix_or_file);
   if (kind.ok() && *kind != FileKind::kDirectory) {
@@ -93,7 +93,7 @@ absl::StatusOr<EtFiles> FindEtFiles(FileSystem& file_system, const std::string& 
   if (!kind.ok() && !absl::IsNotFound(kind.status())) return kind.status();
   EtFiles found;
   found.is_prefix = true;
-  ASSIGN_OR_RETURN(found.files, ListWithPrefix(file_system, prefix_or_file));
+  ASSIGN_OR_RETURN(found.files, ListEtFiles(file_system, prefix_or_file));
   if (found.files.empty()) {
     return absl::NotFoundError(
         absl::StrCat(prefix_or_file, ": neither a file nor the prefix of any (there is no ",

@@ -34,6 +34,9 @@ struct EtFiles {
 // Returns "PREFIX.<rank>.et".
 std::string EtPath(absl::string_view prefix, int64_t rank);
 
+// Returns the files of the prefix in no particular order, also several of one rank.
+absl::StatusOr<std::vector<EtFile>> ListEtFiles(FileSystem& file_system, const std::string& prefix);
+
 // Takes a prefix, or the path of one existing file (rank 0 when its name has no .<rank>.et at the
 // end; then no ranks are missing, either way). NotFound when there are no such files;
 // InvalidArgument naming both when two are of one rank.

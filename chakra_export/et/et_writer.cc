@@ -64,8 +64,14 @@ absl::Status EtWriter::Add(const ChakraProtoMsg::Node& node) {
   return sink_->Append(buffer_);
 }
 
-absl::Status EtWriter::Commit() {
+absl::Status EtWriter::Prepare() {
   if (gzip_ != nullptr) RETURN_IF_ERROR(gzip_->Finish());
+  gzip_ = nullptr;
+  return file_->Prepare();
+}
+
+absl::Status EtWriter::Commit() {
+  RETURN_IF_ERROR(Prepare());
   return file_->Commit();
 }
 

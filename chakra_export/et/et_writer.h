@@ -38,6 +38,9 @@ class EtWriter {
   // A node of more than kMaxEtRecordBytes is InvalidArgument.
   absl::Status Add(const ChakraProtoMsg::Node& node);
 
+  // Puts all nodes on the disk, under no name yet. Nothing but Commit may be called afterwards.
+  absl::Status Prepare();
+
   // Nothing may be called afterwards.
   absl::Status Commit();
 

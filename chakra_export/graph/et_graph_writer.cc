@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
+#include <map>
 #include <memory>
 #include <tuple>
 #include <utility>
@@ -13,6 +15,7 @@
 #include "chakra_export/et/et_format.h"
 #include "chakra_export/et/et_writer.h"
 #include "chakra_export/graph/edge_kind.h"
+#include "xla_profiler/util/atomic_file_writer.h"
 #include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
@@ -137,12 +140,15 @@ class NodeEncoder {
   std::vector<int64_t> rounded_off_ns_;
 };
 
-}  // namespace
+// Traces that are on the disk, but under no name yet.
+struct PreparedTraces {
+  std::vector<EtFile> files;
+  std::vector<std::unique_ptr<EtWriter>> writers;
+};
 
-absl::StatusOr<std::vector<EtFile>> WriteEtGraph(FileSystem& file_system,
-                                                 const ExecutionGraph& graph,
-                                                 absl::string_view prefix,
-                                                 const EtGraphWriterOptions& options) {
+absl::StatusOr<PreparedTraces> PrepareTraces(FileSystem& file_system, const ExecutionGraph& graph,
+                                             absl::string_view prefix,
+                                             const EtGraphWriterOptions& options) {
   const std::vector<NodeIndex> nodes = ByRankAndId(graph);
   RETURN_IF_ERROR(CheckIdsAreUnique(graph, nodes));
   RETURN_IF_ERROR(CheckEdgesStayWithinRanks(graph));
@@ -150,21 +156,81 @@ absl::StatusOr<std::vector<EtFile>> WriteEtGraph(FileSystem& file_system,
   if (metadata.version().empty()) metadata.set_version(kEtSchemaVersion);
 
   NodeEncoder encoder(graph);
-  std::vector<EtFile> files;
+  PreparedTraces traces;
   Node message;
   size_t next = 0;
   for (const int64_t rank : graph.Ranks()) {
-    files.push_back({rank, absl::StrCat(EtPath(prefix, rank), options.gzip ? ".gz" : "")});
-    ASSIGN_OR_RETURN(const std::unique_ptr<EtWriter> writer,
-                     EtWriter::Create(file_system, files.back().path, metadata, {options.gzip}));
+    traces.files.push_back({rank, absl::StrCat(EtPath(prefix, rank), options.gzip ? ".gz" : "")});
+    ASSIGN_OR_RETURN(
+        std::unique_ptr<EtWriter> writer,
+        EtWriter::Create(file_system, traces.files.back().path, metadata, {options.gzip}));
     for (; next < nodes.size() && graph.rank(nodes[next]) == rank; ++next) {
       encoder.Encode(nodes[next], &message);
       if (options.decorate != nullptr) options.decorate(nodes[next], &message);
       RETURN_IF_ERROR(writer->Add(message));
     }
-    RETURN_IF_ERROR(writer->Commit());
+    RETURN_IF_ERROR(writer->Prepare());
+    traces.writers.push_back(std::move(writer));
   }
-  return files;
+  return traces;
+}
+
+std::string FileName(const std::string& path) {
+  return std::filesystem::path(path).filename().string();
+}
+
+// Returns the traces under the prefix that `written` leaves behind.
+absl::StatusOr<std::vector<std::string>> StaleTraces(FileSystem& file_system,
+                                                     const std::string& prefix, int64_t rank_count,
+                                                     const std::vector<EtFile>& written) {
+  // A directory may be spelled in several ways; all of these are in the same.
+  std::map<int64_t, std::string> names;
+  for (const EtFile& file : written) names[file.rank] = FileName(file.path);
+  ASSIGN_OR_RETURN(const std::vector<EtFile> found, ListEtFiles(file_system, prefix));
+  std::vector<std::string> stale;
+  for (const EtFile& file : found) {
+    const auto name = names.find(file.rank);
+    const bool is_other_form = name != names.end() && name->second != FileName(file.path);
+    if (file.rank >= rank_count || is_other_form) stale.push_back(file.path);
+  }
+  std::sort(stale.begin(), stale.end());
+  return stale;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<EtFile>> WriteEtGraph(FileSystem& file_system,
+                                                 const ExecutionGraph& graph,
+                                                 absl::string_view prefix,
+                                                 const EtGraphWriterOptions& options) {
+  ASSIGN_OR_RETURN(const PreparedTraces traces, PrepareTraces(file_system, graph, prefix, options));
+  for (const auto& writer : traces.writers) RETURN_IF_ERROR(writer->Commit());
+  return traces.files;
+}
+
+absl::StatusOr<WrittenWorkload> WriteEtWorkload(FileSystem& file_system,
+                                                const ExecutionGraph& graph,
+                                                const std::string& prefix, int64_t rank_count,
+                                                const EtGraphWriterOptions& options) {
+  ASSIGN_OR_RETURN(PreparedTraces traces, PrepareTraces(file_system, graph, prefix, options));
+  WrittenWorkload written;
+  const std::string groups_path = absl::StrCat(prefix, ".comm_groups.json");
+  const CommGroups groups = GroupsOf(graph);
+  std::unique_ptr<AtomicFileWriter> groups_file;
+  if (!groups.empty()) {
+    written.comm_groups = groups_path;
+    ASSIGN_OR_RETURN(groups_file, AtomicFileWriter::Create(file_system, groups_path));
+    RETURN_IF_ERROR(groups_file->Append(CommGroupsJson(groups)));
+    RETURN_IF_ERROR(groups_file->Prepare());
+  }
+  for (const auto& writer : traces.writers) RETURN_IF_ERROR(writer->Commit());
+  if (groups_file != nullptr) RETURN_IF_ERROR(groups_file->Commit());
+  written.files = std::move(traces.files);
+
+  ASSIGN_OR_RETURN(written.removed, StaleTraces(file_system, prefix, rank_count, written.files));
+  if (groups.empty() && file_system.Kind(groups_path).ok()) written.removed.push_back(groups_path);
+  for (const std::string& path : written.removed) RETURN_IF_ERROR(file_system.Delete(path));
+  return written;
 }
 
 CommGroups GroupsOf(const ExecutionGraph& graph) {

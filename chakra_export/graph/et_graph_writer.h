@@ -2,6 +2,7 @@
 #ifndef CHAKRA_EXPORT_GRAPH_ET_GRAPH_WRITER_H_
 #define CHAKRA_EXPORT_GRAPH_ET_GRAPH_WRITER_H_
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -31,11 +32,29 @@ struct EtGraphWriterOptions {
 // microseconds so that their sum along a resource is never off by more than half of one; the exact
 // times are attributes.
 // InvalidArgument for an id that occurs twice on a rank and an edge between ranks, before anything
-// is written. Each file is replaced as a whole, but not all of them at once.
+// is written; no file is replaced before all are on the disk.
 absl::StatusOr<std::vector<EtFile>> WriteEtGraph(FileSystem& file_system,
                                                  const ExecutionGraph& graph,
                                                  absl::string_view prefix,
                                                  const EtGraphWriterOptions& options = {});
+
+struct WrittenWorkload {
+  // In the order of ranks.
+  std::vector<EtFile> files;
+  // Empty when no group is other than that of all ranks.
+  std::string comm_groups;
+  // Files of an earlier workload that are gone.
+  std::vector<std::string> removed;
+};
+
+// Writes what WriteEtGraph does and, when there are groups beside that of all ranks,
+// PREFIX.comm_groups.json. Then removes what an earlier workload left under the prefix and readers
+// would take for part of this one: traces of ranks from `rank_count` on, a rank's trace in the
+// other form (.et or .et.gz), and the groups when this workload has none.
+absl::StatusOr<WrittenWorkload> WriteEtWorkload(FileSystem& file_system,
+                                                const ExecutionGraph& graph,
+                                                const std::string& prefix, int64_t rank_count,
+                                                const EtGraphWriterOptions& options = {});
 
 // Returns the groups of the graph apart from that of all ranks.
 CommGroups GroupsOf(const ExecutionGraph& graph);

@@ -21,6 +21,7 @@
 #include "gtest/gtest.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/testing/faulty_file_system.h"
 #include "xla_profiler/util/testing/status_matchers.h"
 #include "xla_profiler/util/testing/temporary_directory.h"
 
@@ -31,6 +32,7 @@ using ::ChakraProtoMsg::Node;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 std::vector<Node> ReadNodes(const std::string& path) {
   absl::StatusOr<EtReader> reader = EtReader::Open(FileSystem::Posix(), path);
@@ -169,6 +171,65 @@ TEST(EtGraphWriterTest, AGraphIsReadAsItWasWritten) {
     ASSERT_OK_AND_ASSIGN(const GraphReplay after, ReplayGraph(again, CommunicationMatch(again)));
     EXPECT_EQ(before.makespan_ns, after.makespan_ns);
   }
+}
+
+// One node on each of so many ranks, and a group of the first two when there are more.
+ExecutionGraph Ranks(int64_t count) {
+  ExecutionGraphBuilder builder;
+  ExecutionNode node;
+  node.name = "kernel";
+  for (int64_t rank = 0; rank < count; ++rank) {
+    node.resource = builder.AddResource({rank, ResourceKind::kStream, 7});
+    builder.AddNode(node);
+  }
+  if (count > 2) builder.AddGroup({"1", {0, 1}});
+  return std::move(builder).Build();
+}
+
+TEST(EtGraphWriterTest, AWorkloadReplacesAnEarlierOneOfMoreRanks) {
+  const TemporaryDirectory directory;
+  const std::string prefix = directory.PathOf("w");
+  ASSERT_OK_AND_ASSIGN(const WrittenWorkload large,
+                       WriteEtWorkload(FileSystem::Posix(), Ranks(4), prefix, 4));
+  EXPECT_EQ(large.comm_groups, directory.PathOf("w.comm_groups.json"));
+  EXPECT_THAT(large.removed, IsEmpty());
+  // These belong to others.
+  for (const char* name : {"w2.3.et", "w.3.txt", "w.x.et"}) directory.Write(name, "kept");
+  // And this is a rank of this workload in the other form.
+  directory.Write("w.0.et.gz", "old");
+
+  ASSERT_OK_AND_ASSIGN(const WrittenWorkload small,
+                       WriteEtWorkload(FileSystem::Posix(), Ranks(2), prefix, 2));
+  EXPECT_EQ(small.comm_groups, "");
+  EXPECT_THAT(small.removed,
+              ElementsAre(directory.PathOf("w.0.et.gz"), directory.PathOf("w.2.et"),
+                          directory.PathOf("w.3.et"), directory.PathOf("w.comm_groups.json")));
+  EXPECT_THAT(directory.List(),
+              UnorderedElementsAre("w.0.et", "w.1.et", "w2.3.et", "w.3.txt", "w.x.et"));
+}
+
+TEST(EtGraphWriterTest, ARankAloneLeavesTheOthersOfItsRun) {
+  const TemporaryDirectory directory;
+  ASSERT_OK(WriteEtWorkload(FileSystem::Posix(), Ranks(2), directory.PathOf("w"), 2));
+  // However its directory is spelled.
+  ASSERT_OK_AND_ASSIGN(
+      const WrittenWorkload written,
+      WriteEtWorkload(FileSystem::Posix(), Chain({1}), directory.path() + "/.//w", 2));
+  EXPECT_THAT(written.removed, IsEmpty());
+  EXPECT_THAT(directory.List(), UnorderedElementsAre("w.0.et", "w.1.et"));
+}
+
+TEST(EtGraphWriterTest, NothingIsReplacedUnlessEverythingCanBe) {
+  const TemporaryDirectory directory;
+  ASSERT_OK(WriteEtWorkload(FileSystem::Posix(), Chain({5}), directory.PathOf("w"), 4));
+  const std::string before = directory.Read("w.0.et");
+  // Three traces, and the groups that find the disk full.
+  FaultyFileSystem full(FileSystem::Posix());
+  full.Fail(Operation::kAppend, 4, absl::ResourceExhaustedError("planned"));
+  EXPECT_THAT(WriteEtWorkload(full, Ranks(3), directory.PathOf("w"), 3),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("w.comm_groups.json")));
+  EXPECT_THAT(directory.List(), ElementsAre("w.0.et"));
+  EXPECT_EQ(directory.Read("w.0.et"), before);
 }
 
 TEST(EtGraphWriterTest, ListsTheGroupsApartFromTheWorld) {

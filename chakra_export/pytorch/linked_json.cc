@@ -45,11 +45,7 @@ class Writer {
 
   absl::Status Write() {
     NumberDeviceWork();
-    for (const TimelineEdge& edge : timeline_.edges) {
-      if (timeline_.nodes[edge.node].on_host && edge.kinds.Contains(EdgeKind::kSync)) {
-        waits_[edge.node].push_back(edge.source);
-      }
-    }
+    CollectWaits();
     buffer_ = "{\"schema\": ";
     AppendJsonString(host_.schema(), &buffer_);
     if (host_.process_id().has_value())
@@ -74,6 +70,27 @@ class Writer {
     device_ids_.assign(timeline_.nodes.size(), 0);
     for (TimelineIndex i = 0; i < timeline_.nodes.size(); ++i) {
       if (!timeline_.nodes[i].on_host) device_ids_[i] = next++;
+    }
+  }
+
+  // What a thread waited for in a gap, or in a call that is no operator here, its next operator
+  // has waited for.
+  void CollectWaits() {
+    std::vector<TimelineIndex> bearers(timeline_.nodes.size(), kNoTimelineNode);
+    // By thread.
+    absl::flat_hash_map<TrackId, TimelineIndex> next;
+    for (size_t i = timeline_.nodes.size(); i-- > 0;) {
+      const TimelineNode& node = timeline_.nodes[i];
+      if (!node.on_host) continue;
+      TimelineIndex& bearer = next.try_emplace(node.track, kNoTimelineNode).first->second;
+      if (node.row != kNoRow && link_.op_of_row[node.row] != kNoHostOp) {
+        bearer = static_cast<TimelineIndex>(i);
+      }
+      bearers[i] = bearer;
+    }
+    for (const TimelineEdge& edge : timeline_.edges) {
+      if (!edge.kinds.Contains(EdgeKind::kSync) || bearers[edge.node] == kNoTimelineNode) continue;
+      waits_[bearers[edge.node]].push_back(edge.source);
     }
   }
 
@@ -119,14 +136,18 @@ class Writer {
     const auto it = waits_.find(node);
     if (it == waits_.end()) return;
     std::vector<uint64_t> works;
+    // The last that it waited for; the format has room for one.
+    HostOpIndex other_thread = kNoHostOp;
     for (const TimelineIndex source : it->second) {
       const TimelineNode& from = timeline_.nodes[source];
       if (!from.on_host) {
         works.push_back(device_ids_[source]);
       } else if (from.row != kNoRow && link_.op_of_row[from.row] != kNoHostOp) {
-        absl::StrAppend(&buffer_,
-                        ", \"inter_thread_dep\": ", host_.ops()[link_.op_of_row[from.row]].id);
+        other_thread = link_.op_of_row[from.row];
       }
+    }
+    if (other_thread != kNoHostOp) {
+      absl::StrAppend(&buffer_, ", \"inter_thread_dep\": ", host_.ops()[other_thread].id);
     }
     if (works.empty()) return;
     absl::StrAppend(&buffer_, ", \"sync_dep\": [", absl::StrJoin(works, ", "), "]");

@@ -29,6 +29,7 @@
 #include "chakra_export/pytorch/rank_collectives.h"
 #include "chakra_export/pytorch/rank_timeline.h"
 #include "chakra_export/pytorch/tensor_dependencies.h"
+#include "chakra_export/pytorch/workload_graph.h"
 #include "xla_profiler/events/event_table_json.h"
 #include "xla_profiler/util/atomic_file_writer.h"
 #include "xla_profiler/util/status_macros.h"
@@ -318,31 +319,21 @@ void AddWarnings(const std::vector<RankTraces>& ranks, const MatchedCommunicatio
   }
 }
 
-absl::Status WriteGroups(FileSystem& file_system, const ExecutionGraph& graph,
-                         const std::string& prefix, ChakraLinkReport* report) {
-  const CommGroups groups = GroupsOf(graph);
-  const std::string path = absl::StrCat(prefix, ".comm_groups.json");
-  if (!groups.empty()) {
-    report->set_comm_groups(path);
-    return WriteFileAtomically(file_system, path, CommGroupsJson(groups));
-  }
-  // One of an earlier run would name other groups.
-  if (file_system.Kind(path).ok()) return file_system.Delete(path);
-  return absl::OkStatus();
-}
-
-absl::Status WriteLinkedJsons(FileSystem& file_system, const std::vector<RankTraces>& ranks,
-                              const MatchedCommunication& communication,
-                              const std::string& prefix) {
-  for (size_t i = 0; i < ranks.size(); ++i) {
+// Returns the files on the disk, not seen before they are committed.
+absl::StatusOr<std::vector<std::unique_ptr<AtomicFileWriter>>> PrepareLinkedJsons(
+    FileSystem& file_system, const std::vector<RankTraces>& ranks,
+    const MatchedCommunication& communication, const std::string& prefix) {
+  std::vector<std::unique_ptr<AtomicFileWriter>> files;
+  for (size_t i = 0; i < ranks.size() && !prefix.empty(); ++i) {
     const std::string path = absl::StrCat(prefix, ".", communication.ranks[i].rank, ".json");
-    ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFileWriter> file,
+    ASSIGN_OR_RETURN(std::unique_ptr<AtomicFileWriter> file,
                      AtomicFileWriter::Create(file_system, path));
     RETURN_IF_ERROR(WriteLinkedJson(ranks[i].host, ranks[i].device.table, ranks[i].link,
                                     ranks[i].timeline, communication.ranks[i], file.get()));
-    RETURN_IF_ERROR(file->Commit());
+    RETURN_IF_ERROR(file->Prepare());
+    files.push_back(std::move(file));
   }
-  return absl::OkStatus();
+  return files;
 }
 
 }  // namespace
@@ -387,15 +378,17 @@ absl::StatusOr<ChakraLinkReport> ConvertPytorchWorkload(
   writer.decorate = [&](NodeIndex node, ChakraProtoMsg::Node* message) {
     decorator.Decorate(node, message);
   };
-  ASSIGN_OR_RETURN(const std::vector<EtFile> files,
-                   WriteEtGraph(file_system, workload.graph, output_prefix, writer));
-  RETURN_IF_ERROR(WriteGroups(file_system, workload.graph, output_prefix, &report));
-  if (!options.linked_json_prefix.empty()) {
-    RETURN_IF_ERROR(
-        WriteLinkedJsons(file_system, ranks, communication, options.linked_json_prefix));
-  }
+  ASSIGN_OR_RETURN(
+      const std::vector<std::unique_ptr<AtomicFileWriter>> linked_jsons,
+      PrepareLinkedJsons(file_system, ranks, communication, options.linked_json_prefix));
+  ASSIGN_OR_RETURN(const WrittenWorkload written,
+                   WriteEtWorkload(file_system, workload.graph, output_prefix,
+                                   communication.world_size, writer));
+  for (const auto& file : linked_jsons) RETURN_IF_ERROR(file->Commit());
 
-  report.set_flavor(options.flavor == EtFlavor::kFull ? "full" : "simulation");
+  report.set_comm_groups(written.comm_groups);
+  for (const std::string& path : written.removed) report.add_removed(path);
+  report.set_flavor(std::string(EtFlavorName(options.flavor)));
   report.set_removed_edges(static_cast<int64_t>(workload.removed_edges));
   CountEdges(workload.graph, &report);
   AddWarnings(ranks, communication, &report);
@@ -408,7 +401,7 @@ absl::StatusOr<ChakraLinkReport> ConvertPytorchWorkload(
     rank_report->set_rank(rank);
     rank_report->set_nodes(nodes[static_cast<uint32_t>(i)]);
     rank_report->set_comm_nodes(workload.communication_nodes[i]);
-    for (const EtFile& file : files) {
+    for (const EtFile& file : written.files) {
       if (file.rank == rank) rank_report->set_path(file.path);
     }
     for (const auto& [reason, count] : workload.lowered[i]) {
@@ -465,6 +458,9 @@ std::string FormatLinkReport(const ChakraLinkReport& report) {
   absl::StrAppend(&text, "\n",
                   absl::StrFormat("measured %.3f ms, replayed %.3f ms\n",
                                   report.measured_ns() * 1e-6, report.replayed_ns() * 1e-6));
+  for (const std::string& path : report.removed()) {
+    absl::StrAppend(&text, "removed: ", path, " of an earlier workload\n");
+  }
   for (const std::string& warning : report.warnings()) {
     absl::StrAppend(&text, "warning: ", Printable(warning), "\n");
   }

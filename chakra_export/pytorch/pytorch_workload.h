@@ -13,8 +13,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "chakra_export/et/et_flavor.h"
 #include "chakra_export/pytorch/link_report.pb.h"
-#include "chakra_export/pytorch/workload_graph.h"
 #include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/input_file.h"
 

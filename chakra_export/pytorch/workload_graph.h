@@ -29,14 +29,13 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "chakra_export/et/et_flavor.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/pytorch/matched_communication.h"
 #include "chakra_export/pytorch/rank_timeline.h"
 #include "xla_profiler/events/event_table.h"
 
 namespace meridian {
-
-enum class EtFlavor : uint8_t { kSimulation, kFull };
 
 // One rank's input; the pointers outlive the call.
 struct RankInput {

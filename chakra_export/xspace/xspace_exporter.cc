@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <memory>
 #include <tuple>
 #include <utility>
 
@@ -20,19 +19,16 @@
 #include "chakra_export/graph/transitive_reduction.h"
 #include "chakra_export/xspace/communication_order.h"
 #include "chakra_export/xspace/data_dependencies.h"
-#include "chakra_export/xspace/device_work.h"
 #include "chakra_export/xspace/hlo_cost.h"
 #include "chakra_export/xspace/host_gaps.h"
 #include "chakra_export/xspace/host_nodes.h"
+#include "chakra_export/xspace/profiled_run.h"
 #include "chakra_export/xspace/program_nodes.h"
 #include "chakra_export/xspace/work_graph.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/happens_before.h"
-#include "xla_profiler/collectives/xspace_collectives.h"
-#include "xla_profiler/util/atomic_file_writer.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/text_table.h"
-#include "xla_profiler/xplane/combined_profile.h"
 
 namespace meridian {
 namespace {
@@ -42,13 +38,7 @@ constexpr absl::string_view kRawDurationAttribute = "raw_duration_ns";
 constexpr absl::string_view kTransferAttribute = "transfer_ns";
 constexpr absl::string_view kHloOpAttribute = "hlo_op";
 constexpr absl::string_view kHloModuleAttribute = "hlo_module";
-constexpr absl::string_view kStepAttribute = "step";
 constexpr absl::string_view kPiecesAttribute = "device_events";
-
-struct Input {
-  std::vector<std::unique_ptr<ProfileWork>> profiles;
-  CollectiveRun run;
-};
 
 class Exporter {
  public:
@@ -56,7 +46,11 @@ class Exporter {
       : files_(files), prefix_(prefix), options_(options) {}
 
   absl::StatusOr<ChakraExportReport> Run(const std::vector<std::string>& traces) {
-    RETURN_IF_ERROR(Read(traces));
+    ProfiledRunOptions read_options;
+    read_options.reader = options_.reader;
+    read_options.ranks = options_.ranks;
+    read_options.progress = options_.progress;
+    ASSIGN_OR_RETURN(input_, ReadProfiledRun(files_, traces, read_options));
     if (options_.intent == EtIntent::kProfiled) {
       RETURN_IF_ERROR(CheckClocks());
       RETURN_IF_ERROR(BuildProfiled());
@@ -74,44 +68,19 @@ class Exporter {
   }
 
  private:
-  absl::Status Read(const std::vector<std::string>& traces) {
-    std::vector<ProfileCollectives> collectives;
-    const auto read = [&](XSpaceReader reader) -> absl::Status {
-      ASSIGN_OR_RETURN(ProfileCollectives profile, ReadXSpaceCollectives(reader));
-      collectives.push_back(std::move(profile));
-      ASSIGN_OR_RETURN(std::unique_ptr<ProfileWork> work, ReadDeviceWork(std::move(reader)));
-      input_.profiles.push_back(std::move(work));
-      return absl::OkStatus();
-    };
-    for (size_t i = 0; i < traces.size(); ++i) {
-      if (options_.progress) options_.progress(i);
-      ASSIGN_OR_RETURN(XSpaceReader reader, XSpaceReader::Open(files_, traces[i], options_.reader));
-      ASSIGN_OR_RETURN(std::vector<NodeProfile> nodes, SplitCombinedProfile(reader));
-      for (NodeProfile& node : nodes) RETURN_IF_ERROR(read(std::move(node.reader)));
-      if (nodes.empty()) RETURN_IF_ERROR(read(std::move(reader)));
-    }
-    ASSIGN_OR_RETURN(input_.run, MatchCollectives(std::move(collectives), options_.ranks));
-    return absl::OkStatus();
-  }
-
   // Durations of collectives are differences of clocks, so the clocks must agree.
   absl::Status CheckClocks() {
-    const HappensBefore check = CheckHappensBefore(input_.run.table);
+    const HappensBefore check = CheckHappensBefore(input_.collectives.table);
     report_.set_collectives_checked(check.checked);
     report_.set_violations(static_cast<int64_t>(check.violations.size()));
-    if (check.violations.empty() || options_.allow_violations) return absl::OkStatus();
-    return absl::FailedPreconditionError(
-        absl::StrCat(input_.run.profiles[0].trace,
-                     ": the clocks of the nodes disagree: ", check.violations.size(), " of ",
-                     check.checked, " collectives end before they began elsewhere, e.g. ",
-                     DescribeViolation(input_.run.table, check.violations[0]),
-                     "; run combine first, or insist with --allow_violations"));
+    if (options_.allow_violations) return absl::OkStatus();
+    return RefuseViolations(input_.collectives, check);
   }
 
   absl::Status BuildProfiled() {
     WorkNodesOptions node_options;
     node_options.steps = options_.steps;
-    ASSIGN_OR_RETURN(nodes_, MakeWorkNodes(input_.profiles, input_.run, node_options));
+    ASSIGN_OR_RETURN(nodes_, MakeWorkNodes(input_.profiles, input_.collectives, node_options));
     WorkGraph& graph = nodes_.graph;
     AddStreamOrder(&graph);
     AddDataDependencies(&graph);
@@ -124,7 +93,7 @@ class Exporter {
   }
 
   absl::Status BuildPostTransformed() {
-    ASSIGN_OR_RETURN(nodes_, MakeProgramNodes(input_.profiles, input_.run));
+    ASSIGN_OR_RETURN(nodes_, MakeProgramNodes(input_.profiles, input_.collectives));
     ASSIGN_OR_RETURN(order_, GlobalOrder(nodes_.graph));
     if (options_.flavor == EtFlavor::kSimulation) AddCommunicationOrder(order_, &nodes_.graph);
     return absl::OkStatus();
@@ -240,25 +209,26 @@ class Exporter {
 
   absl::Status Write() {
     ChooseCostBearers();
-    const CommGroups groups = GroupsOf(graph_);
     EtGraphWriterOptions options;
     options.decorate = [this](NodeIndex node, ChakraProtoMsg::Node* message) {
       Decorate(node, message);
     };
-    ASSIGN_OR_RETURN(written_, WriteEtGraph(files_, graph_, prefix_, options));
-    if (groups.empty()) return absl::OkStatus();
-    report_.set_comm_groups(absl::StrCat(prefix_, ".comm_groups.json"));
-    return WriteFileAtomically(files_, report_.comm_groups(), CommGroupsJson(groups));
+    ASSIGN_OR_RETURN(written_,
+                     WriteEtWorkload(files_, graph_, prefix_, nodes_.graph.rank_count, options));
+    return absl::OkStatus();
   }
 
   void Describe() {
     static constexpr absl::string_view kGranularities[] = {"kernel", "hlo", "step"};
-    report_.set_flavor(options_.flavor == EtFlavor::kFull ? "full" : "simulation");
+    report_.set_flavor(std::string(EtFlavorName(options_.flavor)));
     report_.set_granularity(std::string(kGranularities[static_cast<size_t>(options_.granularity)]));
     report_.set_intent(options_.intent == EtIntent::kProfiled ? "profiled" : "post_transformed");
-    for (const auto& list : {input_.run.ranks.notes, input_.run.runs.notes, nodes_.notes}) {
+    for (const auto& list :
+         {input_.collectives.ranks.notes, input_.collectives.runs.notes, nodes_.notes}) {
       for (const std::string& note : list) report_.add_notes(note);
     }
+    report_.set_comm_groups(written_.comm_groups);
+    for (const std::string& path : written_.removed) report_.add_removed(path);
     DescribeRanks();
     DescribeEdges();
     DescribeCommunication();
@@ -266,7 +236,7 @@ class Exporter {
 
   void DescribeRanks() {
     std::map<int64_t, ExportedRank*> ranks;
-    for (const EtFile& file : written_) {
+    for (const EtFile& file : written_.files) {
       ExportedRank* rank = report_.add_ranks();
       rank->set_rank(file.rank);
       rank->set_path(file.path);
@@ -329,7 +299,7 @@ class Exporter {
   FileSystem& files_;
   const std::string& prefix_;
   const XSpaceExportOptions& options_;
-  Input input_;
+  ProfiledRun input_;
   WorkNodes nodes_;
   // Node i of graph_ is node order_[i] of nodes_.
   std::vector<NodeIndex> order_;
@@ -337,7 +307,7 @@ class Exporter {
   std::vector<bool> bears_cost_;
   absl::flat_hash_map<const HloInstruction*, HloCost> costs_;
   ExecutionGraph graph_;
-  std::vector<EtFile> written_;
+  WrittenWorkload written_;
   ChakraExportReport report_;
 };
 
@@ -382,6 +352,9 @@ std::string FormatExportReport(const ChakraExportReport& report) {
   }
   for (const auto& [reason, count] : dropped) {
     absl::StrAppend(&out, "dropped: ", WithThousands(count), " x ", reason, "\n");
+  }
+  for (const std::string& path : report.removed()) {
+    absl::StrAppend(&out, "removed: ", path, " of an earlier workload\n");
   }
   for (const std::string& note : report.notes()) absl::StrAppend(&out, Printable(note), "\n");
   return out;

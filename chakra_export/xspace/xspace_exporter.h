@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "chakra_export/et/et_flavor.h"
 #include "chakra_export/xspace/chakra_export_report.pb.h"
 #include "chakra_export/xspace/work_merge.h"
 #include "chakra_export/xspace/work_nodes.h"
@@ -23,13 +24,6 @@
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {
-
-enum class EtFlavor : uint8_t {
-  // What simulators run to the end: device work only, hosts as gaps, communication in one order.
-  kSimulation,
-  // All that is known: hosts' launches as nodes, groups as a METADATA node.
-  kFull,
-};
 
 enum class EtIntent : uint8_t {
   // What ran, with its times.

@@ -112,6 +112,18 @@ TEST_F(AstraSimulateTest, CongestionAndStreamsMatter) {
               HasSubstr("\"makespan_ns\": \"20031\""));
 }
 
+TEST_F(AstraSimulateTest, NotesWhatIsIgnoredAndWhatNobodyReceives) {
+  WriteRank(0, {SendNode(1, 0, 1, 64, 5)});
+  for (int rank = 1; rank < 4; ++rank) WriteRank(rank, {CompNode(1, 0)});
+  directory_.Write("network.yml", directory_.Read("network.yml") + "bandwith: [ 7 ]\n");
+  const CommandResult result = Simulate({"--json"});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_output,
+              AllOf(HasSubstr("bandwith: not known and ignored"),
+                    HasSubstr("1 messages were sent that no node receives, the first from rank 0 "
+                              "to rank 1 with tag 5 and 64 bytes")));
+}
+
 TEST_F(AstraSimulateTest, ReadsGroups) {
   for (int rank = 0; rank < 4; ++rank) {
     WriteRank(rank, {CollectiveNode(1, ALL_REDUCE, 1 << 20, {}, rank % 2 == 0 ? "1" : "2")});

@@ -73,6 +73,35 @@ TEST_F(ChakraLinkTest, ExitsWithTwoOnBadUsageAndInput) {
   EXPECT_THAT(directory_.List(), ElementsAre("device", "host"));
 }
 
+TEST_F(ChakraLinkTest, OverwritesNoneOfItsInputs) {
+  directory_.Write("device/k.0.json", directory_.Read("device/kineto_0.json"));
+  const CommandResult result =
+      Link({absl::StrCat("--host_traces=", directory_.PathOf("host")),
+            absl::StrCat("--device_traces=", directory_.PathOf("device/k.0.json")),
+            absl::StrCat("--output=", directory_.PathOf("w")),
+            absl::StrCat("--linked_json=", directory_.PathOf("host/../device/k"))});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.standard_error, HasSubstr("k.0.json is an input and would be overwritten"));
+  EXPECT_THAT(directory_.List(), ElementsAre("device", "host"));
+}
+
+TEST_F(ChakraLinkTest, AFolderIsNoPrefix) {
+  std::vector<std::string> arguments = Arguments();
+  arguments.back() = absl::StrCat("--output=", directory_.path(), "/");
+  const CommandResult result = Link(arguments);
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.standard_error, HasSubstr("names a folder"));
+}
+
+TEST_F(ChakraLinkTest, RemovesWhatALargerRunLeftUnderThePrefix) {
+  directory_.Write("w.1.et", "old");
+  directory_.Write("w.comm_groups.json", "old");
+  const CommandResult result = Link(Arguments());
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_output, HasSubstr("w.1.et of an earlier workload"));
+  EXPECT_THAT(directory_.List(), ElementsAre("device", "host", "w.0.et"));
+}
+
 TEST_F(ChakraLinkTest, SimulationOfARealRunPassesTheChecker) {
   const auto shared = SharedDataDirectory();
   if (!shared.has_value()) GTEST_SKIP() << kSharedDataMissing;

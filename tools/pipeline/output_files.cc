@@ -45,6 +45,27 @@ absl::Status CheckOutputPaths(const std::vector<std::string>& inputs,
   return absl::OkStatus();
 }
 
+absl::Status CheckOutputPrefix(absl::string_view flag, const std::string& prefix,
+                               const std::vector<std::string>& suffixes,
+                               const std::vector<std::string>& inputs) {
+  const std::string name = std::filesystem::path(prefix).filename().string();
+  if (name.empty() || name == "." || name == "..") {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, "=", prefix, " names a folder; expected a prefix in it, e.g. ", prefix,
+                     absl::EndsWith(prefix, "/") ? "" : "/", "run"));
+  }
+  for (const std::string& input : inputs) {
+    const std::string input_name = std::filesystem::path(input).filename().string();
+    if (!absl::StartsWith(input_name, absl::StrCat(name, "."))) continue;
+    for (const std::string& suffix : suffixes) {
+      if (!absl::EndsWith(input_name, suffix)) continue;
+      RETURN_IF_ERROR(
+          CheckOutputPaths({input}, {absl::StrCat(prefix, input_name.substr(name.size()))}));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status OutputFiles::Write(const std::string& kind, const std::string& path,
                                 absl::FunctionRef<absl::Status(ByteSink&)> write) {
   ASSIGN_OR_RETURN(std::unique_ptr<AtomicFileWriter> writer,

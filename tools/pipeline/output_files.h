@@ -9,6 +9,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "xla_profiler/util/atomic_file_writer.h"
 #include "xla_profiler/util/byte_sink.h"
 #include "xla_profiler/util/file_system.h"
@@ -26,6 +27,12 @@ struct OutputFile {
 // Empty paths are those of flags that were not given.
 absl::Status CheckOutputPaths(const std::vector<std::string>& inputs,
                               const std::vector<std::string>& outputs);
+
+// InvalidArgument when a command that writes PREFIX.<something><suffix> would overwrite an input,
+// or the prefix names a folder ("out/"). `flag` names the prefix in errors.
+absl::Status CheckOutputPrefix(absl::string_view flag, const std::string& prefix,
+                               const std::vector<std::string>& suffixes,
+                               const std::vector<std::string>& inputs);
 
 class OutputFiles {
  public:

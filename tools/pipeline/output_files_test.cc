@@ -60,6 +60,29 @@ TEST(OutputFilesTest, AnInputIsNoOutputUnderAnyName) {
   EXPECT_OK(CheckOutputPaths({input}, {directory.PathOf("out.pb"), ""}));
 }
 
+TEST(OutputFilesTest, APrefixDoesNotWriteOverAnInput) {
+  const TemporaryDirectory directory;
+  const std::string input = directory.Write("k.3.json", "");
+  const std::vector<std::string> suffixes = {".json"};
+  for (const std::string& prefix : {directory.PathOf("k"), directory.path() + "/.//k"}) {
+    EXPECT_THAT(CheckOutputPrefix("--linked_json", prefix, suffixes, {"", input}),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("k.3.json is an input")));
+  }
+  // Another suffix, another name, another folder.
+  EXPECT_OK(CheckOutputPrefix("--output", directory.PathOf("k"), {".et", ".et.gz"}, {input}));
+  EXPECT_OK(CheckOutputPrefix("--output", directory.PathOf("k2"), suffixes, {input}));
+  EXPECT_OK(CheckOutputPrefix("--output", directory.PathOf("sub/k"), suffixes, {input}));
+}
+
+TEST(OutputFilesTest, AFolderIsNoPrefix) {
+  for (const char* prefix : {"out/", "/", ".", "out/.."}) {
+    EXPECT_THAT(CheckOutputPrefix("--output", prefix, {".et"}, {}),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("names a folder; expected a prefix in it")))
+        << prefix;
+  }
+}
+
 TEST(OutputFilesTest, TwoOutputsAreNotOneFile) {
   const TemporaryDirectory directory;
   EXPECT_THAT(CheckOutputPaths({}, {directory.PathOf("a"), directory.path() + "/./a"}),

@@ -47,6 +47,15 @@ absl::Status CheckOneRun(const CollectiveRun& run) {
   return absl::OkStatus();
 }
 
+absl::Status RefuseViolations(const CollectiveRun& run, const HappensBefore& check) {
+  if (check.violations.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      run.profiles[0].trace, ": the clocks of the nodes disagree: ", check.violations.size(),
+      " of ", check.checked, " collectives end before they began elsewhere, e.g. ",
+      DescribeViolation(run.table, check.violations[0]),
+      "; run combine first, or insist with --allow_violations"));
+}
+
 absl::StatusOr<CollectiveRun> ReadCollectiveRun(FileSystem& file_system,
                                                 const std::vector<std::string>& traces,
                                                 const CollectiveRunOptions& options) {

@@ -1,7 +1,8 @@
 #include "xla_profiler/collectives/run_resolution.h"
 
 #include <algorithm>
-#include <optional>
+#include <map>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -98,6 +99,11 @@ void ResolveByStep(absl::Span<const ProfileCollectives> profiles, RunResolution*
 struct DeviceSequence {
   std::vector<size_t> events;
   std::vector<uint64_t> identities;
+
+  void Add(size_t event, uint64_t identity) {
+    events.push_back(event);
+    identities.push_back(identity);
+  }
 };
 
 // By local device; empty for devices without collectives.
@@ -105,41 +111,86 @@ std::vector<DeviceSequence> SequencesOf(const ProfileCollectives& profile) {
   std::vector<DeviceSequence> sequences(profile.devices.size());
   for (size_t i = 0; i < profile.events.size(); ++i) {
     DeviceSequence& sequence = sequences[profile.events[i].local_device];
-    sequence.events.push_back(i);
-    sequence.identities.push_back(OpIdentity(profile.ops[profile.events[i].op]));
+    sequence.Add(i, OpIdentity(profile.ops[profile.events[i].op]));
   }
   return sequences;
 }
 
-// The first device with collectives numbers the executions; every other device takes the numbers of
-// its counterparts in the longest common subsequence.
-void ResolveBySubsequence(absl::Span<const ProfileCollectives> profiles,
-                          RunResolution* resolution) {
-  std::optional<DeviceSequence> reference;
-  for (const ProfileCollectives& profile : profiles) {
-    std::vector<EventRun>& runs = resolution->runs.emplace_back(profile.events.size());
-    for (DeviceSequence& sequence : SequencesOf(profile)) {
-      if (sequence.events.empty()) continue;
-      if (!reference.has_value()) {
-        for (size_t i = 0; i < sequence.events.size(); ++i) {
-          runs[sequence.events[i]] = {static_cast<int64_t>(i), 0};
-        }
-        reference = std::move(sequence);
-        continue;
+// Returns the part of a sequence whose identities the other has, too: what else there is cannot be
+// common to both, and would only count as differences.
+DeviceSequence Restrict(const DeviceSequence& sequence, const DeviceSequence& other) {
+  const absl::flat_hash_set<uint64_t> known(other.identities.begin(), other.identities.end());
+  DeviceSequence part;
+  for (size_t i = 0; i < sequence.events.size(); ++i) {
+    if (known.contains(sequence.identities[i]))
+      part.Add(sequence.events[i], sequence.identities[i]);
+  }
+  return part;
+}
+
+// The first device that runs an op numbers its executions; every other one takes the numbers of its
+// counterparts in the longest common subsequence. Mostly the first device runs all ops; but of the
+// messages along a pipeline each device knows only its own.
+class SubsequenceResolver {
+ public:
+  explicit SubsequenceResolver(RunResolution* resolution) : resolution_(*resolution) {}
+
+  void Add(const ProfileCollectives& profile) {
+    std::vector<EventRun>& runs = resolution_.runs.emplace_back(profile.events.size());
+    for (const DeviceSequence& sequence : SequencesOf(profile)) {
+      DeviceSequence unknown;
+      // By reference.
+      std::map<size_t, DeviceSequence> known;
+      for (size_t i = 0; i < sequence.events.size(); ++i) {
+        const auto it = reference_of_.find(sequence.identities[i]);
+        DeviceSequence& to = it == reference_of_.end() ? unknown : known[it->second];
+        to.Add(sequence.events[i], sequence.identities[i]);
       }
-      const auto common = CommonSubsequence(reference->identities, sequence.identities);
-      if (!common.has_value()) {
-        resolution->notes.push_back(
-            absl::StrCat("warning: ", profile.trace,
-                         ": its collectives differ from the first profile's in more than ",
-                         kMaxSubsequenceEdits, " places; none is matched"));
-        continue;
+      for (const auto& [reference, part] : known) {
+        Match(references_[reference], part, profile.trace, &runs);
       }
-      for (const auto& [in_reference, here] : *common) {
-        runs[sequence.events[here]] = {static_cast<int64_t>(in_reference), 0};
-      }
+      AddReference(unknown, &runs);
     }
   }
+
+ private:
+  void Match(const DeviceSequence& reference, const DeviceSequence& part, const std::string& trace,
+             std::vector<EventRun>* runs) {
+    const DeviceSequence shared = Restrict(reference, part);
+    const auto common = CommonSubsequence(shared.identities, part.identities);
+    if (!common.has_value()) {
+      resolution_.notes.push_back(
+          absl::StrCat("warning: ", trace, ": its collectives differ from other profiles' in more ",
+                       "than ", kMaxSubsequenceEdits, " places; these are not matched"));
+      return;
+    }
+    for (const auto& [in_reference, here] : *common) {
+      (*runs)[part.events[here]] = {static_cast<int64_t>(shared.events[in_reference]), 0};
+    }
+  }
+
+  void AddReference(const DeviceSequence& sequence, std::vector<EventRun>* runs) {
+    if (sequence.events.empty()) return;
+    DeviceSequence reference;
+    for (size_t i = 0; i < sequence.events.size(); ++i) {
+      (*runs)[sequence.events[i]] = {static_cast<int64_t>(next_run_), 0};
+      reference.Add(next_run_++, sequence.identities[i]);
+      reference_of_.emplace(sequence.identities[i], references_.size());
+    }
+    references_.push_back(std::move(reference));
+  }
+
+  RunResolution& resolution_;
+  // Their events are run numbers.
+  std::vector<DeviceSequence> references_;
+  absl::flat_hash_map<uint64_t, size_t> reference_of_;
+  size_t next_run_ = 0;
+};
+
+void ResolveBySubsequence(absl::Span<const ProfileCollectives> profiles,
+                          RunResolution* resolution) {
+  SubsequenceResolver resolver(resolution);
+  for (const ProfileCollectives& profile : profiles) resolver.Add(profile);
 }
 
 // Says how many events found no counterpart.

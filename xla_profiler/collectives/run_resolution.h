@@ -5,6 +5,7 @@
 //                of the profiles find most of their ids in others
 //   step         the user's step number, the program and the instruction within the step
 //   subsequence  the longest common subsequence of (program, instruction) with the first profile
+//                that has the instruction
 #ifndef XLA_PROFILER_COLLECTIVES_RUN_RESOLUTION_H_
 #define XLA_PROFILER_COLLECTIVES_RUN_RESOLUTION_H_
 

@@ -98,6 +98,20 @@ TEST(RunResolutionTest, WithoutIdsAndStepsTheOrderDecides) {
   EXPECT_THAT(Runs(runs.runs[1]), ElementsAre(1, 2, 3, kUnknownId));
 }
 
+// A pipeline: the first device sends 0, the second receives it and sends 1, the third receives that
+// one; it began later and misses the first.
+TEST(RunResolutionTest, OpsThatTheFirstProfileDoesNotHaveAreMatchedWithTheFirstThatDoes) {
+  const std::vector<ProfileCollectives> profiles = {
+      Profile({{0, {}, {}}, {0, {}, {}}}),
+      Profile({{0, {}, {}}, {1, {}, {}}, {2, {}, {}}, {0, {}, {}}, {1, {}, {}}}),
+      Profile({{2, {}, {}}, {1, {}, {}}})};
+  const RunResolution runs = ResolveRuns(profiles);
+  EXPECT_EQ(runs.method, RunMethod::kSubsequence);
+  EXPECT_THAT(Runs(runs.runs[0]), ElementsAre(0, 1));
+  EXPECT_THAT(Runs(runs.runs[1]), ElementsAre(0, 2, 3, 1, 4));
+  EXPECT_THAT(Runs(runs.runs[2]), ElementsAre(3, 4));
+}
+
 TEST(RunResolutionTest, EventsBeforeTheFirstStepAreLeftOpen) {
   const std::vector<ProfileCollectives> profiles = {Profile({{0, {}, {}}, {0, {}, 7}, {0, {}, 8}}),
                                                     Profile({{0, {}, 7}, {0, {}, 8}})};

@@ -78,6 +78,11 @@ absl::Status AtomicFileWriter::Append(absl::string_view data) {
 
 uint64_t AtomicFileWriter::bytes_appended() const { return bytes_appended_; }
 
+absl::Status AtomicFileWriter::Prepare() {
+  if (status_.ok()) status_ = Annotate(Finish(), path_);
+  return status_;
+}
+
 absl::Status AtomicFileWriter::Commit() {
   if (status_.ok()) status_ = Annotate(Publish(), path_);
   return status_;
@@ -99,10 +104,18 @@ absl::Status AtomicFileWriter::Flush() {
   return absl::OkStatus();
 }
 
-absl::Status AtomicFileWriter::Publish() {
+absl::Status AtomicFileWriter::Finish() {
+  if (file_ == nullptr) return absl::OkStatus();
   RETURN_IF_ERROR(Flush());
+  std::string().swap(buffer_);
   RETURN_IF_ERROR(file_->Sync());
   RETURN_IF_ERROR(file_->Close());
+  file_ = nullptr;
+  return absl::OkStatus();
+}
+
+absl::Status AtomicFileWriter::Publish() {
+  RETURN_IF_ERROR(Finish());
   RETURN_IF_ERROR(file_system_.Rename(temporary_path_, path_));
   renamed_ = true;
   const absl::string_view directory = DirectoryPrefix(path_);

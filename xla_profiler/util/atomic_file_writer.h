@@ -31,6 +31,10 @@ class AtomicFileWriter : public ByteSink {
 
   uint64_t bytes_appended() const override;
 
+  // Puts all bytes on the disk and frees what writing them took, so that of several files each can
+  // be prepared before the first is committed. Nothing but Commit may be called afterwards.
+  absl::Status Prepare();
+
   // Makes the file visible under its name. Nothing may be called afterwards. Fails without touching
   // the old file, and also when an append had failed; only if syncing the directory is what fails,
   // the new file is already in place.
@@ -42,11 +46,13 @@ class AtomicFileWriter : public ByteSink {
 
   absl::Status AppendBuffered(absl::string_view data);
   absl::Status Flush();
+  absl::Status Finish();
   absl::Status Publish();
 
   FileSystem& file_system_;
   const std::string path_;
   const std::string temporary_path_;
+  // Null once everything is on the disk.
   std::unique_ptr<WritableFile> file_;
   std::string buffer_;
   uint64_t bytes_appended_ = 0;
