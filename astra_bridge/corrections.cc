@@ -6,6 +6,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "xla_profiler/trace_json/json_cutter.h"
 #include "xla_profiler/trace_json/json_value.h"
 #include "xla_profiler/util/input_file.h"
@@ -150,6 +152,24 @@ absl::StatusOr<Corrections> ParseCorrections(absl::string_view json, absl::strin
   if (!cutter.status().ok()) return place.Error(cutter.status().message());
   if (!cutter.AtEnd()) return place.Error("text follows the object");
   return corrections;
+}
+
+std::string CorrectionsToJson(const Corrections& corrections) {
+  std::vector<std::string> kinds;
+  for (size_t kind = 0; kind < corrections.segments.size(); ++kind) {
+    std::vector<std::string> segments;
+    for (const CorrectionSegment& segment : corrections.segments[kind]) {
+      const bool has_end = segment.up_to_bytes != std::numeric_limits<int64_t>::max();
+      segments.push_back(absl::StrFormat(
+          "    {\"up_to_bytes\": %s, \"overhead_ns\": %.17g, \"efficiency\": %.17g}",
+          has_end ? absl::StrCat(segment.up_to_bytes) : "null", segment.overhead_ns,
+          segment.efficiency));
+    }
+    if (segments.empty()) continue;
+    kinds.push_back(absl::StrCat("  \"", CommKindName(static_cast<CommKind>(kind)), "\": [\n",
+                                 absl::StrJoin(segments, ",\n"), "\n  ]"));
+  }
+  return absl::StrCat("{\n", absl::StrJoin(kinds, ",\n"), "\n}\n");
 }
 
 absl::StatusOr<Corrections> ReadCorrections(FileSystem& file_system, const std::string& path) {

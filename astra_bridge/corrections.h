@@ -44,6 +44,9 @@ struct Corrections {
 // Parses the JSON object drawn above. Errors name the source, the kind and the segment.
 absl::StatusOr<Corrections> ParseCorrections(absl::string_view json, absl::string_view source);
 
+// Returns the JSON object that parses to these corrections.
+std::string CorrectionsToJson(const Corrections& corrections);
+
 // Reads a file of them, plain or gzip.
 absl::StatusOr<Corrections> ReadCorrections(FileSystem& file_system, const std::string& path);
 

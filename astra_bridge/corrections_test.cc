@@ -38,6 +38,25 @@ TEST(CorrectionsTest, OtherKindsKeepTheEnginesTime) {
   EXPECT_EQ(Corrections().CorrectedNs(CommKind::kAllReduce, 1, 7), 7);
 }
 
+TEST(CorrectionsTest, WhatIsWrittenIsReadAgainExactly) {
+  Corrections corrections;
+  corrections.segments[static_cast<size_t>(CommKind::kAllToAll)] = {{4096, 1.0 / 3, 0.1},
+                                                                    {1 << 30, -41000.7, 1.0 / 7}};
+  corrections.segments[static_cast<size_t>(CommKind::kAllToAll)].push_back(CorrectionSegment());
+  corrections.segments[static_cast<size_t>(CommKind::kPointToPoint)] = {CorrectionSegment()};
+  ASSERT_OK_AND_ASSIGN(const Corrections read,
+                       ParseCorrections(CorrectionsToJson(corrections), "c.json"));
+  for (size_t kind = 0; kind < corrections.segments.size(); ++kind) {
+    ASSERT_EQ(read.segments[kind].size(), corrections.segments[kind].size());
+    for (size_t i = 0; i < read.segments[kind].size(); ++i) {
+      EXPECT_EQ(read.segments[kind][i].up_to_bytes, corrections.segments[kind][i].up_to_bytes);
+      EXPECT_EQ(read.segments[kind][i].overhead_ns, corrections.segments[kind][i].overhead_ns);
+      EXPECT_EQ(read.segments[kind][i].efficiency, corrections.segments[kind][i].efficiency);
+    }
+  }
+  EXPECT_OK(ParseCorrections(CorrectionsToJson(Corrections()), "c.json").status());
+}
+
 TEST(CorrectionsTest, NoTimeIsBelowZero) {
   ASSERT_OK_AND_ASSIGN(const Corrections corrections, ParseCorrections(kTwoSegments, "c.json"));
   EXPECT_EQ(corrections.CorrectedNs(CommKind::kAllReduce, 8193, 100), 0);

@@ -1,0 +1,37 @@
+// Intervals of fitted parameters by resampling: cells are drawn with replacement, and within each
+// its transfers; the parameters that fit the drawn ones best are collected. Cells are drawn as a
+// whole since what a model misses differs from cell to cell, not from repeat to repeat.
+#ifndef ASTRA_BRIDGE_CALIBRATION_BOOTSTRAP_H_
+#define ASTRA_BRIDGE_CALIBRATION_BOOTSTRAP_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "astra_bridge/calibration/parameter_fit.h"
+#include "astra_bridge/calibration/transfer_cells.h"
+
+namespace meridian {
+
+struct ParameterInterval {
+  double low = 0;
+  double high = 0;
+};
+
+struct BootstrapOptions {
+  int draws = 400;
+  // Equal seeds, equal intervals, on all machines.
+  uint64_t seed = 1;
+  // The share of the draws that lies inside.
+  double coverage = 0.95;
+};
+
+// Returns the intervals of the identifiable parameters, in their order. The engine is taken to be
+// as the fit found it: log time changes with log parameters as the sensitivities say.
+std::vector<ParameterInterval> BootstrapIntervals(const ParameterFit& fit,
+                                                  absl::Span<const TransferCell> cells,
+                                                  const BootstrapOptions& options = {});
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_CALIBRATION_BOOTSTRAP_H_

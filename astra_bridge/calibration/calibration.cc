@@ -1,0 +1,365 @@
+#include "astra_bridge/calibration/calibration.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "astra_bridge/calibration/calibrated_model.h"
+#include "astra_bridge/calibration/engine_model.h"
+#include "astra_bridge/calibration/error_summary.h"
+#include "astra_bridge/calibration/robust_statistics.h"
+#include "xla_profiler/util/status_macros.h"
+
+namespace meridian {
+namespace {
+
+// A slope beyond this share, and beyond so many of its standard errors, is worth a note.
+constexpr double kNotableSlope = 0.1;
+constexpr double kNotableDeviations = 3;
+
+absl::Status CheckRuns(absl::Span<const CalibrationRun> runs, const CalibrationOptions& options) {
+  std::set<std::string> device_kinds;
+  bool within_nodes = false, across_nodes = false;
+  int64_t samples = 0, incomplete = 0, other_kinds = 0, without_transfer = 0;
+  for (const CalibrationRun& run : runs) {
+    device_kinds.insert(run.device_kinds.begin(), run.device_kinds.end());
+    within_nodes |= run.within_nodes;
+    across_nodes |= run.across_nodes;
+    samples += static_cast<int64_t>(run.transfers.samples.size());
+    incomplete += run.transfers.incomplete;
+    other_kinds += run.transfers.other_kinds;
+    without_transfer += run.transfers.without_transfer;
+  }
+  if (samples == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the profiles have no collective whose transfer can be timed (", incomplete,
+                     " lack members, ", other_kinds, " are of kinds without a model, ",
+                     without_transfer, " move nothing); name the profiles of all ranks of a run"));
+  }
+  if (device_kinds.size() > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the runs are on different devices (", absl::StrJoin(device_kinds, ", "),
+                     "), whose collectives take different ways; calibrate each by itself"));
+  }
+  const bool one_dimension =
+      !options.topology.has_value() || options.topology->network.dimensions.size() == 1;
+  if (within_nodes && across_nodes && one_dimension) {
+    return absl::InvalidArgumentError(
+        "some collectives stay within a node and others cross nodes, so there are two fabrics; "
+        "give the network with --topology, one dimension for each (the devices of a node first)");
+  }
+  return absl::OkStatus();
+}
+
+int32_t LargestRun(absl::Span<const CalibrationRun> runs) {
+  int32_t ranks = 0;
+  for (const CalibrationRun& run : runs) ranks = std::max(ranks, run.transfers.ranks);
+  return ranks;
+}
+
+std::vector<TransferCell> CellsOf(absl::Span<const CalibrationRun> runs, bool keep_overlapped) {
+  std::vector<TransferSamples> samples;
+  for (const CalibrationRun& run : runs) samples.push_back(run.transfers);
+  CellOptions options;
+  options.keep_overlapped = keep_overlapped;
+  return MakeTransferCells(samples, options);
+}
+
+// The network of nobody's choice in the shape of the given one.
+Fabric Uncalibrated(const Fabric& shape) {
+  Fabric fabric = shape;
+  const Fabric assumed = AssumedFabric(2);
+  for (NetworkDimension& dimension : fabric.network.dimensions) {
+    dimension.bytes_per_ns = assumed.network.dimensions[0].bytes_per_ns;
+    dimension.latency_ns = assumed.network.dimensions[0].latency_ns;
+  }
+  fabric.system.endpoint_delay_ns = assumed.system.endpoint_delay_ns;
+  return fabric;
+}
+
+Fabric StartOf(absl::Span<const CalibrationRun> runs, const CalibrationOptions& options) {
+  const int32_t ranks = LargestRun(runs);
+  Fabric start = FabricForRanks(options.topology.value_or(AssumedFabric(ranks)), ranks);
+  if (start.system.local_memory_bandwidth == 0) {
+    start.system.local_memory_bandwidth = kFreeReductions;
+  }
+  return start;
+}
+
+class Calibrator {
+ public:
+  Calibrator(absl::Span<const CalibrationRun> runs, const CalibrationOptions& options)
+      : runs_(runs), options_(options), start_(StartOf(runs, options)) {}
+
+  absl::StatusOr<Calibration> Run() {
+    RETURN_IF_ERROR(MakeCells());
+    RETURN_IF_ERROR(ChooseFitted());
+    RETURN_IF_ERROR(FitFitted());
+    RETURN_IF_ERROR(PredictOthers());
+    RETURN_IF_ERROR(Summarise());
+    DescribeParameters();
+    DescribeSegments();
+    DescribeTransfers();
+    DescribeRuns();
+    AddNotes();
+    return Calibration{std::move(model_.parameters.fabric), std::move(model_.corrections),
+                       std::move(report_)};
+  }
+
+ private:
+  absl::Status MakeCells() {
+    cells_ = CellsOf(runs_, /*keep_overlapped=*/false);
+    if (cells_.empty()) {
+      cells_ = CellsOf(runs_, /*keep_overlapped=*/true);
+      report_.add_notes(
+          "every transfer met another collective of the same rank: times include what they took "
+          "from each other");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ChooseFitted() {
+    std::set<int64_t> present;
+    for (const TransferCell& cell : cells_) present.insert(cell.bytes);
+    const std::set<int64_t> wanted(options_.sizes.begin(), options_.sizes.end());
+    for (int64_t bytes : wanted) {
+      if (present.count(bytes) > 0) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--sizes names ", bytes, " bytes, of which there are no transfers; there are ",
+          absl::StrJoin(present, ", ")));
+    }
+    std::set<int64_t> fitted_sizes;
+    for (size_t i = 0; i < cells_.size(); ++i) {
+      if (!wanted.empty() && wanted.count(cells_[i].bytes) == 0) continue;
+      fitted_.push_back(i);
+      fitted_cells_.push_back(cells_[i]);
+      fitted_sizes.insert(cells_[i].bytes);
+    }
+    if (fitted_sizes.size() < 2) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "all transfers are of ", *fitted_sizes.begin(),
+          " bytes: a single size tells neither latency nor bandwidth; record collectives of "
+          "several sizes, from some KiB to some MiB"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status FitFitted() {
+    ASSIGN_OR_RETURN(model_, FitModel(start_, fitted_cells_));
+    ASSIGN_OR_RETURN(engine_ns_, EngineTimesNs(model_.parameters.fabric, cells_));
+    for (size_t i = 0; i < cells_.size(); ++i) {
+      predicted_ns_.push_back(
+          model_.corrections.CorrectedNs(cells_[i].kind, cells_[i].bytes, engine_ns_[i]));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status PredictOthers() {
+    held_out_ns_.resize(cells_.size());
+    if (fitted_.size() < cells_.size()) {
+      report_.set_holdout_rule("sizes not fitted");
+      for (size_t i = 0; i < cells_.size(); ++i) held_out_ns_[i] = predicted_ns_[i];
+      for (size_t i : fitted_) held_out_ns_[i].reset();
+      return absl::OkStatus();
+    }
+    report_.set_holdout_rule(std::string(HoldoutName(options_.holdout)));
+    const std::vector<HoldoutFold> folds = MakeFolds(cells_, options_.holdout);
+    if (folds.empty()) {
+      report_.add_notes(absl::StrCat("nothing was held out: there are too few to leave one ",
+                                     HoldoutName(options_.holdout), " out"));
+    }
+    ASSIGN_OR_RETURN(const std::vector<HeldOutPrediction> predictions,
+                     PredictHeldOut(start_, cells_, folds, [&](size_t done) {
+                       if (options_.progress) options_.progress(done, folds.size());
+                     }));
+    for (const HeldOutPrediction& prediction : predictions) {
+      held_out_ns_[prediction.cell] = prediction.predicted_ns;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Summarise() {
+    ASSIGN_OR_RETURN(const std::vector<double> uncalibrated_ns,
+                     EngineTimesNs(Uncalibrated(start_), cells_));
+    std::vector<Prediction> fit, held_out, without_corrections, uncalibrated, uncalibrated_fit;
+    std::vector<bool> is_fitted(cells_.size());
+    for (size_t i : fitted_) is_fitted[i] = true;
+    for (size_t i = 0; i < cells_.size(); ++i) {
+      const int64_t bytes = cells_[i].bytes;
+      const double measured_ns = cells_[i].median_ns;
+      if (is_fitted[i]) {
+        fit.push_back({bytes, measured_ns, predicted_ns_[i]});
+        without_corrections.push_back({bytes, measured_ns, engine_ns_[i]});
+        uncalibrated_fit.push_back({bytes, measured_ns, uncalibrated_ns[i]});
+      }
+      if (held_out_ns_[i].has_value()) {
+        held_out.push_back({bytes, measured_ns, *held_out_ns_[i]});
+        uncalibrated.push_back({bytes, measured_ns, uncalibrated_ns[i]});
+      }
+      DescribeCell(i, is_fitted[i]);
+    }
+    *report_.mutable_fit() = SummariseErrors(fit);
+    *report_.mutable_holdout() = SummariseErrors(held_out);
+    *report_.mutable_without_corrections() = SummariseErrors(without_corrections);
+    *report_.mutable_uncalibrated() =
+        SummariseErrors(held_out.empty() ? uncalibrated_fit : uncalibrated);
+    report_.set_noise_floor(NoiseFloor(cells_));
+    return absl::OkStatus();
+  }
+
+  void DescribeCell(size_t i, bool is_fitted) {
+    CalibratedCell* cell = report_.add_cells();
+    cell->set_kind(std::string(CommKindName(cells_[i].kind)));
+    cell->set_bytes(cells_[i].bytes);
+    cell->set_group(GroupText(cells_[i]));
+    cell->set_repeats(static_cast<int64_t>(cells_[i].transfers_ns.size()));
+    cell->set_measured_ns(cells_[i].median_ns);
+    cell->set_relative_error(cells_[i].relative_error);
+    cell->set_engine_ns(engine_ns_[i]);
+    cell->set_predicted_ns(predicted_ns_[i]);
+    cell->set_signed_error(predicted_ns_[i] / cells_[i].median_ns - 1);
+    if (held_out_ns_[i].has_value()) cell->set_held_out_ns(*held_out_ns_[i]);
+    cell->set_fitted(is_fitted);
+  }
+
+  void DescribeParameters() {
+    const std::vector<ParameterInterval> intervals =
+        BootstrapIntervals(model_.parameters, fitted_cells_, options_.bootstrap);
+    size_t next = 0;
+    for (const FittedParameter& fitted : model_.parameters.parameters) {
+      CalibratedParameter* parameter = report_.add_parameters();
+      parameter->set_name(ParameterName(fitted.parameter));
+      parameter->set_value(fitted.value);
+      parameter->set_identifiable(fitted.identifiable);
+      if (!fitted.identifiable) continue;
+      parameter->set_low(intervals[next].low);
+      parameter->set_high(intervals[next].high);
+      ++next;
+    }
+  }
+
+  void DescribeSegments() {
+    report_.set_segment_penalty(model_.penalty.penalty);
+    for (size_t kind = 0; kind < model_.corrections.segments.size(); ++kind) {
+      for (const CorrectionSegment& fitted : model_.corrections.segments[kind]) {
+        CalibratedSegment* segment = report_.add_segments();
+        segment->set_kind(std::string(CommKindName(static_cast<CommKind>(kind))));
+        if (fitted.up_to_bytes != std::numeric_limits<int64_t>::max()) {
+          segment->set_up_to_bytes(fitted.up_to_bytes);
+        }
+        segment->set_overhead_ns(fitted.overhead_ns);
+        segment->set_efficiency(fitted.efficiency);
+      }
+    }
+  }
+
+  // Whether waiting is left in the transfers, and what clocks may have added.
+  void DescribeTransfers() {
+    double xx = 0, xy = 0, yy = 0;
+    int64_t n = 0, cells = 0;
+    for (const TransferCell& cell : cells_) {
+      const double spread_ns = Mean(cell.arrival_spreads_ns);
+      const double transfer_ns = Mean(cell.transfers_ns);
+      ++cells;
+      for (size_t i = 0; i < cell.transfers_ns.size(); ++i) {
+        const double x = (cell.arrival_spreads_ns[i] - spread_ns) / cell.median_ns;
+        const double y = (cell.transfers_ns[i] - transfer_ns) / cell.median_ns;
+        xx += x * x;
+        xy += x * y;
+        yy += y * y;
+        ++n;
+      }
+    }
+    ArrivalSpread* spread = report_.mutable_arrival_spread();
+    spread->set_n(n);
+    const int64_t freedom = n - cells - 1;
+    if (xx > 0 && freedom > 0) {
+      spread->set_slope(xy / xx);
+      spread->set_slope_standard_error(
+          std::sqrt(std::max(0.0, yy - xy * xy / xx) / static_cast<double>(freedom) / xx));
+    }
+    std::vector<double> differences_ns, shares;
+    for (const CalibrationRun& run : runs_) {
+      for (const TransferSample& sample : run.transfers.samples) {
+        differences_ns.push_back(sample.transfer_ns - sample.shortest_duration_ns);
+        shares.push_back(differences_ns.back() / sample.transfer_ns);
+      }
+    }
+    ClockCheck* check = report_.mutable_clock_check();
+    check->set_median_difference_ns(Median(differences_ns));
+    check->set_p95_difference_ns(Quantile(differences_ns, 0.95));
+    check->set_median_share(Median(shares));
+  }
+
+  void DescribeRuns() {
+    for (const CalibrationRun& run : runs_) {
+      CalibratedRun* described = report_.add_runs();
+      described->set_folder(run.folder);
+      described->set_ranks(run.transfers.ranks);
+      described->set_transfers(static_cast<int64_t>(run.transfers.samples.size()));
+      described->set_overlapped(
+          std::count_if(run.transfers.samples.begin(), run.transfers.samples.end(),
+                        [](const TransferSample& sample) { return sample.overlapped; }));
+      described->set_incomplete(run.transfers.incomplete);
+      described->set_other_kinds(run.transfers.other_kinds);
+      described->set_without_transfer(run.transfers.without_transfer);
+    }
+  }
+
+  void AddNotes() {
+    for (const CalibratedParameter& parameter : report_.parameters()) {
+      if (parameter.identifiable()) continue;
+      report_.add_notes(absl::StrCat(parameter.name(),
+                                     " is not identifiable from these transfers: it keeps ",
+                                     parameter.value()));
+    }
+    std::set<size_t> group_sizes;
+    for (const TransferCell& cell : fitted_cells_) {
+      if (cell.kind != CommKind::kPointToPoint) group_sizes.insert(cell.participants.size());
+    }
+    if (group_sizes.size() == 1) {
+      report_.add_notes(absl::StrCat(
+          "all groups have ", *group_sizes.begin(),
+          " ranks: what a collective costs once cannot be told from what each of its steps costs, "
+          "nor one algorithm from another; other numbers of ranks are extrapolated"));
+    }
+    const ArrivalSpread& spread = report_.arrival_spread();
+    if (std::abs(spread.slope()) > kNotableSlope &&
+        std::abs(spread.slope()) > kNotableDeviations * spread.slope_standard_error()) {
+      report_.add_notes(absl::StrFormat(
+          "transfers change with how late the last rank comes (slope %.2f): %s", spread.slope(),
+          spread.slope() > 0 ? "waiting is left in them, or clocks are off"
+                             : "data moves before all have come"));
+    }
+  }
+
+  const absl::Span<const CalibrationRun> runs_;
+  const CalibrationOptions& options_;
+  const Fabric start_;
+  std::vector<TransferCell> cells_;
+  // Positions of the cells that are fitted, and copies of them.
+  std::vector<size_t> fitted_;
+  std::vector<TransferCell> fitted_cells_;
+  CalibratedModel model_;
+  // By cell.
+  std::vector<double> engine_ns_;
+  std::vector<double> predicted_ns_;
+  std::vector<std::optional<double>> held_out_ns_;
+  CalibrationReport report_;
+};
+
+}  // namespace
+
+absl::StatusOr<Calibration> Calibrate(absl::Span<const CalibrationRun> runs,
+                                      const CalibrationOptions& options) {
+  RETURN_IF_ERROR(CheckRuns(runs, options));
+  return Calibrator(runs, options).Run();
+}
+
+}  // namespace meridian

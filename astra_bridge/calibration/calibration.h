@@ -1,0 +1,51 @@
+// From the transfers of runs to a network that gives their times, with what it is worth:
+//
+//   transfers -> cells -> parameters -> corrections      what is written
+//                  \-> the same without some cells       what it would have predicted of them
+#ifndef ASTRA_BRIDGE_CALIBRATION_CALIBRATION_H_
+#define ASTRA_BRIDGE_CALIBRATION_CALIBRATION_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "astra_bridge/calibration/bootstrap.h"
+#include "astra_bridge/calibration/calibration_report.pb.h"
+#include "astra_bridge/calibration/calibration_run.h"
+#include "astra_bridge/calibration/holdout.h"
+#include "astra_bridge/corrections.h"
+#include "astra_bridge/fabric.h"
+
+namespace meridian {
+
+struct CalibrationOptions {
+  // Shape of the network, and the values of what the transfers do not tell. Default:
+  // AssumedFabric of the largest run.
+  std::optional<Fabric> topology;
+  Holdout holdout = Holdout::kSize;
+  // Fit only to transfers of these bytes, and hold out all others; empty: fit to all.
+  std::vector<int64_t> sizes;
+  BootstrapOptions bootstrap;
+  // May be null.
+  std::function<void(size_t done, size_t steps)> progress;
+};
+
+struct Calibration {
+  // The network is as large as the largest run.
+  Fabric fabric;
+  Corrections corrections;
+  CalibrationReport report;
+};
+
+// InvalidArgument when there is nothing to calibrate with: no transfers, a single size, runs on
+// different devices, groups within and across nodes without a network of several dimensions, or
+// --sizes that do not occur.
+absl::StatusOr<Calibration> Calibrate(absl::Span<const CalibrationRun> runs,
+                                      const CalibrationOptions& options = {});
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_CALIBRATION_CALIBRATION_H_

@@ -1,0 +1,156 @@
+#include "astra_bridge/calibration/calibration.h"
+
+#include <cmath>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "astra_bridge/calibration/calibrated_model.h"
+#include "astra_bridge/calibration/calibration_text.h"
+#include "astra_bridge/calibration/engine_model.h"
+#include "astra_bridge/calibration/testing/synthetic_cells.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "trace_alignment/collectives/collective_run.h"
+#include "xla_profiler/testing/shared_data.h"
+#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/input_paths.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+CalibrationRun SyntheticRun(int32_t ranks, const SyntheticOptions& options = {}) {
+  CalibrationRun run;
+  run.folder = absl::StrCat("ranks", ranks);
+  run.transfers = MakeSyntheticTransfers(RingOf(ranks, 30000, 4), ranks, options);
+  run.device_kinds = {"GPU"};
+  run.across_nodes = true;
+  return run;
+}
+
+void ExpectRefused(const std::vector<CalibrationRun>& runs, const CalibrationOptions& options,
+                   const std::string& reason) {
+  const absl::Status status = Calibrate(runs, options).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(reason));
+}
+
+TEST(CalibrationTest, RecoversTheTruthAndPredictsWhatItHasNotSeen) {
+  ASSERT_OK_AND_ASSIGN(const Calibration calibration,
+                       Calibrate({SyntheticRun(2), SyntheticRun(4)}));
+  const CalibrationReport& report = calibration.report;
+  ASSERT_THAT(report.parameters(), SizeIs(3));
+  EXPECT_EQ(report.parameters(0).name(), "latency_ns[0]");
+  EXPECT_NEAR(report.parameters(0).value(), 30000, 900);
+  EXPECT_LE(report.parameters(0).low(), report.parameters(0).value());
+  EXPECT_GE(report.parameters(0).high(), report.parameters(0).value());
+  EXPECT_EQ(report.parameters(1).name(), "bandwidth_gib_per_s[0]");
+  EXPECT_NEAR(report.parameters(1).value(), 4, 0.12);
+  EXPECT_FALSE(report.parameters(2).identifiable());
+  EXPECT_FALSE(report.parameters(2).has_low());
+  // Four kinds, seven sizes, two groups; five sizes lie between others.
+  EXPECT_EQ(report.fit().n(), 56);
+  EXPECT_EQ(report.holdout().n(), 40);
+  EXPECT_LT(report.holdout().mape(), 0.06);
+  EXPECT_GT(report.uncalibrated().mape(), 0.5);
+  EXPECT_GT(report.noise_floor(), 0.01);
+  EXPECT_LT(report.noise_floor(), 0.1);
+  EXPECT_EQ(calibration.fabric.network.npus(), 4);
+  EXPECT_THAT(FormatCalibration(report),
+              AllOf(HasSubstr("latency_ns[0]"), HasSubstr("not identifiable, kept"),
+                    HasSubstr("held out (size)"), HasSubstr("noise floor")));
+}
+
+TEST(CalibrationTest, FitsGivenSizesOnlyAndPredictsTheOthers) {
+  CalibrationOptions options;
+  options.sizes = {1 << 10, 1 << 14, 1 << 18, 1 << 22};
+  ASSERT_OK_AND_ASSIGN(const Calibration calibration, Calibrate({SyntheticRun(4)}, options));
+  EXPECT_EQ(calibration.report.fit().n(), 16);
+  EXPECT_EQ(calibration.report.holdout().n(), 12);
+  EXPECT_EQ(calibration.report.holdout_rule(), "sizes not fitted");
+  for (const CalibratedCell& cell : calibration.report.cells()) {
+    EXPECT_NE(cell.fitted(), cell.has_held_out_ns());
+  }
+}
+
+TEST(CalibrationTest, SaysWhenOtherNumbersOfRanksAreAGuess) {
+  ASSERT_OK_AND_ASSIGN(const Calibration one, Calibrate({SyntheticRun(4)}));
+  EXPECT_THAT(one.report.notes(), Contains(HasSubstr("all groups have 4 ranks")));
+  ASSERT_OK_AND_ASSIGN(const Calibration two, Calibrate({SyntheticRun(2), SyntheticRun(4)}));
+  EXPECT_THAT(two.report.notes(), Not(Contains(HasSubstr("all groups have"))));
+}
+
+TEST(CalibrationTest, WaitingThatIsLeftInTransfersShows) {
+  CalibrationRun run = SyntheticRun(4);
+  for (size_t i = 0; i < run.transfers.samples.size(); ++i) {
+    TransferSample& sample = run.transfers.samples[i];
+    sample.arrival_spread_ns = static_cast<double>(i * 7919 % 1000) / 1000 * sample.transfer_ns;
+    sample.transfer_ns += 0.5 * sample.arrival_spread_ns;
+  }
+  ASSERT_OK_AND_ASSIGN(const Calibration calibration, Calibrate({run}));
+  EXPECT_GT(calibration.report.arrival_spread().slope(), 0.2);
+  EXPECT_THAT(calibration.report.notes(), Contains(HasSubstr("waiting is left in them")));
+}
+
+TEST(CalibrationTest, RefusesWhatItCannotUse) {
+  ExpectRefused({CalibrationRun()}, {}, "no collective whose transfer can be timed");
+
+  SyntheticOptions one_size;
+  one_size.sizes = {4096};
+  ExpectRefused({SyntheticRun(4, one_size)}, {}, "a single size");
+
+  CalibrationRun cpu = SyntheticRun(2);
+  cpu.device_kinds = {"CPU"};
+  ExpectRefused({SyntheticRun(4), cpu}, {}, "different devices (CPU, GPU)");
+
+  CalibrationRun both = SyntheticRun(4);
+  both.within_nodes = true;
+  ExpectRefused({both}, {}, "--topology");
+
+  CalibrationOptions options;
+  options.sizes = {1024, 1000};
+  ExpectRefused({SyntheticRun(4)}, options, "1000 bytes, of which there are no transfers");
+}
+
+// Runs that are fitted together.
+struct Sweep {
+  std::vector<std::string> folders;
+};
+
+absl::StatusOr<Calibration> CalibrateSweep(const std::string& shared, const Sweep& sweep) {
+  std::vector<CalibrationRun> runs;
+  for (const std::string& folder : sweep.folders) {
+    auto traces = ExpandPaths(FileSystem::Posix(), absl::StrCat(shared, "/traces/", folder),
+                              {"", {".xplane.pb.gz"}});
+    if (!traces.ok()) return traces.status();
+    auto read = ReadCollectiveRun(FileSystem::Posix(), *traces);
+    if (!read.ok()) return read.status();
+    auto run = MakeCalibrationRun(folder, *read);
+    if (!run.ok()) return run.status();
+    runs.push_back(*std::move(run));
+  }
+  return Calibrate(runs);
+}
+
+TEST(CalibrationTest, MeasuredSweepsArePredictedWithinTheirLimits) {
+  const std::optional<std::string> shared = SharedDataDirectory();
+  if (!shared.has_value()) GTEST_SKIP() << kSharedDataMissing;
+  for (const Sweep& sweep : {Sweep{{"sweep_cuda4", "sweep_cuda2"}}, Sweep{{"sweep_cpu4"}}}) {
+    ASSERT_OK_AND_ASSIGN(const Calibration calibration, CalibrateSweep(*shared, sweep));
+    const CalibrationReport& report = calibration.report;
+    EXPECT_LE(report.holdout().mape_large(), 0.12) << sweep.folders[0];
+    EXPECT_LE(report.holdout().mape_small(), 0.13) << sweep.folders[0];
+    EXPECT_LE(report.holdout().mape(), 0.5 * report.uncalibrated().mape());
+    EXPECT_GT(report.noise_floor(), 0.02);
+    EXPECT_LT(std::abs(report.arrival_spread().slope()), 0.1);
+  }
+}
+
+}  // namespace
+}  // namespace meridian

@@ -1,0 +1,68 @@
+// What the engine says about cells, and the numbers of a fabric that may be fitted.
+#ifndef ASTRA_BRIDGE_CALIBRATION_ENGINE_MODEL_H_
+#define ASTRA_BRIDGE_CALIBRATION_ENGINE_MODEL_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "astra_bridge/calibration/transfer_cells.h"
+#include "astra_bridge/comm_kind.h"
+#include "astra_bridge/fabric.h"
+
+namespace meridian {
+
+// A local memory that makes reductions cost nothing, in 1e9 bytes per second. The engine also takes
+// 0 for that, but AstraSim does not end with it.
+inline constexpr double kFreeReductions = 1e15;
+
+// A number of the network or system configuration.
+struct EngineParameter {
+  enum class Kind { kLatency, kBandwidth, kEndpointDelay };
+
+  Kind kind = Kind::kLatency;
+  // Of the network; an endpoint delay has none.
+  size_t dimension = 0;
+
+  friend bool operator==(const EngineParameter& a, const EngineParameter& b) {
+    return a.kind == b.kind && a.dimension == b.dimension;
+  }
+};
+
+// Latency and bandwidth of each dimension, then the endpoint delay.
+std::vector<EngineParameter> ParametersOf(const Fabric& fabric);
+
+// Returns e.g. "latency_ns[0]", "bandwidth_gib_per_s[0]", "endpoint_delay_ns": the numbers that the
+// configuration files hold.
+std::string ParameterName(const EngineParameter& parameter);
+
+double ParameterValue(const Fabric& fabric, const EngineParameter& parameter);
+// The value is positive; an endpoint delay is rounded to whole nanoseconds.
+void SetParameterValue(const EngineParameter& parameter, double value, Fabric* fabric);
+
+// Returns what to assume of so many ranks of which nothing is known: a ring with 50 GiB/s and
+// 500 ns per link; rings for all collectives but all-to-all, which libraries send pairwise.
+Fabric AssumedFabric(int32_t ranks);
+
+// Returns the fabric that carries a run of so many ranks: a network of one dimension is as large as
+// the run, one of several is what it is.
+Fabric FabricForRanks(const Fabric& fabric, int32_t ranks);
+
+// Returns how long each cell takes alone on the fabric, in nanoseconds. InvalidArgument for a cell
+// that the fabric cannot carry: it has too few NPUs.
+absl::StatusOr<std::vector<double>> EngineTimesNs(const Fabric& fabric,
+                                                  absl::Span<const TransferCell> cells);
+
+// By CommKind.
+using KindTimes = std::array<double, kCommKinds>;
+
+// Returns what the engine charges two ranks for each kind when there is next to nothing to move, in
+// nanoseconds: the least that any group takes.
+absl::StatusOr<KindTimes> LeastEngineTimesNs(const Fabric& fabric);
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_CALIBRATION_ENGINE_MODEL_H_

@@ -1,0 +1,66 @@
+#include "astra_bridge/calibration/engine_model.h"
+
+#include "absl/status/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TransferCell Cell(CommKind kind, int64_t bytes, std::vector<int32_t> participants, int32_t ranks) {
+  TransferCell cell;
+  cell.kind = kind;
+  cell.bytes = bytes;
+  cell.participants = std::move(participants);
+  cell.ranks = ranks;
+  return cell;
+}
+
+// A GiB/s is 2^30 bytes in 1e9 ns, so 1 MiB takes 2^20 / (50 * 2^30) s = 19531.25 ns, and a message
+// of it 20031 ns with its latency, cut off to whole ns. Rings of all take 10 ns before and after
+// every step.
+TEST(EngineModelTest, TimesCellsOfRunsOfDifferentSizes) {
+  ASSERT_OK_AND_ASSIGN(
+      const std::vector<double> times_ns,
+      EngineTimesNs(AssumedFabric(4), {Cell(CommKind::kAllGather, 1 << 20, {0, 1, 2, 3}, 4),
+                                       Cell(CommKind::kAllGather, 1 << 20, {0, 1}, 2),
+                                       Cell(CommKind::kPointToPoint, 1 << 20, {0, 1}, 2)}));
+  EXPECT_THAT(times_ns,
+              ElementsAre(DoubleNear(10 + 3 * (20031 + 10), 1e-6),
+                          DoubleNear(10 + 1 * (20031 + 10), 1e-6), DoubleNear(20031, 1e-6)));
+}
+
+TEST(EngineModelTest, ParametersAreTheNumbersOfTheFiles) {
+  Fabric fabric = AssumedFabric(4);
+  const std::vector<EngineParameter> parameters = ParametersOf(fabric);
+  ASSERT_EQ(parameters.size(), 3u);
+  EXPECT_EQ(ParameterName(parameters[0]), "latency_ns[0]");
+  EXPECT_EQ(ParameterName(parameters[1]), "bandwidth_gib_per_s[0]");
+  EXPECT_EQ(ParameterName(parameters[2]), "endpoint_delay_ns");
+  EXPECT_EQ(ParameterValue(fabric, parameters[0]), 500);
+  EXPECT_DOUBLE_EQ(ParameterValue(fabric, parameters[1]), 50);
+  EXPECT_EQ(ParameterValue(fabric, parameters[2]), 10);
+  SetParameterValue(parameters[1], 12.5, &fabric);
+  EXPECT_DOUBLE_EQ(fabric.network.dimensions[0].bytes_per_ns, 12.5 * (1 << 30) / 1e9);
+  SetParameterValue(parameters[2], 99.6, &fabric);
+  EXPECT_EQ(fabric.system.endpoint_delay_ns, 100);
+}
+
+TEST(EngineModelTest, NetworksOfSeveralDimensionsKeepTheirSize) {
+  Fabric fabric = AssumedFabric(2);
+  fabric.network.dimensions.push_back(fabric.network.dimensions[0]);
+  EXPECT_EQ(FabricForRanks(fabric, 2).network.npus(), 4);
+  EXPECT_EQ(FabricForRanks(AssumedFabric(2), 8).network.npus(), 8);
+  fabric.system = DefaultSystemConfig(fabric.network);
+  const auto times = EngineTimesNs(fabric, {Cell(CommKind::kAllReduce, 64, {0, 5}, 8)});
+  EXPECT_TRUE(absl::IsInvalidArgument(times.status()));
+  EXPECT_THAT(std::string(times.status().message()), HasSubstr("device 5"));
+}
+
+}  // namespace
+}  // namespace meridian

@@ -1,0 +1,97 @@
+#include "astra_bridge/calibration/holdout.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "astra_bridge/calibration/calibrated_model.h"
+#include "xla_profiler/util/status_macros.h"
+
+namespace meridian {
+namespace {
+
+constexpr Holdout kHoldouts[] = {Holdout::kSize, Holdout::kKind, Holdout::kGroup};
+
+bool HasRunsOfSeveralSizes(absl::Span<const TransferCell> cells) {
+  return std::any_of(cells.begin(), cells.end(),
+                     [&](const TransferCell& cell) { return cell.ranks != cells[0].ranks; });
+}
+
+std::string FoldName(Holdout holdout, int64_t key) {
+  switch (holdout) {
+    case Holdout::kSize:
+      return absl::StrCat("size ", key);
+    case Holdout::kKind:
+      return std::string(CommKindName(static_cast<CommKind>(key)));
+    case Holdout::kGroup:
+      return absl::StrCat(key, " ranks");
+  }
+  return "";
+}
+
+}  // namespace
+
+absl::string_view HoldoutName(Holdout holdout) {
+  switch (holdout) {
+    case Holdout::kSize:
+      return "size";
+    case Holdout::kKind:
+      return "op";
+    case Holdout::kGroup:
+      return "group";
+  }
+  return "";
+}
+
+std::optional<Holdout> HoldoutFromName(absl::string_view name) {
+  for (Holdout holdout : kHoldouts) {
+    if (HoldoutName(holdout) == name) return holdout;
+  }
+  return std::nullopt;
+}
+
+std::vector<HoldoutFold> MakeFolds(absl::Span<const TransferCell> cells, Holdout holdout) {
+  const bool by_run = HasRunsOfSeveralSizes(cells);
+  std::map<int64_t, std::vector<size_t>> by_key;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    int64_t key = cells[i].bytes;
+    if (holdout == Holdout::kKind) key = static_cast<int64_t>(cells[i].kind);
+    if (holdout == Holdout::kGroup) {
+      key = by_run ? cells[i].ranks : static_cast<int64_t>(cells[i].participants.size());
+    }
+    by_key[key].push_back(i);
+  }
+  std::vector<HoldoutFold> folds;
+  for (auto& [key, held] : by_key) {
+    if (held.size() == cells.size()) continue;
+    const bool at_an_end = key == by_key.begin()->first || key == by_key.rbegin()->first;
+    if (holdout == Holdout::kSize && at_an_end) continue;
+    folds.push_back({FoldName(holdout, key), std::move(held)});
+  }
+  return folds;
+}
+
+absl::StatusOr<std::vector<HeldOutPrediction>> PredictHeldOut(
+    const Fabric& start, absl::Span<const TransferCell> cells, absl::Span<const HoldoutFold> folds,
+    const std::function<void(size_t)>& progress) {
+  std::vector<HeldOutPrediction> predictions;
+  for (size_t f = 0; f < folds.size(); ++f) {
+    if (progress) progress(f);
+    const std::set<size_t> held(folds[f].held.begin(), folds[f].held.end());
+    std::vector<TransferCell> rest, held_cells;
+    for (size_t i = 0; i < cells.size(); ++i) {
+      (held.count(i) > 0 ? held_cells : rest).push_back(cells[i]);
+    }
+    ASSIGN_OR_RETURN(const CalibratedModel model, FitModel(start, rest));
+    ASSIGN_OR_RETURN(const std::vector<double> times_ns,
+                     PredictCellsNs(model.parameters.fabric, model.corrections, held_cells));
+    for (size_t i = 0; i < held_cells.size(); ++i) {
+      predictions.push_back({folds[f].held[i], times_ns[i]});
+    }
+  }
+  return predictions;
+}
+
+}  // namespace meridian

@@ -1,0 +1,39 @@
+// Cells that the engine itself has made, with noise: the truth behind them is known.
+#ifndef ASTRA_BRIDGE_CALIBRATION_TESTING_SYNTHETIC_CELLS_H_
+#define ASTRA_BRIDGE_CALIBRATION_TESTING_SYNTHETIC_CELLS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "astra_bridge/calibration/transfer_cells.h"
+#include "astra_bridge/calibration/transfer_samples.h"
+#include "astra_bridge/fabric.h"
+
+namespace meridian {
+
+struct SyntheticOptions {
+  std::vector<CommKind> kinds = {CommKind::kAllReduce, CommKind::kAllGather,
+                                 CommKind::kReduceScatter, CommKind::kAllToAll};
+  std::vector<int64_t> sizes = {1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22};
+  int repeats = 15;
+  // Standard deviation of the logarithm of a transfer.
+  double noise = 0.1;
+  uint64_t seed = 1;
+};
+
+// AssumedFabric with other numbers.
+Fabric RingOf(int32_t ranks, double latency_ns, double gibibytes_per_second);
+
+// Collectives of all ranks of the fabric, as runs of so many ranks would show them. Stops the
+// program when the engine cannot carry them.
+std::vector<TransferCell> MakeSyntheticCells(const Fabric& truth, absl::Span<const int32_t> ranks,
+                                             const SyntheticOptions& options = {});
+
+// The same as a run's transfers, each preceded by a slow first repeat.
+TransferSamples MakeSyntheticTransfers(const Fabric& truth, int32_t ranks,
+                                       const SyntheticOptions& options = {});
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_CALIBRATION_TESTING_SYNTHETIC_CELLS_H_

@@ -1,0 +1,84 @@
+#include "astra_bridge/calibration/transfer_cells.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "astra_bridge/calibration/robust_statistics.h"
+
+namespace meridian {
+namespace {
+
+using CellKey = std::tuple<CommKind, int64_t, int32_t, std::vector<int32_t>>;
+
+struct CellSamples {
+  std::vector<double> transfers_ns;
+  std::vector<double> arrival_spreads_ns;
+};
+
+std::map<CellKey, CellSamples> GroupSamples(const TransferSamples& run, bool keep_overlapped) {
+  std::map<CellKey, CellSamples> cells;
+  for (const TransferSample& sample : run.samples) {
+    if (sample.overlapped && !keep_overlapped) continue;
+    CellSamples& cell = cells[{sample.kind, sample.bytes, run.ranks, run.groups[sample.group]}];
+    cell.transfers_ns.push_back(sample.transfer_ns);
+    cell.arrival_spreads_ns.push_back(sample.arrival_spread_ns);
+  }
+  return cells;
+}
+
+void AppendAfter(const std::vector<double>& from, size_t dropped, std::vector<double>* to) {
+  to->insert(to->end(), from.begin() + std::min(dropped, from.size() - 1), from.end());
+}
+
+}  // namespace
+
+void SummariseCell(TransferCell* cell) {
+  cell->median_ns = Median(cell->transfers_ns);
+  cell->relative_error = RelativeErrorOfMedian(cell->transfers_ns);
+}
+
+std::vector<TransferCell> MakeTransferCells(absl::Span<const TransferSamples> runs,
+                                            const CellOptions& options) {
+  std::map<CellKey, TransferCell> cells;
+  for (const TransferSamples& run : runs) {
+    for (const auto& [key, samples] : GroupSamples(run, options.keep_overlapped)) {
+      TransferCell& cell = cells[key];
+      std::tie(cell.kind, cell.bytes, cell.ranks, cell.participants) = key;
+      const size_t dropped = static_cast<size_t>(options.dropped_repeats);
+      AppendAfter(samples.transfers_ns, dropped, &cell.transfers_ns);
+      AppendAfter(samples.arrival_spreads_ns, dropped, &cell.arrival_spreads_ns);
+    }
+  }
+  std::vector<TransferCell> result;
+  for (auto& [key, cell] : cells) {
+    SummariseCell(&cell);
+    result.push_back(std::move(cell));
+  }
+  return result;
+}
+
+double NoiseFloor(absl::Span<const TransferCell> cells) {
+  double sum = 0;
+  for (const TransferCell& cell : cells) sum += SplitHalfDifference(cell.transfers_ns);
+  return cells.empty() ? 0 : sum / static_cast<double>(cells.size());
+}
+
+CommEdge EdgeOf(const TransferCell& cell) {
+  CommEdge edge;
+  edge.id = absl::StrCat(CommKindName(cell.kind), " of ", cell.bytes, " bytes by ", GroupText(cell),
+                         " ranks");
+  edge.kind = cell.kind;
+  edge.bytes = cell.bytes;
+  edge.participants = cell.participants;
+  return edge;
+}
+
+std::string GroupText(const TransferCell& cell) {
+  return absl::StrCat("{", absl::StrJoin(cell.participants, ","), "} of ", cell.ranks);
+}
+
+}  // namespace meridian

@@ -1,0 +1,60 @@
+// Transfers of the same kind, bytes and group: one cell, one vote.
+#ifndef ASTRA_BRIDGE_CALIBRATION_TRANSFER_CELLS_H_
+#define ASTRA_BRIDGE_CALIBRATION_TRANSFER_CELLS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "astra_bridge/calibration/transfer_samples.h"
+#include "astra_bridge/comm_edge.h"
+#include "astra_bridge/comm_kind.h"
+
+namespace meridian {
+
+struct TransferCell {
+  CommKind kind = CommKind::kAllReduce;
+  int64_t bytes = 0;
+  // How many ranks the run has.
+  int32_t ranks = 0;
+  // As in TransferSamples.
+  std::vector<int32_t> participants;
+
+  // In the order they happened.
+  std::vector<double> transfers_ns;
+  // By transfer: from the first arrival to the last.
+  std::vector<double> arrival_spreads_ns;
+  // The value of the cell.
+  double median_ns = 0;
+  // Standard error of the median, relative to it.
+  double relative_error = 0;
+};
+
+// Sets median and error from the transfers, of which there is at least one.
+void SummariseCell(TransferCell* cell);
+
+struct CellOptions {
+  // The first repeats of a cell in each run, which warm up connections and buffers. A cell that has
+  // no more keeps its last.
+  int dropped_repeats = 1;
+  // Use transfers that met another collective of the same rank, too.
+  bool keep_overlapped = false;
+};
+
+// Sorted by kind, bytes, ranks and participants. Runs of the same number of ranks share cells.
+std::vector<TransferCell> MakeTransferCells(absl::Span<const TransferSamples> runs,
+                                            const CellOptions& options = {});
+
+// Returns the mean split-half difference of the cells.
+double NoiseFloor(absl::Span<const TransferCell> cells);
+
+// The cell as something to be timed.
+CommEdge EdgeOf(const TransferCell& cell);
+
+// Returns e.g. "{0,1,2,3} of 4".
+std::string GroupText(const TransferCell& cell);
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_CALIBRATION_TRANSFER_CELLS_H_

@@ -1,0 +1,86 @@
+#include "astra_bridge/calibration/transfer_cells.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+TransferSample Sample(CommKind kind, int64_t bytes, uint32_t group, double transfer_ns) {
+  TransferSample sample;
+  sample.kind = kind;
+  sample.bytes = bytes;
+  sample.group = group;
+  sample.transfer_ns = transfer_ns;
+  return sample;
+}
+
+TransferSamples RunOf(std::vector<TransferSample> samples) {
+  TransferSamples run;
+  run.ranks = 4;
+  run.groups = {{0, 1, 2, 3}, {0, 1}};
+  run.samples = std::move(samples);
+  return run;
+}
+
+TEST(TransferCellsTest, OneCellPerKindBytesAndGroup) {
+  const std::vector<TransferCell> cells = MakeTransferCells({RunOf({
+      Sample(CommKind::kAllGather, 64, 0, 9),
+      Sample(CommKind::kAllReduce, 64, 0, 9),
+      Sample(CommKind::kAllReduce, 32, 0, 9),
+      Sample(CommKind::kAllReduce, 64, 1, 9),
+  })});
+  ASSERT_THAT(cells, SizeIs(4));
+  EXPECT_EQ(cells[0].bytes, 32);
+  EXPECT_EQ(GroupText(cells[1]), "{0,1} of 4");
+  EXPECT_EQ(GroupText(cells[2]), "{0,1,2,3} of 4");
+  EXPECT_EQ(cells[3].kind, CommKind::kAllGather);
+}
+
+TEST(TransferCellsTest, EachRunWarmsUpAnew) {
+  const auto repeats = [](double first_ns) {
+    return RunOf({Sample(CommKind::kAllReduce, 64, 0, first_ns),
+                  Sample(CommKind::kAllReduce, 64, 0, 10),
+                  Sample(CommKind::kAllReduce, 64, 0, 12)});
+  };
+  const std::vector<TransferCell> cells = MakeTransferCells({repeats(900), repeats(700)});
+  ASSERT_THAT(cells, SizeIs(1));
+  EXPECT_THAT(cells[0].transfers_ns, ElementsAre(10, 12, 10, 12));
+  EXPECT_EQ(cells[0].median_ns, 11);
+}
+
+TEST(TransferCellsTest, RunsOfOtherSizesHaveCellsOfTheirOwn) {
+  TransferSamples larger = RunOf({Sample(CommKind::kAllReduce, 64, 1, 9)});
+  larger.ranks = 8;
+  EXPECT_THAT(MakeTransferCells({RunOf({Sample(CommKind::kAllReduce, 64, 1, 9)}), larger}),
+              SizeIs(2));
+}
+
+TEST(TransferCellsTest, WhatRanOnceIsKept) {
+  const std::vector<TransferCell> cells =
+      MakeTransferCells({RunOf({Sample(CommKind::kAllReduce, 64, 0, 900)})});
+  ASSERT_THAT(cells, SizeIs(1));
+  EXPECT_EQ(cells[0].median_ns, 900);
+}
+
+TEST(TransferCellsTest, TransfersThatMetOthersAreLeftOutUnlessAskedFor) {
+  TransferSamples run = RunOf({Sample(CommKind::kAllReduce, 64, 0, 900)});
+  run.samples[0].overlapped = true;
+  EXPECT_THAT(MakeTransferCells({run}), SizeIs(0));
+  CellOptions options;
+  options.keep_overlapped = true;
+  EXPECT_THAT(MakeTransferCells({run}, options), SizeIs(1));
+}
+
+TEST(TransferCellsTest, TheNoiseFloorIsTheMeanOverCells) {
+  TransferCell steady, noisy;
+  steady.transfers_ns = {10, 10, 10, 10};
+  noisy.transfers_ns = {10, 12, 10, 12};
+  EXPECT_DOUBLE_EQ(NoiseFloor({steady, noisy}), 0.1);
+}
+
+}  // namespace
+}  // namespace meridian

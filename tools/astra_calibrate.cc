@@ -1,0 +1,171 @@
+// astra_calibrate: a network that gives the times of measured collectives.
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "astra_bridge/calibration/calibration.h"
+#include "astra_bridge/calibration/calibration_run.h"
+#include "astra_bridge/calibration/calibration_text.h"
+#include "astra_bridge/calibration/holdout.h"
+#include "astra_bridge/corrections.h"
+#include "astra_bridge/fabric.h"
+#include "astra_bridge/sidecar/astra_files.h"
+#include "tools/command.h"
+#include "tools/pipeline/output_files.h"
+#include "trace_alignment/collectives/collective_run.h"
+#include "xla_profiler/util/byte_sink.h"
+#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/input_paths.h"
+#include "xla_profiler/util/progress_bar.h"
+#include "xla_profiler/util/report_json.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/status_util.h"
+#include "xla_profiler/util/text_table.h"
+
+ABSL_FLAG(std::string, traces, "",
+          "The profiles: a comma list of files, folders or globs. Those of one folder are one run; "
+          "runs of different numbers of ranks are fitted together.");
+ABSL_FLAG(std::string, topology, "",
+          "The shape of the network, and what to keep where the transfers do not tell: AstraSim's "
+          "YAML. Default: a ring of all ranks.");
+ABSL_FLAG(std::string, holdout, "size",
+          "What is left out to see how well it is predicted: each size, op or group in turn.");
+ABSL_FLAG(std::string, sizes, "",
+          "Fit only to transfers of these bytes, a comma list, and predict all others.");
+ABSL_FLAG(std::string, output_network, "", "Where the network goes: AstraSim's YAML.");
+ABSL_FLAG(std::string, output_system, "", "Where the system goes: AstraSim's JSON.");
+ABSL_FLAG(std::string, output_corrections, "",
+          "Where the corrections go, for --corrections of astra_simulate and astra_predict: JSON.");
+ABSL_FLAG(std::string, report, "", "Also writes the report to this file: JSON.");
+ABSL_FLAG(bool, allow_violations, false,
+          "Use profiles whose clocks show a collective that ends before it began.");
+
+namespace meridian {
+namespace {
+
+absl::StatusOr<std::vector<CalibrationRun>> ReadRuns(const std::vector<std::string>& traces) {
+  ProgressBar progress("reading", traces.size());
+  CalibrationRunOptions options;
+  options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
+  std::vector<CalibrationRun> runs;
+  size_t files_done = 0;
+  for (const ProfileFolder& folder : SplitByFolder(traces)) {
+    CollectiveRunOptions read;
+    read.reader.input = UserInputOptions();
+    read.progress = [&](size_t file) { progress.Update(files_done + file); };
+    ASSIGN_OR_RETURN(const CollectiveRun run,
+                     ReadCollectiveRun(FileSystem::Posix(), folder.traces, read));
+    files_done += folder.traces.size();
+    ASSIGN_OR_RETURN(CalibrationRun taken, MakeCalibrationRun(folder.folder, run, options));
+    for (const std::string& note : run.ranks.notes) {
+      std::fprintf(stderr, "astra_calibrate: warning: %s\n", Printable(note).c_str());
+    }
+    runs.push_back(std::move(taken));
+  }
+  return runs;
+}
+
+absl::StatusOr<std::vector<int64_t>> ParseSizes(const std::string& list) {
+  std::vector<int64_t> sizes;
+  for (absl::string_view text : absl::StrSplit(list, ',', absl::SkipEmpty())) {
+    int64_t bytes = 0;
+    if (!absl::SimpleAtoi(text, &bytes) || bytes <= 0) {
+      return absl::InvalidArgumentError(absl::StrCat("--sizes: ", Printable(text),
+                                                     " is no number of bytes; expected e.g. "
+                                                     "--sizes=1024,65536,1048576"));
+    }
+    sizes.push_back(bytes);
+  }
+  return sizes;
+}
+
+absl::StatusOr<CalibrationOptions> ReadOptions() {
+  CalibrationOptions options;
+  const std::string holdout = absl::GetFlag(FLAGS_holdout);
+  const std::optional<Holdout> named = HoldoutFromName(holdout);
+  if (!named.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--holdout=", holdout, " is none of size, op, group"));
+  }
+  options.holdout = *named;
+  ASSIGN_OR_RETURN(options.sizes, ParseSizes(absl::GetFlag(FLAGS_sizes)));
+  const std::string topology = absl::GetFlag(FLAGS_topology);
+  if (!topology.empty()) {
+    ASSIGN_OR_RETURN(options.topology, ReadFabric(FileSystem::Posix(), {UserPath(topology), ""}));
+  }
+  return options;
+}
+
+// The bar is gone before anything is printed.
+absl::StatusOr<Calibration> CalibrateWithProgress(const std::vector<CalibrationRun>& runs,
+                                                  CalibrationOptions options) {
+  std::optional<ProgressBar> progress;
+  options.progress = [&](size_t done, size_t steps) {
+    if (!progress.has_value()) progress.emplace("fitting", steps);
+    progress->Update(done);
+  };
+  return Calibrate(runs, options);
+}
+
+absl::Status WriteOutputs(const Calibration& calibration) {
+  OutputFiles outputs(FileSystem::Posix());
+  const auto write = [&](const std::string& kind, const std::string& path,
+                         const std::string& text) -> absl::Status {
+    if (path.empty()) return absl::OkStatus();
+    return outputs.Write(kind, UserPath(path), [&](ByteSink& sink) { return sink.Append(text); });
+  };
+  ASSIGN_OR_RETURN(const std::string network, NetworkConfigToYaml(calibration.fabric.network));
+  RETURN_IF_ERROR(write("network", absl::GetFlag(FLAGS_output_network), network));
+  RETURN_IF_ERROR(write("system", absl::GetFlag(FLAGS_output_system),
+                        SystemConfigToJson(calibration.fabric.system, /*trace_enabled=*/false)));
+  RETURN_IF_ERROR(write("corrections", absl::GetFlag(FLAGS_output_corrections),
+                        CorrectionsToJson(calibration.corrections)));
+  RETURN_IF_ERROR(write("report", absl::GetFlag(FLAGS_report), ReportToJson(calibration.report)));
+  return outputs.Commit();
+}
+
+absl::StatusOr<int> CalibrateTraces() {
+  if (absl::GetFlag(FLAGS_traces).empty()) {
+    return absl::InvalidArgumentError("--traces names no file; expected e.g. --traces=sweep/");
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> traces,
+                   ExpandPaths(FileSystem::Posix(), absl::GetFlag(FLAGS_traces),
+                               {UserDirectory(), {".xplane.pb", ".xplane.pb.gz"}}));
+  RETURN_IF_ERROR(CheckOutputPaths(
+      traces,
+      {UserPath(absl::GetFlag(FLAGS_output_network)), UserPath(absl::GetFlag(FLAGS_output_system)),
+       UserPath(absl::GetFlag(FLAGS_output_corrections)), UserPath(absl::GetFlag(FLAGS_report))}));
+  ASSIGN_OR_RETURN(const CalibrationOptions options, ReadOptions());
+  ASSIGN_OR_RETURN(const std::vector<CalibrationRun> runs, ReadRuns(traces));
+  ASSIGN_OR_RETURN(const Calibration calibration, CalibrateWithProgress(runs, options));
+  RETURN_IF_ERROR(WriteOutputs(calibration));
+  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(calibration.report)
+                                     : FormatCalibration(calibration.report)));
+  return kExitDone;
+}
+
+}  // namespace
+}  // namespace meridian
+
+int main(int argc, char** argv) {
+  return meridian::RunCommand(
+      {"astra_calibrate",
+       "Fits latency, bandwidth and corrections to the collectives of measured runs, so that "
+       "simulated times are those of the machine; says how far they are off for what was left "
+       "out.",
+       {"astra_calibrate --traces=sweep/ --output_network=network.yml "
+        "--output_system=system.json --output_corrections=corrections.json",
+        "astra_calibrate --traces=sweep4/,sweep8/ --holdout=group --report=calibration.json",
+        "astra_calibrate --traces=sweep/ --sizes=1024,65536,4194304 --json"},
+       {"traces", "topology", "holdout", "sizes", "output_network", "output_system",
+        "output_corrections", "report", "allow_violations"}},
+      argc, argv, meridian::CalibrateTraces);
+}
