@@ -151,7 +151,8 @@ class BlameFinder {
   // True for transfers, which lead out of meetings, and for the time before a rank's own window.
   bool IsNobodys(const GraphEdge& edge) const {
     return meeting_of_node_.contains(edge.from) ||
-           (graph_.nodes[edge.from].event == kNoEvent && graph_.nodes[edge.to].event == kNoEvent);
+           (edge.event == kNoEvent && graph_.nodes[edge.from].event == kNoEvent &&
+            graph_.nodes[edge.to].event == kNoEvent);
   }
 
   int64_t RankAt(NodeId node) const {

@@ -99,6 +99,7 @@ class KinetoJobLoader {
     RETURN_IF_ERROR(CheckClocks(run_, options_, &loaded_.notes));
     RETURN_IF_ERROR(PlaceRanks());
     AddMeetings();
+    loaded_.job.windows_are_chosen = !options_.window.annotation.empty();
     AddNotes();
     return std::move(loaded_);
   }

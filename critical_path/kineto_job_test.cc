@@ -99,6 +99,35 @@ TEST_F(KinetoJobTest, TheWindowIsThatOfEachRanksAnnotation) {
                                AllOf(HasSubstr("rank0.json"), HasSubstr("ProfilerStep#5"))));
 }
 
+// Rank 1 begins its step 100 us late.
+TEST_F(KinetoJobTest, WhoeverBeginsAStepLateIsToBlame) {
+  std::vector<std::string> traces;
+  for (int rank = 0; rank < 2; ++rank) {
+    KinetoTrace trace;
+    trace.set_rank(rank);
+    const double at = 100 * rank;
+    trace.Annotation("ProfilerStep#5", at, 300 - at);
+    trace.Call("cudaLaunchKernelExC", at, 5, 1);
+    trace.AllReduce(at + 10, 200 - at, 7, 1, 2, 0);
+    trace.Call("cudaStreamSynchronize", at + 20, 200 - at, 2);
+    trace.Sync("Stream Sync", at + 20, 200 - at, 7, 2);
+    traces.push_back(directory_.Write(absl::StrCat("late", rank, ".json"), trace.Text()));
+  }
+  JobOptions options;
+  options.window.annotation = "ProfilerStep";
+  absl::StatusOr<LoadedJob> loaded = Load(traces, options);
+  ASSERT_THAT(loaded, IsOk());
+  const absl::StatusOr<JoinedGraph> joined = JoinRanks(std::move(loaded->job));
+  ASSERT_THAT(joined, IsOk());
+  const absl::StatusOr<CriticalPath> path = FindLongestPath(joined->graph);
+  ASSERT_THAT(path, IsOk());
+  const Blame blame = FindBlame(joined->graph, *path);
+  ASSERT_EQ(blame.rows.size(), 1);
+  EXPECT_EQ(blame.rows[0].rank, 1);
+  EXPECT_EQ(blame.rows[0].op, "host_gap");
+  EXPECT_EQ(blame.rows[0].time_ps, 100'000'000);
+}
+
 TEST_F(KinetoJobTest, TwoTracesOfOneRankAreRefused) {
   const std::string again = directory_.Write("again.json", RankTrace(1).Text());
   EXPECT_THAT(Load({Write(0), Write(1), again}).status(),

@@ -131,6 +131,7 @@ class Joiner {
     const auto first_node = static_cast<NodeId>(graph_.nodes.size());
     const auto event_id = [&](GraphEventId id) { return id == kNoEvent ? id : first_event + id; };
     first_nodes_.push_back(first_node);
+    first_lanes_.push_back(first_lane);
     for (Lane& lane : rank->lanes) graph_.lanes.push_back(std::move(lane));
     std::vector<NameId> names(rank->names.size());
     for (NameId id = 0; id < names.size(); ++id) {
@@ -167,14 +168,27 @@ class Joiner {
     graph_.nodes[0].time_ps = graph_.window_start_ps = Time(first);
     graph_.window_end_ps = Time(last);
     graph_.end_node = last;
-    for (const NodeId start : first_nodes_) {
-      graph_.edges.push_back({0, start, Time(start) - graph_.window_start_ps, kNoEvent,
+    for (size_t rank = 0; rank < first_nodes_.size(); ++rank) {
+      const NodeId start = first_nodes_[rank];
+      const int64_t late_ps = Time(start) - graph_.window_start_ps;
+      const bool is_its_own = job_.windows_are_chosen && late_ps > 0;
+      graph_.edges.push_back({0, start, late_ps, is_its_own ? AddLateness(rank, late_ps) : kNoEvent,
                               EdgeType::kDependency, BoundBy::kHostGap});
     }
     for (const NodeId end : end_nodes_) {
       if (end == last) continue;
       graph_.edges.push_back({end, last, 0, kNoEvent, EdgeType::kDependency, BoundBy::kNothing});
     }
+  }
+
+  GraphEventId AddLateness(size_t rank, int64_t late_ps) {
+    GraphEvent event;
+    event.name = graph_.names.Intern(BoundByName(BoundBy::kHostGap));
+    event.lane = first_lanes_[rank];
+    event.start_ps = graph_.window_start_ps;
+    event.duration_ps = late_ps;
+    graph_.events.push_back(event);
+    return static_cast<GraphEventId>(graph_.events.size() - 1);
   }
 
   NodeId Joined(const RankNode& node) const { return first_nodes_[node.rank] + node.node; }
@@ -207,6 +221,7 @@ class Joiner {
   // Of each rank: its window's start, which is its first node, and its end.
   std::vector<NodeId> first_nodes_;
   std::vector<NodeId> end_nodes_;
+  std::vector<LaneId> first_lanes_;
 };
 
 }  // namespace

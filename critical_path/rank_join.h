@@ -55,6 +55,9 @@ struct JobGraph {
   // By rank.
   std::vector<RankGraph> ranks;
   std::vector<Meeting> meetings;
+  // The windows are parts of longer recordings: a rank whose window begins later than others' was
+  // late itself, which is an event of its own, host_gap. Otherwise nobody knows what it did.
+  bool windows_are_chosen = false;
 };
 
 struct JoinedGraph {

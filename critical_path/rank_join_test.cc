@@ -128,6 +128,19 @@ TEST(RankJoinTest, TimesCountFromTheEarliestBase) {
                           "0 all-reduce gpu_communication_bound 300"));
 }
 
+TEST(RankJoinTest, LatenessIsARanksOwnWhenTheWindowsAreChosen) {
+  JobGraph job = LateRank();
+  job.ranks[0].graph.base_ns = 2;
+  job.windows_are_chosen = true;
+  const absl::StatusOr<JoinedGraph> joined = JoinRanks(std::move(job));
+  ASSERT_THAT(joined, IsOk());
+  const absl::StatusOr<CriticalPath> path = FindLongestPath(joined->graph);
+  ASSERT_THAT(path, IsOk());
+  EXPECT_THAT(Describe(joined->graph, *path),
+              ElementsAre("0 host_gap host_gap 2000", "0 a gpu_compute_bound 100",
+                          "0 all-reduce gpu_communication_bound 300"));
+}
+
 TEST(RankJoinTest, RanksOfDifferentCenturiesAreRefused) {
   JobGraph job = LateRank();
   job.ranks[0].graph.base_ns = std::numeric_limits<int64_t>::min();
