@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
 
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "critical_path/edge_index.h"
+#include "critical_path/what_if/saturating_sum.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/text_table.h"
 
@@ -65,8 +65,9 @@ void ResizePart(const OwnPart& part, int64_t time_ps, absl::Span<const EdgeId> i
 std::vector<int64_t> OwnTimes(const Schedule& schedule) {
   const EdgeIndex incoming(schedule.graph, &GraphEdge::to);
   std::vector<int64_t> times_ps(schedule.graph.events.size());
-  VisitOwnParts(schedule, incoming,
-                [&](const OwnPart& part, NodeId) { times_ps[part.event] += part.time_ps; });
+  VisitOwnParts(schedule, incoming, [&](const OwnPart& part, NodeId) {
+    times_ps[part.event] = SaturatingSum(times_ps[part.event], part.time_ps);
+  });
   return times_ps;
 }
 
@@ -119,7 +120,7 @@ absl::Status SetOwnTimes(const std::vector<int64_t>& durations_ps, Schedule* sch
     // All the time of an event that had none goes to its end.
     if (own_ps[event] == 0 && node != schedule->end_nodes[event]) return;
     has_part[event] = true;
-    old_sum_ps[event] += part.time_ps;
+    old_sum_ps[event] = SaturatingSum(old_sum_ps[event], part.time_ps);
     const int64_t sum_ps = own_ps[event] == 0
                                ? durations_ps[event]
                                : static_cast<int64_t>(Proportion(

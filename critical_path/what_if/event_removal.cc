@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "critical_path/what_if/lane_links.h"
+#include "critical_path/what_if/saturating_sum.h"
 
 namespace meridian {
 namespace {
@@ -88,7 +89,8 @@ class Remover {
       const bool is_thread_edge =
           IsLaneEdge(schedule_, edge) || graph_.nodes[edge.from].event == kNoEvent;
       const bool is_removed_time = edge.event != kNoEvent && removed_[edge.event];
-      if (is_thread_edge && !is_removed_time) into[edge.to] += edge.weight_ps;
+      if (is_thread_edge && !is_removed_time)
+        into[edge.to] = SaturatingSum(into[edge.to], edge.weight_ps);
     }
     for (LaneId lane = 0; lane < graph_.lanes.size(); ++lane) {
       if (graph_.lanes[lane].kind == TrackKind::kDevice) continue;
@@ -96,7 +98,7 @@ class Remover {
       for (NodeId node : schedule_.lane_order[lane]) {
         if (is_removed_[node]) {
           const auto it = into.find(node);
-          if (it != into.end()) carried_ps += it->second;
+          if (it != into.end()) carried_ps = SaturatingSum(carried_ps, it->second);
         } else if (carried_ps > 0) {
           carried_ps_[node] = std::exchange(carried_ps, 0);
         }
@@ -123,7 +125,7 @@ class Remover {
         if (is_meeting || stand_in == kNoNode) continue;
         const auto carried = carried_ps_.find(edge.to);
         if (carried != carried_ps_.end() && IsLaneEdge(schedule_, edge)) {
-          edge.weight_ps += carried->second;
+          edge.weight_ps = SaturatingSum(edge.weight_ps, carried->second);
         }
         edge.from = stand_in;
       }

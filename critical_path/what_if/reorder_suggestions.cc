@@ -133,6 +133,7 @@ class Suggester {
   absl::Status Try(const Candidate& candidate) {
     Schedule schedule;
     schedule.graph = CopyGraph(graph_);
+    schedule.measured_events = schedule_.measured_events;
     schedule.start_nodes = schedule_.start_nodes;
     schedule.end_nodes = schedule_.end_nodes;
     schedule.lane_order = schedule_.lane_order;

@@ -200,6 +200,7 @@ Schedule BuildSchedule(const PathGraph& measured, const CriticalPath& path) {
 Schedule BuildHtaSchedule(const PathGraph& measured, const CriticalPath& path) {
   Schedule schedule;
   schedule.graph = CopyGraph(measured);
+  schedule.measured_events = measured.events.size();
   FindEventNodes(&schedule);
   PutPathFirst(path, &schedule.graph.edges);
   return schedule;

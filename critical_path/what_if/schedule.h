@@ -13,6 +13,7 @@
 #ifndef CRITICAL_PATH_WHAT_IF_SCHEDULE_H_
 #define CRITICAL_PATH_WHAT_IF_SCHEDULE_H_
 
+#include <cstddef>
 #include <vector>
 
 #include "critical_path/longest_path.h"
@@ -24,6 +25,9 @@ struct Schedule {
   // An edge's weight is the least time between its nodes. The edges of the measured path come
   // first, so that it stays the path for as long as it is one of the longest.
   PathGraph graph;
+
+  // How many events there were to begin with; those that edits add follow them.
+  size_t measured_events = 0;
 
   // By event; kNoNode for events without both.
   std::vector<NodeId> start_nodes;

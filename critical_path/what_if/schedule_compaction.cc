@@ -63,6 +63,8 @@ void DropRemoved(Schedule* schedule) {
   const std::vector<uint32_t> nodes = Renumber(keeps_node, kNoNode);
   const auto event_of = [&](GraphEventId id) { return id == kNoEvent ? kNoEvent : events[id]; };
 
+  schedule->measured_events = static_cast<size_t>(
+      std::count(keeps_event.begin(), keeps_event.begin() + schedule->measured_events, true));
   Keep(keeps_event, &graph.events);
   Keep(keeps_event, &schedule->start_nodes);
   Keep(keeps_event, &schedule->end_nodes);

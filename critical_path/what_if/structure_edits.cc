@@ -1,8 +1,6 @@
 #include "critical_path/what_if/structure_edits.h"
 
 #include <algorithm>
-#include <limits>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -16,7 +14,7 @@
 namespace meridian {
 namespace {
 
-// So many more nodes and events than a trace can have are left for what is added.
+// Of all edits together: each may double the events.
 constexpr size_t kMaxAddedEvents = 1'000'000;
 
 std::string DescribeEvent(const Schedule& schedule, GraphEventId id) {
@@ -76,9 +74,10 @@ absl::Status AddEvents(absl::string_view name, int64_t duration_ps, const Select
                        Schedule* schedule) {
   PathGraph& graph = schedule->graph;
   const std::vector<GraphEventId> anchors = selection.ToVector();
-  if (anchors.size() > kMaxAddedEvents) {
+  const size_t added_before = graph.events.size() - schedule->measured_events;
+  if (added_before + anchors.size() > kMaxAddedEvents) {
     return absl::OutOfRangeError(absl::StrCat("this adds ", anchors.size(), " events; at most ",
-                                              kMaxAddedEvents, " can be added at once"));
+                                              kMaxAddedEvents - added_before, " can be added"));
   }
   uint32_t position = 0;
   for (const GraphEvent& event : graph.events) position = std::max(position, event.position);

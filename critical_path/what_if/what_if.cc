@@ -127,9 +127,11 @@ int64_t CountChanges(const PathGraph& measured, const Schedule& schedule) {
   return changed;
 }
 
-// Saved graphs may hold any number; sums of these must not overflow.
+// Sums of a few times below this do not overflow.
+constexpr int64_t kLimitPs = int64_t{1} << 60;
+
+// Saved graphs may hold any number.
 absl::Status CheckTimes(const PathGraph& graph) {
-  constexpr int64_t kLimitPs = int64_t{1} << 60;
   const auto fits = [](int64_t time_ps) { return -kLimitPs < time_ps && time_ps < kLimitPs; };
   bool all_fit = fits(graph.window_start_ps) && fits(graph.window_end_ps);
   for (const GraphNode& node : graph.nodes) all_fit = all_fit && fits(node.time_ps);
@@ -157,6 +159,9 @@ absl::StatusOr<WhatIfResult> RunWhatIf(const PathGraph& measured, const Critical
     result.matched.push_back(*matched);
   }
   ASSIGN_OR_RETURN(const std::vector<int64_t> times_ps, SimulateSchedule(result.schedule.graph));
+  if (*std::max_element(times_ps.begin(), times_ps.end()) >= kLimitPs) {
+    return absl::OutOfRangeError("the edited schedule lasts longer than 13 days");
+  }
   if (!hta_compatible) {
     PutTimes(times_ps, &result.schedule);
     result.changed_events = CountChanges(measured, result.schedule);

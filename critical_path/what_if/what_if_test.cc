@@ -138,6 +138,8 @@ TEST(WhatIfTest, WhatCannotBeIsRefused) {
       {"overlap category=host", "runs on the host; only device work"},
       {"level rank=0", "rank 0 cannot be levelled with others; there are the ranks 3"},
       {"scale all 1000000; scale all 1000000; scale all 1000000", "longer than 106 days"},
+      {"scale all 1000000; scale all 20000", "the edited schedule lasts longer than 13 days"},
+      {"scale all 1000000; scale all 80000; remove name=\"b\"; set name=\"a\" 1us", "longer than"},
   };
   for (const auto& [edits, reason] : wrong) {
     EXPECT_THAT(WhatIfError(TwoStreams(), edits), HasSubstr(reason)) << edits;
@@ -171,6 +173,13 @@ TEST(WhatIfTest, AnyGraphIsEditedOrRefused) {
     }
   }
   EXPECT_GT(edited, 500);
+}
+
+TEST(WhatIfTest, EventsDoNotMultiplyForEver) {
+  std::string edits;
+  for (int i = 0; i < 40; ++i) edits += "add \"new\" 1us after all\n";
+  EXPECT_THAT(WhatIfError(TwoStreams(), edits),
+              HasSubstr("this adds 655360 events; at most 344645 can be added"));
 }
 
 TEST(WhatIfTest, TimesThatNoTraceHasAreRefused) {
