@@ -78,38 +78,40 @@ AstraSimulatorOptions SimulatorOptions(const TimingConfig& config,
   return options;
 }
 
-absl::StatusOr<std::unique_ptr<NetworkTiming>> MakeAstraTiming(
-    FileSystem& file_system, const TimingConfig& config, const TimingEnvironment& environment,
-    const std::shared_ptr<const FabricSet>& fabrics, TimingSetup* setup) {
+absl::StatusOr<std::unique_ptr<NetworkTiming>> MakeAstraTiming(FileSystem& file_system,
+                                                               const TimingConfig& config,
+                                                               const TimingEnvironment& environment,
+                                                               TimingSetup* setup) {
   const absl::StatusOr<std::string> path =
       FindAstraBinary(file_system, config.astra_binary, environment.search_path, config.congestion);
   if (!path.ok() && !environment.require_astra) {
     setup->warnings.push_back(absl::StrCat(
         path.status().message(), "; the embedded engine, which gives the same times, is used"));
-    return std::make_unique<EmbeddedTiming>(fabrics, config.congestion, setup->cache);
+    return std::make_unique<EmbeddedTiming>(setup->fabrics, config.congestion, setup->cache);
   }
   RETURN_IF_ERROR(path.status());
   ASSIGN_OR_RETURN(const AstraBinary binary,
                    ProbeAstraBinary(file_system, SimulatorOptions(config, environment, *path),
                                     config.congestion));
   return std::make_unique<FallbackTiming>(
-      std::make_unique<AstraSimTiming>(file_system, fabrics, binary,
+      std::make_unique<AstraSimTiming>(file_system, setup->fabrics, binary,
                                        SimulatorOptions(config, environment, *path), setup->cache),
-      std::make_unique<AnalyticalTiming>(fabrics));
+      std::make_unique<AnalyticalTiming>(setup->fabrics));
 }
 
-absl::StatusOr<std::unique_ptr<NetworkTiming>> MakeEngine(
-    FileSystem& file_system, const TimingConfig& config, const TimingEnvironment& environment,
-    const std::shared_ptr<const FabricSet>& fabrics, TimingSetup* setup) {
+absl::StatusOr<std::unique_ptr<NetworkTiming>> MakeEngine(FileSystem& file_system,
+                                                          const TimingConfig& config,
+                                                          const TimingEnvironment& environment,
+                                                          TimingSetup* setup) {
   switch (config.model) {
     case TimingModel::kAnalytical:
-      return std::make_unique<AnalyticalTiming>(fabrics);
+      return std::make_unique<AnalyticalTiming>(setup->fabrics);
     case TimingModel::kEmbedded:
-      return std::make_unique<EmbeddedTiming>(fabrics, config.congestion, setup->cache);
+      return std::make_unique<EmbeddedTiming>(setup->fabrics, config.congestion, setup->cache);
     case TimingModel::kAstra:
       break;
   }
-  return MakeAstraTiming(file_system, config, environment, fabrics, setup);
+  return MakeAstraTiming(file_system, config, environment, setup);
 }
 
 }  // namespace
@@ -118,10 +120,9 @@ absl::StatusOr<TimingSetup> SetUpTiming(FileSystem& file_system, const TimingCon
                                         const TimingEnvironment& environment) {
   TimingSetup setup;
   setup.layout = LayoutOf(config);
-  ASSIGN_OR_RETURN(const std::shared_ptr<const FabricSet> fabrics,
-                   ReadFabrics(file_system, config));
+  ASSIGN_OR_RETURN(setup.fabrics, ReadFabrics(file_system, config));
   ASSIGN_OR_RETURN(setup.cache, OpenCache(file_system, config, environment));
-  ASSIGN_OR_RETURN(setup.timing, MakeEngine(file_system, config, environment, fabrics, &setup));
+  ASSIGN_OR_RETURN(setup.timing, MakeEngine(file_system, config, environment, &setup));
   if (!config.corrections.empty()) {
     ASSIGN_OR_RETURN(Corrections corrections, ReadCorrections(file_system, config.corrections));
     setup.timing =

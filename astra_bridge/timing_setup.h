@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "astra_bridge/cache/timing_cache.h"
+#include "astra_bridge/fabric_set.h"
 #include "astra_bridge/job_layout.h"
 #include "astra_bridge/network_timing.h"
 #include "astra_bridge/timing_config.h"
@@ -32,6 +33,8 @@ struct TimingEnvironment {
 };
 
 struct TimingSetup {
+  // What the timing works on.
+  std::shared_ptr<const FabricSet> fabrics;
   std::unique_ptr<NetworkTiming> timing;
   // Null when off.
   std::shared_ptr<TimingCache> cache;

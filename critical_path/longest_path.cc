@@ -8,36 +8,13 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
+#include "critical_path/edge_index.h"
 #include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
 namespace {
 
 constexpr EdgeId kNoEdge = std::numeric_limits<EdgeId>::max();
-
-// The edges that leave (or enter) each node, in the graph's order.
-class Adjacency {
- public:
-  Adjacency(const PathGraph& graph, NodeId GraphEdge::*end)
-      : begins_(graph.nodes.size() + 1), edges_(graph.edges.size()) {
-    for (const GraphEdge& edge : graph.edges) ++begins_[edge.*end + 1];
-    for (size_t i = 1; i < begins_.size(); ++i) begins_[i] += begins_[i - 1];
-    std::vector<EdgeId> next(begins_.begin(), begins_.end() - 1);
-    for (EdgeId id = 0; id < graph.edges.size(); ++id) {
-      edges_[next[graph.edges[id].*end]++] = id;
-    }
-  }
-
-  absl::Span<const EdgeId> Of(NodeId node) const {
-    return absl::MakeConstSpan(edges_).subspan(begins_[node], begins_[node + 1] - begins_[node]);
-  }
-
- private:
-  // Where each node's edges begin, and one more for the end.
-  std::vector<EdgeId> begins_;
-  std::vector<EdgeId> edges_;
-};
 
 // Returns the joined nodes in the order in which edges first name them.
 std::vector<NodeId> NodesInOrder(const PathGraph& graph) {
@@ -62,7 +39,7 @@ std::string DescribeNode(const PathGraph& graph, NodeId id) {
 
 // Returns the nodes in topological order, or names one that is on a cycle.
 absl::StatusOr<std::vector<NodeId>> SortTopologically(const PathGraph& graph) {
-  const Adjacency outgoing(graph, &GraphEdge::from);
+  const EdgeIndex outgoing(graph, &GraphEdge::from);
   std::vector<uint32_t> missing(graph.nodes.size());
   for (const GraphEdge& edge : graph.edges) ++missing[edge.to];
   const std::vector<NodeId> nodes = NodesInOrder(graph);
@@ -80,7 +57,7 @@ absl::StatusOr<std::vector<NodeId>> SortTopologically(const PathGraph& graph) {
   if (sorted.size() == nodes.size()) return sorted;
   // Whoever still misses a predecessor that misses one itself: going back often enough ends on a
   // cycle.
-  const Adjacency incoming(graph, &GraphEdge::to);
+  const EdgeIndex incoming(graph, &GraphEdge::to);
   NodeId node = *std::find_if(nodes.begin(), nodes.end(),
                               [&](NodeId candidate) { return missing[candidate] > 0; });
   for (size_t step = 0; step < nodes.size(); ++step) {
@@ -108,7 +85,7 @@ absl::StatusOr<CriticalPath> FindLongestPath(const PathGraph& graph) {
     return absl::FailedPreconditionError("no two events depend on each other: there is no path");
   }
   ASSIGN_OR_RETURN(const std::vector<NodeId> sorted, SortTopologically(graph));
-  const Adjacency incoming(graph, &GraphEdge::to);
+  const EdgeIndex incoming(graph, &GraphEdge::to);
   std::vector<int64_t> length_ps(graph.nodes.size());
   std::vector<EdgeId> last_edge(graph.nodes.size(), kNoEdge);
   NodeId end = sorted.front();

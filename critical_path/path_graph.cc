@@ -44,6 +44,23 @@ absl::string_view BoundByName(BoundBy bound_by) {
   return "";
 }
 
+PathGraph CopyGraph(const PathGraph& graph) {
+  PathGraph copy;
+  copy.base_ns = graph.base_ns;
+  copy.window_start_ps = graph.window_start_ps;
+  copy.window_end_ps = graph.window_end_ps;
+  copy.lanes = graph.lanes;
+  for (NameId name = 0; name < graph.names.size(); ++name) {
+    copy.names.Intern(graph.names.Get(name));
+  }
+  copy.events = graph.events;
+  copy.nodes = graph.nodes;
+  copy.edges = graph.edges;
+  copy.meetings = graph.meetings;
+  copy.end_node = graph.end_node;
+  return copy;
+}
+
 int64_t CountJoinedNodes(const PathGraph& graph) {
   std::vector<bool> joined(graph.nodes.size());
   for (const GraphEdge& edge : graph.edges) joined[edge.from] = joined[edge.to] = true;

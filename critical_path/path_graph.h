@@ -6,9 +6,10 @@
 //   stream                       +--> kernel start --> kernel end +
 //
 // A node is the start or the end of an event, an edge says that its head could not happen before
-// its tail and how much time of the trace it stands for. Two builders make such graphs:
-// trace_graph.h (ours) and hta/hta_graph.h (equal to Holistic Trace Analysis). Everything after
-// them, the longest path, its breakdown, overlay and file, knows only the graph.
+// its tail and how much time of the trace it stands for. These make such graphs:
+// trace_graph.h (ours) and hta/hta_graph.h (equal to Holistic Trace Analysis) of Kineto traces, and
+// execution_job.h of profiles and Chakra traces; rank_join.h joins the graphs of several ranks.
+// Everything after them, the longest path, its breakdown, overlay and file, knows only the graph.
 #ifndef CRITICAL_PATH_PATH_GRAPH_H_
 #define CRITICAL_PATH_PATH_GRAPH_H_
 
@@ -102,6 +103,15 @@ struct GraphEdge {
   BoundBy bound_by = BoundBy::kNothing;
 };
 
+// Where ranks wait for each other: a node that is passed when the last of them has come. Its
+// incoming edges tell when each came.
+struct GraphMeeting {
+  NodeId node = 0;
+  // What they do together, e.g. "all-reduce psum.7".
+  NameId name = 0;
+  std::optional<int64_t> step;
+};
+
 // The order of nodes and edges decides between equally long paths. No two edges join the same
 // nodes; ids are in range.
 struct PathGraph {
@@ -117,12 +127,16 @@ struct PathGraph {
   std::vector<GraphEvent> events;
   std::vector<GraphNode> nodes;
   std::vector<GraphEdge> edges;
+  // Of graphs of several ranks.
+  std::vector<GraphMeeting> meetings;
 
   // Where the path must end; without it, wherever the longest path ends.
   std::optional<NodeId> end_node;
 
   absl::string_view EventName(GraphEventId event) const { return names.Get(events[event].name); }
 };
+
+PathGraph CopyGraph(const PathGraph& graph);
 
 // Returns how many nodes have edges.
 int64_t CountJoinedNodes(const PathGraph& graph);

@@ -125,6 +125,15 @@ void AddEdges(const PathGraph& graph, PathGraphFile* file) {
   }
 }
 
+void AddMeetings(const PathGraph& graph, PathGraphFile* file) {
+  for (const GraphMeeting& meeting : graph.meetings) {
+    file->add_meeting_nodes(meeting.node);
+    file->add_meeting_names(meeting.name);
+    file->add_meeting_has_step(meeting.step.has_value());
+    file->add_meeting_steps(meeting.step.value_or(0));
+  }
+}
+
 // Returns the body, after all checks of what is around it.
 absl::StatusOr<absl::string_view> CutBody(absl::string_view bytes) {
   if (!absl::StartsWith(bytes, kMagic)) {
@@ -189,6 +198,7 @@ class BodyReader {
     RETURN_IF_ERROR(ReadEvents());
     RETURN_IF_ERROR(ReadNodes());
     RETURN_IF_ERROR(ReadEdges());
+    RETURN_IF_ERROR(ReadMeetings());
     return std::move(saved_);
   }
 
@@ -300,6 +310,24 @@ class BodyReader {
     return absl::OkStatus();
   }
 
+  absl::Status ReadMeetings() {
+    const int count = file_.meeting_nodes_size();
+    if (file_.meeting_names_size() != count || file_.meeting_has_step_size() != count ||
+        file_.meeting_steps_size() != count) {
+      return Bad("columns of meetings differ in length");
+    }
+    for (int i = 0; i < count; ++i) {
+      if (file_.meeting_nodes(i) >= graph_.nodes.size()) return Bad("a meeting's node");
+      if (file_.meeting_names(i) >= names_.size()) return Bad("a meeting's name");
+      GraphMeeting meeting;
+      meeting.node = file_.meeting_nodes(i);
+      meeting.name = names_[file_.meeting_names(i)];
+      if (file_.meeting_has_step(i)) meeting.step = file_.meeting_steps(i);
+      graph_.meetings.push_back(meeting);
+    }
+    return absl::OkStatus();
+  }
+
   const PathGraphFile& file_;
   SavedGraph saved_;
   PathGraph& graph_ = saved_.graph;
@@ -320,6 +348,7 @@ absl::StatusOr<std::string> SerializeGraph(const GraphSource& source, const Path
   AddEvents(graph, &file);
   AddNodes(graph, &file);
   AddEdges(graph, &file);
+  AddMeetings(graph, &file);
   if (file.ByteSizeLong() > static_cast<size_t>(std::numeric_limits<int>::max())) {
     return absl::OutOfRangeError("the graph is too large to be saved; choose a shorter window");
   }

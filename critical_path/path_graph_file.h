@@ -4,7 +4,7 @@
 //   0       8     "MCPGRAPH"
 //   8       4     version, 1
 //   12      8     size of the body
-//   20      8     checksum of the body: FNV-1a (64 bits) over its size as 8 bytes, then its bytes
+//   20      8     checksum of the body, as a text (see xla_profiler/util/stable_hash.h)
 //   28            the body, a PathGraphFile message (path_graph_file.proto)
 //
 // Numbers are little-endian. The file may be compressed with gzip. About 30 bytes per event, 10

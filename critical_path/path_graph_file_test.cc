@@ -1,11 +1,13 @@
 #include "critical_path/path_graph_file.h"
 
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "critical_path/blame.h"
 #include "critical_path/longest_path.h"
 #include "critical_path/testing/random_graph.h"
 #include "gmock/gmock.h"
@@ -51,6 +53,10 @@ std::string Describe(const PathGraph& graph) {
     absl::StrAppend(&text, edge.from, " ", edge.to, " ", edge.weight_ps, " ", edge.event, " ",
                     EdgeTypeName(edge.type), " ", BoundByName(edge.bound_by), "\n");
   }
+  for (const GraphMeeting& meeting : graph.meetings) {
+    absl::StrAppend(&text, meeting.node, " ", std::string(graph.names.Get(meeting.name)), " ",
+                    meeting.step.has_value() ? absl::StrCat(*meeting.step) : "-", "\n");
+  }
   return text;
 }
 
@@ -63,6 +69,8 @@ PathGraph SomeGraph(int nodes, std::mt19937& random) {
   graph.nodes[0].event = kNoEvent;
   graph.nodes[1].time_ps = INT64_MIN;
   if (nodes % 2 == 0) graph.end_node = static_cast<NodeId>(nodes - 1);
+  const auto last = static_cast<NodeId>(nodes - 1);
+  graph.meetings = {{last, 0, std::nullopt}, {last / 2, graph.names.Intern("all-reduce"), -7}};
   return graph;
 }
 
@@ -141,7 +149,8 @@ TEST(PathGraphFileTest, AnyBodyIsSafeToRead) {
     if (!saved.ok()) continue;
     // All numbers are in range, or this would crash.
     (void)Describe(saved->graph);
-    (void)FindLongestPath(saved->graph);
+    const absl::StatusOr<CriticalPath> path = FindLongestPath(saved->graph);
+    if (path.ok()) (void)FindBlame(saved->graph, *path);
   }
   EXPECT_GT(refused, 1000);
   EXPECT_GT(accepted, 100);

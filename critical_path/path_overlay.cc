@@ -82,15 +82,15 @@ class OverlayWriter {
                 const OverlayOptions& options, ByteSink* sink)
       : text_(text), graph_(graph), options_(options), sink_(sink) {
     FindCritical(path);
-    ChooseArrows(path);
+    arrows_ = ChooseArrows(graph, path, options.all_edges);
+    FindArrowEnds();
   }
 
   absl::StatusOr<OverlayStats> Write();
 
  private:
   void FindCritical(const CriticalPath& path);
-  void ChooseArrows(const CriticalPath& path);
-  bool CanDraw(const GraphEdge& edge) const;
+  void FindArrowEnds();
 
   absl::Status TakeEvent(absl::string_view element);
   absl::Status TakeMember(absl::string_view key, absl::string_view value);
@@ -138,24 +138,7 @@ void OverlayWriter::FindCritical(const CriticalPath& path) {
   for (EdgeId id : path.edges) is_critical_edge_[id] = true;
 }
 
-bool OverlayWriter::CanDraw(const GraphEdge& edge) const {
-  return graph_.nodes[edge.from].event != kNoEvent && graph_.nodes[edge.to].event != kNoEvent;
-}
-
-void OverlayWriter::ChooseArrows(const CriticalPath& path) {
-  if (options_.all_edges) {
-    for (EdgeId id = 0; id < graph_.edges.size(); ++id) {
-      const GraphEdge& edge = graph_.edges[id];
-      const bool is_launch_without_time =
-          edge.type == EdgeType::kKernelLaunchDelay && edge.weight_ps == 0;
-      if (CanDraw(edge) && !is_launch_without_time) arrows_.push_back(id);
-    }
-  } else {
-    for (EdgeId id : path.edges) {
-      const GraphEdge& edge = graph_.edges[id];
-      if (CanDraw(edge) && IsDrawnByDefault(edge.type)) arrows_.push_back(id);
-    }
-  }
+void OverlayWriter::FindArrowEnds() {
   offset_of_event_.assign(graph_.events.size(), kNoOffset);
   event_of_position_.assign(is_critical_position_.size(), kNoEvent);
   for (EdgeId id : arrows_) {
@@ -292,6 +275,27 @@ absl::Status OverlayWriter::Flush() {
 }
 
 }  // namespace
+
+std::vector<EdgeId> ChooseArrows(const PathGraph& graph, const CriticalPath& path, bool all_edges) {
+  const auto can_draw = [&](const GraphEdge& edge) {
+    return graph.nodes[edge.from].event != kNoEvent && graph.nodes[edge.to].event != kNoEvent;
+  };
+  std::vector<EdgeId> arrows;
+  if (all_edges) {
+    for (EdgeId id = 0; id < graph.edges.size(); ++id) {
+      const GraphEdge& edge = graph.edges[id];
+      const bool is_launch_without_time =
+          edge.type == EdgeType::kKernelLaunchDelay && edge.weight_ps == 0;
+      if (can_draw(edge) && !is_launch_without_time) arrows.push_back(id);
+    }
+  } else {
+    for (EdgeId id : path.edges) {
+      const GraphEdge& edge = graph.edges[id];
+      if (can_draw(edge) && IsDrawnByDefault(edge.type)) arrows.push_back(id);
+    }
+  }
+  return arrows;
+}
 
 std::string OverlayFileName(absl::string_view trace_path) {
   return absl::StrCat("overlaid_critical_path_", trace_path.substr(trace_path.rfind('/') + 1));

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -35,6 +36,10 @@ struct OverlayStats {
   int64_t critical_events = 0;
   int64_t arrows = 0;
 };
+
+// Returns the edges that are drawn as arrows: those of the path that are dependencies, launches or
+// waits, or all of the graph; not those from or to the window's bounds.
+std::vector<EdgeId> ChooseArrows(const PathGraph& graph, const CriticalPath& path, bool all_edges);
 
 // Returns the name of a trace's overlay: "overlaid_critical_path_" before the file's name.
 std::string OverlayFileName(absl::string_view trace_path);

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "critical_path/blame.h"
 #include "critical_path/csv_field.h"
 #include "critical_path/path_breakdown.h"
 #include "xla_profiler/events/event_category.h"
@@ -71,6 +72,28 @@ void ReportEvents(const PathGraph& graph, std::vector<EventShare> shares, int64_
   }
 }
 
+void ReportBlame(const Blame& blame, int64_t length_ps, PathReport* report) {
+  report->set_blame_total(static_cast<int64_t>(blame.rows.size()));
+  for (const BlameRow& row : blame.rows) {
+    if (report->blame_size() == kMaxReportedEvents) break;
+    BlameReport* out = report->add_blame();
+    if (row.step.has_value()) out->set_step(*row.step);
+    out->set_rank(row.rank);
+    out->set_op(row.op);
+    out->set_us(Micros(row.time_ps));
+    out->set_bound_by(std::string(BoundByName(row.bound_by)));
+    out->set_waited_in(row.waited_in);
+  }
+  for (const RankBlame& rank : blame.ranks) {
+    RankBlameReport* out = report->add_blame_by_rank();
+    out->set_rank(rank.rank);
+    out->set_us(Micros(rank.blamed_ps));
+    out->set_percent(Percent(rank.blamed_ps, length_ps));
+    out->set_steps_led(rank.steps_led);
+    out->set_waited_us(Micros(rank.waited_ps));
+  }
+}
+
 std::string DescribeWindow(const PathReport& report) {
   if (report.annotation().empty()) return "the whole trace";
   std::string text = absl::StrCat("'", report.annotation(), "' ", report.first_instance());
@@ -114,6 +137,44 @@ std::string EventTableText(const PathReport& report) {
   return out;
 }
 
+std::string RankBlameTable(const PathReport& report) {
+  constexpr TextTable::Align kRight = TextTable::Align::kRight;
+  TextTable table({{"rank", kRight},
+                   {"kept others waiting, us", kRight},
+                   {"% of path", kRight},
+                   {"most in steps", kRight},
+                   {"waited, us", kRight}});
+  for (const RankBlameReport& rank : report.blame_by_rank()) {
+    table.AddRow({absl::StrCat(rank.rank()), MicrosText(rank.us()), PercentText(rank.percent()),
+                  absl::StrCat(rank.steps_led()), MicrosText(rank.waited_us())});
+  }
+  return table.ToString();
+}
+
+std::string BlameTable(const PathReport& report) {
+  constexpr TextTable::Align kRight = TextTable::Align::kRight;
+  constexpr int kShown = 20;
+  constexpr size_t kNameCharacters = 40;
+  TextTable table({{"step", kRight},
+                   {"rank", kRight},
+                   {"blame, us", kRight},
+                   {"op"},
+                   {"spent on"},
+                   {"others waited in"}});
+  const int shown = std::min(kShown, report.blame_size());
+  for (int i = 0; i < shown; ++i) {
+    const BlameReport& row = report.blame(i);
+    table.AddRow({row.has_step() ? absl::StrCat(row.step()) : "", absl::StrCat(row.rank()),
+                  MicrosText(row.us()), FirstCharacters(row.op(), kNameCharacters), row.bound_by(),
+                  FirstCharacters(row.waited_in(), kNameCharacters)});
+  }
+  std::string out = table.ToString();
+  if (report.blame_total() > shown) {
+    absl::StrAppend(&out, "... and ", WithThousands(report.blame_total() - shown), " more\n");
+  }
+  return out;
+}
+
 }  // namespace
 
 PathReport ReportPath(const GraphSource& source, const PathGraph& graph, const CriticalPath& path) {
@@ -129,6 +190,7 @@ PathReport ReportPath(const GraphSource& source, const PathGraph& graph, const C
   PathBreakdown breakdown = BreakDown(graph, path);
   ReportBreakdown(breakdown, path.length_ps, &report);
   ReportEvents(graph, std::move(breakdown.shares), path.length_ps, &report);
+  ReportBlame(FindBlame(graph, path), path.length_ps, &report);
   for (const std::string& note : source.notes) report.add_notes(note);
   return report;
 }
@@ -143,6 +205,12 @@ std::string FormatPathReport(const PathReport& report) {
       " nodes and ", WithThousands(edges), " edges; the window lasts ",
       MicrosText(report.window_end_us() - report.window_start_us()), " us\n\n",
       BreakdownTable(report), "\n", EventTableText(report));
+  if (report.blame_by_rank_size() > 0) {
+    absl::StrAppend(&out, "\nwho kept others waiting\n\n", RankBlameTable(report));
+  }
+  if (report.blame_size() > 0) {
+    absl::StrAppend(&out, "\n", BlameTable(report));
+  }
   for (const std::string& note : report.notes()) absl::StrAppend(&out, Printable(note), "\n");
   return out;
 }

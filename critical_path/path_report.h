@@ -11,7 +11,7 @@
 
 namespace meridian {
 
-// Reports list at most this many events.
+// Reports list at most this many events, and as many rows of blame.
 inline constexpr int kMaxReportedEvents = 1000;
 
 PathReport ReportPath(const GraphSource& source, const PathGraph& graph, const CriticalPath& path);

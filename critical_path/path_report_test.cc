@@ -1,8 +1,11 @@
 #include "critical_path/path_report.h"
 
 #include <string>
+#include <utility>
 
 #include "critical_path/longest_path.h"
+#include "critical_path/rank_join.h"
+#include "critical_path/testing/random_job.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/util/testing/status_matchers.h"
@@ -137,6 +140,44 @@ TEST(PathReportTest, NamesOfATraceDoNotSteerTheTerminal) {
   source.window.annotation = "\x1b[2J";
   EXPECT_THAT(FormatPathReport(ReportPath(source, graph, *FindLongestPath(graph))),
               Not(HasSubstr("\x1b")));
+}
+
+// Rank 1 comes 200 us after rank 0, 150 us of which it slept.
+TEST(PathReportTest, SaysWhoKeptOthersWaiting) {
+  JobMaker maker(2);
+  const auto first = maker.Add(0, "psum", 0, 300'000'000, BoundBy::kGpuCommunication);
+  maker.Add(1, "gemm", 150'000'000, 200'000'000);
+  const auto last = maker.Add(1, "psum", 200'000'000, 300'000'000, BoundBy::kGpuCommunication);
+  maker.Meet("all-reduce psum", 3, {{0, first}, {1, last}});
+  const PathGraph graph = (*JoinRanks(std::move(maker).Make())).graph;
+  const PathReport report = ReportPath(Source(), graph, *FindLongestPath(graph));
+  ASSERT_EQ(report.blame_size(), 2);
+  EXPECT_EQ(report.blame_total(), 2);
+  EXPECT_EQ(report.blame(0).step(), 3);
+  EXPECT_EQ(report.blame(0).rank(), 1);
+  EXPECT_EQ(report.blame(0).op(), "host_gap");
+  EXPECT_DOUBLE_EQ(report.blame(0).us(), 150);
+  EXPECT_EQ(report.blame(1).op(), "gemm");
+  EXPECT_DOUBLE_EQ(report.blame(1).us(), 50);
+  ASSERT_EQ(report.blame_by_rank_size(), 2);
+  EXPECT_DOUBLE_EQ(report.blame_by_rank(0).waited_us(), 200);
+  EXPECT_DOUBLE_EQ(report.blame_by_rank(1).us(), 200);
+  EXPECT_NEAR(report.blame_by_rank(1).percent(), 66.67, 0.01);
+  EXPECT_THAT(FormatPathReport(report),
+              HasSubstr("who kept others waiting\n\n"
+                        "rank  kept others waiting, us  % of path  most in steps  waited, us\n"
+                        "----  -----------------------  ---------  -------------  ----------\n"
+                        "   0                    0.000       0.00              0     200.000\n"
+                        "   1                  200.000      66.67              1       0.000\n\n"
+                        "step  rank  blame, us  op        spent on           others waited in\n"
+                        "----  ----  ---------  --------  -----------------  ----------------\n"
+                        "   3     1    150.000  host_gap  host_gap           all-reduce psum\n"
+                        "   3     1     50.000  gemm      gpu_compute_bound  all-reduce psum\n"));
+}
+
+TEST(PathReportTest, OneRankHasNobodyToBlame) {
+  EXPECT_EQ(Report().blame_by_rank_size(), 0);
+  EXPECT_THAT(FormatPathReport(Report()), Not(HasSubstr("waiting")));
 }
 
 }  // namespace

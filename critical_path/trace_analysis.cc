@@ -85,15 +85,27 @@ size_t AddInferredWaits(const EventTable& table, absl::Span<const SyncCall> sync
 
 absl::StatusOr<TraceAnalysis> AnalyzeAsOurs(absl::string_view text, absl::string_view name,
                                             const TraceAnalysisOptions& options) {
-  TraceAnalysis analysis;
   ASSIGN_OR_RETURN(const TraceJsonTable trace, LoadTraceJson(text, name));
+  return AnalyzeLoadedTrace(trace, text, RankOfTrace(trace).value_or(0), options);
+}
+
+}  // namespace
+
+std::optional<int64_t> RankOfTrace(const TraceJsonTable& trace) {
+  return trace.header.Find("distributedInfo").Find("rank").AsInt64();
+}
+
+absl::StatusOr<TraceAnalysis> AnalyzeLoadedTrace(const TraceJsonTable& trace,
+                                                 absl::string_view text, int64_t rank,
+                                                 const TraceAnalysisOptions& options) {
+  TraceAnalysis analysis;
   const std::vector<SyncCall> sync_calls = ReadTraceJsonSyncCalls(text, trace.table);
   DeviceDependencies dependencies = FindDeviceDependencies(trace.table, sync_calls);
   const size_t inferred_waits = AddInferredWaits(trace.table, sync_calls, &dependencies);
   ASSIGN_OR_RETURN(const TraceWindow window,
                    ChooseTraceWindow(trace.table, dependencies, options.window));
   TraceGraphOptions graph_options;
-  graph_options.rank = trace.header.Find("distributedInfo").Find("rank").AsInt64().value_or(0);
+  graph_options.rank = rank;
   graph_options.data_load_events = options.data_load_events;
   ASSIGN_OR_RETURN(TraceGraph built, BuildTraceGraph(trace.table, trace.positions, dependencies,
                                                      window, graph_options));
@@ -114,8 +126,6 @@ absl::StatusOr<TraceAnalysis> AnalyzeAsOurs(absl::string_view text, absl::string
   }
   return analysis;
 }
-
-}  // namespace
 
 absl::StatusOr<TraceAnalysis> AnalyzeTraceJson(absl::string_view text, absl::string_view name,
                                                const TraceAnalysisOptions& options) {

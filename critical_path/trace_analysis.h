@@ -2,6 +2,8 @@
 #ifndef CRITICAL_PATH_TRACE_ANALYSIS_H_
 #define CRITICAL_PATH_TRACE_ANALYSIS_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "critical_path/path_graph.h"
 #include "critical_path/queue_length.h"
 #include "critical_path/window_choice.h"
+#include "xla_profiler/events/event_table_json.h"
 
 namespace meridian {
 
@@ -30,6 +33,15 @@ struct TraceAnalysis {
   // Of the whole trace.
   std::vector<StreamQueue> queues;
 };
+
+// Builds our graph of a trace that was loaded from the text, as one of that rank. The source names
+// only what is missing. Errors do not name the trace.
+absl::StatusOr<TraceAnalysis> AnalyzeLoadedTrace(const TraceJsonTable& trace,
+                                                 absl::string_view text, int64_t rank,
+                                                 const TraceAnalysisOptions& options);
+
+// Returns the rank that the trace says it is of, if it says so.
+std::optional<int64_t> RankOfTrace(const TraceJsonTable& trace);
 
 // Errors name the trace; they are those of the builders (trace_graph.h, hta/hta_graph.h) and of the
 // window's choice.

@@ -51,6 +51,10 @@ ABSL_FLAG(std::optional<int64_t>, reference_node, std::nullopt,
 ABSL_FLAG(std::string, node_ids, "",
           "Node ids, one per trace. Default: the snapshot pairs' header, else the last integer in "
           "the file's name, else the position.");
+ABSL_FLAG(
+    std::string, profile_start_ns, "",
+    "When profiles began that do not say it (Unix time): one per trace, empty for the others, "
+    "e.g. ,,1794701451406144825.");
 ABSL_FLAG(std::string, ranks, "",
           "Ranks, one per device, trace by trace. Default: what the profiles say.");
 ABSL_FLAG(double, max_drift_ppm, 100, "How fast two clocks may drift apart.");
@@ -99,6 +103,19 @@ absl::StatusOr<std::vector<int64_t>> ParseNumbers(absl::string_view flag, const 
     numbers.push_back(number);
   }
   return numbers;
+}
+
+absl::StatusOr<std::vector<std::optional<int64_t>>> ParseStarts(const std::string& text) {
+  std::vector<std::optional<int64_t>> starts;
+  if (text.empty()) return starts;
+  for (absl::string_view part : absl::StrSplit(text, ',')) {
+    starts.emplace_back();
+    if (part.empty()) continue;
+    ASSIGN_OR_RETURN(const std::vector<int64_t> start,
+                     ParseNumbers("profile_start_ns", std::string(part)));
+    starts.back() = start[0];
+  }
+  return starts;
 }
 
 absl::StatusOr<PlaneNaming> ParseNaming(const std::string& name) {
@@ -201,6 +218,7 @@ absl::StatusOr<CombineRequest> RequestFlags() {
   ASSIGN_OR_RETURN(request.files, FindFiles());
   request.input = UserInputOptions();
   ASSIGN_OR_RETURN(request.node_ids, ParseNumbers("node_ids", absl::GetFlag(FLAGS_node_ids)));
+  ASSIGN_OR_RETURN(request.profile_start_ns, ParseStarts(absl::GetFlag(FLAGS_profile_start_ns)));
   ASSIGN_OR_RETURN(request.ranks, ParseNumbers("ranks", absl::GetFlag(FLAGS_ranks)));
   ASSIGN_OR_RETURN(request.alignment, AlignmentFlags());
   ASSIGN_OR_RETURN(request.naming, ParseNaming(absl::GetFlag(FLAGS_plane_naming)));
@@ -286,17 +304,13 @@ int main(int argc, char** argv) {
        "them as one profile. Without flags it does so with a bundled example, into ./meridian_out.",
        {"combine --run_dir=logs/ --output=combined.xplane.pb --validate",
         "combine --traces='rank*.xplane.pb' --method=collectives --output=combined.xplane.pb"},
-       {"run_dir",         "traces",
-        "snapshots",       "offsets",
-        "probes",          "method",
-        "reference_node",  "node_ids",
-        "ranks",           "max_drift_ppm",
-        "min_transfer_ns", "end_agreement",
-        "offset_slope",    "max_extrapolation_ms",
-        "plane_naming",    "output",
-        "output_dir",      "trace_json",
-        "perfetto",        "report",
-        "report_json",     "stages",
-        "validate"}},
+       {"run_dir",        "traces",        "snapshots",
+        "offsets",        "probes",        "method",
+        "reference_node", "node_ids",      "profile_start_ns",
+        "ranks",          "max_drift_ppm", "min_transfer_ns",
+        "end_agreement",  "offset_slope",  "max_extrapolation_ms",
+        "plane_naming",   "output",        "output_dir",
+        "trace_json",     "perfetto",      "report",
+        "report_json",    "stages",        "validate"}},
       argc, argv, [&] { return meridian::Combine(meridian::WantsExample(argc, argv), argv[0]); });
 }

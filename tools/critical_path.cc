@@ -1,4 +1,6 @@
 // critical_path: what delays the step.
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -6,27 +8,48 @@
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "critical_path/blame.h"
+#include "critical_path/job_analysis.h"
 #include "critical_path/longest_path.h"
 #include "critical_path/path_graph_file.h"
 #include "critical_path/path_overlay.h"
 #include "critical_path/path_report.h"
 #include "critical_path/queue_length.h"
+#include "critical_path/timeline_overlay.h"
 #include "critical_path/trace_analysis.h"
+#include "critical_path/what_if/reorder_suggestions.h"
+#include "critical_path/what_if/what_if.h"
+#include "critical_path/what_if/what_if_edits.h"
+#include "critical_path/what_if/what_if_report.h"
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
 #include "xla_profiler/util/byte_sink.h"
 #include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/input_file.h"
+#include "xla_profiler/util/input_paths.h"
+#include "xla_profiler/util/progress_bar.h"
 #include "xla_profiler/util/report_json.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/status_util.h"
 
 ABSL_FLAG(std::string, trace, "", "The trace of one rank: Kineto's JSON, plain or gzip.");
+ABSL_FLAG(std::string, traces, "",
+          "The traces of a job's ranks, joined where they wait for each other: XSpaces, one "
+          "combined XSpace, or Kineto's JSON; a comma list of files, folders or globs.");
+ABSL_FLAG(std::string, et, "",
+          "Chakra traces instead of --traces: the prefix of PREFIX.<rank>.et, or one file.");
+ABSL_FLAG(std::string, rank, "",
+          "With --traces or --et: the path of this rank alone; waiting for others is told apart.");
+ABSL_FLAG(bool, allow_violations, false,
+          "With --traces: goes on when the clocks disagree, that is, when collectives end before "
+          "they began elsewhere.");
 ABSL_FLAG(std::string, annotation, "",
           "Looks at an annotation whose name contains this, e.g. ProfilerStep, instead of at the "
-          "whole trace.");
+          "whole trace. Steps of XSpaces and Chakra traces are called NAME#NUMBER.");
 ABSL_FLAG(std::string, instance, "0",
           "Which of the annotation's occurrences, from 0: N, or A..B for several and what is "
           "between.");
@@ -37,21 +60,35 @@ ABSL_FLAG(bool, zero_weight_launch_edges, false,
           "Otherwise all launch edges are there anyway.");
 ABSL_FLAG(std::string, data_load_events, "",
           "Parts of names of events that load data: a comma list.");
-ABSL_FLAG(std::string, overlay, "",
-          "Writes the trace with the path drawn into it: a file (compressed when it ends in .gz), "
-          "or a folder for overlaid_critical_path_<trace>.");
+ABSL_FLAG(
+    std::string, overlay, "",
+    "Writes the trace with the path drawn into it, or a timeline of the path when there is no "
+    "--trace: a file (compressed when it ends in .gz), or a folder for "
+    "overlaid_critical_path_<trace>.");
 ABSL_FLAG(bool, only_critical, true,
           "Leaves events out of the overlay that are not on the path, but for annotations.");
 ABSL_FLAG(bool, all_edges, false,
           "Draws all edges of the graph into the overlay, and keeps all events.");
 ABSL_FLAG(std::string, csv, "", "Writes the path, one line for each edge, to this file.");
+ABSL_FLAG(std::string, blame_csv, "",
+          "Writes who kept others waiting, by step, rank and op, to this file.");
 ABSL_FLAG(std::string, queue_lengths, "",
           "Writes how much work each stream was behind, over time, to this file (CSV).");
 ABSL_FLAG(std::string, save, "",
           "Writes the graph to this file (compressed when it ends in .gz), for --restore.");
 ABSL_FLAG(std::string, restore, "",
           "Reads the graph from a file that --save wrote instead of from a trace; --trace is then "
-          "needed for --overlay only.");
+          "what --overlay draws into.");
+ABSL_FLAG(std::string, what_if, "",
+          "Runs the schedule again with these edits (docs/what_if.md), or @FILE with one per line, "
+          "and compares: scale|set CONDITIONS FACTOR|DURATION; remove CONDITIONS; add \"NAME\" "
+          "DURATION after CONDITIONS; link|unlink CONDITIONS to CONDITIONS; move CONDITIONS "
+          "before|after CONDITIONS; overlap CONDITIONS [until CONDITIONS]; level rank=N. "
+          "Conditions: name=\"TEXT\", name=~\"RE2\", within=, category=, rank=, link=A->B, "
+          "process=, thread=, stream=, event=, or all.");
+ABSL_FLAG(bool, suggest_reorderings, false,
+          "Tries other orders of the streams' work, after the edits of --what_if if there are any, "
+          "and lists those that make the path shorter.");
 
 namespace meridian {
 namespace {
@@ -61,12 +98,52 @@ absl::StatusOr<InputFile> OpenTrace() {
                          UserInputOptions());
 }
 
-absl::StatusOr<TraceAnalysis> Analyze() {
-  TraceAnalysisOptions options;
-  options.window.annotation = absl::GetFlag(FLAGS_annotation);
+absl::StatusOr<WindowChoice> ChosenWindow() {
+  WindowChoice window;
+  window.annotation = absl::GetFlag(FLAGS_annotation);
   absl::StatusOr<InstanceRange> instances = ParseInstanceRange(absl::GetFlag(FLAGS_instance));
   if (!instances.ok()) return Annotate(instances.status(), "--instance");
-  options.window.instances = *instances;
+  window.instances = *instances;
+  return window;
+}
+
+bool HasJob() { return !absl::GetFlag(FLAGS_traces).empty() || !absl::GetFlag(FLAGS_et).empty(); }
+
+absl::StatusOr<JobInput> FindJob() {
+  JobInput input;
+  input.files = UserInputOptions();
+  input.et_prefix = UserPath(absl::GetFlag(FLAGS_et));
+  input.data_load_events =
+      absl::StrSplit(absl::GetFlag(FLAGS_data_load_events), ',', absl::SkipEmpty());
+  if (absl::GetFlag(FLAGS_traces).empty()) return input;
+  ASSIGN_OR_RETURN(
+      input.traces,
+      ExpandPaths(FileSystem::Posix(), absl::GetFlag(FLAGS_traces),
+                  {UserDirectory(),
+                   {".xplane.pb", ".xplane.pb.gz", ".pt.trace.json", ".pt.trace.json.gz"}}));
+  return input;
+}
+
+// The bar is gone before anything is printed.
+absl::StatusOr<TraceAnalysis> AnalyzeJobWithProgress(const JobInput& input) {
+  JobOptions options;
+  ASSIGN_OR_RETURN(options.window, ChosenWindow());
+  const std::string rank = absl::GetFlag(FLAGS_rank);
+  int64_t number = 0;
+  if (!rank.empty() && (!absl::SimpleAtoi(rank, &number) || number < 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--rank=", rank, " is no rank; expected e.g. --rank=3"));
+  }
+  if (!rank.empty()) options.rank = number;
+  options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
+  ProgressBar progress("reading", input.traces.size());
+  options.progress = [&](size_t done) { progress.Update(done); };
+  return AnalyzeJob(FileSystem::Posix(), input, options);
+}
+
+absl::StatusOr<TraceAnalysis> Analyze() {
+  TraceAnalysisOptions options;
+  ASSIGN_OR_RETURN(options.window, ChosenWindow());
   options.hta_compatible = absl::GetFlag(FLAGS_hta_compatible);
   options.zero_weight_launch_edges = absl::GetFlag(FLAGS_zero_weight_launch_edges);
   options.data_load_events =
@@ -91,23 +168,74 @@ absl::StatusOr<TraceAnalysis> Restore() {
   return analysis;
 }
 
+absl::StatusOr<std::vector<WhatIfEdit>> ParseEdits(absl::string_view text,
+                                                   absl::string_view source) {
+  absl::StatusOr<std::vector<WhatIfEdit>> edits = ParseWhatIfEdits(text);
+  return edits.ok() ? std::move(edits) : Annotate(edits.status(), source);
+}
+
+// The file of --what_if=@FILE, or "".
+std::string EditsPath() {
+  const std::string what_if = absl::GetFlag(FLAGS_what_if);
+  absl::string_view path = what_if;
+  return absl::ConsumePrefix(&path, "@") ? UserPath(std::string(path)) : "";
+}
+
+// Before the trace is read, which takes longest.
+absl::StatusOr<std::vector<WhatIfEdit>> ReadEdits() {
+  const std::string what_if = absl::GetFlag(FLAGS_what_if);
+  if (what_if.empty()) return std::vector<WhatIfEdit>();
+  if (!absl::StartsWith(what_if, "@")) return ParseEdits(what_if, "--what_if");
+  ASSIGN_OR_RETURN(const InputFile file,
+                   InputFile::Open(FileSystem::Posix(), EditsPath(), UserInputOptions()));
+  return ParseEdits(file.bytes(), file.path());
+}
+
+// Puts the edited schedule and its path in the place of the measured one. Returns the report.
+absl::StatusOr<PathReport> RunEdits(const std::vector<WhatIfEdit>& edits, TraceAnalysis* analysis,
+                                    CriticalPath* path) {
+  const PathReport measured = ReportPath(analysis->source, analysis->graph, *path);
+  const bool suggests = absl::GetFlag(FLAGS_suggest_reorderings);
+  if (edits.empty() && !suggests) return measured;
+  absl::StatusOr<WhatIfResult> result =
+      RunWhatIf(analysis->graph, *path, analysis->source.hta_compatible, edits);
+  if (!result.ok()) return Annotate(result.status(), "--what_if");
+  PathReport report = ReportPath(analysis->source, result->schedule.graph, result->path);
+  AddWhatIf(edits, *result, measured, &report);
+  if (suggests) {
+    absl::StatusOr<ReorderSuggestions> suggestions =
+        SuggestReorderings(result->schedule, result->path);
+    if (!suggestions.ok()) return Annotate(suggestions.status(), "--suggest_reorderings");
+    AddSuggestions(result->schedule, *suggestions, &report);
+  }
+  analysis->graph = std::move(result->schedule.graph);
+  *path = std::move(result->path);
+  return report;
+}
+
 // A folder gets a file of the trace's name.
 std::string OverlayPath() {
   const std::string path = UserPath(absl::GetFlag(FLAGS_overlay));
   const absl::StatusOr<FileKind> kind = FileSystem::Posix().Kind(path);
   if (!kind.ok() || *kind != FileKind::kDirectory) return path;
-  return absl::StrCat(path, "/", OverlayFileName(absl::GetFlag(FLAGS_trace)));
+  const std::string trace = absl::GetFlag(FLAGS_trace);
+  return absl::StrCat(path, "/", OverlayFileName(trace.empty() ? "job.json.gz" : trace));
 }
 
+// A Kineto trace is drawn into; what comes from elsewhere, or has other times now, gets a timeline
+// of its own. (HTA's what-if leaves the times as they are.)
 absl::Status WriteOverlayFile(const TraceAnalysis& analysis, const CriticalPath& path,
                               OutputFiles* outputs) {
-  if (absl::GetFlag(FLAGS_trace).empty()) {
-    return absl::InvalidArgumentError("--overlay needs --trace, the trace to draw into");
-  }
-  ASSIGN_OR_RETURN(const InputFile trace, OpenTrace());
   OverlayOptions options;
   options.only_critical = absl::GetFlag(FLAGS_only_critical);
   options.all_edges = absl::GetFlag(FLAGS_all_edges);
+  const bool is_edited = !absl::GetFlag(FLAGS_what_if).empty() && !analysis.source.hta_compatible;
+  if (absl::GetFlag(FLAGS_trace).empty() || is_edited) {
+    return outputs->Write("overlay", OverlayPath(), [&](ByteSink& sink) {
+      return WriteTimelineOverlay(analysis.graph, path, options, &sink).status();
+    });
+  }
+  ASSIGN_OR_RETURN(const InputFile trace, OpenTrace());
   return outputs->Write("overlay", OverlayPath(), [&](ByteSink& sink) {
     return Annotate(WriteOverlay(trace.bytes(), analysis.graph, path, options, &sink).status(),
                     trace.path());
@@ -123,6 +251,10 @@ absl::Status WriteFiles(const TraceAnalysis& analysis, const CriticalPath& path)
   };
   const std::string csv = absl::GetFlag(FLAGS_csv);
   if (!csv.empty()) RETURN_IF_ERROR(write("csv", csv, PathCsv(analysis.graph, path)));
+  const std::string blame = absl::GetFlag(FLAGS_blame_csv);
+  if (!blame.empty()) {
+    RETURN_IF_ERROR(write("blame_csv", blame, BlameCsv(FindBlame(analysis.graph, path))));
+  }
   const std::string queues = absl::GetFlag(FLAGS_queue_lengths);
   if (!queues.empty()) {
     RETURN_IF_ERROR(write("queue_lengths", queues, QueueLengthCsv(analysis.queues)));
@@ -138,28 +270,62 @@ absl::Status WriteFiles(const TraceAnalysis& analysis, const CriticalPath& path)
   return outputs.Commit();
 }
 
-// Before the trace is read, which takes longest.
-absl::Status CheckPaths() {
+// Before the traces are read, which takes longest.
+absl::Status CheckPaths(const JobInput& job) {
+  std::vector<std::string> inputs = job.traces;
+  inputs.push_back(UserPath(absl::GetFlag(FLAGS_trace)));
+  inputs.push_back(UserPath(absl::GetFlag(FLAGS_restore)));
+  inputs.push_back(EditsPath());
   return CheckOutputPaths(
-      {UserPath(absl::GetFlag(FLAGS_trace)), UserPath(absl::GetFlag(FLAGS_restore))},
-      {UserPath(absl::GetFlag(FLAGS_csv)), UserPath(absl::GetFlag(FLAGS_queue_lengths)),
-       UserPath(absl::GetFlag(FLAGS_save)),
-       absl::GetFlag(FLAGS_overlay).empty() ? "" : OverlayPath()});
+      inputs, {UserPath(absl::GetFlag(FLAGS_csv)), UserPath(absl::GetFlag(FLAGS_blame_csv)),
+               UserPath(absl::GetFlag(FLAGS_queue_lengths)), UserPath(absl::GetFlag(FLAGS_save)),
+               absl::GetFlag(FLAGS_overlay).empty() ? "" : OverlayPath()});
+}
+
+// Flags that say nothing together.
+absl::Status CheckFlags() {
+  const auto is_given = [](const std::string& value) { return !value.empty(); };
+  const int inputs =
+      is_given(absl::GetFlag(FLAGS_traces)) + is_given(absl::GetFlag(FLAGS_et)) +
+      (is_given(absl::GetFlag(FLAGS_trace)) || is_given(absl::GetFlag(FLAGS_restore)));
+  if (inputs > 1) {
+    return absl::InvalidArgumentError(
+        "--trace (or --restore), --traces and --et name different inputs; give one of them");
+  }
+  if (!HasJob()) {
+    if (!is_given(absl::GetFlag(FLAGS_rank))) return absl::OkStatus();
+    return absl::InvalidArgumentError("--rank chooses from --traces or --et");
+  }
+  if (absl::GetFlag(FLAGS_hta_compatible)) {
+    return absl::InvalidArgumentError(
+        "HTA knows one rank's Kineto trace: --hta_compatible goes with --trace");
+  }
+  if (is_given(absl::GetFlag(FLAGS_queue_lengths))) {
+    return absl::InvalidArgumentError("--queue_lengths needs --trace, a Kineto trace of one rank");
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int> FindPath() {
   const bool restores = !absl::GetFlag(FLAGS_restore).empty();
-  if (!restores && absl::GetFlag(FLAGS_trace).empty()) {
+  if (!restores && !HasJob() && absl::GetFlag(FLAGS_trace).empty()) {
     return absl::InvalidArgumentError(
-        "--trace names no file; expected e.g. --trace=rank0.pt.trace.json.gz");
+        "--trace names no file; expected e.g. --trace=rank0.pt.trace.json.gz, or --traces=run/ for "
+        "several ranks");
   }
-  RETURN_IF_ERROR(CheckPaths());
-  ASSIGN_OR_RETURN(const TraceAnalysis analysis, restores ? Restore() : Analyze());
-  const absl::StatusOr<CriticalPath> path = FindLongestPath(analysis.graph);
+  RETURN_IF_ERROR(CheckFlags());
+  ASSIGN_OR_RETURN(const JobInput job, FindJob());
+  RETURN_IF_ERROR(CheckPaths(job));
+  ASSIGN_OR_RETURN(const std::vector<WhatIfEdit> edits, ReadEdits());
+  ASSIGN_OR_RETURN(TraceAnalysis analysis, restores   ? Restore()
+                                           : HasJob() ? AnalyzeJobWithProgress(job)
+                                                      : Analyze());
+  absl::StatusOr<CriticalPath> path = FindLongestPath(analysis.graph);
   if (!path.ok()) return Annotate(path.status(), analysis.source.trace);
+  ASSIGN_OR_RETURN(const PathReport report, RunEdits(edits, &analysis, &*path));
   RETURN_IF_ERROR(WriteFiles(analysis, *path));
-  const PathReport report = ReportPath(analysis.source, analysis.graph, *path);
-  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatPathReport(report)));
+  RETURN_IF_ERROR(
+      Print(JsonWanted() ? ReportToJson(report) : FormatPathReport(report) + FormatWhatIf(report)));
   return kExitDone;
 }
 
@@ -173,9 +339,28 @@ int main(int argc, char** argv) {
        "spent on.",
        {"critical_path --trace=rank0.pt.trace.json.gz --annotation=ProfilerStep --instance=1",
         "critical_path --trace=trace.json.gz --overlay=. --csv=path.csv",
-        "critical_path --trace=trace.json.gz --hta_compatible --json"},
-       {"trace", "annotation", "instance", "hta_compatible", "zero_weight_launch_edges",
-        "data_load_events", "overlay", "only_critical", "all_edges", "csv", "queue_lengths", "save",
-        "restore"}},
+        "critical_path --trace=trace.json.gz --hta_compatible --json",
+        "critical_path --traces=run/ --annotation=train --instance=2..4 --blame_csv=blame.csv",
+        "critical_path --trace=trace.json.gz --what_if='scale name=~\"AllReduce\" 0.5'"},
+       {"trace",
+        "traces",
+        "et",
+        "rank",
+        "allow_violations",
+        "annotation",
+        "instance",
+        "hta_compatible",
+        "zero_weight_launch_edges",
+        "data_load_events",
+        "overlay",
+        "only_critical",
+        "all_edges",
+        "csv",
+        "blame_csv",
+        "queue_lengths",
+        "save",
+        "restore",
+        "what_if",
+        "suggest_reorderings"}},
       argc, argv, meridian::FindPath);
 }

@@ -59,11 +59,13 @@ absl::Status LineAligner::EditLine(absl::string_view plane_name, const XLineHead
   return WriteTimes(line, new_base_ns, edit);
 }
 
-// Fills before_ and mapped_ with the line's events that have a start.
+// Fills events_ with the line's events that have a start.
 absl::Status LineAligner::MapEvents(const XLineHeader& line, int64_t base_ps, LineClock& clock,
                                     const std::vector<EventTimes>& times) {
-  before_.clear();
-  mapped_.clear();
+  events_.before.clear();
+  events_.mapped.clear();
+  events_.before.reserve(times.size());
+  events_.mapped.reserve(times.size());
   remarks_ = {};
   for (const EventTimes& event : times) {
     if (event.is_aggregated) continue;
@@ -74,20 +76,20 @@ absl::Status LineAligner::MapEvents(const XLineHeader& line, int64_t base_ps, Li
                                                      event.offset_ps, " ps of ", event.duration_ps,
                                                      " ps, which no clock can show"));
     }
-    before_.push_back(Timespan(start_ps, event.duration_ps));
-    mapped_.push_back({clock.Map(start_ps), clock.Map(end_ps)});
+    events_.before.push_back(Timespan(start_ps, event.duration_ps));
+    events_.mapped.push_back({clock.Map(start_ps), clock.Map(end_ps)});
   }
   if (clock.has_remarks()) RemarkEvents(clock.domain());
   remarks_.clamped += options_.strict_monotonic
-                          ? MakeStrictlyIncreasing(before_, absl::MakeSpan(mapped_))
-                          : KeepOrderAndNesting(before_, absl::MakeSpan(mapped_));
+                          ? MakeStrictlyIncreasing(events_.before, absl::MakeSpan(events_.mapped))
+                          : KeepOrderAndNesting(events_.before, absl::MakeSpan(events_.mapped));
   return absl::OkStatus();
 }
 
 // Counts events, of whose two times either may be remarkable. Most lines have none.
 void LineAligner::RemarkEvents(ClockDomain domain) {
   LineClock clock(node_, domain);
-  for (const Timespan& event : before_) {
+  for (const Timespan& event : events_.before) {
     const int64_t snapshots = clock.snapshot_extrapolations();
     const int64_t offsets = clock.offset_extrapolations();
     const int64_t repaired = clock.repaired_times();
@@ -109,13 +111,15 @@ void LineAligner::Count(const LineClock& clock, const std::vector<EventTimes>& t
     stats_.set_farthest_extrapolation_ns(
         std::max(stats_.farthest_extrapolation_ns(), clock.farthest_extrapolation_ps() / kPsPerNs));
   }
-  if (before_.empty()) return;
+  if (events_.before.empty()) return;
   int64_t corrected = 0;
   int64_t least_ps = std::numeric_limits<int64_t>::max();
   int64_t most_ps = std::numeric_limits<int64_t>::min();
-  for (size_t i = 0; i < before_.size(); ++i) {
-    const int64_t correction_ps = Difference(mapped_[i].start_ps, before_[i].begin_ps());
-    corrected += correction_ps != 0 || mapped_[i].end_ps != before_[i].end_ps() ? 1 : 0;
+  for (size_t i = 0; i < events_.before.size(); ++i) {
+    const int64_t correction_ps =
+        Difference(events_.mapped[i].start_ps, events_.before[i].begin_ps());
+    corrected +=
+        correction_ps != 0 || events_.mapped[i].end_ps != events_.before[i].end_ps() ? 1 : 0;
     least_ps = std::min(least_ps, correction_ps);
     most_ps = std::max(most_ps, correction_ps);
   }
@@ -144,7 +148,7 @@ void LineAligner::KeepOriginals(int64_t base_ps, const OriginalTimesStats& ids,
                                 LineEdit* edit) const {
   // The times as they are now, before WriteTimes.
   std::vector<EventTimes> originals = edit->times;
-  std::vector<MappedEvent> mapped = mapped_;
+  std::vector<MappedEvent> mapped = events_.mapped;
   // Positions of the events that have a start among all events.
   std::vector<size_t> position(originals.size(), 0);
   size_t next = 0;
@@ -173,7 +177,7 @@ absl::Status LineAligner::WriteTimes(const XLineHeader& line, int64_t new_base_n
   size_t next = 0;
   for (EventTimes& event : edit->times) {
     if (event.is_aggregated) continue;
-    const MappedEvent& mapped = mapped_[next++];
+    const MappedEvent& mapped = events_.mapped[next++];
     if (__builtin_sub_overflow(mapped.start_ps, new_base_ps, &event.offset_ps)) {
       return absl::InvalidArgumentError(
           absl::StrCat("line '", line.name, "' spans more time than a line can hold"));

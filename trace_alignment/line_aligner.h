@@ -40,17 +40,26 @@ struct OriginalTimesStats {
 };
 OriginalTimesStats DefineOriginalTimesStats(PlaneAdditions* plane);
 
+// Room for the events of one line that have a start. Aligners that take turns share it: the memory
+// of a long line is costly to get anew.
+struct AlignedEvents {
+  std::vector<Timespan> before;
+  std::vector<MappedEvent> mapped;
+};
+
 class LineAligner {
  public:
-  // `node` maps times that count from the session's start, `clock.start_ns()`; it and `clock` must
-  // outlive this. `new_start_ns` is the start that the new line bases count from, Unix time.
+  // `node` maps times that count from the session's start, `clock.start_ns()`; it, `clock` and
+  // `room` must outlive this. `new_start_ns` is the start that the new line bases count from, Unix
+  // time.
   LineAligner(const SessionClock& clock, const NodeClock& node, int64_t new_start_ns,
-              const LineAlignerOptions& options)
+              const LineAlignerOptions& options, AlignedEvents* room)
       : clock_(clock),
         run_(clock.start_ns()),
         node_(node),
         new_start_ns_(new_start_ns),
-        options_(options) {}
+        options_(options),
+        events_(*room) {}
 
   // The Unix time, rounded down, that a time of the host's clock becomes, or the base of a line.
   absl::StatusOr<int64_t> MapHostTime(int64_t unix_ns) const;
@@ -88,9 +97,8 @@ class LineAligner {
   const LineAlignerOptions options_;
   AlignmentStats stats_;
   bool any_event_ = false;
-  // Of the line at hand: its events that have a start.
-  std::vector<Timespan> before_;
-  std::vector<MappedEvent> mapped_;
+  // Of the line at hand.
+  AlignedEvents& events_;
   Remarks remarks_;
 };
 

@@ -99,7 +99,7 @@ absl::StatusOr<RunAlignment> AlignFiles(const std::vector<std::string>& paths) {
     SessionInfo info;
     info.profile_start_ns = SessionStartNs(paths[n]);
     ASSIGN_OR_RETURN(const SessionClock clock, SessionClock::Create(paths[n], info, std::nullopt));
-    inputs.nodes.push_back({static_cast<int64_t>(n), clock, std::nullopt});
+    inputs.nodes.push_back({static_cast<int64_t>(n), clock, std::nullopt, std::nullopt});
   }
   return AlignRun(inputs, run, {});
 }

@@ -252,6 +252,16 @@ absl::StatusOr<RawPairs> ReadMessage(absl::string_view contents, const std::stri
 
 }  // namespace
 
+std::optional<int64_t> ReadingUncertaintyNs(const SnapshotPairs& snapshots) {
+  int64_t largest_ns = 0;
+  for (const SnapshotPair& pair : snapshots.pairs) {
+    if (!pair.bracket.has_value()) return std::nullopt;
+    largest_ns = std::max({largest_ns, pair.sys_ns - pair.bracket->sys_before_ns,
+                           pair.bracket->sys_after_ns - pair.sys_ns});
+  }
+  return largest_ns;
+}
+
 absl::StatusOr<SnapshotPairs> LoadSnapshotPairs(FileSystem& file_system, const std::string& path,
                                                 const SnapshotPairsOptions& options) {
   ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(file_system, path));

@@ -53,6 +53,11 @@ struct SnapshotPairs {
   int64_t identical_dropped = 0;
 };
 
+// How far a host time may be off that was mapped from a tracer time: the largest distance from a
+// reading to an end of its bracket. Between readings clocks may wander besides. Nullopt when a pair
+// has no bracket.
+std::optional<int64_t> ReadingUncertaintyNs(const SnapshotPairs& snapshots);
+
 // Where W and G come from, beside the header of the pairs themselves: flags win over it, it wins
 // over the offsets file.
 struct SnapshotPairsOptions {

@@ -58,6 +58,7 @@ TEST(SnapshotPairsTest, RelativePairsAreRelativeToWalltime) {
   EXPECT_EQ(snapshots.pairs[1].sys_ns, kWallNs + 2000);
   EXPECT_EQ(snapshots.pairs[1].tracer_ns, kWallNs + 2300);
   EXPECT_FALSE(snapshots.pairs[0].bracket.has_value());
+  EXPECT_EQ(ReadingUncertaintyNs(snapshots), std::nullopt);
 }
 
 TEST(SnapshotPairsTest, AbsolutePairsArePinnedAtTheStart) {
@@ -117,6 +118,7 @@ TEST(SnapshotPairsTest, ReadsBrackets) {
   EXPECT_EQ(snapshots.pairs[0].bracket->sys_after_ns, kWallNs + 1020);
   // Without a reading of its own: the middle.
   EXPECT_EQ(snapshots.pairs[1].sys_ns, kWallNs + 2050);
+  EXPECT_EQ(ReadingUncertaintyNs(snapshots), 50);
   EXPECT_THAT(Parse("{\"sys_ns\":9,\"tracer_ns\":1,\"sys_before_ns\":10,\"sys_after_ns\":20}"),
               StatusIs(kInvalid, HasSubstr("a.jsonl:2: sys_ns lies outside its bracket")));
   EXPECT_THAT(Parse("{\"tracer_ns\":1,\"sys_before_ns\":20,\"sys_after_ns\":10}"),

@@ -97,10 +97,11 @@ std::string EnvironmentField(int64_t start_ns) {
 absl::StatusOr<AlignmentStats> AlignXSpace(const XSpaceReader& reader, const SessionClock& clock,
                                            const NodeClock& node, const AlignOptions& options,
                                            ByteSink& sink) {
+  AlignedEvents room;
   ASSIGN_OR_RETURN(const int64_t new_start_ns,
-                   LineAligner(clock, node, 0, options.lines).MapHostTime(clock.start_ns()));
+                   LineAligner(clock, node, 0, options.lines, &room).MapHostTime(clock.start_ns()));
   AligningEditor editor(reader, options, new_start_ns,
-                        LineAligner(clock, node, new_start_ns, options.lines));
+                        LineAligner(clock, node, new_start_ns, options.lines, &room));
   const absl::Status status = RewriteXSpace(reader.source(), editor, sink);
   // An error of the sink is not the profile's.
   if (!status.ok()) {

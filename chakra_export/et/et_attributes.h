@@ -50,6 +50,8 @@ inline constexpr absl::string_view kStartNsAttribute = "start_ns";
 inline constexpr absl::string_view kDurationNsAttribute = "duration_ns";
 // What a COMP node stands for when it is no kernel: "memcpy", "memset", "host_gap", ...
 inline constexpr absl::string_view kOpKindAttribute = "op_kind";
+// The step that the node is of.
+inline constexpr absl::string_view kStepAttribute = "step";
 
 // Why a node waits for each of its data dependencies, e.g. "d,ds,l" (graph/edge_kind.h).
 inline constexpr absl::string_view kDependencyKindsAttribute = "dep_kinds";

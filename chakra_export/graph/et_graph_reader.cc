@@ -158,6 +158,7 @@ class GraphReader {
     }
     const NodeIndex index = builder_.AddNode(added);
     ids_.Add(node.id());
+    if (options_.visit) RETURN_IF_ERROR(options_.visit(index, node));
     return AddDependencies(node, index);
   }
 

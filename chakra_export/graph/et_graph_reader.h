@@ -3,7 +3,9 @@
 #define CHAKRA_EXPORT_GRAPH_ET_GRAPH_READER_H_
 
 #include <cstdint>
+#include <functional>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
@@ -22,6 +24,8 @@ struct EtGraphReaderOptions {
   CommGroups groups;
   // Leave out dependencies on ids that no node has, of which traces by other tools are full.
   bool ignore_dangling = false;
+  // Called for each node, for what the graph does not keep; an error ends the reading. May be null.
+  std::function<absl::Status(NodeIndex index, const ChakraProtoMsg::Node& node)> visit;
   EtProgress progress;
 };
 

@@ -13,7 +13,6 @@
 #include "absl/types/span.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_format.h"
-#include "chakra_export/et/et_writer.h"
 #include "chakra_export/graph/edge_kind.h"
 #include "xla_profiler/util/atomic_file_writer.h"
 #include "xla_profiler/util/status_macros.h"
@@ -140,15 +139,11 @@ class NodeEncoder {
   std::vector<int64_t> rounded_off_ns_;
 };
 
-// Traces that are on the disk, but under no name yet.
-struct PreparedTraces {
-  std::vector<EtFile> files;
-  std::vector<std::unique_ptr<EtWriter>> writers;
-};
-
-absl::StatusOr<PreparedTraces> PrepareTraces(FileSystem& file_system, const ExecutionGraph& graph,
-                                             absl::string_view prefix,
-                                             const EtGraphWriterOptions& options) {
+// Puts the traces of the graph's ranks on the disk, under no name yet.
+absl::Status PrepareTraces(FileSystem& file_system, const ExecutionGraph& graph,
+                           absl::string_view prefix, const EtGraphWriterOptions& options,
+                           std::vector<EtFile>* files,
+                           std::vector<std::unique_ptr<EtWriter>>* writers) {
   const std::vector<NodeIndex> nodes = ByRankAndId(graph);
   RETURN_IF_ERROR(CheckIdsAreUnique(graph, nodes));
   RETURN_IF_ERROR(CheckEdgesStayWithinRanks(graph));
@@ -156,23 +151,21 @@ absl::StatusOr<PreparedTraces> PrepareTraces(FileSystem& file_system, const Exec
   if (metadata.version().empty()) metadata.set_version(kEtSchemaVersion);
 
   NodeEncoder encoder(graph);
-  PreparedTraces traces;
   Node message;
   size_t next = 0;
   for (const int64_t rank : graph.Ranks()) {
-    traces.files.push_back({rank, absl::StrCat(EtPath(prefix, rank), options.gzip ? ".gz" : "")});
-    ASSIGN_OR_RETURN(
-        std::unique_ptr<EtWriter> writer,
-        EtWriter::Create(file_system, traces.files.back().path, metadata, {options.gzip}));
+    files->push_back({rank, absl::StrCat(EtPath(prefix, rank), options.gzip ? ".gz" : "")});
+    ASSIGN_OR_RETURN(std::unique_ptr<EtWriter> writer,
+                     EtWriter::Create(file_system, files->back().path, metadata, {options.gzip}));
     for (; next < nodes.size() && graph.rank(nodes[next]) == rank; ++next) {
       encoder.Encode(nodes[next], &message);
       if (options.decorate != nullptr) options.decorate(nodes[next], &message);
       RETURN_IF_ERROR(writer->Add(message));
     }
     RETURN_IF_ERROR(writer->Prepare());
-    traces.writers.push_back(std::move(writer));
+    writers->push_back(std::move(writer));
   }
-  return traces;
+  return absl::OkStatus();
 }
 
 std::string FileName(const std::string& path) {
@@ -203,34 +196,48 @@ absl::StatusOr<std::vector<EtFile>> WriteEtGraph(FileSystem& file_system,
                                                  const ExecutionGraph& graph,
                                                  absl::string_view prefix,
                                                  const EtGraphWriterOptions& options) {
-  ASSIGN_OR_RETURN(const PreparedTraces traces, PrepareTraces(file_system, graph, prefix, options));
-  for (const auto& writer : traces.writers) RETURN_IF_ERROR(writer->Commit());
-  return traces.files;
+  std::vector<EtFile> files;
+  std::vector<std::unique_ptr<EtWriter>> writers;
+  RETURN_IF_ERROR(PrepareTraces(file_system, graph, prefix, options, &files, &writers));
+  for (const auto& writer : writers) RETURN_IF_ERROR(writer->Commit());
+  return files;
+}
+
+absl::Status EtWorkloadWriter::Add(const ExecutionGraph& graph,
+                                   const EtGraphWriterOptions& options) {
+  groups_.merge(GroupsOf(graph));
+  return PrepareTraces(file_system_, graph, prefix_, options, &files_, &writers_);
+}
+
+absl::StatusOr<WrittenWorkload> EtWorkloadWriter::Commit(int64_t rank_count) {
+  WrittenWorkload written;
+  const std::string groups_path = absl::StrCat(prefix_, ".comm_groups.json");
+  std::unique_ptr<AtomicFileWriter> groups_file;
+  if (!groups_.empty()) {
+    written.comm_groups = groups_path;
+    ASSIGN_OR_RETURN(groups_file, AtomicFileWriter::Create(file_system_, groups_path));
+    RETURN_IF_ERROR(groups_file->Append(CommGroupsJson(groups_)));
+    RETURN_IF_ERROR(groups_file->Prepare());
+  }
+  for (const auto& writer : writers_) RETURN_IF_ERROR(writer->Commit());
+  if (groups_file != nullptr) RETURN_IF_ERROR(groups_file->Commit());
+  written.files = std::move(files_);
+
+  ASSIGN_OR_RETURN(written.removed, StaleTraces(file_system_, prefix_, rank_count, written.files));
+  if (groups_.empty() && file_system_.Kind(groups_path).ok()) {
+    written.removed.push_back(groups_path);
+  }
+  for (const std::string& path : written.removed) RETURN_IF_ERROR(file_system_.Delete(path));
+  return written;
 }
 
 absl::StatusOr<WrittenWorkload> WriteEtWorkload(FileSystem& file_system,
                                                 const ExecutionGraph& graph,
                                                 const std::string& prefix, int64_t rank_count,
                                                 const EtGraphWriterOptions& options) {
-  ASSIGN_OR_RETURN(PreparedTraces traces, PrepareTraces(file_system, graph, prefix, options));
-  WrittenWorkload written;
-  const std::string groups_path = absl::StrCat(prefix, ".comm_groups.json");
-  const CommGroups groups = GroupsOf(graph);
-  std::unique_ptr<AtomicFileWriter> groups_file;
-  if (!groups.empty()) {
-    written.comm_groups = groups_path;
-    ASSIGN_OR_RETURN(groups_file, AtomicFileWriter::Create(file_system, groups_path));
-    RETURN_IF_ERROR(groups_file->Append(CommGroupsJson(groups)));
-    RETURN_IF_ERROR(groups_file->Prepare());
-  }
-  for (const auto& writer : traces.writers) RETURN_IF_ERROR(writer->Commit());
-  if (groups_file != nullptr) RETURN_IF_ERROR(groups_file->Commit());
-  written.files = std::move(traces.files);
-
-  ASSIGN_OR_RETURN(written.removed, StaleTraces(file_system, prefix, rank_count, written.files));
-  if (groups.empty() && file_system.Kind(groups_path).ok()) written.removed.push_back(groups_path);
-  for (const std::string& path : written.removed) RETURN_IF_ERROR(file_system.Delete(path));
-  return written;
+  EtWorkloadWriter writer(file_system, prefix);
+  RETURN_IF_ERROR(writer.Add(graph, options));
+  return writer.Commit(rank_count);
 }
 
 CommGroups GroupsOf(const ExecutionGraph& graph) {

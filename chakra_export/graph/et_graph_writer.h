@@ -4,13 +4,17 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
+#include "chakra_export/et/et_writer.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/util/file_system.h"
@@ -47,10 +51,37 @@ struct WrittenWorkload {
   std::vector<std::string> removed;
 };
 
-// Writes what WriteEtGraph does and, when there are groups beside that of all ranks,
-// PREFIX.comm_groups.json. Then removes what an earlier workload left under the prefix and readers
-// would take for part of this one: traces of ranks from `rank_count` on, a rank's trace in the
-// other form (.et or .et.gz), and the groups when this workload has none.
+// Writes a workload whose ranks are in several graphs, so that they need not be held all at once.
+//
+//   EtWorkloadWriter writer(file_system, prefix);
+//   for (...) RETURN_IF_ERROR(writer.Add(graph_of_some_ranks));
+//   ASSIGN_OR_RETURN(const WrittenWorkload written, writer.Commit(rank_count));
+class EtWorkloadWriter {
+ public:
+  EtWorkloadWriter(FileSystem& file_system, std::string prefix)
+      : file_system_(file_system), prefix_(std::move(prefix)) {}
+
+  // Puts the traces on the disk as WriteEtGraph does, under no name yet. A rank is in one graph;
+  // groups of one name are of the same ranks in all.
+  absl::Status Add(const ExecutionGraph& graph, const EtGraphWriterOptions& options = {});
+
+  // Gives the traces their names and, when there are groups beside that of all ranks, writes
+  // PREFIX.comm_groups.json. Then removes what an earlier workload left under the prefix and
+  // readers would take for part of this one: traces of ranks from `rank_count` on, a rank's trace
+  // in the other form (.et or .et.gz), and the groups when this workload has none. Nothing may be
+  // called afterwards.
+  absl::StatusOr<WrittenWorkload> Commit(int64_t rank_count);
+
+ private:
+  FileSystem& file_system_;
+  const std::string prefix_;
+  CommGroups groups_;
+  // Of writers_, in the same order.
+  std::vector<EtFile> files_;
+  std::vector<std::unique_ptr<EtWriter>> writers_;
+};
+
+// The same for a workload in one graph.
 absl::StatusOr<WrittenWorkload> WriteEtWorkload(FileSystem& file_system,
                                                 const ExecutionGraph& graph,
                                                 const std::string& prefix, int64_t rank_count,

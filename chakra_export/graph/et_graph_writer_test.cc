@@ -219,6 +219,29 @@ TEST(EtGraphWriterTest, ARankAloneLeavesTheOthersOfItsRun) {
   EXPECT_THAT(directory.List(), UnorderedElementsAre("w.0.et", "w.1.et"));
 }
 
+TEST(EtGraphWriterTest, GraphsOfSeveralRanksMakeOneWorkload) {
+  const TemporaryDirectory directory;
+  EtWorkloadWriter writer(FileSystem::Posix(), directory.PathOf("w"));
+  for (int64_t rank = 0; rank < 2; ++rank) {
+    ExecutionGraphBuilder builder;
+    ExecutionNode node;
+    node.id = 1;
+    node.resource = builder.AddResource({rank, ResourceKind::kStream, 7});
+    builder.AddNode(node);
+    builder.AddGroup({"3", {0, 1}});
+    builder.AddGroup({absl::StrCat(rank + 1), {rank, 4}});
+    ASSERT_OK(writer.Add(std::move(builder).Build()));
+    EXPECT_EQ(FileSystem::Posix().Kind(directory.PathOf("w.0.et")).ok(), false);
+  }
+  ASSERT_OK_AND_ASSIGN(const WrittenWorkload written, writer.Commit(2));
+  ASSERT_EQ(written.files.size(), 2u);
+  EXPECT_EQ(written.files[1].rank, 1);
+  EXPECT_EQ(written.files[1].path, directory.PathOf("w.1.et"));
+  EXPECT_THAT(directory.List(), UnorderedElementsAre("w.0.et", "w.1.et", "w.comm_groups.json"));
+  EXPECT_EQ(directory.Read("w.comm_groups.json"),
+            "{\n  \"1\": [0, 4],\n  \"2\": [1, 4],\n  \"3\": [0, 1]\n}\n");
+}
+
 TEST(EtGraphWriterTest, NothingIsReplacedUnlessEverythingCanBe) {
   const TemporaryDirectory directory;
   ASSERT_OK(WriteEtWorkload(FileSystem::Posix(), Chain({5}), directory.PathOf("w"), 4));

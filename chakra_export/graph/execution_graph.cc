@@ -52,6 +52,17 @@ size_t ExecutionGraph::RetainDependencies(
   return removed;
 }
 
+std::string ExecutionGraph::CommunicationKind(NodeIndex node) const {
+  switch (type(node)) {
+    case ChakraProtoMsg::COMM_SEND_NODE:
+      return "SEND";
+    case ChakraProtoMsg::COMM_RECV_NODE:
+      return "RECV";
+    default:
+      return ChakraProtoMsg::CollectiveCommType_Name(communication(node)->type);
+  }
+}
+
 std::string ExecutionGraph::Describe(NodeIndex node) const {
   return absl::StrCat("rank ", rank(node), " node ", id(node), " (",
                       FirstCharacters(name(node), kMaxNameLength), ")");

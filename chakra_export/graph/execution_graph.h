@@ -142,6 +142,9 @@ class ExecutionGraph {
   // its dependencies, before any is removed from that node. Returns how many were removed.
   size_t RetainDependencies(absl::FunctionRef<bool(NodeIndex node, size_t position)> keep);
 
+  // Returns "ALL_REDUCE" and so on, "SEND" or "RECV" for a node that communicates.
+  std::string CommunicationKind(NodeIndex node) const;
+
   // Returns e.g. "rank 3 node 17 (all-reduce.2)".
   std::string Describe(NodeIndex node) const;
 

@@ -34,6 +34,25 @@ ExecutionGraphBuilder ThreeNodes() {
   return builder;
 }
 
+TEST(ExecutionGraphTest, NamesKindsOfCommunication) {
+  ExecutionGraphBuilder builder;
+  ExecutionNode node;
+  node.resource = builder.AddResource({0, ResourceKind::kCommunication, 0});
+  node.communication = Communication();
+  node.communication->type = ChakraProtoMsg::REDUCE_SCATTER;
+  node.communication->group = builder.AddGroup({"", {0, 1}});
+  for (const auto type : {ChakraProtoMsg::COMM_COLL_NODE, ChakraProtoMsg::COMM_SEND_NODE,
+                          ChakraProtoMsg::COMM_RECV_NODE}) {
+    node.type = type;
+    ++node.id;
+    builder.AddNode(node);
+  }
+  const ExecutionGraph graph = std::move(builder).Build();
+  EXPECT_EQ(graph.CommunicationKind(0), "REDUCE_SCATTER");
+  EXPECT_EQ(graph.CommunicationKind(1), "SEND");
+  EXPECT_EQ(graph.CommunicationKind(2), "RECV");
+}
+
 TEST(ExecutionGraphTest, KeepsWhatIsPutIn) {
   ExecutionGraphBuilder builder = ThreeNodes();
   ExecutionNode node;

@@ -79,23 +79,12 @@ void CountNodes(const ExecutionGraph& graph, const RankReports& ranks, ChakraRep
 }
 
 // Alike are those of one type and group; for messages there is no group.
-std::string CommunicationType(const ExecutionGraph& graph, NodeIndex node) {
-  switch (graph.type(node)) {
-    case ChakraProtoMsg::COMM_SEND_NODE:
-      return "SEND";
-    case ChakraProtoMsg::COMM_RECV_NODE:
-      return "RECV";
-    default:
-      return ChakraProtoMsg::CollectiveCommType_Name(graph.communication(node)->type);
-  }
-}
-
 void CountCommunication(const ExecutionGraph& graph, ChakraReport* report) {
   std::map<std::pair<std::string, GroupIndex>, ChakraCommunicationReport> totals;
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
     const Communication* communication = graph.communication(node);
     if (communication == nullptr) continue;
-    const std::string type = CommunicationType(graph, node);
+    const std::string type = graph.CommunicationKind(node);
     const bool collective = graph.type(node) == ChakraProtoMsg::COMM_COLL_NODE;
     ChakraCommunicationReport& total = totals[{type, collective ? communication->group : 0}];
     if (total.nodes() == 0 && collective) {

@@ -8,7 +8,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/collectives/host_executions.h"
-#include "xla_profiler/steps/step_events.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/status_util.h"
 #include "xla_profiler/xplane/session_clock.h"
@@ -249,18 +248,18 @@ class WorkReader {
 
   // Steps that the host marks hold the launches; those of devices hold the work itself.
   absl::Status AssignSteps() {
-    ASSIGN_OR_RETURN(const StepEvents steps, FindXSpaceSteps(out_->reader));
-    out_->step_source = steps.reason;
-    if (steps.steps.empty()) return absl::OkStatus();
-    const StepSource source = steps.steps[0].source;
+    ASSIGN_OR_RETURN(out_->steps, FindXSpaceSteps(out_->reader));
+    const std::vector<StepEvent>& steps = out_->steps.steps;
+    if (steps.empty()) return absl::OkStatus();
+    const StepSource source = steps[0].source;
     const bool on_host = source == StepSource::kAnnotation || source == StepSource::kHostModule;
     for (WorkingDevice& device : out_->devices) {
       for (DeviceWork& work : device.work) {
         const int64_t time_ps = on_host ? work.launch_ps.value_or(work.start_ps) : work.start_ps;
         auto step = std::upper_bound(
-            steps.steps.begin(), steps.steps.end(), time_ps,
+            steps.begin(), steps.end(), time_ps,
             [](int64_t time, const StepEvent& event) { return time < event.start_ps; });
-        if (step == steps.steps.begin()) continue;
+        if (step == steps.begin()) continue;
         --step;
         if (time_ps < step->end_ps) work.step = step->number;
       }

@@ -21,6 +21,7 @@
 #include "absl/strings/string_view.h"
 #include "xla_profiler/hlo/hlo_collective.h"
 #include "xla_profiler/hlo/hlo_module_index.h"
+#include "xla_profiler/steps/step_events.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {
@@ -88,8 +89,8 @@ struct ProfileWork {
   std::map<uint64_t, HostCall> calls;
   // Device events that are no work, by reason.
   std::map<std::string, int64_t> dropped;
-  // Where the steps come from, for people.
-  std::string step_source;
+  // Those that the work is in.
+  StepEvents steps;
 };
 
 // Errors are those of a damaged file, and FailedPrecondition when the session's start is not known;

@@ -111,6 +111,7 @@ void AddHostNodes(const std::vector<const ProfileWork*>& profile_of_rank, WorkGr
     nodes[static_cast<size_t>(graph->nodes[node].resource.rank)].push_back(node);
   }
   for (size_t rank = 0; rank < profile_of_rank.size(); ++rank) {
+    if (profile_of_rank[rank] == nullptr) continue;
     AddRank(*profile_of_rank[rank], static_cast<int64_t>(rank), nodes[rank], graph);
   }
 }

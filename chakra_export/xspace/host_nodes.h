@@ -15,7 +15,7 @@ namespace meridian {
 
 // Adds a node for each call that launched work of the graph, and gaps between the calls of a
 // thread. A call lasts until it returns or its work starts, whichever comes first. Profiles are by
-// rank; those of devices without calls (CPU) add nothing.
+// rank, null for none; those of devices without calls (CPU) add nothing.
 void AddHostNodes(const std::vector<const ProfileWork*>& profile_of_rank, WorkGraph* graph);
 
 }  // namespace meridian

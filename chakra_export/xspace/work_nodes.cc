@@ -75,7 +75,7 @@ class NodeMaker {
     IndexMembers();
     RETURN_IF_ERROR(ListGroups());
     for (int64_t rank = 0; rank < out_.graph.rank_count; ++rank) AddRank(rank);
-    if (static_cast<int64_t>(idle_ranks_.size()) == out_.graph.rank_count) return NothingRan();
+    if (!something_ran_) return NothingRan();
     TakeApartIncomplete();
     DescribeApproximations();
     return std::move(out_);
@@ -146,12 +146,14 @@ class NodeMaker {
       const auto it = places.find(rank);
       if (it == places.end()) {
         missing.push_back(rank);
+        places_.push_back({});
+        out_.profile_of_rank.push_back(nullptr);
         continue;
       }
       places_.push_back(it->second);
       out_.profile_of_rank.push_back(profiles_[it->second.profile].get());
     }
-    if (!missing.empty()) {
+    if (!missing.empty() && !options_.allow_missing_ranks) {
       return absl::InvalidArgumentError(absl::StrCat(
           "no profile has the work of rank ", absl::StrJoin(missing, ", "), " of ", ranks,
           "; a simulation needs every rank: pass the profiles of all nodes to --traces"));
@@ -257,6 +259,7 @@ class NodeMaker {
 
   void AddRank(int64_t rank) {
     const Place& place = places_[rank];
+    if (place.device == nullptr) return;
     WorkAccount& account = out_.accounts[rank];
     account.events = static_cast<int64_t>(place.device->work.size());
     for (const auto& [reason, count] : profiles_[place.profile]->dropped) {
@@ -287,7 +290,11 @@ class NodeMaker {
       if (is_new) it->second = AddCommunication(rank, place, work, event);
       for (const size_t node : it->second) ++out_.graph.nodes[node].pieces;
     }
-    if (out_.graph.nodes.size() == first) AddIdleNode(rank);
+    if (out_.graph.nodes.size() > first) {
+      something_ran_ = true;
+    } else if (!options_.allow_missing_ranks) {
+      AddIdleNode(rank);
+    }
   }
 
   WorkNode NewNode(int64_t rank, const Place& place, const DeviceWork& work) const {
@@ -477,6 +484,7 @@ class NodeMaker {
   std::map<uint32_t, GroupIndex> group_of_;
   std::map<CollectiveKind, int64_t> approximated_;
   std::vector<int64_t> idle_ranks_;
+  bool something_ran_ = false;
 };
 
 }  // namespace

@@ -34,6 +34,9 @@ struct WorkNodesOptions {
   std::optional<StepRange> steps;
   // Copies from and to the host's memory are MEM_LOAD and MEM_STORE.
   bool memory_nodes = false;
+  // Ranks may lack a profile, or have nothing to do; their collectives with others are unmatched.
+  // Otherwise every rank has at least one node, as simulators need it.
+  bool allow_missing_ranks = false;
 };
 
 // Op kinds of COMP nodes.
@@ -57,7 +60,7 @@ struct WorkNodes {
   WorkGraph graph;
   // By node; the nodes of a rank stand together, in the order of their starts.
   std::map<int64_t, WorkAccount> accounts;
-  // Which profile, by rank.
+  // Which profile, by rank; null for a rank that has none.
   std::vector<const ProfileWork*> profile_of_rank;
   // Things a person should know of, one sentence each.
   std::vector<std::string> notes;
@@ -65,7 +68,8 @@ struct WorkNodes {
 
 // The profiles are those that the collectives were read from, in the same order. A collective that
 // ASTRA-sim has no name for becomes the nearest that it has, with a note. InvalidArgument when a
-// rank of the programs is in no profile, and when nothing ran in the chosen steps.
+// rank of the programs is in no profile (unless that is allowed), and when nothing ran in the
+// chosen steps.
 absl::StatusOr<WorkNodes> MakeWorkNodes(const std::vector<std::unique_ptr<ProfileWork>>& profiles,
                                         const CollectiveRun& run,
                                         const WorkNodesOptions& options = {});

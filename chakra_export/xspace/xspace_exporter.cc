@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <memory>
 #include <tuple>
 #include <utility>
 
@@ -20,19 +19,17 @@
 #include "chakra_export/graph/transitive_reduction.h"
 #include "chakra_export/xspace/communication_order.h"
 #include "chakra_export/xspace/data_dependencies.h"
-#include "chakra_export/xspace/device_work.h"
 #include "chakra_export/xspace/hlo_cost.h"
 #include "chakra_export/xspace/host_gaps.h"
 #include "chakra_export/xspace/host_nodes.h"
 #include "chakra_export/xspace/memory_copy.h"
+#include "chakra_export/xspace/profiled_run.h"
 #include "chakra_export/xspace/program_nodes.h"
 #include "chakra_export/xspace/work_graph.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/happens_before.h"
-#include "xla_profiler/collectives/xspace_collectives.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/text_table.h"
-#include "xla_profiler/xplane/combined_profile.h"
 
 namespace meridian {
 namespace {
@@ -42,13 +39,7 @@ constexpr absl::string_view kRawDurationAttribute = "raw_duration_ns";
 constexpr absl::string_view kTransferAttribute = "transfer_ns";
 constexpr absl::string_view kHloOpAttribute = "hlo_op";
 constexpr absl::string_view kHloModuleAttribute = "hlo_module";
-constexpr absl::string_view kStepAttribute = "step";
 constexpr absl::string_view kPiecesAttribute = "device_events";
-
-struct Input {
-  std::vector<std::unique_ptr<ProfileWork>> profiles;
-  CollectiveRun run;
-};
 
 class Exporter {
  public:
@@ -56,7 +47,12 @@ class Exporter {
       : files_(files), prefix_(prefix), options_(options) {}
 
   absl::StatusOr<ChakraExportReport> Run(const std::vector<std::string>& traces) {
-    RETURN_IF_ERROR(Read(traces));
+    ProfiledRunOptions read_options;
+    read_options.reader = options_.reader;
+    read_options.ranks = options_.ranks;
+    read_options.profile_starts_ns = options_.profile_starts_ns;
+    read_options.progress = options_.progress;
+    ASSIGN_OR_RETURN(input_, ReadProfiledRun(files_, traces, read_options));
     if (options_.intent == EtIntent::kProfiled) {
       RETURN_IF_ERROR(CheckClocks());
       RETURN_IF_ERROR(BuildProfiled());
@@ -74,58 +70,20 @@ class Exporter {
   }
 
  private:
-  absl::Status Read(const std::vector<std::string>& traces) {
-    std::vector<ProfileCollectives> collectives;
-    std::optional<int64_t> start_ns;
-    const auto read = [&](XSpaceReader reader) -> absl::Status {
-      ASSIGN_OR_RETURN(ProfileCollectives profile, ReadXSpaceCollectives(reader, {start_ns}));
-      collectives.push_back(std::move(profile));
-      ASSIGN_OR_RETURN(std::unique_ptr<ProfileWork> work,
-                       ReadDeviceWork(std::move(reader), start_ns));
-      input_.profiles.push_back(std::move(work));
-      return absl::OkStatus();
-    };
-    for (size_t i = 0; i < traces.size(); ++i) {
-      if (options_.progress) options_.progress(i);
-      ASSIGN_OR_RETURN(XSpaceReader reader, XSpaceReader::Open(files_, traces[i], options_.reader));
-      ASSIGN_OR_RETURN(std::vector<NodeProfile> nodes, SplitCombinedProfile(reader));
-      start_ns =
-          i < options_.profile_starts_ns.size() ? options_.profile_starts_ns[i] : std::nullopt;
-      if (start_ns.has_value() && !nodes.empty()) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            traces[i], ": is a combined file, which says when each of its sessions began"));
-      }
-      for (NodeProfile& node : nodes) RETURN_IF_ERROR(read(std::move(node.reader)));
-      if (nodes.empty()) RETURN_IF_ERROR(read(std::move(reader)));
-    }
-    ASSIGN_OR_RETURN(input_.run, MatchCollectives(std::move(collectives), options_.ranks));
-    return absl::OkStatus();
-  }
-
   // Durations of collectives are differences of clocks, so the clocks must agree.
   absl::Status CheckClocks() {
-    const HappensBefore check = CheckHappensBefore(input_.run.table);
+    const HappensBefore check = CheckHappensBefore(input_.collectives.table);
     report_.set_collectives_checked(check.checked);
     report_.set_violations(static_cast<int64_t>(check.violations.size()));
-    if (check.violations.empty() || options_.allow_violations) return absl::OkStatus();
-    const Violation& first = check.violations[0];
-    const auto trace = [this](uint32_t member) {
-      const CollectiveTable& table = input_.run.table;
-      return input_.run.profiles[table.NodeOf(table.members()[member])].trace;
-    };
-    return absl::FailedPreconditionError(
-        absl::StrCat(trace(first.ended), " and ", trace(first.started),
-                     ": the clocks of the nodes disagree: ", check.violations.size(), " of ",
-                     check.checked, " collectives end before they began elsewhere, e.g. ",
-                     DescribeViolation(input_.run.table, first),
-                     "; run combine first, or insist with --allow_violations"));
+    if (options_.allow_violations) return absl::OkStatus();
+    return RefuseViolations(input_.collectives, check);
   }
 
   absl::Status BuildProfiled() {
     WorkNodesOptions node_options;
     node_options.steps = options_.steps;
     node_options.memory_nodes = options_.memory_nodes;
-    ASSIGN_OR_RETURN(nodes_, MakeWorkNodes(input_.profiles, input_.run, node_options));
+    ASSIGN_OR_RETURN(nodes_, MakeWorkNodes(input_.profiles, input_.collectives, node_options));
     WorkGraph& graph = nodes_.graph;
     AddStreamOrder(&graph);
     AddDataDependencies(&graph);
@@ -142,7 +100,7 @@ class Exporter {
   }
 
   absl::Status BuildPostTransformed() {
-    ASSIGN_OR_RETURN(nodes_, MakeProgramNodes(input_.profiles, input_.run));
+    ASSIGN_OR_RETURN(nodes_, MakeProgramNodes(input_.profiles, input_.collectives));
     ASSIGN_OR_RETURN(order_, GlobalOrder(nodes_.graph));
     if (options_.flavor == EtFlavor::kSimulation) AddCommunicationOrder(order_, &nodes_.graph);
     return absl::OkStatus();
@@ -289,9 +247,9 @@ class Exporter {
     report_.set_granularity(std::string(kGranularities[static_cast<size_t>(options_.granularity)]));
     report_.set_intent(options_.intent == EtIntent::kProfiled ? "profiled" : "post_transformed");
     // How executions were matched means nothing where there are none.
-    const bool communicates = !input_.run.table.instances().empty();
-    for (const std::string& note : input_.run.ranks.notes) report_.add_notes(note);
-    for (const std::string& note : input_.run.runs.notes) {
+    const bool communicates = !input_.collectives.table.instances().empty();
+    for (const std::string& note : input_.collectives.ranks.notes) report_.add_notes(note);
+    for (const std::string& note : input_.collectives.runs.notes) {
       if (communicates) report_.add_notes(note);
     }
     for (const std::string& note : nodes_.notes) report_.add_notes(note);
@@ -367,7 +325,7 @@ class Exporter {
   FileSystem& files_;
   const std::string& prefix_;
   const XSpaceExportOptions& options_;
-  Input input_;
+  ProfiledRun input_;
   WorkNodes nodes_;
   // Node i of graph_ is node order_[i] of nodes_.
   std::vector<NodeIndex> order_;

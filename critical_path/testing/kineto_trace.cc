@@ -1,5 +1,8 @@
 #include "critical_path/testing/kineto_trace.h"
 
+#include <cstddef>
+#include <numeric>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -50,13 +53,26 @@ int KinetoTrace::EventSync(absl::string_view name, double start_us, double durat
                    R"(, "wait_on_cuda_event_record_corr_id": )", record_correlation));
 }
 
+int KinetoTrace::AllReduce(double start_us, double duration_us, int64_t stream, int64_t correlation,
+                           int ranks, int64_t seq) {
+  std::vector<int> members(static_cast<size_t>(ranks));
+  std::iota(members.begin(), members.end(), 0);
+  return Add("kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", start_us, duration_us,
+             /*process=*/0, stream,
+             absl::StrCat(R"("device": 0, "stream": )", stream, R"(, "correlation": )", correlation,
+                          R"(, "Collective name": "allreduce", "In msg nelems": 64, )",
+                          R"("Out msg nelems": 64, "dtype": "Float", "Group size": )", ranks,
+                          R"(, "Process Group Name": "0", "Seq": )", seq,
+                          R"(, "Process Group Ranks": "[)", absl::StrJoin(members, ", "), R"(]")"));
+}
+
 int KinetoTrace::Raw(absl::string_view event) {
   events_.emplace_back(event);
   return static_cast<int>(events_.size()) - 1;
 }
 
 std::string KinetoTrace::Text() const {
-  return absl::StrCat("{\"schemaVersion\": 1, \"distributedInfo\": {\"rank\": 3},\n",
+  return absl::StrCat("{\"schemaVersion\": 1, \"distributedInfo\": {\"rank\": ", rank_, "},\n",
                       "\"traceEvents\": [\n", absl::StrJoin(events_, ",\n"), "\n],\n",
                       "\"traceName\": \"test\"}\n");
 }

@@ -53,8 +53,15 @@ class KinetoTrace {
                 int64_t correlation, int64_t record_stream, int64_t record_correlation,
                 int64_t device = 0);
 
+  // Appends an all-reduce of so many ranks, the seq-th of its process group.
+  int AllReduce(double start_us, double duration_us, int64_t stream, int64_t correlation, int ranks,
+                int64_t seq);
+
   // Appends the text of an event.
   int Raw(absl::string_view event);
+
+  // The rank that the trace says it is of.
+  void set_rank(int64_t rank) { rank_ = rank; }
 
   std::string Text() const;
 
@@ -63,6 +70,7 @@ class KinetoTrace {
           int64_t process, int64_t thread, absl::string_view args);
 
   std::vector<std::string> events_;
+  int64_t rank_ = 3;
 };
 
 }  // namespace meridian

@@ -6,6 +6,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
+#include "google/protobuf/arena.h"
 #include "third_party/xplane/xplane.pb.h"
 #include "tools/benchmarks/ratio_benchmark.h"
 #include "tools/command.h"
@@ -20,7 +21,10 @@
 #include "xla_profiler/util/testing/temporary_directory.h"
 
 ABSL_FLAG(int64_t, nodes, 16, "Nodes of the run.");
-ABSL_FLAG(int64_t, steps, 1500, "Steps of the run; each has one collective of each kind.");
+ABSL_FLAG(int64_t, steps, 400, "Steps of the run; each has one collective of each kind.");
+ABSL_FLAG(int64_t, compute_kernels, 4,
+          "Kernels before each collective. In examples/jax_tp_cuda4 one kernel of five "
+          "communicates.");
 ABSL_FLAG(int, rounds, 3, "How often both sides take turns.");
 
 namespace meridian {
@@ -31,6 +35,7 @@ SyntheticCluster MakeCluster() {
   options.nodes = absl::GetFlag(FLAGS_nodes);
   options.steps = absl::GetFlag(FLAGS_steps);
   options.collectives = OneOfEach(2);
+  options.compute_kernels = absl::GetFlag(FLAGS_compute_kernels);
   options.max_skew_ns = 50'000'000;
   options.max_drift_ppb = 50'000;
   return SyntheticCluster(options);
@@ -43,6 +48,18 @@ void ParseAndSerialize(const std::vector<InputFile>& files) {
         space.ParseFromArray(file.bytes().data(), static_cast<int>(file.bytes().size())));
     std::string bytes;
     MERIDIAN_CHECK(space.SerializeToString(&bytes));
+  }
+}
+
+// The least that a tool can do: one allocation for all messages of a profile.
+void ParseAndSerializeOnArena(const std::vector<InputFile>& files) {
+  for (const InputFile& file : files) {
+    google::protobuf::Arena arena;
+    auto* space = tensorflow::profiler::XSpace::default_instance().New(&arena);
+    MERIDIAN_CHECK(
+        space->ParseFromArray(file.bytes().data(), static_cast<int>(file.bytes().size())));
+    std::string bytes;
+    MERIDIAN_CHECK(space->SerializeToString(&bytes));
   }
 }
 
@@ -67,6 +84,10 @@ absl::StatusOr<int> Run() {
   combine.bytes = bytes;
   combine.run = [&] { MERIDIAN_CHECK(CombineRun(files, request).ok()); };
   combine.floor = [&] { ParseAndSerialize(inputs); };
+  RatioCase on_arena = combine;
+  on_arena.floor_name = "the same on an arena";
+  on_arena.reach.reset();
+  on_arena.floor = [&] { ParseAndSerializeOnArena(inputs); };
   RatioCase validate = combine;
   validate.name = "the same, and reading the result back";
   validate.reach.reset();
@@ -75,8 +96,9 @@ absl::StatusOr<int> Run() {
   validate.run = [&] { MERIDIAN_CHECK(CombineRun(files, checked).ok()); };
   std::printf("%lld nodes, %.1f MB\n", static_cast<long long>(inputs.size()),
               static_cast<double>(bytes) / 1e6);
-  return RunRatioCases({combine, validate}, absl::GetFlag(FLAGS_rounds)) ? kExitDone
-                                                                         : kExitCheckFailed;
+  return RunRatioCases({combine, on_arena, validate}, absl::GetFlag(FLAGS_rounds))
+             ? kExitDone
+             : kExitCheckFailed;
 }
 
 }  // namespace
@@ -86,6 +108,6 @@ int main(int argc, char** argv) {
   return meridian::RunCommand({"combine_benchmark",
                                "Measures combine against libprotobuf.",
                                {"combine_benchmark --nodes=16"},
-                               {"nodes", "steps", "rounds"}},
+                               {"nodes", "steps", "compute_kernels", "rounds"}},
                               argc, argv, meridian::Run);
 }

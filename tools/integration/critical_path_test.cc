@@ -161,7 +161,23 @@ TEST(CriticalPathCommandTest, WrongUsageExitsWithTwo) {
       {{"--trace=missing.json"}, "missing.json: No such file"},
       {{trace, "--overlay=" + directory.PathOf("no/folder/o.json")},
        "its directory does not exist"},
-      {{graph, "--overlay=" + directory.PathOf("o.json")}, "--overlay needs --trace"},
+      {{trace, "--traces=x"}, "give one of them"},
+      {{trace, "--rank=0"}, "--rank chooses from --traces or --et"},
+      {{"--traces=examples/jax_cuda2", "--rank=x"}, "--rank=x is no rank"},
+      {{"--traces=examples/jax_cuda2", "--rank=2"}, "the traces have work of rank 0, 1"},
+      {{"--traces=examples/jax_cuda2", "--hta_compatible"}, "goes with --trace"},
+      {{"--traces=examples/jax_cuda2", "--queue_lengths=" + directory.PathOf("q.csv")},
+       "--queue_lengths needs --trace"},
+      {{"--traces=examples/jax_cuda2", "--annotation=epoch"}, "there are: train#0, train#1"},
+      {{"--traces=examples/jax_cuda2", "--annotation=train", "--instance=8"}, "occurs 8 time(s)"},
+      {{"--traces=examples/jax_tp_cuda4_skewed"}, "run combine first"},
+      {{"--traces=examples/jax_tp_cuda4/rank0.xplane.pb.gz,"
+        "examples/jax_tp_cuda4/rank1.xplane.pb.gz"},
+       "no trace has the work of rank 2, 3 of 4"},
+      {{"--traces=examples/jax_cuda2/rank0.xplane.pb,examples/jax_tp_cuda4/rank1.xplane.pb.gz"},
+       "are they all of one run"},
+      {{"--traces=missing.xplane.pb"}, "missing.xplane.pb"},
+      {{"--et=" + directory.PathOf("missing")}, "missing"},
       {{graph, "--queue_lengths=" + directory.PathOf("q.csv")}, "--queue_lengths needs the trace"},
       {{"--restore=" + directory.PathOf("t.json")}, "this is no saved graph"},
   };
@@ -171,6 +187,113 @@ TEST(CriticalPathCommandTest, WrongUsageExitsWithTwo) {
     EXPECT_EQ(result.standard_output, "");
     EXPECT_THAT(result.standard_error, AllOf(StartsWith("critical_path: "), HasSubstr(reason)));
   }
+}
+
+constexpr char kTwoRanks[] = "--traces=examples/jax_cuda2";
+
+TEST(CriticalPathCommandTest, BlamesTheRankThatSlept) {
+  const TemporaryDirectory directory;
+  const CommandResult result = FindPath({kTwoRanks, "--blame_csv=" + directory.PathOf("b.csv")});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_EQ(result.standard_error, "");
+  EXPECT_THAT(
+      result.standard_output,
+      AllOf(HasSubstr("rank0.xplane.pb and 1 more, the whole trace: 311414.365 us\n"),
+            HasSubstr("the window lasts 311414.365 us\n"), HasSubstr("who kept others waiting\n"),
+            HasSubstr("   3     1   8955.893  host_gap ")));
+  EXPECT_THAT(directory.Read("b.csv"),
+              StartsWith("step,rank,op,us,bound_by,waited_in\n"
+                         "3,1,\"host_gap\",8955.892527,host_gap,\"all-reduce.2\"\n"
+                         "6,1,\"host_gap\",3212.481638,host_gap,\"all-reduce.2\"\n"));
+  const CommandResult json = FindPath({kTwoRanks, "--json"});
+  EXPECT_THAT(json.standard_output,
+              AllOf(HasSubstr("\"blame\": ["), HasSubstr("\"step\": \"3\""),
+                    HasSubstr("\"op\": \"host_gap\""), HasSubstr("\"us\": 8955.89"),
+                    HasSubstr("\"blame_by_rank\": [")));
+}
+
+TEST(CriticalPathCommandTest, ChoosesStepsAndARank) {
+  const CommandResult step = FindPath({kTwoRanks, "--annotation=train", "--instance=6"});
+  EXPECT_EQ(step.exit_code, 0) << step.standard_error;
+  EXPECT_THAT(step.standard_output,
+              AllOf(HasSubstr("'train' 6: "), HasSubstr("   6     1   3")));
+  const CommandResult rank = FindPath({kTwoRanks, "--rank=0"});
+  EXPECT_EQ(rank.exit_code, 0) << rank.standard_error;
+  EXPECT_THAT(rank.standard_output,
+              AllOf(HasSubstr("wait_for_other_ranks "), Not(HasSubstr("who kept others waiting"))));
+  // One rank's profile alone cannot tell who waits.
+  const CommandResult alone = FindPath({"--traces=examples/jax_cuda2/rank1.xplane.pb"});
+  EXPECT_EQ(alone.exit_code, 0) << alone.standard_error;
+  EXPECT_THAT(alone.standard_output, HasSubstr("no trace has the work of rank 0 of 2"));
+}
+
+TEST(CriticalPathCommandTest, ACombinedProfileHasThePathOfItsParts) {
+  const TemporaryDirectory directory;
+  const std::string combined = directory.PathOf("combined.xplane.pb");
+  ASSERT_EQ(RunCommandLine("tools/combine", {kTwoRanks, "--output=" + combined}).exit_code, 0);
+  const std::string parts = directory.PathOf("parts.csv"), whole = directory.PathOf("whole.csv");
+  EXPECT_EQ(FindPath({kTwoRanks, "--blame_csv=" + parts}).exit_code, 0);
+  EXPECT_EQ(FindPath({"--traces=" + combined, "--blame_csv=" + whole}).exit_code, 0);
+  EXPECT_EQ(directory.Read("whole.csv"), directory.Read("parts.csv"));
+}
+
+TEST(CriticalPathCommandTest, RestoresAndDrawsWhatSeveralRanksDid) {
+  const TemporaryDirectory directory;
+  const std::string graph = directory.PathOf("job.mcp.gz");
+  const CommandResult saved = FindPath(
+      {kTwoRanks, "--json", "--save=" + graph, "--overlay=" + directory.PathOf("saved.json")});
+  EXPECT_EQ(saved.exit_code, 0) << saved.standard_error;
+  const CommandResult restored =
+      FindPath({"--restore=" + graph, "--json", "--overlay=" + directory.PathOf("restored.json")});
+  EXPECT_EQ(restored.exit_code, 0) << restored.standard_error;
+  EXPECT_EQ(restored.standard_output, saved.standard_output);
+  const std::string overlay = directory.Read("saved.json");
+  EXPECT_EQ(directory.Read("restored.json"), overlay);
+  EXPECT_THAT(overlay, AllOf(HasSubstr("\"rank 1\""), HasSubstr("\"critical\":1"),
+                             HasSubstr("critical_path_sync_dependency")));
+  EXPECT_EQ(FindPath({kTwoRanks, "--overlay=" + directory.path()}).exit_code, 0);
+  EXPECT_THAT(directory.List(), Contains("overlaid_critical_path_job.json.gz"));
+}
+
+TEST(CriticalPathCommandTest, ReadsChakraTraces) {
+  const TemporaryDirectory directory;
+  const std::string prefix = directory.PathOf("w");
+  ASSERT_EQ(RunCommandLine("tools/chakra_export", {kTwoRanks, "--output=" + prefix}).exit_code, 0);
+  const CommandResult result = FindPath({"--et=" + prefix, "--annotation=step#3"});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_output,
+              AllOf(HasSubstr("'step#3' 0: "), HasSubstr("who kept others waiting\n")));
+}
+
+TEST(CriticalPathCommandTest, ClocksThatDisagreeCanBeInsistedOn) {
+  const CommandResult result =
+      FindPath({"--traces=examples/jax_tp_cuda4_skewed", "--allow_violations"});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_output, HasSubstr("the clocks disagree"));
+}
+
+TEST(CriticalPathCommandTest, ProfilesAreNotOverwritten) {
+  const TemporaryDirectory directory;
+  const std::string combined = directory.PathOf("combined.xplane.pb");
+  ASSERT_EQ(RunCommandLine("tools/combine", {kTwoRanks, "--output=" + combined}).exit_code, 0);
+  const std::string before = directory.Read("combined.xplane.pb");
+  for (const char* flag : {"--csv=", "--blame_csv=", "--save=", "--overlay="}) {
+    const CommandResult result = FindPath({"--traces=" + combined, flag + combined});
+    EXPECT_EQ(result.exit_code, 2) << flag;
+    EXPECT_THAT(result.standard_error, HasSubstr("would be overwritten"));
+  }
+  EXPECT_EQ(directory.Read("combined.xplane.pb"), before);
+}
+
+TEST(CriticalPathCommandTest, JoinsKinetoTracesOfRealTraining) {
+  const std::optional<std::string> shared = SharedDataDirectory();
+  if (!shared.has_value()) GTEST_SKIP() << kSharedDataMissing;
+  const CommandResult result =
+      FindPath({"--traces=" + *shared + "/traces/torch_nccl4/kineto_*.json.gz",
+                "--annotation=ProfilerStep", "--instance=0"});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_output, AllOf(HasSubstr("kineto_0.json.gz and 3 more"),
+                                            HasSubstr("who kept others waiting\n")));
 }
 
 TEST(CriticalPathCommandTest, BrokenTracesExitWithTwoAndAReason) {

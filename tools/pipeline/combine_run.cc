@@ -132,6 +132,12 @@ class CombinePipeline {
           absl::StrCat(files.snapshots.size(), " files of snapshot pairs for ", files.traces.size(),
                        " traces; --snapshots takes one per trace, in the order of the traces"));
     }
+    const auto& starts = request_.profile_start_ns;
+    if (!starts.empty() && starts.size() != files.traces.size()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--profile_start_ns has ", starts.size(), " times for ", files.traces.size(),
+          " traces; it takes one per trace, empty for those that say themselves: ,,1794701451000"));
+    }
     if (!files.offsets.empty()) {
       ASSIGN_OR_RETURN(OffsetSamples offsets,
                        OffsetSamples::Load(file_system_, files.offsets, request_.reference_node));
@@ -139,16 +145,22 @@ class CombinePipeline {
     }
     XSpaceReaderOptions options;
     options.input = request_.input;
-    for (const std::string& trace : files.traces) {
-      ASSIGN_OR_RETURN(XSpaceReader reader, XSpaceReader::Open(file_system_, trace, options));
+    for (size_t n = 0; n < files.traces.size(); ++n) {
+      ASSIGN_OR_RETURN(XSpaceReader reader,
+                       XSpaceReader::Open(file_system_, files.traces[n], options));
       RETURN_IF_ERROR(CheckRaw(reader));
       ASSIGN_OR_RETURN(SessionInfo session, ReadSessionInfo(reader));
       ASSIGN_OR_RETURN(SessionClock clock,
-                       SessionClock::Create(reader.name(), session, std::nullopt));
+                       SessionClock::Create(reader.name(), session, StartOf(n)));
       nodes_.push_back({std::move(reader), std::move(session), std::move(clock), std::nullopt, 0,
                         AlignmentStats()});
     }
     return absl::OkStatus();
+  }
+
+  // What the user said about a profile.
+  std::optional<int64_t> StartOf(size_t n) const {
+    return request_.profile_start_ns.empty() ? std::nullopt : request_.profile_start_ns[n];
   }
 
   absl::Status CheckRaw(const XSpaceReader& reader) const {
@@ -196,9 +208,12 @@ class CombinePipeline {
   absl::Status ReadCollectives() {
     std::vector<ProfileCollectives> profiles;
     ProgressBar progress("reading", nodes_.size());
-    for (const Node& node : nodes_) {
-      progress.Update(profiles.size());
-      ASSIGN_OR_RETURN(ProfileCollectives profile, ReadXSpaceCollectives(node.reader));
+    for (size_t n = 0; n < nodes_.size(); ++n) {
+      progress.Update(n);
+      XSpaceCollectivesOptions options;
+      options.profile_start_ns = StartOf(n);
+      ASSIGN_OR_RETURN(ProfileCollectives profile,
+                       ReadXSpaceCollectives(nodes_[n].reader, options));
       profiles.push_back(std::move(profile));
     }
     RankOptions ranks;
@@ -211,7 +226,7 @@ class CombinePipeline {
 
   absl::Status Align() {
     for (const Node& node : nodes_) {
-      inputs_.nodes.push_back({node.id, node.clock, node.snapshots});
+      inputs_.nodes.push_back({node.id, node.clock, node.snapshots, node.session.profile_stop_ns});
     }
     ASSIGN_OR_RETURN(inputs_.reference_node, ReferenceNode());
     if (!request_.files.probes.empty()) {
@@ -391,6 +406,10 @@ class CombinePipeline {
     if (aligned.drift_ppm.has_value()) out->set_drift_ppm(*aligned.drift_ppm);
     if (aligned.drift_uncertainty_ppm.has_value()) {
       out->set_drift_uncertainty_ppm(*aligned.drift_uncertainty_ppm);
+    }
+    if (node.snapshots.has_value()) {
+      const std::optional<int64_t> reading_ns = ReadingUncertaintyNs(*node.snapshots);
+      if (reading_ns.has_value()) out->set_tracer_uncertainty_ns(*reading_ns);
     }
     out->set_events(node.stats.events());
     out->set_max_correction_ns(LargestCorrectionNs(node.stats));

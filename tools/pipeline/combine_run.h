@@ -25,6 +25,8 @@ namespace meridian {
 struct CombineRequest {
   RunFiles files;
   InputFileOptions input;
+  // When each profile began, one per trace, for those that do not say; or empty.
+  std::vector<std::optional<int64_t>> profile_start_ns;
   // One per trace, or empty to find them (node_ids.h).
   std::vector<int64_t> node_ids;
   // The id of a node; absent for the lowest.

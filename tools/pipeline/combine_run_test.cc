@@ -11,10 +11,14 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "trace_alignment/testing/cluster_files.h"
+#include "trace_alignment/testing/cluster_profile.h"
 #include "trace_alignment/testing/synthetic_cluster.h"
+#include "xla_profiler/util/atomic_file_writer.h"
 #include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/testing/status_matchers.h"
 #include "xla_profiler/util/testing/temporary_directory.h"
+#include "xla_profiler/xplane/xplane_schema.h"
+#include "xla_profiler/xplane/xplane_utils.h"
 
 namespace meridian {
 namespace {
@@ -34,6 +38,16 @@ ClusterOptions SkewedCluster() {
   options.max_drift_ppb = 40'000;
   options.max_tracer_drift_ppb = 5'000;
   return options;
+}
+
+int64_t ReadStartNs(const XPlaneProto& environment) {
+  for (const XStatProto& stat : environment.stats()) {
+    const std::string& name = environment.stat_metadata().at(stat.metadata_id()).name();
+    if (name == StatTypeName(StatType::kProfileStartTime)) {
+      return static_cast<int64_t>(stat.uint64_value());
+    }
+  }
+  return 0;
 }
 
 class CombineRunTest : public ::testing::Test {
@@ -93,6 +107,40 @@ TEST_F(CombineRunTest, OffsetsAndSnapshotsFindTheClocks) {
   ASSERT_OK_AND_ASSIGN(const CombineReport report, Combine());
   EXPECT_EQ(report.method(), "offsets");
   ExpectTrue(cluster, report, 1);
+}
+
+TEST_F(CombineRunTest, BracketsOfSnapshotsAreStated) {
+  const SyntheticCluster cluster(SkewedCluster());
+  ClusterFilesOptions files;
+  files.snapshots.emplace();
+  files.snapshots->max_bracket_ns = 3'000;
+  files.offsets.emplace();
+  WriteRun(cluster, files);
+  ASSERT_OK_AND_ASSIGN(const CombineReport report, Combine());
+  for (const CombinedNode& node : report.nodes()) {
+    EXPECT_GT(node.tracer_uncertainty_ns(), 0);
+    EXPECT_LE(node.tracer_uncertainty_ns(), 3'000);
+  }
+}
+
+// Without the plane that says so, but with the user's word.
+TEST_F(CombineRunTest, AProfileThatDoesNotSayWhenItBeganNeedsTheFlag) {
+  const SyntheticCluster cluster(SkewedCluster());
+  WriteRun(cluster, {});
+  ASSERT_OK_AND_ASSIGN(const CombineReport whole, Combine());
+  XSpaceProto profile = RecordedProfile(cluster, 1);
+  XPlaneProto* environment = FindMutablePlaneWithName(&profile, kTaskEnvPlaneName);
+  const int64_t start_ns = ReadStartNs(*environment);
+  environment->Clear();
+  ASSERT_OK(WriteFileAtomically(FileSystem::Posix(), request_.files.traces[1],
+                                profile.SerializeAsString()));
+  EXPECT_THAT(Combine(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                  AllOf(HasSubstr("node1"), HasSubstr("--profile_start_ns"))));
+  request_.profile_start_ns = {std::nullopt, start_ns};
+  EXPECT_THAT(Combine(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("4 traces")));
+  request_.profile_start_ns.resize(4);
+  ASSERT_OK_AND_ASSIGN(const CombineReport report, Combine());
+  EXPECT_EQ(report.nodes(1).offset_ns(), whole.nodes(1).offset_ns());
 }
 
 TEST_F(CombineRunTest, ProbeWindowsFindTheClocks) {

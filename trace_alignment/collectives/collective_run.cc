@@ -47,6 +47,19 @@ absl::Status CheckOneRun(const CollectiveRun& run) {
   return absl::OkStatus();
 }
 
+absl::Status RefuseViolations(const CollectiveRun& run, const HappensBefore& check) {
+  if (check.violations.empty()) return absl::OkStatus();
+  const Violation& first = check.violations[0];
+  const auto trace = [&run](uint32_t member) {
+    return run.profiles[run.table.NodeOf(run.table.members()[member])].trace;
+  };
+  return absl::FailedPreconditionError(absl::StrCat(
+      trace(first.ended), " and ", trace(first.started),
+      ": the clocks of the nodes disagree: ", check.violations.size(), " of ", check.checked,
+      " collectives end before they began elsewhere, e.g. ", DescribeViolation(run.table, first),
+      "; run combine first, or insist with --allow_violations"));
+}
+
 absl::StatusOr<CollectiveRun> ReadCollectiveRun(FileSystem& file_system,
                                                 const std::vector<std::string>& traces,
                                                 const CollectiveRunOptions& options) {

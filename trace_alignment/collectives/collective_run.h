@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "trace_alignment/collectives/collective_table.h"
+#include "trace_alignment/collectives/happens_before.h"
 #include "xla_profiler/collectives/collective_event.h"
 #include "xla_profiler/collectives/rank_resolution.h"
 #include "xla_profiler/collectives/run_resolution.h"
@@ -40,6 +41,10 @@ absl::StatusOr<CollectiveRun> MatchCollectives(std::vector<ProfileCollectives> p
 // InvalidArgument when a profile has collectives of which none has a counterpart in another, though
 // it should: then it is of another run. Names it.
 absl::Status CheckOneRun(const CollectiveRun& run);
+
+// FailedPrecondition when a check of the run's table found violations: names the worst of the first
+// and says what to do.
+absl::Status RefuseViolations(const CollectiveRun& run, const HappensBefore& check);
 
 // Reads one file after the other; only their collectives stay in memory.
 absl::StatusOr<CollectiveRun> ReadCollectiveRun(FileSystem& file_system,

@@ -1,6 +1,7 @@
 #include "trace_alignment/collectives/probe_free_alignment.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <numeric>
 #include <set>
@@ -175,6 +176,10 @@ absl::Status CheckOptions(const CollectiveTable& table, const ProbeFreeOptions& 
         absl::StrCat("a transfer of ", options.min_transfer_ps,
                      " ps at least; expected 0 or more, to 40 hours"));
   }
+  if (!options.spans.empty() && options.spans.size() != table.node_count()) {
+    return absl::InvalidArgumentError(absl::StrCat(options.spans.size(), " spans of profiles for ",
+                                                   table.node_count(), " nodes"));
+  }
   return absl::OkStatus();
 }
 
@@ -259,7 +264,30 @@ void StateDrift(const NodeView& view, double max_drift_ppm, NodeOffset* node) {
   node->drift_uncertainty_ppm = std::max(most_ppm - drift_ppm, drift_ppm - least_ppm);
 }
 
-NodeOffset DescribeNode(const NodeView& view, OffsetMethod method, double max_drift_ppm) {
+// The largest uncertainty from the first to the last point, and over the span if there is one.
+// Between points the clock can leave the straight line for as long as it can still come back;
+// beyond them, the line goes on at some rate and the clock at the opposite one.
+int64_t LargestUncertaintyPs(const NodeView& view, double max_drift_ppm,
+                             const std::optional<ProfileSpan>& span) {
+  const auto drift_ps = [&](int64_t elapsed_ps) {
+    return static_cast<int64_t>(
+        std::ceil(static_cast<double>(std::max<int64_t>(0, elapsed_ps)) * max_drift_ppm * 1e-6));
+  };
+  int64_t largest_ps = view.UncertaintyPs(0);
+  for (size_t p = 1; p < view.size(); ++p) {
+    const int64_t away_ps = drift_ps((view.TimePs(p) - view.TimePs(p - 1)) / 2);
+    largest_ps =
+        std::max(largest_ps, std::max(view.UncertaintyPs(p - 1), view.UncertaintyPs(p)) + away_ps);
+  }
+  if (!span.has_value()) return largest_ps;
+  const size_t last = view.size() - 1;
+  return std::max({largest_ps,
+                   view.UncertaintyPs(0) + 2 * drift_ps(view.TimePs(0) - span->begin_ps),
+                   view.UncertaintyPs(last) + 2 * drift_ps(span->end_ps - view.TimePs(last))});
+}
+
+NodeOffset DescribeNode(const NodeView& view, OffsetMethod method, double max_drift_ppm,
+                        const std::optional<ProfileSpan>& span) {
   NodeOffset node;
   node.reachable = true;
   node.method = method;
@@ -270,9 +298,7 @@ NodeOffset DescribeNode(const NodeView& view, OffsetMethod method, double max_dr
   node.offset_at_ps = view.TimePs(middle) - node.offset_ps;
   node.uncertainty_ps = view.UncertaintyPs(middle);
   node.certified_uncertainty_ps = node.uncertainty_ps;
-  for (size_t p = 0; p < view.size(); ++p) {
-    node.uncertainty_max_ps = std::max(node.uncertainty_max_ps, view.UncertaintyPs(p));
-  }
+  node.uncertainty_max_ps = LargestUncertaintyPs(view, max_drift_ppm, span);
   StateDrift(view, max_drift_ppm, &node);
   return node;
 }
@@ -286,8 +312,10 @@ ClockAlignment Describe(OffsetMethod method, const Solved& solved, const ProbeFr
     if (!bounds.reachable[node]) continue;
     const NodeView view = {solved.built.constraints, node, bounds.lower_ps[node],
                            bounds.upper_ps[node], offsets_ps[node]};
-    alignment.nodes[node] =
-        DescribeNode(view, method, node == options.reference_node ? 0 : options.max_drift_ppm);
+    std::optional<ProfileSpan> span;
+    if (!options.spans.empty()) span = options.spans[node];
+    alignment.nodes[node] = DescribeNode(
+        view, method, node == options.reference_node ? 0 : options.max_drift_ppm, span);
   }
   return alignment;
 }

@@ -22,6 +22,12 @@
 
 namespace meridian {
 
+// From when to when a profile goes, on its node's clock, from the table's base.
+struct ProfileSpan {
+  int64_t begin_ps = 0;
+  int64_t end_ps = 0;
+};
+
 struct ProbeFreeOptions {
   uint32_t reference_node = 0;
   // How fast two clocks may drift apart: to be on the safe side, more than they do.
@@ -31,6 +37,9 @@ struct ProbeFreeOptions {
   // Also assume that members end together (end_agreement.h), where that narrows an interval to less
   // than an eighth. Given up when it contradicts what is certain.
   bool end_agreement = true;
+  // By node. The largest uncertainty is over this span; without spans, over that of the matched
+  // collectives.
+  std::vector<ProfileSpan> spans;
 };
 
 // Where an offset came from; the intervals are always those of the collectives.
@@ -60,7 +69,8 @@ struct NodeOffset {
   // The middle of its matched collectives, or the start or end next to it, on the reference clock.
   int64_t offset_at_ps = 0;
   int64_t offset_ps = 0;
-  // The larger distance to either end of the interval, there and at the worst start or end.
+  // The larger distance to either end of the interval: there, and at the worst time of the profile,
+  // between and beyond the collectives too.
   int64_t uncertainty_ps = 0;
   int64_t uncertainty_max_ps = 0;
   // From offset_ps to the farther end of the interval that does not assume that members end

@@ -44,6 +44,25 @@ CollectiveTable OneAllReduce() {
   return run.Build();
 }
 
+TEST(ProbeFreeAlignmentTest, TheLargestUncertaintyIsThatOfTheWholeProfile) {
+  ProbeFreeOptions options = WithoutDrift();
+  options.max_drift_ppm = 100'000;
+  // Node 1: in [920, 1090] around its start at 1120 and its end at 1190, widened by the drift of
+  // 7 ps from one to the other.
+  ASSERT_OK_AND_ASSIGN(const ClockAlignment collectives,
+                       AlignByCollectives(OneAllReduce(), options));
+  const int64_t within_ps = collectives.nodes[1].uncertainty_max_ps;
+  EXPECT_GE(within_ps, collectives.nodes[1].uncertainty_ps);
+  EXPECT_LE(within_ps, 85 + 7 + 4);
+  // 1,000 ps before the start and 2,000 after the end: at worst a tenth there, twice.
+  options.spans = {{0, 300}, {120, 3190}};
+  ASSERT_OK_AND_ASSIGN(const ClockAlignment whole, AlignByCollectives(OneAllReduce(), options));
+  EXPECT_GE(whole.nodes[1].uncertainty_max_ps, 85 + 400);
+  EXPECT_LE(whole.nodes[1].uncertainty_max_ps, within_ps + 400);
+  EXPECT_EQ(whole.nodes[1].uncertainty_ps, collectives.nodes[1].uncertainty_ps);
+  EXPECT_EQ(whole.nodes[0].uncertainty_max_ps, 0);
+}
+
 TEST(ProbeFreeAlignmentTest, TakesTheMiddleOfTheInterval) {
   ASSERT_OK_AND_ASSIGN(const ClockAlignment alignment,
                        AlignByCollectives(OneAllReduce(), WithoutDrift()));

@@ -101,12 +101,12 @@ class NodeEditor : public XSpaceEditor {
   // `names` are the new names of the node's own planes, by the address of their payload.
   NodeEditor(const CombineInput& input, const LineAlignerOptions& options, int64_t start_ns,
              const RenumberedPrograms& programs,
-             const absl::flat_hash_map<const char*, std::string>& names)
+             const absl::flat_hash_map<const char*, std::string>& names, AlignedEvents* room)
       : input_(input),
         keep_original_(options.keep_original),
         programs_(programs),
         names_(names),
-        aligner_(*input.clock, *input.node, start_ns, options) {}
+        aligner_(*input.clock, *input.node, start_ns, options, room) {}
 
   // For the planes that stay the node's own.
   absl::Status EditPlane(const XPlaneLayout& plane, PlaneEdit* edit) override {
@@ -229,6 +229,8 @@ class Combiner {
   struct Indexed {
     std::optional<absl::string_view> environment;
     std::optional<absl::string_view> host_threads;
+    // Of the lines of host_threads.
+    std::vector<int64_t> thread_ids;
     std::vector<absl::string_view> own;
     // Of those, by the address of their payload.
     absl::flat_hash_map<const char*, std::string> names;
@@ -269,7 +271,7 @@ class Combiner {
   absl::Status Index(size_t n) {
     const CombineInput& node = nodes_[n];
     const XSpaceSource& source = node.reader->source();
-    const LineAligner aligner(*node.clock, *node.node, 0, LineOptions(n));
+    const LineAligner aligner(*node.clock, *node.node, 0, LineOptions(n), &room_);
     Indexed indexed;
     ASSIGN_OR_RETURN(indexed.start_ns, aligner.MapHostTime(node.clock->start_ns()));
     indexed.stop_ns = indexed.start_ns;
@@ -277,12 +279,17 @@ class Combiner {
     RenumberedPrograms renumbered;
     for (absl::string_view payload : node.reader->layout().planes) {
       ASSIGN_OR_RETURN(const XPlaneLayout plane, ReadXPlaneLayout(source, payload));
+      std::vector<int64_t> line_ids;
       for (absl::string_view line : plane.lines) {
         ASSIGN_OR_RETURN(const XLineHeader header, ReadXLineHeader(source, line));
         ASSIGN_OR_RETURN(const int64_t base_ns, aligner.MapLineBase(plane.name, header));
         start_ns_ = std::min(start_ns_, base_ns);
+        line_ids.push_back(header.id);
       }
+      const bool had_threads = indexed.host_threads.has_value();
       RETURN_IF_ERROR(Place(plane, n, aligner, &indexed, &renumbered));
+      if (!had_threads && indexed.host_threads.has_value())
+        indexed.thread_ids = std::move(line_ids);
     }
     indexed_.push_back(std::move(indexed));
     programs_of_node_.push_back(std::move(renumbered));
@@ -336,8 +343,8 @@ class Combiner {
 
   void MakeEditors() {
     for (size_t n = 0; n < nodes_.size(); ++n) {
-      editors_.push_back(std::make_unique<NodeEditor>(nodes_[n], LineOptions(n), start_ns_,
-                                                      programs_of_node_[n], indexed_[n].names));
+      editors_.push_back(std::make_unique<NodeEditor>(
+          nodes_[n], LineOptions(n), start_ns_, programs_of_node_[n], indexed_[n].names, &room_));
     }
   }
 
@@ -424,8 +431,9 @@ class Combiner {
     for (const JointPart& part : parts) {
       AddTo(&additions, nodes_[part.node].record, NodePrefix(part.node));
       AddNodeStats(part.node, part.head, &additions);
-      ASSIGN_OR_RETURN(const std::string line_ids, LineIds(part));
-      additions.AddString(absl::StrCat(NodePrefix(part.node), "line_ids"), line_ids);
+      // Those that the lines had in their own profile, in order.
+      additions.AddString(absl::StrCat(NodePrefix(part.node), "line_ids"),
+                          absl::StrJoin(indexed_[part.node].thread_ids, ","));
     }
     std::optional<OriginalTimesStats> original_times;
     if (options_.lines.keep_original) original_times = DefineOriginalTimesStats(&additions);
@@ -456,17 +464,6 @@ class Combiner {
 
   std::string NodePrefix(size_t n) const {
     return absl::StrCat("node:", nodes_[n].record.node_id, "/");
-  }
-
-  // The ids that the lines had in their own profile, in order.
-  absl::StatusOr<std::string> LineIds(const JointPart& part) const {
-    std::vector<int64_t> ids;
-    for (absl::string_view line : part.plane.lines) {
-      ASSIGN_OR_RETURN(const XLineHeader header,
-                       ReadXLineHeader(nodes_[part.node].reader->source(), line));
-      ids.push_back(header.id);
-    }
-    return absl::StrJoin(ids, ",");
   }
 
   // What the node's own plane said of itself, under names of its own: "node:3/process_id".
@@ -529,6 +526,7 @@ class Combiner {
   ProgramTable programs_;
   std::vector<RenumberedPrograms> programs_of_node_;
   std::vector<Indexed> indexed_;
+  AlignedEvents room_;
   std::vector<std::unique_ptr<NodeEditor>> editors_;
   // The earliest of all sessions and lines on the common clock.
   int64_t start_ns_ = std::numeric_limits<int64_t>::max();

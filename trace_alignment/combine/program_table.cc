@@ -94,26 +94,37 @@ uint64_t ModuleHash(absl::string_view hlo) {
   return sum;
 }
 
-// What the entry says, whatever its key and the ids of its stats.
-uint64_t ContentOf(const XPlaneProto& plane, const XEventMetadataProto& program) {
-  XEventMetadataProto content = program;
+// A copy of all else, unknown fields included. Stats hold modules, which are long.
+XEventMetadataProto WithoutIdsAndStats(XEventMetadataProto* program) {
+  google::protobuf::RepeatedPtrField<XStatProto> stats;
+  stats.Swap(program->mutable_stats());
+  XEventMetadataProto content = *program;
+  stats.Swap(program->mutable_stats());
   content.clear_id();
-  content.clear_stats();
   content.clear_child_id();
+  return content;
+}
+
+// What the entry says, whatever its key and the ids of its stats.
+uint64_t ContentOf(const XPlaneProto& plane, XEventMetadataProto* program) {
   StableHash hash;
-  hash.AddText(content.SerializeAsString());
-  const auto name_of = [&](int64_t id) { return plane.stat_metadata().at(id).name(); };
-  for (XStatProto stat : program.stats()) {
+  hash.AddText(WithoutIdsAndStats(program).SerializeAsString());
+  const auto name_of = [&](int64_t id) -> const std::string& {
+    return plane.stat_metadata().at(id).name();
+  };
+  for (const XStatProto& stat : program->stats()) {
     hash.AddText(name_of(stat.metadata_id()));
+    // Modules are long: neither copied nor hashed as they stand.
     if (stat.has_bytes_value()) {
       hash.AddNumber(ModuleHash(stat.bytes_value()));
       continue;
     }
-    stat.clear_metadata_id();
+    XStatProto value = stat;
+    value.clear_metadata_id();
     if (stat.has_ref_value()) {
-      stat.set_str_value(name_of(static_cast<int64_t>(stat.ref_value())));
+      value.set_str_value(name_of(static_cast<int64_t>(stat.ref_value())));
     }
-    hash.AddText(stat.SerializeAsString());
+    hash.AddText(value.SerializeAsString());
   }
   return hash.value();
 }
@@ -194,7 +205,7 @@ absl::StatusOr<RenumberedPrograms> ProgramTable::AddNode(XPlaneProto metadata) {
     const ProgramName name = ParseProgramName(old_name);
     const uint64_t old_id = ProgramId(key, program, program_stat, name);
     const bool is_first = own_ids.insert(old_id).second;
-    const Place place = PlaceProgram(old_id, ContentOf(metadata, program));
+    const Place place = PlaceProgram(old_id, ContentOf(metadata, &program));
     if (place.id != old_id) {
       const std::string new_name = absl::StrCat(name.module, "(", place.id, ")");
       program.set_name(new_name);

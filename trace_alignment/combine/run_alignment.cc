@@ -247,6 +247,14 @@ class RunAligner {
     options.max_drift_ppm = options_.max_drift_ppm;
     options.min_transfer_ps = options_.min_transfer_ps;
     options.end_agreement = options_.end_agreement;
+    for (size_t n = 0; n < inputs_.nodes.size(); ++n) {
+      const UnalignedNode& node = inputs_.nodes[n];
+      const int64_t begin_ps = -frames_[n].from_table_ps;
+      const int64_t start_ns = node.clock.start_ns();
+      const int64_t length_ns = std::clamp<int64_t>(node.stop_ns.value_or(start_ns) - start_ns, 0,
+                                                    kMaxRunTimePs / kPsPerNs);
+      options.spans.push_back({begin_ps, begin_ps + length_ns * kPsPerNs});
+    }
     return options;
   }
 

@@ -39,6 +39,8 @@ struct UnalignedNode {
   int64_t node_id = 0;
   SessionClock clock;
   std::optional<SnapshotPairs> snapshots;
+  // When the profile ended, on the node's host clock (Unix time); absent when it does not say.
+  std::optional<int64_t> stop_ns;
 };
 
 struct AlignmentInputs {

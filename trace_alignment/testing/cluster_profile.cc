@@ -51,8 +51,10 @@ KindNames NamesOf(CollectiveKind kind) {
   return {};
 }
 
-std::string FusionName(size_t collective) {
-  return absl::StrCat("input_reduce_fusion.", collective + 1);
+// The `kernel`-th before a collective.
+std::string FusionName(size_t collective, int64_t kernel) {
+  const std::string name = absl::StrCat("input_reduce_fusion.", collective + 1);
+  return kernel == 0 ? name : absl::StrCat(name, ".", kernel);
 }
 
 int64_t OutputElements(CollectiveKind kind, int64_t group_size) {
@@ -93,10 +95,12 @@ std::string StepModule(const SyntheticCluster& cluster) {
   for (size_t c = 0; c < cluster.options().collectives.size(); ++c) {
     const CollectiveKind kind = cluster.options().collectives[c].kind;
     const int64_t group_size = cluster.ranks() / static_cast<int64_t>(cluster.groups(c).size());
-    const auto* fusion = builder.Add(FusionName(c), "fusion", shape, {last});
+    for (int64_t k = 0; k < cluster.options().compute_kernels; ++k) {
+      last = builder.Add(FusionName(c, k), "fusion", shape, {last});
+    }
     auto* instruction =
         builder.Add(ClusterInstruction(cluster, c), NamesOf(kind).opcode,
-                    ArrayShape(xla::F32, {OutputElements(kind, group_size)}), {fusion});
+                    ArrayShape(xla::F32, {OutputElements(kind, group_size)}), {last});
     SetParticipants(cluster, c, instruction);
     last = instruction;
   }
@@ -195,24 +199,31 @@ class ProfileWriter {
     for (int64_t step = 0; step < cluster_.options().steps; ++step) {
       // The host is done with its launches when the first kernel starts.
       const size_t collectives = cluster_.options().collectives.size();
-      const int64_t launches = 2 * static_cast<int64_t>(collectives);
+      const int64_t kernels = cluster_.options().compute_kernels;
+      const int64_t launches = (kernels + 1) * static_cast<int64_t>(collectives);
       const int64_t begin_ps = cluster_.StepStartPs(step, rank) - (launches + 2) * kLaunchPs;
       const int64_t end_ps = cluster_.StepStartPs(step, rank) - kLaunchPs;
       if (IsRecorded(begin_ps)) AddExecution(step, rank, begin_ps, end_ps, host, &thread);
-      for (int64_t launch = 0; launch < launches; ++launch) {
-        const size_t c = static_cast<size_t>(launch) / 2;
-        const ClusterWork& work = cluster_.Work(step, c, rank);
-        const bool communicates = launch % 2 == 1;
-        const std::string op = communicates ? ClusterInstruction(cluster_, c) : FusionName(c);
-        const std::string kernel =
-            communicates ? NamesOf(cluster_.options().collectives[c].kind).kernel : FusionName(c);
+      int64_t launch_ps = begin_ps;
+      const auto launch = [&](const std::string& op, const std::string& kernel) {
         ++correlation_id_;
-        AddLaunch(op, kernel, begin_ps + (launch + 1) * kLaunchPs, host, &thread, &driver);
-        if (communicates) {
-          AddKernel(op, kernel, work.start_ps, work.end_ps, &plane, &communication);
-        } else {
-          AddKernel(op, kernel, work.compute_start_ps, work.start_ps, &plane, &compute);
+        launch_ps += kLaunchPs;
+        AddLaunch(op, kernel, launch_ps, host, &thread, &driver);
+      };
+      for (size_t c = 0; c < collectives; ++c) {
+        const ClusterWork& work = cluster_.Work(step, c, rank);
+        const int64_t kernel_ps = (work.start_ps - work.compute_start_ps) / kernels;
+        for (int64_t k = 0; k < kernels; ++k) {
+          const std::string fusion = FusionName(c, k);
+          const int64_t start_ps = work.compute_start_ps + k * kernel_ps;
+          launch(fusion, fusion);
+          AddKernel(fusion, fusion, start_ps,
+                    k + 1 == kernels ? work.start_ps : start_ps + kernel_ps, &plane, &compute);
         }
+        const std::string op = ClusterInstruction(cluster_, c);
+        const std::string kernel = NamesOf(cluster_.options().collectives[c].kind).kernel;
+        launch(op, kernel);
+        AddKernel(op, kernel, work.start_ps, work.end_ps, &plane, &communication);
       }
     }
   }
@@ -240,8 +251,9 @@ class ProfileWriter {
     thread->Add(op, begin_ps, end_ps);
     const XStatMetadataProto& id = *host->GetOrCreateStatMetadata(StatType::kCorrelationId);
     thread->Add(kernel, begin_ps, end_ps - kLaunchPs / 2).AddStatValue(id, correlation_id_);
-    driver->Add("cuLaunchKernelEx", begin_ps, end_ps - kLaunchPs / 2)
-        .AddStatValue(id, correlation_id_);
+    XEventBuilder call = driver->Add("cuLaunchKernelEx", begin_ps, end_ps - kLaunchPs / 2);
+    call.AddStatValue(id, correlation_id_);
+    AddContext(host, &call);
   }
 
   void AddKernel(const std::string& op, const std::string& kernel, int64_t begin_ps, int64_t end_ps,
@@ -254,6 +266,24 @@ class ProfileWriter {
     event.AddStatValue(*plane->GetOrCreateStatMetadata(StatType::kHloModule),
                        *plane->GetOrCreateStatMetadata(kModule));
     event.AddStatValue(*plane->GetOrCreateStatMetadata(StatType::kProgramId), ProgramId(node_));
+    // What real files say besides, for its length.
+    AddContext(plane, &event);
+    event.AddStatValue(*plane->GetOrCreateStatMetadata("theoretical_occupancy_pct"), 62.5);
+    event.AddStatValue(*plane->GetOrCreateStatMetadata("occupancy_min_grid_size"), int64_t{264});
+    event.AddStatValue(*plane->GetOrCreateStatMetadata("occupancy_suggested_block_size"),
+                       int64_t{1024});
+    event.AddStatValue(
+        *plane->GetOrCreateStatMetadata("kernel_details"),
+        *plane->GetOrCreateStatMetadata("regs:32 static_shared:0 dynamic_shared:0 grid:264,1,1 "
+                                        "block:1024,1,1 occ_pct:62.5"));
+    event.AddStatValue(*plane->GetOrCreateStatMetadata("tf_op"),
+                       *plane->GetOrCreateStatMetadata("jit(step)/reduce_sum"));
+  }
+
+  void AddContext(XPlaneBuilder* plane, XEventBuilder* event) {
+    event->AddStatValue(*plane->GetOrCreateStatMetadata("scope_range_id"),
+                        static_cast<int64_t>((int64_t{1} << 48) + correlation_id_));
+    event->AddStatValue(*plane->GetOrCreateStatMetadata("context_id"), "$$1");
   }
 
   const SyntheticCluster& cluster_;

@@ -26,6 +26,7 @@ ABSL_FLAG(int64_t, steps, 20, "How often the program runs.");
 ABSL_FLAG(std::string, collectives, "all-reduce,collective-permute",
           "The program: kinds, in groups of all ranks, of N neighbours (all-gather/N) or of N "
           "ranks far apart (all-gather/Ns).");
+ABSL_FLAG(int64_t, compute_kernels, 1, "Kernels before each collective.");
 ABSL_FLAG(int64_t, rest_us, 20'000, "Rest after each step.");
 ABSL_FLAG(std::string, stragglers, "",
           "Who comes late: rank:microseconds, or rank:microseconds:every for every n-th step.");
@@ -69,10 +70,12 @@ absl::StatusOr<ClusterOptions> ReadClusterOptions() {
   options.nodes = absl::GetFlag(FLAGS_nodes);
   options.devices_per_node = absl::GetFlag(FLAGS_devices_per_node);
   options.steps = absl::GetFlag(FLAGS_steps);
+  options.compute_kernels = absl::GetFlag(FLAGS_compute_kernels);
   RETURN_IF_ERROR(CheckRange("nodes", options.nodes, 1, kMaxRanks));
   RETURN_IF_ERROR(
       CheckRange("devices_per_node", options.devices_per_node, 1, kMaxRanks / options.nodes));
   RETURN_IF_ERROR(CheckRange("steps", options.steps, 1, 100'000));
+  RETURN_IF_ERROR(CheckRange("compute_kernels", options.compute_kernels, 1, 100));
   const int64_t ranks = options.nodes * options.devices_per_node;
   ASSIGN_OR_RETURN(options.collectives, ParseCollectives(absl::GetFlag(FLAGS_collectives), ranks));
   ASSIGN_OR_RETURN(options.stragglers, ParseStragglers(absl::GetFlag(FLAGS_stragglers), ranks));
@@ -150,9 +153,9 @@ int Main(const std::vector<std::string>& argv) {
       {"make_synthetic_run --output=/tmp/run --nodes=16 --devices_per_node=8 --wander_ppm=0.5 "
        "--collectives=all-reduce,all-gather/8,reduce-scatter/16s --stragglers=3:500:4",
        "make_synthetic_run --output=/tmp/run --with=snapshots,probes --asymmetry_us=20"},
-      {"output", "nodes", "devices_per_node", "steps", "collectives", "rest_us", "stragglers",
-       "end_bias_us", "session_spread_us", "skew_ms", "drift_ppm", "wander_ppm", "tracer_drift_ppm",
-       "with", "period_ms", "bracket_us", "asymmetry_us", "seed"}};
+      {"output", "nodes", "devices_per_node", "steps", "collectives", "compute_kernels", "rest_us",
+       "stragglers", "end_bias_us", "session_spread_us", "skew_ms", "drift_ppm", "wander_ppm",
+       "tracer_drift_ppm", "with", "period_ms", "bracket_us", "asymmetry_us", "seed"}};
   const absl::StatusOr<ParsedCommandLine> parsed = ParseCommandLine(spec, argv);
   absl::Status status = parsed.status();
   if (parsed.ok() && parsed->help) {

@@ -54,6 +54,8 @@ struct ClusterOptions {
   // rests.
   int64_t compute_ns = 100'000;
   int64_t compute_jitter_ns = 50'000;
+  // Computing is so many kernels of one length; at least 1.
+  int64_t compute_kernels = 1;
   int64_t rest_ns = 200'000;
   std::vector<Straggler> stragglers;
   // A member ends so long after all that it waits for have started, and up to the jitter later.

@@ -28,8 +28,11 @@ absl::Status ReadCpuCollectives(const XPlaneVisitor& host_plane, const ProfileTi
   if (!HasThunks(host_plane)) return absl::OkStatus();
   // By device ordinal, which is the global id.
   absl::flat_hash_map<int64_t, uint32_t> devices;
+  const StatSelection selection(host_plane,
+                                {StatType::kHloOp, StatType::kDeviceOrdinal, StatType::kProgramId,
+                                 StatType::kHloModule, StatType::kRunId});
   return host_plane.ForEachLine([&](const XLineVisitor& line) {
-    return line.ForEachEvent([&](const XEventVisitor& event) -> absl::Status {
+    return line.ForEachEvent(selection, [&](const XEventVisitor& event) -> absl::Status {
       if (event.IsAggregatedEvent() || event.Stats().size() < 2) return absl::OkStatus();
       const XStatVisitor* hlo_op = event.GetStat(StatType::kHloOp);
       const XStatVisitor* ordinal = event.GetStat(StatType::kDeviceOrdinal);

@@ -12,7 +12,10 @@ namespace meridian {
 // them in that order; the spans of a line that has another are sorted first.
 class HostLineReader {
  public:
-  explicit HostLineReader(HostExecutions* executions) : executions_(executions) {}
+  HostLineReader(const XPlaneVisitor& host_plane, HostExecutions* executions)
+      : selection_(host_plane, {StatType::kRunId, StatType::kReplica, StatType::kPartition,
+                                StatType::kStepNum, StatType::kCorrelationId}),
+        executions_(executions) {}
 
   absl::Status Read(const XLineVisitor& line) {
     open_.clear();
@@ -21,7 +24,7 @@ class HostLineReader {
     found_.clear();
     const size_t contexts = executions_->contexts_.size();
     const uint32_t number = number_;
-    RETURN_IF_ERROR(line.ForEachEvent([this](const XEventVisitor& event) {
+    RETURN_IF_ERROR(line.ForEachEvent(selection_, [this](const XEventVisitor& event) {
       if (event.IsAggregatedEvent() || !in_order_) return;
       const HostSpan span = ReadSpan(event);
       in_order_ = open_.empty() || !(span.span < open_.back().span);
@@ -96,7 +99,7 @@ class HostLineReader {
   absl::Status ReadSorted(const XLineVisitor& line) {
     std::vector<HostSpan> spans;
     spans.reserve(line.NumEvents());
-    RETURN_IF_ERROR(line.ForEachEvent([&](const XEventVisitor& event) {
+    RETURN_IF_ERROR(line.ForEachEvent(selection_, [&](const XEventVisitor& event) {
       if (!event.IsAggregatedEvent()) spans.push_back(ReadSpan(event));
     }));
     std::stable_sort(spans.begin(), spans.end(),
@@ -140,6 +143,7 @@ class HostLineReader {
     if (!inserted && !known) it->second = launch;
   }
 
+  const StatSelection selection_;
   HostExecutions* executions_;
   uint32_t number_ = 0;
   // Of the line at hand.
@@ -160,7 +164,7 @@ std::optional<HostLaunch> HostExecutions::FindLaunch(uint64_t correlation_id) co
 
 absl::StatusOr<HostExecutions> HostExecutions::Read(const XPlaneVisitor& host_plane) {
   HostExecutions executions;
-  HostLineReader reader(&executions);
+  HostLineReader reader(host_plane, &executions);
   RETURN_IF_ERROR(
       host_plane.ForEachLine([&](const XLineVisitor& line) { return reader.Read(line); }));
   return executions;

@@ -1,5 +1,6 @@
 #include "xla_profiler/collectives/xspace_collectives.h"
 
+#include <optional>
 #include <string>
 
 #include "absl/strings/match.h"
@@ -57,20 +58,23 @@ absl::StatusOr<ProfileCollectives> ReadXSpaceCollectives(const XSpaceReader& rea
 
   AnnotatedCollectives annotated;
 
-  // The host first: kernels are understood through their launches.
-  HostExecutions executions;
   ASSIGN_OR_RETURN(const std::optional<XPlaneVisitor> host,
                    reader.FindPlane(kHostThreadsPlaneName));
   if (host.has_value()) {
-    absl::StatusOr<HostExecutions> read = HostExecutions::Read(*host);
-    if (!read.ok()) return Annotate(read.status(), reader.name());
-    executions = *std::move(read);
     RETURN_IF_ERROR(Annotate(ReadCpuCollectives(*host, times, &collector), reader.name()));
   }
-  RETURN_IF_ERROR(reader.ForEachPlane([&](const XPlaneVisitor& plane) {
+  // Kernels are understood through their launches.
+  std::optional<HostExecutions> executions;
+  RETURN_IF_ERROR(reader.ForEachPlane([&](const XPlaneVisitor& plane) -> absl::Status {
     if (plane.NumLines() == 0) return absl::OkStatus();
     if (absl::StartsWith(plane.Name(), kGpuPlanePrefix)) {
-      return ReadGpuCollectives(plane, executions, times, &annotated, &collector);
+      if (!executions.has_value()) {
+        executions.emplace();
+        if (host.has_value()) {
+          ASSIGN_OR_RETURN(*executions, HostExecutions::Read(*host));
+        }
+      }
+      return ReadGpuCollectives(plane, *executions, times, &annotated, &collector);
     }
     if (absl::StartsWith(plane.Name(), kTpuPlanePrefix)) {
       return ReadTpuCollectives(plane, times, &collector);

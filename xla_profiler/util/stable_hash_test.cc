@@ -1,5 +1,7 @@
 #include "xla_profiler/util/stable_hash.h"
 
+#include <string>
+
 #include "gtest/gtest.h"
 
 namespace meridian {
@@ -7,12 +9,26 @@ namespace {
 
 TEST(StableHashTest, IsTheValueThatItWasBefore) {
   EXPECT_EQ(StableHash().value(), 0xCBF29CE484222325u);
-  // FNV-1a of eight zero bytes: eight times the multiplication.
-  uint64_t wanted = 0xCBF29CE484222325u;
-  for (int i = 0; i < 8; ++i) wanted *= 0x100000001B3u;
-  StableHash hash;
-  hash.AddNumber(0);
-  EXPECT_EQ(hash.value(), wanted);
+  StableHash number, text;
+  number.AddNumber(1);
+  EXPECT_EQ(number.value(), 0x5A8419103EBE48E4u);
+  text.AddText("all-reduce");
+  EXPECT_EQ(text.value(), 0xFB7A8316DE461A03u);
+}
+
+TEST(StableHashTest, EveryByteCounts) {
+  const std::string text = "ncclDevKernel_AllReduce";
+  StableHash whole;
+  whole.AddText(text);
+  for (size_t i = 0; i < text.size(); ++i) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string other = text;
+      other[i] = static_cast<char>(other[i] ^ (1 << bit));
+      StableHash hash;
+      hash.AddText(other);
+      EXPECT_NE(hash.value(), whole.value()) << i << " " << bit;
+    }
+  }
 }
 
 TEST(StableHashTest, TextsAreKeptApart) {

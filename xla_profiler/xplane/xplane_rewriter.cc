@@ -9,6 +9,7 @@
 #include "absl/base/optimization.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "xla_profiler/util/large_buffer.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/status_util.h"
 #include "xla_profiler/wire/wire_writer.h"
@@ -106,12 +107,12 @@ class BufferOutput {
 
   ABSL_ATTRIBUTE_NOINLINE void Grow(size_t size) {
     capacity_ = std::max(2 * capacity_, used_ + size + 4096);
-    std::unique_ptr<char[]> larger(new char[capacity_]);
+    LargeBuffer larger = AllocateLargeBuffer(&capacity_);
     if (used_ > 0) std::memcpy(larger.get(), buffer_.get(), used_);
     buffer_ = std::move(larger);
   }
 
-  std::unique_ptr<char[]> buffer_;
+  LargeBuffer buffer_;
   size_t used_ = 0;
   size_t capacity_ = 0;
 };
@@ -526,6 +527,8 @@ class FieldChanges {
 absl::Status ScanLine(const XSpaceSource& source, absl::string_view line, XLineHeader* header,
                       std::vector<EventTimes>* times) {
   times->clear();
+  // Growing by copying would touch the memory of long lines twice; hardly any event is shorter.
+  times->reserve(line.size() / 24);
   return WalkXLine(source, line, header, [&](absl::string_view payload) {
     LocatedEvent event;
     absl::Status error;
@@ -552,11 +555,15 @@ class PlaneWriter {
     std::vector<XPlaneLayout> planes;
     planes.reserve(parts.size());
     std::vector<std::vector<PreparedLine>> lines(parts.size());
-    buffer_.Clear();
-    for (size_t i = 0; i < parts.size(); ++i) {
-      absl::StatusOr<XPlaneLayout> plane = ReadXPlaneLayout(*parts[i].source, parts[i].payload);
-      if (!plane.ok()) return Named(parts[i], plane.status());
+    uint64_t expected = 0;
+    for (const EditedPlane& part : parts) {
+      absl::StatusOr<XPlaneLayout> plane = ReadXPlaneLayout(*part.source, part.payload);
+      if (!plane.ok()) return Named(part, plane.status());
       planes.push_back(*std::move(plane));
+      expected += ExpectedBytes(planes.back());
+    }
+    StartBuffer(expected);
+    for (size_t i = 0; i < parts.size(); ++i) {
       RETURN_IF_ERROR(Named(
           parts[i], PrepareLines({*parts[i].source, *parts[i].editor, planes[i]}, &lines[i])));
     }
@@ -612,9 +619,11 @@ class PlaneWriter {
     }
 
     const LineOwner owner = {*edited.source, editor, plane};
-    buffer_.Clear();
     std::vector<PreparedLine> lines;
-    if (edit.edit_lines) RETURN_IF_ERROR(PrepareLines(owner, &lines));
+    if (edit.edit_lines) {
+      StartBuffer(ExpectedBytes(plane));
+      RETURN_IF_ERROR(PrepareLines(owner, &lines));
+    }
     CountingOutput measured;
     RETURN_IF_ERROR(WritePlaneFields(owner, edit, changes, lines, &measured));
     if (measured.size() == edited.payload.size()) {
@@ -647,13 +656,21 @@ class PlaneWriter {
     return it == edit.replacements.end() ? nullptr : &it->second;
   }
 
+  // Of all lines when rewritten: new times and ids take somewhat more bytes than the old ones.
+  static uint64_t ExpectedBytes(const XPlaneLayout& plane) {
+    uint64_t bytes = 0;
+    for (absl::string_view line : plane.lines) bytes += line.size() + line.size() / 4;
+    return bytes;
+  }
+
+  void StartBuffer(uint64_t expected_bytes) {
+    buffer_.Clear();
+    buffer_.Expect(std::min(expected_bytes, options_.buffer_bytes));
+  }
+
   // Rewrites lines into the buffer while they fit, measures the others.
   absl::Status PrepareLines(const LineOwner& owner, std::vector<PreparedLine>* lines) {
     lines->reserve(owner.plane.lines.size());
-    size_t expected = 0;
-    for (absl::string_view line : owner.plane.lines) expected += line.size() + line.size() / 4;
-    const uint64_t room = options_.buffer_bytes - std::min(options_.buffer_bytes, buffer_.size());
-    buffer_.Expect(std::min<uint64_t>(expected, room));
     for (absl::string_view line : owner.plane.lines) {
       PreparedLine prepared;
       // New times and ids may take more bytes than the old ones, hardly twice as many.

@@ -1,5 +1,6 @@
 #include "xla_profiler/xplane/xplane_visitor.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "absl/base/attributes.h"
@@ -200,6 +201,38 @@ ABSL_ATTRIBUTE_NOINLINE absl::Status XEventVisitor::UndefinedMetadata(absl::stri
       absl::StrCat("event metadata id ", metadata_id, " is used but not defined in its plane"));
 }
 
+StatSelection::StatSelection(const XPlaneVisitor& plane, std::initializer_list<StatType> types) {
+  constexpr int64_t kSmallIds = 1024;
+  by_small_id_.assign(kSmallIds, 0);
+  for (const XStatMetadata& metadata : plane.StatMetadata()) {
+    if (!metadata.type.has_value() ||
+        std::find(types.begin(), types.end(), *metadata.type) == types.end()) {
+      continue;
+    }
+    if (metadata.id >= 0 && metadata.id < kSmallIds) {
+      by_small_id_[metadata.id] = 1;
+    } else {
+      large_ids_.insert(metadata.id);
+    }
+  }
+}
+
+namespace {
+
+// True for a stat that begins with an id which is not selected. Needs room behind it.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool CanSkip(absl::string_view stat,
+                                                 const StatSelection& selection) {
+  if (stat.size() < 2 || stat[0] != OneByteTag(XStatField::kMetadataId, WireType::kVarint)) {
+    return false;
+  }
+  uint64_t id = 0;
+  const char* p = ReadShortVarint(stat.data() + 1, &id);
+  return p != nullptr && p <= stat.data() + stat.size() &&
+         !selection.Contains(static_cast<int64_t>(id));
+}
+
+}  // namespace
+
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool XEventVisitor::DecodePlain(absl::string_view payload,
                                                                     int64_t* metadata_id) {
   PlainEvent event;
@@ -211,6 +244,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool XEventVisitor::DecodePlain(absl::string
   for (const char* p = event.stats; p != end;) {
     absl::string_view stat;
     p = NextPlainStat(p, end, &stat);
+    if (selection_ != nullptr && p != nullptr && CanSkip(stat, *selection_)) continue;
     // An error is found again, and reported, on the long way; there the buffer grows, too.
     if (ABSL_PREDICT_FALSE(p == nullptr || num_stats_ == stats_.size() ||
                            !stat_decoder.DecodeDefined(stat, &stats_[num_stats_], &ignored))) {

@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -23,6 +24,7 @@
 #include <vector>
 
 #include "absl/base/optimization.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -106,6 +108,21 @@ struct XEventMetadata {
   std::vector<XStatVisitor> stats;
 };
 
+// Some types of stats of a plane's events. Walking the events for these alone is cheaper.
+class StatSelection {
+ public:
+  StatSelection(const class XPlaneVisitor& plane, std::initializer_list<StatType> types);
+
+  bool Contains(int64_t stat_id) const {
+    return static_cast<uint64_t>(stat_id) < by_small_id_.size() ? by_small_id_[stat_id] != 0
+                                                                : large_ids_.contains(stat_id);
+  }
+
+ private:
+  std::vector<uint8_t> by_small_id_;
+  absl::flat_hash_set<int64_t> large_ids_;
+};
+
 // An event of a line.
 class XEventVisitor {
  public:
@@ -137,7 +154,9 @@ class XEventVisitor {
  private:
   friend class XLineVisitor;
 
-  explicit XEventVisitor(const class XPlaneVisitor* plane) : plane_(plane) {}
+  // All stats are decoded when there is no selection.
+  XEventVisitor(const class XPlaneVisitor* plane, const StatSelection* selection)
+      : plane_(plane), selection_(selection) {}
   // Returns false and sets the error when the event is damaged.
   bool Decode(absl::string_view payload, absl::Status* error);
   // The short cut of event_wire.h; false when it does not apply.
@@ -147,6 +166,7 @@ class XEventVisitor {
   absl::Status UndefinedMetadata(absl::string_view payload, int64_t metadata_id) const;
 
   const class XPlaneVisitor* plane_;
+  const StatSelection* selection_;
   const XEventMetadata* metadata_ = nullptr;
   int64_t offset_ps_ = 0;
   int64_t duration_ps_ = 0;
@@ -180,11 +200,19 @@ class XLineVisitor {
   template <typename Fn>
   absl::Status ForEachEvent(Fn&& fn) const;
 
+  // The same for a caller who looks at selected stats only: of the others, some are jumped over
+  // unread, so that damage to them is not noticed.
+  template <typename Fn>
+  absl::Status ForEachEvent(const StatSelection& selection, Fn&& fn) const;
+
   // In the order of the payloads, which are those of this line's events (see WalkXLine).
   template <typename Fn>
   absl::Status ForEachEvent(absl::Span<const absl::string_view> payloads, Fn&& fn) const;
 
  private:
+  template <typename Fn>
+  absl::Status WalkEvents(const StatSelection* selection, Fn& fn) const;
+
   const XPlaneVisitor* plane_;
   XLineHeader header_;
 };
@@ -271,7 +299,17 @@ absl::Status XPlaneVisitor::ForEachLine(Fn&& fn) const {
 
 template <typename Fn>
 absl::Status XLineVisitor::ForEachEvent(Fn&& fn) const {
-  XEventVisitor event(plane_);
+  return WalkEvents(nullptr, fn);
+}
+
+template <typename Fn>
+absl::Status XLineVisitor::ForEachEvent(const StatSelection& selection, Fn&& fn) const {
+  return WalkEvents(&selection, fn);
+}
+
+template <typename Fn>
+absl::Status XLineVisitor::WalkEvents(const StatSelection* selection, Fn& fn) const {
+  XEventVisitor event(plane_, selection);
   absl::Status error;
   WireReader reader(header_.payload, plane_->Source().origin(), kXLineDepth);
   WireField field;
@@ -286,7 +324,7 @@ absl::Status XLineVisitor::ForEachEvent(Fn&& fn) const {
 template <typename Fn>
 absl::Status XLineVisitor::ForEachEvent(absl::Span<const absl::string_view> payloads,
                                         Fn&& fn) const {
-  XEventVisitor event(plane_);
+  XEventVisitor event(plane_, nullptr);
   absl::Status error;
   for (absl::string_view payload : payloads) {
     if (!event.Decode(payload, &error)) return error;

@@ -1,0 +1,57 @@
+// Which edges can slow each other down: those that have a domain in common. Partitioning snapshots
+// by domains makes them smaller, more alike, and thus fewer to simulate.
+//
+//   none          all edges meet
+//   fabric        edges meet on their fabric; exact
+//   kind          all-reduces meet all-reduces, and so on; an assumption
+//   link_domain   edges meet where their messages may use the same link; exact. A domain is a block
+//                 of a ring or mesh dimension (see engine/topology.h), or one NPU's links in a
+//                 block that is fully connected or a switch
+#ifndef ASTRA_BRIDGE_SCHEDULE_EDGE_DOMAINS_H_
+#define ASTRA_BRIDGE_SCHEDULE_EDGE_DOMAINS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "astra_bridge/comm_edge.h"
+#include "astra_bridge/fabric_set.h"
+
+namespace meridian {
+
+enum class SnapshotPartition : uint8_t { kNone, kFabric, kKind, kLinkDomain };
+
+// Nullopt for text that is no name of one.
+std::optional<SnapshotPartition> SnapshotPartitionFromName(absl::string_view name);
+absl::string_view SnapshotPartitionName(SnapshotPartition partition);
+
+class EdgeDomains {
+ public:
+  // Edges are on devices. InvalidArgument, naming the edge, for one whose fabric does not exist.
+  static absl::StatusOr<EdgeDomains> Find(absl::Span<const CommEdge> edges,
+                                          SnapshotPartition partition, const FabricSet& fabrics);
+
+  // All edges meet.
+  static EdgeDomains OneForAll(size_t edges);
+
+  // Numbers below domain_count; at least one for an edge that uses the network.
+  absl::Span<const uint32_t> Of(size_t edge) const { return sets_[set_of_edge_[edge]]; }
+  uint32_t domain_count() const { return domain_count_; }
+
+ private:
+  friend class EdgeDomainFinder;
+  EdgeDomains() = default;
+
+  std::vector<uint32_t> set_of_edge_;
+  // Edges of the same participants share one.
+  std::vector<std::vector<uint32_t>> sets_;
+  uint32_t domain_count_ = 0;
+};
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_SCHEDULE_EDGE_DOMAINS_H_

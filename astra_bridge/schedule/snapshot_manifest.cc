@@ -1,0 +1,88 @@
+#include "astra_bridge/schedule/snapshot_manifest.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/numeric/int128.h"
+#include "astra_bridge/comm_kind.h"
+#include "xla_profiler/util/int64_range.h"
+
+namespace meridian {
+namespace {
+
+void AddEdge(const IterationPrediction& prediction, const ExecutionGraph& graph, EdgeIndex index,
+             SnapshotManifest* manifest) {
+  const CommEdge& edge = prediction.edges.edges[index];
+  ManifestEdge* added = manifest->add_edges();
+  added->set_id(edge.id);
+  added->set_name(std::string(graph.name(prediction.edges.nodes[index])));
+  added->set_kind(std::string(CommKindName(edge.kind)));
+  added->set_bytes(edge.bytes);
+  added->mutable_participants()->Add(edge.participants.begin(), edge.participants.end());
+  added->set_group_id(edge.group_id);
+  added->set_topology_key(edge.topology_key);
+  added->set_isolated_seconds(prediction.timer->isolated(index).seconds);
+  added->set_seconds(prediction.seconds[index]);
+  added->set_start_ns(prediction.schedule.intervals[index].start_ns);
+  added->set_end_ns(prediction.schedule.intervals[index].end_ns);
+}
+
+void AddSnapshot(const IterationPrediction& prediction, size_t number, SnapshotManifest* manifest) {
+  const Snapshot& snapshot = prediction.snapshots[number];
+  ManifestSnapshot* added = manifest->add_snapshots();
+  added->set_start_ns(snapshot.start_ns);
+  added->set_end_ns(snapshot.end_ns);
+  added->set_batch(prediction.batches[number]);
+  const std::vector<EdgeIndex> members = prediction.timer->BatchMembers(snapshot);
+  added->mutable_edges()->Add(members.begin(), members.end());
+  added->set_bytes(TotalBytes(prediction.edges.edges, members));
+}
+
+void AddBatch(const BatchEstimate& batch, SnapshotManifest* manifest) {
+  ManifestBatch* added = manifest->add_batches();
+  added->mutable_seconds()->Add(batch.seconds.begin(), batch.seconds.end());
+  added->set_makespan_seconds(batch.makespan_seconds);
+  added->set_inflation(batch.inflation);
+  added->set_inflation_over_sum(InflationOverSum(batch));
+  added->set_rule(std::string(BatchRuleName(batch.rule)));
+  added->set_fallback_reason(batch.fallback_reason);
+}
+
+}  // namespace
+
+double InflationOverSum(const BatchEstimate& batch) {
+  double sum = 0;
+  for (const EdgeEstimate& isolated : batch.isolated) sum += isolated.seconds;
+  return sum > 0 ? batch.makespan_seconds / sum : 1;
+}
+
+int64_t TotalBytes(absl::Span<const CommEdge> edges, absl::Span<const EdgeIndex> members) {
+  absl::int128 bytes = 0;
+  for (const EdgeIndex edge : members) bytes += edges[edge].bytes;
+  return SaturateToInt64(bytes);
+}
+
+SnapshotManifest MakeSnapshotManifest(const IterationPrediction& prediction,
+                                      const IterationOptions& options, const TimingEngine& engine,
+                                      const ExecutionGraph& graph) {
+  SnapshotManifest manifest;
+  manifest.set_engine(engine.name);
+  manifest.set_engine_version(engine.version);
+  manifest.set_partition(std::string(SnapshotPartitionName(options.partition)));
+  manifest.set_coalesce_below_bytes(options.coalesce_below_bytes);
+  manifest.set_extractions(prediction.extractions);
+  manifest.set_isolated_iteration_ns(prediction.isolated_makespan_ns);
+  manifest.set_iteration_ns(prediction.schedule.replay.makespan_ns);
+  for (EdgeIndex edge = 0; edge < prediction.edges.edges.size(); ++edge) {
+    AddEdge(prediction, graph, edge, &manifest);
+  }
+  for (size_t number = 0; number < prediction.snapshots.size(); ++number) {
+    AddSnapshot(prediction, number, &manifest);
+  }
+  for (BatchIndex batch = 0; batch < prediction.timer->batch_count(); ++batch) {
+    AddBatch(prediction.timer->batch(batch), &manifest);
+  }
+  return manifest;
+}
+
+}  // namespace meridian

@@ -1,0 +1,177 @@
+#include "astra_bridge/schedule/workload_edges.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/util/status_macros.h"
+
+namespace meridian {
+namespace {
+
+using Instance = CommunicationMatch::Instance;
+
+// An error names so many of the nodes that do not match.
+constexpr size_t kNamedProblems = 3;
+
+// Nullopt for types that no NetworkTiming knows.
+std::optional<CommKind> KindOf(ChakraProtoMsg::CollectiveCommType type) {
+  switch (type) {
+    case ChakraProtoMsg::ALL_REDUCE:
+      return CommKind::kAllReduce;
+    case ChakraProtoMsg::ALL_GATHER:
+      return CommKind::kAllGather;
+    case ChakraProtoMsg::REDUCE_SCATTER:
+    case ChakraProtoMsg::REDUCE_SCATTER_BLOCK:
+      return CommKind::kReduceScatter;
+    case ChakraProtoMsg::ALL_TO_ALL:
+      return CommKind::kAllToAll;
+    default:
+      return std::nullopt;
+  }
+}
+
+absl::Status CheckMatch(const CommunicationMatch& match) {
+  if (match.instance_count() == 0) {
+    return absl::InvalidArgumentError(
+        "no node communicates, so there is nothing for a network to time; expected COMM_COLL_NODE, "
+        "COMM_SEND_NODE or COMM_RECV_NODE (see chakra_inspect --stats)");
+  }
+  const std::vector<MatchProblem>& problems = match.problems();
+  if (problems.empty()) return absl::OkStatus();
+  std::string text;
+  for (size_t i = 0; i < std::min(problems.size(), kNamedProblems); ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : "; ", problems[i].text);
+  }
+  if (problems.size() > kNamedProblems) {
+    absl::StrAppend(&text, "; and ", problems.size() - kNamedProblems, " more");
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "communication does not match between ranks: ", text,
+      "; export all ranks of the same steps, with the groups in the traces or in --comm_groups"));
+}
+
+class EdgeFinder {
+ public:
+  EdgeFinder(const ExecutionGraph& graph, const CommunicationMatch& match)
+      : graph_(graph), match_(match), ranks_(graph.Ranks()) {}
+
+  absl::StatusOr<WorkloadEdges> Run() {
+    RETURN_IF_ERROR(CheckRanks());
+    for (Instance instance = 0; instance < match_.instance_count(); ++instance) {
+      const NodeIndex node = match_.members(instance)[0];
+      absl::StatusOr<std::optional<CommEdge>> edge =
+          graph_.type(node) == ChakraProtoMsg::COMM_COLL_NODE
+              ? CollectiveEdge(node)
+              : MessageEdge(node, match_.members(instance).size());
+      RETURN_IF_ERROR(edge.status());
+      if (!edge->has_value()) {
+        result_.edge_of_instance.push_back(kNoEdge);
+        continue;
+      }
+      result_.edge_of_instance.push_back(static_cast<EdgeIndex>(result_.edges.size()));
+      result_.edges.push_back(**std::move(edge));
+      result_.nodes.push_back(node);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  absl::Status CheckRanks() const {
+    if (!ranks_.empty() && ranks_.back() > std::numeric_limits<int32_t>::max()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("rank ", ranks_.back(), " is too large; expected at most 2147483647"));
+    }
+    return absl::OkStatus();
+  }
+
+  bool HasTrace(int64_t rank) const {
+    return std::binary_search(ranks_.begin(), ranks_.end(), rank);
+  }
+
+  absl::StatusOr<std::optional<CommEdge>> CollectiveEdge(NodeIndex node) {
+    const Communication& communication = *graph_.communication(node);
+    const ProcessGroup& group = graph_.groups()[communication.group];
+    const int64_t number = collectives_[communication.group]++;
+    if (number == 0) RETURN_IF_ERROR(CheckGroup(node, group));
+    const std::optional<CommKind> kind = KindOf(communication.type);
+    if (!kind.has_value()) {
+      ++result_.not_priced[ChakraProtoMsg::CollectiveCommType_Name(communication.type)];
+      return std::nullopt;
+    }
+    CommEdge edge;
+    edge.id = group.name.empty() ? absl::StrCat("world#", number)
+                                 : absl::StrCat("group ", group.name, "#", number);
+    edge.kind = *kind;
+    edge.bytes = communication.bytes;
+    edge.group_id = group.name;
+    edge.participants.assign(group.ranks.begin(), group.ranks.end());
+    return edge;
+  }
+
+  absl::Status CheckGroup(NodeIndex node, const ProcessGroup& group) const {
+    std::vector<int64_t> ranks = group.ranks;
+    std::sort(ranks.begin(), ranks.end());
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      if (!HasTrace(ranks[i])) {
+        return NoTrace(node, ranks[i], absl::StrCat("is of group \"", group.name, "\" with rank "));
+      }
+      if (i > 0 && ranks[i] == ranks[i - 1]) {
+        return absl::InvalidArgumentError(absl::StrCat(graph_.Describe(node), ": rank ", ranks[i],
+                                                       " is twice in group \"", group.name, "\""));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::optional<CommEdge>> MessageEdge(NodeIndex node, size_t members) {
+    const Communication& communication = *graph_.communication(node);
+    const bool sends = graph_.type(node) == ChakraProtoMsg::COMM_SEND_NODE;
+    if (members < 2) {
+      return NoTrace(node, sends ? communication.target : communication.source,
+                     sends ? "sends to rank " : "receives from rank ");
+    }
+    const int64_t source = graph_.rank(node);
+    const int64_t target = communication.target;
+    if (source == target) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(graph_.Describe(node), " sends to its own rank"));
+    }
+    const int64_t number = messages_[{source, target, communication.tag}]++;
+    CommEdge edge;
+    edge.id = absl::StrCat("send ", source, ">", target, " tag ", communication.tag, "#", number);
+    edge.kind = CommKind::kPointToPoint;
+    edge.bytes = communication.bytes;
+    edge.participants = {static_cast<int32_t>(source), static_cast<int32_t>(target)};
+    return edge;
+  }
+
+  absl::Status NoTrace(NodeIndex node, int64_t rank, absl::string_view verb) const {
+    return absl::InvalidArgumentError(
+        absl::StrCat(graph_.Describe(node), " ", verb, rank,
+                     ", which has no trace; export all ranks of the job"));
+  }
+
+  const ExecutionGraph& graph_;
+  const CommunicationMatch& match_;
+  const std::vector<int64_t> ranks_;
+  // How many there have been so far; instances come in the order in which ranks run them.
+  std::map<GroupIndex, int64_t> collectives_;
+  std::map<std::tuple<int64_t, int64_t, int32_t>, int64_t> messages_;
+  WorkloadEdges result_;
+};
+
+}  // namespace
+
+absl::StatusOr<WorkloadEdges> FindWorkloadEdges(const ExecutionGraph& graph,
+                                                const CommunicationMatch& match) {
+  RETURN_IF_ERROR(CheckMatch(match));
+  return EdgeFinder(graph, match).Run();
+}
+
+}  // namespace meridian

@@ -1,0 +1,45 @@
+// The communication of a workload as edges that a NetworkTiming can price: one for each collective
+// of a group and for each message, under a name that does not change from run to run.
+//
+//   world#3              the fourth collective of all ranks
+//   group 7#0            the first collective of the group that the traces call 7
+//   send 0>4 tag 2#1     the second message from rank 0 to rank 4 with tag 2
+#ifndef ASTRA_BRIDGE_SCHEDULE_WORKLOAD_EDGES_H_
+#define ASTRA_BRIDGE_SCHEDULE_WORKLOAD_EDGES_H_
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "astra_bridge/comm_edge.h"
+#include "chakra_export/graph/communication_match.h"
+#include "chakra_export/graph/execution_graph.h"
+
+namespace meridian {
+
+using EdgeIndex = uint32_t;
+inline constexpr EdgeIndex kNoEdge = std::numeric_limits<EdgeIndex>::max();
+
+struct WorkloadEdges {
+  // In the order of the match's instances; participants are ranks, or devices once PlaceEdges has
+  // been applied.
+  std::vector<CommEdge> edges;
+  // One node of each edge, for its name.
+  std::vector<NodeIndex> nodes;
+  // By instance. kNoEdge for those that no NetworkTiming prices: they last what the trace says.
+  std::vector<EdgeIndex> edge_of_instance;
+  // How many of those there are, by type, e.g. BROADCAST.
+  std::map<std::string, int64_t> not_priced;
+};
+
+// InvalidArgument, naming nodes and what to do: no communication at all, nodes that find no
+// counterpart or disagree with it, ranks of groups and peers of messages that have no trace.
+absl::StatusOr<WorkloadEdges> FindWorkloadEdges(const ExecutionGraph& graph,
+                                                const CommunicationMatch& match);
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_SCHEDULE_WORKLOAD_EDGES_H_

@@ -1,0 +1,243 @@
+#include "chakra_export/generate/micro_benchmark.h"
+
+#include <cstddef>
+#include <utility>
+
+#include "absl/numeric/int128.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "chakra_export/generate/rank_layout.h"
+#include "chakra_export/generate/work_cost.h"
+#include "chakra_export/generate/workload_limits.h"
+#include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/util/byte_size.h"
+#include "xla_profiler/util/status_macros.h"
+
+namespace meridian {
+namespace {
+
+constexpr int64_t kMaxBytes = int64_t{1} << 50;
+// A minute: at the highest speed its operations still fit into 64 bits.
+constexpr int64_t kMaxComputeUs = 60000000;
+// A smaller message at time 0 takes less than a nanosecond on a fast link, which aborts ASTRA-sim.
+constexpr int64_t kEarlyMessageBytes = 1024;
+
+struct PatternInfo {
+  MicroPattern pattern;
+  absl::string_view name;
+  // Nullopt for messages.
+  std::optional<ChakraProtoMsg::CollectiveCommType> type;
+  bool in_pairs;
+};
+
+// In the order of the enumerators.
+constexpr PatternInfo kPatterns[] = {
+    {MicroPattern::kAllReduce, "all-reduce", ChakraProtoMsg::ALL_REDUCE, false},
+    {MicroPattern::kAllGather, "all-gather", ChakraProtoMsg::ALL_GATHER, false},
+    {MicroPattern::kReduceScatter, "reduce-scatter", ChakraProtoMsg::REDUCE_SCATTER, false},
+    {MicroPattern::kAllToAll, "all-to-all", ChakraProtoMsg::ALL_TO_ALL, false},
+    {MicroPattern::kRing, "p2p-ring", std::nullopt, false},
+    {MicroPattern::kPair, "p2p-pair", std::nullopt, true},
+    {MicroPattern::kPingPong, "p2p-ping-pong", std::nullopt, true},
+    {MicroPattern::kIncast, "p2p-incast", std::nullopt, false},
+};
+
+const PatternInfo& InfoOf(MicroPattern pattern) { return kPatterns[static_cast<size_t>(pattern)]; }
+
+// With whom a member of a group exchanges messages at once, as positions in the group.
+struct Exchange {
+  std::vector<int64_t> targets;
+  std::vector<int64_t> sources;
+};
+
+// Of the member at `position`, one after the other.
+std::vector<Exchange> ExchangesOf(MicroPattern pattern, int64_t position, int64_t group_size) {
+  const bool is_first = position == 0;
+  std::vector<Exchange> exchanges(pattern == MicroPattern::kPingPong ? 2 : 1);
+  switch (pattern) {
+    case MicroPattern::kRing:
+      exchanges[0].targets = {(position + 1) % group_size};
+      exchanges[0].sources = {(position + group_size - 1) % group_size};
+      break;
+    case MicroPattern::kPair:
+    case MicroPattern::kPingPong:
+      (is_first ? exchanges[0].targets : exchanges[0].sources) = {1 - position};
+      if (pattern == MicroPattern::kPair) break;
+      (is_first ? exchanges[1].sources : exchanges[1].targets) = {1 - position};
+      break;
+    case MicroPattern::kIncast:
+      if (!is_first) exchanges[0].targets = {0};
+      for (int64_t i = 1; is_first && i < group_size; ++i) exchanges[0].sources.push_back(i);
+      break;
+    default:
+      break;
+  }
+  return exchanges;
+}
+
+// How many messages a group exchanges in a round.
+int64_t MessagesOfRound(MicroPattern pattern, int64_t group_size) {
+  switch (pattern) {
+    case MicroPattern::kRing:
+      return group_size;
+    case MicroPattern::kPair:
+      return 1;
+    case MicroPattern::kPingPong:
+      return 2;
+    case MicroPattern::kIncast:
+      return group_size - 1;
+    default:
+      return 0;
+  }
+}
+
+class MicroBenchmark : public GeneratedWorkload {
+ public:
+  explicit MicroBenchmark(MicroBenchmarkOptions options)
+      : options_(std::move(options)),
+        layout_(options_.group_size, options_.ranks / options_.group_size, 1) {}
+
+  int64_t rank_count() const override { return options_.ranks; }
+  int64_t node_count() const override { return static_cast<int64_t>(NodeCount()); }
+
+  void AddRank(int64_t rank, RankProgram* program) const override {
+    // What the next round waits for.
+    std::vector<NodeIndex> round;
+    if (NeedsStart()) round = {program->Compute("start", {1, 1}, 1, {})};
+    if (IsCollective()) {
+      AddCollectives(program->AddGroup(layout_.TensorGroup(rank)), &round, program);
+    } else {
+      AddMessages(rank, &round, program);
+    }
+  }
+
+  const RankLayout& layout() const { return layout_; }
+
+  absl::int128 NodeCount() const {
+    const absl::int128 rounds = absl::int128(options_.bytes.size()) * options_.repeats;
+    const int64_t groups = options_.ranks / options_.group_size;
+    const int64_t collectives = IsCollective() ? options_.ranks : 0;
+    const int64_t computations = options_.compute_us > 0 ? options_.ranks : 0;
+    const int64_t of_round = computations + collectives +
+                             2 * groups * MessagesOfRound(options_.pattern, options_.group_size);
+    return rounds * of_round + (NeedsStart() ? options_.ranks : 0);
+  }
+
+  // As long as the computation lasts at the given speed, and bound by nothing else.
+  WorkCost ComputeCost() const {
+    return {static_cast<int64_t>(static_cast<double>(compute_ns()) * options_.tflops * 1000), 1};
+  }
+
+ private:
+  int64_t compute_ns() const { return 1000 * options_.compute_us; }
+  bool IsCollective() const { return InfoOf(options_.pattern).type.has_value(); }
+  bool NeedsStart() const {
+    return !IsCollective() && options_.compute_us == 0 && options_.bytes[0] < kEarlyMessageBytes;
+  }
+
+  std::string NameOf(int64_t bytes) const {
+    return absl::StrCat(InfoOf(options_.pattern).name, ".", FormatByteSize(bytes));
+  }
+
+  void AddComputation(std::vector<NodeIndex>* round, RankProgram* program) const {
+    if (options_.compute_us == 0) return;
+    *round = {program->Compute("compute", ComputeCost(), compute_ns(), *round)};
+  }
+
+  void AddCollectives(GroupIndex group, std::vector<NodeIndex>* round, RankProgram* program) const {
+    for (const int64_t bytes : options_.bytes) {
+      const std::string name = NameOf(bytes);
+      for (int64_t i = 0; i < options_.repeats; ++i) {
+        AddComputation(round, program);
+        *round = {program->Collective(name, *InfoOf(options_.pattern).type, bytes, group, *round)};
+      }
+    }
+  }
+
+  void AddMessages(int64_t rank, std::vector<NodeIndex>* round, RankProgram* program) const {
+    const int64_t position = rank % options_.group_size;
+    const int64_t first_rank = rank - position;
+    const std::vector<Exchange> exchanges =
+        ExchangesOf(options_.pattern, position, options_.group_size);
+    int32_t tag = 0;
+    for (const int64_t bytes : options_.bytes) {
+      const std::string name = NameOf(bytes);
+      for (int64_t i = 0; i < options_.repeats; ++i) {
+        AddComputation(round, program);
+        for (const Exchange& exchange : exchanges) {
+          std::vector<NodeIndex> next;
+          for (const int64_t target : exchange.targets) {
+            next.push_back(program->Send(name, {first_rank + target, bytes, tag}, *round));
+          }
+          for (const int64_t source : exchange.sources) {
+            next.push_back(program->Receive(name, {first_rank + source, bytes, tag}, *round));
+          }
+          *round = std::move(next);
+          ++tag;
+        }
+      }
+    }
+  }
+
+  const MicroBenchmarkOptions options_;
+  // Its tensor groups are the groups.
+  const RankLayout layout_;
+};
+
+absl::Status CheckOptions(const MicroBenchmarkOptions& options) {
+  const PatternInfo& info = InfoOf(options.pattern);
+  RETURN_IF_ERROR(CheckRange("--ranks", options.ranks, 2, kMaxGeneratedRanks));
+  RETURN_IF_ERROR(
+      CheckRange("--group_size", options.group_size, 2, info.in_pairs ? 2 : options.ranks));
+  RETURN_IF_ERROR(CheckDivides("--ranks", options.ranks,
+                               absl::StrCat("--group_size=", options.group_size),
+                               options.group_size));
+  RETURN_IF_ERROR(CheckRange("--repeats", options.repeats, 1, kMaxGeneratedNodes));
+  RETURN_IF_ERROR(CheckRange("--compute_us", options.compute_us, 0, kMaxComputeUs));
+  RETURN_IF_ERROR(CheckTflops(options.tflops));
+  if (options.bytes.empty()) {
+    return absl::InvalidArgumentError("--bytes names no size; expected e.g. --bytes=1KiB,1MiB");
+  }
+  for (const int64_t bytes : options.bytes) {
+    RETURN_IF_ERROR(CheckRange("--bytes", bytes, 1, kMaxBytes));
+    if (options.pattern != MicroPattern::kAllGather) continue;
+    RETURN_IF_ERROR(CheckAllGatherBytes(bytes, "choose larger --bytes"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<std::string> MicroPatternNames() {
+  std::vector<std::string> names;
+  for (const PatternInfo& info : kPatterns) names.emplace_back(info.name);
+  return names;
+}
+
+std::optional<MicroPattern> ParseMicroPattern(absl::string_view name) {
+  for (const PatternInfo& info : kPatterns) {
+    if (info.name == name) return info.pattern;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<std::unique_ptr<GeneratedWorkload>> MakeMicroBenchmark(
+    const MicroBenchmarkOptions& given) {
+  MicroBenchmarkOptions options = given;
+  if (options.group_size == 0) {
+    options.group_size = InfoOf(options.pattern).in_pairs ? 2 : options.ranks;
+  }
+  RETURN_IF_ERROR(CheckOptions(options));
+  auto workload = std::make_unique<MicroBenchmark>(options);
+  RETURN_IF_ERROR(CheckNodeCount(workload->NodeCount(), "choose fewer --ranks or --repeats"));
+  if (InfoOf(options.pattern).type.has_value()) {
+    RETURN_IF_ERROR(
+        CheckGroupCount(workload->layout().named_tensor_groups(), "choose a larger --group_size"));
+  }
+  RETURN_IF_ERROR(CheckComputation(
+      absl::int128(workload->ComputeCost().operations) * options.bytes.size() * options.repeats,
+      options.tflops, "choose fewer --repeats or less --compute_us"));
+  return workload;
+}
+
+}  // namespace meridian

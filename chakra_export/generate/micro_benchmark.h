@@ -1,0 +1,64 @@
+// The same communication over and over, of each size in turn: what networks are measured with.
+//
+//   all-reduce, all-gather, reduce-scatter, all-to-all    of each group
+//   p2p-ring        every rank sends to the next of its group, the last to the first
+//   p2p-pair        ranks 0, 2, 4, ... send to the next
+//   p2p-ping-pong   and are answered with as much
+//   p2p-incast      all ranks of a group send to its first
+//
+// A rank begins a round when it has finished the one before.
+#ifndef CHAKRA_EXPORT_GENERATE_MICRO_BENCHMARK_H_
+#define CHAKRA_EXPORT_GENERATE_MICRO_BENCHMARK_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "chakra_export/generate/generated_workload.h"
+
+namespace meridian {
+
+enum class MicroPattern : uint8_t {
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll,
+  kRing,
+  kPair,
+  kPingPong,
+  kIncast,
+};
+
+// The names above, in the order of the enumerators.
+std::vector<std::string> MicroPatternNames();
+// Nullopt for any other.
+std::optional<MicroPattern> ParseMicroPattern(absl::string_view name);
+
+struct MicroBenchmarkOptions {
+  MicroPattern pattern = MicroPattern::kAllReduce;
+  int64_t ranks = 0;
+  // Groups are of ranks next to each other and work side by side. 0: all ranks, or two for
+  // patterns of pairs.
+  int64_t group_size = 0;
+  // As comm_size: of an all-gather one rank's shard, else one rank's whole buffer.
+  std::vector<int64_t> bytes;
+  // Of each size.
+  int64_t repeats = 1;
+  // Every rank computes for so long before each communication.
+  int64_t compute_us = 0;
+  // How many operations that are.
+  double tflops = 300;
+};
+
+// InvalidArgument for sizes that are out of range, do not divide each other or make a workload that
+// is too large.
+absl::StatusOr<std::unique_ptr<GeneratedWorkload>> MakeMicroBenchmark(
+    const MicroBenchmarkOptions& options);
+
+}  // namespace meridian
+
+#endif  // CHAKRA_EXPORT_GENERATE_MICRO_BENCHMARK_H_

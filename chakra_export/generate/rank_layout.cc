@@ -1,0 +1,38 @@
+#include "chakra_export/generate/rank_layout.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace meridian {
+
+int64_t RankLayout::named_tensor_groups() const {
+  if (tensor_parallel_ == 1 || tensor_parallel_ == rank_count()) return 0;
+  return rank_count() / tensor_parallel_;
+}
+
+int64_t RankLayout::named_data_groups() const {
+  if (data_parallel_ == 1 || data_parallel_ == rank_count()) return 0;
+  return rank_count() / data_parallel_;
+}
+
+ProcessGroup RankLayout::TensorGroup(int64_t rank) const {
+  const int64_t position = rank / tensor_parallel_;
+  ProcessGroup group;
+  if (named_tensor_groups() > 0) group.name = absl::StrCat(1 + position);
+  for (int64_t i = 0; i < tensor_parallel_; ++i) {
+    group.ranks.push_back(position * tensor_parallel_ + i);
+  }
+  return group;
+}
+
+ProcessGroup RankLayout::DataGroup(int64_t rank) const {
+  const int64_t tensor_index = rank % tensor_parallel_;
+  const int64_t position = Stage(rank) * tensor_parallel_ + tensor_index;
+  ProcessGroup group;
+  if (named_data_groups() > 0) group.name = absl::StrCat(1 + named_tensor_groups() + position);
+  for (int64_t i = 0; i < data_parallel_; ++i) {
+    group.ranks.push_back(tensor_index + tensor_parallel_ * (i + data_parallel_ * Stage(rank)));
+  }
+  return group;
+}
+
+}  // namespace meridian

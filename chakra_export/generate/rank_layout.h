@@ -1,0 +1,55 @@
+// Where the ranks of a job with three kinds of parallelism are: tensor parallel ranks are next to
+// each other, then come the data parallel copies, then the stages of the pipeline.
+//
+//   rank = tensor index + tensor parallel * (data index + data parallel * stage)
+//
+//                 2 x 2 x 2     stage 0   stage 1
+//       data index 0             0  1      4  5      tensor groups {0, 1}, {2, 3}, {4, 5}, {6, 7}
+//       data index 1             2  3      6  7      data groups   {0, 2}, {1, 3}, {4, 6}, {5, 7}
+#ifndef CHAKRA_EXPORT_GENERATE_RANK_LAYOUT_H_
+#define CHAKRA_EXPORT_GENERATE_RANK_LAYOUT_H_
+
+#include <cstdint>
+
+#include "chakra_export/graph/execution_graph.h"
+
+namespace meridian {
+
+class RankLayout {
+ public:
+  // Each is at least 1.
+  RankLayout(int64_t tensor_parallel, int64_t data_parallel, int64_t pipeline_parallel)
+      : tensor_parallel_(tensor_parallel),
+        data_parallel_(data_parallel),
+        pipeline_parallel_(pipeline_parallel) {}
+
+  int64_t rank_count() const { return tensor_parallel_ * data_parallel_ * pipeline_parallel_; }
+  int64_t tensor_parallel() const { return tensor_parallel_; }
+  int64_t data_parallel() const { return data_parallel_; }
+  int64_t pipeline_parallel() const { return pipeline_parallel_; }
+
+  int64_t Stage(int64_t rank) const { return rank / (tensor_parallel_ * data_parallel_); }
+
+  // Returns the rank that has the same indices in another stage.
+  int64_t InStage(int64_t rank, int64_t stage) const {
+    return rank + (stage - Stage(rank)) * tensor_parallel_ * data_parallel_;
+  }
+
+  // The group in which the rank computes one layer, and that of the copies with which it sums
+  // gradients. They are numbered from 1 on, tensor groups first; one of all ranks has no name.
+  ProcessGroup TensorGroup(int64_t rank) const;
+  ProcessGroup DataGroup(int64_t rank) const;
+
+  // How many of them have a name and more than one rank.
+  int64_t named_tensor_groups() const;
+  int64_t named_data_groups() const;
+
+ private:
+  int64_t tensor_parallel_;
+  int64_t data_parallel_;
+  int64_t pipeline_parallel_;
+};
+
+}  // namespace meridian
+
+#endif  // CHAKRA_EXPORT_GENERATE_RANK_LAYOUT_H_

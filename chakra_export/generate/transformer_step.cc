@@ -1,0 +1,364 @@
+#include "chakra_export/generate/transformer_step.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/numeric/int128.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "chakra_export/generate/rank_layout.h"
+#include "chakra_export/generate/transformer_cost.h"
+#include "chakra_export/generate/work_cost.h"
+#include "chakra_export/generate/workload_limits.h"
+#include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/util/status_macros.h"
+
+namespace meridian {
+namespace {
+
+constexpr int64_t kMaxLayers = 1 << 16;
+constexpr int64_t kMaxMicrobatches = 1 << 20;
+constexpr int64_t kMaxSize = 1 << 24;
+constexpr int64_t kMaxElementBytes = 8;
+
+absl::Status CheckOptions(const TransformerOptions& options) {
+  RETURN_IF_ERROR(CheckRange("--tp", options.tensor_parallel, 1, kMaxGeneratedRanks));
+  RETURN_IF_ERROR(CheckRange("--dp", options.data_parallel, 1, kMaxGeneratedRanks));
+  RETURN_IF_ERROR(CheckRange("--pp", options.pipeline_parallel, 1, kMaxGeneratedRanks));
+  RETURN_IF_ERROR(CheckRange("--layers", options.layers, 1, kMaxLayers));
+  RETURN_IF_ERROR(CheckRange("--hidden", options.hidden, 1, kMaxSize));
+  RETURN_IF_ERROR(CheckRange("--sequence", options.sequence, 1, kMaxSize));
+  RETURN_IF_ERROR(CheckRange("--vocab", options.vocabulary, 0, kMaxSize));
+  RETURN_IF_ERROR(CheckRange("--batch", options.batch, 1, kMaxSize));
+  RETURN_IF_ERROR(CheckRange("--microbatches", options.microbatches, 1, kMaxMicrobatches));
+  RETURN_IF_ERROR(CheckRange("--dtype_bytes", options.element_bytes, 1, kMaxElementBytes));
+  RETURN_IF_ERROR(CheckTflops(options.tflops));
+  RETURN_IF_ERROR(CheckRankCount(absl::int128(options.tensor_parallel) * options.data_parallel *
+                                 options.pipeline_parallel));
+  RETURN_IF_ERROR(CheckDivides("--layers", options.layers,
+                               absl::StrCat("--pp=", options.pipeline_parallel),
+                               options.pipeline_parallel));
+  const std::string tensor_parallel = absl::StrCat("--tp=", options.tensor_parallel);
+  RETURN_IF_ERROR(
+      CheckDivides("--hidden", options.hidden, tensor_parallel, options.tensor_parallel));
+  RETURN_IF_ERROR(
+      CheckDivides("--vocab", options.vocabulary, tensor_parallel, options.tensor_parallel));
+  return CheckDivides(
+      "--batch", options.batch,
+      absl::StrCat("--dp=", options.data_parallel, " times --microbatches=", options.microbatches),
+      options.data_parallel * options.microbatches);
+}
+
+TransformerShape ShapeOf(const TransformerOptions& options) {
+  TransformerShape shape;
+  shape.hidden = options.hidden;
+  shape.sequence = options.sequence;
+  shape.vocabulary = options.vocabulary;
+  shape.microbatch = options.batch / (options.data_parallel * options.microbatches);
+  shape.element_bytes = options.element_bytes;
+  shape.tensor_parallel = options.tensor_parallel;
+  return shape;
+}
+
+// What the stages of the pipeline hold and what that costs.
+struct StagePlan {
+  explicit StagePlan(const TransformerOptions& given)
+      : options(given),
+        layout(given.tensor_parallel, given.data_parallel, given.pipeline_parallel) {}
+
+  int64_t stages() const { return options.pipeline_parallel; }
+  int64_t layers_per_stage() const { return options.layers / stages(); }
+  bool HasEmbedding(int64_t stage) const { return stage == 0 && options.vocabulary > 0; }
+  bool HasHead(int64_t stage) const { return stage + 1 == stages() && options.vocabulary > 0; }
+  bool is_tensor_parallel() const { return options.tensor_parallel > 1; }
+  bool is_data_parallel() const { return options.data_parallel > 1; }
+
+  // What one of the data parallel copies holds when they divide so many parameters between them.
+  template <typename Integer>
+  Integer ShardOf(Integer parameters) const {
+    return (parameters + options.data_parallel - 1) / options.data_parallel;
+  }
+
+  absl::int128 NodesOfStage(int64_t stage) const {
+    const bool embedding = HasEmbedding(stage);
+    const bool head = HasHead(stage);
+    absl::int128 of_microbatch = 4 * layers_per_stage() + 2 * embedding + 2 * head +
+                                 (stage > 0 ? 2 : 0) + (stage + 1 < stages() ? 2 : 0);
+    if (is_tensor_parallel()) of_microbatch += 4 * layers_per_stage() + embedding + 2 * head;
+    const int64_t parts = layers_per_stage() + embedding + head;
+    const int64_t sums = is_data_parallel() ? parts * (options.zero ? 2 : 1) : 0;
+    return options.microbatches * of_microbatch + sums + 1;
+  }
+
+  absl::int128 NodeCount() const {
+    absl::int128 nodes = 0;
+    for (int64_t stage = 0; stage < stages(); ++stage) nodes += NodesOfStage(stage);
+    return nodes * options.tensor_parallel * options.data_parallel;
+  }
+
+  TransformerOptions options;
+  TransformerCost cost;
+  // By stage.
+  std::vector<WorkCost> optimizers;
+  RankLayout layout;
+};
+
+absl::StatusOr<StagePlan> MakePlan(const TransformerOptions& options) {
+  StagePlan plan(options);
+  ASSIGN_OR_RETURN(plan.cost, CostOfTransformer(ShapeOf(options)));
+  for (int64_t stage = 0; stage < plan.stages(); ++stage) {
+    const int64_t parts_with_vocabulary = plan.HasEmbedding(stage) + plan.HasHead(stage);
+    absl::int128 parameters = absl::int128(plan.layers_per_stage()) * plan.cost.layer_parameters +
+                              absl::int128(parts_with_vocabulary) * plan.cost.vocabulary_parameters;
+    if (options.zero) parameters = plan.ShardOf(parameters);
+    ASSIGN_OR_RETURN(const WorkCost cost, OptimizerCost(parameters, options.element_bytes));
+    plan.optimizers.push_back(cost);
+  }
+  return plan;
+}
+
+// No stage computes more than one that had everything.
+absl::Status CheckStageComputation(const StagePlan& plan) {
+  const TransformerCost& cost = plan.cost;
+  const absl::int128 forward =
+      plan.layers_per_stage() * (absl::int128(cost.attention.operations) + cost.mlp.operations) +
+      cost.embedding.operations + cost.head.operations;
+  absl::int128 operations = 3 * forward * plan.options.microbatches;
+  for (const WorkCost& optimizer : plan.optimizers) operations += optimizer.operations;
+  return CheckComputation(operations, plan.options.tflops,
+                          "make the model smaller or --tflops larger");
+}
+
+absl::Status CheckPlan(const StagePlan& plan) {
+  RETURN_IF_ERROR(
+      CheckNodeCount(plan.NodeCount(), "choose fewer --layers, --microbatches or ranks"));
+  RETURN_IF_ERROR(CheckGroupCount(
+      plan.layout.named_tensor_groups() + plan.layout.named_data_groups(),
+      "a larger --tp makes fewer tensor parallel groups, a larger --dp fewer data parallel ones"));
+  RETURN_IF_ERROR(CheckStageComputation(plan));
+  if (!plan.options.zero || !plan.is_data_parallel()) return absl::OkStatus();
+  const int64_t smallest = std::min(
+      plan.cost.layer_parameters,
+      plan.options.vocabulary > 0 ? plan.cost.vocabulary_parameters : plan.cost.layer_parameters);
+  return CheckAllGatherBytes(plan.options.element_bytes * plan.ShardOf(smallest),
+                             "leave out --zero, or make --hidden or --vocab larger");
+}
+
+// Writes down one rank's step.
+class StageWriter {
+ public:
+  StageWriter(const StagePlan& plan, int64_t rank, RankProgram* program)
+      : plan_(plan), rank_(rank), stage_(plan.layout.Stage(rank)), program_(*program) {
+    if (plan.is_tensor_parallel()) tensor_group_ = program->AddGroup(plan.layout.TensorGroup(rank));
+    if (plan.is_data_parallel()) data_group_ = program->AddGroup(plan.layout.DataGroup(rank));
+  }
+
+  void Write() {
+    const std::vector<PipelinePass> passes =
+        PassesOfStage(plan_.options.schedule, stage_, plan_.stages(), plan_.options.microbatches);
+    forward_values_.assign(plan_.options.microbatches, kNoNodeIndex);
+    for (const PipelinePass& pass : passes) {
+      program_.set_microbatch(pass.microbatch);
+      gradients_are_complete_ = pass == passes.back();
+      if (pass.is_forward) {
+        Forward(pass.microbatch);
+      } else {
+        Backward(pass.microbatch);
+      }
+    }
+    program_.set_microbatch(RankProgram::kNoMicrobatch);
+    SumGradients();
+    Optimize();
+  }
+
+ private:
+  // Parameters whose gradients are summed together.
+  struct Part {
+    std::string name;
+    int64_t parameters = 0;
+    // What computed the gradients.
+    NodeIndex source = kNoNodeIndex;
+  };
+
+  // Nodes are passed on as values: the next one waits for the value that it is given, which is
+  // kNoNodeIndex at the beginning of the first stage.
+  static absl::Span<const NodeIndex> AsSources(const NodeIndex& value) {
+    return absl::MakeConstSpan(&value, value == kNoNodeIndex ? 0 : 1);
+  }
+
+  bool IsFirstStage() const { return stage_ == 0; }
+  bool IsLastStage() const { return stage_ + 1 == plan_.stages(); }
+  int64_t first_layer() const { return stage_ * plan_.layers_per_stage(); }
+
+  void Forward(int64_t microbatch) {
+    NodeIndex value = kNoNodeIndex;
+    if (!IsFirstStage()) {
+      value = Receive("receive.activations", stage_ - 1, microbatch, &last_activation_);
+    }
+    if (plan_.HasEmbedding(stage_)) {
+      value = Compute("embedding.forward", plan_.cost.embedding, value);
+      value = SumActivations("embedding.forward", value);
+    }
+    for (int64_t i = 0; i < plan_.layers_per_stage(); ++i) {
+      const std::string layer = absl::StrCat("layer", first_layer() + i);
+      value = ComputeAndSum(absl::StrCat(layer, ".attention.forward"), plan_.cost.attention, value);
+      value = ComputeAndSum(absl::StrCat(layer, ".mlp.forward"), plan_.cost.mlp, value);
+    }
+    if (plan_.HasHead(stage_)) {
+      value = Compute("head.forward", plan_.cost.head, value);
+      value = SumOverTensorGroup("loss", plan_.cost.loss_bytes, value);
+    }
+    if (!IsLastStage()) Send("send.activations", stage_ + 1, microbatch, value);
+    forward_values_[microbatch] = value;
+  }
+
+  void Backward(int64_t microbatch) {
+    const int64_t tag = plan_.options.microbatches + microbatch;
+    NodeIndex value = IsLastStage()
+                          ? forward_values_[microbatch]
+                          : Receive("receive.gradients", stage_ + 1, tag, &last_gradient_);
+    if (plan_.HasHead(stage_)) {
+      value = ComputeAndSum("head.backward", BackwardCost(plan_.cost.head), value);
+      AddGradients("head", plan_.cost.vocabulary_parameters);
+    }
+    for (int64_t i = plan_.layers_per_stage() - 1; i >= 0; --i) {
+      const std::string layer = absl::StrCat("layer", first_layer() + i);
+      value =
+          ComputeAndSum(absl::StrCat(layer, ".mlp.backward"), BackwardCost(plan_.cost.mlp), value);
+      value = ComputeAndSum(absl::StrCat(layer, ".attention.backward"),
+                            BackwardCost(plan_.cost.attention), value);
+      AddGradients(layer, plan_.cost.layer_parameters);
+    }
+    if (plan_.HasEmbedding(stage_)) {
+      value = Compute("embedding.backward", BackwardCost(plan_.cost.embedding), value);
+      AddGradients("embedding", plan_.cost.vocabulary_parameters);
+    }
+    if (!IsFirstStage()) Send("send.gradients", stage_ - 1, tag, value);
+  }
+
+  NodeIndex Compute(absl::string_view name, const WorkCost& cost, NodeIndex value) {
+    last_compute_ =
+        program_.Compute(name, cost, DurationNs(cost, plan_.options.tflops), AsSources(value));
+    return last_compute_;
+  }
+
+  // Each rank of a tensor group computes a part of a sum.
+  NodeIndex ComputeAndSum(absl::string_view name, const WorkCost& cost, NodeIndex value) {
+    return SumActivations(name, Compute(name, cost, value));
+  }
+
+  NodeIndex SumActivations(absl::string_view name, NodeIndex value) {
+    return SumOverTensorGroup(name, plan_.cost.activation_bytes, value);
+  }
+
+  NodeIndex SumOverTensorGroup(absl::string_view name, int64_t bytes, NodeIndex value) {
+    if (!plan_.is_tensor_parallel()) return value;
+    return program_.Collective(absl::StrCat(name, ".all-reduce"), ChakraProtoMsg::ALL_REDUCE, bytes,
+                               tensor_group_, AsSources(value));
+  }
+
+  PeerMessage MessageWith(int64_t stage, int64_t tag) const {
+    return {plan_.layout.InStage(rank_, stage), plan_.cost.activation_bytes,
+            static_cast<int32_t>(tag)};
+  }
+
+  void Send(absl::string_view name, int64_t to_stage, int64_t tag, NodeIndex value) {
+    program_.Send(name, MessageWith(to_stage, tag), AsSources(value));
+  }
+
+  // *last is the receive before this one from the same stage.
+  NodeIndex Receive(absl::string_view name, int64_t from_stage, int64_t tag, NodeIndex* last) {
+    *last = program_.Receive(name, MessageWith(from_stage, tag), AsSources(*last));
+    return *last;
+  }
+
+  // The last node computed them.
+  void AddGradients(std::string name, int64_t parameters) {
+    if (!gradients_are_complete_) return;
+    parts_.push_back({std::move(name), parameters, last_compute_});
+    // Other stages must not wait for this one's sums.
+    if (IsFirstStage()) SumGradients();
+  }
+
+  // Of those parts that were added since the last time.
+  void SumGradients() {
+    if (!plan_.is_data_parallel()) return;
+    const bool zero = plan_.options.zero;
+    const int64_t microbatch = program_.microbatch();
+    program_.set_microbatch(RankProgram::kNoMicrobatch);
+    for (; summed_parts_ < parts_.size(); ++summed_parts_) {
+      const Part& part = parts_[summed_parts_];
+      const int64_t parameters =
+          zero ? plan_.ShardOf(part.parameters) * plan_.options.data_parallel : part.parameters;
+      sums_.push_back(program_.Collective(
+          absl::StrCat(part.name, zero ? ".gradients.reduce-scatter" : ".gradients.all-reduce"),
+          zero ? ChakraProtoMsg::REDUCE_SCATTER : ChakraProtoMsg::ALL_REDUCE,
+          plan_.options.element_bytes * parameters, data_group_, AsSources(part.source)));
+    }
+    program_.set_microbatch(microbatch);
+  }
+
+  void Optimize() {
+    const WorkCost& cost = plan_.optimizers[stage_];
+    const NodeIndex optimizer =
+        program_.Compute("optimizer", cost, DurationNs(cost, plan_.options.tflops), sums_);
+    if (!plan_.options.zero || !plan_.is_data_parallel()) return;
+    // In the order in which the next step needs them.
+    for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) {
+      program_.Collective(absl::StrCat(part->name, ".parameters.all-gather"),
+                          ChakraProtoMsg::ALL_GATHER,
+                          plan_.options.element_bytes * plan_.ShardOf(part->parameters),
+                          data_group_, AsSources(optimizer));
+    }
+  }
+
+  const StagePlan& plan_;
+  const int64_t rank_;
+  const int64_t stage_;
+  RankProgram& program_;
+  // Of parallelism that there is.
+  GroupIndex tensor_group_ = 0;
+  GroupIndex data_group_ = 0;
+
+  NodeIndex last_compute_ = kNoNodeIndex;
+  NodeIndex last_activation_ = kNoNodeIndex;
+  NodeIndex last_gradient_ = kNoNodeIndex;
+  // By microbatch.
+  std::vector<NodeIndex> forward_values_;
+  // The pass is the last one.
+  bool gradients_are_complete_ = false;
+  std::vector<Part> parts_;
+  size_t summed_parts_ = 0;
+  std::vector<NodeIndex> sums_;
+};
+
+class TransformerStep : public GeneratedWorkload {
+ public:
+  explicit TransformerStep(StagePlan plan) : plan_(std::move(plan)) {}
+
+  int64_t rank_count() const override { return plan_.layout.rank_count(); }
+  int64_t node_count() const override { return static_cast<int64_t>(plan_.NodeCount()); }
+  void AddRank(int64_t rank, RankProgram* program) const override {
+    StageWriter(plan_, rank, program).Write();
+  }
+
+ private:
+  const StagePlan plan_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GeneratedWorkload>> MakeTransformerStep(
+    const TransformerOptions& options) {
+  RETURN_IF_ERROR(CheckOptions(options));
+  ASSIGN_OR_RETURN(StagePlan plan, MakePlan(options));
+  RETURN_IF_ERROR(CheckPlan(plan));
+  return std::make_unique<TransformerStep>(std::move(plan));
+}
+
+}  // namespace meridian

@@ -1,0 +1,338 @@
+#include "chakra_export/generate/transformer_step.h"
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "chakra_export/generate/testing/tiny_transformer.h"
+#include "chakra_export/generate/testing/workload_check.h"
+#include "chakra_export/graph/communication_match.h"
+#include "chakra_export/graph/execution_graph.h"
+#include "chakra_export/graph/graph_replay.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
+
+ExecutionGraph GraphOf(const TransformerOptions& options) {
+  const auto workload = MakeTransformerStep(options);
+  EXPECT_OK(workload.status());
+  absl::StatusOr<ExecutionGraph> graph = BuildWorkloadGraph(**workload);
+  EXPECT_OK(graph.status());
+  return *std::move(graph);
+}
+
+// Nodes of a rank by kind, bytes and group or peer.
+using Traffic = std::map<std::tuple<std::string, int64_t, std::string>, int>;
+
+Traffic TrafficOf(const ExecutionGraph& graph, int64_t rank) {
+  Traffic traffic;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    const Communication* communication = graph.communication(node);
+    if (communication == nullptr || graph.rank(node) != rank) continue;
+    std::string with;
+    if (graph.type(node) == ChakraProtoMsg::COMM_COLL_NODE) {
+      with = graph.groups()[communication->group].name;
+    } else {
+      const bool sends = communication->source == rank;
+      with = absl::StrCat(sends ? communication->target : communication->source);
+    }
+    ++traffic[{graph.CommunicationKind(node), communication->bytes, with}];
+  }
+  return traffic;
+}
+
+int64_t ReplayNs(const ExecutionGraph& graph) {
+  const CommunicationMatch match(graph);
+  EXPECT_THAT(match.problems(), IsEmpty());
+  ReplayOptions options;
+  options.resources = ReplayResources::kSimulator;
+  options.send_mode = SendMode::kEager;
+  const absl::StatusOr<GraphReplay> eager = ReplayGraph(graph, match, options);
+  EXPECT_OK(eager.status());
+  // NCCL's way comes to the same, since receives are posted early.
+  const absl::StatusOr<GraphReplay> rendezvous = ReplayGraph(graph, match);
+  EXPECT_OK(rendezvous.status());
+  EXPECT_EQ(eager->makespan_ns, rendezvous->makespan_ns);
+  return eager->makespan_ns;
+}
+
+NodeIndex FindNode(const ExecutionGraph& graph, int64_t rank, absl::string_view name,
+                   int occurrence = 0) {
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    if (graph.rank(node) == rank && graph.name(node) == name && occurrence-- == 0) return node;
+  }
+  ADD_FAILURE() << "rank " << rank << " has no " << name;
+  return 0;
+}
+
+// Activations are 16 * 64 * 2 = 2048 bytes, the loss 12 * 16 = 192. A layer has 12 * 64 * 64 / 2 =
+// 24576 parameters on a rank, embedding and head 128 * 64 / 2 = 4096 each; two bytes per gradient.
+// Two layers and three microbatches make 2 * 3 * 4 all-reduces, embedding and head one each.
+TEST(TransformerStepTest, CommunicatesAsMegatronDoes) {
+  const ExecutionGraph graph = GraphOf(TinyTransformer());
+  EXPECT_THAT(TrafficOf(graph, 0),
+              UnorderedElementsAre(Pair(std::make_tuple("ALL_REDUCE", 2048, "1"), 24 + 3),
+                                   Pair(std::make_tuple("ALL_REDUCE", 49152, "5"), 2),
+                                   Pair(std::make_tuple("ALL_REDUCE", 8192, "5"), 1),
+                                   Pair(std::make_tuple("SEND", 2048, "4"), 3),
+                                   Pair(std::make_tuple("RECV", 2048, "4"), 3)));
+  EXPECT_THAT(TrafficOf(graph, 7),
+              UnorderedElementsAre(Pair(std::make_tuple("ALL_REDUCE", 2048, "4"), 24 + 3),
+                                   Pair(std::make_tuple("ALL_REDUCE", 192, "4"), 3),
+                                   Pair(std::make_tuple("ALL_REDUCE", 49152, "8"), 2),
+                                   Pair(std::make_tuple("ALL_REDUCE", 8192, "8"), 1),
+                                   Pair(std::make_tuple("SEND", 2048, "3"), 3),
+                                   Pair(std::make_tuple("RECV", 2048, "3"), 3)));
+}
+
+// Halves of 24576 and 4096 parameters.
+TEST(TransformerStepTest, ZeroScattersGradientsAndGathersParameters) {
+  TransformerOptions options = TinyTransformer();
+  options.zero = true;
+  options.tensor_parallel = 1;
+  options.pipeline_parallel = 1;
+  const ExecutionGraph graph = GraphOf(options);
+  EXPECT_THAT(TrafficOf(graph, 1),
+              UnorderedElementsAre(Pair(std::make_tuple("REDUCE_SCATTER", 2 * 49152, ""), 4),
+                                   Pair(std::make_tuple("ALL_GATHER", 49152, ""), 4),
+                                   Pair(std::make_tuple("REDUCE_SCATTER", 2 * 8192, ""), 2),
+                                   Pair(std::make_tuple("ALL_GATHER", 8192, ""), 2)));
+}
+
+// 12 * 9 * 9 = 972 parameters for five: 195 for each, which is 975 in all.
+TEST(TransformerStepTest, ShardsThatDoNotComeOutEvenAreFilledUp) {
+  TransformerOptions options;
+  options.zero = true;
+  options.data_parallel = 5;
+  options.layers = 1;
+  options.hidden = 9;
+  options.sequence = 8;
+  options.vocabulary = 0;
+  options.batch = 5;
+  options.microbatches = 1;
+  EXPECT_THAT(TrafficOf(GraphOf(options), 0),
+              UnorderedElementsAre(Pair(std::make_tuple("REDUCE_SCATTER", 2 * 975, ""), 1),
+                                   Pair(std::make_tuple("ALL_GATHER", 2 * 195, ""), 1)));
+}
+
+TEST(TransformerStepTest, DurationsAreOperationsAtTheSpeed) {
+  const ExecutionGraph graph = GraphOf(TinyTransformer());
+  EXPECT_EQ(graph.duration_ns(FindNode(graph, 0, "layer0.attention.forward")), 279);
+  EXPECT_EQ(graph.duration_ns(FindNode(graph, 0, "layer0.mlp.forward")), 524);
+  EXPECT_EQ(graph.duration_ns(FindNode(graph, 5, "layer3.attention.backward")), 557);
+  EXPECT_EQ(graph.duration_ns(FindNode(graph, 5, "layer3.mlp.backward")), 1049);
+  // 16 * 64 and 2 * 16 * 128 * 64 / 2.
+  EXPECT_EQ(graph.duration_ns(FindNode(graph, 0, "embedding.forward")), 1);
+  EXPECT_EQ(graph.duration_ns(FindNode(graph, 5, "head.forward")), 131);
+  EXPECT_EQ(graph.duration_ns(FindNode(graph, 5, "head.backward")), 262);
+  // 12 * (2 * 24576 + 4096).
+  EXPECT_EQ(graph.duration_ns(FindNode(graph, 5, "optimizer")), 639);
+  EXPECT_EQ(graph.duration_ns(FindNode(graph, 0, "layer0.mlp.forward.all-reduce")), 0);
+}
+
+TEST(TransformerStepTest, EachPieceWaitsForTheSumBeforeIt) {
+  const ExecutionGraph graph = GraphOf(TinyTransformer());
+  const auto find = [&](const char* name, int pass = 0) { return FindNode(graph, 0, name, pass); };
+  EXPECT_THAT(graph.dependencies(find("layer0.attention.forward")),
+              ElementsAre(find("embedding.forward.all-reduce")));
+  EXPECT_THAT(graph.dependencies(find("layer0.mlp.forward")),
+              ElementsAre(find("layer0.attention.forward.all-reduce")));
+  EXPECT_THAT(graph.dependencies(find("send.activations")),
+              ElementsAre(find("layer1.mlp.forward.all-reduce")));
+  // The second receive is posted once the first is done.
+  EXPECT_THAT(graph.dependencies(find("receive.gradients")), IsEmpty());
+  EXPECT_THAT(graph.dependencies(find("receive.gradients", 1)),
+              ElementsAre(find("receive.gradients")));
+}
+
+TEST(TransformerStepTest, TagsAreMicrobatchesAndTheNumberOfThoseBeyondForGradients) {
+  for (const PipelineSchedule schedule :
+       {PipelineSchedule::kGpipe, PipelineSchedule::kOneForwardOneBackward}) {
+    TransformerOptions options = TinyTransformer();
+    options.schedule = schedule;
+    const ExecutionGraph graph = GraphOf(options);
+    for (int i = 0; i < 3; ++i) {
+      const bool gpipe = schedule == PipelineSchedule::kGpipe;
+      const auto tag = [&](int64_t rank, absl::string_view name) {
+        return graph.communication(FindNode(graph, rank, name, i))->tag;
+      };
+      EXPECT_EQ(tag(0, "send.activations"), i);
+      EXPECT_EQ(tag(4, "receive.activations"), i);
+      EXPECT_EQ(tag(4, "send.gradients"), gpipe ? 5 - i : 3 + i);
+      EXPECT_EQ(tag(0, "receive.gradients"), gpipe ? 5 - i : 3 + i);
+    }
+  }
+}
+
+// The head's backward pass needs the loss of the same microbatch.
+TEST(TransformerStepTest, TheLastStageTurnsRoundAtTheLoss) {
+  TransformerOptions options = TinyTransformer();
+  options.schedule = PipelineSchedule::kGpipe;
+  const ExecutionGraph graph = GraphOf(options);
+  EXPECT_THAT(graph.dependencies(FindNode(graph, 4, "head.backward")),
+              ElementsAre(FindNode(graph, 4, "loss.all-reduce", 2)));
+}
+
+// Forward 279 + 524 ns a layer, two layers a stage; backward 557 + 1049. A rank of layers alone has
+// 12 * 49152 operations of the optimizer.
+TEST(TransformerStepTest, ThePipelineTakesMicrobatchesPlusStagesLessOne) {
+  constexpr int64_t kForwardNs = 2 * (279 + 524);
+  constexpr int64_t kBackwardNs = 2 * (557 + 1049);
+  constexpr int64_t kOptimizerNs = 590;
+  for (const PipelineSchedule schedule :
+       {PipelineSchedule::kGpipe, PipelineSchedule::kOneForwardOneBackward}) {
+    for (const auto& [stages, microbatches] : std::vector<std::pair<int64_t, int64_t>>{
+             {1, 1}, {1, 5}, {2, 1}, {2, 3}, {4, 2}, {4, 4}, {4, 12}, {8, 16}}) {
+      TransformerOptions options = TinyTransformer();
+      options.vocabulary = 0;
+      options.schedule = schedule;
+      options.pipeline_parallel = stages;
+      options.layers = 2 * stages;
+      options.microbatches = microbatches;
+      options.batch = 2 * 2 * microbatches;
+      EXPECT_EQ(ReplayNs(GraphOf(options)),
+                (microbatches + stages - 1) * (kForwardNs + kBackwardNs) + kOptimizerNs)
+          << stages << " stages, " << microbatches << " microbatches";
+    }
+  }
+}
+
+// The first stage is the last to finish, so it sums while it still computes; others first send what
+// the stage before them waits for.
+TEST(TransformerStepTest, GradientsAreSummedBesideComputationAndBehindMessages) {
+  const ExecutionGraph graph = GraphOf(TinyTransformer());
+  const auto id = [&](int64_t rank, absl::string_view name, int pass = 0) {
+    return graph.id(FindNode(graph, rank, name, pass));
+  };
+  EXPECT_LT(id(0, "layer1.gradients.all-reduce"), id(0, "layer0.mlp.backward", 2));
+  EXPECT_GT(id(0, "layer1.gradients.all-reduce"), id(0, "layer1.attention.backward.all-reduce", 2));
+  EXPECT_GT(id(4, "head.gradients.all-reduce"), id(4, "send.gradients", 2));
+  EXPECT_THAT(graph.dependencies(FindNode(graph, 0, "optimizer")),
+              ElementsAre(FindNode(graph, 0, "embedding.gradients.all-reduce")));
+}
+
+struct Shape {
+  int64_t tp, dp, pp, microbatches;
+};
+
+TEST(TransformerStepTest, EveryShapePassesEveryRuleAndHasAsManyNodesAsItSays) {
+  for (const Shape& shape : {Shape{1, 1, 1, 1}, Shape{2, 1, 1, 2}, Shape{1, 2, 1, 2},
+                             Shape{1, 1, 2, 1}, Shape{1, 1, 4, 7}, Shape{2, 2, 2, 3},
+                             Shape{4, 2, 1, 2}, Shape{2, 1, 4, 5}, Shape{1, 3, 2, 2}}) {
+    for (const bool zero : {false, true}) {
+      for (const int64_t vocabulary : {0, 128}) {
+        for (const PipelineSchedule schedule :
+             {PipelineSchedule::kGpipe, PipelineSchedule::kOneForwardOneBackward}) {
+          TransformerOptions options = TinyTransformer();
+          options.tensor_parallel = shape.tp;
+          options.data_parallel = shape.dp;
+          options.pipeline_parallel = shape.pp;
+          options.microbatches = shape.microbatches;
+          options.batch = shape.dp * shape.microbatches;
+          options.zero = zero;
+          options.vocabulary = vocabulary;
+          options.schedule = schedule;
+          const auto workload = MakeTransformerStep(options);
+          ASSERT_OK(workload.status());
+          ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, BuildWorkloadGraph(**workload));
+          EXPECT_EQ((*workload)->rank_count(), shape.tp * shape.dp * shape.pp);
+          EXPECT_EQ((*workload)->node_count(), static_cast<int64_t>(graph.node_count()));
+          ReplayNs(graph);
+          EXPECT_THAT(ProblemsOf(**workload), IsOkAndHolds(IsEmpty()))
+              << shape.tp << " x " << shape.dp << " x " << shape.pp;
+        }
+      }
+    }
+  }
+}
+
+void ExpectRefused(const TransformerOptions& options, const std::string& message) {
+  const absl::Status status = MakeTransformerStep(options).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status) || absl::IsOutOfRange(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+}
+
+TEST(TransformerStepTest, RefusesSizesThatAreOutOfRange) {
+  const auto with = [](int64_t TransformerOptions::*member, int64_t value) {
+    TransformerOptions options = TinyTransformer();
+    options.*member = value;
+    return options;
+  };
+  ExpectRefused(with(&TransformerOptions::tensor_parallel, 0), "--tp=0: expected 1 to");
+  ExpectRefused(with(&TransformerOptions::data_parallel, -1), "--dp=-1: expected 1 to");
+  ExpectRefused(with(&TransformerOptions::pipeline_parallel, 0), "--pp=0: expected 1 to");
+  ExpectRefused(with(&TransformerOptions::layers, 0), "--layers=0: expected 1 to");
+  ExpectRefused(with(&TransformerOptions::hidden, 1 << 25), "--hidden=33554432: expected 1 to");
+  ExpectRefused(with(&TransformerOptions::sequence, 0), "--sequence=0: expected 1 to");
+  ExpectRefused(with(&TransformerOptions::vocabulary, -1), "--vocab=-1: expected 0 to");
+  ExpectRefused(with(&TransformerOptions::batch, 0), "--batch=0: expected 1 to");
+  ExpectRefused(with(&TransformerOptions::microbatches, 0), "--microbatches=0: expected 1 to");
+  ExpectRefused(with(&TransformerOptions::element_bytes, 9), "--dtype_bytes=9: expected 1 to 8");
+  TransformerOptions options = TinyTransformer();
+  options.tflops = 0;
+  ExpectRefused(options, "--tflops=0");
+}
+
+TEST(TransformerStepTest, RefusesSizesThatDoNotDivide) {
+  TransformerOptions options = TinyTransformer();
+  options.layers = 5;
+  ExpectRefused(options, "--layers=5 does not divide by --pp=2; 4 or 6 would");
+  options = TinyTransformer();
+  options.hidden = 65;
+  ExpectRefused(options, "--hidden=65 does not divide by --tp=2");
+  options = TinyTransformer();
+  options.vocabulary = 129;
+  ExpectRefused(options, "--vocab=129 does not divide by --tp=2");
+  options = TinyTransformer();
+  options.batch = 11;
+  ExpectRefused(options, "--batch=11 does not divide by --dp=2 times --microbatches=3; 6 or 12");
+}
+
+TEST(TransformerStepTest, RefusesWhatIsTooLarge) {
+  TransformerOptions options = TinyTransformer();
+  options.tensor_parallel = options.data_parallel = options.pipeline_parallel = 32;
+  ExpectRefused(options, "32,768 ranks");
+  options = TinyTransformer();
+  options.data_parallel = 512;
+  options.batch = 512 * 3;
+  ExpectRefused(options, "1,028 process groups");
+  options = TinyTransformer();
+  options.layers = 1 << 16;
+  options.microbatches = 1 << 10;
+  options.batch = 2 << 10;
+  ExpectRefused(options, "nodes; at most 50,000,000");
+  options = TinyTransformer();
+  options.hidden = options.sequence = 1 << 24;
+  ExpectRefused(options, "do not fit into 64 bits");
+  options = TinyTransformer();
+  options.layers = 1 << 16;
+  options.hidden = 1 << 24;
+  options.sequence = options.microbatches = 1;
+  options.batch = 2;
+  ExpectRefused(options, "do not fit into 64 bits");
+  options = TinyTransformer();
+  options.tflops = 1e-15;
+  ExpectRefused(options, "three years");
+  options = TinyTransformer();
+  options.zero = true;
+  options.vocabulary = 2;
+  options.hidden = 2;
+  ExpectRefused(options, "leave out --zero");
+}
+
+}  // namespace
+}  // namespace meridian

@@ -1,0 +1,151 @@
+#include "critical_path/et_job.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "chakra_export/et/et_attributes.h"
+#include "chakra_export/et/et_files.h"
+#include "chakra_export/graph/communication_match.h"
+#include "chakra_export/graph/et_graph_reader.h"
+#include "chakra_export/graph/graph_replay.h"
+#include "chakra_export/xspace/work_nodes.h"
+#include "critical_path/execution_job.h"
+#include "critical_path/step_choice.h"
+#include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/util/status_macros.h"
+
+namespace meridian {
+namespace {
+
+constexpr char kStepName[] = "step";
+
+BoundBy BoundByOf(const ChakraProtoMsg::Node& node, bool on_host, absl::string_view op_kind) {
+  if (op_kind == kHostGapOpKind) return BoundBy::kHostGap;
+  if (on_host) return BoundBy::kCpu;
+  const bool communicates =
+      IsCommunication(node.type()) || op_kind == kUnmatchedOpKind || op_kind == kLocalOpKind;
+  return communicates ? BoundBy::kGpuCommunication : BoundBy::kGpuCompute;
+}
+
+EventCategory CategoryOf(bool on_host, absl::string_view op_kind) {
+  if (op_kind == kHostGapOpKind) return EventCategory::kUnknown;
+  if (on_host) return EventCategory::kCpuOp;
+  if (op_kind == kMemcpyOpKind) return EventCategory::kMemcpy;
+  if (op_kind == kMemsetOpKind) return EventCategory::kMemset;
+  return EventCategory::kKernel;
+}
+
+class EtJobLoader {
+ public:
+  explicit EtJobLoader(const JobOptions& options) : options_(options) {}
+
+  absl::StatusOr<LoadedJob> Load(FileSystem& file_system, const std::string& prefix,
+                                 const InputFileOptions& files) {
+    ASSIGN_OR_RETURN(const EtFiles found, FindEtFiles(file_system, prefix));
+    RETURN_IF_ERROR(CheckNoRankIsMissing(found, prefix));
+    EtGraphReaderOptions reader;
+    reader.input = files;
+    reader.ignore_dangling = true;
+    reader.visit = [this](NodeIndex, const ChakraProtoMsg::Node& node) { return AddNode(node); };
+    size_t read = 0;
+    if (options_.progress) {
+      reader.progress = [&](uint64_t bytes) { options_.progress(read += bytes); };
+    }
+    ASSIGN_OR_RETURN(execution_.graph, ReadEtGraph(file_system, found, reader));
+    RETURN_IF_ERROR(Replay());
+    RETURN_IF_ERROR(ChooseWindows());
+    LoadedJob loaded;
+    ASSIGN_OR_RETURN(loaded.job, BuildExecutionJob(execution_, windows_));
+    return loaded;
+  }
+
+ private:
+  absl::Status AddNode(const ChakraProtoMsg::Node& node) {
+    ASSIGN_OR_RETURN(const std::optional<std::string> op_kind,
+                     GetStringAttribute(node.attr(), kOpKindAttribute));
+    ASSIGN_OR_RETURN(const std::optional<bool> on_host,
+                     GetBoolAttribute(node.attr(), kIsCpuOpAttribute));
+    TimedNode timed;
+    ASSIGN_OR_RETURN(timed.step, GetIntAttribute(node.attr(), kStepAttribute));
+    timed.bound_by = BoundByOf(node, on_host.value_or(false), op_kind.value_or(""));
+    timed.category = CategoryOf(on_host.value_or(false), op_kind.value_or(""));
+    timed.is_chosen = node.type() != ChakraProtoMsg::METADATA_NODE;
+    execution_.nodes.push_back(timed);
+    return absl::OkStatus();
+  }
+
+  absl::Status Replay() {
+    const CommunicationMatch match(execution_.graph);
+    ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(execution_.graph, match));
+    for (NodeIndex node = 0; node < execution_.nodes.size(); ++node) {
+      execution_.nodes[node].start_ns = replay.starts_ns[node];
+      execution_.nodes[node].end_ns = replay.ends_ns[node];
+      execution_.nodes[node].cause = replay.causes[node];
+    }
+    for (size_t i = 0; i < match.instance_count(); ++i) {
+      const absl::Span<const NodeIndex> members =
+          match.members(static_cast<CommunicationMatch::Instance>(i));
+      if (members.size() > 1) AddMeeting(members);
+    }
+    return absl::OkStatus();
+  }
+
+  void AddMeeting(absl::Span<const NodeIndex> members) {
+    ExecutionMeeting meeting;
+    meeting.name = std::string(execution_.graph.name(members[0]));
+    for (const NodeIndex node : members) {
+      if (!meeting.step.has_value()) meeting.step = execution_.nodes[node].step;
+    }
+    meeting.arrivals.assign(members.begin(), members.end());
+    meeting.departures = meeting.arrivals;
+    execution_.meetings.push_back(std::move(meeting));
+  }
+
+  absl::Status ChooseWindows() {
+    if (options_.window.annotation.empty()) return absl::OkStatus();
+    StepChoice choice;
+    for (const TimedNode& node : execution_.nodes) {
+      if (node.step.has_value()) choice.Add(kStepName, *node.step);
+    }
+    ASSIGN_OR_RETURN(const StepNumbers steps, choice.Choose(options_.window));
+    for (NodeIndex index = 0; index < execution_.nodes.size(); ++index) {
+      TimedNode& node = execution_.nodes[index];
+      if (!node.step.has_value()) continue;
+      if (*node.step > steps.last) node.is_chosen = false;
+      if (!steps.Contains(*node.step)) continue;
+      const auto [window, is_new] =
+          windows_.emplace(execution_.graph.rank(index), RankWindow{node.start_ns, node.end_ns});
+      window->second.start_ns = std::min(window->second.start_ns, node.start_ns);
+      window->second.end_ns = std::max(window->second.end_ns, node.end_ns);
+    }
+    StartTogether(&windows_);
+    // A rank that has none of the steps has no part in the window.
+    for (NodeIndex index = 0; index < execution_.nodes.size(); ++index) {
+      if (windows_.count(execution_.graph.rank(index)) == 0) {
+        execution_.nodes[index].is_chosen = false;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  const JobOptions& options_;
+  TimedExecution execution_;
+  std::map<int64_t, RankWindow> windows_;
+};
+
+}  // namespace
+
+absl::StatusOr<LoadedJob> LoadEtJob(FileSystem& file_system, const std::string& prefix_or_file,
+                                    const InputFileOptions& files, const JobOptions& options) {
+  return EtJobLoader(options).Load(file_system, prefix_or_file, files);
+}
+
+}  // namespace meridian

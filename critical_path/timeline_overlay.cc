@@ -1,0 +1,142 @@
+#include "critical_path/timeline_overlay.h"
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "xla_profiler/trace_json/exact_decimal.h"
+#include "xla_profiler/trace_json/trace_json_writer.h"
+#include "xla_profiler/util/status_macros.h"
+
+namespace meridian {
+namespace {
+
+constexpr char kArrowName[] = "critical_path";
+constexpr int64_t kPicosPerNano = 1000;
+
+// Viewers hide process 0.
+int64_t Pid(const Lane& lane) { return lane.rank + 1; }
+int64_t Tid(LaneId lane) { return int64_t{lane} + 1; }
+
+class TimelineOverlayWriter {
+ public:
+  TimelineOverlayWriter(const PathGraph& graph, const CriticalPath& path,
+                        const OverlayOptions& options, ByteSink* sink)
+      : graph_(graph), path_(path), options_(options), writer_(sink, graph.base_ns) {}
+
+  absl::StatusOr<OverlayStats> Write() {
+    FindCritical();
+    RETURN_IF_ERROR(WriteNames());
+    for (GraphEventId event = 0; event < graph_.events.size(); ++event) {
+      RETURN_IF_ERROR(WriteEvent(event));
+    }
+    for (const EdgeId edge : ChooseArrows(graph_, path_, options_.all_edges)) {
+      RETURN_IF_ERROR(WriteArrow(edge));
+    }
+    RETURN_IF_ERROR(writer_.Finish());
+    return stats_;
+  }
+
+ private:
+  void FindCritical() {
+    is_critical_.resize(graph_.events.size());
+    is_critical_edge_.resize(graph_.edges.size());
+    for (const NodeId node : PathNodes(graph_, path_)) {
+      const GraphEventId event = graph_.nodes[node].event;
+      if (event != kNoEvent) is_critical_[event] = true;
+    }
+    for (const EdgeId edge : path_.edges) is_critical_edge_[edge] = true;
+  }
+
+  absl::Status WriteNames() {
+    std::set<int64_t> named;
+    for (LaneId id = 0; id < graph_.lanes.size(); ++id) {
+      const Lane& lane = graph_.lanes[id];
+      if (named.insert(lane.rank).second) {
+        RETURN_IF_ERROR(writer_.WriteProcessName(Pid(lane), absl::StrCat("rank ", lane.rank)));
+        RETURN_IF_ERROR(writer_.WriteProcessSortIndex(Pid(lane), lane.rank));
+      }
+      RETURN_IF_ERROR(writer_.WriteThreadName(Pid(lane), Tid(id), ThreadName(lane)));
+    }
+    return absl::OkStatus();
+  }
+
+  static std::string ThreadName(const Lane& lane) {
+    // Of profiles the thread says it all; Kineto has numbers.
+    if (lane.process == absl::StrCat("rank ", lane.rank)) return lane.thread;
+    return absl::StrCat(lane.kind == TrackKind::kDevice ? "device " : "process ", lane.process,
+                        lane.kind == TrackKind::kDevice ? " stream " : " thread ", lane.thread);
+  }
+
+  absl::Status WriteEvent(GraphEventId id) {
+    if (options_.only_critical && !options_.all_edges && !is_critical_[id]) {
+      return absl::OkStatus();
+    }
+    const GraphEvent& event = graph_.events[id];
+    args_.Clear();
+    if (is_critical_[id]) args_.AddInt64("critical", 1);
+    args_.AddUint64("event", event.position);
+    TraceJsonFields fields;
+    fields.pid = Pid(graph_.lanes[event.lane]);
+    fields.tid = Tid(event.lane);
+    fields.name = graph_.EventName(id);
+    fields.category = EventCategoryName(event.category);
+    fields.ts_ps = event.start_ps;
+    fields.args = &args_;
+    ++stats_.events;
+    if (is_critical_[id]) ++stats_.critical_events;
+    return writer_.WriteComplete(fields, event.duration_ps);
+  }
+
+  absl::Status WriteArrow(EdgeId id) {
+    const GraphEdge& edge = graph_.edges[id];
+    args_.Clear();
+    std::string weight;
+    AppendPicosAsMicros(edge.weight_ps, &weight);
+    args_.AddJson("weight", weight);
+    args_.AddJson("critical", is_critical_edge_[id] ? "true" : "false");
+    args_.AddString("type", absl::StrCat("critical_path_", EdgeTypeName(edge.type)));
+    ++stats_.arrows;
+    const auto number = static_cast<uint64_t>(stats_.arrows);
+    RETURN_IF_ERROR(writer_.WriteFlow(FieldsAt(edge.from), FlowPhase::kStart, number));
+    return writer_.WriteFlow(FieldsAt(edge.to), FlowPhase::kEnd, number);
+  }
+
+  TraceJsonFields FieldsAt(NodeId id) const {
+    const GraphNode& node = graph_.nodes[id];
+    const GraphEvent& event = graph_.events[node.event];
+    TraceJsonFields fields;
+    fields.pid = Pid(graph_.lanes[event.lane]);
+    fields.tid = Tid(event.lane);
+    fields.name = kArrowName;
+    fields.category = kArrowName;
+    fields.ts_ps = event.start_ps;
+    // Within the event, or viewers would tie the arrow to what comes next.
+    if (!node.is_start && event.duration_ps >= kPicosPerNano) {
+      fields.ts_ps += event.duration_ps - kPicosPerNano;
+    }
+    fields.args = &args_;
+    return fields;
+  }
+
+  const PathGraph& graph_;
+  const CriticalPath& path_;
+  const OverlayOptions& options_;
+  TraceJsonWriter writer_;
+  TraceJsonArgs args_;
+  std::vector<bool> is_critical_;
+  std::vector<bool> is_critical_edge_;
+  OverlayStats stats_;
+};
+
+}  // namespace
+
+absl::StatusOr<OverlayStats> WriteTimelineOverlay(const PathGraph& graph, const CriticalPath& path,
+                                                  const OverlayOptions& options, ByteSink* sink) {
+  return TimelineOverlayWriter(graph, path, options, sink).Write();
+}
+
+}  // namespace meridian

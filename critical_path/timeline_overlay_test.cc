@@ -1,0 +1,78 @@
+#include "critical_path/timeline_overlay.h"
+
+#include <string>
+#include <utility>
+
+#include "critical_path/longest_path.h"
+#include "critical_path/path_overlay.h"
+#include "critical_path/rank_join.h"
+#include "critical_path/testing/random_job.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/util/byte_sink.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Rank 1 comes last; rank 0's all-reduce ends last.
+PathGraph TwoRanks() {
+  JobMaker maker(2);
+  maker.Add(0, "a", 0, 100'000);
+  const auto first = maker.Add(0, "all-reduce", 100'000, 400'000, BoundBy::kGpuCommunication);
+  maker.Add(1, "b", 180'000, 300'000);
+  const auto last = maker.Add(1, "all-reduce", 300'000, 390'000, BoundBy::kGpuCommunication);
+  maker.Meet("all-reduce", 3, {{0, first}, {1, last}});
+  return (*JoinRanks(std::move(maker).Make())).graph;
+}
+
+std::string Write(const OverlayOptions& options, OverlayStats* stats) {
+  const PathGraph graph = TwoRanks();
+  std::string text;
+  StringSink sink(&text);
+  const absl::StatusOr<OverlayStats> written =
+      WriteTimelineOverlay(graph, *FindLongestPath(graph), options, &sink);
+  EXPECT_THAT(written, IsOk());
+  *stats = *written;
+  return text;
+}
+
+TEST(TimelineOverlayTest, ShowsThePathAcrossRanks) {
+  OverlayStats stats;
+  const std::string text = Write({}, &stats);
+  // b and both all-reduces; the arrow from rank 1's start to rank 0's end.
+  EXPECT_EQ(stats.events, 3);
+  EXPECT_EQ(stats.critical_events, 3);
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("\"args\":{\"name\":\"rank 0\"}"),
+                    HasSubstr("\"args\":{\"name\":\"rank 1\"}"),
+                    HasSubstr("\"name\":\"b\",\"cat\":\"kernel\",\"dur\":0.12,"
+                              "\"args\":{\"critical\":1,\"event\":0}"),
+                    HasSubstr("critical_path_sync_dependency"), Not(HasSubstr("\"name\":\"a\""))));
+}
+
+TEST(TimelineOverlayTest, ShowsAllWhenAsked) {
+  OverlayStats stats;
+  OverlayOptions options;
+  options.only_critical = false;
+  const std::string text = Write(options, &stats);
+  EXPECT_EQ(stats.events, 4);
+  EXPECT_EQ(stats.critical_events, 3);
+  EXPECT_THAT(text, HasSubstr("\"name\":\"a\""));
+  options.all_edges = true;
+  const int64_t arrows = stats.arrows;
+  Write(options, &stats);
+  EXPECT_GT(stats.arrows, arrows);
+}
+
+TEST(TimelineOverlayTest, IsTheSameEachTime) {
+  OverlayStats stats;
+  EXPECT_EQ(Write({}, &stats), Write({}, &stats));
+}
+
+}  // namespace
+}  // namespace meridian

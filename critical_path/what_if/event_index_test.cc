@@ -1,0 +1,117 @@
+#include "critical_path/what_if/event_index.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "critical_path/testing/kineto_trace.h"
+#include "critical_path/what_if/testing/what_if_run.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// aten::linear calls aten::mm, which launches gemm; a copy and a collective are launched outside.
+Schedule Step() {
+  KinetoTrace trace;
+  trace.Op("aten::linear", 0, 100);                         // 0
+  trace.Op("aten::mm", 10, 50);                             // 1
+  trace.Call("cudaLaunchKernel", 20, 5, 1);                 // 2
+  trace.Call("cudaMemcpyAsync", 110, 5, 2);                 // 3
+  trace.Call("cudaLaunchKernel", 120, 5, 3);                // 4
+  trace.Kernel("gemm", 30, 40, 7, 1);                       // 5
+  trace.Work("gpu_memcpy", "Memcpy HtoD", 120, 10, 7, 2);   // 6
+  trace.Kernel("ncclDevKernel_AllGather", 140, 30, 20, 3);  // 7
+  const MeasuredGraph measured = MeasureTrace(trace);
+  return BuildSchedule(measured.graph, measured.path);
+}
+
+// The places in the file of what the conditions mean, or why they mean nothing.
+std::vector<int64_t> Places(const std::string& conditions) {
+  const Schedule schedule = Step();
+  absl::StatusOr<std::vector<WhatIfEdit>> edits =
+      ParseWhatIfEdits(absl::StrCat("remove ", conditions));
+  EXPECT_OK(edits);
+  const absl::StatusOr<Selection> selection = EventIndex(schedule).Select((*edits)[0].subject);
+  EXPECT_OK(selection);
+  std::vector<int64_t> places;
+  if (!selection.ok()) return places;
+  for (GraphEventId id : selection->ToVector()) {
+    places.push_back(schedule.graph.events[id].position);
+  }
+  std::sort(places.begin(), places.end());
+  EXPECT_EQ(selection->count, static_cast<int64_t>(places.size()));
+  return places;
+}
+
+TEST(EventIndexTest, SelectsByNameAndPattern) {
+  EXPECT_THAT(Places("name=\"gemm\""), ElementsAre(5));
+  EXPECT_THAT(Places("name=~\"gem\""), ElementsAre(5));
+  EXPECT_THAT(Places("name=~\"^aten::\""), ElementsAre(0, 1));
+  EXPECT_THAT(Places("name=~\"(?i)NCCL\""), ElementsAre(7));
+}
+
+TEST(EventIndexTest, SelectsWhatIsWithin) {
+  EXPECT_THAT(Places("within=\"aten::linear\""), ElementsAre(0, 1, 2, 5));
+  EXPECT_THAT(Places("within=~\"mm$\" category=device"), ElementsAre(5));
+}
+
+TEST(EventIndexTest, SelectsByCategoryAndGroup) {
+  EXPECT_THAT(Places("category=memcpy"), ElementsAre(6));
+  EXPECT_THAT(Places("category=runtime_api"), ElementsAre(2, 3, 4));
+  EXPECT_THAT(Places("category=host"), ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_THAT(Places("category=device"), ElementsAre(5, 6, 7));
+  EXPECT_THAT(Places("category=communication"), ElementsAre(7));
+  EXPECT_THAT(Places("category=compute"), ElementsAre(5, 6));
+}
+
+TEST(EventIndexTest, SelectsByPlace) {
+  EXPECT_THAT(Places("stream=7"), ElementsAre(5, 6));
+  EXPECT_THAT(Places("thread=100 name=\"cudaLaunchKernel\""), ElementsAre(2, 4));
+  EXPECT_THAT(Places("event=4"), ElementsAre(4));
+  EXPECT_THAT(Places("rank=3 process=0"), ElementsAre(5, 6, 7));
+  EXPECT_THAT(Places("all"), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+TEST(EventIndexTest, SelectsDelaysByWhatFollows) {
+  const Schedule schedule = Step();
+  const EventIndex index(schedule);
+  const auto count = [&](const std::string& conditions) {
+    const auto edits = ParseWhatIfEdits(absl::StrCat("scale ", conditions, " 2"));
+    EXPECT_OK(edits);
+    const absl::StatusOr<Selection> selection = index.Select((*edits)[0].subject);
+    return selection.ok() ? selection->count : -1;
+  };
+  EXPECT_EQ(count("category=launch"), 3);
+  EXPECT_EQ(count("category=launch stream=7"), 2);
+  EXPECT_EQ(count("category=kernel_gap"), 1);
+  // Before the first operator and both calls; the thread's end is not the window's.
+  EXPECT_EQ(count("category=host_gap"), 3);
+  EXPECT_EQ(count("category=launch name=\"aten::mm\""), -1);
+}
+
+TEST(EventIndexTest, DelaysAreNoEvents) {
+  const Schedule schedule = Step();
+  ASSERT_OK_AND_ASSIGN(const std::vector<WhatIfEdit> edits,
+                       ParseWhatIfEdits("remove category=host_gap"));
+  EXPECT_THAT(std::string(EventIndex(schedule).SelectEvents(edits[0].subject).status().message()),
+              HasSubstr("category=host_gap means delays; expected events"));
+}
+
+TEST(EventIndexTest, HostileNamesCannotSteerTheTerminal) {
+  KinetoTrace trace;
+  trace.Call("cudaLaunchKernel", 0, 5, 1);
+  trace.Kernel("evil\\u001b[2J", 10, 5, 7, 1);
+  EXPECT_THAT(WhatIfError(MeasureTrace(trace), "remove name=\"x\""), HasSubstr("'evil?[2J' (1x)"));
+}
+
+}  // namespace
+}  // namespace meridian

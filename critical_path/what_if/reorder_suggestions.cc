@@ -1,0 +1,212 @@
+#include "critical_path/what_if/reorder_suggestions.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "critical_path/what_if/schedule_simulation.h"
+#include "critical_path/what_if/structure_edits.h"
+#include "xla_profiler/util/status_macros.h"
+
+namespace meridian {
+namespace {
+
+constexpr int64_t kMinReplays = 4;
+
+// A block of a stream's work that goes before another.
+struct Candidate {
+  LaneId lane = 0;
+  // Places among the stream's work: what is jumped over, then what is moved.
+  size_t jumped = 0;
+  size_t moved = 0;
+  size_t moved_end = 0;
+  // More than this cannot be gained.
+  int64_t bound_ps = 0;
+};
+
+class Suggester {
+ public:
+  Suggester(const Schedule& schedule, const CriticalPath& path, const ReorderOptions& options)
+      : schedule_(schedule), graph_(schedule.graph), path_(path), options_(options) {}
+
+  absl::StatusOr<ReorderSuggestions> Suggest() {
+    FindWork();
+    FindCandidates();
+    const int64_t cost = static_cast<int64_t>(graph_.nodes.size() + graph_.edges.size());
+    const int64_t affordable =
+        std::max(kMinReplays, options_.max_work / std::max<int64_t>(cost, 1));
+    const int64_t limit = std::min<int64_t>(affordable, options_.max_replays);
+    result_.candidates = static_cast<int64_t>(candidates_.size());
+    for (const Candidate& candidate : candidates_) {
+      if (result_.tried == limit) break;
+      ++result_.tried;
+      RETURN_IF_ERROR(Try(candidate));
+    }
+    std::stable_sort(result_.suggestions.begin(), result_.suggestions.end(),
+                     [](const ReorderSuggestion& a, const ReorderSuggestion& b) {
+                       return std::make_tuple(-a.gain_ps, a.moved.size()) <
+                              std::make_tuple(-b.gain_ps, b.moved.size());
+                     });
+    KeepBest();
+    return std::move(result_);
+  }
+
+ private:
+  // The work of each stream in order, and each event's place in it.
+  void FindWork() {
+    work_.resize(graph_.lanes.size());
+    places_.resize(graph_.events.size());
+    for (LaneId lane = 0; lane < graph_.lanes.size(); ++lane) {
+      if (graph_.lanes[lane].kind != TrackKind::kDevice) continue;
+      for (NodeId node : schedule_.lane_order[lane]) {
+        if (!graph_.nodes[node].is_start) continue;
+        places_[graph_.nodes[node].event] = work_[lane].size();
+        work_[lane].push_back(graph_.nodes[node].event);
+      }
+    }
+  }
+
+  bool IsWork(NodeId node) const {
+    return schedule_.IsOfEvent(node) && schedule_.IsOnDevice(graph_.nodes[node].event);
+  }
+  LaneId LaneOfNode(NodeId node) const { return schedule_.LaneOf(graph_.nodes[node].event); }
+
+  void FindCandidates() {
+    // Since when the path has been on its stream.
+    size_t entered = 0;
+    for (size_t i = 0; i < path_.edges.size(); ++i) {
+      const GraphEdge& edge = graph_.edges[path_.edges[i]];
+      const bool stays =
+          IsWork(edge.from) && IsWork(edge.to) && LaneOfNode(edge.from) == LaneOfNode(edge.to);
+      if (stays) continue;
+      if (IsWork(edge.from)) AddWhereThePathLeaves(edge.from, entered);
+      if (IsWork(edge.to)) {
+        entered = places_[graph_.nodes[edge.to].event];
+        AddWhereThePathComes(edge.to);
+      }
+    }
+    std::stable_sort(
+        candidates_.begin(), candidates_.end(),
+        [](const Candidate& a, const Candidate& b) { return a.bound_ps > b.bound_ps; });
+  }
+
+  int64_t Busy(LaneId lane, size_t begin, size_t end) const {
+    int64_t time_ps = 0;
+    for (size_t i = begin; i < end; ++i) time_ps += graph_.events[work_[lane][i]].duration_ps;
+    return time_ps;
+  }
+
+  // Blocks are of 1, 2, 4, 8 and 16.
+  static constexpr size_t kMaxBlock = 16;
+
+  void AddWhereThePathLeaves(NodeId node, size_t entered) {
+    const LaneId lane = LaneOfNode(node);
+    const size_t end = places_[graph_.nodes[node].event] + 1;
+    for (size_t moved = 1; moved <= kMaxBlock && entered + moved < end; moved *= 2) {
+      for (size_t jumped = 1; jumped <= kMaxBlock && entered + moved + jumped <= end; jumped *= 2) {
+        const size_t begin = end - moved;
+        candidates_.push_back(
+            {lane, begin - jumped, begin, end, Busy(lane, begin - jumped, begin)});
+      }
+    }
+  }
+
+  void AddWhereThePathComes(NodeId node) {
+    const LaneId lane = LaneOfNode(node);
+    const size_t place = places_[graph_.nodes[node].event];
+    const GraphEvent* before = place == 0 ? nullptr : &graph_.events[work_[lane][place - 1]];
+    const int64_t free_ps =
+        before == nullptr ? graph_.window_start_ps : before->start_ps + before->duration_ps;
+    const int64_t idle_ps = graph_.nodes[node].time_ps - free_ps;
+    if (idle_ps <= 0) return;
+    const size_t count = work_[lane].size();
+    for (size_t moved = 1; moved <= kMaxBlock && place + moved < count; moved *= 2) {
+      const size_t begin = place + 1;
+      candidates_.push_back(
+          {lane, place, begin, begin + moved, std::min(idle_ps, Busy(lane, begin, begin + moved))});
+    }
+  }
+
+  absl::Status Try(const Candidate& candidate) {
+    Schedule schedule;
+    schedule.graph = CopyGraph(graph_);
+    schedule.start_nodes = schedule_.start_nodes;
+    schedule.end_nodes = schedule_.end_nodes;
+    schedule.lane_order = schedule_.lane_order;
+    ReorderSuggestion suggestion;
+    const std::vector<GraphEventId>& work = work_[candidate.lane];
+    suggestion.moved.assign(work.begin() + candidate.moved, work.begin() + candidate.moved_end);
+    suggestion.target = work[candidate.jumped];
+    // Work that overlaps cannot be moved, and work that depends on what it would jump over waits in
+    // a circle.
+    if (!MoveOnLane(suggestion.moved, suggestion.target, /*before=*/true, &schedule).ok()) {
+      return absl::OkStatus();
+    }
+    const absl::StatusOr<std::vector<int64_t>> times_ps = SimulateSchedule(schedule.graph);
+    if (absl::IsFailedPrecondition(times_ps.status())) return absl::OkStatus();
+    RETURN_IF_ERROR(times_ps.status());
+    suggestion.gain_ps = path_.length_ps - (*times_ps)[*graph_.end_node];
+    if (suggestion.gain_ps <= 0) return absl::OkStatus();
+    result_.suggestions.push_back(std::move(suggestion));
+    return absl::OkStatus();
+  }
+
+  // Of those that end a block with the same event, or go before the same, the best.
+  void KeepBest() {
+    std::set<GraphEventId> moved, targets;
+    std::vector<ReorderSuggestion> best;
+    for (ReorderSuggestion& suggestion : result_.suggestions) {
+      if (best.size() == options_.max_suggestions) break;
+      const bool is_new = moved.insert(suggestion.moved.back()).second;
+      if (!targets.insert(suggestion.target).second || !is_new) continue;
+      suggestion.edits = DescribeAsEdits(suggestion);
+      best.push_back(std::move(suggestion));
+    }
+    result_.suggestions = std::move(best);
+  }
+
+  std::string NameEvent(GraphEventId id) const {
+    const int64_t rank = graph_.lanes[schedule_.LaneOf(id)].rank;
+    const bool one_rank =
+        std::all_of(graph_.lanes.begin(), graph_.lanes.end(),
+                    [&](const Lane& lane) { return lane.rank == graph_.lanes.front().rank; });
+    std::string text = absl::StrCat("event=", graph_.events[id].position);
+    if (!one_rank) absl::StrAppend(&text, " rank=", rank);
+    return text;
+  }
+
+  std::string DescribeAsEdits(const ReorderSuggestion& suggestion) const {
+    std::string text;
+    for (GraphEventId id : suggestion.moved) {
+      absl::StrAppend(&text, text.empty() ? "" : "; ", "move ", NameEvent(id), " before ",
+                      NameEvent(suggestion.target));
+    }
+    return text;
+  }
+
+  const Schedule& schedule_;
+  const PathGraph& graph_;
+  const CriticalPath& path_;
+  const ReorderOptions& options_;
+  std::vector<std::vector<GraphEventId>> work_;
+  std::vector<size_t> places_;
+  std::vector<Candidate> candidates_;
+  ReorderSuggestions result_;
+};
+
+}  // namespace
+
+absl::StatusOr<ReorderSuggestions> SuggestReorderings(const Schedule& schedule,
+                                                      const CriticalPath& path,
+                                                      const ReorderOptions& options) {
+  if (!schedule.keeps_order() || !schedule.graph.end_node.has_value()) {
+    return absl::InvalidArgumentError(
+        "HTA's graph does not keep the order of streams; leave --hta_compatible out");
+  }
+  return Suggester(schedule, path, options).Suggest();
+}
+
+}  // namespace meridian

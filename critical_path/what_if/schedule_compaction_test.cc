@@ -1,0 +1,66 @@
+#include "critical_path/what_if/schedule_compaction.h"
+
+#include <string>
+#include <vector>
+
+#include "critical_path/path_graph.h"
+#include "critical_path/what_if/testing/all_reduce_job.h"
+#include "critical_path/what_if/testing/what_if_run.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+// Rank 1 is the last to come.
+MeasuredGraph ThreeRanks() {
+  return MeasureGraph(AllReduceJob({{5, 10, 3}, {9, 30, 5}, {7, 14, 3}}));
+}
+
+TEST(ScheduleCompactionTest, WhatWasRemovedIsGone) {
+  ASSERT_OK_AND_ASSIGN(const WhatIfResult result, WhatIf(ThreeRanks(), "remove rank=1"));
+  const Schedule& schedule = result.schedule;
+  const PathGraph& graph = schedule.graph;
+  // Two ranks with an op and an all-reduce each, the window's bounds and the meeting.
+  EXPECT_THAT(graph.events, SizeIs(4));
+  EXPECT_THAT(graph.nodes, SizeIs(4 * 2 + 2 + 1));
+  EXPECT_THAT(schedule.start_nodes, SizeIs(4));
+  ASSERT_THAT(graph.meetings, SizeIs(1));
+  // The meeting has the name of one who comes.
+  const GraphNode& meeting = graph.nodes[graph.meetings[0].node];
+  EXPECT_EQ(graph.EventName(meeting.event), "all-reduce");
+  EXPECT_NE(graph.lanes[graph.events[meeting.event].lane].rank, 1);
+  for (GraphEventId id = 0; id < graph.events.size(); ++id) {
+    EXPECT_EQ(graph.nodes[schedule.start_nodes[id]].event, id);
+    EXPECT_TRUE(graph.nodes[schedule.start_nodes[id]].is_start);
+    EXPECT_EQ(graph.nodes[schedule.end_nodes[id]].event, id);
+    EXPECT_NE(graph.lanes[graph.events[id].lane].rank, 1);
+  }
+  EXPECT_EQ(graph.nodes[*graph.end_node].time_ps, (24 + kTransferUs) * 1'000'000);
+}
+
+TEST(ScheduleCompactionTest, AMeetingToWhichNobodyComesIsGoneToo) {
+  ASSERT_OK_AND_ASSIGN(const WhatIfResult result,
+                       WhatIf(ThreeRanks(), "remove name=\"all-reduce\""));
+  EXPECT_THAT(result.schedule.graph.meetings, IsEmpty());
+  EXPECT_THAT(result.schedule.graph.nodes, SizeIs(3 * 2 + 2));
+  // Nothing is left but the ops, of which the last ends at 39.
+  EXPECT_EQ(result.path.length_ps, 39'000'000);
+}
+
+TEST(ScheduleCompactionTest, WithoutARemovalNothingChanges) {
+  const MeasuredGraph measured = ThreeRanks();
+  Schedule schedule = BuildSchedule(measured.graph, measured.path);
+  DropRemoved(&schedule);
+  EXPECT_EQ(schedule.graph.events.size(), measured.graph.events.size());
+  EXPECT_EQ(schedule.graph.nodes.size(), measured.graph.nodes.size());
+  EXPECT_EQ(schedule.graph.end_node, measured.graph.end_node);
+  EXPECT_EQ(schedule.graph.meetings[0].node, measured.graph.meetings[0].node);
+}
+
+}  // namespace
+}  // namespace meridian

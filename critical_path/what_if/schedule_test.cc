@@ -1,0 +1,112 @@
+#include "critical_path/what_if/schedule.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "critical_path/testing/kineto_trace.h"
+#include "critical_path/what_if/testing/all_reduce_job.h"
+#include "critical_path/what_if/testing/what_if_run.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+// "type from -> to us class", with S and E for start and end.
+std::vector<std::string> EdgesOf(const Schedule& schedule) {
+  const PathGraph& graph = schedule.graph;
+  const auto name = [&](NodeId id) {
+    const GraphNode& node = graph.nodes[id];
+    if (node.event == kNoEvent) return std::string("window");
+    return absl::StrCat(graph.EventName(node.event), node.is_start ? " S" : " E");
+  };
+  std::vector<std::string> edges;
+  for (const GraphEdge& edge : graph.edges) {
+    edges.push_back(absl::StrCat(EdgeTypeName(edge.type), " ", name(edge.from), " -> ",
+                                 name(edge.to), " ", edge.weight_ps / 1'000'000, " ",
+                                 BoundByName(edge.bound_by)));
+  }
+  return edges;
+}
+
+// Kernels k1 10 .. 50, k2 53 .. 93, k3 120 .. 150 on one stream, launched at 0, 5 and 100; the host
+// waits for k3 until 155.
+Schedule ThreeKernels() {
+  KinetoTrace trace;
+  trace.Call("launch1", 0, 5, 1);
+  trace.Call("launch2", 5, 5, 2);
+  trace.Call("launch3", 100, 5, 3);
+  trace.Call("cudaDeviceSynchronize", 110, 45, 4);
+  trace.Kernel("k1", 10, 40, 7, 1);
+  trace.Kernel("k2", 53, 40, 7, 2);
+  trace.Kernel("k3", 120, 30, 7, 3);
+  trace.Sync("Context Sync", 110, 45, -1, 4);
+  const MeasuredGraph measured = MeasureTrace(trace);
+  return BuildSchedule(measured.graph, measured.path);
+}
+
+TEST(ScheduleTest, FillsInDelaysThatDidNotShow) {
+  const std::vector<std::string> edges = EdgesOf(ThreeKernels());
+  // Launches show 10 and 20 us, gaps between kernels 3 us.
+  EXPECT_THAT(edges,
+              Contains("kernel_launch_delay launch2 S -> k2 S 10 gpu_kernel_launch_overhead"));
+  EXPECT_THAT(edges, Contains("kernel_kernel_delay k2 E -> k3 S 3 gpu_kernel_kernel_overhead"));
+  // The call returns 5 us after what it waits for; were that nothing, 5 us after its start.
+  EXPECT_THAT(edges, Contains("sync_dependency k3 E -> cudaDeviceSynchronize E 5 cpu_bound"));
+  EXPECT_THAT(edges, Contains("operator cudaDeviceSynchronize S -> cudaDeviceSynchronize E 5 "
+                              "cpu_bound"));
+}
+
+TEST(ScheduleTest, HiddenDelaysHaveRoom) {
+  KinetoTrace trace;
+  trace.Call("launch1", 0, 5, 1);
+  // Launched 4 us before it starts, behind k1.
+  trace.Call("launch2", 46, 2, 2);
+  trace.Kernel("k1", 10, 39, 7, 1);
+  trace.Kernel("k2", 50, 40, 7, 2);
+  const MeasuredGraph measured = MeasureTrace(trace);
+  EXPECT_THAT(EdgesOf(BuildSchedule(measured.graph, measured.path)),
+              Contains("kernel_launch_delay launch2 S -> k2 S 4 gpu_kernel_launch_overhead"));
+}
+
+TEST(ScheduleTest, KnowsTheOrderOfLanes) {
+  const Schedule schedule = ThreeKernels();
+  ASSERT_TRUE(schedule.keeps_order());
+  std::vector<std::string> order;
+  for (NodeId node : schedule.lane_order.back()) {
+    order.push_back(absl::StrCat(schedule.graph.EventName(schedule.graph.nodes[node].event),
+                                 schedule.graph.nodes[node].is_start ? " S" : " E"));
+  }
+  EXPECT_THAT(order, ElementsAre("k1 S", "k1 E", "k2 S", "k2 E", "k3 S", "k3 E"));
+}
+
+TEST(ScheduleTest, RanksTransferAfterTheyMet) {
+  const MeasuredGraph measured = MeasureGraph(AllReduceJob({{5, 10, 3}, {9, 30, 5}}));
+  const Schedule schedule = BuildSchedule(measured.graph, measured.path);
+  const std::vector<std::string> edges = EdgesOf(schedule);
+  EXPECT_EQ(std::count(edges.begin(), edges.end(),
+                       "operator all-reduce S -> all-reduce E 20 gpu_communication_bound"),
+            2);
+  // The meeting is no start of an event of its own.
+  EXPECT_EQ(schedule.start_nodes, (std::vector<NodeId>{1, 3, 5, 7}));
+  EXPECT_THAT(schedule.lane_order[3], ElementsAre(7, 8));
+}
+
+TEST(ScheduleTest, HtaGraphsStayAsTheyAre) {
+  const MeasuredGraph measured = MeasureGraph(AllReduceJob({{5, 10, 3}, {9, 30, 5}}));
+  const Schedule schedule = BuildHtaSchedule(measured.graph, measured.path);
+  EXPECT_FALSE(schedule.keeps_order());
+  EXPECT_THAT(schedule.lane_order, IsEmpty());
+  EXPECT_THAT(EdgesOf(schedule),
+              Not(Contains("operator all-reduce S -> all-reduce E 20 gpu_communication_bound")));
+}
+
+}  // namespace
+}  // namespace meridian

@@ -1,0 +1,50 @@
+// Events and edges that a schedule would have, or not have. The schedule must keep its lanes'
+// order (Schedule::keeps_order); events are those that have nodes. Afterwards an EventIndex of it
+// is out of date.
+#ifndef CRITICAL_PATH_WHAT_IF_STRUCTURE_EDITS_H_
+#define CRITICAL_PATH_WHAT_IF_STRUCTURE_EDITS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "critical_path/what_if/event_index.h"
+#include "critical_path/what_if/schedule.h"
+
+namespace meridian {
+
+// Adds an event of that name and length after each of those given, next on the same thread or
+// stream; what waited for that one waits for the new one. OutOfRange when there are too many.
+absl::Status AddEvents(absl::string_view name, int64_t duration_ps, const Selection& selection,
+                       Schedule* schedule);
+
+// Lets the start of one event wait for the end of another, and that long.
+void LinkEvents(GraphEventId from, GraphEventId to, int64_t delay_ps, Schedule* schedule);
+
+// Removes the edges from events to others, except for those that keep the order of a thread or
+// stream. Returns how many. InvalidArgument when there is none.
+absl::StatusOr<int64_t> UnlinkEvents(const Selection& from, const Selection& to,
+                                     Schedule* schedule);
+
+// Moves events, each with all that runs within it, to right before or after another one of the same
+// thread or stream (and within the same event), keeping their order. What they wait for on other
+// lanes stays: the work of a stream changes places, its launches do not. InvalidArgument when they
+// lie elsewhere, or overlap with what is not moved.
+absl::Status MoveEvents(const EventIndex& index, const std::vector<GraphEventId>& events,
+                        GraphEventId target, bool before, Schedule* schedule);
+
+// The same without a look at what is around the events: for device work.
+absl::Status MoveOnLane(const std::vector<GraphEventId>& events, GraphEventId target, bool before,
+                        Schedule* schedule);
+
+// Lets device work run beside all other: it leaves its stream for one of its own, unless it has one
+// already, and no device work waits for it but what is selected here, too. It still waits for what
+// it waited for, and calls of the host wait for all they waited for. With `until`, the next event
+// of that selection, on the same rank, waits for each. InvalidArgument for events of the host.
+absl::Status OverlapEvents(const Selection& selection, const Selection* until, Schedule* schedule);
+
+}  // namespace meridian
+
+#endif  // CRITICAL_PATH_WHAT_IF_STRUCTURE_EDITS_H_

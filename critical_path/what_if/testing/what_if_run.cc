@@ -1,0 +1,67 @@
+#include "critical_path/what_if/testing/what_if_run.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "critical_path/trace_analysis.h"
+#include "critical_path/what_if/what_if_edits.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+
+namespace meridian {
+namespace {
+
+double Micros(int64_t ps) { return static_cast<double>(ps) / 1e6; }
+
+}  // namespace
+
+MeasuredGraph MeasureGraph(PathGraph graph) {
+  MeasuredGraph measured;
+  measured.graph = std::move(graph);
+  absl::StatusOr<CriticalPath> path = FindLongestPath(measured.graph);
+  EXPECT_OK(path);
+  if (path.ok()) measured.path = *std::move(path);
+  return measured;
+}
+
+MeasuredGraph MeasureTrace(const KinetoTrace& trace) {
+  absl::StatusOr<TraceAnalysis> analysis = AnalyzeTraceJson(trace.Text(), "test", {});
+  EXPECT_OK(analysis);
+  return analysis.ok() ? MeasureGraph(std::move(analysis->graph)) : MeasuredGraph();
+}
+
+absl::StatusOr<WhatIfResult> WhatIf(const MeasuredGraph& measured, const std::string& text) {
+  ASSIGN_OR_RETURN(const std::vector<WhatIfEdit> edits, ParseWhatIfEdits(text));
+  return RunWhatIf(measured.graph, measured.path, /*hta_compatible=*/false, edits);
+}
+
+double MicrosAfter(const MeasuredGraph& measured, const std::string& edits) {
+  const absl::StatusOr<WhatIfResult> result = WhatIf(measured, edits);
+  EXPECT_OK(result);
+  return result.ok() ? Micros(result->path.length_ps) : -1;
+}
+
+std::vector<std::string> StepsAfter(const MeasuredGraph& measured, const std::string& edits) {
+  const absl::StatusOr<WhatIfResult> result = WhatIf(measured, edits);
+  EXPECT_OK(result);
+  std::vector<std::string> steps;
+  if (!result.ok()) return steps;
+  const PathGraph& graph = result->schedule.graph;
+  for (EdgeId id : result->path.edges) {
+    const GraphEdge& edge = graph.edges[id];
+    if (edge.weight_ps == 0) continue;
+    std::string step(BoundByName(edge.bound_by));
+    if (edge.event != kNoEvent) absl::StrAppend(&step, " ", graph.EventName(edge.event));
+    steps.push_back(absl::StrCat(step, " ", Micros(edge.weight_ps)));
+  }
+  return steps;
+}
+
+std::string WhatIfError(const MeasuredGraph& measured, const std::string& edits) {
+  const absl::Status status = WhatIf(measured, edits).status();
+  EXPECT_FALSE(status.ok()) << edits;
+  return std::string(status.message());
+}
+
+}  // namespace meridian

@@ -1,0 +1,169 @@
+#include "critical_path/what_if/what_if.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "critical_path/what_if/duration_edits.h"
+#include "critical_path/what_if/event_index.h"
+#include "critical_path/what_if/event_removal.h"
+#include "critical_path/what_if/rank_leveling.h"
+#include "critical_path/what_if/schedule_compaction.h"
+#include "critical_path/what_if/schedule_simulation.h"
+#include "critical_path/what_if/structure_edits.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/status_util.h"
+
+namespace meridian {
+namespace {
+
+using Kind = WhatIfEdit::Kind;
+
+bool NeedsOrder(Kind kind) {
+  return kind != Kind::kScale && kind != Kind::kSet && kind != Kind::kLink && kind != Kind::kUnlink;
+}
+
+class Editor {
+ public:
+  explicit Editor(Schedule* schedule) : schedule_(*schedule) {}
+
+  // Returns how much the edit was applied to.
+  absl::StatusOr<int64_t> Apply(const WhatIfEdit& edit) {
+    if (NeedsOrder(edit.kind) && !schedule_.keeps_order()) {
+      return absl::InvalidArgumentError(
+          "HTA's graph does not keep the order of threads and streams; leave --hta_compatible out");
+    }
+    if (!index_.has_value()) index_.emplace(schedule_);
+    switch (edit.kind) {
+      case Kind::kScale: {
+        ASSIGN_OR_RETURN(const Selection selection, index_->Select(edit.subject));
+        RETURN_IF_ERROR(ScaleTimes(selection, edit.factor, &schedule_));
+        return selection.count;
+      }
+      case Kind::kSet: {
+        ASSIGN_OR_RETURN(const Selection selection, index_->Select(edit.subject));
+        RETURN_IF_ERROR(SetTimes(selection, edit.duration_ps, &schedule_));
+        return selection.count;
+      }
+      case Kind::kLevel:
+        return LevelRank(edit.subject.conditions[0].number, &schedule_);
+      default:
+        return ApplyToStructure(edit);
+    }
+  }
+
+ private:
+  absl::StatusOr<int64_t> ApplyToStructure(const WhatIfEdit& edit) {
+    ASSIGN_OR_RETURN(const Selection selection, index_->SelectEvents(edit.subject));
+    std::optional<Selection> object;
+    if (edit.has_object) {
+      ASSIGN_OR_RETURN(object, index_->SelectEvents(edit.object));
+    }
+    absl::StatusOr<int64_t> count = ChangeStructure(edit, selection, object);
+    // It is of the schedule as it was.
+    index_.reset();
+    return count;
+  }
+
+  absl::StatusOr<int64_t> ChangeStructure(const WhatIfEdit& edit, const Selection& selection,
+                                          const std::optional<Selection>& object) {
+    switch (edit.kind) {
+      case Kind::kRemove:
+        return RemoveEvents(*index_, selection, &schedule_);
+      case Kind::kAdd:
+        RETURN_IF_ERROR(AddEvents(edit.name, edit.duration_ps, selection, &schedule_));
+        return selection.count;
+      case Kind::kLink: {
+        ASSIGN_OR_RETURN(const GraphEventId from, TheOnly(selection, edit.subject));
+        ASSIGN_OR_RETURN(const GraphEventId to, TheOnly(*object, edit.object));
+        LinkEvents(from, to, edit.duration_ps, &schedule_);
+        return 1;
+      }
+      case Kind::kUnlink:
+        return UnlinkEvents(selection, *object, &schedule_);
+      case Kind::kMoveBefore:
+      case Kind::kMoveAfter: {
+        ASSIGN_OR_RETURN(const GraphEventId target, TheOnly(*object, edit.object));
+        RETURN_IF_ERROR(MoveEvents(*index_, selection.ToVector(), target,
+                                   edit.kind == Kind::kMoveBefore, &schedule_));
+        return selection.count;
+      }
+      case Kind::kOverlap:
+        RETURN_IF_ERROR(
+            OverlapEvents(selection, object.has_value() ? &*object : nullptr, &schedule_));
+        return selection.count;
+      default:
+        return absl::InternalError("an edit of times is none of structure");
+    }
+  }
+
+  absl::StatusOr<GraphEventId> TheOnly(const Selection& selection, const Selector& selector) const {
+    if (selection.count == 1) return selection.ToVector().front();
+    return absl::InvalidArgumentError(
+        absl::StrCat(selector.text, " means ", selection.count,
+                     " events; expected one, e.g. by event=N, its place in the trace file"));
+  }
+
+  Schedule& schedule_;
+  std::optional<EventIndex> index_;
+};
+
+int64_t CountChanges(const PathGraph& measured, const Schedule& schedule) {
+  int64_t changed = 0;
+  for (GraphEventId id = 0; id < schedule.graph.events.size(); ++id) {
+    if (id >= measured.events.size()) {
+      ++changed;
+      continue;
+    }
+    const GraphEvent &before = measured.events[id], &after = schedule.graph.events[id];
+    const bool is_removed = schedule.start_nodes[id] == kNoNode;
+    if (is_removed || before.start_ps != after.start_ps ||
+        before.duration_ps != after.duration_ps) {
+      ++changed;
+    }
+  }
+  return changed;
+}
+
+// Saved graphs may hold any number; sums of these must not overflow.
+absl::Status CheckTimes(const PathGraph& graph) {
+  constexpr int64_t kLimitPs = int64_t{1} << 60;
+  const auto fits = [](int64_t time_ps) { return -kLimitPs < time_ps && time_ps < kLimitPs; };
+  bool all_fit = fits(graph.window_start_ps) && fits(graph.window_end_ps);
+  for (const GraphNode& node : graph.nodes) all_fit = all_fit && fits(node.time_ps);
+  for (const GraphEvent& event : graph.events) {
+    all_fit = all_fit && fits(event.start_ps) && fits(event.duration_ps);
+  }
+  return all_fit ? absl::OkStatus()
+                 : absl::OutOfRangeError("the graph's times span more than 13 days");
+}
+
+}  // namespace
+
+absl::StatusOr<WhatIfResult> RunWhatIf(const PathGraph& measured, const CriticalPath& path,
+                                       bool hta_compatible, absl::Span<const WhatIfEdit> edits) {
+  RETURN_IF_ERROR(CheckTimes(measured));
+  WhatIfResult result;
+  result.schedule =
+      hta_compatible ? BuildHtaSchedule(measured, path) : BuildSchedule(measured, path);
+  Editor editor(&result.schedule);
+  for (const WhatIfEdit& edit : edits) {
+    const absl::StatusOr<int64_t> matched = editor.Apply(edit);
+    if (!matched.ok()) {
+      return Annotate(matched.status(), absl::StrCat(edit.line, ":", edit.column, ": ", edit.text));
+    }
+    result.matched.push_back(*matched);
+  }
+  ASSIGN_OR_RETURN(const std::vector<int64_t> times_ps, SimulateSchedule(result.schedule.graph));
+  if (!hta_compatible) {
+    PutTimes(times_ps, &result.schedule);
+    result.changed_events = CountChanges(measured, result.schedule);
+    DropRemoved(&result.schedule);
+  }
+  ASSIGN_OR_RETURN(result.path, FindLongestPath(result.schedule.graph));
+  return result;
+}
+
+}  // namespace meridian

@@ -1,0 +1,453 @@
+#include "critical_path/what_if/what_if_edits.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "absl/numeric/int128.h"
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "absl/types/span.h"
+#include "xla_profiler/trace_json/exact_decimal.h"
+#include "xla_profiler/util/status_macros.h"
+
+namespace meridian {
+namespace {
+
+using Field = Condition::Field;
+using Kind = WhatIfEdit::Kind;
+
+constexpr size_t kMaxPatternBytes = 1000;
+constexpr int64_t kMaxPatternMemory = int64_t{8} << 20;
+constexpr int64_t kMaxFactor = 1'000'000 * kFactorOne;
+// A day, so that a thousand edits stay far from what int64 picoseconds hold.
+constexpr int64_t kMaxDurationPs = int64_t{86'400} * 1'000'000'000'000;
+
+struct Token {
+  enum class Type : uint8_t { kWord, kQuoted, kCondition };
+  Type type = Type::kWord;
+  // The word, the text within the quotes, or a condition's value.
+  std::string value;
+  // Of a condition.
+  std::string field;
+  bool is_pattern = false;
+  int line = 0;
+  int column = 0;
+  // Where it stands in the text.
+  size_t begin = 0;
+  size_t end = 0;
+};
+
+absl::Status ErrorAt(int line, int column, absl::string_view reason) {
+  return absl::InvalidArgumentError(absl::StrCat(line, ":", column, ": ", reason));
+}
+absl::Status ErrorAt(const Token& token, absl::string_view reason) {
+  return ErrorAt(token.line, token.column, reason);
+}
+
+// Cuts the text into the tokens of its edits.
+class Lexer {
+ public:
+  explicit Lexer(absl::string_view text) : text_(text) {}
+
+  // Returns the tokens of the next edit; empty at the text's end.
+  absl::StatusOr<std::vector<Token>> NextEdit() {
+    std::vector<Token> tokens;
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (c == '#') {
+        while (at_ < text_.size() && text_[at_] != '\n') Advance();
+      } else if (c == ';' || c == '\n') {
+        Advance();
+        if (!tokens.empty()) break;
+      } else if (absl::ascii_isspace(c)) {
+        Advance();
+      } else {
+        ASSIGN_OR_RETURN(Token token, NextToken());
+        tokens.push_back(std::move(token));
+      }
+    }
+    return tokens;
+  }
+
+ private:
+  void Advance() {
+    if (text_[at_++] == '\n') {
+      ++line_;
+      column_ = 1;
+    } else {
+      ++column_;
+    }
+  }
+
+  bool AtEndOfWord() const {
+    return at_ == text_.size() || absl::ascii_isspace(text_[at_]) || text_[at_] == ';' ||
+           text_[at_] == '#' || text_[at_] == '"';
+  }
+
+  absl::StatusOr<Token> NextToken() {
+    Token token;
+    token.line = line_;
+    token.column = column_;
+    token.begin = at_;
+    if (text_[at_] == '"') {
+      token.type = Token::Type::kQuoted;
+      ASSIGN_OR_RETURN(token.value, Quoted());
+    } else {
+      while (!AtEndOfWord() && text_[at_] != '=') TakeInto(&token.value);
+      if (at_ < text_.size() && text_[at_] == '=') RETURN_IF_ERROR(TakeCondition(&token));
+    }
+    token.end = at_;
+    return token;
+  }
+
+  absl::Status TakeCondition(Token* token) {
+    token->type = Token::Type::kCondition;
+    token->field = std::exchange(token->value, "");
+    Advance();
+    if (at_ < text_.size() && text_[at_] == '~') {
+      token->is_pattern = true;
+      Advance();
+    }
+    if (at_ < text_.size() && text_[at_] == '"') {
+      ASSIGN_OR_RETURN(token->value, Quoted());
+      return absl::OkStatus();
+    }
+    while (!AtEndOfWord()) TakeInto(&token->value);
+    return token->value.empty() ? ErrorAt(line_, column_, "a value is missing after '='")
+                                : absl::OkStatus();
+  }
+
+  absl::StatusOr<std::string> Quoted() {
+    const int line = line_, column = column_;
+    std::string value;
+    Advance();
+    while (at_ < text_.size() && text_[at_] != '\n') {
+      if (text_[at_] == '"') {
+        Advance();
+        return value;
+      }
+      if (absl::StartsWith(text_.substr(at_), "\\\"")) Advance();
+      TakeInto(&value);
+    }
+    return ErrorAt(line, column, "the quote is not closed on its line");
+  }
+
+  void TakeInto(std::string* value) {
+    *value += text_[at_];
+    Advance();
+  }
+
+  const absl::string_view text_;
+  size_t at_ = 0;
+  int line_ = 1;
+  int column_ = 1;
+};
+
+struct FieldName {
+  absl::string_view name;
+  Field field;
+};
+constexpr FieldName kFieldNames[] = {
+    {"name", Field::kName},     {"within", Field::kWithin}, {"category", Field::kCategory},
+    {"rank", Field::kRank},     {"link", Field::kLink},     {"process", Field::kProcess},
+    {"thread", Field::kThread}, {"stream", Field::kStream}, {"event", Field::kEvent},
+};
+
+struct Verb {
+  absl::string_view name;
+  Kind kind;
+  // How the whole edit looks.
+  absl::string_view usage;
+};
+constexpr Verb kVerbs[] = {
+    {"scale", Kind::kScale, "scale CONDITIONS FACTOR"},
+    {"set", Kind::kSet, "set CONDITIONS DURATION"},
+    {"remove", Kind::kRemove, "remove CONDITIONS"},
+    {"add", Kind::kAdd, "add \"NAME\" DURATION after CONDITIONS"},
+    {"link", Kind::kLink, "link CONDITIONS to CONDITIONS [DURATION]"},
+    {"unlink", Kind::kUnlink, "unlink CONDITIONS to CONDITIONS"},
+    {"move", Kind::kMoveBefore, "move CONDITIONS before|after CONDITIONS"},
+    {"overlap", Kind::kOverlap, "overlap CONDITIONS [until CONDITIONS]"},
+    {"level", Kind::kLevel, "level rank=N"},
+};
+
+template <typename T, size_t N>
+std::string JoinNames(const T (&entries)[N]) {
+  return absl::StrJoin(entries, ", ",
+                       [](std::string* out, const T& entry) { absl::StrAppend(out, entry.name); });
+}
+
+std::optional<int64_t> ParseNumber(absl::string_view text) {
+  int64_t number = 0;
+  if (!absl::SimpleAtoi(text, &number) || number < 0) return std::nullopt;
+  return number;
+}
+
+// Returns value * 1,000,000 of a decimal number.
+std::optional<absl::int128> ParseMillionths(absl::string_view text) {
+  return ParseMicrosAsPicos(text);
+}
+
+absl::StatusOr<int64_t> ParseFactor(const Token& token) {
+  absl::string_view text = token.value;
+  absl::ConsumePrefix(&text, "x");
+  const std::optional<absl::int128> factor = ParseMillionths(text);
+  if (token.type != Token::Type::kWord || !factor.has_value()) {
+    return ErrorAt(token, absl::StrCat("'", token.value, "' is no factor; expected e.g. 0.5"));
+  }
+  if (*factor < 0 || *factor > kMaxFactor) {
+    return ErrorAt(token, absl::StrCat("the factor ", text, " is not between 0 and 1000000"));
+  }
+  return static_cast<int64_t>(*factor);
+}
+
+absl::StatusOr<int64_t> ParseDuration(const Token& token) {
+  struct Unit {
+    absl::string_view name;
+    int64_t nanos;
+  };
+  // The longer first, since "s" ends them all.
+  constexpr Unit kUnits[] = {{"ns", 1}, {"us", 1000}, {"ms", 1'000'000}, {"s", 1'000'000'000}};
+  absl::string_view text = token.value;
+  int64_t unit_ns = token.value == "0" ? 1 : 0;
+  for (const Unit& unit : kUnits) {
+    if (unit_ns == 0 && absl::ConsumeSuffix(&text, unit.name)) unit_ns = unit.nanos;
+  }
+  const std::optional<absl::int128> millionths = ParseMillionths(text);
+  if (token.type != Token::Type::kWord || unit_ns == 0 || !millionths.has_value()) {
+    return ErrorAt(
+        token, absl::StrCat("'", token.value, "' is no duration; expected e.g. 0us, 12.5us, 3ms"));
+  }
+  if (*millionths < 0) {
+    return ErrorAt(token, absl::StrCat("the duration ", token.value, " is negative"));
+  }
+  // A millionth of a nanosecond is a thousandth of a picosecond.
+  if (*millionths > absl::int128(kMaxDurationPs) * 1000 / unit_ns) {
+    return ErrorAt(token, absl::StrCat("the duration ", token.value, " is longer than a day"));
+  }
+  return static_cast<int64_t>((*millionths * unit_ns + 500) / 1000);
+}
+
+absl::Status ParsePattern(const Token& token, Condition* condition) {
+  if (condition->field != Field::kName && condition->field != Field::kWithin) {
+    return ErrorAt(token, absl::StrCat("patterns (=~) are for name and within, not for ",
+                                       token.field, "; expected ", token.field, "=VALUE"));
+  }
+  if (token.value.size() > kMaxPatternBytes) {
+    return ErrorAt(token, absl::StrCat("the pattern is longer than ", kMaxPatternBytes, " bytes"));
+  }
+  re2::RE2::Options options;
+  options.set_log_errors(false);
+  options.set_max_mem(kMaxPatternMemory);
+  auto pattern = std::make_shared<const re2::RE2>(token.value, options);
+  if (!pattern->ok()) {
+    return ErrorAt(token,
+                   absl::StrCat("'", token.value, "' is no RE2 pattern: ", pattern->error()));
+  }
+  condition->pattern = std::move(pattern);
+  return absl::OkStatus();
+}
+
+absl::Status ParseLink(const Token& token, Condition* condition) {
+  const size_t arrow = token.value.find("->");
+  const absl::string_view value = token.value;
+  const auto source = ParseNumber(value.substr(0, std::min(arrow, value.size())));
+  const auto target =
+      arrow == std::string::npos ? std::nullopt : ParseNumber(value.substr(arrow + 2));
+  if (!source.has_value() || !target.has_value()) {
+    return ErrorAt(token, absl::StrCat("'", value, "' is no link; expected e.g. link=0->3"));
+  }
+  condition->number = *source;
+  condition->waiting_rank = *target;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Condition> ParseCondition(const Token& token) {
+  const auto known =
+      std::find_if(std::begin(kFieldNames), std::end(kFieldNames),
+                   [&](const FieldName& entry) { return entry.name == token.field; });
+  if (known == std::end(kFieldNames)) {
+    return ErrorAt(token, absl::StrCat("'", token.field,
+                                       "' is no condition; there are: ", JoinNames(kFieldNames)));
+  }
+  Condition condition;
+  condition.field = known->field;
+  condition.value = token.value;
+  if (token.is_pattern) {
+    RETURN_IF_ERROR(ParsePattern(token, &condition));
+  } else if (condition.field == Field::kLink) {
+    RETURN_IF_ERROR(ParseLink(token, &condition));
+  } else if (condition.field == Field::kRank || condition.field == Field::kEvent) {
+    const std::optional<int64_t> number = ParseNumber(token.value);
+    if (!number.has_value()) {
+      return ErrorAt(token, absl::StrCat("'", token.value, "' is no ", token.field,
+                                         "; expected a number from 0"));
+    }
+    condition.number = *number;
+  }
+  return condition;
+}
+
+// Takes an edit's tokens from the left.
+class EditParser {
+ public:
+  EditParser(absl::string_view text, absl::Span<const Token> tokens)
+      : text_(text), tokens_(tokens) {}
+
+  absl::StatusOr<WhatIfEdit> Parse() {
+    const Token& first = tokens_.front();
+    edit_.line = first.line;
+    edit_.column = first.column;
+    edit_.text = TextOf(0, tokens_.size());
+    verb_ = std::find_if(std::begin(kVerbs), std::end(kVerbs),
+                         [&](const Verb& verb) { return verb.name == first.value; });
+    if (verb_ == std::end(kVerbs) || first.type != Token::Type::kWord) {
+      return ErrorAt(
+          first, absl::StrCat("'", TextOf(0, 1), "' is no edit; there are: ", JoinNames(kVerbs)));
+    }
+    edit_.kind = verb_->kind;
+    next_ = 1;
+    RETURN_IF_ERROR(ParseOperands());
+    if (!AtEnd()) return Unexpected();
+    return std::move(edit_);
+  }
+
+ private:
+  absl::Status ParseOperands() {
+    if (edit_.kind == Kind::kAdd) {
+      if (AtEnd() || Peek().type == Token::Type::kCondition) return Unexpected();
+      edit_.name = tokens_[next_++].value;
+      RETURN_IF_ERROR(TakeDuration());
+      RETURN_IF_ERROR(TakeWord("after"));
+      return TakeSelector(&edit_.subject);
+    }
+    RETURN_IF_ERROR(TakeSelector(&edit_.subject));
+    switch (edit_.kind) {
+      case Kind::kScale: {
+        if (AtEnd()) return Unexpected();
+        ASSIGN_OR_RETURN(edit_.factor, ParseFactor(tokens_[next_++]));
+        return absl::OkStatus();
+      }
+      case Kind::kSet:
+        return TakeDuration();
+      case Kind::kLink:
+        RETURN_IF_ERROR(TakeObject("to"));
+        return AtEnd() ? absl::OkStatus() : TakeDuration();
+      case Kind::kUnlink:
+        return TakeObject("to");
+      case Kind::kMoveBefore:
+        if (!AtEnd() && IsWord("after")) {
+          edit_.kind = Kind::kMoveAfter;
+          return TakeObject("after");
+        }
+        return TakeObject("before");
+      case Kind::kOverlap:
+        return AtEnd() ? absl::OkStatus() : TakeObject("until");
+      case Kind::kLevel:
+        return CheckIsRank();
+      default:
+        return absl::OkStatus();
+    }
+  }
+
+  absl::Status CheckIsRank() const {
+    const std::vector<Condition>& conditions = edit_.subject.conditions;
+    if (conditions.size() == 1 && conditions[0].field == Field::kRank) return absl::OkStatus();
+    return ErrorAt(tokens_[1],
+                   absl::StrCat("only a whole rank can be levelled; expected: ", verb_->usage));
+  }
+
+  bool AtEnd() const { return next_ == tokens_.size(); }
+  const Token& Peek() const { return tokens_[next_]; }
+  bool IsWord(absl::string_view word) const {
+    return Peek().type == Token::Type::kWord && Peek().value == word;
+  }
+
+  std::string TextOf(size_t begin, size_t end) const {
+    return std::string(
+        text_.substr(tokens_[begin].begin, tokens_[end - 1].end - tokens_[begin].begin));
+  }
+
+  absl::Status Unexpected() const {
+    const std::string usage = absl::StrCat("; expected: ", verb_->usage);
+    if (!AtEnd()) {
+      return ErrorAt(Peek(), absl::StrCat("unexpected '", TextOf(next_, next_ + 1), "'", usage));
+    }
+    const Token& last = tokens_.back();
+    return ErrorAt(last.line, last.column + static_cast<int>(last.end - last.begin),
+                   absl::StrCat("the edit ends too early", usage));
+  }
+
+  absl::Status TakeWord(absl::string_view word) {
+    if (AtEnd() || !IsWord(word)) return Unexpected();
+    ++next_;
+    return absl::OkStatus();
+  }
+
+  absl::Status TakeDuration() {
+    if (AtEnd()) return Unexpected();
+    ASSIGN_OR_RETURN(edit_.duration_ps, ParseDuration(tokens_[next_++]));
+    return absl::OkStatus();
+  }
+
+  absl::Status TakeObject(absl::string_view word) {
+    RETURN_IF_ERROR(TakeWord(word));
+    edit_.has_object = true;
+    return TakeSelector(&edit_.object);
+  }
+
+  absl::Status TakeSelector(Selector* selector) {
+    const size_t begin = next_;
+    if (!AtEnd() && IsWord("all")) {
+      ++next_;
+    } else {
+      while (!AtEnd() && Peek().type == Token::Type::kCondition) {
+        ASSIGN_OR_RETURN(Condition condition, ParseCondition(tokens_[next_++]));
+        selector->conditions.push_back(std::move(condition));
+      }
+      if (next_ == begin) return Unexpected();
+    }
+    selector->text = TextOf(begin, next_);
+    return absl::OkStatus();
+  }
+
+  const absl::string_view text_;
+  const absl::Span<const Token> tokens_;
+  size_t next_ = 0;
+  const Verb* verb_ = nullptr;
+  WhatIfEdit edit_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<WhatIfEdit>> ParseWhatIfEdits(absl::string_view text) {
+  if (text.size() > kMaxEditTextBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the edits have ", text.size(), " bytes; at most ", kMaxEditTextBytes));
+  }
+  std::vector<WhatIfEdit> edits;
+  Lexer lexer(text);
+  while (true) {
+    ASSIGN_OR_RETURN(const std::vector<Token> tokens, lexer.NextEdit());
+    if (tokens.empty()) break;
+    if (edits.size() == kMaxEdits) {
+      return ErrorAt(tokens.front(), absl::StrCat("more than ", kMaxEdits, " edits"));
+    }
+    ASSIGN_OR_RETURN(WhatIfEdit edit, EditParser(text, tokens).Parse());
+    edits.push_back(std::move(edit));
+  }
+  if (edits.empty()) {
+    return absl::InvalidArgumentError(
+        "there are no edits; expected e.g. scale category=communication 0.5");
+  }
+  return edits;
+}
+
+}  // namespace meridian

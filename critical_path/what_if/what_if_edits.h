@@ -1,0 +1,116 @@
+// Changes to a measured schedule, as people write them: one edit per line, or several with ';'
+// between, and comments from '#' to the end of the line.
+//
+//   scale   name=~"AllReduce" 0.5                  own time times 0.5
+//   set     category=launch 0us                    own time, or delay, of each
+//   remove  name="aten::copy_" rank=3              with what it calls and launches
+//   add     "prefetch" 40us after event=17         new work, next on the same thread or stream
+//   link    event=17 to event=40 5us               the start of 40 waits for the end of 17
+//   unlink  category=communication to name="adam"  it waits no longer
+//   move    event=40 before event=17               another order on one thread or stream
+//   overlap category=communication until name=~"adam"
+//                                                  no device work waits for it before that
+//   level   rank=3                                 not slower than the other ranks' median
+//
+// What is edited is said by conditions, all of which must hold, or by the word `all`:
+//
+//   name="TEXT"  name=~"RE2"       the event's name: equal, or containing a match
+//   within="TEXT"  within=~"RE2"   the event, or one around it or that launched it, has that name
+//   category=WORD                  a category, group or delay of event_index.h
+//   rank=N  link=A->B  event=N     the rank; rank B's events that wait for rank A's; the event's
+//                                  place in its trace file
+//   process=WORD  thread=WORD  stream=WORD
+//                                  as the trace calls them (pid, tid)
+//
+// Values need quotes when they hold blanks, ';', '#' or quotes. In quotes \" stands for a quote;
+// every other backslash is kept, as patterns need it.
+#ifndef CRITICAL_PATH_WHAT_IF_WHAT_IF_EDITS_H_
+#define CRITICAL_PATH_WHAT_IF_WHAT_IF_EDITS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "re2/re2.h"
+
+namespace meridian {
+
+// More than this is refused: no person wrote it.
+inline constexpr size_t kMaxEditTextBytes = size_t{1} << 20;
+inline constexpr size_t kMaxEdits = 1000;
+
+// Factors count in millionths, so that decimals are exact.
+inline constexpr int64_t kFactorOne = 1'000'000;
+
+struct Condition {
+  enum class Field : uint8_t {
+    kName,
+    kWithin,
+    kCategory,
+    kRank,
+    kLink,
+    kProcess,
+    kThread,
+    kStream,
+    kEvent,
+  };
+  Field field = Field::kName;
+  // As written, without quotes.
+  std::string value;
+  // Of =~, else null.
+  std::shared_ptr<const re2::RE2> pattern;
+  // Of rank and event the number; of a link the rank that is waited for, and the one that waits.
+  int64_t number = 0;
+  int64_t waiting_rank = 0;
+};
+
+struct Selector {
+  // All of them must hold; none of them is `all`.
+  std::vector<Condition> conditions;
+  // As written.
+  std::string text;
+};
+
+struct WhatIfEdit {
+  enum class Kind : uint8_t {
+    kScale,
+    kSet,
+    kRemove,
+    kAdd,
+    kLink,
+    kUnlink,
+    kMoveBefore,
+    kMoveAfter,
+    kOverlap,
+    kLevel,
+  };
+  Kind kind = Kind::kScale;
+  // As written, without comment; and where, from 1.
+  std::string text;
+  int line = 0;
+  int column = 0;
+
+  Selector subject;
+  // What `to`, `before`, `after` or `until` names; of `until` it may be missing.
+  Selector object;
+  bool has_object = false;
+
+  // Of scale, in millionths.
+  int64_t factor = kFactorOne;
+  // Of set, add and link.
+  int64_t duration_ps = 0;
+  // Of add.
+  std::string name;
+};
+
+// Returns the edits in order, at least one. Errors are InvalidArgument: "line:column: reason; what
+// was expected".
+absl::StatusOr<std::vector<WhatIfEdit>> ParseWhatIfEdits(absl::string_view text);
+
+}  // namespace meridian
+
+#endif  // CRITICAL_PATH_WHAT_IF_WHAT_IF_EDITS_H_

@@ -1,0 +1,197 @@
+#include "critical_path/what_if/what_if.h"
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "critical_path/path_breakdown.h"
+#include "critical_path/path_graph.h"
+#include "critical_path/testing/kineto_trace.h"
+#include "critical_path/testing/random_graph.h"
+#include "critical_path/what_if/testing/what_if_run.h"
+#include "critical_path/what_if/what_if_edits.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr int64_t kPicosPerMicro = 1'000'000;
+
+// A long and a short kernel run beside each other, and the host waits for both.
+//
+//   host      |launch a|launch b|--- cudaDeviceSynchronize -----------------|
+//             0        10       20                                         125
+//   stream 7        |--------------- a: 15 .. 115 --------------|
+//   stream 8                |--- b: 30 .. 90 ---|
+MeasuredGraph TwoStreams() {
+  KinetoTrace trace;
+  trace.Call("cudaLaunchKernel", 0, 10, 1);
+  trace.Call("cudaLaunchKernel", 10, 10, 2);
+  trace.Call("cudaDeviceSynchronize", 20, 105, 3);
+  trace.Kernel("a", 15, 100, 7, 1);
+  trace.Kernel("b", 30, 60, 8, 2);
+  trace.Sync("Context Sync", 20, 105, -1, 3);
+  return MeasureTrace(trace);
+}
+
+TEST(WhatIfTest, SpeedingOneKernelPastAnotherMovesThePath) {
+  EXPECT_THAT(StepsAfter(TwoStreams(), "scale all 1"),
+              ElementsAre("gpu_kernel_launch_overhead a 15", "gpu_compute_bound a 100",
+                          "cpu_bound cudaDeviceSynchronize 10"));
+  // a ends at 65, before b at 90.
+  EXPECT_THAT(StepsAfter(TwoStreams(), "scale name=\"a\" 0.5"),
+              ElementsAre("cpu_bound cudaLaunchKernel 10", "gpu_kernel_launch_overhead b 20",
+                          "gpu_compute_bound b 60", "cpu_bound cudaDeviceSynchronize 10"));
+  // The host's own time is left, and the call still has to return.
+  EXPECT_THAT(StepsAfter(TwoStreams(), "set category=device 0us; set category=launch 0"),
+              ElementsAre("cpu_bound cudaLaunchKernel 10", "cpu_bound cudaLaunchKernel 10",
+                          "cpu_bound cudaDeviceSynchronize 10"));
+}
+
+TEST(WhatIfTest, TheScheduleHasTheNewTimes) {
+  ASSERT_OK_AND_ASSIGN(const WhatIfResult result, WhatIf(TwoStreams(), "scale name=\"a\" 0.5"));
+  const PathGraph& graph = result.schedule.graph;
+  EXPECT_THAT(result.matched, ElementsAre(1));
+  // a is shorter and the synchronisation ends earlier.
+  EXPECT_EQ(result.changed_events, 2);
+  EXPECT_EQ(graph.window_end_ps - graph.window_start_ps, 100 * kPicosPerMicro);
+  for (GraphEventId id = 0; id < graph.events.size(); ++id) {
+    const int64_t start_us = graph.events[id].start_ps / kPicosPerMicro;
+    const int64_t us = graph.events[id].duration_ps / kPicosPerMicro;
+    if (graph.EventName(id) == "a") {
+      EXPECT_EQ(std::make_pair(start_us, us), std::make_pair(int64_t{15}, int64_t{50}));
+    } else if (graph.EventName(id) == "cudaDeviceSynchronize") {
+      EXPECT_EQ(std::make_pair(start_us, us), std::make_pair(int64_t{20}, int64_t{80}));
+    }
+  }
+}
+
+TEST(WhatIfTest, TheBreakdownAddsUpToTheNewLength) {
+  for (const char* edits :
+       {"scale category=device 0.3", "scale category=host 7", "set category=launch 1.5us",
+        "remove name=\"a\"", "add \"extra\" 33us after name=\"b\"",
+        "link name=\"b\" to name=\"a\" 7us"}) {
+    ASSERT_OK_AND_ASSIGN(const WhatIfResult result, WhatIf(TwoStreams(), edits));
+    int64_t sum_ps = 0;
+    for (int64_t time_ps : BreakDown(result.schedule.graph, result.path).time_ps) {
+      sum_ps += time_ps;
+    }
+    EXPECT_EQ(sum_ps, result.path.length_ps) << edits;
+    EXPECT_EQ(result.schedule.graph.window_end_ps - result.schedule.graph.window_start_ps,
+              result.path.length_ps)
+        << edits;
+  }
+}
+
+TEST(WhatIfTest, EditsApplyOneAfterTheOther) {
+  // 100 x 0.5 x 0.5, then what is new is scaled, too: a 25, extra 40 / 4.
+  EXPECT_EQ(MicrosAfter(TwoStreams(), R"(
+      remove name="b"
+      scale name="a" 0.5
+      scale category=kernel 0.5
+      add "extra" 40us after name="a"
+      scale name="extra" 0.25)"),
+            15 + 25 + 10 + 10);
+}
+
+TEST(WhatIfTest, WhatMatchesNothingNamesWhatThereIs) {
+  EXPECT_THAT(WhatIfError(TwoStreams(), "scale all 1\n scale name=\"c\" 2"),
+              AllOf(StartsWith("2:2: scale name=\"c\" 2: nothing matches name=\"c\"; the most "
+                               "frequent names are 'cudaLaunchKernel' (2x), "),
+                    HasSubstr("'a' (1x)")));
+  EXPECT_THAT(
+      WhatIfError(TwoStreams(), "scale category=gpu 2"),
+      HasSubstr("'gpu' is no category; there are: kernel, runtime_api; of events in groups: "
+                "host, device, communication, compute; of delays: launch, kernel_gap, "
+                "host_gap"));
+  EXPECT_THAT(WhatIfError(TwoStreams(), "scale rank=0 2"),
+              HasSubstr("nothing matches rank=0; there are the categories kernel, runtime_api; the "
+                        "ranks 3; the threads and streams 100, 7, 8"));
+  EXPECT_THAT(WhatIfError(TwoStreams(), "scale category=launch category=host_gap 2"),
+              HasSubstr("nothing matches category=launch category=host_gap"));
+  // What was removed is gone.
+  EXPECT_THAT(WhatIfError(TwoStreams(), "remove name=\"a\"; scale name=\"a\" 2"),
+              HasSubstr("nothing matches name=\"a\""));
+}
+
+TEST(WhatIfTest, WhatCannotBeIsRefused) {
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {"remove all", "this removes every event"},
+      {"remove category=launch", "category=launch means delays; expected events"},
+      {"link name=\"a\" to name=\"b\"; link name=\"b\" to name=\"a\"",
+       "events would wait for each other for ever"},
+      {"link name=\"a\" to name=\"a\"", "events would wait for each other for ever"},
+      {"link name=\"cudaLaunchKernel\" to name=\"a\"",
+       "name=\"cudaLaunchKernel\" means 2 events; expected one, e.g. by event=N"},
+      {"unlink name=\"a\" to name=\"b\"", "no such event waits"},
+      {"move name=\"a\" before name=\"b\"", "'a' (event 3) and 'b' (event 4) are not on the same"},
+      {"move name=\"a\" before name=\"a\"", "'a' (event 3) cannot be moved before or after itself"},
+      {"overlap category=host", "runs on the host; only device work"},
+      {"level rank=0", "rank 0 cannot be levelled with others; there are the ranks 3"},
+      {"scale all 1000000; scale all 1000000; scale all 1000000", "longer than 106 days"},
+  };
+  for (const auto& [edits, reason] : wrong) {
+    EXPECT_THAT(WhatIfError(TwoStreams(), edits), HasSubstr(reason)) << edits;
+  }
+}
+
+// Saved graphs can hold anything: events without one of their nodes, edges of any type anywhere.
+TEST(WhatIfTest, AnyGraphIsEditedOrRefused) {
+  std::mt19937 random(3);
+  int edited = 0;
+  for (int i = 0; i < 150; ++i) {
+    PathGraph graph = RandomGraph(3 + i % 14, random);
+    if (graph.edges.empty()) continue;
+    if (i % 2 == 0) graph.end_node = graph.edges.back().to;
+    if (i % 3 == 0) graph.nodes[random() % graph.nodes.size()].event = kNoEvent;
+    const MeasuredGraph measured = MeasureGraph(std::move(graph));
+    for (const char* edits :
+         {"scale all 3", "set category=device 5ns", "set category=kernel_gap 2ns", "remove event=3",
+          "remove stream=7", "add \"new\" 1ns after all", "link event=0 to event=3 1ns",
+          "unlink category=device to category=host", "move event=0 before event=3",
+          "move event=3 after event=0", "overlap category=device", "overlap event=3 until event=6",
+          "remove event=0; add \"new\" 1ns after event=3"}) {
+      const absl::StatusOr<WhatIfResult> result = WhatIf(measured, edits);
+      if (!result.ok()) continue;
+      ++edited;
+      int64_t sum_ps = 0;
+      for (int64_t time_ps : BreakDown(result->schedule.graph, result->path).time_ps) {
+        sum_ps += time_ps;
+      }
+      EXPECT_EQ(sum_ps, result->path.length_ps) << i << " " << edits;
+    }
+  }
+  EXPECT_GT(edited, 500);
+}
+
+TEST(WhatIfTest, TimesThatNoTraceHasAreRefused) {
+  MeasuredGraph measured = TwoStreams();
+  measured.graph.nodes[3].time_ps = INT64_MAX;
+  EXPECT_THAT(WhatIfError(measured, "scale all 1"), HasSubstr("span more than 13 days"));
+}
+
+TEST(WhatIfTest, HtaGraphsTakeOnlyTimesAndLinks) {
+  const MeasuredGraph measured = TwoStreams();
+  for (const auto& [text, works] : {std::pair<const char*, bool>{"scale category=device 2", true},
+                                    {"remove name=\"a\"", false},
+                                    {"overlap name=\"a\"", false}}) {
+    ASSERT_OK_AND_ASSIGN(const std::vector<WhatIfEdit> edits, ParseWhatIfEdits(text));
+    const auto result = RunWhatIf(measured.graph, measured.path, /*hta_compatible=*/true, edits);
+    EXPECT_EQ(result.ok(), works) << text;
+    if (!works) {
+      EXPECT_THAT(std::string(result.status().message()), HasSubstr("leave --hta_compatible out"));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace meridian

@@ -1,0 +1,269 @@
+// astra_predict --et as users run it: a real run, a generated one, wrong input.
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "astra_bridge/prediction_report.pb.h"
+#include "astra_bridge/schedule/snapshot_manifest.pb.h"
+#include "chakra_export/testing/et_nodes.h"
+#include "chakra_export/testing/et_workload.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/util/json_util.h"
+#include "gtest/gtest.h"
+#include "third_party/chakra/et_def.pb.h"
+#include "tools/testing/run_command.h"
+#include "xla_profiler/util/testing/temporary_directory.h"
+
+namespace meridian {
+namespace {
+
+using ::ChakraProtoMsg::ALL_REDUCE;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class AstraPredictWorkloadTest : public ::testing::Test {
+ protected:
+  AstraPredictWorkloadTest() {
+    // Nothing of the machine's own is found or changed.
+    setenv("HOME", directory_.PathOf("home").c_str(), 1);
+    unsetenv("XDG_CACHE_HOME");
+  }
+
+  std::string Network(const std::string& shape, int npus) {
+    return directory_.Write(shape + ".yml", "topology: [ " + shape + " ]\nnpus_count: [ " +
+                                                std::to_string(npus) +
+                                                " ]\nbandwidth: [ 50 ]\nlatency: [ 500 ]\n");
+  }
+
+  // Returns the prefix of the bundled run's traces.
+  std::string ExportExample() {
+    const std::string prefix = directory_.PathOf("tp");
+    const CommandResult result = RunCommandLine(
+        "tools/chakra_export", {"--traces=examples/jax_tp_cuda4", "--output=" + prefix});
+    EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+    return prefix;
+  }
+
+  std::string Generate(const std::vector<std::string>& flags) {
+    const std::string prefix = directory_.PathOf("made");
+    std::vector<std::string> arguments = {"--pattern=transformer", "--output=" + prefix};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const CommandResult result = RunCommandLine("tools/chakra_generate", arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+    return prefix;
+  }
+
+  CommandResult Run(const std::string& prefix, const std::string& network,
+                    const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"--et=" + prefix, "--network=" + network};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return RunCommandLine("tools/astra_predict", arguments);
+  }
+
+  PredictionReport Predict(const std::string& prefix, const std::string& network,
+                           std::vector<std::string> more) {
+    more.push_back("--json");
+    const CommandResult result = Run(prefix, network, more);
+    EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+    PredictionReport report;
+    EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(result.standard_output, &report).ok());
+    return report;
+  }
+
+  void ExpectRefused(const CommandResult& result, const ::testing::Matcher<std::string>& message) {
+    EXPECT_EQ(result.exit_code, 2) << result.standard_error;
+    EXPECT_EQ(result.standard_output, "");
+    EXPECT_THAT(result.standard_error, AllOf(StartsWith("astra_predict: "), message));
+  }
+
+  const TemporaryDirectory directory_;
+};
+
+TEST_F(AstraPredictWorkloadTest, ARealRunTakesNoLessThanWithItsEdgesAlone) {
+  const std::string prefix = ExportExample();
+  const PredictionReport alone = Predict(prefix, Network("Ring", 4), {"--mode=isolated"});
+  const PredictionReport ring = Predict(prefix, Network("Ring", 4), {"--mode=snapshot"});
+  const PredictionReport full = Predict(prefix, Network("FullyConnected", 4), {"--mode=snapshot"});
+  EXPECT_EQ(alone.snapshots(), 0);
+  EXPECT_EQ(alone.edges_size(), ring.edges_size());
+  EXPECT_EQ(ring.workload().isolated_iteration_ns(), alone.iteration_ns());
+  EXPECT_GE(ring.iteration_ns(), alone.iteration_ns());
+  EXPECT_GT(ring.workload().contended_snapshots(), 0);
+  EXPECT_LT(ring.workload().distinct_snapshots(), ring.snapshots());
+  EXPECT_EQ(ring.engine(), "embedded, congestion-aware");
+  EXPECT_EQ(ring.fallbacks(), 0);
+  // Links between all are worth something.
+  EXPECT_LT(full.iteration_ns(), ring.iteration_ns());
+  EXPECT_GE(full.iteration_ns(), full.workload().isolated_iteration_ns());
+}
+
+TEST_F(AstraPredictWorkloadTest, ThreadsChangeNothing) {
+  const std::string prefix = Generate({"--tp=4", "--dp=2", "--pp=2", "--layers=4",
+                                       "--microbatches=4", "--batch=8", "--hidden=512"});
+  const std::string network = Network("Ring", 16);
+  PredictionReport reports[2];
+  std::string manifests[2];
+  for (int i = 0; i < 2; ++i) {
+    reports[i] = Predict(prefix, network,
+                         {"--mode=snapshot", i == 0 ? "--threads=1" : "--threads=8",
+                          "--manifest=" + directory_.PathOf("snapshots.json")});
+    reports[i].mutable_workload()->clear_cost();
+    manifests[i] = directory_.Read("snapshots.json");
+  }
+  EXPECT_EQ(reports[0].SerializeAsString(), reports[1].SerializeAsString());
+  EXPECT_EQ(manifests[0], manifests[1]);
+  // Pipeline stages and copies share the ring.
+  EXPECT_GT(reports[0].iteration_ns(), reports[0].workload().isolated_iteration_ns());
+  EXPECT_GT(reports[0].workload().max_inflation(), 1);
+}
+
+TEST_F(AstraPredictWorkloadTest, ASecondRunIsAllCacheHits) {
+  const std::string prefix =
+      Generate({"--tp=4", "--pp=2", "--layers=8", "--microbatches=8", "--batch=8", "--hidden=512"});
+  const std::string network = Network("Ring", 8);
+  const std::vector<std::string> flags = {"--mode=snapshot",
+                                          "--cache_dir=" + directory_.PathOf("cache")};
+  PredictionReport first = Predict(prefix, network, flags);
+  PredictionReport second = Predict(prefix, network, flags);
+  EXPECT_EQ(first.cache_hits(), 0);
+  EXPECT_GT(first.cache_misses(), 0);
+  EXPECT_EQ(second.cache_hits(), first.cache_misses());
+  EXPECT_EQ(second.cache_misses(), 0);
+  EXPECT_EQ(second.iteration_ns(), first.iteration_ns());
+  // A few snapshots over and over.
+  EXPECT_LT(first.workload().distinct_snapshots() * 4, first.snapshots());
+}
+
+TEST_F(AstraPredictWorkloadTest, TheManifestListsWhatRanAtOnce) {
+  const std::string prefix = ExportExample();
+  for (const char* name : {"snapshots.json", "snapshots.pb"}) {
+    const std::string path = directory_.PathOf(name);
+    const PredictionReport report =
+        Predict(prefix, Network("Ring", 4), {"--mode=snapshot", "--manifest=" + path});
+    SnapshotManifest manifest;
+    if (path.back() == 'b') {
+      ASSERT_TRUE(manifest.ParseFromString(directory_.Read(name)));
+    } else {
+      ASSERT_TRUE(
+          google::protobuf::util::JsonStringToMessage(directory_.Read(name), &manifest).ok());
+    }
+    EXPECT_EQ(manifest.iteration_ns(), report.iteration_ns());
+    EXPECT_EQ(manifest.edges_size(), report.edges_size());
+    ASSERT_EQ(manifest.snapshots_size(), report.snapshots());
+    int64_t last_end_ns = 0;
+    for (const ManifestSnapshot& snapshot : manifest.snapshots()) {
+      EXPECT_GE(snapshot.start_ns(), last_end_ns);
+      EXPECT_GT(snapshot.end_ns(), snapshot.start_ns());
+      last_end_ns = snapshot.end_ns();
+      EXPECT_EQ(snapshot.edges_size(), manifest.batches(snapshot.batch()).seconds_size());
+      int64_t bytes = 0;
+      for (const uint32_t edge : snapshot.edges()) bytes += manifest.edges(edge).bytes();
+      EXPECT_EQ(snapshot.bytes(), bytes);
+    }
+  }
+}
+
+TEST_F(AstraPredictWorkloadTest, PartitionsAndCoalescingAreReported) {
+  const std::string prefix = ExportExample();
+  const std::string network = Network("Switch", 4);
+  const PredictionReport whole = Predict(prefix, network, {"--mode=snapshot"});
+  const PredictionReport parts =
+      Predict(prefix, network, {"--mode=snapshot", "--partition=link_domain"});
+  // No two groups of the run share an NPU at one time.
+  EXPECT_GT(whole.workload().contended_snapshots(), 0);
+  EXPECT_EQ(parts.workload().contended_snapshots(), 0);
+  EXPECT_EQ(parts.iteration_ns(), whole.iteration_ns());
+  const PredictionReport coalesced =
+      Predict(prefix, network, {"--mode=snapshot", "--coalesce_below_kib=1024"});
+  EXPECT_GT(coalesced.workload().coalesced_edges(), 0);
+  EXPECT_LT(coalesced.snapshots(), whole.snapshots());
+}
+
+TEST_F(AstraPredictWorkloadTest, PeopleGetTables) {
+  const CommandResult result =
+      Run(ExportExample(), Network("Ring", 4), {"--mode=snapshot", "--resources=simulator"});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_EQ(result.standard_error, "");
+  EXPECT_THAT(result.standard_output,
+              AllOf(HasSubstr("all-reduce"), HasSubstr("slowest snapshots"),
+                    HasSubstr("snapshot (simulated together)"), HasSubstr("x isolated")));
+}
+
+TEST_F(AstraPredictWorkloadTest, FormulasWhenAskedFor) {
+  const PredictionReport report =
+      Predict(ExportExample(), Network("Ring", 4), {"--engine=analytical", "--mode=snapshot"});
+  EXPECT_EQ(report.engine(), "analytical");
+  EXPECT_EQ(report.batch_rule(), "independent");
+  EXPECT_EQ(report.iteration_ns(), report.workload().isolated_iteration_ns());
+}
+
+TEST_F(AstraPredictWorkloadTest, CorrectionsAreApplied) {
+  WriteWorkload(directory_, "w", {{SendNode(1, 0, 1, 1 << 20)}, {RecvNode(1, 0, 1, 1 << 20)}});
+  const std::string corrections = directory_.Write(
+      "c.json", R"({"p2p":[{"up_to_bytes":null,"overhead_ns":1000,"efficiency":0.5}]})");
+  EXPECT_EQ(Predict(directory_.PathOf("w"), Network("Ring", 2), {}).iteration_ns(), 20031);
+  EXPECT_EQ(Predict(directory_.PathOf("w"), Network("Ring", 2), {"--corrections=" + corrections})
+                .iteration_ns(),
+            41062);
+}
+
+TEST_F(AstraPredictWorkloadTest, BadInputExitsWithTwoFileAndRemedy) {
+  const std::string network = Network("Ring", 2);
+  const std::string prefix = directory_.PathOf("w");
+  ExpectRefused(Run(directory_.PathOf("none"), network, {}), HasSubstr("none.0.et"));
+
+  WriteWorkload(directory_, "w", {{CompNode(1, 5)}, {CompNode(1, 5)}});
+  ExpectRefused(Run(prefix, network, {}),
+                AllOf(HasSubstr(prefix), HasSubstr("no node communicates")));
+
+  WriteWorkload(directory_, "w",
+                {{CollectiveNode(1, ALL_REDUCE, 64)}, {CollectiveNode(1, ALL_REDUCE, 128)}});
+  ExpectRefused(Run(prefix, network, {}),
+                AllOf(HasSubstr(prefix), HasSubstr("rank 0 node 1"), HasSubstr("128 bytes"),
+                      HasSubstr("export all ranks")));
+
+  WriteWorkload(
+      directory_, "w",
+      {{CollectiveNode(1, ALL_REDUCE, 64, {}, "1"), CollectiveNode(2, ALL_REDUCE, 64, {1}, "2")},
+       {CollectiveNode(1, ALL_REDUCE, 64, {}, "2"), CollectiveNode(2, ALL_REDUCE, 64, {1}, "1")}});
+  ExpectRefused(Run(prefix, network, {}),
+                AllOf(HasSubstr(prefix), HasSubstr("deadlock"), HasSubstr("rank 1 node"),
+                      HasSubstr("in one order")));
+
+  WriteWorkload(directory_, "w",
+                {{CollectiveNode(1, ALL_REDUCE, 64)},
+                 {CollectiveNode(1, ALL_REDUCE, 64)},
+                 {CollectiveNode(1, ALL_REDUCE, 64)}});
+  ExpectRefused(
+      Run(prefix, network, {}),
+      AllOf(HasSubstr("device 2"), HasSubstr("Ring.yml has 2 NPUs"), HasSubstr("rank_to_device")));
+
+  WriteWorkload(directory_, "gap", {{CollectiveNode(1, ALL_REDUCE, 64)}});
+  directory_.Write("gap.2.et", directory_.Read("gap.0.et"));
+  ExpectRefused(Run(directory_.PathOf("gap"), network, {}), HasSubstr("no file for rank 1"));
+}
+
+TEST_F(AstraPredictWorkloadTest, FlagsThatDoNotFitAreRefused) {
+  WriteWorkload(directory_, "w",
+                {{CollectiveNode(1, ALL_REDUCE, 64)}, {CollectiveNode(1, ALL_REDUCE, 64)}});
+  const std::string prefix = directory_.PathOf("w");
+  const std::string network = Network("Ring", 2);
+  ExpectRefused(Run(prefix, network, {"--edges=e.jsonl"}), HasSubstr("either"));
+  ExpectRefused(Run(prefix, network, {"--partition=rack"}), HasSubstr("--partition=rack"));
+  ExpectRefused(Run(prefix, network, {"--resources=all"}), HasSubstr("--resources=all"));
+  ExpectRefused(Run(prefix, network, {"--threads=-1"}), HasSubstr("--threads=-1"));
+  ExpectRefused(Run(prefix, network, {"--coalesce_below_kib=-1"}),
+                HasSubstr("--coalesce_below_kib=-1"));
+  ExpectRefused(Run(prefix, network, {"--manifest=" + directory_.PathOf("m.json")}),
+                HasSubstr("--mode=snapshot"));
+  ExpectRefused(Run(prefix, network, {"--mode=snapshot", "--manifest=" + network}),
+                HasSubstr("Ring.yml"));
+  ExpectRefused(RunCommandLine("tools/astra_predict",
+                               {"--edges=e.jsonl", "--network=" + network, "--partition=kind"}),
+                HasSubstr("--partition is for workloads"));
+  EXPECT_THAT(directory_.Read("Ring.yml"), StartsWith("topology"));
+}
+
+}  // namespace
+}  // namespace meridian
