@@ -288,15 +288,22 @@ TEST_F(PytorchWorkloadTest, MakesMessagesWithPeersAndTags) {
   }
   ASSERT_OK_AND_ASSIGN(const ChakraLinkReport report, Convert());
   const ExecutionGraph graph = ReadGraph();
-  ASSERT_EQ(graph.node_count(), 2u);
-  EXPECT_EQ(graph.type(0), ChakraProtoMsg::COMM_SEND_NODE);
-  EXPECT_EQ(graph.type(1), ChakraProtoMsg::COMM_RECV_NODE);
-  for (NodeIndex node = 0; node < 2; ++node) {
+  // A simulator must have begun before it sends.
+  ASSERT_EQ(graph.node_count(), 3u);
+  EXPECT_EQ(graph.name(0), "host_gap");
+  EXPECT_EQ(graph.duration_ns(0), 0);
+  EXPECT_EQ(graph.type(1), ChakraProtoMsg::COMM_SEND_NODE);
+  EXPECT_THAT(graph.dependencies(1), ElementsAre(0));
+  EXPECT_EQ(graph.type(2), ChakraProtoMsg::COMM_RECV_NODE);
+  for (NodeIndex node = 1; node < 3; ++node) {
     EXPECT_EQ(graph.communication(node)->source, 0);
     EXPECT_EQ(graph.communication(node)->target, 1);
     EXPECT_EQ(graph.communication(node)->bytes, 256);
   }
-  EXPECT_EQ(graph.communication(0)->tag, graph.communication(1)->tag);
+  EXPECT_EQ(graph.communication(1)->tag, graph.communication(2)->tag);
+  EtProblems problems;
+  CheckEtGraph(graph, &problems);
+  EXPECT_EQ(problems.errors() + problems.warnings(), 0);
 }
 
 // Two microbatches along a pipeline of three: 0 -> 1 -> 2. Each message has its own tag, and every

@@ -336,6 +336,7 @@ class RankBuilder {
       }
     }
     NodeIndex gap = AddGapBefore(index, sources);
+    if (gap == kNoNodeIndex && sources.empty()) gap = AddGapBeforeFirstSend(index);
     const NodeIndex node = AddTimelineNode(index);
     if (gap != kNoNodeIndex) {
       AddDependency(node, gap, EdgeKind::kLaunch);
@@ -390,6 +391,21 @@ class RankBuilder {
     gap.resource = ResourceOfTrack(work.track);
     gap.start_ns = start_ns;
     gap.duration_ns = duration_ns;
+    return AddNode(gap, kNoTimelineNode);
+  }
+
+  // A simulator that sends at time 0 aborts when a link is so fast that this takes no time; a gap
+  // of no length lets it begin first.
+  NodeIndex AddGapBeforeFirstSend(TimelineIndex index) {
+    const NodeCommunication* communication = CommunicationOf(index);
+    if (communication == nullptr || communication->type != ChakraProtoMsg::COMM_SEND_NODE ||
+        start_gap_ != kNoNodeIndex) {
+      return kNoNodeIndex;
+    }
+    ExecutionNode gap;
+    gap.name = kHostGapName;
+    gap.resource = ResourceOfTrack(timeline_.nodes[index].track);
+    gap.start_ns = UnixNs(timeline_.nodes[index].start_ps);
     return AddNode(gap, kNoTimelineNode);
   }
 

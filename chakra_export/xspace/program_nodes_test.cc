@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "chakra_export/xspace/testing/device_profile.h"
-#include "chakra_export/xspace/testing/profiled_run.h"
+#include "chakra_export/xspace/testing/made_up_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/util/testing/status_matchers.h"
@@ -21,7 +21,7 @@ using ::testing::UnorderedElementsAre;
 
 xla::ShapeProto Floats() { return ArrayShape(xla::F32, {64}); }
 
-WorkNodes Make(const ProfiledRun& run) {
+WorkNodes Make(const MadeUpRun& run) {
   absl::StatusOr<WorkNodes> nodes = MakeProgramNodes(run.profiles, run.run);
   EXPECT_OK(nodes);
   return *std::move(nodes);
@@ -67,7 +67,7 @@ ProfileRun Ran() { return {7, 10, {{"a", "a", 14, 20000, 30000, ""}}}; }
 
 TEST(ProgramNodesTest, InstructionsAreNodesOnEveryRank) {
   // Only the first of three profiles is at hand.
-  const ProfiledRun run({GpuProfile(0, Diamond(3), {Ran()})});
+  const MadeUpRun run({GpuProfile(0, Diamond(3), {Ran()})});
   const WorkNodes nodes = Make(run);
   EXPECT_EQ(nodes.graph.rank_count, 3);
   for (const int64_t rank : {0, 1, 2}) {
@@ -96,7 +96,7 @@ TEST(ProgramNodesTest, PermutesAreMessagesWithTagsOfTheirOwn) {
   auto* a = program.Add("a", "fusion", Floats(), {x});
   auto* first = AddPermute("first", Floats(), {a}, {{0, 1}, {1, 2}}, &program);
   AddPermute("second", Floats(), {first}, {{0, 1}, {2, 2}}, &program);
-  const ProfiledRun run({GpuProfile(0, program, {Ran()})});
+  const MadeUpRun run({GpuProfile(0, program, {Ran()})});
   const WorkNodes nodes = Make(run);
   std::vector<std::string> messages;
   for (const WorkNode& node : nodes.graph.nodes) {
@@ -128,14 +128,14 @@ TEST(ProgramNodesTest, ALoopCountsOnceWithANote) {
   program.Add("less", "compare", ArrayShape(xla::PRED, {}), {tested});
   loop->add_called_computation_ids(body->id());
   loop->add_called_computation_ids(condition->id());
-  const ProfiledRun run({GpuProfile(0, program, {Ran()})});
+  const MadeUpRun run({GpuProfile(0, program, {Ran()})});
   const WorkNodes nodes = Make(run);
   EXPECT_THAT(Names(nodes, 0), ElementsAre("jit_step", "a", "after"));
   EXPECT_THAT(nodes.notes, ElementsAre(HasSubstr("while.1: a while counts as one iteration")));
 }
 
 TEST(ProgramNodesTest, AnAllReduceOfOneRankIsNoCommunication) {
-  const ProfiledRun run({GpuProfile(0, Diamond(1), {Ran()})});
+  const MadeUpRun run({GpuProfile(0, Diamond(1), {Ran()})});
   const WorkNodes nodes = Make(run);
   EXPECT_THAT(Names(nodes, 0), ElementsAre("jit_step", "a", "all-reduce.1", "c", "b"));
   EXPECT_EQ(nodes.graph.nodes[2].type, ChakraProtoMsg::COMP_NODE);
@@ -145,7 +145,7 @@ TEST(ProgramNodesTest, AnAllReduceOfOneRankIsNoCommunication) {
 TEST(ProgramNodesTest, NoProgramIsAnError) {
   HloModuleBuilder program("jit_step");
   program.Add("a", "fusion", Floats());
-  const ProfiledRun run({GpuProfile(0, program, {Ran()})});
+  const MadeUpRun run({GpuProfile(0, program, {Ran()})});
   EXPECT_THAT(MakeProgramNodes(run.profiles, run.run),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("no program with a device assignment")));

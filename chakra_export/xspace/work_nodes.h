@@ -32,11 +32,11 @@ struct StepRange {
 struct WorkNodesOptions {
   // Absent: everything.
   std::optional<StepRange> steps;
+  // Copies from and to the host's memory are MEM_LOAD and MEM_STORE.
+  bool memory_nodes = false;
   // Ranks may lack a profile, or have nothing to do; their collectives with others are unmatched.
   // Otherwise every rank has at least one node, as simulators need it.
   bool allow_missing_ranks = false;
-  // Copies from and to the host's memory are MEM_LOAD and MEM_STORE.
-  bool memory_nodes = false;
 };
 
 // Op kinds of COMP nodes.

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "chakra_export/xspace/testing/device_profile.h"
-#include "chakra_export/xspace/testing/profiled_run.h"
+#include "chakra_export/xspace/testing/made_up_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/util/testing/status_matchers.h"
@@ -26,7 +26,7 @@ constexpr char kSendRecv[] = "ncclDevKernel_SendRecv(ncclDevKernelArgs)";
 
 xla::ShapeProto Floats(int64_t count) { return ArrayShape(xla::F32, {count}); }
 
-WorkNodes Make(const ProfiledRun& run, const WorkNodesOptions& options = {}) {
+WorkNodes Make(const MadeUpRun& run, const WorkNodesOptions& options = {}) {
   absl::StatusOr<WorkNodes> nodes = MakeWorkNodes(run.profiles, run.run, options);
   EXPECT_OK(nodes);
   return *std::move(nodes);
@@ -58,7 +58,7 @@ std::vector<XSpaceProto> PermuteRun(const std::vector<int64_t>& starts_ns,
 
 // 0 -> 1 -> 2 -> 0; they start at 100, 110 and 120 us and all end at 200.
 TEST(WorkNodesTest, APermuteIsASendAndAReceiveOnEachRankOfARing) {
-  const ProfiledRun run(PermuteRun({100, 110, 120}, {{0, 1}, {1, 2}, {2, 0}}));
+  const MadeUpRun run(PermuteRun({100, 110, 120}, {{0, 1}, {1, 2}, {2, 0}}));
   const WorkNodes nodes = Make(run);
   ASSERT_THAT(nodes.graph.nodes, SizeIs(6));
   // By sender: when the later of the two had started, and what was left until the receiver's end.
@@ -96,7 +96,7 @@ TEST(WorkNodesTest, APermuteIsASendAndAReceiveOnEachRankOfARing) {
 
 // A shift without wrapping: the first only sends, the last only receives.
 TEST(WorkNodesTest, TheEndsOfAChainOnlySendOrReceive) {
-  const ProfiledRun run(PermuteRun({100, 100, 100}, {{0, 1}, {1, 2}}));
+  const MadeUpRun run(PermuteRun({100, 100, 100}, {{0, 1}, {1, 2}}));
   const WorkNodes nodes = Make(run);
   ASSERT_THAT(NodesOf(nodes, 0), SizeIs(1));
   EXPECT_EQ(NodesOf(nodes, 0)[0]->type, ChakraProtoMsg::COMM_SEND_NODE);
@@ -106,7 +106,7 @@ TEST(WorkNodesTest, TheEndsOfAChainOnlySendOrReceive) {
 }
 
 TEST(WorkNodesTest, ARankThatSendsToItselfOrToNobodyComputes) {
-  const ProfiledRun run(PermuteRun({100, 100, 100, 100}, {{0, 0}, {1, 2}}));
+  const MadeUpRun run(PermuteRun({100, 100, 100, 100}, {{0, 0}, {1, 2}}));
   const WorkNodes nodes = Make(run);
   for (const int64_t rank : {0, 3}) {
     ASSERT_THAT(NodesOf(nodes, rank), SizeIs(1)) << rank;
@@ -128,7 +128,7 @@ TEST(WorkNodesTest, ExecutionsHaveTagsOfTheirOwn) {
                    {{7, 10, {{kSendRecv, "ppermute.1", 14, 100000, 200000, ""}}},
                     {8, 210000, {{kSendRecv, "ppermute.1", 14, 300000, 400000, ""}}}}));
   }
-  const ProfiledRun run(spaces);
+  const MadeUpRun run(spaces);
   const WorkNodes nodes = Make(run);
   const std::vector<const WorkNode*> sends = NodesOf(nodes, 0);
   const std::vector<const WorkNode*> receives = NodesOf(nodes, 1);
@@ -163,7 +163,7 @@ std::vector<XSpaceProto> AllReduceRun(const std::vector<int64_t>& starts_us,
 }
 
 TEST(WorkNodesTest, ACollectiveIsOneNodeThatTakesItsTransfer) {
-  const ProfiledRun run(AllReduceRun({100, 110, 100, 140}, {180, 184, 190, 190}, {{2, 0}, {1, 3}}));
+  const MadeUpRun run(AllReduceRun({100, 110, 100, 140}, {180, 184, 190, 190}, {{2, 0}, {1, 3}}));
   const WorkNodes nodes = Make(run);
   ASSERT_THAT(nodes.graph.nodes, SizeIs(8));
   // Group {2, 0} had all members at 100, {1, 3} at 140.
@@ -192,7 +192,7 @@ TEST(WorkNodesTest, ACollectiveIsOneNodeThatTakesItsTransfer) {
 }
 
 TEST(WorkNodesTest, AGroupOfOneRankComputes) {
-  const ProfiledRun run(AllReduceRun({100, 100}, {180, 180}, {{0}, {1}}));
+  const MadeUpRun run(AllReduceRun({100, 100}, {180, 180}, {{0}, {1}}));
   const WorkNodes nodes = Make(run);
   EXPECT_EQ(NodesOf(nodes, 1)[1]->type, ChakraProtoMsg::COMP_NODE);
   EXPECT_EQ(NodesOf(nodes, 1)[1]->op_kind, kLocalOpKind);
@@ -205,7 +205,7 @@ TEST(WorkNodesTest, AnExecutionThatAProfileLacksIsComputationWithANote) {
   AddAllReduce("all-reduce.2", Floats(64), {x}, {{0, 1}}, &program);
   const ProfileRun first{7, 10, {{kNccl, "all-reduce.2", 15, 100000, 200000, ""}}};
   const ProfileRun second{8, 210000, {{kNccl, "all-reduce.2", 15, 300000, 400000, ""}}};
-  const ProfiledRun run({GpuProfile(0, program, {first, second}), GpuProfile(1, program, {first})});
+  const MadeUpRun run({GpuProfile(0, program, {first, second}), GpuProfile(1, program, {first})});
   const WorkNodes nodes = Make(run);
   ASSERT_THAT(NodesOf(nodes, 0), SizeIs(2));
   EXPECT_EQ(NodesOf(nodes, 0)[0]->type, ChakraProtoMsg::COMM_COLL_NODE);
@@ -218,7 +218,7 @@ TEST(WorkNodesTest, AnExecutionThatAProfileLacksIsComputationWithANote) {
 TEST(WorkNodesTest, CopiesAreComputationUnlessMemoryNodesAreAskedFor) {
   HloModuleBuilder program = PartitionedProgram(1);
   program.Add("x", "parameter", Floats(64));
-  const ProfiledRun run({GpuProfile(
+  const MadeUpRun run({GpuProfile(
       0, program,
       {{7,
         10,
@@ -242,7 +242,7 @@ TEST(WorkNodesTest, CopiesAreComputationUnlessMemoryNodesAreAskedFor) {
 TEST(WorkNodesTest, RanksWithoutAProfileAreNamed) {
   std::vector<XSpaceProto> spaces = AllReduceRun({100, 100, 100}, {180, 180, 180}, {{0, 1, 2}});
   spaces.erase(spaces.begin() + 1);
-  const ProfiledRun run(spaces);
+  const MadeUpRun run(spaces);
   EXPECT_THAT(MakeWorkNodes(run.profiles, run.run),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("no profile has the work of rank 1 of 3")));
@@ -252,7 +252,7 @@ TEST(WorkNodesTest, ProfilesThatDisagreeAboutGroupsAreNamed) {
   std::vector<XSpaceProto> spaces =
       AllReduceRun({100, 100, 100, 100}, {180, 180, 180, 180}, {{0, 1}, {2, 3}});
   spaces[3] = AllReduceRun({100, 100, 100, 100}, {180, 180, 180, 180}, {{0, 2}, {1, 3}})[3];
-  const ProfiledRun run(spaces);
+  const MadeUpRun run(spaces);
   EXPECT_THAT(MakeWorkNodes(run.profiles, run.run),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("profile0 and profile3 disagree"),

@@ -50,7 +50,7 @@ absl::Status CheckOneRun(const CollectiveRun& run) {
 absl::Status RefuseViolations(const CollectiveRun& run, const HappensBefore& check) {
   if (check.violations.empty()) return absl::OkStatus();
   const Violation& first = check.violations[0];
-  const auto trace = [&](uint32_t member) {
+  const auto trace = [&run](uint32_t member) {
     return run.profiles[run.table.NodeOf(run.table.members()[member])].trace;
   };
   return absl::FailedPreconditionError(absl::StrCat(

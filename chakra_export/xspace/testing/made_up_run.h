@@ -1,6 +1,6 @@
 // Made-up profiles, read and matched, as the passes after reading take them.
-#ifndef CHAKRA_EXPORT_XSPACE_TESTING_PROFILED_RUN_H_
-#define CHAKRA_EXPORT_XSPACE_TESTING_PROFILED_RUN_H_
+#ifndef CHAKRA_EXPORT_XSPACE_TESTING_MADE_UP_RUN_H_
+#define CHAKRA_EXPORT_XSPACE_TESTING_MADE_UP_RUN_H_
 
 #include <deque>
 #include <memory>
@@ -15,10 +15,10 @@ namespace meridian {
 
 // The profiles must be sound: reading them is not what is tested. Stays where it is, since what was
 // read points into the bytes.
-struct ProfiledRun {
-  explicit ProfiledRun(const std::vector<XSpaceProto>& spaces);
-  ProfiledRun(const ProfiledRun&) = delete;
-  ProfiledRun& operator=(const ProfiledRun&) = delete;
+struct MadeUpRun {
+  explicit MadeUpRun(const std::vector<XSpaceProto>& spaces);
+  MadeUpRun(const MadeUpRun&) = delete;
+  MadeUpRun& operator=(const MadeUpRun&) = delete;
 
   std::deque<std::string> bytes;
   // Named "profile0", "profile1", ...
@@ -28,4 +28,4 @@ struct ProfiledRun {
 
 }  // namespace meridian
 
-#endif  // CHAKRA_EXPORT_XSPACE_TESTING_PROFILED_RUN_H_
+#endif  // CHAKRA_EXPORT_XSPACE_TESTING_MADE_UP_RUN_H_

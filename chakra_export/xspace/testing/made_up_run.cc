@@ -1,4 +1,4 @@
-#include "chakra_export/xspace/testing/profiled_run.h"
+#include "chakra_export/xspace/testing/made_up_run.h"
 
 #include <utility>
 
@@ -9,7 +9,7 @@
 
 namespace meridian {
 
-ProfiledRun::ProfiledRun(const std::vector<XSpaceProto>& spaces) {
+MadeUpRun::MadeUpRun(const std::vector<XSpaceProto>& spaces) {
   std::vector<ProfileCollectives> collectives;
   for (const XSpaceProto& space : spaces) {
     bytes.push_back(space.SerializeAsString());
