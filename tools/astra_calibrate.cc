@@ -122,8 +122,11 @@ absl::Status WriteOutputs(const Calibration& calibration) {
     if (path.empty()) return absl::OkStatus();
     return outputs.Write(kind, UserPath(path), [&](ByteSink& sink) { return sink.Append(text); });
   };
-  ASSIGN_OR_RETURN(const std::string network, NetworkConfigToYaml(calibration.fabric.network));
-  RETURN_IF_ERROR(write("network", absl::GetFlag(FLAGS_output_network), network));
+  const std::string network_path = absl::GetFlag(FLAGS_output_network);
+  if (!network_path.empty()) {
+    ASSIGN_OR_RETURN(const std::string network, NetworkConfigToYaml(calibration.fabric.network));
+    RETURN_IF_ERROR(write("network", network_path, network));
+  }
   RETURN_IF_ERROR(write("system", absl::GetFlag(FLAGS_output_system),
                         SystemConfigToJson(calibration.fabric.system, /*trace_enabled=*/false)));
   RETURN_IF_ERROR(write("corrections", absl::GetFlag(FLAGS_output_corrections),

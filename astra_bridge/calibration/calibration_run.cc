@@ -4,8 +4,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "trace_alignment/collectives/happens_before.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/text_table.h"
@@ -13,10 +13,10 @@
 namespace meridian {
 namespace {
 
-// "/device:GPU:0" is a GPU, "/host:CPU" a CPU.
+// "/device:GPU:0" is a GPU; XLA:CPU's devices are no planes.
 std::string DeviceKind(absl::string_view device_name) {
-  const std::vector<absl::string_view> parts = absl::StrSplit(device_name, ':');
-  return parts.size() < 2 ? "device" : std::string(parts[1]);
+  if (!absl::ConsumePrefix(&device_name, "/device:")) return "CPU";
+  return std::string(device_name.substr(0, device_name.find(':')));
 }
 
 absl::Status CheckClocks(const std::string& folder, const CollectiveTable& table) {

@@ -14,6 +14,7 @@ namespace meridian {
 namespace {
 
 constexpr double kPsPerNs = 1000;
+constexpr int64_t kPsPerWholeNs = 1000;
 
 // By instance: whether a member was in another collective at the same time.
 std::vector<bool> FindOverlaps(const CollectiveTable& table) {
@@ -78,6 +79,9 @@ class Taker {
     sample.bytes = op.operand_bytes;
     sample.instance = position;
     sample.overlapped = overlapped_[position];
+    for (const CollectiveMember& member : table_.MembersOf(instance)) {
+      sample.start_ns = std::max(sample.start_ns, member.start_ps / kPsPerWholeNs);
+    }
     std::vector<int32_t> group;
     if (*kind == CommKind::kPointToPoint) {
       TakePairs(instance, &group, &sample);

@@ -24,6 +24,8 @@ struct TransferSample {
   uint32_t group = 0;
   // Position in the table's instances, which are in the order of their first start.
   uint32_t instance = 0;
+  // When the last member had started, from the table's base.
+  int64_t start_ns = 0;
   double transfer_ns = 0;
   // The shortest duration of a member; of a permute the shortest of a target.
   double shortest_duration_ns = 0;

@@ -36,6 +36,7 @@ TEST(TransferSamplesTest, WaitingIsNoTransfer) {
   EXPECT_EQ(sample.bytes, kBytes);
   // Last end 9,500 ns, last start 6,000; the last to start lasted 3,200, the first came 5,000
   // before it.
+  EXPECT_EQ(sample.start_ns, 6000);
   EXPECT_EQ(sample.transfer_ns, 3500);
   EXPECT_EQ(sample.shortest_duration_ns, 3200);
   EXPECT_EQ(sample.arrival_spread_ns, 5000);

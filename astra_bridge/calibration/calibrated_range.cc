@@ -1,0 +1,58 @@
+#include "astra_bridge/calibration/calibrated_range.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/util/json_util.h"
+#include "xla_profiler/util/text_table.h"
+
+namespace meridian {
+
+std::vector<std::string> CalibratedRange::Beyond(const TransferCell& cell) const {
+  std::vector<std::string> reasons;
+  const auto found = sizes.find(cell.kind);
+  if (found == sizes.end()) {
+    reasons.push_back("kind not in the calibration");
+  } else if (cell.bytes < found->second.smallest || cell.bytes > found->second.largest) {
+    reasons.push_back("size outside the calibration");
+  }
+  if (cell.kind != CommKind::kPointToPoint && group_sizes.count(cell.participants.size()) == 0) {
+    reasons.push_back("group size not in the calibration");
+  }
+  return reasons;
+}
+
+absl::StatusOr<CalibratedRange> RangeOf(const CalibrationReport& report) {
+  CalibratedRange range;
+  for (const CalibratedCell& cell : report.cells()) {
+    if (!cell.fitted()) continue;
+    const std::optional<CommKind> kind = CommKindFromName(cell.kind());
+    if (!kind.has_value()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the calibration has a cell of kind ", Printable(cell.kind())));
+    }
+    const auto [found, is_new] = range.sizes.insert({*kind, {cell.bytes(), cell.bytes()}});
+    found->second.smallest = std::min(found->second.smallest, cell.bytes());
+    found->second.largest = std::max(found->second.largest, cell.bytes());
+    if (*kind == CommKind::kPointToPoint) continue;
+    // "{0,1,2,3} of 4": one comma less than members.
+    range.group_sizes.insert(
+        static_cast<size_t>(std::count(cell.group().begin(), cell.group().end(), ',')) + 1);
+  }
+  return range;
+}
+
+absl::StatusOr<CalibrationReport> ParseCalibrationReport(absl::string_view json,
+                                                         absl::string_view source) {
+  CalibrationReport report;
+  const auto status = google::protobuf::util::JsonStringToMessage(std::string(json), &report);
+  if (!status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        source, ": this is no report of astra_calibrate: ", Printable(status.ToString())));
+  }
+  return report;
+}
+
+}  // namespace meridian

@@ -1,0 +1,42 @@
+// What a calibration has seen: beyond it, times are extrapolated.
+#ifndef ASTRA_BRIDGE_CALIBRATION_CALIBRATED_RANGE_H_
+#define ASTRA_BRIDGE_CALIBRATION_CALIBRATED_RANGE_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "astra_bridge/calibration/calibration_report.pb.h"
+#include "astra_bridge/calibration/transfer_cells.h"
+#include "astra_bridge/comm_kind.h"
+
+namespace meridian {
+
+struct CalibratedRange {
+  struct Sizes {
+    int64_t smallest = 0;
+    int64_t largest = 0;
+  };
+  // Kinds that are not there were not seen.
+  std::map<CommKind, Sizes> sizes;
+  // How many ranks the groups of collectives had.
+  std::set<size_t> group_sizes;
+
+  // Returns what of the cell lies outside, e.g. "size outside the calibration"; empty for nothing.
+  std::vector<std::string> Beyond(const TransferCell& cell) const;
+};
+
+// InvalidArgument for a kind that is none.
+absl::StatusOr<CalibratedRange> RangeOf(const CalibrationReport& report);
+
+// Parses the JSON that astra_calibrate --report has written. Errors name the source.
+absl::StatusOr<CalibrationReport> ParseCalibrationReport(absl::string_view json,
+                                                         absl::string_view source);
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_CALIBRATION_CALIBRATED_RANGE_H_

@@ -1,0 +1,75 @@
+#include "astra_bridge/calibration/calibrated_range.h"
+
+#include "absl/status/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/util/report_json.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+CalibrationReport ReportOfTwoSizes() {
+  CalibrationReport report;
+  for (int64_t bytes : {1024, 65536}) {
+    CalibratedCell* cell = report.add_cells();
+    cell->set_kind("all-reduce");
+    cell->set_bytes(bytes);
+    cell->set_group("{0,1,2,3} of 4");
+    cell->set_fitted(true);
+  }
+  CalibratedCell* permute = report.add_cells();
+  permute->set_kind("p2p");
+  permute->set_group("{0,1} of 4");
+  permute->set_bytes(1024);
+  permute->set_fitted(true);
+  CalibratedCell* held_out = report.add_cells();
+  held_out->set_kind("all-gather");
+  held_out->set_group("{0,1} of 4");
+  return report;
+}
+
+TransferCell Cell(CommKind kind, int64_t bytes, std::vector<int32_t> participants) {
+  TransferCell cell;
+  cell.kind = kind;
+  cell.bytes = bytes;
+  cell.participants = std::move(participants);
+  return cell;
+}
+
+TEST(CalibratedRangeTest, TellsWhatIsExtrapolated) {
+  ASSERT_OK_AND_ASSIGN(const CalibratedRange range, RangeOf(ReportOfTwoSizes()));
+  EXPECT_THAT(range.Beyond(Cell(CommKind::kAllReduce, 4096, {0, 1, 2, 3})), IsEmpty());
+  EXPECT_THAT(range.Beyond(Cell(CommKind::kAllReduce, 512, {0, 1, 2, 3})),
+              ElementsAre("size outside the calibration"));
+  EXPECT_THAT(range.Beyond(Cell(CommKind::kAllReduce, 65537, {0, 1})),
+              ElementsAre("size outside the calibration", "group size not in the calibration"));
+  EXPECT_THAT(range.Beyond(Cell(CommKind::kPointToPoint, 1024, {2, 3})), IsEmpty());
+  EXPECT_THAT(range.Beyond(Cell(CommKind::kAllGather, 4096, {0, 1, 2, 3})),
+              ElementsAre("kind not in the calibration"));
+}
+
+TEST(CalibratedRangeTest, ReportsAreReadAsTheyAreWritten) {
+  ASSERT_OK_AND_ASSIGN(const CalibrationReport report,
+                       ParseCalibrationReport(ReportToJson(ReportOfTwoSizes()), "r.json"));
+  EXPECT_EQ(report.cells_size(), 4);
+  EXPECT_EQ(report.cells(1).bytes(), 65536);
+}
+
+TEST(CalibratedRangeTest, WhatIsNoReportIsNamed) {
+  for (const char* json : {"", "{", "[]", R"({"cells":[{"bytes":"many"}]})", "\xff"}) {
+    const absl::Status status = ParseCalibrationReport(json, "r.json").status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << json;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("r.json"));
+  }
+  CalibrationReport wrong = ReportOfTwoSizes();
+  wrong.mutable_cells(0)->set_kind("gossip");
+  EXPECT_TRUE(absl::IsInvalidArgument(RangeOf(wrong).status()));
+}
+
+}  // namespace
+}  // namespace meridian

@@ -1,0 +1,129 @@
+#include "astra_bridge/calibration/simulation_check.h"
+
+#include "absl/status/status.h"
+#include "astra_bridge/calibration/engine_model.h"
+#include "astra_bridge/calibration/testing/synthetic_cells.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+constexpr int64_t kBytes = 1 << 20;
+
+TransferSample Sample(int64_t start_ns, double transfer_ns) {
+  TransferSample sample;
+  sample.kind = CommKind::kAllGather;
+  sample.bytes = kBytes;
+  sample.start_ns = start_ns;
+  sample.transfer_ns = transfer_ns;
+  return sample;
+}
+
+CalibrationRun RunOf(std::vector<TransferSample> samples) {
+  CalibrationRun run;
+  run.folder = "run";
+  run.transfers.ranks = 4;
+  run.transfers.groups = {{0, 1, 2, 3}};
+  run.transfers.samples = std::move(samples);
+  return run;
+}
+
+// A ring all-gather of 1 MiB in four takes 60,133 ns on the assumed fabric: see engine_model_test.
+constexpr double kSimulatedNs = 60133;
+
+TEST(SimulationCheckTest, ErrorsAreSignedAndRelativeToWhatWasMeasured) {
+  ASSERT_OK_AND_ASSIGN(
+      const SimulationCheckReport report,
+      CheckSimulation({RunOf({Sample(0, 50000), Sample(100000, 40000), Sample(200000, 60000)})},
+                      AssumedFabric(4), {}));
+  ASSERT_THAT(report.cells(), SizeIs(1));
+  EXPECT_EQ(report.cells(0).repeats(), 3);
+  EXPECT_EQ(report.cells(0).measured_ns(), 50000);
+  EXPECT_NEAR(report.cells(0).simulated_ns(), kSimulatedNs, 1e-6);
+  EXPECT_NEAR(report.cells(0).signed_error(), kSimulatedNs / 50000 - 1, 1e-9);
+  EXPECT_EQ(report.summary().n(), 1);
+  EXPECT_EQ(report.collective_summary().n(), 3);
+  EXPECT_EQ(report.snapshot_summary().n(), 0);
+  EXPECT_THAT(report.collectives(), SizeIs(3));
+  EXPECT_NEAR(report.collectives(1).signed_error(), kSimulatedNs / 40000 - 1, 1e-9);
+}
+
+TEST(SimulationCheckTest, CorrectionsAreApplied) {
+  Corrections corrections;
+  corrections.segments[static_cast<size_t>(CommKind::kAllGather)] = {{}};
+  corrections.segments[static_cast<size_t>(CommKind::kAllGather)][0].overhead_ns = 10000;
+  ASSERT_OK_AND_ASSIGN(const SimulationCheckReport report,
+                       CheckSimulation({RunOf({Sample(0, 70133)})}, AssumedFabric(4), corrections));
+  EXPECT_NEAR(report.cells(0).signed_error(), 0, 1e-9);
+}
+
+// The first runs alone for half of its time and beside the second for the other half; so does the
+// second.
+TEST(SimulationCheckTest, WhatRanAtOnceIsSimulatedAtOnce) {
+  std::vector<TransferSample> samples = {Sample(0, 100000), Sample(50000, 100000)};
+  for (TransferSample& sample : samples) sample.overlapped = true;
+  ASSERT_OK_AND_ASSIGN(const SimulationCheckReport report,
+                       CheckSimulation({RunOf(samples)}, AssumedFabric(4), {}));
+  ASSERT_THAT(report.snapshots(), SizeIs(1));
+  EXPECT_EQ(report.snapshots(0).start_ns(), 50000);
+  EXPECT_EQ(report.snapshots(0).members(), 2);
+  EXPECT_EQ(report.snapshots(0).measured_ns(), 50000);
+  // Half of what one takes beside the other, which is more than alone and no more than twice.
+  EXPECT_GT(report.snapshots(0).simulated_ns(), 0.75 * kSimulatedNs);
+  EXPECT_LE(report.snapshots(0).simulated_ns(), kSimulatedNs + 1);
+  EXPECT_THAT(report.cells(0).reasons(), ElementsAre("met other collectives"));
+}
+
+TEST(SimulationCheckTest, ReasonsAreVisible) {
+  SimulationCheckOptions options;
+  options.range.emplace();
+  options.range->sizes[CommKind::kAllGather] = {1024, 4096};
+  options.range->group_sizes = {4};
+  ASSERT_OK_AND_ASSIGN(const SimulationCheckReport report,
+                       CheckSimulation({RunOf({Sample(0, 50000), Sample(200000, 2300000),
+                                               Sample(3000000, 51000), Sample(6000000, 2310000)})},
+                                       AssumedFabric(4), {}, options));
+  EXPECT_THAT(
+      report.cells(0).reasons(),
+      ElementsAre("size outside the calibration", "unsteady repeats (time slicing or other work)"));
+  ASSERT_THAT(report.reasons(), SizeIs(2));
+  EXPECT_EQ(report.reasons(0).cells(), 1);
+  EXPECT_THAT(FormatSimulationCheck(report),
+              AllOf(HasSubstr("size outside the calibration"), HasSubstr("cells (medians)")));
+  const std::string csv = SimulationCheckCsv(report);
+  EXPECT_THAT(csv, StartsWith("what,run,name,bytes,group,start_ns,measured_ns,simulated_ns,"));
+  EXPECT_THAT(csv, HasSubstr("cell,\"\",\"all-gather\",1048576,\"{0,1,2,3} of 4\",0,"));
+  EXPECT_THAT(csv, HasSubstr("collective,\"run\",\"all-gather\",1048576,\"{0,1,2,3} of 4\",200000,"
+                             "2300000.000,60133.000,"));
+}
+
+TEST(SimulationCheckTest, TimesThatAllCollectivesTakeAreTimeSlices) {
+  std::vector<TransferSample> samples;
+  for (int64_t bytes : {1 << 10, 1 << 16, 1 << 20}) {
+    for (int repeat = 0; repeat < 4; ++repeat) {
+      samples.push_back(Sample(static_cast<int64_t>(samples.size()) * 3000000, 2250000));
+      samples.back().bytes = bytes;
+    }
+  }
+  ASSERT_OK_AND_ASSIGN(const SimulationCheckReport report,
+                       CheckSimulation({RunOf(samples)}, AssumedFabric(4), {}));
+  ASSERT_THAT(report.cells(), SizeIs(3));
+  for (const CheckedCell& cell : report.cells()) {
+    EXPECT_THAT(cell.reasons(), ElementsAre("takes what others take (time slicing)"));
+  }
+}
+
+TEST(SimulationCheckTest, NothingToCheckIsRefused) {
+  EXPECT_TRUE(absl::IsInvalidArgument(CheckSimulation({RunOf({})}, AssumedFabric(4), {}).status()));
+}
+
+}  // namespace
+}  // namespace meridian

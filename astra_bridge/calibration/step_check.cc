@@ -1,0 +1,164 @@
+#include "astra_bridge/calibration/step_check.h"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "astra_bridge/calibration/engine_model.h"
+#include "astra_bridge/calibration/error_summary.h"
+#include "astra_bridge/corrected_timing.h"
+#include "astra_bridge/embedded_timing.h"
+#include "astra_bridge/fabric_set.h"
+#include "astra_bridge/schedule/iteration_prediction.h"
+#include "astra_bridge/sidecar/scratch_folder.h"
+#include "astra_bridge/timing_setup.h"
+#include "chakra_export/et/comm_groups.h"
+#include "chakra_export/et/et_files.h"
+#include "chakra_export/graph/communication_match.h"
+#include "chakra_export/graph/et_graph_reader.h"
+#include "chakra_export/graph/execution_graph.h"
+#include "chakra_export/graph/graph_replay.h"
+#include "chakra_export/xspace/work_nodes.h"
+#include "chakra_export/xspace/xspace_exporter.h"
+#include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/util/status_macros.h"
+
+namespace meridian {
+namespace {
+
+absl::StatusOr<ExecutionGraph> GraphOf(FileSystem& file_system, const ProfileFolder& run,
+                                       std::optional<int64_t> step,
+                                       const StepCheckOptions& options) {
+  ASSIGN_OR_RETURN(const ScratchFolder folder, ScratchFolder::Create(options.work_folder));
+  const std::string prefix = absl::StrCat(folder.path(), "/step");
+  XSpaceExportOptions export_options;
+  export_options.reader = options.reader;
+  export_options.allow_violations = options.allow_violations;
+  if (step.has_value()) export_options.steps = StepRange{*step, *step};
+  const auto exported = ExportXSpaces(file_system, run.traces, prefix, export_options);
+  RETURN_IF_ERROR(exported.status());
+  ASSIGN_OR_RETURN(const EtFiles files, FindEtFiles(file_system, prefix));
+  EtGraphReaderOptions read;
+  const std::string groups = absl::StrCat(prefix, ".comm_groups.json");
+  if (file_system.Kind(groups).ok()) {
+    ASSIGN_OR_RETURN(read.groups, ReadCommGroups(file_system, groups));
+  }
+  return ReadEtGraph(file_system, files, read);
+}
+
+// From the first start to the last end.
+double SpanNs(const ExecutionGraph& graph) {
+  int64_t first_ns = std::numeric_limits<int64_t>::max();
+  int64_t last_ns = std::numeric_limits<int64_t>::min();
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    if (graph.start_ns(node) == kNoTimeNs) continue;
+    first_ns = std::min(first_ns, graph.start_ns(node));
+    last_ns = std::max(last_ns, graph.start_ns(node) + graph.duration_ns(node));
+  }
+  return last_ns > first_ns ? static_cast<double>(last_ns - first_ns) : 0;
+}
+
+// The share of the collectives' time in which a stream of the same rank computed.
+double ComputeShare(const ExecutionGraph& graph) {
+  // By rank: when computation starts and ends, without overlaps.
+  std::map<int64_t, std::vector<std::pair<int64_t, int64_t>>> computing;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    if (graph.type(node) != ChakraProtoMsg::COMP_NODE || graph.start_ns(node) == kNoTimeNs ||
+        graph.name(node) == kHostGapOpKind) {
+      continue;
+    }
+    computing[graph.rank(node)].emplace_back(graph.start_ns(node),
+                                             graph.start_ns(node) + graph.duration_ns(node));
+  }
+  for (auto& [rank, spans] : computing) {
+    std::sort(spans.begin(), spans.end());
+    int64_t last_end_ns = std::numeric_limits<int64_t>::min();
+    for (auto& [start_ns, end_ns] : spans) {
+      start_ns = std::max(start_ns, last_end_ns);
+      end_ns = std::max(start_ns, end_ns);
+      last_end_ns = end_ns;
+    }
+  }
+  double all_ns = 0, beside_ns = 0;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    if (graph.type(node) != ChakraProtoMsg::COMM_COLL_NODE || graph.start_ns(node) == kNoTimeNs) {
+      continue;
+    }
+    const int64_t start_ns = graph.start_ns(node);
+    const int64_t end_ns = start_ns + graph.duration_ns(node);
+    all_ns += static_cast<double>(end_ns - start_ns);
+    const std::vector<std::pair<int64_t, int64_t>>& spans = computing[graph.rank(node)];
+    auto span = std::partition_point(spans.begin(), spans.end(),
+                                     [&](const auto& s) { return s.second <= start_ns; });
+    for (; span != spans.end() && span->first < end_ns; ++span) {
+      beside_ns +=
+          static_cast<double>(std::min(end_ns, span->second) - std::max(start_ns, span->first));
+    }
+  }
+  return all_ns > 0 ? beside_ns / all_ns : 0;
+}
+
+}  // namespace
+
+std::vector<int64_t> WholeSteps(const CollectiveRun& run) {
+  std::set<int64_t> steps;
+  for (const ProfileCollectives& profile : run.profiles) {
+    for (const CollectiveEvent& event : profile.events) {
+      if (event.step.has_value()) steps.insert(*event.step);
+    }
+  }
+  if (steps.size() >= 3) {
+    steps.erase(steps.begin());
+    steps.erase(std::prev(steps.end()));
+  }
+  return std::vector<int64_t>(steps.begin(), steps.end());
+}
+
+absl::StatusOr<CheckedStep> CheckStep(FileSystem& file_system, const ProfileFolder& run,
+                                      std::optional<int64_t> step, const Fabric& fabric,
+                                      const Corrections& corrections,
+                                      const StepCheckOptions& options) {
+  ASSIGN_OR_RETURN(const ExecutionGraph graph, GraphOf(file_system, run, step, options));
+  const CommunicationMatch match(graph);
+  const int32_t ranks = static_cast<int32_t>(graph.Ranks().size());
+  TimingSetup setup;
+  setup.fabrics =
+      std::make_shared<FabricSet>(FabricSet::ForAllEdges(FabricForRanks(fabric, ranks)));
+  setup.timing = std::make_unique<CorrectedTiming>(
+      std::make_unique<EmbeddedTiming>(setup.fabrics, Congestion::kAware), corrections);
+  IterationOptions iteration;
+  iteration.mode = TimingMode::kSnapshot;
+  ASSIGN_OR_RETURN(const std::unique_ptr<IterationPrediction> prediction,
+                   PredictIteration(setup, graph, match, iteration));
+  ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(graph, match));
+  CheckedStep checked;
+  checked.set_run(run.folder);
+  if (step.has_value()) checked.set_step(*step);
+  checked.set_measured_ns(SpanNs(graph));
+  checked.set_simulated_ns(static_cast<double>(prediction->schedule.replay.makespan_ns));
+  checked.set_replayed_ns(static_cast<double>(replay.makespan_ns));
+  checked.set_compute_share(ComputeShare(graph));
+  if (checked.measured_ns() > 0) {
+    checked.set_signed_error(checked.simulated_ns() / checked.measured_ns() - 1);
+  }
+  return checked;
+}
+
+void AddSteps(const std::vector<CheckedStep>& steps, SimulationCheckReport* report) {
+  std::vector<Prediction> predictions;
+  for (const CheckedStep& step : steps) {
+    *report->add_steps() = step;
+    if (step.measured_ns() > 0) {
+      predictions.push_back({0, step.measured_ns(), step.simulated_ns()});
+    }
+  }
+  *report->mutable_step_summary() = SummariseErrors(predictions);
+  report->mutable_step_summary()->clear_mape_small();
+}
+
+}  // namespace meridian

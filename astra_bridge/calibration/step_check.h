@@ -1,0 +1,45 @@
+// Whole steps of a run, simulated and measured: the run is exported as Chakra traces, and these are
+// scheduled with simulated communication (schedule/iteration_prediction.h).
+#ifndef ASTRA_BRIDGE_CALIBRATION_STEP_CHECK_H_
+#define ASTRA_BRIDGE_CALIBRATION_STEP_CHECK_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "astra_bridge/calibration/calibration_report.pb.h"
+#include "astra_bridge/calibration/calibration_run.h"
+#include "astra_bridge/corrections.h"
+#include "astra_bridge/fabric.h"
+#include "trace_alignment/collectives/collective_run.h"
+#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/xplane/xspace_reader.h"
+
+namespace meridian {
+
+struct StepCheckOptions {
+  XSpaceReaderOptions reader;
+  bool allow_violations = false;
+  // A folder that exists; what is written there is removed again.
+  std::string work_folder = "/tmp";
+};
+
+// Of a run whose profiles begin or end within a step, that step is not whole: the first and the
+// last are left out when there are at least three. Empty when the program marks no steps.
+std::vector<int64_t> WholeSteps(const CollectiveRun& run);
+
+// Returns the step, or everything when none is named.
+absl::StatusOr<CheckedStep> CheckStep(FileSystem& file_system, const ProfileFolder& run,
+                                      std::optional<int64_t> step, const Fabric& fabric,
+                                      const Corrections& corrections,
+                                      const StepCheckOptions& options);
+
+// Adds the steps and their summary to the report.
+void AddSteps(const std::vector<CheckedStep>& steps, SimulationCheckReport* report);
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_CALIBRATION_STEP_CHECK_H_

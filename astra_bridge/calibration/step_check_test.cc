@@ -1,0 +1,70 @@
+#include "astra_bridge/calibration/step_check.h"
+
+#include "absl/strings/str_cat.h"
+#include "astra_bridge/calibration/engine_model.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/testing/shared_data.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/util/testing/temporary_directory.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+CollectiveRun RunWithSteps(const std::vector<int64_t>& steps) {
+  CollectiveRun run;
+  run.profiles.resize(2);
+  for (int64_t step : steps) {
+    CollectiveEvent event;
+    event.step = step;
+    run.profiles[step % 2].events.push_back(event);
+  }
+  return run;
+}
+
+TEST(StepCheckTest, StepsAtTheEndsMayBeCutOff) {
+  EXPECT_THAT(WholeSteps(RunWithSteps({3, 4, 5, 6})), ElementsAre(4, 5));
+  EXPECT_THAT(WholeSteps(RunWithSteps({3, 4})), ElementsAre(3, 4));
+  EXPECT_THAT(WholeSteps(RunWithSteps({})), IsEmpty());
+}
+
+TEST(StepCheckTest, SummaryCountsStepsThatTookTime) {
+  CheckedStep step;
+  step.set_measured_ns(100);
+  step.set_simulated_ns(120);
+  SimulationCheckReport report;
+  AddSteps({step, CheckedStep()}, &report);
+  EXPECT_EQ(report.steps_size(), 2);
+  EXPECT_EQ(report.step_summary().n(), 1);
+  EXPECT_NEAR(report.step_summary().mape(), 0.2, 1e-12);
+}
+
+TEST(StepCheckTest, ARealRunIsScheduledAgain) {
+  const std::optional<std::string> shared = SharedDataDirectory();
+  if (!shared.has_value()) GTEST_SKIP() << kSharedDataMissing;
+  const TemporaryDirectory work;
+  ProfileFolder folder;
+  folder.folder = "jax_tp_cuda4";
+  for (int rank = 0; rank < 4; ++rank) {
+    folder.traces.push_back(absl::StrCat(*shared, "/traces/jax_tp_cuda4/rank", rank, ".xplane.pb"));
+  }
+  StepCheckOptions options;
+  options.work_folder = work.path();
+  ASSERT_OK_AND_ASSIGN(const CheckedStep step, CheckStep(FileSystem::Posix(), folder, std::nullopt,
+                                                         AssumedFabric(4), Corrections(), options));
+  EXPECT_FALSE(step.has_step());
+  EXPECT_GT(step.measured_ns(), 1e6);
+  // Communication that costs next to nothing makes it shorter; with its own times it is as long as
+  // it was.
+  EXPECT_LT(step.simulated_ns(), step.replayed_ns());
+  EXPECT_NEAR(step.replayed_ns() / step.measured_ns(), 1, 0.1);
+  EXPECT_GT(step.compute_share(), 0);
+  EXPECT_LT(step.compute_share(), 1);
+  EXPECT_THAT(work.List(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace meridian

@@ -1,0 +1,184 @@
+// astra_validate: simulated communication against a measured run.
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "astra_bridge/calibration/calibrated_range.h"
+#include "astra_bridge/calibration/calibration_run.h"
+#include "astra_bridge/calibration/simulation_check.h"
+#include "astra_bridge/calibration/step_check.h"
+#include "astra_bridge/corrections.h"
+#include "astra_bridge/fabric.h"
+#include "tools/command.h"
+#include "tools/pipeline/output_files.h"
+#include "trace_alignment/collectives/collective_run.h"
+#include "xla_profiler/util/atomic_file_writer.h"
+#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/input_file.h"
+#include "xla_profiler/util/input_paths.h"
+#include "xla_profiler/util/progress_bar.h"
+#include "xla_profiler/util/report_json.h"
+#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/status_util.h"
+#include "xla_profiler/util/text_table.h"
+
+ABSL_FLAG(
+    std::string, traces, "",
+    "The profiles: a comma list of files, folders or globs. Those of one folder are one run.");
+ABSL_FLAG(std::string, network, "", "The network: AstraSim's YAML.");
+ABSL_FLAG(std::string, system, "",
+          "How collectives are carried out: AstraSim's system JSON. Default: what suits the "
+          "network.");
+ABSL_FLAG(std::string, corrections, "", "Corrections of a calibration: JSON.");
+ABSL_FLAG(std::string, calibration, "",
+          "The report of the calibration (astra_calibrate --report): says which sizes, kinds and "
+          "groups it had not seen.");
+ABSL_FLAG(bool, steps, true, "Also schedule whole steps with simulated communication.");
+ABSL_FLAG(std::string, csv, "", "Also writes all that there is to plot to this file.");
+ABSL_FLAG(bool, allow_violations, false,
+          "Use profiles whose clocks show a collective that ends before it began.");
+
+namespace meridian {
+namespace {
+
+// Steps are exported one by one; so many are enough to see.
+constexpr size_t kMaxSteps = 16;
+
+struct RunToCheck {
+  ProfileFolder folder;
+  CalibrationRun run;
+  // None: all at once.
+  std::vector<int64_t> steps;
+};
+
+absl::StatusOr<std::vector<RunToCheck>> ReadRuns(const std::vector<std::string>& traces) {
+  ProgressBar progress("reading", traces.size());
+  CalibrationRunOptions options;
+  options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
+  std::vector<RunToCheck> runs;
+  size_t files_done = 0;
+  for (const ProfileFolder& folder : SplitByFolder(traces)) {
+    CollectiveRunOptions read;
+    read.reader.input = UserInputOptions();
+    read.progress = [&](size_t file) { progress.Update(files_done + file); };
+    ASSIGN_OR_RETURN(const CollectiveRun run,
+                     ReadCollectiveRun(FileSystem::Posix(), folder.traces, read));
+    files_done += folder.traces.size();
+    ASSIGN_OR_RETURN(CalibrationRun taken, MakeCalibrationRun(folder.folder, run, options));
+    runs.push_back({folder, std::move(taken), WholeSteps(run)});
+  }
+  return runs;
+}
+
+absl::StatusOr<Fabric> ReadNetwork() {
+  const std::string network = absl::GetFlag(FLAGS_network);
+  if (network.empty()) {
+    return absl::InvalidArgumentError(
+        "--network names no file; expected e.g. --network=network.yml, as astra_calibrate writes "
+        "it");
+  }
+  return ReadFabric(FileSystem::Posix(),
+                    {UserPath(network), UserPath(absl::GetFlag(FLAGS_system))});
+}
+
+absl::StatusOr<SimulationCheckOptions> ReadOptions() {
+  SimulationCheckOptions options;
+  const std::string calibration = UserPath(absl::GetFlag(FLAGS_calibration));
+  if (calibration.empty()) return options;
+  ASSIGN_OR_RETURN(const InputFile file,
+                   InputFile::Open(FileSystem::Posix(), calibration, UserInputOptions()));
+  ASSIGN_OR_RETURN(const CalibrationReport report,
+                   ParseCalibrationReport(file.bytes(), calibration));
+  const absl::StatusOr<CalibratedRange> range = RangeOf(report);
+  if (!range.ok()) return Annotate(range.status(), calibration);
+  options.range = *range;
+  return options;
+}
+
+// A step that cannot be exported or scheduled is a note: the collectives have been checked.
+void CheckSteps(const std::vector<RunToCheck>& runs, const Fabric& fabric,
+                const Corrections& corrections, SimulationCheckReport* report) {
+  StepCheckOptions options;
+  options.reader.input = UserInputOptions();
+  options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
+  options.work_folder = UserInputOptions().temporary_directory;
+  std::vector<CheckedStep> checked;
+  ProgressBar progress("scheduling steps", 0);
+  for (const RunToCheck& run : runs) {
+    std::vector<std::optional<int64_t>> steps(run.steps.begin(), run.steps.end());
+    if (steps.empty()) steps.push_back(std::nullopt);
+    if (steps.size() > kMaxSteps) {
+      report->add_notes(absl::StrCat(run.folder.folder, ": of ", steps.size(), " steps the first ",
+                                     kMaxSteps, " were scheduled"));
+      steps.resize(kMaxSteps);
+    }
+    for (const std::optional<int64_t>& step : steps) {
+      const absl::StatusOr<CheckedStep> result =
+          CheckStep(FileSystem::Posix(), run.folder, step, fabric, corrections, options);
+      if (!result.ok()) {
+        report->add_notes(absl::StrCat(run.folder.folder, ": steps were not scheduled: ",
+                                       Printable(result.status().message())));
+        break;
+      }
+      checked.push_back(*result);
+      progress.Update(checked.size());
+    }
+  }
+  AddSteps(checked, report);
+}
+
+absl::StatusOr<int> ValidateTraces() {
+  FileSystem& files = FileSystem::Posix();
+  if (absl::GetFlag(FLAGS_traces).empty()) {
+    return absl::InvalidArgumentError("--traces names no file; expected e.g. --traces=run/");
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> traces,
+                   ExpandPaths(files, absl::GetFlag(FLAGS_traces),
+                               {UserDirectory(), {".xplane.pb", ".xplane.pb.gz"}}));
+  const std::string csv = UserPath(absl::GetFlag(FLAGS_csv));
+  const std::string corrections_path = UserPath(absl::GetFlag(FLAGS_corrections));
+  std::vector<std::string> inputs = traces;
+  inputs.insert(inputs.end(),
+                {UserPath(absl::GetFlag(FLAGS_network)), UserPath(absl::GetFlag(FLAGS_system)),
+                 corrections_path, UserPath(absl::GetFlag(FLAGS_calibration))});
+  RETURN_IF_ERROR(CheckOutputPaths(inputs, {csv}));
+  ASSIGN_OR_RETURN(const Fabric fabric, ReadNetwork());
+  ASSIGN_OR_RETURN(const SimulationCheckOptions options, ReadOptions());
+  Corrections corrections;
+  if (!corrections_path.empty()) {
+    ASSIGN_OR_RETURN(corrections, ReadCorrections(files, corrections_path));
+  }
+  ASSIGN_OR_RETURN(const std::vector<RunToCheck> runs, ReadRuns(traces));
+  std::vector<CalibrationRun> calibration_runs;
+  for (const RunToCheck& run : runs) calibration_runs.push_back(run.run);
+  ASSIGN_OR_RETURN(SimulationCheckReport report,
+                   CheckSimulation(calibration_runs, fabric, corrections, options));
+  if (absl::GetFlag(FLAGS_steps)) CheckSteps(runs, fabric, corrections, &report);
+  if (!csv.empty()) RETURN_IF_ERROR(WriteFileAtomically(files, csv, SimulationCheckCsv(report)));
+  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatSimulationCheck(report)));
+  return kExitDone;
+}
+
+}  // namespace
+}  // namespace meridian
+
+int main(int argc, char** argv) {
+  return meridian::RunCommand(
+      {"astra_validate",
+       "Compares simulated communication with a run that the network was not calibrated with: "
+       "collective by collective, where several were under way at once, and step by step.",
+       {"astra_validate --traces=run/ --network=network.yml --system=system.json "
+        "--corrections=corrections.json",
+        "astra_validate --traces=run/ --network=network.yml --system=system.json "
+        "--corrections=corrections.json --calibration=calibration.json --csv=errors.csv --json"},
+       {"traces", "network", "system", "corrections", "calibration", "steps", "csv",
+        "allow_violations"}},
+      argc, argv, meridian::ValidateTraces);
+}

@@ -1,0 +1,185 @@
+// astra_calibrate and astra_validate as users run them: the bundled sweep, what it writes, runs it
+// had not seen, wrong input.
+#include <cmath>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "astra_bridge/calibration/calibration_report.pb.h"
+#include "astra_bridge/prediction_report.pb.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/message.h"
+#include "google/protobuf/util/json_util.h"
+#include "gtest/gtest.h"
+#include "tools/testing/run_command.h"
+#include "xla_profiler/util/testing/temporary_directory.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr char kSweep[] = "--traces=examples/sweep_cpu4";
+
+template <typename Report>
+Report Parse(const std::string& json) {
+  Report report;
+  EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(json, &report).ok()) << json;
+  return report;
+}
+
+class AstraCalibrateTest : public ::testing::Test {
+ protected:
+  AstraCalibrateTest() { setenv("HOME", directory_.PathOf("home").c_str(), 1); }
+
+  CommandResult Calibrate(const std::vector<std::string>& arguments) {
+    return RunCommandLine("tools/astra_calibrate", arguments);
+  }
+
+  // Writes network, system, corrections and report of the bundled sweep.
+  CalibrationReport CalibrateSweep(const std::vector<std::string>& more = {}) {
+    std::vector<std::string> arguments = {kSweep,
+                                          "--json",
+                                          "--output_network=" + network_,
+                                          "--output_system=" + system_,
+                                          "--output_corrections=" + corrections_,
+                                          "--report=" + report_};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const CommandResult result = Calibrate(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+    return Parse<CalibrationReport>(result.standard_output);
+  }
+
+  CommandResult Validate(const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"--network=" + network_, "--system=" + system_,
+                                          "--corrections=" + corrections_};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return RunCommandLine("tools/astra_validate", arguments);
+  }
+
+  void ExpectRefused(const CommandResult& result, const std::string& command,
+                     const std::string& reason) {
+    EXPECT_EQ(result.exit_code, 2) << result.standard_error;
+    EXPECT_EQ(result.standard_output, "");
+    EXPECT_THAT(result.standard_error, AllOf(StartsWith(command + ": "), HasSubstr(reason)));
+  }
+
+  const TemporaryDirectory directory_;
+  const std::string network_ = directory_.PathOf("n.yml");
+  const std::string system_ = directory_.PathOf("s.json");
+  const std::string corrections_ = directory_.PathOf("c.json");
+  const std::string report_ = directory_.PathOf("r.json");
+};
+
+TEST_F(AstraCalibrateTest, TheBundledSweepIsPredictedBySizesLeftOut) {
+  const CalibrationReport report = CalibrateSweep();
+  EXPECT_LE(report.holdout().mape_large(), 0.12);
+  EXPECT_LE(report.holdout().mape_small(), 0.13);
+  EXPECT_LE(report.holdout().mape(), 0.5 * report.uncalibrated().mape());
+  EXPECT_EQ(report.fit().n(), 75);
+  EXPECT_EQ(report.holdout().n(), 65);
+  EXPECT_EQ(report.parameters_size(), 3);
+  EXPECT_EQ(Parse<CalibrationReport>(directory_.Read("r.json")).cells_size(), 75);
+}
+
+// The report's predictions are what the written files give to other commands.
+TEST_F(AstraCalibrateTest, WhatIsWrittenGivesWhatIsReported) {
+  const CalibrationReport report = CalibrateSweep({"--sizes=1024,16384,262144,4194304,16777216"});
+  std::string edges;
+  for (int i = 0; i < report.cells_size(); ++i) {
+    const CalibratedCell& cell = report.cells(i);
+    const std::string kind = cell.kind() == "all-reduce"       ? "AR"
+                             : cell.kind() == "all-gather"     ? "AG"
+                             : cell.kind() == "reduce-scatter" ? "RS"
+                             : cell.kind() == "all-to-all"     ? "A2A"
+                                                               : "P2P";
+    absl::StrAppend(
+        &edges, R"({"edge_id":")", i, R"(","op_kind":")", kind, R"(","size_bytes":)", cell.bytes(),
+        kind == "P2P" ? R"(,"src_rank":0,"dst_rank":1})" : R"(,"participants":[0,1,2,3]})", "\n");
+  }
+  const CommandResult result = RunCommandLine(
+      "tools/astra_predict",
+      {"--edges=" + directory_.Write("edges.jsonl", edges), "--engine=embedded",
+       "--network=" + network_, "--system=" + system_, "--corrections=" + corrections_, "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  const PredictionReport predicted = Parse<PredictionReport>(result.standard_output);
+  ASSERT_EQ(predicted.edges_size(), report.cells_size());
+  for (const EdgePrediction& edge : predicted.edges()) {
+    EXPECT_NEAR(edge.seconds() * 1e9, report.cells(std::stoi(edge.id())).predicted_ns(), 1.01);
+  }
+}
+
+TEST_F(AstraCalibrateTest, PeopleGetTables) {
+  const CommandResult result = Calibrate({kSweep, "--sizes=1024,65536,4194304"});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_EQ(result.standard_error, "");
+  EXPECT_THAT(result.standard_output,
+              AllOf(HasSubstr("latency_ns[0]"), HasSubstr("held out (sizes not fitted)"),
+                    HasSubstr("uncalibrated"), HasSubstr("noise floor"),
+                    HasSubstr("endpoint_delay_ns is not identifiable")));
+}
+
+TEST_F(AstraCalibrateTest, WrongInputExitsWithTwoAndWritesNothing) {
+  const auto refused = [&](const std::vector<std::string>& arguments, const std::string& reason) {
+    std::vector<std::string> all = arguments;
+    all.push_back("--output_network=" + network_);
+    ExpectRefused(Calibrate(all), "astra_calibrate", reason);
+  };
+  refused({}, "--traces names no file");
+  refused({"--traces=nowhere/"}, "nowhere");
+  refused({kSweep, "--holdout=random"}, "--holdout=random is none of size, op, group");
+  refused({kSweep, "--sizes=1024"}, "a single size");
+  refused({kSweep, "--sizes=1000,2000"}, "of which there are no transfers");
+  refused({kSweep, "--sizes=many"}, "is no number of bytes");
+  refused({kSweep, "--topology=missing.yml"}, "missing.yml");
+  refused({"--traces=examples/jax_tp_cuda4_skewed"}, "the clocks of the profiles disagree");
+  refused({"--traces=examples/sweep_cpu4,examples/jax_cuda2"}, "different devices (CPU, GPU)");
+  refused({"--traces=examples/sweep_cpu4/rank0.xplane.pb.gz"},
+          "no collective whose transfer can be timed");
+  EXPECT_THAT(directory_.List(), ::testing::IsEmpty());
+}
+
+TEST_F(AstraCalibrateTest, AnotherRunIsCheckedByCollectiveAndStep) {
+  CalibrateSweep();
+  const std::string csv = directory_.PathOf("errors.csv");
+  const CommandResult result = Validate(
+      {"--traces=examples/jax_cpu4", "--calibration=" + report_, "--csv=" + csv, "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  const SimulationCheckReport report = Parse<SimulationCheckReport>(result.standard_output);
+  EXPECT_EQ(report.collectives_total(), 48);
+  EXPECT_EQ(report.collectives_size(), 48);
+  EXPECT_GT(report.summary().n(), 4);
+  EXPECT_GE(report.steps_size(), 1);
+  EXPECT_GT(report.reasons_size(), 0);
+  for (const CheckedStep& step : report.steps()) EXPECT_GT(step.measured_ns(), 0);
+  EXPECT_THAT(directory_.Read("errors.csv"), StartsWith("what,run,name,bytes,group,"));
+}
+
+// Of its own transfers a calibration is off by what it could not fit.
+TEST_F(AstraCalibrateTest, TheSweepItselfIsMetAsReported) {
+  const CalibrationReport calibrated = CalibrateSweep();
+  const CommandResult result = Validate({kSweep, "--nosteps", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  const SimulationCheckReport report = Parse<SimulationCheckReport>(result.standard_output);
+  EXPECT_EQ(report.summary().n(), 75);
+  // The first repeats count here.
+  EXPECT_NEAR(report.summary().mape(), calibrated.fit().mape(), 0.03);
+  EXPECT_EQ(report.steps_size(), 0);
+}
+
+TEST_F(AstraCalibrateTest, ValidationRefusesWrongInput) {
+  CalibrateSweep({"--sizes=1024,65536,4194304"});
+  const auto refused = [&](const std::vector<std::string>& arguments, const std::string& reason) {
+    ExpectRefused(Validate(arguments), "astra_validate", reason);
+  };
+  refused({}, "--traces names no file");
+  refused({kSweep, "--calibration=" + network_}, "no report of astra_calibrate");
+  refused({"--traces=examples/jax_tp_cuda4_skewed"}, "the clocks of the profiles disagree");
+  ExpectRefused(RunCommandLine("tools/astra_validate", {kSweep}), "astra_validate", "--network");
+}
+
+}  // namespace
+}  // namespace meridian
