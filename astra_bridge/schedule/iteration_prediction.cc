@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/types/span.h"
 #include "astra_bridge/job_layout.h"
 #include "astra_bridge/schedule/concurrency_sets.h"

@@ -24,9 +24,6 @@ class RankLayout {
         pipeline_parallel_(pipeline_parallel) {}
 
   int64_t rank_count() const { return tensor_parallel_ * data_parallel_ * pipeline_parallel_; }
-  int64_t tensor_parallel() const { return tensor_parallel_; }
-  int64_t data_parallel() const { return data_parallel_; }
-  int64_t pipeline_parallel() const { return pipeline_parallel_; }
 
   int64_t Stage(int64_t rank) const { return rank / (tensor_parallel_ * data_parallel_); }
 

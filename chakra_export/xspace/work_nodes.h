@@ -57,8 +57,9 @@ struct WorkAccount {
 };
 
 struct WorkNodes {
+  // The nodes of a rank stand together, in the order of their starts.
   WorkGraph graph;
-  // By node; the nodes of a rank stand together, in the order of their starts.
+  // By rank.
   std::map<int64_t, WorkAccount> accounts;
   // Which profile, by rank; null for a rank that has none.
   std::vector<const ProfileWork*> profile_of_rank;
