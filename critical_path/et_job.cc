@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/graph/communication_match.h"
@@ -54,20 +55,49 @@ class EtJobLoader {
     EtGraphReaderOptions reader;
     reader.input = files;
     reader.ignore_dangling = true;
+    const std::string groups = absl::StrCat(prefix, ".comm_groups.json");
+    if (found.is_prefix && file_system.Kind(groups).ok()) {
+      ASSIGN_OR_RETURN(reader.groups, ReadCommGroups(file_system, groups));
+    }
     reader.visit = [this](NodeIndex, const ChakraProtoMsg::Node& node) { return AddNode(node); };
     size_t read = 0;
     if (options_.progress) {
       reader.progress = [&](uint64_t bytes) { options_.progress(read += bytes); };
     }
     ASSIGN_OR_RETURN(execution_.graph, ReadEtGraph(file_system, found, reader));
+    LoadedJob loaded;
+    RETURN_IF_ERROR(CheckAllRanks(&loaded.notes));
     RETURN_IF_ERROR(Replay());
     RETURN_IF_ERROR(ChooseWindows());
-    LoadedJob loaded;
     ASSIGN_OR_RETURN(loaded.job, BuildExecutionJob(execution_, windows_));
     return loaded;
   }
 
  private:
+  // Whoever communicates with the ranks must have a trace, too. Of the group of all ranks no trace
+  // says how many they are.
+  absl::Status CheckAllRanks(std::vector<std::string>* notes) {
+    const ExecutionGraph& graph = execution_.graph;
+    const std::vector<int64_t> there = graph.Ranks();
+    int64_t last = there.empty() ? 0 : there.back();
+    for (const ProcessGroup& group : graph.groups()) {
+      for (const int64_t rank : group.ranks) last = std::max(last, rank);
+    }
+    bool communicates = false;
+    for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+      const Communication* communication = graph.communication(node);
+      if (communication == nullptr) continue;
+      communicates = true;
+      last = std::max({last, communication->source, communication->target});
+    }
+    if (there.size() == 1 && communicates) {
+      notes->push_back(
+          "the times are those of one rank without the others: what it waited for them is left "
+          "out");
+    }
+    return CheckRanks(there, last + 1, options_, notes);
+  }
+
   absl::Status AddNode(const ChakraProtoMsg::Node& node) {
     ASSIGN_OR_RETURN(const std::optional<std::string> op_kind,
                      GetStringAttribute(node.attr(), kOpKindAttribute));

@@ -16,9 +16,11 @@
 
 namespace meridian {
 
-// Takes a prefix or one file. Steps are the nodes' attribute `step`, called "step#<n>". NotFound
-// when there are no such files, a rank of the prefix has none, or for steps that are not there;
-// FailedPrecondition when the ranks do not communicate alike or wait for each other for ever.
+// Takes a prefix, with the groups that stand beside it, or one file. Steps are the nodes' attribute
+// `step`, called "step#<n>". NotFound when there are no such files, a rank of the prefix has none,
+// or for steps that are not there; InvalidArgument when ranks communicate with one that has no
+// trace (see CheckRanks); FailedPrecondition when the ranks do not communicate alike or wait for
+// each other for ever.
 absl::StatusOr<LoadedJob> LoadEtJob(FileSystem& file_system, const std::string& prefix_or_file,
                                     const InputFileOptions& files, const JobOptions& options);
 

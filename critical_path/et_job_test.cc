@@ -130,6 +130,21 @@ TEST(EtJobTest, MissingRanksAndPeersAreRefused) {
               StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
+// Ranks 0 and 1 of three: the file of groups says that there is one more.
+TEST(EtJobTest, ARankThatOnlyGroupsNameIsMissed) {
+  const TemporaryDirectory directory;
+  const std::vector<ChakraProtoMsg::Node> nodes = {
+      CompNode(1, 100, {}), CollectiveNode(2, ChakraProtoMsg::ALL_REDUCE, 1024, {1}, "7")};
+  WriteWorkload(directory, "w", {nodes, nodes});
+  directory.Write("w.comm_groups.json", "{\"7\": [0, 1, 2]}");
+  EXPECT_THAT(Load(directory.PathOf("w")).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("rank 2 of 3")));
+  const absl::StatusOr<LoadedJob> alone = Load(directory.PathOf("w.0.et"));
+  ASSERT_THAT(alone, IsOk());
+  ASSERT_FALSE(alone->notes.empty());
+  EXPECT_THAT(alone->notes[0], HasSubstr("one rank without the others"));
+}
+
 // What chakra_export wrote has the path of the profiles.
 TEST(EtJobTest, ExportedRunsBlameWhoSlept) {
   const TemporaryDirectory directory;
