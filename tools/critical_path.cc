@@ -292,6 +292,19 @@ absl::Status CheckFlags() {
     return absl::InvalidArgumentError(
         "--trace (or --restore), --traces and --et name different inputs; give one of them");
   }
+  RETURN_IF_ERROR(ChosenWindow().status());
+  const bool chooses_instance = absl::GetFlag(FLAGS_instance) != "0";
+  if (is_given(absl::GetFlag(FLAGS_restore)) &&
+      (is_given(absl::GetFlag(FLAGS_annotation)) || chooses_instance ||
+       is_given(absl::GetFlag(FLAGS_data_load_events)) || absl::GetFlag(FLAGS_hta_compatible))) {
+    return absl::InvalidArgumentError(
+        "a saved graph is of the window and the mode that it was made with; --annotation, "
+        "--instance, --data_load_events and --hta_compatible go with a trace");
+  }
+  if (chooses_instance && !is_given(absl::GetFlag(FLAGS_annotation))) {
+    return absl::InvalidArgumentError(
+        "--instance counts the occurrences of --annotation; give that, too");
+  }
   if (!HasJob()) {
     if (!is_given(absl::GetFlag(FLAGS_rank))) return absl::OkStatus();
     return absl::InvalidArgumentError("--rank chooses from --traces or --et");

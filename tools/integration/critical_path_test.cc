@@ -155,6 +155,8 @@ TEST(CriticalPathCommandTest, WrongUsageExitsWithTwo) {
       {{"--trase=x"}, "did you mean --trace?"},
       {{trace, "--instance=x"}, "--instance: 'x' is no instance"},
       {{trace, "--instance=2..1"}, "e.g. 3 or 1..4"},
+      {{trace, "--instance=1"}, "--instance counts the occurrences of --annotation"},
+      {{"--restore=g.cpg", "--annotation=Step"}, "a saved graph is of the window"},
       {{trace, "--annotation=epoch"}, "there are: ProfilerStep#5, ProfilerStep#6"},
       {{trace, "--annotation=epoch", "--hta_compatible"}, "there are: ProfilerStep#5"},
       {{trace, "--annotation=Step", "--instance=2"}, "occurs 2 time(s)"},
@@ -215,8 +217,7 @@ TEST(CriticalPathCommandTest, BlamesTheRankThatSlept) {
 TEST(CriticalPathCommandTest, ChoosesStepsAndARank) {
   const CommandResult step = FindPath({kTwoRanks, "--annotation=train", "--instance=6"});
   EXPECT_EQ(step.exit_code, 0) << step.standard_error;
-  EXPECT_THAT(step.standard_output,
-              AllOf(HasSubstr("'train' 6: "), HasSubstr("   6     1   3")));
+  EXPECT_THAT(step.standard_output, AllOf(HasSubstr("'train' 6: "), HasSubstr("   6     1   3")));
   const CommandResult rank = FindPath({kTwoRanks, "--rank=0"});
   EXPECT_EQ(rank.exit_code, 0) << rank.standard_error;
   EXPECT_THAT(rank.standard_output,
