@@ -1,12 +1,17 @@
 #include "critical_path/timeline_overlay.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "xla_profiler/trace_export/nesting_lanes.h"
 #include "xla_profiler/trace_json/exact_decimal.h"
 #include "xla_profiler/trace_json/trace_json_writer.h"
 #include "xla_profiler/util/status_macros.h"
@@ -19,7 +24,6 @@ constexpr int64_t kPicosPerNano = 1000;
 
 // Viewers hide process 0.
 int64_t Pid(const Lane& lane) { return lane.rank + 1; }
-int64_t Tid(LaneId lane) { return int64_t{lane} + 1; }
 
 class TimelineOverlayWriter {
  public:
@@ -29,6 +33,7 @@ class TimelineOverlayWriter {
 
   absl::StatusOr<OverlayStats> Write() {
     FindCritical();
+    PlaceEvents();
     RETURN_IF_ERROR(WriteNames());
     for (GraphEventId event = 0; event < graph_.events.size(); ++event) {
       RETURN_IF_ERROR(WriteEvent(event));
@@ -59,9 +64,50 @@ class TimelineOverlayWriter {
         RETURN_IF_ERROR(writer_.WriteProcessName(Pid(lane), absl::StrCat("rank ", lane.rank)));
         RETURN_IF_ERROR(writer_.WriteProcessSortIndex(Pid(lane), lane.rank));
       }
-      RETURN_IF_ERROR(writer_.WriteThreadName(Pid(lane), Tid(id), ThreadName(lane)));
+      RETURN_IF_ERROR(writer_.WriteThreadName(Pid(lane), int64_t{id} + 1, ThreadName(lane)));
+    }
+    for (const auto& [lane, tid] : extra_tids_) {
+      RETURN_IF_ERROR(writer_.WriteThreadName(
+          Pid(graph_.lanes[lane.first]), tid,
+          absl::StrCat(ThreadName(graph_.lanes[lane.first]), " (", lane.second + 1, ")")));
     }
     return absl::OkStatus();
+  }
+
+  bool IsShown(GraphEventId event) const {
+    return !options_.only_critical || options_.all_edges || is_critical_[event];
+  }
+
+  // Viewers drop events of a thread that overlap without nesting: those get threads of their own.
+  void PlaceEvents() {
+    std::vector<std::vector<GraphEventId>> events_of(graph_.lanes.size());
+    for (GraphEventId event = 0; event < graph_.events.size(); ++event) {
+      if (IsShown(event)) events_of[graph_.events[event].lane].push_back(event);
+    }
+    tids_.resize(graph_.events.size());
+    for (LaneId lane = 0; lane < events_of.size(); ++lane) {
+      std::vector<GraphEventId>& events = events_of[lane];
+      std::stable_sort(events.begin(), events.end(), [this](GraphEventId a, GraphEventId b) {
+        return graph_.events[a].start_ps != graph_.events[b].start_ps
+                   ? graph_.events[a].start_ps < graph_.events[b].start_ps
+                   : graph_.events[a].duration_ps > graph_.events[b].duration_ps;
+      });
+      NestingLanes lanes;
+      std::vector<NestingLanes::End> ends;
+      for (const GraphEventId id : events) {
+        const GraphEvent& event = graph_.events[id];
+        ends.clear();
+        tids_[id] = Tid(lane, lanes.Place(event.start_ps, event.start_ps + event.duration_ps, &ends)
+                                  .value_or(NestingLanes::kMaxLanes));
+      }
+    }
+  }
+
+  // The thread of the `part`-th lane of a lane.
+  int64_t Tid(LaneId lane, size_t part) {
+    if (part == 0) return int64_t{lane} + 1;
+    const auto next = static_cast<int64_t>(graph_.lanes.size() + extra_tids_.size() + 1);
+    return extra_tids_.emplace(std::make_pair(lane, part), next).first->second;
   }
 
   static std::string ThreadName(const Lane& lane) {
@@ -72,16 +118,14 @@ class TimelineOverlayWriter {
   }
 
   absl::Status WriteEvent(GraphEventId id) {
-    if (options_.only_critical && !options_.all_edges && !is_critical_[id]) {
-      return absl::OkStatus();
-    }
+    if (!IsShown(id)) return absl::OkStatus();
     const GraphEvent& event = graph_.events[id];
     args_.Clear();
     if (is_critical_[id]) args_.AddInt64("critical", 1);
     args_.AddUint64("event", event.position);
     TraceJsonFields fields;
     fields.pid = Pid(graph_.lanes[event.lane]);
-    fields.tid = Tid(event.lane);
+    fields.tid = tids_[id];
     fields.name = graph_.EventName(id);
     fields.category = EventCategoryName(event.category);
     fields.ts_ps = event.start_ps;
@@ -110,14 +154,14 @@ class TimelineOverlayWriter {
     const GraphEvent& event = graph_.events[node.event];
     TraceJsonFields fields;
     fields.pid = Pid(graph_.lanes[event.lane]);
-    fields.tid = Tid(event.lane);
+    fields.tid = tids_[node.event];
     fields.name = kArrowName;
     fields.category = kArrowName;
-    fields.ts_ps = event.start_ps;
-    // Within the event, or viewers would tie the arrow to what comes next.
-    if (!node.is_start && event.duration_ps >= kPicosPerNano) {
-      fields.ts_ps += event.duration_ps - kPicosPerNano;
-    }
+    // At its time, which may be within the event, but before the event's end, or viewers would tie
+    // the arrow to what comes next.
+    const int64_t last_ps =
+        event.start_ps + std::max<int64_t>(0, event.duration_ps - kPicosPerNano);
+    fields.ts_ps = std::clamp(node.time_ps, event.start_ps, last_ps);
     fields.args = &args_;
     return fields;
   }
@@ -129,6 +173,10 @@ class TimelineOverlayWriter {
   TraceJsonArgs args_;
   std::vector<bool> is_critical_;
   std::vector<bool> is_critical_edge_;
+  // By event.
+  std::vector<int64_t> tids_;
+  // Of parts of lanes beyond the first.
+  std::map<std::pair<LaneId, size_t>, int64_t> extra_tids_;
   OverlayStats stats_;
 };
 

@@ -16,6 +16,7 @@ namespace meridian {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -67,6 +68,26 @@ TEST(TimelineOverlayTest, ShowsAllWhenAsked) {
   const int64_t arrows = stats.arrows;
   Write(options, &stats);
   EXPECT_GT(stats.arrows, arrows);
+}
+
+// Kernels of one stream that overlap by a little would not all be drawn.
+TEST(TimelineOverlayTest, EventsThatDoNotNestGetThreadsOfTheirOwn) {
+  JobMaker maker(1);
+  maker.Add(0, "a", 0, 100'000);
+  maker.Add(0, "b", 98'000, 200'000);
+  maker.Add(0, "c", 200'000, 300'000);
+  const PathGraph graph = (*JoinRanks(std::move(maker).Make())).graph;
+  OverlayOptions options;
+  options.only_critical = false;
+  std::string text;
+  StringSink sink(&text);
+  ASSERT_THAT(WriteTimelineOverlay(graph, *FindLongestPath(graph), options, &sink), IsOk());
+  const size_t lanes = graph.lanes.size();
+  EXPECT_THAT(text, HasSubstr(" (2)\""));
+  EXPECT_THAT(
+      text,
+      AllOf(ContainsRegex("\"tid\":" + std::to_string(lanes + 1) + "[^}]*\"b\""),
+            Not(ContainsRegex("\"tid\":" + std::to_string(lanes + 1) + "[^}]*\"name\":\"c\""))));
 }
 
 TEST(TimelineOverlayTest, IsTheSameEachTime) {
