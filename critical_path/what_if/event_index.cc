@@ -97,6 +97,42 @@ void EventIndex::FindExisting() {
 }
 
 void EventIndex::FindParents() {
+  if (schedule_.keeps_order()) {
+    NestByOrder();
+  } else {
+    NestByTime();
+  }
+  for (const GraphEdge& edge : graph_.edges) {
+    const GraphEventId work = graph_.nodes[edge.to].event;
+    const GraphEventId call = graph_.nodes[edge.from].event;
+    if (edge.type != EdgeType::kKernelLaunchDelay || work == kNoEvent || call == kNoEvent) continue;
+    if (schedule_.IsOnDevice(work) && !schedule_.IsOnDevice(call)) parents_[work] = call;
+  }
+}
+
+void EventIndex::NestByOrder() {
+  // By event: the place of its end on its lane.
+  std::vector<size_t> ends(graph_.events.size());
+  std::vector<GraphEventId> open;
+  for (LaneId lane = 0; lane < graph_.lanes.size(); ++lane) {
+    if (graph_.lanes[lane].kind == TrackKind::kDevice) continue;
+    const std::vector<NodeId>& nodes = schedule_.lane_order[lane];
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      const GraphNode& node = graph_.nodes[nodes[i]];
+      if (!node.is_start) ends[node.event] = i;
+    }
+    open.clear();
+    for (NodeId id : nodes) {
+      const GraphNode& node = graph_.nodes[id];
+      if (!node.is_start) continue;
+      while (!open.empty() && ends[open.back()] < ends[node.event]) open.pop_back();
+      if (!open.empty()) parents_[node.event] = open.back();
+      open.push_back(node.event);
+    }
+  }
+}
+
+void EventIndex::NestByTime() {
   std::vector<GraphEventId> order;
   for (GraphEventId id = 0; id < graph_.events.size(); ++id) {
     if (!schedule_.IsOnDevice(id)) order.push_back(id);
@@ -118,12 +154,6 @@ void EventIndex::FindParents() {
     while (!open.empty() && !encloses(graph_.events[open.back()])) open.pop_back();
     if (!open.empty()) parents_[id] = open.back();
     open.push_back(id);
-  }
-  for (const GraphEdge& edge : graph_.edges) {
-    const GraphEventId work = graph_.nodes[edge.to].event;
-    const GraphEventId call = graph_.nodes[edge.from].event;
-    if (edge.type != EdgeType::kKernelLaunchDelay || work == kNoEvent || call == kNoEvent) continue;
-    if (schedule_.IsOnDevice(work) && !schedule_.IsOnDevice(call)) parents_[work] = call;
   }
 }
 

@@ -67,6 +67,10 @@ class EventIndex {
  private:
   void FindExisting();
   void FindParents();
+  // Edits keep the order of lanes, but not the times, right until the schedule is run.
+  void NestByOrder();
+  // For HTA's graphs, which have no order and take no edit that adds or moves events.
+  void NestByTime();
   void FindCommunication();
   void FindLinks();
   int64_t RankOf(GraphEventId event) const { return graph_.lanes[schedule_.LaneOf(event)].rank; }

@@ -1,9 +1,11 @@
 #include "critical_path/what_if/structure_edits.h"
 
+#include "absl/strings/str_cat.h"
 #include "critical_path/testing/kineto_trace.h"
 #include "critical_path/what_if/testing/what_if_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/util/testing/status_matchers.h"
 
 namespace meridian {
 namespace {
@@ -107,6 +109,33 @@ TEST(StructureEditsTest, AddsWorkAndOperators) {
   EXPECT_EQ(MicrosAfter(TwoOperators(), "add \"extra\" 30us after name=\"inner\""), 180);
   EXPECT_EQ(MicrosAfter(TwoOperators(), "add \"extra\" 30us after name=\"B\""), 180);
   EXPECT_EQ(MicrosAfter(TwoOperators(), "add \"extra\" 1us after category=cpu_op"), 153);
+}
+
+// The measured times of what comes after a new event are within it until the schedule is run.
+TEST(StructureEditsTest, AddingAndRemovingIsNothing) {
+  for (const char* anchor : {"A", "inner", "B", "cudaLaunchKernel", "k"}) {
+    ASSERT_OK_AND_ASSIGN(const WhatIfResult result,
+                         WhatIf(TwoOperators(), absl::StrCat("add \"x\" 200us after name=\"",
+                                                             anchor, "\"; remove name=\"x\"")));
+    EXPECT_THAT(result.matched, ElementsAre(1, 1)) << anchor;
+    EXPECT_EQ(result.changed_events, 0) << anchor;
+    EXPECT_EQ(result.path.length_ps, 150'000'000) << anchor;
+  }
+}
+
+TEST(StructureEditsTest, NothingIsWithinANewEvent) {
+  ASSERT_OK_AND_ASSIGN(
+      const WhatIfResult result,
+      WhatIf(TwoOperators(), "add \"x\" 200us after name=\"inner\"; scale within=\"x\" 0.5"));
+  EXPECT_THAT(result.matched, ElementsAre(1, 1));
+  EXPECT_EQ(result.path.length_ps, 250'000'000);
+  // It is within what the event before it is within.
+  EXPECT_EQ(MicrosAfter(TwoOperators(), "add \"x\" 200us after name=\"inner\"; remove name=\"A\""),
+            50);
+  // B 40, gap 10, A 100, x 200.
+  EXPECT_EQ(MicrosAfter(TwoOperators(),
+                        "add \"x\" 200us after name=\"A\"; move name=\"B\" before name=\"A\""),
+            350);
 }
 
 TEST(StructureEditsTest, LinksAndUnlinks) {

@@ -113,12 +113,13 @@ class Editor {
 int64_t CountChanges(const PathGraph& measured, const Schedule& schedule) {
   int64_t changed = 0;
   for (GraphEventId id = 0; id < schedule.graph.events.size(); ++id) {
+    const bool is_removed = schedule.start_nodes[id] == kNoNode;
     if (id >= measured.events.size()) {
-      ++changed;
+      // What was added and removed again is nothing.
+      if (!is_removed) ++changed;
       continue;
     }
     const GraphEvent &before = measured.events[id], &after = schedule.graph.events[id];
-    const bool is_removed = schedule.start_nodes[id] == kNoNode;
     if (is_removed || before.start_ps != after.start_ps ||
         before.duration_ps != after.duration_ps) {
       ++changed;
