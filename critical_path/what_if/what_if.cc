@@ -35,6 +35,9 @@ class Editor {
       return absl::InvalidArgumentError(
           "HTA's graph does not keep the order of threads and streams; leave --hta_compatible out");
     }
+    if (edit.kind == Kind::kLevel) {
+      return LevelRank(edit.subject.conditions[0].number, &schedule_);
+    }
     if (!index_.has_value()) index_.emplace(schedule_);
     switch (edit.kind) {
       case Kind::kScale: {
@@ -47,8 +50,6 @@ class Editor {
         RETURN_IF_ERROR(SetTimes(selection, edit.duration_ps, &schedule_));
         return selection.count;
       }
-      case Kind::kLevel:
-        return LevelRank(edit.subject.conditions[0].number, &schedule_);
       default:
         return ApplyToStructure(edit);
     }
