@@ -1,5 +1,7 @@
 #include "critical_path/what_if/structure_edits.h"
 
+#include <cstdint>
+
 #include "absl/strings/str_cat.h"
 #include "critical_path/testing/kineto_trace.h"
 #include "critical_path/what_if/testing/what_if_run.h"
@@ -121,6 +123,24 @@ TEST(StructureEditsTest, AddingAndRemovingIsNothing) {
     EXPECT_EQ(result.changed_events, 0) << anchor;
     EXPECT_EQ(result.path.length_ps, 150'000'000) << anchor;
   }
+}
+
+// 106 days are all that there is.
+TEST(StructureEditsTest, ManyLongEventsDoNotOverflow) {
+  constexpr int64_t kDayPs = int64_t{86'400} * 1'000'000'000'000;
+  const MeasuredGraph measured = TwoOperators();
+  Schedule schedule = BuildSchedule(measured.graph, measured.path);
+  GraphEventId last = 0;
+  for (int day = 0; day < 110; ++day) {
+    Selection selection;
+    selection.events.resize(schedule.graph.events.size());
+    selection.events[last] = true;
+    selection.count = 1;
+    ASSERT_OK(AddEvents("x", kDayPs, selection, &schedule));
+    last = static_cast<GraphEventId>(schedule.graph.events.size() - 1);
+  }
+  EXPECT_EQ(schedule.graph.events[last].start_ps, INT64_MAX);
+  EXPECT_EQ(schedule.graph.nodes[schedule.end_nodes[last]].time_ps, INT64_MAX);
 }
 
 TEST(StructureEditsTest, NothingIsWithinANewEvent) {
