@@ -17,8 +17,8 @@ namespace {
 constexpr char kArrowName[] = "critical_path";
 constexpr int64_t kPicosPerNano = 1000;
 
-// Viewers hide process 0.
-int64_t Pid(const Lane& lane) { return lane.rank + 1; }
+// Viewers hide process 0. A trace may call itself any rank: the greatest wraps around.
+int64_t Pid(const Lane& lane) { return static_cast<int64_t>(static_cast<uint64_t>(lane.rank) + 1); }
 int64_t Tid(LaneId lane) { return int64_t{lane} + 1; }
 
 class TimelineOverlayWriter {

@@ -132,7 +132,7 @@ int64_t CountChanges(const PathGraph& measured, const Schedule& schedule) {
 // Sums of a few times below this do not overflow.
 constexpr int64_t kLimitPs = int64_t{1} << 60;
 
-// Saved graphs may hold any number.
+// Saved graphs are checked when they are read, but traces may hold any number, too.
 absl::Status CheckTimes(const PathGraph& graph) {
   const auto fits = [](int64_t time_ps) { return -kLimitPs < time_ps && time_ps < kLimitPs; };
   bool all_fit = fits(graph.window_start_ps) && fits(graph.window_end_ps);
