@@ -2,8 +2,8 @@
 //
 // Times are those of a replay (chakra_export/graph/graph_replay.h) of the traces' durations and
 // dependencies, so that traces without times, or on clocks that disagree, have a path, too; for
-// traces that chakra_export wrote they are nearly the measured ones. Ranks meet in collectives and in
-// messages, which both ends wait for.
+// traces that chakra_export wrote they are nearly the measured ones. Ranks meet in collectives and
+// in messages, which both ends wait for.
 #ifndef CRITICAL_PATH_ET_JOB_H_
 #define CRITICAL_PATH_ET_JOB_H_
 

@@ -164,6 +164,18 @@ absl::Status Bad(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("the body contradicts itself: ", what));
 }
 
+// Sums of a few times below this do not overflow.
+constexpr int64_t kTimeLimitPs = int64_t{1} << 60;
+// Some traces give their rank as -1 where there is but one.
+constexpr int64_t kMinRank = -1;
+constexpr int64_t kMaxRank = int64_t{1} << 31;
+
+absl::Status CheckTime(absl::string_view what, int64_t time_ps) {
+  if (-kTimeLimitPs < time_ps && time_ps < kTimeLimitPs) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(what, " is ", time_ps, " ps; expected less than 2^60, 13 days"));
+}
+
 // Turns the numbers of a file into ours by the names that it gives them.
 template <typename Enum>
 class Numbers {
@@ -193,8 +205,8 @@ class BodyReader {
   explicit BodyReader(const PathGraphFile& file) : file_(file) {}
 
   absl::StatusOr<SavedGraph> Read() {
-    ReadSource();
-    ReadNames();
+    RETURN_IF_ERROR(ReadSource());
+    RETURN_IF_ERROR(ReadNames());
     RETURN_IF_ERROR(ReadEvents());
     RETURN_IF_ERROR(ReadNodes());
     RETURN_IF_ERROR(ReadEdges());
@@ -203,7 +215,7 @@ class BodyReader {
   }
 
  private:
-  void ReadSource() {
+  absl::Status ReadSource() {
     GraphSource& source = saved_.source;
     source.trace = file_.trace();
     source.window.annotation = file_.annotation();
@@ -213,14 +225,21 @@ class BodyReader {
     graph_.base_ns = file_.base_ns();
     graph_.window_start_ps = file_.window_start_ps();
     graph_.window_end_ps = file_.window_end_ps();
+    RETURN_IF_ERROR(CheckTime("the window's start", graph_.window_start_ps));
+    return CheckTime("the window's end", graph_.window_end_ps);
   }
 
-  void ReadNames() {
+  absl::Status ReadNames() {
     for (const PathGraphLane& lane : file_.lanes()) {
+      if (lane.rank() < kMinRank || lane.rank() > kMaxRank) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("a lane's rank is ", lane.rank(), "; expected at most 2^31"));
+      }
       graph_.lanes.push_back({lane.rank(), lane.is_device() ? TrackKind::kDevice : TrackKind::kHost,
                               lane.process(), lane.thread()});
     }
     for (const std::string& name : file_.names()) names_.push_back(graph_.names.Intern(name));
+    return absl::OkStatus();
   }
 
   absl::Status ReadEvents() {
@@ -247,6 +266,8 @@ class BodyReader {
       event.position = static_cast<uint32_t>(place);
       event.start_ps = start.Decode(file_.event_starts_ps(i));
       event.duration_ps = file_.event_durations_ps(i);
+      RETURN_IF_ERROR(CheckTime("an event's start", event.start_ps));
+      RETURN_IF_ERROR(CheckTime("an event's duration", event.duration_ps));
       graph_.events.push_back(event);
     }
     return absl::OkStatus();
@@ -268,7 +289,9 @@ class BodyReader {
     for (int i = 0; i < count; ++i) {
       const std::optional<GraphEventId> id = EventOf(event.Decode(file_.node_events(i)));
       if (!id.has_value()) return Bad("a node's event");
-      graph_.nodes.push_back({time.Decode(file_.node_times_ps(i)), *id, file_.node_is_start(i)});
+      const int64_t time_ps = time.Decode(file_.node_times_ps(i));
+      RETURN_IF_ERROR(CheckTime("a node's time", time_ps));
+      graph_.nodes.push_back({time_ps, *id, file_.node_is_start(i)});
     }
     if (file_.has_end_node()) {
       if (file_.end_node() >= graph_.nodes.size()) return Bad("the end node");
@@ -304,6 +327,7 @@ class BodyReader {
       if (!id.has_value()) return Bad("an edge's event");
       if (!type.has_value() || !bound_by.has_value()) return Bad("an edge's type or bound");
       if (weight_ps < 0) return Bad("an edge's weight");
+      RETURN_IF_ERROR(CheckTime("an edge's weight", weight_ps));
       graph_.edges.push_back({static_cast<NodeId>(from), static_cast<NodeId>(from + step),
                               weight_ps, *id, *type, *bound_by});
     }

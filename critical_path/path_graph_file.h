@@ -30,7 +30,8 @@ struct SavedGraph {
 absl::StatusOr<std::string> SerializeGraph(const GraphSource& source, const PathGraph& graph);
 
 // InvalidArgument, with the reason, for bytes that SerializeGraph did not write; Unimplemented for
-// another version. A graph that is returned is sound: all numbers in it are in range.
+// another version. A graph that is returned is sound: ids are in range, times are within 2^60 ps
+// and ranks from -1 to 2^31, so that sums of a few do not overflow.
 absl::StatusOr<SavedGraph> ParseGraph(absl::string_view bytes);
 
 }  // namespace meridian

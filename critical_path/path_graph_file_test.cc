@@ -1,12 +1,14 @@
 #include "critical_path/path_graph_file.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <random>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "critical_path/blame.h"
 #include "critical_path/longest_path.h"
 #include "critical_path/testing/random_graph.h"
@@ -22,6 +24,7 @@ using ::testing::HasSubstr;
 
 constexpr absl::StatusCode kInvalid = absl::StatusCode::kInvalidArgument;
 constexpr size_t kHeaderBytes = 28;
+constexpr int64_t kLongestPs = (int64_t{1} << 60) - 1;
 
 GraphSource Source() {
   GraphSource source;
@@ -64,10 +67,10 @@ PathGraph SomeGraph(int nodes, std::mt19937& random) {
   PathGraph graph = RandomGraph(nodes, random);
   graph.base_ns = 1790857026000000000;
   graph.window_start_ps = -5;
-  graph.window_end_ps = INT64_MAX;
+  graph.window_end_ps = kLongestPs;
   graph.events[0].duration_ps = -1000000;
   graph.nodes[0].event = kNoEvent;
-  graph.nodes[1].time_ps = INT64_MIN;
+  graph.nodes[1].time_ps = -kLongestPs;
   if (nodes % 2 == 0) graph.end_node = static_cast<NodeId>(nodes - 1);
   const auto last = static_cast<NodeId>(nodes - 1);
   graph.meetings = {{last, 0, std::nullopt}, {last / 2, graph.names.Intern("all-reduce"), -7}};
@@ -132,6 +135,38 @@ std::string Sealed(std::string file) {
     for (int i = 0; i < 8; ++i) file[12 + 8 * n + i] = static_cast<char>(numbers[n] >> (8 * i));
   }
   return file;
+}
+
+// What is written is not checked, so that files can be made that no trace leads to.
+TEST(PathGraphFileTest, RefusesNumbersThatDoNotAddUp) {
+  const auto parse = [](const std::function<void(PathGraph*)>& change) {
+    std::mt19937 random(8);
+    PathGraph graph = SomeGraph(12, random);
+    change(&graph);
+    return ParseGraph(*SerializeGraph(Source(), graph)).status();
+  };
+  EXPECT_OK(parse([](PathGraph* graph) { graph->lanes[0].rank = -1; }));
+  EXPECT_OK(parse([](PathGraph* graph) { graph->lanes[0].rank = int64_t{1} << 31; }));
+  for (const int64_t rank : {INT64_MIN, int64_t{-2}, (int64_t{1} << 31) + 1, INT64_MAX}) {
+    EXPECT_THAT(parse([&](PathGraph* graph) { graph->lanes[1].rank = rank; }),
+                StatusIs(kInvalid, HasSubstr(absl::StrCat("a lane's rank is ", rank))));
+  }
+  for (const int64_t time_ps : {INT64_MIN, -kLongestPs - 1, kLongestPs + 1, INT64_MAX}) {
+    const auto refused = [&](absl::string_view what) {
+      return StatusIs(kInvalid, HasSubstr(absl::StrCat(what, " is ", time_ps, " ps")));
+    };
+    EXPECT_THAT(parse([&](PathGraph* graph) { graph->window_start_ps = time_ps; }),
+                refused("the window's start"));
+    EXPECT_THAT(parse([&](PathGraph* graph) { graph->window_end_ps = time_ps; }),
+                refused("the window's end"));
+    EXPECT_THAT(parse([&](PathGraph* graph) { graph->events[1].start_ps = time_ps; }),
+                refused("an event's start"));
+    EXPECT_THAT(parse([&](PathGraph* graph) { graph->events[1].duration_ps = time_ps; }),
+                refused("an event's duration"));
+    EXPECT_THAT(parse([&](PathGraph* graph) { graph->nodes[2].time_ps = time_ps; }),
+                refused("a node's time"));
+    EXPECT_FALSE(parse([&](PathGraph* graph) { graph->edges[0].weight_ps = time_ps; }).ok());
+  }
 }
 
 TEST(PathGraphFileTest, AnyBodyIsSafeToRead) {

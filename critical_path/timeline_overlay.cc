@@ -22,8 +22,8 @@ namespace {
 constexpr char kArrowName[] = "critical_path";
 constexpr int64_t kPicosPerNano = 1000;
 
-// Viewers hide process 0.
-int64_t Pid(const Lane& lane) { return lane.rank + 1; }
+// Viewers hide process 0. A trace may call itself any rank: the greatest wraps around.
+int64_t Pid(const Lane& lane) { return static_cast<int64_t>(static_cast<uint64_t>(lane.rank) + 1); }
 
 class TimelineOverlayWriter {
  public:

@@ -1,5 +1,6 @@
 #include "critical_path/timeline_overlay.h"
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -88,6 +89,16 @@ TEST(TimelineOverlayTest, EventsThatDoNotNestGetThreadsOfTheirOwn) {
       text,
       AllOf(ContainsRegex("\"tid\":" + std::to_string(lanes + 1) + "[^}]*\"b\""),
             Not(ContainsRegex("\"tid\":" + std::to_string(lanes + 1) + "[^}]*\"name\":\"c\""))));
+}
+
+TEST(TimelineOverlayTest, DrawsAnyRank) {
+  PathGraph graph = TwoRanks();
+  for (Lane& lane : graph.lanes) lane.rank = lane.rank == 0 ? INT64_MAX : INT64_MIN;
+  std::string text;
+  StringSink sink(&text);
+  EXPECT_THAT(WriteTimelineOverlay(graph, *FindLongestPath(graph), {}, &sink), IsOk());
+  EXPECT_THAT(text, AllOf(HasSubstr("\"pid\":-9223372036854775808"),
+                          HasSubstr("\"pid\":-9223372036854775807")));
 }
 
 TEST(TimelineOverlayTest, IsTheSameEachTime) {

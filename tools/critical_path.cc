@@ -191,7 +191,8 @@ absl::StatusOr<std::vector<WhatIfEdit>> ReadEdits() {
   return ParseEdits(file.bytes(), file.path());
 }
 
-// Puts the edited schedule and its path in the place of the measured one. Returns the report.
+// Puts the edited schedule and its path in the place of the measured one; without edits all stays
+// as measured. Returns the report, with the suggestions if they are wanted.
 absl::StatusOr<PathReport> RunEdits(const std::vector<WhatIfEdit>& edits, TraceAnalysis* analysis,
                                     CriticalPath* path) {
   const PathReport measured = ReportPath(analysis->source, analysis->graph, *path);
@@ -200,7 +201,8 @@ absl::StatusOr<PathReport> RunEdits(const std::vector<WhatIfEdit>& edits, TraceA
   absl::StatusOr<WhatIfResult> result =
       RunWhatIf(analysis->graph, *path, analysis->source.hta_compatible, edits);
   if (!result.ok()) return Annotate(result.status(), "--what_if");
-  PathReport report = ReportPath(analysis->source, result->schedule.graph, result->path);
+  PathReport report =
+      edits.empty() ? measured : ReportPath(analysis->source, result->schedule.graph, result->path);
   AddWhatIf(edits, *result, measured, &report);
   if (suggests) {
     absl::StatusOr<ReorderSuggestions> suggestions =
@@ -208,6 +210,7 @@ absl::StatusOr<PathReport> RunEdits(const std::vector<WhatIfEdit>& edits, TraceA
     if (!suggestions.ok()) return Annotate(suggestions.status(), "--suggest_reorderings");
     AddSuggestions(result->schedule, *suggestions, &report);
   }
+  if (edits.empty()) return report;
   analysis->graph = std::move(result->schedule.graph);
   *path = std::move(result->path);
   return report;

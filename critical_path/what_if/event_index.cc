@@ -9,7 +9,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "critical_path/edge_index.h"
 #include "xla_profiler/events/event_category.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/text_table.h"
@@ -67,6 +66,16 @@ std::optional<Delay> DelayOf(const Schedule& schedule, const GraphEdge& edge) {
   return std::nullopt;
 }
 
+std::vector<bool> FindCommunication(const Schedule& schedule) {
+  std::vector<bool> communicates(schedule.graph.events.size());
+  for (const GraphEdge& edge : schedule.graph.edges) {
+    const bool is_transfer =
+        edge.bound_by == BoundBy::kGpuCommunication || edge.bound_by == BoundBy::kOtherRanks;
+    if (is_transfer && edge.event != kNoEvent) communicates[edge.event] = true;
+  }
+  return communicates;
+}
+
 std::vector<GraphEventId> Selection::ToVector() const {
   std::vector<GraphEventId> ids;
   for (GraphEventId id = 0; id < events.size(); ++id) {
@@ -80,11 +89,9 @@ EventIndex::EventIndex(const Schedule& schedule)
       graph_(schedule.graph),
       exists_(graph_.events.size()),
       parents_(graph_.events.size(), kNoEvent),
-      communicates_(graph_.events.size()) {
+      communicates_(FindCommunication(schedule)) {
   FindExisting();
   FindParents();
-  FindCommunication();
-  FindLinks();
 }
 
 void EventIndex::FindExisting() {
@@ -97,6 +104,42 @@ void EventIndex::FindExisting() {
 }
 
 void EventIndex::FindParents() {
+  if (schedule_.keeps_order()) {
+    NestByOrder();
+  } else {
+    NestByTime();
+  }
+  for (const GraphEdge& edge : graph_.edges) {
+    const GraphEventId work = graph_.nodes[edge.to].event;
+    const GraphEventId call = graph_.nodes[edge.from].event;
+    if (edge.type != EdgeType::kKernelLaunchDelay || work == kNoEvent || call == kNoEvent) continue;
+    if (schedule_.IsOnDevice(work) && !schedule_.IsOnDevice(call)) parents_[work] = call;
+  }
+}
+
+void EventIndex::NestByOrder() {
+  // By event: the place of its end on its lane.
+  std::vector<size_t> ends(graph_.events.size());
+  std::vector<GraphEventId> open;
+  for (LaneId lane = 0; lane < graph_.lanes.size(); ++lane) {
+    if (graph_.lanes[lane].kind == TrackKind::kDevice) continue;
+    const std::vector<NodeId>& nodes = schedule_.lane_order[lane];
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      const GraphNode& node = graph_.nodes[nodes[i]];
+      if (!node.is_start) ends[node.event] = i;
+    }
+    open.clear();
+    for (NodeId id : nodes) {
+      const GraphNode& node = graph_.nodes[id];
+      if (!node.is_start) continue;
+      while (!open.empty() && ends[open.back()] < ends[node.event]) open.pop_back();
+      if (!open.empty()) parents_[node.event] = open.back();
+      open.push_back(node.event);
+    }
+  }
+}
+
+void EventIndex::NestByTime() {
   std::vector<GraphEventId> order;
   for (GraphEventId id = 0; id < graph_.events.size(); ++id) {
     if (!schedule_.IsOnDevice(id)) order.push_back(id);
@@ -119,37 +162,31 @@ void EventIndex::FindParents() {
     if (!open.empty()) parents_[id] = open.back();
     open.push_back(id);
   }
-  for (const GraphEdge& edge : graph_.edges) {
-    const GraphEventId work = graph_.nodes[edge.to].event;
-    const GraphEventId call = graph_.nodes[edge.from].event;
-    if (edge.type != EdgeType::kKernelLaunchDelay || work == kNoEvent || call == kNoEvent) continue;
-    if (schedule_.IsOnDevice(work) && !schedule_.IsOnDevice(call)) parents_[work] = call;
-  }
 }
 
-void EventIndex::FindCommunication() {
-  for (const GraphEdge& edge : graph_.edges) {
-    const bool communicates =
-        edge.bound_by == BoundBy::kGpuCommunication || edge.bound_by == BoundBy::kOtherRanks;
-    if (communicates && edge.event != kNoEvent) communicates_[edge.event] = true;
-  }
-}
-
-void EventIndex::FindLinks() {
-  const EdgeIndex incoming(graph_, &GraphEdge::to);
-  const auto add = [&](NodeId from, NodeId to) {
-    if (!schedule_.IsOfEvent(from) || !schedule_.IsOfEvent(to)) return;
-    const GraphEventId event = graph_.nodes[to].event;
-    const int64_t awaited = RankOf(graph_.nodes[from].event);
-    if (awaited != RankOf(event)) links_.push_back({awaited, event});
+std::vector<bool> EventIndex::FindWaiting(int64_t waiting_rank, int64_t awaited_rank) const {
+  std::vector<bool> waits(graph_.events.size());
+  if (waiting_rank == awaited_rank) return waits;
+  const auto is_of_rank = [&](NodeId node, int64_t rank) {
+    return schedule_.IsOfEvent(node) && RankOf(graph_.nodes[node].event) == rank;
   };
-  for (const GraphEdge& edge : graph_.edges) {
-    add(edge.from, edge.to);
-    // Where ranks meet, those that leave wait for all that came.
-    if (graph_.nodes[edge.from].event == kNoEvent || schedule_.IsOfEvent(edge.from)) continue;
-    for (EdgeId id : incoming.Of(edge.from)) add(graph_.edges[id].from, edge.to);
+  // Where ranks meet, those that leave wait for all that came: a meeting to which the awaited rank
+  // comes stands for it.
+  std::vector<bool> is_awaited(graph_.nodes.size());
+  for (NodeId node = 0; node < graph_.nodes.size(); ++node) {
+    is_awaited[node] = is_of_rank(node, awaited_rank);
   }
-  std::sort(links_.begin(), links_.end());
+  for (const GraphEdge& edge : graph_.edges) {
+    const bool is_meeting =
+        graph_.nodes[edge.to].event != kNoEvent && !schedule_.IsOfEvent(edge.to);
+    if (is_meeting && is_of_rank(edge.from, awaited_rank)) is_awaited[edge.to] = true;
+  }
+  for (const GraphEdge& edge : graph_.edges) {
+    if (is_awaited[edge.from] && is_of_rank(edge.to, waiting_rank)) {
+      waits[graph_.nodes[edge.to].event] = true;
+    }
+  }
+  return waits;
 }
 
 std::vector<bool> EventIndex::MatchNames(const Condition& condition) const {
@@ -210,6 +247,10 @@ absl::Status EventIndex::Restrict(const Condition& condition, Selection* selecti
   if (condition.field == Field::kName || condition.field == Field::kWithin) {
     names = MatchNames(condition);
   }
+  std::vector<bool> waits;
+  if (condition.field == Field::kLink) {
+    waits = FindWaiting(condition.waiting_rank, condition.number);
+  }
   for (GraphEventId id = 0; id < graph_.events.size(); ++id) {
     if (!selection->events[id]) continue;
     const GraphEvent& event = graph_.events[id];
@@ -226,9 +267,7 @@ absl::Status EventIndex::Restrict(const Condition& condition, Selection* selecti
         holds = lane.rank == condition.number;
         break;
       case Field::kLink:
-        holds =
-            lane.rank == condition.waiting_rank &&
-            std::binary_search(links_.begin(), links_.end(), std::make_pair(condition.number, id));
+        holds = waits[id];
         break;
       case Field::kProcess:
         holds = lane.process == condition.value;

@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -28,6 +27,9 @@ enum class Delay : uint8_t { kLaunch, kKernelGap, kHostGap };
 
 // Returns which delay an edge is; nullopt when it stands for no time, or for an event's own.
 std::optional<Delay> DelayOf(const Schedule& schedule, const GraphEdge& edge);
+
+// Returns for each event whether it moves data between ranks.
+std::vector<bool> FindCommunication(const Schedule& schedule);
 
 // What conditions mean: events, or the delays before them.
 struct Selection {
@@ -54,9 +56,6 @@ class EventIndex {
   // The event around it on its thread or, of device work, the call that launched it; or kNoEvent.
   GraphEventId Parent(GraphEventId event) const { return parents_[event]; }
 
-  // True for events that move data between ranks.
-  bool Communicates(GraphEventId event) const { return communicates_[event]; }
-
   // Selects at least one event or delay. InvalidArgument for a category that does not exist, and
   // when nothing is meant: the message says what there is.
   absl::StatusOr<Selection> Select(const Selector& selector) const;
@@ -67,8 +66,12 @@ class EventIndex {
  private:
   void FindExisting();
   void FindParents();
-  void FindCommunication();
-  void FindLinks();
+  // Edits keep the order of lanes, but not the times, right until the schedule is run.
+  void NestByOrder();
+  // For HTA's graphs, which have no order and take no edit that adds or moves events.
+  void NestByTime();
+  // Returns for each event whether it is of the one rank and waits for the other.
+  std::vector<bool> FindWaiting(int64_t waiting_rank, int64_t awaited_rank) const;
   int64_t RankOf(GraphEventId event) const { return graph_.lanes[schedule_.LaneOf(event)].rank; }
   std::vector<bool> MatchNames(const Condition& condition) const;
   absl::Status Restrict(const Condition& condition, Selection* selection) const;
@@ -82,9 +85,7 @@ class EventIndex {
   // Those that have nodes, or on which time is booked; others were removed.
   std::vector<bool> exists_;
   std::vector<GraphEventId> parents_;
-  std::vector<bool> communicates_;
-  // A rank, and an event of another rank that waits for it; sorted.
-  std::vector<std::pair<int64_t, GraphEventId>> links_;
+  const std::vector<bool> communicates_;
 };
 
 }  // namespace meridian

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "critical_path/testing/kineto_trace.h"
+#include "critical_path/what_if/testing/all_reduce_job.h"
 #include "critical_path/what_if/testing/what_if_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -104,6 +105,22 @@ TEST(EventIndexTest, DelaysAreNoEvents) {
                        ParseWhatIfEdits("remove category=host_gap"));
   EXPECT_THAT(std::string(EventIndex(schedule).SelectEvents(edits[0].subject).status().message()),
               HasSubstr("category=host_gap means delays; expected events"));
+}
+
+// Pairs of ranks that meet would not fit into memory.
+TEST(EventIndexTest, AMeetingOfManyRanksCostsNoMoreThanItsEdges) {
+  constexpr int kRanks = 20'000;
+  const MeasuredGraph measured =
+      MeasureGraph(AllReduceJob(std::vector<RankTimes>(kRanks, {1, 2, 3})));
+  const Schedule schedule = BuildSchedule(measured.graph, measured.path);
+  const EventIndex index(schedule);
+  ASSERT_OK_AND_ASSIGN(const std::vector<WhatIfEdit> edits,
+                       ParseWhatIfEdits("remove link=0->19999; remove rank=7"));
+  // The all-reduce of the last rank; an op and an all-reduce.
+  ASSERT_OK_AND_ASSIGN(const Selection waiting, index.Select(edits[0].subject));
+  EXPECT_THAT(waiting.ToVector(), ElementsAre(2 * kRanks - 1));
+  ASSERT_OK_AND_ASSIGN(const Selection rank, index.Select(edits[1].subject));
+  EXPECT_THAT(rank.ToVector(), ElementsAre(14, 15));
 }
 
 TEST(EventIndexTest, HostileNamesCannotSteerTheTerminal) {

@@ -58,7 +58,7 @@ class Leveler {
   Leveler(int64_t rank, Schedule* schedule)
       : rank_(rank),
         schedule_(*schedule),
-        index_(*schedule),
+        communicates_(FindCommunication(*schedule)),
         own_ps_(OwnTimes(*schedule)),
         incoming_(schedule->graph, &GraphEdge::to),
         new_own_ps_(schedule->graph.events.size(), -1) {}
@@ -98,7 +98,7 @@ class Leveler {
   }
 
   void LevelEvent(GraphEventId mine, const std::vector<GraphEventId>& others) {
-    if (!index_.Communicates(mine)) {
+    if (!communicates_[mine]) {
       std::vector<int64_t> times_ps;
       for (GraphEventId other : others) times_ps.push_back(own_ps_[other]);
       const int64_t median_ps = LowerMedian(std::move(times_ps));
@@ -123,7 +123,7 @@ class Leveler {
 
   const int64_t rank_;
   Schedule& schedule_;
-  const EventIndex index_;
+  const std::vector<bool> communicates_;
   const std::vector<int64_t> own_ps_;
   const EdgeIndex incoming_;
   std::vector<int64_t> new_own_ps_;

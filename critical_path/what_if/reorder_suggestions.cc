@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "critical_path/what_if/saturating_sum.h"
 #include "critical_path/what_if/schedule_simulation.h"
 #include "critical_path/what_if/structure_edits.h"
 #include "xla_profiler/util/status_macros.h"
@@ -95,7 +96,9 @@ class Suggester {
 
   int64_t Busy(LaneId lane, size_t begin, size_t end) const {
     int64_t time_ps = 0;
-    for (size_t i = begin; i < end; ++i) time_ps += graph_.events[work_[lane][i]].duration_ps;
+    for (size_t i = begin; i < end; ++i) {
+      time_ps = SaturatingSum(time_ps, graph_.events[work_[lane][i]].duration_ps);
+    }
     return time_ps;
   }
 

@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "critical_path/what_if/lane_links.h"
+#include "critical_path/what_if/saturating_sum.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/text_table.h"
 
@@ -103,7 +104,7 @@ absl::Status AddEvents(absl::string_view name, int64_t duration_ps, const Select
     const auto start = static_cast<NodeId>(graph.nodes.size());
     const NodeId end = start + 1;
     graph.nodes.push_back({event.start_ps, id, /*is_start=*/true});
-    graph.nodes.push_back({event.start_ps + duration_ps, id, /*is_start=*/false});
+    graph.nodes.push_back({SaturatingSum(event.start_ps, duration_ps), id, /*is_start=*/false});
     schedule->start_nodes.push_back(start);
     schedule->end_nodes.push_back(end);
     added[before] = {start, end};
@@ -232,8 +233,8 @@ void AddLastMoments(const std::vector<GraphEventId>& selected, const Selection& 
   std::stable_sort(awaiting.begin(), awaiting.end(),
                    [&](GraphEventId a, GraphEventId b) { return key(a) < key(b); });
   for (GraphEventId id : selected) {
-    const auto end =
-        std::make_pair(rank_of(id), graph.events[id].start_ps + graph.events[id].duration_ps);
+    const auto end = std::make_pair(
+        rank_of(id), SaturatingSum(graph.events[id].start_ps, graph.events[id].duration_ps));
     const auto next = std::lower_bound(awaiting.begin(), awaiting.end(), end,
                                        [&](GraphEventId a, const auto& k) { return key(a) < k; });
     if (next == awaiting.end() || rank_of(*next) != end.first) continue;

@@ -1,9 +1,13 @@
 #include "critical_path/what_if/structure_edits.h"
 
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
 #include "critical_path/testing/kineto_trace.h"
 #include "critical_path/what_if/testing/what_if_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/util/testing/status_matchers.h"
 
 namespace meridian {
 namespace {
@@ -107,6 +111,51 @@ TEST(StructureEditsTest, AddsWorkAndOperators) {
   EXPECT_EQ(MicrosAfter(TwoOperators(), "add \"extra\" 30us after name=\"inner\""), 180);
   EXPECT_EQ(MicrosAfter(TwoOperators(), "add \"extra\" 30us after name=\"B\""), 180);
   EXPECT_EQ(MicrosAfter(TwoOperators(), "add \"extra\" 1us after category=cpu_op"), 153);
+}
+
+// The measured times of what comes after a new event are within it until the schedule is run.
+TEST(StructureEditsTest, AddingAndRemovingIsNothing) {
+  for (const char* anchor : {"A", "inner", "B", "cudaLaunchKernel", "k"}) {
+    ASSERT_OK_AND_ASSIGN(const WhatIfResult result,
+                         WhatIf(TwoOperators(), absl::StrCat("add \"x\" 200us after name=\"",
+                                                             anchor, "\"; remove name=\"x\"")));
+    EXPECT_THAT(result.matched, ElementsAre(1, 1)) << anchor;
+    EXPECT_EQ(result.changed_events, 0) << anchor;
+    EXPECT_EQ(result.path.length_ps, 150'000'000) << anchor;
+  }
+}
+
+// 106 days are all that there is.
+TEST(StructureEditsTest, ManyLongEventsDoNotOverflow) {
+  constexpr int64_t kDayPs = int64_t{86'400} * 1'000'000'000'000;
+  const MeasuredGraph measured = TwoOperators();
+  Schedule schedule = BuildSchedule(measured.graph, measured.path);
+  GraphEventId last = 0;
+  for (int day = 0; day < 110; ++day) {
+    Selection selection;
+    selection.events.resize(schedule.graph.events.size());
+    selection.events[last] = true;
+    selection.count = 1;
+    ASSERT_OK(AddEvents("x", kDayPs, selection, &schedule));
+    last = static_cast<GraphEventId>(schedule.graph.events.size() - 1);
+  }
+  EXPECT_EQ(schedule.graph.events[last].start_ps, INT64_MAX);
+  EXPECT_EQ(schedule.graph.nodes[schedule.end_nodes[last]].time_ps, INT64_MAX);
+}
+
+TEST(StructureEditsTest, NothingIsWithinANewEvent) {
+  ASSERT_OK_AND_ASSIGN(
+      const WhatIfResult result,
+      WhatIf(TwoOperators(), "add \"x\" 200us after name=\"inner\"; scale within=\"x\" 0.5"));
+  EXPECT_THAT(result.matched, ElementsAre(1, 1));
+  EXPECT_EQ(result.path.length_ps, 250'000'000);
+  // It is within what the event before it is within.
+  EXPECT_EQ(MicrosAfter(TwoOperators(), "add \"x\" 200us after name=\"inner\"; remove name=\"A\""),
+            50);
+  // B 40, gap 10, A 100, x 200.
+  EXPECT_EQ(MicrosAfter(TwoOperators(),
+                        "add \"x\" 200us after name=\"A\"; move name=\"B\" before name=\"A\""),
+            350);
 }
 
 TEST(StructureEditsTest, LinksAndUnlinks) {

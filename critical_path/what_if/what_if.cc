@@ -35,6 +35,9 @@ class Editor {
       return absl::InvalidArgumentError(
           "HTA's graph does not keep the order of threads and streams; leave --hta_compatible out");
     }
+    if (edit.kind == Kind::kLevel) {
+      return LevelRank(edit.subject.conditions[0].number, &schedule_);
+    }
     if (!index_.has_value()) index_.emplace(schedule_);
     switch (edit.kind) {
       case Kind::kScale: {
@@ -47,8 +50,6 @@ class Editor {
         RETURN_IF_ERROR(SetTimes(selection, edit.duration_ps, &schedule_));
         return selection.count;
       }
-      case Kind::kLevel:
-        return LevelRank(edit.subject.conditions[0].number, &schedule_);
       default:
         return ApplyToStructure(edit);
     }
@@ -113,12 +114,13 @@ class Editor {
 int64_t CountChanges(const PathGraph& measured, const Schedule& schedule) {
   int64_t changed = 0;
   for (GraphEventId id = 0; id < schedule.graph.events.size(); ++id) {
+    const bool is_removed = schedule.start_nodes[id] == kNoNode;
     if (id >= measured.events.size()) {
-      ++changed;
+      // What was added and removed again is nothing.
+      if (!is_removed) ++changed;
       continue;
     }
     const GraphEvent &before = measured.events[id], &after = schedule.graph.events[id];
-    const bool is_removed = schedule.start_nodes[id] == kNoNode;
     if (is_removed || before.start_ps != after.start_ps ||
         before.duration_ps != after.duration_ps) {
       ++changed;
@@ -130,7 +132,7 @@ int64_t CountChanges(const PathGraph& measured, const Schedule& schedule) {
 // Sums of a few times below this do not overflow.
 constexpr int64_t kLimitPs = int64_t{1} << 60;
 
-// Saved graphs may hold any number.
+// Saved graphs are checked when they are read, but traces may hold any number, too.
 absl::Status CheckTimes(const PathGraph& graph) {
   const auto fits = [](int64_t time_ps) { return -kLimitPs < time_ps && time_ps < kLimitPs; };
   bool all_fit = fits(graph.window_start_ps) && fits(graph.window_end_ps);

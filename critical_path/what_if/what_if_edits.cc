@@ -26,7 +26,8 @@ using Kind = WhatIfEdit::Kind;
 constexpr size_t kMaxPatternBytes = 1000;
 constexpr int64_t kMaxPatternMemory = int64_t{8} << 20;
 constexpr int64_t kMaxFactor = 1'000'000 * kFactorOne;
-// A day, so that a thousand edits stay far from what int64 picoseconds hold.
+// A day. int64 picoseconds hold 106 of them, so that sums of edited times saturate
+// (saturating_sum.h).
 constexpr int64_t kMaxDurationPs = int64_t{86'400} * 1'000'000'000'000;
 
 struct Token {

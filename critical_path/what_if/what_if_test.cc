@@ -182,6 +182,15 @@ TEST(WhatIfTest, EventsDoNotMultiplyForEver) {
               HasSubstr("this adds 655360 events; at most 344645 can be added"));
 }
 
+TEST(WhatIfTest, ManyDaysAreRefused) {
+  std::string edits = "add \"x0\" 86400s after name=\"a\"\n";
+  for (int i = 0; i < 110; ++i) {
+    edits +=
+        "add \"x" + std::to_string(i + 1) + "\" 86400s after name=\"x" + std::to_string(i) + "\"\n";
+  }
+  EXPECT_THAT(WhatIfError(TwoStreams(), edits), HasSubstr("the schedule cannot be run again"));
+}
+
 TEST(WhatIfTest, TimesThatNoTraceHasAreRefused) {
   MeasuredGraph measured = TwoStreams();
   measured.graph.nodes[3].time_ps = INT64_MAX;

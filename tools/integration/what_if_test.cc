@@ -99,6 +99,31 @@ TEST(WhatIfCommandTest, SuggestsAnotherOrder) {
                     HasSubstr("no other order of a stream's work makes it shorter")));
 }
 
+// Looking for suggestions is no edit.
+TEST(WhatIfCommandTest, SuggestionsLeaveTheMeasuredGraphAsItIs) {
+  const TemporaryDirectory directory;
+  const std::string trace = "--trace=" + directory.Write("t.json", Trace());
+  const auto write_files = [&](const std::string& prefix, std::vector<std::string> more) {
+    more.insert(more.end(), {trace, "--all_edges", "--csv=" + directory.PathOf(prefix + ".csv"),
+                             "--save=" + directory.PathOf(prefix + ".mcp"),
+                             "--overlay=" + directory.PathOf(prefix + ".json")});
+    const CommandResult result = FindPath(more);
+    EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+    return result.standard_output;
+  };
+  const std::string text = write_files("without", {});
+  EXPECT_THAT(write_files("with", {"--suggest_reorderings"}), StartsWith(text));
+  for (const char* file : {".csv", ".mcp", ".json"}) {
+    EXPECT_EQ(directory.Read(std::string("with") + file),
+              directory.Read(std::string("without") + file));
+  }
+  // All but the last brace.
+  std::string json = FindPath({trace, "--json"}).standard_output;
+  json.resize(json.rfind("\n}"));
+  EXPECT_THAT(FindPath({trace, "--json", "--suggest_reorderings"}).standard_output,
+              AllOf(StartsWith(json), HasSubstr("\"gain_us\": 37")));
+}
+
 TEST(WhatIfCommandTest, WritesTheEditedScheduleToFiles) {
   const TemporaryDirectory directory;
   const std::string trace = "--trace=" + directory.Write("t.json", Trace());
