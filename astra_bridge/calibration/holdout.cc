@@ -79,14 +79,16 @@ std::vector<HoldoutFold> MakeFolds(absl::Span<const TransferCell> cells, Holdout
     int64_t key = cells[i].bytes;
     if (holdout == Holdout::kKind) key = static_cast<int64_t>(cells[i].kind);
     if (holdout == Holdout::kGroup) {
+      // Between two ranks whatever the group: no number of ranks to be left out by.
+      if (!by_run && cells[i].kind == CommKind::kPointToPoint) continue;
       key = by_run ? cells[i].ranks : static_cast<int64_t>(cells[i].participants.size());
     }
     by_key[key].push_back(i);
   }
   if (holdout == Holdout::kSize) return MakeSizeFolds(by_key);
   std::vector<HoldoutFold> folds;
+  if (by_key.size() < 2) return folds;
   for (auto& [key, held] : by_key) {
-    if (held.size() == cells.size()) continue;
     folds.push_back({FoldName(holdout, key), std::move(held)});
   }
   return folds;

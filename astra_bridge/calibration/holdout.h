@@ -27,7 +27,8 @@ enum class Holdout {
   kSize,
   // Each kind in turn. It then has no corrections.
   kKind,
-  // Each number of ranks in turn: of the run where there are several, else of the group.
+  // Each number of ranks in turn: of the run where there are several, else of the group, which
+  // point-to-point transfers have none of.
   kGroup,
 };
 

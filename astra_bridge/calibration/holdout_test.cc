@@ -68,6 +68,18 @@ TEST(HoldoutTest, ARunOfOneSizeIsToldApartByItsGroups) {
   EXPECT_THAT(MakeFolds(Cells({4}), Holdout::kGroup), IsEmpty());
 }
 
+TEST(HoldoutTest, PermutesOfOneRunAreNoGroup) {
+  std::vector<TransferCell> cells = Cells({4});
+  for (size_t i = 0; i < 4; ++i) {
+    cells[i].kind = CommKind::kPointToPoint;
+    cells[i].participants = {0, 1};
+  }
+  EXPECT_THAT(MakeFolds(cells, Holdout::kGroup), IsEmpty());
+  // Of runs of several sizes they are held out with the run.
+  cells[0].ranks = 2;
+  EXPECT_THAT(Names(MakeFolds(cells, Holdout::kGroup)), ElementsAre("2 ranks", "4 ranks"));
+}
+
 TEST(HoldoutTest, HeldOutCellsArePredictedFromTheRest) {
   std::vector<TransferCell> cells = Cells({2, 4});
   const std::vector<HoldoutFold> folds = MakeFolds(cells, Holdout::kGroup);
