@@ -143,6 +143,12 @@ class Calibrator {
       fitted_cells_.push_back(cells_[i]);
       fitted_sizes.insert(cells_[i].bytes);
     }
+    if (fitted_sizes.size() < 2 && present.size() > 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--sizes leaves a single size, ", *fitted_sizes.begin(),
+                       " bytes, which tells neither latency nor bandwidth; name several of ",
+                       absl::StrJoin(present, ", ")));
+    }
     if (fitted_sizes.size() < 2) {
       return absl::InvalidArgumentError(absl::StrCat(
           "all transfers are of ", *fitted_sizes.begin(),
@@ -321,6 +327,11 @@ class Calibrator {
   }
 
   void AddNotes() {
+    if (std::all_of(cells_.begin(), cells_.end(),
+                    [](const TransferCell& cell) { return cell.transfers_ns.size() < 2; })) {
+      report_.add_notes(
+          "nothing was repeated after its first time: the noise floor is unknown, not zero");
+    }
     for (const CalibratedParameter& parameter : report_.parameters()) {
       if (parameter.identifiable()) continue;
       report_.add_notes(absl::StrCat(parameter.name(),

@@ -112,6 +112,13 @@ TEST(CalibrationTest, SaysWhenOtherNumbersOfRanksAreAGuess) {
   EXPECT_THAT(two.report.notes(), Not(Contains(HasSubstr("all groups have"))));
 }
 
+TEST(CalibrationTest, SaysThatNothingTellsTheNoise) {
+  SyntheticOptions once;
+  once.repeats = 1;
+  ASSERT_OK_AND_ASSIGN(const Calibration calibration, Calibrate({SyntheticRun(4, once)}));
+  EXPECT_THAT(calibration.report.notes(), Contains(HasSubstr("the noise floor is unknown")));
+}
+
 TEST(CalibrationTest, WaitingThatIsLeftInTransfersShows) {
   CalibrationRun run = SyntheticRun(4);
   for (size_t i = 0; i < run.transfers.samples.size(); ++i) {
@@ -138,6 +145,10 @@ TEST(CalibrationTest, RefusesWhatItCannotUse) {
   CalibrationRun both = SyntheticRun(4);
   both.within_nodes = true;
   ExpectRefused({both}, {}, "--topology");
+
+  CalibrationOptions one_of_several;
+  one_of_several.sizes = {4096};
+  ExpectRefused({SyntheticRun(4)}, one_of_several, "--sizes leaves a single size, 4096 bytes");
 
   CalibrationOptions options;
   options.sizes = {1024, 1000};
