@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "astra_bridge/calibration/engine_model.h"
 #include "astra_bridge/calibration/error_summary.h"
 #include "astra_bridge/calibration/robust_statistics.h"
+#include "astra_bridge/calibration/size_ranges.h"
 #include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
@@ -141,6 +143,12 @@ class Calibrator {
       fitted_cells_.push_back(cells_[i]);
       fitted_sizes.insert(cells_[i].bytes);
     }
+    if (fitted_sizes.size() < 2 && present.size() > 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--sizes leaves a single size, ", *fitted_sizes.begin(),
+                       " bytes, which tells neither latency nor bandwidth; name several of ",
+                       absl::StrJoin(present, ", ")));
+    }
     if (fitted_sizes.size() < 2) {
       return absl::InvalidArgumentError(absl::StrCat(
           "all transfers are of ", *fitted_sizes.begin(),
@@ -173,6 +181,12 @@ class Calibrator {
     if (folds.empty()) {
       report_.add_notes(absl::StrCat("nothing was held out: there are too few to leave one ",
                                      HoldoutName(options_.holdout), " out"));
+    }
+    std::set<int64_t> sizes;
+    for (const TransferCell& cell : cells_) sizes.insert(cell.bytes);
+    if (options_.holdout == Holdout::kSize && sizes.size() > kMaxSizes) {
+      report_.add_notes(absl::StrCat("there are ", sizes.size(), " sizes: they were held out in ",
+                                     folds.size(), " ranges of neighbouring ones"));
     }
     ASSIGN_OR_RETURN(const std::vector<HeldOutPrediction> predictions,
                      PredictHeldOut(start_, cells_, folds, [&](size_t done) {
@@ -313,12 +327,18 @@ class Calibrator {
   }
 
   void AddNotes() {
+    if (std::all_of(cells_.begin(), cells_.end(),
+                    [](const TransferCell& cell) { return cell.transfers_ns.size() < 2; })) {
+      report_.add_notes(
+          "nothing was repeated after its first time: the noise floor is unknown, not zero");
+    }
     for (const CalibratedParameter& parameter : report_.parameters()) {
       if (parameter.identifiable()) continue;
       report_.add_notes(absl::StrCat(parameter.name(),
                                      " is not identifiable from these transfers: it keeps ",
                                      parameter.value()));
     }
+    AddMergedSizes();
     std::set<size_t> group_sizes;
     for (const TransferCell& cell : fitted_cells_) {
       if (cell.kind != CommKind::kPointToPoint) group_sizes.insert(cell.participants.size());
@@ -336,6 +356,16 @@ class Calibrator {
           "transfers change with how late the last rank comes (slope %.2f): %s", spread.slope(),
           spread.slope() > 0 ? "waiting is left in them, or clocks are off"
                              : "data moves before all have come"));
+    }
+  }
+
+  void AddMergedSizes() {
+    std::map<CommKind, std::set<int64_t>> sizes;
+    for (const TransferCell& cell : fitted_cells_) sizes[cell.kind].insert(cell.bytes);
+    for (const auto& [kind, of_kind] : sizes) {
+      if (of_kind.size() <= kMaxSizes) continue;
+      report_.add_notes(absl::StrCat(CommKindName(kind), " has ", of_kind.size(),
+                                     " sizes: neighbouring ones were merged for the fit"));
     }
   }
 

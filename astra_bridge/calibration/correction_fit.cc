@@ -5,9 +5,11 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "astra_bridge/calibration/robust_statistics.h"
+#include "astra_bridge/calibration/size_ranges.h"
 #include "astra_bridge/comm_kind.h"
 
 namespace meridian {
@@ -83,7 +85,22 @@ PointsByKind MakePoints(absl::Span<const TransferCell> cells, absl::Span<const d
     points[static_cast<size_t>(cell.kind)].push_back(
         {cell.bytes, group, engine_ns[i], cell.median_ns, cell.relative_error});
   }
+  for (std::vector<CorrectionPoint>& of_kind : points) of_kind = MergeSizes(of_kind);
   return points;
+}
+
+// The geometric mean of a group's points.
+CorrectionPoint MeanPoint(int64_t bytes, uint32_t group,
+                          const std::vector<CorrectionPoint>& points) {
+  double log_engine = 0, log_measured = 0, variance = 0;
+  for (const CorrectionPoint& point : points) {
+    log_engine += std::log(point.engine_ns);
+    log_measured += std::log(point.measured_ns);
+    variance += point.relative_error * point.relative_error;
+  }
+  const double count = static_cast<double>(points.size());
+  return {bytes, group, std::exp(log_engine / count), std::exp(log_measured / count),
+          std::sqrt(variance) / count};
 }
 
 // Of a kind's points, those that are to be predicted and those to do it from.
@@ -129,11 +146,17 @@ SegmentedLine::SegmentedLine(const std::vector<CorrectionPoint>& points, double 
 // Least squares of relative errors, 1 - predicted / measured, reweighted until outliers count no
 // more than Huber's loss lets them.
 SegmentedLine::Line SegmentedLine::FitLine(size_t first, size_t last) const {
-  std::vector<CorrectionPoint> points;
+  // A point over its measured time: what overhead (one) and slope (x) are multiplied by.
+  struct Term {
+    double one, x, from_least, deviation;
+  };
+  std::vector<Term> terms;
   std::vector<double> measured_ns;
   for (size_t size = first; size <= last; ++size) {
     for (const CorrectionPoint& point : by_size_[size]) {
-      points.push_back(point);
+      const double one = 1 / point.measured_ns;
+      terms.push_back({one, point.engine_ns * one, (point.engine_ns - least_engine_ns_) * one,
+                       DeviationOf(point)});
       measured_ns.push_back(point.measured_ns);
     }
   }
@@ -144,11 +167,7 @@ SegmentedLine::Line SegmentedLine::FitLine(size_t first, size_t last) const {
     // line is through zero at the least engine time.
     double oo = 1 / (overhead_deviation_ns * overhead_deviation_ns);
     double os = 0, ss = 0, o = 0, s = 0, ss_from_least = 0, s_from_least = 0;
-    for (const CorrectionPoint& point : points) {
-      const double one = 1 / point.measured_ns;
-      const double x = point.engine_ns * one;
-      const double from_least = (point.engine_ns - least_engine_ns_) * one;
-      const double deviation = DeviationOf(point);
+    for (const auto& [one, x, from_least, deviation] : terms) {
       const double error = 1 - line.overhead_ns * one - line.slope * x;
       const double huber = round == 0 ? 1 : HuberWeight(error / deviation, kHuberBound);
       const double weight = huber / (deviation * deviation);
@@ -160,6 +179,7 @@ SegmentedLine::Line SegmentedLine::FitLine(size_t first, size_t last) const {
       ss_from_least += weight * from_least * from_least;
       s_from_least += weight * from_least;
     }
+    const Line before = line;
     const double determinant = oo * ss - os * os;
     line.overhead_ns = (o * ss - os * s) / determinant;
     line.slope = (oo * s - os * o) / determinant;
@@ -171,6 +191,7 @@ SegmentedLine::Line SegmentedLine::FitLine(size_t first, size_t last) const {
       line.slope = kLeastSlope;
       line.overhead_ns = (o - kLeastSlope * os) / oo;
     }
+    if (line.overhead_ns == before.overhead_ns && line.slope == before.slope) break;
   }
   for (size_t size = first; size <= last; ++size) {
     double loss = 0;
@@ -267,6 +288,27 @@ std::vector<CorrectionSegment> SegmentedLine::Fit(double penalty) const {
 }
 
 absl::Span<const double> SegmentPenalties() { return kPenalties; }
+
+std::vector<CorrectionPoint> MergeSizes(const std::vector<CorrectionPoint>& points) {
+  std::set<int64_t> sizes;
+  for (const CorrectionPoint& point : points) sizes.insert(point.bytes);
+  if (sizes.size() <= kMaxSizes) return points;
+  const SizeRanges ranges(*sizes.begin(), *sizes.rbegin(), kMaxSizes);
+  std::array<std::vector<double>, kMaxSizes> log_bytes;
+  for (int64_t bytes : sizes) {
+    log_bytes[ranges.RangeOf(bytes)].push_back(std::log(static_cast<double>(bytes)));
+  }
+  std::map<std::pair<size_t, uint32_t>, std::vector<CorrectionPoint>> by_range;
+  for (const CorrectionPoint& point : points) {
+    by_range[{ranges.RangeOf(point.bytes), point.group}].push_back(point);
+  }
+  std::vector<CorrectionPoint> merged;
+  for (const auto& [range_and_group, of_group] : by_range) {
+    const auto& [range, group] = range_and_group;
+    merged.push_back(MeanPoint(std::llround(std::exp(Mean(log_bytes[range]))), group, of_group));
+  }
+  return merged;
+}
 
 PenaltyChoice ChoosePenalty(absl::Span<const TransferCell> cells,
                             absl::Span<const double> engine_ns, const KindTimes& least_engine_ns) {

@@ -19,6 +19,10 @@
 // More segments always fit better. Each costs a penalty, a jump half as much again, in units of the
 // loss (half a squared standard deviation), and which penalty is right is found by leaving out
 // whole sizes.
+//
+// The search looks at every range of sizes, once for each size left out. A kind of more than
+// kMaxSizes sizes, as training runs have, is therefore searched by ranges of neighbouring
+// sizes: those between so many equal steps of bytes, on a scale of ratios, count as one size.
 #ifndef ASTRA_BRIDGE_CALIBRATION_CORRECTION_FIT_H_
 #define ASTRA_BRIDGE_CALIBRATION_CORRECTION_FIT_H_
 
@@ -32,7 +36,7 @@
 
 namespace meridian {
 
-// A cell of one kind.
+// A cell of one kind, or the geometric mean of a group's cells of neighbouring sizes.
 struct CorrectionPoint {
   int64_t bytes = 0;
   // Equal for points of the same group.
@@ -97,6 +101,11 @@ struct PenaltyChoice {
   double error = 0;
   double best_error = 0;
 };
+
+// Returns the points with at most kMaxSizes sizes: as they are, or, where there are more,
+// neighbouring sizes merged. A merged size is the geometric mean of its sizes and has one point of
+// each group.
+std::vector<CorrectionPoint> MergeSizes(const std::vector<CorrectionPoint>& points);
 
 // Times are by cell, and by kind for two ranks and no bytes.
 //

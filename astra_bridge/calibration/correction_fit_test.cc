@@ -2,7 +2,9 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 
+#include "astra_bridge/calibration/size_ranges.h"
 #include "astra_bridge/calibration/testing/synthetic_cells.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -121,6 +123,39 @@ TEST(SegmentedLineTest, NothingIsBelowZeroForTwoRanks) {
   for (const CorrectionSegment& segment : segments) {
     EXPECT_GE(segment.overhead_ns + 10000 / segment.efficiency, -1e-6);
   }
+}
+
+TEST(MergeSizesTest, SizesThatCanBeToldApartStayAsTheyAre) {
+  std::vector<CorrectionPoint> points;
+  for (size_t i = 0; i < kMaxSizes; ++i) {
+    points.push_back({static_cast<int64_t>(i) + 1, 0, 10, 20, 0.1});
+    points.push_back({static_cast<int64_t>(i) + 1, 1, 10, 20, 0.1});
+  }
+  const std::vector<CorrectionPoint> merged = MergeSizes(points);
+  ASSERT_THAT(merged, SizeIs(points.size()));
+  for (size_t i = 0; i < merged.size(); ++i) EXPECT_EQ(merged[i].bytes, points[i].bytes);
+}
+
+// The bounds are the powers of two from 2^10 to 2^58, and all ranges but two have one size.
+TEST(MergeSizesTest, NeighboursBecomeTheirGeometricMean) {
+  std::vector<CorrectionPoint> points = {{1 << 10, 0, 100, 200, 0.03},
+                                         {int64_t{1} << 58, 0, 100, 200, 0.03}};
+  for (int i = 11; i < 58; ++i) points.push_back({int64_t{5} << (i - 2), 0, 100, 200, 0.03});
+  points.push_back({3 << 19, 0, 400, 800, 0.04});
+  points.push_back({3 << 19, 1, 7, 9, 0.5});
+  const std::vector<CorrectionPoint> merged = MergeSizes(points);
+  std::map<int64_t, std::vector<CorrectionPoint>> by_bytes;
+  for (const CorrectionPoint& point : merged) by_bytes[point.bytes].push_back(point);
+  ASSERT_THAT(by_bytes, SizeIs(kMaxSizes));
+  EXPECT_EQ(by_bytes.begin()->first, 1024);
+  // 2^20 * sqrt(1.25 * 1.5) = 1435821.8
+  const std::vector<CorrectionPoint>& both = by_bytes[1435822];
+  ASSERT_THAT(both, SizeIs(2));
+  EXPECT_NEAR(both[0].engine_ns, 200, 1e-9);
+  EXPECT_NEAR(both[0].measured_ns, 400, 1e-9);
+  EXPECT_NEAR(both[0].relative_error, 0.05 / 2, 1e-12);
+  EXPECT_EQ(both[1].group, 1u);
+  EXPECT_NEAR(both[1].measured_ns, 9, 1e-9);
 }
 
 TEST(ChoosePenaltyTest, NoiseIsNotFollowed) {

@@ -17,6 +17,8 @@ namespace {
 constexpr double kAssumedGibibytesPerSecond = 50;
 constexpr double kAssumedLatencyNs = 500;
 constexpr double kNsPerSecond = 1e9;
+// The engine counts whole nanoseconds, and fits take logarithms.
+constexpr double kLeastEngineNs = 1;
 // A kind needs a byte per rank.
 constexpr int64_t kFewBytes = 8;
 
@@ -103,7 +105,7 @@ absl::StatusOr<std::vector<double>> EngineTimesNs(const Fabric& fabric,
           Congestion::kAware);
     }
     ASSIGN_OR_RETURN(const EdgeEstimate estimate, engine->EstimateEdge(EdgeOf(cell)));
-    times_ns.push_back(estimate.seconds * kNsPerSecond);
+    times_ns.push_back(std::max(estimate.seconds * kNsPerSecond, kLeastEngineNs));
   }
   return times_ns;
 }

@@ -35,6 +35,14 @@ TEST(EngineModelTest, TimesCellsOfRunsOfDifferentSizes) {
                           DoubleNear(10 + 1 * (20031 + 10), 1e-6), DoubleNear(20031, 1e-6)));
 }
 
+TEST(EngineModelTest, NothingTakesNoTime) {
+  Fabric fabric = AssumedFabric(2);
+  fabric.network.dimensions[0].latency_ns = 0;
+  ASSERT_OK_AND_ASSIGN(const std::vector<double> times_ns,
+                       EngineTimesNs(fabric, {Cell(CommKind::kPointToPoint, 8, {0, 1}, 2)}));
+  EXPECT_THAT(times_ns, ElementsAre(1));
+}
+
 TEST(EngineModelTest, ParametersAreTheNumbersOfTheFiles) {
   Fabric fabric = AssumedFabric(4);
   const std::vector<EngineParameter> parameters = ParametersOf(fabric);

@@ -1,12 +1,14 @@
 #include "astra_bridge/calibration/holdout.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/calibration/calibrated_model.h"
+#include "astra_bridge/calibration/size_ranges.h"
 #include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
@@ -20,15 +22,33 @@ bool HasRunsOfSeveralSizes(absl::Span<const TransferCell> cells) {
 }
 
 std::string FoldName(Holdout holdout, int64_t key) {
-  switch (holdout) {
-    case Holdout::kSize:
-      return absl::StrCat("size ", key);
-    case Holdout::kKind:
-      return std::string(CommKindName(static_cast<CommKind>(key)));
-    case Holdout::kGroup:
-      return absl::StrCat(key, " ranks");
+  if (holdout == Holdout::kKind) return std::string(CommKindName(static_cast<CommKind>(key)));
+  return absl::StrCat(key, " ranks");
+}
+
+std::string SizesName(int64_t first, int64_t last) {
+  if (first == last) return absl::StrCat("size ", first);
+  return absl::StrCat("sizes ", first, " to ", last);
+}
+
+// From the cells of each size, without the smallest and the largest.
+std::vector<HoldoutFold> MakeSizeFolds(const std::map<int64_t, std::vector<size_t>>& by_size) {
+  if (by_size.size() < 3) return {};
+  const std::vector<std::pair<int64_t, std::vector<size_t>>> between(std::next(by_size.begin()),
+                                                                     std::prev(by_size.end()));
+  const size_t count = by_size.size() > kMaxSizes ? kMaxSizeFolds : between.size();
+  std::vector<HoldoutFold> folds;
+  for (size_t f = 0; f < count; ++f) {
+    const size_t first = f * between.size() / count;
+    const size_t end = (f + 1) * between.size() / count;
+    HoldoutFold fold{SizesName(between[first].first, between[end - 1].first), {}};
+    for (size_t i = first; i < end; ++i) {
+      fold.held.insert(fold.held.end(), between[i].second.begin(), between[i].second.end());
+    }
+    std::sort(fold.held.begin(), fold.held.end());
+    folds.push_back(std::move(fold));
   }
-  return "";
+  return folds;
 }
 
 }  // namespace
@@ -59,15 +79,16 @@ std::vector<HoldoutFold> MakeFolds(absl::Span<const TransferCell> cells, Holdout
     int64_t key = cells[i].bytes;
     if (holdout == Holdout::kKind) key = static_cast<int64_t>(cells[i].kind);
     if (holdout == Holdout::kGroup) {
+      // Between two ranks whatever the group: no number of ranks to be left out by.
+      if (!by_run && cells[i].kind == CommKind::kPointToPoint) continue;
       key = by_run ? cells[i].ranks : static_cast<int64_t>(cells[i].participants.size());
     }
     by_key[key].push_back(i);
   }
+  if (holdout == Holdout::kSize) return MakeSizeFolds(by_key);
   std::vector<HoldoutFold> folds;
+  if (by_key.size() < 2) return folds;
   for (auto& [key, held] : by_key) {
-    if (held.size() == cells.size()) continue;
-    const bool at_an_end = key == by_key.begin()->first || key == by_key.rbegin()->first;
-    if (holdout == Holdout::kSize && at_an_end) continue;
     folds.push_back({FoldName(holdout, key), std::move(held)});
   }
   return folds;

@@ -3,6 +3,7 @@
 #ifndef ASTRA_BRIDGE_CALIBRATION_HOLDOUT_H_
 #define ASTRA_BRIDGE_CALIBRATION_HOLDOUT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -17,12 +18,17 @@
 
 namespace meridian {
 
+// A fold costs as much as the whole fit.
+inline constexpr size_t kMaxSizeFolds = 24;
+
 enum class Holdout {
-  // Each size but the smallest and the largest in turn, of all kinds and groups.
+  // Each size but the smallest and the largest in turn, of all kinds and groups; of more than
+  // kMaxSizes sizes, kMaxSizeFolds ranges of neighbouring ones, of about as many sizes each.
   kSize,
   // Each kind in turn. It then has no corrections.
   kKind,
-  // Each number of ranks in turn: of the run where there are several, else of the group.
+  // Each number of ranks in turn: of the run where there are several, else of the group, which
+  // point-to-point transfers have none of.
   kGroup,
 };
 
@@ -31,7 +37,7 @@ absl::string_view HoldoutName(Holdout holdout);
 std::optional<Holdout> HoldoutFromName(absl::string_view name);
 
 struct HoldoutFold {
-  // E.g. "size 4096".
+  // E.g. "size 4096" or "sizes 4096 to 5120".
   std::string name;
   // Positions of cells, ascending.
   std::vector<size_t> held;

@@ -1,6 +1,7 @@
 #include "astra_bridge/calibration/holdout.h"
 
 #include "astra_bridge/calibration/engine_model.h"
+#include "astra_bridge/calibration/size_ranges.h"
 #include "astra_bridge/calibration/testing/synthetic_cells.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -35,6 +36,25 @@ TEST(HoldoutTest, SizesBetweenOthersAreLeftOutForAllKindsAndGroups) {
   for (size_t cell : folds[0].held) EXPECT_EQ(cells[cell].bytes, 4096);
 }
 
+// Of 98 sizes 96 lie between others: four in each fold.
+TEST(HoldoutTest, ManySizesAreLeftOutInRanges) {
+  std::vector<TransferCell> cells;
+  for (CommKind kind : {CommKind::kAllReduce, CommKind::kAllGather}) {
+    for (int64_t bytes = 1; bytes <= 98; ++bytes) {
+      cells.emplace_back();
+      cells.back().kind = kind;
+      cells.back().bytes = bytes;
+    }
+  }
+  const std::vector<HoldoutFold> folds = MakeFolds(cells, Holdout::kSize);
+  ASSERT_THAT(folds, SizeIs(kMaxSizeFolds));
+  EXPECT_EQ(folds[0].name, "sizes 2 to 5");
+  EXPECT_THAT(folds[0].held, ElementsAre(1, 2, 3, 4, 99, 100, 101, 102));
+  EXPECT_EQ(folds.back().name, "sizes 94 to 97");
+  cells.resize(kMaxSizes);
+  EXPECT_THAT(MakeFolds(cells, Holdout::kSize), SizeIs(kMaxSizes - 2));
+}
+
 TEST(HoldoutTest, KindsAndGroupsAreLeftOutInTurn) {
   EXPECT_THAT(Names(MakeFolds(Cells({2, 4}), Holdout::kKind)),
               ElementsAre("all-reduce", "all-gather"));
@@ -46,6 +66,18 @@ TEST(HoldoutTest, ARunOfOneSizeIsToldApartByItsGroups) {
   cells[0].participants = {0, 1};
   EXPECT_THAT(Names(MakeFolds(cells, Holdout::kGroup)), ElementsAre("2 ranks", "4 ranks"));
   EXPECT_THAT(MakeFolds(Cells({4}), Holdout::kGroup), IsEmpty());
+}
+
+TEST(HoldoutTest, PermutesOfOneRunAreNoGroup) {
+  std::vector<TransferCell> cells = Cells({4});
+  for (size_t i = 0; i < 4; ++i) {
+    cells[i].kind = CommKind::kPointToPoint;
+    cells[i].participants = {0, 1};
+  }
+  EXPECT_THAT(MakeFolds(cells, Holdout::kGroup), IsEmpty());
+  // Of runs of several sizes they are held out with the run.
+  cells[0].ranks = 2;
+  EXPECT_THAT(Names(MakeFolds(cells, Holdout::kGroup)), ElementsAre("2 ranks", "4 ranks"));
 }
 
 TEST(HoldoutTest, HeldOutCellsArePredictedFromTheRest) {

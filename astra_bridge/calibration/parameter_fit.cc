@@ -4,10 +4,15 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "astra_bridge/calibration/normal_equations.h"
 #include "astra_bridge/calibration/robust_statistics.h"
+#include "astra_bridge/calibration/size_ranges.h"
 #include "astra_bridge/comm_kind.h"
 #include "xla_profiler/util/status_macros.h"
 
@@ -39,10 +44,54 @@ constexpr double kDoneBelow = 1e-5;
 constexpr double kMinValue = 1e-3;
 constexpr double kMaxValue = 1e9;
 
+// Of a kind of more sizes than are looked at one by one. Latency and bandwidth show in far fewer.
+constexpr size_t kSizeRanges = 24;
+
+// Returns one cell for each kind, group and range of sizes: the geometric mean, whose bytes are
+// those that the engine is to time. Kinds of at most kMaxSizes sizes stay as they are.
+std::vector<TransferCell> MergeCells(absl::Span<const TransferCell> cells) {
+  std::array<std::set<int64_t>, kCommKinds> sizes;
+  for (const TransferCell& cell : cells) sizes[static_cast<size_t>(cell.kind)].insert(cell.bytes);
+  std::vector<TransferCell> result;
+  std::map<std::tuple<CommKind, size_t, int32_t, std::vector<int32_t>>, std::vector<size_t>>
+      to_merge;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    const std::set<int64_t>& of_kind = sizes[static_cast<size_t>(cells[i].kind)];
+    if (of_kind.size() <= kMaxSizes) {
+      result.push_back(cells[i]);
+      continue;
+    }
+    const SizeRanges ranges(*of_kind.begin(), *of_kind.rbegin(), kSizeRanges);
+    to_merge[{cells[i].kind, ranges.RangeOf(cells[i].bytes), cells[i].ranks, cells[i].participants}]
+        .push_back(i);
+  }
+  for (const auto& [key, members] : to_merge) {
+    TransferCell merged;
+    std::tie(merged.kind, std::ignore, merged.ranks, merged.participants) = key;
+    double log_bytes = 0, log_ns = 0, variance = 0;
+    for (size_t i : members) {
+      log_bytes += std::log(static_cast<double>(cells[i].bytes));
+      log_ns += std::log(cells[i].median_ns);
+      variance += cells[i].relative_error * cells[i].relative_error;
+    }
+    const double count = static_cast<double>(members.size());
+    merged.bytes = std::llround(std::exp(log_bytes / count));
+    merged.median_ns = std::exp(log_ns / count);
+    merged.relative_error = std::sqrt(variance) / count;
+    result.push_back(std::move(merged));
+  }
+  return result;
+}
+
 class Fitter {
  public:
   Fitter(const Fabric& start, absl::Span<const TransferCell> cells)
-      : start_(start), cells_(cells), fabric_(start), active_(ParametersOf(start)) {
+      : start_(start),
+        all_cells_(cells),
+        merged_(MergeCells(cells)),
+        cells_(merged_),
+        fabric_(start),
+        active_(ParametersOf(start)) {
     for (const EngineParameter& parameter : active_) {
       FittedParameter fitted;
       fitted.parameter = parameter;
@@ -56,6 +105,9 @@ class Fitter {
       RETURN_IF_ERROR(FitActive());
       ASSIGN_OR_RETURN(frozen, FreezeUncertain());
     }
+    cells_ = all_cells_;
+    ASSIGN_OR_RETURN(engine_ns_, EngineTimesNs(fabric_, cells_));
+    ASSIGN_OR_RETURN(sensitivities_, SensitivitiesTo(active_));
     for (FittedParameter& fitted : parameters_) {
       fitted.value = ParameterValue(fabric_, fitted.parameter);
     }
@@ -73,7 +125,6 @@ class Fitter {
       RETURN_IF_ERROR(Descend());
       model_deviation_ = ResidualDeviation();
     }
-    ASSIGN_OR_RETURN(sensitivities_, SensitivitiesTo(active_));
     return absl::OkStatus();
   }
 
@@ -227,7 +278,10 @@ class Fitter {
   }
 
   const Fabric& start_;
-  const absl::Span<const TransferCell> cells_;
+  const absl::Span<const TransferCell> all_cells_;
+  const std::vector<TransferCell> merged_;
+  // The merged, until the fit is done.
+  absl::Span<const TransferCell> cells_;
   Fabric fabric_;
   // Those that are still fitted.
   std::vector<EngineParameter> active_;

@@ -1,5 +1,7 @@
 #include "astra_bridge/calibration/parameter_fit.h"
 
+#include <cmath>
+
 #include "astra_bridge/calibration/testing/synthetic_cells.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -71,6 +73,24 @@ TEST(ParameterFitTest, LargeSizesAloneTellOnlyBandwidth) {
   EXPECT_EQ(fit.parameters[kLatency].value, 500);
   EXPECT_TRUE(fit.parameters[kBandwidth].identifiable);
   EXPECT_NEAR(fit.parameters[kBandwidth].value, 10, 0.5);
+}
+
+// The engine takes no time at all for the smallest then.
+TEST(ParameterFitTest, ANetworkWithoutLatencyIsAStart) {
+  SyntheticOptions options;
+  options.kinds = {CommKind::kPointToPoint};
+  options.sizes = {8, 1 << 10, 1 << 16, 1 << 22};
+  Fabric start = RingOf(2, 0, 50);
+  start.system.endpoint_delay_ns = 0;
+  ASSERT_OK_AND_ASSIGN(const ParameterFit fit,
+                       FitParameters(start, MakeSyntheticCells(RingOf(2, 5000, 10), {2}, options)));
+  for (const FittedParameter& parameter : fit.parameters) {
+    EXPECT_TRUE(std::isfinite(parameter.value)) << ParameterName(parameter.parameter);
+  }
+  for (double engine_ns : fit.engine_ns) EXPECT_GE(engine_ns, 1);
+  for (const std::vector<double>& row : fit.sensitivities) {
+    for (double sensitivity : row) EXPECT_TRUE(std::isfinite(sensitivity));
+  }
 }
 
 TEST(ParameterFitTest, WildCellsHardlyMatter) {

@@ -62,9 +62,13 @@ std::vector<TransferCell> MakeTransferCells(absl::Span<const TransferSamples> ru
 }
 
 double NoiseFloor(absl::Span<const TransferCell> cells) {
-  double sum = 0;
-  for (const TransferCell& cell : cells) sum += SplitHalfDifference(cell.transfers_ns);
-  return cells.empty() ? 0 : sum / static_cast<double>(cells.size());
+  // What ran once has no halves to differ.
+  std::vector<double> differences;
+  for (const TransferCell& cell : cells) {
+    if (cell.transfers_ns.size() < 2) continue;
+    differences.push_back(SplitHalfDifference(cell.transfers_ns));
+  }
+  return differences.empty() ? 0 : Mean(differences);
 }
 
 CommEdge EdgeOf(const TransferCell& cell) {

@@ -80,6 +80,10 @@ TEST(TransferCellsTest, TheNoiseFloorIsTheMeanOverCells) {
   steady.transfers_ns = {10, 10, 10, 10};
   noisy.transfers_ns = {10, 12, 10, 12};
   EXPECT_DOUBLE_EQ(NoiseFloor({steady, noisy}), 0.1);
+  TransferCell once;
+  once.transfers_ns = {10};
+  EXPECT_DOUBLE_EQ(NoiseFloor({once, steady, noisy, once}), 0.1);
+  EXPECT_EQ(NoiseFloor({once}), 0);
 }
 
 }  // namespace
