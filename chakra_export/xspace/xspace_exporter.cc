@@ -25,6 +25,7 @@
 #include "chakra_export/xspace/memory_copy.h"
 #include "chakra_export/xspace/profiled_run.h"
 #include "chakra_export/xspace/program_nodes.h"
+#include "chakra_export/xspace/run_agreement.h"
 #include "chakra_export/xspace/work_graph.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/happens_before.h"
@@ -53,6 +54,7 @@ class Exporter {
     read_options.profile_starts_ns = options_.profile_starts_ns;
     read_options.progress = options_.progress;
     ASSIGN_OR_RETURN(input_, ReadProfiledRun(files_, traces, read_options));
+    RETURN_IF_ERROR(CheckAgreement());
     if (options_.intent == EtIntent::kProfiled) {
       RETURN_IF_ERROR(CheckClocks());
       RETURN_IF_ERROR(BuildProfiled());
@@ -70,6 +72,18 @@ class Exporter {
   }
 
  private:
+  // Profiles of different runs, or that disagree, would lose their collectives without a word.
+  absl::Status CheckAgreement() const {
+    const CollectiveRun& run = input_.collectives;
+    RETURN_IF_ERROR(CheckProgramsAgree(input_.profiles, run));
+    const std::vector<uint32_t>& nodes = run.table.node_of_rank();
+    // Whoever lacks a profile has a right to collectives without counterparts.
+    if (std::find(nodes.begin(), nodes.end(), CollectiveTable::kNoNode) == nodes.end()) {
+      RETURN_IF_ERROR(CheckOneRun(run));
+    }
+    return CheckNoneLacksTheMiddle(run);
+  }
+
   // Durations of collectives are differences of clocks, so the clocks must agree.
   absl::Status CheckClocks() {
     const HappensBefore check = CheckHappensBefore(input_.collectives.table);

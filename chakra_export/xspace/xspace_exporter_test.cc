@@ -171,11 +171,44 @@ TEST(XSpaceExporterTest, ProfilesThatDisagreeAboutACollectiveAreRefused) {
   run.elements = 2048;
   profiles[1] = SyntheticRun(run)[1];
   const std::vector<std::string> traces = WriteRun(directory, profiles);
-  EXPECT_THAT(
-      ExportXSpaces(Files(), traces, directory.PathOf("et")),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               AllOf(HasSubstr("rank0.xplane.pb"), HasSubstr("rank1.xplane.pb"),
-                     HasSubstr("disagree about the kind, bytes or groups of all-reduce.2"))));
+  EXPECT_THAT(ExportXSpaces(Files(), traces, directory.PathOf("et")),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("rank0.xplane.pb"), HasSubstr("rank1.xplane.pb"),
+                             HasSubstr("disagree about the program jit_step"),
+                             HasSubstr("all-reduce all-reduce.2 of 4096 bytes {0,1}"),
+                             HasSubstr("all-reduce all-reduce.2 of 8192 bytes {0,1}"))));
+  EXPECT_FALSE(FindEtFiles(Files(), directory.PathOf("et")).ok());
+  XSpaceExportOptions options;
+  options.intent = EtIntent::kPostTransformed;
+  EXPECT_THAT(ExportXSpaces(Files(), traces, directory.PathOf("et"), options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("disagree about the program jit_step")));
+}
+
+// One all-reduce of the program of that name, in that execution.
+XSpaceProto OneAllReduce(int64_t partition, const std::string& instruction, int64_t run_id) {
+  HloModuleBuilder program = PartitionedProgram(2);
+  const xla::ShapeProto shape = ArrayShape(xla::F32, {64});
+  auto* x = program.Add("x", "parameter", shape);
+  AddAllReduce(instruction, shape, {x}, {{0, 1}}, &program);
+  return GpuProfile(
+      partition, program,
+      {{run_id, 10, {{"ncclDevKernel_AllReduce(args)", instruction, 15, 100000, 200000, ""}}}});
+}
+
+TEST(XSpaceExporterTest, ProfilesWithoutACommonCollectiveAreRefused) {
+  const TemporaryDirectory directory;
+  const std::vector<std::string> traces =
+      WriteRun(directory, {OneAllReduce(0, "all-reduce.2", 7), OneAllReduce(1, "all-reduce.3", 8)});
+  for (const EtIntent intent : {EtIntent::kProfiled, EtIntent::kPostTransformed}) {
+    XSpaceExportOptions options;
+    options.intent = intent;
+    EXPECT_THAT(
+        ExportXSpaces(Files(), traces, directory.PathOf("et"), options),
+        StatusIs(absl::StatusCode::kInvalidArgument,
+                 AllOf(HasSubstr("rank0.xplane.pb"), HasSubstr("are they all of one run"))));
+  }
+  EXPECT_FALSE(FindEtFiles(Files(), directory.PathOf("et")).ok());
 }
 
 TEST(XSpaceExporterTest, StepsThatDoNotExistAreRefused) {

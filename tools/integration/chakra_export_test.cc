@@ -151,9 +151,10 @@ TEST(ChakraExportCommandTest, TornFilesAreBadInputThatNamesTheFile) {
 class BadRunTest : public ::testing::Test {
  protected:
   // Expects that these profiles are refused with all these words.
-  void ExpectRefused(const std::string& traces, const std::vector<std::string>& words) {
-    const CommandResult result =
-        Export({"--traces=" + traces, "--output=" + directory_.PathOf("out/w")});
+  void ExpectRefused(const std::string& traces, const std::vector<std::string>& words,
+                     const std::string& intent = "profiled") {
+    const CommandResult result = Export(
+        {"--traces=" + traces, "--intent=" + intent, "--output=" + directory_.PathOf("out/w")});
     EXPECT_EQ(result.exit_code, 2) << traces;
     EXPECT_THAT(result.standard_output, IsEmpty());
     for (const std::string& word : words) {
@@ -196,6 +197,29 @@ TEST_F(BadRunTest, TwoProfilesOfOneRank) {
 TEST_F(BadRunTest, ProfilesOfDifferentRuns) {
   ExpectRefused("examples/jax_cuda2/rank0.xplane.pb,examples/jax_tp_cuda4/rank1.xplane.pb.gz",
                 {"rank"});
+}
+
+// The second rank's HLO says all-gather where the first says all-to-all.
+TEST_F(BadRunTest, ProfilesThatDisagreeAboutAnOpcode) {
+  std::string bytes = FileBytes("examples/jax_cuda2/rank1.xplane.pb");
+  const std::string from =
+      "\x12\x0a"
+      "all-to-all";
+  size_t replaced = 0;
+  for (size_t at = bytes.find(from); at != std::string::npos; at = bytes.find(from, at)) {
+    bytes.replace(at, from.size(),
+                  "\x12\x0a"
+                  "all-gather");
+    ++replaced;
+  }
+  ASSERT_GT(replaced, 0u);
+  const std::string changed = directory_.Write("changed.xplane.pb", bytes);
+  for (const char* intent : {"profiled", "post_transformed"}) {
+    ExpectRefused("examples/jax_cuda2/rank0.xplane.pb," + changed,
+                  {"rank0.xplane.pb", "changed.xplane.pb", "disagree about the program",
+                   "all-to-all", "all-gather"},
+                  intent);
+  }
 }
 
 TEST(ChakraExportCommandTest, FlagsThatMeanNothingAreBadUsage) {

@@ -1,0 +1,310 @@
+#include "chakra_export/xspace/run_agreement.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/types/span.h"
+#include "trace_alignment/collectives/collective_table.h"
+
+namespace meridian {
+namespace {
+
+// One of the programs that share a name.
+struct Variant {
+  const HloProgram* program = nullptr;
+  // Global ids, ascending.
+  std::vector<int64_t> devices;
+  // Those that ran it.
+  std::set<size_t> profiles;
+  // Which profile ran it, by execution.
+  std::map<int64_t, size_t> executions;
+};
+
+// By fingerprint; nullopt where the HLO is damaged.
+using Variants = std::map<std::optional<uint64_t>, Variant>;
+
+// Returns nothing for a program that does not say which devices run it.
+std::vector<int64_t> DevicesOf(const HloProgram& program) {
+  const absl::StatusOr<const HloModule*> module = program.Module();
+  if (!module.ok() || (*module)->device_assignment() == nullptr) return {};
+  std::vector<int64_t> devices = (*module)->device_assignment()->device_ids();
+  std::sort(devices.begin(), devices.end());
+  return devices;
+}
+
+// The programs of several devices that ran, by name.
+std::map<std::string, Variants> ListVariants(
+    const std::vector<std::unique_ptr<ProfileWork>>& profiles) {
+  std::map<std::string, Variants> by_name;
+  for (size_t p = 0; p < profiles.size(); ++p) {
+    absl::flat_hash_map<const HloProgram*, Variant*> known;
+    for (const WorkingDevice& device : profiles[p]->devices) {
+      for (const DeviceWork& work : device.work) {
+        if (work.program == nullptr) continue;
+        const auto [it, is_new] = known.try_emplace(work.program, nullptr);
+        if (is_new) {
+          const absl::StatusOr<uint64_t> fingerprint = work.program->Fingerprint();
+          std::vector<int64_t> devices = DevicesOf(*work.program);
+          if (devices.size() < 2) continue;
+          Variant& variant =
+              by_name[std::string(work.program->name())]
+                     [fingerprint.ok() ? std::make_optional(*fingerprint) : std::nullopt];
+          if (variant.program == nullptr) {
+            variant.program = work.program;
+            variant.devices = std::move(devices);
+          }
+          variant.profiles.insert(p);
+          it->second = &variant;
+        }
+        if (it->second != nullptr && work.run_id.has_value()) {
+          it->second->executions.emplace(*work.run_id, p);
+        }
+      }
+    }
+  }
+  return by_name;
+}
+
+bool ShareDevices(const Variant& a, const Variant& b) {
+  return std::any_of(a.devices.begin(), a.devices.end(), [&](int64_t device) {
+    return std::binary_search(b.devices.begin(), b.devices.end(), device);
+  });
+}
+
+// The profiles of which one ran `a` where the other ran `b`.
+using Conflict = std::optional<std::pair<size_t, size_t>>;
+
+Conflict ConflictByExecution(const Variant& a, const Variant& b) {
+  for (const auto& [execution, profile] : a.executions) {
+    const auto other = b.executions.find(execution);
+    if (other != b.executions.end() && other->second != profile) {
+      return std::make_pair(profile, other->second);
+    }
+  }
+  return std::nullopt;
+}
+
+// The first profile that ran this variant and no other of them.
+std::optional<size_t> ProfileWithNoOther(const Variant& variant, const Variants& all) {
+  for (const size_t profile : variant.profiles) {
+    const auto count = std::count_if(all.begin(), all.end(), [profile](const auto& entry) {
+      return entry.second.profiles.count(profile) > 0;
+    });
+    if (count == 1) return profile;
+  }
+  return std::nullopt;
+}
+
+Conflict FindConflict(const Variant& a, const Variant& b, const Variants& all,
+                      bool executions_have_ids) {
+  if (!ShareDevices(a, b)) return std::nullopt;
+  if (executions_have_ids && !a.executions.empty() && !b.executions.empty()) {
+    return ConflictByExecution(a, b);
+  }
+  const std::optional<size_t> with_a = ProfileWithNoOther(a, all);
+  const std::optional<size_t> with_b = ProfileWithNoOther(b, all);
+  if (!with_a.has_value() || !with_b.has_value()) return std::nullopt;
+  return std::make_pair(*with_a, *with_b);
+}
+
+bool Agree(const HloCollective& a, const HloCollective& b) {
+  return a.kind == b.kind && a.instruction->name() == b.instruction->name() &&
+         a.operand_bytes == b.operand_bytes && a.output_bytes == b.output_bytes &&
+         a.participants->device_groups == b.participants->device_groups &&
+         a.participants->device_pairs == b.participants->device_pairs;
+}
+
+// Returns e.g. "all-reduce psum.7 of 4096 bytes {0,1} {2,3}".
+std::string Describe(const HloCollective& collective) {
+  constexpr size_t kGroupsToName = 4;
+  constexpr size_t kDevicesToName = 8;
+  std::string text = absl::StrCat(CollectiveKindName(collective.kind), " ",
+                                  std::string(collective.instruction->name()), " of ",
+                                  collective.operand_bytes, " bytes");
+  const IdGroups& groups = collective.participants->device_groups;
+  for (size_t g = 0; g < std::min(groups.size(), kGroupsToName); ++g) {
+    absl::StrAppend(&text, " {", absl::StrJoin(groups[g].subspan(0, kDevicesToName), ","),
+                    groups[g].size() > kDevicesToName ? ",...}" : "}");
+  }
+  if (groups.size() > kGroupsToName) absl::StrAppend(&text, " ...");
+  return text;
+}
+
+// Says what two programs of one name differ in.
+std::string DescribeDifference(const HloProgram& a, const HloProgram& b) {
+  const absl::StatusOr<const HloCollectives*> of_a = a.Collectives();
+  const absl::StatusOr<const HloCollectives*> of_b = b.Collectives();
+  if (!of_a.ok() || !of_b.ok()) return "its collectives";
+  const std::vector<HloCollective>& in_a = (*of_a)->all();
+  const std::vector<HloCollective>& in_b = (*of_b)->all();
+  for (size_t i = 0; i < std::min(in_a.size(), in_b.size()); ++i) {
+    if (Agree(in_a[i], in_b[i])) continue;
+    return absl::StrCat(Describe(in_a[i]), " in the one, ", Describe(in_b[i]), " in the other");
+  }
+  if (in_a.size() == in_b.size()) return "its parameters, result or shapes";
+  return absl::StrCat(in_a.size(), " collectives in the one, ", in_b.size(), " in the other");
+}
+
+// A rank's part in an instance.
+struct Part {
+  uint32_t instance = 0;
+  int64_t start_ps = 0;
+  int64_t end_ps = 0;
+};
+
+class MiddleCheck {
+ public:
+  explicit MiddleCheck(const CollectiveRun& run) : run_(run), table_(run.table) {}
+
+  absl::Status Run() {
+    ListParts();
+    ListUnplaced();
+    for (const CollectiveInstance& instance : table_.instances()) {
+      if (instance.missing == 0) continue;
+      for (const int64_t rank : MissingRanks(instance)) {
+        const std::optional<uint32_t> witness = FindWitness(instance, rank);
+        if (witness.has_value()) return Refuse(instance, rank, *witness);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // Of a rank's own parts: the first end and the last start of those that another rank has, too.
+  struct Shared {
+    int64_t first_end_ps = std::numeric_limits<int64_t>::max();
+    int64_t last_start_ps = std::numeric_limits<int64_t>::min();
+  };
+
+  void ListParts() {
+    parts_.resize(table_.node_of_rank().size());
+    const std::vector<CollectiveInstance>& instances = table_.instances();
+    for (uint32_t i = 0; i < instances.size(); ++i) {
+      for (const CollectiveMember& member : table_.MembersOf(instances[i])) {
+        parts_[member.rank].push_back({i, member.start_ps, member.end_ps});
+      }
+    }
+  }
+
+  // A rank that ran an instruction in an execution that is not known may have run any.
+  void ListUnplaced() {
+    for (size_t p = 0; p < run_.profiles.size(); ++p) {
+      const ProfileCollectives& profile = run_.profiles[p];
+      for (size_t i = 0; i < profile.events.size(); ++i) {
+        if (run_.runs.runs[p][i].run != kUnknownId) continue;
+        const CollectiveOp& op = profile.ops[profile.events[i].op];
+        unplaced_.insert({run_.ranks.ranks[p][profile.events[i].local_device], op.instruction});
+      }
+    }
+  }
+
+  const CollectiveOp& OpOf(const CollectiveMember& member) const {
+    const ProfileCollectives& profile = run_.profiles[table_.NodeOf(member)];
+    return profile.ops[profile.events[member.event].op];
+  }
+
+  // Those whose profile is at hand.
+  std::set<int64_t> MissingRanks(const CollectiveInstance& instance) const {
+    const absl::Span<const CollectiveMember> members = table_.MembersOf(instance);
+    std::set<int64_t> ranks;
+    if (instance.group != CollectiveInstance::kNoGroup) {
+      const absl::Span<const int64_t> group = table_.groups()[instance.group];
+      ranks.insert(group.begin(), group.end());
+    } else if (!members.empty()) {
+      for (const SourceTargetPair& pair : OpOf(members[0]).pairs) {
+        ranks.insert({run_.ranks.RankOf(pair.source), run_.ranks.RankOf(pair.target)});
+      }
+    }
+    ranks.erase(kUnknownId);
+    for (const CollectiveMember& member : members) ranks.erase(member.rank);
+    for (auto rank = ranks.begin(); rank != ranks.end();) {
+      rank = table_.node_of_rank()[*rank] == CollectiveTable::kNoNode ? ranks.erase(rank)
+                                                                      : std::next(rank);
+    }
+    return ranks;
+  }
+
+  // Returns a member that shared collectives with the rank before and after this one.
+  std::optional<uint32_t> FindWitness(const CollectiveInstance& instance, int64_t rank) {
+    // Most members know the same.
+    constexpr size_t kMaxWitnesses = 8;
+    if (unplaced_.count({rank, table_.OpOf(instance).instruction}) > 0) return std::nullopt;
+    const absl::Span<const CollectiveMember> members =
+        table_.MembersOf(instance).subspan(0, kMaxWitnesses);
+    for (const CollectiveMember& member : members) {
+      const Shared& shared = SharedBy(member.rank, rank);
+      if (shared.first_end_ps <= member.start_ps && member.end_ps <= shared.last_start_ps) {
+        return member.rank;
+      }
+    }
+    return std::nullopt;
+  }
+
+  const Shared& SharedBy(uint32_t rank, int64_t other) {
+    const auto [it, is_new] = shared_.try_emplace({rank, other});
+    if (!is_new) return it->second;
+    // Both are in the order of the instances.
+    auto there = parts_[other].begin();
+    for (const Part& part : parts_[rank]) {
+      while (there != parts_[other].end() && there->instance < part.instance) ++there;
+      if (there == parts_[other].end()) break;
+      if (there->instance != part.instance) continue;
+      it->second.first_end_ps = std::min(it->second.first_end_ps, part.end_ps);
+      it->second.last_start_ps = std::max(it->second.last_start_ps, part.start_ps);
+    }
+    return it->second;
+  }
+
+  absl::Status Refuse(const CollectiveInstance& instance, int64_t rank, uint32_t witness) const {
+    const auto trace = [this](int64_t of) {
+      return run_.profiles[table_.node_of_rank()[of]].trace;
+    };
+    return absl::InvalidArgumentError(absl::StrCat(
+        trace(rank), ": rank ", rank, " has no part in ", DescribeInstance(table_, instance),
+        ", which rank ", witness, " (", trace(witness),
+        ") ran between others that both have; the profiles disagree about it, or lost events"));
+  }
+
+  const CollectiveRun& run_;
+  const CollectiveTable& table_;
+  // By rank, in the order of the instances.
+  std::vector<std::vector<Part>> parts_;
+  // Rank and instruction.
+  std::set<std::pair<int64_t, std::string>> unplaced_;
+  std::map<std::pair<uint32_t, int64_t>, Shared> shared_;
+};
+
+}  // namespace
+
+absl::Status CheckProgramsAgree(const std::vector<std::unique_ptr<ProfileWork>>& profiles,
+                                const CollectiveRun& run) {
+  const bool executions_have_ids = run.runs.method == RunMethod::kRunId;
+  for (const auto& [name, variants] : ListVariants(profiles)) {
+    for (auto a = variants.begin(); a != variants.end(); ++a) {
+      for (auto b = std::next(a); b != variants.end(); ++b) {
+        const Conflict conflict = FindConflict(a->second, b->second, variants, executions_have_ids);
+        if (!conflict.has_value()) continue;
+        return absl::InvalidArgumentError(
+            absl::StrCat(run.profiles[conflict->first].trace, " and ",
+                         run.profiles[conflict->second].trace, " disagree about the program ", name,
+                         ": ", DescribeDifference(*a->second.program, *b->second.program),
+                         "; they are not of one run"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckNoneLacksTheMiddle(const CollectiveRun& run) { return MiddleCheck(run).Run(); }
+
+}  // namespace meridian
