@@ -18,6 +18,7 @@
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_reader.h"
+#include "chakra_export/et/et_workload_files.h"
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
@@ -134,6 +135,12 @@ absl::Status WriteOutput(const std::function<absl::Status(ByteSink*)>& write) {
   return outputs.Commit();
 }
 
+absl::Status CheckPrefix(absl::string_view flag, const std::string& prefix,
+                         const std::vector<std::string>& inputs) {
+  if (prefix.empty()) return absl::OkStatus();
+  return CheckOutputPrefix(flag, UserPath(prefix), {".et", ".et.gz", CommGroupsPath("")}, inputs);
+}
+
 // Neither a file nor a whole set of traces takes the place of those that are read.
 absl::Status CheckPaths() {
   const std::string et = UserPath(absl::GetFlag(FLAGS_et));
@@ -144,9 +151,9 @@ absl::Status CheckPaths() {
                      FileSystem::Posix().Glob(absl::StrCat(et, ".*")));
     inputs.insert(inputs.end(), traces.begin(), traces.end());
   }
-  return CheckOutputPaths(
-      inputs, {UserPath(absl::GetFlag(FLAGS_output)), UserPath(absl::GetFlag(FLAGS_filter)),
-               UserPath(absl::GetFlag(FLAGS_obfuscate))});
+  RETURN_IF_ERROR(CheckOutputPaths(inputs, {UserPath(absl::GetFlag(FLAGS_output))}));
+  RETURN_IF_ERROR(CheckPrefix("--filter", absl::GetFlag(FLAGS_filter), inputs));
+  return CheckPrefix("--obfuscate", absl::GetFlag(FLAGS_obfuscate), inputs);
 }
 
 absl::StatusOr<EtFiles> InputFiles() {
@@ -161,7 +168,7 @@ absl::StatusOr<EtFiles> InputFiles() {
 absl::StatusOr<CommGroups> InputGroups(const EtFiles& files) {
   std::string path = UserPath(absl::GetFlag(FLAGS_comm_groups));
   if (path.empty() && files.is_prefix) {
-    const std::string beside = absl::StrCat(UserPath(absl::GetFlag(FLAGS_et)), ".comm_groups.json");
+    const std::string beside = CommGroupsPath(UserPath(absl::GetFlag(FLAGS_et)));
     if (FileSystem::Posix().Kind(beside).ok()) path = beside;
   }
   if (path.empty()) return CommGroups();
@@ -322,7 +329,7 @@ absl::StatusOr<std::optional<IdRange>> ParseIds(absl::string_view text) {
   return std::optional<IdRange>(range);
 }
 
-absl::StatusOr<EtFilterCounts> FilterWithProgress() {
+absl::StatusOr<EtFilterResult> FilterWithProgress() {
   ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
   ASSIGN_OR_RETURN(const std::set<int> types, ParseTypes(absl::GetFlag(FLAGS_types)));
   ASSIGN_OR_RETURN(const std::optional<IdRange> ids, ParseIds(absl::GetFlag(FLAGS_ids)));
@@ -334,6 +341,7 @@ absl::StatusOr<EtFilterCounts> FilterWithProgress() {
   EtFilterOptions options;
   options.input = UserInputOptions();
   options.progress = bar.progress();
+  ASSIGN_OR_RETURN(options.groups, InputGroups(files));
   options.keep = [&](const Node& node) {
     return (types.empty() || types.count(node.type()) > 0) &&
            (!ids.has_value() || (ids->first <= node.id() && node.id() <= ids->last)) &&
@@ -342,20 +350,42 @@ absl::StatusOr<EtFilterCounts> FilterWithProgress() {
   return FilterEtFiles(FileSystem::Posix(), files, options, UserPath(absl::GetFlag(FLAGS_filter)));
 }
 
+// Adds the files that are there or gone now, beside the traces.
+void Describe(const WrittenWorkload& written, ChakraRewriteReport* report) {
+  report->set_comm_groups(written.comm_groups);
+  for (const std::string& path : written.removed) report->add_removed(path);
+}
+
+std::string FormatFiles(const ChakraRewriteReport& report) {
+  std::string text;
+  if (!report.comm_groups().empty()) absl::StrAppend(&text, "groups: ", report.comm_groups(), "\n");
+  for (const std::string& path : report.removed()) {
+    absl::StrAppend(&text, "removed: ", path, " of an earlier workload\n");
+  }
+  return text;
+}
+
 absl::StatusOr<int> Filter() {
-  ASSIGN_OR_RETURN(const EtFilterCounts counts, FilterWithProgress());
+  ASSIGN_OR_RETURN(const EtFilterResult result, FilterWithProgress());
   ChakraRewriteReport report;
   report.set_output(absl::GetFlag(FLAGS_filter));
-  report.set_nodes(counts.kept_nodes);
-  report.set_removed_nodes(counts.removed_nodes);
-  report.set_removed_dependencies(counts.dangling_dependencies);
-  const std::string text = absl::StrCat(WithThousands(counts.kept_nodes), " nodes kept, ",
-                                        WithThousands(counts.removed_nodes), " removed\n");
+  report.set_nodes(result.kept_nodes);
+  report.set_removed_nodes(result.removed_nodes);
+  report.set_removed_dependencies(result.dangling_dependencies);
+  for (const int64_t rank : result.empty_ranks) report.add_empty_ranks(rank);
+  Describe(result.written, &report);
+  std::string text = absl::StrCat(WithThousands(result.kept_nodes), " nodes kept, ",
+                                  WithThousands(result.removed_nodes), " removed\n");
+  if (!result.empty_ranks.empty()) {
+    absl::StrAppend(&text, "ranks that keep no node, on which ASTRA-sim aborts: ",
+                    absl::StrJoin(result.empty_ranks, ", "), "\n");
+  }
+  absl::StrAppend(&text, FormatFiles(report));
   RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : text));
   return kExitDone;
 }
 
-absl::StatusOr<EtObfuscatorCounts> ObfuscateWithProgress() {
+absl::StatusOr<EtObfuscatorResult> ObfuscateWithProgress() {
   ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
   ReadingBar bar;
   EtObfuscatorOptions options;
@@ -363,19 +393,21 @@ absl::StatusOr<EtObfuscatorCounts> ObfuscateWithProgress() {
   options.progress = bar.progress();
   options.jitter = absl::GetFlag(FLAGS_jitter);
   options.seed = absl::GetFlag(FLAGS_seed);
+  ASSIGN_OR_RETURN(options.groups, InputGroups(files));
   return ObfuscateEtFiles(FileSystem::Posix(), files, options,
                           UserPath(absl::GetFlag(FLAGS_obfuscate)));
 }
 
 absl::StatusOr<int> Obfuscate() {
-  ASSIGN_OR_RETURN(const EtObfuscatorCounts counts, ObfuscateWithProgress());
+  ASSIGN_OR_RETURN(const EtObfuscatorResult result, ObfuscateWithProgress());
   ChakraRewriteReport report;
   report.set_output(absl::GetFlag(FLAGS_obfuscate));
-  report.set_nodes(counts.nodes);
-  report.set_removed_attributes(counts.removed_attributes);
-  const std::string text =
-      absl::StrCat(WithThousands(counts.nodes), " nodes written, ",
-                   WithThousands(counts.removed_attributes), " attributes left out\n");
+  report.set_nodes(result.nodes);
+  report.set_removed_attributes(result.removed_attributes);
+  Describe(result.written, &report);
+  const std::string text = absl::StrCat(WithThousands(result.nodes), " nodes written, ",
+                                        WithThousands(result.removed_attributes),
+                                        " attributes left out\n", FormatFiles(report));
   RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : text));
   return kExitDone;
 }

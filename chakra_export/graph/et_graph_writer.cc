@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
-#include <map>
-#include <memory>
 #include <tuple>
 #include <utility>
 
@@ -13,8 +10,8 @@
 #include "absl/types/span.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_format.h"
+#include "chakra_export/et/et_writer.h"
 #include "chakra_export/graph/edge_kind.h"
-#include "xla_profiler/util/atomic_file_writer.h"
 #include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
@@ -142,8 +139,7 @@ class NodeEncoder {
 // Puts the traces of the graph's ranks on the disk, under no name yet.
 absl::Status PrepareTraces(FileSystem& file_system, const ExecutionGraph& graph,
                            absl::string_view prefix, const EtGraphWriterOptions& options,
-                           std::vector<EtFile>* files,
-                           std::vector<std::unique_ptr<EtWriter>>* writers) {
+                           std::vector<PreparedTrace>* traces) {
   const std::vector<NodeIndex> nodes = ByRankAndId(graph);
   RETURN_IF_ERROR(CheckIdsAreUnique(graph, nodes));
   RETURN_IF_ERROR(CheckEdgesStayWithinRanks(graph));
@@ -154,40 +150,19 @@ absl::Status PrepareTraces(FileSystem& file_system, const ExecutionGraph& graph,
   Node message;
   size_t next = 0;
   for (const int64_t rank : graph.Ranks()) {
-    files->push_back({rank, absl::StrCat(EtPath(prefix, rank), options.gzip ? ".gz" : "")});
-    ASSIGN_OR_RETURN(std::unique_ptr<EtWriter> writer,
-                     EtWriter::Create(file_system, files->back().path, metadata, {options.gzip}));
+    PreparedTrace trace;
+    trace.file = {rank, absl::StrCat(EtPath(prefix, rank), options.gzip ? ".gz" : "")};
+    ASSIGN_OR_RETURN(trace.writer,
+                     EtWriter::Create(file_system, trace.file.path, metadata, {options.gzip}));
     for (; next < nodes.size() && graph.rank(nodes[next]) == rank; ++next) {
       encoder.Encode(nodes[next], &message);
       if (options.decorate != nullptr) options.decorate(nodes[next], &message);
-      RETURN_IF_ERROR(writer->Add(message));
+      RETURN_IF_ERROR(trace.writer->Add(message));
     }
-    RETURN_IF_ERROR(writer->Prepare());
-    writers->push_back(std::move(writer));
+    RETURN_IF_ERROR(trace.writer->Prepare());
+    traces->push_back(std::move(trace));
   }
   return absl::OkStatus();
-}
-
-std::string FileName(const std::string& path) {
-  return std::filesystem::path(path).filename().string();
-}
-
-// Returns the traces under the prefix that `written` leaves behind.
-absl::StatusOr<std::vector<std::string>> StaleTraces(FileSystem& file_system,
-                                                     const std::string& prefix, int64_t rank_count,
-                                                     const std::vector<EtFile>& written) {
-  // A directory may be spelled in several ways; all of these are in the same.
-  std::map<int64_t, std::string> names;
-  for (const EtFile& file : written) names[file.rank] = FileName(file.path);
-  ASSIGN_OR_RETURN(const std::vector<EtFile> found, ListEtFiles(file_system, prefix));
-  std::vector<std::string> stale;
-  for (const EtFile& file : found) {
-    const auto name = names.find(file.rank);
-    const bool is_other_form = name != names.end() && name->second != FileName(file.path);
-    if (file.rank >= rank_count || is_other_form) stale.push_back(file.path);
-  }
-  std::sort(stale.begin(), stale.end());
-  return stale;
 }
 
 }  // namespace
@@ -196,39 +171,24 @@ absl::StatusOr<std::vector<EtFile>> WriteEtGraph(FileSystem& file_system,
                                                  const ExecutionGraph& graph,
                                                  absl::string_view prefix,
                                                  const EtGraphWriterOptions& options) {
+  std::vector<PreparedTrace> traces;
+  RETURN_IF_ERROR(PrepareTraces(file_system, graph, prefix, options, &traces));
   std::vector<EtFile> files;
-  std::vector<std::unique_ptr<EtWriter>> writers;
-  RETURN_IF_ERROR(PrepareTraces(file_system, graph, prefix, options, &files, &writers));
-  for (const auto& writer : writers) RETURN_IF_ERROR(writer->Commit());
+  for (const PreparedTrace& trace : traces) {
+    RETURN_IF_ERROR(trace.writer->Commit());
+    files.push_back(trace.file);
+  }
   return files;
 }
 
 absl::Status EtWorkloadWriter::Add(const ExecutionGraph& graph,
                                    const EtGraphWriterOptions& options) {
   groups_.merge(GroupsOf(graph));
-  return PrepareTraces(file_system_, graph, prefix_, options, &files_, &writers_);
+  return PrepareTraces(file_system_, graph, prefix_, options, &traces_);
 }
 
 absl::StatusOr<WrittenWorkload> EtWorkloadWriter::Commit(int64_t rank_count) {
-  WrittenWorkload written;
-  const std::string groups_path = absl::StrCat(prefix_, ".comm_groups.json");
-  std::unique_ptr<AtomicFileWriter> groups_file;
-  if (!groups_.empty()) {
-    written.comm_groups = groups_path;
-    ASSIGN_OR_RETURN(groups_file, AtomicFileWriter::Create(file_system_, groups_path));
-    RETURN_IF_ERROR(groups_file->Append(CommGroupsJson(groups_)));
-    RETURN_IF_ERROR(groups_file->Prepare());
-  }
-  for (const auto& writer : writers_) RETURN_IF_ERROR(writer->Commit());
-  if (groups_file != nullptr) RETURN_IF_ERROR(groups_file->Commit());
-  written.files = std::move(files_);
-
-  ASSIGN_OR_RETURN(written.removed, StaleTraces(file_system_, prefix_, rank_count, written.files));
-  if (groups_.empty() && file_system_.Kind(groups_path).ok()) {
-    written.removed.push_back(groups_path);
-  }
-  for (const std::string& path : written.removed) RETURN_IF_ERROR(file_system_.Delete(path));
-  return written;
+  return CommitWorkload(file_system_, prefix_, traces_, groups_, rank_count);
 }
 
 absl::StatusOr<WrittenWorkload> WriteEtWorkload(FileSystem& file_system,

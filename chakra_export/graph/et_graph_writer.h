@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,7 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
-#include "chakra_export/et/et_writer.h"
+#include "chakra_export/et/et_workload_files.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/util/file_system.h"
@@ -42,15 +41,6 @@ absl::StatusOr<std::vector<EtFile>> WriteEtGraph(FileSystem& file_system,
                                                  absl::string_view prefix,
                                                  const EtGraphWriterOptions& options = {});
 
-struct WrittenWorkload {
-  // In the order of ranks.
-  std::vector<EtFile> files;
-  // Empty when no group is other than that of all ranks.
-  std::string comm_groups;
-  // Files of an earlier workload that are gone.
-  std::vector<std::string> removed;
-};
-
 // Writes a workload whose ranks are in several graphs, so that they need not be held all at once.
 //
 //   EtWorkloadWriter writer(file_system, prefix);
@@ -65,20 +55,14 @@ class EtWorkloadWriter {
   // groups of one name are of the same ranks in all.
   absl::Status Add(const ExecutionGraph& graph, const EtGraphWriterOptions& options = {});
 
-  // Gives the traces their names and, when there are groups beside that of all ranks, writes
-  // PREFIX.comm_groups.json. Then removes what an earlier workload left under the prefix and
-  // readers would take for part of this one: traces of ranks from `rank_count` on, a rank's trace
-  // in the other form (.et or .et.gz), and the groups when this workload has none. Nothing may be
-  // called afterwards.
+  // As CommitWorkload, with the groups of the graphs. Nothing may be called afterwards.
   absl::StatusOr<WrittenWorkload> Commit(int64_t rank_count);
 
  private:
   FileSystem& file_system_;
   const std::string prefix_;
   CommGroups groups_;
-  // Of writers_, in the same order.
-  std::vector<EtFile> files_;
-  std::vector<std::unique_ptr<EtWriter>> writers_;
+  std::vector<PreparedTrace> traces_;
 };
 
 // The same for a workload in one graph.

@@ -117,8 +117,8 @@ class Replacements {
 
 class FileFilter {
  public:
-  FileFilter(const EtFilterOptions& options, EtFilterCounts* counts)
-      : options_(options), counts_(counts) {}
+  FileFilter(const EtFilterOptions& options, EtFilterResult* result)
+      : options_(options), result_(result) {}
 
   // Decides what goes and finds out what is wrong with the file.
   absl::Status Prepare(EtReader* reader) {
@@ -140,12 +140,14 @@ class FileFilter {
     return reader->NodeErrorAt(*ids_.Find(replacements_.failed_node()), resolved.message());
   }
 
+  bool KeepsAny() const { return std::find(keeps_.begin(), keeps_.end(), true) != keeps_.end(); }
+
   absl::Status Write(EtReader* reader, EtWriter* writer) {
     Node node;
     reader->Rewind();
     for (const bool keeps : keeps_) {
       RETURN_IF_ERROR(reader->Next(&node).status());
-      ++(keeps ? counts_->kept_nodes : counts_->removed_nodes);
+      ++(keeps ? result_->kept_nodes : result_->removed_nodes);
       if (!keeps) continue;
       RETURN_IF_ERROR(ReplaceDependencies(&node));
       RETURN_IF_ERROR(writer->Add(node));
@@ -170,7 +172,7 @@ class FileFilter {
     if (ids_.Find(id).has_value()) {
       (*dependencies)[id] |= kinds;
     } else {
-      ++counts_->dangling_dependencies;
+      ++result_->dangling_dependencies;
     }
   }
 
@@ -220,7 +222,7 @@ class FileFilter {
   }
 
   const EtFilterOptions& options_;
-  EtFilterCounts* counts_;
+  EtFilterResult* result_;
   NodeIdIndex ids_;
   std::vector<bool> keeps_;
   Replacements replacements_;
@@ -228,28 +230,40 @@ class FileFilter {
 
 }  // namespace
 
-absl::StatusOr<EtFilterCounts> FilterEtFiles(FileSystem& file_system, const EtFiles& files,
+absl::StatusOr<EtFilterResult> FilterEtFiles(FileSystem& file_system, const EtFiles& files,
                                              const EtFilterOptions& options,
                                              const std::string& output_prefix) {
-  EtFilterCounts counts;
+  EtFilterResult result;
   // Nothing is written when one of the files is bad.
+  bool keeps_any = false;
   for (const EtFile& file : files.files) {
     ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options.input));
     reader.set_progress(options.progress);
-    RETURN_IF_ERROR(FileFilter(options, &counts).Prepare(&reader));
-  }
-  for (const EtFile& file : files.files) {
-    ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options.input));
-    reader.set_progress(options.progress);
-    FileFilter filter(options, &counts);
+    FileFilter filter(options, &result);
     RETURN_IF_ERROR(filter.Prepare(&reader));
-    ASSIGN_OR_RETURN(
-        const std::unique_ptr<EtWriter> writer,
-        EtWriter::Create(file_system, EtPath(output_prefix, file.rank), reader.metadata()));
-    RETURN_IF_ERROR(filter.Write(&reader, writer.get()));
-    RETURN_IF_ERROR(writer->Commit());
+    keeps_any = keeps_any || filter.KeepsAny();
   }
-  return counts;
+  if (!keeps_any) {
+    return absl::InvalidArgumentError("nothing matched: no node of the traces is to be kept");
+  }
+  std::vector<PreparedTrace> traces;
+  for (const EtFile& file : files.files) {
+    ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options.input));
+    reader.set_progress(options.progress);
+    FileFilter filter(options, &result);
+    RETURN_IF_ERROR(filter.Prepare(&reader));
+    if (!filter.KeepsAny()) result.empty_ranks.push_back(file.rank);
+    PreparedTrace trace{{file.rank, EtPath(output_prefix, file.rank)}, nullptr};
+    ASSIGN_OR_RETURN(trace.writer,
+                     EtWriter::Create(file_system, trace.file.path, reader.metadata()));
+    RETURN_IF_ERROR(filter.Write(&reader, trace.writer.get()));
+    RETURN_IF_ERROR(trace.writer->Prepare());
+    traces.push_back(std::move(trace));
+  }
+  ASSIGN_OR_RETURN(result.written,
+                   CommitWorkload(file_system, output_prefix, traces, options.groups,
+                                  files.is_prefix ? std::optional<int64_t>(0) : std::nullopt));
+  return result;
 }
 
 }  // namespace meridian

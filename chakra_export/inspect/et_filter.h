@@ -6,10 +6,13 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_reader.h"
+#include "chakra_export/et/et_workload_files.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/input_file.h"
@@ -20,21 +23,28 @@ struct EtFilterOptions {
   InputFileOptions input;
   // True for the nodes to keep.
   std::function<bool(const ChakraProtoMsg::Node& node)> keep;
+  // Of the traces; written beside the new ones.
+  CommGroups groups;
   EtProgress progress;
 };
 
-struct EtFilterCounts {
+struct EtFilterResult {
   int64_t kept_nodes = 0;
   int64_t removed_nodes = 0;
   // Dependencies on ids that no node has; they go.
   int64_t dangling_dependencies = 0;
+  // Ranks of which no node is kept.
+  std::vector<int64_t> empty_ranks;
+  WrittenWorkload written;
 };
 
-// Writes PREFIX.<rank>.et for each file. A dependency that takes the place of others has their
-// kinds and stays a data or a control dependency; nodes and fields are otherwise as they were.
-// InvalidArgument for ids that occur twice, removed nodes that wait for each other, and when there
-// would be over a hundred million dependencies on removed nodes to replace.
-absl::StatusOr<EtFilterCounts> FilterEtFiles(FileSystem& file_system, const EtFiles& files,
+// Writes PREFIX.<rank>.et for each file and the groups, in place of an earlier workload when the
+// files are those of a prefix (see CommitWorkload). A dependency that takes the place of others has
+// their kinds and stays a data or a control dependency; nodes and fields are otherwise as they
+// were. InvalidArgument, and nothing is written, for ids that occur twice, removed nodes that wait
+// for each other, when there would be over a hundred million dependencies on removed nodes to
+// replace, and when no node is to be kept.
+absl::StatusOr<EtFilterResult> FilterEtFiles(FileSystem& file_system, const EtFiles& files,
                                              const EtFilterOptions& options,
                                              const std::string& output_prefix);
 

@@ -25,6 +25,7 @@ namespace {
 using ::ChakraProtoMsg::Node;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 
 EtFilterOptions Keeping(std::set<uint64_t> ids) {
   EtFilterOptions options;
@@ -35,9 +36,9 @@ EtFilterOptions Keeping(std::set<uint64_t> ids) {
 // Filters rank 0 and returns its nodes.
 absl::StatusOr<std::vector<Node>> Filter(const std::vector<Node>& nodes,
                                          const EtFilterOptions& options,
-                                         EtFilterCounts* counts = nullptr) {
+                                         EtFilterResult* counts = nullptr) {
   const TemporaryDirectory directory;
-  ASSIGN_OR_RETURN(const EtFilterCounts counted,
+  ASSIGN_OR_RETURN(const EtFilterResult counted,
                    FilterEtFiles(FileSystem::Posix(), WriteWorkload(directory, "a", {nodes}),
                                  options, directory.PathOf("b")));
   if (counts != nullptr) *counts = counted;
@@ -46,7 +47,7 @@ absl::StatusOr<std::vector<Node>> Filter(const std::vector<Node>& nodes,
 
 TEST(EtFilterTest, DependenciesReachOverWhatIsRemoved) {
   // 1 -> 2 -> 3 -> 4, and 5 -> 3.
-  EtFilterCounts counts;
+  EtFilterResult counts;
   ASSERT_OK_AND_ASSIGN(const std::vector<Node> nodes,
                        Filter({CompNode(1, 1), CompNode(2, 1, {1}), CompNode(3, 1, {2, 5}),
                                CompNode(4, 1, {3}), CompNode(5, 1)},
@@ -75,7 +76,7 @@ TEST(EtFilterTest, KindsOfDependenciesStay) {
 }
 
 TEST(EtFilterTest, DanglingDependenciesGo) {
-  EtFilterCounts counts;
+  EtFilterResult counts;
   ASSERT_OK_AND_ASSIGN(
       const std::vector<Node> nodes,
       Filter({CompNode(1, 1, {9}), CompNode(2, 1, {1, 8})}, Keeping({2}), &counts));
@@ -105,6 +106,32 @@ TEST(EtFilterTest, RemovedCyclesAndRepeatedIdsAreErrorsAndNothingIsWritten) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("a.1.et: offset 35: node id 1 occurs twice")));
   EXPECT_THAT(directory.List(), ElementsAre("a.0.et", "a.1.et"));
+}
+
+TEST(EtFilterTest, MatchingNothingIsAnErrorAndNothingIsWritten) {
+  const TemporaryDirectory directory;
+  const EtFiles files = WriteWorkload(directory, "a", {{CompNode(1, 1)}, {CompNode(2, 1)}});
+  directory.Write("b.5.et", "earlier");
+  EXPECT_THAT(FilterEtFiles(FileSystem::Posix(), files, Keeping({7}), directory.PathOf("b")),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("nothing matched")));
+  EXPECT_THAT(directory.List(), UnorderedElementsAre("a.0.et", "a.1.et", "b.5.et"));
+  ASSERT_OK_AND_ASSIGN(
+      const EtFilterResult result,
+      FilterEtFiles(FileSystem::Posix(), files, Keeping({2}), directory.PathOf("b")));
+  EXPECT_THAT(result.empty_ranks, ElementsAre(0));
+  EXPECT_THAT(result.written.removed, ElementsAre(directory.PathOf("b.5.et")));
+}
+
+TEST(EtFilterTest, GroupsAreWrittenBesideTheTraces) {
+  const TemporaryDirectory directory;
+  EtFilterOptions options = Keeping({1});
+  options.groups = {{"4", {0, 1}}};
+  ASSERT_OK_AND_ASSIGN(
+      const EtFilterResult result,
+      FilterEtFiles(FileSystem::Posix(), WriteWorkload(directory, "a", {{CompNode(1, 1)}}), options,
+                    directory.PathOf("b")));
+  EXPECT_EQ(result.written.comm_groups, directory.PathOf("b.comm_groups.json"));
+  EXPECT_EQ(directory.Read("b.comm_groups.json"), "{\n  \"4\": [0, 1]\n}\n");
 }
 
 TEST(EtFilterTest, AChainOfRemovedNodesIsNoProblem) {

@@ -75,6 +75,10 @@ class Obfuscator {
     return absl::OkStatus();
   }
 
+  void Announce(const CommGroups& groups) {
+    for (const auto& [name, ranks] : groups) disguise_.Announce(name);
+  }
+
   // Second pass.
   absl::StatusOr<Node> Disguise(const Node& node, int64_t rank) {
     Node disguised;
@@ -89,6 +93,12 @@ class Obfuscator {
     if (node.has_outputs()) CopyIoInfo(node.outputs(), disguised.mutable_outputs());
     if (node.type() == ChakraProtoMsg::METADATA_NODE) RETURN_IF_ERROR(CopyGroups(node, &disguised));
     return disguised;
+  }
+
+  CommGroups Disguise(const CommGroups& groups) {
+    CommGroups renamed;
+    for (const auto& [name, ranks] : groups) renamed.emplace(GroupName(name), ranks);
+    return renamed;
   }
 
  private:
@@ -178,9 +188,7 @@ class Obfuscator {
   absl::Status CopyGroups(const Node& node, Node* disguised) {
     ASSIGN_OR_RETURN(const CommGroups groups, ProcessGroupsOf(node));
     if (groups.empty()) return absl::OkStatus();
-    CommGroups renamed;
-    for (const auto& [name, ranks] : groups) renamed.emplace(GroupName(name), ranks);
-    disguised->mutable_inputs()->set_values(ProcessGroupTable(renamed));
+    disguised->mutable_inputs()->set_values(ProcessGroupTable(Disguise(groups)));
     return absl::OkStatus();
   }
 
@@ -218,7 +226,7 @@ absl::Status ForEachNode(EtReader* reader, Fn fn) {
 
 }  // namespace
 
-absl::StatusOr<EtObfuscatorCounts> ObfuscateEtFiles(FileSystem& file_system, const EtFiles& files,
+absl::StatusOr<EtObfuscatorResult> ObfuscateEtFiles(FileSystem& file_system, const EtFiles& files,
                                                     const EtObfuscatorOptions& options,
                                                     const std::string& output_prefix) {
   if (!(options.jitter >= 0 && options.jitter <= 1)) {
@@ -235,23 +243,30 @@ absl::StatusOr<EtObfuscatorCounts> ObfuscateEtFiles(FileSystem& file_system, con
       return Obfuscator(options).Disguise(node, file.rank).status();
     }));
   }
-  EtObfuscatorCounts counts;
+  obfuscator.Announce(options.groups);
+  EtObfuscatorResult result;
+  std::vector<PreparedTrace> traces;
   ChakraProtoMsg::GlobalMetadata metadata;
   metadata.set_version(kEtSchemaVersion);
   for (const EtFile& file : files.files) {
     ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options.input));
     reader.set_progress(options.progress);
-    ASSIGN_OR_RETURN(const std::unique_ptr<EtWriter> writer,
-                     EtWriter::Create(file_system, EtPath(output_prefix, file.rank), metadata));
+    PreparedTrace trace{{file.rank, EtPath(output_prefix, file.rank)}, nullptr};
+    ASSIGN_OR_RETURN(trace.writer, EtWriter::Create(file_system, trace.file.path, metadata));
     RETURN_IF_ERROR(ForEachNode(&reader, [&](const Node& node) {
       ASSIGN_OR_RETURN(const Node disguised, obfuscator.Disguise(node, file.rank));
-      ++counts.nodes;
-      counts.removed_attributes += node.attr_size() - disguised.attr_size();
-      return writer->Add(disguised);
+      ++result.nodes;
+      result.removed_attributes += node.attr_size() - disguised.attr_size();
+      return trace.writer->Add(disguised);
     }));
-    RETURN_IF_ERROR(writer->Commit());
+    RETURN_IF_ERROR(trace.writer->Prepare());
+    traces.push_back(std::move(trace));
   }
-  return counts;
+  ASSIGN_OR_RETURN(
+      result.written,
+      CommitWorkload(file_system, output_prefix, traces, obfuscator.Disguise(options.groups),
+                     files.is_prefix ? std::optional<int64_t>(0) : std::nullopt));
+  return result;
 }
 
 }  // namespace meridian

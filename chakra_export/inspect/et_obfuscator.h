@@ -15,8 +15,10 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_reader.h"
+#include "chakra_export/et/et_workload_files.h"
 #include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/input_file.h"
 
@@ -32,16 +34,20 @@ struct EtObfuscatorOptions {
   double jitter = 0;
   // The same seed gives the same jitter.
   uint64_t seed = 0;
+  // Of the traces; written beside the new ones, with the names that these have.
+  CommGroups groups;
   EtProgress progress;
 };
 
-struct EtObfuscatorCounts {
+struct EtObfuscatorResult {
   int64_t nodes = 0;
   int64_t removed_attributes = 0;
+  WrittenWorkload written;
 };
 
-// Writes PREFIX.<rank>.et for each file. Nothing is written when a file is bad.
-absl::StatusOr<EtObfuscatorCounts> ObfuscateEtFiles(FileSystem& file_system, const EtFiles& files,
+// Writes PREFIX.<rank>.et for each file and the groups, in place of an earlier workload when the
+// files are those of a prefix (see CommitWorkload). Nothing is written when a file is bad.
+absl::StatusOr<EtObfuscatorResult> ObfuscateEtFiles(FileSystem& file_system, const EtFiles& files,
                                                     const EtObfuscatorOptions& options,
                                                     const std::string& output_prefix);
 

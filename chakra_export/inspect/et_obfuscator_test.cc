@@ -85,11 +85,11 @@ int64_t SimulatedNs(const std::string& prefix) {
 TEST(EtObfuscatorTest, NoOriginalTextSurvivesInTheBytes) {
   const TemporaryDirectory directory;
   const EtFiles files = WriteWorkload(directory, "a", Revealing());
-  ASSERT_OK_AND_ASSIGN(const EtObfuscatorCounts counts,
+  ASSERT_OK_AND_ASSIGN(const EtObfuscatorResult result,
                        ObfuscateEtFiles(FileSystem::Posix(), files, {}, directory.PathOf("b")));
-  EXPECT_EQ(counts.nodes, 14);
+  EXPECT_EQ(result.nodes, 14);
   // Two of every node, and the op_schema of the six matmuls.
-  EXPECT_EQ(counts.removed_attributes, 2 * 14 + 6);
+  EXPECT_EQ(result.removed_attributes, 2 * 14 + 6);
   int texts = 0;
   for (const char* name : {"b.0.et", "b.1.et"}) {
     const std::string bytes = directory.Read(name);
@@ -210,6 +210,26 @@ TEST(EtObfuscatorTest, GroupsKeepTheirNumbersAndTables) {
   EXPECT_EQ(nodes[0].inputs().values(), R"(['[{"pg_name": "1", "ranks": [0, 1]}]'])");
   EXPECT_EQ(FindAttribute(nodes[1].attr(), "pg_name")->string_val(), "1");
   EXPECT_THAT(directory.Read("b.0.et"), Not(HasSubstr("tensor_parallel")));
+}
+
+TEST(EtObfuscatorTest, GroupsBesideTheTracesHaveTheNamesThatNodesHave) {
+  const TemporaryDirectory directory;
+  const EtFiles files =
+      WriteWorkload(directory, "a",
+                    {{CollectiveNode(1, ChakraProtoMsg::ALL_REDUCE, 8, {}, "4"),
+                      CollectiveNode(2, ChakraProtoMsg::ALL_REDUCE, 8, {}, "tensor_parallel")}});
+  EtObfuscatorOptions options;
+  options.groups = {{"4", {0, 1}}, {"tensor_parallel", {1, 0}}, {"unused", {1}}};
+  ASSERT_OK_AND_ASSIGN(
+      const EtObfuscatorResult result,
+      ObfuscateEtFiles(FileSystem::Posix(), files, options, directory.PathOf("b")));
+  ASSERT_OK_AND_ASSIGN(const CommGroups groups,
+                       ReadCommGroups(FileSystem::Posix(), result.written.comm_groups));
+  ASSERT_EQ(groups.size(), 3u);
+  EXPECT_THAT(groups.at("4"), ElementsAre(0, 1));
+  const Node node = ReadNodes(directory.PathOf("b.0.et"))[1];
+  EXPECT_THAT(groups.at(FindAttribute(node.attr(), "pg_name")->string_val()), ElementsAre(1, 0));
+  for (const char* name : {"tensor_parallel", "unused"}) EXPECT_EQ(groups.count(name), 0u);
 }
 
 TEST(EtObfuscatorTest, NumbersGetTheKindsThatReadersExpect) {

@@ -37,6 +37,22 @@ std::optional<uint64_t> IdOf(JsonValue value) {
   return static_cast<uint64_t>(ids->front());
 }
 
+// True when the text ends with a bracket or a string still open. Only for texts that are refused
+// anyway.
+bool IsCutShort(absl::string_view text) {
+  int64_t open_brackets = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string && c == '\\') ++i;
+    if (c == '"') in_string = !in_string;
+    if (in_string) continue;
+    if (c == '{' || c == '[') ++open_brackets;
+    if (c == '}' || c == ']') --open_brackets;
+  }
+  return in_string || open_brackets > 0;
+}
+
 }  // namespace
 
 JsonValue HostOpDetails::Attribute(absl::string_view name) const {
@@ -118,7 +134,7 @@ class HostTraceReader {
   explicit HostTraceReader(absl::string_view text) : text_(text) { trace_.text_ = text; }
 
   absl::StatusOr<HostTrace> Read() {
-    RETURN_IF_ERROR(ReadDocument());
+    RETURN_IF_ERROR(WithCause(ReadDocument()));
     RETURN_IF_ERROR(CheckSchema());
     RETURN_IF_ERROR(SortById());
     RETURN_IF_ERROR(FindParents());
@@ -156,13 +172,21 @@ class HostTraceReader {
         "torch.profiler.ExecutionTraceObserver wrote");
   }
 
+  // Adds to an error of the document that it is not all there, which is the usual reason.
+  absl::Status WithCause(const absl::Status& status) const {
+    if (status.ok() || !IsCutShort(text_)) return status;
+    return absl::InvalidArgumentError(
+        absl::StrCat(status.message(), "; the text ends at byte ", text_.size(),
+                     ", before its end: the file is cut short, copy or record it again"));
+  }
+
   absl::Status ErrorAt(absl::string_view slice, absl::string_view reason) const {
     return absl::InvalidArgumentError(
         absl::StrCat("offset ", slice.data() - text_.data(), ": ", reason));
   }
 
   absl::Status ReadNode(absl::string_view json) {
-    if (json.empty()) return absl::InvalidArgumentError("nodes: an element is missing");
+    if (json.empty()) return ErrorAt(json, "an element of the nodes is missing");
     if (trace_.ops_.size() == kNoHostOp) return ErrorAt(json, "more nodes than 2^32");
     HostOp op;
     op.source_offset = json.data() - text_.data();

@@ -15,6 +15,7 @@
 namespace meridian {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -95,6 +96,26 @@ TEST(HostTraceTest, RefusesWhatIsNoTrace) {
   EXPECT_THAT(read(HostTraceText().Op(1, 2, "a").Op(2, 1, "b").Text()), error("its own ancestor"));
   const std::string text = TwoOps("1.0.1").Text();
   EXPECT_THAT(read(text.substr(0, text.size() / 2)), error("et.json: offset"));
+}
+
+TEST(HostTraceTest, SaysWhereATraceIsCutShort) {
+  const std::string text = TwoOps("1.0.1").Text();
+  // Within a node, behind a comma, behind a node, within a text: everywhere.
+  for (size_t size = 1; size < text.find_last_of('}'); ++size) {
+    EXPECT_THAT(ReadHostTrace(text.substr(0, size), "et.json"),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr("et.json: offset "),
+                               HasSubstr(absl::StrCat("ends at byte ", size, ", ")),
+                               HasSubstr("cut short"))));
+  }
+  EXPECT_THAT(
+      ReadHostTrace(R"({"schema": "1.0.1", "nodes": [{"id": 1, "name": "\"]}"},)", "et.json"),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("et.json: offset 56: an element of the nodes is missing; the text "
+                         "ends at byte 56, before its end")));
+  EXPECT_THAT(ReadHostTrace(R"({"schema": "1.0.1", "nodes": [,]})", "et.json"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "et.json: offset 30: an element of the nodes is missing"));
 }
 
 TEST(HostTraceTest, SurvivesDamage) {

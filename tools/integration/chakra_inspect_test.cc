@@ -23,6 +23,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
+using ::testing::UnorderedElementsAre;
 
 CommandResult Inspect(const std::vector<std::string>& arguments) {
   return RunCommandLine("tools/chakra_inspect", arguments);
@@ -181,6 +182,114 @@ TEST(ChakraInspectTest, ObfuscatedTracesSimulateAlike) {
   EXPECT_THAT(workload.directory().Read("o.0.et"), Not(HasSubstr("secret")));
   EXPECT_THAT(Inspect({"--et=" + workload.PathOf("o"), "--json"}).standard_output,
               AllOf(HasSubstr("\"simulator_ns\": \"295000\""), HasSubstr("\"problems\": []")));
+}
+
+// A workload whose collectives are of a group that the file beside names.
+void WriteGroupedWorkload(const TemporaryDirectory& directory) {
+  const Node node = CollectiveNode(1, ChakraProtoMsg::ALL_REDUCE, 4096, {}, "4");
+  WriteWorkload(directory, "w", {{node, CompNode(2, 5, {1})}, {node}});
+  directory.Write("w.comm_groups.json", "{\"4\": [1, 0]}");
+}
+
+CommandResult Simulate(const TemporaryDirectory& directory, const std::string& workload) {
+  const std::string network = directory.Write(
+      "network.yml", "topology: [Ring]\nnpus_count: [2]\nbandwidth: [50]\nlatency: [500]\n");
+  const std::string system = directory.Write("system.json", R"({
+      "scheduling-policy": "LIFO", "endpoint-delay": 10, "active-chunks-per-dimension": 1,
+      "preferred-dataset-splits": 1, "collective-optimization": "localBWAware",
+      "local-mem-bw": 1600, "all-reduce-implementation": ["ring"],
+      "all-gather-implementation": ["ring"], "reduce-scatter-implementation": ["ring"],
+      "all-to-all-implementation": ["ring"]})");
+  return RunCommandLine(
+      "tools/astra_simulate",
+      {"--workload=" + directory.PathOf(workload), "--network=" + network, "--system=" + system,
+       "--comm_groups=" + directory.PathOf(workload + ".comm_groups.json")});
+}
+
+TEST(ChakraInspectTest, NewTracesHaveTheirGroupsBesideThem) {
+  const TemporaryDirectory directory;
+  WriteGroupedWorkload(directory);
+  const std::string et = "--et=" + directory.PathOf("w");
+  const CommandResult hidden = Inspect({et, "--obfuscate=" + directory.PathOf("o")});
+  EXPECT_EQ(hidden.exit_code, 0) << hidden.standard_error;
+  EXPECT_THAT(hidden.standard_output,
+              HasSubstr("groups: " + directory.PathOf("o.comm_groups.json") + "\n"));
+  const CommandResult filtered =
+      Inspect({et, "--filter=" + directory.PathOf("f"), "--types=COMM_COLL_NODE", "--json"});
+  EXPECT_EQ(filtered.exit_code, 0) << filtered.standard_error;
+  EXPECT_THAT(filtered.standard_output, HasSubstr(directory.PathOf("f.comm_groups.json")));
+  for (const char* name : {"o", "f"}) {
+    const std::string prefix = directory.PathOf(name);
+    EXPECT_EQ(directory.Read(std::string(name) + ".comm_groups.json"), "{\n  \"4\": [1, 0]\n}\n");
+    EXPECT_EQ(Inspect({"--et=" + prefix, "--check"}).standard_output, "no problems\n");
+    const CommandResult simulated = Simulate(directory, name);
+    EXPECT_EQ(simulated.exit_code, 0) << simulated.standard_error;
+  }
+  // To the same nanosecond.
+  EXPECT_EQ(Simulate(directory, "o").standard_output, Simulate(directory, "w").standard_output);
+  // Of files elsewhere, too.
+  const std::string groups = directory.Write("elsewhere.json", "{\"4\": [0, 1]}");
+  EXPECT_EQ(Inspect({et, "--comm_groups=" + groups, "--filter=" + directory.PathOf("g")}).exit_code,
+            0);
+  EXPECT_EQ(directory.Read("g.comm_groups.json"), "{\n  \"4\": [0, 1]\n}\n");
+}
+
+TEST(ChakraInspectTest, NewTracesReplaceAnEarlierWorkload) {
+  for (const char* task : {"--filter=", "--obfuscate="}) {
+    const Workload workload;
+    for (const char* name : {"out.1.et.gz", "out.7.et", "out.comm_groups.json", "out.7.txt"}) {
+      workload.directory().Write(name, "{}");
+    }
+    const CommandResult result = Inspect({workload.Et(), task + workload.PathOf("out")});
+    EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+    for (const char* name : {"out.1.et.gz", "out.7.et", "out.comm_groups.json"}) {
+      EXPECT_THAT(result.standard_output,
+                  HasSubstr("removed: " + workload.PathOf(name) + " of an earlier workload\n"));
+    }
+    EXPECT_THAT(workload.directory().List(),
+                UnorderedElementsAre("w.0.et", "w.1.et", "out.0.et", "out.1.et", "out.7.txt"));
+    // One file is one rank; the others stay.
+    const std::string one = "--et=" + workload.PathOf("w.1.et");
+    EXPECT_EQ(Inspect({one, task + workload.PathOf("out")}).exit_code, 0);
+    EXPECT_THAT(workload.directory().List(),
+                UnorderedElementsAre("w.0.et", "w.1.et", "out.0.et", "out.1.et", "out.7.txt"));
+  }
+}
+
+TEST(ChakraInspectTest, NewTracesNeverReplaceTheirInputs) {
+  const TemporaryDirectory directory;
+  WriteGroupedWorkload(directory);
+  const std::string gzip = directory.Write("z.0.et.gz", GzipText(EncodeEt({CompNode(1, 1)})));
+  const std::string groups = directory.Write("g.comm_groups.json", "{\"4\": [0, 1]}");
+  const std::vector<std::vector<std::string>> wrong = {
+      {"--et=" + directory.PathOf("w"), "--filter=" + directory.PathOf("w")},
+      {"--et=" + directory.PathOf("w.0.et"), "--filter=" + directory.PathOf("w")},
+      {"--et=" + gzip, "--filter=" + directory.PathOf("z")},
+      {"--et=" + gzip, "--comm_groups=" + groups, "--obfuscate=" + directory.PathOf("g")},
+      {"--et=" + gzip, "--obfuscate=" + directory.path() + "/"},
+  };
+  const auto before = directory.List();
+  for (const std::vector<std::string>& arguments : wrong) {
+    EXPECT_EQ(Inspect(arguments).exit_code, 2) << ::testing::PrintToString(arguments);
+  }
+  EXPECT_EQ(directory.List(), before);
+}
+
+TEST(ChakraInspectTest, AFilterThatMatchesNothingIsAMistake) {
+  const Workload workload;
+  workload.directory().Write("out.9.et", "{}");
+  const CommandResult result =
+      Inspect({workload.Et(), "--filter=" + workload.PathOf("out"), "--names=no such name"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.standard_error, HasSubstr("nothing matched"));
+  EXPECT_THAT(workload.directory().List(), UnorderedElementsAre("w.0.et", "w.1.et", "out.9.et"));
+
+  const CommandResult half =
+      Inspect({workload.Et(), "--filter=" + workload.PathOf("out"), "--types=COMM_SEND_NODE"});
+  EXPECT_EQ(half.exit_code, 0) << half.standard_error;
+  EXPECT_THAT(half.standard_output,
+              AllOf(HasSubstr("1 nodes kept, 13 removed\n"),
+                    HasSubstr("ranks that keep no node, on which ASTRA-sim aborts: 1\n")));
 }
 
 TEST(ChakraInspectTest, HelpShowsExamplesAndSucceeds) {

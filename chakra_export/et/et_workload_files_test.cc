@@ -1,0 +1,106 @@
+#include "chakra_export/et/et_workload_files.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "chakra_export/testing/et_nodes.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/util/testing/faulty_file_system.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/util/testing/temporary_directory.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+// Prepares a trace of one node for each rank and commits them.
+absl::StatusOr<WrittenWorkload> Commit(FileSystem& file_system, const std::string& prefix,
+                                       const std::vector<int64_t>& ranks, const CommGroups& groups,
+                                       std::optional<int64_t> rank_count) {
+  std::vector<PreparedTrace> traces;
+  for (const int64_t rank : ranks) {
+    PreparedTrace trace{{rank, EtPath(prefix, rank)}, nullptr};
+    ASSIGN_OR_RETURN(trace.writer, EtWriter::Create(file_system, trace.file.path, {}));
+    RETURN_IF_ERROR(trace.writer->Add(CompNode(1, 1)));
+    RETURN_IF_ERROR(trace.writer->Prepare());
+    traces.push_back(std::move(trace));
+  }
+  return CommitWorkload(file_system, prefix, traces, groups, rank_count);
+}
+
+TEST(EtWorkloadFilesTest, WritesTracesAndGroups) {
+  const TemporaryDirectory directory;
+  ASSERT_OK_AND_ASSIGN(
+      const WrittenWorkload written,
+      Commit(FileSystem::Posix(), directory.PathOf("w"), {0, 1}, {{"4", {1, 0}}}, 2));
+  ASSERT_EQ(written.files.size(), 2u);
+  EXPECT_EQ(written.files[1].path, directory.PathOf("w.1.et"));
+  EXPECT_EQ(written.comm_groups, directory.PathOf("w.comm_groups.json"));
+  EXPECT_EQ(directory.Read("w.comm_groups.json"), "{\n  \"4\": [1, 0]\n}\n");
+  EXPECT_THAT(written.removed, IsEmpty());
+}
+
+// An earlier workload "w" of three ranks, and files that only look like parts of it.
+void WriteEarlier(const TemporaryDirectory& directory) {
+  for (const char* name : {"w.0.et.gz", "w.1.et", "w.2.et", "w.comm_groups.json", "w2.2.et",
+                           "w.2.txt", "w.x.et", "w.et"}) {
+    directory.Write(name, "{}");
+  }
+}
+
+TEST(EtWorkloadFilesTest, AWholeWorkloadLeavesNothingOfAnEarlierOne) {
+  const TemporaryDirectory directory;
+  WriteEarlier(directory);
+  ASSERT_OK_AND_ASSIGN(const WrittenWorkload written,
+                       Commit(FileSystem::Posix(), directory.PathOf("w"), {0, 1}, {}, 2));
+  EXPECT_EQ(written.comm_groups, "");
+  EXPECT_THAT(written.removed,
+              ElementsAre(directory.PathOf("w.0.et.gz"), directory.PathOf("w.2.et"),
+                          directory.PathOf("w.comm_groups.json")));
+  EXPECT_THAT(directory.List(),
+              UnorderedElementsAre("w.0.et", "w.1.et", "w2.2.et", "w.2.txt", "w.x.et", "w.et"));
+}
+
+TEST(EtWorkloadFilesTest, ACountOfZeroKeepsWhatIsWrittenOnly) {
+  const TemporaryDirectory directory;
+  WriteEarlier(directory);
+  ASSERT_OK_AND_ASSIGN(const WrittenWorkload written,
+                       Commit(FileSystem::Posix(), directory.PathOf("w"), {2}, {{"1", {2}}}, 0));
+  EXPECT_THAT(written.removed,
+              ElementsAre(directory.PathOf("w.0.et.gz"), directory.PathOf("w.1.et")));
+}
+
+TEST(EtWorkloadFilesTest, ARankAloneTakesTheOtherFormOfItselfOnly) {
+  const TemporaryDirectory directory;
+  WriteEarlier(directory);
+  // However its directory is spelled.
+  ASSERT_OK_AND_ASSIGN(
+      const WrittenWorkload written,
+      Commit(FileSystem::Posix(), directory.path() + "/.//w", {0}, {}, std::nullopt));
+  EXPECT_THAT(written.removed, ElementsAre(HasSubstr("w.0.et.gz")));
+  EXPECT_THAT(directory.List(),
+              UnorderedElementsAre("w.0.et", "w.1.et", "w.2.et", "w.comm_groups.json", "w2.2.et",
+                                   "w.2.txt", "w.x.et", "w.et"));
+}
+
+TEST(EtWorkloadFilesTest, AFullDiskLeavesTheEarlierWorkload) {
+  const TemporaryDirectory directory;
+  WriteEarlier(directory);
+  const auto before = directory.List();
+  FaultyFileSystem full(FileSystem::Posix());
+  // A trace, and the groups that find the disk full.
+  full.Fail(Operation::kAppend, 2, absl::ResourceExhaustedError("planned"));
+  EXPECT_THAT(Commit(full, directory.PathOf("w"), {1}, {{"4", {0, 1}}}, 2),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("w.comm_groups.json")));
+  EXPECT_EQ(directory.List(), before);
+  EXPECT_EQ(directory.Read("w.1.et"), "{}");
+}
+
+}  // namespace
+}  // namespace meridian
