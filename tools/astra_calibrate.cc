@@ -142,8 +142,10 @@ absl::StatusOr<int> CalibrateTraces() {
   ASSIGN_OR_RETURN(const std::vector<std::string> traces,
                    ExpandPaths(FileSystem::Posix(), absl::GetFlag(FLAGS_traces),
                                {UserDirectory(), {".xplane.pb", ".xplane.pb.gz"}}));
+  std::vector<std::string> inputs = traces;
+  inputs.push_back(UserPath(absl::GetFlag(FLAGS_topology)));
   RETURN_IF_ERROR(CheckOutputPaths(
-      traces,
+      inputs,
       {UserPath(absl::GetFlag(FLAGS_output_network)), UserPath(absl::GetFlag(FLAGS_output_system)),
        UserPath(absl::GetFlag(FLAGS_output_corrections)), UserPath(absl::GetFlag(FLAGS_report))}));
   ASSIGN_OR_RETURN(const CalibrationOptions options, ReadOptions());

@@ -51,8 +51,9 @@ Fabric AssumedFabric(int32_t ranks);
 // the run, one of several is what it is.
 Fabric FabricForRanks(const Fabric& fabric, int32_t ranks);
 
-// Returns how long each cell takes alone on the fabric, in nanoseconds. InvalidArgument for a cell
-// that the fabric cannot carry: it has too few NPUs.
+// Returns how long each cell takes alone on the fabric, in nanoseconds, at least one: a few bytes
+// on a network without latency take the engine no time at all. InvalidArgument for a cell that the
+// fabric cannot carry: it has too few NPUs.
 absl::StatusOr<std::vector<double>> EngineTimesNs(const Fabric& fabric,
                                                   absl::Span<const TransferCell> cells);
 

@@ -46,7 +46,7 @@ struct CellOptions {
 std::vector<TransferCell> MakeTransferCells(absl::Span<const TransferSamples> runs,
                                             const CellOptions& options = {});
 
-// Returns the mean split-half difference of the cells.
+// Returns the mean split-half difference of the cells that have several transfers; 0 for none.
 double NoiseFloor(absl::Span<const TransferCell> cells);
 
 // The cell as something to be timed.

@@ -142,6 +142,17 @@ TEST_F(AstraCalibrateTest, WrongInputExitsWithTwoAndWritesNothing) {
   EXPECT_THAT(directory_.List(), ::testing::IsEmpty());
 }
 
+TEST_F(AstraCalibrateTest, TheTopologyIsNotOverwritten) {
+  const std::string topology =
+      "topology: [ Ring ]\nnpus_count: [ 4 ]\nbandwidth: [ 50.0 ]\nlatency: [ 500.0 ]\n";
+  const std::string path = directory_.Write("t.yml", topology);
+  for (const char* output : {"--output_network=", "--report="}) {
+    ExpectRefused(Calibrate({kSweep, "--topology=" + path, output + path}), "astra_calibrate",
+                  "t.yml");
+    EXPECT_EQ(directory_.Read("t.yml"), topology);
+  }
+}
+
 TEST_F(AstraCalibrateTest, AnotherRunIsCheckedByCollectiveAndStep) {
   CalibrateSweep();
   const std::string csv = directory_.PathOf("errors.csv");
