@@ -6,6 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/numeric/int128.h"
+#include "xla_profiler/util/int64_range.h"
+
 namespace meridian {
 namespace {
 
@@ -57,6 +60,8 @@ void MergeWork(WorkGranularity granularity, WorkGraph* graph) {
       joint.end_ns = std::max(joint.end_ns, node.end_ns);
       joint.duration_ns = joint.end_ns - joint.start_ns;
       joint.pieces += node.pieces;
+      joint.operations = SaturateToInt64(absl::int128(joint.operations) + node.operations);
+      joint.bytes = SaturateToInt64(absl::int128(joint.bytes) + node.bytes);
       if (granularity == WorkGranularity::kStep) {
         joint.op_kind = kStepOpKind;
         joint.instruction = nullptr;

@@ -22,8 +22,9 @@ enum class WorkGranularity : uint8_t {
 inline constexpr absl::string_view kStepOpKind = "step";
 
 // Joins nodes that follow each other in the order of their starts, so that edges still lead
-// forward; a joint node lasts from the first start to the last end. Edges between what was joined
-// go. Communication is never joined, and no computation across the end of one.
+// forward; a joint node lasts from the first start to the last end, and costs what all of them do.
+// Edges between what was joined go. Communication is never joined, and no computation across the
+// end of one.
 void MergeWork(WorkGranularity granularity, WorkGraph* graph);
 
 }  // namespace meridian

@@ -1,6 +1,7 @@
 #include "chakra_export/xspace/work_merge.h"
 
 #include <deque>
+#include <limits>
 
 #include "gtest/gtest.h"
 
@@ -70,6 +71,22 @@ TEST_F(WorkMergeTest, AStepIsCutWhereCommunicationBeginsAndEnds) {
   EXPECT_TRUE(graph_.nodes[1].IsCommunication());
   EXPECT_EQ(graph_.nodes[2].duration_ns, 17);
   EXPECT_EQ(graph_.nodes[3].duration_ns, 9);
+}
+
+TEST_F(WorkMergeTest, AJointNodeCostsWhatItsPiecesDo) {
+  for (const WorkGranularity granularity : {WorkGranularity::kHlo, WorkGranularity::kStep}) {
+    graph_ = WorkGraph();
+    Add("a", 7, 0, 10);
+    graph_.nodes.back().operations = 5;
+    graph_.nodes.back().bytes = 100;
+    Add("a", 7, 11, 20);
+    graph_.nodes.back().operations = 7;
+    graph_.nodes.back().bytes = std::numeric_limits<int64_t>::max();
+    MergeWork(granularity, &graph_);
+    ASSERT_EQ(graph_.nodes.size(), 1);
+    EXPECT_EQ(graph_.nodes[0].operations, 12);
+    EXPECT_EQ(graph_.nodes[0].bytes, std::numeric_limits<int64_t>::max());
+  }
 }
 
 TEST_F(WorkMergeTest, StepsStayApart) {

@@ -101,6 +101,7 @@ class Exporter {
     WorkGraph& graph = nodes_.graph;
     AddStreamOrder(&graph);
     AddDataDependencies(&graph);
+    SetCosts();
     MergeWork(options_.granularity, &graph);
     if (options_.flavor == EtFlavor::kFull) AddHostNodes(nodes_.profile_of_rank, &graph);
     ASSIGN_OR_RETURN(const std::vector<NodeIndex> order, GlobalOrder(graph));
@@ -115,6 +116,7 @@ class Exporter {
 
   absl::Status BuildPostTransformed() {
     ASSIGN_OR_RETURN(nodes_, MakeProgramNodes(input_.profiles, input_.collectives));
+    SetCosts();
     ASSIGN_OR_RETURN(order_, GlobalOrder(nodes_.graph));
     if (options_.flavor == EtFlavor::kSimulation) AddCommunicationOrder(order_, &nodes_.graph);
     return absl::OkStatus();
@@ -178,7 +180,7 @@ class Exporter {
     if (node.type == ChakraProtoMsg::METADATA_NODE) {
       message->mutable_inputs()->set_values(ProcessGroupTable(GroupsOf(graph_)));
     }
-    AddCost(order_[index], message);
+    AddCost(node, message);
     if (node.IsCommunication() && node.start_ns != kNoTimeNs) {
       SetIntAttribute(kRawDurationAttribute, node.end_ns - node.start_ns, attributes);
       SetIntAttribute(kTransferAttribute, node.transfer_ns, attributes);
@@ -205,30 +207,43 @@ class Exporter {
 
   // Every computation of a device has operations and bytes, since simulators with a roofline insist
   // on them; one whose cost is not known, or that another node bears, has none of either.
-  void AddCost(NodeIndex index, ChakraProtoMsg::Node* message) {
-    const WorkNode& node = nodes_.graph.nodes[index];
-    int64_t operations = 0;
-    int64_t bytes = 0;
-    if (node.work != nullptr && node.work->kind == WorkKind::kMemcpy) {
-      bytes = ParseMemoryCopy(node.work->name, node.work->copy_details).bytes;
-    } else if (node.instruction != nullptr && bears_cost_[index]) {
+  void AddCost(const WorkNode& node, ChakraProtoMsg::Node* message) {
+    if (node.instruction != nullptr && node.bears_cost) {
       const HloCost& cost = CostOfInstruction(node.instruction);
       if (!cost.inputs.empty()) SetShapes(cost.inputs, message->mutable_inputs());
       if (!cost.outputs.empty()) SetShapes(cost.outputs, message->mutable_outputs());
-      operations = cost.operations.value_or(0);
-      bytes = cost.bytes.value_or(0);
     }
     if (node.type == ChakraProtoMsg::COMP_NODE && node.resource.kind != ResourceKind::kHostThread) {
-      SetRoofline(operations, bytes, message->mutable_attr());
-    } else if (bytes > 0) {
-      SetIntAttribute(kTensorSizeAttribute, bytes, message->mutable_attr());
+      SetRoofline(node.operations, node.bytes, message->mutable_attr());
+    } else if (node.bytes > 0) {
+      SetIntAttribute(kTensorSizeAttribute, node.bytes, message->mutable_attr());
     }
   }
 
+  // Before nodes are merged, so that those that stand for many cost what all of them do.
+  void SetCosts() {
+    ChooseCostBearers();
+    for (WorkNode& node : nodes_.graph.nodes) {
+      if (IsCopy(node)) {
+        node.bytes = ParseMemoryCopy(node.work->name, node.work->copy_details).bytes;
+      } else if (node.bears_cost) {
+        const HloCost& cost = CostOfInstruction(node.instruction);
+        node.operations = cost.operations.value_or(0);
+        node.bytes = cost.bytes.value_or(0);
+      }
+      // As it is written for a roofline, so that sums are those of what is written.
+      if (node.bytes > 0) node.operations = std::max<int64_t>(1, node.operations);
+    }
+  }
+
+  static bool IsCopy(const WorkNode& node) {
+    return node.work != nullptr && node.work->kind == WorkKind::kMemcpy;
+  }
+
   // Of the kernels that one instruction ran as, one after the other, the first bears its cost.
+  // Copies have one of their own.
   void ChooseCostBearers() {
-    const std::vector<WorkNode>& nodes = nodes_.graph.nodes;
-    bears_cost_.assign(nodes.size(), false);
+    std::vector<WorkNode>& nodes = nodes_.graph.nodes;
     std::map<Resource, NodeIndex> last;
     for (NodeIndex i = 0; i < nodes.size(); ++i) {
       if (nodes[i].instruction == nullptr) continue;
@@ -239,13 +254,12 @@ class Exporter {
                            before.work->run_id == nodes[i].work->run_id &&
                            before.work != nodes[i].work;
       const bool prepares = nodes[i].work != nullptr && nodes[i].work->prepares_collective;
-      bears_cost_[i] = !goes_on && !prepares;
+      nodes[i].bears_cost = !goes_on && !prepares && !IsCopy(nodes[i]);
       it->second = i;
     }
   }
 
   absl::Status Write() {
-    ChooseCostBearers();
     EtGraphWriterOptions options;
     options.decorate = [this](NodeIndex node, ChakraProtoMsg::Node* message) {
       Decorate(node, message);
@@ -343,8 +357,6 @@ class Exporter {
   WorkNodes nodes_;
   // Node i of graph_ is node order_[i] of nodes_.
   std::vector<NodeIndex> order_;
-  // By node of nodes_.
-  std::vector<bool> bears_cost_;
   absl::flat_hash_map<const HloInstruction*, HloCost> costs_;
   ExecutionGraph graph_;
   WrittenWorkload written_;

@@ -115,6 +115,43 @@ TEST(XSpaceExporterTest, NodesStateWhatTheirInstructionReadsAndComputes) {
   EXPECT_EQ(fusions, 3);
 }
 
+// Operations and bytes of all computation of a rank, by step.
+std::map<int64_t, std::pair<int64_t, int64_t>> CostsBySteps(const std::string& path) {
+  absl::StatusOr<EtReader> reader = EtReader::Open(Files(), path);
+  EXPECT_THAT(reader, IsOk());
+  std::map<int64_t, std::pair<int64_t, int64_t>> costs;
+  ChakraProtoMsg::Node node;
+  while (*reader->Next(&node)) {
+    if (node.type() != ChakraProtoMsg::COMP_NODE) continue;
+    const int64_t operations = (*GetIntAttribute(node.attr(), kNumOpsAttribute)).value_or(0);
+    const int64_t bytes = (*GetIntAttribute(node.attr(), kTensorSizeAttribute)).value_or(0);
+    if (operations == 0 && bytes == 0) continue;
+    auto& sums = costs[(*GetIntAttribute(node.attr(), kStepAttribute)).value_or(-1)];
+    sums.first += operations;
+    sums.second += bytes;
+  }
+  return costs;
+}
+
+TEST(XSpaceExporterTest, MergedNodesCostWhatTheirKernelsDo) {
+  for (const char* folder : {"examples/jax_cuda2", "examples/jax_cpu4"}) {
+    const TemporaryDirectory directory;
+    ASSERT_OK_AND_ASSIGN(const std::vector<std::string> traces,
+                         ExpandPaths(Files(), folder, {"", {".xplane.pb", ".xplane.pb.gz"}}));
+    ASSERT_THAT(ExportXSpaces(Files(), traces, directory.PathOf("kernel")), IsOk());
+    const auto kernels = CostsBySteps(directory.PathOf("kernel.0.et"));
+    int64_t operations = 0;
+    for (const auto& [step, cost] : kernels) operations += cost.first;
+    EXPECT_GT(operations, 1000);
+    for (const WorkGranularity granularity : {WorkGranularity::kHlo, WorkGranularity::kStep}) {
+      XSpaceExportOptions options;
+      options.granularity = granularity;
+      ASSERT_THAT(ExportXSpaces(Files(), traces, directory.PathOf("merged"), options), IsOk());
+      EXPECT_EQ(CostsBySteps(directory.PathOf("merged.0.et")), kernels) << folder;
+    }
+  }
+}
+
 TEST(XSpaceExporterTest, StartsAreUnixTime) {
   const TemporaryDirectory directory;
   const SyntheticRunOptions run;
