@@ -8,7 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
+#include "absl/flags/reflection.h"
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -419,6 +421,44 @@ struct Task {
   absl::StatusOr<int> (*run)();
 };
 
+constexpr absl::string_view kInspectTask = "--stats or --check";
+
+// A flag that only some tasks look at.
+struct TaskFlag {
+  absl::string_view name;
+  std::vector<absl::string_view> tasks;
+};
+
+bool IsGiven(absl::string_view name) {
+  const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
+  return flag->CurrentValue() != flag->DefaultValue();
+}
+
+// A flag that has no effect is a misunderstanding.
+absl::Status CheckFlagsOf(absl::string_view task) {
+  const TaskFlag flags[] = {
+      {"comm_groups", {kInspectTask, "--dot", "--timeline", "--filter", "--obfuscate"}},
+      {"ignore_rules", {kInspectTask}},
+      {"center", {"--dot"}},
+      {"max_nodes", {"--dot"}},
+      {"output", {"--to_json", "--dot", "--timeline"}},
+      {"types", {"--filter"}},
+      {"names", {"--filter"}},
+      {"ids", {"--filter"}},
+      {"jitter", {"--obfuscate"}},
+      {"seed", {"--obfuscate"}},
+  };
+  for (const TaskFlag& flag : flags) {
+    if (!IsGiven(flag.name) || absl::c_linear_search(flag.tasks, task)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", flag.name, " needs ", absl::StrJoin(flag.tasks, " or ")));
+  }
+  if (IsGiven("seed") && !IsGiven("jitter")) {
+    return absl::InvalidArgumentError("--seed needs --jitter");
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int> RunTask() {
   const Task tasks[] = {
       {"--to_json", absl::GetFlag(FLAGS_to_json), ToJson},
@@ -427,7 +467,7 @@ absl::StatusOr<int> RunTask() {
       {"--diff", !absl::GetFlag(FLAGS_diff).empty(), Diff},
       {"--filter", !absl::GetFlag(FLAGS_filter).empty(), Filter},
       {"--obfuscate", !absl::GetFlag(FLAGS_obfuscate).empty(), Obfuscate},
-      {"--stats or --check", absl::GetFlag(FLAGS_stats) || absl::GetFlag(FLAGS_check), Inspect},
+      {kInspectTask, absl::GetFlag(FLAGS_stats) || absl::GetFlag(FLAGS_check), Inspect},
   };
   std::vector<absl::string_view> wanted;
   absl::StatusOr<int> (*run)() = Inspect;
@@ -440,6 +480,7 @@ absl::StatusOr<int> RunTask() {
     return absl::InvalidArgumentError(
         absl::StrCat(absl::StrJoin(wanted, ", "), " are different tasks; give one of them"));
   }
+  RETURN_IF_ERROR(CheckFlagsOf(wanted.empty() ? kInspectTask : wanted[0]));
   RETURN_IF_ERROR(CheckPaths());
   return run();
 }

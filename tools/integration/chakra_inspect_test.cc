@@ -329,6 +329,38 @@ TEST(ChakraInspectTest, WrongUsageExitsWithTwo) {
   EXPECT_THAT(workload.directory().List(), ElementsAre("w.0.et", "w.1.et"));
 }
 
+TEST(ChakraInspectTest, FlagsWithoutTheirTaskAreRefused) {
+  const Workload workload;
+  struct Mistake {
+    std::vector<std::string> flags;
+    const char* message;
+  };
+  const std::string obfuscate = "--obfuscate=" + workload.PathOf("out");
+  const std::vector<Mistake> mistakes = {
+      {{"--types=COMP_NODE"}, "--types needs --filter\n"},
+      {{"--check", "--names=x"}, "--names needs --filter\n"},
+      {{obfuscate, "--ids=1..2"}, "--ids needs --filter\n"},
+      {{"--jitter=0.1"}, "--jitter needs --obfuscate\n"},
+      {{"--stats", "--seed=3"}, "--seed needs --obfuscate\n"},
+      {{obfuscate, "--seed=3"}, "--seed needs --jitter\n"},
+      {{"--output=" + workload.PathOf("out")}, "--output needs --to_json or --dot or --timeline\n"},
+      {{"--timeline", "--center=1"}, "--center needs --dot\n"},
+      {{"--to_json", "--max_nodes=3"}, "--max_nodes needs --dot\n"},
+      {{"--dot", "--ignore_rules=host_node"}, "--ignore_rules needs --stats or --check\n"},
+      {{"--to_json", "--comm_groups=" + workload.PathOf("groups.json")}, "--comm_groups needs "},
+  };
+  for (const Mistake& mistake : mistakes) {
+    std::vector<std::string> arguments = mistake.flags;
+    arguments.push_back(workload.Et());
+    const CommandResult result = Inspect(arguments);
+    EXPECT_EQ(result.exit_code, 2) << ::testing::PrintToString(arguments);
+    EXPECT_EQ(result.standard_output, "");
+    EXPECT_THAT(result.standard_error, HasSubstr(mistake.message));
+  }
+  EXPECT_THAT(workload.directory().List(), ElementsAre("w.0.et", "w.1.et"));
+  EXPECT_EQ(Inspect({workload.Et(), obfuscate, "--jitter=0.1", "--seed=3"}).exit_code, 0);
+}
+
 // A file that is refused, with what must be said about it.
 struct BrokenFile {
   const char* name;
