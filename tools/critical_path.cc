@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "chakra_export/et/et_files.h"
 #include "critical_path/blame.h"
 #include "critical_path/job_analysis.h"
 #include "critical_path/longest_path.h"
@@ -276,6 +277,10 @@ absl::Status WriteFiles(const TraceAnalysis& analysis, const CriticalPath& path)
 // Before the traces are read, which takes longest.
 absl::Status CheckPaths(const JobInput& job) {
   std::vector<std::string> inputs = job.traces;
+  if (!job.et_prefix.empty()) {
+    ASSIGN_OR_RETURN(const EtFiles files, FindEtFiles(FileSystem::Posix(), job.et_prefix));
+    for (const EtFile& file : files.files) inputs.push_back(file.path);
+  }
   inputs.push_back(UserPath(absl::GetFlag(FLAGS_trace)));
   inputs.push_back(UserPath(absl::GetFlag(FLAGS_restore)));
   inputs.push_back(EditsPath());
