@@ -417,7 +417,6 @@ std::string FormatExportReport(const ChakraExportReport& report) {
   for (const std::string& path : report.removed()) {
     absl::StrAppend(&out, "removed: ", path, " of an earlier workload\n");
   }
-  for (const std::string& note : report.notes()) absl::StrAppend(&out, Printable(note), "\n");
   return out;
 }
 
