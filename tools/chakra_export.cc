@@ -1,4 +1,5 @@
 // chakra_export: profiles of a run -> Chakra execution traces.
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "xla_profiler/util/report_json.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/status_util.h"
+#include "xla_profiler/util/text_table.h"
 
 ABSL_FLAG(std::string, traces, "",
           "The profiles of one run, one per node, or one combined file: a comma list of files, "
@@ -158,7 +160,14 @@ absl::StatusOr<int> Export() {
   RETURN_IF_ERROR(CheckOutputPrefix("--output", UserPath(absl::GetFlag(FLAGS_output)),
                                     {".et", ".et.gz", ".comm_groups.json"}, traces));
   ASSIGN_OR_RETURN(const ChakraExportReport report, ExportWithProgress(traces, std::move(options)));
-  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatExportReport(report)));
+  if (JsonWanted()) {
+    RETURN_IF_ERROR(Print(ReportToJson(report)));
+    return kExitDone;
+  }
+  RETURN_IF_ERROR(Print(FormatExportReport(report)));
+  for (const std::string& note : report.notes()) {
+    std::fprintf(stderr, "chakra_export: warning: %s\n", Printable(note).c_str());
+  }
   return kExitDone;
 }
 

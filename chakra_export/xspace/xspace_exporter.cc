@@ -103,7 +103,7 @@ class Exporter {
     AddDataDependencies(&graph);
     SetCosts();
     MergeWork(options_.granularity, &graph);
-    if (options_.flavor == EtFlavor::kFull) AddHostNodes(nodes_.profile_of_rank, &graph);
+    if (options_.flavor == EtFlavor::kFull) AddHosts();
     ASSIGN_OR_RETURN(const std::vector<NodeIndex> order, GlobalOrder(graph));
     if (options_.flavor == EtFlavor::kSimulation) {
       AddCommunicationOrder(order, &graph);
@@ -112,6 +112,15 @@ class Exporter {
     }
     order_ = AddHostGaps(order, &graph);
     return absl::OkStatus();
+  }
+
+  void AddHosts() {
+    const size_t device_nodes = nodes_.graph.nodes.size();
+    AddHostNodes(nodes_.profile_of_rank, &nodes_.graph);
+    if (nodes_.graph.nodes.size() > device_nodes) return;
+    nodes_.notes.push_back(
+        "the profiles hold no calls that launched device work, as those of XLA:CPU do not: "
+        "--flavor=full adds no host nodes");
   }
 
   absl::Status BuildPostTransformed() {
@@ -408,7 +417,6 @@ std::string FormatExportReport(const ChakraExportReport& report) {
   for (const std::string& path : report.removed()) {
     absl::StrAppend(&out, "removed: ", path, " of an earlier workload\n");
   }
-  for (const std::string& note : report.notes()) absl::StrAppend(&out, Printable(note), "\n");
   return out;
 }
 

@@ -57,7 +57,8 @@ absl::StatusOr<ChakraExportReport> ExportXSpaces(FileSystem& file_system,
                                                  const std::string& prefix,
                                                  const XSpaceExportOptions& options = {});
 
-// Returns the report as text for people.
+// Returns the report as text for people, without its notes: those are warnings, which commands
+// print elsewhere.
 std::string FormatExportReport(const ChakraExportReport& report);
 
 }  // namespace meridian

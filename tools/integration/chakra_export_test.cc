@@ -18,6 +18,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr char kSystem[] = R"({"scheduling-policy": "LIFO", "endpoint-delay": 10,
   "active-chunks-per-dimension": 1, "preferred-dataset-splits": 1,
@@ -134,6 +135,23 @@ TEST(ChakraExportCommandTest, ClocksWithViolationsAreBadInputAndNothingIsWritten
       AllOf(HasSubstr("rank2.xplane.pb.gz and examples/jax_tp_cuda4_skewed/rank3.xplane.pb.gz"),
             HasSubstr("504 of 528 collectives"), HasSubstr("run combine first")));
   EXPECT_THAT(*FileSystem::Posix().List(directory.path()), IsEmpty());
+}
+
+TEST(ChakraExportCommandTest, NotesAreOnStandardErrorUnlessTheyArePartOfTheJson) {
+  const TemporaryDirectory directory;
+  const std::vector<std::string> flags = {"--traces=examples/jax_cpu4", "--flavor=full",
+                                          "--output=" + directory.PathOf("w")};
+  const CommandResult text = Export(flags);
+  ASSERT_EQ(text.exit_code, 0) << text.standard_error;
+  EXPECT_THAT(text.standard_output, Not(HasSubstr("host nodes")));
+  EXPECT_THAT(text.standard_error, AllOf(HasSubstr("chakra_export: warning: "),
+                                         HasSubstr("--flavor=full adds no host nodes")));
+  std::vector<std::string> json_flags = flags;
+  json_flags.push_back("--json");
+  const CommandResult json = Export(json_flags);
+  ASSERT_EQ(json.exit_code, 0) << json.standard_error;
+  EXPECT_THAT(json.standard_output, HasSubstr("--flavor=full adds no host nodes"));
+  EXPECT_THAT(json.standard_error, IsEmpty());
 }
 
 TEST(ChakraExportCommandTest, TornFilesAreBadInputThatNamesTheFile) {
