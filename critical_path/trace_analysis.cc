@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
@@ -32,6 +33,18 @@ constexpr char kNoSyncEvents[] =
 
 void NoteProblems(const TraceJsonProblems& problems, std::vector<std::string>* notes) {
   if (problems.total() > 0) notes->push_back(absl::StrCat("skipped events: ", problems.ToString()));
+}
+
+// Events that cannot be read are left out and counted. One that ends before it starts can be read,
+// and says that times of the trace are wrong.
+absl::Status RefuseInverted(const TraceJsonProblems& problems) {
+  const uint64_t count = problems.count(TraceJsonProblem::kNegativeDuration);
+  if (count == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      count, " event(s) end before they start, the first at offset ",
+      *problems.first_offset(TraceJsonProblem::kNegativeDuration),
+      " (inflated): the times of the trace cannot be trusted; record it anew, or drop these "
+      "events"));
 }
 
 void NoteDependencies(const DeviceDependencies& dependencies, std::vector<std::string>* notes) {
@@ -98,6 +111,7 @@ std::optional<int64_t> RankOfTrace(const TraceJsonTable& trace) {
 absl::StatusOr<TraceAnalysis> AnalyzeLoadedTrace(const TraceJsonTable& trace,
                                                  absl::string_view text, int64_t rank,
                                                  const TraceAnalysisOptions& options) {
+  RETURN_IF_ERROR(RefuseInverted(trace.problems));
   TraceAnalysis analysis;
   const std::vector<SyncCall> sync_calls = ReadTraceJsonSyncCalls(text, trace.table);
   DeviceDependencies dependencies = FindDeviceDependencies(trace.table, sync_calls);

@@ -46,6 +46,17 @@ TEST(TraceAnalysisTest, SaysWhatIsMissing) {
                                            Contains("1 x operators that overlap without nesting")));
 }
 
+TEST(TraceAnalysisTest, EventsThatEndBeforeTheyStartAreRefused) {
+  KinetoTrace trace;
+  trace.Op("a", 0, 100);
+  trace.Kernel("kernel", 70, 5, 7, 1);
+  trace.Kernel("inverted", 80, -5, 7, 2);
+  EXPECT_THAT(AnalyzeTraceJson(trace.Text(), "t.json", {}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(StartsWith("t.json: 1 event(s) end before they start"),
+                             HasSubstr("at offset "))));
+}
+
 TEST(TraceAnalysisTest, BothGraphsKnowTheRank) {
   KinetoTrace trace;
   trace.Op("first", 0, 1);
