@@ -72,6 +72,14 @@ absl::StatusOr<std::vector<RunToCheck>> ReadRuns(const std::vector<std::string>&
                      ReadCollectiveRun(FileSystem::Posix(), folder.traces, read));
     files_done += folder.traces.size();
     ASSIGN_OR_RETURN(CalibrationRun taken, MakeCalibrationRun(folder.folder, run, options));
+    for (const std::string& note : run.ranks.notes) {
+      std::fprintf(stderr, "astra_validate: warning: %s\n", Printable(note).c_str());
+    }
+    if (taken.violations > 0) {
+      std::fprintf(stderr,
+                   "astra_validate: warning: %s: %zu collectives end before they began somewhere\n",
+                   Printable(folder.folder).c_str(), taken.violations);
+    }
     runs.push_back({folder, std::move(taken), WholeSteps(run)});
   }
   return runs;
@@ -102,9 +110,10 @@ absl::StatusOr<SimulationCheckOptions> ReadOptions() {
   return options;
 }
 
-// A step that cannot be exported or scheduled is a note: the collectives have been checked.
-void CheckSteps(const std::vector<RunToCheck>& runs, const Fabric& fabric,
-                const Corrections& corrections, SimulationCheckReport* report) {
+// A step that cannot be exported or scheduled is a note: the collectives have been checked. An
+// error of the environment is one.
+absl::Status CheckSteps(const std::vector<RunToCheck>& runs, const Fabric& fabric,
+                        const Corrections& corrections, SimulationCheckReport* report) {
   StepCheckOptions options;
   options.reader.input = UserInputOptions();
   options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
@@ -123,15 +132,18 @@ void CheckSteps(const std::vector<RunToCheck>& runs, const Fabric& fabric,
       const absl::StatusOr<CheckedStep> result =
           CheckStep(FileSystem::Posix(), run.folder, step, fabric, corrections, options);
       if (!result.ok()) {
-        report->add_notes(absl::StrCat(run.folder.folder, ": steps were not scheduled: ",
+        if (ExitCode(result.status()) == kExitEnvironment) return result.status();
+        const std::string name = step.has_value() ? absl::StrCat("step ", *step) : "the run";
+        report->add_notes(absl::StrCat(run.folder.folder, ": ", name, " was not scheduled: ",
                                        Printable(result.status().message())));
-        break;
+        continue;
       }
       checked.push_back(*result);
       progress.Update(checked.size());
     }
   }
   AddSteps(checked, report);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int> ValidateTraces() {
@@ -160,7 +172,7 @@ absl::StatusOr<int> ValidateTraces() {
   for (const RunToCheck& run : runs) calibration_runs.push_back(run.run);
   ASSIGN_OR_RETURN(SimulationCheckReport report,
                    CheckSimulation(calibration_runs, fabric, corrections, options));
-  if (absl::GetFlag(FLAGS_steps)) CheckSteps(runs, fabric, corrections, &report);
+  if (absl::GetFlag(FLAGS_steps)) RETURN_IF_ERROR(CheckSteps(runs, fabric, corrections, &report));
   if (!csv.empty()) RETURN_IF_ERROR(WriteFileAtomically(files, csv, SimulationCheckCsv(report)));
   RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatSimulationCheck(report)));
   return kExitDone;

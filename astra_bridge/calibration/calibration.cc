@@ -219,7 +219,8 @@ class Calibrator {
       DescribeCell(i, is_fitted[i]);
     }
     *report_.mutable_fit() = SummariseErrors(fit);
-    *report_.mutable_holdout() = SummariseErrors(held_out);
+    // Absent rather than perfect.
+    if (!held_out.empty()) *report_.mutable_holdout() = SummariseErrors(held_out);
     *report_.mutable_without_corrections() = SummariseErrors(without_corrections);
     *report_.mutable_uncalibrated() =
         SummariseErrors(held_out.empty() ? uncalibrated_fit : uncalibrated);
@@ -327,6 +328,13 @@ class Calibrator {
   }
 
   void AddNotes() {
+    for (const CalibrationRun& run : runs_) {
+      if (run.violations == 0) continue;
+      report_.add_notes(absl::StrCat(
+          run.folder, ": ", run.violations,
+          " collectives end before they began somewhere: its clocks disagree, and its transfers "
+          "are wrong by as much"));
+    }
     if (std::all_of(cells_.begin(), cells_.end(),
                     [](const TransferCell& cell) { return cell.transfers_ns.size() < 2; })) {
       report_.add_notes(

@@ -19,9 +19,8 @@ std::string DeviceKind(absl::string_view device_name) {
   return std::string(device_name.substr(0, device_name.find(':')));
 }
 
-absl::Status CheckClocks(const std::string& folder, const CollectiveTable& table) {
-  const HappensBefore check = CheckHappensBefore(table);
-  if (check.violations.empty()) return absl::OkStatus();
+absl::Status RefuseClocks(const std::string& folder, const CollectiveTable& table,
+                          const HappensBefore& check) {
   return absl::InvalidArgumentError(
       absl::StrCat(folder, ": the clocks of the profiles disagree: ", check.violations.size(),
                    " of ", check.checked, " collectives end before they began somewhere, first ",
@@ -58,8 +57,12 @@ absl::StatusOr<CalibrationRun> MakeCalibrationRun(const std::string& folder,
                                                   const CollectiveRun& run,
                                                   const CalibrationRunOptions& options) {
   RETURN_IF_ERROR(CheckOneRun(run));
-  if (!options.allow_violations) RETURN_IF_ERROR(CheckClocks(folder, run.table));
+  const HappensBefore check = CheckHappensBefore(run.table);
+  if (!check.violations.empty() && !options.allow_violations) {
+    return RefuseClocks(folder, run.table, check);
+  }
   CalibrationRun result;
+  result.violations = check.violations.size();
   result.folder = folder;
   result.transfers = TakeTransfers(run.table);
   for (const ProfileCollectives& profile : run.profiles) {

@@ -2,6 +2,7 @@
 #ifndef ASTRA_BRIDGE_CALIBRATION_CALIBRATION_RUN_H_
 #define ASTRA_BRIDGE_CALIBRATION_CALIBRATION_RUN_H_
 
+#include <cstddef>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,6 +22,8 @@ struct CalibrationRun {
   // Whether groups lie within one node, and whether they lie across several: different fabrics.
   bool within_nodes = false;
   bool across_nodes = false;
+  // Collectives that end before they began somewhere; only where that is allowed.
+  size_t violations = 0;
 };
 
 struct ProfileFolder {
@@ -32,7 +35,7 @@ struct ProfileFolder {
 std::vector<ProfileFolder> SplitByFolder(const std::vector<std::string>& traces);
 
 struct CalibrationRunOptions {
-  // Take transfers from clocks that show violations, too.
+  // Take transfers from clocks that show violations, too; they are counted.
   bool allow_violations = false;
 };
 

@@ -65,6 +65,7 @@ TEST(CalibrationRunTest, ClocksThatDisagreeAreRefusedUnlessTheUserInsists) {
   options.allow_violations = true;
   ASSERT_OK_AND_ASSIGN(const CalibrationRun run, MakeCalibrationRun("sweep", matched, options));
   EXPECT_TRUE(run.across_nodes);
+  EXPECT_EQ(run.violations, 1);
 }
 
 }  // namespace

@@ -119,6 +119,17 @@ TEST(CalibrationTest, SaysThatNothingTellsTheNoise) {
   EXPECT_THAT(calibration.report.notes(), Contains(HasSubstr("the noise floor is unknown")));
 }
 
+TEST(CalibrationTest, WhatIsNotKnownIsNotZero) {
+  CalibrationRun run = SyntheticRun(4);
+  run.violations = 3;
+  CalibrationOptions options;
+  options.holdout = Holdout::kGroup;
+  ASSERT_OK_AND_ASSIGN(const Calibration calibration, Calibrate({run}, options));
+  EXPECT_FALSE(calibration.report.has_holdout());
+  EXPECT_THAT(calibration.report.notes(),
+              Contains(HasSubstr("3 collectives end before they began")));
+}
+
 TEST(CalibrationTest, WaitingThatIsLeftInTransfersShows) {
   CalibrationRun run = SyntheticRun(4);
   for (size_t i = 0; i < run.transfers.samples.size(); ++i) {
