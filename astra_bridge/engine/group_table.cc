@@ -57,7 +57,9 @@ absl::StatusOr<Membership> GroupTable::Find(int32_t rank, int32_t group_id) cons
   const auto found = by_id_.find(group_id);
   if (found == by_id_.end()) {
     return absl::NotFoundError(
-        absl::StrCat("group ", group_id, " is not among the communicator groups"));
+        absl::StrCat("group ", group_id,
+                     " is not among the communicator groups; name their file with --comm_groups, "
+                     "e.g. PREFIX.comm_groups.json"));
   }
   membership.group = found->second;
   if (groups_[membership.group].members.empty()) return membership;
