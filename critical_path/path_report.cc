@@ -6,10 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "critical_path/blame.h"
-#include "critical_path/csv_field.h"
 #include "critical_path/path_breakdown.h"
 #include "xla_profiler/events/event_category.h"
 #include "xla_profiler/trace_json/exact_decimal.h"
+#include "xla_profiler/util/csv_field.h"
 #include "xla_profiler/util/text_table.h"
 
 namespace meridian {

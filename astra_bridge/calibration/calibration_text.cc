@@ -2,18 +2,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "astra_bridge/calibration/number_text.h"
 #include "xla_profiler/util/text_table.h"
 
 namespace meridian {
 namespace {
 
 using Align = TextTable::Align;
-
-std::string Percent(double share) { return absl::StrFormat("%.1f %%", 100 * share); }
-
-std::string SignedPercent(double share) { return absl::StrFormat("%+.1f %%", 100 * share); }
-
-std::string Micros(double ns) { return absl::StrFormat("%.1f", ns / 1000); }
 
 std::string FormatParameters(const CalibrationReport& report) {
   TextTable table({{"parameter"}, {"value", Align::kRight}, {"95 % interval", Align::kRight}});

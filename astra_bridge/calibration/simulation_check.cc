@@ -13,10 +13,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "astra_bridge/calibration/calibrated_model.h"
 #include "astra_bridge/calibration/engine_model.h"
 #include "astra_bridge/calibration/error_summary.h"
+#include "astra_bridge/calibration/number_text.h"
 #include "astra_bridge/calibration/robust_statistics.h"
 #include "astra_bridge/calibration/transfer_cells.h"
 #include "astra_bridge/corrected_timing.h"
@@ -25,6 +25,7 @@
 #include "astra_bridge/network_timing.h"
 #include "astra_bridge/schedule/edge_domains.h"
 #include "astra_bridge/schedule/snapshot_collector.h"
+#include "xla_profiler/util/csv_field.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/text_table.h"
 
@@ -244,15 +245,6 @@ class Checker {
   SimulationCheckReport report_;
 };
 
-std::string Percent(double share) { return absl::StrFormat("%.1f %%", 100 * share); }
-std::string SignedPercent(double share) { return absl::StrFormat("%+.1f %%", 100 * share); }
-std::string Micros(double ns) { return absl::StrFormat("%.1f", ns / 1000); }
-
-// A field of comma-separated values: groups have commas.
-std::string Quoted(absl::string_view text) {
-  return absl::StrCat("\"", absl::StrReplaceAll(Printable(text), {{"\"", "\"\""}}), "\"");
-}
-
 }  // namespace
 
 absl::StatusOr<SimulationCheckReport> CheckSimulation(absl::Span<const CalibrationRun> runs,
@@ -322,9 +314,9 @@ std::string SimulationCheckCsv(const SimulationCheckReport& report) {
   const auto add = [&](absl::string_view what, absl::string_view run, absl::string_view name,
                        int64_t bytes, absl::string_view group, int64_t start_ns, const auto& row,
                        absl::string_view beside) {
-    absl::StrAppendFormat(&csv, "%s,%s,%s,%d,%s,%d,%.3f,%.3f,%.6f,%s\n", what, Quoted(run),
-                          Quoted(name), bytes, Quoted(group), start_ns, row.measured_ns(),
-                          row.simulated_ns(), row.signed_error(), Quoted(beside));
+    absl::StrAppendFormat(&csv, "%s,%s,%s,%d,%s,%d,%.3f,%.3f,%.6f,%s\n", what, CsvField(run),
+                          CsvField(name), bytes, CsvField(group), start_ns, row.measured_ns(),
+                          row.simulated_ns(), row.signed_error(), CsvField(beside));
   };
   for (const CheckedCell& cell : report.cells()) {
     add("cell", "", cell.kind(), cell.bytes(), cell.group(), 0, cell,

@@ -77,7 +77,6 @@ class Taker {
     TransferSample sample;
     sample.kind = *kind;
     sample.bytes = op.operand_bytes;
-    sample.instance = position;
     sample.overlapped = overlapped_[position];
     for (const CollectiveMember& member : table_.MembersOf(instance)) {
       sample.start_ns = std::max(sample.start_ns, member.start_ps / kPsPerWholeNs);

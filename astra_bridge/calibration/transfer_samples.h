@@ -22,8 +22,6 @@ struct TransferSample {
   int64_t bytes = 0;
   // Position in TransferSamples::groups.
   uint32_t group = 0;
-  // Position in the table's instances, which are in the order of their first start.
-  uint32_t instance = 0;
   // When the last member had started, from the table's base.
   int64_t start_ns = 0;
   double transfer_ns = 0;

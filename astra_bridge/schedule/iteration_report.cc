@@ -163,12 +163,12 @@ class ReportMaker {
   }
 
   void AddInflation() {
-    double time_ns = 0, over_longest = 0, over_sum = 0, most = 1;
+    double total_ns = 0, over_longest = 0, over_sum = 0, most = 1;
     int64_t contended = 0;
     for (size_t k = 0; k < prediction_.snapshots.size(); ++k) {
       const BatchEstimate& batch = timer_.batch(prediction_.batches[k]);
       const auto duration_ns = static_cast<double>(prediction_.snapshots[k].duration_ns());
-      time_ns += duration_ns;
+      total_ns += duration_ns;
       over_longest += duration_ns * batch.inflation;
       over_sum += duration_ns * InflationOverSum(batch);
       most = std::max(most, batch.inflation);
@@ -176,9 +176,9 @@ class ReportMaker {
     }
     workload()->set_contended_snapshots(contended);
     workload()->set_max_inflation(most);
-    if (time_ns == 0) return;
-    report_.set_inflation(over_longest / time_ns);
-    workload()->set_inflation_over_sum(over_sum / time_ns);
+    if (total_ns == 0) return;
+    report_.set_inflation(over_longest / total_ns);
+    workload()->set_inflation_over_sum(over_sum / total_ns);
   }
 
   void AddSlowest() {

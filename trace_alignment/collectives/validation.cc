@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "trace_alignment/collectives/happens_before.h"
+#include "xla_profiler/util/csv_field.h"
 #include "xla_profiler/util/text_table.h"
 
 namespace meridian {
@@ -49,11 +49,6 @@ void DescribeTraces(const CollectiveRun& run, ValidationReport* report) {
 
 std::string OpText(const ViolationReport& violation) {
   return absl::StrCat(violation.kind(), " ", violation.instruction(), " of ", violation.module());
-}
-
-// A field that a spreadsheet takes as it is.
-std::string CsvText(const std::string& text) {
-  return absl::StrCat("\"", absl::StrReplaceAll(Printable(text), {{"\"", "\"\""}}), "\"");
 }
 
 }  // namespace
@@ -118,8 +113,8 @@ std::string ValidationCsv(const ValidationReport& report) {
       "kind,module,instruction,group,ended_rank,started_rank,gap_ns,ended_correlation_id,"
       "started_correlation_id\n";
   for (const ViolationReport& violation : report.details()) {
-    absl::StrAppend(&out, violation.kind(), ",", CsvText(violation.module()), ",",
-                    CsvText(violation.instruction()), ",\"", absl::StrJoin(violation.group(), " "),
+    absl::StrAppend(&out, violation.kind(), ",", CsvField(violation.module()), ",",
+                    CsvField(violation.instruction()), ",\"", absl::StrJoin(violation.group(), " "),
                     "\",", violation.ended_rank(), ",", violation.started_rank(), ",",
                     absl::StrFormat("%.3f", violation.gap_ns()), ",",
                     violation.ended_correlation_id(), ",", violation.started_correlation_id(),

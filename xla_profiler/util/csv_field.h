@@ -1,5 +1,5 @@
-#ifndef CRITICAL_PATH_CSV_FIELD_H_
-#define CRITICAL_PATH_CSV_FIELD_H_
+#ifndef XLA_PROFILER_UTIL_CSV_FIELD_H_
+#define XLA_PROFILER_UTIL_CSV_FIELD_H_
 
 #include <string>
 
@@ -17,4 +17,4 @@ inline std::string CsvField(absl::string_view text) {
 
 }  // namespace meridian
 
-#endif  // CRITICAL_PATH_CSV_FIELD_H_
+#endif  // XLA_PROFILER_UTIL_CSV_FIELD_H_

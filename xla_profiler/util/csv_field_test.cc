@@ -1,4 +1,4 @@
-#include "critical_path/csv_field.h"
+#include "xla_profiler/util/csv_field.h"
 
 #include "gtest/gtest.h"
 
