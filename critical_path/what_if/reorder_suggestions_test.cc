@@ -24,27 +24,6 @@ ReorderSuggestions Suggest(const MeasuredGraph& measured, const ReorderOptions& 
   return suggestions.ok() ? *std::move(suggestions) : ReorderSuggestions();
 }
 
-// Communication waits for y, which runs after x.
-//
-//   stream 7      |-- x: 10 .. 50 --|  |-- y: 52 .. 92 --|
-//   stream 20                                               |--- nccl: 95 .. 155 ---|
-//   host     launches of x 0, y 5, nccl 12; cudaDeviceSynchronize 17 .. 165
-MeasuredGraph Gradients() {
-  KinetoTrace trace;
-  trace.Call("cudaLaunchKernel", 0, 5, 1);
-  trace.Call("cudaLaunchKernel", 5, 5, 2);
-  trace.Call("cudaEventRecord", 10, 1, 10);
-  trace.Call("cudaStreamWaitEvent", 11, 1, 11);
-  trace.Call("cudaLaunchKernel", 12, 5, 3);
-  trace.Call("cudaDeviceSynchronize", 17, 148, 4);
-  trace.Kernel("x", 10, 40, 7, 1);
-  trace.Kernel("y", 52, 40, 7, 2);
-  trace.Kernel("ncclDevKernel_AllReduce", 95, 60, 20, 3);
-  trace.EventSync("Stream Wait Event", 92, 0, 20, 11, 7, 10);
-  trace.Sync("Context Sync", 17, 148, -1, 4);
-  return MeasureTrace(trace);
-}
-
 TEST(ReorderSuggestionsTest, WhatIsWaitedForGoesFirst) {
   const ReorderSuggestions found = Suggest(Gradients());
   ASSERT_THAT(found.suggestions, SizeIs(1));

@@ -31,6 +31,22 @@ MeasuredGraph MeasureTrace(const KinetoTrace& trace) {
   return analysis.ok() ? MeasureGraph(std::move(analysis->graph)) : MeasuredGraph();
 }
 
+MeasuredGraph Gradients() {
+  KinetoTrace trace;
+  trace.Call("cudaLaunchKernel", 0, 5, 1);
+  trace.Call("cudaLaunchKernel", 5, 5, 2);
+  trace.Call("cudaEventRecord", 10, 1, 10);
+  trace.Call("cudaStreamWaitEvent", 11, 1, 11);
+  trace.Call("cudaLaunchKernel", 12, 5, 3);
+  trace.Call("cudaDeviceSynchronize", 17, 148, 4);
+  trace.Kernel("x", 10, 40, 7, 1);
+  trace.Kernel("y", 52, 40, 7, 2);
+  trace.Kernel("ncclDevKernel_AllReduce", 95, 60, 20, 3);
+  trace.EventSync("Stream Wait Event", 92, 0, 20, 11, 7, 10);
+  trace.Sync("Context Sync", 17, 148, -1, 4);
+  return MeasureTrace(trace);
+}
+
 absl::StatusOr<WhatIfResult> WhatIf(const MeasuredGraph& measured, const std::string& text) {
   ASSIGN_OR_RETURN(const std::vector<WhatIfEdit> edits, ParseWhatIfEdits(text));
   return RunWhatIf(measured.graph, measured.path, /*hta_compatible=*/false, edits);

@@ -23,6 +23,15 @@ MeasuredGraph MeasureTrace(const KinetoTrace& trace);
 // With its path.
 MeasuredGraph MeasureGraph(PathGraph graph);
 
+// Communication on a stream of its own waits for y; the host waits for both streams.
+//
+//   stream 7      |-- x: 10 .. 50 --|  |-- y: 52 .. 92 --|
+//   stream 20                                               |--- nccl: 95 .. 155 ---|
+//   host     launches of x 0, y 5, nccl 12; cudaDeviceSynchronize 17 .. 165
+//
+// Launching takes 10 us where it shows, at x; so it does hidden, at y and nccl.
+MeasuredGraph Gradients();
+
 absl::StatusOr<WhatIfResult> WhatIf(const MeasuredGraph& measured, const std::string& edits);
 
 // Returns the path's length in microseconds after the edits, which must succeed.
