@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,8 +10,6 @@
 
 namespace meridian {
 namespace {
-
-using CellKey = std::tuple<CommKind, int64_t, int32_t, std::vector<int32_t>>;
 
 struct CellSamples {
   std::vector<double> transfers_ns;
@@ -23,7 +20,7 @@ std::map<CellKey, CellSamples> GroupSamples(const TransferSamples& run, bool kee
   std::map<CellKey, CellSamples> cells;
   for (const TransferSample& sample : run.samples) {
     if (sample.overlapped && !keep_overlapped) continue;
-    CellSamples& cell = cells[{sample.kind, sample.bytes, run.ranks, run.groups[sample.group]}];
+    CellSamples& cell = cells[KeyOf(run, sample)];
     cell.transfers_ns.push_back(sample.transfer_ns);
     cell.arrival_spreads_ns.push_back(sample.arrival_spread_ns);
   }
@@ -36,6 +33,14 @@ void AppendAfter(const std::vector<double>& from, size_t dropped, std::vector<do
 
 }  // namespace
 
+CellKey KeyOf(const TransferCell& cell) {
+  return {cell.kind, cell.bytes, cell.ranks, cell.participants, cell.pairs};
+}
+
+CellKey KeyOf(const TransferSamples& run, const TransferSample& sample) {
+  return {sample.kind, sample.bytes, run.ranks, run.groups[sample.group], sample.pairs};
+}
+
 void SummariseCell(TransferCell* cell) {
   cell->median_ns = Median(cell->transfers_ns);
   cell->relative_error = RelativeErrorOfMedian(cell->transfers_ns);
@@ -47,7 +52,7 @@ std::vector<TransferCell> MakeTransferCells(absl::Span<const TransferSamples> ru
   for (const TransferSamples& run : runs) {
     for (const auto& [key, samples] : GroupSamples(run, options.keep_overlapped)) {
       TransferCell& cell = cells[key];
-      std::tie(cell.kind, cell.bytes, cell.ranks, cell.participants) = key;
+      std::tie(cell.kind, cell.bytes, cell.ranks, cell.participants, cell.pairs) = key;
       const size_t dropped = static_cast<size_t>(options.dropped_repeats);
       AppendAfter(samples.transfers_ns, dropped, &cell.transfers_ns);
       AppendAfter(samples.arrival_spreads_ns, dropped, &cell.arrival_spreads_ns);
@@ -82,7 +87,8 @@ CommEdge EdgeOf(const TransferCell& cell) {
 }
 
 std::string GroupText(const TransferCell& cell) {
-  return absl::StrCat("{", absl::StrJoin(cell.participants, ","), "} of ", cell.ranks);
+  return absl::StrCat(cell.pairs > 1 ? absl::StrCat(cell.pairs, " pairs from ") : "", "{",
+                      absl::StrJoin(cell.participants, ","), "} of ", cell.ranks);
 }
 
 }  // namespace meridian

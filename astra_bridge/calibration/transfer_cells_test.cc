@@ -40,6 +40,17 @@ TEST(TransferCellsTest, OneCellPerKindBytesAndGroup) {
   EXPECT_EQ(cells[3].kind, CommKind::kAllGather);
 }
 
+TEST(TransferCellsTest, PermutesOfOtherNumbersOfPairsAreOtherCells) {
+  TransferSample one = Sample(CommKind::kPointToPoint, 64, 1, 9);
+  one.pairs = 1;
+  TransferSample four = one;
+  four.pairs = 4;
+  const std::vector<TransferCell> cells = MakeTransferCells({RunOf({four, one})});
+  ASSERT_THAT(cells, SizeIs(2));
+  EXPECT_EQ(GroupText(cells[0]), "{0,1} of 4");
+  EXPECT_EQ(GroupText(cells[1]), "4 pairs from {0,1} of 4");
+}
+
 TEST(TransferCellsTest, EachRunWarmsUpAnew) {
   const auto repeats = [](double first_ns) {
     return RunOf({Sample(CommKind::kAllReduce, 64, 0, first_ns),

@@ -133,6 +133,7 @@ class Taker {
       spread_ps = std::max(spread_ps, std::abs(source.start_ps - target.start_ps));
     }
     if (transfers_ns.empty()) return;
+    sample->pairs = static_cast<int32_t>(transfers_ns.size());
     sample->transfer_ns = Median(std::move(transfers_ns));
     sample->shortest_duration_ns = static_cast<double>(shortest_ps) / kPsPerNs;
     sample->arrival_spread_ns = static_cast<double>(spread_ps) / kPsPerNs;

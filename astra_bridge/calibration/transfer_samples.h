@@ -22,6 +22,8 @@ struct TransferSample {
   int64_t bytes = 0;
   // Position in TransferSamples::groups.
   uint32_t group = 0;
+  // Of a permute: how many pairs moved their data at once. 0 for other kinds.
+  int32_t pairs = 0;
   // When the last member had started, from the table's base.
   int64_t start_ns = 0;
   double transfer_ns = 0;
@@ -37,7 +39,7 @@ struct TransferSamples {
   // How many ranks the run has.
   int32_t ranks = 0;
   // As CommEdge::participants: the members in the order of the program; of a permute, whose pairs
-  // are all alike, the source and the target of the first.
+  // are all alike, the source and the target of the first pair.
   std::vector<std::vector<int32_t>> groups;
   // In the order of the table.
   std::vector<TransferSample> samples;
