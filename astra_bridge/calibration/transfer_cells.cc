@@ -14,6 +14,7 @@ namespace {
 struct CellSamples {
   std::vector<double> transfers_ns;
   std::vector<double> arrival_spreads_ns;
+  std::vector<std::string> protocols;
 };
 
 std::map<CellKey, CellSamples> GroupSamples(const TransferSamples& run, bool keep_overlapped) {
@@ -23,12 +24,23 @@ std::map<CellKey, CellSamples> GroupSamples(const TransferSamples& run, bool kee
     CellSamples& cell = cells[KeyOf(run, sample)];
     cell.transfers_ns.push_back(sample.transfer_ns);
     cell.arrival_spreads_ns.push_back(sample.arrival_spread_ns);
+    cell.protocols.push_back(run.protocols[sample.protocol]);
   }
   return cells;
 }
 
-void AppendAfter(const std::vector<double>& from, size_t dropped, std::vector<double>* to) {
+template <typename T>
+void AppendAfter(const std::vector<T>& from, size_t dropped, std::vector<T>* to) {
   to->insert(to->end(), from.begin() + std::min(dropped, from.size() - 1), from.end());
+}
+
+// Of as many, the first by name.
+std::string MostFrequent(const std::vector<std::string>& names) {
+  std::map<std::string, int64_t> counts;
+  for (const std::string& name : names) ++counts[name];
+  return std::max_element(counts.begin(), counts.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
 }
 
 }  // namespace
@@ -49,6 +61,7 @@ void SummariseCell(TransferCell* cell) {
 std::vector<TransferCell> MakeTransferCells(absl::Span<const TransferSamples> runs,
                                             const CellOptions& options) {
   std::map<CellKey, TransferCell> cells;
+  std::map<CellKey, std::vector<std::string>> protocols;
   for (const TransferSamples& run : runs) {
     for (const auto& [key, samples] : GroupSamples(run, options.keep_overlapped)) {
       TransferCell& cell = cells[key];
@@ -56,11 +69,13 @@ std::vector<TransferCell> MakeTransferCells(absl::Span<const TransferSamples> ru
       const size_t dropped = static_cast<size_t>(options.dropped_repeats);
       AppendAfter(samples.transfers_ns, dropped, &cell.transfers_ns);
       AppendAfter(samples.arrival_spreads_ns, dropped, &cell.arrival_spreads_ns);
+      AppendAfter(samples.protocols, dropped, &protocols[key]);
     }
   }
   std::vector<TransferCell> result;
   for (auto& [key, cell] : cells) {
     SummariseCell(&cell);
+    cell.protocol = MostFrequent(protocols[key]);
     result.push_back(std::move(cell));
   }
   return result;

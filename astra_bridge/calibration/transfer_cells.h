@@ -23,6 +23,9 @@ struct TransferCell {
   std::vector<int32_t> participants;
   int32_t pairs = 0;
 
+  // What the kernels of most transfers were named after, e.g. "RING_LL"; empty: nothing. Kernels do
+  // more than they are named after, so only a change of name says something.
+  std::string protocol;
   // In the order they happened.
   std::vector<double> transfers_ns;
   // By transfer: from the first arrival to the last.

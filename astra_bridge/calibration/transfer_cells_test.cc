@@ -63,6 +63,23 @@ TEST(TransferCellsTest, EachRunWarmsUpAnew) {
   EXPECT_EQ(cells[0].median_ns, 11);
 }
 
+TEST(TransferCellsTest, MostTransfersSayTheProtocol) {
+  TransferSamples run = RunOf({});
+  run.protocols = {"", "RING_LL", "TREE_LL"};
+  // The first is dropped with its time.
+  for (uint32_t protocol : {2, 2, 1, 1}) {
+    run.samples.push_back(Sample(CommKind::kAllReduce, 64, 0, 9));
+    run.samples.back().protocol = protocol;
+  }
+  // Runs number the names on their own.
+  TransferSamples other = RunOf({Sample(CommKind::kAllGather, 64, 0, 9)});
+  other.protocols = {"", "TREE_LL"};
+  const std::vector<TransferCell> cells = MakeTransferCells({run, other});
+  ASSERT_THAT(cells, SizeIs(2));
+  EXPECT_EQ(cells[0].protocol, "RING_LL");
+  EXPECT_EQ(cells[1].protocol, "");
+}
+
 TEST(TransferCellsTest, RunsOfOtherSizesHaveCellsOfTheirOwn) {
   TransferSamples larger = RunOf({Sample(CommKind::kAllReduce, 64, 1, 9)});
   larger.ranks = 8;

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "astra_bridge/comm_kind.h"
@@ -31,6 +32,8 @@ struct TransferSample {
   double shortest_duration_ns = 0;
   // From the first start to the last.
   double arrival_spread_ns = 0;
+  // Position in TransferSamples::protocols.
+  uint32_t protocol = 0;
   // A member took part in another collective meanwhile.
   bool overlapped = false;
 };
@@ -41,6 +44,8 @@ struct TransferSamples {
   // As CommEdge::participants: the members in the order of the program; of a permute, whose pairs
   // are all alike, the source and the target of the first pair.
   std::vector<std::vector<int32_t>> groups;
+  // What the kernels were named after, as in CollectiveTable::protocols.
+  std::vector<std::string> protocols = {std::string()};
   // In the order of the table.
   std::vector<TransferSample> samples;
 

@@ -62,6 +62,21 @@ TEST(TransferSamplesTest, APermuteIsTheMedianOfItsPairs) {
   EXPECT_EQ(taken.samples[0].pairs, 3);
 }
 
+TEST(TransferSamplesTest, KernelsNameTheProtocol) {
+  RunBuilder run(2);
+  const uint32_t op = run.AddOp(CollectiveKind::kAllReduce, {{0, 1}});
+  SetBytes(&run, kBytes);
+  run.Add({op, 7, 0, 1'000'000, 4'000'000});
+  run.Add({op, 7, 1, 2'000'000, 7'000'000});
+  for (ProfileCollectives& profile : run.profiles()) {
+    profile.protocols.push_back("RING_LL");
+    profile.events[0].protocol = 1;
+  }
+  const TransferSamples taken = TakeTransfers(run.Build());
+  ASSERT_THAT(taken.samples, SizeIs(1));
+  EXPECT_EQ(taken.protocols[taken.samples[0].protocol], "RING_LL");
+}
+
 TEST(TransferSamplesTest, WhatARankSendsToItselfIsNoPair) {
   RunBuilder run(2);
   const uint32_t op = run.AddPairsOp(CollectiveKind::kCollectivePermute, {{0, 0}, {0, 1}});
