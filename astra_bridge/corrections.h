@@ -6,8 +6,8 @@
 //    "p2p": [...]}
 //
 // A transfer lasts overhead + engine time / efficiency, by the first segment of its kind that its
-// bytes fit in. An overhead may be negative, as behind a cliff, where the line through the larger
-// sizes meets zero bytes below zero.
+// bytes fit in. An overhead may be negative, as for a kind whose steps cost less than the engine
+// charges for them.
 #ifndef ASTRA_BRIDGE_CORRECTIONS_H_
 #define ASTRA_BRIDGE_CORRECTIONS_H_
 

@@ -1,5 +1,6 @@
 #include "astra_bridge/calibration/calibrated_model.h"
 
+#include "astra_bridge/calibration/correction_points.h"
 #include "astra_bridge/calibration/engine_model.h"
 #include "xla_profiler/util/status_macros.h"
 
@@ -9,10 +10,10 @@ absl::StatusOr<CalibratedModel> FitModel(const Fabric& start,
                                          absl::Span<const TransferCell> cells) {
   CalibratedModel model;
   ASSIGN_OR_RETURN(model.parameters, FitParameters(start, cells));
+  const PointsByKind points = MakeCorrectionPoints(cells, model.parameters.engine_ns);
   ASSIGN_OR_RETURN(const KindTimes least_engine_ns, LeastEngineTimesNs(model.parameters.fabric));
-  const std::vector<double>& engine_ns = model.parameters.engine_ns;
-  model.penalty = ChoosePenalty(cells, engine_ns, least_engine_ns);
-  model.corrections = FitCorrections(cells, engine_ns, least_engine_ns, model.penalty.penalty);
+  model.penalty = ChoosePenalty(points, least_engine_ns);
+  model.corrections = FitCorrections(points, least_engine_ns, model.penalty.penalty);
   return model;
 }
 
