@@ -33,7 +33,7 @@ std::vector<std::vector<size_t>> EvidencePoints(absl::Span<const TransferCell> c
 }
 
 double NeighbourCorrelation(absl::Span<const TransferCell> cells,
-                            absl::Span<const double> residuals) {
+                            absl::Span<const double> residuals, size_t unknowns) {
   std::vector<double> centred(residuals.begin(), residuals.end());
   std::array<double, kCommKinds> sums{}, counts{};
   for (size_t i = 0; i < cells.size(); ++i) {
@@ -57,7 +57,9 @@ double NeighbourCorrelation(absl::Span<const TransferCell> cells,
     }
   }
   if (pairs == 0 || variance == 0) return 0;
-  return std::clamp(products / pairs / variance, 0.0, kMaxCorrelation);
+  const double taken = static_cast<double>(unknowns) / static_cast<double>(cells.size());
+  const double correlation = products / pairs / variance + taken;
+  return std::clamp(correlation, 0.0, kMaxCorrelation);
 }
 
 double Widening(size_t points, size_t unknowns, double correlation) {

@@ -28,20 +28,27 @@ TEST(EvidenceTest, GroupsThatAreAlikeAreOnePoint) {
               ElementsAre(ElementsAre(0, 1), ElementsAre(2), ElementsAre(3)));
 }
 
-// Variance 1, and all three pairs of neighbours are unlike, or alike but for one.
+// Variance 1; all three pairs of neighbours are unlike, or all but one are alike.
 TEST(EvidenceTest, NeighboursAreThoseOfTheNextSize) {
   const std::vector<TransferCell> cells = {
       Cell(CommKind::kAllReduce, 400, {0, 1}), Cell(CommKind::kAllReduce, 100, {0, 1}),
       Cell(CommKind::kAllReduce, 300, {0, 1}), Cell(CommKind::kAllReduce, 200, {0, 1})};
-  EXPECT_EQ(NeighbourCorrelation(cells, {-1, 1, 1, -1}), 0);
-  EXPECT_DOUBLE_EQ(NeighbourCorrelation(cells, {-1, 1, -1, 1}), 1.0 / 3);
+  EXPECT_EQ(NeighbourCorrelation(cells, {-1, 1, 1, -1}, 0), 0);
+  EXPECT_DOUBLE_EQ(NeighbourCorrelation(cells, {-1, 1, -1, 1}, 0), 1.0 / 3);
+}
+
+TEST(EvidenceTest, WhatAFitTakesIsAddedAgain) {
+  const std::vector<TransferCell> cells = {
+      Cell(CommKind::kAllReduce, 100, {0, 1}), Cell(CommKind::kAllReduce, 200, {0, 1}),
+      Cell(CommKind::kAllReduce, 300, {0, 1}), Cell(CommKind::kAllReduce, 400, {0, 1})};
+  EXPECT_DOUBLE_EQ(NeighbourCorrelation(cells, {1, 1, -1, -1}, 1), 1.0 / 3 + 1.0 / 4);
 }
 
 TEST(EvidenceTest, TheMeanOfAKindIsNoCorrelation) {
   const std::vector<TransferCell> cells = {
       Cell(CommKind::kAllReduce, 100, {0, 1}), Cell(CommKind::kAllReduce, 200, {0, 1}),
       Cell(CommKind::kAllGather, 100, {0, 1}), Cell(CommKind::kAllGather, 200, {0, 1})};
-  EXPECT_EQ(NeighbourCorrelation(cells, {1, 1, -1, -1}), 0);
+  EXPECT_EQ(NeighbourCorrelation(cells, {1, 1, -1, -1}, 0), 0);
 }
 
 TEST(EvidenceTest, CorrelationHasAnEnd) {
@@ -51,7 +58,7 @@ TEST(EvidenceTest, CorrelationHasAnEnd) {
     cells.push_back(Cell(CommKind::kAllReduce, 8 + i, {0, 1}));
     residuals.push_back(i < 50 ? -1 : 1);
   }
-  EXPECT_DOUBLE_EQ(NeighbourCorrelation(cells, residuals), 0.9);
+  EXPECT_DOUBLE_EQ(NeighbourCorrelation(cells, residuals, 0), 0.9);
 }
 
 TEST(EvidenceTest, WidensByFreedom) {

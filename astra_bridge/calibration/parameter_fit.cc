@@ -42,6 +42,8 @@ constexpr int kMaxDampings = 12;
 constexpr int kScaleRounds = 3;
 constexpr double kMaxLogStep = 2;
 constexpr double kDoneBelow = 1e-5;
+// Of the loss: along what cells do not tell, steps are long and gain nothing.
+constexpr double kLeastGain = 1e-6;
 
 // No network that is built lies beyond these.
 constexpr double kMinValue = 1e-3;
@@ -115,9 +117,13 @@ class Fitter {
   }
 
   absl::StatusOr<ParameterFit> Fit() {
-    for (bool given_up = true; given_up;) {
-      RETURN_IF_ERROR(FitActive());
-      ASSIGN_OR_RETURN(given_up, GiveUpUntold());
+    GiveUp(&delay());
+    RETURN_IF_ERROR(FitTold());
+    ASSIGN_OR_RETURN(const bool delay_may_be_told, DelayMayBeTold());
+    if (delay_may_be_told) {
+      active_ = ParametersOf(given_);
+      for (FittedParameter& fitted : parameters_) fitted.kept = false;
+      RETURN_IF_ERROR(FitTold());
     }
     RETURN_IF_ERROR(JudgeFitted());
     const double widening = WideningBeside(Unknowns::kEfficiencies);
@@ -142,6 +148,17 @@ class Fitter {
 
   size_t KindColumn(size_t cell) const {
     return static_cast<size_t>(kind_columns_[static_cast<size_t>(cells_[cell].kind)]);
+  }
+
+  FittedParameter& delay() { return parameters_.back(); }
+  const FittedParameter& delay() const { return parameters_.back(); }
+
+  absl::Status FitTold() {
+    for (bool given_up = true; given_up;) {
+      RETURN_IF_ERROR(FitActive());
+      ASSIGN_OR_RETURN(given_up, GiveUpUntold());
+    }
+    return absl::OkStatus();
   }
 
   // From the start, since parameters that are not told may have led the others astray.
@@ -190,19 +207,18 @@ class Fitter {
     for (int step = 0; step < kMaxSteps && !active_.empty(); ++step) {
       ASSIGN_OR_RETURN(sensitivities_, SensitivitiesTo(active_));
       const double loss = Loss(engine_ns_);
-      double step_size = 0;
-      bool better = false;
-      for (int tries = 0; tries < kMaxDampings && !better; ++tries) {
+      double gain = 0, step_size = 0;
+      for (int tries = 0; tries < kMaxDampings && gain <= 0; ++tries) {
         const std::vector<double> change = Step(damping);
         Fabric candidate = Moved(change, &step_size);
         ASSIGN_OR_RETURN(std::vector<double> engine_ns, EngineTimesNs(candidate, cells_));
-        better = Loss(engine_ns) < loss;
-        damping = better ? std::max(damping / 10, 1e-9) : damping * 10;
-        if (!better) continue;
+        gain = loss - Loss(engine_ns);
+        damping = gain > 0 ? std::max(damping / 10, 1e-9) : damping * 10;
+        if (gain <= 0) continue;
         fabric_ = std::move(candidate);
         engine_ns_ = std::move(engine_ns);
       }
-      if (!better || step_size < kDoneBelow) break;
+      if (gain <= kLeastGain * loss || step_size < kDoneBelow) break;
     }
     return absl::OkStatus();
   }
@@ -268,25 +284,35 @@ class Fitter {
     return CostOf(parameter, ParameterValue(fabric_, parameter));
   }
 
+  double LargestCost(EngineParameter::Kind kind) const {
+    double largest = 0;
+    for (const EngineParameter& parameter : active_) {
+      if (parameter.kind == kind) largest = std::max(largest, Cost(parameter));
+    }
+    return largest;
+  }
+
   // In which a parameter's uncertainty is counted: its own cost, or the largest fitted one of its
   // sort where it is kept. A kept endpoint delay is known.
   double Scale(const FittedParameter& fitted) const {
-    const bool is_delay = fitted.parameter.kind == EngineParameter::Kind::kEndpointDelay;
-    if (fitted.kept && is_delay) return 0;
-    double scale = Cost(fitted.parameter);
-    if (!fitted.kept) return scale;
-    for (const EngineParameter& other : active_) {
-      if (other.kind == fitted.parameter.kind) scale = std::max(scale, Cost(other));
-    }
-    return scale;
+    const double own = Cost(fitted.parameter);
+    if (!fitted.kept) return own;
+    if (&fitted == &delay()) return 0;
+    return std::max(own, LargestCost(fitted.parameter.kind));
   }
 
-  // Of all parameters' logarithms, not widened, beside an unknown efficiency of every kind; the
-  // last kind's is what makes their sum zero. What is kept is not certain, either: what can only be
-  // told once something else is known has not been told.
+  // Of all parameters' logarithms, not widened, beside what is unknown of every kind; the last
+  // kind's efficiency is what makes their sum zero. What is kept is not certain, either: what can
+  // only be told once something else is known has not been told.
   absl::StatusOr<std::vector<double>> LogDeviations(Unknowns beside) const {
     std::vector<double> scales;
     for (const FittedParameter& fitted : parameters_) scales.push_back(Scale(fitted));
+    return Deviations(scales, beside);
+  }
+
+  // In units of the scales, one for each parameter.
+  absl::StatusOr<std::vector<double>> Deviations(const std::vector<double>& scales,
+                                                 Unknowns beside) const {
     ASSIGN_OR_RETURN(const std::vector<std::vector<double>> sensitivities,
                      SensitivitiesTo(ParametersOf(fabric_), scales));
     const std::vector<double> least_ns = LeastTimesNs();
@@ -310,7 +336,7 @@ class Fitter {
       equations.Add(row, 0, 1 / (deviation * deviation));
     }
     for (size_t p = 0; p < parameters_.size(); ++p) {
-      if (!parameters_[p].kept) continue;
+      if (!parameters_[p].kept || &parameters_[p] == &delay()) continue;
       std::vector<double> row(unknowns);
       row[p] = 1;
       equations.Add(row, 0, 1 / (kKeptDeviation * kKeptDeviation));
@@ -338,21 +364,36 @@ class Fitter {
     for (size_t i = 0; i < cells_.size(); ++i) {
       residuals.push_back(Residual(i, engine_ns_) / Deviation(i));
     }
-    return Widening(EvidencePoints(cells_, engine_ns_).size(),
-                    active_.size() + KindUnknowns(beside), NeighbourCorrelation(cells_, residuals));
+    const size_t unknowns = active_.size() + KindUnknowns(beside);
+    return Widening(EvidencePoints(cells_, engine_ns_).size(), unknowns,
+                    NeighbourCorrelation(cells_, residuals, unknowns));
+  }
+
+  // Whether an endpoint delay as large as the latency that stands for both would be told if nothing
+  // but it were missing from the model: whether it is worth fitting.
+  absl::StatusOr<bool> DelayMayBeTold() {
+    std::vector<double> scales;
+    for (const FittedParameter& fitted : parameters_) scales.push_back(Scale(fitted));
+    scales.back() = LargestCost(EngineParameter::Kind::kLatency);
+    const double model_deviation = std::exchange(model_deviation_, kLeastModelDeviation);
+    ASSIGN_OR_RETURN(const std::vector<double> deviations,
+                     Deviations(scales, Unknowns::kEfficienciesAndOverheads));
+    model_deviation_ = model_deviation;
+    delay().log_deviation = deviations.back();
+    return delay().log_deviation <= kMaxLogDeviation;
   }
 
   // Leaves out of the next fit what is not told: the endpoint delay alone, else all of it, since of
   // two that cannot be told from each other neither is known, though each would be if the other
   // were. Returns false when all that are left are told.
   absl::StatusOr<bool> GiveUpUntold() {
-    FittedParameter& delay = parameters_.back();
-    if (!delay.kept) {
+    if (!delay().kept) {
       ASSIGN_OR_RETURN(const std::vector<double> deviations,
                        LogDeviations(Unknowns::kEfficienciesAndOverheads));
-      delay.log_deviation = deviations.back() * WideningBeside(Unknowns::kEfficienciesAndOverheads);
-      if (delay.log_deviation > kMaxLogDeviation) {
-        GiveUp(&delay);
+      delay().log_deviation =
+          deviations.back() * WideningBeside(Unknowns::kEfficienciesAndOverheads);
+      if (delay().log_deviation > kMaxLogDeviation) {
+        GiveUp(&delay());
         return true;
       }
     }

@@ -14,8 +14,10 @@
 // which only the sum is seen neither is told.
 //
 // The endpoint delay is added to every message as latency is to every hop, and mostly only their
-// sum is seen. It is given up first, before anything else is judged, unless it is told beside
-// an unknown overhead of every kind, too, and counts as known then: latency stands for both.
+// sum is seen. It is kept, and counts as known then: latency stands for both. It is fitted only
+// where cells tell it from latency even beside an unknown overhead of every kind: if they would
+// tell one as large as that latency, all is fitted again with it; if it is not told then, it is the
+// first to be given up, before any other parameter is judged.
 //
 // What too few cells tell. The deviations of what is fitted are widened as evidence.h says, with
 // the fitted parameters and the efficiencies as unknowns; beyond kMaxLogDeviation, so always when
@@ -47,8 +49,8 @@ struct FittedParameter {
   // Of a latency that is told only together with what a collective costs once, as always when
   // groups have one size: steps x latency + overhead is all that is seen.
   bool includes_overhead = false;
-  // Standard deviation of the logarithm of the value, widened; of one that is kept not widened,
-  // when it was given up.
+  // Standard deviation of the logarithm of the value, widened; of one that is kept, the one for
+  // which it was given up.
   double log_deviation = 0;
 };
 
