@@ -41,13 +41,16 @@ double NeighbourCorrelation(absl::Span<const TransferCell> cells,
     sums[static_cast<size_t>(cells[i].kind)] += centred[i];
     counts[static_cast<size_t>(cells[i].kind)] += 1;
   }
-  std::map<std::tuple<CommKind, int32_t, std::vector<int32_t>>, std::map<int64_t, double>> series;
+  // Of cells that differ only in bytes.
+  std::map<CellKey, std::map<int64_t, double>> series;
   double variance = 0;
   for (size_t i = 0; i < cells.size(); ++i) {
     const size_t kind = static_cast<size_t>(cells[i].kind);
     centred[i] -= sums[kind] / counts[kind];
     variance += centred[i] * centred[i] / static_cast<double>(cells.size());
-    series[{cells[i].kind, cells[i].ranks, cells[i].participants}][cells[i].bytes] = centred[i];
+    CellKey key = KeyOf(cells[i]);
+    std::get<int64_t>(key) = 0;
+    series[std::move(key)][cells[i].bytes] = centred[i];
   }
   double products = 0, pairs = 0;
   for (const auto& [key, by_size] : series) {

@@ -58,8 +58,8 @@ std::vector<TransferCell> MergeCells(absl::Span<const TransferCell> cells) {
   std::array<std::set<int64_t>, kCommKinds> sizes;
   for (const TransferCell& cell : cells) sizes[static_cast<size_t>(cell.kind)].insert(cell.bytes);
   std::vector<TransferCell> result;
-  std::map<std::tuple<CommKind, size_t, int32_t, std::vector<int32_t>>, std::vector<size_t>>
-      to_merge;
+  // By the cells' keys, with ranges in place of bytes.
+  std::map<CellKey, std::vector<size_t>> to_merge;
   for (size_t i = 0; i < cells.size(); ++i) {
     const std::set<int64_t>& of_kind = sizes[static_cast<size_t>(cells[i].kind)];
     if (of_kind.size() <= kMaxSizes) {
@@ -67,12 +67,13 @@ std::vector<TransferCell> MergeCells(absl::Span<const TransferCell> cells) {
       continue;
     }
     const SizeRanges ranges(*of_kind.begin(), *of_kind.rbegin(), kSizeRanges);
-    to_merge[{cells[i].kind, ranges.RangeOf(cells[i].bytes), cells[i].ranks, cells[i].participants}]
-        .push_back(i);
+    CellKey key = KeyOf(cells[i]);
+    std::get<int64_t>(key) = static_cast<int64_t>(ranges.RangeOf(cells[i].bytes));
+    to_merge[std::move(key)].push_back(i);
   }
   for (const auto& [key, members] : to_merge) {
     TransferCell merged;
-    std::tie(merged.kind, std::ignore, merged.ranks, merged.participants) = key;
+    std::tie(merged.kind, std::ignore, merged.ranks, merged.participants, merged.pairs) = key;
     double log_bytes = 0, log_ns = 0, variance = 0;
     for (size_t i : members) {
       log_bytes += std::log(static_cast<double>(cells[i].bytes));
