@@ -3,8 +3,8 @@
 #include <cmath>
 #include <cstddef>
 #include <random>
-#include <utility>
 
+#include "astra_bridge/calibration/evidence.h"
 #include "astra_bridge/calibration/normal_equations.h"
 #include "astra_bridge/calibration/robust_statistics.h"
 
@@ -14,16 +14,12 @@ namespace {
 constexpr double kHuberBound = 1.345;
 constexpr double kPriorLogDeviation = 10;
 constexpr int kReweightings = 6;
+// 95 % of the draws lie inside.
+constexpr double kTail = 0.025;
 
 // The standard library's distributions differ between implementations; the modulus is off by less
 // than 2^-40 here.
 size_t DrawBelow(size_t count, std::mt19937_64* random) { return (*random)() % count; }
-
-double DrawMedian(const std::vector<double>& values, std::mt19937_64* random) {
-  std::vector<double> drawn(values.size());
-  for (double& value : drawn) value = values[DrawBelow(values.size(), random)];
-  return Median(std::move(drawn));
-}
 
 struct DrawnCell {
   size_t cell = 0;
@@ -55,28 +51,34 @@ std::vector<double> SolveDrawn(const ParameterFit& fit, const std::vector<DrawnC
 std::vector<ParameterInterval> BootstrapIntervals(const ParameterFit& fit,
                                                   absl::Span<const TransferCell> cells,
                                                   const BootstrapOptions& options) {
-  std::vector<double> values;
+  std::vector<const FittedParameter*> fitted;
+  bool any_identifiable = false;
   for (const FittedParameter& parameter : fit.parameters) {
-    if (parameter.identifiable) values.push_back(parameter.value);
+    if (!parameter.kept) fitted.push_back(&parameter);
+    any_identifiable |= parameter.identifiable;
   }
+  if (!any_identifiable) return {};
+  const std::vector<std::vector<size_t>> points = EvidencePoints(cells, fit.engine_ns);
   std::mt19937_64 random(options.seed);
-  std::vector<std::vector<double>> changes(values.size());
-  for (int draw = 0; draw < options.draws && !values.empty(); ++draw) {
-    std::vector<DrawnCell> drawn(cells.size());
-    for (DrawnCell& cell : drawn) {
-      cell.cell = DrawBelow(cells.size(), &random);
-      const double median_ns = DrawMedian(cells[cell.cell].transfers_ns, &random);
-      cell.residual = std::log(median_ns / fit.engine_ns[cell.cell]);
-      cell.deviation = std::hypot(cells[cell.cell].relative_error, fit.model_deviation);
+  std::vector<std::vector<double>> changes(fitted.size());
+  for (int draw = 0; draw < options.draws; ++draw) {
+    std::vector<DrawnCell> drawn;
+    for (size_t i = 0; i < points.size(); ++i) {
+      for (size_t cell : points[DrawBelow(points.size(), &random)]) {
+        drawn.push_back({cell, std::log(cells[cell].median_ns / fit.engine_ns[cell]),
+                         std::hypot(cells[cell].relative_error, fit.model_deviation)});
+      }
     }
-    const std::vector<double> change = SolveDrawn(fit, drawn, values.size());
-    for (size_t p = 0; p < values.size(); ++p) changes[p].push_back(change[p]);
+    const std::vector<double> change = SolveDrawn(fit, drawn, fitted.size());
+    for (size_t p = 0; p < fitted.size(); ++p) changes[p].push_back(change[p]);
   }
   std::vector<ParameterInterval> intervals;
-  for (size_t p = 0; p < values.size(); ++p) {
-    const double tail = (1 - options.coverage) / 2;
-    intervals.push_back({values[p] * std::exp(Quantile(changes[p], tail)),
-                         values[p] * std::exp(Quantile(changes[p], 1 - tail))});
+  for (size_t p = 0; p < fitted.size(); ++p) {
+    if (!fitted[p]->identifiable) continue;
+    const auto end = [&](double share) {
+      return fitted[p]->value * std::exp(fit.widening * Quantile(changes[p], share));
+    };
+    intervals.push_back({end(kTail), end(1 - kTail)});
   }
   return intervals;
 }

@@ -1,6 +1,12 @@
-// Intervals of fitted parameters by resampling: cells are drawn with replacement, and within each
-// its transfers; the parameters that fit the drawn ones best are collected. Cells are drawn as a
-// whole since what a model misses differs from cell to cell, not from repeat to repeat.
+// Intervals of fitted parameters by resampling: points of evidence (evidence.h) are drawn with
+// replacement, each with its cells, and the parameters that fit the drawn ones best are collected.
+// Points are drawn as a whole since what a model misses differs from point to point, not from
+// repeat to repeat; how repeats scatter is in the cells' residuals already.
+//
+//   end of the interval = value * exp(widening * quantile of the drawn changes of its logarithm)
+//
+// with the fit's widening: draws know neither how few they are drawn from nor that neighbours are
+// wrong together.
 #ifndef ASTRA_BRIDGE_CALIBRATION_BOOTSTRAP_H_
 #define ASTRA_BRIDGE_CALIBRATION_BOOTSTRAP_H_
 
@@ -22,8 +28,6 @@ struct BootstrapOptions {
   int draws = 400;
   // Equal seeds, equal intervals, on all machines.
   uint64_t seed = 1;
-  // The share of the draws that lies inside.
-  double coverage = 0.95;
 };
 
 // Returns the intervals of the identifiable parameters, in their order. The engine is taken to be

@@ -73,18 +73,6 @@ std::vector<TransferCell> CellsOf(absl::Span<const CalibrationRun> runs, bool ke
   return MakeTransferCells(samples, options);
 }
 
-// The network of nobody's choice in the shape of the given one.
-Fabric Uncalibrated(const Fabric& shape) {
-  Fabric fabric = shape;
-  const Fabric assumed = AssumedFabric(2);
-  for (NetworkDimension& dimension : fabric.network.dimensions) {
-    dimension.bytes_per_ns = assumed.network.dimensions[0].bytes_per_ns;
-    dimension.latency_ns = assumed.network.dimensions[0].latency_ns;
-  }
-  fabric.system.endpoint_delay_ns = assumed.system.endpoint_delay_ns;
-  return fabric;
-}
-
 Fabric StartOf(absl::Span<const CalibrationRun> runs, const CalibrationOptions& options) {
   const int32_t ranks = LargestRun(runs);
   Fabric start = FabricForRanks(options.topology.value_or(AssumedFabric(ranks)), ranks);
@@ -200,7 +188,7 @@ class Calibrator {
 
   absl::Status Summarise() {
     ASSIGN_OR_RETURN(const std::vector<double> uncalibrated_ns,
-                     EngineTimesNs(Uncalibrated(start_), cells_));
+                     EngineTimesNs(WithAssumedParameters(start_), cells_));
     std::vector<Prediction> fit, held_out, without_corrections, uncalibrated, uncalibrated_fit;
     std::vector<bool> is_fitted(cells_.size());
     for (size_t i : fitted_) is_fitted[i] = true;
@@ -255,6 +243,7 @@ class Calibrator {
       parameter->set_name(ParameterName(fitted.parameter));
       parameter->set_value(fitted.value);
       parameter->set_identifiable(fitted.identifiable);
+      parameter->set_kept(fitted.kept);
       if (!fitted.identifiable) continue;
       parameter->set_low(intervals[next].low);
       parameter->set_high(intervals[next].high);
@@ -343,12 +332,7 @@ class Calibrator {
       report_.add_notes(
           "nothing was repeated after its first time: the noise floor is unknown, not zero");
     }
-    for (const CalibratedParameter& parameter : report_.parameters()) {
-      if (parameter.identifiable()) continue;
-      report_.add_notes(absl::StrCat(parameter.name(),
-                                     " is not identifiable from these transfers: it keeps ",
-                                     parameter.value()));
-    }
+    AddUntoldParameters();
     AddMergedSizes();
     std::set<size_t> group_sizes;
     for (const TransferCell& cell : fitted_cells_) {
@@ -357,8 +341,8 @@ class Calibrator {
     if (group_sizes.size() == 1) {
       report_.add_notes(absl::StrCat(
           "all groups have ", *group_sizes.begin(),
-          " ranks: what a collective costs once cannot be told from what each of its steps costs, "
-          "nor one algorithm from another; other numbers of ranks are extrapolated"));
+          " ranks: one algorithm cannot be told from another, and other numbers of ranks are "
+          "extrapolated"));
     }
     const ArrivalSpread& spread = report_.arrival_spread();
     if (std::abs(spread.slope()) > kNotableSlope &&
@@ -367,6 +351,26 @@ class Calibrator {
           "transfers change with how late the last rank comes (slope %.2f): %s", spread.slope(),
           spread.slope() > 0 ? "waiting is left in them, or clocks are off"
                              : "data moves before all have come"));
+    }
+  }
+
+  void AddUntoldParameters() {
+    for (const FittedParameter& fitted : model_.parameters.parameters) {
+      const std::string name = ParameterName(fitted.parameter);
+      if (fitted.kept) {
+        report_.add_notes(absl::StrCat(name, " is not identifiable from these transfers: it keeps ",
+                                       fitted.value));
+      } else if (!fitted.identifiable) {
+        report_.add_notes(absl::StrCat(
+            name, " is not identifiable: ", fitted.value,
+            " fits best, but transfers are too few, or miss the engine's times too much alike, to "
+            "vouch for it"));
+      }
+      if (!fitted.includes_overhead) continue;
+      report_.add_notes(absl::StrCat(
+          name,
+          " is effective: what a collective costs once cannot be told from what each of its steps "
+          "costs, and is in it"));
     }
   }
 

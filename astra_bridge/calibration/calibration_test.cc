@@ -108,8 +108,45 @@ TEST(CalibrationTest, HundredsOfSizesAreFittedByRanges) {
 TEST(CalibrationTest, SaysWhenOtherNumbersOfRanksAreAGuess) {
   ASSERT_OK_AND_ASSIGN(const Calibration one, Calibrate({SyntheticRun(4)}));
   EXPECT_THAT(one.report.notes(), Contains(HasSubstr("all groups have 4 ranks")));
+  EXPECT_THAT(one.report.notes(), Contains(HasSubstr("latency_ns[0] is effective")));
   ASSERT_OK_AND_ASSIGN(const Calibration two, Calibrate({SyntheticRun(2), SyntheticRun(4)}));
   EXPECT_THAT(two.report.notes(), Not(Contains(HasSubstr("all groups have"))));
+  EXPECT_THAT(two.report.notes(), Not(Contains(HasSubstr("effective"))));
+}
+
+TEST(CalibrationTest, TwoCellsFitButIdentifyNothing) {
+  SyntheticOptions two;
+  two.kinds = {CommKind::kAllReduce};
+  two.sizes = {1 << 12, 1 << 24};
+  ASSERT_OK_AND_ASSIGN(const Calibration calibration, Calibrate({SyntheticRun(4, two)}));
+  const CalibrationReport& report = calibration.report;
+  for (const CalibratedParameter& parameter : report.parameters()) {
+    EXPECT_FALSE(parameter.identifiable()) << parameter.name();
+    EXPECT_FALSE(parameter.has_low()) << parameter.name();
+  }
+  EXPECT_FALSE(report.parameters(0).kept());
+  EXPECT_NEAR(report.parameters(0).value(), 30000, 3000);
+  EXPECT_TRUE(report.parameters(2).kept());
+  EXPECT_THAT(report.notes(), Contains(AllOf(HasSubstr("latency_ns[0] is not identifiable"),
+                                             HasSubstr("fits best"))));
+  EXPECT_THAT(FormatCalibration(report), HasSubstr("not identifiable, best fit"));
+}
+
+// Large sizes tell no latency, and what was given for it is no start, either.
+TEST(CalibrationTest, KeepsALatencyOfNone) {
+  SyntheticOptions large;
+  large.sizes = {1 << 26, 1 << 27, 1 << 28};
+  CalibrationRun run = SyntheticRun(4);
+  run.transfers = MakeSyntheticTransfers(RingOf(4, 500, 10), 4, large);
+  CalibrationOptions options;
+  options.topology = RingOf(4, 0, 50);
+  ASSERT_OK_AND_ASSIGN(const Calibration kept, Calibrate({run}, options));
+  EXPECT_THAT(kept.report.notes(),
+              Contains("latency_ns[0] is not identifiable from these transfers: it keeps 0"));
+  EXPECT_TRUE(kept.report.parameters(1).identifiable());
+  ASSERT_OK_AND_ASSIGN(const Calibration fitted, Calibrate({SyntheticRun(4)}, options));
+  EXPECT_TRUE(fitted.report.parameters(0).identifiable());
+  EXPECT_NEAR(fitted.report.parameters(0).value(), 30000, 900);
 }
 
 TEST(CalibrationTest, SaysThatNothingTellsTheNoise) {

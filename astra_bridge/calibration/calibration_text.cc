@@ -10,13 +10,17 @@ namespace {
 
 using Align = TextTable::Align;
 
+std::string FormatInterval(const CalibratedParameter& parameter) {
+  if (parameter.kept()) return "not identifiable, kept";
+  if (!parameter.identifiable()) return "not identifiable, best fit";
+  return absl::StrFormat("%.6g to %.6g", parameter.low(), parameter.high());
+}
+
 std::string FormatParameters(const CalibrationReport& report) {
   TextTable table({{"parameter"}, {"value", Align::kRight}, {"95 % interval", Align::kRight}});
   for (const CalibratedParameter& parameter : report.parameters()) {
-    table.AddRow({parameter.name(), absl::StrFormat("%.6g", parameter.value()),
-                  parameter.has_low()
-                      ? absl::StrFormat("%.6g to %.6g", parameter.low(), parameter.high())
-                      : "not identifiable, kept"});
+    table.AddRow(
+        {parameter.name(), absl::StrFormat("%.6g", parameter.value()), FormatInterval(parameter)});
   }
   return table.ToString();
 }

@@ -86,6 +86,16 @@ Fabric AssumedFabric(int32_t ranks) {
   return fabric;
 }
 
+Fabric WithAssumedParameters(const Fabric& shape) {
+  Fabric fabric = shape;
+  const Fabric assumed = AssumedFabric(2);
+  for (EngineParameter parameter : ParametersOf(shape)) {
+    const EngineParameter of_one{parameter.kind, 0};
+    SetParameterValue(parameter, ParameterValue(assumed, of_one), &fabric);
+  }
+  return fabric;
+}
+
 Fabric FabricForRanks(const Fabric& fabric, int32_t ranks) {
   Fabric sized = fabric;
   if (sized.network.dimensions.size() == 1) sized.network.dimensions[0].npus = ranks;

@@ -47,6 +47,9 @@ void SetParameterValue(const EngineParameter& parameter, double value, Fabric* f
 // 500 ns per link; rings for all collectives but all-to-all, which libraries send pairwise.
 Fabric AssumedFabric(int32_t ranks);
 
+// Returns the shape with the parameters of AssumedFabric in every dimension.
+Fabric WithAssumedParameters(const Fabric& shape);
+
 // Returns the fabric that carries a run of so many ranks: a network of one dimension is as large as
 // the run, one of several is what it is.
 Fabric FabricForRanks(const Fabric& fabric, int32_t ranks);

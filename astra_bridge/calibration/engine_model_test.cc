@@ -59,6 +59,21 @@ TEST(EngineModelTest, ParametersAreTheNumbersOfTheFiles) {
   EXPECT_EQ(fabric.system.endpoint_delay_ns, 100);
 }
 
+TEST(EngineModelTest, AssumesTheSameOfEveryDimension) {
+  Fabric shape = AssumedFabric(2);
+  shape.network.dimensions.push_back({BlockShape::kSwitch, 4, 0.5, 0});
+  shape.system.endpoint_delay_ns = 7;
+  const Fabric assumed = WithAssumedParameters(shape);
+  ASSERT_EQ(assumed.network.dimensions.size(), 2u);
+  EXPECT_EQ(assumed.network.dimensions[1].shape, BlockShape::kSwitch);
+  EXPECT_EQ(assumed.network.dimensions[1].npus, 4);
+  for (const EngineParameter& parameter : ParametersOf(assumed)) {
+    EXPECT_DOUBLE_EQ(ParameterValue(assumed, parameter),
+                     ParameterValue(AssumedFabric(2), {parameter.kind, 0}))
+        << ParameterName(parameter);
+  }
+}
+
 TEST(EngineModelTest, NetworksOfSeveralDimensionsKeepTheirSize) {
   Fabric fabric = AssumedFabric(2);
   fabric.network.dimensions.push_back(fabric.network.dimensions[0]);

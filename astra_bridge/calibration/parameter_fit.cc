@@ -5,11 +5,13 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
 #include <tuple>
 #include <utility>
 
+#include "astra_bridge/calibration/evidence.h"
 #include "astra_bridge/calibration/normal_equations.h"
 #include "astra_bridge/calibration/robust_statistics.h"
 #include "astra_bridge/calibration/size_ranges.h"
@@ -27,18 +29,21 @@ constexpr double kFirstModelDeviation = 0.3;
 constexpr double kLeastModelDeviation = 0.05;
 // Of a parameter's logarithm, for want of anything better: a factor of e^10 either way.
 constexpr double kPriorLogDeviation = 10;
-// Of one that is kept as it was given: a factor of e either way.
-constexpr double kKeptLogDeviation = 1;
+// Of the cost of one that is kept, in units of the largest of its sort.
+constexpr double kKeptDeviation = 1;
 
-// Large enough to show beside rounding to nanoseconds.
-constexpr double kLogStep = 0.05;
-constexpr double kEndpointStepNs = 1000;
+// Of a cost, for its derivative. Large enough to show beside rounding to nanoseconds.
+constexpr double kStep = 0.05;
+// A delay is in whole nanoseconds.
+constexpr double kLeastDelayStepNs = 1000;
 
 constexpr int kMaxSteps = 60;
 constexpr int kMaxDampings = 12;
 constexpr int kScaleRounds = 3;
 constexpr double kMaxLogStep = 2;
 constexpr double kDoneBelow = 1e-5;
+// Of the loss: along what cells do not tell, steps are long and gain nothing.
+constexpr double kLeastGain = 1e-6;
 
 // No network that is built lies beyond these.
 constexpr double kMinValue = 1e-3;
@@ -53,8 +58,8 @@ std::vector<TransferCell> MergeCells(absl::Span<const TransferCell> cells) {
   std::array<std::set<int64_t>, kCommKinds> sizes;
   for (const TransferCell& cell : cells) sizes[static_cast<size_t>(cell.kind)].insert(cell.bytes);
   std::vector<TransferCell> result;
-  std::map<std::tuple<CommKind, size_t, int32_t, std::vector<int32_t>>, std::vector<size_t>>
-      to_merge;
+  // By the cells' keys, with ranges in place of bytes.
+  std::map<CellKey, std::vector<size_t>> to_merge;
   for (size_t i = 0; i < cells.size(); ++i) {
     const std::set<int64_t>& of_kind = sizes[static_cast<size_t>(cells[i].kind)];
     if (of_kind.size() <= kMaxSizes) {
@@ -62,12 +67,13 @@ std::vector<TransferCell> MergeCells(absl::Span<const TransferCell> cells) {
       continue;
     }
     const SizeRanges ranges(*of_kind.begin(), *of_kind.rbegin(), kSizeRanges);
-    to_merge[{cells[i].kind, ranges.RangeOf(cells[i].bytes), cells[i].ranks, cells[i].participants}]
-        .push_back(i);
+    CellKey key = KeyOf(cells[i]);
+    std::get<int64_t>(key) = static_cast<int64_t>(ranges.RangeOf(cells[i].bytes));
+    to_merge[std::move(key)].push_back(i);
   }
   for (const auto& [key, members] : to_merge) {
     TransferCell merged;
-    std::tie(merged.kind, std::ignore, merged.ranks, merged.participants) = key;
+    std::tie(merged.kind, std::ignore, merged.ranks, merged.participants, merged.pairs) = key;
     double log_bytes = 0, log_ns = 0, variance = 0;
     for (size_t i : members) {
       log_bytes += std::log(static_cast<double>(cells[i].bytes));
@@ -83,42 +89,86 @@ std::vector<TransferCell> MergeCells(absl::Span<const TransferCell> cells) {
   return result;
 }
 
+// What a parameter makes times grow with, in proportion: latency and delay, or time per byte.
+double CostOf(const EngineParameter& parameter, double value) {
+  return parameter.kind == EngineParameter::Kind::kBandwidth ? 1 / value : value;
+}
+
+// Its own inverse.
+double ValueOf(const EngineParameter& parameter, double cost) { return CostOf(parameter, cost); }
+
+// What deviations are computed beside.
+enum class Unknowns { kEfficiencies, kEfficienciesAndOverheads };
+
 class Fitter {
  public:
-  Fitter(const Fabric& start, absl::Span<const TransferCell> cells)
-      : start_(start),
+  Fitter(const Fabric& given, absl::Span<const TransferCell> cells)
+      : given_(given),
         all_cells_(cells),
         merged_(MergeCells(cells)),
         cells_(merged_),
-        fabric_(start),
-        active_(ParametersOf(start)) {
+        fabric_(given),
+        active_(ParametersOf(given)) {
     for (const EngineParameter& parameter : active_) {
       FittedParameter fitted;
       fitted.parameter = parameter;
-      fitted.identifiable = true;
       parameters_.push_back(fitted);
     }
+    NumberKinds();
   }
 
   absl::StatusOr<ParameterFit> Fit() {
-    for (bool frozen = true; frozen;) {
-      RETURN_IF_ERROR(FitActive());
-      ASSIGN_OR_RETURN(frozen, FreezeUncertain());
+    GiveUp(&delay());
+    RETURN_IF_ERROR(FitTold());
+    ASSIGN_OR_RETURN(const bool delay_may_be_told, DelayMayBeTold());
+    if (delay_may_be_told) {
+      active_ = ParametersOf(given_);
+      for (FittedParameter& fitted : parameters_) fitted.kept = false;
+      RETURN_IF_ERROR(FitTold());
     }
+    RETURN_IF_ERROR(JudgeFitted());
+    const double widening = WideningBeside(Unknowns::kEfficiencies);
     cells_ = all_cells_;
     ASSIGN_OR_RETURN(engine_ns_, EngineTimesNs(fabric_, cells_));
     ASSIGN_OR_RETURN(sensitivities_, SensitivitiesTo(active_));
     for (FittedParameter& fitted : parameters_) {
       fitted.value = ParameterValue(fabric_, fitted.parameter);
     }
-    return ParameterFit{std::move(fabric_), std::move(parameters_), std::move(engine_ns_),
-                        std::move(sensitivities_), model_deviation_};
+    return ParameterFit{std::move(fabric_),        std::move(parameters_), std::move(engine_ns_),
+                        std::move(sensitivities_), model_deviation_,       widening};
   }
 
  private:
-  // From the start, since parameters that are not identifiable may have led the others astray.
+  void NumberKinds() {
+    kind_columns_.fill(-1);
+    for (const TransferCell& cell : cells_) {
+      int& column = kind_columns_[static_cast<size_t>(cell.kind)];
+      if (column < 0) column = static_cast<int>(kinds_++);
+    }
+  }
+
+  size_t KindColumn(size_t cell) const {
+    return static_cast<size_t>(kind_columns_[static_cast<size_t>(cells_[cell].kind)]);
+  }
+
+  FittedParameter& delay() { return parameters_.back(); }
+  const FittedParameter& delay() const { return parameters_.back(); }
+
+  absl::Status FitTold() {
+    for (bool given_up = true; given_up;) {
+      RETURN_IF_ERROR(FitActive());
+      ASSIGN_OR_RETURN(given_up, GiveUpUntold());
+    }
+    return absl::OkStatus();
+  }
+
+  // From the start, since parameters that are not told may have led the others astray.
   absl::Status FitActive() {
-    fabric_ = start_;
+    fabric_ = WithAssumedParameters(given_);
+    for (const FittedParameter& fitted : parameters_) {
+      if (!fitted.kept) continue;
+      SetParameterValue(fitted.parameter, ParameterValue(given_, fitted.parameter), &fabric_);
+    }
     model_deviation_ = kFirstModelDeviation;
     ASSIGN_OR_RETURN(engine_ns_, EngineTimesNs(fabric_, cells_));
     for (int round = 0; round < kScaleRounds; ++round) {
@@ -158,19 +208,18 @@ class Fitter {
     for (int step = 0; step < kMaxSteps && !active_.empty(); ++step) {
       ASSIGN_OR_RETURN(sensitivities_, SensitivitiesTo(active_));
       const double loss = Loss(engine_ns_);
-      double step_size = 0;
-      bool better = false;
-      for (int tries = 0; tries < kMaxDampings && !better; ++tries) {
+      double gain = 0, step_size = 0;
+      for (int tries = 0; tries < kMaxDampings && gain <= 0; ++tries) {
         const std::vector<double> change = Step(damping);
         Fabric candidate = Moved(change, &step_size);
         ASSIGN_OR_RETURN(std::vector<double> engine_ns, EngineTimesNs(candidate, cells_));
-        better = Loss(engine_ns) < loss;
-        damping = better ? std::max(damping / 10, 1e-9) : damping * 10;
-        if (!better) continue;
+        gain = loss - Loss(engine_ns);
+        damping = gain > 0 ? std::max(damping / 10, 1e-9) : damping * 10;
+        if (gain <= 0) continue;
         fabric_ = std::move(candidate);
         engine_ns_ = std::move(engine_ns);
       }
-      if (!better || step_size < kDoneBelow) break;
+      if (gain <= kLeastGain * loss || step_size < kDoneBelow) break;
     }
     return absl::OkStatus();
   }
@@ -200,88 +249,196 @@ class Fitter {
     return moved;
   }
 
-  // By cell and parameter.
+  // By cell and parameter: d log(time) / d log(parameter).
   absl::StatusOr<std::vector<std::vector<double>>> SensitivitiesTo(
       const std::vector<EngineParameter>& parameters) const {
+    std::vector<double> scales;
+    for (const EngineParameter& parameter : parameters) scales.push_back(Cost(parameter));
+    return SensitivitiesTo(parameters, scales);
+  }
+
+  // The same with changes of costs in units of other scales than themselves.
+  absl::StatusOr<std::vector<std::vector<double>>> SensitivitiesTo(
+      const std::vector<EngineParameter>& parameters, const std::vector<double>& scales) const {
     std::vector<std::vector<double>> sensitivities(cells_.size(),
                                                    std::vector<double>(parameters.size()));
     for (size_t p = 0; p < parameters.size(); ++p) {
-      const double value = ParameterValue(fabric_, parameters[p]);
-      // A delay in whole nanoseconds hardly moves by a share of itself.
-      const bool is_delay = parameters[p].kind == EngineParameter::Kind::kEndpointDelay;
-      const double stepped = is_delay ? value + kEndpointStepNs : value * std::exp(kLogStep);
+      if (scales[p] == 0) continue;
+      const EngineParameter& parameter = parameters[p];
+      double step = kStep * scales[p];
+      if (parameter.kind == EngineParameter::Kind::kEndpointDelay) {
+        step = std::max(step, kLeastDelayStepNs);
+      }
       Fabric fabric = fabric_;
-      SetParameterValue(parameters[p], stepped, &fabric);
+      SetParameterValue(parameter, ValueOf(parameter, Cost(parameter) + step), &fabric);
       ASSIGN_OR_RETURN(const std::vector<double> engine_ns, EngineTimesNs(fabric, cells_));
+      const double sign = parameter.kind == EngineParameter::Kind::kBandwidth ? -1 : 1;
       for (size_t i = 0; i < cells_.size(); ++i) {
         sensitivities[i][p] =
-            is_delay ? (engine_ns[i] - engine_ns_[i]) / kEndpointStepNs * value / engine_ns_[i]
-                     : std::log(engine_ns[i] / engine_ns_[i]) / kLogStep;
+            sign * (engine_ns[i] - engine_ns_[i]) / engine_ns_[i] * scales[p] / step;
       }
     }
     return sensitivities;
   }
 
-  // Of all parameters' logarithms, beside an unknown efficiency of every kind. The last kind's is
-  // what makes their sum zero. What is kept is not certain, either: what can only be told once
-  // something else is known has not been told.
-  absl::StatusOr<std::vector<double>> LogDeviations() const {
-    ASSIGN_OR_RETURN(const std::vector<std::vector<double>> sensitivities,
-                     SensitivitiesTo(ParametersOf(fabric_)));
-    std::array<int, kCommKinds> columns;
-    columns.fill(-1);
-    int kinds = 0;
-    for (const TransferCell& cell : cells_) {
-      int& column = columns[static_cast<size_t>(cell.kind)];
-      if (column < 0) column = kinds++;
+  double Cost(const EngineParameter& parameter) const {
+    return CostOf(parameter, ParameterValue(fabric_, parameter));
+  }
+
+  double LargestCost(EngineParameter::Kind kind) const {
+    double largest = 0;
+    for (const EngineParameter& parameter : active_) {
+      if (parameter.kind == kind) largest = std::max(largest, Cost(parameter));
     }
-    const size_t unknowns = parameters_.size() + static_cast<size_t>(kinds - 1);
+    return largest;
+  }
+
+  // In which a parameter's uncertainty is counted: its own cost, or the largest fitted one of its
+  // sort where it is kept. A kept endpoint delay is known.
+  double Scale(const FittedParameter& fitted) const {
+    const double own = Cost(fitted.parameter);
+    if (!fitted.kept) return own;
+    if (&fitted == &delay()) return 0;
+    return std::max(own, LargestCost(fitted.parameter.kind));
+  }
+
+  // Of all parameters' logarithms, not widened, beside what is unknown of every kind; the last
+  // kind's efficiency is what makes their sum zero. What is kept is not certain, either: what can
+  // only be told once something else is known has not been told.
+  absl::StatusOr<std::vector<double>> LogDeviations(Unknowns beside) const {
+    std::vector<double> scales;
+    for (const FittedParameter& fitted : parameters_) scales.push_back(Scale(fitted));
+    return Deviations(scales, beside);
+  }
+
+  // In units of the scales, one for each parameter.
+  absl::StatusOr<std::vector<double>> Deviations(const std::vector<double>& scales,
+                                                 Unknowns beside) const {
+    ASSIGN_OR_RETURN(const std::vector<std::vector<double>> sensitivities,
+                     SensitivitiesTo(ParametersOf(fabric_), scales));
+    const std::vector<double> least_ns = LeastTimesNs();
+    const size_t efficiencies = parameters_.size();
+    const size_t overheads = efficiencies + kinds_ - 1;
+    const size_t unknowns = parameters_.size() + KindUnknowns(beside);
     NormalEquations equations(unknowns, kPriorLogDeviation);
     for (size_t i = 0; i < cells_.size(); ++i) {
       std::vector<double> row(unknowns);
       std::copy(sensitivities[i].begin(), sensitivities[i].end(), row.begin());
-      const int column = columns[static_cast<size_t>(cells_[i].kind)];
-      if (column < kinds - 1) {
-        row[parameters_.size() + column] = 1;
+      const size_t kind = KindColumn(i);
+      if (kind + 1 < kinds_) {
+        row[efficiencies + kind] = 1;
       } else {
-        std::fill(row.begin() + parameters_.size(), row.end(), -1);
+        std::fill(row.begin() + efficiencies, row.begin() + overheads, -1);
+      }
+      if (beside == Unknowns::kEfficienciesAndOverheads) {
+        row[overheads + kind] = least_ns[kind] / engine_ns_[i];
       }
       const double deviation = Deviation(i);
       equations.Add(row, 0, 1 / (deviation * deviation));
     }
     for (size_t p = 0; p < parameters_.size(); ++p) {
-      if (parameters_[p].identifiable) continue;
+      if (!parameters_[p].kept || &parameters_[p] == &delay()) continue;
       std::vector<double> row(unknowns);
       row[p] = 1;
-      equations.Add(row, 0, 1 / (kKeptLogDeviation * kKeptLogDeviation));
+      equations.Add(row, 0, 1 / (kKeptDeviation * kKeptDeviation));
     }
     std::vector<double> deviations = equations.Deviations();
     deviations.resize(parameters_.size());
     return deviations;
   }
 
-  // Leaves out of the next fit what is not identifiable, all of it: of two that cannot be told from
-  // each other neither is known, though each would be if the other were. Returns false when all
-  // that are left are identifiable.
-  absl::StatusOr<bool> FreezeUncertain() {
-    ASSIGN_OR_RETURN(const std::vector<double> deviations, LogDeviations());
-    bool frozen = false;
-    for (size_t p = 0; p < parameters_.size(); ++p) {
-      if (!parameters_[p].identifiable) continue;
-      parameters_[p].log_deviation = deviations[p];
-      if (deviations[p] <= kMaxLogDeviation) continue;
-      parameters_[p].identifiable = false;
-      active_.erase(std::find(active_.begin(), active_.end(), parameters_[p].parameter));
-      frozen = true;
-    }
-    return frozen;
+  size_t KindUnknowns(Unknowns beside) const {
+    return kinds_ - 1 + (beside == Unknowns::kEfficienciesAndOverheads ? kinds_ : 0);
   }
 
-  const Fabric& start_;
+  // By kind column: the shortest engine time, in units of which overheads are counted.
+  std::vector<double> LeastTimesNs() const {
+    std::vector<double> least_ns(kinds_, std::numeric_limits<double>::infinity());
+    for (size_t i = 0; i < cells_.size(); ++i) {
+      least_ns[KindColumn(i)] = std::min(least_ns[KindColumn(i)], engine_ns_[i]);
+    }
+    return least_ns;
+  }
+
+  double WideningBeside(Unknowns beside) const {
+    std::vector<double> residuals;
+    for (size_t i = 0; i < cells_.size(); ++i) {
+      residuals.push_back(Residual(i, engine_ns_) / Deviation(i));
+    }
+    const size_t unknowns = active_.size() + KindUnknowns(beside);
+    return Widening(EvidencePoints(cells_, engine_ns_).size(), unknowns,
+                    NeighbourCorrelation(cells_, residuals, unknowns));
+  }
+
+  // Whether an endpoint delay as large as the latency that stands for both would be told if nothing
+  // but it were missing from the model: whether it is worth fitting.
+  absl::StatusOr<bool> DelayMayBeTold() {
+    std::vector<double> scales;
+    for (const FittedParameter& fitted : parameters_) scales.push_back(Scale(fitted));
+    scales.back() = LargestCost(EngineParameter::Kind::kLatency);
+    const double model_deviation = std::exchange(model_deviation_, kLeastModelDeviation);
+    ASSIGN_OR_RETURN(const std::vector<double> deviations,
+                     Deviations(scales, Unknowns::kEfficienciesAndOverheads));
+    model_deviation_ = model_deviation;
+    delay().log_deviation = deviations.back();
+    return delay().log_deviation <= kMaxLogDeviation;
+  }
+
+  // Leaves out of the next fit what is not told: the endpoint delay alone, else all of it, since of
+  // two that cannot be told from each other neither is known, though each would be if the other
+  // were. Returns false when all that are left are told.
+  absl::StatusOr<bool> GiveUpUntold() {
+    if (!delay().kept) {
+      ASSIGN_OR_RETURN(const std::vector<double> deviations,
+                       LogDeviations(Unknowns::kEfficienciesAndOverheads));
+      delay().log_deviation =
+          deviations.back() * WideningBeside(Unknowns::kEfficienciesAndOverheads);
+      if (delay().log_deviation > kMaxLogDeviation) {
+        GiveUp(&delay());
+        return true;
+      }
+    }
+    ASSIGN_OR_RETURN(const std::vector<double> deviations, LogDeviations(Unknowns::kEfficiencies));
+    bool given_up = false;
+    for (size_t p = 0; p < parameters_.size(); ++p) {
+      if (parameters_[p].kept || deviations[p] <= kMaxLogDeviation) continue;
+      parameters_[p].log_deviation = deviations[p];
+      GiveUp(&parameters_[p]);
+      given_up = true;
+    }
+    return given_up;
+  }
+
+  void GiveUp(FittedParameter* fitted) {
+    fitted->kept = true;
+    active_.erase(std::find(active_.begin(), active_.end(), fitted->parameter));
+  }
+
+  absl::Status JudgeFitted() {
+    ASSIGN_OR_RETURN(const std::vector<double> deviations, LogDeviations(Unknowns::kEfficiencies));
+    ASSIGN_OR_RETURN(const std::vector<double> beside_overheads,
+                     LogDeviations(Unknowns::kEfficienciesAndOverheads));
+    const double widening = WideningBeside(Unknowns::kEfficiencies);
+    const double widening_beside_overheads = WideningBeside(Unknowns::kEfficienciesAndOverheads);
+    for (size_t p = 0; p < parameters_.size(); ++p) {
+      FittedParameter& fitted = parameters_[p];
+      if (fitted.kept) continue;
+      fitted.log_deviation = widening * deviations[p];
+      fitted.identifiable = fitted.log_deviation <= kMaxLogDeviation;
+      fitted.includes_overhead = fitted.parameter.kind == EngineParameter::Kind::kLatency &&
+                                 widening_beside_overheads * beside_overheads[p] > kMaxLogDeviation;
+    }
+    return absl::OkStatus();
+  }
+
+  const Fabric& given_;
   const absl::Span<const TransferCell> all_cells_;
   const std::vector<TransferCell> merged_;
   // The merged, until the fit is done.
   absl::Span<const TransferCell> cells_;
+  // By CommKind: its number among those that occur, or -1.
+  std::array<int, kCommKinds> kind_columns_;
+  size_t kinds_ = 0;
   Fabric fabric_;
   // Those that are still fitted.
   std::vector<EngineParameter> active_;
@@ -293,9 +450,9 @@ class Fitter {
 
 }  // namespace
 
-absl::StatusOr<ParameterFit> FitParameters(const Fabric& start,
+absl::StatusOr<ParameterFit> FitParameters(const Fabric& given,
                                            absl::Span<const TransferCell> cells) {
-  return Fitter(start, cells).Fit();
+  return Fitter(given, cells).Fit();
 }
 
 }  // namespace meridian

@@ -3,11 +3,25 @@
 //   residual of a cell = log(measured / engine)         errors count by ratio: times span decades
 //   minimise  sum Huber(residual / deviation)           over the logarithms of the parameters
 //
-// by damped Gauss-Newton steps against the engine itself. Afterwards each parameter's deviation is
-// computed as if every kind had an unknown efficiency of its own (with mean 1), which is what the
-// corrections will give it: then one size and one group say nothing about either latency or
-// bandwidth, large sizes alone nothing about latency. A parameter that the cells do not tell is not
-// identifiable: it keeps the value it had at the start.
+// by damped Gauss-Newton steps against the engine itself, from assumed values: what was given is
+// only what parameters keep that the cells do not tell.
+//
+// What cells tell. Each parameter's deviation is computed beside an unknown efficiency of every
+// kind (with mean 1), which is what corrections will give it: then one size and one group say
+// nothing about either latency or bandwidth, large sizes alone nothing about latency. Beyond
+// kMaxLogDeviation a parameter keeps what was given, and the others are fitted again. It is not
+// certain then: it may be as slow as the slowest fitted one of its sort, so of two latencies of
+// which only the sum is seen neither is told.
+//
+// The endpoint delay is added to every message as latency is to every hop, and mostly only their
+// sum is seen. It is kept, and counts as known then: latency stands for both. It is fitted only
+// where cells tell it from latency even beside an unknown overhead of every kind: if they would
+// tell one as large as that latency, all is fitted again with it; if it is not told then, it is the
+// first to be given up, before any other parameter is judged.
+//
+// What too few cells tell. The deviations of what is fitted are widened as evidence.h says, with
+// the fitted parameters and the efficiencies as unknowns; beyond kMaxLogDeviation, so always when
+// no freedom is left, a parameter has the value that fits best but is not identifiable.
 #ifndef ASTRA_BRIDGE_CALIBRATION_PARAMETER_FIT_H_
 #define ASTRA_BRIDGE_CALIBRATION_PARAMETER_FIT_H_
 
@@ -28,27 +42,36 @@ inline constexpr double kMaxLogDeviation = 0.35;
 struct FittedParameter {
   EngineParameter parameter;
   double value = 0;
+  // The cells do not tell it: it has the value that was given.
+  bool kept = false;
+  // Never of one that is kept. Neither: the best value, but too few cells vouch for it.
   bool identifiable = false;
-  // Standard deviation of the logarithm of the value, before it was frozen where it was.
+  // Of a latency that is told only together with what a collective costs once, as always when
+  // groups have one size: steps x latency + overhead is all that is seen.
+  bool includes_overhead = false;
+  // Standard deviation of the logarithm of the value, widened; of one that is kept, the one for
+  // which it was given up.
   double log_deviation = 0;
 };
 
 struct ParameterFit {
-  // The start with the fitted values.
+  // What was given, with the fitted values.
   Fabric fabric;
   // In the order of ParametersOf.
   std::vector<FittedParameter> parameters;
   // By cell.
   std::vector<double> engine_ns;
-  // By cell: d log(engine time) / d log(parameter), for the identifiable ones in their order.
+  // By cell: d log(engine time) / d log(parameter), for those not kept in their order.
   std::vector<std::vector<double>> sensitivities;
   // How far cells lie from the engine's times by what the engine does not model: a robust standard
   // deviation of the residuals.
   double model_deviation = 0;
+  // Of deviations and intervals, at least 1; infinity when no freedom is left.
+  double widening = 1;
 };
 
 // At least one cell.
-absl::StatusOr<ParameterFit> FitParameters(const Fabric& start,
+absl::StatusOr<ParameterFit> FitParameters(const Fabric& given,
                                            absl::Span<const TransferCell> cells);
 
 }  // namespace meridian

@@ -43,13 +43,48 @@ TEST(ParameterFitTest, GroupsOfAllSizesShareTheParameters) {
   EXPECT_NEAR(fit.parameters[kBandwidth].value, 10, 0.1);
 }
 
-TEST(ParameterFitTest, TheEndpointDelayCannotBeToldFromLatency) {
+// Whatever was given, latency stands for what messages cost in all.
+TEST(ParameterFitTest, TheEndpointDelayIsGivenUpBeforeLatency) {
+  Fabric truth = RingOf(4, 500, 10);
+  truth.system.endpoint_delay_ns = 30000;
+  for (const BlockShape shape :
+       {BlockShape::kRing, BlockShape::kSwitch, BlockShape::kFullyConnected}) {
+    truth.network.dimensions[0].shape = shape;
+    for (const double given_latency_ns : {0.0, 500.0}) {
+      Fabric given = AssumedFabric(4);
+      given.network.dimensions[0].shape = shape;
+      given.network.dimensions[0].latency_ns = given_latency_ns;
+      ASSERT_OK_AND_ASSIGN(const ParameterFit fit,
+                           FitParameters(given, MakeSyntheticCells(truth, {4})));
+      EXPECT_TRUE(fit.parameters[kEndpointDelay].kept);
+      EXPECT_FALSE(fit.parameters[kEndpointDelay].identifiable);
+      EXPECT_EQ(fit.parameters[kEndpointDelay].value, 10);
+      EXPECT_GT(fit.parameters[kEndpointDelay].log_deviation, kMaxLogDeviation);
+      EXPECT_TRUE(fit.parameters[kLatency].identifiable);
+      // One hop for each message, two through a switch; at most four delays for three messages.
+      const double hops = shape == BlockShape::kSwitch ? 2 : 1;
+      const double latency_ns = fit.parameters[kLatency].value;
+      EXPECT_GT(latency_ns * hops, 500 * hops + 30000);
+      EXPECT_LT(latency_ns * hops, 500 * hops + 30000 * 4.5 / 3);
+    }
+  }
+}
+
+// On a ring, direct all-to-all sends messages over several hops: the larger the ring, the more hops
+// for each message.
+TEST(ParameterFitTest, TheEndpointDelayIsFittedWhereHopsAndMessagesDiffer) {
+  SyntheticOptions options;
+  options.kinds = {CommKind::kAllToAll, CommKind::kAllReduce};
+  options.noise = 0.01;
+  Fabric truth = RingOf(16, 5000, 10);
+  truth.system.endpoint_delay_ns = 20000;
   ASSERT_OK_AND_ASSIGN(
       const ParameterFit fit,
-      FitParameters(AssumedFabric(4), MakeSyntheticCells(RingOf(4, 5000, 10), {4})));
-  EXPECT_FALSE(fit.parameters[kEndpointDelay].identifiable);
-  EXPECT_EQ(fit.parameters[kEndpointDelay].value, 10);
-  EXPECT_GT(fit.parameters[kEndpointDelay].log_deviation, kMaxLogDeviation);
+      FitParameters(AssumedFabric(16), MakeSyntheticCells(truth, {2, 4, 8, 16}, options)));
+  EXPECT_TRUE(fit.parameters[kEndpointDelay].identifiable);
+  EXPECT_NEAR(fit.parameters[kEndpointDelay].value, 20000, 1000);
+  EXPECT_NEAR(fit.parameters[kLatency].value, 5000, 500);
+  EXPECT_FALSE(fit.parameters[kLatency].includes_overhead);
 }
 
 TEST(ParameterFitTest, OneSizeAndOneGroupTellNothing) {
@@ -59,6 +94,7 @@ TEST(ParameterFitTest, OneSizeAndOneGroupTellNothing) {
       const ParameterFit fit,
       FitParameters(AssumedFabric(4), MakeSyntheticCells(RingOf(4, 5000, 10), {4}, options)));
   EXPECT_THAT(fit.parameters, Each(Field(&FittedParameter::identifiable, false)));
+  EXPECT_THAT(fit.parameters, Each(Field(&FittedParameter::kept, true)));
   EXPECT_EQ(fit.parameters[kLatency].value, 500);
   EXPECT_THAT(fit.parameters[kBandwidth].value, DoubleNear(50, 1e-9));
 }
@@ -75,15 +111,85 @@ TEST(ParameterFitTest, LargeSizesAloneTellOnlyBandwidth) {
   EXPECT_NEAR(fit.parameters[kBandwidth].value, 10, 0.5);
 }
 
+// What fits best is a line through both, which says nothing about how far it may be off.
+TEST(ParameterFitTest, TwoCellsIdentifyNothing) {
+  SyntheticOptions options;
+  options.kinds = {CommKind::kAllReduce};
+  options.sizes = {1 << 10, 1 << 24};
+  ASSERT_OK_AND_ASSIGN(
+      const ParameterFit fit,
+      FitParameters(AssumedFabric(4), MakeSyntheticCells(RingOf(4, 5000, 10), {4}, options)));
+  EXPECT_THAT(fit.parameters, Each(Field(&FittedParameter::identifiable, false)));
+  EXPECT_TRUE(std::isinf(fit.widening));
+  EXPECT_FALSE(fit.parameters[kLatency].kept);
+  EXPECT_NEAR(fit.parameters[kLatency].value, 5000, 1000);
+  EXPECT_NEAR(fit.parameters[kBandwidth].value, 10, 2);
+}
+
+// Six cells, but of three kinds, each of which may have an efficiency of its own.
+TEST(ParameterFitTest, EfficienciesOfKindsUseUpFreedom) {
+  SyntheticOptions options;
+  options.kinds = {CommKind::kAllReduce, CommKind::kAllGather, CommKind::kAllToAll};
+  options.sizes = {1 << 10, 1 << 24};
+  options.noise = 0;
+  const std::vector<TransferCell> cells = MakeSyntheticCells(RingOf(4, 5000, 10), {4}, options);
+  ASSERT_OK_AND_ASSIGN(const ParameterFit six, FitParameters(AssumedFabric(4), cells));
+  // Of the six, two are left: sqrt(6 / 2) * 4.303 / 1.96.
+  EXPECT_NEAR(six.widening, 3.80, 0.01);
+  ASSERT_OK_AND_ASSIGN(const ParameterFit four,
+                       FitParameters(AssumedFabric(4), absl::MakeSpan(cells).first(4)));
+  EXPECT_NEAR(four.widening, 2 * 6.48, 0.03);
+  EXPECT_FALSE(four.parameters[kLatency].identifiable);
+}
+
+// What the engine misses for {0, 1} it misses for {2, 3}.
+TEST(ParameterFitTest, GroupsThatAreAlikeAreEvidenceOnce) {
+  SyntheticOptions options;
+  options.kinds = {CommKind::kAllReduce};
+  options.sizes = {1 << 10, 1 << 24};
+  ASSERT_OK_AND_ASSIGN(
+      const ParameterFit fit,
+      FitParameters(AssumedFabric(4),
+                    MakeSyntheticCellsOfGroups(RingOf(4, 5000, 10), {{0, 1}, {2, 3}}, options)));
+  EXPECT_TRUE(std::isinf(fit.widening));
+  EXPECT_THAT(fit.parameters, Each(Field(&FittedParameter::identifiable, false)));
+}
+
+// A latency of 0 has no logarithm to step from.
+TEST(ParameterFitTest, WhatIsGivenIsNoStart) {
+  const std::vector<TransferCell> cells = MakeSyntheticCells(RingOf(4, 5000, 10), {4});
+  ASSERT_OK_AND_ASSIGN(const ParameterFit assumed, FitParameters(AssumedFabric(4), cells));
+  for (const Fabric& given : {RingOf(4, 0, 50), RingOf(4, 1e-6, 1e9), RingOf(4, 1e12, 1e-6)}) {
+    ASSERT_OK_AND_ASSIGN(const ParameterFit fit, FitParameters(given, cells));
+    for (size_t p : {kLatency, kBandwidth}) {
+      EXPECT_TRUE(fit.parameters[p].identifiable);
+      EXPECT_DOUBLE_EQ(fit.parameters[p].value, assumed.parameters[p].value);
+    }
+  }
+}
+
+TEST(ParameterFitTest, ALatencyOfNoneIsKeptWhereItIsNotTold) {
+  SyntheticOptions options;
+  options.sizes = {1 << 26, 1 << 27, 1 << 28};
+  Fabric given = RingOf(4, 0, 50);
+  given.system.endpoint_delay_ns = 0;
+  ASSERT_OK_AND_ASSIGN(const ParameterFit fit,
+                       FitParameters(given, MakeSyntheticCells(RingOf(4, 500, 10), {4}, options)));
+  EXPECT_TRUE(fit.parameters[kLatency].kept);
+  EXPECT_EQ(fit.parameters[kLatency].value, 0);
+  EXPECT_EQ(fit.parameters[kEndpointDelay].value, 0);
+  EXPECT_TRUE(fit.parameters[kBandwidth].identifiable);
+}
+
 // The engine takes no time at all for the smallest then.
-TEST(ParameterFitTest, ANetworkWithoutLatencyIsAStart) {
+TEST(ParameterFitTest, NothingIsInfiniteWithoutLatency) {
   SyntheticOptions options;
   options.kinds = {CommKind::kPointToPoint};
-  options.sizes = {8, 1 << 10, 1 << 16, 1 << 22};
-  Fabric start = RingOf(2, 0, 50);
-  start.system.endpoint_delay_ns = 0;
+  options.sizes = {8, 1 << 10};
+  Fabric given = RingOf(2, 0, 50);
+  given.system.endpoint_delay_ns = 0;
   ASSERT_OK_AND_ASSIGN(const ParameterFit fit,
-                       FitParameters(start, MakeSyntheticCells(RingOf(2, 5000, 10), {2}, options)));
+                       FitParameters(given, MakeSyntheticCells(given, {2}, options)));
   for (const FittedParameter& parameter : fit.parameters) {
     EXPECT_TRUE(std::isfinite(parameter.value)) << ParameterName(parameter.parameter);
   }
@@ -91,6 +197,21 @@ TEST(ParameterFitTest, ANetworkWithoutLatencyIsAStart) {
   for (const std::vector<double>& row : fit.sensitivities) {
     for (double sensitivity : row) EXPECT_TRUE(std::isfinite(sensitivity));
   }
+}
+
+// steps x latency + overhead: groups of another size have other numbers of steps.
+TEST(ParameterFitTest, GroupsOfOneSizeTellAnEffectiveLatency) {
+  ASSERT_OK_AND_ASSIGN(
+      const ParameterFit one,
+      FitParameters(AssumedFabric(4), MakeSyntheticCells(RingOf(4, 5000, 10), {4})));
+  EXPECT_TRUE(one.parameters[kLatency].identifiable);
+  EXPECT_TRUE(one.parameters[kLatency].includes_overhead);
+  EXPECT_FALSE(one.parameters[kBandwidth].includes_overhead);
+  ASSERT_OK_AND_ASSIGN(
+      const ParameterFit several,
+      FitParameters(AssumedFabric(8), MakeSyntheticCells(RingOf(8, 5000, 10), {2, 4, 8})));
+  EXPECT_TRUE(several.parameters[kLatency].identifiable);
+  EXPECT_FALSE(several.parameters[kLatency].includes_overhead);
 }
 
 TEST(ParameterFitTest, WildCellsHardlyMatter) {
@@ -102,6 +223,59 @@ TEST(ParameterFitTest, WildCellsHardlyMatter) {
   ASSERT_OK_AND_ASSIGN(const ParameterFit fit, FitParameters(AssumedFabric(4), cells));
   EXPECT_NEAR(fit.parameters[kLatency].value, 5000, 500);
   EXPECT_NEAR(fit.parameters[kBandwidth].value, 10, 1);
+}
+
+// Of a network of two dimensions: latency and bandwidth of each, then the endpoint delay.
+Fabric TrueMesh(BlockShape second) {
+  Fabric mesh = MeshOf(BlockShape::kRing, second);
+  const std::vector<EngineParameter> parameters = ParametersOf(mesh);
+  SetParameterValue(parameters[0], 5000, &mesh);
+  SetParameterValue(parameters[1], 40, &mesh);
+  SetParameterValue(parameters[2], 30000, &mesh);
+  SetParameterValue(parameters[3], 5, &mesh);
+  return mesh;
+}
+
+TEST(ParameterFitTest, GroupsWithinDimensionsTellEach) {
+  for (const BlockShape second : {BlockShape::kRing, BlockShape::kSwitch}) {
+    const Fabric truth = TrueMesh(second);
+    SyntheticOptions options;
+    options.noise = 0.03;
+    ASSERT_OK_AND_ASSIGN(
+        const ParameterFit fit,
+        FitParameters(MeshOf(BlockShape::kRing, second),
+                      MakeSyntheticCellsOfGroups(truth, {{0, 1}, {0, 2}, {0, 1, 2, 3}}, options)));
+    ASSERT_EQ(fit.parameters.size(), 5u);
+    for (size_t p = 0; p < 4; ++p) {
+      const double value = ParameterValue(truth, fit.parameters[p].parameter);
+      EXPECT_TRUE(fit.parameters[p].identifiable) << p;
+      EXPECT_NEAR(fit.parameters[p].value, value, 0.05 * value) << p;
+    }
+    EXPECT_TRUE(fit.parameters[4].kept);
+  }
+}
+
+TEST(ParameterFitTest, DimensionsThatNoGroupUsesAreKept) {
+  const Fabric truth = TrueMesh(BlockShape::kRing);
+  ASSERT_OK_AND_ASSIGN(const ParameterFit fit,
+                       FitParameters(MeshOf(BlockShape::kRing, BlockShape::kRing),
+                                     MakeSyntheticCellsOfGroups(truth, {{0, 1}, {2, 3}})));
+  EXPECT_TRUE(fit.parameters[0].identifiable);
+  EXPECT_TRUE(fit.parameters[1].identifiable);
+  EXPECT_NEAR(fit.parameters[0].value, 5000, 250);
+  EXPECT_NEAR(fit.parameters[1].value, 40, 2);
+  for (size_t p : {2, 3}) EXPECT_TRUE(fit.parameters[p].kept) << p;
+}
+
+// Phases of both follow each other: only the sum of their latencies is seen.
+TEST(ParameterFitTest, GroupsAcrossDimensionsOnlyDoNotTellThemApart) {
+  SyntheticOptions options;
+  options.noise = 0.03;
+  ASSERT_OK_AND_ASSIGN(const ParameterFit fit,
+                       FitParameters(MeshOf(BlockShape::kRing, BlockShape::kRing),
+                                     MakeSyntheticCellsOfGroups(TrueMesh(BlockShape::kRing),
+                                                                {{0, 1, 2, 3}}, options)));
+  EXPECT_THAT(fit.parameters, Each(Field(&FittedParameter::kept, true)));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "astra_bridge/calibration/testing/synthetic_cells.h"
 
 #include <cmath>
+#include <numeric>
 #include <random>
 #include <utility>
 
@@ -19,26 +20,23 @@ double DrawNormal(std::mt19937_64* random) {
   return sum;
 }
 
-}  // namespace
+struct Group {
+  std::vector<int32_t> members;
+  // Of the run.
+  int32_t ranks = 0;
+};
 
-Fabric RingOf(int32_t ranks, double latency_ns, double gibibytes_per_second) {
-  Fabric fabric = AssumedFabric(ranks);
-  fabric.network.dimensions[0].latency_ns = latency_ns;
-  fabric.network.dimensions[0].bytes_per_ns = GibibytesPerSecondToBytesPerNs(gibibytes_per_second);
-  return fabric;
-}
-
-std::vector<TransferCell> MakeSyntheticCells(const Fabric& truth, absl::Span<const int32_t> ranks,
-                                             const SyntheticOptions& options) {
+std::vector<TransferCell> CellsOfGroups(const Fabric& truth, const std::vector<Group>& groups,
+                                        const SyntheticOptions& options) {
   std::vector<TransferCell> cells;
   for (CommKind kind : options.kinds) {
     for (int64_t bytes : options.sizes) {
-      for (int32_t count : ranks) {
+      for (const Group& group : groups) {
         TransferCell cell;
         cell.kind = kind;
         cell.bytes = bytes;
-        cell.ranks = count;
-        for (int32_t rank = 0; rank < count; ++rank) cell.participants.push_back(rank);
+        cell.ranks = group.ranks;
+        cell.participants = group.members;
         cells.push_back(std::move(cell));
       }
     }
@@ -55,6 +53,49 @@ std::vector<TransferCell> MakeSyntheticCells(const Fabric& truth, absl::Span<con
     SummariseCell(&cells[i]);
   }
   return cells;
+}
+
+}  // namespace
+
+Fabric RingOf(int32_t ranks, double latency_ns, double gibibytes_per_second) {
+  Fabric fabric = AssumedFabric(ranks);
+  fabric.network.dimensions[0].latency_ns = latency_ns;
+  fabric.network.dimensions[0].bytes_per_ns = GibibytesPerSecondToBytesPerNs(gibibytes_per_second);
+  return fabric;
+}
+
+Fabric MeshOf(BlockShape first, BlockShape second) {
+  Fabric mesh;
+  for (BlockShape shape : {first, second}) {
+    NetworkDimension dimension;
+    dimension.shape = shape;
+    dimension.npus = 2;
+    mesh.network.dimensions.push_back(dimension);
+  }
+  mesh.system = DefaultSystemConfig(mesh.network);
+  mesh.system.local_memory_bandwidth = kFreeReductions;
+  return WithAssumedParameters(mesh);
+}
+
+std::vector<TransferCell> MakeSyntheticCells(const Fabric& truth, absl::Span<const int32_t> ranks,
+                                             const SyntheticOptions& options) {
+  std::vector<Group> groups;
+  for (int32_t count : ranks) {
+    Group all{std::vector<int32_t>(static_cast<size_t>(count)), count};
+    std::iota(all.members.begin(), all.members.end(), 0);
+    groups.push_back(std::move(all));
+  }
+  return CellsOfGroups(truth, groups, options);
+}
+
+std::vector<TransferCell> MakeSyntheticCellsOfGroups(const Fabric& truth,
+                                                     absl::Span<const std::vector<int32_t>> members,
+                                                     const SyntheticOptions& options) {
+  std::vector<Group> groups;
+  for (const std::vector<int32_t>& group : members) {
+    groups.push_back({group, static_cast<int32_t>(truth.network.npus())});
+  }
+  return CellsOfGroups(truth, groups, options);
 }
 
 TransferSamples MakeSyntheticTransfers(const Fabric& truth, int32_t ranks,

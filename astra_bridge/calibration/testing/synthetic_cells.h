@@ -25,12 +25,21 @@ struct SyntheticOptions {
 // AssumedFabric with other numbers.
 Fabric RingOf(int32_t ranks, double latency_ns, double gibibytes_per_second);
 
+// 2 x 2 NPUs: {0, 1} and {2, 3} are connected by the first shape, {0, 2} and {1, 3} by the second.
+// Parameters as assumed.
+Fabric MeshOf(BlockShape first, BlockShape second);
+
 // Collectives of all ranks of the fabric, as runs of so many ranks would show them. Stops the
 // program when the engine cannot carry them.
 std::vector<TransferCell> MakeSyntheticCells(const Fabric& truth, absl::Span<const int32_t> ranks,
                                              const SyntheticOptions& options = {});
 
-// The same as a run's transfers, each preceded by a slow first repeat.
+// Collectives of groups with these members, as a run of all ranks of the network would show them.
+std::vector<TransferCell> MakeSyntheticCellsOfGroups(const Fabric& truth,
+                                                     absl::Span<const std::vector<int32_t>> members,
+                                                     const SyntheticOptions& options = {});
+
+// Cells of all ranks as a run's transfers, each preceded by a slow first repeat.
 TransferSamples MakeSyntheticTransfers(const Fabric& truth, int32_t ranks,
                                        const SyntheticOptions& options = {});
 

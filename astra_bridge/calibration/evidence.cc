@@ -1,0 +1,77 @@
+#include "astra_bridge/calibration/evidence.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "astra_bridge/calibration/student_t.h"
+#include "astra_bridge/comm_kind.h"
+
+namespace meridian {
+namespace {
+
+constexpr double kMaxResidual = 2;
+constexpr double kMaxCorrelation = 0.9;
+
+}  // namespace
+
+std::vector<std::vector<size_t>> EvidencePoints(absl::Span<const TransferCell> cells,
+                                                absl::Span<const double> engine_ns) {
+  std::map<std::tuple<CommKind, int64_t, int64_t>, std::vector<size_t>> by_point;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    by_point[{cells[i].kind, cells[i].bytes, std::llround(engine_ns[i])}].push_back(i);
+  }
+  std::vector<std::vector<size_t>> points;
+  points.reserve(by_point.size());
+  for (auto& [key, members] : by_point) points.push_back(std::move(members));
+  return points;
+}
+
+double NeighbourCorrelation(absl::Span<const TransferCell> cells,
+                            absl::Span<const double> residuals, size_t unknowns) {
+  std::vector<double> centred(residuals.begin(), residuals.end());
+  std::array<double, kCommKinds> sums{}, counts{};
+  for (size_t i = 0; i < cells.size(); ++i) {
+    centred[i] = std::clamp(centred[i], -kMaxResidual, kMaxResidual);
+    sums[static_cast<size_t>(cells[i].kind)] += centred[i];
+    counts[static_cast<size_t>(cells[i].kind)] += 1;
+  }
+  // Of cells that differ only in bytes.
+  std::map<CellKey, std::map<int64_t, double>> series;
+  double variance = 0;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    const size_t kind = static_cast<size_t>(cells[i].kind);
+    centred[i] -= sums[kind] / counts[kind];
+    variance += centred[i] * centred[i] / static_cast<double>(cells.size());
+    CellKey key = KeyOf(cells[i]);
+    std::get<int64_t>(key) = 0;
+    series[std::move(key)][cells[i].bytes] = centred[i];
+  }
+  double products = 0, pairs = 0;
+  for (const auto& [key, by_size] : series) {
+    for (auto next = by_size.begin(), last = next++; next != by_size.end(); last = next++) {
+      products += last->second * next->second;
+      ++pairs;
+    }
+  }
+  if (pairs == 0 || variance == 0) return 0;
+  const double taken = static_cast<double>(unknowns) / static_cast<double>(cells.size());
+  const double correlation = products / pairs / variance + taken;
+  return std::clamp(correlation, 0.0, kMaxCorrelation);
+}
+
+double Widening(size_t points, size_t unknowns, double correlation) {
+  if (points <= unknowns) return std::numeric_limits<double>::infinity();
+  const double free = static_cast<double>(points - unknowns);
+  const double common = (1 + correlation) / (1 - correlation);
+  if (free < common) return std::numeric_limits<double>::infinity();
+  return std::sqrt(static_cast<double>(points) / free * common) * StudentQuantile95(free / common) /
+         kNormalQuantile95;
+}
+
+}  // namespace meridian
