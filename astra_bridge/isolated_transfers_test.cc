@@ -1,0 +1,63 @@
+#include "astra_bridge/isolated_transfers.h"
+
+#include "astra_bridge/engine/testing/builders.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/util/testing/status_matchers.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr int64_t kMiB = 1 << 20;
+// What 1 MiB takes on a link of 50 GiB/s and 500 ns.
+constexpr int64_t kCrossingNs = 20031;
+
+TEST(IsolatedTransfersTest, NothingElseIsThere) {
+  // Two messages over the same link, and two groups across each other.
+  Workload workload;
+  workload.ranks.resize(4);
+  workload.groups = {{1, {0, 2}}, {2, {1, 3}}};
+  workload.ranks[0].Add(SendNode(1, 1, kMiB));
+  workload.ranks[0].Add(SendNode(2, 1, kMiB));
+  for (int32_t rank = 0; rank < 4; ++rank) {
+    workload.ranks[rank].Add(
+        CollectiveNode(9, EngineCollective::kAllGather, kMiB, rank % 2 == 0 ? 1 : 2));
+  }
+  const NetworkConfig network = Network({Dimension(BlockShape::kRing, 4)});
+  const SystemConfig system = SystemWith({"ring"});
+  IsolatedTransfers isolated(workload, network, system, Congestion::kAware);
+  for (const uint32_t node : {0, 1}) {
+    ASSERT_OK_AND_ASSIGN(const absl::Span<const int64_t> message_ns,
+                         isolated.PartsNs({{/*rank=*/0, node, 0}}));
+    EXPECT_THAT(message_ns, ElementsAre(kCrossingNs));
+  }
+  // Each sends the other 1 MiB over two links, once it is prepared (10 ns).
+  ASSERT_OK_AND_ASSIGN(const absl::Span<const int64_t> first_ns,
+                       isolated.PartsNs({{0, 2, 0}, {2, 0, 0}}));
+  EXPECT_THAT(first_ns, ElementsAre(2 * kCrossingNs + 20, 2 * kCrossingNs + 20));
+  ASSERT_OK_AND_ASSIGN(const absl::Span<const int64_t> second_ns,
+                       isolated.PartsNs({{1, 0, 0}, {3, 0, 0}}));
+  EXPECT_EQ(first_ns, second_ns);
+}
+
+TEST(IsolatedTransfersTest, ShapesAreKeptApart) {
+  Workload workload;
+  workload.ranks.resize(4);
+  workload.ranks[0].Add(SendNode(1, 1, kMiB));
+  workload.ranks[0].Add(SendNode(2, 2, kMiB));
+  workload.ranks[0].Add(SendNode(3, 1, 2 * kMiB));
+  const NetworkConfig network = Network({Dimension(BlockShape::kRing, 4)});
+  const SystemConfig system = SystemWith({"ring"});
+  IsolatedTransfers isolated(workload, network, system, Congestion::kAware);
+  const int64_t expected_ns[] = {kCrossingNs, 2 * kCrossingNs, 500 + 39062};
+  for (uint32_t node = 0; node < 3; ++node) {
+    ASSERT_OK_AND_ASSIGN(const absl::Span<const int64_t> message_ns,
+                         isolated.PartsNs({{/*rank=*/0, node, 0}}));
+    EXPECT_THAT(message_ns, ElementsAre(expected_ns[node]));
+  }
+}
+
+}  // namespace
+}  // namespace meridian
