@@ -1,5 +1,9 @@
 #include "astra_bridge/isolated_transfers.h"
 
+#include <algorithm>
+#include <random>
+#include <vector>
+
 #include "astra_bridge/engine/testing/builders.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -56,6 +60,49 @@ TEST(IsolatedTransfersTest, ShapesAreKeptApart) {
     ASSERT_OK_AND_ASSIGN(const absl::Span<const int64_t> message_ns,
                          isolated.PartsNs({{/*rank=*/0, node, 0}}));
     EXPECT_THAT(message_ns, ElementsAre(expected_ns[node]));
+  }
+}
+
+// Groups of random ranks, moved about: each in turn is the one that is simulated.
+TEST(IsolatedTransfersTest, MovingAllRanksAlikeChangesNothing) {
+  std::mt19937 random(3);
+  const auto pick = [&](int32_t below) { return static_cast<int32_t>(random() % below); };
+  constexpr BlockShape kShapes[] = {BlockShape::kRing, BlockShape::kMesh, BlockShape::kSwitch,
+                                    BlockShape::kFullyConnected};
+  constexpr EngineCollective kOps[] = {EngineCollective::kAllReduce, EngineCollective::kAllGather,
+                                       EngineCollective::kReduceScatter,
+                                       EngineCollective::kAllToAll};
+  for (int round = 0; round < 200; ++round) {
+    constexpr int32_t kSide = 6;
+    const NetworkConfig network = Network(
+        {Dimension(kShapes[pick(4)], kSide, 50), Dimension(kShapes[pick(4)], kSide, 20, 700)});
+    // Within a square of half the side, at two places.
+    std::vector<int32_t> ranks;
+    for (int32_t i = 0; i < 9; ++i) ranks.push_back(i % 3 + kSide * (i / 3));
+    std::shuffle(ranks.begin(), ranks.end(), random);
+    ranks.resize(2 + pick(5));
+    const int32_t moved_by = pick(4) + kSide * pick(4);
+    Workload workload;
+    workload.ranks.resize(network.npus());
+    const EngineCollective op = kOps[pick(4)];
+    const int64_t bytes = 1 + pick(1 << 20);
+    std::vector<std::vector<TransferPart>> transfers(2);
+    for (const int32_t group : {0, 1}) {
+      for (const int32_t rank : ranks) {
+        const int32_t member = rank + group * moved_by;
+        workload.groups[group + 1].push_back(member);
+        transfers[group].push_back(
+            {member, static_cast<uint32_t>(workload.ranks[member].nodes().size()), 0});
+        workload.ranks[member].Add(CollectiveNode(group, op, bytes, group + 1));
+      }
+    }
+    const SystemConfig system = SystemWith({pick(2) == 0 ? "ring" : "direct"});
+    IsolatedTransfers both(workload, network, system, Congestion::kAware);
+    ASSERT_OK(both.PartsNs(transfers[0]));
+    ASSERT_OK_AND_ASSIGN(const absl::Span<const int64_t> moved_ns, both.PartsNs(transfers[1]));
+    IsolatedTransfers one(workload, network, system, Congestion::kAware);
+    ASSERT_OK_AND_ASSIGN(const absl::Span<const int64_t> own_ns, one.PartsNs(transfers[1]));
+    EXPECT_EQ(moved_ns, own_ns) << "round " << round;
   }
 }
 
