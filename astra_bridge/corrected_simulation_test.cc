@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "astra_bridge/engine/testing/builders.h"
 #include "gmock/gmock.h"

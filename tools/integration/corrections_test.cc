@@ -10,6 +10,7 @@
 #include "astra_bridge/engine/simulation_report.pb.h"
 #include "astra_bridge/prediction_report.pb.h"
 #include "chakra_export/testing/et_nodes.h"
+#include "google/protobuf/message.h"
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
 #include "third_party/chakra/et_def.pb.h"
