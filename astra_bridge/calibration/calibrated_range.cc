@@ -18,7 +18,11 @@ std::vector<std::string> CalibratedRange::Beyond(const TransferCell& cell) const
   } else if (cell.bytes < found->second.smallest || cell.bytes > found->second.largest) {
     reasons.push_back("size outside the calibration");
   }
-  if (cell.kind != CommKind::kPointToPoint && group_sizes.count(cell.participants.size()) == 0) {
+  if (cell.kind == CommKind::kPointToPoint) {
+    if (found != sizes.end() && pairs.count(cell.pairs) == 0) {
+      reasons.push_back("number of pairs at once not in the calibration");
+    }
+  } else if (group_sizes.count(static_cast<int64_t>(cell.participants.size())) == 0) {
     reasons.push_back("group size not in the calibration");
   }
   return reasons;
@@ -36,10 +40,15 @@ absl::StatusOr<CalibratedRange> RangeOf(const CalibrationReport& report) {
     const auto [found, is_new] = range.sizes.insert({*kind, {cell.bytes(), cell.bytes()}});
     found->second.smallest = std::min(found->second.smallest, cell.bytes());
     found->second.largest = std::max(found->second.largest, cell.bytes());
-    if (*kind == CommKind::kPointToPoint) continue;
-    // "{0,1,2,3} of 4": one comma less than members.
-    range.group_sizes.insert(
-        static_cast<size_t>(std::count(cell.group().begin(), cell.group().end(), ',')) + 1);
+    const bool is_permute = *kind == CommKind::kPointToPoint;
+    const int64_t size = is_permute ? cell.pairs() : cell.group_size();
+    if (size <= 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the calibration does not say how many ",
+                       is_permute ? "pairs a permute" : "ranks a group",
+                       " has; write its report anew with astra_calibrate"));
+    }
+    (is_permute ? range.pairs : range.group_sizes).insert(size);
   }
   return range;
 }

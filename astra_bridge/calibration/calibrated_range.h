@@ -24,13 +24,16 @@ struct CalibratedRange {
   // Kinds that are not there were not seen.
   std::map<CommKind, Sizes> sizes;
   // How many ranks the groups of collectives had.
-  std::set<size_t> group_sizes;
+  std::set<int64_t> group_sizes;
+  // How many pairs of a permute moved their data at once.
+  std::set<int64_t> pairs;
 
   // Returns what of the cell lies outside, e.g. "size outside the calibration"; empty for nothing.
   std::vector<std::string> Beyond(const TransferCell& cell) const;
 };
 
-// InvalidArgument for a kind that is none.
+// InvalidArgument for a kind that is none, and for cells that do not say how large their groups
+// are.
 absl::StatusOr<CalibratedRange> RangeOf(const CalibrationReport& report);
 
 // Parses the JSON that astra_calibrate --report has written. Errors name the source.

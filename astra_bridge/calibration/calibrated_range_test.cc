@@ -19,17 +19,17 @@ CalibrationReport ReportOfTwoSizes() {
     CalibratedCell* cell = report.add_cells();
     cell->set_kind("all-reduce");
     cell->set_bytes(bytes);
-    cell->set_group("{0,1,2,3} of 4");
+    cell->set_group_size(4);
     cell->set_fitted(true);
   }
   CalibratedCell* permute = report.add_cells();
   permute->set_kind("p2p");
-  permute->set_group("{0,1} of 4");
+  permute->set_group_size(2);
+  permute->set_pairs(4);
   permute->set_bytes(1024);
   permute->set_fitted(true);
   CalibratedCell* held_out = report.add_cells();
   held_out->set_kind("all-gather");
-  held_out->set_group("{0,1} of 4");
   return report;
 }
 
@@ -48,7 +48,11 @@ TEST(CalibratedRangeTest, TellsWhatIsExtrapolated) {
               ElementsAre("size outside the calibration"));
   EXPECT_THAT(range.Beyond(Cell(CommKind::kAllReduce, 65537, {0, 1})),
               ElementsAre("size outside the calibration", "group size not in the calibration"));
-  EXPECT_THAT(range.Beyond(Cell(CommKind::kPointToPoint, 1024, {2, 3})), IsEmpty());
+  TransferCell permute = Cell(CommKind::kPointToPoint, 1024, {2, 3});
+  permute.pairs = 4;
+  EXPECT_THAT(range.Beyond(permute), IsEmpty());
+  permute.pairs = 2;
+  EXPECT_THAT(range.Beyond(permute), ElementsAre("number of pairs at once not in the calibration"));
   EXPECT_THAT(range.Beyond(Cell(CommKind::kAllGather, 4096, {0, 1, 2, 3})),
               ElementsAre("kind not in the calibration"));
 }
@@ -69,6 +73,15 @@ TEST(CalibratedRangeTest, WhatIsNoReportIsNamed) {
   CalibrationReport wrong = ReportOfTwoSizes();
   wrong.mutable_cells(0)->set_kind("gossip");
   EXPECT_TRUE(absl::IsInvalidArgument(RangeOf(wrong).status()));
+}
+
+TEST(CalibratedRangeTest, ReportsWithoutGroupSizesAreToBeWrittenAnew) {
+  CalibrationReport old = ReportOfTwoSizes();
+  old.mutable_cells(0)->clear_group_size();
+  EXPECT_THAT(std::string(RangeOf(old).status().message()), HasSubstr("anew with astra_calibrate"));
+  old = ReportOfTwoSizes();
+  old.mutable_cells(2)->clear_pairs();
+  EXPECT_THAT(std::string(RangeOf(old).status().message()), HasSubstr("how many pairs"));
 }
 
 }  // namespace

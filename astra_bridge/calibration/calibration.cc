@@ -233,6 +233,9 @@ class Calibrator {
     cell->set_kind(std::string(CommKindName(cells_[i].kind)));
     cell->set_bytes(cells_[i].bytes);
     cell->set_group(GroupText(cells_[i]));
+    cell->set_group_size(static_cast<int64_t>(cells_[i].participants.size()));
+    cell->set_pairs(cells_[i].pairs);
+    cell->set_protocol(cells_[i].protocol);
     cell->set_repeats(static_cast<int64_t>(cells_[i].transfers_ns.size()));
     cell->set_measured_ns(cells_[i].median_ns);
     cell->set_relative_error(cells_[i].relative_error);

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -44,12 +43,6 @@ constexpr double kFarMore = 2;
 constexpr int kEnoughAlike = 2;
 constexpr char kSliced[] = "takes what others take (time slicing)";
 constexpr char kOverlapped[] = "met other collectives";
-
-using CellKey = std::tuple<CommKind, int64_t, int32_t, std::vector<int32_t>>;
-
-CellKey KeyOf(const TransferCell& cell) {
-  return {cell.kind, cell.bytes, cell.ranks, cell.participants};
-}
 
 class Checker {
  public:
@@ -91,8 +84,7 @@ class Checker {
   }
 
   size_t PositionOf(const CalibrationRun& run, const TransferSample& sample) const {
-    return positions_.at(
-        {sample.kind, sample.bytes, run.transfers.ranks, run.transfers.groups[sample.group]});
+    return positions_.at(KeyOf(run.transfers, sample));
   }
 
   std::vector<std::string> ReasonsOf(size_t cell) const {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,29 +11,47 @@
 namespace meridian {
 namespace {
 
-using CellKey = std::tuple<CommKind, int64_t, int32_t, std::vector<int32_t>>;
-
 struct CellSamples {
   std::vector<double> transfers_ns;
   std::vector<double> arrival_spreads_ns;
+  std::vector<std::string> protocols;
 };
 
 std::map<CellKey, CellSamples> GroupSamples(const TransferSamples& run, bool keep_overlapped) {
   std::map<CellKey, CellSamples> cells;
   for (const TransferSample& sample : run.samples) {
     if (sample.overlapped && !keep_overlapped) continue;
-    CellSamples& cell = cells[{sample.kind, sample.bytes, run.ranks, run.groups[sample.group]}];
+    CellSamples& cell = cells[KeyOf(run, sample)];
     cell.transfers_ns.push_back(sample.transfer_ns);
     cell.arrival_spreads_ns.push_back(sample.arrival_spread_ns);
+    cell.protocols.push_back(run.protocols[sample.protocol]);
   }
   return cells;
 }
 
-void AppendAfter(const std::vector<double>& from, size_t dropped, std::vector<double>* to) {
+template <typename T>
+void AppendAfter(const std::vector<T>& from, size_t dropped, std::vector<T>* to) {
   to->insert(to->end(), from.begin() + std::min(dropped, from.size() - 1), from.end());
 }
 
+// Of as many, the first by name.
+std::string MostFrequent(const std::vector<std::string>& names) {
+  std::map<std::string, int64_t> counts;
+  for (const std::string& name : names) ++counts[name];
+  return std::max_element(counts.begin(), counts.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
+}
+
 }  // namespace
+
+CellKey KeyOf(const TransferCell& cell) {
+  return {cell.kind, cell.bytes, cell.ranks, cell.participants, cell.pairs};
+}
+
+CellKey KeyOf(const TransferSamples& run, const TransferSample& sample) {
+  return {sample.kind, sample.bytes, run.ranks, run.groups[sample.group], sample.pairs};
+}
 
 void SummariseCell(TransferCell* cell) {
   cell->median_ns = Median(cell->transfers_ns);
@@ -44,18 +61,21 @@ void SummariseCell(TransferCell* cell) {
 std::vector<TransferCell> MakeTransferCells(absl::Span<const TransferSamples> runs,
                                             const CellOptions& options) {
   std::map<CellKey, TransferCell> cells;
+  std::map<CellKey, std::vector<std::string>> protocols;
   for (const TransferSamples& run : runs) {
     for (const auto& [key, samples] : GroupSamples(run, options.keep_overlapped)) {
       TransferCell& cell = cells[key];
-      std::tie(cell.kind, cell.bytes, cell.ranks, cell.participants) = key;
+      std::tie(cell.kind, cell.bytes, cell.ranks, cell.participants, cell.pairs) = key;
       const size_t dropped = static_cast<size_t>(options.dropped_repeats);
       AppendAfter(samples.transfers_ns, dropped, &cell.transfers_ns);
       AppendAfter(samples.arrival_spreads_ns, dropped, &cell.arrival_spreads_ns);
+      AppendAfter(samples.protocols, dropped, &protocols[key]);
     }
   }
   std::vector<TransferCell> result;
   for (auto& [key, cell] : cells) {
     SummariseCell(&cell);
+    cell.protocol = MostFrequent(protocols[key]);
     result.push_back(std::move(cell));
   }
   return result;
@@ -82,7 +102,8 @@ CommEdge EdgeOf(const TransferCell& cell) {
 }
 
 std::string GroupText(const TransferCell& cell) {
-  return absl::StrCat("{", absl::StrJoin(cell.participants, ","), "} of ", cell.ranks);
+  return absl::StrCat(cell.pairs > 1 ? absl::StrCat(cell.pairs, " pairs from ") : "", "{",
+                      absl::StrJoin(cell.participants, ","), "} of ", cell.ranks);
 }
 
 }  // namespace meridian

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -20,7 +21,11 @@ struct TransferCell {
   int32_t ranks = 0;
   // As in TransferSamples.
   std::vector<int32_t> participants;
+  int32_t pairs = 0;
 
+  // What the kernels of most transfers were named after, e.g. "RING_LL"; empty: nothing. Kernels do
+  // more than they are named after, so only a change of name says something.
+  std::string protocol;
   // In the order they happened.
   std::vector<double> transfers_ns;
   // By transfer: from the first arrival to the last.
@@ -30,6 +35,11 @@ struct TransferCell {
   // Standard error of the median, relative to it.
   double relative_error = 0;
 };
+
+// What the transfers of a cell have in common: kind, bytes, ranks, participants, pairs.
+using CellKey = std::tuple<CommKind, int64_t, int32_t, std::vector<int32_t>, int32_t>;
+CellKey KeyOf(const TransferCell& cell);
+CellKey KeyOf(const TransferSamples& run, const TransferSample& sample);
 
 // Sets median and error from the transfers, of which there is at least one.
 void SummariseCell(TransferCell* cell);
@@ -42,7 +52,7 @@ struct CellOptions {
   bool keep_overlapped = false;
 };
 
-// Sorted by kind, bytes, ranks and participants. Runs of the same number of ranks share cells.
+// Sorted by their keys. Runs of the same number of ranks share cells.
 std::vector<TransferCell> MakeTransferCells(absl::Span<const TransferSamples> runs,
                                             const CellOptions& options = {});
 
@@ -52,7 +62,7 @@ double NoiseFloor(absl::Span<const TransferCell> cells);
 // The cell as something to be timed.
 CommEdge EdgeOf(const TransferCell& cell);
 
-// Returns e.g. "{0,1,2,3} of 4".
+// Returns e.g. "{0,1,2,3} of 4", and for a permute of several pairs "4 pairs from {0,1} of 4".
 std::string GroupText(const TransferCell& cell);
 
 }  // namespace meridian

@@ -40,6 +40,17 @@ TEST(TransferCellsTest, OneCellPerKindBytesAndGroup) {
   EXPECT_EQ(cells[3].kind, CommKind::kAllGather);
 }
 
+TEST(TransferCellsTest, PermutesOfOtherNumbersOfPairsAreOtherCells) {
+  TransferSample one = Sample(CommKind::kPointToPoint, 64, 1, 9);
+  one.pairs = 1;
+  TransferSample four = one;
+  four.pairs = 4;
+  const std::vector<TransferCell> cells = MakeTransferCells({RunOf({four, one})});
+  ASSERT_THAT(cells, SizeIs(2));
+  EXPECT_EQ(GroupText(cells[0]), "{0,1} of 4");
+  EXPECT_EQ(GroupText(cells[1]), "4 pairs from {0,1} of 4");
+}
+
 TEST(TransferCellsTest, EachRunWarmsUpAnew) {
   const auto repeats = [](double first_ns) {
     return RunOf({Sample(CommKind::kAllReduce, 64, 0, first_ns),
@@ -50,6 +61,23 @@ TEST(TransferCellsTest, EachRunWarmsUpAnew) {
   ASSERT_THAT(cells, SizeIs(1));
   EXPECT_THAT(cells[0].transfers_ns, ElementsAre(10, 12, 10, 12));
   EXPECT_EQ(cells[0].median_ns, 11);
+}
+
+TEST(TransferCellsTest, MostTransfersSayTheProtocol) {
+  TransferSamples run = RunOf({});
+  run.protocols = {"", "RING_LL", "TREE_LL"};
+  // The first is dropped with its time.
+  for (uint32_t protocol : {2, 2, 1, 1}) {
+    run.samples.push_back(Sample(CommKind::kAllReduce, 64, 0, 9));
+    run.samples.back().protocol = protocol;
+  }
+  // Runs number the names on their own.
+  TransferSamples other = RunOf({Sample(CommKind::kAllGather, 64, 0, 9)});
+  other.protocols = {"", "TREE_LL"};
+  const std::vector<TransferCell> cells = MakeTransferCells({run, other});
+  ASSERT_THAT(cells, SizeIs(2));
+  EXPECT_EQ(cells[0].protocol, "RING_LL");
+  EXPECT_EQ(cells[1].protocol, "");
 }
 
 TEST(TransferCellsTest, RunsOfOtherSizesHaveCellsOfTheirOwn) {

@@ -54,6 +54,7 @@ class Taker {
  public:
   explicit Taker(const CollectiveTable& table) : table_(table), overlapped_(FindOverlaps(table)) {
     result_.ranks = static_cast<int32_t>(table.node_of_rank().size());
+    result_.protocols = table.protocols();
   }
 
   TransferSamples TakeAll() {
@@ -77,6 +78,7 @@ class Taker {
     TransferSample sample;
     sample.kind = *kind;
     sample.bytes = op.operand_bytes;
+    sample.protocol = instance.protocol;
     sample.overlapped = overlapped_[position];
     for (const CollectiveMember& member : table_.MembersOf(instance)) {
       sample.start_ns = std::max(sample.start_ns, member.start_ps / kPsPerWholeNs);
@@ -133,6 +135,7 @@ class Taker {
       spread_ps = std::max(spread_ps, std::abs(source.start_ps - target.start_ps));
     }
     if (transfers_ns.empty()) return;
+    sample->pairs = static_cast<int32_t>(transfers_ns.size());
     sample->transfer_ns = Median(std::move(transfers_ns));
     sample->shortest_duration_ns = static_cast<double>(shortest_ps) / kPsPerNs;
     sample->arrival_spread_ns = static_cast<double>(spread_ps) / kPsPerNs;

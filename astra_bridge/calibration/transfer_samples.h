@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "astra_bridge/comm_kind.h"
@@ -22,6 +23,8 @@ struct TransferSample {
   int64_t bytes = 0;
   // Position in TransferSamples::groups.
   uint32_t group = 0;
+  // Of a permute: how many pairs moved their data at once. 0 for other kinds.
+  int32_t pairs = 0;
   // When the last member had started, from the table's base.
   int64_t start_ns = 0;
   double transfer_ns = 0;
@@ -29,6 +32,8 @@ struct TransferSample {
   double shortest_duration_ns = 0;
   // From the first start to the last.
   double arrival_spread_ns = 0;
+  // Position in TransferSamples::protocols.
+  uint32_t protocol = 0;
   // A member took part in another collective meanwhile.
   bool overlapped = false;
 };
@@ -37,8 +42,10 @@ struct TransferSamples {
   // How many ranks the run has.
   int32_t ranks = 0;
   // As CommEdge::participants: the members in the order of the program; of a permute, whose pairs
-  // are all alike, the source and the target of the first.
+  // are all alike, the source and the target of the first pair.
   std::vector<std::vector<int32_t>> groups;
+  // What the kernels were named after, as in CollectiveTable::protocols.
+  std::vector<std::string> protocols = {std::string()};
   // In the order of the table.
   std::vector<TransferSample> samples;
 

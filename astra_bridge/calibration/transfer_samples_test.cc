@@ -40,6 +40,7 @@ TEST(TransferSamplesTest, WaitingIsNoTransfer) {
   EXPECT_EQ(sample.transfer_ns, 3500);
   EXPECT_EQ(sample.shortest_duration_ns, 3200);
   EXPECT_EQ(sample.arrival_spread_ns, 5000);
+  EXPECT_EQ(sample.pairs, 0);
   EXPECT_FALSE(sample.overlapped);
 }
 
@@ -58,6 +59,34 @@ TEST(TransferSamplesTest, APermuteIsTheMedianOfItsPairs) {
   EXPECT_EQ(taken.samples[0].transfer_ns, 2500);
   EXPECT_EQ(taken.samples[0].shortest_duration_ns, 1500);
   EXPECT_EQ(taken.samples[0].arrival_spread_ns, 1000);
+  EXPECT_EQ(taken.samples[0].pairs, 3);
+}
+
+TEST(TransferSamplesTest, KernelsNameTheProtocol) {
+  RunBuilder run(2);
+  const uint32_t op = run.AddOp(CollectiveKind::kAllReduce, {{0, 1}});
+  SetBytes(&run, kBytes);
+  run.Add({op, 7, 0, 1'000'000, 4'000'000});
+  run.Add({op, 7, 1, 2'000'000, 7'000'000});
+  for (ProfileCollectives& profile : run.profiles()) {
+    profile.protocols.push_back("RING_LL");
+    profile.events[0].protocol = 1;
+  }
+  const TransferSamples taken = TakeTransfers(run.Build());
+  ASSERT_THAT(taken.samples, SizeIs(1));
+  EXPECT_EQ(taken.protocols[taken.samples[0].protocol], "RING_LL");
+}
+
+TEST(TransferSamplesTest, WhatARankSendsToItselfIsNoPair) {
+  RunBuilder run(2);
+  const uint32_t op = run.AddPairsOp(CollectiveKind::kCollectivePermute, {{0, 0}, {0, 1}});
+  SetBytes(&run, kBytes);
+  run.Add({op, 7, 0, 1'000'000, 4'000'000});
+  run.Add({op, 7, 1, 2'000'000, 7'000'000});
+  const TransferSamples taken = TakeTransfers(run.Build());
+  ASSERT_THAT(taken.samples, SizeIs(1));
+  EXPECT_EQ(taken.samples[0].pairs, 1);
+  EXPECT_EQ(taken.samples[0].transfer_ns, 5000);
 }
 
 TEST(TransferSamplesTest, CollectivesThatShareARankAtATimeAreMarked) {

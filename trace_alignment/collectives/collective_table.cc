@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/xplane/session_clock.h"
 
@@ -86,6 +87,7 @@ class CollectiveTableBuilder {
   absl::StatusOr<CollectiveTable> Build() {
     ListNodes();
     MatchOps();
+    MatchProtocols();
     JoinSendsWithReceives();
     RETURN_IF_ERROR(AssignInstances());
     OrderInstances();
@@ -118,6 +120,19 @@ class CollectiveTableBuilder {
             by_identity.emplace(OpIdentity(op), static_cast<uint32_t>(table_.ops_.size()));
         here[i].op = it->second;
         if (inserted) AddOp(op);
+      }
+    }
+  }
+
+  void MatchProtocols() {
+    absl::flat_hash_map<absl::string_view, uint32_t> by_name = {{"", 0}};
+    for (const ProfileCollectives& profile : profiles_) {
+      std::vector<uint32_t>& here = profile_protocols_.emplace_back();
+      for (const std::string& protocol : profile.protocols) {
+        const auto [it, inserted] =
+            by_name.emplace(protocol, static_cast<uint32_t>(table_.protocols_.size()));
+        if (inserted) table_.protocols_.push_back(protocol);
+        here.push_back(it->second);
       }
     }
   }
@@ -205,6 +220,7 @@ class CollectiveTableBuilder {
       CollectiveInstance& instance = table_.instances_.emplace_back();
       instance.op = here.op;
       instance.group = group;
+      instance.protocol = profile_protocols_[profile][event.protocol];
       first_starts_ps_.push_back(kMaxRunTimePs);
     }
     return it->second;
@@ -347,6 +363,7 @@ class CollectiveTableBuilder {
   CollectiveTable table_;
   // By profile.
   std::vector<std::vector<ProfileOp>> profile_ops_;
+  std::vector<std::vector<uint32_t>> profile_protocols_;
   std::vector<int64_t> shifts_ps_;
   // By op of the table.
   std::vector<std::vector<SourceTargetPair>> rank_pairs_;

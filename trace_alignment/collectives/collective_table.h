@@ -74,6 +74,8 @@ struct CollectiveInstance {
   uint32_t pair_count = 0;
   // Ranks that should take part, but whose profile does not show it.
   uint32_t missing = 0;
+  // Position in the table's protocols, by the first member found: all members run the same kernel.
+  uint32_t protocol = 0;
 };
 
 class CollectiveTable {
@@ -92,6 +94,9 @@ class CollectiveTable {
   const MatchedOp& OpOf(const CollectiveInstance& instance) const { return ops_[instance.op]; }
   // Of ranks, as the program orders them; kUnknownId for a device that is no rank.
   const IdGroups& groups() const { return groups_; }
+
+  // What kernels are named after, e.g. "RING_LL"; the first is empty, for instances that name none.
+  const std::vector<std::string>& protocols() const { return protocols_; }
 
   const std::vector<CollectiveInstance>& instances() const { return instances_; }
   const std::vector<CollectiveMember>& members() const { return members_; }
@@ -122,6 +127,7 @@ class CollectiveTable {
   std::vector<uint32_t> node_of_rank_;
   std::vector<MatchedOp> ops_;
   IdGroups groups_;
+  std::vector<std::string> protocols_ = {std::string()};
   std::vector<CollectiveInstance> instances_;
   std::vector<CollectiveMember> members_;
   std::vector<MemberPair> pairs_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "xla_profiler/collectives/kernel_protocol.h"
 
 namespace meridian {
 namespace {
@@ -86,6 +87,16 @@ uint32_t CollectiveCollector::AddDevice(LocalDevice device) {
   return static_cast<uint32_t>(out_->devices.size() - 1);
 }
 
+uint32_t CollectiveCollector::ProtocolOf(absl::string_view kernel_name) {
+  const auto known = kernel_protocols_.find(kernel_name);
+  if (known != kernel_protocols_.end()) return known->second;
+  const auto [it, inserted] = protocols_.emplace(ProtocolOfKernel(kernel_name),
+                                                 static_cast<uint32_t>(out_->protocols.size()));
+  if (inserted) out_->protocols.push_back(it->first);
+  kernel_protocols_.emplace(kernel_name, it->second);
+  return it->second;
+}
+
 void CollectiveCollector::Finish() {
   JoinPieces();
   LookUpGroups(out_);
@@ -110,6 +121,7 @@ void CollectiveCollector::JoinPieces() {
     event.line_id = piece.line_id;
     event.correlation_id = piece.correlation_id;
     event.kernels = 1;
+    event.protocol = piece.protocol;
     if (piece.execution.has_value()) {
       const ExecutionKey key{piece.op, piece.local_device, piece.run_id.value_or(0),
                              piece.run_id.has_value(), *piece.execution};
@@ -119,6 +131,7 @@ void CollectiveCollector::JoinPieces() {
         if (event.start_ps < first.start_ps) {
           first.line_id = event.line_id;
           first.correlation_id = event.correlation_id;
+          first.protocol = event.protocol;
         }
         first.start_ps = std::min(first.start_ps, event.start_ps);
         first.end_ps = std::max(first.end_ps, event.end_ps);

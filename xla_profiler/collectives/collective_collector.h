@@ -28,6 +28,8 @@ struct CollectivePiece {
   int64_t end_ps = 0;
   int64_t line_id = 0;
   uint64_t correlation_id = 0;
+  // Position in ProfileCollectives::protocols.
+  uint32_t protocol = 0;
 };
 
 class CollectiveCollector {
@@ -54,6 +56,10 @@ class CollectiveCollector {
   uint32_t AddDevice(LocalDevice device);
   LocalDevice& device(uint32_t index) { return out_->devices[index]; }
 
+  // Returns where the protocol that a kernel's symbol names is in ProfileCollectives::protocols,
+  // adding it when it is new.
+  uint32_t ProtocolOf(absl::string_view kernel_name);
+
   void AddPiece(const CollectivePiece& piece) { pieces_.push_back(piece); }
 
   void AddUnresolved(const std::string& reason, const std::string& example) {
@@ -74,6 +80,9 @@ class CollectiveCollector {
   ProfileCollectives* out_;
   std::vector<CollectivePiece> pieces_;
   absl::flat_hash_map<const HloCollective*, uint32_t> ops_;
+  // By kernel name, and by the protocol in it.
+  absl::flat_hash_map<std::string, uint32_t> kernel_protocols_;
+  absl::flat_hash_map<std::string, uint32_t> protocols_ = {{"", 0}};
   absl::flat_hash_set<const HloProgram*> seen_programs_;
 };
 

@@ -59,6 +59,8 @@ struct CollectiveEvent {
   int64_t line_id = 0;
   uint64_t correlation_id = 0;
   uint32_t kernels = 0;
+  // Position in ProfileCollectives::protocols of what the first kernel is named after.
+  uint32_t protocol = 0;
 };
 
 // How a local device of a profile was given its global id.
@@ -116,6 +118,9 @@ struct ProfileCollectives {
   // By start; of equal starts as found.
   std::vector<CollectiveEvent> events;
   std::vector<LocalDevice> devices;
+  // What kernels are named after, e.g. "RING_LL": see kernel_protocol.h. The first is empty, for
+  // events that name none.
+  std::vector<std::string> protocols = {std::string()};
   // Every global device id that a program of this profile is assigned to, ascending.
   std::vector<int64_t> assigned_devices;
   UnresolvedCounts unresolved;

@@ -58,6 +58,7 @@ class GpuPlaneReader {
     piece.op = *op;
     piece.line_id = line.Id();
     piece.correlation_id = static_cast<uint64_t>(correlation.value_or(0));
+    piece.protocol = collector_->ProtocolOf(event.Name());
     if (!times_.Read(line.Header(), event, collector_, &piece.start_ps, &piece.end_ps)) {
       return absl::OkStatus();
     }

@@ -335,6 +335,7 @@ class KinetoReader {
     piece.end_ps = table_.end_ps(row);
     (void)absl::SimpleAtoi(table_.track(table_.track_id(row)).thread, &piece.line_id);
     piece.correlation_id = table_.correlation(row).value_or(0);
+    piece.protocol = collector_.ProtocolOf(table_.name(row));
     collector_.AddPiece(piece);
   }
 

@@ -118,6 +118,7 @@ TEST(KinetoCollectivesTest, ReadsWhatKernelLaunchAndHeaderSay) {
   EXPECT_EQ(event.line_id, 16);
   EXPECT_EQ(event.correlation_id, 42u);
   EXPECT_EQ(event.kernels, 1u);
+  EXPECT_EQ(profile.protocols[event.protocol], "RING_LL");
   ASSERT_THAT(profile.devices, SizeIs(1));
   EXPECT_EQ(profile.devices[0].name, "GPU 0");
   EXPECT_EQ(profile.devices[0].global_id, 1);

@@ -106,7 +106,11 @@ TEST(XSpaceCollectivesTest, TheExampleIsResolvedWithoutFallback) {
   EXPECT_EQ(Instances(run).size(), 56u);
   std::map<CollectiveKind, int> kinds;
   for (const CollectiveEvent& event : run.profiles[0].events) {
-    ++kinds[run.profiles[0].ops[event.op].kind];
+    const CollectiveKind kind = run.profiles[0].ops[event.op].kind;
+    ++kinds[kind];
+    const bool sends =
+        kind == CollectiveKind::kAllToAll || kind == CollectiveKind::kCollectivePermute;
+    EXPECT_EQ(run.profiles[0].protocols[event.protocol], sends ? "" : "RING_LL");
   }
   EXPECT_THAT(kinds, UnorderedElementsAre(Pair(CollectiveKind::kAllReduce, 24),
                                           Pair(CollectiveKind::kAllGather, 8),
