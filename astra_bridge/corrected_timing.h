@@ -1,11 +1,12 @@
 // Another timing with the corrections of a calibration. They were measured on collectives that had
-// the network to themselves; where edges share it, what is stretched is the time they then take:
-// overhead + shared time / efficiency.
+// the network to themselves; what that means for the edges of a batch, which begin at once, is in
+// shared_correction.h.
 #ifndef ASTRA_BRIDGE_CORRECTED_TIMING_H_
 #define ASTRA_BRIDGE_CORRECTED_TIMING_H_
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -24,7 +25,8 @@ class CorrectedTiming : public NetworkTiming {
   absl::StatusOr<BatchEstimate> EstimateBatch(absl::Span<const CommEdge> edges) override;
 
  private:
-  double Corrected(const CommEdge& edge, double seconds) const;
+  // Returns how much longer the others of a batch take than the engine says, by edge.
+  std::vector<double> Stretches(absl::Span<const CommEdge> edges, const BatchEstimate& batch) const;
 
   const std::unique_ptr<NetworkTiming> timing_;
   const Corrections corrections_;

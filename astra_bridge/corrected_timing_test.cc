@@ -51,17 +51,63 @@ TEST(CorrectedTimingTest, WhatMovesNothingNeedsNoOverhead) {
   EXPECT_EQ(empty.seconds, 0);
 }
 
-TEST(CorrectedTimingTest, InABatchTheSharedTimeIsCorrected) {
+// Alone 1 us -> 6 us and 3 us -> 6 us. Each waits as long again for the other: the small one
+// 1 us * 6 / 3, the large one 3 us * 6 / 1.
+TEST(CorrectedTimingTest, InABatchWaitingLastsAsLongAsTheOthersDo) {
   CorrectedTiming timing =
       Corrected(FixedTimes({{"small", 1e-6}, {"large", 3e-6}}, /*batch_inflation=*/2));
   ASSERT_OK_AND_ASSIGN(const BatchEstimate batch,
                        timing.EstimateBatch({Edge("small", CommKind::kAllReduce, 8),
                                              Edge("large", CommKind::kAllReduce, 5000)}));
-  EXPECT_DOUBLE_EQ(batch.seconds[0], 7e-6);
-  EXPECT_DOUBLE_EQ(batch.seconds[1], 12e-6);
+  EXPECT_DOUBLE_EQ(batch.seconds[0], 8e-6);
+  EXPECT_DOUBLE_EQ(batch.seconds[1], 24e-6);
+  EXPECT_DOUBLE_EQ(batch.isolated[0].seconds, 6e-6);
   EXPECT_DOUBLE_EQ(batch.isolated[1].seconds, 6e-6);
-  EXPECT_DOUBLE_EQ(batch.makespan_seconds, 12e-6);
-  EXPECT_DOUBLE_EQ(batch.inflation, 2);
+  EXPECT_DOUBLE_EQ(batch.makespan_seconds, 24e-6);
+  EXPECT_DOUBLE_EQ(batch.inflation, 4);
+}
+
+TEST(CorrectedTimingTest, WhatMovesNothingKeepsNobodyWaiting) {
+  CorrectedTiming timing =
+      Corrected(FixedTimes({{"empty", 0}, {"large", 3e-6}}, /*batch_inflation=*/2));
+  ASSERT_OK_AND_ASSIGN(const BatchEstimate batch,
+                       timing.EstimateBatch({Edge("empty", CommKind::kAllReduce, 0),
+                                             Edge("large", CommKind::kAllReduce, 5000)}));
+  EXPECT_EQ(batch.seconds[0], 0);
+  EXPECT_DOUBLE_EQ(batch.seconds[1], 9e-6);
+}
+
+// A timing whose edges are on networks of their own, two by two.
+class TwoByTwo : public FixedTiming {
+ public:
+  using FixedTiming::FixedTiming;
+
+  absl::StatusOr<BatchEstimate> EstimateBatch(absl::Span<const CommEdge> edges) override {
+    absl::StatusOr<BatchEstimate> batch = FixedTiming::EstimateBatch(edges);
+    for (size_t i = 0; i < edges.size(); ++i)
+      batch->networks.push_back(static_cast<int32_t>(i / 2));
+    return batch;
+  }
+};
+
+TEST(CorrectedTimingTest, OnlyEdgesOfTheSameNetworkKeepEachOtherWaiting) {
+  Corrections corrections;
+  corrections.segments[static_cast<size_t>(CommKind::kAllReduce)] = {{}};
+  corrections.segments[static_cast<size_t>(CommKind::kAllReduce)][0].efficiency = 0.5;
+  CorrectedTiming timing(
+      std::make_unique<TwoByTwo>(
+          FixedTimes({{"a", 1e-6}, {"b", 1e-6}, {"c", 1e-6}, {"d", 1e-6}}, /*batch_inflation=*/2)),
+      corrections);
+  ASSERT_OK_AND_ASSIGN(
+      const BatchEstimate batch,
+      timing.EstimateBatch({Edge("a", CommKind::kAllGather, 8), Edge("b", CommKind::kAllReduce, 8),
+                            Edge("c", CommKind::kAllGather, 8),
+                            Edge("d", CommKind::kAllGather, 8)}));
+  // Gathers keep the engine's time; one waits for a reduction that takes 2 us.
+  EXPECT_DOUBLE_EQ(batch.seconds[0], 3e-6);
+  EXPECT_DOUBLE_EQ(batch.seconds[1], 3e-6);
+  EXPECT_DOUBLE_EQ(batch.seconds[2], 2e-6);
+  EXPECT_DOUBLE_EQ(batch.seconds[3], 2e-6);
 }
 
 TEST(CorrectedTimingTest, ErrorsPassThrough) {

@@ -127,10 +127,9 @@ double Corrections::CorrectedNs(CommKind kind, int64_t bytes, double engine_ns) 
   const auto segment = std::find_if(candidates.begin(), candidates.end(),
                                     [&](const auto& s) { return bytes <= s.up_to_bytes; });
   if (segment == candidates.end()) return engine_ns;
-  constexpr double kMaxNs = static_cast<double>(int64_t{1} << 62);
   const double ns = std::round(segment->overhead_ns + engine_ns / segment->efficiency);
   // Huge values of both signs may have made NaN.
-  return ns >= 0 ? std::min(ns, kMaxNs) : 0;
+  return ns >= 0 ? std::min(ns, kMaxCorrectedNs) : 0;
 }
 
 absl::StatusOr<Corrections> ParseCorrections(absl::string_view json, absl::string_view source) {

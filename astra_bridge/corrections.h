@@ -5,13 +5,14 @@
 //                   {"up_to_bytes": null, "overhead_ns": 52000, "efficiency": 0.93}],
 //    "p2p": [...]}
 //
-// A transfer lasts overhead + engine time / efficiency, by the first segment of its kind that its
-// bytes fit in. An overhead may be negative, as for a kind whose steps cost less than the engine
-// charges for them.
+// A transfer alone on the network lasts overhead + engine time / efficiency, by the first segment
+// of its kind that its bytes fit in (beside others: shared_correction.h). An overhead may be
+// negative, as for a kind whose steps cost less than the engine charges for them.
 #ifndef ASTRA_BRIDGE_CORRECTIONS_H_
 #define ASTRA_BRIDGE_CORRECTIONS_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -23,6 +24,9 @@
 #include "xla_profiler/util/file_system.h"
 
 namespace meridian {
+
+// No transfer lasts longer than this; an int64 holds it.
+inline constexpr double kMaxCorrectedNs = static_cast<double>(int64_t{1} << 62);
 
 struct CorrectionSegment {
   // Inclusive; of the bytes that one rank puts in. The last segment of a kind has no end.
@@ -36,8 +40,10 @@ struct Corrections {
   // By CommKind, each ascending. Kinds without segments keep the engine's times.
   std::array<std::vector<CorrectionSegment>, kCommKinds> segments;
 
-  // Returns how long a transfer lasts that the engine gives engine_ns: whole nanoseconds from 0 to
-  // 2^62, so that an int64 holds them; engine_ns itself for a kind without segments.
+  bool Has(CommKind kind) const { return !segments[static_cast<size_t>(kind)].empty(); }
+
+  // Returns how long a transfer alone on the network lasts that the engine gives engine_ns: whole
+  // nanoseconds from 0 to kMaxCorrectedNs; engine_ns itself for a kind without segments.
   double CorrectedNs(CommKind kind, int64_t bytes, double engine_ns) const;
 };
 

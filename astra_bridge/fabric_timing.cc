@@ -69,6 +69,7 @@ absl::StatusOr<BatchEstimate> FabricTiming::EstimateBatch(absl::Span<const CommE
   batch.rule = batch_rule();
   batch.seconds.resize(edges.size());
   batch.isolated.resize(edges.size());
+  batch.networks.resize(edges.size());
   std::vector<Share> shares;
   for (size_t position : CanonicalOrder(edges)) {
     ASSIGN_OR_RETURN(const Fabric* fabric, FabricOf(edges[position]));
@@ -77,7 +78,8 @@ absl::StatusOr<BatchEstimate> FabricTiming::EstimateBatch(absl::Span<const CommE
     share.edges.push_back(edges[position]);
     share.positions.push_back(position);
   }
-  for (const Share& share : shares) {
+  for (size_t network = 0; network < shares.size(); ++network) {
+    const Share& share = shares[network];
     std::vector<double> isolated_ns;
     for (const CommEdge& edge : share.edges) {
       ASSIGN_OR_RETURN(const double edge_ns, CachedIsolatedNs(*share.fabric, edge));
@@ -88,6 +90,7 @@ absl::StatusOr<BatchEstimate> FabricTiming::EstimateBatch(absl::Span<const CommE
     for (size_t i = 0; i < share.edges.size(); ++i) {
       batch.isolated[share.positions[i]].seconds = isolated_ns[i] / kNsPerSecond;
       batch.seconds[share.positions[i]] = ns[i] / kNsPerSecond;
+      batch.networks[share.positions[i]] = static_cast<int32_t>(network);
     }
   }
   SummariseBatch(&batch);

@@ -138,6 +138,8 @@ TEST_F(FabricTimingTest, EdgesOnDifferentFabricsDoNotMeet) {
   CommEdge on_b = Edge(CommKind::kAllReduce, 20, {0, 1});
   on_b.topology_key = "b";
   ASSERT_OK_AND_ASSIGN(const BatchEstimate batch, timing.EstimateBatch({on_a, on_b, on_b}));
+  EXPECT_EQ(batch.networks[1], batch.networks[2]);
+  EXPECT_NE(batch.networks[0], batch.networks[1]);
   EXPECT_DOUBLE_EQ(batch.seconds[0], 10 * kNs);
   EXPECT_DOUBLE_EQ(batch.seconds[1], 40 * kNs);
   on_b.topology_key = "c";

@@ -9,6 +9,7 @@
 #ifndef ASTRA_BRIDGE_NETWORK_TIMING_H_
 #define ASTRA_BRIDGE_NETWORK_TIMING_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,8 @@ struct BatchEstimate {
   // In the order of the edges asked for: when all start at once, and each alone.
   std::vector<double> seconds;
   std::vector<EdgeEstimate> isolated;
+  // By edge, the number of its network; edges on different ones do not meet. Empty: all may meet.
+  std::vector<int32_t> networks;
   double makespan_seconds = 0;
   // makespan / longest isolated time; 1 when nothing takes time.
   double inflation = 1;

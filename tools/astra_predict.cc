@@ -85,7 +85,10 @@ ABSL_FLAG(std::string, astra_binary, "",
 ABSL_FLAG(double, astra_timeout_s, 0,
           "With --engine=sidecar: how long a run of it may take. Default: the configuration's, or "
           "600.");
-ABSL_FLAG(std::string, corrections, "", "Corrections of a calibration: JSON.");
+ABSL_FLAG(
+    std::string, corrections, "",
+    "Corrections of a calibration: JSON. What edges wait for others lasts as much longer as the "
+    "others do.");
 ABSL_FLAG(std::string, cache, "",
           "off, readonly or readwrite: keep simulated times for the next run. Default: off, or "
           "readwrite when a folder for it is given.");

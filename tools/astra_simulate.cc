@@ -11,13 +11,14 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "astra_bridge/comm_kind.h"
+#include "astra_bridge/corrected_simulation.h"
 #include "astra_bridge/corrections.h"
 #include "astra_bridge/engine/et_workload.h"
 #include "astra_bridge/engine/network_config.h"
 #include "astra_bridge/engine/send_matcher.h"
 #include "astra_bridge/engine/simulation.h"
 #include "astra_bridge/engine/simulation_report.h"
+#include "astra_bridge/engine/simulation_report.pb.h"
 #include "astra_bridge/engine/timeline.h"
 #include "astra_bridge/sidecar/astra_binary.h"
 #include "astra_bridge/sidecar/astra_simulator.h"
@@ -47,9 +48,10 @@ ABSL_FLAG(std::string, congestion, "aware",
           "aware: messages share links; unaware: they never slow each other down.");
 ABSL_FLAG(int32_t, comm_streams, 1,
           "How many collectives and sends a rank may run at once. AstraSim: 1.");
-ABSL_FLAG(std::string, corrections, "",
-          "Corrections of a calibration: JSON. Applied to collectives that are alone on the "
-          "network.");
+ABSL_FLAG(
+    std::string, corrections, "",
+    "Corrections of a calibration: JSON. Applied to collectives and messages; what these wait "
+    "for others lasts as much longer as the others do.");
 ABSL_FLAG(bool, node_times, false, "Also give the issue and finish of every node.");
 ABSL_FLAG(bool, link_use, false, "Also give what went over every link (--congestion=aware).");
 ABSL_FLAG(std::string, trace_json, "",
@@ -117,46 +119,22 @@ absl::StatusOr<Inputs> ReadInputs() {
   return inputs;
 }
 
-CommKind KindOf(EngineCollective op) {
-  switch (op) {
-    case EngineCollective::kAllReduce:
-      return CommKind::kAllReduce;
-    case EngineCollective::kAllGather:
-      return CommKind::kAllGather;
-    case EngineCollective::kReduceScatter:
-      return CommKind::kReduceScatter;
-    case EngineCollective::kAllToAll:
-    case EngineCollective::kBroadcast:
-      break;
-  }
-  return CommKind::kAllToAll;
-}
-
-// Null without --corrections.
-absl::StatusOr<DurationCorrection> ReadCorrection() {
-  const std::string path = absl::GetFlag(FLAGS_corrections);
-  if (path.empty()) return DurationCorrection();
-  ASSIGN_OR_RETURN(Corrections corrections, ReadCorrections(FileSystem::Posix(), UserPath(path)));
-  return DurationCorrection(
-      [corrections = std::move(corrections)](EngineCollective op, int64_t bytes,
-                                             int64_t engine_ns) -> std::optional<int64_t> {
-        const CommKind kind = KindOf(op);
-        if (corrections.segments[static_cast<size_t>(kind)].empty()) return std::nullopt;
-        return static_cast<int64_t>(
-            corrections.CorrectedNs(kind, bytes, static_cast<double>(engine_ns)));
-      });
-}
-
 // What an engine found, and what else it has to say.
 struct Outcome {
   SimulationResult result;
+  // With --corrections.
+  std::optional<CorrectionReport> corrections;
   std::string note;
   // A hash of the program that the sidecar ran.
   std::string astra_version;
 };
 
 absl::StatusOr<Outcome> SimulateEmbedded(const Inputs& inputs, SimulationOptions options) {
-  ASSIGN_OR_RETURN(options.correction, ReadCorrection());
+  const std::string corrections_path = absl::GetFlag(FLAGS_corrections);
+  Corrections corrections;
+  if (!corrections_path.empty()) {
+    ASSIGN_OR_RETURN(corrections, ReadCorrections(FileSystem::Posix(), UserPath(corrections_path)));
+  }
   int64_t nodes = 0;
   for (const RankWorkload& rank : inputs.workload.ranks) {
     nodes += static_cast<int64_t>(rank.nodes().size());
@@ -164,8 +142,18 @@ absl::StatusOr<Outcome> SimulateEmbedded(const Inputs& inputs, SimulationOptions
   ProgressBar progress("simulating nodes", static_cast<uint64_t>(nodes));
   options.progress = [&](int64_t done, int64_t) { progress.Update(static_cast<uint64_t>(done)); };
   Outcome outcome;
-  ASSIGN_OR_RETURN(outcome.result,
-                   Simulate(inputs.workload, inputs.network, inputs.system, options));
+  if (corrections_path.empty()) {
+    ASSIGN_OR_RETURN(outcome.result,
+                     Simulate(inputs.workload, inputs.network, inputs.system, options));
+    return outcome;
+  }
+  ASSIGN_OR_RETURN(
+      CorrectedSimulation corrected,
+      SimulateCorrected(inputs.workload, inputs.network, inputs.system, options, corrections));
+  outcome.result = std::move(corrected.result);
+  outcome.corrections.emplace();
+  outcome.corrections->set_corrected(corrected.corrected);
+  outcome.corrections->set_uncorrected(corrected.uncorrected);
   return outcome;
 }
 
@@ -253,10 +241,7 @@ SimulationReport MakeReport(const Inputs& inputs, const Outcome& outcome) {
                                   UnreceivedNote(outcome.result.unreceived_messages)}) {
     if (!note.empty()) report.add_notes(note);
   }
-  if (!absl::GetFlag(FLAGS_corrections).empty()) {
-    report.mutable_corrections()->set_corrected(outcome.result.corrected_collectives);
-    report.mutable_corrections()->set_uncorrected(outcome.result.uncorrected_collectives);
-  }
+  if (outcome.corrections.has_value()) *report.mutable_corrections() = *outcome.corrections;
   if (!absl::GetFlag(FLAGS_node_times)) report.clear_nodes();
   return report;
 }

@@ -91,7 +91,7 @@ absl::Status CollectiveRunner::Join(const CollectiveCall& call) {
   collective.join_order.push_back(index);
   current_[static_cast<size_t>(call.rank) * options_.comm_streams + call.comm_stream] = {number,
                                                                                          index};
-  if (collective.fixed_durations_ns == nullptr) {
+  if (!collective.fixed_duration_ns.has_value()) {
     StartWaiting(call.rank, call.comm_stream, collective.entry->plan.phases[0].dimension);
   }
   if (collective.join_order.size() == collective.members.size()) OnComplete(number);
@@ -125,7 +125,8 @@ uint32_t CollectiveRunner::NewCollective(const CollectiveCall& call, int64_t ord
   const CollectivePlan& plan = entry->plan;
   const size_t size = groups_.size(call.shape.group);
   collective.entry = entry;
-  collective.id = {call.shape.group, ordinal};
+  collective.group = call.shape.group;
+  collective.ordinal = ordinal;
   collective.first_rank = call.rank;
   collective.first_node = call.node;
   collective.members.assign(size, Member());
@@ -135,10 +136,9 @@ uint32_t CollectiveRunner::NewCollective(const CollectiveCall& call, int64_t ord
   collective.lockstep_tried = options_.events_only;
   collective.in_lockstep = false;
   collective.streams.assign(size * plan.chunks, kNone);
-  collective.fixed_durations_ns = nullptr;
-  if (options_.fixed_durations_ns != nullptr) {
-    const auto fixed = options_.fixed_durations_ns->find(collective.id);
-    if (fixed != options_.fixed_durations_ns->end()) collective.fixed_durations_ns = &fixed->second;
+  collective.fixed_duration_ns.reset();
+  if (options_.fixed_durations != nullptr) {
+    collective.fixed_duration_ns = options_.fixed_durations->Find(call.rank, call.node);
   }
   int32_t* const trees =
       &trees_taken_[static_cast<size_t>(call.shape.op) * topology_.dimension_count()];
@@ -163,30 +163,30 @@ absl::Status CollectiveRunner::CheckSame(const Collective& collective,
   const uint64_t first_id =
       workload_.ranks[collective.first_rank].nodes()[collective.first_node].id;
   return absl::InvalidArgumentError(absl::StrCat(
-      "is ", describe(call.shape), ", but the same collective (number ", collective.id.ordinal + 1,
+      "is ", describe(call.shape), ", but the same collective (number ", collective.ordinal + 1,
       " of ", group == kWorldGroup ? "all ranks" : absl::StrCat("group ", group), ") ", other,
       " on rank ", collective.first_rank, " (node ", first_id, "); the ranks would wait forever"));
 }
 
 void CollectiveRunner::OnComplete(uint32_t number) {
   Collective& collective = *collectives_[number];
-  OpenGroup& open = open_groups_[collective.id.group];
+  OpenGroup& open = open_groups_[collective.group];
   // Members join in order, so this is the oldest.
   open.collectives.pop_front();
   ++open.closed;
   collective.complete_ns = events_.now_ns();
-  if (options_.recorder != nullptr) {
-    CollectiveRecord record;
-    record.id = collective.id;
-    record.op = collective.entry->shape.op;
-    record.bytes = collective.entry->shape.bytes;
-    record.begin_ns = events_.now_ns();
-    options_.recorder->Begin(std::move(record), collective.members.size());
+  if (options_.log != nullptr) {
+    collective.transfer = options_.log->Begin(events_.now_ns(), collective.members.size());
   }
-  if (collective.fixed_durations_ns == nullptr) return;
-  for (size_t member = 0; member < collective.members.size(); ++member) {
-    events_.Schedule(events_.now_ns() + (*collective.fixed_durations_ns)[member],
-                     EventKind::kMemberDone, number, static_cast<uint32_t>(member));
+  if (!collective.fixed_duration_ns.has_value()) return;
+  for (size_t i = 0; i < collective.members.size(); ++i) {
+    const int32_t rank = RankOf(collective, static_cast<int32_t>(i));
+    // Ranks that issue their nodes in another order than where the durations come from may bring
+    // together a node that has one and a node that has none.
+    const int64_t duration_ns = options_.fixed_durations->Find(rank, collective.members[i].node)
+                                    .value_or(*collective.fixed_duration_ns);
+    events_.Schedule(events_.now_ns() + duration_ns, EventKind::kMemberDone, number,
+                     static_cast<uint32_t>(i));
   }
 }
 
@@ -230,7 +230,7 @@ uint32_t CollectiveRunner::NextChunk(uint32_t number, int32_t index, int32_t dim
   Collective& collective = *collectives_[number];
   const CollectivePlan& plan = collective.entry->plan;
   Member& member = collective.members[index];
-  if (collective.fixed_durations_ns != nullptr || plan.phases[0].dimension != dimension ||
+  if (collective.fixed_duration_ns.has_value() || plan.phases[0].dimension != dimension ||
       member.next_chunk == plan.chunks) {
     return kNone;
   }
@@ -383,11 +383,10 @@ void CollectiveRunner::FinishMember(uint32_t number, int32_t index) {
   const Member member = collective.members[index];
   const int32_t rank = RankOf(collective, index);
   current_[static_cast<size_t>(rank) * options_.comm_streams + member.comm_stream] = Current();
-  if (options_.recorder != nullptr) {
-    options_.recorder->EndMember(collective.id, index, events_.now_ns());
+  if (options_.log != nullptr) {
+    options_.log->EndPart(collective.transfer, index, {rank, member.node, events_.now_ns()});
   }
   if (++collective.members_done == static_cast<int32_t>(collective.members.size())) {
-    if (options_.recorder != nullptr) options_.recorder->End(collective.id);
     free_collectives_.push_back(number);
   }
   listener_.OnCollectiveDone(rank, member.node);

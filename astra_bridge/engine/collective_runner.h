@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <variant>
 #include <vector>
@@ -24,14 +25,15 @@
 #include "absl/status/statusor.h"
 #include "astra_bridge/engine/collective_algorithm.h"
 #include "astra_bridge/engine/collective_plan.h"
-#include "astra_bridge/engine/collective_recorder.h"
 #include "astra_bridge/engine/event_queue.h"
+#include "astra_bridge/engine/fixed_durations.h"
 #include "astra_bridge/engine/group_table.h"
 #include "astra_bridge/engine/link_network.h"
 #include "astra_bridge/engine/plan_cache.h"
 #include "astra_bridge/engine/sequence_set.h"
 #include "astra_bridge/engine/system_config.h"
 #include "astra_bridge/engine/topology.h"
+#include "astra_bridge/engine/transfer_log.h"
 #include "astra_bridge/engine/workload.h"
 
 namespace meridian {
@@ -71,10 +73,9 @@ class CollectiveRunner {
     // Take no short cuts.
     bool events_only = false;
     // Null: nothing is written down. Must outlive the runner.
-    CollectiveRecorder* recorder = nullptr;
-    // Collectives that are not simulated: by member, how long they last from the last join on.
-    // Null: none. Must outlive the runner.
-    const absl::flat_hash_map<CollectiveId, std::vector<int64_t>>* fixed_durations_ns = nullptr;
+    TransferLog* log = nullptr;
+    // Of collectives that are not simulated. Null: all are. Must outlive the runner.
+    const FixedDurations* fixed_durations = nullptr;
   };
 
   // All must outlive this object.
@@ -113,7 +114,9 @@ class CollectiveRunner {
   // Shared by its members.
   struct Collective {
     PlanCache::Entry* entry = nullptr;
-    CollectiveId id;
+    uint32_t group = 0;
+    // It is so many'th of its group, from 0 on.
+    int64_t ordinal = 0;
     // Who came first, for messages.
     int32_t first_rank = 0;
     uint32_t first_node = 0;
@@ -123,8 +126,10 @@ class CollectiveRunner {
     int32_t members_done = 0;
     bool lockstep_tried = false;
     bool in_lockstep = false;
-    // Null: it is simulated.
-    const std::vector<int64_t>* fixed_durations_ns = nullptr;
+    // Of the member that came first. Absent: it is simulated.
+    std::optional<int64_t> fixed_duration_ns;
+    // Its number in the log.
+    size_t transfer = 0;
     // Number of the first double binary tree, by dimension.
     std::vector<int32_t> first_tree;
     // By member and chunk, while the chunk is under way.
@@ -174,7 +179,7 @@ class CollectiveRunner {
   absl::Status CheckSame(const Collective& collective, const CollectiveCall& call) const;
 
   int32_t RankOf(const Collective& collective, int32_t member) const {
-    return groups_.rank(collective.id.group, member);
+    return groups_.rank(collective.group, member);
   }
   int32_t RankOf(const Stream& stream) const {
     return RankOf(*collectives_[stream.collective], stream.member);

@@ -38,6 +38,8 @@ enum class EventKind : uint32_t {
   kNodeDone,
   // `subject` is a collective and `detail` a member for which it is over as a whole.
   kMemberDone,
+  // `subject` is a rank and `detail` the position of a send whose message, not simulated, is there.
+  kSendDone,
   // The queue's own: `subject` is a rank whose events of this instant are due.
   kRankIsDue,
 };

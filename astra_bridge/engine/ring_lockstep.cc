@@ -45,6 +45,7 @@ class Member {
         case EventKind::kTaken:
         case EventKind::kNodeDone:
         case EventKind::kMemberDone:
+        case EventKind::kSendDone:
         case EventKind::kRankIsDue:
           return std::nullopt;
       }

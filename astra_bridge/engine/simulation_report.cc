@@ -89,7 +89,7 @@ std::string FormatSimulationReport(const SimulationReport& report) {
     absl::StrAppend(
         &text, "corrected  ", WithThousands(report.corrections().corrected()), " of ",
         WithThousands(report.corrections().corrected() + report.corrections().uncorrected()),
-        " collectives\n");
+        " collectives and messages\n");
   }
   for (const std::string& note : report.notes()) {
     absl::StrAppend(&text, "note       ", Printable(note), "\n");

@@ -42,7 +42,7 @@ TEST(SimulationReportTest, IsReadable) {
   report.mutable_corrections()->set_uncorrected(1);
   EXPECT_THAT(FormatSimulationReport(report),
               AllOf(HasSubstr("engine     embedded\n"), HasSubstr("makespan   4,000 ns\n"),
-                    HasSubstr("corrected  3 of 4 collectives\n"),
+                    HasSubstr("corrected  3 of 4 collectives and messages\n"),
                     HasSubstr("note       odd?news\n"), HasSubstr("   1      4,000\n"),
                     // Device 2 is the first switch of a network of two.
                     HasSubstr("switch 0"), HasSubstr("25.0 %\n")));

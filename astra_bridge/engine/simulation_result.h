@@ -8,6 +8,7 @@
 
 #include "astra_bridge/engine/link_use.h"
 #include "astra_bridge/engine/send_matcher.h"
+#include "astra_bridge/engine/transfer_log.h"
 
 namespace meridian {
 
@@ -25,10 +26,8 @@ struct SimulationResult {
   std::vector<NodeTime> nodes;
   // Links that were used, by dimension and devices. Only congestion-aware.
   std::vector<LinkUse> links;
-  // With a correction: collectives that it was applied to, and all others.
-  int64_t corrected_collectives = 0;
-  int64_t uncorrected_collectives = 0;
-
+  // Collectives but for broadcasts, and messages of sends.
+  TransferLog transfers;
   UnreceivedMessages unreceived_messages;
 
   // Returns when the last rank is done.

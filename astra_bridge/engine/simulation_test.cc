@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
-#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -372,74 +371,87 @@ TEST(SimulationTest, TellsWhatWentOverLinks) {
                 .makespan_ns());
 }
 
-TEST(SimulationTest, CorrectsCollectivesThatAreAlone) {
-  Workload workload = EveryRank(2, ComputeNode(1, 1000));
-  for (RankWorkload& rank : workload.ranks) {
-    rank.Add(CollectiveNode(2, EngineCollective::kAllReduce, kMiB), {1});
-    rank.Add(ComputeNode(3, 500), {2});
-  }
-  SimulationOptions options = WithNodeTimes();
-  const int64_t engine_ns =
-      RunSimulation(workload, Ring(2), SystemWith({"ring"}), options).nodes[1].finish_ns - 1000;
-  options.correction = [&](EngineCollective op, int64_t bytes, int64_t given_ns) {
-    EXPECT_EQ(op, EngineCollective::kAllReduce);
-    EXPECT_EQ(bytes, kMiB);
-    EXPECT_EQ(given_ns, engine_ns);
-    // Faster than the engine has it.
-    return std::optional<int64_t>(given_ns / 2);
-  };
-  const SimulationResult result = RunSimulation(workload, Ring(2), SystemWith({"ring"}), options);
-  EXPECT_EQ(result.nodes[1].finish_ns, 1000 + engine_ns / 2);
-  EXPECT_EQ(result.nodes[2].finish_ns, 1500 + engine_ns / 2);
-  EXPECT_EQ(result.corrected_collectives, 1);
-  EXPECT_EQ(result.uncorrected_collectives, 0);
-}
-
-TEST(SimulationTest, ACorrectedCollectiveBeginsWhenTheLastMemberDoes) {
+TEST(SimulationTest, AFixedCollectiveLastsFromTheLastJoin) {
   Workload workload = EveryRank(2, CollectiveNode(2, EngineCollective::kAllReduce, kMiB));
   workload.ranks[1] = RankWorkload();
   workload.ranks[1].Add(ComputeNode(1, 5000));
   workload.ranks[1].Add(CollectiveNode(2, EngineCollective::kAllReduce, kMiB), {1});
+  FixedDurations durations(workload);
+  durations.Set(0, 0, 70);
+  durations.Set(1, 1, 80);
   SimulationOptions options;
-  options.correction = [](EngineCollective, int64_t, int64_t) {
-    return std::optional<int64_t>(70);
-  };
+  options.fixed_durations = &durations;
   EXPECT_THAT(RunSimulation(workload, Ring(2), SystemWith({"ring"}), options).finish_ns,
-              ElementsAre(5070, 5070));
+              ElementsAre(5070, 5080));
 }
 
-TEST(SimulationTest, LeavesCollectivesThatMeetOthersAsTheyAre) {
+TEST(SimulationTest, AFixedMessageLastsFromTheSendAndMeetsNothing) {
+  // The second send, simulated, has the link to itself.
+  Workload workload;
+  workload.ranks.resize(2);
+  for (const int32_t tag : {1, 2}) {
+    workload.ranks[0].Add(SendNode(tag, 1, kMiB, tag));
+    workload.ranks[1].Add(ReceiveNode(tag, 0, kMiB, tag));
+  }
+  FixedDurations durations(workload);
+  durations.Set(0, 0, 90'000);
+  SimulationOptions options = WithNodeTimes();
+  options.comm_streams = 2;
+  options.fixed_durations = &durations;
+  const SimulationResult result = RunSimulation(workload, Ring(2), SystemWith({"ring"}), options);
+  ASSERT_THAT(result.nodes, SizeIs(4));
+  EXPECT_EQ(result.nodes[0].finish_ns, 90'000);
+  EXPECT_EQ(result.nodes[1].finish_ns, kCrossingNs);
+  EXPECT_EQ(result.nodes[2].finish_ns, 90'000);
+  EXPECT_EQ(result.nodes[3].finish_ns, kCrossingNs);
+}
+
+TEST(SimulationTest, AMemberWithoutADurationTakesThatOfTheFirst) {
+  const Workload workload = EveryRank(2, CollectiveNode(2, EngineCollective::kAllReduce, kMiB));
+  FixedDurations durations(workload);
+  durations.Set(0, 0, 70);
+  SimulationOptions options;
+  options.fixed_durations = &durations;
+  EXPECT_THAT(RunSimulation(workload, Ring(2), SystemWith({"ring"}), options).finish_ns,
+              ElementsAre(70, 70));
+}
+
+TEST(SimulationTest, LogsTransfers) {
+  // A message of rank 0, and a collective of the others that one of them keeps waiting.
   Workload workload;
   workload.ranks.resize(4);
-  workload.groups = {{1, {0, 1}}, {2, {2, 3}}};
-  for (int32_t rank = 0; rank < 4; ++rank) {
-    workload.ranks[rank].Add(
-        CollectiveNode(1, EngineCollective::kAllReduce, kMiB, rank < 2 ? 1 : 2));
-    workload.ranks[rank].Add(CollectiveNode(2, EngineCollective::kAllReduce, kMiB), {1});
-  }
+  workload.groups = {{7, {3, 2}}};
+  workload.ranks[0].Add(SendNode(1, 1, kMiB));
+  workload.ranks[1].Add(ComputeNode(1, 90'000));
+  workload.ranks[1].Add(ReceiveNode(2, 0, kMiB), {1});
+  workload.ranks[2].Add(CollectiveNode(1, EngineCollective::kAllGather, kMiB, 7));
+  workload.ranks[3].Add(ComputeNode(1, 3000));
+  workload.ranks[3].Add(CollectiveNode(2, EngineCollective::kAllGather, kMiB, 7), {1});
   SimulationOptions options;
-  const SimulationResult plain = RunSimulation(workload, Ring(4), SystemWith({"ring"}), options);
-  options.correction = [](EngineCollective, int64_t, int64_t engine_ns) {
-    return std::optional<int64_t>(engine_ns + 100);
-  };
+  options.transfers = true;
   const SimulationResult result = RunSimulation(workload, Ring(4), SystemWith({"ring"}), options);
-  EXPECT_EQ(result.corrected_collectives, 1);
-  EXPECT_EQ(result.uncorrected_collectives, 2);
-  EXPECT_EQ(result.makespan_ns(), plain.makespan_ns() + 100);
-
-  // So is one that a send meets; and a correction may have nothing to say.
-  Workload with_send = EveryRank(4, CollectiveNode(1, EngineCollective::kAllReduce, kMiB));
-  SimulationOptions two_streams = options;
-  two_streams.comm_streams = 2;
-  with_send.ranks[0].Add(SendNode(2, 1, kMiB));
-  with_send.ranks[1].Add(ReceiveNode(2, 0, kMiB));
-  EXPECT_EQ(
-      RunSimulation(with_send, Ring(4), SystemWith({"ring"}), two_streams).corrected_collectives,
-      0);
-  options.correction = [](EngineCollective, int64_t, int64_t) { return std::optional<int64_t>(); };
-  const SimulationResult silent = RunSimulation(workload, Ring(4), SystemWith({"ring"}), options);
-  EXPECT_EQ(silent.corrected_collectives, 0);
-  EXPECT_EQ(silent.finish_ns, plain.finish_ns);
+  const TransferLog& log = result.transfers;
+  ASSERT_THAT(log.transfers(), SizeIs(2));
+  const Transfer& message = log.transfers()[0];
+  EXPECT_EQ(message.begin_ns, 0);
+  // When it arrives, whenever it is received.
+  EXPECT_EQ(message.end_ns, kCrossingNs);
+  ASSERT_THAT(log.parts(message), SizeIs(1));
+  EXPECT_EQ(log.parts(message)[0].rank, 0);
+  EXPECT_EQ(log.parts(message)[0].node, 0);
+  const Transfer& gather = log.transfers()[1];
+  EXPECT_EQ(gather.begin_ns, 3000);
+  EXPECT_EQ(gather.end_ns, result.finish_ns[2]);
+  ASSERT_THAT(log.parts(gather), SizeIs(2));
+  // In the order of the group.
+  EXPECT_EQ(log.parts(gather)[0].rank, 3);
+  EXPECT_EQ(log.parts(gather)[0].node, 1);
+  EXPECT_EQ(log.parts(gather)[0].end_ns, result.finish_ns[3]);
+  EXPECT_EQ(log.parts(gather)[1].rank, 2);
+  EXPECT_EQ(log.parts(gather)[1].end_ns, result.finish_ns[2]);
+  options.transfers = false;
+  EXPECT_THAT(RunSimulation(workload, Ring(4), SystemWith({"ring"}), options).transfers.transfers(),
+              SizeIs(0));
 }
 
 // AstraSim stops at these with an assertion; the rules give an answer all the same.

@@ -37,7 +37,7 @@ WorkloadRunner::WorkloadRunner(const Workload& workload, const GroupTable& group
       topology_(topology),
       system_(system),
       options_(options),
-      recorder_(collective_options.recorder),
+      log_(collective_options.log),
       events_(topology.npus()),
       network_(topology, options.congestion, options.link_use, events_),
       collectives_(workload, groups, topology, system, collective_options, network_, events_,
@@ -117,6 +117,9 @@ void WorkloadRunner::Handle(const Event& event) {
       return;
     case EventKind::kMemberDone:
       collectives_.OnMemberDone(event.subject, static_cast<int32_t>(event.detail));
+      return;
+    case EventKind::kSendDone:
+      OnSendDone(static_cast<int32_t>(event.subject), event.detail);
       return;
     case EventKind::kRankIsDue:
       return;
@@ -264,11 +267,17 @@ SendKey WorkloadRunner::KeyOf(int32_t source, int32_t destination, const Workloa
 }
 
 void WorkloadRunner::IssueSend(int32_t rank, uint32_t position) {
+  if (options_.fixed_durations != nullptr) {
+    if (const auto duration_ns = options_.fixed_durations->Find(rank, position)) {
+      events_.Schedule(events_.now_ns() + *duration_ns, EventKind::kSendDone,
+                       static_cast<uint32_t>(rank), position);
+      return;
+    }
+  }
   const WorkloadNode& node = NodeOf(rank, position);
   const uint32_t message = network_.Send(rank, node.peer, node.bytes);
   if (message >= senders_.size()) senders_.resize(message + 1);
-  senders_[message] = {rank, position};
-  if (recorder_ != nullptr) recorder_->BeginSend();
+  senders_[message] = {rank, position, log_ == nullptr ? 0 : log_->Begin(events_.now_ns(), 1)};
 }
 
 void WorkloadRunner::IssueReceive(int32_t rank, uint32_t position) {
@@ -279,10 +288,16 @@ void WorkloadRunner::IssueReceive(int32_t rank, uint32_t position) {
 
 void WorkloadRunner::DeliverSend(uint32_t message) {
   const Sender sender = senders_[message];
-  const WorkloadNode& node = NodeOf(sender.rank, sender.node);
-  if (recorder_ != nullptr) recorder_->EndSend();
-  const std::optional<uint32_t> receive = sends_.Arrive(KeyOf(sender.rank, node.peer, node));
-  OnNodeDone(sender.rank, sender.node);
+  if (log_ != nullptr) {
+    log_->EndPart(sender.transfer, 0, {sender.rank, sender.node, events_.now_ns()});
+  }
+  OnSendDone(sender.rank, sender.node);
+}
+
+void WorkloadRunner::OnSendDone(int32_t rank, uint32_t position) {
+  const WorkloadNode& node = NodeOf(rank, position);
+  const std::optional<uint32_t> receive = sends_.Arrive(KeyOf(rank, node.peer, node));
+  OnNodeDone(rank, position);
   if (receive.has_value()) OnNodeDone(node.peer, *receive);
 }
 

@@ -12,11 +12,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "astra_bridge/engine/collective_recorder.h"
 #include "astra_bridge/engine/collective_runner.h"
 #include "astra_bridge/engine/deadlock.h"
 #include "astra_bridge/engine/dependency_graph.h"
 #include "astra_bridge/engine/event_queue.h"
+#include "astra_bridge/engine/fixed_durations.h"
 #include "astra_bridge/engine/group_table.h"
 #include "astra_bridge/engine/link_network.h"
 #include "astra_bridge/engine/send_matcher.h"
@@ -24,6 +24,7 @@
 #include "astra_bridge/engine/simulation_result.h"
 #include "astra_bridge/engine/system_config.h"
 #include "astra_bridge/engine/topology.h"
+#include "astra_bridge/engine/transfer_log.h"
 #include "astra_bridge/engine/workload.h"
 
 namespace meridian {
@@ -38,7 +39,7 @@ class WorkloadRunner : private CollectiveListener {
   // Runs to the end; once.
   absl::Status Run();
 
-  // After Run: all but the corrections.
+  // After Run: all but the log of transfers.
   SimulationResult TakeResult();
 
  private:
@@ -69,10 +70,12 @@ class WorkloadRunner : private CollectiveListener {
     std::vector<int64_t> done_ns;
   };
 
-  // Of a send, by message.
+  // Of a message.
   struct Sender {
     int32_t rank = 0;
     uint32_t node = 0;
+    // Its number in the log.
+    size_t transfer = 0;
   };
 
   absl::Status SetUp();
@@ -91,12 +94,13 @@ class WorkloadRunner : private CollectiveListener {
   void Issue(int32_t rank, uint32_t node);
   void IssueCollective(int32_t rank, uint32_t node, int32_t comm_stream);
   void IssueSend(int32_t rank, uint32_t node);
+  void DeliverSend(uint32_t message);
   void IssueReceive(int32_t rank, uint32_t node);
   int32_t TakeCommStream(int32_t rank, uint32_t node);
   void Release(int32_t rank, uint32_t node);
   void OnNodeDone(int32_t rank, uint32_t node);
   void OnCollectiveDone(int32_t rank, uint32_t node) override { OnNodeDone(rank, node); }
-  void DeliverSend(uint32_t message);
+  void OnSendDone(int32_t rank, uint32_t node);
   int64_t DurationNs(const WorkloadNode& node) const;
   static SendKey KeyOf(int32_t source, int32_t destination, const WorkloadNode& node);
 
@@ -115,13 +119,14 @@ class WorkloadRunner : private CollectiveListener {
   const SimulationOptions& options_;
 
   // Null: nothing is written down.
-  CollectiveRecorder* const recorder_;
+  TransferLog* const log_;
 
   EventQueue events_;
   LinkNetwork network_;
   CollectiveRunner collectives_;
   std::vector<Rank> ranks_;
   SendMatcher sends_;
+  // By message.
   std::vector<Sender> senders_;
   int64_t nodes_ = 0;
   int64_t nodes_done_ = 0;
