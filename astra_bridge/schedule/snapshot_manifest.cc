@@ -23,9 +23,11 @@ void AddEdge(const IterationPrediction& prediction, const ExecutionGraph& graph,
   added->set_topology_key(edge.topology_key);
   added->set_isolated_seconds(prediction.timer->isolated(index).seconds);
   added->set_fallback_reason(prediction.timer->isolated(index).fallback_reason);
+  added->set_start_ns(prediction.snapshot_intervals[index].start_ns);
+  added->set_end_ns(prediction.snapshot_intervals[index].end_ns);
   added->set_seconds(prediction.seconds[index]);
-  added->set_start_ns(prediction.schedule.intervals[index].start_ns);
-  added->set_end_ns(prediction.schedule.intervals[index].end_ns);
+  added->set_predicted_start_ns(prediction.schedule.intervals[index].start_ns);
+  added->set_predicted_end_ns(prediction.schedule.intervals[index].end_ns);
 }
 
 void AddSnapshot(const IterationPrediction& prediction, size_t number, SnapshotManifest* manifest) {

@@ -20,6 +20,7 @@ double InflationOverSum(const BatchEstimate& batch);
 // Returns the bytes of all edges together, at most what an int64 holds.
 int64_t TotalBytes(absl::Span<const CommEdge> edges, absl::Span<const EdgeIndex> members);
 
+// The prediction is one in snapshot mode.
 SnapshotManifest MakeSnapshotManifest(const IterationPrediction& prediction,
                                       const IterationOptions& options, const TimingEngine& engine,
                                       const ExecutionGraph& graph);

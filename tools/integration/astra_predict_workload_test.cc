@@ -168,8 +168,15 @@ TEST_F(AstraPredictWorkloadTest, TheManifestListsWhatRanAtOnce) {
       last_end_ns = snapshot.end_ns();
       EXPECT_EQ(snapshot.edges_size(), manifest.batches(snapshot.batch()).seconds_size());
       int64_t bytes = 0;
-      for (const uint32_t edge : snapshot.edges()) bytes += manifest.edges(edge).bytes();
+      for (const uint32_t edge : snapshot.edges()) {
+        bytes += manifest.edges(edge).bytes();
+        EXPECT_LE(manifest.edges(edge).start_ns(), snapshot.start_ns());
+        EXPECT_GE(manifest.edges(edge).end_ns(), snapshot.end_ns());
+      }
       EXPECT_EQ(snapshot.bytes(), bytes);
+    }
+    for (int i = 0; i < manifest.edges_size(); ++i) {
+      EXPECT_EQ(manifest.edges(i).predicted_start_ns(), report.edges(i).start_ns());
     }
   }
 }
