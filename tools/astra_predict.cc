@@ -22,6 +22,7 @@
 #include "astra_bridge/schedule/edge_domains.h"
 #include "astra_bridge/schedule/iteration_prediction.h"
 #include "astra_bridge/schedule/iteration_report.h"
+#include "astra_bridge/schedule/iteration_text.h"
 #include "astra_bridge/schedule/parallel_for.h"
 #include "astra_bridge/schedule/snapshot_manifest.h"
 #include "astra_bridge/timing_config.h"

@@ -1,7 +1,6 @@
 #include "astra_bridge/schedule/snapshot_manifest.h"
 
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <random>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "absl/status/status.h"
 #include "astra_bridge/embedded_timing.h"
 #include "astra_bridge/fallback_timing.h"
+#include "astra_bridge/schedule/edge_domains.h"
 #include "astra_bridge/schedule/testing/workload_builder.h"
 #include "astra_bridge/testing/fabrics.h"
 #include "astra_bridge/testing/fixed_timing.h"
@@ -189,18 +189,6 @@ TEST(SnapshotManifestTest, SaysWhatTheEngineDidNotTime) {
   // One after the other.
   EXPECT_THAT(manifest.batches(0).inflation(), DoubleEq(2));
   EXPECT_THAT(manifest.batches(0).inflation_over_sum(), DoubleEq(1));
-}
-
-TEST(SnapshotManifestTest, NothingTakesNoTime) {
-  BatchEstimate batch;
-  EXPECT_EQ(InflationOverSum(batch), 1);
-}
-
-TEST(SnapshotManifestTest, BytesStopAtTheLargestNumber) {
-  const std::vector<CommEdge> edges(
-      3, Edge(CommKind::kAllReduce, std::numeric_limits<int64_t>::max() / 2, {0, 1}));
-  EXPECT_EQ(TotalBytes(edges, {0, 1}), std::numeric_limits<int64_t>::max() - 1);
-  EXPECT_EQ(TotalBytes(edges, {0, 1, 2}), std::numeric_limits<int64_t>::max());
 }
 
 }  // namespace
