@@ -308,6 +308,13 @@ TEST_F(AstraPredictWorkloadTest, BadInputExitsWithTwoFileAndRemedy) {
                       HasSubstr("in one order")));
 
   WriteWorkload(directory_, "w",
+                {{CompNode(1, 5, {2}), CompNode(2, 5, {1}), CollectiveNode(3, ALL_REDUCE, 64)},
+                 {CollectiveNode(1, ALL_REDUCE, 64)}});
+  ExpectRefused(Run(prefix, network, {}),
+                AllOf(HasSubstr(prefix), HasSubstr("form a cycle: rank 0 node 1"),
+                      HasSubstr("chakra_inspect")));
+
+  WriteWorkload(directory_, "w",
                 {{CollectiveNode(1, ALL_REDUCE, 64)},
                  {CollectiveNode(1, ALL_REDUCE, 64)},
                  {CollectiveNode(1, ALL_REDUCE, 64)}});
