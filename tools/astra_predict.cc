@@ -214,6 +214,8 @@ absl::StatusOr<CommGroups> ReadGroups(const std::string& prefix) {
   if (path.empty()) {
     path = absl::StrCat(prefix, ".comm_groups.json");
     if (!FileSystem::Posix().Kind(path).ok()) return CommGroups();
+    std::fprintf(stderr, "astra_predict: note: process groups are those of %s\n",
+                 Printable(path).c_str());
   }
   return ReadCommGroups(FileSystem::Posix(), path);
 }

@@ -21,6 +21,7 @@ namespace {
 
 using ::ChakraProtoMsg::ALL_REDUCE;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -201,7 +202,8 @@ TEST_F(AstraPredictWorkloadTest, PeopleGetTables) {
   const CommandResult result =
       Run(ExportExample(), Network("Ring", 4), {"--mode=snapshot", "--resources=simulator"});
   EXPECT_EQ(result.exit_code, 0) << result.standard_error;
-  EXPECT_EQ(result.standard_error, "");
+  EXPECT_EQ(result.standard_error, "astra_predict: note: process groups are those of " +
+                                       directory_.PathOf("tp.comm_groups.json") + "\n");
   EXPECT_THAT(result.standard_output,
               AllOf(HasSubstr("all-reduce"), HasSubstr("slowest snapshots"),
                     HasSubstr("snapshot (simulated together)"), HasSubstr("x isolated")));
@@ -213,6 +215,25 @@ TEST_F(AstraPredictWorkloadTest, FormulasWhenAskedFor) {
   EXPECT_EQ(report.engine(), "analytical");
   EXPECT_EQ(report.batch_rule(), "independent");
   EXPECT_EQ(report.iteration_ns(), report.workload().isolated_iteration_ns());
+}
+
+TEST_F(AstraPredictWorkloadTest, GroupsAreFoundBesideTheTracesUnlessGiven) {
+  const std::vector<ChakraProtoMsg::Node> rank = {CollectiveNode(1, ALL_REDUCE, 64, {}, "1")};
+  WriteWorkload(directory_, "w", {rank, rank, rank, rank});
+  directory_.Write("w.comm_groups.json", R"({"1":[0,2,1,3]})");
+  const std::string other = directory_.Write("other.json", R"({"1":[3,2,1,0]})");
+  const auto participants = [&](std::vector<std::string> flags) {
+    flags.insert(flags.end(),
+                 {"--mode=snapshot", "--manifest=" + directory_.PathOf("snapshots.pb")});
+    const CommandResult result = Run(directory_.PathOf("w"), Network("Ring", 4), flags);
+    EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+    EXPECT_EQ(result.standard_error.empty(), flags.size() == 3);
+    SnapshotManifest manifest;
+    EXPECT_TRUE(manifest.ParseFromString(directory_.Read("snapshots.pb")));
+    return manifest.edges(0).participants();
+  };
+  EXPECT_THAT(participants({}), ElementsAre(0, 2, 1, 3));
+  EXPECT_THAT(participants({"--comm_groups=" + other}), ElementsAre(3, 2, 1, 0));
 }
 
 TEST_F(AstraPredictWorkloadTest, CorrectionsAreApplied) {
