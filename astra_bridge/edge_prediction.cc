@@ -10,23 +10,15 @@
 #include "absl/strings/str_format.h"
 #include "astra_bridge/job_layout.h"
 #include "astra_bridge/network_timing.h"
+#include "astra_bridge/prediction_basis.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/text_table.h"
 
 namespace meridian {
 namespace {
 
-constexpr int kMaxFallbackDetails = 100;
 constexpr size_t kShownEdges = 20;
 constexpr size_t kShownCharacters = 60;
-
-void AddFallback(const std::string& edge_id, const std::string& reason, PredictionReport* report) {
-  report->set_fallbacks(report->fallbacks() + 1);
-  if (report->fallback_details_size() == kMaxFallbackDetails) return;
-  FallbackReport* detail = report->add_fallback_details();
-  detail->set_edge_id(edge_id);
-  detail->set_reason(reason);
-}
 
 void AddEdge(const CommEdge& edge, const EdgeEstimate& isolated, double seconds,
              PredictionReport* report) {
@@ -72,12 +64,6 @@ absl::Status PredictTogether(NetworkTiming& timing, const std::vector<CommEdge>&
   return absl::OkStatus();
 }
 
-void AddCache(const TimingCache& cache, PredictionReport* report) {
-  report->set_cache_hits(cache.stats().hits);
-  report->set_cache_misses(cache.stats().misses);
-  for (const std::string& warning : cache.warnings()) report->add_warnings(warning);
-}
-
 std::string Micros(double seconds) { return absl::StrFormat("%.3f", seconds * 1e6); }
 
 std::string SlowestEdges(const PredictionReport& report) {
@@ -106,20 +92,15 @@ absl::StatusOr<PredictionReport> PredictEdges(const TimingSetup& setup, CommEdge
                                               TimingMode mode,
                                               absl::FunctionRef<void(uint64_t)> progress) {
   PredictionReport report;
-  const TimingEngine engine = setup.timing->engine();
-  report.set_engine(engine.name);
-  report.set_engine_version(engine.version);
+  AddTimingBasis(setup, mode, &report);
   report.set_duplicates_dropped(list.duplicates_dropped);
-  for (const std::string& warning : setup.warnings) report.add_warnings(warning);
   RETURN_IF_ERROR(PlaceEdges(setup.layout, &list.edges));
   if (mode == TimingMode::kIsolated) {
-    report.set_mode("isolated");
     RETURN_IF_ERROR(PredictEachAlone(*setup.timing, list.edges, progress, &report));
   } else {
-    report.set_mode("snapshot");
     RETURN_IF_ERROR(PredictTogether(*setup.timing, list.edges, &report));
   }
-  if (setup.cache != nullptr) AddCache(*setup.cache, &report);
+  AddCacheUse(setup, &report);
   return report;
 }
 
@@ -130,15 +111,8 @@ std::string FormatPrediction(const PredictionReport& report) {
   if (!report.batch_rule().empty()) absl::StrAppend(&text, " (", report.batch_rule(), ")");
   absl::StrAppend(&text, "\nedges      ", WithThousands(report.edges_size()), "\niteration  ",
                   Micros(static_cast<double>(report.iteration_ns()) * 1e-9), " us\ninflation  ",
-                  absl::StrFormat("%.4f", report.inflation()), "\n");
-  if (report.cache_hits() + report.cache_misses() > 0) {
-    absl::StrAppend(&text, "cache      ", WithThousands(report.cache_hits()), " hits, ",
-                    WithThousands(report.cache_misses()), " misses\n");
-  }
-  if (report.fallbacks() > 0) {
-    absl::StrAppend(&text, "fallbacks  ", WithThousands(report.fallbacks()),
-                    ", the first: ", Printable(report.fallback_details(0).reason()), "\n");
-  }
+                  absl::StrFormat("%.4f", report.inflation()), "\ncache      ",
+                  CacheUseText(report), "\nfallbacks  ", FallbacksText(report), "\n");
   return text;
 }
 

@@ -70,6 +70,10 @@ struct BatchEstimate {
 // Sets makespan and inflation from seconds and isolated.
 void SummariseBatch(BatchEstimate* batch);
 
+// Returns the makespan over the sum of the isolated times: 1 when edges gain nothing from running
+// at once, or when nothing takes time.
+double InflationOverSum(const BatchEstimate& batch);
+
 // Safe to use from several threads at once.
 class NetworkTiming {
  public:

@@ -67,10 +67,17 @@ absl::StatusOr<std::shared_ptr<TimingCache>> OpenCache(FileSystem& file_system,
         "there is no folder for the cache; use --cache_dir, or folders.cache in the file of "
         "--config");
   }
-  if (mode == CacheMode::kReadWrite) RETURN_IF_ERROR(file_system.CreateDirectories(folder));
-  ASSIGN_OR_RETURN(std::unique_ptr<TimingCache> cache,
-                   TimingCache::Open(absl::StrCat(folder, "/", kCacheFile), mode));
-  return std::shared_ptr<TimingCache>(std::move(cache));
+  const auto open = [&]() -> absl::StatusOr<std::unique_ptr<TimingCache>> {
+    if (mode == CacheMode::kReadWrite) RETURN_IF_ERROR(file_system.CreateDirectories(folder));
+    return TimingCache::Open(absl::StrCat(folder, "/", kCacheFile), mode);
+  };
+  absl::StatusOr<std::unique_ptr<TimingCache>> cache = open();
+  if (!cache.ok()) {
+    return absl::Status(cache.status().code(),
+                        absl::StrCat(cache.status().message(),
+                                     "; use another --cache_dir for the cache, or --cache=off"));
+  }
+  return std::shared_ptr<TimingCache>(*std::move(cache));
 }
 
 AstraSimulatorOptions SimulatorOptions(const TimingConfig& config,

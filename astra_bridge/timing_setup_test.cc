@@ -77,6 +77,18 @@ TEST_F(TimingSetupTest, ACacheNeedsAFolder) {
   EXPECT_THAT(SetUpIt(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--cache_dir")));
 }
 
+TEST_F(TimingSetupTest, AFolderThatCannotHoldTheCacheIsNamedWithWhatToDo) {
+  config_.model = TimingModel::kEmbedded;
+  config_.cache_folder = directory_.Write("notes.txt", "a file");
+  EXPECT_THAT(
+      SetUpIt().status().message(),
+      AllOf(HasSubstr("notes.txt"), HasSubstr("another --cache_dir"), HasSubstr("--cache=off")));
+  config_.cache_folder = directory_.PathOf("mine");
+  ASSERT_OK(FileSystem::Posix().CreateDirectories(directory_.PathOf("mine/timing.sqlite")));
+  EXPECT_THAT(SetUpIt().status().message(),
+              AllOf(HasSubstr("mine/timing.sqlite"), HasSubstr("another --cache_dir")));
+}
+
 TEST_F(TimingSetupTest, WithoutAstraSimTheEmbeddedEngineTakesItsPlaceWithAWarning) {
   config_.model = TimingModel::kAstra;
   environment_.search_path = directory_.path();

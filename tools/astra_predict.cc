@@ -22,6 +22,7 @@
 #include "astra_bridge/schedule/edge_domains.h"
 #include "astra_bridge/schedule/iteration_prediction.h"
 #include "astra_bridge/schedule/iteration_report.h"
+#include "astra_bridge/schedule/iteration_text.h"
 #include "astra_bridge/schedule/parallel_for.h"
 #include "astra_bridge/schedule/snapshot_manifest.h"
 #include "astra_bridge/timing_config.h"
@@ -216,6 +217,8 @@ absl::StatusOr<CommGroups> ReadGroups(const std::string& prefix) {
   if (path.empty()) {
     path = absl::StrCat(prefix, ".comm_groups.json");
     if (!FileSystem::Posix().Kind(path).ok()) return CommGroups();
+    std::fprintf(stderr, "astra_predict: note: process groups are those of %s\n",
+                 Printable(path).c_str());
   }
   return ReadCommGroups(FileSystem::Posix(), path);
 }

@@ -164,7 +164,8 @@ absl::Status TimingCache::ConnectReadOnly() {
     if (!absl::IsUnavailable(failure)) break;
   }
   if (absl::IsDataLoss(failure)) {
-    Warn(absl::StrCat("the cache is damaged and not used: ", failure.message()));
+    Warn(absl::StrCat("the cache is damaged or of another version and not used: ",
+                      failure.message()));
     return absl::OkStatus();
   }
   return failure;
@@ -188,8 +189,8 @@ absl::Status TimingCache::ConnectReadWrite(Check check) {
   if (!absl::IsDataLoss(status)) return status;
   RETURN_IF_ERROR(MoveAside());
   ++stats_.rebuilds;
-  Warn(absl::StrCat("the cache was damaged (", status.message(), "), is now ", path_,
-                    ".damaged, and was begun anew"));
+  Warn(absl::StrCat("the cache was damaged or of another version (", status.message(), "), is now ",
+                    path_, ".damaged, and was begun anew"));
   return connect();
 }
 

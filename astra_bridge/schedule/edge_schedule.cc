@@ -5,10 +5,26 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "chakra_export/graph/graph_order.h"
 #include "xla_profiler/util/check.h"
 #include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
+namespace {
+
+// A trace that contradicts itself is the more telling reason for nodes to wait for ever.
+absl::Status WhyNodesWait(const ExecutionGraph& graph, const absl::Status& deadlock) {
+  const std::vector<NodeIndex> cycle = FindCycle(graph);
+  if (cycle.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        deadlock.message(), "; ranks must run their common communication in one order"));
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("the dependencies of the trace form a cycle: ", DescribeCycle(graph, cycle),
+                   "; chakra_inspect --check lists what is wrong with it"));
+}
+
+}  // namespace
 
 absl::StatusOr<EdgeSchedule> ScheduleEdges(const ExecutionGraph& graph,
                                            const CommunicationMatch& match,
@@ -30,10 +46,7 @@ absl::StatusOr<EdgeSchedule> ScheduleEdges(const ExecutionGraph& graph,
     return absl::OkStatus();
   };
   absl::StatusOr<GraphReplay> replay = ReplayGraph(graph, match, options);
-  if (absl::IsFailedPrecondition(replay.status())) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        replay.status().message(), "; ranks must run their common communication in one order"));
-  }
+  if (absl::IsFailedPrecondition(replay.status())) return WhyNodesWait(graph, replay.status());
   RETURN_IF_ERROR(replay.status());
   schedule.replay = *std::move(replay);
   // Only now it is known that the ends fit.

@@ -39,7 +39,7 @@ struct EdgeSchedule {
 
 // Replays the workload with edges that last edge_ns[edge], all members alike. Messages are sent as
 // in ASTRA-sim, whether or not their receiver is there. FailedPrecondition when nodes wait for each
-// other for ever, naming them.
+// other for ever, naming them: by their dependencies, or in communication.
 absl::StatusOr<EdgeSchedule> ScheduleEdges(const ExecutionGraph& graph,
                                            const CommunicationMatch& match,
                                            const WorkloadEdges& edges,

@@ -15,6 +15,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 absl::StatusOr<EdgeSchedule> Schedule(const ExecutionGraph& graph, std::vector<int64_t> edge_ns,
                                       ReplayResources resources = ReplayResources::kPerResource) {
@@ -91,6 +92,17 @@ TEST(EdgeScheduleTest, NamesTheNodesOfADeadlock) {
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr("deadlock"), HasSubstr("rank 0 node 0"),
                              HasSubstr("rank 1 node 0"), HasSubstr("in one order"))));
+}
+
+TEST(EdgeScheduleTest, NamesACycleOfDependencies) {
+  WorkloadBuilder builder;
+  builder.Compute({0, 0, {1}}, 5);
+  builder.Compute({0, 0, {0}}, 5);
+  builder.CollectiveOnAll({0, 1}, 1, builder.Group("", {0, 1}), 8);
+  EXPECT_THAT(Schedule(std::move(builder).Build(), {40}),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("form a cycle: rank 0 node 0 (n) waits for rank 0 node 1"),
+                             HasSubstr("chakra_inspect --check"), Not(HasSubstr("in one order")))));
 }
 
 }  // namespace

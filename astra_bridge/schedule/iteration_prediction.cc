@@ -74,7 +74,6 @@ class Predictor {
       result_->seconds.push_back(result_->timer->isolated(edge).seconds);
     }
     RETURN_IF_ERROR(Schedule());
-    result_->isolated_intervals = result_->schedule.intervals;
     result_->isolated_makespan_ns = result_->schedule.replay.makespan_ns;
     return absl::OkStatus();
   }
@@ -84,7 +83,7 @@ class Predictor {
     ASSIGN_OR_RETURN(const EdgeDomains domains, FindDomains());
     RETURN_IF_ERROR(FoldOnce(domains));
     result_->changed_share = ChangedShare(
-        ConcurrencyFingerprints(result_->isolated_intervals, takes_part_),
+        ConcurrencyFingerprints(result_->snapshot_intervals, takes_part_),
         ConcurrencyFingerprints(result_->schedule.intervals, takes_part_), takes_part_);
     if (result_->changed_share <= kMaxChangedShare) return absl::OkStatus();
     return FoldOnce(domains);
@@ -98,8 +97,9 @@ class Predictor {
 
   // From the schedule so far to the next one.
   absl::Status FoldOnce(const EdgeDomains& domains) {
+    result_->snapshot_intervals = std::move(result_->schedule.intervals);
     ASSIGN_OR_RETURN(result_->snapshots,
-                     CollectSnapshots(result_->schedule.intervals, takes_part_, domains));
+                     CollectSnapshots(result_->snapshot_intervals, takes_part_, domains));
     const absl::Time begin = absl::Now();
     ASSIGN_OR_RETURN(result_->batches, result_->timer->TimeSnapshots(result_->snapshots,
                                                                      Progress("timing snapshots")));

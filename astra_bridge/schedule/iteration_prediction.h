@@ -58,11 +58,13 @@ struct IterationPrediction {
   // With these seconds.
   EdgeSchedule schedule;
   // With every edge alone; the same in isolated mode.
-  std::vector<EdgeInterval> isolated_intervals;
   int64_t isolated_makespan_ns = 0;
 
-  // Of the last extraction; none in isolated mode.
+  // Of the last extraction, whose folding gave `seconds`; none in isolated mode.
   std::vector<Snapshot> snapshots;
+  // By edge, in the schedule that the snapshots are of: the one before `schedule`. Empty in
+  // isolated mode.
+  std::vector<EdgeInterval> snapshot_intervals;
   // By snapshot, in `timer`.
   std::vector<BatchIndex> batches;
   // Isolated times of edges, and batches. Refers to `edges`.

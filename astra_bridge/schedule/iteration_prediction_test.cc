@@ -71,7 +71,7 @@ ExecutionGraph TwoSends() {
 TEST(IterationPredictionTest, WorkedExampleOfTwoSendsOverOneLink) {
   const TimingSetup setup = Embedded({Dimension(BlockShape::kRing, 4)});
   ASSERT_OK_AND_ASSIGN(const Prediction prediction, Predict(setup, TwoSends(), Snapshots()));
-  EXPECT_THAT(prediction->isolated_intervals,
+  EXPECT_THAT(prediction->snapshot_intervals,
               ElementsAre(EdgeInterval{0, 20031}, EdgeInterval{10000, 30031}));
   EXPECT_EQ(prediction->isolated_makespan_ns, 30031);
 
@@ -105,6 +105,7 @@ TEST(IterationPredictionTest, IsolatedModeLeavesEdgesAlone) {
   EXPECT_EQ(prediction->schedule.replay.makespan_ns, 30031);
   EXPECT_EQ(prediction->isolated_makespan_ns, 30031);
   EXPECT_THAT(prediction->snapshots, IsEmpty());
+  EXPECT_THAT(prediction->snapshot_intervals, IsEmpty());
   EXPECT_EQ(prediction->extractions, 0);
 }
 
@@ -154,7 +155,8 @@ TEST(IterationPredictionTest, CollectsAnewWhenEdgesMeetOthers) {
   ASSERT_OK_AND_ASSIGN(const Prediction prediction, PredictMeeting(0));
   EXPECT_EQ(prediction->changed_share, 1);
   EXPECT_EQ(prediction->extractions, 2);
-  // Of the schedule a: 0-30, b: 0-30, c: 20-30.
+  EXPECT_THAT(prediction->snapshot_intervals,
+              ElementsAre(EdgeInterval{0, 30}, EdgeInterval{0, 30}, EdgeInterval{20, 30}));
   ASSERT_THAT(prediction->snapshots, SizeIs(2));
   EXPECT_THAT(prediction->snapshots[0].members, ElementsAre(0, 1));
   EXPECT_EQ(prediction->snapshots[0].end_ns, 20);

@@ -1,8 +1,7 @@
-// What a prediction of a workload says, for programs and for people.
+// What a prediction of a workload says, as a message for programs; iteration_text.h has the same
+// for people.
 #ifndef ASTRA_BRIDGE_SCHEDULE_ITERATION_REPORT_H_
 #define ASTRA_BRIDGE_SCHEDULE_ITERATION_REPORT_H_
-
-#include <string>
 
 #include "astra_bridge/prediction_report.pb.h"
 #include "astra_bridge/schedule/iteration_prediction.h"
@@ -15,10 +14,6 @@ namespace meridian {
 PredictionReport MakeIterationReport(const IterationPrediction& prediction,
                                      const IterationOptions& options, const TimingSetup& setup,
                                      const ExecutionGraph& graph, const CommunicationMatch& match);
-
-// The report for people: where the communication's time goes, what runs at once and what that
-// costs.
-std::string FormatIteration(const PredictionReport& report);
 
 }  // namespace meridian
 

@@ -3,9 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "absl/numeric/int128.h"
+#include "astra_bridge/comm_edge.h"
 #include "astra_bridge/comm_kind.h"
-#include "xla_profiler/util/int64_range.h"
+#include "astra_bridge/schedule/edge_domains.h"
+#include "astra_bridge/schedule/workload_edges.h"
 
 namespace meridian {
 namespace {
@@ -23,9 +24,11 @@ void AddEdge(const IterationPrediction& prediction, const ExecutionGraph& graph,
   added->set_topology_key(edge.topology_key);
   added->set_isolated_seconds(prediction.timer->isolated(index).seconds);
   added->set_fallback_reason(prediction.timer->isolated(index).fallback_reason);
+  added->set_start_ns(prediction.snapshot_intervals[index].start_ns);
+  added->set_end_ns(prediction.snapshot_intervals[index].end_ns);
   added->set_seconds(prediction.seconds[index]);
-  added->set_start_ns(prediction.schedule.intervals[index].start_ns);
-  added->set_end_ns(prediction.schedule.intervals[index].end_ns);
+  added->set_predicted_start_ns(prediction.schedule.intervals[index].start_ns);
+  added->set_predicted_end_ns(prediction.schedule.intervals[index].end_ns);
 }
 
 void AddSnapshot(const IterationPrediction& prediction, size_t number, SnapshotManifest* manifest) {
@@ -50,18 +53,6 @@ void AddBatch(const BatchEstimate& batch, SnapshotManifest* manifest) {
 }
 
 }  // namespace
-
-double InflationOverSum(const BatchEstimate& batch) {
-  double sum = 0;
-  for (const EdgeEstimate& isolated : batch.isolated) sum += isolated.seconds;
-  return sum > 0 ? batch.makespan_seconds / sum : 1;
-}
-
-int64_t TotalBytes(absl::Span<const CommEdge> edges, absl::Span<const EdgeIndex> members) {
-  absl::int128 bytes = 0;
-  for (const EdgeIndex edge : members) bytes += edges[edge].bytes;
-  return SaturateToInt64(bytes);
-}
 
 SnapshotManifest MakeSnapshotManifest(const IterationPrediction& prediction,
                                       const IterationOptions& options, const TimingEngine& engine,

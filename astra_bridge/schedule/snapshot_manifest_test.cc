@@ -1,14 +1,15 @@
 #include "astra_bridge/schedule/snapshot_manifest.h"
 
 #include <cstdint>
-#include <limits>
 #include <memory>
+#include <random>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "astra_bridge/embedded_timing.h"
 #include "astra_bridge/fallback_timing.h"
+#include "astra_bridge/schedule/edge_domains.h"
 #include "astra_bridge/schedule/testing/workload_builder.h"
 #include "astra_bridge/testing/fabrics.h"
 #include "astra_bridge/testing/fixed_timing.h"
@@ -22,6 +23,27 @@ namespace {
 using ::testing::DoubleEq;
 using ::testing::ElementsAre;
 
+TimingSetup Ring() {
+  TimingSetup setup;
+  setup.fabrics = OneFabric(FabricOf({Dimension(BlockShape::kRing, 4)}));
+  setup.timing = std::make_unique<EmbeddedTiming>(setup.fabrics, Congestion::kAware, nullptr);
+  return setup;
+}
+
+IterationOptions Snapshots() {
+  IterationOptions options;
+  options.mode = TimingMode::kSnapshot;
+  return options;
+}
+
+SnapshotManifest ManifestOf(const TimingSetup& setup, const ExecutionGraph& graph,
+                            const IterationOptions& options) {
+  const absl::StatusOr<std::unique_ptr<IterationPrediction>> prediction =
+      PredictIteration(setup, graph, CommunicationMatch(graph), options);
+  EXPECT_OK(prediction.status());
+  return MakeSnapshotManifest(**prediction, options, setup.timing->engine(), graph);
+}
+
 TEST(SnapshotManifestTest, HasIntervalsMembersAndSizes) {
   WorkloadBuilder builder;
   builder.Send({0, 1}, 1, 1 << 20, 0);
@@ -29,15 +51,7 @@ TEST(SnapshotManifestTest, HasIntervalsMembersAndSizes) {
   builder.Send({0, 2}, 1, 1 << 19, 1);
   builder.Receive({1, 2}, 0, 1 << 19, 1);
   const ExecutionGraph graph = std::move(builder).Build();
-  TimingSetup setup;
-  setup.fabrics = OneFabric(FabricOf({Dimension(BlockShape::kRing, 4)}));
-  setup.timing = std::make_unique<EmbeddedTiming>(setup.fabrics, Congestion::kAware, nullptr);
-  IterationOptions options;
-  options.mode = TimingMode::kSnapshot;
-  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<IterationPrediction> prediction,
-                       PredictIteration(setup, graph, CommunicationMatch(graph), options));
-  const SnapshotManifest manifest =
-      MakeSnapshotManifest(*prediction, options, setup.timing->engine(), graph);
+  const SnapshotManifest manifest = ManifestOf(Ring(), graph, Snapshots());
   EXPECT_EQ(manifest.engine(), "embedded, congestion-aware");
   EXPECT_EQ(manifest.partition(), "none");
   EXPECT_EQ(manifest.extractions(), 1);
@@ -50,9 +64,11 @@ TEST(SnapshotManifestTest, HasIntervalsMembersAndSizes) {
   EXPECT_THAT(manifest.edges(1).participants(), ElementsAre(0, 1));
   // trunc(500 + 9765.625).
   EXPECT_THAT(manifest.edges(1).isolated_seconds(), DoubleEq(10265e-9));
+  EXPECT_EQ(manifest.edges(0).end_ns(), 20031);
   EXPECT_EQ(manifest.edges(1).end_ns(), 10265);
   // 20031 + 10265 * (29796 - 20031) / 20031 = 25035.1; see below.
-  EXPECT_EQ(manifest.edges(0).end_ns(), 25035);
+  EXPECT_EQ(manifest.edges(0).predicted_end_ns(), 25035);
+  EXPECT_EQ(manifest.edges(1).predicted_end_ns(), 10265);
   EXPECT_EQ(manifest.iteration_ns(), 25035);
 
   // Both, then the larger one alone. The smaller goes first: it is first in canonical order.
@@ -71,6 +87,87 @@ TEST(SnapshotManifestTest, HasIntervalsMembersAndSizes) {
   EXPECT_EQ(both.fallback_reason(), "");
 }
 
+// An edge's interval is made up of the snapshots it is a member of, its seconds follow from them,
+// and its predicted interval from its seconds.
+void ExpectOneStory(const SnapshotManifest& manifest) {
+  std::vector<int64_t> covered_until_ns;
+  for (const ManifestEdge& edge : manifest.edges()) covered_until_ns.push_back(edge.start_ns());
+  std::vector<double> weighed(manifest.edges_size(), 0);
+  for (const ManifestSnapshot& snapshot : manifest.snapshots()) {
+    for (int i = 0; i < snapshot.edges_size(); ++i) {
+      const uint32_t edge = snapshot.edges(i);
+      EXPECT_EQ(snapshot.start_ns(), covered_until_ns[edge]) << manifest.edges(edge).id();
+      covered_until_ns[edge] = snapshot.end_ns();
+      weighed[edge] += static_cast<double>(snapshot.end_ns() - snapshot.start_ns()) *
+                       manifest.batches(snapshot.batch()).seconds(i);
+    }
+  }
+  for (int i = 0; i < manifest.edges_size(); ++i) {
+    const ManifestEdge& edge = manifest.edges(i);
+    if (edge.bytes() < manifest.coalesce_below_bytes()) {
+      EXPECT_EQ(covered_until_ns[i], edge.start_ns());
+      EXPECT_EQ(edge.seconds(), edge.isolated_seconds());
+    } else {
+      EXPECT_EQ(covered_until_ns[i], edge.end_ns()) << edge.id();
+      EXPECT_NEAR(edge.seconds(), weighed[i] / static_cast<double>(edge.end_ns() - edge.start_ns()),
+                  1e-15);
+    }
+    EXPECT_NEAR(edge.seconds() * 1e9,
+                static_cast<double>(edge.predicted_end_ns() - edge.predicted_start_ns()), 0.5);
+    EXPECT_LE(edge.predicted_end_ns(), manifest.iteration_ns());
+  }
+}
+
+TEST(SnapshotManifestTest, IntervalsOfEdgesAreThoseOfTheirSnapshots) {
+  // a and b of 10 ns start at once and take three times as long in company; c, after 20 ns, then
+  // meets them, so that snapshots are collected from a: 0-30, b: 0-30, c: 20-30.
+  WorkloadBuilder builder;
+  builder.CollectiveOnAll({0, 1}, 1, builder.Group("a", {0, 1}), 1);
+  builder.CollectiveOnAll({2, 3}, 1, builder.Group("b", {2, 3}), 2);
+  builder.CollectiveOnAll({4, 5}, 1, builder.Group("c", {4, 5}), 3,
+                          {builder.Compute({4, 0}, 20), builder.Compute({5, 0}, 20)});
+  TimingSetup setup;
+  setup.timing = std::make_unique<FixedTiming>(
+      FixedTimes({{"group a#0", 10e-9}, {"group b#0", 10e-9}, {"group c#0", 10e-9}}, 3));
+  const SnapshotManifest manifest = ManifestOf(setup, std::move(builder).Build(), Snapshots());
+  EXPECT_EQ(manifest.extractions(), 2);
+  ExpectOneStory(manifest);
+  const ManifestEdge& late = manifest.edges(2);
+  EXPECT_EQ(late.start_ns(), 20);
+  EXPECT_EQ(late.end_ns(), 30);
+  EXPECT_THAT(late.seconds(), DoubleEq(30e-9));
+  EXPECT_EQ(late.predicted_start_ns(), 20);
+  EXPECT_EQ(late.predicted_end_ns(), 50);
+  EXPECT_EQ(manifest.isolated_iteration_ns(), 30);
+  EXPECT_EQ(manifest.iteration_ns(), 50);
+}
+
+TEST(SnapshotManifestTest, IntervalsAgreeWhateverTheWorkload) {
+  std::mt19937 random(11);
+  int twice = 0;
+  for (int round = 0; round < 20; ++round) {
+    WorkloadBuilder builder;
+    const GroupIndex groups[] = {builder.Group("1", {0, 1}), builder.Group("2", {2, 3})};
+    for (int i = 0; i < 16; ++i) {
+      const int64_t first = random() % 2 == 0 ? 0 : 2;
+      const std::vector<int64_t> ranks = {first, first + 1};
+      const int64_t stream = 1 + random() % 3;
+      const int64_t compute_ns = random() % 100'000;
+      const std::vector<NodeIndex> before = {builder.Compute({first, 0}, compute_ns),
+                                             builder.Compute({first + 1, 0}, compute_ns)};
+      builder.CollectiveOnAll(ranks, stream, groups[first / 2], 4096 << random() % 10, before);
+    }
+    const ExecutionGraph graph = std::move(builder).Build();
+    IterationOptions options = Snapshots();
+    if (round % 2 == 1) options.partition = SnapshotPartition::kLinkDomain;
+    if (round % 4 > 1) options.coalesce_below_bytes = 16384;
+    const SnapshotManifest manifest = ManifestOf(Ring(), graph, options);
+    ExpectOneStory(manifest);
+    if (manifest.extractions() == 2) ++twice;
+  }
+  EXPECT_GT(twice, 0);
+}
+
 TEST(SnapshotManifestTest, SaysWhatTheEngineDidNotTime) {
   WorkloadBuilder builder;
   builder.Send({0, 1}, 1, 64, 0);
@@ -85,30 +182,13 @@ TEST(SnapshotManifestTest, SaysWhatTheEngineDidNotTime) {
       std::make_unique<FixedTiming>(failing),
       std::make_unique<FixedTiming>(
           FixedTimes({{"send 0>1 tag 0#0", 2e-6}, {"send 0>1 tag 1#0", 2e-6}})));
-  IterationOptions options;
-  options.mode = TimingMode::kSnapshot;
-  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<IterationPrediction> prediction,
-                       PredictIteration(setup, graph, CommunicationMatch(graph), options));
-  const SnapshotManifest manifest =
-      MakeSnapshotManifest(*prediction, options, setup.timing->engine(), graph);
+  const SnapshotManifest manifest = ManifestOf(setup, graph, Snapshots());
   EXPECT_EQ(manifest.edges(1).fallback_reason(), "it crashed");
   EXPECT_EQ(manifest.batches(0).fallback_reason(), "it crashed");
   EXPECT_EQ(manifest.batches(0).rule(), "serialised");
   // One after the other.
   EXPECT_THAT(manifest.batches(0).inflation(), DoubleEq(2));
   EXPECT_THAT(manifest.batches(0).inflation_over_sum(), DoubleEq(1));
-}
-
-TEST(SnapshotManifestTest, NothingTakesNoTime) {
-  BatchEstimate batch;
-  EXPECT_EQ(InflationOverSum(batch), 1);
-}
-
-TEST(SnapshotManifestTest, BytesStopAtTheLargestNumber) {
-  const std::vector<CommEdge> edges(
-      3, Edge(CommKind::kAllReduce, std::numeric_limits<int64_t>::max() / 2, {0, 1}));
-  EXPECT_EQ(TotalBytes(edges, {0, 1}), std::numeric_limits<int64_t>::max() - 1);
-  EXPECT_EQ(TotalBytes(edges, {0, 1, 2}), std::numeric_limits<int64_t>::max());
 }
 
 }  // namespace

@@ -5,10 +5,11 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/util/int64_range.h"
 #include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
@@ -172,6 +173,12 @@ absl::StatusOr<WorkloadEdges> FindWorkloadEdges(const ExecutionGraph& graph,
                                                 const CommunicationMatch& match) {
   RETURN_IF_ERROR(CheckMatch(match));
   return EdgeFinder(graph, match).Run();
+}
+
+int64_t TotalBytes(absl::Span<const CommEdge> edges, absl::Span<const EdgeIndex> which) {
+  absl::int128 bytes = 0;
+  for (const EdgeIndex edge : which) bytes += edges[edge].bytes;
+  return SaturateToInt64(bytes);
 }
 
 }  // namespace meridian

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "astra_bridge/comm_edge.h"
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/execution_graph.h"
@@ -39,6 +40,9 @@ struct WorkloadEdges {
 // counterpart or disagree with it, ranks of groups and peers of messages that have no trace.
 absl::StatusOr<WorkloadEdges> FindWorkloadEdges(const ExecutionGraph& graph,
                                                 const CommunicationMatch& match);
+
+// Returns the bytes of these edges together, at most what an int64 holds.
+int64_t TotalBytes(absl::Span<const CommEdge> edges, absl::Span<const EdgeIndex> which);
 
 }  // namespace meridian
 

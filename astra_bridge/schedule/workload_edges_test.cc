@@ -1,11 +1,13 @@
 #include "astra_bridge/schedule/workload_edges.h"
 
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "astra_bridge/schedule/testing/workload_builder.h"
+#include "astra_bridge/testing/fabrics.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "third_party/chakra/et_def.pb.h"
@@ -108,6 +110,14 @@ TEST(WorkloadEdgesTest, NamesThreeOfManyProblems) {
     builder.Collective({1, 1}, world, 16);
   }
   ExpectRefused(std::move(builder), HasSubstr("and 2 more"));
+}
+
+TEST(WorkloadEdgesTest, BytesStopAtTheLargestNumber) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  const std::vector<CommEdge> edges(3, Edge(CommKind::kAllReduce, kMost / 2, {0, 1}));
+  EXPECT_EQ(TotalBytes(edges, {}), 0);
+  EXPECT_EQ(TotalBytes(edges, {0, 2}), kMost - 1);
+  EXPECT_EQ(TotalBytes(edges, {0, 1, 2}), kMost);
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ namespace {
 
 using ::ChakraProtoMsg::ALL_REDUCE;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -168,8 +169,15 @@ TEST_F(AstraPredictWorkloadTest, TheManifestListsWhatRanAtOnce) {
       last_end_ns = snapshot.end_ns();
       EXPECT_EQ(snapshot.edges_size(), manifest.batches(snapshot.batch()).seconds_size());
       int64_t bytes = 0;
-      for (const uint32_t edge : snapshot.edges()) bytes += manifest.edges(edge).bytes();
+      for (const uint32_t edge : snapshot.edges()) {
+        bytes += manifest.edges(edge).bytes();
+        EXPECT_LE(manifest.edges(edge).start_ns(), snapshot.start_ns());
+        EXPECT_GE(manifest.edges(edge).end_ns(), snapshot.end_ns());
+      }
       EXPECT_EQ(snapshot.bytes(), bytes);
+    }
+    for (int i = 0; i < manifest.edges_size(); ++i) {
+      EXPECT_EQ(manifest.edges(i).predicted_start_ns(), report.edges(i).start_ns());
     }
   }
 }
@@ -194,7 +202,8 @@ TEST_F(AstraPredictWorkloadTest, PeopleGetTables) {
   const CommandResult result =
       Run(ExportExample(), Network("Ring", 4), {"--mode=snapshot", "--resources=simulator"});
   EXPECT_EQ(result.exit_code, 0) << result.standard_error;
-  EXPECT_EQ(result.standard_error, "");
+  EXPECT_EQ(result.standard_error, "astra_predict: note: process groups are those of " +
+                                       directory_.PathOf("tp.comm_groups.json") + "\n");
   EXPECT_THAT(result.standard_output,
               AllOf(HasSubstr("all-reduce"), HasSubstr("slowest snapshots"),
                     HasSubstr("snapshot (simulated together)"), HasSubstr("x isolated")));
@@ -206,6 +215,25 @@ TEST_F(AstraPredictWorkloadTest, FormulasWhenAskedFor) {
   EXPECT_EQ(report.engine(), "analytical");
   EXPECT_EQ(report.batch_rule(), "independent");
   EXPECT_EQ(report.iteration_ns(), report.workload().isolated_iteration_ns());
+}
+
+TEST_F(AstraPredictWorkloadTest, GroupsAreFoundBesideTheTracesUnlessGiven) {
+  const std::vector<ChakraProtoMsg::Node> rank = {CollectiveNode(1, ALL_REDUCE, 64, {}, "1")};
+  WriteWorkload(directory_, "w", {rank, rank, rank, rank});
+  directory_.Write("w.comm_groups.json", R"({"1":[0,2,1,3]})");
+  const std::string other = directory_.Write("other.json", R"({"1":[3,2,1,0]})");
+  const auto participants = [&](std::vector<std::string> flags) {
+    flags.insert(flags.end(),
+                 {"--mode=snapshot", "--manifest=" + directory_.PathOf("snapshots.pb")});
+    const CommandResult result = Run(directory_.PathOf("w"), Network("Ring", 4), flags);
+    EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+    EXPECT_EQ(result.standard_error.empty(), flags.size() == 3);
+    SnapshotManifest manifest;
+    EXPECT_TRUE(manifest.ParseFromString(directory_.Read("snapshots.pb")));
+    return manifest.edges(0).participants();
+  };
+  EXPECT_THAT(participants({}), ElementsAre(0, 2, 1, 3));
+  EXPECT_THAT(participants({"--comm_groups=" + other}), ElementsAre(3, 2, 1, 0));
 }
 
 TEST_F(AstraPredictWorkloadTest, CorrectionsAreApplied) {
@@ -299,6 +327,13 @@ TEST_F(AstraPredictWorkloadTest, BadInputExitsWithTwoFileAndRemedy) {
   ExpectRefused(Run(prefix, network, {}),
                 AllOf(HasSubstr(prefix), HasSubstr("deadlock"), HasSubstr("rank 1 node"),
                       HasSubstr("in one order")));
+
+  WriteWorkload(directory_, "w",
+                {{CompNode(1, 5, {2}), CompNode(2, 5, {1}), CollectiveNode(3, ALL_REDUCE, 64)},
+                 {CollectiveNode(1, ALL_REDUCE, 64)}});
+  ExpectRefused(Run(prefix, network, {}),
+                AllOf(HasSubstr(prefix), HasSubstr("form a cycle: rank 0 node 1"),
+                      HasSubstr("chakra_inspect")));
 
   WriteWorkload(directory_, "w",
                 {{CollectiveNode(1, ALL_REDUCE, 64)},
