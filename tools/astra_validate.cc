@@ -12,7 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/calibration/calibrated_range.h"
 #include "astra_bridge/calibration/calibration_run.h"
+#include "astra_bridge/calibration/compute_beside.h"
 #include "astra_bridge/calibration/simulation_check.h"
+#include "astra_bridge/calibration/simulation_check_csv.h"
+#include "astra_bridge/calibration/simulation_check_text.h"
 #include "astra_bridge/calibration/step_check.h"
 #include "astra_bridge/corrections.h"
 #include "astra_bridge/fabric.h"
@@ -110,40 +113,46 @@ absl::StatusOr<SimulationCheckOptions> ReadOptions() {
   return options;
 }
 
-// A step that cannot be exported or scheduled is a note: the collectives have been checked. An
-// error of the environment is one.
-absl::Status CheckSteps(const std::vector<RunToCheck>& runs, const Fabric& fabric,
-                        const Corrections& corrections, SimulationCheckReport* report) {
+struct StepChecks {
+  std::vector<CheckedStep> steps;
+  ComputeBeside beside;
+  std::vector<std::string> notes;
+};
+
+// A step that cannot be exported or scheduled is a note: the collectives are checked all the same.
+// An error of the environment is one.
+absl::StatusOr<StepChecks> CheckSteps(const std::vector<RunToCheck>& runs, const Fabric& fabric,
+                                      const Corrections& corrections) {
   StepCheckOptions options;
   options.reader.input = UserInputOptions();
   options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
   options.work_folder = UserInputOptions().temporary_directory;
-  std::vector<CheckedStep> checked;
+  StepChecks checks;
   ProgressBar progress("scheduling steps", 0);
   for (const RunToCheck& run : runs) {
     std::vector<std::optional<int64_t>> steps(run.steps.begin(), run.steps.end());
     if (steps.empty()) steps.push_back(std::nullopt);
     if (steps.size() > kMaxSteps) {
-      report->add_notes(absl::StrCat(run.folder.folder, ": of ", steps.size(), " steps the first ",
-                                     kMaxSteps, " were scheduled"));
+      checks.notes.push_back(absl::StrCat(run.folder.folder, ": of ", steps.size(),
+                                          " steps the first ", kMaxSteps, " were scheduled"));
       steps.resize(kMaxSteps);
     }
     for (const std::optional<int64_t>& step : steps) {
-      const absl::StatusOr<CheckedStep> result =
+      const absl::StatusOr<StepCheck> check =
           CheckStep(FileSystem::Posix(), run.folder, step, fabric, corrections, options);
-      if (!result.ok()) {
-        if (ExitCode(result.status()) == kExitEnvironment) return result.status();
+      if (!check.ok()) {
+        if (ExitCode(check.status()) == kExitEnvironment) return check.status();
         const std::string name = step.has_value() ? absl::StrCat("step ", *step) : "the run";
-        report->add_notes(absl::StrCat(run.folder.folder, ": ", name, " was not scheduled: ",
-                                       Printable(result.status().message())));
+        checks.notes.push_back(absl::StrCat(run.folder.folder, ": ", name, " was not scheduled: ",
+                                            Printable(check.status().message())));
         continue;
       }
-      checked.push_back(*result);
-      progress.Update(checked.size());
+      checks.steps.push_back(check->step);
+      checks.beside.Add(check->beside);
+      progress.Update(checks.steps.size());
     }
   }
-  AddSteps(checked, report);
-  return absl::OkStatus();
+  return checks;
 }
 
 absl::StatusOr<int> ValidateTraces() {
@@ -162,7 +171,7 @@ absl::StatusOr<int> ValidateTraces() {
                  corrections_path, UserPath(absl::GetFlag(FLAGS_calibration))});
   RETURN_IF_ERROR(CheckOutputPaths(inputs, {csv}));
   ASSIGN_OR_RETURN(const Fabric fabric, ReadNetwork());
-  ASSIGN_OR_RETURN(const SimulationCheckOptions options, ReadOptions());
+  ASSIGN_OR_RETURN(SimulationCheckOptions options, ReadOptions());
   Corrections corrections;
   if (!corrections_path.empty()) {
     ASSIGN_OR_RETURN(corrections, ReadCorrections(files, corrections_path));
@@ -170,9 +179,22 @@ absl::StatusOr<int> ValidateTraces() {
   ASSIGN_OR_RETURN(const std::vector<RunToCheck> runs, ReadRuns(traces));
   std::vector<CalibrationRun> calibration_runs;
   for (const RunToCheck& run : runs) calibration_runs.push_back(run.run);
+  StepChecks steps;
+  if (absl::GetFlag(FLAGS_steps)) {
+    ASSIGN_OR_RETURN(steps, CheckSteps(runs, fabric, corrections));
+    options.beside = steps.beside;
+  } else {
+    steps.notes.push_back("with --nosteps, computing beside collectives is not seen");
+  }
+  if (!options.range.has_value()) {
+    steps.notes.push_back(
+        "without --calibration it is not known which sizes, kinds, groups and devices the network "
+        "was calibrated with");
+  }
   ASSIGN_OR_RETURN(SimulationCheckReport report,
                    CheckSimulation(calibration_runs, fabric, corrections, options));
-  if (absl::GetFlag(FLAGS_steps)) RETURN_IF_ERROR(CheckSteps(runs, fabric, corrections, &report));
+  AddSteps(steps.steps, &report);
+  for (const std::string& note : steps.notes) report.add_notes(note);
   if (!csv.empty()) RETURN_IF_ERROR(WriteFileAtomically(files, csv, SimulationCheckCsv(report)));
   RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatSimulationCheck(report)));
   return kExitDone;

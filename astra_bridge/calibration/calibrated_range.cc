@@ -5,12 +5,14 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "google/protobuf/util/json_util.h"
 #include "xla_profiler/util/text_table.h"
 
 namespace meridian {
 
-std::vector<std::string> CalibratedRange::Beyond(const TransferCell& cell) const {
+std::vector<std::string> CalibratedRange::Beyond(
+    const TransferCell& cell, const std::set<std::string>& cell_device_kinds) const {
   std::vector<std::string> reasons;
   const auto found = sizes.find(cell.kind);
   if (found == sizes.end()) {
@@ -24,6 +26,16 @@ std::vector<std::string> CalibratedRange::Beyond(const TransferCell& cell) const
     }
   } else if (group_sizes.count(static_cast<int64_t>(cell.participants.size())) == 0) {
     reasons.push_back("group size not in the calibration");
+  }
+  const auto named = protocols.find(cell.kind);
+  if (!cell.protocol.empty() && named != protocols.end() &&
+      named->second.count(cell.protocol) == 0) {
+    reasons.push_back("protocol not in the calibration");
+  }
+  if (!device_kinds.empty() && !std::includes(device_kinds.begin(), device_kinds.end(),
+                                              cell_device_kinds.begin(), cell_device_kinds.end())) {
+    reasons.push_back(absl::StrCat("on ", absl::StrJoin(cell_device_kinds, " and "),
+                                   ", calibrated on ", absl::StrJoin(device_kinds, " and ")));
   }
   return reasons;
 }
@@ -49,6 +61,10 @@ absl::StatusOr<CalibratedRange> RangeOf(const CalibrationReport& report) {
                        " has; write its report anew with astra_calibrate"));
     }
     (is_permute ? range.pairs : range.group_sizes).insert(size);
+    if (!cell.protocol().empty()) range.protocols[*kind].insert(cell.protocol());
+  }
+  for (const CalibratedRun& run : report.runs()) {
+    for (const std::string& kind : run.device_kinds()) range.device_kinds.insert(Printable(kind));
   }
   return range;
 }

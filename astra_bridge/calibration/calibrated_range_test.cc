@@ -41,20 +41,52 @@ TransferCell Cell(CommKind kind, int64_t bytes, std::vector<int32_t> participant
   return cell;
 }
 
+std::vector<std::string> Beyond(const CalibratedRange& range, const TransferCell& cell) {
+  return range.Beyond(cell, {"GPU"});
+}
+
 TEST(CalibratedRangeTest, TellsWhatIsExtrapolated) {
   ASSERT_OK_AND_ASSIGN(const CalibratedRange range, RangeOf(ReportOfTwoSizes()));
-  EXPECT_THAT(range.Beyond(Cell(CommKind::kAllReduce, 4096, {0, 1, 2, 3})), IsEmpty());
-  EXPECT_THAT(range.Beyond(Cell(CommKind::kAllReduce, 512, {0, 1, 2, 3})),
+  EXPECT_THAT(Beyond(range, Cell(CommKind::kAllReduce, 4096, {0, 1, 2, 3})), IsEmpty());
+  EXPECT_THAT(Beyond(range, Cell(CommKind::kAllReduce, 512, {0, 1, 2, 3})),
               ElementsAre("size outside the calibration"));
-  EXPECT_THAT(range.Beyond(Cell(CommKind::kAllReduce, 65537, {0, 1})),
+  EXPECT_THAT(Beyond(range, Cell(CommKind::kAllReduce, 65537, {0, 1})),
               ElementsAre("size outside the calibration", "group size not in the calibration"));
   TransferCell permute = Cell(CommKind::kPointToPoint, 1024, {2, 3});
   permute.pairs = 4;
-  EXPECT_THAT(range.Beyond(permute), IsEmpty());
+  EXPECT_THAT(Beyond(range, permute), IsEmpty());
   permute.pairs = 2;
-  EXPECT_THAT(range.Beyond(permute), ElementsAre("number of pairs at once not in the calibration"));
-  EXPECT_THAT(range.Beyond(Cell(CommKind::kAllGather, 4096, {0, 1, 2, 3})),
+  EXPECT_THAT(Beyond(range, permute),
+              ElementsAre("number of pairs at once not in the calibration"));
+  EXPECT_THAT(Beyond(range, Cell(CommKind::kAllGather, 4096, {0, 1, 2, 3})),
               ElementsAre("kind not in the calibration"));
+}
+
+TEST(CalibratedRangeTest, TellsOtherDevices) {
+  CalibrationReport report = ReportOfTwoSizes();
+  const TransferCell cell = Cell(CommKind::kAllReduce, 4096, {0, 1, 2, 3});
+  ASSERT_OK_AND_ASSIGN(const CalibratedRange unknown, RangeOf(report));
+  EXPECT_THAT(unknown.Beyond(cell, {"CPU"}), IsEmpty());
+  report.add_runs()->add_device_kinds("GPU");
+  ASSERT_OK_AND_ASSIGN(const CalibratedRange range, RangeOf(report));
+  EXPECT_THAT(range.Beyond(cell, {"GPU"}), IsEmpty());
+  EXPECT_THAT(range.Beyond(cell, {"CPU", "GPU"}), ElementsAre("on CPU and GPU, calibrated on GPU"));
+}
+
+TEST(CalibratedRangeTest, TellsOtherProtocolsWhereBothAreNamed) {
+  CalibrationReport report = ReportOfTwoSizes();
+  report.mutable_cells(0)->set_protocol("RING_LL");
+  ASSERT_OK_AND_ASSIGN(const CalibratedRange range, RangeOf(report));
+  TransferCell cell = Cell(CommKind::kAllReduce, 4096, {0, 1, 2, 3});
+  EXPECT_THAT(Beyond(range, cell), IsEmpty());
+  cell.protocol = "RING_LL";
+  EXPECT_THAT(Beyond(range, cell), IsEmpty());
+  cell.protocol = "TREE_LL";
+  EXPECT_THAT(Beyond(range, cell), ElementsAre("protocol not in the calibration"));
+  cell = Cell(CommKind::kPointToPoint, 1024, {0, 1});
+  cell.pairs = 4;
+  cell.protocol = "TREE_LL";
+  EXPECT_THAT(Beyond(range, cell), IsEmpty());
 }
 
 TEST(CalibratedRangeTest, ReportsAreReadAsTheyAreWritten) {

@@ -327,6 +327,7 @@ class Calibrator {
       described->set_incomplete(run.transfers.incomplete);
       described->set_other_kinds(run.transfers.other_kinds);
       described->set_without_transfer(run.transfers.without_transfer);
+      for (const std::string& kind : run.device_kinds) described->add_device_kinds(kind);
     }
   }
 

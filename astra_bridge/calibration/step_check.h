@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/calibration_run.h"
+#include "astra_bridge/calibration/compute_beside.h"
 #include "astra_bridge/corrections.h"
 #include "astra_bridge/fabric.h"
 #include "trace_alignment/collectives/collective_run.h"
@@ -31,11 +32,16 @@ struct StepCheckOptions {
 // last are left out when there are at least three. Empty when the program marks no steps.
 std::vector<int64_t> WholeSteps(const CollectiveRun& run);
 
+struct StepCheck {
+  CheckedStep step;
+  ComputeBeside beside;
+};
+
 // Returns the step, or everything when none is named.
-absl::StatusOr<CheckedStep> CheckStep(FileSystem& file_system, const ProfileFolder& run,
-                                      std::optional<int64_t> step, const Fabric& fabric,
-                                      const Corrections& corrections,
-                                      const StepCheckOptions& options);
+absl::StatusOr<StepCheck> CheckStep(FileSystem& file_system, const ProfileFolder& run,
+                                    std::optional<int64_t> step, const Fabric& fabric,
+                                    const Corrections& corrections,
+                                    const StepCheckOptions& options);
 
 // Adds the steps and their summary to the report.
 void AddSteps(const std::vector<CheckedStep>& steps, SimulationCheckReport* report);

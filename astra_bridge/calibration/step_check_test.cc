@@ -53,8 +53,9 @@ TEST(StepCheckTest, ARealRunIsScheduledAgain) {
   }
   StepCheckOptions options;
   options.work_folder = work.path();
-  ASSERT_OK_AND_ASSIGN(const CheckedStep step, CheckStep(FileSystem::Posix(), folder, std::nullopt,
-                                                         AssumedFabric(4), Corrections(), options));
+  ASSERT_OK_AND_ASSIGN(const StepCheck check, CheckStep(FileSystem::Posix(), folder, std::nullopt,
+                                                        AssumedFabric(4), Corrections(), options));
+  const CheckedStep& step = check.step;
   EXPECT_FALSE(step.has_step());
   EXPECT_GT(step.measured_ns(), 1e6);
   // Communication that costs next to nothing makes it shorter; with its own times it is as long as
@@ -63,6 +64,14 @@ TEST(StepCheckTest, ARealRunIsScheduledAgain) {
   EXPECT_NEAR(step.replayed_ns() / step.measured_ns(), 1, 0.1);
   EXPECT_GT(step.compute_share(), 0);
   EXPECT_LT(step.compute_share(), 1);
+  TransferCell cell;
+  cell.kind = CommKind::kAllReduce;
+  cell.bytes = 1 << 20;
+  cell.ranks = 4;
+  cell.participants = {0, 1};
+  const std::optional<double> share = check.beside.ShareOf(cell);
+  ASSERT_TRUE(share.has_value());
+  EXPECT_LT(*share, 1);
   EXPECT_THAT(work.List(), IsEmpty());
 }
 
