@@ -1,10 +1,7 @@
 // astra_validate: simulated communication against a measured run.
 #include <cstdint>
-#include <cstdio>
-#include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
@@ -21,7 +18,6 @@
 #include "astra_bridge/fabric.h"
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
-#include "trace_alignment/collectives/collective_run.h"
 #include "xla_profiler/util/atomic_file_writer.h"
 #include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/input_file.h"
@@ -54,38 +50,13 @@ namespace {
 // Steps are exported one by one; so many are enough to see.
 constexpr size_t kMaxSteps = 16;
 
-struct RunToCheck {
-  ProfileFolder folder;
-  CalibrationRun run;
-  // None: all at once.
-  std::vector<int64_t> steps;
-};
-
-absl::StatusOr<std::vector<RunToCheck>> ReadRuns(const std::vector<std::string>& traces) {
+absl::StatusOr<std::vector<CalibrationRun>> ReadRuns(const std::vector<std::string>& traces) {
   ProgressBar progress("reading", traces.size());
   CalibrationRunOptions options;
+  options.reader.input = UserInputOptions();
   options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
-  std::vector<RunToCheck> runs;
-  size_t files_done = 0;
-  for (const ProfileFolder& folder : SplitByFolder(traces)) {
-    CollectiveRunOptions read;
-    read.reader.input = UserInputOptions();
-    read.progress = [&](size_t file) { progress.Update(files_done + file); };
-    ASSIGN_OR_RETURN(const CollectiveRun run,
-                     ReadCollectiveRun(FileSystem::Posix(), folder.traces, read));
-    files_done += folder.traces.size();
-    ASSIGN_OR_RETURN(CalibrationRun taken, MakeCalibrationRun(folder.folder, run, options));
-    for (const std::string& note : run.ranks.notes) {
-      std::fprintf(stderr, "astra_validate: warning: %s\n", Printable(note).c_str());
-    }
-    if (taken.violations > 0) {
-      std::fprintf(stderr,
-                   "astra_validate: warning: %s: %zu collectives end before they began somewhere\n",
-                   Printable(folder.folder).c_str(), taken.violations);
-    }
-    runs.push_back({folder, std::move(taken), WholeSteps(run)});
-  }
-  return runs;
+  options.progress = [&](size_t file) { progress.Update(file); };
+  return ReadCalibrationRuns(FileSystem::Posix(), traces, options);
 }
 
 absl::StatusOr<Fabric> ReadNetwork() {
@@ -121,7 +92,7 @@ struct StepChecks {
 
 // A step that cannot be exported or scheduled is a note: the collectives are checked all the same.
 // An error of the environment is one.
-absl::StatusOr<StepChecks> CheckSteps(const std::vector<RunToCheck>& runs, const Fabric& fabric,
+absl::StatusOr<StepChecks> CheckSteps(const std::vector<CalibrationRun>& runs, const Fabric& fabric,
                                       const Corrections& corrections) {
   StepCheckOptions options;
   options.reader.input = UserInputOptions();
@@ -129,22 +100,22 @@ absl::StatusOr<StepChecks> CheckSteps(const std::vector<RunToCheck>& runs, const
   options.work_folder = UserInputOptions().temporary_directory;
   StepChecks checks;
   ProgressBar progress("scheduling steps", 0);
-  for (const RunToCheck& run : runs) {
+  for (const CalibrationRun& run : runs) {
     std::vector<std::optional<int64_t>> steps(run.steps.begin(), run.steps.end());
     if (steps.empty()) steps.push_back(std::nullopt);
     if (steps.size() > kMaxSteps) {
-      checks.notes.push_back(absl::StrCat(run.folder.folder, ": of ", steps.size(),
-                                          " steps the first ", kMaxSteps, " were scheduled"));
+      checks.notes.push_back(absl::StrCat(run.folder, ": of ", steps.size(), " steps the first ",
+                                          kMaxSteps, " were scheduled"));
       steps.resize(kMaxSteps);
     }
     for (const std::optional<int64_t>& step : steps) {
       const absl::StatusOr<StepCheck> check =
-          CheckStep(FileSystem::Posix(), run.folder, step, fabric, corrections, options);
+          CheckStep(FileSystem::Posix(), run, step, fabric, corrections, options);
       if (!check.ok()) {
         if (ExitCode(check.status()) == kExitEnvironment) return check.status();
         const std::string name = step.has_value() ? absl::StrCat("step ", *step) : "the run";
-        checks.notes.push_back(absl::StrCat(run.folder.folder, ": ", name, " was not scheduled: ",
-                                            Printable(check.status().message())));
+        checks.notes.push_back(absl::StrCat(
+            run.folder, ": ", name, " was not scheduled: ", Printable(check.status().message())));
         continue;
       }
       checks.steps.push_back(check->step);
@@ -176,9 +147,7 @@ absl::StatusOr<int> ValidateTraces() {
   if (!corrections_path.empty()) {
     ASSIGN_OR_RETURN(corrections, ReadCorrections(files, corrections_path));
   }
-  ASSIGN_OR_RETURN(const std::vector<RunToCheck> runs, ReadRuns(traces));
-  std::vector<CalibrationRun> calibration_runs;
-  for (const RunToCheck& run : runs) calibration_runs.push_back(run.run);
+  ASSIGN_OR_RETURN(const std::vector<CalibrationRun> runs, ReadRuns(traces));
   StepChecks steps;
   if (absl::GetFlag(FLAGS_steps)) {
     ASSIGN_OR_RETURN(steps, CheckSteps(runs, fabric, corrections));
@@ -192,7 +161,7 @@ absl::StatusOr<int> ValidateTraces() {
         "was calibrated with");
   }
   ASSIGN_OR_RETURN(SimulationCheckReport report,
-                   CheckSimulation(calibration_runs, fabric, corrections, options));
+                   CheckSimulation(runs, fabric, corrections, options));
   AddSteps(steps.steps, &report);
   for (const std::string& note : steps.notes) report.add_notes(note);
   if (!csv.empty()) RETURN_IF_ERROR(WriteFileAtomically(files, csv, SimulationCheckCsv(report)));

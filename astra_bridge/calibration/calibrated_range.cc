@@ -74,8 +74,10 @@ absl::StatusOr<CalibrationReport> ParseCalibrationReport(absl::string_view json,
   CalibrationReport report;
   const auto status = google::protobuf::util::JsonStringToMessage(std::string(json), &report);
   if (!status.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        source, ": this is no report of astra_calibrate: ", Printable(status.ToString())));
+    return absl::InvalidArgumentError(
+        absl::StrCat(source,
+                     ": this is no report of astra_calibrate, or one of another version; give the "
+                     "file that astra_calibrate --report has written"));
   }
   return report;
 }

@@ -41,7 +41,7 @@ class Checker {
   absl::StatusOr<SimulationCheckReport> Check() {
     RETURN_IF_ERROR(SimulateCells());
     FindCircumstances();
-    NoteTimeSlices();
+    AddNotes();
     CheckCells();
     CheckCollectives();
     for (const CalibrationRun& run : runs_) RETURN_IF_ERROR(CheckSnapshots(run));
@@ -91,7 +91,10 @@ class Checker {
     return FindReasons(cells_[cell], circumstances_[cell], time_slices_ns_, options_.range);
   }
 
-  void NoteTimeSlices() {
+  void AddNotes() {
+    for (const CalibrationRun& run : runs_) {
+      for (const std::string& note : run.notes) report_.add_notes(note);
+    }
     for (const auto& [ranks, slice_ns] : time_slices_ns_) {
       report_.add_notes(absl::StrFormat(
           "collectives of the run of %d ranks take %.2f ms whatever they move: its devices seem to "

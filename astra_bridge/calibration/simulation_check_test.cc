@@ -115,9 +115,11 @@ TEST(SimulationCheckTest, DevicesAreThoseOfTheRun) {
   options.range->device_kinds = {"GPU"};
   CalibrationRun run = RunOf({Sample(0, 50000)});
   run.device_kinds = {"CPU"};
+  run.notes = {"its clocks disagree"};
   ASSERT_OK_AND_ASSIGN(const SimulationCheckReport report,
                        CheckSimulation({run}, AssumedFabric(4), {}, options));
   EXPECT_THAT(report.cells(0).reasons(), ElementsAre("on CPU, calibrated on GPU"));
+  EXPECT_THAT(report.notes(), ElementsAre("its clocks disagree"));
 }
 
 TEST(SimulationCheckTest, TimesThatAllCollectivesTakeAreTimeSlices) {

@@ -1,10 +1,8 @@
 #include "astra_bridge/calibration/step_check.h"
 
 #include <algorithm>
-#include <iterator>
 #include <limits>
 #include <memory>
-#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/calibration/engine_model.h"
@@ -27,7 +25,7 @@
 namespace meridian {
 namespace {
 
-absl::StatusOr<ExecutionGraph> GraphOf(FileSystem& file_system, const ProfileFolder& run,
+absl::StatusOr<ExecutionGraph> GraphOf(FileSystem& file_system, const CalibrationRun& run,
                                        std::optional<int64_t> step,
                                        const StepCheckOptions& options) {
   ASSIGN_OR_RETURN(const ScratchFolder folder, ScratchFolder::Create(options.work_folder));
@@ -61,21 +59,7 @@ double SpanNs(const ExecutionGraph& graph) {
 
 }  // namespace
 
-std::vector<int64_t> WholeSteps(const CollectiveRun& run) {
-  std::set<int64_t> steps;
-  for (const ProfileCollectives& profile : run.profiles) {
-    for (const CollectiveEvent& event : profile.events) {
-      if (event.step.has_value()) steps.insert(*event.step);
-    }
-  }
-  if (steps.size() >= 3) {
-    steps.erase(steps.begin());
-    steps.erase(std::prev(steps.end()));
-  }
-  return std::vector<int64_t>(steps.begin(), steps.end());
-}
-
-absl::StatusOr<StepCheck> CheckStep(FileSystem& file_system, const ProfileFolder& run,
+absl::StatusOr<StepCheck> CheckStep(FileSystem& file_system, const CalibrationRun& run,
                                     std::optional<int64_t> step, const Fabric& fabric,
                                     const Corrections& corrections,
                                     const StepCheckOptions& options) {

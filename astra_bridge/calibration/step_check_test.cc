@@ -11,25 +11,7 @@
 namespace meridian {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-CollectiveRun RunWithSteps(const std::vector<int64_t>& steps) {
-  CollectiveRun run;
-  run.profiles.resize(2);
-  for (int64_t step : steps) {
-    CollectiveEvent event;
-    event.step = step;
-    run.profiles[step % 2].events.push_back(event);
-  }
-  return run;
-}
-
-TEST(StepCheckTest, StepsAtTheEndsMayBeCutOff) {
-  EXPECT_THAT(WholeSteps(RunWithSteps({3, 4, 5, 6})), ElementsAre(4, 5));
-  EXPECT_THAT(WholeSteps(RunWithSteps({3, 4})), ElementsAre(3, 4));
-  EXPECT_THAT(WholeSteps(RunWithSteps({})), IsEmpty());
-}
 
 TEST(StepCheckTest, SummaryCountsStepsThatTookTime) {
   CheckedStep step;
@@ -46,14 +28,14 @@ TEST(StepCheckTest, ARealRunIsScheduledAgain) {
   const std::optional<std::string> shared = SharedDataDirectory();
   if (!shared.has_value()) GTEST_SKIP() << kSharedDataMissing;
   const TemporaryDirectory work;
-  ProfileFolder folder;
-  folder.folder = "jax_tp_cuda4";
+  CalibrationRun run;
+  run.folder = "jax_tp_cuda4";
   for (int rank = 0; rank < 4; ++rank) {
-    folder.traces.push_back(absl::StrCat(*shared, "/traces/jax_tp_cuda4/rank", rank, ".xplane.pb"));
+    run.traces.push_back(absl::StrCat(*shared, "/traces/jax_tp_cuda4/rank", rank, ".xplane.pb"));
   }
   StepCheckOptions options;
   options.work_folder = work.path();
-  ASSERT_OK_AND_ASSIGN(const StepCheck check, CheckStep(FileSystem::Posix(), folder, std::nullopt,
+  ASSERT_OK_AND_ASSIGN(const StepCheck check, CheckStep(FileSystem::Posix(), run, std::nullopt,
                                                         AssumedFabric(4), Corrections(), options));
   const CheckedStep& step = check.step;
   EXPECT_FALSE(step.has_step());
