@@ -1,6 +1,7 @@
 #include "astra_bridge/calibration/calibrated_range.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "absl/status/status.h"
@@ -10,6 +11,24 @@
 #include "xla_profiler/util/text_table.h"
 
 namespace meridian {
+namespace {
+
+// Of the calibrated sizes around these bytes, or of these bytes where they were calibrated. There
+// is at least one size.
+std::set<std::string> ProtocolsNear(int64_t bytes,
+                                    const std::map<int64_t, std::set<std::string>>& by_bytes) {
+  const auto above = by_bytes.lower_bound(bytes);
+  if (above != by_bytes.end() && above->first == bytes) return above->second;
+  std::set<std::string> near;
+  if (above != by_bytes.end()) near = above->second;
+  if (above != by_bytes.begin()) {
+    const std::set<std::string>& below = std::prev(above)->second;
+    near.insert(below.begin(), below.end());
+  }
+  return near;
+}
+
+}  // namespace
 
 std::vector<std::string> CalibratedRange::Beyond(
     const TransferCell& cell, const std::set<std::string>& cell_device_kinds) const {
@@ -29,8 +48,8 @@ std::vector<std::string> CalibratedRange::Beyond(
   }
   const auto named = protocols.find(cell.kind);
   if (!cell.protocol.empty() && named != protocols.end() &&
-      named->second.count(cell.protocol) == 0) {
-    reasons.push_back("protocol not in the calibration");
+      ProtocolsNear(cell.bytes, named->second).count(cell.protocol) == 0) {
+    reasons.push_back("another protocol than in the calibration");
   }
   if (!device_kinds.empty() && !std::includes(device_kinds.begin(), device_kinds.end(),
                                               cell_device_kinds.begin(), cell_device_kinds.end())) {
@@ -61,7 +80,7 @@ absl::StatusOr<CalibratedRange> RangeOf(const CalibrationReport& report) {
                        " has; write its report anew with astra_calibrate"));
     }
     (is_permute ? range.pairs : range.group_sizes).insert(size);
-    if (!cell.protocol().empty()) range.protocols[*kind].insert(cell.protocol());
+    if (!cell.protocol().empty()) range.protocols[*kind][cell.bytes()].insert(cell.protocol());
   }
   for (const CalibratedRun& run : report.runs()) {
     for (const std::string& kind : run.device_kinds()) range.device_kinds.insert(Printable(kind));

@@ -27,8 +27,8 @@ struct CalibratedRange {
   std::set<int64_t> group_sizes;
   // How many pairs of a permute moved their data at once.
   std::set<int64_t> pairs;
-  // What kernels were named after; kinds whose kernels name nothing are not there.
-  std::map<CommKind, std::set<std::string>> protocols;
+  // What kernels were named after, by bytes; those that name nothing are not there.
+  std::map<CommKind, std::map<int64_t, std::set<std::string>>> protocols;
   // What the ranks were: "GPU", "TPU", "CPU". Empty: not known.
   std::set<std::string> device_kinds;
 

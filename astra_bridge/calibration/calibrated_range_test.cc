@@ -75,18 +75,27 @@ TEST(CalibratedRangeTest, TellsOtherDevices) {
 
 TEST(CalibratedRangeTest, TellsOtherProtocolsWhereBothAreNamed) {
   CalibrationReport report = ReportOfTwoSizes();
-  report.mutable_cells(0)->set_protocol("RING_LL");
+  report.mutable_cells(0)->set_protocol("TREE_LL");
+  report.mutable_cells(1)->set_protocol("RING_LL");
   ASSERT_OK_AND_ASSIGN(const CalibratedRange range, RangeOf(report));
-  TransferCell cell = Cell(CommKind::kAllReduce, 4096, {0, 1, 2, 3});
-  EXPECT_THAT(Beyond(range, cell), IsEmpty());
-  cell.protocol = "RING_LL";
-  EXPECT_THAT(Beyond(range, cell), IsEmpty());
-  cell.protocol = "TREE_LL";
-  EXPECT_THAT(Beyond(range, cell), ElementsAre("protocol not in the calibration"));
-  cell = Cell(CommKind::kPointToPoint, 1024, {0, 1});
-  cell.pairs = 4;
-  cell.protocol = "TREE_LL";
-  EXPECT_THAT(Beyond(range, cell), IsEmpty());
+  const auto beyond = [&](int64_t bytes, const std::string& protocol) {
+    TransferCell cell = Cell(CommKind::kAllReduce, bytes, {0, 1, 2, 3});
+    cell.protocol = protocol;
+    return Beyond(range, cell);
+  };
+  const auto is_other = ElementsAre("another protocol than in the calibration");
+  EXPECT_THAT(beyond(1024, "TREE_LL"), IsEmpty());
+  EXPECT_THAT(beyond(1024, "RING_LL"), is_other);
+  EXPECT_THAT(beyond(1024, ""), IsEmpty());
+  // Either may be right between the two.
+  EXPECT_THAT(beyond(4096, "TREE_LL"), IsEmpty());
+  EXPECT_THAT(beyond(4096, "RING_LL"), IsEmpty());
+  EXPECT_THAT(beyond(4096, "NVLS_SIMPLE"), is_other);
+  EXPECT_THAT(beyond(65536, "TREE_LL"), is_other);
+  TransferCell permute = Cell(CommKind::kPointToPoint, 1024, {0, 1});
+  permute.pairs = 4;
+  permute.protocol = "TREE_LL";
+  EXPECT_THAT(Beyond(range, permute), IsEmpty());
 }
 
 TEST(CalibratedRangeTest, ReportsAreReadAsTheyAreWritten) {
