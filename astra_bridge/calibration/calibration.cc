@@ -334,14 +334,36 @@ class Calibrator {
     }
   }
 
+  // What of the given network is not taken as it is, and what it changes besides its shape.
+  void NoteTopology() {
+    if (!options_.topology.has_value()) return;
+    const int32_t given = options_.topology->network.npus();
+    if (given != start_.network.npus()) {
+      report_.add_notes(absl::StrCat("--topology has ", given, " NPUs; the network written has ",
+                                     start_.network.npus(),
+                                     ", as many as the largest run has ranks"));
+    }
+    std::vector<std::string> names;
+    bool pairwise = true;
+    for (const CollectiveAlgorithm& algorithm :
+         start_.system.algorithms_of(EngineCollective::kAllToAll)) {
+      pairwise &= algorithm.kind == CollectiveAlgorithm::Kind::kDirect;
+      names.push_back(CollectiveAlgorithmName(algorithm));
+    }
+    if (pairwise) return;
+    report_.add_notes(absl::StrCat("with this --topology all-to-all is simulated as ",
+                                   absl::StrJoin(names, ", "),
+                                   "; without one it is direct, as libraries send it"));
+  }
+
   void AddNotes() {
     for (const CalibrationRun& run : runs_) {
       for (const std::string& note : run.notes) report_.add_notes(note);
     }
+    NoteTopology();
     if (!report_.has_noise_floor()) {
       report_.add_notes("nothing was repeated after its first time: the noise floor is not known");
     }
-    NoteTopology();
     for (const CalibratedParameter& parameter : report_.parameters()) {
       if (parameter.identifiable()) continue;
       report_.add_notes(absl::StrCat(parameter.name(),
@@ -367,28 +389,6 @@ class Calibrator {
           spread.slope() > 0 ? "waiting is left in them, or clocks are off"
                              : "data moves before all have come"));
     }
-  }
-
-  // What of the given network is not taken as it is, and what it changes besides its shape.
-  void NoteTopology() {
-    if (!options_.topology.has_value()) return;
-    const int32_t given = options_.topology->network.npus();
-    if (given != start_.network.npus()) {
-      report_.add_notes(absl::StrCat("--topology has ", given, " NPUs; the network written has ",
-                                     start_.network.npus(),
-                                     ", as many as the largest run has ranks"));
-    }
-    std::vector<std::string> names;
-    bool pairwise = true;
-    for (const CollectiveAlgorithm& algorithm :
-         start_.system.algorithms_of(EngineCollective::kAllToAll)) {
-      pairwise &= algorithm.kind == CollectiveAlgorithm::Kind::kDirect;
-      names.push_back(CollectiveAlgorithmName(algorithm));
-    }
-    if (pairwise) return;
-    report_.add_notes(absl::StrCat("with this --topology all-to-all is simulated as ",
-                                   absl::StrJoin(names, ", "),
-                                   "; without one it is direct, as libraries send it"));
   }
 
   void AddMergedSizes() {

@@ -97,8 +97,8 @@ class Checker {
     }
     for (const auto& [ranks, slice_ns] : time_slices_ns_) {
       report_.add_notes(absl::StrFormat(
-          "collectives of the run of %d ranks take %.2f ms whatever they move: its devices seem to "
-          "be shared in time slices",
+          "unlike collectives of the run of %d ranks take %.2f ms each: its devices seem to be "
+          "shared in time slices",
           ranks, slice_ns / kNsPerMs));
     }
   }
