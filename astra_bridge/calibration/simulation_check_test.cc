@@ -80,6 +80,25 @@ TEST(SimulationCheckTest, WhatRanAtOnceIsSimulatedAtOnce) {
   EXPECT_THAT(report.cells(0).reasons(), ElementsAre("met other collectives"));
 }
 
+// Two pairs of neighbours that do not disturb each other: a large collective, and beside a tenth of
+// it a small one.
+TEST(SimulationCheckTest, MembersOfASnapshotKeepTheirOwnTimes) {
+  TransferSample large = Sample(0, 100000);
+  TransferSample small = Sample(50000, 10000);
+  small.bytes = 1024;
+  small.group = 1;
+  CalibrationRun run = RunOf({large, small});
+  run.transfers.groups = {{0, 1}, {2, 3}};
+  ASSERT_OK_AND_ASSIGN(const SimulationCheckReport report,
+                       CheckSimulation({run}, AssumedFabric(4), {}));
+  ASSERT_THAT(report.cells(), SizeIs(2));
+  ASSERT_EQ(report.cells(0).bytes(), 1024);
+  ASSERT_THAT(report.snapshots(), SizeIs(1));
+  EXPECT_EQ(report.snapshots(0).measured_ns(), 10000);
+  EXPECT_GT(0.1 * report.cells(1).simulated_ns(), report.cells(0).simulated_ns());
+  EXPECT_NEAR(report.snapshots(0).simulated_ns(), 0.1 * report.cells(1).simulated_ns(), 1);
+}
+
 TEST(SimulationCheckTest, ReasonsAreVisible) {
   SimulationCheckOptions options;
   options.range.emplace();
