@@ -37,8 +37,8 @@ ABSL_FLAG(std::string, system, "",
           "network.");
 ABSL_FLAG(std::string, corrections, "", "Corrections of a calibration: JSON.");
 ABSL_FLAG(std::string, calibration, "",
-          "The report of the calibration (astra_calibrate --report): says which sizes, kinds and "
-          "groups it had not seen.");
+          "The report of the calibration (astra_calibrate --report): says which sizes, kinds, "
+          "groups and devices it had not seen.");
 ABSL_FLAG(bool, steps, true, "Also schedule whole steps with simulated communication.");
 ABSL_FLAG(std::string, csv, "", "Also writes all that there is to plot to this file.");
 ABSL_FLAG(bool, allow_violations, false,
