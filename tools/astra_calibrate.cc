@@ -1,9 +1,7 @@
 // astra_calibrate: a network that gives the times of measured collectives.
 #include <cstdint>
-#include <cstdio>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
@@ -20,7 +18,6 @@
 #include "astra_bridge/sidecar/astra_files.h"
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
-#include "trace_alignment/collectives/collective_run.h"
 #include "xla_profiler/util/byte_sink.h"
 #include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/input_paths.h"
@@ -36,10 +33,12 @@ ABSL_FLAG(std::string, traces, "",
 ABSL_FLAG(std::string, topology, "",
           "The shape of the network, and what to keep where the transfers do not tell: AstraSim's "
           "YAML. Default: a ring of all ranks.");
-ABSL_FLAG(std::string, holdout, "size",
-          "What is left out to see how well it is predicted: each size, op or group in turn.");
+ABSL_FLAG(std::string, holdout, "",
+          "What is left out to see how well it is predicted: each size (default), op or group in "
+          "turn.");
 ABSL_FLAG(std::string, sizes, "",
-          "Fit only to transfers of these bytes, a comma list, and predict all others.");
+          "Fit only to transfers of these bytes, a comma list, and predict all others; in place of "
+          "--holdout.");
 ABSL_FLAG(std::string, output_network, "", "Where the network goes: AstraSim's YAML.");
 ABSL_FLAG(std::string, output_system, "", "Where the system goes: AstraSim's JSON.");
 ABSL_FLAG(std::string, output_corrections, "",
@@ -54,23 +53,10 @@ namespace {
 absl::StatusOr<std::vector<CalibrationRun>> ReadRuns(const std::vector<std::string>& traces) {
   ProgressBar progress("reading", traces.size());
   CalibrationRunOptions options;
+  options.reader.input = UserInputOptions();
   options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
-  std::vector<CalibrationRun> runs;
-  size_t files_done = 0;
-  for (const ProfileFolder& folder : SplitByFolder(traces)) {
-    CollectiveRunOptions read;
-    read.reader.input = UserInputOptions();
-    read.progress = [&](size_t file) { progress.Update(files_done + file); };
-    ASSIGN_OR_RETURN(const CollectiveRun run,
-                     ReadCollectiveRun(FileSystem::Posix(), folder.traces, read));
-    files_done += folder.traces.size();
-    ASSIGN_OR_RETURN(CalibrationRun taken, MakeCalibrationRun(folder.folder, run, options));
-    for (const std::string& note : run.ranks.notes) {
-      std::fprintf(stderr, "astra_calibrate: warning: %s\n", Printable(note).c_str());
-    }
-    runs.push_back(std::move(taken));
-  }
-  return runs;
+  options.progress = [&](size_t file) { progress.Update(file); };
+  return ReadCalibrationRuns(FileSystem::Posix(), traces, options);
 }
 
 absl::StatusOr<std::vector<int64_t>> ParseSizes(const std::string& list) {
@@ -89,14 +75,20 @@ absl::StatusOr<std::vector<int64_t>> ParseSizes(const std::string& list) {
 
 absl::StatusOr<CalibrationOptions> ReadOptions() {
   CalibrationOptions options;
-  const std::string holdout = absl::GetFlag(FLAGS_holdout);
-  const std::optional<Holdout> named = HoldoutFromName(holdout);
-  if (!named.has_value()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--holdout=", holdout, " is none of size, op, group"));
-  }
-  options.holdout = *named;
   ASSIGN_OR_RETURN(options.sizes, ParseSizes(absl::GetFlag(FLAGS_sizes)));
+  const std::string holdout = absl::GetFlag(FLAGS_holdout);
+  if (!holdout.empty()) {
+    const std::optional<Holdout> named = HoldoutFromName(holdout);
+    if (!named.has_value()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--holdout=", holdout, " is none of size, op, group"));
+    }
+    if (!options.sizes.empty()) {
+      return absl::InvalidArgumentError(
+          "--sizes and --holdout both say what is held out; give one of them");
+    }
+    options.holdout = *named;
+  }
   const std::string topology = absl::GetFlag(FLAGS_topology);
   if (!topology.empty()) {
     ASSIGN_OR_RETURN(options.topology, ReadFabric(FileSystem::Posix(), {UserPath(topology), ""}));

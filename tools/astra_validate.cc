@@ -1,10 +1,7 @@
 // astra_validate: simulated communication against a measured run.
 #include <cstdint>
-#include <cstdio>
-#include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
@@ -12,13 +9,15 @@
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/calibration/calibrated_range.h"
 #include "astra_bridge/calibration/calibration_run.h"
+#include "astra_bridge/calibration/compute_beside.h"
 #include "astra_bridge/calibration/simulation_check.h"
+#include "astra_bridge/calibration/simulation_check_csv.h"
+#include "astra_bridge/calibration/simulation_check_text.h"
 #include "astra_bridge/calibration/step_check.h"
 #include "astra_bridge/corrections.h"
 #include "astra_bridge/fabric.h"
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
-#include "trace_alignment/collectives/collective_run.h"
 #include "xla_profiler/util/atomic_file_writer.h"
 #include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/input_file.h"
@@ -38,8 +37,8 @@ ABSL_FLAG(std::string, system, "",
           "network.");
 ABSL_FLAG(std::string, corrections, "", "Corrections of a calibration: JSON.");
 ABSL_FLAG(std::string, calibration, "",
-          "The report of the calibration (astra_calibrate --report): says which sizes, kinds and "
-          "groups it had not seen.");
+          "The report of the calibration (astra_calibrate --report): says which sizes, kinds, "
+          "groups and devices it had not seen.");
 ABSL_FLAG(bool, steps, true, "Also schedule whole steps with simulated communication.");
 ABSL_FLAG(std::string, csv, "", "Also writes all that there is to plot to this file.");
 ABSL_FLAG(bool, allow_violations, false,
@@ -51,38 +50,13 @@ namespace {
 // Steps are exported one by one; so many are enough to see.
 constexpr size_t kMaxSteps = 16;
 
-struct RunToCheck {
-  ProfileFolder folder;
-  CalibrationRun run;
-  // None: all at once.
-  std::vector<int64_t> steps;
-};
-
-absl::StatusOr<std::vector<RunToCheck>> ReadRuns(const std::vector<std::string>& traces) {
+absl::StatusOr<std::vector<CalibrationRun>> ReadRuns(const std::vector<std::string>& traces) {
   ProgressBar progress("reading", traces.size());
   CalibrationRunOptions options;
+  options.reader.input = UserInputOptions();
   options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
-  std::vector<RunToCheck> runs;
-  size_t files_done = 0;
-  for (const ProfileFolder& folder : SplitByFolder(traces)) {
-    CollectiveRunOptions read;
-    read.reader.input = UserInputOptions();
-    read.progress = [&](size_t file) { progress.Update(files_done + file); };
-    ASSIGN_OR_RETURN(const CollectiveRun run,
-                     ReadCollectiveRun(FileSystem::Posix(), folder.traces, read));
-    files_done += folder.traces.size();
-    ASSIGN_OR_RETURN(CalibrationRun taken, MakeCalibrationRun(folder.folder, run, options));
-    for (const std::string& note : run.ranks.notes) {
-      std::fprintf(stderr, "astra_validate: warning: %s\n", Printable(note).c_str());
-    }
-    if (taken.violations > 0) {
-      std::fprintf(stderr,
-                   "astra_validate: warning: %s: %zu collectives end before they began somewhere\n",
-                   Printable(folder.folder).c_str(), taken.violations);
-    }
-    runs.push_back({folder, std::move(taken), WholeSteps(run)});
-  }
-  return runs;
+  options.progress = [&](size_t file) { progress.Update(file); };
+  return ReadCalibrationRuns(FileSystem::Posix(), traces, options);
 }
 
 absl::StatusOr<Fabric> ReadNetwork() {
@@ -110,40 +84,46 @@ absl::StatusOr<SimulationCheckOptions> ReadOptions() {
   return options;
 }
 
-// A step that cannot be exported or scheduled is a note: the collectives have been checked. An
-// error of the environment is one.
-absl::Status CheckSteps(const std::vector<RunToCheck>& runs, const Fabric& fabric,
-                        const Corrections& corrections, SimulationCheckReport* report) {
+struct StepChecks {
+  std::vector<CheckedStep> steps;
+  ComputeBeside beside;
+  std::vector<std::string> notes;
+};
+
+// A step that cannot be exported or scheduled is a note: the collectives are checked all the same.
+// An error of the environment is one.
+absl::StatusOr<StepChecks> CheckSteps(const std::vector<CalibrationRun>& runs, const Fabric& fabric,
+                                      const Corrections& corrections) {
   StepCheckOptions options;
   options.reader.input = UserInputOptions();
   options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
   options.work_folder = UserInputOptions().temporary_directory;
-  std::vector<CheckedStep> checked;
+  StepChecks checks;
   ProgressBar progress("scheduling steps", 0);
-  for (const RunToCheck& run : runs) {
+  for (const CalibrationRun& run : runs) {
     std::vector<std::optional<int64_t>> steps(run.steps.begin(), run.steps.end());
     if (steps.empty()) steps.push_back(std::nullopt);
     if (steps.size() > kMaxSteps) {
-      report->add_notes(absl::StrCat(run.folder.folder, ": of ", steps.size(), " steps the first ",
-                                     kMaxSteps, " were scheduled"));
+      checks.notes.push_back(absl::StrCat(run.folder, ": of ", steps.size(), " steps the first ",
+                                          kMaxSteps, " were scheduled"));
       steps.resize(kMaxSteps);
     }
     for (const std::optional<int64_t>& step : steps) {
-      const absl::StatusOr<CheckedStep> result =
-          CheckStep(FileSystem::Posix(), run.folder, step, fabric, corrections, options);
-      if (!result.ok()) {
-        if (ExitCode(result.status()) == kExitEnvironment) return result.status();
+      const absl::StatusOr<StepCheck> check =
+          CheckStep(FileSystem::Posix(), run, step, fabric, corrections, options);
+      if (!check.ok()) {
+        if (ExitCode(check.status()) == kExitEnvironment) return check.status();
         const std::string name = step.has_value() ? absl::StrCat("step ", *step) : "the run";
-        report->add_notes(absl::StrCat(run.folder.folder, ": ", name, " was not scheduled: ",
-                                       Printable(result.status().message())));
+        checks.notes.push_back(absl::StrCat(
+            run.folder, ": ", name, " was not scheduled: ", Printable(check.status().message())));
         continue;
       }
-      checked.push_back(*result);
-      progress.Update(checked.size());
+      checks.steps.push_back(check->step);
+      checks.beside.Add(check->beside);
+      progress.Update(checks.steps.size());
     }
   }
-  AddSteps(checked, report);
-  return absl::OkStatus();
+  return checks;
 }
 
 absl::StatusOr<int> ValidateTraces() {
@@ -162,17 +142,28 @@ absl::StatusOr<int> ValidateTraces() {
                  corrections_path, UserPath(absl::GetFlag(FLAGS_calibration))});
   RETURN_IF_ERROR(CheckOutputPaths(inputs, {csv}));
   ASSIGN_OR_RETURN(const Fabric fabric, ReadNetwork());
-  ASSIGN_OR_RETURN(const SimulationCheckOptions options, ReadOptions());
+  ASSIGN_OR_RETURN(SimulationCheckOptions options, ReadOptions());
   Corrections corrections;
   if (!corrections_path.empty()) {
     ASSIGN_OR_RETURN(corrections, ReadCorrections(files, corrections_path));
   }
-  ASSIGN_OR_RETURN(const std::vector<RunToCheck> runs, ReadRuns(traces));
-  std::vector<CalibrationRun> calibration_runs;
-  for (const RunToCheck& run : runs) calibration_runs.push_back(run.run);
+  ASSIGN_OR_RETURN(const std::vector<CalibrationRun> runs, ReadRuns(traces));
+  StepChecks steps;
+  if (absl::GetFlag(FLAGS_steps)) {
+    ASSIGN_OR_RETURN(steps, CheckSteps(runs, fabric, corrections));
+    options.beside = steps.beside;
+  } else {
+    steps.notes.push_back("with --nosteps, computing beside collectives is not seen");
+  }
+  if (!options.range.has_value()) {
+    steps.notes.push_back(
+        "without --calibration it is not known which sizes, kinds, groups and devices the network "
+        "was calibrated with");
+  }
   ASSIGN_OR_RETURN(SimulationCheckReport report,
-                   CheckSimulation(calibration_runs, fabric, corrections, options));
-  if (absl::GetFlag(FLAGS_steps)) RETURN_IF_ERROR(CheckSteps(runs, fabric, corrections, &report));
+                   CheckSimulation(runs, fabric, corrections, options));
+  AddSteps(steps.steps, &report);
+  for (const std::string& note : steps.notes) report.add_notes(note);
   if (!csv.empty()) RETURN_IF_ERROR(WriteFileAtomically(files, csv, SimulationCheckCsv(report)));
   RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatSimulationCheck(report)));
   return kExitDone;

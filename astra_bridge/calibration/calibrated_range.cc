@@ -1,16 +1,37 @@
 #include "astra_bridge/calibration/calibrated_range.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "google/protobuf/util/json_util.h"
 #include "xla_profiler/util/text_table.h"
 
 namespace meridian {
+namespace {
 
-std::vector<std::string> CalibratedRange::Beyond(const TransferCell& cell) const {
+// Of the calibrated sizes around these bytes, or of these bytes where they were calibrated. There
+// is at least one size.
+std::set<std::string> ProtocolsNear(int64_t bytes,
+                                    const std::map<int64_t, std::set<std::string>>& by_bytes) {
+  const auto above = by_bytes.lower_bound(bytes);
+  if (above != by_bytes.end() && above->first == bytes) return above->second;
+  std::set<std::string> near;
+  if (above != by_bytes.end()) near = above->second;
+  if (above != by_bytes.begin()) {
+    const std::set<std::string>& below = std::prev(above)->second;
+    near.insert(below.begin(), below.end());
+  }
+  return near;
+}
+
+}  // namespace
+
+std::vector<std::string> CalibratedRange::Beyond(
+    const TransferCell& cell, const std::set<std::string>& cell_device_kinds) const {
   std::vector<std::string> reasons;
   const auto found = sizes.find(cell.kind);
   if (found == sizes.end()) {
@@ -24,6 +45,16 @@ std::vector<std::string> CalibratedRange::Beyond(const TransferCell& cell) const
     }
   } else if (group_sizes.count(static_cast<int64_t>(cell.participants.size())) == 0) {
     reasons.push_back("group size not in the calibration");
+  }
+  const auto named = protocols.find(cell.kind);
+  if (!cell.protocol.empty() && named != protocols.end() &&
+      ProtocolsNear(cell.bytes, named->second).count(cell.protocol) == 0) {
+    reasons.push_back("another protocol than in the calibration");
+  }
+  if (!device_kinds.empty() && !std::includes(device_kinds.begin(), device_kinds.end(),
+                                              cell_device_kinds.begin(), cell_device_kinds.end())) {
+    reasons.push_back(absl::StrCat("on ", absl::StrJoin(cell_device_kinds, " and "),
+                                   ", calibrated on ", absl::StrJoin(device_kinds, " and ")));
   }
   return reasons;
 }
@@ -49,6 +80,10 @@ absl::StatusOr<CalibratedRange> RangeOf(const CalibrationReport& report) {
                        " has; write its report anew with astra_calibrate"));
     }
     (is_permute ? range.pairs : range.group_sizes).insert(size);
+    if (!cell.protocol().empty()) range.protocols[*kind][cell.bytes()].insert(cell.protocol());
+  }
+  for (const CalibratedRun& run : report.runs()) {
+    for (const std::string& kind : run.device_kinds()) range.device_kinds.insert(Printable(kind));
   }
   return range;
 }
@@ -58,8 +93,10 @@ absl::StatusOr<CalibrationReport> ParseCalibrationReport(absl::string_view json,
   CalibrationReport report;
   const auto status = google::protobuf::util::JsonStringToMessage(std::string(json), &report);
   if (!status.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        source, ": this is no report of astra_calibrate: ", Printable(status.ToString())));
+    return absl::InvalidArgumentError(
+        absl::StrCat(source,
+                     ": this is no report of astra_calibrate, or one of another version; give the "
+                     "file that astra_calibrate --report has written"));
   }
   return report;
 }

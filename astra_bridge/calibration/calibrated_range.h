@@ -27,9 +27,15 @@ struct CalibratedRange {
   std::set<int64_t> group_sizes;
   // How many pairs of a permute moved their data at once.
   std::set<int64_t> pairs;
+  // What kernels were named after, by bytes; those that name nothing are not there.
+  std::map<CommKind, std::map<int64_t, std::set<std::string>>> protocols;
+  // What the ranks were: "GPU", "TPU", "CPU". Empty: not known.
+  std::set<std::string> device_kinds;
 
-  // Returns what of the cell lies outside, e.g. "size outside the calibration"; empty for nothing.
-  std::vector<std::string> Beyond(const TransferCell& cell) const;
+  // Returns what of a cell measured on such devices lies outside, e.g. "size outside the
+  // calibration"; empty for nothing.
+  std::vector<std::string> Beyond(const TransferCell& cell,
+                                  const std::set<std::string>& cell_device_kinds) const;
 };
 
 // InvalidArgument for a kind that is none, and for cells that do not say how large their groups

@@ -41,20 +41,61 @@ TransferCell Cell(CommKind kind, int64_t bytes, std::vector<int32_t> participant
   return cell;
 }
 
+std::vector<std::string> Beyond(const CalibratedRange& range, const TransferCell& cell) {
+  return range.Beyond(cell, {"GPU"});
+}
+
 TEST(CalibratedRangeTest, TellsWhatIsExtrapolated) {
   ASSERT_OK_AND_ASSIGN(const CalibratedRange range, RangeOf(ReportOfTwoSizes()));
-  EXPECT_THAT(range.Beyond(Cell(CommKind::kAllReduce, 4096, {0, 1, 2, 3})), IsEmpty());
-  EXPECT_THAT(range.Beyond(Cell(CommKind::kAllReduce, 512, {0, 1, 2, 3})),
+  EXPECT_THAT(Beyond(range, Cell(CommKind::kAllReduce, 4096, {0, 1, 2, 3})), IsEmpty());
+  EXPECT_THAT(Beyond(range, Cell(CommKind::kAllReduce, 512, {0, 1, 2, 3})),
               ElementsAre("size outside the calibration"));
-  EXPECT_THAT(range.Beyond(Cell(CommKind::kAllReduce, 65537, {0, 1})),
+  EXPECT_THAT(Beyond(range, Cell(CommKind::kAllReduce, 65537, {0, 1})),
               ElementsAre("size outside the calibration", "group size not in the calibration"));
   TransferCell permute = Cell(CommKind::kPointToPoint, 1024, {2, 3});
   permute.pairs = 4;
-  EXPECT_THAT(range.Beyond(permute), IsEmpty());
+  EXPECT_THAT(Beyond(range, permute), IsEmpty());
   permute.pairs = 2;
-  EXPECT_THAT(range.Beyond(permute), ElementsAre("number of pairs at once not in the calibration"));
-  EXPECT_THAT(range.Beyond(Cell(CommKind::kAllGather, 4096, {0, 1, 2, 3})),
+  EXPECT_THAT(Beyond(range, permute),
+              ElementsAre("number of pairs at once not in the calibration"));
+  EXPECT_THAT(Beyond(range, Cell(CommKind::kAllGather, 4096, {0, 1, 2, 3})),
               ElementsAre("kind not in the calibration"));
+}
+
+TEST(CalibratedRangeTest, TellsOtherDevices) {
+  CalibrationReport report = ReportOfTwoSizes();
+  const TransferCell cell = Cell(CommKind::kAllReduce, 4096, {0, 1, 2, 3});
+  ASSERT_OK_AND_ASSIGN(const CalibratedRange unknown, RangeOf(report));
+  EXPECT_THAT(unknown.Beyond(cell, {"CPU"}), IsEmpty());
+  report.add_runs()->add_device_kinds("GPU");
+  ASSERT_OK_AND_ASSIGN(const CalibratedRange range, RangeOf(report));
+  EXPECT_THAT(range.Beyond(cell, {"GPU"}), IsEmpty());
+  EXPECT_THAT(range.Beyond(cell, {"CPU", "GPU"}), ElementsAre("on CPU and GPU, calibrated on GPU"));
+}
+
+TEST(CalibratedRangeTest, TellsOtherProtocolsWhereBothAreNamed) {
+  CalibrationReport report = ReportOfTwoSizes();
+  report.mutable_cells(0)->set_protocol("TREE_LL");
+  report.mutable_cells(1)->set_protocol("RING_LL");
+  ASSERT_OK_AND_ASSIGN(const CalibratedRange range, RangeOf(report));
+  const auto beyond = [&](int64_t bytes, const std::string& protocol) {
+    TransferCell cell = Cell(CommKind::kAllReduce, bytes, {0, 1, 2, 3});
+    cell.protocol = protocol;
+    return Beyond(range, cell);
+  };
+  const auto is_other = ElementsAre("another protocol than in the calibration");
+  EXPECT_THAT(beyond(1024, "TREE_LL"), IsEmpty());
+  EXPECT_THAT(beyond(1024, "RING_LL"), is_other);
+  EXPECT_THAT(beyond(1024, ""), IsEmpty());
+  // Either may be right between the two.
+  EXPECT_THAT(beyond(4096, "TREE_LL"), IsEmpty());
+  EXPECT_THAT(beyond(4096, "RING_LL"), IsEmpty());
+  EXPECT_THAT(beyond(4096, "NVLS_SIMPLE"), is_other);
+  EXPECT_THAT(beyond(65536, "TREE_LL"), is_other);
+  TransferCell permute = Cell(CommKind::kPointToPoint, 1024, {0, 1});
+  permute.pairs = 4;
+  permute.protocol = "TREE_LL";
+  EXPECT_THAT(Beyond(range, permute), IsEmpty());
 }
 
 TEST(CalibratedRangeTest, ReportsAreReadAsTheyAreWritten) {
@@ -68,7 +109,9 @@ TEST(CalibratedRangeTest, WhatIsNoReportIsNamed) {
   for (const char* json : {"", "{", "[]", R"({"cells":[{"bytes":"many"}]})", "\xff"}) {
     const absl::Status status = ParseCalibrationReport(json, "r.json").status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << json;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("r.json"));
+    EXPECT_EQ(status.message(),
+              "r.json: this is no report of astra_calibrate, or one of another version; give the "
+              "file that astra_calibrate --report has written");
   }
   CalibrationReport wrong = ReportOfTwoSizes();
   wrong.mutable_cells(0)->set_kind("gossip");

@@ -16,6 +16,8 @@
 #include "astra_bridge/calibration/error_summary.h"
 #include "astra_bridge/calibration/robust_statistics.h"
 #include "astra_bridge/calibration/size_ranges.h"
+#include "astra_bridge/engine/engine_collective.h"
+#include "astra_bridge/engine/system_config.h"
 #include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
@@ -212,7 +214,8 @@ class Calibrator {
     *report_.mutable_without_corrections() = SummariseErrors(without_corrections);
     *report_.mutable_uncalibrated() =
         SummariseErrors(held_out.empty() ? uncalibrated_fit : uncalibrated);
-    report_.set_noise_floor(NoiseFloor(cells_));
+    const std::optional<double> noise_floor = NoiseFloor(cells_);
+    if (noise_floor.has_value()) report_.set_noise_floor(*noise_floor);
     return absl::OkStatus();
   }
 
@@ -316,21 +319,39 @@ class Calibrator {
       described->set_incomplete(run.transfers.incomplete);
       described->set_other_kinds(run.transfers.other_kinds);
       described->set_without_transfer(run.transfers.without_transfer);
+      for (const std::string& kind : run.device_kinds) described->add_device_kinds(kind);
     }
+  }
+
+  // What of the given network is not taken as it is, and what it changes besides its shape.
+  void NoteTopology() {
+    if (!options_.topology.has_value()) return;
+    const int32_t given = options_.topology->network.npus();
+    if (given != start_.network.npus()) {
+      report_.add_notes(absl::StrCat("--topology has ", given, " NPUs; the network written has ",
+                                     start_.network.npus(),
+                                     ", as many as the largest run has ranks"));
+    }
+    std::vector<std::string> names;
+    bool pairwise = true;
+    for (const CollectiveAlgorithm& algorithm :
+         start_.system.algorithms_of(EngineCollective::kAllToAll)) {
+      pairwise &= algorithm.kind == CollectiveAlgorithm::Kind::kDirect;
+      names.push_back(CollectiveAlgorithmName(algorithm));
+    }
+    if (pairwise) return;
+    report_.add_notes(absl::StrCat("with this --topology all-to-all is simulated as ",
+                                   absl::StrJoin(names, ", "),
+                                   "; without one it is direct, as libraries send it"));
   }
 
   void AddNotes() {
     for (const CalibrationRun& run : runs_) {
-      if (run.violations == 0) continue;
-      report_.add_notes(absl::StrCat(
-          run.folder, ": ", run.violations,
-          " collectives end before they began somewhere: its clocks disagree, and its transfers "
-          "are wrong by as much"));
+      for (const std::string& note : run.notes) report_.add_notes(note);
     }
-    if (std::all_of(cells_.begin(), cells_.end(),
-                    [](const TransferCell& cell) { return cell.transfers_ns.size() < 2; })) {
-      report_.add_notes(
-          "nothing was repeated after its first time: the noise floor is unknown, not zero");
+    NoteTopology();
+    if (!report_.has_noise_floor()) {
+      report_.add_notes("nothing was repeated after its first time: the noise floor is not known");
     }
     AddUntoldParameters();
     AddMergedSizes();

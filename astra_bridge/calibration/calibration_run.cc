@@ -1,8 +1,9 @@
 #include "astra_bridge/calibration/calibration_run.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
@@ -19,15 +20,6 @@ std::string DeviceKind(absl::string_view device_name) {
   return std::string(device_name.substr(0, device_name.find(':')));
 }
 
-absl::Status RefuseClocks(const std::string& folder, const CollectiveTable& table,
-                          const HappensBefore& check) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(folder, ": the clocks of the profiles disagree: ", check.violations.size(),
-                   " of ", check.checked, " collectives end before they began somewhere, first ",
-                   Printable(DescribeViolation(table, check.violations[0])),
-                   "; align the profiles with combine first, or insist with --allow_violations"));
-}
-
 void FindFabrics(const CollectiveTable& table, CalibrationRun* run) {
   for (const std::vector<int32_t>& group : run->transfers.groups) {
     const auto node_of = [&](int32_t rank) { return table.node_of_rank()[rank]; };
@@ -38,19 +30,38 @@ void FindFabrics(const CollectiveTable& table, CalibrationRun* run) {
   }
 }
 
-}  // namespace
+struct ProfileFolder {
+  std::string name;
+  std::vector<std::string> traces;
+};
 
 std::vector<ProfileFolder> SplitByFolder(const std::vector<std::string>& traces) {
   std::vector<ProfileFolder> folders;
   for (const std::string& trace : traces) {
     const size_t slash = trace.rfind('/');
-    const std::string folder = slash == std::string::npos ? "." : trace.substr(0, slash);
+    const std::string name = slash == std::string::npos ? "." : trace.substr(0, slash);
     auto found = std::find_if(folders.begin(), folders.end(),
-                              [&](const ProfileFolder& known) { return known.folder == folder; });
-    if (found == folders.end()) found = folders.insert(folders.end(), {folder, {}});
+                              [&](const ProfileFolder& known) { return known.name == name; });
+    if (found == folders.end()) found = folders.insert(folders.end(), {name, {}});
     found->traces.push_back(trace);
   }
   return folders;
+}
+
+}  // namespace
+
+std::vector<int64_t> WholeSteps(const CollectiveRun& run) {
+  std::set<int64_t> steps;
+  for (const ProfileCollectives& profile : run.profiles) {
+    for (const CollectiveEvent& event : profile.events) {
+      if (event.step.has_value()) steps.insert(*event.step);
+    }
+  }
+  if (steps.size() >= 3) {
+    steps.erase(steps.begin());
+    steps.erase(std::prev(steps.end()));
+  }
+  return std::vector<int64_t>(steps.begin(), steps.end());
 }
 
 absl::StatusOr<CalibrationRun> MakeCalibrationRun(const std::string& folder,
@@ -58,13 +69,18 @@ absl::StatusOr<CalibrationRun> MakeCalibrationRun(const std::string& folder,
                                                   const CalibrationRunOptions& options) {
   RETURN_IF_ERROR(CheckOneRun(run));
   const HappensBefore check = CheckHappensBefore(run.table);
-  if (!check.violations.empty() && !options.allow_violations) {
-    return RefuseClocks(folder, run.table, check);
-  }
+  if (!options.allow_violations) RETURN_IF_ERROR(RefuseViolations(run, check));
   CalibrationRun result;
-  result.violations = check.violations.size();
   result.folder = folder;
   result.transfers = TakeTransfers(run.table);
+  result.steps = WholeSteps(run);
+  for (const std::string& note : run.ranks.notes) result.notes.push_back(Printable(note));
+  if (!check.violations.empty()) {
+    result.notes.push_back(absl::StrCat(
+        Printable(folder), ": ", check.violations.size(),
+        " collectives end before they began somewhere: its clocks disagree, and its transfers are "
+        "wrong by as much"));
+  }
   for (const ProfileCollectives& profile : run.profiles) {
     for (const LocalDevice& device : profile.devices) {
       result.device_kinds.insert(DeviceKind(device.name));
@@ -72,6 +88,25 @@ absl::StatusOr<CalibrationRun> MakeCalibrationRun(const std::string& folder,
   }
   FindFabrics(run.table, &result);
   return result;
+}
+
+absl::StatusOr<std::vector<CalibrationRun>> ReadCalibrationRuns(
+    FileSystem& file_system, const std::vector<std::string>& traces,
+    const CalibrationRunOptions& options) {
+  std::vector<CalibrationRun> runs;
+  size_t files_done = 0;
+  for (ProfileFolder& folder : SplitByFolder(traces)) {
+    CollectiveRunOptions read;
+    read.reader = options.reader;
+    if (options.progress) {
+      read.progress = [&](size_t file) { options.progress(files_done + file); };
+    }
+    ASSIGN_OR_RETURN(const CollectiveRun run, ReadCollectiveRun(file_system, folder.traces, read));
+    files_done += folder.traces.size();
+    ASSIGN_OR_RETURN(runs.emplace_back(), MakeCalibrationRun(folder.name, run, options));
+    runs.back().traces = std::move(folder.traces);
+  }
+  return runs;
 }
 
 }  // namespace meridian

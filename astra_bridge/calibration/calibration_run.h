@@ -3,6 +3,8 @@
 #define ASTRA_BRIDGE_CALIBRATION_CALIBRATION_RUN_H_
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -10,40 +12,49 @@
 #include "absl/status/statusor.h"
 #include "astra_bridge/calibration/transfer_samples.h"
 #include "trace_alignment/collectives/collective_run.h"
+#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {
 
 struct CalibrationRun {
-  // The folder of its profiles, for messages.
+  // The folder of its profiles, for messages, and the profiles.
   std::string folder;
+  std::vector<std::string> traces;
   TransferSamples transfers;
   // What its ranks are: "GPU", "TPU", "CPU".
   std::set<std::string> device_kinds;
   // Whether groups lie within one node, and whether they lie across several: different fabrics.
   bool within_nodes = false;
   bool across_nodes = false;
-  // Collectives that end before they began somewhere; only where that is allowed.
-  size_t violations = 0;
+  // Those that the program marks and the profiles hold whole, ascending.
+  std::vector<int64_t> steps;
+  // What a person should know before using it.
+  std::vector<std::string> notes;
 };
 
-struct ProfileFolder {
-  std::string folder;
-  std::vector<std::string> traces;
-};
-
-// Files of one folder are one run. In the order of their first files.
-std::vector<ProfileFolder> SplitByFolder(const std::vector<std::string>& traces);
+// Returns the steps that a run's events lie in. Profiles may begin and end within a step: the first
+// and the last are left out when there are at least three.
+std::vector<int64_t> WholeSteps(const CollectiveRun& run);
 
 struct CalibrationRunOptions {
-  // Take transfers from clocks that show violations, too; they are counted.
+  XSpaceReaderOptions reader;
+  // Take transfers from clocks that show violations, too, with a note.
   bool allow_violations = false;
+  // Called before each file with its position; may be null.
+  std::function<void(size_t file)> progress;
 };
 
-// InvalidArgument when the profiles are not of one run, and when their clocks show an end before a
-// start that it waited for.
+// InvalidArgument when the profiles are not of one run, FailedPrecondition when their clocks show
+// an end before a start that it waited for.
 absl::StatusOr<CalibrationRun> MakeCalibrationRun(const std::string& folder,
                                                   const CollectiveRun& run,
                                                   const CalibrationRunOptions& options = {});
+
+// Reads profiles; those of one folder are one run, in the order of their first files.
+absl::StatusOr<std::vector<CalibrationRun>> ReadCalibrationRuns(
+    FileSystem& file_system, const std::vector<std::string>& traces,
+    const CalibrationRunOptions& options = {});
 
 }  // namespace meridian
 

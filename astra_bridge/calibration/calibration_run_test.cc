@@ -12,6 +12,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 CollectiveRun Match(RunBuilder builder) {
@@ -29,13 +30,41 @@ CollectiveRun Match(RunBuilder builder) {
 }
 
 TEST(CalibrationRunTest, FilesOfAFolderAreARun) {
-  const std::vector<ProfileFolder> folders =
-      SplitByFolder({"a/0.pb", "b/0.pb", "a/1.pb", "x.pb", "/c/0.pb"});
-  ASSERT_THAT(folders, SizeIs(4));
-  EXPECT_EQ(folders[0].folder, "a");
-  EXPECT_THAT(folders[0].traces, ElementsAre("a/0.pb", "a/1.pb"));
-  EXPECT_EQ(folders[2].folder, ".");
-  EXPECT_EQ(folders[3].folder, "/c");
+  const std::string cpu0 = "examples/jax_cpu4/rank0.xplane.pb.gz";
+  const std::string cpu1 = "examples/jax_cpu4/rank1.xplane.pb.gz";
+  const std::string gpu0 = "examples/jax_cuda2/rank0.xplane.pb";
+  const std::string gpu1 = "examples/jax_cuda2/rank1.xplane.pb";
+  std::vector<size_t> files;
+  CalibrationRunOptions options;
+  options.progress = [&](size_t file) { files.push_back(file); };
+  ASSERT_OK_AND_ASSIGN(const std::vector<CalibrationRun> runs,
+                       ReadCalibrationRuns(FileSystem::Posix(), {gpu0, cpu0, gpu1, cpu1}, options));
+  ASSERT_THAT(runs, SizeIs(2));
+  EXPECT_EQ(runs[0].folder, "examples/jax_cuda2");
+  EXPECT_THAT(runs[0].traces, ElementsAre(gpu0, gpu1));
+  EXPECT_THAT(runs[0].device_kinds, ElementsAre("GPU"));
+  EXPECT_THAT(runs[0].transfers.samples, SizeIs(56));
+  EXPECT_THAT(runs[0].steps, ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_EQ(runs[1].folder, "examples/jax_cpu4");
+  EXPECT_THAT(runs[1].device_kinds, ElementsAre("CPU"));
+  EXPECT_THAT(files, ElementsAre(0, 1, 2, 3));
+}
+
+CollectiveRun RunWithSteps(const std::vector<int64_t>& steps) {
+  CollectiveRun run;
+  run.profiles.resize(2);
+  for (int64_t step : steps) {
+    CollectiveEvent event;
+    event.step = step;
+    run.profiles[step % 2].events.push_back(event);
+  }
+  return run;
+}
+
+TEST(CalibrationRunTest, StepsAtTheEndsMayBeCutOff) {
+  EXPECT_THAT(WholeSteps(RunWithSteps({3, 4, 5, 6})), ElementsAre(4, 5));
+  EXPECT_THAT(WholeSteps(RunWithSteps({3, 4})), ElementsAre(3, 4));
+  EXPECT_THAT(WholeSteps(RunWithSteps({})), IsEmpty());
 }
 
 TEST(CalibrationRunTest, TellsFabricsWithinAndAcrossNodes) {
@@ -57,15 +86,15 @@ TEST(CalibrationRunTest, ClocksThatDisagreeAreRefusedUnlessTheUserInsists) {
   builder.Add({op, 7, 1, 2'500'000, 3'500'000});
   const CollectiveRun matched = Match(std::move(builder));
   const absl::Status refused = MakeCalibrationRun("sweep", matched).status();
-  EXPECT_TRUE(absl::IsInvalidArgument(refused));
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused));
   EXPECT_THAT(std::string(refused.message()),
-              AllOf(HasSubstr("sweep"), HasSubstr("1 of 1"), HasSubstr("combine"),
+              AllOf(HasSubstr("node0 and node1"), HasSubstr("1 of 1"), HasSubstr("combine"),
                     HasSubstr("rank 0 ended 0.500 us before rank 1 started")));
   CalibrationRunOptions options;
   options.allow_violations = true;
   ASSERT_OK_AND_ASSIGN(const CalibrationRun run, MakeCalibrationRun("sweep", matched, options));
   EXPECT_TRUE(run.across_nodes);
-  EXPECT_EQ(run.violations, 1);
+  EXPECT_THAT(run.notes, ElementsAre(AllOf(HasSubstr("sweep: 1 collectives end before"))));
 }
 
 }  // namespace

@@ -153,18 +153,34 @@ TEST(CalibrationTest, SaysThatNothingTellsTheNoise) {
   SyntheticOptions once;
   once.repeats = 1;
   ASSERT_OK_AND_ASSIGN(const Calibration calibration, Calibrate({SyntheticRun(4, once)}));
-  EXPECT_THAT(calibration.report.notes(), Contains(HasSubstr("the noise floor is unknown")));
+  EXPECT_FALSE(calibration.report.has_noise_floor());
+  EXPECT_THAT(calibration.report.notes(), Contains(HasSubstr("the noise floor is not known")));
 }
 
 TEST(CalibrationTest, WhatIsNotKnownIsNotZero) {
   CalibrationRun run = SyntheticRun(4);
-  run.violations = 3;
+  run.notes = {"its clocks disagree"};
   CalibrationOptions options;
   options.holdout = Holdout::kGroup;
   ASSERT_OK_AND_ASSIGN(const Calibration calibration, Calibrate({run}, options));
   EXPECT_FALSE(calibration.report.has_holdout());
-  EXPECT_THAT(calibration.report.notes(),
-              Contains(HasSubstr("3 collectives end before they began")));
+  EXPECT_THAT(calibration.report.notes(), Contains("its clocks disagree"));
+}
+
+TEST(CalibrationTest, WhatAGivenNetworkChangesIsSaid) {
+  CalibrationOptions options;
+  options.topology = RingOf(8, 500, 50);
+  ASSERT_OK_AND_ASSIGN(const Calibration resized, Calibrate({SyntheticRun(4)}, options));
+  EXPECT_THAT(resized.report.notes(),
+              Contains("--topology has 8 NPUs; the network written has 4, as many as the largest "
+                       "run has ranks"));
+  EXPECT_THAT(resized.report.notes(), Not(Contains(HasSubstr("all-to-all"))));
+
+  options.topology = RingOf(4, 500, 50);
+  options.topology->system = DefaultSystemConfig(options.topology->network);
+  ASSERT_OK_AND_ASSIGN(const Calibration ring, Calibrate({SyntheticRun(4)}, options));
+  EXPECT_THAT(ring.report.notes(), Contains(HasSubstr("all-to-all is simulated as ring")));
+  EXPECT_THAT(ring.report.notes(), Not(Contains(HasSubstr("NPUs"))));
 }
 
 TEST(CalibrationTest, WaitingThatIsLeftInTransfersShows) {

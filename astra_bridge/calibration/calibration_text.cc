@@ -85,7 +85,7 @@ std::string FormatCalibration(const CalibrationReport& report) {
   std::string text = absl::StrCat(FormatCells(report), "\n", FormatSegments(report), "\n",
                                   FormatParameters(report), "\n", FormatErrors(report));
   absl::StrAppend(&text, "noise floor (halves of the repeats differ by)  ",
-                  Percent(report.noise_floor()), "\n");
+                  report.has_noise_floor() ? Percent(report.noise_floor()) : "not known", "\n");
   absl::StrAppendFormat(&text, "transfer against arrival spread  slope %.3f +- %.3f\n",
                         report.arrival_spread().slope(),
                         report.arrival_spread().slope_standard_error());

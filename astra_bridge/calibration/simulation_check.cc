@@ -1,48 +1,36 @@
 #include "astra_bridge/calibration/simulation_check.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "astra_bridge/calibration/calibrated_model.h"
+#include "astra_bridge/calibration/check_reasons.h"
 #include "astra_bridge/calibration/engine_model.h"
 #include "astra_bridge/calibration/error_summary.h"
-#include "astra_bridge/calibration/number_text.h"
-#include "astra_bridge/calibration/robust_statistics.h"
+#include "astra_bridge/calibration/time_slices.h"
 #include "astra_bridge/calibration/transfer_cells.h"
 #include "astra_bridge/corrected_timing.h"
 #include "astra_bridge/embedded_timing.h"
 #include "astra_bridge/fabric_set.h"
-#include "astra_bridge/network_timing.h"
 #include "astra_bridge/schedule/edge_domains.h"
 #include "astra_bridge/schedule/snapshot_collector.h"
-#include "xla_profiler/util/csv_field.h"
+#include "astra_bridge/schedule/snapshot_timer.h"
 #include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/text_table.h"
 
 namespace meridian {
 namespace {
 
 constexpr double kNsPerSecond = 1e9;
-// Middle halves of repeats that span more than this factor have another cause than the network:
-// a device in time slices, or work of others.
-constexpr double kUnsteadyFactor = 1.5;
-constexpr char kUnsteady[] = "unsteady repeats (time slicing or other work)";
-// Different collectives that all take the same time, and far more than simulated, wait for
-// something that comes at intervals: the device's time slices.
-constexpr double kSameTime = 0.03;
-constexpr double kFarMore = 2;
-constexpr int kEnoughAlike = 2;
-constexpr char kSliced[] = "takes what others take (time slicing)";
-constexpr char kOverlapped[] = "met other collectives";
+constexpr double kNsPerMs = 1e6;
+constexpr char kNoReason[] = "no reason known";
 
 class Checker {
  public:
@@ -52,6 +40,8 @@ class Checker {
 
   absl::StatusOr<SimulationCheckReport> Check() {
     RETURN_IF_ERROR(SimulateCells());
+    FindCircumstances();
+    AddNotes();
     CheckCells();
     CheckCollectives();
     for (const CalibrationRun& run : runs_) RETURN_IF_ERROR(CheckSnapshots(run));
@@ -74,13 +64,23 @@ class Checker {
     }
     ASSIGN_OR_RETURN(simulated_ns_, PredictCellsNs(fabric_, corrections_, cells_));
     for (size_t i = 0; i < cells_.size(); ++i) positions_[KeyOf(cells_[i])] = i;
-    overlapped_.resize(cells_.size());
+    return absl::OkStatus();
+  }
+
+  void FindCircumstances() {
+    circumstances_.resize(cells_.size());
     for (const CalibrationRun& run : runs_) {
       for (const TransferSample& sample : run.transfers.samples) {
-        overlapped_[PositionOf(run, sample)] += sample.overlapped ? 1 : 0;
+        CellCircumstances& circumstances = circumstances_[PositionOf(run, sample)];
+        circumstances.overlapped += sample.overlapped ? 1 : 0;
+        circumstances.device_kinds.insert(run.device_kinds.begin(), run.device_kinds.end());
       }
     }
-    return absl::OkStatus();
+    time_slices_ns_ = FindTimeSlicesNs(cells_, simulated_ns_);
+    if (!options_.beside.has_value()) return;
+    for (size_t i = 0; i < cells_.size(); ++i) {
+      circumstances_[i].compute_share = options_.beside->ShareOf(cells_[i]);
+    }
   }
 
   size_t PositionOf(const CalibrationRun& run, const TransferSample& sample) const {
@@ -88,29 +88,19 @@ class Checker {
   }
 
   std::vector<std::string> ReasonsOf(size_t cell) const {
-    std::vector<std::string> reasons;
-    if (options_.range.has_value()) reasons = options_.range->Beyond(cells_[cell]);
-    if (2 * overlapped_[cell] > static_cast<int64_t>(cells_[cell].transfers_ns.size())) {
-      reasons.push_back(kOverlapped);
-    }
-    const std::vector<double>& transfers_ns = cells_[cell].transfers_ns;
-    if (Quantile(transfers_ns, 0.75) > kUnsteadyFactor * Quantile(transfers_ns, 0.25)) {
-      reasons.push_back(kUnsteady);
-    }
-    if (SeemsSliced(cell)) reasons.push_back(kSliced);
-    return reasons;
+    return FindReasons(cells_[cell], circumstances_[cell], time_slices_ns_, options_.range);
   }
 
-  bool SeemsSliced(size_t cell) const {
-    if (cells_[cell].median_ns < kFarMore * simulated_ns_[cell]) return false;
-    int alike = 0;
-    for (size_t i = 0; i < cells_.size(); ++i) {
-      const bool other =
-          cells_[i].kind != cells_[cell].kind || cells_[i].bytes != cells_[cell].bytes;
-      const double difference = std::log(cells_[i].median_ns / cells_[cell].median_ns);
-      alike += other && std::abs(difference) < kSameTime ? 1 : 0;
+  void AddNotes() {
+    for (const CalibrationRun& run : runs_) {
+      for (const std::string& note : run.notes) report_.add_notes(note);
     }
-    return alike >= kEnoughAlike;
+    for (const auto& [ranks, slice_ns] : time_slices_ns_) {
+      report_.add_notes(absl::StrFormat(
+          "unlike collectives of the run of %d ranks take %.2f ms each: its devices seem to be "
+          "shared in time slices",
+          ranks, slice_ns / kNsPerMs));
+    }
   }
 
   void CheckCells() {
@@ -127,9 +117,12 @@ class Checker {
       cell->set_measured_ns(prediction.measured_ns);
       cell->set_simulated_ns(prediction.predicted_ns);
       cell->set_signed_error(prediction.signed_error());
+      cell->set_protocol(cells_[i].protocol);
+      const std::optional<double>& compute_share = circumstances_[i].compute_share;
+      if (compute_share.has_value()) cell->set_compute_share(*compute_share);
       std::vector<std::string> reasons = ReasonsOf(i);
       for (const std::string& reason : reasons) cell->add_reasons(reason);
-      if (reasons.empty()) reasons.push_back("none of these");
+      if (reasons.empty()) reasons.push_back(kNoReason);
       for (const std::string& reason : reasons) by_reason[reason].push_back(prediction);
     }
     *report_.mutable_summary() = SummariseErrors(all);
@@ -173,33 +166,32 @@ class Checker {
       intervals.push_back({sample.start_ns, end_ns});
       edges.push_back(EdgeOf(cells_[PositionOf(run, sample)]));
     }
-    ASSIGN_OR_RETURN(const std::vector<Snapshot> snapshots,
+    ASSIGN_OR_RETURN(std::vector<Snapshot> snapshots,
                      CollectSnapshots(intervals, std::vector<bool>(edges.size(), true),
                                       EdgeDomains::OneForAll(edges.size())));
+    std::vector<Snapshot> shared;
+    for (Snapshot& snapshot : snapshots) {
+      if (snapshot.members.size() > 1) shared.push_back(std::move(snapshot));
+    }
+    if (shared.empty()) return absl::OkStatus();
     CorrectedTiming timing(
         std::make_unique<EmbeddedTiming>(std::make_shared<FabricSet>(FabricSet::ForAllEdges(
                                              FabricForRanks(fabric_, run.transfers.ranks))),
                                          Congestion::kAware),
         corrections_);
-    std::map<std::vector<std::string>, std::vector<double>> known_seconds;
-    for (const Snapshot& snapshot : snapshots) {
-      if (snapshot.members.size() < 2) continue;
-      std::vector<CommEdge> batch;
-      std::vector<std::string> key;
-      for (EdgeIndex member : snapshot.members) {
-        batch.push_back(edges[member]);
-        key.push_back(CanonicalText(edges[member]));
-      }
-      std::vector<double>& seconds = known_seconds[key];
-      if (seconds.empty()) {
-        ASSIGN_OR_RETURN(const BatchEstimate estimate, timing.EstimateBatch(batch));
-        seconds = estimate.seconds;
-      }
-      AddSnapshot(run, snapshot, intervals, edges, seconds);
+    SnapshotTimer timer(timing, edges, /*threads=*/1);
+    const auto no_progress = [](uint64_t, uint64_t) {};
+    RETURN_IF_ERROR(timer.TimeEdges(no_progress));
+    ASSIGN_OR_RETURN(const std::vector<BatchIndex> batches,
+                     timer.TimeSnapshots(shared, no_progress));
+    for (size_t i = 0; i < shared.size(); ++i) {
+      shared[i].members = timer.BatchMembers(shared[i]);
+      AddSnapshot(run, shared[i], intervals, edges, timer.batch(batches[i]).seconds);
     }
     return absl::OkStatus();
   }
 
+  // Seconds are in the order of the members.
   void AddSnapshot(const CalibrationRun& run, const Snapshot& snapshot,
                    const std::vector<EdgeInterval>& intervals, const std::vector<CommEdge>& edges,
                    const std::vector<double>& seconds) {
@@ -232,7 +224,9 @@ class Checker {
   std::map<CellKey, size_t> positions_;
   // By cell.
   std::vector<double> simulated_ns_;
-  std::vector<int64_t> overlapped_;
+  std::vector<CellCircumstances> circumstances_;
+  // By number of ranks.
+  std::map<int32_t, double> time_slices_ns_;
   std::vector<Prediction> snapshot_predictions_;
   SimulationCheckReport report_;
 };
@@ -244,89 +238,6 @@ absl::StatusOr<SimulationCheckReport> CheckSimulation(absl::Span<const Calibrati
                                                       const Corrections& corrections,
                                                       const SimulationCheckOptions& options) {
   return Checker(runs, fabric, corrections, options).Check();
-}
-
-std::string FormatSimulationCheck(const SimulationCheckReport& report) {
-  using Align = TextTable::Align;
-  TextTable cells({{"kind"},
-                   {"bytes", Align::kRight},
-                   {"group"},
-                   {"repeats", Align::kRight},
-                   {"measured us", Align::kRight},
-                   {"simulated us", Align::kRight},
-                   {"error", Align::kRight},
-                   {"beside"}});
-  for (const CheckedCell& cell : report.cells()) {
-    cells.AddRow({cell.kind(), WithThousands(cell.bytes()), cell.group(),
-                  WithThousands(cell.repeats()), Micros(cell.measured_ns()),
-                  Micros(cell.simulated_ns()), SignedPercent(cell.signed_error()),
-                  absl::StrJoin(cell.reasons(), "; ")});
-  }
-  TextTable steps({{"run"},
-                   {"step"},
-                   {"measured us", Align::kRight},
-                   {"simulated us", Align::kRight},
-                   {"error", Align::kRight},
-                   {"replayed us", Align::kRight},
-                   {"computing beside", Align::kRight}});
-  for (const CheckedStep& step : report.steps()) {
-    steps.AddRow({step.run(), step.has_step() ? absl::StrCat(step.step()) : "all",
-                  Micros(step.measured_ns()), Micros(step.simulated_ns()),
-                  SignedPercent(step.signed_error()), Micros(step.replayed_ns()),
-                  Percent(step.compute_share())});
-  }
-  TextTable reasons({{"cells that are"}, {"cells", Align::kRight}, {"mean error", Align::kRight}});
-  for (const CheckedReason& reason : report.reasons()) {
-    reasons.AddRow({reason.reason(), WithThousands(reason.cells()), Percent(reason.mape())});
-  }
-  TextTable errors({{"errors"},
-                    {"n", Align::kRight},
-                    {"mean", Align::kRight},
-                    {"p95", Align::kRight},
-                    {"signed", Align::kRight}});
-  const auto add = [&](const std::string& name, const ErrorSummary& summary) {
-    if (summary.n() == 0) return;
-    errors.AddRow({name, WithThousands(summary.n()), Percent(summary.mape()),
-                   Percent(summary.p95()), SignedPercent(summary.mean_signed_error())});
-  };
-  add("cells (medians)", report.summary());
-  add("collectives", report.collective_summary());
-  add("snapshots of several", report.snapshot_summary());
-  add("steps", report.step_summary());
-  std::string text = absl::StrCat(cells.ToString(), "\n");
-  if (report.steps_size() > 0) absl::StrAppend(&text, steps.ToString(), "\n");
-  absl::StrAppend(&text, reasons.ToString(), "\n", errors.ToString());
-  for (const std::string& note : report.notes()) absl::StrAppend(&text, "note: ", note, "\n");
-  return text;
-}
-
-std::string SimulationCheckCsv(const SimulationCheckReport& report) {
-  std::string csv =
-      "what,run,name,bytes,group,start_ns,measured_ns,simulated_ns,signed_error,beside\n";
-  const auto add = [&](absl::string_view what, absl::string_view run, absl::string_view name,
-                       int64_t bytes, absl::string_view group, int64_t start_ns, const auto& row,
-                       absl::string_view beside) {
-    absl::StrAppendFormat(&csv, "%s,%s,%s,%d,%s,%d,%.3f,%.3f,%.6f,%s\n", what, CsvField(run),
-                          CsvField(name), bytes, CsvField(group), start_ns, row.measured_ns(),
-                          row.simulated_ns(), row.signed_error(), CsvField(beside));
-  };
-  for (const CheckedCell& cell : report.cells()) {
-    add("cell", "", cell.kind(), cell.bytes(), cell.group(), 0, cell,
-        absl::StrJoin(cell.reasons(), "; "));
-  }
-  for (const CheckedCollective& collective : report.collectives()) {
-    add("collective", collective.run(), collective.kind(), collective.bytes(), collective.group(),
-        collective.start_ns(), collective, collective.overlapped() ? kOverlapped : "");
-  }
-  for (const CheckedSnapshot& snapshot : report.snapshots()) {
-    add("snapshot", snapshot.run(), absl::StrCat(snapshot.members(), " collectives"), 0, "",
-        snapshot.start_ns(), snapshot, "");
-  }
-  for (const CheckedStep& step : report.steps()) {
-    add("step", step.run(), step.has_step() ? absl::StrCat(step.step()) : "all", 0, "", 0, step,
-        "");
-  }
-  return csv;
 }
 
 }  // namespace meridian

@@ -4,13 +4,13 @@
 #define ASTRA_BRIDGE_CALIBRATION_SIMULATION_CHECK_H_
 
 #include <optional>
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "astra_bridge/calibration/calibrated_range.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/calibration_run.h"
+#include "astra_bridge/calibration/compute_beside.h"
 #include "astra_bridge/corrections.h"
 #include "astra_bridge/fabric.h"
 
@@ -20,8 +20,10 @@ namespace meridian {
 inline constexpr int kMaxCheckedDetails = 10000;
 
 struct SimulationCheckOptions {
-  // Absent: not known.
+  // What the network was calibrated with. Absent: not known.
   std::optional<CalibratedRange> range;
+  // What ranks computed meanwhile. Absent: not known.
+  std::optional<ComputeBeside> beside;
 };
 
 // A network of one dimension is as large as each run. InvalidArgument when no run has a collective
@@ -30,13 +32,6 @@ absl::StatusOr<SimulationCheckReport> CheckSimulation(absl::Span<const Calibrati
                                                       const Fabric& fabric,
                                                       const Corrections& corrections,
                                                       const SimulationCheckOptions& options = {});
-
-// Returns the report as text for people.
-std::string FormatSimulationCheck(const SimulationCheckReport& report);
-
-// Returns what there is to plot as comma-separated values with a title line: cells, collectives,
-// snapshots and steps, told apart by the first column.
-std::string SimulationCheckCsv(const SimulationCheckReport& report);
 
 }  // namespace meridian
 

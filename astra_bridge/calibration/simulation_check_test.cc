@@ -10,11 +10,9 @@
 namespace meridian {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
-using ::testing::StartsWith;
 
 constexpr int64_t kBytes = 1 << 20;
 
@@ -82,6 +80,25 @@ TEST(SimulationCheckTest, WhatRanAtOnceIsSimulatedAtOnce) {
   EXPECT_THAT(report.cells(0).reasons(), ElementsAre("met other collectives"));
 }
 
+// Two pairs of neighbours that do not disturb each other: a large collective, and beside a tenth of
+// it a small one.
+TEST(SimulationCheckTest, MembersOfASnapshotKeepTheirOwnTimes) {
+  TransferSample large = Sample(0, 100000);
+  TransferSample small = Sample(50000, 10000);
+  small.bytes = 1024;
+  small.group = 1;
+  CalibrationRun run = RunOf({large, small});
+  run.transfers.groups = {{0, 1}, {2, 3}};
+  ASSERT_OK_AND_ASSIGN(const SimulationCheckReport report,
+                       CheckSimulation({run}, AssumedFabric(4), {}));
+  ASSERT_THAT(report.cells(), SizeIs(2));
+  ASSERT_EQ(report.cells(0).bytes(), 1024);
+  ASSERT_THAT(report.snapshots(), SizeIs(1));
+  EXPECT_EQ(report.snapshots(0).measured_ns(), 10000);
+  EXPECT_GT(0.1 * report.cells(1).simulated_ns(), report.cells(0).simulated_ns());
+  EXPECT_NEAR(report.snapshots(0).simulated_ns(), 0.1 * report.cells(1).simulated_ns(), 1);
+}
+
 TEST(SimulationCheckTest, ReasonsAreVisible) {
   SimulationCheckOptions options;
   options.range.emplace();
@@ -96,13 +113,32 @@ TEST(SimulationCheckTest, ReasonsAreVisible) {
       ElementsAre("size outside the calibration", "unsteady repeats (time slicing or other work)"));
   ASSERT_THAT(report.reasons(), SizeIs(2));
   EXPECT_EQ(report.reasons(0).cells(), 1);
-  EXPECT_THAT(FormatSimulationCheck(report),
-              AllOf(HasSubstr("size outside the calibration"), HasSubstr("cells (medians)")));
-  const std::string csv = SimulationCheckCsv(report);
-  EXPECT_THAT(csv, StartsWith("what,run,name,bytes,group,start_ns,measured_ns,simulated_ns,"));
-  EXPECT_THAT(csv, HasSubstr("cell,\"\",\"all-gather\",1048576,\"{0,1,2,3} of 4\",0,"));
-  EXPECT_THAT(csv, HasSubstr("collective,\"run\",\"all-gather\",1048576,\"{0,1,2,3} of 4\",200000,"
-                             "2300000.000,60133.000,"));
+  EXPECT_EQ(report.reasons(0).reason(), "size outside the calibration");
+  EXPECT_FALSE(report.cells(0).has_compute_share());
+}
+
+TEST(SimulationCheckTest, CellsWithoutReasonsAreCounted) {
+  ASSERT_OK_AND_ASSIGN(const SimulationCheckReport report,
+                       CheckSimulation({RunOf({Sample(0, 50000)})}, AssumedFabric(4), {}));
+  EXPECT_THAT(report.cells(0).reasons(), SizeIs(0));
+  ASSERT_THAT(report.reasons(), SizeIs(1));
+  EXPECT_EQ(report.reasons(0).reason(), "no reason known");
+  EXPECT_EQ(report.reasons(0).cells(), 1);
+}
+
+TEST(SimulationCheckTest, DevicesAreThoseOfTheRun) {
+  SimulationCheckOptions options;
+  options.range.emplace();
+  options.range->sizes[CommKind::kAllGather] = {kBytes, kBytes};
+  options.range->group_sizes = {4};
+  options.range->device_kinds = {"GPU"};
+  CalibrationRun run = RunOf({Sample(0, 50000)});
+  run.device_kinds = {"CPU"};
+  run.notes = {"its clocks disagree"};
+  ASSERT_OK_AND_ASSIGN(const SimulationCheckReport report,
+                       CheckSimulation({run}, AssumedFabric(4), {}, options));
+  EXPECT_THAT(report.cells(0).reasons(), ElementsAre("on CPU, calibrated on GPU"));
+  EXPECT_THAT(report.notes(), ElementsAre("its clocks disagree"));
 }
 
 TEST(SimulationCheckTest, TimesThatAllCollectivesTakeAreTimeSlices) {
@@ -117,8 +153,9 @@ TEST(SimulationCheckTest, TimesThatAllCollectivesTakeAreTimeSlices) {
                        CheckSimulation({RunOf(samples)}, AssumedFabric(4), {}));
   ASSERT_THAT(report.cells(), SizeIs(3));
   for (const CheckedCell& cell : report.cells()) {
-    EXPECT_THAT(cell.reasons(), ElementsAre("takes what others take (time slicing)"));
+    EXPECT_THAT(cell.reasons(), ElementsAre("time slices of the device"));
   }
+  EXPECT_THAT(report.notes(), ElementsAre(HasSubstr("2.25 ms")));
 }
 
 TEST(SimulationCheckTest, NothingToCheckIsRefused) {

@@ -1,12 +1,8 @@
 #include "astra_bridge/calibration/step_check.h"
 
 #include <algorithm>
-#include <iterator>
 #include <limits>
-#include <map>
 #include <memory>
-#include <set>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/calibration/engine_model.h"
@@ -23,15 +19,13 @@
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/graph_replay.h"
-#include "chakra_export/xspace/work_nodes.h"
 #include "chakra_export/xspace/xspace_exporter.h"
-#include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
 namespace {
 
-absl::StatusOr<ExecutionGraph> GraphOf(FileSystem& file_system, const ProfileFolder& run,
+absl::StatusOr<ExecutionGraph> GraphOf(FileSystem& file_system, const CalibrationRun& run,
                                        std::optional<int64_t> step,
                                        const StepCheckOptions& options) {
   ASSIGN_OR_RETURN(const ScratchFolder folder, ScratchFolder::Create(options.work_folder));
@@ -63,66 +57,12 @@ double SpanNs(const ExecutionGraph& graph) {
   return last_ns > first_ns ? static_cast<double>(last_ns - first_ns) : 0;
 }
 
-// The share of the collectives' time in which a stream of the same rank computed.
-double ComputeShare(const ExecutionGraph& graph) {
-  // By rank: when computation starts and ends, without overlaps.
-  std::map<int64_t, std::vector<std::pair<int64_t, int64_t>>> computing;
-  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
-    if (graph.type(node) != ChakraProtoMsg::COMP_NODE || graph.start_ns(node) == kNoTimeNs ||
-        graph.name(node) == kHostGapOpKind) {
-      continue;
-    }
-    computing[graph.rank(node)].emplace_back(graph.start_ns(node),
-                                             graph.start_ns(node) + graph.duration_ns(node));
-  }
-  for (auto& [rank, spans] : computing) {
-    std::sort(spans.begin(), spans.end());
-    int64_t last_end_ns = std::numeric_limits<int64_t>::min();
-    for (auto& [start_ns, end_ns] : spans) {
-      start_ns = std::max(start_ns, last_end_ns);
-      end_ns = std::max(start_ns, end_ns);
-      last_end_ns = end_ns;
-    }
-  }
-  double all_ns = 0, beside_ns = 0;
-  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
-    if (graph.type(node) != ChakraProtoMsg::COMM_COLL_NODE || graph.start_ns(node) == kNoTimeNs) {
-      continue;
-    }
-    const int64_t start_ns = graph.start_ns(node);
-    const int64_t end_ns = start_ns + graph.duration_ns(node);
-    all_ns += static_cast<double>(end_ns - start_ns);
-    const std::vector<std::pair<int64_t, int64_t>>& spans = computing[graph.rank(node)];
-    auto span = std::partition_point(spans.begin(), spans.end(),
-                                     [&](const auto& s) { return s.second <= start_ns; });
-    for (; span != spans.end() && span->first < end_ns; ++span) {
-      beside_ns +=
-          static_cast<double>(std::min(end_ns, span->second) - std::max(start_ns, span->first));
-    }
-  }
-  return all_ns > 0 ? beside_ns / all_ns : 0;
-}
-
 }  // namespace
 
-std::vector<int64_t> WholeSteps(const CollectiveRun& run) {
-  std::set<int64_t> steps;
-  for (const ProfileCollectives& profile : run.profiles) {
-    for (const CollectiveEvent& event : profile.events) {
-      if (event.step.has_value()) steps.insert(*event.step);
-    }
-  }
-  if (steps.size() >= 3) {
-    steps.erase(steps.begin());
-    steps.erase(std::prev(steps.end()));
-  }
-  return std::vector<int64_t>(steps.begin(), steps.end());
-}
-
-absl::StatusOr<CheckedStep> CheckStep(FileSystem& file_system, const ProfileFolder& run,
-                                      std::optional<int64_t> step, const Fabric& fabric,
-                                      const Corrections& corrections,
-                                      const StepCheckOptions& options) {
+absl::StatusOr<StepCheck> CheckStep(FileSystem& file_system, const CalibrationRun& run,
+                                    std::optional<int64_t> step, const Fabric& fabric,
+                                    const Corrections& corrections,
+                                    const StepCheckOptions& options) {
   ASSIGN_OR_RETURN(const ExecutionGraph graph, GraphOf(file_system, run, step, options));
   const CommunicationMatch match(graph);
   const int32_t ranks = static_cast<int32_t>(graph.Ranks().size());
@@ -136,17 +76,19 @@ absl::StatusOr<CheckedStep> CheckStep(FileSystem& file_system, const ProfileFold
   ASSIGN_OR_RETURN(const std::unique_ptr<IterationPrediction> prediction,
                    PredictIteration(setup, graph, match, iteration));
   ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(graph, match));
-  CheckedStep checked;
+  StepCheck result;
+  result.beside.Add(graph, match, prediction->edges);
+  CheckedStep& checked = result.step;
   checked.set_run(run.folder);
   if (step.has_value()) checked.set_step(*step);
   checked.set_measured_ns(SpanNs(graph));
   checked.set_simulated_ns(static_cast<double>(prediction->schedule.replay.makespan_ns));
   checked.set_replayed_ns(static_cast<double>(replay.makespan_ns));
-  checked.set_compute_share(ComputeShare(graph));
+  checked.set_compute_share(result.beside.ShareOfAll());
   if (checked.measured_ns() > 0) {
     checked.set_signed_error(checked.simulated_ns() / checked.measured_ns() - 1);
   }
-  return checked;
+  return result;
 }
 
 void AddSteps(const std::vector<CheckedStep>& steps, SimulationCheckReport* report) {

@@ -12,9 +12,9 @@
 #include "absl/status/statusor.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/calibration_run.h"
+#include "astra_bridge/calibration/compute_beside.h"
 #include "astra_bridge/corrections.h"
 #include "astra_bridge/fabric.h"
-#include "trace_alignment/collectives/collective_run.h"
 #include "xla_profiler/util/file_system.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
@@ -27,15 +27,16 @@ struct StepCheckOptions {
   std::string work_folder = "/tmp";
 };
 
-// Of a run whose profiles begin or end within a step, that step is not whole: the first and the
-// last are left out when there are at least three. Empty when the program marks no steps.
-std::vector<int64_t> WholeSteps(const CollectiveRun& run);
+struct StepCheck {
+  CheckedStep step;
+  ComputeBeside beside;
+};
 
-// Returns the step, or everything when none is named.
-absl::StatusOr<CheckedStep> CheckStep(FileSystem& file_system, const ProfileFolder& run,
-                                      std::optional<int64_t> step, const Fabric& fabric,
-                                      const Corrections& corrections,
-                                      const StepCheckOptions& options);
+// Returns the step, or everything when none is named. Of the run only folder and profiles count.
+absl::StatusOr<StepCheck> CheckStep(FileSystem& file_system, const CalibrationRun& run,
+                                    std::optional<int64_t> step, const Fabric& fabric,
+                                    const Corrections& corrections,
+                                    const StepCheckOptions& options);
 
 // Adds the steps and their summary to the report.
 void AddSteps(const std::vector<CheckedStep>& steps, SimulationCheckReport* report);

@@ -11,25 +11,7 @@
 namespace meridian {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-CollectiveRun RunWithSteps(const std::vector<int64_t>& steps) {
-  CollectiveRun run;
-  run.profiles.resize(2);
-  for (int64_t step : steps) {
-    CollectiveEvent event;
-    event.step = step;
-    run.profiles[step % 2].events.push_back(event);
-  }
-  return run;
-}
-
-TEST(StepCheckTest, StepsAtTheEndsMayBeCutOff) {
-  EXPECT_THAT(WholeSteps(RunWithSteps({3, 4, 5, 6})), ElementsAre(4, 5));
-  EXPECT_THAT(WholeSteps(RunWithSteps({3, 4})), ElementsAre(3, 4));
-  EXPECT_THAT(WholeSteps(RunWithSteps({})), IsEmpty());
-}
 
 TEST(StepCheckTest, SummaryCountsStepsThatTookTime) {
   CheckedStep step;
@@ -46,15 +28,16 @@ TEST(StepCheckTest, ARealRunIsScheduledAgain) {
   const std::optional<std::string> shared = SharedDataDirectory();
   if (!shared.has_value()) GTEST_SKIP() << kSharedDataMissing;
   const TemporaryDirectory work;
-  ProfileFolder folder;
-  folder.folder = "jax_tp_cuda4";
+  CalibrationRun run;
+  run.folder = "jax_tp_cuda4";
   for (int rank = 0; rank < 4; ++rank) {
-    folder.traces.push_back(absl::StrCat(*shared, "/traces/jax_tp_cuda4/rank", rank, ".xplane.pb"));
+    run.traces.push_back(absl::StrCat(*shared, "/traces/jax_tp_cuda4/rank", rank, ".xplane.pb"));
   }
   StepCheckOptions options;
   options.work_folder = work.path();
-  ASSERT_OK_AND_ASSIGN(const CheckedStep step, CheckStep(FileSystem::Posix(), folder, std::nullopt,
-                                                         AssumedFabric(4), Corrections(), options));
+  ASSERT_OK_AND_ASSIGN(const StepCheck check, CheckStep(FileSystem::Posix(), run, std::nullopt,
+                                                        AssumedFabric(4), Corrections(), options));
+  const CheckedStep& step = check.step;
   EXPECT_FALSE(step.has_step());
   EXPECT_GT(step.measured_ns(), 1e6);
   // Communication that costs next to nothing makes it shorter; with its own times it is as long as
@@ -63,6 +46,14 @@ TEST(StepCheckTest, ARealRunIsScheduledAgain) {
   EXPECT_NEAR(step.replayed_ns() / step.measured_ns(), 1, 0.1);
   EXPECT_GT(step.compute_share(), 0);
   EXPECT_LT(step.compute_share(), 1);
+  TransferCell cell;
+  cell.kind = CommKind::kAllReduce;
+  cell.bytes = 1 << 20;
+  cell.ranks = 4;
+  cell.participants = {0, 1};
+  const std::optional<double> share = check.beside.ShareOf(cell);
+  ASSERT_TRUE(share.has_value());
+  EXPECT_LT(*share, 1);
   EXPECT_THAT(work.List(), IsEmpty());
 }
 

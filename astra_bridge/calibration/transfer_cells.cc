@@ -81,14 +81,15 @@ std::vector<TransferCell> MakeTransferCells(absl::Span<const TransferSamples> ru
   return result;
 }
 
-double NoiseFloor(absl::Span<const TransferCell> cells) {
+std::optional<double> NoiseFloor(absl::Span<const TransferCell> cells) {
   // What ran once has no halves to differ.
   std::vector<double> differences;
   for (const TransferCell& cell : cells) {
     if (cell.transfers_ns.size() < 2) continue;
     differences.push_back(SplitHalfDifference(cell.transfers_ns));
   }
-  return differences.empty() ? 0 : Mean(differences);
+  if (differences.empty()) return std::nullopt;
+  return Mean(differences);
 }
 
 CommEdge EdgeOf(const TransferCell& cell) {

@@ -3,6 +3,7 @@
 #define ASTRA_BRIDGE_CALIBRATION_TRANSFER_CELLS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -56,8 +57,9 @@ struct CellOptions {
 std::vector<TransferCell> MakeTransferCells(absl::Span<const TransferSamples> runs,
                                             const CellOptions& options = {});
 
-// Returns the mean split-half difference of the cells that have several transfers; 0 for none.
-double NoiseFloor(absl::Span<const TransferCell> cells);
+// Returns the mean split-half difference of the cells that have several transfers; nullopt when
+// none has.
+std::optional<double> NoiseFloor(absl::Span<const TransferCell> cells);
 
 // The cell as something to be timed.
 CommEdge EdgeOf(const TransferCell& cell);

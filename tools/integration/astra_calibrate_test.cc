@@ -19,6 +19,8 @@ namespace meridian {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -131,11 +133,12 @@ TEST_F(AstraCalibrateTest, WrongInputExitsWithTwoAndWritesNothing) {
   refused({}, "--traces names no file");
   refused({"--traces=nowhere/"}, "nowhere");
   refused({kSweep, "--holdout=random"}, "--holdout=random is none of size, op, group");
+  refused({kSweep, "--holdout=op", "--sizes=1024,4096"}, "--sizes and --holdout");
   refused({kSweep, "--sizes=1024"}, "a single size");
   refused({kSweep, "--sizes=1000,2000"}, "of which there are no transfers");
   refused({kSweep, "--sizes=many"}, "is no number of bytes");
   refused({kSweep, "--topology=missing.yml"}, "missing.yml");
-  refused({"--traces=examples/jax_tp_cuda4_skewed"}, "the clocks of the profiles disagree");
+  refused({"--traces=examples/jax_tp_cuda4_skewed"}, "the clocks of the nodes disagree");
   refused({"--traces=examples/sweep_cpu4,examples/jax_cuda2"}, "different devices (CPU, GPU)");
   refused({"--traces=examples/sweep_cpu4/rank0.xplane.pb.gz"},
           "no collective whose transfer can be timed");
@@ -165,6 +168,7 @@ TEST_F(AstraCalibrateTest, AnotherRunIsCheckedByCollectiveAndStep) {
   EXPECT_GT(report.summary().n(), 4);
   EXPECT_GE(report.steps_size(), 1);
   EXPECT_GT(report.reasons_size(), 0);
+  for (const CheckedCell& cell : report.cells()) EXPECT_TRUE(cell.has_compute_share());
   for (const CheckedStep& step : report.steps()) EXPECT_GT(step.measured_ns(), 0);
   EXPECT_THAT(directory_.Read("errors.csv"), StartsWith("what,run,name,bytes,group,"));
 }
@@ -179,6 +183,19 @@ TEST_F(AstraCalibrateTest, TheSweepItselfIsMetAsReported) {
   // The first repeats count here.
   EXPECT_NEAR(report.summary().mape(), calibrated.fit().mape(), 0.03);
   EXPECT_EQ(report.steps_size(), 0);
+  EXPECT_THAT(report.notes(), ElementsAre(HasSubstr("--nosteps"), HasSubstr("--calibration")));
+}
+
+// What a GPU does is no test of a network of CPUs.
+TEST_F(AstraCalibrateTest, RunsOnOtherDevicesAreSetApart) {
+  CalibrateSweep();
+  const CommandResult result =
+      Validate({"--traces=examples/jax_cuda2", "--calibration=" + report_, "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  const SimulationCheckReport report = Parse<SimulationCheckReport>(result.standard_output);
+  for (const CheckedCell& cell : report.cells()) {
+    EXPECT_THAT(cell.reasons(), Contains("on GPU, calibrated on CPU"));
+  }
 }
 
 TEST_F(AstraCalibrateTest, ValidationRefusesWrongInput) {
@@ -188,7 +205,7 @@ TEST_F(AstraCalibrateTest, ValidationRefusesWrongInput) {
   };
   refused({}, "--traces names no file");
   refused({kSweep, "--calibration=" + network_}, "no report of astra_calibrate");
-  refused({"--traces=examples/jax_tp_cuda4_skewed"}, "the clocks of the profiles disagree");
+  refused({"--traces=examples/jax_tp_cuda4_skewed"}, "the clocks of the nodes disagree");
   ExpectRefused(RunCommandLine("tools/astra_validate", {kSweep}), "astra_validate", "--network");
 }
 
