@@ -1,31 +1,23 @@
 #include "astra_bridge/calibration/calibration.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
-#include <map>
 #include <set>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "astra_bridge/calibration/calibrated_model.h"
+#include "astra_bridge/calibration/calibration_notes.h"
 #include "astra_bridge/calibration/engine_model.h"
 #include "astra_bridge/calibration/error_summary.h"
-#include "astra_bridge/calibration/robust_statistics.h"
 #include "astra_bridge/calibration/size_ranges.h"
-#include "astra_bridge/engine/engine_collective.h"
-#include "astra_bridge/engine/system_config.h"
+#include "astra_bridge/calibration/transfer_quality.h"
 #include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
 namespace {
-
-// A slope beyond this share, and beyond so many of its standard errors, is worth a note.
-constexpr double kNotableSlope = 0.1;
-constexpr double kNotableDeviations = 3;
 
 absl::Status CheckRuns(absl::Span<const CalibrationRun> runs, const CalibrationOptions& options) {
   std::set<std::string> device_kinds;
@@ -97,9 +89,13 @@ class Calibrator {
     RETURN_IF_ERROR(Summarise());
     DescribeParameters();
     DescribeSegments();
-    DescribeTransfers();
+    *report_.mutable_arrival_spread() = MeasureArrivalSpread(cells_);
+    *report_.mutable_clock_check() = CheckTransferClocks(runs_);
     DescribeRuns();
-    AddNotes();
+    for (const std::string& note : CalibrationNotes(
+             {runs_, options_.topology, start_, model_.parameters.parameters}, report_)) {
+      report_.add_notes(note);
+    }
     return Calibration{std::move(model_.parameters.fabric), std::move(model_.corrections),
                        std::move(report_)};
   }
@@ -269,44 +265,6 @@ class Calibrator {
     }
   }
 
-  // Whether waiting is left in the transfers, and what clocks may have added.
-  void DescribeTransfers() {
-    double xx = 0, xy = 0, yy = 0;
-    int64_t n = 0, cells = 0;
-    for (const TransferCell& cell : cells_) {
-      const double spread_ns = Mean(cell.arrival_spreads_ns);
-      const double transfer_ns = Mean(cell.transfers_ns);
-      ++cells;
-      for (size_t i = 0; i < cell.transfers_ns.size(); ++i) {
-        const double x = (cell.arrival_spreads_ns[i] - spread_ns) / cell.median_ns;
-        const double y = (cell.transfers_ns[i] - transfer_ns) / cell.median_ns;
-        xx += x * x;
-        xy += x * y;
-        yy += y * y;
-        ++n;
-      }
-    }
-    ArrivalSpread* spread = report_.mutable_arrival_spread();
-    spread->set_n(n);
-    const int64_t freedom = n - cells - 1;
-    if (xx > 0 && freedom > 0) {
-      spread->set_slope(xy / xx);
-      spread->set_slope_standard_error(
-          std::sqrt(std::max(0.0, yy - xy * xy / xx) / static_cast<double>(freedom) / xx));
-    }
-    std::vector<double> differences_ns, shares;
-    for (const CalibrationRun& run : runs_) {
-      for (const TransferSample& sample : run.transfers.samples) {
-        differences_ns.push_back(sample.transfer_ns - sample.shortest_duration_ns);
-        shares.push_back(differences_ns.back() / sample.transfer_ns);
-      }
-    }
-    ClockCheck* check = report_.mutable_clock_check();
-    check->set_median_difference_ns(Median(differences_ns));
-    check->set_p95_difference_ns(Quantile(differences_ns, 0.95));
-    check->set_median_share(Median(shares));
-  }
-
   void DescribeRuns() {
     for (const CalibrationRun& run : runs_) {
       CalibratedRun* described = report_.add_runs();
@@ -320,88 +278,6 @@ class Calibrator {
       described->set_other_kinds(run.transfers.other_kinds);
       described->set_without_transfer(run.transfers.without_transfer);
       for (const std::string& kind : run.device_kinds) described->add_device_kinds(kind);
-    }
-  }
-
-  // What of the given network is not taken as it is, and what it changes besides its shape.
-  void NoteTopology() {
-    if (!options_.topology.has_value()) return;
-    const int32_t given = options_.topology->network.npus();
-    if (given != start_.network.npus()) {
-      report_.add_notes(absl::StrCat("--topology has ", given, " NPUs; the network written has ",
-                                     start_.network.npus(),
-                                     ", as many as the largest run has ranks"));
-    }
-    std::vector<std::string> names;
-    bool pairwise = true;
-    for (const CollectiveAlgorithm& algorithm :
-         start_.system.algorithms_of(EngineCollective::kAllToAll)) {
-      pairwise &= algorithm.kind == CollectiveAlgorithm::Kind::kDirect;
-      names.push_back(CollectiveAlgorithmName(algorithm));
-    }
-    if (pairwise) return;
-    report_.add_notes(absl::StrCat("with this --topology all-to-all is simulated as ",
-                                   absl::StrJoin(names, ", "),
-                                   "; without one it is direct, as libraries send it"));
-  }
-
-  void AddNotes() {
-    for (const CalibrationRun& run : runs_) {
-      for (const std::string& note : run.notes) report_.add_notes(note);
-    }
-    NoteTopology();
-    if (!report_.has_noise_floor()) {
-      report_.add_notes("nothing was repeated after its first time: the noise floor is not known");
-    }
-    AddUntoldParameters();
-    AddMergedSizes();
-    std::set<size_t> group_sizes;
-    for (const TransferCell& cell : fitted_cells_) {
-      if (cell.kind != CommKind::kPointToPoint) group_sizes.insert(cell.participants.size());
-    }
-    if (group_sizes.size() == 1) {
-      report_.add_notes(absl::StrCat(
-          "all groups have ", *group_sizes.begin(),
-          " ranks: one algorithm cannot be told from another, and other numbers of ranks are "
-          "extrapolated"));
-    }
-    const ArrivalSpread& spread = report_.arrival_spread();
-    if (std::abs(spread.slope()) > kNotableSlope &&
-        std::abs(spread.slope()) > kNotableDeviations * spread.slope_standard_error()) {
-      report_.add_notes(absl::StrFormat(
-          "transfers change with how late the last rank comes (slope %.2f): %s", spread.slope(),
-          spread.slope() > 0 ? "waiting is left in them, or clocks are off"
-                             : "data moves before all have come"));
-    }
-  }
-
-  void AddUntoldParameters() {
-    for (const FittedParameter& fitted : model_.parameters.parameters) {
-      const std::string name = ParameterName(fitted.parameter);
-      if (fitted.kept) {
-        report_.add_notes(absl::StrCat(name, " is not identifiable from these transfers: it keeps ",
-                                       fitted.value));
-      } else if (!fitted.identifiable) {
-        report_.add_notes(absl::StrCat(
-            name, " is not identifiable: ", fitted.value,
-            " fits best, but transfers are too few, or miss the engine's times too much alike, to "
-            "vouch for it"));
-      }
-      if (!fitted.includes_overhead) continue;
-      report_.add_notes(absl::StrCat(
-          name,
-          " is effective: what a collective costs once cannot be told from what each of its steps "
-          "costs, and is in it"));
-    }
-  }
-
-  void AddMergedSizes() {
-    std::map<CommKind, std::set<int64_t>> sizes;
-    for (const TransferCell& cell : fitted_cells_) sizes[cell.kind].insert(cell.bytes);
-    for (const auto& [kind, of_kind] : sizes) {
-      if (of_kind.size() <= kMaxSizes) continue;
-      report_.add_notes(absl::StrCat(CommKindName(kind), " has ", of_kind.size(),
-                                     " sizes: neighbouring ones were merged for the fit"));
     }
   }
 

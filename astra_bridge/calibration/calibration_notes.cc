@@ -1,0 +1,146 @@
+#include "astra_bridge/calibration/calibration_notes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "astra_bridge/calibration/engine_model.h"
+#include "astra_bridge/calibration/number_text.h"
+#include "astra_bridge/calibration/size_ranges.h"
+#include "astra_bridge/comm_kind.h"
+#include "astra_bridge/engine/engine_collective.h"
+#include "astra_bridge/engine/system_config.h"
+#include "xla_profiler/util/byte_size.h"
+
+namespace meridian {
+namespace {
+
+using Notes = std::vector<std::string>;
+
+// A slope beyond this share, and beyond so many of its standard errors, is worth a note.
+constexpr double kNotableSlope = 0.1;
+constexpr double kNotableDeviations = 3;
+// So is a fitted cell that is off by more than this.
+constexpr double kNotableError = 0.3;
+
+// What of the given network is not taken as it is, and what it changes besides its shape.
+void AddTopology(const Fabric& topology, const Fabric& start, Notes* notes) {
+  const int32_t given = topology.network.npus();
+  if (given != start.network.npus()) {
+    notes->push_back(absl::StrCat("--topology has ", given, " NPUs; the network written has ",
+                                  start.network.npus(), ", as many as the largest run has ranks"));
+  }
+  std::vector<std::string> names;
+  bool pairwise = true;
+  for (const CollectiveAlgorithm& algorithm :
+       start.system.algorithms_of(EngineCollective::kAllToAll)) {
+    pairwise &= algorithm.kind == CollectiveAlgorithm::Kind::kDirect;
+    names.push_back(CollectiveAlgorithmName(algorithm));
+  }
+  if (pairwise) return;
+  notes->push_back(absl::StrCat("with this --topology all-to-all is simulated as ",
+                                absl::StrJoin(names, ", "),
+                                "; without one it is direct, as libraries send it"));
+}
+
+void AddUntoldParameters(absl::Span<const FittedParameter> parameters, Notes* notes) {
+  for (const FittedParameter& fitted : parameters) {
+    const std::string name = ParameterName(fitted.parameter);
+    if (fitted.kept) {
+      notes->push_back(
+          absl::StrCat(name, " is not identifiable from these transfers: it keeps ", fitted.value));
+    } else if (!fitted.identifiable) {
+      notes->push_back(absl::StrCat(
+          name, " is not identifiable: ", fitted.value,
+          " fits best, but transfers are too few, or miss the engine's times too much alike, to "
+          "vouch for it"));
+    }
+    if (!fitted.includes_overhead) continue;
+    notes->push_back(absl::StrCat(
+        name,
+        " is effective: what a collective costs once cannot be told from what each of its steps "
+        "costs, and is in it"));
+  }
+}
+
+void AddMergedSizes(const CalibrationReport& report, Notes* notes) {
+  std::map<std::string, std::set<int64_t>> sizes;
+  for (const CalibratedCell& cell : report.cells()) {
+    if (cell.fitted()) sizes[cell.kind()].insert(cell.bytes());
+  }
+  for (const auto& [kind, of_kind] : sizes) {
+    if (of_kind.size() <= kMaxSizes) continue;
+    notes->push_back(absl::StrCat(kind, " has ", of_kind.size(),
+                                  " sizes: neighbouring ones were merged for the fit"));
+  }
+}
+
+void AddSingleGroupSize(const CalibrationReport& report, Notes* notes) {
+  std::set<int64_t> group_sizes;
+  for (const CalibratedCell& cell : report.cells()) {
+    const bool collective = cell.kind() != CommKindName(CommKind::kPointToPoint);
+    if (cell.fitted() && collective) group_sizes.insert(cell.group_size());
+  }
+  if (group_sizes.size() != 1) return;
+  notes->push_back(absl::StrCat("all groups have ", *group_sizes.begin(),
+                                " ranks: one algorithm cannot be told from another, and other "
+                                "numbers of ranks are extrapolated"));
+}
+
+void AddFarCells(const CalibrationReport& report, Notes* notes) {
+  int64_t far = 0;
+  const CalibratedCell* farthest = nullptr;
+  for (const CalibratedCell& cell : report.cells()) {
+    if (!cell.fitted() || std::abs(cell.signed_error()) <= kNotableError) continue;
+    ++far;
+    if (farthest == nullptr || std::abs(cell.signed_error()) > std::abs(farthest->signed_error())) {
+      farthest = &cell;
+    }
+  }
+  if (farthest == nullptr) return;
+  notes->push_back(absl::StrCat(
+      far, " of the fitted cells ", far == 1 ? "is" : "are", " off by more than ",
+      Percent(kNotableError), ", most ", farthest->kind(), " of ",
+      FormatByteSize(farthest->bytes()), " (", SignedPercent(farthest->signed_error()),
+      "): times jump there by more than sizes so far apart can place, or repeats were disturbed; "
+      "measure sizes between"));
+}
+
+void AddArrivalSpread(const ArrivalSpread& spread, Notes* notes) {
+  if (std::abs(spread.slope()) <= kNotableSlope ||
+      std::abs(spread.slope()) <= kNotableDeviations * spread.slope_standard_error()) {
+    return;
+  }
+  notes->push_back(absl::StrFormat(
+      "transfers change with how late the last rank comes (slope %.2f): %s", spread.slope(),
+      spread.slope() > 0 ? "waiting is left in them, or clocks are off"
+                         : "data moves before all have come"));
+}
+
+}  // namespace
+
+Notes CalibrationNotes(const CalibrationBackground& background, const CalibrationReport& report) {
+  Notes notes;
+  for (const CalibrationRun& run : background.runs) {
+    notes.insert(notes.end(), run.notes.begin(), run.notes.end());
+  }
+  if (background.topology.has_value()) {
+    AddTopology(*background.topology, background.start, &notes);
+  }
+  if (!report.has_noise_floor()) {
+    notes.push_back("nothing was repeated after its first time: the noise floor is not known");
+  }
+  AddUntoldParameters(background.parameters, &notes);
+  AddMergedSizes(report, &notes);
+  AddSingleGroupSize(report, &notes);
+  AddFarCells(report, &notes);
+  AddArrivalSpread(report.arrival_spread(), &notes);
+  return notes;
+}
+
+}  // namespace meridian

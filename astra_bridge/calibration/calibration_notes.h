@@ -1,0 +1,32 @@
+// What a person should know of a calibration before using its numbers.
+#ifndef ASTRA_BRIDGE_CALIBRATION_CALIBRATION_NOTES_H_
+#define ASTRA_BRIDGE_CALIBRATION_CALIBRATION_NOTES_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "astra_bridge/calibration/calibration_report.pb.h"
+#include "astra_bridge/calibration/calibration_run.h"
+#include "astra_bridge/calibration/parameter_fit.h"
+#include "astra_bridge/fabric.h"
+
+namespace meridian {
+
+// What the report does not hold.
+struct CalibrationBackground {
+  absl::Span<const CalibrationRun> runs;
+  // The network that was given, if one was, and the one that the fit started from.
+  const std::optional<Fabric>& topology;
+  const Fabric& start;
+  absl::Span<const FittedParameter> parameters;
+};
+
+// The report is complete but for these notes.
+std::vector<std::string> CalibrationNotes(const CalibrationBackground& background,
+                                          const CalibrationReport& report);
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_CALIBRATION_CALIBRATION_NOTES_H_
