@@ -19,6 +19,7 @@
 #include "chakra_export/graph/graph_replay.h"
 #include "chakra_export/xspace/work_nodes.h"
 #include "critical_path/execution_job.h"
+#include "critical_path/node_bound.h"
 #include "critical_path/step_choice.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/util/status_macros.h"
@@ -27,14 +28,6 @@ namespace meridian {
 namespace {
 
 constexpr char kStepName[] = "step";
-
-BoundBy BoundByOf(const ChakraProtoMsg::Node& node, bool on_host, absl::string_view op_kind) {
-  if (op_kind == kHostGapOpKind) return BoundBy::kHostGap;
-  if (on_host) return BoundBy::kCpu;
-  const bool communicates =
-      IsCommunication(node.type()) || op_kind == kUnmatchedOpKind || op_kind == kLocalOpKind;
-  return communicates ? BoundBy::kGpuCommunication : BoundBy::kGpuCompute;
-}
 
 EventCategory CategoryOf(bool on_host, absl::string_view op_kind) {
   if (op_kind == kHostGapOpKind) return EventCategory::kUnknown;
@@ -105,7 +98,8 @@ class EtJobLoader {
                      GetBoolAttribute(node.attr(), kIsCpuOpAttribute));
     TimedNode timed;
     ASSIGN_OR_RETURN(timed.step, GetIntAttribute(node.attr(), kStepAttribute));
-    timed.bound_by = BoundByOf(node, on_host.value_or(false), op_kind.value_or(""));
+    timed.bound_by =
+        BoundByOf(op_kind.value_or(""), on_host.value_or(false), IsCommunication(node.type()));
     timed.category = CategoryOf(on_host.value_or(false), op_kind.value_or(""));
     timed.is_chosen = node.type() != ChakraProtoMsg::METADATA_NODE;
     execution_.nodes.push_back(timed);

@@ -10,12 +10,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
 namespace {
 
-constexpr int64_t kPicosPerNano = 1000;
 constexpr NodeId kWindowStart = 0;
 // How much work is looked at to find what may have been waited for. Only work without duration, at
 // the very start, is in the way.
@@ -86,7 +86,7 @@ class RankBuilder {
  private:
   const TimedNode& Timed(NodeIndex node) const { return execution_.nodes[node]; }
   const Resource& ResourceOf(NodeIndex node) const { return execution_.graph.resource(node); }
-  int64_t Ps(int64_t time_ns) const { return (time_ns - graph_.base_ns) * kPicosPerNano; }
+  int64_t Ps(int64_t time_ns) const { return (time_ns - graph_.base_ns) * kPsPerNs; }
   int64_t Time(NodeId node) const { return graph_.nodes[node].time_ps; }
 
   bool ChooseNodes(const std::optional<RankWindow>& window) {
@@ -335,7 +335,7 @@ class JobBuilder {
   absl::Status CheckTimes() const {
     int64_t span_ns = 0, span_ps = 0;
     if (!__builtin_sub_overflow(end_ns_, begin_ns_, &span_ns) &&
-        !__builtin_mul_overflow(span_ns, kPicosPerNano, &span_ps)) {
+        !__builtin_mul_overflow(span_ns, kPsPerNs, &span_ps)) {
       return absl::OkStatus();
     }
     return absl::OutOfRangeError("the first start and the last end lie over 106 days apart");

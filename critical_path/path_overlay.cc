@@ -14,13 +14,13 @@
 #include "xla_profiler/trace_json/exact_decimal.h"
 #include "xla_profiler/trace_json/json_cutter.h"
 #include "xla_profiler/trace_json/json_value.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
 namespace {
 
 constexpr size_t kFlushBytes = size_t{1} << 16;
-constexpr int64_t kPicosPerNano = 1000;
 
 // The fields of an event that matter here, as written.
 struct EventText {
@@ -248,7 +248,7 @@ absl::Status OverlayWriter::WriteArrowEnd(const GraphEdge& edge, NodeId node, bo
   if (!graph_.nodes[node].is_start) {
     // Within the event, or viewers would tie the arrow to what comes next.
     const absl::int128 duration_ps = ReadMicros(event.dur).value_or(graph_event.duration_ps);
-    if (duration_ps >= kPicosPerNano) *time_ps += duration_ps - kPicosPerNano;
+    if (duration_ps >= kPsPerNs) *time_ps += duration_ps - kPsPerNs;
   }
   BeginItem();
   absl::StrAppend(&buffer_, "{\"ph\": \"", is_first ? "s" : "f", "\", \"id\": ", next_arrow_id_);

@@ -7,18 +7,17 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
 namespace {
 
-constexpr int64_t kPicosPerNano = 1000;
-
 // By how much the times of a graph grow when they count from another base.
 absl::StatusOr<int64_t> ShiftPs(int64_t from_base_ns, int64_t to_base_ns) {
   int64_t shift_ns = 0, shift_ps = 0;
   if (__builtin_sub_overflow(from_base_ns, to_base_ns, &shift_ns) ||
-      __builtin_mul_overflow(shift_ns, kPicosPerNano, &shift_ps)) {
+      __builtin_mul_overflow(shift_ns, kPsPerNs, &shift_ps)) {
     return absl::OutOfRangeError("the traces of the ranks lie over 106 days apart");
   }
   return shift_ps;

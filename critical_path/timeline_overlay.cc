@@ -14,13 +14,13 @@
 #include "xla_profiler/trace_export/nesting_lanes.h"
 #include "xla_profiler/trace_json/exact_decimal.h"
 #include "xla_profiler/trace_json/trace_json_writer.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
 namespace {
 
 constexpr char kArrowName[] = "critical_path";
-constexpr int64_t kPicosPerNano = 1000;
 
 // Viewers hide process 0. A trace may call itself any rank: the greatest wraps around.
 int64_t Pid(const Lane& lane) { return static_cast<int64_t>(static_cast<uint64_t>(lane.rank) + 1); }
@@ -159,8 +159,7 @@ class TimelineOverlayWriter {
     fields.category = kArrowName;
     // At its time, which may be within the event, but before the event's end, or viewers would tie
     // the arrow to what comes next.
-    const int64_t last_ps =
-        event.start_ps + std::max<int64_t>(0, event.duration_ps - kPicosPerNano);
+    const int64_t last_ps = event.start_ps + std::max<int64_t>(0, event.duration_ps - kPsPerNs);
     fields.ts_ps = std::clamp(node.time_ps, event.start_ps, last_ps);
     fields.args = &args_;
     return fields;

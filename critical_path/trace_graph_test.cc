@@ -21,6 +21,7 @@
 #include "gtest/gtest.h"
 #include "xla_profiler/dependencies/device_dependencies_json.h"
 #include "xla_profiler/events/event_table_json.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/testing/status_matchers.h"
 
 namespace meridian {
@@ -29,7 +30,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr int64_t kPicosPerMicro = 1000000;
 constexpr int64_t kOtherThread = 200;
 
 struct Built {
@@ -59,7 +59,7 @@ std::vector<std::string> Steps(const Built& built) {
     if (edge.weight_ps == 0) continue;
     steps.push_back(absl::StrCat(BoundByName(edge.bound_by), edge.event == kNoEvent ? "" : " ",
                                  edge.event == kNoEvent ? "" : graph.EventName(edge.event), " ",
-                                 edge.weight_ps / kPicosPerMicro));
+                                 edge.weight_ps / kPsPerUs));
   }
   return steps;
 }
@@ -109,7 +109,7 @@ TEST(TraceGraphTest, StreamsOfTwoDevicesAreNotChained) {
   trace.Kernel("second", 12, 100, 7, 2, /*device=*/1);
   ASSERT_OK_AND_ASSIGN(const Built built, Build(trace));
   EXPECT_EQ(CountEdges(built.trace.graph, EdgeType::kKernelKernelDelay), 0);
-  EXPECT_EQ(built.path.length_ps, 112 * kPicosPerMicro);
+  EXPECT_EQ(built.path.length_ps, 112 * kPsPerUs);
   EXPECT_THAT(Steps(built),
               ElementsAre("cpu_bound op 1", "cpu_bound cudaLaunchKernel 1",
                           "gpu_kernel_launch_overhead second 10", "gpu_compute_bound second 100"));
@@ -187,7 +187,7 @@ TEST(TraceGraphTest, CallsThatOverlapOnTwoThreadsKeepTheirTime) {
   ASSERT_OK_AND_ASSIGN(const Built built, Build(trace));
   std::vector<int64_t> calls_us;
   for (const GraphEdge& edge : built.trace.graph.edges) {
-    if (edge.bound_by == BoundBy::kCpu) calls_us.push_back(edge.weight_ps / kPicosPerMicro);
+    if (edge.bound_by == BoundBy::kCpu) calls_us.push_back(edge.weight_ps / kPsPerUs);
   }
   EXPECT_THAT(calls_us, ElementsAre(30, 30));
 }
@@ -270,14 +270,13 @@ TEST(TraceGraphTest, AWindowHasTheWorkItLaunchedAndWhatStillRuns) {
   trace.Call("cudaLaunchKernel", 210, 5, 3);
   trace.Kernel("after", 250, 120, 7, 3);
   ASSERT_OK_AND_ASSIGN(const Built built, Build(trace, {"step", {0, 0}}));
-  EXPECT_EQ(built.trace.graph.window_end_ps - built.trace.graph.window_start_ps,
-            150 * kPicosPerMicro);
+  EXPECT_EQ(built.trace.graph.window_end_ps - built.trace.graph.window_start_ps, 150 * kPsPerUs);
   EXPECT_THAT(Steps(built),
               ElementsAre("gpu_compute_bound before 30", "gpu_compute_bound in the window 120"));
   std::map<std::string, int64_t> durations_us;
   for (GraphEventId id = 0; id < built.trace.graph.events.size(); ++id) {
     durations_us[std::string(built.trace.graph.EventName(id))] =
-        built.trace.graph.events[id].duration_ps / kPicosPerMicro;
+        built.trace.graph.events[id].duration_ps / kPsPerUs;
   }
   EXPECT_THAT(durations_us, ElementsAre(std::make_pair("before", 30), std::make_pair("crosses", 50),
                                         std::make_pair("cudaLaunchKernel", 5),

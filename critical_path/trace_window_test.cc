@@ -10,14 +10,13 @@
 #include "gtest/gtest.h"
 #include "xla_profiler/dependencies/device_dependencies_json.h"
 #include "xla_profiler/events/event_table_json.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/testing/status_matchers.h"
 
 namespace meridian {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr int64_t kPicosPerMicro = 1000000;
 
 struct Micros {
   int64_t start = 0;
@@ -33,7 +32,7 @@ absl::StatusOr<Micros> Choose(const KinetoTrace& trace, const WindowChoice& choi
   ASSIGN_OR_RETURN(
       const TraceWindow window,
       ChooseTraceWindow(loaded.table, FindTraceJsonDependencies(text, loaded.table), choice));
-  Micros micros = {window.start_ps / kPicosPerMicro, window.end_ps / kPicosPerMicro, ""};
+  Micros micros = {window.start_ps / kPsPerUs, window.end_ps / kPsPerUs, ""};
   if (window.thread.has_value()) micros.thread = loaded.table.track(*window.thread).thread;
   return micros;
 }

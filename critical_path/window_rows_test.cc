@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "xla_profiler/dependencies/device_dependencies_json.h"
 #include "xla_profiler/events/event_table_json.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/testing/status_matchers.h"
 
 namespace meridian {
@@ -18,8 +19,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-constexpr int64_t kPicosPerMicro = 1000000;
 
 struct Chosen {
   std::vector<std::string> names;
@@ -37,13 +36,13 @@ absl::StatusOr<Chosen> Choose(const KinetoTrace& trace, const std::string& data_
     loads_data.push_back(table.names().Get(name) == data_loader);
   }
   TraceWindow window;
-  window.start_ps = 100 * kPicosPerMicro;
-  window.end_ps = 200 * kPicosPerMicro;
+  window.start_ps = 100 * kPsPerUs;
+  window.end_ps = 200 * kPsPerUs;
   ASSIGN_OR_RETURN(
       const WindowRows rows,
       ChooseWindowRows(table, FindTraceJsonDependencies(text, table), window, loads_data));
   Chosen chosen;
-  chosen.end_us = rows.end_ps / kPicosPerMicro;
+  chosen.end_us = rows.end_ps / kPsPerUs;
   chosen.without_launch = rows.without_launch;
   for (EventRow row : rows.rows) chosen.names.emplace_back(table.name(row));
   return chosen;

@@ -18,6 +18,7 @@
 #include "chakra_export/xspace/work_graph.h"
 #include "chakra_export/xspace/work_nodes.h"
 #include "critical_path/execution_job.h"
+#include "critical_path/node_bound.h"
 #include "critical_path/step_choice.h"
 #include "trace_alignment/collectives/collective_table.h"
 #include "xla_profiler/util/status_macros.h"
@@ -125,7 +126,8 @@ class XSpaceJobLoader {
       TimedNode timed;
       timed.start_ns = node.start_ns;
       timed.end_ns = std::max(node.start_ns, node.end_ns);
-      timed.bound_by = BoundByOf(node);
+      timed.bound_by = BoundByOf(node.op_kind, node.resource.kind == ResourceKind::kHostThread,
+                                 node.IsCommunication());
       timed.category = CategoryOf(node);
       if (node.work != nullptr) {
         timed.step = node.work->step;
@@ -137,14 +139,6 @@ class XSpaceJobLoader {
       }
       execution_.nodes.push_back(timed);
     }
-  }
-
-  static BoundBy BoundByOf(const WorkNode& node) {
-    if (node.op_kind == kHostGapOpKind) return BoundBy::kHostGap;
-    if (node.resource.kind == ResourceKind::kHostThread) return BoundBy::kCpu;
-    const bool communicates =
-        node.IsCommunication() || node.op_kind == kUnmatchedOpKind || node.op_kind == kLocalOpKind;
-    return communicates ? BoundBy::kGpuCommunication : BoundBy::kGpuCompute;
   }
 
   static EventCategory CategoryOf(const WorkNode& node) {

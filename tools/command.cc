@@ -15,6 +15,7 @@
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/status_util.h"
 #include "xla_profiler/util/text_table.h"
+#include "xla_profiler/util/unfinished_files.h"
 
 ABSL_FLAG(bool, json, false, "Print one JSON object on standard output instead of text.");
 
@@ -38,8 +39,23 @@ absl::StatusOr<int> ParseAndRun(const CommandSpec& spec, const std::vector<std::
 
 void ExitWithMessage(absl::string_view message) {
   // Only what is safe in a signal handler.
+  RemoveUnfinishedFiles();
   (void)!write(STDERR_FILENO, message.data(), message.size());
   _exit(kExitEnvironment);
+}
+
+// Ends as if the signal had not been caught, which is what whoever sent it wants to see.
+void EndBySignal(int number) {
+  RemoveUnfinishedFiles();
+  std::signal(number, SIG_DFL);
+  std::raise(number);
+}
+
+// Has an interrupted command clean up, unless it was started to go on (nohup).
+void CleanUpWhenInterrupted() {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    if (std::signal(number, EndBySignal) == SIG_IGN) std::signal(number, SIG_IGN);
+  }
 }
 
 // Turns the ends that no status can describe into messages and the environment's exit code.
@@ -62,6 +78,7 @@ std::string Environment(const char* name) {
 int RunCommand(const CommandSpec& spec, int argc, char** argv,
                const std::function<absl::StatusOr<int>()>& body) {
   InstallLastResorts();
+  CleanUpWhenInterrupted();
   CommandSpec with_json = spec;
   with_json.flags.push_back("json");
   const absl::StatusOr<int> code =

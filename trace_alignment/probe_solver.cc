@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/util/check.h"
 #include "xla_profiler/util/int64_range.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/status_util.h"
 #include "xla_profiler/xplane/session_clock.h"
@@ -21,7 +22,6 @@
 namespace meridian {
 namespace {
 
-constexpr double kPicosPerNano = 1e3;
 constexpr double kPpm = 1e6;
 
 // What clocks may drift apart within a window (11 days), and be apart (92 days): sums fit int64.
@@ -175,8 +175,8 @@ class Round {
       sample.midpoint_ref_ns = *midpoint_ns;
       sample.offset_ps = times_ps_[i] + std::llround(corrections_ps[i]);
       sample.drift_ppm = std::expm1(log_rates[i]) * kPpm;
-      sample.residual_ns = node_residuals_ps[i] / kPicosPerNano;
-      if (!uncertainties_ps.empty()) sample.uncertainty_ns = uncertainties_ps[i] / kPicosPerNano;
+      sample.residual_ns = node_residuals_ps[i] / kPsPerNs;
+      if (!uncertainties_ps.empty()) sample.uncertainty_ns = uncertainties_ps[i] / kPsPerNs;
       samples->push_back(sample);
     }
     return absl::OkStatus();
@@ -345,7 +345,7 @@ WindowEstimates EstimatesFromWindows(const std::vector<ProbeWindowEdge>& windows
   WindowEstimates estimates;
   for (const ProbeWindowEdge& window : windows) {
     const absl::int128 half_ns = (absl::int128(window.window_end_ns) - window.window_start_ns) / 2;
-    const double drifted_ps = window.alpha * static_cast<double>(half_ns) * kPicosPerNano;
+    const double drifted_ps = window.alpha * static_cast<double>(half_ns) * kPsPerNs;
     if (!IsGood(window, filter) || std::abs(drifted_ps) > kMaxDriftedPs ||
         std::abs(static_cast<double>(window.beta_ps)) > kMaxOffsetPs) {
       ++estimates.rejected;

@@ -29,6 +29,7 @@
 #include "xla_profiler/collectives/run_resolution.h"
 #include "xla_profiler/collectives/xspace_collectives.h"
 #include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/testing/status_matchers.h"
 #include "xla_profiler/xplane/xplane_utils.h"
 #include "xla_profiler/xplane/xspace_reader.h"
@@ -39,7 +40,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr int64_t kPsPerNs = 1'000;
 constexpr int64_t kSecondPs = 1'000'000'000'000;
 // Snapshot pairs are read to the nanosecond; an event may go through two maps of them.
 constexpr int64_t kTolerancePs = 2'010;

@@ -21,6 +21,7 @@
 #include "xla_profiler/testing/shared_data.h"
 #include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/input_file.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/testing/status_matchers.h"
 #include "xla_profiler/util/testing/temporary_directory.h"
 #include "xla_profiler/xplane/session_clock.h"
@@ -31,7 +32,6 @@ namespace {
 
 using ::testing::IsEmpty;
 
-constexpr int64_t kPsPerNs = 1'000;
 constexpr int64_t kHourPs = 3'600'000'000'000'000;
 
 // All nodes of a run share one clock.

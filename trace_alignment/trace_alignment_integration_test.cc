@@ -22,6 +22,7 @@
 #include "trace_alignment/trace_check.h"
 #include "trace_alignment/two_way_probes.h"
 #include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/testing/status_matchers.h"
 #include "xla_profiler/util/testing/temporary_directory.h"
 #include "xla_profiler/xplane/session_clock.h"
@@ -31,7 +32,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int64_t kPsPerNs = 1'000;
 // See trace_alignment_test.cc.
 constexpr int64_t kTolerancePs = 2'010;
 

@@ -17,6 +17,7 @@
 #include "xla_profiler/util/check.h"
 #include "xla_profiler/util/input_file.h"
 #include "xla_profiler/util/int64_range.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
@@ -28,7 +29,6 @@ using ProbeStamps = std::tuple<int64_t, int64_t, int64_t>;
 constexpr absl::string_view kExample =
     R"({"src":0,"dst":1,"t1":1000,"t2":1300,"t3":1400,"t4":1500})";
 
-constexpr double kPicosPerNano = 1e3;
 constexpr double kPpm = 1e6;
 // The year 2116: products of two differences of such times fit 127 bits.
 constexpr int64_t kMaxTimeNs = int64_t{1} << 62;
@@ -209,7 +209,7 @@ ProbeEdge MiddleOf(const OffsetCorridor& corridor, int64_t time_ns) {
   ProbeEdge::Bounds bounds;
   bounds.offset_ps = std::max(interval.high_ps - edge.offset_ps, edge.offset_ps - interval.low_ps);
   bounds.rate = (corridor.max_rate() - corridor.min_rate()) / 2;
-  const double bound_ns = static_cast<double>(bounds.offset_ps + 1) / kPicosPerNano;
+  const double bound_ns = static_cast<double>(bounds.offset_ps + 1) / kPsPerNs;
   edge.weight = 1 / (bound_ns * bound_ns);
   edge.bounds = bounds;
   return edge;
@@ -290,8 +290,8 @@ OffsetCorridor::Interval OffsetCorridor::At(int64_t time_ns) const {
   for (const Line& line : highest_) {
     high_ns = std::max(high_ns, line.offset_ns + line.rate * since_origin_ns);
   }
-  return {SumAsPicos(origin_.offset_ns, std::floor(low_ns * kPicosPerNano)),
-          SumAsPicos(origin_.offset_ns, std::ceil(high_ns * kPicosPerNano))};
+  return {SumAsPicos(origin_.offset_ns, std::floor(low_ns * kPsPerNs)),
+          SumAsPicos(origin_.offset_ns, std::ceil(high_ns * kPsPerNs))};
 }
 
 TwoWayEstimates EstimateEdges(const std::vector<TwoWayProbe>& probes,

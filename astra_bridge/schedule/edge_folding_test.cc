@@ -1,13 +1,10 @@
 #include "astra_bridge/schedule/edge_folding.h"
 
-#include <string>
 #include <vector>
 
-#include "astra_bridge/testing/fabrics.h"
-#include "astra_bridge/testing/fixed_timing.h"
+#include "astra_bridge/schedule/testing/timed_edges.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/util/testing/status_matchers.h"
 
 namespace meridian {
 namespace {
@@ -15,23 +12,9 @@ namespace {
 using ::testing::DoubleEq;
 using ::testing::ElementsAre;
 
-void Ignore(uint64_t, uint64_t) {}
-
-CommEdge Named(const std::string& id, int64_t bytes) {
-  CommEdge edge = Edge(CommKind::kAllReduce, bytes, {0, 1});
-  edge.id = id;
-  return edge;
-}
-
-// Edges a, b, c of 10, 20, 30 s alone, three times as long in company.
 std::vector<double> Fold(const std::vector<Snapshot>& snapshots) {
-  const std::vector<CommEdge> edges = {Named("a", 1), Named("b", 2), Named("c", 3)};
-  FixedTiming timing(FixedTimes({{"a", 10}, {"b", 20}, {"c", 30}}, 3));
-  SnapshotTimer timer(timing, edges, 1);
-  EXPECT_OK(timer.TimeEdges(Ignore));
-  const absl::StatusOr<std::vector<BatchIndex>> batches = timer.TimeSnapshots(snapshots, Ignore);
-  EXPECT_OK(batches.status());
-  return FoldEdgeTimes(timer, snapshots, *batches, edges.size());
+  TimedEdges edges;
+  return FoldEdgeTimes(edges.timer(), snapshots, edges.Time(snapshots), edges.size());
 }
 
 TEST(EdgeFoldingTest, WeighsTheTimesInSnapshotsByTheTimeSpentThere) {

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "astra_bridge/embedded_timing.h"
+#include "astra_bridge/schedule/testing/predictions.h"
 #include "astra_bridge/schedule/testing/workload_builder.h"
 #include "astra_bridge/testing/fabrics.h"
 #include "astra_bridge/testing/fixed_timing.h"
@@ -29,13 +29,6 @@ using ::testing::SizeIs;
 
 using Prediction = std::unique_ptr<IterationPrediction>;
 
-TimingSetup Embedded(std::vector<NetworkDimension> dimensions) {
-  TimingSetup setup;
-  setup.fabrics = OneFabric(FabricOf(std::move(dimensions)));
-  setup.timing = std::make_unique<EmbeddedTiming>(setup.fabrics, Congestion::kAware, nullptr);
-  return setup;
-}
-
 TimingSetup Fixed(std::map<std::string, double> seconds, double inflation) {
   TimingSetup setup;
   setup.timing = std::make_unique<FixedTiming>(FixedTimes(std::move(seconds), inflation));
@@ -45,12 +38,6 @@ TimingSetup Fixed(std::map<std::string, double> seconds, double inflation) {
 absl::StatusOr<Prediction> Predict(const TimingSetup& setup, const ExecutionGraph& graph,
                                    const IterationOptions& options) {
   return PredictIteration(setup, graph, CommunicationMatch(graph), options);
-}
-
-IterationOptions Snapshots() {
-  IterationOptions options;
-  options.mode = TimingMode::kSnapshot;
-  return options;
 }
 
 // The example of docs/astra_predict.md: rank 0 sends 1 MiB to rank 1, and 10 us later, on another
@@ -69,8 +56,8 @@ ExecutionGraph TwoSends() {
 // On a ring of 4 with 50 GiB/s and 500 ns a link, each takes trunc(500 + 19531.25) = 20031 ns
 // alone; of two that start at once the second leaves 19531 ns later and takes 39562.
 TEST(IterationPredictionTest, WorkedExampleOfTwoSendsOverOneLink) {
-  const TimingSetup setup = Embedded({Dimension(BlockShape::kRing, 4)});
-  ASSERT_OK_AND_ASSIGN(const Prediction prediction, Predict(setup, TwoSends(), Snapshots()));
+  const TimingSetup setup = RingSetup();
+  ASSERT_OK_AND_ASSIGN(const Prediction prediction, Predict(setup, TwoSends(), SnapshotOptions()));
   EXPECT_THAT(prediction->snapshot_intervals,
               ElementsAre(EdgeInterval{0, 20031}, EdgeInterval{10000, 30031}));
   EXPECT_EQ(prediction->isolated_makespan_ns, 30031);
@@ -100,7 +87,7 @@ TEST(IterationPredictionTest, WorkedExampleOfTwoSendsOverOneLink) {
 }
 
 TEST(IterationPredictionTest, IsolatedModeLeavesEdgesAlone) {
-  const TimingSetup setup = Embedded({Dimension(BlockShape::kRing, 4)});
+  const TimingSetup setup = RingSetup();
   ASSERT_OK_AND_ASSIGN(const Prediction prediction, Predict(setup, TwoSends(), {}));
   EXPECT_EQ(prediction->schedule.replay.makespan_ns, 30031);
   EXPECT_EQ(prediction->isolated_makespan_ns, 30031);
@@ -128,7 +115,7 @@ TEST(IterationPredictionTest, CollectsOnceWhenEdgesMeetTheSame) {
   ASSERT_OK_AND_ASSIGN(
       const Prediction prediction,
       Predict(Fixed({{"group l#0", 10e-9}, {"group r#0", 12e-9}, {"group r#1", 8e-9}}, 4),
-              ThreeEdges(), Snapshots()));
+              ThreeEdges(), SnapshotOptions()));
   EXPECT_EQ(prediction->extractions, 1);
   EXPECT_EQ(prediction->changed_share, 0);
   EXPECT_THAT(prediction->schedule.intervals,
@@ -148,7 +135,7 @@ absl::StatusOr<Prediction> PredictMeeting(int further) {
     last = builder.CollectiveOnAll({4, 5}, 1, group, 3, last);
     seconds[absl::StrCat("group c#", k)] = 10e-9;
   }
-  return Predict(Fixed(std::move(seconds), 3), std::move(builder).Build(), Snapshots());
+  return Predict(Fixed(std::move(seconds), 3), std::move(builder).Build(), SnapshotOptions());
 }
 
 TEST(IterationPredictionTest, CollectsAnewWhenEdgesMeetOthers) {
@@ -186,9 +173,9 @@ TEST(IterationPredictionTest, PartsByLinksGiveTheSameTimesWithSmallerSnapshots) 
   }
   const ExecutionGraph graph = std::move(builder).Build();
   const TimingSetup setup =
-      Embedded({Dimension(BlockShape::kRing, 4), Dimension(BlockShape::kRing, 4)});
-  ASSERT_OK_AND_ASSIGN(const Prediction whole, Predict(setup, graph, Snapshots()));
-  IterationOptions options = Snapshots();
+      EmbeddedSetup({Dimension(BlockShape::kRing, 4), Dimension(BlockShape::kRing, 4)});
+  ASSERT_OK_AND_ASSIGN(const Prediction whole, Predict(setup, graph, SnapshotOptions()));
+  IterationOptions options = SnapshotOptions();
   options.partition = SnapshotPartition::kLinkDomain;
   ASSERT_OK_AND_ASSIGN(const Prediction parts, Predict(setup, graph, options));
   EXPECT_EQ(parts->schedule.replay.makespan_ns, whole->schedule.replay.makespan_ns);
@@ -198,8 +185,8 @@ TEST(IterationPredictionTest, PartsByLinksGiveTheSameTimesWithSmallerSnapshots) 
 }
 
 TEST(IterationPredictionTest, SmallEdgesDisturbNobodyWhenCoalesced) {
-  const TimingSetup setup = Embedded({Dimension(BlockShape::kRing, 4)});
-  IterationOptions options = Snapshots();
+  const TimingSetup setup = RingSetup();
+  IterationOptions options = SnapshotOptions();
   options.coalesce_below_bytes = (1 << 20) + 1;
   ASSERT_OK_AND_ASSIGN(const Prediction prediction, Predict(setup, TwoSends(), options));
   EXPECT_THAT(prediction->snapshots, IsEmpty());
@@ -215,19 +202,20 @@ TEST(IterationPredictionTest, AFullyConnectedNetworkIsFasterThanARing) {
     builder.CollectiveOnAll({1, 3, 5, 7}, stream, odd, 1 << 22);
   }
   const ExecutionGraph graph = std::move(builder).Build();
-  ASSERT_OK_AND_ASSIGN(const Prediction ring,
-                       Predict(Embedded({Dimension(BlockShape::kRing, 8)}), graph, Snapshots()));
   ASSERT_OK_AND_ASSIGN(
-      const Prediction full,
-      Predict(Embedded({Dimension(BlockShape::kFullyConnected, 8)}), graph, Snapshots()));
+      const Prediction ring,
+      Predict(EmbeddedSetup({Dimension(BlockShape::kRing, 8)}), graph, SnapshotOptions()));
+  ASSERT_OK_AND_ASSIGN(const Prediction full,
+                       Predict(EmbeddedSetup({Dimension(BlockShape::kFullyConnected, 8)}), graph,
+                               SnapshotOptions()));
   EXPECT_LT(full->schedule.replay.makespan_ns, ring->schedule.replay.makespan_ns);
   EXPECT_GE(ring->schedule.replay.makespan_ns, ring->isolated_makespan_ns);
   EXPECT_GE(full->schedule.replay.makespan_ns, full->isolated_makespan_ns);
 }
 
 TEST(IterationPredictionTest, TellsWhatItIsDoing) {
-  const TimingSetup setup = Embedded({Dimension(BlockShape::kRing, 4)});
-  IterationOptions options = Snapshots();
+  const TimingSetup setup = RingSetup();
+  IterationOptions options = SnapshotOptions();
   std::vector<std::string> told;
   options.progress = [&](absl::string_view stage, uint64_t done, uint64_t total) {
     told.push_back(absl::StrCat(stage, " ", done, "/", total));
@@ -238,16 +226,17 @@ TEST(IterationPredictionTest, TellsWhatItIsDoing) {
 }
 
 TEST(IterationPredictionTest, ErrorsNameTheEdge) {
-  EXPECT_THAT(Predict(Embedded({Dimension(BlockShape::kRing, 2)}), ThreeEdges(), Snapshots()),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("edge group r#0"), HasSubstr("device 2"))));
+  EXPECT_THAT(
+      Predict(EmbeddedSetup({Dimension(BlockShape::kRing, 2)}), ThreeEdges(), SnapshotOptions()),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("edge group r#0"), HasSubstr("device 2"))));
   EXPECT_THAT(Predict(Fixed({{"group l#0", 1e300}, {"group r#0", 1}, {"group r#1", 1}}, 1),
-                      ThreeEdges(), Snapshots()),
+                      ThreeEdges(), SnapshotOptions()),
               StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("edge group l#0")));
 }
 
 TEST(IterationPredictionTest, RanksArePutOnDevices) {
-  TimingSetup setup = Embedded({Dimension(BlockShape::kRing, 4)});
+  TimingSetup setup = RingSetup();
   setup.layout.rank_to_device = {{0, 0}, {1, 2}};
   ASSERT_OK_AND_ASSIGN(const Prediction prediction, Predict(setup, TwoSends(), {}));
   // Two links of 20031 ns, in whole messages.

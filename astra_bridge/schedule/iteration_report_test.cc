@@ -4,10 +4,9 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "astra_bridge/embedded_timing.h"
 #include "astra_bridge/fallback_timing.h"
+#include "astra_bridge/schedule/testing/predictions.h"
 #include "astra_bridge/schedule/testing/workload_builder.h"
-#include "astra_bridge/testing/fabrics.h"
 #include "astra_bridge/testing/fixed_timing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -37,19 +36,6 @@ ExecutionGraph Sends() {
   return std::move(builder).Build();
 }
 
-IterationOptions Snapshots() {
-  IterationOptions options;
-  options.mode = TimingMode::kSnapshot;
-  return options;
-}
-
-TimingSetup Ring() {
-  TimingSetup setup;
-  setup.fabrics = OneFabric(FabricOf({Dimension(BlockShape::kRing, 4)}));
-  setup.timing = std::make_unique<EmbeddedTiming>(setup.fabrics, Congestion::kAware, nullptr);
-  return setup;
-}
-
 PredictionReport Report(const TimingSetup& setup, const ExecutionGraph& graph,
                         const IterationOptions& options) {
   const CommunicationMatch match(graph);
@@ -62,7 +48,7 @@ PredictionReport Report(const TimingSetup& setup, const ExecutionGraph& graph,
 // Alone: 20031 and 10265 ns. At once the small one goes first and the large one takes 29796, which
 // folds to 20031 + 10265 * 9765 / 20031 = 25035 ns.
 TEST(IterationReportTest, SaysWhereTheTimeGoes) {
-  const PredictionReport report = Report(Ring(), Sends(), Snapshots());
+  const PredictionReport report = Report(RingSetup(), Sends(), SnapshotOptions());
   EXPECT_EQ(report.engine(), "embedded, congestion-aware");
   EXPECT_EQ(report.mode(), "snapshot");
   EXPECT_EQ(report.batch_rule(), "simulated together");
@@ -108,7 +94,7 @@ TEST(IterationReportTest, SaysWhereTheTimeGoes) {
 }
 
 TEST(IterationReportTest, AloneNothingRunsAtOnce) {
-  const PredictionReport report = Report(Ring(), Sends(), {});
+  const PredictionReport report = Report(RingSetup(), Sends(), {});
   EXPECT_EQ(report.mode(), "isolated");
   EXPECT_EQ(report.iteration_ns(), 2 * 20031 + 100'000);
   EXPECT_EQ(report.snapshots(), 0);
@@ -120,9 +106,9 @@ TEST(IterationReportTest, AloneNothingRunsAtOnce) {
 }
 
 TEST(IterationReportTest, CountsEdgesLeftOut) {
-  IterationOptions options = Snapshots();
+  IterationOptions options = SnapshotOptions();
   options.coalesce_below_bytes = 1 << 20;
-  const PredictionReport report = Report(Ring(), Sends(), options);
+  const PredictionReport report = Report(RingSetup(), Sends(), options);
   EXPECT_EQ(report.workload().coalesced_edges(), 2);
   EXPECT_EQ(report.workload().coalesce_below_bytes(), 1 << 20);
 }
@@ -133,7 +119,7 @@ TEST(IterationReportTest, NoFallbackIsSilent) {
   TimingSetup setup;
   setup.timing = std::make_unique<FallbackTiming>(std::make_unique<FixedTiming>(times),
                                                   std::make_unique<FixedTiming>(times));
-  const PredictionReport report = Report(setup, Sends(), Snapshots());
+  const PredictionReport report = Report(setup, Sends(), SnapshotOptions());
   EXPECT_EQ(report.fallbacks(), 1);
   EXPECT_EQ(report.fallback_details(0).reason(), "it crashed");
   EXPECT_EQ(report.batch_rule(), "serialised");
@@ -148,7 +134,7 @@ TEST(IterationReportTest, WarnsOfWhatIsNotPriced) {
   const GroupIndex world = builder.Group("", {0, 1});
   builder.CollectiveOnAll({0, 1}, 1, world, 8, {}, ChakraProtoMsg::BROADCAST);
   builder.CollectiveOnAll({0, 1}, 1, world, 8);
-  const PredictionReport report = Report(Ring(), std::move(builder).Build(), {});
+  const PredictionReport report = Report(RingSetup(), std::move(builder).Build(), {});
   EXPECT_THAT(report.warnings(), ElementsAre(HasSubstr("1 collectives of type BROADCAST")));
 }
 

@@ -7,11 +7,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "astra_bridge/embedded_timing.h"
 #include "astra_bridge/fallback_timing.h"
 #include "astra_bridge/schedule/edge_domains.h"
+#include "astra_bridge/schedule/testing/predictions.h"
 #include "astra_bridge/schedule/testing/workload_builder.h"
-#include "astra_bridge/testing/fabrics.h"
 #include "astra_bridge/testing/fixed_timing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -22,19 +21,6 @@ namespace {
 
 using ::testing::DoubleEq;
 using ::testing::ElementsAre;
-
-TimingSetup Ring() {
-  TimingSetup setup;
-  setup.fabrics = OneFabric(FabricOf({Dimension(BlockShape::kRing, 4)}));
-  setup.timing = std::make_unique<EmbeddedTiming>(setup.fabrics, Congestion::kAware, nullptr);
-  return setup;
-}
-
-IterationOptions Snapshots() {
-  IterationOptions options;
-  options.mode = TimingMode::kSnapshot;
-  return options;
-}
 
 SnapshotManifest ManifestOf(const TimingSetup& setup, const ExecutionGraph& graph,
                             const IterationOptions& options) {
@@ -51,7 +37,7 @@ TEST(SnapshotManifestTest, HasIntervalsMembersAndSizes) {
   builder.Send({0, 2}, 1, 1 << 19, 1);
   builder.Receive({1, 2}, 0, 1 << 19, 1);
   const ExecutionGraph graph = std::move(builder).Build();
-  const SnapshotManifest manifest = ManifestOf(Ring(), graph, Snapshots());
+  const SnapshotManifest manifest = ManifestOf(RingSetup(), graph, SnapshotOptions());
   EXPECT_EQ(manifest.engine(), "embedded, congestion-aware");
   EXPECT_EQ(manifest.partition(), "none");
   EXPECT_EQ(manifest.extractions(), 1);
@@ -129,7 +115,8 @@ TEST(SnapshotManifestTest, IntervalsOfEdgesAreThoseOfTheirSnapshots) {
   TimingSetup setup;
   setup.timing = std::make_unique<FixedTiming>(
       FixedTimes({{"group a#0", 10e-9}, {"group b#0", 10e-9}, {"group c#0", 10e-9}}, 3));
-  const SnapshotManifest manifest = ManifestOf(setup, std::move(builder).Build(), Snapshots());
+  const SnapshotManifest manifest =
+      ManifestOf(setup, std::move(builder).Build(), SnapshotOptions());
   EXPECT_EQ(manifest.extractions(), 2);
   ExpectOneStory(manifest);
   const ManifestEdge& late = manifest.edges(2);
@@ -158,10 +145,10 @@ TEST(SnapshotManifestTest, IntervalsAgreeWhateverTheWorkload) {
       builder.CollectiveOnAll(ranks, stream, groups[first / 2], 4096 << random() % 10, before);
     }
     const ExecutionGraph graph = std::move(builder).Build();
-    IterationOptions options = Snapshots();
+    IterationOptions options = SnapshotOptions();
     if (round % 2 == 1) options.partition = SnapshotPartition::kLinkDomain;
     if (round % 4 > 1) options.coalesce_below_bytes = 16384;
-    const SnapshotManifest manifest = ManifestOf(Ring(), graph, options);
+    const SnapshotManifest manifest = ManifestOf(RingSetup(), graph, options);
     ExpectOneStory(manifest);
     if (manifest.extractions() == 2) ++twice;
   }
@@ -182,7 +169,7 @@ TEST(SnapshotManifestTest, SaysWhatTheEngineDidNotTime) {
       std::make_unique<FixedTiming>(failing),
       std::make_unique<FixedTiming>(
           FixedTimes({{"send 0>1 tag 0#0", 2e-6}, {"send 0>1 tag 1#0", 2e-6}})));
-  const SnapshotManifest manifest = ManifestOf(setup, graph, Snapshots());
+  const SnapshotManifest manifest = ManifestOf(setup, graph, SnapshotOptions());
   EXPECT_EQ(manifest.edges(1).fallback_reason(), "it crashed");
   EXPECT_EQ(manifest.batches(0).fallback_reason(), "it crashed");
   EXPECT_EQ(manifest.batches(0).rule(), "serialised");

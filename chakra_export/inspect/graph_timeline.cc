@@ -10,12 +10,12 @@
 #include "absl/strings/str_join.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/trace_json/trace_json_writer.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
 namespace {
 
-constexpr int64_t kPsPerNs = 1000;
 constexpr int64_t kMaxNs = std::numeric_limits<int64_t>::max() / kPsPerNs;
 
 // Rank 0 is process 1: viewers hide process 0.

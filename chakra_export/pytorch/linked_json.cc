@@ -12,13 +12,13 @@
 #include "absl/strings/strip.h"
 #include "xla_profiler/trace_json/exact_decimal.h"
 #include "xla_profiler/trace_json/json_string.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
 namespace {
 
 constexpr size_t kBufferBytes = size_t{1} << 18;
-constexpr int64_t kPicosPerNano = 1000;
 
 absl::string_view CategoryText(EventCategory category) {
   switch (category) {
@@ -123,7 +123,7 @@ class Writer {
 
   void AppendTimes(TimelineIndex node, int64_t inclusive_ps) {
     const TimelineNode& from = timeline_.nodes[node];
-    const int64_t start_ns = table_.base_ns() + table_.start_ps(from.row) / kPicosPerNano;
+    const int64_t start_ns = table_.base_ns() + table_.start_ps(from.row) / kPsPerNs;
     absl::StrAppend(&buffer_, ", \"ts\": ", start_ns / 1000, ".",
                     absl::Dec(start_ns % 1000 < 0 ? 0 : start_ns % 1000, absl::kZeroPad3),
                     ", \"inclusive_dur\": ");

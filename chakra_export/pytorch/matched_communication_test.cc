@@ -13,6 +13,7 @@
 #include "chakra_export/pytorch/testing/torch_traces.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/testing/status_matchers.h"
 
 namespace meridian {
@@ -25,7 +26,6 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::SizeIs;
 
-constexpr int64_t kPicosPerMicro = 1'000'000;
 constexpr char kAllReduce[] = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgs)";
 
 // What a kernel of 64 floats says about itself; `ranks` are those of the group.
@@ -78,8 +78,8 @@ TEST_F(MatchedCommunicationTest, WhatIsWaitedIsNotTransfer) {
   EXPECT_EQ(early->bytes, 256);
   EXPECT_EQ(early->process_group, "0");
   EXPECT_THAT(early->ranks, ElementsAre(0, 1));
-  EXPECT_EQ(early->transfer_ps, 15 * kPicosPerMicro);
-  EXPECT_EQ(late->transfer_ps, 17 * kPicosPerMicro);
+  EXPECT_EQ(early->transfer_ps, 15 * kPsPerUs);
+  EXPECT_EQ(late->transfer_ps, 17 * kPsPerUs);
   EXPECT_EQ(early->instance, late->instance);
 }
 
@@ -129,10 +129,10 @@ TEST_F(MatchedCommunicationTest, MessagesKnowTheirPeers) {
   EXPECT_NE(first_send.instance, second_send.instance);
   EXPECT_EQ(first_recv.bytes, 256);
   // From 10, when both are there, to 30.
-  EXPECT_EQ(first_recv.transfer_ps, 20 * kPicosPerMicro);
+  EXPECT_EQ(first_recv.transfer_ps, 20 * kPsPerUs);
   // From 50 to 62; the send had started at 40.
-  EXPECT_EQ(second_recv.transfer_ps, 12 * kPicosPerMicro);
-  EXPECT_EQ(second_send.transfer_ps, 10 * kPicosPerMicro);
+  EXPECT_EQ(second_recv.transfer_ps, 12 * kPsPerUs);
+  EXPECT_EQ(second_send.transfer_ps, 10 * kPsPerUs);
 }
 
 TEST_F(MatchedCommunicationTest, AMessageWhosePeerIsSilentIsUnmatched) {
@@ -222,8 +222,8 @@ TEST_F(MatchedCommunicationTest, ClocksThatContradictAreRefusedUnlessInsistedOn)
   ASSERT_OK_AND_ASSIGN(const MatchedCommunication matched, Match(options));
   EXPECT_FALSE(matched.clocks_agree);
   // Nobody knows who waited: the kernels' own times.
-  EXPECT_EQ(Find(matched, ranks_[0], 0, kAllReduce)->transfer_ps, 30 * kPicosPerMicro);
-  EXPECT_EQ(Find(matched, ranks_[1], 1, kAllReduce)->transfer_ps, 20 * kPicosPerMicro);
+  EXPECT_EQ(Find(matched, ranks_[0], 0, kAllReduce)->transfer_ps, 30 * kPsPerUs);
+  EXPECT_EQ(Find(matched, ranks_[1], 1, kAllReduce)->transfer_ps, 20 * kPsPerUs);
 }
 
 }  // namespace

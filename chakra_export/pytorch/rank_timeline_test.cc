@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/events/event_table_json.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/testing/status_matchers.h"
 
 namespace meridian {
@@ -18,8 +19,6 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
 using ::testing::Pair;
-
-constexpr int64_t kPicosPerMicro = 1'000'000;
 
 // "a 70" for a node of 70 us, in the order of the timeline; "gap 10" for a gap.
 class RankTimelineTest : public ::testing::Test {
@@ -46,8 +45,7 @@ class RankTimelineTest : public ::testing::Test {
   std::vector<std::string> Nodes() const {
     std::vector<std::string> texts;
     for (TimelineIndex i = 0; i < timeline_.nodes.size(); ++i) {
-      texts.push_back(
-          absl::StrCat(NameOf(i), " ", timeline_.nodes[i].duration_ps / kPicosPerMicro));
+      texts.push_back(absl::StrCat(NameOf(i), " ", timeline_.nodes[i].duration_ps / kPsPerUs));
     }
     return texts;
   }

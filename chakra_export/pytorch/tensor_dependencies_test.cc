@@ -9,6 +9,7 @@
 #include "chakra_export/pytorch/testing/torch_traces.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/testing/status_matchers.h"
 
 namespace meridian {
@@ -16,8 +17,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-constexpr int64_t kPicosPerMicro = 1'000'000;
 
 std::string List(const std::vector<std::string>& values) {
   std::string text = "[";
@@ -48,9 +47,9 @@ class TensorDependenciesTest : public ::testing::Test {
     TimelineNode node;
     node.row = static_cast<EventRow>(timeline_.nodes.size());
     node.track = stream;
-    node.start_ps = start * kPicosPerMicro;
-    node.duration_ps = duration * kPicosPerMicro;
-    node.launched_ps = launched * kPicosPerMicro;
+    node.start_ps = start * kPsPerUs;
+    node.duration_ps = duration * kPsPerUs;
+    node.launched_ps = launched * kPsPerUs;
     node.launching_op = OpOf(id);
     timeline_.nodes.push_back(node);
     return static_cast<TimelineIndex>(timeline_.nodes.size() - 1);

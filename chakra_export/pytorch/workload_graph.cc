@@ -11,19 +11,17 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "chakra_export/graph/transitive_reduction.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
 namespace {
 
-constexpr int64_t kPicosPerNano = 1000;
 // ASTRA-sim's tags overflow beyond this many.
 constexpr size_t kMaxSimulatedGroups = 499;
 // ASTRA-sim takes tags modulo 5e8.
 constexpr uint32_t kMaxTag = 499'999'999;
 constexpr absl::string_view kHostGapName = "host_gap";
-
-int64_t FloorToNanos(int64_t ps) { return ps / kPicosPerNano - (ps % kPicosPerNano < 0 ? 1 : 0); }
 
 bool CanSimulate(const NodeCommunication& communication) {
   if (communication.type != ChakraProtoMsg::COMM_COLL_NODE) return true;
@@ -92,8 +90,7 @@ std::vector<int64_t> LateStartsNs(absl::Span<const RankInput> inputs, EtFlavor f
     if (!first.has_value() || input.communication->nodes.empty()) {
       return std::vector<int64_t>(inputs.size(), 0);
     }
-    starts_ns.push_back(input.table->base_ns() +
-                        FloorToNanos(input.timeline->nodes[*first].start_ps));
+    starts_ns.push_back(input.table->base_ns() + FloorToNs(input.timeline->nodes[*first].start_ps));
   }
   if (starts_ns.empty()) return starts_ns;
   const int64_t first_ns = *std::min_element(starts_ns.begin(), starts_ns.end());
@@ -154,7 +151,7 @@ class RankBuilder {
     return builder_.AddNode(node);
   }
 
-  int64_t UnixNs(int64_t ps) const { return table_.base_ns() + FloorToNanos(ps); }
+  int64_t UnixNs(int64_t ps) const { return table_.base_ns() + FloorToNs(ps); }
 
   // What a node communicates in this flavour, or nullptr.
   const NodeCommunication* CommunicationOf(TimelineIndex index) const {
@@ -182,7 +179,7 @@ class RankBuilder {
 
   void SetCommunication(const NodeCommunication& from, ExecutionNode* node) {
     node->type = from.type;
-    node->duration_ns = from.transfer_ps / kPicosPerNano;
+    node->duration_ns = from.transfer_ps / kPsPerNs;
     Communication communication;
     communication.bytes = from.bytes;
     communication.source = from.source;

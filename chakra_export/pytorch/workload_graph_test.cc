@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/testing/status_matchers.h"
 
 namespace meridian {
@@ -14,8 +15,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-constexpr int64_t kPicosPerMicro = 1'000'000;
 
 // A rank whose thread is track 0 and whose streams are tracks 1 and 2. Times are microseconds.
 class Rank {
@@ -39,8 +38,8 @@ class Rank {
     EventRecord event;
     event.track = track;
     event.name = table_.InternName(name);
-    event.start_ps = start * kPicosPerMicro;
-    event.duration_ps = duration * kPicosPerMicro;
+    event.start_ps = start * kPsPerUs;
+    event.duration_ps = duration * kPsPerUs;
     TimelineNode node;
     node.row = table_.Add(event);
     node.track = track;

@@ -14,19 +14,19 @@
 #include "xla_profiler/trace_json/json_value.h"
 #include "xla_profiler/trace_json/trace_json_reader.h"
 #include "xla_profiler/util/int64_range.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/status_util.h"
 
 namespace meridian {
 namespace {
 
-constexpr int64_t kPicosPerMicro = 1000000;
 constexpr absl::string_view kStepPrefix = "ProfilerStep#";
 
 // Returns the double that Python reads for a number of microseconds with these picoseconds.
 double ToMicros(absl::int128 ps) {
-  return static_cast<double>(static_cast<int64_t>(ps / kPicosPerMicro)) +
-         static_cast<double>(static_cast<int64_t>(ps % kPicosPerMicro)) / kPicosPerMicro;
+  return static_cast<double>(static_cast<int64_t>(ps / kPsPerUs)) +
+         static_cast<double>(static_cast<int64_t>(ps % kPsPerUs)) / kPsPerUs;
 }
 
 bool IsStepName(absl::string_view name) {
@@ -92,11 +92,10 @@ absl::StatusOr<HtaFrame> Loader::Load(absl::string_view text) {
 }
 
 void Loader::Take(const TraceJsonEvent& event) {
-  if (!event.ts_ps.has_value() || *event.ts_ps % kPicosPerMicro != 0) has_fractional_starts_ = true;
+  if (!event.ts_ps.has_value() || *event.ts_ps % kPsPerUs != 0) has_fractional_starts_ = true;
   if (!event.has_dur || !event.ts_ps.has_value()) return;
   if (event.cat.empty() || event.cat == "Trace") return;
-  if (!NarrowToInt64(*event.ts_ps / kPicosPerMicro).has_value() ||
-      event.position >= HtaFrame::kNoRow) {
+  if (!NarrowToInt64(*event.ts_ps / kPsPerUs).has_value() || event.position >= HtaFrame::kNoRow) {
     frame_.problems.Add(TraceJsonProblem::kTimeOutOfRange, event.offset);
     return;
   }
@@ -150,8 +149,8 @@ absl::Status Loader::CountFromEarliest(std::optional<int64_t> base_time_ns) {
       return absl::InvalidArgumentError(absl::StrCat(
           "event ", frame_.rows[i].index, " lies or lasts more than 23 days after the first one"));
     }
-    frame_.rows[i].start_ps = std::llround(start_us * kPicosPerMicro);
-    frame_.rows[i].duration_ps = std::llround(duration_us_[i] * kPicosPerMicro);
+    frame_.rows[i].start_ps = std::llround(start_us * kPsPerUs);
+    frame_.rows[i].duration_ps = std::llround(duration_us_[i] * kPsPerUs);
   }
   const absl::int128 base_ns = absl::int128(base_time_ns.value_or(0)) +
                                absl::int128(static_cast<int64_t>(earliest_us)) * 1000;

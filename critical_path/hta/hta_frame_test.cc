@@ -9,6 +9,7 @@
 #include "critical_path/testing/kineto_trace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/testing/status_matchers.h"
 
 namespace meridian {
@@ -17,8 +18,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr int64_t kPicosPerMicro = 1000000;
-
 // "id name start+duration partner" of each row, in microseconds.
 std::vector<std::string> Rows(absl::string_view text) {
   const absl::StatusOr<HtaFrame> frame = LoadHtaFrame(text, "test");
@@ -26,8 +25,8 @@ std::vector<std::string> Rows(absl::string_view text) {
   std::vector<std::string> rows;
   for (const HtaRow& row : frame->rows) {
     rows.push_back(absl::StrCat(row.index, " ", frame->names.Get(row.name), " ",
-                                row.start_ps / kPicosPerMicro, "+",
-                                row.duration_ps / kPicosPerMicro, " ", row.partner));
+                                row.start_ps / kPsPerUs, "+", row.duration_ps / kPsPerUs, " ",
+                                row.partner));
     EXPECT_EQ(frame->Find(row.index), &row);
   }
   return rows;

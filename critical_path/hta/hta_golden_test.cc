@@ -26,6 +26,7 @@
 #include "xla_profiler/testing/shared_data.h"
 #include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/input_file.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/testing/status_matchers.h"
 
 namespace meridian {
@@ -34,7 +35,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::simdjson::dom::element;
 
-constexpr double kPicosPerMicro = 1e6;
+double Micros(int64_t ps) { return static_cast<double>(ps) / kPsPerUs; }
 
 InputFile Open(const std::string& path) {
   absl::StatusOr<InputFile> file = InputFile::Open(FileSystem::Posix(), path);
@@ -80,7 +81,7 @@ std::vector<EdgeText> Edges(const PathGraph& graph) {
   for (const GraphEdge& edge : graph.edges) {
     edges.emplace_back(
         edge.from, edge.to, absl::StrCat("critical_path_", EdgeTypeName(edge.type)),
-        edge.weight_ps / kPicosPerMicro,
+        Micros(edge.weight_ps),
         edge.event == kNoEvent ? -1 : static_cast<int64_t>(graph.events[edge.event].position));
   }
   std::sort(edges.begin(), edges.end());
@@ -104,8 +105,8 @@ using NodeText = std::tuple<int64_t, int64_t, double, bool>;
 std::vector<NodeText> Nodes(const PathGraph& graph) {
   std::vector<NodeText> nodes;
   for (const GraphNode& node : graph.nodes) {
-    nodes.emplace_back(nodes.size(), graph.events[node.event].position,
-                       node.time_ps / kPicosPerMicro, node.is_start);
+    nodes.emplace_back(nodes.size(), graph.events[node.event].position, Micros(node.time_ps),
+                       node.is_start);
   }
   return nodes;
 }
@@ -156,7 +157,7 @@ std::map<std::string, double> Breakdown(const Analysis& analysis) {
   std::map<std::string, double> us;
   for (int i = 0; i < kNumBoundBy; ++i) {
     const std::string name(BoundByName(static_cast<BoundBy>(i)));
-    if (breakdown.time_ps[i] != 0) us[name] = breakdown.time_ps[i] / kPicosPerMicro;
+    if (breakdown.time_ps[i] != 0) us[name] = Micros(breakdown.time_ps[i]);
   }
   return us;
 }
@@ -182,7 +183,7 @@ TEST(HtaGoldenTest, BreakdownsAndCountsAreEqual) {
     ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(*input));
     EXPECT_EQ(CountJoinedNodes(analysis.graph), int64_t(golden["graph_nodes"]));
     EXPECT_EQ(analysis.graph.edges.size(), uint64_t(golden["graph_edges"]));
-    EXPECT_EQ(analysis.path.length_ps / kPicosPerMicro, double(golden["critical_path_length_us"]));
+    EXPECT_EQ(Micros(analysis.path.length_ps), double(golden["critical_path_length_us"]));
     EXPECT_EQ(PathNodes(analysis.graph, analysis.path).size(),
               uint64_t(golden["critical_path_nodes"]));
     EXPECT_EQ(Breakdown(analysis), Breakdown(golden["summary_us"]));

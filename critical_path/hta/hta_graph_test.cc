@@ -12,6 +12,7 @@
 #include "critical_path/testing/kineto_trace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/testing/status_matchers.h"
 
 namespace meridian {
@@ -23,7 +24,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
-constexpr int64_t kPicosPerMicro = 1000000;
 constexpr int64_t kOtherThread = 200;
 
 // Event 0 is no event to HTA when another one refers to it.
@@ -48,7 +48,7 @@ std::vector<std::string> Edges(const PathGraph& graph) {
   std::vector<std::string> edges;
   for (const GraphEdge& edge : graph.edges) {
     edges.push_back(absl::StrCat(NodeText(graph, edge.from), " ", NodeText(graph, edge.to), " ",
-                                 EdgeTypeName(edge.type), " ", edge.weight_ps / kPicosPerMicro));
+                                 EdgeTypeName(edge.type), " ", edge.weight_ps / kPsPerUs));
   }
   return edges;
 }
@@ -64,7 +64,7 @@ int64_t LengthUs(const KinetoTrace& trace) {
   EXPECT_OK(graph);
   const absl::StatusOr<CriticalPath> path = FindLongestPath(*graph);
   EXPECT_OK(path);
-  return path->length_ps / kPicosPerMicro;
+  return path->length_ps / kPsPerUs;
 }
 
 TEST(HtaGraphTest, JoinsOperatorsLaunchesAndKernels) {

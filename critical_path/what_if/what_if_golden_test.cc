@@ -26,6 +26,7 @@
 #include "xla_profiler/testing/shared_data.h"
 #include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/input_file.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/testing/status_matchers.h"
 
 namespace meridian {
@@ -34,7 +35,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::simdjson::dom::element;
 
-constexpr double kPicosPerMicro = 1e6;
+double Micros(int64_t ps) { return static_cast<double>(ps) / kPsPerUs; }
 
 struct Measured {
   PathGraph graph;
@@ -75,7 +76,7 @@ TEST(WhatIfGoldenTest, EqualsHta) {
     const std::optional<HtaCase> input = ReadHtaCase(root["cases"][name]["case"], *shared);
     if (!input.has_value()) continue;
     ASSERT_OK_AND_ASSIGN(const Measured measured, Measure(*input));
-    EXPECT_EQ(measured.path.length_ps / kPicosPerMicro, double(member.value["base_length_us"]));
+    EXPECT_EQ(Micros(measured.path.length_ps), double(member.value["base_length_us"]));
     for (const GoldenEdit& golden : kGoldenEdits) {
       SCOPED_TRACE(golden.edit);
       ASSERT_OK_AND_ASSIGN(const std::vector<WhatIfEdit> edits, ParseWhatIfEdits(golden.edit));
@@ -89,7 +90,7 @@ TEST(WhatIfGoldenTest, EqualsHta) {
         EXPECT_TRUE(absl::StrContains(result.status().message(), "nothing matches"))
             << result.status();
       }
-      EXPECT_EQ(length_ps / kPicosPerMicro, double(member.value[golden.golden]["length_us"]));
+      EXPECT_EQ(Micros(length_ps), double(member.value[golden.golden]["length_us"]));
       ++compared;
     }
   }

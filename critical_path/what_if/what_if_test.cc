@@ -14,6 +14,7 @@
 #include "critical_path/what_if/what_if_edits.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/testing/status_matchers.h"
 
 namespace meridian {
@@ -23,8 +24,6 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-constexpr int64_t kPicosPerMicro = 1'000'000;
 
 // A long and a short kernel run beside each other, and the host waits for both.
 //
@@ -63,10 +62,10 @@ TEST(WhatIfTest, TheScheduleHasTheNewTimes) {
   EXPECT_THAT(result.matched, ElementsAre(1));
   // a is shorter and the synchronisation ends earlier.
   EXPECT_EQ(result.changed_events, 2);
-  EXPECT_EQ(graph.window_end_ps - graph.window_start_ps, 100 * kPicosPerMicro);
+  EXPECT_EQ(graph.window_end_ps - graph.window_start_ps, 100 * kPsPerUs);
   for (GraphEventId id = 0; id < graph.events.size(); ++id) {
-    const int64_t start_us = graph.events[id].start_ps / kPicosPerMicro;
-    const int64_t us = graph.events[id].duration_ps / kPicosPerMicro;
+    const int64_t start_us = graph.events[id].start_ps / kPsPerUs;
+    const int64_t us = graph.events[id].duration_ps / kPsPerUs;
     if (graph.EventName(id) == "a") {
       EXPECT_EQ(std::make_pair(start_us, us), std::make_pair(int64_t{15}, int64_t{50}));
     } else if (graph.EventName(id) == "cudaDeviceSynchronize") {

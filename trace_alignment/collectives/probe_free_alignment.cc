@@ -286,11 +286,10 @@ int64_t LargestUncertaintyPs(const NodeView& view, double max_drift_ppm,
                    view.UncertaintyPs(last) + 2 * drift_ps(span->end_ps - view.TimePs(last))});
 }
 
-NodeOffset DescribeNode(const NodeView& view, OffsetMethod method, double max_drift_ppm,
+NodeOffset DescribeNode(const NodeView& view, double max_drift_ppm,
                         const std::optional<ProfileSpan>& span) {
   NodeOffset node;
   node.reachable = true;
-  node.method = method;
   if (view.size() == 0) return node;
   node.knots = KnotsOf(view);
   const size_t middle = MiddlePoint(view);
@@ -303,7 +302,7 @@ NodeOffset DescribeNode(const NodeView& view, OffsetMethod method, double max_dr
   return node;
 }
 
-ClockAlignment Describe(OffsetMethod method, const Solved& solved, const ProbeFreeOptions& options,
+ClockAlignment Describe(const Solved& solved, const ProbeFreeOptions& options,
                         const PointOffsets& offsets_ps) {
   const OffsetBounds& bounds = solved.bounds;
   ClockAlignment alignment;
@@ -314,8 +313,8 @@ ClockAlignment Describe(OffsetMethod method, const Solved& solved, const ProbeFr
                            bounds.upper_ps[node], offsets_ps[node]};
     std::optional<ProfileSpan> span;
     if (!options.spans.empty()) span = options.spans[node];
-    alignment.nodes[node] = DescribeNode(
-        view, method, node == options.reference_node ? 0 : options.max_drift_ppm, span);
+    alignment.nodes[node] =
+        DescribeNode(view, node == options.reference_node ? 0 : options.max_drift_ppm, span);
   }
   return alignment;
 }
@@ -407,7 +406,7 @@ absl::StatusOr<ClockAlignment> AlignByCollectives(const CollectiveTable& table,
                                                   const ProbeFreeOptions& options) {
   ASSIGN_OR_RETURN(const Solved solved, SolveCertified(table, options));
   const auto middle = [&](const Solved& of) {
-    return Describe(OffsetMethod::kCollectives, of, options, MiddleSolution(of.bounds));
+    return Describe(of, options, MiddleSolution(of.bounds));
   };
   return WithEndAgreement(table, options, middle(solved), middle);
 }
@@ -419,7 +418,7 @@ absl::StatusOr<ClockAlignment> AlignNearEstimate(const CollectiveTable& table,
   const DifferenceConstraints& constraints = solved.built.constraints;
   const PointOffsets offsets_ps =
       constraints.NearestSolution(solved.bounds, Clamp(constraints, solved.bounds, estimate_ps));
-  return Describe(OffsetMethod::kEstimate, solved, options, offsets_ps);
+  return Describe(solved, options, offsets_ps);
 }
 
 absl::StatusOr<ClockAlignment> KeepClocks(const CollectiveTable& table,
@@ -430,7 +429,7 @@ absl::StatusOr<ClockAlignment> KeepClocks(const CollectiveTable& table,
     for (uint32_t node = 0; node < zeros.size(); ++node) {
       zeros[node].resize(of.bounds.upper_ps[node].size(), 0);
     }
-    return Describe(OffsetMethod::kNone, of, options, zeros);
+    return Describe(of, options, zeros);
   };
   return WithEndAgreement(table, options, kept(solved), kept);
 }

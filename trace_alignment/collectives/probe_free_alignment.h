@@ -42,16 +42,6 @@ struct ProbeFreeOptions {
   std::vector<ProfileSpan> spans;
 };
 
-// Where an offset came from; the intervals are always those of the collectives.
-enum class OffsetMethod {
-  // The clock as it is.
-  kNone,
-  // The middle of the interval.
-  kCollectives,
-  // Offsets from elsewhere, moved as little as the collectives ask for.
-  kEstimate,
-};
-
 struct OffsetKnot {
   // Of the node's clock, from the table's base.
   int64_t time_ps = 0;
@@ -63,7 +53,6 @@ struct NodeOffset {
   // Whether collectives bind the node's clock to the reference from both sides, directly or through
   // other nodes. A node that is not reachable keeps its clock, and nothing below is known of it.
   bool reachable = false;
-  OffsetMethod method = OffsetMethod::kNone;
   // By time. None stand for 0.
   std::vector<OffsetKnot> knots;
   // The middle of its matched collectives, or the start or end next to it, on the reference clock.

@@ -11,6 +11,7 @@
 #include "trace_alignment/snapshot_pairs.h"
 #include "trace_alignment/testing/cluster_profile.h"
 #include "trace_alignment/two_way_probes.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/testing/status_matchers.h"
 #include "xla_profiler/xplane/session_clock.h"
 #include "xla_profiler/xplane/xplane_schema.h"
@@ -18,8 +19,6 @@
 
 namespace meridian {
 namespace {
-
-constexpr int64_t kPsPerNs = 1000;
 
 class ClockReadingsTest : public ::testing::Test {
  protected:

@@ -1,4 +1,5 @@
 #include "trace_alignment/testing/synthetic_cluster.h"
+#include "xla_profiler/util/picoseconds.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -10,8 +11,6 @@ namespace meridian {
 namespace {
 
 using ::testing::ElementsAre;
-
-constexpr int64_t kPsPerNs = 1000;
 
 ClusterOptions FourRanks() {
   ClusterOptions options;

@@ -15,17 +15,16 @@
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/trace_json/exact_decimal.h"
 #include "xla_profiler/trace_json/json_cutter.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/status_util.h"
 
 namespace meridian {
 namespace {
 
-constexpr int64_t kPicosPerNano = 1000;
-
 absl::int128 FloorToNanos(absl::int128 ps) {
-  const absl::int128 ns = ps / kPicosPerNano;
-  return ps % kPicosPerNano < 0 ? ns - 1 : ns;
+  const absl::int128 ns = ps / kPsPerNs;
+  return ps % kPsPerNs < 0 ? ns - 1 : ns;
 }
 
 // Returns the time that the table is to count from, in nanoseconds: the first event's, of the first
@@ -212,9 +211,8 @@ absl::StatusOr<std::optional<EventRow>> Loader::AddRow(const TraceJsonEvent& eve
 
 std::optional<int64_t> Loader::RelativePs(const TraceJsonEvent& event) {
   const std::optional<int64_t> relative_ps =
-      origin_ns_.has_value()
-          ? NarrowToInt64(*event.ts_ps - absl::int128(*origin_ns_) * kPicosPerNano)
-          : std::nullopt;
+      origin_ns_.has_value() ? NarrowToInt64(*event.ts_ps - absl::int128(*origin_ns_) * kPsPerNs)
+                             : std::nullopt;
   if (!relative_ps.has_value()) AddProblem(TraceJsonProblem::kTimeOutOfRange, event);
   return relative_ps;
 }

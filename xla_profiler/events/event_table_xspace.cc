@@ -13,6 +13,7 @@
 #include "absl/strings/strip.h"
 #include "xla_profiler/events/event_category_xspace.h"
 #include "xla_profiler/util/int64_range.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/xplane/session_clock.h"
 #include "xla_profiler/xplane/xplane_schema.h"
@@ -20,8 +21,6 @@
 
 namespace meridian {
 namespace {
-
-constexpr int64_t kPicosPerNano = 1000;
 
 // Returns n of "/device:GPU:<n>" or "/device:TPU:<n> ...".
 std::optional<int64_t> DeviceId(absl::string_view plane_name) {
@@ -84,7 +83,7 @@ void Loader::AddEvent(const XLineVisitor& line, TrackId track, const XEventVisit
     ++result_.negative_durations;
     return;
   }
-  const absl::int128 wide_ps = absl::int128(line.TimestampNs()) * kPicosPerNano + event.OffsetPs();
+  const absl::int128 wide_ps = absl::int128(line.TimestampNs()) * kPsPerNs + event.OffsetPs();
   const std::optional<int64_t> start_ps = NarrowToInt64(wide_ps);
   if (!start_ps.has_value() || !NarrowToInt64(wide_ps + event.DurationPs()).has_value()) {
     ++result_.out_of_range;

@@ -17,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "xla_profiler/util/int64_range.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
@@ -24,7 +25,6 @@
 namespace meridian {
 namespace {
 
-constexpr int64_t kPicosPerNano = 1000;
 constexpr absl::string_view kProfilerStepPrefix = "ProfilerStep#";
 // As in "CommonPjRtLoadedExecutable::Execute (jit_step)".
 constexpr absl::string_view kExecuteInfix = "LoadedExecutable::Execute (";
@@ -57,7 +57,7 @@ bool HasStat(const XPlaneVisitor& plane, StatType type) {
 std::optional<StepEvent> MakeStep(const XLineVisitor& line, const XEventVisitor& event,
                                   int64_t number, absl::string_view name, StepSource source) {
   if (event.IsAggregatedEvent() || event.DurationPs() < 0) return std::nullopt;
-  const absl::int128 wide_ps = absl::int128(line.TimestampNs()) * kPicosPerNano + event.OffsetPs();
+  const absl::int128 wide_ps = absl::int128(line.TimestampNs()) * kPsPerNs + event.OffsetPs();
   const std::optional<int64_t> start_ps = NarrowToInt64(wide_ps);
   const std::optional<int64_t> end_ps = NarrowToInt64(wide_ps + event.DurationPs());
   if (!start_ps.has_value() || !end_ps.has_value()) return std::nullopt;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "third_party/hlo/hlo.pb.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/xplane/xplane_utils.h"
 
 namespace meridian {
@@ -14,7 +15,6 @@ constexpr char kFusion[] = "loop_add_fusion";
 constexpr char kAllReduce[] = "all-reduce.2";
 constexpr char kNcclKernel[] =
     "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
-constexpr int64_t kPsPerNs = 1000;
 // Sessions begin this long before the first step.
 constexpr int64_t kWarmUpNs = 20000000;
 constexpr int64_t kLaunchNs = 5000;

@@ -15,6 +15,7 @@
 #include "xla_profiler/events/event_category_xspace.h"
 #include "xla_profiler/trace_export/nesting_lanes.h"
 #include "xla_profiler/trace_export/track_layout.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 #include "xla_profiler/xplane/xplane_wire.h"
@@ -22,7 +23,6 @@
 namespace meridian {
 namespace {
 
-constexpr int64_t kPicosPerNano = 1000;
 constexpr uint64_t kMaxCorrelation = 0xFFFFFFFF;
 constexpr int64_t kEventsPerProgress = 1 << 16;
 
@@ -195,7 +195,7 @@ bool SpaceWalk::ReadTimes(const XLineVisitor& line, const XEventVisitor& event, 
     ++stats_.negative_durations;
     return false;
   }
-  const absl::int128 start = absl::int128(line.TimestampNs()) * kPicosPerNano + event.OffsetPs();
+  const absl::int128 start = absl::int128(line.TimestampNs()) * kPsPerNs + event.OffsetPs();
   const absl::int128 end = start + event.DurationPs();
   if (start < range_.min_ps || end > range_.max_ps) {
     ++stats_.out_of_range;

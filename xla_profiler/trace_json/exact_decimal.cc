@@ -1,4 +1,5 @@
 #include "xla_profiler/trace_json/exact_decimal.h"
+#include "xla_profiler/util/picoseconds.h"
 
 #include <algorithm>
 
@@ -10,7 +11,6 @@ namespace {
 
 // 1 us = 10^6 ps.
 constexpr int kFractionDigits = 6;
-constexpr int64_t kPicosPerMicro = 1000000;
 constexpr int64_t kMaxResultDigits = 30;
 // More than any text has digits, and far from where int64 sums overflow.
 constexpr int64_t kExponentLimit = int64_t{1} << 56;
@@ -130,15 +130,15 @@ void AppendPicosAsMicros(absl::int128 ps, std::string* out) {
   uint64_t fraction = 0;
   if (absl::Uint128High64(magnitude) == 0) {
     const uint64_t word = absl::Uint128Low64(magnitude);
-    absl::StrAppend(out, word / kPicosPerMicro);
-    fraction = word % kPicosPerMicro;
+    absl::StrAppend(out, word / kPsPerUs);
+    fraction = word % kPsPerUs;
   } else {
     // 30 digits of picoseconds are 24 of microseconds, more than a word holds.
     constexpr uint64_t kHalf = 1000000000000;
-    const absl::uint128 micros = magnitude / kPicosPerMicro;
+    const absl::uint128 micros = magnitude / kPsPerUs;
     const uint64_t high = absl::Uint128Low64(micros / kHalf);
     absl::StrAppend(out, high, absl::Dec(absl::Uint128Low64(micros % kHalf), absl::kZeroPad12));
-    fraction = absl::Uint128Low64(magnitude % kPicosPerMicro);
+    fraction = absl::Uint128Low64(magnitude % kPsPerUs);
   }
   if (fraction == 0) return;
   char digits[kFractionDigits];

@@ -49,25 +49,26 @@ absl::StatusOr<std::unique_ptr<AtomicFileWriter>> AtomicFileWriter::Create(
     return absl::InvalidArgumentError(absl::StrCat("\"", path, "\": not the name of a file"));
   }
   RETURN_IF_ERROR(CheckReplaceable(file_system, path));
-  std::string temporary_path = TemporaryPath(path);
-  absl::StatusOr<std::unique_ptr<WritableFile>> file = file_system.CreateFile(temporary_path);
+  auto temporary = std::make_unique<const UnfinishedFile>(TemporaryPath(path));
+  absl::StatusOr<std::unique_ptr<WritableFile>> file = file_system.CreateFile(temporary->path());
   if (absl::IsNotFound(file.status())) {
     return absl::NotFoundError(absl::StrCat(path, ": its directory does not exist"));
   }
   if (!file.ok()) return Annotate(file.status(), path);
   return std::unique_ptr<AtomicFileWriter>(
-      new AtomicFileWriter(file_system, path, std::move(temporary_path), *std::move(file)));
+      new AtomicFileWriter(file_system, path, std::move(temporary), *std::move(file)));
 }
 
 AtomicFileWriter::AtomicFileWriter(FileSystem& file_system, std::string path,
-                                   std::string temporary_path, std::unique_ptr<WritableFile> file)
+                                   std::unique_ptr<const UnfinishedFile> temporary,
+                                   std::unique_ptr<WritableFile> file)
     : file_system_(file_system),
       path_(std::move(path)),
-      temporary_path_(std::move(temporary_path)),
+      temporary_(std::move(temporary)),
       file_(std::move(file)) {}
 
 AtomicFileWriter::~AtomicFileWriter() {
-  if (!renamed_) file_system_.Delete(temporary_path_).IgnoreError();
+  if (temporary_ != nullptr) file_system_.Delete(temporary_->path()).IgnoreError();
 }
 
 absl::Status AtomicFileWriter::Append(absl::string_view data) {
@@ -116,8 +117,8 @@ absl::Status AtomicFileWriter::Finish() {
 
 absl::Status AtomicFileWriter::Publish() {
   RETURN_IF_ERROR(Finish());
-  RETURN_IF_ERROR(file_system_.Rename(temporary_path_, path_));
-  renamed_ = true;
+  RETURN_IF_ERROR(file_system_.Rename(temporary_->path(), path_));
+  temporary_ = nullptr;
   const absl::string_view directory = DirectoryPrefix(path_);
   return file_system_.SyncDirectory(directory.empty() ? "." : std::string(directory));
 }

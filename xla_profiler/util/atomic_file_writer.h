@@ -2,7 +2,8 @@
 //
 //   append to <dir>/.<name>.<random>.tmp  ->  sync  ->  rename to <dir>/<name>  ->  sync <dir>
 //
-// An uncommitted writer removes its temporary file.
+// An uncommitted writer removes its temporary file; so does an interrupted command
+// (unfinished_files.h).
 #ifndef XLA_PROFILER_UTIL_ATOMIC_FILE_WRITER_H_
 #define XLA_PROFILER_UTIL_ATOMIC_FILE_WRITER_H_
 
@@ -15,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "xla_profiler/util/byte_sink.h"
 #include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/unfinished_files.h"
 
 namespace meridian {
 
@@ -41,7 +43,8 @@ class AtomicFileWriter : public ByteSink {
   absl::Status Commit();
 
  private:
-  AtomicFileWriter(FileSystem& file_system, std::string path, std::string temporary_path,
+  AtomicFileWriter(FileSystem& file_system, std::string path,
+                   std::unique_ptr<const UnfinishedFile> temporary,
                    std::unique_ptr<WritableFile> file);
 
   absl::Status AppendBuffered(absl::string_view data);
@@ -51,14 +54,14 @@ class AtomicFileWriter : public ByteSink {
 
   FileSystem& file_system_;
   const std::string path_;
-  const std::string temporary_path_;
+  // Null once it has its name.
+  std::unique_ptr<const UnfinishedFile> temporary_;
   // Null once everything is on the disk.
   std::unique_ptr<WritableFile> file_;
   std::string buffer_;
   uint64_t bytes_appended_ = 0;
   // The first error; sticks.
   absl::Status status_;
-  bool renamed_ = false;
 };
 
 // Creates, appends and commits.

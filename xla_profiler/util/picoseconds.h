@@ -7,6 +7,7 @@
 namespace meridian {
 
 inline constexpr int64_t kPsPerNs = 1000;
+inline constexpr int64_t kPsPerUs = 1'000'000;
 
 // Rounds down, also below zero: time goes on through zero.
 constexpr int64_t FloorToNs(int64_t ps) { return ps / kPsPerNs - (ps % kPsPerNs < 0 ? 1 : 0); }

@@ -607,9 +607,7 @@ class PlaneWriter {
     ASSIGN_OR_RETURN(const XPlaneLayout plane, ReadXPlaneLayout(*edited.source, edited.payload));
     PlaneEdit edit;
     RETURN_IF_ERROR(editor.EditPlane(plane, &edit));
-    if (edit.drop) return absl::OkStatus();
     FieldChanges changes;
-    changes.Varint(XPlaneField::kId, edit.id, plane.id);
     changes.Text(XPlaneField::kName, edit.name, plane.name);
     if (!edit.edit_lines && changes.empty() && edit.additions.empty() &&
         edit.replacements.empty()) {
@@ -755,9 +753,7 @@ class PlaneWriter {
     }
     FieldChanges changes;
     changes.Varint(XLineField::kId, edit.id, header.id);
-    changes.Text(XLineField::kName, edit.name, header.name);
     changes.Varint(XLineField::kTimestampNs, edit.timestamp_ns, header.timestamp_ns);
-    changes.Varint(XLineField::kDisplayId, edit.display_id, header.display_id);
     changes.Text(XLineField::kDisplayName, edit.display_name, header.display_name);
     RETURN_IF_ERROR(WriteLineFields(owner.source, line, edit, &changes, output));
     times_ = std::move(edit.times);

@@ -42,10 +42,8 @@ struct EventTimes {
 
 // What becomes of a plane; by default it is kept as it is.
 struct PlaneEdit {
-  bool drop = false;
   // Ask EditLine about each line.
   bool edit_lines = false;
-  std::optional<int64_t> id;
   std::optional<std::string> name;
   // New payloads of stats or metadata entries, by the address of the old payload in the layout.
   absl::flat_hash_map<const char*, std::string> replacements;
@@ -68,9 +66,7 @@ struct EventIds {
 // What becomes of a line; left alone, it is kept as it is.
 struct LineEdit {
   std::optional<int64_t> id;
-  std::optional<std::string> name;
   std::optional<int64_t> timestamp_ns;
-  std::optional<int64_t> display_id;
   std::optional<std::string> display_name;
   // One per event in file order, as they are: change what is to change.
   std::vector<EventTimes> times;

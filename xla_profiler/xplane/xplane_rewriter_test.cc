@@ -86,23 +86,23 @@ TEST_F(XPlaneRewriterTest, WithoutEditsTheBytesAreTheSame) {
   EXPECT_EQ(out_, bytes_);
 }
 
-TEST_F(XPlaneRewriterTest, DropsRenamesAndAddsToPlanes) {
+TEST_F(XPlaneRewriterTest, RenamesAndAddsToPlanes) {
   XPlane additions;
   additions.add_stats()->set_metadata_id(3);
   (*additions.mutable_stat_metadata())[3].set_name("node_id");
   editor_.edit_plane = [&](const XPlaneLayout& plane, PlaneEdit* edit) {
-    edit->drop = plane.name == "/host:CPU";
+    if (plane.name == "/host:CPU") return;
     edit->name = "/device:GPU:17";
-    edit->id = 17;
     edit->additions = additions.SerializeAsString();
   };
   ASSERT_OK_AND_ASSIGN(const XSpace result, Rewrite());
-  ASSERT_EQ(result.planes_size(), 1);
-  EXPECT_EQ(result.planes(0).name(), "/device:GPU:17");
-  EXPECT_EQ(result.planes(0).id(), 17);
-  EXPECT_EQ(result.planes(0).stats(0).metadata_id(), 3);
-  EXPECT_EQ(result.planes(0).stat_metadata().at(3).name(), "node_id");
-  EXPECT_EQ(result.planes(0).lines(0).events_size(), 2);
+  ASSERT_EQ(result.planes_size(), 2);
+  EXPECT_EQ(result.planes(0).name(), "/host:CPU");
+  EXPECT_EQ(result.planes(0).stats_size(), 0);
+  EXPECT_EQ(result.planes(1).name(), "/device:GPU:17");
+  EXPECT_EQ(result.planes(1).stats(0).metadata_id(), 3);
+  EXPECT_EQ(result.planes(1).stat_metadata().at(3).name(), "node_id");
+  EXPECT_EQ(result.planes(1).lines(0).events_size(), 2);
   EXPECT_EQ(result.hostnames(0), "host");
 }
 
@@ -110,19 +110,16 @@ TEST_F(XPlaneRewriterTest, EditsEveryPartOfALine) {
   editor_.edit_plane = [](const XPlaneLayout&, PlaneEdit* edit) { edit->edit_lines = true; };
   editor_.edit_line = [](const XLineHeader&, LineEdit* edit) {
     edit->id = -1;
-    edit->name = std::string(300, 'n');
     edit->timestamp_ns = 1794701340994277835;
-    edit->display_id = 4;
-    edit->display_name = "Node 3";
+    edit->display_name = std::string(300, 'n');
     edit->times = {{0, 0, false}, {-7, 1 << 20, false}};
   };
   ASSERT_OK_AND_ASSIGN(const XSpace result, Rewrite());
   const XLine& line = result.planes(1).lines(0);
   EXPECT_EQ(line.id(), -1);
-  EXPECT_EQ(line.name(), std::string(300, 'n'));
+  EXPECT_EQ(line.name(), "Stream #1");
   EXPECT_EQ(line.timestamp_ns(), 1794701340994277835);
-  EXPECT_EQ(line.display_id(), 4);
-  EXPECT_EQ(line.display_name(), "Node 3");
+  EXPECT_EQ(line.display_name(), std::string(300, 'n'));
   ASSERT_EQ(line.events_size(), 2);
   EXPECT_EQ(line.events(0).offset_ps(), 0);
   EXPECT_EQ(line.events(0).duration_ps(), 0);

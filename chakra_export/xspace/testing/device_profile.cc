@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/wire/wire_writer.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 #include "xla_profiler/xplane/xplane_utils.h"
@@ -11,7 +12,6 @@ namespace meridian {
 namespace {
 
 constexpr uint64_t kProgramId = 15;
-constexpr int64_t kPsPerNs = 1000;
 constexpr int64_t kCallNs = 1000;
 
 std::string NameOf(const HloModuleBuilder& program) {

@@ -1,12 +1,11 @@
 #include "critical_path/what_if/testing/all_reduce_job.h"
+#include "xla_profiler/util/picoseconds.h"
 
 #include <algorithm>
 #include <optional>
 
 namespace meridian {
 namespace {
-
-constexpr int64_t kPicosPerMicro = 1'000'000;
 
 // Node 0 is the window's start, and each rank has four.
 NodeId NodeOf(size_t rank, int number) { return static_cast<NodeId>(1 + 4 * rank + number); }
@@ -20,10 +19,10 @@ PathGraph AllReduceJob(const std::vector<RankTimes>& ranks) {
   int64_t met_ps = 0;
   std::vector<int64_t> arrivals_ps;
   for (const RankTimes& times : ranks) {
-    arrivals_ps.push_back((times.gap_us + times.op_us + times.launch_us) * kPicosPerMicro);
+    arrivals_ps.push_back((times.gap_us + times.op_us + times.launch_us) * kPsPerUs);
     met_ps = std::max(met_ps, arrivals_ps.back());
   }
-  const int64_t end_ps = met_ps + kTransferUs * kPicosPerMicro;
+  const int64_t end_ps = met_ps + kTransferUs * kPsPerUs;
   graph.window_end_ps = end_ps;
   graph.nodes.push_back({0, kNoEvent, /*is_start=*/true});
   GraphEventId last_event = 0;
@@ -31,8 +30,8 @@ PathGraph AllReduceJob(const std::vector<RankTimes>& ranks) {
     const auto host = static_cast<LaneId>(graph.lanes.size());
     graph.lanes.push_back({static_cast<int64_t>(rank), TrackKind::kHost, "1", "main"});
     graph.lanes.push_back({static_cast<int64_t>(rank), TrackKind::kDevice, "0", "20"});
-    const int64_t start_ps = ranks[rank].gap_us * kPicosPerMicro;
-    const int64_t op_ps = ranks[rank].op_us * kPicosPerMicro;
+    const int64_t start_ps = ranks[rank].gap_us * kPsPerUs;
+    const int64_t op_ps = ranks[rank].op_us * kPsPerUs;
     const auto op = static_cast<GraphEventId>(graph.events.size());
     graph.events.push_back({op_name, host, start_ps, op_ps, EventCategory::kCpuOp, 0});
     graph.events.push_back({all_reduce_name, host + 1, arrivals_ps[rank],
@@ -46,7 +45,7 @@ PathGraph AllReduceJob(const std::vector<RankTimes>& ranks) {
         {0, NodeOf(rank, 0), start_ps, kNoEvent, EdgeType::kDependency, BoundBy::kHostGap});
     graph.edges.push_back(
         {NodeOf(rank, 0), NodeOf(rank, 1), op_ps, op, EdgeType::kOperator, BoundBy::kCpu});
-    graph.edges.push_back({NodeOf(rank, 1), NodeOf(rank, 2), ranks[rank].launch_us * kPicosPerMicro,
+    graph.edges.push_back({NodeOf(rank, 1), NodeOf(rank, 2), ranks[rank].launch_us * kPsPerUs,
                            op + 1, EdgeType::kKernelLaunchDelay, BoundBy::kKernelLaunchOverhead});
     graph.edges.push_back(
         {NodeOf(rank, 2), NodeOf(rank, 3), 0, kNoEvent, EdgeType::kOperator, BoundBy::kNothing});
@@ -58,7 +57,7 @@ PathGraph AllReduceJob(const std::vector<RankTimes>& ranks) {
     const auto all_reduce = static_cast<GraphEventId>(2 * rank + 1);
     graph.edges.push_back(
         {NodeOf(rank, 2), meeting, 0, kNoEvent, EdgeType::kSyncDependency, BoundBy::kNothing});
-    graph.edges.push_back({meeting, NodeOf(rank, 3), kTransferUs * kPicosPerMicro, all_reduce,
+    graph.edges.push_back({meeting, NodeOf(rank, 3), kTransferUs * kPsPerUs, all_reduce,
                            EdgeType::kSyncDependency, BoundBy::kGpuCommunication});
     graph.edges.push_back(
         {NodeOf(rank, 3), end, 0, kNoEvent, EdgeType::kDependency, BoundBy::kNothing});
