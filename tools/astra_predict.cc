@@ -215,8 +215,8 @@ absl::StatusOr<PredictionReport> PredictList() {
 absl::StatusOr<CommGroups> ReadGroups(const std::string& prefix) {
   std::string path = UserPath(absl::GetFlag(FLAGS_comm_groups));
   if (path.empty()) {
-    path = absl::StrCat(prefix, ".comm_groups.json");
-    if (!FileSystem::Posix().Kind(path).ok()) return CommGroups();
+    path = CommGroupsBeside(FileSystem::Posix(), prefix);
+    if (path.empty()) return CommGroups();
     std::fprintf(stderr, "astra_predict: note: process groups are those of %s\n",
                  Printable(path).c_str());
   }

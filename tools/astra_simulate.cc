@@ -22,6 +22,7 @@
 #include "astra_bridge/engine/timeline.h"
 #include "astra_bridge/sidecar/astra_binary.h"
 #include "astra_bridge/sidecar/astra_simulator.h"
+#include "chakra_export/et/comm_groups.h"
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
 #include "xla_profiler/trace_json/gzip_sink.h"
@@ -38,7 +39,9 @@ ABSL_FLAG(std::string, workload, "",
           "Prefix of the execution traces: PREFIX.<rank>.et, one per NPU of the network.");
 ABSL_FLAG(std::string, network, "", "The network: AstraSim's YAML.");
 ABSL_FLAG(std::string, system, "", "How collectives are carried out: AstraSim's system JSON.");
-ABSL_FLAG(std::string, comm_groups, "", "Communicator groups: JSON, {\"1\": [0, 1], ...}.");
+ABSL_FLAG(std::string, comm_groups, "",
+          "JSON file with the ranks of process groups, {\"1\": [0, 1], ...}. Default: "
+          "PREFIX.comm_groups.json, if there is one.");
 ABSL_FLAG(std::string, engine, "embedded", "embedded, or sidecar (the user's AstraSim).");
 ABSL_FLAG(std::string, astra_binary, "",
           "With --engine=sidecar: the AstraSim program. Default: found on PATH.");
@@ -112,9 +115,16 @@ absl::StatusOr<Inputs> ReadInputs() {
   options.progress = [&](uint64_t ranks) { progress.Update(ranks); };
   ASSIGN_OR_RETURN(inputs.workload, ReadEtWorkload(FileSystem::Posix(), UserPath(prefix),
                                                    inputs.network, inputs.system, options));
-  const std::string groups = absl::GetFlag(FLAGS_comm_groups);
+  std::string groups = UserPath(absl::GetFlag(FLAGS_comm_groups));
+  if (groups.empty()) {
+    groups = CommGroupsBeside(FileSystem::Posix(), UserPath(prefix));
+    if (!groups.empty()) {
+      std::fprintf(stderr, "astra_simulate: note: process groups are those of %s\n",
+                   Printable(groups).c_str());
+    }
+  }
   if (!groups.empty()) {
-    RETURN_IF_ERROR(ReadWorkloadGroups(FileSystem::Posix(), UserPath(groups), &inputs.workload));
+    RETURN_IF_ERROR(ReadWorkloadGroups(FileSystem::Posix(), groups, &inputs.workload));
   }
   return inputs;
 }

@@ -170,8 +170,7 @@ absl::StatusOr<EtFiles> InputFiles() {
 absl::StatusOr<CommGroups> InputGroups(const EtFiles& files) {
   std::string path = UserPath(absl::GetFlag(FLAGS_comm_groups));
   if (path.empty() && files.is_prefix) {
-    const std::string beside = CommGroupsPath(UserPath(absl::GetFlag(FLAGS_et)));
-    if (FileSystem::Posix().Kind(beside).ok()) path = beside;
+    path = CommGroupsBeside(FileSystem::Posix(), UserPath(absl::GetFlag(FLAGS_et)));
   }
   if (path.empty()) return CommGroups();
   return ReadCommGroups(FileSystem::Posix(), path);

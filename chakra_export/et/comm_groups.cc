@@ -100,6 +100,15 @@ absl::StatusOr<CommGroups> ReadCommGroups(FileSystem& file_system, const std::st
   return ParseCommGroups(file.bytes(), path);
 }
 
+std::string CommGroupsPath(absl::string_view prefix) {
+  return absl::StrCat(prefix, ".comm_groups.json");
+}
+
+std::string CommGroupsBeside(FileSystem& file_system, absl::string_view prefix) {
+  const std::string path = CommGroupsPath(prefix);
+  return file_system.Kind(path).ok() ? path : "";
+}
+
 std::string CommGroupsJson(const CommGroups& groups) {
   std::string json = "{";
   for (const auto& [name, ranks] : groups) {

@@ -35,6 +35,12 @@ bool IsWorldGroup(absl::string_view name);
 absl::StatusOr<CommGroups> ParseCommGroups(absl::string_view json, absl::string_view source);
 absl::StatusOr<CommGroups> ReadCommGroups(FileSystem& file_system, const std::string& path);
 
+// Returns "PREFIX.comm_groups.json", where the groups of the traces PREFIX.<rank>.et stand.
+std::string CommGroupsPath(absl::string_view prefix);
+
+// Returns that path where there is such a file, else "".
+std::string CommGroupsBeside(FileSystem& file_system, absl::string_view prefix);
+
 // Returns the text of a file that ParseCommGroups reads back.
 std::string CommGroupsJson(const CommGroups& groups);
 

@@ -26,6 +26,15 @@ TEST(CommGroupsTest, ReadsGroupsInTheOrderOfTheirNumbers) {
   EXPECT_THAT(ParseCommGroups(" {} ", "g.json"), IsOkAndHolds(IsEmpty()));
 }
 
+TEST(CommGroupsTest, FindsTheFileBesideTheTraces) {
+  const TemporaryDirectory directory;
+  const std::string prefix = directory.path() + "/w";
+  EXPECT_EQ(CommGroupsBeside(FileSystem::Posix(), prefix), "");
+  const std::string path = directory.Write("w.comm_groups.json", "{}");
+  EXPECT_EQ(CommGroupsBeside(FileSystem::Posix(), prefix), path);
+  EXPECT_EQ(CommGroupsPath(prefix), path);
+}
+
 TEST(CommGroupsTest, SaysWhatIsWrong) {
   EXPECT_THAT(ParseCommGroups("", "g.json"), StatusIs(kBad, HasSubstr("g.json: offset 0")));
   EXPECT_THAT(ParseCommGroups("{\"1\": [0]", "g.json"), StatusIs(kBad, HasSubstr("g.json: off")));

@@ -38,10 +38,6 @@ absl::StatusOr<std::vector<std::string>> StaleTraces(FileSystem& file_system,
 
 }  // namespace
 
-std::string CommGroupsPath(absl::string_view prefix) {
-  return absl::StrCat(prefix, ".comm_groups.json");
-}
-
 absl::StatusOr<WrittenWorkload> CommitWorkload(FileSystem& file_system, const std::string& prefix,
                                                const std::vector<PreparedTrace>& traces,
                                                const CommGroups& groups,

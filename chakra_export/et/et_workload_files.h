@@ -35,9 +35,6 @@ struct WrittenWorkload {
   std::vector<std::string> removed;
 };
 
-// Returns "PREFIX.comm_groups.json".
-std::string CommGroupsPath(absl::string_view prefix);
-
 // Gives the traces their names and writes the groups, if there are any. Then removes what an
 // earlier workload left under the prefix and readers would take for part of this one: traces of
 // other ranks from `rank_count` on (smaller ones may have been written by another run), a rank's

@@ -134,6 +134,20 @@ TEST_F(AstraSimulateTest, ReadsGroups) {
   ExpectRefused(Simulate(), 2, AllOf(HasSubstr("w.0.et: node 1: "), HasSubstr("group 1")));
 }
 
+TEST_F(AstraSimulateTest, FindsGroupsBesideTheTraces) {
+  for (int rank = 0; rank < 4; ++rank) {
+    WriteRank(rank, {CollectiveNode(1, ALL_REDUCE, 1 << 20, {}, rank % 2 == 0 ? "1" : "2")});
+  }
+  const std::string beside =
+      directory_.Write("w.comm_groups.json", R"({"1": [0, 2], "2": [1, 3]})");
+  const CommandResult result = Simulate({"--json"});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_error, HasSubstr("process groups are those of " + beside));
+  // The flag goes before it.
+  const std::string other = directory_.Write("groups.json", R"({"1": [0, 2]})");
+  ExpectRefused(Simulate({"--comm_groups=" + other}), 2, HasSubstr("group 2"));
+}
+
 TEST_F(AstraSimulateTest, AppliesCorrections) {
   const std::string corrections = directory_.Write(
       "corrections.json",
