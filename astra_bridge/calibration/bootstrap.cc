@@ -11,8 +11,6 @@
 namespace meridian {
 namespace {
 
-constexpr double kHuberBound = 1.345;
-constexpr double kPriorLogDeviation = 10;
 constexpr int kReweightings = 6;
 // 95 % of the draws lie inside.
 constexpr double kTail = 0.025;
@@ -32,14 +30,14 @@ std::vector<double> SolveDrawn(const ParameterFit& fit, const std::vector<DrawnC
                                size_t unknowns) {
   std::vector<double> change(unknowns);
   for (int i = 0; i < kReweightings; ++i) {
-    NormalEquations equations(unknowns, kPriorLogDeviation);
+    NormalEquations equations(unknowns, kParameterPriorLogDeviation);
     for (const DrawnCell& cell : drawn) {
       const std::vector<double>& row = fit.sensitivities[cell.cell];
       double left = cell.residual;
       for (size_t p = 0; p < unknowns; ++p) left -= row[p] * change[p];
-      equations.Add(
-          row, cell.residual,
-          HuberWeight(left / cell.deviation, kHuberBound) / (cell.deviation * cell.deviation));
+      equations.Add(row, cell.residual,
+                    HuberWeight(left / cell.deviation, kParameterHuberBound) /
+                        (cell.deviation * cell.deviation));
     }
     change = equations.Solve();
   }
@@ -49,7 +47,6 @@ std::vector<double> SolveDrawn(const ParameterFit& fit, const std::vector<DrawnC
 }  // namespace
 
 std::vector<ParameterInterval> BootstrapIntervals(const ParameterFit& fit,
-                                                  absl::Span<const TransferCell> cells,
                                                   const BootstrapOptions& options) {
   std::vector<const FittedParameter*> fitted;
   bool any_identifiable = false;
@@ -58,15 +55,14 @@ std::vector<ParameterInterval> BootstrapIntervals(const ParameterFit& fit,
     any_identifiable |= parameter.identifiable;
   }
   if (!any_identifiable) return {};
-  const std::vector<std::vector<size_t>> points = EvidencePoints(cells, fit.engine_ns);
+  const std::vector<std::vector<size_t>> points = EvidencePoints(fit.cells, fit.engine_ns);
   std::mt19937_64 random(options.seed);
   std::vector<std::vector<double>> changes(fitted.size());
   for (int draw = 0; draw < options.draws; ++draw) {
     std::vector<DrawnCell> drawn;
     for (size_t i = 0; i < points.size(); ++i) {
       for (size_t cell : points[DrawBelow(points.size(), &random)]) {
-        drawn.push_back({cell, std::log(cells[cell].median_ns / fit.engine_ns[cell]),
-                         std::hypot(cells[cell].relative_error, fit.model_deviation)});
+        drawn.push_back({cell, fit.ResidualOf(cell), fit.DeviationOf(cell)});
       }
     }
     const std::vector<double> change = SolveDrawn(fit, drawn, fitted.size());

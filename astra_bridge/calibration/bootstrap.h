@@ -13,9 +13,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/types/span.h"
 #include "astra_bridge/calibration/parameter_fit.h"
-#include "astra_bridge/calibration/transfer_cells.h"
 
 namespace meridian {
 
@@ -33,7 +31,6 @@ struct BootstrapOptions {
 // Returns the intervals of the identifiable parameters, in their order. The engine is taken to be
 // as the fit found it: log time changes with log parameters as the sensitivities say.
 std::vector<ParameterInterval> BootstrapIntervals(const ParameterFit& fit,
-                                                  absl::Span<const TransferCell> cells,
                                                   const BootstrapOptions& options = {});
 
 }  // namespace meridian

@@ -112,7 +112,7 @@ TEST(BootstrapTest, TheTruthIsInsideAsOftenAsPromised) {
     for (int run = 0; run < sweep.runs; ++run) {
       const std::vector<TransferCell> cells = DrawCells(sweep, 100 + run);
       ASSERT_OK_AND_ASSIGN(const ParameterFit fit, FitParameters(AssumedFabric(4), cells));
-      const std::vector<ParameterInterval> intervals = BootstrapIntervals(fit, cells);
+      const std::vector<ParameterInterval> intervals = BootstrapIntervals(fit);
       if (intervals.size() < 2) continue;
       ++identified;
       latency_inside += Contains(intervals[0], kLatencyNs);
@@ -141,7 +141,7 @@ TEST(BootstrapTest, DimensionsHaveIntervalsOfTheirOwn) {
         MakeSyntheticCellsOfGroups(truth, {{0, 1}, {0, 2}, {0, 1, 2, 3}}, options);
     ASSERT_OK_AND_ASSIGN(const ParameterFit fit,
                          FitParameters(MeshOf(BlockShape::kRing, BlockShape::kSwitch), cells));
-    const std::vector<ParameterInterval> intervals = BootstrapIntervals(fit, cells);
+    const std::vector<ParameterInterval> intervals = BootstrapIntervals(fit);
     ASSERT_THAT(intervals, SizeIs(values.size()));
     for (size_t p = 0; p < values.size(); ++p) {
       inside += Contains(intervals[p], values[p]);
@@ -153,8 +153,8 @@ TEST(BootstrapTest, DimensionsHaveIntervalsOfTheirOwn) {
 
 TEST(BootstrapTest, MoreNoiseWiderIntervals) {
   const Fitted quiet = FitNoisy(1, 0.05), loud = FitNoisy(1, 0.5);
-  const ParameterInterval narrow = BootstrapIntervals(quiet.fit, quiet.cells)[0];
-  const ParameterInterval wide = BootstrapIntervals(loud.fit, loud.cells)[0];
+  const ParameterInterval narrow = BootstrapIntervals(quiet.fit)[0];
+  const ParameterInterval wide = BootstrapIntervals(loud.fit)[0];
   EXPECT_GT(wide.high / wide.low, narrow.high / narrow.low);
 }
 
@@ -162,10 +162,8 @@ TEST(BootstrapTest, EqualSeedsGiveEqualIntervals) {
   const Fitted fitted = FitNoisy(1, 0.2);
   BootstrapOptions other;
   other.seed = 2;
-  EXPECT_EQ(BootstrapIntervals(fitted.fit, fitted.cells)[0].low,
-            BootstrapIntervals(fitted.fit, fitted.cells)[0].low);
-  EXPECT_NE(BootstrapIntervals(fitted.fit, fitted.cells)[0].low,
-            BootstrapIntervals(fitted.fit, fitted.cells, other)[0].low);
+  EXPECT_EQ(BootstrapIntervals(fitted.fit)[0].low, BootstrapIntervals(fitted.fit)[0].low);
+  EXPECT_NE(BootstrapIntervals(fitted.fit)[0].low, BootstrapIntervals(fitted.fit, other)[0].low);
 }
 
 TEST(BootstrapTest, WhatIsNotIdentifiableHasNoInterval) {
@@ -173,7 +171,7 @@ TEST(BootstrapTest, WhatIsNotIdentifiableHasNoInterval) {
   options.sizes = {1 << 16};
   const std::vector<TransferCell> cells = MakeSyntheticCells(RingOf(4, 5000, 10), {4}, options);
   ASSERT_OK_AND_ASSIGN(const ParameterFit fit, FitParameters(AssumedFabric(4), cells));
-  EXPECT_THAT(BootstrapIntervals(fit, cells), IsEmpty());
+  EXPECT_THAT(BootstrapIntervals(fit), IsEmpty());
 }
 
 }  // namespace

@@ -10,10 +10,13 @@ absl::StatusOr<CalibratedModel> FitModel(const Fabric& start,
                                          absl::Span<const TransferCell> cells) {
   CalibratedModel model;
   ASSIGN_OR_RETURN(model.parameters, FitParameters(start, cells));
-  const PointsByKind points = MakeCorrectionPoints(cells, model.parameters.engine_ns);
-  ASSIGN_OR_RETURN(const KindTimes least_engine_ns, LeastEngineTimesNs(model.parameters.fabric));
-  model.penalty = ChoosePenalty(points, least_engine_ns);
-  model.corrections = FitCorrections(points, least_engine_ns, model.penalty.penalty);
+  ASSIGN_OR_RETURN(const std::vector<double> engine_ns,
+                   EngineTimesNs(model.parameters.fabric, cells));
+  ASSIGN_OR_RETURN(const std::vector<double> least_engine_ns,
+                   LeastEngineTimesNs(model.parameters.fabric, cells));
+  const PointsByKind points = MakeCorrectionPoints(cells, engine_ns, least_engine_ns);
+  model.penalty = ChoosePenalty(points);
+  model.corrections = FitCorrections(points, model.penalty.penalty);
   return model;
 }
 

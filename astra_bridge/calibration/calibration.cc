@@ -1,6 +1,7 @@
 #include "astra_bridge/calibration/calibration.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <set>
 #include <utility>
@@ -53,6 +54,16 @@ absl::Status CheckRuns(absl::Span<const CalibrationRun> runs, const CalibrationO
   return absl::OkStatus();
 }
 
+// For messages.
+std::string SomeOf(const std::set<int64_t>& sizes) {
+  constexpr size_t kShown = 20;
+  std::vector<int64_t> shown(sizes.begin(),
+                             std::next(sizes.begin(), std::min(kShown, sizes.size())));
+  const std::string list = absl::StrJoin(shown, ", ");
+  if (sizes.size() <= kShown) return list;
+  return absl::StrCat(list, " and ", sizes.size() - kShown, " more");
+}
+
 int32_t LargestRun(absl::Span<const CalibrationRun> runs) {
   int32_t ranks = 0;
   for (const CalibrationRun& run : runs) ranks = std::max(ranks, run.transfers.ranks);
@@ -92,8 +103,10 @@ class Calibrator {
     *report_.mutable_arrival_spread() = MeasureArrivalSpread(cells_);
     *report_.mutable_clock_check() = CheckTransferClocks(runs_);
     DescribeRuns();
-    for (const std::string& note : CalibrationNotes(
-             {runs_, options_.topology, start_, model_.parameters.parameters}, report_)) {
+    for (const std::string& note :
+         CalibrationNotes({runs_, options_.topology.has_value() ? &*options_.topology : nullptr,
+                           &start_, model_.parameters.parameters},
+                          report_)) {
       report_.add_notes(note);
     }
     return Calibration{std::move(model_.parameters.fabric), std::move(model_.corrections),
@@ -118,9 +131,9 @@ class Calibrator {
     const std::set<int64_t> wanted(options_.sizes.begin(), options_.sizes.end());
     for (int64_t bytes : wanted) {
       if (present.count(bytes) > 0) continue;
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--sizes names ", bytes, " bytes, of which there are no transfers; there are ",
-          absl::StrJoin(present, ", ")));
+      return absl::InvalidArgumentError(
+          absl::StrCat("--sizes names ", bytes,
+                       " bytes, of which there are no transfers; there are ", SomeOf(present)));
     }
     std::set<int64_t> fitted_sizes;
     for (size_t i = 0; i < cells_.size(); ++i) {
@@ -130,10 +143,9 @@ class Calibrator {
       fitted_sizes.insert(cells_[i].bytes);
     }
     if (fitted_sizes.size() < 2 && present.size() > 1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--sizes leaves a single size, ", *fitted_sizes.begin(),
-                       " bytes, which tells neither latency nor bandwidth; name several of ",
-                       absl::StrJoin(present, ", ")));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--sizes leaves a single size, ", *fitted_sizes.begin(),
+          " bytes, which tells neither latency nor bandwidth; name several of ", SomeOf(present)));
     }
     if (fitted_sizes.size() < 2) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -235,7 +247,7 @@ class Calibrator {
 
   void DescribeParameters() {
     const std::vector<ParameterInterval> intervals =
-        BootstrapIntervals(model_.parameters, fitted_cells_, options_.bootstrap);
+        BootstrapIntervals(model_.parameters, options_.bootstrap);
     size_t next = 0;
     for (const FittedParameter& fitted : model_.parameters.parameters) {
       CalibratedParameter* parameter = report_.add_parameters();

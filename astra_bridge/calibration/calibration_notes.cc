@@ -1,6 +1,5 @@
 #include "astra_bridge/calibration/calibration_notes.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <map>
@@ -129,8 +128,8 @@ Notes CalibrationNotes(const CalibrationBackground& background, const Calibratio
   for (const CalibrationRun& run : background.runs) {
     notes.insert(notes.end(), run.notes.begin(), run.notes.end());
   }
-  if (background.topology.has_value()) {
-    AddTopology(*background.topology, background.start, &notes);
+  if (background.topology != nullptr) {
+    AddTopology(*background.topology, *background.start, &notes);
   }
   if (!report.has_noise_floor()) {
     notes.push_back("nothing was repeated after its first time: the noise floor is not known");

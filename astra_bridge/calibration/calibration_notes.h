@@ -2,7 +2,6 @@
 #ifndef ASTRA_BRIDGE_CALIBRATION_CALIBRATION_NOTES_H_
 #define ASTRA_BRIDGE_CALIBRATION_CALIBRATION_NOTES_H_
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,9 +16,10 @@ namespace meridian {
 // What the report does not hold.
 struct CalibrationBackground {
   absl::Span<const CalibrationRun> runs;
-  // The network that was given, if one was, and the one that the fit started from.
-  const std::optional<Fabric>& topology;
-  const Fabric& start;
+  // The network that was given; null for none.
+  const Fabric* topology = nullptr;
+  // The one that the fit started from.
+  const Fabric* start = nullptr;
   absl::Span<const FittedParameter> parameters;
 };
 

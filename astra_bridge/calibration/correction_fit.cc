@@ -1,10 +1,10 @@
 #include "astra_bridge/calibration/correction_fit.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <set>
-#include <utility>
 #include <vector>
 
 #include "astra_bridge/calibration/robust_statistics.h"
@@ -15,8 +15,8 @@ namespace meridian {
 namespace {
 
 // A segment has two numbers: by Akaike's criterion it has to gain two, by the Bayesian one for some
-// fifteen sizes three, or four with its end.
-constexpr double kPenalties[] = {8, 4, 2};
+// fifteen sizes three, or four with its end. Largest first.
+constexpr std::array<double, 3> kPenalties = {8, 4, 2};
 
 // An error beyond a factor of e counts as one: how wrong hardly matters then.
 constexpr double kMaxLogError = 1;
@@ -65,17 +65,14 @@ std::vector<LeftOut> LeaveOutEach(const PointsByKind& points) {
 
 }  // namespace
 
-absl::Span<const double> SegmentPenalties() { return kPenalties; }
-
-PenaltyChoice ChoosePenalty(const PointsByKind& points, const KindTimes& least_engine_ns) {
-  const absl::Span<const double> penalties = SegmentPenalties();
+PenaltyChoice ChoosePenalty(const PointsByKind& points) {
   // By penalty; all in the same order of points.
-  std::vector<std::vector<double>> errors(penalties.size());
+  std::vector<std::vector<double>> errors(kPenalties.size());
   for (const LeftOut& left_out : LeaveOutEach(points)) {
-    const SegmentedLine line(left_out.rest, least_engine_ns[static_cast<size_t>(left_out.kind)]);
-    for (size_t p = 0; p < penalties.size(); ++p) {
+    const SegmentedLine line(left_out.rest);
+    for (size_t p = 0; p < kPenalties.size(); ++p) {
       Corrections corrections;
-      corrections.segments[static_cast<size_t>(left_out.kind)] = line.Fit(penalties[p]);
+      corrections.segments[static_cast<size_t>(left_out.kind)] = line.Fit(kPenalties[p]);
       for (const CorrectionPoint& point : left_out.held) {
         const double predicted_ns =
             corrections.CorrectedNs(left_out.kind, point.bytes, point.engine_ns);
@@ -84,20 +81,19 @@ PenaltyChoice ChoosePenalty(const PointsByKind& points, const KindTimes& least_e
       }
     }
   }
-  if (errors[0].empty()) return {penalties[0], 0};
+  if (errors[0].empty()) return {kPenalties[0], 0};
   size_t best = 0;
-  for (size_t p = 1; p < penalties.size(); ++p) {
+  for (size_t p = 1; p < kPenalties.size(); ++p) {
     if (Mean(errors[p]) < Mean(errors[best])) best = p;
   }
-  return {penalties[best], Mean(errors[best])};
+  return {kPenalties[best], Mean(errors[best])};
 }
 
-Corrections FitCorrections(const PointsByKind& points, const KindTimes& least_engine_ns,
-                           double penalty) {
+Corrections FitCorrections(const PointsByKind& points, double penalty) {
   Corrections corrections;
   for (size_t kind = 0; kind < points.size(); ++kind) {
     if (points[kind].empty()) continue;
-    corrections.segments[kind] = SegmentedLine(points[kind], least_engine_ns[kind]).Fit(penalty);
+    corrections.segments[kind] = SegmentedLine(points[kind]).Fit(penalty);
   }
   return corrections;
 }

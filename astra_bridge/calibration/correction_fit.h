@@ -4,15 +4,10 @@
 #ifndef ASTRA_BRIDGE_CALIBRATION_CORRECTION_FIT_H_
 #define ASTRA_BRIDGE_CALIBRATION_CORRECTION_FIT_H_
 
-#include "absl/types/span.h"
 #include "astra_bridge/calibration/correction_points.h"
-#include "astra_bridge/calibration/engine_model.h"
 #include "astra_bridge/corrections.h"
 
 namespace meridian {
-
-// Of a segment, to choose from, largest first.
-absl::Span<const double> SegmentPenalties();
 
 struct PenaltyChoice {
   double penalty = 0;
@@ -22,13 +17,11 @@ struct PenaltyChoice {
 };
 
 // Leaves out each size that lies between others, all groups of it, and each number of ranks where
-// there are several. Returns the penalty that predicts them best; the largest of equals. Least
-// times are by kind, as in FitCorrectionLine.
-PenaltyChoice ChoosePenalty(const PointsByKind& points, const KindTimes& least_engine_ns);
+// there are several. Returns the penalty that predicts them best; the largest of equals.
+PenaltyChoice ChoosePenalty(const PointsByKind& points);
 
 // Kinds without points get no segments.
-Corrections FitCorrections(const PointsByKind& points, const KindTimes& least_engine_ns,
-                           double penalty);
+Corrections FitCorrections(const PointsByKind& points, double penalty);
 
 }  // namespace meridian
 

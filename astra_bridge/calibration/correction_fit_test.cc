@@ -16,7 +16,6 @@ using ::testing::SizeIs;
 struct Measured {
   std::vector<TransferCell> cells;
   PointsByKind points;
-  KindTimes least_ns;
 };
 
 Measured MeasureRing(absl::Span<const int32_t> ranks, const SyntheticOptions& options) {
@@ -24,8 +23,8 @@ Measured MeasureRing(absl::Span<const int32_t> ranks, const SyntheticOptions& op
   Measured measured;
   measured.cells = MakeSyntheticCells(truth, ranks, options);
   measured.points =
-      MakeCorrectionPoints(measured.cells, EngineTimesNs(truth, measured.cells).value());
-  measured.least_ns = LeastEngineTimesNs(truth).value();
+      MakeCorrectionPoints(measured.cells, EngineTimesNs(truth, measured.cells).value(),
+                           LeastEngineTimesNs(truth, measured.cells).value());
   return measured;
 }
 
@@ -33,10 +32,9 @@ TEST(ChoosePenaltyTest, NoiseIsNotFollowed) {
   SyntheticOptions options;
   options.noise = 0.3;
   const Measured measured = MeasureRing({4}, options);
-  const PenaltyChoice choice = ChoosePenalty(measured.points, measured.least_ns);
+  const PenaltyChoice choice = ChoosePenalty(measured.points);
   EXPECT_GT(choice.error, 0);
-  const Corrections corrections =
-      FitCorrections(measured.points, measured.least_ns, choice.penalty);
+  const Corrections corrections = FitCorrections(measured.points, choice.penalty);
   EXPECT_THAT(corrections.segments[static_cast<size_t>(CommKind::kPointToPoint)], IsEmpty());
   for (CommKind kind : options.kinds) {
     EXPECT_THAT(corrections.segments[static_cast<size_t>(kind)], SizeIs(1)) << CommKindName(kind);
@@ -47,8 +45,8 @@ TEST(ChoosePenaltyTest, ExactTimesLeaveTheLargest) {
   SyntheticOptions options;
   options.noise = 0;
   const Measured measured = MeasureRing({2, 4}, options);
-  const PenaltyChoice choice = ChoosePenalty(measured.points, measured.least_ns);
-  EXPECT_EQ(choice.penalty, SegmentPenalties()[0]);
+  const PenaltyChoice choice = ChoosePenalty(measured.points);
+  EXPECT_EQ(choice.penalty, 8);
   EXPECT_LT(choice.error, 1e-3);
 }
 
@@ -56,8 +54,8 @@ TEST(ChoosePenaltyTest, TwoSizesLeaveNothingOut) {
   SyntheticOptions options;
   options.sizes = {1024, 1 << 20};
   const Measured measured = MeasureRing({4}, options);
-  const PenaltyChoice choice = ChoosePenalty(measured.points, measured.least_ns);
-  EXPECT_EQ(choice.penalty, SegmentPenalties()[0]);
+  const PenaltyChoice choice = ChoosePenalty(measured.points);
+  EXPECT_EQ(choice.penalty, 8);
   EXPECT_EQ(choice.error, 0);
 }
 
@@ -71,7 +69,7 @@ TEST(ChoosePenaltyTest, NumbersOfRanksAreLeftOut) {
   for (std::vector<CorrectionPoint>& of_kind : measured.points) {
     for (CorrectionPoint& point : of_kind) point.measured_ns *= point.ranks == 4 ? 3 : 1;
   }
-  EXPECT_NEAR(ChoosePenalty(measured.points, measured.least_ns).error, 1, 0.01);
+  EXPECT_NEAR(ChoosePenalty(measured.points).error, 1, 0.01);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "astra_bridge/calibration/robust_statistics.h"
 
@@ -15,8 +16,10 @@ constexpr double kModelError = 0.05;
 // Standard deviation of an overhead about zero, relative to the time, where nothing is known of it.
 constexpr double kOverheadDeviation = 0.3;
 // What is left of the least time at the least, in shares of what the slope says.
-constexpr double kLeastShare = 0.25;
+constexpr double kLeastShare = 0.85;
 constexpr int kReweightings = 20;
+// What rounding leaves of an overhead that is none.
+constexpr double kNoOverheadNs = 1e-3;
 // An efficiency above 100 would be read as a slip; times that do not grow with bytes at all have
 // it.
 constexpr double kLeastSlope = 0.01;
@@ -29,7 +32,11 @@ double DeviationOf(const CorrectionPoint& point) {
 
 // Least squares of relative errors, 1 - predicted / measured, reweighted until outliers count no
 // more than they should.
-CorrectionLine FitCorrectionLine(absl::Span<const CorrectionPoint> points, double least_engine_ns) {
+CorrectionLine FitCorrectionLine(absl::Span<const CorrectionPoint> points) {
+  double least_engine_ns = points[0].least_engine_ns;
+  for (const CorrectionPoint& point : points) {
+    least_engine_ns = std::min(least_engine_ns, point.least_engine_ns);
+  }
   const double most_taken_off_ns = (1 - kLeastShare) * least_engine_ns;
   // A point over its measured time: what overhead and slope are multiplied by, and the slope of a
   // line whose overhead is as negative as may be.
@@ -72,6 +79,7 @@ CorrectionLine FitCorrectionLine(absl::Span<const CorrectionPoint> points, doubl
     if (line.slope < kLeastSlope) line = {std::max(0.0, (o - kLeastSlope * os) / oo), kLeastSlope};
     if (line.overhead_ns == before.overhead_ns && line.slope == before.slope) break;
   }
+  if (std::abs(line.overhead_ns) < kNoOverheadNs) line.overhead_ns = 0;
   return line;
 }
 

@@ -3,12 +3,10 @@
 // Errors count by ratio, and outliers no more than Huber's loss lets them. What differs between
 // groups of different sizes is the engine's part, so an overhead is zero but for what the points
 // show. It may be negative, as for a kind whose steps cost less than those of others, but not by
-// more than most of the least that the engine charges any group: so every group, of whatever size,
-// takes its time.
+// more than a small part of the least that the engine charges any group for these bytes: so every
+// group, of whatever size, takes its time.
 #ifndef ASTRA_BRIDGE_CALIBRATION_CORRECTION_LINE_H_
 #define ASTRA_BRIDGE_CALIBRATION_CORRECTION_LINE_H_
-
-#include <vector>
 
 #include "absl/types/span.h"
 #include "astra_bridge/calibration/correction_points.h"
@@ -23,9 +21,8 @@ struct CorrectionLine {
   double TimeNs(double engine_ns) const { return overhead_ns + slope * engine_ns; }
 };
 
-// Of at least one point; times are positive. least_engine_ns is the engine's time of no bytes
-// between two ranks.
-CorrectionLine FitCorrectionLine(absl::Span<const CorrectionPoint> points, double least_engine_ns);
+// Of at least one point; times are positive.
+CorrectionLine FitCorrectionLine(absl::Span<const CorrectionPoint> points);
 
 // Returns what the line misses of the point: half its square in standard deviations, and less than
 // that for outliers.

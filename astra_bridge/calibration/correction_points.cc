@@ -23,6 +23,9 @@ CorrectionPoint MeanPoint(int64_t bytes, const std::vector<CorrectionPoint>& poi
   }
   const double count = static_cast<double>(points.size());
   CorrectionPoint mean = points[0];
+  for (const CorrectionPoint& point : points) {
+    mean.least_engine_ns = std::min(mean.least_engine_ns, point.least_engine_ns);
+  }
   mean.bytes = bytes;
   mean.engine_ns = std::exp(log_engine / count);
   mean.measured_ns = std::exp(log_measured / count);
@@ -37,7 +40,8 @@ CorrectionPoint MeanPoint(int64_t bytes, const std::vector<CorrectionPoint>& poi
 }  // namespace
 
 PointsByKind MakeCorrectionPoints(absl::Span<const TransferCell> cells,
-                                  absl::Span<const double> engine_ns) {
+                                  absl::Span<const double> engine_ns,
+                                  absl::Span<const double> least_engine_ns) {
   PointsByKind points;
   std::map<std::tuple<int32_t, std::vector<int32_t>, int32_t>, uint32_t> groups;
   for (size_t i = 0; i < cells.size(); ++i) {
@@ -50,6 +54,7 @@ PointsByKind MakeCorrectionPoints(absl::Span<const TransferCell> cells,
                       ? cell.ranks
                       : static_cast<int32_t>(cell.participants.size());
     point.engine_ns = engine_ns[i];
+    point.least_engine_ns = std::min(least_engine_ns[i], engine_ns[i]);
     point.measured_ns = cell.median_ns;
     point.relative_error = cell.relative_error;
     point.protocol = cell.protocol;

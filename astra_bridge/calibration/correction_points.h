@@ -21,6 +21,8 @@ struct CorrectionPoint {
   // How many ranks take part; of a transfer between two: in the run.
   int32_t ranks = 0;
   double engine_ns = 0;
+  // The engine's time of two ranks for as many bytes: no group takes less. Positive.
+  double least_engine_ns = 0;
   double measured_ns = 0;
   double relative_error = 0;
   // As TransferCell::protocol.
@@ -30,9 +32,11 @@ struct CorrectionPoint {
 // By CommKind.
 using PointsByKind = std::array<std::vector<CorrectionPoint>, kCommKinds>;
 
-// Engine times are by cell. At most kMaxSizes sizes of a kind: see MergeSizes.
+// Engine times, and those of two ranks, are by cell. At most kMaxSizes sizes of a kind: see
+// MergeSizes.
 PointsByKind MakeCorrectionPoints(absl::Span<const TransferCell> cells,
-                                  absl::Span<const double> engine_ns);
+                                  absl::Span<const double> engine_ns,
+                                  absl::Span<const double> least_engine_ns);
 
 // Returns the points with at most kMaxSizes sizes: as they are, or, where there are more,
 // neighbouring sizes merged. A merged size is the geometric mean of its sizes and has one point of

@@ -18,6 +18,7 @@ CorrectionPoint Point(int64_t bytes, uint32_t group, double engine_ns, double me
   point.bytes = bytes;
   point.group = group;
   point.engine_ns = engine_ns;
+  point.least_engine_ns = engine_ns / 2;
   point.measured_ns = measured_ns;
   point.relative_error = relative_error;
   return point;
@@ -40,7 +41,8 @@ TEST(MakeCorrectionPointsTest, CellsAreSortedByKind) {
       Cell(CommKind::kAllReduce, {0, 1}, 4), Cell(CommKind::kPointToPoint, {0, 1}, 4),
       Cell(CommKind::kAllReduce, {2, 3}, 4), Cell(CommKind::kAllReduce, {0, 1}, 4)};
   const std::vector<double> engine_ns = {10, 20, 30, 40};
-  const PointsByKind points = MakeCorrectionPoints(cells, engine_ns);
+  const std::vector<double> least_engine_ns = {5, 6, 7, 50};
+  const PointsByKind points = MakeCorrectionPoints(cells, engine_ns, least_engine_ns);
   const auto& reduces = points[static_cast<size_t>(CommKind::kAllReduce)];
   const auto& messages = points[static_cast<size_t>(CommKind::kPointToPoint)];
   ASSERT_THAT(reduces, SizeIs(3));
@@ -49,6 +51,9 @@ TEST(MakeCorrectionPointsTest, CellsAreSortedByKind) {
   EXPECT_EQ(reduces[0].group, reduces[2].group);
   EXPECT_NE(reduces[0].group, reduces[1].group);
   EXPECT_EQ(reduces[1].engine_ns, 30);
+  EXPECT_EQ(reduces[1].least_engine_ns, 7);
+  // What the group itself takes is not less.
+  EXPECT_EQ(reduces[2].least_engine_ns, 40);
   EXPECT_EQ(reduces[1].measured_ns, 300);
   EXPECT_EQ(reduces[1].relative_error, 0.1);
   EXPECT_EQ(reduces[1].protocol, "RING_LL");
@@ -84,6 +89,7 @@ TEST(MergeSizesTest, NeighboursBecomeTheirGeometricMean) {
   const std::vector<CorrectionPoint>& both = by_bytes[1435822];
   ASSERT_THAT(both, SizeIs(2));
   EXPECT_NEAR(both[0].engine_ns, 200, 1e-9);
+  EXPECT_NEAR(both[0].least_engine_ns, 50, 1e-9);
   EXPECT_NEAR(both[0].measured_ns, 400, 1e-9);
   EXPECT_NEAR(both[0].relative_error, 0.05 / 2, 1e-12);
   EXPECT_EQ(both[0].protocol, "");

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,8 +20,6 @@ constexpr double kAssumedLatencyNs = 500;
 constexpr double kNsPerSecond = 1e9;
 // The engine counts whole nanoseconds, and fits take logarithms.
 constexpr double kLeastEngineNs = 1;
-// A kind needs a byte per rank.
-constexpr int64_t kFewBytes = 8;
 
 }  // namespace
 
@@ -120,18 +119,38 @@ absl::StatusOr<std::vector<double>> EngineTimesNs(const Fabric& fabric,
   return times_ns;
 }
 
-absl::StatusOr<KindTimes> LeastEngineTimesNs(const Fabric& fabric) {
-  std::vector<TransferCell> cells(kCommKinds);
-  for (int kind = 0; kind < kCommKinds; ++kind) {
-    cells[kind].kind = static_cast<CommKind>(kind);
-    cells[kind].bytes = kFewBytes;
-    cells[kind].ranks = 2;
-    cells[kind].participants = {0, 1};
+absl::StatusOr<std::vector<double>> LeastEngineTimesNs(const Fabric& fabric,
+                                                       absl::Span<const TransferCell> cells) {
+  // Neighbours in each dimension, and two ranks that are the whole network, which a group is not.
+  std::vector<std::pair<int32_t, std::vector<int32_t>>> pairs;
+  if (fabric.network.dimensions.size() == 1) pairs.push_back({2, {0, 1}});
+  int32_t stride = 1;
+  for (const NetworkDimension& dimension : fabric.network.dimensions) {
+    if (dimension.npus > 1) pairs.push_back({fabric.network.npus(), {0, stride}});
+    stride *= dimension.npus;
   }
-  ASSIGN_OR_RETURN(const std::vector<double> times_ns, EngineTimesNs(fabric, cells));
-  KindTimes least_ns{};
-  std::copy(times_ns.begin(), times_ns.end(), least_ns.begin());
-  return least_ns;
+  std::set<std::pair<CommKind, int64_t>> sizes;
+  for (const TransferCell& cell : cells) sizes.insert({cell.kind, cell.bytes});
+  std::vector<TransferCell> of_two;
+  for (const auto& [kind, bytes] : sizes) {
+    for (const auto& [ranks, participants] : pairs) {
+      TransferCell cell;
+      cell.kind = kind;
+      cell.bytes = bytes;
+      cell.ranks = ranks;
+      cell.participants = participants;
+      of_two.push_back(std::move(cell));
+    }
+  }
+  ASSIGN_OR_RETURN(const std::vector<double> times_ns, EngineTimesNs(fabric, of_two));
+  std::map<std::pair<CommKind, int64_t>, double> least_ns;
+  for (size_t i = 0; i < of_two.size(); ++i) {
+    double& least = least_ns.insert({{of_two[i].kind, of_two[i].bytes}, times_ns[i]}).first->second;
+    least = std::min(least, times_ns[i]);
+  }
+  std::vector<double> by_cell;
+  for (const TransferCell& cell : cells) by_cell.push_back(least_ns.at({cell.kind, cell.bytes}));
+  return by_cell;
 }
 
 }  // namespace meridian

@@ -2,7 +2,6 @@
 #ifndef ASTRA_BRIDGE_CALIBRATION_ENGINE_MODEL_H_
 #define ASTRA_BRIDGE_CALIBRATION_ENGINE_MODEL_H_
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -60,12 +59,11 @@ Fabric FabricForRanks(const Fabric& fabric, int32_t ranks);
 absl::StatusOr<std::vector<double>> EngineTimesNs(const Fabric& fabric,
                                                   absl::Span<const TransferCell> cells);
 
-// By CommKind.
-using KindTimes = std::array<double, kCommKinds>;
-
-// Returns what the engine charges two ranks for each kind when there is next to nothing to move, in
-// nanoseconds: the least that any group takes.
-absl::StatusOr<KindTimes> LeastEngineTimesNs(const Fabric& fabric);
+// Returns what the engine charges two ranks for as many bytes of the same kind as each cell has, in
+// nanoseconds: the least of neighbours in any dimension, and of a network of two where there is one
+// dimension. At least two NPUs.
+absl::StatusOr<std::vector<double>> LeastEngineTimesNs(const Fabric& fabric,
+                                                       absl::Span<const TransferCell> cells);
 
 }  // namespace meridian
 

@@ -1,7 +1,8 @@
 // What the residuals of a fit are worth as evidence of its errors. A few cells, or many that are
 // wrong in the same way, tell little about how far the fitted numbers may be off:
 //
-//   points   cells, of which those of one kind that the engine gives the same time count once
+//   points   cells, of which those of one kind and size that the engine gives the same time count
+//            once
 //   free     = points - unknowns
 //   c        = (1 + r) / (1 - r), r the correlation of neighbouring sizes' residuals, from 0 on:
 //              what the model misses, it misses at the next size, too

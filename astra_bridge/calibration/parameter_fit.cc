@@ -21,14 +21,10 @@
 namespace meridian {
 namespace {
 
-// Of normal residuals, 95 % as efficient as least squares.
-constexpr double kHuberBound = 1.345;
 // Median absolute deviation of a normal distribution, as a share of its standard deviation.
 constexpr double kDeviationPerMad = 1.4826;
 constexpr double kFirstModelDeviation = 0.3;
 constexpr double kLeastModelDeviation = 0.05;
-// Of a parameter's logarithm, for want of anything better: a factor of e^10 either way.
-constexpr double kPriorLogDeviation = 10;
 // Of the cost of one that is kept, in units of the largest of its sort.
 constexpr double kKeptDeviation = 1;
 
@@ -103,12 +99,7 @@ enum class Unknowns { kEfficiencies, kEfficienciesAndOverheads };
 class Fitter {
  public:
   Fitter(const Fabric& given, absl::Span<const TransferCell> cells)
-      : given_(given),
-        all_cells_(cells),
-        merged_(MergeCells(cells)),
-        cells_(merged_),
-        fabric_(given),
-        active_(ParametersOf(given)) {
+      : given_(given), cells_(MergeCells(cells)), fabric_(given), active_(ParametersOf(given)) {
     for (const EngineParameter& parameter : active_) {
       FittedParameter fitted;
       fitted.parameter = parameter;
@@ -126,16 +117,15 @@ class Fitter {
       for (FittedParameter& fitted : parameters_) fitted.kept = false;
       RETURN_IF_ERROR(FitTold());
     }
-    RETURN_IF_ERROR(JudgeFitted());
     const double widening = WideningBeside(Unknowns::kEfficiencies);
-    cells_ = all_cells_;
-    ASSIGN_OR_RETURN(engine_ns_, EngineTimesNs(fabric_, cells_));
+    RETURN_IF_ERROR(JudgeFitted(widening));
     ASSIGN_OR_RETURN(sensitivities_, SensitivitiesTo(active_));
     for (FittedParameter& fitted : parameters_) {
       fitted.value = ParameterValue(fabric_, fitted.parameter);
     }
-    return ParameterFit{std::move(fabric_),        std::move(parameters_), std::move(engine_ns_),
-                        std::move(sensitivities_), model_deviation_,       widening};
+    return ParameterFit{
+        std::move(fabric_),        std::move(parameters_), std::move(cells_), std::move(engine_ns_),
+        std::move(sensitivities_), model_deviation_,       widening};
   }
 
  private:
@@ -189,7 +179,7 @@ class Fitter {
   double Loss(const std::vector<double>& engine_ns) const {
     double loss = 0;
     for (size_t i = 0; i < cells_.size(); ++i) {
-      loss += HuberLoss(Residual(i, engine_ns) / Deviation(i), kHuberBound);
+      loss += HuberLoss(Residual(i, engine_ns) / Deviation(i), kParameterHuberBound);
     }
     return loss;
   }
@@ -226,12 +216,13 @@ class Fitter {
 
   // By how much to change the logarithm of each active parameter.
   std::vector<double> Step(double damping) const {
-    NormalEquations equations(active_.size(), kPriorLogDeviation);
+    NormalEquations equations(active_.size(), kParameterPriorLogDeviation);
     for (size_t i = 0; i < cells_.size(); ++i) {
       const double residual = Residual(i, engine_ns_);
       const double deviation = Deviation(i);
-      equations.Add(sensitivities_[i], residual,
-                    HuberWeight(residual / deviation, kHuberBound) / (deviation * deviation));
+      equations.Add(
+          sensitivities_[i], residual,
+          HuberWeight(residual / deviation, kParameterHuberBound) / (deviation * deviation));
     }
     equations.Damp(damping);
     return equations.Solve();
@@ -320,7 +311,7 @@ class Fitter {
     const size_t efficiencies = parameters_.size();
     const size_t overheads = efficiencies + kinds_ - 1;
     const size_t unknowns = parameters_.size() + KindUnknowns(beside);
-    NormalEquations equations(unknowns, kPriorLogDeviation);
+    NormalEquations equations(unknowns, kParameterPriorLogDeviation);
     for (size_t i = 0; i < cells_.size(); ++i) {
       std::vector<double> row(unknowns);
       std::copy(sensitivities[i].begin(), sensitivities[i].end(), row.begin());
@@ -414,11 +405,10 @@ class Fitter {
     active_.erase(std::find(active_.begin(), active_.end(), fitted->parameter));
   }
 
-  absl::Status JudgeFitted() {
+  absl::Status JudgeFitted(double widening) {
     ASSIGN_OR_RETURN(const std::vector<double> deviations, LogDeviations(Unknowns::kEfficiencies));
     ASSIGN_OR_RETURN(const std::vector<double> beside_overheads,
                      LogDeviations(Unknowns::kEfficienciesAndOverheads));
-    const double widening = WideningBeside(Unknowns::kEfficiencies);
     const double widening_beside_overheads = WideningBeside(Unknowns::kEfficienciesAndOverheads);
     for (size_t p = 0; p < parameters_.size(); ++p) {
       FittedParameter& fitted = parameters_[p];
@@ -432,10 +422,8 @@ class Fitter {
   }
 
   const Fabric& given_;
-  const absl::Span<const TransferCell> all_cells_;
-  const std::vector<TransferCell> merged_;
-  // The merged, until the fit is done.
-  absl::Span<const TransferCell> cells_;
+  // Merged.
+  std::vector<TransferCell> cells_;
   // By CommKind: its number among those that occur, or -1.
   std::array<int, kCommKinds> kind_columns_;
   size_t kinds_ = 0;
@@ -449,6 +437,14 @@ class Fitter {
 };
 
 }  // namespace
+
+double ParameterFit::ResidualOf(size_t cell) const {
+  return std::log(cells[cell].median_ns / engine_ns[cell]);
+}
+
+double ParameterFit::DeviationOf(size_t cell) const {
+  return std::hypot(cells[cell].relative_error, model_deviation);
+}
 
 absl::StatusOr<ParameterFit> FitParameters(const Fabric& given,
                                            absl::Span<const TransferCell> cells) {

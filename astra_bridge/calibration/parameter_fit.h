@@ -25,6 +25,7 @@
 #ifndef ASTRA_BRIDGE_CALIBRATION_PARAMETER_FIT_H_
 #define ASTRA_BRIDGE_CALIBRATION_PARAMETER_FIT_H_
 
+#include <cstddef>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -38,6 +39,11 @@ namespace meridian {
 // Beyond this standard deviation of a parameter's logarithm it is not identifiable: its interval
 // would span more than a factor of two either way.
 inline constexpr double kMaxLogDeviation = 0.35;
+
+// Of residuals, and of changes of logarithms that nothing else speaks for: for whoever solves for
+// the parameters again.
+inline constexpr double kParameterHuberBound = 1.345;
+inline constexpr double kParameterPriorLogDeviation = 10;
 
 struct FittedParameter {
   EngineParameter parameter;
@@ -59,15 +65,21 @@ struct ParameterFit {
   Fabric fabric;
   // In the order of ParametersOf.
   std::vector<FittedParameter> parameters;
-  // By cell.
+  // What was fitted to: the cells, of which neighbouring sizes are merged where there are too many.
+  std::vector<TransferCell> cells;
+  // By these.
   std::vector<double> engine_ns;
-  // By cell: d log(engine time) / d log(parameter), for those not kept in their order.
+  // By these: d log(engine time) / d log(parameter), for those not kept in their order.
   std::vector<std::vector<double>> sensitivities;
   // How far cells lie from the engine's times by what the engine does not model: a robust standard
   // deviation of the residuals.
   double model_deviation = 0;
   // Of deviations and intervals, at least 1; infinity when no freedom is left.
   double widening = 1;
+
+  // Of a cell, by position.
+  double ResidualOf(size_t cell) const;
+  double DeviationOf(size_t cell) const;
 };
 
 // At least one cell.

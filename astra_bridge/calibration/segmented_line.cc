@@ -32,7 +32,7 @@ struct AllowedFall {
   double engine_times = 1;
   double share = 0;
 };
-constexpr AllowedFall kAllowedFalls[] = {{1, 0.05}, {0.5, 0.1}, {2, 0.1}};
+constexpr AllowedFall kAllowedFalls[] = {{1, 0.05}, {1.0 / 3, 0.1}, {3, 0.1}};
 
 constexpr double kUnreached = std::numeric_limits<double>::infinity();
 
@@ -131,8 +131,7 @@ class SegmentedLine::Search {
   std::vector<std::vector<std::array<Way, 2>>> ways_;
 };
 
-SegmentedLine::SegmentedLine(std::vector<CorrectionPoint> points, double least_engine_ns)
-    : points_(std::move(points)), least_engine_ns_(least_engine_ns) {
+SegmentedLine::SegmentedLine(std::vector<CorrectionPoint> points) : points_(std::move(points)) {
   std::stable_sort(
       points_.begin(), points_.end(),
       [](const CorrectionPoint& a, const CorrectionPoint& b) { return a.bytes < b.bytes; });
@@ -140,17 +139,19 @@ SegmentedLine::SegmentedLine(std::vector<CorrectionPoint> points, double least_e
     if (i == 0 || points_[i].bytes != points_[i - 1].bytes) first_points_.push_back(i);
   }
   first_points_.push_back(points_.size());
+  size_t protocols = 0;
+  for (size_t size = 0; size < sizes(); ++size) {
+    DescribeStep(size);
+    protocols_before_.push_back(protocols);
+    protocols += protocol_changes_.back() ? 1 : 0;
+  }
+  // After cliffs, which are those of each group by itself.
   const double spread = SpreadOfGroups();
   for (CorrectionPoint& point : points_) {
     point.relative_error = std::hypot(point.relative_error, spread);
   }
   lines_.resize(sizes());
-  size_t protocols = 0;
   for (size_t first = 0; first < sizes(); ++first) {
-    cliffs_.push_back(IsCliff(first));
-    protocol_changes_.push_back(ChangesProtocol(first));
-    protocols_before_.push_back(protocols);
-    protocols += protocol_changes_.back() ? 1 : 0;
     for (size_t last = first; last < sizes(); ++last) {
       lines_[first].push_back(FitLine(first, last));
     }
@@ -158,7 +159,7 @@ SegmentedLine::SegmentedLine(std::vector<CorrectionPoint> points, double least_e
 }
 
 double SegmentedLine::SpreadOfGroups() const {
-  const CorrectionLine line = FitCorrectionLine(points_, least_engine_ns_);
+  const CorrectionLine line = FitCorrectionLine(points_);
   std::map<uint32_t, std::vector<double>> by_group;
   for (const CorrectionPoint& point : points_) {
     by_group[point.group].push_back(std::log(point.measured_ns / line.TimeNs(point.engine_ns)));
@@ -178,7 +179,7 @@ absl::Span<const CorrectionPoint> SegmentedLine::PointsOf(size_t first, size_t l
 
 SegmentedLine::FittedLine SegmentedLine::FitLine(size_t first, size_t last) const {
   FittedLine fitted;
-  fitted.line = FitCorrectionLine(PointsOf(first, last), least_engine_ns_);
+  fitted.line = FitCorrectionLine(PointsOf(first, last));
   std::map<uint32_t, size_t> sizes_of_groups;
   for (size_t size = first; size <= last; ++size) {
     double loss = 0;
@@ -220,63 +221,80 @@ bool SegmentedLine::IsSharpCliff(const Piece& piece) const {
 bool SegmentedLine::MayFollow(const CorrectionLine& before, const CorrectionLine& after,
                               size_t size, Joint joint) const {
   if (joint == Joint::kJump && protocol_changes_[size]) return true;
-  std::vector<double> engine_ns;
-  if (joint == Joint::kJump) {
-    engine_ns = EngineTimesAfter(size);
-  } else {
-    for (const CorrectionPoint& point : PointsOf(size, size)) engine_ns.push_back(point.engine_ns);
-  }
+  const std::vector<double>& engine_ns =
+      joint == Joint::kJump ? engine_ns_after_[size] : engine_ns_at_[size];
   return std::all_of(engine_ns.begin(), engine_ns.end(), [&](double ns) {
-    return std::all_of(std::begin(kAllowedFalls), std::end(kAllowedFalls),
-                       [&](const AllowedFall& fall) {
-                         const double at_ns = fall.engine_times * ns;
-                         return after.TimeNs(at_ns) >= (1 - fall.share) * before.TimeNs(at_ns);
-                       });
+    return std::all_of(
+        std::begin(kAllowedFalls), std::end(kAllowedFalls), [&](const AllowedFall& fall) {
+          const double at_ns = std::max(fall.engine_times * ns, least_engine_ns_[size]);
+          return after.TimeNs(at_ns) >= (1 - fall.share) * before.TimeNs(at_ns);
+        });
   });
 }
 
-std::vector<double> SegmentedLine::EngineTimesAfter(size_t size) const {
-  std::vector<double> engine_ns;
-  for (const CorrectionPoint& before : PointsOf(size, size)) {
-    for (const CorrectionPoint& after : PointsOf(size + 1, size + 1)) {
-      if (before.group != after.group) continue;
-      engine_ns.push_back(std::sqrt(before.engine_ns * after.engine_ns));
+std::vector<double> SegmentedLine::EngineTimesAt(double bytes) const {
+  struct Neighbours {
+    const CorrectionPoint* before = nullptr;
+    const CorrectionPoint* after = nullptr;
+  };
+  std::map<uint32_t, Neighbours> by_group;
+  for (const CorrectionPoint& point : points_) {
+    Neighbours& neighbours = by_group[point.group];
+    if (static_cast<double>(point.bytes) <= bytes) {
+      neighbours.before = &point;
+    } else if (neighbours.after == nullptr) {
+      neighbours.after = &point;
     }
   }
+  std::vector<double> engine_ns;
+  for (const auto& [group, neighbours] : by_group) {
+    const auto& [before, after] = neighbours;
+    if (before != nullptr && static_cast<double>(before->bytes) == bytes) {
+      engine_ns.push_back(before->engine_ns);
+    } else if (before != nullptr && after != nullptr) {
+      const double log_before = std::log(static_cast<double>(before->bytes));
+      const double log_after = std::log(static_cast<double>(after->bytes));
+      const double share = (std::log(bytes) - log_before) / (log_after - log_before);
+      engine_ns.push_back(std::pow(before->engine_ns, 1 - share) *
+                          std::pow(after->engine_ns, share));
+    }
+  }
+  std::sort(engine_ns.begin(), engine_ns.end());
+  engine_ns.erase(std::unique(engine_ns.begin(), engine_ns.end()), engine_ns.end());
   return engine_ns;
 }
 
-bool SegmentedLine::IsCliff(size_t size) const {
-  if (size + 1 >= sizes()) return false;
-  const double log_growth =
-      std::log(static_cast<double>(BytesOf(size + 1)) / static_cast<double>(BytesOf(size)));
+void SegmentedLine::DescribeStep(size_t size) {
   std::vector<double> excesses, deviations;
-  for (const CorrectionPoint& before : PointsOf(size, size)) {
+  // How many more groups name another protocol than the same.
+  int other_protocols = 0;
+  std::map<uint32_t, const CorrectionPoint*> by_group;
+  for (const CorrectionPoint& point : PointsOf(size, size)) {
+    by_group[point.group] = &point;
+  }
+  const double bytes = static_cast<double>(BytesOf(size));
+  engine_ns_at_.push_back(EngineTimesAt(bytes));
+  engine_ns_after_.emplace_back();
+  least_engine_ns_.push_back(points_[first_points_[size]].least_engine_ns);
+  if (size + 1 < sizes()) {
+    const double next_bytes = static_cast<double>(BytesOf(size + 1));
+    engine_ns_after_.back() = EngineTimesAt(std::sqrt(bytes * next_bytes));
+    const double log_growth = std::log(next_bytes / bytes);
     for (const CorrectionPoint& after : PointsOf(size + 1, size + 1)) {
-      if (before.group != after.group) continue;
+      const auto found = by_group.find(after.group);
+      if (found == by_group.end()) continue;
+      const CorrectionPoint& before = *found->second;
       excesses.push_back(std::log(after.measured_ns / before.measured_ns) - log_growth);
       deviations.push_back(std::hypot(before.relative_error, after.relative_error));
+      if (before.protocol.empty() || after.protocol.empty()) continue;
+      other_protocols += before.protocol != after.protocol ? 1 : -1;
     }
   }
-  if (excesses.empty()) return false;
-  const double deviation = Median(std::move(deviations));
-  return Median(std::move(excesses)) >
-         std::max(std::log(kCliffFactor), kCliffDeviations * deviation);
-}
-
-// Most of the groups that name one at both sizes name another.
-bool SegmentedLine::ChangesProtocol(size_t size) const {
-  if (size + 1 >= sizes()) return false;
-  int balance = 0;
-  for (const CorrectionPoint& before : PointsOf(size, size)) {
-    for (const CorrectionPoint& after : PointsOf(size + 1, size + 1)) {
-      if (before.group != after.group || before.protocol.empty() || after.protocol.empty()) {
-        continue;
-      }
-      balance += before.protocol != after.protocol ? 1 : -1;
-    }
-  }
-  return balance > 0;
+  protocol_changes_.push_back(other_protocols > 0);
+  cliffs_.push_back(
+      !excesses.empty() &&
+      Median(std::move(excesses)) >
+          std::max(std::log(kCliffFactor), kCliffDeviations * Median(std::move(deviations))));
 }
 
 std::vector<CorrectionSegment> SegmentedLine::Fit(double penalty) const {

@@ -4,7 +4,7 @@
 //     |                       /          within each segment
 //     |             ____----*
 //     |        .... *       |            lines that meet share the size where they do,
-//     |   *----*            |            so that they (nearly) meet there in time, too
+//     |   *----*            |            so that they are near each other there
 //     |________|____|_______|__ bytes
 //
 // Between two sizes there may also be a jump, as where a library changes its protocol. Where it is
@@ -17,11 +17,13 @@
 //
 //   * A line goes through two sizes of one group or more, and those that it shares count half: one
 //     that shares both its ends needs a third. Only the last size may have a line to itself, behind
-//     a cliff no wider than a factor of two. There are never more numbers than sizes.
+//     a cliff no wider than a factor of two. There are never more numbers than sizes, but for a
+//     line for each protocol that kernels are named after.
 //   * Groups that lie apart are no reason for segments, which all of them share: what lies between
 //     them counts as an error of every point.
-//   * Times do not fall where a segment ends: not by more than a few per cent for the groups that
-//     were measured, and by a tenth for groups of half or twice their engine times.
+//   * Times do not fall where a segment ends, unless the name of kernels changes there: not by more
+//     than a few per cent for the groups that were measured, and by a tenth for groups of a third
+//     or three times their engine times, as rings of half or twice the ranks have.
 #ifndef ASTRA_BRIDGE_CALIBRATION_SEGMENTED_LINE_H_
 #define ASTRA_BRIDGE_CALIBRATION_SEGMENTED_LINE_H_
 
@@ -38,8 +40,8 @@ namespace meridian {
 
 class SegmentedLine {
  public:
-  // Points of one kind, at least one; times are positive. least_engine_ns as in FitCorrectionLine.
-  SegmentedLine(std::vector<CorrectionPoint> points, double least_engine_ns);
+  // Points of one kind, at least one; times are positive.
+  explicit SegmentedLine(std::vector<CorrectionPoint> points);
 
   // Returns the segments of the least loss, each of which costs the penalty, which is positive.
   std::vector<CorrectionSegment> Fit(double penalty) const;
@@ -85,15 +87,14 @@ class SegmentedLine {
   bool HasSupport(const Piece& piece, bool shares_last) const;
   bool MayFollow(const CorrectionLine& before, const CorrectionLine& after, size_t size,
                  Joint joint) const;
-  // Of each group that both this size and the next have: the engine's time half way.
-  std::vector<double> EngineTimesAfter(size_t size) const;
-  bool IsCliff(size_t size) const;
-  bool ChangesProtocol(size_t size) const;
+  // What the size is to the next.
+  void DescribeStep(size_t size);
+  // Of each group, on a straight line between its neighbours on scales of ratios.
+  std::vector<double> EngineTimesAt(double bytes) const;
   std::vector<CorrectionSegment> SegmentsOf(const std::vector<Piece>& pieces) const;
 
   // By bytes, ascending.
   std::vector<CorrectionPoint> points_;
-  const double least_engine_ns_;
   // By size: position of its first point; then the number of points.
   std::vector<size_t> first_points_;
   // By first and last size.
@@ -104,6 +105,12 @@ class SegmentedLine {
   std::vector<bool> protocol_changes_;
   // How many sizes before this one the protocol changed after.
   std::vector<size_t> protocols_before_;
+  // By size: the engine's times of all groups there, and half way to the next size; of groups that
+  // were measured at others, interpolated.
+  std::vector<std::vector<double>> engine_ns_at_;
+  std::vector<std::vector<double>> engine_ns_after_;
+  // By size: two ranks' times.
+  std::vector<double> least_engine_ns_;
 };
 
 }  // namespace meridian
