@@ -96,8 +96,8 @@ absl::StatusOr<StepChecks> CheckSteps(const std::vector<CalibrationRun>& runs, c
     std::vector<std::optional<int64_t>> steps(run.steps.begin(), run.steps.end());
     if (steps.empty()) steps.push_back(std::nullopt);
     if (steps.size() > kMaxSteps) {
-      checks.notes.push_back(absl::StrCat(run.folder, ": of ", steps.size(), " steps the first ",
-                                          kMaxSteps, " were scheduled"));
+      checks.notes.push_back(absl::StrCat(Printable(run.folder), ": of ", steps.size(),
+                                          " steps the first ", kMaxSteps, " were scheduled"));
       steps.resize(kMaxSteps);
     }
     for (const std::optional<int64_t>& step : steps) {
@@ -106,8 +106,9 @@ absl::StatusOr<StepChecks> CheckSteps(const std::vector<CalibrationRun>& runs, c
       if (!check.ok()) {
         if (ExitCode(check.status()) == kExitEnvironment) return check.status();
         const std::string name = step.has_value() ? absl::StrCat("step ", *step) : "the run";
-        checks.notes.push_back(absl::StrCat(
-            run.folder, ": ", name, " was not scheduled: ", Printable(check.status().message())));
+        checks.notes.push_back(
+            absl::StrCat(Printable(run.folder), ": ", name,
+                         " was not scheduled: ", Printable(check.status().message())));
         continue;
       }
       checks.steps.push_back(check->step);
