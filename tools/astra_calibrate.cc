@@ -17,6 +17,7 @@
 #include "astra_bridge/fabric.h"
 #include "astra_bridge/sidecar/astra_files.h"
 #include "tools/command.h"
+#include "tools/pipeline/measured_runs.h"
 #include "tools/pipeline/output_files.h"
 #include "xla_profiler/util/byte_sink.h"
 #include "xla_profiler/util/file_system.h"
@@ -49,15 +50,6 @@ ABSL_FLAG(bool, allow_violations, false,
 
 namespace meridian {
 namespace {
-
-absl::StatusOr<std::vector<CalibrationRun>> ReadRuns(const std::vector<std::string>& traces) {
-  ProgressBar progress("reading", traces.size());
-  CalibrationRunOptions options;
-  options.reader.input = UserInputOptions();
-  options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
-  options.progress = [&](size_t file) { progress.Update(file); };
-  return ReadCalibrationRuns(FileSystem::Posix(), traces, options);
-}
 
 absl::StatusOr<std::vector<int64_t>> ParseSizes(const std::string& list) {
   std::vector<int64_t> sizes;
@@ -141,7 +133,9 @@ absl::StatusOr<int> CalibrateTraces() {
       {UserPath(absl::GetFlag(FLAGS_output_network)), UserPath(absl::GetFlag(FLAGS_output_system)),
        UserPath(absl::GetFlag(FLAGS_output_corrections)), UserPath(absl::GetFlag(FLAGS_report))}));
   ASSIGN_OR_RETURN(const CalibrationOptions options, ReadOptions());
-  ASSIGN_OR_RETURN(const std::vector<CalibrationRun> runs, ReadRuns(traces));
+  ASSIGN_OR_RETURN(const std::vector<CalibrationRun> runs,
+                   ReadMeasuredRuns(FileSystem::Posix(), traces, UserInputOptions(),
+                                    absl::GetFlag(FLAGS_allow_violations)));
   ASSIGN_OR_RETURN(const Calibration calibration, CalibrateWithProgress(runs, options));
   RETURN_IF_ERROR(WriteOutputs(calibration));
   RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(calibration.report)

@@ -17,6 +17,7 @@
 #include "astra_bridge/corrections.h"
 #include "astra_bridge/fabric.h"
 #include "tools/command.h"
+#include "tools/pipeline/measured_runs.h"
 #include "tools/pipeline/output_files.h"
 #include "xla_profiler/util/atomic_file_writer.h"
 #include "xla_profiler/util/file_system.h"
@@ -49,15 +50,6 @@ namespace {
 
 // Steps are exported one by one; so many are enough to see.
 constexpr size_t kMaxSteps = 16;
-
-absl::StatusOr<std::vector<CalibrationRun>> ReadRuns(const std::vector<std::string>& traces) {
-  ProgressBar progress("reading", traces.size());
-  CalibrationRunOptions options;
-  options.reader.input = UserInputOptions();
-  options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
-  options.progress = [&](size_t file) { progress.Update(file); };
-  return ReadCalibrationRuns(FileSystem::Posix(), traces, options);
-}
 
 absl::StatusOr<Fabric> ReadNetwork() {
   const std::string network = absl::GetFlag(FLAGS_network);
@@ -104,8 +96,8 @@ absl::StatusOr<StepChecks> CheckSteps(const std::vector<CalibrationRun>& runs, c
     std::vector<std::optional<int64_t>> steps(run.steps.begin(), run.steps.end());
     if (steps.empty()) steps.push_back(std::nullopt);
     if (steps.size() > kMaxSteps) {
-      checks.notes.push_back(absl::StrCat(run.folder, ": of ", steps.size(), " steps the first ",
-                                          kMaxSteps, " were scheduled"));
+      checks.notes.push_back(absl::StrCat(Printable(run.folder), ": of ", steps.size(),
+                                          " steps the first ", kMaxSteps, " were scheduled"));
       steps.resize(kMaxSteps);
     }
     for (const std::optional<int64_t>& step : steps) {
@@ -114,8 +106,9 @@ absl::StatusOr<StepChecks> CheckSteps(const std::vector<CalibrationRun>& runs, c
       if (!check.ok()) {
         if (ExitCode(check.status()) == kExitEnvironment) return check.status();
         const std::string name = step.has_value() ? absl::StrCat("step ", *step) : "the run";
-        checks.notes.push_back(absl::StrCat(
-            run.folder, ": ", name, " was not scheduled: ", Printable(check.status().message())));
+        checks.notes.push_back(
+            absl::StrCat(Printable(run.folder), ": ", name,
+                         " was not scheduled: ", Printable(check.status().message())));
         continue;
       }
       checks.steps.push_back(check->step);
@@ -147,7 +140,9 @@ absl::StatusOr<int> ValidateTraces() {
   if (!corrections_path.empty()) {
     ASSIGN_OR_RETURN(corrections, ReadCorrections(files, corrections_path));
   }
-  ASSIGN_OR_RETURN(const std::vector<CalibrationRun> runs, ReadRuns(traces));
+  ASSIGN_OR_RETURN(
+      const std::vector<CalibrationRun> runs,
+      ReadMeasuredRuns(files, traces, UserInputOptions(), absl::GetFlag(FLAGS_allow_violations)));
   StepChecks steps;
   if (absl::GetFlag(FLAGS_steps)) {
     ASSIGN_OR_RETURN(steps, CheckSteps(runs, fabric, corrections));

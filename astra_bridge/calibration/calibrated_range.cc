@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "google/protobuf/util/json_util.h"
 #include "xla_profiler/util/text_table.h"
 
@@ -26,6 +27,12 @@ std::set<std::string> ProtocolsNear(int64_t bytes,
     near.insert(below.begin(), below.end());
   }
   return near;
+}
+
+// Parsers append lines that point into the text.
+std::string FirstLine(absl::string_view message) {
+  absl::ConsumePrefix(&message, ": ");
+  return Printable(message.substr(0, message.find('\n')));
 }
 
 }  // namespace
@@ -96,7 +103,8 @@ absl::StatusOr<CalibrationReport> ParseCalibrationReport(absl::string_view json,
     return absl::InvalidArgumentError(
         absl::StrCat(source,
                      ": this is no report of astra_calibrate, or one of another version; give the "
-                     "file that astra_calibrate --report has written"));
+                     "file that astra_calibrate --report has written (",
+                     FirstLine(std::string(status.message())), ")"));
   }
   return report;
 }

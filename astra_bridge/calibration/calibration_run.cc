@@ -1,7 +1,7 @@
 #include "astra_bridge/calibration/calibration_run.h"
 
 #include <algorithm>
-#include <iterator>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -30,6 +30,14 @@ void FindFabrics(const CollectiveTable& table, CalibrationRun* run) {
   }
 }
 
+std::set<int64_t> StepsOf(const ProfileCollectives& profile) {
+  std::set<int64_t> steps;
+  for (const CollectiveEvent& event : profile.events) {
+    if (event.step.has_value()) steps.insert(*event.step);
+  }
+  return steps;
+}
+
 struct ProfileFolder {
   std::string name;
   std::vector<std::string> traces;
@@ -51,17 +59,22 @@ std::vector<ProfileFolder> SplitByFolder(const std::vector<std::string>& traces)
 }  // namespace
 
 std::vector<int64_t> WholeSteps(const CollectiveRun& run) {
-  std::set<int64_t> steps;
+  size_t profiles_with_any = 0;
+  std::map<int64_t, size_t> profiles_with;
   for (const ProfileCollectives& profile : run.profiles) {
-    for (const CollectiveEvent& event : profile.events) {
-      if (event.step.has_value()) steps.insert(*event.step);
-    }
+    const std::set<int64_t> steps = StepsOf(profile);
+    if (!steps.empty()) ++profiles_with_any;
+    for (int64_t step : steps) ++profiles_with[step];
+  }
+  std::vector<int64_t> steps;
+  for (const auto& [step, profiles] : profiles_with) {
+    if (profiles == profiles_with_any) steps.push_back(step);
   }
   if (steps.size() >= 3) {
+    steps.pop_back();
     steps.erase(steps.begin());
-    steps.erase(std::prev(steps.end()));
   }
-  return std::vector<int64_t>(steps.begin(), steps.end());
+  return steps;
 }
 
 absl::StatusOr<CalibrationRun> MakeCalibrationRun(const std::string& folder,

@@ -27,14 +27,17 @@ struct CalibrationRun {
   // Whether groups lie within one node, and whether they lie across several: different fabrics.
   bool within_nodes = false;
   bool across_nodes = false;
-  // Those that the program marks and the profiles hold whole, ascending.
+  // Those that the program marks: WholeSteps.
   std::vector<int64_t> steps;
   // What a person should know before using it.
   std::vector<std::string> notes;
 };
 
-// Returns the steps that a run's events lie in. Profiles may begin and end within a step: the first
-// and the last are left out when there are at least three.
+// Returns the steps that events of every profile lie in, ascending; profiles that mark none do not
+// count. Ranks do not begin and end profiling at the same step, nor between steps: of at least
+// three steps that all have, the first and the last are left out. One or two are returned though
+// they may be cut off, since nothing else is there to look at; none means that the run is one
+// piece.
 std::vector<int64_t> WholeSteps(const CollectiveRun& run);
 
 struct CalibrationRunOptions {

@@ -1,9 +1,15 @@
 #include "astra_bridge/calibration/calibration_run.h"
 
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "trace_alignment/collectives/testing/run_builder.h"
+#include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/testing/status_matchers.h"
 
 namespace meridian {
@@ -50,21 +56,35 @@ TEST(CalibrationRunTest, FilesOfAFolderAreARun) {
   EXPECT_THAT(files, ElementsAre(0, 1, 2, 3));
 }
 
-CollectiveRun RunWithSteps(const std::vector<int64_t>& steps) {
+// By profile.
+CollectiveRun RunWithSteps(const std::vector<std::vector<int64_t>>& steps) {
   CollectiveRun run;
-  run.profiles.resize(2);
-  for (int64_t step : steps) {
-    CollectiveEvent event;
-    event.step = step;
-    run.profiles[step % 2].events.push_back(event);
+  for (const std::vector<int64_t>& of_profile : steps) {
+    ProfileCollectives& profile = run.profiles.emplace_back();
+    profile.events.emplace_back();
+    for (int64_t step : of_profile) profile.events.emplace_back().step = step;
   }
   return run;
 }
 
 TEST(CalibrationRunTest, StepsAtTheEndsMayBeCutOff) {
-  EXPECT_THAT(WholeSteps(RunWithSteps({3, 4, 5, 6})), ElementsAre(4, 5));
-  EXPECT_THAT(WholeSteps(RunWithSteps({3, 4})), ElementsAre(3, 4));
-  EXPECT_THAT(WholeSteps(RunWithSteps({})), IsEmpty());
+  EXPECT_THAT(WholeSteps(RunWithSteps({{3, 4, 5, 6}, {6, 5, 4, 3}})), ElementsAre(4, 5));
+  EXPECT_THAT(WholeSteps(RunWithSteps({{3, 4, 5}})), ElementsAre(4));
+  EXPECT_THAT(WholeSteps(RunWithSteps({{3, 4}, {3, 4}})), ElementsAre(3, 4));
+}
+
+TEST(CalibrationRunTest, StepsThatAProfileLacksAreNotWhole) {
+  // Rank 1 began at the end of 5, rank 0 ended at the start of 8.
+  EXPECT_THAT(WholeSteps(RunWithSteps({{3, 4, 5, 6, 7, 8}, {5, 6, 7, 8, 9}})), ElementsAre(6, 7));
+  EXPECT_THAT(WholeSteps(RunWithSteps({{3, 4, 5}, {5, 6, 7}})), ElementsAre(5));
+  EXPECT_THAT(WholeSteps(RunWithSteps({{3, 5}, {4, 6}})), IsEmpty());
+  // What nothing is left of stays so.
+  EXPECT_THAT(WholeSteps(RunWithSteps({{3, 5}, {4, 6}, {4, 5, 6}})), IsEmpty());
+}
+
+TEST(CalibrationRunTest, ProfilesWithoutStepsDoNotCount) {
+  EXPECT_THAT(WholeSteps(RunWithSteps({{}, {3, 4, 5}, {}})), ElementsAre(4));
+  EXPECT_THAT(WholeSteps(RunWithSteps({{}, {}})), IsEmpty());
 }
 
 TEST(CalibrationRunTest, TellsFabricsWithinAndAcrossNodes) {

@@ -5,6 +5,8 @@
 namespace meridian {
 namespace {
 
+// A rank that computes for more than this share of a collective's time slows it down.
+constexpr double kNotableComputeShare = 0.1;
 // Middle halves of repeats that span more than this factor have another cause than the network.
 constexpr double kUnsteadyFactor = 1.5;
 // Slices are not exactly alike.

@@ -17,9 +17,6 @@ namespace meridian {
 
 inline constexpr char kMetOthers[] = "met other collectives";
 
-// A rank that computes for more than this share of a collective's time slows it down.
-inline constexpr double kNotableComputeShare = 0.1;
-
 // How the transfers of a cell came about.
 struct CellCircumstances {
   // How many met another collective of the same rank.

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 #include <utility>
 
+#include "chakra_export/et/et_attributes.h"
 #include "chakra_export/xspace/work_nodes.h"
-#include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
 namespace {
@@ -22,13 +24,10 @@ Span SpanOf(const ExecutionGraph& graph, NodeIndex node) {
 // By rank: when computation starts and ends, in order and without overlaps.
 using ComputeSpans = std::map<int64_t, std::vector<Span>>;
 
-ComputeSpans FindComputeSpans(const ExecutionGraph& graph) {
+ComputeSpans FindComputeSpans(const ExecutionGraph& graph, const std::vector<bool>& computes) {
   ComputeSpans computing;
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
-    if (graph.type(node) != ChakraProtoMsg::COMP_NODE || graph.start_ns(node) == kNoTimeNs ||
-        graph.name(node) == kHostGapOpKind) {
-      continue;
-    }
+    if (!computes[node] || graph.start_ns(node) == kNoTimeNs) continue;
     computing[graph.rank(node)].push_back(SpanOf(graph, node));
   }
   for (auto& [rank, spans] : computing) {
@@ -57,6 +56,13 @@ double OverlapNs(const Span& one, const std::vector<Span>& others) {
 
 }  // namespace
 
+absl::StatusOr<bool> IsComputation(const ChakraProtoMsg::Node& node) {
+  if (node.type() != ChakraProtoMsg::COMP_NODE) return false;
+  ASSIGN_OR_RETURN(const std::optional<std::string> op_kind,
+                   GetStringAttribute(node.attr(), kOpKindAttribute));
+  return op_kind != kHostGapOpKind && op_kind != kUnmatchedOpKind && op_kind != kLocalOpKind;
+}
+
 ComputeBeside::Key ComputeBeside::KeyFor(CommKind kind, int64_t bytes, int32_t ranks,
                                          std::vector<int32_t> members) {
   if (kind == CommKind::kPointToPoint) members.clear();
@@ -64,9 +70,9 @@ ComputeBeside::Key ComputeBeside::KeyFor(CommKind kind, int64_t bytes, int32_t r
   return {kind, bytes, ranks, std::move(members)};
 }
 
-void ComputeBeside::Add(const ExecutionGraph& graph, const CommunicationMatch& match,
-                        const WorkloadEdges& edges) {
-  const ComputeSpans computing = FindComputeSpans(graph);
+void ComputeBeside::Add(const ExecutionGraph& graph, const std::vector<bool>& computes,
+                        const CommunicationMatch& match, const WorkloadEdges& edges) {
+  const ComputeSpans computing = FindComputeSpans(graph, computes);
   const int32_t ranks = static_cast<int32_t>(graph.Ranks().size());
   for (size_t instance = 0; instance < match.instance_count(); ++instance) {
     if (edges.edge_of_instance[instance] == kNoEdge) continue;

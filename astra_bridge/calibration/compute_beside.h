@@ -9,19 +9,26 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "astra_bridge/calibration/transfer_cells.h"
 #include "astra_bridge/schedule/workload_edges.h"
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/execution_graph.h"
+#include "third_party/chakra/et_def.pb.h"
 
 namespace meridian {
 
+// Returns whether a node of an exported trace is computation. Not all COMP nodes are: by their
+// op_kind, some are gaps of the host, and some collectives that a simulator could not run
+// (chakra_export/xspace/work_nodes.h). InvalidArgument for an op_kind that is no text.
+absl::StatusOr<bool> IsComputation(const ChakraProtoMsg::Node& node);
+
 class ComputeBeside {
  public:
-  // Adds what the ranks of a graph did. Edges are those of its match; nodes without a start, and
-  // gaps of the host, are no computation.
-  void Add(const ExecutionGraph& graph, const CommunicationMatch& match,
-           const WorkloadEdges& edges);
+  // Adds what the ranks of a graph did. `computes` says by node whether it is computation; what has
+  // no start counts for nothing. Edges are those of the match, which is the graph's.
+  void Add(const ExecutionGraph& graph, const std::vector<bool>& computes,
+           const CommunicationMatch& match, const WorkloadEdges& edges);
   void Add(const ComputeBeside& other);
 
   // Returns the share of the time of all communication, from the start of each node to its end, in

@@ -1,7 +1,11 @@
 #include "astra_bridge/calibration/compute_beside.h"
 
 #include <string>
+#include <vector>
 
+#include "absl/strings/string_view.h"
+#include "chakra_export/et/et_attributes.h"
+#include "chakra_export/xspace/work_nodes.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/util/testing/status_matchers.h"
@@ -21,8 +25,14 @@ class Ranks {
     world_ = builder_.AddGroup(world);
   }
 
-  void Compute(int64_t rank, int64_t start_ns, int64_t end_ns, const std::string& name = "fusion") {
-    Add(rank, 1, start_ns, end_ns, name, ChakraProtoMsg::COMP_NODE, std::nullopt);
+  void Compute(int64_t rank, int64_t start_ns, int64_t end_ns) {
+    Add(rank, 1, start_ns, end_ns, "fusion", ChakraProtoMsg::COMP_NODE, std::nullopt);
+    computes_.back() = true;
+  }
+
+  // A COMP node that is no computation.
+  void Wait(int64_t rank, int64_t start_ns, int64_t end_ns) {
+    Add(rank, 1, start_ns, end_ns, "idle", ChakraProtoMsg::COMP_NODE, std::nullopt);
   }
 
   void AllReduce(int64_t rank, int64_t bytes, int64_t start_ns, int64_t end_ns) {
@@ -47,7 +57,7 @@ class Ranks {
     ComputeBeside beside;
     const absl::StatusOr<WorkloadEdges> edges = FindWorkloadEdges(graph, match);
     EXPECT_OK(edges);
-    if (edges.ok()) beside.Add(graph, match, *edges);
+    if (edges.ok()) beside.Add(graph, computes_, match, *edges);
     return beside;
   }
 
@@ -63,9 +73,11 @@ class Ranks {
     node.duration_ns = end_ns - start_ns;
     node.communication = communication;
     builder_.AddNode(node);
+    computes_.push_back(false);
   }
 
   ExecutionGraphBuilder builder_;
+  std::vector<bool> computes_;
   GroupIndex world_ = 0;
   uint64_t last_id_ = 0;
 };
@@ -124,13 +136,33 @@ TEST(ComputeBesideTest, StepsAddUp) {
   EXPECT_EQ(ComputeBeside().ShareOfAll(), 0);
 }
 
-TEST(ComputeBesideTest, GapsOfTheHostAreNoComputation) {
+TEST(ComputeBesideTest, OnlyNodesThatComputeCount) {
   Ranks ranks;
   for (int64_t rank : {0, 1}) {
     ranks.AllReduce(rank, 64, 100, 200);
-    ranks.Compute(rank, 100, 200, "host_gap");
+    ranks.Wait(rank, 100, 200);
+    ranks.Compute(rank, 150, 160);
   }
-  EXPECT_EQ(ranks.Look().ShareOfAll(), 0);
+  EXPECT_THAT(ranks.Look().ShareOfAll(), DoubleEq(0.1));
+}
+
+ChakraProtoMsg::Node NodeOfKind(absl::string_view op_kind) {
+  ChakraProtoMsg::Node node;
+  node.set_name("fusion");
+  node.set_type(ChakraProtoMsg::COMP_NODE);
+  if (!op_kind.empty()) SetStringAttribute(kOpKindAttribute, op_kind, node.mutable_attr());
+  return node;
+}
+
+TEST(ComputeBesideTest, CompNodesMayBeGapsOrCommunication) {
+  EXPECT_THAT(IsComputation(NodeOfKind("")), IsOkAndHolds(true));
+  EXPECT_THAT(IsComputation(NodeOfKind(kMemcpyOpKind)), IsOkAndHolds(true));
+  EXPECT_THAT(IsComputation(NodeOfKind(kHostGapOpKind)), IsOkAndHolds(false));
+  EXPECT_THAT(IsComputation(NodeOfKind(kUnmatchedOpKind)), IsOkAndHolds(false));
+  EXPECT_THAT(IsComputation(NodeOfKind(kLocalOpKind)), IsOkAndHolds(false));
+  ChakraProtoMsg::Node collective = NodeOfKind("");
+  collective.set_type(ChakraProtoMsg::COMM_COLL_NODE);
+  EXPECT_THAT(IsComputation(collective), IsOkAndHolds(false));
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+// A simulation held against a measured run, for plots.
 #ifndef ASTRA_BRIDGE_CALIBRATION_SIMULATION_CHECK_CSV_H_
 #define ASTRA_BRIDGE_CALIBRATION_SIMULATION_CHECK_CSV_H_
 

@@ -143,7 +143,7 @@ TEST(SimulationCheckTest, DevicesAreThoseOfTheRun) {
 
 TEST(SimulationCheckTest, TimesThatAllCollectivesTakeAreTimeSlices) {
   std::vector<TransferSample> samples;
-  for (int64_t bytes : {1 << 10, 1 << 16, 1 << 20}) {
+  for (int64_t bytes : {1 << 10, 1 << 16, 1 << 23}) {
     for (int repeat = 0; repeat < 4; ++repeat) {
       samples.push_back(Sample(static_cast<int64_t>(samples.size()) * 3000000, 2250000));
       samples.back().bytes = bytes;

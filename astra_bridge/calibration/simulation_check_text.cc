@@ -78,7 +78,9 @@ std::string FormatSimulationCheck(const SimulationCheckReport& report) {
   std::string text = absl::StrCat(FormatCells(report), "\n");
   if (report.steps_size() > 0) absl::StrAppend(&text, FormatSteps(report), "\n");
   absl::StrAppend(&text, FormatReasons(report), "\n", FormatErrors(report));
-  for (const std::string& note : report.notes()) absl::StrAppend(&text, "note: ", note, "\n");
+  for (const std::string& note : report.notes()) {
+    absl::StrAppend(&text, "note: ", Printable(note), "\n");
+  }
   return text;
 }
 

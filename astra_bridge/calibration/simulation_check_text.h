@@ -1,3 +1,4 @@
+// A simulation held against a measured run, for people to read.
 #ifndef ASTRA_BRIDGE_CALIBRATION_SIMULATION_CHECK_TEXT_H_
 #define ASTRA_BRIDGE_CALIBRATION_SIMULATION_CHECK_TEXT_H_
 

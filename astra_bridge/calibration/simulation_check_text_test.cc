@@ -51,6 +51,14 @@ note: clocks were not checked
 )");
 }
 
+// Folders may be named anything.
+TEST(SimulationCheckTextTest, NotesStayOnTheirLines) {
+  SimulationCheckReport report;
+  report.add_notes("a\nb\x1b[2J: 1 collectives end before they began");
+  EXPECT_THAT(FormatSimulationCheck(report),
+              HasSubstr("note: a?b?[2J: 1 collectives end before they began\n"));
+}
+
 TEST(SimulationCheckTextTest, StepsHaveATableOfTheirOwn) {
   SimulationCheckReport report = ReportOfOneCell();
   EXPECT_THAT(FormatSimulationCheck(report), Not(HasSubstr("replayed us")));

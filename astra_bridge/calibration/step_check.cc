@@ -20,14 +20,20 @@
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/graph_replay.h"
 #include "chakra_export/xspace/xspace_exporter.h"
+#include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
 namespace {
 
-absl::StatusOr<ExecutionGraph> GraphOf(FileSystem& file_system, const CalibrationRun& run,
-                                       std::optional<int64_t> step,
-                                       const StepCheckOptions& options) {
+struct StepGraph {
+  ExecutionGraph graph;
+  // By node.
+  std::vector<bool> computes;
+};
+
+absl::StatusOr<StepGraph> GraphOf(FileSystem& file_system, const CalibrationRun& run,
+                                  std::optional<int64_t> step, const StepCheckOptions& options) {
   ASSIGN_OR_RETURN(const ScratchFolder folder, ScratchFolder::Create(options.work_folder));
   const std::string prefix = absl::StrCat(folder.path(), "/step");
   XSpaceExportOptions export_options;
@@ -42,7 +48,14 @@ absl::StatusOr<ExecutionGraph> GraphOf(FileSystem& file_system, const Calibratio
   if (file_system.Kind(groups).ok()) {
     ASSIGN_OR_RETURN(read.groups, ReadCommGroups(file_system, groups));
   }
-  return ReadEtGraph(file_system, files, read);
+  StepGraph result;
+  read.visit = [&](NodeIndex, const ChakraProtoMsg::Node& node) -> absl::Status {
+    ASSIGN_OR_RETURN(const bool computes, IsComputation(node));
+    result.computes.push_back(computes);
+    return absl::OkStatus();
+  };
+  ASSIGN_OR_RETURN(result.graph, ReadEtGraph(file_system, files, read));
+  return result;
 }
 
 // From the first start to the last end.
@@ -63,7 +76,8 @@ absl::StatusOr<StepCheck> CheckStep(FileSystem& file_system, const CalibrationRu
                                     std::optional<int64_t> step, const Fabric& fabric,
                                     const Corrections& corrections,
                                     const StepCheckOptions& options) {
-  ASSIGN_OR_RETURN(const ExecutionGraph graph, GraphOf(file_system, run, step, options));
+  ASSIGN_OR_RETURN(const StepGraph exported, GraphOf(file_system, run, step, options));
+  const ExecutionGraph& graph = exported.graph;
   const CommunicationMatch match(graph);
   const int32_t ranks = static_cast<int32_t>(graph.Ranks().size());
   TimingSetup setup;
@@ -77,7 +91,7 @@ absl::StatusOr<StepCheck> CheckStep(FileSystem& file_system, const CalibrationRu
                    PredictIteration(setup, graph, match, iteration));
   ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(graph, match));
   StepCheck result;
-  result.beside.Add(graph, match, prediction->edges);
+  result.beside.Add(graph, exported.computes, match, prediction->edges);
   CheckedStep& checked = result.step;
   checked.set_run(run.folder);
   if (step.has_value()) checked.set_step(*step);

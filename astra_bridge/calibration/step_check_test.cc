@@ -2,9 +2,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/calibration/engine_model.h"
+#include "chakra_export/xspace/testing/device_profile.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/hlo/hlo_module_builder.h"
 #include "xla_profiler/testing/shared_data.h"
+#include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/testing/status_matchers.h"
 #include "xla_profiler/util/testing/temporary_directory.h"
 
@@ -22,6 +25,38 @@ TEST(StepCheckTest, SummaryCountsStepsThatTookTime) {
   EXPECT_EQ(report.steps_size(), 2);
   EXPECT_EQ(report.step_summary().n(), 1);
   EXPECT_NEAR(report.step_summary().mape(), 0.2, 1e-12);
+}
+
+// Two ranks that reduce for 100 us. Beside it, each sends to itself for 60 and adds for 10: what it
+// sends is communication, though it is exported as computation.
+TEST(StepCheckTest, CommunicationWithNobodyElseIsNoComputation) {
+  const xla::ShapeProto floats = ArrayShape(xla::F32, {64});
+  HloModuleBuilder program = PartitionedProgram(2);
+  const auto* x = program.Add("x", "parameter", floats);
+  AddAllReduce("all-reduce.1", floats, {x}, {{0, 1}}, &program);
+  AddPermute("permute.1", floats, {x}, {{0, 0}, {1, 1}}, &program);
+  program.Add("add.1", "add", floats, {x, x});
+  const TemporaryDirectory directory;
+  CalibrationRun run;
+  run.folder = "made_up";
+  for (int64_t rank : {0, 1}) {
+    const XSpaceProto profile = GpuProfile(
+        rank, program,
+        {{7,
+          10,
+          {{"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgs)", "all-reduce.1", 14,
+            100000, 200000, ""},
+           {"ncclDevKernel_SendRecv(ncclDevKernelArgs)", "permute.1", 15, 120000, 180000, ""},
+           {"loop_add", "add.1", 16, 180000, 190000, ""}}}});
+    run.traces.push_back(directory.Write(absl::StrCat("traces/rank", rank, ".xplane.pb"),
+                                         profile.SerializeAsString()));
+  }
+  StepCheckOptions options;
+  options.work_folder = directory.path();
+  ASSERT_OK_AND_ASSIGN(const StepCheck check, CheckStep(FileSystem::Posix(), run, std::nullopt,
+                                                        AssumedFabric(2), Corrections(), options));
+  EXPECT_EQ(check.step.measured_ns(), 100000);
+  EXPECT_DOUBLE_EQ(check.step.compute_share(), 0.1);
 }
 
 TEST(StepCheckTest, ARealRunIsScheduledAgain) {

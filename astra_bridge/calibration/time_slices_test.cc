@@ -73,6 +73,53 @@ TEST(TimeSlicesTest, TimesMayBeAlikeByChance) {
               IsEmpty());
 }
 
+// What a collective costs on a slow network, whatever it moves, is no slice.
+TEST(TimeSlicesTest, ASlowNetworkIsNotShared) {
+  EXPECT_THAT(SlicesOf({{CommKind::kAllReduce, 1024, 41.0, 3.0},
+                        {CommKind::kAllGather, 1024, 41.2, 1.5},
+                        {CommKind::kPointToPoint, 1024, 40.5, 0.5}}),
+              IsEmpty());
+  // A slower one, of milliseconds.
+  EXPECT_THAT(SlicesOf({{CommKind::kAllReduce, 1024, 4100, 300},
+                        {CommKind::kAllGather, 1024, 4120, 150},
+                        {CommKind::kPointToPoint, 1024, 4050, 50}}),
+              IsEmpty());
+}
+
+// A network that costs nothing says nothing about what to expect.
+TEST(TimeSlicesTest, NothingIsComparableToNothing) {
+  EXPECT_THAT(SlicesOf({{CommKind::kAllReduce, 1024, 2250, 0},
+                        {CommKind::kAllReduce, 2048, 2251, 0},
+                        {CommKind::kAllReduce, 4096, 2252, 0}}),
+              IsEmpty());
+}
+
+// Unlike as they are, and though a permute was quicker: a slice is no fraction of a millisecond.
+TEST(TimeSlicesTest, SlicesAreNotShort) {
+  const std::vector<Made> made = {{CommKind::kAllReduce, 1 << 10, 226, 5},
+                                  {CommKind::kAllReduce, 1 << 16, 225, 20},
+                                  {CommKind::kAllReduce, 1 << 20, 227, 90},
+                                  {CommKind::kPointToPoint, 1 << 20, 20, 90}};
+  EXPECT_THAT(SlicesOf(made), IsEmpty());
+  std::vector<Made> longer = made;
+  for (Made& one : longer) {
+    one.measured_us *= 10;
+    one.simulated_us *= 10;
+  }
+  EXPECT_THAT(SlicesOf(longer), ElementsAre(Pair(2, 2250e3)));
+}
+
+// Times that are alike come in any order, among others that are not.
+TEST(TimeSlicesTest, ManySizesAreLookedAtOnce) {
+  std::vector<Made> made;
+  for (int64_t i = 0; i < 100'000; ++i) {
+    made.push_back({CommKind::kAllReduce, i, 3000 + static_cast<double>(i % 1000) / 1000, 1000});
+  }
+  EXPECT_THAT(SlicesOf(made), IsEmpty());
+  made.push_back({CommKind::kAllGather, 1, 3000.5, 100});
+  EXPECT_THAT(SlicesOf(made), ElementsAre(Pair(2, 3000e3)));
+}
+
 // Groups of a run that do the same are one witness.
 TEST(TimeSlicesTest, GroupsAreNoUnlikeCollectives) {
   EXPECT_THAT(SlicesOf({{CommKind::kAllReduce, 1024, 2250, 50},

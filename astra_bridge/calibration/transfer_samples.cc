@@ -9,12 +9,10 @@
 #include "absl/types/span.h"
 #include "astra_bridge/calibration/robust_statistics.h"
 #include "trace_alignment/collectives/skew.h"
+#include "xla_profiler/util/picoseconds.h"
 
 namespace meridian {
 namespace {
-
-constexpr double kPsPerNs = 1000;
-constexpr int64_t kPsPerWholeNs = 1000;
 
 // By instance: whether a member was in another collective at the same time.
 std::vector<bool> FindOverlaps(const CollectiveTable& table) {
@@ -81,7 +79,7 @@ class Taker {
     sample.protocol = instance.protocol;
     sample.overlapped = overlapped_[position];
     for (const CollectiveMember& member : table_.MembersOf(instance)) {
-      sample.start_ns = std::max(sample.start_ns, member.start_ps / kPsPerWholeNs);
+      sample.start_ns = std::max(sample.start_ns, FloorToNs(member.start_ps));
     }
     std::vector<int32_t> group;
     if (*kind == CommKind::kPointToPoint) {

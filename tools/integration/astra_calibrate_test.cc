@@ -1,6 +1,5 @@
 // astra_calibrate and astra_validate as users run them: the bundled sweep, what it writes, runs it
 // had not seen, wrong input.
-#include <cmath>
 #include <cstdlib>
 #include <string>
 #include <vector>
