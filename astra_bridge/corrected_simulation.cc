@@ -68,7 +68,8 @@ class Corrector {
           [&](const Transfer& transfer) { return corrections_.Has(KindOf(NodeOf(transfer))); });
       corrected_ += corrected;
       if (corrected == 0) continue;
-      if (together.size() == 1) {
+      // Collectives that are not in the log may have been beside it.
+      if (together.size() == 1 && log_.untied_collectives() == 0) {
         CorrectAlone(together[0]);
       } else {
         RETURN_IF_ERROR(CorrectTogether(together));
@@ -156,7 +157,8 @@ absl::StatusOr<CorrectedSimulation> SimulateCorrected(const Workload& workload,
   Corrector corrector(workload, log, corrections, isolated, &durations);
   RETURN_IF_ERROR(corrector.Run());
   simulation.corrected = corrector.corrected();
-  simulation.uncorrected = static_cast<int64_t>(log.transfers().size()) - simulation.corrected;
+  simulation.uncorrected = static_cast<int64_t>(log.transfers().size()) + log.untied_collectives() -
+                           simulation.corrected;
   if (simulation.corrected == 0) return simulation;
 
   SimulationOptions corrected = options;

@@ -136,6 +136,7 @@ uint32_t CollectiveRunner::NewCollective(const CollectiveCall& call, int64_t ord
   collective.lockstep_tried = options_.events_only;
   collective.in_lockstep = false;
   collective.streams.assign(size * plan.chunks, kNone);
+  collective.transfer.reset();
   collective.fixed_duration_ns.reset();
   if (options_.fixed_durations != nullptr) {
     collective.fixed_duration_ns = options_.fixed_durations->Find(call.rank, call.node);
@@ -176,7 +177,11 @@ void CollectiveRunner::OnComplete(uint32_t number) {
   ++open.closed;
   collective.complete_ns = events_.now_ns();
   if (options_.log != nullptr) {
-    collective.transfer = options_.log->Begin(events_.now_ns(), collective.members.size());
+    if (collective.entry->plan.ties_all_members) {
+      collective.transfer = options_.log->Begin(events_.now_ns(), collective.members.size());
+    } else {
+      options_.log->CountUntied();
+    }
   }
   if (!collective.fixed_duration_ns.has_value()) return;
   for (size_t i = 0; i < collective.members.size(); ++i) {
@@ -383,8 +388,8 @@ void CollectiveRunner::FinishMember(uint32_t number, int32_t index) {
   const Member member = collective.members[index];
   const int32_t rank = RankOf(collective, index);
   current_[static_cast<size_t>(rank) * options_.comm_streams + member.comm_stream] = Current();
-  if (options_.log != nullptr) {
-    options_.log->EndPart(collective.transfer, index, {rank, member.node, events_.now_ns()});
+  if (collective.transfer.has_value()) {
+    options_.log->EndPart(*collective.transfer, index, {rank, member.node, events_.now_ns()});
   }
   if (++collective.members_done == static_cast<int32_t>(collective.members.size())) {
     free_collectives_.push_back(number);

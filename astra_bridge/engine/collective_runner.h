@@ -128,8 +128,8 @@ class CollectiveRunner {
     bool in_lockstep = false;
     // Of the member that came first. Absent: it is simulated.
     std::optional<int64_t> fixed_duration_ns;
-    // Its number in the log.
-    size_t transfer = 0;
+    // Its number in the log. Absent: it is not there, or not yet.
+    std::optional<size_t> transfer;
     // Number of the first double binary tree, by dimension.
     std::vector<int32_t> first_tree;
     // By member and chunk, while the chunk is under way.
