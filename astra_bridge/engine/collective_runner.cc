@@ -60,13 +60,15 @@ class CollectiveRunner::StreamHost : public AlgorithmHost {
 
 CollectiveRunner::CollectiveRunner(const Workload& workload, const GroupTable& groups,
                                    const Topology& topology, const SystemConfig& system,
-                                   const Options& options, LinkNetwork& network, EventQueue& events,
+                                   const SimulationOptions& options, TransferLog* log,
+                                   LinkNetwork& network, EventQueue& events,
                                    CollectiveListener& listener)
     : workload_(workload),
       groups_(groups),
       topology_(topology),
       system_(system),
       options_(options),
+      log_(log),
       network_(network),
       events_(events),
       listener_(listener),
@@ -133,7 +135,8 @@ uint32_t CollectiveRunner::NewCollective(const CollectiveCall& call, int64_t ord
   collective.join_order.clear();
   collective.join_order.reserve(size);
   collective.members_done = 0;
-  collective.lockstep_tried = options_.events_only;
+  // Short cuts leave no trace on links.
+  collective.lockstep_tried = options_.events_only || options_.link_use;
   collective.in_lockstep = false;
   collective.streams.assign(size * plan.chunks, kNone);
   collective.transfer.reset();
@@ -176,11 +179,11 @@ void CollectiveRunner::OnComplete(uint32_t number) {
   open.collectives.pop_front();
   ++open.closed;
   collective.complete_ns = events_.now_ns();
-  if (options_.log != nullptr) {
+  if (log_ != nullptr) {
     if (collective.entry->plan.ties_all_members) {
-      collective.transfer = options_.log->Begin(events_.now_ns(), collective.members.size());
+      collective.transfer = log_->Begin(events_.now_ns(), collective.members.size());
     } else {
-      options_.log->CountUntied();
+      log_->CountUntied();
     }
   }
   if (!collective.fixed_duration_ns.has_value()) return;
@@ -389,7 +392,7 @@ void CollectiveRunner::FinishMember(uint32_t number, int32_t index) {
   const int32_t rank = RankOf(collective, index);
   current_[static_cast<size_t>(rank) * options_.comm_streams + member.comm_stream] = Current();
   if (collective.transfer.has_value()) {
-    options_.log->EndPart(*collective.transfer, index, {rank, member.node, events_.now_ns()});
+    log_->EndPart(*collective.transfer, index, {rank, member.node, events_.now_ns()});
   }
   if (++collective.members_done == static_cast<int32_t>(collective.members.size())) {
     free_collectives_.push_back(number);
