@@ -88,6 +88,11 @@ class Corrector {
     return workload_.ranks[part.rank].nodes()[part.node];
   }
 
+  // Returns the engine's times of its parts with the network to themselves.
+  absl::StatusOr<absl::Span<const int64_t>> AloneNs(const Transfer& transfer) {
+    return isolated_.PartsNs(log_.parts(transfer), transfer.odd_trees);
+  }
+
   void CorrectAlone(const Transfer& transfer) {
     for (const TransferPart& part : log_.parts(transfer)) {
       const int64_t alone_ns = part.end_ns - transfer.begin_ns;
@@ -98,8 +103,7 @@ class Corrector {
   absl::Status CorrectTogether(absl::Span<const Transfer> transfers) {
     std::vector<TransferSpan> spans;
     for (const Transfer& transfer : transfers) {
-      ASSIGN_OR_RETURN(const absl::Span<const int64_t> alone_ns,
-                       isolated_.PartsNs(log_.parts(transfer)));
+      ASSIGN_OR_RETURN(const absl::Span<const int64_t> alone_ns, AloneNs(transfer));
       const WorkloadNode& node = NodeOf(transfer);
       const int64_t longest_ns = *std::max_element(alone_ns.begin(), alone_ns.end());
       const double corrected_ns =
@@ -110,7 +114,7 @@ class Corrector {
     const std::vector<double> stretches = OverlapStretches(spans);
     for (size_t i = 0; i < transfers.size(); ++i) {
       const absl::Span<const TransferPart> parts = log_.parts(transfers[i]);
-      ASSIGN_OR_RETURN(const absl::Span<const int64_t> alone_ns, isolated_.PartsNs(parts));
+      ASSIGN_OR_RETURN(const absl::Span<const int64_t> alone_ns, AloneNs(transfers[i]));
       for (size_t p = 0; p < parts.size(); ++p) {
         SetDuration(transfers[i], parts[p], alone_ns[p], stretches[i]);
       }

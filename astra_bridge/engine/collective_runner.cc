@@ -78,6 +78,9 @@ CollectiveRunner::CollectiveRunner(const Workload& workload, const GroupTable& g
   const size_t comm_streams = static_cast<size_t>(topology.npus()) * options.comm_streams;
   queues_.resize(comm_streams * topology.dimension_count());
   current_.resize(comm_streams);
+  for (size_t i = 0; i < trees_taken_.size(); ++i) {
+    trees_taken_[i] = static_cast<int32_t>(options.odd_trees >> i % topology.dimension_count() & 1);
+  }
 }
 
 CollectiveRunner::~CollectiveRunner() = default;
@@ -181,7 +184,8 @@ void CollectiveRunner::OnComplete(uint32_t number) {
   collective.complete_ns = events_.now_ns();
   if (log_ != nullptr) {
     if (collective.entry->plan.ties_all_members) {
-      collective.transfer = log_->Begin(events_.now_ns(), collective.members.size());
+      collective.transfer =
+          log_->Begin(events_.now_ns(), collective.members.size(), OddTreesOf(collective));
     } else {
       log_->CountUntied();
     }
@@ -196,6 +200,16 @@ void CollectiveRunner::OnComplete(uint32_t number) {
     events_.Schedule(events_.now_ns() + duration_ns, EventKind::kMemberDone, number,
                      static_cast<uint32_t>(i));
   }
+}
+
+uint64_t CollectiveRunner::OddTreesOf(const Collective& collective) {
+  uint64_t odd_trees = 0;
+  for (const CollectivePhase& phase : collective.entry->plan.phases) {
+    const bool is_odd =
+        phase.trees_per_chunk > 0 && collective.first_tree[phase.dimension] % 2 != 0;
+    if (is_odd) odd_trees |= uint64_t{1} << phase.dimension;
+  }
+  return odd_trees;
 }
 
 const CollectivePhase& CollectiveRunner::PhaseOf(const Stream& stream) const {

@@ -178,6 +178,8 @@ class CollectiveRunner {
   Queue& QueueOf(int32_t rank, int32_t comm_stream, int32_t dimension);
   // All members have joined.
   void OnComplete(uint32_t collective);
+  // As in Transfer.
+  static uint64_t OddTreesOf(const Collective& collective);
   int64_t ReductionNsOf(int64_t bytes);
 
   // Starts chunks of a queue while there is room: first those of the collective in the comm stream

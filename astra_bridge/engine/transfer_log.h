@@ -34,12 +34,15 @@ struct Transfer {
   // Where its parts are in the log, in the order of the group's members.
   size_t first_part = 0;
   size_t part_count = 0;
+  // Of a collective, bit d: its first double binary tree in dimension d was an odd one
+  // (CollectivePhase). Not set where it has none.
+  uint64_t odd_trees = 0;
 };
 
 class TransferLog {
  public:
   // Notes the begin of a transfer and returns its number. Times never go back.
-  size_t Begin(int64_t now_ns, size_t part_count);
+  size_t Begin(int64_t now_ns, size_t part_count, uint64_t odd_trees = 0);
   // Notes the end of one of its parts.
   void EndPart(size_t transfer, size_t position, const TransferPart& part);
   void CountUntied() { ++untied_collectives_; }
