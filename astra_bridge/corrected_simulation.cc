@@ -50,7 +50,7 @@ absl::Span<const Transfer> FirstTogether(absl::Span<const Transfer> transfers) {
 // Finds out how long the transfers of a run last.
 class Corrector {
  public:
-  // All but the durations, which it fills in, must outlive this object.
+  // All must outlive this object, which fills in the durations.
   Corrector(const Workload& workload, const TransferLog& log, const Corrections& corrections,
             IsolatedTransfers& isolated, FixedDurations* durations)
       : workload_(workload),

@@ -125,7 +125,7 @@ TEST(IsolatedTransfersTest, MovingAllRanksAlikeChangesNothing) {
     workload.ranks.resize(network.npus());
     const EngineCollective op = kOps[pick(4)];
     const int64_t bytes = 1 + pick(1 << 20);
-    std::vector<std::vector<TransferPart>> transfers(2);
+    std::vector<std::vector<TransferPart>> transfers(4);
     for (const int32_t group : {0, 1}) {
       for (const int32_t rank : ranks) {
         const int32_t member = rank + group * moved_by;
@@ -134,14 +134,22 @@ TEST(IsolatedTransfersTest, MovingAllRanksAlikeChangesNothing) {
             {member, static_cast<uint32_t>(workload.ranks[member].nodes().size()), 0});
         workload.ranks[member].Add(CollectiveNode(group, op, bytes, group + 1));
       }
+      const int32_t sender = ranks[0] + group * moved_by;
+      transfers[2 + group] = {
+          {sender, static_cast<uint32_t>(workload.ranks[sender].nodes().size()), 0}};
+      workload.ranks[sender].Add(SendNode(2, ranks[1] + group * moved_by, bytes));
     }
     const SystemConfig system = SystemWith({pick(2) == 0 ? "ring" : "direct"});
     IsolatedTransfers both(workload, network, system, Congestion::kAware);
-    ASSERT_OK(both.PartsNs(transfers[0]));
-    ASSERT_OK_AND_ASSIGN(const absl::Span<const int64_t> moved_ns, both.PartsNs(transfers[1]));
-    IsolatedTransfers one(workload, network, system, Congestion::kAware);
-    ASSERT_OK_AND_ASSIGN(const absl::Span<const int64_t> own_ns, one.PartsNs(transfers[1]));
-    EXPECT_EQ(moved_ns, own_ns) << "round " << round;
+    for (const size_t first : {0, 2}) {
+      ASSERT_OK(both.PartsNs(transfers[first]));
+      ASSERT_OK_AND_ASSIGN(const absl::Span<const int64_t> moved_ns,
+                           both.PartsNs(transfers[first + 1]));
+      IsolatedTransfers one(workload, network, system, Congestion::kAware);
+      ASSERT_OK_AND_ASSIGN(const absl::Span<const int64_t> own_ns,
+                           one.PartsNs(transfers[first + 1]));
+      EXPECT_EQ(moved_ns, own_ns) << "round " << round;
+    }
   }
 }
 
