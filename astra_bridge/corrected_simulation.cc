@@ -106,10 +106,9 @@ class Corrector {
       ASSIGN_OR_RETURN(const absl::Span<const int64_t> alone_ns, AloneNs(transfer));
       const WorkloadNode& node = NodeOf(transfer);
       const int64_t longest_ns = *std::max_element(alone_ns.begin(), alone_ns.end());
-      const double corrected_ns =
-          corrections_.CorrectedNs(KindOf(node), node.bytes, static_cast<double>(longest_ns));
       spans.push_back(
-          {transfer.begin_ns, transfer.end_ns, longest_ns, static_cast<int64_t>(corrected_ns)});
+          {transfer.begin_ns, transfer.end_ns,
+           AloneTimesOf(corrections_, KindOf(node), node.bytes, static_cast<double>(longest_ns))});
     }
     const std::vector<double> stretches = OverlapStretches(spans);
     for (size_t i = 0; i < transfers.size(); ++i) {
