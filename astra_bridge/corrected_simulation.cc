@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -142,6 +143,15 @@ class Corrector {
   int64_t corrected_ = 0;
 };
 
+// Returns the progress of one of two runs; runs_done are over.
+std::function<void(int64_t done, int64_t nodes)> ProgressOfRun(const SimulationOptions& options,
+                                                               int64_t runs_done) {
+  if (!options.progress) return nullptr;
+  return [progress = options.progress, runs_done](int64_t done, int64_t nodes) {
+    progress(runs_done * nodes + done, 2 * nodes);
+  };
+}
+
 }  // namespace
 
 absl::StatusOr<CorrectedSimulation> SimulateCorrected(const Workload& workload,
@@ -151,6 +161,7 @@ absl::StatusOr<CorrectedSimulation> SimulateCorrected(const Workload& workload,
                                                       const Corrections& corrections) {
   SimulationOptions recording = options;
   recording.transfers = true;
+  recording.progress = ProgressOfRun(options, /*runs_done=*/0);
   CorrectedSimulation simulation;
   ASSIGN_OR_RETURN(simulation.result, Simulate(workload, network, system, recording));
   const TransferLog log = std::exchange(simulation.result.transfers, {});
@@ -167,6 +178,7 @@ absl::StatusOr<CorrectedSimulation> SimulateCorrected(const Workload& workload,
   SimulationOptions corrected = options;
   corrected.fixed_durations = &durations;
   corrected.link_use = false;
+  corrected.progress = ProgressOfRun(options, /*runs_done=*/1);
   std::vector<LinkUse> links = std::move(simulation.result.links);
   ASSIGN_OR_RETURN(simulation.result, Simulate(workload, network, system, corrected));
   simulation.result.links = std::move(links);

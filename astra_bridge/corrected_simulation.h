@@ -36,7 +36,8 @@ struct CorrectedSimulation {
   int64_t uncorrected = 0;
 };
 
-// Simulate (engine/simulation.h) with corrections. `options` has no fixed durations.
+// Simulate (engine/simulation.h) with corrections. `options` has no fixed durations. Progress
+// counts the nodes of both runs, so that there are twice as many.
 absl::StatusOr<CorrectedSimulation> SimulateCorrected(const Workload& workload,
                                                       const NetworkConfig& network,
                                                       const SystemConfig& system,

@@ -242,6 +242,24 @@ TEST(CorrectedSimulationTest, LinksAreThoseOfTheMessages) {
   EXPECT_EQ(simulation.result.links[0].bytes, kMiB);
 }
 
+TEST(CorrectedSimulationTest, ProgressGoesOnFromRunToRun) {
+  Workload workload = Messages({kMiB});
+  constexpr int64_t kNodes = 100'000;
+  for (int64_t id = 3; id <= kNodes; ++id) workload.ranks[0].Add(ComputeNode(id, 1));
+  SimulationOptions options = Options();
+  std::vector<int64_t> done;
+  options.progress = [&](int64_t nodes_done, int64_t nodes) {
+    done.push_back(nodes_done);
+    EXPECT_EQ(nodes, 2 * kNodes);
+  };
+  RunCorrected(workload, Ring(2), Only(CommKind::kPointToPoint, 1000, 0.5), options);
+  // One report of each run.
+  ASSERT_THAT(done, SizeIs(2));
+  EXPECT_LE(done[0], kNodes);
+  EXPECT_GT(done[1], kNodes);
+  EXPECT_LE(done[1], 2 * kNodes);
+}
+
 TEST(CorrectedSimulationTest, TimesBeyondAllBoundsAreCut) {
   // 2^42 bytes take 2^42 / 2^30 s on a link of 1 GiB/s, and at a millionth of that speed 4.1e18 ns:
   // more than a simulated run may last.
