@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -50,7 +51,7 @@ absl::Span<const Transfer> FirstTogether(absl::Span<const Transfer> transfers) {
 // Finds out how long the transfers of a run last.
 class Corrector {
  public:
-  // All but the durations, which it fills in, must outlive this object.
+  // All must outlive this object, which fills in the durations.
   Corrector(const Workload& workload, const TransferLog& log, const Corrections& corrections,
             IsolatedTransfers& isolated, FixedDurations* durations)
       : workload_(workload),
@@ -68,7 +69,8 @@ class Corrector {
           [&](const Transfer& transfer) { return corrections_.Has(KindOf(NodeOf(transfer))); });
       corrected_ += corrected;
       if (corrected == 0) continue;
-      if (together.size() == 1) {
+      // Collectives that are not in the log may have been beside it.
+      if (together.size() == 1 && log_.untied_collectives() == 0) {
         CorrectAlone(together[0]);
       } else {
         RETURN_IF_ERROR(CorrectTogether(together));
@@ -87,6 +89,11 @@ class Corrector {
     return workload_.ranks[part.rank].nodes()[part.node];
   }
 
+  // Returns the engine's times of its parts with the network to themselves.
+  absl::StatusOr<absl::Span<const int64_t>> AloneNs(const Transfer& transfer) {
+    return isolated_.PartsNs(log_.parts(transfer), transfer.odd_trees);
+  }
+
   void CorrectAlone(const Transfer& transfer) {
     for (const TransferPart& part : log_.parts(transfer)) {
       const int64_t alone_ns = part.end_ns - transfer.begin_ns;
@@ -97,19 +104,17 @@ class Corrector {
   absl::Status CorrectTogether(absl::Span<const Transfer> transfers) {
     std::vector<TransferSpan> spans;
     for (const Transfer& transfer : transfers) {
-      ASSIGN_OR_RETURN(const absl::Span<const int64_t> alone_ns,
-                       isolated_.PartsNs(log_.parts(transfer)));
+      ASSIGN_OR_RETURN(const absl::Span<const int64_t> alone_ns, AloneNs(transfer));
       const WorkloadNode& node = NodeOf(transfer);
       const int64_t longest_ns = *std::max_element(alone_ns.begin(), alone_ns.end());
-      const double corrected_ns =
-          corrections_.CorrectedNs(KindOf(node), node.bytes, static_cast<double>(longest_ns));
       spans.push_back(
-          {transfer.begin_ns, transfer.end_ns, longest_ns, static_cast<int64_t>(corrected_ns)});
+          {transfer.begin_ns, transfer.end_ns,
+           AloneTimesOf(corrections_, KindOf(node), node.bytes, static_cast<double>(longest_ns))});
     }
     const std::vector<double> stretches = OverlapStretches(spans);
     for (size_t i = 0; i < transfers.size(); ++i) {
       const absl::Span<const TransferPart> parts = log_.parts(transfers[i]);
-      ASSIGN_OR_RETURN(const absl::Span<const int64_t> alone_ns, isolated_.PartsNs(parts));
+      ASSIGN_OR_RETURN(const absl::Span<const int64_t> alone_ns, AloneNs(transfers[i]));
       for (size_t p = 0; p < parts.size(); ++p) {
         SetDuration(transfers[i], parts[p], alone_ns[p], stretches[i]);
       }
@@ -138,6 +143,15 @@ class Corrector {
   int64_t corrected_ = 0;
 };
 
+// Returns the progress of one of two runs; runs_done are over.
+std::function<void(int64_t done, int64_t nodes)> ProgressOfRun(const SimulationOptions& options,
+                                                               int64_t runs_done) {
+  if (!options.progress) return nullptr;
+  return [progress = options.progress, runs_done](int64_t done, int64_t nodes) {
+    progress(runs_done * nodes + done, 2 * nodes);
+  };
+}
+
 }  // namespace
 
 absl::StatusOr<CorrectedSimulation> SimulateCorrected(const Workload& workload,
@@ -147,6 +161,7 @@ absl::StatusOr<CorrectedSimulation> SimulateCorrected(const Workload& workload,
                                                       const Corrections& corrections) {
   SimulationOptions recording = options;
   recording.transfers = true;
+  recording.progress = ProgressOfRun(options, /*runs_done=*/0);
   CorrectedSimulation simulation;
   ASSIGN_OR_RETURN(simulation.result, Simulate(workload, network, system, recording));
   const TransferLog log = std::exchange(simulation.result.transfers, {});
@@ -156,12 +171,14 @@ absl::StatusOr<CorrectedSimulation> SimulateCorrected(const Workload& workload,
   Corrector corrector(workload, log, corrections, isolated, &durations);
   RETURN_IF_ERROR(corrector.Run());
   simulation.corrected = corrector.corrected();
-  simulation.uncorrected = static_cast<int64_t>(log.transfers().size()) - simulation.corrected;
+  simulation.uncorrected = static_cast<int64_t>(log.transfers().size()) + log.untied_collectives() -
+                           simulation.corrected;
   if (simulation.corrected == 0) return simulation;
 
   SimulationOptions corrected = options;
   corrected.fixed_durations = &durations;
   corrected.link_use = false;
+  corrected.progress = ProgressOfRun(options, /*runs_done=*/1);
   std::vector<LinkUse> links = std::move(simulation.result.links);
   ASSIGN_OR_RETURN(simulation.result, Simulate(workload, network, system, corrected));
   simulation.result.links = std::move(links);

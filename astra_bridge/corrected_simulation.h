@@ -10,6 +10,10 @@
 // simulated, unless they were under way together with others that have some (or with others that
 // were, and so on): those are no longer on the network to share it, so what the transfer waited for
 // them becomes part of its duration.
+//
+// Collectives that do not tie all their members together (engine/transfer_log.h) have no duration
+// from the last join on. They keep being simulated, beside those that have no corrections; what
+// others waited for them lasts as long as in the first run.
 #ifndef ASTRA_BRIDGE_CORRECTED_SIMULATION_H_
 #define ASTRA_BRIDGE_CORRECTED_SIMULATION_H_
 
@@ -27,12 +31,13 @@ namespace meridian {
 struct CorrectedSimulation {
   // Links are those of the first run, since all messages are on them there.
   SimulationResult result;
-  // Transfers of kinds with corrections, and of kinds without.
+  // Transfers of kinds with corrections, and all others.
   int64_t corrected = 0;
   int64_t uncorrected = 0;
 };
 
-// Simulate (engine/simulation.h) with corrections. `options` has no fixed durations.
+// Simulate (engine/simulation.h) with corrections. `options` has no fixed durations. Progress
+// counts the nodes of both runs, so that there are twice as many.
 absl::StatusOr<CorrectedSimulation> SimulateCorrected(const Workload& workload,
                                                       const NetworkConfig& network,
                                                       const SystemConfig& system,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "astra_bridge/engine/testing/builders.h"
+#include "astra_bridge/engine/workload_check.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/util/testing/status_matchers.h"
@@ -22,6 +23,10 @@ constexpr int64_t kSendingNs = 19531;
 constexpr int64_t kCrossingNs = 20031;
 
 NetworkConfig Ring(int32_t npus) { return Network({Dimension(BlockShape::kRing, npus)}); }
+
+NetworkConfig SquareMesh() {
+  return Network({Dimension(BlockShape::kMesh, 2), Dimension(BlockShape::kMesh, 2)});
+}
 
 void Correct(CommKind kind, double overhead_ns, double efficiency, Corrections* corrections) {
   corrections->segments[static_cast<size_t>(kind)] = {
@@ -104,11 +109,9 @@ TEST(CorrectedSimulationTest, GroupsOnLinksOfTheirOwnAreEachAsAlone) {
     workload.ranks[rank].Add(
         CollectiveNode(1, EngineCollective::kAllReduce, kMiB, rank < 2 ? 1 : 2));
   }
-  const NetworkConfig mesh =
-      Network({Dimension(BlockShape::kMesh, 2), Dimension(BlockShape::kMesh, 2)});
-  const int64_t engine_ns = RunPlain(workload, mesh).makespan_ns();
+  const int64_t engine_ns = RunPlain(workload, SquareMesh()).makespan_ns();
   const CorrectedSimulation simulation =
-      RunCorrected(workload, mesh, Only(CommKind::kAllReduce, 1000, 0.5));
+      RunCorrected(workload, SquareMesh(), Only(CommKind::kAllReduce, 1000, 0.5));
   EXPECT_THAT(simulation.result.finish_ns, testing::Each(1000 + 2 * engine_ns));
   EXPECT_EQ(simulation.corrected, 2);
 }
@@ -191,6 +194,45 @@ TEST(CorrectedSimulationTest, WithNothingToCorrectItIsTheEngines) {
   EXPECT_EQ(simulation.uncorrected, 3);
 }
 
+// With one algorithm for two dimensions, rows of ranks run each on its own. The two that come late
+// do not keep the others waiting.
+TEST(CorrectedSimulationTest, CollectivesThatLeaveTheirMembersUntiedAreSimulated) {
+  const WorkloadNode all_reduce = CollectiveNode(2, EngineCollective::kAllReduce, kMiB);
+  Workload workload = EveryRank(4, all_reduce);
+  for (const int32_t rank : {2, 3}) {
+    workload.ranks[rank] = RankWorkload();
+    workload.ranks[rank].Add(ComputeNode(1, 1'000'000));
+    workload.ranks[rank].Add(all_reduce, {1});
+  }
+  workload.ranks[0].Add(SendNode(3, 1, kMiB), {2});
+  workload.ranks[1].Add(ReceiveNode(3, 0, kMiB));
+  Corrections corrections = Only(CommKind::kPointToPoint, 1000, 0.5);
+  Correct(CommKind::kAllReduce, 70, 1e6, &corrections);
+  const CorrectedSimulation simulation = RunCorrected(workload, SquareMesh(), corrections);
+  // Two messages of 512 KiB, 500 + 9765 each, and 10 before, between and after them. The message:
+  // 1000 + 20031 / 0.5.
+  EXPECT_THAT(simulation.result.finish_ns,
+              ElementsAre(20'560 + 41'062, 20'560 + 41'062, 1'020'560, 1'020'560));
+  EXPECT_EQ(simulation.corrected, 1);
+  EXPECT_EQ(simulation.uncorrected, 1);
+}
+
+TEST(CorrectedSimulationTest, WaitingForUntiedCollectivesLastsAsLongAsInTheEngine) {
+  Workload workload = EveryRank(4, CollectiveNode(1, EngineCollective::kAllReduce, 64 * kMiB));
+  workload.ranks[0].Add(ComputeNode(2, 100));
+  workload.ranks[0].Add(SendNode(3, 1, kMiB), {2});
+  workload.ranks[1].Add(ReceiveNode(3, 0, kMiB));
+  // The link is busy with the first 32 MiB from 10 ns on, for 625,000.
+  const int64_t waiting_ns = 625'010 - 100;
+  EXPECT_EQ(RunPlain(workload, SquareMesh(), Options(2)).nodes[2].finish_ns,
+            100 + waiting_ns + kCrossingNs);
+  EXPECT_EQ(
+      RunCorrected(workload, SquareMesh(), Only(CommKind::kPointToPoint, 1000, 0.5), Options(2))
+          .result.nodes[2]
+          .finish_ns,
+      100 + waiting_ns + 41'062);
+}
+
 TEST(CorrectedSimulationTest, LinksAreThoseOfTheMessages) {
   SimulationOptions options = Options();
   options.link_use = true;
@@ -200,13 +242,32 @@ TEST(CorrectedSimulationTest, LinksAreThoseOfTheMessages) {
   EXPECT_EQ(simulation.result.links[0].bytes, kMiB);
 }
 
+TEST(CorrectedSimulationTest, ProgressGoesOnFromRunToRun) {
+  Workload workload = Messages({kMiB});
+  constexpr int64_t kNodes = 100'000;
+  for (int64_t id = 3; id <= kNodes; ++id) workload.ranks[0].Add(ComputeNode(id, 1));
+  SimulationOptions options = Options();
+  std::vector<int64_t> done;
+  options.progress = [&](int64_t nodes_done, int64_t nodes) {
+    done.push_back(nodes_done);
+    EXPECT_EQ(nodes, 2 * kNodes);
+  };
+  RunCorrected(workload, Ring(2), Only(CommKind::kPointToPoint, 1000, 0.5), options);
+  // One report of each run.
+  ASSERT_THAT(done, SizeIs(2));
+  EXPECT_LE(done[0], kNodes);
+  EXPECT_GT(done[1], kNodes);
+  EXPECT_LE(done[1], 2 * kNodes);
+}
+
 TEST(CorrectedSimulationTest, TimesBeyondAllBoundsAreCut) {
-  Workload workload = Messages({int64_t{1} << 42});
-  const absl::StatusOr<CorrectedSimulation> simulation =
-      SimulateCorrected(workload, Ring(2), SystemWith({"ring"}), Options(),
-                        Only(CommKind::kPointToPoint, 3.6e12, 1e-6));
-  ASSERT_OK(simulation.status());
-  EXPECT_GT(simulation->result.makespan_ns(), int64_t{1} << 55);
+  // 2^42 bytes take 2^42 / 2^30 s on a link of 1 GiB/s, and at a millionth of that speed 4.1e18 ns:
+  // more than a simulated run may last.
+  const NetworkConfig slow = Network({Dimension(BlockShape::kRing, 2, /*gibibytes_per_second=*/1)});
+  EXPECT_EQ(
+      RunCorrected(Messages({int64_t{1} << 42}), slow, Only(CommKind::kPointToPoint, 3.6e12, 1e-6))
+          .result.makespan_ns(),
+      kMaxDurationNs);
 }
 
 }  // namespace

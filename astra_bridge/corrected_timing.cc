@@ -9,24 +9,19 @@ namespace {
 
 constexpr double kNsPerSecond = 1e9;
 
-// Times alone, of one edge or of several together.
-struct AloneTime {
-  double engine_ns = 0;
-  double corrected_ns = 0;
-};
-
-AloneTime AloneTimeOf(const Corrections& corrections, const CommEdge& edge, double engine_seconds) {
+double CorrectedSeconds(const Corrections& corrections, const CommEdge& edge,
+                        double engine_seconds) {
   // What moves nothing needs no overhead.
-  if (!UsesNetwork(edge)) return {};
-  const double engine_ns = engine_seconds * kNsPerSecond;
-  return {engine_ns, corrections.CorrectedNs(edge.kind, edge.bytes, engine_ns)};
+  if (!UsesNetwork(edge)) return 0;
+  return corrections.CorrectedNs(edge.kind, edge.bytes, engine_seconds * kNsPerSecond) /
+         kNsPerSecond;
 }
 
 }  // namespace
 
 absl::StatusOr<EdgeEstimate> CorrectedTiming::EstimateEdge(const CommEdge& edge) {
   ASSIGN_OR_RETURN(EdgeEstimate estimate, timing_->EstimateEdge(edge));
-  estimate.seconds = AloneTimeOf(corrections_, edge, estimate.seconds).corrected_ns / kNsPerSecond;
+  estimate.seconds = CorrectedSeconds(corrections_, edge, estimate.seconds);
   return estimate;
 }
 
@@ -43,7 +38,7 @@ absl::StatusOr<BatchEstimate> CorrectedTiming::EstimateBatch(absl::Span<const Co
     transfer.shared_ns = batch.seconds[i] * kNsPerSecond;
     transfer.stretch = stretches[i];
     batch.seconds[i] = CorrectedSharedNs(corrections_, transfer) / kNsPerSecond;
-    alone_seconds = AloneTimeOf(corrections_, edges[i], alone_seconds).corrected_ns / kNsPerSecond;
+    alone_seconds = CorrectedSeconds(corrections_, edges[i], alone_seconds);
   }
   SummariseBatch(&batch);
   return batch;
@@ -54,19 +49,19 @@ std::vector<double> CorrectedTiming::Stretches(absl::Span<const CommEdge> edges,
   const auto network_of = [&](size_t edge) {
     return batch.networks.empty() ? 0 : batch.networks[edge];
   };
-  std::vector<AloneTime> times;
-  absl::flat_hash_map<int32_t, AloneTime> sums;
+  std::vector<AloneTimes> times(edges.size());
+  absl::flat_hash_map<int32_t, AloneTimes> sums;
   for (size_t i = 0; i < edges.size(); ++i) {
-    times.push_back(AloneTimeOf(corrections_, edges[i], batch.isolated[i].seconds));
-    AloneTime& sum = sums[network_of(i)];
-    sum.engine_ns += times[i].engine_ns;
-    sum.corrected_ns += times[i].corrected_ns;
+    if (!UsesNetwork(edges[i])) continue;
+    times[i] = AloneTimesOf(corrections_, edges[i].kind, edges[i].bytes,
+                            batch.isolated[i].seconds * kNsPerSecond);
+    sums[network_of(i)] += times[i];
   }
   std::vector<double> stretches;
   for (size_t i = 0; i < edges.size(); ++i) {
-    const AloneTime& sum = sums[network_of(i)];
-    stretches.push_back(
-        StretchOf(sum.engine_ns - times[i].engine_ns, sum.corrected_ns - times[i].corrected_ns));
+    AloneTimes others = sums[network_of(i)];
+    others -= times[i];
+    stretches.push_back(StretchOf(others));
   }
   return stretches;
 }

@@ -67,6 +67,18 @@ TEST(CorrectedTimingTest, InABatchWaitingLastsAsLongAsTheOthersDo) {
   EXPECT_DOUBLE_EQ(batch.inflation, 4);
 }
 
+TEST(CorrectedTimingTest, NothingIsLostBesideHugeTimes) {
+  // 3 ns beside three years: what the huge one waits for it takes twice as long, as the small one
+  // does.
+  constexpr double kHugeSeconds = 1e8;
+  CorrectedTiming timing =
+      Corrected(FixedTimes({{"huge", kHugeSeconds}, {"small", 3e-9}}, /*batch_inflation=*/2));
+  ASSERT_OK_AND_ASSIGN(const BatchEstimate batch,
+                       timing.EstimateBatch({Edge("huge", CommKind::kAllGather, 5000),
+                                             Edge("small", CommKind::kAllReduce, 5000)}));
+  EXPECT_DOUBLE_EQ(batch.seconds[0], 3 * kHugeSeconds);
+}
+
 TEST(CorrectedTimingTest, WhatMovesNothingKeepsNobodyWaiting) {
   CorrectedTiming timing =
       Corrected(FixedTimes({{"empty", 0}, {"large", 3e-6}}, /*batch_inflation=*/2));

@@ -8,14 +8,14 @@
 namespace meridian {
 
 absl::StatusOr<absl::Span<const int64_t>> IsolatedTransfers::PartsNs(
-    absl::Span<const TransferPart> parts) {
+    absl::Span<const TransferPart> parts, uint64_t odd_trees) {
   const TransferPart& first = parts[0];
   const WorkloadNode& node = workload_.ranks[first.rank].nodes()[first.node];
   const Shape shape(node.type, node.op, node.bytes, PlaceOf(parts, node), node.algorithms,
-                    node.involved_dimensions);
+                    node.involved_dimensions, odd_trees);
   auto known = known_ns_.find(shape);
   if (known == known_ns_.end()) {
-    ASSIGN_OR_RETURN(std::vector<int64_t> parts_ns, Run(parts));
+    ASSIGN_OR_RETURN(std::vector<int64_t> parts_ns, Run(parts, odd_trees));
     known = known_ns_.emplace(shape, std::move(parts_ns)).first;
   }
   return absl::MakeConstSpan(known->second);
@@ -41,8 +41,8 @@ int32_t IsolatedTransfers::PlaceOf(absl::Span<const TransferPart> parts, const W
   return place;
 }
 
-absl::StatusOr<std::vector<int64_t>> IsolatedTransfers::Run(
-    absl::Span<const TransferPart> parts) const {
+absl::StatusOr<std::vector<int64_t>> IsolatedTransfers::Run(absl::Span<const TransferPart> parts,
+                                                            uint64_t odd_trees) const {
   Workload alone;
   alone.ranks.resize(workload_.ranks.size());
   alone.algorithms = workload_.algorithms;
@@ -62,6 +62,7 @@ absl::StatusOr<std::vector<int64_t>> IsolatedTransfers::Run(
   SimulationOptions options;
   options.congestion = congestion_;
   options.transfers = true;
+  options.odd_trees = odd_trees;
   ASSIGN_OR_RETURN(const SimulationResult result, Simulate(alone, network_, system_, options));
   MERIDIAN_CHECK(result.transfers.transfers().size() == 1);
   const Transfer& transfer = result.transfers.transfers()[0];

@@ -31,18 +31,21 @@ class IsolatedTransfers {
         congestion_(congestion),
         topology_(network) {}
 
-  // Returns how long each part of a transfer of the workload takes when all begin at once. Valid as
-  // long as this object is.
-  absl::StatusOr<absl::Span<const int64_t>> PartsNs(absl::Span<const TransferPart> parts);
+  // Returns how long each part of a transfer of the workload takes when all begin at once, with the
+  // trees that it had (Transfer::odd_trees). Valid as long as this object is.
+  absl::StatusOr<absl::Span<const int64_t>> PartsNs(absl::Span<const TransferPart> parts,
+                                                    uint64_t odd_trees = 0);
 
  private:
-  // All that its times depend on: type, collective, bytes, place, algorithms and involved
-  // dimensions.
-  using Shape = std::tuple<WorkloadNodeType, EngineCollective, int64_t, int32_t, int32_t, uint64_t>;
+  // All that its times depend on: type, collective, bytes, place, algorithms, involved dimensions
+  // and odd trees.
+  using Shape =
+      std::tuple<WorkloadNodeType, EngineCollective, int64_t, int32_t, int32_t, uint64_t, uint64_t>;
 
   // Returns a number for how the ranks of the transfer lie to each other.
   int32_t PlaceOf(absl::Span<const TransferPart> parts, const WorkloadNode& node);
-  absl::StatusOr<std::vector<int64_t>> Run(absl::Span<const TransferPart> parts) const;
+  absl::StatusOr<std::vector<int64_t>> Run(absl::Span<const TransferPart> parts,
+                                           uint64_t odd_trees) const;
 
   const Workload& workload_;
   const NetworkConfig& network_;

@@ -13,6 +13,8 @@ namespace meridian {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
+using ::testing::SizeIs;
 
 constexpr int64_t kMiB = 1 << 20;
 // What 1 MiB takes on a link of 50 GiB/s and 500 ns.
@@ -63,7 +65,44 @@ TEST(IsolatedTransfersTest, ShapesAreKeptApart) {
   }
 }
 
-// Groups of random ranks, moved about: each in turn is the one that is simulated.
+// Double binary trees take turns. With one chunk each, the second of two all-reduces has the other
+// tree than the first: members that were done early are late.
+TEST(IsolatedTransfersTest, TreesAreThoseOfTheRun) {
+  Workload workload;
+  workload.ranks.resize(8);
+  for (RankWorkload& rank : workload.ranks) {
+    rank.Add(CollectiveNode(1, EngineCollective::kAllReduce, kMiB));
+    rank.Add(ComputeNode(2, 1'000'000));
+    rank.Add(CollectiveNode(3, EngineCollective::kAllReduce, kMiB), {1, 2});
+  }
+  const NetworkConfig network =
+      Network({Dimension(BlockShape::kRing, 4), Dimension(BlockShape::kSwitch, 2)});
+  SystemConfig system = SystemWith({"doubleBinaryTree", "ring"});
+  system.collective_optimization = CollectiveOptimization::kBaseline;
+  for (const int32_t chunks : {1, 4}) {
+    system.preferred_dataset_splits = chunks;
+    SimulationOptions options;
+    options.transfers = true;
+    ASSERT_OK_AND_ASSIGN(const SimulationResult result,
+                         Simulate(workload, network, system, options));
+    IsolatedTransfers isolated(workload, network, system, Congestion::kAware);
+    std::vector<std::vector<int64_t>> transfers_ns;
+    for (const Transfer& transfer : result.transfers.transfers()) {
+      const absl::Span<const TransferPart> parts = result.transfers.parts(transfer);
+      std::vector<int64_t>& run_ns = transfers_ns.emplace_back();
+      for (const TransferPart& part : parts) run_ns.push_back(part.end_ns - transfer.begin_ns);
+      ASSERT_OK_AND_ASSIGN(const absl::Span<const int64_t> parts_ns,
+                           isolated.PartsNs(parts, transfer.odd_trees));
+      EXPECT_THAT(parts_ns, ElementsAreArray(run_ns)) << chunks;
+    }
+    ASSERT_THAT(transfers_ns, SizeIs(2));
+    // An even number of chunks begins with the same tree every time.
+    EXPECT_EQ(transfers_ns[0] == transfers_ns[1], chunks % 2 == 0);
+  }
+}
+
+// Groups of random ranks, moved about, and a message between two of them: each in turn is the one
+// that is simulated.
 TEST(IsolatedTransfersTest, MovingAllRanksAlikeChangesNothing) {
   std::mt19937 random(3);
   const auto pick = [&](int32_t below) { return static_cast<int32_t>(random() % below); };
@@ -86,7 +125,7 @@ TEST(IsolatedTransfersTest, MovingAllRanksAlikeChangesNothing) {
     workload.ranks.resize(network.npus());
     const EngineCollective op = kOps[pick(4)];
     const int64_t bytes = 1 + pick(1 << 20);
-    std::vector<std::vector<TransferPart>> transfers(2);
+    std::vector<std::vector<TransferPart>> transfers(4);
     for (const int32_t group : {0, 1}) {
       for (const int32_t rank : ranks) {
         const int32_t member = rank + group * moved_by;
@@ -95,14 +134,22 @@ TEST(IsolatedTransfersTest, MovingAllRanksAlikeChangesNothing) {
             {member, static_cast<uint32_t>(workload.ranks[member].nodes().size()), 0});
         workload.ranks[member].Add(CollectiveNode(group, op, bytes, group + 1));
       }
+      const int32_t sender = ranks[0] + group * moved_by;
+      transfers[2 + group] = {
+          {sender, static_cast<uint32_t>(workload.ranks[sender].nodes().size()), 0}};
+      workload.ranks[sender].Add(SendNode(2, ranks[1] + group * moved_by, bytes));
     }
     const SystemConfig system = SystemWith({pick(2) == 0 ? "ring" : "direct"});
     IsolatedTransfers both(workload, network, system, Congestion::kAware);
-    ASSERT_OK(both.PartsNs(transfers[0]));
-    ASSERT_OK_AND_ASSIGN(const absl::Span<const int64_t> moved_ns, both.PartsNs(transfers[1]));
-    IsolatedTransfers one(workload, network, system, Congestion::kAware);
-    ASSERT_OK_AND_ASSIGN(const absl::Span<const int64_t> own_ns, one.PartsNs(transfers[1]));
-    EXPECT_EQ(moved_ns, own_ns) << "round " << round;
+    for (const size_t first : {0, 2}) {
+      ASSERT_OK(both.PartsNs(transfers[first]));
+      ASSERT_OK_AND_ASSIGN(const absl::Span<const int64_t> moved_ns,
+                           both.PartsNs(transfers[first + 1]));
+      IsolatedTransfers one(workload, network, system, Congestion::kAware);
+      ASSERT_OK_AND_ASSIGN(const absl::Span<const int64_t> own_ns,
+                           one.PartsNs(transfers[first + 1]));
+      EXPECT_EQ(moved_ns, own_ns) << "round " << round;
+    }
   }
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "astra_bridge/shared_correction.h"
 
 namespace meridian {
 
@@ -17,9 +18,7 @@ namespace meridian {
 struct TransferSpan {
   int64_t begin_ns = 0;
   int64_t end_ns = 0;
-  // With the network to itself: the engine's time, and corrected.
-  int64_t alone_ns = 0;
-  int64_t corrected_ns = 0;
+  AloneTimes alone;
 };
 
 // Returns for each transfer how much longer than the engine says those others take that were under

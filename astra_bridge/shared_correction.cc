@@ -1,11 +1,23 @@
 #include "astra_bridge/shared_correction.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace meridian {
+namespace {
 
-double StretchOf(double alone_ns, double corrected_ns) {
-  return alone_ns > 0 ? corrected_ns / alone_ns : 1;
+int64_t WholeNs(double ns) { return std::llround(std::min(ns, kMaxCorrectedNs)); }
+
+}  // namespace
+
+AloneTimes AloneTimesOf(const Corrections& corrections, CommKind kind, int64_t bytes,
+                        double engine_ns) {
+  return {WholeNs(engine_ns), WholeNs(corrections.CorrectedNs(kind, bytes, engine_ns))};
+}
+
+double StretchOf(const AloneTimes& others) {
+  if (others.engine_ns == 0) return 1;
+  return static_cast<double>(others.corrected_ns) / static_cast<double>(others.engine_ns);
 }
 
 double CorrectedSharedNs(const Corrections& corrections, const SharedTransfer& transfer) {

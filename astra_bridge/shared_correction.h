@@ -16,14 +16,38 @@
 
 #include <cstdint>
 
+#include "absl/numeric/int128.h"
 #include "astra_bridge/comm_kind.h"
 #include "astra_bridge/corrections.h"
 
 namespace meridian {
 
-// Returns how much longer transfers take than the engine says, from the sums of their times alone:
-// the engine's, and corrected. 1 when there are none.
-double StretchOf(double alone_ns, double corrected_ns);
+// Times alone of a transfer, or sums over several: the engine's, and corrected. Sums of very
+// different times are subtracted from each other, so they are exact.
+struct AloneTimes {
+  absl::int128 engine_ns = 0;
+  absl::int128 corrected_ns = 0;
+
+  AloneTimes& operator+=(const AloneTimes& other) {
+    engine_ns += other.engine_ns;
+    corrected_ns += other.corrected_ns;
+    return *this;
+  }
+  AloneTimes& operator-=(const AloneTimes& other) {
+    engine_ns -= other.engine_ns;
+    corrected_ns -= other.corrected_ns;
+    return *this;
+  }
+};
+
+// Returns the times of a transfer in whole nanoseconds, at most kMaxCorrectedNs. engine_ns is at
+// least 0.
+AloneTimes AloneTimesOf(const Corrections& corrections, CommKind kind, int64_t bytes,
+                        double engine_ns);
+
+// Returns how much longer transfers take than the engine says, from the sums of their times. 1 when
+// there are none.
+double StretchOf(const AloneTimes& others);
 
 struct SharedTransfer {
   CommKind kind = CommKind::kAllReduce;

@@ -31,7 +31,7 @@ TEST(SharedCorrectionTest, OthersOnLinksOfTheirOwnChangeNothing) {
 
 TEST(SharedCorrectionTest, TwoAlikeOneBehindTheOther) {
   // Alone 8000 -> 10000, so the other stretches by 1.25: 10000 + 8000 * 1.25.
-  const double stretch = StretchOf(8000, 10000);
+  const double stretch = StretchOf({8000, 10000});
   EXPECT_EQ(stretch, 1.25);
   EXPECT_EQ(CorrectedSharedNs(SmallAndLarge(), AllReduce(1 << 20, 8000, 16000, stretch)), 20000);
 }
@@ -39,14 +39,14 @@ TEST(SharedCorrectionTest, TwoAlikeOneBehindTheOther) {
 TEST(SharedCorrectionTest, ASmallOneBehindAHugeOneWaitsAsLongAsThatTakes) {
   // The huge one: 8 ms -> 10 ms. The small one: 7 us + 10 ms, not (8.001 ms / 0.2) = 40 ms.
   EXPECT_EQ(CorrectedSharedNs(SmallAndLarge(),
-                              AllReduce(1024, 1000, 8'001'000, StretchOf(8'000'000, 10'000'000))),
+                              AllReduce(1024, 1000, 8'001'000, StretchOf({8'000'000, 10'000'000}))),
             10'007'000);
 }
 
 TEST(SharedCorrectionTest, AHugeOneBehindASmallOneWaitsForItsOverheadToo) {
   // 10 ms + the small one's 7 us.
   EXPECT_EQ(CorrectedSharedNs(SmallAndLarge(),
-                              AllReduce(1 << 20, 8'000'000, 8'001'000, StretchOf(1000, 7000))),
+                              AllReduce(1 << 20, 8'000'000, 8'001'000, StretchOf({1000, 7000}))),
             10'007'000);
 }
 
@@ -58,8 +58,28 @@ TEST(SharedCorrectionTest, AHeadStartIsNoWaiting) {
 TEST(SharedCorrectionTest, AKindWithoutCorrectionsWaitsForCorrectedOnes) {
   SharedTransfer message{CommKind::kPointToPoint, 1024, 1000.5, 9000.5, 1.25};
   EXPECT_EQ(CorrectedSharedNs(SmallAndLarge(), message), 11000.5);
-  message.stretch = StretchOf(0, 0);
+  message.stretch = StretchOf({});
   EXPECT_EQ(CorrectedSharedNs(SmallAndLarge(), message), 9000.5);
+}
+
+TEST(SharedCorrectionTest, TimesAloneAreWholeNanosecondsWithinBounds) {
+  // 2000 + 1000.6 / 0.2 = 7003.
+  const AloneTimes small = AloneTimesOf(SmallAndLarge(), CommKind::kAllReduce, 1024, 1000.6);
+  EXPECT_EQ(small.engine_ns, 1001);
+  EXPECT_EQ(small.corrected_ns, 7003);
+  const AloneTimes message = AloneTimesOf(SmallAndLarge(), CommKind::kPointToPoint, 1024, 1e30);
+  EXPECT_EQ(message.engine_ns, int64_t{1} << 62);
+  EXPECT_EQ(message.corrected_ns, int64_t{1} << 62);
+}
+
+TEST(SharedCorrectionTest, SumsLoseNothingBesideHugeTimes) {
+  const AloneTimes huge = {int64_t{1} << 62, int64_t{1} << 62};
+  AloneTimes sum = huge;
+  sum += {3, 7};
+  sum += huge;
+  sum -= huge;
+  sum -= huge;
+  EXPECT_EQ(StretchOf(sum), 7.0 / 3);
 }
 
 TEST(SharedCorrectionTest, StaysWithinBounds) {

@@ -69,6 +69,8 @@ enum class Engine { kEmbedded, kSidecar };
 struct Inputs {
   NetworkConfig network;
   SystemConfig system;
+  // With --corrections.
+  std::optional<Corrections> corrections;
   Workload workload;
 };
 
@@ -108,6 +110,11 @@ absl::StatusOr<Inputs> ReadInputs() {
   const std::string system = absl::GetFlag(FLAGS_system);
   ASSIGN_OR_RETURN(const InputFile system_file, OpenNamed("system", system, "system.json"));
   ASSIGN_OR_RETURN(inputs.system, ParseSystemConfig(system_file.bytes(), system));
+  // Before the traces, which may take minutes.
+  const std::string corrections = UserPath(absl::GetFlag(FLAGS_corrections));
+  if (!corrections.empty()) {
+    ASSIGN_OR_RETURN(inputs.corrections, ReadCorrections(FileSystem::Posix(), corrections));
+  }
   ProgressBar progress("reading ranks", static_cast<uint64_t>(inputs.network.npus()));
   EtWorkloadOptions options;
   options.input = UserInputOptions();
@@ -140,26 +147,23 @@ struct Outcome {
 };
 
 absl::StatusOr<Outcome> SimulateEmbedded(const Inputs& inputs, SimulationOptions options) {
-  const std::string corrections_path = absl::GetFlag(FLAGS_corrections);
-  Corrections corrections;
-  if (!corrections_path.empty()) {
-    ASSIGN_OR_RETURN(corrections, ReadCorrections(FileSystem::Posix(), UserPath(corrections_path)));
-  }
   int64_t nodes = 0;
   for (const RankWorkload& rank : inputs.workload.ranks) {
     nodes += static_cast<int64_t>(rank.nodes().size());
   }
-  ProgressBar progress("simulating nodes", static_cast<uint64_t>(nodes));
+  // Corrections take a second run.
+  const int64_t runs = inputs.corrections.has_value() ? 2 : 1;
+  ProgressBar progress("simulating nodes", static_cast<uint64_t>(nodes * runs));
   options.progress = [&](int64_t done, int64_t) { progress.Update(static_cast<uint64_t>(done)); };
   Outcome outcome;
-  if (corrections_path.empty()) {
+  if (!inputs.corrections.has_value()) {
     ASSIGN_OR_RETURN(outcome.result,
                      Simulate(inputs.workload, inputs.network, inputs.system, options));
     return outcome;
   }
-  ASSIGN_OR_RETURN(
-      CorrectedSimulation corrected,
-      SimulateCorrected(inputs.workload, inputs.network, inputs.system, options, corrections));
+  ASSIGN_OR_RETURN(CorrectedSimulation corrected,
+                   SimulateCorrected(inputs.workload, inputs.network, inputs.system, options,
+                                     *inputs.corrections));
   outcome.result = std::move(corrected.result);
   outcome.corrections.emplace();
   outcome.corrections->set_corrected(corrected.corrected);

@@ -47,6 +47,7 @@ class Planner {
       return Error("involved_dim leaves no dimension of the network to communicate in");
     }
     NumberTrees();
+    plan_.ties_all_members = TiesAllMembers();
     return std::move(plan_);
   }
 
@@ -229,6 +230,17 @@ class Planner {
         ++phase.trees_per_chunk;
       }
     }
+  }
+
+  // Each phase ties together the members of its rings, whatever the algorithm.
+  bool TiesAllMembers() const {
+    if (request_.group_size > 0) return true;
+    int64_t tied = 1;
+    for (int32_t d = 0; d < static_cast<int32_t>(dimensions_.size()); ++d) {
+      if (IsInvolved(d)) tied *= dimensions_[d].size;
+    }
+    // More when one of the dimensions is that of all ranks.
+    return tied >= topology_.npus();
   }
 
   const CollectiveRequest& request_;

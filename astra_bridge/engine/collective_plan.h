@@ -55,6 +55,9 @@ struct CollectivePlan {
   // Of every chunk, also of a last one that is not full.
   int64_t chunk_bytes = 0;
   std::vector<CollectivePhase> phases;
+  // No member is done before all have joined. False when the phases leave dimensions out: then the
+  // rows of ranks along the others run each on its own.
+  bool ties_all_members = false;
 };
 
 struct CollectiveRequest {

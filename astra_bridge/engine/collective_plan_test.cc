@@ -105,6 +105,24 @@ TEST_F(CollectivePlanTest, OthersPassOnWhatAMemberHolds) {
                                                  Summary(EngineCollective::kAllToAll, 1, 1, 1024)));
 }
 
+TEST_F(CollectivePlanTest, MembersAreTiedTogetherIfNoDimensionStaysOut) {
+  request_.bytes = 1024;
+  for (const EngineCollective op : {EngineCollective::kAllReduce, EngineCollective::kAllToAll}) {
+    request_.op = op;
+    request_.involved_dimensions = ~uint64_t{0};
+    EXPECT_TRUE(Plan({"ring", "ring"})->ties_all_members);
+    EXPECT_FALSE(Plan({"ring"})->ties_all_members);
+    request_.involved_dimensions = 0b10;
+    EXPECT_FALSE(Plan({"ring", "ring"})->ties_all_members);
+  }
+  // All ranks are one ring of the first dimension.
+  request_.involved_dimensions = 0b01;
+  EXPECT_TRUE(Plan({"oneRing"})->ties_all_members);
+  // A group is one ring, whatever the dimensions.
+  request_.group_size = 5;
+  EXPECT_TRUE(Plan({"ring"})->ties_all_members);
+}
+
 TEST_F(CollectivePlanTest, DimensionsMayStayOut) {
   request_.bytes = 1024;
   request_.involved_dimensions = 0b01;

@@ -60,13 +60,15 @@ class CollectiveRunner::StreamHost : public AlgorithmHost {
 
 CollectiveRunner::CollectiveRunner(const Workload& workload, const GroupTable& groups,
                                    const Topology& topology, const SystemConfig& system,
-                                   const Options& options, LinkNetwork& network, EventQueue& events,
+                                   const SimulationOptions& options, TransferLog* log,
+                                   LinkNetwork& network, EventQueue& events,
                                    CollectiveListener& listener)
     : workload_(workload),
       groups_(groups),
       topology_(topology),
       system_(system),
       options_(options),
+      log_(log),
       network_(network),
       events_(events),
       listener_(listener),
@@ -76,6 +78,9 @@ CollectiveRunner::CollectiveRunner(const Workload& workload, const GroupTable& g
   const size_t comm_streams = static_cast<size_t>(topology.npus()) * options.comm_streams;
   queues_.resize(comm_streams * topology.dimension_count());
   current_.resize(comm_streams);
+  for (size_t i = 0; i < trees_taken_.size(); ++i) {
+    trees_taken_[i] = static_cast<int32_t>(options.odd_trees >> i % topology.dimension_count() & 1);
+  }
 }
 
 CollectiveRunner::~CollectiveRunner() = default;
@@ -133,9 +138,11 @@ uint32_t CollectiveRunner::NewCollective(const CollectiveCall& call, int64_t ord
   collective.join_order.clear();
   collective.join_order.reserve(size);
   collective.members_done = 0;
-  collective.lockstep_tried = options_.events_only;
+  // Short cuts leave no trace on links.
+  collective.lockstep_tried = options_.events_only || options_.link_use;
   collective.in_lockstep = false;
   collective.streams.assign(size * plan.chunks, kNone);
+  collective.transfer.reset();
   collective.fixed_duration_ns.reset();
   if (options_.fixed_durations != nullptr) {
     collective.fixed_duration_ns = options_.fixed_durations->Find(call.rank, call.node);
@@ -175,8 +182,13 @@ void CollectiveRunner::OnComplete(uint32_t number) {
   open.collectives.pop_front();
   ++open.closed;
   collective.complete_ns = events_.now_ns();
-  if (options_.log != nullptr) {
-    collective.transfer = options_.log->Begin(events_.now_ns(), collective.members.size());
+  if (log_ != nullptr) {
+    if (collective.entry->plan.ties_all_members) {
+      collective.transfer =
+          log_->Begin(events_.now_ns(), collective.members.size(), OddTreesOf(collective));
+    } else {
+      log_->CountUntied();
+    }
   }
   if (!collective.fixed_duration_ns.has_value()) return;
   for (size_t i = 0; i < collective.members.size(); ++i) {
@@ -188,6 +200,16 @@ void CollectiveRunner::OnComplete(uint32_t number) {
     events_.Schedule(events_.now_ns() + duration_ns, EventKind::kMemberDone, number,
                      static_cast<uint32_t>(i));
   }
+}
+
+uint64_t CollectiveRunner::OddTreesOf(const Collective& collective) {
+  uint64_t odd_trees = 0;
+  for (const CollectivePhase& phase : collective.entry->plan.phases) {
+    const bool is_odd =
+        phase.trees_per_chunk > 0 && collective.first_tree[phase.dimension] % 2 != 0;
+    if (is_odd) odd_trees |= uint64_t{1} << phase.dimension;
+  }
+  return odd_trees;
 }
 
 const CollectivePhase& CollectiveRunner::PhaseOf(const Stream& stream) const {
@@ -383,8 +405,8 @@ void CollectiveRunner::FinishMember(uint32_t number, int32_t index) {
   const Member member = collective.members[index];
   const int32_t rank = RankOf(collective, index);
   current_[static_cast<size_t>(rank) * options_.comm_streams + member.comm_stream] = Current();
-  if (options_.log != nullptr) {
-    options_.log->EndPart(collective.transfer, index, {rank, member.node, events_.now_ns()});
+  if (collective.transfer.has_value()) {
+    log_->EndPart(*collective.transfer, index, {rank, member.node, events_.now_ns()});
   }
   if (++collective.members_done == static_cast<int32_t>(collective.members.size())) {
     free_collectives_.push_back(number);

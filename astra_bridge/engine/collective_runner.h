@@ -26,11 +26,11 @@
 #include "astra_bridge/engine/collective_algorithm.h"
 #include "astra_bridge/engine/collective_plan.h"
 #include "astra_bridge/engine/event_queue.h"
-#include "astra_bridge/engine/fixed_durations.h"
 #include "astra_bridge/engine/group_table.h"
 #include "astra_bridge/engine/link_network.h"
 #include "astra_bridge/engine/plan_cache.h"
 #include "astra_bridge/engine/sequence_set.h"
+#include "astra_bridge/engine/simulation_options.h"
 #include "astra_bridge/engine/system_config.h"
 #include "astra_bridge/engine/topology.h"
 #include "astra_bridge/engine/transfer_log.h"
@@ -68,20 +68,10 @@ struct OpenCollective {
 
 class CollectiveRunner {
  public:
-  struct Options {
-    int32_t comm_streams = 1;
-    // Take no short cuts.
-    bool events_only = false;
-    // Null: nothing is written down. Must outlive the runner.
-    TransferLog* log = nullptr;
-    // Of collectives that are not simulated. Null: all are. Must outlive the runner.
-    const FixedDurations* fixed_durations = nullptr;
-  };
-
-  // All must outlive this object.
+  // All must outlive this object. Without a log (null) nothing is written down.
   CollectiveRunner(const Workload& workload, const GroupTable& groups, const Topology& topology,
-                   const SystemConfig& system, const Options& options, LinkNetwork& network,
-                   EventQueue& events, CollectiveListener& listener);
+                   const SystemConfig& system, const SimulationOptions& options, TransferLog* log,
+                   LinkNetwork& network, EventQueue& events, CollectiveListener& listener);
   ~CollectiveRunner();
 
   // Lets a rank join the next collective of its group that it has not joined yet. Fails when the
@@ -128,8 +118,8 @@ class CollectiveRunner {
     bool in_lockstep = false;
     // Of the member that came first. Absent: it is simulated.
     std::optional<int64_t> fixed_duration_ns;
-    // Its number in the log.
-    size_t transfer = 0;
+    // Its number in the log. Absent: it is not there, or not yet.
+    std::optional<size_t> transfer;
     // Number of the first double binary tree, by dimension.
     std::vector<int32_t> first_tree;
     // By member and chunk, while the chunk is under way.
@@ -188,6 +178,8 @@ class CollectiveRunner {
   Queue& QueueOf(int32_t rank, int32_t comm_stream, int32_t dimension);
   // All members have joined.
   void OnComplete(uint32_t collective);
+  // As in Transfer.
+  static uint64_t OddTreesOf(const Collective& collective);
   int64_t ReductionNsOf(int64_t bytes);
 
   // Starts chunks of a queue while there is room: first those of the collective in the comm stream
@@ -209,7 +201,8 @@ class CollectiveRunner {
   const GroupTable& groups_;
   const Topology& topology_;
   const SystemConfig& system_;
-  const Options options_;
+  const SimulationOptions& options_;
+  TransferLog* const log_;
   LinkNetwork& network_;
   EventQueue& events_;
   CollectiveListener& listener_;

@@ -3,7 +3,6 @@
 #ifndef ASTRA_BRIDGE_ENGINE_FIXED_DURATIONS_H_
 #define ASTRA_BRIDGE_ENGINE_FIXED_DURATIONS_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>

@@ -20,6 +20,9 @@ struct SimulationOptions {
   // Of transfers that are not simulated; they meet nothing on the network. Null: all are
   // simulated. Must outlive the simulation.
   const FixedDurations* fixed_durations = nullptr;
+  // Bit d: the first double binary tree in dimension d is an odd one (CollectivePhase). AstraSim:
+  // 0.
+  uint64_t odd_trees = 0;
   // Fill in SimulationResult::nodes, ::links and ::transfers.
   bool node_times = false;
   bool link_use = false;

@@ -26,7 +26,7 @@ struct SimulationResult {
   std::vector<NodeTime> nodes;
   // Links that were used, by dimension and devices. Only congestion-aware.
   std::vector<LinkUse> links;
-  // Collectives but for broadcasts, and messages of sends.
+  // Collectives that tie all their members together, and messages of sends; no broadcasts.
   TransferLog transfers;
   UnreceivedMessages unreceived_messages;
 

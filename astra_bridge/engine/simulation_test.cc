@@ -454,6 +454,36 @@ TEST(SimulationTest, LogsTransfers) {
               SizeIs(0));
 }
 
+// With one algorithm for two dimensions, rows of ranks run each on its own: one is over long before
+// the other begins, and so before the whole does.
+TEST(SimulationTest, LogsNoCollectiveThatLeavesItsMembersUntied) {
+  const WorkloadNode all_reduce = CollectiveNode(2, EngineCollective::kAllReduce, kMiB);
+  Workload workload = EveryRank(4, all_reduce);
+  for (const int32_t rank : {2, 3}) {
+    workload.ranks[rank] = RankWorkload();
+    workload.ranks[rank].Add(ComputeNode(1, 1'000'000));
+    workload.ranks[rank].Add(all_reduce, {1});
+  }
+  workload.ranks[2].Add(SendNode(3, 3, kMiB, /*tag=*/3), {2});
+  workload.ranks[3].Add(ReceiveNode(3, 2, kMiB, /*tag=*/3));
+  const NetworkConfig mesh =
+      Network({Dimension(BlockShape::kMesh, 2), Dimension(BlockShape::kMesh, 2)});
+  SimulationOptions options;
+  options.transfers = true;
+  const SimulationResult result = RunSimulation(workload, mesh, SystemWith({"ring"}), options);
+  // Two messages of 512 KiB, 500 + 9765 each, and 10 before, between and after them.
+  constexpr int64_t kRowNs = 20'560;
+  const int64_t sent_ns = 1'000'000 + kRowNs;
+  EXPECT_THAT(result.finish_ns,
+              ElementsAre(kRowNs, kRowNs, sent_ns + kCrossingNs, sent_ns + kCrossingNs));
+  EXPECT_EQ(result.transfers.untied_collectives(), 1);
+  ASSERT_THAT(result.transfers.transfers(), SizeIs(1));
+  const Transfer& message = result.transfers.transfers()[0];
+  EXPECT_EQ(message.begin_ns, sent_ns);
+  EXPECT_EQ(message.end_ns, sent_ns + kCrossingNs);
+  EXPECT_EQ(result.transfers.parts(message)[0].rank, 2);
+}
+
 // AstraSim stops at these with an assertion; the rules give an answer all the same.
 TEST(SimulationTest, AnswersWhereOnlyAstraSimsProgramStops) {
   // A message that takes no time at the start.

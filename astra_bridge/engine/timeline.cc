@@ -9,12 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "xla_profiler/trace_json/trace_json_writer.h"
+#include "xla_profiler/util/picoseconds.h"
 #include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
 namespace {
-
-constexpr int64_t kPicosPerNano = 1000;
 
 // Threads of a rank come in bands.
 constexpr std::array<absl::string_view, 4> kBands = {"compute", "communication", "receive", "host"};
@@ -80,9 +79,9 @@ class RankTimeline {
     fields.tid = thread;
     fields.name = name;
     fields.category = kBands[BandOf(node)];
-    fields.ts_ps = time.issue_ns * kPicosPerNano;
+    fields.ts_ps = time.issue_ns * kPsPerNs;
     fields.args = &args;
-    return writer_->WriteComplete(fields, (time.finish_ns - time.issue_ns) * kPicosPerNano);
+    return writer_->WriteComplete(fields, (time.finish_ns - time.issue_ns) * kPsPerNs);
   }
 
   // Returns the first thread of the band that is free, a new one if none is.

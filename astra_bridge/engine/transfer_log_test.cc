@@ -34,5 +34,14 @@ TEST(TransferLogTest, KnowsWhenEachPartWasOver) {
   EXPECT_EQ(log.parts(second)[0].node, 31);
 }
 
+TEST(TransferLogTest, CountsCollectivesThatAreNoTransfers) {
+  TransferLog log;
+  EXPECT_EQ(log.untied_collectives(), 0);
+  log.CountUntied();
+  log.CountUntied();
+  EXPECT_EQ(log.untied_collectives(), 2);
+  EXPECT_THAT(log.transfers(), IsEmpty());
+}
+
 }  // namespace
 }  // namespace meridian

@@ -30,18 +30,16 @@ std::string RankName(const Workload& workload, int32_t rank) {
 
 WorkloadRunner::WorkloadRunner(const Workload& workload, const GroupTable& groups,
                                const Topology& topology, const SystemConfig& system,
-                               const SimulationOptions& options,
-                               const CollectiveRunner::Options& collective_options)
+                               const SimulationOptions& options, TransferLog* log)
     : workload_(workload),
       groups_(groups),
       topology_(topology),
       system_(system),
       options_(options),
-      log_(collective_options.log),
+      log_(log),
       events_(topology.npus()),
       network_(topology, options.congestion, options.link_use, events_),
-      collectives_(workload, groups, topology, system, collective_options, network_, events_,
-                   *this),
+      collectives_(workload, groups, topology, system, options, log, network_, events_, *this),
       ranks_(workload.ranks.size()) {}
 
 absl::Status WorkloadRunner::Run() {

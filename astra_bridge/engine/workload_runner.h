@@ -16,7 +16,6 @@
 #include "astra_bridge/engine/deadlock.h"
 #include "astra_bridge/engine/dependency_graph.h"
 #include "astra_bridge/engine/event_queue.h"
-#include "astra_bridge/engine/fixed_durations.h"
 #include "astra_bridge/engine/group_table.h"
 #include "astra_bridge/engine/link_network.h"
 #include "astra_bridge/engine/send_matcher.h"
@@ -31,10 +30,10 @@ namespace meridian {
 
 class WorkloadRunner : private CollectiveListener {
  public:
-  // All must outlive this object. The workload is checked (CheckWorkload).
+  // All must outlive this object. The workload is checked (CheckWorkload). Without a log (null)
+  // nothing is written down.
   WorkloadRunner(const Workload& workload, const GroupTable& groups, const Topology& topology,
-                 const SystemConfig& system, const SimulationOptions& options,
-                 const CollectiveRunner::Options& collective_options);
+                 const SystemConfig& system, const SimulationOptions& options, TransferLog* log);
 
   // Runs to the end; once.
   absl::Status Run();
@@ -117,8 +116,6 @@ class WorkloadRunner : private CollectiveListener {
   const Topology& topology_;
   const SystemConfig& system_;
   const SimulationOptions& options_;
-
-  // Null: nothing is written down.
   TransferLog* const log_;
 
   EventQueue events_;

@@ -158,6 +158,8 @@ TEST_F(AstraSimulateTest, AppliesCorrections) {
   EXPECT_THAT(result.standard_output,
               AllOf(HasSubstr("\"makespan_ns\": \"68658\""), HasSubstr("\"corrected\": \"1\""),
                     HasSubstr("\"uncorrected\": \"0\"")));
+  // Before the traces are read.
+  directory_.Write("w.3.et", "no trace");
   ExpectRefused(Simulate({"--corrections=" + directory_.Write("bad.json", "{\"x\": []}")}), 2,
                 HasSubstr("bad.json"));
 }
