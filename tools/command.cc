@@ -54,7 +54,9 @@ void EndBySignal(int number) {
 // Has an interrupted command clean up, unless it was started to go on (nohup).
 void CleanUpWhenInterrupted() {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
-    if (std::signal(number, EndBySignal) == SIG_IGN) std::signal(number, SIG_IGN);
+    struct sigaction before;
+    sigaction(number, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) std::signal(number, EndBySignal);
   }
 }
 
