@@ -10,10 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/util/atomic_file_writer.h"
 #include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/interrupt.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/testing/status_matchers.h"
 #include "xla_profiler/util/testing/temporary_directory.h"
@@ -127,6 +129,19 @@ TEST_P(CommandTest, AnOldOutputStays) {
   command.Wait();
   EXPECT_THAT(Files(), ElementsAre(output));
   EXPECT_EQ(directory_.Read("out"), "old");
+}
+
+// As while a child runs.
+TEST_P(CommandTest, ACommandThatNotedTheSignalSaysWhyAndEndsByIt) {
+  const auto run = [] {
+    char name[] = "interrupted";
+    char* arguments[] = {name, nullptr};
+    return RunCommand({name, "Is interrupted.", {}, {}}, 1, arguments, []() -> absl::StatusOr<int> {
+      NoteInterrupt(GetParam());
+      return absl::CancelledError("enough");
+    });
+  };
+  EXPECT_EXIT(_exit(run()), ::testing::KilledBySignal(GetParam()), "interrupted: enough\n");
 }
 
 // As nohup and shells do for what runs in the background.

@@ -9,6 +9,7 @@
 #include "absl/base/const_init.h"
 #include "absl/synchronization/mutex.h"
 #include "xla_profiler/util/check.h"
+#include "xla_profiler/util/interrupt.h"
 
 namespace meridian {
 namespace {
@@ -18,7 +19,6 @@ constexpr int kSignalCount = std::size(kSignals);
 
 // What the handler looks at: nothing but atomics, and actions that do not change while it is
 // installed.
-std::atomic<int> interrupt_signal{0};
 std::atomic<pid_t> groups[ChildGroup::kMaxChildGroups];
 struct sigaction actions_before[kSignalCount];
 
@@ -36,7 +36,7 @@ void KillGroups(int signal) {
   for (std::atomic<pid_t>& group : groups) {
     const pid_t leader = group.load();
     if (leader == 0) continue;
-    if (!killed) interrupt_signal.store(signal);
+    if (!killed) NoteInterrupt(signal);
     kill(-leader, SIGKILL);
     killed = true;
   }
@@ -64,8 +64,6 @@ void RemoveHandlers() {
 }
 
 }  // namespace
-
-int InterruptSignal() { return interrupt_signal.load(); }
 
 SignalsHeldBack::SignalsHeldBack() {
   sigset_t held;

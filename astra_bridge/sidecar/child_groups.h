@@ -10,10 +10,6 @@
 
 namespace meridian {
 
-// Returns the signal that killed groups of this process, or 0. It stays: a process that was told to
-// end starts nothing new.
-int InterruptSignal();
-
 // Holds these signals back from this thread as long as it lives: between the birth of a child
 // and its registration nobody would kill it.
 class SignalsHeldBack {
