@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -64,8 +63,6 @@ absl::Status PredictTogether(NetworkTiming& timing, const std::vector<CommEdge>&
   return absl::OkStatus();
 }
 
-std::string Micros(double seconds) { return absl::StrFormat("%.3f", seconds * 1e6); }
-
 std::string SlowestEdges(const PredictionReport& report) {
   std::vector<const EdgePrediction*> edges;
   for (const EdgePrediction& edge : report.edges()) edges.push_back(&edge);
@@ -75,8 +72,9 @@ std::string SlowestEdges(const PredictionReport& report) {
   TextTable table(
       {{"edge"}, {"us", TextTable::Align::kRight}, {"alone us", TextTable::Align::kRight}, {""}});
   for (size_t i = 0; i < shown; ++i) {
-    table.AddRow({FirstCharacters(edges[i]->id(), kShownCharacters), Micros(edges[i]->seconds()),
-                  Micros(edges[i]->isolated_seconds()), edges[i]->fallback() ? "fallback" : ""});
+    table.AddRow({FirstCharacters(edges[i]->id(), kShownCharacters),
+                  MicrosText(edges[i]->seconds()), MicrosText(edges[i]->isolated_seconds()),
+                  edges[i]->fallback() ? "fallback" : ""});
   }
   std::string text = table.ToString();
   if (shown < edges.size()) {
@@ -110,7 +108,7 @@ std::string FormatPrediction(const PredictionReport& report) {
                   "\nmode       ", report.mode());
   if (!report.batch_rule().empty()) absl::StrAppend(&text, " (", report.batch_rule(), ")");
   absl::StrAppend(&text, "\nedges      ", WithThousands(report.edges_size()), "\niteration  ",
-                  Micros(static_cast<double>(report.iteration_ns()) * 1e-9), " us\ninflation  ",
+                  MicrosText(static_cast<double>(report.iteration_ns()) * 1e-9), " us\ninflation  ",
                   absl::StrFormat("%.4f", report.inflation()), "\ncache      ",
                   CacheUseText(report), "\nfallbacks  ", FallbacksText(report), "\n");
   return text;

@@ -1,6 +1,7 @@
 #include "astra_bridge/prediction_basis.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "xla_profiler/util/text_table.h"
 
 namespace meridian {
@@ -44,5 +45,7 @@ std::string FallbacksText(const PredictionReport& report) {
   return absl::StrCat(WithThousands(report.fallbacks()),
                       ", the first: ", Printable(report.fallback_details(0).reason()));
 }
+
+std::string MicrosText(double seconds) { return absl::StrFormat("%.3f", seconds * 1e6); }
 
 }  // namespace meridian

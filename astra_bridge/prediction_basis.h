@@ -28,6 +28,9 @@ void AddFallback(absl::string_view edge_id, absl::string_view reason, Prediction
 std::string CacheUseText(const PredictionReport& report);
 std::string FallbacksText(const PredictionReport& report);
 
+// Returns seconds as microseconds without their unit, e.g. "20.031".
+std::string MicrosText(double seconds);
+
 }  // namespace meridian
 
 #endif  // ASTRA_BRIDGE_PREDICTION_BASIS_H_

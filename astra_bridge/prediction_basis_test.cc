@@ -65,5 +65,10 @@ TEST(PredictionBasisTest, AllFallbacksAreCountedAndTheFirstListed) {
   EXPECT_EQ(FallbacksText(report), "1,001, the first: it?crashed");
 }
 
+TEST(PredictionBasisTest, TimesAreShownInMicroseconds) {
+  EXPECT_EQ(MicrosText(20.03125e-6), "20.031");
+  EXPECT_EQ(MicrosText(0), "0.000");
+}
+
 }  // namespace
 }  // namespace meridian

@@ -388,8 +388,7 @@ int main(int argc, char** argv) {
       {"astra_predict",
        "Predicts how long a workload takes on a network, with communication alone or with all that "
        "runs at once, by formulas, by simulation in process, or by the user's AstraSim; or how "
-       "long "
-       "the edges of a list take.",
+       "long the edges of a list take.",
        {"astra_predict --et=run/llama --network=network.yml --system=system.json --mode=snapshot "
         "--manifest=snapshots.json",
         "astra_predict --edges=edges.jsonl --network=network.yml",

@@ -12,6 +12,7 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/util/input_paths.h"
+#include "xla_profiler/util/interrupt.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/status_util.h"
 #include "xla_profiler/util/text_table.h"
@@ -54,7 +55,9 @@ void EndBySignal(int number) {
 // Has an interrupted command clean up, unless it was started to go on (nohup).
 void CleanUpWhenInterrupted() {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
-    if (std::signal(number, EndBySignal) == SIG_IGN) std::signal(number, SIG_IGN);
+    struct sigaction before;
+    sigaction(number, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) std::signal(number, EndBySignal);
   }
 }
 
@@ -83,10 +86,13 @@ int RunCommand(const CommandSpec& spec, int argc, char** argv,
   with_json.flags.push_back("json");
   const absl::StatusOr<int> code =
       ParseAndRun(with_json, std::vector<std::string>(argv, argv + argc), body);
-  if (code.ok()) return *code;
-  // Messages quote the input, which must not steer the terminal.
-  std::fprintf(stderr, "%s: %s\n", spec.name.c_str(), Printable(code.status().message()).c_str());
-  return ExitCode(code.status());
+  if (!code.ok()) {
+    // Messages quote the input, which must not steer the terminal.
+    std::fprintf(stderr, "%s: %s\n", spec.name.c_str(), Printable(code.status().message()).c_str());
+  }
+  // The body has ended its children first.
+  if (InterruptSignal() != 0) EndBySignal(InterruptSignal());
+  return code.ok() ? *code : ExitCode(code.status());
 }
 
 bool JsonWanted() { return absl::GetFlag(FLAGS_json); }

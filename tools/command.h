@@ -14,7 +14,7 @@ namespace meridian {
 // Parses the flags of spec (and --json, which every command has), answers --help, runs the body and
 // returns the exit code: the body's own, or that of its error, which is printed on standard error
 // as "name: message". Arguments that are no flags are refused. Interrupted, hung up or told to end,
-// the process removes what it has not finished writing and ends by that signal.
+// the process ends its children, removes what it has not finished writing and ends by that signal.
 int RunCommand(const CommandSpec& spec, int argc, char** argv,
                const std::function<absl::StatusOr<int>()>& body);
 

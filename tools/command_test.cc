@@ -1,5 +1,6 @@
 #include "tools/command.h"
 
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,10 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/util/atomic_file_writer.h"
 #include "xla_profiler/util/file_system.h"
+#include "xla_profiler/util/interrupt.h"
 #include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/util/testing/status_matchers.h"
 #include "xla_profiler/util/testing/temporary_directory.h"
@@ -25,18 +28,29 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 // A command in a process of its own that has written half of an output when Start returns, and then
-// waits for ever.
+// does nothing but echo, for ever.
 class InterruptedCommand {
  public:
   explicit InterruptedCommand(std::string output) : output_(std::move(output)) {}
+  ~InterruptedCommand() {
+    if (process_ > 0) {
+      Signal(SIGKILL);
+      Wait();
+    }
+    close(socket_);
+  }
+  InterruptedCommand(const InterruptedCommand&) = delete;
+  InterruptedCommand& operator=(const InterruptedCommand&) = delete;
 
   // `before` is called in the process before the command.
   void Start(void (*before)() = [] {}) {
     int ends[2];
-    ASSERT_EQ(pipe(ends), 0);
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    socket_ = ends[0];
     process_ = fork();
     ASSERT_GE(process_, 0);
     if (process_ == 0) {
+      close(ends[0]);
       before();
       char name[] = "interrupted";
       char* arguments[] = {name, nullptr};
@@ -45,30 +59,38 @@ class InterruptedCommand {
     }
     close(ends[1]);
     char written;
-    EXPECT_EQ(read(ends[0], &written, 1), 1);
-    close(ends[0]);
+    EXPECT_EQ(read(socket_, &written, 1), 1);
   }
 
   void Signal(int number) const { kill(process_, number); }
 
+  // Whether it still lives, after what earlier signals did to it: they come before the echo.
+  bool Echoes() const {
+    char byte = 'e';
+    return send(socket_, &byte, 1, MSG_NOSIGNAL) == 1 && read(socket_, &byte, 1) == 1;
+  }
+
   // Returns the status as of waitpid.
-  int Wait() const {
+  int Wait() {
     int status = 0;
-    EXPECT_EQ(waitpid(process_, &status, 0), process_);
+    EXPECT_GT(waitpid(std::exchange(process_, -1), &status, 0), 0);
     return status;
   }
 
  private:
-  absl::StatusOr<int> WriteHalf(int written) const {
+  absl::StatusOr<int> WriteHalf(int socket) const {
     ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFileWriter> writer,
                      AtomicFileWriter::Create(FileSystem::Posix(), output_));
     RETURN_IF_ERROR(writer->Append(std::string(3 << 20, 'x')));
-    if (write(written, "w", 1) != 1) return 1;
-    for (;;) pause();
+    char byte = 'w';
+    while (write(socket, &byte, 1) == 1 && read(socket, &byte, 1) == 1) {
+    }
+    return 1;
   }
 
   const std::string output_;
   pid_t process_ = -1;
+  int socket_ = -1;
 };
 
 class CommandTest : public ::testing::TestWithParam<int> {
@@ -109,6 +131,19 @@ TEST_P(CommandTest, AnOldOutputStays) {
   EXPECT_EQ(directory_.Read("out"), "old");
 }
 
+// As while a child runs.
+TEST_P(CommandTest, ACommandThatNotedTheSignalSaysWhyAndEndsByIt) {
+  const auto run = [] {
+    char name[] = "interrupted";
+    char* arguments[] = {name, nullptr};
+    return RunCommand({name, "Is interrupted.", {}, {}}, 1, arguments, []() -> absl::StatusOr<int> {
+      NoteInterrupt(GetParam());
+      return absl::CancelledError("enough");
+    });
+  };
+  EXPECT_EXIT(_exit(run()), ::testing::KilledBySignal(GetParam()), "interrupted: enough\n");
+}
+
 // As nohup and shells do for what runs in the background.
 TEST_P(CommandTest, ASignalThatIsIgnoredStaysIgnored) {
   InterruptedCommand command(directory_.PathOf("out"));
@@ -116,8 +151,7 @@ TEST_P(CommandTest, ASignalThatIsIgnoredStaysIgnored) {
     for (const int number : {SIGINT, SIGTERM, SIGHUP}) std::signal(number, SIG_IGN);
   });
   command.Signal(GetParam());
-  command.Signal(SIGKILL);
-  EXPECT_EQ(WTERMSIG(command.Wait()), SIGKILL);
+  EXPECT_TRUE(command.Echoes());
   EXPECT_THAT(Files(), SizeIs(1));
 }
 

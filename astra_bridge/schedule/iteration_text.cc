@@ -16,7 +16,6 @@ namespace {
 constexpr int kShownSnapshots = 10;
 constexpr size_t kShownCharacters = 48;
 
-std::string Micros(double seconds) { return absl::StrFormat("%.3f", seconds * 1e6); }
 std::string Millis(double seconds) { return absl::StrFormat("%.3f", seconds * 1e3); }
 std::string Mebibytes(int64_t bytes) {
   return absl::StrFormat("%.3f", static_cast<double>(bytes) / (1 << 20));
@@ -58,7 +57,7 @@ std::string SnapshotTable(const WorkloadPrediction& workload) {
   const int shown = std::min(workload.slowest_snapshots_size(), kShownSnapshots);
   for (int i = 0; i < shown; ++i) {
     const SnapshotPrediction& snapshot = workload.slowest_snapshots(i);
-    table.AddRow({Micros(snapshot.makespan_seconds()), Factor(snapshot.inflation()),
+    table.AddRow({MicrosText(snapshot.makespan_seconds()), Factor(snapshot.inflation()),
                   Factor(snapshot.inflation_over_sum()), WithThousands(snapshot.occurrences()),
                   Millis(Seconds(snapshot.total_ns())), Millis(Seconds(snapshot.start_ns())),
                   WithThousands(snapshot.edges()), Mebibytes(snapshot.bytes()),
@@ -99,8 +98,8 @@ std::string CostLine(const PredictionReport& report) {
                    WithThousands(workload.distinct_edges()), " different edges, ");
   if (workload.distinct_snapshots() > 0) {
     absl::StrAppend(&text, Millis(cost.timing_snapshots_seconds()), " ms for snapshots (",
-                    Micros(cost.timing_snapshots_seconds() /
-                           static_cast<double>(workload.distinct_snapshots())),
+                    MicrosText(cost.timing_snapshots_seconds() /
+                               static_cast<double>(workload.distinct_snapshots())),
                     " us each), ");
   }
   absl::StrAppend(&text, Millis(cost.replaying_seconds()), " ms for replays, ",

@@ -3,28 +3,32 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <iterator>
 
 #include "absl/base/attributes.h"
 #include "absl/base/const_init.h"
 #include "absl/synchronization/mutex.h"
 #include "xla_profiler/util/check.h"
+#include "xla_profiler/util/interrupt.h"
 
 namespace meridian {
 namespace {
 
-constexpr int kSignals[] = {SIGINT, SIGTERM};
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+constexpr int kSignalCount = std::size(kSignals);
 
 // What the handler looks at: nothing but atomics, and actions that do not change while it is
 // installed.
-std::atomic<int> interrupt_signal{0};
 std::atomic<pid_t> groups[ChildGroup::kMaxChildGroups];
-struct sigaction actions_before[2];
+struct sigaction actions_before[kSignalCount];
 
 ABSL_CONST_INIT absl::Mutex mutex(absl::kConstInit);
 int registered_groups = 0;
 
 struct sigaction* ActionBefore(int signal) {
-  return &actions_before[signal == SIGINT ? 0 : 1];
+  int index = 0;
+  while (kSignals[index] != signal) ++index;
+  return &actions_before[index];
 }
 
 void KillGroups(int signal) {
@@ -32,7 +36,7 @@ void KillGroups(int signal) {
   for (std::atomic<pid_t>& group : groups) {
     const pid_t leader = group.load();
     if (leader == 0) continue;
-    if (!killed) interrupt_signal.store(signal);
+    if (!killed) NoteInterrupt(signal);
     kill(-leader, SIGKILL);
     killed = true;
   }
@@ -61,8 +65,6 @@ void RemoveHandlers() {
 
 }  // namespace
 
-int InterruptSignal() { return interrupt_signal.load(); }
-
 SignalsHeldBack::SignalsHeldBack() {
   sigset_t held;
   sigemptyset(&held);
@@ -72,7 +74,17 @@ SignalsHeldBack::SignalsHeldBack() {
 
 SignalsHeldBack::~SignalsHeldBack() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
-void SignalsHeldBack::LetThroughInChild() const { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+void SignalsHeldBack::LetThroughInChild() const {
+  for (int signal : kSignals) {
+    struct sigaction action;
+    sigaction(signal, nullptr, &action);
+    if (action.sa_handler == SIG_IGN) continue;
+    action = {};
+    action.sa_handler = SIG_DFL;
+    sigaction(signal, &action, nullptr);
+  }
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
 
 ChildGroup::ChildGroup(pid_t leader) : slot_(0) {
   absl::MutexLock lock(&mutex);

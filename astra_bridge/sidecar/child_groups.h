@@ -1,6 +1,6 @@
-// The process groups that must not outlive this process. While there are any, SIGINT and SIGTERM
-// kill them instead of this process, which finds out by InterruptSignal, cleans up and ends;
-// without any, these signals do what they did before.
+// The process groups that must not outlive this process. While there are any, SIGINT, SIGTERM
+// and SIGHUP kill them instead of this process, which finds out by InterruptSignal, cleans up and
+// ends; without any, these signals do what they did before.
 #ifndef ASTRA_BRIDGE_SIDECAR_CHILD_GROUPS_H_
 #define ASTRA_BRIDGE_SIDECAR_CHILD_GROUPS_H_
 
@@ -10,11 +10,7 @@
 
 namespace meridian {
 
-// Returns the signal that killed groups of this process, or 0. It stays: a process that was told to
-// end starts nothing new.
-int InterruptSignal();
-
-// Holds SIGINT and SIGTERM back from this thread as long as it lives: between the birth of a child
+// Holds these signals back from this thread as long as it lives: between the birth of a child
 // and its registration nobody would kill it.
 class SignalsHeldBack {
  public:
@@ -23,7 +19,9 @@ class SignalsHeldBack {
   SignalsHeldBack(const SignalsHeldBack&) = delete;
   SignalsHeldBack& operator=(const SignalsHeldBack&) = delete;
 
-  // Lets them through in the child, too. Async-signal-safe.
+  // Lets them through in the child, too. There they end it, or are ignored if they were: handlers
+  // of this process would do in the child what only this process may do, such as remove its
+  // unfinished files. Async-signal-safe.
   void LetThroughInChild() const;
 
  private:

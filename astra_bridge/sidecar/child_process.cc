@@ -19,6 +19,7 @@
 #include "absl/time/clock.h"
 #include "absl/types/span.h"
 #include "astra_bridge/sidecar/child_groups.h"
+#include "xla_profiler/util/interrupt.h"
 #include "xla_profiler/util/status_macros.h"
 
 namespace meridian {

@@ -1,5 +1,6 @@
 #include "astra_bridge/sidecar/child_process.h"
 
+#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -217,7 +218,7 @@ class InterruptTest : public ChildProcessTest {
 };
 
 TEST_F(InterruptTest, SignalsEndTheGroupAndAreReported) {
-  for (int signal : {SIGINT, SIGTERM}) {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
     const int status = WaitStatusAfter(signal);
     EXPECT_TRUE(WIFEXITED(status));
     EXPECT_EQ(WEXITSTATUS(status), 42);
@@ -246,6 +247,66 @@ TEST_F(InterruptTest, WithoutChildrenSignalsDoWhatTheyDid) {
   EXPECT_TRUE(WIFSIGNALED(status));
   EXPECT_EQ(WTERMSIG(status), SIGTERM);
 }
+
+// A signal that reaches the child before it has become its program.
+class EarlySignalTest : public ChildProcessTest, public ::testing::WithParamInterface<int> {
+ protected:
+  // Once: runs a script in a process of its own, whose disposition of the signal is `handler`, and
+  // returns whether the check of the result holds.
+  bool Holds(void (*handler)(int), const std::function<bool(const ChildProcessResult&)>& check) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      early_signal = GetParam();
+      handlings = handlings_.ends[1];
+      std::signal(early_signal, handler);
+      pthread_atfork(nullptr, nullptr, [] { kill(getpid(), early_signal); });
+      const absl::StatusOr<ChildProcessResult> result = Run("exit 5\n");
+      _exit(result.ok() && check(*result) ? 42 : 1);
+    }
+    close(handlings_.ends[1]);
+    int status = 0;
+    EXPECT_EQ(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 42;
+  }
+
+  // How often the handler below has run, in whatever process.
+  int Handlings() const {
+    char byte;
+    int count = 0;
+    while (read(handlings_.ends[0], &byte, 1) == 1) ++count;
+    return count;
+  }
+
+  static void CountHandling(int) { (void)!write(handlings, "h", 1); }
+
+ private:
+  struct HandlingsPipe {
+    HandlingsPipe() { EXPECT_EQ(pipe(ends), 0); }
+    ~HandlingsPipe() { close(ends[0]); }
+    int ends[2];
+  };
+
+  // Of the process that runs the script; its handlers see nothing else.
+  static inline int early_signal = 0;
+  static inline int handlings = -1;
+
+  HandlingsPipe handlings_;
+};
+
+TEST_P(EarlySignalTest, EndsTheChildAndRunsNoHandlerOfOurs) {
+  EXPECT_TRUE(Holds(CountHandling, [](const ChildProcessResult& result) {
+    return result.end == End::kSignaled && result.signal == GetParam();
+  }));
+  EXPECT_EQ(Handlings(), 0);
+}
+
+TEST_P(EarlySignalTest, StaysIgnoredInTheChild) {
+  EXPECT_TRUE(Holds(SIG_IGN, [](const ChildProcessResult& result) {
+    return result.end == End::kExited && result.exit_code == 5;
+  }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Signals, EarlySignalTest, ::testing::Values(SIGINT, SIGTERM, SIGHUP));
 
 }  // namespace
 }  // namespace meridian

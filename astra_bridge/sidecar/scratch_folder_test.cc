@@ -1,13 +1,17 @@
 #include "astra_bridge/sidecar/scratch_folder.h"
 
+#include <unistd.h>
+
 #include <string>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/testing/status_matchers.h"
 #include "xla_profiler/util/testing/temporary_directory.h"
+#include "xla_profiler/util/unfinished_files.h"
 
 namespace meridian {
 namespace {
@@ -27,6 +31,20 @@ TEST(ScratchFolderTest, IsFreshAndLeavesNothing) {
     const ScratchFolder moved = std::move(first);
     EXPECT_EQ(moved.path(), path);
   }
+  EXPECT_THAT(directory.List(), IsEmpty());
+}
+
+TEST(ScratchFolderTest, LeavesNothingWhenTheProcessIsInterrupted) {
+  const TemporaryDirectory directory;
+  const auto be_interrupted = [&] {
+    absl::StatusOr<ScratchFolder> folder = ScratchFolder::Create(directory.path());
+    if (!folder.ok()) return 1;
+    const ScratchFolder moved = *std::move(folder);
+    if (!FileSystem::Posix().CreateDirectories(moved.path() + "/log/deeper").ok()) return 2;
+    RemoveUnfinishedFiles();
+    _exit(0);
+  };
+  EXPECT_EXIT(_exit(be_interrupted()), ::testing::ExitedWithCode(0), "");
   EXPECT_THAT(directory.List(), IsEmpty());
 }
 

@@ -1,4 +1,5 @@
 // astra_predict as users run it: lists of edges, configurations, AstraSim beside it, wrong input.
+#include <csignal>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -180,7 +181,7 @@ TEST_F(AstraPredictTest, AnInterruptionEndsAstraSimAndLeavesNothing) {
   const CommandResult result =
       Predict(Basic({"--engine=sidecar", "--astra_binary=" + ScriptedProgram()}));
   unsetenv("TMPDIR");
-  ExpectRefused(result, 3, HasSubstr("interrupted by signal 15"));
+  ExpectRefused(result, -SIGTERM, HasSubstr("interrupted by signal 15"));
   EXPECT_THAT(work.List(), IsEmpty());
 }
 

@@ -1,11 +1,11 @@
 #include "trace_alignment/testing/synthetic_cluster.h"
-#include "xla_profiler/util/picoseconds.h"
 
 #include <algorithm>
 #include <cstdlib>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/util/picoseconds.h"
 
 namespace meridian {
 namespace {

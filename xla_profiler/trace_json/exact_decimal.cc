@@ -1,10 +1,10 @@
 #include "xla_profiler/trace_json/exact_decimal.h"
-#include "xla_profiler/util/picoseconds.h"
 
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "xla_profiler/util/picoseconds.h"
 
 namespace meridian {
 namespace {

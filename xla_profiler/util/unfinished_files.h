@@ -1,5 +1,5 @@
-// The files that an interrupted process must not leave behind. Whoever writes one registers it;
-// a signal handler removes all that are registered, and lets the process end.
+// The files and folders that an interrupted process must not leave behind. Whoever makes one
+// registers it; a signal handler removes all that are registered, and lets the process end.
 #ifndef XLA_PROFILER_UTIL_UNFINISHED_FILES_H_
 #define XLA_PROFILER_UTIL_UNFINISHED_FILES_H_
 
@@ -7,8 +7,10 @@
 
 namespace meridian {
 
-// Registers a file while it lives. Begin before the file is made, and end when it has been removed
-// or given its final name. Of more than 4,096 at a time the others are not registered.
+// Registers a file while it lives, or, when the path ends in a slash, a folder with all that is in
+// it. Begin before the file is made, and end when it has been removed or given its final name. The
+// name must be one that nobody else has. Of more than 4,096 at a time the others are not
+// registered.
 class UnfinishedFile {
  public:
   explicit UnfinishedFile(std::string path);
@@ -24,8 +26,8 @@ class UnfinishedFile {
   int slot_ = -1;
 };
 
-// Removes the registered files; they may be missing. Safe in a signal handler. The process must end
-// afterwards: threads that register or unregister a file now wait for that.
+// Removes what is registered and there; links are not followed. Safe in a signal handler. The
+// process must end afterwards: threads that register or unregister a file wait from then on.
 void RemoveUnfinishedFiles();
 
 }  // namespace meridian

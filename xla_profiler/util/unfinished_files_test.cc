@@ -32,6 +32,40 @@ TEST(UnfinishedFilesTest, OnlyWhatIsRegisteredIsRemoved) {
   EXPECT_TRUE(Exists(finished));
 }
 
+TEST(UnfinishedFilesTest, AFolderGoesWithAllThatIsInItButNotWhatLinksLeadTo) {
+  const TemporaryDirectory directory;
+  const std::string kept = directory.Write("kept/file", "whole");
+  // More than one read of the folder tells.
+  for (int i = 0; i < 500; ++i) {
+    directory.Write("work/a file with a rather long name " + std::to_string(i), "half");
+  }
+  directory.Write("work/deep/deeper/.hidden", "half");
+  ASSERT_EQ(symlink(directory.PathOf("kept").c_str(), directory.PathOf("work/link").c_str()), 0);
+  EXPECT_EXIT(
+      {
+        const UnfinishedFile folder(directory.PathOf("work/"));
+        const UnfinishedFile missing(directory.PathOf("missing/"));
+        RemoveUnfinishedFiles();
+        _exit(0);
+      },
+      ::testing::ExitedWithCode(0), "");
+  EXPECT_FALSE(Exists(directory.PathOf("work")));
+  EXPECT_TRUE(Exists(kept));
+}
+
+TEST(UnfinishedFilesTest, WithoutASlashAFolderStays) {
+  const TemporaryDirectory directory;
+  const std::string kept = directory.Write("kept/file", "whole");
+  EXPECT_EXIT(
+      {
+        const UnfinishedFile file(directory.PathOf("kept"));
+        RemoveUnfinishedFiles();
+        _exit(0);
+      },
+      ::testing::ExitedWithCode(0), "");
+  EXPECT_TRUE(Exists(kept));
+}
+
 TEST(UnfinishedFilesTest, SlotsAreUsedAgainAndTooManyAreNoError) {
   const TemporaryDirectory directory;
   const std::string late = directory.Write(".late.tmp", "half");

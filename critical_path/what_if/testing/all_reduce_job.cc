@@ -1,8 +1,9 @@
 #include "critical_path/what_if/testing/all_reduce_job.h"
-#include "xla_profiler/util/picoseconds.h"
 
 #include <algorithm>
 #include <optional>
+
+#include "xla_profiler/util/picoseconds.h"
 
 namespace meridian {
 namespace {
