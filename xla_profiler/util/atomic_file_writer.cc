@@ -9,6 +9,7 @@
 #include "absl/random/random.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "xla_profiler/util/file_system.h"
@@ -32,7 +33,17 @@ std::string TemporaryPath(absl::string_view path) {
                       absl::Hex(absl::Uniform<uint64_t>(random), absl::kZeroPad16), ".tmp");
 }
 
+// Devices and what stands for open files are often links to regular files, and a rename replaces
+// the link.
+bool NamesADevice(absl::string_view path) {
+  const bool in_memory = absl::StartsWith(path, "/dev/shm/");
+  return absl::StartsWith(path, "/proc/") || (absl::StartsWith(path, "/dev/") && !in_memory);
+}
+
 absl::Status CheckReplaceable(FileSystem& file_system, const std::string& path) {
+  if (NamesADevice(path)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": is not a regular file"));
+  }
   const absl::StatusOr<FileKind> kind = file_system.Kind(path);
   if (absl::IsNotFound(kind.status())) return absl::OkStatus();
   RETURN_IF_ERROR(kind.status());

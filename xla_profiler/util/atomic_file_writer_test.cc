@@ -213,6 +213,9 @@ TEST_F(AtomicFileWriterTest, ReplacesOnlyRegularFiles) {
               StatusIs(absl::StatusCode::kInvalidArgument, directory_.path() + ": is a directory"));
   EXPECT_THAT(AtomicFileWriter::Create(file_system_, "/dev/null"),
               StatusIs(absl::StatusCode::kInvalidArgument, "/dev/null: is not a regular file"));
+  // A link to whatever standard output is, even a regular file.
+  EXPECT_THAT(AtomicFileWriter::Create(file_system_, "/dev/stdout"),
+              StatusIs(absl::StatusCode::kInvalidArgument, "/dev/stdout: is not a regular file"));
 }
 
 TEST_F(AtomicFileWriterTest, NeedsAFileName) {
