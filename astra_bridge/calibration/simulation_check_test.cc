@@ -104,6 +104,7 @@ TEST(SimulationCheckTest, ReasonsAreVisible) {
   options.range.emplace();
   options.range->sizes[CommKind::kAllGather] = {1024, 4096};
   options.range->group_sizes = {4};
+  options.range->largest_hop = 1;
   ASSERT_OK_AND_ASSIGN(const SimulationCheckReport report,
                        CheckSimulation({RunOf({Sample(0, 50000), Sample(200000, 2300000),
                                                Sample(3000000, 51000), Sample(6000000, 2310000)})},
@@ -131,6 +132,7 @@ TEST(SimulationCheckTest, DevicesAreThoseOfTheRun) {
   options.range.emplace();
   options.range->sizes[CommKind::kAllGather] = {kBytes, kBytes};
   options.range->group_sizes = {4};
+  options.range->largest_hop = 1;
   options.range->device_kinds = {"GPU"};
   CalibrationRun run = RunOf({Sample(0, 50000)});
   run.device_kinds = {"CPU"};
