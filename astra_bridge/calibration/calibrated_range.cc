@@ -98,6 +98,11 @@ absl::StatusOr<CalibratedRange> RangeOf(const CalibrationReport& report) {
     range.largest_hop = std::max(range.largest_hop, cell.largest_hop());
     if (!cell.protocol().empty()) range.protocols[*kind][cell.bytes()].insert(cell.protocol());
   }
+  if (range.sizes.empty()) {
+    return absl::InvalidArgumentError(
+        "nothing was fitted in this calibration, so that it cannot say what it had seen; give the "
+        "file that astra_calibrate --report has written");
+  }
   for (const CalibratedRun& run : report.runs()) {
     for (const std::string& kind : run.device_kinds()) range.device_kinds.insert(Printable(kind));
   }

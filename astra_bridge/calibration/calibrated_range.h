@@ -40,8 +40,8 @@ struct CalibratedRange {
                                   const std::set<std::string>& cell_device_kinds) const;
 };
 
-// InvalidArgument for a kind that is none, and for cells that do not say how large their groups
-// are or how far apart their members.
+// InvalidArgument for a report in which nothing was fitted, for a kind that is none, and for cells
+// that do not say how large their groups are or how far apart their members.
 absl::StatusOr<CalibratedRange> RangeOf(const CalibrationReport& report);
 
 // Parses the JSON that astra_calibrate --report has written. Errors name the source.

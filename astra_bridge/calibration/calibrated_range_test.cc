@@ -147,6 +147,19 @@ TEST(CalibratedRangeTest, WhatIsNoReportIsNamed) {
   EXPECT_TRUE(absl::IsInvalidArgument(RangeOf(wrong).status()));
 }
 
+// Anything would be "not in the calibration".
+TEST(CalibratedRangeTest, ReportsInWhichNothingWasFittedAreRefused) {
+  ASSERT_OK_AND_ASSIGN(const CalibrationReport empty, ParseCalibrationReport("{}", "r.json"));
+  CalibrationReport held_out = ReportOfTwoSizes();
+  for (CalibratedCell& cell : *held_out.mutable_cells()) cell.set_fitted(false);
+  for (const CalibrationReport& report : {empty, held_out}) {
+    const absl::Status status = RangeOf(report).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status));
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr("nothing was fitted"), HasSubstr("astra_calibrate --report")));
+  }
+}
+
 TEST(CalibratedRangeTest, ReportsWithoutGroupSizesAreToBeWrittenAnew) {
   CalibrationReport without_sizes = ReportOfTwoSizes();
   without_sizes.mutable_cells(0)->clear_group_size();

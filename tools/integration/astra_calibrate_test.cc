@@ -204,6 +204,8 @@ TEST_F(AstraCalibrateTest, ValidationRefusesWrongInput) {
   };
   refused({}, "--traces names no file");
   refused({kSweep, "--calibration=" + network_}, "no report of astra_calibrate");
+  refused({kSweep, "--calibration=" + directory_.Write("empty.json", "{}")},
+          "empty.json: nothing was fitted in this calibration");
   refused({"--traces=examples/jax_tp_cuda4_skewed"}, "the clocks of the nodes disagree");
   ExpectRefused(RunCommandLine("tools/astra_validate", {kSweep}), "astra_validate", "--network");
 }
