@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "astra_bridge/calibration/calibrated_model.h"
 #include "astra_bridge/calibration/check_reasons.h"
@@ -24,6 +25,7 @@
 #include "astra_bridge/schedule/snapshot_collector.h"
 #include "astra_bridge/schedule/snapshot_timer.h"
 #include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/text_table.h"
 
 namespace meridian {
 namespace {
@@ -62,8 +64,25 @@ class Checker {
           "the profiles have no collective whose transfer can be timed; name the profiles of all "
           "ranks of a run");
     }
+    RETURN_IF_ERROR(CheckNetworkSize());
     ASSIGN_OR_RETURN(simulated_ns_, PredictCellsNs(fabric_, corrections_, cells_));
     for (size_t i = 0; i < cells_.size(); ++i) positions_[KeyOf(cells_[i])] = i;
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckNetworkSize() const {
+    for (const CalibrationRun& run : runs_) {
+      const NetworkConfig network = FabricForRanks(fabric_, run.transfers.ranks).network;
+      for (const TransferSample& sample : run.transfers.samples) {
+        const std::vector<int32_t>& group = run.transfers.groups[sample.group];
+        const int32_t last = *std::max_element(group.begin(), group.end());
+        if (last < network.npus()) continue;
+        return absl::InvalidArgumentError(absl::StrCat(
+            network.source, " has ", network.npus(), " NPUs, but rank ", last, " of ",
+            Printable(run.folder), " takes part; give --network a network with at least ",
+            std::max(run.transfers.ranks, last + 1), " NPUs"));
+      }
+    }
     return absl::OkStatus();
   }
 

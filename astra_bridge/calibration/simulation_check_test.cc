@@ -160,6 +160,20 @@ TEST(SimulationCheckTest, TimesThatAllCollectivesTakeAreTimeSlices) {
   EXPECT_THAT(report.notes(), ElementsAre(HasSubstr("2.25 ms")));
 }
 
+TEST(SimulationCheckTest, NetworksThatAreTooSmallAreNamedWithWhatIsNeeded) {
+  Fabric fabric = AssumedFabric(2);
+  fabric.network.source = "small.yml";
+  fabric.network.dimensions.push_back(fabric.network.dimensions[0]);
+  CalibrationRun run = RunOf({Sample(0, 50000)});
+  run.transfers.ranks = 8;
+  run.transfers.groups = {{0, 1, 4, 5}};
+  const absl::Status status = CheckSimulation({run}, fabric, {}).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_EQ(std::string(status.message()),
+            "small.yml has 4 NPUs, but rank 5 of run takes part; give --network a network with at "
+            "least 8 NPUs");
+}
+
 TEST(SimulationCheckTest, NothingToCheckIsRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(CheckSimulation({RunOf({})}, AssumedFabric(4), {}).status()));
 }
