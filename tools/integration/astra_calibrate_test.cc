@@ -185,6 +185,16 @@ TEST_F(AstraCalibrateTest, TheSweepItselfIsMetAsReported) {
   EXPECT_THAT(report.notes(), ElementsAre(HasSubstr("--nosteps"), HasSubstr("--calibration")));
 }
 
+TEST_F(AstraCalibrateTest, TheSweepItselfIsNoTest) {
+  CalibrateSweep();
+  const CommandResult result =
+      Validate({kSweep, "--nosteps", "--calibration=" + report_, "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(Parse<SimulationCheckReport>(result.standard_output).notes(),
+              ElementsAre(HasSubstr("--nosteps"),
+                          HasSubstr("examples/sweep_cpu4 was used for this calibration")));
+}
+
 // What a GPU does is no test of a network of CPUs.
 TEST_F(AstraCalibrateTest, RunsOnOtherDevicesAreSetApart) {
   CalibrateSweep();
