@@ -161,6 +161,11 @@ absl::StatusOr<int> ValidateTraces() {
   if (calibration.has_value()) {
     options.range = calibration->range;
     calibration_notes = NotesOnCalibratedRuns(calibration->report, runs);
+    if (!corrections_path.empty()) {
+      for (const std::string& note : NotesOnCorrections(calibration->report, corrections)) {
+        calibration_notes.push_back(note);
+      }
+    }
   } else {
     calibration_notes.push_back(
         "without --calibration it is not known which sizes, kinds, groups and devices the network "

@@ -8,6 +8,7 @@
 #include "absl/types/span.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/calibration_run.h"
+#include "astra_bridge/corrections.h"
 
 namespace meridian {
 
@@ -16,6 +17,10 @@ namespace meridian {
 // in another way is not recognised.
 std::vector<std::string> NotesOnCalibratedRuns(const CalibrationReport& calibration,
                                                absl::Span<const CalibrationRun> runs);
+
+// Returns a note when the corrections are others than those that the calibration has fitted.
+std::vector<std::string> NotesOnCorrections(const CalibrationReport& calibration,
+                                            const Corrections& corrections);
 
 }  // namespace meridian
 

@@ -1,5 +1,8 @@
 #include "astra_bridge/calibration/simulation_check_notes.h"
 
+#include <limits>
+#include <utility>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -9,6 +12,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr int64_t kNoEnd = std::numeric_limits<int64_t>::max();
 
 CalibrationRun RunOf(const std::string& folder, size_t transfers) {
   CalibrationRun run;
@@ -47,6 +53,42 @@ TEST(SimulationCheckNotesTest, OtherTransfersAreAnotherRun) {
 TEST(SimulationCheckNotesTest, FoldersMayBeNamedAnything) {
   EXPECT_THAT(NotesOnCalibratedRuns(ReportOf("a\nb", 1), {RunOf("a\nb", 1)}),
               ElementsAre(HasSubstr("a?b was used")));
+}
+
+TEST(SimulationCheckNotesTest, CorrectionsOfAnotherCalibrationAreNamed) {
+  Corrections corrections;
+  corrections.segments[static_cast<size_t>(CommKind::kAllReduce)] = {{1024, 100.25, 0.5},
+                                                                     {kNoEnd, 0, 0.75}};
+  corrections.segments[static_cast<size_t>(CommKind::kAllGather)] = {{kNoEnd, -7, 1.25}};
+  CalibrationReport report;
+  const auto add = [&](const std::string& kind, double overhead_ns, double efficiency) {
+    CalibratedSegment* segment = report.add_segments();
+    segment->set_kind(kind);
+    segment->set_overhead_ns(overhead_ns);
+    segment->set_efficiency(efficiency);
+    return segment;
+  };
+  add("all-reduce", 100.25, 0.5)->set_up_to_bytes(1024);
+  add("all-reduce", 0, 0.75);
+  EXPECT_THAT(NotesOnCorrections(report, corrections),
+              ElementsAre(HasSubstr("the corrections are not those of this calibration")));
+  add("all-gather", -7, 1.25);
+  EXPECT_THAT(NotesOnCorrections(report, corrections), IsEmpty());
+
+  Corrections other = corrections;
+  other.segments[static_cast<size_t>(CommKind::kAllReduce)][0].up_to_bytes = 2048;
+  EXPECT_THAT(NotesOnCorrections(report, other), SizeIs(1));
+  other = corrections;
+  other.segments[static_cast<size_t>(CommKind::kAllReduce)][0].overhead_ns = 100.26;
+  EXPECT_THAT(NotesOnCorrections(report, other), SizeIs(1));
+  other = corrections;
+  other.segments[static_cast<size_t>(CommKind::kAllReduce)][1].efficiency = 0.76;
+  EXPECT_THAT(NotesOnCorrections(report, other), SizeIs(1));
+  other = corrections;
+  std::swap(other.segments[static_cast<size_t>(CommKind::kAllGather)],
+            other.segments[static_cast<size_t>(CommKind::kAllToAll)]);
+  EXPECT_THAT(NotesOnCorrections(report, other), SizeIs(1));
+  EXPECT_THAT(NotesOnCorrections(report, {}), SizeIs(1));
 }
 
 }  // namespace

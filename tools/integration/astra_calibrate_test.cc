@@ -185,6 +185,21 @@ TEST_F(AstraCalibrateTest, TheSweepItselfIsMetAsReported) {
   EXPECT_THAT(report.notes(), ElementsAre(HasSubstr("--nosteps"), HasSubstr("--calibration")));
 }
 
+TEST_F(AstraCalibrateTest, CorrectionsOfAnotherCalibrationAreNamed) {
+  CalibrateSweep();
+  const std::string others = directory_.PathOf("others.json");
+  ASSERT_EQ(
+      Calibrate({kSweep, "--sizes=1024,65536,4194304", "--output_corrections=" + others}).exit_code,
+      0);
+  const CommandResult result =
+      RunCommandLine("tools/astra_validate",
+                     {"--traces=examples/jax_cpu4", "--nosteps", "--json", "--network=" + network_,
+                      "--calibration=" + report_, "--corrections=" + others});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(Parse<SimulationCheckReport>(result.standard_output).notes(),
+              Contains(HasSubstr("the corrections are not those of this calibration")));
+}
+
 TEST_F(AstraCalibrateTest, TheSweepItselfIsNoTest) {
   CalibrateSweep();
   const CommandResult result =
