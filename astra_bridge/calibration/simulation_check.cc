@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "astra_bridge/calibration/calibrated_model.h"
 #include "astra_bridge/calibration/check_reasons.h"
 #include "astra_bridge/calibration/engine_model.h"
@@ -33,6 +34,8 @@ namespace {
 constexpr double kNsPerSecond = 1e9;
 constexpr double kNsPerMs = 1e6;
 constexpr char kNoReason[] = "no reason known";
+// Snapshots name so many of their collectives.
+constexpr size_t kMaxNamed = 4;
 
 class Checker {
  public:
@@ -210,6 +213,18 @@ class Checker {
     return absl::OkStatus();
   }
 
+  std::string CollectivesText(const CalibrationRun& run, const Snapshot& snapshot) const {
+    std::vector<std::string> named;
+    for (EdgeIndex member : snapshot.members) {
+      if (named.size() == kMaxNamed) break;
+      const TransferCell& cell = cells_[PositionOf(run, run.transfers.samples[member])];
+      named.push_back(absl::StrCat(CommKindName(cell.kind), " ", cell.bytes, " ", GroupText(cell)));
+    }
+    const std::string text = absl::StrJoin(named, " + ");
+    if (snapshot.members.size() <= kMaxNamed) return text;
+    return absl::StrCat(text, " and ", snapshot.members.size() - kMaxNamed, " more");
+  }
+
   // Seconds are in the order of the members.
   void AddSnapshot(const CalibrationRun& run, const Snapshot& snapshot,
                    const std::vector<EdgeInterval>& intervals, const std::vector<CommEdge>& edges,
@@ -230,6 +245,7 @@ class Checker {
     checked->set_run(run.folder);
     checked->set_start_ns(snapshot.start_ns);
     checked->set_members(static_cast<int64_t>(snapshot.members.size()));
+    checked->set_collectives(CollectivesText(run, snapshot));
     checked->set_measured_ns(measured_ns);
     checked->set_simulated_ns(simulated_ns);
     checked->set_signed_error(snapshot_predictions_.back().signed_error());

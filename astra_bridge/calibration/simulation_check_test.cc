@@ -1,6 +1,9 @@
 #include "astra_bridge/calibration/simulation_check.h"
 
+#include <utility>
+
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "astra_bridge/calibration/engine_model.h"
 #include "astra_bridge/calibration/testing/synthetic_cells.h"
 #include "gmock/gmock.h"
@@ -95,8 +98,23 @@ TEST(SimulationCheckTest, MembersOfASnapshotKeepTheirOwnTimes) {
   ASSERT_EQ(report.cells(0).bytes(), 1024);
   ASSERT_THAT(report.snapshots(), SizeIs(1));
   EXPECT_EQ(report.snapshots(0).measured_ns(), 10000);
+  EXPECT_EQ(report.snapshots(0).collectives(),
+            "all-gather 1024 {2,3} of 4 + all-gather 1048576 {0,1} of 4");
   EXPECT_GT(0.1 * report.cells(1).simulated_ns(), report.cells(0).simulated_ns());
   EXPECT_NEAR(report.snapshots(0).simulated_ns(), 0.1 * report.cells(1).simulated_ns(), 1);
+}
+
+TEST(SimulationCheckTest, SnapshotsOfManyNameFour) {
+  const std::string one = "all-gather 1048576 {0,1,2,3} of 4";
+  const std::string four = absl::StrCat(one, " + ", one, " + ", one, " + ", one);
+  for (const auto& [members, named] :
+       {std::make_pair(4, four), std::make_pair(6, absl::StrCat(four, " and 2 more"))}) {
+    const std::vector<TransferSample> samples(members, Sample(0, 100000));
+    ASSERT_OK_AND_ASSIGN(const SimulationCheckReport report,
+                         CheckSimulation({RunOf(samples)}, AssumedFabric(4), {}));
+    ASSERT_THAT(report.snapshots(), SizeIs(1));
+    EXPECT_EQ(report.snapshots(0).collectives(), named);
+  }
 }
 
 TEST(SimulationCheckTest, ReasonsAreVisible) {
