@@ -12,6 +12,7 @@
 #include "astra_bridge/calibration/compute_beside.h"
 #include "astra_bridge/calibration/simulation_check.h"
 #include "astra_bridge/calibration/simulation_check_csv.h"
+#include "astra_bridge/calibration/simulation_check_notes.h"
 #include "astra_bridge/calibration/simulation_check_text.h"
 #include "astra_bridge/calibration/step_check.h"
 #include "astra_bridge/corrections.h"
@@ -62,18 +63,23 @@ absl::StatusOr<Fabric> ReadNetwork() {
                     {UserPath(network), UserPath(absl::GetFlag(FLAGS_system))});
 }
 
-absl::StatusOr<SimulationCheckOptions> ReadOptions() {
-  SimulationCheckOptions options;
-  const std::string calibration = UserPath(absl::GetFlag(FLAGS_calibration));
-  if (calibration.empty()) return options;
+struct KnownCalibration {
+  CalibrationReport report;
+  CalibratedRange range;
+};
+
+// Nullopt when none is given.
+absl::StatusOr<std::optional<KnownCalibration>> ReadCalibration() {
+  const std::string path = UserPath(absl::GetFlag(FLAGS_calibration));
+  if (path.empty()) return std::nullopt;
   ASSIGN_OR_RETURN(const InputFile file,
-                   InputFile::Open(FileSystem::Posix(), calibration, UserInputOptions()));
-  ASSIGN_OR_RETURN(const CalibrationReport report,
-                   ParseCalibrationReport(file.bytes(), calibration));
-  const absl::StatusOr<CalibratedRange> range = RangeOf(report);
-  if (!range.ok()) return Annotate(range.status(), calibration);
-  options.range = *range;
-  return options;
+                   InputFile::Open(FileSystem::Posix(), path, UserInputOptions()));
+  KnownCalibration calibration;
+  ASSIGN_OR_RETURN(calibration.report, ParseCalibrationReport(file.bytes(), path));
+  const absl::StatusOr<CalibratedRange> range = RangeOf(calibration.report);
+  if (!range.ok()) return Annotate(range.status(), path);
+  calibration.range = *range;
+  return calibration;
 }
 
 struct StepChecks {
@@ -135,7 +141,7 @@ absl::StatusOr<int> ValidateTraces() {
                  corrections_path, UserPath(absl::GetFlag(FLAGS_calibration))});
   RETURN_IF_ERROR(CheckOutputPaths(inputs, {csv}));
   ASSIGN_OR_RETURN(const Fabric fabric, ReadNetwork());
-  ASSIGN_OR_RETURN(SimulationCheckOptions options, ReadOptions());
+  ASSIGN_OR_RETURN(const std::optional<KnownCalibration> calibration, ReadCalibration());
   Corrections corrections;
   if (!corrections_path.empty()) {
     ASSIGN_OR_RETURN(corrections, ReadCorrections(files, corrections_path));
@@ -143,6 +149,7 @@ absl::StatusOr<int> ValidateTraces() {
   ASSIGN_OR_RETURN(
       const std::vector<CalibrationRun> runs,
       ReadMeasuredRuns(files, traces, UserInputOptions(), absl::GetFlag(FLAGS_allow_violations)));
+  SimulationCheckOptions options;
   StepChecks steps;
   if (absl::GetFlag(FLAGS_steps)) {
     ASSIGN_OR_RETURN(steps, CheckSteps(runs, fabric, corrections));
@@ -150,8 +157,17 @@ absl::StatusOr<int> ValidateTraces() {
   } else {
     steps.notes.push_back("with --nosteps, computing beside collectives is not seen");
   }
-  if (!options.range.has_value()) {
-    steps.notes.push_back(
+  std::vector<std::string> calibration_notes;
+  if (calibration.has_value()) {
+    options.range = calibration->range;
+    calibration_notes = NotesOnCalibratedRuns(calibration->report, runs);
+    if (!corrections_path.empty()) {
+      for (const std::string& note : NotesOnCorrections(calibration->report, corrections)) {
+        calibration_notes.push_back(note);
+      }
+    }
+  } else {
+    calibration_notes.push_back(
         "without --calibration it is not known which sizes, kinds, groups and devices the network "
         "was calibrated with");
   }
@@ -159,6 +175,7 @@ absl::StatusOr<int> ValidateTraces() {
                    CheckSimulation(runs, fabric, corrections, options));
   AddSteps(steps.steps, &report);
   for (const std::string& note : steps.notes) report.add_notes(note);
+  for (const std::string& note : calibration_notes) report.add_notes(note);
   if (!csv.empty()) RETURN_IF_ERROR(WriteFileAtomically(files, csv, SimulationCheckCsv(report)));
   RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatSimulationCheck(report)));
   return kExitDone;

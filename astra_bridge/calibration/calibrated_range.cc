@@ -53,6 +53,9 @@ std::vector<std::string> CalibratedRange::Beyond(
   } else if (group_sizes.count(static_cast<int64_t>(cell.participants.size())) == 0) {
     reasons.push_back("group size not in the calibration");
   }
+  if (LargestHop(cell) > largest_hop) {
+    reasons.push_back("members further apart than in the calibration");
+  }
   const auto named = protocols.find(cell.kind);
   if (!cell.protocol.empty() && named != protocols.end() &&
       ProtocolsNear(cell.bytes, named->second).count(cell.protocol) == 0) {
@@ -87,7 +90,18 @@ absl::StatusOr<CalibratedRange> RangeOf(const CalibrationReport& report) {
                        " has; write its report anew with astra_calibrate"));
     }
     (is_permute ? range.pairs : range.group_sizes).insert(size);
+    if (cell.largest_hop() <= 0) {
+      return absl::InvalidArgumentError(
+          "the calibration does not say how far apart the members of a group are; write its report "
+          "anew with astra_calibrate");
+    }
+    range.largest_hop = std::max(range.largest_hop, cell.largest_hop());
     if (!cell.protocol().empty()) range.protocols[*kind][cell.bytes()].insert(cell.protocol());
+  }
+  if (range.sizes.empty()) {
+    return absl::InvalidArgumentError(
+        "nothing was fitted in this calibration, so that it cannot say what it had seen; give the "
+        "file that astra_calibrate --report has written");
   }
   for (const CalibratedRun& run : report.runs()) {
     for (const std::string& kind : run.device_kinds()) range.device_kinds.insert(Printable(kind));

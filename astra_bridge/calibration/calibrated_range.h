@@ -25,6 +25,8 @@ struct CalibratedRange {
   std::map<CommKind, Sizes> sizes;
   // How many ranks the groups of collectives had.
   std::set<int64_t> group_sizes;
+  // How far apart the next members of a group were at most: LargestHop.
+  int64_t largest_hop = 0;
   // How many pairs of a permute moved their data at once.
   std::set<int64_t> pairs;
   // What kernels were named after, by bytes; those that name nothing are not there.
@@ -38,8 +40,8 @@ struct CalibratedRange {
                                   const std::set<std::string>& cell_device_kinds) const;
 };
 
-// InvalidArgument for a kind that is none, and for cells that do not say how large their groups
-// are.
+// InvalidArgument for a report in which nothing was fitted, for a kind that is none, and for cells
+// that do not say how large their groups are or how far apart their members.
 absl::StatusOr<CalibratedRange> RangeOf(const CalibrationReport& report);
 
 // Parses the JSON that astra_calibrate --report has written. Errors name the source.

@@ -25,12 +25,14 @@ CalibrationReport ReportOfTwoSizes() {
     cell->set_kind("all-reduce");
     cell->set_bytes(bytes);
     cell->set_group_size(4);
+    cell->set_largest_hop(1);
     cell->set_fitted(true);
   }
   CalibratedCell* permute = report.add_cells();
   permute->set_kind("p2p");
   permute->set_group_size(2);
   permute->set_pairs(4);
+  permute->set_largest_hop(1);
   permute->set_bytes(1024);
   permute->set_fitted(true);
   CalibratedCell* held_out = report.add_cells();
@@ -42,6 +44,7 @@ TransferCell Cell(CommKind kind, int64_t bytes, std::vector<int32_t> participant
   TransferCell cell;
   cell.kind = kind;
   cell.bytes = bytes;
+  cell.ranks = 4;
   cell.participants = std::move(participants);
   return cell;
 }
@@ -65,6 +68,20 @@ TEST(CalibratedRangeTest, TellsWhatIsExtrapolated) {
               ElementsAre("number of pairs at once not in the calibration"));
   EXPECT_THAT(Beyond(range, Cell(CommKind::kAllGather, 4096, {0, 1, 2, 3})),
               ElementsAre("kind not in the calibration"));
+}
+
+// A ring passes the data of {0,2} on through rank 1, so that it takes twice as long as {0,1}.
+TEST(CalibratedRangeTest, TellsMembersFurtherApart) {
+  CalibrationReport report = ReportOfTwoSizes();
+  report.mutable_cells(1)->set_group_size(2);
+  ASSERT_OK_AND_ASSIGN(const CalibratedRange neighbours, RangeOf(report));
+  EXPECT_THAT(Beyond(neighbours, Cell(CommKind::kAllReduce, 4096, {2, 3})), IsEmpty());
+  EXPECT_THAT(Beyond(neighbours, Cell(CommKind::kAllReduce, 4096, {3, 0})), IsEmpty());
+  EXPECT_THAT(Beyond(neighbours, Cell(CommKind::kAllReduce, 4096, {1, 3})),
+              ElementsAre("members further apart than in the calibration"));
+  report.mutable_cells(1)->set_largest_hop(2);
+  ASSERT_OK_AND_ASSIGN(const CalibratedRange two_apart, RangeOf(report));
+  EXPECT_THAT(Beyond(two_apart, Cell(CommKind::kAllReduce, 4096, {1, 3})), IsEmpty());
 }
 
 TEST(CalibratedRangeTest, TellsOtherDevices) {
@@ -130,6 +147,19 @@ TEST(CalibratedRangeTest, WhatIsNoReportIsNamed) {
   EXPECT_TRUE(absl::IsInvalidArgument(RangeOf(wrong).status()));
 }
 
+// Anything would be "not in the calibration".
+TEST(CalibratedRangeTest, ReportsInWhichNothingWasFittedAreRefused) {
+  ASSERT_OK_AND_ASSIGN(const CalibrationReport empty, ParseCalibrationReport("{}", "r.json"));
+  CalibrationReport held_out = ReportOfTwoSizes();
+  for (CalibratedCell& cell : *held_out.mutable_cells()) cell.set_fitted(false);
+  for (const CalibrationReport& report : {empty, held_out}) {
+    const absl::Status status = RangeOf(report).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status));
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr("nothing was fitted"), HasSubstr("astra_calibrate --report")));
+  }
+}
+
 TEST(CalibratedRangeTest, ReportsWithoutGroupSizesAreToBeWrittenAnew) {
   CalibrationReport without_sizes = ReportOfTwoSizes();
   without_sizes.mutable_cells(0)->clear_group_size();
@@ -138,6 +168,9 @@ TEST(CalibratedRangeTest, ReportsWithoutGroupSizesAreToBeWrittenAnew) {
   without_sizes = ReportOfTwoSizes();
   without_sizes.mutable_cells(2)->clear_pairs();
   EXPECT_THAT(std::string(RangeOf(without_sizes).status().message()), HasSubstr("how many pairs"));
+  without_sizes = ReportOfTwoSizes();
+  without_sizes.mutable_cells(1)->clear_largest_hop();
+  EXPECT_THAT(std::string(RangeOf(without_sizes).status().message()), HasSubstr("how far apart"));
 }
 
 }  // namespace

@@ -234,6 +234,7 @@ class Calibrator {
     cell->set_group(GroupText(cells_[i]));
     cell->set_group_size(static_cast<int64_t>(cells_[i].participants.size()));
     cell->set_pairs(cells_[i].pairs);
+    cell->set_largest_hop(LargestHop(cells_[i]));
     cell->set_protocol(cells_[i].protocol);
     cell->set_repeats(static_cast<int64_t>(cells_[i].transfers_ns.size()));
     cell->set_measured_ns(cells_[i].median_ns);

@@ -58,6 +58,7 @@ TEST(CheckReasonsTest, WhatWasNotCalibratedComesFirst) {
   CalibratedRange range;
   range.sizes[CommKind::kAllReduce] = {1024, 2048};
   range.group_sizes = {4};
+  range.largest_hop = 1;
   range.device_kinds = {"GPU"};
   CellCircumstances circumstances;
   circumstances.overlapped = 1;

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "astra_bridge/calibration/calibrated_model.h"
 #include "astra_bridge/calibration/check_reasons.h"
 #include "astra_bridge/calibration/engine_model.h"
@@ -24,6 +26,7 @@
 #include "astra_bridge/schedule/snapshot_collector.h"
 #include "astra_bridge/schedule/snapshot_timer.h"
 #include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/util/text_table.h"
 
 namespace meridian {
 namespace {
@@ -31,6 +34,8 @@ namespace {
 constexpr double kNsPerSecond = 1e9;
 constexpr double kNsPerMs = 1e6;
 constexpr char kNoReason[] = "no reason known";
+// Snapshots name so many of their collectives.
+constexpr size_t kMaxNamed = 4;
 
 class Checker {
  public:
@@ -62,8 +67,25 @@ class Checker {
           "the profiles have no collective whose transfer can be timed; name the profiles of all "
           "ranks of a run");
     }
+    RETURN_IF_ERROR(CheckNetworkSize());
     ASSIGN_OR_RETURN(simulated_ns_, PredictCellsNs(fabric_, corrections_, cells_));
     for (size_t i = 0; i < cells_.size(); ++i) positions_[KeyOf(cells_[i])] = i;
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckNetworkSize() const {
+    for (const CalibrationRun& run : runs_) {
+      const NetworkConfig network = FabricForRanks(fabric_, run.transfers.ranks).network;
+      for (const TransferSample& sample : run.transfers.samples) {
+        const std::vector<int32_t>& group = run.transfers.groups[sample.group];
+        const int32_t last = *std::max_element(group.begin(), group.end());
+        if (last < network.npus()) continue;
+        return absl::InvalidArgumentError(absl::StrCat(
+            network.source, " has ", network.npus(), " NPUs, but rank ", last, " of ",
+            Printable(run.folder), " takes part; give --network a network with at least ",
+            std::max(run.transfers.ranks, last + 1), " NPUs"));
+      }
+    }
     return absl::OkStatus();
   }
 
@@ -191,6 +213,18 @@ class Checker {
     return absl::OkStatus();
   }
 
+  std::string CollectivesText(const CalibrationRun& run, const Snapshot& snapshot) const {
+    std::vector<std::string> named;
+    for (EdgeIndex member : snapshot.members) {
+      if (named.size() == kMaxNamed) break;
+      const TransferCell& cell = cells_[PositionOf(run, run.transfers.samples[member])];
+      named.push_back(absl::StrCat(CommKindName(cell.kind), " ", cell.bytes, " ", GroupText(cell)));
+    }
+    const std::string text = absl::StrJoin(named, " + ");
+    if (snapshot.members.size() <= kMaxNamed) return text;
+    return absl::StrCat(text, " and ", snapshot.members.size() - kMaxNamed, " more");
+  }
+
   // Seconds are in the order of the members.
   void AddSnapshot(const CalibrationRun& run, const Snapshot& snapshot,
                    const std::vector<EdgeInterval>& intervals, const std::vector<CommEdge>& edges,
@@ -211,6 +245,7 @@ class Checker {
     checked->set_run(run.folder);
     checked->set_start_ns(snapshot.start_ns);
     checked->set_members(static_cast<int64_t>(snapshot.members.size()));
+    checked->set_collectives(CollectivesText(run, snapshot));
     checked->set_measured_ns(measured_ns);
     checked->set_simulated_ns(simulated_ns);
     checked->set_signed_error(snapshot_predictions_.back().signed_error());

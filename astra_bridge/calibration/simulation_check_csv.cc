@@ -30,8 +30,8 @@ std::string SimulationCheckCsv(const SimulationCheckReport& report) {
         collective.start_ns(), collective, collective.overlapped() ? kMetOthers : "");
   }
   for (const CheckedSnapshot& snapshot : report.snapshots()) {
-    add("snapshot", snapshot.run(), absl::StrCat(snapshot.members(), " collectives"), 0, "",
-        snapshot.start_ns(), snapshot, "");
+    add("snapshot", snapshot.run(), snapshot.collectives(), 0, "", snapshot.start_ns(), snapshot,
+        "");
   }
   for (const CheckedStep& step : report.steps()) {
     add("step", step.run(), step.has_step() ? absl::StrCat(step.step()) : "all", 0, "", 0, step,

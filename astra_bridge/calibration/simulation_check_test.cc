@@ -1,6 +1,9 @@
 #include "astra_bridge/calibration/simulation_check.h"
 
+#include <utility>
+
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "astra_bridge/calibration/engine_model.h"
 #include "astra_bridge/calibration/testing/synthetic_cells.h"
 #include "gmock/gmock.h"
@@ -95,8 +98,23 @@ TEST(SimulationCheckTest, MembersOfASnapshotKeepTheirOwnTimes) {
   ASSERT_EQ(report.cells(0).bytes(), 1024);
   ASSERT_THAT(report.snapshots(), SizeIs(1));
   EXPECT_EQ(report.snapshots(0).measured_ns(), 10000);
+  EXPECT_EQ(report.snapshots(0).collectives(),
+            "all-gather 1024 {2,3} of 4 + all-gather 1048576 {0,1} of 4");
   EXPECT_GT(0.1 * report.cells(1).simulated_ns(), report.cells(0).simulated_ns());
   EXPECT_NEAR(report.snapshots(0).simulated_ns(), 0.1 * report.cells(1).simulated_ns(), 1);
+}
+
+TEST(SimulationCheckTest, SnapshotsOfManyNameFour) {
+  const std::string one = "all-gather 1048576 {0,1,2,3} of 4";
+  const std::string four = absl::StrCat(one, " + ", one, " + ", one, " + ", one);
+  for (const auto& [members, named] :
+       {std::make_pair(4, four), std::make_pair(6, absl::StrCat(four, " and 2 more"))}) {
+    const std::vector<TransferSample> samples(members, Sample(0, 100000));
+    ASSERT_OK_AND_ASSIGN(const SimulationCheckReport report,
+                         CheckSimulation({RunOf(samples)}, AssumedFabric(4), {}));
+    ASSERT_THAT(report.snapshots(), SizeIs(1));
+    EXPECT_EQ(report.snapshots(0).collectives(), named);
+  }
 }
 
 TEST(SimulationCheckTest, ReasonsAreVisible) {
@@ -104,6 +122,7 @@ TEST(SimulationCheckTest, ReasonsAreVisible) {
   options.range.emplace();
   options.range->sizes[CommKind::kAllGather] = {1024, 4096};
   options.range->group_sizes = {4};
+  options.range->largest_hop = 1;
   ASSERT_OK_AND_ASSIGN(const SimulationCheckReport report,
                        CheckSimulation({RunOf({Sample(0, 50000), Sample(200000, 2300000),
                                                Sample(3000000, 51000), Sample(6000000, 2310000)})},
@@ -131,6 +150,7 @@ TEST(SimulationCheckTest, DevicesAreThoseOfTheRun) {
   options.range.emplace();
   options.range->sizes[CommKind::kAllGather] = {kBytes, kBytes};
   options.range->group_sizes = {4};
+  options.range->largest_hop = 1;
   options.range->device_kinds = {"GPU"};
   CalibrationRun run = RunOf({Sample(0, 50000)});
   run.device_kinds = {"CPU"};
@@ -156,6 +176,20 @@ TEST(SimulationCheckTest, TimesThatAllCollectivesTakeAreTimeSlices) {
     EXPECT_THAT(cell.reasons(), ElementsAre("time slices of the device"));
   }
   EXPECT_THAT(report.notes(), ElementsAre(HasSubstr("2.25 ms")));
+}
+
+TEST(SimulationCheckTest, NetworksThatAreTooSmallAreNamedWithWhatIsNeeded) {
+  Fabric fabric = AssumedFabric(2);
+  fabric.network.source = "small.yml";
+  fabric.network.dimensions.push_back(fabric.network.dimensions[0]);
+  CalibrationRun run = RunOf({Sample(0, 50000)});
+  run.transfers.ranks = 8;
+  run.transfers.groups = {{0, 1, 4, 5}};
+  const absl::Status status = CheckSimulation({run}, fabric, {}).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_EQ(std::string(status.message()),
+            "small.yml has 4 NPUs, but rank 5 of run takes part; give --network a network with at "
+            "least 8 NPUs");
 }
 
 TEST(SimulationCheckTest, NothingToCheckIsRefused) {

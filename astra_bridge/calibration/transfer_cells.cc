@@ -1,6 +1,7 @@
 #include "astra_bridge/calibration/transfer_cells.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <utility>
 
@@ -105,6 +106,17 @@ CommEdge EdgeOf(const TransferCell& cell) {
 std::string GroupText(const TransferCell& cell) {
   return absl::StrCat(cell.pairs > 1 ? absl::StrCat(cell.pairs, " pairs from ") : "", "{",
                       absl::StrJoin(cell.participants, ","), "} of ", cell.ranks);
+}
+
+int64_t LargestHop(const TransferCell& cell) {
+  int64_t largest = 0;
+  for (size_t i = 0; i < cell.participants.size(); ++i) {
+    const int64_t from = cell.participants[i];
+    const int64_t to = cell.participants[(i + 1) % cell.participants.size()];
+    const int64_t apart = std::abs(to - from);
+    largest = std::max(largest, std::min(apart, cell.ranks - apart));
+  }
+  return largest;
 }
 
 }  // namespace meridian

@@ -67,6 +67,11 @@ CommEdge EdgeOf(const TransferCell& cell);
 // Returns e.g. "{0,1,2,3} of 4", and for a permute of several pairs "4 pairs from {0,1} of 4".
 std::string GroupText(const TransferCell& cell);
 
+// Returns how many ranks lie from one member to the next at most, the shorter way around the run:
+// 2 for {0,2} of 4. What a ring charges grows with it; networks of other shapes may have other
+// distances.
+int64_t LargestHop(const TransferCell& cell);
+
 }  // namespace meridian
 
 #endif  // ASTRA_BRIDGE_CALIBRATION_TRANSFER_CELLS_H_

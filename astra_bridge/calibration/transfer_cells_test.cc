@@ -105,6 +105,22 @@ TEST(TransferCellsTest, TransfersThatMetOthersAreLeftOutUnlessAskedFor) {
   EXPECT_THAT(MakeTransferCells({run}, options), SizeIs(1));
 }
 
+TEST(TransferCellsTest, HopsGoTheShorterWayAroundTheRun) {
+  const auto hop = [](std::vector<int32_t> participants, int32_t ranks) {
+    TransferCell cell;
+    cell.participants = std::move(participants);
+    cell.ranks = ranks;
+    return LargestHop(cell);
+  };
+  EXPECT_EQ(hop({0, 1, 2, 3}, 4), 1);
+  EXPECT_EQ(hop({0, 1}, 4), 1);
+  EXPECT_EQ(hop({0, 2}, 4), 2);
+  EXPECT_EQ(hop({3, 0}, 4), 1);
+  EXPECT_EQ(hop({0, 1, 3}, 4), 2);
+  EXPECT_EQ(hop({0, 1, 2, 3}, 8), 3);
+  EXPECT_EQ(hop({0, 4, 1, 5}, 8), 4);
+}
+
 TEST(TransferCellsTest, TheNoiseFloorIsTheMeanOverCells) {
   TransferCell steady, noisy;
   steady.transfers_ns = {10, 10, 10, 10};

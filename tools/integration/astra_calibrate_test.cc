@@ -185,6 +185,31 @@ TEST_F(AstraCalibrateTest, TheSweepItselfIsMetAsReported) {
   EXPECT_THAT(report.notes(), ElementsAre(HasSubstr("--nosteps"), HasSubstr("--calibration")));
 }
 
+TEST_F(AstraCalibrateTest, CorrectionsOfAnotherCalibrationAreNamed) {
+  CalibrateSweep();
+  const std::string others = directory_.PathOf("others.json");
+  ASSERT_EQ(
+      Calibrate({kSweep, "--sizes=1024,65536,4194304", "--output_corrections=" + others}).exit_code,
+      0);
+  const CommandResult result =
+      RunCommandLine("tools/astra_validate",
+                     {"--traces=examples/jax_cpu4", "--nosteps", "--json", "--network=" + network_,
+                      "--calibration=" + report_, "--corrections=" + others});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(Parse<SimulationCheckReport>(result.standard_output).notes(),
+              Contains(HasSubstr("the corrections are not those of this calibration")));
+}
+
+TEST_F(AstraCalibrateTest, TheSweepItselfIsNoTest) {
+  CalibrateSweep();
+  const CommandResult result =
+      Validate({kSweep, "--nosteps", "--calibration=" + report_, "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(Parse<SimulationCheckReport>(result.standard_output).notes(),
+              ElementsAre(HasSubstr("--nosteps"),
+                          HasSubstr("examples/sweep_cpu4 was used for this calibration")));
+}
+
 // What a GPU does is no test of a network of CPUs.
 TEST_F(AstraCalibrateTest, RunsOnOtherDevicesAreSetApart) {
   CalibrateSweep();
@@ -204,6 +229,8 @@ TEST_F(AstraCalibrateTest, ValidationRefusesWrongInput) {
   };
   refused({}, "--traces names no file");
   refused({kSweep, "--calibration=" + network_}, "no report of astra_calibrate");
+  refused({kSweep, "--calibration=" + directory_.Write("empty.json", "{}")},
+          "empty.json: nothing was fitted in this calibration");
   refused({"--traces=examples/jax_tp_cuda4_skewed"}, "the clocks of the nodes disagree");
   ExpectRefused(RunCommandLine("tools/astra_validate", {kSweep}), "astra_validate", "--network");
 }
