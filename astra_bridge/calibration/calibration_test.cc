@@ -5,12 +5,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/calibration/calibrated_model.h"
+#include "astra_bridge/calibration/calibration_run.h"
 #include "astra_bridge/calibration/calibration_text.h"
 #include "astra_bridge/calibration/engine_model.h"
 #include "astra_bridge/calibration/testing/synthetic_cells.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "trace_alignment/collectives/collective_run.h"
 #include "xla_profiler/testing/shared_data.h"
 #include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/input_paths.h"
@@ -219,38 +219,30 @@ TEST(CalibrationTest, RefusesWhatItCannotUse) {
   ExpectRefused({SyntheticRun(4)}, options, "1000 bytes, of which there are no transfers");
 }
 
-// Runs that are fitted together.
-struct Sweep {
-  std::vector<std::string> folders;
-};
+// Checks the limits of a calibration with the runs of these folders together.
+void ExpectWithinLimits(const std::string& folders) {
+  ASSERT_OK_AND_ASSIGN(const std::vector<std::string> traces,
+                       ExpandPaths(FileSystem::Posix(), folders, {"", {".xplane.pb.gz"}}));
+  ASSERT_OK_AND_ASSIGN(const std::vector<CalibrationRun> runs,
+                       ReadCalibrationRuns(FileSystem::Posix(), traces));
+  ASSERT_OK_AND_ASSIGN(const Calibration calibration, Calibrate(runs));
+  const CalibrationReport& report = calibration.report;
+  EXPECT_LE(report.holdout().mape_large(), 0.12) << folders;
+  EXPECT_LE(report.holdout().mape_small(), 0.13) << folders;
+  EXPECT_LE(report.holdout().mape(), 0.5 * report.uncalibrated().mape());
+  EXPECT_GT(report.noise_floor(), 0.02);
+  EXPECT_LT(std::abs(report.arrival_spread().slope()), 0.1);
+}
 
-absl::StatusOr<Calibration> CalibrateSweep(const std::string& shared, const Sweep& sweep) {
-  std::vector<CalibrationRun> runs;
-  for (const std::string& folder : sweep.folders) {
-    auto traces = ExpandPaths(FileSystem::Posix(), absl::StrCat(shared, "/traces/", folder),
-                              {"", {".xplane.pb.gz"}});
-    if (!traces.ok()) return traces.status();
-    auto read = ReadCollectiveRun(FileSystem::Posix(), *traces);
-    if (!read.ok()) return read.status();
-    auto run = MakeCalibrationRun(folder, *read);
-    if (!run.ok()) return run.status();
-    runs.push_back(*std::move(run));
-  }
-  return Calibrate(runs);
+TEST(CalibrationTest, TheBundledSweepIsPredictedWithinItsLimits) {
+  ExpectWithinLimits("examples/sweep_cpu4");
 }
 
 TEST(CalibrationTest, MeasuredSweepsArePredictedWithinTheirLimits) {
   const std::optional<std::string> shared = SharedDataDirectory();
   if (!shared.has_value()) GTEST_SKIP() << kSharedDataMissing;
-  for (const Sweep& sweep : {Sweep{{"sweep_cuda4", "sweep_cuda2"}}, Sweep{{"sweep_cpu4"}}}) {
-    ASSERT_OK_AND_ASSIGN(const Calibration calibration, CalibrateSweep(*shared, sweep));
-    const CalibrationReport& report = calibration.report;
-    EXPECT_LE(report.holdout().mape_large(), 0.12) << sweep.folders[0];
-    EXPECT_LE(report.holdout().mape_small(), 0.13) << sweep.folders[0];
-    EXPECT_LE(report.holdout().mape(), 0.5 * report.uncalibrated().mape());
-    EXPECT_GT(report.noise_floor(), 0.02);
-    EXPECT_LT(std::abs(report.arrival_spread().slope()), 0.1);
-  }
+  ExpectWithinLimits(absl::StrCat(*shared, "/traces/sweep_cuda4,", *shared, "/traces/sweep_cuda2"));
+  ExpectWithinLimits(absl::StrCat(*shared, "/traces/sweep_cpu4"));
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/hlo/hlo_module_builder.h"
-#include "xla_profiler/testing/shared_data.h"
 #include "xla_profiler/util/file_system.h"
 #include "xla_profiler/util/testing/status_matchers.h"
 #include "xla_profiler/util/testing/temporary_directory.h"
@@ -60,13 +59,11 @@ TEST(StepCheckTest, CommunicationWithNobodyElseIsNoComputation) {
 }
 
 TEST(StepCheckTest, ARealRunIsScheduledAgain) {
-  const std::optional<std::string> shared = SharedDataDirectory();
-  if (!shared.has_value()) GTEST_SKIP() << kSharedDataMissing;
   const TemporaryDirectory work;
   CalibrationRun run;
   run.folder = "jax_tp_cuda4";
   for (int rank = 0; rank < 4; ++rank) {
-    run.traces.push_back(absl::StrCat(*shared, "/traces/jax_tp_cuda4/rank", rank, ".xplane.pb"));
+    run.traces.push_back(absl::StrCat("examples/jax_tp_cuda4/rank", rank, ".xplane.pb.gz"));
   }
   StepCheckOptions options;
   options.work_folder = work.path();
