@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "critical_path/testing/kineto_trace.h"
+#include "critical_path/what_if/testing/what_if_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tools/testing/run_command.h"
@@ -23,22 +23,8 @@ CommandResult FindPath(const std::vector<std::string>& arguments) {
   return RunCommandLine("tools/critical_path", arguments);
 }
 
-// Communication waits for y, which runs after x: 165 us.
-std::string Trace() {
-  KinetoTrace trace;
-  trace.Call("cudaLaunchKernel", 0, 5, 1);
-  trace.Call("cudaLaunchKernel", 5, 5, 2);
-  trace.Call("cudaEventRecord", 10, 1, 10);
-  trace.Call("cudaStreamWaitEvent", 11, 1, 11);
-  trace.Call("cudaLaunchKernel", 12, 5, 3);
-  trace.Call("cudaDeviceSynchronize", 17, 148, 4);
-  trace.Kernel("x", 10, 40, 7, 1);
-  trace.Kernel("y", 52, 40, 7, 2);
-  trace.Kernel("ncclDevKernel_AllReduce", 95, 60, 20, 3);
-  trace.EventSync("Stream Wait Event", 92, 0, 20, 11, 7, 10);
-  trace.Sync("Context Sync", 17, 148, -1, 4);
-  return trace.Text();
-}
+// 165 us long.
+std::string Trace() { return GradientsTrace().Text(); }
 
 TEST(WhatIfCommandTest, ComparesBeforeAndAfter) {
   const TemporaryDirectory directory;

@@ -31,7 +31,7 @@ MeasuredGraph MeasureTrace(const KinetoTrace& trace) {
   return analysis.ok() ? MeasureGraph(std::move(analysis->graph)) : MeasuredGraph();
 }
 
-MeasuredGraph Gradients() {
+KinetoTrace GradientsTrace() {
   KinetoTrace trace;
   trace.Call("cudaLaunchKernel", 0, 5, 1);
   trace.Call("cudaLaunchKernel", 5, 5, 2);
@@ -44,8 +44,10 @@ MeasuredGraph Gradients() {
   trace.Kernel("ncclDevKernel_AllReduce", 95, 60, 20, 3);
   trace.EventSync("Stream Wait Event", 92, 0, 20, 11, 7, 10);
   trace.Sync("Context Sync", 17, 148, -1, 4);
-  return MeasureTrace(trace);
+  return trace;
 }
+
+MeasuredGraph Gradients() { return MeasureTrace(GradientsTrace()); }
 
 absl::StatusOr<WhatIfResult> WhatIf(const MeasuredGraph& measured, const std::string& text) {
   ASSIGN_OR_RETURN(const std::vector<WhatIfEdit> edits, ParseWhatIfEdits(text));

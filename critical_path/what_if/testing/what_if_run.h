@@ -30,6 +30,7 @@ MeasuredGraph MeasureGraph(PathGraph graph);
 //   host     launches of x 0, y 5, nccl 12; cudaDeviceSynchronize 17 .. 165
 //
 // Launching takes 10 us where it shows, at x; so it does hidden, at y and nccl.
+KinetoTrace GradientsTrace();
 MeasuredGraph Gradients();
 
 absl::StatusOr<WhatIfResult> WhatIf(const MeasuredGraph& measured, const std::string& edits);
