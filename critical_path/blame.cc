@@ -10,8 +10,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/trace_json/exact_decimal.h"
-#include "xla_profiler/util/csv_field.h"
+#include "xla_profiler/base/json/exact_decimal.h"
+#include "xla_profiler/base/tables/csv_field.h"
 
 namespace meridian {
 namespace {

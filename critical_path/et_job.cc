@@ -22,7 +22,7 @@
 #include "critical_path/node_bound.h"
 #include "critical_path/step_choice.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

@@ -16,9 +16,9 @@
 #include "critical_path/path_breakdown.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/util/input_paths.h"
-#include "xla_profiler/util/testing/status_matchers.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
+#include "xla_profiler/base/files/input_paths.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 
 namespace meridian {
 namespace {

@@ -13,8 +13,8 @@
 #include "critical_path/et_job.h"
 #include "critical_path/kineto_job.h"
 #include "critical_path/xspace_job.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/status_util.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
 
 namespace meridian {
 namespace {

@@ -9,8 +9,8 @@
 #include "absl/strings/string_view.h"
 #include "critical_path/job_source.h"
 #include "critical_path/trace_analysis.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/input_file.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
 
 namespace meridian {
 

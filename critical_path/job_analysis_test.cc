@@ -14,11 +14,11 @@
 #include "critical_path/testing/kineto_trace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/base/testing/gzip_text.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 #include "xla_profiler/testing/damage.h"
 #include "xla_profiler/testing/synthetic_run.h"
-#include "xla_profiler/util/testing/gzip_text.h"
-#include "xla_profiler/util/testing/status_matchers.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
 
 namespace meridian {
 namespace {

@@ -15,11 +15,11 @@
 #include "absl/types/span.h"
 #include "critical_path/trace_analysis.h"
 #include "trace_alignment/collectives/collective_run.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
 #include "xla_profiler/collectives/communication_kernel.h"
-#include "xla_profiler/collectives/kineto_collectives.h"
-#include "xla_profiler/events/event_table_json.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/status_util.h"
+#include "xla_profiler/kineto/event_table_json.h"
+#include "xla_profiler/kineto/kineto_collectives.h"
 
 namespace meridian {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "critical_path/job_source.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/input_file.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
 
 namespace meridian {
 

@@ -20,9 +20,9 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "xla_profiler/base/string_pool.h"
 #include "xla_profiler/events/event_category.h"
 #include "xla_profiler/events/event_table.h"
-#include "xla_profiler/events/string_pool.h"
 
 namespace meridian {
 

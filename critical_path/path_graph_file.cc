@@ -11,8 +11,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "critical_path/path_graph_file.pb.h"
-#include "xla_profiler/util/stable_hash.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/stable_hash.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

@@ -14,8 +14,8 @@
 #include "critical_path/testing/random_graph.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/util/stable_hash.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/stable_hash.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {

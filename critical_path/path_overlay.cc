@@ -11,11 +11,11 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "xla_profiler/trace_json/exact_decimal.h"
-#include "xla_profiler/trace_json/json_cutter.h"
-#include "xla_profiler/trace_json/json_value.h"
-#include "xla_profiler/util/picoseconds.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/json/exact_decimal.h"
+#include "xla_profiler/base/json/json_cutter.h"
+#include "xla_profiler/base/json/json_value.h"
+#include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

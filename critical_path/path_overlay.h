@@ -17,7 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "critical_path/longest_path.h"
 #include "critical_path/path_graph.h"
-#include "xla_profiler/util/byte_sink.h"
+#include "xla_profiler/base/files/byte_sink.h"
 
 namespace meridian {
 

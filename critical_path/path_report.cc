@@ -7,10 +7,10 @@
 #include "absl/strings/str_format.h"
 #include "critical_path/blame.h"
 #include "critical_path/path_breakdown.h"
+#include "xla_profiler/base/json/exact_decimal.h"
+#include "xla_profiler/base/tables/csv_field.h"
+#include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/events/event_category.h"
-#include "xla_profiler/trace_json/exact_decimal.h"
-#include "xla_profiler/util/csv_field.h"
-#include "xla_profiler/util/text_table.h"
 
 namespace meridian {
 namespace {

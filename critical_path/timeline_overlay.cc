@@ -11,11 +11,11 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "xla_profiler/base/json/exact_decimal.h"
+#include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/trace_export/nesting_lanes.h"
-#include "xla_profiler/trace_json/exact_decimal.h"
 #include "xla_profiler/trace_json/trace_json_writer.h"
-#include "xla_profiler/util/picoseconds.h"
-#include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
 namespace {

@@ -8,7 +8,7 @@
 #include "critical_path/longest_path.h"
 #include "critical_path/path_graph.h"
 #include "critical_path/path_overlay.h"
-#include "xla_profiler/util/byte_sink.h"
+#include "xla_profiler/base/files/byte_sink.h"
 
 namespace meridian {
 

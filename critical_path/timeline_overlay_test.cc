@@ -10,8 +10,8 @@
 #include "critical_path/testing/random_job.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/util/byte_sink.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/files/byte_sink.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {

@@ -17,13 +17,13 @@
 #include "critical_path/inferred_waits.h"
 #include "critical_path/trace_graph.h"
 #include "critical_path/trace_window.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
 #include "xla_profiler/dependencies/device_dependencies.h"
-#include "xla_profiler/dependencies/device_dependencies_json.h"
 #include "xla_profiler/dependencies/sync_call.h"
-#include "xla_profiler/events/event_table_json.h"
+#include "xla_profiler/kineto/device_dependencies_json.h"
+#include "xla_profiler/kineto/event_table_json.h"
 #include "xla_profiler/trace_json/trace_json_problems.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/status_util.h"
 
 namespace meridian {
 namespace {

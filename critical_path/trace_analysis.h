@@ -13,7 +13,7 @@
 #include "critical_path/path_graph.h"
 #include "critical_path/queue_length.h"
 #include "critical_path/window_choice.h"
-#include "xla_profiler/events/event_table_json.h"
+#include "xla_profiler/kineto/event_table_json.h"
 
 namespace meridian {
 

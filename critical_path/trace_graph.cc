@@ -13,9 +13,9 @@
 #include "absl/strings/match.h"
 #include "critical_path/thread_walk.h"
 #include "critical_path/window_rows.h"
+#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/collectives/communication_kernel.h"
 #include "xla_profiler/events/track_index.h"
-#include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
 namespace {

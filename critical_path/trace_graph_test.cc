@@ -19,10 +19,10 @@
 #include "critical_path/window_choice.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/dependencies/device_dependencies_json.h"
-#include "xla_profiler/events/event_table_json.h"
-#include "xla_profiler/util/picoseconds.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/kineto/device_dependencies_json.h"
+#include "xla_profiler/kineto/event_table_json.h"
 
 namespace meridian {
 namespace {

@@ -21,8 +21,8 @@
 #include "critical_path/node_bound.h"
 #include "critical_path/step_choice.h"
 #include "trace_alignment/collectives/collective_table.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/status_util.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
 #include "xla_profiler/xplane/session_clock.h"
 
 namespace meridian {

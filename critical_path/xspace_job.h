@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "critical_path/job_source.h"
-#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {

@@ -13,10 +13,10 @@
 #include "critical_path/path_breakdown.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/base/files/input_paths.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 #include "xla_profiler/testing/synthetic_run.h"
-#include "xla_profiler/util/input_paths.h"
-#include "xla_profiler/util/testing/status_matchers.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
 
 namespace meridian {
 namespace {

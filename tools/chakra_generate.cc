@@ -20,12 +20,12 @@
 #include "chakra_export/generate/workload_writer.h"
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
-#include "xla_profiler/util/byte_size.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/progress_bar.h"
-#include "xla_profiler/util/report_json.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/status_util.h"
+#include "xla_profiler/base/command_line/progress_bar.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/json/report_json.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
+#include "xla_profiler/base/tables/byte_size.h"
 
 ABSL_FLAG(std::string, pattern, "",
           "transformer: one training step; or a micro-benchmark: all-reduce, all-gather, "

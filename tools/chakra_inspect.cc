@@ -39,13 +39,13 @@
 #include "third_party/chakra/et_def.pb.h"
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
-#include "xla_profiler/util/byte_sink.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/progress_bar.h"
-#include "xla_profiler/util/report_json.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/status_util.h"
-#include "xla_profiler/util/text_table.h"
+#include "xla_profiler/base/command_line/progress_bar.h"
+#include "xla_profiler/base/files/byte_sink.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/json/report_json.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 ABSL_FLAG(std::string, et, "",
           "The traces: the PREFIX of PREFIX.<rank>.et[.gz], or one file, plain or gzip.");

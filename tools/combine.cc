@@ -21,12 +21,12 @@
 #include "tools/report/combine_report_html.h"
 #include "trace_alignment/combine/plane_naming.h"
 #include "trace_alignment/combine/run_alignment.h"
-#include "xla_profiler/util/atomic_file_writer.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/input_paths.h"
-#include "xla_profiler/util/report_json.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/status_util.h"
+#include "xla_profiler/base/files/atomic_file_writer.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_paths.h"
+#include "xla_profiler/base/json/report_json.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
 
 ABSL_FLAG(
     std::string, run_dir, "",

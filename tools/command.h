@@ -6,8 +6,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "xla_profiler/util/command_line.h"
-#include "xla_profiler/util/input_file.h"
+#include "xla_profiler/base/command_line/command_line.h"
+#include "xla_profiler/base/files/input_file.h"
 
 namespace meridian {
 

@@ -9,13 +9,13 @@
 #include "tools/pipeline/output_files.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/validation.h"
-#include "xla_profiler/util/atomic_file_writer.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/input_paths.h"
-#include "xla_profiler/util/progress_bar.h"
-#include "xla_profiler/util/report_json.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/status_util.h"
+#include "xla_profiler/base/command_line/progress_bar.h"
+#include "xla_profiler/base/files/atomic_file_writer.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_paths.h"
+#include "xla_profiler/base/json/report_json.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
 
 ABSL_FLAG(std::string, traces, "",
           "The profiles of one run, one per node: a comma list of files, folders or globs.");

@@ -17,12 +17,12 @@
 #include "trace_alignment/profile_snapshots.h"
 #include "trace_alignment/snapshot_pairs.h"
 #include "trace_alignment/xspace_aligner.h"
-#include "xla_profiler/util/byte_sink.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/report_json.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/status_util.h"
-#include "xla_profiler/util/text_table.h"
+#include "xla_profiler/base/files/byte_sink.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/json/report_json.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
+#include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/xplane/node_ids.h"
 
 ABSL_FLAG(std::string, trace, "", "The profile to align.");

@@ -4,12 +4,12 @@
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "tools/command.h"
+#include "xla_profiler/base/command_line/progress_bar.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/json/report_json.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
 #include "xla_profiler/inspect/xspace_inspector.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/progress_bar.h"
-#include "xla_profiler/util/report_json.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/status_util.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 ABSL_FLAG(std::string, trace, "", "The profile: one *.xplane.pb file, plain or gzip.");

@@ -17,9 +17,9 @@
 #include "trace_alignment/testing/node_inputs.h"
 #include "trace_alignment/testing/profile_events.h"
 #include "trace_alignment/testing/synthetic_cluster.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/input_file.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {

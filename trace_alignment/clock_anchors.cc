@@ -1,6 +1,6 @@
 #include "trace_alignment/clock_anchors.h"
 
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 

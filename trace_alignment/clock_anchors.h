@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
-#include "xla_profiler/trace_json/jsonl_row.h"
+#include "xla_profiler/base/json/jsonl_row.h"
 
 namespace meridian {
 

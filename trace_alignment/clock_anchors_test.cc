@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "gtest/gtest.h"
-#include "xla_profiler/trace_json/jsonl_row.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/json/jsonl_row.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {

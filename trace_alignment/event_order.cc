@@ -5,8 +5,8 @@
 #include <numeric>
 #include <vector>
 
-#include "xla_profiler/util/check.h"
-#include "xla_profiler/util/picoseconds.h"
+#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/picoseconds.h"
 
 namespace meridian {
 namespace {

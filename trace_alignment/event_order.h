@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "xla_profiler/xplane/timespan.h"
+#include "xla_profiler/base/timespan.h"
 
 namespace meridian {
 

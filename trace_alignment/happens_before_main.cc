@@ -5,8 +5,8 @@
 
 #include "absl/status/statusor.h"
 #include "trace_alignment/trace_check.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/status_util.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/status_util.h"
 
 int main(int argc, char** argv) {
   const absl::StatusOr<meridian::TraceVerdict> verdict = meridian::CheckTraces(

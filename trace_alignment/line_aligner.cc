@@ -7,9 +7,9 @@
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "xla_profiler/util/int64_range.h"
-#include "xla_profiler/util/picoseconds.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/int64_range.h"
+#include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/xplane/clock_domain.h"
 
 namespace meridian {

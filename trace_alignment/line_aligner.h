@@ -12,10 +12,10 @@
 #include "trace_alignment/alignment_stats.pb.h"
 #include "trace_alignment/event_order.h"
 #include "trace_alignment/node_clock.h"
+#include "xla_profiler/base/timespan.h"
 #include "xla_profiler/xplane/clock_domain.h"
 #include "xla_profiler/xplane/plane_additions.h"
 #include "xla_profiler/xplane/session_clock.h"
-#include "xla_profiler/xplane/timespan.h"
 #include "xla_profiler/xplane/xplane_rewriter.h"
 
 namespace meridian {

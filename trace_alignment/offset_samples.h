@@ -26,7 +26,7 @@
 #include "trace_alignment/clock_anchors.h"
 #include "trace_alignment/clock_map.h"
 #include "trace_alignment/snapshot_pairs.h"
-#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/xplane/session_clock.h"
 
 namespace meridian {

@@ -9,9 +9,9 @@
 #include "trace_alignment/probe_solver.h"
 #include "trace_alignment/probe_windows.h"
 #include "trace_alignment/two_way_probes.h"
-#include "xla_profiler/trace_json/jsonl_row.h"
-#include "xla_profiler/util/input_file.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/json/jsonl_row.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

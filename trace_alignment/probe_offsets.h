@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "trace_alignment/offset_samples.h"
-#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {
 

@@ -13,7 +13,7 @@
 #include "trace_alignment/clock_map.h"
 #include "trace_alignment/offset_samples.h"
 #include "trace_alignment/probe_windows.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/xplane/session_clock.h"
 
 namespace meridian {

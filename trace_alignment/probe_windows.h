@@ -20,7 +20,7 @@
 #include "absl/strings/string_view.h"
 #include "trace_alignment/clock_anchors.h"
 #include "trace_alignment/snapshot_pairs.h"
-#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {
 

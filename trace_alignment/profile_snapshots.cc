@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/xplane/clock_domain.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "trace_alignment/snapshot_pairs.h"
-#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/xplane/session_clock.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 

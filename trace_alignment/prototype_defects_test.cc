@@ -25,13 +25,13 @@
 #include "trace_alignment/testing/prototype_validator.h"
 #include "trace_alignment/testing/synthetic_cluster.h"
 #include "trace_alignment/two_way_probes.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/collectives/rank_resolution.h"
 #include "xla_profiler/collectives/run_resolution.h"
 #include "xla_profiler/collectives/xspace_collectives.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/picoseconds.h"
-#include "xla_profiler/util/testing/status_matchers.h"
-#include "xla_profiler/xplane/xplane_utils.h"
+#include "xla_profiler/testing/xplane_utils.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {

@@ -11,10 +11,10 @@
 #include "google/protobuf/message.h"
 #include "google/protobuf/unknown_field_set.h"
 #include "third_party/xplane/snapshot_pairs.pb.h"
-#include "xla_profiler/trace_json/jsonl_row.h"
-#include "xla_profiler/util/input_file.h"
-#include "xla_profiler/util/int64_range.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/int64_range.h"
+#include "xla_profiler/base/json/jsonl_row.h"
+#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
 namespace meridian {

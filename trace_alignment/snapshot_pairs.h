@@ -23,7 +23,7 @@
 #include "absl/strings/string_view.h"
 #include "trace_alignment/clock_anchors.h"
 #include "trace_alignment/clock_map.h"
-#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/xplane/session_clock.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
 

@@ -21,10 +21,10 @@
 #include "trace_alignment/testing/synthetic_cluster.h"
 #include "trace_alignment/trace_check.h"
 #include "trace_alignment/two_way_probes.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/picoseconds.h"
-#include "xla_profiler/util/testing/status_matchers.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 #include "xla_profiler/xplane/session_clock.h"
 
 namespace meridian {

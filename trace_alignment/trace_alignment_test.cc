@@ -18,7 +18,7 @@
 #include "trace_alignment/testing/order_check.h"
 #include "trace_alignment/testing/profile_events.h"
 #include "trace_alignment/testing/synthetic_cluster.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 

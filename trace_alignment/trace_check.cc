@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/validation.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 

@@ -8,9 +8,9 @@
 #include "gtest/gtest.h"
 #include "trace_alignment/testing/cluster_files.h"
 #include "trace_alignment/testing/synthetic_cluster.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/testing/status_matchers.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 
 namespace meridian {
 namespace {

@@ -14,11 +14,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "trace_alignment/snapshot_pairs.h"
-#include "xla_profiler/util/check.h"
-#include "xla_profiler/util/input_file.h"
-#include "xla_profiler/util/int64_range.h"
-#include "xla_profiler/util/picoseconds.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/int64_range.h"
+#include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

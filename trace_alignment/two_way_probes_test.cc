@@ -15,10 +15,10 @@
 #include "gtest/gtest.h"
 #include "trace_alignment/offset_samples.h"
 #include "trace_alignment/probe_solver.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/testing/gzip_text.h"
-#include "xla_profiler/util/testing/status_matchers.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/testing/gzip_text.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 
 namespace meridian {
 namespace {

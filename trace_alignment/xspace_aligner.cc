@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/status_util.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
 #include "xla_profiler/xplane/plane_additions.h"
 #include "xla_profiler/xplane/xplane_builder.h"
 #include "xla_profiler/xplane/xplane_rewriter.h"

@@ -8,7 +8,7 @@
 #include "trace_alignment/alignment_stats.pb.h"
 #include "trace_alignment/line_aligner.h"
 #include "trace_alignment/node_clock.h"
-#include "xla_profiler/util/byte_sink.h"
+#include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/xplane/session_clock.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 

@@ -6,9 +6,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/testing/synthetic_run.h"
-#include "xla_profiler/util/testing/status_matchers.h"
-#include "xla_profiler/xplane/xplane_utils.h"
+#include "xla_profiler/testing/xplane_utils.h"
 
 namespace meridian {
 namespace {

@@ -12,10 +12,10 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/util/check.h"
-#include "xla_profiler/util/stable_hash.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/status_util.h"
+#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/stable_hash.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
 
 namespace meridian {
 namespace {

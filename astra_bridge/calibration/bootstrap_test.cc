@@ -9,7 +9,7 @@
 #include "astra_bridge/calibration/testing/synthetic_cells.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {
@@ -38,7 +38,7 @@ Fitted FitNoisy(uint64_t seed, double noise) {
 
 struct Sweep {
   std::string name;
-  std::vector<CommKind> kinds;
+  std::vector<CollectiveKind> kinds;
   std::vector<int32_t> ranks;
   std::vector<int64_t> sizes;
   double noise = 0;
@@ -58,7 +58,7 @@ std::vector<int64_t> SizesByFactors(int64_t first, int64_t factor, int count) {
 
 void AddMisses(const Sweep& sweep, uint64_t seed, std::vector<TransferCell>* cells) {
   std::mt19937_64 random(seed);
-  std::map<std::pair<CommKind, int32_t>, double> last;
+  std::map<std::pair<CollectiveKind, int32_t>, double> last;
   for (TransferCell& cell : *cells) {
     // Even draws with deviation 1.
     const double fresh = std::sqrt(12.0) * (static_cast<double>(random() >> 11) * 0x1p-53 - 0.5);
@@ -92,14 +92,14 @@ bool Contains(const ParameterInterval& interval, double value) {
 
 // 95 of 100 are promised.
 TEST(BootstrapTest, TheTruthIsInsideAsOftenAsPromised) {
-  const CommKind kReduce = CommKind::kAllReduce, kGather = CommKind::kAllGather;
+  const CollectiveKind kReduce = CollectiveKind::kAllReduce, kGather = CollectiveKind::kAllGather;
   const std::vector<Sweep> sweeps = {
       {"sweep", {kReduce, kGather}, {2, 4}, SizesByFactors(1 << 10, 8, 5), 0.04, 0, 0, 80, 76},
       {"four cells", {kReduce}, {4}, SizesByFactors(1 << 10, 16, 4), 0.04, 0, 0, 200, 160},
       {"six cells", {kReduce}, {4}, SizesByFactors(1 << 12, 4, 6), 0.05, 0, 0, 100, 90},
       {"two kinds", {kReduce, kGather}, {4}, SizesByFactors(1 << 12, 64, 3), 0.03, 0, 0, 100, 90},
       {"misses",
-       {kReduce, kGather, CommKind::kReduceScatter, CommKind::kAllToAll},
+       {kReduce, kGather, CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll},
        {4},
        SizesByFactors(1 << 10, 2, 14),
        0.04,
@@ -133,7 +133,7 @@ TEST(BootstrapTest, DimensionsHaveIntervalsOfTheirOwn) {
   size_t inside = 0;
   for (int run = 0; run < kRuns; ++run) {
     SyntheticOptions options;
-    options.kinds = {CommKind::kAllReduce, CommKind::kAllGather};
+    options.kinds = {CollectiveKind::kAllReduce, CollectiveKind::kAllGather};
     options.sizes = SizesByFactors(1 << 10, 16, 4);
     options.noise = 0.05;
     options.seed = 100 + run;

@@ -2,7 +2,7 @@
 
 #include "astra_bridge/calibration/correction_points.h"
 #include "astra_bridge/calibration/engine_model.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 

@@ -10,8 +10,8 @@
 #include "astra_bridge/calibration/correction_fit.h"
 #include "astra_bridge/calibration/parameter_fit.h"
 #include "astra_bridge/calibration/transfer_cells.h"
-#include "astra_bridge/corrections.h"
-#include "astra_bridge/fabric.h"
+#include "astra_bridge/corrections/corrections.h"
+#include "astra_bridge/timing/fabric.h"
 
 namespace meridian {
 

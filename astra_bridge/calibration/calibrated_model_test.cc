@@ -6,7 +6,7 @@
 #include "astra_bridge/calibration/testing/synthetic_cells.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {
@@ -20,7 +20,7 @@ TEST(CalibratedModelTest, PredictsWhatTheParametersAloneCannot) {
   options.noise = 0.02;
   std::vector<TransferCell> cells = MakeSyntheticCells(RingOf(4, 30000, 4), {4}, options);
   for (TransferCell& cell : cells) {
-    if (cell.kind != CommKind::kAllGather) continue;
+    if (cell.kind != CollectiveKind::kAllGather) continue;
     for (double& transfer_ns : cell.transfers_ns) transfer_ns *= 2;
     SummariseCell(&cell);
   }
@@ -41,12 +41,12 @@ TEST(CalibratedModelTest, PredictsWhatTheParametersAloneCannot) {
 // A ring all-gather of 1 MiB in four takes 60,133 ns on the assumed fabric: see engine_model_test.
 TEST(CalibratedModelTest, CorrectionsAreOfKindAndBytes) {
   TransferCell cell;
-  cell.kind = CommKind::kAllGather;
+  cell.kind = CollectiveKind::kAllGather;
   cell.bytes = 1 << 20;
   cell.ranks = 4;
   cell.participants = {0, 1, 2, 3};
   Corrections corrections;
-  auto& segments = corrections.segments[static_cast<size_t>(CommKind::kAllGather)];
+  auto& segments = corrections.segments[static_cast<size_t>(CollectiveKind::kAllGather)];
   segments.resize(2);
   segments[0].up_to_bytes = (1 << 20) - 1;
   segments[0].overhead_ns = 1e6;

@@ -9,7 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "google/protobuf/util/json_util.h"
-#include "xla_profiler/util/text_table.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
@@ -46,7 +46,7 @@ std::vector<std::string> CalibratedRange::Beyond(
   } else if (cell.bytes < found->second.smallest || cell.bytes > found->second.largest) {
     reasons.push_back("size outside the calibration");
   }
-  if (cell.kind == CommKind::kPointToPoint) {
+  if (cell.kind == CollectiveKind::kPointToPoint) {
     if (found != sizes.end() && pairs.count(cell.pairs) == 0) {
       reasons.push_back("number of pairs at once not in the calibration");
     }
@@ -73,7 +73,7 @@ absl::StatusOr<CalibratedRange> RangeOf(const CalibrationReport& report) {
   CalibratedRange range;
   for (const CalibratedCell& cell : report.cells()) {
     if (!cell.fitted()) continue;
-    const std::optional<CommKind> kind = CommKindFromName(cell.kind());
+    const std::optional<CollectiveKind> kind = TimedKindFromName(cell.kind());
     if (!kind.has_value()) {
       return absl::InvalidArgumentError(
           absl::StrCat("the calibration has a cell of kind ", Printable(cell.kind())));
@@ -81,7 +81,7 @@ absl::StatusOr<CalibratedRange> RangeOf(const CalibrationReport& report) {
     const auto [found, is_new] = range.sizes.insert({*kind, {cell.bytes(), cell.bytes()}});
     found->second.smallest = std::min(found->second.smallest, cell.bytes());
     found->second.largest = std::max(found->second.largest, cell.bytes());
-    const bool is_permute = *kind == CommKind::kPointToPoint;
+    const bool is_permute = *kind == CollectiveKind::kPointToPoint;
     const int64_t size = is_permute ? cell.pairs() : cell.group_size();
     if (size <= 0) {
       return absl::InvalidArgumentError(

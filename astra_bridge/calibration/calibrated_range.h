@@ -12,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/transfer_cells.h"
-#include "astra_bridge/comm_kind.h"
+#include "astra_bridge/edges/timed_kind.h"
 
 namespace meridian {
 
@@ -22,7 +22,7 @@ struct CalibratedRange {
     int64_t largest = 0;
   };
   // Kinds that are not there were not seen.
-  std::map<CommKind, Sizes> sizes;
+  std::map<CollectiveKind, Sizes> sizes;
   // How many ranks the groups of collectives had.
   std::set<int64_t> group_sizes;
   // How far apart the next members of a group were at most: LargestHop.
@@ -30,7 +30,7 @@ struct CalibratedRange {
   // How many pairs of a permute moved their data at once.
   std::set<int64_t> pairs;
   // What kernels were named after, by bytes; those that name nothing are not there.
-  std::map<CommKind, std::map<int64_t, std::set<std::string>>> protocols;
+  std::map<CollectiveKind, std::map<int64_t, std::set<std::string>>> protocols;
   // What the ranks were: "GPU", "TPU", "CPU". Empty: not known.
   std::set<std::string> device_kinds;
 

@@ -3,9 +3,9 @@
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/util/report_json.h"
-#include "xla_profiler/util/testing/status_matchers.h"
-#include "xla_profiler/util/text_table.h"
+#include "xla_profiler/base/json/report_json.h"
+#include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {
@@ -40,7 +40,7 @@ CalibrationReport ReportOfTwoSizes() {
   return report;
 }
 
-TransferCell Cell(CommKind kind, int64_t bytes, std::vector<int32_t> participants) {
+TransferCell Cell(CollectiveKind kind, int64_t bytes, std::vector<int32_t> participants) {
   TransferCell cell;
   cell.kind = kind;
   cell.bytes = bytes;
@@ -55,18 +55,18 @@ std::vector<std::string> Beyond(const CalibratedRange& range, const TransferCell
 
 TEST(CalibratedRangeTest, TellsWhatIsExtrapolated) {
   ASSERT_OK_AND_ASSIGN(const CalibratedRange range, RangeOf(ReportOfTwoSizes()));
-  EXPECT_THAT(Beyond(range, Cell(CommKind::kAllReduce, 4096, {0, 1, 2, 3})), IsEmpty());
-  EXPECT_THAT(Beyond(range, Cell(CommKind::kAllReduce, 512, {0, 1, 2, 3})),
+  EXPECT_THAT(Beyond(range, Cell(CollectiveKind::kAllReduce, 4096, {0, 1, 2, 3})), IsEmpty());
+  EXPECT_THAT(Beyond(range, Cell(CollectiveKind::kAllReduce, 512, {0, 1, 2, 3})),
               ElementsAre("size outside the calibration"));
-  EXPECT_THAT(Beyond(range, Cell(CommKind::kAllReduce, 65537, {0, 1})),
+  EXPECT_THAT(Beyond(range, Cell(CollectiveKind::kAllReduce, 65537, {0, 1})),
               ElementsAre("size outside the calibration", "group size not in the calibration"));
-  TransferCell permute = Cell(CommKind::kPointToPoint, 1024, {2, 3});
+  TransferCell permute = Cell(CollectiveKind::kPointToPoint, 1024, {2, 3});
   permute.pairs = 4;
   EXPECT_THAT(Beyond(range, permute), IsEmpty());
   permute.pairs = 2;
   EXPECT_THAT(Beyond(range, permute),
               ElementsAre("number of pairs at once not in the calibration"));
-  EXPECT_THAT(Beyond(range, Cell(CommKind::kAllGather, 4096, {0, 1, 2, 3})),
+  EXPECT_THAT(Beyond(range, Cell(CollectiveKind::kAllGather, 4096, {0, 1, 2, 3})),
               ElementsAre("kind not in the calibration"));
 }
 
@@ -75,18 +75,18 @@ TEST(CalibratedRangeTest, TellsMembersFurtherApart) {
   CalibrationReport report = ReportOfTwoSizes();
   report.mutable_cells(1)->set_group_size(2);
   ASSERT_OK_AND_ASSIGN(const CalibratedRange neighbours, RangeOf(report));
-  EXPECT_THAT(Beyond(neighbours, Cell(CommKind::kAllReduce, 4096, {2, 3})), IsEmpty());
-  EXPECT_THAT(Beyond(neighbours, Cell(CommKind::kAllReduce, 4096, {3, 0})), IsEmpty());
-  EXPECT_THAT(Beyond(neighbours, Cell(CommKind::kAllReduce, 4096, {1, 3})),
+  EXPECT_THAT(Beyond(neighbours, Cell(CollectiveKind::kAllReduce, 4096, {2, 3})), IsEmpty());
+  EXPECT_THAT(Beyond(neighbours, Cell(CollectiveKind::kAllReduce, 4096, {3, 0})), IsEmpty());
+  EXPECT_THAT(Beyond(neighbours, Cell(CollectiveKind::kAllReduce, 4096, {1, 3})),
               ElementsAre("members further apart than in the calibration"));
   report.mutable_cells(1)->set_largest_hop(2);
   ASSERT_OK_AND_ASSIGN(const CalibratedRange two_apart, RangeOf(report));
-  EXPECT_THAT(Beyond(two_apart, Cell(CommKind::kAllReduce, 4096, {1, 3})), IsEmpty());
+  EXPECT_THAT(Beyond(two_apart, Cell(CollectiveKind::kAllReduce, 4096, {1, 3})), IsEmpty());
 }
 
 TEST(CalibratedRangeTest, TellsOtherDevices) {
   CalibrationReport report = ReportOfTwoSizes();
-  const TransferCell cell = Cell(CommKind::kAllReduce, 4096, {0, 1, 2, 3});
+  const TransferCell cell = Cell(CollectiveKind::kAllReduce, 4096, {0, 1, 2, 3});
   ASSERT_OK_AND_ASSIGN(const CalibratedRange unknown, RangeOf(report));
   EXPECT_THAT(unknown.Beyond(cell, {"CPU"}), IsEmpty());
   report.add_runs()->add_device_kinds("GPU");
@@ -101,7 +101,7 @@ TEST(CalibratedRangeTest, TellsOtherProtocolsWhereBothAreNamed) {
   report.mutable_cells(1)->set_protocol("RING_LL");
   ASSERT_OK_AND_ASSIGN(const CalibratedRange range, RangeOf(report));
   const auto beyond = [&](int64_t bytes, const std::string& protocol) {
-    TransferCell cell = Cell(CommKind::kAllReduce, bytes, {0, 1, 2, 3});
+    TransferCell cell = Cell(CollectiveKind::kAllReduce, bytes, {0, 1, 2, 3});
     cell.protocol = protocol;
     return Beyond(range, cell);
   };
@@ -114,7 +114,7 @@ TEST(CalibratedRangeTest, TellsOtherProtocolsWhereBothAreNamed) {
   EXPECT_THAT(beyond(4096, "RING_LL"), IsEmpty());
   EXPECT_THAT(beyond(4096, "NVLS_SIMPLE"), is_other);
   EXPECT_THAT(beyond(65536, "TREE_LL"), is_other);
-  TransferCell permute = Cell(CommKind::kPointToPoint, 1024, {0, 1});
+  TransferCell permute = Cell(CollectiveKind::kPointToPoint, 1024, {0, 1});
   permute.pairs = 4;
   permute.protocol = "TREE_LL";
   EXPECT_THAT(Beyond(range, permute), IsEmpty());

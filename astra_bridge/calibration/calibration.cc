@@ -15,7 +15,7 @@
 #include "astra_bridge/calibration/error_summary.h"
 #include "astra_bridge/calibration/size_ranges.h"
 #include "astra_bridge/calibration/transfer_quality.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {
@@ -229,7 +229,7 @@ class Calibrator {
 
   void DescribeCell(size_t i, bool is_fitted) {
     CalibratedCell* cell = report_.add_cells();
-    cell->set_kind(std::string(CommKindName(cells_[i].kind)));
+    cell->set_kind(std::string(CollectiveKindName(cells_[i].kind)));
     cell->set_bytes(cells_[i].bytes);
     cell->set_group(GroupText(cells_[i]));
     cell->set_group_size(static_cast<int64_t>(cells_[i].participants.size()));
@@ -268,7 +268,7 @@ class Calibrator {
     for (size_t kind = 0; kind < model_.corrections.segments.size(); ++kind) {
       for (const CorrectionSegment& fitted : model_.corrections.segments[kind]) {
         CalibratedSegment* segment = report_.add_segments();
-        segment->set_kind(std::string(CommKindName(static_cast<CommKind>(kind))));
+        segment->set_kind(std::string(CollectiveKindName(static_cast<CollectiveKind>(kind))));
         if (fitted.up_to_bytes != std::numeric_limits<int64_t>::max()) {
           segment->set_up_to_bytes(fitted.up_to_bytes);
         }

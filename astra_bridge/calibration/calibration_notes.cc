@@ -11,10 +11,10 @@
 #include "astra_bridge/calibration/engine_model.h"
 #include "astra_bridge/calibration/number_text.h"
 #include "astra_bridge/calibration/size_ranges.h"
-#include "astra_bridge/comm_kind.h"
-#include "astra_bridge/engine/engine_collective.h"
+#include "astra_bridge/edges/timed_kind.h"
 #include "astra_bridge/engine/system_config.h"
-#include "xla_profiler/util/byte_size.h"
+#include "xla_profiler/base/tables/byte_size.h"
+#include "xla_profiler/hlo/collective_kind.h"
 
 namespace meridian {
 namespace {
@@ -37,7 +37,7 @@ void AddTopology(const Fabric& topology, const Fabric& start, Notes* notes) {
   std::vector<std::string> names;
   bool pairwise = true;
   for (const CollectiveAlgorithm& algorithm :
-       start.system.algorithms_of(EngineCollective::kAllToAll)) {
+       start.system.algorithms_of(CollectiveKind::kAllToAll)) {
     pairwise &= algorithm.kind == CollectiveAlgorithm::Kind::kDirect;
     names.push_back(CollectiveAlgorithmName(algorithm));
   }
@@ -82,7 +82,7 @@ void AddMergedSizes(const CalibrationReport& report, Notes* notes) {
 void AddSingleGroupSize(const CalibrationReport& report, Notes* notes) {
   std::set<int64_t> group_sizes;
   for (const CalibratedCell& cell : report.cells()) {
-    const bool collective = cell.kind() != CommKindName(CommKind::kPointToPoint);
+    const bool collective = cell.kind() != CollectiveKindName(CollectiveKind::kPointToPoint);
     if (cell.fitted() && collective) group_sizes.insert(cell.group_size());
   }
   if (group_sizes.size() != 1) return;

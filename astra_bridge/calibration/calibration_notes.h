@@ -9,7 +9,7 @@
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/calibration_run.h"
 #include "astra_bridge/calibration/parameter_fit.h"
-#include "astra_bridge/fabric.h"
+#include "astra_bridge/timing/fabric.h"
 
 namespace meridian {
 

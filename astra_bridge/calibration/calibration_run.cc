@@ -8,8 +8,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "trace_alignment/collectives/happens_before.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/text_table.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {

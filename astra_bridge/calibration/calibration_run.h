@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "astra_bridge/calibration/transfer_samples.h"
 #include "trace_alignment/collectives/collective_run.h"
-#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {

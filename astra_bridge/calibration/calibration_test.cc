@@ -11,10 +11,10 @@
 #include "astra_bridge/calibration/testing/synthetic_cells.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_paths.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/testing/shared_data.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/input_paths.h"
-#include "xla_profiler/util/testing/status_matchers.h"
 
 namespace meridian {
 namespace {
@@ -83,7 +83,7 @@ TEST(CalibrationTest, FitsGivenSizesOnlyAndPredictsTheOthers) {
 // are told apart are not merged.
 TEST(CalibrationTest, HundredsOfSizesAreFittedByRanges) {
   SyntheticOptions many;
-  many.kinds = {CommKind::kAllReduce, CommKind::kAllGather};
+  many.kinds = {CollectiveKind::kAllReduce, CollectiveKind::kAllGather};
   many.repeats = 3;
   many.sizes.clear();
   for (int i = 0; i < 300; ++i) {
@@ -116,7 +116,7 @@ TEST(CalibrationTest, SaysWhenOtherNumbersOfRanksAreAGuess) {
 
 TEST(CalibrationTest, TwoCellsFitButIdentifyNothing) {
   SyntheticOptions two;
-  two.kinds = {CommKind::kAllReduce};
+  two.kinds = {CollectiveKind::kAllReduce};
   two.sizes = {1 << 12, 1 << 24};
   ASSERT_OK_AND_ASSIGN(const Calibration calibration, Calibrate({SyntheticRun(4, two)}));
   const CalibrationReport& report = calibration.report;

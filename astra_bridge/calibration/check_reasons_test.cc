@@ -56,7 +56,7 @@ TEST(CheckReasonsTest, WhatLastsASliceWaitedForIt) {
 
 TEST(CheckReasonsTest, WhatWasNotCalibratedComesFirst) {
   CalibratedRange range;
-  range.sizes[CommKind::kAllReduce] = {1024, 2048};
+  range.sizes[CollectiveKind::kAllReduce] = {1024, 2048};
   range.group_sizes = {4};
   range.largest_hop = 1;
   range.device_kinds = {"GPU"};

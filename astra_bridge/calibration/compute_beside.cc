@@ -7,7 +7,7 @@
 
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/xspace/work_nodes.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {
@@ -63,9 +63,9 @@ absl::StatusOr<bool> IsComputation(const ChakraProtoMsg::Node& node) {
   return op_kind != kHostGapOpKind && op_kind != kUnmatchedOpKind && op_kind != kLocalOpKind;
 }
 
-ComputeBeside::Key ComputeBeside::KeyFor(CommKind kind, int64_t bytes, int32_t ranks,
+ComputeBeside::Key ComputeBeside::KeyFor(CollectiveKind kind, int64_t bytes, int32_t ranks,
                                          std::vector<int32_t> members) {
-  if (kind == CommKind::kPointToPoint) members.clear();
+  if (kind == CollectiveKind::kPointToPoint) members.clear();
   std::sort(members.begin(), members.end());
   return {kind, bytes, ranks, std::move(members)};
 }

@@ -44,9 +44,10 @@ class ComputeBeside {
     double beside_ns = 0;
   };
   // Kind, bytes, ranks of the run, sorted members of a collective.
-  using Key = std::tuple<CommKind, int64_t, int32_t, std::vector<int32_t>>;
+  using Key = std::tuple<CollectiveKind, int64_t, int32_t, std::vector<int32_t>>;
 
-  static Key KeyFor(CommKind kind, int64_t bytes, int32_t ranks, std::vector<int32_t> members);
+  static Key KeyFor(CollectiveKind kind, int64_t bytes, int32_t ranks,
+                    std::vector<int32_t> members);
 
   std::map<Key, Times> times_;
 };

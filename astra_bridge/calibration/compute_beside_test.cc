@@ -8,7 +8,7 @@
 #include "chakra_export/xspace/work_nodes.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {
@@ -82,7 +82,7 @@ class Ranks {
   uint64_t last_id_ = 0;
 };
 
-TransferCell Cell(CommKind kind, int64_t bytes) {
+TransferCell Cell(CollectiveKind kind, int64_t bytes) {
   TransferCell cell;
   cell.kind = kind;
   cell.bytes = bytes;
@@ -101,7 +101,7 @@ TEST(ComputeBesideTest, OnlyWhatTheSameRankComputesCounts) {
   ranks.Compute(1, 0, 100);
   ranks.Compute(1, 200, 300);
   const ComputeBeside beside = ranks.Look();
-  EXPECT_THAT(beside.ShareOf(Cell(CommKind::kAllReduce, 64)), Optional(DoubleEq(0.15)));
+  EXPECT_THAT(beside.ShareOf(Cell(CollectiveKind::kAllReduce, 64)), Optional(DoubleEq(0.15)));
   EXPECT_THAT(beside.ShareOfAll(), DoubleEq(0.15));
 }
 
@@ -115,10 +115,10 @@ TEST(ComputeBesideTest, CellsAreLookedAtByThemselves) {
   ranks.Message(32, 1000, 1100);
   ranks.Compute(1, 1000, 1100);
   const ComputeBeside beside = ranks.Look();
-  EXPECT_THAT(beside.ShareOf(Cell(CommKind::kAllReduce, 64)), Optional(DoubleEq(0.5)));
-  EXPECT_THAT(beside.ShareOf(Cell(CommKind::kAllReduce, 128)), Optional(DoubleEq(0)));
-  EXPECT_THAT(beside.ShareOf(Cell(CommKind::kPointToPoint, 32)), Optional(DoubleEq(0.5)));
-  EXPECT_EQ(beside.ShareOf(Cell(CommKind::kAllGather, 64)), std::nullopt);
+  EXPECT_THAT(beside.ShareOf(Cell(CollectiveKind::kAllReduce, 64)), Optional(DoubleEq(0.5)));
+  EXPECT_THAT(beside.ShareOf(Cell(CollectiveKind::kAllReduce, 128)), Optional(DoubleEq(0)));
+  EXPECT_THAT(beside.ShareOf(Cell(CollectiveKind::kPointToPoint, 32)), Optional(DoubleEq(0.5)));
+  EXPECT_EQ(beside.ShareOf(Cell(CollectiveKind::kAllGather, 64)), std::nullopt);
   // 200 of 1,000.
   EXPECT_THAT(beside.ShareOfAll(), DoubleEq(0.2));
 }
@@ -132,7 +132,7 @@ TEST(ComputeBesideTest, StepsAddUp) {
   }
   ComputeBeside beside = idle.Look();
   beside.Add(busy.Look());
-  EXPECT_THAT(beside.ShareOf(Cell(CommKind::kAllReduce, 64)), Optional(DoubleEq(0.5)));
+  EXPECT_THAT(beside.ShareOf(Cell(CollectiveKind::kAllReduce, 64)), Optional(DoubleEq(0.5)));
   EXPECT_EQ(ComputeBeside().ShareOfAll(), 0);
 }
 

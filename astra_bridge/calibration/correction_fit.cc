@@ -9,7 +9,7 @@
 
 #include "astra_bridge/calibration/robust_statistics.h"
 #include "astra_bridge/calibration/segmented_line.h"
-#include "astra_bridge/comm_kind.h"
+#include "astra_bridge/edges/timed_kind.h"
 
 namespace meridian {
 namespace {
@@ -25,13 +25,13 @@ constexpr double kLeastNs = 1;
 
 // Of a kind's points, those that are to be predicted and those to do it from.
 struct LeftOut {
-  CommKind kind;
+  CollectiveKind kind;
   std::vector<CorrectionPoint> held;
   std::vector<CorrectionPoint> rest;
 };
 
 template <typename IsHeld>
-LeftOut LeaveOut(CommKind kind, const std::vector<CorrectionPoint>& points, IsHeld is_held) {
+LeftOut LeaveOut(CollectiveKind kind, const std::vector<CorrectionPoint>& points, IsHeld is_held) {
   LeftOut left_out{kind, {}, {}};
   for (const CorrectionPoint& point : points) {
     (is_held(point) ? left_out.held : left_out.rest).push_back(point);
@@ -42,7 +42,7 @@ LeftOut LeaveOut(CommKind kind, const std::vector<CorrectionPoint>& points, IsHe
 std::vector<LeftOut> LeaveOutEach(const PointsByKind& points) {
   std::vector<LeftOut> all;
   for (size_t k = 0; k < points.size(); ++k) {
-    const CommKind kind = static_cast<CommKind>(k);
+    const CollectiveKind kind = static_cast<CollectiveKind>(k);
     std::set<int64_t> sizes;
     std::set<int32_t> ranks;
     for (const CorrectionPoint& point : points[k]) {

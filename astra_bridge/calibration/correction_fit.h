@@ -5,7 +5,7 @@
 #define ASTRA_BRIDGE_CALIBRATION_CORRECTION_FIT_H_
 
 #include "astra_bridge/calibration/correction_points.h"
-#include "astra_bridge/corrections.h"
+#include "astra_bridge/corrections/corrections.h"
 
 namespace meridian {
 

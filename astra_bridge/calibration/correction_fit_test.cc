@@ -4,7 +4,7 @@
 #include "astra_bridge/calibration/testing/synthetic_cells.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {
@@ -35,9 +35,10 @@ TEST(ChoosePenaltyTest, NoiseIsNotFollowed) {
   const PenaltyChoice choice = ChoosePenalty(measured.points);
   EXPECT_GT(choice.error, 0);
   const Corrections corrections = FitCorrections(measured.points, choice.penalty);
-  EXPECT_THAT(corrections.segments[static_cast<size_t>(CommKind::kPointToPoint)], IsEmpty());
-  for (CommKind kind : options.kinds) {
-    EXPECT_THAT(corrections.segments[static_cast<size_t>(kind)], SizeIs(1)) << CommKindName(kind);
+  EXPECT_THAT(corrections.segments[static_cast<size_t>(CollectiveKind::kPointToPoint)], IsEmpty());
+  for (CollectiveKind kind : options.kinds) {
+    EXPECT_THAT(corrections.segments[static_cast<size_t>(kind)], SizeIs(1))
+        << CollectiveKindName(kind);
   }
 }
 

@@ -50,7 +50,7 @@ PointsByKind MakeCorrectionPoints(absl::Span<const TransferCell> cells,
     CorrectionPoint point;
     point.bytes = cell.bytes;
     point.group = groups.insert({{cell.ranks, cell.participants, cell.pairs}, next}).first->second;
-    point.ranks = cell.kind == CommKind::kPointToPoint
+    point.ranks = cell.kind == CollectiveKind::kPointToPoint
                       ? cell.ranks
                       : static_cast<int32_t>(cell.participants.size());
     point.engine_ns = engine_ns[i];

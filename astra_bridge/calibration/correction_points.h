@@ -9,7 +9,7 @@
 
 #include "absl/types/span.h"
 #include "astra_bridge/calibration/transfer_cells.h"
-#include "astra_bridge/comm_kind.h"
+#include "astra_bridge/edges/timed_kind.h"
 
 namespace meridian {
 
@@ -29,8 +29,8 @@ struct CorrectionPoint {
   std::string protocol;
 };
 
-// By CommKind.
-using PointsByKind = std::array<std::vector<CorrectionPoint>, kCommKinds>;
+// By CollectiveKind.
+using PointsByKind = std::array<std::vector<CorrectionPoint>, kTimedKinds>;
 
 // Engine times, and those of two ranks, are by cell. At most kMaxSizes sizes of a kind: see
 // MergeSizes.

@@ -24,7 +24,7 @@ CorrectionPoint Point(int64_t bytes, uint32_t group, double engine_ns, double me
   return point;
 }
 
-TransferCell Cell(CommKind kind, std::vector<int32_t> participants, int32_t ranks) {
+TransferCell Cell(CollectiveKind kind, std::vector<int32_t> participants, int32_t ranks) {
   TransferCell cell;
   cell.kind = kind;
   cell.bytes = 1024;
@@ -38,16 +38,16 @@ TransferCell Cell(CommKind kind, std::vector<int32_t> participants, int32_t rank
 
 TEST(MakeCorrectionPointsTest, CellsAreSortedByKind) {
   const std::vector<TransferCell> cells = {
-      Cell(CommKind::kAllReduce, {0, 1}, 4), Cell(CommKind::kPointToPoint, {0, 1}, 4),
-      Cell(CommKind::kAllReduce, {2, 3}, 4), Cell(CommKind::kAllReduce, {0, 1}, 4)};
+      Cell(CollectiveKind::kAllReduce, {0, 1}, 4), Cell(CollectiveKind::kPointToPoint, {0, 1}, 4),
+      Cell(CollectiveKind::kAllReduce, {2, 3}, 4), Cell(CollectiveKind::kAllReduce, {0, 1}, 4)};
   const std::vector<double> engine_ns = {10, 20, 30, 40};
   const std::vector<double> least_engine_ns = {5, 6, 7, 50};
   const PointsByKind points = MakeCorrectionPoints(cells, engine_ns, least_engine_ns);
-  const auto& reduces = points[static_cast<size_t>(CommKind::kAllReduce)];
-  const auto& messages = points[static_cast<size_t>(CommKind::kPointToPoint)];
+  const auto& reduces = points[static_cast<size_t>(CollectiveKind::kAllReduce)];
+  const auto& messages = points[static_cast<size_t>(CollectiveKind::kPointToPoint)];
   ASSERT_THAT(reduces, SizeIs(3));
   ASSERT_THAT(messages, SizeIs(1));
-  EXPECT_THAT(points[static_cast<size_t>(CommKind::kAllGather)], IsEmpty());
+  EXPECT_THAT(points[static_cast<size_t>(CollectiveKind::kAllGather)], IsEmpty());
   EXPECT_EQ(reduces[0].group, reduces[2].group);
   EXPECT_NE(reduces[0].group, reduces[1].group);
   EXPECT_EQ(reduces[1].engine_ns, 30);

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "astra_bridge/embedded_timing.h"
-#include "astra_bridge/fabric_set.h"
-#include "xla_profiler/util/status_macros.h"
+#include "astra_bridge/timing/embedded_timing.h"
+#include "astra_bridge/timing/fabric_set.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {
@@ -80,7 +80,7 @@ Fabric AssumedFabric(int32_t ranks) {
                                 kAssumedLatencyNs}};
   fabric.system = DefaultSystemConfig(fabric.network);
   fabric.system.local_memory_bandwidth = kFreeReductions;
-  fabric.system.algorithms[static_cast<size_t>(EngineCollective::kAllToAll)][0].kind =
+  fabric.system.algorithms[static_cast<size_t>(CollectiveKind::kAllToAll)][0].kind =
       CollectiveAlgorithm::Kind::kDirect;
   return fabric;
 }
@@ -129,7 +129,7 @@ absl::StatusOr<std::vector<double>> LeastEngineTimesNs(const Fabric& fabric,
     if (dimension.npus > 1) pairs.push_back({fabric.network.npus(), {0, stride}});
     stride *= dimension.npus;
   }
-  std::set<std::pair<CommKind, int64_t>> sizes;
+  std::set<std::pair<CollectiveKind, int64_t>> sizes;
   for (const TransferCell& cell : cells) sizes.insert({cell.kind, cell.bytes});
   std::vector<TransferCell> of_two;
   for (const auto& [kind, bytes] : sizes) {
@@ -143,7 +143,7 @@ absl::StatusOr<std::vector<double>> LeastEngineTimesNs(const Fabric& fabric,
     }
   }
   ASSIGN_OR_RETURN(const std::vector<double> times_ns, EngineTimesNs(fabric, of_two));
-  std::map<std::pair<CommKind, int64_t>, double> least_ns;
+  std::map<std::pair<CollectiveKind, int64_t>, double> least_ns;
   for (size_t i = 0; i < of_two.size(); ++i) {
     double& least = least_ns.insert({{of_two[i].kind, of_two[i].bytes}, times_ns[i]}).first->second;
     least = std::min(least, times_ns[i]);

@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "astra_bridge/calibration/transfer_cells.h"
-#include "astra_bridge/comm_kind.h"
-#include "astra_bridge/fabric.h"
+#include "astra_bridge/edges/timed_kind.h"
+#include "astra_bridge/timing/fabric.h"
 
 namespace meridian {
 

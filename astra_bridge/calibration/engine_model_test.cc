@@ -3,7 +3,7 @@
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {
@@ -12,7 +12,8 @@ using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TransferCell Cell(CommKind kind, int64_t bytes, std::vector<int32_t> participants, int32_t ranks) {
+TransferCell Cell(CollectiveKind kind, int64_t bytes, std::vector<int32_t> participants,
+                  int32_t ranks) {
   TransferCell cell;
   cell.kind = kind;
   cell.bytes = bytes;
@@ -27,9 +28,9 @@ TransferCell Cell(CommKind kind, int64_t bytes, std::vector<int32_t> participant
 TEST(EngineModelTest, TimesCellsOfRunsOfDifferentSizes) {
   ASSERT_OK_AND_ASSIGN(
       const std::vector<double> times_ns,
-      EngineTimesNs(AssumedFabric(4), {Cell(CommKind::kAllGather, 1 << 20, {0, 1, 2, 3}, 4),
-                                       Cell(CommKind::kAllGather, 1 << 20, {0, 1}, 2),
-                                       Cell(CommKind::kPointToPoint, 1 << 20, {0, 1}, 2)}));
+      EngineTimesNs(AssumedFabric(4), {Cell(CollectiveKind::kAllGather, 1 << 20, {0, 1, 2, 3}, 4),
+                                       Cell(CollectiveKind::kAllGather, 1 << 20, {0, 1}, 2),
+                                       Cell(CollectiveKind::kPointToPoint, 1 << 20, {0, 1}, 2)}));
   EXPECT_THAT(times_ns,
               ElementsAre(DoubleNear(10 + 3 * (20031 + 10), 1e-6),
                           DoubleNear(10 + 1 * (20031 + 10), 1e-6), DoubleNear(20031, 1e-6)));
@@ -39,7 +40,7 @@ TEST(EngineModelTest, NothingTakesNoTime) {
   Fabric fabric = AssumedFabric(2);
   fabric.network.dimensions[0].latency_ns = 0;
   ASSERT_OK_AND_ASSIGN(const std::vector<double> times_ns,
-                       EngineTimesNs(fabric, {Cell(CommKind::kPointToPoint, 8, {0, 1}, 2)}));
+                       EngineTimesNs(fabric, {Cell(CollectiveKind::kPointToPoint, 8, {0, 1}, 2)}));
   EXPECT_THAT(times_ns, ElementsAre(1));
 }
 
@@ -48,13 +49,14 @@ TEST(EngineModelTest, NothingTakesNoTime) {
 TEST(EngineModelTest, TheLeastTimesAreThoseOfTwo) {
   Fabric fabric = AssumedFabric(4);
   fabric.system.endpoint_delay_ns = 500;
-  const std::vector<TransferCell> cells = {Cell(CommKind::kAllReduce, 1024, {0, 1, 2, 3}, 4),
-                                           Cell(CommKind::kAllReduce, 1 << 20, {0, 1, 2, 3}, 4)};
+  const std::vector<TransferCell> cells = {
+      Cell(CollectiveKind::kAllReduce, 1024, {0, 1, 2, 3}, 4),
+      Cell(CollectiveKind::kAllReduce, 1 << 20, {0, 1, 2, 3}, 4)};
   ASSERT_OK_AND_ASSIGN(const std::vector<double> least_ns, LeastEngineTimesNs(fabric, cells));
   ASSERT_OK_AND_ASSIGN(const std::vector<double> times_ns,
-                       EngineTimesNs(fabric, {Cell(CommKind::kAllReduce, 1024, {0, 1}, 4),
-                                              Cell(CommKind::kAllReduce, 1 << 20, {0, 1}, 4),
-                                              Cell(CommKind::kAllReduce, 1024, {0, 1}, 2)}));
+                       EngineTimesNs(fabric, {Cell(CollectiveKind::kAllReduce, 1024, {0, 1}, 4),
+                                              Cell(CollectiveKind::kAllReduce, 1 << 20, {0, 1}, 4),
+                                              Cell(CollectiveKind::kAllReduce, 1024, {0, 1}, 2)}));
   EXPECT_LT(times_ns[0], times_ns[2]);
   EXPECT_THAT(least_ns, ElementsAre(times_ns[0], times_ns[1]));
 }
@@ -68,7 +70,7 @@ TEST(EngineModelTest, TheLeastTimesAreThoseOfTheFastestDimension) {
   fabric.system = DefaultSystemConfig(fabric.network);
   ASSERT_OK_AND_ASSIGN(
       const std::vector<double> least_ns,
-      LeastEngineTimesNs(fabric, {Cell(CommKind::kAllGather, 1024, {0, 1, 2, 3}, 16)}));
+      LeastEngineTimesNs(fabric, {Cell(CollectiveKind::kAllGather, 1024, {0, 1, 2, 3}, 16)}));
   EXPECT_LT(least_ns[0], 500);
 }
 
@@ -109,7 +111,7 @@ TEST(EngineModelTest, NetworksOfSeveralDimensionsKeepTheirSize) {
   EXPECT_EQ(FabricForRanks(fabric, 2).network.npus(), 4);
   EXPECT_EQ(FabricForRanks(AssumedFabric(2), 8).network.npus(), 8);
   fabric.system = DefaultSystemConfig(fabric.network);
-  const auto times = EngineTimesNs(fabric, {Cell(CommKind::kAllReduce, 64, {0, 5}, 8)});
+  const auto times = EngineTimesNs(fabric, {Cell(CollectiveKind::kAllReduce, 64, {0, 5}, 8)});
   EXPECT_TRUE(absl::IsInvalidArgument(times.status()));
   EXPECT_THAT(std::string(times.status().message()), HasSubstr("device 5"));
 }

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "astra_bridge/calibration/student_t.h"
-#include "astra_bridge/comm_kind.h"
+#include "astra_bridge/edges/timed_kind.h"
 
 namespace meridian {
 namespace {
@@ -22,7 +22,7 @@ constexpr double kMaxCorrelation = 0.9;
 
 std::vector<std::vector<size_t>> EvidencePoints(absl::Span<const TransferCell> cells,
                                                 absl::Span<const double> engine_ns) {
-  std::map<std::tuple<CommKind, int64_t, int64_t>, std::vector<size_t>> by_point;
+  std::map<std::tuple<CollectiveKind, int64_t, int64_t>, std::vector<size_t>> by_point;
   for (size_t i = 0; i < cells.size(); ++i) {
     by_point[{cells[i].kind, cells[i].bytes, std::llround(engine_ns[i])}].push_back(i);
   }
@@ -35,7 +35,7 @@ std::vector<std::vector<size_t>> EvidencePoints(absl::Span<const TransferCell> c
 double NeighbourCorrelation(absl::Span<const TransferCell> cells,
                             absl::Span<const double> residuals, size_t unknowns) {
   std::vector<double> centred(residuals.begin(), residuals.end());
-  std::array<double, kCommKinds> sums{}, counts{};
+  std::array<double, kTimedKinds> sums{}, counts{};
   for (size_t i = 0; i < cells.size(); ++i) {
     centred[i] = std::clamp(centred[i], -kMaxResidual, kMaxResidual);
     sums[static_cast<size_t>(cells[i].kind)] += centred[i];

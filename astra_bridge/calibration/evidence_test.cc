@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-TransferCell Cell(CommKind kind, int64_t bytes, std::vector<int32_t> participants) {
+TransferCell Cell(CollectiveKind kind, int64_t bytes, std::vector<int32_t> participants) {
   TransferCell cell;
   cell.kind = kind;
   cell.bytes = bytes;
@@ -21,33 +21,34 @@ TransferCell Cell(CommKind kind, int64_t bytes, std::vector<int32_t> participant
 }
 
 TEST(EvidenceTest, GroupsThatAreAlikeAreOnePoint) {
-  EXPECT_THAT(EvidencePoints(
-                  {Cell(CommKind::kAllReduce, 64, {0, 1}), Cell(CommKind::kAllReduce, 64, {2, 3}),
-                   Cell(CommKind::kAllReduce, 64, {0, 2}), Cell(CommKind::kAllGather, 64, {0, 1})},
-                  {100, 100, 200, 100}),
+  EXPECT_THAT(EvidencePoints({Cell(CollectiveKind::kAllReduce, 64, {0, 1}),
+                              Cell(CollectiveKind::kAllReduce, 64, {2, 3}),
+                              Cell(CollectiveKind::kAllReduce, 64, {0, 2}),
+                              Cell(CollectiveKind::kAllGather, 64, {0, 1})},
+                             {100, 100, 200, 100}),
               ElementsAre(ElementsAre(0, 1), ElementsAre(2), ElementsAre(3)));
 }
 
 // Variance 1; all three pairs of neighbours are unlike, or all but one are alike.
 TEST(EvidenceTest, NeighboursAreThoseOfTheNextSize) {
   const std::vector<TransferCell> cells = {
-      Cell(CommKind::kAllReduce, 400, {0, 1}), Cell(CommKind::kAllReduce, 100, {0, 1}),
-      Cell(CommKind::kAllReduce, 300, {0, 1}), Cell(CommKind::kAllReduce, 200, {0, 1})};
+      Cell(CollectiveKind::kAllReduce, 400, {0, 1}), Cell(CollectiveKind::kAllReduce, 100, {0, 1}),
+      Cell(CollectiveKind::kAllReduce, 300, {0, 1}), Cell(CollectiveKind::kAllReduce, 200, {0, 1})};
   EXPECT_EQ(NeighbourCorrelation(cells, {-1, 1, 1, -1}, 0), 0);
   EXPECT_DOUBLE_EQ(NeighbourCorrelation(cells, {-1, 1, -1, 1}, 0), 1.0 / 3);
 }
 
 TEST(EvidenceTest, WhatAFitTakesIsAddedAgain) {
   const std::vector<TransferCell> cells = {
-      Cell(CommKind::kAllReduce, 100, {0, 1}), Cell(CommKind::kAllReduce, 200, {0, 1}),
-      Cell(CommKind::kAllReduce, 300, {0, 1}), Cell(CommKind::kAllReduce, 400, {0, 1})};
+      Cell(CollectiveKind::kAllReduce, 100, {0, 1}), Cell(CollectiveKind::kAllReduce, 200, {0, 1}),
+      Cell(CollectiveKind::kAllReduce, 300, {0, 1}), Cell(CollectiveKind::kAllReduce, 400, {0, 1})};
   EXPECT_DOUBLE_EQ(NeighbourCorrelation(cells, {1, 1, -1, -1}, 1), 1.0 / 3 + 1.0 / 4);
 }
 
 TEST(EvidenceTest, TheMeanOfAKindIsNoCorrelation) {
   const std::vector<TransferCell> cells = {
-      Cell(CommKind::kAllReduce, 100, {0, 1}), Cell(CommKind::kAllReduce, 200, {0, 1}),
-      Cell(CommKind::kAllGather, 100, {0, 1}), Cell(CommKind::kAllGather, 200, {0, 1})};
+      Cell(CollectiveKind::kAllReduce, 100, {0, 1}), Cell(CollectiveKind::kAllReduce, 200, {0, 1}),
+      Cell(CollectiveKind::kAllGather, 100, {0, 1}), Cell(CollectiveKind::kAllGather, 200, {0, 1})};
   EXPECT_EQ(NeighbourCorrelation(cells, {1, 1, -1, -1}, 0), 0);
 }
 
@@ -55,7 +56,7 @@ TEST(EvidenceTest, CorrelationHasAnEnd) {
   std::vector<TransferCell> cells;
   std::vector<double> residuals;
   for (int i = 0; i < 100; ++i) {
-    cells.push_back(Cell(CommKind::kAllReduce, 8 + i, {0, 1}));
+    cells.push_back(Cell(CollectiveKind::kAllReduce, 8 + i, {0, 1}));
     residuals.push_back(i < 50 ? -1 : 1);
   }
   EXPECT_DOUBLE_EQ(NeighbourCorrelation(cells, residuals, 0), 0.9);

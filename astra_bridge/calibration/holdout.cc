@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/calibration/calibrated_model.h"
 #include "astra_bridge/calibration/size_ranges.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {
@@ -22,7 +22,8 @@ bool HasRunsOfSeveralSizes(absl::Span<const TransferCell> cells) {
 }
 
 std::string FoldName(Holdout holdout, int64_t key) {
-  if (holdout == Holdout::kKind) return std::string(CommKindName(static_cast<CommKind>(key)));
+  if (holdout == Holdout::kKind)
+    return std::string(CollectiveKindName(static_cast<CollectiveKind>(key)));
   return absl::StrCat(key, " ranks");
 }
 
@@ -80,7 +81,7 @@ std::vector<HoldoutFold> MakeFolds(absl::Span<const TransferCell> cells, Holdout
     if (holdout == Holdout::kKind) key = static_cast<int64_t>(cells[i].kind);
     if (holdout == Holdout::kGroup) {
       // Between two ranks whatever the group: no number of ranks to be left out by.
-      if (!by_run && cells[i].kind == CommKind::kPointToPoint) continue;
+      if (!by_run && cells[i].kind == CollectiveKind::kPointToPoint) continue;
       key = by_run ? cells[i].ranks : static_cast<int64_t>(cells[i].participants.size());
     }
     by_key[key].push_back(i);

@@ -14,7 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "astra_bridge/calibration/transfer_cells.h"
-#include "astra_bridge/fabric.h"
+#include "astra_bridge/timing/fabric.h"
 
 namespace meridian {
 

@@ -5,7 +5,7 @@
 #include "astra_bridge/calibration/testing/synthetic_cells.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {
@@ -22,7 +22,7 @@ std::vector<std::string> Names(const std::vector<HoldoutFold>& folds) {
 
 std::vector<TransferCell> Cells(std::vector<int32_t> ranks) {
   SyntheticOptions options;
-  options.kinds = {CommKind::kAllReduce, CommKind::kAllGather};
+  options.kinds = {CollectiveKind::kAllReduce, CollectiveKind::kAllGather};
   options.sizes = {1024, 4096, 65536, 1 << 20};
   options.noise = 0;
   return MakeSyntheticCells(RingOf(4, 5000, 10), ranks, options);
@@ -39,7 +39,7 @@ TEST(HoldoutTest, SizesBetweenOthersAreLeftOutForAllKindsAndGroups) {
 // Of 98 sizes 96 lie between others: four in each fold.
 TEST(HoldoutTest, ManySizesAreLeftOutInRanges) {
   std::vector<TransferCell> cells;
-  for (CommKind kind : {CommKind::kAllReduce, CommKind::kAllGather}) {
+  for (CollectiveKind kind : {CollectiveKind::kAllReduce, CollectiveKind::kAllGather}) {
     for (int64_t bytes = 1; bytes <= 98; ++bytes) {
       cells.emplace_back();
       cells.back().kind = kind;
@@ -71,7 +71,7 @@ TEST(HoldoutTest, ARunOfOneSizeIsToldApartByItsGroups) {
 TEST(HoldoutTest, PermutesOfOneRunAreNoGroup) {
   std::vector<TransferCell> cells = Cells({4});
   for (size_t i = 0; i < 4; ++i) {
-    cells[i].kind = CommKind::kPointToPoint;
+    cells[i].kind = CollectiveKind::kPointToPoint;
     cells[i].participants = {0, 1};
   }
   EXPECT_THAT(MakeFolds(cells, Holdout::kGroup), IsEmpty());

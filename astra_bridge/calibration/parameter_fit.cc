@@ -15,8 +15,8 @@
 #include "astra_bridge/calibration/normal_equations.h"
 #include "astra_bridge/calibration/robust_statistics.h"
 #include "astra_bridge/calibration/size_ranges.h"
-#include "astra_bridge/comm_kind.h"
-#include "xla_profiler/util/status_macros.h"
+#include "astra_bridge/edges/timed_kind.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {
@@ -51,7 +51,7 @@ constexpr size_t kSizeRanges = 24;
 // Returns one cell for each kind, group and range of sizes: the geometric mean, whose bytes are
 // those that the engine is to time. Kinds of at most kMaxSizes sizes stay as they are.
 std::vector<TransferCell> MergeCells(absl::Span<const TransferCell> cells) {
-  std::array<std::set<int64_t>, kCommKinds> sizes;
+  std::array<std::set<int64_t>, kTimedKinds> sizes;
   for (const TransferCell& cell : cells) sizes[static_cast<size_t>(cell.kind)].insert(cell.bytes);
   std::vector<TransferCell> result;
   // By the cells' keys, with ranges in place of bytes.
@@ -424,8 +424,8 @@ class Fitter {
   const Fabric& given_;
   // Merged.
   std::vector<TransferCell> cells_;
-  // By CommKind: its number among those that occur, or -1.
-  std::array<int, kCommKinds> kind_columns_;
+  // By CollectiveKind: its number among those that occur, or -1.
+  std::array<int, kTimedKinds> kind_columns_;
   size_t kinds_ = 0;
   Fabric fabric_;
   // Those that are still fitted.

@@ -32,7 +32,7 @@
 #include "absl/types/span.h"
 #include "astra_bridge/calibration/engine_model.h"
 #include "astra_bridge/calibration/transfer_cells.h"
-#include "astra_bridge/fabric.h"
+#include "astra_bridge/timing/fabric.h"
 
 namespace meridian {
 

@@ -5,7 +5,7 @@
 #include "astra_bridge/calibration/testing/synthetic_cells.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {
@@ -74,7 +74,7 @@ TEST(ParameterFitTest, TheEndpointDelayIsGivenUpBeforeLatency) {
 // for each message.
 TEST(ParameterFitTest, TheEndpointDelayIsFittedWhereHopsAndMessagesDiffer) {
   SyntheticOptions options;
-  options.kinds = {CommKind::kAllToAll, CommKind::kAllReduce};
+  options.kinds = {CollectiveKind::kAllToAll, CollectiveKind::kAllReduce};
   options.noise = 0.01;
   Fabric truth = RingOf(16, 5000, 10);
   truth.system.endpoint_delay_ns = 20000;
@@ -114,7 +114,7 @@ TEST(ParameterFitTest, LargeSizesAloneTellOnlyBandwidth) {
 // What fits best is a line through both, which says nothing about how far it may be off.
 TEST(ParameterFitTest, TwoCellsIdentifyNothing) {
   SyntheticOptions options;
-  options.kinds = {CommKind::kAllReduce};
+  options.kinds = {CollectiveKind::kAllReduce};
   options.sizes = {1 << 10, 1 << 24};
   ASSERT_OK_AND_ASSIGN(
       const ParameterFit fit,
@@ -129,7 +129,8 @@ TEST(ParameterFitTest, TwoCellsIdentifyNothing) {
 // Six cells, but of three kinds, each of which may have an efficiency of its own.
 TEST(ParameterFitTest, EfficienciesOfKindsUseUpFreedom) {
   SyntheticOptions options;
-  options.kinds = {CommKind::kAllReduce, CommKind::kAllGather, CommKind::kAllToAll};
+  options.kinds = {CollectiveKind::kAllReduce, CollectiveKind::kAllGather,
+                   CollectiveKind::kAllToAll};
   options.sizes = {1 << 10, 1 << 24};
   options.noise = 0;
   const std::vector<TransferCell> cells = MakeSyntheticCells(RingOf(4, 5000, 10), {4}, options);
@@ -145,7 +146,7 @@ TEST(ParameterFitTest, EfficienciesOfKindsUseUpFreedom) {
 // What the engine misses for {0, 1} it misses for {2, 3}.
 TEST(ParameterFitTest, GroupsThatAreAlikeAreEvidenceOnce) {
   SyntheticOptions options;
-  options.kinds = {CommKind::kAllReduce};
+  options.kinds = {CollectiveKind::kAllReduce};
   options.sizes = {1 << 10, 1 << 24};
   ASSERT_OK_AND_ASSIGN(
       const ParameterFit fit,
@@ -184,7 +185,7 @@ TEST(ParameterFitTest, ALatencyOfNoneIsKeptWhereItIsNotTold) {
 // The engine takes no time at all for the smallest then.
 TEST(ParameterFitTest, NothingIsInfiniteWithoutLatency) {
   SyntheticOptions options;
-  options.kinds = {CommKind::kPointToPoint};
+  options.kinds = {CollectiveKind::kPointToPoint};
   options.sizes = {8, 1 << 10};
   Fabric given = RingOf(2, 0, 50);
   given.system.endpoint_delay_ns = 0;

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "xla_profiler/util/check.h"
+#include "xla_profiler/base/check.h"
 
 namespace meridian {
 namespace {

@@ -34,7 +34,7 @@
 #include "absl/types/span.h"
 #include "astra_bridge/calibration/correction_line.h"
 #include "astra_bridge/calibration/correction_points.h"
-#include "astra_bridge/corrections.h"
+#include "astra_bridge/corrections/corrections.h"
 
 namespace meridian {
 

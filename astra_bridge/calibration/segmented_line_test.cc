@@ -48,7 +48,7 @@ std::vector<CorrectionPoint> Points(Measured measured_ns, int64_t factor = 4) {
 double PredictNs(const std::vector<CorrectionSegment>& segments, int64_t bytes, double engine_ns) {
   Corrections corrections;
   corrections.segments[0] = segments;
-  return corrections.CorrectedNs(CommKind::kAllReduce, bytes, engine_ns);
+  return corrections.CorrectedNs(CollectiveKind::kAllReduce, bytes, engine_ns);
 }
 
 double PredictNs(const std::vector<CorrectionSegment>& segments, int64_t bytes) {

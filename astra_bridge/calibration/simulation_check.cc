@@ -19,14 +19,14 @@
 #include "astra_bridge/calibration/error_summary.h"
 #include "astra_bridge/calibration/time_slices.h"
 #include "astra_bridge/calibration/transfer_cells.h"
-#include "astra_bridge/corrected_timing.h"
-#include "astra_bridge/embedded_timing.h"
-#include "astra_bridge/fabric_set.h"
+#include "astra_bridge/corrections/corrected_timing.h"
 #include "astra_bridge/schedule/edge_domains.h"
 #include "astra_bridge/schedule/snapshot_collector.h"
 #include "astra_bridge/schedule/snapshot_timer.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/text_table.h"
+#include "astra_bridge/timing/embedded_timing.h"
+#include "astra_bridge/timing/fabric_set.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
@@ -132,7 +132,7 @@ class Checker {
       const Prediction prediction = {cells_[i].bytes, cells_[i].median_ns, simulated_ns_[i]};
       all.push_back(prediction);
       CheckedCell* cell = report_.add_cells();
-      cell->set_kind(std::string(CommKindName(cells_[i].kind)));
+      cell->set_kind(std::string(CollectiveKindName(cells_[i].kind)));
       cell->set_bytes(cells_[i].bytes);
       cell->set_group(GroupText(cells_[i]));
       cell->set_repeats(static_cast<int64_t>(cells_[i].transfers_ns.size()));
@@ -165,7 +165,7 @@ class Checker {
         if (report_.collectives_size() >= kMaxCheckedDetails) continue;
         CheckedCollective* collective = report_.add_collectives();
         collective->set_run(run.folder);
-        collective->set_kind(std::string(CommKindName(sample.kind)));
+        collective->set_kind(std::string(CollectiveKindName(sample.kind)));
         collective->set_bytes(sample.bytes);
         collective->set_group(GroupText(cells_[cell]));
         collective->set_start_ns(sample.start_ns);
@@ -218,7 +218,8 @@ class Checker {
     for (EdgeIndex member : snapshot.members) {
       if (named.size() == kMaxNamed) break;
       const TransferCell& cell = cells_[PositionOf(run, run.transfers.samples[member])];
-      named.push_back(absl::StrCat(CommKindName(cell.kind), " ", cell.bytes, " ", GroupText(cell)));
+      named.push_back(
+          absl::StrCat(CollectiveKindName(cell.kind), " ", cell.bytes, " ", GroupText(cell)));
     }
     const std::string text = absl::StrJoin(named, " + ");
     if (snapshot.members.size() <= kMaxNamed) return text;

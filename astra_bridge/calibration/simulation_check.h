@@ -11,8 +11,8 @@
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/calibration_run.h"
 #include "astra_bridge/calibration/compute_beside.h"
-#include "astra_bridge/corrections.h"
-#include "astra_bridge/fabric.h"
+#include "astra_bridge/corrections/corrections.h"
+#include "astra_bridge/timing/fabric.h"
 
 namespace meridian {
 

@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "astra_bridge/calibration/check_reasons.h"
-#include "xla_profiler/util/csv_field.h"
+#include "xla_profiler/base/tables/csv_field.h"
 
 namespace meridian {
 

@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "astra_bridge/comm_kind.h"
-#include "xla_profiler/util/text_table.h"
+#include "astra_bridge/edges/timed_kind.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
@@ -31,21 +31,23 @@ bool IsNear(double a, double b) {
   return std::abs(a - b) <= kMargin * std::max(std::abs(a), std::abs(b));
 }
 
-bool IsSame(const CalibratedSegment& calibrated, CommKind kind, const CorrectionSegment& segment) {
+bool IsSame(const CalibratedSegment& calibrated, CollectiveKind kind,
+            const CorrectionSegment& segment) {
   const int64_t up_to_bytes =
       calibrated.has_up_to_bytes() ? calibrated.up_to_bytes() : std::numeric_limits<int64_t>::max();
-  return calibrated.kind() == CommKindName(kind) && up_to_bytes == segment.up_to_bytes &&
+  return calibrated.kind() == CollectiveKindName(kind) && up_to_bytes == segment.up_to_bytes &&
          IsNear(calibrated.overhead_ns(), segment.overhead_ns) &&
          IsNear(calibrated.efficiency(), segment.efficiency);
 }
 
-// Reports list segments by kind, in the order of CommKind.
+// Reports list segments by kind, in the order of CollectiveKind.
 bool AreThoseOf(const CalibrationReport& calibration, const Corrections& corrections) {
   int next = 0;
   for (size_t kind = 0; kind < corrections.segments.size(); ++kind) {
     for (const CorrectionSegment& segment : corrections.segments[kind]) {
       if (next == calibration.segments_size()) return false;
-      if (!IsSame(calibration.segments(next), static_cast<CommKind>(kind), segment)) return false;
+      if (!IsSame(calibration.segments(next), static_cast<CollectiveKind>(kind), segment))
+        return false;
       ++next;
     }
   }

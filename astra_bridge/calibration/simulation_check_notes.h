@@ -8,7 +8,7 @@
 #include "absl/types/span.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/calibration_run.h"
-#include "astra_bridge/corrections.h"
+#include "astra_bridge/corrections/corrections.h"
 
 namespace meridian {
 

@@ -57,9 +57,9 @@ TEST(SimulationCheckNotesTest, FoldersMayBeNamedAnything) {
 
 TEST(SimulationCheckNotesTest, CorrectionsOfAnotherCalibrationAreNamed) {
   Corrections corrections;
-  corrections.segments[static_cast<size_t>(CommKind::kAllReduce)] = {{1024, 100.25, 0.5},
-                                                                     {kNoEnd, 0, 0.75}};
-  corrections.segments[static_cast<size_t>(CommKind::kAllGather)] = {{kNoEnd, -7, 1.25}};
+  corrections.segments[static_cast<size_t>(CollectiveKind::kAllReduce)] = {{1024, 100.25, 0.5},
+                                                                           {kNoEnd, 0, 0.75}};
+  corrections.segments[static_cast<size_t>(CollectiveKind::kAllGather)] = {{kNoEnd, -7, 1.25}};
   CalibrationReport report;
   const auto add = [&](const std::string& kind, double overhead_ns, double efficiency) {
     CalibratedSegment* segment = report.add_segments();
@@ -76,17 +76,17 @@ TEST(SimulationCheckNotesTest, CorrectionsOfAnotherCalibrationAreNamed) {
   EXPECT_THAT(NotesOnCorrections(report, corrections), IsEmpty());
 
   Corrections other = corrections;
-  other.segments[static_cast<size_t>(CommKind::kAllReduce)][0].up_to_bytes = 2048;
+  other.segments[static_cast<size_t>(CollectiveKind::kAllReduce)][0].up_to_bytes = 2048;
   EXPECT_THAT(NotesOnCorrections(report, other), SizeIs(1));
   other = corrections;
-  other.segments[static_cast<size_t>(CommKind::kAllReduce)][0].overhead_ns = 100.26;
+  other.segments[static_cast<size_t>(CollectiveKind::kAllReduce)][0].overhead_ns = 100.26;
   EXPECT_THAT(NotesOnCorrections(report, other), SizeIs(1));
   other = corrections;
-  other.segments[static_cast<size_t>(CommKind::kAllReduce)][1].efficiency = 0.76;
+  other.segments[static_cast<size_t>(CollectiveKind::kAllReduce)][1].efficiency = 0.76;
   EXPECT_THAT(NotesOnCorrections(report, other), SizeIs(1));
   other = corrections;
-  std::swap(other.segments[static_cast<size_t>(CommKind::kAllGather)],
-            other.segments[static_cast<size_t>(CommKind::kAllToAll)]);
+  std::swap(other.segments[static_cast<size_t>(CollectiveKind::kAllGather)],
+            other.segments[static_cast<size_t>(CollectiveKind::kAllToAll)]);
   EXPECT_THAT(NotesOnCorrections(report, other), SizeIs(1));
   EXPECT_THAT(NotesOnCorrections(report, {}), SizeIs(1));
 }

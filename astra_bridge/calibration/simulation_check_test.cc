@@ -8,7 +8,7 @@
 #include "astra_bridge/calibration/testing/synthetic_cells.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {
@@ -21,7 +21,7 @@ constexpr int64_t kBytes = 1 << 20;
 
 TransferSample Sample(int64_t start_ns, double transfer_ns) {
   TransferSample sample;
-  sample.kind = CommKind::kAllGather;
+  sample.kind = CollectiveKind::kAllGather;
   sample.bytes = kBytes;
   sample.start_ns = start_ns;
   sample.transfer_ns = transfer_ns;
@@ -59,8 +59,8 @@ TEST(SimulationCheckTest, ErrorsAreSignedAndRelativeToWhatWasMeasured) {
 
 TEST(SimulationCheckTest, CorrectionsAreApplied) {
   Corrections corrections;
-  corrections.segments[static_cast<size_t>(CommKind::kAllGather)] = {{}};
-  corrections.segments[static_cast<size_t>(CommKind::kAllGather)][0].overhead_ns = 10000;
+  corrections.segments[static_cast<size_t>(CollectiveKind::kAllGather)] = {{}};
+  corrections.segments[static_cast<size_t>(CollectiveKind::kAllGather)][0].overhead_ns = 10000;
   ASSERT_OK_AND_ASSIGN(const SimulationCheckReport report,
                        CheckSimulation({RunOf({Sample(0, 70133)})}, AssumedFabric(4), corrections));
   EXPECT_NEAR(report.cells(0).signed_error(), 0, 1e-9);
@@ -120,7 +120,7 @@ TEST(SimulationCheckTest, SnapshotsOfManyNameFour) {
 TEST(SimulationCheckTest, ReasonsAreVisible) {
   SimulationCheckOptions options;
   options.range.emplace();
-  options.range->sizes[CommKind::kAllGather] = {1024, 4096};
+  options.range->sizes[CollectiveKind::kAllGather] = {1024, 4096};
   options.range->group_sizes = {4};
   options.range->largest_hop = 1;
   ASSERT_OK_AND_ASSIGN(const SimulationCheckReport report,
@@ -148,7 +148,7 @@ TEST(SimulationCheckTest, CellsWithoutReasonsAreCounted) {
 TEST(SimulationCheckTest, DevicesAreThoseOfTheRun) {
   SimulationCheckOptions options;
   options.range.emplace();
-  options.range->sizes[CommKind::kAllGather] = {kBytes, kBytes};
+  options.range->sizes[CollectiveKind::kAllGather] = {kBytes, kBytes};
   options.range->group_sizes = {4};
   options.range->largest_hop = 1;
   options.range->device_kinds = {"GPU"};

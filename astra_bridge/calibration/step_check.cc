@@ -7,12 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/calibration/engine_model.h"
 #include "astra_bridge/calibration/error_summary.h"
-#include "astra_bridge/corrected_timing.h"
-#include "astra_bridge/embedded_timing.h"
-#include "astra_bridge/fabric_set.h"
+#include "astra_bridge/configuration/timing_setup.h"
+#include "astra_bridge/corrections/corrected_timing.h"
 #include "astra_bridge/schedule/iteration_prediction.h"
-#include "astra_bridge/sidecar/scratch_folder.h"
-#include "astra_bridge/timing_setup.h"
+#include "astra_bridge/timing/embedded_timing.h"
+#include "astra_bridge/timing/fabric_set.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/graph/communication_match.h"
@@ -21,7 +20,8 @@
 #include "chakra_export/graph/graph_replay.h"
 #include "chakra_export/xspace/xspace_exporter.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/files/scratch_folder.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

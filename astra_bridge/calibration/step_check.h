@@ -13,9 +13,9 @@
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/calibration_run.h"
 #include "astra_bridge/calibration/compute_beside.h"
-#include "astra_bridge/corrections.h"
-#include "astra_bridge/fabric.h"
-#include "xla_profiler/util/file_system.h"
+#include "astra_bridge/corrections/corrections.h"
+#include "astra_bridge/timing/fabric.h"
+#include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {

@@ -5,10 +5,10 @@
 #include "chakra_export/xspace/testing/device_profile.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/hlo/hlo_module_builder.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/testing/status_matchers.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
+#include "xla_profiler/testing/hlo_module_builder.h"
 
 namespace meridian {
 namespace {
@@ -79,7 +79,7 @@ TEST(StepCheckTest, ARealRunIsScheduledAgain) {
   EXPECT_GT(step.compute_share(), 0);
   EXPECT_LT(step.compute_share(), 1);
   TransferCell cell;
-  cell.kind = CommKind::kAllReduce;
+  cell.kind = CollectiveKind::kAllReduce;
   cell.bytes = 1 << 20;
   cell.ranks = 4;
   cell.participants = {0, 1};

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "xla_profiler/util/check.h"
+#include "xla_profiler/base/check.h"
 
 namespace meridian {
 namespace {

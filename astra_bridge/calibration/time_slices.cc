@@ -91,7 +91,7 @@ std::map<int32_t, double> FindTimeSlicesNs(absl::Span<const TransferCell> cells,
     std::vector<double> measured_ns;
     std::vector<double> simulated_ns;
   };
-  std::map<int32_t, std::map<std::pair<CommKind, int64_t>, Times>> runs;
+  std::map<int32_t, std::map<std::pair<CollectiveKind, int64_t>, Times>> runs;
   for (size_t i = 0; i < cells.size(); ++i) {
     Times& times = runs[cells[i].ranks][{cells[i].kind, cells[i].bytes}];
     times.measured_ns.push_back(cells[i].median_ns);

@@ -95,8 +95,8 @@ std::optional<double> NoiseFloor(absl::Span<const TransferCell> cells) {
 
 CommEdge EdgeOf(const TransferCell& cell) {
   CommEdge edge;
-  edge.id = absl::StrCat(CommKindName(cell.kind), " of ", cell.bytes, " bytes by ", GroupText(cell),
-                         " ranks");
+  edge.id = absl::StrCat(CollectiveKindName(cell.kind), " of ", cell.bytes, " bytes by ",
+                         GroupText(cell), " ranks");
   edge.kind = cell.kind;
   edge.bytes = cell.bytes;
   edge.participants = cell.participants;

@@ -10,13 +10,13 @@
 
 #include "absl/types/span.h"
 #include "astra_bridge/calibration/transfer_samples.h"
-#include "astra_bridge/comm_edge.h"
-#include "astra_bridge/comm_kind.h"
+#include "astra_bridge/edges/comm_edge.h"
+#include "astra_bridge/edges/timed_kind.h"
 
 namespace meridian {
 
 struct TransferCell {
-  CommKind kind = CommKind::kAllReduce;
+  CollectiveKind kind = CollectiveKind::kAllReduce;
   int64_t bytes = 0;
   // How many ranks the run has.
   int32_t ranks = 0;
@@ -38,7 +38,7 @@ struct TransferCell {
 };
 
 // What the transfers of a cell have in common: kind, bytes, ranks, participants, pairs.
-using CellKey = std::tuple<CommKind, int64_t, int32_t, std::vector<int32_t>, int32_t>;
+using CellKey = std::tuple<CollectiveKind, int64_t, int32_t, std::vector<int32_t>, int32_t>;
 CellKey KeyOf(const TransferCell& cell);
 CellKey KeyOf(const TransferSamples& run, const TransferSample& sample);
 

@@ -11,7 +11,7 @@ using ::testing::ElementsAre;
 using ::testing::Optional;
 using ::testing::SizeIs;
 
-TransferSample Sample(CommKind kind, int64_t bytes, uint32_t group, double transfer_ns) {
+TransferSample Sample(CollectiveKind kind, int64_t bytes, uint32_t group, double transfer_ns) {
   TransferSample sample;
   sample.kind = kind;
   sample.bytes = bytes;
@@ -30,20 +30,20 @@ TransferSamples RunOf(std::vector<TransferSample> samples) {
 
 TEST(TransferCellsTest, OneCellPerKindBytesAndGroup) {
   const std::vector<TransferCell> cells = MakeTransferCells({RunOf({
-      Sample(CommKind::kAllGather, 64, 0, 9),
-      Sample(CommKind::kAllReduce, 64, 0, 9),
-      Sample(CommKind::kAllReduce, 32, 0, 9),
-      Sample(CommKind::kAllReduce, 64, 1, 9),
+      Sample(CollectiveKind::kAllGather, 64, 0, 9),
+      Sample(CollectiveKind::kAllReduce, 64, 0, 9),
+      Sample(CollectiveKind::kAllReduce, 32, 0, 9),
+      Sample(CollectiveKind::kAllReduce, 64, 1, 9),
   })});
   ASSERT_THAT(cells, SizeIs(4));
   EXPECT_EQ(cells[0].bytes, 32);
   EXPECT_EQ(GroupText(cells[1]), "{0,1} of 4");
   EXPECT_EQ(GroupText(cells[2]), "{0,1,2,3} of 4");
-  EXPECT_EQ(cells[3].kind, CommKind::kAllGather);
+  EXPECT_EQ(cells[3].kind, CollectiveKind::kAllGather);
 }
 
 TEST(TransferCellsTest, PermutesOfOtherNumbersOfPairsAreOtherCells) {
-  TransferSample one = Sample(CommKind::kPointToPoint, 64, 1, 9);
+  TransferSample one = Sample(CollectiveKind::kPointToPoint, 64, 1, 9);
   one.pairs = 1;
   TransferSample four = one;
   four.pairs = 4;
@@ -55,9 +55,9 @@ TEST(TransferCellsTest, PermutesOfOtherNumbersOfPairsAreOtherCells) {
 
 TEST(TransferCellsTest, EachRunWarmsUpAnew) {
   const auto repeats = [](double first_ns) {
-    return RunOf({Sample(CommKind::kAllReduce, 64, 0, first_ns),
-                  Sample(CommKind::kAllReduce, 64, 0, 10),
-                  Sample(CommKind::kAllReduce, 64, 0, 12)});
+    return RunOf({Sample(CollectiveKind::kAllReduce, 64, 0, first_ns),
+                  Sample(CollectiveKind::kAllReduce, 64, 0, 10),
+                  Sample(CollectiveKind::kAllReduce, 64, 0, 12)});
   };
   const std::vector<TransferCell> cells = MakeTransferCells({repeats(900), repeats(700)});
   ASSERT_THAT(cells, SizeIs(1));
@@ -70,11 +70,11 @@ TEST(TransferCellsTest, MostTransfersSayTheProtocol) {
   run.protocols = {"", "RING_LL", "TREE_LL"};
   // The first is dropped with its time.
   for (uint32_t protocol : {2, 2, 1, 1}) {
-    run.samples.push_back(Sample(CommKind::kAllReduce, 64, 0, 9));
+    run.samples.push_back(Sample(CollectiveKind::kAllReduce, 64, 0, 9));
     run.samples.back().protocol = protocol;
   }
   // Runs number the names on their own.
-  TransferSamples other = RunOf({Sample(CommKind::kAllGather, 64, 0, 9)});
+  TransferSamples other = RunOf({Sample(CollectiveKind::kAllGather, 64, 0, 9)});
   other.protocols = {"", "TREE_LL"};
   const std::vector<TransferCell> cells = MakeTransferCells({run, other});
   ASSERT_THAT(cells, SizeIs(2));
@@ -83,21 +83,21 @@ TEST(TransferCellsTest, MostTransfersSayTheProtocol) {
 }
 
 TEST(TransferCellsTest, RunsOfOtherSizesHaveCellsOfTheirOwn) {
-  TransferSamples larger = RunOf({Sample(CommKind::kAllReduce, 64, 1, 9)});
+  TransferSamples larger = RunOf({Sample(CollectiveKind::kAllReduce, 64, 1, 9)});
   larger.ranks = 8;
-  EXPECT_THAT(MakeTransferCells({RunOf({Sample(CommKind::kAllReduce, 64, 1, 9)}), larger}),
+  EXPECT_THAT(MakeTransferCells({RunOf({Sample(CollectiveKind::kAllReduce, 64, 1, 9)}), larger}),
               SizeIs(2));
 }
 
 TEST(TransferCellsTest, WhatRanOnceIsKept) {
   const std::vector<TransferCell> cells =
-      MakeTransferCells({RunOf({Sample(CommKind::kAllReduce, 64, 0, 900)})});
+      MakeTransferCells({RunOf({Sample(CollectiveKind::kAllReduce, 64, 0, 900)})});
   ASSERT_THAT(cells, SizeIs(1));
   EXPECT_EQ(cells[0].median_ns, 900);
 }
 
 TEST(TransferCellsTest, TransfersThatMetOthersAreLeftOutUnlessAskedFor) {
-  TransferSamples run = RunOf({Sample(CommKind::kAllReduce, 64, 0, 900)});
+  TransferSamples run = RunOf({Sample(CollectiveKind::kAllReduce, 64, 0, 900)});
   run.samples[0].overlapped = true;
   EXPECT_THAT(MakeTransferCells({run}), SizeIs(0));
   CellOptions options;

@@ -9,7 +9,7 @@
 #include "absl/types/span.h"
 #include "astra_bridge/calibration/robust_statistics.h"
 #include "trace_alignment/collectives/skew.h"
-#include "xla_profiler/util/picoseconds.h"
+#include "xla_profiler/base/picoseconds.h"
 
 namespace meridian {
 namespace {
@@ -64,7 +64,7 @@ class Taker {
   void Take(uint32_t position) {
     const CollectiveInstance& instance = table_.instances()[position];
     const MatchedOp& op = table_.OpOf(instance);
-    const std::optional<CommKind> kind = CommKindOf(op.kind);
+    const std::optional<CollectiveKind> kind = TimedKindOf(op.kind);
     if (!kind.has_value()) {
       ++result_.other_kinds;
       return;
@@ -82,7 +82,7 @@ class Taker {
       sample.start_ns = std::max(sample.start_ns, FloorToNs(member.start_ps));
     }
     std::vector<int32_t> group;
-    if (*kind == CommKind::kPointToPoint) {
+    if (*kind == CollectiveKind::kPointToPoint) {
       TakePairs(instance, &group, &sample);
     } else {
       TakeGroup(instance, &group, &sample);
@@ -153,25 +153,6 @@ class Taker {
 };
 
 }  // namespace
-
-std::optional<CommKind> CommKindOf(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kAllReduce:
-      return CommKind::kAllReduce;
-    case CollectiveKind::kAllGather:
-      return CommKind::kAllGather;
-    case CollectiveKind::kReduceScatter:
-      return CommKind::kReduceScatter;
-    case CollectiveKind::kAllToAll:
-      return CommKind::kAllToAll;
-    case CollectiveKind::kCollectivePermute:
-    case CollectiveKind::kSend:
-    case CollectiveKind::kRecv:
-      return CommKind::kPointToPoint;
-    default:
-      return std::nullopt;
-  }
-}
 
 TransferSamples TakeTransfers(const CollectiveTable& table) { return Taker(table).TakeAll(); }
 

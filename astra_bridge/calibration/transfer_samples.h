@@ -11,14 +11,14 @@
 #include <string>
 #include <vector>
 
-#include "astra_bridge/comm_kind.h"
+#include "astra_bridge/edges/timed_kind.h"
 #include "trace_alignment/collectives/collective_table.h"
 #include "xla_profiler/hlo/hlo_collective.h"
 
 namespace meridian {
 
 struct TransferSample {
-  CommKind kind = CommKind::kAllReduce;
+  CollectiveKind kind = CollectiveKind::kAllReduce;
   // What one rank puts in.
   int64_t bytes = 0;
   // Position in TransferSamples::groups.
@@ -55,10 +55,6 @@ struct TransferSamples {
   int64_t other_kinds = 0;
   int64_t without_transfer = 0;
 };
-
-// Returns nullopt for kinds that no engine has a model of. Permutes, sends and receives are
-// point-to-point.
-std::optional<CommKind> CommKindOf(CollectiveKind kind);
 
 // The table's clocks are to be right: see CheckHappensBefore.
 TransferSamples TakeTransfers(const CollectiveTable& table);

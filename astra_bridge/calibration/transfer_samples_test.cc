@@ -32,7 +32,7 @@ TEST(TransferSamplesTest, WaitingIsNoTransfer) {
   EXPECT_THAT(taken.groups, ElementsAre(ElementsAre(0, 1, 2)));
   ASSERT_THAT(taken.samples, SizeIs(1));
   const TransferSample& sample = taken.samples[0];
-  EXPECT_EQ(sample.kind, CommKind::kAllReduce);
+  EXPECT_EQ(sample.kind, CollectiveKind::kAllReduce);
   EXPECT_EQ(sample.bytes, kBytes);
   // Last end 9,500 ns, last start 6,000; the last to start lasted 3,200, the first came 5,000
   // before it.
@@ -54,7 +54,7 @@ TEST(TransferSamplesTest, APermuteIsTheMedianOfItsPairs) {
   const TransferSamples taken = TakeTransfers(run.Build());
   EXPECT_THAT(taken.groups, ElementsAre(ElementsAre(0, 1)));
   ASSERT_THAT(taken.samples, SizeIs(1));
-  EXPECT_EQ(taken.samples[0].kind, CommKind::kPointToPoint);
+  EXPECT_EQ(taken.samples[0].kind, CollectiveKind::kPointToPoint);
   // 0 to 1: 7,000 - 2,000; 1 to 2: 3,000 - 2,000; 2 to 0: 4,000 - 1,500.
   EXPECT_EQ(taken.samples[0].transfer_ns, 2500);
   EXPECT_EQ(taken.samples[0].shortest_duration_ns, 1500);

@@ -10,7 +10,7 @@
 #include "astra_bridge/engine/simulation.h"
 #include "astra_bridge/engine/testing/builders.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {
@@ -19,14 +19,14 @@ struct Case {
   Congestion congestion = Congestion::kUnaware;
   NetworkDimension dimension;
   SystemConfig system;
-  EngineCollective op = EngineCollective::kAllReduce;
+  CollectiveKind op = CollectiveKind::kAllReduce;
   int64_t bytes = 0;
 
   int64_t n() const { return dimension.npus; }
   int64_t d() const { return system.endpoint_delay_ns; }
   int64_t chunk() const {
     return std::max<int64_t>(bytes / system.preferred_dataset_splits,
-                             op == EngineCollective::kAllGather ? 1 : n());
+                             op == CollectiveKind::kAllGather ? 1 : n());
   }
   int64_t chunks() const {
     return bytes / system.preferred_dataset_splits < chunk() ? system.preferred_dataset_splits
@@ -53,11 +53,11 @@ int64_t RingChunkNs(const Case& c) {
   const int64_t m = c.chunk() / n;
   const int64_t step = c.T(m, c.neighbour_hops()) + c.d();
   switch (c.op) {
-    case EngineCollective::kAllReduce:
+    case CollectiveKind::kAllReduce:
       return c.d() + 2 * (n - 1) * step + (n - 1) * c.R(m);
-    case EngineCollective::kReduceScatter:
+    case CollectiveKind::kReduceScatter:
       return c.d() + (n - 1) * (step + c.R(m));
-    case EngineCollective::kAllGather:
+    case CollectiveKind::kAllGather:
       return c.d() + (n - 1) * (c.T(c.chunk(), c.neighbour_hops()) + c.d());
     default:
       return c.d() + n * (n - 1) / 2 * step;
@@ -69,11 +69,11 @@ int64_t DirectChunkNs(const Case& c) {
   // The farthest of a ring; all are alike elsewhere.
   const int64_t hops = c.dimension.shape == BlockShape::kRing ? c.n() / 2 : c.neighbour_hops();
   switch (c.op) {
-    case EngineCollective::kAllReduce:
+    case CollectiveKind::kAllReduce:
       return 3 * c.d() + 2 * c.T(m, hops) + c.R(m);
-    case EngineCollective::kReduceScatter:
+    case CollectiveKind::kReduceScatter:
       return 2 * c.d() + c.T(m, hops) + c.R(m);
-    case EngineCollective::kAllGather:
+    case CollectiveKind::kAllGather:
       return 2 * c.d() + c.T(c.chunk(), hops);
     default:
       return 2 * c.d() + c.T(m, hops);
@@ -83,7 +83,7 @@ int64_t DirectChunkNs(const Case& c) {
 int64_t HalvingDoublingChunkNs(const Case& c) {
   // Bytes and partner's distance of each message.
   std::vector<std::pair<int64_t, int64_t>> messages;
-  if (c.op == EngineCollective::kAllGather) {
+  if (c.op == CollectiveKind::kAllGather) {
     int64_t bytes = c.chunk();
     for (int64_t offset = c.n() / 2; offset >= 1; offset /= 2, bytes *= 2) {
       messages.emplace_back(bytes, offset);
@@ -93,7 +93,7 @@ int64_t HalvingDoublingChunkNs(const Case& c) {
     for (int64_t offset = 1; offset < c.n(); offset *= 2, bytes /= 2) {
       messages.emplace_back(bytes, offset);
     }
-    if (c.op == EngineCollective::kAllReduce) {
+    if (c.op == CollectiveKind::kAllReduce) {
       for (int64_t offset = c.n() / 2; offset >= 1; offset /= 2) {
         bytes *= 2;
         messages.emplace_back(bytes, offset);
@@ -108,7 +108,7 @@ int64_t HalvingDoublingChunkNs(const Case& c) {
     const int64_t hops = c.dimension.shape == BlockShape::kRing ? std::min(offset, c.n() - offset)
                                                                 : c.neighbour_hops();
     time += c.T(bytes, hops) + c.d();
-    const bool is_reduced = c.op != EngineCollective::kAllGather && k + 1 < messages.size() &&
+    const bool is_reduced = c.op != CollectiveKind::kAllGather && k + 1 < messages.size() &&
                             static_cast<int64_t>(k) + 1 < levels;
     if (is_reduced) time += c.R(messages[k + 1].first);
   }
@@ -135,7 +135,7 @@ class ClosedFormTest : public testing::Test {
     c.system.endpoint_delay_ns = Between(1, 1000);
     c.system.local_memory_bandwidth = Between(0, 1) == 0 ? 0 : 1600;
     c.system.preferred_dataset_splits = static_cast<int32_t>(Between(1, 8));
-    c.op = static_cast<EngineCollective>(Between(0, 3));
+    c.op = static_cast<CollectiveKind>(Between(0, 3));
     c.bytes = Between(8, int64_t{1} << Between(4, 30));
     return c;
   }
@@ -149,7 +149,7 @@ class ClosedFormTest : public testing::Test {
                            Simulate(EveryRank(c.dimension.npus, CollectiveNode(1, c.op, c.bytes)),
                                     Network({c.dimension}), c.system, options));
       ASSERT_EQ(result.finish_ns, std::vector<int64_t>(c.n(), expected_ns))
-          << EngineCollectiveName(c.op) << " of " << c.bytes << " among " << c.n();
+          << CollectiveKindName(c.op) << " of " << c.bytes << " among " << c.n();
     }
   }
 
@@ -177,7 +177,7 @@ TEST_F(ClosedFormTest, DirectWithoutCongestion) {
   for (int i = 0; i < 300 && !HasFailure(); ++i) {
     const Case c = RandomCase("direct", false);
     // There, messages of the two halves overlap.
-    if (c.dimension.shape == BlockShape::kRing && c.op == EngineCollective::kAllReduce) continue;
+    if (c.dimension.shape == BlockShape::kRing && c.op == CollectiveKind::kAllReduce) continue;
     ExpectTime(c, c.chunks() * DirectChunkNs(c));
   }
 }
@@ -185,7 +185,7 @@ TEST_F(ClosedFormTest, DirectWithoutCongestion) {
 TEST_F(ClosedFormTest, HalvingDoublingWithoutCongestion) {
   for (int i = 0; i < 300 && !HasFailure(); ++i) {
     const Case c = RandomCase("halvingDoubling", true);
-    if (c.op == EngineCollective::kAllToAll) continue;
+    if (c.op == CollectiveKind::kAllToAll) continue;
     ExpectTime(c, c.chunks() * HalvingDoublingChunkNs(c));
   }
 }
@@ -193,7 +193,7 @@ TEST_F(ClosedFormTest, HalvingDoublingWithoutCongestion) {
 TEST_F(ClosedFormTest, HalvingDoublingWithLinksOfItsOwn) {
   for (int i = 0; i < 300 && !HasFailure(); ++i) {
     Case c = RandomCase("halvingDoubling", true);
-    if (c.op == EngineCollective::kAllToAll || c.dimension.shape == BlockShape::kRing) continue;
+    if (c.op == CollectiveKind::kAllToAll || c.dimension.shape == BlockShape::kRing) continue;
     c.congestion = Congestion::kAware;
     ExpectTime(c, c.chunks() * HalvingDoublingChunkNs(c));
   }
@@ -205,7 +205,7 @@ TEST_F(ClosedFormTest, TimeGrowsWithBytesAndWithSlowness) {
   for (const char* const algorithm : {"ring", "direct", "halvingDoubling"}) {
     for (int i = 0; i < 60 && !HasFailure(); ++i) {
       Case c = RandomCase(algorithm, true);
-      if (c.op == EngineCollective::kAllToAll) continue;
+      if (c.op == CollectiveKind::kAllToAll) continue;
       c.congestion = i % 2 == 0 ? Congestion::kUnaware : Congestion::kAware;
       c.system.preferred_dataset_splits = 1;
       const auto time = [](const Case& c) {

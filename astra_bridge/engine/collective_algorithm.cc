@@ -8,7 +8,7 @@ using Kind = CollectiveAlgorithm::Kind;
 
 ExchangeState::ExchangeState(const CollectivePhase& phase)
     : to_send_(phase.messages), next_bytes_(phase.message_bytes) {
-  if (phase.op == EngineCollective::kAllGather) {
+  if (phase.op == CollectiveKind::kAllGather) {
     next_offset_ = phase.size / 2;
     offset_grows_ = false;
   }
@@ -34,8 +34,8 @@ void ExchangeState::PreparePacket(const CollectivePhase& phase, AlgorithmHost& h
     --plain_left_;
   } else {
     --reduced_left_;
-    reduce = phase.op == EngineCollective::kReduceScatter ||
-             (phase.op == EngineCollective::kAllReduce && turn_is_odd_);
+    reduce = phase.op == CollectiveKind::kReduceScatter ||
+             (phase.op == CollectiveKind::kAllReduce && turn_is_odd_);
   }
   ++packets_;
   packet_bytes_ = next_bytes_;
@@ -48,7 +48,7 @@ void ExchangeState::AdvanceHalvingDoubling(const CollectivePhase& phase) {
   if (offset_grows_) {
     next_offset_ *= 2;
     next_bytes_ /= 2;
-    if (next_offset_ < phase.size || phase.op != EngineCollective::kAllReduce) return;
+    if (next_offset_ < phase.size || phase.op != CollectiveKind::kAllReduce) return;
     offset_grows_ = false;
   }
   next_offset_ /= 2;
@@ -60,8 +60,7 @@ void ExchangeState::OnPrepared(const CollectivePhase& phase, int32_t position,
   ++ready_;
   // The second half of a direct all-reduce begins when all of the first is there.
   const bool is_second_half = phase.kind == Kind::kDirect &&
-                              phase.op == EngineCollective::kAllReduce &&
-                              to_send_ <= phase.size - 1;
+                              phase.op == CollectiveKind::kAllReduce && to_send_ <= phase.size - 1;
   if (is_second_half) {
     if (received_ < static_cast<uint32_t>(phase.size - 1)) return;
     for (int32_t i = 0; i < phase.parallel && TrySend(phase, position, host); ++i) {

@@ -33,7 +33,7 @@ class RecordingHost : public AlgorithmHost {
   std::vector<std::string> log_;
 };
 
-CollectivePhase Phase(Kind kind, EngineCollective op, int32_t size) {
+CollectivePhase Phase(Kind kind, CollectiveKind op, int32_t size) {
   CollectivePhase phase;
   phase.kind = kind;
   phase.op = op;
@@ -42,7 +42,7 @@ CollectivePhase Phase(Kind kind, EngineCollective op, int32_t size) {
 }
 
 TEST(ExchangeStateTest, RingReduceScatterReducesEveryThingItReceives) {
-  CollectivePhase phase = Phase(Kind::kRing, EngineCollective::kReduceScatter, 3);
+  CollectivePhase phase = Phase(Kind::kRing, CollectiveKind::kReduceScatter, 3);
   phase.messages = 2;
   phase.message_bytes = 100;
   phase.reduced_run = 2;
@@ -66,7 +66,7 @@ TEST(ExchangeStateTest, RingReduceScatterReducesEveryThingItReceives) {
 }
 
 TEST(ExchangeStateTest, RingAllReduceReducesInTheFirstHalfOnly) {
-  CollectivePhase phase = Phase(Kind::kRing, EngineCollective::kAllReduce, 3);
+  CollectivePhase phase = Phase(Kind::kRing, CollectiveKind::kAllReduce, 3);
   phase.messages = 4;
   phase.message_bytes = 100;
   phase.reduced_run = 2;
@@ -89,7 +89,7 @@ TEST(ExchangeStateTest, RingAllReduceReducesInTheFirstHalfOnly) {
 }
 
 TEST(ExchangeStateTest, DirectGoesAroundAndWaitsForTheFirstHalf) {
-  CollectivePhase phase = Phase(Kind::kDirect, EngineCollective::kAllReduce, 3);
+  CollectivePhase phase = Phase(Kind::kDirect, CollectiveKind::kAllReduce, 3);
   phase.messages = 4;
   phase.message_bytes = 100;
   phase.parallel = 2;
@@ -138,7 +138,7 @@ std::vector<std::string> RunAlone(const CollectivePhase& phase, int32_t position
 }
 
 TEST(ExchangeStateTest, HalvingDoublingHalvesAndDoubles) {
-  CollectivePhase phase = Phase(Kind::kHalvingDoubling, EngineCollective::kAllReduce, 8);
+  CollectivePhase phase = Phase(Kind::kHalvingDoubling, CollectiveKind::kAllReduce, 8);
   phase.messages = 6;
   phase.message_bytes = 500;
   phase.reduced_run = 2;
@@ -151,7 +151,7 @@ TEST(ExchangeStateTest, HalvingDoublingHalvesAndDoubles) {
 }
 
 TEST(ExchangeStateTest, HalvingDoublingGathersFromTheFarthest) {
-  CollectivePhase phase = Phase(Kind::kHalvingDoubling, EngineCollective::kAllGather, 8);
+  CollectivePhase phase = Phase(Kind::kHalvingDoubling, CollectiveKind::kAllGather, 8);
   phase.messages = 3;
   phase.message_bytes = 100;
   phase.reduced_run = 2;
@@ -161,7 +161,7 @@ TEST(ExchangeStateTest, HalvingDoublingGathersFromTheFarthest) {
 }
 
 TEST(TreeStateTest, LeafSendsUpAndWaits) {
-  CollectivePhase phase = Phase(Kind::kDoubleBinaryTree, EngineCollective::kAllReduce, 4);
+  CollectivePhase phase = Phase(Kind::kDoubleBinaryTree, CollectiveKind::kAllReduce, 4);
   phase.data_bytes = 100;
   RecordingHost host;
   TreeState state(phase, /*position=*/2, /*root_is_highest=*/true);
@@ -177,7 +177,7 @@ TEST(TreeStateTest, LeafSendsUpAndWaits) {
 }
 
 TEST(TreeStateTest, InnerNodeReducesBothChildrenBeforeItSendsUp) {
-  CollectivePhase phase = Phase(Kind::kDoubleBinaryTree, EngineCollective::kAllReduce, 4);
+  CollectivePhase phase = Phase(Kind::kDoubleBinaryTree, CollectiveKind::kAllReduce, 4);
   phase.data_bytes = 100;
   RecordingHost host;
   TreeState state(phase, 1, true);
@@ -197,7 +197,7 @@ TEST(TreeStateTest, InnerNodeReducesBothChildrenBeforeItSendsUp) {
 }
 
 TEST(TreeStateTest, RootAnswersItsOnlyChild) {
-  CollectivePhase phase = Phase(Kind::kDoubleBinaryTree, EngineCollective::kAllReduce, 4);
+  CollectivePhase phase = Phase(Kind::kDoubleBinaryTree, CollectiveKind::kAllReduce, 4);
   phase.data_bytes = 100;
   RecordingHost host;
   TreeState state(phase, 0, /*root_is_highest=*/false);

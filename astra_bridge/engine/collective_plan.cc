@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {
@@ -53,20 +53,19 @@ class Planner {
 
  private:
   absl::Status Error(absl::string_view reason) const {
-    return absl::InvalidArgumentError(
-        absl::StrCat(EngineCollectiveName(request_.op), ": ", reason));
+    return absl::InvalidArgumentError(absl::StrCat(CollectiveKindName(request_.op), ": ", reason));
   }
 
   absl::Status KeyError(absl::string_view reason) const {
     return absl::InvalidArgumentError(
         absl::StrCat(system_.source, system_.source.empty() ? "" : ": ",
-                     EngineCollectiveName(request_.op), "-implementation: ", reason));
+                     CollectiveKindName(request_.op), "-implementation: ", reason));
   }
 
   absl::Status SplitIntoChunks() {
     int64_t bytes = request_.bytes;
     plan_.chunk_bytes = bytes / system_.preferred_dataset_splits;
-    if (request_.op == EngineCollective::kAllGather) {
+    if (request_.op == CollectiveKind::kAllGather) {
       if (plan_.chunk_bytes == 0) {
         return Error(absl::StrCat("comm_size ", bytes, " is less than preferred-dataset-splits ",
                                   system_.preferred_dataset_splits,
@@ -122,21 +121,21 @@ class Planner {
   absl::Status AddPhases() {
     const int32_t count = static_cast<int32_t>(dimensions_.size());
     int64_t bytes = plan_.chunk_bytes;
-    if (request_.op == EngineCollective::kAllReduce &&
+    if (request_.op == CollectiveKind::kAllReduce &&
         system_.collective_optimization == CollectiveOptimization::kLocalBandwidthAware) {
       int32_t last = count - 1;
       while (last >= 0 && !IsInvolved(last)) --last;
       for (int32_t d = 0; d < last; ++d) {
-        RETURN_IF_ERROR(AddPhase(EngineCollective::kReduceScatter, d, 1, &bytes));
+        RETURN_IF_ERROR(AddPhase(CollectiveKind::kReduceScatter, d, 1, &bytes));
       }
-      if (last >= 0) RETURN_IF_ERROR(AddPhase(EngineCollective::kAllReduce, last, 1, &bytes));
+      if (last >= 0) RETURN_IF_ERROR(AddPhase(CollectiveKind::kAllReduce, last, 1, &bytes));
       for (int32_t d = last - 1; d >= 0; --d) {
-        RETURN_IF_ERROR(AddPhase(EngineCollective::kAllGather, d, -1, &bytes));
+        RETURN_IF_ERROR(AddPhase(CollectiveKind::kAllGather, d, -1, &bytes));
       }
       return absl::OkStatus();
     }
     for (int32_t d = 0; d < count; ++d) {
-      const int32_t dimension = request_.op == EngineCollective::kAllGather ? count - 1 - d : d;
+      const int32_t dimension = request_.op == CollectiveKind::kAllGather ? count - 1 - d : d;
       RETURN_IF_ERROR(AddPhase(request_.op, dimension, 1, &bytes));
     }
     return absl::OkStatus();
@@ -144,7 +143,7 @@ class Planner {
 
   // Adds a phase on *bytes, which become what a member holds afterwards. Not if the dimension is
   // not involved.
-  absl::Status AddPhase(EngineCollective op, int32_t d, int32_t direction, int64_t* bytes) {
+  absl::Status AddPhase(CollectiveKind op, int32_t d, int32_t direction, int64_t* bytes) {
     if (!IsInvolved(d)) return absl::OkStatus();
     const LogicalDimension& dimension = dimensions_[d];
     CollectivePhase phase;
@@ -159,8 +158,8 @@ class Planner {
         request_.group_size > 0 ? kGroupEndpointDelayNs : system_.endpoint_delay_ns;
     RETURN_IF_ERROR(SetMessages(dimension.algorithm.window, &phase));
     if (phase.kind != Kind::kDoubleBinaryTree) {
-      if (op == EngineCollective::kAllGather) *bytes *= dimension.size;
-      if (op == EngineCollective::kReduceScatter) *bytes /= dimension.size;
+      if (op == CollectiveKind::kAllGather) *bytes *= dimension.size;
+      if (op == CollectiveKind::kReduceScatter) *bytes /= dimension.size;
     }
     if (*bytes > kMaxPhaseBytes) {
       return Error(absl::StrCat("comm_size ", request_.bytes, " grows beyond ", kMaxPhaseBytes,
@@ -172,12 +171,12 @@ class Planner {
 
   absl::Status SetMessages(int32_t window, CollectivePhase* phase) const {
     const int64_t n = phase->size;
-    int64_t messages = phase->op == EngineCollective::kAllReduce ? 2 * (n - 1) : n - 1;
+    int64_t messages = phase->op == CollectiveKind::kAllReduce ? 2 * (n - 1) : n - 1;
     phase->message_bytes =
-        phase->op == EngineCollective::kAllGather ? phase->data_bytes : phase->data_bytes / n;
+        phase->op == CollectiveKind::kAllGather ? phase->data_bytes : phase->data_bytes / n;
     switch (phase->kind) {
       case Kind::kRing:
-        if (phase->op == EngineCollective::kAllToAll) messages = n * (n - 1) / 2;
+        if (phase->op == CollectiveKind::kAllToAll) messages = n * (n - 1) / 2;
         phase->reduced_run = n - 1;
         break;
       case Kind::kDirect:
@@ -187,13 +186,13 @@ class Planner {
         break;
       case Kind::kHalvingDoubling:
         RETURN_IF_ERROR(CheckPowerOfTwo("halvingDoubling", *phase));
-        if (phase->op == EngineCollective::kAllToAll) {
+        if (phase->op == CollectiveKind::kAllToAll) {
           return KeyError("halvingDoubling cannot do an all-to-all");
         }
         messages =
-            phase->op == EngineCollective::kAllReduce ? 2 * Log2(phase->size) : Log2(phase->size);
+            phase->op == CollectiveKind::kAllReduce ? 2 * Log2(phase->size) : Log2(phase->size);
         phase->reduced_run = Log2(phase->size) - 1;
-        if (phase->op != EngineCollective::kAllGather) phase->message_bytes = phase->data_bytes / 2;
+        if (phase->op != CollectiveKind::kAllGather) phase->message_bytes = phase->data_bytes / 2;
         break;
       case Kind::kDoubleBinaryTree:
         RETURN_IF_ERROR(CheckPowerOfTwo("doubleBinaryTree", *phase));

@@ -12,16 +12,16 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "astra_bridge/engine/engine_collective.h"
 #include "astra_bridge/engine/system_config.h"
 #include "astra_bridge/engine/topology.h"
+#include "xla_profiler/hlo/collective_kind.h"
 
 namespace meridian {
 
 // One algorithm among the members of logical rings. Positions in a ring are 0 .. size - 1.
 struct CollectivePhase {
   CollectiveAlgorithm::Kind kind = CollectiveAlgorithm::Kind::kRing;
-  EngineCollective op = EngineCollective::kAllReduce;
+  CollectiveKind op = CollectiveKind::kAllReduce;
   // The queue that chunks wait in for this phase.
   int32_t dimension = 0;
 
@@ -61,7 +61,7 @@ struct CollectivePlan {
 };
 
 struct CollectiveRequest {
-  EngineCollective op = EngineCollective::kAllReduce;
+  CollectiveKind op = CollectiveKind::kAllReduce;
   int64_t bytes = 0;
   // 0: all ranks, along the dimensions of the network. Else the size of the group.
   int32_t group_size = 0;

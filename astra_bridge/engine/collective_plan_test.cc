@@ -8,7 +8,7 @@
 #include "astra_bridge/engine/testing/builders.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {
@@ -35,7 +35,7 @@ class CollectivePlanTest : public testing::Test {
 };
 
 // Operation, dimension, direction and bytes of a phase.
-using Summary = std::tuple<EngineCollective, int32_t, int32_t, int64_t>;
+using Summary = std::tuple<CollectiveKind, int32_t, int32_t, int64_t>;
 
 std::vector<Summary> Summarize(const CollectivePlan& plan) {
   std::vector<Summary> summaries;
@@ -61,7 +61,7 @@ TEST_F(CollectivePlanTest, AChunkHasAtLeastAByteForEveryRank) {
   EXPECT_EQ(plan.chunk_bytes, 32);
   EXPECT_EQ(plan.chunks, 4);
   // Not so in an all-gather, where each rank puts in a shard.
-  request_.op = EngineCollective::kAllGather;
+  request_.op = CollectiveKind::kAllGather;
   ASSERT_OK_AND_ASSIGN(const CollectivePlan gather, Plan({"ring", "ring"}));
   EXPECT_EQ(gather.chunk_bytes, 25);
   request_.bytes = 3;
@@ -72,9 +72,9 @@ TEST_F(CollectivePlanTest, AChunkHasAtLeastAByteForEveryRank) {
 TEST_F(CollectivePlanTest, AllReduceScattersUpwardsAndGathersDownwards) {
   request_.bytes = 1024;
   ASSERT_OK_AND_ASSIGN(const CollectivePlan plan, Plan({"ring", "direct"}));
-  EXPECT_THAT(Summarize(plan), ElementsAre(Summary(EngineCollective::kReduceScatter, 0, 1, 1024),
-                                           Summary(EngineCollective::kAllReduce, 1, 1, 128),
-                                           Summary(EngineCollective::kAllGather, 0, -1, 128)));
+  EXPECT_THAT(Summarize(plan), ElementsAre(Summary(CollectiveKind::kReduceScatter, 0, 1, 1024),
+                                           Summary(CollectiveKind::kAllReduce, 1, 1, 128),
+                                           Summary(CollectiveKind::kAllGather, 0, -1, 128)));
   EXPECT_EQ(plan.phases[1].kind, Kind::kDirect);
   EXPECT_EQ(plan.phases[1].stride, 8);
   EXPECT_EQ(plan.phases[1].size, 4);
@@ -84,30 +84,29 @@ TEST_F(CollectivePlanTest, BaselineAllReduceMovesEverythingInEachDimension) {
   request_.bytes = 1024;
   system_.collective_optimization = CollectiveOptimization::kBaseline;
   ASSERT_OK_AND_ASSIGN(const CollectivePlan plan, Plan({"ring", "ring"}));
-  EXPECT_THAT(Summarize(plan), ElementsAre(Summary(EngineCollective::kAllReduce, 0, 1, 1024),
-                                           Summary(EngineCollective::kAllReduce, 1, 1, 1024)));
+  EXPECT_THAT(Summarize(plan), ElementsAre(Summary(CollectiveKind::kAllReduce, 0, 1, 1024),
+                                           Summary(CollectiveKind::kAllReduce, 1, 1, 1024)));
 }
 
 TEST_F(CollectivePlanTest, OthersPassOnWhatAMemberHolds) {
   request_.bytes = 1024;
-  request_.op = EngineCollective::kAllGather;
+  request_.op = CollectiveKind::kAllGather;
   ASSERT_OK_AND_ASSIGN(const CollectivePlan gather, Plan({"ring", "ring"}));
-  EXPECT_THAT(Summarize(gather), ElementsAre(Summary(EngineCollective::kAllGather, 1, 1, 1024),
-                                             Summary(EngineCollective::kAllGather, 0, 1, 4096)));
-  request_.op = EngineCollective::kReduceScatter;
+  EXPECT_THAT(Summarize(gather), ElementsAre(Summary(CollectiveKind::kAllGather, 1, 1, 1024),
+                                             Summary(CollectiveKind::kAllGather, 0, 1, 4096)));
+  request_.op = CollectiveKind::kReduceScatter;
   ASSERT_OK_AND_ASSIGN(const CollectivePlan scatter, Plan({"ring", "ring"}));
-  EXPECT_THAT(Summarize(scatter),
-              ElementsAre(Summary(EngineCollective::kReduceScatter, 0, 1, 1024),
-                          Summary(EngineCollective::kReduceScatter, 1, 1, 128)));
-  request_.op = EngineCollective::kAllToAll;
+  EXPECT_THAT(Summarize(scatter), ElementsAre(Summary(CollectiveKind::kReduceScatter, 0, 1, 1024),
+                                              Summary(CollectiveKind::kReduceScatter, 1, 1, 128)));
+  request_.op = CollectiveKind::kAllToAll;
   ASSERT_OK_AND_ASSIGN(const CollectivePlan all_to_all, Plan({"ring", "ring"}));
-  EXPECT_THAT(Summarize(all_to_all), ElementsAre(Summary(EngineCollective::kAllToAll, 0, 1, 1024),
-                                                 Summary(EngineCollective::kAllToAll, 1, 1, 1024)));
+  EXPECT_THAT(Summarize(all_to_all), ElementsAre(Summary(CollectiveKind::kAllToAll, 0, 1, 1024),
+                                                 Summary(CollectiveKind::kAllToAll, 1, 1, 1024)));
 }
 
 TEST_F(CollectivePlanTest, MembersAreTiedTogetherIfNoDimensionStaysOut) {
   request_.bytes = 1024;
-  for (const EngineCollective op : {EngineCollective::kAllReduce, EngineCollective::kAllToAll}) {
+  for (const CollectiveKind op : {CollectiveKind::kAllReduce, CollectiveKind::kAllToAll}) {
     request_.op = op;
     request_.involved_dimensions = ~uint64_t{0};
     EXPECT_TRUE(Plan({"ring", "ring"})->ties_all_members);
@@ -127,11 +126,11 @@ TEST_F(CollectivePlanTest, DimensionsMayStayOut) {
   request_.bytes = 1024;
   request_.involved_dimensions = 0b01;
   ASSERT_OK_AND_ASSIGN(const CollectivePlan plan, Plan({"ring", "ring"}));
-  EXPECT_THAT(Summarize(plan), ElementsAre(Summary(EngineCollective::kAllReduce, 0, 1, 1024)));
+  EXPECT_THAT(Summarize(plan), ElementsAre(Summary(CollectiveKind::kAllReduce, 0, 1, 1024)));
   // A shorter list leaves the last dimensions out as well.
   request_.involved_dimensions = ~uint64_t{0};
   ASSERT_OK_AND_ASSIGN(const CollectivePlan shorter, Plan({"ring"}));
-  EXPECT_THAT(Summarize(shorter), ElementsAre(Summary(EngineCollective::kAllReduce, 0, 1, 1024)));
+  EXPECT_THAT(Summarize(shorter), ElementsAre(Summary(CollectiveKind::kAllReduce, 0, 1, 1024)));
   request_.involved_dimensions = 0;
   EXPECT_THAT(Plan({"ring", "ring"}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("involved_dim")));
@@ -166,23 +165,23 @@ TEST_F(CollectivePlanTest, GroupsAreARingWithADelayOfTheirOwn) {
 TEST_F(CollectivePlanTest, CountsMessages) {
   request_.bytes = 1024;
   network_ = Network({Dimension(BlockShape::kRing, 8)});
-  const auto phase = [&](EngineCollective op, const char* algorithm) {
+  const auto phase = [&](CollectiveKind op, const char* algorithm) {
     request_.op = op;
     const absl::StatusOr<CollectivePlan> plan = Plan({algorithm});
     EXPECT_OK(plan.status());
     return plan->phases[0];
   };
-  EXPECT_EQ(phase(EngineCollective::kAllReduce, "ring").messages, 14);
-  EXPECT_EQ(phase(EngineCollective::kAllGather, "ring").messages, 7);
-  EXPECT_EQ(phase(EngineCollective::kAllGather, "ring").message_bytes, 1024);
-  EXPECT_EQ(phase(EngineCollective::kAllToAll, "ring").messages, 28);
-  EXPECT_EQ(phase(EngineCollective::kAllToAll, "direct").messages, 7);
-  EXPECT_EQ(phase(EngineCollective::kAllReduce, "direct").parallel, 7);
-  EXPECT_EQ(phase(EngineCollective::kAllReduce, "direct").reduced_run, 7);
-  EXPECT_EQ(phase(EngineCollective::kAllReduce, "direct99").parallel, 7);
-  EXPECT_EQ(phase(EngineCollective::kAllReduce, "halvingDoubling").messages, 6);
-  EXPECT_EQ(phase(EngineCollective::kReduceScatter, "halvingDoubling").messages, 3);
-  EXPECT_EQ(phase(EngineCollective::kReduceScatter, "halvingDoubling").message_bytes, 512);
+  EXPECT_EQ(phase(CollectiveKind::kAllReduce, "ring").messages, 14);
+  EXPECT_EQ(phase(CollectiveKind::kAllGather, "ring").messages, 7);
+  EXPECT_EQ(phase(CollectiveKind::kAllGather, "ring").message_bytes, 1024);
+  EXPECT_EQ(phase(CollectiveKind::kAllToAll, "ring").messages, 28);
+  EXPECT_EQ(phase(CollectiveKind::kAllToAll, "direct").messages, 7);
+  EXPECT_EQ(phase(CollectiveKind::kAllReduce, "direct").parallel, 7);
+  EXPECT_EQ(phase(CollectiveKind::kAllReduce, "direct").reduced_run, 7);
+  EXPECT_EQ(phase(CollectiveKind::kAllReduce, "direct99").parallel, 7);
+  EXPECT_EQ(phase(CollectiveKind::kAllReduce, "halvingDoubling").messages, 6);
+  EXPECT_EQ(phase(CollectiveKind::kReduceScatter, "halvingDoubling").messages, 3);
+  EXPECT_EQ(phase(CollectiveKind::kReduceScatter, "halvingDoubling").message_bytes, 512);
 }
 
 TEST_F(CollectivePlanTest, AlternatesBetweenTreesOfADimension) {
@@ -218,14 +217,14 @@ TEST_F(CollectivePlanTest, RefusesWhatAstraSimDoesNotFinish) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not in a group")));
   network_ = Network({Dimension(BlockShape::kRing, 8)});
   request_.group_size = 0;
-  request_.op = EngineCollective::kAllToAll;
+  request_.op = CollectiveKind::kAllToAll;
   EXPECT_THAT(Plan({"halvingDoubling"}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("all-to-all-implementation: halvingDoubling cannot")));
 }
 
 TEST_F(CollectivePlanTest, BytesDoNotOverflow) {
-  request_.op = EngineCollective::kAllGather;
+  request_.op = CollectiveKind::kAllGather;
   request_.bytes = int64_t{1} << 42;
   EXPECT_THAT(Plan({"ring", "ring"}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("grows beyond")));

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 
@@ -161,7 +161,7 @@ absl::Status CollectiveRunner::CheckSame(const Collective& collective,
   const CollectiveShape& first = collective.entry->shape;
   if (first == call.shape) return absl::OkStatus();
   const auto describe = [](const CollectiveShape& shape) {
-    return absl::StrCat(EngineCollectiveName(shape.op), " of ", shape.bytes, " bytes");
+    return absl::StrCat(CollectiveKindName(shape.op), " of ", shape.bytes, " bytes");
   };
   const std::string other = describe(first) == describe(call.shape)
                                 ? "has other involved_dim or algorithms"

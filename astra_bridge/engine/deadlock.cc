@@ -19,8 +19,8 @@ std::string DescribeNode(const WorkloadNode& node) {
                         " bytes");
   }
   return node.group == kWorldGroup
-             ? absl::StrCat(EngineCollectiveName(node.op), " of all ranks")
-             : absl::StrCat(EngineCollectiveName(node.op), " of group ", node.group);
+             ? absl::StrCat(CollectiveKindName(node.op), " of all ranks")
+             : absl::StrCat(CollectiveKindName(node.op), " of group ", node.group);
 }
 
 // Of all ranks but one.

@@ -15,8 +15,7 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 TEST(DeadlockTest, NamesTheCircleFirst) {
-  Workload workload =
-      EveryRank(3, CollectiveNode(5, EngineCollective::kAllReduce, 64, /*group=*/2));
+  Workload workload = EveryRank(3, CollectiveNode(5, CollectiveKind::kAllReduce, 64, /*group=*/2));
   workload.ranks[0].source = "w.0.et";
   // Rank 0 waits for 1, which waits for 2 and not for 0; 2 waits for 1.
   const std::vector<int32_t> one = {1};
@@ -37,7 +36,7 @@ TEST(DeadlockTest, DescribesReceivesAndRanksThatAreDone) {
 }
 
 TEST(DeadlockTest, StaysShort) {
-  const Workload workload = EveryRank(100, CollectiveNode(1, EngineCollective::kAllGather, 64));
+  const Workload workload = EveryRank(100, CollectiveNode(1, CollectiveKind::kAllGather, 64));
   std::vector<int32_t> others(50);
   std::iota(others.begin(), others.end(), 50);
   std::vector<WaitingNode> waiting;

@@ -9,13 +9,14 @@
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "chakra_export/et/collective_type.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_reader.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/text_table.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
@@ -124,28 +125,16 @@ class RankReader {
 
   absl::Status ConvertCollective(const Node& node, WorkloadNode* result) const {
     ASSIGN_OR_RETURN(const int64_t type, Required(node, kCommTypeAttribute));
-    switch (type) {
-      case ChakraProtoMsg::ALL_REDUCE:
-        result->op = EngineCollective::kAllReduce;
-        break;
-      case ChakraProtoMsg::ALL_GATHER:
-        result->op = EngineCollective::kAllGather;
-        break;
-      case ChakraProtoMsg::REDUCE_SCATTER:
-        result->op = EngineCollective::kReduceScatter;
-        break;
-      case ChakraProtoMsg::ALL_TO_ALL:
-        result->op = EngineCollective::kAllToAll;
-        break;
-      case ChakraProtoMsg::BROADCAST:
-        result->op = EngineCollective::kBroadcast;
-        break;
-      default:
-        return absl::InvalidArgumentError(
-            absl::StrCat("comm_type ", type,
-                         " is not simulated; expected ALL_REDUCE (0), ALL_GATHER (2), BROADCAST "
-                         "(5), ALL_TO_ALL (6) or REDUCE_SCATTER (7)"));
+    const std::optional<CollectiveKind> kind = CollectiveKindOf(type);
+    if (type == ChakraProtoMsg::REDUCE_SCATTER_BLOCK || !kind.has_value() ||
+        !(static_cast<int>(*kind) < kSimulatedCollectives ||
+          *kind == CollectiveKind::kCollectiveBroadcast)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("comm_type ", type,
+                       " is not simulated; expected ALL_REDUCE (0), ALL_GATHER (2), BROADCAST "
+                       "(5), ALL_TO_ALL (6) or REDUCE_SCATTER (7)"));
     }
+    result->op = *kind;
     ASSIGN_OR_RETURN(const std::optional<std::string> group,
                      GetStringAttribute(node.attr(), kPgNameAttribute));
     if (group.has_value() && !group->empty() && !absl::SimpleAtoi(*group, &result->group)) {

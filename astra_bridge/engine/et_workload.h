@@ -18,8 +18,8 @@
 #include "astra_bridge/engine/network_config.h"
 #include "astra_bridge/engine/system_config.h"
 #include "astra_bridge/engine/workload.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/input_file.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
 
 namespace meridian {
 

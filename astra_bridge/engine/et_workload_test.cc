@@ -13,11 +13,11 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/testing/gzip_text.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 #include "xla_profiler/testing/damage.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/testing/gzip_text.h"
-#include "xla_profiler/util/testing/status_matchers.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
 
 namespace meridian {
 namespace {
@@ -78,7 +78,7 @@ TEST_F(EtWorkloadTest, ReadsAllThatAstraSimReads) {
   EXPECT_TRUE(rank.nodes()[1].on_host);
   EXPECT_THAT(rank.dependencies(1), ElementsAre(1, 1));
   EXPECT_EQ(rank.nodes()[2].type, WorkloadNodeType::kCollective);
-  EXPECT_EQ(rank.nodes()[2].op, EngineCollective::kReduceScatter);
+  EXPECT_EQ(rank.nodes()[2].op, CollectiveKind::kReduceScatter);
   EXPECT_EQ(rank.nodes()[2].bytes, 4096);
   EXPECT_EQ(rank.nodes()[2].group, 7);
   EXPECT_EQ(rank.nodes()[3].type, WorkloadNodeType::kSend);

@@ -6,8 +6,8 @@
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/testing/damage.h"
-#include "xla_profiler/util/testing/status_matchers.h"
 
 namespace meridian {
 namespace {

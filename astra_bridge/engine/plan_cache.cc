@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 

@@ -10,19 +10,19 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "astra_bridge/engine/collective_plan.h"
-#include "astra_bridge/engine/engine_collective.h"
 #include "astra_bridge/engine/group_table.h"
 #include "astra_bridge/engine/link_network.h"
 #include "astra_bridge/engine/ring_lockstep.h"
 #include "astra_bridge/engine/system_config.h"
 #include "astra_bridge/engine/topology.h"
 #include "astra_bridge/engine/workload.h"
+#include "xla_profiler/hlo/collective_kind.h"
 
 namespace meridian {
 
 // What a collective is, the same for all its members.
 struct CollectiveShape {
-  EngineCollective op = EngineCollective::kAllReduce;
+  CollectiveKind op = CollectiveKind::kAllReduce;
   int64_t bytes = 0;
   // Position in the group table.
   uint32_t group = 0;
@@ -30,7 +30,7 @@ struct CollectiveShape {
   int32_t algorithms = kSystemAlgorithms;
   uint64_t involved_dimensions = ~uint64_t{0};
 
-  std::tuple<EngineCollective, int64_t, uint32_t, int32_t, uint64_t> key() const {
+  std::tuple<CollectiveKind, int64_t, uint32_t, int32_t, uint64_t> key() const {
     return {op, bytes, group, algorithms, involved_dimensions};
   }
   template <typename H>

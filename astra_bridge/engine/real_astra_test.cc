@@ -14,9 +14,9 @@
 #include "astra_bridge/sidecar/astra_binary.h"
 #include "astra_bridge/sidecar/astra_simulator.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/testing/status_matchers.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 
 namespace meridian {
 namespace {

@@ -7,7 +7,7 @@
 #include "astra_bridge/engine/transfer_log.h"
 #include "astra_bridge/engine/workload_check.h"
 #include "astra_bridge/engine/workload_runner.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 

@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "xla_profiler/util/text_table.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {

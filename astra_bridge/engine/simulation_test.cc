@@ -12,7 +12,7 @@
 #include "astra_bridge/engine/testing/builders.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {
@@ -58,8 +58,7 @@ TEST(SimulationTest, AllReduceGrowsWithTheRing) {
   const std::vector<std::pair<int32_t, int64_t>> expected = {
       {8, 43025}, {64, 104590}, {256, 300400}, {1024, 1082344}};
   for (const auto& [npus, finish_ns] : expected) {
-    const Workload workload =
-        EveryRank(npus, CollectiveNode(1, EngineCollective::kAllReduce, kMiB));
+    const Workload workload = EveryRank(npus, CollectiveNode(1, CollectiveKind::kAllReduce, kMiB));
     EXPECT_THAT(RunSimulation(workload, Ring(npus), system).finish_ns, Each(finish_ns));
     EXPECT_THAT(RunSimulation(workload, Ring(npus), system, Unaware()).finish_ns, Each(finish_ns));
   }
@@ -116,12 +115,12 @@ TEST(SimulationTest, DisjointGroupsDoNotInteract) {
   workload.ranks.resize(8);
   workload.groups = {{1, {0, 1, 2, 3}}, {2, {4, 5, 6, 7}}};
   for (int32_t rank = 0; rank < 4; ++rank) {
-    workload.ranks[rank].Add(CollectiveNode(1, EngineCollective::kAllReduce, kMiB, 1));
+    workload.ranks[rank].Add(CollectiveNode(1, CollectiveKind::kAllReduce, kMiB, 1));
   }
   const NetworkConfig network = Network({Dimension(BlockShape::kSwitch, 8)});
   const SimulationResult alone = RunSimulation(workload, network, SystemWith({"ring"}));
   for (int32_t rank = 4; rank < 8; ++rank) {
-    workload.ranks[rank].Add(CollectiveNode(1, EngineCollective::kAllToAll, 9 * kMiB, 2));
+    workload.ranks[rank].Add(CollectiveNode(1, CollectiveKind::kAllToAll, 9 * kMiB, 2));
   }
   const SimulationResult together = RunSimulation(workload, network, SystemWith({"ring"}));
   for (int32_t rank = 0; rank < 4; ++rank) {
@@ -132,8 +131,7 @@ TEST(SimulationTest, DisjointGroupsDoNotInteract) {
 }
 
 TEST(SimulationTest, AllGatherInARingTakesThreeTimesADirectOne) {
-  const Workload workload =
-      EveryRank(4, CollectiveNode(1, EngineCollective::kAllGather, 16 * kMiB));
+  const Workload workload = EveryRank(4, CollectiveNode(1, CollectiveKind::kAllGather, 16 * kMiB));
   const int64_t ring_ns = RunSimulation(workload, Ring(4), SystemWith({"ring"})).makespan_ns();
   const NetworkConfig full = Network({Dimension(BlockShape::kFullyConnected, 4)});
   const int64_t direct_ns = RunSimulation(workload, full, SystemWith({"direct"})).makespan_ns();
@@ -148,11 +146,11 @@ TEST(SimulationTest, RelabellingRanksChangesNothing) {
     Workload workload = EveryRank(6, ComputeNode(1, 0));
     workload.groups = {{1, {4, 0, 2}}};
     for (int32_t rank = 0; rank < 6; ++rank) {
-      workload.ranks[rank].Add(CollectiveNode(2, EngineCollective::kAllReduce, 3 * kMiB), {1});
+      workload.ranks[rank].Add(CollectiveNode(2, CollectiveKind::kAllReduce, 3 * kMiB), {1});
       workload.ranks[rank].Add(ComputeNode(3, 1000 * rank), {2});
     }
     for (int32_t rank : {0, 2, 4}) {
-      workload.ranks[rank].Add(CollectiveNode(4, EngineCollective::kAllGather, kMiB, 1), {3});
+      workload.ranks[rank].Add(CollectiveNode(4, CollectiveKind::kAllGather, kMiB, 1), {3});
     }
     workload.ranks[1].Add(SendNode(4, 5, kMiB), {3});
     workload.ranks[5].Add(ReceiveNode(4, 1, kMiB), {3});
@@ -221,18 +219,18 @@ TEST(SimulationTest, EarlyMessagesWaitForTheirReceives) {
 }
 
 TEST(SimulationTest, LateRanksKeepTheOthersWaiting) {
-  Workload workload = EveryRank(4, CollectiveNode(2, EngineCollective::kAllReduce, kMiB));
+  Workload workload = EveryRank(4, CollectiveNode(2, CollectiveKind::kAllReduce, kMiB));
   workload.ranks[2] = RankWorkload();
   workload.ranks[2].Add(ComputeNode(1, 1'000'000));
-  workload.ranks[2].Add(CollectiveNode(2, EngineCollective::kAllReduce, kMiB), {1});
+  workload.ranks[2].Add(CollectiveNode(2, CollectiveKind::kAllReduce, kMiB), {1});
   const SimulationResult result = RunSimulation(workload, Ring(4), SystemWith({"ring"}));
   for (const int64_t finish_ns : result.finish_ns) EXPECT_GT(finish_ns, 1'000'000);
 }
 
 TEST(SimulationTest, MoreCommStreamsRunCollectivesSideBySide) {
-  Workload workload = EveryRank(4, CollectiveNode(1, EngineCollective::kAllReduce, kMiB));
+  Workload workload = EveryRank(4, CollectiveNode(1, CollectiveKind::kAllReduce, kMiB));
   for (RankWorkload& rank : workload.ranks) {
-    rank.Add(CollectiveNode(2, EngineCollective::kAllReduce, kMiB));
+    rank.Add(CollectiveNode(2, CollectiveKind::kAllReduce, kMiB));
   }
   SimulationOptions options = WithNodeTimes(Congestion::kUnaware);
   const SimulationResult one = RunSimulation(workload, Ring(4), SystemWith({"ring"}), options);
@@ -254,9 +252,9 @@ TEST(SimulationTest, MoreCommStreamsUntieCrossingOrders) {
   const std::vector<std::pair<int32_t, int32_t>> orders = {{1, 3}, {2, 1}, {3, 2}};
   for (int32_t rank = 0; rank < 3; ++rank) {
     workload.ranks[rank].Add(
-        CollectiveNode(1, EngineCollective::kAllReduce, kMiB, orders[rank].first));
+        CollectiveNode(1, CollectiveKind::kAllReduce, kMiB, orders[rank].first));
     workload.ranks[rank].Add(
-        CollectiveNode(2, EngineCollective::kAllReduce, kMiB, orders[rank].second));
+        CollectiveNode(2, CollectiveKind::kAllReduce, kMiB, orders[rank].second));
   }
   EXPECT_THAT(
       Simulate(workload, Ring(3), SystemWith({"ring"}), {}),
@@ -272,17 +270,17 @@ TEST(SimulationTest, MoreCommStreamsUntieCrossingOrders) {
 
 TEST(SimulationTest, NodesMayNameAlgorithmsOfTheirOwn) {
   const NetworkConfig full = Network({Dimension(BlockShape::kFullyConnected, 8)});
-  Workload workload = EveryRank(8, CollectiveNode(1, EngineCollective::kAllReduce, kMiB));
+  Workload workload = EveryRank(8, CollectiveNode(1, CollectiveKind::kAllReduce, kMiB));
   const int64_t direct_ns = RunSimulation(workload, full, SystemWith({"direct"})).makespan_ns();
-  WorkloadNode node = CollectiveNode(1, EngineCollective::kAllReduce, kMiB);
+  WorkloadNode node = CollectiveNode(1, CollectiveKind::kAllReduce, kMiB);
   node.algorithms = 0;
   workload = EveryRank(8, node);
-  workload.algorithms = {SystemWith({"direct"}).algorithms_of(EngineCollective::kAllReduce)};
+  workload.algorithms = {SystemWith({"direct"}).algorithms_of(CollectiveKind::kAllReduce)};
   EXPECT_EQ(RunSimulation(workload, full, SystemWith({"ring"})).makespan_ns(), direct_ns);
 }
 
 TEST(SimulationTest, DimensionsMakeUpToriAndGrids) {
-  const Workload workload = EveryRank(16, CollectiveNode(1, EngineCollective::kAllReduce, kMiB));
+  const Workload workload = EveryRank(16, CollectiveNode(1, CollectiveKind::kAllReduce, kMiB));
   const auto grid = [&](BlockShape shape) {
     const NetworkConfig network = Network({Dimension(shape, 4), Dimension(shape, 4)});
     return RunSimulation(workload, network, SystemWith({"ring", "ring"})).makespan_ns();
@@ -336,7 +334,7 @@ TEST(SimulationTest, RooflineSaysHowLongComputeNodesLast) {
 TEST(SimulationTest, ReplayLetsEveryNodeLastItsDuration) {
   SystemConfig system;
   system.replay_only = true;
-  Workload workload = EveryRank(2, CollectiveNode(1, EngineCollective::kAllReduce, kMiB));
+  Workload workload = EveryRank(2, CollectiveNode(1, CollectiveKind::kAllReduce, kMiB));
   WorkloadNode receive = ReceiveNode(2, 1, 7);
   receive.duration_ns = 3000;
   workload.ranks[0].Add(receive, {1});
@@ -344,7 +342,7 @@ TEST(SimulationTest, ReplayLetsEveryNodeLastItsDuration) {
 }
 
 TEST(SimulationTest, BroadcastsLastTheirDuration) {
-  WorkloadNode node = CollectiveNode(1, EngineCollective::kBroadcast, kMiB);
+  WorkloadNode node = CollectiveNode(1, CollectiveKind::kCollectiveBroadcast, kMiB);
   node.duration_ns = 4000;
   EXPECT_THAT(RunSimulation(EveryRank(2, node), Ring(2), SystemConfig()).finish_ns,
               ElementsAre(4000, 4000));
@@ -354,7 +352,7 @@ TEST(SimulationTest, TellsWhatWentOverLinks) {
   SimulationOptions options;
   options.link_use = true;
   const SimulationResult result =
-      RunSimulation(EveryRank(4, CollectiveNode(1, EngineCollective::kAllGather, kMiB)), Ring(4),
+      RunSimulation(EveryRank(4, CollectiveNode(1, CollectiveKind::kAllGather, kMiB)), Ring(4),
                     SystemWith({"ring"}), options);
   ASSERT_THAT(result.links, SizeIs(4));
   for (int32_t rank = 0; rank < 4; ++rank) {
@@ -366,16 +364,16 @@ TEST(SimulationTest, TellsWhatWentOverLinks) {
   }
   // And the times are the same as without.
   EXPECT_EQ(result.makespan_ns(),
-            RunSimulation(EveryRank(4, CollectiveNode(1, EngineCollective::kAllGather, kMiB)),
+            RunSimulation(EveryRank(4, CollectiveNode(1, CollectiveKind::kAllGather, kMiB)),
                           Ring(4), SystemWith({"ring"}))
                 .makespan_ns());
 }
 
 TEST(SimulationTest, AFixedCollectiveLastsFromTheLastJoin) {
-  Workload workload = EveryRank(2, CollectiveNode(2, EngineCollective::kAllReduce, kMiB));
+  Workload workload = EveryRank(2, CollectiveNode(2, CollectiveKind::kAllReduce, kMiB));
   workload.ranks[1] = RankWorkload();
   workload.ranks[1].Add(ComputeNode(1, 5000));
-  workload.ranks[1].Add(CollectiveNode(2, EngineCollective::kAllReduce, kMiB), {1});
+  workload.ranks[1].Add(CollectiveNode(2, CollectiveKind::kAllReduce, kMiB), {1});
   FixedDurations durations(workload);
   durations.Set(0, 0, 70);
   durations.Set(1, 1, 80);
@@ -407,7 +405,7 @@ TEST(SimulationTest, AFixedMessageLastsFromTheSendAndMeetsNothing) {
 }
 
 TEST(SimulationTest, AMemberWithoutADurationTakesThatOfTheFirst) {
-  const Workload workload = EveryRank(2, CollectiveNode(2, EngineCollective::kAllReduce, kMiB));
+  const Workload workload = EveryRank(2, CollectiveNode(2, CollectiveKind::kAllReduce, kMiB));
   FixedDurations durations(workload);
   durations.Set(0, 0, 70);
   SimulationOptions options;
@@ -424,9 +422,9 @@ TEST(SimulationTest, LogsTransfers) {
   workload.ranks[0].Add(SendNode(1, 1, kMiB));
   workload.ranks[1].Add(ComputeNode(1, 90'000));
   workload.ranks[1].Add(ReceiveNode(2, 0, kMiB), {1});
-  workload.ranks[2].Add(CollectiveNode(1, EngineCollective::kAllGather, kMiB, 7));
+  workload.ranks[2].Add(CollectiveNode(1, CollectiveKind::kAllGather, kMiB, 7));
   workload.ranks[3].Add(ComputeNode(1, 3000));
-  workload.ranks[3].Add(CollectiveNode(2, EngineCollective::kAllGather, kMiB, 7), {1});
+  workload.ranks[3].Add(CollectiveNode(2, CollectiveKind::kAllGather, kMiB, 7), {1});
   SimulationOptions options;
   options.transfers = true;
   const SimulationResult result = RunSimulation(workload, Ring(4), SystemWith({"ring"}), options);
@@ -457,7 +455,7 @@ TEST(SimulationTest, LogsTransfers) {
 // With one algorithm for two dimensions, rows of ranks run each on its own: one is over long before
 // the other begins, and so before the whole does.
 TEST(SimulationTest, LogsNoCollectiveThatLeavesItsMembersUntied) {
-  const WorkloadNode all_reduce = CollectiveNode(2, EngineCollective::kAllReduce, kMiB);
+  const WorkloadNode all_reduce = CollectiveNode(2, CollectiveKind::kAllReduce, kMiB);
   Workload workload = EveryRank(4, all_reduce);
   for (const int32_t rank : {2, 3}) {
     workload.ranks[rank] = RankWorkload();
@@ -495,7 +493,7 @@ TEST(SimulationTest, AnswersWhereOnlyAstraSimsProgramStops) {
   // No endpoint delay.
   SystemConfig system = SystemWith({"ring"});
   system.endpoint_delay_ns = 0;
-  EXPECT_THAT(RunSimulation(EveryRank(2, CollectiveNode(1, EngineCollective::kAllGather, kMiB)),
+  EXPECT_THAT(RunSimulation(EveryRank(2, CollectiveNode(1, CollectiveKind::kAllGather, kMiB)),
                             Ring(2), system)
                   .finish_ns,
               Each(kCrossingNs));
@@ -508,7 +506,7 @@ class BadWorkloadTest : public testing::Test {
   NetworkConfig network_ = Ring(4);
   SystemConfig system_ = SystemWith({"ring"});
   SimulationOptions options_;
-  Workload workload_ = EveryRank(4, CollectiveNode(1, EngineCollective::kAllReduce, kMiB));
+  Workload workload_ = EveryRank(4, CollectiveNode(1, CollectiveKind::kAllReduce, kMiB));
 };
 
 TEST_F(BadWorkloadTest, RanksMustFitTheNetwork) {
@@ -545,15 +543,15 @@ TEST_F(BadWorkloadTest, NodesMustMakeSense) {
   EXPECT_THAT(fault(ReceiveNode(7, -1, 1)), is_fault("w.2.et: node 7: comm_src -1 is no rank"));
   EXPECT_THAT(fault(SendNode(7, 1, 0)), is_fault("w.2.et: node 7: comm_size 0"));
   EXPECT_THAT(fault(SendNode(7, 1, 1, -1)), is_fault("w.2.et: node 7: comm_tag -1 is negative"));
-  EXPECT_THAT(fault(CollectiveNode(7, EngineCollective::kAllReduce, -1)),
+  EXPECT_THAT(fault(CollectiveNode(7, CollectiveKind::kAllReduce, -1)),
               is_fault("w.2.et: node 7: comm_size -1 is out of range"));
-  EXPECT_THAT(fault(CollectiveNode(7, EngineCollective::kAllReduce, int64_t{1} << 50)),
+  EXPECT_THAT(fault(CollectiveNode(7, CollectiveKind::kAllReduce, int64_t{1} << 50)),
               is_fault("w.2.et: node 7: comm_size"));
   EXPECT_THAT(fault(ComputeNode(7, -1)), is_fault("w.2.et: node 7: duration of -1 ns"));
-  WorkloadNode algorithms = CollectiveNode(7, EngineCollective::kAllReduce, kMiB);
+  WorkloadNode algorithms = CollectiveNode(7, CollectiveKind::kAllReduce, kMiB);
   algorithms.algorithms = 0;
   EXPECT_THAT(fault(algorithms), is_fault("w.2.et: node 7: has no algorithms number 0"));
-  EXPECT_THAT(fault(CollectiveNode(7, EngineCollective::kAllReduce, kMiB, 5)),
+  EXPECT_THAT(fault(CollectiveNode(7, CollectiveKind::kAllReduce, kMiB, 5)),
               StatusIs(absl::StatusCode::kNotFound,
                        StartsWith("w.2.et: node 7: group 5 is not among the communicator groups")));
 }
@@ -586,7 +584,7 @@ TEST_F(BadWorkloadTest, DependenciesMustExistAndEnd) {
 
 TEST_F(BadWorkloadTest, MembersMustMeanTheSameCollective) {
   workload_.ranks[3] = RankWorkload();
-  workload_.ranks[3].Add(CollectiveNode(1, EngineCollective::kAllGather, kMiB));
+  workload_.ranks[3].Add(CollectiveNode(1, CollectiveKind::kAllGather, kMiB));
   EXPECT_THAT(Simulated(),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        StartsWith("rank 3: node 1: is all-gather of 1048576 bytes, but the same "
@@ -623,7 +621,7 @@ TEST_F(BadWorkloadTest, ChunksMayHoldUpEachOther) {
   system_.preferred_dataset_splits = 8;
   system_.endpoint_delay_ns = 1;
   system_.local_memory_bandwidth = 1600;
-  workload_ = EveryRank(16, CollectiveNode(1, EngineCollective::kAllReduce, 64 * kMiB));
+  workload_ = EveryRank(16, CollectiveNode(1, CollectiveKind::kAllReduce, 64 * kMiB));
   for (const Congestion congestion : {Congestion::kAware, Congestion::kUnaware}) {
     options_.congestion = congestion;
     EXPECT_THAT(

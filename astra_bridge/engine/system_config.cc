@@ -8,11 +8,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "xla_profiler/trace_json/json_cutter.h"
-#include "xla_profiler/trace_json/json_value.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/status_util.h"
-#include "xla_profiler/util/text_table.h"
+#include "xla_profiler/base/json/json_cutter.h"
+#include "xla_profiler/base/json/json_value.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
@@ -30,8 +30,8 @@ absl::Status KeyError(absl::string_view source, absl::string_view key, absl::str
       absl::StrCat(source, source.empty() ? "" : ": ", key, ": ", reason));
 }
 
-std::string AlgorithmsKey(EngineCollective op) {
-  return absl::StrCat(EngineCollectiveName(op), "-implementation");
+std::string AlgorithmsKey(CollectiveKind op) {
+  return absl::StrCat(CollectiveKindName(op), "-implementation");
 }
 
 // The members of the document's object, by key.
@@ -60,7 +60,7 @@ class Reader {
     RETURN_IF_ERROR(ReadSwitch("roofline-enabled", &system.roofline_enabled));
     RETURN_IF_ERROR(ReadSwitch("replay-only", &system.replay_only));
     for (int op = 0; op < kSimulatedCollectives; ++op) {
-      RETURN_IF_ERROR(ReadAlgorithms(static_cast<EngineCollective>(op), &system.algorithms[op]));
+      RETURN_IF_ERROR(ReadAlgorithms(static_cast<CollectiveKind>(op), &system.algorithms[op]));
     }
     RETURN_IF_ERROR(CheckSystemConfig(system));
     return system;
@@ -77,7 +77,7 @@ class Reader {
     if (shared_bus) return Error("model-shared-bus", "the shared bus is not modelled; expected 0");
     for (int op = 0; op < kSimulatedCollectives; ++op) {
       const std::string key =
-          absl::StrCat(AlgorithmsKey(static_cast<EngineCollective>(op)), "-custom");
+          absl::StrCat(AlgorithmsKey(static_cast<CollectiveKind>(op)), "-custom");
       if (document_.Find(key).exists()) return Error(key, "custom collectives are not modelled");
     }
     if (document_.Find("per-node-custom-implementation").exists()) {
@@ -140,7 +140,7 @@ class Reader {
     return absl::OkStatus();
   }
 
-  absl::Status ReadAlgorithms(EngineCollective op,
+  absl::Status ReadAlgorithms(CollectiveKind op,
                               std::vector<CollectiveAlgorithm>* algorithms) const {
     const std::string key = AlgorithmsKey(op);
     const JsonValue value = document_.Find(key);

@@ -15,7 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "astra_bridge/engine/engine_collective.h"
+#include "xla_profiler/hlo/collective_kind.h"
 
 namespace meridian {
 
@@ -49,6 +49,11 @@ enum class CollectiveOptimization : uint8_t {
   kLocalBandwidthAware,
 };
 
+// The collectives whose messages the engine simulates are the first so many of CollectiveKind. A
+// broadcast is not simulated: it lasts as long as its node says.
+inline constexpr int kSimulatedCollectives = 4;
+static_assert(static_cast<int>(CollectiveKind::kAllToAll) == kSimulatedCollectives - 1);
+
 struct SystemConfig {
   // Where this came from, for messages; may be empty.
   std::string source;
@@ -60,7 +65,7 @@ struct SystemConfig {
   int32_t active_chunks_per_dimension = 1;
   // Into how many chunks a collective is split.
   int32_t preferred_dataset_splits = 1;
-  // By EngineCollective; one entry per dimension of the network. Later dimensions without an entry
+  // By CollectiveKind; one entry per dimension of the network. Later dimensions without an entry
   // do not take part. Empty: the workload must not use this collective.
   std::array<std::vector<CollectiveAlgorithm>, kSimulatedCollectives> algorithms;
   // 1e9 bytes per second; 0: reductions are free.
@@ -73,7 +78,7 @@ struct SystemConfig {
   // Every node just lasts its duration.
   bool replay_only = false;
 
-  const std::vector<CollectiveAlgorithm>& algorithms_of(EngineCollective op) const {
+  const std::vector<CollectiveAlgorithm>& algorithms_of(CollectiveKind op) const {
     return algorithms[static_cast<size_t>(op)];
   }
 };

@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/testing/damage.h"
-#include "xla_profiler/util/testing/status_matchers.h"
 
 namespace meridian {
 namespace {
@@ -42,12 +42,12 @@ TEST(SystemConfigTest, ReadsWhatAstraSimReads) {
   EXPECT_EQ(system.peak_performance, 2000.5);
   EXPECT_TRUE(system.roofline_enabled);
   EXPECT_FALSE(system.replay_only);
-  EXPECT_THAT(system.algorithms_of(EngineCollective::kAllReduce),
+  EXPECT_THAT(system.algorithms_of(CollectiveKind::kAllReduce),
               ElementsAre(CollectiveAlgorithm{Kind::kRing, 0, false},
                           CollectiveAlgorithm{Kind::kDirect, 3, false}));
-  EXPECT_THAT(system.algorithms_of(EngineCollective::kAllGather),
+  EXPECT_THAT(system.algorithms_of(CollectiveKind::kAllGather),
               ElementsAre(CollectiveAlgorithm{Kind::kDirect, 0, true}));
-  EXPECT_THAT(system.algorithms_of(EngineCollective::kAllToAll), IsEmpty());
+  EXPECT_THAT(system.algorithms_of(CollectiveKind::kAllToAll), IsEmpty());
 }
 
 TEST(SystemConfigTest, HasAstraSimsDefaults) {

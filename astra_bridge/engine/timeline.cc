@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/trace_json/trace_json_writer.h"
-#include "xla_profiler/util/picoseconds.h"
-#include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
 namespace {
@@ -38,7 +38,7 @@ std::string NameOf(const WorkloadNode& node) {
     case WorkloadNodeType::kCompute:
       return "compute";
     case WorkloadNodeType::kCollective:
-      return std::string(EngineCollectiveName(node.op));
+      return std::string(CollectiveKindName(node.op));
     case WorkloadNodeType::kSend:
       return absl::StrCat("send to ", node.peer);
     case WorkloadNodeType::kReceive:

@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "astra_bridge/engine/simulation_result.h"
 #include "astra_bridge/engine/workload.h"
-#include "xla_profiler/util/byte_sink.h"
+#include "xla_profiler/base/files/byte_sink.h"
 
 namespace meridian {
 

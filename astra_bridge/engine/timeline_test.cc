@@ -5,7 +5,7 @@
 #include "astra_bridge/engine/testing/builders.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {
@@ -19,7 +19,7 @@ TEST(TimelineTest, PutsNodesOnThreadsWhereTheyDoNotOverlap) {
   WorkloadNode named = ComputeNode(1, 0);
   named.name = "matmul \"x\"";
   workload.ranks[0].Add(named);
-  workload.ranks[0].Add(CollectiveNode(2, EngineCollective::kAllReduce, 64, 3));
+  workload.ranks[0].Add(CollectiveNode(2, CollectiveKind::kAllReduce, 64, 3));
   workload.ranks[0].Add(SendNode(3, 1, 16));
   workload.ranks[1].Add(ReceiveNode(9, 0, 16));
   SimulationResult result;

@@ -21,8 +21,8 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "astra_bridge/engine/engine_collective.h"
 #include "astra_bridge/engine/system_config.h"
+#include "xla_profiler/hlo/collective_kind.h"
 
 namespace meridian {
 
@@ -53,7 +53,7 @@ struct WorkloadNode {
   int64_t bytes = 0;
 
   // Collective.
-  EngineCollective op = EngineCollective::kAllReduce;
+  CollectiveKind op = CollectiveKind::kAllReduce;
   int32_t group = kWorldGroup;
   // Position in Workload::algorithms, or kSystemAlgorithms.
   int32_t algorithms = kSystemAlgorithms;

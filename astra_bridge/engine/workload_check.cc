@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/engine/event_queue.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

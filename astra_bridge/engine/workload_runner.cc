@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/status_util.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
 
 namespace meridian {
 namespace {
@@ -184,9 +184,9 @@ void WorkloadRunner::Issue(int32_t r, uint32_t position) {
     case kResources:
       break;
   }
-  const bool lasts_its_duration =
-      system_.replay_only || node.type == WorkloadNodeType::kCompute ||
-      (node.type == WorkloadNodeType::kCollective && node.op == EngineCollective::kBroadcast);
+  const bool lasts_its_duration = system_.replay_only || node.type == WorkloadNodeType::kCompute ||
+                                  (node.type == WorkloadNodeType::kCollective &&
+                                   node.op == CollectiveKind::kCollectiveBroadcast);
   if (lasts_its_duration) {
     events_.ScheduleOnRank(r, events_.now_ns() + DurationNs(node), EventKind::kNodeDone,
                            static_cast<uint32_t>(r), position);

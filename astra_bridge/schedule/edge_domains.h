@@ -18,8 +18,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "astra_bridge/comm_edge.h"
-#include "astra_bridge/fabric_set.h"
+#include "astra_bridge/edges/comm_edge.h"
+#include "astra_bridge/timing/fabric_set.h"
 
 namespace meridian {
 

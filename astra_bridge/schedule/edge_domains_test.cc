@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "astra_bridge/embedded_timing.h"
 #include "astra_bridge/schedule/snapshot_collector.h"
 #include "astra_bridge/testing/fabrics.h"
+#include "astra_bridge/timing/embedded_timing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {
@@ -21,7 +21,7 @@ namespace {
 using ::testing::HasSubstr;
 
 CommEdge AllReduce(std::vector<int32_t> participants) {
-  return Edge(CommKind::kAllReduce, 1 << 20, std::move(participants));
+  return Edge(CollectiveKind::kAllReduce, 1 << 20, std::move(participants));
 }
 
 bool Meet(const EdgeDomains& domains, size_t a, size_t b) {
@@ -102,8 +102,9 @@ std::vector<CommEdge> RandomEdges(int32_t npus, std::mt19937& random) {
     std::vector<int32_t> participants = Ranks(npus);
     std::shuffle(participants.begin(), participants.end(), random);
     participants.resize(2 + random() % 2);
-    const CommKind kind = participants.size() == 2 && random() % 2 == 0 ? CommKind::kPointToPoint
-                                                                        : CommKind::kAllReduce;
+    const CollectiveKind kind = participants.size() == 2 && random() % 2 == 0
+                                    ? CollectiveKind::kPointToPoint
+                                    : CollectiveKind::kAllReduce;
     edges.push_back(Edge(kind, int64_t{1} << (10 + random() % 10), std::move(participants)));
   }
   return edges;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "astra_bridge/comm_edge.h"
+#include "astra_bridge/edges/comm_edge.h"
 #include "astra_bridge/schedule/workload_edges.h"
 
 namespace meridian {

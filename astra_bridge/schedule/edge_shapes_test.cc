@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 TEST(EdgeShapesTest, IdsAndGroupsMakeNoDifference) {
-  std::vector<CommEdge> edges(2, Edge(CommKind::kAllReduce, 8, {0, 1}));
+  std::vector<CommEdge> edges(2, Edge(CollectiveKind::kAllReduce, 8, {0, 1}));
   edges[1].id = "another";
   edges[1].group_id = "tp";
   const EdgeShapes shapes = FindEdgeShapes(edges);
@@ -23,9 +23,9 @@ TEST(EdgeShapesTest, IdsAndGroupsMakeNoDifference) {
 
 TEST(EdgeShapesTest, NumbersAscendInCanonicalOrderWithinATopology) {
   std::vector<CommEdge> edges = {
-      Edge(CommKind::kAllGather, 8, {0, 1}), Edge(CommKind::kAllReduce, 16, {0, 1}),
-      Edge(CommKind::kAllReduce, 8, {1, 0}), Edge(CommKind::kAllReduce, 8, {0, 1}),
-      Edge(CommKind::kAllGather, 8, {0, 1}), Edge(CommKind::kAllReduce, 8, {0, 1})};
+      Edge(CollectiveKind::kAllGather, 8, {0, 1}), Edge(CollectiveKind::kAllReduce, 16, {0, 1}),
+      Edge(CollectiveKind::kAllReduce, 8, {1, 0}), Edge(CollectiveKind::kAllReduce, 8, {0, 1}),
+      Edge(CollectiveKind::kAllGather, 8, {0, 1}), Edge(CollectiveKind::kAllReduce, 8, {0, 1})};
   edges[5].topology_key = "pod";
   const EdgeShapes shapes = FindEdgeShapes(edges);
   EXPECT_THAT(shapes.shape_of, ElementsAre(3, 2, 1, 0, 3, 4));

@@ -8,11 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/types/span.h"
-#include "astra_bridge/job_layout.h"
+#include "astra_bridge/edges/job_layout.h"
 #include "astra_bridge/schedule/concurrency_sets.h"
 #include "astra_bridge/schedule/edge_folding.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/text_table.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {

@@ -11,17 +11,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
-#include "astra_bridge/comm_edge.h"
-#include "astra_bridge/comm_kind.h"
-#include "astra_bridge/network_timing.h"
-#include "astra_bridge/prediction_basis.h"
+#include "astra_bridge/edges/comm_edge.h"
+#include "astra_bridge/edges/timed_kind.h"
 #include "astra_bridge/schedule/edge_domains.h"
+#include "astra_bridge/schedule/prediction_basis.h"
 #include "astra_bridge/schedule/snapshot_collector.h"
 #include "astra_bridge/schedule/snapshot_statistics.h"
 #include "astra_bridge/schedule/snapshot_timer.h"
 #include "astra_bridge/schedule/workload_edges.h"
+#include "astra_bridge/timing/network_timing.h"
 #include "chakra_export/graph/graph_replay.h"
-#include "xla_profiler/util/text_table.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
@@ -97,7 +97,7 @@ class ReportMaker {
       added->set_isolated_seconds(isolated.seconds);
       added->set_fallback(isolated.is_fallback() || in_fallback[edge]);
       added->set_name(std::string(graph_.name(prediction_.edges.nodes[edge])));
-      added->set_kind(std::string(CommKindName(edges_[edge].kind)));
+      added->set_kind(std::string(CollectiveKindName(edges_[edge].kind)));
       added->set_bytes(edges_[edge].bytes);
       added->set_start_ns(prediction_.schedule.intervals[edge].start_ns);
       if (isolated.is_fallback()) {
@@ -107,7 +107,7 @@ class ReportMaker {
   }
 
   void AddKinds() {
-    std::map<CommKind, std::vector<EdgeIndex>> edges_of_kind;
+    std::map<CollectiveKind, std::vector<EdgeIndex>> edges_of_kind;
     for (EdgeIndex edge = 0; edge < edges_.size(); ++edge) {
       edges_of_kind[edges_[edge].kind].push_back(edge);
     }
@@ -118,7 +118,7 @@ class ReportMaker {
         isolated_seconds += timer_.isolated(edge).seconds;
       }
       KindPrediction* added = workload()->add_kinds();
-      added->set_kind(std::string(CommKindName(kind)));
+      added->set_kind(std::string(CollectiveKindName(kind)));
       added->set_edges(static_cast<int64_t>(edges.size()));
       added->set_bytes(TotalBytes(edges_, edges));
       added->set_seconds(seconds);

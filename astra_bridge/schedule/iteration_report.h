@@ -3,9 +3,9 @@
 #ifndef ASTRA_BRIDGE_SCHEDULE_ITERATION_REPORT_H_
 #define ASTRA_BRIDGE_SCHEDULE_ITERATION_REPORT_H_
 
-#include "astra_bridge/prediction_report.pb.h"
+#include "astra_bridge/configuration/timing_setup.h"
 #include "astra_bridge/schedule/iteration_prediction.h"
-#include "astra_bridge/timing_setup.h"
+#include "astra_bridge/schedule/prediction_report.pb.h"
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/execution_graph.h"
 

@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "astra_bridge/prediction_basis.h"
-#include "xla_profiler/util/text_table.h"
+#include "astra_bridge/schedule/prediction_basis.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "astra_bridge/prediction_report.pb.h"
+#include "astra_bridge/schedule/prediction_report.pb.h"
 
 namespace meridian {
 

@@ -15,7 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "astra_bridge/comm_edge.h"
+#include "astra_bridge/edges/comm_edge.h"
 #include "astra_bridge/schedule/edge_domains.h"
 #include "astra_bridge/schedule/edge_schedule.h"
 #include "astra_bridge/schedule/workload_edges.h"

@@ -12,7 +12,7 @@
 #include "astra_bridge/testing/fabrics.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {
@@ -59,10 +59,11 @@ TEST(SnapshotCollectorTest, ChangesOfOneInstantAreOneChange) {
 }
 
 TEST(SnapshotCollectorTest, SmallEdgesAreLeftOut) {
-  const std::vector<CommEdge> edges = {
-      Edge(CommKind::kAllReduce, 4096, {0, 1}), Edge(CommKind::kAllReduce, 1023, {0, 1}),
-      Edge(CommKind::kAllReduce, 1024, {0, 1}), Edge(CommKind::kAllReduce, 0, {0, 1}),
-      Edge(CommKind::kAllReduce, 4096, {3})};
+  const std::vector<CommEdge> edges = {Edge(CollectiveKind::kAllReduce, 4096, {0, 1}),
+                                       Edge(CollectiveKind::kAllReduce, 1023, {0, 1}),
+                                       Edge(CollectiveKind::kAllReduce, 1024, {0, 1}),
+                                       Edge(CollectiveKind::kAllReduce, 0, {0, 1}),
+                                       Edge(CollectiveKind::kAllReduce, 4096, {3})};
   EXPECT_THAT(EdgesInSnapshots(edges, 0), ElementsAre(true, true, true, false, false));
   EXPECT_THAT(EdgesInSnapshots(edges, 1024), ElementsAre(true, false, true, false, false));
   ASSERT_OK_AND_ASSIGN(const std::vector<Snapshot> snapshots,
@@ -72,9 +73,9 @@ TEST(SnapshotCollectorTest, SmallEdgesAreLeftOut) {
 }
 
 TEST(SnapshotCollectorTest, PartsHaveChangesOfTheirOwn) {
-  const std::vector<CommEdge> edges = {Edge(CommKind::kAllReduce, 8, {0, 1}),
-                                       Edge(CommKind::kAllGather, 8, {0, 1}),
-                                       Edge(CommKind::kAllReduce, 8, {0, 1})};
+  const std::vector<CommEdge> edges = {Edge(CollectiveKind::kAllReduce, 8, {0, 1}),
+                                       Edge(CollectiveKind::kAllGather, 8, {0, 1}),
+                                       Edge(CollectiveKind::kAllReduce, 8, {0, 1})};
   const FabricSet fabrics = FabricSet::ForAllEdges(FabricOf({Dimension(BlockShape::kRing, 4)}));
   ASSERT_OK_AND_ASSIGN(const EdgeDomains domains,
                        EdgeDomains::Find(edges, SnapshotPartition::kKind, fabrics));
@@ -86,9 +87,9 @@ TEST(SnapshotCollectorTest, PartsHaveChangesOfTheirOwn) {
 
 TEST(SnapshotCollectorTest, AnEdgeOfTwoDomainsHoldsThemTogether) {
   // Rows of a 2 x 2 grid do not meet; a column joins them while it is there.
-  const std::vector<CommEdge> edges = {Edge(CommKind::kAllReduce, 8, {0, 1}),
-                                       Edge(CommKind::kAllReduce, 8, {2, 3}),
-                                       Edge(CommKind::kAllReduce, 8, {0, 1, 2, 3})};
+  const std::vector<CommEdge> edges = {Edge(CollectiveKind::kAllReduce, 8, {0, 1}),
+                                       Edge(CollectiveKind::kAllReduce, 8, {2, 3}),
+                                       Edge(CollectiveKind::kAllReduce, 8, {0, 1, 2, 3})};
   const FabricSet fabrics = FabricSet::ForAllEdges(
       FabricOf({Dimension(BlockShape::kRing, 2), Dimension(BlockShape::kRing, 2)}));
   ASSERT_OK_AND_ASSIGN(const EdgeDomains domains,

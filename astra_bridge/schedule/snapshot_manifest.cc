@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "astra_bridge/comm_edge.h"
-#include "astra_bridge/comm_kind.h"
+#include "astra_bridge/edges/comm_edge.h"
+#include "astra_bridge/edges/timed_kind.h"
 #include "astra_bridge/schedule/edge_domains.h"
 #include "astra_bridge/schedule/workload_edges.h"
 
@@ -17,7 +17,7 @@ void AddEdge(const IterationPrediction& prediction, const ExecutionGraph& graph,
   ManifestEdge* added = manifest->add_edges();
   added->set_id(edge.id);
   added->set_name(std::string(graph.name(prediction.edges.nodes[index])));
-  added->set_kind(std::string(CommKindName(edge.kind)));
+  added->set_kind(std::string(CollectiveKindName(edge.kind)));
   added->set_bytes(edge.bytes);
   added->mutable_participants()->Add(edge.participants.begin(), edge.participants.end());
   added->set_group_id(edge.group_id);

@@ -2,9 +2,9 @@
 #ifndef ASTRA_BRIDGE_SCHEDULE_SNAPSHOT_MANIFEST_H_
 #define ASTRA_BRIDGE_SCHEDULE_SNAPSHOT_MANIFEST_H_
 
-#include "astra_bridge/network_timing.h"
 #include "astra_bridge/schedule/iteration_prediction.h"
 #include "astra_bridge/schedule/snapshot_manifest.pb.h"
+#include "astra_bridge/timing/network_timing.h"
 #include "chakra_export/graph/execution_graph.h"
 
 namespace meridian {

@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "astra_bridge/fallback_timing.h"
 #include "astra_bridge/schedule/edge_domains.h"
 #include "astra_bridge/schedule/testing/predictions.h"
 #include "astra_bridge/schedule/testing/workload_builder.h"
 #include "astra_bridge/testing/fixed_timing.h"
+#include "astra_bridge/timing/fallback_timing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "absl/numeric/int128.h"
-#include "astra_bridge/network_timing.h"
-#include "xla_profiler/util/int64_range.h"
+#include "astra_bridge/timing/network_timing.h"
+#include "xla_profiler/base/int64_range.h"
 
 namespace meridian {
 

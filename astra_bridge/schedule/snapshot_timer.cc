@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "astra_bridge/schedule/parallel_for.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/parallel_for.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 

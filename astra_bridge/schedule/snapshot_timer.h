@@ -11,10 +11,10 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "astra_bridge/comm_edge.h"
-#include "astra_bridge/network_timing.h"
+#include "astra_bridge/edges/comm_edge.h"
 #include "astra_bridge/schedule/edge_shapes.h"
 #include "astra_bridge/schedule/snapshot_collector.h"
+#include "astra_bridge/timing/network_timing.h"
 
 namespace meridian {
 

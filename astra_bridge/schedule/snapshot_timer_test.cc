@@ -8,11 +8,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
-#include "astra_bridge/embedded_timing.h"
 #include "astra_bridge/testing/fabrics.h"
+#include "astra_bridge/timing/embedded_timing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {
@@ -70,7 +70,7 @@ class RecordingTiming : public NetworkTiming {
 };
 
 CommEdge Named(const std::string& id, int64_t bytes) {
-  CommEdge edge = Edge(CommKind::kAllReduce, bytes, {0, 1});
+  CommEdge edge = Edge(CollectiveKind::kAllReduce, bytes, {0, 1});
   edge.id = id;
   return edge;
 }
@@ -143,7 +143,7 @@ TEST(SnapshotTimerTest, ThreadsChangeNothing) {
   std::vector<CommEdge> edges;
   std::vector<Snapshot> snapshots;
   for (EdgeIndex i = 0; i < 24; ++i) {
-    edges.push_back(Edge(CommKind::kAllReduce, int64_t{1000} * (i % 5 + 1),
+    edges.push_back(Edge(CollectiveKind::kAllReduce, int64_t{1000} * (i % 5 + 1),
                          {static_cast<int32_t>(i % 3), static_cast<int32_t>(i % 4 + 3)}));
     for (EdgeIndex j = 0; j < i; ++j) snapshots.push_back({0, 1, {j, i}});
   }

@@ -8,9 +8,10 @@
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "chakra_export/et/collective_type.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/util/int64_range.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/int64_range.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {
@@ -21,20 +22,9 @@ using Instance = CommunicationMatch::Instance;
 constexpr size_t kNamedProblems = 3;
 
 // Nullopt for types that no NetworkTiming knows.
-std::optional<CommKind> KindOf(ChakraProtoMsg::CollectiveCommType type) {
-  switch (type) {
-    case ChakraProtoMsg::ALL_REDUCE:
-      return CommKind::kAllReduce;
-    case ChakraProtoMsg::ALL_GATHER:
-      return CommKind::kAllGather;
-    case ChakraProtoMsg::REDUCE_SCATTER:
-    case ChakraProtoMsg::REDUCE_SCATTER_BLOCK:
-      return CommKind::kReduceScatter;
-    case ChakraProtoMsg::ALL_TO_ALL:
-      return CommKind::kAllToAll;
-    default:
-      return std::nullopt;
-  }
+std::optional<CollectiveKind> KindOf(ChakraProtoMsg::CollectiveCommType type) {
+  const std::optional<CollectiveKind> kind = CollectiveKindOf(type);
+  return kind.has_value() ? TimedKindOf(*kind) : std::nullopt;
 }
 
 absl::Status CheckMatch(const CommunicationMatch& match) {
@@ -100,7 +90,7 @@ class EdgeFinder {
     const ProcessGroup& group = graph_.groups()[communication.group];
     const int64_t number = collectives_[communication.group]++;
     if (number == 0) RETURN_IF_ERROR(CheckGroup(node, group));
-    const std::optional<CommKind> kind = KindOf(communication.type);
+    const std::optional<CollectiveKind> kind = KindOf(communication.type);
     if (!kind.has_value()) {
       ++result_.not_priced[ChakraProtoMsg::CollectiveCommType_Name(communication.type)];
       return std::nullopt;
@@ -146,7 +136,7 @@ class EdgeFinder {
     const int64_t number = messages_[{source, target, communication.tag}]++;
     CommEdge edge;
     edge.id = absl::StrCat("send ", source, ">", target, " tag ", communication.tag, "#", number);
-    edge.kind = CommKind::kPointToPoint;
+    edge.kind = CollectiveKind::kPointToPoint;
     edge.bytes = communication.bytes;
     edge.participants = {static_cast<int32_t>(source), static_cast<int32_t>(target)};
     return edge;

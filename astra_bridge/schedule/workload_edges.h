@@ -15,7 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "astra_bridge/comm_edge.h"
+#include "astra_bridge/edges/comm_edge.h"
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/execution_graph.h"
 

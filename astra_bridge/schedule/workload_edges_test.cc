@@ -11,7 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {
@@ -114,7 +114,7 @@ TEST(WorkloadEdgesTest, NamesThreeOfManyProblems) {
 
 TEST(WorkloadEdgesTest, BytesStopAtTheLargestNumber) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-  const std::vector<CommEdge> edges(3, Edge(CommKind::kAllReduce, kMost / 2, {0, 1}));
+  const std::vector<CommEdge> edges(3, Edge(CollectiveKind::kAllReduce, kMost / 2, {0, 1}));
   EXPECT_EQ(TotalBytes(edges, {}), 0);
   EXPECT_EQ(TotalBytes(edges, {0, 2}), kMost - 1);
   EXPECT_EQ(TotalBytes(edges, {0, 1, 2}), kMost);

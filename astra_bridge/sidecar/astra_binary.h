@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "astra_bridge/engine/network_config.h"
 #include "astra_bridge/sidecar/astra_simulator.h"
-#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {
 

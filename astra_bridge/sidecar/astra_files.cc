@@ -11,13 +11,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "chakra_export/et/collective_type.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_format.h"
 #include "chakra_export/et/et_writer.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {
@@ -93,13 +94,14 @@ absl::Status ApplyNodeAlgorithms(const Workload& workload, SystemConfig* system)
   std::array<bool, kSimulatedCollectives> seen = {};
   for (const RankWorkload& rank : workload.ranks) {
     for (const WorkloadNode& node : rank.nodes()) {
-      if (node.type != WorkloadNodeType::kCollective || node.op == EngineCollective::kBroadcast) {
+      if (node.type != WorkloadNodeType::kCollective ||
+          node.op == CollectiveKind::kCollectiveBroadcast) {
         continue;
       }
       const size_t op = static_cast<size_t>(node.op);
       if (seen[op] && named[op] != node.algorithms) {
         return absl::UnimplementedError(
-            absl::StrCat("AstraSim carries out each ", EngineCollectiveName(node.op),
+            absl::StrCat("AstraSim carries out each ", CollectiveKindName(node.op),
                          " of a run in the same way, but different ways are asked for"));
       }
       seen[op] = true;
@@ -112,25 +114,9 @@ absl::Status ApplyNodeAlgorithms(const Workload& workload, SystemConfig* system)
   return absl::OkStatus();
 }
 
-ChakraProtoMsg::CollectiveCommType CommType(EngineCollective op) {
-  switch (op) {
-    case EngineCollective::kAllReduce:
-      return ChakraProtoMsg::ALL_REDUCE;
-    case EngineCollective::kAllGather:
-      return ChakraProtoMsg::ALL_GATHER;
-    case EngineCollective::kReduceScatter:
-      return ChakraProtoMsg::REDUCE_SCATTER;
-    case EngineCollective::kAllToAll:
-      return ChakraProtoMsg::ALL_TO_ALL;
-    case EngineCollective::kBroadcast:
-      return ChakraProtoMsg::BROADCAST;
-  }
-  return ChakraProtoMsg::ALL_REDUCE;
-}
-
 void AddCollective(const WorkloadNode& node, size_t dimensions, Node* out) {
   out->set_type(ChakraProtoMsg::COMM_COLL_NODE);
-  SetIntAttribute(kCommTypeAttribute, CommType(node.op), out->mutable_attr());
+  SetIntAttribute(kCommTypeAttribute, *CommTypeOf(node.op), out->mutable_attr());
   SetIntAttribute(kCommSizeAttribute, node.bytes, out->mutable_attr());
   if (node.group != kWorldGroup) {
     SetStringAttribute(kPgNameAttribute, absl::StrCat(node.group), out->mutable_attr());
@@ -236,7 +222,7 @@ std::string SystemConfigToJson(const SystemConfig& system, bool trace_enabled) {
   for (int op = 0; op < kSimulatedCollectives; ++op) {
     const std::vector<CollectiveAlgorithm>& algorithms = system.algorithms[op];
     if (algorithms.empty()) continue;
-    add(absl::StrCat(EngineCollectiveName(static_cast<EngineCollective>(op)), "-implementation"),
+    add(absl::StrCat(CollectiveKindName(static_cast<CollectiveKind>(op)), "-implementation"),
         absl::StrCat("[",
                      absl::StrJoin(algorithms, ", ",
                                    [](std::string* out, const CollectiveAlgorithm& algorithm) {

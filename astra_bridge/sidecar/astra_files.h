@@ -11,7 +11,7 @@
 #include "astra_bridge/engine/network_config.h"
 #include "astra_bridge/engine/system_config.h"
 #include "astra_bridge/engine/workload.h"
-#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {
 

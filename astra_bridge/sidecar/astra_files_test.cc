@@ -8,9 +8,9 @@
 #include "chakra_export/et/et_reader.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/testing/status_matchers.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 
 namespace meridian {
 namespace {
@@ -73,7 +73,7 @@ TEST_F(AstraFilesTest, NodesHaveTheAttributesThatAstraSimReads) {
   WorkloadNode collective;
   collective.id = 5;
   collective.type = WorkloadNodeType::kCollective;
-  collective.op = EngineCollective::kReduceScatter;
+  collective.op = CollectiveKind::kReduceScatter;
   collective.bytes = 1 << 20;
   collective.group = 2;
   collective.involved_dimensions = 1;

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "astra_bridge/edge_workload.h"
-#include "astra_bridge/fabric.h"
-#include "xla_profiler/util/status_macros.h"
+#include "astra_bridge/timing/edge_workload.h"
+#include "astra_bridge/timing/fabric.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

@@ -16,11 +16,11 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "astra_bridge/cache/timing_cache.h"
-#include "astra_bridge/fabric_set.h"
-#include "astra_bridge/fabric_timing.h"
 #include "astra_bridge/sidecar/astra_binary.h"
 #include "astra_bridge/sidecar/astra_simulator.h"
-#include "xla_profiler/util/file_system.h"
+#include "astra_bridge/timing/fabric_set.h"
+#include "astra_bridge/timing/fabric_timing.h"
+#include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {
 

@@ -9,9 +9,9 @@
 #include "astra_bridge/testing/fabrics.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/testing/status_matchers.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 
 namespace meridian {
 namespace {
@@ -38,8 +38,8 @@ class AstraSimTimingTest : public ::testing::Test {
   }
 
   const TemporaryDirectory directory_;
-  const CommEdge small_ = Edge(CommKind::kAllReduce, 1000, {0, 1});
-  const CommEdge large_ = Edge(CommKind::kAllReduce, 9000, {1, 2});
+  const CommEdge small_ = Edge(CollectiveKind::kAllReduce, 1000, {0, 1});
+  const CommEdge large_ = Edge(CollectiveKind::kAllReduce, 9000, {1, 2});
 };
 
 TEST_F(AstraSimTimingTest, AnEdgeTakesUntilTheLastRankIsDoneLessTheFirstNanosecond) {

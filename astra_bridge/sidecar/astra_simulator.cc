@@ -9,10 +9,10 @@
 #include "astra_bridge/sidecar/astra_output.h"
 #include "astra_bridge/sidecar/child_process.h"
 #include "astra_bridge/sidecar/failure_catalogue.h"
-#include "astra_bridge/sidecar/scratch_folder.h"
-#include "xla_profiler/util/check.h"
-#include "xla_profiler/util/input_file.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/files/scratch_folder.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

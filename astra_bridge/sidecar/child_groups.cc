@@ -8,8 +8,8 @@
 #include "absl/base/attributes.h"
 #include "absl/base/const_init.h"
 #include "absl/synchronization/mutex.h"
-#include "xla_profiler/util/check.h"
-#include "xla_profiler/util/interrupt.h"
+#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/files/interrupt.h"
 
 namespace meridian {
 namespace {

@@ -19,8 +19,8 @@
 #include "absl/time/clock.h"
 #include "absl/types/span.h"
 #include "astra_bridge/sidecar/child_groups.h"
-#include "xla_profiler/util/interrupt.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/files/interrupt.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

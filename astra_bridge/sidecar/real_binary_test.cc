@@ -9,18 +9,18 @@
 #include <string>
 #include <vector>
 
-#include "astra_bridge/embedded_timing.h"
 #include "astra_bridge/engine/simulation.h"
 #include "astra_bridge/engine/testing/golden_runs.h"
 #include "astra_bridge/sidecar/astra_binary.h"
 #include "astra_bridge/sidecar/astra_sim_timing.h"
 #include "astra_bridge/sidecar/astra_simulator.h"
 #include "astra_bridge/testing/fabrics.h"
+#include "astra_bridge/timing/embedded_timing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/testing/status_matchers.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 
 namespace meridian {
 namespace {
@@ -108,12 +108,12 @@ TEST_F(RealBinaryTest, GivesItsRecordedNodeTimesAgain) {
 }
 
 TEST_F(RealBinaryTest, TimesEdgesAsTheEmbeddedEngineDoes) {
-  const std::vector<CommEdge> edges = {Edge(CommKind::kAllReduce, 1 << 20, Ranks(8)),
-                                       Edge(CommKind::kAllGather, 4096, Ranks(8)),
-                                       Edge(CommKind::kReduceScatter, 1 << 20, {5, 1, 3}),
-                                       Edge(CommKind::kAllToAll, 1 << 16, {0, 2, 4, 6}),
-                                       Edge(CommKind::kPointToPoint, 1, {7, 2}),
-                                       Edge(CommKind::kPointToPoint, 1 << 22, {1, 6})};
+  const std::vector<CommEdge> edges = {Edge(CollectiveKind::kAllReduce, 1 << 20, Ranks(8)),
+                                       Edge(CollectiveKind::kAllGather, 4096, Ranks(8)),
+                                       Edge(CollectiveKind::kReduceScatter, 1 << 20, {5, 1, 3}),
+                                       Edge(CollectiveKind::kAllToAll, 1 << 16, {0, 2, 4, 6}),
+                                       Edge(CollectiveKind::kPointToPoint, 1, {7, 2}),
+                                       Edge(CollectiveKind::kPointToPoint, 1 << 22, {1, 6})};
   for (Congestion congestion : {Congestion::kAware, Congestion::kUnaware}) {
     for (BlockShape shape : {BlockShape::kRing, BlockShape::kFullyConnected, BlockShape::kSwitch}) {
       Fabric fabric = FabricOf({Dimension(shape, 8)});

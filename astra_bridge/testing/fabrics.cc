@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "astra_bridge/engine/system_config.h"
-#include "xla_profiler/util/check.h"
-#include "xla_profiler/util/stable_hash.h"
+#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/stable_hash.h"
 
 namespace meridian {
 
@@ -47,7 +47,7 @@ std::shared_ptr<const FabricSet> OneFabric(Fabric fabric) {
   return std::make_shared<FabricSet>(FabricSet::ForAllEdges(std::move(fabric)));
 }
 
-CommEdge Edge(CommKind kind, int64_t bytes, std::vector<int32_t> participants) {
+CommEdge Edge(CollectiveKind kind, int64_t bytes, std::vector<int32_t> participants) {
   CommEdge edge;
   edge.kind = kind;
   edge.bytes = bytes;

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "astra_bridge/comm_edge.h"
+#include "astra_bridge/edges/comm_edge.h"
 #include "astra_bridge/engine/network_config.h"
-#include "astra_bridge/fabric.h"
-#include "astra_bridge/fabric_set.h"
+#include "astra_bridge/timing/fabric.h"
+#include "astra_bridge/timing/fabric_set.h"
 
 namespace meridian {
 
@@ -28,7 +28,7 @@ void UseAlgorithm(absl::string_view name, Fabric* fabric);
 std::shared_ptr<const FabricSet> OneFabric(Fabric fabric);
 
 // Named after what they are.
-CommEdge Edge(CommKind kind, int64_t bytes, std::vector<int32_t> participants);
+CommEdge Edge(CollectiveKind kind, int64_t bytes, std::vector<int32_t> participants);
 
 // Ranks 0 to count-1.
 std::vector<int32_t> Ranks(int32_t count);

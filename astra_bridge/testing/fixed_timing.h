@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "astra_bridge/network_timing.h"
+#include "astra_bridge/timing/network_timing.h"
 
 namespace meridian {
 

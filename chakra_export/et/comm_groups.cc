@@ -8,13 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "xla_profiler/trace_json/json_cutter.h"
-#include "xla_profiler/trace_json/json_string.h"
-#include "xla_profiler/trace_json/json_value.h"
-#include "xla_profiler/util/input_file.h"
-#include "xla_profiler/util/input_paths.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/status_util.h"
+#include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/files/input_paths.h"
+#include "xla_profiler/base/json/json_cutter.h"
+#include "xla_profiler/base/json/json_string.h"
+#include "xla_profiler/base/json/json_value.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
 
 namespace meridian {
 namespace {

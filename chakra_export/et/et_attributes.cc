@@ -9,8 +9,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/descriptor.h"
-#include "xla_profiler/util/check.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

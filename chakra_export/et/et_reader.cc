@@ -5,10 +5,10 @@
 #include "absl/strings/str_cat.h"
 #include "chakra_export/et/et_format.h"
 #include "google/protobuf/message_lite.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/status_util.h"
-#include "xla_profiler/util/utf8.h"
-#include "xla_profiler/wire/wire_reader.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
+#include "xla_profiler/base/utf8.h"
+#include "xla_profiler/base/wire/wire_reader.h"
 
 namespace meridian {
 namespace {

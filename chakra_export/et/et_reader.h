@@ -26,8 +26,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/input_file.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
 
 namespace meridian {
 

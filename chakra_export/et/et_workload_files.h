@@ -16,7 +16,7 @@
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_writer.h"
-#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {
 

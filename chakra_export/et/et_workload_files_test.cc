@@ -7,9 +7,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/util/testing/faulty_file_system.h"
-#include "xla_profiler/util/testing/status_matchers.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
+#include "xla_profiler/base/testing/faulty_file_system.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 
 namespace meridian {
 namespace {

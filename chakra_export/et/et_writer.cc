@@ -8,9 +8,9 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/message_lite.h"
-#include "xla_profiler/util/check.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/wire/wire_writer.h"
+#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/wire/wire_writer.h"
 
 namespace meridian {
 namespace {

@@ -13,10 +13,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/trace_json/gzip_sink.h"
-#include "xla_profiler/util/atomic_file_writer.h"
-#include "xla_profiler/util/byte_sink.h"
-#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/base/files/atomic_file_writer.h"
+#include "xla_profiler/base/files/byte_sink.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/gzip_sink.h"
 
 namespace meridian {
 

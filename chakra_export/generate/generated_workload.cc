@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "chakra_export/graph/transitive_reduction.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 

@@ -10,8 +10,8 @@
 #include "chakra_export/generate/work_cost.h"
 #include "chakra_export/generate/workload_limits.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/util/byte_size.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/tables/byte_size.h"
 
 namespace meridian {
 namespace {

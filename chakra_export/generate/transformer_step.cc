@@ -16,7 +16,7 @@
 #include "chakra_export/generate/work_cost.h"
 #include "chakra_export/generate/workload_limits.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

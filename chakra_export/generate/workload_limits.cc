@@ -3,8 +3,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/util/int64_range.h"
-#include "xla_profiler/util/text_table.h"
+#include "xla_profiler/base/int64_range.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {

@@ -13,9 +13,9 @@
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/transitive_reduction.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/util/byte_size.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/text_table.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/tables/byte_size.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {

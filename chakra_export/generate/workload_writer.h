@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "chakra_export/generate/generate_report.pb.h"
 #include "chakra_export/generate/generated_workload.h"
-#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {
 

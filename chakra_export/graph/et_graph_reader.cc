@@ -15,7 +15,7 @@
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/graph/edge_kind.h"
 #include "chakra_export/graph/node_id_index.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

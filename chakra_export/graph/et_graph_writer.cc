@@ -12,7 +12,7 @@
 #include "chakra_export/et/et_format.h"
 #include "chakra_export/et/et_writer.h"
 #include "chakra_export/graph/edge_kind.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

@@ -16,7 +16,7 @@
 #include "chakra_export/et/et_workload_files.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/util/check.h"
-#include "xla_profiler/util/text_table.h"
+#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {

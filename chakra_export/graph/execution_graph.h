@@ -27,7 +27,7 @@
 #include "absl/types/span.h"
 #include "chakra_export/graph/edge_kind.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/events/string_pool.h"
+#include "xla_profiler/base/string_pool.h"
 
 namespace meridian {
 

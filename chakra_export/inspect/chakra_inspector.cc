@@ -21,8 +21,8 @@
 #include "chakra_export/inspect/interval_union.h"
 #include "chakra_export/inspect/node_times.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/text_table.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {

@@ -11,8 +11,8 @@
 #include "chakra_export/et/et_reader.h"
 #include "chakra_export/inspect/chakra_report.pb.h"
 #include "chakra_export/inspect/et_rules.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/input_file.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
 
 namespace meridian {
 

@@ -17,7 +17,7 @@
 #include "chakra_export/inspect/node_check.h"
 #include "chakra_export/inspect/node_times.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

@@ -17,13 +17,13 @@
 #include "chakra_export/testing/et_workload.h"
 #include "gtest/gtest.h"
 #include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/json/json_cutter.h"
+#include "xla_profiler/base/json/json_value.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 #include "xla_profiler/testing/shared_data.h"
-#include "xla_profiler/trace_json/json_cutter.h"
-#include "xla_profiler/trace_json/json_value.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/input_file.h"
-#include "xla_profiler/util/testing/status_matchers.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
 
 namespace meridian {
 namespace {

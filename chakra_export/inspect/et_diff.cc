@@ -13,8 +13,8 @@
 #include "absl/strings/string_view.h"
 #include "chakra_export/graph/node_id_index.h"
 #include "chakra_export/inspect/et_json.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/text_table.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {

@@ -9,9 +9,9 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/unknown_field_set.h"
-#include "xla_profiler/trace_json/json_string.h"
+#include "xla_profiler/base/json/json_string.h"
+#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/trace_json/trace_json_writer.h"
-#include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
 namespace {

@@ -11,10 +11,10 @@
 #include "gtest/gtest.h"
 #include "simdjson.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/util/byte_sink.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/testing/status_matchers.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
+#include "xla_profiler/base/files/byte_sink.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 
 namespace meridian {
 namespace {

@@ -22,8 +22,8 @@
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/inspect/text_disguise.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/util/stable_hash.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/stable_hash.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

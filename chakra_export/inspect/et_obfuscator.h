@@ -19,8 +19,8 @@
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_reader.h"
 #include "chakra_export/et/et_workload_files.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/input_file.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
 
 namespace meridian {
 

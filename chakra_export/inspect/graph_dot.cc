@@ -14,7 +14,7 @@
 #include "absl/types/span.h"
 #include "chakra_export/graph/edge_kind.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/util/text_table.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {

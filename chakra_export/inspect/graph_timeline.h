@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/inspect/node_times.h"
-#include "xla_profiler/util/byte_sink.h"
+#include "xla_profiler/base/files/byte_sink.h"
 
 namespace meridian {
 

@@ -14,7 +14,7 @@
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/graph/edge_kind.h"
 #include "chakra_export/graph/et_graph_reader.h"
-#include "xla_profiler/util/text_table.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {

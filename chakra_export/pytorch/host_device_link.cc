@@ -8,7 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "xla_profiler/collectives/common_subsequence.h"
-#include "xla_profiler/events/event_table_json.h"
+#include "xla_profiler/kineto/event_table_json.h"
 
 namespace meridian {
 namespace {

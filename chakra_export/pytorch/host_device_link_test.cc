@@ -6,8 +6,8 @@
 #include "chakra_export/pytorch/testing/torch_traces.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/events/event_table_json.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/kineto/event_table_json.h"
 
 namespace meridian {
 namespace {

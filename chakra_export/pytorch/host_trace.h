@@ -19,8 +19,8 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "xla_profiler/events/string_pool.h"
-#include "xla_profiler/trace_json/json_value.h"
+#include "xla_profiler/base/json/json_value.h"
+#include "xla_profiler/base/string_pool.h"
 
 namespace meridian {
 

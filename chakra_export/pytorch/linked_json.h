@@ -17,8 +17,8 @@
 #include "chakra_export/pytorch/host_trace.h"
 #include "chakra_export/pytorch/matched_communication.h"
 #include "chakra_export/pytorch/rank_timeline.h"
+#include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/events/event_table.h"
-#include "xla_profiler/util/byte_sink.h"
 
 namespace meridian {
 

@@ -9,8 +9,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "simdjson.h"
-#include "xla_profiler/util/byte_sink.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/files/byte_sink.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {

@@ -13,42 +13,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
+#include "chakra_export/et/collective_type.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/collective_table.h"
 #include "trace_alignment/collectives/happens_before.h"
+#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/hlo/hlo_collective.h"
-#include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
 namespace {
 
 using ::ChakraProtoMsg::CollectiveCommType;
-
-std::optional<CollectiveCommType> TypeOf(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kAllReduce:
-      return ChakraProtoMsg::ALL_REDUCE;
-    case CollectiveKind::kAllGather:
-      return ChakraProtoMsg::ALL_GATHER;
-    case CollectiveKind::kReduceScatter:
-      return ChakraProtoMsg::REDUCE_SCATTER;
-    case CollectiveKind::kAllToAll:
-    case CollectiveKind::kRaggedAllToAll:
-      return ChakraProtoMsg::ALL_TO_ALL;
-    case CollectiveKind::kCollectiveBroadcast:
-      return ChakraProtoMsg::BROADCAST;
-    case CollectiveKind::kCollectiveReduce:
-      return ChakraProtoMsg::REDUCE;
-    case CollectiveKind::kCollectiveGather:
-      return ChakraProtoMsg::GATHER;
-    case CollectiveKind::kCollectiveScatter:
-      return ChakraProtoMsg::SCATTER;
-    case CollectiveKind::kBarrier:
-      return ChakraProtoMsg::BARRIER;
-    default:
-      return std::nullopt;
-  }
-}
 
 // Two groups of one name that share a rank must be the same.
 absl::Status CheckGroupsAgree(absl::Span<const ProfileCollectives> profiles) {
@@ -163,7 +138,7 @@ class Matcher {
       const uint32_t wanted = HasProfile(pair.source) + HasProfile(pair.target);
       return instance.member_count == wanted ? nullptr : "its peer's profile does not show it";
     }
-    if (!TypeOf(op.kind).has_value()) return "its kind is unknown to Chakra";
+    if (!CommTypeOf(op.kind).has_value()) return "its kind is unknown to Chakra";
     if (instance.group == CollectiveInstance::kNoGroup) return "its ranks are not known";
     const absl::Span<const int64_t> ranks = table_.groups()[instance.group];
     if (ranks.size() < 2) return "its group has one rank";
@@ -217,7 +192,7 @@ class Matcher {
       communication.target = op.pairs[0].target;
       return communication;
     }
-    communication.collective = *TypeOf(op.kind);
+    communication.collective = *CommTypeOf(op.kind);
     const absl::Span<const int64_t> ranks = table_.groups()[instance.group];
     communication.ranks.assign(ranks.begin(), ranks.end());
     return communication;

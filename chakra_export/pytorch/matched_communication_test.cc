@@ -13,8 +13,8 @@
 #include "chakra_export/pytorch/testing/torch_traces.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/util/picoseconds.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/trace_json/json_cutter.h"
-#include "xla_profiler/trace_json/json_value.h"
+#include "xla_profiler/base/json/json_cutter.h"
+#include "xla_profiler/base/json/json_value.h"
 
 namespace meridian {
 namespace {

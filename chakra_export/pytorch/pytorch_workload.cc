@@ -33,12 +33,12 @@
 #include "chakra_export/pytorch/rank_timeline.h"
 #include "chakra_export/pytorch/tensor_dependencies.h"
 #include "chakra_export/pytorch/workload_graph.h"
-#include "xla_profiler/events/event_table_json.h"
-#include "xla_profiler/util/atomic_file_writer.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/status_util.h"
-#include "xla_profiler/util/text_table.h"
-#include "xla_profiler/util/utf8.h"
+#include "xla_profiler/base/files/atomic_file_writer.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
+#include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/base/utf8.h"
+#include "xla_profiler/kineto/event_table_json.h"
 
 namespace meridian {
 namespace {

@@ -15,8 +15,8 @@
 #include "absl/strings/string_view.h"
 #include "chakra_export/et/et_flavor.h"
 #include "chakra_export/pytorch/link_report.pb.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/input_file.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
 
 namespace meridian {
 

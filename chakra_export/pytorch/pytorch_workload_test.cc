@@ -22,13 +22,13 @@
 #include "chakra_export/testing/et_workload.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/status_util.h"
+#include "xla_profiler/base/testing/gzip_text.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 #include "xla_profiler/testing/damage.h"
 #include "xla_profiler/testing/shared_data.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/status_util.h"
-#include "xla_profiler/util/testing/gzip_text.h"
-#include "xla_profiler/util/testing/status_matchers.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
 
 namespace meridian {
 namespace {

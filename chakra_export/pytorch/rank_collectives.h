@@ -10,7 +10,7 @@
 #include "chakra_export/pytorch/host_trace.h"
 #include "chakra_export/pytorch/rank_timeline.h"
 #include "xla_profiler/collectives/collective_event.h"
-#include "xla_profiler/events/event_table_json.h"
+#include "xla_profiler/kineto/event_table_json.h"
 
 namespace meridian {
 

@@ -11,8 +11,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "chakra_export/graph/transitive_reduction.h"
-#include "xla_profiler/util/picoseconds.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

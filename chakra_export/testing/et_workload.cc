@@ -4,8 +4,8 @@
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_reader.h"
 #include "chakra_export/testing/et_nodes.h"
-#include "xla_profiler/util/check.h"
-#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {
 namespace {

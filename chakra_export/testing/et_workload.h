@@ -7,7 +7,7 @@
 
 #include "chakra_export/et/et_files.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 
 namespace meridian {
 

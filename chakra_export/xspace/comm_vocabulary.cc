@@ -10,36 +10,6 @@ constexpr size_t kGroupLimit = 500;
 
 }  // namespace
 
-std::optional<ChakraProtoMsg::CollectiveCommType> CommTypeOf(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kAllReduce:
-    case CollectiveKind::kCollectiveReduce:
-      return ChakraProtoMsg::ALL_REDUCE;
-    case CollectiveKind::kAllGather:
-    case CollectiveKind::kCollectiveGather:
-      return ChakraProtoMsg::ALL_GATHER;
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kCollectiveScatter:
-      return ChakraProtoMsg::REDUCE_SCATTER;
-    case CollectiveKind::kAllToAll:
-    case CollectiveKind::kRaggedAllToAll:
-      return ChakraProtoMsg::ALL_TO_ALL;
-    case CollectiveKind::kCollectiveBroadcast:
-      return ChakraProtoMsg::BROADCAST;
-    case CollectiveKind::kCollectivePermute:
-    case CollectiveKind::kSend:
-    case CollectiveKind::kRecv:
-    case CollectiveKind::kBarrier:
-      break;
-  }
-  return std::nullopt;
-}
-
-bool IsApproximated(CollectiveKind kind) {
-  return kind == CollectiveKind::kCollectiveReduce || kind == CollectiveKind::kCollectiveGather ||
-         kind == CollectiveKind::kCollectiveScatter || kind == CollectiveKind::kRaggedAllToAll;
-}
-
 ProcessGroupList::ProcessGroupList(int64_t rank_count) : groups_(1) {
   for (int64_t rank = 0; rank < rank_count; ++rank) groups_[0].ranks.push_back(rank);
 }

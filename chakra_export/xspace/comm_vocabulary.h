@@ -18,13 +18,6 @@ namespace meridian {
 // ASTRA-sim takes tags modulo this.
 inline constexpr uint32_t kCommTagLimit = 500000000;
 
-// Returns the type of collective that simulators run; of kinds that they do not have the nearest of
-// the same bytes. Nullopt for kinds that are messages, and for barriers.
-std::optional<ChakraProtoMsg::CollectiveCommType> CommTypeOf(CollectiveKind kind);
-
-// True for kinds of which CommTypeOf gives the nearest.
-bool IsApproximated(CollectiveKind kind);
-
 // The groups of a run. The first is that of all ranks, which has no name; others are "1", "2", ...
 class ProcessGroupList {
  public:

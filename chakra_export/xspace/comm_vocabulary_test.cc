@@ -2,20 +2,13 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-TEST(CommVocabularyTest, MessagesAreNoCollectives) {
-  EXPECT_EQ(CommTypeOf(CollectiveKind::kReduceScatter), ChakraProtoMsg::REDUCE_SCATTER);
-  EXPECT_EQ(CommTypeOf(CollectiveKind::kCollectivePermute), std::nullopt);
-  EXPECT_TRUE(IsApproximated(CollectiveKind::kRaggedAllToAll));
-  EXPECT_FALSE(IsApproximated(CollectiveKind::kAllToAll));
-}
 
 TEST(ProcessGroupListTest, TheGroupOfAllRanksHasNoNameAndOthersAreNumbered) {
   ProcessGroupList list(4);

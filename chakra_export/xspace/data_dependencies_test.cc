@@ -7,7 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/hlo/hlo_module_builder.h"
+#include "xla_profiler/testing/hlo_module_builder.h"
 
 namespace meridian {
 namespace {

@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "xla_profiler/base/wire/wire_reader.h"
 #include "xla_profiler/hlo/hlo_wire.h"
-#include "xla_profiler/wire/wire_reader.h"
 
 namespace meridian {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "xla_profiler/hlo/hlo_module_builder.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/testing/hlo_module_builder.h"
 
 namespace meridian {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/collectives/xspace_collectives.h"
-#include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/xplane/combined_profile.h"
 
 namespace meridian {

@@ -14,8 +14,8 @@
 #include "absl/status/statusor.h"
 #include "chakra_export/xspace/device_work.h"
 #include "trace_alignment/collectives/collective_run.h"
+#include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/collectives/rank_resolution.h"
-#include "xla_profiler/util/file_system.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {

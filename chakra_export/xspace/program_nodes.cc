@@ -12,9 +12,10 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "chakra_export/et/collective_type.h"
 #include "chakra_export/xspace/comm_vocabulary.h"
 #include "chakra_export/xspace/hlo_data_flow.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {
@@ -195,7 +196,8 @@ class ProgramNodeMaker {
   }
 
   std::vector<WorkNode> CollectiveOf(const HloCollective& collective, const RankProgram& here) {
-    const std::optional<ChakraProtoMsg::CollectiveCommType> type = CommTypeOf(collective.kind);
+    const std::optional<ChakraProtoMsg::CollectiveCommType> type =
+        SimulatedCommTypeOf(collective.kind);
     if (!type.has_value() || collective.operand_bytes <= 0) return {};
     const IdGroups& groups = collective.participants->device_groups;
     for (size_t g = 0; g < groups.size(); ++g) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/numeric/int128.h"
-#include "xla_profiler/util/int64_range.h"
+#include "xla_profiler/base/int64_range.h"
 
 namespace meridian {
 namespace {

@@ -11,9 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
+#include "chakra_export/et/collective_type.h"
 #include "chakra_export/xspace/comm_vocabulary.h"
 #include "chakra_export/xspace/memory_copy.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/xplane/session_clock.h"
 
 namespace meridian {
@@ -372,7 +373,7 @@ class NodeMaker {
     const MatchedOp& op = table_.OpOf(instance);
     if (op.operand_bytes <= 0) return {};
     if (HasPairs(op.kind)) return MessageNodes(base, place, op);
-    const std::optional<ChakraProtoMsg::CollectiveCommType> type = CommTypeOf(op.kind);
+    const std::optional<ChakraProtoMsg::CollectiveCommType> type = SimulatedCommTypeOf(op.kind);
     if (!type.has_value() || instance.group == CollectiveInstance::kNoGroup) return {};
     if (table_.groups()[instance.group].size() < 2) return {};
     if (IsApproximated(op.kind)) ++approximated_[op.kind];

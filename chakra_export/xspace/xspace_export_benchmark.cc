@@ -17,10 +17,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "chakra_export/xspace/xspace_exporter.h"
+#include "xla_profiler/base/files/atomic_file_writer.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/testing/synthetic_run.h"
-#include "xla_profiler/util/atomic_file_writer.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/status_macros.h"
 
 namespace meridian {
 namespace {

@@ -29,8 +29,8 @@
 #include "chakra_export/xspace/work_graph.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/happens_before.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/text_table.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {

@@ -19,8 +19,8 @@
 #include "chakra_export/xspace/chakra_export_report.pb.h"
 #include "chakra_export/xspace/work_merge.h"
 #include "chakra_export/xspace/work_nodes.h"
+#include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/collectives/rank_resolution.h"
-#include "xla_profiler/util/file_system.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {

@@ -20,12 +20,12 @@
 #include "chakra_export/xspace/testing/device_profile.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/base/files/atomic_file_writer.h"
+#include "xla_profiler/base/files/input_paths.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 #include "xla_profiler/hlo/hlo_module_index.h"
 #include "xla_profiler/testing/synthetic_run.h"
-#include "xla_profiler/util/atomic_file_writer.h"
-#include "xla_profiler/util/input_paths.h"
-#include "xla_profiler/util/testing/status_matchers.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
 namespace meridian {

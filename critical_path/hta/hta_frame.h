@@ -20,8 +20,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "xla_profiler/base/string_pool.h"
 #include "xla_profiler/events/event_table.h"
-#include "xla_profiler/events/string_pool.h"
 #include "xla_profiler/trace_json/trace_json_problems.h"
 
 namespace meridian {

@@ -23,11 +23,11 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "simdjson.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/testing/shared_data.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/input_file.h"
-#include "xla_profiler/util/picoseconds.h"
-#include "xla_profiler/util/testing/status_matchers.h"
 
 namespace meridian {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

@@ -14,7 +14,7 @@
 #include "critical_path/edge_index.h"
 #include "critical_path/what_if/duration_edits.h"
 #include "critical_path/what_if/event_index.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

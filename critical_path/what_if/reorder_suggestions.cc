@@ -10,7 +10,7 @@
 #include "critical_path/what_if/saturating_sum.h"
 #include "critical_path/what_if/schedule_simulation.h"
 #include "critical_path/what_if/structure_edits.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

@@ -12,7 +12,7 @@
 #include "chakra_export/graph/graph_order.h"
 #include "chakra_export/graph/graph_replay.h"
 #include "critical_path/edge_index.h"
-#include "xla_profiler/util/status_util.h"
+#include "xla_profiler/base/status_util.h"
 
 namespace meridian {
 namespace {

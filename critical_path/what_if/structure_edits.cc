@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "critical_path/what_if/lane_links.h"
 #include "critical_path/what_if/saturating_sum.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/text_table.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {

@@ -13,8 +13,8 @@
 #include "critical_path/what_if/schedule_compaction.h"
 #include "critical_path/what_if/schedule_simulation.h"
 #include "critical_path/what_if/structure_edits.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/status_util.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
 
 namespace meridian {
 namespace {

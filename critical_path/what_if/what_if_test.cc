@@ -14,8 +14,8 @@
 #include "critical_path/what_if/what_if_edits.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/util/picoseconds.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {

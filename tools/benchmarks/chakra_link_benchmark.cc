@@ -31,11 +31,11 @@
 #include "chakra_export/pytorch/pytorch_workload.h"
 #include "chakra_export/pytorch/testing/torch_traces.h"
 #include "tools/command.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/status_util.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
-#include "xla_profiler/util/text_table.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
+#include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 
 ABSL_FLAG(std::string, host_trace, "", "An execution trace to convert instead of made-up ones.");
 ABSL_FLAG(std::string, device_trace, "", "Its profile.");

@@ -13,12 +13,12 @@
 #include "tools/pipeline/combine_run.h"
 #include "trace_alignment/testing/cluster_files.h"
 #include "trace_alignment/testing/synthetic_cluster.h"
-#include "xla_profiler/util/check.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/input_file.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/status_util.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
+#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 
 ABSL_FLAG(int64_t, nodes, 16, "Nodes of the run.");
 ABSL_FLAG(int64_t, steps, 400, "Steps of the run; each has one collective of each kind.");

@@ -23,13 +23,13 @@
 #include "critical_path/trace_analysis.h"
 #include "tools/benchmarks/ratio_benchmark.h"
 #include "tools/command.h"
-#include "xla_profiler/trace_json/gzip_sink.h"
-#include "xla_profiler/util/atomic_file_writer.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/input_file.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/status_util.h"
-#include "xla_profiler/util/text_table.h"
+#include "xla_profiler/base/files/atomic_file_writer.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/gzip_sink.h"
+#include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 ABSL_FLAG(int64_t, events, 1000000, "How many complete events the largest trace has.");
 ABSL_FLAG(int, rounds, 3, "How often each trace is analyzed; the least CPU time counts.");

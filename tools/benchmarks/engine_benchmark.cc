@@ -30,11 +30,11 @@
 #include "tools/benchmarks/ratio_benchmark.h"
 #include "tools/command.h"
 #include "tools/testing/run_command.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/status_util.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
-#include "xla_profiler/util/text_table.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
+#include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 
 ABSL_FLAG(std::string, astra_folder, "", "Folder of AstraSim's programs. Default: recorded times.");
 ABSL_FLAG(std::string, only, "", "Part of the names of the cases to run. Default: all.");

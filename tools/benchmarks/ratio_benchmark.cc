@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "absl/strings/str_format.h"
-#include "xla_profiler/util/text_table.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {

@@ -6,13 +6,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
-#include "astra_bridge/prediction_report.pb.h"
+#include "astra_bridge/schedule/prediction_report.pb.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
 #include "tools/testing/run_command.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 
 namespace meridian {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "astra_bridge/prediction_report.pb.h"
+#include "astra_bridge/schedule/prediction_report.pb.h"
 #include "astra_bridge/schedule/snapshot_manifest.pb.h"
 #include "astra_bridge/sidecar/testing/script.h"
 #include "chakra_export/testing/et_nodes.h"
@@ -14,7 +14,7 @@
 #include "gtest/gtest.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "tools/testing/run_command.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 
 namespace meridian {
 namespace {

@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "tools/testing/run_command.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 
 namespace meridian {
 namespace {

@@ -10,7 +10,7 @@
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
 #include "tools/testing/run_command.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 
 namespace meridian {
 namespace {

@@ -10,9 +10,9 @@
 #include "simdjson.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "tools/testing/run_command.h"
+#include "xla_profiler/base/testing/gzip_text.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 #include "xla_profiler/testing/damage.h"
-#include "xla_profiler/util/testing/gzip_text.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
 
 namespace meridian {
 namespace {

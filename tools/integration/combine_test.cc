@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 #include "tools/testing/run_command.h"
 #include "trace_alignment/combine/combine_report.pb.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 
 namespace meridian {
 namespace {

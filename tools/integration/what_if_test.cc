@@ -8,8 +8,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tools/testing/run_command.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 #include "xla_profiler/testing/shared_data.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
 
 namespace meridian {
 namespace {

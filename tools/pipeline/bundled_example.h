@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {
 

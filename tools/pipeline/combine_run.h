@@ -17,8 +17,8 @@
 #include "trace_alignment/combine/combine_report.pb.h"
 #include "trace_alignment/combine/plane_naming.h"
 #include "trace_alignment/combine/run_alignment.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/input_file.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
 
 namespace meridian {
 

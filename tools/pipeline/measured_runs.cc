@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "xla_profiler/util/progress_bar.h"
+#include "xla_profiler/base/command_line/progress_bar.h"
 
 namespace meridian {
 

@@ -10,9 +10,9 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "xla_profiler/util/atomic_file_writer.h"
-#include "xla_profiler/util/byte_sink.h"
-#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/base/files/atomic_file_writer.h"
+#include "xla_profiler/base/files/byte_sink.h"
+#include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {
 

@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "tools/report/html_text.h"
 #include "tools/report/quantities.h"
-#include "xla_profiler/util/text_table.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {

@@ -14,7 +14,7 @@
 #include "tools/report/combine_charts.h"
 #include "tools/report/html_text.h"
 #include "tools/report/quantities.h"
-#include "xla_profiler/util/text_table.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {

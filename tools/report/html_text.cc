@@ -1,7 +1,7 @@
 #include "tools/report/html_text.h"
 
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/util/utf8.h"
+#include "xla_profiler/base/utf8.h"
 
 namespace meridian {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "xla_profiler/util/check.h"
+#include "xla_profiler/base/check.h"
 
 extern char** environ;
 

@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/collectives/xspace_collectives.h"
-#include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/xplane/combined_profile.h"
 
 namespace meridian {

@@ -11,10 +11,10 @@
 #include "absl/status/statusor.h"
 #include "trace_alignment/collectives/collective_table.h"
 #include "trace_alignment/collectives/happens_before.h"
+#include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/collectives/collective_event.h"
 #include "xla_profiler/collectives/rank_resolution.h"
 #include "xla_profiler/collectives/run_resolution.h"
-#include "xla_profiler/util/file_system.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {

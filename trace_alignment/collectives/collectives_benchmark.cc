@@ -21,7 +21,7 @@
 #include "trace_alignment/collectives/probe_free_alignment.h"
 #include "trace_alignment/collectives/testing/run_builder.h"
 #include "trace_alignment/collectives/testing/simulated_run.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

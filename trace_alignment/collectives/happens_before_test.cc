@@ -10,8 +10,8 @@
 #include "gtest/gtest.h"
 #include "trace_alignment/collectives/testing/real_run.h"
 #include "trace_alignment/collectives/testing/run_builder.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/testing/shared_data.h"
-#include "xla_profiler/util/testing/status_matchers.h"
 
 namespace meridian {
 namespace {

@@ -15,8 +15,8 @@
 #include "absl/types/span.h"
 #include "trace_alignment/collectives/difference_constraints.h"
 #include "trace_alignment/collectives/end_agreement.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/time_text.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/tables/time_text.h"
 
 namespace meridian {
 namespace {

@@ -7,8 +7,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "trace_alignment/collectives/happens_before.h"
-#include "xla_profiler/util/csv_field.h"
-#include "xla_profiler/util/text_table.h"
+#include "xla_profiler/base/tables/csv_field.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {

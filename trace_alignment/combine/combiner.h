@@ -21,7 +21,7 @@
 #include "trace_alignment/combine/plane_naming.h"
 #include "trace_alignment/line_aligner.h"
 #include "trace_alignment/node_clock.h"
-#include "xla_profiler/util/byte_sink.h"
+#include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/xplane/session_clock.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 

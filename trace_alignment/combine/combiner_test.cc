@@ -12,13 +12,13 @@
 #include "gtest/gtest.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/happens_before.h"
+#include "xla_profiler/base/files/atomic_file_writer.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 #include "xla_profiler/testing/synthetic_run.h"
-#include "xla_profiler/util/atomic_file_writer.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/testing/status_matchers.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
+#include "xla_profiler/testing/xplane_utils.h"
 #include "xla_profiler/xplane/combined_profile.h"
-#include "xla_profiler/xplane/xplane_utils.h"
 
 namespace meridian {
 namespace {

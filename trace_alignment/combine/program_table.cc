@@ -5,11 +5,11 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "xla_profiler/base/stable_hash.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/wire/wire_reader.h"
+#include "xla_profiler/base/wire/wire_writer.h"
 #include "xla_profiler/hlo/program_name.h"
-#include "xla_profiler/util/stable_hash.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/wire/wire_reader.h"
-#include "xla_profiler/wire/wire_writer.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
 namespace meridian {

@@ -11,9 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/collectives/run_resolution.h"
-#include "xla_profiler/util/picoseconds.h"
-#include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/xplane/clock_domain.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 

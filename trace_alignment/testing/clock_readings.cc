@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "trace_alignment/testing/true_clock.h"
-#include "xla_profiler/util/check.h"
-#include "xla_profiler/util/picoseconds.h"
-#include "xla_profiler/xplane/xplane_utils.h"
+#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/testing/xplane_utils.h"
 
 namespace meridian {
 namespace {

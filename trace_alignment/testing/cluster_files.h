@@ -17,7 +17,7 @@
 #include "absl/status/status.h"
 #include "trace_alignment/testing/clock_readings.h"
 #include "trace_alignment/testing/synthetic_cluster.h"
-#include "xla_profiler/util/file_system.h"
+#include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {
 

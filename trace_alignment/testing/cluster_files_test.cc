@@ -6,9 +6,9 @@
 #include "gtest/gtest.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/happens_before.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/testing/status_matchers.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 
 namespace meridian {
 namespace {

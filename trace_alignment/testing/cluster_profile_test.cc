@@ -11,10 +11,10 @@
 #include "trace_alignment/collectives/collective_table.h"
 #include "trace_alignment/collectives/happens_before.h"
 #include "trace_alignment/testing/profile_events.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/collectives/rank_resolution.h"
 #include "xla_profiler/collectives/run_resolution.h"
 #include "xla_profiler/collectives/xspace_collectives.h"
-#include "xla_profiler/util/testing/status_matchers.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {

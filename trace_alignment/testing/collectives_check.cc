@@ -11,12 +11,12 @@
 #include "trace_alignment/collectives/collective_table.h"
 #include "trace_alignment/collectives/happens_before.h"
 #include "trace_alignment/collectives/probe_free_alignment.h"
+#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/collectives/rank_resolution.h"
 #include "xla_profiler/collectives/run_resolution.h"
 #include "xla_profiler/collectives/xspace_collectives.h"
 #include "xla_profiler/testing/synthetic_run.h"
-#include "xla_profiler/util/check.h"
-#include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {

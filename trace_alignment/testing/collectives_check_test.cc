@@ -7,9 +7,9 @@
 #include "gtest/gtest.h"
 #include "trace_alignment/testing/cluster_profile.h"
 #include "trace_alignment/testing/synthetic_cluster.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/testing/damage.h"
 #include "xla_profiler/testing/synthetic_run.h"
-#include "xla_profiler/util/testing/status_matchers.h"
 
 namespace meridian {
 namespace {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/types/span.h"
-#include "xla_profiler/util/check.h"
-#include "xla_profiler/util/picoseconds.h"
+#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/picoseconds.h"
 
 namespace meridian {
 namespace {

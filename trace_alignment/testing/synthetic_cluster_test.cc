@@ -5,7 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/util/picoseconds.h"
+#include "xla_profiler/base/picoseconds.h"
 
 namespace meridian {
 namespace {

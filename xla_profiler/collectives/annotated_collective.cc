@@ -12,8 +12,8 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/hlo/hlo_shape.h"
-#include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
 namespace meridian {

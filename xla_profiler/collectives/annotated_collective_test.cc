@@ -1,7 +1,7 @@
 #include "xla_profiler/collectives/annotated_collective.h"
 
 #include "gtest/gtest.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {

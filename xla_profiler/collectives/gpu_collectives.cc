@@ -4,10 +4,10 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/collectives/annotated_collective.h"
 #include "xla_profiler/collectives/communication_kernel.h"
 #include "xla_profiler/collectives/plane_collectives.h"
-#include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
 namespace meridian {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/xplane/timespan.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/timespan.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
 namespace meridian {

@@ -10,8 +10,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "xla_profiler/base/stable_hash.h"
 #include "xla_profiler/collectives/common_subsequence.h"
-#include "xla_profiler/util/stable_hash.h"
 
 namespace meridian {
 namespace {

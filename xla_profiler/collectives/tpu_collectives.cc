@@ -13,10 +13,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/timespan.h"
+#include "xla_profiler/base/wire/wire_reader.h"
 #include "xla_profiler/collectives/plane_collectives.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/wire/wire_reader.h"
-#include "xla_profiler/xplane/timespan.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
 namespace meridian {

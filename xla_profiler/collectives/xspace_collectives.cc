@@ -4,12 +4,12 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
 #include "xla_profiler/collectives/collective_collector.h"
 #include "xla_profiler/collectives/host_executions.h"
 #include "xla_profiler/collectives/plane_collectives.h"
 #include "xla_profiler/hlo/hlo_module_index.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/status_util.h"
 #include "xla_profiler/xplane/session_clock.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 

@@ -10,13 +10,13 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "third_party/hlo/hlo.pb.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/collectives/rank_resolution.h"
 #include "xla_profiler/collectives/run_resolution.h"
 #include "xla_profiler/testing/shared_data.h"
 #include "xla_profiler/testing/synthetic_run.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/testing/status_matchers.h"
-#include "xla_profiler/xplane/xplane_utils.h"
+#include "xla_profiler/testing/xplane_utils.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/dependencies/dependency_text.h"
+#include "xla_profiler/testing/dependency_text.h"
 
 namespace meridian {
 namespace {

@@ -9,14 +9,14 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/dependencies/dependency_text.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/events/event_table_xspace.h"
+#include "xla_profiler/testing/dependency_text.h"
 #include "xla_profiler/testing/shared_data.h"
 #include "xla_profiler/testing/synthetic_run.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/testing/xplane_utils.h"
 #include "xla_profiler/xplane/xplane_builder.h"
-#include "xla_profiler/xplane/xplane_utils.h"
 
 namespace meridian {
 namespace {

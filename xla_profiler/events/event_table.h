@@ -22,9 +22,9 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/string_pool.h"
 #include "xla_profiler/events/event_category.h"
-#include "xla_profiler/events/string_pool.h"
-#include "xla_profiler/util/check.h"
 #include "xla_profiler/xplane/clock_domain.h"
 
 namespace meridian {

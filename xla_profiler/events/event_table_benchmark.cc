@@ -16,9 +16,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "xla_profiler/events/event_table_json.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/kineto/event_table_json.h"
 
 namespace meridian {
 namespace {

@@ -7,9 +7,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "third_party/xplane/xplane.pb.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/testing/shared_data.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/testing/status_matchers.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {

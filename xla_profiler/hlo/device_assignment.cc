@@ -4,9 +4,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/wire/wire_reader.h"
 #include "xla_profiler/hlo/hlo_wire.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/wire/wire_reader.h"
 
 namespace meridian {
 namespace {

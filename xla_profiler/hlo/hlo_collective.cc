@@ -6,9 +6,9 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/util/check.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/status_util.h"
+#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
 
 namespace meridian {
 namespace {
@@ -306,42 +306,6 @@ class CollectiveFinder {
   size_t num_group_ids_ = 0;
   absl::flat_hash_map<const HloInstruction*, int64_t> bytes_;
 };
-
-absl::string_view CollectiveKindName(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kAllReduce:
-      return "all-reduce";
-    case CollectiveKind::kAllGather:
-      return "all-gather";
-    case CollectiveKind::kReduceScatter:
-      return "reduce-scatter";
-    case CollectiveKind::kAllToAll:
-      return "all-to-all";
-    case CollectiveKind::kRaggedAllToAll:
-      return "ragged-all-to-all";
-    case CollectiveKind::kCollectiveBroadcast:
-      return "collective-broadcast";
-    case CollectiveKind::kCollectiveReduce:
-      return "collective-reduce";
-    case CollectiveKind::kCollectivePermute:
-      return "collective-permute";
-    case CollectiveKind::kSend:
-      return "send";
-    case CollectiveKind::kRecv:
-      return "recv";
-    case CollectiveKind::kCollectiveGather:
-      return "collective-gather";
-    case CollectiveKind::kCollectiveScatter:
-      return "collective-scatter";
-    case CollectiveKind::kBarrier:
-      return "barrier";
-  }
-  MERIDIAN_CHECK(false);
-}
-
-bool HasPairs(CollectiveKind kind) {
-  return kind == CollectiveKind::kCollectivePermute || IsSendOrRecv(kind);
-}
 
 absl::StatusOr<HloShape> OutputShape(const HloCollective& collective) {
   const HloInstruction& instruction = *collective.instruction;

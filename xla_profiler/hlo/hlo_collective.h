@@ -21,35 +21,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "xla_profiler/hlo/collective_kind.h"
 #include "xla_profiler/hlo/device_groups.h"
 #include "xla_profiler/hlo/hlo_module.h"
 #include "xla_profiler/hlo/hlo_shape.h"
 #include "xla_profiler/hlo/replica_groups.h"
 
 namespace meridian {
-
-enum class CollectiveKind {
-  kAllReduce,
-  kAllGather,
-  kReduceScatter,
-  kAllToAll,
-  kRaggedAllToAll,
-  kCollectiveBroadcast,
-  kCollectiveReduce,
-  kCollectivePermute,
-  kSend,
-  kRecv,
-  // No opcodes of HLO: other frameworks have them.
-  kCollectiveGather,
-  kCollectiveScatter,
-  kBarrier,
-};
-
-// Returns e.g. "all-reduce".
-absl::string_view CollectiveKindName(CollectiveKind kind);
-
-// True for kinds that communicate along source-target pairs, not within groups.
-bool HasPairs(CollectiveKind kind);
 
 // Who takes part. Many collectives of a module share one.
 struct CollectiveParticipants {

@@ -6,9 +6,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "third_party/hlo/hlo.pb.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/hlo/hlo_module.h"
-#include "xla_profiler/hlo/hlo_module_builder.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/testing/hlo_module_builder.h"
 
 namespace meridian {
 namespace {

@@ -6,8 +6,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "xla_profiler/util/stable_hash.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/stable_hash.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

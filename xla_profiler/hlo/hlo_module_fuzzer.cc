@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "xla_profiler/hlo/hlo_comparison.h"
+#include "xla_profiler/testing/hlo_comparison.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   meridian::HloVerdict verdict;

@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
 #include "xla_profiler/hlo/hlo_fingerprint.h"
 #include "xla_profiler/hlo/hlo_wire.h"
 #include "xla_profiler/hlo/program_name.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/status_util.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
 namespace meridian {

@@ -5,8 +5,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "third_party/xplane/xplane.pb.h"
-#include "xla_profiler/hlo/hlo_module_builder.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/testing/hlo_module_builder.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {

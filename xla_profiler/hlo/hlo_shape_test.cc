@@ -8,8 +8,8 @@
 #include "absl/strings/ascii.h"
 #include "gtest/gtest.h"
 #include "third_party/hlo/hlo.pb.h"
-#include "xla_profiler/util/testing/status_matchers.h"
-#include "xla_profiler/wire/wire_writer.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/wire/wire_writer.h"
 
 namespace meridian {
 namespace {

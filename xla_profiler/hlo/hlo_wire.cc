@@ -1,6 +1,6 @@
 #include "xla_profiler/hlo/hlo_wire.h"
 
-#include "xla_profiler/util/utf8.h"
+#include "xla_profiler/base/utf8.h"
 
 namespace meridian {
 

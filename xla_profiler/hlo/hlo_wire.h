@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "xla_profiler/wire/wire_reader.h"
+#include "xla_profiler/base/wire/wire_reader.h"
 
 namespace meridian {
 

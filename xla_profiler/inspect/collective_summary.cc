@@ -10,12 +10,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/base/tables/time_text.h"
+#include "xla_profiler/base/timespan.h"
 #include "xla_profiler/collectives/collective_event.h"
 #include "xla_profiler/collectives/xspace_collectives.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/text_table.h"
-#include "xla_profiler/util/time_text.h"
-#include "xla_profiler/xplane/timespan.h"
 
 namespace meridian {
 namespace {

@@ -16,9 +16,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "xla_profiler/util/int64_range.h"
-#include "xla_profiler/util/picoseconds.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/int64_range.h"
+#include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
 

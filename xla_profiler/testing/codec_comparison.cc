@@ -11,9 +11,9 @@
 #include "google/protobuf/util/field_comparator.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "third_party/xplane/xplane.pb.h"
+#include "xla_profiler/base/files/byte_sink.h"
+#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/testing/moving_editor.h"
-#include "xla_profiler/util/byte_sink.h"
-#include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/xplane/xplane_rewriter.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
 

@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "third_party/hlo/hlo.pb.h"
-#include "xla_profiler/util/picoseconds.h"
-#include "xla_profiler/xplane/xplane_utils.h"
+#include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/testing/xplane_utils.h"
 
 namespace meridian {
 namespace {

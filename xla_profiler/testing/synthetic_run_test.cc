@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/xplane/session_clock.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 

@@ -2,9 +2,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "third_party/xplane/xplane.pb.h"
-#include "xla_profiler/util/check.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/wire/wire_writer.h"
+#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/wire/wire_writer.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 #include "xla_profiler/xplane/xplane_wire.h"
 

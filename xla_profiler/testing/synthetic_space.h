@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "xla_profiler/util/byte_sink.h"
+#include "xla_profiler/base/files/byte_sink.h"
 
 namespace meridian {
 

@@ -3,9 +3,9 @@
 #include <limits>
 
 #include "absl/numeric/int128.h"
-#include "xla_profiler/util/int64_range.h"
-#include "xla_profiler/util/picoseconds.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/int64_range.h"
+#include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

@@ -21,10 +21,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/trace_export/perfetto_wire.h"
 #include "xla_profiler/trace_export/space_walk.h"
 #include "xla_profiler/trace_export/trace_sink.h"
-#include "xla_profiler/util/byte_sink.h"
 
 namespace meridian {
 

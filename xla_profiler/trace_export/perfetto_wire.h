@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "xla_profiler/wire/wire_writer.h"
+#include "xla_profiler/base/wire/wire_writer.h"
 
 namespace meridian {
 

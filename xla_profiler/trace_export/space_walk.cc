@@ -12,11 +12,11 @@
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/events/event_category_xspace.h"
 #include "xla_profiler/trace_export/nesting_lanes.h"
 #include "xla_profiler/trace_export/track_layout.h"
-#include "xla_profiler/util/picoseconds.h"
-#include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 #include "xla_profiler/xplane/xplane_wire.h"
 

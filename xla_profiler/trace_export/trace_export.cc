@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <optional>
 
+#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/trace_export/perfetto_sink.h"
 #include "xla_profiler/trace_export/space_walk.h"
 #include "xla_profiler/trace_export/trace_json_sink.h"
-#include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/xplane/session_clock.h"
 
 namespace meridian {

@@ -3,8 +3,8 @@
 #define XLA_PROFILER_TRACE_EXPORT_TRACE_EXPORT_H_
 
 #include "absl/status/statusor.h"
+#include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/trace_export/export_options.h"
-#include "xla_profiler/util/byte_sink.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {

@@ -15,13 +15,13 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
+#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/files/byte_sink.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/gzip_sink.h"
+#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/testing/synthetic_space.h"
 #include "xla_profiler/trace_export/trace_export.h"
-#include "xla_profiler/trace_json/gzip_sink.h"
-#include "xla_profiler/util/byte_sink.h"
-#include "xla_profiler/util/check.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {

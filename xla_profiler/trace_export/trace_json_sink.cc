@@ -1,7 +1,7 @@
 #include "xla_profiler/trace_export/trace_json_sink.h"
 
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/util/status_macros.h"
+#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

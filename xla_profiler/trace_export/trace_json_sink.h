@@ -8,9 +8,9 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/trace_export/trace_sink.h"
 #include "xla_profiler/trace_json/trace_json_writer.h"
-#include "xla_profiler/util/byte_sink.h"
 
 namespace meridian {
 

@@ -17,8 +17,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/events/event_category.h"
-#include "xla_profiler/util/text_table.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
 
 namespace meridian {

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "xla_profiler/trace_json/trace_json_comparison.h"
+#include "xla_profiler/testing/trace_json_comparison.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   meridian::TraceJsonVerdict verdict;

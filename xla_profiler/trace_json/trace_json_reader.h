@@ -21,7 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "xla_profiler/trace_json/json_value.h"
+#include "xla_profiler/base/json/json_value.h"
 #include "xla_profiler/trace_json/trace_json_problems.h"
 
 namespace meridian {

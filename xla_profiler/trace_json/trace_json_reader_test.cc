@@ -10,11 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/testing/shared_data.h"
-#include "xla_profiler/trace_json/trace_json_comparison.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/input_file.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/testing/trace_json_comparison.h"
 
 namespace meridian {
 namespace {

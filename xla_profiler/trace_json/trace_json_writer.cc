@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/trace_json/exact_decimal.h"
-#include "xla_profiler/trace_json/json_string.h"
+#include "xla_profiler/base/json/exact_decimal.h"
+#include "xla_profiler/base/json/json_string.h"
 
 namespace meridian {
 namespace {

@@ -7,10 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/base/files/byte_sink.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/trace_json/trace_json_problems.h"
 #include "xla_profiler/trace_json/trace_json_reader.h"
-#include "xla_profiler/util/byte_sink.h"
-#include "xla_profiler/util/testing/status_matchers.h"
 
 namespace meridian {
 namespace {

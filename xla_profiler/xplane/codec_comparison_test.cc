@@ -8,12 +8,12 @@
 
 #include "gtest/gtest.h"
 #include "third_party/xplane/xplane.pb.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/wire/wire_writer.h"
 #include "xla_profiler/testing/codec_comparison.h"
 #include "xla_profiler/testing/damage.h"
 #include "xla_profiler/testing/shared_data.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/input_file.h"
-#include "xla_profiler/wire/wire_writer.h"
 
 namespace meridian {
 namespace {

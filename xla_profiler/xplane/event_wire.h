@@ -14,8 +14,8 @@
 #include "absl/base/attributes.h"
 #include "absl/base/optimization.h"
 #include "absl/strings/string_view.h"
-#include "xla_profiler/wire/wire_reader.h"
-#include "xla_profiler/wire/wire_writer.h"
+#include "xla_profiler/base/wire/wire_reader.h"
+#include "xla_profiler/base/wire/wire_writer.h"
 #include "xla_profiler/xplane/xplane_wire.h"
 
 namespace meridian {

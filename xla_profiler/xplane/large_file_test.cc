@@ -7,12 +7,12 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "xla_profiler/base/files/atomic_file_writer.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 #include "xla_profiler/testing/moving_editor.h"
 #include "xla_profiler/testing/synthetic_space.h"
-#include "xla_profiler/util/atomic_file_writer.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/testing/status_matchers.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
 #include "xla_profiler/xplane/xplane_rewriter.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 

@@ -20,7 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "third_party/xplane/xplane.pb.h"
-#include "xla_profiler/xplane/timespan.h"
+#include "xla_profiler/base/timespan.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
 namespace meridian {

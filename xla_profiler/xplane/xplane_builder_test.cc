@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/xplane/timespan.h"
+#include "xla_profiler/base/timespan.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
 namespace meridian {

@@ -22,7 +22,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "xla_profiler/util/byte_sink.h"
+#include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/xplane/plane_metadata_merger.h"
 #include "xla_profiler/xplane/xplane_wire.h"
 

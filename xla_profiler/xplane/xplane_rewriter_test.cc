@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "third_party/xplane/xplane.pb.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/xplane/plane_metadata_merger.h"
 
 namespace meridian {

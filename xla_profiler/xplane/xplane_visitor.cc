@@ -6,7 +6,7 @@
 #include "absl/base/attributes.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "xla_profiler/util/utf8.h"
+#include "xla_profiler/base/utf8.h"
 #include "xla_profiler/xplane/event_wire.h"
 
 namespace meridian {

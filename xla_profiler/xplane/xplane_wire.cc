@@ -1,8 +1,8 @@
 #include "xla_profiler/xplane/xplane_wire.h"
 
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/utf8.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/utf8.h"
 
 namespace meridian {
 namespace {

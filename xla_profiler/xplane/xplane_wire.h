@@ -19,7 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "xla_profiler/wire/wire_reader.h"
+#include "xla_profiler/base/wire/wire_reader.h"
 
 namespace meridian {
 

@@ -4,8 +4,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/util/testing/status_matchers.h"
-#include "xla_profiler/wire/wire_writer.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/wire/wire_writer.h"
 
 namespace meridian {
 namespace {

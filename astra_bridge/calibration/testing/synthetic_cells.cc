@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "astra_bridge/calibration/engine_model.h"
-#include "xla_profiler/util/check.h"
+#include "xla_profiler/base/check.h"
 
 namespace meridian {
 namespace {
@@ -29,7 +29,7 @@ struct Group {
 std::vector<TransferCell> CellsOfGroups(const Fabric& truth, const std::vector<Group>& groups,
                                         const SyntheticOptions& options) {
   std::vector<TransferCell> cells;
-  for (CommKind kind : options.kinds) {
+  for (CollectiveKind kind : options.kinds) {
     for (int64_t bytes : options.sizes) {
       for (const Group& group : groups) {
         TransferCell cell;

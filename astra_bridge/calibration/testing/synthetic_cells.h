@@ -8,13 +8,13 @@
 #include "absl/types/span.h"
 #include "astra_bridge/calibration/transfer_cells.h"
 #include "astra_bridge/calibration/transfer_samples.h"
-#include "astra_bridge/fabric.h"
+#include "astra_bridge/timing/fabric.h"
 
 namespace meridian {
 
 struct SyntheticOptions {
-  std::vector<CommKind> kinds = {CommKind::kAllReduce, CommKind::kAllGather,
-                                 CommKind::kReduceScatter, CommKind::kAllToAll};
+  std::vector<CollectiveKind> kinds = {CollectiveKind::kAllReduce, CollectiveKind::kAllGather,
+                                       CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll};
   std::vector<int64_t> sizes = {1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22};
   int repeats = 15;
   // Standard deviation of the logarithm of a transfer.

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "xla_profiler/util/check.h"
+#include "xla_profiler/base/check.h"
 
 namespace meridian {
 
@@ -39,7 +39,7 @@ WorkloadNode ComputeNode(uint64_t id, int64_t duration_ns) {
   return node;
 }
 
-WorkloadNode CollectiveNode(uint64_t id, EngineCollective op, int64_t bytes, int32_t group) {
+WorkloadNode CollectiveNode(uint64_t id, CollectiveKind op, int64_t bytes, int32_t group) {
   WorkloadNode node;
   node.id = id;
   node.type = WorkloadNodeType::kCollective;

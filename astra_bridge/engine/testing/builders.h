@@ -23,7 +23,7 @@ NetworkConfig Network(std::vector<NetworkDimension> dimensions);
 SystemConfig SystemWith(const std::vector<std::string>& algorithms);
 
 WorkloadNode ComputeNode(uint64_t id, int64_t duration_ns);
-WorkloadNode CollectiveNode(uint64_t id, EngineCollective op, int64_t bytes,
+WorkloadNode CollectiveNode(uint64_t id, CollectiveKind op, int64_t bytes,
                             int32_t group = kWorldGroup);
 WorkloadNode SendNode(uint64_t id, int32_t to_rank, int64_t bytes, int32_t tag = 0);
 WorkloadNode ReceiveNode(uint64_t id, int32_t from_rank, int64_t bytes, int32_t tag = 0);

@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "xla_profiler/util/check.h"
+#include "xla_profiler/base/check.h"
 
 namespace meridian {
 namespace {
@@ -73,12 +73,12 @@ std::vector<CollectiveAlgorithm> ToAlgorithms(absl::string_view names) {
   return algorithms;
 }
 
-EngineCollective ToOp(absl::string_view name) {
-  if (name == "ALL_REDUCE") return EngineCollective::kAllReduce;
-  if (name == "ALL_GATHER") return EngineCollective::kAllGather;
-  if (name == "REDUCE_SCATTER") return EngineCollective::kReduceScatter;
+CollectiveKind ToOp(absl::string_view name) {
+  if (name == "ALL_REDUCE") return CollectiveKind::kAllReduce;
+  if (name == "ALL_GATHER") return CollectiveKind::kAllGather;
+  if (name == "REDUCE_SCATTER") return CollectiveKind::kReduceScatter;
   MERIDIAN_CHECK(name == "ALL_TO_ALL");
-  return EngineCollective::kAllToAll;
+  return CollectiveKind::kAllToAll;
 }
 
 // splits, active, endpoint_delay, local_mem_bw, optimization
@@ -255,7 +255,7 @@ GoldenCost ToCost(const std::string& line) {
       continue;
     } else {
       node.type = WorkloadNodeType::kCollective;
-      node.op = workload[0] == "chain" ? EngineCollective::kAllReduce : ToOp(workload[0]);
+      node.op = workload[0] == "chain" ? CollectiveKind::kAllReduce : ToOp(workload[0]);
       node.bytes = Integer(fields[5]);
     }
     AddChain(node, length, &nodes);

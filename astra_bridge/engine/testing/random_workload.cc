@@ -54,7 +54,7 @@ class Maker {
     }
   }
 
-  CollectiveAlgorithm MakeAlgorithm(int32_t npus, EngineCollective op) {
+  CollectiveAlgorithm MakeAlgorithm(int32_t npus, CollectiveKind op) {
     CollectiveAlgorithm algorithm;
     if (options_.rings_only) return algorithm;
     const bool is_power_of_two = (npus & (npus - 1)) == 0;
@@ -69,7 +69,7 @@ class Maker {
         algorithm.window = Between(1, 3);
         break;
       case 2:
-        if (is_power_of_two && fits_all && op != EngineCollective::kAllToAll) {
+        if (is_power_of_two && fits_all && op != CollectiveKind::kAllToAll) {
           algorithm.kind = CollectiveAlgorithm::Kind::kHalvingDoubling;
         }
         break;
@@ -93,7 +93,7 @@ class Maker {
     for (int op = 0; op < kSimulatedCollectives; ++op) {
       for (const NetworkDimension& dimension : simulation_.network.dimensions) {
         system.algorithms[op].push_back(
-            MakeAlgorithm(dimension.npus, static_cast<EngineCollective>(op)));
+            MakeAlgorithm(dimension.npus, static_cast<CollectiveKind>(op)));
       }
     }
   }
@@ -157,7 +157,7 @@ class Maker {
   WorkloadNode RandomCollective() {
     WorkloadNode node;
     node.type = WorkloadNodeType::kCollective;
-    node.op = static_cast<EngineCollective>(Between(0, kSimulatedCollectives - 1));
+    node.op = static_cast<CollectiveKind>(Between(0, kSimulatedCollectives - 1));
     node.bytes = OneOf<int64_t>({100, 4096, 65536, 1 << 20, 12345678});
     return node;
   }

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "astra_bridge/embedded_timing.h"
+#include "astra_bridge/configuration/timing_setup.h"
 #include "astra_bridge/schedule/iteration_prediction.h"
 #include "astra_bridge/testing/fabrics.h"
-#include "astra_bridge/timing_setup.h"
+#include "astra_bridge/timing/embedded_timing.h"
 
 namespace meridian {
 

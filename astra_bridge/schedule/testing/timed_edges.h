@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "astra_bridge/comm_edge.h"
+#include "astra_bridge/edges/comm_edge.h"
 #include "astra_bridge/schedule/snapshot_collector.h"
 #include "astra_bridge/schedule/snapshot_timer.h"
 #include "astra_bridge/testing/fabrics.h"
 #include "astra_bridge/testing/fixed_timing.h"
-#include "xla_profiler/util/check.h"
+#include "xla_profiler/base/check.h"
 
 namespace meridian {
 
@@ -34,7 +34,7 @@ class TimedEdges {
   static void Ignore(uint64_t, uint64_t) {}
 
   static CommEdge Named(const std::string& id, int64_t bytes) {
-    CommEdge edge = Edge(CommKind::kAllReduce, bytes, {0, 1});
+    CommEdge edge = Edge(CollectiveKind::kAllReduce, bytes, {0, 1});
     edge.id = id;
     return edge;
   }

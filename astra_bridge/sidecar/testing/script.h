@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "xla_profiler/util/testing/temporary_directory.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 
 namespace meridian {
 

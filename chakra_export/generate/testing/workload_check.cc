@@ -8,9 +8,9 @@
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/inspect/et_check.h"
 #include "chakra_export/inspect/et_rules.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/testing/temporary_directory.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 
 namespace meridian {
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "xla_profiler/util/check.h"
+#include "xla_profiler/base/check.h"
 
 namespace meridian {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/util/picoseconds.h"
-#include "xla_profiler/wire/wire_writer.h"
+#include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/wire/wire_writer.h"
+#include "xla_profiler/testing/xplane_utils.h"
 #include "xla_profiler/xplane/xplane_schema.h"
-#include "xla_profiler/xplane/xplane_utils.h"
 
 namespace meridian {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "xla_profiler/hlo/hlo_module_builder.h"
+#include "xla_profiler/testing/hlo_module_builder.h"
 #include "xla_profiler/xplane/xplane_builder.h"
 
 namespace meridian {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "xla_profiler/util/picoseconds.h"
+#include "xla_profiler/base/picoseconds.h"
 
 namespace meridian {
 namespace {

@@ -6,8 +6,8 @@
 #include "critical_path/trace_analysis.h"
 #include "critical_path/what_if/what_if_edits.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/util/status_macros.h"
-#include "xla_profiler/util/testing/status_matchers.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {

@@ -4,11 +4,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/collectives/rank_resolution.h"
 #include "xla_profiler/collectives/run_resolution.h"
 #include "xla_profiler/collectives/xspace_collectives.h"
-#include "xla_profiler/util/file_system.h"
-#include "xla_profiler/util/status_macros.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {

@@ -1,0 +1,94 @@
+// How a job's communication is to be timed: the file behind --config, YAML.
+//
+//   network_backend:
+//     model: astra                  # analytical (default), embedded, astra
+//     astra:
+//       backend: analytical         # AstraSim's only backend here
+//       congestion: aware           # or unaware
+//       mode: snapshot              # isolated (default): every edge alone; or all that run at once
+//       binary: bin/AstraSim        # default: looked up in PATH
+//       timeout_s: 600              # of one run of it
+//       collectives:                # in place of the system's; a name is for every dimension
+//         all-reduce: ring
+//         all-to-all: [direct, ring]
+//   topologies:                     # by the topology_key of edges
+//     default: node.yml             # also for edges without a key
+//     pod: {network: pod.yml, system: pod.json, rank_to_device: [0, 1, 0, 1]}
+//   system: system.json             # default: what suits each topology
+//   corrections: corrections.json
+//   rank_to_device: {8: 0, 9: 1}    # or a list; default: rank and device are the same
+//   groups: {tp0: [0, 1, 2, 3]}     # by the group_id of edges
+//   group_topologies: {tp0: pod}    # of edges without a topology_key
+//   folders: {work: /scratch, cache: /scratch/cache}
+//   cache: readwrite                # off, readonly, readwrite
+//
+// Paths are relative to the file. Keys that are not known are refused.
+#ifndef ASTRA_BRIDGE_CONFIGURATION_TIMING_CONFIG_H_
+#define ASTRA_BRIDGE_CONFIGURATION_TIMING_CONFIG_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "astra_bridge/cache/timing_cache.h"
+#include "astra_bridge/edges/job_layout.h"
+#include "astra_bridge/engine/network_config.h"
+#include "astra_bridge/timing/fabric.h"
+#include "xla_profiler/base/files/file_system.h"
+
+namespace meridian {
+
+enum class TimingModel { kAnalytical, kEmbedded, kAstra };
+
+enum class TimingMode {
+  // Every edge alone on its network.
+  kIsolated,
+  // Edges that run at once together.
+  kSnapshot,
+};
+
+// Nullopt for text that is no name of one.
+std::optional<TimingMode> TimingModeFromName(absl::string_view name);
+std::optional<Congestion> CongestionFromName(absl::string_view name);
+
+struct TopologyConfig {
+  FabricFiles files;
+  // Absent: TimingConfig::rank_to_device.
+  std::optional<RankToDevice> rank_to_device;
+};
+
+struct TimingConfig {
+  TimingModel model = TimingModel::kAnalytical;
+  Congestion congestion = Congestion::kAware;
+  TimingMode mode = TimingMode::kIsolated;
+  // Empty: looked up.
+  std::string astra_binary;
+  absl::Duration astra_timeout = absl::Minutes(10);
+  CollectiveChoices collectives;
+
+  // By key; a network for all edges has the key "" and is the only one.
+  std::map<std::string, TopologyConfig> topologies;
+  std::string corrections;
+  RankToDevice rank_to_device;
+  std::map<std::string, std::vector<int32_t>> groups;
+  std::map<std::string, std::string> group_topologies;
+
+  // Empty: the caller's choice.
+  std::string work_folder;
+  std::string cache_folder;
+  std::optional<CacheMode> cache;
+};
+
+// Errors are "source: key.key: reason" or, when it is no YAML, "source:line: reason".
+absl::StatusOr<TimingConfig> ParseTimingConfig(absl::string_view yaml, absl::string_view source);
+
+absl::StatusOr<TimingConfig> ReadTimingConfig(FileSystem& file_system, const std::string& path);
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_CONFIGURATION_TIMING_CONFIG_H_

@@ -1,0 +1,148 @@
+#include "astra_bridge/configuration/timing_config.h"
+
+#include <random>
+#include <string>
+
+#include "absl/status/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/testing/damage.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+using ::testing::StartsWith;
+
+constexpr char kWhole[] = R"(
+network_backend:
+  model: astra
+  astra:
+    backend: analytical
+    congestion: unaware
+    mode: snapshot
+    binary: bin/AstraSim
+    timeout_s: 2.5
+    collectives:
+      all-reduce: ring
+      all-to-all: [direct, ring]
+topologies:
+  default: node.yml
+  pod: {network: /etc/pod.yml, system: pod.json, rank_to_device: [1, 0]}
+system: system.json
+corrections: c.json
+rank_to_device: {8: 0, 9: 1}
+groups:
+  tp0: [3, 1]
+  7: [0]
+group_topologies: {tp0: pod}
+folders: {work: w, cache: c}
+cache: readonly
+)";
+
+TEST(TimingConfigTest, ReadsEveryKey) {
+  ASSERT_OK_AND_ASSIGN(const TimingConfig config, ParseTimingConfig(kWhole, "conf/timing.yml"));
+  EXPECT_EQ(config.model, TimingModel::kAstra);
+  EXPECT_EQ(config.congestion, Congestion::kUnaware);
+  EXPECT_EQ(config.mode, TimingMode::kSnapshot);
+  EXPECT_EQ(config.astra_binary, "conf/bin/AstraSim");
+  EXPECT_EQ(config.astra_timeout, absl::Milliseconds(2500));
+  EXPECT_TRUE(config.collectives.at(CollectiveKind::kAllReduce).in_every_dimension);
+  EXPECT_EQ(config.collectives.at(CollectiveKind::kAllToAll).algorithms.size(), 2u);
+  EXPECT_FALSE(config.collectives.at(CollectiveKind::kAllToAll).in_every_dimension);
+  ASSERT_EQ(config.topologies.size(), 2u);
+  EXPECT_EQ(config.topologies.at("default").files.network, "conf/node.yml");
+  EXPECT_EQ(config.topologies.at("default").files.system, "conf/system.json");
+  EXPECT_EQ(config.topologies.at("default").rank_to_device, std::nullopt);
+  EXPECT_EQ(config.topologies.at("pod").files.network, "/etc/pod.yml");
+  EXPECT_EQ(config.topologies.at("pod").files.system, "conf/pod.json");
+  EXPECT_THAT(*config.topologies.at("pod").rank_to_device, ElementsAre(Pair(0, 1), Pair(1, 0)));
+  EXPECT_EQ(config.corrections, "conf/c.json");
+  EXPECT_THAT(config.rank_to_device, ElementsAre(Pair(8, 0), Pair(9, 1)));
+  EXPECT_THAT(config.groups,
+              ElementsAre(Pair("7", ElementsAre(0)), Pair("tp0", ElementsAre(3, 1))));
+  EXPECT_THAT(config.group_topologies, ElementsAre(Pair("tp0", "pod")));
+  EXPECT_EQ(config.work_folder, "conf/w");
+  EXPECT_EQ(config.cache_folder, "conf/c");
+  EXPECT_EQ(config.cache, CacheMode::kReadOnly);
+}
+
+TEST(TimingConfigTest, WhatIsLeftOutHasItsDefault) {
+  ASSERT_OK_AND_ASSIGN(const TimingConfig config,
+                       ParseTimingConfig("topologies: {default: n.yml}", "t.yml"));
+  EXPECT_EQ(config.model, TimingModel::kAnalytical);
+  EXPECT_EQ(config.congestion, Congestion::kAware);
+  EXPECT_EQ(config.mode, TimingMode::kIsolated);
+  EXPECT_EQ(config.topologies.at("default").files.network, "n.yml");
+  EXPECT_EQ(config.topologies.at("default").files.system, "");
+  EXPECT_EQ(config.cache, std::nullopt);
+}
+
+TEST(TimingConfigTest, ErrorsNameFileAndKey) {
+  const struct {
+    const char* yaml;
+    const char* reason;
+  } kCases[] = {
+      {"", "t.yml: expected keys and values"},
+      {"[1]", "t.yml: expected keys and values"},
+      {"a: [", "t.yml:1: "},
+      {"netwrk_backend: {}", "t.yml: netwrk_backend: not known; there are cache, corrections"},
+      {"network_backend: {model: magic}",
+       "t.yml: network_backend.model: is magic, not one of analytical, embedded, astra"},
+      {"network_backend: astra", "t.yml: network_backend: expected keys and values"},
+      {"network_backend: {astra: {backend: ns3}}",
+       "t.yml: network_backend.astra.backend: is ns3, not analytical"},
+      {"network_backend: {astra: {mode: fast}}", "network_backend.astra.mode: is fast, not one of"},
+      {"network_backend: {astra: {mode: [isolated]}}", "astra.mode: expected one value"},
+      {"network_backend: {astra: {timeout_s: 0}}", "timeout_s: expected a number above 0"},
+      {"network_backend: {astra: {timeout_s: .nan}}", "timeout_s: expected a number above 0"},
+      {"network_backend: {astra: {timeout_s: 1e30}}", "timeout_s: is too long"},
+      {"network_backend: {astra: {collectives: {broadcast: ring}}}",
+       "collectives.broadcast: not known; there are all-reduce"},
+      {"network_backend: {astra: {collectives: {all-reduce: rong}}}",
+       "t.yml: network_backend.astra.collectives.all-reduce: "},
+      {"network_backend: {astra: {collectives: {all-reduce: [ring, 7]}}}",
+       "t.yml: network_backend.astra.collectives.all-reduce[1]: "},
+      {"network_backend: {astra: {collectives: {all-reduce: []}}}", "all-reduce: is empty"},
+      {"topologies: {pod: {system: s.json}}", "t.yml: topologies.pod: network is missing"},
+      {"topologies: {pod: }", "t.yml: topologies.pod: expected keys and values"},
+      {"rank_to_device: []", "t.yml: rank_to_device: is empty"},
+      {"rank_to_device: [0, -1]", "t.yml: rank_to_device[1]: expected a whole number from 0 on"},
+      {"rank_to_device: {x: 1}", "t.yml: rank_to_device.x: the key is no rank"},
+      {"groups: {tp: [0, 1, 0]}", "t.yml: groups.tp[2]: 0 occurs twice"},
+      {"group_topologies: {tp: pod}", "t.yml: group_topologies.tp: pod is none of the topologies"},
+      {"groups: {tp: 3}", "t.yml: groups.tp: expected a list"},
+      {"groups: {tp: [0, 1], tp: [1, 2]}", "t.yml: groups: tp occurs twice"},
+      {"folders: {temp: /tmp}", "t.yml: folders.temp: not known; there are cache, work"},
+      {"cache: always", "t.yml: cache: is always, not one of off, readonly, readwrite"},
+  };
+  for (const auto& wrong : kCases) {
+    EXPECT_THAT(ParseTimingConfig(wrong.yaml, "t.yml"),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(StartsWith("t.yml:"), HasSubstr(wrong.reason))))
+        << wrong.yaml;
+  }
+}
+
+TEST(TimingConfigTest, DeepOrLongDocumentsAreRefusedNotFollowed) {
+  EXPECT_THAT(ParseTimingConfig(std::string(100000, '['), "t.yml"),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(ParseTimingConfig(std::string(17 << 20, '#'), "t.yml"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("too long")));
+}
+
+TEST(TimingConfigTest, DamagedDocumentsAreReadOrRefused) {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 3000; ++i) {
+    const std::string damaged = Damage(kWhole, random);
+    const absl::Status status = ParseTimingConfig(damaged, "t.yml").status();
+    EXPECT_TRUE(status.ok() || absl::IsInvalidArgument(status)) << damaged;
+  }
+}
+
+}  // namespace
+}  // namespace meridian

@@ -1,0 +1,53 @@
+// Puts together what a configuration asks for: the networks, an engine, its cache, what steps in
+// when it fails, and the corrections.
+//
+//   CorrectedTiming( FallbackTiming( AstraSimTiming + cache, AnalyticalTiming ) )
+#ifndef ASTRA_BRIDGE_CONFIGURATION_TIMING_SETUP_H_
+#define ASTRA_BRIDGE_CONFIGURATION_TIMING_SETUP_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "astra_bridge/cache/timing_cache.h"
+#include "astra_bridge/configuration/timing_config.h"
+#include "astra_bridge/edges/job_layout.h"
+#include "astra_bridge/timing/fabric_set.h"
+#include "astra_bridge/timing/network_timing.h"
+#include "xla_profiler/base/files/file_system.h"
+
+namespace meridian {
+
+// What the configuration leaves to the machine.
+struct TimingEnvironment {
+  // Folders with programs, as in $PATH.
+  std::string search_path;
+  // Where runs of AstraSim get their folders.
+  std::string work_folder = "/tmp";
+  // Where the cache lies.
+  std::string cache_folder;
+  // The user insists on AstraSim: without it nothing is timed. Otherwise the embedded engine, which
+  // gives the same times, takes its place with a warning.
+  bool require_astra = false;
+};
+
+struct TimingSetup {
+  // What the timing works on.
+  std::shared_ptr<const FabricSet> fabrics;
+  std::unique_ptr<NetworkTiming> timing;
+  // Null when off.
+  std::shared_ptr<TimingCache> cache;
+  JobLayout layout;
+  // What differs from what was asked.
+  std::vector<std::string> warnings;
+};
+
+// Reads all files that the configuration names. Unavailable, with what to do, when AstraSim is
+// required and not there.
+absl::StatusOr<TimingSetup> SetUpTiming(FileSystem& file_system, const TimingConfig& config,
+                                        const TimingEnvironment& environment);
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_CONFIGURATION_TIMING_SETUP_H_

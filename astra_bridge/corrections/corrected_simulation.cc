@@ -1,0 +1,175 @@
+#include "astra_bridge/corrections/corrected_simulation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "astra_bridge/corrections/isolated_transfers.h"
+#include "astra_bridge/corrections/overlap_stretch.h"
+#include "astra_bridge/corrections/shared_correction.h"
+#include "astra_bridge/edges/timed_kind.h"
+#include "astra_bridge/engine/fixed_durations.h"
+#include "astra_bridge/engine/transfer_log.h"
+#include "astra_bridge/engine/workload_check.h"
+#include "xla_profiler/base/status_macros.h"
+
+namespace meridian {
+namespace {
+
+CollectiveKind KindOf(const WorkloadNode& node) {
+  return node.type == WorkloadNodeType::kSend ? CollectiveKind::kPointToPoint : node.op;
+}
+
+// Returns the first transfers that are tied together: from one to the next there is no instant at
+// which none is under way. `transfers` is not empty.
+absl::Span<const Transfer> FirstTogether(absl::Span<const Transfer> transfers) {
+  int64_t end_ns = transfers[0].end_ns;
+  size_t count = 1;
+  for (; count < transfers.size() && transfers[count].begin_ns < end_ns; ++count) {
+    end_ns = std::max(end_ns, transfers[count].end_ns);
+  }
+  return transfers.subspan(0, count);
+}
+
+// Finds out how long the transfers of a run last.
+class Corrector {
+ public:
+  // All must outlive this object, which fills in the durations.
+  Corrector(const Workload& workload, const TransferLog& log, const Corrections& corrections,
+            IsolatedTransfers& isolated, FixedDurations* durations)
+      : workload_(workload),
+        log_(log),
+        corrections_(corrections),
+        isolated_(isolated),
+        durations_(durations) {}
+
+  absl::Status Run() {
+    for (absl::Span<const Transfer> rest = log_.transfers(); !rest.empty();) {
+      const absl::Span<const Transfer> together = FirstTogether(rest);
+      rest.remove_prefix(together.size());
+      const auto corrected = std::count_if(
+          together.begin(), together.end(),
+          [&](const Transfer& transfer) { return corrections_.Has(KindOf(NodeOf(transfer))); });
+      corrected_ += corrected;
+      if (corrected == 0) continue;
+      // Collectives that are not in the log may have been beside it.
+      if (together.size() == 1 && log_.untied_collectives() == 0) {
+        CorrectAlone(together[0]);
+      } else {
+        RETURN_IF_ERROR(CorrectTogether(together));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // How many are of kinds with corrections.
+  int64_t corrected() const { return corrected_; }
+
+ private:
+  // Returns a node of the transfer; all are alike.
+  const WorkloadNode& NodeOf(const Transfer& transfer) const {
+    const TransferPart& part = log_.parts(transfer)[0];
+    return workload_.ranks[part.rank].nodes()[part.node];
+  }
+
+  // Returns the engine's times of its parts with the network to themselves.
+  absl::StatusOr<absl::Span<const int64_t>> AloneNs(const Transfer& transfer) {
+    return isolated_.PartsNs(log_.parts(transfer), transfer.odd_trees);
+  }
+
+  void CorrectAlone(const Transfer& transfer) {
+    for (const TransferPart& part : log_.parts(transfer)) {
+      const int64_t alone_ns = part.end_ns - transfer.begin_ns;
+      SetDuration(transfer, part, alone_ns, /*stretch=*/1);
+    }
+  }
+
+  absl::Status CorrectTogether(absl::Span<const Transfer> transfers) {
+    std::vector<TransferSpan> spans;
+    for (const Transfer& transfer : transfers) {
+      ASSIGN_OR_RETURN(const absl::Span<const int64_t> alone_ns, AloneNs(transfer));
+      const WorkloadNode& node = NodeOf(transfer);
+      const int64_t longest_ns = *std::max_element(alone_ns.begin(), alone_ns.end());
+      spans.push_back(
+          {transfer.begin_ns, transfer.end_ns,
+           AloneTimesOf(corrections_, KindOf(node), node.bytes, static_cast<double>(longest_ns))});
+    }
+    const std::vector<double> stretches = OverlapStretches(spans);
+    for (size_t i = 0; i < transfers.size(); ++i) {
+      const absl::Span<const TransferPart> parts = log_.parts(transfers[i]);
+      ASSIGN_OR_RETURN(const absl::Span<const int64_t> alone_ns, AloneNs(transfers[i]));
+      for (size_t p = 0; p < parts.size(); ++p) {
+        SetDuration(transfers[i], parts[p], alone_ns[p], stretches[i]);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  void SetDuration(const Transfer& transfer, const TransferPart& part, int64_t alone_ns,
+                   double stretch) {
+    const WorkloadNode& node = NodeOf(transfer);
+    SharedTransfer shared;
+    shared.kind = KindOf(node);
+    shared.bytes = node.bytes;
+    shared.alone_ns = static_cast<double>(alone_ns);
+    shared.shared_ns = static_cast<double>(part.end_ns - transfer.begin_ns);
+    shared.stretch = stretch;
+    const int64_t duration_ns = std::llround(CorrectedSharedNs(corrections_, shared));
+    durations_->Set(part.rank, part.node, std::min(duration_ns, kMaxDurationNs));
+  }
+
+  const Workload& workload_;
+  const TransferLog& log_;
+  const Corrections& corrections_;
+  IsolatedTransfers& isolated_;
+  FixedDurations* const durations_;
+  int64_t corrected_ = 0;
+};
+
+// Returns the progress of one of two runs; runs_done are over.
+std::function<void(int64_t done, int64_t nodes)> ProgressOfRun(const SimulationOptions& options,
+                                                               int64_t runs_done) {
+  if (!options.progress) return nullptr;
+  return [progress = options.progress, runs_done](int64_t done, int64_t nodes) {
+    progress(runs_done * nodes + done, 2 * nodes);
+  };
+}
+
+}  // namespace
+
+absl::StatusOr<CorrectedSimulation> SimulateCorrected(const Workload& workload,
+                                                      const NetworkConfig& network,
+                                                      const SystemConfig& system,
+                                                      const SimulationOptions& options,
+                                                      const Corrections& corrections) {
+  SimulationOptions recording = options;
+  recording.transfers = true;
+  recording.progress = ProgressOfRun(options, /*runs_done=*/0);
+  CorrectedSimulation simulation;
+  ASSIGN_OR_RETURN(simulation.result, Simulate(workload, network, system, recording));
+  const TransferLog log = std::exchange(simulation.result.transfers, {});
+
+  IsolatedTransfers isolated(workload, network, system, options.congestion);
+  FixedDurations durations(workload);
+  Corrector corrector(workload, log, corrections, isolated, &durations);
+  RETURN_IF_ERROR(corrector.Run());
+  simulation.corrected = corrector.corrected();
+  simulation.uncorrected = static_cast<int64_t>(log.transfers().size()) + log.untied_collectives() -
+                           simulation.corrected;
+  if (simulation.corrected == 0) return simulation;
+
+  SimulationOptions corrected = options;
+  corrected.fixed_durations = &durations;
+  corrected.link_use = false;
+  corrected.progress = ProgressOfRun(options, /*runs_done=*/1);
+  std::vector<LinkUse> links = std::move(simulation.result.links);
+  ASSIGN_OR_RETURN(simulation.result, Simulate(workload, network, system, corrected));
+  simulation.result.links = std::move(links);
+  return simulation;
+}
+
+}  // namespace meridian

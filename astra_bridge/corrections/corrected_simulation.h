@@ -1,0 +1,49 @@
+// A simulation in which transfers (collectives, and messages of sends) last what the corrections of
+// a calibration make of them:
+//
+//   1. run      without corrections: when each transfer was under way, and beside which others
+//   2. alone    transfers that were beside others are timed with the network to themselves
+//   3. correct  by shared_correction.h
+//   4. run      with these durations in place of messages on the network
+//
+// Who is beside whom is that of the first run. Transfers of a kind without corrections keep being
+// simulated, unless they were under way together with others that have some (or with others that
+// were, and so on): those are no longer on the network to share it, so what the transfer waited for
+// them becomes part of its duration.
+//
+// Collectives that do not tie all their members together (engine/transfer_log.h) have no duration
+// from the last join on. They keep being simulated, beside those that have no corrections; what
+// others waited for them lasts as long as in the first run.
+#ifndef ASTRA_BRIDGE_CORRECTIONS_CORRECTED_SIMULATION_H_
+#define ASTRA_BRIDGE_CORRECTIONS_CORRECTED_SIMULATION_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "astra_bridge/corrections/corrections.h"
+#include "astra_bridge/engine/network_config.h"
+#include "astra_bridge/engine/simulation.h"
+#include "astra_bridge/engine/system_config.h"
+#include "astra_bridge/engine/workload.h"
+
+namespace meridian {
+
+struct CorrectedSimulation {
+  // Links are those of the first run, since all messages are on them there.
+  SimulationResult result;
+  // Transfers of kinds with corrections, and all others.
+  int64_t corrected = 0;
+  int64_t uncorrected = 0;
+};
+
+// Simulate (engine/simulation.h) with corrections. `options` has no fixed durations. Progress
+// counts the nodes of both runs, so that there are twice as many.
+absl::StatusOr<CorrectedSimulation> SimulateCorrected(const Workload& workload,
+                                                      const NetworkConfig& network,
+                                                      const SystemConfig& system,
+                                                      const SimulationOptions& options,
+                                                      const Corrections& corrections);
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_CORRECTIONS_CORRECTED_SIMULATION_H_

@@ -1,0 +1,274 @@
+#include "astra_bridge/corrections/corrected_simulation.h"
+
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "astra_bridge/engine/testing/builders.h"
+#include "astra_bridge/engine/workload_check.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+constexpr int64_t kMiB = 1 << 20;
+// What 1 MiB takes on a link of 50 GiB/s and 500 ns: 19531.25 ns and 20031.25 ns, cut off.
+constexpr int64_t kSendingNs = 19531;
+constexpr int64_t kCrossingNs = 20031;
+
+NetworkConfig Ring(int32_t npus) { return Network({Dimension(BlockShape::kRing, npus)}); }
+
+NetworkConfig SquareMesh() {
+  return Network({Dimension(BlockShape::kMesh, 2), Dimension(BlockShape::kMesh, 2)});
+}
+
+void Correct(CollectiveKind kind, double overhead_ns, double efficiency, Corrections* corrections) {
+  corrections->segments[static_cast<size_t>(kind)] = {
+      {std::numeric_limits<int64_t>::max(), overhead_ns, efficiency}};
+}
+
+Corrections Only(CollectiveKind kind, double overhead_ns, double efficiency) {
+  Corrections corrections;
+  Correct(kind, overhead_ns, efficiency, &corrections);
+  return corrections;
+}
+
+SimulationOptions Options(int32_t comm_streams = 1) {
+  SimulationOptions options;
+  options.node_times = true;
+  options.comm_streams = comm_streams;
+  return options;
+}
+
+CorrectedSimulation RunCorrected(const Workload& workload, const NetworkConfig& network,
+                                 const Corrections& corrections,
+                                 const SimulationOptions& options = Options()) {
+  absl::StatusOr<CorrectedSimulation> simulation =
+      SimulateCorrected(workload, network, SystemWith({"ring"}), options, corrections);
+  EXPECT_OK(simulation.status());
+  return simulation.ok() ? *std::move(simulation) : CorrectedSimulation();
+}
+
+SimulationResult RunPlain(const Workload& workload, const NetworkConfig& network,
+                          const SimulationOptions& options = Options()) {
+  absl::StatusOr<SimulationResult> result =
+      Simulate(workload, network, SystemWith({"ring"}), options);
+  EXPECT_OK(result.status());
+  return result.ok() ? *std::move(result) : SimulationResult();
+}
+
+// So many messages from rank 0 to rank 1, sent at once, with these bytes.
+Workload Messages(const std::vector<int64_t>& bytes) {
+  Workload workload;
+  workload.ranks.resize(2);
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    workload.ranks[0].Add(SendNode(i + 1, 1, bytes[i], static_cast<int32_t>(i)));
+    workload.ranks[1].Add(ReceiveNode(i + 1, 0, bytes[i], static_cast<int32_t>(i)));
+  }
+  return workload;
+}
+
+TEST(CorrectedSimulationTest, CollectivesThatAreAlone) {
+  Workload workload = EveryRank(2, ComputeNode(1, 1000));
+  for (RankWorkload& rank : workload.ranks) {
+    rank.Add(CollectiveNode(2, CollectiveKind::kAllReduce, kMiB), {1});
+    rank.Add(ComputeNode(3, 500), {2});
+  }
+  const int64_t engine_ns = RunPlain(workload, Ring(2)).nodes[1].finish_ns - 1000;
+  // Faster than the engine has it.
+  const CorrectedSimulation simulation =
+      RunCorrected(workload, Ring(2), Only(CollectiveKind::kAllReduce, 100, 2));
+  const int64_t corrected_ns = 100 + (engine_ns + 1) / 2;
+  EXPECT_EQ(simulation.result.nodes[1].finish_ns, 1000 + corrected_ns);
+  EXPECT_EQ(simulation.result.nodes[2].finish_ns, 1500 + corrected_ns);
+  EXPECT_EQ(simulation.corrected, 1);
+  EXPECT_EQ(simulation.uncorrected, 0);
+}
+
+TEST(CorrectedSimulationTest, ACollectiveBeginsWhenTheLastMemberDoes) {
+  Workload workload = EveryRank(2, CollectiveNode(2, CollectiveKind::kAllReduce, kMiB));
+  workload.ranks[1] = RankWorkload();
+  workload.ranks[1].Add(ComputeNode(1, 5000));
+  workload.ranks[1].Add(CollectiveNode(2, CollectiveKind::kAllReduce, kMiB), {1});
+  // So efficient that only the overhead is left.
+  EXPECT_THAT(
+      RunCorrected(workload, Ring(2), Only(CollectiveKind::kAllReduce, 70, 1e6)).result.finish_ns,
+      ElementsAre(5070, 5070));
+}
+
+TEST(CorrectedSimulationTest, GroupsOnLinksOfTheirOwnAreEachAsAlone) {
+  Workload workload;
+  workload.ranks.resize(4);
+  workload.groups = {{1, {0, 1}}, {2, {2, 3}}};
+  for (int32_t rank = 0; rank < 4; ++rank) {
+    workload.ranks[rank].Add(CollectiveNode(1, CollectiveKind::kAllReduce, kMiB, rank < 2 ? 1 : 2));
+  }
+  const int64_t engine_ns = RunPlain(workload, SquareMesh()).makespan_ns();
+  const CorrectedSimulation simulation =
+      RunCorrected(workload, SquareMesh(), Only(CollectiveKind::kAllReduce, 1000, 0.5));
+  EXPECT_THAT(simulation.result.finish_ns, testing::Each(1000 + 2 * engine_ns));
+  EXPECT_EQ(simulation.corrected, 2);
+}
+
+TEST(CorrectedSimulationTest, AMessageAlone) {
+  // 1000 + 20031 / 0.5. A receive that comes later is over when it comes.
+  Workload workload = Messages({kMiB});
+  const Corrections corrections = Only(CollectiveKind::kPointToPoint, 1000, 0.5);
+  EXPECT_THAT(RunCorrected(workload, Ring(2), corrections).result.finish_ns,
+              ElementsAre(41062, 41062));
+  workload.ranks[1] = RankWorkload();
+  workload.ranks[1].Add(ComputeNode(1, 50'000));
+  workload.ranks[1].Add(ReceiveNode(2, 0, kMiB), {1});
+  const CorrectedSimulation late = RunCorrected(workload, Ring(2), corrections);
+  EXPECT_THAT(late.result.finish_ns, ElementsAre(41062, 50'000));
+  EXPECT_EQ(late.corrected, 1);
+}
+
+TEST(CorrectedSimulationTest, OneMessageBehindAnother) {
+  // Engine: 20031 and 39562, the second waits 19531. Corrected: 41062, and
+  // 41062 + 19531 * 41062 / 20031 = 81099.04.
+  EXPECT_EQ(kCrossingNs + kSendingNs, 39562);
+  EXPECT_THAT(RunCorrected(Messages({kMiB, kMiB}), Ring(2),
+                           Only(CollectiveKind::kPointToPoint, 1000, 0.5), Options(2))
+                  .result.finish_ns,
+              ElementsAre(81099, 81099));
+}
+
+TEST(CorrectedSimulationTest, ASmallMessageBehindAHugeOne) {
+  // 64 MiB take 1,250,000 + 500 ns, 1 KiB 19 + 500. The small one waits 1,250,000. Corrected:
+  // the huge one 1250500 / 0.8 = 1,563,125, the small one 519 / 0.2 = 2595, and together
+  // 2595 + 1250000 * 1563125 / 1250500 = 1,565,095.0: not five times 1.25 ms.
+  Corrections corrections;
+  corrections.segments[static_cast<size_t>(CollectiveKind::kPointToPoint)] = {
+      {1024, 0, 0.2}, {std::numeric_limits<int64_t>::max(), 0, 0.8}};
+  const CorrectedSimulation simulation =
+      RunCorrected(Messages({64 * kMiB, 1024}), Ring(2), corrections, Options(2));
+  EXPECT_EQ(simulation.result.nodes[0].finish_ns, 1'563'125);
+  EXPECT_EQ(simulation.result.nodes[1].finish_ns, 1'565'095);
+}
+
+TEST(CorrectedSimulationTest, AKindWithoutCorrectionsWaitsForThoseThatHaveSome) {
+  // While the all-gather runs, from 10 ns on, rank 0 sends over a link that is busy with it.
+  Workload workload = EveryRank(2, CollectiveNode(1, CollectiveKind::kAllGather, 64 * kMiB));
+  workload.ranks[0].Add(ComputeNode(2, 100));
+  workload.ranks[0].Add(SendNode(3, 1, kMiB), {2});
+  workload.ranks[1].Add(ReceiveNode(3, 0, kMiB));
+  const SimulationResult plain = RunPlain(workload, Ring(2), Options(2));
+  const int64_t message_ns = plain.nodes[2].finish_ns - 100;
+  EXPECT_EQ(message_ns, 1'250'000 - 90 + kCrossingNs);
+  const CorrectedSimulation simulation =
+      RunCorrected(workload, Ring(2), Only(CollectiveKind::kAllGather, 0, 0.5), Options(2));
+  EXPECT_EQ(simulation.result.nodes[2].finish_ns, 100 + kCrossingNs + 2 * (1'250'000 - 90));
+  EXPECT_EQ(simulation.corrected, 1);
+  EXPECT_EQ(simulation.uncorrected, 1);
+}
+
+TEST(CorrectedSimulationTest, KindsWithoutCorrectionsAmongThemselvesAreSimulated) {
+  // A corrected all-gather, then two messages, one behind the other.
+  Workload workload = EveryRank(2, CollectiveNode(1, CollectiveKind::kAllGather, kMiB));
+  for (const int32_t tag : {2, 3}) {
+    workload.ranks[0].Add(SendNode(tag, 1, kMiB, tag), {1});
+    workload.ranks[1].Add(ReceiveNode(tag, 0, kMiB, tag), {1});
+  }
+  // Only the overhead is left.
+  const CorrectedSimulation simulation =
+      RunCorrected(workload, Ring(2), Only(CollectiveKind::kAllGather, 70, 1e6), Options(2));
+  EXPECT_EQ(simulation.result.nodes[1].finish_ns, 70 + kCrossingNs);
+  EXPECT_EQ(simulation.result.nodes[2].finish_ns, 70 + kCrossingNs + kSendingNs);
+  EXPECT_EQ(simulation.corrected, 1);
+  EXPECT_EQ(simulation.uncorrected, 2);
+}
+
+TEST(CorrectedSimulationTest, WithNothingToCorrectItIsTheEngines) {
+  const Workload workload = Messages({kMiB, 5 * kMiB, 7});
+  const CorrectedSimulation simulation =
+      RunCorrected(workload, Ring(2), Only(CollectiveKind::kAllReduce, 1000, 0.5), Options(3));
+  EXPECT_EQ(simulation.result.finish_ns, RunPlain(workload, Ring(2), Options(3)).finish_ns);
+  EXPECT_EQ(simulation.corrected, 0);
+  EXPECT_EQ(simulation.uncorrected, 3);
+}
+
+// With one algorithm for two dimensions, rows of ranks run each on its own. The two that come late
+// do not keep the others waiting.
+TEST(CorrectedSimulationTest, CollectivesThatLeaveTheirMembersUntiedAreSimulated) {
+  const WorkloadNode all_reduce = CollectiveNode(2, CollectiveKind::kAllReduce, kMiB);
+  Workload workload = EveryRank(4, all_reduce);
+  for (const int32_t rank : {2, 3}) {
+    workload.ranks[rank] = RankWorkload();
+    workload.ranks[rank].Add(ComputeNode(1, 1'000'000));
+    workload.ranks[rank].Add(all_reduce, {1});
+  }
+  workload.ranks[0].Add(SendNode(3, 1, kMiB), {2});
+  workload.ranks[1].Add(ReceiveNode(3, 0, kMiB));
+  Corrections corrections = Only(CollectiveKind::kPointToPoint, 1000, 0.5);
+  Correct(CollectiveKind::kAllReduce, 70, 1e6, &corrections);
+  const CorrectedSimulation simulation = RunCorrected(workload, SquareMesh(), corrections);
+  // Two messages of 512 KiB, 500 + 9765 each, and 10 before, between and after them. The message:
+  // 1000 + 20031 / 0.5.
+  EXPECT_THAT(simulation.result.finish_ns,
+              ElementsAre(20'560 + 41'062, 20'560 + 41'062, 1'020'560, 1'020'560));
+  EXPECT_EQ(simulation.corrected, 1);
+  EXPECT_EQ(simulation.uncorrected, 1);
+}
+
+TEST(CorrectedSimulationTest, WaitingForUntiedCollectivesLastsAsLongAsInTheEngine) {
+  Workload workload = EveryRank(4, CollectiveNode(1, CollectiveKind::kAllReduce, 64 * kMiB));
+  workload.ranks[0].Add(ComputeNode(2, 100));
+  workload.ranks[0].Add(SendNode(3, 1, kMiB), {2});
+  workload.ranks[1].Add(ReceiveNode(3, 0, kMiB));
+  // The link is busy with the first 32 MiB from 10 ns on, for 625,000.
+  const int64_t waiting_ns = 625'010 - 100;
+  EXPECT_EQ(RunPlain(workload, SquareMesh(), Options(2)).nodes[2].finish_ns,
+            100 + waiting_ns + kCrossingNs);
+  EXPECT_EQ(RunCorrected(workload, SquareMesh(), Only(CollectiveKind::kPointToPoint, 1000, 0.5),
+                         Options(2))
+                .result.nodes[2]
+                .finish_ns,
+            100 + waiting_ns + 41'062);
+}
+
+TEST(CorrectedSimulationTest, LinksAreThoseOfTheMessages) {
+  SimulationOptions options = Options();
+  options.link_use = true;
+  const CorrectedSimulation simulation = RunCorrected(
+      Messages({kMiB}), Ring(2), Only(CollectiveKind::kPointToPoint, 1000, 0.5), options);
+  ASSERT_THAT(simulation.result.links, SizeIs(1));
+  EXPECT_EQ(simulation.result.links[0].bytes, kMiB);
+}
+
+TEST(CorrectedSimulationTest, ProgressGoesOnFromRunToRun) {
+  Workload workload = Messages({kMiB});
+  constexpr int64_t kNodes = 100'000;
+  for (int64_t id = 3; id <= kNodes; ++id) workload.ranks[0].Add(ComputeNode(id, 1));
+  SimulationOptions options = Options();
+  std::vector<int64_t> done;
+  options.progress = [&](int64_t nodes_done, int64_t nodes) {
+    done.push_back(nodes_done);
+    EXPECT_EQ(nodes, 2 * kNodes);
+  };
+  RunCorrected(workload, Ring(2), Only(CollectiveKind::kPointToPoint, 1000, 0.5), options);
+  // One report of each run.
+  ASSERT_THAT(done, SizeIs(2));
+  EXPECT_LE(done[0], kNodes);
+  EXPECT_GT(done[1], kNodes);
+  EXPECT_LE(done[1], 2 * kNodes);
+}
+
+TEST(CorrectedSimulationTest, TimesBeyondAllBoundsAreCut) {
+  // 2^42 bytes take 2^42 / 2^30 s on a link of 1 GiB/s, and at a millionth of that speed 4.1e18 ns:
+  // more than a simulated run may last.
+  const NetworkConfig slow = Network({Dimension(BlockShape::kRing, 2, /*gibibytes_per_second=*/1)});
+  EXPECT_EQ(RunCorrected(Messages({int64_t{1} << 42}), slow,
+                         Only(CollectiveKind::kPointToPoint, 3.6e12, 1e-6))
+                .result.makespan_ns(),
+            kMaxDurationNs);
+}
+
+}  // namespace
+}  // namespace meridian

@@ -1,0 +1,69 @@
+#include "astra_bridge/corrections/corrected_timing.h"
+
+#include "absl/container/flat_hash_map.h"
+#include "astra_bridge/corrections/shared_correction.h"
+#include "xla_profiler/base/status_macros.h"
+
+namespace meridian {
+namespace {
+
+constexpr double kNsPerSecond = 1e9;
+
+double CorrectedSeconds(const Corrections& corrections, const CommEdge& edge,
+                        double engine_seconds) {
+  // What moves nothing needs no overhead.
+  if (!UsesNetwork(edge)) return 0;
+  return corrections.CorrectedNs(edge.kind, edge.bytes, engine_seconds * kNsPerSecond) /
+         kNsPerSecond;
+}
+
+}  // namespace
+
+absl::StatusOr<EdgeEstimate> CorrectedTiming::EstimateEdge(const CommEdge& edge) {
+  ASSIGN_OR_RETURN(EdgeEstimate estimate, timing_->EstimateEdge(edge));
+  estimate.seconds = CorrectedSeconds(corrections_, edge, estimate.seconds);
+  return estimate;
+}
+
+absl::StatusOr<BatchEstimate> CorrectedTiming::EstimateBatch(absl::Span<const CommEdge> edges) {
+  ASSIGN_OR_RETURN(BatchEstimate batch, timing_->EstimateBatch(edges));
+  const std::vector<double> stretches = Stretches(edges, batch);
+  for (size_t i = 0; i < edges.size(); ++i) {
+    if (!UsesNetwork(edges[i])) continue;
+    double& alone_seconds = batch.isolated[i].seconds;
+    SharedTransfer transfer;
+    transfer.kind = edges[i].kind;
+    transfer.bytes = edges[i].bytes;
+    transfer.alone_ns = alone_seconds * kNsPerSecond;
+    transfer.shared_ns = batch.seconds[i] * kNsPerSecond;
+    transfer.stretch = stretches[i];
+    batch.seconds[i] = CorrectedSharedNs(corrections_, transfer) / kNsPerSecond;
+    alone_seconds = CorrectedSeconds(corrections_, edges[i], alone_seconds);
+  }
+  SummariseBatch(&batch);
+  return batch;
+}
+
+std::vector<double> CorrectedTiming::Stretches(absl::Span<const CommEdge> edges,
+                                               const BatchEstimate& batch) const {
+  const auto network_of = [&](size_t edge) {
+    return batch.networks.empty() ? 0 : batch.networks[edge];
+  };
+  std::vector<AloneTimes> times(edges.size());
+  absl::flat_hash_map<int32_t, AloneTimes> sums;
+  for (size_t i = 0; i < edges.size(); ++i) {
+    if (!UsesNetwork(edges[i])) continue;
+    times[i] = AloneTimesOf(corrections_, edges[i].kind, edges[i].bytes,
+                            batch.isolated[i].seconds * kNsPerSecond);
+    sums[network_of(i)] += times[i];
+  }
+  std::vector<double> stretches;
+  for (size_t i = 0; i < edges.size(); ++i) {
+    AloneTimes others = sums[network_of(i)];
+    others -= times[i];
+    stretches.push_back(StretchOf(others));
+  }
+  return stretches;
+}
+
+}  // namespace meridian

@@ -1,0 +1,37 @@
+// Another timing with the corrections of a calibration. They were measured on collectives that had
+// the network to themselves; what that means for the edges of a batch, which begin at once, is in
+// shared_correction.h.
+#ifndef ASTRA_BRIDGE_CORRECTIONS_CORRECTED_TIMING_H_
+#define ASTRA_BRIDGE_CORRECTIONS_CORRECTED_TIMING_H_
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "astra_bridge/corrections/corrections.h"
+#include "astra_bridge/timing/network_timing.h"
+
+namespace meridian {
+
+class CorrectedTiming : public NetworkTiming {
+ public:
+  CorrectedTiming(std::unique_ptr<NetworkTiming> timing, Corrections corrections)
+      : timing_(std::move(timing)), corrections_(std::move(corrections)) {}
+
+  TimingEngine engine() const override { return timing_->engine(); }
+  absl::StatusOr<EdgeEstimate> EstimateEdge(const CommEdge& edge) override;
+  absl::StatusOr<BatchEstimate> EstimateBatch(absl::Span<const CommEdge> edges) override;
+
+ private:
+  // Returns how much longer the others of a batch take than the engine says, by edge.
+  std::vector<double> Stretches(absl::Span<const CommEdge> edges, const BatchEstimate& batch) const;
+
+  const std::unique_ptr<NetworkTiming> timing_;
+  const Corrections corrections_;
+};
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_CORRECTIONS_CORRECTED_TIMING_H_

@@ -1,0 +1,135 @@
+#include "astra_bridge/corrections/corrected_timing.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "astra_bridge/testing/fixed_timing.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+
+namespace meridian {
+namespace {
+
+CommEdge Edge(const char* id, CollectiveKind kind, int64_t bytes) {
+  CommEdge edge;
+  edge.id = id;
+  edge.kind = kind;
+  edge.bytes = bytes;
+  edge.participants = {0, 1};
+  return edge;
+}
+
+// All-reduces up to 1000 bytes need 5 us more, larger ones take twice as long.
+CorrectedTiming Corrected(FixedTimes times) {
+  Corrections corrections;
+  corrections.segments[static_cast<size_t>(CollectiveKind::kAllReduce)] = {{1000, 5000, 1}, {}};
+  corrections.segments[static_cast<size_t>(CollectiveKind::kAllReduce)][1].efficiency = 0.5;
+  return CorrectedTiming(std::make_unique<FixedTiming>(std::move(times)), corrections);
+}
+
+TEST(CorrectedTimingTest, ByKindAndBytes) {
+  CorrectedTiming timing =
+      Corrected(FixedTimes({{"small", 1e-6}, {"large", 3e-6}, {"gather", 1e-6}}));
+  EXPECT_EQ(timing.engine().name, "fixed");
+  ASSERT_OK_AND_ASSIGN(const EdgeEstimate small,
+                       timing.EstimateEdge(Edge("small", CollectiveKind::kAllReduce, 1000)));
+  EXPECT_DOUBLE_EQ(small.seconds, 6e-6);
+  ASSERT_OK_AND_ASSIGN(const EdgeEstimate large,
+                       timing.EstimateEdge(Edge("large", CollectiveKind::kAllReduce, 1001)));
+  EXPECT_DOUBLE_EQ(large.seconds, 6e-6);
+  ASSERT_OK_AND_ASSIGN(const EdgeEstimate gather,
+                       timing.EstimateEdge(Edge("gather", CollectiveKind::kAllGather, 1000)));
+  EXPECT_DOUBLE_EQ(gather.seconds, 1e-6);
+}
+
+TEST(CorrectedTimingTest, WhatMovesNothingNeedsNoOverhead) {
+  CorrectedTiming timing = Corrected(FixedTimes({{"empty", 0}}));
+  ASSERT_OK_AND_ASSIGN(const EdgeEstimate empty,
+                       timing.EstimateEdge(Edge("empty", CollectiveKind::kAllReduce, 0)));
+  EXPECT_EQ(empty.seconds, 0);
+}
+
+// Alone 1 us -> 6 us and 3 us -> 6 us. Each waits as long again for the other: the small one
+// 1 us * 6 / 3, the large one 3 us * 6 / 1.
+TEST(CorrectedTimingTest, InABatchWaitingLastsAsLongAsTheOthersDo) {
+  CorrectedTiming timing =
+      Corrected(FixedTimes({{"small", 1e-6}, {"large", 3e-6}}, /*batch_inflation=*/2));
+  ASSERT_OK_AND_ASSIGN(const BatchEstimate batch,
+                       timing.EstimateBatch({Edge("small", CollectiveKind::kAllReduce, 8),
+                                             Edge("large", CollectiveKind::kAllReduce, 5000)}));
+  EXPECT_DOUBLE_EQ(batch.seconds[0], 8e-6);
+  EXPECT_DOUBLE_EQ(batch.seconds[1], 24e-6);
+  EXPECT_DOUBLE_EQ(batch.isolated[0].seconds, 6e-6);
+  EXPECT_DOUBLE_EQ(batch.isolated[1].seconds, 6e-6);
+  EXPECT_DOUBLE_EQ(batch.makespan_seconds, 24e-6);
+  EXPECT_DOUBLE_EQ(batch.inflation, 4);
+}
+
+TEST(CorrectedTimingTest, NothingIsLostBesideHugeTimes) {
+  // 3 ns beside three years: what the huge one waits for it takes twice as long, as the small one
+  // does.
+  constexpr double kHugeSeconds = 1e8;
+  CorrectedTiming timing =
+      Corrected(FixedTimes({{"huge", kHugeSeconds}, {"small", 3e-9}}, /*batch_inflation=*/2));
+  ASSERT_OK_AND_ASSIGN(const BatchEstimate batch,
+                       timing.EstimateBatch({Edge("huge", CollectiveKind::kAllGather, 5000),
+                                             Edge("small", CollectiveKind::kAllReduce, 5000)}));
+  EXPECT_DOUBLE_EQ(batch.seconds[0], 3 * kHugeSeconds);
+}
+
+TEST(CorrectedTimingTest, WhatMovesNothingKeepsNobodyWaiting) {
+  CorrectedTiming timing =
+      Corrected(FixedTimes({{"empty", 0}, {"large", 3e-6}}, /*batch_inflation=*/2));
+  ASSERT_OK_AND_ASSIGN(const BatchEstimate batch,
+                       timing.EstimateBatch({Edge("empty", CollectiveKind::kAllReduce, 0),
+                                             Edge("large", CollectiveKind::kAllReduce, 5000)}));
+  EXPECT_EQ(batch.seconds[0], 0);
+  EXPECT_DOUBLE_EQ(batch.seconds[1], 9e-6);
+}
+
+// A timing whose edges are on networks of their own, two by two.
+class TwoByTwo : public FixedTiming {
+ public:
+  using FixedTiming::FixedTiming;
+
+  absl::StatusOr<BatchEstimate> EstimateBatch(absl::Span<const CommEdge> edges) override {
+    absl::StatusOr<BatchEstimate> batch = FixedTiming::EstimateBatch(edges);
+    for (size_t i = 0; i < edges.size(); ++i)
+      batch->networks.push_back(static_cast<int32_t>(i / 2));
+    return batch;
+  }
+};
+
+TEST(CorrectedTimingTest, OnlyEdgesOfTheSameNetworkKeepEachOtherWaiting) {
+  Corrections corrections;
+  corrections.segments[static_cast<size_t>(CollectiveKind::kAllReduce)] = {{}};
+  corrections.segments[static_cast<size_t>(CollectiveKind::kAllReduce)][0].efficiency = 0.5;
+  CorrectedTiming timing(
+      std::make_unique<TwoByTwo>(
+          FixedTimes({{"a", 1e-6}, {"b", 1e-6}, {"c", 1e-6}, {"d", 1e-6}}, /*batch_inflation=*/2)),
+      corrections);
+  ASSERT_OK_AND_ASSIGN(
+      const BatchEstimate batch,
+      timing.EstimateBatch(
+          {Edge("a", CollectiveKind::kAllGather, 8), Edge("b", CollectiveKind::kAllReduce, 8),
+           Edge("c", CollectiveKind::kAllGather, 8), Edge("d", CollectiveKind::kAllGather, 8)}));
+  // Gathers keep the engine's time; one waits for a reduction that takes 2 us.
+  EXPECT_DOUBLE_EQ(batch.seconds[0], 3e-6);
+  EXPECT_DOUBLE_EQ(batch.seconds[1], 3e-6);
+  EXPECT_DOUBLE_EQ(batch.seconds[2], 2e-6);
+  EXPECT_DOUBLE_EQ(batch.seconds[3], 2e-6);
+}
+
+TEST(CorrectedTimingTest, ErrorsPassThrough) {
+  FixedTimes times;
+  times.edge_failure = times.batch_failure = absl::AbortedError("crashed");
+  CorrectedTiming timing = Corrected(times);
+  EXPECT_THAT(timing.EstimateEdge(Edge("a", CollectiveKind::kAllReduce, 1)),
+              StatusIs(absl::StatusCode::kAborted));
+  EXPECT_THAT(timing.EstimateBatch({}), StatusIs(absl::StatusCode::kAborted));
+}
+
+}  // namespace
+}  // namespace meridian

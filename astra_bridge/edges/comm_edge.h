@@ -1,0 +1,64 @@
+// One communication of a job: what is moved, how much, among whom. A schedule prices its edges with
+// a NetworkTiming (network_timing.h).
+#ifndef ASTRA_BRIDGE_EDGES_COMM_EDGE_H_
+#define ASTRA_BRIDGE_EDGES_COMM_EDGE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "astra_bridge/edges/timed_kind.h"
+
+namespace meridian {
+
+// What the job's library is said to use; a network of several dimensions has more than one way.
+enum class AlgorithmHint : uint8_t {
+  // What the system configuration says.
+  kNone,
+  // One ring through all participants.
+  kRing,
+  // Everybody sends to everybody at once.
+  kDirect,
+  // A double binary tree; all-reduce only.
+  kTree,
+  // Dimension by dimension.
+  kHierarchical,
+};
+
+// Returns the name in lists of comm edges: "", ring, direct, tree, hierarchical.
+absl::string_view AlgorithmHintName(AlgorithmHint hint);
+
+struct CommEdge {
+  // Stable: the same edge of the same job has the same id in every run.
+  std::string id;
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  // As Chakra's comm_size. All-gather: what one rank puts in; else the whole buffer of a rank.
+  int64_t bytes = 0;
+  // In the order of the logical ring; of a point-to-point edge the source, then the destination.
+  std::vector<int32_t> participants;
+  // The communicator by its name in the job; it stands for its members where there are no
+  // participants. May be empty.
+  std::string group_id;
+  AlgorithmHint hint = AlgorithmHint::kNone;
+  // Names the network that carries the edge; may be empty.
+  std::string topology_key;
+};
+
+// False for edges that move nothing: no bytes, or nobody to exchange them with. They last 0 s.
+bool UsesNetwork(const CommEdge& edge);
+
+// Returns all that the edge's time depends on, given network and engine, as text: its kind, bytes,
+// hint and participants. Ids and the names of groups and topologies are no part of it.
+std::string CanonicalText(const CommEdge& edge);
+
+// Returns the positions of the edges sorted by what CanonicalText tells: simulators issue the
+// lowest node first, so that otherwise a batch's times would depend on names, or on the order in
+// which it was written down. Equal edges stay in their order.
+std::vector<size_t> CanonicalOrder(absl::Span<const CommEdge> edges);
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_EDGES_COMM_EDGE_H_

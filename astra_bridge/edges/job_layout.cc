@@ -1,0 +1,68 @@
+#include "astra_bridge/edges/job_layout.h"
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
+#include "xla_profiler/base/tables/text_table.h"
+
+namespace meridian {
+namespace {
+
+absl::Status FillInMembers(const JobLayout& layout, CommEdge* edge) {
+  const auto group = layout.groups.find(edge->group_id);
+  if (edge->participants.empty()) {
+    if (group == layout.groups.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("group_id ", Printable(edge->group_id),
+                       " has no members; list participants, or the group in the configuration"));
+    }
+    edge->participants = group->second;
+  } else if (group != layout.groups.end() && edge->kind != CollectiveKind::kPointToPoint &&
+             group->second != edge->participants) {
+    return absl::InvalidArgumentError(absl::StrCat("the participants are not those of group ",
+                                                   Printable(edge->group_id),
+                                                   " in the configuration, or in another order"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ToDevices(const RankToDevice& rank_to_device, CommEdge* edge) {
+  if (rank_to_device.empty()) return absl::OkStatus();
+  absl::flat_hash_set<int32_t> devices;
+  for (int32_t& participant : edge->participants) {
+    const auto device = rank_to_device.find(participant);
+    if (device == rank_to_device.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("rank ", participant, " is not in rank_to_device"));
+    }
+    participant = device->second;
+    if (!devices.insert(participant).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("two participants are device ", participant, " by rank_to_device"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PlaceEdge(const JobLayout& layout, CommEdge* edge) {
+  RETURN_IF_ERROR(FillInMembers(layout, edge));
+  const auto topology = layout.group_topologies.find(edge->group_id);
+  if (edge->topology_key.empty() && topology != layout.group_topologies.end()) {
+    edge->topology_key = topology->second;
+  }
+  const auto own = layout.rank_to_device_by_topology.find(edge->topology_key);
+  return ToDevices(
+      own == layout.rank_to_device_by_topology.end() ? layout.rank_to_device : own->second, edge);
+}
+
+}  // namespace
+
+absl::Status PlaceEdges(const JobLayout& layout, std::vector<CommEdge>* edges) {
+  for (CommEdge& edge : *edges) {
+    RETURN_IF_ERROR(Annotate(PlaceEdge(layout, &edge), absl::StrCat("edge ", Printable(edge.id))));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace meridian

@@ -1,0 +1,36 @@
+// From a job's ranks and groups to the devices of its networks.
+#ifndef ASTRA_BRIDGE_EDGES_JOB_LAYOUT_H_
+#define ASTRA_BRIDGE_EDGES_JOB_LAYOUT_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "astra_bridge/edges/comm_edge.h"
+
+namespace meridian {
+
+// Empty: every rank is the device of the same number.
+using RankToDevice = std::map<int32_t, int32_t>;
+
+struct JobLayout {
+  // Members in the order of the logical ring, by group id.
+  std::map<std::string, std::vector<int32_t>> groups;
+  // The topology key of edges that have none, by group id.
+  std::map<std::string, std::string> group_topologies;
+  RankToDevice rank_to_device;
+  // By topology key, for networks that number their devices in their own way.
+  std::map<std::string, RankToDevice> rank_to_device_by_topology;
+};
+
+// Gives edges that name only a group its members and topology, and replaces ranks by devices.
+// InvalidArgument, naming the edge, for a group that is not known or has other members than the
+// edge says, a rank without a device, and two participants on one device.
+absl::Status PlaceEdges(const JobLayout& layout, std::vector<CommEdge>* edges);
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_EDGES_JOB_LAYOUT_H_

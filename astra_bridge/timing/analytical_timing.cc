@@ -1,0 +1,239 @@
+#include "astra_bridge/timing/analytical_timing.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "astra_bridge/timing/edge_algorithms.h"
+#include "astra_bridge/timing/message_delay.h"
+#include "xla_profiler/base/status_macros.h"
+
+namespace meridian {
+namespace {
+
+using Algorithm = CollectiveAlgorithm::Kind;
+
+// AstraSim's delay for a part of the ranks, whatever the system configuration says.
+constexpr double kPartEndpointDelayNs = 10;
+
+bool IsPowerOfTwo(size_t n) { return (n & (n - 1)) == 0; }
+
+// The ranks that exchange messages in one phase, in the order of the logical ring. Blocks of a
+// dimension are alike, so one of them stands for all.
+struct Phase {
+  CollectiveKind kind;
+  CollectiveAlgorithm algorithm;
+  // Which phases cannot run at once for two chunks.
+  size_t dimension;
+  std::vector<int32_t> members;
+  double endpoint_delay_ns;
+};
+
+// A phase's messages on a network.
+class PhaseCost {
+ public:
+  PhaseCost(const NetworkConfig& network, const Phase& phase)
+      : network_(network), phase_(phase), n_(phase.members.size()) {}
+
+  // Returns how long a phase takes that begins with so many bytes per rank.
+  absl::StatusOr<double> Ns(double bytes) const {
+    switch (phase_.algorithm.kind) {
+      case Algorithm::kRing:
+        return RingNs(bytes);
+      case Algorithm::kDirect:
+        return DirectNs(bytes);
+      case Algorithm::kHalvingDoubling:
+        return HalvingDoublingNs(bytes);
+      case Algorithm::kDoubleBinaryTree:
+        return TreeNs(bytes);
+    }
+    return RingNs(bytes);
+  }
+
+ private:
+  double delay() const { return phase_.endpoint_delay_ns; }
+
+  double MessageBytes(double bytes) const {
+    return phase_.kind == CollectiveKind::kAllGather ? bytes : bytes / static_cast<double>(n_);
+  }
+
+  // Returns the slowest message between members so many places apart in the ring.
+  double MessageNs(size_t places, double bytes) const {
+    double slowest = 0;
+    for (size_t i = 0; i < n_; ++i) {
+      slowest = std::max(slowest, MessageDelayNs(network_, phase_.members[i],
+                                                 phase_.members[(i + places) % n_], bytes));
+    }
+    return slowest;
+  }
+
+  double RingNs(double bytes) const {
+    const double n = static_cast<double>(n_);
+    double messages = n - 1;
+    if (phase_.kind == CollectiveKind::kAllReduce) messages = 2 * (n - 1);
+    if (phase_.kind == CollectiveKind::kAllToAll) messages = n * (n - 1) / 2;
+    return delay() + messages * (MessageNs(1, MessageBytes(bytes)) + delay());
+  }
+
+  // A window makes the messages take turns.
+  double DirectNs(double bytes) const {
+    const size_t all = n_ - 1;
+    const size_t wanted = static_cast<size_t>(phase_.algorithm.window);
+    const size_t window = wanted == 0 ? all : std::min(wanted, all);
+    const double turns = static_cast<double>((all + window - 1) / window);
+    const double rounds = phase_.kind == CollectiveKind::kAllReduce ? 2 : 1;
+    // The farthest is half a ring away, or next to it in a part of a ring.
+    const double message =
+        std::max(MessageNs(1, MessageBytes(bytes)), MessageNs(n_ / 2, MessageBytes(bytes)));
+    return delay() + rounds * turns * (message + delay());
+  }
+
+  absl::Status CheckPowerOfTwo() const {
+    if (IsPowerOfTwo(n_)) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(CollectiveAlgorithmName(phase_.algorithm),
+                                                   " needs a number of ranks that is a power of "
+                                                   "two, not ",
+                                                   n_));
+  }
+
+  // Peers are 1, 2, 4, .. places apart, messages a half, a quarter, .. of the bytes; an all-reduce
+  // then goes back the way it came. An all-gather starts far away with all it has.
+  absl::StatusOr<double> HalvingDoublingNs(double bytes) const {
+    RETURN_IF_ERROR(CheckPowerOfTwo());
+    if (phase_.kind == CollectiveKind::kAllToAll) {
+      return absl::InvalidArgumentError("halvingDoubling has no all-to-all");
+    }
+    const double ways = phase_.kind == CollectiveKind::kAllReduce ? 2 : 1;
+    double ns = delay();
+    double message =
+        phase_.kind == CollectiveKind::kAllGather ? bytes * static_cast<double>(n_) : bytes;
+    for (size_t places = 1; places < n_; places *= 2) {
+      message /= 2;
+      ns += ways * (MessageNs(places, message) + delay());
+    }
+    return ns;
+  }
+
+  // The leaves are one place apart from their parents, these two, and so on up to the root.
+  absl::StatusOr<double> TreeNs(double bytes) const {
+    RETURN_IF_ERROR(CheckPowerOfTwo());
+    double ns = delay();
+    for (size_t places = 1; places < n_; places *= 2) {
+      ns += 2 * (MessageNs(places, bytes) + delay());
+    }
+    return ns;
+  }
+
+  const NetworkConfig& network_;
+  const Phase& phase_;
+  const size_t n_;
+};
+
+std::vector<int32_t> FirstBlock(const NetworkConfig& network, size_t dimension) {
+  int32_t stride = 1;
+  for (size_t d = 0; d < dimension; ++d) stride *= network.dimensions[d].npus;
+  std::vector<int32_t> members;
+  for (int32_t i = 0; i < network.dimensions[dimension].npus; ++i) members.push_back(i * stride);
+  return members;
+}
+
+std::vector<Phase> PhasesByDimension(CollectiveKind kind, const Fabric& fabric,
+                                     const std::vector<CollectiveAlgorithm>& algorithms) {
+  std::vector<Phase> phases;
+  const auto add = [&](size_t dimension, CollectiveKind phase_kind) {
+    phases.push_back({phase_kind, algorithms[dimension], dimension,
+                      FirstBlock(fabric.network, dimension),
+                      static_cast<double>(fabric.system.endpoint_delay_ns)});
+  };
+  const size_t last = algorithms.size() - 1;
+  if (kind == CollectiveKind::kAllGather) {
+    for (size_t d = algorithms.size(); d-- > 0;) add(d, kind);
+  } else if (kind == CollectiveKind::kAllReduce &&
+             fabric.system.collective_optimization ==
+                 CollectiveOptimization::kLocalBandwidthAware) {
+    for (size_t d = 0; d < last; ++d) add(d, CollectiveKind::kReduceScatter);
+    add(last, CollectiveKind::kAllReduce);
+    for (size_t d = last; d-- > 0;) add(d, CollectiveKind::kAllGather);
+  } else {
+    for (size_t d = 0; d < algorithms.size(); ++d) add(d, kind);
+  }
+  return phases;
+}
+
+std::vector<Phase> PhasesOf(const CommEdge& edge, const Fabric& fabric,
+                            const std::vector<CollectiveAlgorithm>& algorithms) {
+  if (!IsWorld(edge, fabric)) {
+    // With a list of several, AstraSim takes the ring.
+    const CollectiveAlgorithm algorithm =
+        algorithms.size() == 1 ? algorithms[0] : CollectiveAlgorithm();
+    return {{edge.kind, algorithm, 0, edge.participants, kPartEndpointDelayNs}};
+  }
+  for (const CollectiveAlgorithm& algorithm : algorithms) {
+    if (!algorithm.over_all_ranks) continue;
+    std::vector<int32_t> all(fabric.network.npus());
+    for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int32_t>(i);
+    return {{edge.kind, algorithm, 0, std::move(all),
+             static_cast<double>(fabric.system.endpoint_delay_ns)}};
+  }
+  return PhasesByDimension(edge.kind, fabric, algorithms);
+}
+
+double BytesAfter(const Phase& phase, double bytes) {
+  const double n = static_cast<double>(phase.members.size());
+  if (phase.kind == CollectiveKind::kAllGather) return bytes * n;
+  if (phase.kind == CollectiveKind::kReduceScatter) return bytes / n;
+  return bytes;
+}
+
+struct Chunks {
+  int64_t bytes;
+  // One after the other; those that run at once count as one.
+  int64_t turns;
+};
+
+// AstraSim's rule: every chunk moves as much as the first, the rest too.
+Chunks ChunksOf(const CommEdge& edge, const Fabric& fabric) {
+  const int64_t splits = fabric.system.preferred_dataset_splits;
+  int64_t total = edge.bytes;
+  int64_t chunk = std::max<int64_t>(1, total / splits);
+  if (edge.kind != CollectiveKind::kAllGather && chunk < fabric.network.npus()) {
+    chunk = fabric.network.npus();
+    total = splits * chunk;
+  }
+  const int64_t count = (total + chunk - 1) / chunk;
+  const int64_t active = std::max<int64_t>(1, fabric.system.active_chunks_per_dimension);
+  return {chunk, (count + active - 1) / active};
+}
+
+}  // namespace
+
+absl::StatusOr<double> AnalyticalTiming::IsolatedNs(const Fabric& fabric, const CommEdge& edge) {
+  if (edge.kind == CollectiveKind::kPointToPoint) {
+    return MessageDelayNs(fabric.network, edge.participants[0], edge.participants[1],
+                          static_cast<double>(edge.bytes));
+  }
+  ASSIGN_OR_RETURN(const std::vector<CollectiveAlgorithm> algorithms, EdgeAlgorithms(edge, fabric));
+  const Chunks chunks = ChunksOf(edge, fabric);
+  std::vector<double> dimension_ns(fabric.network.dimensions.size());
+  double chunk_ns = 0;
+  double bytes = static_cast<double>(chunks.bytes);
+  for (const Phase& phase : PhasesOf(edge, fabric, algorithms)) {
+    ASSIGN_OR_RETURN(const double phase_ns, PhaseCost(fabric.network, phase).Ns(bytes));
+    chunk_ns += phase_ns;
+    dimension_ns[phase.dimension] += phase_ns;
+    bytes = BytesAfter(phase, bytes);
+  }
+  // Chunks follow each other through the phases; the busiest dimension sets the pace.
+  const double pace = *std::max_element(dimension_ns.begin(), dimension_ns.end());
+  return chunk_ns + static_cast<double>(chunks.turns - 1) * pace;
+}
+
+absl::StatusOr<std::vector<double>> AnalyticalTiming::TogetherNs(
+    const Fabric& /*fabric*/, absl::Span<const CommEdge> /*edges*/,
+    absl::Span<const double> isolated_ns) {
+  return std::vector<double>(isolated_ns.begin(), isolated_ns.end());
+}
+
+}  // namespace meridian

@@ -1,0 +1,86 @@
+#include "astra_bridge/timing/edge_workload.h"
+
+#include <vector>
+
+#include "astra_bridge/testing/fabrics.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::SizeIs;
+
+TEST(EdgeWorkloadTest, AllRanksAreTheWorldOthersAGroup) {
+  const Fabric fabric = FabricOf({Dimension(BlockShape::kRing, 4)});
+  const std::vector<CommEdge> edges = {Edge(CollectiveKind::kAllReduce, 64, Ranks(4)),
+                                       Edge(CollectiveKind::kAllGather, 32, {2, 0}),
+                                       Edge(CollectiveKind::kAllToAll, 16, {2, 0})};
+  ASSERT_OK_AND_ASSIGN(const EdgeWorkload result, MakeEdgeWorkload(edges, fabric));
+  const Workload& workload = result.workload;
+  ASSERT_THAT(workload.ranks, SizeIs(4));
+  EXPECT_THAT(workload.groups, ElementsAre(Pair(1, ElementsAre(2, 0))));
+  EXPECT_EQ(result.comm_streams, 3);
+  EXPECT_THAT(workload.ranks[1].nodes(), SizeIs(1));
+  const auto nodes = workload.ranks[2].nodes();
+  ASSERT_THAT(nodes, SizeIs(3));
+  EXPECT_EQ(nodes[0].group, kWorldGroup);
+  EXPECT_EQ(nodes[0].bytes, 64);
+  EXPECT_EQ(nodes[0].id, EdgeNodeId(0));
+  EXPECT_EQ(nodes[1].group, 1);
+  EXPECT_EQ(nodes[1].op, CollectiveKind::kAllGather);
+  EXPECT_EQ(nodes[2].group, 1);
+  EXPECT_EQ(nodes[2].id, EdgeNodeId(2));
+}
+
+TEST(EdgeWorkloadTest, PointToPointIsASendAndAReceiveOfOneTag) {
+  const Fabric fabric = FabricOf({Dimension(BlockShape::kRing, 4)});
+  const std::vector<CommEdge> edges = {Edge(CollectiveKind::kPointToPoint, 8, {3, 1}),
+                                       Edge(CollectiveKind::kPointToPoint, 8, {3, 1})};
+  ASSERT_OK_AND_ASSIGN(const EdgeWorkload result, MakeEdgeWorkload(edges, fabric));
+  const auto sends = result.workload.ranks[3].nodes();
+  const auto receives = result.workload.ranks[1].nodes();
+  ASSERT_THAT(sends, SizeIs(2));
+  ASSERT_THAT(receives, SizeIs(2));
+  EXPECT_EQ(sends[0].type, WorkloadNodeType::kSend);
+  EXPECT_EQ(sends[0].peer, 1);
+  EXPECT_EQ(receives[0].type, WorkloadNodeType::kReceive);
+  EXPECT_EQ(receives[0].peer, 3);
+  EXPECT_EQ(sends[0].tag, receives[0].tag);
+  EXPECT_NE(sends[0].tag, sends[1].tag);
+  EXPECT_THAT(result.workload.ranks[0].nodes(), IsEmpty());
+}
+
+TEST(EdgeWorkloadTest, HintsBecomeAlgorithmsOfTheNode) {
+  const Fabric fabric = FabricOf({Dimension(BlockShape::kFullyConnected, 4)});
+  CommEdge ring = Edge(CollectiveKind::kAllReduce, 64, Ranks(4));
+  ring.hint = AlgorithmHint::kRing;
+  const std::vector<CommEdge> edges = {Edge(CollectiveKind::kAllReduce, 64, Ranks(4)), ring, ring};
+  ASSERT_OK_AND_ASSIGN(const EdgeWorkload result, MakeEdgeWorkload(edges, fabric));
+  const auto nodes = result.workload.ranks[0].nodes();
+  ASSERT_THAT(result.workload.algorithms, SizeIs(2));
+  EXPECT_EQ(CollectiveAlgorithmName(result.workload.algorithms[nodes[0].algorithms][0]), "direct");
+  EXPECT_EQ(CollectiveAlgorithmName(result.workload.algorithms[nodes[1].algorithms][0]), "ring");
+  EXPECT_EQ(nodes[1].algorithms, nodes[2].algorithms);
+}
+
+TEST(EdgeWorkloadTest, StartNodesComeFirstOnEveryRank) {
+  const Fabric fabric = FabricOf({Dimension(BlockShape::kRing, 4)});
+  ASSERT_OK_AND_ASSIGN(
+      const EdgeWorkload result,
+      MakeEdgeWorkload({Edge(CollectiveKind::kPointToPoint, 8, {3, 1})}, fabric, {true}));
+  for (const RankWorkload& rank : result.workload.ranks) {
+    EXPECT_EQ(rank.nodes()[0].type, WorkloadNodeType::kCompute);
+    EXPECT_THAT(rank.dependencies(0), IsEmpty());
+  }
+  EXPECT_THAT(result.workload.ranks[3].dependencies(1),
+              ElementsAre(result.workload.ranks[3].nodes()[0].id));
+  EXPECT_EQ(result.comm_streams, 1);
+}
+
+}  // namespace
+}  // namespace meridian

@@ -1,0 +1,45 @@
+#include "astra_bridge/timing/embedded_timing.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "astra_bridge/timing/edge_workload.h"
+#include "astra_bridge/timing/fabric.h"
+#include "xla_profiler/base/status_macros.h"
+
+namespace meridian {
+namespace {
+
+// To be raised when the engine's times change.
+constexpr char kVersion[] = "1";
+
+}  // namespace
+
+TimingEngine EmbeddedTiming::engine() const {
+  return {absl::StrCat("embedded, ", CongestionName(congestion_)), kVersion};
+}
+
+absl::StatusOr<double> EmbeddedTiming::IsolatedNs(const Fabric& fabric, const CommEdge& edge) {
+  ASSIGN_OR_RETURN(const std::vector<double> ns, TogetherNs(fabric, absl::MakeSpan(&edge, 1), {}));
+  return ns[0];
+}
+
+absl::StatusOr<std::vector<double>> EmbeddedTiming::TogetherNs(
+    const Fabric& fabric, absl::Span<const CommEdge> edges,
+    absl::Span<const double> /*isolated_ns*/) {
+  ASSIGN_OR_RETURN(const EdgeWorkload edge_workload, MakeEdgeWorkload(edges, fabric));
+  SimulationOptions options;
+  options.congestion = congestion_;
+  options.comm_streams = edge_workload.comm_streams;
+  options.node_times = true;
+  ASSIGN_OR_RETURN(const SimulationResult result,
+                   Simulate(edge_workload.workload, fabric.network, fabric.system, options));
+  std::vector<double> ns(edges.size());
+  for (const NodeTime& node : result.nodes) {
+    double& edge_ns = ns[node.id - EdgeNodeId(0)];
+    edge_ns = std::max(edge_ns, static_cast<double>(node.finish_ns));
+  }
+  return ns;
+}
+
+}  // namespace meridian

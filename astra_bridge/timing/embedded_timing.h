@@ -1,0 +1,40 @@
+// Times edges with the simulator in process. A batch is simulated in one run with as many
+// communication streams as a rank has edges; an edge lasts until its last participant is done.
+#ifndef ASTRA_BRIDGE_TIMING_EMBEDDED_TIMING_H_
+#define ASTRA_BRIDGE_TIMING_EMBEDDED_TIMING_H_
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "astra_bridge/cache/timing_cache.h"
+#include "astra_bridge/engine/simulation.h"
+#include "astra_bridge/timing/fabric_set.h"
+#include "astra_bridge/timing/fabric_timing.h"
+
+namespace meridian {
+
+class EmbeddedTiming : public FabricTiming {
+ public:
+  EmbeddedTiming(std::shared_ptr<const FabricSet> fabrics, Congestion congestion,
+                 std::shared_ptr<TimingCache> cache = nullptr)
+      : FabricTiming(std::move(fabrics), std::move(cache)), congestion_(congestion) {}
+
+  TimingEngine engine() const override;
+
+ protected:
+  BatchRule batch_rule() const override { return BatchRule::kSimulatedTogether; }
+  absl::StatusOr<double> IsolatedNs(const Fabric& fabric, const CommEdge& edge) override;
+  absl::StatusOr<std::vector<double>> TogetherNs(const Fabric& fabric,
+                                                 absl::Span<const CommEdge> edges,
+                                                 absl::Span<const double> isolated_ns) override;
+
+ private:
+  const Congestion congestion_;
+};
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_TIMING_EMBEDDED_TIMING_H_

@@ -1,0 +1,92 @@
+#include "astra_bridge/timing/fabric.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/stable_hash.h"
+#include "xla_profiler/base/status_macros.h"
+
+namespace meridian {
+namespace {
+
+CollectiveAlgorithm AlgorithmFor(BlockShape shape) {
+  CollectiveAlgorithm algorithm;
+  switch (shape) {
+    case BlockShape::kRing:
+    case BlockShape::kMesh:
+      algorithm.kind = CollectiveAlgorithm::Kind::kRing;
+      break;
+    case BlockShape::kFullyConnected:
+    case BlockShape::kSwitch:
+      algorithm.kind = CollectiveAlgorithm::Kind::kDirect;
+      break;
+  }
+  return algorithm;
+}
+
+// Puts the choices into the system and what they say into the hash.
+absl::Status ApplyChoices(const CollectiveChoices& choices, size_t dimensions, SystemConfig* system,
+                          StableHash* hash) {
+  for (const auto& [kind, choice] : choices) {
+    std::vector<CollectiveAlgorithm> algorithms = choice.algorithms;
+    if (choice.in_every_dimension) algorithms.resize(dimensions, choice.algorithms[0]);
+    if (algorithms.size() > dimensions) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(CollectiveKindName(kind), " names ", algorithms.size(),
+                       " algorithms, but the network has ", dimensions, " dimensions"));
+    }
+    hash->AddText(CollectiveKindName(kind));
+    for (const CollectiveAlgorithm& algorithm : algorithms) {
+      hash->AddText(CollectiveAlgorithmName(algorithm));
+    }
+    system->algorithms[static_cast<size_t>(kind)] = std::move(algorithms);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::string_view CongestionName(Congestion congestion) {
+  return congestion == Congestion::kAware ? "congestion-aware" : "congestion-unaware";
+}
+
+SystemConfig DefaultSystemConfig(const NetworkConfig& network) {
+  SystemConfig system;
+  system.source = "the default system configuration";
+  for (const NetworkDimension& dimension : network.dimensions) {
+    for (std::vector<CollectiveAlgorithm>& algorithms : system.algorithms) {
+      algorithms.push_back(AlgorithmFor(dimension.shape));
+    }
+  }
+  return system;
+}
+
+absl::StatusOr<Fabric> ReadFabric(FileSystem& file_system, const FabricFiles& files,
+                                  const CollectiveChoices& choices) {
+  Fabric fabric;
+  StableHash hash;
+  ASSIGN_OR_RETURN(const InputFile network, InputFile::Open(file_system, files.network));
+  hash.AddText(network.bytes());
+  ASSIGN_OR_RETURN(fabric.network, ParseNetworkConfig(network.bytes(), files.network));
+  if (files.system.empty()) {
+    fabric.system = DefaultSystemConfig(fabric.network);
+  } else {
+    ASSIGN_OR_RETURN(const InputFile system, InputFile::Open(file_system, files.system));
+    hash.AddText(system.bytes());
+    ASSIGN_OR_RETURN(fabric.system, ParseSystemConfig(system.bytes(), files.system));
+    if (fabric.system.replay_only) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          files.system, ": replay-only: set it to 0; communication is to be timed, not replayed"));
+    }
+    // There is no computation among edges.
+    fabric.system.roofline_enabled = false;
+  }
+  RETURN_IF_ERROR(ApplyChoices(choices, fabric.network.dimensions.size(), &fabric.system, &hash));
+  fabric.content_hash = hash.value();
+  return fabric;
+}
+
+}  // namespace meridian

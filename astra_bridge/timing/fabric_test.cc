@@ -1,0 +1,116 @@
+#include "astra_bridge/timing/fabric.h"
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr char kNetwork[] =
+    "topology: [ FullyConnected, Ring, Switch ]\nnpus_count: [ 4, 2, 2 ]\n"
+    "bandwidth: [ 50, 25, 12 ]\nlatency: [ 500, 1000, 2000 ]\n";
+constexpr char kSystem[] =
+    R"({"preferred-dataset-splits": 4, "endpoint-delay": 20,
+        "all-reduce-implementation": ["ring", "ring", "direct"]})";
+
+std::vector<std::string> Algorithms(const Fabric& fabric, CollectiveKind op) {
+  std::vector<std::string> names;
+  for (const CollectiveAlgorithm& algorithm : fabric.system.algorithms_of(op)) {
+    names.push_back(CollectiveAlgorithmName(algorithm));
+  }
+  return names;
+}
+
+class FabricTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<Fabric> Read(const std::string& network, const std::string& system,
+                              const CollectiveChoices& choices = {}) {
+    FabricFiles files;
+    files.network = directory_.Write("network.yml", network);
+    if (!system.empty()) files.system = directory_.Write("system.json", system);
+    return ReadFabric(FileSystem::Posix(), files, choices);
+  }
+
+  static CollectiveChoice Choice(absl::string_view name, bool in_every_dimension) {
+    CollectiveChoice choice;
+    choice.algorithms = {ParseCollectiveAlgorithm(name).value()};
+    choice.in_every_dimension = in_every_dimension;
+    return choice;
+  }
+
+  const TemporaryDirectory directory_;
+};
+
+TEST_F(FabricTest, WithoutASystemEachDimensionHasWhatSuitsIt) {
+  ASSERT_OK_AND_ASSIGN(const Fabric fabric, Read(kNetwork, ""));
+  EXPECT_EQ(fabric.network.npus(), 16);
+  EXPECT_EQ(fabric.system.endpoint_delay_ns, 10);
+  EXPECT_EQ(fabric.system.preferred_dataset_splits, 1);
+  EXPECT_EQ(fabric.system.local_memory_bandwidth, 0);
+  EXPECT_THAT(Algorithms(fabric, CollectiveKind::kAllToAll),
+              ElementsAre("direct", "ring", "direct"));
+}
+
+TEST_F(FabricTest, TheSystemSaysWhatItSays) {
+  ASSERT_OK_AND_ASSIGN(const Fabric fabric, Read(kNetwork, kSystem));
+  EXPECT_EQ(fabric.system.endpoint_delay_ns, 20);
+  EXPECT_THAT(Algorithms(fabric, CollectiveKind::kAllReduce),
+              ElementsAre("ring", "ring", "direct"));
+  EXPECT_THAT(Algorithms(fabric, CollectiveKind::kAllGather), ElementsAre());
+}
+
+TEST_F(FabricTest, ChoicesReplaceTheSystemsAlgorithms) {
+  ASSERT_OK_AND_ASSIGN(const Fabric fabric,
+                       Read(kNetwork, kSystem,
+                            {{CollectiveKind::kAllReduce, Choice("direct", true)},
+                             {CollectiveKind::kAllGather, Choice("oneRing", false)}}));
+  EXPECT_THAT(Algorithms(fabric, CollectiveKind::kAllReduce),
+              ElementsAre("direct", "direct", "direct"));
+  EXPECT_THAT(Algorithms(fabric, CollectiveKind::kAllGather), ElementsAre("oneRing"));
+}
+
+TEST_F(FabricTest, TheHashKnowsFilesAndChoices) {
+  ASSERT_OK_AND_ASSIGN(const Fabric fabric, Read(kNetwork, kSystem));
+  ASSERT_OK_AND_ASSIGN(const Fabric same, Read(kNetwork, kSystem));
+  EXPECT_EQ(fabric.content_hash, same.content_hash);
+  ASSERT_OK_AND_ASSIGN(const Fabric bare, Read(kNetwork, ""));
+  EXPECT_NE(fabric.content_hash, bare.content_hash);
+  ASSERT_OK_AND_ASSIGN(const Fabric other, Read(std::string(kNetwork) + "#", kSystem));
+  EXPECT_NE(fabric.content_hash, other.content_hash);
+  ASSERT_OK_AND_ASSIGN(
+      const Fabric chosen,
+      Read(kNetwork, kSystem, {{CollectiveKind::kAllReduce, Choice("direct", true)}}));
+  EXPECT_NE(fabric.content_hash, chosen.content_hash);
+}
+
+TEST_F(FabricTest, ErrorsNameFileAndKey) {
+  EXPECT_THAT(Read("topology: Ring\nnpus_count: 4\nbandwidth: 50\nlatency: 500\n", ""),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("network.yml"), HasSubstr("topology"))));
+  EXPECT_THAT(Read(kNetwork, R"({"preferred-dataset-splits": 0})"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("system.json"), HasSubstr("preferred-dataset-splits"))));
+  EXPECT_THAT(Read(kNetwork, R"({"preferred-dataset-splits": 1, "replay-only": 1})"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("system.json"), HasSubstr("replay-only"))));
+  EXPECT_THAT(ReadFabric(FileSystem::Posix(), {directory_.PathOf("missing.yml"), ""}),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("missing.yml")));
+  CollectiveChoice long_list;
+  long_list.algorithms.resize(4);
+  EXPECT_THAT(Read(kNetwork, "", {{CollectiveKind::kAllReduce, long_list}}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "all-reduce names 4 algorithms, but the network has 3 dimensions"));
+}
+
+}  // namespace
+}  // namespace meridian

@@ -1,0 +1,51 @@
+// A bar on the terminal for work that takes longer than a second:
+//
+//   reading node3.xplane.pb  [=========>          ]  47%  eta 3s
+//
+// Silent when the output is no terminal, and until the first second is over.
+#ifndef XLA_PROFILER_BASE_COMMAND_LINE_PROGRESS_BAR_H_
+#define XLA_PROFILER_BASE_COMMAND_LINE_PROGRESS_BAR_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace meridian {
+
+struct ProgressBarOptions {
+  // Null: standard error when it is a terminal, else nothing is shown.
+  std::function<void(absl::string_view)> output;
+  // Null: absl::Now.
+  std::function<absl::Time()> now;
+};
+
+// Not thread safe.
+class ProgressBar {
+ public:
+  // total = 0: unknown, shows the count done instead of a share.
+  ProgressBar(std::string label, uint64_t total, ProgressBarOptions options = {});
+  // Wipes the bar.
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  // Cheap enough for every few thousand items; redraws at most ten times a second.
+  void Update(uint64_t done);
+
+ private:
+  std::string Line(uint64_t done, absl::Duration elapsed) const;
+
+  const std::string label_;
+  const uint64_t total_;
+  const ProgressBarOptions options_;
+  const absl::Time start_;
+  absl::Time next_draw_;
+  bool visible_ = false;
+};
+
+}  // namespace meridian
+
+#endif  // XLA_PROFILER_BASE_COMMAND_LINE_PROGRESS_BAR_H_

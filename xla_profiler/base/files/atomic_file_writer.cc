@@ -1,0 +1,145 @@
+#include "xla_profiler/base/files/atomic_file_writer.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/random/random.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
+
+namespace meridian {
+namespace {
+
+constexpr size_t kBufferBytes = size_t{1} << 20;
+
+// Returns the directory of a path, with the slash; "" for a bare name.
+absl::string_view DirectoryPrefix(absl::string_view path) {
+  return path.substr(0, path.rfind('/') + 1);
+}
+
+std::string TemporaryPath(absl::string_view path) {
+  const absl::string_view prefix = DirectoryPrefix(path);
+  absl::BitGen random;
+  return absl::StrCat(prefix, ".", path.substr(prefix.size()), ".",
+                      absl::Hex(absl::Uniform<uint64_t>(random), absl::kZeroPad16), ".tmp");
+}
+
+// Devices and what stands for open files are often links to regular files, and a rename replaces
+// the link.
+bool NamesADevice(absl::string_view path) {
+  const bool in_memory = absl::StartsWith(path, "/dev/shm/");
+  return absl::StartsWith(path, "/proc/") || (absl::StartsWith(path, "/dev/") && !in_memory);
+}
+
+absl::Status CheckReplaceable(FileSystem& file_system, const std::string& path) {
+  if (NamesADevice(path)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": is not a regular file"));
+  }
+  const absl::StatusOr<FileKind> kind = file_system.Kind(path);
+  if (absl::IsNotFound(kind.status())) return absl::OkStatus();
+  RETURN_IF_ERROR(kind.status());
+  if (*kind == FileKind::kRegular) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, *kind == FileKind::kDirectory ? ": is a directory" : ": is not a regular file"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AtomicFileWriter>> AtomicFileWriter::Create(
+    FileSystem& file_system, const std::string& path) {
+  if (path.size() == DirectoryPrefix(path).size()) {
+    return absl::InvalidArgumentError(absl::StrCat("\"", path, "\": not the name of a file"));
+  }
+  RETURN_IF_ERROR(CheckReplaceable(file_system, path));
+  auto temporary = std::make_unique<const UnfinishedFile>(TemporaryPath(path));
+  absl::StatusOr<std::unique_ptr<WritableFile>> file = file_system.CreateFile(temporary->path());
+  if (absl::IsNotFound(file.status())) {
+    return absl::NotFoundError(absl::StrCat(path, ": its directory does not exist"));
+  }
+  if (!file.ok()) return Annotate(file.status(), path);
+  return std::unique_ptr<AtomicFileWriter>(
+      new AtomicFileWriter(file_system, path, std::move(temporary), *std::move(file)));
+}
+
+AtomicFileWriter::AtomicFileWriter(FileSystem& file_system, std::string path,
+                                   std::unique_ptr<const UnfinishedFile> temporary,
+                                   std::unique_ptr<WritableFile> file)
+    : file_system_(file_system),
+      path_(std::move(path)),
+      temporary_(std::move(temporary)),
+      file_(std::move(file)) {}
+
+AtomicFileWriter::~AtomicFileWriter() {
+  if (temporary_ != nullptr) file_system_.Delete(temporary_->path()).IgnoreError();
+}
+
+absl::Status AtomicFileWriter::Append(absl::string_view data) {
+  bytes_appended_ += data.size();
+  if (status_.ok()) status_ = Annotate(AppendBuffered(data), path_);
+  return status_;
+}
+
+uint64_t AtomicFileWriter::bytes_appended() const { return bytes_appended_; }
+
+absl::Status AtomicFileWriter::Prepare() {
+  if (status_.ok()) status_ = Annotate(Finish(), path_);
+  return status_;
+}
+
+absl::Status AtomicFileWriter::Commit() {
+  if (status_.ok()) status_ = Annotate(Publish(), path_);
+  return status_;
+}
+
+absl::Status AtomicFileWriter::AppendBuffered(absl::string_view data) {
+  if (buffer_.size() + data.size() > kBufferBytes) {
+    RETURN_IF_ERROR(Flush());
+    if (data.size() >= kBufferBytes) return file_->Append(data);
+  }
+  buffer_.append(data.data(), data.size());
+  return absl::OkStatus();
+}
+
+absl::Status AtomicFileWriter::Flush() {
+  if (buffer_.empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(file_->Append(buffer_));
+  buffer_.clear();
+  return absl::OkStatus();
+}
+
+absl::Status AtomicFileWriter::Finish() {
+  if (file_ == nullptr) return absl::OkStatus();
+  RETURN_IF_ERROR(Flush());
+  std::string().swap(buffer_);
+  RETURN_IF_ERROR(file_->Sync());
+  RETURN_IF_ERROR(file_->Close());
+  file_ = nullptr;
+  return absl::OkStatus();
+}
+
+absl::Status AtomicFileWriter::Publish() {
+  RETURN_IF_ERROR(Finish());
+  RETURN_IF_ERROR(file_system_.Rename(temporary_->path(), path_));
+  temporary_ = nullptr;
+  const absl::string_view directory = DirectoryPrefix(path_);
+  return file_system_.SyncDirectory(directory.empty() ? "." : std::string(directory));
+}
+
+absl::Status WriteFileAtomically(FileSystem& file_system, const std::string& path,
+                                 absl::string_view contents) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFileWriter> writer,
+                   AtomicFileWriter::Create(file_system, path));
+  RETURN_IF_ERROR(writer->Append(contents));
+  return writer->Commit();
+}
+
+}  // namespace meridian

@@ -1,0 +1,73 @@
+// Writes a file so that a crash at any moment leaves the old file or the new one, never half of it:
+//
+//   append to <dir>/.<name>.<random>.tmp  ->  sync  ->  rename to <dir>/<name>  ->  sync <dir>
+//
+// An uncommitted writer removes its temporary file; so does an interrupted command
+// (unfinished_files.h).
+#ifndef XLA_PROFILER_BASE_FILES_ATOMIC_FILE_WRITER_H_
+#define XLA_PROFILER_BASE_FILES_ATOMIC_FILE_WRITER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "xla_profiler/base/files/byte_sink.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/unfinished_files.h"
+
+namespace meridian {
+
+class AtomicFileWriter : public ByteSink {
+ public:
+  // Missing parent directories are an error: a mistyped path should not create folders. So is a
+  // path that exists and is no regular file: a rename would replace even a device.
+  static absl::StatusOr<std::unique_ptr<AtomicFileWriter>> Create(FileSystem& file_system,
+                                                                  const std::string& path);
+  ~AtomicFileWriter() override;
+
+  // Collects small pieces in a buffer and hands large ones on at once.
+  absl::Status Append(absl::string_view data) override;
+
+  uint64_t bytes_appended() const override;
+
+  // Puts all bytes on the disk and frees what writing them took, so that of several files each can
+  // be prepared before the first is committed. Nothing but Commit may be called afterwards.
+  absl::Status Prepare();
+
+  // Makes the file visible under its name. Nothing may be called afterwards. Fails without touching
+  // the old file, and also when an append had failed; only if syncing the directory is what fails,
+  // the new file is already in place.
+  absl::Status Commit();
+
+ private:
+  AtomicFileWriter(FileSystem& file_system, std::string path,
+                   std::unique_ptr<const UnfinishedFile> temporary,
+                   std::unique_ptr<WritableFile> file);
+
+  absl::Status AppendBuffered(absl::string_view data);
+  absl::Status Flush();
+  absl::Status Finish();
+  absl::Status Publish();
+
+  FileSystem& file_system_;
+  const std::string path_;
+  // Null once it has its name.
+  std::unique_ptr<const UnfinishedFile> temporary_;
+  // Null once everything is on the disk.
+  std::unique_ptr<WritableFile> file_;
+  std::string buffer_;
+  uint64_t bytes_appended_ = 0;
+  // The first error; sticks.
+  absl::Status status_;
+};
+
+// Creates, appends and commits.
+absl::Status WriteFileAtomically(FileSystem& file_system, const std::string& path,
+                                 absl::string_view contents);
+
+}  // namespace meridian
+
+#endif  // XLA_PROFILER_BASE_FILES_ATOMIC_FILE_WRITER_H_

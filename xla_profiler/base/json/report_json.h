@@ -1,0 +1,18 @@
+// JSON of the report messages that commands print with --json.
+#ifndef XLA_PROFILER_BASE_JSON_REPORT_JSON_H_
+#define XLA_PROFILER_BASE_JSON_REPORT_JSON_H_
+
+#include <string>
+
+#include "google/protobuf/message.h"
+
+namespace meridian {
+
+// One object, indented, newline at the end: fields in snake_case, zeros and empty lists printed,
+// unset `optional` fields absent, int64 as strings, maps sorted by key. Strings that are not UTF-8
+// have the bad bytes replaced, so that a report about a broken file can still be printed.
+std::string ReportToJson(const google::protobuf::Message& report);
+
+}  // namespace meridian
+
+#endif  // XLA_PROFILER_BASE_JSON_REPORT_JSON_H_

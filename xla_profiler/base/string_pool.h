@@ -1,0 +1,42 @@
+#ifndef XLA_PROFILER_BASE_STRING_POOL_H_
+#define XLA_PROFILER_BASE_STRING_POOL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+
+namespace meridian {
+
+// Each distinct string once, by a small number. Ids count up from 0 in the order of first use.
+class StringPool {
+ public:
+  StringPool() = default;
+  // The index points into the strings, whose addresses a move keeps and a copy would not.
+  StringPool(StringPool&&) = default;
+  StringPool& operator=(StringPool&&) = default;
+
+  // Returns the string's id, new or known.
+  uint32_t Intern(absl::string_view text) {
+    const auto it = ids_.find(text);
+    if (it != ids_.end()) return it->second;
+    const uint32_t id = static_cast<uint32_t>(strings_.size());
+    strings_.emplace_back(text);
+    ids_.emplace(strings_.back(), id);
+    return id;
+  }
+
+  absl::string_view Get(uint32_t id) const { return strings_[id]; }
+  size_t size() const { return strings_.size(); }
+
+ private:
+  std::deque<std::string> strings_;
+  absl::flat_hash_map<absl::string_view, uint32_t> ids_;
+};
+
+}  // namespace meridian
+
+#endif  // XLA_PROFILER_BASE_STRING_POOL_H_

@@ -1,0 +1,83 @@
+// Encodes protobuf's wire format. Lengths precede content, so whoever nests messages measures first
+// and writes second: both with the same code, once into a CountingOutput, once into a StringOutput
+// or a file.
+#ifndef XLA_PROFILER_BASE_WIRE_WIRE_WRITER_H_
+#define XLA_PROFILER_BASE_WIRE_WIRE_WRITER_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/numeric/bits.h"
+#include "absl/strings/string_view.h"
+#include "xla_profiler/base/wire/wire_reader.h"
+
+namespace meridian {
+
+inline constexpr int kMaxVarintBytes = 10;
+
+// Returns the number of bytes of the shortest encoding: 7 bits a byte.
+inline int VarintSize(uint64_t value) { return (70 - absl::countl_zero(value | 1)) / 7; }
+
+// Writes the shortest encoding to p, which has room for kMaxVarintBytes; returns one past the end.
+inline char* EncodeVarint(uint64_t value, char* p) {
+  while (value >= 0x80) {
+    *p++ = static_cast<char>(value | 0x80);
+    value >>= 7;
+  }
+  *p++ = static_cast<char>(value);
+  return p;
+}
+
+inline constexpr uint32_t MakeTag(uint32_t number, WireType type) {
+  return number << 3 | static_cast<uint32_t>(type);
+}
+
+// Adds up how many bytes would be written.
+class CountingOutput {
+ public:
+  void Raw(absl::string_view bytes) { size_ += bytes.size(); }
+  void Varint(uint64_t value) { size_ += VarintSize(value); }
+  // For content whose size is known.
+  void Add(uint64_t size) { size_ += size; }
+  uint64_t size() const { return size_; }
+
+ private:
+  uint64_t size_ = 0;
+};
+
+// Appends to a string.
+class StringOutput {
+ public:
+  explicit StringOutput(std::string* out) : out_(out) {}
+  void Raw(absl::string_view bytes) { out_->append(bytes.data(), bytes.size()); }
+  void Varint(uint64_t value) {
+    char buffer[kMaxVarintBytes];
+    out_->append(buffer, EncodeVarint(value, buffer) - buffer);
+  }
+
+ private:
+  std::string* out_;
+};
+
+template <typename Output>
+void WriteVarintField(uint32_t number, uint64_t value, Output* output) {
+  output->Varint(MakeTag(number, WireType::kVarint));
+  output->Varint(value);
+}
+
+// Tag and length; the caller writes `size` bytes next.
+template <typename Output>
+void WriteBytesHeader(uint32_t number, uint64_t size, Output* output) {
+  output->Varint(MakeTag(number, WireType::kBytes));
+  output->Varint(size);
+}
+
+template <typename Output>
+void WriteBytesField(uint32_t number, absl::string_view bytes, Output* output) {
+  WriteBytesHeader(number, bytes.size(), output);
+  output->Raw(bytes);
+}
+
+}  // namespace meridian
+
+#endif  // XLA_PROFILER_BASE_WIRE_WIRE_WRITER_H_

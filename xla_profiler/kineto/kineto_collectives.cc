@@ -1,0 +1,451 @@
+#include "xla_profiler/kineto/kineto_collectives.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/types/span.h"
+#include "xla_profiler/base/json/json_cutter.h"
+#include "xla_profiler/base/json/json_value.h"
+#include "xla_profiler/base/stable_hash.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/collectives/annotated_collective.h"
+#include "xla_profiler/collectives/collective_collector.h"
+#include "xla_profiler/collectives/communication_kernel.h"
+#include "xla_profiler/events/event_category.h"
+#include "xla_profiler/events/event_table.h"
+#include "xla_profiler/hlo/hlo_collective.h"
+#include "xla_profiler/hlo/hlo_module_index.h"
+#include "xla_profiler/hlo/replica_groups.h"
+
+namespace meridian {
+namespace {
+
+// Returns the kind of a collective by the name that PyTorch's process groups record.
+std::optional<CollectiveKind> KindOfName(absl::string_view collective) {
+  using Kind = CollectiveKind;
+  static const auto& kinds = *new absl::flat_hash_map<absl::string_view, Kind>{
+      {"allreduce", Kind::kAllReduce},
+      {"allreduce_coalesced", Kind::kAllReduce},
+      {"all_gather", Kind::kAllGather},
+      {"_allgather_base", Kind::kAllGather},
+      {"allgather_into_tensor_coalesced", Kind::kAllGather},
+      {"reduce_scatter", Kind::kReduceScatter},
+      {"_reduce_scatter_base", Kind::kReduceScatter},
+      {"reduce_scatter_tensor_coalesced", Kind::kReduceScatter},
+      {"all_to_all", Kind::kAllToAll},
+      {"all_to_allv", Kind::kRaggedAllToAll},
+      {"broadcast", Kind::kCollectiveBroadcast},
+      {"_broadcast_oop", Kind::kCollectiveBroadcast},
+      {"reduce", Kind::kCollectiveReduce},
+      {"_reduce_oop", Kind::kCollectiveReduce},
+      {"gather", Kind::kCollectiveGather},
+      {"scatter", Kind::kCollectiveScatter},
+      {"barrier", Kind::kBarrier},
+      {"send", Kind::kSend},
+      {"recv", Kind::kRecv},
+  };
+  const auto it = kinds.find(collective);
+  return it == kinds.end() ? std::nullopt : std::optional<Kind>(it->second);
+}
+
+// Returns the size of an element by the name of PyTorch's scalar type.
+std::optional<int64_t> BytesOfType(absl::string_view type) {
+  static const auto& sizes = *new absl::flat_hash_map<absl::string_view, int64_t>{
+      {"Bool", 1},
+      {"Byte", 1},
+      {"Char", 1},
+      {"Float8_e4m3fn", 1},
+      {"Float8_e4m3fnuz", 1},
+      {"Float8_e5m2", 1},
+      {"Float8_e5m2fnuz", 1},
+      {"Float8_e8m0fnu", 1},
+      {"Short", 2},
+      {"UInt16", 2},
+      {"Half", 2},
+      {"BFloat16", 2},
+      {"Int", 4},
+      {"UInt32", 4},
+      {"Float", 4},
+      {"ComplexHalf", 4},
+      {"Long", 8},
+      {"UInt64", 8},
+      {"Double", 8},
+      {"ComplexFloat", 8},
+      {"ComplexDouble", 16},
+  };
+  const auto it = sizes.find(type);
+  return it == sizes.end() ? std::nullopt : std::optional<int64_t>(it->second);
+}
+
+// Returns nullopt when count or type are not known or the product does not fit.
+std::optional<int64_t> MessageBytes(const JsonValue& count, absl::string_view type) {
+  const std::optional<int64_t> elements = count.AsInt64();
+  const std::optional<int64_t> size = BytesOfType(type);
+  if (!elements.has_value() || !size.has_value() || *elements < 0 ||
+      *elements > std::numeric_limits<int64_t>::max() / *size) {
+    return std::nullopt;
+  }
+  return *elements * *size;
+}
+
+// Returns an empty text when there is none.
+std::string TextOf(const JsonValue& args, absl::string_view key) {
+  return args.Find(key).AsString().value_or("");
+}
+
+// "[0, 1, 2, 3]", or cut short: "[0, 1, 2, ...]", "[0, 1, ..., 7]".
+struct RankList {
+  std::vector<int64_t> head;
+  bool is_cut = false;
+  // What stands behind the dots.
+  std::vector<int64_t> tail;
+};
+
+// Reads a list in a string or an array. Nullopt when it is none, or empty.
+std::optional<RankList> ReadRankList(const JsonValue& value) {
+  const std::string text = value.AsString().value_or(std::string(value.text()));
+  absl::string_view inside = text;
+  if (!absl::ConsumePrefix(&inside, "[") || !absl::ConsumeSuffix(&inside, "]")) return std::nullopt;
+  RankList list;
+  for (absl::string_view element : absl::StrSplit(inside, ',')) {
+    element = absl::StripAsciiWhitespace(element);
+    int32_t rank = 0;
+    if (element == "..." && !list.is_cut) {
+      list.is_cut = true;
+    } else if (absl::SimpleAtoi(element, &rank) && rank >= 0) {
+      (list.is_cut ? list.tail : list.head).push_back(rank);
+    } else {
+      return std::nullopt;
+    }
+  }
+  return list;
+}
+
+// Continues the head of a list that was cut short to the group's size. Nullopt when that is no
+// arithmetic sequence, or does not end in the list's tail.
+std::optional<std::vector<int64_t>> Continue(const RankList& list, int64_t group_size) {
+  const int64_t listed = static_cast<int64_t>(list.head.size() + list.tail.size());
+  if (list.head.size() < 2 || group_size < listed || group_size > kMaxGroupIds) return std::nullopt;
+  const int64_t stride = list.head[1] - list.head[0];
+  std::vector<int64_t> ranks;
+  for (int64_t i = 0; i < group_size; ++i) ranks.push_back(list.head[0] + i * stride);
+  if (stride == 0 || ranks.back() < 0 ||
+      !std::equal(list.head.begin(), list.head.end(), ranks.begin()) ||
+      !std::equal(list.tail.rbegin(), list.tail.rend(), ranks.rbegin())) {
+    return std::nullopt;
+  }
+  return ranks;
+}
+
+// Who is in which process group.
+class ProcessGroups {
+ public:
+  explicit ProcessGroups(const JsonValue& distributed_info) {
+    JsonCutter cutter(distributed_info.Find("pg_config").text());
+    cutter.Enter('[');
+    while (cutter.NextElement()) {
+      const JsonValue group(cutter.CutValue());
+      std::optional<RankList> ranks = ReadRankList(group.Find("ranks"));
+      if (!ranks.has_value() || ranks->is_cut) continue;
+      header_ranks_[TextOf(group, "pg_name")] = std::move(ranks->head);
+    }
+  }
+
+  // Returns the ranks of the group that a kernel names; nullopt when they cannot be told.
+  std::optional<std::vector<int64_t>> RanksOf(const JsonValue& args) const {
+    const std::optional<int64_t> size = args.Find("Group size").AsInt64();
+    std::optional<std::vector<int64_t>> ranks = ListedRanks(args, size);
+    if (ranks.has_value() && size.has_value() && static_cast<int64_t>(ranks->size()) != *size) {
+      return std::nullopt;
+    }
+    return ranks;
+  }
+
+ private:
+  std::optional<std::vector<int64_t>> ListedRanks(const JsonValue& args,
+                                                  std::optional<int64_t> size) const {
+    const std::optional<RankList> list = ReadRankList(args.Find("Process Group Ranks"));
+    if (list.has_value() && !list->is_cut) return list->head;
+    const auto it = header_ranks_.find(TextOf(args, "Process Group Name"));
+    if (it != header_ranks_.end()) return it->second;
+    if (!list.has_value() || !size.has_value()) return std::nullopt;
+    return Continue(*list, *size);
+  }
+
+  // The header's complete lists, by name of the group.
+  absl::flat_hash_map<std::string, std::vector<int64_t>> header_ranks_;
+};
+
+// When the host launched kernels, and in which steps.
+class HostLaunches {
+ public:
+  HostLaunches(const EventTable& table, absl::Span<const EventRow> kernels) {
+    for (EventRow kernel : kernels) {
+      if (table.correlation(kernel).has_value()) launches_.try_emplace(*table.correlation(kernel));
+    }
+    for (EventRow row = 0; row < table.size(); ++row) {
+      if (table.category(row) == EventCategory::kRuntimeApi) AddCall(table, row);
+      if (table.category(row) == EventCategory::kStep) AddStep(table, row);
+    }
+    std::sort(steps_.begin(), steps_.end(),
+              [](const Step& a, const Step& b) { return a.start_ps < b.start_ps; });
+  }
+
+  // Returns when one of the kernels was launched; nullopt when the trace does not say.
+  std::optional<int64_t> LaunchPs(std::optional<uint64_t> correlation) const {
+    if (!correlation.has_value()) return std::nullopt;
+    const auto it = launches_.find(*correlation);
+    return it == launches_.end() ? std::nullopt : it->second;
+  }
+
+  // Returns the number of the step around that time; nullopt when there is none.
+  std::optional<int64_t> StepAt(int64_t time_ps) const {
+    const auto next =
+        std::upper_bound(steps_.begin(), steps_.end(), time_ps,
+                         [](int64_t time, const Step& step) { return time < step.start_ps; });
+    if (next == steps_.begin()) return std::nullopt;
+    const Step& step = *(next - 1);
+    return time_ps < step.end_ps ? std::optional<int64_t>(step.number) : std::nullopt;
+  }
+
+ private:
+  struct Step {
+    int64_t start_ps = 0;
+    int64_t end_ps = 0;
+    int64_t number = 0;
+  };
+
+  void AddCall(const EventTable& table, EventRow row) {
+    if (!table.correlation(row).has_value()) return;
+    const auto it = launches_.find(*table.correlation(row));
+    if (it != launches_.end()) it->second = table.start_ps(row);
+  }
+
+  void AddStep(const EventTable& table, EventRow row) {
+    const std::vector<absl::string_view> words = absl::StrSplit(table.name(row), '#');
+    int64_t number = 0;
+    if (!absl::SimpleAtoi(words.back(), &number)) return;
+    steps_.push_back({table.start_ps(row), table.end_ps(row), number});
+  }
+
+  absl::flat_hash_map<uint64_t, std::optional<int64_t>> launches_;
+  // By start. Steps follow each other.
+  std::vector<Step> steps_;
+};
+
+std::vector<EventRow> CommunicationKernels(const EventTable& table) {
+  std::vector<EventRow> kernels;
+  for (EventRow row = 0; row < table.size(); ++row) {
+    if (table.category(row) == EventCategory::kKernel && IsCommunicationKernel(table.name(row))) {
+      kernels.push_back(row);
+    }
+  }
+  return kernels;
+}
+
+// The process group: "0 (default_pg)".
+std::string ModuleOf(const JsonValue& args) {
+  const std::string name = TextOf(args, "Process Group Name");
+  const std::string description = TextOf(args, "Process Group Description");
+  return description.empty() ? name : absl::StrCat(name, " (", description, ")");
+}
+
+std::string InstructionOf(const CollectiveOp& op, absl::string_view name, const JsonValue& args) {
+  const std::string type = TextOf(args, "dtype");
+  if (op.kind == CollectiveKind::kRaggedAllToAll) return absl::StrCat(name, " ", type);
+  const absl::string_view elements = args.Find("In msg nelems").text();
+  if (!op.pairs.empty()) {
+    return absl::StrCat("transfer ", op.pairs[0].source, "->", op.pairs[0].target, " ", type, " ",
+                        elements);
+  }
+  return absl::StrCat(name, " ", type, " ", elements, "->", args.Find("Out msg nelems").text());
+}
+
+std::optional<int64_t> RunIdOf(CollectiveKind kind, const JsonValue& args,
+                               std::optional<int64_t> step) {
+  const std::optional<int64_t> sequence = args.Find("Seq").AsInt64();
+  const std::optional<int64_t> number = HasPairs(kind) ? step : sequence;
+  if (!sequence.has_value() || !number.has_value()) return std::nullopt;
+  StableHash hash;
+  hash.AddText(TextOf(args, "Process Group Name"));
+  hash.AddNumber(HasPairs(kind));
+  hash.AddNumber(static_cast<uint64_t>(*number));
+  return static_cast<int64_t>(hash.value());
+}
+
+class KinetoReader {
+ public:
+  KinetoReader(const TraceJsonTable& trace, absl::string_view text, ProfileCollectives* out)
+      : table_(trace.table),
+        text_(text),
+        info_(trace.header.Find("distributedInfo")),
+        groups_(info_),
+        kernels_(CommunicationKernels(table_)),
+        launches_(table_, kernels_),
+        out_(*out),
+        collector_(no_programs_, out) {}
+
+  void Run() {
+    AddDevice();
+    for (EventRow kernel : kernels_) ReadKernel(kernel);
+    collector_.Finish();
+    ListAssignedDevices();
+  }
+
+ private:
+  void AddDevice() {
+    LocalDevice device;
+    device.name = "GPU";
+    if (!kernels_.empty()) {
+      absl::StrAppend(&device.name, " ", table_.track(table_.track_id(kernels_[0])).process);
+    }
+    const std::optional<int64_t> rank = info_.Find("rank").AsInt64();
+    if (rank.has_value() && *rank >= 0) {
+      device.global_id = *rank;
+      device.source = DeviceIdSource::kTraceHeader;
+    }
+    device_ = collector_.AddDevice(std::move(device));
+  }
+
+  void ReadKernel(EventRow row) {
+    const JsonValue args = ReadTraceJsonArgs(text_, table_, row);
+    const std::optional<uint32_t> op = FindOp(row, args);
+    if (!op.has_value()) return;
+    CollectivePiece piece;
+    piece.op = *op;
+    piece.local_device = device_;
+    piece.step = StepOf(row);
+    piece.run_id = RunIdOf(out_.ops[*op].kind, args, piece.step);
+    piece.execution = args.Find("External id").AsUint64();
+    piece.start_ps = table_.start_ps(row);
+    piece.end_ps = table_.end_ps(row);
+    (void)absl::SimpleAtoi(table_.track(table_.track_id(row)).thread, &piece.line_id);
+    piece.correlation_id = table_.correlation(row).value_or(0);
+    piece.protocol = collector_.ProtocolOf(table_.name(row));
+    collector_.AddPiece(piece);
+  }
+
+  // Returns the op that a kernel is a piece of, or counts it and returns nullopt.
+  std::optional<uint32_t> FindOp(EventRow row, const JsonValue& args) {
+    const std::string name = TextOf(args, "Collective name");
+    if (name.empty()) {
+      collector_.AddUnresolved("communication kernel that no collective call describes",
+                               std::string(table_.name(row)));
+      return std::nullopt;
+    }
+    std::optional<CollectiveKind> kind = KindOfName(name);
+    if (!kind.has_value()) kind = KindOfKernel(table_.name(row), /*has_groups=*/false);
+    if (!kind.has_value()) {
+      collector_.AddUnresolved("collective of unknown kind",
+                               absl::StrCat(name, ": ", table_.name(row)));
+      return std::nullopt;
+    }
+    return OpOf(*kind, name, args);
+  }
+
+  // Returns the op, adding it when it is new. What could not be told is counted once.
+  uint32_t OpOf(CollectiveKind kind, absl::string_view name, const JsonValue& args) {
+    const std::string type = TextOf(args, "dtype");
+    const std::optional<int64_t> in = MessageBytes(args.Find("In msg nelems"), type);
+    const std::optional<int64_t> out = MessageBytes(args.Find("Out msg nelems"), type);
+    CollectiveOp op;
+    op.kind = kind;
+    op.operand_bytes = in.value_or(0);
+    op.output_bytes = out.value_or(0);
+    op.pairs = PairsOf(kind, args);
+    op.module = ModuleOf(args);
+    op.instruction = InstructionOf(op, name, args);
+    const auto [it, inserted] = ops_.try_emplace(
+        OpKey(op.kind, op.module, op.instruction, op.operand_bytes, op.output_bytes));
+    if (!inserted) return it->second;
+
+    const std::string example = absl::StrCat(op.module, ": ", op.instruction);
+    if (!in.has_value() || !out.has_value()) {
+      collector_.AddUnresolved("bytes of a collective cannot be told", example);
+    }
+    if (HasPairs(kind)) {
+      if (op.pairs.empty()) collector_.AddUnresolved("peer of a transfer cannot be told", example);
+    } else if (const auto ranks = groups_.RanksOf(args); ranks.has_value()) {
+      op.groups.Add(*ranks);
+    } else {
+      collector_.AddUnresolved("ranks of a process group cannot be told", example);
+    }
+    return it->second = collector_.AddOp(std::move(op));
+  }
+
+  // Empty for collectives without pairs, and when an end is not known.
+  std::vector<SourceTargetPair> PairsOf(CollectiveKind kind, const JsonValue& args) {
+    const bool sends = kind == CollectiveKind::kSend;
+    if (!sends && kind != CollectiveKind::kRecv) return {};
+    const int64_t rank = collector_.device(device_).global_id;
+    const std::optional<int64_t> peer = args.Find(sends ? "Dst Rank" : "Src Rank").AsInt64();
+    if (rank == kUnknownId || !peer.has_value() || *peer < 0) return {};
+    return {sends ? SourceTargetPair{rank, *peer} : SourceTargetPair{*peer, rank}};
+  }
+
+  std::optional<int64_t> StepOf(EventRow row) {
+    const std::optional<int64_t> launch_ps = launches_.LaunchPs(table_.correlation(row));
+    if (launch_ps.has_value()) return launches_.StepAt(*launch_ps);
+    collector_.AddUnresolved("launch of a collective is not in the profile",
+                             std::string(table_.name(row)));
+    return std::nullopt;
+  }
+
+  void ListAssignedDevices() {
+    std::set<int64_t> ranks;
+    const int64_t world_size = info_.Find("world_size").AsInt64().value_or(0);
+    for (int64_t rank = 0; rank < std::min(world_size, kMaxGroupIds); ++rank) ranks.insert(rank);
+    for (const CollectiveOp& op : out_.ops) {
+      ranks.insert(op.groups.ids().begin(), op.groups.ids().end());
+      for (const SourceTargetPair& pair : op.pairs) ranks.insert({pair.source, pair.target});
+    }
+    out_.assigned_devices.assign(ranks.begin(), ranks.end());
+  }
+
+  // Ops of equal identity but other bytes are ragged.
+  using OpKey = std::tuple<CollectiveKind, std::string, std::string, int64_t, int64_t>;
+
+  const EventTable& table_;
+  const absl::string_view text_;
+  const JsonValue info_;
+  const ProcessGroups groups_;
+  const std::vector<EventRow> kernels_;
+  const HostLaunches launches_;
+  const HloModuleIndex no_programs_;
+  ProfileCollectives& out_;
+  CollectiveCollector collector_;
+  uint32_t device_ = 0;
+  absl::flat_hash_map<OpKey, uint32_t> ops_;
+};
+
+}  // namespace
+
+ProfileCollectives ReadKinetoCollectives(const TraceJsonTable& trace, absl::string_view text,
+                                         absl::string_view name) {
+  ProfileCollectives result;
+  result.trace = std::string(name);
+  result.base_ns = trace.table.base_ns();
+  KinetoReader(trace, text, &result).Run();
+  return result;
+}
+
+absl::StatusOr<ProfileCollectives> ReadKinetoCollectives(const InputFile& file) {
+  ASSIGN_OR_RETURN(const TraceJsonTable trace, LoadTraceJson(file.bytes(), file.path()));
+  return ReadKinetoCollectives(trace, file.bytes(), file.path());
+}
+
+}  // namespace meridian

@@ -1,0 +1,48 @@
+// The collectives of a Kineto trace. Kineto copies what PyTorch recorded about a collective call
+// into the args of the kernels that the call launched:
+//
+//   ncclDevKernel_AllReduce_Sum_f32_RING_LL   Collective name: allreduce   dtype: Float
+//     In msg nelems: 1312768   Out msg nelems: 1312768   Group size: 4
+//     Process Group Name: 0    Process Group Ranks: [0, 1, 2, 3]   (Seq: 17)
+//
+// A collective is a kernel of NCCL or RCCL with these args. Kernels of other libraries may have
+// them too (copies that the call made); they do not communicate. A communication kernel without
+// them is counted as unresolved: it was launched before the profiler was active, in a CUDA graph,
+// or at the end of a coalesced batch, when no single call is under way.
+//
+//   kind      by collective name; by the function in the kernel's symbol for names not known here
+//   bytes     element counts times the element type's size, as PyTorch recorded them
+//   group     the ranks of the process group. Lists of more than 30 ranks are cut short; then the
+//             header's list is taken, else an arithmetic sequence is continued to the group's size
+//   pairs     of send and recv: the trace's own rank and the peer
+//   op        module = the process group; instruction = name, type and element counts, which agree
+//             on all ranks. Ragged exchanges are without counts, since each rank has its own; both
+//             ends of a transfer are "transfer <source>-><target>"
+//   device    a trace is of one process, which is one rank: the header's
+//   run_id    process group and Seq, which counts a group's collectives alike on all its ranks.
+//             Point-to-point calls each rank counts for itself: process group and step instead
+//   step      the ProfilerStep on the host, on any thread, in which the kernel was launched
+//
+// Kernels that one call launched are one event. The root of a rooted collective is not told.
+#ifndef XLA_PROFILER_KINETO_KINETO_COLLECTIVES_H_
+#define XLA_PROFILER_KINETO_KINETO_COLLECTIVES_H_
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/collectives/collective_event.h"
+#include "xla_profiler/kineto/event_table_json.h"
+
+namespace meridian {
+
+// The trace must have been loaded from the text. Times count from the trace's base, exactly. A
+// trace without collectives has no events.
+ProfileCollectives ReadKinetoCollectives(const TraceJsonTable& trace, absl::string_view text,
+                                         absl::string_view name);
+
+// Loads the file first; errors are those of LoadTraceJson.
+absl::StatusOr<ProfileCollectives> ReadKinetoCollectives(const InputFile& file);
+
+}  // namespace meridian
+
+#endif  // XLA_PROFILER_KINETO_KINETO_COLLECTIVES_H_

@@ -1,0 +1,480 @@
+#include "xla_profiler/kineto/kineto_collectives.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/numeric/int128.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/collectives/rank_resolution.h"
+#include "xla_profiler/collectives/run_resolution.h"
+#include "xla_profiler/kineto/event_table_json.h"
+#include "xla_profiler/testing/shared_data.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::SizeIs;
+
+using Kind = CollectiveKind;
+
+constexpr char kAllReduceKernel[] = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(Args)";
+
+// The args of an all-reduce of 1024 floats by ranks 0 and 1.
+constexpr char kAllReduceArgs[] =
+    R"("Collective name": "allreduce", "In msg nelems": 1024, "Out msg nelems": 1024,
+       "Group size": 2, "dtype": "Float", "Process Group Name": "0",
+       "Process Group Description": "default_pg", "Process Group Ranks": "[0, 1]")";
+
+std::string Event(absl::string_view category, absl::string_view name, absl::string_view where,
+                  absl::string_view times, absl::string_view args) {
+  return absl::StrCat(R"({"ph": "X", "cat": ")", category, R"(", "name": ")", name, R"(", )", where,
+                      ", ", times, R"(, "args": {)", args, "}}");
+}
+
+// A kernel on stream 16 of device 0.
+std::string Kernel(absl::string_view name, absl::string_view times, absl::string_view args) {
+  return Event("kernel", name, R"("pid": 0, "tid": 16)", times, args);
+}
+
+// An all-reduce's kernel with other args behind its own: of repeated members the last counts.
+std::string KernelWith(absl::string_view args) {
+  return Kernel(kAllReduceKernel, R"("ts": 10, "dur": 1)",
+                absl::StrCat(kAllReduceArgs, args.empty() ? "" : ", ", args));
+}
+
+ProfileCollectives ReadTrace(absl::string_view header, const std::vector<std::string>& events) {
+  const std::string text =
+      absl::StrCat("{", header, R"("traceEvents": [)", absl::StrJoin(events, ","), "]}");
+  const absl::StatusOr<TraceJsonTable> trace = LoadTraceJson(text, "trace.json");
+  EXPECT_THAT(trace, IsOk());
+  return trace.ok() ? ReadKinetoCollectives(*trace, text, "trace.json") : ProfileCollectives();
+}
+
+// The trace of a rank among two.
+ProfileCollectives ReadRank(int64_t rank, const std::vector<std::string>& events) {
+  const std::string info = absl::StrCat(R"({"rank": )", rank, R"(, "world_size": 2})");
+  return ReadTrace(absl::StrCat(R"("distributedInfo": )", info, ", "), events);
+}
+
+// The op of a trace that holds one kernel.
+CollectiveOp OpOf(absl::string_view header, const std::string& kernel) {
+  const ProfileCollectives profile = ReadTrace(header, {kernel});
+  EXPECT_THAT(profile.ops, SizeIs(1));
+  return profile.ops.empty() ? CollectiveOp() : profile.ops[0];
+}
+
+std::map<std::string, int64_t> Unresolved(const ProfileCollectives& profile) {
+  std::map<std::string, int64_t> counts;
+  for (const auto& [reason, entry] : profile.unresolved.entries()) counts[reason] = entry.count;
+  return counts;
+}
+
+TEST(KinetoCollectivesTest, ReadsWhatKernelLaunchAndHeaderSay) {
+  const ProfileCollectives profile = ReadTrace(
+      R"("baseTimeNanoseconds": 1000000, "distributedInfo": {"rank": 1, "world_size": 4}, )",
+      {Event("user_annotation", "ProfilerStep#7", R"("pid": 99, "tid": 99)",
+             R"("ts": 5.5, "dur": 100)", ""),
+       Event("cuda_runtime", "cudaLaunchKernelExC", R"("pid": 99, "tid": 100)",
+             R"("ts": 20, "dur": 3)", R"("correlation": 42)"),
+       Kernel(kAllReduceKernel, R"("ts": 123.456789, "dur": 10.000001)",
+              absl::StrCat(kAllReduceArgs, R"(, "correlation": 42, "External id": 3)"))});
+  EXPECT_EQ(profile.trace, "trace.json");
+  // The base is the file's and the first event's ts in whole nanoseconds.
+  EXPECT_EQ(profile.base_ns, 1005500);
+  ASSERT_THAT(profile.ops, SizeIs(1));
+  const CollectiveOp& op = profile.ops[0];
+  EXPECT_EQ(op.kind, Kind::kAllReduce);
+  EXPECT_EQ(op.module, "0 (default_pg)");
+  EXPECT_EQ(op.instruction, "allreduce Float 1024->1024");
+  EXPECT_EQ(op.operand_bytes, 4096);
+  EXPECT_EQ(op.output_bytes, 4096);
+  EXPECT_EQ(op.groups, IdGroups({{0, 1}}));
+  ASSERT_THAT(profile.events, SizeIs(1));
+  const CollectiveEvent& event = profile.events[0];
+  EXPECT_EQ(event.device, 1);
+  EXPECT_EQ(event.group, 0);
+  EXPECT_EQ(event.run_id, std::nullopt);
+  EXPECT_EQ(event.step, 7);
+  EXPECT_EQ(event.start_ps, 117956789);
+  EXPECT_EQ(event.end_ps, 127956790);
+  EXPECT_EQ(event.line_id, 16);
+  EXPECT_EQ(event.correlation_id, 42u);
+  EXPECT_EQ(event.kernels, 1u);
+  EXPECT_EQ(profile.protocols[event.protocol], "RING_LL");
+  ASSERT_THAT(profile.devices, SizeIs(1));
+  EXPECT_EQ(profile.devices[0].name, "GPU 0");
+  EXPECT_EQ(profile.devices[0].global_id, 1);
+  EXPECT_EQ(profile.devices[0].source, DeviceIdSource::kTraceHeader);
+  EXPECT_THAT(profile.assigned_devices, ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(Unresolved(profile), IsEmpty());
+}
+
+TEST(KinetoCollectivesTest, TheCollectiveNameDecidesTheKind) {
+  const std::vector<std::pair<std::string, Kind>> kinds = {
+      {"allreduce", Kind::kAllReduce},
+      {"allreduce_coalesced", Kind::kAllReduce},
+      {"all_gather", Kind::kAllGather},
+      {"_allgather_base", Kind::kAllGather},
+      {"allgather_into_tensor_coalesced", Kind::kAllGather},
+      {"reduce_scatter", Kind::kReduceScatter},
+      {"_reduce_scatter_base", Kind::kReduceScatter},
+      {"reduce_scatter_tensor_coalesced", Kind::kReduceScatter},
+      {"all_to_all", Kind::kAllToAll},
+      {"all_to_allv", Kind::kRaggedAllToAll},
+      {"broadcast", Kind::kCollectiveBroadcast},
+      {"_broadcast_oop", Kind::kCollectiveBroadcast},
+      {"reduce", Kind::kCollectiveReduce},
+      {"_reduce_oop", Kind::kCollectiveReduce},
+      {"gather", Kind::kCollectiveGather},
+      {"scatter", Kind::kCollectiveScatter},
+      {"barrier", Kind::kBarrier},
+      {"send", Kind::kSend},
+      {"recv", Kind::kRecv},
+  };
+  for (const auto& [name, kind] : kinds) {
+    SCOPED_TRACE(name);
+    const std::string args = absl::StrCat(R"("Collective name": ")", name, R"(")");
+    EXPECT_EQ(OpOf("", KernelWith(args)).kind, kind);
+  }
+}
+
+TEST(KinetoCollectivesTest, TheKernelsSymbolDecidesForUnknownNames) {
+  const std::string args = absl::StrCat(kAllReduceArgs, R"(, "Collective name": "novel")");
+  const std::string times = R"("ts": 1, "dur": 1)";
+  EXPECT_EQ(OpOf("", Kernel("ncclDevKernel_AllGather_RING_LL(A)", times, args)).kind,
+            Kind::kAllGather);
+  // Who sends to whom is not known.
+  const CollectiveOp permute = OpOf("", Kernel("ncclDevKernel_SendRecv(A)", times, args));
+  EXPECT_EQ(permute.kind, Kind::kCollectivePermute);
+  EXPECT_THAT(permute.pairs, IsEmpty());
+
+  const ProfileCollectives profile = ReadRank(0, {Kernel("rcclGenericKernel<1>", times, args)});
+  EXPECT_THAT(profile.events, IsEmpty());
+  EXPECT_THAT(Unresolved(profile), ElementsAre(Pair("collective of unknown kind", 1)));
+}
+
+TEST(KinetoCollectivesTest, KernelsThatNoCallDescribesAreCounted) {
+  const std::string times = R"("ts": 1, "dur": 1)";
+  const ProfileCollectives profile =
+      ReadRank(0, {Kernel(kAllReduceKernel, times, ""), Kernel(kAllReduceKernel, times, ""),
+                   Kernel("gemm", times, "")});
+  EXPECT_THAT(profile.events, IsEmpty());
+  EXPECT_THAT(Unresolved(profile),
+              ElementsAre(Pair("communication kernel that no collective call describes", 2)));
+  EXPECT_THAT(profile.devices, SizeIs(1));
+  EXPECT_THAT(profile.assigned_devices, ElementsAre(0, 1));
+}
+
+TEST(KinetoCollectivesTest, CopiesThatACallMadeAreNoCollectives) {
+  const ProfileCollectives profile =
+      ReadRank(0, {Kernel("elementwise_kernel", R"("ts": 1, "dur": 1)", kAllReduceArgs),
+                   Event("gpu_memcpy", "ncclCopy", R"("pid": 0, "tid": 16)", R"("ts": 1, "dur": 1)",
+                         kAllReduceArgs)});
+  EXPECT_THAT(profile.events, IsEmpty());
+  EXPECT_THAT(Unresolved(profile), IsEmpty());
+}
+
+TEST(KinetoCollectivesTest, BytesAreElementsOfTheirType) {
+  const CollectiveOp gather =
+      OpOf("", KernelWith(R"("Collective name": "all_gather", "In msg nelems": 3,
+                             "Out msg nelems": 6, "dtype": "BFloat16")"));
+  EXPECT_EQ(gather.operand_bytes, 6);
+  EXPECT_EQ(gather.output_bytes, 12);
+  EXPECT_EQ(gather.instruction, "all_gather BFloat16 3->6");
+  EXPECT_EQ(OpOf("", KernelWith(R"("dtype": "ComplexDouble")")).operand_bytes, 16384);
+  EXPECT_EQ(OpOf("", KernelWith(R"("dtype": "Float8_e4m3fn")")).operand_bytes, 1024);
+}
+
+TEST(KinetoCollectivesTest, BytesThatCannotBeToldAreCountedOnce) {
+  for (const char* args : {R"("dtype": "Novel")", R"("In msg nelems": -1)",
+                           R"("In msg nelems": 2305843009213693952)", R"("In msg nelems": null)"}) {
+    SCOPED_TRACE(args);
+    const std::string kernel = KernelWith(absl::StrCat(args, R"(, "correlation": 1)"));
+    const std::string launch =
+        Event("cuda_runtime", "cudaLaunchKernelExC", R"("pid": 99, "tid": 100)",
+              R"("ts": 9, "dur": 3)", R"("correlation": 1)");
+    const ProfileCollectives profile = ReadRank(0, {kernel, kernel, launch});
+    ASSERT_THAT(profile.events, SizeIs(2));
+    EXPECT_EQ(profile.ops[0].operand_bytes, 0);
+    EXPECT_THAT(Unresolved(profile), ElementsAre(Pair("bytes of a collective cannot be told", 1)));
+  }
+}
+
+// The group of a kernel whose rank list and group size are these.
+IdGroups GroupOf(absl::string_view header, absl::string_view ranks, int64_t size) {
+  return OpOf(header, KernelWith(absl::StrCat(R"("Process Group Ranks": ")", ranks,
+                                              R"(", "Group size": )", size)))
+      .groups;
+}
+
+TEST(KinetoCollectivesTest, GroupsAreTheListedRanks) {
+  EXPECT_EQ(GroupOf("", "[4, 0, 6]", 3), IdGroups({{4, 0, 6}}));
+  EXPECT_EQ(GroupOf("", "[5]", 1), IdGroups({{5}}));
+}
+
+TEST(KinetoCollectivesTest, ListsThatAreCutShortAreContinued) {
+  EXPECT_EQ(GroupOf("", "[0, 1, ..., 7]", 8), IdGroups({{0, 1, 2, 3, 4, 5, 6, 7}}));
+  EXPECT_EQ(GroupOf("", "[1, 3, 5, ...]", 5), IdGroups({{1, 3, 5, 7, 9}}));
+}
+
+TEST(KinetoCollectivesTest, TheHeaderCompletesListsThatAreCutShort) {
+  const std::string header =
+      R"("distributedInfo": {"pg_config": [{"pg_name": "1", "ranks": [8, 9]},
+                                           {"pg_name": "0", "ranks": [0, 1, 5]}]}, )";
+  EXPECT_EQ(GroupOf(header, "[0, 1, ...]", 3), IdGroups({{0, 1, 5}}));
+  EXPECT_EQ(GroupOf(header, "[]", 3), IdGroups({{0, 1, 5}}));
+}
+
+TEST(KinetoCollectivesTest, GroupsThatCannotBeToldAreCounted) {
+  const std::vector<std::pair<std::string, int64_t>> lists = {
+      {"[0, 1, 3, ...]", 5},  // no sequence
+      {"[0, 1, ..., 9]", 8},  // does not end there
+      {"[3, 2, ...]", 5},     // runs below zero
+      {"[0, ...]", 4},        // no stride
+      {"[0, 1, 2, ...]", 2},  // more listed than there are
+      {"[0, 1, 2]", 4},       // not all of them
+      {"[0, x]", 2},         {"0, 1", 2}, {"[]", 2}, {"[0, ..., 4, ..., 6]", 7},
+  };
+  for (const auto& [list, size] : lists) {
+    SCOPED_TRACE(list);
+    const ProfileCollectives profile =
+        ReadRank(0, {KernelWith(absl::StrCat(R"("Process Group Ranks": ")", list,
+                                             R"(", "Group size": )", size))});
+    ASSERT_THAT(profile.events, SizeIs(1));
+    EXPECT_EQ(profile.events[0].group, kUnknownId);
+    EXPECT_EQ(Unresolved(profile).count("ranks of a process group cannot be told"), 1u);
+  }
+}
+
+TEST(KinetoCollectivesTest, WithoutAHeaderTheRankIsOpen) {
+  const ProfileCollectives profile = ReadTrace("", {KernelWith("")});
+  ASSERT_THAT(profile.events, SizeIs(1));
+  EXPECT_EQ(profile.events[0].device, kUnknownId);
+  EXPECT_EQ(profile.devices[0].source, DeviceIdSource::kUnknown);
+  EXPECT_THAT(profile.assigned_devices, ElementsAre(0, 1));
+}
+
+TEST(KinetoCollectivesTest, SequenceNumbersMatchExecutions) {
+  // Rank 1 began to profile one collective later; group 1 counts for itself.
+  const std::vector<ProfileCollectives> profiles = {
+      ReadRank(0, {KernelWith(R"("Seq": 5)"), KernelWith(R"("Seq": 6)")}),
+      ReadRank(1, {KernelWith(R"("Seq": 6)"), KernelWith(R"("Seq": 7)"),
+                   KernelWith(R"("Seq": 5, "Process Group Name": "1")")})};
+  EXPECT_EQ(profiles[0].events[1].run_id, profiles[1].events[0].run_id);
+  EXPECT_NE(profiles[0].events[0].run_id, profiles[0].events[1].run_id);
+  EXPECT_NE(profiles[0].events[0].run_id, profiles[1].events[2].run_id);
+}
+
+TEST(KinetoCollectivesTest, TheStepIsThatOfTheLaunch) {
+  const std::string host = R"("pid": 99, "tid": 99)";
+  const std::string other_thread = R"("pid": 99, "tid": 100)";
+  const auto launch = [&](absl::string_view ts, int correlation) {
+    return Event("cuda_runtime", "cudaLaunchKernelExC", other_thread,
+                 absl::StrCat(R"("ts": )", ts, R"(, "dur": 1)"),
+                 absl::StrCat(R"("correlation": )", correlation));
+  };
+  const auto kernel = [&](int correlation) {
+    return KernelWith(absl::StrCat(R"("correlation": )", correlation));
+  };
+  const ProfileCollectives profile = ReadRank(
+      0, {Event("user_annotation", "ProfilerStep#4", host, R"("ts": 200, "dur": 100)", ""),
+          Event("user_annotation", "ProfilerStep#3", host, R"("ts": 100, "dur": 50)", ""),
+          launch("99.999999", 1), launch("100", 2), launch("149.999999", 3), launch("150", 4),
+          launch("299", 5), kernel(1), kernel(2), kernel(3), kernel(4), kernel(5), kernel(6)});
+  std::vector<std::optional<int64_t>> steps;
+  for (const CollectiveEvent& event : profile.events) steps.push_back(event.step);
+  EXPECT_THAT(steps, ElementsAre(std::nullopt, 3, 3, std::nullopt, 4, std::nullopt));
+  EXPECT_THAT(Unresolved(profile),
+              ElementsAre(Pair("launch of a collective is not in the profile", 1)));
+}
+
+TEST(KinetoCollectivesTest, KernelsOfOneCallAreOneEvent) {
+  const auto kernel = [](absl::string_view times, absl::string_view id) {
+    return Kernel(kAllReduceKernel, times,
+                  absl::StrCat(kAllReduceArgs, R"(, "External id": )", id));
+  };
+  const ProfileCollectives profile =
+      ReadRank(0, {kernel(R"("ts": 30, "dur": 5)", "8"), kernel(R"("ts": 10, "dur": 5)", "7"),
+                   kernel(R"("ts": 14, "dur": 6)", "7")});
+  EXPECT_THAT(profile.ops, SizeIs(1));
+  ASSERT_THAT(profile.events, SizeIs(2));
+  // Times count from the first row's.
+  EXPECT_EQ(profile.events[0].start_ps, -20000000);
+  EXPECT_EQ(profile.events[0].end_ps, -10000000);
+  EXPECT_EQ(profile.events[0].kernels, 2u);
+  EXPECT_EQ(profile.events[1].kernels, 1u);
+  EXPECT_EQ(profile.events[1].occurrence, 1u);
+}
+
+TEST(KinetoCollectivesTest, BothEndsOfATransferAreOneOp) {
+  const ProfileCollectives sender =
+      ReadRank(0, {KernelWith(R"("Collective name": "send", "Dst Rank": 1)")});
+  const ProfileCollectives receiver =
+      ReadRank(1, {KernelWith(R"("Collective name": "recv", "Src Rank": 0)")});
+  EXPECT_EQ(sender.ops[0].kind, Kind::kSend);
+  EXPECT_EQ(receiver.ops[0].kind, Kind::kRecv);
+  EXPECT_EQ(sender.ops[0].instruction, "transfer 0->1 Float 1024");
+  EXPECT_EQ(OpIdentity(sender.ops[0]), OpIdentity(receiver.ops[0]));
+  EXPECT_THAT(sender.ops[0].pairs, ElementsAre(SourceTargetPair{0, 1}));
+  EXPECT_THAT(receiver.ops[0].pairs, ElementsAre(SourceTargetPair{0, 1}));
+  EXPECT_TRUE(sender.ops[0].groups.empty());
+}
+
+TEST(KinetoCollectivesTest, APeerThatIsNotToldIsCounted) {
+  const std::string reason = "peer of a transfer cannot be told";
+  EXPECT_EQ(Unresolved(ReadRank(0, {KernelWith(R"("Collective name": "send")")})).count(reason),
+            1u);
+  const ProfileCollectives no_rank =
+      ReadTrace("", {KernelWith(R"("Collective name": "send", "Dst Rank": 1)")});
+  EXPECT_EQ(Unresolved(no_rank).count(reason), 1u);
+  EXPECT_THAT(no_rank.ops[0].pairs, IsEmpty());
+}
+
+TEST(KinetoCollectivesTest, TransfersAreMatchedByStepSinceEachRankCountsItsOwn) {
+  const auto read = [](int64_t rank, absl::string_view args) {
+    return ReadRank(rank, {Event("user_annotation", "ProfilerStep#3", R"("pid": 99, "tid": 99)",
+                                 R"("ts": 1, "dur": 50)", ""),
+                           Event("cuda_runtime", "cudaLaunchKernelExC", R"("pid": 99, "tid": 99)",
+                                 R"("ts": 9, "dur": 3)", R"("correlation": 1)"),
+                           KernelWith(absl::StrCat(R"("correlation": 1, )", args))});
+  };
+  const ProfileCollectives sender =
+      read(0, R"("Collective name": "send", "Dst Rank": 1, "Seq": 12)");
+  const ProfileCollectives receiver =
+      read(1, R"("Collective name": "recv", "Src Rank": 0, "Seq": 4)");
+  ASSERT_TRUE(sender.events[0].run_id.has_value());
+  EXPECT_EQ(sender.events[0].run_id, receiver.events[0].run_id);
+  // The group's third collective is something else.
+  EXPECT_NE(sender.events[0].run_id, read(0, R"("Seq": 3)").events[0].run_id);
+}
+
+TEST(KinetoCollectivesTest, RaggedExchangesAgreeWhateverEachRankSends) {
+  const auto kernel = [](int64_t in, int64_t out) {
+    return KernelWith(absl::StrCat(R"("Collective name": "all_to_allv", "In msg nelems": )", in,
+                                   R"(, "Out msg nelems": )", out));
+  };
+  const ProfileCollectives profile = ReadRank(0, {kernel(10, 20), kernel(30, 5)});
+  ASSERT_THAT(profile.ops, SizeIs(2));
+  EXPECT_EQ(OpIdentity(profile.ops[0]), OpIdentity(profile.ops[1]));
+  EXPECT_EQ(profile.ops[0].output_bytes, 80);
+  EXPECT_EQ(profile.ops[1].output_bytes, 20);
+}
+
+absl::StatusOr<ProfileCollectives> ReadFile(const std::string& path) {
+  const absl::StatusOr<InputFile> file = InputFile::Open(FileSystem::Posix(), path);
+  if (!file.ok()) return file.status();
+  return ReadKinetoCollectives(*file);
+}
+
+// One rank's part in an execution, in Unix time.
+struct Member {
+  const CollectiveOp* op;
+  std::vector<int64_t> group;
+  absl::int128 start_ps;
+  absl::int128 end_ps;
+};
+
+TEST(KinetoCollectivesTest, RealRanksAgreeOnEveryExecution) {
+  const std::optional<std::string> shared = SharedDataDirectory();
+  if (!shared.has_value()) GTEST_SKIP() << kSharedDataMissing;
+  std::vector<ProfileCollectives> profiles;
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::string path = absl::StrCat(*shared, "/traces/torch_nccl4/kineto_", rank, ".json.gz");
+    ASSERT_OK_AND_ASSIGN(ProfileCollectives profile, ReadFile(path));
+    // 12, 11, 12 and 11 kernels of NCCL, of which the call was recorded for 8.
+    EXPECT_THAT(profile.events, SizeIs(8));
+    EXPECT_THAT(Unresolved(profile),
+                ElementsAre(Pair("communication kernel that no collective call describes",
+                                 rank % 2 == 0 ? 4 : 3)));
+    EXPECT_THAT(profile.assigned_devices, ElementsAre(0, 1, 2, 3));
+    profiles.push_back(std::move(profile));
+  }
+  ASSERT_OK_AND_ASSIGN(const RankResolution ranks, ResolveRanks(absl::MakeSpan(profiles)));
+  EXPECT_THAT(ranks.ranks,
+              ElementsAre(ElementsAre(0), ElementsAre(1), ElementsAre(2), ElementsAre(3)));
+  EXPECT_THAT(ranks.notes, IsEmpty());
+  const RunResolution runs = ResolveRuns(profiles);
+  EXPECT_EQ(runs.method, RunMethod::kStep);
+
+  std::map<std::tuple<int64_t, uint64_t, uint32_t>, std::vector<Member>> executions;
+  for (size_t p = 0; p < profiles.size(); ++p) {
+    const absl::int128 base_ps = absl::int128(profiles[p].base_ns) * 1000;
+    for (size_t i = 0; i < profiles[p].events.size(); ++i) {
+      const CollectiveEvent& event = profiles[p].events[i];
+      const CollectiveOp& op = profiles[p].ops[event.op];
+      ASSERT_EQ(event.group, 0);
+      const EventRun& run = runs.runs[p][i];
+      executions[{run.run, OpIdentity(op), run.occurrence}].push_back(
+          {&op,
+           {op.groups[0].begin(), op.groups[0].end()},
+           base_ps + event.start_ps,
+           base_ps + event.end_ps});
+    }
+  }
+  // Two steps of three all-reduces and an all-gather; nothing is left over.
+  EXPECT_THAT(executions, SizeIs(8));
+  std::map<std::string, int> instructions;
+  for (const auto& [key, members] : executions) {
+    ASSERT_THAT(members, SizeIs(4));
+    const Member& first = members[0];
+    ++instructions[first.op->instruction];
+    EXPECT_THAT(first.group, ElementsAre(0, 1, 2, 3));
+    absl::int128 last_start_ps = first.start_ps;
+    absl::int128 first_end_ps = first.end_ps;
+    for (const Member& member : members) {
+      EXPECT_EQ(member.op->kind, first.op->kind);
+      EXPECT_EQ(member.op->operand_bytes, first.op->operand_bytes);
+      EXPECT_EQ(member.op->output_bytes, first.op->output_bytes);
+      EXPECT_EQ(member.group, first.group);
+      last_start_ps = std::max(last_start_ps, member.start_ps);
+      first_end_ps = std::min(first_end_ps, member.end_ps);
+    }
+    // The ranks shared one clock, and none can end before all have begun.
+    EXPECT_LT(last_start_ps, first_end_ps);
+  }
+  EXPECT_THAT(instructions, ElementsAre(Pair("all_gather Float 1048576->4194304", 2),
+                                        Pair("allreduce Float 1050624->1050624", 2),
+                                        Pair("allreduce Float 1051648->1051648", 2),
+                                        Pair("allreduce Float 1312768->1312768", 2)));
+}
+
+TEST(KinetoCollectivesTest, CountsOfARealSample) {
+  const std::optional<std::string> shared = SharedDataDirectory();
+  if (!shared.has_value()) GTEST_SKIP() << kSharedDataMissing;
+  ASSERT_OK_AND_ASSIGN(const ProfileCollectives profile,
+                       ReadFile(*shared + "/samples/kineto/nccl_parser_config/nccl_data.json.gz"));
+  EXPECT_THAT(Unresolved(profile), IsEmpty());
+  std::map<std::pair<Kind, std::optional<int64_t>>, int> counts;
+  for (const CollectiveEvent& event : profile.events) {
+    ++counts[{profile.ops[event.op].kind, event.step}];
+    EXPECT_EQ(event.group, 0);
+  }
+  // Counted with Python's json module.
+  EXPECT_THAT(
+      counts,
+      ElementsAre(Pair(Pair(Kind::kAllReduce, 4), 5), Pair(Pair(Kind::kAllReduce, 5), 5),
+                  Pair(Pair(Kind::kAllReduce, 6), 5), Pair(Pair(Kind::kCollectiveBroadcast, 4), 2),
+                  Pair(Pair(Kind::kCollectiveBroadcast, 5), 2),
+                  Pair(Pair(Kind::kCollectiveBroadcast, 6), 2)));
+}
+
+}  // namespace
+}  // namespace meridian

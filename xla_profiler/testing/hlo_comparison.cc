@@ -1,0 +1,142 @@
+#include "xla_profiler/testing/hlo_comparison.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "third_party/hlo/hlo.pb.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/hlo/hlo_collective.h"
+#include "xla_profiler/hlo/hlo_fingerprint.h"
+#include "xla_profiler/hlo/hlo_module.h"
+
+namespace meridian {
+namespace {
+
+absl::Status Differ(absl::string_view what) {
+  return absl::InternalError(absl::StrCat("decoders differ: ", what));
+}
+
+#define EXPECT_SAME(a, b, what)             \
+  do {                                      \
+    if (!((a) == (b))) return Differ(what); \
+  } while (false)
+
+template <typename Ours, typename Ids>
+absl::Status CompareReferences(const Ours& ours, const Ids& ids, const HloModuleProblems& problems,
+                               absl::string_view what) {
+  // Some are left out of a module with problems.
+  if (problems.total() != 0) return absl::OkStatus();
+  EXPECT_SAME(ours.size(), static_cast<size_t>(ids.size()), what);
+  for (size_t i = 0; i < ours.size(); ++i) {
+    EXPECT_SAME(ours[i]->id(), ids.Get(static_cast<int>(i)), what);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CompareInstruction(const HloInstruction& ours, const xla::HloInstructionProto& theirs,
+                                const HloModuleProblems& problems) {
+  EXPECT_SAME(ours.id(), theirs.id(), "instruction id");
+  EXPECT_SAME(ours.name(), theirs.name(), "instruction name");
+  EXPECT_SAME(ours.opcode(), theirs.opcode(), "opcode");
+  EXPECT_SAME(ours.op_name(), theirs.metadata().op_name(), "op_name");
+  EXPECT_SAME(ours.custom_call_target(), theirs.custom_call_target(), "custom_call_target");
+  EXPECT_SAME(ours.channel_id(), theirs.channel_id(), "channel_id");
+  EXPECT_SAME(ours.parameter_number(), theirs.parameter_number(), "parameter_number");
+  EXPECT_SAME(ours.tuple_index(), theirs.tuple_index(), "tuple_index");
+  EXPECT_SAME(ours.is_host_transfer(), theirs.is_host_transfer(), "is_host_transfer");
+  EXPECT_SAME(ours.use_global_device_ids(), theirs.use_global_device_ids(), "global device ids");
+  RETURN_IF_ERROR(CompareReferences(ours.operands(), theirs.operand_ids(), problems, "operands"));
+  RETURN_IF_ERROR(CompareReferences(ours.control_predecessors(), theirs.control_predecessor_ids(),
+                                    problems, "control predecessors"));
+  return CompareReferences(ours.called_computations(), theirs.called_computation_ids(), problems,
+                           "called computations");
+}
+
+absl::Status CompareOnDemand(const HloInstruction& ours, const xla::HloInstructionProto& theirs) {
+  ASSIGN_OR_RETURN(const std::vector<int64_t> dimensions, ours.Dimensions());
+  const auto& expected = theirs.dimensions();
+  EXPECT_SAME(dimensions, std::vector<int64_t>(expected.begin(), expected.end()), "dimensions");
+  ASSIGN_OR_RETURN(const std::vector<SourceTargetPair> pairs, ours.SourceTargetPairs());
+  EXPECT_SAME(pairs.size(), static_cast<size_t>(theirs.source_target_pairs_size()), "pairs");
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    EXPECT_SAME(pairs[i].source, theirs.source_target_pairs(static_cast<int>(i)).source(), "pair");
+    EXPECT_SAME(pairs[i].target, theirs.source_target_pairs(static_cast<int>(i)).target(), "pair");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CompareComputation(const HloComputation& ours, const xla::HloComputationProto& theirs,
+                                const HloModuleProblems& problems) {
+  EXPECT_SAME(ours.id(), theirs.id(), "computation id");
+  EXPECT_SAME(ours.name(), theirs.name(), "computation name");
+  EXPECT_SAME(ours.is_fusion(), theirs.is_fusion_computation(), "is_fusion");
+  if (ours.root() != nullptr) EXPECT_SAME(ours.root()->id(), theirs.root_id(), "root");
+  EXPECT_SAME(ours.instructions().size(), static_cast<size_t>(theirs.instructions_size()),
+              "number of instructions");
+  for (size_t i = 0; i < ours.instructions().size(); ++i) {
+    const xla::HloInstructionProto& instruction = theirs.instructions(static_cast<int>(i));
+    RETURN_IF_ERROR(CompareInstruction(ours.instructions()[i], instruction, problems));
+    RETURN_IF_ERROR(CompareOnDemand(ours.instructions()[i], instruction));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CompareModule(const HloModule& ours, const xla::HloModuleProto& theirs) {
+  EXPECT_SAME(ours.id(), theirs.id(), "module id");
+  EXPECT_SAME(ours.name(), theirs.name(), "module name");
+  EXPECT_SAME(ours.computations().size(), static_cast<size_t>(theirs.computations_size()),
+              "number of computations");
+  for (size_t i = 0; i < ours.computations().size(); ++i) {
+    RETURN_IF_ERROR(CompareComputation(ours.computations()[i],
+                                       theirs.computations(static_cast<int>(i)), ours.problems()));
+  }
+  return absl::OkStatus();
+}
+
+#undef EXPECT_SAME
+
+// Asks for everything; what comes back does not matter, that it comes back does.
+void Walk(const HloModule& module) {
+  for (const HloInstruction& instruction : module.instructions()) {
+    module.FindInstruction(instruction.name());
+    module.Users(instruction);
+    instruction.Dimensions().status().IgnoreError();
+    instruction.ReplicaGroups().status().IgnoreError();
+    instruction.SourceTargetPairs().status().IgnoreError();
+    instruction.FrontendAttributes().status().IgnoreError();
+    instruction.BackendConfig().status().IgnoreError();
+    const absl::StatusOr<HloShape> shape = instruction.Shape();
+    if (!shape.ok()) continue;
+    shape->ToString();
+    shape->ByteSize().status().IgnoreError();
+  }
+  const HloCollectives collectives(module);
+  for (const HloInstruction& instruction : module.instructions()) {
+    collectives.Find(instruction.name());
+  }
+  HloFingerprint(module, collectives).status().IgnoreError();
+}
+
+}  // namespace
+
+absl::Status CompareHloWithLibprotobuf(absl::string_view bytes, HloVerdict* verdict) {
+  xla::HloProto theirs;
+  const bool accepted = theirs.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+  const absl::StatusOr<std::unique_ptr<HloModule>> ours = HloModule::Decode(bytes, bytes.data());
+  if (!ours.ok()) {
+    *verdict = HloVerdict::kRefused;
+    // Well-formed, but contradicts itself.
+    const bool ours_only = absl::StrContains(ours.status().message(), "device assignment");
+    return accepted && !ours_only ? Differ(ours.status().ToString()) : absl::OkStatus();
+  }
+  Walk(**ours);
+  *verdict = accepted ? HloVerdict::kAccepted : HloVerdict::kAcceptedUnseen;
+  return accepted ? CompareModule(**ours, theirs.hlo_module()) : absl::OkStatus();
+}
+
+}  // namespace meridian
