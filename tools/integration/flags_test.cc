@@ -1,0 +1,46 @@
+// The flags of all commands are a contract with scripts: testdata/flags.txt lists them, and none may
+// go. A new flag is added there with the change that brings it.
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tools/testing/run_command.h"
+
+namespace meridian {
+namespace {
+
+// Returns the flags that a command's --help lists, in its order.
+std::vector<std::string> FlagsOf(const std::string& command) {
+  const CommandResult result = RunCommandLine("tools/" + command, {"--help"});
+  EXPECT_EQ(result.exit_code, 0) << command << ": " << result.standard_error;
+  std::vector<std::string> flags;
+  for (absl::string_view line : absl::StrSplit(result.standard_output, '\n')) {
+    // Flags stand behind two spaces; examples begin with the command or stand further right.
+    if (!absl::ConsumePrefix(&line, "  --")) continue;
+    flags.emplace_back(line.substr(0, line.find(' ')));
+  }
+  return flags;
+}
+
+TEST(FlagsTest, EveryCommandHasTheListedFlags) {
+  std::ifstream file("tools/integration/testdata/flags.txt");
+  std::stringstream text;
+  text << file.rdbuf();
+  int commands = 0;
+  for (const absl::string_view line : absl::StrSplit(text.str(), '\n', absl::SkipEmpty())) {
+    const std::pair<std::string, std::string> parts = absl::StrSplit(line, absl::MaxSplits(": ", 1));
+    EXPECT_EQ(absl::StrJoin(FlagsOf(parts.first), " "), parts.second) << parts.first;
+    ++commands;
+  }
+  EXPECT_EQ(commands, 13);
+}
+
+}  // namespace
+}  // namespace meridian
