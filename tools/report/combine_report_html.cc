@@ -13,7 +13,9 @@
 #include "absl/time/time.h"
 #include "tools/report/combine_charts.h"
 #include "tools/report/html_text.h"
+#include "tools/report/page.h"
 #include "tools/report/quantities.h"
+#include "tools/report/style.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
@@ -30,65 +32,6 @@ constexpr absl::string_view kUnknown =
 constexpr absl::string_view kReferenceMethod = "reference";
 constexpr absl::string_view kPlusMinus = " &#177; ";
 constexpr absl::string_view kNonBreakingHyphen = "\u2011";
-
-// Contrast is at least 4.5:1 for text and 3:1 for bars against their grounds, in both schemes.
-constexpr absl::string_view kStyle = R"css(
-:root { color-scheme: light dark; --ground: #ffffff; --ink: #1b1f24; --soft: #57606a;
-  --rule: #d0d7de; --panel: #f6f8fa; --good: #116329; --good-ground: #dafbe1; --bad: #a40e26;
-  --bad-ground: #ffebe9; --open: #7d4e00; --open-ground: #fff8c5; --wait: #bc4c00;
-  --transfer: #0969da; --certified: #8c959f; }
-@media (prefers-color-scheme: dark) { :root { --ground: #0d1117; --ink: #e6edf3; --soft: #9da7b3;
-  --rule: #30363d; --panel: #161b22; --good: #7ee787; --good-ground: #12261e; --bad: #ff9a92;
-  --bad-ground: #2d1316; --open: #e3b341; --open-ground: #272115; --wait: #f0883e;
-  --transfer: #58a6ff; --certified: #6e7681; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 24px 20px 48px; max-width: 1180px; background: var(--ground);
-  color: var(--ink); font: 15px/1.5 system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
-h1 { font-size: 24px; margin: 0 0 12px; }
-h2 { font-size: 18px; margin: 36px 0 8px; border-bottom: 1px solid var(--rule); padding-bottom: 4px; }
-p { margin: 6px 0 10px; max-width: 75ch; }
-.verdict { border-left: 6px solid; border-radius: 4px; padding: 12px 16px; margin: 0 0 14px; }
-.verdict strong { display: block; font-size: 18px; }
-.verdict span { color: var(--ink); }
-.good { color: var(--good); background: var(--good-ground); }
-.bad { color: var(--bad); background: var(--bad-ground); }
-.open { color: var(--open); background: var(--open-ground); }
-dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(170px, 1fr)); gap: 10px 20px; margin: 0; }
-dt { color: var(--soft); font-size: 13px; }
-dd { margin: 0; font-weight: 600; overflow-wrap: anywhere; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; }
-caption { text-align: left; color: var(--soft); font-size: 13px; padding: 0 0 6px; }
-th, td { padding: 5px 10px; border-bottom: 1px solid var(--rule); text-align: left; vertical-align: top; }
-th { font-weight: 600; white-space: nowrap; }
-thead th { background: var(--panel); font-size: 13px; }
-td.n, th.n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
-td.path { overflow-wrap: anywhere; font-family: ui-monospace, Menlo, Consolas, monospace; font-size: 13px;
-  min-width: 14ch; }
-.unknown, svg .unknown { color: var(--soft); fill: var(--soft); font-style: italic; }
-.soft { color: var(--soft); }
-.bar { display: block; height: 8px; min-width: 1px; background: var(--wait); border-radius: 2px; }
-td.track { width: 26%; min-width: 120px; vertical-align: middle; }
-svg { display: block; width: 100%; min-width: 700px; max-width: 1000px; height: auto; margin: 10px 0;
-  font: 13px system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
-svg text { fill: var(--ink); }
-svg .axis { fill: var(--soft); font-size: 12px; }
-svg .grid { stroke: var(--rule); }
-svg .zero { stroke: var(--soft); }
-svg .interval { stroke: var(--transfer); stroke-width: 2; }
-svg .offset, svg .transfer { fill: var(--transfer); }
-svg .certified { fill: var(--certified); }
-svg .wait { fill: var(--wait); }
-svg .wait, svg rect.transfer { stroke: var(--ground); stroke-width: 2; }
-.key { display: inline-block; width: 12px; height: 12px; border-radius: 2px; margin: 0 6px 0 14px;
-  vertical-align: -1px; }
-.key:first-child { margin-left: 0; }
-.key.wait { background: var(--wait); } .key.transfer { background: var(--transfer); }
-.key.certified { background: var(--certified); }
-ul { padding-left: 20px; } li { overflow-wrap: anywhere; }
-details > summary { cursor: pointer; margin: 8px 0; }
-@media print { body { max-width: none; } .scroll { overflow: visible; } }
-)css";
 
 std::string Text(absl::string_view text) {
   return HtmlEscape(FirstCharacters(text, kMaxTextCharacters));
@@ -406,17 +349,12 @@ std::string NotesSection(const CombineReport& report) {
 }  // namespace
 
 std::string CombineReportHtml(const CombineReport& report) {
-  return absl::StrCat(
-      "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n"
-      "<meta charset=\"utf-8\"/>\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-      "'unsafe-inline'\"/>\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
-      "<title>Combined profile</title>\n<style>",
-      kStyle, "</style>\n</head>\n<body>\n<main>\n<h1>Combined profile</h1>\n",
-      VerdictSection(report), FactsSection(report), NodesSection(report), KindsSection(report),
-      RanksSection(report), NotesSection(report), OutputsSection(report), InputsSection(report),
-      "</main>\n</body>\n</html>\n");
+  return absl::StrReplaceAll(
+      kPage, {{"{{style}}", kStyle},
+              {"{{sections}}",
+               absl::StrCat(VerdictSection(report), FactsSection(report), NodesSection(report),
+                            KindsSection(report), RanksSection(report), NotesSection(report),
+                            OutputsSection(report), InputsSection(report))}});
 }
 
 }  // namespace meridian
