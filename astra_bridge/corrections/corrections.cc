@@ -39,9 +39,8 @@ class Place {
 
   absl::Status WrongValue(absl::string_view key, const JsonValue& value,
                           absl::string_view wanted) const {
-    return Error(absl::StrCat(key, " is ",
-                              FirstCharacters(Printable(value.text()), kShownCharacters), ", not ",
-                              wanted));
+    return Error(absl::StrCat(
+        key, " is ", FirstCharacters(Printable(value.text()), kShownCharacters), ", not ", wanted));
   }
 
  private:

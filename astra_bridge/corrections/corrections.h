@@ -97,9 +97,7 @@ struct AloneTimes {
   // Returns how much longer transfers take than the engine says, if these are their sums; 1 if
   // there are none.
   double Stretch() const {
-    return engine_ns == 0
-               ? 1
-               : static_cast<double>(corrected_ns) / static_cast<double>(engine_ns);
+    return engine_ns == 0 ? 1 : static_cast<double>(corrected_ns) / static_cast<double>(engine_ns);
   }
 };
 

@@ -142,8 +142,8 @@ folders: {cache: mine}
 }
 
 TEST_F(AstraPredictTest, CorrectionsAreApplied) {
-  const std::string corrections = directory_.Write(
-      "c.json", R"({"p2p":[{"bytes":1048576,"ratio":2}]})");
+  const std::string corrections =
+      directory_.Write("c.json", R"({"p2p":[{"bytes":1048576,"ratio":2}]})");
   EXPECT_THAT(Predict(Basic({"--engine=embedded", "--corrections=" + corrections})).standard_output,
               HasSubstr("\"iteration_ns\": \"40062\""));
 }

@@ -238,8 +238,8 @@ TEST_F(AstraPredictWorkloadTest, GroupsAreFoundBesideTheTracesUnlessGiven) {
 
 TEST_F(AstraPredictWorkloadTest, CorrectionsAreApplied) {
   WriteWorkload(directory_, "w", {{SendNode(1, 0, 1, 1 << 20)}, {RecvNode(1, 0, 1, 1 << 20)}});
-  const std::string corrections = directory_.Write(
-      "c.json", R"({"p2p":[{"bytes":1048576,"ratio":2}]})");
+  const std::string corrections =
+      directory_.Write("c.json", R"({"p2p":[{"bytes":1048576,"ratio":2}]})");
   EXPECT_EQ(Predict(directory_.PathOf("w"), Network("Ring", 2), {}).iteration_ns(), 20031);
   EXPECT_EQ(Predict(directory_.PathOf("w"), Network("Ring", 2), {"--corrections=" + corrections})
                 .iteration_ns(),

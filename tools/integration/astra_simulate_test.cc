@@ -149,9 +149,8 @@ TEST_F(AstraSimulateTest, FindsGroupsBesideTheTraces) {
 }
 
 TEST_F(AstraSimulateTest, AppliesCorrections) {
-  const std::string corrections = directory_.Write(
-      "corrections.json",
-      R"({"all-reduce": [{"bytes": 1048576, "ratio": 2}]})");
+  const std::string corrections =
+      directory_.Write("corrections.json", R"({"all-reduce": [{"bytes": 1048576, "ratio": 2}]})");
   const CommandResult result = Simulate({"--json", "--corrections=" + corrections});
   EXPECT_EQ(result.exit_code, 0) << result.standard_error;
   // Twice 33829.
