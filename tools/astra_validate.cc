@@ -7,13 +7,11 @@
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "astra_bridge/calibration/calibrated_range.h"
+#include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/calibration_run.h"
-#include "astra_bridge/calibration/compute_beside.h"
+#include "astra_bridge/calibration/check_reasons.h"
+#include "astra_bridge/calibration/report_text.h"
 #include "astra_bridge/calibration/simulation_check.h"
-#include "astra_bridge/calibration/simulation_check_csv.h"
-#include "astra_bridge/calibration/simulation_check_notes.h"
-#include "astra_bridge/calibration/simulation_check_text.h"
 #include "astra_bridge/calibration/step_check.h"
 #include "astra_bridge/corrections/corrections.h"
 #include "astra_bridge/timing/fabric.h"
@@ -82,47 +80,38 @@ absl::StatusOr<std::optional<KnownCalibration>> ReadCalibration() {
   return calibration;
 }
 
-struct StepChecks {
-  std::vector<CheckedStep> steps;
-  ComputeBeside beside;
-  std::vector<std::string> notes;
-};
-
-// A step that cannot be exported or scheduled is a note: the collectives are checked all the same.
-// An error of the environment is one.
-absl::StatusOr<StepChecks> CheckSteps(const std::vector<CalibrationRun>& runs, const Fabric& fabric,
-                                      const Corrections& corrections) {
+// Adds steps and notes to the report. A step that cannot be exported or scheduled is a note: the
+// collectives are checked all the same. An error of the environment is one.
+absl::Status CheckSteps(const std::vector<CalibrationRun>& runs, const Fabric& fabric,
+                        const Corrections& corrections, SimulationCheckReport* report,
+                        ComputeBeside* beside) {
   StepCheckOptions options;
   options.reader.input = UserInputOptions();
   options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
   options.work_folder = UserInputOptions().temporary_directory;
-  StepChecks checks;
   ProgressBar progress("scheduling steps", 0);
   for (const CalibrationRun& run : runs) {
     std::vector<std::optional<int64_t>> steps(run.steps.begin(), run.steps.end());
     if (steps.empty()) steps.push_back(std::nullopt);
     if (steps.size() > kMaxSteps) {
-      checks.notes.push_back(absl::StrCat(Printable(run.folder), ": of ", steps.size(),
-                                          " steps the first ", kMaxSteps, " were scheduled"));
+      report->add_notes(absl::StrCat(Printable(run.folder), ": of ", steps.size(),
+                                     " steps the first ", kMaxSteps, " were scheduled"));
       steps.resize(kMaxSteps);
     }
     for (const std::optional<int64_t>& step : steps) {
-      const absl::StatusOr<StepCheck> check =
-          CheckStep(FileSystem::Posix(), run, step, fabric, corrections, options);
-      if (!check.ok()) {
-        if (ExitCode(check.status()) == kExitEnvironment) return check.status();
+      const absl::Status status =
+          CheckStep(FileSystem::Posix(), run, step, fabric, corrections, options, report, beside);
+      if (!status.ok()) {
+        if (ExitCode(status) == kExitEnvironment) return status;
         const std::string name = step.has_value() ? absl::StrCat("step ", *step) : "the run";
-        checks.notes.push_back(
-            absl::StrCat(Printable(run.folder), ": ", name,
-                         " was not scheduled: ", Printable(check.status().message())));
+        report->add_notes(absl::StrCat(Printable(run.folder), ": ", name,
+                                       " was not scheduled: ", Printable(status.message())));
         continue;
       }
-      checks.steps.push_back(check->step);
-      checks.beside.Add(check->beside);
-      progress.Update(checks.steps.size());
+      progress.Update(static_cast<size_t>(report->steps_size()));
     }
   }
-  return checks;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int> ValidateTraces() {
@@ -150,12 +139,11 @@ absl::StatusOr<int> ValidateTraces() {
       const std::vector<CalibrationRun> runs,
       ReadMeasuredRuns(files, traces, UserInputOptions(), absl::GetFlag(FLAGS_allow_violations)));
   SimulationCheckOptions options;
-  StepChecks steps;
+  SimulationCheckReport steps;
   if (absl::GetFlag(FLAGS_steps)) {
-    ASSIGN_OR_RETURN(steps, CheckSteps(runs, fabric, corrections));
-    options.beside = steps.beside;
+    RETURN_IF_ERROR(CheckSteps(runs, fabric, corrections, &steps, &options.beside.emplace()));
   } else {
-    steps.notes.push_back("with --nosteps, computing beside collectives is not seen");
+    steps.add_notes("with --nosteps, computing beside collectives is not seen");
   }
   std::vector<std::string> calibration_notes;
   if (calibration.has_value()) {
@@ -173,8 +161,8 @@ absl::StatusOr<int> ValidateTraces() {
   }
   ASSIGN_OR_RETURN(SimulationCheckReport report,
                    CheckSimulation(runs, fabric, corrections, options));
-  AddSteps(steps.steps, &report);
-  for (const std::string& note : steps.notes) report.add_notes(note);
+  report.MergeFrom(steps);
+  SummariseSteps(&report);
   for (const std::string& note : calibration_notes) report.add_notes(note);
   if (!csv.empty()) RETURN_IF_ERROR(WriteFileAtomically(files, csv, SimulationCheckCsv(report)));
   RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatSimulationCheck(report)));

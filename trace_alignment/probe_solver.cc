@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/check.h"
 #include "xla_profiler/base/int64_range.h"
+#include "xla_profiler/base/normal_equations.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/base/status_util.h"
@@ -39,40 +40,6 @@ bool IsGood(const ProbeWindowEdge& window, const ProbeWindowFilter& filter) {
              filter.max_loss_ratio * static_cast<double>(window.pairs);
 }
 
-// A symmetric positive definite matrix, factored as L * L^T.
-class CholeskyFactor {
- public:
-  // `matrix` is n x n, row by row.
-  CholeskyFactor(std::vector<double> matrix, int n) : factor_(std::move(matrix)), n_(n) {
-    for (int j = 0; j < n_; ++j) {
-      for (int i = j; i < n_; ++i) {
-        double sum = At(i, j);
-        for (int k = 0; k < j; ++k) sum -= At(i, k) * At(j, k);
-        At(i, j) = i == j ? std::sqrt(sum) : sum / At(j, j);
-      }
-    }
-  }
-
-  std::vector<double> Solve(std::vector<double> x) const {
-    for (int i = 0; i < n_; ++i) {
-      for (int k = 0; k < i; ++k) x[i] -= At(i, k) * x[k];
-      x[i] /= At(i, i);
-    }
-    for (int i = n_ - 1; i >= 0; --i) {
-      for (int k = i + 1; k < n_; ++k) x[i] -= At(k, i) * x[k];
-      x[i] /= At(i, i);
-    }
-    return x;
-  }
-
- private:
-  double& At(int i, int j) { return factor_[static_cast<size_t>(i) * n_ + j]; }
-  double At(int i, int j) const { return factor_[static_cast<size_t>(i) * n_ + j]; }
-
-  std::vector<double> factor_;
-  int n_;
-};
-
 // An edge between nodes that are reached, by their position in the round.
 struct Link {
   int src = 0;
@@ -85,7 +52,9 @@ struct Link {
 class DifferenceFit {
  public:
   DifferenceFit(const std::vector<Link>& links, int num_nodes)
-      : links_(links), unknowns_(num_nodes - 1), factor_(Laplacian(links, unknowns_), unknowns_) {}
+      : links_(links),
+        unknowns_(num_nodes - 1),
+        factor_(Laplacian(links, unknowns_), static_cast<size_t>(unknowns_)) {}
 
   std::vector<double> Solve(const std::vector<double>& differences) const {
     std::vector<double> right(unknowns_, 0.0);
@@ -108,9 +77,7 @@ class DifferenceFit {
     }
     std::vector<double> errors(unknowns_);
     for (int i = 0; i < unknowns_; ++i) {
-      std::vector<double> unit(unknowns_, 0.0);
-      unit[i] = 1;
-      errors[i] = std::sqrt(square_sum / freedom * factor_.Solve(std::move(unit))[i]);
+      errors[i] = std::sqrt(square_sum / freedom * factor_.InverseDiagonal(i));
     }
     return WithReference(std::move(errors));
   }

@@ -2,19 +2,15 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 #include <set>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "astra_bridge/calibration/calibrated_model.h"
 #include "astra_bridge/calibration/calibration_notes.h"
 #include "astra_bridge/calibration/engine_model.h"
-#include "astra_bridge/calibration/error_summary.h"
-#include "astra_bridge/calibration/size_ranges.h"
-#include "astra_bridge/calibration/transfer_quality.h"
+#include "astra_bridge/calibration/transfers.h"
 #include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
@@ -54,7 +50,7 @@ absl::Status CheckRuns(absl::Span<const CalibrationRun> runs, const CalibrationO
   return absl::OkStatus();
 }
 
-// For messages.
+// Lists the first of the sizes, for messages.
 std::string SomeOf(const std::set<int64_t>& sizes) {
   constexpr size_t kShown = 20;
   std::vector<int64_t> shown(sizes.begin(),
@@ -93,13 +89,13 @@ class Calibrator {
       : runs_(runs), options_(options), start_(StartOf(runs, options)) {}
 
   absl::StatusOr<Calibration> Run() {
-    RETURN_IF_ERROR(MakeCells());
+    MakeCells();
     RETURN_IF_ERROR(ChooseFitted());
     RETURN_IF_ERROR(FitFitted());
     RETURN_IF_ERROR(PredictOthers());
     RETURN_IF_ERROR(Summarise());
     DescribeParameters();
-    DescribeSegments();
+    ListCorrections(model_.corrections, &report_);
     *report_.mutable_arrival_spread() = MeasureArrivalSpread(cells_);
     *report_.mutable_clock_check() = CheckTransferClocks(runs_);
     DescribeRuns();
@@ -114,7 +110,7 @@ class Calibrator {
   }
 
  private:
-  absl::Status MakeCells() {
+  void MakeCells() {
     cells_ = CellsOf(runs_, /*keep_overlapped=*/false);
     if (cells_.empty()) {
       cells_ = CellsOf(runs_, /*keep_overlapped=*/true);
@@ -122,7 +118,6 @@ class Calibrator {
           "every transfer met another collective of the same rank: times include what they took "
           "from each other");
     }
-    return absl::OkStatus();
   }
 
   absl::Status ChooseFitted() {
@@ -135,21 +130,20 @@ class Calibrator {
           absl::StrCat("--sizes names ", bytes,
                        " bytes, of which there are no transfers; there are ", SomeOf(present)));
     }
-    std::set<int64_t> fitted_sizes;
     for (size_t i = 0; i < cells_.size(); ++i) {
       if (!wanted.empty() && wanted.count(cells_[i].bytes) == 0) continue;
       fitted_.push_back(i);
       fitted_cells_.push_back(cells_[i]);
-      fitted_sizes.insert(cells_[i].bytes);
+      fitted_sizes_.insert(cells_[i].bytes);
     }
-    if (fitted_sizes.size() < 2 && present.size() > 1) {
+    if (fitted_sizes_.size() < 2 && present.size() > 1) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "--sizes leaves a single size, ", *fitted_sizes.begin(),
+          "--sizes leaves a single size, ", *fitted_sizes_.begin(),
           " bytes, which tells neither latency nor bandwidth; name several of ", SomeOf(present)));
     }
-    if (fitted_sizes.size() < 2) {
+    if (fitted_sizes_.size() < 2) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "all transfers are of ", *fitted_sizes.begin(),
+          "all transfers are of ", *fitted_sizes_.begin(),
           " bytes: a single size tells neither latency nor bandwidth; record collectives of "
           "several sizes, from some KiB to some MiB"));
     }
@@ -175,16 +169,15 @@ class Calibrator {
       return absl::OkStatus();
     }
     report_.set_holdout_rule(std::string(HoldoutName(options_.holdout)));
-    const std::vector<HoldoutFold> folds = MakeFolds(cells_, options_.holdout);
+    const std::vector<std::vector<size_t>> folds = MakeFolds(cells_, options_.holdout);
     if (folds.empty()) {
       report_.add_notes(absl::StrCat("nothing was held out: there are too few to leave one ",
                                      HoldoutName(options_.holdout), " out"));
     }
-    std::set<int64_t> sizes;
-    for (const TransferCell& cell : cells_) sizes.insert(cell.bytes);
-    if (options_.holdout == Holdout::kSize && sizes.size() > kMaxSizes) {
-      report_.add_notes(absl::StrCat("there are ", sizes.size(), " sizes: they were held out in ",
-                                     folds.size(), " ranges of neighbouring ones"));
+    if (options_.holdout == Holdout::kSize && fitted_sizes_.size() > kMaxSizes) {
+      report_.add_notes(absl::StrCat("there are ", fitted_sizes_.size(),
+                                     " sizes: they were held out in ", folds.size(),
+                                     " ranges of neighbouring ones"));
     }
     ASSIGN_OR_RETURN(const std::vector<HeldOutPrediction> predictions,
                      PredictHeldOut(start_, cells_, folds, [&](size_t done) {
@@ -263,21 +256,6 @@ class Calibrator {
     }
   }
 
-  void DescribeSegments() {
-    report_.set_segment_penalty(model_.penalty.penalty);
-    for (size_t kind = 0; kind < model_.corrections.segments.size(); ++kind) {
-      for (const CorrectionSegment& fitted : model_.corrections.segments[kind]) {
-        CalibratedSegment* segment = report_.add_segments();
-        segment->set_kind(std::string(CollectiveKindName(static_cast<CollectiveKind>(kind))));
-        if (fitted.up_to_bytes != std::numeric_limits<int64_t>::max()) {
-          segment->set_up_to_bytes(fitted.up_to_bytes);
-        }
-        segment->set_overhead_ns(fitted.overhead_ns);
-        segment->set_efficiency(fitted.efficiency);
-      }
-    }
-  }
-
   void DescribeRuns() {
     for (const CalibrationRun& run : runs_) {
       CalibratedRun* described = report_.add_runs();
@@ -301,8 +279,11 @@ class Calibrator {
   // Positions of the cells that are fitted, and copies of them.
   std::vector<size_t> fitted_;
   std::vector<TransferCell> fitted_cells_;
+  // The bytes of the fitted cells.
+  std::set<int64_t> fitted_sizes_;
   CalibratedModel model_;
-  // By cell.
+  // By cell: the time by the engine alone, with corrections, and by the model that had not seen the
+  // cell, if there was one.
   std::vector<double> engine_ns_;
   std::vector<double> predicted_ns_;
   std::vector<std::optional<double>> held_out_ns_;

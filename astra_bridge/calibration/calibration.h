@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From the transfers of runs to a network that gives their times, with what it is worth:
 //
 //   transfers -> cells -> parameters -> corrections      what is written
@@ -12,10 +13,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "astra_bridge/calibration/bootstrap.h"
+#include "astra_bridge/calibration/calibrated_model.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/calibration_run.h"
-#include "astra_bridge/calibration/holdout.h"
+#include "astra_bridge/calibration/parameter_fit.h"
 #include "astra_bridge/corrections/corrections.h"
 #include "astra_bridge/timing/fabric.h"
 
@@ -29,7 +30,7 @@ struct CalibrationOptions {
   // Fit only to transfers of these bytes, and hold out all others; empty: fit to all.
   std::vector<int64_t> sizes;
   BootstrapOptions bootstrap;
-  // May be null.
+  // Told how many models of how many are fitted; may be null.
   std::function<void(size_t done, size_t steps)> progress;
 };
 

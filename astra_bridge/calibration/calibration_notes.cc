@@ -1,5 +1,6 @@
 #include "astra_bridge/calibration/calibration_notes.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <map>
@@ -8,11 +9,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/engine_model.h"
-#include "astra_bridge/calibration/number_text.h"
-#include "astra_bridge/calibration/size_ranges.h"
+#include "astra_bridge/calibration/report_text.h"
 #include "astra_bridge/edges/timed_kind.h"
 #include "astra_bridge/engine/system_config.h"
+#include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/tables/byte_size.h"
 #include "xla_profiler/hlo/collective_kind.h"
 
@@ -27,7 +29,7 @@ constexpr double kNotableDeviations = 3;
 // So is a fitted cell that is off by more than this.
 constexpr double kNotableError = 0.3;
 
-// What of the given network is not taken as it is, and what it changes besides its shape.
+// Tells what of the given network is not taken as it is, and what it changes besides its shape.
 void AddTopology(const Fabric& topology, const Fabric& start, Notes* notes) {
   const int32_t given = topology.network.npus();
   if (given != start.network.npus()) {
@@ -73,9 +75,14 @@ void AddMergedSizes(const CalibrationReport& report, Notes* notes) {
     if (cell.fitted()) sizes[cell.kind()].insert(cell.bytes());
   }
   for (const auto& [kind, of_kind] : sizes) {
-    if (of_kind.size() <= kMaxSizes) continue;
+    const bool near =
+        std::adjacent_find(of_kind.begin(), of_kind.end(), [](int64_t bytes, int64_t next) {
+          return static_cast<double>(next) < kSameSizeFactor * static_cast<double>(bytes);
+        }) != of_kind.end();
+    if (!near) continue;
     notes->push_back(absl::StrCat(kind, " has ", of_kind.size(),
-                                  " sizes: neighbouring ones were merged for the fit"));
+                                  " sizes: those within a factor of ", kSameSizeFactor,
+                                  " were taken together"));
   }
 }
 
@@ -106,8 +113,8 @@ void AddFarCells(const CalibrationReport& report, Notes* notes) {
       far, " of the fitted cells ", far == 1 ? "is" : "are", " off by more than ",
       Percent(kNotableError), ", most ", farthest->kind(), " of ",
       FormatByteSize(farthest->bytes()), " (", SignedPercent(farthest->signed_error()),
-      "): times jump there by more than sizes so far apart can place, or repeats were disturbed; "
-      "measure sizes between"));
+      "): groups differ there, or sizes that were taken together, and a correction is their "
+      "mean"));
 }
 
 void AddArrivalSpread(const ArrivalSpread& spread, Notes* notes) {
@@ -122,6 +129,48 @@ void AddArrivalSpread(const ArrivalSpread& spread, Notes* notes) {
 }
 
 }  // namespace
+
+// Least squares within cells: all about the cell's mean, in units of its median.
+ArrivalSpread MeasureArrivalSpread(absl::Span<const TransferCell> cells) {
+  double xx = 0, xy = 0, yy = 0;
+  int64_t n = 0;
+  for (const TransferCell& cell : cells) {
+    const double mean_spread_ns = Mean(cell.arrival_spreads_ns);
+    const double mean_transfer_ns = Mean(cell.transfers_ns);
+    for (size_t i = 0; i < cell.transfers_ns.size(); ++i) {
+      const double x = (cell.arrival_spreads_ns[i] - mean_spread_ns) / cell.median_ns;
+      const double y = (cell.transfers_ns[i] - mean_transfer_ns) / cell.median_ns;
+      xx += x * x;
+      xy += x * y;
+      yy += y * y;
+      ++n;
+    }
+  }
+  ArrivalSpread spread;
+  spread.set_n(n);
+  const int64_t freedom = n - static_cast<int64_t>(cells.size()) - 1;
+  if (xx > 0 && freedom > 0) {
+    spread.set_slope(xy / xx);
+    spread.set_slope_standard_error(
+        std::sqrt(std::max(0.0, yy - xy * xy / xx) / static_cast<double>(freedom) / xx));
+  }
+  return spread;
+}
+
+ClockCheck CheckTransferClocks(absl::Span<const CalibrationRun> runs) {
+  std::vector<double> differences_ns, shares;
+  for (const CalibrationRun& run : runs) {
+    for (const TransferSample& sample : run.transfers.samples) {
+      differences_ns.push_back(sample.transfer_ns - sample.shortest_duration_ns);
+      shares.push_back(differences_ns.back() / sample.transfer_ns);
+    }
+  }
+  ClockCheck check;
+  check.set_median_difference_ns(Median(differences_ns));
+  check.set_p95_difference_ns(Quantile(differences_ns, 0.95));
+  check.set_median_share(Median(shares));
+  return check;
+}
 
 Notes CalibrationNotes(const CalibrationBackground& background, const CalibrationReport& report) {
   Notes notes;

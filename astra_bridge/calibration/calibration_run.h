@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The runs that a calibration uses: which files are one run, and what their collectives show.
 #ifndef ASTRA_BRIDGE_CALIBRATION_CALIBRATION_RUN_H_
 #define ASTRA_BRIDGE_CALIBRATION_CALIBRATION_RUN_H_
@@ -10,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "astra_bridge/calibration/transfer_samples.h"
+#include "astra_bridge/calibration/transfers.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/xplane/xspace_reader.h"
@@ -18,18 +19,18 @@
 namespace meridian {
 
 struct CalibrationRun {
-  // The folder of its profiles, for messages, and the profiles.
+  // The folder of the profiles, for messages, and the paths of the profiles.
   std::string folder;
   std::vector<std::string> traces;
   TransferSamples transfers;
-  // What its ranks are: "GPU", "TPU", "CPU".
+  // What the ranks are: "GPU", "TPU", "CPU".
   std::set<std::string> device_kinds;
   // Whether groups lie within one node, and whether they lie across several: different fabrics.
   bool within_nodes = false;
   bool across_nodes = false;
-  // Those that the program marks: WholeSteps.
+  // The steps that the program marks: see WholeSteps.
   std::vector<int64_t> steps;
-  // What a person should know before using it.
+  // What a person should know before using the run.
   std::vector<std::string> notes;
 };
 

@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/calibration/calibrated_model.h"
 #include "astra_bridge/calibration/calibration_run.h"
-#include "astra_bridge/calibration/calibration_text.h"
 #include "astra_bridge/calibration/engine_model.h"
+#include "astra_bridge/calibration/report_text.h"
 #include "astra_bridge/calibration/testing/synthetic_cells.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -79,9 +79,8 @@ TEST(CalibrationTest, FitsGivenSizesOnlyAndPredictsTheOthers) {
   }
 }
 
-// As training runs have them: many sizes, each of them once or twice. Kinds of no more sizes than
-// are told apart are not merged.
-TEST(CalibrationTest, HundredsOfSizesAreFittedByRanges) {
+// As training runs have them: many sizes, each of them once or twice.
+TEST(CalibrationTest, HundredsOfSizesAreTakenTogether) {
   SyntheticOptions many;
   many.kinds = {CollectiveKind::kAllReduce, CollectiveKind::kAllGather};
   many.repeats = 3;
@@ -102,7 +101,7 @@ TEST(CalibrationTest, HundredsOfSizesAreFittedByRanges) {
   EXPECT_THAT(report.notes(), Contains(HasSubstr("there are 300 sizes: they were held out in 24 "
                                                  "ranges")));
   EXPECT_THAT(report.notes(),
-              Contains(HasSubstr("all-gather has 300 sizes: neighbouring ones were merged")));
+              Contains(HasSubstr("all-gather has 300 sizes: those within a factor of 1.25 were")));
 }
 
 TEST(CalibrationTest, SaysWhenOtherNumbersOfRanksAreAGuess) {

@@ -4,10 +4,9 @@
 #include <cmath>
 #include <map>
 #include <memory>
-#include <set>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "astra_bridge/corrections/corrections.h"
 #include "astra_bridge/timing/embedded_timing.h"
 #include "astra_bridge/timing/fabric_set.h"
 #include "xla_profiler/base/status_macros.h"
@@ -18,8 +17,6 @@ namespace {
 constexpr double kAssumedGibibytesPerSecond = 50;
 constexpr double kAssumedLatencyNs = 500;
 constexpr double kNsPerSecond = 1e9;
-// The engine counts whole nanoseconds, and fits take logarithms.
-constexpr double kLeastEngineNs = 1;
 
 }  // namespace
 
@@ -117,40 +114,6 @@ absl::StatusOr<std::vector<double>> EngineTimesNs(const Fabric& fabric,
     times_ns.push_back(std::max(estimate.seconds * kNsPerSecond, kLeastEngineNs));
   }
   return times_ns;
-}
-
-absl::StatusOr<std::vector<double>> LeastEngineTimesNs(const Fabric& fabric,
-                                                       absl::Span<const TransferCell> cells) {
-  // Neighbours in each dimension, and two ranks that are the whole network, which a group is not.
-  std::vector<std::pair<int32_t, std::vector<int32_t>>> pairs;
-  if (fabric.network.dimensions.size() == 1) pairs.push_back({2, {0, 1}});
-  int32_t stride = 1;
-  for (const NetworkDimension& dimension : fabric.network.dimensions) {
-    if (dimension.npus > 1) pairs.push_back({fabric.network.npus(), {0, stride}});
-    stride *= dimension.npus;
-  }
-  std::set<std::pair<CollectiveKind, int64_t>> sizes;
-  for (const TransferCell& cell : cells) sizes.insert({cell.kind, cell.bytes});
-  std::vector<TransferCell> of_two;
-  for (const auto& [kind, bytes] : sizes) {
-    for (const auto& [ranks, participants] : pairs) {
-      TransferCell cell;
-      cell.kind = kind;
-      cell.bytes = bytes;
-      cell.ranks = ranks;
-      cell.participants = participants;
-      of_two.push_back(std::move(cell));
-    }
-  }
-  ASSIGN_OR_RETURN(const std::vector<double> times_ns, EngineTimesNs(fabric, of_two));
-  std::map<std::pair<CollectiveKind, int64_t>, double> least_ns;
-  for (size_t i = 0; i < of_two.size(); ++i) {
-    double& least = least_ns.insert({{of_two[i].kind, of_two[i].bytes}, times_ns[i]}).first->second;
-    least = std::min(least, times_ns[i]);
-  }
-  std::vector<double> by_cell;
-  for (const TransferCell& cell : cells) by_cell.push_back(least_ns.at({cell.kind, cell.bytes}));
-  return by_cell;
 }
 
 }  // namespace meridian

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the engine says about cells, and the numbers of a fabric that may be fitted.
 #ifndef ASTRA_BRIDGE_CALIBRATION_ENGINE_MODEL_H_
 #define ASTRA_BRIDGE_CALIBRATION_ENGINE_MODEL_H_
@@ -8,8 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "astra_bridge/calibration/transfer_cells.h"
-#include "astra_bridge/edges/timed_kind.h"
+#include "astra_bridge/calibration/transfers.h"
 #include "astra_bridge/timing/fabric.h"
 
 namespace meridian {
@@ -23,7 +23,7 @@ struct EngineParameter {
   enum class Kind { kLatency, kBandwidth, kEndpointDelay };
 
   Kind kind = Kind::kLatency;
-  // Of the network; an endpoint delay has none.
+  // Which dimension of the network it belongs to; 0 for an endpoint delay, which has none.
   size_t dimension = 0;
 
   friend bool operator==(const EngineParameter& a, const EngineParameter& b) {
@@ -31,7 +31,7 @@ struct EngineParameter {
   }
 };
 
-// Latency and bandwidth of each dimension, then the endpoint delay.
+// Returns latency and bandwidth of each dimension, then the endpoint delay.
 std::vector<EngineParameter> ParametersOf(const Fabric& fabric);
 
 // Returns e.g. "latency_ns[0]", "bandwidth_gib_per_s[0]", "endpoint_delay_ns": the numbers that the
@@ -39,7 +39,7 @@ std::vector<EngineParameter> ParametersOf(const Fabric& fabric);
 std::string ParameterName(const EngineParameter& parameter);
 
 double ParameterValue(const Fabric& fabric, const EngineParameter& parameter);
-// The value is positive; an endpoint delay is rounded to whole nanoseconds.
+// Takes a positive value; an endpoint delay is rounded to whole nanoseconds.
 void SetParameterValue(const EngineParameter& parameter, double value, Fabric* fabric);
 
 // Returns what to assume of so many ranks of which nothing is known: a ring with 50 GiB/s and
@@ -53,17 +53,10 @@ Fabric WithAssumedParameters(const Fabric& shape);
 // the run, one of several is what it is.
 Fabric FabricForRanks(const Fabric& fabric, int32_t ranks);
 
-// Returns how long each cell takes alone on the fabric, in nanoseconds, at least one: a few bytes
-// on a network without latency take the engine no time at all. InvalidArgument for a cell that the
-// fabric cannot carry: it has too few NPUs.
+// Returns how long each cell takes alone on the fabric, in nanoseconds, at least kLeastEngineNs.
+// InvalidArgument for a cell that the fabric cannot carry: it has too few NPUs.
 absl::StatusOr<std::vector<double>> EngineTimesNs(const Fabric& fabric,
                                                   absl::Span<const TransferCell> cells);
-
-// Returns what the engine charges two ranks for as many bytes of the same kind as each cell has, in
-// nanoseconds: the least of neighbours in any dimension, and of a network of two where there is one
-// dimension. At least two NPUs.
-absl::StatusOr<std::vector<double>> LeastEngineTimesNs(const Fabric& fabric,
-                                                       absl::Span<const TransferCell> cells);
 
 }  // namespace meridian
 

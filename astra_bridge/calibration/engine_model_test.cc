@@ -46,34 +46,6 @@ TEST(EngineModelTest, NothingTakesNoTime) {
 
 // A group of two in a larger network takes AstraSim's 10 ns for the delay, a network of two what is
 // configured.
-TEST(EngineModelTest, TheLeastTimesAreThoseOfTwo) {
-  Fabric fabric = AssumedFabric(4);
-  fabric.system.endpoint_delay_ns = 500;
-  const std::vector<TransferCell> cells = {
-      Cell(CollectiveKind::kAllReduce, 1024, {0, 1, 2, 3}, 4),
-      Cell(CollectiveKind::kAllReduce, 1 << 20, {0, 1, 2, 3}, 4)};
-  ASSERT_OK_AND_ASSIGN(const std::vector<double> least_ns, LeastEngineTimesNs(fabric, cells));
-  ASSERT_OK_AND_ASSIGN(const std::vector<double> times_ns,
-                       EngineTimesNs(fabric, {Cell(CollectiveKind::kAllReduce, 1024, {0, 1}, 4),
-                                              Cell(CollectiveKind::kAllReduce, 1 << 20, {0, 1}, 4),
-                                              Cell(CollectiveKind::kAllReduce, 1024, {0, 1}, 2)}));
-  EXPECT_LT(times_ns[0], times_ns[2]);
-  EXPECT_THAT(least_ns, ElementsAre(times_ns[0], times_ns[1]));
-}
-
-// The second dimension is the faster one.
-TEST(EngineModelTest, TheLeastTimesAreThoseOfTheFastestDimension) {
-  Fabric fabric = AssumedFabric(4);
-  NetworkDimension fast = fabric.network.dimensions[0];
-  fast.latency_ns = 100;
-  fabric.network.dimensions.push_back(fast);
-  fabric.system = DefaultSystemConfig(fabric.network);
-  ASSERT_OK_AND_ASSIGN(
-      const std::vector<double> least_ns,
-      LeastEngineTimesNs(fabric, {Cell(CollectiveKind::kAllGather, 1024, {0, 1, 2, 3}, 16)}));
-  EXPECT_LT(least_ns[0], 500);
-}
-
 TEST(EngineModelTest, ParametersAreTheNumbersOfTheFiles) {
   Fabric fabric = AssumedFabric(4);
   const std::vector<EngineParameter> parameters = ParametersOf(fabric);

@@ -9,14 +9,23 @@
 #include <tuple>
 #include <utility>
 
-#include "astra_bridge/calibration/student_t.h"
 #include "astra_bridge/edges/timed_kind.h"
+#include "xla_profiler/base/check.h"
 
 namespace meridian {
 namespace {
 
 constexpr double kMaxResidual = 2;
 constexpr double kMaxCorrelation = 0.9;
+
+constexpr double kShare = 0.95;
+// Student's quantile of this share with all freedom.
+constexpr double kNormalQuantile95 = 1.959964;
+constexpr double kHalfPi = 1.5707963267948966;
+// How many pieces the density is summed in.
+constexpr size_t kSteps = 4000;
+// From here on it is the normal quantile plus the first term of the expansion in 1 / freedom.
+constexpr double kNearlyNormal = 500;
 
 }  // namespace
 
@@ -41,7 +50,7 @@ double NeighbourCorrelation(absl::Span<const TransferCell> cells,
     sums[static_cast<size_t>(cells[i].kind)] += centred[i];
     counts[static_cast<size_t>(cells[i].kind)] += 1;
   }
-  // Of cells that differ only in bytes.
+  // The residuals of cells that differ only in bytes, by bytes.
   std::map<CellKey, std::map<int64_t, double>> series;
   double variance = 0;
   for (size_t i = 0; i < cells.size(); ++i) {
@@ -72,6 +81,29 @@ double Widening(size_t points, size_t unknowns, double correlation) {
   if (free < common) return std::numeric_limits<double>::infinity();
   return std::sqrt(static_cast<double>(points) / free * common) * StudentQuantile95(free / common) /
          kNormalQuantile95;
+}
+
+// With T = sqrt(freedom) tan(a) the density of the angle is proportional to cos(a)^(freedom - 1),
+// which is bounded and ends at pi / 2: summed by the rule of midpoints until the share is reached.
+double StudentQuantile95(double degrees_of_freedom) {
+  MERIDIAN_CHECK(degrees_of_freedom >= 1);
+  if (degrees_of_freedom > kNearlyNormal) {
+    const double z = kNormalQuantile95;
+    return z + z * (z * z + 1) / (4 * degrees_of_freedom);
+  }
+  const double step = kHalfPi / static_cast<double>(kSteps);
+  std::vector<double> densities(kSteps);
+  double total = 0;
+  for (size_t i = 0; i < kSteps; ++i) {
+    const double angle = (static_cast<double>(i) + 0.5) * step;
+    densities[i] = std::pow(std::cos(angle), degrees_of_freedom - 1);
+    total += densities[i];
+  }
+  double below = 0;
+  size_t i = 0;
+  while (below + densities[i] < kShare * total) below += densities[i++];
+  const double position = static_cast<double>(i) + (kShare * total - below) / densities[i];
+  return std::sqrt(degrees_of_freedom) * std::tan(position * step);
 }
 
 }  // namespace meridian

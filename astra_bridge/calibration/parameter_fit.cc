@@ -7,15 +7,15 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <random>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include "astra_bridge/calibration/evidence.h"
-#include "astra_bridge/calibration/normal_equations.h"
-#include "astra_bridge/calibration/robust_statistics.h"
-#include "astra_bridge/calibration/size_ranges.h"
 #include "astra_bridge/edges/timed_kind.h"
+#include "xla_profiler/base/normal_equations.h"
+#include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
@@ -25,12 +25,13 @@ namespace {
 constexpr double kDeviationPerMad = 1.4826;
 constexpr double kFirstModelDeviation = 0.3;
 constexpr double kLeastModelDeviation = 0.05;
-// Of the cost of one that is kept, in units of the largest of its sort.
+// How uncertain the cost of a kept parameter is, in units of the largest of its sort.
 constexpr double kKeptDeviation = 1;
 
-// Of a cost, for its derivative. Large enough to show beside rounding to nanoseconds.
+// The share of a cost by which it is changed for its derivative: enough to show beside rounding to
+// nanoseconds.
 constexpr double kStep = 0.05;
-// A delay is in whole nanoseconds.
+// A delay is in whole nanoseconds, so it is changed by at least this.
 constexpr double kLeastDelayStepNs = 1000;
 
 constexpr int kMaxSteps = 60;
@@ -38,59 +39,63 @@ constexpr int kMaxDampings = 12;
 constexpr int kScaleRounds = 3;
 constexpr double kMaxLogStep = 2;
 constexpr double kDoneBelow = 1e-5;
-// Of the loss: along what cells do not tell, steps are long and gain nothing.
+// Steps that gain less than this share of the loss are the last: along what cells do not tell,
+// steps are long and gain nothing.
 constexpr double kLeastGain = 1e-6;
 
 // No network that is built lies beyond these.
 constexpr double kMinValue = 1e-3;
 constexpr double kMaxValue = 1e9;
 
-// Of a kind of more sizes than are looked at one by one. Latency and bandwidth show in far fewer.
-constexpr size_t kSizeRanges = 24;
+constexpr double kHuberBound = 1.345;
+// Of the logarithms of parameters, where nothing else speaks for them.
+constexpr double kPriorLogDeviation = 10;
 
-// Returns one cell for each kind, group and range of sizes: the geometric mean, whose bytes are
-// those that the engine is to time. Kinds of at most kMaxSizes sizes stay as they are.
-std::vector<TransferCell> MergeCells(absl::Span<const TransferCell> cells) {
-  std::array<std::set<int64_t>, kTimedKinds> sizes;
-  for (const TransferCell& cell : cells) sizes[static_cast<size_t>(cell.kind)].insert(cell.bytes);
-  std::vector<TransferCell> result;
-  // By the cells' keys, with ranges in place of bytes.
-  std::map<CellKey, std::vector<size_t>> to_merge;
+constexpr int kReweightings = 6;
+// 95 % of the draws lie between this share and one less it.
+constexpr double kTail = 0.025;
+
+// Huber's weight of a residual in units of its standard deviation: within the bound the fit is
+// least squares; beyond it residuals count by their size, not by its square.
+double HuberWeight(double standardised_residual) {
+  const double size = std::abs(standardised_residual);
+  return size <= kHuberBound ? 1 : kHuberBound / size;
+}
+
+// The loss that HuberWeight minimises.
+double HuberLoss(double standardised_residual) {
+  const double size = std::abs(standardised_residual);
+  return size <= kHuberBound ? size * size / 2 : kHuberBound * (size - kHuberBound / 2);
+}
+
+// Leaves out cells whose sizes are too near the next smaller one of the same kind and group.
+std::vector<TransferCell> ThinSizes(absl::Span<const TransferCell> cells) {
+  std::map<CellKey, std::map<int64_t, size_t>> series;
   for (size_t i = 0; i < cells.size(); ++i) {
-    const std::set<int64_t>& of_kind = sizes[static_cast<size_t>(cells[i].kind)];
-    if (of_kind.size() <= kMaxSizes) {
-      result.push_back(cells[i]);
-      continue;
-    }
-    const SizeRanges ranges(*of_kind.begin(), *of_kind.rbegin(), kSizeRanges);
     CellKey key = KeyOf(cells[i]);
-    std::get<int64_t>(key) = static_cast<int64_t>(ranges.RangeOf(cells[i].bytes));
-    to_merge[std::move(key)].push_back(i);
+    std::get<int64_t>(key) = 0;
+    series[std::move(key)][cells[i].bytes] = i;
   }
-  for (const auto& [key, members] : to_merge) {
-    TransferCell merged;
-    std::tie(merged.kind, std::ignore, merged.ranks, merged.participants, merged.pairs) = key;
-    double log_bytes = 0, log_ns = 0, variance = 0;
-    for (size_t i : members) {
-      log_bytes += std::log(static_cast<double>(cells[i].bytes));
-      log_ns += std::log(cells[i].median_ns);
-      variance += cells[i].relative_error * cells[i].relative_error;
+  std::set<size_t> taken;
+  for (const auto& [key, by_size] : series) {
+    double next_bytes = 0;
+    for (const auto& [bytes, position] : by_size) {
+      if (static_cast<double>(bytes) < next_bytes) continue;
+      taken.insert(position);
+      next_bytes = kSameSizeFactor * static_cast<double>(bytes);
     }
-    const double count = static_cast<double>(members.size());
-    merged.bytes = std::llround(std::exp(log_bytes / count));
-    merged.median_ns = std::exp(log_ns / count);
-    merged.relative_error = std::sqrt(variance) / count;
-    result.push_back(std::move(merged));
   }
+  std::vector<TransferCell> result;
+  for (size_t i : taken) result.push_back(cells[i]);
   return result;
 }
 
-// What a parameter makes times grow with, in proportion: latency and delay, or time per byte.
+// Returns what a parameter makes times grow with, in proportion: latency and delay, or time per byte.
 double CostOf(const EngineParameter& parameter, double value) {
   return parameter.kind == EngineParameter::Kind::kBandwidth ? 1 / value : value;
 }
 
-// Its own inverse.
+// Inverts CostOf, which is its own inverse.
 double ValueOf(const EngineParameter& parameter, double cost) { return CostOf(parameter, cost); }
 
 // What deviations are computed beside.
@@ -99,7 +104,7 @@ enum class Unknowns { kEfficiencies, kEfficienciesAndOverheads };
 class Fitter {
  public:
   Fitter(const Fabric& given, absl::Span<const TransferCell> cells)
-      : given_(given), cells_(MergeCells(cells)), fabric_(given), active_(ParametersOf(given)) {
+      : given_(given), cells_(ThinSizes(cells)), fabric_(given), active_(ParametersOf(given)) {
     for (const EngineParameter& parameter : active_) {
       FittedParameter fitted;
       fitted.parameter = parameter;
@@ -179,7 +184,7 @@ class Fitter {
   double Loss(const std::vector<double>& engine_ns) const {
     double loss = 0;
     for (size_t i = 0; i < cells_.size(); ++i) {
-      loss += HuberLoss(Residual(i, engine_ns) / Deviation(i), kParameterHuberBound);
+      loss += HuberLoss(Residual(i, engine_ns) / Deviation(i));
     }
     return loss;
   }
@@ -214,15 +219,14 @@ class Fitter {
     return absl::OkStatus();
   }
 
-  // By how much to change the logarithm of each active parameter.
+  // Returns by how much to change the logarithm of each active parameter.
   std::vector<double> Step(double damping) const {
-    NormalEquations equations(active_.size(), kParameterPriorLogDeviation);
+    NormalEquations equations(active_.size(), kPriorLogDeviation);
     for (size_t i = 0; i < cells_.size(); ++i) {
       const double residual = Residual(i, engine_ns_);
       const double deviation = Deviation(i);
-      equations.Add(
-          sensitivities_[i], residual,
-          HuberWeight(residual / deviation, kParameterHuberBound) / (deviation * deviation));
+      equations.Add(sensitivities_[i], residual,
+                    HuberWeight(residual / deviation) / (deviation * deviation));
     }
     equations.Damp(damping);
     return equations.Solve();
@@ -240,7 +244,7 @@ class Fitter {
     return moved;
   }
 
-  // By cell and parameter: d log(time) / d log(parameter).
+  // Returns d log(time) / d log(parameter), by cell and parameter.
   absl::StatusOr<std::vector<std::vector<double>>> SensitivitiesTo(
       const std::vector<EngineParameter>& parameters) const {
     std::vector<double> scales;
@@ -248,7 +252,7 @@ class Fitter {
     return SensitivitiesTo(parameters, scales);
   }
 
-  // The same with changes of costs in units of other scales than themselves.
+  // Returns the same with changes of costs in units of other scales than themselves.
   absl::StatusOr<std::vector<std::vector<double>>> SensitivitiesTo(
       const std::vector<EngineParameter>& parameters, const std::vector<double>& scales) const {
     std::vector<std::vector<double>> sensitivities(cells_.size(),
@@ -284,8 +288,8 @@ class Fitter {
     return largest;
   }
 
-  // In which a parameter's uncertainty is counted: its own cost, or the largest fitted one of its
-  // sort where it is kept. A kept endpoint delay is known.
+  // Returns the unit that a parameter's uncertainty is counted in: its own cost, or the largest
+  // fitted one of its sort where it is kept. A kept endpoint delay is known.
   double Scale(const FittedParameter& fitted) const {
     const double own = Cost(fitted.parameter);
     if (!fitted.kept) return own;
@@ -293,16 +297,16 @@ class Fitter {
     return std::max(own, LargestCost(fitted.parameter.kind));
   }
 
-  // Of all parameters' logarithms, not widened, beside what is unknown of every kind; the last
-  // kind's efficiency is what makes their sum zero. What is kept is not certain, either: what can
-  // only be told once something else is known has not been told.
+  // Returns the deviations of all parameters' logarithms, not widened, beside what is unknown of
+  // every kind; the last kind's efficiency is what makes their sum zero. What is kept is not
+  // certain, either: what can only be told once something else is known has not been told.
   absl::StatusOr<std::vector<double>> LogDeviations(Unknowns beside) const {
     std::vector<double> scales;
     for (const FittedParameter& fitted : parameters_) scales.push_back(Scale(fitted));
     return Deviations(scales, beside);
   }
 
-  // In units of the scales, one for each parameter.
+  // Returns deviations in units of the scales, one for each parameter.
   absl::StatusOr<std::vector<double>> Deviations(const std::vector<double>& scales,
                                                  Unknowns beside) const {
     ASSIGN_OR_RETURN(const std::vector<std::vector<double>> sensitivities,
@@ -311,7 +315,7 @@ class Fitter {
     const size_t efficiencies = parameters_.size();
     const size_t overheads = efficiencies + kinds_ - 1;
     const size_t unknowns = parameters_.size() + KindUnknowns(beside);
-    NormalEquations equations(unknowns, kParameterPriorLogDeviation);
+    NormalEquations equations(unknowns, kPriorLogDeviation);
     for (size_t i = 0; i < cells_.size(); ++i) {
       std::vector<double> row(unknowns);
       std::copy(sensitivities[i].begin(), sensitivities[i].end(), row.begin());
@@ -342,7 +346,7 @@ class Fitter {
     return kinds_ - 1 + (beside == Unknowns::kEfficienciesAndOverheads ? kinds_ : 0);
   }
 
-  // By kind column: the shortest engine time, in units of which overheads are counted.
+  // Returns by kind column the shortest engine time, in units of which overheads are counted.
   std::vector<double> LeastTimesNs() const {
     std::vector<double> least_ns(kinds_, std::numeric_limits<double>::infinity());
     for (size_t i = 0; i < cells_.size(); ++i) {
@@ -422,19 +426,45 @@ class Fitter {
   }
 
   const Fabric& given_;
-  // Merged.
+  // The cells that are fitted to, without sizes that are too near to others.
   std::vector<TransferCell> cells_;
-  // By CollectiveKind: its number among those that occur, or -1.
+  // By CollectiveKind: the number of the kind among those that occur, or -1 for one that does not.
   std::array<int, kTimedKinds> kind_columns_;
   size_t kinds_ = 0;
   Fabric fabric_;
-  // Those that are still fitted.
+  // The parameters that are still fitted.
   std::vector<EngineParameter> active_;
   std::vector<FittedParameter> parameters_;
+  // The engine's times of the cells on fabric_.
   std::vector<double> engine_ns_;
+  // By cell and active parameter.
   std::vector<std::vector<double>> sensitivities_;
   double model_deviation_ = kFirstModelDeviation;
 };
+
+// The standard library's distributions differ between implementations; the modulus is off by less
+// than 2^-40 here.
+size_t DrawBelow(size_t count, std::mt19937_64* random) { return (*random)() % count; }
+
+// Returns by how much the logarithms of the fitted parameters move when these cells, given by their
+// positions, are all there is.
+std::vector<double> SolveDrawn(const ParameterFit& fit, const std::vector<size_t>& drawn,
+                               size_t unknowns) {
+  std::vector<double> change(unknowns);
+  for (int i = 0; i < kReweightings; ++i) {
+    NormalEquations equations(unknowns, kPriorLogDeviation);
+    for (size_t cell : drawn) {
+      const std::vector<double>& row = fit.sensitivities[cell];
+      const double residual = fit.ResidualOf(cell);
+      const double deviation = fit.DeviationOf(cell);
+      double left = residual;
+      for (size_t p = 0; p < unknowns; ++p) left -= row[p] * change[p];
+      equations.Add(row, residual, HuberWeight(left / deviation) / (deviation * deviation));
+    }
+    change = equations.Solve();
+  }
+  return change;
+}
 
 }  // namespace
 
@@ -449,6 +479,38 @@ double ParameterFit::DeviationOf(size_t cell) const {
 absl::StatusOr<ParameterFit> FitParameters(const Fabric& given,
                                            absl::Span<const TransferCell> cells) {
   return Fitter(given, cells).Fit();
+}
+
+std::vector<ParameterInterval> BootstrapIntervals(const ParameterFit& fit,
+                                                  const BootstrapOptions& options) {
+  std::vector<const FittedParameter*> fitted;
+  bool any_identifiable = false;
+  for (const FittedParameter& parameter : fit.parameters) {
+    if (!parameter.kept) fitted.push_back(&parameter);
+    any_identifiable |= parameter.identifiable;
+  }
+  if (!any_identifiable) return {};
+  const std::vector<std::vector<size_t>> points = EvidencePoints(fit.cells, fit.engine_ns);
+  std::mt19937_64 random(options.seed);
+  std::vector<std::vector<double>> changes(fitted.size());
+  for (int draw = 0; draw < options.draws; ++draw) {
+    std::vector<size_t> drawn;
+    for (size_t i = 0; i < points.size(); ++i) {
+      const std::vector<size_t>& cells = points[DrawBelow(points.size(), &random)];
+      drawn.insert(drawn.end(), cells.begin(), cells.end());
+    }
+    const std::vector<double> change = SolveDrawn(fit, drawn, fitted.size());
+    for (size_t p = 0; p < fitted.size(); ++p) changes[p].push_back(change[p]);
+  }
+  std::vector<ParameterInterval> intervals;
+  for (size_t p = 0; p < fitted.size(); ++p) {
+    if (!fitted[p]->identifiable) continue;
+    const auto end = [&](double share) {
+      return fitted[p]->value * std::exp(fit.widening * Quantile(changes[p], share));
+    };
+    intervals.push_back({end(kTail), end(1 - kTail)});
+  }
+  return intervals;
 }
 
 }  // namespace meridian

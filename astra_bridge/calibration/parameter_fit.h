@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Latency, bandwidth and endpoint delay that bring the engine's times nearest to the measured ones.
 //
 //   residual of a cell = log(measured / engine)         errors count by ratio: times span decades
@@ -22,16 +23,27 @@
 // What too few cells tell. The deviations of what is fitted are widened as evidence.h says, with
 // the fitted parameters and the efficiencies as unknowns; beyond kMaxLogDeviation, so always when
 // no freedom is left, a parameter has the value that fits best but is not identifiable.
+//
+// Intervals come from resampling: points of evidence are drawn with replacement, each with its
+// cells, and the parameters that fit the drawn ones best are collected. Points are drawn as a whole
+// since what a model misses differs from point to point, not from repeat to repeat; how repeats
+// scatter is in the cells' residuals already.
+//
+//   end of the interval = value * exp(widening * quantile of the drawn changes of its logarithm)
+//
+// with the fit's widening: draws know neither how few they are drawn from nor that neighbours are
+// wrong together.
 #ifndef ASTRA_BRIDGE_CALIBRATION_PARAMETER_FIT_H_
 #define ASTRA_BRIDGE_CALIBRATION_PARAMETER_FIT_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "astra_bridge/calibration/engine_model.h"
-#include "astra_bridge/calibration/transfer_cells.h"
+#include "astra_bridge/calibration/transfers.h"
 #include "astra_bridge/timing/fabric.h"
 
 namespace meridian {
@@ -40,51 +52,65 @@ namespace meridian {
 // would span more than a factor of two either way.
 inline constexpr double kMaxLogDeviation = 0.35;
 
-// Of residuals, and of changes of logarithms that nothing else speaks for: for whoever solves for
-// the parameters again.
-inline constexpr double kParameterHuberBound = 1.345;
-inline constexpr double kParameterPriorLogDeviation = 10;
-
 struct FittedParameter {
   EngineParameter parameter;
   double value = 0;
-  // The cells do not tell it: it has the value that was given.
+  // The cells do not tell the parameter: it has the value that was given.
   bool kept = false;
-  // Never of one that is kept. Neither: the best value, but too few cells vouch for it.
+  // False for one that is kept, and for one that has the value that fits best though too few cells
+  // vouch for it.
   bool identifiable = false;
-  // Of a latency that is told only together with what a collective costs once, as always when
-  // groups have one size: steps x latency + overhead is all that is seen.
+  // The parameter is a latency that is told only together with what a collective costs once, as
+  // always when groups have one size: steps x latency + overhead is all that is seen.
   bool includes_overhead = false;
-  // Standard deviation of the logarithm of the value, widened; of one that is kept, the one for
-  // which it was given up.
+  // Standard deviation of the logarithm of the value, widened; for a parameter that is kept, the
+  // deviation for which it was given up.
   double log_deviation = 0;
 };
 
 struct ParameterFit {
-  // What was given, with the fitted values.
+  // The fabric that was given, with the fitted values.
   Fabric fabric;
   // In the order of ParametersOf.
   std::vector<FittedParameter> parameters;
-  // What was fitted to: the cells, of which neighbouring sizes are merged where there are too many.
+  // The cells that were fitted to: of sizes of a kind and group that are nearer to each other than
+  // kSameSizeFactor the smallest only.
   std::vector<TransferCell> cells;
-  // By these.
+  // The engine's time of each of these cells.
   std::vector<double> engine_ns;
-  // By these: d log(engine time) / d log(parameter), for those not kept in their order.
+  // By cell, then by parameter in the order of those that are not kept: d log(engine time) /
+  // d log(parameter).
   std::vector<std::vector<double>> sensitivities;
   // How far cells lie from the engine's times by what the engine does not model: a robust standard
   // deviation of the residuals.
   double model_deviation = 0;
-  // Of deviations and intervals, at least 1; infinity when no freedom is left.
+  // By how much deviations and intervals were widened, at least 1; infinity when no freedom is left.
   double widening = 1;
 
-  // Of a cell, by position.
+  // Return log(measured / engine) of a cell, given by its position, and its standard deviation.
   double ResidualOf(size_t cell) const;
   double DeviationOf(size_t cell) const;
 };
 
-// At least one cell.
+// Fits to at least one cell.
 absl::StatusOr<ParameterFit> FitParameters(const Fabric& given,
                                            absl::Span<const TransferCell> cells);
+
+struct ParameterInterval {
+  double low = 0;
+  double high = 0;
+};
+
+struct BootstrapOptions {
+  int draws = 400;
+  // Equal seeds give equal intervals, on all machines.
+  uint64_t seed = 1;
+};
+
+// Returns the intervals of the identifiable parameters, in their order. The engine is taken to be
+// as the fit found it: log time changes with log parameters as the sensitivities say.
+std::vector<ParameterInterval> BootstrapIntervals(const ParameterFit& fit,
+                                                  const BootstrapOptions& options = {});
 
 }  // namespace meridian
 

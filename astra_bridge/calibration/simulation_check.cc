@@ -14,11 +14,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "astra_bridge/calibration/calibrated_model.h"
-#include "astra_bridge/calibration/check_reasons.h"
+#include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/engine_model.h"
-#include "astra_bridge/calibration/error_summary.h"
-#include "astra_bridge/calibration/time_slices.h"
-#include "astra_bridge/calibration/transfer_cells.h"
+#include "astra_bridge/calibration/transfers.h"
 #include "astra_bridge/corrections/corrected_timing.h"
 #include "astra_bridge/schedule/edge_domains.h"
 #include "astra_bridge/schedule/snapshot_collector.h"
@@ -257,11 +255,12 @@ class Checker {
   const Corrections& corrections_;
   const SimulationCheckOptions& options_;
   std::vector<TransferCell> cells_;
+  // Positions in cells_.
   std::map<CellKey, size_t> positions_;
   // By cell.
   std::vector<double> simulated_ns_;
   std::vector<CellCircumstances> circumstances_;
-  // By number of ranks.
+  // As FindTimeSlicesNs returns them.
   std::map<int32_t, double> time_slices_ns_;
   std::vector<Prediction> snapshot_predictions_;
   SimulationCheckReport report_;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Simulated communication against a run that it was not calibrated with: collective by collective,
 // and where several were under way at once.
 #ifndef ASTRA_BRIDGE_CALIBRATION_SIMULATION_CHECK_H_
@@ -7,14 +8,15 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "astra_bridge/calibration/calibrated_range.h"
-#include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/calibration_run.h"
-#include "astra_bridge/calibration/compute_beside.h"
+#include "astra_bridge/calibration/check_reasons.h"
+#include "astra_bridge/calibration/step_check.h"
 #include "astra_bridge/corrections/corrections.h"
 #include "astra_bridge/timing/fabric.h"
 
 namespace meridian {
+
+class SimulationCheckReport;
 
 // Reports list at most this many collectives, and as many snapshots.
 inline constexpr int kMaxCheckedDetails = 10000;
@@ -26,7 +28,7 @@ struct SimulationCheckOptions {
   std::optional<ComputeBeside> beside;
 };
 
-// A network of one dimension is as large as each run. InvalidArgument when no run has a collective
+// Returns a report without steps. A network of one dimension is as large as each run. InvalidArgument when no run has a collective
 // that can be timed, or the network cannot carry one.
 absl::StatusOr<SimulationCheckReport> CheckSimulation(absl::Span<const CalibrationRun> runs,
                                                       const Fabric& fabric,

@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/engine_model.h"
 #include "astra_bridge/calibration/testing/synthetic_cells.h"
 #include "gmock/gmock.h"
@@ -59,10 +60,10 @@ TEST(SimulationCheckTest, ErrorsAreSignedAndRelativeToWhatWasMeasured) {
 
 TEST(SimulationCheckTest, CorrectionsAreApplied) {
   Corrections corrections;
-  corrections.segments[static_cast<size_t>(CollectiveKind::kAllGather)] = {{}};
-  corrections.segments[static_cast<size_t>(CollectiveKind::kAllGather)][0].overhead_ns = 10000;
-  ASSERT_OK_AND_ASSIGN(const SimulationCheckReport report,
-                       CheckSimulation({RunOf({Sample(0, 70133)})}, AssumedFabric(4), corrections));
+  corrections.points[static_cast<size_t>(CollectiveKind::kAllGather)] = {{kBytes, 2}};
+  ASSERT_OK_AND_ASSIGN(
+      const SimulationCheckReport report,
+      CheckSimulation({RunOf({Sample(0, 2 * kSimulatedNs)})}, AssumedFabric(4), corrections));
   EXPECT_NEAR(report.cells(0).signed_error(), 0, 1e-9);
 }
 

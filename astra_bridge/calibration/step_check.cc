@@ -3,21 +3,26 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "astra_bridge/calibration/calibrated_model.h"
+#include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/engine_model.h"
-#include "astra_bridge/calibration/error_summary.h"
 #include "astra_bridge/configuration/timing_setup.h"
 #include "astra_bridge/corrections/corrected_timing.h"
 #include "astra_bridge/schedule/iteration_prediction.h"
+#include "astra_bridge/schedule/workload_edges.h"
 #include "astra_bridge/timing/embedded_timing.h"
 #include "astra_bridge/timing/fabric_set.h"
 #include "chakra_export/et/comm_groups.h"
+#include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/graph_replay.h"
+#include "chakra_export/xspace/work_nodes.h"
 #include "chakra_export/xspace/xspace_exporter.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/files/scratch_folder.h"
@@ -26,9 +31,51 @@
 namespace meridian {
 namespace {
 
+struct Span {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+};
+
+Span SpanOf(const ExecutionGraph& graph, NodeIndex node) {
+  return {graph.start_ns(node), graph.start_ns(node) + graph.duration_ns(node)};
+}
+
+// When computation starts and ends, by rank, in order and without overlaps.
+using ComputeSpans = std::map<int64_t, std::vector<Span>>;
+
+ComputeSpans FindComputeSpans(const ExecutionGraph& graph, const std::vector<bool>& computes) {
+  ComputeSpans computing;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    if (!computes[node] || graph.start_ns(node) == kNoTimeNs) continue;
+    computing[graph.rank(node)].push_back(SpanOf(graph, node));
+  }
+  for (auto& [rank, spans] : computing) {
+    std::sort(spans.begin(), spans.end(),
+              [](const Span& a, const Span& b) { return a.start_ns < b.start_ns; });
+    int64_t last_end_ns = std::numeric_limits<int64_t>::min();
+    for (Span& span : spans) {
+      span.start_ns = std::max(span.start_ns, last_end_ns);
+      span.end_ns = std::max(span.start_ns, span.end_ns);
+      last_end_ns = span.end_ns;
+    }
+  }
+  return computing;
+}
+
+double OverlapNs(const Span& one, const std::vector<Span>& others) {
+  double overlap_ns = 0;
+  auto other = std::partition_point(others.begin(), others.end(),
+                                    [&](const Span& s) { return s.end_ns <= one.start_ns; });
+  for (; other != others.end() && other->start_ns < one.end_ns; ++other) {
+    overlap_ns += static_cast<double>(std::min(one.end_ns, other->end_ns) -
+                                      std::max(one.start_ns, other->start_ns));
+  }
+  return overlap_ns;
+}
+
 struct StepGraph {
   ExecutionGraph graph;
-  // By node.
+  // By graph node: whether it is computation.
   std::vector<bool> computes;
 };
 
@@ -58,7 +105,7 @@ absl::StatusOr<StepGraph> GraphOf(FileSystem& file_system, const CalibrationRun&
   return result;
 }
 
-// From the first start to the last end.
+// Returns the time from the first start of a graph node to the last end.
 double SpanNs(const ExecutionGraph& graph) {
   int64_t first_ns = std::numeric_limits<int64_t>::max();
   int64_t last_ns = std::numeric_limits<int64_t>::min();
@@ -72,10 +119,64 @@ double SpanNs(const ExecutionGraph& graph) {
 
 }  // namespace
 
-absl::StatusOr<StepCheck> CheckStep(FileSystem& file_system, const CalibrationRun& run,
-                                    std::optional<int64_t> step, const Fabric& fabric,
-                                    const Corrections& corrections,
-                                    const StepCheckOptions& options) {
+absl::StatusOr<bool> IsComputation(const ChakraProtoMsg::Node& node) {
+  if (node.type() != ChakraProtoMsg::COMP_NODE) return false;
+  ASSIGN_OR_RETURN(const std::optional<std::string> op_kind,
+                   GetStringAttribute(node.attr(), kOpKindAttribute));
+  return op_kind != kHostGapOpKind && op_kind != kUnmatchedOpKind && op_kind != kLocalOpKind;
+}
+
+ComputeBeside::Key ComputeBeside::KeyFor(CollectiveKind kind, int64_t bytes, int32_t ranks,
+                                         std::vector<int32_t> members) {
+  if (kind == CollectiveKind::kPointToPoint) members.clear();
+  std::sort(members.begin(), members.end());
+  return {kind, bytes, ranks, std::move(members)};
+}
+
+void ComputeBeside::Add(const ExecutionGraph& graph, const std::vector<bool>& computes,
+                        const CommunicationMatch& match, const WorkloadEdges& edges) {
+  const ComputeSpans computing = FindComputeSpans(graph, computes);
+  const int32_t ranks = static_cast<int32_t>(graph.Ranks().size());
+  for (size_t instance = 0; instance < match.instance_count(); ++instance) {
+    if (edges.edge_of_instance[instance] == kNoEdge) continue;
+    const CommEdge& edge = edges.edges[edges.edge_of_instance[instance]];
+    Times& times = times_[KeyFor(edge.kind, edge.bytes, ranks, edge.participants)];
+    for (NodeIndex node : match.members(static_cast<CommunicationMatch::Instance>(instance))) {
+      if (graph.start_ns(node) == kNoTimeNs) continue;
+      times.all_ns += static_cast<double>(graph.duration_ns(node));
+      const auto of_rank = computing.find(graph.rank(node));
+      if (of_rank == computing.end()) continue;
+      times.beside_ns += OverlapNs(SpanOf(graph, node), of_rank->second);
+    }
+  }
+}
+
+void ComputeBeside::Add(const ComputeBeside& other) {
+  for (const auto& [key, times] : other.times_) {
+    times_[key].all_ns += times.all_ns;
+    times_[key].beside_ns += times.beside_ns;
+  }
+}
+
+double ComputeBeside::ShareOfAll() const {
+  double all_ns = 0, beside_ns = 0;
+  for (const auto& [key, times] : times_) {
+    all_ns += times.all_ns;
+    beside_ns += times.beside_ns;
+  }
+  return all_ns > 0 ? beside_ns / all_ns : 0;
+}
+
+std::optional<double> ComputeBeside::ShareOf(const TransferCell& cell) const {
+  const auto found = times_.find(KeyFor(cell.kind, cell.bytes, cell.ranks, cell.participants));
+  if (found == times_.end() || found->second.all_ns <= 0) return std::nullopt;
+  return found->second.beside_ns / found->second.all_ns;
+}
+
+absl::Status CheckStep(FileSystem& file_system, const CalibrationRun& run,
+                       std::optional<int64_t> step, const Fabric& fabric,
+                       const Corrections& corrections, const StepCheckOptions& options,
+                       SimulationCheckReport* report, ComputeBeside* beside) {
   ASSIGN_OR_RETURN(const StepGraph exported, GraphOf(file_system, run, step, options));
   const ExecutionGraph& graph = exported.graph;
   const CommunicationMatch match(graph);
@@ -90,25 +191,25 @@ absl::StatusOr<StepCheck> CheckStep(FileSystem& file_system, const CalibrationRu
   ASSIGN_OR_RETURN(const std::unique_ptr<IterationPrediction> prediction,
                    PredictIteration(setup, graph, match, iteration));
   ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(graph, match));
-  StepCheck result;
-  result.beside.Add(graph, exported.computes, match, prediction->edges);
-  CheckedStep& checked = result.step;
+  ComputeBeside beside_here;
+  beside_here.Add(graph, exported.computes, match, prediction->edges);
+  beside->Add(beside_here);
+  CheckedStep& checked = *report->add_steps();
   checked.set_run(run.folder);
   if (step.has_value()) checked.set_step(*step);
   checked.set_measured_ns(SpanNs(graph));
   checked.set_simulated_ns(static_cast<double>(prediction->schedule.replay.makespan_ns));
   checked.set_replayed_ns(static_cast<double>(replay.makespan_ns));
-  checked.set_compute_share(result.beside.ShareOfAll());
+  checked.set_compute_share(beside_here.ShareOfAll());
   if (checked.measured_ns() > 0) {
     checked.set_signed_error(checked.simulated_ns() / checked.measured_ns() - 1);
   }
-  return result;
+  return absl::OkStatus();
 }
 
-void AddSteps(const std::vector<CheckedStep>& steps, SimulationCheckReport* report) {
+void SummariseSteps(SimulationCheckReport* report) {
   std::vector<Prediction> predictions;
-  for (const CheckedStep& step : steps) {
-    *report->add_steps() = step;
+  for (const CheckedStep& step : report->steps()) {
     if (step.measured_ns() > 0) {
       predictions.push_back({0, step.measured_ns(), step.simulated_ns()});
     }

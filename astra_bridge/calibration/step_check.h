@@ -1,24 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whole steps of a run, simulated and measured: the run is exported as Chakra traces, and these are
-// scheduled with simulated communication (schedule/iteration_prediction.h).
+// scheduled with simulated communication (schedule/iteration_prediction.h). Also how much a rank
+// computed while it communicated: computation takes from the device what moves the data, and the
+// other way round.
 #ifndef ASTRA_BRIDGE_CALIBRATION_STEP_CHECK_H_
 #define ASTRA_BRIDGE_CALIBRATION_STEP_CHECK_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/calibration_run.h"
-#include "astra_bridge/calibration/compute_beside.h"
+#include "astra_bridge/calibration/transfers.h"
 #include "astra_bridge/corrections/corrections.h"
+#include "astra_bridge/edges/timed_kind.h"
 #include "astra_bridge/timing/fabric.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
+namespace ChakraProtoMsg {
+class Node;
+}  // namespace ChakraProtoMsg
+
 namespace meridian {
+
+class CommunicationMatch;
+class ExecutionGraph;
+class SimulationCheckReport;
+struct WorkloadEdges;
+
+// Returns whether a node of an exported trace is computation. Not all COMP nodes are: by their
+// op_kind, some are gaps of the host, and some collectives that a simulator could not run
+// (chakra_export/xspace/work_nodes.h). InvalidArgument for an op_kind that is no text.
+absl::StatusOr<bool> IsComputation(const ChakraProtoMsg::Node& node);
+
+class ComputeBeside {
+ public:
+  // Adds what the ranks of a graph did. `computes` says by node whether it is computation; what has
+  // no start counts for nothing. Edges are those of the match, which is the graph's.
+  void Add(const ExecutionGraph& graph, const std::vector<bool>& computes,
+           const CommunicationMatch& match, const WorkloadEdges& edges);
+  void Add(const ComputeBeside& other);
+
+  // Returns the share of the time of all communication, from the start of each node to its end, in
+  // which a resource of the same rank computed; 0 when there is none.
+  double ShareOfAll() const;
+  // Returns the same of a cell's transfers; nullopt when there is none of them. Permutes of all
+  // pairs are taken together.
+  std::optional<double> ShareOf(const TransferCell& cell) const;
+
+ private:
+  struct Times {
+    double all_ns = 0;
+    double beside_ns = 0;
+  };
+  // Kind, bytes, ranks of the run, sorted members of a collective.
+  using Key = std::tuple<CollectiveKind, int64_t, int32_t, std::vector<int32_t>>;
+
+  static Key KeyFor(CollectiveKind kind, int64_t bytes, int32_t ranks,
+                    std::vector<int32_t> members);
+
+  std::map<Key, Times> times_;
+};
 
 struct StepCheckOptions {
   XSpaceReaderOptions reader;
@@ -27,19 +75,15 @@ struct StepCheckOptions {
   std::string work_folder = "/tmp";
 };
 
-struct StepCheck {
-  CheckedStep step;
-  ComputeBeside beside;
-};
+// Adds the step, or everything when none is named, to the report's steps, and what ranks computed
+// meanwhile. Only folder and profiles of the run count.
+absl::Status CheckStep(FileSystem& file_system, const CalibrationRun& run,
+                       std::optional<int64_t> step, const Fabric& fabric,
+                       const Corrections& corrections, const StepCheckOptions& options,
+                       SimulationCheckReport* report, ComputeBeside* beside);
 
-// Returns the step, or everything when none is named. Of the run only folder and profiles count.
-absl::StatusOr<StepCheck> CheckStep(FileSystem& file_system, const CalibrationRun& run,
-                                    std::optional<int64_t> step, const Fabric& fabric,
-                                    const Corrections& corrections,
-                                    const StepCheckOptions& options);
-
-// Adds the steps and their summary to the report.
-void AddSteps(const std::vector<CheckedStep>& steps, SimulationCheckReport* report);
+// Sums up the report's steps, those that took time.
+void SummariseSteps(SimulationCheckReport* report);
 
 }  // namespace meridian
 

@@ -118,12 +118,11 @@ TEST_F(TimingSetupTest, AstraSimIsProbedAndMayFallBack) {
 }
 
 TEST_F(TimingSetupTest, CorrectionsAreApplied) {
-  config_.corrections = directory_.Write(
-      "c.json", R"({"p2p":[{"up_to_bytes":null,"overhead_ns":1000,"efficiency":0.5}]})");
+  config_.corrections = directory_.Write("c.json", R"({"p2p":[{"bytes":1048576,"ratio":2}]})");
   ASSERT_OK_AND_ASSIGN(const TimingSetup setup, SetUpIt());
   ASSERT_OK_AND_ASSIGN(const EdgeEstimate estimate, setup.timing->EstimateEdge(edge_));
-  // 1000 + 2 * 20031.25, rounded.
-  EXPECT_DOUBLE_EQ(estimate.seconds, 41063e-9);
+  // 2 * 20031.25, rounded.
+  EXPECT_DOUBLE_EQ(estimate.seconds, 40063e-9);
 }
 
 TEST_F(TimingSetupTest, TheLayoutIsTheConfigurations) {

@@ -9,8 +9,6 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "astra_bridge/corrections/isolated_transfers.h"
-#include "astra_bridge/corrections/overlap_stretch.h"
-#include "astra_bridge/corrections/shared_correction.h"
 #include "astra_bridge/edges/timed_kind.h"
 #include "astra_bridge/engine/fixed_durations.h"
 #include "astra_bridge/engine/transfer_log.h"

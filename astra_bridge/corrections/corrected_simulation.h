@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // A simulation in which transfers (collectives, and messages of sends) last what the corrections of
 // a calibration make of them:
 //
 //   1. run      without corrections: when each transfer was under way, and beside which others
 //   2. alone    transfers that were beside others are timed with the network to themselves
-//   3. correct  by shared_correction.h
+//   3. correct  by the rule of corrections.h
 //   4. run      with these durations in place of messages on the network
 //
 // Who is beside whom is that of the first run. Transfers of a kind without corrections keep being

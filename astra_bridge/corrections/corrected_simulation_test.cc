@@ -1,7 +1,6 @@
 #include "astra_bridge/corrections/corrected_simulation.h"
 
 #include <cstdint>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -28,14 +27,13 @@ NetworkConfig SquareMesh() {
   return Network({Dimension(BlockShape::kMesh, 2), Dimension(BlockShape::kMesh, 2)});
 }
 
-void Correct(CollectiveKind kind, double overhead_ns, double efficiency, Corrections* corrections) {
-  corrections->segments[static_cast<size_t>(kind)] = {
-      {std::numeric_limits<int64_t>::max(), overhead_ns, efficiency}};
+void Correct(CollectiveKind kind, double ratio, Corrections* corrections) {
+  corrections->points[static_cast<size_t>(kind)] = {{1, ratio}};
 }
 
-Corrections Only(CollectiveKind kind, double overhead_ns, double efficiency) {
+Corrections Only(CollectiveKind kind, double ratio) {
   Corrections corrections;
-  Correct(kind, overhead_ns, efficiency, &corrections);
+  Correct(kind, ratio, &corrections);
   return corrections;
 }
 
@@ -83,8 +81,8 @@ TEST(CorrectedSimulationTest, CollectivesThatAreAlone) {
   const int64_t engine_ns = RunPlain(workload, Ring(2)).nodes[1].finish_ns - 1000;
   // Faster than the engine has it.
   const CorrectedSimulation simulation =
-      RunCorrected(workload, Ring(2), Only(CollectiveKind::kAllReduce, 100, 2));
-  const int64_t corrected_ns = 100 + (engine_ns + 1) / 2;
+      RunCorrected(workload, Ring(2), Only(CollectiveKind::kAllReduce, 0.5));
+  const int64_t corrected_ns = (engine_ns + 1) / 2;
   EXPECT_EQ(simulation.result.nodes[1].finish_ns, 1000 + corrected_ns);
   EXPECT_EQ(simulation.result.nodes[2].finish_ns, 1500 + corrected_ns);
   EXPECT_EQ(simulation.corrected, 1);
@@ -96,10 +94,12 @@ TEST(CorrectedSimulationTest, ACollectiveBeginsWhenTheLastMemberDoes) {
   workload.ranks[1] = RankWorkload();
   workload.ranks[1].Add(ComputeNode(1, 5000));
   workload.ranks[1].Add(CollectiveNode(2, CollectiveKind::kAllReduce, kMiB), {1});
-  // So efficient that only the overhead is left.
+  // Rank 1 takes the engine 20,560 ns from 5000 on: two messages of 512 KiB, 500 + 9765 each, and 10
+  // before, between and after them. Rank 0, whose first message came early, gets its last one 510
+  // ns sooner: as soon as rank 1's link has sent the first.
   EXPECT_THAT(
-      RunCorrected(workload, Ring(2), Only(CollectiveKind::kAllReduce, 70, 1e6)).result.finish_ns,
-      ElementsAre(5070, 5070));
+      RunCorrected(workload, Ring(2), Only(CollectiveKind::kAllReduce, 0.5)).result.finish_ns,
+      ElementsAre(5000 + 10'025, 5000 + 10'280));
 }
 
 TEST(CorrectedSimulationTest, GroupsOnLinksOfTheirOwnAreEachAsAlone) {
@@ -111,42 +111,42 @@ TEST(CorrectedSimulationTest, GroupsOnLinksOfTheirOwnAreEachAsAlone) {
   }
   const int64_t engine_ns = RunPlain(workload, SquareMesh()).makespan_ns();
   const CorrectedSimulation simulation =
-      RunCorrected(workload, SquareMesh(), Only(CollectiveKind::kAllReduce, 1000, 0.5));
-  EXPECT_THAT(simulation.result.finish_ns, testing::Each(1000 + 2 * engine_ns));
+      RunCorrected(workload, SquareMesh(), Only(CollectiveKind::kAllReduce, 2));
+  EXPECT_THAT(simulation.result.finish_ns, testing::Each(2 * engine_ns));
   EXPECT_EQ(simulation.corrected, 2);
 }
 
 TEST(CorrectedSimulationTest, AMessageAlone) {
-  // 1000 + 20031 / 0.5. A receive that comes later is over when it comes.
+  // 2 x 20031. A receive that comes later is over when it comes.
   Workload workload = Messages({kMiB});
-  const Corrections corrections = Only(CollectiveKind::kPointToPoint, 1000, 0.5);
+  const Corrections corrections = Only(CollectiveKind::kPointToPoint, 2);
   EXPECT_THAT(RunCorrected(workload, Ring(2), corrections).result.finish_ns,
-              ElementsAre(41062, 41062));
+              ElementsAre(40062, 40062));
   workload.ranks[1] = RankWorkload();
   workload.ranks[1].Add(ComputeNode(1, 50'000));
   workload.ranks[1].Add(ReceiveNode(2, 0, kMiB), {1});
   const CorrectedSimulation late = RunCorrected(workload, Ring(2), corrections);
-  EXPECT_THAT(late.result.finish_ns, ElementsAre(41062, 50'000));
+  EXPECT_THAT(late.result.finish_ns, ElementsAre(40062, 50'000));
   EXPECT_EQ(late.corrected, 1);
 }
 
 TEST(CorrectedSimulationTest, OneMessageBehindAnother) {
-  // Engine: 20031 and 39562, the second waits 19531. Corrected: 41062, and
-  // 41062 + 19531 * 41062 / 20031 = 81099.04.
+  // Engine: 20031 and 39562, the second waits 19531. Corrected: twice
+  // 20031, and twice 39562.
   EXPECT_EQ(kCrossingNs + kSendingNs, 39562);
-  EXPECT_THAT(RunCorrected(Messages({kMiB, kMiB}), Ring(2),
-                           Only(CollectiveKind::kPointToPoint, 1000, 0.5), Options(2))
+  EXPECT_THAT(RunCorrected(Messages({kMiB, kMiB}), Ring(2), Only(CollectiveKind::kPointToPoint, 2),
+                           Options(2))
                   .result.finish_ns,
-              ElementsAre(81099, 81099));
+              ElementsAre(79124, 79124));
 }
 
 TEST(CorrectedSimulationTest, ASmallMessageBehindAHugeOne) {
   // 64 MiB take 1,250,000 + 500 ns, 1 KiB 19 + 500. The small one waits 1,250,000. Corrected:
-  // the huge one 1250500 / 0.8 = 1,563,125, the small one 519 / 0.2 = 2595, and together
+  // the huge one 1250500 x 1.25 = 1,563,125, the small one 519 x 5 = 2595, and together
   // 2595 + 1250000 * 1563125 / 1250500 = 1,565,095.0: not five times 1.25 ms.
   Corrections corrections;
-  corrections.segments[static_cast<size_t>(CollectiveKind::kPointToPoint)] = {
-      {1024, 0, 0.2}, {std::numeric_limits<int64_t>::max(), 0, 0.8}};
+  corrections.points[static_cast<size_t>(CollectiveKind::kPointToPoint)] = {{1024, 5},
+                                                                            {64 * kMiB, 1.25}};
   const CorrectedSimulation simulation =
       RunCorrected(Messages({64 * kMiB, 1024}), Ring(2), corrections, Options(2));
   EXPECT_EQ(simulation.result.nodes[0].finish_ns, 1'563'125);
@@ -163,7 +163,7 @@ TEST(CorrectedSimulationTest, AKindWithoutCorrectionsWaitsForThoseThatHaveSome) 
   const int64_t message_ns = plain.nodes[2].finish_ns - 100;
   EXPECT_EQ(message_ns, 1'250'000 - 90 + kCrossingNs);
   const CorrectedSimulation simulation =
-      RunCorrected(workload, Ring(2), Only(CollectiveKind::kAllGather, 0, 0.5), Options(2));
+      RunCorrected(workload, Ring(2), Only(CollectiveKind::kAllGather, 2), Options(2));
   EXPECT_EQ(simulation.result.nodes[2].finish_ns, 100 + kCrossingNs + 2 * (1'250'000 - 90));
   EXPECT_EQ(simulation.corrected, 1);
   EXPECT_EQ(simulation.uncorrected, 1);
@@ -176,11 +176,12 @@ TEST(CorrectedSimulationTest, KindsWithoutCorrectionsAmongThemselvesAreSimulated
     workload.ranks[0].Add(SendNode(tag, 1, kMiB, tag), {1});
     workload.ranks[1].Add(ReceiveNode(tag, 0, kMiB, tag), {1});
   }
-  // Only the overhead is left.
+  // The engine's all-gather: 20031, and 10 before and after it.
   const CorrectedSimulation simulation =
-      RunCorrected(workload, Ring(2), Only(CollectiveKind::kAllGather, 70, 1e6), Options(2));
-  EXPECT_EQ(simulation.result.nodes[1].finish_ns, 70 + kCrossingNs);
-  EXPECT_EQ(simulation.result.nodes[2].finish_ns, 70 + kCrossingNs + kSendingNs);
+      RunCorrected(workload, Ring(2), Only(CollectiveKind::kAllGather, 2), Options(2));
+  EXPECT_EQ(simulation.result.nodes[1].finish_ns, 2 * (kCrossingNs + 20) + kCrossingNs);
+  EXPECT_EQ(simulation.result.nodes[2].finish_ns,
+            2 * (kCrossingNs + 20) + kCrossingNs + kSendingNs);
   EXPECT_EQ(simulation.corrected, 1);
   EXPECT_EQ(simulation.uncorrected, 2);
 }
@@ -188,7 +189,7 @@ TEST(CorrectedSimulationTest, KindsWithoutCorrectionsAmongThemselvesAreSimulated
 TEST(CorrectedSimulationTest, WithNothingToCorrectItIsTheEngines) {
   const Workload workload = Messages({kMiB, 5 * kMiB, 7});
   const CorrectedSimulation simulation =
-      RunCorrected(workload, Ring(2), Only(CollectiveKind::kAllReduce, 1000, 0.5), Options(3));
+      RunCorrected(workload, Ring(2), Only(CollectiveKind::kAllReduce, 2), Options(3));
   EXPECT_EQ(simulation.result.finish_ns, RunPlain(workload, Ring(2), Options(3)).finish_ns);
   EXPECT_EQ(simulation.corrected, 0);
   EXPECT_EQ(simulation.uncorrected, 3);
@@ -206,13 +207,13 @@ TEST(CorrectedSimulationTest, CollectivesThatLeaveTheirMembersUntiedAreSimulated
   }
   workload.ranks[0].Add(SendNode(3, 1, kMiB), {2});
   workload.ranks[1].Add(ReceiveNode(3, 0, kMiB));
-  Corrections corrections = Only(CollectiveKind::kPointToPoint, 1000, 0.5);
-  Correct(CollectiveKind::kAllReduce, 70, 1e6, &corrections);
+  Corrections corrections = Only(CollectiveKind::kPointToPoint, 2);
+  Correct(CollectiveKind::kAllReduce, 3, &corrections);
   const CorrectedSimulation simulation = RunCorrected(workload, SquareMesh(), corrections);
   // Two messages of 512 KiB, 500 + 9765 each, and 10 before, between and after them. The message:
-  // 1000 + 20031 / 0.5.
+  // 2 x 20031.
   EXPECT_THAT(simulation.result.finish_ns,
-              ElementsAre(20'560 + 41'062, 20'560 + 41'062, 1'020'560, 1'020'560));
+              ElementsAre(20'560 + 40'062, 20'560 + 40'062, 1'020'560, 1'020'560));
   EXPECT_EQ(simulation.corrected, 1);
   EXPECT_EQ(simulation.uncorrected, 1);
 }
@@ -226,18 +227,17 @@ TEST(CorrectedSimulationTest, WaitingForUntiedCollectivesLastsAsLongAsInTheEngin
   const int64_t waiting_ns = 625'010 - 100;
   EXPECT_EQ(RunPlain(workload, SquareMesh(), Options(2)).nodes[2].finish_ns,
             100 + waiting_ns + kCrossingNs);
-  EXPECT_EQ(RunCorrected(workload, SquareMesh(), Only(CollectiveKind::kPointToPoint, 1000, 0.5),
-                         Options(2))
+  EXPECT_EQ(RunCorrected(workload, SquareMesh(), Only(CollectiveKind::kPointToPoint, 2), Options(2))
                 .result.nodes[2]
                 .finish_ns,
-            100 + waiting_ns + 41'062);
+            100 + waiting_ns + 40'062);
 }
 
 TEST(CorrectedSimulationTest, LinksAreThoseOfTheMessages) {
   SimulationOptions options = Options();
   options.link_use = true;
-  const CorrectedSimulation simulation = RunCorrected(
-      Messages({kMiB}), Ring(2), Only(CollectiveKind::kPointToPoint, 1000, 0.5), options);
+  const CorrectedSimulation simulation =
+      RunCorrected(Messages({kMiB}), Ring(2), Only(CollectiveKind::kPointToPoint, 2), options);
   ASSERT_THAT(simulation.result.links, SizeIs(1));
   EXPECT_EQ(simulation.result.links[0].bytes, kMiB);
 }
@@ -252,7 +252,7 @@ TEST(CorrectedSimulationTest, ProgressGoesOnFromRunToRun) {
     done.push_back(nodes_done);
     EXPECT_EQ(nodes, 2 * kNodes);
   };
-  RunCorrected(workload, Ring(2), Only(CollectiveKind::kPointToPoint, 1000, 0.5), options);
+  RunCorrected(workload, Ring(2), Only(CollectiveKind::kPointToPoint, 2), options);
   // One report of each run.
   ASSERT_THAT(done, SizeIs(2));
   EXPECT_LE(done[0], kNodes);
@@ -261,13 +261,13 @@ TEST(CorrectedSimulationTest, ProgressGoesOnFromRunToRun) {
 }
 
 TEST(CorrectedSimulationTest, TimesBeyondAllBoundsAreCut) {
-  // 2^42 bytes take 2^42 / 2^30 s on a link of 1 GiB/s, and at a millionth of that speed 4.1e18 ns:
+  // 2^42 bytes take 2^42 / 2^30 s on a link of 1 GiB/s, and a million times as long is 4.1e18 ns:
   // more than a simulated run may last.
   const NetworkConfig slow = Network({Dimension(BlockShape::kRing, 2, /*gibibytes_per_second=*/1)});
-  EXPECT_EQ(RunCorrected(Messages({int64_t{1} << 42}), slow,
-                         Only(CollectiveKind::kPointToPoint, 3.6e12, 1e-6))
-                .result.makespan_ns(),
-            kMaxDurationNs);
+  EXPECT_EQ(
+      RunCorrected(Messages({int64_t{1} << 42}), slow, Only(CollectiveKind::kPointToPoint, 1e6))
+          .result.makespan_ns(),
+      kMaxDurationNs);
 }
 
 }  // namespace

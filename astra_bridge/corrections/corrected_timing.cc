@@ -1,7 +1,6 @@
 #include "astra_bridge/corrections/corrected_timing.h"
 
 #include "absl/container/flat_hash_map.h"
-#include "astra_bridge/corrections/shared_correction.h"
 #include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
@@ -11,7 +10,7 @@ constexpr double kNsPerSecond = 1e9;
 
 double CorrectedSeconds(const Corrections& corrections, const CommEdge& edge,
                         double engine_seconds) {
-  // What moves nothing needs no overhead.
+  // What moves nothing takes no time.
   if (!UsesNetwork(edge)) return 0;
   return corrections.CorrectedNs(edge.kind, edge.bytes, engine_seconds * kNsPerSecond) /
          kNsPerSecond;
@@ -61,7 +60,7 @@ std::vector<double> CorrectedTiming::Stretches(absl::Span<const CommEdge> edges,
   for (size_t i = 0; i < edges.size(); ++i) {
     AloneTimes others = sums[network_of(i)];
     others -= times[i];
-    stretches.push_back(StretchOf(others));
+    stretches.push_back(others.Stretch());
   }
   return stretches;
 }

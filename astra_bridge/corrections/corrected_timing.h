@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Another timing with the corrections of a calibration. They were measured on collectives that had
 // the network to themselves; what that means for the edges of a batch, which begin at once, is in
-// shared_correction.h.
+// corrections.h.
 #ifndef ASTRA_BRIDGE_CORRECTIONS_CORRECTED_TIMING_H_
 #define ASTRA_BRIDGE_CORRECTIONS_CORRECTED_TIMING_H_
 
@@ -25,7 +26,7 @@ class CorrectedTiming : public NetworkTiming {
   absl::StatusOr<BatchEstimate> EstimateBatch(absl::Span<const CommEdge> edges) override;
 
  private:
-  // Returns how much longer the others of a batch take than the engine says, by edge.
+  // Returns for each edge how much longer than the engine says the others of its network take.
   std::vector<double> Stretches(absl::Span<const CommEdge> edges, const BatchEstimate& batch) const;
 
   const std::unique_ptr<NetworkTiming> timing_;

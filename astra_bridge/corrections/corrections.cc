@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 
 #include "absl/status/status.h"
@@ -18,11 +19,10 @@ namespace meridian {
 namespace {
 
 // Beyond these no measurement lies, but a slip of the unit does.
-constexpr double kMaxOverheadNs = 3.6e12;
-constexpr double kMinEfficiency = 1e-6;
+constexpr double kMaxRatio = 1e9;
 
 constexpr char kExample[] =
-    R"({"all-reduce":[{"up_to_bytes":null,"overhead_ns":41000,"efficiency":0.71}]})";
+    R"({"all-reduce":[{"bytes":1024,"ratio":1.31},{"bytes":65536,"ratio":0.94}]})";
 constexpr size_t kShownCharacters = 40;
 
 // Where in the document the reader is, for messages.
@@ -37,99 +37,109 @@ class Place {
         absl::StrCat(text_, ": ", reason, "; expected e.g. ", kExample));
   }
 
-  absl::Status WrongValue(absl::string_view key, absl::string_view text,
-                          absl::string_view kind) const {
-    return Error(absl::StrCat(key, " is ", FirstCharacters(Printable(text), kShownCharacters),
-                              ", not ", kind));
+  absl::Status WrongValue(absl::string_view key, const JsonValue& value,
+                          absl::string_view wanted) const {
+    return Error(absl::StrCat(
+        key, " is ", FirstCharacters(Printable(value.text()), kShownCharacters), ", not ", wanted));
   }
 
  private:
   std::string text_;
 };
 
-absl::StatusOr<double> FiniteNumber(absl::string_view key, const JsonValue& value,
-                                    const Place& place) {
-  const std::optional<double> number = value.AsDouble();
-  if (!number.has_value() || !std::isfinite(*number)) {
-    return place.WrongValue(key, value.text(), "a number");
-  }
-  return *number;
-}
-
-absl::StatusOr<int64_t> UpToBytes(const JsonValue& value, const Place& place) {
-  if (value.text() == "null") return std::numeric_limits<int64_t>::max();
-  const std::optional<int64_t> bytes = value.AsInt64();
-  if (!bytes.has_value() || *bytes < 0) {
-    return place.WrongValue("up_to_bytes", value.text(), "a number of bytes or null");
-  }
-  return *bytes;
-}
-
-absl::StatusOr<CorrectionSegment> ParseSegment(absl::string_view json, const Place& place) {
-  CorrectionSegment segment;
-  bool has_up_to_bytes = false, has_overhead_ns = false, has_efficiency = false;
+absl::StatusOr<CorrectionPoint> ParsePoint(absl::string_view json, const Place& place) {
+  std::optional<int64_t> bytes;
+  std::optional<double> ratio;
   JsonCutter cutter(json);
   cutter.Enter('{');
   for (absl::string_view key; cutter.NextMember(&key);) {
     const JsonValue value(cutter.CutValue());
-    if (key == "up_to_bytes") {
-      ASSIGN_OR_RETURN(segment.up_to_bytes, UpToBytes(value, place));
-      has_up_to_bytes = true;
-    } else if (key == "overhead_ns") {
-      ASSIGN_OR_RETURN(segment.overhead_ns, FiniteNumber(key, value, place));
-      if (std::abs(segment.overhead_ns) > kMaxOverheadNs) {
-        return place.WrongValue(key, value.text(), "within an hour either way");
+    if (key == "bytes") {
+      bytes = value.AsInt64();
+      if (bytes.value_or(0) <= 0) return place.WrongValue(key, value, "a positive number of bytes");
+    } else if (key == "ratio") {
+      ratio = value.AsDouble();
+      if (!ratio.has_value() || !std::isfinite(*ratio)) {
+        return place.WrongValue(key, value, "a number");
       }
-      has_overhead_ns = true;
-    } else if (key == "efficiency") {
-      ASSIGN_OR_RETURN(segment.efficiency, FiniteNumber(key, value, place));
-      if (segment.efficiency <= 0) return place.WrongValue(key, value.text(), "above 0");
-      if (segment.efficiency < kMinEfficiency || segment.efficiency > 1 / kMinEfficiency) {
-        return place.WrongValue(key, value.text(), "from a millionth to a million");
+      if (*ratio < 1 / kMaxRatio || *ratio > kMaxRatio) {
+        return place.WrongValue(key, value, "from a billionth to a billion");
       }
-      has_efficiency = true;
+    } else if (key == "up_to_bytes") {
+      return place.Error(
+          "segments with up_to_bytes are of an older version; write the corrections anew with "
+          "astra_calibrate");
     } else {
       return place.Error(absl::StrCat("the key ", Printable(key), " is not known"));
     }
   }
   if (!cutter.status().ok()) return place.Error("this is no object");
-  if (!has_up_to_bytes) return place.Error("up_to_bytes is missing");
-  if (!has_overhead_ns) return place.Error("overhead_ns is missing");
-  if (!has_efficiency) return place.Error("efficiency is missing");
-  return segment;
+  if (!bytes.has_value()) return place.Error("bytes is missing");
+  if (!ratio.has_value()) return place.Error("ratio is missing");
+  return CorrectionPoint{*bytes, *ratio};
 }
 
-absl::StatusOr<std::vector<CorrectionSegment>> ParseSegments(absl::string_view json,
-                                                             const Place& place) {
-  std::vector<CorrectionSegment> segments;
+absl::StatusOr<std::vector<CorrectionPoint>> ParsePoints(absl::string_view json,
+                                                         const Place& place) {
+  std::vector<CorrectionPoint> points;
   JsonCutter cutter(json);
   cutter.Enter('[');
   while (cutter.NextElement()) {
-    const Place inside = place.Inside(absl::StrCat("segment ", segments.size() + 1));
-    ASSIGN_OR_RETURN(const CorrectionSegment segment, ParseSegment(cutter.CutValue(), inside));
-    if (!segments.empty() && segment.up_to_bytes <= segments.back().up_to_bytes) {
-      return inside.Error("up_to_bytes is not above that of the segment before");
+    const Place inside = place.Inside(absl::StrCat("point ", points.size() + 1));
+    ASSIGN_OR_RETURN(const CorrectionPoint point, ParsePoint(cutter.CutValue(), inside));
+    if (!points.empty() && point.bytes <= points.back().bytes) {
+      return inside.Error("bytes is not above that of the point before");
     }
-    segments.push_back(segment);
+    points.push_back(point);
   }
   if (!cutter.status().ok()) return place.Error("this is no array");
-  if (segments.empty()) return place.Error("there are no segments");
-  if (segments.back().up_to_bytes != std::numeric_limits<int64_t>::max()) {
-    return place.Error("the last segment ends; its up_to_bytes must be null");
-  }
-  return segments;
+  if (points.empty()) return place.Error("there are no points");
+  return points;
 }
+
+// There is at least one point.
+double RatioAt(const std::vector<CorrectionPoint>& points, int64_t bytes) {
+  const auto above =
+      std::lower_bound(points.begin(), points.end(), bytes,
+                       [](const CorrectionPoint& point, int64_t b) { return point.bytes < b; });
+  if (above == points.begin()) return above->ratio;
+  const CorrectionPoint& below = *(above - 1);
+  if (above == points.end()) return below.ratio;
+  const auto log_bytes = [](int64_t b) { return std::log(static_cast<double>(b)); };
+  const double share = (log_bytes(bytes) - log_bytes(below.bytes)) /
+                       (log_bytes(above->bytes) - log_bytes(below.bytes));
+  return below.ratio * std::pow(above->ratio / below.ratio, share);
+}
+
+int64_t WholeNs(double ns) { return std::llround(std::min(ns, kMaxCorrectedNs)); }
+
+// Sums over the first transfers of an order.
+class PrefixSums {
+ public:
+  // Adds the next transfer of the order, with the time that the order is by.
+  void Add(int64_t time_ns, const TransferSpan& transfer) {
+    times_ns_.push_back(time_ns);
+    sums_.push_back(sums_.back());
+    sums_.back() += transfer.alone;
+  }
+
+  // Returns the sum of those whose time is below.
+  const AloneTimes& Below(int64_t time_ns) const {
+    return sums_[std::lower_bound(times_ns_.begin(), times_ns_.end(), time_ns) - times_ns_.begin()];
+  }
+
+ private:
+  std::vector<int64_t> times_ns_;
+  // Of the first transfers, beginning with none: one more than there are times.
+  std::vector<AloneTimes> sums_ = {AloneTimes()};
+};
 
 }  // namespace
 
 double Corrections::CorrectedNs(CollectiveKind kind, int64_t bytes, double engine_ns) const {
-  const std::vector<CorrectionSegment>& candidates = segments[static_cast<size_t>(kind)];
-  const auto segment = std::find_if(candidates.begin(), candidates.end(),
-                                    [&](const auto& s) { return bytes <= s.up_to_bytes; });
-  if (segment == candidates.end()) return engine_ns;
-  const double ns = std::round(segment->overhead_ns + engine_ns / segment->efficiency);
-  // Huge values of both signs may have made NaN.
-  return ns >= 0 ? std::min(ns, kMaxCorrectedNs) : 0;
+  if (!Has(kind)) return engine_ns;
+  const double ratio = RatioAt(points[static_cast<size_t>(kind)], bytes);
+  return std::min(std::round(ratio * std::max(engine_ns, kLeastEngineNs)), kMaxCorrectedNs);
 }
 
 absl::StatusOr<Corrections> ParseCorrections(absl::string_view json, absl::string_view source) {
@@ -144,9 +154,9 @@ absl::StatusOr<Corrections> ParseCorrections(absl::string_view json, absl::strin
           Printable(key),
           " is no kind; kinds are all-reduce, all-gather, reduce-scatter, all-to-all and p2p"));
     }
-    std::vector<CorrectionSegment>& segments = corrections.segments[static_cast<size_t>(*kind)];
-    if (!segments.empty()) return place.Error(absl::StrCat(key, " occurs twice"));
-    ASSIGN_OR_RETURN(segments, ParseSegments(cutter.CutValue(), place.Inside(key)));
+    std::vector<CorrectionPoint>& points = corrections.points[static_cast<size_t>(*kind)];
+    if (!points.empty()) return place.Error(absl::StrCat(key, " occurs twice"));
+    ASSIGN_OR_RETURN(points, ParsePoints(cutter.CutValue(), place.Inside(key)));
   }
   if (!cutter.status().ok()) return place.Error(cutter.status().message());
   if (!cutter.AtEnd()) return place.Error("text follows the object");
@@ -155,18 +165,15 @@ absl::StatusOr<Corrections> ParseCorrections(absl::string_view json, absl::strin
 
 std::string CorrectionsToJson(const Corrections& corrections) {
   std::vector<std::string> kinds;
-  for (size_t kind = 0; kind < corrections.segments.size(); ++kind) {
-    std::vector<std::string> segments;
-    for (const CorrectionSegment& segment : corrections.segments[kind]) {
-      const bool has_end = segment.up_to_bytes != std::numeric_limits<int64_t>::max();
-      segments.push_back(absl::StrFormat(
-          "    {\"up_to_bytes\": %s, \"overhead_ns\": %.17g, \"efficiency\": %.17g}",
-          has_end ? absl::StrCat(segment.up_to_bytes) : "null", segment.overhead_ns,
-          segment.efficiency));
+  for (size_t kind = 0; kind < corrections.points.size(); ++kind) {
+    std::vector<std::string> points;
+    for (const CorrectionPoint& point : corrections.points[kind]) {
+      points.push_back(
+          absl::StrFormat("    {\"bytes\": %d, \"ratio\": %.17g}", point.bytes, point.ratio));
     }
-    if (segments.empty()) continue;
+    if (points.empty()) continue;
     kinds.push_back(absl::StrCat("  \"", CollectiveKindName(static_cast<CollectiveKind>(kind)),
-                                 "\": [\n", absl::StrJoin(segments, ",\n"), "\n  ]"));
+                                 "\": [\n", absl::StrJoin(points, ",\n"), "\n  ]"));
   }
   return absl::StrCat("{\n", absl::StrJoin(kinds, ",\n"), "\n}\n");
 }
@@ -174,6 +181,43 @@ std::string CorrectionsToJson(const Corrections& corrections) {
 absl::StatusOr<Corrections> ReadCorrections(FileSystem& file_system, const std::string& path) {
   ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(file_system, path));
   return ParseCorrections(file.bytes(), path);
+}
+
+AloneTimes AloneTimesOf(const Corrections& corrections, CollectiveKind kind, int64_t bytes,
+                        double engine_ns) {
+  return {WholeNs(engine_ns), WholeNs(corrections.CorrectedNs(kind, bytes, engine_ns))};
+}
+
+std::vector<double> OverlapStretches(absl::Span<const TransferSpan> transfers) {
+  std::vector<size_t> by_end(transfers.size());
+  std::iota(by_end.begin(), by_end.end(), size_t{0});
+  std::sort(by_end.begin(), by_end.end(),
+            [&](size_t a, size_t b) { return transfers[a].end_ns < transfers[b].end_ns; });
+  PrefixSums begun, ended;
+  for (size_t i = 0; i < transfers.size(); ++i) {
+    begun.Add(transfers[i].begin_ns, transfers[i]);
+    ended.Add(transfers[by_end[i]].end_ns, transfers[by_end[i]]);
+  }
+  std::vector<double> stretches;
+  stretches.reserve(transfers.size());
+  for (const TransferSpan& transfer : transfers) {
+    // What takes no time meets nobody.
+    AloneTimes others;
+    if (transfer.begin_ns < transfer.end_ns) {
+      others = begun.Below(transfer.end_ns);
+      others -= ended.Below(transfer.begin_ns + 1);
+      others -= transfer.alone;
+    }
+    stretches.push_back(others.Stretch());
+  }
+  return stretches;
+}
+
+double CorrectedSharedNs(const Corrections& corrections, const SharedTransfer& transfer) {
+  const double own_ns = corrections.CorrectedNs(transfer.kind, transfer.bytes,
+                                                std::min(transfer.shared_ns, transfer.alone_ns));
+  const double waiting_ns = std::max(0.0, transfer.shared_ns - transfer.alone_ns);
+  return std::min(own_ns + waiting_ns * transfer.stretch, kMaxCorrectedNs);
 }
 
 }  // namespace meridian

@@ -1,25 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
 // What calibration adds to an engine's times: real libraries differ from one bandwidth and one
-// latency by kind and size.
+// latency by kind and size. A correction is a table of points for each kind,
 //
-//   {"all-reduce": [{"up_to_bytes": 8192, "overhead_ns": 41000, "efficiency": 0.71},
-//                   {"up_to_bytes": null, "overhead_ns": 52000, "efficiency": 0.93}],
+//   {"all-reduce": [{"bytes": 1024, "ratio": 1.31}, {"bytes": 65536, "ratio": 0.94}],
 //    "p2p": [...]}
 //
-// A transfer alone on the network lasts overhead + engine time / efficiency, by the first segment
-// of its kind that its bytes fit in (beside others: shared_correction.h). An overhead may be
-// negative, as for a kind whose steps cost less than the engine charges for them.
+// and a transfer alone on the network lasts ratio x engine time. Between two points the ratio lies
+// on a straight line through them, logarithm of bytes against logarithm of ratio; beyond the first
+// and the last it stays as it is there:
+//
+//   log ratio |      *--.
+//             | ----*    `--.          .*----
+//             |              `-*------'
+//             |__________________________ log bytes
+//
+// Beside others a transfer lasts
+//
+//   ratio x min(shared, alone)  +  max(0, shared - alone) x stretch
+//   stretch = sum of ratio_o x alone_o / sum of alone_o  over the others that are under way meanwhile
+//
+// where alone is the engine's time with the network to itself and shared that beside the others:
+// its own work is corrected as its own, and what it waits for the others takes as much longer as
+// those really do. So transfers on links of their own last as long as alone; two alike, one behind
+// the other, last once and twice as long as alone; a small one behind a huge one takes its own time
+// and that of the huge one.
 #ifndef ASTRA_BRIDGE_CORRECTIONS_CORRECTIONS_H_
 #define ASTRA_BRIDGE_CORRECTIONS_CORRECTIONS_H_
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <vector>
 
+#include "absl/numeric/int128.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "astra_bridge/edges/timed_kind.h"
 #include "xla_profiler/base/files/file_system.h"
 
@@ -28,26 +45,30 @@ namespace meridian {
 // No transfer lasts longer than this; an int64 holds it.
 inline constexpr double kMaxCorrectedNs = static_cast<double>(int64_t{1} << 62);
 
-struct CorrectionSegment {
-  // Inclusive; of the bytes that one rank puts in. The last segment of a kind has no end.
-  int64_t up_to_bytes = std::numeric_limits<int64_t>::max();
-  double overhead_ns = 0;
-  // Positive.
-  double efficiency = 1;
+// The engine counts whole nanoseconds and gives a few bytes on a network without latency none at
+// all: a ratio is to at least this time.
+inline constexpr double kLeastEngineNs = 1;
+
+struct CorrectionPoint {
+  // What one rank puts in. Positive.
+  int64_t bytes = 0;
+  // Measured time over the engine's. Positive.
+  double ratio = 1;
 };
 
 struct Corrections {
-  // By CollectiveKind, each ascending. Kinds without segments keep the engine's times.
-  std::array<std::vector<CorrectionSegment>, kTimedKinds> segments;
+  // By CollectiveKind, each in ascending order of bytes. Kinds without points keep the engine's
+  // times.
+  std::array<std::vector<CorrectionPoint>, kTimedKinds> points;
 
-  bool Has(CollectiveKind kind) const { return !segments[static_cast<size_t>(kind)].empty(); }
+  bool Has(CollectiveKind kind) const { return !points[static_cast<size_t>(kind)].empty(); }
 
   // Returns how long a transfer alone on the network lasts that the engine gives engine_ns: whole
-  // nanoseconds from 0 to kMaxCorrectedNs; engine_ns itself for a kind without segments.
+  // nanoseconds, at most kMaxCorrectedNs; engine_ns itself for a kind without points.
   double CorrectedNs(CollectiveKind kind, int64_t bytes, double engine_ns) const;
 };
 
-// Parses the JSON object drawn above. Errors name the source, the kind and the segment.
+// Parses the JSON object drawn above. Errors name the source, the kind and the point.
 absl::StatusOr<Corrections> ParseCorrections(absl::string_view json, absl::string_view source);
 
 // Returns the JSON object that parses to these corrections.
@@ -55,6 +76,65 @@ std::string CorrectionsToJson(const Corrections& corrections);
 
 // Reads a file of them, plain or gzip.
 absl::StatusOr<Corrections> ReadCorrections(FileSystem& file_system, const std::string& path);
+
+// Times alone of a transfer, or sums over several: the engine's, and corrected. Sums of very
+// different times are subtracted from each other, so they are exact.
+struct AloneTimes {
+  absl::int128 engine_ns = 0;
+  absl::int128 corrected_ns = 0;
+
+  AloneTimes& operator+=(const AloneTimes& other) {
+    engine_ns += other.engine_ns;
+    corrected_ns += other.corrected_ns;
+    return *this;
+  }
+  AloneTimes& operator-=(const AloneTimes& other) {
+    engine_ns -= other.engine_ns;
+    corrected_ns -= other.corrected_ns;
+    return *this;
+  }
+
+  // Returns how much longer transfers take than the engine says, if these are their sums; 1 if
+  // there are none.
+  double Stretch() const {
+    return engine_ns == 0 ? 1 : static_cast<double>(corrected_ns) / static_cast<double>(engine_ns);
+  }
+};
+
+// Returns the times of a transfer in whole nanoseconds, at most kMaxCorrectedNs. engine_ns is at
+// least 0.
+AloneTimes AloneTimesOf(const Corrections& corrections, CollectiveKind kind, int64_t bytes,
+                        double engine_ns);
+
+// A transfer that was under way in [begin_ns, end_ns).
+struct TransferSpan {
+  int64_t begin_ns = 0;
+  int64_t end_ns = 0;
+  AloneTimes alone;
+};
+
+// Returns for each transfer the stretch of those others that were under way at the same time:
+//
+//   a  |=========|
+//   b        |=======|          stretch of b: that of a and c together
+//   c              |======|     stretch of c: that of b alone
+//
+// Transfers are in the order of their begins. Takes n log n steps.
+std::vector<double> OverlapStretches(absl::Span<const TransferSpan> transfers);
+
+struct SharedTransfer {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  int64_t bytes = 0;
+  // The engine's times with the network to itself and beside the others.
+  double alone_ns = 0;
+  double shared_ns = 0;
+  // How much longer than the engine says the others take that are under way meanwhile.
+  double stretch = 1;
+};
+
+// Returns how long the transfer lasts, at most kMaxCorrectedNs. Whole nanoseconds for a kind with
+// corrections that the others do not slow down.
+double CorrectedSharedNs(const Corrections& corrections, const SharedTransfer& transfer);
 
 }  // namespace meridian
 

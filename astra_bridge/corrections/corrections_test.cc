@@ -1,11 +1,12 @@
 #include "astra_bridge/corrections/corrections.h"
 
+#include <algorithm>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/files/file_system.h"
@@ -18,66 +19,73 @@ namespace meridian {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-constexpr char kTwoSegments[] = R"({
-  "all-reduce": [{"up_to_bytes": 8192, "overhead_ns": 41000, "efficiency": 0.5},
-                 {"up_to_bytes": null, "overhead_ns": -300.25, "efficiency": 1.25}]})";
+constexpr char kTwoPoints[] = R"({
+  "all-reduce": [{"bytes": 1024, "ratio": 4}, {"bytes": 16384, "ratio": 0.25}]})";
 
-TEST(CorrectionsTest, ASegmentEndsWithItsLastByte) {
-  ASSERT_OK_AND_ASSIGN(const Corrections corrections, ParseCorrections(kTwoSegments, "c.json"));
-  // 41000 + 1000 / 0.5; 1000 / 1.25 - 300.25 = 499.75.
-  EXPECT_EQ(corrections.CorrectedNs(CollectiveKind::kAllReduce, 8192, 1000), 43000);
-  EXPECT_EQ(corrections.CorrectedNs(CollectiveKind::kAllReduce, 8193, 1000), 500);
+TEST(CorrectionsTest, RatiosLieOnStraightLinesOfLogarithms) {
+  ASSERT_OK_AND_ASSIGN(const Corrections corrections, ParseCorrections(kTwoPoints, "c.json"));
+  const auto corrected_ns = [&](int64_t bytes) {
+    return corrections.CorrectedNs(CollectiveKind::kAllReduce, bytes, 1000);
+  };
+  EXPECT_EQ(corrected_ns(1024), 4000);
+  // Half way from 1024 to 16384 by their ratio, and a quarter of it.
+  EXPECT_EQ(corrected_ns(4096), 1000);
+  EXPECT_EQ(corrected_ns(2048), 2000);
+  EXPECT_EQ(corrected_ns(16384), 250);
+}
+
+TEST(CorrectionsTest, RatiosStayTheSameBeyondTheEnds) {
+  ASSERT_OK_AND_ASSIGN(const Corrections corrections, ParseCorrections(kTwoPoints, "c.json"));
+  EXPECT_EQ(corrections.CorrectedNs(CollectiveKind::kAllReduce, 1, 1000), 4000);
+  EXPECT_EQ(corrections.CorrectedNs(CollectiveKind::kAllReduce, int64_t{1} << 40, 1000), 250);
 }
 
 TEST(CorrectionsTest, OtherKindsKeepTheEnginesTime) {
-  ASSERT_OK_AND_ASSIGN(const Corrections corrections, ParseCorrections(kTwoSegments, "c.json"));
+  ASSERT_OK_AND_ASSIGN(const Corrections corrections, ParseCorrections(kTwoPoints, "c.json"));
   EXPECT_EQ(corrections.CorrectedNs(CollectiveKind::kAllGather, 1, 1000.125), 1000.125);
   EXPECT_EQ(Corrections().CorrectedNs(CollectiveKind::kAllReduce, 1, 7), 7);
 }
 
+// Ratios are to one nanosecond where the engine has none.
+TEST(CorrectionsTest, WhatTakesTheEngineNoTimeTakesSome) {
+  ASSERT_OK_AND_ASSIGN(const Corrections corrections,
+                       ParseCorrections(R"({"p2p":[{"bytes":8,"ratio":41000}]})", "c.json"));
+  EXPECT_EQ(corrections.CorrectedNs(CollectiveKind::kPointToPoint, 8, 0), 41000);
+}
+
 TEST(CorrectionsTest, WhatIsWrittenIsReadAgainExactly) {
   Corrections corrections;
-  corrections.segments[static_cast<size_t>(CollectiveKind::kAllToAll)] = {
-      {4096, 1.0 / 3, 0.1}, {1 << 30, -41000.7, 1.0 / 7}};
-  corrections.segments[static_cast<size_t>(CollectiveKind::kAllToAll)].push_back(
-      CorrectionSegment());
-  corrections.segments[static_cast<size_t>(CollectiveKind::kPointToPoint)] = {CorrectionSegment()};
+  corrections.points[static_cast<size_t>(CollectiveKind::kAllToAll)] = {
+      {4096, 1.0 / 3}, {1 << 30, 1.0 / 7}, {int64_t{1} << 40, 41000.7}};
+  corrections.points[static_cast<size_t>(CollectiveKind::kPointToPoint)] = {{1, 0.1}};
   ASSERT_OK_AND_ASSIGN(const Corrections read,
                        ParseCorrections(CorrectionsToJson(corrections), "c.json"));
-  for (size_t kind = 0; kind < corrections.segments.size(); ++kind) {
-    ASSERT_EQ(read.segments[kind].size(), corrections.segments[kind].size());
-    for (size_t i = 0; i < read.segments[kind].size(); ++i) {
-      EXPECT_EQ(read.segments[kind][i].up_to_bytes, corrections.segments[kind][i].up_to_bytes);
-      EXPECT_EQ(read.segments[kind][i].overhead_ns, corrections.segments[kind][i].overhead_ns);
-      EXPECT_EQ(read.segments[kind][i].efficiency, corrections.segments[kind][i].efficiency);
+  for (size_t kind = 0; kind < corrections.points.size(); ++kind) {
+    ASSERT_EQ(read.points[kind].size(), corrections.points[kind].size());
+    for (size_t i = 0; i < read.points[kind].size(); ++i) {
+      EXPECT_EQ(read.points[kind][i].bytes, corrections.points[kind][i].bytes);
+      EXPECT_EQ(read.points[kind][i].ratio, corrections.points[kind][i].ratio);
     }
   }
   EXPECT_OK(ParseCorrections(CorrectionsToJson(Corrections()), "c.json").status());
 }
 
-TEST(CorrectionsTest, NoTimeIsBelowZero) {
-  ASSERT_OK_AND_ASSIGN(const Corrections corrections, ParseCorrections(kTwoSegments, "c.json"));
-  EXPECT_EQ(corrections.CorrectedNs(CollectiveKind::kAllReduce, 8193, 100), 0);
-}
-
 TEST(CorrectionsTest, NoTimeIsBeyondAnInt64) {
-  for (const char* overhead : {"0", "3.6e12", "-3.6e12"}) {
-    const std::string json = absl::StrCat(R"({"p2p":[{"up_to_bytes":null,"overhead_ns":)", overhead,
-                                          R"(,"efficiency":1e-6}]})");
-    ASSERT_OK_AND_ASSIGN(const Corrections corrections, ParseCorrections(json, "c.json"));
-    const double ns = corrections.CorrectedNs(CollectiveKind::kPointToPoint, 1, 1e18);
-    EXPECT_TRUE(ns == 0 || ns == 4611686018427387904.0) << ns;
-  }
+  ASSERT_OK_AND_ASSIGN(const Corrections corrections,
+                       ParseCorrections(R"({"p2p":[{"bytes":8,"ratio":1e9}]})", "c.json"));
+  EXPECT_EQ(corrections.CorrectedNs(CollectiveKind::kPointToPoint, 1, 1e18), kMaxCorrectedNs);
 }
 
 TEST(CorrectionsTest, AFileMayBeCompressed) {
   const TemporaryDirectory directory;
-  const std::string path = directory.Write("c.json.gz", GzipText(kTwoSegments));
+  const std::string path = directory.Write("c.json.gz", GzipText(kTwoPoints));
   ASSERT_OK_AND_ASSIGN(const Corrections corrections, ReadCorrections(FileSystem::Posix(), path));
-  EXPECT_EQ(corrections.CorrectedNs(CollectiveKind::kAllReduce, 1, 0), 41000);
+  EXPECT_EQ(corrections.CorrectedNs(CollectiveKind::kAllReduce, 1, 10), 40);
   EXPECT_THAT(ReadCorrections(FileSystem::Posix(), directory.PathOf("missing.json")),
               StatusIs(absl::StatusCode::kNotFound));
 }
@@ -91,32 +99,22 @@ TEST(CorrectionsTest, WhatIsWrongIsNamed) {
       {"[]", "offset 0"},
       {"{} {}", "text follows the object"},
       {R"({"broadcast":[]})", "c.json: broadcast is no kind"},
-      {R"({"all-reduce":[]})", "c.json: all-reduce: there are no segments"},
+      {R"({"all-reduce":[]})", "c.json: all-reduce: there are no points"},
       {R"({"all-reduce":{}})", "c.json: all-reduce: this is no array"},
-      {R"({"all-reduce":[1]})", "c.json: all-reduce: segment 1: this is no object"},
-      {R"({"p2p":[{"up_to_bytes":null,"overhead_ns":1,"efficiency":0}]})",
-       "c.json: p2p: segment 1: efficiency is 0, not above 0"},
-      {R"({"p2p":[{"up_to_bytes":null,"overhead_ns":1,"efficiency":1e-300}]})",
-       "not from a millionth to a million"},
-      {R"({"p2p":[{"up_to_bytes":null,"overhead_ns":1e18,"efficiency":1}]})",
-       "not within an hour either way"},
-      {R"({"p2p":[{"up_to_bytes":null,"overhead_ns":1}]})",
-       "c.json: p2p: segment 1: efficiency is missing"},
-      {R"({"p2p":[{"overhead_ns":1,"efficiency":1}]})", "up_to_bytes is missing"},
-      {R"({"p2p":[{"up_to_bytes":null,"efficiency":1}]})", "overhead_ns is missing"},
-      {R"({"p2p":[{"up_to_bytes":-1,"overhead_ns":1,"efficiency":1}]})",
-       "up_to_bytes is -1, not a number of bytes or null"},
-      {R"({"p2p":[{"up_to_bytes":null,"overhead_ns":Infinity,"efficiency":1}]})",
-       "overhead_ns is Infinity, not a number"},
-      {R"({"p2p":[{"up_to_bytes":null,"overhead_ns":1,"eficiency":1}]})",
-       "the key eficiency is not known"},
-      {R"({"p2p":[{"up_to_bytes":9,"overhead_ns":1,"efficiency":1}]})", "must be null"},
-      {R"({"p2p":[{"up_to_bytes":9,"overhead_ns":1,"efficiency":1},
-                  {"up_to_bytes":9,"overhead_ns":1,"efficiency":1}]})",
-       "segment 2: up_to_bytes is not above"},
-      {R"({"p2p":[{"up_to_bytes":null,"overhead_ns":1,"efficiency":1}],
-           "p2p":[{"up_to_bytes":null,"overhead_ns":1,"efficiency":1}]})",
-       "p2p occurs twice"},
+      {R"({"all-reduce":[1]})", "c.json: all-reduce: point 1: this is no object"},
+      {R"({"p2p":[{"bytes":8,"ratio":0}]})",
+       "c.json: p2p: point 1: ratio is 0, not from a billionth to a billion"},
+      {R"({"p2p":[{"bytes":8,"ratio":1e300}]})", "not from a billionth to a billion"},
+      {R"({"p2p":[{"bytes":8,"ratio":Infinity}]})", "ratio is Infinity, not a number"},
+      {R"({"p2p":[{"bytes":8}]})", "c.json: p2p: point 1: ratio is missing"},
+      {R"({"p2p":[{"ratio":1}]})", "bytes is missing"},
+      {R"({"p2p":[{"bytes":0,"ratio":1}]})", "bytes is 0, not a positive number of bytes"},
+      {R"({"p2p":[{"bytes":8,"ration":1}]})", "the key ration is not known"},
+      {R"({"p2p":[{"bytes":9,"ratio":1},{"bytes":9,"ratio":1}]})",
+       "point 2: bytes is not above that of the point before"},
+      {R"({"p2p":[{"bytes":8,"ratio":1}],"p2p":[{"bytes":8,"ratio":1}]})", "p2p occurs twice"},
+      {R"({"p2p":[{"up_to_bytes":null,"overhead_ns":1,"efficiency":1}]})",
+       "older version; write the corrections anew with astra_calibrate"},
   };
   for (const auto& wrong : kCases) {
     EXPECT_THAT(ParseCorrections(wrong.json, "c.json"),
@@ -130,11 +128,139 @@ TEST(CorrectionsTest, WhatIsWrongIsNamed) {
 TEST(CorrectionsTest, DamagedTextIsReadOrRefused) {
   std::mt19937_64 random(1);
   for (int i = 0; i < 20000; ++i) {
-    const std::string damaged = Damage(kTwoSegments, random);
+    const std::string damaged = Damage(kTwoPoints, random);
     const absl::StatusOr<Corrections> corrections = ParseCorrections(damaged, "c.json");
     EXPECT_TRUE(corrections.ok() || absl::IsInvalidArgument(corrections.status())) << damaged;
     if (corrections.ok()) {
       EXPECT_GE(corrections->CorrectedNs(CollectiveKind::kAllReduce, 9000, 1000), 0) << damaged;
+    }
+  }
+}
+
+// Small all-reduces take seven times as long as the engine says, large ones 1.25 times.
+Corrections SmallAndLarge() {
+  Corrections corrections;
+  corrections.points[static_cast<size_t>(CollectiveKind::kAllReduce)] = {{1024, 7},
+                                                                         {1 << 20, 1.25}};
+  return corrections;
+}
+
+SharedTransfer AllReduce(int64_t bytes, double alone_ns, double shared_ns, double stretch) {
+  return {CollectiveKind::kAllReduce, bytes, alone_ns, shared_ns, stretch};
+}
+
+TEST(SharedCorrectionTest, AloneItIsTheCorrection) {
+  EXPECT_EQ(CorrectedSharedNs(SmallAndLarge(), AllReduce(1024, 1000, 1000, 1)), 7000);
+  EXPECT_EQ(CorrectedSharedNs(SmallAndLarge(), AllReduce(1 << 20, 8000, 8000, 1)), 10000);
+}
+
+TEST(SharedCorrectionTest, OthersOnLinksOfTheirOwnChangeNothing) {
+  EXPECT_EQ(CorrectedSharedNs(SmallAndLarge(), AllReduce(1024, 1000, 1000, 9)), 7000);
+}
+
+TEST(SharedCorrectionTest, TwoAlikeOneBehindTheOther) {
+  // Alone 8000 -> 10000, so the other stretches by 1.25: 10000 + 8000 * 1.25.
+  const double stretch = AloneTimes{8000, 10000}.Stretch();
+  EXPECT_EQ(stretch, 1.25);
+  EXPECT_EQ(CorrectedSharedNs(SmallAndLarge(), AllReduce(1 << 20, 8000, 16000, stretch)), 20000);
+}
+
+TEST(SharedCorrectionTest, ASmallOneBehindAHugeOneWaitsAsLongAsThatTakes) {
+  // The huge one: 8 ms -> 10 ms. The small one: 7 us + 10 ms, not 7 x 8.001 ms.
+  EXPECT_EQ(
+      CorrectedSharedNs(SmallAndLarge(), AllReduce(1024, 1000, 8'001'000,
+                                                   AloneTimes{8'000'000, 10'000'000}.Stretch())),
+      10'007'000);
+}
+
+TEST(SharedCorrectionTest, AHugeOneBehindASmallOneWaitsAsLongAsThatTakes) {
+  // 10 ms + the small one's 7 us.
+  EXPECT_EQ(CorrectedSharedNs(SmallAndLarge(), AllReduce(1 << 20, 8'000'000, 8'001'000,
+                                                         AloneTimes{1000, 7000}.Stretch())),
+            10'007'000);
+}
+
+TEST(SharedCorrectionTest, AHeadStartIsNoWaiting) {
+  // Members that came early had sent before the last one did: 7 x 900.
+  EXPECT_EQ(CorrectedSharedNs(SmallAndLarge(), AllReduce(1024, 1000, 900, 5)), 6300);
+}
+
+TEST(SharedCorrectionTest, AKindWithoutCorrectionsWaitsForCorrectedOnes) {
+  SharedTransfer message{CollectiveKind::kPointToPoint, 1024, 1000.5, 9000.5, 1.25};
+  EXPECT_EQ(CorrectedSharedNs(SmallAndLarge(), message), 11000.5);
+  message.stretch = AloneTimes().Stretch();
+  EXPECT_EQ(CorrectedSharedNs(SmallAndLarge(), message), 9000.5);
+}
+
+TEST(SharedCorrectionTest, TimesAloneAreWholeNanosecondsWithinBounds) {
+  // 7 x 1000.6 = 7004.2.
+  const AloneTimes small = AloneTimesOf(SmallAndLarge(), CollectiveKind::kAllReduce, 1024, 1000.6);
+  EXPECT_EQ(small.engine_ns, 1001);
+  EXPECT_EQ(small.corrected_ns, 7004);
+  const AloneTimes message =
+      AloneTimesOf(SmallAndLarge(), CollectiveKind::kPointToPoint, 1024, 1e30);
+  EXPECT_EQ(message.engine_ns, int64_t{1} << 62);
+  EXPECT_EQ(message.corrected_ns, int64_t{1} << 62);
+}
+
+TEST(SharedCorrectionTest, SumsLoseNothingBesideHugeTimes) {
+  const AloneTimes huge = {int64_t{1} << 62, int64_t{1} << 62};
+  AloneTimes sum = huge;
+  sum += {3, 7};
+  sum += huge;
+  sum -= huge;
+  sum -= huge;
+  EXPECT_EQ(sum.Stretch(), 7.0 / 3);
+}
+
+TEST(SharedCorrectionTest, StaysWithinBounds) {
+  EXPECT_EQ(CorrectedSharedNs(SmallAndLarge(), AllReduce(1 << 20, 1e18, 4e18, 1e6)),
+            kMaxCorrectedNs);
+}
+
+TEST(OverlapStretchTest, OfThoseUnderWayAtTheSameTime) {
+  EXPECT_THAT(OverlapStretches({}), IsEmpty());
+  // The sketch of the header: a and c never meet, so c waits for b only. Of a: 30 / 10, of b:
+  // (20 + 60) / (10 + 20), of c: 30 / 10.
+  EXPECT_THAT(OverlapStretches({{0, 10, {10, 20}}, {8, 16, {10, 30}}, {14, 21, {20, 60}}}),
+              ElementsAre(3, 80.0 / 30, 3));
+}
+
+TEST(OverlapStretchTest, IntervalsAreHalfOpen) {
+  EXPECT_THAT(OverlapStretches({{0, 10, {10, 20}}, {10, 20, {10, 30}}}), ElementsAre(1, 1));
+}
+
+TEST(OverlapStretchTest, NothingIsLostBesideHugeTimes) {
+  const int64_t huge_ns = int64_t{1} << 60;
+  EXPECT_THAT(OverlapStretches({{0, huge_ns, {huge_ns, huge_ns}}, {1, 4, {3, 7}}}),
+              ElementsAre(7.0 / 3, 1));
+}
+
+TEST(OverlapStretchTest, IsWhatPairsOfIntervalsSay) {
+  std::mt19937 random(7);
+  const auto pick = [&](int64_t below) { return static_cast<int64_t>(random() % below); };
+  for (int round = 0; round < 50; ++round) {
+    std::vector<TransferSpan> transfers;
+    for (int i = 0; i < 40; ++i) {
+      const int64_t begin_ns = pick(60);
+      transfers.push_back({begin_ns, begin_ns + pick(12), {pick(9), pick(30)}});
+    }
+    std::sort(transfers.begin(), transfers.end(),
+              [](const auto& a, const auto& b) { return a.begin_ns < b.begin_ns; });
+    const std::vector<double> stretches = OverlapStretches(transfers);
+    for (size_t i = 0; i < transfers.size(); ++i) {
+      const TransferSpan& one = transfers[i];
+      if (one.begin_ns == one.end_ns) {
+        EXPECT_EQ(stretches[i], 1);
+        continue;
+      }
+      AloneTimes others;
+      for (size_t j = 0; j < transfers.size(); ++j) {
+        const TransferSpan& other = transfers[j];
+        if (j == i || other.begin_ns >= one.end_ns || other.end_ns <= one.begin_ns) continue;
+        others += other.alone;
+      }
+      EXPECT_EQ(stretches[i], others.Stretch());
     }
   }
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How long the transfers of a workload take with the network to themselves. Each shape (what is
 // moved, how much, among ranks at which distances) is simulated once: blocks of a network look the
 // same from all of its ranks, so that moving all ranks of a transfer alike changes nothing.
@@ -52,9 +53,11 @@ class IsolatedTransfers {
   const SystemConfig& system_;
   const Congestion congestion_;
   const Topology topology_;
-  // By the coordinates of the ranks, less those of the first.
+  // Numbers of places, by the coordinates of the ranks less those of the first.
   absl::flat_hash_map<std::vector<int32_t>, int32_t> places_;
+  // Numbers of places, by the number of the group.
   absl::flat_hash_map<int32_t, int32_t> places_of_groups_;
+  // The time of each part in nanoseconds.
   absl::flat_hash_map<Shape, std::vector<int64_t>> known_ns_;
 };
 

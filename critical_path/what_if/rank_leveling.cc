@@ -14,6 +14,7 @@
 #include "critical_path/edge_index.h"
 #include "critical_path/what_if/duration_edits.h"
 #include "critical_path/what_if/event_index.h"
+#include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
@@ -45,12 +46,6 @@ std::map<OpKey, std::vector<GraphEventId>> FindCounterparts(const Schedule& sche
     counterparts[{name, kind, occurrence}].push_back(id);
   }
   return counterparts;
-}
-
-int64_t LowerMedian(std::vector<int64_t> values) {
-  const auto middle = values.begin() + (values.size() - 1) / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 class Leveler {

@@ -10,6 +10,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "critical_path/edge_index.h"
+#include "xla_profiler/base/statistics.h"
 
 namespace meridian {
 namespace {
@@ -101,12 +102,6 @@ void AddMissingStreamOrder(Schedule* schedule) {
   }
 }
 
-int64_t Median(std::vector<int64_t>* values) {
-  const auto middle = values->begin() + (values->size() - 1) / 2;
-  std::nth_element(values->begin(), middle, values->end());
-  return *middle;
-}
-
 // The usual delays before device work, by stream and type.
 class UsualDelays {
  public:
@@ -124,7 +119,7 @@ class UsualDelays {
     usual_.resize(seen.size());
     for (size_t i = 0; i < seen.size(); ++i) {
       for (int type = 0; type < kNumEdgeTypes; ++type) {
-        usual_[i][type] = seen[i][type].empty() ? kUnknown : Median(&seen[i][type]);
+        usual_[i][type] = seen[i][type].empty() ? kUnknown : LowerMedian(std::move(seen[i][type]));
       }
     }
   }

@@ -142,10 +142,10 @@ folders: {cache: mine}
 }
 
 TEST_F(AstraPredictTest, CorrectionsAreApplied) {
-  const std::string corrections = directory_.Write(
-      "c.json", R"({"p2p":[{"up_to_bytes":null,"overhead_ns":1000,"efficiency":0.5}]})");
+  const std::string corrections =
+      directory_.Write("c.json", R"({"p2p":[{"bytes":1048576,"ratio":2}]})");
   EXPECT_THAT(Predict(Basic({"--engine=embedded", "--corrections=" + corrections})).standard_output,
-              HasSubstr("\"iteration_ns\": \"41062\""));
+              HasSubstr("\"iteration_ns\": \"40062\""));
 }
 
 TEST_F(AstraPredictTest, AstraSimIsRunWhenItIsThere) {

@@ -238,12 +238,12 @@ TEST_F(AstraPredictWorkloadTest, GroupsAreFoundBesideTheTracesUnlessGiven) {
 
 TEST_F(AstraPredictWorkloadTest, CorrectionsAreApplied) {
   WriteWorkload(directory_, "w", {{SendNode(1, 0, 1, 1 << 20)}, {RecvNode(1, 0, 1, 1 << 20)}});
-  const std::string corrections = directory_.Write(
-      "c.json", R"({"p2p":[{"up_to_bytes":null,"overhead_ns":1000,"efficiency":0.5}]})");
+  const std::string corrections =
+      directory_.Write("c.json", R"({"p2p":[{"bytes":1048576,"ratio":2}]})");
   EXPECT_EQ(Predict(directory_.PathOf("w"), Network("Ring", 2), {}).iteration_ns(), 20031);
   EXPECT_EQ(Predict(directory_.PathOf("w"), Network("Ring", 2), {"--corrections=" + corrections})
                 .iteration_ns(),
-            41062);
+            40062);
 }
 
 TEST_F(AstraPredictWorkloadTest, GroupsOnTopologiesOfTheirOwnDoNotMeet) {

@@ -149,14 +149,13 @@ TEST_F(AstraSimulateTest, FindsGroupsBesideTheTraces) {
 }
 
 TEST_F(AstraSimulateTest, AppliesCorrections) {
-  const std::string corrections = directory_.Write(
-      "corrections.json",
-      R"({"all-reduce": [{"up_to_bytes": null, "overhead_ns": 1000, "efficiency": 0.5}]})");
+  const std::string corrections =
+      directory_.Write("corrections.json", R"({"all-reduce": [{"bytes": 1048576, "ratio": 2}]})");
   const CommandResult result = Simulate({"--json", "--corrections=" + corrections});
   EXPECT_EQ(result.exit_code, 0) << result.standard_error;
-  // 1000 + 33829 / 0.5.
+  // Twice 33829.
   EXPECT_THAT(result.standard_output,
-              AllOf(HasSubstr("\"makespan_ns\": \"68658\""), HasSubstr("\"corrected\": \"1\""),
+              AllOf(HasSubstr("\"makespan_ns\": \"67658\""), HasSubstr("\"corrected\": \"1\""),
                     HasSubstr("\"uncorrected\": \"0\"")));
   // Before the traces are read.
   directory_.Write("w.3.et", "no trace");

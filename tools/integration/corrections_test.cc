@@ -40,8 +40,8 @@ constexpr char kSystem[] = R"({
   "reduce-scatter-implementation": ["ring"], "all-to-all-implementation": ["ring"]})";
 
 constexpr char kCorrections[] = R"({
-  "all-reduce": [{"up_to_bytes": null, "overhead_ns": 1000, "efficiency": 0.5}],
-  "p2p": [{"up_to_bytes": null, "overhead_ns": 1000, "efficiency": 0.5}]})";
+  "all-reduce": [{"bytes": 1048576, "ratio": 2}],
+  "p2p": [{"bytes": 1048576, "ratio": 2}]})";
 
 // Returns the node on a stream of its own, so that it may overlap with others.
 Node OnStream(Node node) {
@@ -103,17 +103,17 @@ class CorrectionsTest : public ::testing::Test {
 };
 
 // Six messages of 256 KiB, 500 + 4882.8 cut off each, and 10 before, between and after them:
-// 32,362. Then 1000 + 32362 / 0.5.
+// 32,362. Then twice that.
 TEST_F(CorrectionsTest, ACollectiveAlone) {
   const std::vector<Node> rank = {CompNode(1, 3), CollectiveNode(2, ALL_REDUCE, kMiB, {1}),
                                   CompNode(3, 2, {2})};
   const Reports reports = RunBoth(kRing, {rank, rank, rank, rank});
-  EXPECT_EQ(reports.simulated.makespan_ns(), 3000 + 65724 + 2000);
+  EXPECT_EQ(reports.simulated.makespan_ns(), 3000 + 64724 + 2000);
   EXPECT_EQ(reports.simulated.corrections().corrected(), 1);
 }
 
 // Two by two along one dimension, then along the other. Each all-reduce is two messages of 512 KiB,
-// 500 + 9765.6 cut off each, and three times 10: 20,560. Then 1000 + 20560 / 0.5, twice.
+// 500 + 9765.6 cut off each, and three times 10: 20,560. Twice that is 41,120; both one after the other.
 TEST_F(CorrectionsTest, GroupsSideBySideOnLinksOfTheirOwn) {
   std::vector<std::vector<Node>> ranks;
   for (int rank = 0; rank < 4; ++rank) {
@@ -121,26 +121,25 @@ TEST_F(CorrectionsTest, GroupsSideBySideOnLinksOfTheirOwn) {
                      CollectiveNode(2, ALL_REDUCE, kMiB, {1}, rank % 2 == 0 ? "3" : "4")});
   }
   const Reports reports = RunBoth(kMesh, ranks);
-  EXPECT_EQ(reports.simulated.makespan_ns(), 2 * 42120);
+  EXPECT_EQ(reports.simulated.makespan_ns(), 2 * 41120);
   EXPECT_EQ(reports.simulated.corrections().corrected(), 4);
   EXPECT_EQ(reports.simulated.corrections().uncorrected(), 0);
 }
 
 // Two messages of 1 MiB over one link. Engine: 500 + 19531 = 20,031 for the first, and the second
-// waits the 19,531 that the link is busy. Alone either lasts 1000 + 20031 / 0.5 = 41,062, so each
-// stretches what the other waits by 41062 / 20031: the second lasts
-// 41062 + 19531 x 41062 / 20031 = 81,099.04.
+// waits the 19,531 that the link is busy. Alone either lasts twice as long, 40,062, and so does
+// what the other waits for it: the second lasts 40062 + 2 x 19531 = 79,124.
 TEST_F(CorrectionsTest, OneMessageBehindAnother) {
   const Reports reports = RunBoth(
       kRing, {{OnStream(SendNode(1, 0, 1, kMiB, 1)), OnStream(SendNode(2, 0, 1, kMiB, 2))},
               {OnStream(RecvNode(1, 0, 1, kMiB, 1)), OnStream(RecvNode(2, 0, 1, kMiB, 2))}});
-  EXPECT_EQ(reports.simulated.makespan_ns(), 81099);
-  EXPECT_EQ(reports.simulated.nodes(0).finish_ns(), 41062);
-  EXPECT_EQ(reports.simulated.nodes(1).finish_ns(), 81099);
+  EXPECT_EQ(reports.simulated.makespan_ns(), 79124);
+  EXPECT_EQ(reports.simulated.nodes(0).finish_ns(), 40062);
+  EXPECT_EQ(reports.simulated.nodes(1).finish_ns(), 79124);
   ASSERT_EQ(reports.predicted.edges_size(), 2);
-  EXPECT_NEAR(reports.predicted.edges(0).seconds(), 41062e-9, 1e-12);
-  EXPECT_NEAR(reports.predicted.edges(1).seconds(), 81099.04e-9, 1e-11);
-  EXPECT_NEAR(reports.predicted.edges(1).isolated_seconds(), 41062e-9, 1e-12);
+  EXPECT_NEAR(reports.predicted.edges(0).seconds(), 40062e-9, 1e-12);
+  EXPECT_NEAR(reports.predicted.edges(1).seconds(), 79124e-9, 1e-11);
+  EXPECT_NEAR(reports.predicted.edges(1).isolated_seconds(), 40062e-9, 1e-12);
 }
 
 // Two all-reduces of all ranks at once: neither gets a link to itself, and together they take twice
@@ -164,7 +163,7 @@ TEST_F(CorrectionsTest, AKindWithoutCorrectionsKeepsTheEnginesTime) {
   const std::vector<Node> second = {CollectiveNode(1, ALL_GATHER, kMiB, {}, "2")};
   // A message of 1 MiB: 10 + 500 + 19531, and 10 at the end.
   const Reports reports = RunBoth(kMesh, {first, first, second, second});
-  EXPECT_EQ(reports.simulated.makespan_ns(), 42120 + 20051);
+  EXPECT_EQ(reports.simulated.makespan_ns(), 41120 + 20051);
   EXPECT_EQ(reports.simulated.npus(2).finish_ns(), 20051);
   EXPECT_EQ(reports.simulated.corrections().corrected(), 1);
   EXPECT_EQ(reports.simulated.corrections().uncorrected(), 2);
@@ -179,9 +178,9 @@ TEST_F(CorrectionsTest, MessagesBetweenCollectives) {
     ranks[rank + 2] = {RecvNode(1, rank, rank + 2, 2 * kMiB, 0), CompNode(2, 7, {1}),
                        CollectiveNode(3, ALL_REDUCE, kMiB, {2}, "2")};
   }
-  // 500 + 39062 for the message, then 1000 + 39562 / 0.5.
+  // 500 + 39062 for the message, then twice that.
   const Reports reports = RunBoth(kMesh, ranks);
-  EXPECT_EQ(reports.simulated.makespan_ns(), 5000 + 42120 + 80124 + 7000 + 42120);
+  EXPECT_EQ(reports.simulated.makespan_ns(), 5000 + 41120 + 79124 + 7000 + 41120);
   EXPECT_EQ(reports.simulated.corrections().corrected(), 4);
 }
 

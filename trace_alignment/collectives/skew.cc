@@ -1,19 +1,12 @@
 #include "trace_alignment/collectives/skew.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/types/span.h"
+#include "xla_profiler/base/statistics.h"
 
 namespace meridian {
-namespace {
-
-int64_t LowerMedian(std::vector<int64_t>* values) {
-  const auto middle = values->begin() + (values->size() - 1) / 2;
-  std::nth_element(values->begin(), middle, values->end());
-  return *middle;
-}
-
-}  // namespace
 
 std::optional<GroupTiming> TimingOf(const CollectiveTable& table,
                                     const CollectiveInstance& instance) {
@@ -56,7 +49,8 @@ std::vector<RankSkew> SummariseSkew(const CollectiveTable& table) {
     }
   }
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
-    if (!skews_ps[rank].empty()) ranks[rank].median_skew_ps = LowerMedian(&skews_ps[rank]);
+    if (!skews_ps[rank].empty())
+      ranks[rank].median_skew_ps = LowerMedian(std::move(skews_ps[rank]));
   }
   return ranks;
 }

@@ -16,6 +16,7 @@
 #include "xla_profiler/base/json/exact_decimal.h"
 #include "xla_profiler/base/json/json_cutter.h"
 #include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/base/status_util.h"
 
@@ -42,12 +43,10 @@ std::optional<int64_t> ChooseOrigin(absl::string_view text) {
       },
       &ignored);
   if (samples_ps.empty()) return std::nullopt;
-  std::vector<absl::int128> sorted_ps = samples_ps;
-  const auto middle = sorted_ps.begin() + sorted_ps.size() / 2;
-  std::nth_element(sorted_ps.begin(), middle, sorted_ps.end());
+  const absl::int128 middle_ps = UpperMedian(samples_ps);
   for (absl::int128 sample_ps : samples_ps) {
     const std::optional<int64_t> origin_ns = NarrowToInt64(FloorToNanos(sample_ps));
-    if (origin_ns.has_value() && NarrowToInt64(*middle - sample_ps).has_value()) return origin_ns;
+    if (origin_ns.has_value() && NarrowToInt64(middle_ps - sample_ps).has_value()) return origin_ns;
   }
   return std::nullopt;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cells that the engine itself has made, with noise: the truth behind them is known.
 #ifndef ASTRA_BRIDGE_CALIBRATION_TESTING_SYNTHETIC_CELLS_H_
 #define ASTRA_BRIDGE_CALIBRATION_TESTING_SYNTHETIC_CELLS_H_
@@ -6,8 +7,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "astra_bridge/calibration/transfer_cells.h"
-#include "astra_bridge/calibration/transfer_samples.h"
+#include "astra_bridge/calibration/transfers.h"
 #include "astra_bridge/timing/fabric.h"
 
 namespace meridian {

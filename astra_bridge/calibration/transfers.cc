@@ -1,20 +1,29 @@
-#include "astra_bridge/calibration/transfer_samples.h"
+#include "astra_bridge/calibration/transfers.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <map>
 #include <utility>
 
-#include "absl/types/span.h"
-#include "astra_bridge/calibration/robust_statistics.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "trace_alignment/collectives/skew.h"
 #include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/statistics.h"
 
 namespace meridian {
 namespace {
 
-// By instance: whether a member was in another collective at the same time.
+constexpr size_t kLeastForSpread = 4;
+constexpr double kUnknownSpread = 0.3;
+constexpr double kLeastError = 0.02;
+// sqrt(pi / 2) standard deviations of a normal distribution, 0.7413 of which are its
+// interquartile range.
+constexpr double kErrorPerRange = 0.93;
+
+// Returns for each instance whether a member was in another collective at the same time.
 std::vector<bool> FindOverlaps(const CollectiveTable& table) {
   struct Part {
     uint32_t rank;
@@ -152,8 +161,106 @@ class Taker {
   TransferSamples result_;
 };
 
+// Returns the name that occurs most often, of several the first.
+std::string MostFrequent(const std::map<std::string, int64_t>& counts) {
+  return std::max_element(counts.begin(), counts.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
+}
+
+double RelativeErrorOfMedian(const TransferCell& cell) {
+  const std::vector<double>& values = cell.transfers_ns;
+  if (values.size() < kLeastForSpread) return kUnknownSpread;
+  const double range = Quantile(values, 0.75) - Quantile(values, 0.25);
+  const double error = kErrorPerRange * range / std::sqrt(static_cast<double>(values.size()));
+  return std::max(kLeastError, error / cell.median_ns);
+}
+
 }  // namespace
 
 TransferSamples TakeTransfers(const CollectiveTable& table) { return Taker(table).TakeAll(); }
+
+CellKey KeyOf(const TransferCell& cell) {
+  return {cell.kind, cell.bytes, cell.ranks, cell.participants, cell.pairs};
+}
+
+CellKey KeyOf(const TransferSamples& run, const TransferSample& sample) {
+  return {sample.kind, sample.bytes, run.ranks, run.groups[sample.group], sample.pairs};
+}
+
+void SummariseCell(TransferCell* cell) {
+  cell->median_ns = Median(cell->transfers_ns);
+  cell->relative_error = RelativeErrorOfMedian(*cell);
+}
+
+std::vector<TransferCell> MakeTransferCells(absl::Span<const TransferSamples> runs,
+                                            const CellOptions& options) {
+  std::map<CellKey, TransferCell> cells;
+  std::map<CellKey, std::map<std::string, int64_t>> protocols;
+  for (const TransferSamples& run : runs) {
+    std::map<CellKey, std::vector<const TransferSample*>> repeats_by_cell;
+    for (const TransferSample& sample : run.samples) {
+      if (sample.overlapped && !options.keep_overlapped) continue;
+      repeats_by_cell[KeyOf(run, sample)].push_back(&sample);
+    }
+    for (const auto& [key, repeats] : repeats_by_cell) {
+      TransferCell& cell = cells[key];
+      std::tie(cell.kind, cell.bytes, cell.ranks, cell.participants, cell.pairs) = key;
+      const size_t first = std::min<size_t>(options.dropped_repeats, repeats.size() - 1);
+      for (size_t i = first; i < repeats.size(); ++i) {
+        cell.transfers_ns.push_back(repeats[i]->transfer_ns);
+        cell.arrival_spreads_ns.push_back(repeats[i]->arrival_spread_ns);
+        ++protocols[key][run.protocols[repeats[i]->protocol]];
+      }
+    }
+  }
+  std::vector<TransferCell> result;
+  for (auto& [key, cell] : cells) {
+    SummariseCell(&cell);
+    cell.protocol = MostFrequent(protocols[key]);
+    result.push_back(std::move(cell));
+  }
+  return result;
+}
+
+std::optional<double> NoiseFloor(absl::Span<const TransferCell> cells) {
+  std::vector<double> differences;
+  for (const TransferCell& cell : cells) {
+    if (cell.transfers_ns.size() < 2) continue;
+    std::vector<double> halves[2];
+    for (size_t i = 0; i < cell.transfers_ns.size(); ++i) {
+      halves[i % 2].push_back(cell.transfers_ns[i]);
+    }
+    differences.push_back(std::abs(Median(halves[1]) / Median(halves[0]) - 1));
+  }
+  if (differences.empty()) return std::nullopt;
+  return Mean(differences);
+}
+
+CommEdge EdgeOf(const TransferCell& cell) {
+  CommEdge edge;
+  edge.id = absl::StrCat(CollectiveKindName(cell.kind), " of ", cell.bytes, " bytes by ",
+                         GroupText(cell), " ranks");
+  edge.kind = cell.kind;
+  edge.bytes = cell.bytes;
+  edge.participants = cell.participants;
+  return edge;
+}
+
+std::string GroupText(const TransferCell& cell) {
+  return absl::StrCat(cell.pairs > 1 ? absl::StrCat(cell.pairs, " pairs from ") : "", "{",
+                      absl::StrJoin(cell.participants, ","), "} of ", cell.ranks);
+}
+
+int64_t LargestHop(const TransferCell& cell) {
+  int64_t largest = 0;
+  for (size_t i = 0; i < cell.participants.size(); ++i) {
+    const int64_t from = cell.participants[i];
+    const int64_t to = cell.participants[(i + 1) % cell.participants.size()];
+    const int64_t apart = std::abs(to - from);
+    largest = std::max(largest, std::min(apart, cell.ranks - apart));
+  }
+  return largest;
+}
 
 }  // namespace meridian

@@ -1,4 +1,4 @@
-#include "astra_bridge/calibration/normal_equations.h"
+#include "xla_profiler/base/normal_equations.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -30,6 +30,14 @@ TEST(NormalEquationsTest, WhatIsNotMeasuredKeepsThePriorsDeviation) {
   for (int i = 0; i < 100; ++i) equations.Add({1, 1}, 0, 1e4);
   EXPECT_THAT(equations.Deviations(),
               ElementsAre(DoubleNear(7.071, 0.01), DoubleNear(7.071, 0.01)));
+}
+
+// The inverse of {{4, 2}, {2, 3}} is {{3, -2}, {-2, 4}} / 8.
+TEST(CholeskyFactorTest, SolvesAndInverts) {
+  const CholeskyFactor factor({4, 2, 2, 3}, 2);
+  EXPECT_THAT(factor.Solve({8, 8}), ElementsAre(DoubleNear(1, 1e-12), DoubleNear(2, 1e-12)));
+  EXPECT_NEAR(factor.InverseDiagonal(0), 0.375, 1e-12);
+  EXPECT_NEAR(factor.InverseDiagonal(1), 0.5, 1e-12);
 }
 
 TEST(NormalEquationsTest, DampingShortensTheStep) {

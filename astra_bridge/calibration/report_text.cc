@@ -1,0 +1,231 @@
+#include "astra_bridge/calibration/report_text.h"
+
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "astra_bridge/calibration/calibration_report.pb.h"
+#include "astra_bridge/calibration/check_reasons.h"
+#include "xla_profiler/base/tables/csv_field.h"
+#include "xla_profiler/base/tables/text_table.h"
+
+namespace meridian {
+namespace {
+
+using Align = TextTable::Align;
+
+// One digit behind the point is shown; what rounds to nothing is no "-0.0".
+double WithoutNegativeZero(double value) { return std::abs(value) < 0.05 ? 0 : value; }
+
+std::string Micros(double ns) { return absl::StrFormat("%.1f", WithoutNegativeZero(ns / 1000)); }
+
+std::string FormatInterval(const CalibratedParameter& parameter) {
+  if (parameter.kept()) return "not identifiable, kept";
+  if (!parameter.identifiable()) return "not identifiable, best fit";
+  return absl::StrFormat("%.6g to %.6g", parameter.low(), parameter.high());
+}
+
+std::string FormatParameters(const CalibrationReport& report) {
+  TextTable table({{"parameter"}, {"value", Align::kRight}, {"95 % interval", Align::kRight}});
+  for (const CalibratedParameter& parameter : report.parameters()) {
+    table.AddRow(
+        {parameter.name(), absl::StrFormat("%.6g", parameter.value()), FormatInterval(parameter)});
+  }
+  return table.ToString();
+}
+
+// A row for each size, a column for each kind; where a kind has no point of a size, nothing.
+std::string FormatCorrections(const CalibrationReport& report) {
+  std::vector<TextTable::Column> columns = {{"measured / engine at bytes", Align::kRight}};
+  std::map<std::string, size_t> column_of_kind;
+  std::map<int64_t, std::vector<std::string>> rows;
+  for (const CalibratedCorrection& correction : report.corrections()) {
+    if (column_of_kind.insert({correction.kind(), columns.size()}).second) {
+      columns.push_back({correction.kind(), Align::kRight});
+    }
+    std::vector<std::string>& row = rows[correction.bytes()];
+    row.resize(column_of_kind[correction.kind()] + 1);
+    row.back() = absl::StrFormat("%.3f", correction.ratio());
+  }
+  TextTable table(columns);
+  for (auto& [bytes, row] : rows) {
+    row[0] = WithThousands(bytes);
+    row.resize(columns.size());
+    table.AddRow(row);
+  }
+  return table.ToString();
+}
+
+std::string FormatCells(const CalibrationReport& report) {
+  TextTable table({{"kind"},
+                   {"bytes", Align::kRight},
+                   {"group"},
+                   {"repeats", Align::kRight},
+                   {"measured us", Align::kRight},
+                   {"predicted us", Align::kRight},
+                   {"error", Align::kRight},
+                   {"held out", Align::kRight}});
+  for (const CalibratedCell& cell : report.cells()) {
+    table.AddRow(
+        {cell.kind(), WithThousands(cell.bytes()), cell.group(), WithThousands(cell.repeats()),
+         Micros(cell.measured_ns()), Micros(cell.predicted_ns()),
+         SignedPercent(cell.signed_error()),
+         cell.has_held_out_ns() ? SignedPercent(cell.held_out_ns() / cell.measured_ns() - 1) : ""});
+  }
+  return table.ToString();
+}
+
+std::string FormatErrors(const CalibrationReport& report) {
+  TextTable table({{"errors"},
+                   {"cells", Align::kRight},
+                   {"mean", Align::kRight},
+                   {">= 1 MiB", Align::kRight},
+                   {"below", Align::kRight},
+                   {"p95", Align::kRight},
+                   {"signed", Align::kRight}});
+  const auto add = [&](const std::string& name, const ErrorSummary& errors) {
+    if (errors.n() == 0) return;
+    table.AddRow({name, WithThousands(errors.n()), Percent(errors.mape()),
+                  errors.has_mape_large() ? Percent(errors.mape_large()) : "",
+                  errors.has_mape_small() ? Percent(errors.mape_small()) : "",
+                  Percent(errors.p95()), SignedPercent(errors.mean_signed_error())});
+  };
+  add(absl::StrCat("held out (", report.holdout_rule(), ")"), report.holdout());
+  add("fitted", report.fit());
+  add("fitted, without corrections", report.without_corrections());
+  add("uncalibrated", report.uncalibrated());
+  return table.ToString();
+}
+
+std::string FormatCheckedCells(const SimulationCheckReport& report) {
+  TextTable table({{"kind"},
+                   {"bytes", Align::kRight},
+                   {"group"},
+                   {"repeats", Align::kRight},
+                   {"measured us", Align::kRight},
+                   {"simulated us", Align::kRight},
+                   {"error", Align::kRight},
+                   {"set apart by"}});
+  for (const CheckedCell& cell : report.cells()) {
+    table.AddRow({cell.kind(), WithThousands(cell.bytes()), cell.group(),
+                  WithThousands(cell.repeats()), Micros(cell.measured_ns()),
+                  Micros(cell.simulated_ns()), SignedPercent(cell.signed_error()),
+                  absl::StrJoin(cell.reasons(), "; ")});
+  }
+  return table.ToString();
+}
+
+std::string FormatSteps(const SimulationCheckReport& report) {
+  TextTable table({{"run"},
+                   {"step"},
+                   {"measured us", Align::kRight},
+                   {"simulated us", Align::kRight},
+                   {"error", Align::kRight},
+                   {"replayed us", Align::kRight},
+                   {"computing beside", Align::kRight}});
+  for (const CheckedStep& step : report.steps()) {
+    table.AddRow({step.run(), step.has_step() ? absl::StrCat(step.step()) : "all",
+                  Micros(step.measured_ns()), Micros(step.simulated_ns()),
+                  SignedPercent(step.signed_error()), Micros(step.replayed_ns()),
+                  Percent(step.compute_share())});
+  }
+  return table.ToString();
+}
+
+std::string FormatReasons(const SimulationCheckReport& report) {
+  TextTable table(
+      {{"cells set apart by"}, {"cells", Align::kRight}, {"mean error", Align::kRight}});
+  for (const CheckedReason& reason : report.reasons()) {
+    table.AddRow({reason.reason(), WithThousands(reason.cells()), Percent(reason.mape())});
+  }
+  return table.ToString();
+}
+
+std::string FormatCheckErrors(const SimulationCheckReport& report) {
+  TextTable table({{"errors"},
+                   {"n", Align::kRight},
+                   {"mean", Align::kRight},
+                   {"p95", Align::kRight},
+                   {"signed", Align::kRight}});
+  const auto add = [&](const std::string& name, const ErrorSummary& summary) {
+    if (summary.n() == 0) return;
+    table.AddRow({name, WithThousands(summary.n()), Percent(summary.mape()), Percent(summary.p95()),
+                  SignedPercent(summary.mean_signed_error())});
+  };
+  add("cells (medians)", report.summary());
+  add("collectives", report.collective_summary());
+  add("snapshots of several", report.snapshot_summary());
+  add("steps", report.step_summary());
+  return table.ToString();
+}
+
+}  // namespace
+
+std::string Percent(double share) {
+  return absl::StrFormat("%.1f %%", WithoutNegativeZero(100 * share));
+}
+
+std::string SignedPercent(double share) {
+  return absl::StrFormat("%+.1f %%", WithoutNegativeZero(100 * share));
+}
+
+std::string FormatCalibration(const CalibrationReport& report) {
+  std::string text = absl::StrCat(FormatCells(report), "\n", FormatCorrections(report), "\n",
+                                  FormatParameters(report), "\n", FormatErrors(report));
+  absl::StrAppend(&text, "noise floor (halves of the repeats differ by)  ",
+                  report.has_noise_floor() ? Percent(report.noise_floor()) : "not known", "\n");
+  absl::StrAppendFormat(&text, "transfer against arrival spread  slope %.3f +- %.3f\n",
+                        report.arrival_spread().slope(),
+                        report.arrival_spread().slope_standard_error());
+  absl::StrAppend(&text, "transfer minus shortest duration  median ",
+                  Micros(report.clock_check().median_difference_ns()), " us, p95 ",
+                  Micros(report.clock_check().p95_difference_ns()), " us\n");
+  for (const std::string& note : report.notes()) absl::StrAppend(&text, "note: ", note, "\n");
+  return text;
+}
+
+std::string FormatSimulationCheck(const SimulationCheckReport& report) {
+  std::string text = absl::StrCat(FormatCheckedCells(report), "\n");
+  if (report.steps_size() > 0) absl::StrAppend(&text, FormatSteps(report), "\n");
+  absl::StrAppend(&text, FormatReasons(report), "\n", FormatCheckErrors(report));
+  for (const std::string& note : report.notes()) {
+    absl::StrAppend(&text, "note: ", Printable(note), "\n");
+  }
+  return text;
+}
+
+std::string SimulationCheckCsv(const SimulationCheckReport& report) {
+  std::string csv =
+      "what,run,name,bytes,group,start_ns,measured_ns,simulated_ns,signed_error,reasons\n";
+  const auto add = [&](absl::string_view what, absl::string_view run, absl::string_view name,
+                       int64_t bytes, absl::string_view group, int64_t start_ns, const auto& row,
+                       absl::string_view reasons) {
+    absl::StrAppendFormat(&csv, "%s,%s,%s,%d,%s,%d,%.3f,%.3f,%.6f,%s\n", what, CsvField(run),
+                          CsvField(name), bytes, CsvField(group), start_ns, row.measured_ns(),
+                          row.simulated_ns(), row.signed_error(), CsvField(reasons));
+  };
+  for (const CheckedCell& cell : report.cells()) {
+    add("cell", "", cell.kind(), cell.bytes(), cell.group(), 0, cell,
+        absl::StrJoin(cell.reasons(), "; "));
+  }
+  for (const CheckedCollective& collective : report.collectives()) {
+    add("collective", collective.run(), collective.kind(), collective.bytes(), collective.group(),
+        collective.start_ns(), collective, collective.overlapped() ? kMetOthers : "");
+  }
+  for (const CheckedSnapshot& snapshot : report.snapshots()) {
+    add("snapshot", snapshot.run(), snapshot.collectives(), 0, "", snapshot.start_ns(), snapshot,
+        "");
+  }
+  for (const CheckedStep& step : report.steps()) {
+    add("step", step.run(), step.has_step() ? absl::StrCat(step.step()) : "all", 0, "", 0, step,
+        "");
+  }
+  return csv;
+}
+
+}  // namespace meridian

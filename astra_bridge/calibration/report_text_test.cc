@@ -1,0 +1,210 @@
+#include "astra_bridge/calibration/report_text.h"
+
+#include "astra_bridge/calibration/calibration_report.pb.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(NumberTextTest, OneDigitBehindThePoint) {
+  EXPECT_EQ(Percent(0.1234), "12.3 %");
+  EXPECT_EQ(SignedPercent(0.1234), "+12.3 %");
+  EXPECT_EQ(SignedPercent(-0.0006), "-0.1 %");
+}
+
+TEST(NumberTextTest, NothingHasNoSign) {
+  EXPECT_EQ(Percent(-1e-9), "0.0 %");
+  EXPECT_EQ(SignedPercent(-1e-9), "+0.0 %");
+}
+
+CalibrationReport SmallReport() {
+  CalibrationReport report;
+  CalibratedCell* cell = report.add_cells();
+  cell->set_kind("all-reduce");
+  cell->set_bytes(65536);
+  cell->set_group("{0,1,2,3} of 4");
+  cell->set_repeats(11);
+  cell->set_measured_ns(100000);
+  cell->set_predicted_ns(110000);
+  cell->set_signed_error(0.1);
+  cell->set_held_out_ns(80000);
+  const auto add_correction = [&](const char* kind, int64_t bytes, double ratio) {
+    CalibratedCorrection* correction = report.add_corrections();
+    correction->set_kind(kind);
+    correction->set_bytes(bytes);
+    correction->set_ratio(ratio);
+  };
+  add_correction("all-reduce", 1024, 2);
+  add_correction("all-reduce", 65536, 0.9876);
+  add_correction("p2p", 65536, 1.25);
+  CalibratedParameter* parameter = report.add_parameters();
+  parameter->set_name("latency_ns[0]");
+  parameter->set_value(30000);
+  parameter->set_low(29000);
+  parameter->set_high(31000);
+  parameter->set_identifiable(true);
+  report.mutable_fit()->set_n(1);
+  report.mutable_fit()->set_mape(0.1);
+  report.mutable_fit()->set_mape_small(0.1);
+  report.mutable_fit()->set_p95(0.1);
+  report.mutable_fit()->set_mean_signed_error(0.1);
+  report.set_holdout_rule("size");
+  report.set_noise_floor(0.05);
+  report.add_notes("it was a sunny day");
+  return report;
+}
+
+TEST(CalibrationTextTest, TablesAreOfCellsCorrectionsParametersAndErrors) {
+  EXPECT_EQ(
+      FormatCalibration(SmallReport()),
+      R"(kind         bytes  group           repeats  measured us  predicted us    error  held out
+----------  ------  --------------  -------  -----------  ------------  -------  --------
+all-reduce  65,536  {0,1,2,3} of 4       11        100.0         110.0  +10.0 %   -20.0 %
+
+measured / engine at bytes  all-reduce    p2p
+--------------------------  ----------  -----
+                     1,024       2.000
+                    65,536       0.988  1.250
+
+parameter      value   95 % interval
+-------------  -----  --------------
+latency_ns[0]  30000  29000 to 31000
+
+errors  cells    mean  >= 1 MiB   below     p95   signed
+------  -----  ------  --------  ------  ------  -------
+fitted      1  10.0 %            10.0 %  10.0 %  +10.0 %
+noise floor (halves of the repeats differ by)  5.0 %
+transfer against arrival spread  slope 0.000 +- 0.000
+transfer minus shortest duration  median 0.0 us, p95 0.0 us
+note: it was a sunny day
+)");
+}
+
+TEST(CalibrationTextTest, WhatIsNotKnownIsNotZero) {
+  CalibrationReport report = SmallReport();
+  report.clear_noise_floor();
+  report.mutable_cells(0)->clear_held_out_ns();
+  const std::string text = FormatCalibration(report);
+  EXPECT_THAT(text, HasSubstr("noise floor (halves of the repeats differ by)  not known\n"));
+  EXPECT_THAT(text, Not(HasSubstr("-20.0 %")));
+}
+
+SimulationCheckReport ReportOfOneCell() {
+  SimulationCheckReport report;
+  CheckedCell* cell = report.add_cells();
+  cell->set_kind("all-reduce");
+  cell->set_bytes(1048576);
+  cell->set_group("{0,1} of 4");
+  cell->set_repeats(8);
+  cell->set_measured_ns(200000);
+  cell->set_simulated_ns(150000);
+  cell->set_signed_error(-0.25);
+  cell->add_reasons("group size not in the calibration");
+  cell->add_reasons("computing beside");
+  CheckedReason* reason = report.add_reasons();
+  reason->set_reason("computing beside");
+  reason->set_cells(1);
+  reason->set_mape(0.25);
+  report.mutable_summary()->set_n(1);
+  report.mutable_summary()->set_mape(0.25);
+  report.mutable_summary()->set_p95(0.25);
+  report.mutable_summary()->set_mean_signed_error(-0.25);
+  report.add_notes("clocks were not checked");
+  return report;
+}
+
+TEST(SimulationCheckTextTest, TablesAreOfWhatThereIs) {
+  EXPECT_EQ(
+      FormatSimulationCheck(ReportOfOneCell()),
+      R"(kind            bytes  group       repeats  measured us  simulated us    error  set apart by
+----------  ---------  ----------  -------  -----------  ------------  -------  ---------------------------------------------------
+all-reduce  1,048,576  {0,1} of 4        8        200.0         150.0  -25.0 %  group size not in the calibration; computing beside
+
+cells set apart by  cells  mean error
+------------------  -----  ----------
+computing beside        1      25.0 %
+
+errors           n    mean     p95   signed
+---------------  -  ------  ------  -------
+cells (medians)  1  25.0 %  25.0 %  -25.0 %
+note: clocks were not checked
+)");
+}
+
+// Folders may be named anything.
+TEST(SimulationCheckTextTest, NotesStayOnTheirLines) {
+  SimulationCheckReport report;
+  report.add_notes("a\nb\x1b[2J: 1 collectives end before they began");
+  EXPECT_THAT(FormatSimulationCheck(report),
+              HasSubstr("note: a?b?[2J: 1 collectives end before they began\n"));
+}
+
+TEST(SimulationCheckTextTest, StepsHaveATableOfTheirOwn) {
+  SimulationCheckReport report = ReportOfOneCell();
+  EXPECT_THAT(FormatSimulationCheck(report), Not(HasSubstr("replayed us")));
+  report.add_steps()->set_run("a");
+  CheckedStep* step = report.add_steps();
+  step->set_run("b");
+  step->set_step(7);
+  step->set_measured_ns(2e6);
+  step->set_simulated_ns(1e6);
+  step->set_signed_error(-0.5);
+  step->set_replayed_ns(1.9e6);
+  step->set_compute_share(0.125);
+  EXPECT_THAT(
+      FormatSimulationCheck(report),
+      HasSubstr("run  step  measured us  simulated us    error  replayed us  computing beside\n"));
+  EXPECT_THAT(
+      FormatSimulationCheck(report),
+      HasSubstr("b    7          2000.0        1000.0  -50.0 %       1900.0            12.5 %\n"));
+  EXPECT_THAT(FormatSimulationCheck(report), HasSubstr("a    all "));
+}
+
+template <typename Row>
+Row* SetTimes(Row* row) {
+  row->set_measured_ns(1000);
+  row->set_simulated_ns(1250);
+  row->set_signed_error(0.25);
+  return row;
+}
+
+TEST(SimulationCheckCsvTest, EveryRowSaysWhatItIs) {
+  SimulationCheckReport report;
+  CheckedCell* cell = SetTimes(report.add_cells());
+  cell->set_kind("all-reduce");
+  cell->set_bytes(64);
+  cell->set_group("{0,1} of 4");
+  cell->add_reasons("computing beside");
+  cell->add_reasons("met other collectives");
+  CheckedCollective* collective = SetTimes(report.add_collectives());
+  collective->set_run("run \"a\"");
+  collective->set_kind("p2p");
+  collective->set_bytes(64);
+  collective->set_group("2 pairs from {0,1} of 4");
+  collective->set_start_ns(7);
+  collective->set_overlapped(true);
+  CheckedSnapshot* snapshot = SetTimes(report.add_snapshots());
+  snapshot->set_run("b");
+  snapshot->set_start_ns(8);
+  snapshot->set_members(2);
+  snapshot->set_collectives("all-reduce 64 {0,1} of 4 + p2p 8 {2,3} of 4");
+  SetTimes(report.add_steps())->set_run("b");
+  SetTimes(report.add_steps())->set_step(3);
+  EXPECT_EQ(SimulationCheckCsv(report),
+            "what,run,name,bytes,group,start_ns,measured_ns,simulated_ns,signed_error,reasons\n"
+            "cell,\"\",\"all-reduce\",64,\"{0,1} of 4\",0,1000.000,1250.000,0.250000,"
+            "\"computing beside; met other collectives\"\n"
+            "collective,\"run \"\"a\"\"\",\"p2p\",64,\"2 pairs from {0,1} of 4\",7,1000.000,"
+            "1250.000,0.250000,\"met other collectives\"\n"
+            "snapshot,\"b\",\"all-reduce 64 {0,1} of 4 + p2p 8 {2,3} of 4\",0,\"\",8,1000.000,"
+            "1250.000,0.250000,\"\"\n"
+            "step,\"b\",\"all\",0,\"\",0,1000.000,1250.000,0.250000,\"\"\n"
+            "step,\"\",\"3\",0,\"\",0,1000.000,1250.000,0.250000,\"\"\n");
+}
+
+}  // namespace
+}  // namespace meridian

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long the collectives of a run took to move their data: what calibration is measured against.
+//
+// Waiting for the last to arrive is no work of the network, so durations are never used; a transfer
+// is last end - last start (skew.h). Where clocks are right the last to arrive has the shortest
+// duration of all, which needs no clocks: the two are compared as a check.
+//
+// Transfers of the same kind, bytes and group are one cell, which has one vote: its median.
+#ifndef ASTRA_BRIDGE_CALIBRATION_TRANSFERS_H_
+#define ASTRA_BRIDGE_CALIBRATION_TRANSFERS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "astra_bridge/edges/comm_edge.h"
+#include "astra_bridge/edges/timed_kind.h"
+#include "trace_alignment/collectives/collective_table.h"
+
+namespace meridian {
+
+struct TransferSample {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  // What one rank puts in.
+  int64_t bytes = 0;
+  // Position in TransferSamples::groups.
+  uint32_t group = 0;
+  // How many pairs of a permute moved their data at once; 0 for other kinds.
+  int32_t pairs = 0;
+  // When the last member had started, in nanoseconds from the table's base.
+  int64_t start_ns = 0;
+  double transfer_ns = 0;
+  // The shortest duration of a member; of a permute the shortest of a target.
+  double shortest_duration_ns = 0;
+  // From the first start of a member to the last.
+  double arrival_spread_ns = 0;
+  // Position in TransferSamples::protocols.
+  uint32_t protocol = 0;
+  // A member took part in another collective meanwhile.
+  bool overlapped = false;
+};
+
+struct TransferSamples {
+  // How many ranks the run has.
+  int32_t ranks = 0;
+  // As CommEdge::participants: the members in the order of the program; of a permute, whose pairs
+  // are all alike, the source and the target of the first pair.
+  std::vector<std::vector<int32_t>> groups;
+  // What the kernels were named after, as in CollectiveTable::protocols.
+  std::vector<std::string> protocols = {std::string()};
+  // In the order of the table.
+  std::vector<TransferSample> samples;
+
+  // Instances that give no sample: members are missing; the kind has no model (broadcast, reduce,
+  // barrier and the like); nothing is moved, since there are no bytes or nobody else.
+  int64_t incomplete = 0;
+  int64_t other_kinds = 0;
+  int64_t without_transfer = 0;
+};
+
+// The table's clocks are to be right: see CheckHappensBefore.
+TransferSamples TakeTransfers(const CollectiveTable& table);
+
+struct TransferCell {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  // What one rank puts in.
+  int64_t bytes = 0;
+  // How many ranks the run has.
+  int32_t ranks = 0;
+  // As an element of TransferSamples::groups.
+  std::vector<int32_t> participants;
+  // As TransferSample::pairs.
+  int32_t pairs = 0;
+
+  // What the kernels of most transfers were named after, e.g. "RING_LL"; empty: nothing. Kernels do
+  // more than they are named after, so only a change of name says something.
+  std::string protocol;
+  // In the order they happened.
+  std::vector<double> transfers_ns;
+  // By transfer: from the first arrival of a member to the last.
+  std::vector<double> arrival_spreads_ns;
+  // The value of the cell.
+  double median_ns = 0;
+  // Standard error of the median, relative to it: 0.93 x interquartile range / sqrt(n), as for a
+  // normal distribution. Never below 2 %, which is what clocks and runs add; 30 % where fewer than
+  // four transfers say nothing about their spread.
+  double relative_error = 0;
+};
+
+// What the transfers of a cell have in common: kind, bytes, ranks, participants, pairs.
+using CellKey = std::tuple<CollectiveKind, int64_t, int32_t, std::vector<int32_t>, int32_t>;
+CellKey KeyOf(const TransferCell& cell);
+CellKey KeyOf(const TransferSamples& run, const TransferSample& sample);
+
+// Sets median and error from the transfers, of which there is at least one.
+void SummariseCell(TransferCell* cell);
+
+// Sizes nearer to each other than this factor say the same, and hundreds of them, as training jobs
+// have, would slow fits down: they are taken together.
+inline constexpr double kSameSizeFactor = 1.25;
+
+struct CellOptions {
+  // How many repeats of a cell are left out in each run, from the first on: they warm up
+  // connections and buffers. A cell that has no more keeps its last.
+  int dropped_repeats = 1;
+  // Use transfers that met another collective of the same rank, too.
+  bool keep_overlapped = false;
+};
+
+// Returns the cells sorted by their keys. Runs of the same number of ranks share cells.
+std::vector<TransferCell> MakeTransferCells(absl::Span<const TransferSamples> runs,
+                                            const CellOptions& options = {});
+
+// Returns how far the medians of the odd and of the even repeats of a cell are apart, relative to
+// one of them, in the mean over cells with several transfers: an error below it is no evidence.
+// Nullopt when nothing was repeated.
+std::optional<double> NoiseFloor(absl::Span<const TransferCell> cells);
+
+// Returns the cell as a comm edge.
+CommEdge EdgeOf(const TransferCell& cell);
+
+// Returns e.g. "{0,1,2,3} of 4", and for a permute of several pairs "4 pairs from {0,1} of 4".
+std::string GroupText(const TransferCell& cell);
+
+// Returns how many ranks lie from one member to the next at most, the shorter way around the run:
+// 2 for {0,2} of 4. What a ring charges grows with it; networks of other shapes may have other
+// distances.
+int64_t LargestHop(const TransferCell& cell);
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_CALIBRATION_TRANSFERS_H_
