@@ -18,6 +18,7 @@
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/json/report_json.h"
+#include "xla_profiler/base/number_range.h"
 #include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/base/status_util.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -68,12 +69,10 @@ absl::StatusOr<EtIntent> ParseIntent(const std::string& name) {
       absl::StrCat("--intent=", name, " is none of profiled, post_transformed"));
 }
 
-absl::StatusOr<std::optional<StepRange>> ParseSteps(const std::string& text) {
+absl::StatusOr<std::optional<NumberRange>> ParseSteps(const std::string& text) {
   if (text.empty()) return std::nullopt;
-  StepRange range;
-  const std::vector<std::string> ends = absl::StrSplit(text, "..");
-  if (ends.size() > 2 || !absl::SimpleAtoi(ends.front(), &range.first) ||
-      !absl::SimpleAtoi(ends.back(), &range.last) || range.first > range.last) {
+  const std::optional<NumberRange> range = ParseNumberRange(text);
+  if (!range.has_value()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--steps=", text, " is no range of steps; expected e.g. --steps=3..5"));
   }

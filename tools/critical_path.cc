@@ -1,6 +1,7 @@
 // critical_path: what delays the step.
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,19 +14,18 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "chakra_export/et/et_files.h"
-#include "critical_path/blame.h"
-#include "critical_path/job_analysis.h"
-#include "critical_path/longest_path.h"
-#include "critical_path/path_graph_file.h"
-#include "critical_path/path_overlay.h"
-#include "critical_path/path_report.h"
-#include "critical_path/queue_length.h"
-#include "critical_path/timeline_overlay.h"
-#include "critical_path/trace_analysis.h"
+#include "critical_path/graph/critical_path.h"
+#include "critical_path/graph/path_graph_file.h"
+#include "critical_path/job/blame.h"
+#include "critical_path/job/job_analysis.h"
+#include "critical_path/job/trace_analysis.h"
+#include "critical_path/report/path_overlay.h"
+#include "critical_path/report/path_report.h"
+#include "critical_path/report/path_report.pb.h"
+#include "critical_path/trace/queue_length.h"
 #include "critical_path/what_if/reorder_suggestions.h"
 #include "critical_path/what_if/what_if.h"
 #include "critical_path/what_if/what_if_edits.h"
-#include "critical_path/what_if/what_if_report.h"
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
@@ -34,6 +34,7 @@
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/json/report_json.h"
+#include "xla_profiler/base/number_range.h"
 #include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/base/status_util.h"
 
@@ -102,8 +103,13 @@ absl::StatusOr<InputFile> OpenTrace() {
 absl::StatusOr<WindowChoice> ChosenWindow() {
   WindowChoice window;
   window.annotation = absl::GetFlag(FLAGS_annotation);
-  absl::StatusOr<InstanceRange> instances = ParseInstanceRange(absl::GetFlag(FLAGS_instance));
-  if (!instances.ok()) return Annotate(instances.status(), "--instance");
+  const std::string text = absl::GetFlag(FLAGS_instance);
+  const std::optional<NumberRange> instances = ParseNumberRange(text);
+  if (!instances.has_value() || instances->first < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--instance: '", text,
+                     "' is no instance; expected a number from 0 or a range, e.g. 3 or 1..4"));
+  }
   window.instances = *instances;
   return window;
 }
@@ -345,8 +351,7 @@ absl::StatusOr<int> FindPath() {
   if (!path.ok()) return Annotate(path.status(), analysis.source.trace);
   ASSIGN_OR_RETURN(const PathReport report, RunEdits(edits, &analysis, &*path));
   RETURN_IF_ERROR(WriteFiles(analysis, *path));
-  RETURN_IF_ERROR(
-      Print(JsonWanted() ? ReportToJson(report) : FormatPathReport(report) + FormatWhatIf(report)));
+  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatPathReport(report)));
   return kExitDone;
 }
 

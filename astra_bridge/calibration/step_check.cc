@@ -86,7 +86,7 @@ absl::StatusOr<StepGraph> GraphOf(FileSystem& file_system, const CalibrationRun&
   XSpaceExportOptions export_options;
   export_options.reader = options.reader;
   export_options.allow_violations = options.allow_violations;
-  if (step.has_value()) export_options.steps = StepRange{*step, *step};
+  if (step.has_value()) export_options.steps = NumberRange{*step, *step};
   const auto exported = ExportXSpaces(file_system, run.traces, prefix, export_options);
   RETURN_IF_ERROR(exported.status());
   ASSIGN_OR_RETURN(const EtFiles files, FindEtFiles(file_system, prefix));

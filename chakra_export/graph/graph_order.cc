@@ -1,11 +1,12 @@
 #include "chakra_export/graph/graph_order.h"
 
 #include <algorithm>
-#include <limits>
+#include <numeric>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/topological_order.h"
 
 namespace meridian {
 namespace {
@@ -16,21 +17,16 @@ constexpr size_t kNamedAtEachEnd = 4;
 // Returns an order of as many nodes as have one; `waiting` is left with how many dependencies of
 // each node are not in it.
 std::vector<NodeIndex> OrderWhatCanBe(const ExecutionGraph& graph, std::vector<uint32_t>* waiting) {
-  const auto nodes = static_cast<NodeIndex>(graph.node_count());
   const SuccessorIndex successors(graph);
-  std::vector<NodeIndex> order;
-  order.reserve(nodes);
-  waiting->resize(nodes);
-  for (NodeIndex node = 0; node < nodes; ++node) {
+  std::vector<NodeIndex> nodes(graph.node_count());
+  std::iota(nodes.begin(), nodes.end(), 0);
+  waiting->resize(nodes.size());
+  for (const NodeIndex node : nodes) {
     (*waiting)[node] = static_cast<uint32_t>(graph.dependencies(node).size());
-    if ((*waiting)[node] == 0) order.push_back(node);
   }
-  for (size_t done = 0; done < order.size(); ++done) {
-    for (const NodeIndex next : successors.Of(order[done])) {
-      if (--(*waiting)[next] == 0) order.push_back(next);
-    }
-  }
-  return order;
+  return TopologicalOrder(std::move(nodes), waiting, [&](NodeIndex node, const auto& visit) {
+    for (const NodeIndex next : successors.Of(node)) visit(next);
+  });
 }
 
 // Every node that waits for something has a dependency that waits, too: going back from one to the
@@ -82,35 +78,6 @@ std::string DescribeCycle(const ExecutionGraph& graph, absl::Span<const NodeInde
     separator = hidden ? ", of which the last waits for " : ", which waits for ";
   }
   return text;
-}
-
-absl::StatusOr<GraphPath> LongestPath(const ExecutionGraph& graph) {
-  ASSIGN_OR_RETURN(const std::vector<NodeIndex> order, TopologicalOrder(graph));
-  std::vector<int64_t> ends_ns(graph.node_count(), 0);
-  std::vector<NodeIndex> before(graph.node_count(), kNoNodeIndex);
-  NodeIndex last = kNoNodeIndex;
-  for (const NodeIndex node : order) {
-    int64_t start_ns = 0;
-    for (const NodeIndex source : graph.dependencies(node)) {
-      if (before[node] != kNoNodeIndex && ends_ns[source] <= start_ns) continue;
-      before[node] = source;
-      start_ns = ends_ns[source];
-    }
-    const int64_t duration_ns = graph.duration_ns(node);
-    if (duration_ns > std::numeric_limits<int64_t>::max() - start_ns) {
-      return absl::OutOfRangeError(
-          absl::StrCat("the durations up to ", graph.Describe(node), " add up to over 292 years"));
-    }
-    ends_ns[node] = start_ns + duration_ns;
-    const bool later = last == kNoNodeIndex || ends_ns[node] > ends_ns[last] ||
-                       (ends_ns[node] == ends_ns[last] && node < last);
-    if (later) last = node;
-  }
-  GraphPath path;
-  if (last != kNoNodeIndex) path.length_ns = ends_ns[last];
-  for (NodeIndex node = last; node != kNoNodeIndex; node = before[node]) path.nodes.push_back(node);
-  std::reverse(path.nodes.begin(), path.nodes.end());
-  return path;
 }
 
 }  // namespace meridian

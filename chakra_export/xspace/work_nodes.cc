@@ -254,8 +254,7 @@ class NodeMaker {
 
   bool IsSelected(const DeviceWork& work) const {
     if (!options_.steps.has_value()) return true;
-    return work.step.has_value() && *work.step >= options_.steps->first &&
-           *work.step <= options_.steps->last;
+    return work.step.has_value() && options_.steps->Contains(*work.step);
   }
 
   void AddRank(int64_t rank) {

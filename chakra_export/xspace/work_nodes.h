@@ -20,18 +20,13 @@
 #include "chakra_export/xspace/device_work.h"
 #include "chakra_export/xspace/work_graph.h"
 #include "trace_alignment/collectives/collective_run.h"
+#include "xla_profiler/base/number_range.h"
 
 namespace meridian {
 
-// Both ends belong to it.
-struct StepRange {
-  int64_t first = 0;
-  int64_t last = 0;
-};
-
 struct WorkNodesOptions {
   // Absent: everything.
-  std::optional<StepRange> steps;
+  std::optional<NumberRange> steps;
   // Copies from and to the host's memory are MEM_LOAD and MEM_STORE.
   bool memory_nodes = false;
   // Ranks may lack a profile, or have nothing to do; their collectives with others are unmatched.

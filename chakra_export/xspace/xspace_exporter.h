@@ -38,7 +38,7 @@ struct XSpaceExportOptions {
   EtFlavor flavor = EtFlavor::kSimulation;
   EtIntent intent = EtIntent::kProfiled;
   WorkGranularity granularity = WorkGranularity::kKernel;
-  std::optional<StepRange> steps;
+  std::optional<NumberRange> steps;
   // Copies from and to the host's memory are MEM_LOAD and MEM_STORE, which not every simulator
   // runs.
   bool memory_nodes = false;

@@ -271,7 +271,7 @@ TEST(XSpaceExporterTest, StepsThatDoNotExistAreRefused) {
   const TemporaryDirectory directory;
   const std::vector<std::string> traces = WriteRun(directory, SyntheticRun({}));
   XSpaceExportOptions options;
-  options.steps = StepRange{-7, -6};
+  options.steps = NumberRange{-7, -6};
   EXPECT_THAT(
       ExportXSpaces(Files(), traces, directory.PathOf("et"), options),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--steps=-7..-6 selects no work")));
@@ -570,7 +570,7 @@ TEST_P(ExampleTest, TheReplayTakesAsLongAsTheRunAndEachStep) {
   }
   for (int64_t step = 0; step < GetParam().steps; ++step) {
     XSpaceExportOptions options;
-    options.steps = StepRange{step, step};
+    options.steps = NumberRange{step, step};
     const ChakraExportReport report = Export(options);
     ExpectReplayWithinFivePercent(report);
     for (const ExportedRank& rank : report.ranks()) {

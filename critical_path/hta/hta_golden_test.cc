@@ -14,12 +14,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "critical_path/longest_path.h"
-#include "critical_path/path_breakdown.h"
-#include "critical_path/path_graph.h"
-#include "critical_path/queue_length.h"
+#include "critical_path/graph/critical_path.h"
+#include "critical_path/graph/path_graph.h"
+#include "critical_path/job/trace_analysis.h"
 #include "critical_path/testing/hta_case.h"
-#include "critical_path/trace_analysis.h"
+#include "critical_path/trace/queue_length.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "simdjson.h"
@@ -104,7 +103,7 @@ using NodeText = std::tuple<int64_t, int64_t, double, bool>;
 
 std::vector<NodeText> Nodes(const PathGraph& graph) {
   std::vector<NodeText> nodes;
-  for (const GraphNode& node : graph.nodes) {
+  for (const Instant& node : graph.instants) {
     nodes.emplace_back(nodes.size(), graph.events[node.event].position, Micros(node.time_ps),
                        node.is_start);
   }
@@ -144,9 +143,9 @@ TEST(HtaGoldenTest, GraphsAndPathsAreEqual) {
     ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(*input));
     ExpectSame(Nodes(analysis.graph), Nodes(document.root()["nodes"]), "node");
     ExpectSame(Edges(analysis.graph), Edges(document.root()["edges"]), "edge");
-    std::vector<NodeId> path;
+    std::vector<InstantId> path;
     for (element node : document.root()["critical_path_nodes"]) path.push_back(int64_t(node));
-    ExpectSame(PathNodes(analysis.graph, analysis.path), path, "node of the path");
+    ExpectSame(PathInstants(analysis.graph, analysis.path), path, "node of the path");
     ++compared;
   }
   EXPECT_GE(compared, 27);
@@ -181,10 +180,10 @@ TEST(HtaGoldenTest, BreakdownsAndCountsAreEqual) {
     const std::optional<HtaCase> input = ReadHtaCase(golden["case"], *shared);
     if (!input.has_value()) continue;
     ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(*input));
-    EXPECT_EQ(CountJoinedNodes(analysis.graph), int64_t(golden["graph_nodes"]));
+    EXPECT_EQ(CountJoinedInstants(analysis.graph), int64_t(golden["graph_nodes"]));
     EXPECT_EQ(analysis.graph.edges.size(), uint64_t(golden["graph_edges"]));
     EXPECT_EQ(Micros(analysis.path.length_ps), double(golden["critical_path_length_us"]));
-    EXPECT_EQ(PathNodes(analysis.graph, analysis.path).size(),
+    EXPECT_EQ(PathInstants(analysis.graph, analysis.path).size(),
               uint64_t(golden["critical_path_nodes"]));
     EXPECT_EQ(Breakdown(analysis), Breakdown(golden["summary_us"]));
     ++compared;

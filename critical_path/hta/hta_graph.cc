@@ -16,7 +16,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "critical_path/hta/call_stack.h"
+#include "critical_path/graph/thread_walk.h"
 #include "critical_path/hta/kernel_name.h"
 #include "critical_path/hta/unstable_order.h"
 #include "re2/re2.h"
@@ -29,14 +29,15 @@ namespace {
 // A longer gap between kernels is taken for a dependency that the trace does not show.
 constexpr int64_t kMaxKernelGapPs = int64_t{1500} * 1000000;
 
-// What matters about a name, found once for each.
+// What the graph has to know of a name; it is found once for each.
 struct NameTraits {
   // The call takes CUDA's lock.
   bool takes_lock = false;
   // The call may wait for the device.
   bool is_blocking = false;
-  // The event loads data: has nodes, and time booked on it is data_loading.
-  bool has_data_load_nodes = false;
+  // The event has instants because its name contains one of the data loaders' names.
+  bool has_data_load_instants = false;
+  // Time that is booked on the event is data_loading: its name matches one of them as a pattern.
   bool is_data_loading = false;
   bool is_communication = false;
 };
@@ -68,7 +69,7 @@ std::vector<NameTraits> FindNameTraits(const StringPool& names,
     traits.is_blocking =
         IsOneOf(name, {"cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventQuery",
                        "cudaEventSynchronize", "cudaMemcpy", "cudaMemcpyAsync"});
-    traits.has_data_load_nodes =
+    traits.has_data_load_instants =
         std::any_of(data_load_events.begin(), data_load_events.end(),
                     [&](const std::string& part) { return absl::StrContains(name, part); });
     traits.is_data_loading = MatchesAny(patterns, short_name);
@@ -96,10 +97,28 @@ class Builder {
         options_(options),
         traits_(FindNameTraits(frame.names, options.data_load_events)),
         event_of_row_(frame.rows.size(), kNoEvent),
-        start_nodes_(window.rows.size(), kNoNode),
-        end_nodes_(window.rows.size(), kNoNode) {}
+        start_instants_(window.rows.size(), kNoInstant),
+        end_instants_(window.rows.size(), kNoInstant) {}
 
-  absl::StatusOr<PathGraph> Build();
+  absl::StatusOr<PathGraph> Build() {
+    if (launches_.empty()) {
+      return absl::FailedPreconditionError(
+          "no kernel was launched by a call that HTA knows, so that it has no result; try without "
+          "--hta_compatible");
+    }
+    graph_.base_ns = frame_.base_ns;
+    graph_.window_start_ps = window_.start_ps;
+    graph_.window_end_ps = window_.end_ps;
+    AddEvents();
+    AddInstants();
+    AddLockEdges();
+    AddCallStackEdges();
+    RETURN_IF_ERROR(AddDeviceEdges());
+    MergeRepeatedEdges();
+    RETURN_IF_ERROR(CheckSyncs());
+    Classify();
+    return std::move(graph_);
+  }
 
  private:
   const HtaRow& Row(GraphEventId event) const { return frame_.rows[window_.rows[event]]; }
@@ -113,39 +132,365 @@ class Builder {
     const HtaRow* row = frame_.Find(index);
     return row == nullptr ? kNoEvent : event_of_row_[row - frame_.rows.data()];
   }
-  NodeId EndNode(GraphEventId event) const {
-    return event == kNoEvent ? kNoNode : end_nodes_[event];
+  InstantId EndInstant(GraphEventId event) const {
+    return event == kNoEvent ? kNoInstant : end_instants_[event];
   }
-  int64_t Time(NodeId node) const { return graph_.nodes[node].time_ps; }
+  int64_t Time(InstantId instant) const { return graph_.instants[instant].time_ps; }
 
-  void AddEvents();
-  LaneId FindLane(const HtaRow& row, TrackKind kind);
-  bool HasNodes(GraphEventId event) const;
-  void AddNodes();
-  void AddEdge(NodeId from, NodeId to, EdgeType type, GraphEventId event = kNoEvent,
-               bool zero_weight = false);
+  void AddEvents() {
+    for (NameId id = 0; id < frame_.names.size(); ++id) graph_.names.Intern(frame_.names.Get(id));
+    graph_.events.reserve(window_.rows.size());
+    for (GraphEventId id = 0; id < window_.rows.size(); ++id) {
+      const HtaRow& row = Row(id);
+      event_of_row_[window_.rows[id]] = id;
+      GraphEvent event;
+      event.name = row.name;
+      event.start_ps = row.start_ps;
+      event.duration_ps = row.duration_ps;
+      event.category = KinetoCategory(CategoryText(id), Name(id));
+      event.lane = FindLane(
+          row, IsKinetoDeviceCategory(event.category) ? TrackKind::kDevice : TrackKind::kHost);
+      event.position = row.index;
+      graph_.events.push_back(event);
+    }
+  }
 
-  // Edges between calls that hold CUDA's lock one after the other, on all threads.
-  void AddLockEdges();
+  LaneId FindLane(const HtaRow& row, TrackKind kind) {
+    const auto [it, is_new] =
+        lanes_.try_emplace(std::make_tuple(row.process, row.thread, kind), graph_.lanes.size());
+    if (is_new) {
+      graph_.lanes.push_back({frame_.rank, kind, std::string(frame_.texts.Get(row.process)),
+                              std::string(frame_.texts.Get(row.thread))});
+    }
+    return it->second;
+  }
 
-  // Edges along the operators of a thread.
-  void AddCallStackEdges();
-  std::vector<std::vector<GraphEventId>> GroupByThread() const;
-  NameId FindOnlyThread(absl::string_view part_of_name) const;
-  void WalkThread(const std::vector<GraphEventId>& events);
-  bool ShareLock(NodeId first, NodeId second) const;
-  GraphEventId Attribution(NodeId from, NodeId to, GraphEventId parent_of_from) const;
+  bool HasInstants(GraphEventId event) const {
+    const HtaRow& row = Row(event);
+    return IsOneOf(CategoryText(event), {"cpu_op", "cuda_runtime", "cuda_driver"}) ||
+           Traits(event).has_data_load_instants || (row.stream != -1 && row.partner >= 0);
+  }
 
-  // Edges along streams, and between device and host.
-  absl::Status AddDeviceEdges();
-  std::vector<GraphEventId> DeviceRowsInOrder() const;
-  void AddSync(GraphEventId event);
-  absl::Status AddWork(GraphEventId event);
-  void AddHostWait(NodeId gpu_node, int64_t call_index);
+  void AddInstants() {
+    for (GraphEventId id = 0; id < graph_.events.size(); ++id) {
+      if (!HasInstants(id)) continue;
+      graph_.instants.push_back({Row(id).start_ps, id, /*is_start=*/true});
+      graph_.instants.push_back({Row(id).end_ps(), id, /*is_start=*/false});
+    }
+    std::sort(graph_.instants.begin(), graph_.instants.end(),
+              [](const Instant& a, const Instant& b) {
+                return std::make_tuple(a.time_ps, a.event, !a.is_start) <
+                       std::make_tuple(b.time_ps, b.event, !b.is_start);
+              });
+    for (InstantId id = 0; id < graph_.instants.size(); ++id) {
+      const Instant& instant = graph_.instants[id];
+      (instant.is_start ? start_instants_ : end_instants_)[instant.event] = id;
+    }
+  }
 
-  void MergeRepeatedEdges();
-  absl::Status CheckSyncs() const;
-  void Classify();
+  void AddEdge(InstantId from, InstantId to, EdgeType type, GraphEventId event = kNoEvent,
+               bool zero_weight = false) {
+    GraphEdge edge;
+    edge.from = from;
+    edge.to = to;
+    edge.type = type;
+    edge.event = event;
+    const bool has_weight =
+        type != EdgeType::kDependency && type != EdgeType::kSyncDependency && !zero_weight;
+    if (has_weight) edge.weight_ps = std::max<int64_t>(0, Time(to) - Time(from));
+    graph_.edges.push_back(edge);
+  }
+
+  // Adds edges between calls that hold CUDA's lock one after the other, on all threads.
+  void AddLockEdges() {
+    // Calls that have started and not seen an end since.
+    std::vector<InstantId> started;
+    InstantId last = kNoInstant;
+    for (InstantId instant = 0; instant < graph_.instants.size(); ++instant) {
+      const GraphEventId event = graph_.instants[instant].event;
+      if (!Traits(event).takes_lock) continue;
+      if (graph_.instants[instant].is_start) {
+        started.push_back(instant);
+      } else {
+        for (; !started.empty(); started.pop_back()) {
+          const bool is_own = graph_.instants[started.back()].event == event;
+          AddEdge(started.back(), instant, is_own ? EdgeType::kOperator : EdgeType::kDependency,
+                  is_own ? event : kNoEvent);
+        }
+        if (last != kNoInstant && !graph_.instants[last].is_start) {
+          AddEdge(last, instant, EdgeType::kDependency);
+        }
+      }
+      last = instant;
+    }
+  }
+
+  // Adds edges along the operators of each thread.
+  void AddCallStackEdges() {
+    for (std::vector<GraphEventId>& events : GroupByThread()) AddThread(std::move(events));
+  }
+
+  std::vector<std::vector<GraphEventId>> GroupByThread() const {
+    // The backward pass has a thread of its own, which runs while the forward thread waits:
+    // together they are one.
+    const NameId forward = FindOnlyThread("forward"), backward = FindOnlyThread("autograd");
+    using Key = std::pair<NameId, NameId>;
+    absl::flat_hash_map<Key, std::vector<GraphEventId>> groups;
+    for (GraphEventId event = 0; event < graph_.events.size(); ++event) {
+      NameId thread = Row(event).thread;
+      if (thread == backward && forward != kNoText) thread = forward;
+      groups[{Row(event).process, thread}].push_back(event);
+    }
+    std::vector<Key> keys;
+    for (const auto& [key, events] : groups) {
+      if (std::all_of(events.begin(), events.end(),
+                      [&](GraphEventId event) { return Row(event).stream < 0; })) {
+        keys.push_back(key);
+      }
+    }
+    std::sort(keys.begin(), keys.end(), [&](const Key& a, const Key& b) {
+      return TextLess(frame_.texts.Get(a.first), frame_.texts.Get(b.first)) ||
+             (a.first == b.first &&
+              TextLess(frame_.texts.Get(a.second), frame_.texts.Get(b.second)));
+    });
+    std::vector<std::vector<GraphEventId>> threads;
+    for (const Key& key : keys) threads.push_back(std::move(groups[key]));
+    return threads;
+  }
+
+  NameId FindOnlyThread(absl::string_view part_of_name) const {
+    NameId thread = kNoText;
+    std::vector<bool> matches(frame_.names.size());
+    for (NameId id = 0; id < matches.size(); ++id) {
+      matches[id] = absl::StrContains(frame_.names.Get(id), part_of_name);
+    }
+    for (GraphEventId event = 0; event < graph_.events.size(); ++event) {
+      if (!matches[Row(event).name]) continue;
+      if (!IsOneOf(CategoryText(event), {"cpu_op", "user_annotation"})) continue;
+      if (thread != kNoText && thread != Row(event).thread) return kNoText;
+      thread = Row(event).thread;
+    }
+    return thread;
+  }
+
+  // At equal times ends come before starts; of starts the longer event's, then the earlier one's in
+  // the file. An end closes the innermost event that is open, which is another one where events
+  // overlap without nesting.
+  void AddThread(std::vector<GraphEventId> events) {
+    std::sort(events.begin(), events.end(), [&](GraphEventId a, GraphEventId b) {
+      const GraphEvent &x = graph_.events[a], &y = graph_.events[b];
+      return std::make_tuple(x.start_ps, -x.duration_ps, a) <
+             std::make_tuple(y.start_ps, -y.duration_ps, b);
+    });
+    std::vector<GraphEventId> open;
+    InstantId last = kNoInstant;
+    GraphEventId last_parent = kNoEvent;
+    int depth = 0;
+    WalkThread(graph_.events, events, [&](const ThreadStep& step) {
+      const GraphEventId event = step.is_start ? step.event : open.back();
+      if (!step.is_start) open.pop_back();
+      const GraphEventId parent = open.empty() ? kNoEvent : open.back();
+      if (step.is_start) open.push_back(event);
+      const InstantId instant = (step.is_start ? start_instants_ : end_instants_)[event];
+      if (instant == kNoInstant) return;
+      if (last != kNoInstant && !ShareLock(last, instant)) {
+        // Between operators at the top nothing is known.
+        if (step.is_start && depth == 0) {
+          AddEdge(last, instant, EdgeType::kDependency);
+        } else {
+          AddEdge(last, instant, EdgeType::kOperator, Attribution(last, instant, last_parent),
+                  /*zero_weight=*/!step.is_start && Traits(event).is_blocking);
+        }
+      }
+      last = instant;
+      last_parent = parent;
+      depth += step.is_start ? 1 : -1;
+    });
+  }
+
+  bool ShareLock(InstantId first, InstantId second) const {
+    return Traits(graph_.instants[first].event).takes_lock &&
+           Traits(graph_.instants[second].event).takes_lock &&
+           (graph_.instants[first].is_start || !graph_.instants[second].is_start);
+  }
+
+  GraphEventId Attribution(InstantId from, InstantId to, GraphEventId parent_of_from) const {
+    if (graph_.instants[from].is_start) return graph_.instants[from].event;
+    if (!graph_.instants[to].is_start) return graph_.instants[to].event;
+    return parent_of_from;
+  }
+
+  // Adds edges along streams, and between device and host.
+  absl::Status AddDeviceEdges() {
+    for (GraphEventId event : DeviceRowsInOrder()) {
+      if (CategoryText(event) == "cuda_sync") {
+        AddSync(event);
+      } else {
+        RETURN_IF_ERROR(AddWork(event));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  std::vector<GraphEventId> DeviceRowsInOrder() const {
+    std::vector<GraphEventId> events;
+    std::vector<int64_t> keys_ps;
+    for (GraphEventId event = 0; event < graph_.events.size(); ++event) {
+      const HtaRow& row = Row(event);
+      if (row.partner < 0) continue;
+      if (row.stream == -1 && !IsOneOf(Name(event), {"Event Sync", "Context Sync"})) continue;
+      events.push_back(event);
+      // A wait may begin before the work that it waits for.
+      keys_ps.push_back(CategoryText(event) == "cuda_sync" ? row.end_ps() : row.start_ps);
+    }
+    std::vector<GraphEventId> sorted;
+    sorted.reserve(events.size());
+    for (uint32_t i : UnstableOrder(keys_ps)) sorted.push_back(events[i]);
+    return sorted;
+  }
+
+  void AddSync(GraphEventId event) {
+    const HtaRow& row = Row(event);
+    const absl::string_view name = Name(event);
+    if (name == "Context Sync") {
+      for (InstantId work : last_work_) AddHostWait(work, row.partner);
+      return;
+    }
+    if (name == "Stream Sync") {
+      const auto place = place_of_stream_.find(row.stream);
+      if (place != place_of_stream_.end()) AddHostWait(last_work_[place->second], row.partner);
+      return;
+    }
+    const auto wait = frame_.waits.find(row.index);
+    if (wait == frame_.waits.end()) return;
+    const HtaRow* recorded = launches_.LaunchBeforeRecord(wait->second.record_correlation);
+    if (recorded == nullptr) return;
+    if (name == "Event Sync") {
+      AddHostWait(EndInstant(EventOf(recorded->partner)), row.partner);
+    } else if (name == "Stream Wait Event") {
+      const HtaRow* next = launches_.LaunchAfterWait(static_cast<uint32_t>(row.partner));
+      if (next != nullptr) waits_for_[next->partner] = recorded->partner;
+    }
+  }
+
+  absl::Status AddWork(GraphEventId event) {
+    const HtaRow& row = Row(event);
+    const InstantId start = start_instants_[event], end = end_instants_[event];
+    // Without instants it is a wait whose category is not that of waits.
+    if (start == kNoInstant) return absl::OkStatus();
+    AddEdge(start, end, EdgeType::kOperator, event);
+
+    InstantId awaited = kNoInstant;
+    const auto wait = waits_for_.find(row.index);
+    if (wait != waits_for_.end()) awaited = EndInstant(EventOf(wait->second));
+    if (awaited != kNoInstant) AddEdge(awaited, start, EdgeType::kSyncDependency);
+
+    const auto [place, is_first] = place_of_stream_.try_emplace(row.stream, last_work_.size());
+    if (is_first) last_work_.push_back(kNoInstant);
+    InstantId& last = last_work_[place->second];
+    const HtaRow* call = frame_.Find(row.partner);
+    const GraphEventId call_event = EventOf(row.partner);
+    const InstantId call_start = call_event == kNoEvent ? kNoInstant : start_instants_[call_event];
+    // Nothing was queued, the stream was idle and what to wait for was over when the host called.
+    const bool waited_for_launch = call != nullptr &&
+                                   launches_.QueueLength(call - frame_.rows.data()) == 1 &&
+                                   launches_.QueueLength(window_.rows[event]) == 0 &&
+                                   (last == kNoInstant || Time(last) < call->start_ps) &&
+                                   (awaited == kNoInstant || Time(awaited) < call->start_ps);
+    if (waited_for_launch) {
+      if (call_start == kNoInstant) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("HTA has no result for this trace: kernel '", Name(event), "' (event ",
+                         row.index, ") was launched by event ", row.partner,
+                         ", which is no operator and no call of CUDA; "
+                         "try without --hta_compatible"));
+      }
+      AddEdge(call_start, start, EdgeType::kKernelLaunchDelay);
+    } else if (last != kNoInstant && row.start_ps - Time(last) < kMaxKernelGapPs &&
+               (awaited == kNoInstant || Time(awaited) < Time(last))) {
+      AddEdge(last, start, EdgeType::kKernelKernelDelay, graph_.instants[last].event);
+    }
+    if (!waited_for_launch && options_.zero_weight_launch_edges && call_start != kNoInstant) {
+      AddEdge(call_start, start, EdgeType::kKernelLaunchDelay, kNoEvent, /*zero_weight=*/true);
+    }
+    last = end;
+    return absl::OkStatus();
+  }
+
+  void AddHostWait(InstantId gpu_instant, int64_t call_index) {
+    const InstantId call_end = EndInstant(EventOf(call_index));
+    if (gpu_instant == kNoInstant || call_end == kNoInstant) return;
+    AddEdge(gpu_instant, call_end, EdgeType::kSyncDependency);
+  }
+
+  void MergeRepeatedEdges() {
+    // By their tails, so that one walk sees all that might be the same.
+    const EdgesByInstant outgoing(graph_, &GraphEdge::from);
+    // By head: the tail of the last edge that was seen to lead there, and that edge.
+    std::vector<InstantId> seen_from(graph_.instants.size(), kNoInstant);
+    std::vector<EdgeId> seen_by(graph_.instants.size());
+    std::vector<bool> repeats(graph_.edges.size());
+    for (EdgeId id : outgoing.all()) {
+      const GraphEdge& edge = graph_.edges[id];
+      if (seen_from[edge.to] != edge.from) {
+        seen_from[edge.to] = edge.from;
+        seen_by[edge.to] = id;
+        continue;
+      }
+      // The later one counts, in the place of the first; what time is booked on is not forgotten.
+      repeats[id] = true;
+      GraphEdge& first = graph_.edges[seen_by[edge.to]];
+      first.type = edge.type;
+      first.weight_ps = edge.weight_ps;
+      if (edge.event != kNoEvent) first.event = edge.event;
+    }
+    size_t kept = 0;
+    for (EdgeId id = 0; id < graph_.edges.size(); ++id) {
+      if (!repeats[id]) graph_.edges[kept++] = graph_.edges[id];
+    }
+    graph_.edges.resize(kept);
+  }
+
+  absl::Status CheckSyncs() const {
+    for (const GraphEdge& edge : graph_.edges) {
+      if (edge.type != EdgeType::kSyncDependency) continue;
+      const HtaRow& from = Row(graph_.instants[edge.from].event);
+      const HtaRow& to = Row(graph_.instants[edge.to].event);
+      if (from.stream == -1 || from.stream != to.stream) continue;
+      return absl::FailedPreconditionError(absl::StrCat(
+          "HTA has no result for this trace: event ", to.index, " waits for event ", from.index,
+          " on its own stream ", to.stream, "; try without --hta_compatible"));
+    }
+    return absl::OkStatus();
+  }
+
+  void Classify() {
+    for (GraphEdge& edge : graph_.edges) {
+      switch (edge.type) {
+        case EdgeType::kDependency:
+        case EdgeType::kSyncDependency:
+          edge.bound_by = BoundBy::kNothing;
+          break;
+        case EdgeType::kKernelLaunchDelay:
+          edge.bound_by = BoundBy::kKernelLaunchOverhead;
+          break;
+        case EdgeType::kKernelKernelDelay:
+          edge.bound_by = BoundBy::kKernelKernelOverhead;
+          break;
+        case EdgeType::kOperator:
+          edge.bound_by = BoundBy::kCpu;
+          if (edge.event == kNoEvent) break;
+          const NameTraits& traits = Traits(edge.event);
+          if (Row(edge.event).stream >= 0) {
+            edge.bound_by =
+                traits.is_communication ? BoundBy::kGpuCommunication : BoundBy::kGpuCompute;
+          } else if (traits.is_data_loading) {
+            edge.bound_by = BoundBy::kDataLoading;
+          }
+          break;
+      }
+    }
+  }
 
   static constexpr NameId kNoText = std::numeric_limits<NameId>::max();
 
@@ -157,377 +502,15 @@ class Builder {
   PathGraph graph_;
   absl::flat_hash_map<std::tuple<NameId, NameId, TrackKind>, LaneId> lanes_;
   std::vector<GraphEventId> event_of_row_;
-  std::vector<NodeId> start_nodes_;
-  std::vector<NodeId> end_nodes_;
+  std::vector<InstantId> start_instants_;
+  std::vector<InstantId> end_instants_;
 
-  // The end of the last work on each stream, by the order of first use.
-  std::vector<NodeId> last_work_;
+  // The end of the last work of each stream, in the order in which the streams are first used.
+  std::vector<InstantId> last_work_;
   absl::flat_hash_map<int64_t, size_t> place_of_stream_;
-  // For a kernel's event id that of the kernel it waits for.
+  // By the event id of a kernel: that of the kernel it waits for.
   absl::flat_hash_map<int64_t, int64_t> waits_for_;
 };
-
-absl::StatusOr<PathGraph> Builder::Build() {
-  if (launches_.empty()) {
-    return absl::FailedPreconditionError(
-        "no kernel was launched by a call that HTA knows, so that it has no result; try without "
-        "--hta_compatible");
-  }
-  graph_.base_ns = frame_.base_ns;
-  graph_.window_start_ps = window_.start_ps;
-  graph_.window_end_ps = window_.end_ps;
-  AddEvents();
-  AddNodes();
-  AddLockEdges();
-  AddCallStackEdges();
-  RETURN_IF_ERROR(AddDeviceEdges());
-  MergeRepeatedEdges();
-  RETURN_IF_ERROR(CheckSyncs());
-  Classify();
-  return std::move(graph_);
-}
-
-void Builder::AddEvents() {
-  for (NameId id = 0; id < frame_.names.size(); ++id) graph_.names.Intern(frame_.names.Get(id));
-  graph_.events.reserve(window_.rows.size());
-  for (GraphEventId id = 0; id < window_.rows.size(); ++id) {
-    const HtaRow& row = Row(id);
-    event_of_row_[window_.rows[id]] = id;
-    GraphEvent event;
-    event.name = row.name;
-    event.start_ps = row.start_ps;
-    event.duration_ps = row.duration_ps;
-    event.category = KinetoCategory(CategoryText(id), Name(id));
-    event.lane = FindLane(
-        row, IsKinetoDeviceCategory(event.category) ? TrackKind::kDevice : TrackKind::kHost);
-    event.position = row.index;
-    graph_.events.push_back(event);
-  }
-}
-
-LaneId Builder::FindLane(const HtaRow& row, TrackKind kind) {
-  const auto [it, is_new] =
-      lanes_.try_emplace(std::make_tuple(row.process, row.thread, kind), graph_.lanes.size());
-  if (is_new) {
-    graph_.lanes.push_back({frame_.rank, kind, std::string(frame_.texts.Get(row.process)),
-                            std::string(frame_.texts.Get(row.thread))});
-  }
-  return it->second;
-}
-
-bool Builder::HasNodes(GraphEventId event) const {
-  const HtaRow& row = Row(event);
-  return IsOneOf(CategoryText(event), {"cpu_op", "cuda_runtime", "cuda_driver"}) ||
-         Traits(event).has_data_load_nodes || (row.stream != -1 && row.partner >= 0);
-}
-
-void Builder::AddNodes() {
-  for (GraphEventId id = 0; id < graph_.events.size(); ++id) {
-    if (!HasNodes(id)) continue;
-    graph_.nodes.push_back({Row(id).start_ps, id, /*is_start=*/true});
-    graph_.nodes.push_back({Row(id).end_ps(), id, /*is_start=*/false});
-  }
-  std::sort(graph_.nodes.begin(), graph_.nodes.end(), [](const GraphNode& a, const GraphNode& b) {
-    return std::make_tuple(a.time_ps, a.event, !a.is_start) <
-           std::make_tuple(b.time_ps, b.event, !b.is_start);
-  });
-  for (NodeId id = 0; id < graph_.nodes.size(); ++id) {
-    const GraphNode& node = graph_.nodes[id];
-    (node.is_start ? start_nodes_ : end_nodes_)[node.event] = id;
-  }
-}
-
-void Builder::AddEdge(NodeId from, NodeId to, EdgeType type, GraphEventId event, bool zero_weight) {
-  GraphEdge edge;
-  edge.from = from;
-  edge.to = to;
-  edge.type = type;
-  edge.event = event;
-  const bool has_weight =
-      type != EdgeType::kDependency && type != EdgeType::kSyncDependency && !zero_weight;
-  if (has_weight) edge.weight_ps = std::max<int64_t>(0, Time(to) - Time(from));
-  graph_.edges.push_back(edge);
-}
-
-void Builder::AddLockEdges() {
-  // Calls that have started and not seen an end since.
-  std::vector<NodeId> started;
-  NodeId last = kNoNode;
-  for (NodeId node = 0; node < graph_.nodes.size(); ++node) {
-    const GraphEventId event = graph_.nodes[node].event;
-    if (!Traits(event).takes_lock) continue;
-    if (graph_.nodes[node].is_start) {
-      started.push_back(node);
-    } else {
-      for (; !started.empty(); started.pop_back()) {
-        const bool is_own = graph_.nodes[started.back()].event == event;
-        AddEdge(started.back(), node, is_own ? EdgeType::kOperator : EdgeType::kDependency,
-                is_own ? event : kNoEvent);
-      }
-      if (last != kNoNode && !graph_.nodes[last].is_start) {
-        AddEdge(last, node, EdgeType::kDependency);
-      }
-    }
-    last = node;
-  }
-}
-
-NameId Builder::FindOnlyThread(absl::string_view part_of_name) const {
-  NameId thread = kNoText;
-  std::vector<bool> matches(frame_.names.size());
-  for (NameId id = 0; id < matches.size(); ++id) {
-    matches[id] = absl::StrContains(frame_.names.Get(id), part_of_name);
-  }
-  for (GraphEventId event = 0; event < graph_.events.size(); ++event) {
-    if (!matches[Row(event).name]) continue;
-    if (!IsOneOf(CategoryText(event), {"cpu_op", "user_annotation"})) continue;
-    if (thread != kNoText && thread != Row(event).thread) return kNoText;
-    thread = Row(event).thread;
-  }
-  return thread;
-}
-
-std::vector<std::vector<GraphEventId>> Builder::GroupByThread() const {
-  // The backward pass has a thread of its own, which runs while the forward thread waits: together
-  // they are one.
-  const NameId forward = FindOnlyThread("forward"), backward = FindOnlyThread("autograd");
-  using Key = std::pair<NameId, NameId>;
-  absl::flat_hash_map<Key, std::vector<GraphEventId>> groups;
-  for (GraphEventId event = 0; event < graph_.events.size(); ++event) {
-    NameId thread = Row(event).thread;
-    if (thread == backward && forward != kNoText) thread = forward;
-    groups[{Row(event).process, thread}].push_back(event);
-  }
-  std::vector<Key> keys;
-  for (const auto& [key, events] : groups) {
-    if (std::all_of(events.begin(), events.end(),
-                    [&](GraphEventId event) { return Row(event).stream < 0; })) {
-      keys.push_back(key);
-    }
-  }
-  std::sort(keys.begin(), keys.end(), [&](const Key& a, const Key& b) {
-    return TextLess(frame_.texts.Get(a.first), frame_.texts.Get(b.first)) ||
-           (a.first == b.first && TextLess(frame_.texts.Get(a.second), frame_.texts.Get(b.second)));
-  });
-  std::vector<std::vector<GraphEventId>> threads;
-  for (const Key& key : keys) threads.push_back(std::move(groups[key]));
-  return threads;
-}
-
-void Builder::AddCallStackEdges() {
-  for (const std::vector<GraphEventId>& events : GroupByThread()) WalkThread(events);
-}
-
-void Builder::WalkThread(const std::vector<GraphEventId>& events) {
-  NodeId last = kNoNode;
-  GraphEventId last_parent = kNoEvent;
-  int depth = 0;
-  const auto visit = [&](GraphEventId event, GraphEventId parent, bool enters) {
-    const NodeId node = enters ? start_nodes_[event] : end_nodes_[event];
-    if (node == kNoNode) return;
-    if (last != kNoNode && !ShareLock(last, node)) {
-      // Between operators at the top nothing is known.
-      if (enters && depth == 0) {
-        AddEdge(last, node, EdgeType::kDependency);
-      } else {
-        AddEdge(last, node, EdgeType::kOperator, Attribution(last, node, last_parent),
-                /*zero_weight=*/!enters && Traits(event).is_blocking);
-      }
-    }
-    last = node;
-    last_parent = parent;
-    depth += enters ? 1 : -1;
-  };
-  WalkCallStack(graph_.events, events, visit);
-}
-
-bool Builder::ShareLock(NodeId first, NodeId second) const {
-  return Traits(graph_.nodes[first].event).takes_lock &&
-         Traits(graph_.nodes[second].event).takes_lock &&
-         (graph_.nodes[first].is_start || !graph_.nodes[second].is_start);
-}
-
-GraphEventId Builder::Attribution(NodeId from, NodeId to, GraphEventId parent_of_from) const {
-  if (graph_.nodes[from].is_start) return graph_.nodes[from].event;
-  if (!graph_.nodes[to].is_start) return graph_.nodes[to].event;
-  return parent_of_from;
-}
-
-std::vector<GraphEventId> Builder::DeviceRowsInOrder() const {
-  std::vector<GraphEventId> events;
-  std::vector<int64_t> keys_ps;
-  for (GraphEventId event = 0; event < graph_.events.size(); ++event) {
-    const HtaRow& row = Row(event);
-    if (row.partner < 0) continue;
-    if (row.stream == -1 && !IsOneOf(Name(event), {"Event Sync", "Context Sync"})) continue;
-    events.push_back(event);
-    // A wait may begin before the work that it waits for.
-    keys_ps.push_back(CategoryText(event) == "cuda_sync" ? row.end_ps() : row.start_ps);
-  }
-  std::vector<GraphEventId> sorted;
-  sorted.reserve(events.size());
-  for (uint32_t i : UnstableOrder(keys_ps)) sorted.push_back(events[i]);
-  return sorted;
-}
-
-absl::Status Builder::AddDeviceEdges() {
-  for (GraphEventId event : DeviceRowsInOrder()) {
-    if (CategoryText(event) == "cuda_sync") {
-      AddSync(event);
-    } else {
-      RETURN_IF_ERROR(AddWork(event));
-    }
-  }
-  return absl::OkStatus();
-}
-
-void Builder::AddHostWait(NodeId gpu_node, int64_t call_index) {
-  const NodeId call_end = EndNode(EventOf(call_index));
-  if (gpu_node == kNoNode || call_end == kNoNode) return;
-  AddEdge(gpu_node, call_end, EdgeType::kSyncDependency);
-}
-
-void Builder::AddSync(GraphEventId event) {
-  const HtaRow& row = Row(event);
-  const absl::string_view name = Name(event);
-  if (name == "Context Sync") {
-    for (NodeId work : last_work_) AddHostWait(work, row.partner);
-    return;
-  }
-  if (name == "Stream Sync") {
-    const auto place = place_of_stream_.find(row.stream);
-    if (place != place_of_stream_.end()) AddHostWait(last_work_[place->second], row.partner);
-    return;
-  }
-  const auto wait = frame_.waits.find(row.index);
-  if (wait == frame_.waits.end()) return;
-  const HtaRow* recorded = launches_.LaunchBeforeRecord(wait->second.record_correlation);
-  if (recorded == nullptr) return;
-  if (name == "Event Sync") {
-    AddHostWait(EndNode(EventOf(recorded->partner)), row.partner);
-  } else if (name == "Stream Wait Event") {
-    const HtaRow* next = launches_.LaunchAfterWait(static_cast<uint32_t>(row.partner));
-    if (next != nullptr) waits_for_[next->partner] = recorded->partner;
-  }
-}
-
-absl::Status Builder::AddWork(GraphEventId event) {
-  const HtaRow& row = Row(event);
-  const NodeId start = start_nodes_[event], end = end_nodes_[event];
-  // A wait of another category than waits have.
-  if (start == kNoNode) return absl::OkStatus();
-  AddEdge(start, end, EdgeType::kOperator, event);
-
-  NodeId awaited = kNoNode;
-  const auto wait = waits_for_.find(row.index);
-  if (wait != waits_for_.end()) awaited = EndNode(EventOf(wait->second));
-  if (awaited != kNoNode) AddEdge(awaited, start, EdgeType::kSyncDependency);
-
-  const auto [place, is_first] = place_of_stream_.try_emplace(row.stream, last_work_.size());
-  if (is_first) last_work_.push_back(kNoNode);
-  NodeId& last = last_work_[place->second];
-  const HtaRow* call = frame_.Find(row.partner);
-  const GraphEventId call_event = EventOf(row.partner);
-  const NodeId call_start = call_event == kNoEvent ? kNoNode : start_nodes_[call_event];
-  // Nothing was queued, the stream was idle and what to wait for was over when the host called.
-  const bool waited_for_launch = call != nullptr &&
-                                 launches_.QueueLength(call - frame_.rows.data()) == 1 &&
-                                 launches_.QueueLength(window_.rows[event]) == 0 &&
-                                 (last == kNoNode || Time(last) < call->start_ps) &&
-                                 (awaited == kNoNode || Time(awaited) < call->start_ps);
-  if (waited_for_launch) {
-    if (call_start == kNoNode) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("HTA has no result for this trace: kernel '", Name(event), "' (event ",
-                       row.index, ") was launched by event ", row.partner,
-                       ", which is no operator and no call of CUDA; "
-                       "try without --hta_compatible"));
-    }
-    AddEdge(call_start, start, EdgeType::kKernelLaunchDelay);
-  } else if (last != kNoNode && row.start_ps - Time(last) < kMaxKernelGapPs &&
-             (awaited == kNoNode || Time(awaited) < Time(last))) {
-    AddEdge(last, start, EdgeType::kKernelKernelDelay, graph_.nodes[last].event);
-  }
-  if (!waited_for_launch && options_.zero_weight_launch_edges && call_start != kNoNode) {
-    AddEdge(call_start, start, EdgeType::kKernelLaunchDelay, kNoEvent, /*zero_weight=*/true);
-  }
-  last = end;
-  return absl::OkStatus();
-}
-
-void Builder::MergeRepeatedEdges() {
-  // By their tails, in order, so that one walk sees all that might be the same.
-  std::vector<EdgeId> order(graph_.edges.size());
-  std::vector<EdgeId> begins(graph_.nodes.size() + 1);
-  for (const GraphEdge& edge : graph_.edges) ++begins[edge.from + 1];
-  for (size_t i = 1; i < begins.size(); ++i) begins[i] += begins[i - 1];
-  for (EdgeId id = 0; id < graph_.edges.size(); ++id) order[begins[graph_.edges[id].from]++] = id;
-
-  // For each head the last tail that was seen, and by which edge.
-  std::vector<NodeId> seen_from(graph_.nodes.size(), kNoNode);
-  std::vector<EdgeId> seen_by(graph_.nodes.size());
-  std::vector<bool> repeats(graph_.edges.size());
-  for (EdgeId id : order) {
-    const GraphEdge& edge = graph_.edges[id];
-    if (seen_from[edge.to] != edge.from) {
-      seen_from[edge.to] = edge.from;
-      seen_by[edge.to] = id;
-      continue;
-    }
-    // The later one counts, in the place of the first; what time is booked on is not forgotten.
-    repeats[id] = true;
-    GraphEdge& first = graph_.edges[seen_by[edge.to]];
-    first.type = edge.type;
-    first.weight_ps = edge.weight_ps;
-    if (edge.event != kNoEvent) first.event = edge.event;
-  }
-  size_t kept = 0;
-  for (EdgeId id = 0; id < graph_.edges.size(); ++id) {
-    if (!repeats[id]) graph_.edges[kept++] = graph_.edges[id];
-  }
-  graph_.edges.resize(kept);
-}
-
-absl::Status Builder::CheckSyncs() const {
-  for (const GraphEdge& edge : graph_.edges) {
-    if (edge.type != EdgeType::kSyncDependency) continue;
-    const HtaRow& from = Row(graph_.nodes[edge.from].event);
-    const HtaRow& to = Row(graph_.nodes[edge.to].event);
-    if (from.stream == -1 || from.stream != to.stream) continue;
-    return absl::FailedPreconditionError(absl::StrCat(
-        "HTA has no result for this trace: event ", to.index, " waits for event ", from.index,
-        " on its own stream ", to.stream, "; try without --hta_compatible"));
-  }
-  return absl::OkStatus();
-}
-
-void Builder::Classify() {
-  for (GraphEdge& edge : graph_.edges) {
-    switch (edge.type) {
-      case EdgeType::kDependency:
-      case EdgeType::kSyncDependency:
-        edge.bound_by = BoundBy::kNothing;
-        break;
-      case EdgeType::kKernelLaunchDelay:
-        edge.bound_by = BoundBy::kKernelLaunchOverhead;
-        break;
-      case EdgeType::kKernelKernelDelay:
-        edge.bound_by = BoundBy::kKernelKernelOverhead;
-        break;
-      case EdgeType::kOperator:
-        edge.bound_by = BoundBy::kCpu;
-        if (edge.event == kNoEvent) break;
-        const NameTraits& traits = Traits(edge.event);
-        if (Row(edge.event).stream >= 0) {
-          edge.bound_by =
-              traits.is_communication ? BoundBy::kGpuCommunication : BoundBy::kGpuCompute;
-        } else if (traits.is_data_loading) {
-          edge.bound_by = BoundBy::kDataLoading;
-        }
-        break;
-    }
-  }
-}
 
 }  // namespace
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The critical-path graph that Holistic Trace Analysis 0.6.1 builds of one rank, node by node and
 // edge by edge, in the same order. Use it to compare with HTA; trace_graph.h builds a graph without
 // the mistakes:
@@ -18,10 +19,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "critical_path/graph/path_graph.h"
 #include "critical_path/hta/hta_frame.h"
 #include "critical_path/hta/hta_launches.h"
-#include "critical_path/hta/hta_window.h"
-#include "critical_path/path_graph.h"
 
 namespace meridian {
 

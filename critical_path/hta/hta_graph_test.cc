@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "critical_path/longest_path.h"
+#include "critical_path/graph/critical_path.h"
 #include "critical_path/testing/kineto_trace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -39,16 +39,17 @@ absl::StatusOr<PathGraph> Build(const KinetoTrace& trace, const HtaGraphOptions&
   return BuildHtaGraph(frame, window, HtaLaunches(frame), options);
 }
 
-std::string NodeText(const PathGraph& graph, NodeId id) {
-  return absl::StrCat(graph.nodes[id].is_start ? "" : "/", graph.EventName(graph.nodes[id].event));
+std::string InstantText(const PathGraph& graph, InstantId id) {
+  return absl::StrCat(graph.instants[id].is_start ? "" : "/",
+                      graph.EventName(graph.instants[id].event));
 }
 
 // "from to type us" of each edge; an end is written "/name".
 std::vector<std::string> Edges(const PathGraph& graph) {
   std::vector<std::string> edges;
   for (const GraphEdge& edge : graph.edges) {
-    edges.push_back(absl::StrCat(NodeText(graph, edge.from), " ", NodeText(graph, edge.to), " ",
-                                 EdgeTypeName(edge.type), " ", edge.weight_ps / kPsPerUs));
+    edges.push_back(absl::StrCat(InstantText(graph, edge.from), " ", InstantText(graph, edge.to),
+                                 " ", EdgeTypeName(edge.type), " ", edge.weight_ps / kPsPerUs));
   }
   return edges;
 }
@@ -200,6 +201,20 @@ TEST(HtaGraphTest, CallsThatOverlapLoseTime) {
                                    "cudaMemcpyAsync Memcpy HtoD kernel_launch_delay 60"));
 }
 
+TEST(HtaGraphTest, AnEndClosesWhateverIsInnermost) {
+  KinetoTrace trace = NewTrace();
+  trace.Op("A", 0, 10);
+  trace.Op("B", 5, 10);
+  trace.Call("cudaLaunchKernel", 20, 5, 1);
+  trace.Kernel("kernel", 30, 5, 7, 1);
+  // At 10, where A ends, it is B that is closed, at its own end; A follows, back in time.
+  const std::vector<std::string> edges = EdgesOf(trace);
+  EXPECT_THAT(edges, Contains("A B operator 5"));
+  EXPECT_THAT(edges, Contains("B /B operator 10"));
+  EXPECT_THAT(edges, Contains("/B /A operator 0"));
+  EXPECT_THAT(edges, Contains("/A cudaLaunchKernel dependency 0"));
+}
+
 TEST(HtaGraphTest, BlockingCopiesTakeNoTime) {
   KinetoTrace trace = NewTrace();
   trace.Call("cudaLaunchKernel", 0, 1, 1);
@@ -233,8 +248,9 @@ TEST(HtaGraphTest, TimeIsBookedOnWhoeverIsRunning) {
   std::vector<std::string> booked;
   for (const GraphEdge& edge : graph.edges) {
     if (edge.event == kNoEvent) continue;
-    booked.push_back(absl::StrCat(NodeText(graph, edge.from), " ", NodeText(graph, edge.to), ": ",
-                                  graph.EventName(edge.event), " ", BoundByName(edge.bound_by)));
+    booked.push_back(absl::StrCat(InstantText(graph, edge.from), " ", InstantText(graph, edge.to),
+                                  ": ", graph.EventName(edge.event), " ",
+                                  BoundByName(edge.bound_by)));
   }
   EXPECT_THAT(booked, UnorderedElementsAre(
                           "outer first: outer cpu_bound", "first /first: first cpu_bound",
@@ -247,7 +263,7 @@ TEST(HtaGraphTest, TimeIsBookedOnWhoeverIsRunning) {
                           "/kernel ncclKernel_x: kernel gpu_kernel_kernel_overhead"));
 }
 
-TEST(HtaGraphTest, DataLoadersHaveNodes) {
+TEST(HtaGraphTest, DataLoadersHaveInstants) {
   KinetoTrace trace = NewTrace();
   trace.Annotation("DataLoader.next", 0, 20);
   trace.Call("cudaLaunchKernel", 30, 1, 1);

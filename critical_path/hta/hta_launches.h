@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What HTA knows about launches: the queue lengths they cause, and the launches around
 // cudaEventRecord and cudaStreamWaitEvent. All of it is found on the whole frame.
 #ifndef CRITICAL_PATH_HTA_HTA_LAUNCHES_H_
@@ -10,7 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "critical_path/hta/hta_frame.h"
-#include "critical_path/queue_length.h"
+#include "critical_path/trace/queue_length.h"
 
 namespace meridian {
 
@@ -60,13 +61,14 @@ class HtaLaunches {
   void FindWaits();
 
   const HtaFrame& frame_;
+  // By row, as QueueLength returns it.
   std::vector<int64_t> queue_lengths_;
   std::vector<StreamQueue> queues_;
-  // In order of their starts.
+  // In order of the calls' starts.
   std::vector<Launch> launches_;
-  // For each row its place among the launches, or kNoLaunch.
+  // By row: its place among the launches, or kNoLaunch.
   std::vector<uint32_t> launch_of_row_;
-  // By correlation of the record, and by event id of the wait.
+  // What LaunchBeforeRecord and LaunchAfterWait return, by their arguments.
   absl::flat_hash_map<int64_t, const HtaRow*> before_record_;
   absl::flat_hash_map<uint32_t, const HtaRow*> after_wait_;
 };

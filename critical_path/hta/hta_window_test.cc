@@ -1,4 +1,4 @@
-#include "critical_path/hta/hta_window.h"
+#include "critical_path/hta/hta_frame.h"
 
 #include <cstdint>
 #include <vector>

@@ -1,4 +1,5 @@
-// HTA's way with the names of kernels.
+// SPDX-License-Identifier: Apache-2.0
+// How HTA shortens the names of kernels, and what it takes for communication.
 #ifndef CRITICAL_PATH_HTA_KERNEL_NAME_H_
 #define CRITICAL_PATH_HTA_KERNEL_NAME_H_
 

@@ -31,7 +31,8 @@ class Sorter {
   }
 
  private:
-  // Both ends belong to it.
+  // Places in the order from first to last, both of which belong to the range, and how many more
+  // partings there may be before it is sorted by heap.
   struct Range {
     ptrdiff_t first;
     ptrdiff_t last;

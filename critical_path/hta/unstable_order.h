@@ -1,12 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // The order in which NumPy's default argsort leaves equal keys. HTA sorts rows by time with it, and
 // where rows have one time the order decides which edge a kernel gets; so the order is part of what
 // there is to reproduce. NumPy documents it as unstable, but it is deterministic: a quicksort on
 // indices with
 //
-//   pivot      the median of first, middle and last, ordered in place, then kept next to the last
-//   ranges     of 17 or more are parted, the smaller part first; shorter ones are sorted by
-//   insertion depth      beyond 2 floor(log2 n) partings on the way to a range, that range is heap
-//   sorted
+//   pivot   the median of first, middle and last, ordered in place, then kept next to the last
+//   ranges  of 17 or more are parted, the smaller part first; shorter ones are sorted by insertion
+//   depth   a range on the way to which there were over 2 floor(log2 n) partings is sorted by heap
 //
 // NumPy before 2.0 does this on every machine (1.25 and later have another way on AVX-512).
 #ifndef CRITICAL_PATH_HTA_UNSTABLE_ORDER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What HTA was asked for in the cases of ../shared/golden/hta_golden.json and hta_golden_full/.
 #ifndef CRITICAL_PATH_TESTING_HTA_CASE_H_
 #define CRITICAL_PATH_TESTING_HTA_CASE_H_
@@ -5,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "critical_path/trace_analysis.h"
+#include "critical_path/job/trace_analysis.h"
 #include "simdjson.h"
 
 namespace meridian {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Traces as PyTorch's profiler writes them, event by event:
 //
 //   KinetoTrace trace;

@@ -6,20 +6,12 @@
 #include "absl/strings/str_cat.h"
 
 namespace meridian {
-namespace {
-
-// An event's nodes; node 0 is the window's start.
-NodeId StartNode(GraphEventId event) { return 1 + 2 * event; }
-NodeId EndNode(GraphEventId event) { return 2 + 2 * event; }
-
-}  // namespace
-
 JobMaker::JobMaker(int ranks) : ends_ps_(static_cast<size_t>(ranks), 0) {
   for (int rank = 0; rank < ranks; ++rank) {
     RankGraph& added = job_.ranks.emplace_back();
     added.rank = rank;
     added.graph.lanes.push_back({rank, TrackKind::kDevice, absl::StrCat("rank ", rank), "7"});
-    added.graph.nodes.push_back({0, kNoEvent, /*is_start=*/true});
+    added.graph.instants.push_back({0, kNoEvent, /*is_start=*/true});
   }
 }
 
@@ -34,12 +26,12 @@ GraphEventId JobMaker::Add(size_t rank, const std::string& name, int64_t start_p
   added.category = EventCategory::kKernel;
   added.position = event;
   graph.events.push_back(added);
-  graph.nodes.push_back({start_ps, event, /*is_start=*/true});
-  graph.nodes.push_back({end_ps, event, /*is_start=*/false});
-  graph.edges.push_back({StartNode(event) - 1, StartNode(event), start_ps - ends_ps_[rank],
+  graph.instants.push_back({start_ps, event, /*is_start=*/true});
+  graph.instants.push_back({end_ps, event, /*is_start=*/false});
+  graph.edges.push_back({StartInstant(event) - 1, StartInstant(event), start_ps - ends_ps_[rank],
                          kNoEvent, EdgeType::kDependency, BoundBy::kHostGap});
-  graph.edges.push_back(
-      {StartNode(event), EndNode(event), end_ps - start_ps, event, EdgeType::kOperator, bound_by});
+  graph.edges.push_back({StartInstant(event), EndInstant(event), end_ps - start_ps, event,
+                         EdgeType::kOperator, bound_by});
   ends_ps_[rank] = end_ps;
   return event;
 }
@@ -50,8 +42,8 @@ void JobMaker::Meet(const std::string& name, std::optional<int64_t> step,
   meeting.name = name;
   meeting.step = step;
   for (const Member& member : members) {
-    meeting.arrivals.push_back({member.rank, StartNode(member.event)});
-    meeting.departures.push_back({member.rank, EndNode(member.event)});
+    meeting.arrivals.push_back({member.rank, StartInstant(member.event)});
+    meeting.departures.push_back({member.rank, EndInstant(member.event)});
   }
   job_.meetings.push_back(std::move(meeting));
 }
@@ -60,10 +52,10 @@ JobGraph JobMaker::Make() && {
   for (size_t rank = 0; rank < job_.ranks.size(); ++rank) {
     PathGraph& graph = job_.ranks[rank].graph;
     graph.window_end_ps = ends_ps_[rank];
-    const auto end = static_cast<NodeId>(graph.nodes.size());
-    graph.nodes.push_back({ends_ps_[rank], kNoEvent, /*is_start=*/false});
+    const auto end = static_cast<InstantId>(graph.instants.size());
+    graph.instants.push_back({ends_ps_[rank], kNoEvent, /*is_start=*/false});
     graph.edges.push_back({end - 1, end, 0, kNoEvent, EdgeType::kDependency, BoundBy::kNothing});
-    graph.end_node = end;
+    graph.end_instant = end;
   }
   return std::move(job_);
 }
@@ -72,7 +64,7 @@ JobGraph RandomJob(std::mt19937& random) {
   const auto draw = [&](int below) { return static_cast<int>(random() % below); };
   const int ranks = 1 + draw(5);
   JobMaker maker(ranks);
-  // So that no rank is without events.
+  // Every rank has an event, since a rank without any has no graph.
   for (int rank = 0; rank < ranks; ++rank) maker.Add(rank, "first", draw(5), 5 + draw(5));
   const int rounds = draw(30);
   for (int round = 0; round < rounds; ++round) {

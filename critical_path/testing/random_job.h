@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Jobs of several ranks for tests: made event by event, or at random.
 #ifndef CRITICAL_PATH_TESTING_RANDOM_JOB_H_
 #define CRITICAL_PATH_TESTING_RANDOM_JOB_H_
@@ -8,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "critical_path/rank_join.h"
+#include "critical_path/job/rank_join.h"
 
 namespace meridian {
 

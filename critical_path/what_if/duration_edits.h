@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Other times for the events and delays of a schedule. An event's own time is that which is booked
 // on it: not that of the events within it, nor the delay before it.
 #ifndef CRITICAL_PATH_WHAT_IF_DURATION_EDITS_H_
@@ -7,12 +8,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "critical_path/what_if/event_index.h"
 #include "critical_path/what_if/schedule.h"
 
 namespace meridian {
 
-// Returns each event's own time. A node that waits for several things has its time once.
+// Returns each event's own time. An instant that waits for several things has its time once.
 std::vector<int64_t> OwnTimes(const Schedule& schedule);
 
 // Multiplies the times of the selection with a factor in millionths. OutOfRange when a time becomes
@@ -23,8 +25,22 @@ absl::Status ScaleTimes(const Selection& selection, int64_t factor, Schedule* sc
 // keeps the proportions of its parts. FailedPrecondition for an event without an own part.
 absl::Status SetTimes(const Selection& selection, int64_t duration_ps, Schedule* schedule);
 
-// As SetTimes for events, with a length for each; negative: stays.
-absl::Status SetOwnTimes(const std::vector<int64_t>& durations_ps, Schedule* schedule);
+// Makes one rank not slower than the others:
+//
+//   rank 0           |-op-|--gap--|-op-|all-reduce . . .|     waits for rank 1, which is slow
+//   rank 1           |--op--|---gap---|---op---|all-reduce|
+//   rank 1, levelled |-op-|--gap--|-op-|all-reduce|           its times are now the others' median
+//
+// The own time of each of the rank's events, and each delay before one (host gaps, launches, gaps
+// between kernels), becomes the median of that of its counterparts, if that is less. The
+// counterpart on another rank is the event of the same name, likewise on the host or on a device,
+// that has as many of that name before it; the median of an even number is the lower of the middle
+// two. What communicates keeps its time, which is that of the network and of the other ranks.
+// Waiting for the slow rank need not be removed: the schedule is run again, and nobody waits then.
+//
+// Returns how many events of the rank have a counterpart. InvalidArgument when the schedule has no
+// other rank, or no event of the rank has a counterpart.
+absl::StatusOr<int64_t> LevelRank(int64_t rank, Schedule* schedule);
 
 }  // namespace meridian
 

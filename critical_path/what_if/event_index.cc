@@ -47,6 +47,128 @@ std::optional<EventCategory> FindCategory(absl::string_view name) {
 
 std::string ListWords(const std::set<std::string>& words) { return absl::StrJoin(words, ", "); }
 
+// Returns by event whether it has instants, or time is booked on it.
+std::vector<bool> FindExisting(const Schedule& schedule) {
+  std::vector<bool> exists(schedule.graph.events.size());
+  for (GraphEventId id = 0; id < exists.size(); ++id) {
+    exists[id] = schedule.start_instants[id] != kNoInstant;
+  }
+  for (const GraphEdge& edge : schedule.graph.edges) {
+    if (edge.event != kNoEvent) exists[edge.event] = true;
+  }
+  return exists;
+}
+
+// Finds the events around others by the order of lanes, which edits keep; times are wrong until the
+// schedule is run.
+void NestByOrder(const Schedule& schedule, std::vector<GraphEventId>* parents) {
+  const PathGraph& graph = schedule.graph;
+  // By event: the place of its end in its lane's order.
+  std::vector<size_t> ends(graph.events.size());
+  std::vector<GraphEventId> open;
+  for (LaneId lane = 0; lane < graph.lanes.size(); ++lane) {
+    if (graph.lanes[lane].kind == TrackKind::kDevice) continue;
+    const std::vector<InstantId>& instants = schedule.lane_order[lane];
+    for (size_t i = 0; i < instants.size(); ++i) {
+      const Instant& instant = graph.instants[instants[i]];
+      if (!instant.is_start) ends[instant.event] = i;
+    }
+    open.clear();
+    for (InstantId id : instants) {
+      const Instant& instant = graph.instants[id];
+      if (!instant.is_start) continue;
+      while (!open.empty() && ends[open.back()] < ends[instant.event]) open.pop_back();
+      if (!open.empty()) (*parents)[instant.event] = open.back();
+      open.push_back(instant.event);
+    }
+  }
+}
+
+// Finds the events around others by time: for HTA's graphs, which have no order and whose events no
+// edit adds or moves.
+void NestByTime(const Schedule& schedule, std::vector<GraphEventId>* parents) {
+  const PathGraph& graph = schedule.graph;
+  std::vector<GraphEventId> order;
+  for (GraphEventId id = 0; id < graph.events.size(); ++id) {
+    if (!schedule.IsOnDevice(id)) order.push_back(id);
+  }
+  const auto key = [&](GraphEventId id) {
+    const GraphEvent& event = graph.events[id];
+    return std::make_tuple(event.lane, event.start_ps, -event.duration_ps, id);
+  };
+  std::sort(order.begin(), order.end(),
+            [&](GraphEventId a, GraphEventId b) { return key(a) < key(b); });
+  std::vector<GraphEventId> open;
+  for (GraphEventId id : order) {
+    const GraphEvent& event = graph.events[id];
+    const auto encloses = [&](const GraphEvent& outer) {
+      return outer.lane == event.lane &&
+             event.start_ps + event.duration_ps <= outer.start_ps + outer.duration_ps &&
+             event.start_ps < outer.start_ps + outer.duration_ps;
+    };
+    while (!open.empty() && !encloses(graph.events[open.back()])) open.pop_back();
+    if (!open.empty()) (*parents)[id] = open.back();
+    open.push_back(id);
+  }
+}
+
+// Returns what EventIndex::Parent returns, by event.
+std::vector<GraphEventId> FindParents(const Schedule& schedule) {
+  const PathGraph& graph = schedule.graph;
+  std::vector<GraphEventId> parents(graph.events.size(), kNoEvent);
+  if (schedule.keeps_order()) {
+    NestByOrder(schedule, &parents);
+  } else {
+    NestByTime(schedule, &parents);
+  }
+  for (const GraphEdge& edge : graph.edges) {
+    const GraphEventId work = graph.instants[edge.to].event;
+    const GraphEventId call = graph.instants[edge.from].event;
+    if (edge.type != EdgeType::kKernelLaunchDelay || work == kNoEvent || call == kNoEvent) continue;
+    if (schedule.IsOnDevice(work) && !schedule.IsOnDevice(call)) parents[work] = call;
+  }
+  return parents;
+}
+
+// Returns by event whether it is of the one rank and waits for the other.
+std::vector<bool> FindWaiting(const Schedule& schedule, int64_t waiting_rank,
+                              int64_t awaited_rank) {
+  const PathGraph& graph = schedule.graph;
+  std::vector<bool> waits(graph.events.size());
+  if (waiting_rank == awaited_rank) return waits;
+  const auto is_of_rank = [&](InstantId instant, int64_t rank) {
+    return schedule.IsOfEvent(instant) && schedule.RankOf(graph.instants[instant].event) == rank;
+  };
+  // Where ranks meet, those that leave wait for all that came: a meeting to which the awaited rank
+  // comes stands for it.
+  std::vector<bool> is_awaited(graph.instants.size());
+  for (InstantId instant = 0; instant < graph.instants.size(); ++instant) {
+    is_awaited[instant] = is_of_rank(instant, awaited_rank);
+  }
+  for (const GraphEdge& edge : graph.edges) {
+    if (schedule.IsMeeting(edge.to) && is_of_rank(edge.from, awaited_rank))
+      is_awaited[edge.to] = true;
+  }
+  for (const GraphEdge& edge : graph.edges) {
+    if (is_awaited[edge.from] && is_of_rank(edge.to, waiting_rank)) {
+      waits[graph.instants[edge.to].event] = true;
+    }
+  }
+  return waits;
+}
+
+// Returns by name whether the condition holds for it.
+std::vector<bool> MatchNames(const PathGraph& graph, const Condition& condition) {
+  std::vector<bool> matches(graph.names.size());
+  for (NameId name = 0; name < matches.size(); ++name) {
+    const absl::string_view text = graph.names.Get(name);
+    matches[name] = condition.pattern == nullptr
+                        ? text == condition.value
+                        : re2::RE2::PartialMatch(std::string(text), *condition.pattern);
+  }
+  return matches;
+}
+
 }  // namespace
 
 std::optional<Delay> DelayOf(const Schedule& schedule, const GraphEdge& edge) {
@@ -84,133 +206,22 @@ std::vector<GraphEventId> Selection::ToVector() const {
   return ids;
 }
 
+bool IsSelectedDelay(const Schedule& schedule, const Selection& selection, const GraphEdge& edge) {
+  return DelayOf(schedule, edge) == selection.delay &&
+         selection.Contains(schedule.graph.instants[edge.to].event);
+}
+
 EventIndex::EventIndex(const Schedule& schedule)
     : schedule_(schedule),
       graph_(schedule.graph),
-      exists_(graph_.events.size()),
-      parents_(graph_.events.size(), kNoEvent),
-      communicates_(FindCommunication(schedule)) {
-  FindExisting();
-  FindParents();
-}
-
-void EventIndex::FindExisting() {
-  for (GraphEventId id = 0; id < graph_.events.size(); ++id) {
-    exists_[id] = schedule_.start_nodes[id] != kNoNode;
-  }
-  for (const GraphEdge& edge : graph_.edges) {
-    if (edge.event != kNoEvent) exists_[edge.event] = true;
-  }
-}
-
-void EventIndex::FindParents() {
-  if (schedule_.keeps_order()) {
-    NestByOrder();
-  } else {
-    NestByTime();
-  }
-  for (const GraphEdge& edge : graph_.edges) {
-    const GraphEventId work = graph_.nodes[edge.to].event;
-    const GraphEventId call = graph_.nodes[edge.from].event;
-    if (edge.type != EdgeType::kKernelLaunchDelay || work == kNoEvent || call == kNoEvent) continue;
-    if (schedule_.IsOnDevice(work) && !schedule_.IsOnDevice(call)) parents_[work] = call;
-  }
-}
-
-void EventIndex::NestByOrder() {
-  // By event: the place of its end on its lane.
-  std::vector<size_t> ends(graph_.events.size());
-  std::vector<GraphEventId> open;
-  for (LaneId lane = 0; lane < graph_.lanes.size(); ++lane) {
-    if (graph_.lanes[lane].kind == TrackKind::kDevice) continue;
-    const std::vector<NodeId>& nodes = schedule_.lane_order[lane];
-    for (size_t i = 0; i < nodes.size(); ++i) {
-      const GraphNode& node = graph_.nodes[nodes[i]];
-      if (!node.is_start) ends[node.event] = i;
-    }
-    open.clear();
-    for (NodeId id : nodes) {
-      const GraphNode& node = graph_.nodes[id];
-      if (!node.is_start) continue;
-      while (!open.empty() && ends[open.back()] < ends[node.event]) open.pop_back();
-      if (!open.empty()) parents_[node.event] = open.back();
-      open.push_back(node.event);
-    }
-  }
-}
-
-void EventIndex::NestByTime() {
-  std::vector<GraphEventId> order;
-  for (GraphEventId id = 0; id < graph_.events.size(); ++id) {
-    if (!schedule_.IsOnDevice(id)) order.push_back(id);
-  }
-  const auto key = [&](GraphEventId id) {
-    const GraphEvent& event = graph_.events[id];
-    return std::make_tuple(event.lane, event.start_ps, -event.duration_ps, id);
-  };
-  std::sort(order.begin(), order.end(),
-            [&](GraphEventId a, GraphEventId b) { return key(a) < key(b); });
-  std::vector<GraphEventId> open;
-  for (GraphEventId id : order) {
-    const GraphEvent& event = graph_.events[id];
-    const auto encloses = [&](const GraphEvent& outer) {
-      return outer.lane == event.lane &&
-             event.start_ps + event.duration_ps <= outer.start_ps + outer.duration_ps &&
-             event.start_ps < outer.start_ps + outer.duration_ps;
-    };
-    while (!open.empty() && !encloses(graph_.events[open.back()])) open.pop_back();
-    if (!open.empty()) parents_[id] = open.back();
-    open.push_back(id);
-  }
-}
-
-std::vector<bool> EventIndex::FindWaiting(int64_t waiting_rank, int64_t awaited_rank) const {
-  std::vector<bool> waits(graph_.events.size());
-  if (waiting_rank == awaited_rank) return waits;
-  const auto is_of_rank = [&](NodeId node, int64_t rank) {
-    return schedule_.IsOfEvent(node) && RankOf(graph_.nodes[node].event) == rank;
-  };
-  // Where ranks meet, those that leave wait for all that came: a meeting to which the awaited rank
-  // comes stands for it.
-  std::vector<bool> is_awaited(graph_.nodes.size());
-  for (NodeId node = 0; node < graph_.nodes.size(); ++node) {
-    is_awaited[node] = is_of_rank(node, awaited_rank);
-  }
-  for (const GraphEdge& edge : graph_.edges) {
-    const bool is_meeting =
-        graph_.nodes[edge.to].event != kNoEvent && !schedule_.IsOfEvent(edge.to);
-    if (is_meeting && is_of_rank(edge.from, awaited_rank)) is_awaited[edge.to] = true;
-  }
-  for (const GraphEdge& edge : graph_.edges) {
-    if (is_awaited[edge.from] && is_of_rank(edge.to, waiting_rank)) {
-      waits[graph_.nodes[edge.to].event] = true;
-    }
-  }
-  return waits;
-}
-
-std::vector<bool> EventIndex::MatchNames(const Condition& condition) const {
-  std::vector<bool> matches(graph_.names.size());
-  for (NameId name = 0; name < matches.size(); ++name) {
-    const absl::string_view text = graph_.names.Get(name);
-    matches[name] = condition.pattern == nullptr
-                        ? text == condition.value
-                        : re2::RE2::PartialMatch(std::string(text), *condition.pattern);
-  }
-  return matches;
-}
-
-bool EventIndex::IsWithin(const std::vector<bool>& names, GraphEventId event) const {
-  for (; event != kNoEvent; event = parents_[event]) {
-    if (names[graph_.events[event].name]) return true;
-  }
-  return false;
-}
+      exists_(FindExisting(schedule)),
+      parents_(FindParents(schedule)),
+      communicates_(FindCommunication(schedule)) {}
 
 absl::Status EventIndex::RestrictToCategory(const std::string& category,
                                             Selection* selection) const {
   if (const std::optional<Delay> delay = FindDelay(category)) {
-    // No delay is of two kinds.
+    // No delay is of two kinds, so that nothing is left.
     if (selection->delay.has_value() && selection->delay != delay) {
       selection->events.assign(graph_.events.size(), false);
     }
@@ -242,58 +253,47 @@ absl::Status EventIndex::RestrictToCategory(const std::string& category,
 }
 
 absl::Status EventIndex::Restrict(const Condition& condition, Selection* selection) const {
-  if (condition.field == Field::kCategory) return RestrictToCategory(condition.value, selection);
-  std::vector<bool> names;
-  if (condition.field == Field::kName || condition.field == Field::kWithin) {
-    names = MatchNames(condition);
-  }
-  std::vector<bool> waits;
-  if (condition.field == Field::kLink) {
-    waits = FindWaiting(condition.waiting_rank, condition.number);
-  }
-  for (GraphEventId id = 0; id < graph_.events.size(); ++id) {
-    if (!selection->events[id]) continue;
-    const GraphEvent& event = graph_.events[id];
-    const Lane& lane = graph_.lanes[event.lane];
-    bool holds = false;
-    switch (condition.field) {
-      case Field::kName:
-        holds = names[event.name];
-        break;
-      case Field::kWithin:
-        holds = IsWithin(names, id);
-        break;
-      case Field::kRank:
-        holds = lane.rank == condition.number;
-        break;
-      case Field::kLink:
-        holds = waits[id];
-        break;
-      case Field::kProcess:
-        holds = lane.process == condition.value;
-        break;
-      case Field::kThread:
-        holds = lane.thread == condition.value;
-        break;
-      case Field::kStream:
-        holds = lane.kind == TrackKind::kDevice && lane.thread == condition.value;
-        break;
-      case Field::kEvent:
-        holds = event.position == condition.number;
-        break;
-      case Field::kCategory:
-        break;
+  const auto keep_if = [&](const auto& holds) {
+    for (GraphEventId id = 0; id < graph_.events.size(); ++id) {
+      if (selection->events[id]) selection->events[id] = holds(id);
     }
-    selection->events[id] = holds;
+    return absl::OkStatus();
+  };
+  const auto lane_of = [&](GraphEventId id) -> const Lane& { return graph_.LaneOf(id); };
+  switch (condition.field) {
+    case Field::kCategory:
+      return RestrictToCategory(condition.value, selection);
+    case Field::kName: {
+      const std::vector<bool> names = MatchNames(graph_, condition);
+      return keep_if([&](GraphEventId id) { return names[graph_.events[id].name]; });
+    }
+    case Field::kWithin: {
+      const std::vector<bool> names = MatchNames(graph_, condition);
+      return keep_if([&](GraphEventId id) {
+        while (id != kNoEvent && !names[graph_.events[id].name]) id = parents_[id];
+        return id != kNoEvent;
+      });
+    }
+    case Field::kLink: {
+      const std::vector<bool> waits =
+          FindWaiting(schedule_, condition.waiting_rank, condition.number);
+      return keep_if([&](GraphEventId id) { return waits[id]; });
+    }
+    case Field::kRank:
+      return keep_if([&](GraphEventId id) { return lane_of(id).rank == condition.number; });
+    case Field::kProcess:
+      return keep_if([&](GraphEventId id) { return lane_of(id).process == condition.value; });
+    case Field::kThread:
+      return keep_if([&](GraphEventId id) { return lane_of(id).thread == condition.value; });
+    case Field::kStream:
+      return keep_if([&](GraphEventId id) {
+        return lane_of(id).kind == TrackKind::kDevice && lane_of(id).thread == condition.value;
+      });
+    case Field::kEvent:
+      return keep_if(
+          [&](GraphEventId id) { return graph_.events[id].position == condition.number; });
   }
   return absl::OkStatus();
-}
-
-int64_t EventIndex::CountDelays(const Selection& selection) const {
-  return std::count_if(graph_.edges.begin(), graph_.edges.end(), [&](const GraphEdge& edge) {
-    return DelayOf(schedule_, edge) == selection.delay &&
-           selection.Contains(graph_.nodes[edge.to].event);
-  });
 }
 
 std::string EventIndex::DescribeCandidates(const Selector& selector) const {
@@ -338,7 +338,10 @@ absl::StatusOr<Selection> EventIndex::Select(const Selector& selector) const {
   // The delay before the window's end has no event that another condition could be about.
   selection.includes_window_end = selection.delay.has_value() && selector.conditions.size() == 1;
   selection.count = selection.delay.has_value()
-                        ? CountDelays(selection)
+                        ? std::count_if(graph_.edges.begin(), graph_.edges.end(),
+                                        [&](const GraphEdge& edge) {
+                                          return IsSelectedDelay(schedule_, selection, edge);
+                                        })
                         : std::count(selection.events.begin(), selection.events.end(), true);
   if (selection.count == 0) {
     return absl::InvalidArgumentError(
@@ -354,7 +357,7 @@ absl::StatusOr<Selection> EventIndex::SelectEvents(const Selector& selector) con
         absl::StrCat(selector.text, " means delays; expected events"));
   }
   for (GraphEventId id = 0; id < graph_.events.size(); ++id) {
-    if (schedule_.start_nodes[id] == kNoNode) selection.events[id] = false;
+    if (schedule_.start_instants[id] == kNoInstant) selection.events[id] = false;
   }
   selection.count = std::count(selection.events.begin(), selection.events.end(), true);
   if (selection.count == 0) {

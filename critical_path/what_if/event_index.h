@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which events and delays of a schedule an edit's conditions mean.
 //
 // Categories are those of events (cpu_op, runtime_api, kernel, memcpy, ...: event_category.h) and
@@ -33,58 +34,52 @@ std::vector<bool> FindCommunication(const Schedule& schedule);
 
 // What conditions mean: events, or the delays before them.
 struct Selection {
-  // By event.
+  // By event: whether it, or the delay before it, is meant.
   std::vector<bool> events;
-  // Of events or, if it has a delay, of edges.
+  // How many events are meant or, with a delay, how many edges.
   int64_t count = 0;
+  // The delay that is meant; absent when the events are.
   std::optional<Delay> delay;
-  // With a delay: whether the delay before no event, the window's end, is meant, too.
+  // With a delay: whether the delay before the window's end, which is no event, is meant, too.
   bool includes_window_end = false;
 
   bool Contains(GraphEventId event) const {
     return event == kNoEvent ? includes_window_end : events[event];
   }
-  // In order.
+  // Returns the events in ascending order of their ids.
   std::vector<GraphEventId> ToVector() const;
 };
 
-// Of a schedule as it was when this was made.
+// True for an edge whose delay is meant by a selection of delays.
+bool IsSelectedDelay(const Schedule& schedule, const Selection& selection, const GraphEdge& edge);
+
+// Finds events by conditions, in a schedule as it was when this was made.
 class EventIndex {
  public:
   explicit EventIndex(const Schedule& schedule);
 
-  // The event around it on its thread or, of device work, the call that launched it; or kNoEvent.
+  // Returns the event around it on its thread, or the call that launched it if it is device work;
+  // kNoEvent when there is none.
   GraphEventId Parent(GraphEventId event) const { return parents_[event]; }
 
   // Selects at least one event or delay. InvalidArgument for a category that does not exist, and
   // when nothing is meant: the message says what there is.
   absl::StatusOr<Selection> Select(const Selector& selector) const;
 
-  // As Select, of events that are scheduled: a delay is refused.
+  // Selects only events that have instants; a condition that means delays is InvalidArgument.
   absl::StatusOr<Selection> SelectEvents(const Selector& selector) const;
 
  private:
-  void FindExisting();
-  void FindParents();
-  // Edits keep the order of lanes, but not the times, right until the schedule is run.
-  void NestByOrder();
-  // For HTA's graphs, which have no order and take no edit that adds or moves events.
-  void NestByTime();
-  // Returns for each event whether it is of the one rank and waits for the other.
-  std::vector<bool> FindWaiting(int64_t waiting_rank, int64_t awaited_rank) const;
-  int64_t RankOf(GraphEventId event) const { return graph_.lanes[schedule_.LaneOf(event)].rank; }
-  std::vector<bool> MatchNames(const Condition& condition) const;
   absl::Status Restrict(const Condition& condition, Selection* selection) const;
   absl::Status RestrictToCategory(const std::string& category, Selection* selection) const;
-  bool IsWithin(const std::vector<bool>& names, GraphEventId event) const;
-  int64_t CountDelays(const Selection& selection) const;
   std::string DescribeCandidates(const Selector& selector) const;
 
   const Schedule& schedule_;
   const PathGraph& graph_;
-  // Those that have nodes, or on which time is booked; others were removed.
-  std::vector<bool> exists_;
-  std::vector<GraphEventId> parents_;
+  // By event: whether it has instants, or time is booked on it; others were removed.
+  const std::vector<bool> exists_;
+  // By event, as Parent returns them.
+  const std::vector<GraphEventId> parents_;
   const std::vector<bool> communicates_;
 };
 

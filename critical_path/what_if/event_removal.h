@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a schedule would be without some of its events.
 #ifndef CRITICAL_PATH_WHAT_IF_EVENT_REMOVAL_H_
 #define CRITICAL_PATH_WHAT_IF_EVENT_REMOVAL_H_
@@ -12,10 +13,15 @@ namespace meridian {
 
 // Removes events, of a schedule that keeps its lanes' order, with all that runs within them and all
 // device work they launched. On a thread the gaps around them and the time of what is around them
-// stay; what waited for removed work waits for the work before it on its stream. Returns how many
-// events there were. InvalidArgument when nothing would be left.
+// stay; what waited for removed work waits for the work before it on its stream. The events keep
+// their numbers, without instants. Returns how many were removed. InvalidArgument when nothing
+// would be left.
 absl::StatusOr<int64_t> RemoveEvents(const EventIndex& index, const Selection& selection,
                                      Schedule* schedule);
+
+// Takes events that were removed, and meetings to which nobody comes any more, out of the tables:
+// events and instants get new numbers, in the same order; edges keep theirs.
+void DropRemoved(Schedule* schedule);
 
 }  // namespace meridian
 

@@ -1,4 +1,4 @@
-#include "critical_path/what_if/rank_leveling.h"
+#include "critical_path/what_if/duration_edits.h"
 
 #include "critical_path/what_if/testing/all_reduce_job.h"
 #include "critical_path/what_if/testing/what_if_run.h"

@@ -7,39 +7,40 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "critical_path/what_if/saturating_sum.h"
-#include "critical_path/what_if/schedule_simulation.h"
 #include "critical_path/what_if/structure_edits.h"
 #include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {
 
+// Instants and edges that all replays together may visit, but so many are made in any case.
+constexpr int64_t kMaxWork = 100'000'000;
 constexpr int64_t kMinReplays = 4;
+constexpr size_t kMaxSuggestions = 10;
 
 // A block of a stream's work that goes before another.
 struct Candidate {
   LaneId lane = 0;
-  // Places among the stream's work: what is jumped over, then what is moved.
+  // Places in the stream's work: the moved work, from `moved` up to moved_end, goes before the work
+  // at `jumped`.
   size_t jumped = 0;
   size_t moved = 0;
   size_t moved_end = 0;
-  // More than this cannot be gained.
+  // The most that can be gained.
   int64_t bound_ps = 0;
 };
 
 class Suggester {
  public:
-  Suggester(const Schedule& schedule, const CriticalPath& path, const ReorderOptions& options)
-      : schedule_(schedule), graph_(schedule.graph), path_(path), options_(options) {}
+  Suggester(const Schedule& schedule, const CriticalPath& path)
+      : schedule_(schedule), graph_(schedule.graph), path_(path) {}
 
-  absl::StatusOr<ReorderSuggestions> Suggest() {
+  absl::StatusOr<ReorderSuggestions> Suggest(int64_t max_replays) {
     FindWork();
     FindCandidates();
-    const int64_t cost = static_cast<int64_t>(graph_.nodes.size() + graph_.edges.size());
-    const int64_t affordable =
-        std::max(kMinReplays, options_.max_work / std::max<int64_t>(cost, 1));
-    const int64_t limit = std::min<int64_t>(affordable, options_.max_replays);
+    const int64_t cost = static_cast<int64_t>(graph_.instants.size() + graph_.edges.size());
+    const int64_t affordable = std::max(kMinReplays, kMaxWork / std::max<int64_t>(cost, 1));
+    const int64_t limit = std::min(affordable, max_replays);
     result_.candidates = static_cast<int64_t>(candidates_.size());
     for (const Candidate& candidate : candidates_) {
       if (result_.tried == limit) break;
@@ -56,36 +57,37 @@ class Suggester {
   }
 
  private:
-  // The work of each stream in order, and each event's place in it.
   void FindWork() {
     work_.resize(graph_.lanes.size());
     places_.resize(graph_.events.size());
     for (LaneId lane = 0; lane < graph_.lanes.size(); ++lane) {
       if (graph_.lanes[lane].kind != TrackKind::kDevice) continue;
-      for (NodeId node : schedule_.lane_order[lane]) {
-        if (!graph_.nodes[node].is_start) continue;
-        places_[graph_.nodes[node].event] = work_[lane].size();
-        work_[lane].push_back(graph_.nodes[node].event);
+      for (InstantId instant : schedule_.lane_order[lane]) {
+        if (!graph_.instants[instant].is_start) continue;
+        places_[graph_.instants[instant].event] = work_[lane].size();
+        work_[lane].push_back(graph_.instants[instant].event);
       }
     }
   }
 
-  bool IsWork(NodeId node) const {
-    return schedule_.IsOfEvent(node) && schedule_.IsOnDevice(graph_.nodes[node].event);
+  bool IsWork(InstantId instant) const {
+    return schedule_.IsOfEvent(instant) && schedule_.IsOnDevice(graph_.instants[instant].event);
   }
-  LaneId LaneOfNode(NodeId node) const { return schedule_.LaneOf(graph_.nodes[node].event); }
+  LaneId LaneOfInstant(InstantId instant) const {
+    return schedule_.LaneOf(graph_.instants[instant].event);
+  }
 
   void FindCandidates() {
-    // Since when the path has been on its stream.
+    // The place of the work with which the path came to the stream that it is on.
     size_t entered = 0;
     for (size_t i = 0; i < path_.edges.size(); ++i) {
       const GraphEdge& edge = graph_.edges[path_.edges[i]];
-      const bool stays =
-          IsWork(edge.from) && IsWork(edge.to) && LaneOfNode(edge.from) == LaneOfNode(edge.to);
+      const bool stays = IsWork(edge.from) && IsWork(edge.to) &&
+                         LaneOfInstant(edge.from) == LaneOfInstant(edge.to);
       if (stays) continue;
       if (IsWork(edge.from)) AddWhereThePathLeaves(edge.from, entered);
       if (IsWork(edge.to)) {
-        entered = places_[graph_.nodes[edge.to].event];
+        entered = places_[graph_.instants[edge.to].event];
         AddWhereThePathComes(edge.to);
       }
     }
@@ -102,12 +104,12 @@ class Suggester {
     return time_ps;
   }
 
-  // Blocks are of 1, 2, 4, 8 and 16.
+  // Blocks of 1, 2, 4, 8 and 16 pieces of work are tried.
   static constexpr size_t kMaxBlock = 16;
 
-  void AddWhereThePathLeaves(NodeId node, size_t entered) {
-    const LaneId lane = LaneOfNode(node);
-    const size_t end = places_[graph_.nodes[node].event] + 1;
+  void AddWhereThePathLeaves(InstantId instant, size_t entered) {
+    const LaneId lane = LaneOfInstant(instant);
+    const size_t end = places_[graph_.instants[instant].event] + 1;
     for (size_t moved = 1; moved <= kMaxBlock && entered + moved < end; moved *= 2) {
       for (size_t jumped = 1; jumped <= kMaxBlock && entered + moved + jumped <= end; jumped *= 2) {
         const size_t begin = end - moved;
@@ -117,13 +119,13 @@ class Suggester {
     }
   }
 
-  void AddWhereThePathComes(NodeId node) {
-    const LaneId lane = LaneOfNode(node);
-    const size_t place = places_[graph_.nodes[node].event];
+  void AddWhereThePathComes(InstantId instant) {
+    const LaneId lane = LaneOfInstant(instant);
+    const size_t place = places_[graph_.instants[instant].event];
     const GraphEvent* before = place == 0 ? nullptr : &graph_.events[work_[lane][place - 1]];
     const int64_t free_ps =
         before == nullptr ? graph_.window_start_ps : before->start_ps + before->duration_ps;
-    const int64_t idle_ps = graph_.nodes[node].time_ps - free_ps;
+    const int64_t idle_ps = graph_.instants[instant].time_ps - free_ps;
     if (idle_ps <= 0) return;
     const size_t count = work_[lane].size();
     for (size_t moved = 1; moved <= kMaxBlock && place + moved < count; moved *= 2) {
@@ -137,8 +139,8 @@ class Suggester {
     Schedule schedule;
     schedule.graph = CopyGraph(graph_);
     schedule.measured_events = schedule_.measured_events;
-    schedule.start_nodes = schedule_.start_nodes;
-    schedule.end_nodes = schedule_.end_nodes;
+    schedule.start_instants = schedule_.start_instants;
+    schedule.end_instants = schedule_.end_instants;
     schedule.lane_order = schedule_.lane_order;
     ReorderSuggestion suggestion;
     const std::vector<GraphEventId>& work = work_[candidate.lane];
@@ -152,18 +154,18 @@ class Suggester {
     const absl::StatusOr<std::vector<int64_t>> times_ps = SimulateSchedule(schedule.graph);
     if (absl::IsFailedPrecondition(times_ps.status())) return absl::OkStatus();
     RETURN_IF_ERROR(times_ps.status());
-    suggestion.gain_ps = path_.length_ps - (*times_ps)[*graph_.end_node];
+    suggestion.gain_ps = path_.length_ps - (*times_ps)[*graph_.end_instant];
     if (suggestion.gain_ps <= 0) return absl::OkStatus();
     result_.suggestions.push_back(std::move(suggestion));
     return absl::OkStatus();
   }
 
-  // Of those that end a block with the same event, or go before the same, the best.
+  // Keeps the best of the suggestions that end a block with the same event, or go before the same.
   void KeepBest() {
     std::set<GraphEventId> moved, targets;
     std::vector<ReorderSuggestion> best;
     for (ReorderSuggestion& suggestion : result_.suggestions) {
-      if (best.size() == options_.max_suggestions) break;
+      if (best.size() == kMaxSuggestions) break;
       const bool is_new = moved.insert(suggestion.moved.back()).second;
       if (!targets.insert(suggestion.target).second || !is_new) continue;
       suggestion.edits = DescribeAsEdits(suggestion);
@@ -173,12 +175,11 @@ class Suggester {
   }
 
   std::string NameEvent(GraphEventId id) const {
-    const int64_t rank = graph_.lanes[schedule_.LaneOf(id)].rank;
     const bool one_rank =
         std::all_of(graph_.lanes.begin(), graph_.lanes.end(),
                     [&](const Lane& lane) { return lane.rank == graph_.lanes.front().rank; });
     std::string text = absl::StrCat("event=", graph_.events[id].position);
-    if (!one_rank) absl::StrAppend(&text, " rank=", rank);
+    if (!one_rank) absl::StrAppend(&text, " rank=", schedule_.RankOf(id));
     return text;
   }
 
@@ -194,8 +195,9 @@ class Suggester {
   const Schedule& schedule_;
   const PathGraph& graph_;
   const CriticalPath& path_;
-  const ReorderOptions& options_;
+  // By lane: the work of a stream in order.
   std::vector<std::vector<GraphEventId>> work_;
+  // By event: the place of device work in its stream's work.
   std::vector<size_t> places_;
   std::vector<Candidate> candidates_;
   ReorderSuggestions result_;
@@ -205,12 +207,12 @@ class Suggester {
 
 absl::StatusOr<ReorderSuggestions> SuggestReorderings(const Schedule& schedule,
                                                       const CriticalPath& path,
-                                                      const ReorderOptions& options) {
-  if (!schedule.keeps_order() || !schedule.graph.end_node.has_value()) {
+                                                      int64_t max_replays) {
+  if (!schedule.keeps_order() || !schedule.graph.end_instant.has_value()) {
     return absl::InvalidArgumentError(
         "HTA's graph does not keep the order of streams; leave --hta_compatible out");
   }
-  return Suggester(schedule, path, options).Suggest();
+  return Suggester(schedule, path).Suggest(max_replays);
 }
 
 }  // namespace meridian

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Other orders of a stream's work with which a run would be shorter.
 //
 //   stream 7    |-- x --|-- y --|                 y first:   |-- y --|-- x --|
@@ -18,40 +19,34 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "critical_path/longest_path.h"
+#include "critical_path/graph/critical_path.h"
 #include "critical_path/what_if/schedule.h"
 
 namespace meridian {
 
-struct ReorderOptions {
-  // Nodes and edges that all replays together may visit; at least four are made.
-  int64_t max_work = 100'000'000;
-  int max_replays = 300;
-  // The best so many are returned.
-  size_t max_suggestions = 10;
-};
-
 struct ReorderSuggestion {
-  // In order, and what they go before.
+  // The events that are moved, in order, and the one that they go before.
   std::vector<GraphEventId> moved;
   GraphEventId target = kNoEvent;
   // By how much the path would be shorter, with this one alone.
   int64_t gain_ps = 0;
-  // The same as edits.
+  // The same move as the user would write it (what_if_edits.h).
   std::string edits;
 };
 
 struct ReorderSuggestions {
-  // The greatest gain first; each has some.
+  // The ten best, the greatest gain first; each has some.
   std::vector<ReorderSuggestion> suggestions;
+  // How many orders came into question, and how many of them were replayed.
   int64_t candidates = 0;
   int64_t tried = 0;
 };
 
-// The schedule must keep its lanes' order and have its times (schedule_simulation.h).
+// The schedule must keep its lanes' order and have its times (PutTimes). Large graphs
+// are replayed less often than max_replays.
 absl::StatusOr<ReorderSuggestions> SuggestReorderings(const Schedule& schedule,
                                                       const CriticalPath& path,
-                                                      const ReorderOptions& options = {});
+                                                      int64_t max_replays = 300);
 
 }  // namespace meridian
 

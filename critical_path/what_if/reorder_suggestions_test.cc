@@ -1,5 +1,6 @@
 #include "critical_path/what_if/reorder_suggestions.h"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,11 +16,11 @@ namespace {
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-ReorderSuggestions Suggest(const MeasuredGraph& measured, const ReorderOptions& options = {}) {
+ReorderSuggestions Suggest(const MeasuredGraph& measured, int64_t max_replays = 300) {
   absl::StatusOr<WhatIfResult> result = WhatIf(measured, "scale all 1");
   EXPECT_OK(result);
   absl::StatusOr<ReorderSuggestions> suggestions =
-      SuggestReorderings(result->schedule, result->path, options);
+      SuggestReorderings(result->schedule, result->path, max_replays);
   EXPECT_OK(suggestions);
   return suggestions.ok() ? *std::move(suggestions) : ReorderSuggestions();
 }
@@ -86,9 +87,7 @@ TEST(ReorderSuggestionsTest, AChainCannotBeShortened) {
 }
 
 TEST(ReorderSuggestionsTest, WorkIsBounded) {
-  ReorderOptions options;
-  options.max_replays = 0;
-  const ReorderSuggestions found = Suggest(Gradients(), options);
+  const ReorderSuggestions found = Suggest(Gradients(), /*max_replays=*/0);
   EXPECT_EQ(found.tried, 0);
   EXPECT_GT(found.candidates, 0);
 }

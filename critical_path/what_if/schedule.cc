@@ -3,35 +3,44 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <limits>
+#include <numeric>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "critical_path/edge_index.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "chakra_export/graph/communication_match.h"
+#include "chakra_export/graph/execution_graph.h"
+#include "chakra_export/graph/graph_order.h"
+#include "chakra_export/graph/graph_replay.h"
 #include "xla_profiler/base/statistics.h"
+#include "xla_profiler/base/status_util.h"
+#include "xla_profiler/base/topological_order.h"
 
 namespace meridian {
 namespace {
 
-// An edge that shows no time of its own.
+// True for an edge that shows no time of its own.
 bool IsHidden(const GraphEdge& edge) { return edge.bound_by == BoundBy::kNothing; }
 
-void FindEventNodes(Schedule* schedule) {
+void FindEventInstants(Schedule* schedule) {
   const PathGraph& graph = schedule->graph;
-  schedule->start_nodes.assign(graph.events.size(), kNoNode);
-  schedule->end_nodes.assign(graph.events.size(), kNoNode);
-  for (NodeId id = 0; id < graph.nodes.size(); ++id) {
-    const GraphNode& node = graph.nodes[id];
-    if (node.event == kNoEvent) continue;
-    // An event's own nodes come before others that are told by its name.
-    NodeId& own = (node.is_start ? schedule->start_nodes : schedule->end_nodes)[node.event];
-    if (own == kNoNode) own = id;
+  schedule->start_instants.assign(graph.events.size(), kNoInstant);
+  schedule->end_instants.assign(graph.events.size(), kNoInstant);
+  for (InstantId id = 0; id < graph.instants.size(); ++id) {
+    const Instant& instant = graph.instants[id];
+    if (instant.event == kNoEvent) continue;
+    // An event's own instants come before others that are told by its name.
+    InstantId& own =
+        (instant.is_start ? schedule->start_instants : schedule->end_instants)[instant.event];
+    if (own == kNoInstant) own = id;
   }
   for (GraphEventId event = 0; event < graph.events.size(); ++event) {
-    NodeId &start = schedule->start_nodes[event], &end = schedule->end_nodes[event];
-    if (start == kNoNode || end == kNoNode) start = end = kNoNode;
+    InstantId &start = schedule->start_instants[event], &end = schedule->end_instants[event];
+    if (start == kNoInstant || end == kNoInstant) start = end = kNoInstant;
   }
 }
 
@@ -49,38 +58,33 @@ void PutPathFirst(const CriticalPath& path, std::vector<GraphEdge>* edges) {
   *edges = std::move(ordered);
 }
 
-// Returns for each node its place in an order that all edges follow.
-std::vector<uint32_t> TopologicalRanks(const PathGraph& graph) {
-  const EdgeIndex outgoing(graph, &GraphEdge::from);
-  std::vector<uint32_t> missing(graph.nodes.size());
+// Returns for each instant its place in an order that all edges follow.
+std::vector<uint32_t> TopologicalPlaces(const PathGraph& graph) {
+  const EdgesByInstant outgoing(graph, &GraphEdge::from);
+  std::vector<uint32_t> missing(graph.instants.size()), places(graph.instants.size());
   for (const GraphEdge& edge : graph.edges) ++missing[edge.to];
-  std::vector<NodeId> sorted;
-  sorted.reserve(graph.nodes.size());
-  for (NodeId node = 0; node < graph.nodes.size(); ++node) {
-    if (missing[node] == 0) sorted.push_back(node);
-  }
-  std::vector<uint32_t> ranks(graph.nodes.size());
-  for (size_t i = 0; i < sorted.size(); ++i) {
-    ranks[sorted[i]] = static_cast<uint32_t>(i);
-    for (EdgeId id : outgoing.Of(sorted[i])) {
-      if (--missing[graph.edges[id].to] == 0) sorted.push_back(graph.edges[id].to);
-    }
-  }
-  return ranks;
+  std::vector<InstantId> instants(graph.instants.size());
+  std::iota(instants.begin(), instants.end(), 0);
+  const std::vector<InstantId> order =
+      TopologicalOrder(std::move(instants), &missing, [&](InstantId instant, const auto& visit) {
+        for (EdgeId id : outgoing.Of(instant)) visit(graph.edges[id].to);
+      });
+  for (size_t i = 0; i < order.size(); ++i) places[order[i]] = static_cast<uint32_t>(i);
+  return places;
 }
 
 void FindLaneOrder(Schedule* schedule) {
   const PathGraph& graph = schedule->graph;
   schedule->lane_order.assign(graph.lanes.size(), {});
-  for (NodeId id = 0; id < graph.nodes.size(); ++id) {
+  for (InstantId id = 0; id < graph.instants.size(); ++id) {
     if (!schedule->IsOfEvent(id)) continue;
-    schedule->lane_order[schedule->LaneOf(graph.nodes[id].event)].push_back(id);
+    schedule->lane_order[schedule->LaneOf(graph.instants[id].event)].push_back(id);
   }
-  const std::vector<uint32_t> ranks = TopologicalRanks(graph);
-  for (std::vector<NodeId>& nodes : schedule->lane_order) {
-    std::sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) {
-      return std::make_tuple(graph.nodes[a].time_ps, ranks[a]) <
-             std::make_tuple(graph.nodes[b].time_ps, ranks[b]);
+  const std::vector<uint32_t> places = TopologicalPlaces(graph);
+  for (std::vector<InstantId>& instants : schedule->lane_order) {
+    std::sort(instants.begin(), instants.end(), [&](InstantId a, InstantId b) {
+      return std::make_tuple(graph.instants[a].time_ps, places[a]) <
+             std::make_tuple(graph.instants[b].time_ps, places[b]);
     });
   }
 }
@@ -88,29 +92,29 @@ void FindLaneOrder(Schedule* schedule) {
 // Streams run in order, also where nothing in the trace made that matter.
 void AddMissingStreamOrder(Schedule* schedule) {
   PathGraph& graph = schedule->graph;
-  absl::flat_hash_set<std::pair<NodeId, NodeId>> joined;
+  absl::flat_hash_set<std::pair<InstantId, InstantId>> joined;
   for (const GraphEdge& edge : graph.edges) joined.emplace(edge.from, edge.to);
   for (LaneId lane = 0; lane < graph.lanes.size(); ++lane) {
     if (graph.lanes[lane].kind != TrackKind::kDevice) continue;
-    const std::vector<NodeId>& nodes = schedule->lane_order[lane];
-    for (size_t i = 1; i < nodes.size(); ++i) {
-      const bool follows = !graph.nodes[nodes[i - 1]].is_start && graph.nodes[nodes[i]].is_start;
-      if (!follows || !joined.emplace(nodes[i - 1], nodes[i]).second) continue;
-      graph.edges.push_back(
-          {nodes[i - 1], nodes[i], 0, kNoEvent, EdgeType::kKernelKernelDelay, BoundBy::kNothing});
+    const std::vector<InstantId>& instants = schedule->lane_order[lane];
+    for (size_t i = 1; i < instants.size(); ++i) {
+      const bool follows =
+          !graph.instants[instants[i - 1]].is_start && graph.instants[instants[i]].is_start;
+      if (!follows || !joined.emplace(instants[i - 1], instants[i]).second) continue;
+      graph.AddUntimed(instants[i - 1], instants[i], EdgeType::kKernelKernelDelay);
     }
   }
 }
 
-// The usual delays before device work, by stream and type.
+// The median delays before device work, by stream and type of edge.
 class UsualDelays {
  public:
   explicit UsualDelays(const Schedule& schedule) : schedule_(schedule) {
     const PathGraph& graph = schedule.graph;
     std::vector<std::array<std::vector<int64_t>, kNumEdgeTypes>> seen(graph.lanes.size() + 1);
     for (const GraphEdge& edge : graph.edges) {
-      // What the window cuts off is no delay.
-      if (IsHidden(edge) || graph.nodes[edge.from].event == kNoEvent) continue;
+      // The time since the window's start is no delay: the window cuts it off.
+      if (IsHidden(edge) || graph.instants[edge.from].event == kNoEvent) continue;
       const std::optional<LaneId> lane = StreamOfStart(edge.to);
       if (!lane.has_value()) continue;
       seen[*lane][static_cast<int>(edge.type)].push_back(edge.weight_ps);
@@ -124,10 +128,10 @@ class UsualDelays {
     }
   }
 
-  // Returns the lane when the node is the start of device work.
-  std::optional<LaneId> StreamOfStart(NodeId id) const {
+  // Returns the lane when the instant is the start of device work.
+  std::optional<LaneId> StreamOfStart(InstantId id) const {
     return schedule_.IsWorkStart(id)
-               ? std::make_optional(schedule_.LaneOf(schedule_.graph.nodes[id].event))
+               ? std::make_optional(schedule_.LaneOf(schedule_.graph.instants[id].event))
                : std::nullopt;
   }
 
@@ -141,29 +145,28 @@ class UsualDelays {
   static constexpr int64_t kUnknown = -1;
 
   const Schedule& schedule_;
-  // By lane, and for the whole graph at the end.
+  // By lane, then by type; the last is that of the whole graph. kUnknown when no delay shows.
   std::vector<std::array<int64_t, kNumEdgeTypes>> usual_;
 };
 
 void FillInHiddenDelays(Schedule* schedule) {
   PathGraph& graph = schedule->graph;
   const UsualDelays usual(*schedule);
-  // For each node the edge that shows its delay.
-  constexpr EdgeId kNone = std::numeric_limits<EdgeId>::max();
-  std::vector<EdgeId> shown(graph.nodes.size(), kNone);
+  // By instant: the edge that shows its delay, or kNoEdge.
+  std::vector<EdgeId> shown(graph.instants.size(), kNoEdge);
   for (EdgeId id = 0; id < graph.edges.size(); ++id) {
     if (!IsHidden(graph.edges[id])) shown[graph.edges[id].to] = id;
   }
   for (GraphEdge& edge : graph.edges) {
-    const GraphNode& head = graph.nodes[edge.to];
+    const Instant& head = graph.instants[edge.to];
     if (!IsHidden(edge) || head.event == kNoEvent) continue;
-    const int64_t room_ps = std::max<int64_t>(head.time_ps - graph.nodes[edge.from].time_ps, 0);
+    const int64_t room_ps = std::max<int64_t>(head.time_ps - graph.instants[edge.from].time_ps, 0);
     if (const std::optional<LaneId> stream = usual.StreamOfStart(edge.to)) {
       edge.weight_ps = std::min(room_ps, usual.Of(*stream, edge.type));
       edge.event = head.event;
       edge.bound_by = edge.type == EdgeType::kKernelLaunchDelay ? BoundBy::kKernelLaunchOverhead
                                                                 : BoundBy::kKernelKernelOverhead;
-    } else if (shown[edge.to] != kNone) {
+    } else if (shown[edge.to] != kNoEdge) {
       const GraphEdge& delay = graph.edges[shown[edge.to]];
       edge.weight_ps = std::min(room_ps, delay.weight_ps);
       edge.event = delay.event;
@@ -172,16 +175,106 @@ void FillInHiddenDelays(Schedule* schedule) {
   }
 }
 
-}  // namespace
-
-bool Schedule::IsOfEvent(NodeId id) const {
-  const GraphNode& node = graph.nodes[id];
-  return node.event != kNoEvent && (node.is_start ? start_nodes : end_nodes)[node.event] == id;
+EdgeKind KindOf(EdgeType type) {
+  switch (type) {
+    case EdgeType::kOperator:
+    case EdgeType::kDependency:
+      return EdgeKind::kProgram;
+    case EdgeType::kKernelLaunchDelay:
+      return EdgeKind::kLaunch;
+    case EdgeType::kKernelKernelDelay:
+      return EdgeKind::kStream;
+    case EdgeType::kSyncDependency:
+      return EdgeKind::kSync;
+  }
+  return EdgeKind::kControl;
 }
 
-bool Schedule::IsWorkStart(NodeId id) const {
-  const GraphNode& node = graph.nodes[id];
-  return node.is_start && IsOfEvent(id) && IsOnDevice(node.event);
+// Makes the graph that is replayed. Its first nodes are the instants, each on the resource that is
+// its lane, taking the time of the edges into it; where these differ, each edge that takes longer
+// than the least gets a node of its own, behind the instants. Times of an ExecutionGraph are called
+// nanoseconds, but the replay only adds them up: here they count picoseconds.
+class GraphConverter {
+ public:
+  explicit GraphConverter(const PathGraph& graph) : graph_(graph) {}
+
+  ExecutionGraph Convert() {
+    const EdgesByInstant incoming(graph_, &GraphEdge::to);
+    for (InstantId id = 0; id < graph_.instants.size(); ++id) {
+      builder_.AddNode(Describe(id, LeastWeight(incoming.Of(id))));
+    }
+    for (InstantId id = 0; id < graph_.instants.size(); ++id) {
+      const int64_t least_ps = LeastWeight(incoming.Of(id));
+      for (EdgeId edge : incoming.Of(id)) AddEdge(graph_.edges[edge], least_ps);
+    }
+    return std::move(builder_).Build();
+  }
+
+ private:
+  int64_t LeastWeight(absl::Span<const EdgeId> edges) const {
+    int64_t least_ps = edges.empty() ? 0 : graph_.edges[edges[0]].weight_ps;
+    for (EdgeId id : edges) least_ps = std::min(least_ps, graph_.edges[id].weight_ps);
+    return least_ps;
+  }
+
+  // Describes an instant, or a delay before it, as a node. The window's ends have a resource of
+  // their own.
+  ExecutionNode Describe(InstantId id, int64_t duration_ps) {
+    ExecutionNode node;
+    node.id = next_id_++;
+    node.duration_ns = duration_ps;
+    const GraphEventId event = graph_.instants[id].event;
+    Resource resource;
+    if (event == kNoEvent) {
+      node.name = "the window";
+      resource.number = static_cast<int64_t>(graph_.lanes.size());
+    } else {
+      node.name = graph_.EventName(event);
+      const LaneId lane = graph_.events[event].lane;
+      resource.rank = graph_.lanes[lane].rank;
+      resource.kind = graph_.lanes[lane].kind == TrackKind::kHost ? ResourceKind::kHostThread
+                                                                  : ResourceKind::kStream;
+      resource.number = lane;
+    }
+    node.resource = builder_.AddResource(resource);
+    return node;
+  }
+
+  void AddEdge(const GraphEdge& edge, int64_t least_ps) {
+    const EdgeKind kind = KindOf(edge.type);
+    if (edge.weight_ps == least_ps) {
+      builder_.AddDependency(edge.to, edge.from, kind);
+      return;
+    }
+    const NodeIndex delay = builder_.AddNode(Describe(edge.to, edge.weight_ps - least_ps));
+    builder_.AddDependency(delay, edge.from, kind);
+    builder_.AddDependency(edge.to, delay, kind);
+  }
+
+  const PathGraph& graph_;
+  ExecutionGraphBuilder builder_;
+  uint64_t next_id_ = 0;
+};
+
+// Returns the error of a replay that did not come to its end, naming the cycle if there is one.
+absl::Status ExplainFailure(const ExecutionGraph& graph, const absl::Status& status) {
+  const std::vector<NodeIndex> cycle = FindCycle(graph);
+  if (cycle.empty()) return Annotate(status, "the schedule cannot be run again");
+  return absl::FailedPreconditionError(
+      absl::StrCat("events would wait for each other for ever: ", DescribeCycle(graph, cycle)));
+}
+
+}  // namespace
+
+bool Schedule::IsOfEvent(InstantId id) const {
+  const Instant& instant = graph.instants[id];
+  return instant.event != kNoEvent &&
+         (instant.is_start ? start_instants : end_instants)[instant.event] == id;
+}
+
+bool Schedule::IsWorkStart(InstantId id) const {
+  const Instant& instant = graph.instants[id];
+  return instant.is_start && IsOfEvent(id) && IsOnDevice(instant.event);
 }
 
 Schedule BuildSchedule(const PathGraph& measured, const CriticalPath& path) {
@@ -196,9 +289,40 @@ Schedule BuildHtaSchedule(const PathGraph& measured, const CriticalPath& path) {
   Schedule schedule;
   schedule.graph = CopyGraph(measured);
   schedule.measured_events = measured.events.size();
-  FindEventNodes(&schedule);
+  FindEventInstants(&schedule);
   PutPathFirst(path, &schedule.graph.edges);
   return schedule;
+}
+
+absl::StatusOr<std::vector<int64_t>> SimulateSchedule(const PathGraph& graph) {
+  if (graph.instants.size() + graph.edges.size() >= ExecutionGraph::kMaxNodes ||
+      2 * graph.edges.size() >= ExecutionGraph::kMaxDependencies) {
+    return absl::OutOfRangeError("the graph has too many edges to be run again");
+  }
+  const ExecutionGraph execution = GraphConverter(graph).Convert();
+  ReplayOptions options;
+  options.resources = ReplayResources::kUnlimited;
+  absl::StatusOr<GraphReplay> replay =
+      ReplayGraph(execution, CommunicationMatch(execution), options);
+  if (!replay.ok()) return ExplainFailure(execution, replay.status());
+  std::vector<int64_t> times_ps = std::move(replay->ends_ns);
+  times_ps.resize(graph.instants.size());
+  return times_ps;
+}
+
+void PutTimes(const std::vector<int64_t>& times_ps, Schedule* schedule) {
+  PathGraph& graph = schedule->graph;
+  for (InstantId id = 0; id < graph.instants.size(); ++id) {
+    graph.instants[id].time_ps = graph.window_start_ps + times_ps[id];
+  }
+  for (GraphEventId id = 0; id < graph.events.size(); ++id) {
+    const InstantId start = schedule->start_instants[id], end = schedule->end_instants[id];
+    if (start == kNoInstant || end == kNoInstant) continue;
+    graph.events[id].start_ps = graph.instants[start].time_ps;
+    graph.events[id].duration_ps = graph.instants[end].time_ps - graph.instants[start].time_ps;
+  }
+  if (graph.end_instant.has_value())
+    graph.window_end_ps = graph.instants[*graph.end_instant].time_ps;
 }
 
 }  // namespace meridian

@@ -1,6 +1,7 @@
-// A measured graph made ready to be run again with other times.
+// SPDX-License-Identifier: Apache-2.0
+// A measured graph made ready to be run again with other times, and the run.
 //
-// In a measured graph one edge into each node stands for all the time before it, the last thing
+// In a measured graph one edge into each instant stands for all the time before it, the last thing
 // that had to happen; what else had to happen weighs nothing, since it was over long before. When
 // times change, another thing may become the last, and it has a delay of its own that the
 // measurement did not show:
@@ -14,38 +15,46 @@
 #define CRITICAL_PATH_WHAT_IF_SCHEDULE_H_
 
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <vector>
 
-#include "critical_path/longest_path.h"
-#include "critical_path/path_graph.h"
+#include "absl/status/statusor.h"
+#include "critical_path/graph/critical_path.h"
+#include "critical_path/graph/path_graph.h"
 
 namespace meridian {
 
 struct Schedule {
-  // An edge's weight is the least time between its nodes. The edges of the measured path come
+  // An edge's weight is the least time between its instants. The edges of the measured path come
   // first, so that it stays the path for as long as it is one of the longest.
   PathGraph graph;
 
   // How many events there were to begin with; those that edits add follow them.
   size_t measured_events = 0;
 
-  // By event; kNoNode for events without both.
-  std::vector<NodeId> start_nodes;
-  std::vector<NodeId> end_nodes;
+  // By event: its start and its end; kNoInstant in both for events that do not have both.
+  std::vector<InstantId> start_instants;
+  std::vector<InstantId> end_instants;
 
-  // For each lane its nodes in the order in which they happen. Threads do one thing after the
+  // For each lane its instants in the order in which they happen. Threads do one thing after the
   // other and streams run in order: edges say so, and edits keep it so. Empty for HTA's graphs,
   // whose lanes have no such edges.
-  std::vector<std::vector<NodeId>> lane_order;
+  std::vector<std::vector<InstantId>> lane_order;
 
   bool keeps_order() const { return !lane_order.empty(); }
-  // False for the window's bounds, and for the nodes in which ranks meet.
-  bool IsOfEvent(NodeId id) const;
+  // False for the window's ends, and for the instants in which ranks meet.
+  bool IsOfEvent(InstantId id) const;
+  // True for an instant in which ranks meet.
+  bool IsMeeting(InstantId id) const {
+    return graph.instants[id].event != kNoEvent && !IsOfEvent(id);
+  }
   // True for the start of device work.
-  bool IsWorkStart(NodeId id) const;
+  bool IsWorkStart(InstantId id) const;
   LaneId LaneOf(GraphEventId event) const { return graph.events[event].lane; }
+  int64_t RankOf(GraphEventId event) const { return graph.LaneOf(event).rank; }
   bool IsOnDevice(GraphEventId event) const {
-    return graph.lanes[LaneOf(event)].kind == TrackKind::kDevice;
+    return graph.LaneOf(event).kind == TrackKind::kDevice;
   }
 };
 
@@ -53,15 +62,32 @@ struct Schedule {
 //
 // - into the start of device work: the median of the delays of its type (launch, kernel-kernel,
 //   sync) that show on the same stream, else in the whole graph, else none;
-// - into any other node: the delay that shows there. A call returns after what it waits for, and a
-//   collective transfers after its last member came, whichever that is;
+// - into any other instant: the delay that shows there. A call returns after what it waits for, and
+//   a collective transfers after its last member came, whichever that is;
 // - into the window's end: none;
 //
-// but never more than the measured time between the nodes.
+// but never more than the measured time between the instants.
 Schedule BuildSchedule(const PathGraph& measured, const CriticalPath& path);
 
 // Makes the schedule of HTA's graph, whose edges weigh what they weigh: HTA's own what-if.
 Schedule BuildHtaSchedule(const PathGraph& measured, const CriticalPath& path);
+
+// Runs a schedule again: everything happens as soon as all that it waits for has happened, plus the
+// edge's time. Lanes do one thing after the other because their edges say so. Returns by instant
+// when it happens, in ps from 0. FailedPrecondition when instants wait for each other in a
+// circle, naming them; OutOfRange when there are too many instants, or the time does not fit.
+absl::StatusOr<std::vector<int64_t>> SimulateSchedule(const PathGraph& graph);
+
+// Puts simulated times into the instants, the events and the window's end of a schedule of ours.
+void PutTimes(const std::vector<int64_t>& times_ps, Schedule* schedule);
+
+// Returns the sum of two times, of which at most one is negative, or the greatest time there is:
+// edits can make times that do not add up, and a schedule with such a time is refused when it is
+// run.
+inline int64_t SaturatingSum(int64_t a_ps, int64_t b_ps) {
+  int64_t sum_ps = 0;
+  return __builtin_add_overflow(a_ps, b_ps, &sum_ps) ? std::numeric_limits<int64_t>::max() : sum_ps;
+}
 
 }  // namespace meridian
 

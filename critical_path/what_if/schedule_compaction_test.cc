@@ -1,9 +1,9 @@
-#include "critical_path/what_if/schedule_compaction.h"
+#include "critical_path/what_if/event_removal.h"
 
 #include <string>
 #include <vector>
 
-#include "critical_path/path_graph.h"
+#include "critical_path/graph/path_graph.h"
 #include "critical_path/what_if/testing/all_reduce_job.h"
 #include "critical_path/what_if/testing/what_if_run.h"
 #include "gmock/gmock.h"
@@ -27,27 +27,27 @@ TEST(ScheduleCompactionTest, WhatWasRemovedIsGone) {
   const PathGraph& graph = schedule.graph;
   // Two ranks with an op and an all-reduce each, the window's bounds and the meeting.
   EXPECT_THAT(graph.events, SizeIs(4));
-  EXPECT_THAT(graph.nodes, SizeIs(4 * 2 + 2 + 1));
-  EXPECT_THAT(schedule.start_nodes, SizeIs(4));
+  EXPECT_THAT(graph.instants, SizeIs(4 * 2 + 2 + 1));
+  EXPECT_THAT(schedule.start_instants, SizeIs(4));
   ASSERT_THAT(graph.meetings, SizeIs(1));
   // The meeting has the name of one who comes.
-  const GraphNode& meeting = graph.nodes[graph.meetings[0].node];
+  const Instant& meeting = graph.instants[graph.meetings[0].instant];
   EXPECT_EQ(graph.EventName(meeting.event), "all-reduce");
   EXPECT_NE(graph.lanes[graph.events[meeting.event].lane].rank, 1);
   for (GraphEventId id = 0; id < graph.events.size(); ++id) {
-    EXPECT_EQ(graph.nodes[schedule.start_nodes[id]].event, id);
-    EXPECT_TRUE(graph.nodes[schedule.start_nodes[id]].is_start);
-    EXPECT_EQ(graph.nodes[schedule.end_nodes[id]].event, id);
+    EXPECT_EQ(graph.instants[schedule.start_instants[id]].event, id);
+    EXPECT_TRUE(graph.instants[schedule.start_instants[id]].is_start);
+    EXPECT_EQ(graph.instants[schedule.end_instants[id]].event, id);
     EXPECT_NE(graph.lanes[graph.events[id].lane].rank, 1);
   }
-  EXPECT_EQ(graph.nodes[*graph.end_node].time_ps, (24 + kTransferUs) * 1'000'000);
+  EXPECT_EQ(graph.instants[*graph.end_instant].time_ps, (24 + kTransferUs) * 1'000'000);
 }
 
 TEST(ScheduleCompactionTest, AMeetingToWhichNobodyComesIsGoneToo) {
   ASSERT_OK_AND_ASSIGN(const WhatIfResult result,
                        WhatIf(ThreeRanks(), "remove name=\"all-reduce\""));
   EXPECT_THAT(result.schedule.graph.meetings, IsEmpty());
-  EXPECT_THAT(result.schedule.graph.nodes, SizeIs(3 * 2 + 2));
+  EXPECT_THAT(result.schedule.graph.instants, SizeIs(3 * 2 + 2));
   // Nothing is left but the ops, of which the last ends at 39.
   EXPECT_EQ(result.path.length_ps, 39'000'000);
 }
@@ -57,9 +57,9 @@ TEST(ScheduleCompactionTest, WithoutARemovalNothingChanges) {
   Schedule schedule = BuildSchedule(measured.graph, measured.path);
   DropRemoved(&schedule);
   EXPECT_EQ(schedule.graph.events.size(), measured.graph.events.size());
-  EXPECT_EQ(schedule.graph.nodes.size(), measured.graph.nodes.size());
-  EXPECT_EQ(schedule.graph.end_node, measured.graph.end_node);
-  EXPECT_EQ(schedule.graph.meetings[0].node, measured.graph.meetings[0].node);
+  EXPECT_EQ(schedule.graph.instants.size(), measured.graph.instants.size());
+  EXPECT_EQ(schedule.graph.end_instant, measured.graph.end_instant);
+  EXPECT_EQ(schedule.graph.meetings[0].instant, measured.graph.meetings[0].instant);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "critical_path/what_if/schedule_simulation.h"
+#include "critical_path/what_if/schedule.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "critical_path/longest_path.h"
+#include "critical_path/graph/critical_path.h"
 #include "critical_path/testing/random_graph.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -19,18 +19,18 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-PathGraph Chain(const std::vector<GraphEdge>& edges, int nodes) {
+PathGraph Chain(const std::vector<GraphEdge>& edges, int instants) {
   PathGraph graph;
   graph.lanes.push_back({0, TrackKind::kHost, "1", "1"});
-  for (int node = 0; node < nodes; ++node) {
-    graph.nodes.push_back({0, static_cast<GraphEventId>(node / 2), node % 2 == 0});
-    if (node % 2 == 0) graph.events.push_back({graph.names.Intern("e"), 0, 0, 0});
+  for (int instant = 0; instant < instants; ++instant) {
+    graph.instants.push_back({0, static_cast<GraphEventId>(instant / 2), instant % 2 == 0});
+    if (instant % 2 == 0) graph.events.push_back({graph.names.Intern("e"), 0, 0, 0});
   }
   graph.edges = edges;
   return graph;
 }
 
-GraphEdge Edge(NodeId from, NodeId to, int64_t weight_ps) {
+GraphEdge Edge(InstantId from, InstantId to, int64_t weight_ps) {
   return {from, to, weight_ps, kNoEvent, EdgeType::kOperator, BoundBy::kCpu};
 }
 

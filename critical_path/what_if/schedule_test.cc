@@ -1,6 +1,8 @@
 #include "critical_path/what_if/schedule.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -22,10 +24,10 @@ using ::testing::Not;
 // "type from -> to us class", with S and E for start and end.
 std::vector<std::string> EdgesOf(const Schedule& schedule) {
   const PathGraph& graph = schedule.graph;
-  const auto name = [&](NodeId id) {
-    const GraphNode& node = graph.nodes[id];
-    if (node.event == kNoEvent) return std::string("window");
-    return absl::StrCat(graph.EventName(node.event), node.is_start ? " S" : " E");
+  const auto name = [&](InstantId id) {
+    const Instant& instant = graph.instants[id];
+    if (instant.event == kNoEvent) return std::string("window");
+    return absl::StrCat(graph.EventName(instant.event), instant.is_start ? " S" : " E");
   };
   std::vector<std::string> edges;
   for (const GraphEdge& edge : graph.edges) {
@@ -80,9 +82,9 @@ TEST(ScheduleTest, KnowsTheOrderOfLanes) {
   const Schedule schedule = ThreeKernels();
   ASSERT_TRUE(schedule.keeps_order());
   std::vector<std::string> order;
-  for (NodeId node : schedule.lane_order.back()) {
-    order.push_back(absl::StrCat(schedule.graph.EventName(schedule.graph.nodes[node].event),
-                                 schedule.graph.nodes[node].is_start ? " S" : " E"));
+  for (InstantId instant : schedule.lane_order.back()) {
+    order.push_back(absl::StrCat(schedule.graph.EventName(schedule.graph.instants[instant].event),
+                                 schedule.graph.instants[instant].is_start ? " S" : " E"));
   }
   EXPECT_THAT(order, ElementsAre("k1 S", "k1 E", "k2 S", "k2 E", "k3 S", "k3 E"));
 }
@@ -95,7 +97,7 @@ TEST(ScheduleTest, RanksTransferAfterTheyMet) {
                        "operator all-reduce S -> all-reduce E 20 gpu_communication_bound"),
             2);
   // The meeting is no start of an event of its own.
-  EXPECT_EQ(schedule.start_nodes, (std::vector<NodeId>{1, 3, 5, 7}));
+  EXPECT_EQ(schedule.start_instants, (std::vector<InstantId>{1, 3, 5, 7}));
   EXPECT_THAT(schedule.lane_order[3], ElementsAre(7, 8));
 }
 
@@ -106,6 +108,13 @@ TEST(ScheduleTest, HtaGraphsStayAsTheyAre) {
   EXPECT_THAT(schedule.lane_order, IsEmpty());
   EXPECT_THAT(EdgesOf(schedule),
               Not(Contains("operator all-reduce S -> all-reduce E 20 gpu_communication_bound")));
+}
+
+TEST(SaturatingSumTest, StopsAtTheGreatestTime) {
+  EXPECT_EQ(SaturatingSum(3, 4), 7);
+  EXPECT_EQ(SaturatingSum(INT64_MAX - 1, 1), INT64_MAX);
+  EXPECT_EQ(SaturatingSum(INT64_MAX, 1), INT64_MAX);
+  EXPECT_EQ(SaturatingSum(INT64_MAX, INT64_MAX), INT64_MAX);
 }
 
 }  // namespace

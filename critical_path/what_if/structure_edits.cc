@@ -1,21 +1,21 @@
 #include "critical_path/what_if/structure_edits.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "critical_path/what_if/lane_links.h"
-#include "critical_path/what_if/saturating_sum.h"
 #include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
 
-// Of all edits together: each may double the events.
+// How many events all edits together may add: each may double the events.
 constexpr size_t kMaxAddedEvents = 1'000'000;
 
 std::string DescribeEvent(const Schedule& schedule, GraphEventId id) {
@@ -25,8 +25,12 @@ std::string DescribeEvent(const Schedule& schedule, GraphEventId id) {
 
 // An edge from the end of an event to the start of one that waits for it.
 GraphEdge WaitEdge(const Schedule& schedule, GraphEventId from, GraphEventId to, int64_t delay_ps) {
-  GraphEdge edge{schedule.end_nodes[from], schedule.start_nodes[to], delay_ps, kNoEvent,
-                 EdgeType::kDependency,    BoundBy::kHostGap};
+  GraphEdge edge{schedule.end_instants[from],
+                 schedule.start_instants[to],
+                 delay_ps,
+                 kNoEvent,
+                 EdgeType::kDependency,
+                 BoundBy::kHostGap};
   if (schedule.IsOnDevice(to)) {
     edge.event = to;
     edge.type = EdgeType::kSyncDependency;
@@ -35,24 +39,25 @@ GraphEdge WaitEdge(const Schedule& schedule, GraphEventId from, GraphEventId to,
   return edge;
 }
 
-// Where an event's nodes, and all between them, stand on their lane.
+// The places on its lane of an event's instants and of all between them, from begin up to end.
 struct Run {
   size_t begin = 0;
   size_t end = 0;
 };
 
-using Places = absl::flat_hash_map<NodeId, size_t>;
+using Places = absl::flat_hash_map<InstantId, size_t>;
 
-// Returns the run of an event, all of whose nodes belong to whole events.
+// Returns the run of an event. InvalidArgument when it holds only one of the instants of another
+// event, which then overlaps with this one.
 absl::StatusOr<Run> FindRun(const Schedule& schedule, const Places& places, GraphEventId event) {
-  const std::vector<NodeId>& order = schedule.lane_order[schedule.LaneOf(event)];
-  const Run run = {places.at(schedule.start_nodes[event]),
-                   places.at(schedule.end_nodes[event]) + 1};
+  const std::vector<InstantId>& order = schedule.lane_order[schedule.LaneOf(event)];
+  const Run run = {places.at(schedule.start_instants[event]),
+                   places.at(schedule.end_instants[event]) + 1};
   absl::flat_hash_set<GraphEventId> open;
   for (size_t i = run.begin; i < run.end; ++i) {
-    const GraphNode& node = schedule.graph.nodes[order[i]];
+    const Instant& instant = schedule.graph.instants[order[i]];
     const bool is_whole =
-        node.is_start ? open.insert(node.event).second : open.erase(node.event) > 0;
+        instant.is_start ? open.insert(instant.event).second : open.erase(instant.event) > 0;
     if (!is_whole) open.insert(kNoEvent);
   }
   if (run.end <= run.begin || !open.empty()) {
@@ -69,7 +74,191 @@ absl::Status NotTogether(const Schedule& schedule, GraphEventId a, GraphEventId 
                    " are not on the same thread or stream, and within the same event"));
 }
 
+using Predecessors = absl::flat_hash_map<InstantId, InstantId>;
+
+// Returns by instant of a lane what it follows there, or kNoInstant: on a stream starts follow the
+// last end.
+Predecessors FindPredecessors(const Schedule& schedule, bool is_device,
+                              const std::vector<InstantId>& order) {
+  Predecessors predecessors;
+  InstantId before = kNoInstant;
+  for (InstantId instant : order) {
+    const bool is_start = schedule.graph.instants[instant].is_start;
+    if (!is_device || is_start) predecessors[instant] = before;
+    if (!is_device || !is_start) before = instant;
+  }
+  return predecessors;
+}
+
+GraphEdge DefaultLaneEdge(const Schedule& schedule, bool is_device, InstantId instant) {
+  GraphEdge edge;
+  edge.to = instant;
+  edge.type = is_device ? EdgeType::kKernelKernelDelay : EdgeType::kDependency;
+  edge.bound_by = is_device ? BoundBy::kKernelKernelOverhead : BoundBy::kHostGap;
+  if (is_device) edge.event = schedule.graph.instants[instant].event;
+  return edge;
+}
+
+// Of the work of a stream up to some instant in the old order, what comes last in the new order: of
+// the work that stays on the stream, and of that which leaves it. kNoInstant when there is none.
+struct LastUntil {
+  InstantId staying = kNoInstant;
+  InstantId leaving = kNoInstant;
+};
+
+absl::flat_hash_map<InstantId, LastUntil> FindLastUntil(const std::vector<InstantId>& old_order,
+                                                        const std::vector<InstantId>& order) {
+  absl::flat_hash_map<InstantId, size_t> places;
+  for (size_t i = 0; i < order.size(); ++i) places[order[i]] = i;
+  absl::flat_hash_map<InstantId, LastUntil> result;
+  LastUntil last;
+  for (InstantId instant : old_order) {
+    if (!places.contains(instant)) {
+      last.leaving = instant;
+    } else if (last.staying == kNoInstant || places[instant] > places[last.staying]) {
+      last.staying = instant;
+    }
+    result[instant] = last;
+  }
+  return result;
+}
+
+// Lets calls of the host wait for the same work as before: one that waited for a stream's work
+// waited for all before it, too.
+void KeepHostWaits(const std::vector<InstantId>& old_order, const std::vector<InstantId>& order,
+                   Schedule* schedule) {
+  PathGraph& graph = schedule->graph;
+  const absl::flat_hash_map<InstantId, LastUntil> last_until = FindLastUntil(old_order, order);
+  std::vector<GraphEdge> more;
+  for (GraphEdge& edge : graph.edges) {
+    const auto it = last_until.find(edge.from);
+    const bool is_host_wait = it != last_until.end() && !graph.instants[edge.from].is_start &&
+                              schedule->IsOfEvent(edge.to) &&
+                              !schedule->IsOnDevice(graph.instants[edge.to].event);
+    if (!is_host_wait) continue;
+    const auto [staying, leaving] = it->second;
+    edge.from = staying != kNoInstant ? staying : leaving;
+    if (staying == kNoInstant || leaving == kNoInstant) continue;
+    more.push_back(edge);
+    more.back().from = leaving;
+  }
+  graph.edges.insert(graph.edges.end(), more.begin(), more.end());
+}
+
+// Moves the selected work of a stream to a stream of its own.
+void SeparateStream(LaneId lane, const Selection& selection, Schedule* schedule) {
+  PathGraph& graph = schedule->graph;
+  std::vector<InstantId> leaving, staying;
+  for (InstantId instant : schedule->lane_order[lane]) {
+    (selection.events[graph.instants[instant].event] ? leaving : staying).push_back(instant);
+  }
+  if (leaving.empty() || staying.empty()) return;
+  ReorderLane(lane, std::move(staying), schedule);
+  const auto new_lane = static_cast<LaneId>(graph.lanes.size());
+  Lane copy = graph.lanes[lane];
+  absl::StrAppend(&copy.thread, " overlapped");
+  graph.lanes.push_back(std::move(copy));
+  schedule->lane_order.emplace_back();
+  for (InstantId instant : leaving) graph.events[graph.instants[instant].event].lane = new_lane;
+  ReorderLane(new_lane, std::move(leaving), schedule);
+}
+
+// Lets the first of the awaiting events that starts after each selected one ends wait for it.
+void AddLastMoments(const std::vector<GraphEventId>& selected, const Selection& until,
+                    Schedule* schedule) {
+  PathGraph& graph = schedule->graph;
+  std::vector<GraphEventId> awaiting;
+  for (GraphEventId id : until.ToVector()) {
+    if (schedule->start_instants[id] != kNoInstant) awaiting.push_back(id);
+  }
+  const auto key = [&](GraphEventId id) {
+    return std::make_pair(schedule->RankOf(id), graph.events[id].start_ps);
+  };
+  std::stable_sort(awaiting.begin(), awaiting.end(),
+                   [&](GraphEventId a, GraphEventId b) { return key(a) < key(b); });
+  for (GraphEventId id : selected) {
+    const auto end =
+        std::make_pair(schedule->RankOf(id),
+                       SaturatingSum(graph.events[id].start_ps, graph.events[id].duration_ps));
+    const auto next = std::lower_bound(awaiting.begin(), awaiting.end(), end,
+                                       [&](GraphEventId a, const auto& k) { return key(a) < k; });
+    if (next == awaiting.end() || schedule->RankOf(*next) != end.first) continue;
+    graph.edges.push_back(WaitEdge(*schedule, id, *next, /*delay_ps=*/0));
+  }
+}
+
 }  // namespace
+
+bool IsLaneEdge(const Schedule& schedule, const GraphEdge& edge) {
+  if (!schedule.IsOfEvent(edge.from) || !schedule.IsOfEvent(edge.to)) return false;
+  const GraphEventId from = schedule.graph.instants[edge.from].event;
+  const GraphEventId to = schedule.graph.instants[edge.to].event;
+  return schedule.LaneOf(from) == schedule.LaneOf(to) && (from != to || !schedule.IsOnDevice(to));
+}
+
+void ReorderLane(LaneId lane, std::vector<InstantId> order, Schedule* schedule) {
+  PathGraph& graph = schedule->graph;
+  const bool is_device = graph.lanes[lane].kind == TrackKind::kDevice;
+  const std::vector<InstantId>& old_order = schedule->lane_order[lane];
+  if (is_device) KeepHostWaits(old_order, order, schedule);
+  const Predecessors before = FindPredecessors(*schedule, is_device, old_order);
+  const Predecessors after = FindPredecessors(*schedule, is_device, order);
+  // By instant that follows another one now: the longest edge from what it followed before, if any.
+  absl::flat_hash_map<InstantId, std::optional<GraphEdge>> relinked;
+  for (const auto& [instant, predecessor] : after) {
+    const auto it = before.find(instant);
+    if (it == before.end() || it->second != predecessor) relinked[instant] = std::nullopt;
+  }
+  const InstantId old_first = old_order.empty() ? kNoInstant : old_order.front();
+  const InstantId new_first = order.empty() ? kNoInstant : order.front();
+  const auto is_outdated = [&](GraphEdge& edge) {
+    if (!is_device && edge.to == old_first && graph.instants[edge.from].event == kNoEvent) {
+      if (new_first != kNoInstant) edge.to = new_first;
+      return new_first == kNoInstant;
+    }
+    const auto it = relinked.find(edge.to);
+    if (it == relinked.end() || !IsLaneEdge(*schedule, edge)) return false;
+    if (!it->second.has_value() || edge.weight_ps > it->second->weight_ps) it->second = edge;
+    return true;
+  };
+  graph.edges.erase(std::remove_if(graph.edges.begin(), graph.edges.end(), is_outdated),
+                    graph.edges.end());
+  // What was first has had no time before it; it gets that of what is first now.
+  if (relinked.contains(old_first) && relinked.contains(new_first)) {
+    std::swap(relinked[old_first], relinked[new_first]);
+  }
+  for (InstantId instant : order) {
+    const auto it = relinked.find(instant);
+    if (it == relinked.end() || after.at(instant) == kNoInstant) continue;
+    GraphEdge edge = it->second.value_or(DefaultLaneEdge(*schedule, is_device, instant));
+    edge.from = after.at(instant);
+    edge.to = instant;
+    if (is_device) edge.event = graph.instants[instant].event;
+    graph.edges.push_back(edge);
+  }
+  schedule->lane_order[lane] = std::move(order);
+}
+
+void TidyEdges(Schedule* schedule) {
+  PathGraph& graph = schedule->graph;
+  absl::flat_hash_map<std::pair<InstantId, InstantId>, size_t> places;
+  std::vector<GraphEdge> edges;
+  edges.reserve(graph.edges.size());
+  for (const GraphEdge& edge : graph.edges) {
+    const auto [it, is_new] = places.try_emplace({edge.from, edge.to}, edges.size());
+    if (is_new) {
+      edges.push_back(edge);
+    } else if (edge.weight_ps > edges[it->second].weight_ps) {
+      edges[it->second] = edge;
+    }
+  }
+  graph.edges = std::move(edges);
+  if (!graph.end_instant.has_value()) return;
+  for (const std::vector<InstantId>& instants : schedule->lane_order) {
+    if (instants.empty() || places.contains({instants.back(), *graph.end_instant})) continue;
+    graph.AddUntimed(instants.back(), *graph.end_instant, EdgeType::kDependency);
+  }
+}
 
 absl::Status AddEvents(absl::string_view name, int64_t duration_ps, const Selection& selection,
                        Schedule* schedule) {
@@ -83,30 +272,31 @@ absl::Status AddEvents(absl::string_view name, int64_t duration_ps, const Select
   uint32_t position = 0;
   for (const GraphEvent& event : graph.events) position = std::max(position, event.position);
   const NameId name_id = graph.names.Intern(name);
-  // By the end of the event before; the new event's nodes.
+  // The instants of a new event.
   struct Added {
-    NodeId start;
-    NodeId end;
+    InstantId start;
+    InstantId end;
   };
-  absl::flat_hash_map<NodeId, Added> added;
+  // By the end of the event that the new one follows.
+  absl::flat_hash_map<InstantId, Added> added;
   std::vector<GraphEdge> new_edges;
   for (GraphEventId anchor : anchors) {
-    const NodeId before = schedule->end_nodes[anchor];
-    if (before == kNoNode) continue;
+    const InstantId before = schedule->end_instants[anchor];
+    if (before == kNoInstant) continue;
     const bool is_device = schedule->IsOnDevice(anchor);
     const auto id = static_cast<GraphEventId>(graph.events.size());
     GraphEvent event = graph.events[anchor];
     event.name = name_id;
-    event.start_ps = graph.nodes[before].time_ps;
+    event.start_ps = graph.instants[before].time_ps;
     event.duration_ps = duration_ps;
     event.position = ++position;
     graph.events.push_back(event);
-    const auto start = static_cast<NodeId>(graph.nodes.size());
-    const NodeId end = start + 1;
-    graph.nodes.push_back({event.start_ps, id, /*is_start=*/true});
-    graph.nodes.push_back({SaturatingSum(event.start_ps, duration_ps), id, /*is_start=*/false});
-    schedule->start_nodes.push_back(start);
-    schedule->end_nodes.push_back(end);
+    const auto start = static_cast<InstantId>(graph.instants.size());
+    const InstantId end = start + 1;
+    graph.instants.push_back({event.start_ps, id, /*is_start=*/true});
+    graph.instants.push_back({SaturatingSum(event.start_ps, duration_ps), id, /*is_start=*/false});
+    schedule->start_instants.push_back(start);
+    schedule->end_instants.push_back(end);
     added[before] = {start, end};
     new_edges.push_back({before, start, 0, kNoEvent,
                          is_device ? EdgeType::kKernelKernelDelay : EdgeType::kDependency,
@@ -119,14 +309,14 @@ absl::Status AddEvents(absl::string_view name, int64_t duration_ps, const Select
     if (it != added.end()) edge.from = it->second.end;
   }
   graph.edges.insert(graph.edges.end(), new_edges.begin(), new_edges.end());
-  for (std::vector<NodeId>& nodes : schedule->lane_order) {
-    std::vector<NodeId> order;
-    for (NodeId node : nodes) {
-      order.push_back(node);
-      const auto it = added.find(node);
+  for (std::vector<InstantId>& instants : schedule->lane_order) {
+    std::vector<InstantId> order;
+    for (InstantId instant : instants) {
+      order.push_back(instant);
+      const auto it = added.find(instant);
       if (it != added.end()) order.insert(order.end(), {it->second.start, it->second.end});
     }
-    nodes = std::move(order);
+    instants = std::move(order);
   }
   TidyEdges(schedule);
   return absl::OkStatus();
@@ -142,7 +332,7 @@ absl::StatusOr<int64_t> UnlinkEvents(const Selection& from, const Selection& to,
   PathGraph& graph = schedule->graph;
   const auto is_meant = [&](const GraphEdge& edge) {
     if (!schedule->IsOfEvent(edge.from) || !schedule->IsOfEvent(edge.to)) return false;
-    const GraphEventId tail = graph.nodes[edge.from].event, head = graph.nodes[edge.to].event;
+    const GraphEventId tail = graph.instants[edge.from].event, head = graph.instants[edge.to].event;
     return schedule->LaneOf(tail) != schedule->LaneOf(head) && from.events[tail] && to.events[head];
   };
   const auto kept = std::remove_if(graph.edges.begin(), graph.edges.end(), is_meant);
@@ -169,7 +359,7 @@ absl::Status MoveEvents(const EventIndex& index, const std::vector<GraphEventId>
 absl::Status MoveOnLane(const std::vector<GraphEventId>& events, GraphEventId target, bool before,
                         Schedule* schedule) {
   const LaneId lane = schedule->LaneOf(target);
-  const std::vector<NodeId>& order = schedule->lane_order[lane];
+  const std::vector<InstantId>& order = schedule->lane_order[lane];
   Places places;
   for (size_t i = 0; i < order.size(); ++i) places[order[i]] = i;
   ASSIGN_OR_RETURN(const Run target_run, FindRun(*schedule, places, target));
@@ -177,7 +367,7 @@ absl::Status MoveOnLane(const std::vector<GraphEventId>& events, GraphEventId ta
   for (GraphEventId event : events) {
     if (schedule->LaneOf(event) != lane) return NotTogether(*schedule, event, target);
     ASSIGN_OR_RETURN(const Run run, FindRun(*schedule, places, event));
-    // Also one within the other.
+    // The one may also lie within the other.
     if (run.begin < target_run.end && target_run.begin < run.end) {
       return absl::InvalidArgumentError(
           absl::StrCat(DescribeEvent(*schedule, event), " cannot be moved before or after itself"));
@@ -185,7 +375,7 @@ absl::Status MoveOnLane(const std::vector<GraphEventId>& events, GraphEventId ta
     std::fill(is_moved.begin() + run.begin, is_moved.begin() + run.end, true);
   }
   const size_t place = before ? target_run.begin : target_run.end;
-  std::vector<NodeId> moved, new_order;
+  std::vector<InstantId> moved, new_order;
   for (size_t i = 0; i < order.size(); ++i) {
     if (is_moved[i]) moved.push_back(order[i]);
   }
@@ -197,52 +387,6 @@ absl::Status MoveOnLane(const std::vector<GraphEventId>& events, GraphEventId ta
   TidyEdges(schedule);
   return absl::OkStatus();
 }
-
-namespace {
-
-// Moves selected work of a stream to a new one.
-void SeparateStream(LaneId lane, const Selection& selection, Schedule* schedule) {
-  PathGraph& graph = schedule->graph;
-  std::vector<NodeId> leaving, staying;
-  for (NodeId node : schedule->lane_order[lane]) {
-    (selection.events[graph.nodes[node].event] ? leaving : staying).push_back(node);
-  }
-  if (leaving.empty() || staying.empty()) return;
-  ReorderLane(lane, std::move(staying), schedule);
-  const auto new_lane = static_cast<LaneId>(graph.lanes.size());
-  Lane copy = graph.lanes[lane];
-  absl::StrAppend(&copy.thread, " overlapped");
-  graph.lanes.push_back(std::move(copy));
-  schedule->lane_order.emplace_back();
-  for (NodeId node : leaving) graph.events[graph.nodes[node].event].lane = new_lane;
-  ReorderLane(new_lane, std::move(leaving), schedule);
-}
-
-// Lets the first of the awaiting events that starts after each selected one ends wait for it.
-void AddLastMoments(const std::vector<GraphEventId>& selected, const Selection& until,
-                    Schedule* schedule) {
-  PathGraph& graph = schedule->graph;
-  const auto rank_of = [&](GraphEventId id) { return graph.lanes[schedule->LaneOf(id)].rank; };
-  std::vector<GraphEventId> awaiting;
-  for (GraphEventId id : until.ToVector()) {
-    if (schedule->start_nodes[id] != kNoNode) awaiting.push_back(id);
-  }
-  const auto key = [&](GraphEventId id) {
-    return std::make_pair(rank_of(id), graph.events[id].start_ps);
-  };
-  std::stable_sort(awaiting.begin(), awaiting.end(),
-                   [&](GraphEventId a, GraphEventId b) { return key(a) < key(b); });
-  for (GraphEventId id : selected) {
-    const auto end = std::make_pair(
-        rank_of(id), SaturatingSum(graph.events[id].start_ps, graph.events[id].duration_ps));
-    const auto next = std::lower_bound(awaiting.begin(), awaiting.end(), end,
-                                       [&](GraphEventId a, const auto& k) { return key(a) < k; });
-    if (next == awaiting.end() || rank_of(*next) != end.first) continue;
-    graph.edges.push_back(WaitEdge(*schedule, id, *next, /*delay_ps=*/0));
-  }
-}
-
-}  // namespace
 
 absl::Status OverlapEvents(const Selection& selection, const Selection* until, Schedule* schedule) {
   PathGraph& graph = schedule->graph;
@@ -257,8 +401,8 @@ absl::Status OverlapEvents(const Selection& selection, const Selection* until, S
   for (LaneId lane = 0; lane < lanes; ++lane) SeparateStream(lane, selection, schedule);
   const auto is_wait = [&](const GraphEdge& edge) {
     if (!schedule->IsOfEvent(edge.from) || !schedule->IsWorkStart(edge.to)) return false;
-    return selection.events[graph.nodes[edge.from].event] &&
-           !selection.events[graph.nodes[edge.to].event];
+    return selection.events[graph.instants[edge.from].event] &&
+           !selection.events[graph.instants[edge.to].event];
   };
   graph.edges.erase(std::remove_if(graph.edges.begin(), graph.edges.end(), is_wait),
                     graph.edges.end());

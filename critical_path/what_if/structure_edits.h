@@ -1,6 +1,7 @@
-// Events and edges that a schedule would have, or not have. The schedule must keep its lanes'
-// order (Schedule::keeps_order); events are those that have nodes. Afterwards an EventIndex of it
-// is out of date.
+// SPDX-License-Identifier: Apache-2.0 Edits of what a schedule consists of and in which order: new
+// events, new or fewer edges, another order of a lane. The schedule must keep its lanes' order
+// (Schedule::keeps_order); events are those that have instants. Afterwards an EventIndex of the
+// schedule is out of date.
 #ifndef CRITICAL_PATH_WHAT_IF_STRUCTURE_EDITS_H_
 #define CRITICAL_PATH_WHAT_IF_STRUCTURE_EDITS_H_
 
@@ -44,6 +45,19 @@ absl::Status MoveOnLane(const std::vector<GraphEventId>& events, GraphEventId ta
 // it waited for, and calls of the host wait for all they waited for. With `until`, the next event
 // of that selection, on the same rank, waits for each. InvalidArgument for events of the host.
 absl::Status OverlapEvents(const Selection& selection, const Selection* until, Schedule* schedule);
+
+// True when the edge joins two events' instants of one lane; on a device, of two different events.
+bool IsLaneEdge(const Schedule& schedule, const GraphEdge& edge);
+
+// Gives a lane another order of its instants, or of a part of them, and joins those that now follow
+// each other. The time before an instant, a gap or its parent's, stays with the instant; only the
+// first and what takes its place exchange theirs, so that a thread begins when it began. Calls of
+// the host that waited for work of a stream wait for the same work as before.
+void ReorderLane(LaneId lane, std::vector<InstantId> order, Schedule* schedule);
+
+// Of edges that join the same instants keeps the longest; leads each lane's last instant to the
+// window's end. To be called after a change of structure.
+void TidyEdges(Schedule* schedule);
 
 }  // namespace meridian
 

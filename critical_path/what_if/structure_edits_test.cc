@@ -117,7 +117,7 @@ TEST(StructureEditsTest, ManyLongEventsDoNotOverflow) {
     last = static_cast<GraphEventId>(schedule.graph.events.size() - 1);
   }
   EXPECT_EQ(schedule.graph.events[last].start_ps, INT64_MAX);
-  EXPECT_EQ(schedule.graph.nodes[schedule.end_nodes[last]].time_ps, INT64_MAX);
+  EXPECT_EQ(schedule.graph.instants[schedule.end_instants[last]].time_ps, INT64_MAX);
 }
 
 TEST(StructureEditsTest, NothingIsWithinANewEvent) {

@@ -9,9 +9,6 @@
 #include "critical_path/what_if/duration_edits.h"
 #include "critical_path/what_if/event_index.h"
 #include "critical_path/what_if/event_removal.h"
-#include "critical_path/what_if/rank_leveling.h"
-#include "critical_path/what_if/schedule_compaction.h"
-#include "critical_path/what_if/schedule_simulation.h"
 #include "critical_path/what_if/structure_edits.h"
 #include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/base/status_util.h"
@@ -29,7 +26,7 @@ class Editor {
  public:
   explicit Editor(Schedule* schedule) : schedule_(*schedule) {}
 
-  // Returns how much the edit was applied to.
+  // Returns to how many events, delays or edges the edit was applied.
   absl::StatusOr<int64_t> Apply(const WhatIfEdit& edit) {
     if (NeedsOrder(edit.kind) && !schedule_.keeps_order()) {
       return absl::InvalidArgumentError(
@@ -39,20 +36,11 @@ class Editor {
       return LevelRank(edit.subject.conditions[0].number, &schedule_);
     }
     if (!index_.has_value()) index_.emplace(schedule_);
-    switch (edit.kind) {
-      case Kind::kScale: {
-        ASSIGN_OR_RETURN(const Selection selection, index_->Select(edit.subject));
-        RETURN_IF_ERROR(ScaleTimes(selection, edit.factor, &schedule_));
-        return selection.count;
-      }
-      case Kind::kSet: {
-        ASSIGN_OR_RETURN(const Selection selection, index_->Select(edit.subject));
-        RETURN_IF_ERROR(SetTimes(selection, edit.duration_ps, &schedule_));
-        return selection.count;
-      }
-      default:
-        return ApplyToStructure(edit);
-    }
+    if (edit.kind != Kind::kScale && edit.kind != Kind::kSet) return ApplyToStructure(edit);
+    ASSIGN_OR_RETURN(const Selection selection, index_->Select(edit.subject));
+    RETURN_IF_ERROR(edit.kind == Kind::kScale ? ScaleTimes(selection, edit.factor, &schedule_)
+                                              : SetTimes(selection, edit.duration_ps, &schedule_));
+    return selection.count;
   }
 
  private:
@@ -63,7 +51,7 @@ class Editor {
       ASSIGN_OR_RETURN(object, index_->SelectEvents(edit.object));
     }
     absl::StatusOr<int64_t> count = ChangeStructure(edit, selection, object);
-    // It is of the schedule as it was.
+    // The index is of the schedule as it was.
     index_.reset();
     return count;
   }
@@ -108,15 +96,16 @@ class Editor {
   }
 
   Schedule& schedule_;
+  // Absent until an edit needs it, and after one that changed the structure.
   std::optional<EventIndex> index_;
 };
 
 int64_t CountChanges(const PathGraph& measured, const Schedule& schedule) {
   int64_t changed = 0;
   for (GraphEventId id = 0; id < schedule.graph.events.size(); ++id) {
-    const bool is_removed = schedule.start_nodes[id] == kNoNode;
+    const bool is_removed = schedule.start_instants[id] == kNoInstant;
     if (id >= measured.events.size()) {
-      // What was added and removed again is nothing.
+      // An event that was added and removed again is no change.
       if (!is_removed) ++changed;
       continue;
     }
@@ -136,7 +125,7 @@ constexpr int64_t kLimitPs = int64_t{1} << 60;
 absl::Status CheckTimes(const PathGraph& graph) {
   const auto fits = [](int64_t time_ps) { return -kLimitPs < time_ps && time_ps < kLimitPs; };
   bool all_fit = fits(graph.window_start_ps) && fits(graph.window_end_ps);
-  for (const GraphNode& node : graph.nodes) all_fit = all_fit && fits(node.time_ps);
+  for (const Instant& instant : graph.instants) all_fit = all_fit && fits(instant.time_ps);
   for (const GraphEvent& event : graph.events) {
     all_fit = all_fit && fits(event.start_ps) && fits(event.duration_ps);
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a run would be if: edits applied to a measured graph, and its schedule run again.
 #ifndef CRITICAL_PATH_WHAT_IF_WHAT_IF_H_
 #define CRITICAL_PATH_WHAT_IF_WHAT_IF_H_
@@ -7,21 +8,21 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "critical_path/longest_path.h"
-#include "critical_path/path_graph.h"
+#include "critical_path/graph/critical_path.h"
+#include "critical_path/graph/path_graph.h"
 #include "critical_path/what_if/schedule.h"
 #include "critical_path/what_if/what_if_edits.h"
 
 namespace meridian {
 
 struct WhatIfResult {
-  // With the new times (those of HTA's graphs stay, since its edges do not explain them), and
-  // without what was removed.
+  // The edited schedule with its new times and without what was removed. HTA's graphs keep their
+  // times, since their edges do not explain them.
   Schedule schedule;
   CriticalPath path;
-  // For each edit the events, delays or edges that it was applied to.
+  // By edit: how many events, delays or edges it was applied to.
   std::vector<int64_t> matched;
-  // Events that start at another time than measured, last another time, or are new or removed.
+  // How many events start at another time than measured, last another time, or are new or removed.
   int64_t changed_events = 0;
 };
 

@@ -26,8 +26,8 @@ using Kind = WhatIfEdit::Kind;
 constexpr size_t kMaxPatternBytes = 1000;
 constexpr int64_t kMaxPatternMemory = int64_t{8} << 20;
 constexpr int64_t kMaxFactor = 1'000'000 * kFactorOne;
-// A day. int64 picoseconds hold 106 of them, so that sums of edited times saturate
-// (saturating_sum.h).
+// A day. int64 picoseconds hold 106 of them, so that sums of edited times may have to saturate
+// (SaturatingSum in schedule.h).
 constexpr int64_t kMaxDurationPs = int64_t{86'400} * 1'000'000'000'000;
 
 struct Token {
@@ -35,12 +35,12 @@ struct Token {
   Type type = Type::kWord;
   // The word, the text within the quotes, or a condition's value.
   std::string value;
-  // Of a condition.
+  // Only for a condition: what stands before = or =~, and which of the two it is.
   std::string field;
   bool is_pattern = false;
   int line = 0;
   int column = 0;
-  // Where it stands in the text.
+  // The offsets in the text at which it begins and ends.
   size_t begin = 0;
   size_t end = 0;
 };
@@ -164,7 +164,7 @@ constexpr FieldName kFieldNames[] = {
 struct Verb {
   absl::string_view name;
   Kind kind;
-  // How the whole edit looks.
+  // How the whole edit is written, for messages.
   absl::string_view usage;
 };
 constexpr Verb kVerbs[] = {
@@ -214,7 +214,7 @@ absl::StatusOr<int64_t> ParseDuration(const Token& token) {
     absl::string_view name;
     int64_t nanos;
   };
-  // The longer first, since "s" ends them all.
+  // The longer names come first, since "s" ends them all.
   constexpr Unit kUnits[] = {{"ns", 1}, {"us", 1000}, {"ms", 1'000'000}, {"s", 1'000'000'000}};
   absl::string_view text = token.value;
   int64_t unit_ns = token.value == "0" ? 1 : 0;
@@ -296,7 +296,7 @@ absl::StatusOr<Condition> ParseCondition(const Token& token) {
   return condition;
 }
 
-// Takes an edit's tokens from the left.
+// Parses one edit, taking its tokens from the left.
 class EditParser {
  public:
   EditParser(absl::string_view text, absl::Span<const Token> tokens)

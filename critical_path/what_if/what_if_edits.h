@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Changes to a measured schedule, as people write them: one edit per line, or several with ';'
 // between, and comments from '#' to the end of the line.
 //
@@ -39,7 +40,7 @@
 
 namespace meridian {
 
-// More than this is refused: no person wrote it.
+// Texts with more bytes, or more edits, are refused: no person wrote them.
 inline constexpr size_t kMaxEditTextBytes = size_t{1} << 20;
 inline constexpr size_t kMaxEdits = 1000;
 
@@ -59,19 +60,20 @@ struct Condition {
     kEvent,
   };
   Field field = Field::kName;
-  // As written, without quotes.
+  // The value as written, without quotes.
   std::string value;
-  // Of =~, else null.
+  // The value as a pattern after =~; null after =.
   std::shared_ptr<const re2::RE2> pattern;
-  // Of rank and event the number; of a link the rank that is waited for, and the one that waits.
+  // The number of a rank or an event; for a link the rank that is waited for.
   int64_t number = 0;
+  // Only for a link: the rank that waits.
   int64_t waiting_rank = 0;
 };
 
 struct Selector {
-  // All of them must hold; none of them is `all`.
+  // All of them must hold. Empty for `all`.
   std::vector<Condition> conditions;
-  // As written.
+  // The conditions as written.
   std::string text;
 };
 
@@ -89,21 +91,21 @@ struct WhatIfEdit {
     kLevel,
   };
   Kind kind = Kind::kScale;
-  // As written, without comment; and where, from 1.
+  // The edit as written, without comment, and where it begins; lines and columns count from 1.
   std::string text;
   int line = 0;
   int column = 0;
 
   Selector subject;
-  // What `to`, `before`, `after` or `until` names; of `until` it may be missing.
+  // What `to`, `before`, `after` or `until` names; `overlap` may do without.
   Selector object;
   bool has_object = false;
 
-  // Of scale, in millionths.
+  // Only for scale, in millionths.
   int64_t factor = kFactorOne;
-  // Of set, add and link.
+  // Only for set, add and link.
   int64_t duration_ps = 0;
-  // Of add.
+  // Only for add: the new event's name.
   std::string name;
 };
 

@@ -12,12 +12,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "critical_path/job_analysis.h"
-#include "critical_path/longest_path.h"
-#include "critical_path/path_breakdown.h"
-#include "critical_path/path_graph.h"
+#include "critical_path/graph/critical_path.h"
+#include "critical_path/graph/path_graph.h"
+#include "critical_path/job/job_analysis.h"
+#include "critical_path/job/trace_analysis.h"
 #include "critical_path/testing/hta_case.h"
-#include "critical_path/trace_analysis.h"
 #include "critical_path/what_if/what_if.h"
 #include "critical_path/what_if/what_if_edits.h"
 #include "gmock/gmock.h"
@@ -123,10 +122,11 @@ void ExpectSameWithoutAChange(const Measured& measured) {
   EXPECT_EQ(result.changed_events, 0);
   EXPECT_EQ(BreakDown(result.schedule.graph, result.path).time_ps,
             BreakDown(measured.graph, measured.path).time_ps);
-  ASSERT_EQ(result.schedule.graph.nodes.size(), measured.graph.nodes.size());
+  ASSERT_EQ(result.schedule.graph.instants.size(), measured.graph.instants.size());
   int64_t moved = 0;
-  for (NodeId node = 0; node < measured.graph.nodes.size(); ++node) {
-    if (result.schedule.graph.nodes[node].time_ps != measured.graph.nodes[node].time_ps) ++moved;
+  for (InstantId instant = 0; instant < measured.graph.instants.size(); ++instant) {
+    if (result.schedule.graph.instants[instant].time_ps != measured.graph.instants[instant].time_ps)
+      ++moved;
   }
   EXPECT_EQ(moved, 0);
 }

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "critical_path/path_breakdown.h"
-#include "critical_path/path_graph.h"
+#include "critical_path/graph/critical_path.h"
+#include "critical_path/graph/path_graph.h"
 #include "critical_path/testing/kineto_trace.h"
 #include "critical_path/testing/random_graph.h"
 #include "critical_path/what_if/testing/what_if_run.h"
@@ -145,15 +145,15 @@ TEST(WhatIfTest, WhatCannotBeIsRefused) {
   }
 }
 
-// Saved graphs can hold anything: events without one of their nodes, edges of any type anywhere.
+// Saved graphs can hold anything: events without one of their instants, edges of any type anywhere.
 TEST(WhatIfTest, AnyGraphIsEditedOrRefused) {
   std::mt19937 random(3);
   int edited = 0;
   for (int i = 0; i < 150; ++i) {
     PathGraph graph = RandomGraph(3 + i % 14, random);
     if (graph.edges.empty()) continue;
-    if (i % 2 == 0) graph.end_node = graph.edges.back().to;
-    if (i % 3 == 0) graph.nodes[random() % graph.nodes.size()].event = kNoEvent;
+    if (i % 2 == 0) graph.end_instant = graph.edges.back().to;
+    if (i % 3 == 0) graph.instants[random() % graph.instants.size()].event = kNoEvent;
     const MeasuredGraph measured = MeasureGraph(std::move(graph));
     for (const char* edits :
          {"scale all 3", "set category=device 5ns", "set category=kernel_gap 2ns", "remove event=3",
@@ -192,7 +192,7 @@ TEST(WhatIfTest, ManyDaysAreRefused) {
 
 TEST(WhatIfTest, TimesThatNoTraceHasAreRefused) {
   MeasuredGraph measured = TwoStreams();
-  measured.graph.nodes[3].time_ps = INT64_MAX;
+  measured.graph.instants[3].time_ps = INT64_MAX;
   EXPECT_THAT(WhatIfError(measured, "scale all 1"), HasSubstr("span more than 13 days"));
 }
 

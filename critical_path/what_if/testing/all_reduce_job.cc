@@ -8,8 +8,8 @@
 namespace meridian {
 namespace {
 
-// Node 0 is the window's start, and each rank has four.
-NodeId NodeOf(size_t rank, int number) { return static_cast<NodeId>(1 + 4 * rank + number); }
+// Instant 0 is the window's start, and each rank has four.
+InstantId NodeOf(size_t rank, int number) { return static_cast<InstantId>(1 + 4 * rank + number); }
 
 }  // namespace
 
@@ -25,7 +25,7 @@ PathGraph AllReduceJob(const std::vector<RankTimes>& ranks) {
   }
   const int64_t end_ps = met_ps + kTransferUs * kPsPerUs;
   graph.window_end_ps = end_ps;
-  graph.nodes.push_back({0, kNoEvent, /*is_start=*/true});
+  graph.instants.push_back({0, kNoEvent, /*is_start=*/true});
   GraphEventId last_event = 0;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     const auto host = static_cast<LaneId>(graph.lanes.size());
@@ -38,10 +38,10 @@ PathGraph AllReduceJob(const std::vector<RankTimes>& ranks) {
     graph.events.push_back({all_reduce_name, host + 1, arrivals_ps[rank],
                             end_ps - arrivals_ps[rank], EventCategory::kKernel, 1});
     if (arrivals_ps[rank] == met_ps) last_event = op + 1;
-    graph.nodes.push_back({start_ps, op, /*is_start=*/true});
-    graph.nodes.push_back({start_ps + op_ps, op, /*is_start=*/false});
-    graph.nodes.push_back({arrivals_ps[rank], op + 1, /*is_start=*/true});
-    graph.nodes.push_back({end_ps, op + 1, /*is_start=*/false});
+    graph.instants.push_back({start_ps, op, /*is_start=*/true});
+    graph.instants.push_back({start_ps + op_ps, op, /*is_start=*/false});
+    graph.instants.push_back({arrivals_ps[rank], op + 1, /*is_start=*/true});
+    graph.instants.push_back({end_ps, op + 1, /*is_start=*/false});
     graph.edges.push_back(
         {0, NodeOf(rank, 0), start_ps, kNoEvent, EdgeType::kDependency, BoundBy::kHostGap});
     graph.edges.push_back(
@@ -51,9 +51,9 @@ PathGraph AllReduceJob(const std::vector<RankTimes>& ranks) {
     graph.edges.push_back(
         {NodeOf(rank, 2), NodeOf(rank, 3), 0, kNoEvent, EdgeType::kOperator, BoundBy::kNothing});
   }
-  const NodeId end = NodeOf(ranks.size(), 0), meeting = NodeOf(ranks.size(), 1);
-  graph.nodes.push_back({end_ps, kNoEvent, /*is_start=*/false});
-  graph.nodes.push_back({met_ps, last_event, /*is_start=*/true});
+  const InstantId end = NodeOf(ranks.size(), 0), meeting = NodeOf(ranks.size(), 1);
+  graph.instants.push_back({end_ps, kNoEvent, /*is_start=*/false});
+  graph.instants.push_back({met_ps, last_event, /*is_start=*/true});
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     const auto all_reduce = static_cast<GraphEventId>(2 * rank + 1);
     graph.edges.push_back(
@@ -64,7 +64,7 @@ PathGraph AllReduceJob(const std::vector<RankTimes>& ranks) {
         {NodeOf(rank, 3), end, 0, kNoEvent, EdgeType::kDependency, BoundBy::kNothing});
   }
   graph.meetings.push_back({meeting, all_reduce_name, std::nullopt});
-  graph.end_node = end;
+  graph.end_instant = end;
   return graph;
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The graph of a job whose ranks do one thing and then meet in an all-reduce:
 //
 //   rank 0   | gap | op | launch |all-reduce . . . . |
@@ -9,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "critical_path/path_graph.h"
+#include "critical_path/graph/path_graph.h"
 
 namespace meridian {
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "critical_path/trace_analysis.h"
+#include "critical_path/job/trace_analysis.h"
 #include "critical_path/what_if/what_if_edits.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/status_macros.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What-ifs on traces of tests, in one line each.
 #ifndef CRITICAL_PATH_WHAT_IF_TESTING_WHAT_IF_RUN_H_
 #define CRITICAL_PATH_WHAT_IF_TESTING_WHAT_IF_RUN_H_
@@ -6,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "critical_path/longest_path.h"
-#include "critical_path/path_graph.h"
+#include "critical_path/graph/critical_path.h"
+#include "critical_path/graph/path_graph.h"
 #include "critical_path/testing/kineto_trace.h"
 #include "critical_path/what_if/what_if.h"
 
@@ -18,9 +19,9 @@ struct MeasuredGraph {
   CriticalPath path;
 };
 
-// Of the whole trace, which must be sound.
+// Returns the graph and path of the whole trace, which must be sound.
 MeasuredGraph MeasureTrace(const KinetoTrace& trace);
-// With its path.
+// Returns the graph with its path.
 MeasuredGraph MeasureGraph(PathGraph graph);
 
 // Communication on a stream of its own waits for y; the host waits for both streams.

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The longest path of a graph, the chain of events that nothing else could have hidden, and what
+// its time is spent on.
+#ifndef CRITICAL_PATH_GRAPH_CRITICAL_PATH_H_
+#define CRITICAL_PATH_GRAPH_CRITICAL_PATH_H_
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "critical_path/graph/path_graph.h"
+
+namespace meridian {
+
+struct CriticalPath {
+  // In order: each begins where the one before ends. Never empty.
+  std::vector<EdgeId> edges;
+  // The sum of the edges' weights.
+  int64_t length_ps = 0;
+};
+
+// Returns the instants of the path in order, one more than it has edges.
+std::vector<InstantId> PathInstants(const PathGraph& graph, const CriticalPath& path);
+
+// Finds the longest path that ends in graph.end_instant, or anywhere if there is none. In time
+// linear in instants and edges.
+//
+// Of equally long paths one is chosen by the order of the edges alone. Instants count in the order
+// in which edges first name them; they are sorted topologically, generation by generation, each in
+// the order in which the generation before completes its members. An instant's predecessor is its
+// first incoming edge of those with the greatest sum; the path's end is the first instant, in
+// topological order, of those with the greatest sum. (This is what networkx.dag_longest_path does,
+// so that equal graphs have equal paths.)
+//
+// A graph with a cycle is InvalidArgument, naming an event in it; one without edges is
+// FailedPrecondition; a sum that no int64 holds is OutOfRange.
+absl::StatusOr<CriticalPath> FindLongestPath(const PathGraph& graph);
+
+// The time on the path that is booked on one event for one reason.
+struct EventShare {
+  // kNoEvent: time that is booked on no event, all of one reason together.
+  GraphEventId event = kNoEvent;
+  EdgeType type = EdgeType::kOperator;
+  BoundBy bound_by = BoundBy::kNothing;
+  int64_t time_ps = 0;
+  // How many of the path's edges these are.
+  int64_t count = 0;
+};
+
+struct PathBreakdown {
+  // Time by BoundBy; the sum is the path's length.
+  std::array<int64_t, kNumBoundBy> time_ps = {};
+  // In the order in which the path meets them. The sum of their times is the path's length, too.
+  std::vector<EventShare> shares;
+
+  int64_t Of(BoundBy bound_by) const { return time_ps[static_cast<int>(bound_by)]; }
+};
+
+PathBreakdown BreakDown(const PathGraph& graph, const CriticalPath& path);
+
+}  // namespace meridian
+
+#endif  // CRITICAL_PATH_GRAPH_CRITICAL_PATH_H_

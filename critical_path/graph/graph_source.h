@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a graph is of: a trace, or the traces of a job, and the part of them to look at, which is
+// the whole or some occurrences of an annotation such as "ProfilerStep".
+#ifndef CRITICAL_PATH_GRAPH_GRAPH_SOURCE_H_
+#define CRITICAL_PATH_GRAPH_GRAPH_SOURCE_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "xla_profiler/base/number_range.h"
+
+namespace meridian {
+
+struct WindowChoice {
+  // Part of the annotation's name; empty for the whole trace.
+  std::string annotation;
+  // Which of its occurrences, from 0: the window spans them all. Those beyond the last are left
+  // out.
+  NumberRange instances;
+};
+
+struct GraphSource {
+  // The trace's path, or that of the first trace and how many there are more.
+  std::string trace;
+  WindowChoice window;
+  bool hta_compatible = false;
+  // What is wrong or missing in the trace, one sentence each.
+  std::vector<std::string> notes;
+};
+
+// The names that a user could have asked for, gathered for the message that says that the one asked
+// for is not there.
+class KnownAnnotations {
+ public:
+  void Add(absl::string_view name);
+
+  // Returns NotFound with the names there are: no event's name contains the annotation.
+  absl::Status NotFound(absl::string_view annotation) const;
+
+ private:
+  absl::flat_hash_set<std::string> names_;
+  // The first few of the names, in the order in which they came.
+  std::vector<std::string> examples_;
+};
+
+// Returns which of so many occurrences are chosen, all of which exist. OutOfRange when there are
+// too few.
+absl::StatusOr<NumberRange> ChooseInstances(const WindowChoice& choice, int64_t occurrences);
+
+// Which steps of a job are meant. Ranks may have been recorded from different steps on, so steps
+// are told by their numbers: the n-th occurrence is the n-th number that any rank has.
+class StepChoice {
+ public:
+  // A step is called e.g. "train#3", as Kineto calls its own.
+  void Add(absl::string_view name, int64_t number);
+
+  // Returns the numbers of the chosen occurrences of steps whose name contains the annotation.
+  // NotFound naming those there are; OutOfRange when there are too few.
+  absl::StatusOr<NumberRange> Choose(const WindowChoice& choice) const;
+
+ private:
+  // The full names by the steps' numbers.
+  std::map<int64_t, std::string> names_;
+};
+
+}  // namespace meridian
+
+#endif  // CRITICAL_PATH_GRAPH_GRAPH_SOURCE_H_

@@ -1,0 +1,110 @@
+#include "critical_path/graph/path_graph.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace meridian {
+namespace {
+
+// Of causes at one time that with the least number explains best.
+int Preference(const Cause& cause) {
+  switch (cause.type) {
+    case EdgeType::kKernelKernelDelay:
+      return 0;
+    case EdgeType::kSyncDependency:
+      return 1;
+    case EdgeType::kKernelLaunchDelay:
+      return 2;
+    default:
+      return 3;
+  }
+}
+
+}  // namespace
+
+absl::string_view EdgeTypeName(EdgeType type) {
+  // In the order of EdgeType.
+  constexpr absl::string_view kNames[kNumEdgeTypes] = {
+      "operator", "dependency", "kernel_launch_delay", "kernel_kernel_delay", "sync_dependency"};
+  return kNames[static_cast<int>(type)];
+}
+
+absl::string_view BoundByName(BoundBy bound_by) {
+  // In the order of BoundBy.
+  constexpr absl::string_view kNames[kNumBoundBy] = {"",
+                                                     "cpu_bound",
+                                                     "data_loading",
+                                                     "gpu_compute_bound",
+                                                     "gpu_communication_bound",
+                                                     "gpu_kernel_kernel_overhead",
+                                                     "gpu_kernel_launch_overhead",
+                                                     "host_gap",
+                                                     "wait_for_other_ranks"};
+  return kNames[static_cast<int>(bound_by)];
+}
+
+PathGraph CopyGraph(const PathGraph& graph) {
+  PathGraph copy;
+  copy.base_ns = graph.base_ns;
+  copy.window_start_ps = graph.window_start_ps;
+  copy.window_end_ps = graph.window_end_ps;
+  copy.lanes = graph.lanes;
+  for (NameId name = 0; name < graph.names.size(); ++name) {
+    copy.names.Intern(graph.names.Get(name));
+  }
+  copy.events = graph.events;
+  copy.instants = graph.instants;
+  copy.edges = graph.edges;
+  copy.meetings = graph.meetings;
+  copy.end_instant = graph.end_instant;
+  return copy;
+}
+
+int64_t CountJoinedInstants(const PathGraph& graph) {
+  std::vector<bool> joined(graph.instants.size());
+  for (const GraphEdge& edge : graph.edges) joined[edge.from] = joined[edge.to] = true;
+  return std::count(joined.begin(), joined.end(), true);
+}
+
+EdgesByInstant::EdgesByInstant(const PathGraph& graph, InstantId GraphEdge::*end)
+    : begins_(graph.instants.size() + 1), edges_(graph.edges.size()) {
+  for (const GraphEdge& edge : graph.edges) ++begins_[edge.*end + 1];
+  for (size_t i = 1; i < begins_.size(); ++i) begins_[i] += begins_[i - 1];
+  std::vector<EdgeId> next(begins_.begin(), begins_.end() - 1);
+  for (EdgeId id = 0; id < graph.edges.size(); ++id) edges_[next[graph.edges[id].*end]++] = id;
+}
+
+void AddInstants(PathGraph* graph) {
+  graph->instants.reserve(2 * graph->events.size() + 2);
+  graph->instants.push_back({graph->window_start_ps, kNoEvent, /*is_start=*/true});
+  for (GraphEventId id = 0; id < graph->events.size(); ++id) {
+    const GraphEvent& event = graph->events[id];
+    graph->instants.push_back({event.start_ps, id, /*is_start=*/true});
+    graph->instants.push_back({event.start_ps + event.duration_ps, id, /*is_start=*/false});
+  }
+  graph->end_instant = static_cast<InstantId>(graph->instants.size());
+  graph->instants.push_back({graph->window_end_ps, kNoEvent, /*is_start=*/false});
+}
+
+void AddCauses(InstantId to, bool has_time, Causes* causes, PathGraph* graph) {
+  std::sort(causes->begin(), causes->end(), [](const Cause& a, const Cause& b) {
+    return std::make_tuple(a.instant, Preference(a)) < std::make_tuple(b.instant, Preference(b));
+  });
+  causes->erase(std::unique(causes->begin(), causes->end(),
+                            [](const Cause& a, const Cause& b) { return a.instant == b.instant; }),
+                causes->end());
+  const auto last =
+      std::max_element(causes->begin(), causes->end(), [&](const Cause& a, const Cause& b) {
+        return std::make_tuple(graph->Time(a.instant), -Preference(a)) <
+               std::make_tuple(graph->Time(b.instant), -Preference(b));
+      });
+  for (auto cause = causes->begin(); cause != causes->end(); ++cause) {
+    if (has_time && cause == last) {
+      graph->AddTimed(cause->instant, to, cause->type, cause->bound_by, cause->event);
+    } else {
+      graph->AddUntimed(cause->instant, to, cause->type);
+    }
+  }
+}
+
+}  // namespace meridian

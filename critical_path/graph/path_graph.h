@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// What waited for what in a trace, as a graph of instants:
+//
+//   host    op start ---> launch start ---> launch end --------> op end
+//                              \                                   ^
+//                               \ kernel_launch_delay             / sync_dependency
+//   stream                       +--> kernel start --> kernel end +
+//
+// An instant is the start or the end of an event. An edge says that its head could not happen
+// before its tail, and how much time of the trace it stands for. These make such graphs:
+// trace/trace_graph.h (ours) and hta/hta_graph.h (equal to Holistic Trace Analysis) of Kineto
+// traces, and job/execution_job.h of profiles and Chakra traces; job/rank_join.h joins the graphs
+// of several ranks. Everything after them, the longest path, its breakdown, overlay and file, knows
+// only the graph.
+#ifndef CRITICAL_PATH_GRAPH_PATH_GRAPH_H_
+#define CRITICAL_PATH_GRAPH_PATH_GRAPH_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "xla_profiler/base/string_pool.h"
+#include "xla_profiler/events/event_category.h"
+#include "xla_profiler/events/event_table.h"
+
+namespace meridian {
+
+enum class EdgeType : uint8_t {
+  kOperator,           // within a host's operator or call, or a device's work
+  kDependency,         // program order without an operator around it
+  kKernelLaunchDelay,  // from the host's call to the work it launched
+  kKernelKernelDelay,  // from work to the stream's next
+  kSyncDependency,     // from device work to what waited for it
+  kLast = kSyncDependency,
+};
+inline constexpr int kNumEdgeTypes = static_cast<int>(EdgeType::kLast) + 1;
+
+// Returns a name as reports have it, such as "kernel_launch_delay".
+absl::string_view EdgeTypeName(EdgeType type);
+
+// What the time of an edge is spent on.
+enum class BoundBy : uint8_t {
+  kNothing,  // an edge without time
+  kCpu,
+  kDataLoading,
+  kGpuCompute,
+  kGpuCommunication,
+  kKernelKernelOverhead,
+  kKernelLaunchOverhead,
+  kHostGap,     // the host did something that the trace does not show
+  kOtherRanks,  // waiting in a collective that others have not entered yet
+  kLast = kOtherRanks,
+};
+inline constexpr int kNumBoundBy = static_cast<int>(BoundBy::kLast) + 1;
+
+// Returns a name as reports have it, such as "gpu_compute_bound"; empty for kNothing.
+absl::string_view BoundByName(BoundBy bound_by);
+
+using LaneId = uint32_t;
+using GraphEventId = uint32_t;
+using InstantId = uint32_t;
+using EdgeId = uint32_t;
+
+inline constexpr GraphEventId kNoEvent = std::numeric_limits<GraphEventId>::max();
+inline constexpr InstantId kNoInstant = std::numeric_limits<InstantId>::max();
+inline constexpr EdgeId kNoEdge = std::numeric_limits<EdgeId>::max();
+
+// A thread of a process or a stream of a device, of one rank.
+struct Lane {
+  int64_t rank = 0;
+  TrackKind kind = TrackKind::kHost;
+  // The trace's pid and tid, as it writes them.
+  std::string process;
+  std::string thread;
+};
+
+struct GraphEvent {
+  NameId name = 0;
+  LaneId lane = 0;
+  // Times in ps from the graph's base_ns, as the builder of the graph sees the event: cut at the
+  // window's ends, or rounded as HTA does.
+  int64_t start_ps = 0;
+  int64_t duration_ps = 0;
+  EventCategory category = EventCategory::kUnknown;
+  // The event's place among those of its trace file, from 0.
+  uint32_t position = 0;
+};
+
+struct Instant {
+  // Time in ps from the graph's base_ns.
+  int64_t time_ps = 0;
+  // kNoEvent for an end of the window. A meeting of ranks names the event of the last to come.
+  GraphEventId event = kNoEvent;
+  bool is_start = false;
+};
+
+struct GraphEdge {
+  InstantId from = 0;
+  InstantId to = 0;
+  // The time that the edge stands for; never negative.
+  int64_t weight_ps = 0;
+  // The event that the time is booked on; kNoEvent when there is none.
+  GraphEventId event = kNoEvent;
+  EdgeType type = EdgeType::kOperator;
+  BoundBy bound_by = BoundBy::kNothing;
+};
+
+// Where ranks wait for each other: an instant that is passed when the last of them has come. The
+// edges into it tell when each came.
+struct GraphMeeting {
+  InstantId instant = 0;
+  // What they do together, e.g. "all-reduce psum.7".
+  NameId name = 0;
+  // Absent when the trace has no steps.
+  std::optional<int64_t> step;
+};
+
+// The order of instants and edges decides between equally long paths. No two edges join the same
+// instants; ids are in range.
+struct PathGraph {
+  // Unix time that all times count from.
+  int64_t base_ns = 0;
+  // The part of the trace that the graph explains.
+  int64_t window_start_ps = 0;
+  int64_t window_end_ps = 0;
+
+  std::vector<Lane> lanes;
+  StringPool names;
+  // May hold events without instants, on which time is booked.
+  std::vector<GraphEvent> events;
+  std::vector<Instant> instants;
+  std::vector<GraphEdge> edges;
+  // Empty for the graph of one rank.
+  std::vector<GraphMeeting> meetings;
+
+  // Where the path must end; without it, wherever the longest path ends.
+  std::optional<InstantId> end_instant;
+
+  absl::string_view EventName(GraphEventId event) const { return names.Get(events[event].name); }
+  const Lane& LaneOf(GraphEventId event) const { return lanes[events[event].lane]; }
+  int64_t Time(InstantId instant) const { return instants[instant].time_ps; }
+
+  // Adds an edge that stands for all the time between its ends.
+  void AddTimed(InstantId from, InstantId to, EdgeType type, BoundBy bound_by, GraphEventId event) {
+    edges.push_back({from, to, Time(to) - Time(from), event, type, bound_by});
+  }
+  // Adds an edge that stands for no time.
+  void AddUntimed(InstantId from, InstantId to, EdgeType type) {
+    edges.push_back({from, to, 0, kNoEvent, type, BoundBy::kNothing});
+  }
+};
+
+PathGraph CopyGraph(const PathGraph& graph);
+
+// Returns how many instants have edges.
+int64_t CountJoinedInstants(const PathGraph& graph);
+
+// The edges that leave (&GraphEdge::from) or enter (&GraphEdge::to) each instant, in the graph's
+// order, of the graph as it was when this was made.
+class EdgesByInstant {
+ public:
+  EdgesByInstant(const PathGraph& graph, InstantId GraphEdge::*end);
+
+  absl::Span<const EdgeId> Of(InstantId instant) const {
+    const EdgeId begin = begins_[instant];
+    return absl::MakeConstSpan(edges_).subspan(begin, begins_[instant + 1] - begin);
+  }
+  // All edges, those of one instant after those of the instant before.
+  absl::Span<const EdgeId> all() const { return edges_; }
+
+ private:
+  // Where the edges of each instant begin in edges_, and one more for the end.
+  std::vector<EdgeId> begins_;
+  std::vector<EdgeId> edges_;
+};
+
+// Graphs that explain the whole time of a window number their instants alike:
+//
+//   instant   0              1 + 2 e        2 + 2 e        last
+//             window start   start of e     end of e       window end
+//
+// and of the edges into an instant one stands for all the time before it.
+inline constexpr InstantId kWindowStart = 0;
+inline InstantId StartInstant(GraphEventId event) { return 1 + 2 * event; }
+inline InstantId EndInstant(GraphEventId event) { return 2 + 2 * event; }
+
+// Adds the instants of the window and of all events, which the graph must have by now.
+void AddInstants(PathGraph* graph);
+
+// Something that an instant had to wait for, and what the time since then would be spent on.
+struct Cause {
+  InstantId instant = 0;
+  EdgeType type = EdgeType::kDependency;
+  BoundBy bound_by = BoundBy::kNothing;
+  // The event that the time would be booked on, or kNoEvent.
+  GraphEventId event = kNoEvent;
+};
+using Causes = absl::InlinedVector<Cause, 8>;
+
+// Adds an edge to `to` from each of the causes, of which one may be named more than once. With
+// `has_time` the last of them stands for the time until `to`; of several at one time the better
+// explanation: a stream's work before, then a wait, then a launch. The others stand for none.
+void AddCauses(InstantId to, bool has_time, Causes* causes, PathGraph* graph);
+
+}  // namespace meridian
+
+#endif  // CRITICAL_PATH_GRAPH_PATH_GRAPH_H_

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which rank kept the others waiting where ranks meet, and what it spent the time on.
+//
+//   rank 0  --mm, 100 us--[all-reduce . . waits 200 us . . . . transfer]
+//   rank 1  ----host gap, 180 us----[launch, 20 us]--mm, 100 us--[all-reduce]
+//   path    #####################################################
+//   blame                 #######################################   200 us: gap 180, launch 20
+//
+// How much blame there is: the path through the joined ranks (rank_join.h) leads to a meeting along
+// the rank that came last. Each moment of it counts by the share of the other ranks that had come
+// to the meeting already. So the blame for a meeting is the mean time that the others waited, and
+// no moment counts more than once. What the path did before an earlier meeting counts for that one:
+// a rank that is late only because it waited itself is not to blame. Nor is it to blame for a
+// transfer that ends later on it than on others, which all members do together. What a rank did
+// before its own window is not known, and not blamed.
+//
+// What is blamed: what the rank spent more time in, since the meeting before, than the others did
+// on average; the blame is divided in proportion. A rank that slept and then computed as the others
+// did is late because it slept, though it computed while the others waited.
+#ifndef CRITICAL_PATH_JOB_BLAME_H_
+#define CRITICAL_PATH_JOB_BLAME_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "critical_path/graph/critical_path.h"
+#include "critical_path/graph/path_graph.h"
+
+namespace meridian {
+
+// The blame for one op of one rank in one step.
+struct BlameRow {
+  // The step of the meetings at which the others waited; absent when the trace has no steps.
+  std::optional<int64_t> step;
+  int64_t rank = 0;
+  // The name of the event that the time is booked on, or what it is spent on when there is none.
+  std::string op;
+  int64_t time_ps = 0;
+  // What the largest part of the time was spent on, and what the others waited in meanwhile.
+  BoundBy bound_by = BoundBy::kNothing;
+  std::string waited_in;
+};
+
+struct RankBlame {
+  int64_t rank = 0;
+  // The sum of the rank's rows.
+  int64_t blamed_ps = 0;
+  // In how many steps no other rank has more blame.
+  int64_t steps_led = 0;
+  // How long the rank waited itself, in all meetings, on the path or not.
+  int64_t waited_ps = 0;
+};
+
+struct Blame {
+  // The largest first. The sum of their times is at most the path's length.
+  std::vector<BlameRow> rows;
+  // All ranks that take part in a meeting, in ascending order.
+  std::vector<RankBlame> ranks;
+};
+
+// Empty for graphs without meetings.
+Blame FindBlame(const PathGraph& graph, const CriticalPath& path);
+
+// Returns a line for each row, with a title line.
+std::string BlameCsv(const Blame& blame);
+
+}  // namespace meridian
+
+#endif  // CRITICAL_PATH_JOB_BLAME_H_

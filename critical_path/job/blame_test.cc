@@ -1,0 +1,194 @@
+#include "critical_path/job/blame.h"
+
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "critical_path/graph/critical_path.h"
+#include "critical_path/job/rank_join.h"
+#include "critical_path/testing/random_job.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::IsEmpty;
+
+constexpr BoundBy kTransfer = BoundBy::kGpuCommunication;
+
+Blame Find(JobGraph job) {
+  const absl::StatusOr<JoinedGraph> joined = JoinRanks(std::move(job));
+  EXPECT_THAT(joined, IsOk());
+  const absl::StatusOr<CriticalPath> path = FindLongestPath(joined->graph);
+  EXPECT_THAT(path, IsOk());
+  return FindBlame(joined->graph, *path);
+}
+
+// The example of the documentation: rank 1 sleeps for 180 us, launches for 20 us, and computes for
+// 100 us as rank 0 did, which has waited since then.
+TEST(BlameTest, WhatTheLastSpentMoreTimeInIsToBlame) {
+  JobMaker maker(2);
+  maker.Add(0, "mm", 0, 100'000'000);
+  const auto first = maker.Add(0, "all-reduce", 100'000'000, 400'000'000, kTransfer);
+  maker.Add(1, "launch", 180'000'000, 200'000'000, BoundBy::kCpu);
+  maker.Add(1, "mm", 200'000'000, 300'000'000);
+  const auto last = maker.Add(1, "all-reduce", 300'000'000, 390'000'000, kTransfer);
+  maker.Meet("all-reduce", 3, {{0, first}, {1, last}});
+  const Blame blame = Find(std::move(maker).Make());
+  EXPECT_EQ(BlameCsv(blame),
+            "step,rank,op,us,bound_by,waited_in\n"
+            "3,1,\"host_gap\",180,host_gap,\"all-reduce\"\n"
+            "3,1,\"launch\",20,cpu_bound,\"all-reduce\"\n");
+  ASSERT_EQ(blame.ranks.size(), 2);
+  EXPECT_EQ(blame.ranks[0].rank, 0);
+  EXPECT_EQ(blame.ranks[0].blamed_ps, 0);
+  EXPECT_EQ(blame.ranks[0].waited_ps, 200'000'000);
+  EXPECT_EQ(blame.ranks[0].steps_led, 0);
+  EXPECT_EQ(blame.ranks[1].blamed_ps, 200'000'000);
+  EXPECT_EQ(blame.ranks[1].waited_ps, 0);
+  EXPECT_EQ(blame.ranks[1].steps_led, 1);
+}
+
+// Ranks 0 and 1 come at 10 and 40, rank 2 at 100: the others have waited for 75 on average. They
+// had gaps of 25 on average and rank 2 one of 35, and it was in "slow" for 65 more than they.
+TEST(BlameTest, OfSeveralWaitingRanksTheMeanCounts) {
+  JobMaker maker(3);
+  const auto a = maker.Add(0, "all-reduce", 10, 110, kTransfer);
+  const auto b = maker.Add(1, "all-reduce", 40, 110, kTransfer);
+  maker.Add(2, "slow", 35, 75);
+  maker.Add(2, "slow", 75, 100);
+  const auto c = maker.Add(2, "all-reduce", 100, 110, kTransfer);
+  maker.Meet("all-reduce", std::nullopt, {{0, a}, {1, b}, {2, c}});
+  const Blame blame = Find(std::move(maker).Make());
+  // 75 in proportion to 65 and 10.
+  ASSERT_EQ(blame.rows.size(), 2);
+  EXPECT_EQ(blame.rows[0].op, "slow");
+  EXPECT_EQ(blame.rows[0].time_ps, 65);
+  EXPECT_EQ(blame.rows[0].step, std::nullopt);
+  EXPECT_EQ(blame.rows[1].op, "host_gap");
+  EXPECT_EQ(blame.rows[1].time_ps, 10);
+}
+
+// Rank 1 does as rank 0 did, but its transfer before ended later.
+TEST(BlameTest, WhoeverWasNotSlowerIsBlamedForWhatItDidMeanwhile) {
+  JobMaker maker(2);
+  const auto a = maker.Add(0, "x", 0, 50, kTransfer);
+  const auto b = maker.Add(1, "x", 0, 90, kTransfer);
+  maker.Add(0, "mm", 50, 60);
+  maker.Add(1, "mm", 90, 100);
+  const auto c = maker.Add(0, "y", 60, 120, kTransfer);
+  const auto d = maker.Add(1, "y", 100, 120, kTransfer);
+  maker.Meet("x", 0, {{0, a}, {1, b}});
+  maker.Meet("y", 0, {{0, c}, {1, d}});
+  const Blame blame = Find(std::move(maker).Make());
+  ASSERT_EQ(blame.rows.size(), 1);
+  EXPECT_EQ(blame.rows[0].op, "mm");
+  EXPECT_EQ(blame.rows[0].time_ps, 10);
+}
+
+// Rank 0 is late for rank 1, which is therefore late for rank 2. Rank 1 is not to blame for that.
+TEST(BlameTest, WhoeverIsLateBecauseItWaitedIsNotToBlame) {
+  JobMaker maker(3);
+  maker.Add(0, "slow", 0, 1000);
+  const auto send = maker.Add(0, "x", 1000, 1010, kTransfer);
+  const auto receive = maker.Add(1, "x", 0, 1010, kTransfer);
+  maker.Add(1, "work", 1010, 1030);
+  const auto forward = maker.Add(1, "y", 1030, 1040, kTransfer);
+  const auto end = maker.Add(2, "y", 0, 1040, kTransfer);
+  maker.Meet("x", 0, {{0, send}, {1, receive}});
+  maker.Meet("y", 0, {{1, forward}, {2, end}});
+  const Blame blame = Find(std::move(maker).Make());
+  ASSERT_EQ(blame.rows.size(), 2);
+  EXPECT_EQ(blame.rows[0].rank, 0);
+  EXPECT_EQ(blame.rows[0].op, "slow");
+  EXPECT_EQ(blame.rows[0].time_ps, 1000);
+  EXPECT_EQ(blame.rows[0].waited_in, "x");
+  EXPECT_EQ(blame.rows[1].rank, 1);
+  EXPECT_EQ(blame.rows[1].op, "work");
+  EXPECT_EQ(blame.rows[1].time_ps, 20);
+}
+
+TEST(BlameTest, ATransferThatEndsLaterOnOneRankIsNobodysFault) {
+  JobMaker maker(2);
+  const auto a = maker.Add(0, "x", 0, 50, kTransfer);
+  const auto b = maker.Add(1, "x", 0, 90, kTransfer);
+  const auto c = maker.Add(0, "y", 50, 120, kTransfer);
+  const auto d = maker.Add(1, "y", 91, 120, kTransfer);
+  maker.Meet("x", 0, {{0, a}, {1, b}});
+  maker.Meet("y", 0, {{0, c}, {1, d}});
+  const Blame blame = Find(std::move(maker).Make());
+  ASSERT_EQ(blame.rows.size(), 1);
+  EXPECT_EQ(blame.rows[0].op, "host_gap");
+  EXPECT_EQ(blame.rows[0].time_ps, 1);
+}
+
+TEST(BlameTest, TheTimeBeforeARanksWindowIsNobodysFault) {
+  JobMaker maker(2);
+  const auto a = maker.Add(0, "x", 0, 100, kTransfer);
+  maker.Add(1, "mm", 50, 60);
+  const auto b = maker.Add(1, "x", 60, 100, kTransfer);
+  maker.Meet("x", 0, {{0, a}, {1, b}});
+  JobGraph job = std::move(maker).Make();
+  // Rank 1's window begins with its first event.
+  PathGraph& late = job.ranks[1].graph;
+  late.window_start_ps = late.instants[0].time_ps = 50;
+  late.edges[0].weight_ps = 0;
+  const Blame blame = Find(std::move(job));
+  ASSERT_EQ(blame.rows.size(), 1);
+  EXPECT_EQ(blame.rows[0].op, "mm");
+  EXPECT_EQ(blame.rows[0].time_ps, 10);
+}
+
+TEST(BlameTest, RowsOfAStepAreSummedAndStepsAreLedByTheWorst) {
+  JobMaker maker(2);
+  for (int64_t i = 0; i < 3; ++i) {
+    // Rank 1 is 30 late in all of them; the first two are one step.
+    const int64_t at = 100 * i;
+    maker.Add(1, "slow", at, at + 30);
+    const auto a = maker.Add(0, "x", at, at + 40, kTransfer);
+    const auto b = maker.Add(1, "x", at + 30, at + 40, kTransfer);
+    maker.Meet("x", i / 2, {{0, a}, {1, b}});
+  }
+  const Blame blame = Find(std::move(maker).Make());
+  ASSERT_EQ(blame.rows.size(), 2);
+  EXPECT_EQ(blame.rows[0].step, 0);
+  EXPECT_EQ(blame.rows[0].time_ps, 60);
+  EXPECT_EQ(blame.rows[1].step, 1);
+  EXPECT_EQ(blame.rows[1].time_ps, 30);
+  EXPECT_EQ(blame.ranks[1].steps_led, 2);
+}
+
+TEST(BlameTest, OneRankBlamesNobody) {
+  JobMaker maker(1);
+  maker.Add(0, "a", 0, 10);
+  const Blame blame = Find(std::move(maker).Make());
+  EXPECT_THAT(blame.rows, IsEmpty());
+  EXPECT_THAT(blame.ranks, IsEmpty());
+}
+
+TEST(BlameTest, NoMomentIsBlamedTwice) {
+  std::mt19937 random(11);
+  for (int i = 0; i < 2000; ++i) {
+    SCOPED_TRACE(i);
+    const absl::StatusOr<JoinedGraph> joined = JoinRanks(RandomJob(random));
+    ASSERT_THAT(joined, IsOk());
+    const absl::StatusOr<CriticalPath> path = FindLongestPath(joined->graph);
+    ASSERT_THAT(path, IsOk());
+    const Blame blame = FindBlame(joined->graph, *path);
+    int64_t sum_ps = 0, ranks_ps = 0;
+    for (const BlameRow& row : blame.rows) {
+      EXPECT_GT(row.time_ps, 0);
+      sum_ps += row.time_ps;
+    }
+    for (const RankBlame& rank : blame.ranks) ranks_ps += rank.blamed_ps;
+    EXPECT_EQ(ranks_ps, sum_ps);
+    EXPECT_LE(sum_ps, path->length_ps);
+  }
+}
+
+}  // namespace
+}  // namespace meridian

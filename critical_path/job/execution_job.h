@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// From an execution graph (chakra_export/graph) with times to the path graphs of its ranks and the
+// meetings between them.
+//
+//   host thread  [call]--[gap]--[call]
+//                   \ launch delay  \ .
+//   stream           [kernel]--------[kernel]     kernel-kernel delay
+//
+// A node is a piece of work in the execution graph and becomes an event of the path graph. Of what
+// a node waits for, the last that ended stands for the time until it starts; work that began before
+// the end of what it waits for was begun from within that. Device work of which nobody knows the
+// launch (XLA:CPU, TPU) may have waited for any earlier work of its rank, and the rest is the
+// host's time.
+#ifndef CRITICAL_PATH_JOB_EXECUTION_JOB_H_
+#define CRITICAL_PATH_JOB_EXECUTION_JOB_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "chakra_export/graph/execution_graph.h"
+#include "critical_path/graph/path_graph.h"
+#include "critical_path/job/rank_join.h"
+#include "xla_profiler/events/event_category.h"
+
+namespace meridian {
+
+// What is known of a node of the execution graph beside that graph.
+struct TimedNode {
+  // Unix times, or times from the start of a replay.
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  BoundBy bound_by = BoundBy::kGpuCompute;
+  EventCategory category = EventCategory::kUnknown;
+  // Absent when the work belongs to no step.
+  std::optional<int64_t> step;
+  // False for a node that is left out.
+  bool is_chosen = true;
+  // The node whose kernel it ran as, since a send and a receive may be one kernel; kNoNodeIndex for
+  // a node that ran as its own.
+  NodeIndex same_kernel_as = kNoNodeIndex;
+  // What the node waited for beside its dependencies; kNoNodeIndex when nothing is known.
+  NodeIndex cause = kNoNodeIndex;
+};
+
+// A Meeting (rank_join.h) of nodes: the arrivals' starts and the departures' ends take part in it.
+struct ExecutionMeeting {
+  std::string name;
+  std::optional<int64_t> step;
+  std::vector<NodeIndex> arrivals;
+  std::vector<NodeIndex> departures;
+};
+
+struct TimedExecution {
+  ExecutionGraph graph;
+  // By node of the graph.
+  std::vector<TimedNode> nodes;
+  std::vector<ExecutionMeeting> meetings;
+  // Whether device work without a launch may have waited for work that no dependency names.
+  bool infer_waits = false;
+};
+
+struct RankWindow {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+};
+
+// Adds a meeting of nodes that the execution has by now, called as the first that arrives, in the
+// first step that one of the arrivals has.
+void AddMeeting(std::vector<NodeIndex> arrivals, std::vector<NodeIndex> departures,
+                TimedExecution* execution);
+
+// Returns what the time of a node is spent on, by what its exporter said of it: one rule for the
+// work of profiles and for the nodes of Chakra traces that were exported from them. `op_kind` is
+// one of chakra_export/xspace/work_nodes.h, or empty. Collectives without a counterpart count as
+// communication though they are exported as computation.
+BoundBy BoundByOf(absl::string_view op_kind, bool on_host, bool communicates);
+
+// Lets all windows begin with the earliest: what a rank that begins its step late did until then is
+// a part of why it is late.
+void StartTogether(std::map<int64_t, RankWindow>* windows);
+
+// Builds the graphs of the ranks that have nodes, each of the window given for the rank, or from
+// its first start to its last end; nodes are cut at the window's ends. FailedPrecondition when no
+// rank has nodes; OutOfRange for times that are over 106 days apart.
+absl::StatusOr<JobGraph> BuildExecutionJob(const TimedExecution& execution,
+                                           const std::map<int64_t, RankWindow>& windows);
+
+}  // namespace meridian
+
+#endif  // CRITICAL_PATH_JOB_EXECUTION_JOB_H_

@@ -1,0 +1,141 @@
+#include "critical_path/job/job_analysis.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "trace_alignment/collectives/happens_before.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
+
+namespace meridian {
+namespace {
+
+// Messages name at most this many missing ranks.
+constexpr size_t kMaxNamedRanks = 10;
+
+// The first trace speaks for all: what reads them refuses others.
+absl::StatusOr<bool> HoldsTraceJson(FileSystem& file_system, const JobInput& input) {
+  ASSIGN_OR_RETURN(const InputFile file,
+                   InputFile::Open(file_system, input.traces[0], input.files));
+  return IsTraceJson(file.bytes());
+}
+
+absl::StatusOr<LoadedJob> LoadJob(FileSystem& file_system, const JobInput& input,
+                                  const JobOptions& options) {
+  if (!input.et_prefix.empty()) return LoadEtJob(file_system, input, options);
+  ASSIGN_OR_RETURN(const bool is_json, HoldsTraceJson(file_system, input));
+  return is_json ? LoadKinetoJob(file_system, input, options)
+                 : LoadXSpaceJob(file_system, input, options);
+}
+
+std::string SourceName(const JobInput& input) {
+  if (!input.et_prefix.empty()) return input.et_prefix;
+  if (input.traces.size() == 1) return input.traces[0];
+  return absl::StrCat(input.traces[0], " and ", input.traces.size() - 1, " more");
+}
+
+// True when what reads a file has named it in the error already.
+bool NamesItsInput(const absl::Status& status, const JobInput& input) {
+  if (!input.et_prefix.empty()) return absl::StartsWith(status.message(), input.et_prefix);
+  return std::any_of(input.traces.begin(), input.traces.end(), [&](const std::string& trace) {
+    return absl::StartsWith(status.message(), trace);
+  });
+}
+
+absl::StatusOr<size_t> FindRank(const JobGraph& job, int64_t rank) {
+  for (size_t i = 0; i < job.ranks.size(); ++i) {
+    if (job.ranks[i].rank == rank) return i;
+  }
+  const std::string there = absl::StrJoin(
+      job.ranks, ", ",
+      [](std::string* out, const RankGraph& graph) { absl::StrAppend(out, graph.rank); });
+  return absl::InvalidArgumentError(
+      absl::StrCat("rank ", rank, " is not there; the traces have work of rank ", there));
+}
+
+absl::StatusOr<JoinedGraph> Join(JobGraph job, const JobOptions& options) {
+  if (!options.rank.has_value() && job.ranks.size() > 1) return JoinRanks(std::move(job));
+  size_t position = 0;
+  if (options.rank.has_value()) {
+    ASSIGN_OR_RETURN(position, FindRank(job, *options.rank));
+  }
+  return ShowWaits(std::move(job), position);
+}
+
+absl::StatusOr<TraceAnalysis> Analyze(FileSystem& file_system, const JobInput& input,
+                                      const JobOptions& options) {
+  ASSIGN_OR_RETURN(LoadedJob loaded, LoadJob(file_system, input, options));
+  ASSIGN_OR_RETURN(JoinedGraph joined, Join(std::move(loaded.job), options));
+  TraceAnalysis analysis;
+  analysis.graph = std::move(joined.graph);
+  analysis.source.notes = std::move(loaded.notes);
+  if (joined.against_time > 0) {
+    analysis.source.notes.push_back(
+        absl::StrCat(joined.against_time, " x no edge from a meeting to an end before it"));
+  }
+  return analysis;
+}
+
+}  // namespace
+
+bool IsTraceJson(absl::string_view bytes) {
+  bytes = absl::StripLeadingAsciiWhitespace(bytes);
+  if (bytes.empty() || (bytes[0] != '{' && bytes[0] != '[')) return false;
+  // An XSpace begins with a line feed; the size that follows may well look like a brace. Then comes
+  // the number of a field, which is none of these.
+  bytes = absl::StripLeadingAsciiWhitespace(bytes.substr(1));
+  return bytes.empty() || absl::StrContains("\"{}]", bytes.substr(0, 1));
+}
+
+absl::StatusOr<TraceAnalysis> AnalyzeJob(FileSystem& file_system, const JobInput& input,
+                                         const JobOptions& options) {
+  const std::string name = SourceName(input);
+  absl::StatusOr<TraceAnalysis> analysis = Analyze(file_system, input, options);
+  if (!analysis.ok()) {
+    return NamesItsInput(analysis.status(), input) ? analysis.status()
+                                                   : Annotate(analysis.status(), name);
+  }
+  analysis->source.trace = name;
+  analysis->source.window = options.window;
+  return analysis;
+}
+
+absl::Status CheckClocks(const CollectiveRun& run, const JobOptions& options,
+                         std::vector<std::string>* notes) {
+  const HappensBefore check = CheckHappensBefore(run.table);
+  if (!options.allow_violations) return RefuseViolations(run, check);
+  if (!check.violations.empty()) {
+    notes->push_back(absl::StrCat("the clocks disagree: ", check.violations.size(), " of ",
+                                  check.checked,
+                                  " collectives end before they began elsewhere; times between "
+                                  "ranks are not to be trusted"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRanks(const std::vector<int64_t>& present, int64_t rank_count,
+                        const JobOptions& options, std::vector<std::string>* notes) {
+  std::vector<int64_t> missing;
+  for (int64_t rank = 0; rank < rank_count && missing.size() < kMaxNamedRanks; ++rank) {
+    if (!std::binary_search(present.begin(), present.end(), rank)) missing.push_back(rank);
+  }
+  if (missing.empty()) return absl::OkStatus();
+  const std::string text = absl::StrCat("no trace has the work of rank ",
+                                        absl::StrJoin(missing, ", "), " of ", rank_count);
+  if (present.size() > 1 && !options.rank.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(text, "; give the traces of all ranks, or choose one rank with --rank"));
+  }
+  notes->push_back(absl::StrCat(text, ": waiting for them looks like communication"));
+  return absl::OkStatus();
+}
+
+}  // namespace meridian

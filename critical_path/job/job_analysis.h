@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0 From the traces of a job, of any kind, to one graph: that of
+// all its ranks joined where they meet, or that of one rank.
+#ifndef CRITICAL_PATH_JOB_JOB_ANALYSIS_H_
+#define CRITICAL_PATH_JOB_JOB_ANALYSIS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "critical_path/graph/graph_source.h"
+#include "critical_path/job/rank_join.h"
+#include "critical_path/job/trace_analysis.h"
+#include "trace_alignment/collectives/collective_run.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
+
+namespace meridian {
+
+// The files of a job: either traces or a prefix is given.
+struct JobInput {
+  // XSpaces or Kineto traces: all of one kind, told by their contents.
+  std::vector<std::string> traces;
+  // What the names of Chakra traces begin with, or the name of one of them.
+  std::string et_prefix;
+  InputFileOptions files;
+  // Parts of names of the host's events that load data; only for Kineto traces.
+  std::vector<std::string> data_load_events;
+};
+
+struct JobOptions {
+  WindowChoice window;
+  // The only rank that is wanted; ranks that it waits for may then be missing. Absent: all ranks.
+  std::optional<int64_t> rank;
+  // Go on when collectives end before they began elsewhere.
+  bool allow_violations = false;
+  // Called with how much has been read so far: files, or bytes of Chakra traces; may be null.
+  std::function<void(size_t done)> progress;
+};
+
+// All ranks are joined when no rank is chosen and there are several. Errors name a trace; they are
+// those of the readers below, and InvalidArgument when the chosen rank is not there. The queues
+// stay empty.
+absl::StatusOr<TraceAnalysis> AnalyzeJob(FileSystem& file_system, const JobInput& input,
+                                         const JobOptions& options);
+
+// True for the text of a trace in Chrome's format, false for an XSpace.
+bool IsTraceJson(absl::string_view bytes);
+
+// The graphs of a job's ranks and the meetings between them.
+struct LoadedJob {
+  JobGraph job;
+  // Things a person should know of, one sentence each.
+  std::vector<std::string> notes;
+};
+
+// Reads profiles (XSpace), one or many, or a combined one. Events are the device work, the host's
+// calls that launched it, and the gaps between those; edges are those that chakra_export finds:
+// launches, streams, data, the host that waited for the device. Ranks meet in the collectives that
+// trace_alignment matches. The window of a chosen step lasts on each rank from when the first rank
+// begins it until the last work that this rank launched in it has ended.
+//
+// FailedPrecondition for clocks with violations and an empty window; InvalidArgument for profiles
+// of different runs, and when some, but not all ranks have one; NotFound for steps that are not
+// there.
+absl::StatusOr<LoadedJob> LoadXSpaceJob(FileSystem& file_system, const JobInput& input,
+                                        const JobOptions& options);
+
+// Reads the Kineto traces of a job's ranks. Each rank's graph is that of trace/trace_graph.h, with
+// a window that is chosen on each rank for itself. Ranks meet in the collectives that PyTorch
+// describes in the arguments of their kernels.
+//
+// Errors are those of trace_graph.h, each naming its file; FailedPrecondition for clocks with
+// violations; InvalidArgument for traces of different jobs, two traces of one rank, and when some,
+// but not all ranks have one.
+absl::StatusOr<LoadedJob> LoadKinetoJob(FileSystem& file_system, const JobInput& input,
+                                        const JobOptions& options);
+
+// Reads the Chakra traces of a workload, with the groups that stand beside the prefix. Times are
+// those of a replay (chakra_export/graph/graph_replay.h) of the traces' durations and dependencies,
+// so that traces without times, or on clocks that disagree, have a path, too; for traces that
+// chakra_export wrote they are nearly the measured ones. Ranks meet in collectives and in messages,
+// which both ends wait for. Steps are the nodes' attribute `step`, called "step#<n>".
+//
+// NotFound when there are no such files, a rank of the prefix has none, or for steps that are not
+// there; InvalidArgument when ranks communicate with one that has no trace; FailedPrecondition when
+// the ranks do not communicate alike or wait for each other for ever.
+absl::StatusOr<LoadedJob> LoadEtJob(FileSystem& file_system, const JobInput& input,
+                                    const JobOptions& options);
+
+// FailedPrecondition when the clocks of the ranks disagree, unless that is allowed; then it is
+// noted.
+absl::Status CheckClocks(const CollectiveRun& run, const JobOptions& options,
+                         std::vector<std::string>* notes);
+
+// Checks that the job has the traces it needs: `present` are the ranks that have one, in ascending
+// order, out of the ranks 0 to rank_count - 1. InvalidArgument when several ranks have a trace, but
+// not all, and no rank was chosen. When one rank has a trace, or is chosen, the missing ranks are
+// only noted.
+absl::Status CheckRanks(const std::vector<int64_t>& present, int64_t rank_count,
+                        const JobOptions& options, std::vector<std::string>* notes);
+
+}  // namespace meridian
+
+#endif  // CRITICAL_PATH_JOB_JOB_ANALYSIS_H_

@@ -1,0 +1,233 @@
+#include "critical_path/job/job_analysis.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "critical_path/job/trace_analysis.h"
+#include "trace_alignment/collectives/collective_run.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
+#include "xla_profiler/collectives/communication_kernel.h"
+#include "xla_profiler/kineto/event_table_json.h"
+#include "xla_profiler/kineto/kineto_collectives.h"
+
+namespace meridian {
+namespace {
+
+// Instants at which a collective begins and ends; kNoInstant when its kernels are not in the
+// window.
+struct CollectiveInstants {
+  InstantId start = kNoInstant;
+  InstantId end = kNoInstant;
+};
+
+// What stays in memory of a trace.
+struct RankTrace {
+  PathGraph graph;
+  // By event of the trace's ProfileCollectives.
+  std::vector<CollectiveInstants> collectives;
+  std::vector<std::string> notes;
+};
+
+// Finds the instants of collectives' kernels: collectives are known by start and correlation of
+// their first kernel, and by the end of their last one, on the same track.
+class KernelIndex {
+ public:
+  KernelIndex(const TraceJsonTable& trace, const PathGraph& graph) {
+    absl::flat_hash_map<uint32_t, CollectiveInstants> of_position;
+    for (InstantId id = 0; id < graph.instants.size(); ++id) {
+      const Instant& instant = graph.instants[id];
+      if (instant.event == kNoEvent) continue;
+      CollectiveInstants& instants = of_position[graph.events[instant.event].position];
+      (instant.is_start ? instants.start : instants.end) = id;
+    }
+    const EventTable& table = trace.table;
+    for (EventRow row = 0; row < table.size(); ++row) {
+      if (table.track(table.track_id(row)).kind != TrackKind::kDevice) continue;
+      if (!IsCommunicationKernel(table.name(row))) continue;
+      const auto instants = of_position.find(trace.positions[row]);
+      if (instants == of_position.end()) continue;
+      starts_[{table.start_ps(row), table.correlation(row).value_or(0)}] = instants->second.start;
+      ends_[{table.end_ps(row), table.track_id(row)}] = instants->second.end;
+      tracks_[{table.start_ps(row), table.correlation(row).value_or(0)}] = table.track_id(row);
+    }
+  }
+
+  CollectiveInstants Find(const CollectiveEvent& event) const {
+    CollectiveInstants instants;
+    const auto start = starts_.find({event.start_ps, event.correlation_id});
+    if (start == starts_.end()) return instants;
+    const auto end = ends_.find({event.end_ps, tracks_.at({event.start_ps, event.correlation_id})});
+    if (end == ends_.end()) return instants;
+    return {start->second, end->second};
+  }
+
+ private:
+  using StartKey = std::pair<int64_t, uint64_t>;
+  absl::flat_hash_map<StartKey, InstantId> starts_;
+  absl::flat_hash_map<StartKey, TrackId> tracks_;
+  absl::flat_hash_map<std::pair<int64_t, TrackId>, InstantId> ends_;
+};
+
+class KinetoJobLoader {
+ public:
+  KinetoJobLoader(FileSystem& file_system, const JobInput& input, const JobOptions& options)
+      : file_system_(file_system), input_(input), options_(options) {}
+
+  absl::StatusOr<LoadedJob> Load() {
+    const std::vector<std::string>& traces = input_.traces;
+    std::vector<ProfileCollectives> collectives;
+    for (size_t i = 0; i < traces.size(); ++i) {
+      if (options_.progress) options_.progress(i);
+      absl::StatusOr<ProfileCollectives> profile = Read(traces[i]);
+      if (!profile.ok()) {
+        const bool is_named = absl::StrContains(profile.status().message(), traces[i]);
+        return is_named ? profile.status() : Annotate(profile.status(), traces[i]);
+      }
+      collectives.push_back(*std::move(profile));
+    }
+    ASSIGN_OR_RETURN(run_, MatchCollectives(std::move(collectives)));
+    RETURN_IF_ERROR(CheckOneRun(run_));
+    RETURN_IF_ERROR(CheckClocks(run_, options_, &loaded_.notes));
+    RETURN_IF_ERROR(PlaceRanks());
+    AddMeetings();
+    loaded_.job.windows_are_chosen = !options_.window.annotation.empty();
+    AddNotes();
+    return std::move(loaded_);
+  }
+
+ private:
+  absl::StatusOr<ProfileCollectives> Read(const std::string& path) {
+    ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(file_system_, path, input_.files));
+    ASSIGN_OR_RETURN(const TraceJsonTable trace, LoadTraceJson(file.bytes(), path));
+    TraceAnalysisOptions options;
+    options.window = options_.window;
+    options.data_load_events = input_.data_load_events;
+    ASSIGN_OR_RETURN(TraceAnalysis analysis,
+                     AnalyzeLoadedTrace(trace, file.bytes(), /*rank=*/0, options));
+    ProfileCollectives profile = ReadKinetoCollectives(trace, file.bytes(), path);
+    RankTrace rank;
+    rank.graph = std::move(analysis.graph);
+    rank.notes = std::move(analysis.source.notes);
+    const KernelIndex kernels(trace, rank.graph);
+    for (const CollectiveEvent& event : profile.events) {
+      rank.collectives.push_back(kernels.Find(event));
+    }
+    traces_.push_back(std::move(rank));
+    return profile;
+  }
+
+  absl::Status PlaceRanks() {
+    std::map<int64_t, size_t> trace_of_rank;
+    for (size_t trace = 0; trace < traces_.size(); ++trace) {
+      const std::vector<int64_t>& ranks = run_.ranks.ranks[trace];
+      const int64_t rank =
+          ranks.empty() || ranks[0] == kUnknownId ? static_cast<int64_t>(trace) : ranks[0];
+      const auto [it, is_new] = trace_of_rank.emplace(rank, trace);
+      if (!is_new) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(run_.profiles[it->second].trace, " and ", run_.profiles[trace].trace,
+                         " are both of rank ", rank, "; give one trace of each rank"));
+      }
+    }
+    std::vector<int64_t> there;
+    positions_.resize(traces_.size());
+    for (const auto& [rank, trace] : trace_of_rank) {
+      there.push_back(rank);
+      positions_[trace] = loaded_.job.ranks.size();
+      RankGraph& added = loaded_.job.ranks.emplace_back();
+      added.rank = rank;
+      added.graph = std::move(traces_[trace].graph);
+      for (Lane& lane : added.graph.lanes) lane.rank = rank;
+    }
+    const auto known = static_cast<int64_t>(run_.ranks.device_of_rank.size());
+    return CheckRanks(there, std::max(known, there.back() + 1), options_, &loaded_.notes);
+  }
+
+  void AddMeetings() {
+    const CollectiveTable& table = run_.table;
+    for (const CollectiveInstance& instance : table.instances()) {
+      const absl::Span<const CollectiveMember> members = table.MembersOf(instance);
+      if (IsSynchronising(table.OpOf(instance).kind)) {
+        std::vector<const CollectiveMember*> all;
+        for (const CollectiveMember& member : members) all.push_back(&member);
+        AddMeeting(instance, all, all);
+        continue;
+      }
+      // Whoever is the target of pairs waits for their sources.
+      std::map<uint32_t, std::vector<const CollectiveMember*>> sources;
+      for (const MemberPair& pair : table.PairsOf(instance)) {
+        sources[pair.target].push_back(&members[pair.source]);
+      }
+      for (auto& [target, arrivals] : sources) {
+        arrivals.push_back(&members[target]);
+        AddMeeting(instance, arrivals, {&members[target]});
+      }
+    }
+  }
+
+  void AddMeeting(const CollectiveInstance& instance,
+                  const std::vector<const CollectiveMember*>& arrivals,
+                  const std::vector<const CollectiveMember*>& departures) {
+    Meeting meeting;
+    meeting.name = run_.table.OpOf(instance).instruction;
+    for (const CollectiveMember* member : arrivals) {
+      const uint32_t trace = run_.table.NodeOf(*member);
+      if (!meeting.step.has_value()) {
+        meeting.step = run_.profiles[trace].events[member->event].step;
+      }
+      const InstantId instant = traces_[trace].collectives[member->event].start;
+      if (instant != kNoInstant) meeting.arrivals.push_back({positions_[trace], instant});
+    }
+    for (const CollectiveMember* member : departures) {
+      const uint32_t trace = run_.table.NodeOf(*member);
+      const InstantId instant = traces_[trace].collectives[member->event].end;
+      if (instant != kNoInstant) meeting.departures.push_back({positions_[trace], instant});
+    }
+    if (meeting.arrivals.size() < 2 || meeting.departures.empty()) return;
+    loaded_.job.meetings.push_back(std::move(meeting));
+  }
+
+  void AddNotes() {
+    for (const auto& list : {run_.ranks.notes, run_.runs.notes}) {
+      loaded_.notes.insert(loaded_.notes.end(), list.begin(), list.end());
+    }
+    for (size_t trace = 0; trace < traces_.size(); ++trace) {
+      const int64_t rank = loaded_.job.ranks[positions_[trace]].rank;
+      for (const std::string& note : traces_[trace].notes) {
+        loaded_.notes.push_back(absl::StrCat("rank ", rank, ": ", note));
+      }
+      for (const auto& [reason, entry] : run_.profiles[trace].unresolved.entries()) {
+        loaded_.notes.push_back(absl::StrCat("rank ", rank, ": ", entry.count, " x ", reason));
+      }
+    }
+  }
+
+  FileSystem& file_system_;
+  const JobInput& input_;
+  const JobOptions& options_;
+  std::vector<RankTrace> traces_;
+  CollectiveRun run_;
+  // By trace: its rank's position in JobGraph::ranks.
+  std::vector<size_t> positions_;
+  LoadedJob loaded_;
+};
+
+}  // namespace
+
+absl::StatusOr<LoadedJob> LoadKinetoJob(FileSystem& file_system, const JobInput& input,
+                                        const JobOptions& options) {
+  return KinetoJobLoader(file_system, input, options).Load();
+}
+
+}  // namespace meridian

@@ -1,0 +1,140 @@
+#include "critical_path/job/trace_analysis.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "critical_path/hta/hta_frame.h"
+#include "critical_path/hta/hta_graph.h"
+#include "critical_path/hta/hta_launches.h"
+#include "critical_path/trace/inferred_waits.h"
+#include "critical_path/trace/trace_graph.h"
+#include "critical_path/trace/trace_window.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
+#include "xla_profiler/dependencies/device_dependencies.h"
+#include "xla_profiler/dependencies/sync_call.h"
+#include "xla_profiler/kineto/device_dependencies_json.h"
+#include "xla_profiler/kineto/event_table_json.h"
+#include "xla_profiler/trace_json/trace_json_problems.h"
+
+namespace meridian {
+namespace {
+
+constexpr char kNoSyncEvents[] =
+    "the trace has no cuda_sync events, so that waits for CUDA events are unknown";
+
+void NoteProblems(const TraceJsonProblems& problems, std::vector<std::string>* notes) {
+  if (problems.total() > 0) notes->push_back(absl::StrCat("skipped events: ", problems.ToString()));
+}
+
+// Events that cannot be read are left out and counted. One that ends before it starts can be read,
+// and says that times of the trace are wrong.
+absl::Status RefuseInverted(const TraceJsonProblems& problems) {
+  const uint64_t count = problems.count(TraceJsonProblem::kNegativeDuration);
+  if (count == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      count, " event(s) end before they start, the first at offset ",
+      *problems.first_offset(TraceJsonProblem::kNegativeDuration),
+      " (inflated): the times of the trace cannot be trusted; record it anew, or drop these "
+      "events"));
+}
+
+void NoteDependencies(const DeviceDependencies& dependencies, std::vector<std::string>* notes) {
+  for (int k = 0; k < kNumDeviceDependencyKinds; ++k) {
+    for (int r = 0; r < kNumUnresolvedReasons; ++r) {
+      const auto kind = static_cast<DeviceDependencyKind>(k);
+      const auto reason = static_cast<UnresolvedReason>(r);
+      const uint64_t count = dependencies.unresolved(kind, reason);
+      if (count == 0) continue;
+      notes->push_back(absl::StrCat(count, " x no edge for ", DeviceDependencyKindName(kind), ": ",
+                                    UnresolvedReasonName(reason)));
+    }
+  }
+}
+
+absl::StatusOr<TraceAnalysis> AnalyzeAsHta(absl::string_view text, absl::string_view name,
+                                           const TraceAnalysisOptions& options) {
+  TraceAnalysis analysis;
+  ASSIGN_OR_RETURN(const HtaFrame frame, LoadHtaFrame(text, name));
+  ASSIGN_OR_RETURN(const HtaWindow window, ChooseHtaWindow(frame, options.window));
+  const HtaLaunches launches(frame);
+  HtaGraphOptions graph_options;
+  graph_options.data_load_events = options.data_load_events;
+  graph_options.zero_weight_launch_edges = options.zero_weight_launch_edges;
+  ASSIGN_OR_RETURN(analysis.graph, BuildHtaGraph(frame, window, launches, graph_options));
+  analysis.queues = launches.queues();
+  NoteProblems(frame.problems, &analysis.source.notes);
+  return analysis;
+}
+
+bool HasSyncEvents(const EventTable& table) {
+  for (EventRow row = 0; row < table.size(); ++row) {
+    if (table.category(row) == EventCategory::kDeviceSync) return true;
+  }
+  return false;
+}
+
+absl::StatusOr<TraceAnalysis> AnalyzeAsOurs(absl::string_view text, absl::string_view name,
+                                            const TraceAnalysisOptions& options) {
+  ASSIGN_OR_RETURN(const TraceJsonTable trace, LoadTraceJson(text, name));
+  const std::optional<int64_t> rank = trace.header.Find("distributedInfo").Find("rank").AsInt64();
+  return AnalyzeLoadedTrace(trace, text, rank.value_or(0), options);
+}
+
+}  // namespace
+
+absl::StatusOr<TraceAnalysis> AnalyzeLoadedTrace(const TraceJsonTable& trace,
+                                                 absl::string_view text, int64_t rank,
+                                                 const TraceAnalysisOptions& options) {
+  RETURN_IF_ERROR(RefuseInverted(trace.problems));
+  TraceAnalysis analysis;
+  const std::vector<SyncCall> sync_calls = ReadTraceJsonSyncCalls(text, trace.table);
+  DeviceDependencies dependencies = FindDeviceDependencies(trace.table, sync_calls);
+  const size_t inferred_waits = AddInferredWaits(trace.table, sync_calls, &dependencies);
+  ASSIGN_OR_RETURN(const TraceWindow window,
+                   ChooseTraceWindow(trace.table, dependencies, options.window));
+  TraceGraphOptions graph_options;
+  graph_options.rank = rank;
+  graph_options.data_load_events = options.data_load_events;
+  ASSIGN_OR_RETURN(TraceGraph built, BuildTraceGraph(trace.table, trace.positions, dependencies,
+                                                     window, graph_options));
+  analysis.graph = std::move(built.graph);
+  analysis.queues = FindQueueLengths(trace.table, dependencies);
+  std::vector<std::string>& notes = analysis.source.notes;
+  NoteProblems(trace.problems, &notes);
+  if (!HasSyncEvents(trace.table)) notes.push_back(kNoSyncEvents);
+  NoteDependencies(dependencies, &notes);
+  if (inferred_waits > 0) {
+    notes.push_back(absl::StrCat(inferred_waits, " x waits inferred from the times of the work"));
+  }
+  if (built.without_launch > 0) {
+    notes.push_back(absl::StrCat(built.without_launch, " x device work whose launch is unknown"));
+  }
+  if (built.not_nested > 0) {
+    notes.push_back(absl::StrCat(built.not_nested, " x operators that overlap without nesting"));
+  }
+  return analysis;
+}
+
+absl::StatusOr<TraceAnalysis> AnalyzeTraceJson(absl::string_view text, absl::string_view name,
+                                               const TraceAnalysisOptions& options) {
+  absl::StatusOr<TraceAnalysis> analysis = options.hta_compatible
+                                               ? AnalyzeAsHta(text, name, options)
+                                               : AnalyzeAsOurs(text, name, options);
+  if (!analysis.ok()) {
+    // What reads the text has named the trace in the error already.
+    return absl::StartsWith(analysis.status().message(), name) ? analysis.status()
+                                                               : Annotate(analysis.status(), name);
+  }
+  analysis->source.trace = std::string(name);
+  analysis->source.window = options.window;
+  analysis->source.hta_compatible = options.hta_compatible;
+  return analysis;
+}
+
+}  // namespace meridian

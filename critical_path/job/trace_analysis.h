@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the text of a Kineto trace to its graph: ours, or the one that HTA builds.
+#ifndef CRITICAL_PATH_JOB_TRACE_ANALYSIS_H_
+#define CRITICAL_PATH_JOB_TRACE_ANALYSIS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "critical_path/graph/graph_source.h"
+#include "critical_path/graph/path_graph.h"
+#include "critical_path/trace/queue_length.h"
+#include "xla_profiler/kineto/event_table_json.h"
+
+namespace meridian {
+
+struct TraceAnalysisOptions {
+  WindowChoice window;
+  // Parts of names of the host's events that load data.
+  std::vector<std::string> data_load_events;
+  // Builds the graph that HTA builds instead of ours.
+  bool hta_compatible = false;
+  // As in HtaGraphOptions; our own graph has all launch edges anyway.
+  bool zero_weight_launch_edges = false;
+};
+
+struct TraceAnalysis {
+  GraphSource source;
+  PathGraph graph;
+  // The queues of the streams over the whole trace.
+  std::vector<StreamQueue> queues;
+};
+
+// Builds our graph of a trace that was loaded from the text, as one of that rank. The source names
+// only what is missing. Errors do not name the trace.
+absl::StatusOr<TraceAnalysis> AnalyzeLoadedTrace(const TraceJsonTable& trace,
+                                                 absl::string_view text, int64_t rank,
+                                                 const TraceAnalysisOptions& options);
+
+// Errors name the trace; they are those of the builders (trace_graph.h, hta/hta_graph.h) and of the
+// window's choice.
+absl::StatusOr<TraceAnalysis> AnalyzeTraceJson(absl::string_view text, absl::string_view name,
+                                               const TraceAnalysisOptions& options);
+
+}  // namespace meridian
+
+#endif  // CRITICAL_PATH_JOB_TRACE_ANALYSIS_H_

@@ -1,0 +1,226 @@
+#include "critical_path/job/job_analysis.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "chakra_export/xspace/data_dependencies.h"
+#include "chakra_export/xspace/host_nodes.h"
+#include "chakra_export/xspace/profiled_run.h"
+#include "chakra_export/xspace/work_graph.h"
+#include "chakra_export/xspace/work_nodes.h"
+#include "critical_path/graph/graph_source.h"
+#include "critical_path/job/execution_job.h"
+#include "trace_alignment/collectives/collective_table.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
+#include "xla_profiler/xplane/session_clock.h"
+
+namespace meridian {
+namespace {
+
+class XSpaceJobLoader {
+ public:
+  XSpaceJobLoader(const ProfiledRun& run, const JobOptions& options)
+      : run_(run), table_(run.collectives.table), options_(options) {}
+
+  absl::StatusOr<LoadedJob> Load() {
+    RETURN_IF_ERROR(CheckOneRun(run_.collectives));
+    RETURN_IF_ERROR(CheckClocks(run_.collectives, options_, &loaded_.notes));
+    RETURN_IF_ERROR(MakeGraph());
+    RETURN_IF_ERROR(CheckRanksAreThere());
+    RETURN_IF_ERROR(ChooseWindows());
+    ReadNodes();
+    FindMeetings();
+    ASSIGN_OR_RETURN(loaded_.job, BuildExecutionJob(execution_, windows_));
+    for (const auto& list :
+         {run_.collectives.ranks.notes, run_.collectives.runs.notes, work_.notes}) {
+      loaded_.notes.insert(loaded_.notes.end(), list.begin(), list.end());
+    }
+    return std::move(loaded_);
+  }
+
+ private:
+  absl::Status MakeGraph() {
+    WorkNodesOptions options;
+    options.allow_missing_ranks = true;
+    ASSIGN_OR_RETURN(work_, MakeWorkNodes(run_.profiles, run_.collectives, options));
+    WorkGraph& graph = work_.graph;
+    AddStreamOrder(&graph);
+    AddDataDependencies(&graph);
+    AddHostNodes(work_.profile_of_rank, &graph);
+    std::vector<NodeIndex> order(graph.nodes.size());
+    std::iota(order.begin(), order.end(), 0);
+    execution_.graph = ToExecutionGraph(graph, order);
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckRanksAreThere() {
+    std::vector<int64_t> there;
+    for (size_t rank = 0; rank < work_.profile_of_rank.size(); ++rank) {
+      if (work_.profile_of_rank[rank] != nullptr) there.push_back(static_cast<int64_t>(rank));
+    }
+    return CheckRanks(there, work_.graph.rank_count, options_, &loaded_.notes);
+  }
+
+  absl::Status ChooseWindows() {
+    if (options_.window.annotation.empty()) return absl::OkStatus();
+    StepChoice choice;
+    for (const auto& profile : run_.profiles) {
+      for (const StepEvent& step : profile->steps.steps) choice.Add(step.name, step.number);
+    }
+    const absl::StatusOr<NumberRange> steps = choice.Choose(options_.window);
+    if (!steps.ok()) return Annotate(steps.status(), run_.profiles[0]->reader.name());
+    steps_ = *steps;
+    for (size_t rank = 0; rank < work_.profile_of_rank.size(); ++rank) {
+      const ProfileWork* profile = work_.profile_of_rank[rank];
+      if (profile == nullptr) continue;
+      std::optional<RankWindow> window = WindowOfSteps(*profile);
+      if (!window.has_value()) {
+        return absl::FailedPreconditionError(
+            absl::StrCat(profile->reader.name(), ": rank ", rank, " has no step ", steps_->first,
+                         steps_->last == steps_->first ? "" : absl::StrCat(" to ", steps_->last),
+                         "; choose steps that all ranks have, with --instance"));
+      }
+      windows_[static_cast<int64_t>(rank)] = *window;
+    }
+    StartTogether(&windows_);
+    for (const WorkNode& node : work_.graph.nodes) {
+      if (node.work == nullptr || !node.work->step.has_value()) continue;
+      if (!steps_->Contains(*node.work->step)) continue;
+      RankWindow& window = windows_[node.resource.rank];
+      window.end_ns = std::max(window.end_ns, node.end_ns);
+    }
+    return absl::OkStatus();
+  }
+
+  std::optional<RankWindow> WindowOfSteps(const ProfileWork& profile) const {
+    const RunClock clock(profile.base_ns);
+    std::optional<RankWindow> window;
+    for (const StepEvent& step : profile.steps.steps) {
+      if (!steps_->Contains(step.number)) continue;
+      const RankWindow span = {clock.ToUnixNs(step.start_ps), clock.ToUnixNs(step.end_ps)};
+      if (!window.has_value()) window = span;
+      window->start_ns = std::min(window->start_ns, span.start_ns);
+      window->end_ns = std::max(window->end_ns, span.end_ns);
+    }
+    return window;
+  }
+
+  // Node i of the execution graph is node i of the work graph.
+  void ReadNodes() {
+    execution_.infer_waits = true;
+    execution_.nodes.reserve(work_.graph.nodes.size());
+    absl::flat_hash_map<const DeviceWork*, NodeIndex> first_of_kernel;
+    for (NodeIndex index = 0; index < work_.graph.nodes.size(); ++index) {
+      const WorkNode& node = work_.graph.nodes[index];
+      TimedNode timed;
+      timed.start_ns = node.start_ns;
+      timed.end_ns = std::max(node.start_ns, node.end_ns);
+      timed.bound_by = BoundByOf(node.op_kind, node.resource.kind == ResourceKind::kHostThread,
+                                 node.IsCommunication());
+      timed.category = CategoryOf(node);
+      if (node.work != nullptr) {
+        timed.step = node.work->step;
+        // Work of a later step is left out, even if it started before the chosen ones had ended.
+        timed.is_chosen =
+            !steps_.has_value() || !timed.step.has_value() || *timed.step <= steps_->last;
+        const auto [it, is_first] = first_of_kernel.emplace(node.work, index);
+        if (!is_first) timed.same_kernel_as = it->second;
+      }
+      execution_.nodes.push_back(timed);
+    }
+  }
+
+  static EventCategory CategoryOf(const WorkNode& node) {
+    if (node.op_kind == kHostGapOpKind) return EventCategory::kUnknown;
+    if (node.work == nullptr) return EventCategory::kRuntimeApi;
+    switch (node.work->kind) {
+      case WorkKind::kKernel:
+        return EventCategory::kKernel;
+      case WorkKind::kMemcpy:
+        return EventCategory::kMemcpy;
+      case WorkKind::kMemset:
+        return EventCategory::kMemset;
+      case WorkKind::kThunk:
+        return EventCategory::kXlaOp;
+    }
+    return EventCategory::kUnknown;
+  }
+
+  void FindMeetings() {
+    // Nodes by the number of their instance; the numbers follow the order of the first starts.
+    std::map<uint32_t, std::vector<NodeIndex>> instances;
+    for (NodeIndex node = 0; node < work_.graph.nodes.size(); ++node) {
+      const WorkNode& work = work_.graph.nodes[node];
+      if (work.IsCommunication()) instances[work.instance].push_back(node);
+    }
+    for (const auto& [instance, nodes] : instances) {
+      if (instance >= table_.instances().size()) {
+        AddMessage(nodes);
+      } else if (IsSynchronising(table_.OpOf(table_.instances()[instance]).kind)) {
+        AddMeeting(nodes, nodes, &execution_);
+      } else {
+        AddRooted(table_.instances()[instance], nodes);
+      }
+    }
+  }
+
+  // Adds the meeting of a message, for whose sender the receiver waits.
+  void AddMessage(const std::vector<NodeIndex>& nodes) {
+    std::vector<NodeIndex> receivers;
+    for (const NodeIndex node : nodes) {
+      if (work_.graph.nodes[node].type == ChakraProtoMsg::COMM_RECV_NODE) receivers.push_back(node);
+    }
+    AddMeeting(nodes, receivers, &execution_);
+  }
+
+  // Adds the meetings of a collective in which not all wait for all: whoever is the target of pairs
+  // waits for their sources.
+  void AddRooted(const CollectiveInstance& instance, const std::vector<NodeIndex>& nodes) {
+    const absl::Span<const CollectiveMember> members = table_.MembersOf(instance);
+    std::map<int64_t, NodeIndex> node_of_rank;
+    for (const NodeIndex node : nodes) node_of_rank[work_.graph.nodes[node].resource.rank] = node;
+    std::map<uint32_t, std::vector<NodeIndex>> sources;
+    for (const MemberPair& pair : table_.PairsOf(instance)) {
+      const auto source = node_of_rank.find(members[pair.source].rank);
+      if (source != node_of_rank.end()) sources[pair.target].push_back(source->second);
+    }
+    for (auto& [target, arrivals] : sources) {
+      const auto node = node_of_rank.find(members[target].rank);
+      if (node == node_of_rank.end()) continue;
+      arrivals.push_back(node->second);
+      AddMeeting(std::move(arrivals), {node->second}, &execution_);
+    }
+  }
+
+  const ProfiledRun& run_;
+  const CollectiveTable& table_;
+  const JobOptions& options_;
+  WorkNodes work_;
+  TimedExecution execution_;
+  std::optional<NumberRange> steps_;
+  std::map<int64_t, RankWindow> windows_;
+  LoadedJob loaded_;
+};
+
+}  // namespace
+
+absl::StatusOr<LoadedJob> LoadXSpaceJob(FileSystem& file_system, const JobInput& input,
+                                        const JobOptions& options) {
+  ProfiledRunOptions read_options;
+  read_options.reader.input = input.files;
+  read_options.progress = options.progress;
+  ASSIGN_OR_RETURN(const ProfiledRun run, ReadProfiledRun(file_system, input.traces, read_options));
+  return XSpaceJobLoader(run, options).Load();
+}
+
+}  // namespace meridian

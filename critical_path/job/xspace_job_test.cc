@@ -1,0 +1,214 @@
+#include "critical_path/job/job_analysis.h"
+
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "critical_path/graph/critical_path.h"
+#include "critical_path/job/blame.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/base/files/input_paths.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
+#include "xla_profiler/testing/synthetic_run.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+absl::StatusOr<LoadedJob> Load(const std::vector<std::string>& traces,
+                               const JobOptions& options = {}) {
+  JobInput input;
+  input.traces = traces;
+  return LoadXSpaceJob(FileSystem::Posix(), input, options);
+}
+
+std::vector<std::string> FilesIn(const std::string& folder) {
+  return *ExpandPaths(FileSystem::Posix(), folder, {"", {".xplane.pb", ".xplane.pb.gz"}});
+}
+
+// In step k of a made-up run, rank r computes for 100 + 10 r us; the all-reduce takes 50 us.
+class SyntheticJobTest : public ::testing::Test {
+ protected:
+  std::vector<std::string> Write(const SyntheticRunOptions& options, const std::string& name) {
+    std::vector<std::string> traces;
+    for (const XSpaceProto& profile : SyntheticRun(options)) {
+      traces.push_back(directory_.Write(absl::StrCat(name, traces.size(), ".xplane.pb"),
+                                        profile.SerializeAsString()));
+    }
+    return traces;
+  }
+
+  const TemporaryDirectory directory_;
+};
+
+TEST_F(SyntheticJobTest, TheStragglerOfEachStepIsFound) {
+  absl::StatusOr<LoadedJob> loaded = Load(Write({}, "rank"));
+  ASSERT_THAT(loaded, IsOk());
+  ASSERT_EQ(loaded->job.ranks.size(), 2);
+  EXPECT_EQ(loaded->job.meetings.size(), 3);
+  const absl::StatusOr<JoinedGraph> joined = JoinRanks(std::move(loaded->job));
+  ASSERT_THAT(joined, IsOk());
+  const absl::StatusOr<CriticalPath> path = FindLongestPath(joined->graph);
+  ASSERT_THAT(path, IsOk());
+  const Blame blame = FindBlame(joined->graph, *path);
+  ASSERT_EQ(blame.rows.size(), 3);
+  for (int step = 0; step < 3; ++step) {
+    const BlameRow& row = blame.rows[static_cast<size_t>(step)];
+    EXPECT_EQ(row.step, SyntheticRunId(step));
+    EXPECT_EQ(row.rank, 1);
+    EXPECT_EQ(row.op, "loop_add_fusion");
+    EXPECT_EQ(row.time_ps, 10'000'000);
+    EXPECT_EQ(row.waited_in, "all-reduce.2");
+  }
+  EXPECT_EQ(blame.ranks[0].waited_ps, 30'000'000);
+  const PathBreakdown breakdown = BreakDown(joined->graph, *path);
+  EXPECT_EQ(breakdown.Of(BoundBy::kGpuCompute), 3 * 110'000'000);
+  EXPECT_EQ(breakdown.Of(BoundBy::kGpuCommunication), 3 * 50'000'000);
+}
+
+TEST_F(SyntheticJobTest, AStepIsAWindow) {
+  JobOptions options;
+  options.window = {"jit_step", {1, 1}};
+  absl::StatusOr<LoadedJob> loaded = Load(Write({}, "rank"), options);
+  ASSERT_THAT(loaded, IsOk());
+  EXPECT_EQ(loaded->job.meetings.size(), 1);
+  EXPECT_EQ(loaded->job.meetings[0].step, SyntheticRunId(1));
+  // From the same time on, until the all-reduce has ended.
+  const PathGraph& graph = loaded->job.ranks[1].graph;
+  EXPECT_EQ(graph.window_start_ps, loaded->job.ranks[0].graph.window_start_ps);
+  EXPECT_EQ(graph.base_ns + graph.window_end_ps / 1000, TrueAllReduce({}, 1, 1).end_ns);
+}
+
+TEST_F(SyntheticJobTest, StepsThatAreNotThereAreRefusedWithThoseThereAre) {
+  const std::vector<std::string> traces = Write({}, "rank");
+  JobOptions options;
+  options.window.annotation = "epoch";
+  const absl::Status status = Load(traces, options).status();
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr(traces[0]), HasSubstr(absl::StrCat("jit_step#", SyntheticRunId(0)))));
+  options.window = {"jit_step", {3, 3}};
+  EXPECT_THAT(Load(traces, options).status(), StatusIs(absl::StatusCode::kOutOfRange));
+}
+
+TEST_F(SyntheticJobTest, SomeRanksAreNotEnoughButOneIs) {
+  SyntheticRunOptions run;
+  run.ranks = 3;
+  const std::vector<std::string> traces = Write(run, "rank");
+  const absl::Status status = Load({traces[0], traces[2]}).status();
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("work of rank 1 of 3"), HasSubstr("--rank")));
+  JobOptions options;
+  options.rank = 2;
+  EXPECT_THAT(Load({traces[0], traces[2]}, options), IsOk());
+  const absl::StatusOr<LoadedJob> alone = Load({traces[1]});
+  ASSERT_THAT(alone, IsOk());
+  ASSERT_EQ(alone->job.ranks.size(), 1);
+  EXPECT_EQ(alone->job.ranks[0].rank, 1);
+  EXPECT_EQ(alone->job.meetings.size(), 0);
+  EXPECT_THAT(alone->notes, Contains(HasSubstr("work of rank 0, 2 of 3")));
+}
+
+TEST_F(SyntheticJobTest, ProfilesOfTwoRunsAreRefused) {
+  SyntheticRunOptions other;
+  other.elements = 2048;
+  EXPECT_THAT(Load({Write({}, "a")[0], Write(other, "b")[1]}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST_F(SyntheticJobTest, FilesAreReportedAsTheyAreRead) {
+  std::vector<size_t> read;
+  JobOptions options;
+  options.progress = [&](size_t file) { read.push_back(file); };
+  ASSERT_THAT(Load(Write({}, "rank"), options), IsOk());
+  EXPECT_THAT(read, ElementsAre(0, 1));
+}
+
+TEST(XSpaceJobTest, ClocksThatDisagreeAreRefusedUnlessInsisted) {
+  const std::vector<std::string> traces = FilesIn("examples/jax_tp_cuda4_skewed");
+  const absl::Status status = Load(traces).status();
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("run combine first"), HasSubstr("--allow_violations")));
+  JobOptions options;
+  options.allow_violations = true;
+  absl::StatusOr<LoadedJob> loaded = Load(traces, options);
+  ASSERT_THAT(loaded, IsOk());
+  EXPECT_THAT(loaded->notes, Contains(HasSubstr("the clocks disagree")));
+  const absl::StatusOr<JoinedGraph> joined = JoinRanks(std::move(loaded->job));
+  ASSERT_THAT(joined, IsOk());
+  EXPECT_GT(joined->against_time, 0);
+  const absl::StatusOr<CriticalPath> path = FindLongestPath(joined->graph);
+  ASSERT_THAT(path, IsOk());
+  EXPECT_EQ(path->length_ps, joined->graph.window_end_ps - joined->graph.window_start_ps);
+}
+
+class RealJobTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(RealJobTest, ThePathIsAsLongAsTheRunAndFullyBooked) {
+  absl::StatusOr<LoadedJob> loaded = Load(FilesIn(GetParam()));
+  ASSERT_THAT(loaded, IsOk());
+  const absl::StatusOr<JoinedGraph> joined = JoinRanks(std::move(loaded->job));
+  ASSERT_THAT(joined, IsOk());
+  EXPECT_EQ(joined->against_time, 0);
+  const absl::StatusOr<CriticalPath> path = FindLongestPath(joined->graph);
+  ASSERT_THAT(path, IsOk());
+  EXPECT_EQ(path->length_ps, joined->graph.window_end_ps - joined->graph.window_start_ps);
+  const PathBreakdown breakdown = BreakDown(joined->graph, *path);
+  EXPECT_EQ(std::accumulate(breakdown.time_ps.begin(), breakdown.time_ps.end(), int64_t{0}),
+            path->length_ps);
+  EXPECT_GT(breakdown.Of(BoundBy::kGpuCommunication), 0);
+  EXPECT_GT(breakdown.Of(BoundBy::kGpuCompute), 0);
+}
+
+TEST_P(RealJobTest, OneRanksPathIsAsLongAsItsRun) {
+  absl::StatusOr<LoadedJob> loaded = Load(FilesIn(GetParam()));
+  ASSERT_THAT(loaded, IsOk());
+  const PathGraph& graph = loaded->job.ranks[1].graph;
+  const int64_t length_ps = graph.window_end_ps - graph.window_start_ps;
+  const absl::StatusOr<JoinedGraph> alone = ShowWaits(std::move(loaded->job), 1);
+  ASSERT_THAT(alone, IsOk());
+  const absl::StatusOr<CriticalPath> path = FindLongestPath(alone->graph);
+  ASSERT_THAT(path, IsOk());
+  EXPECT_EQ(path->length_ps, length_ps);
+  EXPECT_GT(BreakDown(alone->graph, *path).Of(BoundBy::kOtherRanks), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Examples, RealJobTest,
+                         ::testing::Values("examples/jax_cuda2", "examples/jax_cpu4",
+                                           "examples/jax_tp_cuda4"));
+
+// Rank 1 sleeps at the end of steps 2 and 5, which shows in the first all-reduce of the next.
+TEST(XSpaceJobTest, TheRankThatSleptHasTheLargestBlame) {
+  absl::StatusOr<LoadedJob> loaded = Load(FilesIn("examples/jax_cuda2"));
+  ASSERT_THAT(loaded, IsOk());
+  const absl::StatusOr<JoinedGraph> joined = JoinRanks(std::move(loaded->job));
+  ASSERT_THAT(joined, IsOk());
+  const absl::StatusOr<CriticalPath> path = FindLongestPath(joined->graph);
+  ASSERT_THAT(path, IsOk());
+  const Blame blame = FindBlame(joined->graph, *path);
+  ASSERT_GE(blame.rows.size(), 2);
+  EXPECT_EQ(blame.rows[0].step, 3);
+  EXPECT_EQ(blame.rows[1].step, 6);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(blame.rows[i].rank, 1);
+    EXPECT_EQ(blame.rows[i].op, "host_gap");
+    EXPECT_EQ(blame.rows[i].waited_in, "all-reduce.2");
+    EXPECT_GT(blame.rows[i].time_ps, 2'000'000'000);
+    EXPECT_LT(blame.rows[i].time_ps, 9'000'000'000);
+  }
+}
+
+}  // namespace
+}  // namespace meridian

@@ -1,0 +1,336 @@
+#include "critical_path/report/path_report.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "critical_path/graph/critical_path.h"
+#include "critical_path/job/blame.h"
+#include "critical_path/report/path_report.pb.h"
+#include "xla_profiler/base/json/exact_decimal.h"
+#include "xla_profiler/base/tables/csv_field.h"
+#include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/events/event_category.h"
+
+namespace meridian {
+namespace {
+
+constexpr TextTable::Align kRight = TextTable::Align::kRight;
+// Tables for people show at most this many rows, and this much of the texts in them.
+constexpr int kShownRows = 20;
+constexpr size_t kNameCharacters = 60;
+constexpr size_t kShortNameCharacters = 40;
+constexpr size_t kEditCharacters = 90;
+
+double Micros(int64_t ps) { return static_cast<double>(ps) / 1e6; }
+
+double Percent(int64_t part_ps, int64_t whole_ps) {
+  return whole_ps == 0 ? 0 : 100 * static_cast<double>(part_ps) / static_cast<double>(whole_ps);
+}
+
+void ReportGraph(const PathGraph& graph, PathReport* report) {
+  report->set_nodes(CountJoinedInstants(graph));
+  std::vector<int64_t> counts(kNumEdgeTypes);
+  for (const GraphEdge& edge : graph.edges) ++counts[static_cast<int>(edge.type)];
+  for (int type = 0; type < kNumEdgeTypes; ++type) {
+    const std::string name(EdgeTypeName(static_cast<EdgeType>(type)));
+    (*report->mutable_edges())[name] = counts[type];
+  }
+  report->set_window_start_us(Micros(graph.window_start_ps));
+  report->set_window_end_us(Micros(graph.window_end_ps));
+}
+
+void ReportBreakdown(const PathBreakdown& breakdown, int64_t length_ps, PathReport* report) {
+  for (int i = 0; i < kNumBoundBy; ++i) {
+    const BoundBy bound_by = static_cast<BoundBy>(i);
+    if (bound_by == BoundBy::kNothing) continue;
+    const std::string name(BoundByName(bound_by));
+    (*report->mutable_breakdown())[name] = Micros(breakdown.Of(bound_by));
+    (*report->mutable_breakdown_percent())[name] = Percent(breakdown.Of(bound_by), length_ps);
+  }
+}
+
+void ReportEvents(const PathGraph& graph, std::vector<EventShare> shares, int64_t length_ps,
+                  PathReport* report) {
+  shares.erase(std::remove_if(shares.begin(), shares.end(),
+                              [](const EventShare& share) { return share.time_ps == 0; }),
+               shares.end());
+  std::stable_sort(shares.begin(), shares.end(),
+                   [](const EventShare& a, const EventShare& b) { return a.time_ps > b.time_ps; });
+  report->set_events_total(static_cast<int64_t>(shares.size()));
+  if (shares.size() > kMaxReportedEvents) shares.resize(kMaxReportedEvents);
+  for (const EventShare& share : shares) {
+    PathEventReport* out = report->add_events();
+    if (share.event != kNoEvent) {
+      const GraphEvent& event = graph.events[share.event];
+      const Lane& lane = graph.lanes[event.lane];
+      out->set_event(event.position);
+      out->set_name(std::string(graph.EventName(share.event)));
+      out->set_category(std::string(EventCategoryName(event.category)));
+      out->set_rank(lane.rank);
+      out->set_process(lane.process);
+      out->set_thread(lane.thread);
+    }
+    out->set_edge_type(std::string(EdgeTypeName(share.type)));
+    out->set_bound_by(std::string(BoundByName(share.bound_by)));
+    out->set_edges(share.count);
+    out->set_us(Micros(share.time_ps));
+    out->set_percent(Percent(share.time_ps, length_ps));
+  }
+}
+
+void ReportBlame(const Blame& blame, int64_t length_ps, PathReport* report) {
+  report->set_blame_total(static_cast<int64_t>(blame.rows.size()));
+  for (const BlameRow& row : blame.rows) {
+    if (report->blame_size() == kMaxReportedEvents) break;
+    BlameReport* out = report->add_blame();
+    if (row.step.has_value()) out->set_step(*row.step);
+    out->set_rank(row.rank);
+    out->set_op(row.op);
+    out->set_us(Micros(row.time_ps));
+    out->set_bound_by(std::string(BoundByName(row.bound_by)));
+    out->set_waited_in(row.waited_in);
+  }
+  for (const RankBlame& rank : blame.ranks) {
+    RankBlameReport* out = report->add_blame_by_rank();
+    out->set_rank(rank.rank);
+    out->set_us(Micros(rank.blamed_ps));
+    out->set_percent(Percent(rank.blamed_ps, length_ps));
+    out->set_steps_led(rank.steps_led);
+    out->set_waited_us(Micros(rank.waited_ps));
+  }
+}
+
+std::string DescribeWindow(const PathReport& report) {
+  if (report.annotation().empty()) return "the whole trace";
+  std::string text = absl::StrCat("'", report.annotation(), "' ", report.first_instance());
+  if (report.last_instance() != report.first_instance()) {
+    absl::StrAppend(&text, "..", report.last_instance());
+  }
+  return text;
+}
+
+std::string MicrosText(double us) { return absl::StrFormat("%.3f", us); }
+std::string PercentText(double percent) { return absl::StrFormat("%.2f", percent); }
+
+// Returns the table, with a line that says how many rows it does not show.
+std::string WithRest(const TextTable& table, int64_t rest) {
+  return rest <= 0 ? table.ToString()
+                   : absl::StrCat(table.ToString(), "... and ", WithThousands(rest), " more\n");
+}
+
+std::string BreakdownTable(const PathReport& report) {
+  TextTable table({{"spent on"}, {"us", kRight}, {"%", kRight}});
+  for (int i = 0; i < kNumBoundBy; ++i) {
+    const std::string name(BoundByName(static_cast<BoundBy>(i)));
+    if (name.empty() || report.breakdown().at(name) == 0) continue;
+    table.AddRow({name, MicrosText(report.breakdown().at(name)),
+                  PercentText(report.breakdown_percent().at(name))});
+  }
+  return table.ToString();
+}
+
+std::string EventTableText(const PathReport& report) {
+  TextTable table({{"us", kRight}, {"%", kRight}, {"spent on"}, {"event", kRight}, {"name"}});
+  const int shown = std::min(kShownRows, report.events_size());
+  for (int i = 0; i < shown; ++i) {
+    const PathEventReport& event = report.events(i);
+    table.AddRow({MicrosText(event.us()), PercentText(event.percent()), event.bound_by(),
+                  event.has_event() ? absl::StrCat(event.event()) : "",
+                  FirstCharacters(event.name(), kNameCharacters)});
+  }
+  return WithRest(table, report.events_total() - shown);
+}
+
+std::string RankBlameTable(const PathReport& report) {
+  TextTable table({{"rank", kRight},
+                   {"kept others waiting, us", kRight},
+                   {"% of path", kRight},
+                   {"most in steps", kRight},
+                   {"waited, us", kRight}});
+  for (const RankBlameReport& rank : report.blame_by_rank()) {
+    table.AddRow({absl::StrCat(rank.rank()), MicrosText(rank.us()), PercentText(rank.percent()),
+                  absl::StrCat(rank.steps_led()), MicrosText(rank.waited_us())});
+  }
+  return table.ToString();
+}
+
+std::string BlameTable(const PathReport& report) {
+  TextTable table({{"step", kRight},
+                   {"rank", kRight},
+                   {"blame, us", kRight},
+                   {"op"},
+                   {"spent on"},
+                   {"others waited in"}});
+  const int shown = std::min(kShownRows, report.blame_size());
+  for (int i = 0; i < shown; ++i) {
+    const BlameReport& row = report.blame(i);
+    table.AddRow({row.has_step() ? absl::StrCat(row.step()) : "", absl::StrCat(row.rank()),
+                  MicrosText(row.us()), FirstCharacters(row.op(), kShortNameCharacters),
+                  row.bound_by(), FirstCharacters(row.waited_in(), kShortNameCharacters)});
+  }
+  return WithRest(table, report.blame_total() - shown);
+}
+
+std::string ChangeText(double us) { return absl::StrFormat("%+.3f", us); }
+
+std::string EditTable(const WhatIfReport& what_if) {
+  TextTable table({{"edit"}, {"matched", kRight}});
+  for (const WhatIfEditReport& edit : what_if.edits()) {
+    table.AddRow({FirstCharacters(edit.text(), kEditCharacters), WithThousands(edit.matched())});
+  }
+  return table.ToString();
+}
+
+std::string ComparisonTable(const WhatIfReport& what_if) {
+  TextTable table(
+      {{"spent on"}, {"before us", kRight}, {"after us", kRight}, {"change us", kRight}});
+  for (int i = 0; i < kNumBoundBy; ++i) {
+    const std::string name(BoundByName(static_cast<BoundBy>(i)));
+    if (name.empty()) continue;
+    const double before = what_if.breakdown_before().at(name);
+    const double after = what_if.breakdown_after().at(name);
+    if (before == 0 && after == 0) continue;
+    table.AddRow({name, MicrosText(before), MicrosText(after), ChangeText(after - before)});
+  }
+  table.AddRow({"length", MicrosText(what_if.length_us_before()),
+                MicrosText(what_if.length_us_after()),
+                ChangeText(what_if.length_us_after() - what_if.length_us_before())});
+  return table.ToString();
+}
+
+std::string SuggestionTable(const WhatIfReport& what_if) {
+  if (what_if.suggestions().empty()) {
+    return absl::StrCat("no other order of a stream's work makes it shorter (",
+                        WithThousands(what_if.suggestions_tried()), " of ",
+                        WithThousands(what_if.suggestions_considered()), " tried)\n");
+  }
+  TextTable table({{"gain us", kRight}, {"move"}, {"events", kRight}, {"before"}, {"as an edit"}});
+  for (const ReorderReport& order : what_if.suggestions()) {
+    table.AddRow({MicrosText(order.gain_us()), FirstCharacters(order.moved(), kShortNameCharacters),
+                  WithThousands(order.moved_events()),
+                  FirstCharacters(order.before(), kShortNameCharacters),
+                  FirstCharacters(order.edits(), kEditCharacters)});
+  }
+  return absl::StrCat("shorter with another order of a stream's work, if its data allow (",
+                      WithThousands(what_if.suggestions_tried()), " of ",
+                      WithThousands(what_if.suggestions_considered()), " tried):\n",
+                      table.ToString());
+}
+
+// Returns the report's what-if; nothing when it has none.
+std::string FormatWhatIf(const PathReport& report) {
+  if (!report.has_what_if()) return "";
+  const WhatIfReport& what_if = report.what_if();
+  std::string out;
+  if (!what_if.edits().empty()) {
+    const double before = what_if.length_us_before(), after = what_if.length_us_after();
+    absl::StrAppendFormat(
+        &out, "\nwhat if: %.3f us instead of %.3f us (%+.2f %%); events changed: %s\n\n", after,
+        before, before == 0 ? 0 : 100 * (after - before) / before,
+        WithThousands(what_if.changed_events()));
+    absl::StrAppend(&out, EditTable(what_if), "\n", ComparisonTable(what_if));
+  }
+  if (what_if.suggestions_considered() > 0 || what_if.edits().empty()) {
+    absl::StrAppend(&out, "\n", SuggestionTable(what_if));
+  }
+  return out;
+}
+
+}  // namespace
+
+PathReport ReportPath(const GraphSource& source, const PathGraph& graph, const CriticalPath& path) {
+  PathReport report;
+  report.set_trace(source.trace);
+  report.set_annotation(source.window.annotation);
+  report.set_first_instance(source.window.instances.first);
+  report.set_last_instance(source.window.instances.last);
+  report.set_hta_compatible(source.hta_compatible);
+  ReportGraph(graph, &report);
+  report.set_length_us(Micros(path.length_ps));
+  report.set_critical_nodes(static_cast<int64_t>(path.edges.size()) + 1);
+  PathBreakdown breakdown = BreakDown(graph, path);
+  ReportBreakdown(breakdown, path.length_ps, &report);
+  ReportEvents(graph, std::move(breakdown.shares), path.length_ps, &report);
+  ReportBlame(FindBlame(graph, path), path.length_ps, &report);
+  for (const std::string& note : source.notes) report.add_notes(note);
+  return report;
+}
+
+void AddWhatIf(absl::Span<const WhatIfEdit> edits, const WhatIfResult& result,
+               const PathReport& measured, PathReport* report) {
+  WhatIfReport* what_if = report->mutable_what_if();
+  for (size_t i = 0; i < edits.size(); ++i) {
+    WhatIfEditReport* edit = what_if->add_edits();
+    edit->set_text(edits[i].text);
+    edit->set_matched(result.matched[i]);
+  }
+  what_if->set_length_us_before(measured.length_us());
+  what_if->set_length_us_after(report->length_us());
+  *what_if->mutable_breakdown_before() = measured.breakdown();
+  *what_if->mutable_breakdown_after() = report->breakdown();
+  what_if->set_changed_events(result.changed_events);
+}
+
+void AddSuggestions(const Schedule& schedule, const ReorderSuggestions& found, PathReport* report) {
+  WhatIfReport* what_if = report->mutable_what_if();
+  what_if->set_suggestions_considered(found.candidates);
+  what_if->set_suggestions_tried(found.tried);
+  for (const ReorderSuggestion& suggestion : found.suggestions) {
+    ReorderReport* order = what_if->add_suggestions();
+    order->set_edits(suggestion.edits);
+    order->set_moved(std::string(schedule.graph.EventName(suggestion.moved.front())));
+    order->set_before(std::string(schedule.graph.EventName(suggestion.target)));
+    order->set_moved_events(static_cast<int64_t>(suggestion.moved.size()));
+    order->set_gain_us(static_cast<double>(suggestion.gain_ps) / 1e6);
+  }
+}
+
+std::string FormatPathReport(const PathReport& report) {
+  int64_t edges = 0;
+  for (const auto& [type, count] : report.edges()) edges += count;
+  std::string out = absl::StrCat(
+      "critical path of ", Printable(report.trace()), ", ", Printable(DescribeWindow(report)),
+      report.hta_compatible() ? " (as HTA sees it)" : "", ": ", MicrosText(report.length_us()),
+      " us\n", WithThousands(report.critical_nodes()), " of ", WithThousands(report.nodes()),
+      " nodes and ", WithThousands(edges), " edges; the window lasts ",
+      MicrosText(report.window_end_us() - report.window_start_us()), " us\n\n",
+      BreakdownTable(report), "\n", EventTableText(report));
+  if (report.blame_by_rank_size() > 0) {
+    absl::StrAppend(&out, "\nwho kept others waiting\n\n", RankBlameTable(report));
+  }
+  if (report.blame_size() > 0) {
+    absl::StrAppend(&out, "\n", BlameTable(report));
+  }
+  for (const std::string& note : report.notes()) absl::StrAppend(&out, Printable(note), "\n");
+  return out + FormatWhatIf(report);
+}
+
+std::string PathCsv(const PathGraph& graph, const CriticalPath& path) {
+  std::string out =
+      "start_us,us,percent,bound_by,edge_type,event,name,category,rank,process,thread\n";
+  for (EdgeId id : path.edges) {
+    const GraphEdge& edge = graph.edges[id];
+    AppendPicosAsMicros(graph.instants[edge.from].time_ps, &out);
+    out += ",";
+    AppendPicosAsMicros(edge.weight_ps, &out);
+    absl::StrAppendFormat(&out, ",%.6f,%s,%s,", Percent(edge.weight_ps, path.length_ps),
+                          BoundByName(edge.bound_by), EdgeTypeName(edge.type));
+    if (edge.event == kNoEvent) {
+      out += ",,,,,\n";
+      continue;
+    }
+    const GraphEvent& event = graph.events[edge.event];
+    const Lane& lane = graph.lanes[event.lane];
+    absl::StrAppend(&out, event.position, ",", CsvField(graph.EventName(edge.event)), ",",
+                    EventCategoryName(event.category), ",", lane.rank, ",", CsvField(lane.process),
+                    ",", CsvField(lane.thread), "\n");
+  }
+  return out;
+}
+
+}  // namespace meridian

@@ -1,0 +1,90 @@
+// What a report says of a what-if.
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "critical_path/report/path_report.h"
+#include "critical_path/report/path_report.pb.h"
+#include "critical_path/testing/kineto_trace.h"
+#include "critical_path/what_if/testing/what_if_run.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+
+MeasuredGraph Step() {
+  KinetoTrace trace;
+  trace.Call("cudaLaunchKernel", 0, 10, 1);
+  trace.Call("cudaDeviceSynchronize", 20, 100, 2);
+  trace.Kernel("k", 15, 100, 7, 1);
+  trace.Sync("Context Sync", 20, 100, -1, 2);
+  return MeasureTrace(trace);
+}
+
+PathReport Report(const std::string& text) {
+  const MeasuredGraph measured = Step();
+  absl::StatusOr<std::vector<WhatIfEdit>> edits = ParseWhatIfEdits(text);
+  EXPECT_OK(edits);
+  absl::StatusOr<WhatIfResult> result = WhatIf(measured, text);
+  EXPECT_OK(result);
+  PathReport report = ReportPath({}, result->schedule.graph, result->path);
+  AddWhatIf(*edits, *result, ReportPath({}, measured.graph, measured.path), &report);
+  return report;
+}
+
+TEST(WhatIfReportTest, ComparesBeforeAndAfter) {
+  const PathReport report = Report("scale name=\"k\" 0.5; set category=launch 5us");
+  const WhatIfReport& what_if = report.what_if();
+  EXPECT_EQ(what_if.length_us_before(), 120);
+  EXPECT_EQ(what_if.length_us_after(), 60);
+  EXPECT_EQ(report.length_us(), 60);
+  EXPECT_EQ(what_if.breakdown_before().at("gpu_compute_bound"), 100);
+  EXPECT_EQ(what_if.breakdown_after().at("gpu_compute_bound"), 50);
+  EXPECT_EQ(what_if.breakdown_after().at("wait_for_other_ranks"), 0);
+  EXPECT_EQ(what_if.edits(1).text(), "set category=launch 5us");
+  EXPECT_EQ(what_if.edits(1).matched(), 1);
+  EXPECT_EQ(what_if.changed_events(), 2);
+  EXPECT_THAT(FormatPathReport(report), EndsWith(R"(
+what if: 60.000 us instead of 120.000 us (-50.00 %); events changed: 2
+
+edit                     matched
+-----------------------  -------
+scale name="k" 0.5             1
+set category=launch 5us        1
+
+spent on                    before us  after us  change us
+--------------------------  ---------  --------  ---------
+cpu_bound                       5.000     5.000     +0.000
+gpu_compute_bound             100.000    50.000    -50.000
+gpu_kernel_launch_overhead     15.000     5.000    -10.000
+length                        120.000    60.000    -60.000
+)"));
+}
+
+TEST(WhatIfReportTest, ListsSuggestions) {
+  PathReport report = Report("scale all 1");
+  const MeasuredGraph measured = Step();
+  const Schedule schedule = BuildSchedule(measured.graph, measured.path);
+  ReorderSuggestions found;
+  found.candidates = found.tried = 3;
+  AddSuggestions(schedule, found, &report);
+  EXPECT_THAT(FormatPathReport(report),
+              HasSubstr("no other order of a stream's work makes it shorter (3 of 3 tried)"));
+  found.suggestions.push_back({{2}, 0, 7'500'000, "move event=2 before event=0"});
+  AddSuggestions(schedule, found, &report);
+  EXPECT_EQ(report.what_if().suggestions(0).moved(), "k");
+  EXPECT_EQ(report.what_if().suggestions(0).gain_us(), 7.5);
+  EXPECT_THAT(
+      FormatPathReport(report),
+      AllOf(HasSubstr("if its data allow (3 of 3 tried)"),
+            HasSubstr("7.500  k          1  cudaLaunchKernel  move event=2 before event=0")));
+}
+
+}  // namespace
+}  // namespace meridian

@@ -1,0 +1,179 @@
+#include "critical_path/trace/inferred_waits.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/string_view.h"
+#include "critical_path/trace/trace_window.h"
+
+namespace meridian {
+namespace {
+
+// How many launches, or ends of work, are looked at to find one of the right stream.
+constexpr int kMaxCandidates = 64;
+
+class Inference {
+ public:
+  Inference(const EventTable& table, const DeviceDependencies& known) : table_(table) {
+    for (EventRow row = 0; row < table.size(); ++row) {
+      if (IsDeviceWork(table.category(row))) work_.push_back(row);
+    }
+    std::sort(work_.begin(), work_.end(), [&](EventRow a, EventRow b) {
+      return std::make_tuple(table.end_ps(a), a) < std::make_tuple(table.end_ps(b), b);
+    });
+    for (const DeviceDependency& edge : known.edges) {
+      if (edge.kind == DeviceDependencyKind::kLaunch) {
+        launches_.push_back({table.track_id(edge.from), table.start_ps(edge.from), edge.to});
+      } else if (edge.kind == DeviceDependencyKind::kStreamOrder) {
+        int64_t& free_ps = stream_free_ps_.try_emplace(edge.to, kNever).first->second;
+        free_ps = std::max(free_ps, table.end_ps(edge.from));
+      }
+    }
+    // Of a CUDA graph the work that starts first counts.
+    std::sort(launches_.begin(), launches_.end(), [&](const Launch& a, const Launch& b) {
+      return std::make_tuple(a.thread, a.call_ps, table.start_ps(a.work)) <
+             std::make_tuple(b.thread, b.call_ps, table.start_ps(b.work));
+    });
+  }
+
+  // Returns what the first work launched after the call waited for.
+  std::optional<DeviceDependency> StreamWait(const SyncCall& sync) const {
+    const Launch* launch = NextLaunch(sync);
+    if (launch == nullptr) return std::nullopt;
+    int64_t ready_ps = launch->call_ps;
+    const auto free_ps = stream_free_ps_.find(launch->work);
+    if (free_ps != stream_free_ps_.end()) ready_ps = std::max(ready_ps, free_ps->second);
+    const std::optional<EventRow> awaited =
+        LastToEnd(ready_ps, table_.start_ps(launch->work), launch->work);
+    if (!awaited.has_value()) return std::nullopt;
+    return DeviceDependency{*awaited, launch->work, DeviceDependencyKind::kEventWait};
+  }
+
+  // Returns what the call itself waited for.
+  std::optional<DeviceDependency> HostWait(const SyncCall& sync, DeviceDependencyKind kind) const {
+    const std::optional<EventRow> awaited =
+        LastToEnd(table_.start_ps(*sync.call), table_.end_ps(*sync.call), std::nullopt);
+    if (!awaited.has_value()) return std::nullopt;
+    return DeviceDependency{*awaited, *sync.call, kind};
+  }
+
+ private:
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::min();
+
+  struct Launch {
+    TrackId thread;
+    int64_t call_ps;
+    EventRow work;
+  };
+
+  // Returns the thread's next launch, to the stream that waits if that is known.
+  const Launch* NextLaunch(const SyncCall& sync) const {
+    const auto key = std::make_tuple(table_.track_id(*sync.call), table_.start_ps(*sync.call));
+    auto it = std::lower_bound(launches_.begin(), launches_.end(), key,
+                               [](const Launch& launch, const auto& key) {
+                                 return std::make_tuple(launch.thread, launch.call_ps) < key;
+                               });
+    for (int i = 0; i < kMaxCandidates && it != launches_.end(); ++i, ++it) {
+      if (it->thread != std::get<0>(key)) return nullptr;
+      if (IsOnStream(it->work, sync.stream)) return &*it;
+    }
+    return nullptr;
+  }
+
+  bool IsOnStream(EventRow work, std::optional<int64_t> stream) const {
+    int64_t number = 0;
+    return !stream.has_value() ||
+           (absl::SimpleAtoi(table_.track(table_.track_id(work)).thread, &number) &&
+            number == *stream);
+  }
+
+  // Returns the last work that ended after `after_ps` and not after `by_ps`; with `waiting`, of the
+  // other streams of that work's device.
+  std::optional<EventRow> LastToEnd(int64_t after_ps, int64_t by_ps,
+                                    std::optional<EventRow> waiting) const {
+    auto it = std::upper_bound(
+        work_.begin(), work_.end(), by_ps,
+        [&](int64_t time_ps, EventRow row) { return time_ps < table_.end_ps(row); });
+    for (int i = 0; i < kMaxCandidates && it != work_.begin(); ++i) {
+      --it;
+      if (table_.end_ps(*it) <= after_ps) return std::nullopt;
+      if (!waiting.has_value() || IsBeside(*it, *waiting)) return *it;
+    }
+    return std::nullopt;
+  }
+
+  bool IsBeside(EventRow work, EventRow other) const {
+    const TrackId track = table_.track_id(work), other_track = table_.track_id(other);
+    return track != other_track &&
+           table_.track(track).device_id == table_.track(other_track).device_id;
+  }
+
+  const EventTable& table_;
+  // Device work in order of the ends.
+  std::vector<EventRow> work_;
+  // In order of the calls' threads, then of their starts.
+  std::vector<Launch> launches_;
+  // By device work: when the work before it on its stream had ended. Absent for a stream's first.
+  absl::flat_hash_map<EventRow, int64_t> stream_free_ps_;
+};
+
+// Returns the rows of calls and device work that are known to have waited.
+absl::flat_hash_set<EventRow> FindExplained(const DeviceDependencies& known) {
+  absl::flat_hash_set<EventRow> rows;
+  for (const DeviceDependency& edge : known.edges) {
+    if (edge.kind != DeviceDependencyKind::kLaunch &&
+        edge.kind != DeviceDependencyKind::kStreamOrder) {
+      rows.insert(edge.to);
+    }
+  }
+  return rows;
+}
+
+}  // namespace
+
+size_t AddInferredWaits(const EventTable& table, absl::Span<const SyncCall> sync_calls,
+                        DeviceDependencies* dependencies) {
+  const Inference inference(table, *dependencies);
+  const absl::flat_hash_set<EventRow> explained = FindExplained(*dependencies);
+  std::vector<DeviceDependency> inferred;
+  const auto add = [&](const std::optional<DeviceDependency>& edge) {
+    if (edge.has_value() && !explained.contains(edge->to)) inferred.push_back(*edge);
+  };
+  for (const SyncCall& sync : sync_calls) {
+    if (!sync.call.has_value()) continue;
+    const auto add_host_wait = [&](DeviceDependencyKind kind) {
+      add(inference.HostWait(sync, kind));
+    };
+    if (sync.kind == SyncKind::kEventWait && !sync.record.has_value()) {
+      add(inference.StreamWait(sync));
+    } else if (sync.kind == SyncKind::kEventSync && !sync.record.has_value() &&
+               !absl::StrContains(table.name(*sync.call), "Query")) {
+      add_host_wait(DeviceDependencyKind::kEventSync);
+    } else if (sync.kind == SyncKind::kStreamSync && !sync.stream.has_value()) {
+      add_host_wait(DeviceDependencyKind::kStreamSync);
+    } else if (sync.kind == SyncKind::kDeviceSync && !sync.device_id.has_value()) {
+      add_host_wait(DeviceDependencyKind::kDeviceSync);
+    }
+  }
+  const auto before = [](const DeviceDependency& a, const DeviceDependency& b) {
+    return std::tie(a.to, a.from, a.kind) < std::tie(b.to, b.from, b.kind);
+  };
+  std::sort(inferred.begin(), inferred.end(), before);
+  inferred.erase(std::unique(inferred.begin(), inferred.end()), inferred.end());
+  std::vector<DeviceDependency>& edges = dependencies->edges;
+  const size_t known = edges.size();
+  edges.insert(edges.end(), inferred.begin(), inferred.end());
+  std::inplace_merge(edges.begin(), edges.begin() + known, edges.end(), before);
+  return inferred.size();
+}
+
+}  // namespace meridian

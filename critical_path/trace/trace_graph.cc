@@ -1,0 +1,415 @@
+#include "critical_path/trace/trace_graph.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <limits>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
+#include "critical_path/graph/thread_walk.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/collectives/communication_kernel.h"
+#include "xla_profiler/events/track_index.h"
+
+namespace meridian {
+namespace {
+
+// How many stretches of other threads are looked at to find who continued a thread. Each thread has
+// at most one stretch in the way, that which began before the gap.
+constexpr int kMaxCandidates = 64;
+
+bool IsHostWait(DeviceDependencyKind kind) {
+  return kind == DeviceDependencyKind::kEventSync || kind == DeviceDependencyKind::kStreamSync ||
+         kind == DeviceDependencyKind::kDeviceSync || kind == DeviceDependencyKind::kBlockingCopy;
+}
+
+// What the graph has to know of a name; it is found once for each.
+struct NameTraits {
+  bool loads_data = false;
+  bool communicates = false;
+};
+
+// Time during which a thread was within operators and calls without a break.
+struct Stretch {
+  LaneId lane = 0;
+  int64_t start_ps = 0;
+  int64_t end_ps = 0;
+  // The instant at its end.
+  InstantId last = 0;
+};
+
+// Time during which a thread was outside of all operators and calls, between two of its instants.
+struct Gap {
+  LaneId lane = 0;
+  InstantId before = 0;
+  InstantId after = 0;
+};
+
+class Builder {
+ public:
+  Builder(const EventTable& table, absl::Span<const uint32_t> positions,
+          const DeviceDependencies& dependencies, const TraceWindow& window,
+          const TraceGraphOptions& options)
+      : table_(table),
+        positions_(positions),
+        dependencies_(dependencies),
+        window_(window),
+        options_(options),
+        event_of_row_(table.size(), kNoEvent),
+        is_worker_(FindWorkers(table, dependencies)),
+        lane_of_track_(table.tracks().size(), kNoLane),
+        graph_names_(table.names().size(), kNoName) {}
+
+  absl::StatusOr<TraceGraph> Build() {
+    loads_data_ = FindDataLoaders();
+    ASSIGN_OR_RETURN(const WindowRows chosen,
+                     ChooseWindowRows(table_, dependencies_, window_, loads_data_));
+    result_.without_launch = chosen.without_launch;
+    graph_.base_ns = table_.base_ns();
+    graph_.window_start_ps = window_.start_ps;
+    graph_.window_end_ps = chosen.end_ps;
+    AddEvents(chosen.rows);
+    AddInstants(&graph_);
+    graph_.edges.reserve(3 * graph_.events.size());
+    last_instants_.assign(graph_.lanes.size(), kNoInstant);
+    ChooseHome();
+    AddDeviceEdges();
+    AddHostEdges();
+    AddGaps();
+    AddWindowEnd();
+    return std::move(result_);
+  }
+
+ private:
+  static constexpr LaneId kNoLane = std::numeric_limits<LaneId>::max();
+  static constexpr NameId kNoName = std::numeric_limits<NameId>::max();
+
+  // Returns for each name of the table whether it is that of a data loader.
+  std::vector<bool> FindDataLoaders() const {
+    std::vector<bool> loads_data(table_.names().size());
+    for (NameId name = 0; name < loads_data.size(); ++name) {
+      for (const std::string& part : options_.data_load_events) {
+        if (absl::StrContains(table_.names().Get(name), part)) loads_data[name] = true;
+      }
+    }
+    return loads_data;
+  }
+
+  void AddEvents(absl::Span<const EventRow> rows) {
+    graph_.events.reserve(rows.size());
+    for (EventRow row : rows) {
+      event_of_row_[row] = static_cast<GraphEventId>(graph_.events.size());
+      GraphEvent event;
+      event.name = FindName(table_.name_id(row));
+      event.lane = FindLane(table_.track_id(row));
+      event.start_ps = std::max(table_.start_ps(row), graph_.window_start_ps);
+      event.duration_ps = std::min(table_.end_ps(row), graph_.window_end_ps) - event.start_ps;
+      event.category = table_.category(row);
+      event.position = positions_[row];
+      graph_.events.push_back(event);
+    }
+  }
+
+  LaneId FindLane(TrackId track_id) {
+    LaneId& lane = lane_of_track_[track_id];
+    if (lane == kNoLane) {
+      const Track& track = table_.track(track_id);
+      lane = static_cast<LaneId>(graph_.lanes.size());
+      graph_.lanes.push_back({options_.rank, track.kind, track.process, track.thread});
+    }
+    return lane;
+  }
+
+  NameId FindName(NameId table_name) {
+    NameId& name = graph_names_[table_name];
+    if (name == kNoName) {
+      const absl::string_view text = table_.names().Get(table_name);
+      name = graph_.names.Intern(text);
+      traits_.push_back({loads_data_[table_name], IsCommunicationKernel(text)});
+    }
+    return name;
+  }
+
+  int64_t Time(InstantId instant) const { return graph_.Time(instant); }
+
+  void AddDeviceEdges() {
+    const std::vector<DeviceDependency>& all = dependencies_.edges;
+    // The dependencies are in the order of the rows that they lead to.
+    size_t next = 0;
+    for (EventRow row = 0; row < table_.size(); ++row) {
+      const size_t begin = next;
+      while (next < all.size() && all[next].to == row) ++next;
+      const GraphEventId event = event_of_row_[row];
+      if (event == kNoEvent) continue;
+      const auto causes = absl::MakeConstSpan(all).subspan(begin, next - begin);
+      const GraphEvent& work = graph_.events[event];
+      if (graph_.lanes[work.lane].kind == TrackKind::kHost) {
+        if (!causes.empty()) waits_of_call_[event] = causes;
+        continue;
+      }
+      AddWorkStart(event, causes);
+      graph_.AddTimed(
+          StartInstant(event), EndInstant(event), EdgeType::kOperator,
+          traits_[work.name].communicates ? BoundBy::kGpuCommunication : BoundBy::kGpuCompute,
+          event);
+      InstantId& last = last_instants_[work.lane];
+      if (last == kNoInstant || Time(EndInstant(event)) >= Time(last)) last = EndInstant(event);
+    }
+  }
+
+  void AddWorkStart(GraphEventId work, absl::Span<const DeviceDependency> dependencies) {
+    Causes causes;
+    const auto add = [&](InstantId instant, EdgeType type, BoundBy bound_by) {
+      causes.push_back({instant, type, bound_by, work});
+    };
+    for (const DeviceDependency& dependency : dependencies) {
+      const GraphEventId from = event_of_row_[dependency.from];
+      if (from == kNoEvent) continue;
+      switch (dependency.kind) {
+        case DeviceDependencyKind::kLaunch:
+          add(StartInstant(from), EdgeType::kKernelLaunchDelay, BoundBy::kKernelLaunchOverhead);
+          break;
+        case DeviceDependencyKind::kStreamOrder:
+          add(EndInstant(from), EdgeType::kKernelKernelDelay, BoundBy::kKernelKernelOverhead);
+          break;
+        default:
+          // Waits within one moment could make a circle, and explain nothing.
+          if (Time(EndInstant(from)) < Time(EndInstant(work))) {
+            add(EndInstant(from), EdgeType::kSyncDependency, BoundBy::kKernelKernelOverhead);
+          }
+      }
+    }
+    // Without a cause it was launched before the window, or nobody knows when.
+    if (causes.empty()) {
+      add(kWindowStart, EdgeType::kKernelLaunchDelay, BoundBy::kKernelLaunchOverhead);
+    }
+    AddCauses(StartInstant(work), /*has_time=*/true, &causes, &graph_);
+  }
+
+  void AddHostEdges() {
+    const TrackIndex index(table_);
+    std::vector<GraphEventId> events;
+    for (TrackId track = 0; track < table_.tracks().size(); ++track) {
+      const LaneId lane = lane_of_track_[track];
+      if (lane == kNoLane || graph_.lanes[lane].kind != TrackKind::kHost) continue;
+      events.clear();
+      for (EventRow row : index.Rows(track)) {
+        if (event_of_row_[row] != kNoEvent) events.push_back(event_of_row_[row]);
+      }
+      // Cutting at the window's start makes unequal starts equal.
+      const auto nests_before = [&](GraphEventId a, GraphEventId b) {
+        const GraphEvent &x = graph_.events[a], &y = graph_.events[b];
+        return std::make_tuple(x.start_ps, -x.duration_ps) <
+               std::make_tuple(y.start_ps, -y.duration_ps);
+      };
+      if (!std::is_sorted(events.begin(), events.end(), nests_before)) {
+        std::stable_sort(events.begin(), events.end(), nests_before);
+      }
+      AddThread(lane, is_worker_[track], events);
+    }
+  }
+
+  void AddThread(LaneId lane, bool is_worker, absl::Span<const GraphEventId> events) {
+    InstantId before = kWindowStart;
+    int data_loads = 0;
+    Stretch stretch;
+    stretch.lane = lane;
+    const auto visit = [&](const ThreadStep& step) {
+      const InstantId instant = step.is_start ? StartInstant(step.event) : EndInstant(step.event);
+      if (step.open == kNoEvent) {
+        gaps_.push_back({lane, before, instant});
+        if (is_worker && before != kWindowStart) stretches_.push_back(stretch);
+        stretch.start_ps = Time(instant);
+      } else if (!step.is_start && AddHostWaits(step.event, before)) {
+        graph_.AddUntimed(before, instant, EdgeType::kOperator);
+      } else {
+        graph_.AddTimed(before, instant, EdgeType::kOperator,
+                        data_loads > 0 ? BoundBy::kDataLoading : BoundBy::kCpu, step.open);
+      }
+      if (traits_[graph_.events[step.event].name].loads_data) data_loads += step.is_start ? 1 : -1;
+      if (lane == home_) home_instants_.push_back(instant);
+      before = instant;
+      stretch.last = instant;
+      stretch.end_ps = Time(instant);
+    };
+    result_.not_nested += WalkThread(graph_.events, events, visit);
+    if (is_worker) stretches_.push_back(stretch);
+    last_instants_[lane] = before;
+  }
+
+  // Adds the edges into the end of a call that waits for device work, besides that from the instant
+  // before on its thread. Returns true when the wait ended it.
+  bool AddHostWaits(GraphEventId call, InstantId before) {
+    const auto waits = waits_of_call_.find(call);
+    if (waits == waits_of_call_.end()) return false;
+    Causes causes;
+    bool has_waited = false;
+    for (const DeviceDependency& dependency : waits->second) {
+      const GraphEventId work = event_of_row_[dependency.from];
+      if (!IsHostWait(dependency.kind) || work == kNoEvent) continue;
+      // Waits within one moment could make a circle, and explain nothing.
+      if (Time(StartInstant(work)) >= Time(EndInstant(call))) continue;
+      causes.push_back({EndInstant(work), EdgeType::kSyncDependency, BoundBy::kCpu, call});
+      has_waited = has_waited || Time(EndInstant(work)) > Time(before);
+    }
+    AddCauses(EndInstant(call), has_waited, &causes, &graph_);
+    return has_waited;
+  }
+
+  void ChooseHome() {
+    if (window_.thread.has_value() && is_worker_[*window_.thread]) {
+      home_ = lane_of_track_[*window_.thread];
+      if (home_ != kNoLane) return;
+    }
+    // Nested operators count more than once, but for all threads alike.
+    std::vector<double> busy_ps(graph_.lanes.size());
+    for (const GraphEvent& event : graph_.events) {
+      busy_ps[event.lane] += static_cast<double>(event.duration_ps);
+    }
+    for (TrackId track = 0; track < lane_of_track_.size(); ++track) {
+      const LaneId lane = lane_of_track_[track];
+      if (lane == kNoLane || !is_worker_[track]) continue;
+      if (home_ == kNoLane || busy_ps[lane] > busy_ps[home_]) home_ = lane;
+    }
+  }
+
+  void AddGaps() {
+    std::stable_sort(stretches_.begin(), stretches_.end(), [&](const Stretch& a, const Stretch& b) {
+      return std::tie(graph_.lanes[a.lane].process, a.end_ps) <
+             std::tie(graph_.lanes[b.lane].process, b.end_ps);
+    });
+    for (const Gap& gap : gaps_) AddGap(gap);
+  }
+
+  // Returns the end of the last stretch of another thread that lies in the gap, or kNoInstant.
+  InstantId FindStretchIn(const Gap& gap) const {
+    const std::string& process = graph_.lanes[gap.lane].process;
+    const int64_t begin_ps = Time(gap.before), end_ps = Time(gap.after);
+    auto it = std::lower_bound(
+        stretches_.begin(), stretches_.end(), end_ps, [&](const Stretch& stretch, int64_t time_ps) {
+          return std::tie(graph_.lanes[stretch.lane].process, stretch.end_ps) <
+                 std::tie(process, time_ps);
+        });
+    // One that ends before the gap does, so that no two threads wait for each other.
+    for (int i = 0; i < kMaxCandidates && it != stretches_.begin(); ++i) {
+      --it;
+      if (graph_.lanes[it->lane].process != process || it->end_ps <= begin_ps) break;
+      if (it->lane != gap.lane && it->start_ps >= begin_ps) return it->last;
+    }
+    return kNoInstant;
+  }
+
+  // Returns the last instant of the home thread that lies in the gap, or kNoInstant.
+  InstantId FindHomeInstantIn(const Gap& gap) const {
+    if (home_ == kNoLane || graph_.lanes[home_].process != graph_.lanes[gap.lane].process) {
+      return kNoInstant;
+    }
+    const auto it = std::lower_bound(
+        home_instants_.begin(), home_instants_.end(), Time(gap.after),
+        [&](InstantId instant, int64_t time_ps) { return Time(instant) < time_ps; });
+    if (it == home_instants_.begin() || Time(*std::prev(it)) <= Time(gap.before)) return kNoInstant;
+    return *std::prev(it);
+  }
+
+  // Returns what the thread waited for in the gap, or kNoInstant.
+  InstantId FindAwaited(const Gap& gap) const {
+    if (graph_.lanes[gap.lane].kind != TrackKind::kHost) return kNoInstant;
+    const InstantId at_home = gap.lane == home_ ? kNoInstant : FindHomeInstantIn(gap);
+    return at_home != kNoInstant ? at_home : FindStretchIn(gap);
+  }
+
+  // Adds the edges of a gap, and returns what was awaited in it (FindAwaited).
+  InstantId AddGap(const Gap& gap) {
+    const InstantId awaited = FindAwaited(gap);
+    if (awaited == kNoInstant) {
+      graph_.AddTimed(gap.before, gap.after, EdgeType::kDependency, BoundBy::kHostGap, kNoEvent);
+    } else {
+      graph_.AddUntimed(gap.before, gap.after, EdgeType::kDependency);
+      graph_.AddTimed(awaited, gap.after, EdgeType::kDependency, BoundBy::kHostGap, kNoEvent);
+    }
+    return awaited;
+  }
+
+  // Returns the last instant of all lanes of that kind, or kNoInstant.
+  InstantId LatestInstant(TrackKind kind) const {
+    InstantId latest = kNoInstant;
+    for (LaneId lane = 0; lane < last_instants_.size(); ++lane) {
+      if (graph_.lanes[lane].kind != kind) continue;
+      const InstantId last = last_instants_[lane];
+      if (latest == kNoInstant || Time(last) > Time(latest)) latest = last;
+    }
+    return latest;
+  }
+
+  // Returns the last instant before the window's end, which leads to it.
+  InstantId LastInstant() const {
+    // The work that the window launched outlasts it, or the track that ends it has the last word.
+    if (graph_.window_end_ps > window_.end_ps) return LatestInstant(TrackKind::kDevice);
+    const LaneId lane = lane_of_track_[window_.end_track];
+    if (lane != kNoLane) return last_instants_[lane];
+    const InstantId on_host = LatestInstant(TrackKind::kHost);
+    return on_host != kNoInstant ? on_host : LatestInstant(TrackKind::kDevice);
+  }
+
+  void AddWindowEnd() {
+    const InstantId end = *graph_.end_instant, last = LastInstant();
+    InstantId awaited = kNoInstant;
+    if (Time(last) == Time(end)) {
+      graph_.AddUntimed(last, end, EdgeType::kDependency);
+    } else {
+      // The annotation ends after all that the thread did: the time until then is a gap.
+      awaited = AddGap({graph_.events[graph_.instants[last].event].lane, last, end});
+    }
+    for (InstantId instant : last_instants_) {
+      if (instant == last || instant == awaited) continue;
+      graph_.AddUntimed(instant, end, EdgeType::kDependency);
+    }
+  }
+
+  const EventTable& table_;
+  const absl::Span<const uint32_t> positions_;
+  const DeviceDependencies& dependencies_;
+  const TraceWindow& window_;
+  const TraceGraphOptions& options_;
+  TraceGraph result_;
+  PathGraph& graph_ = result_.graph;
+
+  // By the table's rows: the event of the graph, or kNoEvent for a row outside of the window.
+  std::vector<GraphEventId> event_of_row_;
+  // By the table's tracks: whether it works (FindWorkers), and its lane of the graph or kNoLane.
+  const std::vector<bool> is_worker_;
+  std::vector<LaneId> lane_of_track_;
+  // By the table's names: whether events so called load data, and the graph's name or kNoName.
+  std::vector<bool> loads_data_;
+  std::vector<NameId> graph_names_;
+  // By the graph's names.
+  std::vector<NameTraits> traits_;
+  // By lane: its last instant, or kNoInstant.
+  std::vector<InstantId> last_instants_;
+  // By calls that wait for device work: what their ends wait for, a range of the dependencies.
+  absl::flat_hash_map<GraphEventId, absl::Span<const DeviceDependency>> waits_of_call_;
+  // The stretches of the workers, in order of process, then end.
+  std::vector<Stretch> stretches_;
+  // The gaps of all threads of the host.
+  std::vector<Gap> gaps_;
+  // The home thread is the one whose range the window is, else the busiest worker; and its instants
+  // in order.
+  LaneId home_ = kNoLane;
+  std::vector<InstantId> home_instants_;
+};
+
+}  // namespace
+
+absl::StatusOr<TraceGraph> BuildTraceGraph(const EventTable& table,
+                                           absl::Span<const uint32_t> positions,
+                                           const DeviceDependencies& dependencies,
+                                           const TraceWindow& window,
+                                           const TraceGraphOptions& options) {
+  return Builder(table, positions, dependencies, window, options).Build();
+}
+
+}  // namespace meridian

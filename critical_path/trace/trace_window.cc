@@ -1,0 +1,239 @@
+#include "critical_path/trace/trace_window.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "critical_path/graph/path_graph.h"
+#include "xla_profiler/base/status_macros.h"
+
+namespace meridian {
+namespace {
+
+bool IsAnnotation(EventCategory category) {
+  return category == EventCategory::kAnnotation || category == EventCategory::kStep;
+}
+
+// True for what the program did, false for what the profiler did.
+bool IsRecordedWork(EventCategory category) {
+  return IsHostWork(category) || IsAnnotation(category) || category == EventCategory::kPython;
+}
+
+// Returns how well the row answers a question for its name: 0 for the host's annotations, which
+// answer best, 1 for its other events, 2 for the device's.
+int Grade(const EventTable& table, EventRow row) {
+  if (table.track(table.track_id(row)).kind == TrackKind::kDevice) return 2;
+  return IsAnnotation(table.category(row)) ? 0 : 1;
+}
+constexpr int kNumGrades = 3;
+
+TraceWindow Span(const EventTable& table, absl::Span<const EventRow> rows) {
+  TraceWindow window;
+  window.start_ps = std::numeric_limits<int64_t>::max();
+  window.end_ps = std::numeric_limits<int64_t>::min();
+  for (EventRow row : rows) {
+    window.start_ps = std::min(window.start_ps, table.start_ps(row));
+    if (table.end_ps(row) < window.end_ps) continue;
+    window.end_ps = table.end_ps(row);
+    window.end_track = table.track_id(row);
+  }
+  return window;
+}
+
+absl::StatusOr<TraceWindow> SpanWork(const EventTable& table,
+                                     const DeviceDependencies& dependencies) {
+  const std::vector<bool> is_worker = FindWorkers(table, dependencies);
+  std::vector<EventRow> rows;
+  bool has_device_work = false;
+  for (EventRow row = 0; row < table.size(); ++row) {
+    if (IsDeviceWork(table.category(row))) {
+      has_device_work = true;
+      rows.push_back(row);
+    } else if (is_worker[table.track_id(row)] && IsRecordedWork(table.category(row))) {
+      rows.push_back(row);
+    }
+  }
+  if (!has_device_work) {
+    return absl::FailedPreconditionError(
+        "the trace has no kernel, copy or set; was the profiler told to record the device?");
+  }
+  return Span(table, rows);
+}
+
+absl::StatusOr<TraceWindow> SpanAnnotation(const EventTable& table, const WindowChoice& choice) {
+  std::vector<bool> matches(table.names().size());
+  for (NameId name = 0; name < matches.size(); ++name) {
+    matches[name] = absl::StrContains(table.names().Get(name), choice.annotation);
+  }
+  std::array<std::vector<EventRow>, kNumGrades> graded;
+  KnownAnnotations known;
+  for (EventRow row = 0; row < table.size(); ++row) {
+    if (IsAnnotation(table.category(row))) known.Add(table.name(row));
+    if (matches[table.name_id(row)]) graded[Grade(table, row)].push_back(row);
+  }
+  const auto best = std::find_if(graded.begin(), graded.end(),
+                                 [](const std::vector<EventRow>& rows) { return !rows.empty(); });
+  if (best == graded.end()) return known.NotFound(choice.annotation);
+  std::stable_sort(best->begin(), best->end(),
+                   [&](EventRow a, EventRow b) { return table.start_ps(a) < table.start_ps(b); });
+  ASSIGN_OR_RETURN(const NumberRange chosen,
+                   ChooseInstances(choice, static_cast<int64_t>(best->size())));
+  TraceWindow window =
+      Span(table, absl::MakeConstSpan(*best).subspan(chosen.first, chosen.last - chosen.first + 1));
+  if (table.track(window.end_track).kind == TrackKind::kHost) window.thread = window.end_track;
+  return window;
+}
+
+constexpr EventRow kNoRow = std::numeric_limits<EventRow>::max();
+// Two instants for each event, and two more for the window, must have numbers.
+constexpr size_t kMaxRows = std::numeric_limits<InstantId>::max() / 4;
+
+// Chooses the rows of a window.
+class RowChooser {
+ public:
+  RowChooser(const EventTable& table, const DeviceDependencies& dependencies,
+             const TraceWindow& window, const std::vector<bool>& loads_data)
+      : table_(table),
+        window_(window),
+        loads_data_(loads_data),
+        launch_of_row_(table.size(), kNoRow),
+        is_call_(table.size()) {
+    for (const DeviceDependency& edge : dependencies.edges) {
+      if (edge.kind == DeviceDependencyKind::kLaunch) {
+        launch_of_row_[edge.to] = edge.from;
+        is_call_[edge.from] = true;
+      } else if (!IsDeviceWork(table.category(edge.to))) {
+        is_call_[edge.to] = true;
+      }
+    }
+    result_.end_ps = window.end_ps;
+  }
+
+  absl::StatusOr<WindowRows> Choose() {
+    ExtendWindow();
+    int64_t length_ps = 0;
+    if (__builtin_sub_overflow(result_.end_ps, window_.start_ps, &length_ps)) {
+      return absl::OutOfRangeError("the window's work ends more than 106 days after its start");
+    }
+    for (EventRow row = 0; row < table_.size(); ++row) {
+      if (!IsChosen(row)) continue;
+      result_.rows.push_back(row);
+      if (IsDeviceWork(table_.category(row)) && launch_of_row_[row] == kNoRow) {
+        ++result_.without_launch;
+      }
+    }
+    if (result_.rows.empty()) {
+      return absl::FailedPreconditionError(
+          "the window is empty: no operator, call or device work is in it");
+    }
+    if (result_.rows.size() > kMaxRows) {
+      return absl::OutOfRangeError("the window holds more than a billion events; choose a shorter");
+    }
+    return std::move(result_);
+  }
+
+ private:
+  bool StartsInWindow(EventRow row) const {
+    return table_.start_ps(row) >= window_.start_ps && table_.start_ps(row) < window_.end_ps;
+  }
+
+  bool IsLaunchedInWindow(EventRow work) const {
+    const EventRow launch = launch_of_row_[work];
+    return StartsInWindow(launch == kNoRow ? work : launch);
+  }
+
+  void ExtendWindow() {
+    for (EventRow row = 0; row < table_.size(); ++row) {
+      if (!IsDeviceWork(table_.category(row)) || !IsLaunchedInWindow(row)) continue;
+      result_.end_ps = std::max(result_.end_ps, table_.end_ps(row));
+    }
+  }
+
+  bool IsChosen(EventRow row) const {
+    return table_.track(table_.track_id(row)).kind == TrackKind::kHost ? IsChosenHostRow(row)
+                                                                       : IsChosenDeviceRow(row);
+  }
+
+  bool IsChosenHostRow(EventRow row) const {
+    const bool is_work =
+        is_call_[row] || IsHostWork(table_.category(row)) || loads_data_[table_.name_id(row)];
+    if (!is_work) return false;
+    return StartsInWindow(row) ||
+           (table_.start_ps(row) < window_.start_ps && table_.end_ps(row) > window_.start_ps);
+  }
+
+  bool IsChosenDeviceRow(EventRow row) const {
+    if (!IsDeviceWork(table_.category(row))) return false;
+    if (IsLaunchedInWindow(row)) return true;
+    const EventRow launch = launch_of_row_[row];
+    if (launch != kNoRow && table_.start_ps(launch) >= window_.end_ps) return false;
+    return table_.start_ps(row) < result_.end_ps && table_.end_ps(row) > window_.start_ps;
+  }
+
+  const EventTable& table_;
+  const TraceWindow& window_;
+  const std::vector<bool>& loads_data_;
+  // By row of device work: the call that launched it, or kNoRow.
+  std::vector<EventRow> launch_of_row_;
+  // By row: whether it launches work or waits for it, whatever its category.
+  std::vector<bool> is_call_;
+  WindowRows result_;
+};
+
+}  // namespace
+
+bool IsHostWork(EventCategory category) {
+  return category == EventCategory::kCpuOp || category == EventCategory::kRuntimeApi;
+}
+
+bool IsDeviceWork(EventCategory category) {
+  return category == EventCategory::kKernel || category == EventCategory::kMemcpy ||
+         category == EventCategory::kMemset;
+}
+
+std::vector<bool> FindWorkers(const EventTable& table, const DeviceDependencies& dependencies) {
+  std::vector<bool> is_worker(table.tracks().size());
+  for (EventRow row = 0; row < table.size(); ++row) {
+    if (table.category(row) == EventCategory::kCpuOp) is_worker[table.track_id(row)] = true;
+  }
+  for (const DeviceDependency& edge : dependencies.edges) {
+    if (edge.kind == DeviceDependencyKind::kLaunch) is_worker[table.track_id(edge.from)] = true;
+  }
+  return is_worker;
+}
+
+absl::StatusOr<TraceWindow> ChooseTraceWindow(const EventTable& table,
+                                              const DeviceDependencies& dependencies,
+                                              const WindowChoice& choice) {
+  ASSIGN_OR_RETURN(TraceWindow window, SpanWork(table, dependencies));
+  if (!choice.annotation.empty()) {
+    ASSIGN_OR_RETURN(window, SpanAnnotation(table, choice));
+  }
+  int64_t length_ps = 0;
+  if (__builtin_sub_overflow(window.end_ps, window.start_ps, &length_ps)) {
+    return absl::OutOfRangeError("the window spans more than 106 days");
+  }
+  if (length_ps == 0) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the window is empty: ", choice.annotation.empty()
+                                     ? "nothing in the trace takes time"
+                                     : absl::StrCat("'", choice.annotation, "' takes no time")));
+  }
+  return window;
+}
+
+absl::StatusOr<WindowRows> ChooseWindowRows(const EventTable& table,
+                                            const DeviceDependencies& dependencies,
+                                            const TraceWindow& window,
+                                            const std::vector<bool>& loads_data) {
+  return RowChooser(table, dependencies, window, loads_data).Choose();
+}
+
+}  // namespace meridian
