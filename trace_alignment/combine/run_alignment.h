@@ -17,13 +17,13 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "trace_alignment/clocks/node_clock.h"
+#include "trace_alignment/clocks/offset_samples.h"
+#include "trace_alignment/clocks/snapshot_pairs.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/collective_table.h"
 #include "trace_alignment/collectives/happens_before.h"
 #include "trace_alignment/collectives/probe_free_alignment.h"
-#include "trace_alignment/node_clock.h"
-#include "trace_alignment/offset_samples.h"
-#include "trace_alignment/snapshot_pairs.h"
 #include "xla_profiler/xplane/session_clock.h"
 
 namespace meridian {

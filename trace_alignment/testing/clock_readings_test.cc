@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "trace_alignment/offset_samples.h"
-#include "trace_alignment/probe_windows.h"
-#include "trace_alignment/snapshot_pairs.h"
+#include "trace_alignment/clocks/offset_samples.h"
+#include "trace_alignment/clocks/snapshot_pairs.h"
+#include "trace_alignment/probes/probe_windows.h"
+#include "trace_alignment/probes/two_way_probes.h"
 #include "trace_alignment/testing/cluster_profile.h"
-#include "trace_alignment/two_way_probes.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/xplane/session_clock.h"

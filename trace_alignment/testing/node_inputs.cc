@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "trace_alignment/clock_map.h"
+#include "trace_alignment/clocks/clock_map.h"
 #include "xla_profiler/base/status_macros.h"
 
 namespace meridian {

@@ -7,10 +7,10 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
+#include "trace_alignment/clocks/node_clock.h"
+#include "trace_alignment/clocks/offset_samples.h"
+#include "trace_alignment/clocks/snapshot_pairs.h"
 #include "trace_alignment/collectives/probe_free_alignment.h"
-#include "trace_alignment/node_clock.h"
-#include "trace_alignment/offset_samples.h"
-#include "trace_alignment/snapshot_pairs.h"
 #include "trace_alignment/testing/synthetic_cluster.h"
 #include "xla_profiler/xplane/session_clock.h"
 

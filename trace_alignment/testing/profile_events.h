@@ -11,9 +11,9 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "trace_alignment/alignment_stats.pb.h"
-#include "trace_alignment/node_clock.h"
-#include "trace_alignment/xspace_aligner.h"
+#include "trace_alignment/aligner/alignment_stats.pb.h"
+#include "trace_alignment/aligner/xspace_aligner.h"
+#include "trace_alignment/clocks/node_clock.h"
 #include "xla_profiler/xplane/clock_domain.h"
 #include "xla_profiler/xplane/session_clock.h"
 
