@@ -85,7 +85,7 @@ absl::StatusOr<int64_t> FindNodeId(const std::string& trace, const Inputs& input
   ids.files = {trace};
   if (absl::GetFlag(FLAGS_node_id).has_value()) ids.given = {*absl::GetFlag(FLAGS_node_id)};
   if (inputs.snapshots.has_value()) ids.from_snapshots = {inputs.snapshots->node_id};
-  ASSIGN_OR_RETURN(const std::vector<NodeId> nodes, AssignNodeIds(ids));
+  ASSIGN_OR_RETURN(const std::vector<AssignedNodeId> nodes, AssignNodeIds(ids));
   return nodes[0].id;
 }
 

@@ -182,7 +182,7 @@ class CombinePipeline {
     NodeIdInputs ids;
     ids.files = request_.files.traces;
     ids.given = request_.node_ids;
-    absl::StatusOr<std::vector<NodeId>> assigned = AssignNodeIds(ids);
+    absl::StatusOr<std::vector<AssignedNodeId>> assigned = AssignNodeIds(ids);
     for (size_t n = 0; n < nodes_.size(); ++n) {
       Node& node = nodes_[n];
       SnapshotPairsOptions options;
@@ -195,10 +195,10 @@ class CombinePipeline {
       ids.from_snapshots.push_back(node.snapshots.has_value() ? node.snapshots->node_id
                                                               : std::nullopt);
     }
-    ASSIGN_OR_RETURN(const std::vector<NodeId> final_ids, AssignNodeIds(ids));
+    ASSIGN_OR_RETURN(const std::vector<AssignedNodeId> final_ids, AssignNodeIds(ids));
     for (size_t n = 0; n < nodes_.size(); ++n) nodes_[n].id = final_ids[n].id;
-    for (const NodeId& id : final_ids) {
-      if (id.source != NodeId::Source::kPosition) continue;
+    for (const AssignedNodeId& id : final_ids) {
+      if (id.source != AssignedNodeId::Source::kPosition) continue;
       report_.add_notes("node ids are the positions of the traces: their names hold no numbers");
       break;
     }
