@@ -12,10 +12,9 @@
 #include "absl/strings/strip.h"
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
-#include "trace_alignment/aligner/alignment_record.h"
+#include "trace_alignment/aligner/alignment_stats.pb.h"
 #include "trace_alignment/aligner/xspace_aligner.h"
 #include "trace_alignment/clocks/offset_samples.h"
-#include "trace_alignment/clocks/profile_snapshots.h"
 #include "trace_alignment/clocks/snapshot_pairs.h"
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/files/file_system.h"
@@ -125,7 +124,7 @@ absl::StatusOr<NodeClock> MakeClock(const Inputs& inputs, const RunClock& run) {
   ASSIGN_OR_RETURN(const Target target, ParseTarget(absl::GetFlag(FLAGS_target)));
   ASSIGN_OR_RETURN(const OffsetSamples::Slope slope,
                    OffsetSamples::ParseSlope(absl::GetFlag(FLAGS_offset_slope)));
-  NodeClock clock;
+  NodeClock clock(run);
   if (inputs.snapshots.has_value()) {
     ASSIGN_OR_RETURN(ClockMap map, TracerToHostMap(*inputs.snapshots, run));
     if (target == Target::kTracer) clock.reference_to_target = map.Inverted();

@@ -372,10 +372,11 @@ TEST(PrototypeDefectsTest, D12_NeitherOrderNorNamesNorIdsGetLost) {
   ClusterOptions options = Options();
   options.max_skew_ns = 1'000'000;
   const SyntheticCluster cluster(options);
-  ASSERT_OK_AND_ASSIGN(TwoWayProbes probes, ParseTwoWayProbes(TwoWayProbesJsonl(cluster), "p"));
-  const std::vector<ProbeEdge> in_order = EstimateEdges(probes.probes).edges;
-  std::shuffle(probes.probes.begin(), probes.probes.end(), std::mt19937_64(1));
-  const std::vector<ProbeEdge> shuffled = EstimateEdges(probes.probes).edges;
+  ASSERT_OK_AND_ASSIGN(std::vector<TwoWayProbe> probes,
+                       ParseTwoWayProbes(TwoWayProbesJsonl(cluster), "p"));
+  const std::vector<ProbeEdge> in_order = EstimateEdges(probes).edges;
+  std::shuffle(probes.begin(), probes.end(), std::mt19937_64(1));
+  const std::vector<ProbeEdge> shuffled = EstimateEdges(probes).edges;
   ASSERT_EQ(in_order.size(), shuffled.size());
   for (size_t i = 0; i < in_order.size(); ++i) {
     EXPECT_EQ(in_order[i].midpoint_src_ns, shuffled[i].midpoint_src_ns);
@@ -504,9 +505,9 @@ TEST(PrototypeDefectsTest, D15_TheCorridorIsExactAndKnowsItsWidth) {
   const SyntheticCluster cluster(options);
   ProbeOptions links;
   links.max_asymmetry_ns = 8'000;
-  ASSERT_OK_AND_ASSIGN(const TwoWayProbes probes,
+  ASSERT_OK_AND_ASSIGN(const std::vector<TwoWayProbe> probes,
                        ParseTwoWayProbes(TwoWayProbesJsonl(cluster, links), "probes"));
-  const TwoWayEstimates estimates = EstimateEdges(probes.probes);
+  const TwoWayEstimates estimates = EstimateEdges(probes);
   EXPECT_THAT(estimates.empty, IsEmpty());
   ASSERT_FALSE(estimates.edges.empty());
   for (const ProbeEdge& edge : estimates.edges) {

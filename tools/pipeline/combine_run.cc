@@ -12,10 +12,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "tools/pipeline/output_files.h"
-#include "trace_alignment/aligner/alignment_record.h"
+#include "trace_alignment/aligner/alignment_stats.pb.h"
 #include "trace_alignment/aligner/xspace_aligner.h"
 #include "trace_alignment/clocks/offset_samples.h"
-#include "trace_alignment/clocks/profile_snapshots.h"
+#include "trace_alignment/clocks/snapshot_pairs.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/skew.h"
 #include "trace_alignment/combine/combiner.h"
@@ -290,7 +290,7 @@ class CombinePipeline {
     ProgressBar progress("combining", total_bytes);
     CombineOptions options;
     options.naming = request_.naming;
-    options.lines = LineOptions(0);
+    options.max_extrapolation_ns = request_.max_extrapolation_ns;
     options.progress = [&](uint64_t bytes) { progress.Update(bytes); };
     const auto combine = [&](ByteSink& sink) -> absl::Status {
       ASSIGN_OR_RETURN(const std::vector<AlignmentStats> stats,

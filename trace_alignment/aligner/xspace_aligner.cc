@@ -2,12 +2,13 @@
 
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "trace_alignment/aligner/alignment_stats.pb.h"
 #include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/base/status_util.h"
-#include "xla_profiler/xplane/plane_additions.h"
 #include "xla_profiler/xplane/xplane_builder.h"
 #include "xla_profiler/xplane/xplane_rewriter.h"
 #include "xla_profiler/xplane/xplane_schema.h"
@@ -16,14 +17,21 @@
 namespace meridian {
 namespace {
 
+constexpr absl::string_view kNodeIdStat = "alignment_node_id";
+constexpr absl::string_view kMethodStat = "alignment_method";
+constexpr absl::string_view kOffsetStat = "alignment_offset_ns";
+constexpr absl::string_view kUncertaintyStat = "alignment_uncertainty_ns";
+constexpr absl::string_view kDriftStat = "alignment_drift_ppm";
+
 class AligningEditor : public XSpaceEditor {
  public:
-  AligningEditor(const XSpaceReader& reader, const AlignOptions& options, int64_t new_start_ns,
-                 LineAligner aligner)
+  AligningEditor(const XSpaceReader& reader, const SessionClock& clock, const NodeClock& node,
+                 const AlignOptions& options, int64_t new_start_ns)
       : reader_(reader),
+        node_(node),
         options_(options),
         new_start_ns_(new_start_ns),
-        aligner_(std::move(aligner)) {}
+        aligner_(clock, node, new_start_ns, options.lines, &room_) {}
 
   absl::Status EditPlane(const XPlaneLayout& plane, PlaneEdit* edit) override {
     edit->edit_lines = !plane.lines.empty();
@@ -63,7 +71,7 @@ class AligningEditor : public XSpaceEditor {
       int64_t mapped_ns = new_start_ns_;
       if (is_stop) {
         if (!stat.IntOrUintValue().has_value()) continue;
-        ASSIGN_OR_RETURN(mapped_ns, aligner_.MapHostTime(*stat.IntOrUintValue()));
+        ASSIGN_OR_RETURN(mapped_ns, MapHostTime(node_, *stat.IntOrUintValue()));
       }
       XStatProto moved;
       moved.set_metadata_id(stat.Id());
@@ -74,11 +82,14 @@ class AligningEditor : public XSpaceEditor {
   }
 
   const XSpaceReader& reader_;
+  const NodeClock& node_;
   const AlignOptions& options_;
+  // Unix time that the new line bases count from.
   const int64_t new_start_ns_;
+  AlignedEvents room_;
   LineAligner aligner_;
   bool has_environment_ = false;
-  // Of the plane at hand.
+  // Where the events of the plane at hand keep their original times; absent when they do not.
   std::optional<OriginalTimesStats> original_times_;
 };
 
@@ -94,14 +105,32 @@ std::string EnvironmentField(int64_t start_ns) {
 
 }  // namespace
 
+void AddTo(PlaneAdditions* plane, const AlignmentRecord& record, absl::string_view prefix) {
+  const auto named = [&](absl::string_view name) { return absl::StrCat(prefix, name); };
+  plane->AddInt64(named(kNodeIdStat), record.node_id);
+  plane->AddString(named(kMethodStat), record.method);
+  if (record.offset_ns.has_value()) plane->AddInt64(named(kOffsetStat), *record.offset_ns);
+  if (record.uncertainty_ns.has_value()) {
+    plane->AddInt64(named(kUncertaintyStat), *record.uncertainty_ns);
+  }
+  if (record.drift_ppm.has_value()) plane->AddDouble(named(kDriftStat), *record.drift_ppm);
+}
+
+absl::StatusOr<bool> IsAligned(const XSpaceReader& reader) {
+  bool aligned = false;
+  RETURN_IF_ERROR(reader.ForEachPlane([&](const XPlaneVisitor& plane) {
+    for (const XStatVisitor& stat : plane.Stats()) {
+      aligned |= absl::EndsWith(stat.Name(), kMethodStat);
+    }
+  }));
+  return aligned;
+}
+
 absl::StatusOr<AlignmentStats> AlignXSpace(const XSpaceReader& reader, const SessionClock& clock,
                                            const NodeClock& node, const AlignOptions& options,
                                            ByteSink& sink) {
-  AlignedEvents room;
-  ASSIGN_OR_RETURN(const int64_t new_start_ns,
-                   LineAligner(clock, node, 0, options.lines, &room).MapHostTime(clock.start_ns()));
-  AligningEditor editor(reader, options, new_start_ns,
-                        LineAligner(clock, node, new_start_ns, options.lines, &room));
+  ASSIGN_OR_RETURN(const int64_t new_start_ns, MapHostTime(node, clock.start_ns()));
+  AligningEditor editor(reader, clock, node, options, new_start_ns);
   const absl::Status status = RewriteXSpace(reader.source(), editor, sink);
   // An error of the sink is not the profile's.
   if (!status.ok()) {

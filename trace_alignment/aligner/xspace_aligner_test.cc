@@ -6,6 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "trace_alignment/aligner/alignment_stats.pb.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/testing/synthetic_run.h"
 #include "xla_profiler/testing/xplane_utils.h"
@@ -28,6 +29,9 @@ ClockMap Shift(int64_t shift_ps, int64_t until_s = 100) {
 class XSpaceAlignerTest : public ::testing::Test {
  protected:
   XSpaceAlignerTest() : before_(SyntheticRun({})[0]) {}
+
+  // The clock of the run's first node, whose session starts at the run base.
+  static NodeClock Clock() { return NodeClock(RunClock(SyntheticRunOptions().start_ns)); }
 
   // Aligns before_ into after_.
   absl::StatusOr<AlignmentStats> Align(const NodeClock& node, const AlignOptions& options = {}) {
@@ -63,7 +67,7 @@ class XSpaceAlignerTest : public ::testing::Test {
 };
 
 TEST_F(XSpaceAlignerTest, TracerAndHostLinesGoTheirOwnWays) {
-  NodeClock node;
+  NodeClock node = Clock();
   node.tracer_to_host = Shift(3000);
   node.host_to_reference = Shift(-5000500);
   ASSERT_OK_AND_ASSIGN(const AlignmentStats stats, Align(node));
@@ -85,7 +89,7 @@ TEST_F(XSpaceAlignerTest, TracerAndHostLinesGoTheirOwnWays) {
 
 TEST_F(XSpaceAlignerTest, DurationsAreMappedWithTheirEnds) {
   // The reference runs half as fast.
-  NodeClock node;
+  NodeClock node = Clock();
   ASSERT_OK_AND_ASSIGN(node.host_to_reference,
                        ClockMap::Create({{0, 0}, {100 * kSecondPs, 50 * kSecondPs}}));
   ASSERT_OK(Align(node));
@@ -98,7 +102,7 @@ TEST_F(XSpaceAlignerTest, AnIdentityMovesNothingButSaysThatItWasThere) {
   AlignOptions options;
   options.record.node_id = 7;
   options.record.method = "none";
-  ASSERT_OK_AND_ASSIGN(const AlignmentStats stats, Align(NodeClock(), options));
+  ASSERT_OK_AND_ASSIGN(const AlignmentStats stats, Align(Clock(), options));
   EXPECT_EQ(stats.events_corrected(), 0);
   EXPECT_EQ(StartPs(after_, "/device:GPU:0", 3), StartPs(before_, "/device:GPU:0", 3));
   ASSERT_OK_AND_ASSIGN(const XSpaceReader original, XSpaceReader::FromBytes(out_, "aligned"));
@@ -111,7 +115,7 @@ TEST_F(XSpaceAlignerTest, AnIdentityMovesNothingButSaysThatItWasThere) {
 }
 
 TEST_F(XSpaceAlignerTest, OriginalTimesCanBeKept) {
-  NodeClock node;
+  NodeClock node = Clock();
   node.host_to_reference = Shift(2000);
   AlignOptions options;
   options.lines.keep_original = true;
@@ -130,7 +134,7 @@ TEST_F(XSpaceAlignerTest, OriginalTimesCanBeKept) {
 
 TEST_F(XSpaceAlignerTest, EventsFarOutsideTheSamplesAreRefused) {
   // Samples end one second before the session begins; its events come some 20 ms after that.
-  NodeClock node;
+  NodeClock node = Clock();
   ASSERT_OK_AND_ASSIGN(node.host_to_reference,
                        ClockMap::Create({{-3 * kSecondPs, 0}, {-kSecondPs, 2 * kSecondPs}}));
   AlignOptions options;
@@ -149,7 +153,7 @@ TEST_F(XSpaceAlignerTest, AnEventThatNoClockCanShowIsRefused) {
       ->mutable_lines(0)
       ->mutable_events(0)
       ->set_duration_ps(-1);
-  EXPECT_THAT(Align(NodeClock()),
+  EXPECT_THAT(Align(Clock()),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no clock can show")));
 }
 
@@ -160,7 +164,7 @@ TEST_F(XSpaceAlignerTest, TheStartIsAlwaysKnownAfterwards) {
   ASSERT_OK_AND_ASSIGN(const XSpaceReader reader, XSpaceReader::FromBytes(bytes, "a.pb"));
   ASSERT_OK_AND_ASSIGN(const SessionClock clock,
                        SessionClock::Create("a.pb", SessionInfo(), int64_t{1'000'000'000}));
-  NodeClock node;
+  NodeClock node(RunClock(clock.start_ns()));
   node.host_to_reference = Shift(5'000'000);
   StringSink sink(&out_);
   ASSERT_OK(AlignXSpace(reader, clock, node, {}, sink));

@@ -16,7 +16,7 @@
 namespace meridian {
 namespace {
 
-// |a - b|, which always fits.
+// Returns |a - b|, which always fits.
 uint64_t Distance(int64_t a, int64_t b) {
   return a < b ? static_cast<uint64_t>(b) - static_cast<uint64_t>(a)
                : static_cast<uint64_t>(a) - static_cast<uint64_t>(b);
@@ -66,7 +66,7 @@ absl::Status CheckIncreasing(const std::vector<ClockKnot>& knots) {
   return absl::OkStatus();
 }
 
-// By how much the clocks drifted apart from a to b, either way.
+// Returns by how much the clocks drifted apart from a to b, either way.
 absl::int128 ShiftChange(const ClockKnot& a, const ClockKnot& b) {
   const absl::int128 change_ps =
       (absl::int128(b.from_ps) - b.to_ps) - (absl::int128(a.from_ps) - a.to_ps);
@@ -110,7 +110,8 @@ class LongestChain {
     ClockKnot knot;
     absl::int128 flat;
     absl::int128 steep;
-    // In the steadiest longest chain that ends here, and how much the shift varies along it.
+    // The link before this one in the steadiest longest chain that ends here, and how much the
+    // shift varies along that chain.
     const Link* predecessor = nullptr;
     absl::int128 variation_ps = 0;
   };
@@ -130,7 +131,7 @@ class LongestChain {
   }
 
   static void ChoosePredecessor(const Level& candidates, Link* link) {
-    // Hostile input has no say in the cost.
+    // Limits what hostile input can cost.
     constexpr int kMaxAlternatives = 64;
     int alternatives = 0;
     for (auto it = candidates.rbegin(); it != candidates.rend(); ++it) {
@@ -147,7 +148,8 @@ class LongestChain {
   std::vector<Level> ends_;
 };
 
-// The times from the last kept knot before a removed one to the first after it.
+// Returns, for each run of removed knots, the times from the last kept knot before it to the first
+// after it.
 std::vector<ClockInterval> RemovedIntervals(const std::vector<ClockKnot>& knots,
                                             const std::vector<ClockKnot>& kept) {
   std::vector<ClockInterval> intervals;
@@ -178,7 +180,6 @@ ClockMap ClockMap::Identity() {
 
 absl::StatusOr<ClockMap> ClockMap::Create(std::vector<ClockKnot> knots, OnDisorder on_disorder) {
   if (knots.empty()) return absl::InvalidArgumentError("a clock map needs at least one reading");
-  const size_t given = knots.size();
   std::sort(knots.begin(), knots.end(), Precedes);
   knots.erase(std::unique(knots.begin(), knots.end(), Equals), knots.end());
   const size_t distinct = knots.size();
@@ -192,7 +193,6 @@ absl::StatusOr<ClockMap> ClockMap::Create(std::vector<ClockKnot> knots, OnDisord
     RETURN_IF_ERROR(CheckIncreasing(knots));
   }
   ClockMap map(knots);
-  map.identical_knots_dropped_ = given - distinct;
   map.knots_repaired_ = distinct - knots.size();
   map.repaired_intervals_ = std::move(repaired_intervals);
   return map;
@@ -241,13 +241,6 @@ int64_t ClockMap::Forward(int64_t from_ps) const {
   return segments_[SegmentIndex(from_ps)].Forward(from_ps);
 }
 
-int64_t ClockMap::Inverse(int64_t to_ps) const {
-  const auto after = std::upper_bound(
-      segments_.begin() + 1, segments_.end(), to_ps,
-      [](int64_t time_ps, const Segment& segment) { return time_ps < segment.anchor.to_ps; });
-  return (after - 1)->Inverted().Forward(to_ps);
-}
-
 ClockMap ClockMap::Inverted() const {
   ClockMap inverse = *this;
   for (Segment& segment : inverse.segments_) segment = segment.Inverted();
@@ -255,18 +248,6 @@ ClockMap ClockMap::Inverted() const {
     interval = {Forward(interval.begin_ps), Forward(interval.end_ps)};
   }
   return inverse;
-}
-
-ClockPosition ClockMap::Locate(int64_t from_ps) const {
-  using Side = ClockPosition::Side;
-  const auto position = [&](Side side, const ClockKnot& knot) {
-    return ClockPosition{side, SaturateToInt64(Distance(from_ps, knot.from_ps))};
-  };
-  const ClockKnot& first = segments_.front().anchor;
-  const ClockKnot& last = segments_.back().anchor;
-  if (from_ps < first.from_ps) return position(Side::kBefore, first);
-  if (from_ps > last.from_ps) return position(Side::kAfter, last);
-  return ClockPosition{};
 }
 
 bool ClockMap::IsRepaired(int64_t from_ps) const {
@@ -294,10 +275,12 @@ bool ClockMapCursor::Rules(size_t segment, int64_t from_ps) const {
 }
 
 void ClockMapCursor::CountExtrapolation(int64_t from_ps) {
-  const int64_t distance_ps = map_->Locate(from_ps).distance_ps;
-  if (distance_ps == 0) return;
+  const int64_t nearest_ps = std::clamp(from_ps, map_->segments_.front().anchor.from_ps,
+                                        map_->segments_.back().anchor.from_ps);
+  if (nearest_ps == from_ps) return;
   ++extrapolations_;
-  farthest_extrapolation_ps_ = std::max(farthest_extrapolation_ps_, distance_ps);
+  farthest_extrapolation_ps_ =
+      std::max(farthest_extrapolation_ps_, SaturateToInt64(Distance(from_ps, nearest_ps)));
 }
 
 }  // namespace meridian

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the time of one clock is told from another's: a polyline through knots at which both were
 // read. Knots and results are picoseconds from a run base (epoch picoseconds do not fit int64).
 //
@@ -27,27 +28,20 @@ namespace meridian {
 inline constexpr int64_t kEndSlopeSpanPs = 1000000000000;
 
 // Between its knots a repaired map is nowhere steeper than this, nor flatter than its inverse. That
-// bounds the round trip: |Inverse(Forward(t)) - t| <= (1 + kMaxRepairedSlope) / 2 ps, within 1 ns.
-// (For real clocks, which differ by parts in a million, it is 1 ps.)
+// bounds the round trip: |Inverted().Forward(Forward(t)) - t| <= (1 + kMaxRepairedSlope) / 2 ps,
+// which is within 1 ns. (For real clocks, which differ by parts in a million, it is 1 ps.)
 inline constexpr int64_t kMaxRepairedSlope = 1000;
 
+// One instant on both clocks, in ps from the run base.
 struct ClockKnot {
   int64_t from_ps = 0;
   int64_t to_ps = 0;
 };
 
-// Both ends belong to it.
+// A stretch of time, in ps from the run base. Both ends belong to it.
 struct ClockInterval {
   int64_t begin_ps = 0;
   int64_t end_ps = 0;
-};
-
-// Where a time lies with respect to the knots.
-struct ClockPosition {
-  enum class Side { kInside, kBefore, kAfter };
-  Side side = Side::kInside;
-  // To the nearest knot, 0 when inside; the largest int64 when it is more.
-  int64_t distance_ps = 0;
 };
 
 class ClockMap {
@@ -72,22 +66,16 @@ class ClockMap {
   // Results beyond int64 are its smallest or largest value. Logarithmic in the knots; for
   // times in order see ClockMapCursor.
   int64_t Forward(int64_t from_ps) const;
-  int64_t Inverse(int64_t to_ps) const;
 
-  // The map with the roles of the clocks exchanged: its Forward is this Inverse.
+  // The map with the roles of the clocks exchanged.
   ClockMap Inverted() const;
 
-  ClockPosition Locate(int64_t from_ps) const;
-
   size_t num_knots() const { return segments_.size() - 1; }
-  // In ascending order.
+  // Knots are in the order of their times.
   ClockKnot knot(size_t i) const { return segments_[i + 1].anchor; }
 
-  // Knots that Create was given more than once, without their first occurrence.
-  int64_t identical_knots_dropped() const { return identical_knots_dropped_; }
-
-  // Knots that the repair removed, and the times (ascending, disjoint or touching) that they had a
-  // say in.
+  // How many knots the repair removed, and the times of the from-clock that they had a say in:
+  // in ascending order, disjoint or touching.
   int64_t knots_repaired() const { return knots_repaired_; }
   const std::vector<ClockInterval>& repaired_intervals() const { return repaired_intervals_; }
   bool IsRepaired(int64_t from_ps) const;
@@ -113,7 +101,6 @@ class ClockMap {
 
   // One before the first knot, then one from each knot on; the anchors of the latter are the knots.
   std::vector<Segment> segments_;
-  int64_t identical_knots_dropped_ = 0;
   int64_t knots_repaired_ = 0;
   std::vector<ClockInterval> repaired_intervals_;
 };

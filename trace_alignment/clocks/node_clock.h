@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The way of one node's times to the target clock:
 //
 //   tracer lines   R --snapshots--> S --offsets--> S_ref --target--> R'
@@ -14,10 +15,15 @@
 
 #include "trace_alignment/clocks/clock_map.h"
 #include "xla_profiler/xplane/clock_domain.h"
+#include "xla_profiler/xplane/session_clock.h"
 
 namespace meridian {
 
 struct NodeClock {
+  explicit NodeClock(const RunClock& run) : run(run) {}
+
+  // What the times of all maps count from.
+  RunClock run;
   // Absent: the tracer's clock is the host's.
   std::optional<ClockMap> tracer_to_host;
   // Absent: the node is the reference.
@@ -42,7 +48,7 @@ class LineClock {
     if (clock.reference_to_target.has_value()) to_target_.emplace(&*clock.reference_to_target);
   }
 
-  // Both in picoseconds from the run's base.
+  // Returns the target's time for a time of the line's clock, both in ps from the run base.
   int64_t Map(int64_t time_ps) {
     const int64_t host_ps = to_host_.has_value() ? to_host_->Forward(time_ps) : time_ps;
     if (repaired_ != nullptr && repaired_->IsRepaired(host_ps)) ++repaired_times_;
@@ -53,13 +59,13 @@ class LineClock {
 
   ClockDomain domain() const { return domain_; }
 
-  // Whether any of what is below is not 0.
+  // True when any of the counts below is not 0.
   bool has_remarks() const {
     return snapshot_extrapolations() > 0 || offset_extrapolations() > 0 || repaired_times_ > 0;
   }
 
-  // How many times were asked outside the snapshot pairs (of either end) and the offsets, or inside
-  // a repaired stretch.
+  // How many times were mapped that lie outside the snapshot pairs (of the node or of the target),
+  // outside the offsets, or inside a repaired stretch of these.
   int64_t snapshot_extrapolations() const {
     return Extrapolations(to_host_) + Extrapolations(to_target_);
   }
@@ -81,6 +87,7 @@ class LineClock {
   std::optional<ClockMapCursor> to_host_;
   std::optional<ClockMapCursor> to_reference_;
   std::optional<ClockMapCursor> to_target_;
+  // The map by offsets if it has repaired stretches, else null.
   const ClockMap* repaired_ = nullptr;
   int64_t repaired_times_ = 0;
 };

@@ -20,8 +20,9 @@ constexpr absl::string_view kExample =
     R"({"round_id":3,"window_start_ns":1000,"window_end_ns":2000,"node_id":1,"offset_ns":-750.8,)"
     R"("drift_ppm":0.43,"reachable":true,"converged":true})";
 
-// A row as written.
+// A row as the file has it.
 struct OffsetRow {
+  // Its line in the file, counted from 1.
   int64_t line = 0;
   OffsetSample sample;
   // Absent in the legacy form, where sample.midpoint_ref_ns is final.
@@ -34,6 +35,7 @@ struct OffsetRow {
 
 struct OffsetFile {
   std::string name;
+  // What the header says about the nodes' starts, by node id.
   absl::btree_map<int64_t, ClockAnchors> anchors;
   std::vector<OffsetRow> rows;
 };
@@ -77,9 +79,7 @@ absl::StatusOr<OffsetRow> ReadRow(const JsonlRow& row) {
     ASSIGN_OR_RETURN(sample.drift_ppm, row.FiniteDouble(drift_key));
     if (*sample.drift_ppm <= -1e6) return row.Error("the node's clock runs backwards");
   }
-  if (row.Has("residual")) {
-    ASSIGN_OR_RETURN(sample.residual_ns, row.FiniteDouble("residual"));
-  }
+  if (row.Has("residual")) RETURN_IF_ERROR(row.FiniteDouble("residual").status());
   return result;
 }
 
@@ -134,7 +134,8 @@ absl::StatusOr<std::optional<int64_t>> FindReference(const OffsetFile& file,
   return std::nullopt;
 }
 
-// The rows that tie the rounds to reference time. Flags do not matter: a window is a window.
+// Returns the reference node's row of each round, by round id: its window is what ties the round to
+// reference time. That the row is not reachable or not converged does not matter for that.
 absl::StatusOr<absl::btree_map<int64_t, const OffsetRow*>> ReferenceRows(
     const OffsetFile& file, std::optional<int64_t> reference) {
   absl::btree_map<int64_t, const OffsetRow*> rounds;
@@ -192,7 +193,8 @@ absl::StatusOr<ClockKnot> KnotAt(const OffsetSample& sample, const RunClock& clo
   return knot;
 }
 
-// A quarter of the way to the nearer neighbour.
+// Returns how far the line of sample i reaches to either side: a quarter of the way to the nearer
+// neighbour.
 int64_t LineReachPs(const std::vector<ClockKnot>& knots, size_t i) {
   if (knots.size() == 1) return kEndSlopeSpanPs;
   const int64_t before_ps = i == 0 ? 0 : knots[i].to_ps / 4 - knots[i - 1].to_ps / 4;
@@ -200,7 +202,7 @@ int64_t LineReachPs(const std::vector<ClockKnot>& knots, size_t i) {
   return before_ps == 0 ? after_ps : after_ps == 0 ? before_ps : std::min(before_ps, after_ps);
 }
 
-// Two knots on the line of each sample's drift.
+// Returns two knots on the line of each sample's drift, in place of the sample's own knot.
 absl::StatusOr<std::vector<ClockKnot>> KnotsOnLines(const std::vector<OffsetSample>& samples,
                                                     const std::vector<ClockKnot>& knots) {
   std::vector<ClockKnot> ends;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How far the nodes' clocks are from the reference node's, measured round by round:
 //
 //   {"meta":true,"nodes":[{"node_id":1,"start_walltime_ns":W,"start_gpu_ns":G}]}
@@ -23,7 +24,6 @@
 #include "absl/container/btree_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "trace_alignment/clocks/clock_anchors.h"
 #include "trace_alignment/clocks/clock_map.h"
 #include "trace_alignment/clocks/snapshot_pairs.h"
 #include "xla_profiler/base/files/file_system.h"
@@ -36,28 +36,28 @@ struct OffsetSample {
   int64_t node_id = 0;
   // M, Unix time on the reference clock.
   int64_t midpoint_ref_ns = 0;
-  // Node clock - reference clock.
+  // Node clock - reference clock at that time.
   int64_t offset_ps = 0;
   // How much faster the node's clock runs than the reference's; absent when unknown.
   std::optional<double> drift_ppm;
-  // How far the measurement is from being consistent with the others; absent when unknown.
-  std::optional<double> residual_ns;
   // The offset is within this of the truth; absent when unknown.
   std::optional<double> uncertainty_ns;
 };
 
-// Rows that were read but say nothing that can be used.
+// How many rows were read but not used, by the reason.
 struct OffsetRowsNotUsed {
+  // Rows that say so of themselves.
   int64_t unreachable = 0;
   int64_t not_converged = 0;
-  // Rounds in which the reference node has no row, though it has some in the file.
+  // Rows of rounds in which the reference node has no row, though it has some in the file.
   int64_t without_reference = 0;
+  // Rows that repeat another.
   int64_t identical = 0;
 };
 
 class OffsetSamples {
  public:
-  // How a node's time is told between and around its samples.
+  // How a node's time is mapped between and around its samples.
   enum class Slope {
     // The polyline through (M_k + O_k -> M_k).
     kInterpolate,
@@ -67,7 +67,7 @@ class OffsetSamples {
     kDriftPpm,
   };
 
-  // "interpolate" or "drift_ppm".
+  // Reads "interpolate" or "drift_ppm".
   static absl::StatusOr<Slope> ParseSlope(absl::string_view name);
 
   // Reads the file. `reference_node` absent: the lowest node whose offset is 0 in every row.
@@ -80,25 +80,25 @@ class OffsetSamples {
   static absl::StatusOr<OffsetSamples> Parse(absl::string_view contents, const std::string& name,
                                              std::optional<int64_t> reference_node);
 
-  // From samples that were computed; `name` says by what.
+  // Holds samples that were computed; `name` says by what.
   OffsetSamples(std::string name, std::optional<int64_t> reference_node,
                 const std::vector<OffsetSample>& samples);
 
   // The node that the offsets are relative to; absent when the file has no rows for it.
   std::optional<int64_t> reference_node() const { return reference_node_; }
 
-  // Those with samples, ascending.
+  // The nodes that have samples, in the order of their ids.
   std::vector<int64_t> NodeIds() const;
 
-  // In the order of reference time; empty for a node without any.
+  // The node's samples in the order of reference time; empty for a node without any.
   const std::vector<OffsetSample>& SamplesOf(int64_t node_id) const;
 
-  // What the header says about the node.
+  // What the header says about the node's start; absent members when it says nothing.
   ClockAnchors AnchorsOf(int64_t node_id) const;
 
   const OffsetRowsNotUsed& rows_not_used() const { return rows_not_used_; }
 
-  // Returns the map from the node's host time to reference time, both from the run's base: the
+  // Returns the map from the node's host time to reference time, in ps from the run base: the
   // identity for the reference node. Samples that would have it run backwards are repaired and
   // counted in the map. NotFound that lists the nodes there are when the node has no samples.
   absl::StatusOr<ClockMap> OffsetMap(int64_t node_id, const RunClock& clock,
@@ -109,6 +109,7 @@ class OffsetSamples {
 
   std::string name_;
   std::optional<int64_t> reference_node_;
+  // The samples of each node, and what the header says about its start, by node id.
   absl::btree_map<int64_t, std::vector<OffsetSample>> samples_;
   absl::btree_map<int64_t, ClockAnchors> anchors_;
   OffsetRowsNotUsed rows_not_used_;

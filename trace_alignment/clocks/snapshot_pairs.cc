@@ -13,8 +13,8 @@
 #include "third_party/xplane/snapshot_pairs.pb.h"
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/int64_range.h"
-#include "xla_profiler/base/json/jsonl_row.h"
 #include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/xplane/clock_domain.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
 namespace meridian {
@@ -26,7 +26,7 @@ constexpr absl::string_view kExample = R"({"sys_ns":1000000,"tracer_ns":1000250}
 struct RawPairs {
   struct Row {
     SnapshotPair pair;
-    // Line, or position from 1.
+    // The line of a text file, else the position among the pairs, counted from 1.
     int64_t number = 0;
   };
 
@@ -121,8 +121,8 @@ absl::StatusOr<SnapshotPairs> Finish(RawPairs raw, const SnapshotPairsOptions& o
   }
   SnapshotPairs snapshots;
   snapshots.node_id = raw.node_id;
-  ASSIGN_OR_RETURN(snapshots.anchors, ResolveAnchors(raw, options));
-  RETURN_IF_ERROR(MakeUnixTime(snapshots.anchors, &raw));
+  ASSIGN_OR_RETURN(const ClockAnchors anchors, ResolveAnchors(raw, options));
+  RETURN_IF_ERROR(MakeUnixTime(anchors, &raw));
   std::sort(raw.rows.begin(), raw.rows.end(), [](const RawPairs::Row& a, const RawPairs::Row& b) {
     return std::tie(a.pair.tracer_ns, a.pair.sys_ns, a.number) <
            std::tie(b.pair.tracer_ns, b.pair.sys_ns, b.number);
@@ -250,7 +250,34 @@ absl::StatusOr<RawPairs> ReadMessage(absl::string_view contents, const std::stri
   return raw;
 }
 
+// The Unix time of the earliest base of a line that the tracer stamped.
+absl::StatusOr<std::optional<int64_t>> EarliestTracerBase(const XSpaceReader& profile,
+                                                          const SessionClock& clock) {
+  std::optional<int64_t> earliest_ns;
+  RETURN_IF_ERROR(profile.ForEachPlane([&](const XPlaneVisitor& plane) {
+    return plane.ForEachLine([&](const XLineVisitor& line) -> absl::Status {
+      if (ClockDomainOf(plane.Name(), line.Name()) != ClockDomain::kTracer) return absl::OkStatus();
+      ASSIGN_OR_RETURN(const int64_t base_ns, clock.LineBaseNs(line.Header()));
+      earliest_ns = std::min(earliest_ns.value_or(base_ns), base_ns);
+      return absl::OkStatus();
+    });
+  }));
+  return earliest_ns;
+}
+
 }  // namespace
+
+absl::StatusOr<ClockAnchors> ReadClockAnchors(const JsonlRow& row) {
+  ClockAnchors anchors;
+  if (row.Has("start_walltime_ns")) {
+    ASSIGN_OR_RETURN(anchors.start_walltime_ns, row.Int64("start_walltime_ns"));
+    if (anchors.start_walltime_ns == 0) return ClockAnchors();
+  }
+  if (row.Has("start_gpu_ns")) {
+    ASSIGN_OR_RETURN(anchors.start_gpu_ns, row.Int64("start_gpu_ns"));
+  }
+  return anchors;
+}
 
 std::optional<int64_t> ReadingUncertaintyNs(const SnapshotPairs& snapshots) {
   int64_t largest_ns = 0;
@@ -301,6 +328,19 @@ absl::StatusOr<SnapshotPairs> SnapshotPairsFromPlane(const XPlaneVisitor& plane,
     });
   }));
   return Finish(std::move(raw), options);
+}
+
+absl::StatusOr<std::optional<SnapshotPairs>> LoadProfileSnapshots(FileSystem& file_system,
+                                                                  const XSpaceReader& profile,
+                                                                  const SessionClock& clock,
+                                                                  const std::string& file,
+                                                                  SnapshotPairsOptions options) {
+  ASSIGN_OR_RETURN(const std::optional<XPlaneVisitor> plane,
+                   profile.FindPlane(kSnapshotsPlaneName));
+  if (file.empty() && !plane.has_value()) return std::nullopt;
+  ASSIGN_OR_RETURN(options.earliest_tracer_base_ns, EarliestTracerBase(profile, clock));
+  return file.empty() ? SnapshotPairsFromPlane(*plane, clock, profile.name(), options)
+                      : LoadSnapshotPairs(file_system, file, options);
 }
 
 absl::StatusOr<ClockMap> TracerToHostMap(const SnapshotPairs& snapshots, const RunClock& clock) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Readings of a host's clock S and its device tracer's clock R at one instant, which tie the two
 // together. They come as JSONL, as a SnapshotPairs message, or as the plane `/host:snapshots`:
 //
@@ -21,13 +22,26 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "trace_alignment/clocks/clock_anchors.h"
 #include "trace_alignment/clocks/clock_map.h"
 #include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/json/jsonl_row.h"
 #include "xla_profiler/xplane/session_clock.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
+#include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {
+
+// The instant at which a node's tracer started, on the node's two clocks; absent where unknown.
+struct ClockAnchors {
+  // W, Unix time on the host's clock.
+  std::optional<int64_t> start_walltime_ns;
+  // G, on the tracer's clock.
+  std::optional<int64_t> start_gpu_ns;
+};
+
+// Reads "start_walltime_ns" and "start_gpu_ns" of a header. A start_walltime_ns of 0 is how writers
+// say that they know neither.
+absl::StatusOr<ClockAnchors> ReadClockAnchors(const JsonlRow& row);
 
 // The host's clock before and after the tracer's was read.
 struct SnapshotBracket {
@@ -36,20 +50,21 @@ struct SnapshotBracket {
 };
 
 struct SnapshotPair {
-  // S, Unix time.
+  // S, Unix time on the host's clock.
   int64_t sys_ns = 0;
-  // A, the Unix time that the profile gives to R-domain events of this instant.
+  // A, the Unix time that the profile gives to tracer events of this instant.
   int64_t tracer_ns = 0;
+  // Absent when the file gives a single host reading.
   std::optional<SnapshotBracket> bracket;
 };
 
+// The snapshot pairs of one node.
 struct SnapshotPairs {
-  // At least one; both clocks increase.
+  // At least one; from pair to pair both clocks increase.
   std::vector<SnapshotPair> pairs;
-  // What the header says.
+  // The node that the file's header names; absent when it names none.
   std::optional<int64_t> node_id;
-  // What A was computed with; G is absent when the pairs are relative and nobody knows it.
-  ClockAnchors anchors;
+  // How many pairs were left out because the file repeats them.
   int64_t identical_dropped = 0;
 };
 
@@ -63,7 +78,7 @@ std::optional<int64_t> ReadingUncertaintyNs(const SnapshotPairs& snapshots);
 struct SnapshotPairsOptions {
   ClockAnchors flags;
   ClockAnchors offsets_header;
-  // W for relative pairs when nobody says: the Unix time of the earliest R-domain line's base.
+  // W for relative pairs when nobody says: the Unix time of the earliest base of a tracer's line.
   std::optional<int64_t> earliest_tracer_base_ns;
 };
 
@@ -86,7 +101,16 @@ absl::StatusOr<SnapshotPairs> SnapshotPairsFromPlane(const XPlaneVisitor& plane,
                                                      const std::string& name,
                                                      const SnapshotPairsOptions& options = {});
 
-// The map A -> S, both from the run's base.
+// Loads a profile's pairs from the file if its path is not empty, else from the profile's plane
+// `/host:snapshots`; nullopt when there is neither. The profile also says what relative pairs count
+// from when nobody else does, so that need not be in `options`.
+absl::StatusOr<std::optional<SnapshotPairs>> LoadProfileSnapshots(FileSystem& file_system,
+                                                                  const XSpaceReader& profile,
+                                                                  const SessionClock& clock,
+                                                                  const std::string& file,
+                                                                  SnapshotPairsOptions options);
+
+// The map A -> S, in ps from the run base.
 absl::StatusOr<ClockMap> TracerToHostMap(const SnapshotPairs& snapshots, const RunClock& clock);
 
 }  // namespace meridian

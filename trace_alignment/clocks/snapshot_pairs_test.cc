@@ -19,6 +19,7 @@
 #include "third_party/xplane/snapshot_pairs.pb.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/json/jsonl_row.h"
 #include "xla_profiler/base/testing/gzip_text.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
@@ -51,7 +52,6 @@ TEST(SnapshotPairsTest, RelativePairsAreRelativeToWalltime) {
                        Parse("{\"sys_ns\":1000,\"tracer_ns\":1250}\n"
                              "{\"sys_clock_ns\":2000,\"tracer_clock_ns\":2300}\n"));
   EXPECT_EQ(snapshots.node_id, 2);
-  EXPECT_EQ(snapshots.anchors.start_gpu_ns, kGpuNs);
   ASSERT_EQ(snapshots.pairs.size(), 2);
   EXPECT_EQ(snapshots.pairs[0].sys_ns, kWallNs + 1000);
   EXPECT_EQ(snapshots.pairs[0].tracer_ns, kWallNs + 1250);
@@ -76,7 +76,7 @@ TEST(SnapshotPairsTest, FlagsWinOverTheHeaderAndTheHeaderOverTheOffsets) {
   const auto walltime_ns = [&](absl::string_view header,
                                const SnapshotPairsOptions& options) -> int64_t {
     const auto snapshots = ParseSnapshotPairs(absl::StrCat(header, row), "a.jsonl", options);
-    return snapshots.ok() ? *snapshots->anchors.start_walltime_ns : -1;
+    return snapshots.ok() ? snapshots->pairs[0].sys_ns - 10 : -1;
   };
   SnapshotPairsOptions options;
   EXPECT_EQ(walltime_ns("", options), -1);
@@ -298,6 +298,32 @@ TEST(SnapshotPairsTest, PredictsARealReadingFromTheOthers) {
     const int64_t half_bracket_ns = (pair.bracket->sys_after_ns - pair.bracket->sys_before_ns) / 2;
     EXPECT_LE(std::abs(predicted_ns - pair.sys_ns), half_bracket_ns) << left_out;
   }
+}
+
+absl::StatusOr<ClockAnchors> ReadAnchors(absl::string_view text) {
+  return ReadClockAnchors(JsonlRow(text, "a.jsonl", 1, "{}"));
+}
+
+TEST(ClockAnchorsTest, EachIsReadAloneOrWithTheOther) {
+  ASSERT_OK_AND_ASSIGN(
+      const ClockAnchors both,
+      ReadAnchors(R"({"start_walltime_ns":1700000000000000001,"start_gpu_ns":-5})"));
+  EXPECT_EQ(both.start_walltime_ns, 1700000000000000001);
+  EXPECT_EQ(both.start_gpu_ns, -5);
+  ASSERT_OK_AND_ASSIGN(const ClockAnchors gpu, ReadAnchors(R"({"start_gpu_ns":7})"));
+  EXPECT_EQ(gpu.start_walltime_ns, std::nullopt);
+  EXPECT_EQ(gpu.start_gpu_ns, 7);
+}
+
+TEST(ClockAnchorsTest, AWallTimeOfZeroMeansNeitherIsKnown) {
+  ASSERT_OK_AND_ASSIGN(const ClockAnchors none,
+                       ReadAnchors(R"({"start_walltime_ns":0,"start_gpu_ns":7})"));
+  EXPECT_EQ(none.start_walltime_ns, std::nullopt);
+  EXPECT_EQ(none.start_gpu_ns, std::nullopt);
+}
+
+TEST(ClockAnchorsTest, WhatIsNoIntegerIsRefused) {
+  EXPECT_THAT(ReadAnchors(R"({"start_gpu_ns":1.5})"), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
 }  // namespace

@@ -5,16 +5,6 @@
 #include "absl/types/span.h"
 
 namespace meridian {
-namespace {
-
-int64_t LowerMedian(std::vector<int64_t>* values) {
-  const auto middle = values->begin() + (values->size() - 1) / 2;
-  std::nth_element(values->begin(), middle, values->end());
-  return *middle;
-}
-
-}  // namespace
-
 std::optional<GroupTiming> TimingOf(const CollectiveTable& table,
                                     const CollectiveInstance& instance) {
   if (!IsSynchronising(table.OpOf(instance).kind) || instance.missing > 0) return std::nullopt;
@@ -42,7 +32,6 @@ int64_t PairTransferPs(const CollectiveTable& table, const CollectiveInstance& i
 
 std::vector<RankSkew> SummariseSkew(const CollectiveTable& table) {
   std::vector<RankSkew> ranks(table.node_of_rank().size());
-  std::vector<std::vector<int64_t>> skews_ps(ranks.size());
   for (const CollectiveInstance& instance : table.instances()) {
     const std::optional<GroupTiming> timing = TimingOf(table, instance);
     if (!timing.has_value() || instance.member_count < 2) continue;
@@ -52,11 +41,7 @@ std::vector<RankSkew> SummariseSkew(const CollectiveTable& table) {
     for (const CollectiveMember& member : members) {
       ++ranks[member.rank].instances;
       last.wait_caused_ps += timing->SkewPs(member);
-      skews_ps[member.rank].push_back(timing->SkewPs(member));
     }
-  }
-  for (size_t rank = 0; rank < ranks.size(); ++rank) {
-    if (!skews_ps[rank].empty()) ranks[rank].median_skew_ps = LowerMedian(&skews_ps[rank]);
   }
   return ranks;
 }

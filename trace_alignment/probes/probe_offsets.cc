@@ -16,7 +16,7 @@
 namespace meridian {
 namespace {
 
-// True for raw two-way probes: a row has the four times.
+// True for raw two-way probes, whose rows have four times; false for probe windows.
 absl::StatusOr<bool> IsTwoWay(absl::string_view contents, const std::string& file) {
   bool is_two_way = false, decided = false;
   RETURN_IF_ERROR(ForEachJsonlRow(contents, file,
@@ -41,11 +41,13 @@ absl::StatusOr<ProbeOffsets> LoadProbeOffsets(FileSystem& file_system,
     ASSIGN_OR_RETURN(const InputFile input, InputFile::Open(file_system, file));
     ASSIGN_OR_RETURN(const bool is_two_way, IsTwoWay(input.bytes(), file));
     if (is_two_way) {
-      ASSIGN_OR_RETURN(const TwoWayProbes probes, ParseTwoWayProbes(input.bytes(), file));
-      two_way.insert(two_way.end(), probes.probes.begin(), probes.probes.end());
+      ASSIGN_OR_RETURN(const std::vector<TwoWayProbe> probes,
+                       ParseTwoWayProbes(input.bytes(), file));
+      two_way.insert(two_way.end(), probes.begin(), probes.end());
     } else {
-      ASSIGN_OR_RETURN(const ProbeWindows probes, ParseProbeWindows(input.bytes(), file));
-      windows.insert(windows.end(), probes.edges.begin(), probes.edges.end());
+      ASSIGN_OR_RETURN(const std::vector<ProbeWindowEdge> edges,
+                       ParseProbeWindows(input.bytes(), file));
+      windows.insert(windows.end(), edges.begin(), edges.end());
     }
   }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From files of probes, windows or raw two-way ones, to each node's offsets from the reference.
 #ifndef TRACE_ALIGNMENT_PROBES_PROBE_OFFSETS_H_
 #define TRACE_ALIGNMENT_PROBES_PROBE_OFFSETS_H_
@@ -18,7 +19,7 @@ struct ProbeOffsets {
   std::vector<std::string> notes;
 };
 
-// Which kind a file is, its first line that is no header tells. `max_drift_ppm` bounds the slopes
+// The first line that is no header tells which kind a file is. `max_drift_ppm` bounds the slopes
 // of raw probes. InvalidArgument for what cannot be read, and when nothing usable is left.
 absl::StatusOr<ProbeOffsets> LoadProbeOffsets(FileSystem& file_system,
                                               const std::vector<std::string>& files,

@@ -24,20 +24,8 @@ namespace {
 
 constexpr double kPpm = 1e6;
 
-// What clocks may drift apart within a window (11 days), and be apart (92 days): sums fit int64.
-constexpr double kMaxDriftedPs = 1e18;
-constexpr double kMaxOffsetPs = 8e18;
-
 // The reference is node 0 of a round; its values are 0 by definition.
 constexpr int kReference = 0;
-
-bool IsGood(const ProbeWindowEdge& window, const ProbeWindowFilter& filter) {
-  const bool fitted = window.alpha != 0 || window.beta_ps != 0;
-  return fitted && std::abs(window.alpha) < 1 && window.pairs > 0 &&
-         window.pairs >= filter.min_pairs &&
-         static_cast<double>(window.lost) <=
-             filter.max_loss_ratio * static_cast<double>(window.pairs);
-}
 
 // A symmetric positive definite matrix, factored as L * L^T.
 class CholeskyFactor {
@@ -167,7 +155,6 @@ class Round {
       residuals_ps[i] =
           excess_ps_[i] - (corrections_ps[links_[i].dst] - corrections_ps[links_[i].src]);
     }
-    const std::vector<double> node_residuals_ps = NodeResiduals(residuals_ps);
     const std::vector<double> uncertainties_ps = Uncertainties(fit, residuals_ps);
     for (size_t i = 0; i < nodes_.size(); ++i) {
       OffsetSample sample;
@@ -175,7 +162,6 @@ class Round {
       sample.midpoint_ref_ns = *midpoint_ns;
       sample.offset_ps = times_ps_[i] + std::llround(corrections_ps[i]);
       sample.drift_ppm = std::expm1(log_rates[i]) * kPpm;
-      sample.residual_ns = node_residuals_ps[i] / kPsPerNs;
       if (!uncertainties_ps.empty()) sample.uncertainty_ns = uncertainties_ps[i] / kPsPerNs;
       samples->push_back(sample);
     }
@@ -268,22 +254,7 @@ class Round {
     return absl::OkStatus();
   }
 
-  std::vector<double> NodeResiduals(const std::vector<double>& residuals_ps) const {
-    std::vector<double> square_sums(nodes_.size(), 0.0);
-    std::vector<double> weights(nodes_.size(), 0.0);
-    for (size_t i = 0; i < links_.size(); ++i) {
-      for (int node : {links_[i].src, links_[i].dst}) {
-        square_sums[node] += links_[i].weight * residuals_ps[i] * residuals_ps[i];
-        weights[node] += links_[i].weight;
-      }
-    }
-    for (size_t i = 0; i < nodes_.size(); ++i) {
-      square_sums[i] = std::sqrt(square_sums[i] / weights[i]);
-    }
-    return square_sums;
-  }
-
-  // Empty when unknown.
+  // Returns how far each node's offset can be off, by position in nodes_; empty when unknown.
   std::vector<double> Uncertainties(const DifferenceFit& fit,
                                     const std::vector<double>& residuals_ps) const {
     const bool bounded = std::all_of(bounds_ps_.begin(), bounds_ps_.end(),
@@ -325,45 +296,24 @@ class Round {
 
   std::vector<const ProbeEdge*> edges_;
   const int64_t reference_node_;
-  // Counts from M.
+  // Counts from M, so that doubles hold small numbers.
   RunClock clock_{0};
-  // The reached nodes, the reference first, and what their clocks show at M.
+  // Ids of the reached nodes, the reference first.
   std::vector<int64_t> nodes_;
+  // What the clock of each of nodes_ shows at M by the edges on the way to it, in ps from M.
   std::vector<int64_t> times_ps_;
+  // Positions in nodes_, by node id.
   absl::btree_map<int64_t, int> position_;
-  // One of each per edge between them.
+  // The edges between reached nodes.
   std::vector<Link> links_;
+  // For each of links_: by how much its offset at M exceeds what times_ps_ say, the logarithm of
+  // its rate, and the largest error of its offset at M (infinity when unknown).
   std::vector<double> excess_ps_;
   std::vector<double> log_rates_;
   std::vector<double> bounds_ps_;
 };
 
 }  // namespace
-
-WindowEstimates EstimatesFromWindows(const std::vector<ProbeWindowEdge>& windows,
-                                     const ProbeWindowFilter& filter) {
-  WindowEstimates estimates;
-  for (const ProbeWindowEdge& window : windows) {
-    const absl::int128 half_ns = (absl::int128(window.window_end_ns) - window.window_start_ns) / 2;
-    const double drifted_ps = window.alpha * static_cast<double>(half_ns) * kPsPerNs;
-    if (!IsGood(window, filter) || std::abs(drifted_ps) > kMaxDriftedPs ||
-        std::abs(static_cast<double>(window.beta_ps)) > kMaxOffsetPs) {
-      ++estimates.rejected;
-      continue;
-    }
-    ProbeEdge edge;
-    edge.src = window.src;
-    edge.dst = window.dst;
-    edge.round_id = window.round_id;
-    edge.midpoint_src_ns = static_cast<int64_t>(window.window_start_ns + half_ns);
-    edge.rate = window.alpha;
-    edge.offset_ps = window.beta_ps + std::llround(drifted_ps);
-    const double pairs = static_cast<double>(window.pairs);
-    edge.weight = pairs * pairs / (pairs + static_cast<double>(window.lost));
-    estimates.edges.push_back(edge);
-  }
-  return estimates;
-}
 
 absl::StatusOr<ProbeSolution> SolveProbes(const std::vector<ProbeEdge>& edges,
                                           int64_t reference_node) {

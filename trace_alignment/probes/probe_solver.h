@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From what pairs of nodes measured about each other's clocks to each node's offset from the
 // reference, round by round:
 //
@@ -18,22 +19,22 @@
 
 #include "absl/status/statusor.h"
 #include "trace_alignment/clocks/offset_samples.h"
-#include "trace_alignment/probes/probe_windows.h"
 
 namespace meridian {
 
 // What two nodes measured about each other in one round.
 struct ProbeEdge {
-  // Bounds on the error of an estimate.
+  // How far offset_ps and rate can be from the truth, either way.
   struct Bounds {
     int64_t offset_ps = 0;
     double rate = 0;
   };
 
+  // Node ids.
   int64_t src = 0;
   int64_t dst = 0;
   int64_t round_id = 0;
-  // Unix time on the clock of src.
+  // When the estimate holds, Unix time on the clock of src.
   int64_t midpoint_src_ns = 0;
   // Clock of dst - clock of src at that time.
   int64_t offset_ps = 0;
@@ -45,34 +46,15 @@ struct ProbeEdge {
   std::optional<Bounds> bounds;
 };
 
-// Which measurements of probe windows are good enough.
-struct ProbeWindowFilter {
-  int64_t min_pairs = 12;
-  // Of lost / pairs.
-  double max_loss_ratio = 0.6;
-};
-
-struct WindowEstimates {
-  std::vector<ProbeEdge> edges;
-  // By the filter, for a rate or offset that no clock has, or because alpha and beta are both 0,
-  // which is how writers say that there was no fit.
-  int64_t rejected = 0;
-};
-
-// Weights are the pairs that arrived, less in proportion to the loss.
-WindowEstimates EstimatesFromWindows(const std::vector<ProbeWindowEdge>& windows,
-                                     const ProbeWindowFilter& filter = {});
-
 struct ProbeSolution {
   struct Unreachable {
     int64_t round_id = 0;
     int64_t node_id = 0;
   };
 
-  // Of every round and every node that edges connect to the reference in it, the reference itself
-  // included. Drift is relative to the reference. The residual is the weighted root mean square of
-  // what the node's edges disagree by. The uncertainty follows from the edges' bounds when all
-  // edges around have some; else it is two standard errors, known when there are loops.
+  // One per round and node that edges connect to the reference in it, the reference itself
+  // included. Drift is relative to the reference. The uncertainty follows from the edges' bounds
+  // when all edges around have some; else it is two standard errors, known when there are loops.
   std::vector<OffsetSample> samples;
   // Nodes of some round that were not connected to the reference in this one.
   std::vector<Unreachable> unreachable;

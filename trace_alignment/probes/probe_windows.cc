@@ -1,16 +1,20 @@
 #include "trace_alignment/probes/probe_windows.h"
 
+#include <cmath>
+#include <optional>
 #include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/base/files/input_file.h"
+#include "trace_alignment/clocks/snapshot_pairs.h"
 #include "xla_profiler/base/json/json_cutter.h"
 #include "xla_profiler/base/json/jsonl_row.h"
+#include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
@@ -42,27 +46,26 @@ class ProbeWindowsReader {
     return is_header ? ReadHeader(row) : ReadWindow(row);
   }
 
-  ProbeWindows Take() { return std::move(windows_); }
+  std::vector<ProbeWindowEdge> Take() { return std::move(edges_); }
 
  private:
   absl::Status ReadHeader(const JsonlRow& row) {
     if (row.Has("node_id")) {
-      ASSIGN_OR_RETURN(windows_.node_id, row.Int64("node_id"));
+      ASSIGN_OR_RETURN(header_node_, row.Int64("node_id"));
     }
-    ASSIGN_OR_RETURN(windows_.anchors, ReadClockAnchors(row));
-    return absl::OkStatus();
+    return ReadClockAnchors(row).status();
   }
 
   absl::StatusOr<int64_t> NodeOf(const JsonlRow& row) const {
     if (row.Has("node_id")) {
       ASSIGN_OR_RETURN(const int64_t node_id, row.Int64("node_id"));
-      if (windows_.node_id.value_or(node_id) != node_id) {
+      if (header_node_.value_or(node_id) != node_id) {
         return row.Error(
-            absl::StrCat("node_id is ", node_id, ", but the header says ", *windows_.node_id));
+            absl::StrCat("node_id is ", node_id, ", but the header says ", *header_node_));
       }
       return node_id;
     }
-    if (windows_.node_id.has_value()) return *windows_.node_id;
+    if (header_node_.has_value()) return *header_node_;
     int64_t node_id = 0;
     if (!NodeInName(name_, &node_id)) return row.Error("node_id is missing");
     return node_id;
@@ -101,44 +104,79 @@ class ProbeWindowsReader {
 
   absl::Status Add(const ProbeWindowEdge& edge, const JsonlRow& row) {
     const auto [known, inserted] =
-        known_.try_emplace({edge.src, edge.dst, edge.round_id}, windows_.edges.size(), row.line());
+        known_.try_emplace({edge.src, edge.dst, edge.round_id}, edges_.size(), row.line());
     if (inserted) {
-      windows_.edges.push_back(edge);
+      edges_.push_back(edge);
       return absl::OkStatus();
     }
     const auto [index, line] = known->second;
     const auto values = [](const ProbeWindowEdge& e) {
       return std::tie(e.window_start_ns, e.window_end_ns, e.alpha, e.beta_ps, e.pairs, e.lost);
     };
-    if (values(windows_.edges[index]) != values(edge)) {
+    if (values(edges_[index]) != values(edge)) {
       return absl::InvalidArgumentError(
           absl::StrCat(name_, ":", row.line(), ": contradicts line ", line, ": both are for dst ",
                        edge.dst, " in round ", edge.round_id, ", with different values"));
     }
-    ++windows_.identical_dropped;
     return absl::OkStatus();
   }
 
   const std::string& name_;
+  // Whether no row was read yet.
   bool first_ = true;
-  ProbeWindows windows_;
-  // (src, dst, round) -> index in edges, line.
+  // The node that the header names, if it names one.
+  std::optional<int64_t> header_node_;
+  std::vector<ProbeWindowEdge> edges_;
+  // Position in edges_ and line in the file, by (src, dst, round).
   absl::flat_hash_map<std::tuple<int64_t, int64_t, int64_t>, std::pair<size_t, int64_t>> known_;
 };
 
-}  // namespace
+// Which windows are good enough: enough pairs, and few lost for each.
+constexpr int64_t kMinPairs = 12;
+constexpr double kMaxLossRatio = 0.6;
 
-absl::StatusOr<ProbeWindows> LoadProbeWindows(FileSystem& file_system, const std::string& path) {
-  ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(file_system, path));
-  return ParseProbeWindows(file.bytes(), path);
+// What clocks may drift apart within a window (11 days), and be apart (92 days): sums fit int64.
+constexpr double kMaxDriftedPs = 1e18;
+constexpr double kMaxOffsetPs = 8e18;
+
+bool IsGood(const ProbeWindowEdge& window) {
+  const bool fitted = window.alpha != 0 || window.beta_ps != 0;
+  return fitted && std::abs(window.alpha) < 1 && window.pairs >= kMinPairs &&
+         static_cast<double>(window.lost) <= kMaxLossRatio * static_cast<double>(window.pairs);
 }
 
-absl::StatusOr<ProbeWindows> ParseProbeWindows(absl::string_view contents,
-                                               const std::string& name) {
+}  // namespace
+
+absl::StatusOr<std::vector<ProbeWindowEdge>> ParseProbeWindows(absl::string_view contents,
+                                                               const std::string& name) {
   ProbeWindowsReader reader(name);
   RETURN_IF_ERROR(ForEachJsonlRow(contents, name, kExample,
                                   [&](const JsonlRow& row) { return reader.ReadRow(row); }));
   return reader.Take();
+}
+
+WindowEstimates EstimatesFromWindows(const std::vector<ProbeWindowEdge>& windows) {
+  WindowEstimates estimates;
+  for (const ProbeWindowEdge& window : windows) {
+    const absl::int128 half_ns = (absl::int128(window.window_end_ns) - window.window_start_ns) / 2;
+    const double drifted_ps = window.alpha * static_cast<double>(half_ns) * kPsPerNs;
+    if (!IsGood(window) || std::abs(drifted_ps) > kMaxDriftedPs ||
+        std::abs(static_cast<double>(window.beta_ps)) > kMaxOffsetPs) {
+      ++estimates.rejected;
+      continue;
+    }
+    ProbeEdge edge;
+    edge.src = window.src;
+    edge.dst = window.dst;
+    edge.round_id = window.round_id;
+    edge.midpoint_src_ns = static_cast<int64_t>(window.window_start_ns + half_ns);
+    edge.rate = window.alpha;
+    edge.offset_ps = window.beta_ps + std::llround(drifted_ps);
+    const double pairs = static_cast<double>(window.pairs);
+    edge.weight = pairs * pairs / (pairs + static_cast<double>(window.lost));
+    estimates.edges.push_back(edge);
+  }
+  return estimates;
 }
 
 }  // namespace meridian

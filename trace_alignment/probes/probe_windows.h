@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What one node measured about its neighbours' clocks, window by window
 // (`probe_windows_node<N>.jsonl`):
 //
@@ -12,20 +13,18 @@
 #define TRACE_ALIGNMENT_PROBES_PROBE_WINDOWS_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "trace_alignment/clocks/clock_anchors.h"
-#include "trace_alignment/clocks/snapshot_pairs.h"
-#include "xla_profiler/base/files/file_system.h"
+#include "trace_alignment/probes/probe_solver.h"
 
 namespace meridian {
 
 // One neighbour in one window.
 struct ProbeWindowEdge {
+  // Node ids: who measured, and whose clock.
   int64_t src = 0;
   int64_t dst = 0;
   int64_t round_id = 0;
@@ -36,26 +35,29 @@ struct ProbeWindowEdge {
   double alpha = 0;
   // Clock of dst - clock of src at window_start_ns.
   int64_t beta_ps = 0;
+  // How many probes the fit rests on, and how many got lost.
   int64_t pairs = 0;
   int64_t lost = 0;
 };
 
-struct ProbeWindows {
-  // What the header says.
-  std::optional<int64_t> node_id;
-  ClockAnchors anchors;
-  // In file order; each neighbour once per round.
-  std::vector<ProbeWindowEdge> edges;
-  int64_t identical_dropped = 0;
-};
-
-// The node is the row's, else the header's, else the number after "node" in the file's name.
+// Reads the edges of all windows, in file order and each neighbour once per round. The node is the
+// row's, else the header's, else the number after "node" in the file's name, `name`.
 // InvalidArgument "file:line: reason; expected e.g. ..." for what cannot be read and for
 // contradictory rows (both lines are named).
-absl::StatusOr<ProbeWindows> LoadProbeWindows(FileSystem& file_system, const std::string& path);
+absl::StatusOr<std::vector<ProbeWindowEdge>> ParseProbeWindows(absl::string_view contents,
+                                                               const std::string& name);
 
-// The same from the file's contents; `name` stands for the path.
-absl::StatusOr<ProbeWindows> ParseProbeWindows(absl::string_view contents, const std::string& name);
+struct WindowEstimates {
+  std::vector<ProbeEdge> edges;
+  // How many windows were left out: for too few pairs or too much loss, for a rate or offset that
+  // no clock has, or because alpha and beta are both 0, which is how writers say that there was no
+  // fit.
+  int64_t rejected = 0;
+};
+
+// Takes each window to its middle. Weights are the pairs that arrived, less in proportion to the
+// loss.
+WindowEstimates EstimatesFromWindows(const std::vector<ProbeWindowEdge>& windows);
 
 }  // namespace meridian
 

@@ -13,10 +13,9 @@
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "trace_alignment/clocks/snapshot_pairs.h"
 #include "xla_profiler/base/check.h"
-#include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/int64_range.h"
+#include "xla_profiler/base/json/jsonl_row.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/status_macros.h"
 
@@ -32,7 +31,7 @@ constexpr absl::string_view kExample =
 constexpr double kPpm = 1e6;
 // The year 2116: products of two differences of such times fit 127 bits.
 constexpr int64_t kMaxTimeNs = int64_t{1} << 62;
-// 92 days.
+// Clocks may be 92 days apart.
 constexpr int64_t kMaxOffsetNs = 8000000000000000;
 
 absl::StatusOr<TwoWayProbe> ReadProbe(const JsonlRow& row) {
@@ -129,7 +128,7 @@ struct RateRange {
   double max = 0;
 };
 
-// The slopes of lines that pass above the one kind of bounds and below the other.
+// Returns the slopes of lines that pass above the lower bounds and below the upper ones.
 RateRange PossibleRates(const Hulls& hulls, double max_rate) {
   RateRange rates = {-max_rate, max_rate};
   for (const Bound& negated : hulls.negated_lower) {
@@ -145,7 +144,7 @@ RateRange PossibleRates(const Hulls& hulls, double max_rate) {
   return rates;
 }
 
-// The slopes at which the highest line below a hull may turn from one corner to the next.
+// Returns the slopes at which the highest line below a hull may turn from one corner to the next.
 std::vector<double> TurningRates(const std::vector<Bound>& hull, const RateRange& rates) {
   std::vector<double> turns = {rates.min, rates.max};
   for (size_t i = 0; i + 1 < hull.size(); ++i) {
@@ -155,7 +154,7 @@ std::vector<double> TurningRates(const std::vector<Bound>& hull, const RateRange
   return turns;
 }
 
-// At time 0, the highest offset of a line of that slope below the hull.
+// Returns the highest offset at time 0 of a line of that slope below the hull.
 double HighestOffset(const std::vector<Bound>& hull, double rate) {
   double offset_ns = std::numeric_limits<double>::infinity();
   for (const Bound& corner : hull) {
@@ -199,7 +198,7 @@ int64_t MiddleNs(const WindowBounds& bounds) {
   return first_ns + (last_ns - first_ns) / 2;
 }
 
-// The middle of the corridor: no other estimate has a smaller worst error.
+// Returns the middle of the corridor at that time: no other estimate has a smaller worst error.
 ProbeEdge MiddleOf(const OffsetCorridor& corridor, int64_t time_ns) {
   ProbeEdge edge;
   edge.midpoint_src_ns = time_ns;
@@ -217,15 +216,10 @@ ProbeEdge MiddleOf(const OffsetCorridor& corridor, int64_t time_ns) {
 
 }  // namespace
 
-absl::StatusOr<TwoWayProbes> LoadTwoWayProbes(FileSystem& file_system, const std::string& path) {
-  ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(file_system, path));
-  return ParseTwoWayProbes(file.bytes(), path);
-}
-
-absl::StatusOr<TwoWayProbes> ParseTwoWayProbes(absl::string_view contents,
-                                               const std::string& name) {
-  TwoWayProbes result;
-  // (src, dst, t1) -> the other stamps, line.
+absl::StatusOr<std::vector<TwoWayProbe>> ParseTwoWayProbes(absl::string_view contents,
+                                                           const std::string& name) {
+  std::vector<TwoWayProbe> probes;
+  // The other stamps and the line in the file, by (src, dst, t1).
   absl::flat_hash_map<ProbeStamps, std::pair<ProbeStamps, int64_t>> known;
   RETURN_IF_ERROR(
       ForEachJsonlRow(contents, name, kExample, [&](const JsonlRow& row) -> absl::Status {
@@ -234,16 +228,14 @@ absl::StatusOr<TwoWayProbes> ParseTwoWayProbes(absl::string_view contents,
         const auto [first, inserted] =
             known.try_emplace({probe.src, probe.dst, probe.src_sent_ns}, fate, row.line());
         if (inserted) {
-          result.probes.push_back(probe);
+          probes.push_back(probe);
         } else if (first->second.first != fate) {
           return row.Error(absl::StrCat("contradicts line ", first->second.second,
                                         ", which has the same src, dst and t1"));
-        } else {
-          ++result.identical_dropped;
         }
         return absl::OkStatus();
       }));
-  return result;
+  return probes;
 }
 
 absl::StatusOr<OffsetCorridor> OffsetCorridor::Fit(std::vector<Bound> upper,
@@ -297,7 +289,7 @@ OffsetCorridor::Interval OffsetCorridor::At(int64_t time_ns) const {
 TwoWayEstimates EstimateEdges(const std::vector<TwoWayProbe>& probes,
                               const TwoWayOptions& options) {
   MERIDIAN_CHECK(options.window_ns > 0);
-  // By (lower node, higher node, window).
+  // What is known, by lower node id, higher node id and window.
   absl::btree_map<std::tuple<int64_t, int64_t, int64_t>, WindowBounds> windows;
   for (const TwoWayProbe& probe : probes) {
     const int64_t time_ns = probe.src < probe.dst ? probe.src_sent_ns : probe.dst_received_ns;

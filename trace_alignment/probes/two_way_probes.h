@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Messages to and fro between two nodes, each stamped on both sides by the clock there, and what
 // they prove about the clocks without any assumption about delays but that they are not negative:
 //
@@ -22,11 +23,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "trace_alignment/probes/probe_solver.h"
-#include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {
 
 struct TwoWayProbe {
+  // Node ids.
   int64_t src = 0;
   int64_t dst = 0;
   // Unix time, each on the clock of where it was taken.
@@ -36,27 +37,21 @@ struct TwoWayProbe {
   int64_t src_received_ns = 0;
 };
 
-struct TwoWayProbes {
-  // In file order.
-  std::vector<TwoWayProbe> probes;
-  int64_t identical_dropped = 0;
-};
-
-// Loads JSONL. InvalidArgument "file:line: reason; expected e.g. ..." for what cannot be read, for
-// a side that received its answer before it asked, and for two probes that were sent at once but
-// fared differently (both lines are named).
-absl::StatusOr<TwoWayProbes> LoadTwoWayProbes(FileSystem& file_system, const std::string& path);
-
-// The same from the file's contents; `name` stands for the path in errors.
-absl::StatusOr<TwoWayProbes> ParseTwoWayProbes(absl::string_view contents, const std::string& name);
+// Reads JSONL, in file order and each probe once. InvalidArgument "file:line: reason; expected e.g.
+// ..." for what cannot be read, for a side that received its answer before it asked, and for two
+// probes that were sent at once but fared differently (both lines are named).
+absl::StatusOr<std::vector<TwoWayProbe>> ParseTwoWayProbes(absl::string_view contents,
+                                                           const std::string& name);
 
 // All lines offset(t) that run between upper and lower bounds.
 class OffsetCorridor {
  public:
+  // At that time the offset is at most, or at least, this.
   struct Bound {
     int64_t time_ns = 0;
     int64_t offset_ns = 0;
   };
+  // The offsets that are possible at some time. Both ends belong to it.
   struct Interval {
     int64_t low_ps = 0;
     int64_t high_ps = 0;
@@ -77,12 +72,13 @@ class OffsetCorridor {
   double max_rate() const { return max_rate_; }
 
  private:
-  // Relative to the origin.
+  // A line through (origin_.time_ns, origin_.offset_ns + offset_ns).
   struct Line {
     double rate = 0;
     double offset_ns = 0;
   };
 
+  // What lines are relative to, so that doubles hold small numbers.
   Bound origin_;
   double min_rate_ = 0;
   double max_rate_ = 0;
@@ -99,6 +95,7 @@ struct TwoWayOptions {
 };
 
 struct TwoWayEstimates {
+  // A window of a pair of nodes in which no line fits.
   struct EmptyCorridor {
     int64_t src = 0;
     int64_t dst = 0;

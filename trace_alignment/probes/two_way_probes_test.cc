@@ -15,10 +15,7 @@
 #include "gtest/gtest.h"
 #include "trace_alignment/clocks/offset_samples.h"
 #include "trace_alignment/probes/probe_solver.h"
-#include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/testing/gzip_text.h"
 #include "xla_profiler/base/testing/status_matchers.h"
-#include "xla_profiler/base/testing/temporary_directory.h"
 
 namespace meridian {
 namespace {
@@ -33,11 +30,9 @@ constexpr int64_t kSecondNs = 1000000000;
 constexpr absl::StatusCode kInvalid = absl::StatusCode::kInvalidArgument;
 
 TEST(TwoWayProbesTest, ReadsProbes) {
-  const TemporaryDirectory directory;
-  const std::string path = directory.Write(
-      "probes", GzipText("{\"src\":3,\"dst\":1,\"t1\":10,\"t2\":110,\"t3\":120,\"t4\":40}\n"));
-  ASSERT_OK_AND_ASSIGN(const TwoWayProbes loaded, LoadTwoWayProbes(FileSystem::Posix(), path));
-  const std::vector<TwoWayProbe>& probes = loaded.probes;
+  ASSERT_OK_AND_ASSIGN(
+      const std::vector<TwoWayProbe> probes,
+      ParseTwoWayProbes("{\"src\":3,\"dst\":1,\"t1\":10,\"t2\":110,\"t3\":120,\"t4\":40}\n", "p"));
   ASSERT_EQ(probes.size(), 1);
   EXPECT_EQ(probes[0].src, 3);
   EXPECT_EQ(probes[0].dst, 1);
@@ -69,9 +64,9 @@ TEST(TwoWayProbesTest, NamesTheLineThatCannotBeRead) {
 
 TEST(TwoWayProbesTest, DropsIdenticalProbesAndNamesContradictions) {
   const std::string row = "{\"src\":0,\"dst\":1,\"t1\":1,\"t2\":2,\"t3\":3,\"t4\":4}\n";
-  ASSERT_OK_AND_ASSIGN(const TwoWayProbes loaded, ParseTwoWayProbes(row + row, "p.jsonl"));
-  EXPECT_EQ(loaded.probes.size(), 1);
-  EXPECT_EQ(loaded.identical_dropped, 1);
+  ASSERT_OK_AND_ASSIGN(const std::vector<TwoWayProbe> probes,
+                       ParseTwoWayProbes(row + row, "p.jsonl"));
+  EXPECT_EQ(probes.size(), 1);
   EXPECT_THAT(ParseTwoWayProbes(row + "{\"src\":0,\"dst\":1,\"t1\":1,\"t2\":2,\"t3\":3,\"t4\":5}",
                                 "p.jsonl"),
               StatusIs(kInvalid, HasSubstr("p.jsonl:2: contradicts line 1")));

@@ -1,4 +1,4 @@
-#include "trace_alignment/trace_check.h"
+#include "trace_alignment/collectives/validation.h"
 
 #include <string>
 #include <vector>
@@ -19,7 +19,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-class TraceCheckTest : public ::testing::Test {
+class TraceVerdictTest : public ::testing::Test {
  protected:
   // Writes a run and returns its profiles.
   std::vector<std::string> Write(const ClusterOptions& options) {
@@ -31,13 +31,13 @@ class TraceCheckTest : public ::testing::Test {
   TemporaryDirectory directory_;
 };
 
-TEST_F(TraceCheckTest, HoldsOnTrueClocks) {
+TEST_F(TraceVerdictTest, HoldsOnTrueClocks) {
   ASSERT_OK_AND_ASSIGN(const TraceVerdict verdict, CheckTraces(FileSystem::Posix(), Write({})));
   EXPECT_TRUE(verdict.holds);
   EXPECT_THAT(verdict.report, StartsWith("0 violation(s) in 8 checked of 8 collectives"));
 }
 
-TEST_F(TraceCheckTest, DoesNotHoldWhenAClockIsAhead) {
+TEST_F(TraceVerdictTest, DoesNotHoldWhenAClockIsAhead) {
   ClusterOptions options;
   options.host_clocks = {{}, {1'000'000'000, 0, {}}};
   ASSERT_OK_AND_ASSIGN(const TraceVerdict verdict,
@@ -47,14 +47,14 @@ TEST_F(TraceCheckTest, DoesNotHoldWhenAClockIsAhead) {
                                     HasSubstr("all-reduce psum.1 of jit_step")));
 }
 
-TEST_F(TraceCheckTest, DoesNotHoldWhenThereIsNothingToCheck) {
+TEST_F(TraceVerdictTest, DoesNotHoldWhenThereIsNothingToCheck) {
   const std::vector<std::string> traces = Write({});
   ASSERT_OK_AND_ASSIGN(const TraceVerdict verdict, CheckTraces(FileSystem::Posix(), {traces[1]}));
   EXPECT_FALSE(verdict.holds);
   EXPECT_THAT(verdict.report, HasSubstr("nothing to check"));
 }
 
-TEST_F(TraceCheckTest, ADamagedFileIsAnError) {
+TEST_F(TraceVerdictTest, ADamagedFileIsAnError) {
   const std::string path = directory_.Write("node0.xplane.pb", "no profile");
   EXPECT_THAT(CheckTraces(FileSystem::Posix(), {path}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("node0.xplane.pb")));

@@ -1,7 +1,7 @@
 // Makes up a run and prints what it costs to match its collectives, to check them and to align the
 // nodes by them:
 //
-//   ./bazelw run //trace_alignment/collectives:collectives_benchmark -- 1024 4000
+//   ./bazelw run //trace_alignment/collectives/testing:collectives_benchmark -- 1024 4000
 //
 // for 1,024 nodes of one device and 4,000 collectives, all of them all-reduces of everybody; with a
 // third argument "mixed", of all kinds.
@@ -19,6 +19,7 @@
 #include "trace_alignment/collectives/collective_table.h"
 #include "trace_alignment/collectives/happens_before.h"
 #include "trace_alignment/collectives/probe_free_alignment.h"
+#include "trace_alignment/collectives/testing/aligned_check.h"
 #include "trace_alignment/collectives/testing/run_builder.h"
 #include "trace_alignment/collectives/testing/simulated_run.h"
 #include "xla_profiler/base/status_macros.h"
@@ -45,8 +46,7 @@ absl::Status Run(const SimulatedRunOptions& options) {
   const double checked = CpuSeconds();
   ASSIGN_OR_RETURN(const ClockAlignment alignment, AlignByCollectives(table, {}));
   const double solved = CpuSeconds();
-  const HappensBefore after = CheckHappensBefore(
-      table, [&](uint32_t node, int64_t time_ps) { return alignment.OffsetPs(node, time_ps); });
+  const HappensBefore after = CheckAligned(table, alignment);
   const double checked_again = CpuSeconds();
 
   absl::PrintF("%d members of %d instances; violations %d, then %d\n", table.members().size(),

@@ -1,4 +1,4 @@
-#include "trace_alignment/aligner/event_order.h"
+#include "trace_alignment/aligner/line_aligner.h"
 
 #include <random>
 #include <vector>
@@ -17,7 +17,7 @@ std::vector<Timespan> Spans(std::initializer_list<std::pair<int64_t, int64_t>> e
   return spans;
 }
 
-TEST(EventOrderTest, AMonotoneMapIsLeftAlone) {
+TEST(LineAlignerTest, AMonotoneMapIsLeftAlone) {
   const std::vector<Timespan> before = Spans({{0, 100}, {0, 40}, {10, 40}, {50, 100}});
   std::vector<MappedEvent> mapped = {{5, 205}, {5, 85}, {25, 85}, {105, 205}};
   const std::vector<MappedEvent> wanted = mapped;
@@ -25,7 +25,7 @@ TEST(EventOrderTest, AMonotoneMapIsLeftAlone) {
   EXPECT_EQ(mapped, wanted);
 }
 
-TEST(EventOrderTest, AChildStaysInItsParent) {
+TEST(LineAlignerTest, AChildStaysInItsParent) {
   // Parent [0,100] with children [20,60] and [60,100]; the map sent the last end too far.
   const std::vector<Timespan> before = Spans({{0, 100}, {20, 60}, {60, 100}});
   std::vector<MappedEvent> mapped = {{0, 100}, {20, 60}, {60, 103}};
@@ -33,7 +33,7 @@ TEST(EventOrderTest, AChildStaysInItsParent) {
   EXPECT_THAT(mapped[2].end_ps, 100);
 }
 
-TEST(EventOrderTest, StartsNeverDecreaseAndEqualStartsStayEqual) {
+TEST(LineAlignerTest, StartsNeverDecreaseAndEqualStartsStayEqual) {
   const std::vector<Timespan> before = Spans({{0, 10}, {20, 30}, {20, 25}});
   std::vector<MappedEvent> mapped = {{7, 10}, {5, 30}, {6, 25}};
   EXPECT_EQ(KeepOrderAndNesting(before, absl::MakeSpan(mapped)), 2);
@@ -41,7 +41,7 @@ TEST(EventOrderTest, StartsNeverDecreaseAndEqualStartsStayEqual) {
   EXPECT_EQ(mapped[2].start_ps, 7);
 }
 
-TEST(EventOrderTest, FileOrderDoesNotMatterAndStaysAsItIs) {
+TEST(LineAlignerTest, FileOrderDoesNotMatterAndStaysAsItIs) {
   const std::vector<Timespan> before = Spans({{60, 100}, {0, 100}});
   std::vector<MappedEvent> mapped = {{60, 120}, {0, 100}};
   EXPECT_EQ(KeepOrderAndNesting(before, absl::MakeSpan(mapped)), 1);
@@ -49,7 +49,7 @@ TEST(EventOrderTest, FileOrderDoesNotMatterAndStaysAsItIs) {
   EXPECT_EQ(mapped[1], (MappedEvent{0, 100}));
 }
 
-TEST(EventOrderTest, StrictRuleMovesByOneNanosecond) {
+TEST(LineAlignerTest, StrictRuleMovesByOneNanosecond) {
   const std::vector<Timespan> before = Spans({{0, 10}, {0, 5}, {4, 8}});
   std::vector<MappedEvent> mapped = {{0, 10000}, {0, 5000}, {400, 8000}};
   EXPECT_EQ(MakeStrictlyIncreasing(before, absl::MakeSpan(mapped)), 2);
@@ -57,7 +57,7 @@ TEST(EventOrderTest, StrictRuleMovesByOneNanosecond) {
   EXPECT_EQ(mapped[2], (MappedEvent{2000, 9600}));
 }
 
-TEST(EventOrderTest, AnyDamageIsMendedOnRandomNests) {
+TEST(LineAlignerTest, AnyDamageIsMendedOnRandomNests) {
   std::mt19937 random(11);
   for (int round = 0; round < 500; ++round) {
     std::vector<Timespan> before;
