@@ -9,6 +9,7 @@
 #include "tools/pipeline/output_files.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/validation.h"
+#include "trace_alignment/collectives/validation_report.pb.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"

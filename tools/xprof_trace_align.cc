@@ -12,11 +12,10 @@
 #include "absl/strings/strip.h"
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
-#include "trace_alignment/alignment_record.h"
-#include "trace_alignment/offset_samples.h"
-#include "trace_alignment/profile_snapshots.h"
-#include "trace_alignment/snapshot_pairs.h"
-#include "trace_alignment/xspace_aligner.h"
+#include "trace_alignment/aligner/alignment_stats.pb.h"
+#include "trace_alignment/aligner/xspace_aligner.h"
+#include "trace_alignment/clocks/offset_samples.h"
+#include "trace_alignment/clocks/snapshot_pairs.h"
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/json/report_json.h"
@@ -85,7 +84,7 @@ absl::StatusOr<int64_t> FindNodeId(const std::string& trace, const Inputs& input
   ids.files = {trace};
   if (absl::GetFlag(FLAGS_node_id).has_value()) ids.given = {*absl::GetFlag(FLAGS_node_id)};
   if (inputs.snapshots.has_value()) ids.from_snapshots = {inputs.snapshots->node_id};
-  ASSIGN_OR_RETURN(const std::vector<NodeId> nodes, AssignNodeIds(ids));
+  ASSIGN_OR_RETURN(const std::vector<AssignedNodeId> nodes, AssignNodeIds(ids));
   return nodes[0].id;
 }
 
@@ -125,7 +124,7 @@ absl::StatusOr<NodeClock> MakeClock(const Inputs& inputs, const RunClock& run) {
   ASSIGN_OR_RETURN(const Target target, ParseTarget(absl::GetFlag(FLAGS_target)));
   ASSIGN_OR_RETURN(const OffsetSamples::Slope slope,
                    OffsetSamples::ParseSlope(absl::GetFlag(FLAGS_offset_slope)));
-  NodeClock clock;
+  NodeClock clock(run);
   if (inputs.snapshots.has_value()) {
     ASSIGN_OR_RETURN(ClockMap map, TracerToHostMap(*inputs.snapshots, run));
     if (target == Target::kTracer) clock.reference_to_target = map.Inverted();

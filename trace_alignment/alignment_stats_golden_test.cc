@@ -11,7 +11,7 @@
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
-#include "trace_alignment/alignment_stats.pb.h"
+#include "trace_alignment/aligner/alignment_stats.pb.h"
 #include "trace_alignment/testing/clock_readings.h"
 #include "trace_alignment/testing/cluster_profile.h"
 #include "trace_alignment/testing/node_inputs.h"

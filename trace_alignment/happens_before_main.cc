@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "trace_alignment/trace_check.h"
+#include "trace_alignment/collectives/validation.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/status_util.h"
 

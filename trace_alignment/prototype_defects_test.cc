@@ -12,11 +12,12 @@
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "trace_alignment/clocks/offset_samples.h"
+#include "trace_alignment/clocks/snapshot_pairs.h"
 #include "trace_alignment/collectives/collective_table.h"
 #include "trace_alignment/collectives/happens_before.h"
-#include "trace_alignment/offset_samples.h"
-#include "trace_alignment/probe_solver.h"
-#include "trace_alignment/snapshot_pairs.h"
+#include "trace_alignment/probes/probe_solver.h"
+#include "trace_alignment/probes/two_way_probes.h"
 #include "trace_alignment/testing/clock_readings.h"
 #include "trace_alignment/testing/cluster_profile.h"
 #include "trace_alignment/testing/node_inputs.h"
@@ -24,7 +25,6 @@
 #include "trace_alignment/testing/profile_events.h"
 #include "trace_alignment/testing/prototype_validator.h"
 #include "trace_alignment/testing/synthetic_cluster.h"
-#include "trace_alignment/two_way_probes.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/testing/status_matchers.h"
@@ -372,10 +372,11 @@ TEST(PrototypeDefectsTest, D12_NeitherOrderNorNamesNorIdsGetLost) {
   ClusterOptions options = Options();
   options.max_skew_ns = 1'000'000;
   const SyntheticCluster cluster(options);
-  ASSERT_OK_AND_ASSIGN(TwoWayProbes probes, ParseTwoWayProbes(TwoWayProbesJsonl(cluster), "p"));
-  const std::vector<ProbeEdge> in_order = EstimateEdges(probes.probes).edges;
-  std::shuffle(probes.probes.begin(), probes.probes.end(), std::mt19937_64(1));
-  const std::vector<ProbeEdge> shuffled = EstimateEdges(probes.probes).edges;
+  ASSERT_OK_AND_ASSIGN(std::vector<TwoWayProbe> probes,
+                       ParseTwoWayProbes(TwoWayProbesJsonl(cluster), "p"));
+  const std::vector<ProbeEdge> in_order = EstimateEdges(probes).edges;
+  std::shuffle(probes.begin(), probes.end(), std::mt19937_64(1));
+  const std::vector<ProbeEdge> shuffled = EstimateEdges(probes).edges;
   ASSERT_EQ(in_order.size(), shuffled.size());
   for (size_t i = 0; i < in_order.size(); ++i) {
     EXPECT_EQ(in_order[i].midpoint_src_ns, shuffled[i].midpoint_src_ns);
@@ -504,9 +505,9 @@ TEST(PrototypeDefectsTest, D15_TheCorridorIsExactAndKnowsItsWidth) {
   const SyntheticCluster cluster(options);
   ProbeOptions links;
   links.max_asymmetry_ns = 8'000;
-  ASSERT_OK_AND_ASSIGN(const TwoWayProbes probes,
+  ASSERT_OK_AND_ASSIGN(const std::vector<TwoWayProbe> probes,
                        ParseTwoWayProbes(TwoWayProbesJsonl(cluster, links), "probes"));
-  const TwoWayEstimates estimates = EstimateEdges(probes.probes);
+  const TwoWayEstimates estimates = EstimateEdges(probes);
   EXPECT_THAT(estimates.empty, IsEmpty());
   ASSERT_FALSE(estimates.edges.empty());
   for (const ProbeEdge& edge : estimates.edges) {

@@ -13,11 +13,11 @@
 #include "gtest/gtest.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/happens_before.h"
+#include "trace_alignment/collectives/validation.h"
 #include "trace_alignment/combine/run_alignment.h"
 #include "trace_alignment/testing/order_check.h"
 #include "trace_alignment/testing/profile_events.h"
 #include "trace_alignment/testing/true_clock.h"
-#include "trace_alignment/trace_check.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/picoseconds.h"
@@ -162,7 +162,7 @@ class SkewedRun {
   // From true time to what the clock shows.
   absl::StatusOr<NodeClock> PutOff(const TrueClock& clock, const RunClock& session) const {
     ASSIGN_OR_RETURN(const int64_t zero_ps, session.ToRunPs(start_ns_, 0));
-    NodeClock node;
+    NodeClock node(session);
     ASSIGN_OR_RETURN(node.host_to_reference,
                      ClockMap::Create({{zero_ps - kHourPs, zero_ps + clock.ShowsPs(-kHourPs)},
                                        {zero_ps + kHourPs, zero_ps + clock.ShowsPs(kHourPs)}}));
@@ -202,9 +202,9 @@ TEST(RecordedRunsTest, ClocksPutOffAreFoundWithinTheStatedIntervals) {
 }
 
 // A clock with kinks: the tracer at 12 ppm, then 15; the node 3 ms ahead, at -40 ppm, then 50.
-absl::StatusOr<NodeClock> KinkedClock(const RunClock&) {
+absl::StatusOr<NodeClock> KinkedClock(const RunClock& session) {
   constexpr int64_t kMs = 1'000'000'000;
-  NodeClock clock;
+  NodeClock clock(session);
   ASSIGN_OR_RETURN(clock.tracer_to_host,
                    ClockMap::Create({{-kHourPs, -kHourPs + kHourPs / 1'000'000 * 12},
                                      {500 * kMs, 500 * kMs - 6'000'000},

@@ -12,15 +12,15 @@
 #include "gtest/gtest.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/probe_free_alignment.h"
-#include "trace_alignment/probe_solver.h"
-#include "trace_alignment/probe_windows.h"
+#include "trace_alignment/collectives/validation.h"
+#include "trace_alignment/probes/probe_offsets.h"
+#include "trace_alignment/probes/probe_solver.h"
+#include "trace_alignment/probes/two_way_probes.h"
 #include "trace_alignment/testing/cluster_files.h"
 #include "trace_alignment/testing/cluster_profile.h"
 #include "trace_alignment/testing/node_inputs.h"
 #include "trace_alignment/testing/profile_events.h"
 #include "trace_alignment/testing/synthetic_cluster.h"
-#include "trace_alignment/trace_check.h"
-#include "trace_alignment/two_way_probes.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/testing/status_matchers.h"
@@ -30,7 +30,7 @@
 namespace meridian {
 namespace {
 
-using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 // See trace_alignment_test.cc.
 constexpr int64_t kTolerancePs = 2'010;
@@ -182,19 +182,15 @@ TEST_F(TraceAlignmentIntegrationTest, ByProbeWindows) {
   ClusterOptions options = TwoNodes();
   options.max_wander_ppb = 0;
   Write(options, files);
-  std::vector<ProbeWindowEdge> windows;
-  for (int64_t node : {0, 1}) {
-    ASSERT_OK_AND_ASSIGN(const ProbeWindows of_node,
-                         LoadProbeWindows(FileSystem::Posix(), ProbeWindowsPath(Folder(), node)));
-    windows.insert(windows.end(), of_node.edges.begin(), of_node.edges.end());
-  }
-  const WindowEstimates estimates = EstimatesFromWindows(windows);
-  EXPECT_EQ(estimates.rejected, 0);
-  ASSERT_OK_AND_ASSIGN(const ProbeSolution solution, SolveProbes(estimates.edges, 0));
-  EXPECT_TRUE(solution.unreachable.empty());
   ASSERT_OK_AND_ASSIGN(
-      const TraceVerdict verdict,
-      AlignAll(FromOffsets(OffsetSamples("probes", 0, solution.samples), ClockTarget::kHost)));
+      const ProbeOffsets probes,
+      LoadProbeOffsets(FileSystem::Posix(),
+                       {ProbeWindowsPath(Folder(), 0), ProbeWindowsPath(Folder(), 1)},
+                       /*reference_node=*/0, /*max_drift_ppm=*/100));
+  // No window is rejected, and no node unreachable in any round.
+  EXPECT_THAT(probes.notes, IsEmpty());
+  ASSERT_OK_AND_ASSIGN(const TraceVerdict verdict,
+                       AlignAll(FromOffsets(probes.samples, ClockTarget::kHost)));
   EXPECT_TRUE(verdict.holds) << verdict.report;
   // Half of what the link is slower in one direction, and what rounding costs.
   EXPECT_LE(LargestErrorPs(1, ClockTarget::kHost), 3'000 * kPsPerNs + 2 * kTolerancePs);
@@ -205,11 +201,11 @@ TEST_F(TraceAlignmentIntegrationTest, ByProbesWithinTheirUncertainty) {
   files.probes.emplace();
   files.probes->max_asymmetry_ns = 6'000;
   Write(TwoNodes(), files);
-  ASSERT_OK_AND_ASSIGN(const TwoWayProbes probes,
-                       LoadTwoWayProbes(FileSystem::Posix(), ProbesPath(Folder())));
+  ASSERT_OK_AND_ASSIGN(const std::vector<TwoWayProbe> probes,
+                       ParseTwoWayProbes(directory_.Read("probes.jsonl"), "probes.jsonl"));
   TwoWayOptions two_way;
   two_way.window_ns = 200'000'000;
-  const TwoWayEstimates estimates = EstimateEdges(probes.probes, two_way);
+  const TwoWayEstimates estimates = EstimateEdges(probes, two_way);
   ASSERT_OK_AND_ASSIGN(const ProbeSolution solution, SolveProbes(estimates.edges, 0));
   double largest_uncertainty_ns = 0;
   for (const OffsetSample& sample : solution.samples) {
@@ -250,10 +246,10 @@ TEST_F(TraceAlignmentIntegrationTest, ByCollectivesAloneWithinTheirUncertainty) 
     ProbeFreeOptions options;
     options.end_agreement = end_agreement;
     ASSERT_OK_AND_ASSIGN(const ClockAlignment alignment, AlignByCollectives(run.table, options));
-    ASSERT_OK_AND_ASSIGN(
-        const TraceVerdict verdict, AlignAll([&](int64_t node, const RunClock& session) {
-          return MakeNodeClock(alignment.nodes[node], run.table.base_ns(), session);
-        }));
+    ASSERT_OK_AND_ASSIGN(const TraceVerdict verdict, AlignAll([&](int64_t node, const RunClock&) {
+                           return MakeNodeClock(alignment.nodes[node],
+                                                RunClock(run.table.base_ns()));
+                         }));
     EXPECT_TRUE(verdict.holds) << verdict.report;
     const NodeOffset& node = alignment.nodes[1];
     EXPECT_LE(LargestErrorPs(1, ClockTarget::kHost), node.uncertainty_max_ps + kTolerancePs);
@@ -315,10 +311,10 @@ TEST_F(TraceAlignmentIntegrationTest, AProfileThatBeginsMidStepKeepsAllItsPairs)
     EXPECT_GE(result.checked, (8 - missed) * 7);
     EXPECT_GT(result.unmatched, 0);
     ASSERT_OK_AND_ASSIGN(const ClockAlignment alignment, AlignByCollectives(run.table, {}));
-    ASSERT_OK_AND_ASSIGN(
-        const TraceVerdict verdict, AlignAll([&](int64_t node, const RunClock& session) {
-          return MakeNodeClock(alignment.nodes[node], run.table.base_ns(), session);
-        }));
+    ASSERT_OK_AND_ASSIGN(const TraceVerdict verdict, AlignAll([&](int64_t node, const RunClock&) {
+                           return MakeNodeClock(alignment.nodes[node],
+                                                RunClock(run.table.base_ns()));
+                         }));
     EXPECT_TRUE(verdict.holds) << verdict.report;
     EXPECT_LE(LargestErrorPs(1, ClockTarget::kHost),
               alignment.nodes[1].uncertainty_max_ps + kTolerancePs);

@@ -11,7 +11,7 @@
 #include "google/protobuf/unknown_field_set.h"
 #include "gtest/gtest.h"
 #include "third_party/xplane/snapshot_pairs.pb.h"
-#include "trace_alignment/alignment_record.h"
+#include "trace_alignment/aligner/xspace_aligner.h"
 #include "trace_alignment/testing/clock_readings.h"
 #include "trace_alignment/testing/cluster_profile.h"
 #include "trace_alignment/testing/node_inputs.h"

@@ -12,14 +12,14 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "tools/pipeline/output_files.h"
-#include "trace_alignment/alignment_record.h"
+#include "trace_alignment/aligner/alignment_stats.pb.h"
+#include "trace_alignment/aligner/xspace_aligner.h"
+#include "trace_alignment/clocks/offset_samples.h"
+#include "trace_alignment/clocks/snapshot_pairs.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/skew.h"
 #include "trace_alignment/combine/combiner.h"
-#include "trace_alignment/offset_samples.h"
-#include "trace_alignment/probe_offsets.h"
-#include "trace_alignment/profile_snapshots.h"
-#include "trace_alignment/xspace_aligner.h"
+#include "trace_alignment/probes/probe_offsets.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/byte_sink.h"
@@ -182,7 +182,7 @@ class CombinePipeline {
     NodeIdInputs ids;
     ids.files = request_.files.traces;
     ids.given = request_.node_ids;
-    absl::StatusOr<std::vector<NodeId>> assigned = AssignNodeIds(ids);
+    absl::StatusOr<std::vector<AssignedNodeId>> assigned = AssignNodeIds(ids);
     for (size_t n = 0; n < nodes_.size(); ++n) {
       Node& node = nodes_[n];
       SnapshotPairsOptions options;
@@ -195,10 +195,10 @@ class CombinePipeline {
       ids.from_snapshots.push_back(node.snapshots.has_value() ? node.snapshots->node_id
                                                               : std::nullopt);
     }
-    ASSIGN_OR_RETURN(const std::vector<NodeId> final_ids, AssignNodeIds(ids));
+    ASSIGN_OR_RETURN(const std::vector<AssignedNodeId> final_ids, AssignNodeIds(ids));
     for (size_t n = 0; n < nodes_.size(); ++n) nodes_[n].id = final_ids[n].id;
-    for (const NodeId& id : final_ids) {
-      if (id.source != NodeId::Source::kPosition) continue;
+    for (const AssignedNodeId& id : final_ids) {
+      if (id.source != AssignedNodeId::Source::kPosition) continue;
       report_.add_notes("node ids are the positions of the traces: their names hold no numbers");
       break;
     }
@@ -290,7 +290,7 @@ class CombinePipeline {
     ProgressBar progress("combining", total_bytes);
     CombineOptions options;
     options.naming = request_.naming;
-    options.lines = LineOptions(0);
+    options.max_extrapolation_ns = request_.max_extrapolation_ns;
     options.progress = [&](uint64_t bytes) { progress.Update(bytes); };
     const auto combine = [&](ByteSink& sink) -> absl::Status {
       ASSIGN_OR_RETURN(const std::vector<AlignmentStats> stats,

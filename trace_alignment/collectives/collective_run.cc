@@ -23,7 +23,8 @@ absl::StatusOr<CollectiveRun> MatchCollectives(std::vector<ProfileCollectives> p
 
 absl::Status CheckOneRun(const CollectiveRun& run) {
   const CollectiveTable& table = run.table;
-  // By profile: its parts in instances that others have a part in, or should have.
+  // How many members each profile has in instances that other profiles have members in, and in
+  // instances that others should have members in but have not.
   std::vector<int64_t> joint(run.profiles.size()), lonely(run.profiles.size());
   for (const CollectiveInstance& instance : table.instances()) {
     const absl::Span<const CollectiveMember> members = table.MembersOf(instance);

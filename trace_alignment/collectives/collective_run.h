@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The collectives of all profiles of a run, read, resolved and matched: what every check starts
 // from.
 #ifndef TRACE_ALIGNMENT_COLLECTIVES_COLLECTIVE_RUN_H_
@@ -27,14 +28,14 @@ struct CollectiveRunOptions {
 };
 
 struct CollectiveRun {
-  // By node: a file, or a node of a combined file.
+  // One per node: a file, or a node of a combined file.
   std::vector<ProfileCollectives> profiles;
   RankResolution ranks;
   RunResolution runs;
   CollectiveTable table;
 };
 
-// Resolves and matches what was read from the profiles.
+// Resolves ranks and executions of what was read from the profiles, and matches it.
 absl::StatusOr<CollectiveRun> MatchCollectives(std::vector<ProfileCollectives> profiles,
                                                const RankOptions& ranks = {});
 
@@ -42,8 +43,8 @@ absl::StatusOr<CollectiveRun> MatchCollectives(std::vector<ProfileCollectives> p
 // it should: then it is of another run. Names it.
 absl::Status CheckOneRun(const CollectiveRun& run);
 
-// FailedPrecondition when a check of the run's table found violations: names the worst of the first
-// and says what to do.
+// FailedPrecondition when a check of the run's table found violations: describes the first and says
+// what to do.
 absl::Status RefuseViolations(const CollectiveRun& run, const HappensBefore& check);
 
 // Reads one file after the other; only their collectives stay in memory.

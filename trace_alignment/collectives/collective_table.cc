@@ -66,7 +66,7 @@ class MembersByRank {
   uint64_t round_ = 1;
 };
 
-// "send.9" comes before "send.10".
+// Orders numbered names by their numbers: "send.9" comes before "send.10".
 bool ByNumberedName(const std::string& a, const std::string& b) {
   return std::make_pair(a.size(), a) < std::make_pair(b.size(), b);
 }
@@ -335,7 +335,7 @@ class CollectiveTableBuilder {
     }
   }
 
-  // Once per rank.
+  // Counts a rank that the instance lacks, once.
   void CountMissing(int64_t rank, CollectiveInstance* instance) {
     if (missing_.Find(rank) != kNone) return;
     ++instance->missing;
@@ -361,21 +361,21 @@ class CollectiveTableBuilder {
   const RankResolution& ranks_;
   const RunResolution& runs_;
   CollectiveTable table_;
-  // By profile.
+  // For each profile: its ops and protocols in the table, and its base in ps from the run base.
   std::vector<std::vector<ProfileOp>> profile_ops_;
   std::vector<std::vector<uint32_t>> profile_protocols_;
   std::vector<int64_t> shifts_ps_;
-  // By op of the table.
+  // For each op of the table: its pairs as ranks, and the fingerprint of its program.
   std::vector<std::vector<SourceTargetPair>> rank_pairs_;
   std::vector<uint64_t> fingerprints_;
-  // By op, first device and size.
+  // Positions in the table's groups, by op, first device and size.
   absl::flat_hash_map<std::tuple<uint32_t, int64_t, size_t>, uint32_t> groups_;
   // Instances are numbered as found until OrderInstances.
   absl::flat_hash_map<InstanceKey, uint32_t> by_key_;
   std::vector<int64_t> first_starts_ps_;
   std::vector<std::vector<uint32_t>> assigned_;
   std::vector<uint32_t> position_;
-  // Of the instance whose members are being paired.
+  // The members of the instance that is being paired, and the ranks that it lacks.
   MembersByRank sources_;
   MembersByRank targets_;
   MembersByRank missing_;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The collectives of a run, matched across its profiles.
 //
 //   instance  one execution of a collective by one replica group; a permute: by all its pairs
@@ -30,7 +31,7 @@
 
 namespace meridian {
 
-// Times lie within this of the table's base: 40 hours, so that sums of a few cannot overflow.
+// Times lie within this of the run base: 40 hours, so that sums of a few cannot overflow.
 inline constexpr int64_t kMaxRunTimePs = int64_t{1} << 57;
 
 // An instruction, the same on all ranks. A send and its receive are one, named by the send.
@@ -46,7 +47,7 @@ struct MatchedOp {
 bool IsSynchronising(CollectiveKind kind);
 
 struct CollectiveMember {
-  // On the node's own clock, from the table's base.
+  // Times of the node's own clock, in ps from the run base.
   int64_t start_ps = 0;
   int64_t end_ps = 0;
   uint64_t correlation_id = 0;
@@ -55,7 +56,7 @@ struct CollectiveMember {
   uint32_t event = 0;
 };
 
-// Positions among the members of the instance.
+// Two members, by their positions among the members of the instance.
 struct MemberPair {
   uint32_t source = 0;
   uint32_t target = 0;
@@ -82,17 +83,18 @@ class CollectiveTable {
  public:
   static constexpr uint32_t kNoNode = std::numeric_limits<uint32_t>::max();
 
-  // Unix time that the members' times count from.
+  // The run base, Unix time: the earliest start of a session. What is computed from the table
+  // counts from it, too.
   int64_t base_ns() const { return base_ns_; }
 
   size_t node_count() const { return node_count_; }
-  // By rank; kNoNode for ranks that are in no profile.
+  // The node of each rank; kNoNode for ranks that are in no profile.
   const std::vector<uint32_t>& node_of_rank() const { return node_of_rank_; }
   uint32_t NodeOf(const CollectiveMember& member) const { return node_of_rank_[member.rank]; }
 
   const std::vector<MatchedOp>& ops() const { return ops_; }
   const MatchedOp& OpOf(const CollectiveInstance& instance) const { return ops_[instance.op]; }
-  // Of ranks, as the program orders them; kUnknownId for a device that is no rank.
+  // Groups of ranks, as the program orders them; kUnknownId for a device that is no rank.
   const IdGroups& groups() const { return groups_; }
 
   // What kernels are named after, e.g. "RING_LL"; the first is empty, for instances that name none.
@@ -134,9 +136,9 @@ class CollectiveTable {
   int64_t unplaced_events_ = 0;
 };
 
-// Matches the profiles' events; ranks and runs are those resolved for the same profiles. The base
-// is the earliest of the profiles' bases. OutOfRange for an event that lies more than kMaxRunTimePs
-// from it, ResourceExhausted for more than 2^32 events.
+// Matches the profiles' events; ranks and runs are those resolved for the same profiles. Here the
+// run base is fixed: the earliest of the profiles' bases. OutOfRange for an event that lies more
+// than kMaxRunTimePs from it, ResourceExhausted for more than 2^32 events.
 absl::StatusOr<CollectiveTable> BuildCollectiveTable(absl::Span<const ProfileCollectives> profiles,
                                                      const RankResolution& ranks,
                                                      const RunResolution& runs);

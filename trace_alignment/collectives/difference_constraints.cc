@@ -147,7 +147,7 @@ class Relaxation {
     instant = std::max(instant, emitted);
   }
 
-  // Hears of hubs and passes it on to later points. Returns whether anything improved.
+  // Takes over what hubs say and passes it on to later points. Returns whether anything improved.
   bool WalkForth(uint32_t clock) {
     const std::vector<Point>& points = constraints_.clocks_[clock];
     const DriftBound drift = DriftOf(clock);
@@ -166,7 +166,7 @@ class Relaxation {
     return improved;
   }
 
-  // Passes on to earlier points, and tells hubs.
+  // Passes labels on to earlier points, and tells hubs.
   void WalkBack(uint32_t clock) {
     const std::vector<Point>& points = constraints_.clocks_[clock];
     const DriftBound drift = DriftOf(clock);
@@ -226,7 +226,7 @@ class Relaxation {
     return circle;
   }
 
-  // Between any two points of a clock.
+  // Returns how far a clock may drift between any two of its points.
   int64_t AllowancePs(uint32_t clock, uint32_t a, uint32_t b) const {
     const std::vector<Point>& points = constraints_.clocks_[clock];
     int64_t allowance_ps = 0;

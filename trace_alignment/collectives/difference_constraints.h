@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is known of clocks whose rates nearly agree, from events of which one is known to have
 // happened before another.
 //
@@ -31,9 +32,9 @@ namespace meridian {
 
 struct ConstraintOptions {
   uint32_t reference_clock = 0;
-  // rho. From 0 to a million.
+  // rho: how fast a clock may drift against the reference, from 0 to a million.
   double max_drift_ppm = 100;
-  // lambda.
+  // lambda: how long before the instant of its hub a cause has happened at least.
   int64_t min_transfer_ps = 0;
 };
 
@@ -42,7 +43,7 @@ class DriftBound {
  public:
   explicit DriftBound(double max_drift_ppm);
 
-  // Returns how far they may in so long a time, rounded up. The time is not negative.
+  // Returns how far they may drift apart in so long a time, rounded up. The time is not negative.
   int64_t AllowancePs(int64_t elapsed_ps) const {
     constexpr uint64_t kRoundUp = (uint64_t{1} << kRateBits) - 1;
     const absl::uint128 allowance = absl::uint128(elapsed_ps) * rate_ + kRoundUp;
@@ -52,7 +53,7 @@ class DriftBound {
  private:
   static constexpr int kRateBits = 40;
 
-  // In units of 2^-kRateBits, rounded up.
+  // The largest rate in units of 2^-kRateBits, rounded up.
   uint64_t rate_;
 };
 
@@ -70,7 +71,7 @@ struct Contradiction {
   int64_t excess_ps = 0;
 };
 
-// A value per point, by clock and position.
+// A value for each point: by clock, then by the point's position on it.
 using PointOffsets = std::vector<std::vector<int64_t>>;
 
 // What is certain. A clock that no path leads to, or from, has no bounds: it is not reachable.
@@ -102,7 +103,6 @@ class DifferenceConstraints {
   void Sort();
 
   size_t clock_count() const { return clocks_.size(); }
-  size_t point_count(uint32_t clock) const { return clocks_[clock].size(); }
   int64_t time_ps(uint32_t clock, size_t point) const { return clocks_[clock][point].time_ps; }
 
   // Returns a contradiction when there is no solution.
@@ -116,7 +116,7 @@ class DifferenceConstraints {
   template <int kSign, bool kTrace>
   friend class Relaxation;
 
-  // Where a clock touches a hub.
+  // Where a clock touches a hub: one of the hub's causes or effects.
   struct Point {
     int64_t time_ps = 0;
     // Twice the hub, plus 1 for an effect.

@@ -17,7 +17,7 @@ constexpr int64_t kDurationDivisor = 32;
 // What the executions of one instruction by one group have shown so far.
 class Executions {
  public:
-  // By rank, all ranks of the group.
+  // Adds an execution; the members are those of all ranks of the group, in the order of ranks.
   void Add(absl::Span<const CollectiveMember> members) {
     lags_ps_.resize(members.size());
     for (size_t i = 0; i < members.size(); ++i) {
@@ -38,13 +38,14 @@ class Executions {
 
  private:
   int64_t count_ = 0;
-  // Of the last execution, by member: its end - the end of the first member.
+  // How long after the first member each member ended in the last execution.
   std::vector<int64_t> lags_ps_;
   int64_t variation_ps_ = 0;
   int64_t shortest_ps_ = kMaxRunTimePs;
 };
 
-// Members of one node stand in the order of their starts.
+// Returns the members in the order of ranks; in the table those of one node stand in the order of
+// their starts. `sorted` is room for them.
 absl::Span<const CollectiveMember> ByRank(absl::Span<const CollectiveMember> members,
                                           std::vector<CollectiveMember>* sorted) {
   const auto by_rank = [](const CollectiveMember& a, const CollectiveMember& b) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Within what the members of a collective end together.
 //
 // Happens-before alone ties two clocks no better than the shortest collective between them takes: a
@@ -21,13 +22,14 @@
 
 namespace meridian {
 
-// Stands for "nothing is known".
+// Stands for an instance of which it is not known how its members end.
 inline constexpr int64_t kNoTolerance = std::numeric_limits<int64_t>::max();
 
-// Returns for every instance within what its members' ends lie. Known for synchronising kinds that
-// the same group executed at least four times with all members: four times the largest change, from
-// one execution to the next, of how far a member ends after the first, but not less than 1/32 of
-// the shortest duration. Clock offsets do not matter, and drift only from execution to execution.
+// Returns, for every instance of the table, within how much of each other its members end. It is
+// known for synchronising kinds that the same group executed at least four times with all members:
+// four times the largest change, from one execution to the next, of how far a member ends after the
+// first, but not less than 1/32 of the shortest duration. Clock offsets do not matter, and drift
+// only from execution to execution.
 std::vector<int64_t> EndTolerances(const CollectiveTable& table);
 
 }  // namespace meridian

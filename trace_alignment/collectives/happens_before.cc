@@ -7,34 +7,17 @@
 namespace meridian {
 namespace {
 
-// Starts and ends of a member on the reference clock.
-struct RawTimes {
-  int64_t StartPs(const CollectiveMember& member) const { return member.start_ps; }
-  int64_t EndPs(const CollectiveMember& member) const { return member.end_ps; }
-};
-
-struct ShiftedTimes {
-  const CollectiveTable& table;
-  OffsetFunction offset_ps;
-
-  int64_t StartPs(const CollectiveMember& member) const {
-    return member.start_ps - offset_ps(table.NodeOf(member), member.start_ps);
-  }
-  int64_t EndPs(const CollectiveMember& member) const {
-    return member.end_ps - offset_ps(table.NodeOf(member), member.end_ps);
-  }
-};
-
 // Sets the violation's members, relative to the instance, and gap: that of the last start and the
-// first end. The gap is negative when all is well.
-template <typename Times>
-void FindWorstOfAll(absl::Span<const CollectiveMember> members, const Times& times,
+// first end. The gap is negative when all is well. `time_ps(member, t)` is what time t of the
+// member's node is on the reference clock.
+template <typename Time>
+void FindWorstOfAll(absl::Span<const CollectiveMember> members, const Time& time_ps,
                     Violation* worst) {
-  int64_t last_start_ps = times.StartPs(members[0]);
-  int64_t first_end_ps = times.EndPs(members[0]);
+  int64_t last_start_ps = time_ps(members[0], members[0].start_ps);
+  int64_t first_end_ps = time_ps(members[0], members[0].end_ps);
   for (uint32_t m = 1; m < members.size(); ++m) {
-    const int64_t start_ps = times.StartPs(members[m]);
-    const int64_t end_ps = times.EndPs(members[m]);
+    const int64_t start_ps = time_ps(members[m], members[m].start_ps);
+    const int64_t end_ps = time_ps(members[m], members[m].end_ps);
     if (start_ps > last_start_ps) {
       last_start_ps = start_ps;
       worst->started = m;
@@ -47,11 +30,13 @@ void FindWorstOfAll(absl::Span<const CollectiveMember> members, const Times& tim
   worst->gap_ps = last_start_ps - first_end_ps;
 }
 
-template <typename Times>
+template <typename Time>
 void FindWorstPair(absl::Span<const CollectiveMember> members, absl::Span<const MemberPair> pairs,
-                   const Times& times, Violation* worst) {
+                   const Time& time_ps, Violation* worst) {
   for (const MemberPair& pair : pairs) {
-    const int64_t gap_ps = times.StartPs(members[pair.source]) - times.EndPs(members[pair.target]);
+    const CollectiveMember& source = members[pair.source];
+    const CollectiveMember& target = members[pair.target];
+    const int64_t gap_ps = time_ps(source, source.start_ps) - time_ps(target, target.end_ps);
     if (gap_ps > worst->gap_ps) {
       worst->gap_ps = gap_ps;
       worst->started = pair.source;
@@ -60,8 +45,8 @@ void FindWorstPair(absl::Span<const CollectiveMember> members, absl::Span<const 
   }
 }
 
-template <typename Times>
-HappensBefore Check(const CollectiveTable& table, const Times& times) {
+template <typename Time>
+HappensBefore Check(const CollectiveTable& table, const Time& time_ps) {
   HappensBefore result;
   result.instances = static_cast<int64_t>(table.instances().size());
   result.unmatched = table.unplaced_events();
@@ -74,9 +59,9 @@ HappensBefore Check(const CollectiveTable& table, const Times& times) {
     Violation worst;
     worst.instance = i;
     if (IsSynchronising(table.OpOf(instance).kind)) {
-      FindWorstOfAll(members, times, &worst);
+      FindWorstOfAll(members, time_ps, &worst);
     } else {
-      FindWorstPair(members, table.PairsOf(instance), times, &worst);
+      FindWorstPair(members, table.PairsOf(instance), time_ps, &worst);
     }
     if (worst.gap_ps <= 0) continue;
     worst.started += instance.first_member;
@@ -88,10 +73,14 @@ HappensBefore Check(const CollectiveTable& table, const Times& times) {
 
 }  // namespace
 
-HappensBefore CheckHappensBefore(const CollectiveTable& table) { return Check(table, RawTimes()); }
+HappensBefore CheckHappensBefore(const CollectiveTable& table) {
+  return Check(table, [](const CollectiveMember&, int64_t time_ps) { return time_ps; });
+}
 
 HappensBefore CheckHappensBefore(const CollectiveTable& table, OffsetFunction offset_ps) {
-  return Check(table, ShiftedTimes{table, offset_ps});
+  return Check(table, [&](const CollectiveMember& member, int64_t time_ps) {
+    return time_ps - offset_ps(table.NodeOf(member), time_ps);
+  });
 }
 
 bool OffsetsSeemNegated(const CollectiveTable& table, OffsetFunction offset_ps) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Nothing ends before what it waits for has begun.
 //
 //   all-reduce, all-gather, reduce-scatter, all-to-all   no member before every member
@@ -25,17 +26,17 @@ struct Violation {
   // Positions in the table's members: the one that ended and the one that started after that.
   uint32_t ended = 0;
   uint32_t started = 0;
-  // How long after.
+  // How long after the end the start came.
   int64_t gap_ps = 0;
 };
 
 struct HappensBefore {
   int64_t instances = 0;
-  // Those with at least two members.
+  // Instances with at least two members.
   int64_t checked = 0;
   // Events without an instance, and members of instances that lack others.
   int64_t unmatched = 0;
-  // In the order of the table.
+  // In the order of the table's instances.
   std::vector<Violation> violations;
 };
 

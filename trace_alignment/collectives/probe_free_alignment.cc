@@ -8,7 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -27,11 +26,12 @@ struct TableConstraints {
   std::vector<uint32_t> instance_of_hub;
 };
 
-// What is taken for true.
+// What is taken for true about a table's collectives.
 struct Premises {
   const CollectiveTable& table;
   const ProbeFreeOptions& options;
-  // By instance: within what its members end. Empty when that is not assumed of any.
+  // Within how much of each other the members of each instance end, kNoTolerance where that is not
+  // known. Empty when it is not assumed of any instance.
   std::vector<int64_t> end_tolerances_ps;
 };
 
@@ -91,7 +91,7 @@ void ForEachHub(const Premises& premises, OnHub on_hub, OnCause on_cause, OnEffe
   }
 }
 
-// How many hubs and points the nodes have.
+// How many hubs and points each node has.
 struct Counts {
   std::vector<uint32_t> hubs;
   std::vector<size_t> points;
@@ -193,7 +193,7 @@ absl::StatusOr<Solved> Solve(const Premises& premises) {
   return solved;
 }
 
-// From happens-before alone.
+// Finds what follows from happens-before alone.
 absl::StatusOr<Solved> SolveCertified(const CollectiveTable& table,
                                       const ProbeFreeOptions& options) {
   RETURN_IF_ERROR(CheckOptions(table, options));
@@ -215,7 +215,7 @@ struct NodeView {
   }
 };
 
-// A point between two of the same offset as its own says nothing.
+// Returns the corners of the chosen offsets: a point between two of its own offset says nothing.
 std::vector<OffsetKnot> KnotsOf(const NodeView& view) {
   std::vector<OffsetKnot> knots;
   for (size_t p = 0; p < view.size(); ++p) {
@@ -249,7 +249,7 @@ size_t MiddlePoint(const NodeView& view) {
   return begin;
 }
 
-// The rate from the first to the last point, and how far it can be from the truth.
+// States the rate from the first to the last point, and how far it can be from the truth.
 void StateDrift(const NodeView& view, double max_drift_ppm, NodeOffset* node) {
   const size_t last = view.size() - 1;
   const double elapsed_ps = static_cast<double>(view.TimePs(last) - view.TimePs(0));
@@ -264,8 +264,8 @@ void StateDrift(const NodeView& view, double max_drift_ppm, NodeOffset* node) {
   node->drift_uncertainty_ppm = std::max(most_ppm - drift_ppm, drift_ppm - least_ppm);
 }
 
-// The largest uncertainty from the first to the last point, and over the span if there is one.
-// Between points the clock can leave the straight line for as long as it can still come back;
+// Returns the largest uncertainty from the first to the last point, and over the span if there is
+// one. Between points the clock can leave the straight line for as long as it can still come back;
 // beyond them, the line goes on at some rate and the clock at the opposite one.
 int64_t LargestUncertaintyPs(const NodeView& view, double max_drift_ppm,
                              const std::optional<ProfileSpan>& span) {
@@ -319,7 +319,7 @@ ClockAlignment Describe(const Solved& solved, const ProbeFreeOptions& options,
   return alignment;
 }
 
-// The estimate at all points of reachable nodes, within the bounds.
+// Returns the estimate at all points of reachable nodes, moved to the bounds where it is outside.
 PointOffsets Clamp(const DifferenceConstraints& constraints, const OffsetBounds& bounds,
                    OffsetFunction estimate_ps) {
   PointOffsets offsets_ps(constraints.clock_count());
@@ -335,8 +335,8 @@ PointOffsets Clamp(const DifferenceConstraints& constraints, const OffsetBounds&
 // An assumption is made only where it says much more than what is certain.
 constexpr int64_t kWorthAssuming = 8;
 
-// The tolerances that narrow an interval a lot: those far smaller than the uncertainty of a
-// member's node. Empty when there are none.
+// Returns the tolerances of the instances' ends that narrow an interval a lot: those far smaller
+// than the uncertainty of a member's node; kNoTolerance for the others. Empty when there are none.
 std::vector<int64_t> UsefulTolerances(const CollectiveTable& table,
                                       const ClockAlignment& certified) {
   std::vector<int64_t> tolerances_ps = EndTolerances(table);
@@ -385,22 +385,6 @@ ClockAlignment WithEndAgreement(const CollectiveTable& table, const ProbeFreeOpt
 }
 
 }  // namespace
-
-int64_t NodeOffset::OffsetPs(int64_t time_ps) const {
-  const auto after = std::lower_bound(
-      knots.begin(), knots.end(), time_ps,
-      [](const OffsetKnot& knot, int64_t sought_ps) { return knot.time_ps < sought_ps; });
-  if (knots.empty()) return 0;
-  if (after == knots.end()) return knots.back().offset_ps;
-  if (after == knots.begin() || after->time_ps == time_ps) return after->offset_ps;
-  const OffsetKnot& before = *(after - 1);
-  if (after->offset_ps == before.offset_ps) return before.offset_ps;
-  const absl::int128 gained =
-      absl::int128(after->offset_ps - before.offset_ps) * (time_ps - before.time_ps);
-  const absl::int128 elapsed = after->time_ps - before.time_ps;
-  const absl::int128 rounded_down = gained / elapsed - (gained % elapsed < 0 ? 1 : 0);
-  return before.offset_ps + static_cast<int64_t>(rounded_down);
-}
 
 absl::StatusOr<ClockAlignment> AlignByCollectives(const CollectiveTable& table,
                                                   const ProbeFreeOptions& options) {

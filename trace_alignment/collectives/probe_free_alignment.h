@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Clock offsets of the nodes of a run from its collectives alone. Every instance says that some
 // starts come before some ends on other nodes; with a bound on drift this leaves an interval for
 // every node's offset at every start and end (difference_constraints.h):
@@ -22,30 +23,31 @@
 
 namespace meridian {
 
-// From when to when a profile goes, on its node's clock, from the table's base.
+// From when to when a profile goes, in ps of its node's clock from the run base.
 struct ProfileSpan {
   int64_t begin_ps = 0;
   int64_t end_ps = 0;
 };
 
 struct ProbeFreeOptions {
+  // Position of the node whose clock is the reference.
   uint32_t reference_node = 0;
   // How fast two clocks may drift apart: to be on the safe side, more than they do.
   double max_drift_ppm = 100;
-  // How long at least after the last start the first end is.
+  // The first end of an instance comes at least this long after its last start.
   int64_t min_transfer_ps = 0;
   // Also assume that members end together (end_agreement.h), where that narrows an interval to less
   // than an eighth. Given up when it contradicts what is certain.
   bool end_agreement = true;
-  // By node. The largest uncertainty is over this span; without spans, over that of the matched
-  // collectives.
+  // The profile's span of each node, over which its largest uncertainty is stated. Empty: over the
+  // matched collectives of the node.
   std::vector<ProfileSpan> spans;
 };
 
 struct OffsetKnot {
-  // Of the node's clock, from the table's base.
+  // Time of the node's clock, in ps from the run base.
   int64_t time_ps = 0;
-  // The node's clock minus the reference then.
+  // The node's clock minus the reference at that time.
   int64_t offset_ps = 0;
 };
 
@@ -53,34 +55,30 @@ struct NodeOffset {
   // Whether collectives bind the node's clock to the reference from both sides, directly or through
   // other nodes. A node that is not reachable keeps its clock, and nothing below is known of it.
   bool reachable = false;
-  // By time. None stand for 0.
+  // The corners of the offset as a polyline, in the order of time. Without any the offset is 0.
   std::vector<OffsetKnot> knots;
-  // The middle of its matched collectives, or the start or end next to it, on the reference clock.
+  // The start or end next to the middle of its matched collectives, on the reference clock in ps
+  // from the run base, and the offset then.
   int64_t offset_at_ps = 0;
   int64_t offset_ps = 0;
-  // The larger distance to either end of the interval: there, and at the worst time of the profile,
-  // between and beyond the collectives too.
+  // The larger distance from the offset to either end of the interval that holds it: at
+  // offset_at_ps, and at the worst time of the profile, between and beyond the collectives too.
   int64_t uncertainty_ps = 0;
   int64_t uncertainty_max_ps = 0;
   // From offset_ps to the farther end of the interval that does not assume that members end
   // together.
   int64_t certified_uncertainty_ps = 0;
-  // From first start to last end; absent when these coincide.
+  // How much faster the node's clock runs than the reference, from its first start to its last end,
+  // and how far that can be off; absent when the two coincide.
   std::optional<double> drift_ppm;
   std::optional<double> drift_uncertainty_ppm;
-
-  // Returns the offset when the node's clock shows time_ps: between knots on the straight line,
-  // rounded down; outside them that of the nearest.
-  int64_t OffsetPs(int64_t time_ps) const;
 };
 
 struct ClockAlignment {
-  // By node of the table.
+  // One per node of the table, in their order.
   std::vector<NodeOffset> nodes;
   // Whether some interval rests on the assumption that members end together.
   bool assumes_end_agreement = false;
-
-  int64_t OffsetPs(uint32_t node, int64_t time_ps) const { return nodes[node].OffsetPs(time_ps); }
 };
 
 // Each returns FailedPrecondition when the collectives contradict each other; the message names

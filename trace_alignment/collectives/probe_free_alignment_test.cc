@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "trace_alignment/collectives/difference_constraints.h"
+#include "trace_alignment/collectives/testing/aligned_check.h"
 #include "trace_alignment/collectives/testing/real_run.h"
 #include "trace_alignment/collectives/testing/run_builder.h"
 #include "trace_alignment/collectives/testing/simulated_run.h"
@@ -28,11 +29,6 @@ ProbeFreeOptions WithoutDrift() {
   ProbeFreeOptions options;
   options.max_drift_ppm = 0;
   return options;
-}
-
-HappensBefore CheckAligned(const CollectiveTable& table, const ClockAlignment& alignment) {
-  return CheckHappensBefore(
-      table, [&](uint32_t node, int64_t time_ps) { return alignment.OffsetPs(node, time_ps); });
 }
 
 // Node 1 is ahead by 1000 or so: at most 1190 - 100, at least 1120 - 200.
@@ -173,10 +169,10 @@ TEST(ProbeFreeAlignmentTest, DriftIsStatedWithItsUncertainty) {
   EXPECT_DOUBLE_EQ(*alignment.nodes[1].drift_ppm, 50);
   EXPECT_DOUBLE_EQ(*alignment.nodes[1].drift_uncertainty_ppm, 0);
   // On the line between, and constant outside.
-  EXPECT_EQ(alignment.OffsetPs(1, 500007), 32);
-  EXPECT_EQ(alignment.OffsetPs(1, 500006), 31);
-  EXPECT_EQ(alignment.OffsetPs(1, -100), 7);
-  EXPECT_EQ(alignment.OffsetPs(1, 2000000), 57);
+  EXPECT_EQ(OffsetPs(alignment.nodes[1], 500007), 32);
+  EXPECT_EQ(OffsetPs(alignment.nodes[1], 500006), 31);
+  EXPECT_EQ(OffsetPs(alignment.nodes[1], -100), 7);
+  EXPECT_EQ(OffsetPs(alignment.nodes[1], 2000000), 57);
 }
 
 TEST(ProbeFreeAlignmentTest, WithoutElapsedTimeDriftIsUnknown) {
@@ -199,7 +195,7 @@ TEST(ProbeFreeAlignmentTest, ANodeWithoutSharedCollectivesKeepsItsClock) {
   EXPECT_TRUE(alignment.nodes[1].reachable);
   EXPECT_FALSE(alignment.nodes[2].reachable);
   EXPECT_THAT(alignment.nodes[2].knots, IsEmpty());
-  EXPECT_EQ(alignment.OffsetPs(2, 5000), 0);
+  EXPECT_EQ(OffsetPs(alignment.nodes[2], 5000), 0);
 }
 
 TEST(ProbeFreeAlignmentTest, AContradictionNamesInstancesAndNodes) {
@@ -245,7 +241,7 @@ TEST(ProbeFreeAlignmentTest, KeptClocksAreStatedWithTheirInterval) {
   // [120 - 200, 190 - 100]
   EXPECT_EQ(alignment.nodes[1].offset_ps, 0);
   EXPECT_EQ(alignment.nodes[1].uncertainty_ps, 90);
-  EXPECT_EQ(alignment.OffsetPs(1, 150), 0);
+  EXPECT_EQ(OffsetPs(alignment.nodes[1], 150), 0);
 }
 
 TEST(ProbeFreeAlignmentTest, AnEstimateThatHoldsIsKept) {

@@ -1,10 +1,8 @@
 #include "trace_alignment/collectives/skew.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/types/span.h"
-#include "xla_profiler/base/statistics.h"
 
 namespace meridian {
 
@@ -35,7 +33,6 @@ int64_t PairTransferPs(const CollectiveTable& table, const CollectiveInstance& i
 
 std::vector<RankSkew> SummariseSkew(const CollectiveTable& table) {
   std::vector<RankSkew> ranks(table.node_of_rank().size());
-  std::vector<std::vector<int64_t>> skews_ps(ranks.size());
   for (const CollectiveInstance& instance : table.instances()) {
     const std::optional<GroupTiming> timing = TimingOf(table, instance);
     if (!timing.has_value() || instance.member_count < 2) continue;
@@ -45,12 +42,7 @@ std::vector<RankSkew> SummariseSkew(const CollectiveTable& table) {
     for (const CollectiveMember& member : members) {
       ++ranks[member.rank].instances;
       last.wait_caused_ps += timing->SkewPs(member);
-      skews_ps[member.rank].push_back(timing->SkewPs(member));
     }
-  }
-  for (size_t rank = 0; rank < ranks.size(); ++rank) {
-    if (!skews_ps[rank].empty())
-      ranks[rank].median_skew_ps = LowerMedian(std::move(skews_ps[rank]));
   }
   return ranks;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Waiting and moving data, told apart. For a synchronising instance:
 //
 //   rank 0   |--------------------|
@@ -18,10 +19,12 @@
 
 namespace meridian {
 
-// A synchronising instance that is complete; times are the table's, so align it first.
+// When a complete synchronising instance waited and when it moved data. Times are the table's, so
+// align it first.
 struct GroupTiming {
-  // Position among the instance's members of the last to start; the first of several.
+  // Position, among the instance's members, of the last to start; the first of several.
   uint32_t last_member = 0;
+  // When the last member started, in ps from the run base.
   int64_t last_start_ps = 0;
   int64_t transfer_ps = 0;
 
@@ -32,21 +35,20 @@ struct GroupTiming {
 std::optional<GroupTiming> TimingOf(const CollectiveTable& table,
                                     const CollectiveInstance& instance);
 
-// The pair is one of the instance's.
+// Returns how long a pair of the instance moved data.
 int64_t PairTransferPs(const CollectiveTable& table, const CollectiveInstance& instance,
                        const MemberPair& pair);
 
 // A rank's part in the waiting, over all synchronising instances that are complete.
 struct RankSkew {
+  // In how many it took part, and in how many of these it was the last to start.
   int64_t instances = 0;
   int64_t times_last = 0;
   // What the others waited, summed over the instances that it was last in.
   int64_t wait_caused_ps = 0;
-  // Of its own skews, the lower of the middle two; absent when it has no instances.
-  std::optional<int64_t> median_skew_ps;
 };
 
-// By rank.
+// Returns one entry per rank, in their order.
 std::vector<RankSkew> SummariseSkew(const CollectiveTable& table);
 
 }  // namespace meridian

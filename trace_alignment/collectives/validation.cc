@@ -1,12 +1,13 @@
 #include "trace_alignment/collectives/validation.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "trace_alignment/collectives/happens_before.h"
+#include "trace_alignment/collectives/validation_report.pb.h"
+#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/base/tables/csv_field.h"
 #include "xla_profiler/base/tables/text_table.h"
 
@@ -121,6 +122,20 @@ std::string ValidationCsv(const ValidationReport& report) {
                     "\n");
   }
   return out;
+}
+
+absl::StatusOr<TraceVerdict> CheckTraces(FileSystem& file_system,
+                                         const std::vector<std::string>& traces) {
+  ASSIGN_OR_RETURN(const CollectiveRun run, ReadCollectiveRun(file_system, traces));
+  const ValidationReport report = Validate(run);
+  TraceVerdict verdict;
+  verdict.holds = report.checked() > 0 && report.violations() == 0;
+  verdict.report = FormatValidation(report);
+  if (report.checked() == 0) {
+    absl::StrAppend(&verdict.report, "No collective has members in two of these ", traces.size(),
+                    " profile(s), so there is nothing to check; are they of one run?\n");
+  }
+  return verdict;
 }
 
 }  // namespace meridian

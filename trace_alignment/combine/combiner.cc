@@ -12,11 +12,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "trace_alignment/aligner/alignment_stats.pb.h"
+#include "trace_alignment/aligner/line_aligner.h"
 #include "trace_alignment/combine/program_table.h"
 #include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/base/status_util.h"
-#include "xla_profiler/base/wire/wire_reader.h"
-#include "xla_profiler/base/wire/wire_writer.h"
 #include "xla_profiler/xplane/combined_profile.h"
 #include "xla_profiler/xplane/plane_additions.h"
 #include "xla_profiler/xplane/plane_metadata_merger.h"
@@ -31,19 +31,25 @@ namespace {
 
 // Returns the plane without its lines.
 absl::StatusOr<XPlaneProto> ReadHead(const XSpaceSource& source, absl::string_view payload) {
-  std::string head;
-  StringOutput output(&head);
-  WireReader reader(payload, source.origin(), kXPlaneDepth);
-  WireField field;
-  while (reader.Next(&field)) {
-    if (!field.IsBytes(XPlaneField::kLines)) output.Raw(field.raw);
-  }
-  RETURN_IF_ERROR(reader.status());
+  ASSIGN_OR_RETURN(const std::string head,
+                   RewriteFields(payload, source.origin(), kXPlaneDepth,
+                                 [](const WireField& field, StringOutput* output) {
+                                   if (!field.IsBytes(XPlaneField::kLines)) output->Raw(field.raw);
+                                 }));
   XPlaneProto plane;
   if (!plane.ParseFromString(head)) {
     return absl::InvalidArgumentError("a plane's metadata cannot be read, or is 2 GiB and more");
   }
   return plane;
+}
+
+// Returns an entry of a plane's map of event metadata.
+std::string MetadataEntry(int64_t key, const XEventMetadataProto& metadata) {
+  std::string entry;
+  StringOutput output(&entry);
+  WriteVarintField(MapEntryField::kKey, static_cast<uint64_t>(key), &output);
+  WriteBytesField(MapEntryField::kValue, metadata.SerializeAsString(), &output);
+  return entry;
 }
 
 // Serializes a plane without lines, entry by entry: together they may have 2 GiB and more.
@@ -56,36 +62,27 @@ std::string SerializeHead(const XPlaneProto& plane) {
   std::string head = rest.SerializeAsString();
   StringOutput output(&head);
   for (int64_t key : SortedIds(plane.event_metadata())) {
-    std::string entry;
-    StringOutput fields(&entry);
-    WriteVarintField(MapEntryField::kKey, static_cast<uint64_t>(key), &fields);
-    WriteBytesField(MapEntryField::kValue, plane.event_metadata().at(key).SerializeAsString(),
-                    &fields);
-    WriteBytesField(XPlaneField::kEventMetadata, entry, &output);
+    WriteBytesField(XPlaneField::kEventMetadata, MetadataEntry(key, plane.event_metadata().at(key)),
+                    &output);
   }
   return head;
 }
 
-// The fields of the plane that this project does not know.
+// Returns the fields of the plane that this project does not know.
 absl::StatusOr<std::string> UnknownFields(const XSpaceSource& source, absl::string_view payload) {
-  std::string unknown;
-  StringOutput output(&unknown);
-  WireReader reader(payload, source.origin(), kXPlaneDepth);
-  WireField field;
-  while (reader.Next(&field)) {
-    if (field.number > XPlaneField::kStats) output.Raw(field.raw);
-  }
-  RETURN_IF_ERROR(reader.status());
-  return unknown;
+  return RewriteFields(payload, source.origin(), kXPlaneDepth,
+                       [](const WireField& field, StringOutput* output) {
+                         if (field.number > XPlaneField::kStats) output->Raw(field.raw);
+                       });
 }
 
-// "Node 3: python3".
+// Returns e.g. "Node 3: python3".
 std::string DisplayName(int64_t node_id, const XLineHeader& line) {
   const absl::string_view name = line.display_name.empty() ? line.name : line.display_name;
   return absl::StrCat("Node ", node_id, ": ", name);
 }
 
-// Which planes of a node become part of a joint plane, and which stay its own.
+// Which planes of a node become part of a plane of all nodes, and which stay the node's own.
 enum class PlaneRole { kEnvironment, kPrograms, kHostThreads, kOwn };
 
 PlaneRole RoleOf(const XPlaneLayout& plane, PlaneNaming naming) {
@@ -103,12 +100,11 @@ class NodeEditor : public XSpaceEditor {
              const RenumberedPrograms& programs,
              const absl::flat_hash_map<const char*, std::string>& names, AlignedEvents* room)
       : input_(input),
-        keep_original_(options.keep_original),
         programs_(programs),
         names_(names),
         aligner_(*input.clock, *input.node, start_ns, options, room) {}
 
-  // For the planes that stay the node's own.
+  // Called for the planes that stay the node's own.
   absl::Status EditPlane(const XPlaneLayout& plane, PlaneEdit* edit) override {
     ASSIGN_OR_RETURN(const XPlaneVisitor visitor,
                      XPlaneVisitor::Create(input_.reader->source(), plane.payload));
@@ -120,22 +116,18 @@ class NodeEditor : public XSpaceEditor {
     additions.AddString(kOriginalPlaneNameStatName, plane.name);
     AddTo(&additions, input_.record);
     joint_ids_ = nullptr;
-    original_times_.reset();
-    if (keep_original_) original_times_ = DefineOriginalTimesStats(&additions);
     edit->additions = additions.Serialize();
     SetProgramStat(visitor);
     return RenumberEntries(plane, edit);
   }
 
-  // Before the lines of its part of a joint plane are asked about. Lines are numbered from
-  // `first_line_id` on.
+  // To be called before the writer asks about the lines of the node's part of a joint plane. Lines
+  // are numbered from `first_line_id` on.
   absl::Status BeginJointPlane(const XPlaneLayout& plane, const MetadataIds* ids,
-                               int64_t first_line_id,
-                               const std::optional<OriginalTimesStats>& original_times) {
+                               int64_t first_line_id) {
     ASSIGN_OR_RETURN(const XPlaneVisitor visitor,
                      XPlaneVisitor::Create(input_.reader->source(), plane.payload));
     joint_ids_ = ids;
-    original_times_ = original_times;
     SetProgramStat(visitor);
     for (absl::string_view line : plane.lines) joint_line_ids_[line.data()] = first_line_id++;
     return absl::OkStatus();
@@ -152,7 +144,7 @@ class NodeEditor : public XSpaceEditor {
       edit->ids.values = &programs_.ids;
       edit->ids.values_stat_id = *program_stat_;
     }
-    return aligner_.EditLine(plane.name, line, pass, original_times_, edit);
+    return aligner_.EditLine(plane.name, line, pass, /*stats=*/std::nullopt, edit);
   }
 
   const AlignmentStats& stats() const { return aligner_.stats(); }
@@ -183,24 +175,20 @@ class NodeEditor : public XSpaceEditor {
       if (renumbered.SerializeAsString() == before.event_metadata().at(id).SerializeAsString()) {
         continue;
       }
-      std::string replacement;
-      StringOutput replaced(&replacement);
-      WriteVarintField(MapEntryField::kKey, static_cast<uint64_t>(id), &replaced);
-      WriteBytesField(MapEntryField::kValue, renumbered.SerializeAsString(), &replaced);
-      edit->replacements[entry.data()] = replacement;
+      edit->replacements[entry.data()] = MetadataEntry(id, renumbered);
     }
     return absl::OkStatus();
   }
 
   const CombineInput& input_;
-  const bool keep_original_;
   const RenumberedPrograms& programs_;
   const absl::flat_hash_map<const char*, std::string>& names_;
   LineAligner aligner_;
-  // Of the plane at hand.
+  // The new ids of the metadata of the plane at hand; null when the plane is the node's own.
   const MetadataIds* joint_ids_ = nullptr;
+  // The new ids of lines of joint planes, by the address of their payload.
   absl::flat_hash_map<const char*, int64_t> joint_line_ids_;
-  std::optional<OriginalTimesStats> original_times_;
+  // The stat of the plane at hand that names programs; absent when no program has a new id.
   std::optional<int64_t> program_stat_;
 };
 
@@ -225,23 +213,26 @@ class Combiner {
   }
 
  private:
-  // Where a node's joint planes lie.
+  // What the first pass finds in a node's profile. Planes are their payloads.
   struct Indexed {
+    // Absent when the profile has no such plane.
     std::optional<absl::string_view> environment;
     std::optional<absl::string_view> host_threads;
-    // Of the lines of host_threads.
+    // The ids that the lines of host_threads have in the profile, in order.
     std::vector<int64_t> thread_ids;
+    // The planes that are not joined with other nodes', and their new names, by the address of the
+    // payload.
     std::vector<absl::string_view> own;
-    // Of those, by the address of their payload.
     absl::flat_hash_map<const char*, std::string> names;
-    // What its plane of programs says of itself.
+    // The stats of the plane of programs itself, and its fields that this project does not know.
     XPlaneProto programs;
     std::string unknown_of_programs;
+    // The session, Unix time on the common clock.
     int64_t start_ns = 0;
     int64_t stop_ns = 0;
   };
 
-  // For what reads profiles; errors name the node's.
+  // Calls fn(n) for each node; its errors get the name of the node's profile.
   template <typename Fn>
   absl::Status ForEachNode(Fn fn) {
     for (size_t n = 0; n < nodes_.size(); ++n) {
@@ -262,8 +253,9 @@ class Combiner {
   }
 
   LineAlignerOptions LineOptions(size_t n) const {
-    LineAlignerOptions options = options_.lines;
+    LineAlignerOptions options;
     options.node_id = nodes_[n].record.node_id;
+    options.max_extrapolation_ns = options_.max_extrapolation_ns;
     return options;
   }
 
@@ -271,9 +263,8 @@ class Combiner {
   absl::Status Index(size_t n) {
     const CombineInput& node = nodes_[n];
     const XSpaceSource& source = node.reader->source();
-    const LineAligner aligner(*node.clock, *node.node, 0, LineOptions(n), &room_);
     Indexed indexed;
-    ASSIGN_OR_RETURN(indexed.start_ns, aligner.MapHostTime(node.clock->start_ns()));
+    ASSIGN_OR_RETURN(indexed.start_ns, MapHostTime(*node.node, node.clock->start_ns()));
     indexed.stop_ns = indexed.start_ns;
     start_ns_ = std::min(start_ns_, indexed.start_ns);
     RenumberedPrograms renumbered;
@@ -282,12 +273,13 @@ class Combiner {
       std::vector<int64_t> line_ids;
       for (absl::string_view line : plane.lines) {
         ASSIGN_OR_RETURN(const XLineHeader header, ReadXLineHeader(source, line));
-        ASSIGN_OR_RETURN(const int64_t base_ns, aligner.MapLineBase(plane.name, header));
+        ASSIGN_OR_RETURN(const int64_t base_ns,
+                         MapLineBase(*node.clock, *node.node, plane.name, header));
         start_ns_ = std::min(start_ns_, base_ns);
         line_ids.push_back(header.id);
       }
       const bool had_threads = indexed.host_threads.has_value();
-      RETURN_IF_ERROR(Place(plane, n, aligner, &indexed, &renumbered));
+      RETURN_IF_ERROR(Place(plane, n, &indexed, &renumbered));
       if (!had_threads && indexed.host_threads.has_value())
         indexed.thread_ids = std::move(line_ids);
     }
@@ -296,8 +288,8 @@ class Combiner {
     return absl::OkStatus();
   }
 
-  absl::Status Place(const XPlaneLayout& plane, size_t n, const LineAligner& aligner,
-                     Indexed* indexed, RenumberedPrograms* renumbered) {
+  absl::Status Place(const XPlaneLayout& plane, size_t n, Indexed* indexed,
+                     RenumberedPrograms* renumbered) {
     const XSpaceSource& source = nodes_[n].reader->source();
     const int64_t node_id = nodes_[n].record.node_id;
     const PlaneRole role = RoleOf(plane, options_.naming);
@@ -310,7 +302,7 @@ class Combiner {
     std::string& name = indexed->names[plane.payload.data()];
     if (role == PlaneRole::kEnvironment) {
       indexed->environment = plane.payload;
-      ASSIGN_OR_RETURN(indexed->stop_ns, StopOf(plane, source, aligner, indexed->start_ns));
+      ASSIGN_OR_RETURN(indexed->stop_ns, StopOf(plane, nodes_[n], indexed->start_ns));
       name = NodePlaneName(node_id, plane.name);
     } else {
       ASSIGN_OR_RETURN(name, names_.Name(node_id, plane.name));
@@ -332,13 +324,13 @@ class Combiner {
     return absl::OkStatus();
   }
 
-  static absl::StatusOr<int64_t> StopOf(const XPlaneLayout& environment, const XSpaceSource& source,
-                                        const LineAligner& aligner, int64_t start_ns) {
+  static absl::StatusOr<int64_t> StopOf(const XPlaneLayout& environment, const CombineInput& node,
+                                        int64_t start_ns) {
     ASSIGN_OR_RETURN(const XPlaneVisitor visitor,
-                     XPlaneVisitor::Create(source, environment.payload));
+                     XPlaneVisitor::Create(node.reader->source(), environment.payload));
     const XStatVisitor* stop = visitor.GetStat(StatType::kProfileStopTime);
     if (stop == nullptr || !stop->IntOrUintValue().has_value()) return start_ns;
-    return aligner.MapHostTime(*stop->IntOrUintValue());
+    return MapHostTime(*node.node, *stop->IntOrUintValue());
   }
 
   void MakeEditors() {
@@ -348,7 +340,7 @@ class Combiner {
     }
   }
 
-  // The first node's, from the earliest start to the latest stop.
+  // Writes the first node's environment, from the earliest start to the latest stop.
   absl::Status WriteEnvironment() {
     XPlaneProto environment;
     int64_t stop_ns = start_ns_;
@@ -431,17 +423,14 @@ class Combiner {
     for (const JointPart& part : parts) {
       AddTo(&additions, nodes_[part.node].record, NodePrefix(part.node));
       AddNodeStats(part.node, part.head, &additions);
-      // Those that the lines had in their own profile, in order.
+      // The ids that the lines had in their own profile, in order.
       additions.AddString(absl::StrCat(NodePrefix(part.node), "line_ids"),
                           absl::StrJoin(indexed_[part.node].thread_ids, ","));
     }
-    std::optional<OriginalTimesStats> original_times;
-    if (options_.lines.keep_original) original_times = DefineOriginalTimesStats(&additions);
     std::vector<EditedPlane> edited;
     for (const JointPart& part : parts) {
       NodeEditor* editor = editors_[part.node].get();
-      RETURN_IF_ERROR(
-          editor->BeginJointPlane(part.plane, &part.ids, part.first_line_id, original_times));
+      RETURN_IF_ERROR(editor->BeginJointPlane(part.plane, &part.ids, part.first_line_id));
       const XSpaceReader& reader = *nodes_[part.node].reader;
       edited.push_back({&reader.source(), part.plane.payload, editor, reader.name()});
     }
@@ -466,7 +455,7 @@ class Combiner {
     return absl::StrCat("node:", nodes_[n].record.node_id, "/");
   }
 
-  // What the node's own plane said of itself, under names of its own: "node:3/process_id".
+  // Adds what the node's own plane said of itself, under names like "node:3/process_id".
   void AddNodeStats(size_t n, const XPlaneProto& part, PlaneAdditions* additions) const {
     const auto name_of = [&](int64_t id) {
       const auto it = part.stat_metadata().find(id);
@@ -491,26 +480,19 @@ class Combiner {
     return absl::OkStatus();
   }
 
-  // Hostnames, errors, warnings and what this project does not know.
+  // Writes hostnames, errors, warnings and fields that this project does not know.
   absl::Status WriteOtherFields(size_t n) {
     const XSpaceSource& source = nodes_[n].reader->source();
-    std::string fields;
-    StringOutput output(&fields);
-    WireReader reader(source.bytes, source.origin(), kXSpaceDepth);
-    WireField field;
-    while (reader.Next(&field)) {
-      if (field.IsBytes(XSpaceField::kPlanes)) continue;
-      const bool is_message =
-          field.IsBytes(XSpaceField::kErrors) || field.IsBytes(XSpaceField::kWarnings);
-      if (is_message) {
-        const std::string message =
-            absl::StrCat("node ", nodes_[n].record.node_id, ": ", field.bytes);
-        WriteBytesField(field.number, message, &output);
-      } else {
-        output.Raw(field.raw);
+    const auto write = [&](const WireField& field, StringOutput* output) {
+      if (field.IsBytes(XSpaceField::kErrors) || field.IsBytes(XSpaceField::kWarnings)) {
+        WriteBytesField(field.number,
+                        absl::StrCat("node ", nodes_[n].record.node_id, ": ", field.bytes), output);
+      } else if (!field.IsBytes(XSpaceField::kPlanes)) {
+        output->Raw(field.raw);
       }
-    }
-    RETURN_IF_ERROR(reader.status());
+    };
+    ASSIGN_OR_RETURN(const std::string fields,
+                     RewriteFields(source.bytes, source.origin(), kXSpaceDepth, write));
     return writer_.WriteFields(fields);
   }
 
@@ -524,11 +506,12 @@ class Combiner {
   PlaneNames names_;
   XSpaceWriter writer_;
   ProgramTable programs_;
+  // One of each per node, in the order of nodes_.
   std::vector<RenumberedPrograms> programs_of_node_;
   std::vector<Indexed> indexed_;
-  AlignedEvents room_;
   std::vector<std::unique_ptr<NodeEditor>> editors_;
-  // The earliest of all sessions and lines on the common clock.
+  AlignedEvents room_;
+  // The earliest start of all sessions and lines, Unix time on the common clock.
   int64_t start_ns_ = std::numeric_limits<int64_t>::max();
   uint64_t bytes_done_ = 0;
 };

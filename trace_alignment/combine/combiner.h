@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes the profiles of several nodes as one, on one clock:
 //
 //   Task Environment   from the earliest start to the latest stop
@@ -16,31 +17,30 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "trace_alignment/alignment_record.h"
-#include "trace_alignment/alignment_stats.pb.h"
+#include "trace_alignment/aligner/xspace_aligner.h"
+#include "trace_alignment/clocks/node_clock.h"
 #include "trace_alignment/combine/plane_naming.h"
-#include "trace_alignment/line_aligner.h"
-#include "trace_alignment/node_clock.h"
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/xplane/session_clock.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {
 
+class AlignmentStats;
+
 // A node's profile and the way of its times to the common clock; all must outlive the call.
 struct CombineInput {
   const XSpaceReader* reader = nullptr;
   const SessionClock* clock = nullptr;
-  // Maps times that count from the session's start.
   const NodeClock* node = nullptr;
-  // Its node_id is the node's.
+  // What the planes will say about the alignment; its node_id is the node's.
   AlignmentRecord record;
 };
 
 struct CombineOptions {
   PlaneNaming naming = PlaneNaming::kViewer;
-  // node_id is set for each node.
-  LineAlignerOptions lines;
+  // An event farther outside the snapshot pairs or offsets than this is an error.
+  int64_t max_extrapolation_ns = 60000000000;
   // Called with the number of bytes of the profiles dealt with so far; may be null.
   std::function<void(uint64_t bytes)> progress;
 };

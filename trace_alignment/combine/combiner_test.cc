@@ -10,6 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "trace_alignment/aligner/alignment_stats.pb.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/happens_before.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
@@ -54,8 +55,7 @@ class CombinerTest : public ::testing::Test {
   void SetRun(const SyntheticRunOptions& options) {
     run_options_ = options;
     spaces_ = SyntheticRun(options);
-    clocks_.clear();
-    clocks_.resize(spaces_.size());
+    clocks_.assign(spaces_.size(), NodeClock(RunClock(options.start_ns)));
   }
 
   // Combines into bytes_ and combined_.
@@ -233,22 +233,6 @@ TEST_F(CombinerTest, ProgramsThatShareAnIdAreToldApart) {
   const HappensBefore check = CheckHappensBefore(ReadBack().table);
   EXPECT_EQ(check.checked, run_options_.steps);
   EXPECT_EQ(check.unmatched, 0);
-}
-
-TEST_F(CombinerTest, OriginalTimesCanBeKept) {
-  clocks_[1].host_to_reference = Shift(-3'000'000);
-  CombineOptions options;
-  options.lines.keep_original = true;
-  ASSERT_OK(Combine(options));
-  for (const char* name : {"/host:CPU", "/device:GPU:1"}) {
-    const XPlaneProto& plane = *FindPlaneWithName(combined_, name);
-    const XLineProto& line = plane.lines(plane.lines_size() - 1);
-    std::map<std::string, int64_t> stats;
-    for (const XStatProto& stat : line.events(0).stats()) {
-      stats[plane.stat_metadata().at(stat.metadata_id()).name()] = stat.int64_value();
-    }
-    EXPECT_EQ(stats["timestamp_correction_ns"], -3000) << name;
-  }
 }
 
 TEST_F(CombinerTest, TwoNodesOfOneIdAreRefused) {

@@ -9,7 +9,8 @@
 namespace meridian {
 namespace {
 
-// "/device:TPU:12 SparseCore 0" = kind "TPU", number "12", rest " SparseCore 0".
+// The parts of a device's name: "/device:TPU:12 SparseCore 0" has the kind "TPU", the number "12"
+// and the rest " SparseCore 0".
 struct DeviceName {
   absl::string_view kind;
   absl::string_view number;

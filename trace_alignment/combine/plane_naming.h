@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the planes of several nodes are called in one file.
 #ifndef TRACE_ALIGNMENT_COMBINE_PLANE_NAMING_H_
 #define TRACE_ALIGNMENT_COMBINE_PLANE_NAMING_H_
@@ -16,14 +17,15 @@ enum class PlaneNaming {
   // As viewers expect it: `/device:GPU:<n>` numbered through, one `/host:CPU`; what no viewer shows
   // as a device is `/node:<id>/...`.
   kViewer,
-  // Everything `/node:<id>/...`.
+  // Every plane is `/node:<id>/...`.
   kNodePrefix,
 };
 
-// Viewers number devices up to here.
+// The most devices that viewers show.
 inline constexpr int64_t kMaxViewerDevices = 499;
 
-// "/host:CPU" of node 3 -> "/node:3/host:CPU", "Task Environment" -> "/node:3/Task Environment".
+// Returns e.g. "/node:3/host:CPU" for "/host:CPU" of node 3, "/node:3/Task Environment" for "Task
+// Environment".
 std::string NodePlaneName(int64_t node_id, absl::string_view name);
 
 class PlaneNames {
@@ -37,7 +39,7 @@ class PlaneNames {
 
  private:
   const PlaneNaming naming_;
-  // By "kind node number", and how many of a kind there are.
+  // The numbers of devices, by "kind node number", and how many devices of a kind there are.
   absl::flat_hash_map<std::string, int64_t> devices_;
   absl::flat_hash_map<std::string, int64_t> counts_;
   int64_t total_ = 0;

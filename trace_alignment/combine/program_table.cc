@@ -4,11 +4,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "xla_profiler/base/stable_hash.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/wire/wire_reader.h"
-#include "xla_profiler/base/wire/wire_writer.h"
 #include "xla_profiler/hlo/program_name.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
@@ -20,37 +16,29 @@ constexpr uint32_t kHloProtoModule = 1;
 constexpr uint32_t kHloModuleId = 5;
 constexpr uint32_t kHloModuleSchedule = 7;
 
-// Returns the message with every such varint field set to the value; a missing one is not added. A
-// message that is damaged stays as it is.
-std::string WithVarint(absl::string_view message, uint32_t number, uint64_t value) {
-  std::string changed;
-  StringOutput output(&changed);
-  WireReader reader(message, message.data(), kMaxWireDepth);
-  WireField field;
-  while (reader.Next(&field)) {
-    if (field.IsVarint(number)) {
-      WriteVarintField(number, value, &output);
-    } else {
-      output.Raw(field.raw);
-    }
-  }
-  return reader.status().ok() ? changed : std::string(message);
+// Returns the message with the fields that `write(field, output)` wrote in place of the old ones;
+// where it returns false the old one stays. A message that is damaged stays as it is.
+template <typename Write>
+std::string WithFields(absl::string_view message, Write write) {
+  return RewriteFields(message, message.data(), kMaxWireDepth,
+                       [&](const WireField& field, StringOutput* output) {
+                         if (!write(field, output)) output->Raw(field.raw);
+                       })
+      .value_or(std::string(message));
 }
 
-// A serialized HloProto whose module has another id.
+// Returns a serialized HloProto whose module has another id.
 std::string WithModuleId(absl::string_view hlo, uint64_t id) {
-  std::string changed;
-  StringOutput output(&changed);
-  WireReader reader(hlo, hlo.data(), kMaxWireDepth);
-  WireField field;
-  while (reader.Next(&field)) {
-    if (field.IsBytes(kHloProtoModule)) {
-      WriteBytesField(kHloProtoModule, WithVarint(field.bytes, kHloModuleId, id), &output);
-    } else {
-      output.Raw(field.raw);
-    }
-  }
-  return reader.status().ok() ? changed : std::string(hlo);
+  const auto set_id = [&](const WireField& field, StringOutput* output) {
+    if (!field.IsVarint(kHloModuleId)) return false;
+    WriteVarintField(kHloModuleId, id, output);
+    return true;
+  };
+  return WithFields(hlo, [&](const WireField& field, StringOutput* output) {
+    if (!field.IsBytes(kHloProtoModule)) return false;
+    WriteBytesField(kHloProtoModule, WithFields(field.bytes, set_id), output);
+    return true;
+  });
 }
 
 // Adds up the hashes of a message's fields, so that their order does not matter.
@@ -66,8 +54,8 @@ uint64_t UnorderedHash(absl::string_view message) {
   return sum;
 }
 
-// Of a serialized HloProto. The module's schedule is a map, which every process writes in an order
-// of its own.
+// Returns a hash of a serialized HloProto. The module's schedule is a map, which every process
+// writes in an order of its own.
 uint64_t ModuleHash(absl::string_view hlo) {
   uint64_t sum = 0;
   WireReader reader(hlo, hlo.data(), kMaxWireDepth);
@@ -142,7 +130,7 @@ std::optional<uint64_t> IntegerOf(const XStatProto& stat) {
   return static_cast<uint64_t>(stat.int64_value());
 }
 
-// By the stat, else the name, else the key: writers differ.
+// Returns a program's id by its stat, else its name, else its key: writers differ.
 uint64_t ProgramId(int64_t key, const XEventMetadataProto& program, int64_t program_stat,
                    const ProgramName& name) {
   const XStatProto* stat = FindStat(program.stats(), program_stat);
@@ -151,7 +139,7 @@ uint64_t ProgramId(int64_t key, const XEventMetadataProto& program, int64_t prog
   return name.program_id.value_or(static_cast<uint64_t>(key));
 }
 
-// In the slot that it has.
+// Sets the stat's number in the type that it has.
 void SetInteger(uint64_t value, XStatProto* stat) {
   if (stat->value_case() == XStatProto::kInt64Value) {
     stat->set_int64_value(static_cast<int64_t>(value));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The programs of several nodes in one `/host:metadata` plane.
 //
 // A program is an entry of event metadata, "jit_step(5)"; kernels and thunks name the 5 in their
@@ -12,15 +13,34 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/wire/wire_reader.h"
+#include "xla_profiler/base/wire/wire_writer.h"
 #include "xla_profiler/xplane/plane_metadata_merger.h"
 #include "xla_profiler/xplane/xplane_builder.h"
 
 namespace meridian {
 
+// Returns the message with what `write(field, output)` makes of each of its fields. `message` lies
+// within the file that begins at `origin`, and `depth` levels may nest below it.
+template <typename Write>
+absl::StatusOr<std::string> RewriteFields(absl::string_view message, const char* origin, int depth,
+                                          Write write) {
+  std::string rewritten;
+  StringOutput output(&rewritten);
+  WireReader reader(message, origin, depth);
+  WireField field;
+  while (reader.Next(&field)) write(field, &output);
+  RETURN_IF_ERROR(reader.status());
+  return rewritten;
+}
+
 // What became of a node's programs that had to give up their id; others are not in it.
 struct RenumberedPrograms {
+  // New ids, by old id.
   absl::flat_hash_map<uint64_t, uint64_t> ids;
-  // By old name, e.g. "jit_step(5)" -> "jit_step(9)".
+  // New names, by old name: "jit_step(5)" -> "jit_step(9)".
   absl::flat_hash_map<std::string, std::string> names;
 
   bool empty() const { return ids.empty(); }
@@ -39,19 +59,20 @@ class ProgramTable {
   const XPlaneProto& plane() const { return plane_; }
 
  private:
-  // Where a program is to be found.
+  // The id of a program in the table.
   struct Place {
     uint64_t id = 0;
-    // Whether it is there already.
+    // Whether the table has it already.
     bool is_known = false;
   };
-  // Its own id unless another program has it.
+  // Returns the program's own id unless another program has it, else a free one.
   Place PlaceProgram(uint64_t program_id, uint64_t content);
   uint64_t FreeId() const;
 
   XPlaneProto plane_;
   PlaneMetadataMerger merger_;
-  // What the programs of an id are, and the id of each content that was (first) given another.
+  // The hash of the content of the program that has an id, and the id of each content that had to
+  // give up its own.
   absl::flat_hash_map<uint64_t, uint64_t> content_of_id_;
   absl::flat_hash_map<uint64_t, uint64_t> new_id_of_content_;
 };

@@ -36,23 +36,13 @@ ClockDomain DomainOfCollectives(const ProfileCollectives& profile) {
   return ClockDomain::kHost;
 }
 
-// Where the two clocks meet that the collectives' table and a node's maps count from.
-struct NodeFrame {
-  // Of collectives.
-  ClockDomain domain = ClockDomain::kHost;
-  // A table's time + this = the time from the node's session start.
-  int64_t from_table_ps = 0;
-};
-
-// A polyline of offsets as a map from the node's host clock to the reference, both from the node's
-// session start. Beyond the knots the offset goes on with the rate for hours, if one is given; else
-// as ClockMap does it.
-absl::StatusOr<ClockMap> MapThrough(const std::vector<OffsetKnot>& knots, int64_t from_table_ps,
+// Returns a polyline of offsets as a map from the node's host clock to the reference. Beyond the
+// knots the offset goes on with the rate for hours, if one is given; else as ClockMap does it.
+absl::StatusOr<ClockMap> MapThrough(const std::vector<OffsetKnot>& knots,
                                     std::optional<double> rate) {
   constexpr int64_t kFarPs = 10000LL * 1000 * 1000 * 1000 * 1000;
   std::vector<ClockKnot> map_knots;
-  const auto add = [&](int64_t time_ps, int64_t offset_ps) {
-    const int64_t from_ps = time_ps + from_table_ps;
+  const auto add = [&](int64_t from_ps, int64_t offset_ps) {
     const int64_t to_ps = from_ps - offset_ps;
     // Knots a picosecond apart may meet where offsets are rounded.
     if (!map_knots.empty() &&
@@ -70,7 +60,7 @@ absl::StatusOr<ClockMap> MapThrough(const std::vector<OffsetKnot>& knots, int64_
   return ClockMap::Create(std::move(map_knots), ClockMap::OnDisorder::kRepair);
 }
 
-// The rate to go on with beyond what was measured: only one that is surely not 0.
+// Returns the rate to go on with beyond what was measured: the drift if it is surely not 0, else 0.
 double TrustedRate(const std::optional<double>& drift_ppm,
                    const std::optional<double>& uncertainty_ppm) {
   if (!drift_ppm.has_value() || !uncertainty_ppm.has_value()) return 0;
@@ -81,12 +71,16 @@ class RunAligner {
  public:
   RunAligner(const AlignmentInputs& inputs, const CollectiveRun& run,
              const AlignmentOptions& options)
-      : inputs_(inputs), run_(run), options_(options), host_table_(run.table) {}
+      : inputs_(inputs),
+        run_(run),
+        options_(options),
+        run_clock_(run.table.base_ns()),
+        host_table_(run.table) {}
 
   absl::StatusOr<RunAlignment> Run() {
     RETURN_IF_ERROR(FindReference());
-    RETURN_IF_ERROR(FindFrames());
-    result_.nodes.resize(inputs_.nodes.size());
+    RETURN_IF_ERROR(FindStarts());
+    result_.nodes.assign(inputs_.nodes.size(), AlignedNode(run_clock_));
     result_.before = CheckHappensBefore(run_.table);
     RETURN_IF_ERROR(CheckOneRun(run_));
     RETURN_IF_ERROR(MapTracersToHosts());
@@ -108,7 +102,8 @@ class RunAligner {
         break;
     }
     RETURN_IF_ERROR(SetTarget());
-    MapTable();
+    result_.table = run_.table;
+    MapTimes(&result_.table);
     result_.after = CheckHappensBefore(result_.table);
     NoteLargeOffsets();
     return std::move(result_);
@@ -130,19 +125,17 @@ class RunAligner {
         })));
   }
 
-  absl::Status FindFrames() {
+  absl::Status FindStarts() {
     for (size_t n = 0; n < inputs_.nodes.size(); ++n) {
-      NodeFrame frame;
-      frame.domain = DomainOfCollectives(run_.profiles[n]);
-      const RunClock clock(inputs_.nodes[n].clock.start_ns());
-      ASSIGN_OR_RETURN(frame.from_table_ps, clock.ToRunPs(run_.table.base_ns(), 0));
-      if (std::abs(frame.from_table_ps) > kMaxRunTimePs) {
+      ASSIGN_OR_RETURN(const int64_t start_ps,
+                       run_clock_.ToRunPs(inputs_.nodes[n].clock.start_ns(), 0));
+      if (std::abs(start_ps) > kMaxRunTimePs) {
         return absl::InvalidArgumentError(
             absl::StrCat(run_.profiles[n].trace,
                          ": its session began more than 40 hours after another's; are all profiles "
                          "of one run?"));
       }
-      frames_.push_back(frame);
+      starts_ps_.push_back(start_ps);
     }
     return absl::OkStatus();
   }
@@ -152,7 +145,7 @@ class RunAligner {
       const UnalignedNode& node = inputs_.nodes[n];
       if (!node.snapshots.has_value()) continue;
       ASSIGN_OR_RETURN(result_.nodes[n].clock.tracer_to_host,
-                       TracerToHostMap(*node.snapshots, RunClock(node.clock.start_ns())));
+                       TracerToHostMap(*node.snapshots, run_clock_));
     }
     MapTimes(&host_table_);
     return absl::OkStatus();
@@ -161,13 +154,10 @@ class RunAligner {
   // Maps the table's times with the nodes' clocks as far as they are known.
   void MapTimes(CollectiveTable* table) const {
     std::vector<LineClock> clocks;
-    for (size_t n = 0; n < frames_.size(); ++n) {
-      clocks.emplace_back(result_.nodes[n].clock, frames_[n].domain);
+    for (size_t n = 0; n < result_.nodes.size(); ++n) {
+      clocks.emplace_back(result_.nodes[n].clock, DomainOfCollectives(run_.profiles[n]));
     }
-    table->MapTimes([&](uint32_t node, int64_t time_ps) {
-      const int64_t shift_ps = frames_[node].from_table_ps;
-      return clocks[node].Map(time_ps + shift_ps) - shift_ps;
-    });
+    table->MapTimes([&](uint32_t node, int64_t time_ps) { return clocks[node].Map(time_ps); });
   }
 
   absl::Status ChooseMethod() {
@@ -197,7 +187,7 @@ class RunAligner {
     return absl::OkStatus();
   }
 
-  // What was read but not used, and which models are missing.
+  // Notes what was read but is not used, and for which nodes a model is missing.
   void NoteInputs() {
     if (run_.runs.method == RunMethod::kSubsequence) {
       Note(
@@ -249,11 +239,10 @@ class RunAligner {
     options.end_agreement = options_.end_agreement;
     for (size_t n = 0; n < inputs_.nodes.size(); ++n) {
       const UnalignedNode& node = inputs_.nodes[n];
-      const int64_t begin_ps = -frames_[n].from_table_ps;
       const int64_t start_ns = node.clock.start_ns();
       const int64_t length_ns = std::clamp<int64_t>(node.stop_ns.value_or(start_ns) - start_ns, 0,
                                                     kMaxRunTimePs / kPsPerNs);
-      options.spans.push_back({begin_ps, begin_ps + length_ns * kPsPerNs});
+      options.spans.push_back({starts_ps_[n], starts_ps_[n] + length_ns * kPsPerNs});
     }
     return options;
   }
@@ -278,9 +267,9 @@ class RunAligner {
       const NodeOffset& offset = aligned->nodes[n];
       node.method = n == reference_ || offset.reachable ? "collectives" : "unreachable";
       if (n == reference_ || !offset.reachable || offset.knots.empty()) continue;
-      ASSIGN_OR_RETURN(node.clock.host_to_reference,
-                       MapThrough(offset.knots, frames_[n].from_table_ps,
-                                  TrustedRate(offset.drift_ppm, offset.drift_uncertainty_ppm)));
+      ASSIGN_OR_RETURN(
+          node.clock.host_to_reference,
+          MapThrough(offset.knots, TrustedRate(offset.drift_ppm, offset.drift_uncertainty_ppm)));
     }
     StateAll(*aligned);
     NoteUnreachable();
@@ -296,7 +285,7 @@ class RunAligner {
     }
   }
 
-  // What the collectives say about every node.
+  // States what the collectives say about every node.
   void StateAll(const ClockAlignment& alignment) {
     for (uint32_t n = 0; n < result_.nodes.size(); ++n) State(alignment.nodes[n], n);
     if (alignment.assumes_end_agreement) {
@@ -309,9 +298,9 @@ class RunAligner {
   void State(const NodeOffset& offset, uint32_t n) {
     AlignedNode& node = result_.nodes[n];
     if (!offset.reachable) return;
-    node.offset_at_ns = host_table_.base_ns() + FloorToNs(offset.offset_at_ps);
+    node.offset_at_ns = run_clock_.ToUnixNs(offset.offset_at_ps);
     node.offset_ns = FloorToNs(offset.offset_ps);
-    // Also of the offset as it is stated, rounded down.
+    // The uncertainty is that of the offset as it is stated, rounded down.
     const int64_t rounded_ps = offset.offset_ps - *node.offset_ns * kPsPerNs;
     node.uncertainty_ns = CeilToNs(offset.uncertainty_ps + rounded_ps);
     node.uncertainty_max_ns = CeilToNs(offset.uncertainty_max_ps + rounded_ps);
@@ -358,7 +347,8 @@ class RunAligner {
     return MoveMeasured(*near, measured);
   }
 
-  // Offsets relative to some other clock would move all nodes but the reference.
+  // Refuses offsets that are relative to some other clock: they would move all nodes but the
+  // reference.
   absl::Status CheckReference(const OffsetSamples& samples) const {
     for (const OffsetSample& sample : samples.SamplesOf(inputs_.reference_node)) {
       if (sample.offset_ps == 0) continue;
@@ -383,9 +373,8 @@ class RunAligner {
         aligned.method = "unreachable";
         continue;
       }
-      ASSIGN_OR_RETURN(
-          aligned.clock.host_to_reference,
-          samples.OffsetMap(node.node_id, RunClock(node.clock.start_ns()), options_.slope));
+      ASSIGN_OR_RETURN(aligned.clock.host_to_reference,
+                       samples.OffsetMap(node.node_id, run_clock_, options_.slope));
     }
     if (!missing.empty()) {
       Note(absl::StrCat("no probe reaches node(s) ", absl::StrJoin(missing, ", "),
@@ -394,15 +383,13 @@ class RunAligner {
     return absl::OkStatus();
   }
 
-  // Node clock - reference clock by the measurements; 0 for nodes without any.
+  // Returns node clock - reference clock by the measurements; 0 for nodes without any.
   int64_t MeasuredOffsetPs(uint32_t n, int64_t time_ps) const {
     const std::optional<ClockMap>& map = result_.nodes[n].clock.host_to_reference;
-    if (!map.has_value()) return 0;
-    const int64_t node_ps = time_ps + frames_[n].from_table_ps;
-    return node_ps - map->Forward(node_ps);
+    return map.has_value() ? time_ps - map->Forward(time_ps) : 0;
   }
 
-  // By the measurements alone: the sample in the middle.
+  // States what the measurements alone say of a node: the sample in the middle.
   void StateMeasured(const OffsetSamples& samples, uint32_t n) {
     AlignedNode& node = result_.nodes[n];
     const std::vector<OffsetSample>& own = samples.SamplesOf(inputs_.nodes[n].node_id);
@@ -411,19 +398,17 @@ class RunAligner {
     node.offset_at_ns = middle.midpoint_ref_ns;
     node.offset_ns = FloorToNs(middle.offset_ps);
     node.drift_ppm = MeasuredDriftPpm(own);
-    for (const OffsetSample& sample : own) {
-      if (!sample.uncertainty_ns.has_value()) return;
-    }
     int64_t largest_ns = 0;
     for (const OffsetSample& sample : own) {
+      if (!sample.uncertainty_ns.has_value()) return;
       largest_ns = std::max(largest_ns, static_cast<int64_t>(std::ceil(*sample.uncertainty_ns)));
     }
     node.uncertainty_ns = static_cast<int64_t>(std::ceil(*middle.uncertainty_ns));
     node.uncertainty_max_ns = largest_ns;
   }
 
-  // From the first sample to the last; of a single one, what was measured with it. A 0 there is how
-  // solvers say that they do not know.
+  // Returns the drift from the first sample to the last; of a single sample, what was measured with
+  // it. A 0 there is how solvers say that they do not know.
   static std::optional<double> MeasuredDriftPpm(const std::vector<OffsetSample>& samples) {
     const OffsetSample& first = samples.front();
     const OffsetSample& last = samples.back();
@@ -435,7 +420,8 @@ class RunAligner {
     return first.drift_ppm.value_or(0) == 0 ? std::nullopt : first.drift_ppm;
   }
 
-  // The measurements hold; the collectives say how far they can be off.
+  // States the nodes' clocks when the measurements hold: the collectives say how far they can be
+  // off.
   void StateAround(const OffsetSamples& samples, const ClockAlignment& near) {
     for (uint32_t n = 0; n < result_.nodes.size(); ++n) {
       const NodeOffset& offset = near.nodes[n];
@@ -465,8 +451,8 @@ class RunAligner {
     }
   }
 
-  // The measurements leave violations: the nearest clocks that do not take their place, and go on
-  // as measured, shifted, before and after the collectives.
+  // For measurements that leave violations: puts the nearest clocks that leave none in their place,
+  // which go on as measured, shifted, before and after the collectives.
   absl::Status MoveMeasured(const ClockAlignment& near, const HappensBefore& measured) {
     int64_t farthest_ps = 0;
     std::vector<std::optional<ClockMap>> maps(result_.nodes.size());
@@ -478,7 +464,7 @@ class RunAligner {
             std::max(farthest_ps, std::abs(knot.offset_ps - MeasuredOffsetPs(n, knot.time_ps)));
       }
       ASSIGN_OR_RETURN(maps[n], MapThrough(WithEndsAsMeasured(n, offset.knots),
-                                           frames_[n].from_table_ps, /*rate=*/std::nullopt));
+                                           /*rate=*/std::nullopt));
     }
     for (uint32_t n = 0; n < result_.nodes.size(); ++n) {
       if (maps[n].has_value()) result_.nodes[n].clock.host_to_reference = std::move(maps[n]);
@@ -496,7 +482,8 @@ class RunAligner {
     return absl::OkStatus();
   }
 
-  // Adds the measurements' own knots outside the collectives, moved as the nearest collective is.
+  // Returns the knots and, before the first and after the last, those of the measurements, moved as
+  // the nearest knot is.
   std::vector<OffsetKnot> WithEndsAsMeasured(uint32_t n,
                                              const std::vector<OffsetKnot>& knots) const {
     std::vector<OffsetKnot> all = knots;
@@ -506,8 +493,8 @@ class RunAligner {
     const int64_t first_move_ps = first.offset_ps - MeasuredOffsetPs(n, first.time_ps);
     const int64_t last_move_ps = last.offset_ps - MeasuredOffsetPs(n, last.time_ps);
     for (size_t k = 0; k < map->num_knots(); ++k) {
-      const int64_t time_ps = map->knot(k).from_ps - frames_[n].from_table_ps;
-      const int64_t offset_ps = map->knot(k).from_ps - map->knot(k).to_ps;
+      const int64_t time_ps = map->knot(k).from_ps;
+      const int64_t offset_ps = time_ps - map->knot(k).to_ps;
       if (time_ps < first.time_ps) all.push_back({time_ps, offset_ps + first_move_ps});
       if (time_ps > last.time_ps) all.push_back({time_ps, offset_ps + last_move_ps});
     }
@@ -520,18 +507,9 @@ class RunAligner {
   absl::Status SetTarget() {
     const UnalignedNode& reference = inputs_.nodes[reference_];
     if (!reference.snapshots.has_value()) return absl::OkStatus();
-    for (size_t n = 0; n < result_.nodes.size(); ++n) {
-      ASSIGN_OR_RETURN(
-          const ClockMap map,
-          TracerToHostMap(*reference.snapshots, RunClock(inputs_.nodes[n].clock.start_ns())));
-      result_.nodes[n].clock.reference_to_target = map.Inverted();
-    }
+    ASSIGN_OR_RETURN(const ClockMap map, TracerToHostMap(*reference.snapshots, run_clock_));
+    for (AlignedNode& node : result_.nodes) node.clock.reference_to_target = map.Inverted();
     return absl::OkStatus();
-  }
-
-  void MapTable() {
-    result_.table = run_.table;
-    MapTimes(&result_.table);
   }
 
   void NoteLargeOffsets() {
@@ -548,8 +526,12 @@ class RunAligner {
   const AlignmentInputs& inputs_;
   const CollectiveRun& run_;
   const AlignmentOptions& options_;
+  // What all times in here count from: the earliest start of a session.
+  const RunClock run_clock_;
+  // Position of the reference among the nodes.
   uint32_t reference_ = 0;
-  std::vector<NodeFrame> frames_;
+  // When each node's session began, in ps from the run base.
+  std::vector<int64_t> starts_ps_;
   // The collectives, each on its own node's host clock.
   CollectiveTable host_table_;
   RunAlignment result_;

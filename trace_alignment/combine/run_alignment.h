@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From what is known about the nodes' clocks to one clock for the run:
 //
 //   offsets, else probes   measured offsets, moved only where a collective would violate
@@ -17,20 +18,20 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "trace_alignment/clocks/node_clock.h"
+#include "trace_alignment/clocks/offset_samples.h"
+#include "trace_alignment/clocks/snapshot_pairs.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/collective_table.h"
 #include "trace_alignment/collectives/happens_before.h"
 #include "trace_alignment/collectives/probe_free_alignment.h"
-#include "trace_alignment/node_clock.h"
-#include "trace_alignment/offset_samples.h"
-#include "trace_alignment/snapshot_pairs.h"
 #include "xla_profiler/xplane/session_clock.h"
 
 namespace meridian {
 
 enum class AlignmentMethod { kAuto, kOffsets, kProbes, kCollectives, kNone };
 
-// "auto", "offsets", "probes", "collectives", "none".
+// Methods have the names "auto", "offsets", "probes", "collectives" and "none".
 absl::string_view AlignmentMethodName(AlignmentMethod method);
 absl::StatusOr<AlignmentMethod> ParseAlignmentMethod(absl::string_view name);
 
@@ -38,6 +39,7 @@ absl::StatusOr<AlignmentMethod> ParseAlignmentMethod(absl::string_view name);
 struct UnalignedNode {
   int64_t node_id = 0;
   SessionClock clock;
+  // Absent when the node has none: its tracer's clock is taken for its host's.
   std::optional<SnapshotPairs> snapshots;
   // When the profile ended, on the node's host clock (Unix time); absent when it does not say.
   std::optional<int64_t> stop_ns;
@@ -46,9 +48,10 @@ struct UnalignedNode {
 struct AlignmentInputs {
   // One per profile of the run's collectives, in their order.
   std::vector<UnalignedNode> nodes;
-  // The id of one of them.
+  // The id of the node whose clock is the reference.
   int64_t reference_node = 0;
-  // Measured, and solved from probes.
+  // Offsets that the user gave, and offsets that were solved from probes; absent when there are
+  // none.
   std::optional<OffsetSamples> offsets;
   std::optional<OffsetSamples> probes;
 };
@@ -61,8 +64,11 @@ struct AlignmentOptions {
   bool end_agreement = true;
 };
 
-// Absent is what is not known.
+// A node's clock as far as it is known; absent is what is not.
 struct AlignedNode {
+  explicit AlignedNode(const RunClock& run) : clock(run) {}
+
+  // The way of the node's times to the common clock.
   NodeClock clock;
   // A method's name, or "unreachable" for a node that nothing ties to the reference; it keeps its
   // clock.
@@ -70,9 +76,12 @@ struct AlignedNode {
   // Node clock - reference clock, when the reference clock shows offset_at_ns (Unix time).
   std::optional<int64_t> offset_at_ns;
   std::optional<int64_t> offset_ns;
+  // How far offset_ns may be off; how far the offset at the worst time of the profile may be off;
+  // and the former without the assumption that members end together.
   std::optional<int64_t> uncertainty_ns;
   std::optional<int64_t> uncertainty_max_ns;
   std::optional<int64_t> certified_uncertainty_ns;
+  // How much faster the node's clock runs than the reference's, and how far that may be off.
   std::optional<double> drift_ppm;
   std::optional<double> drift_uncertainty_ppm;
 };
@@ -80,10 +89,11 @@ struct AlignedNode {
 struct RunAlignment {
   // What was done; never kAuto.
   AlignmentMethod method = AlignmentMethod::kNone;
-  // By node of the inputs.
+  // One per node of the inputs, in their order.
   std::vector<AlignedNode> nodes;
   // The collectives on the common clock.
   CollectiveTable table;
+  // Happens-before on the clocks as they were, and on the common clock.
   HappensBefore before;
   HappensBefore after;
   // Choices, fallbacks and warnings, one sentence each.

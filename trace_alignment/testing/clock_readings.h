@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What was measured of a synthetic cluster's clocks, as the files that Meridian reads (see
 // snapshot_pairs.h, offset_samples.h, probe_windows.h, two_way_probes.h). All cover the run and a
 // period before and after it. Readings are whole nanoseconds, rounded down, as real ones are;

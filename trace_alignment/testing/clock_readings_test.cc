@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "trace_alignment/offset_samples.h"
-#include "trace_alignment/probe_windows.h"
-#include "trace_alignment/snapshot_pairs.h"
+#include "trace_alignment/clocks/offset_samples.h"
+#include "trace_alignment/clocks/snapshot_pairs.h"
+#include "trace_alignment/probes/probe_windows.h"
+#include "trace_alignment/probes/two_way_probes.h"
 #include "trace_alignment/testing/cluster_profile.h"
-#include "trace_alignment/two_way_probes.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/xplane/session_clock.h"
@@ -117,9 +117,9 @@ TEST_F(ClockReadingsTest, OffsetsAreTrueInBothForms) {
 TEST_F(ClockReadingsTest, EachPairOfNeighboursIsMeasuredOnce) {
   std::vector<std::pair<int64_t, int64_t>> links;
   for (int64_t n = 0; n < 5; ++n) {
-    ASSERT_OK_AND_ASSIGN(const ProbeWindows windows,
+    ASSERT_OK_AND_ASSIGN(const std::vector<ProbeWindowEdge> windows,
                          ParseProbeWindows(ProbeWindowsJsonl(cluster_, n), "windows"));
-    for (const ProbeWindowEdge& edge : windows.edges) {
+    for (const ProbeWindowEdge& edge : windows) {
       if (edge.round_id == 0) links.emplace_back(edge.src, edge.dst);
     }
   }
@@ -133,10 +133,10 @@ TEST_F(ClockReadingsTest, WindowsAreWrongByHalfTheAsymmetry) {
   for (const int64_t asymmetry_ns : {int64_t{0}, int64_t{6'000}}) {
     ProbeOptions options;
     options.max_asymmetry_ns = asymmetry_ns;
-    ASSERT_OK_AND_ASSIGN(const ProbeWindows windows,
+    ASSERT_OK_AND_ASSIGN(const std::vector<ProbeWindowEdge> windows,
                          ParseProbeWindows(ProbeWindowsJsonl(cluster_, 1, options), "windows"));
     int64_t largest_ps = 0;
-    for (const ProbeWindowEdge& edge : windows.edges) {
+    for (const ProbeWindowEdge& edge : windows) {
       const int64_t true_ps = cluster_.node(edge.src).host.TruePs(RunPs(edge.window_start_ns));
       const int64_t wanted_ps =
           cluster_.HostPs(edge.dst, true_ps) - cluster_.HostPs(edge.src, true_ps);
@@ -150,10 +150,10 @@ TEST_F(ClockReadingsTest, WindowsAreWrongByHalfTheAsymmetry) {
 TEST_F(ClockReadingsTest, NoProbeArrivesBeforeItWasSent) {
   ProbeOptions options;
   options.max_asymmetry_ns = 6'000;
-  ASSERT_OK_AND_ASSIGN(const TwoWayProbes probes,
+  ASSERT_OK_AND_ASSIGN(const std::vector<TwoWayProbe> probes,
                        ParseTwoWayProbes(TwoWayProbesJsonl(cluster_, options), "probes"));
-  EXPECT_GT(probes.probes.size(), 1000u);
-  for (const TwoWayProbe& probe : probes.probes) {
+  EXPECT_GT(probes.size(), 1000u);
+  for (const TwoWayProbe& probe : probes) {
     const auto true_ps = [&](int64_t node, int64_t unix_ns) {
       return cluster_.node(node).host.TruePs(RunPs(unix_ns));
     };

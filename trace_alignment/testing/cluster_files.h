@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A synthetic cluster as a folder of files:
 //
 //   node0.xplane.pb, node1.xplane.pb, ...       what the profilers wrote
@@ -31,7 +32,7 @@ struct ClusterFilesOptions {
   std::function<void(int64_t node)> progress;
 };
 
-// By node.
+// Returns where the profiles are, in the order of the nodes.
 std::vector<std::string> ClusterTracePaths(const SyntheticCluster& cluster,
                                            const std::string& folder);
 std::string SnapshotsPath(const std::string& folder, int64_t node);

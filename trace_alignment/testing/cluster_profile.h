@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The profiles of a synthetic cluster, one per node, in the form that JAX writes on GPUs:
 //
 //   /host:metadata     module jit_step with its HLO

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parts of a synthetic cluster as words on a command line.
 #ifndef TRACE_ALIGNMENT_TESTING_CLUSTER_SPEC_H_
 #define TRACE_ALIGNMENT_TESTING_CLUSTER_SPEC_H_

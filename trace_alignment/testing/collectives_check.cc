@@ -11,6 +11,7 @@
 #include "trace_alignment/collectives/collective_table.h"
 #include "trace_alignment/collectives/happens_before.h"
 #include "trace_alignment/collectives/probe_free_alignment.h"
+#include "trace_alignment/collectives/testing/aligned_check.h"
 #include "xla_profiler/base/check.h"
 #include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/collectives/rank_resolution.h"
@@ -87,8 +88,7 @@ absl::Status CheckTable(const CollectiveTable& table, size_t events) {
 absl::Status CheckAlignment(const CollectiveTable& table) {
   const absl::StatusOr<ClockAlignment> alignment = AlignByCollectives(table, {});
   if (!alignment.ok()) return absl::OkStatus();
-  const HappensBefore result = CheckHappensBefore(
-      table, [&](uint32_t node, int64_t time_ps) { return alignment->OffsetPs(node, time_ps); });
+  const HappensBefore result = CheckAligned(table, *alignment);
   for (const Violation& violation : result.violations) {
     const auto is_reachable = [&](uint32_t member) {
       return alignment->nodes[table.NodeOf(table.members()[member])].reachable;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads any bytes as the profile of one node, matches its collectives with those of a good profile,
 // and holds the result against what must be true of every result. Used on damaged profiles and by
 // the fuzzer.

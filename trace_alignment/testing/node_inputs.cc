@@ -3,14 +3,14 @@
 #include <utility>
 #include <vector>
 
-#include "trace_alignment/clock_map.h"
+#include "trace_alignment/clocks/clock_map.h"
 #include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 
 absl::StatusOr<NodeClock> MakeNodeClock(const NodeInputs& inputs, ClockTarget target,
                                         const RunClock& session) {
-  NodeClock clock;
+  NodeClock clock(session);
   if (inputs.snapshots.has_value()) {
     ASSIGN_OR_RETURN(ClockMap map, TracerToHostMap(*inputs.snapshots, session));
     if (target == ClockTarget::kTracer) clock.reference_to_target = map.Inverted();
@@ -42,13 +42,11 @@ int64_t TargetPs(const SyntheticCluster& cluster, int64_t node, ClockTarget targ
   return 0;
 }
 
-absl::StatusOr<NodeClock> MakeNodeClock(const NodeOffset& offset, int64_t table_base_ns,
-                                        const RunClock& session) {
-  NodeClock clock;
+absl::StatusOr<NodeClock> MakeNodeClock(const NodeOffset& offset, const RunClock& run) {
+  NodeClock clock(run);
   std::vector<ClockKnot> knots;
   for (const OffsetKnot& knot : offset.knots) {
-    ASSIGN_OR_RETURN(const int64_t from_ps, session.ToRunPs(table_base_ns, knot.time_ps));
-    knots.push_back({from_ps, from_ps - knot.offset_ps});
+    knots.push_back({knot.time_ps, knot.time_ps - knot.offset_ps});
   }
   if (knots.empty()) return clock;
   ASSIGN_OR_RETURN(clock.host_to_reference, ClockMap::Create(std::move(knots)));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From what was measured of a node's clocks to the map that aligns its profile, as a user of the
 // library does it.
 #ifndef TRACE_ALIGNMENT_TESTING_NODE_INPUTS_H_
@@ -7,10 +8,10 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
+#include "trace_alignment/clocks/node_clock.h"
+#include "trace_alignment/clocks/offset_samples.h"
+#include "trace_alignment/clocks/snapshot_pairs.h"
 #include "trace_alignment/collectives/probe_free_alignment.h"
-#include "trace_alignment/node_clock.h"
-#include "trace_alignment/offset_samples.h"
-#include "trace_alignment/snapshot_pairs.h"
 #include "trace_alignment/testing/synthetic_cluster.h"
 #include "xla_profiler/xplane/session_clock.h"
 
@@ -18,7 +19,7 @@ namespace meridian {
 
 enum class ClockTarget { kTracer, kReference, kHost };
 
-// Absent is what nobody measured.
+// What was measured of a node's clocks; absent is what was not.
 struct NodeInputs {
   int64_t node_id = 0;
   std::optional<SnapshotPairs> snapshots;
@@ -34,10 +35,8 @@ absl::StatusOr<NodeClock> MakeNodeClock(const NodeInputs& inputs, ClockTarget ta
 int64_t TargetPs(const SyntheticCluster& cluster, int64_t node, ClockTarget target,
                  int64_t true_ps);
 
-// The clock of a node whose offset was found by collectives; times of the knots count from
-// table_base_ns.
-absl::StatusOr<NodeClock> MakeNodeClock(const NodeOffset& offset, int64_t table_base_ns,
-                                        const RunClock& session);
+// The clock of a node whose offset was found by the collectives of a run with that base.
+absl::StatusOr<NodeClock> MakeNodeClock(const NodeOffset& offset, const RunClock& run);
 
 }  // namespace meridian
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether a line still reads the same after its times were mapped.
 #ifndef TRACE_ALIGNMENT_TESTING_ORDER_CHECK_H_
 #define TRACE_ALIGNMENT_TESTING_ORDER_CHECK_H_
@@ -10,7 +11,7 @@
 
 namespace meridian {
 
-// What there was to keep.
+// How many events start with their predecessor, and how many have a parent.
 struct OrderCheck {
   int64_t equal_starts = 0;
   int64_t children = 0;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All events of a profile with their times, and a profile put on another clock: what tests of the
 // aligner compare. A profile that does not say when its session began is taken to begin at some
 // fixed time.
@@ -11,9 +12,9 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "trace_alignment/alignment_stats.pb.h"
-#include "trace_alignment/node_clock.h"
-#include "trace_alignment/xspace_aligner.h"
+#include "trace_alignment/aligner/alignment_stats.pb.h"
+#include "trace_alignment/aligner/xspace_aligner.h"
+#include "trace_alignment/clocks/node_clock.h"
 #include "xla_profiler/xplane/clock_domain.h"
 #include "xla_profiler/xplane/session_clock.h"
 
@@ -21,9 +22,9 @@ namespace meridian {
 
 struct ProfileEvent {
   ClockDomain domain = ClockDomain::kHost;
-  // Numbers the lines of the profile.
+  // Position of its line among all lines of the profile.
   int64_t line = 0;
-  // From base_ns, on the line's clock.
+  // Times of the line's clock, in ps from the base that was asked for.
   int64_t start_ps = 0;
   int64_t end_ps = 0;
   // Plane, line and event, for messages.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rule by which an earlier prototype judged collectives, kept to show what it gets wrong:
 // whatever is called "reduce", "gather" or "nccl" is a collective, its i-th occurrence on one node
 // is the i-th on all, and the last start must be before the first end over all nodes.
@@ -17,7 +18,7 @@ struct PrototypeVerdict {
   int64_t violations = 0;
 };
 
-// One profile per node.
+// Judges the profiles of a run, one per node.
 absl::StatusOr<PrototypeVerdict> JudgeAsPrototype(const std::vector<XSpaceReader>& profiles);
 
 }  // namespace meridian

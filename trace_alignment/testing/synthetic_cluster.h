@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A made-up run of many nodes: what really happened, and what the nodes' clocks are worth.
 //
 //   true time       the host clock of node 0, the reference
@@ -71,12 +72,12 @@ struct ClusterOptions {
   // From true time 0 to the first step.
   int64_t warm_up_ns = 2'000'000;
 
-  // By node, node 0 being right; empty: drawn within the limits.
+  // The host clock of each node, of which node 0's is right. Empty: drawn within the limits below.
   std::vector<TrueClock> host_clocks;
   int64_t max_skew_ns = 0;
   int64_t max_drift_ppb = 0;
   int64_t max_wander_ppb = 0;
-  // Of tracers, against their host.
+  // How fast tracers may drift against their host.
   int64_t max_tracer_drift_ppb = 0;
 };
 
@@ -94,10 +95,10 @@ struct ClusterNode {
   // What the tracer shows since its boot, less what it showed at true time 0.
   TrueClock tracer;
   int64_t boot_ps = 0;
-  // True time.
+  // When the session and the tracer start, in true time.
   int64_t session_start_ps = 0;
   int64_t tracer_start_ps = 0;
-  // W and G, as the profiler read them at the latter.
+  // W and G, as the profiler read them when the tracer started.
   int64_t start_walltime_ns = 0;
   int64_t start_gpu_ns = 0;
 };
@@ -136,7 +137,7 @@ class SyntheticCluster {
   void MakeClocks(std::mt19937_64* random);
   void ReadClocksAtStart();
   void DoWork(std::mt19937_64* random);
-  // Sets the ends.
+  // Sets the ends of the members of a collective in a step.
   void Communicate(int64_t step, size_t collective, std::mt19937_64* random);
 
   ClusterWork& MutableWork(int64_t step, size_t collective, int64_t rank) {
@@ -145,11 +146,11 @@ class SyntheticCluster {
 
   const ClusterOptions options_;
   std::vector<ClusterNode> nodes_;
-  // By collective.
+  // The groups of each collective.
   std::vector<IdGroups> groups_;
-  // By rank.
+  // How much later than others each rank always ends.
   std::vector<int64_t> end_bias_ns_;
-  // By step, collective and rank.
+  // What Work() looks up: by step, then collective, then rank.
   std::vector<ClusterWork> work_;
   int64_t end_ps_ = 0;
 };

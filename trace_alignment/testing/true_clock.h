@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Clocks that are off by known amounts:
 //
 //   ahead ^                    .-'      offset + drift * t + wander(t)

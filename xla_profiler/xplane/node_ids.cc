@@ -42,19 +42,19 @@ std::optional<int64_t> LastIntegerInFileName(absl::string_view path) {
   return value;
 }
 
-absl::StatusOr<std::vector<NodeId>> AssignNodeIds(const NodeIdInputs& inputs) {
+absl::StatusOr<std::vector<AssignedNodeId>> AssignNodeIds(const NodeIdInputs& inputs) {
   const size_t count = inputs.files.size();
   RETURN_IF_ERROR(CheckCount(inputs.given.size(), count, "node ids"));
   RETURN_IF_ERROR(CheckCount(inputs.from_snapshots.size(), count, "snapshot ids"));
 
-  std::vector<NodeId> nodes(count);
+  std::vector<AssignedNodeId> nodes(count);
   std::vector<size_t> open;
   std::vector<std::string> open_files;
   for (size_t i = 0; i < count; ++i) {
     if (!inputs.given.empty()) {
-      nodes[i] = {inputs.given[i], NodeId::Source::kGiven};
+      nodes[i] = {inputs.given[i], AssignedNodeId::Source::kGiven};
     } else if (!inputs.from_snapshots.empty() && inputs.from_snapshots[i].has_value()) {
-      nodes[i] = {*inputs.from_snapshots[i], NodeId::Source::kSnapshots};
+      nodes[i] = {*inputs.from_snapshots[i], AssignedNodeId::Source::kSnapshots};
     } else {
       open.push_back(i);
       open_files.push_back(inputs.files[i]);
@@ -63,8 +63,8 @@ absl::StatusOr<std::vector<NodeId>> AssignNodeIds(const NodeIdInputs& inputs) {
   const std::optional<std::vector<int64_t>> names = IdsFromNames(open_files);
   for (size_t k = 0; k < open.size(); ++k) {
     nodes[open[k]] = names.has_value()
-                         ? NodeId{(*names)[k], NodeId::Source::kFileName}
-                         : NodeId{static_cast<int64_t>(open[k]), NodeId::Source::kPosition};
+                         ? AssignedNodeId{(*names)[k], AssignedNodeId::Source::kFileName}
+                         : AssignedNodeId{static_cast<int64_t>(open[k]), AssignedNodeId::Source::kPosition};
   }
 
   absl::flat_hash_map<int64_t, size_t> owner;

@@ -21,7 +21,8 @@ struct NodeIdInputs {
   std::vector<std::optional<int64_t>> from_snapshots;
 };
 
-struct NodeId {
+// A node's id and where it came from.
+struct AssignedNodeId {
   enum class Source { kGiven, kSnapshots, kFileName, kPosition };
 
   int64_t id = 0;
@@ -31,7 +32,7 @@ struct NodeId {
 // Assigns each file its id: the given one, else the snapshots', else the last integer in the file's
 // name when all files without an id have one and no two share it, else the position in the list.
 // Two files with one id are InvalidArgument naming both.
-absl::StatusOr<std::vector<NodeId>> AssignNodeIds(const NodeIdInputs& inputs);
+absl::StatusOr<std::vector<AssignedNodeId>> AssignNodeIds(const NodeIdInputs& inputs);
 
 // Returns the last run of digits in the name, without its folder: "run7/rank12.xplane.pb" -> 12.
 // Nullopt when there is none or it does not fit.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The collectives of the real runs beside the checkout (shared_data.h), resolved, on true clocks:
 // all ranks of such a run share one physical clock.
 #ifndef TRACE_ALIGNMENT_COLLECTIVES_TESTING_REAL_RUN_H_
@@ -15,7 +16,7 @@ namespace meridian {
 struct RealRun {
   const char* folder;
   int ranks;
-  // Of the files' names.
+  // What the files' names end in.
   const char* suffix;
   size_t instances;
 };
@@ -23,7 +24,7 @@ struct RealRun {
 // What is known of the runs in traces/README.md.
 std::vector<RealRun> RealRuns();
 
-// The directory is SharedDataDirectory().
+// Reads the run from its folder in SharedDataDirectory().
 absl::StatusOr<CollectiveTable> ReadRealRun(const std::string& shared_directory,
                                             const RealRun& run);
 

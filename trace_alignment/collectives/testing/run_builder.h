@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes up the collectives of a run, event by event:
 //
 //   RunBuilder run(/*nodes=*/2);

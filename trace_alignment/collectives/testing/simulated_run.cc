@@ -73,7 +73,7 @@ class Simulation {
   const SimulatedRunOptions& options_;
   std::mt19937_64* const random_;
   const uint32_t ranks_;
-  // By rank.
+  // When each rank is free for the next collective, in true time.
   std::vector<int64_t> ready_ps_;
   std::vector<int64_t> start_ps_;
   std::vector<int64_t> end_ps_;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A made-up run of many nodes whose clocks are off by known amounts. In each execution every rank
 // computes for a while, then communicates; the kinds take turns:
 //

@@ -1,0 +1,90 @@
+#include "trace_alignment/aligner/line_aligner.h"
+
+#include <random>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::ElementsAre;
+
+std::vector<Timespan> Spans(std::initializer_list<std::pair<int64_t, int64_t>> ends) {
+  std::vector<Timespan> spans;
+  for (const auto& [begin, end] : ends) spans.push_back(Timespan::FromEndPoints(begin, end));
+  return spans;
+}
+
+TEST(LineAlignerTest, AMonotoneMapIsLeftAlone) {
+  const std::vector<Timespan> before = Spans({{0, 100}, {0, 40}, {10, 40}, {50, 100}});
+  std::vector<MappedEvent> mapped = {{5, 205}, {5, 85}, {25, 85}, {105, 205}};
+  const std::vector<MappedEvent> wanted = mapped;
+  EXPECT_EQ(KeepOrderAndNesting(before, absl::MakeSpan(mapped)), 0);
+  EXPECT_EQ(mapped, wanted);
+}
+
+TEST(LineAlignerTest, AChildStaysInItsParent) {
+  // Parent [0,100] with children [20,60] and [60,100]; the map sent the last end too far.
+  const std::vector<Timespan> before = Spans({{0, 100}, {20, 60}, {60, 100}});
+  std::vector<MappedEvent> mapped = {{0, 100}, {20, 60}, {60, 103}};
+  EXPECT_EQ(KeepOrderAndNesting(before, absl::MakeSpan(mapped)), 1);
+  EXPECT_THAT(mapped[2].end_ps, 100);
+}
+
+TEST(LineAlignerTest, StartsNeverDecreaseAndEqualStartsStayEqual) {
+  const std::vector<Timespan> before = Spans({{0, 10}, {20, 30}, {20, 25}});
+  std::vector<MappedEvent> mapped = {{7, 10}, {5, 30}, {6, 25}};
+  EXPECT_EQ(KeepOrderAndNesting(before, absl::MakeSpan(mapped)), 2);
+  EXPECT_EQ(mapped[1].start_ps, 7);
+  EXPECT_EQ(mapped[2].start_ps, 7);
+}
+
+TEST(LineAlignerTest, FileOrderDoesNotMatterAndStaysAsItIs) {
+  const std::vector<Timespan> before = Spans({{60, 100}, {0, 100}});
+  std::vector<MappedEvent> mapped = {{60, 120}, {0, 100}};
+  EXPECT_EQ(KeepOrderAndNesting(before, absl::MakeSpan(mapped)), 1);
+  EXPECT_EQ(mapped[0], (MappedEvent{60, 100}));
+  EXPECT_EQ(mapped[1], (MappedEvent{0, 100}));
+}
+
+TEST(LineAlignerTest, StrictRuleMovesByOneNanosecond) {
+  const std::vector<Timespan> before = Spans({{0, 10}, {0, 5}, {4, 8}});
+  std::vector<MappedEvent> mapped = {{0, 10000}, {0, 5000}, {400, 8000}};
+  EXPECT_EQ(MakeStrictlyIncreasing(before, absl::MakeSpan(mapped)), 2);
+  EXPECT_EQ(mapped[1], (MappedEvent{1000, 6000}));
+  EXPECT_EQ(mapped[2], (MappedEvent{2000, 9600}));
+}
+
+TEST(LineAlignerTest, AnyDamageIsMendedOnRandomNests) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 500; ++round) {
+    std::vector<Timespan> before;
+    std::vector<MappedEvent> mapped;
+    // Properly nested spans: each lies in one before it or after all of them.
+    for (int i = 0; i < 12; ++i) {
+      Timespan span(1000 * (i / 4), 900);
+      for (int depth = random() % 3; depth > 0; --depth) {
+        span = Timespan(span.begin_ps() + random() % 20, span.duration_ps() / 2);
+      }
+      before.push_back(span);
+      mapped.push_back({span.begin_ps() + static_cast<int64_t>(random() % 50),
+                        span.end_ps() + static_cast<int64_t>(random() % 50)});
+    }
+    KeepOrderAndNesting(before, absl::MakeSpan(mapped));
+    for (size_t i = 0; i < before.size(); ++i) {
+      ASSERT_LE(mapped[i].start_ps, mapped[i].end_ps);
+      for (size_t j = 0; j < before.size(); ++j) {
+        if (before[i].begin_ps() == before[j].begin_ps()) {
+          ASSERT_EQ(mapped[i].start_ps, mapped[j].start_ps);
+        } else if (before[i].begin_ps() < before[j].begin_ps()) {
+          ASSERT_LE(mapped[i].start_ps, mapped[j].start_ps);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace meridian

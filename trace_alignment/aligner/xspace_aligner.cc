@@ -1,0 +1,143 @@
+#include "trace_alignment/aligner/xspace_aligner.h"
+
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "trace_alignment/aligner/alignment_stats.pb.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
+#include "xla_profiler/xplane/xplane_builder.h"
+#include "xla_profiler/xplane/xplane_rewriter.h"
+#include "xla_profiler/xplane/xplane_schema.h"
+#include "xla_profiler/xplane/xplane_visitor.h"
+
+namespace meridian {
+namespace {
+
+constexpr absl::string_view kNodeIdStat = "alignment_node_id";
+constexpr absl::string_view kMethodStat = "alignment_method";
+constexpr absl::string_view kOffsetStat = "alignment_offset_ns";
+constexpr absl::string_view kUncertaintyStat = "alignment_uncertainty_ns";
+constexpr absl::string_view kDriftStat = "alignment_drift_ppm";
+
+class AligningEditor : public XSpaceEditor {
+ public:
+  AligningEditor(const XSpaceReader& reader, const SessionClock& clock, const NodeClock& node,
+                 const AlignOptions& options, int64_t new_start_ns)
+      : reader_(reader),
+        node_(node),
+        options_(options),
+        new_start_ns_(new_start_ns),
+        aligner_(clock, node, new_start_ns, options.lines, &room_) {}
+
+  absl::Status EditPlane(const XPlaneLayout& plane, PlaneEdit* edit) override {
+    edit->edit_lines = !plane.lines.empty();
+    const bool is_environment = plane.name == kTaskEnvPlaneName;
+    if (!edit->edit_lines && !is_environment) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const XPlaneVisitor visitor,
+                     XPlaneVisitor::Create(reader_.source(), plane.payload));
+    if (is_environment) {
+      has_environment_ = true;
+      RETURN_IF_ERROR(MoveSession(plane, visitor, edit));
+    }
+    PlaneAdditions additions(visitor);
+    AddTo(&additions, options_.record);
+    if (options_.lines.keep_original) original_times_ = DefineOriginalTimesStats(&additions);
+    edit->additions = additions.Serialize();
+    return absl::OkStatus();
+  }
+
+  absl::Status EditLine(const XPlaneLayout& plane, const XLineHeader& line, RewritePass pass,
+                        LineEdit* edit) override {
+    return aligner_.EditLine(plane.name, line, pass, original_times_, edit);
+  }
+
+  const AlignmentStats& stats() const { return aligner_.stats(); }
+  bool has_environment() const { return has_environment_; }
+
+ private:
+  // The session's start is what lines count from, whatever the file said; the stop is a time of the
+  // host's clock.
+  absl::Status MoveSession(const XPlaneLayout& plane, const XPlaneVisitor& visitor,
+                           PlaneEdit* edit) {
+    for (size_t i = 0; i < plane.stats.size(); ++i) {
+      const XStatVisitor& stat = visitor.Stats()[i];
+      const bool is_start = stat.Type() == StatType::kProfileStartTime;
+      const bool is_stop = stat.Type() == StatType::kProfileStopTime;
+      if (!is_start && !is_stop) continue;
+      int64_t mapped_ns = new_start_ns_;
+      if (is_stop) {
+        if (!stat.IntOrUintValue().has_value()) continue;
+        ASSIGN_OR_RETURN(mapped_ns, MapHostTime(node_, *stat.IntOrUintValue()));
+      }
+      XStatProto moved;
+      moved.set_metadata_id(stat.Id());
+      moved.set_uint64_value(static_cast<uint64_t>(mapped_ns));
+      edit->replacements[plane.stats[i].data()] = moved.SerializeAsString();
+    }
+    return absl::OkStatus();
+  }
+
+  const XSpaceReader& reader_;
+  const NodeClock& node_;
+  const AlignOptions& options_;
+  // Unix time that the new line bases count from.
+  const int64_t new_start_ns_;
+  AlignedEvents room_;
+  LineAligner aligner_;
+  bool has_environment_ = false;
+  // Where the events of the plane at hand keep their original times; absent when they do not.
+  std::optional<OriginalTimesStats> original_times_;
+};
+
+// For profiles that do not say when they began: a plane that does, as a field of an XSpace.
+std::string EnvironmentField(int64_t start_ns) {
+  XSpaceProto space;
+  space.add_planes()->set_name(std::string(kTaskEnvPlaneName));
+  XPlaneBuilder plane(space.mutable_planes(0));
+  plane.AddStatValue(*plane.GetOrCreateStatMetadata(StatTypeName(StatType::kProfileStartTime)),
+                     static_cast<uint64_t>(start_ns));
+  return space.SerializeAsString();
+}
+
+}  // namespace
+
+void AddTo(PlaneAdditions* plane, const AlignmentRecord& record, absl::string_view prefix) {
+  const auto named = [&](absl::string_view name) { return absl::StrCat(prefix, name); };
+  plane->AddInt64(named(kNodeIdStat), record.node_id);
+  plane->AddString(named(kMethodStat), record.method);
+  if (record.offset_ns.has_value()) plane->AddInt64(named(kOffsetStat), *record.offset_ns);
+  if (record.uncertainty_ns.has_value()) {
+    plane->AddInt64(named(kUncertaintyStat), *record.uncertainty_ns);
+  }
+  if (record.drift_ppm.has_value()) plane->AddDouble(named(kDriftStat), *record.drift_ppm);
+}
+
+absl::StatusOr<bool> IsAligned(const XSpaceReader& reader) {
+  bool aligned = false;
+  RETURN_IF_ERROR(reader.ForEachPlane([&](const XPlaneVisitor& plane) {
+    for (const XStatVisitor& stat : plane.Stats()) {
+      aligned |= absl::EndsWith(stat.Name(), kMethodStat);
+    }
+  }));
+  return aligned;
+}
+
+absl::StatusOr<AlignmentStats> AlignXSpace(const XSpaceReader& reader, const SessionClock& clock,
+                                           const NodeClock& node, const AlignOptions& options,
+                                           ByteSink& sink) {
+  ASSIGN_OR_RETURN(const int64_t new_start_ns, MapHostTime(node, clock.start_ns()));
+  AligningEditor editor(reader, clock, node, options, new_start_ns);
+  const absl::Status status = RewriteXSpace(reader.source(), editor, sink);
+  // An error of the sink is not the profile's.
+  if (!status.ok()) {
+    return ExitCode(status) == kExitBadInput ? Annotate(status, reader.name()) : status;
+  }
+  if (!editor.has_environment()) RETURN_IF_ERROR(sink.Append(EnvironmentField(new_start_ns)));
+  return editor.stats();
+}
+
+}  // namespace meridian

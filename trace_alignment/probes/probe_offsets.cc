@@ -1,0 +1,89 @@
+#include "trace_alignment/probes/probe_offsets.h"
+
+#include <map>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "trace_alignment/probes/probe_solver.h"
+#include "trace_alignment/probes/probe_windows.h"
+#include "trace_alignment/probes/two_way_probes.h"
+#include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/json/jsonl_row.h"
+#include "xla_profiler/base/status_macros.h"
+
+namespace meridian {
+namespace {
+
+// True for raw two-way probes, whose rows have four times; false for probe windows.
+absl::StatusOr<bool> IsTwoWay(absl::string_view contents, const std::string& file) {
+  bool is_two_way = false, decided = false;
+  RETURN_IF_ERROR(ForEachJsonlRow(contents, file,
+                                  R"({"src":0,"dst":1,"t1":1,"t2":2,"t3":3,"t4":4})",
+                                  [&](const JsonlRow& row) -> absl::Status {
+                                    if (decided || row.Has("meta")) return absl::OkStatus();
+                                    decided = true;
+                                    is_two_way = row.Has("t1");
+                                    return absl::OkStatus();
+                                  }));
+  return is_two_way;
+}
+
+}  // namespace
+
+absl::StatusOr<ProbeOffsets> LoadProbeOffsets(FileSystem& file_system,
+                                              const std::vector<std::string>& files,
+                                              int64_t reference_node, double max_drift_ppm) {
+  std::vector<TwoWayProbe> two_way;
+  std::vector<ProbeWindowEdge> windows;
+  for (const std::string& file : files) {
+    ASSIGN_OR_RETURN(const InputFile input, InputFile::Open(file_system, file));
+    ASSIGN_OR_RETURN(const bool is_two_way, IsTwoWay(input.bytes(), file));
+    if (is_two_way) {
+      ASSIGN_OR_RETURN(const std::vector<TwoWayProbe> probes,
+                       ParseTwoWayProbes(input.bytes(), file));
+      two_way.insert(two_way.end(), probes.begin(), probes.end());
+    } else {
+      ASSIGN_OR_RETURN(const std::vector<ProbeWindowEdge> edges,
+                       ParseProbeWindows(input.bytes(), file));
+      windows.insert(windows.end(), edges.begin(), edges.end());
+    }
+  }
+
+  std::vector<std::string> notes;
+  WindowEstimates from_windows = EstimatesFromWindows(windows);
+  std::vector<ProbeEdge> edges = std::move(from_windows.edges);
+  if (from_windows.rejected > 0) {
+    notes.push_back(absl::StrCat(from_windows.rejected,
+                                 " probe windows are not used: too few pairs, too many lost, or no "
+                                 "fit"));
+  }
+  TwoWayOptions options;
+  options.max_drift_ppm = max_drift_ppm;
+  TwoWayEstimates from_two_way = EstimateEdges(two_way, options);
+  edges.insert(edges.end(), from_two_way.edges.begin(), from_two_way.edges.end());
+  for (const TwoWayEstimates::EmptyCorridor& empty : from_two_way.empty) {
+    notes.push_back(absl::StrCat("probes between nodes ", empty.src, " and ", empty.dst,
+                                 " in window ", empty.round_id, " are not used: ", empty.reason));
+  }
+  if (edges.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(absl::StrJoin(files, ", "), ": no usable probe",
+                     notes.empty() ? "" : absl::StrCat(" (", absl::StrJoin(notes, "; "), ")")));
+  }
+  ASSIGN_OR_RETURN(ProbeSolution solution, SolveProbes(edges, reference_node));
+  // Fitted windows do not show a link's asymmetry; only raw probes bound the error.
+  if (!windows.empty()) {
+    for (OffsetSample& sample : solution.samples) sample.uncertainty_ns.reset();
+  }
+  std::map<int64_t, int64_t> unreachable;
+  for (const ProbeSolution::Unreachable& node : solution.unreachable) ++unreachable[node.node_id];
+  for (const auto& [node, rounds] : unreachable) {
+    notes.push_back(absl::StrCat("node ", node, " is not connected to node ", reference_node,
+                                 " by probes in ", rounds, " round(s)"));
+  }
+  return ProbeOffsets{OffsetSamples("probes", reference_node, solution.samples), std::move(notes)};
+}
+
+}  // namespace meridian

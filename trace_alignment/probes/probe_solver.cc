@@ -1,0 +1,310 @@
+#include "trace_alignment/probes/probe_solver.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/btree_map.h"
+#include "absl/container/btree_set.h"
+#include "absl/numeric/int128.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/int64_range.h"
+#include "xla_profiler/base/normal_equations.h"
+#include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/status_util.h"
+#include "xla_profiler/xplane/session_clock.h"
+
+namespace meridian {
+namespace {
+
+constexpr double kPpm = 1e6;
+
+// The reference is node 0 of a round; its values are 0 by definition.
+constexpr int kReference = 0;
+
+// An edge between nodes that are reached, by their position in the round.
+struct Link {
+  int src = 0;
+  int dst = 0;
+  double weight = 0;
+};
+
+// Values of nodes from measured differences between them:
+// minimises the sum over links of weight * (x_dst - x_src - difference)^2 with x_reference = 0.
+class DifferenceFit {
+ public:
+  DifferenceFit(const std::vector<Link>& links, int num_nodes)
+      : links_(links),
+        unknowns_(num_nodes - 1),
+        factor_(Laplacian(links, unknowns_), static_cast<size_t>(unknowns_)) {}
+
+  std::vector<double> Solve(const std::vector<double>& differences) const {
+    std::vector<double> right(unknowns_, 0.0);
+    for (size_t i = 0; i < links_.size(); ++i) {
+      const double pull = links_[i].weight * differences[i];
+      if (links_[i].dst != kReference) right[links_[i].dst - 1] += pull;
+      if (links_[i].src != kReference) right[links_[i].src - 1] -= pull;
+    }
+    return WithReference(factor_.Solve(std::move(right)));
+  }
+
+  // Returns the nodes' standard errors for these residuals, or nothing when there are no loops to
+  // judge by.
+  std::vector<double> StandardErrors(const std::vector<double>& residuals) const {
+    const int freedom = static_cast<int>(links_.size()) - unknowns_;
+    if (freedom <= 0) return {};
+    double square_sum = 0;
+    for (size_t i = 0; i < links_.size(); ++i) {
+      square_sum += links_[i].weight * residuals[i] * residuals[i];
+    }
+    std::vector<double> errors(unknowns_);
+    for (int i = 0; i < unknowns_; ++i) {
+      errors[i] = std::sqrt(square_sum / freedom * factor_.InverseDiagonal(i));
+    }
+    return WithReference(std::move(errors));
+  }
+
+ private:
+  static std::vector<double> Laplacian(const std::vector<Link>& links, int n) {
+    std::vector<double> matrix(static_cast<size_t>(n) * n, 0.0);
+    const auto add = [&](int i, int j, double weight) {
+      if (i == kReference || j == kReference) return;
+      matrix[static_cast<size_t>(i - 1) * n + (j - 1)] += weight;
+    };
+    for (const Link& link : links) {
+      add(link.src, link.src, link.weight);
+      add(link.dst, link.dst, link.weight);
+      add(link.src, link.dst, -link.weight);
+      add(link.dst, link.src, -link.weight);
+    }
+    return matrix;
+  }
+
+  static std::vector<double> WithReference(std::vector<double> values) {
+    values.insert(values.begin(), 0.0);
+    return values;
+  }
+
+  const std::vector<Link>& links_;
+  int unknowns_;
+  CholeskyFactor factor_;
+};
+
+// One round: the edges, and the nodes that they connect to the reference.
+class Round {
+ public:
+  Round(std::vector<const ProbeEdge*> edges, int64_t reference_node)
+      : edges_(std::move(edges)), reference_node_(reference_node) {
+    std::sort(edges_.begin(), edges_.end(), [](const ProbeEdge* a, const ProbeEdge* b) {
+      return std::tie(a->src, a->dst, a->midpoint_src_ns, a->offset_ps) <
+             std::tie(b->src, b->dst, b->midpoint_src_ns, b->offset_ps);
+    });
+  }
+
+  // Adds a sample per reached node; none when no edge touches the reference.
+  absl::Status Solve(std::vector<OffsetSample>* samples) {
+    const std::optional<int64_t> midpoint_ns = MidpointRefNs();
+    if (!midpoint_ns.has_value()) return absl::OkStatus();
+    clock_ = RunClock(*midpoint_ns);
+    RETURN_IF_ERROR(ReachNodes());
+    RETURN_IF_ERROR(MakeLinks());
+    const DifferenceFit fit(links_, static_cast<int>(nodes_.size()));
+    const std::vector<double> corrections_ps = fit.Solve(excess_ps_);
+    const std::vector<double> log_rates = fit.Solve(log_rates_);
+    std::vector<double> residuals_ps(links_.size());
+    for (size_t i = 0; i < links_.size(); ++i) {
+      residuals_ps[i] =
+          excess_ps_[i] - (corrections_ps[links_[i].dst] - corrections_ps[links_[i].src]);
+    }
+    const std::vector<double> uncertainties_ps = Uncertainties(fit, residuals_ps);
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      OffsetSample sample;
+      sample.node_id = nodes_[i];
+      sample.midpoint_ref_ns = *midpoint_ns;
+      sample.offset_ps = times_ps_[i] + std::llround(corrections_ps[i]);
+      sample.drift_ppm = std::expm1(log_rates[i]) * kPpm;
+      if (!uncertainties_ps.empty()) sample.uncertainty_ns = uncertainties_ps[i] / kPsPerNs;
+      samples->push_back(sample);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // M: the middle of a window of the reference, or of one of a neighbour on the reference's clock.
+  std::optional<int64_t> MidpointRefNs() const {
+    for (const ProbeEdge* edge : edges_) {
+      if (edge->src == reference_node_) return edge->midpoint_src_ns;
+    }
+    for (const ProbeEdge* edge : edges_) {
+      if (edge->dst != reference_node_) continue;
+      return RunClock(edge->midpoint_src_ns).ToUnixNs(edge->offset_ps);
+    }
+    return std::nullopt;
+  }
+
+  // What the clock of dst shows when that of src shows src_ps; both from M.
+  absl::StatusOr<int64_t> DstTime(const ProbeEdge& edge, int64_t src_ps) const {
+    ASSIGN_OR_RETURN(const int64_t middle_ps, clock_.ToRunPs(edge.midpoint_src_ns, 0));
+    const double since_middle_ps = static_cast<double>(absl::int128(src_ps) - middle_ps);
+    return Narrow(absl::int128(src_ps) + edge.offset_ps +
+                  std::llround(edge.rate * since_middle_ps));
+  }
+
+  // The inverse.
+  absl::StatusOr<int64_t> SrcTime(const ProbeEdge& edge, int64_t dst_ps) const {
+    ASSIGN_OR_RETURN(const int64_t middle_ps, clock_.ToRunPs(edge.midpoint_src_ns, 0));
+    const absl::int128 shifted_ps = absl::int128(dst_ps) - edge.offset_ps;
+    const double since_middle_ps = static_cast<double>(shifted_ps - middle_ps);
+    return Narrow(shifted_ps - std::llround(since_middle_ps * edge.rate / (1 + edge.rate)));
+  }
+
+  static absl::StatusOr<int64_t> Narrow(absl::int128 time_ps) {
+    const std::optional<int64_t> narrow_ps = NarrowToInt64(time_ps);
+    if (!narrow_ps.has_value()) return absl::OutOfRangeError("clocks are over 106 days apart");
+    return *narrow_ps;
+  }
+
+  // Walks the edges breadth first from the reference, in either direction, and notes what each
+  // node's clock shows at M: a first estimate of its offset.
+  absl::Status ReachNodes() {
+    absl::btree_map<int64_t, std::vector<const ProbeEdge*>> edges_of;
+    for (const ProbeEdge* edge : edges_) {
+      edges_of[edge->src].push_back(edge);
+      edges_of[edge->dst].push_back(edge);
+    }
+    Reach(reference_node_, 0);
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      const int64_t node_id = nodes_[i];
+      for (const ProbeEdge* edge : edges_of[node_id]) {
+        const bool outward = edge->src == node_id;
+        const int64_t other = outward ? edge->dst : edge->src;
+        if (position_.contains(other)) continue;
+        ASSIGN_OR_RETURN(const int64_t time_ps,
+                         outward ? DstTime(*edge, times_ps_[i]) : SrcTime(*edge, times_ps_[i]));
+        Reach(other, time_ps);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  void Reach(int64_t node_id, int64_t time_ps) {
+    position_[node_id] = static_cast<int>(nodes_.size());
+    nodes_.push_back(node_id);
+    times_ps_.push_back(time_ps);
+  }
+
+  // Takes the edges between reached nodes to M, and notes by how much each exceeds the first
+  // estimate: small numbers, which doubles are right for.
+  absl::Status MakeLinks() {
+    for (const ProbeEdge* edge : edges_) {
+      const auto src = position_.find(edge->src);
+      if (src == position_.end()) continue;
+      const Link link = {src->second, position_.at(edge->dst), edge->weight};
+      ASSIGN_OR_RETURN(const int64_t dst_ps, DstTime(*edge, times_ps_[link.src]));
+      links_.push_back(link);
+      excess_ps_.push_back(static_cast<double>(absl::int128(dst_ps) - times_ps_[link.dst]));
+      log_rates_.push_back(std::log1p(edge->rate));
+      ASSIGN_OR_RETURN(const int64_t middle_ps, clock_.ToRunPs(edge->midpoint_src_ns, 0));
+      const double distance_ps =
+          std::abs(static_cast<double>(absl::int128(times_ps_[link.src]) - middle_ps));
+      const auto bounds = edge->bounds;
+      bounds_ps_.push_back(bounds.has_value()
+                               ? static_cast<double>(bounds->offset_ps) + bounds->rate * distance_ps
+                               : std::numeric_limits<double>::infinity());
+    }
+    return absl::OkStatus();
+  }
+
+  // Returns how far each node's offset can be off, by position in nodes_; empty when unknown.
+  std::vector<double> Uncertainties(const DifferenceFit& fit,
+                                    const std::vector<double>& residuals_ps) const {
+    const bool bounded = std::all_of(bounds_ps_.begin(), bounds_ps_.end(),
+                                     [](double bound_ps) { return std::isfinite(bound_ps); });
+    if (bounded) return CertifiedErrors(residuals_ps);
+    std::vector<double> errors_ps = fit.StandardErrors(residuals_ps);
+    for (double& error_ps : errors_ps) error_ps *= 2;
+    return errors_ps;
+  }
+
+  // With z = truth - solution, each link says |z_dst - z_src - residual| <= bound: shortest paths
+  // from the reference bound z from above, and with the signs turned from below. Empty when the
+  // bounds contradict each other.
+  std::vector<double> CertifiedErrors(const std::vector<double>& residuals_ps) const {
+    std::vector<double> errors_ps(nodes_.size(), 0.0);
+    for (const double sign : {1.0, -1.0}) {
+      std::vector<double> above_ps(nodes_.size(), std::numeric_limits<double>::infinity());
+      above_ps[kReference] = 0;
+      bool changed = true;
+      for (size_t pass = 0; changed; ++pass) {
+        if (pass > nodes_.size()) return {};
+        changed = false;
+        const auto relax = [&](int from, int to, double length_ps) {
+          // Rounding must not look like a contradiction.
+          constexpr double kSlackPs = 1e-3;
+          if (above_ps[from] + length_ps >= above_ps[to] - kSlackPs) return;
+          above_ps[to] = above_ps[from] + length_ps;
+          changed = true;
+        };
+        for (size_t i = 0; i < links_.size(); ++i) {
+          relax(links_[i].src, links_[i].dst, bounds_ps_[i] + sign * residuals_ps[i]);
+          relax(links_[i].dst, links_[i].src, bounds_ps_[i] - sign * residuals_ps[i]);
+        }
+      }
+      for (size_t i = 0; i < nodes_.size(); ++i) errors_ps[i] = std::max(errors_ps[i], above_ps[i]);
+    }
+    return errors_ps;
+  }
+
+  std::vector<const ProbeEdge*> edges_;
+  const int64_t reference_node_;
+  // Counts from M, so that doubles hold small numbers.
+  RunClock clock_{0};
+  // Ids of the reached nodes, the reference first.
+  std::vector<int64_t> nodes_;
+  // What the clock of each of nodes_ shows at M by the edges on the way to it, in ps from M.
+  std::vector<int64_t> times_ps_;
+  // Positions in nodes_, by node id.
+  absl::btree_map<int64_t, int> position_;
+  // The edges between reached nodes.
+  std::vector<Link> links_;
+  // For each of links_: by how much its offset at M exceeds what times_ps_ say, the logarithm of
+  // its rate, and the largest error of its offset at M (infinity when unknown).
+  std::vector<double> excess_ps_;
+  std::vector<double> log_rates_;
+  std::vector<double> bounds_ps_;
+};
+
+}  // namespace
+
+absl::StatusOr<ProbeSolution> SolveProbes(const std::vector<ProbeEdge>& edges,
+                                          int64_t reference_node) {
+  absl::btree_set<int64_t> all_nodes;
+  absl::btree_map<int64_t, std::vector<const ProbeEdge*>> rounds;
+  for (const ProbeEdge& edge : edges) {
+    MERIDIAN_CHECK(edge.weight > 0 && std::abs(edge.rate) < 1);
+    all_nodes.insert(edge.src);
+    all_nodes.insert(edge.dst);
+    rounds[edge.round_id].push_back(&edge);
+  }
+  ProbeSolution solution;
+  for (auto& [round_id, round_edges] : rounds) {
+    const size_t first_sample = solution.samples.size();
+    RETURN_IF_ERROR(Annotate(Round(std::move(round_edges), reference_node).Solve(&solution.samples),
+                             absl::StrCat("probes of round ", round_id)));
+    absl::btree_set<int64_t> missing = all_nodes;
+    missing.erase(reference_node);
+    for (size_t i = first_sample; i < solution.samples.size(); ++i) {
+      missing.erase(solution.samples[i].node_id);
+    }
+    for (int64_t node_id : missing) solution.unreachable.push_back({round_id, node_id});
+  }
+  return solution;
+}
+
+}  // namespace meridian
