@@ -24,7 +24,7 @@
 #include "astra_bridge/schedule/snapshot_collector.h"
 #include "astra_bridge/schedule/snapshot_timer.h"
 #include "astra_bridge/timing/embedded_timing.h"
-#include "astra_bridge/timing/fabric_set.h"
+#include "astra_bridge/timing/fabric.h"
 #include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/base/tables/text_table.h"
 

@@ -11,7 +11,7 @@
 #include "astra_bridge/corrections/corrected_timing.h"
 #include "astra_bridge/schedule/iteration_prediction.h"
 #include "astra_bridge/timing/embedded_timing.h"
-#include "astra_bridge/timing/fabric_set.h"
+#include "astra_bridge/timing/fabric.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/graph/communication_match.h"

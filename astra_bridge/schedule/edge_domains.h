@@ -19,7 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "astra_bridge/edges/comm_edge.h"
-#include "astra_bridge/timing/fabric_set.h"
+#include "astra_bridge/timing/fabric.h"
 
 namespace meridian {
 

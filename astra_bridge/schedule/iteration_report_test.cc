@@ -7,7 +7,7 @@
 #include "astra_bridge/schedule/testing/predictions.h"
 #include "astra_bridge/schedule/testing/workload_builder.h"
 #include "astra_bridge/testing/fixed_timing.h"
-#include "astra_bridge/timing/fallback_timing.h"
+#include "astra_bridge/timing/network_timing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "third_party/chakra/et_def.pb.h"

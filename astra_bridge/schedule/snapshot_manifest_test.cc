@@ -11,7 +11,7 @@
 #include "astra_bridge/schedule/testing/predictions.h"
 #include "astra_bridge/schedule/testing/workload_builder.h"
 #include "astra_bridge/testing/fixed_timing.h"
-#include "astra_bridge/timing/fallback_timing.h"
+#include "astra_bridge/timing/network_timing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/testing/status_matchers.h"

@@ -10,7 +10,6 @@
 #include "astra_bridge/edges/comm_edge.h"
 #include "astra_bridge/engine/network_config.h"
 #include "astra_bridge/timing/fabric.h"
-#include "astra_bridge/timing/fabric_set.h"
 
 namespace meridian {
 

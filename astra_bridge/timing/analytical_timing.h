@@ -1,4 +1,5 @@
-// Times edges by formulas: what is moved in each step of the algorithm, over a link's bandwidth,
+// SPDX-License-Identifier: Apache-2.0
+// Times comm edges by formulas: what is moved in each step of the algorithm, over a link's bandwidth,
 // plus a latency per link and the endpoint's delay per step. A message of x bytes to a peer h links
 // away takes T(x) = h * latency + x / bandwidth; with n ranks, m bytes / n per message, delay d:
 //
@@ -18,7 +19,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "astra_bridge/timing/fabric_set.h"
+#include "astra_bridge/timing/fabric.h"
 #include "astra_bridge/timing/fabric_timing.h"
 
 namespace meridian {

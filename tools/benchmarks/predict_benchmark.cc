@@ -24,7 +24,7 @@
 #include "astra_bridge/schedule/iteration_prediction.h"
 #include "astra_bridge/testing/fabrics.h"
 #include "astra_bridge/timing/embedded_timing.h"
-#include "astra_bridge/timing/fabric_set.h"
+#include "astra_bridge/timing/fabric.h"
 #include "chakra_export/generate/generated_workload.h"
 #include "chakra_export/generate/transformer_step.h"
 #include "chakra_export/graph/communication_match.h"
