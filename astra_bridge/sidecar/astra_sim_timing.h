@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times comm edges with a user's AstraSim, one process per run. It carries out one communication of a
-// rank at a time, so that of a batch only the makespan means something: every edge takes its
+// Times comm edges with a user's AstraSim, one process per run. It carries out one communication of
+// a rank at a time, so that of a batch only the makespan means something: every edge takes its
 // isolated time * makespan / longest isolated time.
 #ifndef ASTRA_BRIDGE_SIDECAR_ASTRA_SIM_TIMING_H_
 #define ASTRA_BRIDGE_SIDECAR_ASTRA_SIM_TIMING_H_

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times comm edges by formulas: what is moved in each step of the algorithm, over a link's bandwidth,
-// plus a latency per link and the endpoint's delay per step. A message of x bytes to a peer h links
-// away takes T(x) = h * latency + x / bandwidth; with n ranks, m bytes / n per message, delay d:
+// Times comm edges by formulas: what is moved in each step of the algorithm, over a link's
+// bandwidth, plus a latency per link and the endpoint's delay per step. A message of x bytes to a
+// peer h links away takes T(x) = h * latency + x / bandwidth; with n ranks, m bytes / n per
+// message, delay d:
 //
 //   ring     all-reduce  d + 2 (n-1) (T(m) + d)      all-to-all  d + n (n-1) / 2 (T(m) + d)
 //            reduce-scatter, all-gather  d + (n-1) (T + d)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comm edges as a workload that a simulator can run: every participant starts its part of every edge
-// at once.
+// Comm edges as a workload that a simulator can run: every participant starts its part of every
+// edge at once.
 #ifndef ASTRA_BRIDGE_TIMING_EDGE_WORKLOAD_H_
 #define ASTRA_BRIDGE_TIMING_EDGE_WORKLOAD_H_
 
@@ -20,7 +20,8 @@ namespace meridian {
 // Returns whether every device of the network takes part.
 bool IsWorld(const CommEdge& edge, const Fabric& fabric);
 
-// Returns the algorithms that carry out a collective on a fabric, one per dimension that takes part:
+// Returns the algorithms that carry out a collective on a fabric, one per dimension that takes
+// part:
 //
 //   hint           one dimension, or a part of the ranks   all ranks, several dimensions
 //   none           as the system configuration says        as the system configuration says

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fabric: a network together with the way in which collectives are carried out on it, which is all
-// that an engine needs to know besides the comm edges. A job may have several, by topology key.
+// A fabric: a network together with the way in which collectives are carried out on it, which is
+// all that an engine needs to know besides the comm edges. A job may have several, by topology key.
 #ifndef ASTRA_BRIDGE_TIMING_FABRIC_H_
 #define ASTRA_BRIDGE_TIMING_FABRIC_H_
 
@@ -67,7 +67,8 @@ class FabricSet {
   explicit FabricSet(std::map<std::string, Fabric> by_key);
 
   // Returns the fabric of the key, which lives as long as this set. InvalidArgument that lists the
-  // keys when there is none. Edges without a key use the one fabric, or that of kDefaultTopologyKey.
+  // keys when there is none. Edges without a key use the one fabric, or that of
+  // kDefaultTopologyKey.
   absl::StatusOr<const Fabric*> Find(absl::string_view topology_key) const;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the engines have in common: the fabric of each edge is found, edges that move nothing are left
-// out, the others are sorted, and the engine runs what is not known already. There are two memories,
-// asked one after the other, with the same keys:
+// What the engines have in common: the fabric of each edge is found, edges that move nothing are
+// left out, the others are sorted, and the engine runs what is not known already. There are two
+// memories, asked one after the other, with the same keys:
 //
 //   memory of the process   times and failures; lives as long as the timing
 //   TimingCache             times only; a file that outlives the process and may be left out
