@@ -22,10 +22,10 @@
 #include "astra_bridge/schedule/edge_domains.h"
 #include "astra_bridge/schedule/edge_prediction.h"
 #include "astra_bridge/schedule/iteration_prediction.h"
-#include "astra_bridge/schedule/iteration_report.h"
-#include "astra_bridge/schedule/iteration_text.h"
+#include "astra_bridge/schedule/prediction_report.h"
 #include "astra_bridge/schedule/prediction_report.pb.h"
-#include "astra_bridge/schedule/snapshot_manifest.h"
+#include "astra_bridge/schedule/prediction_text.h"
+#include "astra_bridge/schedule/snapshot_manifest.pb.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/graph/communication_match.h"
@@ -264,7 +264,7 @@ absl::StatusOr<IterationOptions> ReadIterationOptions(TimingMode mode) {
   IterationOptions options;
   options.mode = mode;
   RETURN_IF_ERROR(ApplyNameFlag("partition", absl::GetFlag(FLAGS_partition),
-                                SnapshotPartitionFromName, "none, fabric, kind, link_domain",
+                                TrafficSnapshotPartitionFromName, "none, fabric, kind, link_domain",
                                 &options.partition));
   RETURN_IF_ERROR(ApplyNameFlag("resources", absl::GetFlag(FLAGS_resources),
                                 ReplayResourcesFromName, "streams, simulator", &options.resources));

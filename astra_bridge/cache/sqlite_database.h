@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // SQLite with this project's statuses:
 //
 //   DataLoss           the file is damaged or no database
 //   Aborted            the file was moved away under the connection: open it again
 //   ResourceExhausted  the disk is full
-//   Unavailable        all other, such as a lock that somebody held for too long
+//   Unavailable        everything else, such as a lock that somebody held for too long
 #ifndef ASTRA_BRIDGE_CACHE_SQLITE_DATABASE_H_
 #define ASTRA_BRIDGE_CACHE_SQLITE_DATABASE_H_
 
@@ -25,14 +26,15 @@ namespace meridian {
 // 0 and 1, as SQLite has it.
 class SqliteStatement {
  public:
-  // Each binding stays until it is replaced; the bytes must live until the next Reset.
+  // Give a parameter its value, which stays until it is replaced. The bytes must live until the
+  // next Reset.
   absl::Status BindBlob(int parameter, absl::string_view bytes);
   absl::Status BindInt64(int parameter, int64_t number);
 
-  // True when there is a row to read.
+  // Runs the statement up to its next row. True when there is one to read.
   absl::StatusOr<bool> Step();
 
-  // Valid until the next Step or Reset.
+  // Return a column of the row; the bytes are valid until the next Step or Reset.
   absl::string_view Blob(int column) const;
   int64_t Int64(int column) const;
 
@@ -64,10 +66,10 @@ class SqliteDatabase {
     kImmutable,
   };
 
-  // Waits this long for locks of others.
+  // How long statements wait for locks of others.
   static constexpr absl::Duration kBusyTimeout = absl::Seconds(30);
 
-  // That the file is no database is found out by the first statement.
+  // Does not look into the file: that it is no database is found out by the first statement.
   static absl::StatusOr<SqliteDatabase> Open(const std::string& path, Access access);
 
   // Runs statements that return no rows.

@@ -12,6 +12,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "astra_bridge/cache/sqlite_database.h"
 #include "xla_profiler/base/check.h"
 #include "xla_profiler/base/stable_hash.h"
 #include "xla_profiler/base/status_macros.h"
@@ -22,7 +23,7 @@ namespace {
 
 // "MTmg": tells our files from other SQLite databases.
 constexpr int64_t kApplicationId = 0x4D546D67;
-// Of the tables. Files of another version are begun anew.
+// Version of the tables. Files of another version are begun anew.
 constexpr int64_t kVersion = 1;
 
 constexpr char kSchema[] =
@@ -112,7 +113,7 @@ std::optional<CacheMode> CacheModeFromName(absl::string_view name) {
 }
 
 struct TimingCache::Connection {
-  // The statements go first.
+  // Declared before the statements, which must go first.
   SqliteDatabase database;
   SqliteStatement find;
   std::optional<SqliteStatement> store;

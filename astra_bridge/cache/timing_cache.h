@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Simulated times that were computed before, in a SQLite file that any number of processes may use
 // at once.
 //
@@ -22,13 +23,12 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
-#include "astra_bridge/cache/sqlite_database.h"
 
 namespace meridian {
 
 enum class CacheMode { kOff, kReadOnly, kReadWrite };
 
-// "off", "readonly", "readwrite"; nullopt for any other text.
+// Returns the mode called "off", "readonly" or "readwrite"; nullopt for any other text.
 std::optional<CacheMode> CacheModeFromName(absl::string_view name);
 
 struct TimingCacheStats {
@@ -50,7 +50,7 @@ class TimingCache {
   static absl::StatusOr<std::unique_ptr<TimingCache>> Open(const std::string& path, CacheMode mode);
   ~TimingCache();
 
-  // Returns the `count` times stored under the key.
+  // Returns the `count` times stored under the key; nullopt when there are none, or not so many.
   std::optional<std::vector<double>> Find(absl::string_view key, size_t count);
 
   // Remembers the times, in place of others that were stored under the key; without effect when
@@ -59,7 +59,7 @@ class TimingCache {
 
   TimingCacheStats stats() const;
 
-  // What went wrong, each once.
+  // Returns what went wrong, each thing once.
   std::vector<std::string> warnings() const;
 
  private:

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/corrections/corrections.h"
 #include "astra_bridge/timing/embedded_timing.h"
-#include "astra_bridge/timing/fabric_set.h"
+#include "astra_bridge/timing/fabric.h"
 #include "xla_profiler/base/status_macros.h"
 
 namespace meridian {

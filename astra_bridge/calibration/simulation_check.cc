@@ -19,10 +19,10 @@
 #include "astra_bridge/calibration/transfers.h"
 #include "astra_bridge/corrections/corrected_timing.h"
 #include "astra_bridge/schedule/edge_domains.h"
-#include "astra_bridge/schedule/snapshot_collector.h"
-#include "astra_bridge/schedule/snapshot_timer.h"
+#include "astra_bridge/schedule/traffic_snapshot_timer.h"
+#include "astra_bridge/schedule/traffic_snapshots.h"
 #include "astra_bridge/timing/embedded_timing.h"
-#include "astra_bridge/timing/fabric_set.h"
+#include "astra_bridge/timing/fabric.h"
 #include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/base/tables/text_table.h"
 
@@ -186,11 +186,11 @@ class Checker {
       intervals.push_back({sample.start_ns, end_ns});
       edges.push_back(EdgeOf(cells_[PositionOf(run, sample)]));
     }
-    ASSIGN_OR_RETURN(std::vector<Snapshot> snapshots,
-                     CollectSnapshots(intervals, std::vector<bool>(edges.size(), true),
-                                      EdgeDomains::OneForAll(edges.size())));
-    std::vector<Snapshot> shared;
-    for (Snapshot& snapshot : snapshots) {
+    ASSIGN_OR_RETURN(std::vector<TrafficSnapshot> snapshots,
+                     CollectTrafficSnapshots(intervals, std::vector<bool>(edges.size(), true),
+                                             EdgeDomains::OneForAll(edges.size())));
+    std::vector<TrafficSnapshot> shared;
+    for (TrafficSnapshot& snapshot : snapshots) {
       if (snapshot.members.size() > 1) shared.push_back(std::move(snapshot));
     }
     if (shared.empty()) return absl::OkStatus();
@@ -199,7 +199,7 @@ class Checker {
                                              FabricForRanks(fabric_, run.transfers.ranks))),
                                          Congestion::kAware),
         corrections_);
-    SnapshotTimer timer(timing, edges, /*threads=*/1);
+    TrafficSnapshotTimer timer(timing, edges, /*threads=*/1);
     const auto no_progress = [](uint64_t, uint64_t) {};
     RETURN_IF_ERROR(timer.TimeEdges(no_progress));
     ASSIGN_OR_RETURN(const std::vector<BatchIndex> batches,
@@ -211,9 +211,9 @@ class Checker {
     return absl::OkStatus();
   }
 
-  std::string CollectivesText(const CalibrationRun& run, const Snapshot& snapshot) const {
+  std::string CollectivesText(const CalibrationRun& run, const TrafficSnapshot& snapshot) const {
     std::vector<std::string> named;
-    for (EdgeIndex member : snapshot.members) {
+    for (CommEdgeIndex member : snapshot.members) {
       if (named.size() == kMaxNamed) break;
       const TransferCell& cell = cells_[PositionOf(run, run.transfers.samples[member])];
       named.push_back(
@@ -225,7 +225,7 @@ class Checker {
   }
 
   // Seconds are in the order of the members.
-  void AddSnapshot(const CalibrationRun& run, const Snapshot& snapshot,
+  void AddSnapshot(const CalibrationRun& run, const TrafficSnapshot& snapshot,
                    const std::vector<EdgeInterval>& intervals, const std::vector<CommEdge>& edges,
                    const std::vector<double>& seconds) {
     const double measured_ns = static_cast<double>(snapshot.duration_ns());

@@ -14,7 +14,7 @@
 #include "astra_bridge/schedule/iteration_prediction.h"
 #include "astra_bridge/schedule/workload_edges.h"
 #include "astra_bridge/timing/embedded_timing.h"
-#include "astra_bridge/timing/fabric_set.h"
+#include "astra_bridge/timing/fabric.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_files.h"

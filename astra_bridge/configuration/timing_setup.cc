@@ -12,8 +12,8 @@
 #include "astra_bridge/sidecar/astra_sim_timing.h"
 #include "astra_bridge/timing/analytical_timing.h"
 #include "astra_bridge/timing/embedded_timing.h"
-#include "astra_bridge/timing/fabric_set.h"
-#include "astra_bridge/timing/fallback_timing.h"
+#include "astra_bridge/timing/fabric.h"
+#include "astra_bridge/timing/network_timing.h"
 #include "xla_profiler/base/status_macros.h"
 
 namespace meridian {

@@ -13,7 +13,7 @@
 #include "astra_bridge/cache/timing_cache.h"
 #include "astra_bridge/configuration/timing_config.h"
 #include "astra_bridge/edges/job_layout.h"
-#include "astra_bridge/timing/fabric_set.h"
+#include "astra_bridge/timing/fabric.h"
 #include "astra_bridge/timing/network_timing.h"
 #include "xla_profiler/base/files/file_system.h"
 

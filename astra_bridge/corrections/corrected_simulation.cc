@@ -10,9 +10,8 @@
 #include "absl/types/span.h"
 #include "astra_bridge/corrections/isolated_transfers.h"
 #include "astra_bridge/edges/timed_kind.h"
-#include "astra_bridge/engine/fixed_durations.h"
-#include "astra_bridge/engine/transfer_log.h"
-#include "astra_bridge/engine/workload_check.h"
+#include "astra_bridge/engine/simulation.h"
+#include "astra_bridge/engine/simulation_result.h"
 #include "xla_profiler/base/status_macros.h"
 
 namespace meridian {

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "astra_bridge/engine/simulation.h"
 #include "astra_bridge/engine/testing/builders.h"
-#include "astra_bridge/engine/workload_check.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/testing/status_matchers.h"

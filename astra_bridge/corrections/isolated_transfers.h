@@ -14,9 +14,9 @@
 #include "absl/types/span.h"
 #include "astra_bridge/engine/network_config.h"
 #include "astra_bridge/engine/simulation.h"
+#include "astra_bridge/engine/simulation_result.h"
 #include "astra_bridge/engine/system_config.h"
 #include "astra_bridge/engine/topology.h"
-#include "astra_bridge/engine/transfer_log.h"
 #include "astra_bridge/engine/workload.h"
 
 namespace meridian {

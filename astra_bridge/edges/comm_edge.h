@@ -1,5 +1,6 @@
-// One communication of a job: what is moved, how much, among whom. A schedule prices its edges with
-// a NetworkTiming (network_timing.h).
+// SPDX-License-Identifier: Apache-2.0
+// A comm edge: one communication of a job, that is what is moved, how much, among whom. A schedule
+// prices its edges with a NetworkTiming (timing/network_timing.h).
 #ifndef ASTRA_BRIDGE_EDGES_COMM_EDGE_H_
 #define ASTRA_BRIDGE_EDGES_COMM_EDGE_H_
 
@@ -32,12 +33,14 @@ enum class AlgorithmHint : uint8_t {
 absl::string_view AlgorithmHintName(AlgorithmHint hint);
 
 struct CommEdge {
-  // Stable: the same edge of the same job has the same id in every run.
+  // The same edge of the same job has the same id in every run.
   std::string id;
   CollectiveKind kind = CollectiveKind::kAllReduce;
-  // As Chakra's comm_size. All-gather: what one rank puts in; else the whole buffer of a rank.
+  // Bytes as in Chakra's comm_size. All-gather: what one rank puts in; else the whole buffer of a
+  // rank.
   int64_t bytes = 0;
-  // In the order of the logical ring; of a point-to-point edge the source, then the destination.
+  // Ranks, or devices once PlaceEdges has been applied, in the order of the logical ring; of a
+  // point-to-point edge the source, then the destination.
   std::vector<int32_t> participants;
   // The communicator by its name in the job; it stands for its members where there are no
   // participants. May be empty.
@@ -47,7 +50,8 @@ struct CommEdge {
   std::string topology_key;
 };
 
-// False for edges that move nothing: no bytes, or nobody to exchange them with. They last 0 s.
+// Returns false for edges that move nothing: no bytes, or nobody to exchange them with. They last
+// 0 s.
 bool UsesNetwork(const CommEdge& edge);
 
 // Returns all that the edge's time depends on, given network and engine, as text: its kind, bytes,

@@ -1,4 +1,5 @@
-// Lists of communication edges, JSONL: one edge a line.
+// SPDX-License-Identifier: Apache-2.0
+// Lists of comm edges, JSONL: one edge a line.
 //
 //   {"edge_id": "step3/grads", "op_kind": "AR", "size_bytes": 67108864, "participants": [0,1,2,3]}
 //   {"edge_id": "act7", "op_kind": "P2P", "size_bytes": 4096, "src_rank": 3, "dst_rank": 4}
@@ -22,7 +23,7 @@ namespace meridian {
 struct CommEdgeList {
   // In the order of the file.
   std::vector<CommEdge> edges;
-  // Lines that said again what another had said.
+  // How many lines said again what another had said.
   int64_t duplicates_dropped = 0;
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From a job's ranks and groups to the devices of its networks.
 #ifndef ASTRA_BRIDGE_EDGES_JOB_LAYOUT_H_
 #define ASTRA_BRIDGE_EDGES_JOB_LAYOUT_H_
@@ -13,16 +14,16 @@
 
 namespace meridian {
 
-// Empty: every rank is the device of the same number.
+// Device of each rank. Empty: every rank is the device of the same number.
 using RankToDevice = std::map<int32_t, int32_t>;
 
 struct JobLayout {
-  // Members in the order of the logical ring, by group id.
+  // Ranks of each group in the order of the logical ring, by group id.
   std::map<std::string, std::vector<int32_t>> groups;
-  // The topology key of edges that have none, by group id.
+  // By group id: the topology key of its edges that have none.
   std::map<std::string, std::string> group_topologies;
   RankToDevice rank_to_device;
-  // By topology key, for networks that number their devices in their own way.
+  // By topology key: maps of networks that number their devices in their own way.
   std::map<std::string, RankToDevice> rank_to_device_by_topology;
 };
 

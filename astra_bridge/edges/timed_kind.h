@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kinds of communication that have a time of their own on the network: the first of
 // CollectiveKind.
 #ifndef ASTRA_BRIDGE_EDGES_TIMED_KIND_H_
@@ -25,7 +26,7 @@ std::optional<CollectiveKind> TimedKindFromName(absl::string_view name);
 // Returns the short name in lists of comm edges: AR, AG, RS, A2A, P2P.
 absl::string_view TimedKindCode(CollectiveKind kind);
 
-// Undoes TimedKindCode; nullopt for any other text.
+// Returns the timed kind with this TimedKindCode; nullopt for any other text.
 std::optional<CollectiveKind> TimedKindFromCode(absl::string_view code);
 
 }  // namespace meridian

@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // What one member does in one phase of a chunk: a state machine that prepares packets, sends them,
 // and reacts to what it receives.
 //
-//   Start ──> Prepare ──(endpoint delay, reduction)──> OnPrepared ──> Send ... OnReceived ──>
-//   Prepare
+//   Start --> Prepare --(endpoint delay, reduction)--> OnPrepared --> Send
+//                ^                                                     :
+//                +------------------- OnReceived <--(network)..........+
 //
 // Sequence numbers label messages so that both ends agree: the message that a member sends as
 // number k is the one its receiver expects as number k.
@@ -15,21 +17,22 @@
 
 namespace meridian {
 
-// What a state machine asks of its surroundings. Nothing here calls back before it returns.
+// What a state machine asks of its surroundings. None of these functions calls the machine before
+// it has returned.
 class AlgorithmHost {
  public:
   virtual ~AlgorithmHost() = default;
 
-  // OnPrepared follows after the endpoint delay and, unless reduce_bytes is 0, the time to reduce
-  // that many.
+  // Prepares a packet. OnPrepared follows after the endpoint delay and, unless reduce_bytes is 0,
+  // the time to reduce that many bytes.
   virtual void Prepare(int64_t reduce_bytes) = 0;
 
   virtual void Send(int32_t to_position, uint32_t sequence, int64_t bytes) = 0;
 
-  // From now on the machine Expects that message, and OnReceived follows when it is there.
+  // Says that from now on the machine Expects that message; OnReceived follows when it is there.
   virtual void Expect(uint32_t sequence) = 0;
 
-  // The phase is over for this member; nothing is called any more.
+  // Says that the phase is over for this member; the machine is not called any more.
   virtual void Finish() = 0;
 };
 
@@ -47,24 +50,26 @@ class ExchangeState {
 
  private:
   void PreparePacket(const CollectivePhase& phase, AlgorithmHost& host);
-  // False when there is nothing to send, or nothing more at the moment.
+  // Sends the next message. False when there is none, or none that can be sent at the moment.
   bool TrySend(const CollectivePhase& phase, int32_t position, AlgorithmHost& host);
   int32_t Receiver(const CollectivePhase& phase, int32_t position, uint32_t sequence) const;
   void AdvanceHalvingDoubling(const CollectivePhase& phase);
 
+  // Messages that are still to be sent.
   int32_t to_send_;
-  // Packets put in line, messages sent and received so far.
+  // Packets whose preparation has begun, messages sent and received so far.
   uint32_t packets_ = 0;
   uint32_t sent_ = 0;
   uint32_t received_ = 0;
-  // Packets that are prepared and not sent.
+  // Packets that are prepared and not yet sent.
   int32_t ready_ = 0;
-  // What is left of the turn of plain packets and of those that may be reduced.
+  // How many packets are left of the current turn (CollectivePhase::reduced_run): plain ones, and
+  // those that may be reduced.
   int32_t plain_left_ = 0;
   int64_t reduced_left_ = 0;
   bool turn_is_odd_ = false;
 
-  // Halving-doubling: of the packet in line, and of the one after it.
+  // Halving-doubling: bytes of the last packet and distance to its receiver; the same of the next.
   int64_t packet_bytes_ = 0;
   int32_t packet_offset_ = 0;
   int64_t next_bytes_;
@@ -97,8 +102,9 @@ class TreeState {
   TreePlace place_;
   bool is_left_child_ = false;
   Step step_ = Step::kUp;
-  // Children whose data is reduced.
+  // How many children's data has been reduced.
   int8_t reduced_ = 0;
+  // Bit s: the message with sequence number s is expected.
   uint8_t expected_ = 0;
 };
 

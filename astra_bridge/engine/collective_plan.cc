@@ -20,7 +20,7 @@ constexpr int64_t kGroupEndpointDelayNs = 10;
 // one more all-gather does not overflow.
 constexpr int64_t kMaxPhaseBytes = int64_t{1} << 42;
 
-// Each takes a little memory.
+// Chunks of one collective on all ranks together; each takes a little memory.
 constexpr int64_t kMaxChunksOfAllRanks = int64_t{1} << 28;
 
 bool IsPowerOfTwo(int32_t number) { return (number & (number - 1)) == 0; }
@@ -238,7 +238,7 @@ class Planner {
     for (int32_t d = 0; d < static_cast<int32_t>(dimensions_.size()); ++d) {
       if (IsInvolved(d)) tied *= dimensions_[d].size;
     }
-    // More when one of the dimensions is that of all ranks.
+    // The product is larger when one of the dimensions is that of all ranks.
     return tied >= topology_.npus();
   }
 

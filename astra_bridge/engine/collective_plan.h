@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How one collective is carried out: split into chunks, each of which goes through phases.
 //
 //   all-reduce of 64 MiB, 4 chunks of 16 MiB, two dimensions of 8 and 4 ranks, localBWAware
@@ -18,20 +19,22 @@
 
 namespace meridian {
 
-// One algorithm among the members of logical rings. Positions in a ring are 0 .. size - 1.
+// One algorithm that the members of logical rings carry out, each ring on its own. Positions in a
+// ring are 0 .. size - 1.
 struct CollectivePhase {
   CollectiveAlgorithm::Kind kind = CollectiveAlgorithm::Kind::kRing;
   CollectiveKind op = CollectiveKind::kAllReduce;
-  // The queue that chunks wait in for this phase.
+  // Dimension of the network whose queue chunks wait in for this phase.
   int32_t dimension = 0;
 
+  // Members of a ring.
   int32_t size = 0;
   // Ranks of neighbours differ by this much; 0: the ring is the group, in its order.
   int32_t stride = 0;
   // +1 or -1: which way the first message goes.
   int32_t direction = 1;
 
-  // What a member holds before the phase.
+  // Bytes that a member holds before the phase.
   int64_t data_bytes = 0;
   int64_t endpoint_delay_ns = 0;
 
@@ -41,7 +44,7 @@ struct CollectivePhase {
   // Packets are prepared in turns of `parallel` plain ones and `reduced_run` that may need a
   // reduction first.
   int64_t reduced_run = 0;
-  // Of every message; halving-doubling: of the first.
+  // Bytes of every message; with halving-doubling, of the first.
   int64_t message_bytes = 0;
 
   // Double binary tree: the one with the highest rank as its root for even, the one with the lowest
@@ -52,7 +55,7 @@ struct CollectivePhase {
 
 struct CollectivePlan {
   int32_t chunks = 0;
-  // Of every chunk, also of a last one that is not full.
+  // Bytes of every chunk, also of a last one that is not full.
   int64_t chunk_bytes = 0;
   std::vector<CollectivePhase> phases;
   // No member is done before all have joined. False when the phases leave dimensions out: then the
@@ -60,12 +63,15 @@ struct CollectivePlan {
   bool ties_all_members = false;
 };
 
+// A collective that is to be planned.
 struct CollectiveRequest {
   CollectiveKind op = CollectiveKind::kAllReduce;
   int64_t bytes = 0;
   // 0: all ranks, along the dimensions of the network. Else the size of the group.
   int32_t group_size = 0;
+  // One per dimension that takes part.
   absl::Span<const CollectiveAlgorithm> algorithms;
+  // As in WorkloadNode.
   uint64_t involved_dimensions = ~uint64_t{0};
 };
 
@@ -78,14 +84,15 @@ absl::StatusOr<CollectivePlan> PlanCollective(const CollectiveRequest& request,
 // Returns how long it takes to reduce that many bytes, in whole ns: two reads and a write.
 int64_t ReductionNs(int64_t bytes, double local_memory_bandwidth);
 
-// A member of a double binary tree and those it exchanges messages with, as positions; -1: nobody.
+// The positions of those that a member of a double binary tree exchanges messages with; -1: nobody.
 struct TreePlace {
   int32_t parent = -1;
   int32_t left_child = -1;
   int32_t right_child = -1;
 };
 
-// `size` is a power of two. Labels are in order; the root has one child only.
+// Returns the place of a position in a tree of `size` members, a power of two. Positions are in
+// order from left to right; the root, the highest or the lowest position, has one child only.
 TreePlace PlaceInTree(int32_t position, int32_t size, bool root_is_highest);
 
 }  // namespace meridian

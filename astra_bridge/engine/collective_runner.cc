@@ -9,6 +9,21 @@
 #include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
+namespace {
+
+void Insert(uint32_t sequence, std::vector<bool>* set) {
+  if (sequence >= set->size()) set->resize(sequence + 1);
+  (*set)[sequence] = true;
+}
+
+// Removes the number; false when it was not there.
+bool Take(uint32_t sequence, std::vector<bool>* set) {
+  if (sequence >= set->size() || !(*set)[sequence]) return false;
+  (*set)[sequence] = false;
+  return true;
+}
+
+}  // namespace
 
 // What a stream's state machine asks for. Phases end after the machine has returned.
 class CollectiveRunner::StreamHost : public AlgorithmHost {
@@ -22,7 +37,7 @@ class CollectiveRunner::StreamHost : public AlgorithmHost {
   void Prepare(int64_t reduce_bytes) override {
     EventKind kind = EventKind::kPrepared;
     if (reduce_bytes > 0) {
-      stream_.reduction_ns = runner_.ReductionNsOf(reduce_bytes);
+      stream_.reduction_ns = ReductionNs(reduce_bytes, runner_.system_.local_memory_bandwidth);
       kind = EventKind::kReduce;
     }
     runner_.events_.ScheduleOnRank(runner_.RankOf(stream_),
@@ -41,7 +56,7 @@ class CollectiveRunner::StreamHost : public AlgorithmHost {
   }
 
   void Expect(uint32_t sequence) override {
-    if (!stream_.early.Take(sequence)) return;
+    if (!Take(sequence, &stream_.early)) return;
     runner_.events_.Schedule(runner_.events_.now_ns(), EventKind::kTaken, number_);
   }
 
@@ -72,7 +87,6 @@ CollectiveRunner::CollectiveRunner(const Workload& workload, const GroupTable& g
       network_(network),
       events_(events),
       listener_(listener),
-      plans_(workload, groups, topology, system, network),
       open_groups_(groups.groups().size()),
       trees_taken_(kSimulatedCollectives * topology.dimension_count()) {
   const size_t comm_streams = static_cast<size_t>(topology.npus()) * options.comm_streams;
@@ -94,13 +108,30 @@ absl::Status CollectiveRunner::Join(const CollectiveCall& call) {
   member.comm_stream = call.comm_stream;
   member.joined_ns = events_.now_ns();
   collective.join_order.push_back(index);
-  current_[static_cast<size_t>(call.rank) * options_.comm_streams + call.comm_stream] = {number,
-                                                                                         index};
+  CurrentOf(call.rank, call.comm_stream) = {number, index};
   if (!collective.fixed_duration_ns.has_value()) {
-    StartWaiting(call.rank, call.comm_stream, collective.entry->plan.phases[0].dimension);
+    StartWaiting(call.rank, call.comm_stream, collective.planned->plan.phases[0].dimension);
   }
   if (collective.join_order.size() == collective.members.size()) OnComplete(number);
   return absl::OkStatus();
+}
+
+absl::StatusOr<CollectiveRunner::PlannedShape*> CollectiveRunner::PlanOf(
+    const CollectiveShape& shape) {
+  const auto known = plans_.find(shape);
+  if (known != plans_.end()) return known->second.get();
+  CollectiveRequest request;
+  request.op = shape.op;
+  request.bytes = shape.bytes;
+  request.group_size = static_cast<int32_t>(groups_.groups()[shape.group].members.size());
+  request.algorithms = shape.algorithms == kSystemAlgorithms
+                           ? system_.algorithms_of(shape.op)
+                           : workload_.algorithms[shape.algorithms];
+  request.involved_dimensions = shape.involved_dimensions;
+  auto planned = std::make_unique<PlannedShape>();
+  planned->shape = shape;
+  ASSIGN_OR_RETURN(planned->plan, PlanCollective(request, topology_, system_));
+  return plans_.emplace(shape, std::move(planned)).first->second.get();
 }
 
 absl::StatusOr<uint32_t> CollectiveRunner::FindCollective(const CollectiveCall& call) {
@@ -109,8 +140,8 @@ absl::StatusOr<uint32_t> CollectiveRunner::FindCollective(const CollectiveCall& 
   const int64_t ordinal = open.joins[call.member];
   const size_t place = static_cast<size_t>(ordinal - open.closed);
   if (place == open.collectives.size()) {
-    ASSIGN_OR_RETURN(PlanCache::Entry* const entry, plans_.Find(call.shape));
-    open.collectives.push_back(NewCollective(call, ordinal, entry));
+    ASSIGN_OR_RETURN(PlannedShape* const planned, PlanOf(call.shape));
+    open.collectives.push_back(NewCollective(call, ordinal, planned));
   }
   const uint32_t number = open.collectives[place];
   RETURN_IF_ERROR(CheckSame(*collectives_[number], call));
@@ -119,7 +150,7 @@ absl::StatusOr<uint32_t> CollectiveRunner::FindCollective(const CollectiveCall& 
 }
 
 uint32_t CollectiveRunner::NewCollective(const CollectiveCall& call, int64_t ordinal,
-                                         PlanCache::Entry* entry) {
+                                         PlannedShape* planned) {
   if (free_collectives_.empty()) {
     free_collectives_.push_back(static_cast<uint32_t>(collectives_.size()));
     collectives_.push_back(std::make_unique<Collective>());
@@ -127,9 +158,9 @@ uint32_t CollectiveRunner::NewCollective(const CollectiveCall& call, int64_t ord
   const uint32_t number = free_collectives_.back();
   free_collectives_.pop_back();
   Collective& collective = *collectives_[number];
-  const CollectivePlan& plan = entry->plan;
+  const CollectivePlan& plan = planned->plan;
   const size_t size = groups_.size(call.shape.group);
-  collective.entry = entry;
+  collective.planned = planned;
   collective.group = call.shape.group;
   collective.ordinal = ordinal;
   collective.first_rank = call.rank;
@@ -158,7 +189,7 @@ uint32_t CollectiveRunner::NewCollective(const CollectiveCall& call, int64_t ord
 
 absl::Status CollectiveRunner::CheckSame(const Collective& collective,
                                          const CollectiveCall& call) const {
-  const CollectiveShape& first = collective.entry->shape;
+  const CollectiveShape& first = collective.planned->shape;
   if (first == call.shape) return absl::OkStatus();
   const auto describe = [](const CollectiveShape& shape) {
     return absl::StrCat(CollectiveKindName(shape.op), " of ", shape.bytes, " bytes");
@@ -183,7 +214,7 @@ void CollectiveRunner::OnComplete(uint32_t number) {
   ++open.closed;
   collective.complete_ns = events_.now_ns();
   if (log_ != nullptr) {
-    if (collective.entry->plan.ties_all_members) {
+    if (collective.planned->plan.ties_all_members) {
       collective.transfer =
           log_->Begin(events_.now_ns(), collective.members.size(), OddTreesOf(collective));
     } else {
@@ -204,7 +235,7 @@ void CollectiveRunner::OnComplete(uint32_t number) {
 
 uint64_t CollectiveRunner::OddTreesOf(const Collective& collective) {
   uint64_t odd_trees = 0;
-  for (const CollectivePhase& phase : collective.entry->plan.phases) {
+  for (const CollectivePhase& phase : collective.planned->plan.phases) {
     const bool is_odd =
         phase.trees_per_chunk > 0 && collective.first_tree[phase.dimension] % 2 != 0;
     if (is_odd) odd_trees |= uint64_t{1} << phase.dimension;
@@ -212,27 +243,9 @@ uint64_t CollectiveRunner::OddTreesOf(const Collective& collective) {
   return odd_trees;
 }
 
-const CollectivePhase& CollectiveRunner::PhaseOf(const Stream& stream) const {
-  return collectives_[stream.collective]->entry->plan.phases[stream.phase];
-}
-
-CollectiveRunner::Queue& CollectiveRunner::QueueOf(int32_t rank, int32_t comm_stream,
-                                                   int32_t dimension) {
-  const size_t queue = static_cast<size_t>(rank) * options_.comm_streams + comm_stream;
-  return queues_[queue * topology_.dimension_count() + dimension];
-}
-
-int64_t CollectiveRunner::ReductionNsOf(int64_t bytes) {
-  if (bytes != known_reduction_bytes_) {
-    known_reduction_bytes_ = bytes;
-    known_reduction_ns_ = ReductionNs(bytes, system_.local_memory_bandwidth);
-  }
-  return known_reduction_ns_;
-}
-
 void CollectiveRunner::StartWaiting(int32_t rank, int32_t comm_stream, int32_t dimension) {
   Queue& queue = QueueOf(rank, comm_stream, dimension);
-  const Current current = current_[static_cast<size_t>(rank) * options_.comm_streams + comm_stream];
+  const Current current = CurrentOf(rank, comm_stream);
   while (queue.running < system_.active_chunks_per_dimension) {
     uint32_t stream = kNone;
     if (current.collective != kNone) {
@@ -250,7 +263,7 @@ void CollectiveRunner::StartWaiting(int32_t rank, int32_t comm_stream, int32_t d
 
 uint32_t CollectiveRunner::NextChunk(uint32_t number, int32_t index, int32_t dimension) {
   Collective& collective = *collectives_[number];
-  const CollectivePlan& plan = collective.entry->plan;
+  const CollectivePlan& plan = collective.planned->plan;
   Member& member = collective.members[index];
   if (collective.fixed_duration_ns.has_value() || plan.phases[0].dimension != dimension ||
       member.next_chunk == plan.chunks) {
@@ -267,16 +280,13 @@ uint32_t CollectiveRunner::NextChunk(uint32_t number, int32_t index, int32_t dim
   stream.member = index;
   stream.chunk = member.next_chunk++;
   stream.phase = 0;
-  collective.streams[static_cast<size_t>(index) * plan.chunks + stream.chunk] = stream_number;
+  StreamOf(collective, index, stream.chunk) = stream_number;
   return stream_number;
 }
 
 void CollectiveRunner::FreeStream(uint32_t number) {
   Stream& stream = streams_[number];
-  Collective& collective = *collectives_[stream.collective];
-  collective
-      .streams[static_cast<size_t>(stream.member) * collective.entry->plan.chunks + stream.chunk] =
-      kNone;
+  StreamOf(*collectives_[stream.collective], stream.member, stream.chunk) = kNone;
   stream.is_running = false;
   free_streams_.push_back(number);
 }
@@ -286,7 +296,7 @@ void CollectiveRunner::StartPhase(uint32_t number) {
   const CollectivePhase& phase = PhaseOf(stream);
   stream.is_running = true;
   stream.position = phase.stride == 0 ? stream.member : stream.member / phase.stride % phase.size;
-  stream.early.Clear();
+  stream.early.clear();
   if (!early_.empty()) {
     const auto early =
         early_.find(PhaseKey(stream.collective, stream.member, stream.chunk, stream.phase));
@@ -328,8 +338,6 @@ void CollectiveRunner::OnReduce(uint32_t number) {
                          EventKind::kPrepared, number);
 }
 
-void CollectiveRunner::OnTaken(uint32_t number) { OnReceived(number); }
-
 void CollectiveRunner::OnReceived(uint32_t number) {
   Stream& stream = streams_[number];
   StreamHost host(*this, number);
@@ -344,13 +352,10 @@ bool CollectiveRunner::Deliver(uint32_t message) {
   if (message >= mail_.size() || mail_[message].collective == kNone) return false;
   const Mail mail = mail_[message];
   mail_[message].collective = kNone;
-  Collective& collective = *collectives_[mail.collective];
-  const uint32_t number =
-      collective
-          .streams[static_cast<size_t>(mail.member) * collective.entry->plan.chunks + mail.chunk];
+  const uint32_t number = StreamOf(*collectives_[mail.collective], mail.member, mail.chunk);
   Stream* const stream = number == kNone ? nullptr : &streams_[number];
   if (stream == nullptr || !stream->is_running || stream->phase != mail.phase) {
-    early_[PhaseKey(mail.collective, mail.member, mail.chunk, mail.phase)].Insert(mail.sequence);
+    Insert(mail.sequence, &early_[PhaseKey(mail.collective, mail.member, mail.chunk, mail.phase)]);
     return true;
   }
   const ExchangeState* const exchange = std::get_if<ExchangeState>(&stream->state);
@@ -360,7 +365,7 @@ bool CollectiveRunner::Deliver(uint32_t message) {
   if (is_expected) {
     OnReceived(number);
   } else {
-    stream->early.Insert(mail.sequence);
+    Insert(mail.sequence, &stream->early);
   }
   return true;
 }
@@ -369,7 +374,7 @@ void CollectiveRunner::FinishPhase(uint32_t number) {
   Stream& stream = streams_[number];
   const uint32_t collective_number = stream.collective;
   Collective& collective = *collectives_[collective_number];
-  const CollectivePlan& plan = collective.entry->plan;
+  const CollectivePlan& plan = collective.planned->plan;
   const int32_t index = stream.member;
   const int32_t rank = RankOf(collective, index);
   const int32_t comm_stream = collective.members[index].comm_stream;
@@ -404,7 +409,7 @@ void CollectiveRunner::FinishMember(uint32_t number, int32_t index) {
   Collective& collective = *collectives_[number];
   const Member member = collective.members[index];
   const int32_t rank = RankOf(collective, index);
-  current_[static_cast<size_t>(rank) * options_.comm_streams + member.comm_stream] = Current();
+  CurrentOf(rank, member.comm_stream) = Current();
   if (collective.transfer.has_value()) {
     log_->EndPart(*collective.transfer, index, {rank, member.node, events_.now_ns()});
   }
@@ -418,7 +423,7 @@ void CollectiveRunner::OnMemberDone(uint32_t number, int32_t index) {
   Collective& collective = *collectives_[number];
   const int32_t rank = RankOf(collective, index);
   const int32_t comm_stream = collective.members[index].comm_stream;
-  const int32_t dimension = collective.entry->plan.phases[0].dimension;
+  const int32_t dimension = collective.planned->plan.phases[0].dimension;
   // As if its last chunk were just about to leave.
   QueueOf(rank, comm_stream, dimension).running = 1;
   FinishMember(number, index);
@@ -428,7 +433,7 @@ void CollectiveRunner::OnMemberDone(uint32_t number, int32_t index) {
 
 void CollectiveRunner::TryLockstep(uint32_t number) {
   Collective& collective = *collectives_[number];
-  const CollectivePlan& plan = collective.entry->plan;
+  const CollectivePlan& plan = collective.planned->plan;
   collective.lockstep_tried = true;
   if (collective.join_order.size() < collective.members.size()) return;
   for (const Member& member : collective.members) {
@@ -438,7 +443,11 @@ void CollectiveRunner::TryLockstep(uint32_t number) {
   const size_t first_packets =
       collective.members.size() * std::min(system_.active_chunks_per_dimension, plan.chunks);
   if (events_.size() != first_packets - 1) return;
-  const std::optional<LockstepResult> lockstep = plans_.Lockstep(collective.entry);
+  PlannedShape& planned = *collective.planned;
+  if (!planned.lockstep.has_value()) {
+    planned.lockstep = RunInLockstep(plan, groups_, collective.group, topology_, network_, system_);
+  }
+  const std::optional<LockstepResult>& lockstep = *planned.lockstep;
   if (!lockstep.has_value()) return;
   collective.in_lockstep = true;
   const CollectivePhase& phase = plan.phases[0];
@@ -463,7 +472,7 @@ std::vector<OpenCollective> CollectiveRunner::OpenCollectives() const {
       const int32_t rank = RankOf(collective, static_cast<int32_t>(i));
       if (member.joined_ns < 0) {
         open.missing_ranks.push_back(rank);
-      } else if (member.chunks_done < collective.entry->plan.chunks) {
+      } else if (member.chunks_done < collective.planned->plan.chunks) {
         open.waiting_ranks.push_back(rank);
         open.waiting_nodes.push_back(member.node);
       }

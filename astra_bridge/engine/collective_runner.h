@@ -1,13 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // Carries out collectives: members join, chunks queue for their dimensions, run through their
 // phases and exchange messages.
 //
-//   rank 3, stream 0    dimension 0:  running [chunk 2]   waiting [chunk 3, chunk 0 on its way
-//   back]
-//                       dimension 1:  running [chunk 1]   waiting []
+//   rank 3, comm stream 0   dimension 0:  running [chunk 2]   waiting [chunk 3, chunk 0]
+//                           dimension 1:  running [chunk 1]   waiting []
 //
-// A rank works on at most active-chunks-per-dimension chunks of a collective at once in each
-// dimension; the others wait in the order they came. Ranks that join late keep the others waiting:
-// what arrives early is kept for them.
+// Chunk 3 has not begun; chunk 0 is back from dimension 1 for its last phase. A rank works on at
+// most active-chunks-per-dimension chunks of a collective at once in each dimension; the others
+// wait in the order they came. Ranks that join late keep the others waiting: what arrives early is
+// kept for them.
 #ifndef ASTRA_BRIDGE_ENGINE_COLLECTIVE_RUNNER_H_
 #define ASTRA_BRIDGE_ENGINE_COLLECTIVE_RUNNER_H_
 
@@ -17,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <tuple>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -26,15 +28,13 @@
 #include "astra_bridge/engine/collective_algorithm.h"
 #include "astra_bridge/engine/collective_plan.h"
 #include "astra_bridge/engine/event_queue.h"
-#include "astra_bridge/engine/group_table.h"
 #include "astra_bridge/engine/link_network.h"
-#include "astra_bridge/engine/plan_cache.h"
-#include "astra_bridge/engine/sequence_set.h"
-#include "astra_bridge/engine/simulation_options.h"
+#include "astra_bridge/engine/ring_lockstep.h"
+#include "astra_bridge/engine/simulation.h"
 #include "astra_bridge/engine/system_config.h"
 #include "astra_bridge/engine/topology.h"
-#include "astra_bridge/engine/transfer_log.h"
 #include "astra_bridge/engine/workload.h"
+#include "xla_profiler/hlo/collective_kind.h"
 
 namespace meridian {
 
@@ -45,11 +45,33 @@ class CollectiveListener {
   virtual void OnCollectiveDone(int32_t rank, uint32_t node) = 0;
 };
 
+// What a collective is, the same for all its members.
+struct CollectiveShape {
+  CollectiveKind op = CollectiveKind::kAllReduce;
+  int64_t bytes = 0;
+  // Number of the group in the group table.
+  uint32_t group = 0;
+  // As in WorkloadNode.
+  int32_t algorithms = kSystemAlgorithms;
+  uint64_t involved_dimensions = ~uint64_t{0};
+
+  std::tuple<CollectiveKind, int64_t, uint32_t, int32_t, uint64_t> key() const {
+    return {op, bytes, group, algorithms, involved_dimensions};
+  }
+  template <typename H>
+  friend H AbslHashValue(H h, const CollectiveShape& shape) {
+    return H::combine(std::move(h), shape.key());
+  }
+  friend bool operator==(const CollectiveShape& a, const CollectiveShape& b) {
+    return a.key() == b.key();
+  }
+};
+
 // A rank's part of a collective.
 struct CollectiveCall {
   CollectiveShape shape;
   int32_t rank = 0;
-  // Its position among the members of the group.
+  // Position of the rank among the members of the group.
   int32_t member = 0;
   // Position of the node among those of its rank.
   uint32_t node = 0;
@@ -59,9 +81,9 @@ struct CollectiveCall {
 
 // A collective that has been joined and is not over.
 struct OpenCollective {
-  // Not joined yet.
+  // Ranks that have not joined yet.
   std::vector<int32_t> missing_ranks;
-  // Joined and not done, and the node of each.
+  // Ranks that have joined and are not done, and the position of the node of each.
   std::vector<int32_t> waiting_ranks;
   std::vector<uint32_t> waiting_nodes;
 };
@@ -75,82 +97,104 @@ class CollectiveRunner {
   ~CollectiveRunner();
 
   // Lets a rank join the next collective of its group that it has not joined yet. Fails when the
-  // collective cannot be, or is another for the members that came before.
+  // collective cannot be carried out, or is another one for the members that came before.
   absl::Status Join(const CollectiveCall& call);
 
-  // For the events of these kinds.
+  // To be called for events kPrepared, kReduce, kTaken and kMemberDone.
   void OnPrepared(uint32_t stream);
   void OnReduce(uint32_t stream);
-  void OnTaken(uint32_t stream);
+  void OnReceived(uint32_t stream);
   void OnMemberDone(uint32_t collective, int32_t member);
 
   // Hands a message that has arrived to its receiver. False when it is of no collective.
   bool Deliver(uint32_t message);
 
-  // What is not over, in no particular order.
+  // Returns what is not over, in no particular order.
   std::vector<OpenCollective> OpenCollectives() const;
 
  private:
   static constexpr uint32_t kNone = ~uint32_t{0};
 
+  // How all collectives of one shape are carried out.
+  struct PlannedShape {
+    CollectiveShape shape;
+    CollectivePlan plan;
+    // What the short cut finds. Absent until it is asked for; then empty when it declines.
+    std::optional<std::optional<LockstepResult>> lockstep;
+  };
+
   struct Member {
+    // Position of its node among those of its rank.
     uint32_t node = 0;
     int32_t comm_stream = 0;
+    // When it joined; -1 before.
     int64_t joined_ns = -1;
+    // The first chunk that it has not begun.
     int32_t next_chunk = 0;
     int32_t chunks_done = 0;
   };
 
-  // Shared by its members.
+  // One execution of a collective, shared by its members.
   struct Collective {
-    PlanCache::Entry* entry = nullptr;
+    PlannedShape* planned = nullptr;
     uint32_t group = 0;
-    // It is so many'th of its group, from 0 on.
+    // How many collectives of its group came before it.
     int64_t ordinal = 0;
-    // Who came first, for messages.
+    // The rank that joined first, and its node, for messages to the user.
     int32_t first_rank = 0;
     uint32_t first_node = 0;
+    // By position in the group.
     std::vector<Member> members;
+    // Positions of the members in the order in which they joined.
     std::vector<int32_t> join_order;
+    // When the last member joined.
     int64_t complete_ns = 0;
     int32_t members_done = 0;
     bool lockstep_tried = false;
     bool in_lockstep = false;
-    // Of the member that came first. Absent: it is simulated.
+    // Fixed duration of the node of the member that came first. Absent: the collective is
+    // simulated.
     std::optional<int64_t> fixed_duration_ns;
     // Its number in the log. Absent: it is not there, or not yet.
     std::optional<size_t> transfer;
-    // Number of the first double binary tree, by dimension.
+    // By dimension: number of its first double binary tree there.
     std::vector<int32_t> first_tree;
-    // By member and chunk, while the chunk is under way.
+    // Number of the stream of chunk c of member m at m * chunks + c; kNone when it is not under
+    // way.
     std::vector<uint32_t> streams;
   };
 
+  // Messages that arrived before they were expected: bit s stands for sequence number s.
+  using EarlyMessages = std::vector<bool>;
+
   // A chunk under way at a member.
   struct Stream {
+    // Number of the collective, and position of the member in it.
     uint32_t collective = 0;
     int32_t member = 0;
     int32_t chunk = 0;
     uint32_t phase = 0;
+    // Position of the member in the ring of the phase.
     int32_t position = 0;
+    // False while it waits for the next phase.
     bool is_running = false;
-    // The next in the queue of a dimension.
+    // The next stream in the queue of a dimension.
     uint32_t next = kNone;
-    // Of the packet that is prepared with a reduction.
+    // How long the reduction takes of the packet that is prepared with one.
     int64_t reduction_ns = 0;
     std::variant<std::monostate, ExchangeState, TreeState> state;
-    // Messages that arrived before they were expected.
-    SequenceSet early;
+    EarlyMessages early;
   };
 
-  // Of a rank, comm stream and dimension.
+  // The chunks of a rank and comm stream in one dimension: how many are running, and the streams of
+  // those that wait, linked from the first to the last.
   struct Queue {
     int32_t running = 0;
     uint32_t first = kNone;
     uint32_t last = kNone;
   };
 
-  // What a message is for.
+  // What a message is for: a phase of a chunk at a member. kNone: it is of no collective.
   struct Mail {
     uint32_t collective = kNone;
     int32_t member = 0;
@@ -161,11 +205,29 @@ class CollectiveRunner {
   // Collective, member, chunk, phase.
   using PhaseKey = std::tuple<uint32_t, int32_t, int32_t, uint32_t>;
 
+  // The collectives of a group that not all members have joined.
+  struct OpenGroup {
+    // Their numbers, oldest first.
+    std::deque<uint32_t> collectives;
+    // How many all members have joined, before these.
+    int64_t closed = 0;
+    // By position in the group: how many collectives the member has joined.
+    std::vector<int64_t> joins;
+  };
+
+  // The collective that occupies a comm stream of a rank, and the position of the rank in it.
+  struct Current {
+    uint32_t collective = kNone;
+    int32_t member = 0;
+  };
+
   class StreamHost;
 
+  // Returns the plan of such a collective. Errors are those of PlanCollective.
+  absl::StatusOr<PlannedShape*> PlanOf(const CollectiveShape& shape);
   // Returns the collective that the call joins, a new one for the first of its members.
   absl::StatusOr<uint32_t> FindCollective(const CollectiveCall& call);
-  uint32_t NewCollective(const CollectiveCall& call, int64_t ordinal, PlanCache::Entry* entry);
+  uint32_t NewCollective(const CollectiveCall& call, int64_t ordinal, PlannedShape* planned);
   absl::Status CheckSame(const Collective& collective, const CollectiveCall& call) const;
 
   int32_t RankOf(const Collective& collective, int32_t member) const {
@@ -174,13 +236,25 @@ class CollectiveRunner {
   int32_t RankOf(const Stream& stream) const {
     return RankOf(*collectives_[stream.collective], stream.member);
   }
-  const CollectivePhase& PhaseOf(const Stream& stream) const;
-  Queue& QueueOf(int32_t rank, int32_t comm_stream, int32_t dimension);
-  // All members have joined.
+  const CollectivePhase& PhaseOf(const Stream& stream) const {
+    return collectives_[stream.collective]->planned->plan.phases[stream.phase];
+  }
+  // Returns where the collective keeps the number of the stream of a member's chunk.
+  static uint32_t& StreamOf(Collective& collective, int32_t member, int32_t chunk) {
+    return collective
+        .streams[static_cast<size_t>(member) * collective.planned->plan.chunks + chunk];
+  }
+  Current& CurrentOf(int32_t rank, int32_t comm_stream) {
+    return current_[static_cast<size_t>(rank) * options_.comm_streams + comm_stream];
+  }
+  Queue& QueueOf(int32_t rank, int32_t comm_stream, int32_t dimension) {
+    const size_t queue = static_cast<size_t>(rank) * options_.comm_streams + comm_stream;
+    return queues_[queue * topology_.dimension_count() + dimension];
+  }
+  // Called when all members have joined.
   void OnComplete(uint32_t collective);
-  // As in Transfer.
+  // Returns the bits of Transfer::odd_trees.
   static uint64_t OddTreesOf(const Collective& collective);
-  int64_t ReductionNsOf(int64_t bytes);
 
   // Starts chunks of a queue while there is room: first those of the collective in the comm stream
   // that have not begun, then those that wait.
@@ -191,7 +265,6 @@ class CollectiveRunner {
   void FreeStream(uint32_t stream);
   void StartPhase(uint32_t stream);
   void FinishPhase(uint32_t stream);
-  void OnReceived(uint32_t stream);
   void FinishMember(uint32_t collective, int32_t member);
 
   // Takes the short cut if it is exact, now that the first packet of the collective is ready.
@@ -207,38 +280,25 @@ class CollectiveRunner {
   EventQueue& events_;
   CollectiveListener& listener_;
 
-  PlanCache plans_;
-  // Those not in use are kept for their memory.
+  absl::flat_hash_map<CollectiveShape, std::unique_ptr<PlannedShape>> plans_;
+  // By number; those not in use are kept for their memory.
   std::vector<std::unique_ptr<Collective>> collectives_;
   std::vector<uint32_t> free_collectives_;
-  // By group: those that not all members have joined, oldest first, and how many came before.
-  struct OpenGroup {
-    std::deque<uint32_t> collectives;
-    int64_t closed = 0;
-    // By member.
-    std::vector<int64_t> joins;
-  };
+  // By number of the group.
   std::vector<OpenGroup> open_groups_;
   // Trees taken so far, by operation and dimension.
   std::vector<int32_t> trees_taken_;
 
   std::vector<Stream> streams_;
   std::vector<uint32_t> free_streams_;
+  // By rank, comm stream and dimension (QueueOf).
   std::vector<Queue> queues_;
-  // By rank and comm stream: the collective that occupies it, if any, and who the rank is there.
-  struct Current {
-    uint32_t collective = kNone;
-    int32_t member = 0;
-  };
+  // By rank and comm stream (CurrentOf).
   std::vector<Current> current_;
-  // By message.
+  // By number of the message in the network.
   std::vector<Mail> mail_;
   // Messages for chunks that have not begun their phase.
-  absl::flat_hash_map<PhaseKey, SequenceSet> early_;
-
-  // The last answer of ReductionNsOf.
-  int64_t known_reduction_bytes_ = 0;
-  int64_t known_reduction_ns_ = 0;
+  absl::flat_hash_map<PhaseKey, EarlyMessages> early_;
 };
 
 }  // namespace meridian

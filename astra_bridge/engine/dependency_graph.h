@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The dependencies among the nodes of one rank, by position: who waits for whom, and which of the
 // ready ones comes first.
 #ifndef ASTRA_BRIDGE_ENGINE_DEPENDENCY_GRAPH_H_
@@ -21,10 +22,10 @@ class DependencyGraph {
 
   uint32_t size() const { return static_cast<uint32_t>(dependency_counts_.size()); }
 
-  // How many nodes a node waits for at first; one named twice counts twice.
+  // Returns how many nodes a node waits for at first; one named twice counts twice.
   uint32_t dependency_count(uint32_t node) const { return dependency_counts_[node]; }
 
-  // The nodes that wait for a node.
+  // Returns the nodes that wait for a node.
   absl::Span<const uint32_t> dependents(uint32_t node) const {
     return absl::MakeConstSpan(dependents_)
         .subspan(dependents_begin_[node], dependents_begin_[node + 1] - dependents_begin_[node]);
@@ -35,7 +36,7 @@ class DependencyGraph {
   static std::vector<uint32_t> FindCircle(const RankWorkload& rank,
                                           absl::Span<const uint32_t> dependencies_left);
 
-  // Nodes in the order of their ids: priority 0 is the first.
+  // The priority of a node is its place in the order of ids; priority 0 is the smallest id.
   uint32_t priority(uint32_t node) const { return is_sorted_ ? node : priorities_[node]; }
   uint32_t node_at(uint32_t priority) const { return is_sorted_ ? priority : order_[priority]; }
 
@@ -45,11 +46,15 @@ class DependencyGraph {
   // Returns the position of the node, or size() when there is none.
   uint32_t FindNode(const RankWorkload& rank, uint64_t id) const;
 
-  // Usually nodes come in the order of their ids; the two lists are empty then.
+  // Nodes come in the order of their ids, as usual; order_ and priorities_ are empty then.
   bool is_sorted_ = true;
+  // Nodes by priority.
   std::vector<uint32_t> order_;
+  // Priorities by node.
   std::vector<uint32_t> priorities_;
   std::vector<uint32_t> dependency_counts_;
+  // Dependents of all nodes, in the order of the nodes; those of node n begin at
+  // dependents_begin_[n] and end where those of the next begin.
   std::vector<uint32_t> dependents_;
   std::vector<size_t> dependents_begin_;
 };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes a workload of Chakra execution traces, PREFIX.<rank>.et, as AstraSim reads them.
 //
 //   COMP_NODE        duration_micros, is_cpu_op; under a roofline num_ops and tensor_size
@@ -27,7 +28,7 @@ struct EtWorkloadOptions {
   InputFileOptions input;
   // Keep the names of nodes; they take memory.
   bool names = false;
-  // Null: none. Told how many ranks have been read.
+  // Told how many ranks have been read. May be null.
   std::function<void(uint64_t ranks)> progress;
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is going to happen, in the order of time. Times of later messages depend on the order within
 // an instant, so it is AstraSim's:
 //   * events of the network happen in the order in which they were scheduled, also those scheduled
@@ -68,7 +69,7 @@ class EventQueue {
   void ScheduleOnRank(int32_t rank, int64_t time_ns, EventKind kind, uint32_t subject,
                       uint32_t detail = 0);
 
-  // Takes the next event and moves now_ns() to its time. False when there is none.
+  // Takes the next event and moves now_ns() to its time. False when there is no event left.
   bool Pop(Event* event) {
     while (true) {
       if (due_rank_ >= 0 && PopDue(event)) return true;
@@ -83,13 +84,13 @@ class EventQueue {
 
   int64_t now_ns() const { return now_ns_; }
 
-  // How many events are to come.
+  // Returns how many events are to come.
   size_t size() const { return size_; }
 
  private:
   static constexpr uint32_t kNone = ~uint32_t{0};
 
-  // An event in the list of a rank and instant.
+  // An event in the list of a rank and instant; `next` is its number in rank_events_.
   struct RankEvent {
     uint32_t subject = 0;
     uint32_t detail : 28;
@@ -97,13 +98,14 @@ class EventQueue {
     uint32_t next = kNone;
   };
 
+  // The list of the events of a rank at one time: numbers of the first and the last.
   struct Instant {
     int64_t time_ns = 0;
     uint32_t first = kNone;
     uint32_t last = kNone;
   };
 
-  // In the order of time; those before `begin` are over.
+  // The instants of a rank in the order of time; those before `begin` are over.
   struct RankInstants {
     std::vector<Instant> instants;
     size_t begin = 0;
@@ -133,7 +135,7 @@ class EventQueue {
   // Returns the rank's list for an instant, and makes it due then if it is new.
   Instant& InstantOf(int32_t rank, int64_t time_ns);
 
-  // Moves to the next instant that has events.
+  // Moves to the next instant that has events; false when there is none.
   bool Advance();
 
   int64_t now_ns_ = 0;
@@ -142,12 +144,14 @@ class EventQueue {
   std::array<std::vector<Event>, 64> buckets_;
   // Bit b: bucket b is not empty.
   uint64_t used_ = 0;
-  // In bucket 0.
+  // Position of the next event in bucket 0.
   size_t next_ = 0;
 
+  // By rank.
   std::vector<RankInstants> ranks_;
   // The rank whose events of this instant are under way, or -1.
   int32_t due_rank_ = -1;
+  // Events of all ranks by number; those that are over form a list of free numbers.
   std::vector<RankEvent> rank_events_;
   uint32_t free_rank_events_ = kNone;
 };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Moves messages between ranks and says when they arrive.
 //
 // Congestion-unaware: a message takes trunc(hops * latency + bytes / bandwidth) of the first
@@ -20,17 +21,17 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "astra_bridge/engine/event_queue.h"
-#include "astra_bridge/engine/link_use.h"
 #include "astra_bridge/engine/network_config.h"
+#include "astra_bridge/engine/simulation_result.h"
 #include "astra_bridge/engine/topology.h"
 
 namespace meridian {
 
-// What a link needs for a message.
+// How long a link needs for a message.
 struct LinkTimes {
-  // Until the message is at the other end.
+  // Time until the message is at the other end.
   int64_t crossing_ns = 0;
-  // Until the link can send the next.
+  // Time until the link can send the next one.
   int64_t sending_ns = 0;
 };
 
@@ -45,11 +46,11 @@ class LinkNetwork {
   // it has crossed a link, and in any case at its destination, there is an event kCrossed.
   uint32_t Send(int32_t source, int32_t destination, int64_t bytes);
 
-  // For kCrossed: true when the message is at its destination, else it moves on. Its number may be
-  // given to another message from the next Send on.
+  // To be called for events kCrossed. True when the message is at its destination, else it moves
+  // on. Its number may be given to another message from the next Send on.
   bool Arrives(uint32_t message);
 
-  // For kLinkFree.
+  // To be called for events kLinkFree.
   void OnLinkFree(uint32_t link);
 
   bool is_aware() const { return aware_; }
@@ -57,7 +58,8 @@ class LinkNetwork {
   // Returns what a message takes when the network is congestion-unaware.
   int64_t UncongestedNs(int32_t source, int32_t destination, int64_t bytes) const;
 
-  // Congestion-aware and recorded: the links that were used, by dimension and devices.
+  // Returns the links that were used, by dimension and devices; none unless congestion-aware and
+  // recorded.
   std::vector<LinkUse> links_used() const;
 
  private:
@@ -72,7 +74,7 @@ class LinkNetwork {
     int32_t hops_left = 0;
     int16_t dimension = 0;
     int16_t direction = 0;
-    // The next in the queue of a link, or of the free numbers.
+    // The next message in the queue of a link, or in the list of free numbers.
     uint32_t next = kNone;
   };
 
@@ -81,7 +83,7 @@ class LinkNetwork {
     int16_t dimension = 0;
     uint32_t first_waiting = kNone;
     uint32_t last_waiting = kNone;
-    // Of a link of a fully connected block.
+    // Of a link of a fully connected block: the rank it comes from << 32 | the rank it leads to.
     uint64_t key = 0;
   };
 
@@ -91,18 +93,11 @@ class LinkNetwork {
     int64_t busy_ns = 0;
   };
 
-  // The last answer; messages come in few sizes.
-  struct KnownTimes {
-    int64_t bytes = -1;
-    LinkTimes times;
-  };
-
   uint32_t NewMessage();
   // Takes the message at a rank to its next link.
   void Leave(uint32_t message);
   void Enter(uint32_t link, uint32_t message);
   void Start(uint32_t link, uint32_t message);
-  const LinkTimes& TimesOf(int32_t dimension, int64_t bytes);
   // Returns the link between two ranks of a fully connected block.
   uint32_t DirectLink(int32_t dimension, int32_t from, int32_t to);
   // Returns the number of the device that the rank's block of a switch dimension is connected to.
@@ -118,16 +113,16 @@ class LinkNetwork {
   std::vector<Message> messages_;
   uint32_t free_messages_ = kNone;
 
-  // Rings, meshes and switches have two per rank r: 2 r up (or to the switch) and 2 r + 1 down (or
-  // from it). Then come those of fully connected blocks, as needed.
+  // Rings, meshes and switches have two links per rank r: 2 r up (or to the switch) and 2 r + 1
+  // down (or from it). Then come those of fully connected blocks, as needed.
   std::vector<Link> links_;
-  // By dimension: of the first rank's first link.
+  // By dimension: number of the first link of rank 0.
   std::vector<uint32_t> first_link_;
+  // Links of fully connected blocks that carry something, by Link::key.
   absl::flat_hash_map<uint64_t, uint32_t> direct_links_;
   std::vector<uint32_t> free_links_;
+  // By link; empty unless the use is recorded.
   std::vector<Use> uses_;
-  // By dimension.
-  std::vector<KnownTimes> known_times_;
 };
 
 }  // namespace meridian

@@ -11,7 +11,8 @@
 namespace meridian {
 namespace {
 
-// The one member. Events carry their turn as detail.
+// The one member that stands for all. The detail of its events is their turn: by how many places
+// the order of the members has been turned.
 class Member {
  public:
   Member(const CollectivePlan& plan, const RingStep& step, int32_t active_chunks,
@@ -172,7 +173,7 @@ class Member {
     }
     free_messages_.push_back(number);
     Chunk* chunk = message.chunk;
-    // In step, what comes has been expected since its like was sent.
+    // All members are in step: a message that comes has been expected since its like was sent.
     if (!chunk->state.Expects(message.sequence)) {
       gave_up_ = true;
       return;
@@ -187,15 +188,16 @@ class Member {
   const int32_t active_chunks_;
 
   EventQueue events_{/*ranks=*/1};
-  // Of the event under way.
+  // Turn of the event under way.
   int32_t turn_ = 0;
+  // The instant under way, and the turn that all its events must have.
   int64_t instant_ns_ = -1;
   uint32_t instant_turn_ = 0;
   bool gave_up_ = false;
 
   int32_t next_chunk_ = 0;
   int32_t running_ = 0;
-  // Elements keep their address.
+  // A deque, whose elements keep their address: messages point at them.
   std::deque<Chunk> chunks_;
   std::vector<uint32_t> free_chunks_;
   std::vector<Message> messages_;
@@ -203,7 +205,58 @@ class Member {
   std::vector<Link> links_;
 };
 
+// Returns how a message of a ring goes from one rank to another; nullopt when it would not have its
+// links to itself.
+std::optional<RingStep> StepBetween(int32_t source, int32_t destination, int64_t bytes,
+                                    const Topology& topology, const LinkNetwork& network) {
+  RingStep step;
+  if (!network.is_aware()) {
+    step.crossing_ns = network.UncongestedNs(source, destination, bytes);
+    return step;
+  }
+  const int32_t dimension = topology.FirstDifference(source, destination);
+  const int32_t from = topology.Coordinate(source, dimension);
+  const int32_t to = topology.Coordinate(destination, dimension);
+  if (source + (to - from) * topology.stride(dimension) != destination) return std::nullopt;
+  const NetworkDimension& block = topology.dimension(dimension);
+  step.links = topology.Hops(dimension, from, to);
+  // Further along a ring the ways of several members overlap.
+  if (step.links > 1 && block.shape != BlockShape::kSwitch) return std::nullopt;
+  const LinkTimes times = LinkTimesOf(block, bytes);
+  step.crossing_ns = times.crossing_ns;
+  step.sending_ns = times.sending_ns;
+  return step;
+}
+
 }  // namespace
+
+int32_t MemberAhead(const CollectivePhase& phase, int32_t member, int32_t steps) {
+  const int32_t stride = phase.stride == 0 ? 1 : phase.stride;
+  const int32_t position = member / stride % phase.size;
+  const int32_t ahead = ((position + steps) % phase.size + phase.size) % phase.size;
+  return member + (ahead - position) * stride;
+}
+
+std::optional<LockstepResult> RunInLockstep(const CollectivePlan& plan, const GroupTable& groups,
+                                            uint32_t group, const Topology& topology,
+                                            const LinkNetwork& network,
+                                            const SystemConfig& system) {
+  const CollectivePhase& phase = plan.phases[0];
+  if (plan.phases.size() > 1 || phase.kind != CollectiveAlgorithm::Kind::kRing) {
+    return std::nullopt;
+  }
+  std::optional<RingStep> common;
+  for (int32_t member = 0; member < groups.size(group); ++member) {
+    const int32_t next = MemberAhead(phase, member, phase.direction);
+    const std::optional<RingStep> step =
+        StepBetween(groups.rank(group, member), groups.rank(group, next), phase.message_bytes,
+                    topology, network);
+    if (!step.has_value() || (common.has_value() && !(*step == *common))) return std::nullopt;
+    common = step;
+  }
+  return RunRingInLockstep(plan, *common, system.active_chunks_per_dimension,
+                           system.local_memory_bandwidth);
+}
 
 std::optional<LockstepResult> RunRingInLockstep(const CollectivePlan& plan, const RingStep& step,
                                                 int32_t active_chunks,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The short cut for rings: when all members of a ring algorithm start at once and nothing else
 // happens, all do the same at the same times, so one of them is enough.
 //
@@ -15,15 +16,19 @@
 #include <optional>
 
 #include "astra_bridge/engine/collective_plan.h"
+#include "astra_bridge/engine/link_network.h"
+#include "astra_bridge/engine/system_config.h"
+#include "astra_bridge/engine/topology.h"
+#include "astra_bridge/engine/workload.h"
 
 namespace meridian {
 
 // How a message gets from a member to the next, for all members alike and on links that no other
 // member uses.
 struct RingStep {
-  // Links in a row; 0: the network knows no congestion, messages take crossing_ns.
+  // How many links are in a row; 0: the network knows no congestion, messages take crossing_ns.
   int32_t links = 0;
-  // From link to link, and how long the link is busy.
+  // How long a message takes over one link, and how long that link is busy with it.
   int64_t crossing_ns = 0;
   int64_t sending_ns = 0;
 
@@ -33,13 +38,24 @@ struct RingStep {
 };
 
 struct LockstepResult {
-  // From start to end, the same for all members.
+  // How long the collective lasts, from start to end, the same for all members.
   int64_t duration_ns = 0;
   // Members end in the order in which they started, each moved on so many places along the ring.
   int32_t turn = 0;
 };
 
-// Returns nullopt when members may differ. The plan has one phase, a ring.
+// Returns the member so many places further along the ring of the phase; members are ranks, or
+// positions in a group.
+int32_t MemberAhead(const CollectivePhase& phase, int32_t member, int32_t steps);
+
+// Returns what happens when all members of the group of that number start the collective at once
+// and nothing else happens. Nullopt when that has to be simulated: the plan is more than one phase
+// of a ring, or members may differ.
+std::optional<LockstepResult> RunInLockstep(const CollectivePlan& plan, const GroupTable& groups,
+                                            uint32_t group, const Topology& topology,
+                                            const LinkNetwork& network, const SystemConfig& system);
+
+// The same for a plan of one phase, a ring, with steps that are known.
 std::optional<LockstepResult> RunRingInLockstep(const CollectivePlan& plan, const RingStep& step,
                                                 int32_t active_chunks,
                                                 double local_memory_bandwidth);

@@ -1,6 +1,9 @@
 #include "astra_bridge/engine/ring_lockstep.h"
 
+#include "astra_bridge/engine/event_queue.h"
+#include "astra_bridge/engine/testing/builders.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {
@@ -68,6 +71,52 @@ TEST(RingLockstepTest, DeclinesWhereMembersMayDiffer) {
   // message or first sends on depends on its neighbours.
   constexpr RingStep kNoLatency = {1, 4882, 4882};
   EXPECT_FALSE(RunRingInLockstep(AllReducePlan(2), kNoLatency, 2, 0).has_value());
+}
+
+// Whether an all-reduce of 4 KiB has a short cut: of all ranks, or of the groups {0, 2, 4} and
+// {1, 2, 3}.
+bool HasShortCut(const NetworkConfig& config, Congestion congestion, uint32_t group,
+                 const char* algorithm = "ring") {
+  Workload workload = EveryRank(config.npus(), ComputeNode(1, 0));
+  workload.groups = {{1, {0, 2, 4}}, {2, {1, 2, 3}}};
+  const absl::StatusOr<GroupTable> groups = GroupTable::Create(workload);
+  EXPECT_OK(groups.status());
+  const Topology topology(config);
+  const SystemConfig system = SystemWith({algorithm});
+  EventQueue events(config.npus());
+  const LinkNetwork network(topology, congestion, /*record_use=*/false, events);
+  CollectiveRequest request;
+  request.bytes = 4096;
+  request.group_size = group == 0 ? 0 : 3;
+  request.algorithms = system.algorithms_of(request.op);
+  const absl::StatusOr<CollectivePlan> plan = PlanCollective(request, topology, system);
+  EXPECT_OK(plan.status());
+  return RunInLockstep(*plan, *groups, group, topology, network, system).has_value();
+}
+
+TEST(RingLockstepTest, ShortCutsAreForRingsWhoseStepsAreAlike) {
+  const NetworkConfig ring = Network({Dimension(BlockShape::kRing, 6)});
+  EXPECT_TRUE(HasShortCut(ring, Congestion::kAware, 0));
+  // From 4 back to 0, over 5, it is two links, like the others; but they share links.
+  EXPECT_FALSE(HasShortCut(ring, Congestion::kAware, 1));
+  // From 3 back to 1 it is two, else one.
+  EXPECT_FALSE(HasShortCut(ring, Congestion::kAware, 2));
+  EXPECT_TRUE(HasShortCut(ring, Congestion::kUnaware, 1));
+  EXPECT_FALSE(HasShortCut(ring, Congestion::kUnaware, 2));
+  EXPECT_TRUE(HasShortCut(Network({Dimension(BlockShape::kSwitch, 6)}), Congestion::kAware, 1));
+  EXPECT_FALSE(HasShortCut(Network({Dimension(BlockShape::kMesh, 6)}), Congestion::kAware, 0));
+  EXPECT_FALSE(HasShortCut(ring, Congestion::kAware, 0, "direct"));
+}
+
+TEST(RingLockstepTest, TheMemberAheadIsInTheSameRing) {
+  CollectivePhase phase;
+  phase.size = 4;
+  phase.stride = 2;
+  // Ranks 1, 3, 5, 7.
+  EXPECT_EQ(MemberAhead(phase, 5, 1), 7);
+  EXPECT_EQ(MemberAhead(phase, 7, 1), 1);
+  EXPECT_EQ(MemberAhead(phase, 1, -3), 3);
+  EXPECT_EQ(MemberAhead(phase, 3, 9), 5);
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Brings sends and receives together: the k-th message of a source, destination, tag and number of
 // bytes is for the k-th such receive, whichever of the two is first.
 #ifndef ASTRA_BRIDGE_ENGINE_SEND_MATCHER_H_
@@ -33,35 +34,35 @@ struct SendKey {
 // A receive whose message has not come.
 struct WaitingReceive {
   SendKey key;
-  // Of the destination.
+  // Position of the receive among the nodes of the destination.
   uint32_t node = 0;
-  // Of a message that has come otherwise like it, if there is one.
+  // Bytes of a message that has come and differs in nothing else, if there is one.
   std::optional<int64_t> other_bytes;
 };
 
 struct UnreceivedMessages {
   int64_t count = 0;
-  // The smallest of them.
+  // The smallest key among them.
   SendKey example;
 };
 
 class SendMatcher {
  public:
-  // A message is there. Returns the receive that waits for it; without one it is kept.
+  // A message has arrived. Returns the receive that waits for it; without one the message is kept.
   std::optional<uint32_t> Arrive(const SendKey& key);
 
   // Returns true when the message of the receive is there already, which is then taken; else the
   // receive waits.
   bool Receive(const SendKey& key, uint32_t node);
 
-  // In no particular order.
+  // Returns the receives that wait, in no particular order.
   std::vector<WaitingReceive> WaitingReceives() const;
 
-  // Messages that are there and that no receive has asked for.
+  // Returns the messages that have arrived and that no receive has asked for.
   UnreceivedMessages Unreceived() const;
 
  private:
-  // At most one of the two is not empty.
+  // What waits under one key: messages that have arrived, or receives in their order, never both.
   struct Channel {
     int64_t arrived = 0;
     std::deque<uint32_t> receives;

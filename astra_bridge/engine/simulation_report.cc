@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "astra_bridge/engine/simulation_report.pb.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {

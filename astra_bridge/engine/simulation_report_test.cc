@@ -1,5 +1,6 @@
 #include "astra_bridge/engine/simulation_report.h"
 
+#include "astra_bridge/engine/simulation_report.pb.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -15,7 +15,7 @@
 namespace meridian {
 namespace {
 
-// Threads of a rank come in bands.
+// Threads of a rank come in bands: those of band b have numbers from b * kThreadsPerBand on.
 constexpr std::array<absl::string_view, 4> kBands = {"compute", "communication", "receive", "host"};
 constexpr int64_t kThreadsPerBand = 1'000'000;
 
@@ -105,7 +105,7 @@ class RankTimeline {
   const RankWorkload& workload_;
   const absl::Span<const NodeTime> times_;
   TraceJsonWriter* const writer_;
-  // By band and thread.
+  // By band, then by thread of the band: when it is free again, in ns.
   std::array<std::vector<int64_t>, kBands.size()> free_from_;
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A simulated run as a Chrome trace: a process per rank, a thread per resource.
 #ifndef ASTRA_BRIDGE_ENGINE_TIMELINE_H_
 #define ASTRA_BRIDGE_ENGINE_TIMELINE_H_
@@ -10,7 +11,8 @@
 namespace meridian {
 
 // Writes compute nodes, host compute nodes, communication and receives, each on threads of their
-// own: as many as it takes for none to overlap another. The result has node times.
+// own: as many as it takes for none to overlap another. The simulation was told to keep node times
+// (SimulationOptions::node_times).
 absl::Status WriteTimeline(const Workload& workload, const SimulationResult& result,
                            ByteSink* sink);
 

@@ -4,14 +4,22 @@
 #include <cstdlib>
 
 namespace meridian {
-namespace {
 
-// Steps in the direction of growing coordinates, around the end.
-int32_t StepsUp(int32_t npus, int32_t from, int32_t to) {
-  return to >= from ? to - from : to - from + npus;
+int32_t HopsBetween(const NetworkDimension& block, int32_t from, int32_t to) {
+  const int32_t distance = std::abs(to - from);
+  if (distance == 0) return 0;
+  switch (block.shape) {
+    case BlockShape::kRing:
+      return std::min(distance, block.npus - distance);
+    case BlockShape::kFullyConnected:
+      return 1;
+    case BlockShape::kSwitch:
+      return 2;
+    case BlockShape::kMesh:
+      break;
+  }
+  return distance;
 }
-
-}  // namespace
 
 Topology::Topology(const NetworkConfig& network) : dimensions_(network.dimensions) {
   for (const NetworkDimension& dimension : dimensions_) {
@@ -36,24 +44,9 @@ int32_t Topology::Direction(int32_t dimension, int32_t from_coordinate,
                             int32_t to_coordinate) const {
   const NetworkDimension& block = dimensions_[dimension];
   if (block.shape == BlockShape::kMesh) return to_coordinate > from_coordinate ? 1 : -1;
-  const int32_t up = StepsUp(block.npus, from_coordinate, to_coordinate);
+  const int32_t distance = to_coordinate - from_coordinate;
+  const int32_t up = distance < 0 ? distance + block.npus : distance;
   return block.npus - up < up ? -1 : 1;
-}
-
-int32_t Topology::Hops(int32_t dimension, int32_t from_coordinate, int32_t to_coordinate) const {
-  const NetworkDimension& block = dimensions_[dimension];
-  switch (block.shape) {
-    case BlockShape::kFullyConnected:
-      return 1;
-    case BlockShape::kSwitch:
-      return 2;
-    case BlockShape::kMesh:
-      return std::abs(to_coordinate - from_coordinate);
-    case BlockShape::kRing:
-      break;
-  }
-  const int32_t up = StepsUp(block.npus, from_coordinate, to_coordinate);
-  return std::min(up, block.npus - up);
 }
 
 }  // namespace meridian

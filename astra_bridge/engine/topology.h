@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the ranks are on the network, and how far apart.
 //
 // A rank's coordinates are the digits of its number, first dimension fastest. The ranks that differ
@@ -17,6 +18,10 @@
 
 namespace meridian {
 
+// Returns how many links lie on the shortest way between two coordinates of a block: rings go the
+// shorter way round, a switch is two links away from everybody.
+int32_t HopsBetween(const NetworkDimension& block, int32_t from, int32_t to);
+
 class Topology {
  public:
   // The configuration is valid, as ParseNetworkConfig returns it.
@@ -26,7 +31,7 @@ class Topology {
   int32_t dimension_count() const { return static_cast<int32_t>(dimensions_.size()); }
   const NetworkDimension& dimension(int32_t dimension) const { return dimensions_[dimension]; }
 
-  // How much a rank's number grows with its coordinate.
+  // Returns how much a rank's number grows with its coordinate.
   int32_t stride(int32_t dimension) const { return strides_[dimension]; }
 
   int32_t Coordinate(int32_t rank, int32_t dimension) const {
@@ -39,14 +44,17 @@ class Topology {
   // Returns +1 or -1: which way along a ring or mesh is shorter; + when both are equal.
   int32_t Direction(int32_t dimension, int32_t from_coordinate, int32_t to_coordinate) const;
 
-  // Returns how many links lie between two coordinates of a block.
-  int32_t Hops(int32_t dimension, int32_t from_coordinate, int32_t to_coordinate) const;
+  // As HopsBetween, in a block of the dimension.
+  int32_t Hops(int32_t dimension, int32_t from_coordinate, int32_t to_coordinate) const {
+    return HopsBetween(dimensions_[dimension], from_coordinate, to_coordinate);
+  }
 
  private:
   std::vector<NetworkDimension> dimensions_;
+  // By dimension: how much a rank's number grows with its coordinate.
   std::vector<int32_t> strides_;
   int32_t npus_ = 1;
-  // By rank and dimension.
+  // The coordinates of rank r begin at r * dimension_count().
   std::vector<int32_t> coordinates_;
 };
 

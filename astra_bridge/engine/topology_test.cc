@@ -30,6 +30,7 @@ TEST(TopologyTest, CountsLinksByShape) {
   EXPECT_EQ(topology.Hops(1, 1, 5), 4);
   EXPECT_EQ(topology.Hops(2, 1, 5), 1);
   EXPECT_EQ(topology.Hops(3, 1, 5), 2);
+  EXPECT_EQ(topology.Hops(3, 5, 5), 0);
 }
 
 TEST(TopologyTest, GoesTheShorterWayAndUpwardsWhenBothAreEqual) {

@@ -1,8 +1,21 @@
 #include "astra_bridge/engine/workload.h"
 
+#include <string>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
 namespace meridian {
+namespace {
+
+absl::Status GroupError(const Workload& workload, int32_t id, absl::string_view reason) {
+  return absl::InvalidArgumentError(absl::StrCat(workload.groups_source,
+                                                 workload.groups_source.empty() ? "" : ": ",
+                                                 "group ", id, ": ", reason));
+}
+
+}  // namespace
 
 void RankWorkload::Add(WorkloadNode node, absl::Span<const uint64_t> dependencies) {
   nodes_.push_back(std::move(node));
@@ -15,10 +28,60 @@ absl::Span<const uint64_t> RankWorkload::dependencies(size_t node) const {
   return absl::MakeConstSpan(dependencies_).subspan(begin, dependencies_end_[node] - begin);
 }
 
-void RankWorkload::Reserve(size_t nodes, size_t dependencies) {
-  nodes_.reserve(nodes);
-  dependencies_.reserve(dependencies);
-  dependencies_end_.reserve(nodes);
+absl::StatusOr<GroupTable> GroupTable::Create(const Workload& workload) {
+  GroupTable table;
+  table.ranks_ = static_cast<int32_t>(workload.ranks.size());
+  table.groups_.emplace_back();
+  for (const auto& [id, members] : workload.groups) {
+    if (id < 1) {
+      return GroupError(workload, id, "ids start at 1; 0 stands for all ranks");
+    }
+    if (members.size() < 2) {
+      return GroupError(workload, id,
+                        absl::StrCat("has ", members.size(), " members; at least 2 are needed"));
+    }
+    const uint32_t number = static_cast<uint32_t>(table.groups_.size());
+    const bool has_all = members.size() == workload.ranks.size();
+    for (size_t i = 0; i < members.size(); ++i) {
+      const int32_t rank = members[i];
+      if (rank < 0 || rank >= table.ranks_) {
+        return GroupError(
+            workload, id,
+            absl::StrCat("rank ", rank, " does not exist; the network has ranks 0 to ",
+                         table.ranks_ - 1));
+      }
+      if (!table.members_.try_emplace({number, rank}, static_cast<int32_t>(i)).second) {
+        return GroupError(workload, id, absl::StrCat("rank ", rank, " is there twice"));
+      }
+    }
+    Group& group = table.groups_.emplace_back();
+    group.id = id;
+    if (!has_all) group.members = members;
+    table.by_id_[id] = number;
+  }
+  return table;
+}
+
+absl::StatusOr<Membership> GroupTable::Find(int32_t rank, int32_t group_id) const {
+  Membership membership;
+  membership.member = rank;
+  if (group_id == kWorldGroup) return membership;
+  const auto found = by_id_.find(group_id);
+  if (found == by_id_.end()) {
+    return absl::NotFoundError(
+        absl::StrCat("group ", group_id,
+                     " is not among the communicator groups; name their file with --comm_groups, "
+                     "e.g. PREFIX.comm_groups.json"));
+  }
+  membership.group = found->second;
+  if (groups_[membership.group].members.empty()) return membership;
+  const auto member = members_.find({membership.group, rank});
+  if (member == members_.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", rank, " is no member of group ", group_id));
+  }
+  membership.member = member->second;
+  return membership;
 }
 
 }  // namespace meridian

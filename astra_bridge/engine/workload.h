@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the ranks of a simulated run do, free of any file: per rank a graph of nodes.
 //
 //   rank 0   compute 1 --> all-reduce 2 --> send 3 (to rank 1)
@@ -17,8 +18,11 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "astra_bridge/engine/system_config.h"
@@ -40,9 +44,9 @@ struct WorkloadNode {
   uint64_t id = 0;
   WorkloadNodeType type = WorkloadNodeType::kCompute;
 
-  // Compute: on the host, beside what the device computes.
+  // Compute: the node runs on the host, beside what the device computes.
   bool on_host = false;
-  // Compute and broadcast: how long it lasts, at least 1 ns. With replay_only: any node.
+  // Compute and broadcast (with replay_only any node): how long it lasts, at least 1 ns.
   int64_t duration_ns = 0;
   // Compute under a roofline, which then decides how long it lasts: operations, and bytes moved.
   int64_t operations = 0;
@@ -52,19 +56,19 @@ struct WorkloadNode {
   // collectives: the whole buffer of a rank.
   int64_t bytes = 0;
 
-  // Collective.
+  // Collective: what is done, and among whom.
   CollectiveKind op = CollectiveKind::kAllReduce;
   int32_t group = kWorldGroup;
   // Position in Workload::algorithms, or kSystemAlgorithms.
   int32_t algorithms = kSystemAlgorithms;
-  // Bit d: dimension d of the network takes part. For the world only.
+  // Collective of the world: bit d is set when dimension d of the network takes part.
   uint64_t involved_dimensions = ~uint64_t{0};
 
   // Send and receive: the other rank.
   int32_t peer = 0;
   int32_t tag = 0;
 
-  // For timelines; may be empty.
+  // Name in timelines; may be empty.
   std::string name;
 };
 
@@ -74,33 +78,77 @@ class RankWorkload {
   // Where the nodes came from, for messages, e.g. "run/llama.3.et"; may be empty.
   std::string source;
 
-  // Dependencies are ids of nodes of this rank, added before or after.
+  // Dependencies are ids of nodes of this rank, which may be added before or after.
   void Add(WorkloadNode node, absl::Span<const uint64_t> dependencies = {});
 
   absl::Span<const WorkloadNode> nodes() const { return nodes_; }
-  // Of the node at that position.
+  // Returns the ids that the node at that position depends on.
   absl::Span<const uint64_t> dependencies(size_t node) const;
-
-  void Reserve(size_t nodes, size_t dependencies);
 
  private:
   std::vector<WorkloadNode> nodes_;
-  // Of all nodes, in the order of the nodes.
+  // Dependencies of all nodes, in the order of the nodes; those of node i end at
+  // dependencies_end_[i].
   std::vector<uint64_t> dependencies_;
   std::vector<size_t> dependencies_end_;
 };
 
-// Members in the order of the logical ring, by group id. Ids are positive.
+// Ranks of each group in the order of the logical ring, by group id. Ids are positive.
 using WorkloadGroups = std::map<int32_t, std::vector<int32_t>>;
 
 struct Workload {
-  // As many as the network has NPUs. A rank may be without nodes; it is done at 0 ns.
+  // One for each NPU of the network. A rank may be without nodes; it is done at 0 ns.
   std::vector<RankWorkload> ranks;
   WorkloadGroups groups;
   // Where the groups came from, for messages; may be empty.
   std::string groups_source;
   // Algorithm lists, one entry per network dimension, that nodes may name in place of the system's.
   std::vector<std::vector<CollectiveAlgorithm>> algorithms;
+};
+
+struct Group {
+  int32_t id = kWorldGroup;
+  // Ranks in the order of the ring. Empty: all ranks, in the order of their numbers, along the
+  // dimensions of the network, which is how AstraSim treats any group that has them all.
+  std::vector<int32_t> members;
+};
+
+struct Membership {
+  // Number of the group in the table.
+  uint32_t group = 0;
+  // Position of the rank among the members.
+  int32_t member = 0;
+};
+
+// The groups of a workload by number, and who is where in them. Group 0 is the world.
+class GroupTable {
+ public:
+  // Fails on groups that are empty or have one member only, members that are no ranks or there
+  // twice, and ids below 1.
+  static absl::StatusOr<GroupTable> Create(const Workload& workload);
+
+  const std::vector<Group>& groups() const { return groups_; }
+  // Returns how many members the group of that number has.
+  int32_t size(uint32_t group) const {
+    return groups_[group].members.empty() ? ranks_
+                                          : static_cast<int32_t>(groups_[group].members.size());
+  }
+  // Returns the rank at that position of the group.
+  int32_t rank(uint32_t group, int32_t member) const {
+    return groups_[group].members.empty() ? member : groups_[group].members[member];
+  }
+
+  // Returns where the rank is in the group of that id. NotFound when there is no such group,
+  // InvalidArgument when the rank is not in it.
+  absl::StatusOr<Membership> Find(int32_t rank, int32_t group_id) const;
+
+ private:
+  int32_t ranks_ = 0;
+  std::vector<Group> groups_;
+  // Numbers of groups by id.
+  absl::flat_hash_map<int32_t, uint32_t> by_id_;
+  // Positions of members by number of the group and rank; groups of all ranks have none here.
+  absl::flat_hash_map<std::pair<uint32_t, int32_t>, int32_t> members_;
 };
 
 }  // namespace meridian

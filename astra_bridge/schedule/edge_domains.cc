@@ -18,15 +18,15 @@ namespace meridian {
 namespace {
 
 struct PartitionName {
-  SnapshotPartition partition;
+  TrafficSnapshotPartition partition;
   absl::string_view name;
 };
 
 constexpr PartitionName kNames[] = {
-    {SnapshotPartition::kNone, "none"},
-    {SnapshotPartition::kFabric, "fabric"},
-    {SnapshotPartition::kKind, "kind"},
-    {SnapshotPartition::kLinkDomain, "link_domain"},
+    {TrafficSnapshotPartition::kNone, "none"},
+    {TrafficSnapshotPartition::kFabric, "fabric"},
+    {TrafficSnapshotPartition::kKind, "kind"},
+    {TrafficSnapshotPartition::kLinkDomain, "link_domain"},
 };
 
 // Links of one dimension that messages share: the fabric, the dimension, and the smallest NPU of
@@ -70,14 +70,14 @@ void AppendLinkDomains(const Fabric* fabric, const Topology& topology, int32_t d
 
 }  // namespace
 
-std::optional<SnapshotPartition> SnapshotPartitionFromName(absl::string_view name) {
+std::optional<TrafficSnapshotPartition> TrafficSnapshotPartitionFromName(absl::string_view name) {
   for (const PartitionName& known : kNames) {
     if (known.name == name) return known.partition;
   }
   return std::nullopt;
 }
 
-absl::string_view SnapshotPartitionName(SnapshotPartition partition) {
+absl::string_view TrafficSnapshotPartitionName(TrafficSnapshotPartition partition) {
   for (const PartitionName& known : kNames) {
     if (known.partition == partition) return known.name;
   }
@@ -87,7 +87,7 @@ absl::string_view SnapshotPartitionName(SnapshotPartition partition) {
 // Numbers domains and sets of them.
 class EdgeDomainFinder {
  public:
-  EdgeDomainFinder(SnapshotPartition partition, const FabricSet& fabrics)
+  EdgeDomainFinder(TrafficSnapshotPartition partition, const FabricSet& fabrics)
       : partition_(partition), fabrics_(fabrics) {}
 
   absl::StatusOr<EdgeDomains> Run(absl::Span<const CommEdge> edges) {
@@ -107,22 +107,22 @@ class EdgeDomainFinder {
     // Edges of equal keys have equal domains.
     std::pair<LinkDomain, std::vector<int32_t>> key;
     switch (partition_) {
-      case SnapshotPartition::kNone:
+      case TrafficSnapshotPartition::kNone:
         break;
-      case SnapshotPartition::kFabric:
+      case TrafficSnapshotPartition::kFabric:
         key.first = {fabric, 0, 0};
         break;
-      case SnapshotPartition::kKind:
+      case TrafficSnapshotPartition::kKind:
         key.first = {nullptr, 0, static_cast<int32_t>(edge.kind)};
         break;
-      case SnapshotPartition::kLinkDomain:
+      case TrafficSnapshotPartition::kLinkDomain:
         key = {{fabric, 0, 0}, edge.participants};
         break;
     }
     const auto [it, added] = sets_.emplace(key, static_cast<uint32_t>(result_.sets_.size()));
     if (!added) return it->second;
     std::vector<LinkDomain> domains = {key.first};
-    if (partition_ == SnapshotPartition::kLinkDomain) {
+    if (partition_ == TrafficSnapshotPartition::kLinkDomain) {
       domains = LinkDomainsOf(fabric, edge.participants);
     }
     std::vector<uint32_t> set;
@@ -146,7 +146,7 @@ class EdgeDomainFinder {
     return numbers_.emplace(domain, static_cast<uint32_t>(numbers_.size())).first->second;
   }
 
-  const SnapshotPartition partition_;
+  const TrafficSnapshotPartition partition_;
   const FabricSet& fabrics_;
   absl::flat_hash_map<std::pair<LinkDomain, std::vector<int32_t>>, uint32_t> sets_;
   absl::flat_hash_map<LinkDomain, uint32_t> numbers_;
@@ -155,7 +155,7 @@ class EdgeDomainFinder {
 };
 
 absl::StatusOr<EdgeDomains> EdgeDomains::Find(absl::Span<const CommEdge> edges,
-                                              SnapshotPartition partition,
+                                              TrafficSnapshotPartition partition,
                                               const FabricSet& fabrics) {
   return EdgeDomainFinder(partition, fabrics).Run(edges);
 }

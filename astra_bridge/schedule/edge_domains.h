@@ -1,5 +1,6 @@
-// Which edges can slow each other down: those that have a domain in common. Partitioning snapshots
-// by domains makes them smaller, more alike, and thus fewer to simulate.
+// SPDX-License-Identifier: Apache-2.0
+// Which comm edges can slow each other down: those that have a domain in common. Partitioning
+// traffic snapshots by domains makes them smaller, more alike, and thus fewer to simulate.
 //
 //   none          all edges meet
 //   fabric        edges meet on their fabric; exact
@@ -19,26 +20,28 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "astra_bridge/edges/comm_edge.h"
-#include "astra_bridge/timing/fabric_set.h"
+#include "astra_bridge/timing/fabric.h"
 
 namespace meridian {
 
-enum class SnapshotPartition : uint8_t { kNone, kFabric, kKind, kLinkDomain };
+enum class TrafficSnapshotPartition : uint8_t { kNone, kFabric, kKind, kLinkDomain };
 
-// Nullopt for text that is no name of one.
-std::optional<SnapshotPartition> SnapshotPartitionFromName(absl::string_view name);
-absl::string_view SnapshotPartitionName(SnapshotPartition partition);
+// Returns nullopt for text that is no name of a partition.
+std::optional<TrafficSnapshotPartition> TrafficSnapshotPartitionFromName(absl::string_view name);
+absl::string_view TrafficSnapshotPartitionName(TrafficSnapshotPartition partition);
 
 class EdgeDomains {
  public:
   // Edges are on devices. InvalidArgument, naming the edge, for one whose fabric does not exist.
   static absl::StatusOr<EdgeDomains> Find(absl::Span<const CommEdge> edges,
-                                          SnapshotPartition partition, const FabricSet& fabrics);
+                                          TrafficSnapshotPartition partition,
+                                          const FabricSet& fabrics);
 
-  // All edges meet.
+  // Returns one domain that all edges are in: all meet.
   static EdgeDomains OneForAll(size_t edges);
 
-  // Numbers below domain_count; at least one for an edge that uses the network.
+  // Returns the domains of an edge, numbers below domain_count(); at least one for an edge that
+  // uses the network.
   absl::Span<const uint32_t> Of(size_t edge) const { return sets_[set_of_edge_[edge]]; }
   uint32_t domain_count() const { return domain_count_; }
 
@@ -46,8 +49,9 @@ class EdgeDomains {
   friend class EdgeDomainFinder;
   EdgeDomains() = default;
 
+  // By edge: its position in sets_.
   std::vector<uint32_t> set_of_edge_;
-  // Edges of the same participants share one.
+  // Sets of domains; edges of the same participants share one.
   std::vector<std::vector<uint32_t>> sets_;
   uint32_t domain_count_ = 0;
 };

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "astra_bridge/schedule/snapshot_collector.h"
+#include "astra_bridge/schedule/traffic_snapshots.h"
 #include "astra_bridge/testing/fabrics.h"
 #include "astra_bridge/timing/embedded_timing.h"
 #include "gmock/gmock.h"
@@ -38,18 +38,19 @@ bool MeetOn(std::vector<NetworkDimension> dimensions, std::vector<int32_t> a,
   const std::vector<CommEdge> edges = {AllReduce(std::move(a)), AllReduce(std::move(b))};
   const FabricSet fabrics = FabricSet::ForAllEdges(FabricOf(std::move(dimensions)));
   const absl::StatusOr<EdgeDomains> domains =
-      EdgeDomains::Find(edges, SnapshotPartition::kLinkDomain, fabrics);
+      EdgeDomains::Find(edges, TrafficSnapshotPartition::kLinkDomain, fabrics);
   EXPECT_OK(domains.status());
   return Meet(*domains, 0, 1);
 }
 
 TEST(EdgeDomainsTest, NamesAreThoseOfTheFlag) {
   for (const char* name : {"none", "fabric", "kind", "link_domain"}) {
-    const std::optional<SnapshotPartition> partition = SnapshotPartitionFromName(name);
+    const std::optional<TrafficSnapshotPartition> partition =
+        TrafficSnapshotPartitionFromName(name);
     ASSERT_TRUE(partition.has_value());
-    EXPECT_EQ(SnapshotPartitionName(*partition), name);
+    EXPECT_EQ(TrafficSnapshotPartitionName(*partition), name);
   }
-  EXPECT_EQ(SnapshotPartitionFromName("links"), std::nullopt);
+  EXPECT_EQ(TrafficSnapshotPartitionFromName("links"), std::nullopt);
 }
 
 TEST(EdgeDomainsTest, OneRingIsOneDomain) {
@@ -84,15 +85,15 @@ TEST(EdgeDomainsTest, FabricsAreKnownByContentOfTheKey) {
   std::vector<CommEdge> edges(3, AllReduce({0, 1}));
   edges[1].topology_key = "default";
   edges[2].topology_key = "pod";
-  for (const SnapshotPartition partition :
-       {SnapshotPartition::kFabric, SnapshotPartition::kLinkDomain}) {
+  for (const TrafficSnapshotPartition partition :
+       {TrafficSnapshotPartition::kFabric, TrafficSnapshotPartition::kLinkDomain}) {
     ASSERT_OK_AND_ASSIGN(const EdgeDomains domains, EdgeDomains::Find(edges, partition, fabrics));
     EXPECT_TRUE(Meet(domains, 0, 1));
     EXPECT_FALSE(Meet(domains, 0, 2));
   }
   edges[2].topology_key = "elsewhere";
   edges[2].id = "e2";
-  EXPECT_THAT(EdgeDomains::Find(edges, SnapshotPartition::kFabric, fabrics),
+  EXPECT_THAT(EdgeDomains::Find(edges, TrafficSnapshotPartition::kFabric, fabrics),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("edge e2")));
 }
 
@@ -130,15 +131,16 @@ TEST(EdgeDomainsTest, PartsByLinksTakeAsLongAsTheWhole) {
     for (int round = 0; round < 20; ++round) {
       const std::vector<CommEdge> edges = RandomEdges(npus, random);
       ASSERT_OK_AND_ASSIGN(const BatchEstimate whole, timing.EstimateBatch(edges));
-      ASSERT_OK_AND_ASSIGN(const EdgeDomains domains,
-                           EdgeDomains::Find(edges, SnapshotPartition::kLinkDomain, *fabrics));
-      ASSERT_OK_AND_ASSIGN(const std::vector<Snapshot> parts,
-                           CollectSnapshots(std::vector<EdgeInterval>(3, EdgeInterval{0, 1}),
-                                            std::vector<bool>(3, true), domains));
+      ASSERT_OK_AND_ASSIGN(
+          const EdgeDomains domains,
+          EdgeDomains::Find(edges, TrafficSnapshotPartition::kLinkDomain, *fabrics));
+      ASSERT_OK_AND_ASSIGN(const std::vector<TrafficSnapshot> parts,
+                           CollectTrafficSnapshots(std::vector<EdgeInterval>(3, EdgeInterval{0, 1}),
+                                                   std::vector<bool>(3, true), domains));
       split += parts.size() > 1;
-      for (const Snapshot& part : parts) {
+      for (const TrafficSnapshot& part : parts) {
         std::vector<CommEdge> members;
-        for (const EdgeIndex edge : part.members) members.push_back(edges[edge]);
+        for (const CommEdgeIndex edge : part.members) members.push_back(edges[edge]);
         ASSERT_OK_AND_ASSIGN(const BatchEstimate batch, timing.EstimateBatch(members));
         for (size_t i = 0; i < members.size(); ++i) {
           EXPECT_EQ(batch.seconds[i], whole.seconds[part.members[i]]) << members[i].id;

@@ -5,19 +5,14 @@
 #include <cstddef>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "astra_bridge/edges/job_layout.h"
-#include "astra_bridge/schedule/prediction_basis.h"
+#include "astra_bridge/schedule/prediction_report.h"
+#include "astra_bridge/schedule/prediction_report.pb.h"
 #include "astra_bridge/timing/network_timing.h"
 #include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
-
-constexpr size_t kShownEdges = 20;
-constexpr size_t kShownCharacters = 60;
 
 void AddEdge(const CommEdge& edge, const EdgeEstimate& isolated, double seconds,
              PredictionReport* report) {
@@ -63,27 +58,6 @@ absl::Status PredictTogether(NetworkTiming& timing, const std::vector<CommEdge>&
   return absl::OkStatus();
 }
 
-std::string SlowestEdges(const PredictionReport& report) {
-  std::vector<const EdgePrediction*> edges;
-  for (const EdgePrediction& edge : report.edges()) edges.push_back(&edge);
-  std::stable_sort(edges.begin(), edges.end(),
-                   [](const auto* a, const auto* b) { return a->seconds() > b->seconds(); });
-  const size_t shown = std::min(edges.size(), kShownEdges);
-  TextTable table(
-      {{"edge"}, {"us", TextTable::Align::kRight}, {"alone us", TextTable::Align::kRight}, {""}});
-  for (size_t i = 0; i < shown; ++i) {
-    table.AddRow({FirstCharacters(edges[i]->id(), kShownCharacters),
-                  MicrosText(edges[i]->seconds()), MicrosText(edges[i]->isolated_seconds()),
-                  edges[i]->fallback() ? "fallback" : ""});
-  }
-  std::string text = table.ToString();
-  if (shown < edges.size()) {
-    absl::StrAppend(&text, "and ", WithThousands(static_cast<int64_t>(edges.size() - shown)),
-                    " that are faster\n");
-  }
-  return text;
-}
-
 }  // namespace
 
 absl::StatusOr<PredictionReport> PredictEdges(const TimingSetup& setup, CommEdgeList list,
@@ -100,18 +74,6 @@ absl::StatusOr<PredictionReport> PredictEdges(const TimingSetup& setup, CommEdge
   }
   AddCacheUse(setup, &report);
   return report;
-}
-
-std::string FormatPrediction(const PredictionReport& report) {
-  std::string text = SlowestEdges(report);
-  absl::StrAppend(&text, "\nengine     ", report.engine(), ", version ", report.engine_version(),
-                  "\nmode       ", report.mode());
-  if (!report.batch_rule().empty()) absl::StrAppend(&text, " (", report.batch_rule(), ")");
-  absl::StrAppend(&text, "\nedges      ", WithThousands(report.edges_size()), "\niteration  ",
-                  MicrosText(static_cast<double>(report.iteration_ns()) * 1e-9), " us\ninflation  ",
-                  absl::StrFormat("%.4f", report.inflation()), "\ncache      ",
-                  CacheUseText(report), "\nfallbacks  ", FallbacksText(report), "\n");
-  return text;
 }
 
 }  // namespace meridian

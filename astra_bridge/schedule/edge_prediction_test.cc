@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "astra_bridge/schedule/prediction_report.pb.h"
+#include "astra_bridge/schedule/prediction_text.h"
 #include "astra_bridge/testing/fixed_timing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

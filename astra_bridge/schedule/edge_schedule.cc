@@ -39,8 +39,8 @@ absl::StatusOr<EdgeSchedule> ScheduleEdges(const ExecutionGraph& graph,
   options.send_mode = SendMode::kEager;
   options.pricer = [&](absl::Span<const NodeIndex> members, int64_t start_ns,
                        absl::Span<int64_t> durations_ns) {
-    const EdgeIndex edge = edges.edge_of_instance[match.instance_of(members[0])];
-    if (edge == kNoEdge) return absl::OkStatus();
+    const CommEdgeIndex edge = edges.edge_of_instance[match.instance_of(members[0])];
+    if (edge == kNoCommEdge) return absl::OkStatus();
     std::fill(durations_ns.begin(), durations_ns.end(), edge_ns[edge]);
     schedule.intervals[edge].start_ns = start_ns;
     return absl::OkStatus();
@@ -49,7 +49,7 @@ absl::StatusOr<EdgeSchedule> ScheduleEdges(const ExecutionGraph& graph,
   if (absl::IsFailedPrecondition(replay.status())) return WhyNodesWait(graph, replay.status());
   RETURN_IF_ERROR(replay.status());
   schedule.replay = *std::move(replay);
-  // Only now it is known that the ends fit.
+  // Only now that the replay is done it is known that the ends fit into 64 bits.
   for (size_t edge = 0; edge < edge_ns.size(); ++edge) {
     schedule.intervals[edge].end_ns = schedule.intervals[edge].start_ns + edge_ns[edge];
   }

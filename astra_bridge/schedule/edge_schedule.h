@@ -1,5 +1,6 @@
-// When each edge of a workload runs, given how long it takes: the workload is replayed, and an edge
-// is under way from when its last member was issued to its end.
+// SPDX-License-Identifier: Apache-2.0
+// When each comm edge of a workload runs, given how long it takes: the workload is replayed, and an
+// edge is under way from when its last member was issued to its end.
 //
 //   rank 0   [ compute ][ wait ][ all-reduce ][ compute ]
 //   rank 1   [ compute         ][ all-reduce ]
@@ -31,9 +32,9 @@ struct EdgeInterval {
 };
 
 struct EdgeSchedule {
-  // By edge.
+  // When each edge is under way, by edge.
   std::vector<EdgeInterval> intervals;
-  // By node.
+  // When each node of the graph runs.
   GraphReplay replay;
 };
 

@@ -9,8 +9,6 @@
 #include "absl/time/clock.h"
 #include "absl/types/span.h"
 #include "astra_bridge/edges/job_layout.h"
-#include "astra_bridge/schedule/concurrency_sets.h"
-#include "astra_bridge/schedule/edge_folding.h"
 #include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/base/tables/text_table.h"
 
@@ -20,7 +18,7 @@ namespace {
 constexpr double kNsPerSecond = 1e9;
 // About 146 years.
 constexpr double kMaxEdgeNs = 4.6e18;
-// How many edges may run beside others than before until snapshots are collected anew.
+// Snapshots are collected anew when a larger share of the edges runs beside others than before.
 constexpr double kMaxChangedShare = 0.05;
 
 absl::StatusOr<std::vector<int64_t>> ToNs(const std::vector<CommEdge>& edges,
@@ -61,8 +59,8 @@ class Predictor {
   absl::Status FindEdges() {
     ASSIGN_OR_RETURN(result_->edges, FindWorkloadEdges(graph_, match_));
     RETURN_IF_ERROR(PlaceEdges(setup_.layout, &result_->edges.edges));
-    result_->timer =
-        std::make_unique<SnapshotTimer>(*setup_.timing, result_->edges.edges, options_.threads);
+    result_->timer = std::make_unique<TrafficSnapshotTimer>(*setup_.timing, result_->edges.edges,
+                                                            options_.threads);
     return absl::OkStatus();
   }
 
@@ -70,7 +68,7 @@ class Predictor {
     const absl::Time begin = absl::Now();
     RETURN_IF_ERROR(result_->timer->TimeEdges(Progress("timing edges")));
     result_->cost.timing_edges = absl::Now() - begin;
-    for (EdgeIndex edge = 0; edge < result_->edges.edges.size(); ++edge) {
+    for (CommEdgeIndex edge = 0; edge < result_->edges.edges.size(); ++edge) {
       result_->seconds.push_back(result_->timer->isolated(edge).seconds);
     }
     RETURN_IF_ERROR(Schedule());
@@ -79,7 +77,7 @@ class Predictor {
   }
 
   absl::Status ScheduleSnapshots() {
-    takes_part_ = EdgesInSnapshots(result_->edges.edges, options_.coalesce_below_bytes);
+    takes_part_ = EdgesInTrafficSnapshots(result_->edges.edges, options_.coalesce_below_bytes);
     ASSIGN_OR_RETURN(const EdgeDomains domains, FindDomains());
     RETURN_IF_ERROR(FoldOnce(domains));
     result_->changed_share = ChangedShare(
@@ -91,27 +89,27 @@ class Predictor {
 
   absl::StatusOr<EdgeDomains> FindDomains() const {
     const std::vector<CommEdge>& edges = result_->edges.edges;
-    if (options_.partition == SnapshotPartition::kNone) return EdgeDomains::OneForAll(edges.size());
+    if (options_.partition == TrafficSnapshotPartition::kNone)
+      return EdgeDomains::OneForAll(edges.size());
     return EdgeDomains::Find(edges, options_.partition, *setup_.fabrics);
   }
 
-  // From the schedule so far to the next one.
+  // Takes the snapshots of the schedule so far, folds the times in them, and schedules anew.
   absl::Status FoldOnce(const EdgeDomains& domains) {
     result_->snapshot_intervals = std::move(result_->schedule.intervals);
     ASSIGN_OR_RETURN(result_->snapshots,
-                     CollectSnapshots(result_->snapshot_intervals, takes_part_, domains));
+                     CollectTrafficSnapshots(result_->snapshot_intervals, takes_part_, domains));
     const absl::Time begin = absl::Now();
     ASSIGN_OR_RETURN(result_->batches, result_->timer->TimeSnapshots(result_->snapshots,
                                                                      Progress("timing snapshots")));
     result_->cost.timing_snapshots += absl::Now() - begin;
-    result_->seconds = FoldEdgeTimes(*result_->timer, result_->snapshots, result_->batches,
-                                     result_->edges.edges.size());
+    result_->seconds = FoldEdgeTimes(*result_->timer, result_->snapshots, result_->batches);
     RETURN_IF_ERROR(Schedule());
     ++result_->extractions;
     return absl::OkStatus();
   }
 
-  // With the seconds so far.
+  // Schedules with the seconds so far.
   absl::Status Schedule() {
     const absl::Time begin = absl::Now();
     ASSIGN_OR_RETURN(const std::vector<int64_t> edge_ns,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How long a workload takes on a network, with what runs at once slowing each other down:
 //
 //   schedule with isolated times -> snapshots -> batch times -> folded edge times -> schedule
@@ -5,7 +6,8 @@
 //                                       +----- once more, when more than 5 % of the ----+
 //                                              edges run beside others than before
 //
-// docs/astra_predict.md has the formulas and their limits.
+// A snapshot is a traffic snapshot (traffic_snapshots.h). docs/astra_predict.md has the formulas
+// and their limits.
 #ifndef ASTRA_BRIDGE_SCHEDULE_ITERATION_PREDICTION_H_
 #define ASTRA_BRIDGE_SCHEDULE_ITERATION_PREDICTION_H_
 
@@ -21,8 +23,8 @@
 #include "astra_bridge/configuration/timing_setup.h"
 #include "astra_bridge/schedule/edge_domains.h"
 #include "astra_bridge/schedule/edge_schedule.h"
-#include "astra_bridge/schedule/snapshot_collector.h"
-#include "astra_bridge/schedule/snapshot_timer.h"
+#include "astra_bridge/schedule/traffic_snapshot_timer.h"
+#include "astra_bridge/schedule/traffic_snapshots.h"
 #include "astra_bridge/schedule/workload_edges.h"
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/execution_graph.h"
@@ -33,7 +35,7 @@ namespace meridian {
 struct IterationOptions {
   TimingMode mode = TimingMode::kIsolated;
   ReplayResources resources = ReplayResources::kPerResource;
-  SnapshotPartition partition = SnapshotPartition::kNone;
+  TrafficSnapshotPartition partition = TrafficSnapshotPartition::kNone;
   int64_t coalesce_below_bytes = 0;
   int threads = 1;
   // Told what is being done, e.g. "timing snapshots", and how far it is. May be null.
@@ -42,33 +44,33 @@ struct IterationOptions {
 
 // What the prediction itself cost, in wall time.
 struct IterationCost {
-  // In the NetworkTiming.
+  // Spent in the NetworkTiming.
   absl::Duration timing_edges;
   absl::Duration timing_snapshots;
   absl::Duration replaying;
-  // All else: finding edges, collecting snapshots, folding times.
+  // Spent on all else: finding edges, collecting snapshots, folding times.
   absl::Duration collecting;
 };
 
 struct IterationPrediction {
-  // On devices.
+  // The edges of the workload, on devices.
   WorkloadEdges edges;
-  // Seconds by edge.
+  // How long each edge takes, in seconds, by edge.
   std::vector<double> seconds;
-  // With these seconds.
+  // The schedule with these seconds.
   EdgeSchedule schedule;
-  // With every edge alone; the same in isolated mode.
+  // When all is done if every edge takes as long as alone; in isolated mode that of `schedule`.
   int64_t isolated_makespan_ns = 0;
 
-  // Of the last extraction, whose folding gave `seconds`; none in isolated mode.
-  std::vector<Snapshot> snapshots;
-  // By edge, in the schedule that the snapshots are of: the one before `schedule`. Empty in
-  // isolated mode.
+  // Traffic snapshots of the last extraction, whose folding gave `seconds`; none in isolated mode.
+  std::vector<TrafficSnapshot> snapshots;
+  // When each edge is under way in the schedule that the snapshots are of, the one before
+  // `schedule`; by edge. Empty in isolated mode.
   std::vector<EdgeInterval> snapshot_intervals;
-  // By snapshot, in `timer`.
+  // By snapshot: its batch in `timer`.
   std::vector<BatchIndex> batches;
   // Isolated times of edges, and batches. Refers to `edges`.
-  std::unique_ptr<SnapshotTimer> timer;
+  std::unique_ptr<TrafficSnapshotTimer> timer;
   // How often snapshots were collected: 0 in isolated mode, else 1 or 2.
   int extractions = 0;
   // The share of edges that ran beside others after the first folding than before.
@@ -78,7 +80,7 @@ struct IterationPrediction {
 };
 
 // Edges are put on devices as the setup says. Errors are those of FindWorkloadEdges, PlaceEdges,
-// ScheduleEdges, CollectSnapshots and the timing. The setup must outlive the prediction.
+// ScheduleEdges, CollectTrafficSnapshots and the timing. The setup must outlive the prediction.
 absl::StatusOr<std::unique_ptr<IterationPrediction>> PredictIteration(
     const TimingSetup& setup, const ExecutionGraph& graph, const CommunicationMatch& match,
     const IterationOptions& options);

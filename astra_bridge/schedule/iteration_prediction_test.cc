@@ -176,7 +176,7 @@ TEST(IterationPredictionTest, PartsByLinksGiveTheSameTimesWithSmallerSnapshots) 
       EmbeddedSetup({Dimension(BlockShape::kRing, 4), Dimension(BlockShape::kRing, 4)});
   ASSERT_OK_AND_ASSIGN(const Prediction whole, Predict(setup, graph, SnapshotOptions()));
   IterationOptions options = SnapshotOptions();
-  options.partition = SnapshotPartition::kLinkDomain;
+  options.partition = TrafficSnapshotPartition::kLinkDomain;
   ASSERT_OK_AND_ASSIGN(const Prediction parts, Predict(setup, graph, options));
   EXPECT_EQ(parts->schedule.replay.makespan_ns, whole->schedule.replay.makespan_ns);
   EXPECT_GT(whole->schedule.replay.makespan_ns, whole->isolated_makespan_ns);

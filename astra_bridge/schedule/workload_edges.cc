@@ -21,7 +21,7 @@ using Instance = CommunicationMatch::Instance;
 // An error names so many of the nodes that do not match.
 constexpr size_t kNamedProblems = 3;
 
-// Nullopt for types that no NetworkTiming knows.
+// Returns nullopt for types that no NetworkTiming knows.
 std::optional<CollectiveKind> KindOf(ChakraProtoMsg::CollectiveCommType type) {
   const std::optional<CollectiveKind> kind = CollectiveKindOf(type);
   return kind.has_value() ? TimedKindOf(*kind) : std::nullopt;
@@ -62,10 +62,10 @@ class EdgeFinder {
               : MessageEdge(node, match_.members(instance).size());
       RETURN_IF_ERROR(edge.status());
       if (!edge->has_value()) {
-        result_.edge_of_instance.push_back(kNoEdge);
+        result_.edge_of_instance.push_back(kNoCommEdge);
         continue;
       }
-      result_.edge_of_instance.push_back(static_cast<EdgeIndex>(result_.edges.size()));
+      result_.edge_of_instance.push_back(static_cast<CommEdgeIndex>(result_.edges.size()));
       result_.edges.push_back(**std::move(edge));
       result_.nodes.push_back(node);
     }
@@ -151,7 +151,8 @@ class EdgeFinder {
   const ExecutionGraph& graph_;
   const CommunicationMatch& match_;
   const std::vector<int64_t> ranks_;
-  // How many there have been so far; instances come in the order in which ranks run them.
+  // How many collectives of each group there have been so far, and how many messages by source,
+  // target and tag; instances come in the order in which ranks run them.
   std::map<GroupIndex, int64_t> collectives_;
   std::map<std::tuple<int64_t, int64_t, int32_t>, int64_t> messages_;
   WorkloadEdges result_;
@@ -165,9 +166,9 @@ absl::StatusOr<WorkloadEdges> FindWorkloadEdges(const ExecutionGraph& graph,
   return EdgeFinder(graph, match).Run();
 }
 
-int64_t TotalBytes(absl::Span<const CommEdge> edges, absl::Span<const EdgeIndex> which) {
+int64_t TotalBytes(absl::Span<const CommEdge> edges, absl::Span<const CommEdgeIndex> which) {
   absl::int128 bytes = 0;
-  for (const EdgeIndex edge : which) bytes += edges[edge].bytes;
+  for (const CommEdgeIndex edge : which) bytes += edges[edge].bytes;
   return SaturateToInt64(bytes);
 }
 

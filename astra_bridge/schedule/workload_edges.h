@@ -1,5 +1,6 @@
-// The communication of a workload as edges that a NetworkTiming can price: one for each collective
-// of a group and for each message, under a name that does not change from run to run.
+// SPDX-License-Identifier: Apache-2.0
+// The communication of a workload as comm edges that a NetworkTiming can price: one for each
+// collective of a group and for each message, under a name that does not change from run to run.
 //
 //   world#3              the fourth collective of all ranks
 //   group 7#0            the first collective of the group that the traces call 7
@@ -21,18 +22,20 @@
 
 namespace meridian {
 
-using EdgeIndex = uint32_t;
-inline constexpr EdgeIndex kNoEdge = std::numeric_limits<EdgeIndex>::max();
+// Position of a comm edge in WorkloadEdges::edges.
+using CommEdgeIndex = uint32_t;
+inline constexpr CommEdgeIndex kNoCommEdge = std::numeric_limits<CommEdgeIndex>::max();
 
 struct WorkloadEdges {
   // In the order of the match's instances; participants are ranks, or devices once PlaceEdges has
   // been applied.
   std::vector<CommEdge> edges;
-  // One node of each edge, for its name.
+  // By edge: one of its graph nodes, which has its name.
   std::vector<NodeIndex> nodes;
-  // By instance. kNoEdge for those that no NetworkTiming prices: they last what the trace says.
-  std::vector<EdgeIndex> edge_of_instance;
-  // How many of those there are, by type, e.g. BROADCAST.
+  // By instance of the match: its edge. kNoCommEdge for those that no NetworkTiming prices: they
+  // last what the trace says.
+  std::vector<CommEdgeIndex> edge_of_instance;
+  // How many instances no NetworkTiming prices, by type, e.g. BROADCAST.
   std::map<std::string, int64_t> not_priced;
 };
 
@@ -42,7 +45,7 @@ absl::StatusOr<WorkloadEdges> FindWorkloadEdges(const ExecutionGraph& graph,
                                                 const CommunicationMatch& match);
 
 // Returns the bytes of these edges together, at most what an int64 holds.
-int64_t TotalBytes(absl::Span<const CommEdge> edges, absl::Span<const EdgeIndex> which);
+int64_t TotalBytes(absl::Span<const CommEdge> edges, absl::Span<const CommEdgeIndex> which);
 
 }  // namespace meridian
 

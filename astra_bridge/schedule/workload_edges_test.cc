@@ -57,7 +57,7 @@ TEST(WorkloadEdgesTest, LeavesOutWhatNoNetworkTimingKnows) {
   // The broadcast counts in the names all the same.
   ASSERT_EQ(found.edges.size(), 1);
   EXPECT_EQ(found.edges[0].id, "world#1");
-  EXPECT_THAT(found.edge_of_instance, ElementsAre(kNoEdge, 0));
+  EXPECT_THAT(found.edge_of_instance, ElementsAre(kNoCommEdge, 0));
   EXPECT_THAT(found.not_priced, ElementsAre(Pair("BROADCAST", 1)));
 }
 

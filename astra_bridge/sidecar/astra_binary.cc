@@ -33,7 +33,7 @@ bool IsProgram(FileSystem& file_system, const std::string& path) {
   return kind.ok() && *kind == FileKind::kRegular && access(path.c_str(), X_OK) == 0;
 }
 
-// The child runs elsewhere.
+// Returns the path from the root on: the child runs in another folder.
 std::string Absolute(const std::string& path) {
   if (path[0] == '/') return path;
   char* folder = getcwd(nullptr, 0);

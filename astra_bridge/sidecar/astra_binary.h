@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A user's AstraSim: where it is, and what it is. The program has no --version and no --help, so it
 // is known by its contents and by what it answers: on a switch, a megabyte takes
 // 2 * latency + bytes / bandwidth without congestion, and twice (latency + bytes / bandwidth) with.
@@ -16,7 +17,7 @@ namespace meridian {
 
 struct AstraBinary {
   std::string path;
-  // A hash of the program.
+  // "binary " and a hash of the program.
   std::string version;
   Congestion congestion = Congestion::kAware;
 };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What AstraSim reads, written from the engine's own inputs: a workload's execution traces,
 // network YAML, system, group and memory JSON.
 #ifndef ASTRA_BRIDGE_SIDECAR_ASTRA_FILES_H_
@@ -15,8 +16,8 @@
 
 namespace meridian {
 
-// Names within the folder. Relative paths keep the folder's own name out of AstraSim's sight: it
-// takes a group file whose path contains "empty" for none.
+// Names of the files within the folder. Relative paths keep the folder's own name out of AstraSim's
+// sight: it takes a group file whose path contains "empty" for none.
 inline constexpr absl::string_view kWorkloadPrefix = "workload";
 inline constexpr absl::string_view kNetworkFile = "network.yml";
 inline constexpr absl::string_view kSystemFile = "system.json";

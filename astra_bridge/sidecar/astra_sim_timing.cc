@@ -11,14 +11,8 @@
 namespace meridian {
 namespace {
 
-// Of the nodes with which every rank begins.
+// How long the node lasts with which every rank begins.
 constexpr int64_t kStartNs = 1;
-
-std::string RunKey(const Fabric& fabric, absl::Span<const CommEdge> edges) {
-  std::string key = absl::StrCat(fabric.content_hash);
-  for (const CommEdge& edge : edges) absl::StrAppend(&key, "\n", CanonicalText(edge));
-  return key;
-}
 
 }  // namespace
 
@@ -52,22 +46,6 @@ absl::StatusOr<std::vector<double>> AstraSimTiming::TogetherNs(
 
 absl::StatusOr<int64_t> AstraSimTiming::MakespanNs(const Fabric& fabric,
                                                    absl::Span<const CommEdge> edges) {
-  const std::string key = RunKey(fabric, edges);
-  {
-    absl::MutexLock lock(&mutex_);
-    const auto failure = failures_.find(key);
-    if (failure != failures_.end()) return failure->second;
-  }
-  absl::StatusOr<int64_t> makespan_ns = Run(fabric, edges);
-  if (!makespan_ns.ok()) {
-    absl::MutexLock lock(&mutex_);
-    failures_[key] = makespan_ns.status();
-  }
-  return makespan_ns;
-}
-
-absl::StatusOr<int64_t> AstraSimTiming::Run(const Fabric& fabric,
-                                            absl::Span<const CommEdge> edges) {
   ASSIGN_OR_RETURN(const EdgeWorkload edge_workload,
                    MakeEdgeWorkload(edges, fabric, {/*start_nodes=*/true}));
   ASSIGN_OR_RETURN(const AstraSimulation simulation,

@@ -8,7 +8,6 @@
 #include "astra_bridge/sidecar/astra_files.h"
 #include "astra_bridge/sidecar/astra_output.h"
 #include "astra_bridge/sidecar/child_process.h"
-#include "astra_bridge/sidecar/failure_catalogue.h"
 #include "xla_profiler/base/check.h"
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/files/scratch_folder.h"

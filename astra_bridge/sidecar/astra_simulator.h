@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The engine's Simulate, done by a user's AstraSim: the same inputs, the same times, at a process a
 // run. Files go into a folder of their own that is gone afterwards.
 #ifndef ASTRA_BRIDGE_SIDECAR_ASTRA_SIMULATOR_H_
@@ -22,7 +23,7 @@ struct AstraSimulatorOptions {
   std::string binary;
   // Where the folders of runs are made; must exist.
   std::string work_folder = "/tmp";
-  // Of one run.
+  // How long one run may take.
   absl::Duration timeout = absl::Minutes(10);
   // Fill in SimulationResult::nodes.
   bool node_times = false;

@@ -2,23 +2,30 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <utility>
 
+#include "absl/base/attributes.h"
+#include "absl/base/const_init.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/types/span.h"
-#include "astra_bridge/sidecar/child_groups.h"
+#include "xla_profiler/base/check.h"
 #include "xla_profiler/base/files/interrupt.h"
 #include "xla_profiler/base/status_macros.h"
 
@@ -26,11 +33,121 @@ namespace meridian {
 namespace {
 
 constexpr size_t kErrorTailBytes = 4096;
-// Besides those it asks for: standard streams, libraries, logs.
+// Files that a program opens besides those it asks for: standard streams, libraries, logs.
 constexpr int64_t kSpareOpenFiles = 32;
 constexpr absl::Duration kLongestNap = absl::Milliseconds(20);
 
-// A file descriptor that is closed with it.
+// At most so many programs run at once.
+constexpr int kMaxChildGroups = 256;
+
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+constexpr int kSignalCount = std::size(kSignals);
+
+// Leaders of the registered groups, 0 for free places, and what signals did before. The handler
+// looks at nothing else: atomics, and actions that do not change while it is installed.
+std::atomic<pid_t> groups[kMaxChildGroups];
+struct sigaction actions_before[kSignalCount];
+
+ABSL_CONST_INIT absl::Mutex mutex(absl::kConstInit);
+int registered_groups = 0;
+
+struct sigaction* ActionBefore(int signal) {
+  int index = 0;
+  while (kSignals[index] != signal) ++index;
+  return &actions_before[index];
+}
+
+void KillGroups(int signal) {
+  bool killed = false;
+  for (std::atomic<pid_t>& group : groups) {
+    const pid_t leader = group.load();
+    if (leader == 0) continue;
+    if (!killed) NoteInterrupt(signal);
+    kill(-leader, SIGKILL);
+    killed = true;
+  }
+  if (killed) return;
+  // The last group has just left: the signal is for this process after all.
+  sigaction(signal, ActionBefore(signal), nullptr);
+  raise(signal);
+}
+
+void InstallHandlers() {
+  for (int signal : kSignals) {
+    sigaction(signal, nullptr, ActionBefore(signal));
+    // Who started this process wants it to live on.
+    if (ActionBefore(signal)->sa_handler == SIG_IGN) continue;
+    struct sigaction action = {};
+    action.sa_handler = KillGroups;
+    action.sa_flags = SA_RESTART;
+    sigemptyset(&action.sa_mask);
+    sigaction(signal, &action, nullptr);
+  }
+}
+
+void RemoveHandlers() {
+  for (int signal : kSignals) sigaction(signal, ActionBefore(signal), nullptr);
+}
+
+// Holds these signals back from this thread as long as it lives: between the birth of a child
+// and its registration nobody would kill it.
+class SignalsHeldBack {
+ public:
+  SignalsHeldBack() {
+    sigset_t held;
+    sigemptyset(&held);
+    for (int signal : kSignals) sigaddset(&held, signal);
+    pthread_sigmask(SIG_BLOCK, &held, &before_);
+  }
+  ~SignalsHeldBack() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsHeldBack(const SignalsHeldBack&) = delete;
+  SignalsHeldBack& operator=(const SignalsHeldBack&) = delete;
+
+  // Lets them through in the child, too. There they end it, or are ignored if they were: handlers
+  // of this process would do in the child what only this process may do, such as remove its
+  // unfinished files. Async-signal-safe.
+  void LetThroughInChild() const {
+    for (int signal : kSignals) {
+      struct sigaction action;
+      sigaction(signal, nullptr, &action);
+      if (action.sa_handler == SIG_IGN) continue;
+      action = {};
+      action.sa_handler = SIG_DFL;
+      sigaction(signal, &action, nullptr);
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t before_;
+};
+
+// A process group that must not outlive this process, as long as the object lives. While there are
+// any, SIGINT, SIGTERM and SIGHUP kill them instead of this process, which finds out by
+// InterruptSignal, cleans up and ends; without any, these signals do what they did before.
+class ChildGroup {
+ public:
+  // To be destroyed before the leader is waited for: afterwards its id may be somebody else's.
+  explicit ChildGroup(pid_t leader) : slot_(0) {
+    absl::MutexLock lock(&mutex);
+    while (slot_ < kMaxChildGroups && groups[slot_].load() != 0) ++slot_;
+    MERIDIAN_CHECK(slot_ < kMaxChildGroups);
+    groups[slot_].store(leader);
+    if (++registered_groups == 1) InstallHandlers();
+  }
+  ~ChildGroup() {
+    absl::MutexLock lock(&mutex);
+    groups[slot_].store(0);
+    if (--registered_groups == 0) RemoveHandlers();
+  }
+  ChildGroup(const ChildGroup&) = delete;
+  ChildGroup& operator=(const ChildGroup&) = delete;
+
+ private:
+  int slot_;
+};
+
+// A file descriptor that is closed when the object goes.
 class Descriptor {
  public:
   explicit Descriptor(int number = -1) : number_(number) {}
@@ -114,7 +231,7 @@ struct ChildSetup {
 [[noreturn]] void BecomeProgram(const ChildSetup& setup) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // It may have died before that.
+  // The parent may have died before that.
   if (getppid() != setup.parent) _exit(127);
   struct rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
@@ -145,7 +262,7 @@ std::optional<int> FailureInChild(const Descriptor& failure) {
   return number;
 }
 
-// Does not reap it, so that its id stays taken.
+// Does not reap the child, so that its id stays taken.
 bool HasEnded(pid_t child) {
   siginfo_t info;
   info.si_pid = 0;
@@ -267,7 +384,7 @@ absl::StatusOr<ChildProcessResult> RunChildProcess(const ChildProcessOptions& op
       child = fork();
       if (child < 0) return SystemError("fork");
       if (child == 0) BecomeProgram(setup);
-      // Both sides, whoever is first.
+      // The child does the same; whoever is first.
       setpgid(child, child);
       group.emplace(child);
     }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a program to its end, without a shell, and makes sure that nothing of it is left: it and
 // whatever it starts form a process group, which is killed when the time is over, when it has
 // written too much, when it ends itself but leaves others behind, when this process gets SIGINT,
@@ -21,7 +22,7 @@ struct ChildProcessOptions {
   std::vector<std::string> command;
   std::string working_directory = ".";
   absl::Duration timeout = absl::InfiniteDuration();
-  // Of standard output and standard error together.
+  // How much it may write to standard output and standard error together.
   int64_t max_output_bytes = int64_t{1} << 30;
   // How many files it must be able to hold open; its limit is raised to what the system allows.
   int64_t open_files = 0;
@@ -38,17 +39,17 @@ struct ChildProcessResult {
     kWroteTooMuch,
   };
   End end = End::kExited;
-  // When kExited.
+  // Only when it exited.
   int exit_code = 0;
-  // When kSignaled.
+  // Only when it was killed by a signal.
   int signal = 0;
   // The last bytes of standard error.
   std::string error_tail;
 };
 
 // Runs the command; its standard input is empty. Unavailable when it cannot be started (no such
-// program, no permission) or the limit on open files is too low; Cancelled when SIGINT, SIGTERM
-// or SIGHUP came, which is then noted (util/interrupt.h). Safe to call from several threads at
+// program, no permission) or the limit on open files is too low; Cancelled when SIGINT, SIGTERM or
+// SIGHUP came, which is then noted (base/files/interrupt.h). Safe to call from several threads at
 // once.
 absl::StatusOr<ChildProcessResult> RunChildProcess(const ChildProcessOptions& options);
 

@@ -1,4 +1,5 @@
-// Fabrics and edges for tests.
+// SPDX-License-Identifier: Apache-2.0
+// Fabrics and comm edges for tests.
 #ifndef ASTRA_BRIDGE_TESTING_FABRICS_H_
 #define ASTRA_BRIDGE_TESTING_FABRICS_H_
 
@@ -10,27 +11,26 @@
 #include "astra_bridge/edges/comm_edge.h"
 #include "astra_bridge/engine/network_config.h"
 #include "astra_bridge/timing/fabric.h"
-#include "astra_bridge/timing/fabric_set.h"
 
 namespace meridian {
 
-// 50 GiB/s and 500 ns per link unless told otherwise.
+// Returns a dimension of 50 GiB/s and 500 ns per link unless told otherwise.
 NetworkDimension Dimension(BlockShape shape, int32_t npus, double gibibytes_per_second = 50,
                            double latency_ns = 500);
 
-// With the default system. Different dimensions have different hashes.
+// Returns a fabric with the default system. Different dimensions have different hashes.
 Fabric FabricOf(std::vector<NetworkDimension> dimensions);
 
 // Has every collective carried out by this algorithm in every dimension.
 void UseAlgorithm(absl::string_view name, Fabric* fabric);
 
-// One fabric for all edges.
+// Returns a set of this one fabric, for all edges.
 std::shared_ptr<const FabricSet> OneFabric(Fabric fabric);
 
-// Named after what they are.
+// Returns an edge whose id is its canonical text.
 CommEdge Edge(CollectiveKind kind, int64_t bytes, std::vector<int32_t> participants);
 
-// Ranks 0 to count-1.
+// Returns the ranks 0 to count - 1.
 std::vector<int32_t> Ranks(int32_t count);
 
 }  // namespace meridian

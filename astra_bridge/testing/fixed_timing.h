@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A timing whose answers are given beforehand.
 #ifndef ASTRA_BRIDGE_TESTING_FIXED_TIMING_H_
 #define ASTRA_BRIDGE_TESTING_FIXED_TIMING_H_
@@ -21,7 +22,7 @@ struct FixedTimes {
 
   std::map<std::string, double> seconds;
   double inflation = 1;
-  // Not OK: what edges, or batches, return instead.
+  // What EstimateEdge and EstimateBatch return in place of times unless these are OK.
   absl::Status edge_failure;
   absl::Status batch_failure;
 };

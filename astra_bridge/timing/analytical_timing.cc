@@ -6,8 +6,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "astra_bridge/timing/edge_algorithms.h"
-#include "astra_bridge/timing/message_delay.h"
+#include "astra_bridge/engine/topology.h"
+#include "astra_bridge/timing/edge_workload.h"
 #include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
@@ -20,18 +20,31 @@ constexpr double kPartEndpointDelayNs = 10;
 
 bool IsPowerOfTwo(size_t n) { return (n & (n - 1)) == 0; }
 
+// Returns how long one message takes that has the network to itself: hops * latency + bytes /
+// bandwidth of the lowest dimension in which the two devices differ, which is all that AstraSim
+// charges.
+double MessageDelayNs(const NetworkConfig& network, int32_t from, int32_t to, double bytes) {
+  for (const NetworkDimension& dimension : network.dimensions) {
+    const int32_t hops = HopsBetween(dimension, from % dimension.npus, to % dimension.npus);
+    if (hops > 0) return hops * dimension.latency_ns + bytes / dimension.bytes_per_ns;
+    from /= dimension.npus;
+    to /= dimension.npus;
+  }
+  return 0;
+}
+
 // The ranks that exchange messages in one phase, in the order of the logical ring. Blocks of a
 // dimension are alike, so one of them stands for all.
 struct Phase {
   CollectiveKind kind;
   CollectiveAlgorithm algorithm;
-  // Which phases cannot run at once for two chunks.
+  // Two chunks cannot be in phases of the same dimension at once.
   size_t dimension;
   std::vector<int32_t> members;
   double endpoint_delay_ns;
 };
 
-// A phase's messages on a network.
+// How long a phase takes on a network.
 class PhaseCost {
  public:
   PhaseCost(const NetworkConfig& network, const Phase& phase)
@@ -188,8 +201,9 @@ double BytesAfter(const Phase& phase, double bytes) {
 }
 
 struct Chunks {
+  // Bytes of each chunk.
   int64_t bytes;
-  // One after the other; those that run at once count as one.
+  // How many are carried out one after the other; those that run at once count as one.
   int64_t turns;
 };
 

@@ -1,6 +1,8 @@
-// Times edges by formulas: what is moved in each step of the algorithm, over a link's bandwidth,
-// plus a latency per link and the endpoint's delay per step. A message of x bytes to a peer h links
-// away takes T(x) = h * latency + x / bandwidth; with n ranks, m bytes / n per message, delay d:
+// SPDX-License-Identifier: Apache-2.0
+// Times comm edges by formulas: what is moved in each step of the algorithm, over a link's
+// bandwidth, plus a latency per link and the endpoint's delay per step. A message of x bytes to a
+// peer h links away takes T(x) = h * latency + x / bandwidth; with n ranks, m bytes / n per
+// message, delay d:
 //
 //   ring     all-reduce  d + 2 (n-1) (T(m) + d)      all-to-all  d + n (n-1) / 2 (T(m) + d)
 //            reduce-scatter, all-gather  d + (n-1) (T + d)
@@ -18,7 +20,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "astra_bridge/timing/fabric_set.h"
+#include "astra_bridge/timing/fabric.h"
 #include "astra_bridge/timing/fabric_timing.h"
 
 namespace meridian {

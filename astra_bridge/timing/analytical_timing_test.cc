@@ -67,6 +67,16 @@ TEST(AnalyticalTimingTest, PointToPointPaysEveryLinkOnce) {
       3 * 500 + 1000);
 }
 
+TEST(AnalyticalTimingTest, PointToPointPaysTheLowestDimensionThatDiffers) {
+  NetworkDimension full = RoundFabric(BlockShape::kFullyConnected, 4).network.dimensions[0];
+  NetworkDimension slow = RoundFabric(BlockShape::kSwitch, 2).network.dimensions[0];
+  slow.bytes_per_ns = 1;
+  slow.latency_ns = 3000;
+  const Fabric fabric = FabricOf({full, slow});
+  EXPECT_DOUBLE_EQ(Ns(fabric, Edge(CollectiveKind::kPointToPoint, 1000, {1, 5})), 2 * 3000 + 1000);
+  EXPECT_DOUBLE_EQ(Ns(fabric, Edge(CollectiveKind::kPointToPoint, 1000, {1, 6})), 500 + 250);
+}
+
 TEST(AnalyticalTimingTest, PartsOfTheRanksHaveTheirOwnEndpointDelay) {
   Fabric ring = RoundFabric(BlockShape::kRing, 8);
   ring.system.endpoint_delay_ns = 1000;

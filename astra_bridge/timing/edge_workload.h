@@ -1,27 +1,49 @@
-// Edges as something a simulator can run: every participant starts its part of every edge at once.
+// SPDX-License-Identifier: Apache-2.0
+// Comm edges as a workload that a simulator can run: every participant starts its part of every
+// edge at once.
 #ifndef ASTRA_BRIDGE_TIMING_EDGE_WORKLOAD_H_
 #define ASTRA_BRIDGE_TIMING_EDGE_WORKLOAD_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "astra_bridge/edges/comm_edge.h"
+#include "astra_bridge/engine/system_config.h"
 #include "astra_bridge/engine/workload.h"
 #include "astra_bridge/timing/fabric.h"
 
 namespace meridian {
 
+// Returns whether every device of the network takes part.
+bool IsWorld(const CommEdge& edge, const Fabric& fabric);
+
+// Returns the algorithms that carry out a collective on a fabric, one per dimension that takes
+// part:
+//
+//   hint           one dimension, or a part of the ranks   all ranks, several dimensions
+//   none           as the system configuration says        as the system configuration says
+//   ring           ring                                    oneRing: one ring through all
+//   direct         direct                                  oneDirect
+//   tree           doubleBinaryTree                        refused
+//   hierarchical   refused                                 as the system configuration says
+//
+// An edge that the fabric cannot carry out as hinted, or that the system configuration has no
+// algorithm for, is InvalidArgument and names the edge.
+absl::StatusOr<std::vector<CollectiveAlgorithm>> EdgeAlgorithms(const CommEdge& edge,
+                                                                const Fabric& fabric);
+
 struct EdgeWorkload {
   Workload workload;
-  // The most edges that a rank takes part in.
+  // The most edges that any one rank takes part in: so many must be able to run at once.
   int32_t comm_streams = 1;
 };
 
 struct EdgeWorkloadOptions {
   // Begin with a compute node of 1 ns on every rank, so that no communication starts at time 0 and
-  // none is without a node: AstraSim can do neither. All times are then 1 ns later.
+  // no rank is without a node: AstraSim can do neither. All times are then 1 ns later.
   bool start_nodes = false;
 };
 

@@ -1,4 +1,5 @@
-// Times edges with the simulator in process. A batch is simulated in one run with as many
+// SPDX-License-Identifier: Apache-2.0
+// Times comm edges with the simulator in process. A batch is simulated in one run with as many
 // communication streams as a rank has edges; an edge lasts until its last participant is done.
 #ifndef ASTRA_BRIDGE_TIMING_EMBEDDED_TIMING_H_
 #define ASTRA_BRIDGE_TIMING_EMBEDDED_TIMING_H_
@@ -11,7 +12,7 @@
 #include "absl/types/span.h"
 #include "astra_bridge/cache/timing_cache.h"
 #include "astra_bridge/engine/simulation.h"
-#include "astra_bridge/timing/fabric_set.h"
+#include "astra_bridge/timing/fabric.h"
 #include "astra_bridge/timing/fabric_timing.h"
 
 namespace meridian {

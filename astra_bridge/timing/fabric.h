@@ -1,5 +1,6 @@
-// A network together with the way in which collectives are carried out on it: what an engine needs
-// to know besides the edges.
+// SPDX-License-Identifier: Apache-2.0
+// A fabric: a network together with the way in which collectives are carried out on it, which is
+// all that an engine needs to know besides the comm edges. A job may have several, by topology key.
 #ifndef ASTRA_BRIDGE_TIMING_FABRIC_H_
 #define ASTRA_BRIDGE_TIMING_FABRIC_H_
 
@@ -21,24 +22,26 @@ namespace meridian {
 struct Fabric {
   NetworkConfig network;
   SystemConfig system;
-  // Of all that the fabric was made from. Equal hashes, equal times.
+  // Hash of all files and choices that the fabric was made from. Equal hashes, equal times.
   uint64_t content_hash = 0;
 };
 
-// "congestion-aware" or "congestion-unaware", as in the names of engines.
+// Returns "congestion-aware" or "congestion-unaware", as in the names of engines.
 absl::string_view CongestionName(Congestion congestion);
 
-// Algorithms that replace those of the system configuration.
+// Algorithms that replace those of the system configuration for one kind of collective.
 struct CollectiveChoice {
+  // One per dimension of the network, at most as many as it has.
   std::vector<CollectiveAlgorithm> algorithms;
-  // The one algorithm is for each dimension of the network, however many there are.
+  // The list has one algorithm, which is for every dimension, however many there are.
   bool in_every_dimension = false;
 };
 using CollectiveChoices = std::map<CollectiveKind, CollectiveChoice>;
 
 struct FabricFiles {
+  // Path of the network configuration.
   std::string network;
-  // Empty: DefaultSystemConfig.
+  // Path of the system configuration; empty: DefaultSystemConfig is used.
   std::string system;
 };
 
@@ -50,6 +53,30 @@ SystemConfig DefaultSystemConfig(const NetworkConfig& network);
 // Reads the files, plain or gzip, and applies the choices. Errors name the file and the key.
 absl::StatusOr<Fabric> ReadFabric(FileSystem& file_system, const FabricFiles& files,
                                   const CollectiveChoices& choices = {});
+
+// The topology key of edges that name none.
+inline constexpr absl::string_view kDefaultTopologyKey = "default";
+
+// The fabrics of a job by topology key, as comm edges name them.
+class FabricSet {
+ public:
+  // Returns a set of one fabric that carries all edges, whatever their key.
+  static FabricSet ForAllEdges(Fabric fabric);
+
+  // There is at least one fabric.
+  explicit FabricSet(std::map<std::string, Fabric> by_key);
+
+  // Returns the fabric of the key, which lives as long as this set. InvalidArgument that lists the
+  // keys when there is none. Edges without a key use the one fabric, or that of
+  // kDefaultTopologyKey.
+  absl::StatusOr<const Fabric*> Find(absl::string_view topology_key) const;
+
+ private:
+  FabricSet() = default;
+
+  bool for_all_edges_ = false;
+  std::map<std::string, Fabric> by_key_;
+};
 
 }  // namespace meridian
 

@@ -29,11 +29,11 @@ absl::Status CheckDevices(const CommEdge& edge, const NetworkConfig& network) {
   return absl::OkStatus();
 }
 
-// The edges of a batch that share a fabric, in canonical order.
+// The edges of a batch that are on one fabric, in canonical order.
 struct Share {
   const Fabric* fabric;
   std::vector<CommEdge> edges;
-  // Where they stand in the batch.
+  // Positions of the edges in the batch.
   std::vector<size_t> positions;
 };
 
@@ -59,7 +59,8 @@ absl::StatusOr<EdgeEstimate> FabricTiming::EstimateEdge(const CommEdge& edge) {
   ASSIGN_OR_RETURN(const Fabric* fabric, FabricOf(edge));
   EdgeEstimate estimate;
   if (!UsesNetwork(edge)) return estimate;
-  ASSIGN_OR_RETURN(const double ns, CachedIsolatedNs(*fabric, edge));
+  const std::string key = absl::StrCat(KeyPrefix(*fabric), "\n", CanonicalText(edge));
+  ASSIGN_OR_RETURN(const double ns, KnownIsolatedNs(key, *fabric, edge));
   estimate.seconds = ns / kNsPerSecond;
   return estimate;
 }
@@ -80,13 +81,22 @@ absl::StatusOr<BatchEstimate> FabricTiming::EstimateBatch(absl::Span<const CommE
   }
   for (size_t network = 0; network < shares.size(); ++network) {
     const Share& share = shares[network];
+    const std::string prefix = KeyPrefix(*share.fabric);
+    std::string batch_key = prefix;
     std::vector<double> isolated_ns;
     for (const CommEdge& edge : share.edges) {
-      ASSIGN_OR_RETURN(const double edge_ns, CachedIsolatedNs(*share.fabric, edge));
+      const std::string text = absl::StrCat("\n", CanonicalText(edge));
+      absl::StrAppend(&batch_key, text);
+      ASSIGN_OR_RETURN(const double edge_ns,
+                       KnownIsolatedNs(absl::StrCat(prefix, text), *share.fabric, edge));
       isolated_ns.push_back(edge_ns);
     }
-    ASSIGN_OR_RETURN(const std::vector<double> ns,
-                     CachedTogetherNs(*share.fabric, share.edges, isolated_ns));
+    std::vector<double> ns = isolated_ns;
+    if (ns.size() > 1) {
+      ASSIGN_OR_RETURN(ns, Known(batch_key, ns.size(), [&] {
+                         return TogetherNs(*share.fabric, share.edges, isolated_ns);
+                       }));
+    }
     for (size_t i = 0; i < share.edges.size(); ++i) {
       batch.isolated[share.positions[i]].seconds = isolated_ns[i] / kNsPerSecond;
       batch.seconds[share.positions[i]] = ns[i] / kNsPerSecond;
@@ -97,46 +107,36 @@ absl::StatusOr<BatchEstimate> FabricTiming::EstimateBatch(absl::Span<const CommE
   return batch;
 }
 
-absl::StatusOr<double> FabricTiming::CachedIsolatedNs(const Fabric& fabric, const CommEdge& edge) {
-  const std::string key = CacheKey(fabric, absl::MakeSpan(&edge, 1));
+absl::StatusOr<double> FabricTiming::KnownIsolatedNs(const std::string& key, const Fabric& fabric,
+                                                     const CommEdge& edge) {
+  const Times ns = Known(key, 1, [&]() -> Times {
+    ASSIGN_OR_RETURN(const double isolated_ns, IsolatedNs(fabric, edge));
+    return std::vector<double>{isolated_ns};
+  });
+  if (!ns.ok()) return AnnotateEdge(ns.status(), edge);
+  return (*ns)[0];
+}
+
+FabricTiming::Times FabricTiming::Known(const std::string& key, size_t count,
+                                        absl::FunctionRef<Times()> run) {
   {
     absl::MutexLock lock(&mutex_);
-    const auto known = known_ns_.find(key);
-    if (known != known_ns_.end()) return known->second;
+    const auto known = known_.find(key);
+    if (known != known_.end()) return known->second;
   }
-  std::optional<std::vector<double>> found;
-  if (cache_ != nullptr) found = cache_->Find(key, 1);
-  if (!found.has_value()) {
-    const absl::StatusOr<double> ns = IsolatedNs(fabric, edge);
-    if (!ns.ok()) return AnnotateEdge(ns.status(), edge);
-    if (cache_ != nullptr) cache_->Store(key, {*ns});
-    found = {*ns};
-  }
+  std::optional<std::vector<double>> cached;
+  if (cache_ != nullptr) cached = cache_->Find(key, count);
+  const Times ns = cached.has_value() ? Times(*std::move(cached)) : run();
+  MERIDIAN_CHECK(!ns.ok() || ns->size() == count);
+  if (cache_ != nullptr && !cached.has_value() && ns.ok()) cache_->Store(key, *ns);
   absl::MutexLock lock(&mutex_);
-  return known_ns_[key] = (*found)[0];
+  return known_.insert_or_assign(key, ns).first->second;
 }
 
-absl::StatusOr<std::vector<double>> FabricTiming::CachedTogetherNs(
-    const Fabric& fabric, absl::Span<const CommEdge> edges, absl::Span<const double> isolated_ns) {
-  if (edges.size() == 1) return std::vector<double>(isolated_ns.begin(), isolated_ns.end());
-  const std::string key = cache_ == nullptr ? "" : CacheKey(fabric, edges);
-  if (cache_ != nullptr) {
-    if (std::optional<std::vector<double>> found = cache_->Find(key, edges.size())) {
-      return *std::move(found);
-    }
-  }
-  ASSIGN_OR_RETURN(std::vector<double> ns, TogetherNs(fabric, edges, isolated_ns));
-  MERIDIAN_CHECK(ns.size() == edges.size());
-  if (cache_ != nullptr) cache_->Store(key, ns);
-  return ns;
-}
-
-std::string FabricTiming::CacheKey(const Fabric& fabric, absl::Span<const CommEdge> edges) const {
+std::string FabricTiming::KeyPrefix(const Fabric& fabric) const {
   const TimingEngine engine = this->engine();
-  std::string key = absl::StrCat(engine.name, "\n", engine.version, "\nfabric ",
-                                 absl::Hex(fabric.content_hash, absl::kZeroPad16));
-  for (const CommEdge& edge : edges) absl::StrAppend(&key, "\n", CanonicalText(edge));
-  return key;
+  return absl::StrCat(engine.name, "\n", engine.version, "\nfabric ",
+                      absl::Hex(fabric.content_hash, absl::kZeroPad16));
 }
 
 }  // namespace meridian

@@ -1,6 +1,13 @@
-// What the engines have in common. Each edge's fabric is found, edges that move nothing are left
-// out, what is left is sorted, the cache is asked, and the engine runs what it did not know. Within
-// a process the same edge is run once, with a cache or without.
+// SPDX-License-Identifier: Apache-2.0
+// What the engines have in common: the fabric of each edge is found, edges that move nothing are
+// left out, the others are sorted, and the engine runs what is not known already. There are two
+// memories, asked one after the other, with the same keys:
+//
+//   memory of the process   times and failures; lives as long as the timing
+//   TimingCache             times only; a file that outlives the process and may be left out
+//
+// A key is the text of all that a time depends on: engine, version, contents of the fabric, and
+// kind, bytes, algorithm and participants of the edges in canonical order.
 #ifndef ASTRA_BRIDGE_TIMING_FABRIC_TIMING_H_
 #define ASTRA_BRIDGE_TIMING_FABRIC_TIMING_H_
 
@@ -11,14 +18,13 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/status/status.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "astra_bridge/cache/timing_cache.h"
 #include "astra_bridge/edges/comm_edge.h"
 #include "astra_bridge/timing/fabric.h"
-#include "astra_bridge/timing/fabric_set.h"
 #include "astra_bridge/timing/network_timing.h"
 
 namespace meridian {
@@ -29,7 +35,7 @@ class FabricTiming : public NetworkTiming {
   absl::StatusOr<BatchEstimate> EstimateBatch(absl::Span<const CommEdge> edges) final;
 
  protected:
-  // The cache may be null: nothing is remembered.
+  // Without a cache (null) nothing outlives the timing.
   FabricTiming(std::shared_ptr<const FabricSet> fabrics, std::shared_ptr<TimingCache> cache)
       : fabrics_(std::move(fabrics)), cache_(std::move(cache)) {}
 
@@ -45,21 +51,26 @@ class FabricTiming : public NetworkTiming {
                                                          absl::Span<const double> isolated_ns) = 0;
 
  private:
-  // Checks that the fabric has the devices of the edge, too.
+  using Times = absl::StatusOr<std::vector<double>>;
+
+  // Also checks that the fabric has the devices of the edge.
   absl::StatusOr<const Fabric*> FabricOf(const CommEdge& edge) const;
 
-  absl::StatusOr<double> CachedIsolatedNs(const Fabric& fabric, const CommEdge& edge);
-  // For edges of one fabric, in canonical order.
-  absl::StatusOr<std::vector<double>> CachedTogetherNs(const Fabric& fabric,
-                                                       absl::Span<const CommEdge> edges,
-                                                       absl::Span<const double> isolated_ns);
-  std::string CacheKey(const Fabric& fabric, absl::Span<const CommEdge> edges) const;
+  // Returns the part of all keys that tells the engine and the fabric.
+  std::string KeyPrefix(const Fabric& fabric) const;
+
+  absl::StatusOr<double> KnownIsolatedNs(const std::string& key, const Fabric& fabric,
+                                         const CommEdge& edge);
+
+  // Returns the `count` times of the key: remembered, from the cache, or what `run` gives.
+  Times Known(const std::string& key, size_t count, absl::FunctionRef<Times()> run);
 
   const std::shared_ptr<const FabricSet> fabrics_;
   const std::shared_ptr<TimingCache> cache_;
   absl::Mutex mutex_;
-  // Isolated times by cache key.
-  absl::flat_hash_map<std::string, double> known_ns_ ABSL_GUARDED_BY(mutex_);
+  // Times in ns in the order of the key's edges. Runs are deterministic: one that failed is not
+  // worth another try.
+  absl::flat_hash_map<std::string, Times> known_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace meridian

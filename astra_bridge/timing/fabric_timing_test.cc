@@ -126,6 +126,9 @@ TEST_F(FabricTimingTest, TheSameEdgeIsRunOnce) {
   EXPECT_OK(timing_.EstimateEdge(edge));
   EXPECT_OK(timing_.EstimateBatch({edge}));
   EXPECT_THAT(timing_.diary, ElementsAre("AR 30 0-1"));
+  // A batch is another run, once.
+  for (int i = 0; i < 2; ++i) EXPECT_OK(timing_.EstimateBatch({edge, edge}));
+  EXPECT_THAT(timing_.diary, ElementsAre("AR 30 0-1", "[AR 30 0-1][AR 30 0-1]"));
 }
 
 TEST_F(FabricTimingTest, EdgesOnDifferentFabricsDoNotMeet) {
@@ -180,13 +183,20 @@ TEST_F(FabricTimingTest, AnotherVersionOrFabricIsAnotherTime) {
   EXPECT_EQ(elsewhere.diary.size(), 1u);
 }
 
-TEST_F(FabricTimingTest, FailuresAreNotRemembered) {
+TEST_F(FabricTimingTest, AFailureIsNotTriedAgainButIsNotInTheCache) {
   const CommEdge edge = Edge(CollectiveKind::kAllReduce, 10, {0, 1});
   CountingTiming timing(eight_, Cache());
   timing.failure = absl::AbortedError("crashed");
   EXPECT_FALSE(timing.EstimateEdge(edge).ok());
   timing.failure = absl::OkStatus();
-  ASSERT_OK_AND_ASSIGN(const EdgeEstimate estimate, timing.EstimateEdge(edge));
+  CommEdge alike = edge;
+  alike.id = "alike";
+  EXPECT_THAT(timing.EstimateEdge(alike),
+              StatusIs(absl::StatusCode::kAborted, "edge alike: crashed"));
+  EXPECT_THAT(timing.EstimateBatch({edge}), StatusIs(absl::StatusCode::kAborted));
+  EXPECT_EQ(timing.diary.size(), 1u);
+  CountingTiming next(eight_, Cache());
+  ASSERT_OK_AND_ASSIGN(const EdgeEstimate estimate, next.EstimateEdge(edge));
   EXPECT_DOUBLE_EQ(estimate.seconds, 10 * kNs);
 }
 

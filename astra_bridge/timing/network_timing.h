@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What communication costs in seconds, whoever computes it:
 //
 //   AnalyticalTiming   latency and bandwidth, by formulas            (analytical_timing.h)
@@ -5,21 +6,25 @@
 //   AstraSimTiming     a user's AstraSim as a process beside ours    (sidecar/astra_sim_timing.h)
 //
 // and around them FallbackTiming, which steps in for one that fails, and CorrectedTiming, which
-// applies calibration. Participants of edges are devices of the network here (see job_layout.h).
+// applies calibration. The participants of comm edges are devices of the network here, not ranks of
+// the job (edges/job_layout.h turns ranks into devices).
 #ifndef ASTRA_BRIDGE_TIMING_NETWORK_TIMING_H_
 #define ASTRA_BRIDGE_TIMING_NETWORK_TIMING_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "astra_bridge/edges/comm_edge.h"
 
 namespace meridian {
 
-// Who computes. Equal names and versions give equal times.
+// Who computes. Engines of equal name and version give equal times.
 struct TimingEngine {
   // E.g. "embedded, congestion-aware".
   std::string name;
@@ -52,29 +57,32 @@ struct EdgeEstimate {
 };
 
 struct BatchEstimate {
-  // In the order of the edges asked for: when all start at once, and each alone.
+  // Seconds of each edge when all start at once, in the order of the edges asked for.
   std::vector<double> seconds;
+  // What each edge takes alone, in the same order.
   std::vector<EdgeEstimate> isolated;
-  // By edge, the number of its network; edges on different ones do not meet. Empty: all may meet.
+  // Number of the network of each edge, in the same order; edges on different networks do not meet.
+  // Empty: all edges may meet.
   std::vector<int32_t> networks;
+  // When the last edge is over.
   double makespan_seconds = 0;
-  // makespan / longest isolated time; 1 when nothing takes time.
+  // The makespan over the longest isolated time; 1 when nothing takes time.
   double inflation = 1;
   BatchRule rule = BatchRule::kIndependent;
-  // As above, of the batch.
+  // Why the batch was not timed by the engine that was asked; empty when it was.
   std::string fallback_reason;
 
   bool is_fallback() const { return !fallback_reason.empty(); }
 };
 
-// Sets makespan and inflation from seconds and isolated.
+// Sets the makespan and the inflation of a batch whose `seconds` and `isolated` are there.
 void SummariseBatch(BatchEstimate* batch);
 
 // Returns the makespan over the sum of the isolated times: 1 when edges gain nothing from running
 // at once, or when nothing takes time.
 double InflationOverSum(const BatchEstimate& batch);
 
-// Safe to use from several threads at once.
+// All timings are safe to use from several threads at once.
 class NetworkTiming {
  public:
   virtual ~NetworkTiming() = default;
@@ -88,6 +96,29 @@ class NetworkTiming {
 
   // Returns how long each takes when all start at once; edges on different networks do not meet.
   virtual absl::StatusOr<BatchEstimate> EstimateBatch(absl::Span<const CommEdge> edges) = 0;
+};
+
+// Returns whether a failure is the engine's own: it crashed, hung or cannot express what was asked.
+// Bad input, a missing program or an interruption are for the user to know.
+bool MayFallBack(const absl::Status& failure);
+
+// A timing that may fail (a process beside ours), with one that steps in. Nothing of it is silent:
+// estimates carry the reason.
+//
+//   an edge    the substitute's time
+//   a batch    edges one after the other (BatchRule::kSerialised)
+class FallbackTiming : public NetworkTiming {
+ public:
+  FallbackTiming(std::unique_ptr<NetworkTiming> timing, std::unique_ptr<NetworkTiming> substitute)
+      : timing_(std::move(timing)), substitute_(std::move(substitute)) {}
+
+  TimingEngine engine() const override { return timing_->engine(); }
+  absl::StatusOr<EdgeEstimate> EstimateEdge(const CommEdge& edge) override;
+  absl::StatusOr<BatchEstimate> EstimateBatch(absl::Span<const CommEdge> edges) override;
+
+ private:
+  const std::unique_ptr<NetworkTiming> timing_;
+  const std::unique_ptr<NetworkTiming> substitute_;
 };
 
 }  // namespace meridian

@@ -24,7 +24,7 @@
 #include "astra_bridge/schedule/iteration_prediction.h"
 #include "astra_bridge/testing/fabrics.h"
 #include "astra_bridge/timing/embedded_timing.h"
-#include "astra_bridge/timing/fabric_set.h"
+#include "astra_bridge/timing/fabric.h"
 #include "chakra_export/generate/generated_workload.h"
 #include "chakra_export/generate/transformer_step.h"
 #include "chakra_export/graph/communication_match.h"
@@ -48,7 +48,7 @@ constexpr double kMostOverhead = 0.1;
 struct Case {
   std::string name;
   std::vector<NetworkDimension> dimensions;
-  SnapshotPartition partition;
+  TrafficSnapshotPartition partition;
 };
 
 std::vector<Case> Cases() {
@@ -56,10 +56,10 @@ std::vector<Case> Cases() {
   const std::vector<NetworkDimension> full = {Dimension(BlockShape::kFullyConnected, 64, 400)};
   const std::vector<NetworkDimension> pod = {Dimension(BlockShape::kRing, 8, 400),
                                              Dimension(BlockShape::kSwitch, 8, 50, 2000)};
-  return {{"ring of 64", ring, SnapshotPartition::kNone},
-          {"fully connected 64", full, SnapshotPartition::kNone},
-          {"rings of 8, switched", pod, SnapshotPartition::kNone},
-          {"the same, by link domain", pod, SnapshotPartition::kLinkDomain}};
+  return {{"ring of 64", ring, TrafficSnapshotPartition::kNone},
+          {"fully connected 64", full, TrafficSnapshotPartition::kNone},
+          {"rings of 8, switched", pod, TrafficSnapshotPartition::kNone},
+          {"the same, by link domain", pod, TrafficSnapshotPartition::kLinkDomain}};
 }
 
 struct Measured {

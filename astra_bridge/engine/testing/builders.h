@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small networks, systems and workloads for tests.
 #ifndef ASTRA_BRIDGE_ENGINE_TESTING_BUILDERS_H_
 #define ASTRA_BRIDGE_ENGINE_TESTING_BUILDERS_H_

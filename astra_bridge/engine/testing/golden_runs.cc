@@ -208,7 +208,6 @@ void AddLine(const std::string& line, GoldenRun* run) {
 
 // A chain of so many nodes that each wait for the one before.
 void AddChain(WorkloadNode node, int64_t length, RankWorkload* rank) {
-  rank->Reserve(length, length);
   for (int64_t i = 1; i <= length; ++i) {
     node.id = static_cast<uint64_t>(i);
     if (i == 1) {

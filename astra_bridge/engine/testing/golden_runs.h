@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs of the real AstraSim with the times it gave (testdata/), made into workloads in memory.
 #ifndef ASTRA_BRIDGE_ENGINE_TESTING_GOLDEN_RUNS_H_
 #define ASTRA_BRIDGE_ENGINE_TESTING_GOLDEN_RUNS_H_

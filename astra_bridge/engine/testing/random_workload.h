@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random simulations that come to an end: every rank issues what it shares with others in the same
 // order.
 #ifndef ASTRA_BRIDGE_ENGINE_TESTING_RANDOM_WORKLOAD_H_

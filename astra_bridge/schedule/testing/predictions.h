@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Predictions for tests: on which network, with which options.
 #ifndef ASTRA_BRIDGE_SCHEDULE_TESTING_PREDICTIONS_H_
 #define ASTRA_BRIDGE_SCHEDULE_TESTING_PREDICTIONS_H_

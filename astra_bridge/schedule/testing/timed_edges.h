@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Edges a, b and c, numbers 0 to 2, which take 10, 20 and 30 s alone and three times as long in
 // company, with a timer that knows it.
 #ifndef ASTRA_BRIDGE_SCHEDULE_TESTING_TIMED_EDGES_H_
@@ -9,8 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "astra_bridge/edges/comm_edge.h"
-#include "astra_bridge/schedule/snapshot_collector.h"
-#include "astra_bridge/schedule/snapshot_timer.h"
+#include "astra_bridge/schedule/traffic_snapshot_timer.h"
+#include "astra_bridge/schedule/traffic_snapshots.h"
 #include "astra_bridge/testing/fabrics.h"
 #include "astra_bridge/testing/fixed_timing.h"
 #include "xla_profiler/base/check.h"
@@ -22,9 +23,9 @@ class TimedEdges {
   TimedEdges() { MERIDIAN_CHECK(timer_.TimeEdges(Ignore).ok()); }
 
   size_t size() const { return edges_.size(); }
-  const SnapshotTimer& timer() const { return timer_; }
+  const TrafficSnapshotTimer& timer() const { return timer_; }
 
-  std::vector<BatchIndex> Time(const std::vector<Snapshot>& snapshots) {
+  std::vector<BatchIndex> Time(const std::vector<TrafficSnapshot>& snapshots) {
     absl::StatusOr<std::vector<BatchIndex>> batches = timer_.TimeSnapshots(snapshots, Ignore);
     MERIDIAN_CHECK(batches.ok());
     return *batches;
@@ -41,7 +42,7 @@ class TimedEdges {
 
   const std::vector<CommEdge> edges_ = {Named("a", 1), Named("b", 2), Named("c", 3)};
   FixedTiming timing_{FixedTimes({{"a", 10}, {"b", 20}, {"c", 30}}, 3)};
-  SnapshotTimer timer_{timing_, edges_, 1};
+  TrafficSnapshotTimer timer_{timing_, edges_, 1};
 };
 
 }  // namespace meridian

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Workloads for tests, node by node.
 #ifndef ASTRA_BRIDGE_SCHEDULE_TESTING_WORKLOAD_BUILDER_H_
 #define ASTRA_BRIDGE_SCHEDULE_TESTING_WORKLOAD_BUILDER_H_

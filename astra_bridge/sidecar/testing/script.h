@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scripts for scripted_program.cc, and the program as tests run it.
 #ifndef ASTRA_BRIDGE_SIDECAR_TESTING_SCRIPT_H_
 #define ASTRA_BRIDGE_SIDECAR_TESTING_SCRIPT_H_

@@ -1,4 +1,4 @@
-#include "astra_bridge/engine/transfer_log.h"
+#include "astra_bridge/engine/simulation_result.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

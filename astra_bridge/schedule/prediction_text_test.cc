@@ -1,5 +1,6 @@
-#include "astra_bridge/schedule/iteration_text.h"
+#include "astra_bridge/schedule/prediction_text.h"
 
+#include "astra_bridge/schedule/prediction_report.pb.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,21 +1,26 @@
-#include "astra_bridge/schedule/iteration_text.h"
+#include "astra_bridge/schedule/prediction_text.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "astra_bridge/schedule/prediction_basis.h"
+#include "astra_bridge/schedule/prediction_report.pb.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
 
+// How many edges and snapshots are listed, and how much of their names.
+constexpr size_t kShownEdges = 20;
+constexpr size_t kShownIdCharacters = 60;
 constexpr int kShownSnapshots = 10;
-constexpr size_t kShownCharacters = 48;
+constexpr size_t kShownMemberCharacters = 48;
 
+std::string Micros(double seconds) { return absl::StrFormat("%.3f", seconds * 1e6); }
 std::string Millis(double seconds) { return absl::StrFormat("%.3f", seconds * 1e3); }
 std::string Mebibytes(int64_t bytes) {
   return absl::StrFormat("%.3f", static_cast<double>(bytes) / (1 << 20));
@@ -26,6 +31,38 @@ std::string Percent(double share) { return absl::StrFormat("%.1f %%", share * 10
 double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
 double Ratio(double part, double whole) { return whole > 0 ? part / whole : 1; }
+
+std::string CacheUse(const PredictionReport& report) {
+  if (report.cache_hits() + report.cache_misses() == 0) return "not used";
+  return absl::StrCat(WithThousands(report.cache_hits()), " hits, ",
+                      WithThousands(report.cache_misses()), " misses");
+}
+
+std::string Fallbacks(const PredictionReport& report) {
+  if (report.fallbacks() == 0) return "0";
+  return absl::StrCat(WithThousands(report.fallbacks()),
+                      ", the first: ", Printable(report.fallback_details(0).reason()));
+}
+
+std::string SlowestEdges(const PredictionReport& report) {
+  std::vector<const EdgePrediction*> edges;
+  for (const EdgePrediction& edge : report.edges()) edges.push_back(&edge);
+  std::stable_sort(edges.begin(), edges.end(),
+                   [](const auto* a, const auto* b) { return a->seconds() > b->seconds(); });
+  const size_t shown = std::min(edges.size(), kShownEdges);
+  TextTable table(
+      {{"edge"}, {"us", TextTable::Align::kRight}, {"alone us", TextTable::Align::kRight}, {""}});
+  for (size_t i = 0; i < shown; ++i) {
+    table.AddRow({FirstCharacters(edges[i]->id(), kShownIdCharacters), Micros(edges[i]->seconds()),
+                  Micros(edges[i]->isolated_seconds()), edges[i]->fallback() ? "fallback" : ""});
+  }
+  std::string text = table.ToString();
+  if (shown < edges.size()) {
+    absl::StrAppend(&text, "and ", WithThousands(static_cast<int64_t>(edges.size() - shown)),
+                    " that are faster\n");
+  }
+  return text;
+}
 
 std::string KindTable(const PredictionReport& report) {
   constexpr TextTable::Align kRight = TextTable::Align::kRight;
@@ -57,13 +94,13 @@ std::string SnapshotTable(const WorkloadPrediction& workload) {
   const int shown = std::min(workload.slowest_snapshots_size(), kShownSnapshots);
   for (int i = 0; i < shown; ++i) {
     const SnapshotPrediction& snapshot = workload.slowest_snapshots(i);
-    table.AddRow({MicrosText(snapshot.makespan_seconds()), Factor(snapshot.inflation()),
+    table.AddRow({Micros(snapshot.makespan_seconds()), Factor(snapshot.inflation()),
                   Factor(snapshot.inflation_over_sum()), WithThousands(snapshot.occurrences()),
                   Millis(Seconds(snapshot.total_ns())), Millis(Seconds(snapshot.start_ns())),
                   WithThousands(snapshot.edges()), Mebibytes(snapshot.bytes()),
                   absl::StrCat(snapshot.fallback() ? "(fallback) " : "",
                                FirstCharacters(absl::StrJoin(snapshot.edge_ids(), ", "),
-                                               kShownCharacters))});
+                                               kShownMemberCharacters))});
   }
   return table.ToString();
 }
@@ -98,8 +135,8 @@ std::string CostLine(const PredictionReport& report) {
                    WithThousands(workload.distinct_edges()), " different edges, ");
   if (workload.distinct_snapshots() > 0) {
     absl::StrAppend(&text, Millis(cost.timing_snapshots_seconds()), " ms for snapshots (",
-                    MicrosText(cost.timing_snapshots_seconds() /
-                               static_cast<double>(workload.distinct_snapshots())),
+                    Micros(cost.timing_snapshots_seconds() /
+                           static_cast<double>(workload.distinct_snapshots())),
                     " us each), ");
   }
   absl::StrAppend(&text, Millis(cost.replaying_seconds()), " ms for replays, ",
@@ -108,6 +145,18 @@ std::string CostLine(const PredictionReport& report) {
 }
 
 }  // namespace
+
+std::string FormatPrediction(const PredictionReport& report) {
+  std::string text = SlowestEdges(report);
+  absl::StrAppend(&text, "\nengine     ", report.engine(), ", version ", report.engine_version(),
+                  "\nmode       ", report.mode());
+  if (!report.batch_rule().empty()) absl::StrAppend(&text, " (", report.batch_rule(), ")");
+  absl::StrAppend(&text, "\nedges      ", WithThousands(report.edges_size()), "\niteration  ",
+                  Micros(static_cast<double>(report.iteration_ns()) * 1e-9), " us\ninflation  ",
+                  absl::StrFormat("%.4f", report.inflation()), "\ncache      ", CacheUse(report),
+                  "\nfallbacks  ", Fallbacks(report), "\n");
+  return text;
+}
 
 std::string FormatIteration(const PredictionReport& report) {
   const WorkloadPrediction& workload = report.workload();
@@ -122,8 +171,8 @@ std::string FormatIteration(const PredictionReport& report) {
                   WithThousands(workload.nodes()), " nodes, ", WithThousands(report.edges_size()),
                   " edges\n");
   if (report.mode() == "snapshot") absl::StrAppend(&text, SnapshotLines(report));
-  absl::StrAppend(&text, "cache          ", CacheUseText(report), "\nfallbacks      ",
-                  FallbacksText(report), "\n", CostLine(report), "critical path  ",
+  absl::StrAppend(&text, "cache          ", CacheUse(report), "\nfallbacks      ",
+                  Fallbacks(report), "\n", CostLine(report), "critical path  ",
                   Percent(Ratio(static_cast<double>(workload.critical_communication_ns()),
                                 static_cast<double>(report.iteration_ns()))),
                   " communication\niteration      ", Millis(Seconds(report.iteration_ns())), " ms");

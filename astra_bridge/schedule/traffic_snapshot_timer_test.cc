@@ -1,5 +1,6 @@
-#include "astra_bridge/schedule/snapshot_timer.h"
+#include "astra_bridge/schedule/traffic_snapshot_timer.h"
 
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
+#include "astra_bridge/schedule/testing/timed_edges.h"
 #include "astra_bridge/testing/fabrics.h"
 #include "astra_bridge/timing/embedded_timing.h"
 #include "gmock/gmock.h"
@@ -17,6 +19,7 @@
 namespace meridian {
 namespace {
 
+using ::testing::DoubleEq;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -75,10 +78,10 @@ CommEdge Named(const std::string& id, int64_t bytes) {
   return edge;
 }
 
-TEST(SnapshotTimerTest, TimesEveryShapeOnce) {
+TEST(TrafficSnapshotTimerTest, TimesEveryShapeOnce) {
   const std::vector<CommEdge> edges = {Named("a", 4), Named("b", 2), Named("a2", 4)};
   RecordingTiming timing;
-  SnapshotTimer timer(timing, edges, 1);
+  TrafficSnapshotTimer timer(timing, edges, 1);
   std::vector<std::string> told;
   EXPECT_OK(timer.TimeEdges(
       [&](uint64_t done, uint64_t total) { told.push_back(absl::StrCat(done, "/", total)); }));
@@ -90,13 +93,13 @@ TEST(SnapshotTimerTest, TimesEveryShapeOnce) {
   EXPECT_EQ(timer.isolated(2).seconds, 4);
 }
 
-TEST(SnapshotTimerTest, AlikeSnapshotsAreOneBatchInCanonicalOrder) {
+TEST(TrafficSnapshotTimerTest, AlikeSnapshotsAreOneBatchInCanonicalOrder) {
   const std::vector<CommEdge> edges = {Named("a", 4), Named("b", 2), Named("a2", 4),
                                        Named("b2", 2)};
   RecordingTiming timing;
-  SnapshotTimer timer(timing, edges, 1);
+  TrafficSnapshotTimer timer(timing, edges, 1);
   EXPECT_OK(timer.TimeEdges(Ignore));
-  const std::vector<Snapshot> snapshots = {
+  const std::vector<TrafficSnapshot> snapshots = {
       {0, 1, {0, 1}}, {1, 2, {1, 2}}, {2, 3, {0, 1, 2}}, {3, 4, {2, 3}}};
   ASSERT_OK_AND_ASSIGN(const std::vector<BatchIndex> batches,
                        timer.TimeSnapshots(snapshots, Ignore));
@@ -108,10 +111,10 @@ TEST(SnapshotTimerTest, AlikeSnapshotsAreOneBatchInCanonicalOrder) {
   EXPECT_THAT(timer.BatchMembers(snapshots[3]), ElementsAre(3, 2));
 }
 
-TEST(SnapshotTimerTest, AnEdgeAloneIsNotSimulatedAgain) {
+TEST(TrafficSnapshotTimerTest, AnEdgeAloneIsNotSimulatedAgain) {
   const std::vector<CommEdge> edges = {Named("a", 4)};
   RecordingTiming timing;
-  SnapshotTimer timer(timing, edges, 1);
+  TrafficSnapshotTimer timer(timing, edges, 1);
   EXPECT_OK(timer.TimeEdges(Ignore));
   ASSERT_OK_AND_ASSIGN(const std::vector<BatchIndex> batches,
                        timer.TimeSnapshots({{0, 1, {0}}}, Ignore));
@@ -120,10 +123,10 @@ TEST(SnapshotTimerTest, AnEdgeAloneIsNotSimulatedAgain) {
   EXPECT_EQ(timer.batch(batches[0]).inflation, 1);
 }
 
-TEST(SnapshotTimerTest, RemembersBatchesOfEarlierCalls) {
+TEST(TrafficSnapshotTimerTest, RemembersBatchesOfEarlierCalls) {
   const std::vector<CommEdge> edges = {Named("a", 4), Named("b", 2), Named("c", 3)};
   RecordingTiming timing;
-  SnapshotTimer timer(timing, edges, 1);
+  TrafficSnapshotTimer timer(timing, edges, 1);
   EXPECT_OK(timer.TimeEdges(Ignore));
   EXPECT_OK(timer.TimeSnapshots({{0, 1, {0, 1}}}, Ignore).status());
   ASSERT_OK_AND_ASSIGN(const std::vector<BatchIndex> batches,
@@ -132,25 +135,25 @@ TEST(SnapshotTimerTest, RemembersBatchesOfEarlierCalls) {
   EXPECT_THAT(timing.batches(), SizeIs(2));
 }
 
-TEST(SnapshotTimerTest, ErrorsComeThrough) {
+TEST(TrafficSnapshotTimerTest, ErrorsComeThrough) {
   const std::vector<CommEdge> edges = {Named("bad", 4)};
   RecordingTiming timing;
-  EXPECT_THAT(SnapshotTimer(timing, edges, 2).TimeEdges(Ignore),
+  EXPECT_THAT(TrafficSnapshotTimer(timing, edges, 2).TimeEdges(Ignore),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("edge bad")));
 }
 
-TEST(SnapshotTimerTest, ThreadsChangeNothing) {
+TEST(TrafficSnapshotTimerTest, ThreadsChangeNothing) {
   std::vector<CommEdge> edges;
-  std::vector<Snapshot> snapshots;
-  for (EdgeIndex i = 0; i < 24; ++i) {
+  std::vector<TrafficSnapshot> snapshots;
+  for (CommEdgeIndex i = 0; i < 24; ++i) {
     edges.push_back(Edge(CollectiveKind::kAllReduce, int64_t{1000} * (i % 5 + 1),
                          {static_cast<int32_t>(i % 3), static_cast<int32_t>(i % 4 + 3)}));
-    for (EdgeIndex j = 0; j < i; ++j) snapshots.push_back({0, 1, {j, i}});
+    for (CommEdgeIndex j = 0; j < i; ++j) snapshots.push_back({0, 1, {j, i}});
   }
   const auto run = [&](int threads) {
     EmbeddedTiming timing(OneFabric(FabricOf({Dimension(BlockShape::kRing, 8)})),
                           Congestion::kAware, nullptr);
-    SnapshotTimer timer(timing, edges, threads);
+    TrafficSnapshotTimer timer(timing, edges, threads);
     EXPECT_OK(timer.TimeEdges(Ignore));
     const absl::StatusOr<std::vector<BatchIndex>> batches = timer.TimeSnapshots(snapshots, Ignore);
     EXPECT_OK(batches.status());
@@ -161,6 +164,90 @@ TEST(SnapshotTimerTest, ThreadsChangeNothing) {
   const std::vector<std::vector<double>> one = run(1);
   EXPECT_EQ(run(2), one);
   EXPECT_EQ(run(7), one);
+}
+
+std::vector<double> Fold(const std::vector<TrafficSnapshot>& snapshots) {
+  TimedEdges edges;
+  return FoldEdgeTimes(edges.timer(), snapshots, edges.Time(snapshots));
+}
+
+TEST(FoldEdgeTimesTest, WeighsTheTimesInSnapshotsByTheTimeSpentThere) {
+  // a: 4 of 10 alone, 6 with b: (4 * 10 + 6 * 30) / 10. b: 6 of 20 with a: (6 * 60 + 14 * 20) / 20.
+  EXPECT_THAT(Fold({{0, 4, {0}}, {4, 10, {0, 1}}, {10, 24, {1}}}),
+              ElementsAre(DoubleEq(22), DoubleEq(32), 30));
+}
+
+TEST(FoldEdgeTimesTest, OnlySharesOfTheTimeCount) {
+  // The same twice as slowly: a schedule in which the edges are stretched already.
+  EXPECT_THAT(Fold({{0, 8, {0}}, {8, 20, {0, 1}}, {20, 48, {1}}}),
+              ElementsAre(DoubleEq(22), DoubleEq(32), 30));
+}
+
+TEST(FoldEdgeTimesTest, WhoIsAloneKeepsItsTimeToTheLastBit) {
+  EXPECT_THAT(Fold({{0, 7, {0}}, {7, 11, {1}}, {11, 14, {2}}}), ElementsAre(10, 20, 30));
+}
+
+TEST(TrafficSnapshotTimerTest, InflationIsWeighedByTime) {
+  TimedEdges edges;
+  // Of a and b: 60 s, 3 times the longest and twice the sum, for 6 of 10 ns.
+  const std::vector<TrafficSnapshot> snapshots = {{0, 4, {0}}, {4, 10, {0, 1}}};
+  const TrafficSnapshotInflation inflation =
+      SummariseInflation(edges.timer(), snapshots, edges.Time(snapshots));
+  EXPECT_EQ(inflation.contended, 1);
+  EXPECT_THAT(inflation.over_longest, DoubleEq(2.2));
+  EXPECT_THAT(inflation.over_sum, DoubleEq(1.6));
+  EXPECT_THAT(inflation.max_over_longest, DoubleEq(3));
+}
+
+TEST(TrafficSnapshotTimerTest, WithoutSnapshotsNothingIsInflated) {
+  TimedEdges edges;
+  const TrafficSnapshotInflation inflation = SummariseInflation(edges.timer(), {}, {});
+  EXPECT_EQ(inflation.contended, 0);
+  EXPECT_EQ(inflation.over_longest, 1);
+  EXPECT_EQ(inflation.over_sum, 1);
+  EXPECT_EQ(inflation.max_over_longest, 1);
+  EXPECT_THAT(SlowestBatches(edges.timer(), {}, {}, 5), IsEmpty());
+}
+
+TEST(TrafficSnapshotTimerTest, TheSlowestAreListedOnceEach) {
+  TimedEdges edges;
+  edges.Time({{0, 9, {0, 2}}});  // Of an earlier extraction.
+  const std::vector<TrafficSnapshot> snapshots = {
+      {0, 4, {0, 1}}, {4, 10, {1, 2}}, {10, 15, {0, 1}}, {15, 99, {2}}};
+  const std::vector<BatchIndex> batches = edges.Time(snapshots);
+  const std::vector<BatchUse> slowest = SlowestBatches(edges.timer(), snapshots, batches, 5);
+  ASSERT_THAT(slowest, SizeIs(2));
+  EXPECT_EQ(slowest[0].batch, batches[1]);
+  EXPECT_EQ(slowest[0].first_snapshot, 1);
+  EXPECT_EQ(slowest[0].occurrences, 1);
+  EXPECT_EQ(slowest[0].total_ns, 6);
+  EXPECT_EQ(slowest[1].batch, batches[0]);
+  EXPECT_EQ(slowest[1].first_snapshot, 0);
+  EXPECT_EQ(slowest[1].occurrences, 2);
+  EXPECT_EQ(slowest[1].total_ns, 9);
+  EXPECT_THAT(SlowestBatches(edges.timer(), snapshots, batches, 1), SizeIs(1));
+}
+
+TEST(TrafficSnapshotTimerTest, TotalsStopAtTheLargestNumber) {
+  TimedEdges edges;
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  const std::vector<TrafficSnapshot> snapshots = {{0, kMost, {0, 1}}, {0, kMost, {0, 1}}};
+  EXPECT_EQ(SlowestBatches(edges.timer(), snapshots, edges.Time(snapshots), 1)[0].total_ns, kMost);
+}
+
+TEST(TrafficSnapshotTimerTest, ShapesAscendInCanonicalOrderWithinATopology) {
+  std::vector<CommEdge> edges = {
+      Edge(CollectiveKind::kAllGather, 8, {0, 1}), Edge(CollectiveKind::kAllReduce, 16, {0, 1}),
+      Edge(CollectiveKind::kAllReduce, 8, {1, 0}), Edge(CollectiveKind::kAllReduce, 8, {0, 1}),
+      Edge(CollectiveKind::kAllGather, 8, {0, 1}), Edge(CollectiveKind::kAllReduce, 8, {0, 1})};
+  // Ids and names of groups make no difference, topologies do.
+  edges[4].id = "another";
+  edges[4].group_id = "tp";
+  edges[5].topology_key = "pod";
+  RecordingTiming timing;
+  const TrafficSnapshotTimer timer(timing, edges, /*threads=*/1);
+  EXPECT_EQ(timer.shape_count(), 5u);
+  EXPECT_THAT(timer.BatchMembers({0, 1, {0, 1, 2, 3, 4, 5}}), ElementsAre(3, 2, 1, 0, 4, 5));
 }
 
 }  // namespace

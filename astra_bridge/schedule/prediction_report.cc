@@ -1,10 +1,11 @@
-#include "astra_bridge/schedule/iteration_report.h"
+#include "astra_bridge/schedule/prediction_report.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -14,10 +15,10 @@
 #include "astra_bridge/edges/comm_edge.h"
 #include "astra_bridge/edges/timed_kind.h"
 #include "astra_bridge/schedule/edge_domains.h"
-#include "astra_bridge/schedule/prediction_basis.h"
-#include "astra_bridge/schedule/snapshot_collector.h"
-#include "astra_bridge/schedule/snapshot_statistics.h"
-#include "astra_bridge/schedule/snapshot_timer.h"
+#include "astra_bridge/schedule/prediction_report.pb.h"
+#include "astra_bridge/schedule/snapshot_manifest.pb.h"
+#include "astra_bridge/schedule/traffic_snapshot_timer.h"
+#include "astra_bridge/schedule/traffic_snapshots.h"
 #include "astra_bridge/schedule/workload_edges.h"
 #include "astra_bridge/timing/network_timing.h"
 #include "chakra_export/graph/graph_replay.h"
@@ -65,7 +66,7 @@ class ReportMaker {
     workload()->set_distinct_edges(static_cast<int64_t>(timer_.shape_count()));
     workload()->set_isolated_iteration_ns(prediction_.isolated_makespan_ns);
     workload()->set_critical_communication_ns(CriticalCommunicationNs());
-    workload()->set_partition(std::string(SnapshotPartitionName(options_.partition)));
+    workload()->set_partition(std::string(TrafficSnapshotPartitionName(options_.partition)));
     workload()->set_coalesce_below_bytes(options_.coalesce_below_bytes);
     PredictionCost* cost = workload()->mutable_cost();
     cost->set_timing_edges_seconds(absl::ToDoubleSeconds(prediction_.cost.timing_edges));
@@ -87,9 +88,9 @@ class ReportMaker {
     std::vector<bool> in_fallback(edges_.size(), false);
     for (size_t k = 0; k < prediction_.snapshots.size(); ++k) {
       if (!timer_.batch(prediction_.batches[k]).is_fallback()) continue;
-      for (const EdgeIndex edge : prediction_.snapshots[k].members) in_fallback[edge] = true;
+      for (const CommEdgeIndex edge : prediction_.snapshots[k].members) in_fallback[edge] = true;
     }
-    for (EdgeIndex edge = 0; edge < edges_.size(); ++edge) {
+    for (CommEdgeIndex edge = 0; edge < edges_.size(); ++edge) {
       const EdgeEstimate& isolated = timer_.isolated(edge);
       EdgePrediction* added = report_.add_edges();
       added->set_id(edges_[edge].id);
@@ -107,13 +108,13 @@ class ReportMaker {
   }
 
   void AddKinds() {
-    std::map<CollectiveKind, std::vector<EdgeIndex>> edges_of_kind;
-    for (EdgeIndex edge = 0; edge < edges_.size(); ++edge) {
+    std::map<CollectiveKind, std::vector<CommEdgeIndex>> edges_of_kind;
+    for (CommEdgeIndex edge = 0; edge < edges_.size(); ++edge) {
       edges_of_kind[edges_[edge].kind].push_back(edge);
     }
     for (const auto& [kind, edges] : edges_of_kind) {
       double seconds = 0, isolated_seconds = 0;
-      for (const EdgeIndex edge : edges) {
+      for (const CommEdgeIndex edge : edges) {
         seconds += prediction_.seconds[edge];
         isolated_seconds += timer_.isolated(edge).seconds;
       }
@@ -127,7 +128,7 @@ class ReportMaker {
   }
 
   void AddInflation() {
-    const SnapshotInflation inflation =
+    const TrafficSnapshotInflation inflation =
         SummariseInflation(timer_, prediction_.snapshots, prediction_.batches);
     report_.set_inflation(inflation.over_longest);
     workload()->set_inflation_over_sum(inflation.over_sum);
@@ -140,8 +141,9 @@ class ReportMaker {
     workload()->set_extractions(prediction_.extractions);
     workload()->set_changed_share(prediction_.changed_share);
     workload()->set_distinct_snapshots(static_cast<int64_t>(timer_.batch_count()));
-    const std::vector<bool> takes_part = EdgesInSnapshots(edges_, options_.coalesce_below_bytes);
-    const std::vector<bool> uses_network = EdgesInSnapshots(edges_, 0);
+    const std::vector<bool> takes_part =
+        EdgesInTrafficSnapshots(edges_, options_.coalesce_below_bytes);
+    const std::vector<bool> uses_network = EdgesInTrafficSnapshots(edges_, 0);
     workload()->set_coalesced_edges(std::count(uses_network.begin(), uses_network.end(), true) -
                                     std::count(takes_part.begin(), takes_part.end(), true));
     AddBatches();
@@ -170,7 +172,7 @@ class ReportMaker {
     }
   }
 
-  void DescribeSnapshot(const Snapshot& snapshot, const BatchEstimate& batch,
+  void DescribeSnapshot(const TrafficSnapshot& snapshot, const BatchEstimate& batch,
                         SnapshotPrediction* added) {
     added->set_start_ns(snapshot.start_ns);
     added->set_edges(static_cast<int64_t>(snapshot.members.size()));
@@ -179,7 +181,7 @@ class ReportMaker {
     added->set_inflation_over_sum(InflationOverSum(batch));
     added->set_fallback(batch.is_fallback());
     added->set_bytes(TotalBytes(edges_, snapshot.members));
-    for (const EdgeIndex edge : snapshot.members) {
+    for (const CommEdgeIndex edge : snapshot.members) {
       if (added->edge_ids_size() == kNamedMembers) break;
       added->add_edge_ids(edges_[edge].id);
     }
@@ -199,9 +201,52 @@ class ReportMaker {
   const ExecutionGraph& graph_;
   const CommunicationMatch& match_;
   const std::vector<CommEdge>& edges_;
-  const SnapshotTimer& timer_;
+  const TrafficSnapshotTimer& timer_;
   PredictionReport report_;
 };
+
+void AddEdge(const IterationPrediction& prediction, const ExecutionGraph& graph,
+             CommEdgeIndex index, SnapshotManifest* manifest) {
+  const CommEdge& edge = prediction.edges.edges[index];
+  ManifestEdge* added = manifest->add_edges();
+  added->set_id(edge.id);
+  added->set_name(std::string(graph.name(prediction.edges.nodes[index])));
+  added->set_kind(std::string(CollectiveKindName(edge.kind)));
+  added->set_bytes(edge.bytes);
+  added->mutable_participants()->Add(edge.participants.begin(), edge.participants.end());
+  added->set_group_id(edge.group_id);
+  added->set_topology_key(edge.topology_key);
+  added->set_isolated_seconds(prediction.timer->isolated(index).seconds);
+  added->set_fallback_reason(prediction.timer->isolated(index).fallback_reason);
+  added->set_start_ns(prediction.snapshot_intervals[index].start_ns);
+  added->set_end_ns(prediction.snapshot_intervals[index].end_ns);
+  added->set_seconds(prediction.seconds[index]);
+  added->set_predicted_start_ns(prediction.schedule.intervals[index].start_ns);
+  added->set_predicted_end_ns(prediction.schedule.intervals[index].end_ns);
+}
+
+void AddSnapshot(const IterationPrediction& prediction, size_t number, SnapshotManifest* manifest) {
+  const TrafficSnapshot& snapshot = prediction.snapshots[number];
+  ManifestSnapshot* added = manifest->add_snapshots();
+  added->set_start_ns(snapshot.start_ns);
+  added->set_end_ns(snapshot.end_ns);
+  added->set_batch(prediction.batches[number]);
+  const std::vector<CommEdgeIndex> members = prediction.timer->BatchMembers(snapshot);
+  added->mutable_edges()->Add(members.begin(), members.end());
+  added->set_bytes(TotalBytes(prediction.edges.edges, members));
+}
+
+void AddBatch(const BatchEstimate& batch, SnapshotManifest* manifest) {
+  ManifestBatch* added = manifest->add_batches();
+  added->mutable_seconds()->Add(batch.seconds.begin(), batch.seconds.end());
+  added->set_makespan_seconds(batch.makespan_seconds);
+  added->set_inflation(batch.inflation);
+  added->set_inflation_over_sum(InflationOverSum(batch));
+  added->set_rule(std::string(BatchRuleName(batch.rule)));
+  added->set_fallback_reason(batch.fallback_reason);
+}
+
+constexpr int kMaxFallbackDetails = 100;
 
 }  // namespace
 
@@ -209,6 +254,52 @@ PredictionReport MakeIterationReport(const IterationPrediction& prediction,
                                      const IterationOptions& options, const TimingSetup& setup,
                                      const ExecutionGraph& graph, const CommunicationMatch& match) {
   return ReportMaker(prediction, options, setup, graph, match).Make();
+}
+
+SnapshotManifest MakeSnapshotManifest(const IterationPrediction& prediction,
+                                      const IterationOptions& options, const TimingEngine& engine,
+                                      const ExecutionGraph& graph) {
+  SnapshotManifest manifest;
+  manifest.set_engine(engine.name);
+  manifest.set_engine_version(engine.version);
+  manifest.set_partition(std::string(TrafficSnapshotPartitionName(options.partition)));
+  manifest.set_coalesce_below_bytes(options.coalesce_below_bytes);
+  manifest.set_extractions(prediction.extractions);
+  manifest.set_isolated_iteration_ns(prediction.isolated_makespan_ns);
+  manifest.set_iteration_ns(prediction.schedule.replay.makespan_ns);
+  for (CommEdgeIndex edge = 0; edge < prediction.edges.edges.size(); ++edge) {
+    AddEdge(prediction, graph, edge, &manifest);
+  }
+  for (size_t number = 0; number < prediction.snapshots.size(); ++number) {
+    AddSnapshot(prediction, number, &manifest);
+  }
+  for (BatchIndex batch = 0; batch < prediction.timer->batch_count(); ++batch) {
+    AddBatch(prediction.timer->batch(batch), &manifest);
+  }
+  return manifest;
+}
+
+void AddTimingBasis(const TimingSetup& setup, TimingMode mode, PredictionReport* report) {
+  const TimingEngine engine = setup.timing->engine();
+  report->set_engine(engine.name);
+  report->set_engine_version(engine.version);
+  report->set_mode(mode == TimingMode::kSnapshot ? "snapshot" : "isolated");
+  for (const std::string& warning : setup.warnings) report->add_warnings(warning);
+}
+
+void AddCacheUse(const TimingSetup& setup, PredictionReport* report) {
+  if (setup.cache == nullptr) return;
+  report->set_cache_hits(setup.cache->stats().hits);
+  report->set_cache_misses(setup.cache->stats().misses);
+  for (const std::string& warning : setup.cache->warnings()) report->add_warnings(warning);
+}
+
+void AddFallback(absl::string_view edge_id, absl::string_view reason, PredictionReport* report) {
+  report->set_fallbacks(report->fallbacks() + 1);
+  if (report->fallback_details_size() == kMaxFallbackDetails) return;
+  FallbackReport* detail = report->add_fallback_details();
+  detail->set_edge_id(std::string(edge_id));
+  detail->set_reason(std::string(reason));
 }
 
 }  // namespace meridian

@@ -1,6 +1,7 @@
-#include "astra_bridge/schedule/snapshot_collector.h"
+#include "astra_bridge/schedule/traffic_snapshots.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -22,7 +23,7 @@ class DomainSplitter {
       : domains_(domains), owner_(domains.domain_count(), kNobody) {}
 
   // Returns the parts in the order of their first members; edges ascend, and so do members.
-  std::vector<std::vector<EdgeIndex>> Split(const std::vector<EdgeIndex>& list) {
+  std::vector<std::vector<CommEdgeIndex>> Split(const std::vector<CommEdgeIndex>& list) {
     root_.resize(list.size());
     std::iota(root_.begin(), root_.end(), 0u);
     for (uint32_t i = 0; i < list.size(); ++i) {
@@ -31,7 +32,7 @@ class DomainSplitter {
         Join(owner_[domain], i);
       }
     }
-    std::vector<std::vector<EdgeIndex>> parts;
+    std::vector<std::vector<CommEdgeIndex>> parts;
     std::vector<uint32_t> part_of_root(list.size(), kNobody);
     for (uint32_t i = 0; i < list.size(); ++i) {
       uint32_t& part = part_of_root[Root(i)];
@@ -55,9 +56,9 @@ class DomainSplitter {
   void Join(uint32_t a, uint32_t b) { root_[Root(b)] = Root(a); }
 
   const EdgeDomains& domains_;
-  // By domain: the first edge of the set that has it.
+  // By domain: position of the first edge of the set that has it, or kNobody.
   std::vector<uint32_t> owner_;
-  // By position in the set.
+  // A forest of the parts, by position in the set: a root leads to itself.
   std::vector<uint32_t> root_;
 };
 
@@ -66,20 +67,20 @@ class Collector {
   Collector(absl::Span<const EdgeInterval> intervals, const std::vector<bool>& takes_part,
             const EdgeDomains& domains)
       : intervals_(intervals), domains_(domains), splitter_(domains) {
-    for (EdgeIndex edge = 0; edge < intervals.size(); ++edge) {
+    for (CommEdgeIndex edge = 0; edge < intervals.size(); ++edge) {
       if (!takes_part[edge] || intervals[edge].duration_ns() <= 0) continue;
       starts_.push_back(edge);
       ends_.push_back(edge);
     }
-    std::sort(starts_.begin(), starts_.end(), [&](EdgeIndex a, EdgeIndex b) {
+    std::sort(starts_.begin(), starts_.end(), [&](CommEdgeIndex a, CommEdgeIndex b) {
       return std::make_pair(intervals[a].start_ns, a) < std::make_pair(intervals[b].start_ns, b);
     });
-    std::sort(ends_.begin(), ends_.end(), [&](EdgeIndex a, EdgeIndex b) {
+    std::sort(ends_.begin(), ends_.end(), [&](CommEdgeIndex a, CommEdgeIndex b) {
       return std::make_pair(intervals[a].end_ns, a) < std::make_pair(intervals[b].end_ns, b);
     });
   }
 
-  absl::StatusOr<std::vector<Snapshot>> Run() {
+  absl::StatusOr<std::vector<TrafficSnapshot>> Run() {
     size_t start = 0, end = 0;
     while (end < ends_.size()) {
       const int64_t now_ns = NextChange(start, end);
@@ -96,12 +97,12 @@ class Collector {
   }
 
  private:
-  using Parts = absl::flat_hash_map<std::vector<EdgeIndex>, size_t>;
+  using Parts = absl::flat_hash_map<std::vector<CommEdgeIndex>, size_t>;
 
-  void Activate(EdgeIndex edge) {
+  void Activate(CommEdgeIndex edge) {
     active_.insert(std::lower_bound(active_.begin(), active_.end(), edge), edge);
   }
-  void Deactivate(EdgeIndex edge) {
+  void Deactivate(CommEdgeIndex edge) {
     active_.erase(std::lower_bound(active_.begin(), active_.end(), edge));
   }
 
@@ -121,7 +122,7 @@ class Collector {
       return Add(interval, active_);
     }
     Parts open;
-    for (std::vector<EdgeIndex>& part : splitter_.Split(active_)) {
+    for (std::vector<CommEdgeIndex>& part : splitter_.Split(active_)) {
       const auto before = open_.find(part);
       if (before != open_.end()) {
         snapshots_[before->second].end_ns = interval.end_ns;
@@ -135,7 +136,7 @@ class Collector {
     return absl::OkStatus();
   }
 
-  absl::Status Add(const EdgeInterval& interval, std::vector<EdgeIndex> members) {
+  absl::Status Add(const EdgeInterval& interval, std::vector<CommEdgeIndex> members) {
     members_ += members.size();
     if (members_ > kMaxMembers) {
       return absl::OutOfRangeError(
@@ -150,19 +151,51 @@ class Collector {
   const EdgeDomains& domains_;
   DomainSplitter splitter_;
   // Edges by the time they start and end.
-  std::vector<EdgeIndex> starts_;
-  std::vector<EdgeIndex> ends_;
-  // Ascending.
-  std::vector<EdgeIndex> active_;
-  // Which snapshots may go on, by members.
+  std::vector<CommEdgeIndex> starts_;
+  std::vector<CommEdgeIndex> ends_;
+  // The edges under way, ascending.
+  std::vector<CommEdgeIndex> active_;
+  // Positions of the snapshots that may go on, by their members.
   Parts open_;
   size_t members_ = 0;
-  std::vector<Snapshot> snapshots_;
+  std::vector<TrafficSnapshot> snapshots_;
+};
+
+// Spreads numbers over 64 bits such that sums of different sets differ.
+uint64_t Mixed(uint64_t number) {
+  number += 0x9E3779B97F4A7C15;
+  number = (number ^ (number >> 30)) * 0xBF58476D1CE4E5B9;
+  number = (number ^ (number >> 27)) * 0x94D049BB133111EB;
+  return number ^ (number >> 31);
+}
+
+// Sums of hashes of edges by time: the difference of two such sums is the sum over a set of edges.
+class HashSums {
+ public:
+  void Add(int64_t time_ns, size_t edge) { entries_.push_back({time_ns, Mixed(edge)}); }
+
+  void Finish() {
+    std::sort(entries_.begin(), entries_.end());
+    uint64_t sum = 0;
+    for (auto& [time_ns, value] : entries_) value = sum += value;
+  }
+
+  // Returns the sum over all edges with a time before time_ns.
+  uint64_t Before(int64_t time_ns) const {
+    const auto it = std::lower_bound(
+        entries_.begin(), entries_.end(), time_ns,
+        [](const std::pair<int64_t, uint64_t>& entry, int64_t t) { return entry.first < t; });
+    return it == entries_.begin() ? 0 : (it - 1)->second;
+  }
+
+ private:
+  std::vector<std::pair<int64_t, uint64_t>> entries_;
 };
 
 }  // namespace
 
-std::vector<bool> EdgesInSnapshots(absl::Span<const CommEdge> edges, int64_t coalesce_below_bytes) {
+std::vector<bool> EdgesInTrafficSnapshots(absl::Span<const CommEdge> edges,
+                                          int64_t coalesce_below_bytes) {
   std::vector<bool> takes_part;
   takes_part.reserve(edges.size());
   for (const CommEdge& edge : edges) {
@@ -171,10 +204,44 @@ std::vector<bool> EdgesInSnapshots(absl::Span<const CommEdge> edges, int64_t coa
   return takes_part;
 }
 
-absl::StatusOr<std::vector<Snapshot>> CollectSnapshots(absl::Span<const EdgeInterval> intervals,
-                                                       const std::vector<bool>& takes_part,
-                                                       const EdgeDomains& domains) {
+absl::StatusOr<std::vector<TrafficSnapshot>> CollectTrafficSnapshots(
+    absl::Span<const EdgeInterval> intervals, const std::vector<bool>& takes_part,
+    const EdgeDomains& domains) {
   return Collector(intervals, takes_part, domains).Run();
+}
+
+std::vector<uint64_t> ConcurrencyFingerprints(absl::Span<const EdgeInterval> intervals,
+                                              const std::vector<bool>& takes_part) {
+  const auto counts = [&](size_t edge) {
+    return takes_part[edge] && intervals[edge].duration_ns() > 0;
+  };
+  HashSums starts, ends;
+  for (size_t edge = 0; edge < intervals.size(); ++edge) {
+    if (!counts(edge)) continue;
+    starts.Add(intervals[edge].start_ns, edge);
+    ends.Add(intervals[edge].end_ns, edge);
+  }
+  starts.Finish();
+  ends.Finish();
+  std::vector<uint64_t> fingerprints(intervals.size(), 0);
+  for (size_t edge = 0; edge < intervals.size(); ++edge) {
+    if (!counts(edge)) continue;
+    // Those that begin before it ends, less those that were over when it began.
+    fingerprints[edge] =
+        starts.Before(intervals[edge].end_ns) - ends.Before(intervals[edge].start_ns + 1);
+  }
+  return fingerprints;
+}
+
+double ChangedShare(absl::Span<const uint64_t> before, absl::Span<const uint64_t> after,
+                    const std::vector<bool>& takes_part) {
+  int64_t edges = 0, changed = 0;
+  for (size_t edge = 0; edge < before.size(); ++edge) {
+    if (!takes_part[edge]) continue;
+    ++edges;
+    if (before[edge] != after[edge]) ++changed;
+  }
+  return edges == 0 ? 0 : static_cast<double>(changed) / static_cast<double>(edges);
 }
 
 }  // namespace meridian
