@@ -24,20 +24,6 @@ constexpr int kMaxCandidates = 64;
 NodeId StartNode(GraphEventId event) { return 1 + 2 * event; }
 NodeId EndNode(GraphEventId event) { return 2 + 2 * event; }
 
-std::string ResourceName(const Resource& resource) {
-  switch (resource.kind) {
-    case ResourceKind::kHostThread:
-      return absl::StrCat("thread ", resource.number);
-    case ResourceKind::kStream:
-      return absl::StrCat("stream ", resource.number);
-    case ResourceKind::kCompute:
-      return "compute";
-    case ResourceKind::kCommunication:
-      return "communication";
-  }
-  return "";
-}
-
 bool IsHost(const Resource& resource) { return resource.kind == ResourceKind::kHostThread; }
 
 // Something that a node had to wait for.

@@ -1,6 +1,6 @@
 #include "critical_path/node_bound.h"
 
-#include "chakra_export/xspace/work_nodes.h"
+#include "chakra_export/et/et_attributes.h"
 
 namespace meridian {
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "chakra_export/et/et_attributes.h"
-#include "chakra_export/xspace/work_nodes.h"
 #include "xla_profiler/base/status_macros.h"
 
 namespace meridian {

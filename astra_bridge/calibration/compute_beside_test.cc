@@ -5,7 +5,6 @@
 
 #include "absl/strings/string_view.h"
 #include "chakra_export/et/et_attributes.h"
-#include "chakra_export/xspace/work_nodes.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/testing/status_matchers.h"
