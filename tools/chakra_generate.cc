@@ -165,9 +165,8 @@ absl::StatusOr<std::unique_ptr<GeneratedWorkload>> MakeWorkload(const std::strin
 absl::StatusOr<ChakraGenerateReport> WriteWithProgress(const GeneratedWorkload& workload,
                                                        const std::string& output) {
   ProgressBar progress("writing", workload.rank_count());
-  GeneratedWorkloadWriterOptions options;
-  options.progress = [&](int64_t rank) { progress.Update(rank); };
-  return WriteGeneratedWorkload(FileSystem::Posix(), workload, output, options);
+  return WriteGeneratedWorkload(FileSystem::Posix(), workload, output,
+                                [&](int64_t rank) { progress.Update(rank); });
 }
 
 absl::StatusOr<int> Generate() {

@@ -20,18 +20,18 @@
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_reader.h"
-#include "chakra_export/et/et_workload_files.h"
+#include "chakra_export/et/et_workload_writer.h"
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/graph_replay.h"
 #include "chakra_export/inspect/chakra_inspector.h"
 #include "chakra_export/inspect/chakra_report.pb.h"
+#include "chakra_export/inspect/et_check.h"
 #include "chakra_export/inspect/et_diff.h"
 #include "chakra_export/inspect/et_filter.h"
 #include "chakra_export/inspect/et_json.h"
 #include "chakra_export/inspect/et_obfuscator.h"
-#include "chakra_export/inspect/et_rules.h"
 #include "chakra_export/inspect/graph_dot.h"
 #include "chakra_export/inspect/graph_timeline.h"
 #include "chakra_export/inspect/node_times.h"
@@ -225,7 +225,7 @@ absl::StatusOr<int> Inspect() {
 absl::StatusOr<int> ToJson() {
   ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
   ReadingBar bar;
-  EtJsonOptions options;
+  EtReaderOptions options;
   options.input = UserInputOptions();
   options.progress = bar.progress();
   RETURN_IF_ERROR(WriteOutput(
@@ -284,7 +284,7 @@ absl::StatusOr<ChakraDiffReport> DiffWithProgress() {
   ASSIGN_OR_RETURN(const EtFiles second,
                    FindEtFiles(FileSystem::Posix(), UserPath(absl::GetFlag(FLAGS_diff))));
   ReadingBar bar;
-  EtDiffOptions options;
+  EtReaderOptions options;
   options.input = UserInputOptions();
   options.progress = bar.progress();
   return DiffEtFiles(FileSystem::Posix(), first, second, options);

@@ -22,7 +22,7 @@
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/graph_replay.h"
-#include "chakra_export/xspace/work_nodes.h"
+#include "chakra_export/xspace/chakra_export_report.pb.h"
 #include "chakra_export/xspace/xspace_exporter.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/files/scratch_folder.h"

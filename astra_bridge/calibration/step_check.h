@@ -36,7 +36,7 @@ struct WorkloadEdges;
 
 // Returns whether a node of an exported trace is computation. Not all COMP nodes are: by their
 // op_kind, some are gaps of the host, and some collectives that a simulator could not run
-// (chakra_export/xspace/work_nodes.h). InvalidArgument for an op_kind that is no text.
+// (chakra_export/et/et_attributes.h). InvalidArgument for an op_kind that is no text.
 absl::StatusOr<bool> IsComputation(const ChakraProtoMsg::Node& node);
 
 class ComputeBeside {

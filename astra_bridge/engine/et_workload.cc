@@ -185,10 +185,10 @@ class RankReader {
 absl::StatusOr<EtReader> OpenRank(FileSystem& file_system, const std::string& prefix, int32_t rank,
                                   const NetworkConfig& network, const EtWorkloadOptions& options) {
   const std::string path = EtPath(prefix, rank);
-  absl::StatusOr<EtReader> reader = EtReader::Open(file_system, path, options.input);
+  absl::StatusOr<EtReader> reader = EtReader::Open(file_system, path, {options.input, nullptr});
   if (!absl::IsNotFound(reader.status())) return reader;
   absl::StatusOr<EtReader> compressed =
-      EtReader::Open(file_system, absl::StrCat(path, ".gz"), options.input);
+      EtReader::Open(file_system, absl::StrCat(path, ".gz"), {options.input, nullptr});
   if (!absl::IsNotFound(compressed.status())) return compressed;
   return absl::NotFoundError(absl::StrCat(path, ": no such file, nor ", path, ".gz; ",
                                           network.source, " has ", network.npus(),

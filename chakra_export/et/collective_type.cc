@@ -1,81 +1,74 @@
 #include "chakra_export/et/collective_type.h"
 
-namespace meridian {
+#include "third_party/chakra/et_def.pb.h"
 
-std::optional<ChakraProtoMsg::CollectiveCommType> CommTypeOf(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kAllReduce:
-      return ChakraProtoMsg::ALL_REDUCE;
-    case CollectiveKind::kAllGather:
-      return ChakraProtoMsg::ALL_GATHER;
-    case CollectiveKind::kReduceScatter:
-      return ChakraProtoMsg::REDUCE_SCATTER;
-    case CollectiveKind::kAllToAll:
-    case CollectiveKind::kRaggedAllToAll:
-      return ChakraProtoMsg::ALL_TO_ALL;
-    case CollectiveKind::kCollectiveBroadcast:
-      return ChakraProtoMsg::BROADCAST;
-    case CollectiveKind::kCollectiveReduce:
-      return ChakraProtoMsg::REDUCE;
-    case CollectiveKind::kCollectiveGather:
-      return ChakraProtoMsg::GATHER;
-    case CollectiveKind::kCollectiveScatter:
-      return ChakraProtoMsg::SCATTER;
-    case CollectiveKind::kBarrier:
-      return ChakraProtoMsg::BARRIER;
-    case CollectiveKind::kPointToPoint:
-    case CollectiveKind::kCollectivePermute:
-    case CollectiveKind::kSend:
-    case CollectiveKind::kRecv:
-      break;
+namespace meridian {
+namespace {
+
+using ::ChakraProtoMsg::CollectiveCommType;
+
+struct Translation {
+  CollectiveKind kind;
+  CollectiveCommType type;
+  // What ASTRA-sim runs instead; nullopt for nothing.
+  std::optional<CollectiveCommType> simulated;
+};
+
+// Where several kinds have one type, or several types one kind, the first entry is the way back.
+constexpr Translation kTranslations[] = {
+    {CollectiveKind::kAllReduce, ChakraProtoMsg::ALL_REDUCE, ChakraProtoMsg::ALL_REDUCE},
+    {CollectiveKind::kAllGather, ChakraProtoMsg::ALL_GATHER, ChakraProtoMsg::ALL_GATHER},
+    {CollectiveKind::kReduceScatter, ChakraProtoMsg::REDUCE_SCATTER,
+     ChakraProtoMsg::REDUCE_SCATTER},
+    {CollectiveKind::kReduceScatter, ChakraProtoMsg::REDUCE_SCATTER_BLOCK, std::nullopt},
+    {CollectiveKind::kAllToAll, ChakraProtoMsg::ALL_TO_ALL, ChakraProtoMsg::ALL_TO_ALL},
+    {CollectiveKind::kRaggedAllToAll, ChakraProtoMsg::ALL_TO_ALL, ChakraProtoMsg::ALL_TO_ALL},
+    {CollectiveKind::kCollectiveBroadcast, ChakraProtoMsg::BROADCAST, ChakraProtoMsg::BROADCAST},
+    {CollectiveKind::kCollectiveReduce, ChakraProtoMsg::REDUCE, ChakraProtoMsg::ALL_REDUCE},
+    {CollectiveKind::kCollectiveGather, ChakraProtoMsg::GATHER, ChakraProtoMsg::ALL_GATHER},
+    {CollectiveKind::kCollectiveScatter, ChakraProtoMsg::SCATTER, ChakraProtoMsg::REDUCE_SCATTER},
+    {CollectiveKind::kBarrier, ChakraProtoMsg::BARRIER, std::nullopt},
+};
+
+const Translation* FindKind(CollectiveKind kind) {
+  for (const Translation& entry : kTranslations) {
+    if (entry.kind == kind) return &entry;
   }
-  return std::nullopt;
+  return nullptr;
 }
 
-std::optional<ChakraProtoMsg::CollectiveCommType> SimulatedCommTypeOf(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kCollectiveReduce:
-      return ChakraProtoMsg::ALL_REDUCE;
-    case CollectiveKind::kCollectiveGather:
-      return ChakraProtoMsg::ALL_GATHER;
-    case CollectiveKind::kCollectiveScatter:
-      return ChakraProtoMsg::REDUCE_SCATTER;
-    case CollectiveKind::kBarrier:
-      return std::nullopt;
-    default:
-      return CommTypeOf(kind);
+const Translation* FindType(int64_t comm_type) {
+  for (const Translation& entry : kTranslations) {
+    if (entry.type == comm_type) return &entry;
   }
+  return nullptr;
+}
+
+}  // namespace
+
+std::optional<CollectiveCommType> CommTypeOf(CollectiveKind kind) {
+  const Translation* entry = FindKind(kind);
+  return entry == nullptr ? std::nullopt : std::make_optional(entry->type);
+}
+
+std::optional<CollectiveCommType> SimulatedCommTypeOf(CollectiveKind kind) {
+  const Translation* entry = FindKind(kind);
+  return entry == nullptr ? std::nullopt : entry->simulated;
 }
 
 bool IsApproximated(CollectiveKind kind) {
-  return kind == CollectiveKind::kCollectiveReduce || kind == CollectiveKind::kCollectiveGather ||
-         kind == CollectiveKind::kCollectiveScatter || kind == CollectiveKind::kRaggedAllToAll;
+  const std::optional<CollectiveCommType> simulated = SimulatedCommTypeOf(kind);
+  return simulated.has_value() && CollectiveKindOf(*simulated) != kind;
 }
 
 std::optional<CollectiveKind> CollectiveKindOf(int64_t comm_type) {
-  switch (comm_type) {
-    case ChakraProtoMsg::ALL_REDUCE:
-      return CollectiveKind::kAllReduce;
-    case ChakraProtoMsg::ALL_GATHER:
-      return CollectiveKind::kAllGather;
-    case ChakraProtoMsg::REDUCE_SCATTER:
-    case ChakraProtoMsg::REDUCE_SCATTER_BLOCK:
-      return CollectiveKind::kReduceScatter;
-    case ChakraProtoMsg::ALL_TO_ALL:
-      return CollectiveKind::kAllToAll;
-    case ChakraProtoMsg::BROADCAST:
-      return CollectiveKind::kCollectiveBroadcast;
-    case ChakraProtoMsg::REDUCE:
-      return CollectiveKind::kCollectiveReduce;
-    case ChakraProtoMsg::GATHER:
-      return CollectiveKind::kCollectiveGather;
-    case ChakraProtoMsg::SCATTER:
-      return CollectiveKind::kCollectiveScatter;
-    case ChakraProtoMsg::BARRIER:
-      return CollectiveKind::kBarrier;
-    default:
-      return std::nullopt;
-  }
+  const Translation* entry = FindType(comm_type);
+  return entry == nullptr ? std::nullopt : std::make_optional(entry->kind);
+}
+
+bool IsSimulated(int64_t comm_type) {
+  const Translation* entry = FindType(comm_type);
+  return entry != nullptr && entry->simulated == entry->type;
 }
 
 }  // namespace meridian

@@ -1,6 +1,7 @@
 #include "chakra_export/et/collective_type.h"
 
 #include "gtest/gtest.h"
+#include "third_party/chakra/et_def.pb.h"
 
 namespace meridian {
 namespace {
@@ -19,6 +20,19 @@ TEST(CollectiveTypeTest, SimulatorsRunTheNearestOfKindsTheyDoNotHave) {
   EXPECT_FALSE(IsApproximated(CollectiveKind::kAllToAll));
 }
 
+TEST(CollectiveTypeTest, KnowsWhichTypesAreSimulated) {
+  for (const auto type :
+       {ChakraProtoMsg::ALL_REDUCE, ChakraProtoMsg::ALL_GATHER, ChakraProtoMsg::BROADCAST,
+        ChakraProtoMsg::ALL_TO_ALL, ChakraProtoMsg::REDUCE_SCATTER}) {
+    EXPECT_TRUE(IsSimulated(type));
+  }
+  for (const auto type : {ChakraProtoMsg::REDUCE, ChakraProtoMsg::GATHER, ChakraProtoMsg::SCATTER,
+                          ChakraProtoMsg::REDUCE_SCATTER_BLOCK, ChakraProtoMsg::BARRIER}) {
+    EXPECT_FALSE(IsSimulated(type));
+  }
+  EXPECT_FALSE(IsSimulated(99));
+}
+
 TEST(CollectiveTypeTest, TypesLeadBackToKinds) {
   for (const CollectiveKind kind :
        {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
@@ -27,6 +41,7 @@ TEST(CollectiveTypeTest, TypesLeadBackToKinds) {
         CollectiveKind::kCollectiveScatter, CollectiveKind::kBarrier}) {
     EXPECT_EQ(CollectiveKindOf(*CommTypeOf(kind)), kind);
   }
+  EXPECT_EQ(CollectiveKindOf(ChakraProtoMsg::REDUCE_SCATTER_BLOCK), CollectiveKind::kReduceScatter);
   EXPECT_EQ(CollectiveKindOf(99), std::nullopt);
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/json/json_cutter.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which ranks a process group has. Chakra nodes name a group (`pg_name`); its ranks stand in a file
 // beside the traces, as ASTRA-sim's --comm-group-configuration wants it,
 //
@@ -14,24 +15,27 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/files/file_system.h"
+
+namespace ChakraProtoMsg {
+class Node;
+}  // namespace ChakraProtoMsg
 
 namespace meridian {
 
-// Numbers in the order of their values.
+// Compares names so that numbers come in the order of their values.
 struct GroupNameLess {
   bool operator()(const std::string& a, const std::string& b) const;
 };
 
-// By name; the ranks in the order that rings follow.
+// Groups by name, each with its ranks in the order that rings follow.
 using CommGroups = std::map<std::string, std::vector<int64_t>, GroupNameLess>;
 
 // True for the names that mean all ranks: "" and "0".
 bool IsWorldGroup(absl::string_view name);
 
-// Errors name `source`, the offset and the reason. A group is refused that has no rank, a negative
-// one or one twice; so is a name that comes twice.
+// Read the groups of a file. Errors name `source` or the path, the offset and the reason. A group is
+// refused that has no rank, a negative one or one twice; so is a name that comes twice.
 absl::StatusOr<CommGroups> ParseCommGroups(absl::string_view json, absl::string_view source);
 absl::StatusOr<CommGroups> ReadCommGroups(FileSystem& file_system, const std::string& path);
 

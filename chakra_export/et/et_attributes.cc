@@ -17,6 +17,7 @@ namespace {
 
 using ::ChakraProtoMsg::AttributeProto;
 
+// The kind in which readers expect the value of a name.
 struct Convention {
   absl::string_view name;
   EtAttributeKind kind;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The named values of a Chakra node. Producers disagree about the kind in which they store a number
 // (comm_size was uint64, is int64, and is text in traces made by hand), so reading accepts every
 // kind that can hold the value. Readers elsewhere look at one kind only, so writing uses the one
@@ -23,17 +24,26 @@
 
 namespace meridian {
 
-// Names that simulators know.
+// Names that simulators know, and what ASTRA-sim can do with their values.
 inline constexpr absl::string_view kIsCpuOpAttribute = "is_cpu_op";
 inline constexpr absl::string_view kCommTypeAttribute = "comm_type";
 // In ASTRA-sim's meaning: of an all-gather the shard of one rank, else one rank's whole buffer.
 inline constexpr absl::string_view kCommSizeAttribute = "comm_size";
+// With more chunks than bytes an all-gather never ends; up to 64 chunks are usual.
+inline constexpr int64_t kMinAllGatherBytes = 64;
+// A smaller message at time 0 takes less than a nanosecond on a link of over a terabyte per second,
+// which aborts the simulation.
+inline constexpr int64_t kMinEarlyMessageBytes = 1024;
 inline constexpr absl::string_view kCommPriorityAttribute = "comm_priority";
 inline constexpr absl::string_view kCommSrcAttribute = "comm_src";
 inline constexpr absl::string_view kCommDstAttribute = "comm_dst";
 inline constexpr absl::string_view kCommTagAttribute = "comm_tag";
+// Tags are taken modulo this; those above are used for collectives.
+inline constexpr int32_t kCommTagLimit = 500000000;
 // The process group, a whole number as text; absent, "" and "0" are all ranks.
 inline constexpr absl::string_view kPgNameAttribute = "pg_name";
+// The collectives of a group are numbered from a million times the group on: tags wrap beyond this.
+inline constexpr int64_t kMaxGroupNumber = 499;
 // Which dimensions of the network take part.
 inline constexpr absl::string_view kInvolvedDimAttribute = "involved_dim";
 inline constexpr absl::string_view kNumOpsAttribute = "num_ops";
@@ -48,13 +58,22 @@ inline constexpr absl::string_view kOpSchemaAttribute = "op_schema";
 // Names of this project. The schema has whole microseconds only; these are exact.
 inline constexpr absl::string_view kStartNsAttribute = "start_ns";
 inline constexpr absl::string_view kDurationNsAttribute = "duration_ns";
-// What a COMP node stands for when it is no kernel: "memcpy", "memset", "host_gap", ...
-inline constexpr absl::string_view kOpKindAttribute = "op_kind";
-// The step that the node is of.
+// How long communication lasted including the time in which it waited for other ranks.
+inline constexpr absl::string_view kRawDurationNsAttribute = "raw_duration_ns";
+// The number of the step that the node belongs to.
 inline constexpr absl::string_view kStepAttribute = "step";
-
-// Why a node waits for each of its data dependencies, e.g. "d,ds,l" (graph/edge_kind.h).
+// Why a node waits for each of its data dependencies, e.g. "d,ds,l" (EdgeKinds::Letters).
 inline constexpr absl::string_view kDependencyKindsAttribute = "dep_kinds";
+// What a COMP node stands for when it is no kernel, and the values that readers look for.
+inline constexpr absl::string_view kOpKindAttribute = "op_kind";
+inline constexpr absl::string_view kMemcpyOpKind = "memcpy";
+inline constexpr absl::string_view kMemsetOpKind = "memset";
+// Time in which a device had nothing to do because its host was not ready.
+inline constexpr absl::string_view kHostGapOpKind = "host_gap";
+// A collective of which other members are not in their profiles.
+inline constexpr absl::string_view kUnmatchedOpKind = "unmatched_collective";
+// A collective in which the rank communicates with nobody but itself, or moves nothing.
+inline constexpr absl::string_view kLocalOpKind = "local_collective";
 
 using EtAttributes = google::protobuf::RepeatedPtrField<ChakraProtoMsg::AttributeProto>;
 using EtAttributeKind = ChakraProtoMsg::AttributeProto::ValueCase;
@@ -85,9 +104,9 @@ void SetStringAttribute(absl::string_view name, absl::string_view value, EtAttri
 void SetBoolListAttribute(absl::string_view name, const std::vector<bool>& values,
                           EtAttributes* attributes);
 
-// Sets what simulators with a roofline ask of every computation: num_ops and tensor_size. One of no
-// bytes takes no time there. They divide by the operations, so that there is at least one where
-// bytes are moved, which then decide.
+// Sets what simulators with a roofline ask of every computation: num_ops and tensor_size. A
+// computation of no bytes takes no time there. They divide by the operations, so one that moves
+// bytes gets at least one operation; the bytes decide then.
 void SetRoofline(int64_t operations, int64_t bytes, EtAttributes* attributes);
 
 // Returns the kind that readers expect of the name; VALUE_NOT_SET when there is no convention.

@@ -123,4 +123,16 @@ absl::Status CheckNoRankIsMissing(const EtFiles& files, absl::string_view prefix
                                           "; expected ", example, " or ", example, ".gz"));
 }
 
+absl::string_view EtFlavorName(EtFlavor flavor) {
+  return flavor == EtFlavor::kFull ? "full" : "simulation";
+}
+
+absl::StatusOr<EtFlavor> ParseEtFlavor(absl::string_view name) {
+  for (const EtFlavor flavor : {EtFlavor::kSimulation, EtFlavor::kFull}) {
+    if (name == EtFlavorName(flavor)) return flavor;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--flavor=", name, " is unknown; expected simulation or full"));
+}
+
 }  // namespace meridian

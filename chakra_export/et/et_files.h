@@ -1,4 +1,6 @@
-// The files of one workload: PREFIX.<rank>.et, plain or gzip (PREFIX.<rank>.et.gz), one per rank.
+// SPDX-License-Identifier: Apache-2.0
+// The files of one workload: PREFIX.<rank>.et, plain or gzip (PREFIX.<rank>.et.gz), one per rank;
+// and how much of a run they hold.
 #ifndef CHAKRA_EXPORT_ET_ET_FILES_H_
 #define CHAKRA_EXPORT_ET_ET_FILES_H_
 
@@ -17,17 +19,18 @@ struct EtFile {
   std::string path;
 };
 
+// Both ends belong to it.
 struct RankRange {
   int64_t first = 0;
   int64_t last = 0;
 };
 
 struct EtFiles {
-  // In the order of ranks, at least one.
+  // In the order of the ranks; at least one.
   std::vector<EtFile> files;
-  // These are all files of a prefix, not one named by its path.
+  // True for all the files of a prefix, false for one file that was named by its path.
   bool is_prefix = false;
-  // Ranks below the highest that have no file. A range may be long when a name is odd.
+  // Ranks below the highest that have no file. A range is long when a file has an odd name.
   std::vector<RankRange> missing_ranks;
 };
 
@@ -45,6 +48,19 @@ absl::StatusOr<EtFiles> FindEtFiles(FileSystem& file_system, const std::string& 
 // OK when every rank up to the highest has a file, else NotFound that names the missing ranks, e.g.
 // "w: no file for ranks 3, 5 to 7; expected w.3.et or w.3.et.gz".
 absl::Status CheckNoRankIsMissing(const EtFiles& files, absl::string_view prefix);
+
+enum class EtFlavor : uint8_t {
+  // What simulators run to the end: device work only, hosts as gaps, communication in one order.
+  kSimulation,
+  // All that is known: hosts' calls as nodes, groups as a METADATA node.
+  kFull,
+};
+
+// Returns "simulation" or "full".
+absl::string_view EtFlavorName(EtFlavor flavor);
+
+// Returns the flavour of that name; errors say --flavor.
+absl::StatusOr<EtFlavor> ParseEtFlavor(absl::string_view name);
 
 }  // namespace meridian
 

@@ -102,5 +102,15 @@ TEST(EtFilesTest, MessagesNameAFewOfManyGaps) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("0, 2, 4, 6, 8, 10, 12, 14, ...;")));
 }
 
+TEST(EtFlavorTest, IsParsedFromItsName) {
+  EXPECT_THAT(ParseEtFlavor("simulation"), IsOkAndHolds(EtFlavor::kSimulation));
+  EXPECT_THAT(ParseEtFlavor("full"), IsOkAndHolds(EtFlavor::kFull));
+  for (const char* name : {"", "Full", "full ", "both"}) {
+    EXPECT_THAT(ParseEtFlavor(name),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("is unknown; expected simulation or full")));
+  }
+}
+
 }  // namespace
 }  // namespace meridian

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "chakra_export/et/et_format.h"
 #include "google/protobuf/message_lite.h"
+#include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/base/status_util.h"
 #include "xla_profiler/base/utf8.h"
@@ -20,7 +20,8 @@ constexpr uint32_t kNodeIdField = 1;
 
 constexpr uint64_t kBytesPerProgress = uint64_t{1} << 20;
 
-// What must be known of a message to check it: which fields are texts, and which are messages.
+// What must be known of a message to check it: which fields are texts, and which are messages, as
+// bits of the field numbers; and the shape of a message field.
 struct MessageShape {
   uint64_t text_fields = 0;
   uint64_t message_fields = 0;
@@ -50,7 +51,7 @@ constexpr MessageShape kNode = {Fields(2), Fields(8, 9, 10), [](uint32_t field) 
                                   return field == kAttributeField ? &kAttribute : &kIoInfo;
                                 }};
 
-// libprotobuf refuses the same messages, but says neither where nor why, and writes to standard
+// Checks what libprotobuf checks, too; but that says neither where nor why, and writes to standard
 // error on its own account.
 absl::Status CheckMessage(absl::string_view message, const MessageShape& shape, const char* origin,
                           int depth) {
@@ -88,23 +89,26 @@ bool Parse(absl::string_view record, google::protobuf::MessageLite* message) {
 }  // namespace
 
 absl::StatusOr<EtReader> EtReader::Open(FileSystem& file_system, const std::string& path,
-                                        const InputFileOptions& options) {
-  ASSIGN_OR_RETURN(InputFile file, InputFile::Open(file_system, path, options));
+                                        const EtReaderOptions& options) {
+  ASSIGN_OR_RETURN(InputFile file, InputFile::Open(file_system, path, options.input));
+  ASSIGN_OR_RETURN(EtReader reader, OverBytes(file.bytes(), path, options.progress));
+  reader.file_ = std::move(file);
+  return reader;
+}
+
+absl::StatusOr<EtReader> EtReader::OverBytes(absl::string_view bytes, const std::string& path,
+                                             EtProgress progress) {
   EtReader reader;
   reader.path_ = path;
-  reader.bytes_ = file.bytes();
-  reader.file_ = std::move(file);
+  reader.bytes_ = bytes;
+  reader.progress_ = std::move(progress);
   RETURN_IF_ERROR(reader.ReadMetadata());
   return reader;
 }
 
-absl::StatusOr<EtReader> EtReader::OverBytes(absl::string_view bytes, const std::string& path) {
-  EtReader reader;
-  reader.path_ = path;
-  reader.bytes_ = bytes;
-  RETURN_IF_ERROR(reader.ReadMetadata());
-  return reader;
-}
+EtReader::EtReader() : metadata_(std::make_unique<ChakraProtoMsg::GlobalMetadata>()) {}
+EtReader::EtReader(EtReader&&) = default;
+EtReader::~EtReader() = default;
 
 absl::StatusOr<bool> EtReader::Next(ChakraProtoMsg::Node* node) {
   if (offset_ == bytes_.size()) {
@@ -119,6 +123,19 @@ absl::StatusOr<bool> EtReader::Next(ChakraProtoMsg::Node* node) {
   if (!checked.ok()) return Annotate(checked, path_);
   if (!Parse(record, node)) return Error(node_offset_, "the record is no Chakra node");
   return true;
+}
+
+absl::Status EtReader::ForEachNode(
+    absl::FunctionRef<absl::Status(const ChakraProtoMsg::Node& node)> fn) {
+  ChakraProtoMsg::Node node;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool found, Next(&node));
+    if (!found) return absl::OkStatus();
+    const absl::Status status = fn(node);
+    if (status.ok()) continue;
+    if (!absl::IsInvalidArgument(status)) return status;
+    return NodeError(absl::StrCat("node ", node.id(), ": ", status.message()));
+  }
 }
 
 absl::Status EtReader::NodeErrorAt(uint64_t position, absl::string_view reason) {
@@ -144,7 +161,8 @@ absl::Status EtReader::ReadMetadata() {
   }
   const absl::Status checked = CheckMessage(record, kMetadata, bytes_.data(), kMaxWireDepth);
   if (!checked.ok()) return Annotate(checked, path_);
-  if (!Parse(record, &metadata_)) return Error(0, "the first record is no Chakra GlobalMetadata");
+  if (!Parse(record, metadata_.get()))
+    return Error(0, "the first record is no Chakra GlobalMetadata");
   return absl::OkStatus();
 }
 

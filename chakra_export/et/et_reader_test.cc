@@ -33,12 +33,11 @@ constexpr absl::StatusCode kTorn = absl::StatusCode::kDataLoss;
 absl::StatusOr<std::vector<Node>> ReadAll(absl::string_view bytes) {
   ASSIGN_OR_RETURN(EtReader reader, EtReader::OverBytes(bytes, "w.0.et"));
   std::vector<Node> nodes;
-  Node node;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool found, reader.Next(&node));
-    if (!found) return nodes;
+  RETURN_IF_ERROR(reader.ForEachNode([&](const Node& node) {
     nodes.push_back(node);
-  }
+    return absl::OkStatus();
+  }));
+  return nodes;
 }
 
 std::vector<uint64_t> Ids(const std::vector<Node>& nodes) {
@@ -97,15 +96,27 @@ TEST(EtReaderTest, GoesBackToNodes) {
   EXPECT_EQ(node.id(), 6);
 }
 
+TEST(EtReaderTest, SaysAtWhichNodeAVisitorFailed) {
+  const std::string bytes = EncodeEt({CompNode(5, 1), CompNode(6, 1)});
+  ASSERT_OK_AND_ASSIGN(EtReader reader, EtReader::OverBytes(bytes, "w.0.et"));
+  EXPECT_THAT(reader.ForEachNode([](const Node&) { return absl::InvalidArgumentError("no"); }),
+              StatusIs(kBad, "w.0.et: offset 8: node 5: no"));
+  // It goes on with the node after that, and leaves errors that are not about the node alone.
+  EXPECT_THAT(reader.ForEachNode([](const Node& node) {
+    return absl::ResourceExhaustedError(absl::StrCat("disk full at ", node.id()));
+  }),
+              StatusIs(absl::StatusCode::kResourceExhausted, "disk full at 6"));
+}
+
 TEST(EtReaderTest, ReportsProgress) {
   Node node = CompNode(1, 1);
   node.mutable_inputs()->set_values(std::string(400000, ' '));
   const std::string bytes = EncodeEt({node, node, node, node, CompNode(2, 1)});
-  ASSERT_OK_AND_ASSIGN(EtReader reader, EtReader::OverBytes(bytes, "w.0.et"));
   std::vector<uint64_t> reported;
-  reader.set_progress([&](uint64_t more) { reported.push_back(more); });
-  while (*reader.Next(&node)) {
-  }
+  ASSERT_OK_AND_ASSIGN(EtReader reader, EtReader::OverBytes(bytes, "w.0.et", [&](uint64_t more) {
+                         reported.push_back(more);
+                       }));
+  ASSERT_OK(reader.ForEachNode([](const Node&) { return absl::OkStatus(); }));
   // After a mebibyte, and at the end; the metadata are not counted.
   ASSERT_EQ(reported.size(), 2);
   EXPECT_GT(reported[0], 1200000);

@@ -1,13 +1,14 @@
 #include "chakra_export/et/et_writer.h"
 
-#include <utility>
+#include <cstdint>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "chakra_export/et/et_format.h"
+#include "chakra_export/et/et_reader.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/message_lite.h"
+#include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/check.h"
 #include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/base/wire/wire_writer.h"
@@ -15,7 +16,7 @@
 namespace meridian {
 namespace {
 
-// The field `id` with value 0.
+// The field `id` with value 0, as bytes.
 constexpr absl::string_view kNodeOfDefaults("\x08\x00", 2);
 
 void AppendRecord(const google::protobuf::MessageLite& message, std::string* out) {
@@ -38,42 +39,26 @@ absl::Status CheckSize(const google::protobuf::MessageLite& message) {
 
 absl::StatusOr<std::unique_ptr<EtWriter>> EtWriter::Create(
     FileSystem& file_system, const std::string& path,
-    const ChakraProtoMsg::GlobalMetadata& metadata, const EtWriterOptions& options) {
+    const ChakraProtoMsg::GlobalMetadata& metadata) {
   RETURN_IF_ERROR(CheckSize(metadata));
   ASSIGN_OR_RETURN(std::unique_ptr<AtomicFileWriter> file,
                    AtomicFileWriter::Create(file_system, path));
-  std::unique_ptr<EtWriter> writer(new EtWriter(std::move(file), options.gzip));
+  std::unique_ptr<EtWriter> writer(new EtWriter(std::move(file)));
   AppendEtRecord(metadata, &writer->buffer_);
-  RETURN_IF_ERROR(writer->sink_->Append(writer->buffer_));
+  RETURN_IF_ERROR(writer->file_->Append(writer->buffer_));
   return writer;
-}
-
-EtWriter::EtWriter(std::unique_ptr<AtomicFileWriter> file, bool gzip)
-    : file_(std::move(file)), sink_(file_.get()) {
-  if (gzip) {
-    gzip_ = std::make_unique<GzipSink>(file_.get());
-    sink_ = gzip_.get();
-  }
 }
 
 absl::Status EtWriter::Add(const ChakraProtoMsg::Node& node) {
   RETURN_IF_ERROR(CheckSize(node));
   buffer_.clear();
   AppendEtRecord(node, &buffer_);
-  ++nodes_;
-  return sink_->Append(buffer_);
+  return file_->Append(buffer_);
 }
 
-absl::Status EtWriter::Prepare() {
-  if (gzip_ != nullptr) RETURN_IF_ERROR(gzip_->Finish());
-  gzip_ = nullptr;
-  return file_->Prepare();
-}
+absl::Status EtWriter::Prepare() { return file_->Prepare(); }
 
-absl::Status EtWriter::Commit() {
-  RETURN_IF_ERROR(Prepare());
-  return file_->Commit();
-}
+absl::Status EtWriter::Commit() { return file_->Commit(); }
 
 void AppendEtRecord(const ChakraProtoMsg::GlobalMetadata& metadata, std::string* out) {
   AppendRecord(metadata, out);

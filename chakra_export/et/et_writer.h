@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes a Chakra execution trace. The same messages give the same bytes on every machine.
 //
 //   ASSIGN_OR_RETURN(auto writer, EtWriter::Create(file_system, "w.0.et", metadata));
@@ -6,31 +7,31 @@
 #ifndef CHAKRA_EXPORT_ET_ET_WRITER_H_
 #define CHAKRA_EXPORT_ET_ET_WRITER_H_
 
-#include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
-#include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/files/gzip_sink.h"
+
+namespace ChakraProtoMsg {
+class GlobalMetadata;
+class Node;
+}  // namespace ChakraProtoMsg
 
 namespace meridian {
 
-struct EtWriterOptions {
-  // ASTRA-sim's own reader seeks in the file and takes no gzip.
-  bool gzip = false;
-};
+// `version` of the metadata in files made here.
+inline constexpr char kEtSchemaVersion[] = "1.0.0";
 
 // Until Commit the file keeps what it had; an uncommitted writer leaves no trace. Not thread safe.
 class EtWriter {
  public:
   static absl::StatusOr<std::unique_ptr<EtWriter>> Create(
       FileSystem& file_system, const std::string& path,
-      const ChakraProtoMsg::GlobalMetadata& metadata, const EtWriterOptions& options = {});
+      const ChakraProtoMsg::GlobalMetadata& metadata);
 
   EtWriter(const EtWriter&) = delete;
   EtWriter& operator=(const EtWriter&) = delete;
@@ -38,22 +39,19 @@ class EtWriter {
   // A node of more than kMaxEtRecordBytes is InvalidArgument.
   absl::Status Add(const ChakraProtoMsg::Node& node);
 
-  // Puts all nodes on the disk, under no name yet. Nothing but Commit may be called afterwards.
+  // Puts all nodes on the disk, in a file that has no name yet. Nothing but Commit may be called
+  // afterwards.
   absl::Status Prepare();
 
-  // Nothing may be called afterwards.
+  // Gives the file its name. Nothing may be called afterwards.
   absl::Status Commit();
 
-  uint64_t nodes() const { return nodes_; }
-
  private:
-  explicit EtWriter(std::unique_ptr<AtomicFileWriter> file, bool gzip);
+  explicit EtWriter(std::unique_ptr<AtomicFileWriter> file) : file_(std::move(file)) {}
 
   std::unique_ptr<AtomicFileWriter> file_;
-  std::unique_ptr<GzipSink> gzip_;
-  ByteSink* sink_;
+  // The record being written; a member so that it is allocated once.
   std::string buffer_;
-  uint64_t nodes_ = 0;
 };
 
 // Appends the message's length and bytes to *out: one record. An empty record would be the end of

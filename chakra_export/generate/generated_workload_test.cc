@@ -1,14 +1,18 @@
 #include "chakra_export/generate/generated_workload.h"
 
+#include <utility>
+
 #include "chakra_export/graph/execution_graph.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 // Three computations in a row, of which the last also uses the first.
 class Row : public GeneratedWorkload {
@@ -30,6 +34,94 @@ TEST(GeneratedWorkloadTest, TheGraphHasAllRanksAndNoEdgesThatOthersImply) {
   EXPECT_THAT(graph.dependencies(2), ElementsAre(1));
   EXPECT_THAT(graph.dependencies(5), ElementsAre(4));
   EXPECT_EQ(graph.dependency_count(), 4u);
+}
+
+// 2 TFLOPS are 2,000 operations in a nanosecond.
+TEST(WorkCostTest, DurationIsOperationsAtASpeed) {
+  EXPECT_EQ(DurationNs({6000000, 1}, 2), 3000);
+  EXPECT_EQ(DurationNs({0, 1}, 2), 0);
+}
+
+TEST(WorkCostTest, DurationIsTheNearestNanosecond) {
+  EXPECT_EQ(DurationNs({999, 1}, 2), 0);
+  EXPECT_EQ(DurationNs({1001, 1}, 2), 1);
+  EXPECT_EQ(DurationNs({2999, 1}, 2), 1);
+  EXPECT_EQ(DurationNs({500, 1}, 0.5), 1);
+}
+
+class RankProgramTest : public ::testing::Test {
+ protected:
+  ExecutionGraphBuilder builder_;
+  RankProgram program_{5, &builder_};
+};
+
+TEST_F(RankProgramTest, ComputationsWaitForTheOneBefore) {
+  const NodeIndex a = program_.Compute("a", {1, 1}, 10, {});
+  const NodeIndex b = program_.Compute("b", {1, 1}, 20, {});
+  const ExecutionGraph graph = std::move(builder_).Build();
+  EXPECT_THAT(graph.dependencies(a), IsEmpty());
+  EXPECT_THAT(graph.dependencies(b), ElementsAre(a));
+  EXPECT_THAT(graph.dependency_kinds(b), ElementsAre(EdgeKinds(EdgeKind::kStream)));
+  EXPECT_EQ(graph.duration_ns(b), 20);
+}
+
+TEST_F(RankProgramTest, CollectivesAndSendsWaitForTheOneBeforeOfEither) {
+  const GroupIndex group = program_.AddGroup({"2", {4, 5}});
+  const NodeIndex a = program_.Collective("a", ChakraProtoMsg::ALL_GATHER, 4096, group, {});
+  const NodeIndex compute = program_.Compute("compute", {1, 1}, 10, {});
+  const NodeIndex b = program_.Send("b", {6, 100, 3}, {compute});
+  const ExecutionGraph graph = std::move(builder_).Build();
+  EXPECT_THAT(graph.dependencies(compute), IsEmpty());
+  EXPECT_THAT(graph.dependencies(b), ElementsAre(a, compute));
+  EXPECT_THAT(graph.dependency_kinds(b),
+              ElementsAre(EdgeKinds(EdgeKind::kStream), EdgeKinds(EdgeKind::kData)));
+  EXPECT_EQ(graph.communication(a)->type, ChakraProtoMsg::ALL_GATHER);
+  EXPECT_EQ(graph.communication(a)->bytes, 4096);
+  EXPECT_EQ(graph.groups()[graph.communication(a)->group].name, "2");
+  EXPECT_EQ(graph.communication(b)->source, 5);
+  EXPECT_EQ(graph.communication(b)->target, 6);
+  EXPECT_EQ(graph.communication(b)->tag, 3);
+}
+
+TEST_F(RankProgramTest, ReceivesWaitForNothingButWhatTheyAreTold) {
+  const NodeIndex a = program_.Receive("a", {4, 100, 3}, {});
+  const NodeIndex b = program_.Receive("b", {6, 100, 4}, {});
+  const NodeIndex c = program_.Receive("c", {4, 100, 5}, {a});
+  const ExecutionGraph graph = std::move(builder_).Build();
+  EXPECT_THAT(graph.dependencies(b), IsEmpty());
+  EXPECT_THAT(graph.dependencies(c), ElementsAre(a));
+  EXPECT_EQ(graph.communication(a)->source, 4);
+  EXPECT_EQ(graph.communication(a)->target, 5);
+  // From lower ranks on one stream, from higher ones on another, which overlap.
+  EXPECT_EQ(graph.resource_index(a), graph.resource_index(c));
+  EXPECT_NE(graph.resource_index(a), graph.resource_index(b));
+}
+
+TEST_F(RankProgramTest, KeepsWhatTheGraphDoesNot) {
+  program_.Compute("a", {100, 7}, 10, {});
+  program_.set_microbatch(3);
+  program_.Compute("b", {200, 9}, 20, {});
+  program_.Send("c", {6, 100, 3}, {});
+  ASSERT_EQ(program_.notes().size(), 3u);
+  EXPECT_EQ(program_.notes()[0].cost.operations, 100);
+  EXPECT_EQ(program_.notes()[0].cost.bytes, 7);
+  EXPECT_EQ(program_.notes()[0].microbatch, RankProgram::kNoMicrobatch);
+  EXPECT_EQ(program_.notes()[2].microbatch, 3);
+  EXPECT_EQ(program_.communication_count(), 1);
+  EXPECT_EQ(program_.compute_ns(), 30);
+  EXPECT_EQ(program_.operations(), 300);
+}
+
+TEST_F(RankProgramTest, IdsOfEachRankCountFromOne) {
+  program_.Compute("a", {1, 1}, 10, {});
+  program_.Compute("b", {1, 1}, 10, {});
+  RankProgram other(6, &builder_);
+  const NodeIndex c = other.Compute("c", {1, 1}, 10, {});
+  const ExecutionGraph graph = std::move(builder_).Build();
+  EXPECT_EQ(graph.id(1), 2u);
+  EXPECT_EQ(graph.id(c), 1u);
+  EXPECT_EQ(graph.rank(c), 6);
+  EXPECT_THAT(graph.dependencies(c), IsEmpty());
 }
 
 }  // namespace

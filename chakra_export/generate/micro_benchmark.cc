@@ -6,8 +6,8 @@
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "chakra_export/et/et_attributes.h"
 #include "chakra_export/generate/rank_layout.h"
-#include "chakra_export/generate/work_cost.h"
 #include "chakra_export/generate/workload_limits.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/status_macros.h"
@@ -19,8 +19,6 @@ namespace {
 constexpr int64_t kMaxBytes = int64_t{1} << 50;
 // A minute: at the highest speed its operations still fit into 64 bits.
 constexpr int64_t kMaxComputeUs = 60000000;
-// A smaller message at time 0 takes less than a nanosecond on a fast link, which aborts ASTRA-sim.
-constexpr int64_t kEarlyMessageBytes = 1024;
 
 struct PatternInfo {
   MicroPattern pattern;
@@ -44,13 +42,14 @@ constexpr PatternInfo kPatterns[] = {
 
 const PatternInfo& InfoOf(MicroPattern pattern) { return kPatterns[static_cast<size_t>(pattern)]; }
 
-// With whom a member of a group exchanges messages at once, as positions in the group.
+// The members of a group with which another one exchanges messages at once, as positions in the
+// group.
 struct Exchange {
   std::vector<int64_t> targets;
   std::vector<int64_t> sources;
 };
 
-// Of the member at `position`, one after the other.
+// Returns the exchanges of the member at `position`, one after the other; none for collectives.
 std::vector<Exchange> ExchangesOf(MicroPattern pattern, int64_t position, int64_t group_size) {
   const bool is_first = position == 0;
   std::vector<Exchange> exchanges(pattern == MicroPattern::kPingPong ? 2 : 1);
@@ -75,20 +74,15 @@ std::vector<Exchange> ExchangesOf(MicroPattern pattern, int64_t position, int64_
   return exchanges;
 }
 
-// How many messages a group exchanges in a round.
+// Returns how many messages a group exchanges in a round.
 int64_t MessagesOfRound(MicroPattern pattern, int64_t group_size) {
-  switch (pattern) {
-    case MicroPattern::kRing:
-      return group_size;
-    case MicroPattern::kPair:
-      return 1;
-    case MicroPattern::kPingPong:
-      return 2;
-    case MicroPattern::kIncast:
-      return group_size - 1;
-    default:
-      return 0;
+  size_t messages = 0;
+  for (int64_t position = 0; position < group_size; ++position) {
+    for (const Exchange& exchange : ExchangesOf(pattern, position, group_size)) {
+      messages += exchange.targets.size();
+    }
   }
+  return static_cast<int64_t>(messages);
 }
 
 class MicroBenchmark : public GeneratedWorkload {
@@ -132,7 +126,7 @@ class MicroBenchmark : public GeneratedWorkload {
   int64_t compute_ns() const { return 1000 * options_.compute_us; }
   bool IsCollective() const { return InfoOf(options_.pattern).type.has_value(); }
   bool NeedsStart() const {
-    return !IsCollective() && options_.compute_us == 0 && options_.bytes[0] < kEarlyMessageBytes;
+    return !IsCollective() && options_.compute_us == 0 && options_.bytes[0] < kMinEarlyMessageBytes;
   }
 
   std::string NameOf(int64_t bytes) const {
@@ -180,7 +174,7 @@ class MicroBenchmark : public GeneratedWorkload {
   }
 
   const MicroBenchmarkOptions options_;
-  // Its tensor groups are the groups.
+  // Its tensor groups are the groups of the benchmark.
   const RankLayout layout_;
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The same communication over and over, of each size in turn: what networks are measured with.
 //
 //   all-reduce, all-gather, reduce-scatter, all-to-all    of each group
@@ -33,24 +34,24 @@ enum class MicroPattern : uint8_t {
   kIncast,
 };
 
-// The names above, in the order of the enumerators.
+// Returns the names above, in the order of the enumerators.
 std::vector<std::string> MicroPatternNames();
-// Nullopt for any other.
+// Returns the pattern of that name; nullopt for any other name.
 std::optional<MicroPattern> ParseMicroPattern(absl::string_view name);
 
 struct MicroBenchmarkOptions {
   MicroPattern pattern = MicroPattern::kAllReduce;
   int64_t ranks = 0;
-  // Groups are of ranks next to each other and work side by side. 0: all ranks, or two for
-  // patterns of pairs.
+  // Groups consist of ranks next to each other and work side by side. 0 for all ranks in one group,
+  // or for groups of two where the pattern is of pairs.
   int64_t group_size = 0;
-  // As comm_size: of an all-gather one rank's shard, else one rank's whole buffer.
+  // The sizes, as comm_size counts: of an all-gather one rank's shard, else one rank's whole buffer.
   std::vector<int64_t> bytes;
-  // Of each size.
+  // How often each size is communicated.
   int64_t repeats = 1;
-  // Every rank computes for so long before each communication.
+  // How long every rank computes before each communication.
   int64_t compute_us = 0;
-  // How many operations that are.
+  // How fast it computes, in 10^12 operations per second.
   double tflops = 300;
 };
 

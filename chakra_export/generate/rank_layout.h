@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the ranks of a job with three kinds of parallelism are: tensor parallel ranks are next to
 // each other, then come the data parallel copies, then the stages of the pipeline.
 //
@@ -32,12 +33,12 @@ class RankLayout {
     return rank + (stage - Stage(rank)) * tensor_parallel_ * data_parallel_;
   }
 
-  // The group in which the rank computes one layer, and that of the copies with which it sums
-  // gradients. They are numbered from 1 on, tensor groups first; one of all ranks has no name.
+  // Return the group in which the rank computes one layer, and that of the copies with which it sums
+  // gradients. Groups are numbered from 1 on, tensor groups first; a group of all ranks has no name.
   ProcessGroup TensorGroup(int64_t rank) const;
   ProcessGroup DataGroup(int64_t rank) const;
 
-  // How many of them have a name and more than one rank.
+  // How many of these groups have a name and more than one rank.
   int64_t named_tensor_groups() const;
   int64_t named_data_groups() const;
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the pieces of a transformer cost one rank, for one microbatch of t tokens: h = hidden size,
 // s = sequence, v = vocabulary, p = tensor parallel ranks, e = bytes of an element.
 //
@@ -16,12 +17,12 @@
 
 #include "absl/numeric/int128.h"
 #include "absl/status/statusor.h"
-#include "chakra_export/generate/work_cost.h"
+#include "chakra_export/generate/generated_workload.h"
 
 namespace meridian {
 
-// Positive, but the vocabulary, which may be 0; hidden and vocabulary divide by tensor_parallel.
-// None is over 2^24.
+// All are positive but the vocabulary, which may be 0, and none is over 2^24; hidden and vocabulary
+// divide by tensor_parallel.
 struct TransformerShape {
   int64_t hidden = 0;
   int64_t sequence = 0;
@@ -33,15 +34,16 @@ struct TransformerShape {
 };
 
 struct TransformerCost {
-  // Forward.
+  // Costs of the forward pass.
   WorkCost attention;
   WorkCost mlp;
   WorkCost embedding;
   WorkCost head;
-  // Of one rank: those of one layer; of the embedding, or of the head, which has as many.
+  // Parameters that one rank holds of one layer; and of the embedding, or of the head, which has as
+  // many.
   int64_t layer_parameters = 0;
   int64_t vocabulary_parameters = 0;
-  // What goes from layer to layer: t h elements.
+  // What goes from layer to layer: t h elements, in bytes.
   int64_t activation_bytes = 0;
   // What the ranks of a tensor group sum to get the loss: of each token its largest logit, the sum
   // of exponentials and the logit of the right answer, as 4-byte numbers.

@@ -13,7 +13,6 @@
 #include "absl/types/span.h"
 #include "chakra_export/generate/rank_layout.h"
 #include "chakra_export/generate/transformer_cost.h"
-#include "chakra_export/generate/work_cost.h"
 #include "chakra_export/generate/workload_limits.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/status_macros.h"
@@ -103,7 +102,7 @@ struct StagePlan {
 
   TransformerOptions options;
   TransformerCost cost;
-  // By stage.
+  // Cost of the optimizer by stage.
   std::vector<WorkCost> optimizers;
   RankLayout layout;
 };
@@ -122,7 +121,7 @@ absl::StatusOr<StagePlan> MakePlan(const TransformerOptions& options) {
   return plan;
 }
 
-// No stage computes more than one that had everything.
+// Checks a stage that had embedding, head and all optimizers: none computes more.
 absl::Status CheckStageComputation(const StagePlan& plan) {
   const TransformerCost& cost = plan.cost;
   const absl::int128 forward =
@@ -277,7 +276,7 @@ class StageWriter {
     return *last;
   }
 
-  // The last node computed them.
+  // Takes down gradients that the last node computed.
   void AddGradients(std::string name, int64_t parameters) {
     if (!gradients_are_complete_) return;
     parts_.push_back({std::move(name), parameters, last_compute_});
@@ -285,7 +284,7 @@ class StageWriter {
     if (IsFirstStage()) SumGradients();
   }
 
-  // Of those parts that were added since the last time.
+  // Sums the gradients of the parts that were added since the last time.
   void SumGradients() {
     if (!plan_.is_data_parallel()) return;
     const bool zero = plan_.options.zero;
@@ -321,16 +320,16 @@ class StageWriter {
   const int64_t rank_;
   const int64_t stage_;
   RankProgram& program_;
-  // Of parallelism that there is.
+  // Set for the kinds of parallelism that there are.
   GroupIndex tensor_group_ = 0;
   GroupIndex data_group_ = 0;
 
   NodeIndex last_compute_ = kNoNodeIndex;
   NodeIndex last_activation_ = kNoNodeIndex;
   NodeIndex last_gradient_ = kNoNodeIndex;
-  // By microbatch.
+  // What the forward pass of each microbatch ended with.
   std::vector<NodeIndex> forward_values_;
-  // The pass is the last one.
+  // True in the last pass.
   bool gradients_are_complete_ = false;
   std::vector<Part> parts_;
   size_t summed_parts_ = 0;
@@ -352,6 +351,25 @@ class TransformerStep : public GeneratedWorkload {
 };
 
 }  // namespace
+
+std::vector<PipelinePass> PassesOfStage(PipelineSchedule schedule, int64_t stage, int64_t stages,
+                                        int64_t microbatches) {
+  std::vector<PipelinePass> passes;
+  passes.reserve(2 * microbatches);
+  if (schedule == PipelineSchedule::kGpipe) {
+    for (int64_t i = 0; i < microbatches; ++i) passes.push_back({true, i});
+    for (int64_t i = microbatches - 1; i >= 0; --i) passes.push_back({false, i});
+    return passes;
+  }
+  // How far ahead of its first backward pass the stage is when the last stage begins.
+  const int64_t ahead = std::min(microbatches, stages - 1 - stage);
+  for (int64_t i = 0; i < ahead; ++i) passes.push_back({true, i});
+  for (int64_t i = 0; i < microbatches; ++i) {
+    if (ahead + i < microbatches) passes.push_back({true, ahead + i});
+    passes.push_back({false, i});
+  }
+  return passes;
+}
 
 absl::StatusOr<std::unique_ptr<GeneratedWorkload>> MakeTransformerStep(
     const TransformerOptions& options) {

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // One training step of a transformer on tensor x data x pipeline parallel ranks (rank_layout.h).
 //
 // A stage of the pipeline has an equal share of the layers, the first also the embedding, the last
-// the head (output weights of its own). The microbatches pass through as the schedule says
-// (pipeline_schedule.h), each pass like this, B likewise in the other direction:
+// the head (output weights of its own). The microbatches pass through as PipelineSchedule says, each
+// forward pass like this, a backward pass likewise in the other direction:
 //
 //   receive --> attention --> all-reduce --> MLP --> all-reduce --> next layer ... --> send
 //               forward       of the tensor  forward
@@ -26,12 +27,38 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "chakra_export/generate/generated_workload.h"
-#include "chakra_export/generate/pipeline_schedule.h"
 
 namespace meridian {
+
+// In which order a stage of the pipeline takes the forward (F) and backward (B) passes of its
+// microbatches. Three stages, four microbatches:
+//
+//   GPipe            stage 0   F0 F1 F2 F3          B3 B2 B1 B0
+//                    stage 1      F0 F1 F2 F3    B3 B2 B1 B0
+//                    stage 2         F0 F1 F2 F3 B3 B2 B1 B0       all activations are kept
+//
+//   1F1B             stage 0   F0 F1 F2       B0 F3 B1    B2    B3
+//                    stage 1      F0 F1    B0 F2 B1 F3 B2    B3
+//                    stage 2         F0 B0 F1 B1 F2 B2 F3 B3       those of at most 3 microbatches
+//
+// Either takes (microbatches + stages - 1) times a forward and a backward pass of one stage.
+enum class PipelineSchedule : uint8_t { kGpipe, kOneForwardOneBackward };
+
+struct PipelinePass {
+  bool is_forward = true;
+  int64_t microbatch = 0;
+
+  friend bool operator==(const PipelinePass& a, const PipelinePass& b) {
+    return a.is_forward == b.is_forward && a.microbatch == b.microbatch;
+  }
+};
+
+std::vector<PipelinePass> PassesOfStage(PipelineSchedule schedule, int64_t stage, int64_t stages,
+                                        int64_t microbatches);
 
 // The names of flags are in error messages: --tp for tensor_parallel and so on.
 struct TransformerOptions {
@@ -42,7 +69,7 @@ struct TransformerOptions {
   int64_t layers = 24;
   int64_t hidden = 2048;
   int64_t sequence = 2048;
-  // 0: neither embedding nor head.
+  // 0 for neither embedding nor head.
   int64_t vocabulary = 51200;
 
   // Sequences of the step, over all data parallel copies, and into how many parts a copy cuts its
@@ -51,9 +78,9 @@ struct TransformerOptions {
   int64_t microbatches = 4;
 
   PipelineSchedule schedule = PipelineSchedule::kOneForwardOneBackward;
-  // Of activations, parameters and gradients.
+  // Bytes of one number of the activations, parameters and gradients.
   int64_t element_bytes = 2;
-  // What a rank really reaches; makes durations of operations.
+  // What a rank really reaches, in 10^12 operations per second; gives computations their durations.
   double tflops = 300;
   // The copies divide the optimizer between them (ZeRO).
   bool zero = false;

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "chakra_export/et/et_attributes.h"
 #include "xla_profiler/base/int64_range.h"
 #include "xla_profiler/base/tables/text_table.h"
 
@@ -10,6 +11,7 @@ namespace meridian {
 namespace {
 
 constexpr double kMaxComputeNs = 1e17;
+constexpr double kMaxTflops = 1e5;
 
 std::string Number(absl::int128 value) { return WithThousands(SaturateToInt64(value)); }
 
@@ -45,9 +47,9 @@ absl::Status CheckRankCount(absl::int128 ranks) {
 }
 
 absl::Status CheckGroupCount(int64_t groups, absl::string_view remedy) {
-  if (groups <= kMaxGeneratedGroups) return absl::OkStatus();
+  if (groups <= kMaxGroupNumber) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("the workload would have ", Number(groups),
-                                                 " process groups; from ", kMaxGeneratedGroups + 1,
+                                                 " process groups; from ", kMaxGroupNumber + 1,
                                                  " on ASTRA-sim mixes up messages: ", remedy));
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which sizes a made-up workload may have. Each check returns InvalidArgument that names the flag
 // and what to do about it.
 #ifndef CHAKRA_EXPORT_GENERATE_WORKLOAD_LIMITS_H_
@@ -12,27 +13,23 @@
 namespace meridian {
 
 inline constexpr int64_t kMaxGeneratedRanks = 16384;
-// Of all ranks together; some 8 GB of traces.
+// All ranks together have at most this many nodes, some 8 GB of traces.
 inline constexpr int64_t kMaxGeneratedNodes = 50000000;
-// From 500 on ASTRA-sim mixes up messages.
-inline constexpr int64_t kMaxGeneratedGroups = 499;
-inline constexpr int64_t kMinAllGatherBytes = 64;
-inline constexpr double kMaxTflops = 1e5;
 
-// "--hidden=0: expected 1 to 1048576".
+// Refuses a value that is out of range: "--hidden=0: expected 1 to 1048576".
 absl::Status CheckRange(absl::string_view flag, int64_t value, int64_t low, int64_t high);
 absl::Status CheckTflops(double tflops);
 
-// "--layers=10 does not divide by --pp=4; 8 or 12 would".
+// Refuses a value that is no multiple: "--layers=10 does not divide by --pp=4; 8 or 12 would".
 absl::Status CheckDivides(absl::string_view flag, int64_t value, absl::string_view divisor_text,
                           int64_t divisor);
 
 absl::Status CheckRankCount(absl::int128 ranks);
 absl::Status CheckGroupCount(int64_t groups, absl::string_view remedy);
 absl::Status CheckNodeCount(absl::int128 nodes, absl::string_view remedy);
-// Of one rank: the operations must fit into 64 bits, and the time into three years.
+// Refuses operations of one rank that do not fit into 64 bits, or take more than three years.
 absl::Status CheckComputation(absl::int128 operations, double tflops, absl::string_view remedy);
-// With fewer bytes than chunks an all-gather never ends in ASTRA-sim; up to 64 chunks are usual.
+// Refuses fewer than kMinAllGatherBytes.
 absl::Status CheckAllGatherBytes(int64_t bytes, absl::string_view remedy);
 
 }  // namespace meridian

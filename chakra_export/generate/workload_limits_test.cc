@@ -26,9 +26,9 @@ TEST(WorkloadLimitsTest, RangesIncludeTheirEnds) {
 
 TEST(WorkloadLimitsTest, ASpeedIsAPositiveNumber) {
   EXPECT_OK(CheckTflops(0.001));
-  EXPECT_OK(CheckTflops(kMaxTflops));
+  EXPECT_OK(CheckTflops(1e5));
   for (const double tflops :
-       {0.0, -1.0, 2 * kMaxTflops, std::nan(""), std::numeric_limits<double>::infinity()}) {
+       {0.0, -1.0, 2e5, std::nan(""), std::numeric_limits<double>::infinity()}) {
     EXPECT_THAT(CheckTflops(tflops), StatusIs(kInvalid, HasSubstr("--tflops"))) << tflops;
   }
 }

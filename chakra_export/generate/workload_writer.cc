@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "chakra_export/et/et_attributes.h"
-#include "chakra_export/generate/rank_program.h"
+#include "chakra_export/generate/generate_report.pb.h"
 #include "chakra_export/graph/et_graph_writer.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/transitive_reduction.h"
@@ -21,7 +21,7 @@ namespace meridian {
 namespace {
 
 constexpr absl::string_view kMicrobatchAttribute = "microbatch";
-// More ranks, or files, are not listed for people.
+// The text for people lists this many ranks, or removed files, at most.
 constexpr int kMaxListed = 16;
 
 class Writer {
@@ -29,9 +29,9 @@ class Writer {
   Writer(FileSystem& file_system, const GeneratedWorkload& workload, const std::string& prefix)
       : workload_(workload), traces_(file_system, prefix) {}
 
-  absl::StatusOr<ChakraGenerateReport> Run(const GeneratedWorkloadWriterOptions& options) {
+  absl::StatusOr<ChakraGenerateReport> Run(const std::function<void(int64_t rank)>& progress) {
     for (int64_t rank = 0; rank < workload_.rank_count(); ++rank) {
-      if (options.progress) options.progress(rank);
+      if (progress) progress(rank);
       RETURN_IF_ERROR(AddRank(rank));
     }
     ASSIGN_OR_RETURN(const WrittenWorkload written, traces_.Commit(workload_.rank_count()));
@@ -46,12 +46,13 @@ class Writer {
     workload_.AddRank(rank, &program);
     ExecutionGraph graph = std::move(builder).Build();
     RETURN_IF_ERROR(RemoveTransitiveEdges(&graph).status());
-    EtGraphWriterOptions options;
-    options.decorate = [&](NodeIndex node, ChakraProtoMsg::Node* message) {
-      AddNote(program.notes()[node], message);
-    };
     DescribeRank(graph, program);
-    return traces_.Add(graph, options);
+    return AddEtGraph(
+        graph,
+        [&](NodeIndex node, ChakraProtoMsg::Node* message) {
+          AddNote(program.notes()[node], message);
+        },
+        &traces_);
   }
 
   static void AddNote(const RankProgram::Note& note, ChakraProtoMsg::Node* message) {
@@ -95,7 +96,7 @@ class Writer {
 
   const GeneratedWorkload& workload_;
   EtWorkloadWriter traces_;
-  // Nodes by kind and bytes.
+  // How many nodes there are of each kind and number of bytes.
   std::map<std::pair<std::string, int64_t>, int64_t> communication_;
   ChakraGenerateReport report_;
 };
@@ -104,8 +105,8 @@ class Writer {
 
 absl::StatusOr<ChakraGenerateReport> WriteGeneratedWorkload(
     FileSystem& file_system, const GeneratedWorkload& workload, const std::string& prefix,
-    const GeneratedWorkloadWriterOptions& options) {
-  return Writer(file_system, workload, prefix).Run(options);
+    const std::function<void(int64_t rank)>& progress) {
+  return Writer(file_system, workload, prefix).Run(progress);
 }
 
 std::string FormatGenerateReport(const ChakraGenerateReport& report) {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_files.h"
+#include "chakra_export/generate/generate_report.pb.h"
 #include "chakra_export/generate/micro_benchmark.h"
 #include "chakra_export/generate/testing/tiny_transformer.h"
 #include "chakra_export/generate/transformer_step.h"
@@ -163,9 +164,9 @@ TEST_F(WorkloadWriterTest, LeavesNothingOfAnEarlierWorkload) {
 
 TEST_F(WorkloadWriterTest, TellsAboutRanksAsItComesToThem) {
   std::vector<int64_t> ranks;
-  GeneratedWorkloadWriterOptions options;
-  options.progress = [&](int64_t rank) { ranks.push_back(rank); };
-  ASSERT_OK(WriteGeneratedWorkload(FileSystem::Posix(), *AllReduce(3), prefix_, options).status());
+  ASSERT_OK(WriteGeneratedWorkload(FileSystem::Posix(), *AllReduce(3), prefix_, [&](int64_t rank) {
+              ranks.push_back(rank);
+            }).status());
   EXPECT_THAT(ranks, ElementsAre(0, 1, 2));
 }
 

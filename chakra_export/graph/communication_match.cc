@@ -10,7 +10,6 @@
 
 namespace meridian {
 
-// Finds the instances.
 class CommunicationMatcher {
  public:
   CommunicationMatcher(const ExecutionGraph& graph, CommunicationMatch* match)
@@ -25,7 +24,7 @@ class CommunicationMatcher {
   }
 
  private:
-  // By rank, in the order of ids.
+  // The nodes of each rank in the order of their ids.
   using Sequences = std::map<int64_t, std::vector<NodeIndex>>;
   struct Messages {
     std::vector<NodeIndex> sends;
@@ -54,7 +53,7 @@ class CommunicationMatcher {
     }
   }
 
-  // Those that communicate, by rank and id.
+  // Returns the nodes that communicate in the order of ranks and ids.
   std::vector<NodeIndex> CommunicationNodes() const {
     std::vector<NodeIndex> nodes;
     for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
@@ -131,7 +130,7 @@ class CommunicationMatcher {
                         "\", but rank ", rank, " has only ", k));
   }
 
-  // The message lacks its other end.
+  // Reports a message that lacks its other end, unless that is on a rank that is not at hand.
   void CheckPeer(NodeIndex node) {
     const bool sends = graph_.type(node) == ChakraProtoMsg::COMM_SEND_NODE;
     const Communication& communication = *graph_.communication(node);
@@ -187,7 +186,7 @@ class CommunicationMatcher {
   CommunicationMatch* match_;
   const std::vector<NodeIndex> none_;
   std::map<GroupIndex, Sequences> collectives_;
-  // By source, target and tag.
+  // Messages of one source, target and tag.
   std::map<std::tuple<int64_t, int64_t, int32_t>, Messages> messages_;
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which nodes of different ranks are one communication.
 //
 //   rank 0   send 4 ----------+       all-reduce 9, group "1" --+
@@ -20,7 +21,7 @@
 
 namespace meridian {
 
-// Something that does not fit together.
+// Nodes that do not fit together.
 struct MatchProblem {
   enum class Kind : uint8_t {
     // A member, sender or receiver lacks a counterpart.
@@ -32,7 +33,7 @@ struct MatchProblem {
   };
   Kind kind = Kind::kMissingPeer;
   NodeIndex node = kNoNodeIndex;
-  // Names the nodes.
+  // Says what is wrong and names the nodes.
   std::string text;
 };
 
@@ -47,24 +48,27 @@ class CommunicationMatch {
 
   size_t instance_count() const { return first_member_.size() - 1; }
 
-  // Of a collective in the order of its group; of a message the send, then the receive. One of them
-  // may be missing when its rank is not in the graph, or as a problem says.
+  // Returns the nodes of an instance: of a collective in the order of its group, of a message the
+  // send, then the receive. Some are missing when their rank is not in the graph, or as a problem
+  // says.
   absl::Span<const NodeIndex> members(Instance instance) const {
     return absl::MakeConstSpan(members_).subspan(
         first_member_[instance], first_member_[instance + 1] - first_member_[instance]);
   }
 
-  // kNoInstance for a node that does not communicate.
+  // Returns kNoInstance for a node that does not communicate.
   Instance instance_of(NodeIndex node) const { return instance_of_[node]; }
 
-  // In the order of ranks and ids; without any, every instance is complete.
+  // In the order of ranks and ids. Without any, every instance is complete.
   const std::vector<MatchProblem>& problems() const { return problems_; }
 
  private:
   friend class CommunicationMatcher;
 
+  // By instance: where its members begin; one entry more, the end of the last instance's.
   std::vector<uint32_t> first_member_ = {0};
   std::vector<NodeIndex> members_;
+  // By node.
   std::vector<Instance> instance_of_;
   std::vector<MatchProblem> problems_;
 };

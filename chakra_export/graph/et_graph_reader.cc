@@ -13,8 +13,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "chakra_export/et/et_attributes.h"
-#include "chakra_export/graph/edge_kind.h"
-#include "chakra_export/graph/node_id_index.h"
+#include "chakra_export/et/node_id_index.h"
+#include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
@@ -23,7 +23,7 @@ namespace {
 using ::ChakraProtoMsg::Node;
 
 constexpr int64_t kNsPerMicro = 1000;
-// So that the sum of a start and a duration fits.
+// The sum of a start and a duration must fit.
 constexpr int64_t kMaxTimeNs = std::numeric_limits<int64_t>::max() / 2;
 
 absl::Status TimeError(absl::string_view field, absl::string_view value) {
@@ -47,12 +47,7 @@ absl::StatusOr<std::optional<int64_t>> ExactTime(const Node& node, absl::string_
   return exact;
 }
 
-absl::StatusOr<int64_t> IntOr(const Node& node, absl::string_view name, int64_t absent) {
-  ASSIGN_OR_RETURN(const std::optional<int64_t> value, GetIntAttribute(node.attr(), name));
-  return value.value_or(absent);
-}
-
-// The same for a value that must lie between bounds when it is given.
+// Returns the value of the attribute, which must lie between the bounds; `absent` without one.
 absl::StatusOr<int64_t> BoundedIntOr(const Node& node, absl::string_view name, int64_t absent,
                                      int64_t least, int64_t most) {
   ASSIGN_OR_RETURN(const std::optional<int64_t> value, GetIntAttribute(node.attr(), name));
@@ -62,6 +57,22 @@ absl::StatusOr<int64_t> BoundedIntOr(const Node& node, absl::string_view name, i
         absl::StrCat("attribute ", name, " is ", *value, "; expected ", least, " to ", most));
   }
   return *value;
+}
+
+// Returns what runs the node.
+absl::StatusOr<Resource> ResourceOf(const Node& node, int64_t rank) {
+  ASSIGN_OR_RETURN(const std::optional<bool> is_cpu_op,
+                   GetBoolAttribute(node.attr(), kIsCpuOpAttribute));
+  if (is_cpu_op.value_or(false)) {
+    ASSIGN_OR_RETURN(const std::optional<int64_t> thread,
+                     GetIntAttribute(node.attr(), kThreadAttribute));
+    return Resource{rank, ResourceKind::kHostThread, thread.value_or(0)};
+  }
+  ASSIGN_OR_RETURN(const std::optional<int64_t> stream,
+                   GetIntAttribute(node.attr(), kStreamAttribute));
+  if (stream.has_value()) return Resource{rank, ResourceKind::kStream, *stream};
+  return Resource{
+      rank, IsCommunication(node.type()) ? ResourceKind::kCommunication : ResourceKind::kCompute};
 }
 
 // The groups that nodes name, numbered in the order of first use, with the ranks that use them.
@@ -105,24 +116,15 @@ class GraphReader {
       : file_system_(file_system), options_(options), groups_(options.groups) {}
 
   absl::Status ReadFile(const EtFile& file) {
-    ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system_, file.path, options_.input));
-    reader.set_progress(options_.progress);
+    ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system_, file.path, options_));
     ids_ = NodeIdIndex();
     forward_.clear();
     first_node_ = static_cast<NodeIndex>(builder_.node_count());
     rank_ = file.rank;
     // So that a rank without nodes counts as one.
     builder_.AddResource({file.rank, ResourceKind::kCompute, 0});
-    Node node;
-    while (true) {
-      ASSIGN_OR_RETURN(const bool found, reader.Next(&node));
-      if (!found) break;
-      const absl::Status added = AddNode(node);
-      if (!added.ok()) {
-        return reader.NodeError(absl::StrCat("node ", node.id(), ": ", added.message()));
-      }
-    }
-    RETURN_IF_ERROR(CheckIdsAreUnique(&reader));
+    RETURN_IF_ERROR(reader.ForEachNode([this](const Node& node) { return AddNode(node); }));
+    RETURN_IF_ERROR(ids_.CheckAreUnique(&reader));
     return ResolveForward(&reader);
   }
 
@@ -240,13 +242,6 @@ class GraphReader {
     return absl::OkStatus();
   }
 
-  absl::Status CheckIdsAreUnique(EtReader* reader) {
-    const std::vector<size_t> repeated = ids_.Repeated();
-    if (repeated.empty()) return absl::OkStatus();
-    return reader->NodeErrorAt(repeated[0],
-                               absl::StrCat("node id ", ids_.id(repeated[0]), " occurs twice"));
-  }
-
   absl::Status ResolveForward(EtReader* reader) {
     for (const Forward& forward : forward_) {
       const std::optional<size_t> position = ids_.Find(forward.id);
@@ -271,7 +266,8 @@ class GraphReader {
   GroupUse group_use_;
   ExecutionGraphBuilder builder_;
 
-  // Of the file being read.
+  // The file being read: its rank, its first node, the ids of its nodes, and the dependencies that
+  // are still open.
   int64_t rank_ = 0;
   NodeIndex first_node_ = 0;
   NodeIdIndex ids_;
@@ -302,25 +298,6 @@ absl::StatusOr<int64_t> DurationNsOf(const Node& node) {
   ASSIGN_OR_RETURN(const std::optional<int64_t> exact, ExactTime(node, kDurationNsAttribute));
   if (exact.has_value()) return *exact;
   return MicrosToNs(node.duration_micros(), "duration_micros");
-}
-
-absl::StatusOr<Resource> ResourceOf(const Node& node, int64_t rank) {
-  ASSIGN_OR_RETURN(const std::optional<bool> is_cpu_op,
-                   GetBoolAttribute(node.attr(), kIsCpuOpAttribute));
-  if (is_cpu_op.value_or(false)) {
-    ASSIGN_OR_RETURN(const int64_t thread, IntOr(node, kThreadAttribute, 0));
-    return Resource{rank, ResourceKind::kHostThread, thread};
-  }
-  ASSIGN_OR_RETURN(const std::optional<int64_t> stream,
-                   GetIntAttribute(node.attr(), kStreamAttribute));
-  if (stream.has_value()) return Resource{rank, ResourceKind::kStream, *stream};
-  return Resource{
-      rank, IsCommunication(node.type()) ? ResourceKind::kCommunication : ResourceKind::kCompute};
-}
-
-bool IsCommunication(ChakraProtoMsg::NodeType type) {
-  return type == ChakraProtoMsg::COMM_COLL_NODE || type == ChakraProtoMsg::COMM_SEND_NODE ||
-         type == ChakraProtoMsg::COMM_RECV_NODE;
 }
 
 }  // namespace meridian

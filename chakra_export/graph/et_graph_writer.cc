@@ -7,11 +7,11 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "chakra_export/et/et_attributes.h"
-#include "chakra_export/et/et_format.h"
 #include "chakra_export/et/et_writer.h"
-#include "chakra_export/graph/edge_kind.h"
+#include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
@@ -106,7 +106,6 @@ class NodeEncoder {
       if (start_ns > 0) message->set_start_time_micros(RoundToMicros(start_ns));
       SetIntAttribute(kStartNsAttribute, start_ns, message->mutable_attr());
     }
-    // What rounding left over goes into the next node of the resource.
     int64_t& rounded_off_ns = rounded_off_ns_[graph_.resource_index(node)];
     const int64_t duration_ns = graph_.duration_ns(node);
     const uint64_t micros =
@@ -132,71 +131,41 @@ class NodeEncoder {
   }
 
   const ExecutionGraph& graph_;
-  // By resource.
+  // What rounding has left over, by resource; goes into its next node.
   std::vector<int64_t> rounded_off_ns_;
 };
 
-// Puts the traces of the graph's ranks on the disk, under no name yet.
-absl::Status PrepareTraces(FileSystem& file_system, const ExecutionGraph& graph,
-                           absl::string_view prefix, const EtGraphWriterOptions& options,
-                           std::vector<PreparedTrace>* traces) {
+}  // namespace
+
+absl::Status AddEtGraph(const ExecutionGraph& graph, const EtNodeDecorator& decorate,
+                        EtWorkloadWriter* writer) {
   const std::vector<NodeIndex> nodes = ByRankAndId(graph);
   RETURN_IF_ERROR(CheckIdsAreUnique(graph, nodes));
   RETURN_IF_ERROR(CheckEdgesStayWithinRanks(graph));
-  ChakraProtoMsg::GlobalMetadata metadata = options.metadata;
-  if (metadata.version().empty()) metadata.set_version(kEtSchemaVersion);
+  ChakraProtoMsg::GlobalMetadata metadata;
+  metadata.set_version(kEtSchemaVersion);
 
   NodeEncoder encoder(graph);
   Node message;
   size_t next = 0;
   for (const int64_t rank : graph.Ranks()) {
-    PreparedTrace trace;
-    trace.file = {rank, absl::StrCat(EtPath(prefix, rank), options.gzip ? ".gz" : "")};
-    ASSIGN_OR_RETURN(trace.writer,
-                     EtWriter::Create(file_system, trace.file.path, metadata, {options.gzip}));
+    ASSIGN_OR_RETURN(EtWriter * trace, writer->BeginTrace(rank, metadata));
     for (; next < nodes.size() && graph.rank(nodes[next]) == rank; ++next) {
       encoder.Encode(nodes[next], &message);
-      if (options.decorate != nullptr) options.decorate(nodes[next], &message);
-      RETURN_IF_ERROR(trace.writer->Add(message));
+      if (decorate != nullptr) decorate(nodes[next], &message);
+      RETURN_IF_ERROR(trace->Add(message));
     }
-    RETURN_IF_ERROR(trace.writer->Prepare());
-    traces->push_back(std::move(trace));
   }
+  writer->AddGroups(GroupsOf(graph));
   return absl::OkStatus();
-}
-
-}  // namespace
-
-absl::StatusOr<std::vector<EtFile>> WriteEtGraph(FileSystem& file_system,
-                                                 const ExecutionGraph& graph,
-                                                 absl::string_view prefix,
-                                                 const EtGraphWriterOptions& options) {
-  std::vector<PreparedTrace> traces;
-  RETURN_IF_ERROR(PrepareTraces(file_system, graph, prefix, options, &traces));
-  std::vector<EtFile> files;
-  for (const PreparedTrace& trace : traces) {
-    RETURN_IF_ERROR(trace.writer->Commit());
-    files.push_back(trace.file);
-  }
-  return files;
-}
-
-absl::Status EtWorkloadWriter::Add(const ExecutionGraph& graph,
-                                   const EtGraphWriterOptions& options) {
-  groups_.merge(GroupsOf(graph));
-  return PrepareTraces(file_system_, graph, prefix_, options, &traces_);
-}
-
-absl::StatusOr<WrittenWorkload> EtWorkloadWriter::Commit(int64_t rank_count) {
-  return CommitWorkload(file_system_, prefix_, traces_, groups_, rank_count);
 }
 
 absl::StatusOr<WrittenWorkload> WriteEtWorkload(FileSystem& file_system,
                                                 const ExecutionGraph& graph,
                                                 const std::string& prefix, int64_t rank_count,
-                                                const EtGraphWriterOptions& options) {
+                                                const EtNodeDecorator& decorate) {
   EtWorkloadWriter writer(file_system, prefix);
-  RETURN_IF_ERROR(writer.Add(graph, options));
+  RETURN_IF_ERROR(AddEtGraph(graph, decorate, &writer));
   return writer.Commit(rank_count);
 }
 

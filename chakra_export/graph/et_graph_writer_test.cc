@@ -13,7 +13,6 @@
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_reader.h"
 #include "chakra_export/graph/communication_match.h"
-#include "chakra_export/graph/edge_kind.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/graph_replay.h"
 #include "chakra_export/graph/testing/random_graph.h"
@@ -62,8 +61,8 @@ ExecutionGraph Chain(const std::vector<int64_t>& durations_ns) {
 TEST(EtGraphWriterTest, RoundingIsCarriedAlongTheResource) {
   const TemporaryDirectory directory;
   // Exact ends: 400, 800, 1200, 1600, 2000, 3500, 3501 ns.
-  ASSERT_OK(WriteEtGraph(FileSystem::Posix(), Chain({400, 400, 400, 400, 400, 1500, 1}),
-                         directory.PathOf("w")));
+  ASSERT_OK(WriteEtWorkload(FileSystem::Posix(), Chain({400, 400, 400, 400, 400, 1500, 1}),
+                            directory.PathOf("w"), 1));
   const std::vector<Node> nodes = ReadNodes(directory.PathOf("w.0.et"));
   std::vector<uint64_t> micros;
   for (const Node& node : nodes) micros.push_back(node.duration_micros());
@@ -79,23 +78,20 @@ TEST(EtGraphWriterTest, RoundingIsCarriedAlongTheResource) {
   EXPECT_THAT(nodes[1].data_deps(), ElementsAre(0));
 }
 
-TEST(EtGraphWriterTest, DecoratesNodesAndMetadata) {
+TEST(EtGraphWriterTest, DecoratesNodes) {
   const TemporaryDirectory directory;
-  EtGraphWriterOptions options;
-  options.gzip = true;
-  SetStringAttribute("source", "test", options.metadata.mutable_attr());
-  options.decorate = [](NodeIndex node, Node* message) {
-    SetIntAttribute(kNumOpsAttribute, node + 40, message->mutable_attr());
-  };
-  ASSERT_OK_AND_ASSIGN(
-      const std::vector<EtFile> files,
-      WriteEtGraph(FileSystem::Posix(), Chain({1, 2}), directory.PathOf("w"), options));
-  ASSERT_EQ(files.size(), 1);
-  EXPECT_EQ(files[0].path, directory.PathOf("w.0.et.gz"));
-  ASSERT_OK_AND_ASSIGN(const EtReader reader, EtReader::Open(FileSystem::Posix(), files[0].path));
+  ASSERT_OK_AND_ASSIGN(const WrittenWorkload written,
+                       WriteEtWorkload(FileSystem::Posix(), Chain({1, 2}), directory.PathOf("w"), 1,
+                                       [](NodeIndex node, Node* message) {
+                                         SetIntAttribute(kNumOpsAttribute, node + 40,
+                                                         message->mutable_attr());
+                                       }));
+  ASSERT_EQ(written.files.size(), 1);
+  const std::string& path = written.files[0].path;
+  EXPECT_EQ(path, directory.PathOf("w.0.et"));
+  ASSERT_OK_AND_ASSIGN(const EtReader reader, EtReader::Open(FileSystem::Posix(), path));
   EXPECT_EQ(reader.metadata().version(), "1.0.0");
-  EXPECT_EQ(reader.metadata().attr(0).string_val(), "test");
-  EXPECT_EQ(FindAttribute(ReadNodes(files[0].path)[1].attr(), "num_ops")->int64_val(), 41);
+  EXPECT_EQ(FindAttribute(ReadNodes(path)[1].attr(), "num_ops")->int64_val(), 41);
 }
 
 TEST(EtGraphWriterTest, RefusesWhatATraceCannotHold) {
@@ -108,15 +104,16 @@ TEST(EtGraphWriterTest, RefusesWhatATraceCannotHold) {
   }
   across.AddDependency(1, 0, EdgeKind::kData);
   EXPECT_THAT(
-      WriteEtGraph(FileSystem::Posix(), std::move(across).Build(), directory.PathOf("w")),
+      WriteEtWorkload(FileSystem::Posix(), std::move(across).Build(), directory.PathOf("w"), 2),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a Chakra trace holds one rank")));
 
   ExecutionGraphBuilder twice;
   node.resource = twice.AddResource({});
   twice.AddNode(node);
   twice.AddNode(node);
-  EXPECT_THAT(WriteEtGraph(FileSystem::Posix(), std::move(twice).Build(), directory.PathOf("w")),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("have the same id")));
+  EXPECT_THAT(
+      WriteEtWorkload(FileSystem::Posix(), std::move(twice).Build(), directory.PathOf("w"), 1),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("have the same id")));
   EXPECT_THAT(directory.List(), IsEmpty());
 }
 
@@ -157,7 +154,7 @@ TEST(EtGraphWriterTest, AGraphIsReadAsItWasWritten) {
     options.max_duration_ns = 5000;
     const ExecutionGraph graph = RandomExecutionGraph(options, random);
     const TemporaryDirectory directory;
-    ASSERT_OK(WriteEtGraph(FileSystem::Posix(), graph, directory.PathOf("w")));
+    ASSERT_OK(WriteEtWorkload(FileSystem::Posix(), graph, directory.PathOf("w"), 3));
     ASSERT_OK_AND_ASSIGN(const EtFiles files,
                          FindEtFiles(FileSystem::Posix(), directory.PathOf("w")));
     EtGraphReaderOptions read_options;
@@ -230,7 +227,7 @@ TEST(EtGraphWriterTest, GraphsOfSeveralRanksMakeOneWorkload) {
     builder.AddNode(node);
     builder.AddGroup({"3", {0, 1}});
     builder.AddGroup({absl::StrCat(rank + 1), {rank, 4}});
-    ASSERT_OK(writer.Add(std::move(builder).Build()));
+    ASSERT_OK(AddEtGraph(std::move(builder).Build(), nullptr, &writer));
     EXPECT_EQ(FileSystem::Posix().Kind(directory.PathOf("w.0.et")).ok(), false);
   }
   ASSERT_OK_AND_ASSIGN(const WrittenWorkload written, writer.Commit(2));

@@ -4,13 +4,20 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/check.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
 
+static_assert(kComputationNode == ChakraProtoMsg::COMP_NODE);
+
 constexpr size_t kMaxNameLength = 60;
+
+char Letter(EdgeKind kind) { return kind == EdgeKind::kSync ? 'w' : EdgeKindName(kind)[0]; }
 
 // Turns counts per bucket (stored one place on) into the buckets' begins.
 void CountsToBegins(std::vector<uint32_t>* counts) {
@@ -18,6 +25,83 @@ void CountsToBegins(std::vector<uint32_t>* counts) {
 }
 
 }  // namespace
+
+absl::string_view EdgeKindName(EdgeKind kind) {
+  switch (kind) {
+    case EdgeKind::kData:
+      return "data";
+    case EdgeKind::kControl:
+      return "control";
+    case EdgeKind::kStream:
+      return "stream";
+    case EdgeKind::kLaunch:
+      return "launch";
+    case EdgeKind::kProgram:
+      return "program";
+    case EdgeKind::kSync:
+      return "sync";
+  }
+  return "";
+}
+
+std::string EdgeKinds::Letters() const {
+  std::string letters;
+  for (const EdgeKind kind : kEdgeKinds) {
+    if (Contains(kind)) letters.push_back(Letter(kind));
+  }
+  return letters;
+}
+
+std::optional<EdgeKinds> EdgeKinds::FromLetters(absl::string_view letters) {
+  EdgeKinds kinds;
+  for (const char letter : letters) {
+    EdgeKinds known;
+    for (const EdgeKind kind : kEdgeKinds) {
+      if (Letter(kind) == letter) known = kind;
+    }
+    if (known.empty()) return std::nullopt;
+    kinds |= known;
+  }
+  if (kinds.empty()) return std::nullopt;
+  return kinds;
+}
+
+std::string EdgeKindsText(absl::Span<const EdgeKinds> sets) {
+  return absl::StrJoin(sets, ",",
+                       [](std::string* out, EdgeKinds kinds) { out->append(kinds.Letters()); });
+}
+
+std::optional<std::vector<EdgeKinds>> ParseEdgeKinds(absl::string_view text) {
+  std::vector<EdgeKinds> sets;
+  for (const absl::string_view letters : absl::StrSplit(text, ',')) {
+    const std::optional<EdgeKinds> kinds = EdgeKinds::FromLetters(letters);
+    if (!kinds.has_value()) return std::nullopt;
+    sets.push_back(*kinds);
+  }
+  return sets;
+}
+
+std::string ResourceName(const Resource& resource) {
+  switch (resource.kind) {
+    case ResourceKind::kHostThread:
+      return absl::StrCat("thread ", resource.number);
+    case ResourceKind::kStream:
+      return absl::StrCat("stream ", resource.number);
+    case ResourceKind::kCompute:
+      return "compute";
+    case ResourceKind::kCommunication:
+      return "communication";
+  }
+  return "";
+}
+
+bool IsCommunication(ChakraProtoMsg::NodeType type) {
+  return type == ChakraProtoMsg::COMM_COLL_NODE || IsMessage(type);
+}
+
+bool IsMessage(ChakraProtoMsg::NodeType type) {
+  return type == ChakraProtoMsg::COMM_SEND_NODE || type == ChakraProtoMsg::COMM_RECV_NODE;
+}
 
 std::vector<int64_t> ExecutionGraph::Ranks() const {
   std::vector<int64_t> ranks;
@@ -50,6 +134,14 @@ size_t ExecutionGraph::RetainDependencies(
   sources_.resize(kept);
   kinds_.resize(kept);
   return removed;
+}
+
+std::array<int64_t, kEdgeKinds.size()> ExecutionGraph::CountEdgeKinds() const {
+  std::array<int64_t, kEdgeKinds.size()> counts = {};
+  for (const EdgeKinds set : kinds_) {
+    for (const EdgeKind kind : kEdgeKinds) counts[static_cast<size_t>(kind)] += set.Contains(kind);
+  }
+  return counts;
 }
 
 std::string ExecutionGraph::CommunicationKind(NodeIndex node) const {

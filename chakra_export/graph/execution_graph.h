@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a run did and what each piece of work waited for: the graph that converters build,
 // simulators and critical-path analyses read, and Chakra traces store.
 //
@@ -13,6 +14,7 @@
 #ifndef CHAKRA_EXPORT_GRAPH_EXECUTION_GRAPH_H_
 #define CHAKRA_EXPORT_GRAPH_EXECUTION_GRAPH_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -25,25 +27,90 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "chakra_export/graph/edge_kind.h"
-#include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/string_pool.h"
+
+// The enumerators are in third_party/chakra/et_def.pb.h, which is too heavy for a header that so
+// many files include.
+namespace ChakraProtoMsg {
+enum CollectiveCommType : int;
+enum NodeType : int;
+}  // namespace ChakraProtoMsg
 
 namespace meridian {
 
+// Why a piece of work had to wait for another.
+enum class EdgeKind : uint8_t {
+  // It consumes what the other produced.
+  kData,
+  // The program says so without data: a control predecessor, the caller of a call.
+  kControl,
+  // The stream of a device runs its work in order.
+  kStream,
+  // A host call launched it.
+  kLaunch,
+  // A host thread runs its calls in order.
+  kProgram,
+  // A host call or a stream waited for it.
+  kSync,
+};
+
+inline constexpr std::array<EdgeKind, 6> kEdgeKinds = {EdgeKind::kData,    EdgeKind::kControl,
+                                                       EdgeKind::kStream,  EdgeKind::kLaunch,
+                                                       EdgeKind::kProgram, EdgeKind::kSync};
+
+// Returns e.g. "stream".
+absl::string_view EdgeKindName(EdgeKind kind);
+
+// A set of kinds: one edge may have several reasons.
+class EdgeKinds {
+ public:
+  constexpr EdgeKinds() = default;
+  constexpr EdgeKinds(EdgeKind kind)  // NOLINT: a kind is a set of one
+      : bits_(static_cast<uint8_t>(1 << static_cast<int>(kind))) {}
+
+  constexpr bool Contains(EdgeKind kind) const { return (bits_ & EdgeKinds(kind).bits_) != 0; }
+  constexpr bool empty() const { return bits_ == 0; }
+
+  constexpr EdgeKinds& operator|=(EdgeKinds other) {
+    bits_ |= other.bits_;
+    return *this;
+  }
+  friend constexpr EdgeKinds operator|(EdgeKinds a, EdgeKinds b) { return a |= b; }
+  friend constexpr bool operator==(EdgeKinds a, EdgeKinds b) { return a.bits_ == b.bits_; }
+  friend constexpr bool operator!=(EdgeKinds a, EdgeKinds b) { return !(a == b); }
+
+  // Returns one letter per kind, the first of its name except for sync, which is 'w' (wait): "ds".
+  std::string Letters() const;
+
+  // Returns nullopt for an empty text or an unknown letter.
+  static std::optional<EdgeKinds> FromLetters(absl::string_view letters);
+
+ private:
+  uint8_t bits_ = 0;
+};
+
+// Letters of several sets, with commas between them: "d,ds,l".
+std::string EdgeKindsText(absl::Span<const EdgeKinds> sets);
+std::optional<std::vector<EdgeKinds>> ParseEdgeKinds(absl::string_view text);
+
+// Position of a node in its graph.
 using NodeIndex = uint32_t;
 inline constexpr NodeIndex kNoNodeIndex = std::numeric_limits<NodeIndex>::max();
 
-// Of a node whose start is not known.
+// Start of a node whose start is not known.
 inline constexpr int64_t kNoTimeNs = std::numeric_limits<int64_t>::min();
 
-// Of a peer that a node does not name.
+// Rank of a peer that a node does not name.
 inline constexpr int64_t kNoRank = -1;
+
+// COMP_NODE, which nodes are unless they say otherwise.
+inline constexpr ChakraProtoMsg::NodeType kComputationNode{4};
 
 enum class ResourceKind : uint8_t {
   kHostThread,
   kStream,
-  // Of devices whose streams are not known: one for computation, one for communication.
+  // On devices whose streams are not known, there is one resource for computation and one for
+  // communication.
   kCompute,
   kCommunication,
 };
@@ -63,6 +130,9 @@ struct Resource {
 };
 using ResourceIndex = uint32_t;
 
+// Returns e.g. "stream 7" or "communication".
+std::string ResourceName(const Resource& resource);
+
 // Ranks that run collectives together, in the order that rings follow.
 struct ProcessGroup {
   // "" is the group of all ranks.
@@ -75,27 +145,31 @@ using GroupIndex = uint32_t;
 struct Communication {
   // As Chakra's comm_size: of an all-gather one rank's shard, else one rank's whole buffer.
   int64_t bytes = 0;
-  // Of a collective.
-  ChakraProtoMsg::CollectiveCommType type = ChakraProtoMsg::ALL_REDUCE;
+  // Type and group of a collective. The type is as the file has it, ALL_REDUCE when it has none.
+  ChakraProtoMsg::CollectiveCommType type{};
   GroupIndex group = 0;
-  // Of a send or receive; kNoRank when the trace does not say.
+  // Ranks of a send or receive; kNoRank when the trace does not say.
   int64_t source = kNoRank;
   int64_t target = kNoRank;
   int32_t tag = 0;
 };
 
-// One node, as it is put in and taken out.
+// True for collectives, sends and receives; for sends and receives.
+bool IsCommunication(ChakraProtoMsg::NodeType type);
+bool IsMessage(ChakraProtoMsg::NodeType type);
+
+// One node, as it is put into a graph.
 struct ExecutionNode {
-  // Unique within the rank; simulators issue ready nodes in this order.
+  // Unique within the rank; of nodes that are ready, simulators issue the smallest id first.
   uint64_t id = 0;
   absl::string_view name;
-  ChakraProtoMsg::NodeType type = ChakraProtoMsg::COMP_NODE;
+  ChakraProtoMsg::NodeType type = kComputationNode;
   ResourceIndex resource = 0;
-  // Unix time.
+  // Unix time; kNoTimeNs when it is not known.
   int64_t start_ns = kNoTimeNs;
   // Not negative.
   int64_t duration_ns = 0;
-  // Of collectives (whose group must be added before Build), sends and receives.
+  // Present for collectives (whose group must be added before Build), sends and receives.
   std::optional<Communication> communication;
 };
 
@@ -108,7 +182,7 @@ class ExecutionGraph {
   size_t dependency_count() const { return sources_.size(); }
   const std::vector<Resource>& resources() const { return resources_; }
   const std::vector<ProcessGroup>& groups() const { return groups_; }
-  // Those that have a node or a resource, ascending.
+  // Returns the ranks that have a node or a resource, in ascending order.
   std::vector<int64_t> Ranks() const;
 
   uint64_t id(NodeIndex node) const { return ids_[node]; }
@@ -123,14 +197,14 @@ class ExecutionGraph {
   int64_t duration_ns(NodeIndex node) const { return durations_ns_[node]; }
   void set_duration_ns(NodeIndex node, int64_t duration_ns) { durations_ns_[node] = duration_ns; }
 
-  // Null for a node that does not communicate.
+  // Returns null for a node that does not communicate.
   const Communication* communication(NodeIndex node) const {
     return communication_ids_[node] == kNoCommunication
                ? nullptr
                : &communications_[communication_ids_[node]];
   }
 
-  // What the node waits for, ascending, and the reasons, one set for each.
+  // What the node waits for, in ascending order, and the reasons, one set for each.
   absl::Span<const NodeIndex> dependencies(NodeIndex node) const {
     return absl::MakeConstSpan(sources_).subspan(first_dependency_[node], DependencyCount(node));
   }
@@ -141,6 +215,9 @@ class ExecutionGraph {
   // Removes every edge for which `keep` is false; it is called with the node and the position among
   // its dependencies, before any is removed from that node. Returns how many were removed.
   size_t RetainDependencies(absl::FunctionRef<bool(NodeIndex node, size_t position)> keep);
+
+  // Returns how many dependencies have each kind, by kind; one that has several counts for each.
+  std::array<int64_t, kEdgeKinds.size()> CountEdgeKinds() const;
 
   // Returns "ALL_REDUCE" and so on, "SEND" or "RECV" for a node that communicates.
   std::string CommunicationKind(NodeIndex node) const;
@@ -170,7 +247,7 @@ class ExecutionGraph {
   std::vector<ResourceIndex> resource_ids_;
   std::vector<uint32_t> communication_ids_;
   std::vector<uint8_t> types_;
-  // And one more, the end of the last.
+  // Where the node's edges begin; one entry more, the end of the last node's.
   std::vector<uint32_t> first_dependency_ = {0};
 
   // One entry per edge.
@@ -190,8 +267,8 @@ class ExecutionGraphBuilder {
   // Returns the node's index; indices count up from 0. There must be fewer than kMaxNodes.
   NodeIndex AddNode(const ExecutionNode& node);
 
-  // `node` waits for `source`; several kinds between two nodes become one edge. There must be fewer
-  // than kMaxDependencies.
+  // Lets `node` wait for `source`; several kinds between two nodes become one edge. There must be
+  // fewer than kMaxDependencies.
   void AddDependency(NodeIndex node, NodeIndex source, EdgeKinds kinds);
 
   size_t node_count() const { return graph_.node_count(); }
@@ -217,7 +294,7 @@ class SuccessorIndex {
  public:
   explicit SuccessorIndex(const ExecutionGraph& graph);
 
-  // Ascending.
+  // Returns the nodes that wait for the node, in ascending order.
   absl::Span<const NodeIndex> Of(NodeIndex node) const {
     return absl::MakeConstSpan(targets_).subspan(first_target_[node],
                                                  first_target_[node + 1] - first_target_[node]);

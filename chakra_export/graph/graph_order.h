@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Orders in which every node comes after what it waits for, and why there may be none.
 #ifndef CHAKRA_EXPORT_GRAPH_GRAPH_ORDER_H_
 #define CHAKRA_EXPORT_GRAPH_GRAPH_ORDER_H_

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "chakra_export/graph/edge_kind.h"
+#include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/testing/random_graph.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -21,14 +21,11 @@ using Instance = CommunicationMatch::Instance;
 
 constexpr uint32_t kNoSlot = std::numeric_limits<uint32_t>::max();
 constexpr int64_t kNotYet = -1;
-// An explanation of a deadlock ends after so many nodes.
+// An explanation of a deadlock names this many nodes at most.
 constexpr size_t kMaxExplainedNodes = 12;
 
-bool IsMessage(ChakraProtoMsg::NodeType type) {
-  return type == ChakraProtoMsg::COMM_SEND_NODE || type == ChakraProtoMsg::COMM_RECV_NODE;
-}
-
-// Which nodes exclude each other: a number per node, kNoSlot for those that exclude nothing.
+// Numbers the slots that nodes take, of which each runs one node at a time. A node that excludes no
+// other has kNoSlot.
 class SlotNumbers {
  public:
   SlotNumbers(const ExecutionGraph& graph, ReplayResources resources)
@@ -79,7 +76,7 @@ class SlotNumbers {
   const ExecutionGraph& graph_;
   const ReplayResources resources_;
   std::map<int64_t, uint32_t> rank_numbers_;
-  // By resource.
+  // By resource: the first of its rank's slots.
   std::vector<uint32_t> simulator_bases_;
 };
 
@@ -129,7 +126,7 @@ class Replayer {
  private:
   // What nodes of a resource queue for.
   struct Slot {
-    // kNoNodeIndex when free.
+    // Which node holds it; kNoNodeIndex when it is free.
     NodeIndex holder = kNoNodeIndex;
     // Which node held it last.
     NodeIndex last_holder = kNoNodeIndex;
@@ -234,7 +231,7 @@ class Replayer {
     return EndAt(node, now_ns_, std::max<int64_t>(arrival->second - now_ns_, 0));
   }
 
-  // Fills in durations_ns_.
+  // Fills in durations_ns_, one for each member.
   absl::Status Price(absl::Span<const NodeIndex> members) {
     durations_ns_.resize(members.size());
     for (size_t i = 0; i < members.size(); ++i) durations_ns_[i] = graph_.duration_ns(members[i]);
@@ -259,7 +256,7 @@ class Replayer {
 
   bool IsFinished(NodeIndex node) const { return replay_.ends_ns[node] != kNotYet; }
 
-  // Ready or waiting for the others of its communication.
+  // True for a node that is ready, or waits only for the others of its communication.
   bool HasBegun(NodeIndex node) const { return waiting_[node] == 0; }
 
   bool IsIssued(NodeIndex node) const {
@@ -308,12 +305,12 @@ class Replayer {
   // How many dependencies of each node have not finished.
   std::vector<uint32_t> waiting_;
   std::vector<Slot> slots_;
-  // Slots that were freed or queued for.
+  // Slots that were freed or queued for since the last issue.
   std::vector<uint32_t> touched_slots_;
   std::vector<NodeIndex> issuable_;
-  // By instance.
+  // By instance: how many of its members have been issued.
   std::vector<uint32_t> issued_members_;
-  // Of eager messages that were sent.
+  // When eager messages that were sent arrive.
   std::map<Instance, int64_t> arrivals_ns_;
   std::vector<int64_t> durations_ns_;
   using End = std::pair<int64_t, NodeIndex>;
@@ -346,6 +343,14 @@ absl::StatusOr<GraphReplay> ReplayGraph(const ExecutionGraph& graph,
     return absl::FailedPreconditionError(match.problems()[0].text);
   }
   return Replayer(graph, match, options).Run();
+}
+
+absl::StatusOr<GraphReplay> ReplayAsSimulator(const ExecutionGraph& graph,
+                                              const CommunicationMatch& match) {
+  ReplayOptions options;
+  options.resources = ReplayResources::kSimulator;
+  options.send_mode = SendMode::kEager;
+  return ReplayGraph(graph, match, options);
 }
 
 std::vector<CriticalStep> ReplayCriticalPath(const ExecutionGraph& graph,

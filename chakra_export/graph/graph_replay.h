@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a graph again, event by event: a node is issued when everything it waits for has finished
 // and its resource is free, and ends when it has taken its time. Ranks meet in communication.
 //
@@ -40,9 +41,9 @@ enum class SendMode : uint8_t {
   kEager,
 };
 
-// What a communication takes. `members` are as in CommunicationMatch (an eager send is priced with
-// its receive) and begin at start_ns; the pricer fills in how long each takes from then, in the
-// same order. An error ends the replay.
+// Says how long a communication takes. `members` are as in CommunicationMatch (an eager send is
+// priced with its receive) and begin at start_ns; the pricer fills in how long each takes from then,
+// in the same order. An error ends the replay.
 using CommunicationPricer = std::function<absl::Status(
     absl::Span<const NodeIndex> members, int64_t start_ns, absl::Span<int64_t> durations_ns)>;
 
@@ -54,15 +55,15 @@ struct ReplayOptions {
 };
 
 struct GraphReplay {
-  // When each node was issued and when it ended.
+  // By node: when it was issued and when it ended.
   std::vector<int64_t> starts_ns;
   std::vector<int64_t> ends_ns;
-  // Which node's end let each node be issued: the last of its dependencies, or what occupied its
-  // resource. kNoNodeIndex for those issued at 0 without waiting.
+  // By node: the node whose end let it be issued, which is the last of its dependencies or what
+  // occupied its resource. kNoNodeIndex for those issued at 0 without waiting.
   std::vector<NodeIndex> causes;
   // When the last node ended.
   int64_t makespan_ns = 0;
-  // How it was run.
+  // As in the options.
   SendMode send_mode = SendMode::kRendezvous;
 };
 
@@ -71,6 +72,10 @@ struct GraphReplay {
 absl::StatusOr<GraphReplay> ReplayGraph(const ExecutionGraph& graph,
                                         const CommunicationMatch& match,
                                         const ReplayOptions& options = {});
+
+// Runs the graph as ASTRA-sim would, but with the nodes' own durations.
+absl::StatusOr<GraphReplay> ReplayAsSimulator(const ExecutionGraph& graph,
+                                              const CommunicationMatch& match);
 
 // A stretch of the critical path: the time in which the run waited for this node.
 struct CriticalStep {

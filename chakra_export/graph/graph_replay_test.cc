@@ -10,7 +10,6 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "chakra_export/graph/communication_match.h"
-#include "chakra_export/graph/edge_kind.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/graph_order.h"
 #include "chakra_export/graph/testing/random_graph.h"

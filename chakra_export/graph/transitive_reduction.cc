@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kNoChain = std::numeric_limits<uint32_t>::max();
 
-// Where a node lies: on which chain of its rank, and as which of it, from 1.
+// Where a node lies: on which chain of its rank, and at which position of the chain, from 1.
 struct ChainPlace {
   uint32_t chain = kNoChain;
   uint32_t position = 0;
@@ -129,24 +129,26 @@ class Reducer {
 
   const ExecutionGraph& graph_;
   const size_t max_chains_;
+  // By node: how many successors are to come, its place, its row in rows_.
   std::vector<uint32_t> successors_left_;
   std::vector<ChainPlace> places_;
   std::vector<uint32_t> row_of_;
-  // Nodes that have a next one on their chain.
+  // By node: whether another one follows it on its chain.
   std::vector<bool> extended_;
+  // By edge: whether others imply it; and by node its first edge.
   std::vector<bool> implied_;
   std::vector<size_t> first_edge_;
   AncestorRows rows_;
+  // How many chains each rank has.
   std::map<int64_t, uint32_t> chains_;
 };
 
 }  // namespace
 
-absl::StatusOr<size_t> RemoveTransitiveEdges(ExecutionGraph* graph,
-                                             const TransitiveReductionOptions& options) {
-  MERIDIAN_CHECK(options.max_chains > 0);
+absl::StatusOr<size_t> RemoveTransitiveEdges(ExecutionGraph* graph, size_t max_chains) {
+  MERIDIAN_CHECK(max_chains > 0);
   ASSIGN_OR_RETURN(const std::vector<NodeIndex> order, TopologicalOrder(*graph));
-  Reducer reducer(*graph, options.max_chains);
+  Reducer reducer(*graph, max_chains);
   for (const NodeIndex node : order) reducer.Visit(node);
   return graph->RetainDependencies(
       [&](NodeIndex node, size_t position) { return !reducer.IsImplied(node, position); });

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "chakra_export/graph/edge_kind.h"
 #include "chakra_export/graph/testing/random_graph.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -77,9 +76,7 @@ TEST(TransitiveReductionTest, WithTooFewChainsOnlySomeGo) {
     options.nodes = 12;
     ExecutionGraph graph = RandomExecutionGraph(options, random);
     const std::vector<std::set<NodeIndex>> before = Ancestors(graph);
-    TransitiveReductionOptions reduction;
-    reduction.max_chains = 1 + round % 3;
-    ASSERT_OK_AND_ASSIGN(const size_t removed, RemoveTransitiveEdges(&graph, reduction));
+    ASSERT_OK_AND_ASSIGN(const size_t removed, RemoveTransitiveEdges(&graph, 1 + round % 3));
     removed_in_all += removed;
     EXPECT_EQ(Ancestors(graph), before);
   }

@@ -13,12 +13,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "chakra_export/graph/communication_match.h"
-#include "chakra_export/graph/edge_kind.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/graph_replay.h"
-#include "chakra_export/inspect/et_check.h"
-#include "chakra_export/inspect/interval_union.h"
+#include "chakra_export/inspect/chakra_report.pb.h"
 #include "chakra_export/inspect/node_times.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/status_macros.h"
@@ -31,7 +29,7 @@ constexpr size_t kMaxCriticalNames = 10;
 constexpr size_t kNameWidth = 60;
 constexpr int kMaxShownPerRule = 5;
 
-// By rank.
+// Reports by rank.
 using RankReports = std::map<int64_t, ChakraRankReport*>;
 
 void DescribeFile(const EtFile& file, const EtReader& reader, ChakraRankReport* rank) {
@@ -42,7 +40,7 @@ void DescribeFile(const EtFile& file, const EtReader& reader, ChakraRankReport* 
   rank->set_version(reader.metadata().version());
 }
 
-// Traces may say anything.
+// Traces may say anything, so sums stop at the largest number.
 int64_t SaturatingAdd(int64_t a, int64_t b) {
   return a > std::numeric_limits<int64_t>::max() - b ? std::numeric_limits<int64_t>::max() : a + b;
 }
@@ -50,11 +48,7 @@ int64_t SaturatingAdd(int64_t a, int64_t b) {
 void CountNodes(const ExecutionGraph& graph, const RankReports& ranks, ChakraReport* report) {
   report->set_nodes(static_cast<int64_t>(graph.node_count()));
   report->set_edges(static_cast<int64_t>(graph.dependency_count()));
-  for (const EdgeKind kind : kEdgeKinds) {
-    (*report->mutable_edges_by_kind())[std::string(EdgeKindName(kind))] = 0;
-  }
   std::map<ChakraProtoMsg::NodeType, int64_t> types;
-  std::array<int64_t, kEdgeKinds.size()> kinds = {};
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
     ++types[graph.type(node)];
     ChakraRankReport* rank = ranks.at(graph.rank(node));
@@ -62,15 +56,11 @@ void CountNodes(const ExecutionGraph& graph, const RankReports& ranks, ChakraRep
     rank->set_nodes(rank->nodes() + 1);
     rank->set_edges(rank->edges() + edges);
     if (edges == 0) rank->set_roots(rank->roots() + 1);
-    for (const EdgeKinds set : graph.dependency_kinds(node)) {
-      for (const EdgeKind kind : kEdgeKinds) {
-        kinds[static_cast<size_t>(kind)] += set.Contains(kind);
-      }
-    }
   }
   for (const auto& [type, count] : types) {
     (*report->mutable_nodes_by_type())[ChakraProtoMsg::NodeType_Name(type)] = count;
   }
+  const auto kinds = graph.CountEdgeKinds();
   for (const EdgeKind kind : kEdgeKinds) {
     (*report->mutable_edges_by_kind())[std::string(EdgeKindName(kind))] =
         kinds[static_cast<size_t>(kind)];
@@ -78,7 +68,7 @@ void CountNodes(const ExecutionGraph& graph, const RankReports& ranks, ChakraRep
   for (const auto& [number, rank] : ranks) report->set_roots(report->roots() + rank->roots());
 }
 
-// Alike are those of one type and group; for messages there is no group.
+// Counts communication of one type and group together; messages have no group.
 void CountCommunication(const ExecutionGraph& graph, ChakraReport* report) {
   std::map<std::pair<std::string, GroupIndex>, ChakraCommunicationReport> totals;
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
@@ -304,7 +294,7 @@ std::string FormatRun(const ChakraRunReport& run) {
   return absl::StrCat(text, table.ToString());
 }
 
-// The rule with how often it is broken, and the first few cases.
+// Appends a rule with how often it is broken, and the first few cases.
 void AppendProblems(const ChakraReport& report, const EtRuleInfo& info, std::string* text) {
   const auto count = report.problem_counts().find(std::string(info.name));
   if (count == report.problem_counts().end()) return;
@@ -333,19 +323,17 @@ absl::StatusOr<ChakraReport> InspectChakra(FileSystem& file_system, const EtFile
   ChakraReport report;
   EtProblems problems(options.ignored_rules);
   EtCheckOptions check_options;
-  check_options.input = options.input;
+  static_cast<EtReaderOptions&>(check_options) = options;
   check_options.groups = options.groups;
-  check_options.progress = options.progress;
   check_options.on_file = [&](const EtFile& file, const EtReader& reader) {
     DescribeFile(file, reader, report.add_ranks());
   };
   RETURN_IF_ERROR(CheckEtFiles(file_system, files, check_options, &problems));
 
   EtGraphReaderOptions graph_options;
-  graph_options.input = options.input;
+  static_cast<EtReaderOptions&>(graph_options) = options;
   graph_options.groups = options.groups;
   graph_options.ignore_dangling = true;
-  graph_options.progress = options.progress;
   const absl::StatusOr<ExecutionGraph> graph = ReadEtGraph(file_system, files, graph_options);
   if (graph.ok()) {
     CheckEtGraph(*graph, &problems);

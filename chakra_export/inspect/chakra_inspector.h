@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Looks through the Chakra traces of a workload and says what is in them and what is wrong.
 #ifndef CHAKRA_EXPORT_INSPECT_CHAKRA_INSPECTOR_H_
 #define CHAKRA_EXPORT_INSPECT_CHAKRA_INSPECTOR_H_
@@ -9,29 +10,28 @@
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_reader.h"
-#include "chakra_export/inspect/chakra_report.pb.h"
-#include "chakra_export/inspect/et_rules.h"
+#include "chakra_export/inspect/et_check.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/files/input_file.h"
 
 namespace meridian {
 
-struct ChakraInspectOptions {
-  InputFileOptions input;
+class ChakraReport;
+
+struct ChakraInspectOptions : EtReaderOptions {
   // The ranks of groups, as ReadEtGraph takes them.
   CommGroups groups;
+  // Problems of these rules are left out.
   std::set<EtRule> ignored_rules;
-  EtProgress progress;
 };
 
-// Dependencies on nodes that do not exist are problems, and left out of the graph. When there is no
-// graph (ids that occur twice, values that cannot be meant) one problem is no_graph and the report
-// has no statistics.
+// Returns statistics and problems. Dependencies on nodes that do not exist are problems, and left
+// out of the graph. When there is no graph (ids that occur twice, values that cannot be meant) one
+// problem is no_graph and the report has no statistics.
 // Errors are those of files that cannot be read, with file, offset and reason.
 absl::StatusOr<ChakraReport> InspectChakra(FileSystem& file_system, const EtFiles& files,
                                            const ChakraInspectOptions& options = {});
 
-// Returns the statistics, or the problems, as text for people.
+// Return the statistics, and the problems, as text for people.
 std::string FormatChakraStats(const ChakraReport& report);
 std::string FormatChakraProblems(const ChakraReport& report);
 

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "chakra_export/et/et_attributes.h"
+#include "chakra_export/inspect/chakra_report.pb.h"
 #include "chakra_export/testing/et_nodes.h"
 #include "chakra_export/testing/et_workload.h"
 #include "gmock/gmock.h"

@@ -10,12 +10,14 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "chakra_export/et/et_attributes.h"
+#include "chakra_export/et/node_id_index.h"
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/graph_order.h"
 #include "chakra_export/graph/graph_replay.h"
-#include "chakra_export/graph/node_id_index.h"
 #include "chakra_export/inspect/node_check.h"
-#include "chakra_export/inspect/node_times.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/status_macros.h"
 
@@ -24,9 +26,56 @@ namespace {
 
 using ::ChakraProtoMsg::Node;
 
-// A message at time 0 aborts ASTRA-sim when a link moves it in less than a nanosecond. Links of
-// over a terabyte per second are not usual.
-constexpr int64_t kEarlyMessageBytes = 1024;
+constexpr Severity kError = Severity::kError;
+constexpr Severity kWarning = Severity::kWarning;
+
+// In the order of the enumerators.
+constexpr EtRuleInfo kRules[] = {
+    {EtRule::kMissingRank, "missing_rank", kError},
+    {EtRule::kNoNodes, "no_nodes", kError},
+    {EtRule::kDuplicateId, "duplicate_id", kError},
+    {EtRule::kDanglingDependency, "dangling_dependency", kError},
+    {EtRule::kCycle, "cycle", kError},
+    {EtRule::kBadValue, "bad_value", kError},
+    {EtRule::kNoGraph, "no_graph", kError},
+    {EtRule::kDuplicateAttribute, "duplicate_attribute", kWarning},
+    {EtRule::kEmptyRecord, "empty_record", kWarning},
+    {EtRule::kUnmatched, "unmatched", kError},
+    {EtRule::kDisagreement, "disagreement", kError},
+    {EtRule::kNotAMember, "not_a_member", kError},
+    {EtRule::kDeadlock, "deadlock", kError},
+    {EtRule::kIssueOrder, "issue_order", kWarning},
+    {EtRule::kGzip, "gzip", kError},
+    {EtRule::kNodeType, "node_type", kError},
+    {EtRule::kMemoryNode, "memory_node", kError},
+    {EtRule::kHostNode, "host_node", kWarning},
+    {EtRule::kHostNodeWithMessages, "host_node_with_messages", kError},
+    {EtRule::kHostCommunication, "host_communication", kError},
+    {EtRule::kMissingAttribute, "missing_attribute", kError},
+    {EtRule::kAttributeKind, "attribute_kind", kError},
+    {EtRule::kAttributeWidth, "attribute_width", kWarning},
+    {EtRule::kCollectiveType, "collective_type", kError},
+    {EtRule::kCommSize, "comm_size", kError},
+    {EtRule::kSmallAllGather, "small_all_gather", kWarning},
+    {EtRule::kPeer, "peer", kError},
+    {EtRule::kTag, "tag", kError},
+    {EtRule::kGroupName, "group_name", kError},
+    {EtRule::kGroupNumber, "group_number", kWarning},
+    {EtRule::kUnknownGroup, "unknown_group", kError},
+    {EtRule::kNoGroups, "no_groups", kWarning},
+    {EtRule::kGroupOfOne, "group_of_one", kError},
+    {EtRule::kInvolvedDim, "involved_dim", kError},
+    {EtRule::kEarlyMessage, "early_message", kWarning},
+};
+
+constexpr bool IsInOrder() {
+  size_t i = 0;
+  for (const EtRuleInfo& info : kRules) {
+    if (static_cast<size_t>(info.rule) != i++) return false;
+  }
+  return i == kEtRuleCount;
+}
+static_assert(IsInOrder(), "one entry per rule, in the order of the enumerators");
 
 // Checks one file in two passes: ids first, so that the second can look them up.
 class FileChecker {
@@ -43,27 +92,23 @@ class FileChecker {
     if (reader->was_compressed()) {
       Report(EtRule::kGzip, {}, {}, "the file is gzip, which ASTRA-sim does not read; gunzip it");
     }
-    RETURN_IF_ERROR(ForEachNode(reader, [&](const Node& node) { Collect(node); }));
+    RETURN_IF_ERROR(reader->ForEachNode([this](const Node& node) {
+      Collect(node);
+      return absl::OkStatus();
+    }));
     if (ids_.size() == 0) {
       Report(EtRule::kNoNodes, {}, {}, "there is no node; an idle rank needs one COMP_NODE");
     }
     repeated_ = ids_.Repeated();
     reader->Rewind();
     uint64_t position = 0;
-    return ForEachNode(reader, [&](const Node& node) { Check(node, position++, *reader); });
+    return reader->ForEachNode([&](const Node& node) {
+      Check(node, position++, *reader);
+      return absl::OkStatus();
+    });
   }
 
  private:
-  template <typename Fn>
-  static absl::Status ForEachNode(EtReader* reader, Fn fn) {
-    Node node;
-    while (true) {
-      ASSIGN_OR_RETURN(const bool found, reader->Next(&node));
-      if (!found) return absl::OkStatus();
-      fn(node);
-    }
-  }
-
   void Collect(const Node& node) {
     ids_.Add(node.id());
     if (node.type() != ChakraProtoMsg::METADATA_NODE) return;
@@ -108,7 +153,6 @@ class FileChecker {
   std::vector<size_t> repeated_;
 };
 
-// Checks that need the whole graph.
 class GraphChecker {
  public:
   GraphChecker(const ExecutionGraph& graph, EtProblems* problems)
@@ -141,11 +185,6 @@ class GraphChecker {
     return EtRule::kUnmatched;
   }
 
-  bool IsMessage(NodeIndex node) const {
-    return graph_.type(node) == ChakraProtoMsg::COMM_SEND_NODE ||
-           graph_.type(node) == ChakraProtoMsg::COMM_RECV_NODE;
-  }
-
   // ASTRA-sim's statistics throw on these.
   bool BreaksStatistics(NodeIndex node) const {
     const ChakraProtoMsg::NodeType type = graph_.type(node);
@@ -161,11 +200,11 @@ class GraphChecker {
     std::set<int64_t> broken_ranks;
     for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
       if (BreaksStatistics(node)) broken_ranks.insert(graph_.rank(node));
-      if (!IsMessage(node)) continue;
+      if (!IsMessage(graph_.type(node))) continue;
       if (successors.Of(node).empty()) last_messages.emplace(graph_.rank(node), node);
       const bool early = graph_.type(node) == ChakraProtoMsg::COMM_SEND_NODE &&
                          graph_.dependencies(node).empty() &&
-                         graph_.communication(node)->bytes < kEarlyMessageBytes;
+                         graph_.communication(node)->bytes < kMinEarlyMessageBytes;
       if (early) {
         Report(EtRule::kEarlyMessage, node,
                absl::StrCat(graph_.Describe(node), " sends ", graph_.communication(node)->bytes,
@@ -232,6 +271,39 @@ class GraphChecker {
 
 }  // namespace
 
+const EtRuleInfo& RuleInfo(EtRule rule) { return kRules[static_cast<size_t>(rule)]; }
+
+absl::StatusOr<std::set<EtRule>> ParseRules(absl::string_view names) {
+  std::set<EtRule> rules;
+  if (names.empty()) return rules;
+  for (const absl::string_view name : absl::StrSplit(names, ',')) {
+    const size_t count = rules.size();
+    for (const EtRuleInfo& info : kRules) {
+      if (info.name == name) rules.insert(info.rule);
+    }
+    if (rules.size() > count) continue;
+    const std::string known = absl::StrJoin(
+        kRules, ", ", [](std::string* out, const EtRuleInfo& r) { absl::StrAppend(out, r.name); });
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", name, "' is no rule or comes twice; expected some of ", known));
+  }
+  return rules;
+}
+
+void EtProblems::Add(EtProblem problem) {
+  if (ignored_.count(problem.rule) > 0) return;
+  const int64_t count = ++counts_[static_cast<size_t>(problem.rule)];
+  if (count <= static_cast<int64_t>(kKeptPerRule)) kept_.push_back(std::move(problem));
+}
+
+int64_t EtProblems::Count(Severity severity) const {
+  int64_t count = 0;
+  for (const EtRuleInfo& info : kRules) {
+    if (info.severity == severity) count += counts_[static_cast<size_t>(info.rule)];
+  }
+  return count;
+}
+
 absl::Status CheckEtFiles(FileSystem& file_system, const EtFiles& files,
                           const EtCheckOptions& options, EtProblems* problems) {
   for (const RankRange& range : files.missing_ranks) {
@@ -242,8 +314,7 @@ absl::Status CheckEtFiles(FileSystem& file_system, const EtFiles& files,
                    absl::StrCat("there is no file for ranks ", range.first, " to ", range.last)});
   }
   for (const EtFile& file : files.files) {
-    ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options.input));
-    reader.set_progress(options.progress);
+    ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options));
     if (options.on_file != nullptr) options.on_file(file, reader);
     RETURN_IF_ERROR(FileChecker(file, files, options, problems).Run(&reader));
   }

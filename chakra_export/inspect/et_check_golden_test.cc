@@ -12,7 +12,6 @@
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/inspect/et_check.h"
-#include "chakra_export/inspect/et_rules.h"
 #include "chakra_export/testing/et_nodes.h"
 #include "chakra_export/testing/et_workload.h"
 #include "gtest/gtest.h"

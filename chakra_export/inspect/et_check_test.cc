@@ -1,9 +1,11 @@
 #include "chakra_export/inspect/et_check.h"
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/testing/et_nodes.h"
 #include "chakra_export/testing/et_workload.h"
@@ -165,6 +167,39 @@ TEST(EtCheckTest, MessagesAtBothEnds) {
               ElementsAre(Breaks(EtRule::kHostNodeWithMessages, "rank 0 node 2")));
   EXPECT_THAT(CheckGraphOf({{SendNode(2, 0, 1, 1023)}, {RecvNode(1, 0, 1, 1023)}}),
               ElementsAre(Breaks(EtRule::kEarlyMessage, "sends 1023 bytes at time 0")));
+}
+
+EtProblem Problem(EtRule rule) {
+  EtProblem problem;
+  problem.rule = rule;
+  return problem;
+}
+
+TEST(EtRulesTest, NamesAreUniqueAndParse) {
+  std::set<std::string> names;
+  for (size_t i = 0; i < kEtRuleCount; ++i) {
+    const EtRule rule = static_cast<EtRule>(i);
+    const std::string name(RuleInfo(rule).name);
+    EXPECT_TRUE(names.insert(name).second) << name;
+    EXPECT_THAT(ParseRules(name), IsOkAndHolds(ElementsAre(rule)));
+  }
+  EXPECT_THAT(ParseRules(""), IsOkAndHolds(IsEmpty()));
+  EXPECT_THAT(ParseRules("cycle,tag"), IsOkAndHolds(ElementsAre(EtRule::kCycle, EtRule::kTag)));
+  EXPECT_THAT(ParseRules("cycle,tagg"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'tagg' is no rule")));
+  EXPECT_THAT(ParseRules("cycle,"), StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST(EtProblemsTest, CountsAllAndKeepsSome) {
+  EtProblems problems({EtRule::kHostNode});
+  for (int i = 0; i < 50; ++i) problems.Add(Problem(EtRule::kCycle));
+  problems.Add(Problem(EtRule::kEarlyMessage));
+  problems.Add(Problem(EtRule::kHostNode));
+  EXPECT_EQ(problems.count(EtRule::kCycle), 50);
+  EXPECT_EQ(problems.count(EtRule::kHostNode), 0);
+  EXPECT_EQ(problems.errors(), 50);
+  EXPECT_EQ(problems.warnings(), 1);
+  EXPECT_EQ(problems.kept().size(), EtProblems::kKeptPerRule + 1);
 }
 
 }  // namespace

@@ -11,8 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "chakra_export/graph/node_id_index.h"
+#include "chakra_export/et/node_id_index.h"
+#include "chakra_export/inspect/chakra_report.pb.h"
 #include "chakra_export/inspect/et_json.h"
+#include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/base/tables/text_table.h"
 
@@ -35,20 +37,16 @@ struct NodeOffsets {
 
 absl::StatusOr<NodeOffsets> IndexNodes(EtReader* reader) {
   NodeOffsets index;
-  Node node;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool found, reader->Next(&node));
-    if (!found) break;
+  RETURN_IF_ERROR(reader->ForEachNode([&](const Node& node) {
     index.ids.Add(node.id());
     index.offsets.push_back(reader->node_offset());
-  }
-  const std::vector<size_t> repeated = index.ids.Repeated();
-  if (repeated.empty()) return index;
-  return reader->NodeErrorAt(repeated[0],
-                             absl::StrCat("node id ", index.ids.id(repeated[0]), " occurs twice"));
+    return absl::OkStatus();
+  }));
+  RETURN_IF_ERROR(index.ids.CheckAreUnique(reader));
+  return index;
 }
 
-// Collects changes.
+// Collects what changed between two nodes, in words.
 class Changes {
  public:
   void Number(absl::string_view name, uint64_t first, uint64_t second) {
@@ -124,6 +122,24 @@ class Changes {
   std::vector<std::string> list_;
 };
 
+// Returns what changed from one node to the other; empty when nothing did.
+std::vector<std::string> NodeChanges(const Node& first, const Node& second) {
+  Changes changes;
+  changes.Number("id", first.id(), second.id());
+  changes.Text("name", first.name(), second.name());
+  changes.Text("type", ChakraProtoMsg::NodeType_Name(first.type()),
+               ChakraProtoMsg::NodeType_Name(second.type()));
+  changes.IdSets("ctrl_deps", first.ctrl_deps(), second.ctrl_deps());
+  changes.IdSets("data_deps", first.data_deps(), second.data_deps());
+  changes.Number("start_time_micros", first.start_time_micros(), second.start_time_micros());
+  changes.Number("duration_micros", first.duration_micros(), second.duration_micros());
+  changes.Io("inputs", first.inputs(), second.inputs());
+  changes.Io("outputs", first.outputs(), second.outputs());
+  changes.Attributes(first, second);
+  return std::move(changes).Take();
+}
+
+// Compares the traces of one rank.
 class FileDiffer {
  public:
   FileDiffer(int64_t rank, EtReader* first, EtReader* second, ChakraDiffReport* report)
@@ -135,39 +151,32 @@ class FileDiffer {
     }
     ASSIGN_OR_RETURN(NodeOffsets first, IndexNodes(first_));
     ASSIGN_OR_RETURN(NodeOffsets second, IndexNodes(second_));
-    Node node;
     first_->Rewind();
-    while (true) {
-      ASSIGN_OR_RETURN(const bool found, first_->Next(&node));
-      if (!found) break;
+    RETURN_IF_ERROR(first_->ForEachNode([&](const Node& node) {
       const std::optional<size_t> position = second.ids.Find(node.id());
-      if (!position.has_value()) {
-        report_->set_nodes_only_in_first(report_->nodes_only_in_first() + 1);
-        Add(node, {"only in the first"});
-        continue;
-      }
-      second_->SeekTo(second.offsets[*position]);
-      RETURN_IF_ERROR(Compare(node));
-    }
+      if (position.has_value()) return Compare(node, second.offsets[*position]);
+      report_->set_nodes_only_in_first(report_->nodes_only_in_first() + 1);
+      Add(node, {"only in the first"});
+      return absl::OkStatus();
+    }));
     second_->Rewind();
-    while (true) {
-      ASSIGN_OR_RETURN(const bool found, second_->Next(&node));
-      if (!found) return absl::OkStatus();
-      if (first.ids.Find(node.id()).has_value()) continue;
+    return second_->ForEachNode([&](const Node& node) {
+      if (first.ids.Find(node.id()).has_value()) return absl::OkStatus();
       report_->set_nodes_only_in_second(report_->nodes_only_in_second() + 1);
       Add(node, {"only in the second"});
-    }
+      return absl::OkStatus();
+    });
   }
 
  private:
-  // With the node at which the second file stands.
-  absl::Status Compare(const Node& node) {
+  // Compares the node with that at an offset of the second file.
+  absl::Status Compare(const Node& node, uint64_t offset) {
+    second_->SeekTo(offset);
     RETURN_IF_ERROR(second_->Next(&other_).status());
-    if (node.SerializeAsString() == other_.SerializeAsString()) {
-      report_->set_equal_nodes(report_->equal_nodes() + 1);
-      return absl::OkStatus();
+    std::vector<std::string> changes;
+    if (node.SerializeAsString() != other_.SerializeAsString()) {
+      changes = NodeChanges(node, other_);
     }
-    std::vector<std::string> changes = NodeChanges(node, other_);
     if (changes.empty()) {
       report_->set_equal_nodes(report_->equal_nodes() + 1);
     } else {
@@ -193,18 +202,15 @@ class FileDiffer {
   Node other_;
 };
 
-std::map<int64_t, std::string> PathsByRank(const EtFiles& files) {
-  std::map<int64_t, std::string> paths;
-  for (const EtFile& file : files.files) paths.emplace(file.rank, file.path);
-  return paths;
-}
-
 }  // namespace
 
 absl::StatusOr<ChakraDiffReport> DiffEtFiles(FileSystem& file_system, const EtFiles& first,
-                                             const EtFiles& second, const EtDiffOptions& options) {
+                                             const EtFiles& second,
+                                             const EtReaderOptions& options) {
   ChakraDiffReport report;
-  std::map<int64_t, std::string> others = PathsByRank(second);
+  // The paths of the second workload by rank.
+  std::map<int64_t, std::string> others;
+  for (const EtFile& file : second.files) others.emplace(file.rank, file.path);
   for (const EtFile& file : first.files) {
     // Two single files are meant to be compared, whatever their ranks.
     const bool only_pair = !first.is_prefix && !second.is_prefix;
@@ -213,10 +219,8 @@ absl::StatusOr<ChakraDiffReport> DiffEtFiles(FileSystem& file_system, const EtFi
       report.add_ranks_only_in_first(file.rank);
       continue;
     }
-    ASSIGN_OR_RETURN(EtReader a, EtReader::Open(file_system, file.path, options.input));
-    ASSIGN_OR_RETURN(EtReader b, EtReader::Open(file_system, other->second, options.input));
-    a.set_progress(options.progress);
-    b.set_progress(options.progress);
+    ASSIGN_OR_RETURN(EtReader a, EtReader::Open(file_system, file.path, options));
+    ASSIGN_OR_RETURN(EtReader b, EtReader::Open(file_system, other->second, options));
     RETURN_IF_ERROR(FileDiffer(file.rank, &a, &b, &report).Run());
     others.erase(other);
   }
@@ -228,22 +232,6 @@ bool AreEqual(const ChakraDiffReport& report) {
   return report.changed_nodes() == 0 && report.nodes_only_in_first() == 0 &&
          report.nodes_only_in_second() == 0 && report.ranks_only_in_first().empty() &&
          report.ranks_only_in_second().empty() && report.changed_metadata().empty();
-}
-
-std::vector<std::string> NodeChanges(const Node& first, const Node& second) {
-  Changes changes;
-  changes.Number("id", first.id(), second.id());
-  changes.Text("name", first.name(), second.name());
-  changes.Text("type", ChakraProtoMsg::NodeType_Name(first.type()),
-               ChakraProtoMsg::NodeType_Name(second.type()));
-  changes.IdSets("ctrl_deps", first.ctrl_deps(), second.ctrl_deps());
-  changes.IdSets("data_deps", first.data_deps(), second.data_deps());
-  changes.Number("start_time_micros", first.start_time_micros(), second.start_time_micros());
-  changes.Number("duration_micros", first.duration_micros(), second.duration_micros());
-  changes.Io("inputs", first.inputs(), second.inputs());
-  changes.Io("outputs", first.outputs(), second.outputs());
-  changes.Attributes(first, second);
-  return std::move(changes).Take();
 }
 
 std::string FormatDiff(const ChakraDiffReport& report) {

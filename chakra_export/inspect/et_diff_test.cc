@@ -1,12 +1,14 @@
 #include "chakra_export/inspect/et_diff.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "chakra_export/et/et_attributes.h"
+#include "chakra_export/inspect/chakra_report.pb.h"
 #include "chakra_export/testing/et_nodes.h"
 #include "chakra_export/testing/et_workload.h"
 #include "gmock/gmock.h"
@@ -22,7 +24,6 @@ namespace {
 using ::ChakraProtoMsg::Node;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 using Ranks = std::vector<std::vector<Node>>;
 
@@ -77,13 +78,20 @@ TEST(EtDiffTest, ComparesEveryField) {
   second.set_start_time_micros(5);
   second.mutable_outputs()->set_types("['f32']");
   SetStringAttribute("extra", "x", second.mutable_attr());
+  const Node others[] = {CompNode(2, 1), CompNode(3, 1), CompNode(4, 1), CompNode(7, 1)};
+  Ranks a = {{std::begin(others), std::end(others)}};
+  Ranks b = a;
+  a[0].push_back(first);
+  b[0].push_back(second);
+  ASSERT_OK_AND_ASSIGN(const ChakraDiffReport report, Diff(a, b));
+  ASSERT_EQ(report.differences_size(), 1);
+  EXPECT_EQ(report.equal_nodes(), 4);
   EXPECT_THAT(
-      NodeChanges(first, second),
+      report.differences(0).changes(),
       ElementsAre("name 'n1' -> 'other'", "type 'COMM_COLL_NODE' -> 'COMP_NODE'", "ctrl_deps +7",
                   "data_deps -2 +4", "start_time_micros 0 -> 5", "outputs.types '' -> '['f32']'",
                   "attribute comm_size '\"int64_val\":8' -> '\"int64_val\":9'",
                   "attribute extra '' -> '\"string_val\":\"x\"'"));
-  EXPECT_THAT(NodeChanges(first, first), IsEmpty());
 }
 
 TEST(EtDiffTest, RanksAndMetadata) {

@@ -11,9 +11,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "chakra_export/et/et_attributes.h"
-#include "chakra_export/et/et_writer.h"
-#include "chakra_export/graph/edge_kind.h"
-#include "chakra_export/graph/node_id_index.h"
+#include "chakra_export/et/node_id_index.h"
+#include "chakra_export/graph/execution_graph.h"
+#include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
@@ -23,10 +23,10 @@ using ::ChakraProtoMsg::Node;
 
 constexpr size_t kMaxReplacements = 100000000;
 
-// What stands for the nodes of a rank that go.
+// Which kept nodes stand for each node of a rank that is removed.
 class Replacements {
  public:
-  // A removed node with all it waits for.
+  // Takes down a removed node with all that it waits for.
   void AddRemoved(const Node& node) {
     Removed& removed = removed_[node.id()];
     removed.waits_for.assign(node.data_deps().begin(), node.data_deps().end());
@@ -35,8 +35,8 @@ class Replacements {
     order_.push_back(node.id());
   }
 
-  // Replaces what removed nodes wait for by kept nodes, each once and ascending. An error is about
-  // the node failed_node().
+  // Replaces what removed nodes wait for by kept nodes, each once and in ascending order. An error
+  // is about the node failed_node().
   absl::Status Resolve() {
     for (const uint64_t id : order_) RETURN_IF_ERROR(ResolveFrom(id));
     return absl::OkStatus();
@@ -44,7 +44,7 @@ class Replacements {
 
   uint64_t failed_node() const { return failed_node_; }
 
-  // The kept nodes that stand for a removed one; null for a node that is kept.
+  // Returns the ids of the kept nodes that stand for a removed one; null for a node that is kept.
   const std::vector<uint64_t>* Find(uint64_t id) const {
     const auto it = removed_.find(id);
     return it == removed_.end() ? nullptr : &it->second.waits_for;
@@ -122,19 +122,13 @@ class FileFilter {
 
   // Decides what goes and finds out what is wrong with the file.
   absl::Status Prepare(EtReader* reader) {
-    Node node;
-    while (true) {
-      ASSIGN_OR_RETURN(const bool found, reader->Next(&node));
-      if (!found) break;
+    RETURN_IF_ERROR(reader->ForEachNode([this](const Node& node) {
       ids_.Add(node.id());
       keeps_.push_back(options_.keep(node));
       if (!keeps_.back()) replacements_.AddRemoved(node);
-    }
-    const std::vector<size_t> repeated = ids_.Repeated();
-    if (!repeated.empty()) {
-      return reader->NodeErrorAt(repeated[0],
-                                 absl::StrCat("node id ", ids_.id(repeated[0]), " occurs twice"));
-    }
+      return absl::OkStatus();
+    }));
+    RETURN_IF_ERROR(ids_.CheckAreUnique(reader));
     const absl::Status resolved = replacements_.Resolve();
     if (resolved.ok()) return resolved;
     return reader->NodeErrorAt(*ids_.Find(replacements_.failed_node()), resolved.message());
@@ -156,7 +150,7 @@ class FileFilter {
   }
 
  private:
-  // Dependencies with their kinds, each once.
+  // Kinds of dependencies by the id of what is waited for.
   using Dependencies = std::map<uint64_t, EdgeKinds>;
 
   void Add(uint64_t id, EdgeKinds kinds, Dependencies* dependencies) {
@@ -234,35 +228,21 @@ absl::StatusOr<EtFilterResult> FilterEtFiles(FileSystem& file_system, const EtFi
                                              const EtFilterOptions& options,
                                              const std::string& output_prefix) {
   EtFilterResult result;
-  // Nothing is written when one of the files is bad.
-  bool keeps_any = false;
+  EtWorkloadWriter writer(file_system, output_prefix);
   for (const EtFile& file : files.files) {
-    ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options.input));
-    reader.set_progress(options.progress);
-    FileFilter filter(options, &result);
-    RETURN_IF_ERROR(filter.Prepare(&reader));
-    keeps_any = keeps_any || filter.KeepsAny();
-  }
-  if (!keeps_any) {
-    return absl::InvalidArgumentError("nothing matched: no node of the traces is to be kept");
-  }
-  std::vector<PreparedTrace> traces;
-  for (const EtFile& file : files.files) {
-    ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options.input));
-    reader.set_progress(options.progress);
+    ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options));
     FileFilter filter(options, &result);
     RETURN_IF_ERROR(filter.Prepare(&reader));
     if (!filter.KeepsAny()) result.empty_ranks.push_back(file.rank);
-    PreparedTrace trace{{file.rank, EtPath(output_prefix, file.rank)}, nullptr};
-    ASSIGN_OR_RETURN(trace.writer,
-                     EtWriter::Create(file_system, trace.file.path, reader.metadata()));
-    RETURN_IF_ERROR(filter.Write(&reader, trace.writer.get()));
-    RETURN_IF_ERROR(trace.writer->Prepare());
-    traces.push_back(std::move(trace));
+    ASSIGN_OR_RETURN(EtWriter * trace, writer.BeginTrace(file.rank, reader.metadata()));
+    RETURN_IF_ERROR(filter.Write(&reader, trace));
   }
+  if (result.kept_nodes == 0) {
+    return absl::InvalidArgumentError("nothing matched: no node of the traces is to be kept");
+  }
+  writer.AddGroups(options.groups);
   ASSIGN_OR_RETURN(result.written,
-                   CommitWorkload(file_system, output_prefix, traces, options.groups,
-                                  files.is_prefix ? std::optional<int64_t>(0) : std::nullopt));
+                   writer.Commit(files.is_prefix ? std::optional<int64_t>(0) : std::nullopt));
   return result;
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Takes nodes out of Chakra traces so that the rest still runs in the same order: what waited for a
 // node that goes waits for what that node waited for.
 #ifndef CHAKRA_EXPORT_INSPECT_ET_FILTER_H_
@@ -12,26 +13,26 @@
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_reader.h"
-#include "chakra_export/et/et_workload_files.h"
-#include "third_party/chakra/et_def.pb.h"
+#include "chakra_export/et/et_workload_writer.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/files/input_file.h"
+
+namespace ChakraProtoMsg {
+class Node;
+}  // namespace ChakraProtoMsg
 
 namespace meridian {
 
-struct EtFilterOptions {
-  InputFileOptions input;
+struct EtFilterOptions : EtReaderOptions {
   // True for the nodes to keep.
   std::function<bool(const ChakraProtoMsg::Node& node)> keep;
-  // Of the traces; written beside the new ones.
+  // The groups of the traces; written beside the new ones.
   CommGroups groups;
-  EtProgress progress;
 };
 
 struct EtFilterResult {
   int64_t kept_nodes = 0;
   int64_t removed_nodes = 0;
-  // Dependencies on ids that no node has; they go.
+  // Dependencies on ids that no node has, which are left out.
   int64_t dangling_dependencies = 0;
   // Ranks of which no node is kept.
   std::vector<int64_t> empty_ranks;
@@ -39,7 +40,7 @@ struct EtFilterResult {
 };
 
 // Writes PREFIX.<rank>.et for each file and the groups, in place of an earlier workload when the
-// files are those of a prefix (see CommitWorkload). A dependency that takes the place of others has
+// files are those of a prefix (see EtWorkloadWriter::Commit). A dependency that takes the place of others has
 // their kinds and stays a data or a control dependency; nodes and fields are otherwise as they
 // were. InvalidArgument, and nothing is written, for ids that occur twice, removed nodes that wait
 // for each other, when there would be over a hundred million dependencies on removed nodes to

@@ -9,6 +9,7 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/unknown_field_set.h"
+#include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/json/json_string.h"
 #include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/trace_json/trace_json_writer.h"
@@ -135,55 +136,48 @@ std::string MetadataJson(const ChakraProtoMsg::GlobalMetadata& metadata) {
   return Object(members);
 }
 
-absl::StatusOr<EtReader> OpenFile(FileSystem& file_system, const EtFile& file,
-                                  const EtJsonOptions& options) {
-  ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options.input));
-  reader.set_progress(options.progress);
-  return reader;
-}
-
-absl::Status CheckReadable(FileSystem& file_system, const EtFile& file,
-                           const EtJsonOptions& options) {
-  ASSIGN_OR_RETURN(EtReader reader, OpenFile(file_system, file, options));
-  Node node;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool found, reader.Next(&node));
-    if (!found) return absl::OkStatus();
-  }
-}
-
-// Everything of the file except for the brackets that end it.
-absl::Status WriteNodes(EtReader* reader, ByteSink* sink) {
-  std::string json;
-  absl::string_view separator = "\n";
-  Node node;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool found, reader->Next(&node));
-    if (!found) return absl::OkStatus();
-    json.assign(separator.data(), separator.size());
-    AppendNodeJson(node, &json);
-    separator = ",\n";
-    RETURN_IF_ERROR(sink->Append(json));
-  }
+// Returns one object, without line breaks.
+std::string NodeJson(const Node& node) {
+  TraceJsonArgs members;
+  members.AddUint64("id", node.id());
+  members.AddString("name", node.name());
+  members.AddString("type", TypeName(node.type()));
+  AddIds("ctrl_deps", node.ctrl_deps(), &members);
+  AddIds("data_deps", node.data_deps(), &members);
+  members.AddUint64("start_time_micros", node.start_time_micros());
+  members.AddUint64("duration_micros", node.duration_micros());
+  if (node.has_inputs()) AddIoInfo("inputs", node.inputs(), &members);
+  if (node.has_outputs()) AddIoInfo("outputs", node.outputs(), &members);
+  AddAttributes(node.attr(), &members);
+  AddUnknownFields(node, &members);
+  return Object(members);
 }
 
 }  // namespace
 
 absl::Status WriteEtJson(FileSystem& file_system, const EtFiles& files,
-                         const EtJsonOptions& options, ByteSink* sink) {
-  for (const EtFile& file : files.files) RETURN_IF_ERROR(CheckReadable(file_system, file, options));
-  RETURN_IF_ERROR(sink->Append("{\"ranks\":["));
-  absl::string_view separator = "\n";
+                         const EtReaderOptions& options, ByteSink* sink) {
   for (const EtFile& file : files.files) {
-    ASSIGN_OR_RETURN(EtReader reader, OpenFile(file_system, file, options));
+    ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options));
+    RETURN_IF_ERROR(reader.ForEachNode([](const Node&) { return absl::OkStatus(); }));
+  }
+  RETURN_IF_ERROR(sink->Append("{\"ranks\":["));
+  absl::string_view rank_separator = "\n";
+  for (const EtFile& file : files.files) {
+    ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options));
     std::string path;
     AppendJsonString(file.path, &path);
     RETURN_IF_ERROR(sink->Append(
-        absl::StrCat(separator, "{\"rank\":", file.rank, ",\"path\":", path,
+        absl::StrCat(rank_separator, "{\"rank\":", file.rank, ",\"path\":", path,
                      ",\"metadata\":", MetadataJson(reader.metadata()), ",\"nodes\":[")));
-    RETURN_IF_ERROR(WriteNodes(&reader, sink));
+    absl::string_view separator = "\n";
+    RETURN_IF_ERROR(reader.ForEachNode([&](const Node& node) {
+      const std::string json = absl::StrCat(separator, NodeJson(node));
+      separator = ",\n";
+      return sink->Append(json);
+    }));
     RETURN_IF_ERROR(sink->Append("\n]}"));
-    separator = ",\n";
+    rank_separator = ",\n";
   }
   return sink->Append("\n]}\n");
 }
@@ -201,22 +195,6 @@ std::string AttributeValueJson(const AttributeProto& attribute) {
   }
   AddUnknownFields(attribute, &members);
   return std::string(members.members());
-}
-
-void AppendNodeJson(const Node& node, std::string* out) {
-  TraceJsonArgs members;
-  members.AddUint64("id", node.id());
-  members.AddString("name", node.name());
-  members.AddString("type", TypeName(node.type()));
-  AddIds("ctrl_deps", node.ctrl_deps(), &members);
-  AddIds("data_deps", node.data_deps(), &members);
-  members.AddUint64("start_time_micros", node.start_time_micros());
-  members.AddUint64("duration_micros", node.duration_micros());
-  if (node.has_inputs()) AddIoInfo("inputs", node.inputs(), &members);
-  if (node.has_outputs()) AddIoInfo("outputs", node.outputs(), &members);
-  AddAttributes(node.attr(), &members);
-  AddUnknownFields(node, &members);
-  absl::StrAppend(out, "{", members.members(), "}");
 }
 
 }  // namespace meridian

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chakra traces as one JSON document, written node by node:
 //
 //   {"ranks":[
@@ -17,27 +18,21 @@
 #include "absl/status/status.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_reader.h"
-#include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/files/input_file.h"
+
+namespace ChakraProtoMsg {
+class AttributeProto;
+}  // namespace ChakraProtoMsg
 
 namespace meridian {
 
-struct EtJsonOptions {
-  InputFileOptions input;
-  EtProgress progress;
-};
-
 // Every file is read once before anything is written: a bad one leaves no half document.
 absl::Status WriteEtJson(FileSystem& file_system, const EtFiles& files,
-                         const EtJsonOptions& options, ByteSink* sink);
+                         const EtReaderOptions& options, ByteSink* sink);
 
-// Returns the members that say the value, e.g. "int64_val":8.
+// Returns the members of a JSON object that hold the attribute's value, e.g. "int64_val":8.
 std::string AttributeValueJson(const ChakraProtoMsg::AttributeProto& attribute);
-
-// Appends one object, without line breaks.
-void AppendNodeJson(const ChakraProtoMsg::Node& node, std::string* out);
 
 }  // namespace meridian
 

@@ -4,23 +4,22 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_attributes.h"
-#include "chakra_export/et/et_format.h"
 #include "chakra_export/et/et_writer.h"
-#include "chakra_export/graph/edge_kind.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
-#include "chakra_export/inspect/text_disguise.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/stable_hash.h"
 #include "xla_profiler/base/status_macros.h"
@@ -33,7 +32,7 @@ using ::ChakraProtoMsg::Node;
 
 constexpr int64_t kNsPerMicro = 1000;
 
-// Numbers that simulations depend on, with what their kinds can hold.
+// A number that simulations depend on, with what its attribute's kind can hold.
 struct KeptNumber {
   absl::string_view name;
   int64_t least;
@@ -56,11 +55,91 @@ bool IsGroupNumber(absl::string_view name) {
   return name.empty() || (absl::SimpleAtoi(name, &number) && absl::StrCat(number) == name);
 }
 
+// Replaces texts, and words and numbers in texts, by others, the same ones by the same ones.
+// Replacements count up in the order of first use and leave out what occurs in the originals, so
+// every text must be announced before the first is replaced.
+class TextDisguise {
+ public:
+  // Announce a text that Replace, or ReplaceParts, will be given.
+  void Announce(absl::string_view text) { originals_.emplace(text); }
+  void AnnounceParts(absl::string_view text) {
+    while (!text.empty()) {
+      const absl::string_view part = ConsumePart(&text);
+      if (IsWordCharacter(part.front())) originals_.emplace(part);
+    }
+  }
+
+  // Returns the replacement of a whole text: "op1", "op2", ... An empty text stays empty.
+  std::string Replace(absl::string_view text) {
+    if (text.empty()) return "";
+    std::string& replacement = whole_[std::string(text)];
+    if (replacement.empty()) replacement = NextFree("op", &whole_count_);
+    return replacement;
+  }
+
+  // Replaces each word and each number of the text. Brackets, commas, quotes and spaces stay; any
+  // other character becomes '?'.
+  std::string ReplaceParts(absl::string_view text) {
+    std::string replaced;
+    while (!text.empty()) {
+      const absl::string_view part = ConsumePart(&text);
+      if (IsWordCharacter(part.front())) {
+        replaced += ReplacePart(part);
+      } else {
+        replaced +=
+            kKeptCharacters.find(part.front()) == absl::string_view::npos ? '?' : part.front();
+      }
+    }
+    return replaced;
+  }
+
+ private:
+  static constexpr absl::string_view kKeptCharacters = "[](){},'\" ";
+
+  static bool IsWordCharacter(char c) { return absl::ascii_isalnum(c) || c == '_' || c == '.'; }
+
+  // Removes the first word or number, or one other character, and returns it.
+  static absl::string_view ConsumePart(absl::string_view* text) {
+    size_t length = 1;
+    if (IsWordCharacter(text->front())) {
+      while (length < text->size() && IsWordCharacter((*text)[length])) ++length;
+    }
+    const absl::string_view part = text->substr(0, length);
+    text->remove_prefix(length);
+    return part;
+  }
+
+  const std::string& ReplacePart(absl::string_view part) {
+    std::string& replacement = parts_[std::string(part)];
+    if (replacement.empty()) {
+      const bool is_number = absl::ascii_isdigit(part.front());
+      replacement = is_number ? NextFree("", &number_count_) : NextFree("w", &word_count_);
+    }
+    return replacement;
+  }
+
+  std::string NextFree(absl::string_view prefix, uint64_t* count) const {
+    std::string candidate;
+    do {
+      candidate = absl::StrCat(prefix, ++*count);
+    } while (originals_.contains(candidate));
+    return candidate;
+  }
+
+  absl::flat_hash_set<std::string> originals_;
+  // Replacements of whole texts, and of words and numbers.
+  absl::flat_hash_map<std::string, std::string> whole_;
+  absl::flat_hash_map<std::string, std::string> parts_;
+  uint64_t whole_count_ = 0;
+  uint64_t word_count_ = 0;
+  uint64_t number_count_ = 0;
+};
+
 class Obfuscator {
  public:
   explicit Obfuscator(const EtObfuscatorOptions& options) : options_(options) {}
 
-  // First pass, over all files.
+  // Takes down the texts and the start of a node; for all nodes before the first Disguise.
   absl::Status Announce(const Node& node) {
     disguise_.Announce(node.name());
     for (const IOInfo* info : {&node.inputs(), &node.outputs()}) {
@@ -79,7 +158,6 @@ class Obfuscator {
     for (const auto& [name, ranks] : groups) disguise_.Announce(name);
   }
 
-  // Second pass.
   absl::StatusOr<Node> Disguise(const Node& node, int64_t rank) {
     Node disguised;
     disguised.set_id(node.id());
@@ -155,7 +233,7 @@ class Obfuscator {
     return absl::OkStatus();
   }
 
-  // Depends on nothing but seed, rank and id.
+  // Returns the factor of a node's duration, which depends on nothing but seed, rank and id.
   double JitterOf(int64_t rank, uint64_t id) const {
     if (options_.jitter == 0) return 1;
     StableHash hash;
@@ -184,7 +262,7 @@ class Obfuscator {
     disguised->set_types(disguise_.ReplaceParts(info.types()));
   }
 
-  // The one value that simulators read.
+  // Copies the table of groups, the one value of inputs that simulators read.
   absl::Status CopyGroups(const Node& node, Node* disguised) {
     ASSIGN_OR_RETURN(const CommGroups groups, ProcessGroupsOf(node));
     if (groups.empty()) return absl::OkStatus();
@@ -205,24 +283,9 @@ class Obfuscator {
   const EtObfuscatorOptions& options_;
   TextDisguise disguise_;
   int64_t first_start_ns_ = kMax64;
-  // By rank, from the thread's number to its replacement.
+  // Replacements of each rank's threads, by the thread's number.
   std::map<int64_t, std::map<int64_t, int64_t>> threads_;
 };
-
-// Calls fn for every node; its error is completed with the node's place.
-template <typename Fn>
-absl::Status ForEachNode(EtReader* reader, Fn fn) {
-  Node node;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool found, reader->Next(&node));
-    if (!found) return absl::OkStatus();
-    const absl::Status status = fn(node);
-    if (absl::IsInvalidArgument(status)) {
-      return reader->NodeError(absl::StrCat("node ", node.id(), ": ", status.message()));
-    }
-    RETURN_IF_ERROR(status);
-  }
-}
 
 }  // namespace
 
@@ -235,37 +298,28 @@ absl::StatusOr<EtObfuscatorResult> ObfuscateEtFiles(FileSystem& file_system, con
   }
   Obfuscator obfuscator(options);
   for (const EtFile& file : files.files) {
-    ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options.input));
-    reader.set_progress(options.progress);
-    RETURN_IF_ERROR(ForEachNode(&reader, [&](const Node& node) {
-      RETURN_IF_ERROR(obfuscator.Announce(node));
-      // A dry run, so that nothing is written when a later file is bad.
-      return Obfuscator(options).Disguise(node, file.rank).status();
-    }));
+    ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options));
+    RETURN_IF_ERROR(
+        reader.ForEachNode([&](const Node& node) { return obfuscator.Announce(node); }));
   }
   obfuscator.Announce(options.groups);
   EtObfuscatorResult result;
-  std::vector<PreparedTrace> traces;
+  EtWorkloadWriter writer(file_system, output_prefix);
   ChakraProtoMsg::GlobalMetadata metadata;
   metadata.set_version(kEtSchemaVersion);
   for (const EtFile& file : files.files) {
-    ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options.input));
-    reader.set_progress(options.progress);
-    PreparedTrace trace{{file.rank, EtPath(output_prefix, file.rank)}, nullptr};
-    ASSIGN_OR_RETURN(trace.writer, EtWriter::Create(file_system, trace.file.path, metadata));
-    RETURN_IF_ERROR(ForEachNode(&reader, [&](const Node& node) {
+    ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options));
+    ASSIGN_OR_RETURN(EtWriter * trace, writer.BeginTrace(file.rank, metadata));
+    RETURN_IF_ERROR(reader.ForEachNode([&](const Node& node) -> absl::Status {
       ASSIGN_OR_RETURN(const Node disguised, obfuscator.Disguise(node, file.rank));
       ++result.nodes;
       result.removed_attributes += node.attr_size() - disguised.attr_size();
-      return trace.writer->Add(disguised);
+      return trace->Add(disguised);
     }));
-    RETURN_IF_ERROR(trace.writer->Prepare());
-    traces.push_back(std::move(trace));
   }
-  ASSIGN_OR_RETURN(
-      result.written,
-      CommitWorkload(file_system, output_prefix, traces, obfuscator.Disguise(options.groups),
-                     files.is_prefix ? std::optional<int64_t>(0) : std::nullopt));
+  writer.AddGroups(obfuscator.Disguise(options.groups));
+  ASSIGN_OR_RETURN(result.written,
+                   writer.Commit(files.is_prefix ? std::optional<int64_t>(0) : std::nullopt));
   return result;
 }
 

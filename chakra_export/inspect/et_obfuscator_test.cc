@@ -152,6 +152,25 @@ TEST(EtObfuscatorTest, AlikeStaysAlikeOnAllRanks) {
   EXPECT_EQ(zero[0].inputs().types(), "['w1(w2)', 'w1(w3)']");
 }
 
+TEST(EtObfuscatorTest, ReplacementsAreNoOriginalsAndKeepTheStructure) {
+  std::vector<Node> nodes = {CompNode(1, 1), CompNode(2, 1), CompNode(3, 1)};
+  nodes[0].set_name("matmul");
+  nodes[1].set_name("op1");
+  nodes[2].set_name("");
+  nodes[0].mutable_inputs()->set_shapes("[[128, 1], [w1], []]");
+  nodes[0].mutable_inputs()->set_types("['Tensor(c10::Half)', \xC3\xA9;]");
+  const TemporaryDirectory directory;
+  ASSERT_OK(ObfuscateEtFiles(FileSystem::Posix(), WriteWorkload(directory, "a", {nodes}), {},
+                             directory.PathOf("b")));
+  const std::vector<Node> written = ReadNodes(directory.PathOf("b.0.et"));
+  // "op1", "1" and "w1" occur in the originals.
+  EXPECT_EQ(written[0].name(), "op2");
+  EXPECT_EQ(written[1].name(), "op3");
+  EXPECT_EQ(written[2].name(), "");
+  EXPECT_EQ(written[0].inputs().shapes(), "[[2, 3], [w2], []]");
+  EXPECT_EQ(written[0].inputs().types(), "['w3(w4??w5)', ???]");
+}
+
 TEST(EtObfuscatorTest, StartTimesAreShifted) {
   const TemporaryDirectory directory;
   const EtFiles files = WriteWorkload(directory, "a", Revealing());

@@ -12,7 +12,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/types/span.h"
-#include "chakra_export/graph/edge_kind.h"
+#include "chakra_export/graph/execution_graph.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/tables/text_table.h"
 
@@ -35,13 +35,13 @@ absl::string_view Color(ChakraProtoMsg::NodeType type) {
   }
 }
 
-// What stands between quotes.
+// Returns the text as it stands between quotes.
 std::string Escaped(absl::string_view text) {
   return absl::StrReplaceAll(Printable(FirstCharacters(text, kLabelWidth)),
                              {{"\\", "\\\\"}, {"\"", "\\\""}});
 }
 
-// The peers of a node's communication, itself too; nothing for one that does not communicate.
+// Returns the nodes of a node's communication, itself too; none when it does not communicate.
 absl::Span<const NodeIndex> Peers(const CommunicationMatch& match, NodeIndex node) {
   const CommunicationMatch::Instance instance = match.instance_of(node);
   if (instance == CommunicationMatch::kNoInstance) return {};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A graph, or the surroundings of one of its nodes, in the language of Graphviz.
 #ifndef CHAKRA_EXPORT_INSPECT_GRAPH_DOT_H_
 #define CHAKRA_EXPORT_INSPECT_GRAPH_DOT_H_
@@ -15,8 +16,8 @@ namespace meridian {
 
 std::vector<NodeIndex> AllNodes(const ExecutionGraph& graph);
 
-// Returns the nodes nearest to the centre, ascending, max_nodes at most (and at least 1): what it
-// waits for, what waits for it, and its peers in communication are at distance 1, and so on.
+// Returns the nodes nearest to the centre in ascending order, max_nodes at most (and at least 1):
+// what it waits for, what waits for it, and its peers in communication are at distance 1, and so on.
 std::vector<NodeIndex> Neighbourhood(const ExecutionGraph& graph, const CommunicationMatch& match,
                                      NodeIndex center, size_t max_nodes);
 

@@ -21,20 +21,6 @@ constexpr int64_t kMaxNs = std::numeric_limits<int64_t>::max() / kPsPerNs;
 // Rank 0 is process 1: viewers hide process 0.
 int64_t Pid(int64_t rank) { return rank + 1; }
 
-std::string ResourceName(const Resource& resource) {
-  switch (resource.kind) {
-    case ResourceKind::kHostThread:
-      return absl::StrCat("thread ", resource.number);
-    case ResourceKind::kStream:
-      return absl::StrCat("stream ", resource.number);
-    case ResourceKind::kCompute:
-      return "compute";
-    case ResourceKind::kCommunication:
-      return "communication";
-  }
-  return "";
-}
-
 class TimelineWriter {
  public:
   TimelineWriter(const ExecutionGraph& graph, const NodeTimes& times, ByteSink* sink)
@@ -60,7 +46,7 @@ class TimelineWriter {
   }
 
  private:
-  // A measured node without start has the interval of nothing.
+  // False for a measured node without a start, whose interval is {0, 0}.
   bool IsKnown(const TimeInterval& interval) const {
     return !times_.measured || interval.start_ns != 0 || interval.end_ns != 0;
   }
@@ -69,7 +55,7 @@ class TimelineWriter {
     return graph_.type(node) == ChakraProtoMsg::COMM_RECV_NODE;
   }
 
-  // From 1, receives beside the others.
+  // Threads are numbered from 1, two for each resource: the second is for receives.
   int64_t Tid(NodeIndex node) const {
     return 2 * static_cast<int64_t>(graph_.resource_index(node)) + (IsReceive(node) ? 2 : 1);
   }

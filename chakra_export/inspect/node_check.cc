@@ -11,9 +11,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "chakra_export/et/collective_type.h"
 #include "chakra_export/et/et_attributes.h"
-#include "chakra_export/graph/edge_kind.h"
 #include "chakra_export/graph/et_graph_reader.h"
+#include "chakra_export/graph/execution_graph.h"
+#include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
@@ -22,14 +24,7 @@ namespace {
 using ::ChakraProtoMsg::AttributeProto;
 using ::ChakraProtoMsg::Node;
 
-// ASTRA-sim takes tags modulo this, and uses those above for collectives.
-constexpr int64_t kTagLimit = 500000000;
-// It numbers the collectives of a group from a million times the group on: tags wrap beyond this.
-constexpr int64_t kGroupLimit = 500;
-// With more chunks than bytes an all-gather never ends; more than 64 chunks are not usual.
-constexpr int64_t kSmallAllGatherBytes = 64;
-
-// Who reads an attribute, apart from us.
+// True for attributes that ASTRA-sim reads, too.
 bool IsReadBySimulator(absl::string_view name) {
   for (const absl::string_view known :
        {kIsCpuOpAttribute, kCommTypeAttribute, kCommSizeAttribute, kCommPriorityAttribute,
@@ -56,12 +51,6 @@ bool IsIntegerKind(EtAttributeKind kind) {
     default:
       return false;
   }
-}
-
-bool IsSimulatedCollective(int64_t type) {
-  return type == ChakraProtoMsg::ALL_REDUCE || type == ChakraProtoMsg::ALL_GATHER ||
-         type == ChakraProtoMsg::BROADCAST || type == ChakraProtoMsg::ALL_TO_ALL ||
-         type == ChakraProtoMsg::REDUCE_SCATTER;
 }
 
 std::string CollectiveName(int64_t type) {
@@ -112,7 +101,8 @@ class NodeChecker {
     return std::nullopt;
   }
 
-  // The same for an attribute that must be there.
+  // Returns the value of an attribute that must be there; nothing when it is not, or cannot be
+  // meant, which is reported.
   std::optional<int64_t> ReadRequired(absl::string_view name) {
     if (FindAttribute(node_.attr(), name) == nullptr) {
       Report(EtRule::kMissingAttribute, absl::StrCat("has no attribute ", name));
@@ -200,7 +190,7 @@ class NodeChecker {
 
   void CheckCollective() {
     const std::optional<int64_t> type = ReadRequired(kCommTypeAttribute);
-    if (type.has_value() && !IsSimulatedCollective(*type)) {
+    if (type.has_value() && !IsSimulated(*type)) {
       Report(EtRule::kCollectiveType,
              absl::StrCat(CollectiveName(*type), " is no collective that ASTRA-sim runs"));
     }
@@ -221,7 +211,7 @@ class NodeChecker {
     if (type != ChakraProtoMsg::ALL_GATHER || *bytes < 0) return;
     if (*bytes == 0) {
       Report(EtRule::kCommSize, "an all-gather of 0 bytes never ends");
-    } else if (*bytes < kSmallAllGatherBytes) {
+    } else if (*bytes < kMinAllGatherBytes) {
       Report(EtRule::kSmallAllGather,
              absl::StrCat("an all-gather of ", *bytes,
                           " bytes never ends with more preferred-dataset-splits than that"));
@@ -238,9 +228,10 @@ class NodeChecker {
                                               "'; ASTRA-sim wants a number from 1 on"));
       return;
     }
-    if (number >= kGroupLimit) {
-      Report(EtRule::kGroupNumber, absl::StrCat("pg_name is ", number, "; from ", kGroupLimit,
-                                                " on ASTRA-sim mixes up messages"));
+    if (number > kMaxGroupNumber) {
+      Report(EtRule::kGroupNumber,
+             absl::StrCat("pg_name is ", number, "; from ", kMaxGroupNumber + 1,
+                          " on ASTRA-sim mixes up messages"));
     }
     const auto group = context_.groups->find(*name);
     if (context_.groups->empty()) {
@@ -295,8 +286,8 @@ class NodeChecker {
 
   void CheckTag() {
     const std::optional<int64_t> tag = ReadRequired(kCommTagAttribute);
-    if (!tag.has_value() || (*tag >= 0 && *tag < kTagLimit)) return;
-    Report(EtRule::kTag, absl::StrCat("comm_tag is ", *tag, "; expected 0 to ", kTagLimit - 1));
+    if (!tag.has_value() || (*tag >= 0 && *tag < kCommTagLimit)) return;
+    Report(EtRule::kTag, absl::StrCat("comm_tag is ", *tag, "; expected 0 to ", kCommTagLimit - 1));
   }
 
   const Node& node_;

@@ -15,7 +15,7 @@ namespace {
 
 using Pairs = std::vector<std::pair<size_t, size_t>>;
 
-// The calls of one thread in order: of names, and of whose names they are.
+// The calls of one thread in order: the numbers of their names, and the calls themselves.
 template <typename Call>
 struct CallSequence {
   std::vector<uint64_t> names;
@@ -214,9 +214,8 @@ class Linker {
   const HostTrace& host_;
   const EventTable& table_;
   const absl::string_view text_;
-  // The events that may be linked.
+  // The events that may be linked, and how many operators may be.
   std::vector<EventRow> rows_;
-  // Operators that may be linked.
   size_t calls_ = 0;
   absl::flat_hash_map<uint64_t, HostOpIndex> op_of_id_;
   absl::flat_hash_map<absl::string_view, uint64_t> numbers_;

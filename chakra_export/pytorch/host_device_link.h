@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which operator of a host trace is which event of the profile (Kineto) of the same run, and which
 // operator launched each piece of device work.
 //
@@ -24,21 +25,22 @@
 
 namespace meridian {
 
+// Row of what is no event.
 inline constexpr EventRow kNoRow = std::numeric_limits<EventRow>::max();
 
 enum class LinkMethod : uint8_t { kRecordFunctionId, kExternalId, kOpNames };
 
-// "rf_id", "external_id" or "op_names".
+// Returns "rf_id", "external_id" or "op_names".
 absl::string_view LinkMethodName(LinkMethod method);
 
 struct HostDeviceLink {
   LinkMethod method = LinkMethod::kRecordFunctionId;
-  // By row of the table; kNoHostOp where there is none.
+  // The operator of each row of the table; kNoHostOp where there is none.
   std::vector<HostOpIndex> op_of_row;
-  // By operator; kNoRow where there is none.
+  // The row of each operator; kNoRow where there is none.
   std::vector<EventRow> row_of_op;
+  // How many operators have a row, and how many operators and rows have no counterpart, by reason.
   int64_t linked = 0;
-  // How many have no counterpart, by reason.
   std::map<std::string, int64_t> unlinked_ops;
   std::map<std::string, int64_t> unlinked_rows;
 };

@@ -289,10 +289,8 @@ class HostTraceReader {
       if (parent_ids_[i] == ops[i].id) continue;
       const auto it = std::lower_bound(ops.begin(), ops.end(), parent_ids_[i],
                                        [](const HostOp& op, uint64_t id) { return op.id < id; });
-      if (it == ops.end() || it->id != parent_ids_[i]) {
-        ++trace_.orphans_;
-        continue;
-      }
+      // An operator whose parent is no node is a root.
+      if (it == ops.end() || it->id != parent_ids_[i]) continue;
       ops[i].parent = static_cast<HostOpIndex>(it - ops.begin());
     }
     return CheckForCircles();
@@ -325,7 +323,7 @@ class HostTraceReader {
 
   const absl::string_view text_;
   HostTrace trace_;
-  // Of each op; a root has its own id.
+  // The id of each operator's parent; a root has its own id.
   std::vector<uint64_t> parent_ids_;
 };
 

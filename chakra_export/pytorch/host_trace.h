@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // PyTorch's execution trace: which operators the host ran, nested as they were called, on which
 // tensors, without times. Two layouts exist:
 //
@@ -24,20 +25,21 @@
 
 namespace meridian {
 
-// Position of an operator in HostTrace::ops.
+// Position of an operator in HostTrace::ops().
 using HostOpIndex = uint32_t;
 inline constexpr HostOpIndex kNoHostOp = std::numeric_limits<HostOpIndex>::max();
 
 struct HostOp {
   uint64_t id = 0;
-  // Joins it to the profiler's event; 0 for none.
+  // The number that joins it to the profiler's event; 0 for none.
   uint64_t record_function_id = 0;
   // PyTorch's own number of the thread.
   int64_t thread = 0;
   // Where its object begins in the text.
   uint64_t source_offset = 0;
+  // Index into the trace's names; see HostTrace::name.
   uint32_t name = 0;
-  // Who called it; kNoHostOp for a root.
+  // The operator that called it; kNoHostOp for a root.
   HostOpIndex parent = kNoHostOp;
 };
 
@@ -54,8 +56,8 @@ struct HostTensor {
 struct HostOpDetails {
   JsonValue input_values, input_shapes, input_types;
   JsonValue output_values, output_shapes, output_types;
-  // Of the layout with attributes: their list; of the other the operator itself, whose members they
-  // are.
+  // In the layout with attributes their list; in the other the operator itself, whose members the
+  // attributes are.
   JsonValue attributes;
   bool attributes_are_a_list = false;
 
@@ -71,22 +73,19 @@ class HostTrace {
   const std::string& schema() const { return schema_; }
   std::optional<int64_t> process_id() const { return process_id_; }
 
-  // By id, which is the order in which they were called.
+  // In the order of ids, which is that of the calls.
   const std::vector<HostOp>& ops() const { return ops_; }
   absl::string_view name(HostOpIndex op) const { return names_.Get(ops_[op].name); }
 
   // True for nodes that stand for no call: the process, its threads, the list of process groups.
   bool IsStructural(HostOpIndex op) const;
 
-  // Returns the whole object.
+  // Returns the operator's whole object.
   JsonValue Json(HostOpIndex op) const;
   HostOpDetails Details(HostOpIndex op) const;
 
   // The list of process groups, a JSON array of objects; empty when the trace has none.
   const std::string& process_groups() const { return process_groups_; }
-
-  // Operators whose parent is no node.
-  int64_t orphans() const { return orphans_; }
 
  private:
   friend class HostTraceReader;
@@ -97,7 +96,6 @@ class HostTrace {
   std::vector<HostOp> ops_;
   StringPool names_;
   std::string process_groups_;
-  int64_t orphans_ = 0;
 };
 
 // The text must outlive the trace; `name` is the file's and begins every error. InvalidArgument

@@ -47,7 +47,6 @@ TEST_P(HostTraceLayoutTest, ReadsOperatorsCallersAndTensors) {
   EXPECT_EQ(trace.ops()[2].thread, 1);
   // The thread's caller, the process, is not in this trace.
   EXPECT_EQ(trace.ops()[0].parent, kNoHostOp);
-  EXPECT_EQ(trace.orphans(), 1);
 
   const HostOpDetails details = trace.Details(2);
   EXPECT_EQ(details.Attribute("rf_id").AsInt64(), 4);

@@ -77,7 +77,7 @@ class Writer {
   // has waited for.
   void CollectWaits() {
     std::vector<TimelineIndex> bearers(timeline_.nodes.size(), kNoTimelineNode);
-    // By thread.
+    // The next operator of each thread.
     absl::flat_hash_map<TrackId, TimelineIndex> next;
     for (size_t i = timeline_.nodes.size(); i-- > 0;) {
       const TimelineNode& node = timeline_.nodes[i];
@@ -192,7 +192,7 @@ class Writer {
   ByteSink& sink_;
   const absl::string_view parent_key_;
   std::vector<uint64_t> device_ids_;
-  // By host node: what its thread waited for.
+  // What the thread of a host node waited for, by host node.
   absl::flat_hash_map<TimelineIndex, std::vector<TimelineIndex>> waits_;
   std::string buffer_;
   bool has_nodes_ = false;

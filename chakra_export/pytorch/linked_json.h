@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host trace with the profile's times and device work in it: PyTorch's format, with these
 // members added to the operators that the profile shows,
 //

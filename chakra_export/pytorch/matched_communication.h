@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What each communication kernel of a run is: its type, bytes, participants, and the kernels of the
-// other ranks that are the same execution.
+// other ranks that are the same execution. Each rank's collectives are read first; then those of all
+// ranks are matched.
 #ifndef CHAKRA_EXPORT_PYTORCH_MATCHED_COMMUNICATION_H_
 #define CHAKRA_EXPORT_PYTORCH_MATCHED_COMMUNICATION_H_
 
@@ -9,26 +11,49 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "chakra_export/pytorch/rank_collectives.h"
-#include "third_party/chakra/et_def.pb.h"
+#include "absl/strings/string_view.h"
+#include "chakra_export/graph/execution_graph.h"
+#include "chakra_export/pytorch/host_trace.h"
+#include "chakra_export/pytorch/rank_timeline.h"
+#include "xla_profiler/collectives/collective_event.h"
+#include "xla_profiler/kineto/event_table_json.h"
 
 namespace meridian {
 
+// The collectives of one rank: those that its profile describes, and those that only the host trace
+// knows about, since the profile is older than the descriptions.
+struct RankCollectives {
+  ProfileCollectives profile;
+  // The node of the first kernel of each event of the profile; kNoTimelineNode for none.
+  std::vector<TimelineIndex> nodes;
+  // The nodes of communication kernels that are in no event.
+  std::vector<TimelineIndex> undescribed;
+};
+
+// A communication kernel without a description takes its kind from the function in its symbol; its
+// bytes, group and peer from what the operator that launched it, or a caller of that, was given.
+// `world_size` is the number of ranks for profiles that do not say it.
+RankCollectives ReadRankCollectives(const TraceJsonTable& trace, absl::string_view text,
+                                    absl::string_view name, const HostTrace& host,
+                                    const RankTimeline& timeline, int64_t world_size);
+
+// What one communication kernel moves.
 struct NodeCommunication {
   // COMM_COLL_NODE, COMM_SEND_NODE or COMM_RECV_NODE.
-  ChakraProtoMsg::NodeType type = ChakraProtoMsg::COMM_COLL_NODE;
-  ChakraProtoMsg::CollectiveCommType collective = ChakraProtoMsg::ALL_REDUCE;
-  // As Chakra's comm_size.
+  ChakraProtoMsg::NodeType type{};
+  ChakraProtoMsg::CollectiveCommType collective{};
+  // As Chakra's comm_size counts.
   int64_t bytes = 0;
-  // Of a collective, as PyTorch orders them, and what PyTorch calls them.
+  // The ranks of a collective in PyTorch's order, and PyTorch's name of their group.
   std::vector<int64_t> ranks;
   std::string process_group;
-  // Of a message.
+  // The ranks of a message.
   int64_t source = -1;
   int64_t target = -1;
-  // The same on all ranks; in the order in which instances could begin.
+  // Number of the execution, the same on all ranks; they count up in the order in which executions
+  // could begin.
   uint32_t instance = 0;
-  // Without the time in which it waited for other ranks.
+  // How long it lasted without the time in which it waited for other ranks.
   int64_t transfer_ps = 0;
 };
 
@@ -36,7 +61,7 @@ struct RankCommunication {
   int64_t rank = 0;
   // Communication kernels that are understood and matched.
   absl::flat_hash_map<TimelineIndex, NodeCommunication> nodes;
-  // The others, with the reason.
+  // The other communication kernels, with the reason.
   absl::flat_hash_map<TimelineIndex, std::string> unmatched;
 };
 
@@ -45,7 +70,7 @@ struct MatchedCommunication {
   std::vector<RankCommunication> ranks;
   int64_t world_size = 0;
   bool clocks_agree = true;
-  // How ranks and executions were told, when not in the best way.
+  // How ranks and executions were told apart, when not in the best way.
   std::vector<std::string> notes;
 };
 

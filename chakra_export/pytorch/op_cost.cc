@@ -33,7 +33,7 @@ int64_t ProductOf(const Shape& shape, size_t from = 0) {
   return product;
 }
 
-// By argument; empty for one that is no tensor, or whose shape cannot be true.
+// Returns the shape of each argument; empty for one that is no tensor, or whose shape cannot be true.
 std::vector<Shape> ShapesIn(JsonValue list) {
   std::vector<Shape> shapes;
   JsonCutter cutter(list.text());
@@ -58,7 +58,7 @@ struct Arguments {
   }
 };
 
-// [.., m, k] x [.., k, n]; nullopt when these are no matrices that fit.
+// Returns the operations of [.., m, k] x [.., k, n]; nullopt when these are no matrices that fit.
 std::optional<int64_t> MatrixProduct(const Shape& a, const Shape& b) {
   const size_t rank = a.size();
   if (rank < 2 || b.size() != rank || a[rank - 1] != b[rank - 2]) return std::nullopt;
@@ -78,7 +78,7 @@ std::optional<int64_t> Attention(const Shape& q, const Shape& k, const Shape& v)
   return Multiply(2, Multiply(pairs, Add(q[3], v[3])));
 }
 
-// Of operators whose products are known; nullopt for all others.
+// Returns the operations of operators whose products are known; nullopt for all others.
 std::optional<int64_t> Products(absl::string_view name, const Arguments& arguments) {
   if (name == "aten::mm" || name == "aten::bmm" || name == "aten::_int_mm") {
     return MatrixProduct(arguments.input(0), arguments.input(1));
@@ -122,7 +122,7 @@ int64_t LargestArgument(JsonValue values) {
   return largest;
 }
 
-// They compute more than an operation for each element.
+// True for operators that compute more than one operation for each element.
 bool DoesMoreThanItsShapesTell(absl::string_view name) {
   for (const char* word : {"attention", "conv", "rnn", "lstm", "gru", "fft", "linalg", "mm"}) {
     if (absl::StrContains(name, word)) return true;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What an operator of PyTorch moves and computes, as the tensors it was given tell.
 #ifndef CHAKRA_EXPORT_PYTORCH_OP_COST_H_
 #define CHAKRA_EXPORT_PYTORCH_OP_COST_H_
@@ -11,7 +12,7 @@
 namespace meridian {
 
 struct OpCost {
-  // What its tensors on the device occupy, those it reads and those it writes.
+  // Bytes of its tensors on the device, both those it reads and those it writes.
   int64_t bytes = 0;
   // Arithmetic operations: two for each product of a matrix product, a convolution or an attention;
   // of other operators one for each element of the largest argument. Absent for operators that do

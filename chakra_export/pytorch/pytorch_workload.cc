@@ -21,18 +21,19 @@
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/graph/communication_match.h"
-#include "chakra_export/graph/edge_kind.h"
 #include "chakra_export/graph/et_graph_writer.h"
+#include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/graph_replay.h"
 #include "chakra_export/pytorch/host_device_link.h"
 #include "chakra_export/pytorch/host_trace.h"
+#include "chakra_export/pytorch/link_report.pb.h"
 #include "chakra_export/pytorch/linked_json.h"
 #include "chakra_export/pytorch/matched_communication.h"
 #include "chakra_export/pytorch/op_cost.h"
-#include "chakra_export/pytorch/rank_collectives.h"
 #include "chakra_export/pytorch/rank_timeline.h"
 #include "chakra_export/pytorch/tensor_dependencies.h"
 #include "chakra_export/pytorch/workload_graph.h"
+#include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/base/status_util.h"
@@ -43,15 +44,13 @@
 namespace meridian {
 namespace {
 
-// Names of this project beside those of et_attributes.h: what PyTorch calls the process group, and
-// how long a communication kernel ran including the time in which it waited for other ranks.
+// PyTorch's name of the process group.
 constexpr absl::string_view kProcessGroupAttribute = "process_group";
-constexpr absl::string_view kRawDurationNsAttribute = "raw_duration_ns";
 
 // Attributes that host nodes keep from the host trace, beside rf_id.
 constexpr absl::string_view kNumberAttributes[] = {"fw_parent", "seq_id", "scope", "fw_tid"};
 
-// So that an event 106 days away still fits.
+// Times of this and 106 days more still fit into 64 bits of nanoseconds.
 constexpr int64_t kMaxBaseNs = 9'000'000'000'000'000'000;
 
 // One rank's traces. The files stay mapped, since the trace and the table point into them.
@@ -132,7 +131,7 @@ class Decorator {
       if (message->type() == ChakraProtoMsg::METADATA_NODE) {
         message->mutable_inputs()->set_values(group_table_);
       } else {
-        SetStringAttribute(kOpKindAttribute, "host_gap", message->mutable_attr());
+        SetStringAttribute(kOpKindAttribute, kHostGapOpKind, message->mutable_attr());
         SetRoofline(0, 0, message->mutable_attr());
       }
       return;
@@ -149,7 +148,7 @@ class Decorator {
   void DecorateHostNode(const RankTraces& rank, const TimelineNode& node,
                         ChakraProtoMsg::Node* message) const {
     if (node.row == kNoRow) {
-      SetStringAttribute(kOpKindAttribute, "host_gap", message->mutable_attr());
+      SetStringAttribute(kOpKindAttribute, kHostGapOpKind, message->mutable_attr());
       return;
     }
     const HostOpIndex op = rank.link.op_of_row[node.row];
@@ -182,11 +181,11 @@ class Decorator {
       SetIntAttribute(kRawDurationNsAttribute, node.duration_ps / 1000, message->mutable_attr());
     }
     if (message->type() == ChakraProtoMsg::COMP_NODE) {
-      const char* kind = OpKind(rank.device.table.category(node.row));
+      absl::string_view kind = OpKind(rank.device.table.category(node.row));
       if (matched != communication.nodes.end() || communication.unmatched.contains(origin.node)) {
         kind = "communication";
       }
-      if (kind != nullptr) SetStringAttribute(kOpKindAttribute, kind, message->mutable_attr());
+      if (!kind.empty()) SetStringAttribute(kOpKindAttribute, kind, message->mutable_attr());
     }
     AddCost(origin, message);
     if (node.launching_op == kNoHostOp || flavor_ != EtFlavor::kFull) return;
@@ -195,8 +194,8 @@ class Decorator {
                     message->mutable_attr());
   }
 
-  // Of the kernels that one operator launched the first bears its cost: these are it, by node, with
-  // the operator whose tensors tell.
+  // Of the kernels that one operator launched the first bears its cost. Returns these kernels by
+  // node, each with the operator whose tensors tell the cost.
   static absl::flat_hash_map<TimelineIndex, HostOpIndex> CostBearers(const RankTraces& rank) {
     absl::flat_hash_map<TimelineIndex, HostOpIndex> bearers;
     absl::flat_hash_set<HostOpIndex> borne;
@@ -227,14 +226,14 @@ class Decorator {
     }
   }
 
-  static const char* OpKind(EventCategory category) {
+  static absl::string_view OpKind(EventCategory category) {
     switch (category) {
       case EventCategory::kMemcpy:
-        return "memcpy";
+        return kMemcpyOpKind;
       case EventCategory::kMemset:
-        return "memset";
+        return kMemsetOpKind;
       default:
-        return nullptr;
+        return "";
     }
   }
 
@@ -269,11 +268,11 @@ class Decorator {
   const WorkloadGraph& workload_;
   const EtFlavor flavor_;
   const std::string group_table_;
-  // By input.
+  // CostBearers of each input.
   std::vector<absl::flat_hash_map<TimelineIndex, HostOpIndex>> cost_bearers_;
 };
 
-// The longest that a rank took.
+// Returns the longest time that a rank took.
 int64_t MeasuredNs(const ExecutionGraph& graph) {
   struct Span {
     int64_t first_ns = std::numeric_limits<int64_t>::max();
@@ -304,24 +303,13 @@ absl::Status CheckRuns(const ExecutionGraph& graph, EtFlavor flavor, ChakraLinkR
   report->set_measured_ns(MeasuredNs(graph));
   report->set_replayed_ns(replay.makespan_ns);
   if (flavor == EtFlavor::kFull) return absl::OkStatus();
-  ReplayOptions simulator;
-  simulator.resources = ReplayResources::kSimulator;
-  simulator.send_mode = SendMode::kEager;
-  return ReplayGraph(graph, match, simulator).status();
+  return ReplayAsSimulator(graph, match).status();
 }
 
 void CountEdges(const ExecutionGraph& graph, ChakraLinkReport* report) {
+  const auto counts = graph.CountEdgeKinds();
   for (const EdgeKind kind : kEdgeKinds) {
-    (*report->mutable_edges())[std::string(EdgeKindName(kind))] = 0;
-  }
-  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
-    for (const EdgeKinds kinds : graph.dependency_kinds(node)) {
-      for (const EdgeKind kind : kEdgeKinds) {
-        if (kinds.Contains(kind)) {
-          ++(*report->mutable_edges())[std::string(EdgeKindName(kind))];
-        }
-      }
-    }
+    (*report->mutable_edges())[std::string(EdgeKindName(kind))] = counts[static_cast<size_t>(kind)];
   }
 }
 
@@ -442,17 +430,16 @@ absl::StatusOr<ChakraLinkReport> ConvertPytorchWorkload(
   ChakraLinkReport report;
   RETURN_IF_ERROR(CheckRuns(workload.graph, options.flavor, &report));
 
-  EtGraphWriterOptions writer;
   const Decorator decorator(ranks, communication, workload, options.flavor);
-  writer.decorate = [&](NodeIndex node, ChakraProtoMsg::Node* message) {
-    decorator.Decorate(node, message);
-  };
   ASSIGN_OR_RETURN(
       const std::vector<std::unique_ptr<AtomicFileWriter>> linked_jsons,
       PrepareLinkedJsons(file_system, ranks, communication, options.linked_json_prefix));
-  ASSIGN_OR_RETURN(const WrittenWorkload written,
-                   WriteEtWorkload(file_system, workload.graph, output_prefix,
-                                   communication.world_size, writer));
+  ASSIGN_OR_RETURN(
+      const WrittenWorkload written,
+      WriteEtWorkload(file_system, workload.graph, output_prefix, communication.world_size,
+                      [&](NodeIndex node, ChakraProtoMsg::Node* message) {
+                        decorator.Decorate(node, message);
+                      }));
   for (const auto& file : linked_jsons) RETURN_IF_ERROR(file->Commit());
 
   report.set_comm_groups(written.comm_groups);

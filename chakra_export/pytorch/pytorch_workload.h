@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // PyTorch execution traces and the profiles of the same run, rank by rank, made one workload of
 // Chakra traces.
 //
@@ -13,18 +14,19 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "chakra_export/et/et_flavor.h"
-#include "chakra_export/pytorch/link_report.pb.h"
+#include "chakra_export/et/et_files.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
 
 namespace meridian {
 
+class ChakraLinkReport;
+
 struct PytorchWorkloadOptions {
   InputFileOptions input;
   EtFlavor flavor = EtFlavor::kSimulation;
   bool allow_violations = false;
-  // Also write the traces joined as JSON, PREFIX.<rank>.json; empty: no.
+  // Where to write the joined traces as JSON, PREFIX.<rank>.json; empty for nowhere.
   std::string linked_json_prefix;
   // Called before each rank is read, with its position; may be null.
   std::function<void(size_t position)> progress;
@@ -41,7 +43,7 @@ absl::StatusOr<ChakraLinkReport> ConvertPytorchWorkload(
     const std::vector<std::string>& device_traces, const std::string& output_prefix,
     const PytorchWorkloadOptions& options = {});
 
-// For people.
+// Returns the report as text for people.
 std::string FormatLinkReport(const ChakraLinkReport& report);
 
 }  // namespace meridian

@@ -23,7 +23,7 @@ bool IsHostWait(DeviceDependencyKind kind) {
          kind == DeviceDependencyKind::kDeviceSync || kind == DeviceDependencyKind::kBlockingCopy;
 }
 
-// A node in the making; host nodes in the order of their threads' chains.
+// A node in the making.
 struct Draft {
   TimelineNode node;
   // When the call returned.
@@ -37,9 +37,9 @@ struct Draft {
 struct Idle {
   int64_t begin_ps = 0;
   int64_t end_ps = 0;
-  // Whose duration it is part of.
+  // The node whose duration it is part of.
   TimelineIndex owner = kNoTimelineNode;
-  // What comes after it: waits for whoever ended it.
+  // The node that comes after it, which waits for whoever ended it.
   TimelineIndex next = kNoTimelineNode;
   TrackId track = 0;
 };
@@ -75,12 +75,6 @@ class Builder {
   }
 
  private:
-  struct DraftEdge {
-    TimelineIndex node = 0;
-    TimelineIndex source = 0;
-    EdgeKinds kinds;
-  };
-
   bool IsOp(EventRow row) const {
     return table_.category(row) == EventCategory::kCpuOp ||
            table_.category(row) == EventCategory::kAnnotation;
@@ -393,7 +387,7 @@ class Builder {
       if (!drafts_[i].node.on_host) CountDeviceNode(i, &timeline);
     }
     timeline.edges.reserve(edges_.size());
-    for (const DraftEdge& edge : edges_) {
+    for (const TimelineEdge& edge : edges_) {
       timeline.AddEdge(place[edge.node], place[edge.source], edge.kinds);
     }
     return timeline;
@@ -418,9 +412,10 @@ class Builder {
   TrackId first_track_ = 0;
 
   std::vector<Draft> drafts_;
-  std::vector<DraftEdge> edges_;
+  // Between drafts.
+  std::vector<TimelineEdge> edges_;
   std::vector<Idle> idles_;
-  // By track.
+  // The host nodes of each track in the order of its calls.
   std::vector<std::vector<TimelineIndex>> chains_;
   // Host nodes and the work they wait for.
   std::vector<std::pair<TimelineIndex, EventRow>> waits_;
@@ -429,7 +424,8 @@ class Builder {
   absl::flat_hash_map<EventRow, TimelineIndex> node_of_work_;
   absl::flat_hash_map<TimelineIndex, TimelineIndex> launcher_of_work_;
 
-  // Of the thread at hand.
+  // State of the sweep over one thread: its track, open calls, how far its time has been given to
+  // nodes, and the gap that is open.
   TrackId track_ = 0;
   std::vector<Frame> frames_;
   int64_t cursor_ps_ = 0;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What one process did and what each piece of it waited for, from its profile: the host's calls and
 // the gaps between them, and the work of its device.
 //
@@ -15,9 +16,8 @@
 //     work ended; the thread's next node waits for the work, and so does what the call's operator
 //     launches later.
 //   - A thread that does nothing for kMinThreadWaitPs or longer, while another thread of the
-//   process
-//     works, waits for that thread: for the call it had begun last. Only what passed after the
-//     other thread's last activity counts as the waiting thread's own.
+//     process works, waits for that thread: for the call it had begun last. Only what passed after
+//     the other thread's last activity counts as the waiting thread's own.
 #ifndef CHAKRA_EXPORT_PYTORCH_RANK_TIMELINE_H_
 #define CHAKRA_EXPORT_PYTORCH_RANK_TIMELINE_H_
 
@@ -28,25 +28,26 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "chakra_export/graph/edge_kind.h"
+#include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/pytorch/host_device_link.h"
 #include "chakra_export/pytorch/host_trace.h"
 #include "xla_profiler/events/event_table.h"
 
 namespace meridian {
 
-// One millisecond, as other converters take it.
+// One millisecond, as in other converters.
 inline constexpr int64_t kMinThreadWaitPs = 1'000'000'000;
 
+// Position of a node in RankTimeline::nodes.
 using TimelineIndex = uint32_t;
 inline constexpr TimelineIndex kNoTimelineNode = std::numeric_limits<TimelineIndex>::max();
 
 struct TimelineNode {
-  // kNoRow for a gap.
+  // The event; kNoRow for a gap.
   EventRow row = kNoRow;
   TrackId track = 0;
-  // From the table's base. A node on the host may end later than start + duration: what it called
-  // takes its time, too.
+  // Time from the table's base. A node on the host may end later than start + duration: what it
+  // called takes its time, too.
   int64_t start_ps = 0;
   int64_t duration_ps = 0;
   // Of device work: when the host's call that launched it began (its own start when that is not
@@ -58,6 +59,7 @@ struct TimelineNode {
   int64_t end_ps() const { return start_ps + duration_ps; }
 };
 
+// `node` waits for `source`.
 struct TimelineEdge {
   TimelineIndex node = 0;
   TimelineIndex source = 0;
@@ -68,12 +70,12 @@ struct RankTimeline {
   // Every node comes after what it waits for, and those of a thread in the order of their chain.
   std::vector<TimelineNode> nodes;
   std::vector<TimelineEdge> edges;
-  // By row of the table; kNoTimelineNode for events that are no node.
+  // The node of each row of the table; kNoTimelineNode for events that are no node.
   std::vector<TimelineIndex> node_of_row;
-  // Device work, and how much of it no linked operator launched, by reason.
+  // How many nodes are device work, and how many of those no linked operator launched, by reason.
   int64_t device_nodes = 0;
   std::map<std::string, int64_t> unlinked_device_nodes;
-  // Edges left out since they would run backwards in time.
+  // How many edges were left out since they would run backwards in time.
   int64_t edges_against_time = 0;
 
   // Adds the edge unless it would run backwards.

@@ -52,8 +52,9 @@ Accesses AccessesOf(const HostTrace& host, HostOpIndex op) {
 
 // What was done to a storage.
 struct History {
+  // The node that wrote it last.
   TimelineIndex writer = kNoTimelineNode;
-  // Since then: of each stream the last.
+  // The nodes that have read it since, the last of each stream.
   std::vector<TimelineIndex> readers;
 };
 
@@ -115,7 +116,7 @@ class Finder {
   const HostTrace& host_;
   RankTimeline& timeline_;
   absl::flat_hash_map<uint64_t, History> histories_;
-  // Operators often launch several kernels.
+  // The operator asked for last and its accesses: operators often launch several kernels.
   HostOpIndex recent_op_ = kNoHostOp;
   Accesses recent_;
 };

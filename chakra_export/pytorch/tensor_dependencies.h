@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which device work consumes what other device work produced, by the tensors of the operators that
 // launched them: device work reads its operator's inputs and writes its outputs. In the order of
 // the launches,

@@ -10,34 +10,22 @@
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "chakra_export/et/collective_type.h"
+#include "chakra_export/et/et_attributes.h"
 #include "chakra_export/graph/transitive_reduction.h"
+#include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {
 
-// ASTRA-sim's tags overflow beyond this many.
-constexpr size_t kMaxSimulatedGroups = 499;
-// ASTRA-sim takes tags modulo 5e8.
-constexpr uint32_t kMaxTag = 499'999'999;
-constexpr absl::string_view kHostGapName = "host_gap";
-
 bool CanSimulate(const NodeCommunication& communication) {
-  if (communication.type != ChakraProtoMsg::COMM_COLL_NODE) return true;
-  switch (communication.collective) {
-    case ChakraProtoMsg::ALL_REDUCE:
-    case ChakraProtoMsg::ALL_GATHER:
-    case ChakraProtoMsg::REDUCE_SCATTER:
-    case ChakraProtoMsg::ALL_TO_ALL:
-    case ChakraProtoMsg::BROADCAST:
-      return true;
-    default:
-      return false;
-  }
+  return communication.type != ChakraProtoMsg::COMM_COLL_NODE ||
+         IsSimulated(communication.collective);
 }
 
-// Names groups by numbers, "" for that of all ranks.
+// Gives groups numbers for names, and "" to that of all ranks.
 class GroupNames {
  public:
   explicit GroupNames(int64_t world_size) : world_size_(world_size) {}
@@ -163,7 +151,7 @@ class RankBuilder {
   NodeIndex AddTimelineNode(TimelineIndex index) {
     const TimelineNode& from = timeline_.nodes[index];
     ExecutionNode node;
-    node.name = from.row == kNoRow ? kHostGapName : table_.name(from.row);
+    node.name = from.row == kNoRow ? kHostGapOpKind : table_.name(from.row);
     node.resource = ResourceOfTrack(from.track);
     node.start_ns = UnixNs(from.start_ps);
     node.duration_ns = std::max<int64_t>(0, UnixNs(from.end_ps()) - node.start_ns);
@@ -188,7 +176,7 @@ class RankBuilder {
       communication.type = from.collective;
       communication.group = groups_.Add(from.ranks, &builder_);
     } else {
-      communication.tag = static_cast<int32_t>(from.instance % kMaxTag);
+      communication.tag = static_cast<int32_t>(from.instance % kCommTagLimit);
     }
     node->communication = communication;
   }
@@ -207,7 +195,7 @@ class RankBuilder {
     if (!first.has_value()) return;
     const TimelineNode& node = timeline_.nodes[*first];
     ExecutionNode gap;
-    gap.name = kHostGapName;
+    gap.name = kHostGapOpKind;
     gap.resource = ResourceOfTrack(node.track);
     gap.start_ns = UnixNs(node.start_ps) - late_ns;
     gap.duration_ns = late_ns;
@@ -384,7 +372,7 @@ class RankBuilder {
     const int64_t duration_ns = UnixNs(work.start_ps) - start_ns;
     if (duration_ns <= 0) return kNoNodeIndex;
     ExecutionNode gap;
-    gap.name = kHostGapName;
+    gap.name = kHostGapOpKind;
     gap.resource = ResourceOfTrack(work.track);
     gap.start_ns = start_ns;
     gap.duration_ns = duration_ns;
@@ -400,7 +388,7 @@ class RankBuilder {
       return kNoNodeIndex;
     }
     ExecutionNode gap;
-    gap.name = kHostGapName;
+    gap.name = kHostGapOpKind;
     gap.resource = ResourceOfTrack(timeline_.nodes[index].track);
     gap.start_ns = UnixNs(timeline_.nodes[index].start_ps);
     return AddNode(gap, kNoTimelineNode);
@@ -432,20 +420,21 @@ class RankBuilder {
 
   uint64_t last_id_ = 0;
   NodeIndex start_gap_ = kNoNodeIndex;
-  // By node of the graph, as far as there were edges.
+  // Whether each node of the graph waits for another one; as long as the last that does.
   std::vector<bool> has_dependency_;
+  // The graph's node of each node of the timeline.
   std::vector<NodeIndex> graph_node_;
   absl::flat_hash_map<int64_t, std::string> device_of_stream_;
 
   std::vector<uint32_t> first_edge_;
   std::vector<Incoming> incoming_;
-  // By thread: all that it ever knew, the first nothing; and which of that each host node knew.
+  // All that each thread ever knew, from nothing on; and which of these each host node knew.
   absl::node_hash_map<TrackId, std::vector<Knowledge>> knowledge_;
   std::vector<uint32_t> version_;
   absl::flat_hash_map<TrackId, Knowledge> known_to_stream_;
-  // By thread and stream: what the stream's work was last launched with.
+  // What the thread knew when it last launched work of the stream, by thread and stream.
   absl::flat_hash_map<std::pair<TrackId, TrackId>, uint32_t> seen_version_;
-  // Of the computation so far, the last to end.
+  // The computation that was the last to end so far.
   TimelineIndex last_compute_ = kNoTimelineNode;
   std::vector<TimelineIndex> collectives_;
 };
@@ -478,10 +467,11 @@ absl::StatusOr<WorkloadGraph> BuildWorkloadGraph(absl::Span<const RankInput> inp
   for (uint32_t i = 0; i < inputs.size(); ++i) {
     RankBuilder(inputs[i], i, options.flavor, &groups, &builder, &result).Build(late_starts_ns[i]);
   }
-  if (options.flavor == EtFlavor::kSimulation && groups.count() > kMaxSimulatedGroups) {
+  if (options.flavor == EtFlavor::kSimulation &&
+      static_cast<int64_t>(groups.count()) > kMaxGroupNumber) {
     return absl::OutOfRangeError(absl::StrCat("there are ", groups.count(),
                                               " process groups, but ASTRA-sim takes at most ",
-                                              kMaxSimulatedGroups, "; see --flavor=full"));
+                                              kMaxGroupNumber, "; see --flavor=full"));
   }
   result.graph = std::move(builder).Build();
   ASSIGN_OR_RETURN(result.removed_edges, RemoveTransitiveEdges(&result.graph));

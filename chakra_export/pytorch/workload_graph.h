@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From the timelines of all ranks to the graph that Chakra traces store.
 //
 //   full         every host call, gap and device work, with all their edges
@@ -15,9 +16,8 @@
 // on the later ones.
 //
 // The collectives of a rank are chained in one order that all ranks share, so that one at a time
-// cannot be a deadlock. Communication that is not understood or has no counterpart, and
-// kinds that ASTRA-sim cannot run (reduce, gather, scatter, barrier), are computation here, as long
-// as measured.
+// cannot be a deadlock. Communication that is not understood or has no counterpart, and kinds that
+// ASTRA-sim cannot run (reduce, gather, scatter, barrier), are computation here, as long as measured.
 #ifndef CHAKRA_EXPORT_PYTORCH_WORKLOAD_GRAPH_H_
 #define CHAKRA_EXPORT_PYTORCH_WORKLOAD_GRAPH_H_
 
@@ -29,7 +29,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "chakra_export/et/et_flavor.h"
+#include "chakra_export/et/et_files.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/pytorch/matched_communication.h"
 #include "chakra_export/pytorch/rank_timeline.h"
@@ -37,7 +37,7 @@
 
 namespace meridian {
 
-// One rank's input; the pointers outlive the call.
+// One rank's input; the pointers must outlive the call.
 struct RankInput {
   const EventTable* table = nullptr;
   const RankTimeline* timeline = nullptr;
@@ -54,19 +54,20 @@ struct NodeOrigin {
 
 struct WorkloadGraph {
   ExecutionGraph graph;
-  // By node of the graph.
+  // Where each node of the graph came from.
   std::vector<NodeOrigin> origins;
-  // By input: nodes that communicate; communication made computation, by reason.
+  // For each input: how many nodes communicate; how much communication was made computation, by
+  // reason.
   std::vector<int64_t> communication_nodes;
   std::vector<std::map<std::string, int64_t>> lowered;
-  // Edges that others imply and that were removed.
+  // How many edges were removed since others imply them.
   size_t removed_edges = 0;
 };
 
 struct WorkloadGraphOptions {
   EtFlavor flavor = EtFlavor::kSimulation;
   int64_t world_size = 1;
-  // The ranks' clocks do not contradict each other.
+  // False when the ranks' clocks contradict each other.
   bool clocks_agree = true;
 };
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 

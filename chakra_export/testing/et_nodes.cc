@@ -2,7 +2,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "chakra_export/et/et_attributes.h"
-#include "chakra_export/et/et_format.h"
 #include "chakra_export/et/et_writer.h"
 
 namespace meridian {

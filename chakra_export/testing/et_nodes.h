@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chakra nodes for tests, with the attributes as ASTRA-sim reads them.
 #ifndef CHAKRA_EXPORT_TESTING_ET_NODES_H_
 #define CHAKRA_EXPORT_TESTING_ET_NODES_H_

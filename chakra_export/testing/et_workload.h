@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The traces of a small workload on disk.
 #ifndef CHAKRA_EXPORT_TESTING_ET_WORKLOAD_H_
 #define CHAKRA_EXPORT_TESTING_ET_WORKLOAD_H_

@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "third_party/chakra/et_def.pb.h"
 
 namespace meridian {
 namespace {
@@ -48,7 +49,7 @@ class Joints {
   std::vector<int64_t> times_ns_;
 };
 
-// (source, target), those of edges and those from sends to receives.
+// Returns pairs of source and target: those of edges and those from sends to receives.
 std::vector<std::pair<uint32_t, uint32_t>> JointEdges(const WorkGraph& graph,
                                                       const Joints& joints) {
   std::vector<std::pair<uint32_t, uint32_t>> edges;
@@ -70,7 +71,7 @@ std::vector<std::pair<uint32_t, uint32_t>> JointEdges(const WorkGraph& graph,
   return edges;
 }
 
-// One of those that never came: waits for itself through others, or for one that does.
+// Names a joint that never came, since it waits for itself through others, or for one that does.
 absl::Status DescribeDeadlock(const WorkGraph& graph, const Joints& joints,
                               const std::vector<uint32_t>& waiting) {
   std::string ranks;
@@ -90,7 +91,7 @@ absl::Status DescribeDeadlock(const WorkGraph& graph, const Joints& joints,
       "not be of one run"));
 }
 
-// Communication that takes a simulator's slot.
+// True for communication that takes a simulator's slot.
 bool TakesSlot(const WorkNode& node) {
   return node.IsCommunication() && node.type != ChakraProtoMsg::COMM_RECV_NODE;
 }
@@ -137,7 +138,7 @@ void AddCommunicationOrder(const std::vector<NodeIndex>& order, WorkGraph* graph
 void AddObservedCommunicationOrder(const std::vector<NodeIndex>& order, WorkGraph* graph) {
   struct Placed {
     NodeIndex node = 0;
-    // Of this and all before it on the rank.
+    // The last end of this node and all before it on the rank.
     int64_t last_end_ns = 0;
   };
   std::map<int64_t, std::vector<Placed>> ranks;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One order for all ranks. A simulator gives each rank one slot for communication: two ranks that
 // take two collectives in different orders wait for each other for ever, even when nothing in the
 // program orders them. So all ranks run their communication in the order found here.
@@ -23,8 +24,8 @@ absl::StatusOr<std::vector<NodeIndex>> GlobalOrder(const WorkGraph& graph);
 // Lets every collective and send wait for the one before it on its rank. Receives need no slot.
 void AddCommunicationOrder(const std::vector<NodeIndex>& order, WorkGraph* graph);
 
-// The same without serialising what overlapped: each waits for those before it on its rank that had
-// ended when it started.
+// Lets every collective and send wait for those before it on its rank that had ended when it
+// started, which does not serialise what overlapped.
 void AddObservedCommunicationOrder(const std::vector<NodeIndex>& order, WorkGraph* graph);
 
 }  // namespace meridian

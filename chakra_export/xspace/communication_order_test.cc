@@ -6,6 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {

@@ -21,7 +21,7 @@ constexpr int64_t kNoPlace = -1;
 // A program, and where its entry computation's instructions stand in the schedule.
 class Program {
  public:
-  // Null when it cannot be decoded.
+  // Returns null when the program cannot be decoded.
   static std::unique_ptr<Program> Create(const HloProgram& program) {
     const absl::StatusOr<const HloModule*> module = program.Module();
     const absl::StatusOr<const HloCollectives*> collectives = program.Collectives();
@@ -31,8 +31,8 @@ class Program {
 
   HloDataFlow& flow() { return flow_; }
 
-  // Of a collective that is wrapped, the place of its start. kNoPlace for instructions of other
-  // computations.
+  // Returns the position of an instruction in the schedule; of a collective that is wrapped, that of
+  // its start. kNoPlace for instructions of other computations.
   int64_t PlaceOf(const HloInstruction* instruction) const {
     const HloCollective* collective = collectives_.Find(instruction->name());
     if (collective != nullptr && collective->start != nullptr) instruction = collective->start;
@@ -40,7 +40,7 @@ class Program {
     return it == places_.end() ? kNoPlace : it->second;
   }
 
-  // In the order of the schedule.
+  // The entry computation's instructions in the order of the schedule.
   const std::vector<const HloInstruction*>& scheduled() const { return scheduled_; }
 
  private:
@@ -65,7 +65,8 @@ class Program {
   absl::flat_hash_map<const HloInstruction*, int64_t> places_;
 };
 
-// A command buffer of a run, and the places that it covers, both ends excluded.
+// A command buffer of a run. It covers the places of the schedule between `after` and `before`, both
+// excluded.
 struct CommandBuffer {
   int64_t after = kNoPlace;
   int64_t before = std::numeric_limits<int64_t>::max();
@@ -102,7 +103,7 @@ class Execution {
     return work.in_command_buffer && work.instruction == nullptr;
   }
 
-  // Nodes by launch tell between which instructions a buffer lies.
+  // The order of launches tells between which instructions a buffer lies.
   void FindCommandBuffers() {
     std::vector<NodeIndex> launched = nodes_;
     const auto launch = [this](NodeIndex node) {
@@ -184,7 +185,8 @@ class Execution {
     }
   }
 
-  // The last of the candidates that can have been waited for; of messages all of its kernel.
+  // Lets the node wait for the last of the candidates that it can have waited for; where that is a
+  // kernel of several messages, for all of them.
   void AddLatest(NodeIndex node, const std::vector<NodeIndex>& candidates, EdgeKind kind) {
     const WorkNode& work = graph_->nodes[node];
     const DeviceWork* latest = nullptr;
@@ -213,7 +215,7 @@ class Execution {
 
 void AddDataDependencies(WorkGraph* graph) {
   absl::flat_hash_map<const HloProgram*, std::unique_ptr<Program>> programs;
-  // By rank, program and run.
+  // Executions by rank, program and run id.
   std::map<std::tuple<int64_t, const HloProgram*, std::optional<int64_t>>, Execution> executions;
   for (NodeIndex node = 0; node < graph->nodes.size(); ++node) {
     const WorkNode& work = graph->nodes[node];

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Edges for what the programs say: a kernel waits for those that made its operands.
 //
 // The instruction of a kernel tells what it reads; the producer is the last node of that

@@ -5,11 +5,17 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/base/status_util.h"
 #include "xla_profiler/collectives/host_executions.h"
+#include "xla_profiler/collectives/xspace_collectives.h"
+#include "xla_profiler/xplane/combined_profile.h"
 #include "xla_profiler/xplane/session_clock.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
@@ -17,7 +23,16 @@
 namespace meridian {
 namespace {
 
-// Of TPUs, whose lines have no such id.
+bool IsKnownMemory(absl::string_view kind) { return !kind.empty() && kind != "unknown"; }
+
+bool IsHostMemory(absl::string_view kind) { return kind == "pageable" || kind == "pinned"; }
+
+CopyDirection DirectionOf(bool from_host, bool to_host) {
+  if (from_host == to_host) return CopyDirection::kWithinDevice;
+  return from_host ? CopyDirection::kFromHost : CopyDirection::kToHost;
+}
+
+// The stream of asynchronous work on TPUs, whose lines have no such id.
 constexpr int64_t kAsynchronousStream = -1;
 
 absl::string_view TextOf(const XStatVisitor* stat) {
@@ -289,17 +304,67 @@ class WorkReader {
   std::optional<SessionClock> clock_;
   RunClock times_;
   HostExecutions executions_;
-  // By ordinal, which is the global device id.
+  // The devices of a CPU by ordinal, which is the global device id.
   std::map<int64_t, WorkingDevice> cpus_;
 };
 
 }  // namespace
+
+MemoryCopy ParseMemoryCopy(absl::string_view name, absl::string_view details) {
+  MemoryCopy copy;
+  absl::string_view source, target;
+  for (absl::string_view field : absl::StrSplit(details, ' ', absl::SkipEmpty())) {
+    if (absl::ConsumePrefix(&field, "kind_src:")) {
+      source = field;
+    } else if (absl::ConsumePrefix(&field, "kind_dst:")) {
+      target = field;
+    } else if (absl::ConsumePrefix(&field, "size:")) {
+      int64_t bytes = 0;
+      if (absl::SimpleAtoi(field, &bytes) && bytes > 0) copy.bytes = bytes;
+    }
+  }
+  copy.direction = IsKnownMemory(source) && IsKnownMemory(target)
+                       ? DirectionOf(IsHostMemory(source), IsHostMemory(target))
+                       : DirectionOf(name == "MemcpyH2D", name == "MemcpyD2H");
+  return copy;
+}
 
 absl::StatusOr<std::unique_ptr<ProfileWork>> ReadDeviceWork(
     XSpaceReader reader, std::optional<int64_t> profile_start_ns) {
   auto profile = std::make_unique<ProfileWork>(std::move(reader));
   RETURN_IF_ERROR(WorkReader(profile_start_ns, profile.get()).Run());
   return profile;
+}
+
+absl::StatusOr<ProfiledRun> ReadProfiledRun(FileSystem& file_system,
+                                            const std::vector<std::string>& traces,
+                                            const ProfiledRunOptions& options) {
+  ProfiledRun run;
+  std::vector<ProfileCollectives> collectives;
+  std::optional<int64_t> start_ns;
+  const auto read = [&](XSpaceReader reader) -> absl::Status {
+    ASSIGN_OR_RETURN(ProfileCollectives profile, ReadXSpaceCollectives(reader, {start_ns}));
+    collectives.push_back(std::move(profile));
+    ASSIGN_OR_RETURN(std::unique_ptr<ProfileWork> work,
+                     ReadDeviceWork(std::move(reader), start_ns));
+    run.profiles.push_back(std::move(work));
+    return absl::OkStatus();
+  };
+  for (size_t i = 0; i < traces.size(); ++i) {
+    if (options.progress) options.progress(i);
+    ASSIGN_OR_RETURN(XSpaceReader reader,
+                     XSpaceReader::Open(file_system, traces[i], options.reader));
+    ASSIGN_OR_RETURN(std::vector<NodeProfile> nodes, SplitCombinedProfile(reader));
+    start_ns = i < options.profile_starts_ns.size() ? options.profile_starts_ns[i] : std::nullopt;
+    if (start_ns.has_value() && !nodes.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          traces[i], ": is a combined file, which says when each of its sessions began"));
+    }
+    for (NodeProfile& node : nodes) RETURN_IF_ERROR(read(std::move(node.reader)));
+    if (nodes.empty()) RETURN_IF_ERROR(read(std::move(reader)));
+  }
+  ASSIGN_OR_RETURN(run.collectives, MatchCollectives(std::move(collectives), options.ranks));
+  return run;
 }
 
 }  // namespace meridian

@@ -1,5 +1,7 @@
-// The work that the devices of one profile did, with what is known about each piece: its
-// instruction, its execution, its launch.
+// SPDX-License-Identifier: Apache-2.0
+// The work that the devices of a run did, as its profiles show it, with what is known about each
+// piece: its instruction, its execution, its launch. Everything that makes a graph of a run starts
+// from this, and from the collectives matched between the profiles.
 //
 //   GPU   kernels, copies and fills on the lines "Stream #<n>" of `/device:GPU:<n>`
 //   TPU   ops on the line "XLA Ops" of `/device:TPU:<n>`; collectives that have a start and a done
@@ -10,7 +12,9 @@
 #ifndef CHAKRA_EXPORT_XSPACE_DEVICE_WORK_H_
 #define CHAKRA_EXPORT_XSPACE_DEVICE_WORK_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,12 +23,35 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "trace_alignment/collectives/collective_run.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/collectives/rank_resolution.h"
 #include "xla_profiler/hlo/hlo_collective.h"
 #include "xla_profiler/hlo/hlo_module_index.h"
 #include "xla_profiler/steps/step_events.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {
+
+// Which way a copy on a GPU goes, and how much it moves, as the profiler says it:
+//
+//   MemcpyH2D   kind_src:pinned kind_dst:device size:4096 dest:0 async:1
+enum class CopyDirection : uint8_t {
+  // Neither end is known to be the host's memory, or both are.
+  kWithinDevice,
+  kFromHost,
+  kToHost,
+};
+
+struct MemoryCopy {
+  CopyDirection direction = CopyDirection::kWithinDevice;
+  // 0 when it is not known.
+  int64_t bytes = 0;
+};
+
+// `name` is the event's, `details` its memcpy_details. The kinds of memory decide; where the
+// profiler did not know them, as in command buffers, the name does.
+MemoryCopy ParseMemoryCopy(absl::string_view name, absl::string_view details);
 
 enum class WorkKind : uint8_t { kKernel, kMemcpy, kMemset, kThunk };
 
@@ -34,7 +61,7 @@ struct DeviceWork {
   WorkKind kind = WorkKind::kKernel;
   // The stream, or the thread of a CPU.
   int64_t stream = 0;
-  // From the profile's base.
+  // Time from the profile's base.
   int64_t start_ps = 0;
   int64_t end_ps = 0;
   // What the event says about itself, as text; empty when it says nothing.
@@ -45,7 +72,7 @@ struct DeviceWork {
   const HloProgram* program = nullptr;
   const HloInstruction* instruction = nullptr;
   const HloCollective* collective = nullptr;
-  // Of a copy: what the profiler says about it, as text.
+  // What the profiler says about a copy, for ParseMemoryCopy; empty for other work.
   absl::string_view copy_details;
   // A copy or fill that runs under the name of a collective, before or after it.
   bool prepares_collective = false;
@@ -53,17 +80,17 @@ struct DeviceWork {
   bool in_command_buffer = false;
   // Equal for all work of one execution of the program.
   std::optional<int64_t> run_id;
-  // Of the host's call that launched it.
+  // Correlation id and start of the host's call that launched it; absent when that is not known.
   std::optional<uint64_t> correlation;
   std::optional<int64_t> launch_ps;
-  // The step that it belongs to, when the profile has steps.
+  // Number of the step that it belongs to; absent when the profile has no steps.
   std::optional<int64_t> step;
 };
 
 // A call on the host that launched work.
 struct HostCall {
   absl::string_view name;
-  // Of its line, numbered from 0 in the order of the file.
+  // Position of its line in the file, from 0.
   int64_t thread = 0;
   int64_t start_ps = 0;
   int64_t end_ps = 0;
@@ -72,11 +99,11 @@ struct HostCall {
 struct WorkingDevice {
   // As LocalDevice::name.
   std::string name;
-  // By start; of equal starts the longer first.
+  // In the order of starts; of equal starts the longer first.
   std::vector<DeviceWork> work;
 };
 
-// Keeps the profile open.
+// The work of one profile, which is kept open.
 struct ProfileWork {
   explicit ProfileWork(XSpaceReader opened) : reader(std::move(opened)) {}
 
@@ -85,11 +112,11 @@ struct ProfileWork {
   // Unix time that all times count from: the session's start.
   int64_t base_ns = 0;
   std::vector<WorkingDevice> devices;
-  // By correlation id.
+  // Calls by correlation id.
   std::map<uint64_t, HostCall> calls;
-  // Device events that are no work, by reason.
+  // How many device events are no work, by reason.
   std::map<std::string, int64_t> dropped;
-  // Those that the work is in.
+  // The steps that the work is in.
   StepEvents steps;
 };
 
@@ -97,6 +124,28 @@ struct ProfileWork {
 // `profile_start_ns` (Unix time) wins over what the profile says.
 absl::StatusOr<std::unique_ptr<ProfileWork>> ReadDeviceWork(
     XSpaceReader reader, std::optional<int64_t> profile_start_ns = std::nullopt);
+
+struct ProfiledRunOptions {
+  XSpaceReaderOptions reader;
+  RankOptions ranks;
+  // Unix time at which the sessions began, by trace, for traces that do not say; may be empty.
+  std::vector<std::optional<int64_t>> profile_starts_ns;
+  // Called before each file with its position; may be null.
+  std::function<void(size_t file)> progress;
+};
+
+// The profiles of a run and the collectives matched between them.
+struct ProfiledRun {
+  // One for each node: a file, or a node of a combined file. The collectives have the same nodes in
+  // the same order.
+  std::vector<std::unique_ptr<ProfileWork>> profiles;
+  CollectiveRun collectives;
+};
+
+// Clocks are taken as they are. Errors are those of damaged files and of MatchCollectives.
+absl::StatusOr<ProfiledRun> ReadProfiledRun(FileSystem& file_system,
+                                            const std::vector<std::string>& traces,
+                                            const ProfiledRunOptions& options = {});
 
 }  // namespace meridian
 

@@ -3,9 +3,12 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 #include "xla_profiler/testing/synthetic_run.h"
 
 namespace meridian {
@@ -57,6 +60,72 @@ TEST(DeviceWorkTest, EventsThatCannotBeTimedAreCounted) {
   EXPECT_EQ(profile->devices[0].work.size(), 4);
   EXPECT_EQ(profile->dropped["times that cannot be true"], 1);
   EXPECT_EQ(profile->dropped["aggregated event without a start"], 1);
+}
+
+CopyDirection DirectionOf(absl::string_view name, absl::string_view details) {
+  return ParseMemoryCopy(name, details).direction;
+}
+
+TEST(MemoryCopyTest, TheKindsOfMemoryTellTheWay) {
+  constexpr char kAny[] = "Memcpy";
+  EXPECT_EQ(DirectionOf(kAny, "kind_src:pinned kind_dst:device size:8"), CopyDirection::kFromHost);
+  EXPECT_EQ(DirectionOf(kAny, "kind_src:pageable kind_dst:array size:8"), CopyDirection::kFromHost);
+  EXPECT_EQ(DirectionOf(kAny, "kind_src:device kind_dst:pageable size:8"), CopyDirection::kToHost);
+  EXPECT_EQ(DirectionOf(kAny, "kind_src:device kind_dst:device size:8"),
+            CopyDirection::kWithinDevice);
+  EXPECT_EQ(DirectionOf(kAny, "kind_src:pinned kind_dst:pinned size:8"),
+            CopyDirection::kWithinDevice);
+  // They are what happened, whatever the name says.
+  EXPECT_EQ(DirectionOf("MemcpyD2H", "kind_src:device kind_dst:device size:8"),
+            CopyDirection::kWithinDevice);
+}
+
+TEST(MemoryCopyTest, WhereTheyAreNotKnownTheNameTells) {
+  constexpr char kUnknown[] = "kind_src:unknown kind_dst:unknown size:8";
+  EXPECT_EQ(DirectionOf("MemcpyH2D", kUnknown), CopyDirection::kFromHost);
+  EXPECT_EQ(DirectionOf("MemcpyD2H", kUnknown), CopyDirection::kToHost);
+  EXPECT_EQ(DirectionOf("MemcpyD2D", kUnknown), CopyDirection::kWithinDevice);
+  EXPECT_EQ(DirectionOf("MemcpyH2D", "size:8"), CopyDirection::kFromHost);
+  EXPECT_EQ(DirectionOf("MemcpyH2D_like_kernel", ""), CopyDirection::kWithinDevice);
+}
+
+TEST(MemoryCopyTest, BytesAreKnownOrZero) {
+  EXPECT_EQ(ParseMemoryCopy("m", "kind_src:pinned kind_dst:device size:4096 dest:0").bytes, 4096);
+  for (const char* details : {"", "size:", "size:-5", "size:x", "size:99999999999999999999"}) {
+    EXPECT_EQ(ParseMemoryCopy("m", details).bytes, 0) << details;
+  }
+}
+
+using ::testing::ElementsAre;
+using ::testing::StartsWith;
+
+TEST(ProfiledRunTest, WorkAndCollectivesAreOfTheSameProfiles) {
+  const TemporaryDirectory directory;
+  std::vector<std::string> traces;
+  for (const XSpaceProto& profile : SyntheticRun({})) {
+    traces.push_back(directory.Write("rank" + std::to_string(traces.size()) + ".xplane.pb",
+                                     profile.SerializeAsString()));
+  }
+  std::vector<size_t> read;
+  ProfiledRunOptions options;
+  options.progress = [&](size_t file) { read.push_back(file); };
+  const absl::StatusOr<ProfiledRun> run = ReadProfiledRun(FileSystem::Posix(), traces, options);
+  ASSERT_THAT(run, IsOk());
+  EXPECT_THAT(read, ElementsAre(0, 1));
+  ASSERT_EQ(run->profiles.size(), 2);
+  ASSERT_EQ(run->collectives.profiles.size(), 2);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(run->profiles[i]->reader.name(), traces[i]);
+    EXPECT_EQ(run->collectives.profiles[i].trace, traces[i]);
+  }
+  EXPECT_EQ(run->collectives.table.instances().size(), 3);
+}
+
+TEST(ProfiledRunTest, DamagedFilesAreNamed) {
+  const TemporaryDirectory directory;
+  const std::string broken = directory.Write("broken.xplane.pb", "no profile");
+  const absl::Status status = ReadProfiledRun(FileSystem::Posix(), {broken}).status();
+  EXPECT_THAT(std::string(status.message()), StartsWith(broken));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/wire/wire_reader.h"
 #include "xla_profiler/hlo/hlo_wire.h"
 
@@ -17,9 +18,9 @@ namespace {
 constexpr uint32_t kDotDimensionNumbersField = 30;
 constexpr uint32_t kLhsContractingField = 1;
 
-// Beyond this no computation is believed.
+// No computation of more operations, or bytes, is believed.
 constexpr int64_t kMaxOperations = int64_t{1} << 60;
-// Fusions within fusions.
+// How deep fusions may lie within fusions.
 constexpr int kMaxDepth = 8;
 
 void AppendArrays(const HloShape& shape, std::vector<HloShape>* arrays) {
@@ -87,7 +88,7 @@ bool Contains(absl::string_view const* begin, absl::string_view const* end,
   return std::find(begin, end, opcode) != end;
 }
 
-// Moves or arranges values.
+// True for opcodes that only move or arrange values.
 bool IsFree(absl::string_view opcode) {
   static constexpr absl::string_view kOpcodes[] = {"parameter",
                                                    "constant",
@@ -117,7 +118,7 @@ bool IsFree(absl::string_view opcode) {
   return Contains(std::begin(kOpcodes), std::end(kOpcodes), opcode);
 }
 
-// What the shapes do not tell.
+// True for opcodes whose operations the shapes do not tell.
 bool IsOpaque(absl::string_view opcode) {
   static constexpr absl::string_view kOpcodes[] = {
       "custom-call", "while",  "conditional", "convolution", "sort", "fft",

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What an instruction reads, writes and computes, as its program says.
 #ifndef CHAKRA_EXPORT_XSPACE_HLO_COST_H_
 #define CHAKRA_EXPORT_XSPACE_HLO_COST_H_
@@ -7,17 +8,20 @@
 #include <string>
 #include <vector>
 
-#include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/hlo/hlo_module.h"
 #include "xla_profiler/hlo/hlo_shape.h"
+
+namespace ChakraProtoMsg {
+class IOInfo;
+}  // namespace ChakraProtoMsg
 
 namespace meridian {
 
 struct HloCost {
-  // Arrays; tuples are taken apart.
+  // The arrays that it reads and writes; tuples are taken apart.
   std::vector<HloShape> inputs;
   std::vector<HloShape> outputs;
-  // What all of them occupy; absent when a shape is not bounded.
+  // Bytes of all of them; absent when a shape is not bounded.
   std::optional<int64_t> bytes;
   // Arithmetic operations: a dot counts two for each product, everything else one for each element
   // of its result, a reduction one for each element of its operand. Absent when the instruction, or
@@ -27,7 +31,7 @@ struct HloCost {
 
 HloCost CostOf(const HloInstruction& instruction);
 
-// Shapes and types as Chakra's converters write them: "[[4, 8], [8]]" and "['f32', 'bf16']".
+// Sets shapes and types as Chakra's converters write them: "[[4, 8], [8]]" and "['f32', 'bf16']".
 void SetShapes(const std::vector<HloShape>& shapes, ChakraProtoMsg::IOInfo* info);
 
 }  // namespace meridian

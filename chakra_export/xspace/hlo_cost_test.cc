@@ -4,6 +4,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/testing/hlo_module_builder.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which instructions produce what an instruction reads, when those in between do no work:
 //
 //   fusion.2 <- get-tuple-element.1 <- while.3          -> what the body's root is made of
@@ -19,27 +20,27 @@
 
 namespace meridian {
 
+// The instructions whose results, or whose end, an instruction waits for.
 struct HloSources {
   std::vector<const HloInstruction*> data;
   std::vector<const HloInstruction*> control;
 };
 
-// Remembers what it has found.
+// Finds the producers of values in one module, and remembers what it has found.
 class HloDataFlow {
  public:
-  // Both must outlive this.
+  // Both arguments must outlive this.
   HloDataFlow(const HloModule& module, const HloCollectives& collectives);
 
   // True for instructions that only arrange values or call others.
   static bool DoesNoWork(const HloInstruction& instruction);
 
-  // Returns the instructions that do work and whose results, or whose end, the instruction waits
-  // for. Those of asynchronous collectives are the ones that communicate. A search that grows
-  // beyond all reason is cut short.
+  // Returns the sources of the instruction that do work. Those of asynchronous collectives are the
+  // ones that communicate. A search that grows beyond all reason is cut short.
   const HloSources& SourcesOf(const HloInstruction& instruction);
 
  private:
-  // The elements of tuples to be taken, innermost last.
+  // The elements of nested tuples to be taken, the innermost last.
   using Path = std::vector<int64_t>;
   struct Value {
     const HloInstruction* instruction = nullptr;

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
-#include "chakra_export/xspace/work_nodes.h"
+#include "chakra_export/et/et_attributes.h"
 #include "xla_profiler/xplane/session_clock.h"
 
 namespace meridian {
@@ -22,7 +24,7 @@ struct Launch {
   std::vector<NodeIndex> work;
 };
 
-// The calls of one rank by start.
+// Returns the calls of one rank in the order of their starts.
 std::vector<Launch> FindLaunches(const ProfileWork& profile, absl::Span<const NodeIndex> nodes,
                                  const WorkGraph& graph) {
   const RunClock clock(profile.base_ns);
@@ -103,6 +105,132 @@ void AddRank(const ProfileWork& profile, int64_t rank, absl::Span<const NodeInde
   }
 }
 
+constexpr int64_t kMinGapNs = 1000;
+
+class GapMaker {
+ public:
+  explicit GapMaker(WorkGraph* graph)
+      : graph_(graph),
+        sources_(*graph),
+        replayed_end_ns_(graph->nodes.size(), 0),
+        ranks_(static_cast<size_t>(graph->rank_count)) {
+    for (const WorkNode& node : graph->nodes) {
+      if (node.work != nullptr) begin_ns_ = std::min(begin_ns_, node.start_ns);
+    }
+  }
+
+  std::vector<NodeIndex> Run(const std::vector<NodeIndex>& order) {
+    std::vector<NodeIndex> with_gaps;
+    for (const NodeIndex node : order) {
+      if (graph_->nodes[node].work != nullptr) {
+        if (const std::optional<NodeIndex> gap = Place(node)) with_gaps.push_back(*gap);
+      } else {
+        // Hosts do as measured.
+        replayed_end_ns_[node] = graph_->nodes[node].end_ns;
+      }
+      with_gaps.push_back(node);
+    }
+    return with_gaps;
+  }
+
+ private:
+  // Of the nodes of a rank that have been placed, the computation and the node that end last;
+  // kNoNodeIndex for none.
+  struct Rank {
+    NodeIndex last_computation = kNoNodeIndex;
+    NodeIndex last = kNoNodeIndex;
+  };
+
+  int64_t EndNs(NodeIndex node) const { return replayed_end_ns_[node]; }
+
+  // Returns the gap that the node needs, if any.
+  std::optional<NodeIndex> Place(NodeIndex node) {
+    const WorkNode work = graph_->nodes[node];
+    if (const auto twin = communications_.find(work.work); twin != communications_.end()) {
+      // A send and its receive are one kernel: one gap is enough.
+      if (twin->second != kNoNodeIndex) {
+        graph_->edges.push_back({node, twin->second, EdgeKind::kLaunch});
+      }
+      replayed_end_ns_[node] = work.end_ns;
+      return std::nullopt;
+    }
+    Rank& rank = ranks_[static_cast<size_t>(work.resource.rank)];
+    const bool is_first = rank.last == kNoNodeIndex;
+    // What the gap begins with.
+    NodeIndex before = rank.last_computation;
+    const auto take_later = [&](NodeIndex other) {
+      if (other != kNoNodeIndex && (before == kNoNodeIndex || EndNs(other) > EndNs(before)))
+        before = other;
+    };
+    for (const WorkEdge& edge : sources_.Of(node)) take_later(edge.source);
+    const bool host_waited = HostWaited(work, rank.last);
+    if (host_waited) take_later(rank.last);
+    const int64_t ready_ns = before == kNoNodeIndex ? begin_ns_ : EndNs(before);
+    const bool is_early_message = is_first && work.IsCommunication();
+    std::optional<NodeIndex> gap;
+    int64_t start_ns = ready_ns;
+    if (work.start_ns - ready_ns >= kMinGapNs || is_early_message) {
+      gap = AddGap(node, ready_ns, std::max<int64_t>(0, work.start_ns - ready_ns));
+      if (before != kNoNodeIndex) {
+        EdgeKinds kinds = host_waited ? EdgeKind::kSync : EdgeKind::kProgram;
+        // What the node waited for, the gap waits for now.
+        for (const WorkEdge& edge : sources_.Of(node)) {
+          if (edge.source == before) kinds |= edge.kinds;
+        }
+        graph_->edges.push_back({*gap, before, kinds});
+      }
+      start_ns = std::max(ready_ns, work.start_ns);
+    }
+    // Communication ends when it was measured to, unless it begins too late for that.
+    replayed_end_ns_[node] = start_ns + work.duration_ns;
+    if (work.IsCommunication()) {
+      replayed_end_ns_[node] = std::max(replayed_end_ns_[node], work.end_ns);
+    } else if (rank.last_computation == kNoNodeIndex ||
+               EndNs(node) > EndNs(rank.last_computation)) {
+      rank.last_computation = node;
+    }
+    if (work.IsCommunication()) communications_[work.work] = gap.value_or(kNoNodeIndex);
+    if (rank.last == kNoNodeIndex || EndNs(node) > EndNs(rank.last)) rank.last = node;
+    return gap;
+  }
+
+  // True when the device had been idle before the node was launched.
+  bool HostWaited(const WorkNode& work, NodeIndex last) const {
+    if (last == kNoNodeIndex) return false;
+    const DeviceWork& device_work = *work.work;
+    // On the device's clock the launch lies as long before the start as it did when measured.
+    const int64_t launch_ns =
+        device_work.launch_ps.has_value()
+            ? work.start_ns - (device_work.start_ps - *device_work.launch_ps) / 1000
+            : work.start_ns;
+    return launch_ns >= graph_->nodes[last].end_ns;
+  }
+
+  NodeIndex AddGap(NodeIndex node, int64_t start_ns, int64_t duration_ns) {
+    WorkNode gap;
+    gap.name = kHostGapOpKind;
+    gap.op_kind = kHostGapOpKind;
+    gap.resource = graph_->nodes[node].resource;
+    gap.start_ns = start_ns;
+    gap.end_ns = start_ns + duration_ns;
+    gap.duration_ns = duration_ns;
+    const auto index = static_cast<NodeIndex>(graph_->nodes.size());
+    graph_->nodes.push_back(gap);
+    graph_->edges.push_back({node, index, EdgeKind::kLaunch});
+    replayed_end_ns_.push_back(gap.end_ns);
+    return index;
+  }
+
+  WorkGraph* graph_;
+  const WorkSources sources_;
+  // When a replay would end each node.
+  std::vector<int64_t> replayed_end_ns_;
+  std::vector<Rank> ranks_;
+  // The gap before each kernel that communicates; kNoNodeIndex for none.
+  absl::flat_hash_map<const DeviceWork*, NodeIndex> communications_;
+  int64_t begin_ns_ = std::numeric_limits<int64_t>::max();
+};
+
 }  // namespace
 
 void AddHostNodes(const std::vector<const ProfileWork*>& profile_of_rank, WorkGraph* graph) {
@@ -114,6 +242,10 @@ void AddHostNodes(const std::vector<const ProfileWork*>& profile_of_rank, WorkGr
     if (profile_of_rank[rank] == nullptr) continue;
     AddRank(*profile_of_rank[rank], static_cast<int64_t>(rank), nodes[rank], graph);
   }
+}
+
+std::vector<NodeIndex> AddHostGaps(const std::vector<NodeIndex>& order, WorkGraph* graph) {
+  return GapMaker(graph).Run(order);
 }
 
 }  // namespace meridian

@@ -13,17 +13,19 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "chakra_export/et/collective_type.h"
-#include "chakra_export/xspace/comm_vocabulary.h"
+#include "chakra_export/et/et_attributes.h"
 #include "chakra_export/xspace/hlo_data_flow.h"
+#include "chakra_export/xspace/work_graph.h"
+#include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {
 
-// Op kind of the node that a program's nodes wait for.
+// Op kind of the node that all nodes of a program wait for.
 constexpr absl::string_view kProgramOpKind = "program";
 
-// Computations within computations.
+// How deep computations may lie within computations.
 constexpr int kMaxDepth = 64;
 
 struct ProgramOf {
@@ -31,7 +33,8 @@ struct ProgramOf {
   int64_t first_start_ns = std::numeric_limits<int64_t>::max();
 };
 
-// The programs that ran, by their first start; all when none did. Profiles share programs.
+// Returns the programs that ran in the order of their first starts; all when none did. A program that
+// several profiles hold counts once.
 std::vector<const HloProgram*> ListPrograms(
     const std::vector<std::unique_ptr<ProfileWork>>& profiles) {
   std::map<std::pair<std::string, uint64_t>, ProgramOf> known;
@@ -222,8 +225,7 @@ class ProgramNodeMaker {
     const bool sends = collective.kind != CollectiveKind::kRecv;
     const bool receives = collective.kind != CollectiveKind::kSend;
     // The n-th send of a program is received by its n-th receive.
-    const int32_t tag = static_cast<int32_t>((sends ? here->sends++ : here->receives) %
-                                             static_cast<int32_t>(kCommTagLimit));
+    const int32_t tag = (sends ? here->sends++ : here->receives) % kCommTagLimit;
     if (receives) ++here->receives;
     if (collective.operand_bytes <= 0) return {};
     std::vector<WorkNode> nodes;
@@ -270,7 +272,7 @@ class ProgramNodeMaker {
     here->has_successor.insert(here->program_node);
   }
 
-  // Returns whether there were any. What comes later belongs to the next iteration.
+  // Returns whether it added any. Sources that come later belong to the next iteration.
   bool AddEdges(NodeIndex node, const std::vector<const HloInstruction*>& sources, EdgeKind kind,
                 RankProgram* here) {
     bool any = false;
@@ -319,8 +321,9 @@ class ProgramNodeMaker {
   WorkNodes out_;
   const HloCollectives* collectives_ = nullptr;
   HloDataFlow* flow_ = nullptr;
-  // By rank: the nodes that nothing waits for yet.
+  // The nodes of each rank that nothing waits for yet.
   std::vector<std::vector<NodeIndex>> last_;
+  // Numbers of executions, by program, instruction and group, or by program, tag, source and target.
   std::map<std::tuple<int64_t, int64_t, int64_t, int64_t>, uint32_t> instances_;
   int64_t program_count_ = 0;
   std::set<std::string> notes_;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The programs of a run as they were compiled, without what was measured: each once, in the order
 // in which they first ran, on every rank that they are assigned to. Costs come from the HLO, so a
 // simulator has to price them (a roofline).

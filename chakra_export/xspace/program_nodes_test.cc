@@ -5,10 +5,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "chakra_export/et/et_attributes.h"
 #include "chakra_export/xspace/testing/device_profile.h"
 #include "chakra_export/xspace/testing/made_up_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {

@@ -22,15 +22,15 @@ namespace {
 // One of the programs that share a name.
 struct Variant {
   const HloProgram* program = nullptr;
-  // Global ids, ascending.
+  // Global ids of the devices that it is assigned to, in ascending order.
   std::vector<int64_t> devices;
-  // Those that ran it.
+  // Positions of the profiles that ran it.
   std::set<size_t> profiles;
-  // Which profile ran it, by execution.
+  // Which of them ran each execution, by run id.
   std::map<int64_t, size_t> executions;
 };
 
-// By fingerprint; nullopt where the HLO is damaged.
+// The programs of one name by fingerprint; nullopt where the HLO is damaged.
 using Variants = std::map<std::optional<uint64_t>, Variant>;
 
 // Returns nothing for a program that does not say which devices run it.
@@ -42,7 +42,7 @@ std::vector<int64_t> DevicesOf(const HloProgram& program) {
   return devices;
 }
 
-// The programs of several devices that ran, by name.
+// Returns the programs of several devices that ran, by name.
 std::map<std::string, Variants> ListVariants(
     const std::vector<std::unique_ptr<ProfileWork>>& profiles) {
   std::map<std::string, Variants> by_name;
@@ -94,7 +94,7 @@ Conflict ConflictByExecution(const Variant& a, const Variant& b) {
   return std::nullopt;
 }
 
-// The first profile that ran this variant and no other of them.
+// Returns the first profile that ran this variant and no other of the same name.
 std::optional<size_t> ProfileWithNoOther(const Variant& variant, const Variants& all) {
   for (const size_t profile : variant.profiles) {
     const auto count = std::count_if(all.begin(), all.end(), [profile](const auto& entry) {
@@ -180,7 +180,7 @@ class MiddleCheck {
   }
 
  private:
-  // Of a rank's own parts: the first end and the last start of those that another rank has, too.
+  // The first end and the last start of those of a rank's parts whose instance another rank has, too.
   struct Shared {
     int64_t first_end_ps = std::numeric_limits<int64_t>::max();
     int64_t last_start_ps = std::numeric_limits<int64_t>::min();
@@ -196,7 +196,7 @@ class MiddleCheck {
     }
   }
 
-  // A rank that ran an instruction in an execution that is not known may have run any.
+  // A rank that ran an instruction in an execution that is not known may have run any execution.
   void ListUnplaced() {
     for (size_t p = 0; p < run_.profiles.size(); ++p) {
       const ProfileCollectives& profile = run_.profiles[p];
@@ -213,7 +213,7 @@ class MiddleCheck {
     return profile.ops[profile.events[member.event].op];
   }
 
-  // Those whose profile is at hand.
+  // Returns the ranks that the instance lacks although their profile is at hand.
   std::set<int64_t> MissingRanks(const CollectiveInstance& instance) const {
     const absl::Span<const CollectiveMember> members = table_.MembersOf(instance);
     std::set<int64_t> ranks;
@@ -277,9 +277,9 @@ class MiddleCheck {
 
   const CollectiveRun& run_;
   const CollectiveTable& table_;
-  // By rank, in the order of the instances.
+  // The parts of each rank in the order of the instances.
   std::vector<std::vector<Part>> parts_;
-  // Rank and instruction.
+  // Ranks and instructions that ran in an execution that is not known.
   std::set<std::pair<int64_t, std::string>> unplaced_;
   std::map<std::pair<uint32_t, int64_t>, Shared> shared_;
 };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether the profiles of a run tell one story. What they disagree about could not be matched, and
 // would be taken for collectives that merely lack members.
 #ifndef CHAKRA_EXPORT_XSPACE_RUN_AGREEMENT_H_

@@ -2,10 +2,67 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
 
+#include "absl/numeric/int128.h"
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "chakra_export/et/et_attributes.h"
+#include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/base/int64_range.h"
 
 namespace meridian {
+namespace {
+
+// Made-up nodes, communication and access to memory have no place in a joint node.
+bool CanJoin(const WorkNode& node) {
+  return node.type == ChakraProtoMsg::COMP_NODE && node.work != nullptr;
+}
+
+bool IsOneInstruction(const WorkNode& a, const WorkNode& b) {
+  return a.resource == b.resource && a.op_kind == b.op_kind && !a.work->hlo_op.empty() &&
+         std::tie(a.work->run_id, a.work->program, a.work->hlo_op) ==
+             std::tie(b.work->run_id, b.work->program, b.work->hlo_op);
+}
+
+bool IsOneStep(const WorkNode& a, const WorkNode& b) {
+  return a.resource.rank == b.resource.rank &&
+         std::tie(a.work->step, a.work->run_id) == std::tie(b.work->step, b.work->run_id);
+}
+
+// (rank, time) of every end of communication.
+std::set<std::pair<int64_t, int64_t>> CommunicationEnds(const WorkGraph& graph) {
+  std::set<std::pair<int64_t, int64_t>> ends;
+  for (const WorkNode& node : graph.nodes) {
+    if (node.IsCommunication()) ends.insert({node.resource.rank, node.end_ns});
+  }
+  return ends;
+}
+
+}  // namespace
+
+ProcessGroupList::ProcessGroupList(int64_t rank_count) : groups_(1) {
+  for (int64_t rank = 0; rank < rank_count; ++rank) groups_[0].ranks.push_back(rank);
+}
+
+GroupIndex ProcessGroupList::Add(const std::vector<int64_t>& ranks) {
+  // ASTRA-sim runs a group of all ranks as it runs the world, whatever its order.
+  if (ranks.size() >= groups_[0].ranks.size()) return 0;
+  const auto [it, is_new] = known_.emplace(ranks, static_cast<GroupIndex>(groups_.size()));
+  if (is_new) groups_.push_back({absl::StrCat(groups_.size()), ranks});
+  return it->second;
+}
+
+absl::Status ProcessGroupList::Check() const {
+  const auto named = static_cast<int64_t>(groups_.size()) - 1;
+  if (named <= kMaxGroupNumber) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the run has ", named, " groups; ASTRA-sim tells at most ", kMaxGroupNumber,
+                   " apart; export fewer steps with --steps"));
+}
 
 WorkSources::WorkSources(const WorkGraph& graph) : begins_(graph.nodes.size() + 1, 0) {
   for (const WorkEdge& edge : graph.edges) ++begins_[edge.node + 1];
@@ -37,6 +94,48 @@ void AddStreamOrder(WorkGraph* graph) {
     }
     stream.last.push_back(node);
   }
+}
+
+void MergeWork(WorkGranularity granularity, WorkGraph* graph) {
+  if (granularity == WorkGranularity::kKernel) return;
+  const std::set<std::pair<int64_t, int64_t>> ends = CommunicationEnds(*graph);
+  std::vector<NodeIndex> places(graph->nodes.size());
+  std::vector<WorkNode> merged;
+  // The last piece of the last merged node: like is compared with like.
+  const WorkNode* last_piece = nullptr;
+  for (NodeIndex i = 0; i < graph->nodes.size(); ++i) {
+    const WorkNode& node = graph->nodes[i];
+    bool joins = last_piece != nullptr && CanJoin(*last_piece) && CanJoin(node) &&
+                 (granularity == WorkGranularity::kStep ? IsOneStep(*last_piece, node)
+                                                        : IsOneInstruction(*last_piece, node));
+    if (joins) {
+      const auto end = ends.upper_bound({node.resource.rank, merged.back().start_ns});
+      joins = end == ends.end() || *end > std::make_pair(node.resource.rank, node.start_ns);
+    }
+    if (joins) {
+      WorkNode& joint = merged.back();
+      joint.end_ns = std::max(joint.end_ns, node.end_ns);
+      joint.duration_ns = joint.end_ns - joint.start_ns;
+      joint.pieces += node.pieces;
+      joint.operations = SaturateToInt64(absl::int128(joint.operations) + node.operations);
+      joint.bytes = SaturateToInt64(absl::int128(joint.bytes) + node.bytes);
+      if (granularity == WorkGranularity::kStep) {
+        joint.op_kind = kStepOpKind;
+        joint.instruction = nullptr;
+      }
+    } else {
+      merged.push_back(node);
+    }
+    last_piece = &node;
+    places[i] = static_cast<NodeIndex>(merged.size() - 1);
+  }
+  std::vector<WorkEdge> edges;
+  for (const WorkEdge& edge : graph->edges) {
+    const WorkEdge moved{places[edge.node], places[edge.source], edge.kinds};
+    if (moved.node != moved.source) edges.push_back(moved);
+  }
+  graph->nodes = std::move(merged);
+  graph->edges = std::move(edges);
 }
 
 ExecutionGraph ToExecutionGraph(const WorkGraph& graph, absl::Span<const NodeIndex> order) {

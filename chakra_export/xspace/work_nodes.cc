@@ -12,8 +12,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "chakra_export/et/collective_type.h"
-#include "chakra_export/xspace/comm_vocabulary.h"
-#include "chakra_export/xspace/memory_copy.h"
+#include "chakra_export/et/et_attributes.h"
+#include "chakra_export/xspace/device_work.h"
+#include "chakra_export/xspace/work_graph.h"
+#include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/xplane/session_clock.h"
 
@@ -36,7 +38,7 @@ class CollectiveEventIndex {
     }
   }
 
-  // Returns kNoEvent when it is none.
+  // Returns the position of the event in the profile; kNoEvent when the work is of no collective.
   uint32_t Find(const DeviceWork& work) const {
     if (work.kind == WorkKind::kMemcpy || work.kind == WorkKind::kMemset) return kNoEvent;
     if (work.program != nullptr && work.collective == nullptr) return kNoEvent;
@@ -86,7 +88,7 @@ class NodeMaker {
   struct Place {
     size_t profile = 0;
     const WorkingDevice* device = nullptr;
-    // In the profile's collectives; nullopt for a device without any.
+    // Position among the devices of the profile's collectives; nullopt for a device without any.
     std::optional<uint32_t> local_device;
   };
 
@@ -163,8 +165,8 @@ class NodeMaker {
     return absl::OkStatus();
   }
 
-  // Of an instruction that every profile has once, and on devices that they share, all must say the
-  // same: otherwise its executions would be taken for ones that lack members.
+  // Profiles that share devices, and have an instruction once, must say the same about it: otherwise
+  // its executions would be taken for ones that lack members.
   absl::Status CheckProfilesAgree() const {
     struct Said {
       size_t profile = 0;
@@ -229,7 +231,7 @@ class NodeMaker {
     }
   }
 
-  // Numbered in the order of their ranks, so that times do not matter.
+  // Numbers the groups in the order of their ranks, so that times do not matter.
   absl::Status ListGroups() {
     std::map<std::vector<int64_t>, std::vector<uint32_t>> by_ranks;
     for (const CollectiveInstance& instance : table_.instances()) {
@@ -338,7 +340,7 @@ class NodeMaker {
     idle_ranks_.push_back(rank);
   }
 
-  // Returns the nodes that it added.
+  // Adds the nodes of one execution on one rank and returns their positions.
   std::vector<size_t> AddCommunication(int64_t rank, const Place& place, const DeviceWork& work,
                                        uint32_t event_index) {
     const CollectiveEvent& event = run_.profiles[place.profile].events[event_index];
@@ -366,7 +368,7 @@ class NodeMaker {
     return added;
   }
 
-  // Returns none when the rank does not communicate in it.
+  // Returns the nodes of an execution on one rank; none when the rank does not communicate in it.
   std::vector<WorkNode> CommunicationNodes(const WorkNode& base, const MemberPlace& place) {
     const CollectiveInstance& instance = table_.instances()[place.instance];
     const MatchedOp& op = table_.OpOf(instance);
@@ -427,7 +429,7 @@ class NodeMaker {
     return nodes;
   }
 
-  // Steps may cut an execution that other ranks have whole: nobody could run it.
+  // Makes computation of executions that the chosen steps cut on some ranks: nobody could run them.
   void TakeApartIncomplete() {
     absl::flat_hash_map<uint32_t, size_t> present;
     for (const WorkNode& node : out_.graph.nodes) {
@@ -471,16 +473,16 @@ class NodeMaker {
   const CollectiveTable& table_;
   const WorkNodesOptions& options_;
   WorkNodes out_;
-  // By rank.
+  // Where the work of each rank is.
   std::vector<Place> places_;
-  // By profile and event.
+  // Where each event of each profile stands in the table.
   std::vector<std::vector<std::optional<MemberPlace>>> members_;
-  // By instance.
+  // Last start and last end of the members of each instance, in times of the table.
   std::vector<int64_t> last_starts_ps_;
   std::vector<int64_t> last_ends_ps_;
-  // By member of the table: its pairs, as positions among those of the instance.
+  // The pairs of each member of the table, as positions among the pairs of its instance.
   absl::flat_hash_map<uint32_t, std::vector<uint32_t>> pairs_of_;
-  // By the table's groups.
+  // The graph's group for each group of the table.
   std::map<uint32_t, GroupIndex> group_of_;
   std::map<CollectiveKind, int64_t> approximated_;
   std::vector<int64_t> idle_ranks_;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From device work and matched collectives to the nodes of a graph.
 //
 //   kernel, copy, fill        COMP; on demand MEM_LOAD, MEM_STORE for copies from and to the host
@@ -25,7 +26,7 @@
 namespace meridian {
 
 struct WorkNodesOptions {
-  // Absent: everything.
+  // The steps whose work becomes nodes; absent for all work.
   std::optional<NumberRange> steps;
   // Copies from and to the host's memory are MEM_LOAD and MEM_STORE.
   bool memory_nodes = false;
@@ -34,31 +35,22 @@ struct WorkNodesOptions {
   bool allow_missing_ranks = false;
 };
 
-// Op kinds of COMP nodes.
-inline constexpr absl::string_view kMemcpyOpKind = "memcpy";
-inline constexpr absl::string_view kMemsetOpKind = "memset";
-inline constexpr absl::string_view kHostGapOpKind = "host_gap";
-// Other members of the execution are not in their profiles.
-inline constexpr absl::string_view kUnmatchedOpKind = "unmatched_collective";
-// The rank communicates with nobody but itself, or moves nothing.
-inline constexpr absl::string_view kLocalOpKind = "local_collective";
-
 // What became of the device events of a rank.
 struct WorkAccount {
+  // How many there are, how many are part of a node, and how many were dropped, by reason.
   int64_t events = 0;
   int64_t in_nodes = 0;
-  // By reason.
   std::map<std::string, int64_t> dropped;
 };
 
 struct WorkNodes {
   // The nodes of a rank stand together, in the order of their starts.
   WorkGraph graph;
-  // By rank.
+  // Accounts by rank.
   std::map<int64_t, WorkAccount> accounts;
-  // Which profile, by rank; null for a rank that has none.
+  // The profile of each rank; null for a rank that has none.
   std::vector<const ProfileWork*> profile_of_rank;
-  // Things a person should know of, one sentence each.
+  // What a person should know, one sentence each.
   std::vector<std::string> notes;
 };
 

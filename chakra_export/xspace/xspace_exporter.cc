@@ -17,16 +17,16 @@
 #include "chakra_export/graph/graph_order.h"
 #include "chakra_export/graph/graph_replay.h"
 #include "chakra_export/graph/transitive_reduction.h"
+#include "chakra_export/xspace/chakra_export_report.pb.h"
 #include "chakra_export/xspace/communication_order.h"
 #include "chakra_export/xspace/data_dependencies.h"
+#include "chakra_export/xspace/device_work.h"
 #include "chakra_export/xspace/hlo_cost.h"
-#include "chakra_export/xspace/host_gaps.h"
 #include "chakra_export/xspace/host_nodes.h"
-#include "chakra_export/xspace/memory_copy.h"
-#include "chakra_export/xspace/profiled_run.h"
 #include "chakra_export/xspace/program_nodes.h"
 #include "chakra_export/xspace/run_agreement.h"
 #include "chakra_export/xspace/work_graph.h"
+#include "third_party/chakra/et_def.pb.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/happens_before.h"
 #include "xla_profiler/base/status_macros.h"
@@ -35,8 +35,8 @@
 namespace meridian {
 namespace {
 
-// Attributes of communication beside its duration.
-constexpr absl::string_view kRawDurationAttribute = "raw_duration_ns";
+// How long all of a communication took from when its last member had started; and what ran as the
+// node.
 constexpr absl::string_view kTransferAttribute = "transfer_ns";
 constexpr absl::string_view kHloOpAttribute = "hlo_op";
 constexpr absl::string_view kHloModuleAttribute = "hlo_module";
@@ -131,7 +131,7 @@ class Exporter {
     return absl::OkStatus();
   }
 
-  // One node per rank, before all others.
+  // Adds one node to each rank, before all others.
   void AddGroupTables() {
     std::vector<NodeIndex> tables;
     for (int64_t rank = 0; rank < nodes_.graph.rank_count; ++rank) {
@@ -146,7 +146,7 @@ class Exporter {
     order_.insert(order_.begin(), tables.begin(), tables.end());
   }
 
-  // By other means than those that built it.
+  // Checks the graph by other means than those that built it.
   absl::Status Check() {
     RETURN_IF_ERROR(TopologicalOrder(graph_).status());
     const CommunicationMatch match(graph_);
@@ -169,12 +169,10 @@ class Exporter {
     return absl::OkStatus();
   }
 
-  // With one communication of a rank at a time. Traces for analysis may keep what overlapped apart.
+  // Checks that it runs with one communication of a rank at a time. Traces for analysis may keep
+  // apart what overlapped.
   absl::Status CheckRunsInSimulators(const CommunicationMatch& match) {
-    ReplayOptions simulator;
-    simulator.resources = ReplayResources::kSimulator;
-    simulator.send_mode = SendMode::kEager;
-    const absl::Status status = ReplayGraph(graph_, match, simulator).status();
+    const absl::Status status = ReplayAsSimulator(graph_, match).status();
     if (status.ok() || options_.flavor == EtFlavor::kSimulation) return status;
     nodes_.notes.push_back(absl::StrCat(
         "with one communication of a rank at a time these traces would not run to the end (",
@@ -191,7 +189,7 @@ class Exporter {
     }
     AddCost(node, message);
     if (node.IsCommunication() && node.start_ns != kNoTimeNs) {
-      SetIntAttribute(kRawDurationAttribute, node.end_ns - node.start_ns, attributes);
+      SetIntAttribute(kRawDurationNsAttribute, node.end_ns - node.start_ns, attributes);
       SetIntAttribute(kTransferAttribute, node.transfer_ns, attributes);
     }
     if (node.work == nullptr) return;
@@ -229,7 +227,7 @@ class Exporter {
     }
   }
 
-  // Before nodes are merged, so that those that stand for many cost what all of them do.
+  // Must come before nodes are merged, so that those that stand for many cost what all of them do.
   void SetCosts() {
     ChooseCostBearers();
     for (WorkNode& node : nodes_.graph.nodes) {
@@ -269,12 +267,11 @@ class Exporter {
   }
 
   absl::Status Write() {
-    EtGraphWriterOptions options;
-    options.decorate = [this](NodeIndex node, ChakraProtoMsg::Node* message) {
+    const auto decorate = [this](NodeIndex node, ChakraProtoMsg::Node* message) {
       Decorate(node, message);
     };
     ASSIGN_OR_RETURN(written_,
-                     WriteEtWorkload(files_, graph_, prefix_, nodes_.graph.rank_count, options));
+                     WriteEtWorkload(files_, graph_, prefix_, nodes_.graph.rank_count, decorate));
     return absl::OkStatus();
   }
 
@@ -321,19 +318,15 @@ class Exporter {
   }
 
   void DescribeEdges() {
-    std::map<EdgeKind, int64_t> counts;
-    for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
-      for (const EdgeKinds kinds : graph_.dependency_kinds(node)) {
-        for (const EdgeKind kind : kEdgeKinds) counts[kind] += kinds.Contains(kind);
-      }
-    }
+    const auto counts = graph_.CountEdgeKinds();
+    const auto count = [&](EdgeKind kind) { return counts[static_cast<size_t>(kind)]; };
     ExportedEdges* edges = report_.mutable_edges();
-    edges->set_data(counts[EdgeKind::kData]);
-    edges->set_control(counts[EdgeKind::kControl]);
-    edges->set_stream(counts[EdgeKind::kStream]);
-    edges->set_launch(counts[EdgeKind::kLaunch]);
-    edges->set_program(counts[EdgeKind::kProgram]);
-    edges->set_sync(counts[EdgeKind::kSync]);
+    edges->set_data(count(EdgeKind::kData));
+    edges->set_control(count(EdgeKind::kControl));
+    edges->set_stream(count(EdgeKind::kStream));
+    edges->set_launch(count(EdgeKind::kLaunch));
+    edges->set_program(count(EdgeKind::kProgram));
+    edges->set_sync(count(EdgeKind::kSync));
   }
 
   void DescribeCommunication() {
@@ -342,13 +335,9 @@ class Exporter {
       const Communication* communication = graph_.communication(node);
       if (communication == nullptr) continue;
       const bool is_collective = graph_.type(node) == ChakraProtoMsg::COMM_COLL_NODE;
-      const std::string kind = is_collective
-                                   ? ChakraProtoMsg::CollectiveCommType_Name(communication->type)
-                               : graph_.type(node) == ChakraProtoMsg::COMM_SEND_NODE ? "SEND"
-                                                                                     : "RECV";
       const std::string group =
           is_collective ? graph_.groups()[communication->group].name : std::string();
-      ++counts[{kind, communication->bytes, group}];
+      ++counts[{graph_.CommunicationKind(node), communication->bytes, group}];
     }
     for (const auto& [key, count] : counts) {
       ExportedCommunication* entry = report_.add_communication();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From the profiles of a run to Chakra traces: PREFIX.<rank>.et and PREFIX.comm_groups.json.
 //
 //   read work, match collectives -> refuse bad clocks -> nodes -> stream and data edges -> merge ->
@@ -15,15 +16,16 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "chakra_export/et/et_flavor.h"
-#include "chakra_export/xspace/chakra_export_report.pb.h"
-#include "chakra_export/xspace/work_merge.h"
+#include "chakra_export/et/et_files.h"
+#include "chakra_export/xspace/work_graph.h"
 #include "chakra_export/xspace/work_nodes.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/collectives/rank_resolution.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {
+
+class ChakraExportReport;
 
 enum class EtIntent : uint8_t {
   // What ran, with its times.
@@ -38,11 +40,12 @@ struct XSpaceExportOptions {
   EtFlavor flavor = EtFlavor::kSimulation;
   EtIntent intent = EtIntent::kProfiled;
   WorkGranularity granularity = WorkGranularity::kKernel;
+  // The steps to export; absent for everything.
   std::optional<NumberRange> steps;
   // Copies from and to the host's memory are MEM_LOAD and MEM_STORE, which not every simulator
   // runs.
   bool memory_nodes = false;
-  // Unix time at which the sessions began, by trace, for traces that do not say; may be empty.
+  // Unix time at which the session of each trace began, for traces that do not say; may be empty.
   std::vector<std::optional<int64_t>> profile_starts_ns;
   // Export even when collectives end before they began elsewhere.
   bool allow_violations = false;

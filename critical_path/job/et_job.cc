@@ -17,7 +17,6 @@
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/graph_replay.h"
-#include "chakra_export/xspace/work_nodes.h"
 #include "critical_path/graph/graph_source.h"
 #include "critical_path/job/execution_job.h"
 #include "third_party/chakra/et_def.pb.h"

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "chakra_export/xspace/work_nodes.h"
+#include "chakra_export/et/et_attributes.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/status_macros.h"
 
@@ -20,19 +20,6 @@ namespace {
 // that begins and ends at the very moment is passed over.
 constexpr int kMaxCandidates = 64;
 
-std::string ResourceName(const Resource& resource) {
-  switch (resource.kind) {
-    case ResourceKind::kHostThread:
-      return absl::StrCat("thread ", resource.number);
-    case ResourceKind::kStream:
-      return absl::StrCat("stream ", resource.number);
-    case ResourceKind::kCompute:
-      return "compute";
-    case ResourceKind::kCommunication:
-      return "communication";
-  }
-  return "";
-}
 
 bool IsHost(const Resource& resource) { return resource.kind == ResourceKind::kHostThread; }
 

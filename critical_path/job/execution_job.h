@@ -76,7 +76,7 @@ void AddMeeting(std::vector<NodeIndex> arrivals, std::vector<NodeIndex> departur
 
 // Returns what the time of a node is spent on, by what its exporter said of it: one rule for the
 // work of profiles and for the nodes of Chakra traces that were exported from them. `op_kind` is
-// one of chakra_export/xspace/work_nodes.h, or empty. Collectives without a counterpart count as
+// one of chakra_export/et/et_attributes.h, or empty. Collectives without a counterpart count as
 // communication though they are exported as computation.
 BoundBy BoundByOf(absl::string_view op_kind, bool on_host, bool communicates);
 

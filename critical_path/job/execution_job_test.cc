@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "chakra_export/xspace/work_nodes.h"
+#include "chakra_export/et/et_attributes.h"
 #include "critical_path/graph/critical_path.h"
 #include "critical_path/job/rank_join.h"
 #include "gmock/gmock.h"

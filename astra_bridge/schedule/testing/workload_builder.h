@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "chakra_export/graph/edge_kind.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "third_party/chakra/et_def.pb.h"
 

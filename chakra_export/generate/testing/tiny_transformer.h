@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A transformer whose costs can be worked out by hand.
 #ifndef CHAKRA_EXPORT_GENERATE_TESTING_TINY_TRANSFORMER_H_
 #define CHAKRA_EXPORT_GENERATE_TESTING_TINY_TRANSFORMER_H_

@@ -7,7 +7,6 @@
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/inspect/et_check.h"
-#include "chakra_export/inspect/et_rules.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/base/testing/temporary_directory.h"

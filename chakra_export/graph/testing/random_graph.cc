@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "chakra_export/graph/edge_kind.h"
+#include "chakra_export/graph/execution_graph.h"
 #include "third_party/chakra/et_def.pb.h"
 
 namespace meridian {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small graphs to try laws on.
 #ifndef CHAKRA_EXPORT_GRAPH_TESTING_RANDOM_GRAPH_H_
 #define CHAKRA_EXPORT_GRAPH_TESTING_RANDOM_GRAPH_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One rank's traces, made up and read, as the passes after reading take them.
 #ifndef CHAKRA_EXPORT_PYTORCH_TESTING_TORCH_RANK_H_
 #define CHAKRA_EXPORT_PYTORCH_TESTING_TORCH_RANK_H_

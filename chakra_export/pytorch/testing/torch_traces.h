@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small PyTorch traces for tests, written as PyTorch writes them. Times are microseconds.
 #ifndef CHAKRA_EXPORT_PYTORCH_TESTING_TORCH_TRACES_H_
 #define CHAKRA_EXPORT_PYTORCH_TESTING_TORCH_TRACES_H_

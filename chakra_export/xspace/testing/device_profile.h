@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Profiles of single devices that ran one made-up program, in the forms that JAX writes on GPUs and
 // TPUs. All devices share a clock; times are nanoseconds from kProfileStartNs.
 #ifndef CHAKRA_EXPORT_XSPACE_TESTING_DEVICE_PROFILE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Made-up profiles, read and matched, as the passes after reading take them.
 #ifndef CHAKRA_EXPORT_XSPACE_TESTING_MADE_UP_RUN_H_
 #define CHAKRA_EXPORT_XSPACE_TESTING_MADE_UP_RUN_H_

@@ -1,7 +1,7 @@
 // Makes up a workload and prints what it costs to build its graph, write and read its traces,
 // order, reduce and replay it:
 //
-//   ./bazelw run //chakra_export/graph:graph_benchmark -- 10000000 8 /tmp/w
+//   ./bazelw run //chakra_export/graph/testing:graph_benchmark -- 10000000 8 /tmp/w
 //
 // for ten million nodes on eight ranks, with the traces in /tmp/w.<rank>.et. On each rank kernels
 // of two streams wait for their stream, for the host call that launched them and for a kernel of
@@ -22,7 +22,6 @@
 #include "absl/strings/str_format.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/graph/communication_match.h"
-#include "chakra_export/graph/edge_kind.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/et_graph_writer.h"
 #include "chakra_export/graph/execution_graph.h"
@@ -121,7 +120,7 @@ absl::Status Run(int64_t nodes, int64_t ranks, const std::string& prefix) {
     const ExecutionGraph graph = MakeGraph(nodes, ranks);
     absl::PrintF("%d nodes, %d edges\n", graph.node_count(), graph.dependency_count());
     steps.Done("build");
-    RETURN_IF_ERROR(WriteEtGraph(FileSystem::Posix(), graph, prefix).status());
+    RETURN_IF_ERROR(WriteEtWorkload(FileSystem::Posix(), graph, prefix, ranks).status());
     steps.Done("write traces");
   }
   ASSIGN_OR_RETURN(const EtFiles files, FindEtFiles(FileSystem::Posix(), prefix));

@@ -1,4 +1,4 @@
-#include "chakra_export/graph/node_id_index.h"
+#include "chakra_export/et/node_id_index.h"
 
 #include <limits>
 #include <map>

@@ -1,11 +1,15 @@
-// From the ids of one rank's nodes to their positions.
-#ifndef CHAKRA_EXPORT_GRAPH_NODE_ID_INDEX_H_
-#define CHAKRA_EXPORT_GRAPH_NODE_ID_INDEX_H_
+// SPDX-License-Identifier: Apache-2.0
+// From the ids of the nodes in one trace to their positions in it.
+#ifndef CHAKRA_EXPORT_ET_NODE_ID_INDEX_H_
+#define CHAKRA_EXPORT_ET_NODE_ID_INDEX_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
+
+#include "absl/status/status.h"
+#include "chakra_export/et/et_reader.h"
 
 namespace meridian {
 
@@ -25,18 +29,22 @@ class NodeIdIndex {
   // True while every id was greater than the one before, when Find is always cheap.
   bool ascending() const { return ascending_; }
 
-  // Returns positions whose id an earlier position has, ascending.
+  // Returns the positions whose id an earlier position has, in ascending order.
   std::vector<size_t> Repeated();
+
+  // Returns InvalidArgument that names the first node whose id an earlier one has, if there is one.
+  // The ids must be those of all nodes of the reader's file.
+  absl::Status CheckAreUnique(EtReader* reader);
 
  private:
   void Sort();
 
   std::vector<uint64_t> ids_;
   bool ascending_ = true;
-  // All positions by id, when ids do not ascend and Sort was called.
+  // All positions in the order of their ids; empty as long as ids ascend or Sort was not called.
   std::vector<uint32_t> by_id_;
 };
 
 }  // namespace meridian
 
-#endif  // CHAKRA_EXPORT_GRAPH_NODE_ID_INDEX_H_
+#endif  // CHAKRA_EXPORT_ET_NODE_ID_INDEX_H_

@@ -1,6 +1,6 @@
 // Prints what it costs to export made-up runs of four ranks that grow from one to sixteen times:
 //
-//   ./bazelw run //chakra_export/xspace:xspace_export_benchmark -- /tmp 5000
+//   ./bazelw run //chakra_export/xspace/testing:xspace_export_benchmark -- /tmp 5000
 //
 // for 5,000 to 80,000 steps of two kernels on each rank, with the files in /tmp.
 #include <sys/resource.h>
@@ -16,6 +16,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "chakra_export/xspace/chakra_export_report.pb.h"
 #include "chakra_export/xspace/xspace_exporter.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"

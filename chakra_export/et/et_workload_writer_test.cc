@@ -1,6 +1,9 @@
-#include "chakra_export/et/et_workload_files.h"
+#include "chakra_export/et/et_workload_writer.h"
 
-#include <utility>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "chakra_export/testing/et_nodes.h"
@@ -19,22 +22,20 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-// Prepares a trace of one node for each rank and commits them.
+// Writes a trace of one node for each rank, and the groups.
 absl::StatusOr<WrittenWorkload> Commit(FileSystem& file_system, const std::string& prefix,
                                        const std::vector<int64_t>& ranks, const CommGroups& groups,
                                        std::optional<int64_t> rank_count) {
-  std::vector<PreparedTrace> traces;
+  EtWorkloadWriter writer(file_system, prefix);
   for (const int64_t rank : ranks) {
-    PreparedTrace trace{{rank, EtPath(prefix, rank)}, nullptr};
-    ASSIGN_OR_RETURN(trace.writer, EtWriter::Create(file_system, trace.file.path, {}));
-    RETURN_IF_ERROR(trace.writer->Add(CompNode(1, 1)));
-    RETURN_IF_ERROR(trace.writer->Prepare());
-    traces.push_back(std::move(trace));
+    ASSIGN_OR_RETURN(EtWriter * trace, writer.BeginTrace(rank, {}));
+    RETURN_IF_ERROR(trace->Add(CompNode(1, 1)));
   }
-  return CommitWorkload(file_system, prefix, traces, groups, rank_count);
+  writer.AddGroups(groups);
+  return writer.Commit(rank_count);
 }
 
-TEST(EtWorkloadFilesTest, WritesTracesAndGroups) {
+TEST(EtWorkloadWriterTest, WritesTracesAndGroups) {
   const TemporaryDirectory directory;
   ASSERT_OK_AND_ASSIGN(
       const WrittenWorkload written,
@@ -54,7 +55,7 @@ void WriteEarlier(const TemporaryDirectory& directory) {
   }
 }
 
-TEST(EtWorkloadFilesTest, AWholeWorkloadLeavesNothingOfAnEarlierOne) {
+TEST(EtWorkloadWriterTest, AWholeWorkloadLeavesNothingOfAnEarlierOne) {
   const TemporaryDirectory directory;
   WriteEarlier(directory);
   ASSERT_OK_AND_ASSIGN(const WrittenWorkload written,
@@ -67,7 +68,7 @@ TEST(EtWorkloadFilesTest, AWholeWorkloadLeavesNothingOfAnEarlierOne) {
               UnorderedElementsAre("w.0.et", "w.1.et", "w2.2.et", "w.2.txt", "w.x.et", "w.et"));
 }
 
-TEST(EtWorkloadFilesTest, ACountOfZeroKeepsWhatIsWrittenOnly) {
+TEST(EtWorkloadWriterTest, ACountOfZeroKeepsWhatIsWrittenOnly) {
   const TemporaryDirectory directory;
   WriteEarlier(directory);
   ASSERT_OK_AND_ASSIGN(const WrittenWorkload written,
@@ -76,7 +77,7 @@ TEST(EtWorkloadFilesTest, ACountOfZeroKeepsWhatIsWrittenOnly) {
               ElementsAre(directory.PathOf("w.0.et.gz"), directory.PathOf("w.1.et")));
 }
 
-TEST(EtWorkloadFilesTest, ARankAloneTakesTheOtherFormOfItselfOnly) {
+TEST(EtWorkloadWriterTest, ARankAloneTakesTheOtherFormOfItselfOnly) {
   const TemporaryDirectory directory;
   WriteEarlier(directory);
   // However its directory is spelled.
@@ -89,7 +90,7 @@ TEST(EtWorkloadFilesTest, ARankAloneTakesTheOtherFormOfItselfOnly) {
                                    "w.2.txt", "w.x.et", "w.et"));
 }
 
-TEST(EtWorkloadFilesTest, AFullDiskLeavesTheEarlierWorkload) {
+TEST(EtWorkloadWriterTest, AFullDiskLeavesTheEarlierWorkload) {
   const TemporaryDirectory directory;
   WriteEarlier(directory);
   const auto before = directory.List();

@@ -1,7 +1,9 @@
-#include "chakra_export/graph/node_id_index.h"
+#include "chakra_export/et/node_id_index.h"
 
 #include <algorithm>
 #include <numeric>
+
+#include "absl/strings/str_cat.h"
 
 namespace meridian {
 
@@ -37,6 +39,13 @@ std::vector<size_t> NodeIdIndex::Repeated() {
   }
   std::sort(repeated.begin(), repeated.end());
   return repeated;
+}
+
+absl::Status NodeIdIndex::CheckAreUnique(EtReader* reader) {
+  const std::vector<size_t> repeated = Repeated();
+  if (repeated.empty()) return absl::OkStatus();
+  return reader->NodeErrorAt(repeated[0],
+                             absl::StrCat("node id ", id(repeated[0]), " occurs twice"));
 }
 
 void NodeIdIndex::Sort() {

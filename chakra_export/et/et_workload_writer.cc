@@ -1,0 +1,72 @@
+#include "chakra_export/et/et_workload_writer.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <map>
+
+#include "absl/status/status.h"
+#include "xla_profiler/base/files/atomic_file_writer.h"
+#include "xla_profiler/base/status_macros.h"
+
+namespace meridian {
+namespace {
+
+std::string FileName(const std::string& path) {
+  return std::filesystem::path(path).filename().string();
+}
+
+}  // namespace
+
+absl::StatusOr<EtWriter*> EtWorkloadWriter::BeginTrace(
+    int64_t rank, const ChakraProtoMsg::GlobalMetadata& metadata) {
+  if (!writers_.empty()) RETURN_IF_ERROR(writers_.back()->Prepare());
+  files_.push_back({rank, EtPath(prefix_, rank)});
+  ASSIGN_OR_RETURN(std::unique_ptr<EtWriter> writer,
+                   EtWriter::Create(file_system_, files_.back().path, metadata));
+  writers_.push_back(std::move(writer));
+  return writers_.back().get();
+}
+
+absl::StatusOr<std::vector<std::string>> EtWorkloadWriter::StaleTraces(
+    const std::vector<EtFile>& written, std::optional<int64_t> rank_count) const {
+  const int64_t first_stale = rank_count.value_or(std::numeric_limits<int64_t>::max());
+  // A directory may be spelled in several ways; all of these are in the same.
+  std::map<int64_t, std::string> names;
+  for (const EtFile& file : written) names[file.rank] = FileName(file.path);
+  ASSIGN_OR_RETURN(const std::vector<EtFile> found, ListEtFiles(file_system_, prefix_));
+  std::vector<std::string> stale;
+  for (const EtFile& file : found) {
+    const auto name = names.find(file.rank);
+    const bool is_stale =
+        name == names.end() ? file.rank >= first_stale : name->second != FileName(file.path);
+    if (is_stale) stale.push_back(file.path);
+  }
+  std::sort(stale.begin(), stale.end());
+  return stale;
+}
+
+absl::StatusOr<WrittenWorkload> EtWorkloadWriter::Commit(std::optional<int64_t> rank_count) {
+  WrittenWorkload written;
+  if (!writers_.empty()) RETURN_IF_ERROR(writers_.back()->Prepare());
+  const std::string groups_path = CommGroupsPath(prefix_);
+  std::unique_ptr<AtomicFileWriter> groups_file;
+  if (!groups_.empty()) {
+    written.comm_groups = groups_path;
+    ASSIGN_OR_RETURN(groups_file, AtomicFileWriter::Create(file_system_, groups_path));
+    RETURN_IF_ERROR(groups_file->Append(CommGroupsJson(groups_)));
+    RETURN_IF_ERROR(groups_file->Prepare());
+  }
+  for (const auto& writer : writers_) RETURN_IF_ERROR(writer->Commit());
+  if (groups_file != nullptr) RETURN_IF_ERROR(groups_file->Commit());
+  written.files = std::move(files_);
+
+  ASSIGN_OR_RETURN(written.removed, StaleTraces(written.files, rank_count));
+  if (groups_.empty() && rank_count.has_value() && file_system_.Kind(groups_path).ok()) {
+    written.removed.push_back(groups_path);
+  }
+  for (const std::string& path : written.removed) RETURN_IF_ERROR(file_system_.Delete(path));
+  return written;
+}
+
+}  // namespace meridian

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Puts the files of one workload in their places, so that a prefix never holds files of two:
+//
+//   PREFIX.<rank>.et         of each rank
+//   PREFIX.comm_groups.json  the ranks of groups, if there are any beside that of all ranks
+//
+//   EtWorkloadWriter writer(file_system, prefix);
+//   for (...) {
+//     ASSIGN_OR_RETURN(EtWriter* trace, writer.BeginTrace(rank, metadata));
+//     RETURN_IF_ERROR(trace->Add(node));
+//   }
+//   ASSIGN_OR_RETURN(const WrittenWorkload written, writer.Commit(rank_count));
+#ifndef CHAKRA_EXPORT_ET_ET_WORKLOAD_WRITER_H_
+#define CHAKRA_EXPORT_ET_ET_WORKLOAD_WRITER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "chakra_export/et/comm_groups.h"
+#include "chakra_export/et/et_files.h"
+#include "chakra_export/et/et_writer.h"
+#include "xla_profiler/base/files/file_system.h"
+
+namespace meridian {
+
+struct WrittenWorkload {
+  // In the order in which the traces were begun.
+  std::vector<EtFile> files;
+  // Path of the file of groups; empty when there is no group beside that of all ranks.
+  std::string comm_groups;
+  // Files of an earlier workload that are gone.
+  std::vector<std::string> removed;
+};
+
+class EtWorkloadWriter {
+ public:
+  EtWorkloadWriter(FileSystem& file_system, std::string prefix)
+      : file_system_(file_system), prefix_(std::move(prefix)) {}
+
+  // Begins the trace of a rank and returns its writer, to which nodes are added until the next
+  // trace begins. The trace before is put on the disk, in a file that has no name yet.
+  absl::StatusOr<EtWriter*> BeginTrace(int64_t rank,
+                                       const ChakraProtoMsg::GlobalMetadata& metadata);
+
+  // A group of a name that is known already must have the same ranks.
+  void AddGroups(CommGroups groups) { groups_.merge(groups); }
+
+  // Gives the traces their names and writes the groups, if there are any; no file is replaced
+  // before all are on the disk. Then removes what an earlier workload left under the prefix and
+  // readers would take for part of this one: traces of other ranks from `rank_count` on (smaller
+  // ones may have been written by another run), a rank's trace in the other form (.et or .et.gz),
+  // and the groups when this workload has none. Without a count these are some ranks of a workload
+  // that may have others: only other forms of theirs are removed. Nothing may be called afterwards.
+  absl::StatusOr<WrittenWorkload> Commit(std::optional<int64_t> rank_count);
+
+ private:
+  // Returns the traces under the prefix that a workload of these files leaves behind.
+  absl::StatusOr<std::vector<std::string>> StaleTraces(const std::vector<EtFile>& written,
+                                                       std::optional<int64_t> rank_count) const;
+
+  FileSystem& file_system_;
+  const std::string prefix_;
+  CommGroups groups_;
+  // One writer for each file.
+  std::vector<EtFile> files_;
+  std::vector<std::unique_ptr<EtWriter>> writers_;
+};
+
+}  // namespace meridian
+
+#endif  // CHAKRA_EXPORT_ET_ET_WORKLOAD_WRITER_H_
