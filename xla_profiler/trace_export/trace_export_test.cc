@@ -82,8 +82,9 @@ XSpaceProto LaunchAndKernels() {
     gpu.SetName("/device:GPU:0");
     XLineBuilder stream = AddLine(14, "Stream #14(Compute)", 1000, gpu);
     XEventBuilder kernel = AddCorrelated("fusion", 500, 2000000, 7, gpu, stream);
-    kernel.AddStatValue(*gpu.GetOrCreateStatMetadata(StatType::kHloOp),
-                        *gpu.GetOrCreateStatMetadata("add.1"));
+    // In this order, which decides the ids; that of arguments is the compiler's choice.
+    const XStatMetadataProto* hlo_op = gpu.GetOrCreateStatMetadata(StatType::kHloOp);
+    kernel.AddStatValue(*hlo_op, *gpu.GetOrCreateStatMetadata("add.1"));
     kernel.AddBytesValue(*gpu.GetOrCreateStatMetadata("blob"), "\xFF\xFE");
     AddCorrelated("nccl", 1000500, 3000001, 7, gpu, stream);
     AddEvent("fusion", 2000500, 1, gpu, stream).SetNumOccurrences(12);
