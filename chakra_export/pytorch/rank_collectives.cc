@@ -16,7 +16,6 @@
 #include "absl/strings/str_cat.h"
 #include "chakra_export/pytorch/tensor_dependencies.h"
 #include "xla_profiler/base/json/json_cutter.h"
-#include "xla_profiler/collectives/annotated_collective.h"
 #include "xla_profiler/collectives/communication_kernel.h"
 #include "xla_profiler/hlo/hlo_collective.h"
 #include "xla_profiler/kineto/kineto_collectives.h"

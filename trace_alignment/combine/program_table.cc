@@ -9,7 +9,7 @@
 #include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/base/wire/wire_reader.h"
 #include "xla_profiler/base/wire/wire_writer.h"
-#include "xla_profiler/hlo/program_name.h"
+#include "xla_profiler/hlo/hlo_module_index.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
 namespace meridian {

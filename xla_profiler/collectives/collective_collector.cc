@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/collectives/kernel_protocol.h"
+#include "xla_profiler/collectives/communication_kernel.h"
 
 namespace meridian {
 namespace {

@@ -118,7 +118,7 @@ struct ProfileCollectives {
   // By start; of equal starts as found.
   std::vector<CollectiveEvent> events;
   std::vector<LocalDevice> devices;
-  // What kernels are named after, e.g. "RING_LL": see kernel_protocol.h. The first is empty, for
+  // What kernels are named after, e.g. "RING_LL": see communication_kernel.h. The first is empty, for
   // events that name none.
   std::vector<std::string> protocols = {std::string()};
   // Every global device id that a program of this profile is assigned to, ascending.

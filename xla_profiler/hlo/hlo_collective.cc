@@ -9,6 +9,7 @@
 #include "xla_profiler/base/check.h"
 #include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/base/status_util.h"
+#include "xla_profiler/hlo/hlo_text.h"
 
 namespace meridian {
 namespace {

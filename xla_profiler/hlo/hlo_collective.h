@@ -22,7 +22,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "xla_profiler/hlo/collective_kind.h"
-#include "xla_profiler/hlo/device_groups.h"
+#include "xla_profiler/hlo/device_assignment.h"
 #include "xla_profiler/hlo/hlo_module.h"
 #include "xla_profiler/hlo/hlo_shape.h"
 #include "xla_profiler/hlo/replica_groups.h"

@@ -25,6 +25,23 @@
 
 namespace meridian {
 
+// The name that a program has in the plane, "jit_step(1989)", in its parts.
+struct ProgramName {
+  absl::string_view module;
+  std::optional<uint64_t> program_id;
+};
+
+// Splits a name. One without a number in parentheses at its end is all module.
+ProgramName ParseProgramName(absl::string_view name);
+
+// Tells whether two ranks run the same program. A program_id does not: on GPUs it is a counter of
+// each process. Returns a hash of the module's name, the shapes of its parameters and result, and its collectives
+// in file order: opcode, shapes, groups and pairs in logical ids. Ids, device assignment and
+// backend configuration, which differ between ranks, are left out. The value is the same on all
+// machines and may be stored. InvalidArgument when a shape or the groups of a collective are
+// damaged.
+absl::StatusOr<uint64_t> HloFingerprint(const HloModule& module, const HloCollectives& collectives);
+
 // One program, decoded on first request and kept; so is the error when that fails. Points into the
 // file's bytes. Not safe to use from several threads.
 class HloProgram {
@@ -35,7 +52,7 @@ class HloProgram {
 
   // Writers print it unsigned, stats may hold it signed: the 64 bits are the same.
   uint64_t program_id() const { return program_id_; }
-  // Of the module, without "(program_id)".
+  // The module's name, without "(program_id)".
   absl::string_view name() const { return name_; }
   // The xla.HloProto.
   absl::string_view bytes() const { return bytes_; }

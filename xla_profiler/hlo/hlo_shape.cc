@@ -152,11 +152,6 @@ std::optional<int64_t> FindElementType(absl::string_view name) {
   return std::nullopt;
 }
 
-std::optional<int64_t> ElementTypeBits(int64_t element_type) {
-  if (!IsKnown(element_type)) return std::nullopt;
-  return kElementTypes[element_type].bits;
-}
-
 absl::StatusOr<HloShape> HloShape::Decode(absl::string_view bytes, const char* origin) {
   HloShape shape;
   RETURN_IF_ERROR(DecodeShape(bytes, origin, kHloInstructionDepth - 1, &shape));

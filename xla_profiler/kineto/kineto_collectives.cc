@@ -22,7 +22,6 @@
 #include "xla_profiler/base/json/json_value.h"
 #include "xla_profiler/base/stable_hash.h"
 #include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/collectives/annotated_collective.h"
 #include "xla_profiler/collectives/collective_collector.h"
 #include "xla_profiler/collectives/communication_kernel.h"
 #include "xla_profiler/events/event_category.h"

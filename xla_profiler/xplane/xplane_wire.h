@@ -127,7 +127,7 @@ absl::Status WalkXLine(const XSpaceSource& source, absl::string_view line, XLine
                        OnEvent on_event);
 
 // Stores the text of a string field; an error when it is not UTF-8.
-absl::Status ReadText(const XSpaceSource& source, absl::string_view bytes, absl::string_view* text);
+absl::Status ReadText(absl::string_view bytes, const char* origin, absl::string_view* text);
 
 // Implementation only below.
 
