@@ -15,7 +15,7 @@
 #include "critical_path/window_rows.h"
 #include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/collectives/communication_kernel.h"
-#include "xla_profiler/events/track_index.h"
+#include "xla_profiler/events/event_table.h"
 
 namespace meridian {
 namespace {

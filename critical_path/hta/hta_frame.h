@@ -22,7 +22,7 @@
 #include "absl/strings/string_view.h"
 #include "xla_profiler/base/string_pool.h"
 #include "xla_profiler/events/event_table.h"
-#include "xla_profiler/trace_json/trace_json_problems.h"
+#include "xla_profiler/trace_json/trace_json_reader.h"
 
 namespace meridian {
 

@@ -12,8 +12,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "xla_profiler/xplane/plane_metadata_builder.h"
 #include "xla_profiler/xplane/plane_metadata_merger.h"
-#include "xla_profiler/xplane/xplane_builder.h"
 
 namespace meridian {
 

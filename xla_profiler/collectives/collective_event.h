@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A collective as it ran: what, who, which execution, when. Made from XSpace profiles (GPU, CPU,
 // TPU) and from Kineto traces; whoever reads it need not know from which.
 //
@@ -79,6 +80,7 @@ enum class DeviceIdSource {
   kFileOrder,
   // Nothing says.
   kUnknown,
+  kLast = kUnknown,
 };
 absl::string_view DeviceIdSourceName(DeviceIdSource source);
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the symbol of a communication library's kernel says:
 //
 //   symbol                                                             kind         protocol

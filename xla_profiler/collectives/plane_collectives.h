@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One reader for each kind of plane that holds collectives; xspace_collectives.h puts them
 // together.
 #ifndef XLA_PROFILER_COLLECTIVES_PLANE_COLLECTIVES_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which rank each device of each profile is.
 //
 // A rank is the position of a global device id among all ids that any program of any profile is

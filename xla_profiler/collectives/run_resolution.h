@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which executions on different ranks are one and the same. Profiles begin and end at different
 // moments, so the n-th on one rank is not the n-th on another; in order of trust:
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which device runs which part of a program. A program is compiled for replicas x partitions; its
 // device assignment gives each (replica, partition) a global device id, which need not be small:
 //

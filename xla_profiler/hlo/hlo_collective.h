@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The collectives of an HLO module: what communicates, how many bytes, among whom.
 //
 // A collective is one instruction, or a pair, or wrapped into a computation of its own; a profile

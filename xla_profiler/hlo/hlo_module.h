@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An HLO module, decoded in place from the bytes of an xla.HloProto.
 //
 //   HloModule ── computations ── HloComputation   a function: the entry, a fusion, a loop's body

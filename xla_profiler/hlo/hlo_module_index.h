@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The programs of a profile. The plane "/host:metadata" holds one event metadata entry for each,
 // "jit_step(1989)", with the module as bytes; kernels name their program by program_id or module
 // name, and their instruction by name.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shapes of HLO values: "f32[4,8]" is an array, "(f32[4], bf16[2,2])" a tuple.
 #ifndef XLA_PROFILER_HLO_HLO_SHAPE_H_
 #define XLA_PROFILER_HLO_HLO_SHAPE_H_

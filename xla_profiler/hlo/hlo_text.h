@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parts of HLO that profiles hold as text: in the annotations of kernels and in the attributes of
 // instructions. Anything that is not of the form named is InvalidArgument.
 #ifndef XLA_PROFILER_HLO_HLO_TEXT_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Field numbers of XLA's HLO messages, and how their fields are read in place. Semantics are
 // proto3's: the last of repeated singular fields counts, a field of an unexpected wire type is an
 // unknown field. Texts and map entries are read with xplane_wire.h.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who takes part in a collective, as an HLO instruction says it: groups of ids that communicate
 // among themselves, or source-target pairs. The ids are logical; device_assignment.h turns them
 // into devices.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loads trace JSON, Kineto's or any other in Chrome's format, into an event table.
 #ifndef XLA_PROFILER_KINETO_EVENT_TABLE_JSON_H_
 #define XLA_PROFILER_KINETO_EVENT_TABLE_JSON_H_
@@ -9,7 +10,6 @@
 #include "absl/strings/string_view.h"
 #include "xla_profiler/base/json/json_value.h"
 #include "xla_profiler/events/event_table.h"
-#include "xla_profiler/trace_json/trace_json_problems.h"
 #include "xla_profiler/trace_json/trace_json_reader.h"
 
 namespace meridian {

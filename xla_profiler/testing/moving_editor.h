@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An editor that moves every event by a constant: what any alignment costs beside its arithmetic.
 // By 0 it is the identity, found out event by event.
 #ifndef XLA_PROFILER_TESTING_MOVING_EDITOR_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A made-up run of several ranks whose true times are known, one profile per rank, in the form that
 // JAX writes on GPUs:
 //
@@ -15,7 +16,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "xla_profiler/xplane/xplane_builder.h"
+#include "xla_profiler/testing/xplane_builder.h"
 
 namespace meridian {
 

@@ -17,7 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/events/event_category_xspace.h"
+#include "xla_profiler/events/event_category.h"
 #include "xla_profiler/trace_export/nesting_lanes.h"
 #include "xla_profiler/trace_export/trace_sink.h"
 #include "xla_profiler/trace_export/track_layout.h"

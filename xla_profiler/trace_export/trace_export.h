@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exports of a profile for viewers: an XSpace of one node, or a combined file, of any size.
 //
 // Memory: the metadata of one plane, the names of all lines, and, for a line whose events are not in

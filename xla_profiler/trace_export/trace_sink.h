@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A trace as viewers know it, in terms of no file format:
 //
 //   process   a plane, or one node's part of a plane that several nodes share

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the parts of an XSpace lie in a file: spaces, planes and lines are cut into their parts in
 // place, without copying and without libprotobuf's 2 GiB limit.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An XSpace file, open for reading: `*.xplane.pb`, plain or gzip, of any size.
 #ifndef XLA_PROFILER_XPLANE_XSPACE_READER_H_
 #define XLA_PROFILER_XPLANE_XSPACE_READER_H_
