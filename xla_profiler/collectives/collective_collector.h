@@ -16,8 +16,8 @@
 
 namespace meridian {
 
-// A piece of a collective's execution: a kernel, a thunk, a TPU op. The collector sets what the whole
-// execution decides: device, group, occurrence and kernels.
+// A piece of a collective's execution: a kernel, a thunk, a TPU op. The collector sets what the
+// whole execution decides: device, group, occurrence and kernels.
 struct CollectivePiece : CollectiveEvent {
   // Pieces of one op, device and run with equal keys are one execution; nullopt: one by itself.
   std::optional<uint64_t> execution;
@@ -70,8 +70,9 @@ class CollectiveCollector {
   const HloModuleIndex& programs_;
   ProfileCollectives* out_;
   std::vector<CollectivePiece> pieces_;
+  // Positions in ProfileCollectives::ops.
   absl::flat_hash_map<const HloCollective*, uint32_t> ops_;
-  // By kernel name, and by the protocol in it.
+  // Positions in ProfileCollectives::protocols, by the kernel's name and by the protocol's.
   absl::flat_hash_map<std::string, uint32_t> kernel_protocols_;
   absl::flat_hash_map<std::string, uint32_t> protocols_ = {{"", 0}};
   absl::flat_hash_set<const HloProgram*> seen_programs_;

@@ -145,7 +145,8 @@ class HostLineReader {
   const StatSelection selection_;
   HostExecutions* executions_;
   uint32_t number_ = 0;
-  // Of the line at hand.
+  // The spans of the line at hand that are open, outermost first, and its launches so far by
+  // correlation id.
   std::vector<Open> open_;
   std::vector<std::pair<uint64_t, Launch>> found_;
   bool in_order_ = true;

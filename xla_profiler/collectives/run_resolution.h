@@ -34,7 +34,7 @@ struct EventRun {
 
 struct RunResolution {
   RunMethod method = RunMethod::kRunId;
-  // By profile and event.
+  // The run of each event: runs[p][e] is that of event e of profile p.
   std::vector<std::vector<EventRun>> runs;
   // Why a weaker method was taken; empty for run_id.
   std::vector<std::string> notes;

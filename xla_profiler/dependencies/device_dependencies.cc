@@ -85,7 +85,7 @@ class Stream {
   std::optional<int64_t> device_id_;
   std::optional<int64_t> number_;
   std::vector<Work> work_;
-  // Of the work up to here, the last to end.
+  // last_ended_[i] is the last to end of work_[0] to work_[i].
   std::vector<EventRow> last_ended_;
 };
 
@@ -306,6 +306,7 @@ class Finder {
   const EventTable& table_;
   const CallIndex calls_;
   std::vector<Stream> streams_;
+  // The device of all streams, when there is but one.
   std::optional<int64_t> only_device_id_;
   DeviceDependencies result_;
 };

@@ -14,8 +14,8 @@
 
 namespace meridian {
 
-// The host's calls by correlation id. A snapshot of a table that holds one process's profile: ids of
-// other processes mean other calls.
+// The host's calls by correlation id. A snapshot of a table that holds one process's profile: ids
+// of other processes mean other calls.
 class CallIndex {
  public:
   explicit CallIndex(const EventTable& table);
@@ -52,8 +52,8 @@ struct SyncCall {
   std::optional<EventRow> call;
   // Nullopt when the profile does not say.
   std::optional<int64_t> device_id;
-  // Of kEventWait the stream that waits, of kStreamSync the one waited for; nullopt when the profile
-  // does not say.
+  // Of kEventWait the stream that waits, of kStreamSync the one waited for; nullopt when the
+  // profile does not say.
   std::optional<int64_t> stream;
   // Of kEventWait and kEventSync: the host's row of the cudaEventRecord that is waited for, and the
   // stream that it recorded, which is taken to be of the same device.

@@ -6,7 +6,7 @@
 //   0     0      0     0         353650000    cpu_op    -            1043
 //   1     1      1     12000     18399000     kernel    2689         1377
 //         |      |     |                                             |
-//         v      v     from base_ns                                  where its args can be read again
+//         v      v     from base_ns                                  where its args are to be read
 //      tracks  names
 //
 // 41 bytes per event, in blocks, so that growing never copies what is there.
@@ -43,7 +43,7 @@ struct Track {
   // The same for the thread (a Kineto tid; an XSpace line's id).
   std::string thread;
   std::string name;
-  // Of device tracks, when the file says.
+  // The device of a device track; nullopt when the file does not say.
   std::optional<int64_t> device_id;
 };
 
@@ -55,7 +55,7 @@ using EventRow = uint32_t;
 struct EventRecord {
   TrackId track = 0;
   NameId name = 0;
-  // From the table's base_ns.
+  // Picoseconds from the table's base_ns.
   int64_t start_ps = 0;
   int64_t duration_ps = 0;
   EventCategory category = EventCategory::kUnknown;

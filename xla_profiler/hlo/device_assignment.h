@@ -35,7 +35,7 @@ class DeviceAssignment {
         partition_count_(static_cast<int64_t>(device_ids.size()) / replica_count),
         device_ids_(std::move(device_ids)) {}
 
-  // Both at least 1.
+  // Both counts are at least 1.
   int64_t replica_count() const { return replica_count_; }
   int64_t partition_count() const { return partition_count_; }
 

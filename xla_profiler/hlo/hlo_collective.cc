@@ -31,7 +31,7 @@ enum class Role {
 
 struct Opcode {
   Role role;
-  // Of kWhole and kStart.
+  // What the instruction does, when its role is kWhole or kStart.
   CollectiveKind kind = CollectiveKind::kAllReduce;
 };
 

@@ -60,9 +60,9 @@ class HloInstruction {
 
   // 0 when there is none.
   int64_t channel_id() const { return channel_id_; }
-  // Of opcode "parameter".
+  // Position among the computation's parameters, for instructions of opcode "parameter".
   int64_t parameter_number() const { return parameter_number_; }
-  // Of opcode "get-tuple-element".
+  // Position in the tuple, for instructions of opcode "get-tuple-element".
   int64_t tuple_index() const { return tuple_index_; }
   // Of send and recv: the other side is the host.
   bool is_host_transfer() const { return is_host_transfer_; }
@@ -72,7 +72,7 @@ class HloInstruction {
   absl::StatusOr<HloShape> Shape() const;
   absl::StatusOr<IdGroups> ReplicaGroups() const;
   absl::StatusOr<std::vector<SourceTargetPair>> SourceTargetPairs() const;
-  // In file order.
+  // Keys and values in file order.
   absl::StatusOr<std::vector<std::pair<absl::string_view, absl::string_view>>> FrontendAttributes()
       const;
 
@@ -92,7 +92,7 @@ class HloInstruction {
   int64_t parameter_number_ = 0;
   int64_t tuple_index_ = 0;
   const HloComputation* computation_ = nullptr;
-  // Into the module's arrays.
+  // Point into the module's arrays.
   const HloInstruction* const* operands_ = nullptr;
   const HloInstruction* const* control_predecessors_ = nullptr;
   const HloComputation* const* called_computations_ = nullptr;
@@ -112,7 +112,7 @@ class HloComputation {
 
   // In file order: operands first in what XLA writes, but nothing here relies on it.
   absl::Span<const HloInstruction> instructions() const { return {instructions_, size_}; }
-  // Null when the file does not have it.
+  // The instruction whose value the computation returns; null when the file does not have it.
   const HloInstruction* root() const { return root_; }
   // In the order of execution; empty when the module is not scheduled.
   HloInstructionList schedule() const { return schedule_; }
@@ -143,13 +143,13 @@ struct HloModuleProblems {
   Problem duplicate_instruction_id;
   Problem duplicate_instruction_name;
   Problem duplicate_computation_id;
-  // Left out.
+  // References to nothing are left out.
   Problem dangling_operand;
   Problem dangling_control_predecessor;
   Problem dangling_called_computation;
   Problem dangling_scheduled_instruction;
   Problem dangling_scheduled_computation;
-  // Null in its place.
+  // A null pointer stands in its place.
   Problem missing_root;
   Problem missing_entry;
 
@@ -168,10 +168,10 @@ class HloModule {
 
   int64_t id() const { return id_; }
   absl::string_view name() const { return name_; }
-  // Null when the file does not have it.
+  // Where the module begins; null when the file does not have it.
   const HloComputation* entry() const { return entry_; }
   absl::Span<const HloComputation> computations() const { return computations_; }
-  // Those of all computations.
+  // The instructions of all computations.
   absl::Span<const HloInstruction> instructions() const { return instructions_; }
   // Null when the module does not say.
   const DeviceAssignment* device_assignment() const {

@@ -60,7 +60,7 @@ class Fingerprinter {
   uint64_t value() const { return hash_.value(); }
 
  private:
-  // In the order of their numbers.
+  // Returns the parameters in the order of their numbers.
   static std::vector<const HloInstruction*> Parameters(const HloComputation& computation) {
     std::vector<const HloInstruction*> parameters;
     for (const HloInstruction& instruction : computation.instructions()) {

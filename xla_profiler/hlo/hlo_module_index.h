@@ -36,11 +36,11 @@ struct ProgramName {
 ProgramName ParseProgramName(absl::string_view name);
 
 // Tells whether two ranks run the same program. A program_id does not: on GPUs it is a counter of
-// each process. Returns a hash of the module's name, the shapes of its parameters and result, and its collectives
-// in file order: opcode, shapes, groups and pairs in logical ids. Ids, device assignment and
-// backend configuration, which differ between ranks, are left out. The value is the same on all
-// machines and may be stored. InvalidArgument when a shape or the groups of a collective are
-// damaged.
+// each process. Returns a hash of the module's name, the shapes of its parameters and result, and
+// its collectives in file order: opcode, shapes, groups and pairs in logical ids. Ids, device
+// assignment and backend configuration, which differ between ranks, are left out. The value is the
+// same on all machines and may be stored. InvalidArgument when a shape or the groups of a
+// collective are damaged.
 absl::StatusOr<uint64_t> HloFingerprint(const HloModule& module, const HloCollectives& collectives);
 
 // One program, decoded on first request and kept; so is the error when that fails. Points into the
@@ -78,7 +78,7 @@ class HloProgram {
 
 class HloModuleIndex {
  public:
-  // Of a profile without programs.
+  // For a profile without programs: finds none.
   HloModuleIndex() = default;
 
   // Lists the entries of the plane that hold a module, without decoding any. The file's bytes must

@@ -17,7 +17,7 @@ struct ElementType {
   int64_t bits;
 };
 
-// By PrimitiveType number.
+// Element types by their PrimitiveType number.
 constexpr ElementType kElementTypes[] = {
     {"invalid", 0},    {"pred", 8},     {"s8", 8},       {"s16", 16},          {"s32", 32},
     {"s64", 64},       {"u8", 8},       {"u16", 16},     {"u32", 32},          {"u64", 64},

@@ -19,9 +19,9 @@ struct TraceJsonTable {
   // For each row the place of its event in the file's array, from 0; of a begin and its end the
   // begin's.
   std::vector<uint32_t> positions;
-  // Its values point into the text.
+  // The members beside the events; their values point into the text.
   TraceJsonHeader header;
-  // Events that could not be used.
+  // What was wrong with events that could not be used.
   TraceJsonProblems problems;
   // Events that are no rows: marks, arrows, counters, and whatever else the format has.
   uint64_t instants = 0;

@@ -82,7 +82,8 @@ std::optional<int64_t> NumberOf(const StepRule& rule, const XEventVisitor& event
   return is_number ? std::optional<int64_t>(number) : std::nullopt;
 }
 
-// Adds the event's span if it is a step's. Events that an event table would have no row for are not.
+// Adds the event's span if it is a step's. Events that an event table would have no row for are
+// not.
 void AddSpan(const StepRule& rule, const XLineVisitor& line, const XEventVisitor& event,
              std::vector<StepEvent>* spans) {
   const std::optional<int64_t> number = NumberOf(rule, event);

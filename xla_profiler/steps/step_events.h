@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of an XSpace profile: what the program called a step or, failing that, the executions of
-// its modules. Taken from the first of these sources that has any, since a program that marks its
-// steps knows best, and devices know better than the host when a module ran:
+// The steps of an XSpace profile: what the program called a step or, failing that, the executions
+// of its modules. Taken from the first of these sources that has any, since a program that marks
+// its steps knows best, and devices know better than the host when a module ran:
 //
 //   source         where from                                   number    name
 //   annotation     host events with the stat step_num           step_num  "train"
@@ -29,12 +29,12 @@ enum class StepSource : uint8_t {
   kAnnotation,
   // An event whose name is not a number is no step.
   kStepsLine,
-  // Devices count their runs on their own, so one stands for all: the first to have such a line with
-  // run ids.
+  // Devices count their runs on their own, so one stands for all: the first to have such a line
+  // with run ids.
   kDeviceModule,
-  // A run spans the host's events of one run_id that tell their module, whether they overlap or not:
-  // an executable's Execute call, which on GPUs returns before the device is done, or (XLA:CPU) the
-  // instructions themselves.
+  // A run spans the host's events of one run_id that tell their module, whether they overlap or
+  // not: an executable's Execute call, which on GPUs returns before the device is done, or
+  // (XLA:CPU) the instructions themselves.
   kHostModule,
 };
 

@@ -14,7 +14,7 @@ namespace meridian {
 struct Movement {
   int64_t offset_ps = 0;
   int64_t duration_ps = 0;
-  // Of the lines' bases.
+  // By how much the bases of the lines move.
   int64_t timestamp_ns = 0;
 };
 

@@ -4,8 +4,8 @@
 //
 //   /host:metadata    module jit_step with its HLO
 //   /device:GPU:0     Stream #14: loop_add_fusion, then the NCCL kernel of all-reduce.2, each step
-//   /host:CPU         python3: Execute (run_id, replica, partition) around the two thunks and
-//   launches Task Environment  start and stop of the session
+//   /host:CPU         python3: Execute (run_id, replica, partition) around two thunks and launches
+//   Task Environment  start and stop of the session
 //
 // All ranks share one clock; their sessions begin at different times. In every step rank r computes
 // for compute_ns + r * straggle_ns; the all-reduce starts on a rank when its kernel has ended, and

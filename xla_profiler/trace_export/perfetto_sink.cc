@@ -274,8 +274,8 @@ class PerfettoSink : public TraceSink {
  private:
   // Texts of the sequence that packets so far have interned; ids begin with 1.
   struct Interned {
-    // Whether the text is interned, by the position of the event's metadata in the plane, by that of
-    // the stat's metadata (the last is the long name's), and by category.
+    // Whether the text is interned, by the position of the event's metadata in the plane, by that
+    // of the stat's metadata (the last is the long name's), and by category.
     std::vector<bool> names;
     std::vector<bool> arg_names;
     std::vector<bool> categories;

@@ -267,8 +267,8 @@ class SpaceWalk {
     }
   }
 
-  // Arrows need no table of launches: the ends that share a node and a correlation id share the id of
-  // the arrow. Correlation ids of 2^32 and more (none of the known profilers') get no arrow.
+  // Arrows need no table of launches: the ends that share a node and a correlation id share the id
+  // of the arrow. Correlation ids of 2^32 and more (none of the known profilers') get no arrow.
   std::optional<TraceFlow> ReadFlow(const LineLayout& layout, const XEventVisitor& event) {
     const XStatVisitor* stat = event.GetEventOrMetadataStat(StatType::kCorrelationId);
     if (stat == nullptr) return std::nullopt;
@@ -292,12 +292,12 @@ class SpaceWalk {
   ExportStats stats_;
   int64_t events_seen_ = 0;
 
-  // Of the line at hand: tracks_ has one for each lane, the line's own first.
+  // The lanes of the line at hand; tracks_ has the track of each, the line's own first.
   NestingLanes lanes_;
   std::vector<TraceTrack> tracks_;
-  // Of the plane at hand, by process, event metadata and stat.
+  // The counters of the plane at hand, by process id, event metadata id and stat id.
   absl::flat_hash_map<std::tuple<int64_t, int64_t, int64_t>, TraceTrack> counter_tracks_;
-  // Of the event at hand.
+  // What ends before the event at hand, and its arguments.
   std::vector<NestingLanes::End> ends_;
   std::vector<const XStatVisitor*> args_;
 };

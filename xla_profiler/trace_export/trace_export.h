@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exports of a profile for viewers: an XSpace of one node, or a combined file, of any size.
 //
-// Memory: the metadata of one plane, the names of all lines, and, for a line whose events are not in
-// order (none of the known profilers writes such), up to 80 bytes for each of them.
+// Memory: the metadata of one plane, the names of all lines, and, for a line whose events are not
+// in order (none of the known profilers writes such), up to 80 bytes for each of them.
 #ifndef XLA_PROFILER_TRACE_EXPORT_TRACE_EXPORT_H_
 #define XLA_PROFILER_TRACE_EXPORT_TRACE_EXPORT_H_
 
@@ -57,8 +57,8 @@ struct ExportStats {
 absl::StatusOr<ExportStats> ExportTraceJson(const XSpaceReader& reader,
                                             const ExportOptions& options, ByteSink& out);
 
-// Writes Perfetto's own format, for ui.perfetto.dev and trace_processor; perfetto_sink.cc tells what
-// is lost. Timestamps are Unix nanoseconds when the session's start is known.
+// Writes Perfetto's own format, for ui.perfetto.dev and trace_processor; perfetto_sink.cc tells
+// what is lost. Timestamps are Unix nanoseconds when the session's start is known.
 absl::StatusOr<ExportStats> ExportPerfetto(const XSpaceReader& reader, const ExportOptions& options,
                                            ByteSink& out);
 

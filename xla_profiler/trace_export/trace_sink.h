@@ -59,7 +59,7 @@ struct TraceFlow {
 struct TraceSlice {
   static constexpr size_t kMaxArgs = 256;
 
-  // From the session's start.
+  // Picoseconds from the session's start.
   int64_t start_ps = 0;
   int64_t duration_ps = 0;
   EventCategory category = EventCategory::kUnknown;

@@ -148,7 +148,7 @@ class EventParser {
     std::string_view raw;
     if (object.raw_json().get(raw)) return TraceJsonProblem::kMalformed;
     const absl::string_view trimmed = WithoutSpaceBehind(raw);
-    // The same place in the text itself.
+    // The same bytes in the text itself, which outlives the copy.
     *args = JsonValue(element_.substr(trimmed.data() - padded_.data(), trimmed.size()));
     return std::nullopt;
   }

@@ -47,10 +47,10 @@ class PlaneOwners {
   // The plane must outlive the result. InvalidArgument when its stats contradict themselves.
   static absl::StatusOr<PlaneOwners> Read(const XPlaneVisitor& plane);
 
-  // Set when the whole plane is of one node.
+  // The node whose plane it is; nullopt for planes that several nodes share.
   std::optional<int64_t> node() const { return node_; }
-  // Of a joint plane, in order of the lines; empty for others. Planes that are neither are shared, as are all of
-  // a profile that is not a combined one.
+  // Of a joint plane, in order of the lines; empty for others. Planes that are neither are shared,
+  // as are all of a profile that is not a combined one.
   const std::vector<NodeLines>& node_lines() const { return node_lines_; }
 
   // Returns nullopt for lines of shared planes, and for those that a joint plane does not name.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Entries of metadata by id, for all that looks ids up in a hurry.
 #ifndef XLA_PROFILER_XPLANE_METADATA_TABLE_H_
 #define XLA_PROFILER_XPLANE_METADATA_TABLE_H_
 

@@ -25,9 +25,9 @@ using XStatMetadataProto = ::tensorflow::profiler::XStatMetadata;
 // Entries are found in constant time and keep their address.
 class PlaneMetadataBuilder {
  public:
-  // The plane, which must outlive the builder, may have content. Costs time and memory in proportion
-  // to its metadata; an entry whose `id` is not its key gets the key's. Of entries that share a name
-  // the one with the smallest id is found.
+  // The plane, which must outlive the builder, may have content. Costs time and memory in
+  // proportion to its metadata; an entry whose `id` is not its key gets the key's. Of entries that
+  // share a name the one with the smallest id is found.
   explicit PlaneMetadataBuilder(XPlaneProto* plane);
 
   PlaneMetadataBuilder(const PlaneMetadataBuilder&) = delete;

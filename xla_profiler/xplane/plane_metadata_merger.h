@@ -18,8 +18,8 @@
 
 namespace meridian {
 
-// Checks that the ids which the plane's event metadata use are defined in the plane. InvalidArgument
-// names the plane and the id.
+// Checks that the ids which the plane's event metadata use are defined in the plane.
+// InvalidArgument names the plane and the id.
 absl::Status CheckMetadataIds(const XPlaneProto& plane);
 
 // - Stat metadata of the same name is the same.

@@ -65,7 +65,7 @@ inline constexpr int kXEventDepth = kXLineDepth - 1;
 // file and a hundred in memory.
 struct XSpaceLimits {
   size_t max_planes = size_t{1} << 16;
-  // Of the whole file.
+  // Lines of the whole file.
   size_t max_lines = size_t{1} << 18;
   size_t max_metadata_per_plane = size_t{1} << 22;
   // Of one event or plane, and of all metadata entries of a plane together.

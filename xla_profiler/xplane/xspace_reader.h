@@ -29,7 +29,7 @@ struct XSpaceReaderOptions {
 
 // A plane of a profile, perhaps under another name and with some of its lines only.
 struct PlaneSelection {
-  // In the profile's planes.
+  // Position among the profile's planes.
   size_t index = 0;
   // Empty to keep the name.
   std::string name;
