@@ -10,6 +10,7 @@
 #include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/base/status_util.h"
 #include "xla_profiler/inspect/xspace_inspector.h"
+#include "xla_profiler/inspect/xspace_report.pb.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 ABSL_FLAG(std::string, trace, "", "The profile: one *.xplane.pb file, plain or gzip.");

@@ -32,6 +32,7 @@
 #include "xla_profiler/collectives/run_resolution.h"
 #include "xla_profiler/collectives/xspace_collectives.h"
 #include "xla_profiler/testing/xplane_utils.h"
+#include "xla_profiler/xplane/plane_metadata_merger.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {
@@ -396,21 +397,11 @@ TEST(PrototypeDefectsTest, D12_NeitherOrderNorNamesNorIdsGetLost) {
 
   // References are translated when planes are merged: both ids are 1, but mean different things.
   XPlaneProto first, second;
-  for (const auto& [plane, op] : {std::make_pair(&first, "psum.1"), {&second, "ppermute.2"}}) {
-    XPlaneBuilder builder(plane);
-    const XStatMetadataProto& value = *builder.GetOrCreateStatMetadata(op);
-    builder.GetOrCreateLine(7)
-        .AddEvent(*builder.GetOrCreateEventMetadata("kernel"))
-        .AddStatValue(*builder.GetOrCreateStatMetadata(StatType::kHloOp), value);
-  }
-  ASSERT_OK(MergePlanes({&second}, &first));
-  ASSERT_EQ(first.lines(0).events_size(), 2);
-  const auto op_of = [&](int event) {
-    const auto id = static_cast<int64_t>(first.lines(0).events(event).stats(0).ref_value());
-    return first.stat_metadata().at(id).name();
-  };
-  EXPECT_EQ(op_of(0), "psum.1");
-  EXPECT_EQ(op_of(1), "ppermute.2");
+  XPlaneBuilder(&first).GetOrCreateStatMetadata("psum.1");
+  XPlaneBuilder(&second).GetOrCreateStatMetadata("ppermute.2");
+  const MetadataIds ids = PlaneMetadataMerger(&first).Merge(second);
+  EXPECT_EQ(first.stat_metadata().at(1).name(), "psum.1");
+  EXPECT_EQ(first.stat_metadata().at(*ids.stats.Find(1)).name(), "ppermute.2");
 }
 
 // Several devices of a node were one queue, groups were ignored, fusions called "reduce" counted as

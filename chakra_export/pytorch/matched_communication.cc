@@ -27,7 +27,6 @@
 #include "trace_alignment/collectives/happens_before.h"
 #include "xla_profiler/base/json/json_cutter.h"
 #include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/collectives/annotated_collective.h"
 #include "xla_profiler/collectives/communication_kernel.h"
 #include "xla_profiler/hlo/hlo_collective.h"
 #include "xla_profiler/kineto/kineto_collectives.h"

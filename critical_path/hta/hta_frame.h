@@ -24,7 +24,7 @@
 #include "critical_path/graph/graph_source.h"
 #include "xla_profiler/base/string_pool.h"
 #include "xla_profiler/events/event_table.h"
-#include "xla_profiler/trace_json/trace_json_problems.h"
+#include "xla_profiler/trace_json/trace_json_reader.h"
 
 namespace meridian {
 

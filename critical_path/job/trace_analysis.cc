@@ -17,10 +17,10 @@
 #include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/base/status_util.h"
 #include "xla_profiler/dependencies/device_dependencies.h"
-#include "xla_profiler/dependencies/sync_call.h"
+#include "xla_profiler/dependencies/runtime_calls.h"
 #include "xla_profiler/kineto/device_dependencies_json.h"
 #include "xla_profiler/kineto/event_table_json.h"
-#include "xla_profiler/trace_json/trace_json_problems.h"
+#include "xla_profiler/trace_json/trace_json_reader.h"
 
 namespace meridian {
 namespace {

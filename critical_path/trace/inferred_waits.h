@@ -19,7 +19,7 @@
 
 #include "absl/types/span.h"
 #include "xla_profiler/dependencies/device_dependencies.h"
-#include "xla_profiler/dependencies/sync_call.h"
+#include "xla_profiler/dependencies/runtime_calls.h"
 #include "xla_profiler/events/event_table.h"
 
 namespace meridian {

@@ -13,7 +13,7 @@
 #include "critical_path/graph/thread_walk.h"
 #include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/collectives/communication_kernel.h"
-#include "xla_profiler/events/track_index.h"
+#include "xla_profiler/events/event_table.h"
 
 namespace meridian {
 namespace {

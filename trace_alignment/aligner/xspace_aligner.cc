@@ -9,7 +9,7 @@
 #include "trace_alignment/aligner/alignment_stats.pb.h"
 #include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/base/status_util.h"
-#include "xla_profiler/xplane/xplane_builder.h"
+#include "xla_profiler/xplane/plane_metadata_builder.h"
 #include "xla_profiler/xplane/xplane_rewriter.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
@@ -97,9 +97,8 @@ class AligningEditor : public XSpaceEditor {
 std::string EnvironmentField(int64_t start_ns) {
   XSpaceProto space;
   space.add_planes()->set_name(std::string(kTaskEnvPlaneName));
-  XPlaneBuilder plane(space.mutable_planes(0));
-  plane.AddStatValue(*plane.GetOrCreateStatMetadata(StatTypeName(StatType::kProfileStartTime)),
-                     static_cast<uint64_t>(start_ns));
+  PlaneMetadataBuilder(space.mutable_planes(0))
+      .SetPlaneStat(StatType::kProfileStartTime, static_cast<uint64_t>(start_ns));
   return space.SerializeAsString();
 }
 

@@ -24,7 +24,7 @@
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 #include "xla_profiler/testing/shared_data.h"
-#include "xla_profiler/xplane/xplane_builder.h"
+#include "xla_profiler/testing/xplane_builder.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {

@@ -19,8 +19,8 @@
 #include "xla_profiler/base/status_util.h"
 #include "xla_profiler/xplane/combined_profile.h"
 #include "xla_profiler/xplane/plane_additions.h"
+#include "xla_profiler/xplane/plane_metadata_builder.h"
 #include "xla_profiler/xplane/plane_metadata_merger.h"
-#include "xla_profiler/xplane/xplane_builder.h"
 #include "xla_profiler/xplane/xplane_rewriter.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
@@ -350,13 +350,9 @@ class Combiner {
       ASSIGN_OR_RETURN(environment, ReadHead(nodes_[n].reader->source(), *indexed_[n].environment));
     }
     environment.set_name(std::string(kTaskEnvPlaneName));
-    XPlaneBuilder builder(&environment);
-    const auto set_time = [&](StatType type, int64_t unix_ns) {
-      builder.SetOrAddStatValue(*builder.GetOrCreateStatMetadata(StatTypeName(type)),
-                                static_cast<uint64_t>(unix_ns));
-    };
-    set_time(StatType::kProfileStartTime, start_ns_);
-    set_time(StatType::kProfileStopTime, stop_ns);
+    PlaneMetadataBuilder builder(&environment);
+    builder.SetPlaneStat(StatType::kProfileStartTime, static_cast<uint64_t>(start_ns_));
+    builder.SetPlaneStat(StatType::kProfileStopTime, static_cast<uint64_t>(stop_ns));
     return WritePlane(environment.SerializeAsString());
   }
 

@@ -5,7 +5,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/stable_hash.h"
-#include "xla_profiler/hlo/program_name.h"
+#include "xla_profiler/hlo/hlo_module_index.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
 namespace meridian {

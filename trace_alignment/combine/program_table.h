@@ -17,8 +17,8 @@
 #include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/base/wire/wire_reader.h"
 #include "xla_profiler/base/wire/wire_writer.h"
+#include "xla_profiler/xplane/plane_metadata_builder.h"
 #include "xla_profiler/xplane/plane_metadata_merger.h"
-#include "xla_profiler/xplane/xplane_builder.h"
 
 namespace meridian {
 

@@ -16,7 +16,7 @@
 #include <string>
 
 #include "trace_alignment/testing/synthetic_cluster.h"
-#include "xla_profiler/xplane/xplane_builder.h"
+#include "xla_profiler/testing/xplane_builder.h"
 
 namespace meridian {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/collectives/kernel_protocol.h"
+#include "xla_profiler/collectives/communication_kernel.h"
 
 namespace meridian {
 namespace {
@@ -110,18 +110,9 @@ void CollectiveCollector::Finish() {
 void CollectiveCollector::JoinPieces() {
   absl::flat_hash_map<ExecutionKey, size_t> events;
   for (const CollectivePiece& piece : pieces_) {
-    CollectiveEvent event;
-    event.op = piece.op;
-    event.local_device = piece.local_device;
-    event.step = piece.step;
+    CollectiveEvent event = piece;
     event.device = out_->devices[piece.local_device].global_id;
-    event.run_id = piece.run_id;
-    event.start_ps = piece.start_ps;
-    event.end_ps = piece.end_ps;
-    event.line_id = piece.line_id;
-    event.correlation_id = piece.correlation_id;
     event.kernels = 1;
-    event.protocol = piece.protocol;
     if (piece.execution.has_value()) {
       const ExecutionKey key{piece.op, piece.local_device, piece.run_id.value_or(0),
                              piece.run_id.has_value(), *piece.execution};

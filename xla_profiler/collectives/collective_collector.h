@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Puts together the CollectiveEvents of one profile from the kernels or thunks that a reader finds.
 #ifndef XLA_PROFILER_COLLECTIVES_COLLECTIVE_COLLECTOR_H_
 #define XLA_PROFILER_COLLECTIVES_COLLECTIVE_COLLECTOR_H_
@@ -15,21 +16,11 @@
 
 namespace meridian {
 
-// A piece of a collective's execution: a kernel, a thunk, a TPU op.
-struct CollectivePiece {
-  uint32_t op = 0;
-  // Position in ProfileCollectives::devices.
-  uint32_t local_device = 0;
-  std::optional<int64_t> run_id;
-  std::optional<int64_t> step;
+// A piece of a collective's execution: a kernel, a thunk, a TPU op. The collector sets what the
+// whole execution decides: device, group, occurrence and kernels.
+struct CollectivePiece : CollectiveEvent {
   // Pieces of one op, device and run with equal keys are one execution; nullopt: one by itself.
   std::optional<uint64_t> execution;
-  int64_t start_ps = 0;
-  int64_t end_ps = 0;
-  int64_t line_id = 0;
-  uint64_t correlation_id = 0;
-  // Position in ProfileCollectives::protocols.
-  uint32_t protocol = 0;
 };
 
 class CollectiveCollector {
@@ -79,8 +70,9 @@ class CollectiveCollector {
   const HloModuleIndex& programs_;
   ProfileCollectives* out_;
   std::vector<CollectivePiece> pieces_;
+  // Positions in ProfileCollectives::ops.
   absl::flat_hash_map<const HloCollective*, uint32_t> ops_;
-  // By kernel name, and by the protocol in it.
+  // Positions in ProfileCollectives::protocols, by the kernel's name and by the protocol's.
   absl::flat_hash_map<std::string, uint32_t> kernel_protocols_;
   absl::flat_hash_map<std::string, uint32_t> protocols_ = {{"", 0}};
   absl::flat_hash_set<const HloProgram*> seen_programs_;

@@ -1,6 +1,7 @@
 #include "xla_profiler/collectives/collective_event.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -10,23 +11,16 @@
 namespace meridian {
 
 absl::string_view DeviceIdSourceName(DeviceIdSource source) {
-  switch (source) {
-    case DeviceIdSource::kReplicaAndPartition:
-      return "replica and partition";
-    case DeviceIdSource::kDeviceOrdinal:
-      return "device_ordinal";
-    case DeviceIdSource::kCoreDetails:
-      return "core_details";
-    case DeviceIdSource::kTraceHeader:
-      return "trace header";
-    case DeviceIdSource::kGiven:
-      return "given";
-    case DeviceIdSource::kFileOrder:
-      return "file order";
-    case DeviceIdSource::kUnknown:
-      return "unknown";
-  }
-  return "unknown";
+  // In the order of the enum.
+  static constexpr absl::string_view kNames[] = {"replica and partition",
+                                                 "device_ordinal",
+                                                 "core_details",
+                                                 "trace header",
+                                                 "given",
+                                                 "file order",
+                                                 "unknown"};
+  static_assert(std::size(kNames) == static_cast<size_t>(DeviceIdSource::kLast) + 1);
+  return kNames[static_cast<int>(source)];
 }
 
 void LookUpGroups(ProfileCollectives* profile, std::optional<uint32_t> local_device) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A collective as it ran: what, who, which execution, when. Made from XSpace profiles (GPU, CPU,
 // TPU) and from Kineto traces; whoever reads it need not know from which.
 //
@@ -26,7 +27,7 @@ struct CollectiveOp {
   // Equal on all ranks that run the same program; absent when the profile has no HLO or it is
   // damaged.
   std::optional<uint64_t> program_fingerprint;
-  // What one participant puts in and gets out.
+  // What one participant puts in and gets out; 0 when it is not known.
   int64_t operand_bytes = 0;
   int64_t output_bytes = 0;
   // Global device ids. Empty groups, or pairs, when they are not known.
@@ -52,12 +53,13 @@ struct CollectiveEvent {
   uint32_t occurrence = 0;
   // The user's step around the launch, when the program marks steps.
   std::optional<int64_t> step;
-  // First start and last end of its communication kernels, from ProfileCollectives::base_ns.
+  // First start and last end of its communication kernels, in ps from ProfileCollectives::base_ns.
   int64_t start_ps = 0;
   int64_t end_ps = 0;
   // Stream or thread of the first kernel, and its correlation id (0 when there is none).
   int64_t line_id = 0;
   uint64_t correlation_id = 0;
+  // How many kernels, thunks or ops the execution consists of.
   uint32_t kernels = 0;
   // Position in ProfileCollectives::protocols of what the first kernel is named after.
   uint32_t protocol = 0;
@@ -79,6 +81,7 @@ enum class DeviceIdSource {
   kFileOrder,
   // Nothing says.
   kUnknown,
+  kLast = kUnknown,
 };
 absl::string_view DeviceIdSourceName(DeviceIdSource source);
 
@@ -102,7 +105,7 @@ class UnresolvedCounts {
     if (entry.count++ == 0) entry.example = example;
   }
 
-  // By reason, in alphabetical order.
+  // What could not be resolved, by reason, in alphabetical order.
   const std::map<std::string, Entry>& entries() const { return entries_; }
 
  private:
@@ -111,15 +114,16 @@ class UnresolvedCounts {
 
 // All collectives of one profile.
 struct ProfileCollectives {
+  // The path of the file.
   std::string trace;
   // Unix time that the events' times count from.
   int64_t base_ns = 0;
   std::vector<CollectiveOp> ops;
-  // By start; of equal starts as found.
+  // In order of their starts; those of equal starts as they were found.
   std::vector<CollectiveEvent> events;
   std::vector<LocalDevice> devices;
-  // What kernels are named after, e.g. "RING_LL": see kernel_protocol.h. The first is empty, for
-  // events that name none.
+  // What kernels are named after, e.g. "RING_LL": see communication_kernel.h. The first is empty,
+  // for events that name none.
   std::vector<std::string> protocols = {std::string()};
   // Every global device id that a program of this profile is assigned to, ascending.
   std::vector<int64_t> assigned_devices;

@@ -26,7 +26,7 @@ bool HasThunks(const XPlaneVisitor& host_plane) {
 absl::Status ReadCpuCollectives(const XPlaneVisitor& host_plane, const ProfileTimes& times,
                                 CollectiveCollector* collector) {
   if (!HasThunks(host_plane)) return absl::OkStatus();
-  // By device ordinal, which is the global id.
+  // Position of the device in the profile, by its ordinal, which is the global id.
   absl::flat_hash_map<int64_t, uint32_t> devices;
   const StatSelection selection(host_plane,
                                 {StatType::kHloOp, StatType::kDeviceOrdinal, StatType::kProgramId,

@@ -1,13 +1,18 @@
 // Collectives of a GPU plane: every kernel that its annotation says belongs to a collective.
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/collectives/annotated_collective.h"
 #include "xla_profiler/collectives/communication_kernel.h"
 #include "xla_profiler/collectives/plane_collectives.h"
+#include "xla_profiler/hlo/hlo_text.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
 namespace meridian {
@@ -17,6 +22,32 @@ namespace {
 bool IsCopyOrFill(const XEventVisitor& event) {
   return event.GetEventOrMetadataStat(StatType::kMemcpyDetails) != nullptr ||
          event.GetEventOrMetadataStat(StatType::kMemsetDetails) != nullptr;
+}
+
+std::string TextStat(const XEventVisitor& event, StatType type) {
+  const XStatVisitor* stat = event.GetEventOrMetadataStat(type);
+  return stat == nullptr ? std::string() : std::string(stat->StrOrRefValue());
+}
+
+// What one participant puts in, given what it gets out; an error when that does not fit.
+absl::StatusOr<int64_t> OperandBytes(CollectiveKind kind, int64_t output_bytes,
+                                     int64_t group_size) {
+  if (kind == CollectiveKind::kAllGather) return output_bytes / std::max<int64_t>(1, group_size);
+  if (kind != CollectiveKind::kReduceScatter) return output_bytes;
+  int64_t bytes = 0;
+  if (__builtin_mul_overflow(output_bytes, group_size, &bytes)) {
+    return absl::InvalidArgumentError("operand is beyond 2^63 bytes");
+  }
+  return bytes;
+}
+
+// Sets the bytes of an op from its annotated shape.
+absl::Status Measure(absl::string_view shape, CollectiveOp* op) {
+  const int64_t group_size = op->groups.empty() ? 1 : static_cast<int64_t>(op->groups[0].size());
+  ASSIGN_OR_RETURN(const int64_t output_bytes, ParseShapeBytes(shape));
+  ASSIGN_OR_RETURN(op->operand_bytes, OperandBytes(op->kind, output_bytes, group_size));
+  op->output_bytes = output_bytes;
+  return absl::OkStatus();
 }
 
 // So many launches of a device's kernels are asked which device they were for.
@@ -147,6 +178,38 @@ class GpuPlaneReader {
 };
 
 }  // namespace
+
+std::optional<uint32_t> AnnotatedCollectives::FindOp(const XEventVisitor& event,
+                                                     CollectiveCollector* collector) {
+  const std::string groups_text = TextStat(event, StatType::kReplicaGroups);
+  if (groups_text.empty()) return std::nullopt;
+  const std::string module = TextStat(event, StatType::kHloModule);
+  const std::string instruction = TextStat(event, StatType::kHloOp);
+  const auto [it, inserted] = ops_.try_emplace({module, instruction});
+  if (!inserted) return it->second;
+
+  CollectiveOp op;
+  op.module = module;
+  op.instruction = instruction;
+  const std::optional<CollectiveKind> kind = KindOfKernel(event.Name(), true);
+  const absl::StatusOr<IdGroups> groups = ParseReplicaGroups(groups_text);
+  if (!kind.has_value() || !groups.ok()) {
+    collector->AddUnresolved("annotation of a collective cannot be read",
+                             absl::StrCat(instruction, ": ",
+                                          groups.ok() ? std::string(event.Name())
+                                                      : std::string(groups.status().message())));
+    return std::nullopt;
+  }
+  op.kind = *kind;
+  op.groups = *groups;
+  const absl::Status measured = Measure(TextStat(event, StatType::kShape), &op);
+  if (!measured.ok()) {
+    collector->AddUnresolved("bytes of an annotated collective cannot be told",
+                             absl::StrCat(instruction, ": ", std::string(measured.message())));
+  }
+  it->second = collector->AddOp(std::move(op));
+  return it->second;
+}
 
 absl::Status ReadGpuCollectives(const XPlaneVisitor& plane, const HostExecutions& host,
                                 const ProfileTimes& times, AnnotatedCollectives* annotated,

@@ -40,13 +40,12 @@ class HostLineReader {
   }
 
  private:
-  using Context = HostExecutions::Context;
   using Launch = HostExecutions::Launch;
 
   // A host event with what it says about the work inside it.
   struct HostSpan {
     Timespan span;
-    Context says;
+    LaunchContext says;
     std::optional<int64_t> correlation_id;
 
     // Says itself which run, replica or step it is, and so encloses thunks.
@@ -127,7 +126,7 @@ class HostLineReader {
   // What the span says, and of the rest what those around it say.
   uint32_t ContextOf(const HostSpan& span, uint32_t around) {
     if (!span.IsExecution() && !span.says.partition.has_value()) return around;
-    Context context = executions_->contexts_[around];
+    LaunchContext context = executions_->contexts_[around];
     if (span.says.run_id.has_value()) context.run_id = span.says.run_id;
     if (span.says.replica.has_value()) context.replica = span.says.replica;
     if (span.says.partition.has_value()) context.partition = span.says.partition;
@@ -146,7 +145,8 @@ class HostLineReader {
   const StatSelection selection_;
   HostExecutions* executions_;
   uint32_t number_ = 0;
-  // Of the line at hand.
+  // The spans of the line at hand that are open, outermost first, and its launches so far by
+  // correlation id.
   std::vector<Open> open_;
   std::vector<std::pair<uint64_t, Launch>> found_;
   bool in_order_ = true;
@@ -155,9 +155,7 @@ class HostLineReader {
 std::optional<HostLaunch> HostExecutions::FindLaunch(uint64_t correlation_id) const {
   const auto it = launches_.find(correlation_id);
   if (it == launches_.end()) return std::nullopt;
-  const Context& context = contexts_[it->second.context];
-  HostLaunch launch = {context.run_id, context.replica, context.partition, context.step,
-                       std::nullopt};
+  HostLaunch launch{contexts_[it->second.context], std::nullopt};
   if (it->second.thunk != 0) launch.thunk = it->second.thunk;
   return launch;
 }

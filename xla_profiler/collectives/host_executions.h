@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the host did to get work onto its devices, from the TraceMe lines of `/host:CPU`:
 //
 //   train                                                   step_num
@@ -21,48 +22,45 @@
 
 namespace meridian {
 
-// The call that launched device work.
-struct HostLaunch {
-  // Of the innermost span around it that has one.
+// What the spans around a launch say: of each, the innermost that says it. Nullopt when none does.
+struct LaunchContext {
   std::optional<int64_t> run_id;
   std::optional<int64_t> replica;
   std::optional<int64_t> partition;
   // The user's step number.
   std::optional<int64_t> step;
-  // Numbers the thunk's span: launches of one thunk share it. Absent when no span lies between the
+};
+
+// The call that launched device work.
+struct HostLaunch : LaunchContext {
+  // Numbers the thunk's span: launches of one thunk share it. Nullopt when no span lies between the
   // execution and the launch.
   std::optional<uint64_t> thunk;
 };
 
 class HostExecutions {
  public:
-  // Of a profile without a host plane.
+  // For a profile without a host plane: finds no launch.
   HostExecutions() = default;
 
   static absl::StatusOr<HostExecutions> Read(const XPlaneVisitor& host_plane);
 
-  // Returns nullopt when the profile does not hold the launch.
+  // Returns the launch of that correlation id; nullopt when the profile does not hold it.
   std::optional<HostLaunch> FindLaunch(uint64_t correlation_id) const;
 
  private:
   friend class HostLineReader;
 
-  // What the spans around a launch say; launches share it.
-  struct Context {
-    std::optional<int64_t> run_id;
-    std::optional<int64_t> replica;
-    std::optional<int64_t> partition;
-    std::optional<int64_t> step;
-  };
   struct Launch {
-    // In contexts_.
+    // Position in contexts_.
     uint32_t context = 0;
-    // 0 for none.
+    // Number of the thunk's span; 0 for none.
     uint32_t thunk = 0;
   };
 
-  // The first is that of launches which no span says anything about.
-  std::vector<Context> contexts_ = {{}};
+  // Launches share contexts. The first is that of launches which no span says anything about.
+  std::vector<LaunchContext> contexts_ = {{}};
+  // By correlation id.
   absl::flat_hash_map<uint64_t, Launch> launches_;
 };
 

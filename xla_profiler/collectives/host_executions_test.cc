@@ -6,7 +6,7 @@
 
 #include "gtest/gtest.h"
 #include "xla_profiler/base/testing/status_matchers.h"
-#include "xla_profiler/xplane/xplane_builder.h"
+#include "xla_profiler/testing/xplane_builder.h"
 
 namespace meridian {
 namespace {

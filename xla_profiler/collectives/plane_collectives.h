@@ -1,12 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
 // One reader for each kind of plane that holds collectives; xspace_collectives.h puts them
 // together.
 #ifndef XLA_PROFILER_COLLECTIVES_PLANE_COLLECTIVES_H_
 #define XLA_PROFILER_COLLECTIVES_PLANE_COLLECTIVES_H_
 
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "xla_profiler/collectives/annotated_collective.h"
 #include "xla_profiler/collectives/collective_collector.h"
 #include "xla_profiler/collectives/host_executions.h"
 #include "xla_profiler/xplane/session_clock.h"
@@ -27,6 +31,23 @@ class ProfileTimes {
  private:
   const SessionClock& clock_;
   RunClock run_;
+};
+
+// Collectives of profiles that hold no HLO, by what XLA's detailed annotations say about a kernel:
+//
+//   hlo_op=all-reduce.2  replica_groups={{0;1};{2;3}}  shape=f32[1024]     (";" stands for ",")
+//
+// Only a kernel with replica_groups counts. The annotations do not name the kind; the kernel's
+// symbol does. Groups hold logical ids, taken for device ids since there is no device assignment.
+class AnnotatedCollectives {
+ public:
+  // Returns the op of a kernel that is annotated as a collective; nullopt for others. Annotations
+  // that cannot be read are counted as unresolved.
+  std::optional<uint32_t> FindOp(const XEventVisitor& event, CollectiveCollector* collector);
+
+ private:
+  // The ops found so far, by module and instruction; nullopt for those that could not be read.
+  absl::flat_hash_map<std::pair<std::string, std::string>, std::optional<uint32_t>> ops_;
 };
 
 absl::Status ReadGpuCollectives(const XPlaneVisitor& plane, const HostExecutions& host,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which rank each device of each profile is.
 //
 // A rank is the position of a global device id among all ids that any program of any profile is
@@ -19,14 +20,14 @@
 namespace meridian {
 
 struct RankOptions {
-  // One per device, profile by profile; empty: resolve them.
+  // The user's word: one rank per device, profile by profile. Empty when the profiles are to tell.
   std::vector<int64_t> given_ranks;
 };
 
 struct RankResolution {
   // The global device id of each rank, ascending.
   std::vector<int64_t> device_of_rank;
-  // By profile and local device.
+  // The rank of each device: ranks[p][d] is that of local device d of profile p.
   std::vector<std::vector<int64_t>> ranks;
   // Choices a person should know of: warnings, one sentence each.
   std::vector<std::string> notes;

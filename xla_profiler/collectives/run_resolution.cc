@@ -18,8 +18,9 @@ namespace {
 
 // What the run ids of several profiles have in common, program by program.
 struct Sharing {
+  // Different pairs of program and run id.
   size_t distinct = 0;
-  // Those in more than one profile.
+  // Run ids that occur in more than one profile.
   size_t shared = 0;
   // Profiles with run ids, and those of them that share most of theirs. One that begins early, or
   // ends late, has many that nobody shares; those that lie within it have few.
@@ -106,7 +107,7 @@ struct DeviceSequence {
   }
 };
 
-// By local device; empty for devices without collectives.
+// Returns the sequence of each local device; empty for devices without collectives.
 std::vector<DeviceSequence> SequencesOf(const ProfileCollectives& profile) {
   std::vector<DeviceSequence> sequences(profile.devices.size());
   for (size_t i = 0; i < profile.events.size(); ++i) {
@@ -139,7 +140,7 @@ class SubsequenceResolver {
     std::vector<EventRun>& runs = resolution_.runs.emplace_back(profile.events.size());
     for (const DeviceSequence& sequence : SequencesOf(profile)) {
       DeviceSequence unknown;
-      // By reference.
+      // The parts whose instructions a reference has, by its position in references_.
       std::map<size_t, DeviceSequence> known;
       for (size_t i = 0; i < sequence.events.size(); ++i) {
         const auto it = reference_of_.find(sequence.identities[i]);
@@ -181,8 +182,9 @@ class SubsequenceResolver {
   }
 
   RunResolution& resolution_;
-  // Their events are run numbers.
+  // The sequences that others are compared with; their events are run numbers.
   std::vector<DeviceSequence> references_;
+  // Where an op's reference is in references_, by the op's identity.
   absl::flat_hash_map<uint64_t, size_t> reference_of_;
   size_t next_run_ = 0;
 };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which executions on different ranks are one and the same. Profiles begin and end at different
 // moments, so the n-th on one rank is not the n-th on another; in order of trust:
 //
@@ -33,7 +34,7 @@ struct EventRun {
 
 struct RunResolution {
   RunMethod method = RunMethod::kRunId;
-  // By profile and event.
+  // The run of each event: runs[p][e] is that of event e of profile p.
   std::vector<std::vector<EventRun>> runs;
   // Why a weaker method was taken; empty for run_id.
   std::vector<std::string> notes;

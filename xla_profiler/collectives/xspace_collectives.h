@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The collectives of an XSpace profile.
 //
 //   GPU   kernels of `/device:GPU:<n>`, told by hlo_op and program; launches give run and device

@@ -12,8 +12,8 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
-#include "xla_profiler/dependencies/call_index.h"
-#include "xla_profiler/events/track_index.h"
+#include "xla_profiler/dependencies/runtime_calls.h"
+#include "xla_profiler/events/event_table.h"
 
 namespace meridian {
 namespace {
@@ -85,7 +85,7 @@ class Stream {
   std::optional<int64_t> device_id_;
   std::optional<int64_t> number_;
   std::vector<Work> work_;
-  // Of the work up to here, the last to end.
+  // last_ended_[i] is the last to end of work_[0] to work_[i].
   std::vector<EventRow> last_ended_;
 };
 
@@ -102,275 +102,233 @@ class Finder {
   }
 
  private:
-  void AddStreams();
-  // Takes a stream's work in order of the starts.
-  void AddStreamOrder(const std::vector<EventRow>& work);
-  std::vector<Stream::Work> AddLaunches(const std::vector<EventRow>& work);
-  void AddLaunch(EventRow call, EventRow work);
-  void FindOnlyDevice();
+  void AddStreams() {
+    const TrackIndex index(table_);
+    std::vector<EventRow> work;
+    for (TrackId id = 0; id < table_.tracks().size(); ++id) {
+      const Track& track = table_.track(id);
+      if (track.kind != TrackKind::kDevice) continue;
+      work.clear();
+      absl::c_copy_if(index.Rows(id), std::back_inserter(work),
+                      [&](EventRow row) { return IsWork(table_.category(row)); });
+      if (work.empty()) continue;
+      result_.num_work += work.size();
+      AddStreamOrder(work);
+      streams_.emplace_back(table_, track, AddLaunches(work));
+    }
+  }
 
-  void AddSync(const SyncCall& sync);
-  void AddEventWait(const SyncCall& sync);
-  void AddDeviceSync(const SyncCall& sync);
+  // Takes a stream's work in order of the starts.
+  void AddStreamOrder(const std::vector<EventRow>& work) {
+    // Started and not known to have ended, the first to end on top.
+    using Ending = std::pair<int64_t, EventRow>;
+    std::priority_queue<Ending, std::vector<Ending>, std::greater<Ending>> running;
+    std::optional<EventRow> last_ended;
+    for (EventRow row : work) {
+      const int64_t start_ps = table_.start_ps(row);
+      if (running.empty() || running.top().first > start_ps) {
+        if (last_ended.has_value())
+          AddEdge(*last_ended, row, DeviceDependencyKind::kStreamOrder, true);
+      }
+      while (!running.empty() && running.top().first <= start_ps) {
+        last_ended = running.top().second;
+        running.pop();
+        AddEdge(*last_ended, row, DeviceDependencyKind::kStreamOrder, true);
+      }
+      if (!running.empty()) ++result_.overlapping;
+      running.emplace(table_.end_ps(row), row);
+    }
+  }
+
+  std::vector<Stream::Work> AddLaunches(const std::vector<EventRow>& work) {
+    std::vector<Stream::Work> enqueued;
+    enqueued.reserve(work.size());
+    int64_t enqueued_ps = std::numeric_limits<int64_t>::min();
+    for (EventRow row : work) {
+      const std::optional<EventRow> call = calls_.Find(table_.correlation(row));
+      if (call.has_value()) {
+        AddLaunch(*call, row);
+        enqueued_ps = table_.start_ps(*call);
+      } else {
+        Unresolved(DeviceDependencyKind::kLaunch, UnresolvedReason::kNoCall);
+      }
+      enqueued.push_back({row, enqueued_ps});
+    }
+    return enqueued;
+  }
+
+  void AddLaunch(EventRow call, EventRow work) {
+    const bool runs_forward = table_.start_ps(call) <= table_.start_ps(work);
+    AddEdge(call, work, DeviceDependencyKind::kLaunch, runs_forward);
+    if (runs_forward && table_.start_ps(work) < table_.end_ps(call))
+      ++result_.started_before_return;
+    if (table_.category(work) == EventCategory::kMemcpy &&
+        IsBlockingCopy(table_.name(call), table_.name(work))) {
+      AddHostWait(work, call, DeviceDependencyKind::kBlockingCopy);
+    }
+  }
+
+  void FindOnlyDevice() {
+    if (streams_.empty()) return;
+    const std::optional<int64_t> first = streams_.front().device_id();
+    if (absl::c_all_of(streams_, [&](const Stream& s) { return s.device_id() == first; })) {
+      only_device_id_ = first;
+    }
+  }
+
+  void AddSync(const SyncCall& sync) {
+    const DeviceDependencyKind kind = KindOf(sync.kind);
+    if (!sync.call.has_value()) {
+      Unresolved(kind, UnresolvedReason::kNoCall);
+      return;
+    }
+    switch (sync.kind) {
+      case SyncKind::kEventWait:
+        return AddEventWait(sync);
+      case SyncKind::kEventSync:
+        if (const std::optional<EventRow> work = LastWorkBeforeRecord(sync)) {
+          AddHostWait(*work, *sync.call, kind);
+        }
+        return;
+      case SyncKind::kStreamSync:
+        if (const std::optional<EventRow> work = LastWorkBeforeCall(sync)) {
+          AddHostWait(*work, *sync.call, kind);
+        }
+        return;
+      case SyncKind::kDeviceSync:
+        return AddDeviceSync(sync);
+    }
+  }
+
+  void AddEventWait(const SyncCall& sync) {
+    const std::optional<EventRow> from = LastWorkBeforeRecord(sync);
+    if (!from.has_value()) return;
+    const std::optional<EventRow> to = NextWorkAfterCall(sync);
+    if (!to.has_value()) return;
+    AddEdge(*from, *to, DeviceDependencyKind::kEventWait,
+            table_.end_ps(*from) <= table_.start_ps(*to));
+  }
+
+  void AddDeviceSync(const SyncCall& sync) {
+    const std::optional<int64_t> device_id = DeviceOf(sync);
+    if (!device_id.has_value()) {
+      Unresolved(DeviceDependencyKind::kDeviceSync, UnresolvedReason::kDeviceUnknown);
+      return;
+    }
+    bool has_work = false;
+    for (const Stream& stream : streams_) {
+      if (stream.device_id() != device_id) continue;
+      const std::optional<EventRow> work = stream.LastWork(table_.start_ps(*sync.call));
+      if (!work.has_value()) continue;
+      has_work = true;
+      AddHostWait(*work, *sync.call, DeviceDependencyKind::kDeviceSync);
+    }
+    if (!has_work) Unresolved(DeviceDependencyKind::kDeviceSync, UnresolvedReason::kNoWorkBefore);
+  }
 
   // Return the work, or count why there is none.
-  std::optional<EventRow> LastWorkBeforeRecord(const SyncCall& sync);
-  std::optional<EventRow> LastWorkBeforeCall(const SyncCall& sync);
-  std::optional<EventRow> NextWorkAfterCall(const SyncCall& sync);
-  std::optional<EventRow> LastWork(const SyncCall& sync, std::optional<int64_t> stream,
-                                   int64_t time_ps);
+  std::optional<EventRow> LastWorkBeforeRecord(const SyncCall& sync) {
+    if (!sync.record.has_value()) {
+      return Unresolved(KindOf(sync.kind), UnresolvedReason::kRecordUnknown);
+    }
+    return LastWork(sync, sync.record_stream, table_.start_ps(*sync.record));
+  }
+
+  std::optional<EventRow> LastWorkBeforeCall(const SyncCall& sync) {
+    return LastWork(sync, sync.stream, table_.start_ps(*sync.call));
+  }
+
+  std::optional<EventRow> NextWorkAfterCall(const SyncCall& sync) {
+    UnresolvedReason reason = UnresolvedReason::kNoWorkAfter;
+    const Stream* stream = FindStream(sync, sync.stream, &reason);
+    const std::optional<EventRow> work =
+        stream == nullptr ? std::nullopt : stream->NextWork(table_.start_ps(*sync.call));
+    if (!work.has_value()) return Unresolved(KindOf(sync.kind), reason);
+    return work;
+  }
+
+  std::optional<EventRow> LastWork(const SyncCall& sync, std::optional<int64_t> stream_number,
+                                   int64_t time_ps) {
+    UnresolvedReason reason = UnresolvedReason::kNoWorkBefore;
+    const Stream* stream = FindStream(sync, stream_number, &reason);
+    const std::optional<EventRow> work =
+        stream == nullptr ? std::nullopt : stream->LastWork(time_ps);
+    if (!work.has_value()) return Unresolved(KindOf(sync.kind), reason);
+    return work;
+  }
 
   std::optional<int64_t> DeviceOf(const SyncCall& sync) const {
     return sync.device_id.has_value() ? sync.device_id : only_device_id_;
   }
   // Returns nullptr for a stream without work, and sets *reason if it is unknown which.
   const Stream* FindStream(const SyncCall& sync, std::optional<int64_t> number,
-                           UnresolvedReason* reason) const;
+                           UnresolvedReason* reason) const {
+    const std::optional<int64_t> device_id = DeviceOf(sync);
+    if (!device_id.has_value()) {
+      *reason = UnresolvedReason::kDeviceUnknown;
+      return nullptr;
+    }
+    if (!number.has_value()) {
+      *reason = UnresolvedReason::kStreamUnknown;
+      return nullptr;
+    }
+    const auto it = absl::c_find_if(streams_, [&](const Stream& stream) {
+      return stream.device_id() == device_id && stream.number() == number;
+    });
+    return it == streams_.end() ? nullptr : &*it;
+  }
 
   // Adds the edge from the end of `from` to the end of a host's call.
-  void AddHostWait(EventRow from, EventRow call, DeviceDependencyKind kind);
-  void AddEdge(EventRow from, EventRow to, DeviceDependencyKind kind, bool runs_forward);
+  void AddHostWait(EventRow from, EventRow call, DeviceDependencyKind kind) {
+    AddEdge(from, call, kind, table_.end_ps(from) <= table_.end_ps(call));
+  }
+
+  void AddEdge(EventRow from, EventRow to, DeviceDependencyKind kind, bool runs_forward) {
+    if (runs_forward) {
+      result_.edges.push_back({from, to, kind});
+    } else {
+      Unresolved(kind, UnresolvedReason::kAgainstTime);
+    }
+  }
+
   std::nullopt_t Unresolved(DeviceDependencyKind kind, UnresolvedReason reason) {
     ++result_.unresolved_counts[static_cast<int>(kind)][static_cast<int>(reason)];
     return std::nullopt;
   }
-  void SortEdges();
+  void SortEdges() {
+    std::vector<DeviceDependency>& edges = result_.edges;
+    absl::c_sort(edges, [](const DeviceDependency& a, const DeviceDependency& b) {
+      return std::tie(a.to, a.from, a.kind) < std::tie(b.to, b.from, b.kind);
+    });
+    edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
+  }
 
   const EventTable& table_;
   const CallIndex calls_;
   std::vector<Stream> streams_;
+  // The device of all streams, when there is but one.
   std::optional<int64_t> only_device_id_;
   DeviceDependencies result_;
 };
 
-void Finder::AddStreams() {
-  const TrackIndex index(table_);
-  std::vector<EventRow> work;
-  for (TrackId id = 0; id < table_.tracks().size(); ++id) {
-    const Track& track = table_.track(id);
-    if (track.kind != TrackKind::kDevice) continue;
-    work.clear();
-    absl::c_copy_if(index.Rows(id), std::back_inserter(work),
-                    [&](EventRow row) { return IsWork(table_.category(row)); });
-    if (work.empty()) continue;
-    result_.num_work += work.size();
-    AddStreamOrder(work);
-    streams_.emplace_back(table_, track, AddLaunches(work));
-  }
-}
-
-void Finder::AddStreamOrder(const std::vector<EventRow>& work) {
-  // Started and not known to have ended, the first to end on top.
-  using Ending = std::pair<int64_t, EventRow>;
-  std::priority_queue<Ending, std::vector<Ending>, std::greater<Ending>> running;
-  std::optional<EventRow> last_ended;
-  for (EventRow row : work) {
-    const int64_t start_ps = table_.start_ps(row);
-    if (running.empty() || running.top().first > start_ps) {
-      if (last_ended.has_value())
-        AddEdge(*last_ended, row, DeviceDependencyKind::kStreamOrder, true);
-    }
-    while (!running.empty() && running.top().first <= start_ps) {
-      last_ended = running.top().second;
-      running.pop();
-      AddEdge(*last_ended, row, DeviceDependencyKind::kStreamOrder, true);
-    }
-    if (!running.empty()) ++result_.overlapping;
-    running.emplace(table_.end_ps(row), row);
-  }
-}
-
-std::vector<Stream::Work> Finder::AddLaunches(const std::vector<EventRow>& work) {
-  std::vector<Stream::Work> enqueued;
-  enqueued.reserve(work.size());
-  int64_t enqueued_ps = std::numeric_limits<int64_t>::min();
-  for (EventRow row : work) {
-    const std::optional<EventRow> call = calls_.Find(table_.correlation(row));
-    if (call.has_value()) {
-      AddLaunch(*call, row);
-      enqueued_ps = table_.start_ps(*call);
-    } else {
-      Unresolved(DeviceDependencyKind::kLaunch, UnresolvedReason::kNoCall);
-    }
-    enqueued.push_back({row, enqueued_ps});
-  }
-  return enqueued;
-}
-
-void Finder::AddLaunch(EventRow call, EventRow work) {
-  const bool runs_forward = table_.start_ps(call) <= table_.start_ps(work);
-  AddEdge(call, work, DeviceDependencyKind::kLaunch, runs_forward);
-  if (runs_forward && table_.start_ps(work) < table_.end_ps(call)) ++result_.started_before_return;
-  if (table_.category(work) == EventCategory::kMemcpy &&
-      IsBlockingCopy(table_.name(call), table_.name(work))) {
-    AddHostWait(work, call, DeviceDependencyKind::kBlockingCopy);
-  }
-}
-
-void Finder::FindOnlyDevice() {
-  if (streams_.empty()) return;
-  const std::optional<int64_t> first = streams_.front().device_id();
-  if (absl::c_all_of(streams_, [&](const Stream& s) { return s.device_id() == first; })) {
-    only_device_id_ = first;
-  }
-}
-
-void Finder::AddSync(const SyncCall& sync) {
-  const DeviceDependencyKind kind = KindOf(sync.kind);
-  if (!sync.call.has_value()) {
-    Unresolved(kind, UnresolvedReason::kNoCall);
-    return;
-  }
-  switch (sync.kind) {
-    case SyncKind::kEventWait:
-      return AddEventWait(sync);
-    case SyncKind::kEventSync:
-      if (const std::optional<EventRow> work = LastWorkBeforeRecord(sync)) {
-        AddHostWait(*work, *sync.call, kind);
-      }
-      return;
-    case SyncKind::kStreamSync:
-      if (const std::optional<EventRow> work = LastWorkBeforeCall(sync)) {
-        AddHostWait(*work, *sync.call, kind);
-      }
-      return;
-    case SyncKind::kDeviceSync:
-      return AddDeviceSync(sync);
-  }
-}
-
-void Finder::AddEventWait(const SyncCall& sync) {
-  const std::optional<EventRow> from = LastWorkBeforeRecord(sync);
-  if (!from.has_value()) return;
-  const std::optional<EventRow> to = NextWorkAfterCall(sync);
-  if (!to.has_value()) return;
-  AddEdge(*from, *to, DeviceDependencyKind::kEventWait,
-          table_.end_ps(*from) <= table_.start_ps(*to));
-}
-
-void Finder::AddDeviceSync(const SyncCall& sync) {
-  const std::optional<int64_t> device_id = DeviceOf(sync);
-  if (!device_id.has_value()) {
-    Unresolved(DeviceDependencyKind::kDeviceSync, UnresolvedReason::kDeviceUnknown);
-    return;
-  }
-  bool has_work = false;
-  for (const Stream& stream : streams_) {
-    if (stream.device_id() != device_id) continue;
-    const std::optional<EventRow> work = stream.LastWork(table_.start_ps(*sync.call));
-    if (!work.has_value()) continue;
-    has_work = true;
-    AddHostWait(*work, *sync.call, DeviceDependencyKind::kDeviceSync);
-  }
-  if (!has_work) Unresolved(DeviceDependencyKind::kDeviceSync, UnresolvedReason::kNoWorkBefore);
-}
-
-std::optional<EventRow> Finder::LastWorkBeforeRecord(const SyncCall& sync) {
-  if (!sync.record.has_value()) {
-    return Unresolved(KindOf(sync.kind), UnresolvedReason::kRecordUnknown);
-  }
-  return LastWork(sync, sync.record_stream, table_.start_ps(*sync.record));
-}
-
-std::optional<EventRow> Finder::LastWorkBeforeCall(const SyncCall& sync) {
-  return LastWork(sync, sync.stream, table_.start_ps(*sync.call));
-}
-
-std::optional<EventRow> Finder::NextWorkAfterCall(const SyncCall& sync) {
-  UnresolvedReason reason = UnresolvedReason::kNoWorkAfter;
-  const Stream* stream = FindStream(sync, sync.stream, &reason);
-  const std::optional<EventRow> work =
-      stream == nullptr ? std::nullopt : stream->NextWork(table_.start_ps(*sync.call));
-  if (!work.has_value()) return Unresolved(KindOf(sync.kind), reason);
-  return work;
-}
-
-std::optional<EventRow> Finder::LastWork(const SyncCall& sync, std::optional<int64_t> stream_number,
-                                         int64_t time_ps) {
-  UnresolvedReason reason = UnresolvedReason::kNoWorkBefore;
-  const Stream* stream = FindStream(sync, stream_number, &reason);
-  const std::optional<EventRow> work = stream == nullptr ? std::nullopt : stream->LastWork(time_ps);
-  if (!work.has_value()) return Unresolved(KindOf(sync.kind), reason);
-  return work;
-}
-
-const Stream* Finder::FindStream(const SyncCall& sync, std::optional<int64_t> number,
-                                 UnresolvedReason* reason) const {
-  const std::optional<int64_t> device_id = DeviceOf(sync);
-  if (!device_id.has_value()) {
-    *reason = UnresolvedReason::kDeviceUnknown;
-    return nullptr;
-  }
-  if (!number.has_value()) {
-    *reason = UnresolvedReason::kStreamUnknown;
-    return nullptr;
-  }
-  const auto it = absl::c_find_if(streams_, [&](const Stream& stream) {
-    return stream.device_id() == device_id && stream.number() == number;
-  });
-  return it == streams_.end() ? nullptr : &*it;
-}
-
-void Finder::AddHostWait(EventRow from, EventRow call, DeviceDependencyKind kind) {
-  AddEdge(from, call, kind, table_.end_ps(from) <= table_.end_ps(call));
-}
-
-void Finder::AddEdge(EventRow from, EventRow to, DeviceDependencyKind kind, bool runs_forward) {
-  if (runs_forward) {
-    result_.edges.push_back({from, to, kind});
-  } else {
-    Unresolved(kind, UnresolvedReason::kAgainstTime);
-  }
-}
-
-void Finder::SortEdges() {
-  std::vector<DeviceDependency>& edges = result_.edges;
-  absl::c_sort(edges, [](const DeviceDependency& a, const DeviceDependency& b) {
-    return std::tie(a.to, a.from, a.kind) < std::tie(b.to, b.from, b.kind);
-  });
-  edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
-}
-
 }  // namespace
 
 absl::string_view DeviceDependencyKindName(DeviceDependencyKind kind) {
-  switch (kind) {
-    case DeviceDependencyKind::kLaunch:
-      return "launch";
-    case DeviceDependencyKind::kStreamOrder:
-      return "stream order";
-    case DeviceDependencyKind::kEventWait:
-      return "event wait";
-    case DeviceDependencyKind::kEventSync:
-      return "event sync";
-    case DeviceDependencyKind::kStreamSync:
-      return "stream sync";
-    case DeviceDependencyKind::kDeviceSync:
-      return "device sync";
-    case DeviceDependencyKind::kBlockingCopy:
-      return "blocking copy";
-  }
-  return "";
+  // In the order of the enum.
+  static constexpr absl::string_view kNames[] = {"launch",       "stream order", "event wait",
+                                                 "event sync",   "stream sync",  "device sync",
+                                                 "blocking copy"};
+  static_assert(std::size(kNames) == kNumDeviceDependencyKinds);
+  return kNames[static_cast<int>(kind)];
 }
 
 absl::string_view UnresolvedReasonName(UnresolvedReason reason) {
-  switch (reason) {
-    case UnresolvedReason::kNoCall:
-      return "no call";
-    case UnresolvedReason::kDeviceUnknown:
-      return "device unknown";
-    case UnresolvedReason::kStreamUnknown:
-      return "stream unknown";
-    case UnresolvedReason::kRecordUnknown:
-      return "record unknown";
-    case UnresolvedReason::kNoWorkBefore:
-      return "no work before";
-    case UnresolvedReason::kNoWorkAfter:
-      return "no work after";
-    case UnresolvedReason::kAgainstTime:
-      return "against time";
-  }
-  return "";
+  // In the order of the enum.
+  static constexpr absl::string_view kNames[] = {
+      "no call",        "device unknown", "stream unknown", "record unknown",
+      "no work before", "no work after",  "against time"};
+  static_assert(std::size(kNames) == kNumUnresolvedReasons);
+  return kNames[static_cast<int>(reason)];
 }
 
 DeviceDependencies FindDeviceDependencies(const EventTable& table,

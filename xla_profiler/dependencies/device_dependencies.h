@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What device work waited for, and what the host waited for, as edges between an event table's
 // rows:
 //
@@ -22,7 +23,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "xla_profiler/dependencies/sync_call.h"
+#include "xla_profiler/dependencies/runtime_calls.h"
 #include "xla_profiler/events/event_table.h"
 
 namespace meridian {

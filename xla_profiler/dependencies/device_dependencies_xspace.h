@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The dependencies of an XSpace.
 #ifndef XLA_PROFILER_DEPENDENCIES_DEVICE_DEPENDENCIES_XSPACE_H_
 #define XLA_PROFILER_DEPENDENCIES_DEVICE_DEPENDENCIES_XSPACE_H_
@@ -6,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "xla_profiler/dependencies/device_dependencies.h"
-#include "xla_profiler/dependencies/sync_call.h"
+#include "xla_profiler/dependencies/runtime_calls.h"
 #include "xla_profiler/events/event_table.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 

@@ -15,8 +15,8 @@
 #include "xla_profiler/testing/dependency_text.h"
 #include "xla_profiler/testing/shared_data.h"
 #include "xla_profiler/testing/synthetic_run.h"
+#include "xla_profiler/testing/xplane_builder.h"
 #include "xla_profiler/testing/xplane_utils.h"
-#include "xla_profiler/xplane/xplane_builder.h"
 
 namespace meridian {
 namespace {

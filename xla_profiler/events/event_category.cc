@@ -1,7 +1,11 @@
 #include "xla_profiler/events/event_category.h"
 
+#include <iterator>
+
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
+#include "xla_profiler/xplane/xplane_schema.h"
+#include "xla_profiler/xplane/xplane_visitor.h"
 
 namespace meridian {
 namespace {
@@ -35,40 +39,35 @@ EventCategory FindKinetoCategory(absl::string_view cat) {
   return it == kCategories->end() ? EventCategory::kUnknown : it->second;
 }
 
+// XLA's Python tracer begins its names with it.
+constexpr absl::string_view kPythonNamePrefix = "$";
+
+EventCategory DeviceCategory(const XLineVisitor& line, const XEventVisitor& event) {
+  if (line.Name() == kXlaModulesLineName) return EventCategory::kXlaModule;
+  if (line.Name() == kXlaOpsLineName || line.Name() == kAsyncXlaOpsLineName) {
+    return EventCategory::kXlaOp;
+  }
+  if (line.Name() == kStepsLineName) return EventCategory::kStep;
+  if (!absl::StartsWith(line.Name(), kStreamLinePrefix)) return EventCategory::kUnknown;
+  if (event.GetEventOrMetadataStat(StatType::kMemcpyDetails) != nullptr) {
+    return EventCategory::kMemcpy;
+  }
+  if (event.GetEventOrMetadataStat(StatType::kMemsetDetails) != nullptr) {
+    return EventCategory::kMemset;
+  }
+  return EventCategory::kKernel;
+}
+
 }  // namespace
 
 absl::string_view EventCategoryName(EventCategory category) {
-  switch (category) {
-    case EventCategory::kUnknown:
-      return "unknown";
-    case EventCategory::kCpuOp:
-      return "cpu_op";
-    case EventCategory::kRuntimeApi:
-      return "runtime_api";
-    case EventCategory::kAnnotation:
-      return "annotation";
-    case EventCategory::kStep:
-      return "step";
-    case EventCategory::kPython:
-      return "python";
-    case EventCategory::kOverhead:
-      return "overhead";
-    case EventCategory::kKernel:
-      return "kernel";
-    case EventCategory::kMemcpy:
-      return "memcpy";
-    case EventCategory::kMemset:
-      return "memset";
-    case EventCategory::kDeviceSync:
-      return "device_sync";
-    case EventCategory::kDeviceAnnotation:
-      return "device_annotation";
-    case EventCategory::kXlaModule:
-      return "xla_module";
-    case EventCategory::kXlaOp:
-      return "xla_op";
-  }
-  return "";
+  // In the order of the enum.
+  static constexpr absl::string_view kNames[] = {
+      "unknown",    "cpu_op", "runtime_api", "annotation", "step",        "python",
+      "overhead",   "kernel", "memcpy",      "memset",     "device_sync", "device_annotation",
+      "xla_module", "xla_op"};
+  static_assert(std::size(kNames) == kNumEventCategories);
+  return kNames[static_cast<int>(category)];
 }
 
 EventCategory KinetoCategory(absl::string_view cat, absl::string_view name) {
@@ -101,6 +100,15 @@ bool MayHaveKinetoCorrelation(EventCategory category) {
     default:
       return true;
   }
+}
+
+EventCategory XSpaceEventCategory(bool on_device, const XLineVisitor& line,
+                                  const XEventVisitor& event) {
+  if (on_device) return DeviceCategory(line, event);
+  if (absl::StartsWith(line.Name(), kApiLinePrefix)) return EventCategory::kRuntimeApi;
+  if (event.GetEventOrMetadataStat(StatType::kStepNum) != nullptr) return EventCategory::kStep;
+  return absl::StartsWith(event.Name(), kPythonNamePrefix) ? EventCategory::kPython
+                                                           : EventCategory::kAnnotation;
 }
 
 }  // namespace meridian

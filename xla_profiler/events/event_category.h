@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What sort of work an event is, whichever profiler recorded it.
 #ifndef XLA_PROFILER_EVENTS_EVENT_CATEGORY_H_
 #define XLA_PROFILER_EVENTS_EVENT_CATEGORY_H_
@@ -7,6 +8,9 @@
 #include "absl/strings/string_view.h"
 
 namespace meridian {
+
+class XEventVisitor;
+class XLineVisitor;
 
 enum class EventCategory : uint8_t {
   kUnknown,
@@ -41,6 +45,12 @@ bool IsKinetoDeviceCategory(EventCategory category);
 
 // False for work that Kineto never gives a correlation id: no use to look for one.
 bool MayHaveKinetoCorrelation(EventCategory category);
+
+// Returns the category of an event of an XSpace. Lines and stats tell: XLA's own lines on devices,
+// copies and sets by their details, driver calls by their line, steps by their number. `on_device`
+// tells whether the line's plane is a device's.
+EventCategory XSpaceEventCategory(bool on_device, const XLineVisitor& line,
+                                  const XEventVisitor& event);
 
 }  // namespace meridian
 

@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // All timed events of one profile in columns, whatever format they came from. Rows are in file
 // order and are never removed:
 //
 //   row   track  name  start_ps  duration_ps  category  correlation  source_offset
 //   0     0      0     0         353650000    cpu_op    -            1043
 //   1     1      1     12000     18399000     kernel    2689         1377
-//         |      |     from base_ns                                  where its args can be read
-//         again v      v
+//         |      |     |                                             |
+//         v      v     from base_ns                                  where its args are to be read
 //      tracks  names
 //
 // 41 bytes per event, in blocks, so that growing never copies what is there.
@@ -22,6 +23,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "xla_profiler/base/check.h"
 #include "xla_profiler/base/string_pool.h"
 #include "xla_profiler/events/event_category.h"
@@ -41,7 +43,7 @@ struct Track {
   // The same for the thread (a Kineto tid; an XSpace line's id).
   std::string thread;
   std::string name;
-  // Of device tracks, when the file says.
+  // The device of a device track; nullopt when the file does not say.
   std::optional<int64_t> device_id;
 };
 
@@ -53,7 +55,7 @@ using EventRow = uint32_t;
 struct EventRecord {
   TrackId track = 0;
   NameId name = 0;
-  // From the table's base_ns.
+  // Picoseconds from the table's base_ns.
   int64_t start_ps = 0;
   int64_t duration_ps = 0;
   EventCategory category = EventCategory::kUnknown;
@@ -149,6 +151,29 @@ class EventTable {
   StringPool names_;
   size_t size_ = 0;
   std::vector<std::unique_ptr<Block>> blocks_;
+};
+
+// The rows of an event table, track by track in the order in which events nest: by start, of equal
+// starts the longer first, else in file order.
+//
+//   begins:  0       3   5          rows:  2 0 4 | 1 5 | 3
+//            track 0 |   track 2           track 0
+//                    track 1
+//
+// A snapshot: rows added to the table later are not in it. Costs four bytes per row.
+class TrackIndex {
+ public:
+  explicit TrackIndex(const EventTable& table);
+
+  // Empty for a track without events.
+  absl::Span<const EventRow> Rows(TrackId track) const {
+    return absl::MakeConstSpan(rows_).subspan(begins_[track], begins_[track + 1] - begins_[track]);
+  }
+
+ private:
+  // Where each track's rows begin, and one more for the end.
+  std::vector<size_t> begins_;
+  std::vector<EventRow> rows_;
 };
 
 }  // namespace meridian

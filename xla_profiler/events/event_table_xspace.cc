@@ -14,7 +14,7 @@
 #include "xla_profiler/base/int64_range.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/events/event_category_xspace.h"
+#include "xla_profiler/events/event_category.h"
 #include "xla_profiler/xplane/session_clock.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
@@ -57,56 +57,52 @@ class Loader {
   XSpaceTable& result() { return result_; }
 
  private:
-  absl::Status AddLine(const XPlaneVisitor& plane, const XLineVisitor& line);
-  void AddEvent(const XLineVisitor& line, TrackId track, const XEventVisitor& event);
+  absl::Status AddLine(const XPlaneVisitor& plane, const XLineVisitor& line) {
+    if (line.NumEvents() > EventTable::kMaxRows - result_.table.size()) {
+      return absl::OutOfRangeError(absl::StrCat("more than ", EventTable::kMaxRows, " events"));
+    }
+    const TrackId track = result_.table.AddTrack(MakeTrack(plane, line));
+    return line.ForEachEvent([&](const XEventVisitor& event) { AddEvent(line, track, event); });
+  }
+
+  void AddEvent(const XLineVisitor& line, TrackId track, const XEventVisitor& event) {
+    if (event.IsAggregatedEvent()) {
+      ++result_.aggregated;
+      return;
+    }
+    if (event.DurationPs() < 0) {
+      ++result_.negative_durations;
+      return;
+    }
+    const absl::int128 wide_ps = absl::int128(line.TimestampNs()) * kPsPerNs + event.OffsetPs();
+    const std::optional<int64_t> start_ps = NarrowToInt64(wide_ps);
+    if (!start_ps.has_value() || !NarrowToInt64(wide_ps + event.DurationPs()).has_value()) {
+      ++result_.out_of_range;
+      return;
+    }
+    EventRecord row;
+    row.track = track;
+    row.name = FindName(event);
+    row.start_ps = *start_ps;
+    row.duration_ps = event.DurationPs();
+    const bool on_device = result_.table.track(track).kind == TrackKind::kDevice;
+    row.category = XSpaceEventCategory(on_device, line, event);
+    const XStatVisitor* correlation = event.GetEventOrMetadataStat(StatType::kCorrelationId);
+    if (correlation != nullptr) row.correlation = correlation->IntOrUintValue();
+    row.source_offset = event.FileOffset();
+    result_.table.Add(row);
+  }
+
   // Returns the name's id; events name their metadata by number, so few strings are looked up.
-  NameId FindName(const XEventVisitor& event);
+  NameId FindName(const XEventVisitor& event) {
+    const auto [it, is_new] = name_ids_.try_emplace(event.Id());
+    if (is_new) it->second = result_.table.InternName(event.Name());
+    return it->second;
+  }
 
   XSpaceTable result_;
   absl::flat_hash_map<int64_t, NameId> name_ids_;
 };
-
-absl::Status Loader::AddLine(const XPlaneVisitor& plane, const XLineVisitor& line) {
-  if (line.NumEvents() > EventTable::kMaxRows - result_.table.size()) {
-    return absl::OutOfRangeError(absl::StrCat("more than ", EventTable::kMaxRows, " events"));
-  }
-  const TrackId track = result_.table.AddTrack(MakeTrack(plane, line));
-  return line.ForEachEvent([&](const XEventVisitor& event) { AddEvent(line, track, event); });
-}
-
-void Loader::AddEvent(const XLineVisitor& line, TrackId track, const XEventVisitor& event) {
-  if (event.IsAggregatedEvent()) {
-    ++result_.aggregated;
-    return;
-  }
-  if (event.DurationPs() < 0) {
-    ++result_.negative_durations;
-    return;
-  }
-  const absl::int128 wide_ps = absl::int128(line.TimestampNs()) * kPsPerNs + event.OffsetPs();
-  const std::optional<int64_t> start_ps = NarrowToInt64(wide_ps);
-  if (!start_ps.has_value() || !NarrowToInt64(wide_ps + event.DurationPs()).has_value()) {
-    ++result_.out_of_range;
-    return;
-  }
-  EventRecord row;
-  row.track = track;
-  row.name = FindName(event);
-  row.start_ps = *start_ps;
-  row.duration_ps = event.DurationPs();
-  const bool on_device = result_.table.track(track).kind == TrackKind::kDevice;
-  row.category = XSpaceEventCategory(on_device, line, event);
-  const XStatVisitor* correlation = event.GetEventOrMetadataStat(StatType::kCorrelationId);
-  if (correlation != nullptr) row.correlation = correlation->IntOrUintValue();
-  row.source_offset = event.FileOffset();
-  result_.table.Add(row);
-}
-
-NameId Loader::FindName(const XEventVisitor& event) {
-  const auto [it, is_new] = name_ids_.try_emplace(event.Id());
-  if (is_new) it->second = result_.table.InternName(event.Name());
-  return it->second;
-}
 
 }  // namespace
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loads an XSpace into an event table.
 #ifndef XLA_PROFILER_EVENTS_EVENT_TABLE_XSPACE_H_
 #define XLA_PROFILER_EVENTS_EVENT_TABLE_XSPACE_H_

@@ -1,41 +1,27 @@
 #include "xla_profiler/hlo/collective_kind.h"
 
-#include "xla_profiler/base/check.h"
+#include <iterator>
 
 namespace meridian {
 
 absl::string_view CollectiveKindName(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kAllReduce:
-      return "all-reduce";
-    case CollectiveKind::kAllGather:
-      return "all-gather";
-    case CollectiveKind::kReduceScatter:
-      return "reduce-scatter";
-    case CollectiveKind::kAllToAll:
-      return "all-to-all";
-    case CollectiveKind::kPointToPoint:
-      return "p2p";
-    case CollectiveKind::kRaggedAllToAll:
-      return "ragged-all-to-all";
-    case CollectiveKind::kCollectiveBroadcast:
-      return "collective-broadcast";
-    case CollectiveKind::kCollectiveReduce:
-      return "collective-reduce";
-    case CollectiveKind::kCollectivePermute:
-      return "collective-permute";
-    case CollectiveKind::kSend:
-      return "send";
-    case CollectiveKind::kRecv:
-      return "recv";
-    case CollectiveKind::kCollectiveGather:
-      return "collective-gather";
-    case CollectiveKind::kCollectiveScatter:
-      return "collective-scatter";
-    case CollectiveKind::kBarrier:
-      return "barrier";
-  }
-  MERIDIAN_CHECK(false);
+  // In the order of the enum.
+  static constexpr absl::string_view kNames[] = {"all-reduce",
+                                                 "all-gather",
+                                                 "reduce-scatter",
+                                                 "all-to-all",
+                                                 "p2p",
+                                                 "ragged-all-to-all",
+                                                 "collective-broadcast",
+                                                 "collective-reduce",
+                                                 "collective-permute",
+                                                 "send",
+                                                 "recv",
+                                                 "collective-gather",
+                                                 "collective-scatter",
+                                                 "barrier"};
+  static_assert(std::size(kNames) == static_cast<size_t>(CollectiveKind::kBarrier) + 1);
+  return kNames[static_cast<int>(kind)];
 }
 
 bool HasPairs(CollectiveKind kind) {

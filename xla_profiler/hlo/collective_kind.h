@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kinds of collectives, whatever wrote or runs them: programs, profiles, execution traces,
 // networks and simulations all use these names. Chakra's files have an enum of their own on the
 // wire (chakra_export/et/collective_type.h translates).

@@ -9,6 +9,7 @@
 #include "xla_profiler/base/check.h"
 #include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/base/status_util.h"
+#include "xla_profiler/hlo/hlo_text.h"
 
 namespace meridian {
 namespace {
@@ -30,7 +31,7 @@ enum class Role {
 
 struct Opcode {
   Role role;
-  // Of kWhole and kStart.
+  // What the instruction does, when its role is kWhole or kStart.
   CollectiveKind kind = CollectiveKind::kAllReduce;
 };
 

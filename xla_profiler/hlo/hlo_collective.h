@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The collectives of an HLO module: what communicates, how many bytes, among whom.
 //
 // A collective is one instruction, or a pair, or wrapped into a computation of its own; a profile
@@ -22,7 +23,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "xla_profiler/hlo/collective_kind.h"
-#include "xla_profiler/hlo/device_groups.h"
+#include "xla_profiler/hlo/device_assignment.h"
 #include "xla_profiler/hlo/hlo_module.h"
 #include "xla_profiler/hlo/hlo_shape.h"
 #include "xla_profiler/hlo/replica_groups.h"

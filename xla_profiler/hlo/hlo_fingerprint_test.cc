@@ -1,4 +1,4 @@
-#include "xla_profiler/hlo/hlo_fingerprint.h"
+#include "xla_profiler/hlo/hlo_module_index.h"
 
 #include <functional>
 #include <memory>

@@ -10,8 +10,8 @@ namespace meridian {
 namespace {
 
 // What a hostile file may cost: an empty instruction is two bytes in the file and two hundred in
-// memory, a reference one byte and sixteen; a computation, a schedule or a payload is two bytes and
-// up to a hundred.
+// memory, a reference one byte and sixteen; a computation or a schedule is two bytes and up to a
+// hundred.
 constexpr size_t kMaxInstructions = size_t{1} << 24;
 constexpr size_t kMaxReferences = size_t{1} << 28;
 constexpr size_t kMaxParts = size_t{1} << 22;
@@ -73,10 +73,10 @@ class HloModuleDecoder {
       if (field.type != WireType::kBytes) continue;
       switch (field.number) {
         case HloModuleField::kName:
-          RETURN_IF_ERROR(ReadHloText(field, origin_, &module_.name_));
+          RETURN_IF_ERROR(ReadText(field.bytes, origin_, &module_.name_));
           break;
         case HloModuleField::kEntryComputationName:
-          RETURN_IF_ERROR(ReadHloText(field, origin_, &entry_name_));
+          RETURN_IF_ERROR(ReadText(field.bytes, origin_, &entry_name_));
           break;
         case HloModuleField::kComputations:
           RETURN_IF_ERROR(CountPart(field));
@@ -88,10 +88,6 @@ class HloModuleDecoder {
           break;
         case HloModuleField::kDeviceAssignment:
           device_assignment_ = field.bytes;
-          break;
-        case HloModuleField::kPayloads:
-          RETURN_IF_ERROR(CountPart(field));
-          module_.payloads_.push_back(field.bytes);
           break;
       }
     }
@@ -139,13 +135,11 @@ class HloModuleDecoder {
         instructions.back().computation_ = computation;
         RETURN_IF_ERROR(DecodeInstruction(field.bytes, &instructions.back()));
       } else if (field.IsBytes(HloComputationField::kName)) {
-        RETURN_IF_ERROR(ReadHloText(field, origin_, &computation->name_));
+        RETURN_IF_ERROR(ReadText(field.bytes, origin_, &computation->name_));
       } else if (field.IsVarint(HloComputationField::kId)) {
         computation->id_ = AsInt(field);
       } else if (field.IsVarint(HloComputationField::kRootId)) {
         computation->root_id_ = AsInt(field);
-      } else if (field.IsVarint(HloComputationField::kIsFusion)) {
-        computation->is_fusion_ = field.scalar != 0;
       }
     }
     computation->module_ = &module_;
@@ -200,28 +194,14 @@ class HloModuleDecoder {
   absl::Status DecodeBytes(const WireField& field, HloInstruction* instruction) {
     switch (field.number) {
       case HloInstructionField::kName:
-        return ReadHloText(field, origin_, &instruction->name_);
+        return ReadText(field.bytes, origin_, &instruction->name_);
       case HloInstructionField::kOpcode:
-        return ReadHloText(field, origin_, &instruction->opcode_);
-      case HloInstructionField::kCustomCallTarget:
-        return ReadHloText(field, origin_, &instruction->custom_call_target_);
+        return ReadText(field.bytes, origin_, &instruction->opcode_);
       case HloInstructionField::kShape:
         instruction->shape_ = field.bytes;
         return absl::OkStatus();
-      case HloInstructionField::kMetadata:
-        return DecodeMetadata(field.bytes, instruction);
     }
     return absl::OkStatus();
-  }
-
-  absl::Status DecodeMetadata(absl::string_view bytes, HloInstruction* instruction) {
-    WireReader reader(bytes, origin_, kHloInstructionDepth - 1);
-    WireField field;
-    while (reader.Next(&field)) {
-      if (!field.IsBytes(OpMetadataField::kOpName)) continue;
-      RETURN_IF_ERROR(ReadHloText(field, origin_, &instruction->op_name_));
-    }
-    return reader.status();
   }
 
   absl::Status DecodeReferences(const WireField& field, HloInstruction* instruction) {
@@ -371,8 +351,8 @@ class HloModuleDecoder {
     WireReader reader(bytes, origin_, kHloModuleDepth - 2);
     WireField field;
     while (reader.Next(&field)) {
-      if (field.IsVarint(HloMapEntryField::kKey)) schedule->computation_id = AsInt(field);
-      if (!field.IsBytes(HloMapEntryField::kValue)) continue;
+      if (field.IsVarint(MapEntryField::kKey)) schedule->computation_id = AsInt(field);
+      if (!field.IsBytes(MapEntryField::kValue)) continue;
       WireReader sequence(field.bytes, origin_, kHloModuleDepth - 3);
       WireField id;
       while (sequence.Next(&id)) {
@@ -433,18 +413,6 @@ absl::StatusOr<HloShape> HloInstruction::Shape() const {
   return HloShape::Decode(shape_, origin());
 }
 
-absl::StatusOr<std::vector<int64_t>> HloInstruction::Dimensions() const {
-  std::vector<int64_t> dimensions;
-  WireReader reader(bytes_, origin(), kHloInstructionDepth);
-  WireField field;
-  while (reader.Next(&field)) {
-    if (field.number != HloInstructionField::kDimensions) continue;
-    RETURN_IF_ERROR(AppendIntegers(field, origin(), &dimensions));
-  }
-  RETURN_IF_ERROR(reader.status());
-  return dimensions;
-}
-
 absl::StatusOr<IdGroups> HloInstruction::ReplicaGroups() const {
   return DecodeReplicaGroups(bytes_, origin());
 }
@@ -461,10 +429,10 @@ absl::Status DecodeAttribute(absl::string_view entry, const char* origin, Attrib
   WireReader reader(entry, origin, kHloInstructionDepth - 2);
   WireField field;
   while (reader.Next(&field)) {
-    if (field.IsBytes(HloMapEntryField::kKey)) {
-      RETURN_IF_ERROR(ReadHloText(field, origin, &attribute->first));
-    } else if (field.IsBytes(HloMapEntryField::kValue)) {
-      RETURN_IF_ERROR(ReadHloText(field, origin, &attribute->second));
+    if (field.IsBytes(MapEntryField::kKey)) {
+      RETURN_IF_ERROR(ReadText(field.bytes, origin, &attribute->first));
+    } else if (field.IsBytes(MapEntryField::kValue)) {
+      RETURN_IF_ERROR(ReadText(field.bytes, origin, &attribute->second));
     }
   }
   return reader.status();
@@ -482,29 +450,6 @@ absl::Status AppendAttributes(absl::string_view bytes, const char* origin,
   return reader.status();
 }
 
-// Returns the bytes that a PayloadProto holds or refers to.
-absl::StatusOr<absl::string_view> ResolvePayload(absl::string_view bytes, const char* origin,
-                                                 absl::Span<const absl::string_view> payloads) {
-  absl::string_view value;
-  std::optional<uint64_t> index;
-  WireReader reader(bytes, origin, kHloInstructionDepth - 1);
-  WireField field;
-  while (reader.Next(&field)) {
-    if (field.IsBytes(PayloadField::kValue)) {
-      value = field.bytes;
-      index.reset();
-    } else if (field.IsVarint(PayloadField::kId)) {
-      index = field.scalar;
-    }
-  }
-  RETURN_IF_ERROR(reader.status());
-  if (!index.has_value()) return value;
-  if (*index < payloads.size()) return payloads[*index];
-  return WireError(bytes.data(), origin,
-                   absl::StrCat("payload ", static_cast<int64_t>(*index), " is not among the ",
-                                payloads.size(), " of the module"));
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<Attribute>> HloInstruction::FrontendAttributes() const {
@@ -517,20 +462,6 @@ absl::StatusOr<std::vector<Attribute>> HloInstruction::FrontendAttributes() cons
   }
   RETURN_IF_ERROR(reader.status());
   return attributes;
-}
-
-absl::StatusOr<absl::string_view> HloInstruction::BackendConfig() const {
-  absl::string_view config;
-  std::optional<absl::string_view> payload;
-  WireReader reader(bytes_, origin(), kHloInstructionDepth);
-  WireField field;
-  while (reader.Next(&field)) {
-    if (field.IsBytes(HloInstructionField::kBackendConfig)) config = field.bytes;
-    if (field.IsBytes(HloInstructionField::kBackendConfigPayload)) payload = field.bytes;
-  }
-  RETURN_IF_ERROR(reader.status());
-  if (!payload.has_value()) return config;
-  return ResolvePayload(*payload, origin(), computation_->module().payloads_);
 }
 
 int64_t HloModuleProblems::total() const {
@@ -565,35 +496,6 @@ const HloInstruction* HloModule::FindInstructionById(int64_t id) const {
 const HloComputation* HloModule::FindComputationById(int64_t id) const {
   const auto it = computations_by_id_.find(id);
   return it == computations_by_id_.end() ? nullptr : it->second;
-}
-
-HloInstructionList HloModule::Users(const HloInstruction& instruction) const {
-  if (users_ == nullptr) users_ = std::make_unique<const UserTable>(instructions());
-  const size_t index = &instruction - instructions_.data();
-  const size_t begin = users_->begins[index];
-  return absl::MakeConstSpan(users_->users).subspan(begin, users_->begins[index + 1] - begin);
-}
-
-HloModule::UserTable::UserTable(absl::Span<const HloInstruction> instructions) {
-  // Users come in file order, so a repeated operand repeats its user at once.
-  std::vector<const HloInstruction*> last_user;
-  const auto for_each_use = [&](const auto& fn) {
-    last_user.assign(instructions.size(), nullptr);
-    for (const HloInstruction& user : instructions) {
-      for (const HloInstruction* operand : user.operands()) {
-        const size_t index = operand - instructions.data();
-        if (last_user[index] == &user) continue;
-        last_user[index] = &user;
-        fn(index, &user);
-      }
-    }
-  };
-  begins.assign(instructions.size() + 1, 0);
-  for_each_use([this](size_t index, const HloInstruction*) { ++begins[index + 1]; });
-  for (size_t i = 0; i < instructions.size(); ++i) begins[i + 1] += begins[i];
-  users.resize(begins.back());
-  std::vector<size_t> next(begins.begin(), begins.end() - 1);
-  for_each_use([&](size_t index, const HloInstruction* user) { users[next[index]++] = user; });
 }
 
 }  // namespace meridian

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An HLO module, decoded in place from the bytes of an xla.HloProto.
 //
 //   HloModule ── computations ── HloComputation   a function: the entry, a fusion, a loop's body
@@ -59,27 +60,21 @@ class HloInstruction {
 
   // 0 when there is none.
   int64_t channel_id() const { return channel_id_; }
-  // Of opcode "parameter".
+  // Position among the computation's parameters, for instructions of opcode "parameter".
   int64_t parameter_number() const { return parameter_number_; }
-  // Of opcode "get-tuple-element".
+  // Position in the tuple, for instructions of opcode "get-tuple-element".
   int64_t tuple_index() const { return tuple_index_; }
-  absl::string_view custom_call_target() const { return custom_call_target_; }
-  // Where it comes from in the user's program, e.g. "jit(step)/jvp()/dot_general".
-  absl::string_view op_name() const { return op_name_; }
   // Of send and recv: the other side is the host.
   bool is_host_transfer() const { return is_host_transfer_; }
   bool use_global_device_ids() const { return use_global_device_ids_; }
 
   // Decoded at each call. InvalidArgument "offset N: reason" when those bytes are damaged.
   absl::StatusOr<HloShape> Shape() const;
-  absl::StatusOr<std::vector<int64_t>> Dimensions() const;
   absl::StatusOr<IdGroups> ReplicaGroups() const;
   absl::StatusOr<std::vector<SourceTargetPair>> SourceTargetPairs() const;
-  // In file order.
+  // Keys and values in file order.
   absl::StatusOr<std::vector<std::pair<absl::string_view, absl::string_view>>> FrontendAttributes()
       const;
-  // The backend's own bytes, wherever the module keeps them.
-  absl::StatusOr<absl::string_view> BackendConfig() const;
 
   // The xla.HloInstructionProto, and the first byte of the file it lies in.
   absl::string_view bytes() const { return bytes_; }
@@ -92,14 +87,12 @@ class HloInstruction {
   absl::string_view name_;
   absl::string_view opcode_;
   absl::string_view shape_;
-  absl::string_view op_name_;
-  absl::string_view custom_call_target_;
   absl::string_view bytes_;
   int64_t channel_id_ = 0;
   int64_t parameter_number_ = 0;
   int64_t tuple_index_ = 0;
   const HloComputation* computation_ = nullptr;
-  // Into the module's arrays.
+  // Point into the module's arrays.
   const HloInstruction* const* operands_ = nullptr;
   const HloInstruction* const* control_predecessors_ = nullptr;
   const HloComputation* const* called_computations_ = nullptr;
@@ -115,12 +108,11 @@ class HloComputation {
  public:
   int64_t id() const { return id_; }
   absl::string_view name() const { return name_; }
-  bool is_fusion() const { return is_fusion_; }
   const HloModule& module() const { return *module_; }
 
   // In file order: operands first in what XLA writes, but nothing here relies on it.
   absl::Span<const HloInstruction> instructions() const { return {instructions_, size_}; }
-  // Null when the file does not have it.
+  // The instruction whose value the computation returns; null when the file does not have it.
   const HloInstruction* root() const { return root_; }
   // In the order of execution; empty when the module is not scheduled.
   HloInstructionList schedule() const { return schedule_; }
@@ -131,7 +123,6 @@ class HloComputation {
   int64_t id_ = 0;
   int64_t root_id_ = 0;
   absl::string_view name_;
-  bool is_fusion_ = false;
   const HloModule* module_ = nullptr;
   const HloInstruction* instructions_ = nullptr;
   size_t size_ = 0;
@@ -152,20 +143,19 @@ struct HloModuleProblems {
   Problem duplicate_instruction_id;
   Problem duplicate_instruction_name;
   Problem duplicate_computation_id;
-  // Left out.
+  // References to nothing are left out.
   Problem dangling_operand;
   Problem dangling_control_predecessor;
   Problem dangling_called_computation;
   Problem dangling_scheduled_instruction;
   Problem dangling_scheduled_computation;
-  // Null in its place.
+  // A null pointer stands in its place.
   Problem missing_root;
   Problem missing_entry;
 
   int64_t total() const;
 };
 
-// Const member functions that decode or build on demand are not safe to call from several threads.
 class HloModule {
  public:
   // `bytes` is an xla.HloProto that lies within the file that begins at `origin`. InvalidArgument
@@ -178,10 +168,10 @@ class HloModule {
 
   int64_t id() const { return id_; }
   absl::string_view name() const { return name_; }
-  // Null when the file does not have it.
+  // Where the module begins; null when the file does not have it.
   const HloComputation* entry() const { return entry_; }
   absl::Span<const HloComputation> computations() const { return computations_; }
-  // Those of all computations.
+  // The instructions of all computations.
   absl::Span<const HloInstruction> instructions() const { return instructions_; }
   // Null when the module does not say.
   const DeviceAssignment* device_assignment() const {
@@ -193,10 +183,6 @@ class HloModule {
   const HloInstruction* FindInstruction(absl::string_view name) const;
   const HloInstruction* FindInstructionById(int64_t id) const;
   const HloComputation* FindComputationById(int64_t id) const;
-
-  // Returns the instructions that have this one of the module among their operands, each once, in
-  // file order. The first call costs as much as a walk over all operands.
-  HloInstructionList Users(const HloInstruction& instruction) const;
 
  private:
   friend class HloInstruction;
@@ -222,15 +208,6 @@ class HloModule {
     }
   };
 
-  // Lists of instructions that use each instruction, in one array.
-  struct UserTable {
-    explicit UserTable(absl::Span<const HloInstruction> instructions);
-
-    // The users of instruction i are [begins[i], begins[i + 1]) of users.
-    std::vector<size_t> begins;
-    std::vector<const HloInstruction*> users;
-  };
-
   explicit HloModule(const char* origin) : origin_(origin) {}
 
   const char* origin_;
@@ -240,7 +217,6 @@ class HloModule {
   std::vector<HloInstruction> instructions_;
   const HloComputation* entry_ = nullptr;
   std::optional<DeviceAssignment> device_assignment_;
-  std::vector<absl::string_view> payloads_;
   HloModuleProblems problems_;
 
   // What the spans of instructions and computations point into.
@@ -252,7 +228,6 @@ class HloModule {
   absl::flat_hash_set<const HloInstruction*, ByName, ByName> by_name_;
   absl::flat_hash_set<const HloInstruction*, ById, ById> by_id_;
   absl::flat_hash_map<int64_t, const HloComputation*> computations_by_id_;
-  mutable std::unique_ptr<const UserTable> users_;
 };
 
 }  // namespace meridian

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The programs of a profile. The plane "/host:metadata" holds one event metadata entry for each,
 // "jit_step(1989)", with the module as bytes; kernels name their program by program_id or module
 // name, and their instruction by name.
@@ -25,6 +26,23 @@
 
 namespace meridian {
 
+// The name that a program has in the plane, "jit_step(1989)", in its parts.
+struct ProgramName {
+  absl::string_view module;
+  std::optional<uint64_t> program_id;
+};
+
+// Splits a name. One without a number in parentheses at its end is all module.
+ProgramName ParseProgramName(absl::string_view name);
+
+// Tells whether two ranks run the same program. A program_id does not: on GPUs it is a counter of
+// each process. Returns a hash of the module's name, the shapes of its parameters and result, and
+// its collectives in file order: opcode, shapes, groups and pairs in logical ids. Ids, device
+// assignment and backend configuration, which differ between ranks, are left out. The value is the
+// same on all machines and may be stored. InvalidArgument when a shape or the groups of a
+// collective are damaged.
+absl::StatusOr<uint64_t> HloFingerprint(const HloModule& module, const HloCollectives& collectives);
+
 // One program, decoded on first request and kept; so is the error when that fails. Points into the
 // file's bytes. Not safe to use from several threads.
 class HloProgram {
@@ -35,7 +53,7 @@ class HloProgram {
 
   // Writers print it unsigned, stats may hold it signed: the 64 bits are the same.
   uint64_t program_id() const { return program_id_; }
-  // Of the module, without "(program_id)".
+  // The module's name, without "(program_id)".
   absl::string_view name() const { return name_; }
   // The xla.HloProto.
   absl::string_view bytes() const { return bytes_; }
@@ -60,7 +78,7 @@ class HloProgram {
 
 class HloModuleIndex {
  public:
-  // Of a profile without programs.
+  // For a profile without programs: finds none.
   HloModuleIndex() = default;
 
   // Lists the entries of the plane that hold a module, without decoding any. The file's bytes must

@@ -65,13 +65,11 @@ TEST(HloModuleTest, ReadsComputations) {
   const HloComputation& entry = module->computations()[0];
   EXPECT_EQ(entry.id(), 1);
   EXPECT_EQ(entry.name(), "main");
-  EXPECT_FALSE(entry.is_fusion());
   EXPECT_EQ(entry.instructions().size(), 8);
   EXPECT_EQ(entry.root()->name(), "gte.1");
   EXPECT_THAT(Names(entry.schedule()), ElementsAre("x", "y", "psum.7", "a2a-start", "a2a-done",
                                                    "ppermute.3", "call.1", "gte.1"));
   const HloComputation& wrapped = module->computations()[1];
-  EXPECT_TRUE(wrapped.is_fusion());
   EXPECT_EQ(wrapped.instructions().size(), 2);
   EXPECT_EQ(&wrapped.instructions()[1].computation(), &wrapped);
   EXPECT_EQ(&wrapped.module(), module.module.get());
@@ -93,16 +91,12 @@ TEST(HloModuleTest, ReadsInstructions) {
 
   const HloInstruction* y = module->FindInstruction("y");
   EXPECT_EQ(y->parameter_number(), 1);
-  EXPECT_EQ(y->op_name(), "jit(step)/y");
 
   const HloInstruction* start = module->FindInstruction("a2a-start");
   EXPECT_THAT(Names(start->control_predecessors()), ElementsAre("psum.7"));
   ASSERT_EQ(start->called_computations().size(), 1);
   EXPECT_EQ(start->called_computations()[0]->name(), "wrapped_a2a");
 
-  const HloInstruction* call = module->FindInstruction("call.1");
-  EXPECT_EQ(call->custom_call_target(), "__cublas$gemm");
-  EXPECT_THAT(*call->Dimensions(), ElementsAre(1, 0));
   EXPECT_EQ(module->FindInstruction("gte.1")->tuple_index(), 1);
 
   const HloInstruction* permute = module->FindInstruction("ppermute.3");
@@ -112,24 +106,6 @@ TEST(HloModuleTest, ReadsInstructions) {
                           SourceTargetPair{3, 0}));
 }
 
-TEST(HloModuleTest, BackendConfigsLieInTheInstructionOrTheModule) {
-  HloModuleBuilder builder = RichModule();
-  auto* in_place = builder.Add("in_place", "custom-call", F32());
-  in_place->mutable_backend_config_payload()->set_value("here");
-  auto* nowhere = builder.Add("nowhere", "custom-call", F32());
-  nowhere->mutable_backend_config_payload()->set_id(2);
-  const Decoded module(builder);
-  const auto config = [&](absl::string_view name) {
-    return module->FindInstruction(name)->BackendConfig();
-  };
-  EXPECT_EQ(*config("call.1"), "\xFFraw");
-  EXPECT_EQ(*config("psum.7"), "second");
-  EXPECT_EQ(*config("in_place"), "here");
-  EXPECT_EQ(*config("x"), "");
-  EXPECT_THAT(config("nowhere"), StatusIs(absl::StatusCode::kInvalidArgument,
-                                          HasSubstr("payload 2 is not among the 2 of the module")));
-}
-
 TEST(HloModuleTest, LooksUpByNameAndId) {
   const Decoded module(RichModule());
   EXPECT_EQ(module->FindInstructionById(110)->name(), "a2a.1");
@@ -137,18 +113,6 @@ TEST(HloModuleTest, LooksUpByNameAndId) {
   EXPECT_EQ(module->FindInstruction("a2a"), nullptr);
   EXPECT_EQ(module->FindComputationById(2)->name(), "wrapped_a2a");
   EXPECT_EQ(module->FindComputationById(3), nullptr);
-}
-
-TEST(HloModuleTest, UsersAreListedOnceInFileOrder) {
-  HloModuleBuilder builder("m");
-  auto* x = builder.Add("x", "parameter", F32());
-  auto* square = builder.Add("square", "multiply", F32(), {x, x});
-  auto* sum = builder.Add("sum", "add", F32(), {x, square});
-  const Decoded module(builder);
-  EXPECT_THAT(Names(module->Users(*module->FindInstructionById(x->id()))),
-              ElementsAre("square", "sum"));
-  EXPECT_THAT(Names(module->Users(*module->FindInstructionById(square->id()))), ElementsAre("sum"));
-  EXPECT_THAT(module->Users(*module->FindInstructionById(sum->id())), IsEmpty());
 }
 
 TEST(HloModuleTest, OperandsMayComeLaterInTheFile) {
@@ -294,7 +258,7 @@ TEST(HloModuleTest, OperandsInACircleAreFine) {
   builder.Add("b", "negate", F32())->add_operand_ids(101);
   builder.Add("self", "call", F32())->add_called_computation_ids(1);
   const Decoded module(builder);
-  EXPECT_THAT(Names(module->Users(*module->FindInstruction("a"))), ElementsAre("b"));
+  EXPECT_THAT(Names(module->FindInstruction("a")->operands()), ElementsAre("b"));
   EXPECT_EQ(module->problems().total(), 0);
 }
 
@@ -315,7 +279,6 @@ TEST(HloModuleTest, AMillionInstructions) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
   EXPECT_EQ(module->instructions().size(), 1000000);
   EXPECT_EQ(module->FindInstruction("add.999997")->operands()[1]->name(), "add.999996");
-  EXPECT_THAT(Names(module->Users(*module->FindInstruction("add.7"))), ElementsAre("add.8"));
   EXPECT_THAT(HloCollectives(*module.module).all(), IsEmpty());
 }
 

@@ -17,7 +17,7 @@ struct ElementType {
   int64_t bits;
 };
 
-// By PrimitiveType number.
+// Element types by their PrimitiveType number.
 constexpr ElementType kElementTypes[] = {
     {"invalid", 0},    {"pred", 8},     {"s8", 8},       {"s16", 16},          {"s32", 32},
     {"s64", 64},       {"u8", 8},       {"u16", 16},     {"u32", 32},          {"u64", 64},
@@ -150,11 +150,6 @@ std::optional<int64_t> FindElementType(absl::string_view name) {
     ++type;
   }
   return std::nullopt;
-}
-
-std::optional<int64_t> ElementTypeBits(int64_t element_type) {
-  if (!IsKnown(element_type)) return std::nullopt;
-  return kElementTypes[element_type].bits;
 }
 
 absl::StatusOr<HloShape> HloShape::Decode(absl::string_view bytes, const char* origin) {

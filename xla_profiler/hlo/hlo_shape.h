@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shapes of HLO values: "f32[4,8]" is an array, "(f32[4], bf16[2,2])" a tuple.
 #ifndef XLA_PROFILER_HLO_HLO_SHAPE_H_
 #define XLA_PROFILER_HLO_HLO_SHAPE_H_
@@ -18,10 +19,6 @@ absl::string_view ElementTypeName(int64_t element_type);
 
 // The reverse; nullopt for other names.
 std::optional<int64_t> FindElementType(absl::string_view name);
-
-// Returns the width of one element in a packed array (4 for s4, 0 for a token), or nullopt for a
-// number that XLA does not define.
-std::optional<int64_t> ElementTypeBits(int64_t element_type);
 
 struct HloShape {
   int64_t element_type = 0;

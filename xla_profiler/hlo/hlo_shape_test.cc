@@ -49,11 +49,10 @@ TEST(HloShapeTest, EveryElementTypeHasItsNameAndWidth) {
     const int64_t bits = it != special.end()
                              ? it->second
                              : std::stoll(name.substr(name.find_first_of("0123456789")));
-    EXPECT_EQ(ElementTypeBits(number), bits);
+    // Eight elements have as many bytes as one has bits.
+    EXPECT_EQ(Bytes(Array(number, {8})), bits);
   }
-  EXPECT_EQ(ElementTypeBits(0), std::nullopt);
-  EXPECT_EQ(ElementTypeBits(37), std::nullopt);
-  EXPECT_EQ(ElementTypeBits(-1), std::nullopt);
+  for (int unknown : {0, 37, -1}) EXPECT_EQ(Bytes(Array(unknown, {8})), -1);
   EXPECT_EQ(ElementTypeName(37), "");
 }
 

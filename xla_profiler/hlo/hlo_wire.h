@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Field numbers of XLA's HLO messages, and how their fields are read in place. Semantics are
 // proto3's: the last of repeated singular fields counts, a field of an unexpected wire type is an
-// unknown field.
+// unknown field. Texts and map entries are read with xplane_wire.h.
 #ifndef XLA_PROFILER_HLO_HLO_WIRE_H_
 #define XLA_PROFILER_HLO_HLO_WIRE_H_
 
@@ -8,8 +9,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "xla_profiler/base/wire/wire_reader.h"
+#include "xla_profiler/xplane/xplane_wire.h"
 
 namespace meridian {
 
@@ -18,8 +19,7 @@ struct HloProtoField {
 };
 struct HloModuleField {
   static constexpr uint32_t kName = 1, kEntryComputationName = 2, kComputations = 3, kId = 5,
-                            kEntryComputationId = 6, kSchedule = 7, kDeviceAssignment = 15,
-                            kPayloads = 22;
+                            kEntryComputationId = 6, kSchedule = 7, kDeviceAssignment = 15;
 };
 struct HloScheduleField {
   static constexpr uint32_t kSequences = 1;
@@ -27,30 +27,19 @@ struct HloScheduleField {
 struct HloSequenceField {
   static constexpr uint32_t kInstructionIds = 1;
 };
-struct HloMapEntryField {
-  static constexpr uint32_t kKey = 1, kValue = 2;
-};
 struct HloComputationField {
-  static constexpr uint32_t kName = 1, kInstructions = 2, kId = 5, kRootId = 6, kIsFusion = 7;
+  static constexpr uint32_t kName = 1, kInstructions = 2, kId = 5, kRootId = 6;
 };
 struct HloInstructionField {
-  static constexpr uint32_t kName = 1, kOpcode = 2, kShape = 3, kMetadata = 7, kParameterNumber = 9,
-                            kTupleIndex = 13, kDimensions = 14, kChannelId = 26,
-                            kCustomCallTarget = 28, kId = 35, kOperandIds = 36,
+  static constexpr uint32_t kName = 1, kOpcode = 2, kShape = 3, kParameterNumber = 9,
+                            kTupleIndex = 13, kChannelId = 26, kId = 35, kOperandIds = 36,
                             kControlPredecessorIds = 37, kCalledComputationIds = 38,
-                            kBackendConfig = 43, kIsHostTransfer = 47, kReplicaGroups = 49,
-                            kSourceTargetPairs = 52, kFrontendAttributes = 68,
-                            kUseGlobalDeviceIds = 71, kDeviceList = 87, kIotaDeviceList = 92,
-                            kMeshAxes = 93, kBackendConfigPayload = 99;
-};
-struct OpMetadataField {
-  static constexpr uint32_t kOpName = 2;
+                            kIsHostTransfer = 47, kReplicaGroups = 49, kSourceTargetPairs = 52,
+                            kFrontendAttributes = 68, kUseGlobalDeviceIds = 71, kDeviceList = 87,
+                            kIotaDeviceList = 92, kMeshAxes = 93;
 };
 struct FrontendAttributesField {
   static constexpr uint32_t kMap = 1;
-};
-struct PayloadField {
-  static constexpr uint32_t kValue = 1, kId = 2;
 };
 struct ReplicaGroupField {
   static constexpr uint32_t kReplicaIds = 1;
@@ -102,13 +91,16 @@ inline constexpr int kHloModuleDepth = kHloProtoDepth - 1;
 inline constexpr int kHloComputationDepth = kHloModuleDepth - 1;
 inline constexpr int kHloInstructionDepth = kHloComputationDepth - 1;
 
-// Stores the text of a string field; an error when it is not UTF-8.
-absl::Status ReadHloText(const WireField& field, const char* origin, absl::string_view* text);
-
 // Appends the elements of a repeated integer field in either of its encodings; a field of another
 // wire type adds nothing.
-absl::Status AppendIntegers(const WireField& field, const char* origin,
-                            std::vector<int64_t>* integers);
+inline absl::Status AppendIntegers(const WireField& field, const char* origin,
+                                   std::vector<int64_t>* integers) {
+  if (field.type != WireType::kVarint && field.type != WireType::kBytes) return absl::OkStatus();
+  if (!ForEachRepeatedVarint(field, [&](int64_t value) { integers->push_back(value); })) {
+    return WireError(field.bytes.data(), origin, "packed integers are malformed");
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace meridian
 

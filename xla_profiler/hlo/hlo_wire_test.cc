@@ -38,14 +38,5 @@ TEST(HloWireTest, MalformedPackedIntegersNameTheirOffset) {
       StatusIs(absl::StatusCode::kInvalidArgument, "offset 4: packed integers are malformed"));
 }
 
-TEST(HloWireTest, TextMustBeUtf8) {
-  const std::string file = "abc\xFFz";
-  absl::string_view text;
-  EXPECT_THAT(ReadHloText(BytesField(file), file.data(), &text),
-              StatusIs(absl::StatusCode::kInvalidArgument, "offset 3: text is not UTF-8"));
-  EXPECT_OK(ReadHloText(BytesField("all-reduce"), nullptr, &text));
-  EXPECT_EQ(text, "all-reduce");
-}
-
 }  // namespace
 }  // namespace meridian

@@ -5,10 +5,8 @@
 #include <optional>
 
 #include "absl/status/status.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/base/wire/wire_reader.h"
 #include "xla_profiler/hlo/hlo_wire.h"
@@ -403,29 +401,6 @@ absl::StatusOr<std::vector<SourceTargetPair>> DecodeSourceTargetPairs(absl::stri
       return absl::OkStatus();
     });
   }));
-  return pairs;
-}
-
-absl::StatusOr<std::vector<SourceTargetPair>> ParseSourceTargetPairs(absl::string_view text) {
-  const absl::Status malformed =
-      Invalid(absl::StrCat("\"", text, "\" is not of the form {{0,1},{1,0}}"));
-  std::vector<SourceTargetPair> pairs;
-  absl::string_view rest = text;
-  // Reads an integer up to the delimiter.
-  const auto read = [&rest](char delimiter, int64_t* integer) {
-    const size_t end = rest.find(delimiter);
-    if (end == absl::string_view::npos) return false;
-    if (!absl::SimpleAtoi(rest.substr(0, end), integer)) return false;
-    rest.remove_prefix(end + 1);
-    return true;
-  };
-  if (!absl::ConsumePrefix(&rest, "{")) return malformed;
-  while (absl::ConsumePrefix(&rest, "{")) {
-    SourceTargetPair& pair = pairs.emplace_back();
-    if (!read(',', &pair.source) || !read('}', &pair.target)) return malformed;
-    if (!absl::ConsumePrefix(&rest, ",")) break;
-  }
-  if (rest != "}") return malformed;
   return pairs;
 }
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who takes part in a collective, as an HLO instruction says it: groups of ids that communicate
-// among themselves, or source-target pairs. The ids are logical; device_groups.h turns them into
-// devices.
+// among themselves, or source-target pairs. The ids are logical; device_assignment.h turns them
+// into devices.
 //
 // XLA has written groups in five ways over time, all found in traces:
 //   list          replica_groups={{0,4},{1,5}}               field 49, or 87 with the list inside
@@ -104,9 +105,6 @@ absl::StatusOr<IdGroups> DecodeReplicaGroups(absl::string_view instruction, cons
 // Decodes the source-target pairs of an xla.HloInstructionProto.
 absl::StatusOr<std::vector<SourceTargetPair>> DecodeSourceTargetPairs(absl::string_view instruction,
                                                                       const char* origin);
-
-// Parses "{{0,1},{1,0}}", the form in which attributes of send and recv name their pairs.
-absl::StatusOr<std::vector<SourceTargetPair>> ParseSourceTargetPairs(absl::string_view text);
 
 // Appends the bytes that say groups and pairs: instructions for which they are equal have equal
 // groups and pairs. Thousands of instructions share a few.

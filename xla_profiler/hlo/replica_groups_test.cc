@@ -243,16 +243,6 @@ TEST(ReplicaGroupsTest, PairsReadMissingEndsAsZero) {
   EXPECT_THAT(pairs, ElementsAre(Pair{0, 1}, Pair{1, 0}));
 }
 
-TEST(ReplicaGroupsTest, PairsInAttributesAreText) {
-  ASSERT_OK_AND_ASSIGN(const auto pairs, ParseSourceTargetPairs("{{0,1},{1,2}}"));
-  EXPECT_THAT(pairs, ElementsAre(Pair{0, 1}, Pair{1, 2}));
-  ASSERT_OK_AND_ASSIGN(const auto none, ParseSourceTargetPairs("{}"));
-  EXPECT_THAT(none, IsEmpty());
-  for (const char* text : {"", "{", "{{0}}", "{{0,1}", "{{0,1}}x", "{{0,a}}", "0,1", "{{0,1,2}}"}) {
-    EXPECT_THAT(ParseSourceTargetPairs(text), StatusIs(absl::StatusCode::kInvalidArgument)) << text;
-  }
-}
-
 TEST(ReplicaGroupsTest, ParticipantBytesDifferWhenGroupsDo) {
   const auto bytes_of = [](const xla::HloInstructionProto& instruction) {
     const std::string bytes = instruction.SerializeAsString();

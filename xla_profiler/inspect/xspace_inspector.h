@@ -1,4 +1,6 @@
-// Looks through a whole profile: every plane, line, event and stat is decoded and checked.
+// SPDX-License-Identifier: Apache-2.0
+// Looks through a whole profile: every plane, line, event and stat is decoded and checked, and its
+// collectives are summed up.
 #ifndef XLA_PROFILER_INSPECT_XSPACE_INSPECTOR_H_
 #define XLA_PROFILER_INSPECT_XSPACE_INSPECTOR_H_
 
@@ -7,10 +9,11 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "xla_profiler/inspect/xspace_report.pb.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {
+
+class XSpaceReport;
 
 struct InspectOptions {
   // Called now and then with the file offset reached; may be null.

@@ -7,6 +7,8 @@
 #include "gtest/gtest.h"
 #include "third_party/xplane/xplane.pb.h"
 #include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/inspect/xspace_report.pb.h"
+#include "xla_profiler/testing/synthetic_run.h"
 
 namespace meridian {
 namespace {
@@ -109,6 +111,49 @@ TEST_F(XSpaceInspectorTest, DamageInsideAnEventIsFound) {
   line_->mutable_events(0)->set_metadata_id(5);
   EXPECT_THAT(Inspect(), StatusIs(absl::StatusCode::kInvalidArgument,
                                   HasSubstr("event metadata id 5 is used but not defined")));
+}
+
+absl::StatusOr<XSpaceReport> Inspect(const XSpaceProto& space) {
+  const std::string bytes = space.SerializeAsString();
+  absl::StatusOr<XSpaceReader> reader = XSpaceReader::FromBytes(bytes, "a.pb");
+  if (!reader.ok()) return reader.status();
+  return InspectXSpace(*reader);
+}
+
+TEST(XSpaceCollectivesTest, AlikeCollectivesAreOneRow) {
+  SyntheticRunOptions options;
+  options.ranks = 3;
+  ASSERT_OK_AND_ASSIGN(const XSpaceReport report, Inspect(SyntheticRun(options)[1]));
+  ASSERT_EQ(report.collectives_size(), 1);
+  const CollectiveReport& row = report.collectives(0);
+  EXPECT_EQ(row.kind(), "all-reduce");
+  EXPECT_EQ(row.operand_bytes(), 4096);
+  EXPECT_EQ(row.groups(), "{0,1,2}");
+  EXPECT_EQ(row.instructions(), 1);
+  EXPECT_EQ(row.events(), 3);
+  // Rank 1 waits 10 us for rank 2, then 50 us of transfer; three steps.
+  EXPECT_EQ(row.shortest_duration_ps(), 60000000);
+  EXPECT_EQ(row.total_duration_ps(), 180000000);
+  ASSERT_EQ(report.devices_size(), 1);
+  EXPECT_EQ(report.devices(0).rank(), 1);
+  EXPECT_EQ(report.devices(0).source(), "replica and partition");
+  EXPECT_EQ(report.unresolved_size(), 0);
+}
+
+TEST(XSpaceCollectivesTest, WhatIsNotResolvedIsShownWithItsReason) {
+  XSpaceProto space = SyntheticRun({})[0];
+  space.mutable_planes(0)->clear_event_metadata();
+  ASSERT_OK_AND_ASSIGN(const XSpaceReport report, Inspect(space));
+  EXPECT_EQ(report.collectives_size(), 0);
+  EXPECT_THAT(FormatReport(report),
+              HasSubstr("communication kernel without HLO or annotation      3  ncclDevKernel"));
+}
+
+TEST(XSpaceCollectivesTest, AProfileWithoutAStartIsSummedUpAllTheSame) {
+  XSpaceProto space = SyntheticRun({})[0];
+  space.mutable_planes(3)->clear_stats();
+  ASSERT_OK_AND_ASSIGN(const XSpaceReport report, Inspect(space));
+  EXPECT_EQ(report.collectives_size(), 1);
 }
 
 }  // namespace

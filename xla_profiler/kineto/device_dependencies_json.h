@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The dependencies of a Kineto trace.
 #ifndef XLA_PROFILER_KINETO_DEVICE_DEPENDENCIES_JSON_H_
 #define XLA_PROFILER_KINETO_DEVICE_DEPENDENCIES_JSON_H_
@@ -6,7 +7,7 @@
 
 #include "absl/strings/string_view.h"
 #include "xla_profiler/dependencies/device_dependencies.h"
-#include "xla_profiler/dependencies/sync_call.h"
+#include "xla_profiler/dependencies/runtime_calls.h"
 #include "xla_profiler/events/event_table.h"
 
 namespace meridian {

@@ -53,28 +53,189 @@ std::optional<int64_t> ChooseOrigin(absl::string_view text) {
 
 class Loader {
  public:
-  absl::StatusOr<TraceJsonTable> Load(absl::string_view text);
+  absl::StatusOr<TraceJsonTable> Load(absl::string_view text) {
+    origin_ns_ = ChooseOrigin(text);
+    ASSIGN_OR_RETURN(
+        result_.header,
+        ReadTraceJson(
+            text, [this](const TraceJsonEvent& event) { return Take(event); }, &result_.problems));
+    CloseOpenRows();
+    NameTracks();
+    RETURN_IF_ERROR(SetBase());
+    return std::move(result_);
+  }
 
  private:
-  absl::Status Take(const TraceJsonEvent& event);
-  absl::Status TakeComplete(const TraceJsonEvent& event);
-  absl::Status TakeBegin(const TraceJsonEvent& event);
-  void TakeEnd(const TraceJsonEvent& event);
-  void TakeMetadata(const TraceJsonEvent& event);
+  absl::Status Take(const TraceJsonEvent& event) {
+    switch (event.ph) {
+      case 'X':
+        return TakeComplete(event);
+      case 'B':
+        return TakeBegin(event);
+      case 'E':
+        TakeEnd(event);
+        break;
+      case 'M':
+        TakeMetadata(event);
+        break;
+      case 'i':
+      case 'I':
+        ++result_.instants;
+        break;
+      case 's':
+      case 't':
+      case 'f':
+        ++result_.flows;
+        break;
+      case 'C':
+        ++result_.counters;
+        break;
+      default:
+        ++result_.other;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status TakeComplete(const TraceJsonEvent& event) {
+    const EventCategory category = KinetoCategory(event.cat, event.name);
+    return AddRow(event, category,
+                  IsKinetoDeviceCategory(category) ? TrackKind::kDevice : TrackKind::kHost)
+        .status();
+  }
+
+  absl::Status TakeBegin(const TraceJsonEvent& event) {
+    // An end does not say its category, so both must be found on the host's track.
+    ASSIGN_OR_RETURN(const std::optional<EventRow> row,
+                     AddRow(event, KinetoCategory(event.cat, event.name), TrackKind::kHost));
+    if (row.has_value()) open_rows_[table_.track_id(*row)].push_back(*row);
+    return absl::OkStatus();
+  }
+
+  void TakeEnd(const TraceJsonEvent& event) {
+    std::vector<EventRow>& open = open_rows_[FindTrack(event.pid, event.tid, TrackKind::kHost)];
+    if (open.empty()) {
+      ++result_.unmatched_ends;
+      return;
+    }
+    const EventRow row = open.back();
+    open.pop_back();
+    const std::optional<int64_t> end_ps = RelativePs(event);
+    if (!end_ps.has_value()) return;
+    const std::optional<int64_t> duration_ps =
+        NarrowToInt64(absl::int128(*end_ps) - table_.start_ps(row));
+    if (!duration_ps.has_value()) return AddProblem(TraceJsonProblem::kTimeOutOfRange, event);
+    if (*duration_ps < 0) return AddProblem(TraceJsonProblem::kNegativeDuration, event);
+    table_.set_duration_ps(row, *duration_ps);
+    last_end_ps_ = std::max(last_end_ps_, *end_ps);
+  }
+
+  void TakeMetadata(const TraceJsonEvent& event) {
+    if (event.name != "process_name" && event.name != "thread_name") return;
+    std::string name = event.args.Find("name").AsString().value_or("");
+    if (event.name == "process_name") {
+      process_names_[event.pid] = std::move(name);
+    } else {
+      thread_names_[{std::string(event.pid), std::string(event.tid)}] = std::move(name);
+    }
+  }
 
   // Adds a row, or a problem and returns nullopt.
   absl::StatusOr<std::optional<EventRow>> AddRow(const TraceJsonEvent& event,
-                                                 EventCategory category, TrackKind kind);
+                                                 EventCategory category, TrackKind kind) {
+    // There are at least as many positions as rows.
+    if (event.position >= EventTable::kMaxRows) {
+      return absl::OutOfRangeError(
+          absl::StrCat("offset ", event.offset, ": more than ", EventTable::kMaxRows, " events"));
+    }
+    const std::optional<int64_t> start_ps = RelativePs(event);
+    if (!start_ps.has_value()) return std::optional<EventRow>();
+    const std::optional<int64_t> end_ps = NarrowToInt64(absl::int128(*start_ps) + event.dur_ps);
+    if (!end_ps.has_value()) {
+      AddProblem(TraceJsonProblem::kTimeOutOfRange, event);
+      return std::optional<EventRow>();
+    }
+    last_end_ps_ = std::max(last_end_ps_, *end_ps);
+    EventRecord row;
+    row.track = FindTrack(event.pid, event.tid, kind);
+    row.name = table_.InternName(event.name);
+    row.start_ps = *start_ps;
+    row.duration_ps = event.dur_ps;
+    row.category = category;
+    if (MayHaveKinetoCorrelation(category)) {
+      row.correlation = event.args.Find("correlation").AsUint64();
+    }
+    row.source_offset = event.offset;
+    result_.positions.push_back(static_cast<uint32_t>(event.position));
+    return std::optional<EventRow>(table_.Add(row));
+  }
+
   // Returns the time from the base, or adds a problem.
-  std::optional<int64_t> RelativePs(const TraceJsonEvent& event);
-  TrackId FindTrack(absl::string_view pid, absl::string_view tid, TrackKind kind);
+  std::optional<int64_t> RelativePs(const TraceJsonEvent& event) {
+    const std::optional<int64_t> relative_ps =
+        origin_ns_.has_value() ? NarrowToInt64(*event.ts_ps - absl::int128(*origin_ns_) * kPsPerNs)
+                               : std::nullopt;
+    if (!relative_ps.has_value()) AddProblem(TraceJsonProblem::kTimeOutOfRange, event);
+    return relative_ps;
+  }
+
+  TrackId FindTrack(absl::string_view pid, absl::string_view tid, TrackKind kind) {
+    if (recent_track_ < table_.tracks().size()) {
+      const Track& recent = table_.track(recent_track_);
+      if (recent.kind == kind && recent.thread == tid && recent.process == pid)
+        return recent_track_;
+    }
+    const auto [it, is_new] =
+        track_ids_.try_emplace(TrackKey(std::string(pid), std::string(tid), kind));
+    if (is_new) {
+      Track track;
+      track.kind = kind;
+      track.process = std::string(pid);
+      track.thread = std::string(tid);
+      int64_t device_id = 0;
+      if (kind == TrackKind::kDevice && absl::SimpleAtoi(pid, &device_id)) {
+        track.device_id = device_id;
+      }
+      it->second = table_.AddTrack(std::move(track));
+      open_rows_.emplace_back();
+    }
+    return recent_track_ = it->second;
+  }
+
   void AddProblem(TraceJsonProblem problem, const TraceJsonEvent& event) {
     result_.problems.Add(problem, event.offset);
   }
 
-  void CloseOpenRows();
-  void NameTracks();
-  absl::Status SetBase();
+  void CloseOpenRows() {
+    for (const std::vector<EventRow>& rows : open_rows_) {
+      for (EventRow row : rows) {
+        const absl::int128 duration_ps = absl::int128(last_end_ps_) - table_.start_ps(row);
+        table_.set_duration_ps(
+            row, NarrowToInt64(duration_ps).value_or(std::numeric_limits<int64_t>::max()));
+        ++result_.unmatched_begins;
+      }
+    }
+  }
+
+  void NameTracks() {
+    for (TrackId id = 0; id < table_.tracks().size(); ++id) {
+      Track& track = table_.mutable_track(id);
+      const auto process = process_names_.find(track.process);
+      if (process != process_names_.end()) track.process_name = process->second;
+      const auto thread = thread_names_.find(std::make_pair(track.process, track.thread));
+      if (thread != thread_names_.end()) track.name = thread->second;
+    }
+  }
+
+  absl::Status SetBase() {
+    const std::optional<int64_t> base_ns = NarrowToInt64(
+        absl::int128(result_.header.base_time_ns.value_or(0)) + origin_ns_.value_or(0));
+    if (!base_ns.has_value()) {
+      return absl::InvalidArgumentError(
+          "baseTimeNanoseconds plus the first event's ts lies beyond the year 2262");
+    }
+    table_.set_base_ns(*base_ns);
+    return absl::OkStatus();
+  }
 
   TraceJsonTable result_;
   EventTable& table_ = result_.table;
@@ -93,182 +254,6 @@ class Loader {
   absl::flat_hash_map<std::string, std::string> process_names_;
   absl::flat_hash_map<std::pair<std::string, std::string>, std::string> thread_names_;
 };
-
-absl::StatusOr<TraceJsonTable> Loader::Load(absl::string_view text) {
-  origin_ns_ = ChooseOrigin(text);
-  ASSIGN_OR_RETURN(
-      result_.header,
-      ReadTraceJson(
-          text, [this](const TraceJsonEvent& event) { return Take(event); }, &result_.problems));
-  CloseOpenRows();
-  NameTracks();
-  RETURN_IF_ERROR(SetBase());
-  return std::move(result_);
-}
-
-absl::Status Loader::Take(const TraceJsonEvent& event) {
-  switch (event.ph) {
-    case 'X':
-      return TakeComplete(event);
-    case 'B':
-      return TakeBegin(event);
-    case 'E':
-      TakeEnd(event);
-      break;
-    case 'M':
-      TakeMetadata(event);
-      break;
-    case 'i':
-    case 'I':
-      ++result_.instants;
-      break;
-    case 's':
-    case 't':
-    case 'f':
-      ++result_.flows;
-      break;
-    case 'C':
-      ++result_.counters;
-      break;
-    default:
-      ++result_.other;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Loader::TakeComplete(const TraceJsonEvent& event) {
-  const EventCategory category = KinetoCategory(event.cat, event.name);
-  return AddRow(event, category,
-                IsKinetoDeviceCategory(category) ? TrackKind::kDevice : TrackKind::kHost)
-      .status();
-}
-
-absl::Status Loader::TakeBegin(const TraceJsonEvent& event) {
-  // An end does not say its category, so both must be found on the host's track.
-  ASSIGN_OR_RETURN(const std::optional<EventRow> row,
-                   AddRow(event, KinetoCategory(event.cat, event.name), TrackKind::kHost));
-  if (row.has_value()) open_rows_[table_.track_id(*row)].push_back(*row);
-  return absl::OkStatus();
-}
-
-void Loader::TakeEnd(const TraceJsonEvent& event) {
-  std::vector<EventRow>& open = open_rows_[FindTrack(event.pid, event.tid, TrackKind::kHost)];
-  if (open.empty()) {
-    ++result_.unmatched_ends;
-    return;
-  }
-  const EventRow row = open.back();
-  open.pop_back();
-  const std::optional<int64_t> end_ps = RelativePs(event);
-  if (!end_ps.has_value()) return;
-  const std::optional<int64_t> duration_ps =
-      NarrowToInt64(absl::int128(*end_ps) - table_.start_ps(row));
-  if (!duration_ps.has_value()) return AddProblem(TraceJsonProblem::kTimeOutOfRange, event);
-  if (*duration_ps < 0) return AddProblem(TraceJsonProblem::kNegativeDuration, event);
-  table_.set_duration_ps(row, *duration_ps);
-  last_end_ps_ = std::max(last_end_ps_, *end_ps);
-}
-
-void Loader::TakeMetadata(const TraceJsonEvent& event) {
-  if (event.name != "process_name" && event.name != "thread_name") return;
-  std::string name = event.args.Find("name").AsString().value_or("");
-  if (event.name == "process_name") {
-    process_names_[event.pid] = std::move(name);
-  } else {
-    thread_names_[{std::string(event.pid), std::string(event.tid)}] = std::move(name);
-  }
-}
-
-absl::StatusOr<std::optional<EventRow>> Loader::AddRow(const TraceJsonEvent& event,
-                                                       EventCategory category, TrackKind kind) {
-  // There are at least as many positions as rows.
-  if (event.position >= EventTable::kMaxRows) {
-    return absl::OutOfRangeError(
-        absl::StrCat("offset ", event.offset, ": more than ", EventTable::kMaxRows, " events"));
-  }
-  const std::optional<int64_t> start_ps = RelativePs(event);
-  if (!start_ps.has_value()) return std::optional<EventRow>();
-  const std::optional<int64_t> end_ps = NarrowToInt64(absl::int128(*start_ps) + event.dur_ps);
-  if (!end_ps.has_value()) {
-    AddProblem(TraceJsonProblem::kTimeOutOfRange, event);
-    return std::optional<EventRow>();
-  }
-  last_end_ps_ = std::max(last_end_ps_, *end_ps);
-  EventRecord row;
-  row.track = FindTrack(event.pid, event.tid, kind);
-  row.name = table_.InternName(event.name);
-  row.start_ps = *start_ps;
-  row.duration_ps = event.dur_ps;
-  row.category = category;
-  if (MayHaveKinetoCorrelation(category)) {
-    row.correlation = event.args.Find("correlation").AsUint64();
-  }
-  row.source_offset = event.offset;
-  result_.positions.push_back(static_cast<uint32_t>(event.position));
-  return std::optional<EventRow>(table_.Add(row));
-}
-
-std::optional<int64_t> Loader::RelativePs(const TraceJsonEvent& event) {
-  const std::optional<int64_t> relative_ps =
-      origin_ns_.has_value() ? NarrowToInt64(*event.ts_ps - absl::int128(*origin_ns_) * kPsPerNs)
-                             : std::nullopt;
-  if (!relative_ps.has_value()) AddProblem(TraceJsonProblem::kTimeOutOfRange, event);
-  return relative_ps;
-}
-
-TrackId Loader::FindTrack(absl::string_view pid, absl::string_view tid, TrackKind kind) {
-  if (recent_track_ < table_.tracks().size()) {
-    const Track& recent = table_.track(recent_track_);
-    if (recent.kind == kind && recent.thread == tid && recent.process == pid) return recent_track_;
-  }
-  const auto [it, is_new] =
-      track_ids_.try_emplace(TrackKey(std::string(pid), std::string(tid), kind));
-  if (is_new) {
-    Track track;
-    track.kind = kind;
-    track.process = std::string(pid);
-    track.thread = std::string(tid);
-    int64_t device_id = 0;
-    if (kind == TrackKind::kDevice && absl::SimpleAtoi(pid, &device_id)) {
-      track.device_id = device_id;
-    }
-    it->second = table_.AddTrack(std::move(track));
-    open_rows_.emplace_back();
-  }
-  return recent_track_ = it->second;
-}
-
-void Loader::CloseOpenRows() {
-  for (const std::vector<EventRow>& rows : open_rows_) {
-    for (EventRow row : rows) {
-      const absl::int128 duration_ps = absl::int128(last_end_ps_) - table_.start_ps(row);
-      table_.set_duration_ps(
-          row, NarrowToInt64(duration_ps).value_or(std::numeric_limits<int64_t>::max()));
-      ++result_.unmatched_begins;
-    }
-  }
-}
-
-void Loader::NameTracks() {
-  for (TrackId id = 0; id < table_.tracks().size(); ++id) {
-    Track& track = table_.mutable_track(id);
-    const auto process = process_names_.find(track.process);
-    if (process != process_names_.end()) track.process_name = process->second;
-    const auto thread = thread_names_.find(std::make_pair(track.process, track.thread));
-    if (thread != thread_names_.end()) track.name = thread->second;
-  }
-}
-
-absl::Status Loader::SetBase() {
-  const std::optional<int64_t> base_ns =
-      NarrowToInt64(absl::int128(result_.header.base_time_ns.value_or(0)) + origin_ns_.value_or(0));
-  if (!base_ns.has_value()) {
-    return absl::InvalidArgumentError(
-        "baseTimeNanoseconds plus the first event's ts lies beyond the year 2262");
-  }
-  table_.set_base_ns(*base_ns);
-  return absl::OkStatus();
-}
 
 }  // namespace
 

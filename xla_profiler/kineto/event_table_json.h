@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loads trace JSON, Kineto's or any other in Chrome's format, into an event table.
 #ifndef XLA_PROFILER_KINETO_EVENT_TABLE_JSON_H_
 #define XLA_PROFILER_KINETO_EVENT_TABLE_JSON_H_
@@ -9,7 +10,6 @@
 #include "absl/strings/string_view.h"
 #include "xla_profiler/base/json/json_value.h"
 #include "xla_profiler/events/event_table.h"
-#include "xla_profiler/trace_json/trace_json_problems.h"
 #include "xla_profiler/trace_json/trace_json_reader.h"
 
 namespace meridian {
@@ -19,9 +19,9 @@ struct TraceJsonTable {
   // For each row the place of its event in the file's array, from 0; of a begin and its end the
   // begin's.
   std::vector<uint32_t> positions;
-  // Its values point into the text.
+  // The members beside the events; their values point into the text.
   TraceJsonHeader header;
-  // Events that could not be used.
+  // What was wrong with events that could not be used.
   TraceJsonProblems problems;
   // Events that are no rows: marks, arrows, counters, and whatever else the format has.
   uint64_t instants = 0;

@@ -14,7 +14,7 @@
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/testing/status_matchers.h"
-#include "xla_profiler/events/track_index.h"
+#include "xla_profiler/events/event_table.h"
 #include "xla_profiler/testing/shared_data.h"
 
 namespace meridian {

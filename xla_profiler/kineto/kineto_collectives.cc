@@ -22,7 +22,6 @@
 #include "xla_profiler/base/json/json_value.h"
 #include "xla_profiler/base/stable_hash.h"
 #include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/collectives/annotated_collective.h"
 #include "xla_profiler/collectives/collective_collector.h"
 #include "xla_profiler/collectives/communication_kernel.h"
 #include "xla_profiler/events/event_category.h"
@@ -111,7 +110,7 @@ std::string TextOf(const JsonValue& args, absl::string_view key) {
 struct RankList {
   std::vector<int64_t> head;
   bool is_cut = false;
-  // What stands behind the dots.
+  // The ranks listed behind the dots.
   std::vector<int64_t> tail;
 };
 
@@ -242,8 +241,10 @@ class HostLaunches {
     steps_.push_back({table.start_ps(row), table.end_ps(row), number});
   }
 
+  // When the communication kernel of a correlation id was launched, in ps from the trace's base;
+  // nullopt when the call is not in the trace.
   absl::flat_hash_map<uint64_t, std::optional<int64_t>> launches_;
-  // By start. Steps follow each other.
+  // The steps in order of their starts; they follow each other.
   std::vector<Step> steps_;
 };
 
@@ -416,7 +417,8 @@ class KinetoReader {
     out_.assigned_devices.assign(ranks.begin(), ranks.end());
   }
 
-  // Ops of equal identity but other bytes are ragged.
+  // Kind, module, instruction, operand bytes and output bytes: ops that differ in bytes only are
+  // ragged exchanges.
   using OpKey = std::tuple<CollectiveKind, std::string, std::string, int64_t, int64_t>;
 
   const EventTable& table_;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The collectives of a Kineto trace. Kineto copies what PyTorch recorded about a collective call
 // into the args of the kernels that the call launched:
 //

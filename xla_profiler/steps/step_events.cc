@@ -7,14 +7,13 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "xla_profiler/base/int64_range.h"
 #include "xla_profiler/base/picoseconds.h"
@@ -25,75 +24,17 @@
 namespace meridian {
 namespace {
 
-constexpr absl::string_view kProfilerStepPrefix = "ProfilerStep#";
 // As in "CommonPjRtLoadedExecutable::Execute (jit_step)".
 constexpr absl::string_view kExecuteInfix = "LoadedExecutable::Execute (";
 
-// Returns the number that the text's digits, and nothing else, make.
-std::optional<int64_t> ParseNumber(absl::string_view text) {
-  int64_t number = 0;
-  if (!absl::c_all_of(text, absl::ascii_isdigit) || !absl::SimpleAtoi(text, &number)) {
-    return std::nullopt;
-  }
-  return number;
+absl::string_view EventName(const XEventVisitor& event) { return event.Name(); }
+
+// Device events of module runs are named "jit_step(<fingerprint>)".
+absl::string_view NameOfModuleRun(const XEventVisitor& event) {
+  return event.Name().substr(0, event.Name().find('('));
 }
 
-std::optional<int64_t> GetNumber(const XEventVisitor& event, StatType type) {
-  const XStatVisitor* stat = event.GetStat(type);
-  return stat == nullptr ? std::nullopt : stat->IntOrUintValue();
-}
-
-bool IsDevicePlane(const XPlaneVisitor& plane) {
-  return absl::StartsWith(plane.Name(), kDevicePlanePrefix);
-}
-
-// Metadata tells without a look at the events.
-bool HasStat(const XPlaneVisitor& plane, StatType type) {
-  return absl::c_any_of(plane.StatMetadata(),
-                        [&](const XStatMetadata& stat) { return stat.type == type; });
-}
-
-// Returns a step over the event's span; nullopt where an event table would have no row.
-std::optional<StepEvent> MakeStep(const XLineVisitor& line, const XEventVisitor& event,
-                                  int64_t number, absl::string_view name, StepSource source) {
-  if (event.IsAggregatedEvent() || event.DurationPs() < 0) return std::nullopt;
-  const absl::int128 wide_ps = absl::int128(line.TimestampNs()) * kPsPerNs + event.OffsetPs();
-  const std::optional<int64_t> start_ps = NarrowToInt64(wide_ps);
-  const std::optional<int64_t> end_ps = NarrowToInt64(wide_ps + event.DurationPs());
-  if (!start_ps.has_value() || !end_ps.has_value()) return std::nullopt;
-  return StepEvent{number, std::string(name), *start_ps, *end_ps, source};
-}
-
-void Extend(const StepEvent& other, StepEvent* step) {
-  step->start_ps = std::min(step->start_ps, other.start_ps);
-  step->end_ps = std::max(step->end_ps, other.end_ps);
-}
-
-std::vector<StepEvent> InOrderOfStarts(std::vector<StepEvent> steps) {
-  absl::c_sort(steps, [](const StepEvent& a, const StepEvent& b) {
-    return std::tie(a.start_ps, a.end_ps, a.number, a.name) <
-           std::tie(b.start_ps, b.end_ps, b.number, b.name);
-  });
-  return steps;
-}
-
-std::vector<StepEvent> JoinOverlapping(std::vector<StepEvent> spans) {
-  absl::c_sort(spans, [](const StepEvent& a, const StepEvent& b) {
-    return std::tie(a.name, a.number, a.start_ps) < std::tie(b.name, b.number, b.start_ps);
-  });
-  std::vector<StepEvent> steps;
-  for (StepEvent& span : spans) {
-    if (!steps.empty() && span.number == steps.back().number && span.name == steps.back().name &&
-        span.start_ps < steps.back().end_ps) {
-      Extend(span, &steps.back());
-    } else {
-      steps.push_back(std::move(span));
-    }
-  }
-  return InOrderOfStarts(std::move(steps));
-}
-
-// Returns the module that the event says its run_id is of, or empty.
+// Returns the module that a host event says its run_id is of, or empty.
 absl::string_view ModuleOf(const XEventVisitor& event) {
   const absl::string_view name = event.Name();
   const size_t infix = name.find(kExecuteInfix);
@@ -104,153 +45,115 @@ absl::string_view ModuleOf(const XEventVisitor& event) {
   return module == nullptr ? absl::string_view() : module->StrOrRefValue();
 }
 
-// Adds the runs on a device's line; events are named "jit_step(<fingerprint>)".
-absl::Status AddModuleRuns(const XLineVisitor& line, std::vector<StepEvent>* runs) {
-  return line.ForEachEvent([&](const XEventVisitor& event) {
-    const std::optional<int64_t> run_id = GetNumber(event, StatType::kRunId);
-    if (!run_id.has_value()) return;
-    const absl::string_view module = event.Name().substr(0, event.Name().find('('));
-    std::optional<StepEvent> run =
-        MakeStep(line, event, *run_id, module, StepSource::kDeviceModule);
-    if (run.has_value()) runs->push_back(*std::move(run));
+// Which events of a profile are the steps of a source.
+struct StepRule {
+  StepSource source;
+  bool on_device;
+  // Only lines of that name count; empty for all.
+  absl::string_view line_name;
+  // The stat that holds the step's number; nullopt when the event's name is the number.
+  std::optional<StatType> number_stat;
+  // Returns the step's name; empty for an event that is no step.
+  absl::string_view (*name_of)(const XEventVisitor&);
+  // What to say when the source has steps, and when it has none.
+  absl::string_view taken;
+  absl::string_view missing;
+};
+
+constexpr StepRule kRules[] = {
+    {StepSource::kAnnotation, false, "", StatType::kStepNum, EventName,
+     "host events with step_num were taken", "no host event has step_num"},
+    {StepSource::kStepsLine, true, kStepsLineName, std::nullopt, EventName,
+     "the Steps lines of devices were taken", "no device has a Steps line"},
+    {StepSource::kDeviceModule, true, kXlaModulesLineName, StatType::kRunId, NameOfModuleRun,
+     "the first device's module runs were taken", "no device's XLA Modules line has run ids"},
+    {StepSource::kHostModule, false, "", StatType::kRunId, ModuleOf,
+     "the host's module runs were taken", "no host event tells run_id and module"},
+};
+
+std::optional<int64_t> NumberOf(const StepRule& rule, const XEventVisitor& event) {
+  if (rule.number_stat.has_value()) {
+    const XStatVisitor* stat = event.GetStat(*rule.number_stat);
+    return stat == nullptr ? std::nullopt : stat->IntOrUintValue();
+  }
+  int64_t number = 0;
+  const bool is_number =
+      absl::c_all_of(event.Name(), absl::ascii_isdigit) && absl::SimpleAtoi(event.Name(), &number);
+  return is_number ? std::optional<int64_t>(number) : std::nullopt;
+}
+
+// Adds the event's span if it is a step's. Events that an event table would have no row for are
+// not.
+void AddSpan(const StepRule& rule, const XLineVisitor& line, const XEventVisitor& event,
+             std::vector<StepEvent>* spans) {
+  const std::optional<int64_t> number = NumberOf(rule, event);
+  if (!number.has_value() || event.IsAggregatedEvent() || event.DurationPs() < 0) return;
+  const absl::string_view name = rule.name_of(event);
+  if (rule.source == StepSource::kHostModule && name.empty()) return;
+  const absl::int128 wide_ps = absl::int128(line.TimestampNs()) * kPsPerNs + event.OffsetPs();
+  const std::optional<int64_t> start_ps = NarrowToInt64(wide_ps);
+  const std::optional<int64_t> end_ps = NarrowToInt64(wide_ps + event.DurationPs());
+  if (!start_ps.has_value() || !end_ps.has_value()) return;
+  spans->push_back({*number, std::string(name), *start_ps, *end_ps, rule.source});
+}
+
+// Makes one step of the spans of one name and number that overlap, or of all of them.
+std::vector<StepEvent> Join(std::vector<StepEvent> spans, bool only_overlapping) {
+  absl::c_sort(spans, [](const StepEvent& a, const StepEvent& b) {
+    return std::tie(a.name, a.number, a.start_ps) < std::tie(b.name, b.number, b.start_ps);
   });
+  std::vector<StepEvent> steps;
+  for (StepEvent& span : spans) {
+    if (!steps.empty() && span.number == steps.back().number && span.name == steps.back().name &&
+        (!only_overlapping || span.start_ps < steps.back().end_ps)) {
+      steps.back().end_ps = std::max(steps.back().end_ps, span.end_ps);
+    } else {
+      steps.push_back(std::move(span));
+    }
+  }
+  absl::c_sort(steps, [](const StepEvent& a, const StepEvent& b) {
+    return std::tie(a.start_ps, a.end_ps, a.number, a.name) <
+           std::tie(b.start_ps, b.end_ps, b.number, b.name);
+  });
+  return steps;
+}
+
+// Metadata tells without a look at the events.
+bool HasStat(const XPlaneVisitor& plane, StatType type) {
+  return absl::c_any_of(plane.StatMetadata(),
+                        [&](const XStatMetadata& stat) { return stat.type == type; });
+}
+
+absl::StatusOr<std::vector<StepEvent>> FindSteps(const XSpaceReader& reader, const StepRule& rule) {
+  std::vector<StepEvent> spans;
+  RETURN_IF_ERROR(reader.ForEachPlane([&](const XPlaneVisitor& plane) {
+    if (absl::StartsWith(plane.Name(), kDevicePlanePrefix) != rule.on_device ||
+        (!rule.on_device && !HasStat(plane, *rule.number_stat)) ||
+        (rule.source == StepSource::kDeviceModule && !spans.empty())) {
+      return absl::OkStatus();
+    }
+    return plane.ForEachLine([&](const XLineVisitor& line) {
+      if (!rule.line_name.empty() && line.Name() != rule.line_name) return absl::OkStatus();
+      return line.ForEachEvent(
+          [&](const XEventVisitor& event) { AddSpan(rule, line, event, &spans); });
+    });
+  }));
+  // The instructions of a host's run stand one after the other.
+  return Join(std::move(spans), rule.source != StepSource::kHostModule);
 }
 
 }  // namespace
 
-absl::string_view StepSourceName(StepSource source) {
-  switch (source) {
-    case StepSource::kAnnotation:
-      return "annotation";
-    case StepSource::kStepsLine:
-      return "steps line";
-    case StepSource::kDeviceModule:
-      return "device module";
-    case StepSource::kHostModule:
-      return "host module";
-    case StepSource::kProfilerStep:
-      return "profiler step";
-  }
-  return "";
-}
-
-absl::StatusOr<std::vector<StepEvent>> FindAnnotatedSteps(const XSpaceReader& reader) {
-  std::vector<StepEvent> spans;
-  const auto add_line = [&](const XLineVisitor& line) {
-    return line.ForEachEvent([&](const XEventVisitor& event) {
-      const std::optional<int64_t> number = GetNumber(event, StatType::kStepNum);
-      if (!number.has_value()) return;
-      std::optional<StepEvent> span =
-          MakeStep(line, event, *number, event.Name(), StepSource::kAnnotation);
-      if (span.has_value()) spans.push_back(*std::move(span));
-    });
-  };
-  RETURN_IF_ERROR(reader.ForEachPlane([&](const XPlaneVisitor& plane) {
-    if (IsDevicePlane(plane) || !HasStat(plane, StatType::kStepNum)) return absl::OkStatus();
-    return plane.ForEachLine(add_line);
-  }));
-  return JoinOverlapping(std::move(spans));
-}
-
-absl::StatusOr<std::vector<StepEvent>> FindStepsLines(const XSpaceReader& reader) {
-  std::vector<StepEvent> spans;
-  const auto add_line = [&](const XLineVisitor& line) {
-    if (line.Name() != kStepsLineName) return absl::OkStatus();
-    return line.ForEachEvent([&](const XEventVisitor& event) {
-      const std::optional<int64_t> number = ParseNumber(event.Name());
-      if (!number.has_value()) return;
-      std::optional<StepEvent> span =
-          MakeStep(line, event, *number, event.Name(), StepSource::kStepsLine);
-      if (span.has_value()) spans.push_back(*std::move(span));
-    });
-  };
-  RETURN_IF_ERROR(reader.ForEachPlane([&](const XPlaneVisitor& plane) {
-    return IsDevicePlane(plane) ? plane.ForEachLine(add_line) : absl::OkStatus();
-  }));
-  return JoinOverlapping(std::move(spans));
-}
-
-absl::StatusOr<std::vector<StepEvent>> FindDeviceModuleRuns(const XSpaceReader& reader) {
-  std::vector<StepEvent> runs;
-  RETURN_IF_ERROR(reader.ForEachPlane([&](const XPlaneVisitor& plane) {
-    if (!runs.empty() || !IsDevicePlane(plane)) return absl::OkStatus();
-    return plane.ForEachLine([&](const XLineVisitor& line) {
-      return line.Name() == kXlaModulesLineName ? AddModuleRuns(line, &runs) : absl::OkStatus();
-    });
-  }));
-  return JoinOverlapping(std::move(runs));
-}
-
-absl::StatusOr<std::vector<StepEvent>> FindHostModuleRuns(const XSpaceReader& reader) {
-  // By run_id, not by overlap: the instructions of a run stand one after the other.
-  absl::flat_hash_map<std::pair<int64_t, std::string>, StepEvent> runs;
-  const auto add_line = [&](const XLineVisitor& line) {
-    return line.ForEachEvent([&](const XEventVisitor& event) {
-      const std::optional<int64_t> run_id = GetNumber(event, StatType::kRunId);
-      if (!run_id.has_value()) return;
-      const absl::string_view module = ModuleOf(event);
-      if (module.empty()) return;
-      const std::optional<StepEvent> span =
-          MakeStep(line, event, *run_id, module, StepSource::kHostModule);
-      if (!span.has_value()) return;
-      Extend(*span, &runs.try_emplace({*run_id, span->name}, *span).first->second);
-    });
-  };
-  RETURN_IF_ERROR(reader.ForEachPlane([&](const XPlaneVisitor& plane) {
-    if (IsDevicePlane(plane) || !HasStat(plane, StatType::kRunId)) return absl::OkStatus();
-    return plane.ForEachLine(add_line);
-  }));
-  std::vector<StepEvent> steps;
-  steps.reserve(runs.size());
-  for (auto& [key, run] : runs) steps.push_back(std::move(run));
-  return InOrderOfStarts(std::move(steps));
-}
-
-std::vector<StepEvent> FindProfilerSteps(const EventTable& table) {
-  std::vector<StepEvent> spans;
-  for (EventRow row = 0; row < table.size(); ++row) {
-    if (table.category(row) != EventCategory::kStep ||
-        table.track(table.track_id(row)).kind != TrackKind::kHost) {
-      continue;
-    }
-    absl::string_view text = table.name(row);
-    if (!absl::ConsumePrefix(&text, kProfilerStepPrefix)) continue;
-    const std::optional<int64_t> number = ParseNumber(text);
-    if (!number.has_value()) continue;
-    spans.push_back({*number, std::string(table.name(row)), table.start_ps(row), table.end_ps(row),
-                     StepSource::kProfilerStep});
-  }
-  return JoinOverlapping(std::move(spans));
-}
-
 absl::StatusOr<StepEvents> FindXSpaceSteps(const XSpaceReader& reader) {
-  struct Choice {
-    absl::StatusOr<std::vector<StepEvent>> (*find)(const XSpaceReader&);
-    absl::string_view taken;
-    absl::string_view missing;
-  };
-  constexpr Choice kChoices[] = {
-      {FindAnnotatedSteps, "host events with step_num were taken", "no host event has step_num"},
-      {FindStepsLines, "the Steps lines of devices were taken", "no device has a Steps line"},
-      {FindDeviceModuleRuns, "the first device's module runs were taken",
-       "no device's XLA Modules line has run ids"},
-      {FindHostModuleRuns, "the host's module runs were taken",
-       "no host event tells run_id and module"},
-  };
+  StepEvents found;
   std::vector<absl::string_view> reasons;
-  for (const Choice& choice : kChoices) {
-    ASSIGN_OR_RETURN(std::vector<StepEvent> steps, choice.find(reader));
-    reasons.push_back(steps.empty() ? choice.missing : choice.taken);
-    if (!steps.empty()) return StepEvents{std::move(steps), absl::StrJoin(reasons, "; ")};
+  for (const StepRule& rule : kRules) {
+    ASSIGN_OR_RETURN(found.steps, FindSteps(reader, rule));
+    reasons.push_back(found.steps.empty() ? rule.missing : rule.taken);
+    if (!found.steps.empty()) break;
   }
-  return StepEvents{{}, absl::StrJoin(reasons, "; ")};
-}
-
-StepEvents FindTraceJsonSteps(const EventTable& table) {
-  std::vector<StepEvent> steps = FindProfilerSteps(table);
-  std::string reason = absl::StrCat(steps.empty() ? "no host annotation is named " : "annotations ",
-                                    kProfilerStepPrefix, "<n>", steps.empty() ? "" : " were taken");
-  return {std::move(steps), std::move(reason)};
+  found.reason = absl::StrJoin(reasons, "; ");
+  return found;
 }
 
 }  // namespace meridian

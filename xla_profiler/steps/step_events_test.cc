@@ -10,26 +10,37 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/testing/status_matchers.h"
-#include "xla_profiler/kineto/event_table_json.h"
 #include "xla_profiler/testing/shared_data.h"
 #include "xla_profiler/testing/synthetic_run.h"
+#include "xla_profiler/testing/xplane_builder.h"
 #include "xla_profiler/testing/xplane_utils.h"
-#include "xla_profiler/xplane/xplane_builder.h"
 
 namespace meridian {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
+
+std::string SourceName(StepSource source) {
+  switch (source) {
+    case StepSource::kAnnotation:
+      return "annotation";
+    case StepSource::kStepsLine:
+      return "steps line";
+    case StepSource::kDeviceModule:
+      return "device module";
+    case StepSource::kHostModule:
+      return "host module";
+  }
+  return "";
+}
 
 // "source: number name start..end" of each step, in picoseconds.
 std::vector<std::string> Texts(const std::vector<StepEvent>& steps) {
   std::vector<std::string> texts;
   for (const StepEvent& step : steps) {
-    texts.push_back(absl::StrCat(StepSourceName(step.source), ": ", step.number, " ", step.name,
-                                 " ", step.start_ps, "..", step.end_ps));
+    texts.push_back(absl::StrCat(SourceName(step.source), ": ", step.number, " ", step.name, " ",
+                                 step.start_ps, "..", step.end_ps));
   }
   return texts;
 }
@@ -78,8 +89,8 @@ TEST(StepEventsTest, AnnotationsAreStepsInOrderOfTheirStarts) {
   space.AddHostEvent(1, "train", 200, 90, {{"_r", 1}, {"step_num", 11}});
   space.AddHostEvent(1, "train", 100, 90, {{"_r", 1}, {"step_num", 10}});
   space.AddHostEvent(1, "load batch", 110, 20, {{"_r", 1}});
-  ASSERT_OK_AND_ASSIGN(const std::vector<StepEvent> steps, FindAnnotatedSteps(space.Reader()));
-  EXPECT_THAT(Texts(steps),
+  ASSERT_OK_AND_ASSIGN(const StepEvents found, FindXSpaceSteps(space.Reader()));
+  EXPECT_THAT(Texts(found.steps),
               ElementsAre("annotation: 10 train 100..190", "annotation: 11 train 200..290"));
 }
 
@@ -91,8 +102,8 @@ TEST(StepEventsTest, ThreadsThatShareAStepMakeOne) {
   // Another loop, and the first loop's next step, which thread 2 began early.
   space.AddHostEvent(2, "eval", 120, 5, {{"step_num", 0}});
   space.AddHostEvent(2, "train", 180, 50, {{"step_num", 1}});
-  ASSERT_OK_AND_ASSIGN(const std::vector<StepEvent> steps, FindAnnotatedSteps(space.Reader()));
-  EXPECT_THAT(Texts(steps),
+  ASSERT_OK_AND_ASSIGN(const StepEvents found, FindXSpaceSteps(space.Reader()));
+  EXPECT_THAT(Texts(found.steps),
               ElementsAre("annotation: 0 train 100..215", "annotation: 0 eval 120..125",
                           "annotation: 1 train 180..230"));
 }
@@ -101,8 +112,8 @@ TEST(StepEventsTest, ANumberThatComesAgainLaterIsAnotherStep) {
   SpaceBuilder space;
   space.AddHostEvent(1, "train", 100, 90, {{"step_num", 0}});
   space.AddHostEvent(1, "train", 190, 10, {{"step_num", 0}});
-  ASSERT_OK_AND_ASSIGN(const std::vector<StepEvent> steps, FindAnnotatedSteps(space.Reader()));
-  EXPECT_THAT(Texts(steps),
+  ASSERT_OK_AND_ASSIGN(const StepEvents found, FindXSpaceSteps(space.Reader()));
+  EXPECT_THAT(Texts(found.steps),
               ElementsAre("annotation: 0 train 100..190", "annotation: 0 train 190..200"));
 }
 
@@ -112,8 +123,8 @@ TEST(StepEventsTest, EventsThatCannotBeRowsAreNoSteps) {
   space.AddHostEvent(1, "too long", 100, std::numeric_limits<int64_t>::max(), {{"step_num", 1}});
   space.AddHostEvent(1, "longest", 100, std::numeric_limits<int64_t>::max() - 100,
                      {{"step_num", 2}});
-  ASSERT_OK_AND_ASSIGN(const std::vector<StepEvent> steps, FindAnnotatedSteps(space.Reader()));
-  EXPECT_THAT(Texts(steps), ElementsAre("annotation: 2 longest 100..9223372036854775807"));
+  ASSERT_OK_AND_ASSIGN(const StepEvents found, FindXSpaceSteps(space.Reader()));
+  EXPECT_THAT(Texts(found.steps), ElementsAre("annotation: 2 longest 100..9223372036854775807"));
 }
 
 TEST(StepEventsTest, StepsLinesOfSeveralDevicesAreJoined) {
@@ -124,8 +135,8 @@ TEST(StepEventsTest, StepsLinesOfSeveralDevicesAreJoined) {
   space.AddEvent("/device:TPU:0", 2, "XLA Ops", "14", 200, 50);
   space.AddEvent("/device:TPU:1", 1, "Steps", "12", 101, 60);
   space.AddEvent("/host:CPU", 1, "Steps", "15", 300, 50);
-  ASSERT_OK_AND_ASSIGN(const std::vector<StepEvent> steps, FindStepsLines(space.Reader()));
-  EXPECT_THAT(Texts(steps),
+  ASSERT_OK_AND_ASSIGN(const StepEvents found, FindXSpaceSteps(space.Reader()));
+  EXPECT_THAT(Texts(found.steps),
               ElementsAre("steps line: 12 12 100..161", "steps line: 13 13 150..200"));
 }
 
@@ -136,8 +147,8 @@ TEST(StepEventsTest, TheFirstDeviceStandsForTheModuleRunsOfAll) {
   space.AddEvent("/device:TPU:0", 1, "XLA Modules", "jit_f(77)", 200, 50, {{"run_id", 7}});
   // The same execution as run 6 above.
   space.AddEvent("/device:TPU:1", 1, "XLA Modules", "jit_f(77)", 100, 50, {{"run_id", 4}});
-  ASSERT_OK_AND_ASSIGN(const std::vector<StepEvent> steps, FindDeviceModuleRuns(space.Reader()));
-  EXPECT_THAT(Texts(steps),
+  ASSERT_OK_AND_ASSIGN(const StepEvents found, FindXSpaceSteps(space.Reader()));
+  EXPECT_THAT(Texts(found.steps),
               ElementsAre("device module: 6 jit_f 100..150", "device module: 7 jit_f 200..250"));
 }
 
@@ -147,8 +158,8 @@ TEST(StepEventsTest, AHostModuleRunIsTheExecuteCall) {
   space.AddHostEvent(1, "RendezvousAfterInitialization", 110, 90, {{"run_id", 3}});
   space.AddHostEvent(1, "ThunkExecutor::Execute (wait for completion)", 110, 90, {{"run_id", 3}});
   space.AddHostEvent(1, "PjRtStreamExecutorLoadedExecutable::Execute (jit_g)", 300, 9, {});
-  ASSERT_OK_AND_ASSIGN(const std::vector<StepEvent> steps, FindHostModuleRuns(space.Reader()));
-  EXPECT_THAT(Texts(steps), ElementsAre("host module: 3 jit_f 100..150"));
+  ASSERT_OK_AND_ASSIGN(const StepEvents found, FindXSpaceSteps(space.Reader()));
+  EXPECT_THAT(Texts(found.steps), ElementsAre("host module: 3 jit_f 100..150"));
 }
 
 TEST(StepEventsTest, AHostModuleRunOnCpuSpansItsInstructions) {
@@ -168,8 +179,8 @@ TEST(StepEventsTest, AHostModuleRunOnCpuSpansItsInstructions) {
   add(1, 160, "jit_g", 3);
   const std::string bytes = space.SerializeAsString();
   ASSERT_OK_AND_ASSIGN(const XSpaceReader reader, XSpaceReader::FromBytes(bytes, "test.pb"));
-  ASSERT_OK_AND_ASSIGN(const std::vector<StepEvent> steps, FindHostModuleRuns(reader));
-  EXPECT_THAT(Texts(steps),
+  ASSERT_OK_AND_ASSIGN(const StepEvents found, FindXSpaceSteps(reader));
+  EXPECT_THAT(Texts(found.steps),
               ElementsAre("host module: 3 jit_f 90..130", "host module: 4 jit_f 150..160",
                           "host module: 3 jit_g 160..170"));
 }
@@ -179,8 +190,9 @@ TEST(StepEventsTest, TakesTheFirstSourceThatHasSteps) {
   const auto source = [&] {
     absl::StatusOr<StepEvents> found = FindXSpaceSteps(space.Reader());
     EXPECT_OK(found);
-    return absl::StrCat(found->steps.empty() ? "none" : StepSourceName(found->steps.front().source),
-                        ": ", found->reason);
+    return absl::StrCat(
+        found->steps.empty() ? std::string("none") : SourceName(found->steps.front().source), ": ",
+        found->reason);
   };
   space.AddHostEvent(1, "unmarked", 0, 1, {});
   EXPECT_EQ(source(),
@@ -212,32 +224,6 @@ TEST(StepEventsTest, ModuleRunsOfASyntheticRun) {
   EXPECT_THAT(Texts(found.steps),
               ElementsAre("host module: 1000 jit_step 22980000000..23000000000",
                           "host module: 1001 jit_step 23980000000..24000000000"));
-}
-
-TEST(StepEventsTest, ProfilerStepsHaveTheExactName) {
-  ASSERT_OK_AND_ASSIGN(const TraceJsonTable loaded, LoadTraceJson(R"([
-      {"ph":"X","cat":"user_annotation","name":"ProfilerStep#8","pid":1,"tid":1,"ts":0,"dur":1},
-      {"ph":"X","cat":"user_annotation","name":"ProfilerStep#7","pid":1,"tid":1,"ts":-2,"dur":2},
-      {"ph":"X","cat":"gpu_user_annotation","name":"ProfilerStep#7","pid":0,"tid":7,"ts":-1,"dur":9},
-      {"ph":"X","cat":"user_annotation","name":"ProfilerStep#7","pid":1,"tid":2,"ts":-1,"dur":2},
-      {"ph":"X","cat":"cpu_op","name":"ProfilerStep#6","pid":1,"tid":1,"ts":0,"dur":1},
-      {"ph":"X","cat":"user_annotation","name":"ProfilerStep#","pid":1,"tid":1,"ts":0,"dur":1},
-      {"ph":"X","cat":"user_annotation","name":"ProfilerStep# 5","pid":1,"tid":1,"ts":0,"dur":1},
-      {"ph":"X","cat":"user_annotation","name":"ProfilerStep#-5","pid":1,"tid":1,"ts":0,"dur":1},
-      {"ph":"X","cat":"user_annotation","name":"ProfilerStep#5b","pid":1,"tid":1,"ts":0,"dur":1},
-      {"ph":"X","cat":"user_annotation","name":"my ProfilerStep#4","pid":1,"tid":1,"ts":0,"dur":1}
-      ])",
-                                                                  "test.json"));
-  const StepEvents found = FindTraceJsonSteps(loaded.table);
-  EXPECT_THAT(Texts(found.steps), ElementsAre("profiler step: 7 ProfilerStep#7 -2000000..1000000",
-                                              "profiler step: 8 ProfilerStep#8 0..1000000"));
-  EXPECT_EQ(found.reason, "annotations ProfilerStep#<n> were taken");
-}
-
-TEST(StepEventsTest, ATraceNeedNotHaveSteps) {
-  const StepEvents found = FindTraceJsonSteps(EventTable());
-  EXPECT_THAT(found.steps, IsEmpty());
-  EXPECT_EQ(found.reason, "no host annotation is named ProfilerStep#<n>");
 }
 
 struct RealSteps {
@@ -297,20 +283,6 @@ TEST(StepEventsTest, ModuleRunsOfRealSweeps) {
       previous_end_ps = step.end_ps;
     }
   }
-}
-
-TEST(StepEventsTest, StepsOfARealKinetoTrace) {
-  const std::optional<std::string> shared = SharedDataDirectory();
-  if (!shared.has_value()) GTEST_SKIP() << kSharedDataMissing;
-  ASSERT_OK_AND_ASSIGN(
-      const InputFile file,
-      InputFile::Open(FileSystem::Posix(), *shared + "/traces/torch_nccl4/kineto_0.json.gz"));
-  ASSERT_OK_AND_ASSIGN(const TraceJsonTable loaded, LoadTraceJson(file.bytes(), file.path()));
-  // The file's ts are 3844757818694.122 and 3844757847301.271, the first event's
-  // 3844757834658.444.
-  EXPECT_THAT(Texts(FindProfilerSteps(loaded.table)),
-              ElementsAre("profiler step: 3 ProfilerStep#3 -15964322000..12574535000",
-                          "profiler step: 4 ProfilerStep#4 12642827000..35456785000"));
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds the streaming codec against libprotobuf on the same bytes. Used on real files, on mutated
 // ones and by the fuzzer.
 #ifndef XLA_PROFILER_TESTING_CODEC_COMPARISON_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bytes that almost are what they should be.
 #ifndef XLA_PROFILER_TESTING_DAMAGE_H_
 #define XLA_PROFILER_TESTING_DAMAGE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Dependencies in the words of a test's expectations.
 #ifndef XLA_PROFILER_TESTING_DEPENDENCY_TEXT_H_
 #define XLA_PROFILER_TESTING_DEPENDENCY_TEXT_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds the decoder of HLO modules against libprotobuf on the same bytes. Used on real modules, on
 // damaged ones and by the fuzzer.
 #ifndef XLA_PROFILER_TESTING_HLO_COMPARISON_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small HLO modules for tests:
 //
 //   HloModuleBuilder builder("jit_step");

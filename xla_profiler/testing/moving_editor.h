@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An editor that moves every event by a constant: what any alignment costs beside its arithmetic.
 // By 0 it is the identity, found out event by event.
 #ifndef XLA_PROFILER_TESTING_MOVING_EDITOR_H_
@@ -13,7 +14,7 @@ namespace meridian {
 struct Movement {
   int64_t offset_ps = 0;
   int64_t duration_ps = 0;
-  // Of the lines' bases.
+  // By how much the bases of the lines move.
   int64_t timestamp_ns = 0;
 };
 

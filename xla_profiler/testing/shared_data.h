@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Real profiles for tests, more than the tree holds: a collection that lies beside the checkout
 // (../shared) on machines that have it. Bazel does not see it: --nocache_test_results runs the
 // tests again after it has changed.

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // A made-up run of several ranks whose true times are known, one profile per rank, in the form that
 // JAX writes on GPUs:
 //
 //   /host:metadata    module jit_step with its HLO
 //   /device:GPU:0     Stream #14: loop_add_fusion, then the NCCL kernel of all-reduce.2, each step
-//   /host:CPU         python3: Execute (run_id, replica, partition) around the two thunks and
-//   launches Task Environment  start and stop of the session
+//   /host:CPU         python3: Execute (run_id, replica, partition) around two thunks and launches
+//   Task Environment  start and stop of the session
 //
 // All ranks share one clock; their sessions begin at different times. In every step rank r computes
 // for compute_ns + r * straggle_ns; the all-reduce starts on a rank when its kernel has ended, and
@@ -15,7 +16,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "xla_profiler/xplane/xplane_builder.h"
+#include "xla_profiler/testing/xplane_builder.h"
 
 namespace meridian {
 

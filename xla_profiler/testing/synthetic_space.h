@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Profiles of any size, made up: for benchmarks and tests of large files.
 #ifndef XLA_PROFILER_TESTING_SYNTHETIC_SPACE_H_
 #define XLA_PROFILER_TESTING_SYNTHETIC_SPACE_H_

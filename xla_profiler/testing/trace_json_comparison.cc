@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "simdjson.h"
 #include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/trace_json/trace_json_problems.h"
 #include "xla_profiler/trace_json/trace_json_reader.h"
 
 namespace meridian {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds the reader against simdjson's parse of the whole document. Used on real files, on mutated
 // ones and by the fuzzer.
 #ifndef XLA_PROFILER_TESTING_TRACE_JSON_COMPARISON_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Viewers draw the events of one track as a stack of calls: events nest or follow each other. Some
 // lines have events that overlap otherwise (kernels of a CUDA graph, asynchronous copies); these
 // are spread over lanes within which all nest:

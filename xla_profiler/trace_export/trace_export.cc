@@ -1,16 +1,306 @@
 #include "xla_profiler/trace_export/trace_export.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
+#include <memory>
 #include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/numeric/int128.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/trace_export/perfetto_sink.h"
-#include "xla_profiler/trace_export/space_walk.h"
-#include "xla_profiler/trace_export/trace_json_sink.h"
+#include "xla_profiler/events/event_category.h"
+#include "xla_profiler/trace_export/nesting_lanes.h"
+#include "xla_profiler/trace_export/trace_sink.h"
+#include "xla_profiler/trace_export/track_layout.h"
 #include "xla_profiler/xplane/session_clock.h"
+#include "xla_profiler/xplane/xplane_schema.h"
+#include "xla_profiler/xplane/xplane_wire.h"
 
 namespace meridian {
 namespace {
+
+constexpr uint64_t kMaxCorrelation = 0xFFFFFFFF;
+constexpr int64_t kEventsPerProgress = 1 << 16;
+
+// Start ascending, then duration descending: parents before children.
+struct EventOrder {
+  int64_t offset_ps = 0;
+  int64_t duration_ps = 0;
+
+  friend bool operator<(const EventOrder& a, const EventOrder& b) {
+    return a.offset_ps != b.offset_ps ? a.offset_ps < b.offset_ps : a.duration_ps > b.duration_ps;
+  }
+};
+
+EventOrder OrderOf(const XEventVisitor& event) { return {event.OffsetPs(), event.DurationPs()}; }
+
+absl::StatusOr<bool> IsInOrder(const XLineVisitor& line) {
+  bool in_order = true;
+  EventOrder previous{std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()};
+  RETURN_IF_ERROR(line.ForEachEvent([&](const XEventVisitor& event) {
+    const EventOrder order = OrderOf(event);
+    in_order = in_order && !(order < previous);
+    previous = order;
+  }));
+  return in_order;
+}
+
+// Returns the payloads of the line's events in order; those of equal times stay as they were.
+absl::StatusOr<std::vector<absl::string_view>> SortedPayloads(const XSpaceSource& source,
+                                                              const XLineVisitor& line) {
+  std::vector<std::pair<EventOrder, absl::string_view>> events;
+  events.reserve(line.NumEvents());
+  RETURN_IF_ERROR(line.ForEachEvent([&](const XEventVisitor& event) {
+    events.push_back({OrderOf(event), absl::string_view()});
+  }));
+  size_t next = 0;
+  XLineHeader header;
+  RETURN_IF_ERROR(WalkXLine(source, line.Header().payload, &header, [&](absl::string_view payload) {
+    events[next++].second = payload;
+    return absl::OkStatus();
+  }));
+  std::stable_sort(events.begin(), events.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<absl::string_view> payloads;
+  payloads.reserve(events.size());
+  for (const auto& [order, payload] : events) payloads.push_back(payload);
+  return payloads;
+}
+
+// What a counter can show.
+bool IsFiniteNumber(const XStatVisitor& stat) {
+  if (stat.value_case() == XStatVisitor::ValueCase::kDouble) {
+    return std::isfinite(stat.DoubleValue());
+  }
+  return stat.IntOrUintValue().has_value();
+}
+
+// Tells the sink all of the profile.
+class SpaceWalk {
+ public:
+  SpaceWalk(const XSpaceReader& reader, const ExportOptions& options, TraceSink& sink)
+      : reader_(reader), options_(options), range_(sink.range()), sink_(sink) {}
+
+  absl::StatusOr<ExportStats> Run() {
+    ASSIGN_OR_RETURN(layout_, ReadTrackLayout(reader_));
+    for (const TraceProcess& process : layout_.processes) {
+      RETURN_IF_ERROR(sink_.AddProcess(process));
+    }
+    stats_.processes = static_cast<int64_t>(layout_.processes.size());
+    for (const LineLayout& line : layout_.lines) {
+      if (line.kind != LineLayout::Kind::kSlices) continue;
+      RETURN_IF_ERROR(sink_.AddTrack(line.track));
+      ++stats_.tracks;
+    }
+    RETURN_IF_ERROR(
+        reader_.ForEachPlane([&](const XPlaneVisitor& plane) { return AddPlane(plane); }));
+    RETURN_IF_ERROR(sink_.Finish());
+    return stats_;
+  }
+
+ private:
+  absl::Status AddPlane(const XPlaneVisitor& plane) {
+    counter_tracks_.clear();
+    bool begun = false;
+    return plane.ForEachLine([&](const XLineVisitor& line) -> absl::Status {
+      const LineLayout& layout = layout_.lines[next_line_++];
+      if (layout.kind == LineLayout::Kind::kHidden) return absl::OkStatus();
+      if (!begun) RETURN_IF_ERROR(sink_.BeginPlane(plane));
+      begun = true;
+      return AddLine(line, layout);
+    });
+  }
+
+  absl::Status AddLine(const XLineVisitor& line, const LineLayout& layout) {
+    tracks_.assign(1, layout.track);
+    const auto add_event = [&](const XEventVisitor& event) {
+      return AddEvent(line, layout, event);
+    };
+    ASSIGN_OR_RETURN(const bool in_order, IsInOrder(line));
+    if (in_order) {
+      RETURN_IF_ERROR(line.ForEachEvent(add_event));
+    } else {
+      ASSIGN_OR_RETURN(const std::vector<absl::string_view> payloads,
+                       SortedPayloads(reader_.source(), line));
+      RETURN_IF_ERROR(line.ForEachEvent(payloads, add_event));
+    }
+    ends_.clear();
+    lanes_.Clear(&ends_);
+    return EndSlices();
+  }
+
+  absl::Status AddEvent(const XLineVisitor& line, const LineLayout& layout,
+                        const XEventVisitor& event) {
+    ReportProgress(event.FileOffset());
+    int64_t start_ps = 0;
+    int64_t end_ps = 0;
+    if (!ReadTimes(line, event, &start_ps, &end_ps)) return absl::OkStatus();
+    if (layout.kind == LineLayout::Kind::kCounters) {
+      return AddCounterValues(layout, event, start_ps);
+    }
+    return AddSlice(line, layout, event, start_ps, end_ps);
+  }
+
+  // Returns false when the event has no time that can be told.
+  bool ReadTimes(const XLineVisitor& line, const XEventVisitor& event, int64_t* start_ps,
+                 int64_t* end_ps) {
+    if (event.IsAggregatedEvent()) {
+      ++stats_.aggregated;
+      return false;
+    }
+    if (event.DurationPs() < 0) {
+      ++stats_.negative_durations;
+      return false;
+    }
+    const absl::int128 start = absl::int128(line.TimestampNs()) * kPsPerNs + event.OffsetPs();
+    const absl::int128 end = start + event.DurationPs();
+    if (start < range_.min_ps || end > range_.max_ps) {
+      ++stats_.out_of_range;
+      return false;
+    }
+    *start_ps = static_cast<int64_t>(start);
+    *end_ps = static_cast<int64_t>(end);
+    return true;
+  }
+
+  absl::Status AddSlice(const XLineVisitor& line, const LineLayout& layout,
+                        const XEventVisitor& event, int64_t start_ps, int64_t end_ps) {
+    ends_.clear();
+    const std::optional<size_t> lane = lanes_.Place(start_ps, end_ps, &ends_);
+    RETURN_IF_ERROR(EndSlices());
+    if (!lane.has_value()) {
+      ++stats_.too_many_overlaps;
+      return absl::OkStatus();
+    }
+    if (*lane == tracks_.size()) RETURN_IF_ERROR(AddOverlapTrack(layout.track));
+    ReadArgs(event);
+    TraceSlice slice;
+    slice.start_ps = start_ps;
+    slice.duration_ps = end_ps - start_ps;
+    slice.category = XSpaceEventCategory(layout.on_device, line, event);
+    slice.flow = ReadFlow(layout, event);
+    slice.metadata = &event.Metadata();
+    slice.args = args_;
+    ++stats_.slices;
+    return sink_.BeginSlice(tracks_[*lane], slice);
+  }
+
+  absl::Status AddCounterValues(const LineLayout& layout, const XEventVisitor& event,
+                                int64_t time_ps) {
+    bool first = true;
+    for (const XStatVisitor& stat : event.Stats()) {
+      if (!IsFiniteNumber(stat)) continue;
+      ASSIGN_OR_RETURN(const TraceTrack* track, CounterTrack(layout, event, stat, first));
+      RETURN_IF_ERROR(sink_.AddCounterValue(*track, time_ps, stat));
+      ++stats_.counter_values;
+      first = false;
+    }
+    return absl::OkStatus();
+  }
+
+  // Returns the counter's track; a reading of several values makes several counters.
+  absl::StatusOr<const TraceTrack*> CounterTrack(const LineLayout& layout,
+                                                 const XEventVisitor& event,
+                                                 const XStatVisitor& stat, bool first) {
+    const auto [it, is_new] =
+        counter_tracks_.try_emplace({layout.track.process_id, event.Id(), stat.Id()});
+    TraceTrack& track = it->second;
+    if (is_new) {
+      track = layout.track;
+      track.id = layout_.next_id++;
+      track.kind = TraceTrack::Kind::kCounter;
+      track.name = first ? std::string(event.Name()) : absl::StrCat(event.Name(), " ", stat.Name());
+      RETURN_IF_ERROR(sink_.AddTrack(track));
+    }
+    return &track;
+  }
+
+  absl::Status AddOverlapTrack(const TraceTrack& line_track) {
+    TraceTrack track = line_track;
+    track.id = layout_.next_id++;
+    track.kind = TraceTrack::Kind::kOverlap;
+    track.name = absl::StrCat(line_track.name, " (", tracks_.size() + 1, ")");
+    RETURN_IF_ERROR(sink_.AddTrack(track));
+    tracks_.push_back(std::move(track));
+    ++stats_.overlap_tracks;
+    return absl::OkStatus();
+  }
+
+  absl::Status EndSlices() {
+    for (const NestingLanes::End& end : ends_) {
+      RETURN_IF_ERROR(sink_.EndSlice(tracks_[end.lane], end.end_ps));
+    }
+    return absl::OkStatus();
+  }
+
+  void ReadArgs(const XEventVisitor& event) {
+    args_.clear();
+    const absl::Span<const XStatVisitor> own = event.Stats();
+    const absl::Span<const XStatVisitor> first_own = own.subspan(0, TraceSlice::kMaxArgs);
+    for (const XStatVisitor& stat : event.Metadata().stats) {
+      const bool replaced =
+          args_.size() < TraceSlice::kMaxArgs &&
+          std::any_of(first_own.begin(), first_own.end(),
+                      [&](const XStatVisitor& other) { return other.Id() == stat.Id(); });
+      if (!replaced) AddArg(stat);
+    }
+    for (const XStatVisitor& stat : own) AddArg(stat);
+  }
+
+  void AddArg(const XStatVisitor& stat) {
+    if (stat.value_case() == XStatVisitor::ValueCase::kNone) return;
+    if (stat.value_case() == XStatVisitor::ValueCase::kBytes) {
+      ++stats_.bytes_stats;
+    } else if (args_.size() == TraceSlice::kMaxArgs) {
+      ++stats_.excess_stats;
+    } else {
+      args_.push_back(&stat);
+    }
+  }
+
+  // Arrows need no table of launches: the ends that share a node and a correlation id share the id
+  // of the arrow. Correlation ids of 2^32 and more (none of the known profilers') get no arrow.
+  std::optional<TraceFlow> ReadFlow(const LineLayout& layout, const XEventVisitor& event) {
+    const XStatVisitor* stat = event.GetEventOrMetadataStat(StatType::kCorrelationId);
+    if (stat == nullptr) return std::nullopt;
+    const auto correlation = static_cast<uint64_t>(stat->IntOrUintValue().value_or(0));
+    // Profilers give 0 to what no call has caused.
+    if (correlation == 0 || correlation > kMaxCorrelation) return std::nullopt;
+    ++(layout.on_device ? stats_.flow_ends : stats_.flow_starts);
+    return TraceFlow{layout.node_index << 32 | correlation, !layout.on_device};
+  }
+
+  void ReportProgress(uint64_t offset) {
+    if (++events_seen_ % kEventsPerProgress == 0 && options_.progress) options_.progress(offset);
+  }
+
+  const XSpaceReader& reader_;
+  const ExportOptions& options_;
+  const TimeRange range_;
+  TraceSink& sink_;
+  TrackLayout layout_;
+  size_t next_line_ = 0;
+  ExportStats stats_;
+  int64_t events_seen_ = 0;
+
+  // The lanes of the line at hand; tracks_ has the track of each, the line's own first.
+  NestingLanes lanes_;
+  std::vector<TraceTrack> tracks_;
+  // The counters of the plane at hand, by process id, event metadata id and stat id.
+  absl::flat_hash_map<std::tuple<int64_t, int64_t, int64_t>, TraceTrack> counter_tracks_;
+  // What ends before the event at hand, and its arguments.
+  std::vector<NestingLanes::End> ends_;
+  std::vector<const XStatVisitor*> args_;
+};
 
 // A viewer needs no Unix time: nullopt when nobody tells.
 absl::StatusOr<std::optional<int64_t>> SessionStart(const XSpaceReader& reader,
@@ -25,20 +315,13 @@ absl::StatusOr<std::optional<int64_t>> SessionStart(const XSpaceReader& reader,
 absl::StatusOr<ExportStats> ExportTraceJson(const XSpaceReader& reader,
                                             const ExportOptions& options, ByteSink& out) {
   ASSIGN_OR_RETURN(const std::optional<int64_t> start_ns, SessionStart(reader, options));
-  TraceJsonSink sink(start_ns, &out);
-  ASSIGN_OR_RETURN(const ExportStats stats, WalkSpace(reader, options, TimeRange(), sink));
-  RETURN_IF_ERROR(sink.Finish());
-  return stats;
+  return SpaceWalk(reader, options, *NewTraceJsonSink(start_ns, &out)).Run();
 }
 
 absl::StatusOr<ExportStats> ExportPerfetto(const XSpaceReader& reader, const ExportOptions& options,
                                            ByteSink& out) {
   ASSIGN_OR_RETURN(const std::optional<int64_t> start_ns, SessionStart(reader, options));
-  PerfettoSink sink(start_ns, &out);
-  ASSIGN_OR_RETURN(const ExportStats stats,
-                   WalkSpace(reader, options, PerfettoSink::Range(start_ns), sink));
-  RETURN_IF_ERROR(sink.Finish());
-  return stats;
+  return SpaceWalk(reader, options, *NewPerfettoSink(start_ns, &out)).Run();
 }
 
 }  // namespace meridian

@@ -1,13 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exports of a profile for viewers: an XSpace of one node, or a combined file, of any size.
+//
+// Memory: the metadata of one plane, the names of all lines, and, for a line whose events are not
+// in order (none of the known profilers writes such), up to 80 bytes for each of them.
 #ifndef XLA_PROFILER_TRACE_EXPORT_TRACE_EXPORT_H_
 #define XLA_PROFILER_TRACE_EXPORT_TRACE_EXPORT_H_
 
+#include <cstdint>
+#include <functional>
+#include <optional>
+
 #include "absl/status/statusor.h"
 #include "xla_profiler/base/files/byte_sink.h"
-#include "xla_profiler/trace_export/export_options.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {
+
+struct ExportOptions {
+  // Unix time of the session's start; nullopt when the file is to tell.
+  std::optional<int64_t> profile_start_ns;
+  // Called now and then with the file offset reached; may be null.
+  std::function<void(uint64_t offset)> progress;
+};
+
+// What was written, and what was left out and why.
+struct ExportStats {
+  int64_t processes = 0;
+  // Lines that have events, and the further tracks for events that overlap on theirs.
+  int64_t tracks = 0;
+  int64_t overlap_tracks = 0;
+  int64_t slices = 0;
+  // Readings of counters.
+  int64_t counter_values = 0;
+  // Events with the beginning or the end of an arrow from launch to work. Not every launch has its
+  // work in the profile.
+  int64_t flow_starts = 0;
+  int64_t flow_ends = 0;
+
+  // Events left out: those that stand for several and have no start, those of negative duration,
+  // those at times that the format cannot hold, those that overlap more than
+  // NestingLanes::kMaxLanes others.
+  int64_t aggregated = 0;
+  int64_t negative_durations = 0;
+  int64_t out_of_range = 0;
+  int64_t too_many_overlaps = 0;
+  // Stats left out because they are bytes, or beyond TraceSlice::kMaxArgs of one event.
+  int64_t bytes_stats = 0;
+  int64_t excess_stats = 0;
+};
 
 // Writes Chrome's trace JSON, for chrome://tracing, Perfetto and whatever reads JSON. Times count
 // from the session's start and are exact; the document tells the start as `baseTimeNanoseconds`
@@ -17,8 +57,8 @@ namespace meridian {
 absl::StatusOr<ExportStats> ExportTraceJson(const XSpaceReader& reader,
                                             const ExportOptions& options, ByteSink& out);
 
-// Writes Perfetto's own format, for ui.perfetto.dev and trace_processor; perfetto_sink.h tells what
-// is lost. Timestamps are Unix nanoseconds when the session's start is known.
+// Writes Perfetto's own format, for ui.perfetto.dev and trace_processor; perfetto_sink.cc tells
+// what is lost. Timestamps are Unix nanoseconds when the session's start is known.
 absl::StatusOr<ExportStats> ExportPerfetto(const XSpaceReader& reader, const ExportOptions& options,
                                            ByteSink& out);
 

@@ -28,8 +28,8 @@
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/testing/damage.h"
 #include "xla_profiler/testing/shared_data.h"
+#include "xla_profiler/testing/xplane_builder.h"
 #include "xla_profiler/xplane/combined_profile.h"
-#include "xla_profiler/xplane/xplane_builder.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {
@@ -82,9 +82,9 @@ XSpaceProto LaunchAndKernels() {
     gpu.SetName("/device:GPU:0");
     XLineBuilder stream = AddLine(14, "Stream #14(Compute)", 1000, gpu);
     XEventBuilder kernel = AddCorrelated("fusion", 500, 2000000, 7, gpu, stream);
-    // In this order, which numbers the metadata: arguments of one call have none.
-    const XStatMetadataProto& hlo_op = *gpu.GetOrCreateStatMetadata(StatType::kHloOp);
-    kernel.AddStatValue(hlo_op, *gpu.GetOrCreateStatMetadata("add.1"));
+    // In this order, which decides the ids; that of arguments is the compiler's choice.
+    const XStatMetadataProto* hlo_op = gpu.GetOrCreateStatMetadata(StatType::kHloOp);
+    kernel.AddStatValue(*hlo_op, *gpu.GetOrCreateStatMetadata("add.1"));
     kernel.AddBytesValue(*gpu.GetOrCreateStatMetadata("blob"), "\xFF\xFE");
     AddCorrelated("nccl", 1000500, 3000001, 7, gpu, stream);
     AddEvent("fusion", 2000500, 1, gpu, stream).SetNumOccurrences(12);

@@ -1,7 +1,16 @@
-#include "xla_profiler/trace_export/trace_json_sink.h"
+// Writes a trace as Chrome's JSON. A slice is a complete event ("X"), so its times are exact to the
+// picosecond; what overlaps on a line gets a thread of its own, since viewers drop such events.
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/trace_export/trace_sink.h"
+#include "xla_profiler/trace_json/trace_json_writer.h"
 
 namespace meridian {
 namespace {
@@ -15,87 +24,110 @@ absl::string_view CategoryText(EventCategory category) {
   return category == EventCategory::kUnknown ? absl::string_view() : EventCategoryName(category);
 }
 
+class TraceJsonSink : public TraceSink {
+ public:
+  TraceJsonSink(std::optional<int64_t> start_ns, ByteSink* out) : writer_(out, start_ns) {}
+
+  absl::Status AddProcess(const TraceProcess& process) override {
+    RETURN_IF_ERROR(writer_.WriteProcessName(
+        process.id, Shorten(process.name, kMaxNameCharacters, &name_buffer_)));
+    return writer_.WriteProcessSortIndex(process.id, process.position);
+  }
+
+  absl::Status AddTrack(const TraceTrack& track) override {
+    // Counters need no announcement.
+    if (track.kind == TraceTrack::Kind::kCounter) return absl::OkStatus();
+    RETURN_IF_ERROR(writer_.WriteThreadName(
+        track.process_id, track.id, Shorten(track.name, kMaxNameCharacters, &name_buffer_)));
+    return writer_.WriteThreadSortIndex(track.process_id, track.id, track.position);
+  }
+
+  absl::Status BeginPlane(const XPlaneVisitor&) override { return absl::OkStatus(); }
+
+  absl::Status BeginSlice(const TraceTrack& track, const TraceSlice& slice) override {
+    args_.Clear();
+    if (!slice.long_name().empty()) {
+      args_.AddString(kLongNameArg,
+                      Shorten(slice.long_name(), kMaxValueCharacters, &value_buffer_));
+    }
+    for (const XStatVisitor* stat : slice.args) AddArg(*stat);
+    TraceJsonFields fields;
+    fields.pid = track.process_id;
+    fields.tid = track.id;
+    fields.name = Shorten(slice.name(), kMaxNameCharacters, &name_buffer_);
+    fields.category = CategoryText(slice.category);
+    fields.ts_ps = slice.start_ps;
+    fields.args = args_.members().empty() ? nullptr : &args_;
+    RETURN_IF_ERROR(writer_.WriteComplete(fields, slice.duration_ps));
+    if (!slice.flow.has_value()) return absl::OkStatus();
+    // Right behind the slice, which encloses it.
+    fields.name = kLaunchFlow;
+    fields.category = kLaunchFlow;
+    fields.args = nullptr;
+    return writer_.WriteFlow(fields, slice.flow->starts ? FlowPhase::kStart : FlowPhase::kEnd,
+                             slice.flow->id);
+  }
+
+  absl::Status EndSlice(const TraceTrack&, int64_t) override { return absl::OkStatus(); }
+
+  absl::Status AddCounterValue(const TraceTrack& track, int64_t time_ps,
+                               const XStatVisitor& value) override {
+    args_.Clear();
+    switch (value.value_case()) {
+      case XStatVisitor::ValueCase::kDouble:
+        args_.AddDouble(kCounterArg, value.DoubleValue());
+        break;
+      case XStatVisitor::ValueCase::kUint64:
+        args_.AddUint64(kCounterArg, value.UintValue());
+        break;
+      default:
+        args_.AddInt64(kCounterArg, value.IntValue());
+    }
+    TraceJsonFields fields;
+    fields.pid = track.process_id;
+    fields.name = Shorten(track.name, kMaxNameCharacters, &name_buffer_);
+    fields.ts_ps = time_ps;
+    fields.args = &args_;
+    return writer_.WriteCounter(fields);
+  }
+
+  absl::Status Finish() override { return writer_.Finish(); }
+
+ private:
+  void AddArg(const XStatVisitor& stat) {
+    const absl::string_view key = Shorten(stat.Name(), kMaxValueCharacters, &name_buffer_);
+    switch (stat.value_case()) {
+      case XStatVisitor::ValueCase::kInt64: {
+        const int64_t value = stat.IntValue();
+        if (value < -kMaxExactInteger || value > kMaxExactInteger) {
+          return args_.AddString(key, absl::StrCat(value));
+        }
+        return args_.AddInt64(key, value);
+      }
+      case XStatVisitor::ValueCase::kUint64: {
+        const uint64_t value = stat.UintValue();
+        if (value > uint64_t{kMaxExactInteger}) return args_.AddString(key, absl::StrCat(value));
+        return args_.AddUint64(key, value);
+      }
+      case XStatVisitor::ValueCase::kDouble:
+        return args_.AddDouble(key, stat.DoubleValue());
+      default:
+        return args_.AddString(key,
+                               Shorten(stat.StrOrRefValue(), kMaxValueCharacters, &value_buffer_));
+    }
+  }
+
+  TraceJsonWriter writer_;
+  // Kept between events for their memory.
+  TraceJsonArgs args_;
+  std::string name_buffer_;
+  std::string value_buffer_;
+};
+
 }  // namespace
 
-absl::Status TraceJsonSink::AddProcess(const TraceProcess& process) {
-  RETURN_IF_ERROR(writer_.WriteProcessName(
-      process.id, Shorten(process.name, kMaxNameCharacters, &name_buffer_)));
-  return writer_.WriteProcessSortIndex(process.id, process.position);
-}
-
-absl::Status TraceJsonSink::AddTrack(const TraceTrack& track) {
-  // Counters need no announcement.
-  if (track.kind == TraceTrack::Kind::kCounter) return absl::OkStatus();
-  RETURN_IF_ERROR(writer_.WriteThreadName(track.process_id, track.id,
-                                          Shorten(track.name, kMaxNameCharacters, &name_buffer_)));
-  return writer_.WriteThreadSortIndex(track.process_id, track.id, track.position);
-}
-
-absl::Status TraceJsonSink::BeginSlice(const TraceTrack& track, const TraceSlice& slice) {
-  args_.Clear();
-  if (!slice.long_name().empty()) {
-    args_.AddString(kLongNameArg, Shorten(slice.long_name(), kMaxValueCharacters, &value_buffer_));
-  }
-  for (const XStatVisitor* stat : slice.args) AddArg(*stat);
-  TraceJsonFields fields;
-  fields.pid = track.process_id;
-  fields.tid = track.id;
-  fields.name = Shorten(slice.name(), kMaxNameCharacters, &name_buffer_);
-  fields.category = CategoryText(slice.category);
-  fields.ts_ps = slice.start_ps;
-  fields.args = args_.members().empty() ? nullptr : &args_;
-  RETURN_IF_ERROR(writer_.WriteComplete(fields, slice.duration_ps));
-  if (!slice.flow.has_value()) return absl::OkStatus();
-  // Right behind the slice, which encloses it.
-  fields.name = kLaunchFlow;
-  fields.category = kLaunchFlow;
-  fields.args = nullptr;
-  return writer_.WriteFlow(fields, slice.flow->starts ? FlowPhase::kStart : FlowPhase::kEnd,
-                           slice.flow->id);
-}
-
-absl::Status TraceJsonSink::AddCounterValue(const TraceTrack& track, int64_t time_ps,
-                                            const XStatVisitor& value) {
-  args_.Clear();
-  switch (value.value_case()) {
-    case XStatVisitor::ValueCase::kDouble:
-      args_.AddDouble(kCounterArg, value.DoubleValue());
-      break;
-    case XStatVisitor::ValueCase::kUint64:
-      args_.AddUint64(kCounterArg, value.UintValue());
-      break;
-    default:
-      args_.AddInt64(kCounterArg, value.IntValue());
-  }
-  TraceJsonFields fields;
-  fields.pid = track.process_id;
-  fields.name = Shorten(track.name, kMaxNameCharacters, &name_buffer_);
-  fields.ts_ps = time_ps;
-  fields.args = &args_;
-  return writer_.WriteCounter(fields);
-}
-
-void TraceJsonSink::AddArg(const XStatVisitor& stat) {
-  const absl::string_view key = Shorten(stat.Name(), kMaxValueCharacters, &name_buffer_);
-  switch (stat.value_case()) {
-    case XStatVisitor::ValueCase::kInt64: {
-      const int64_t value = stat.IntValue();
-      if (value < -kMaxExactInteger || value > kMaxExactInteger) {
-        return args_.AddString(key, absl::StrCat(value));
-      }
-      return args_.AddInt64(key, value);
-    }
-    case XStatVisitor::ValueCase::kUint64: {
-      const uint64_t value = stat.UintValue();
-      if (value > uint64_t{kMaxExactInteger}) return args_.AddString(key, absl::StrCat(value));
-      return args_.AddUint64(key, value);
-    }
-    case XStatVisitor::ValueCase::kDouble:
-      return args_.AddDouble(key, stat.DoubleValue());
-    default:
-      return args_.AddString(key,
-                             Shorten(stat.StrOrRefValue(), kMaxValueCharacters, &value_buffer_));
-  }
+std::unique_ptr<TraceSink> NewTraceJsonSink(std::optional<int64_t> start_ns, ByteSink* out) {
+  return std::make_unique<TraceJsonSink>(start_ns, out);
 }
 
 }  // namespace meridian

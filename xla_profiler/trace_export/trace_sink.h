@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A trace as viewers know it, in terms of no file format:
 //
 //   process   a plane, or one node's part of a plane that several nodes share
@@ -5,18 +6,21 @@
 //       slice an event; slices of a track nest
 //       arrow from a launch to the work it caused
 //
-// WalkSpace tells it, a format's writer is the sink.
+// trace_export.cc walks the profile and tells the sink, which writes one format.
 #ifndef XLA_PROFILER_TRACE_EXPORT_TRACE_SINK_H_
 #define XLA_PROFILER_TRACE_EXPORT_TRACE_SINK_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/events/event_category.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
@@ -55,7 +59,7 @@ struct TraceFlow {
 struct TraceSlice {
   static constexpr size_t kMaxArgs = 256;
 
-  // From the session's start.
+  // Picoseconds from the session's start.
   int64_t start_ps = 0;
   int64_t duration_ps = 0;
   EventCategory category = EventCategory::kUnknown;
@@ -77,9 +81,18 @@ struct TraceSlice {
 
 inline constexpr absl::string_view kLongNameArg = "long_name";
 
+// Picoseconds from the session's start, both ends included.
+struct TimeRange {
+  int64_t min_ps = std::numeric_limits<int64_t>::min();
+  int64_t max_ps = std::numeric_limits<int64_t>::max();
+};
+
 class TraceSink {
  public:
   virtual ~TraceSink() = default;
+
+  // The times that the format can hold. Events that start before or end after are not told to it.
+  virtual TimeRange range() const { return TimeRange(); }
 
   // Called for each process, in order, before anything else of it.
   virtual absl::Status AddProcess(const TraceProcess& process) = 0;
@@ -99,7 +112,15 @@ class TraceSink {
   // The value is a finite number.
   virtual absl::Status AddCounterValue(const TraceTrack& track, int64_t time_ps,
                                        const XStatVisitor& value) = 0;
+
+  // Ends the trace and writes what is still held back. The output is left open.
+  virtual absl::Status Finish() = 0;
 };
+
+// The sinks of the formats. `out` must outlive them. `start_ns` is the Unix time of the session's
+// start, from which times count; nullopt when it is not known.
+std::unique_ptr<TraceSink> NewTraceJsonSink(std::optional<int64_t> start_ns, ByteSink* out);
+std::unique_ptr<TraceSink> NewPerfettoSink(std::optional<int64_t> start_ns, ByteSink* out);
 
 // A name or text in a trace is at most this long, whatever the file holds: names may be a whole HLO
 // instruction, and values repeat with every event.

@@ -27,7 +27,7 @@ struct PlaneOfNode {
   std::optional<int64_t> node;
   // What the node called it.
   std::string name;
-  // In file order.
+  // Positions of its lines in TrackLayout::lines, in file order.
   std::vector<size_t> lines;
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which processes and tracks a profile has, and in what order to show them. In a combined profile
 // (combined_profile.h) a plane that several nodes share is a process for each:
 //

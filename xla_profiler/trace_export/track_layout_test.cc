@@ -8,8 +8,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/testing/xplane_builder.h"
 #include "xla_profiler/xplane/combined_profile.h"
-#include "xla_profiler/xplane/xplane_builder.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {

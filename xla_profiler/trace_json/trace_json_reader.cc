@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <string_view>
 
 #include "absl/strings/ascii.h"
@@ -23,28 +24,6 @@ using MaybeProblem = std::optional<TraceJsonProblem>;
 
 absl::string_view ToAbsl(std::string_view text) { return {text.data(), text.size()}; }
 
-// Parses one event after the other; buffers are reused.
-class EventParser {
- public:
-  MaybeProblem Parse(absl::string_view element, TraceJsonEvent* event);
-
- private:
-  MaybeProblem ParseFields(TraceJsonEvent* event);
-  MaybeProblem ParseField(std::string_view key, ondemand::value value, TraceJsonEvent* event);
-
-  static MaybeProblem ParsePhase(ondemand::value value, char* ph);
-  static MaybeProblem ParseText(ondemand::value value, absl::string_view* text);
-  static MaybeProblem ParseTextOrNumber(ondemand::value value, absl::string_view* text);
-  static MaybeProblem ParseTime(ondemand::value value, std::optional<absl::int128>* ps);
-  static MaybeProblem ParseDuration(ondemand::value value, TraceJsonEvent* event);
-  MaybeProblem ParseArgs(ondemand::value value, JsonValue* args);
-
-  // The event with the room behind it that simdjson asks for.
-  std::vector<char> padded_;
-  absl::string_view element_;
-  ondemand::parser parser_;
-};
-
 // JSON's white space; other control characters are junk that must stay visible.
 bool IsSpace(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
@@ -60,116 +39,125 @@ absl::string_view Token(ondemand::value value) {
   return WithoutSpaceBehind(value.raw_json_token());
 }
 
-MaybeProblem EventParser::Parse(absl::string_view element, TraceJsonEvent* event) {
-  if (element.empty() || element.front() != '{') return TraceJsonProblem::kNotAnObject;
-  if (element.size() > kMaxTraceJsonEventBytes) return TraceJsonProblem::kTooLong;
-  element_ = element;
-  if (padded_.size() < element.size() + simdjson::SIMDJSON_PADDING) {
-    padded_.resize(2 * element.size() + simdjson::SIMDJSON_PADDING);
+// Parses one event after the other; buffers are reused.
+class EventParser {
+ public:
+  MaybeProblem Parse(absl::string_view element, TraceJsonEvent* event) {
+    if (element.empty() || element.front() != '{') return TraceJsonProblem::kNotAnObject;
+    if (element.size() > kMaxTraceJsonEventBytes) return TraceJsonProblem::kTooLong;
+    element_ = element;
+    if (padded_.size() < element.size() + simdjson::SIMDJSON_PADDING) {
+      padded_.resize(2 * element.size() + simdjson::SIMDJSON_PADDING);
+    }
+    std::memcpy(padded_.data(), element.data(), element.size());
+    if (MaybeProblem problem = ParseFields(event)) return problem;
+    if (event->ph == '\0') return TraceJsonProblem::kMissingPhase;
+    if (!event->ts_ps.has_value() && event->ph != 'M') return TraceJsonProblem::kMissingTime;
+    if (event->dur_ps < 0) return TraceJsonProblem::kNegativeDuration;
+    return std::nullopt;
   }
-  std::memcpy(padded_.data(), element.data(), element.size());
-  if (MaybeProblem problem = ParseFields(event)) return problem;
-  if (event->ph == '\0') return TraceJsonProblem::kMissingPhase;
-  if (!event->ts_ps.has_value() && event->ph != 'M') return TraceJsonProblem::kMissingTime;
-  if (event->dur_ps < 0) return TraceJsonProblem::kNegativeDuration;
-  return std::nullopt;
-}
 
-MaybeProblem EventParser::ParseFields(TraceJsonEvent* event) {
-  const simdjson::padded_string_view json(padded_.data(), element_.size(), padded_.size());
-  ondemand::document document;
-  if (parser_.iterate(json).get(document)) return TraceJsonProblem::kMalformed;
-  ondemand::object object;
-  if (document.get_object().get(object)) return TraceJsonProblem::kMalformed;
-  for (auto result : object) {
-    ondemand::field field;
-    if (std::move(result).get(field)) return TraceJsonProblem::kMalformed;
-    std::string_view key;
-    if (field.unescaped_key().get(key)) return TraceJsonProblem::kMalformed;
-    if (MaybeProblem problem = ParseField(key, field.value(), event)) return problem;
+ private:
+  MaybeProblem ParseFields(TraceJsonEvent* event) {
+    const simdjson::padded_string_view json(padded_.data(), element_.size(), padded_.size());
+    ondemand::document document;
+    if (parser_.iterate(json).get(document)) return TraceJsonProblem::kMalformed;
+    ondemand::object object;
+    if (document.get_object().get(object)) return TraceJsonProblem::kMalformed;
+    for (auto result : object) {
+      ondemand::field field;
+      if (std::move(result).get(field)) return TraceJsonProblem::kMalformed;
+      std::string_view key;
+      if (field.unescaped_key().get(key)) return TraceJsonProblem::kMalformed;
+      if (MaybeProblem problem = ParseField(key, field.value(), event)) return problem;
+    }
+    return std::nullopt;
   }
-  return std::nullopt;
-}
 
-MaybeProblem EventParser::ParseField(std::string_view key, ondemand::value value,
-                                     TraceJsonEvent* event) {
-  if (key == "ph") return ParsePhase(value, &event->ph);
-  if (key == "name") return ParseText(value, &event->name);
-  if (key == "cat") return ParseText(value, &event->cat);
-  if (key == "pid") return ParseTextOrNumber(value, &event->pid);
-  if (key == "tid") return ParseTextOrNumber(value, &event->tid);
-  if (key == "ts") return ParseTime(value, &event->ts_ps);
-  if (key == "dur") return ParseDuration(value, event);
-  if (key == "args") return ParseArgs(value, &event->args);
-  if (key == "id") return ParseTextOrNumber(value, &event->id);
-  if (key == "bp") return ParseText(value, &event->bp);
-  return std::nullopt;
-}
+  MaybeProblem ParseField(std::string_view key, ondemand::value value, TraceJsonEvent* event) {
+    if (key == "ph") return ParsePhase(value, &event->ph);
+    if (key == "name") return ParseText(value, &event->name);
+    if (key == "cat") return ParseText(value, &event->cat);
+    if (key == "pid") return ParseTextOrNumber(value, &event->pid);
+    if (key == "tid") return ParseTextOrNumber(value, &event->tid);
+    if (key == "ts") return ParseTime(value, &event->ts_ps);
+    if (key == "dur") return ParseDuration(value, event);
+    if (key == "args") return ParseArgs(value, &event->args);
+    if (key == "id") return ParseTextOrNumber(value, &event->id);
+    if (key == "bp") return ParseText(value, &event->bp);
+    return std::nullopt;
+  }
 
-MaybeProblem EventParser::ParsePhase(ondemand::value value, char* ph) {
-  absl::string_view text;
-  if (MaybeProblem problem = ParseText(value, &text)) return problem;
-  if (text.size() != 1) return TraceJsonProblem::kWrongType;
-  *ph = text.front();
-  return std::nullopt;
-}
+  MaybeProblem ParsePhase(ondemand::value value, char* ph) {
+    absl::string_view text;
+    if (MaybeProblem problem = ParseText(value, &text)) return problem;
+    if (text.size() != 1) return TraceJsonProblem::kWrongType;
+    *ph = text.front();
+    return std::nullopt;
+  }
 
-MaybeProblem EventParser::ParseText(ondemand::value value, absl::string_view* text) {
-  std::string_view view;
-  switch (value.get_string().get(view)) {
-    case simdjson::SUCCESS:
-      *text = ToAbsl(view);
-      return std::nullopt;
-    case simdjson::INCORRECT_TYPE:
+  MaybeProblem ParseText(ondemand::value value, absl::string_view* text) {
+    std::string_view view;
+    switch (value.get_string().get(view)) {
+      case simdjson::SUCCESS:
+        *text = ToAbsl(view);
+        return std::nullopt;
+      case simdjson::INCORRECT_TYPE:
+        return TraceJsonProblem::kWrongType;
+      default:
+        return TraceJsonProblem::kMalformed;
+    }
+  }
+
+  MaybeProblem ParseTextOrNumber(ondemand::value value, absl::string_view* text) {
+    const absl::string_view token = Token(value);
+    if (token.front() == '"') return ParseText(value, text);
+    if (token.front() != '-' && !absl::ascii_isdigit(token.front())) {
       return TraceJsonProblem::kWrongType;
-    default:
-      return TraceJsonProblem::kMalformed;
+    }
+    // Nearly always a plain integer; the rest is read as a number to see whether it is one.
+    const bool is_number = std::all_of(token.begin(), token.end(), absl::ascii_isdigit) ||
+                           ParseMicrosAsPicos(token).has_value();
+    if (!is_number) return TraceJsonProblem::kMalformed;
+    *text = token;
+    return std::nullopt;
   }
-}
 
-MaybeProblem EventParser::ParseTextOrNumber(ondemand::value value, absl::string_view* text) {
-  const absl::string_view token = Token(value);
-  if (token.front() == '"') return ParseText(value, text);
-  if (token.front() != '-' && !absl::ascii_isdigit(token.front())) {
-    return TraceJsonProblem::kWrongType;
+  MaybeProblem ParseTime(ondemand::value value, std::optional<absl::int128>* ps) {
+    absl::string_view number = Token(value);
+    if (number.front() == '"') {
+      if (MaybeProblem problem = ParseText(value, &number)) return problem;
+    }
+    *ps = ParseMicrosAsPicos(number);
+    return ps->has_value() ? std::nullopt : MaybeProblem(TraceJsonProblem::kBadTime);
   }
-  // Nearly always a plain integer; the rest is read as a number to see whether it is one.
-  const bool is_number = std::all_of(token.begin(), token.end(), absl::ascii_isdigit) ||
-                         ParseMicrosAsPicos(token).has_value();
-  if (!is_number) return TraceJsonProblem::kMalformed;
-  *text = token;
-  return std::nullopt;
-}
 
-MaybeProblem EventParser::ParseTime(ondemand::value value, std::optional<absl::int128>* ps) {
-  absl::string_view number = Token(value);
-  if (number.front() == '"') {
-    if (MaybeProblem problem = ParseText(value, &number)) return problem;
+  MaybeProblem ParseDuration(ondemand::value value, TraceJsonEvent* event) {
+    std::optional<absl::int128> wide;
+    if (MaybeProblem problem = ParseTime(value, &wide)) return problem;
+    const std::optional<int64_t> narrow = NarrowToInt64(*wide);
+    if (!narrow.has_value()) return TraceJsonProblem::kBadTime;
+    event->dur_ps = *narrow;
+    event->has_dur = true;
+    return std::nullopt;
   }
-  *ps = ParseMicrosAsPicos(number);
-  return ps->has_value() ? std::nullopt : MaybeProblem(TraceJsonProblem::kBadTime);
-}
 
-MaybeProblem EventParser::ParseDuration(ondemand::value value, TraceJsonEvent* event) {
-  std::optional<absl::int128> wide;
-  if (MaybeProblem problem = ParseTime(value, &wide)) return problem;
-  const std::optional<int64_t> narrow = NarrowToInt64(*wide);
-  if (!narrow.has_value()) return TraceJsonProblem::kBadTime;
-  event->dur_ps = *narrow;
-  event->has_dur = true;
-  return std::nullopt;
-}
+  MaybeProblem ParseArgs(ondemand::value value, JsonValue* args) {
+    ondemand::object object;
+    if (value.get_object().get(object)) return TraceJsonProblem::kWrongType;
+    std::string_view raw;
+    if (object.raw_json().get(raw)) return TraceJsonProblem::kMalformed;
+    const absl::string_view trimmed = WithoutSpaceBehind(raw);
+    // The same bytes in the text itself, which outlives the copy.
+    *args = JsonValue(element_.substr(trimmed.data() - padded_.data(), trimmed.size()));
+    return std::nullopt;
+  }
 
-MaybeProblem EventParser::ParseArgs(ondemand::value value, JsonValue* args) {
-  ondemand::object object;
-  if (value.get_object().get(object)) return TraceJsonProblem::kWrongType;
-  std::string_view raw;
-  if (object.raw_json().get(raw)) return TraceJsonProblem::kMalformed;
-  const absl::string_view trimmed = WithoutSpaceBehind(raw);
-  // The same place in the text itself.
-  *args = JsonValue(element_.substr(trimmed.data() - padded_.data(), trimmed.size()));
-  return std::nullopt;
-}
+  // The event with the room behind it that simdjson asks for.
+  std::vector<char> padded_;
+  absl::string_view element_;
+  ondemand::parser parser_;
+};
 
 bool IsEmptyObject(absl::string_view element) {
   JsonCutter cutter(element);
@@ -189,6 +177,50 @@ absl::Status AddMember(absl::string_view key, JsonValue value, uint64_t offset,
 }
 
 }  // namespace
+
+absl::string_view TraceJsonProblemText(TraceJsonProblem problem) {
+  // In the order of the enum.
+  static constexpr absl::string_view kNames[] = {"not an object",
+                                                 "malformed",
+                                                 "too long",
+                                                 "with a field of the wrong type",
+                                                 "without ph",
+                                                 "without ts",
+                                                 "with a ts or dur that is no usable number",
+                                                 "with a negative duration",
+                                                 "more than 106 days from the first event"};
+  static_assert(std::size(kNames) == kNumTraceJsonProblems);
+  return kNames[static_cast<int>(problem)];
+}
+
+void TraceJsonProblems::Add(TraceJsonProblem problem, uint64_t offset) {
+  Tally& tally = tallies_[static_cast<int>(problem)];
+  if (tally.count++ == 0) tally.first_offset = offset;
+}
+
+uint64_t TraceJsonProblems::total() const {
+  uint64_t total = 0;
+  for (const Tally& tally : tallies_) total += tally.count;
+  return total;
+}
+
+std::optional<uint64_t> TraceJsonProblems::first_offset(TraceJsonProblem problem) const {
+  const Tally& tally = Get(problem);
+  return tally.count == 0 ? std::nullopt : std::optional<uint64_t>(tally.first_offset);
+}
+
+std::string TraceJsonProblems::ToString() const {
+  std::string text;
+  for (int i = 0; i < kNumTraceJsonProblems; ++i) {
+    const Tally& tally = tallies_[i];
+    if (tally.count == 0) continue;
+    absl::StrAppend(&text, text.empty() ? "" : ", ", tally.count, " ",
+                    TraceJsonProblemText(static_cast<TraceJsonProblem>(i)),
+                    tally.count == 1 ? " (at offset " : " (first at offset ", tally.first_offset,
+                    ")");
+  }
+  return text;
+}
 
 JsonValue TraceJsonHeader::Find(absl::string_view key) const {
   for (auto it = members.rbegin(); it != members.rend(); ++it) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the events of a Chrome trace document, as Chrome, Kineto (PyTorch) and the trace viewer
 // write it, one event at a time: the text is cut into events (json_cutter.h) and each is parsed
 // alone, so memory does not grow with the file.
@@ -10,9 +11,11 @@
 #ifndef XLA_PROFILER_TRACE_JSON_TRACE_JSON_READER_H_
 #define XLA_PROFILER_TRACE_JSON_TRACE_JSON_READER_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,9 +25,58 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "xla_profiler/base/json/json_value.h"
-#include "xla_profiler/trace_json/trace_json_problems.h"
 
 namespace meridian {
+
+// What can be wrong with an event, which is then skipped.
+enum class TraceJsonProblem {
+  // An element of the array is a number, a string, nothing.
+  kNotAnObject,
+  // Not JSON: a member without its colon, a bad escape, not UTF-8.
+  kMalformed,
+  // Longer than any event is.
+  kTooLong,
+  // A field that has another type than the format says.
+  kWrongType,
+  kMissingPhase,
+  kMissingTime,
+  // ts or dur is no number (NaN, Infinity, null), or too large.
+  kBadTime,
+  kNegativeDuration,
+  // More than 106 days from the trace's first event: picoseconds from there do not fit.
+  kTimeOutOfRange,
+  kLast = kTimeOutOfRange,
+};
+inline constexpr int kNumTraceJsonProblems = static_cast<int>(TraceJsonProblem::kLast) + 1;
+
+// Returns a phrase such as "malformed" or "without ts".
+absl::string_view TraceJsonProblemText(TraceJsonProblem problem);
+
+// How many events have each problem, and where the first one stands. Bad events are counted, not
+// fatal: one broken event should not cost a trace of millions.
+class TraceJsonProblems {
+ public:
+  // Offsets count from the start of the (inflated) file. Problems come in file order.
+  void Add(TraceJsonProblem problem, uint64_t offset);
+
+  uint64_t count(TraceJsonProblem problem) const { return Get(problem).count; }
+  uint64_t total() const;
+  // Nullopt when there was none.
+  std::optional<uint64_t> first_offset(TraceJsonProblem problem) const;
+
+  // "3 malformed (first at offset 17), 1 without ts (at offset 99)"; empty when there is none.
+  std::string ToString() const;
+
+ private:
+  struct Tally {
+    uint64_t count = 0;
+    uint64_t first_offset = 0;
+  };
+
+  const Tally& Get(TraceJsonProblem problem) const { return tallies_[static_cast<int>(problem)]; }
+
+  std::array<Tally, kNumTraceJsonProblems> tallies_;
+};
 
 // An event longer than this is counted as TraceJsonProblem::kTooLong.
 inline constexpr size_t kMaxTraceJsonEventBytes = size_t{64} << 20;

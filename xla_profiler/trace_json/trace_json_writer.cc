@@ -12,30 +12,6 @@ namespace {
 
 constexpr size_t kBufferBytes = size_t{64} << 10;
 
-absl::string_view ScopeText(InstantScope scope) {
-  switch (scope) {
-    case InstantScope::kThread:
-      return "t";
-    case InstantScope::kProcess:
-      return "p";
-    case InstantScope::kGlobal:
-      return "g";
-  }
-  return "";
-}
-
-char FlowPh(FlowPhase phase) {
-  switch (phase) {
-    case FlowPhase::kStart:
-      return 's';
-    case FlowPhase::kStep:
-      return 't';
-    case FlowPhase::kEnd:
-      return 'f';
-  }
-  return '\0';
-}
-
 }  // namespace
 
 void TraceJsonArgs::AddKey(absl::string_view key) {
@@ -113,15 +89,9 @@ absl::Status TraceJsonWriter::WriteComplete(const TraceJsonFields& fields, int64
   return EndEvent(fields.args);
 }
 
-absl::Status TraceJsonWriter::WriteInstant(const TraceJsonFields& fields, InstantScope scope) {
-  BeginEvent('i', fields);
-  absl::StrAppend(&buffer_, ",\"s\":\"", ScopeText(scope), "\"");
-  return EndEvent(fields.args);
-}
-
 absl::Status TraceJsonWriter::WriteFlow(const TraceJsonFields& fields, FlowPhase phase,
                                         uint64_t id) {
-  BeginEvent(FlowPh(phase), fields);
+  BeginEvent(phase == FlowPhase::kStart ? 's' : 'f', fields);
   absl::StrAppend(&buffer_, ",\"id\":", id);
   // Else an arrow ends at the next event that starts, not at the enclosing one.
   if (phase == FlowPhase::kEnd) buffer_.append(",\"bp\":\"e\"");

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes a Chrome trace document as a stream, for chrome://tracing, Perfetto and the trace viewer:
 //
 //   {"displayTimeUnit":"ns","metadata":{"highres-ticks":true},"traceEvents":[
@@ -54,12 +55,9 @@ struct TraceJsonFields {
   const TraceJsonArgs* args = nullptr;
 };
 
-// How far an instant's mark reaches.
-enum class InstantScope { kThread, kProcess, kGlobal };
-
 // An arrow from event to event. Each end is tied to the event that encloses its ts on its thread;
 // the ends of one arrow share category, name and id.
-enum class FlowPhase { kStart, kStep, kEnd };
+enum class FlowPhase { kStart, kEnd };
 
 // Not thread safe. After an error nothing more may be called.
 class TraceJsonWriter {
@@ -74,7 +72,6 @@ class TraceJsonWriter {
   absl::Status WriteThreadSortIndex(int64_t pid, int64_t tid, int64_t sort_index);
 
   absl::Status WriteComplete(const TraceJsonFields& fields, int64_t dur_ps);
-  absl::Status WriteInstant(const TraceJsonFields& fields, InstantScope scope);
   absl::Status WriteFlow(const TraceJsonFields& fields, FlowPhase phase, uint64_t id);
   // The args are the values of the counter's series.
   absl::Status WriteCounter(const TraceJsonFields& fields);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which clock stamped the events of a line:
 //
 //   host clock S    CLOCK_REALTIME; TraceMe lines, TPU and custom devices (already fitted to it)

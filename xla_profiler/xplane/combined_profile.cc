@@ -110,13 +110,12 @@ absl::StatusOr<std::vector<NodeLines>> ParseNodeLines(absl::string_view text) {
     if (node.first_line_id > node.last_line_id) return BadNodeLines(part, "is an empty range");
     nodes.push_back(node);
   }
-  std::vector<NodeLines> sorted = nodes;
-  std::sort(sorted.begin(), sorted.end(), [](const NodeLines& a, const NodeLines& b) {
+  std::sort(nodes.begin(), nodes.end(), [](const NodeLines& a, const NodeLines& b) {
     return a.first_line_id < b.first_line_id;
   });
-  for (size_t i = 1; i < sorted.size(); ++i) {
-    if (sorted[i].first_line_id <= sorted[i - 1].last_line_id) {
-      return BadNodeLines(FormatNodeLines({sorted[i]}), "has lines of another node");
+  for (size_t i = 1; i < nodes.size(); ++i) {
+    if (nodes[i].first_line_id <= nodes[i - 1].last_line_id) {
+      return BadNodeLines(FormatNodeLines({nodes[i]}), "has lines of another node");
     }
   }
   return nodes;
@@ -127,9 +126,6 @@ absl::StatusOr<PlaneOwners> PlaneOwners::Read(const XPlaneVisitor& plane) {
   owners.original_name_ = plane.Name();
   if (const XStatVisitor* lines = FindPlaneStat(plane, kNodeLinesStatName)) {
     ASSIGN_OR_RETURN(owners.node_lines_, ParseNodeLines(lines->StrOrRefValue()));
-    std::sort(
-        owners.node_lines_.begin(), owners.node_lines_.end(),
-        [](const NodeLines& a, const NodeLines& b) { return a.first_line_id < b.first_line_id; });
     return owners;
   }
   const XStatVisitor* node = FindPlaneStat(plane, kNodeIdStatName);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A combined profile: the planes of several nodes in one file, and how a reader tells them apart.
 //
 //   Task Environment          shared: the start that all lines count from
@@ -35,8 +36,8 @@ struct NodeLines {
   int64_t last_line_id = 0;
 };
 
-// The value of `node_lines`. Parsing gives InvalidArgument for anything else, for ranges that are
-// empty and for lines that are of two nodes.
+// The value of `node_lines`, and back, in order of the lines. Parsing gives InvalidArgument for
+// anything else, for ranges that are empty and for lines that are of two nodes.
 std::string FormatNodeLines(const std::vector<NodeLines>& lines);
 absl::StatusOr<std::vector<NodeLines>> ParseNodeLines(absl::string_view text);
 
@@ -46,10 +47,10 @@ class PlaneOwners {
   // The plane must outlive the result. InvalidArgument when its stats contradict themselves.
   static absl::StatusOr<PlaneOwners> Read(const XPlaneVisitor& plane);
 
-  // Set when the whole plane is of one node.
+  // The node whose plane it is; nullopt for planes that several nodes share.
   std::optional<int64_t> node() const { return node_; }
-  // Of a joint plane, by line; empty for others. Planes that are neither are shared, as are all of
-  // a profile that is not a combined one.
+  // Of a joint plane, in order of the lines; empty for others. Planes that are neither are shared,
+  // as are all of a profile that is not a combined one.
   const std::vector<NodeLines>& node_lines() const { return node_lines_; }
 
   // Returns nullopt for lines of shared planes, and for those that a joint plane does not name.

@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/testing/status_matchers.h"
-#include "xla_profiler/xplane/xplane_builder.h"
+#include "xla_profiler/testing/xplane_builder.h"
 
 namespace meridian {
 namespace {

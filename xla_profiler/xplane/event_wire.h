@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The hot inner loop of the codec: events as all known profilers write them.
 //
 //   08 metadata_id | 10 offset_ps | 18 duration_ps | 22 stat | 22 stat | ...

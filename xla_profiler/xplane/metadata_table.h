@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// Entries of metadata by id, for all that looks ids up in a hurry.
 #ifndef XLA_PROFILER_XPLANE_METADATA_TABLE_H_
 #define XLA_PROFILER_XPLANE_METADATA_TABLE_H_
 
@@ -58,6 +60,12 @@ class MetadataTable {
   std::vector<Entry> entries_;
   std::vector<Entry*> by_small_id_;
   absl::flat_hash_map<int64_t, Entry*> by_large_id_;
+};
+
+// What the metadata ids of one plane are in another, by kind of metadata.
+struct MetadataIds {
+  MetadataTable<int64_t> events;
+  MetadataTable<int64_t> stats;
 };
 
 }  // namespace meridian

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which node a profile belongs to. A node is one file, one process, one clock.
 #ifndef XLA_PROFILER_XPLANE_NODE_IDS_H_
 #define XLA_PROFILER_XPLANE_NODE_IDS_H_

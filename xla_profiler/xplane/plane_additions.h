@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stats to be added to a plane that is copied (PlaneEdit::additions).
 #ifndef XLA_PROFILER_XPLANE_PLANE_ADDITIONS_H_
 #define XLA_PROFILER_XPLANE_PLANE_ADDITIONS_H_
@@ -6,7 +7,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "xla_profiler/xplane/xplane_builder.h"
+#include "xla_profiler/xplane/plane_metadata_builder.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
 
 namespace meridian {

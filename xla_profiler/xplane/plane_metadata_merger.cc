@@ -58,19 +58,11 @@ void AddMissing(const XEventMetadataProto& src, XEventMetadataProto* dst) {
   }
 }
 
-}  // namespace
-
+// The error of an id without metadata; `kind` is "event" or "stat".
 absl::Status UndefinedMetadataId(const XPlaneProto& plane, absl::string_view kind, int64_t id) {
   return absl::InvalidArgumentError(absl::StrCat("plane \"", plane.name(), "\": ", kind,
                                                  " metadata id ", id,
                                                  " is used but not defined in its plane"));
-}
-
-const XStatProto* FindStat(const RepeatedPtrField<XStatProto>& stats, int64_t metadata_id) {
-  for (const XStatProto& stat : stats) {
-    if (stat.metadata_id() == metadata_id) return &stat;
-  }
-  return nullptr;
 }
 
 absl::Status CheckStatIds(const XPlaneProto& plane, const RepeatedPtrField<XStatProto>& stats) {
@@ -84,6 +76,24 @@ absl::Status CheckStatIds(const XPlaneProto& plane, const RepeatedPtrField<XStat
     }
   }
   return absl::OkStatus();
+}
+
+// Replaces the ids of the stat, and of what it refers to.
+void TranslateStat(const MetadataIds& ids, XStatProto* stat) {
+  stat->set_metadata_id(*ids.stats.Find(stat->metadata_id()));
+  if (stat->has_ref_value()) {
+    stat->set_ref_value(
+        static_cast<uint64_t>(*ids.stats.Find(static_cast<int64_t>(stat->ref_value()))));
+  }
+}
+
+}  // namespace
+
+const XStatProto* FindStat(const RepeatedPtrField<XStatProto>& stats, int64_t metadata_id) {
+  for (const XStatProto& stat : stats) {
+    if (stat.metadata_id() == metadata_id) return &stat;
+  }
+  return nullptr;
 }
 
 absl::Status CheckMetadataIds(const XPlaneProto& plane) {
@@ -182,14 +192,6 @@ void PlaneMetadataMerger::MergeChildren(const XPlaneProto& src, const MetadataId
       const int64_t dst_child_id = *ids.events.Find(child_id);
       if (known.insert(dst_child_id).second) dst->add_child_id(dst_child_id);
     }
-  }
-}
-
-void TranslateStat(const MetadataIds& ids, XStatProto* stat) {
-  stat->set_metadata_id(*ids.stats.Find(stat->metadata_id()));
-  if (stat->has_ref_value()) {
-    stat->set_ref_value(
-        static_cast<uint64_t>(*ids.stats.Find(static_cast<int64_t>(stat->ref_value()))));
   }
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Joins the metadata of several planes into one plane's.
 #ifndef XLA_PROFILER_XPLANE_PLANE_METADATA_MERGER_H_
 #define XLA_PROFILER_XPLANE_PLANE_METADATA_MERGER_H_
@@ -13,24 +14,13 @@
 #include "google/protobuf/map.h"
 #include "google/protobuf/repeated_ptr_field.h"
 #include "xla_profiler/xplane/metadata_table.h"
-#include "xla_profiler/xplane/xplane_builder.h"
+#include "xla_profiler/xplane/plane_metadata_builder.h"
 
 namespace meridian {
 
-// From the ids of one plane to those of another, by kind of metadata.
-struct MetadataIds {
-  MetadataTable<int64_t> events;
-  MetadataTable<int64_t> stats;
-};
-
-// Check that the ids which the plane's event metadata, or such stats, use are defined in the plane.
+// Checks that the ids which the plane's event metadata use are defined in the plane.
 // InvalidArgument names the plane and the id.
 absl::Status CheckMetadataIds(const XPlaneProto& plane);
-absl::Status CheckStatIds(const XPlaneProto& plane,
-                          const google::protobuf::RepeatedPtrField<XStatProto>& stats);
-
-// The error of such an id; `kind` is "event" or "stat".
-absl::Status UndefinedMetadataId(const XPlaneProto& plane, absl::string_view kind, int64_t id);
 
 // - Stat metadata of the same name is the same.
 // - Event metadata of the same name is the same, too, and is given the stats, children,
@@ -55,24 +45,12 @@ class PlaneMetadataMerger {
   XEventMetadataProto* AddEventMetadata(int64_t id, XEventMetadataProto metadata);
 
   XPlaneProto* dst_;
-  XPlaneBuilder builder_;
-  // Of dst. Event metadata may share a name.
+  PlaneMetadataBuilder builder_;
+  // Entries of dst by name; several may share one.
   absl::flat_hash_map<std::string, std::vector<XEventMetadataProto*>> event_metadata_by_name_;
 };
 
-// Replaces the ids of the stat, and of what it refers to.
-void TranslateStat(const MetadataIds& ids, XStatProto* stat);
-
-// The ids in ascending order; protobuf's maps have none.
-template <typename Metadata>
-std::vector<int64_t> SortedIds(const google::protobuf::Map<int64_t, Metadata>& metadata);
-
-// Returns the stat of that metadata, or nullptr if there is none.
-const XStatProto* FindStat(const google::protobuf::RepeatedPtrField<XStatProto>& stats,
-                           int64_t metadata_id);
-
-// Implementation only below.
-
+// Returns the ids of a metadata map in ascending order; protobuf's maps have none.
 template <typename Metadata>
 std::vector<int64_t> SortedIds(const google::protobuf::Map<int64_t, Metadata>& metadata) {
   std::vector<int64_t> ids;
@@ -81,6 +59,10 @@ std::vector<int64_t> SortedIds(const google::protobuf::Map<int64_t, Metadata>& m
   std::sort(ids.begin(), ids.end());
   return ids;
 }
+
+// Returns the stat of that metadata, or nullptr if there is none.
+const XStatProto* FindStat(const google::protobuf::RepeatedPtrField<XStatProto>& stats,
+                           int64_t metadata_id);
 
 }  // namespace meridian
 

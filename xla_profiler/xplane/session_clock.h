@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the times in a profile mean.
 //
 // Every line has its own base and its own clock (clock_domain.h):

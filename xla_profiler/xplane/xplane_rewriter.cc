@@ -642,9 +642,9 @@ class PlaneWriter {
 
   // What is known about a line before its plane is written.
   struct PreparedLine {
-    // Of the new payload.
+    // Bytes of the new payload.
     uint64_t size = 0;
-    // The new payload itself; null when there was no room to keep it.
+    // Where the new payload begins in the buffer; nullopt when there was no room to keep it.
     std::optional<uint64_t> buffer_position;
   };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies an XSpace with changes, from wire to wire: what is not changed is copied byte for byte,
 // unknown fields included, so a rewrite without changes gives the same file.
 //
@@ -23,7 +24,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "xla_profiler/base/files/byte_sink.h"
-#include "xla_profiler/xplane/plane_metadata_merger.h"
+#include "xla_profiler/xplane/metadata_table.h"
 #include "xla_profiler/xplane/xplane_wire.h"
 
 namespace meridian {

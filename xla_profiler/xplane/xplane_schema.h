@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The names that the XLA profiler gives to planes, lines and stats.
 #ifndef XLA_PROFILER_XPLANE_XPLANE_SCHEMA_H_
 #define XLA_PROFILER_XPLANE_XPLANE_SCHEMA_H_
@@ -16,7 +17,6 @@ inline constexpr absl::string_view kTaskEnvPlaneName = "Task Environment";
 inline constexpr absl::string_view kDevicePlanePrefix = "/device:";
 inline constexpr absl::string_view kGpuPlanePrefix = "/device:GPU:";
 inline constexpr absl::string_view kTpuPlanePrefix = "/device:TPU:";
-inline constexpr absl::string_view kCustomPlanePrefix = "/device:CUSTOM:";
 
 // Lines.
 inline constexpr absl::string_view kApiLinePrefix = "Host Threads/";
@@ -36,16 +36,12 @@ enum class StatType {
   kCorrelationId,
   kRunId,
   kStepNum,
-  kStepName,
-  kGroupId,
   kDeviceOrdinal,
   kReplica,
   kPartition,
   kRank,
-  kCliqueKey,
   kStream,
   kCudaGraphId,
-  kCudaGraphNodeId,
   // Which instruction.
   kHloOp,
   kHloModule,
@@ -53,14 +49,10 @@ enum class StatType {
   kProgramId,
   kReplicaGroups,
   kShape,
-  kBytesAccessed,
   // What a kernel or copy was.
-  kKernelDetails,
   kMemcpyDetails,
   kMemsetDetails,
   // The device.
-  kDeviceVendor,
-  kDeviceTypeString,
   kCoreDetails,
   // The session.
   kProfileStartTime,

@@ -102,7 +102,7 @@ class XStatDecoder {
       if (field.type == WireType::kVarint) {
         DecodeVarint(field, stat);
       } else if (field.IsBytes(XStatField::kStr)) {
-        *error = ReadText(source_, field.bytes, &stat->text_);
+        *error = ReadText(field.bytes, source_.origin(), &stat->text_);
         if (!error->ok()) return false;
         stat->value_case_ = ValueCase::kStr;
       } else if (field.IsBytes(XStatField::kBytes)) {
@@ -364,9 +364,9 @@ absl::Status ReadStatMetadata(const XSpaceSource& source, absl::string_view payl
   WireField field;
   while (reader.Next(&field)) {
     if (field.IsBytes(XStatMetadataField::kName)) {
-      RETURN_IF_ERROR(ReadText(source, field.bytes, &metadata->name));
+      RETURN_IF_ERROR(ReadText(field.bytes, source.origin(), &metadata->name));
     } else if (field.IsBytes(XStatMetadataField::kDescription)) {
-      RETURN_IF_ERROR(ReadText(source, field.bytes, &metadata->description));
+      RETURN_IF_ERROR(ReadText(field.bytes, source.origin(), &metadata->description));
     }
   }
   return reader.status();
@@ -379,9 +379,9 @@ absl::Status ReadEventMetadata(const XSpaceSource& source, absl::string_view pay
   WireField field;
   while (reader.Next(&field)) {
     if (field.IsBytes(XEventMetadataField::kName)) {
-      RETURN_IF_ERROR(ReadText(source, field.bytes, &metadata->name));
+      RETURN_IF_ERROR(ReadText(field.bytes, source.origin(), &metadata->name));
     } else if (field.IsBytes(XEventMetadataField::kDisplayName)) {
-      RETURN_IF_ERROR(ReadText(source, field.bytes, &metadata->display_name));
+      RETURN_IF_ERROR(ReadText(field.bytes, source.origin(), &metadata->display_name));
     } else if (field.IsBytes(XEventMetadataField::kMetadata)) {
       metadata->metadata = field.bytes;
     } else if (field.IsBytes(XEventMetadataField::kStats)) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Read access to the planes of a serialized XSpace, in the manner of TSL's visitors but straight
 // from the wire: nothing is copied, an event is decoded when it is its turn.
 //

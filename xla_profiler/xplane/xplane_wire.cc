@@ -19,17 +19,16 @@ absl::Status AppendBounded(const XSpaceSource& source, absl::string_view payload
 absl::Status AppendText(const XSpaceSource& source, absl::string_view payload,
                         std::vector<absl::string_view>* list) {
   absl::string_view text;
-  RETURN_IF_ERROR(ReadText(source, payload, &text));
+  RETURN_IF_ERROR(ReadText(payload, source.origin(), &text));
   return AppendBounded(source, text, source.limits.max_messages, "messages", list);
 }
 
 }  // namespace
 
-absl::Status ReadText(const XSpaceSource& source, absl::string_view bytes,
-                      absl::string_view* text) {
+absl::Status ReadText(absl::string_view bytes, const char* origin, absl::string_view* text) {
   const size_t valid = ValidUtf8Prefix(bytes);
   if (valid != bytes.size()) {
-    return WireError(bytes.data() + valid, source.origin(), "text is not UTF-8");
+    return WireError(bytes.data() + valid, origin, "text is not UTF-8");
   }
   *text = bytes;
   return absl::OkStatus();
@@ -72,7 +71,7 @@ absl::StatusOr<XPlaneLayout> ReadXPlaneLayout(const XSpaceSource& source, absl::
     if (field.type != WireType::kBytes) continue;
     switch (field.number) {
       case XPlaneField::kName:
-        RETURN_IF_ERROR(ReadText(source, field.bytes, &layout.name));
+        RETURN_IF_ERROR(ReadText(field.bytes, source.origin(), &layout.name));
         break;
       case XPlaneField::kLines:
         RETURN_IF_ERROR(
@@ -106,9 +105,10 @@ absl::StatusOr<XLineHeader> ReadXLineHeader(const XSpaceSource& source, absl::st
 
 absl::Status internal::ReadXLineField(const XSpaceSource& source, const WireField& field,
                                       XLineHeader* header) {
-  if (field.IsBytes(XLineField::kName)) return ReadText(source, field.bytes, &header->name);
+  if (field.IsBytes(XLineField::kName))
+    return ReadText(field.bytes, source.origin(), &header->name);
   if (field.IsBytes(XLineField::kDisplayName)) {
-    return ReadText(source, field.bytes, &header->display_name);
+    return ReadText(field.bytes, source.origin(), &header->display_name);
   }
   if (field.type != WireType::kVarint) return absl::OkStatus();
   const int64_t value = static_cast<int64_t>(field.scalar);

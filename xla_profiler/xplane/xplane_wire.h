@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the parts of an XSpace lie in a file: spaces, planes and lines are cut into their parts in
 // place, without copying and without libprotobuf's 2 GiB limit.
 //
@@ -64,7 +65,7 @@ inline constexpr int kXEventDepth = kXLineDepth - 1;
 // file and a hundred in memory.
 struct XSpaceLimits {
   size_t max_planes = size_t{1} << 16;
-  // Of the whole file.
+  // Lines of the whole file.
   size_t max_lines = size_t{1} << 18;
   size_t max_metadata_per_plane = size_t{1} << 22;
   // Of one event or plane, and of all metadata entries of a plane together.
@@ -127,7 +128,7 @@ absl::Status WalkXLine(const XSpaceSource& source, absl::string_view line, XLine
                        OnEvent on_event);
 
 // Stores the text of a string field; an error when it is not UTF-8.
-absl::Status ReadText(const XSpaceSource& source, absl::string_view bytes, absl::string_view* text);
+absl::Status ReadText(absl::string_view bytes, const char* origin, absl::string_view* text);
 
 // Implementation only below.
 

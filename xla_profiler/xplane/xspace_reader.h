@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An XSpace file, open for reading: `*.xplane.pb`, plain or gzip, of any size.
 #ifndef XLA_PROFILER_XPLANE_XSPACE_READER_H_
 #define XLA_PROFILER_XPLANE_XSPACE_READER_H_
@@ -28,7 +29,7 @@ struct XSpaceReaderOptions {
 
 // A plane of a profile, perhaps under another name and with some of its lines only.
 struct PlaneSelection {
-  // In the profile's planes.
+  // Position among the profile's planes.
   size_t index = 0;
   // Empty to keep the name.
   std::string name;

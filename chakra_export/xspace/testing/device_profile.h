@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "xla_profiler/testing/hlo_module_builder.h"
-#include "xla_profiler/xplane/xplane_builder.h"
+#include "xla_profiler/testing/xplane_builder.h"
 
 namespace meridian {
 

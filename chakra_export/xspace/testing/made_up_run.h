@@ -10,7 +10,7 @@
 
 #include "chakra_export/xspace/device_work.h"
 #include "trace_alignment/collectives/collective_run.h"
-#include "xla_profiler/xplane/xplane_builder.h"
+#include "xla_profiler/testing/xplane_builder.h"
 
 namespace meridian {
 

@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // Write access to XSpace messages in the manner of TSL's builders, with the names of
-// xplane_visitor.h. For spaces that fit in memory; large files are rewritten on the wire.
+// xplane_visitor.h. For made-up profiles, which fit in memory.
 //
 //   XPlaneBuilder plane(space.add_planes());
 //   XLineBuilder stream = plane.GetOrCreateLine(7);
@@ -8,8 +9,8 @@
 //
 // Builders are views: they own nothing, and the messages must outlive them. A line or event builder
 // also needs its plane builder to stay where it is.
-#ifndef XLA_PROFILER_XPLANE_XPLANE_BUILDER_H_
-#define XLA_PROFILER_XPLANE_XPLANE_BUILDER_H_
+#ifndef XLA_PROFILER_TESTING_XPLANE_BUILDER_H_
+#define XLA_PROFILER_TESTING_XPLANE_BUILDER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -19,19 +20,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "third_party/xplane/xplane.pb.h"
 #include "xla_profiler/base/timespan.h"
-#include "xla_profiler/xplane/xplane_schema.h"
+#include "xla_profiler/xplane/plane_metadata_builder.h"
 
 namespace meridian {
-
-using XSpaceProto = ::tensorflow::profiler::XSpace;
-using XPlaneProto = ::tensorflow::profiler::XPlane;
-using XLineProto = ::tensorflow::profiler::XLine;
-using XEventProto = ::tensorflow::profiler::XEvent;
-using XStatProto = ::tensorflow::profiler::XStat;
-using XEventMetadataProto = ::tensorflow::profiler::XEventMetadata;
-using XStatMetadataProto = ::tensorflow::profiler::XStatMetadata;
 
 class XPlaneBuilder;
 
@@ -55,18 +47,6 @@ class XStatsBuilder {
 
   // For serialized messages and other text that need not be UTF-8.
   void AddBytesValue(const XStatMetadataProto& metadata, absl::string_view bytes);
-
-  // Adds the first that the text can be read as: a signed number, an unsigned number, a finite
-  // double; else a reference to the text.
-  void ParseAndAddStatValue(const XStatMetadataProto& metadata, absl::string_view text);
-
-  // Adds a copy of a stat of another plane under this plane's metadata. `resolve` returns the name
-  // of the other plane's stat metadata with that id; it is called if the stat is a reference:
-  //
-  //   event.AddStat(metadata, stat, [&](int64_t id) { return other.stat_metadata().at(id).name();
-  //   });
-  template <typename Resolve>
-  void AddStat(const XStatMetadataProto& metadata, const XStatProto& stat, Resolve resolve);
 
  private:
   XStatProto* NewStat(const XStatMetadataProto& metadata);
@@ -112,15 +92,12 @@ class XLineBuilder {
   XLineBuilder(XLineProto* line, XPlaneBuilder* plane) : line_(line), plane_(plane) {}
 
   int64_t Id() const { return line_->id(); }
-  // Does not change which id the plane builder finds the line by.
-  void SetId(int64_t id) { line_->set_id(id); }
 
   absl::string_view Name() const { return line_->name(); }
   void SetName(absl::string_view name) { line_->set_name(std::string(name)); }
   void SetNameIfEmpty(absl::string_view name) {
     if (line_->name().empty()) SetName(name);
   }
-  void SetDisplayName(absl::string_view name) { line_->set_display_name(std::string(name)); }
 
   // Base of the events' offsets, from the session's start.
   int64_t TimestampNs() const { return line_->timestamp_ns(); }
@@ -130,10 +107,7 @@ class XLineBuilder {
   // InvalidArgument and the line stays as it is.
   absl::Status SetTimestampNsAndAdjustEventOffsets(int64_t timestamp_ns);
 
-  void SetDurationPs(int64_t duration_ps) { line_->set_duration_ps(duration_ps); }
-
   size_t NumEvents() const { return line_->events_size(); }
-  void ReserveEvents(size_t num_events) { line_->mutable_events()->Reserve(num_events); }
 
   // Adds an instant at offset 0.
   XEventBuilder AddEvent(const XEventMetadataProto& metadata);
@@ -144,29 +118,16 @@ class XLineBuilder {
     for (XEventProto& event : *line_->mutable_events()) fn(XEventBuilder(&event, plane_));
   }
 
-  // Calls fn(int64_t* offset_ps, int64_t* duration_ps), which may change both, for each event that
-  // has a start, in the line's order.
-  template <typename Fn>
-  void RewriteTimes(Fn&& fn);
-
  private:
   XLineProto* line_;
   XPlaneBuilder* plane_;
 };
 
-// Returns InvalidArgument when SetTimestampNsAndAdjustEventOffsets would.
-absl::Status CheckEventOffsetsFit(const XLineProto& line, int64_t timestamp_ns);
-
 // A plane. Lines and metadata are found in constant time; metadata entries keep their address.
-class XPlaneBuilder : public XStatsBuilder<XPlaneProto> {
+class XPlaneBuilder : public PlaneMetadataBuilder, public XStatsBuilder<XPlaneProto> {
  public:
-  // The plane may have content. Costs time and memory in proportion to its lines and metadata; an
-  // entry whose `id` is not its key gets the key's. Of lines that share an id the first is found,
-  // of entries that share a name the one with the smallest id.
+  // The plane may have content. Of lines that share an id the first is found.
   explicit XPlaneBuilder(XPlaneProto* plane);
-
-  XPlaneBuilder(const XPlaneBuilder&) = delete;
-  XPlaneBuilder& operator=(const XPlaneBuilder&) = delete;
 
   int64_t Id() const { return plane_->id(); }
   void SetId(int64_t id) { plane_->set_id(id); }
@@ -174,7 +135,6 @@ class XPlaneBuilder : public XStatsBuilder<XPlaneProto> {
   absl::string_view Name() const { return plane_->name(); }
   void SetName(absl::string_view name) { plane_->set_name(std::string(name)); }
 
-  void ReserveLines(size_t num_lines) { plane_->mutable_lines()->Reserve(num_lines); }
   XLineBuilder GetOrCreateLine(int64_t id);
 
   // Calls fn(XLineBuilder) in the plane's order.
@@ -183,24 +143,8 @@ class XPlaneBuilder : public XStatsBuilder<XPlaneProto> {
     for (XLineProto& line : *plane_->mutable_lines()) fn(XLineBuilder(&line, this));
   }
 
-  // New entries get the id after the largest, or, when that is the last int64, a free one. An entry
-  // made without a name is not found by one that it is given later.
-  XEventMetadataProto* CreateEventMetadata();
-  XStatMetadataProto* CreateStatMetadata();
-  XEventMetadataProto* GetOrCreateEventMetadata(int64_t id);
-  XEventMetadataProto* GetOrCreateEventMetadata(absl::string_view name);
-  XStatMetadataProto* GetOrCreateStatMetadata(int64_t id);
-  XStatMetadataProto* GetOrCreateStatMetadata(absl::string_view name);
-  XStatMetadataProto* GetOrCreateStatMetadata(StatType type) {
-    return GetOrCreateStatMetadata(StatTypeName(type));
-  }
-
  private:
   XPlaneProto* plane_;
-  int64_t last_event_metadata_id_ = 0;
-  int64_t last_stat_metadata_id_ = 0;
-  absl::flat_hash_map<std::string, XEventMetadataProto*> event_metadata_by_name_;
-  absl::flat_hash_map<std::string, XStatMetadataProto*> stat_metadata_by_name_;
   absl::flat_hash_map<int64_t, XLineProto*> lines_by_id_;
 };
 
@@ -238,31 +182,6 @@ void XStatsBuilder<Owner>::SetOrAddStatValue(const XStatMetadataProto& metadata,
   internal::SetStatValue(value, FindOrAddStat(metadata));
 }
 
-template <typename Owner>
-template <typename Resolve>
-void XStatsBuilder<Owner>::AddStat(const XStatMetadataProto& metadata, const XStatProto& stat,
-                                   Resolve resolve) {
-  XStatProto* copy = owner_->add_stats();
-  *copy = stat;
-  copy->set_metadata_id(metadata.id());
-  if (stat.has_ref_value()) {
-    const auto id = static_cast<int64_t>(stat.ref_value());
-    internal::SetStatValue(*plane_->GetOrCreateStatMetadata(resolve(id)), copy);
-  }
-}
-
-template <typename Fn>
-void XLineBuilder::RewriteTimes(Fn&& fn) {
-  for (XEventProto& event : *line_->mutable_events()) {
-    if (event.has_num_occurrences()) continue;
-    int64_t offset_ps = event.offset_ps();
-    int64_t duration_ps = event.duration_ps();
-    fn(&offset_ps, &duration_ps);
-    event.set_offset_ps(offset_ps);
-    event.set_duration_ps(duration_ps);
-  }
-}
-
 }  // namespace meridian
 
-#endif  // XLA_PROFILER_XPLANE_XPLANE_BUILDER_H_
+#endif  // XLA_PROFILER_TESTING_XPLANE_BUILDER_H_

@@ -1,15 +1,33 @@
-// Calls of CUDA and HIP that make a stream or the host wait for device work.
-#ifndef XLA_PROFILER_DEPENDENCIES_SYNC_CALL_H_
-#define XLA_PROFILER_DEPENDENCIES_SYNC_CALL_H_
+// SPDX-License-Identifier: Apache-2.0
+// The host's calls into the runtime or driver of CUDA and HIP: which call launched what, and which
+// calls make a stream or the host wait for device work.
+#ifndef XLA_PROFILER_DEPENDENCIES_RUNTIME_CALLS_H_
+#define XLA_PROFILER_DEPENDENCIES_RUNTIME_CALLS_H_
 
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "xla_profiler/events/event_table.h"
 
 namespace meridian {
+
+// The host's calls by correlation id. A snapshot of a table that holds one process's profile: ids
+// of other processes mean other calls.
+class CallIndex {
+ public:
+  explicit CallIndex(const EventTable& table);
+
+  // Returns the host's row of that correlation id, the last to start if there are several (calls
+  // nest: it is the innermost). Profilers give 0 to what no call has caused, so that 0 is nullopt.
+  std::optional<EventRow> Find(std::optional<uint64_t> correlation) const;
+
+ private:
+  // Rows by correlation id.
+  absl::flat_hash_map<uint64_t, EventRow> rows_;
+};
 
 enum class SyncKind : uint8_t {
   kEventWait,   // cudaStreamWaitEvent: a stream waits for a recorded event
@@ -30,10 +48,12 @@ bool IsBlockingCopy(absl::string_view call_name, absl::string_view copy_name);
 // One call, with as much as the profile tells about it.
 struct SyncCall {
   SyncKind kind = SyncKind::kDeviceSync;
-  // The host's row.
+  // The host's row of the call; nullopt when it is not in the profile.
   std::optional<EventRow> call;
+  // Nullopt when the profile does not say.
   std::optional<int64_t> device_id;
-  // Of kEventWait the stream that waits, of kStreamSync the one waited for.
+  // Of kEventWait the stream that waits, of kStreamSync the one waited for; nullopt when the
+  // profile does not say.
   std::optional<int64_t> stream;
   // Of kEventWait and kEventSync: the host's row of the cudaEventRecord that is waited for, and the
   // stream that it recorded, which is taken to be of the same device.
@@ -47,4 +67,4 @@ std::vector<SyncCall> FindSyncCalls(const EventTable& table);
 
 }  // namespace meridian
 
-#endif  // XLA_PROFILER_DEPENDENCIES_SYNC_CALL_H_
+#endif  // XLA_PROFILER_DEPENDENCIES_RUNTIME_CALLS_H_

@@ -1,4 +1,4 @@
-#include "xla_profiler/events/track_index.h"
+#include "xla_profiler/events/event_table.h"
 
 #include <algorithm>
 

@@ -1,11 +1,11 @@
-#include "xla_profiler/collectives/annotated_collective.h"
+#include "xla_profiler/hlo/hlo_text.h"
 
 #include <algorithm>
-#include <utility>
-#include <vector>
+#include <cstddef>
+#include <optional>
+#include <string>
 
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -14,7 +14,6 @@
 #include "absl/strings/strip.h"
 #include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/hlo/hlo_shape.h"
-#include "xla_profiler/xplane/xplane_schema.h"
 
 namespace meridian {
 namespace {
@@ -35,7 +34,7 @@ bool ParseIds(absl::string_view text, std::vector<int64_t>* ids) {
   return true;
 }
 
-// Takes "[...]" from the front of the text.
+// Takes e.g. "[...]" from the front of the text; false, and nothing taken, when it is not there.
 bool ConsumeBracketed(char open, char close, absl::string_view* text, absl::string_view* inside) {
   if (text->empty() || text->front() != open) return false;
   const size_t end = text->find(close);
@@ -88,54 +87,7 @@ absl::StatusOr<IdGroups> ParseIota(absl::string_view text, absl::string_view who
   return IotaGroups(shape[0], shape[1], dims, perm);
 }
 
-std::string TextStat(const XEventVisitor& event, StatType type) {
-  const XStatVisitor* stat = event.GetEventOrMetadataStat(type);
-  return stat == nullptr ? std::string() : std::string(stat->StrOrRefValue());
-}
-
-// What one participant puts in, given what it gets out; an error when that does not fit.
-absl::StatusOr<int64_t> OperandBytes(CollectiveKind kind, int64_t output_bytes,
-                                     int64_t group_size) {
-  if (kind == CollectiveKind::kAllGather) return output_bytes / std::max<int64_t>(1, group_size);
-  if (kind != CollectiveKind::kReduceScatter) return output_bytes;
-  int64_t bytes = 0;
-  if (__builtin_mul_overflow(output_bytes, group_size, &bytes)) {
-    return absl::InvalidArgumentError("operand is beyond 2^63 bytes");
-  }
-  return bytes;
-}
-
-// Sets the bytes of an op from its annotated shape.
-absl::Status Measure(absl::string_view shape, CollectiveOp* op) {
-  const int64_t group_size = op->groups.empty() ? 1 : static_cast<int64_t>(op->groups[0].size());
-  ASSIGN_OR_RETURN(const int64_t output_bytes, ParseShapeBytes(shape));
-  ASSIGN_OR_RETURN(op->operand_bytes, OperandBytes(op->kind, output_bytes, group_size));
-  op->output_bytes = output_bytes;
-  return absl::OkStatus();
-}
-
 }  // namespace
-
-std::optional<CollectiveKind> KindOfKernel(absl::string_view kernel_name, bool has_groups) {
-  // ncclDevKernel_AllReduce_Sum_f32_RING_LL(...): the word after the first "_".
-  const std::vector<absl::string_view> words = absl::StrSplit(kernel_name, absl::MaxSplits('_', 2));
-  if (words.size() < 2) return std::nullopt;
-  const std::string library = absl::AsciiStrToLower(words[0]);
-  if (library != "nccldevkernel" && library != "ncclkernel" && library != "rccldevkernel" &&
-      library != "rcclkernel") {
-    return std::nullopt;
-  }
-  const absl::string_view function = words[1].substr(0, words[1].find('('));
-  if (function == "AllReduce") return CollectiveKind::kAllReduce;
-  if (function == "AllGather") return CollectiveKind::kAllGather;
-  if (function == "ReduceScatter") return CollectiveKind::kReduceScatter;
-  if (function == "Broadcast") return CollectiveKind::kCollectiveBroadcast;
-  if (function == "Reduce") return CollectiveKind::kCollectiveReduce;
-  if (function == "SendRecv") {
-    return has_groups ? CollectiveKind::kAllToAll : CollectiveKind::kCollectivePermute;
-  }
-  return std::nullopt;
-}
 
 absl::StatusOr<IdGroups> ParseReplicaGroups(absl::string_view text) {
   std::string plain = absl::StrReplaceAll(text, {{";", ","}, {" ", ""}});
@@ -144,6 +96,29 @@ absl::StatusOr<IdGroups> ParseReplicaGroups(absl::string_view text) {
     return ParseList(view, text);
   }
   return ParseIota(view, text);
+}
+
+absl::StatusOr<std::vector<SourceTargetPair>> ParseSourceTargetPairs(absl::string_view text) {
+  const absl::Status malformed =
+      absl::InvalidArgumentError(absl::StrCat("\"", text, "\" is not of the form {{0,1},{1,0}}"));
+  std::vector<SourceTargetPair> pairs;
+  absl::string_view rest = text;
+  // Reads an integer up to the delimiter.
+  const auto read = [&rest](char delimiter, int64_t* integer) {
+    const size_t end = rest.find(delimiter);
+    if (end == absl::string_view::npos) return false;
+    if (!absl::SimpleAtoi(rest.substr(0, end), integer)) return false;
+    rest.remove_prefix(end + 1);
+    return true;
+  };
+  if (!absl::ConsumePrefix(&rest, "{")) return malformed;
+  while (absl::ConsumePrefix(&rest, "{")) {
+    SourceTargetPair& pair = pairs.emplace_back();
+    if (!read(',', &pair.source) || !read('}', &pair.target)) return malformed;
+    if (!absl::ConsumePrefix(&rest, ",")) break;
+  }
+  if (rest != "}") return malformed;
+  return pairs;
 }
 
 absl::StatusOr<int64_t> ParseShapeBytes(absl::string_view text) {
@@ -174,38 +149,6 @@ absl::StatusOr<int64_t> ParseShapeBytes(absl::string_view text) {
   }
   if (tuple != (rest == ")")) return CannotParse("shape", text);
   return total;
-}
-
-std::optional<uint32_t> AnnotatedCollectives::FindOp(const XEventVisitor& event,
-                                                     CollectiveCollector* collector) {
-  const std::string groups_text = TextStat(event, StatType::kReplicaGroups);
-  if (groups_text.empty()) return std::nullopt;
-  const std::string module = TextStat(event, StatType::kHloModule);
-  const std::string instruction = TextStat(event, StatType::kHloOp);
-  const auto [it, inserted] = ops_.try_emplace({module, instruction});
-  if (!inserted) return it->second;
-
-  CollectiveOp op;
-  op.module = module;
-  op.instruction = instruction;
-  const std::optional<CollectiveKind> kind = KindOfKernel(event.Name(), true);
-  const absl::StatusOr<IdGroups> groups = ParseReplicaGroups(groups_text);
-  if (!kind.has_value() || !groups.ok()) {
-    collector->AddUnresolved("annotation of a collective cannot be read",
-                             absl::StrCat(instruction, ": ",
-                                          groups.ok() ? std::string(event.Name())
-                                                      : std::string(groups.status().message())));
-    return std::nullopt;
-  }
-  op.kind = *kind;
-  op.groups = *groups;
-  const absl::Status measured = Measure(TextStat(event, StatType::kShape), &op);
-  if (!measured.ok()) {
-    collector->AddUnresolved("bytes of an annotated collective cannot be told",
-                             absl::StrCat(instruction, ": ", std::string(measured.message())));
-  }
-  it->second = collector->AddOp(std::move(op));
-  return it->second;
 }
 
 }  // namespace meridian

@@ -1,4 +1,4 @@
-#include "xla_profiler/dependencies/sync_call.h"
+#include "xla_profiler/dependencies/runtime_calls.h"
 
 #include <vector>
 
@@ -63,6 +63,36 @@ TEST(SyncCallTest, CallsAreHostRows) {
   EXPECT_THAT(calls[0].call, Optional(sync));
   EXPECT_EQ(calls[1].kind, SyncKind::kEventSync);
   EXPECT_THAT(calls[1].call, Optional(query));
+}
+
+EventRow Add(EventTable* table, TrackId track, int64_t start_ps,
+             std::optional<uint64_t> correlation) {
+  EventRecord event;
+  event.track = track;
+  event.name = table->InternName("event");
+  event.start_ps = start_ps;
+  event.correlation = correlation;
+  return table->Add(event);
+}
+
+TEST(CallIndexTest, FindsTheInnermostHostRow) {
+  EventTable table;
+  const TrackId host = table.AddTrack({});
+  Track stream;
+  stream.kind = TrackKind::kDevice;
+  const TrackId device = table.AddTrack(stream);
+  Add(&table, host, 10, 7);
+  const EventRow inner = Add(&table, host, 11, 7);
+  Add(&table, host, 9, 7);
+  Add(&table, device, 20, 7);
+  Add(&table, device, 20, 8);
+  Add(&table, host, 30, 0);
+  Add(&table, host, 40, std::nullopt);
+  const CallIndex calls(table);
+  EXPECT_THAT(calls.Find(7), Optional(inner));
+  EXPECT_EQ(calls.Find(8), std::nullopt);
+  EXPECT_EQ(calls.Find(0), std::nullopt);
+  EXPECT_EQ(calls.Find(std::nullopt), std::nullopt);
 }
 
 }  // namespace
