@@ -35,12 +35,11 @@
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/parallel_for.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/status_util.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 ABSL_FLAG(std::string, et, "",

@@ -26,13 +26,12 @@
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
+#include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/files/gzip_sink.h"
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/json/report_json.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/status_util.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 ABSL_FLAG(std::string, workload, "",

@@ -13,11 +13,10 @@
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/json/report_json.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/status_util.h"
 
 ABSL_FLAG(
     std::string, host_traces, "",

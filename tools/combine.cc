@@ -21,12 +21,11 @@
 #include "tools/report/combine_report_html.h"
 #include "trace_alignment/combine/plane_naming.h"
 #include "trace_alignment/combine/run_alignment.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/json/report_json.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/status_util.h"
 
 ABSL_FLAG(
     std::string, run_dir, "",

@@ -11,11 +11,9 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_paths.h"
-#include "xla_profiler/base/files/interrupt.h"
 #include "xla_profiler/base/files/unfinished_files.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/status_util.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 ABSL_FLAG(bool, json, false, "Print one JSON object on standard output instead of text.");

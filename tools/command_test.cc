@@ -13,10 +13,10 @@
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/files/interrupt.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/files/unfinished_files.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 

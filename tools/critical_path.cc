@@ -29,14 +29,13 @@
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/number_range.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/status_util.h"
 
 ABSL_FLAG(std::string, trace, "", "The trace of one rank: Kineto's JSON, plain or gzip.");
 ABSL_FLAG(std::string, traces, "",

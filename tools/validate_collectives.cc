@@ -11,12 +11,11 @@
 #include "trace_alignment/collectives/validation.h"
 #include "trace_alignment/collectives/validation_report.pb.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/json/report_json.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/status_util.h"
 
 ABSL_FLAG(std::string, traces, "",
           "The profiles of one run, one per node: a comma list of files, folders or globs.");

@@ -16,11 +16,10 @@
 #include "trace_alignment/aligner/xspace_aligner.h"
 #include "trace_alignment/clocks/offset_samples.h"
 #include "trace_alignment/clocks/snapshot_pairs.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/json/report_json.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/status_util.h"
 #include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/xplane/node_ids.h"
 

@@ -5,8 +5,8 @@
 
 #include "absl/status/statusor.h"
 #include "trace_alignment/collectives/validation.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/status_util.h"
 
 int main(int argc, char** argv) {
   const absl::StatusOr<meridian::TraceVerdict> verdict = meridian::CheckTraces(

@@ -11,8 +11,8 @@
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/engine_model.h"
 #include "astra_bridge/edges/timed_kind.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/statistics.h"
-#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

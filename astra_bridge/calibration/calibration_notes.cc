@@ -15,7 +15,7 @@
 #include "astra_bridge/edges/timed_kind.h"
 #include "astra_bridge/engine/system_config.h"
 #include "xla_profiler/base/statistics.h"
-#include "xla_profiler/base/tables/byte_size.h"
+#include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/hlo/collective_kind.h"
 
 namespace meridian {

@@ -9,7 +9,7 @@
 #include "astra_bridge/corrections/corrections.h"
 #include "astra_bridge/timing/embedded_timing.h"
 #include "astra_bridge/timing/fabric.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {

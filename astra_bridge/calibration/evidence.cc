@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "astra_bridge/edges/timed_kind.h"
-#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {

@@ -14,9 +14,9 @@
 
 #include "astra_bridge/calibration/evidence.h"
 #include "astra_bridge/edges/timed_kind.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/normal_equations.h"
 #include "xla_profiler/base/statistics.h"
-#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

@@ -11,7 +11,6 @@
 #include "absl/strings/string_view.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/check_reasons.h"
-#include "xla_profiler/base/tables/csv_field.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {

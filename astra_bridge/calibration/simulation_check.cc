@@ -23,7 +23,7 @@
 #include "astra_bridge/schedule/traffic_snapshots.h"
 #include "astra_bridge/timing/embedded_timing.h"
 #include "astra_bridge/timing/fabric.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {

@@ -25,8 +25,8 @@
 #include "chakra_export/xspace/chakra_export_report.pb.h"
 #include "chakra_export/xspace/xspace_exporter.h"
 #include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/scratch_folder.h"
-#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

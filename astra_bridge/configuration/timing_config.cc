@@ -8,9 +8,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/files/input_paths.h"
-#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/base/tables/text_table.h"
 #include "yaml-cpp/yaml.h"
 

@@ -14,7 +14,7 @@
 #include "astra_bridge/timing/embedded_timing.h"
 #include "astra_bridge/timing/fabric.h"
 #include "astra_bridge/timing/network_timing.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {

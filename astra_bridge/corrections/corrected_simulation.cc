@@ -12,7 +12,7 @@
 #include "astra_bridge/edges/timed_kind.h"
 #include "astra_bridge/engine/simulation.h"
 #include "astra_bridge/engine/simulation_result.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {

@@ -1,7 +1,7 @@
 #include "astra_bridge/corrections/corrected_timing.h"
 
 #include "absl/container/flat_hash_map.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {

@@ -8,9 +8,9 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/json_value.h"
 #include "xla_profiler/base/json/jsonl_row.h"
-#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {

@@ -2,8 +2,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/status_util.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {

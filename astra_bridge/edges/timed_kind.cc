@@ -1,6 +1,6 @@
 #include "astra_bridge/edges/timed_kind.h"
 
-#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {

@@ -10,7 +10,7 @@
 #include "astra_bridge/engine/event_queue.h"
 #include "astra_bridge/engine/topology.h"
 #include "astra_bridge/engine/workload_runner.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {

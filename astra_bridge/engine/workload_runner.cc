@@ -21,8 +21,7 @@
 #include "astra_bridge/engine/event_queue.h"
 #include "astra_bridge/engine/link_network.h"
 #include "astra_bridge/engine/send_matcher.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/status_util.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {

@@ -10,8 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/engine/topology.h"
 #include "astra_bridge/timing/fabric.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/status_util.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {

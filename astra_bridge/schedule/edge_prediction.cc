@@ -9,7 +9,7 @@
 #include "astra_bridge/schedule/prediction_report.h"
 #include "astra_bridge/schedule/prediction_report.pb.h"
 #include "astra_bridge/timing/network_timing.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/time/clock.h"
 #include "absl/types/span.h"
 #include "astra_bridge/edges/job_layout.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {

@@ -9,9 +9,9 @@
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/timing/network_timing.h"
-#include "xla_profiler/base/int64_range.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/parallel_for.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/picoseconds.h"
 
 namespace meridian {
 

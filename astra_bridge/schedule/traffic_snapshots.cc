@@ -8,7 +8,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {

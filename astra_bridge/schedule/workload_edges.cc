@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "chakra_export/et/collective_type.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/base/int64_range.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/picoseconds.h"
 
 namespace meridian {
 namespace {

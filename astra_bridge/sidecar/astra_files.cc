@@ -17,7 +17,7 @@
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_writer.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {

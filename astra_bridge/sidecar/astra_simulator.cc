@@ -8,10 +8,9 @@
 #include "astra_bridge/sidecar/astra_files.h"
 #include "astra_bridge/sidecar/astra_output.h"
 #include "astra_bridge/sidecar/child_process.h"
-#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/files/scratch_folder.h"
-#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

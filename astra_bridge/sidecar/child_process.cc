@@ -25,9 +25,8 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/types/span.h"
-#include "xla_profiler/base/check.h"
-#include "xla_profiler/base/files/interrupt.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/files/unfinished_files.h"
 
 namespace meridian {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "astra_bridge/engine/system_config.h"
-#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/stable_hash.h"
 
 namespace meridian {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/engine/topology.h"
 #include "astra_bridge/timing/edge_workload.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {

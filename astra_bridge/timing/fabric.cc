@@ -5,10 +5,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/stable_hash.h"
-#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 absl::string_view BatchRuleName(BatchRule rule) {

@@ -9,13 +9,12 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/json/json_cutter.h"
-#include "xla_profiler/base/json/json_string.h"
 #include "xla_profiler/base/json/json_value.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/status_util.h"
+#include "xla_profiler/base/json/json_writer.h"
 
 namespace meridian {
 namespace {

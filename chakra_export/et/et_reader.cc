@@ -5,8 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/message_lite.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/status_util.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/utf8.h"
 #include "xla_profiler/base/wire/wire_reader.h"
 

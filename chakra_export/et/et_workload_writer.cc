@@ -6,8 +6,8 @@
 #include <map>
 
 #include "absl/status/status.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
-#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

@@ -9,8 +9,7 @@
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/message_lite.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/base/check.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/wire/wire_writer.h"
 
 namespace meridian {

@@ -5,7 +5,7 @@
 
 #include "chakra_export/graph/transitive_reduction.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {

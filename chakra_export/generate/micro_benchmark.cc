@@ -10,8 +10,8 @@
 #include "chakra_export/generate/rank_layout.h"
 #include "chakra_export/generate/workload_limits.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/tables/byte_size.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {

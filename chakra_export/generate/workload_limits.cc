@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "chakra_export/et/et_attributes.h"
-#include "xla_profiler/base/int64_range.h"
+#include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {

@@ -13,8 +13,7 @@
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/transitive_reduction.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/tables/byte_size.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {

@@ -15,7 +15,7 @@
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/node_id_index.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {

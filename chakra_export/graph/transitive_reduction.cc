@@ -7,8 +7,7 @@
 
 #include "absl/types/span.h"
 #include "chakra_export/graph/graph_order.h"
-#include "xla_profiler/base/check.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {

@@ -19,7 +19,7 @@
 #include "chakra_export/inspect/chakra_report.pb.h"
 #include "chakra_export/inspect/node_times.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {

@@ -19,7 +19,7 @@
 #include "chakra_export/graph/graph_replay.h"
 #include "chakra_export/inspect/node_check.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {

@@ -10,8 +10,8 @@
 #include "google/protobuf/message.h"
 #include "google/protobuf/unknown_field_set.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/base/json/json_string.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/json/json_writer.h"
 #include "xla_profiler/trace_json/trace_json_writer.h"
 
 namespace meridian {

@@ -21,8 +21,8 @@
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/stable_hash.h"
-#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/picoseconds.h"
-#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/trace_json/trace_json_writer.h"
 
 namespace meridian {

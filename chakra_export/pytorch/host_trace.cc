@@ -11,9 +11,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/json_cutter.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/status_util.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {

@@ -10,10 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/exact_decimal.h"
-#include "xla_profiler/base/json/json_string.h"
+#include "xla_profiler/base/json/json_writer.h"
 #include "xla_profiler/base/picoseconds.h"
-#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

@@ -14,8 +14,8 @@
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/graph/transitive_reduction.h"
 #include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/picoseconds.h"
-#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

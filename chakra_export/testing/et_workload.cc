@@ -4,7 +4,7 @@
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_reader.h"
 #include "chakra_export/testing/et_nodes.h"
-#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {

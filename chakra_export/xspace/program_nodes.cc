@@ -17,7 +17,7 @@
 #include "chakra_export/xspace/hlo_data_flow.h"
 #include "chakra_export/xspace/work_graph.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {

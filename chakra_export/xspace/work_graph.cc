@@ -12,7 +12,7 @@
 #include "absl/types/span.h"
 #include "chakra_export/et/et_attributes.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/base/int64_range.h"
+#include "xla_profiler/base/picoseconds.h"
 
 namespace meridian {
 namespace {

@@ -16,7 +16,7 @@
 #include "chakra_export/xspace/device_work.h"
 #include "chakra_export/xspace/work_graph.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/xplane/session_clock.h"
 
 namespace meridian {

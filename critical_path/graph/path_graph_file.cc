@@ -13,8 +13,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "critical_path/graph/path_graph_file.pb.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/stable_hash.h"
-#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

@@ -20,7 +20,7 @@
 #include "critical_path/hta/kernel_name.h"
 #include "critical_path/hta/unstable_order.h"
 #include "re2/re2.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/events/event_category.h"
 
 namespace meridian {

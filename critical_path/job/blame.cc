@@ -11,7 +11,7 @@
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/json/exact_decimal.h"
-#include "xla_profiler/base/tables/csv_field.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {

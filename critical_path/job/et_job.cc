@@ -20,7 +20,7 @@
 #include "critical_path/graph/graph_source.h"
 #include "critical_path/job/execution_job.h"
 #include "third_party/chakra/et_def.pb.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {

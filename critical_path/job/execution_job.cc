@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "chakra_export/et/et_attributes.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/picoseconds.h"
-#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {
@@ -19,7 +19,6 @@ namespace {
 // How much work that had ended is looked at to find one that may have been waited for. Only work
 // that begins and ends at the very moment is passed over.
 constexpr int kMaxCandidates = 64;
-
 
 bool IsHost(const Resource& resource) { return resource.kind == ResourceKind::kHostThread; }
 

@@ -12,8 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "trace_alignment/collectives/happens_before.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/status_util.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {

@@ -22,8 +22,7 @@
 #include "critical_path/job/execution_job.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "trace_alignment/collectives/collective_table.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/status_util.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/xplane/session_clock.h"
 
 namespace meridian {

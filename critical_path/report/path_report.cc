@@ -12,7 +12,6 @@
 #include "critical_path/job/blame.h"
 #include "critical_path/report/path_report.pb.h"
 #include "xla_profiler/base/json/exact_decimal.h"
-#include "xla_profiler/base/tables/csv_field.h"
 #include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/events/event_category.h"
 

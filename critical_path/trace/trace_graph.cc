@@ -11,7 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "critical_path/graph/thread_walk.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/collectives/communication_kernel.h"
 #include "xla_profiler/events/event_table.h"
 

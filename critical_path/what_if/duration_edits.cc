@@ -15,8 +15,8 @@
 #include "absl/strings/str_join.h"
 #include "critical_path/graph/path_graph.h"
 #include "critical_path/what_if/event_index.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/statistics.h"
-#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {

@@ -16,8 +16,8 @@
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/graph_order.h"
 #include "chakra_export/graph/graph_replay.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/statistics.h"
-#include "xla_profiler/base/status_util.h"
 #include "xla_profiler/base/topological_order.h"
 
 namespace meridian {

@@ -10,8 +10,7 @@
 #include "critical_path/what_if/event_index.h"
 #include "critical_path/what_if/event_removal.h"
 #include "critical_path/what_if/structure_edits.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/status_util.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {

@@ -14,8 +14,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/exact_decimal.h"
-#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

@@ -19,9 +19,8 @@
 #include "chakra_export/generate/transformer_step.h"
 #include "chakra_export/generate/workload_writer.h"
 #include "tools/benchmarks/ratio_benchmark.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/status_util.h"
 #include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 

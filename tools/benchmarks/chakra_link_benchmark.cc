@@ -32,9 +32,8 @@
 #include "chakra_export/pytorch/pytorch_workload.h"
 #include "chakra_export/pytorch/testing/torch_traces.h"
 #include "tools/command.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/status_util.h"
 #include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 

@@ -13,11 +13,9 @@
 #include "tools/pipeline/combine_run.h"
 #include "trace_alignment/testing/cluster_files.h"
 #include "trace_alignment/testing/synthetic_cluster.h"
-#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/status_util.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 
 ABSL_FLAG(int64_t, nodes, 16, "Nodes of the run.");

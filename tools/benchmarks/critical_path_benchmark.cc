@@ -24,12 +24,11 @@
 #include "critical_path/report/path_report.pb.h"
 #include "tools/benchmarks/ratio_benchmark.h"
 #include "tools/command.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
+#include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/files/gzip_sink.h"
 #include "xla_profiler/base/files/input_file.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/status_util.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 ABSL_FLAG(int64_t, events, 1000000, "How many complete events the largest trace has.");

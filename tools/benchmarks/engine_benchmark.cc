@@ -30,9 +30,8 @@
 #include "tools/benchmarks/ratio_benchmark.h"
 #include "tools/command.h"
 #include "tools/testing/run_command.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/status_util.h"
 #include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 

@@ -10,7 +10,6 @@
 #include "simdjson.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "tools/testing/run_command.h"
-#include "xla_profiler/base/testing/gzip_text.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 #include "xla_profiler/testing/damage.h"
 

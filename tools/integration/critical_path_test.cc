@@ -8,7 +8,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tools/testing/run_command.h"
-#include "xla_profiler/base/testing/gzip_text.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 #include "xla_profiler/testing/shared_data.h"
 

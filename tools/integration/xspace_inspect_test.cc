@@ -8,7 +8,6 @@
 #include "gtest/gtest.h"
 #include "third_party/xplane/xplane.pb.h"
 #include "tools/testing/run_command.h"
-#include "xla_profiler/base/testing/gzip_text.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 #include "xla_profiler/testing/shared_data.h"
 

@@ -6,8 +6,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/base/files/gzip_sink.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/files/byte_sink.h"
 
 namespace meridian {
 namespace {

@@ -10,8 +10,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_paths.h"
-#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/xplane/node_ids.h"
 
 namespace meridian {

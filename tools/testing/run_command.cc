@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/errors.h"
 
 extern char** environ;
 

@@ -9,10 +9,8 @@
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "trace_alignment/aligner/alignment_stats.pb.h"
-#include "xla_profiler/base/check.h"
-#include "xla_profiler/base/int64_range.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/picoseconds.h"
-#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

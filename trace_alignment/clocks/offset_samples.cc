@@ -8,10 +8,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/json/json_cutter.h"
 #include "xla_profiler/base/json/jsonl_row.h"
-#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

@@ -11,9 +11,9 @@
 #include "google/protobuf/message.h"
 #include "google/protobuf/unknown_field_set.h"
 #include "third_party/xplane/snapshot_pairs.pb.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_file.h"
-#include "xla_profiler/base/int64_range.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/xplane/clock_domain.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 

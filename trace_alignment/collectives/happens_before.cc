@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "xla_profiler/base/tables/time_text.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {

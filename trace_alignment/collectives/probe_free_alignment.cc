@@ -14,8 +14,8 @@
 #include "absl/types/span.h"
 #include "trace_alignment/collectives/difference_constraints.h"
 #include "trace_alignment/collectives/end_agreement.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/tables/time_text.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {

@@ -7,8 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "trace_alignment/collectives/happens_before.h"
 #include "trace_alignment/collectives/validation_report.pb.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/tables/csv_field.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {

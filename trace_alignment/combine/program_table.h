@@ -14,7 +14,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/wire/wire_reader.h"
 #include "xla_profiler/base/wire/wire_writer.h"
 #include "xla_profiler/xplane/plane_metadata_builder.h"

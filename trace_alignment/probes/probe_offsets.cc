@@ -9,9 +9,9 @@
 #include "trace_alignment/probes/probe_solver.h"
 #include "trace_alignment/probes/probe_windows.h"
 #include "trace_alignment/probes/two_way_probes.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/json/jsonl_row.h"
-#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

@@ -12,12 +12,9 @@
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/base/check.h"
-#include "xla_profiler/base/int64_range.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/normal_equations.h"
 #include "xla_profiler/base/picoseconds.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/status_util.h"
 #include "xla_profiler/xplane/session_clock.h"
 
 namespace meridian {

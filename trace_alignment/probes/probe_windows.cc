@@ -12,10 +12,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "trace_alignment/clocks/snapshot_pairs.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/json_cutter.h"
 #include "xla_profiler/base/json/jsonl_row.h"
 #include "xla_profiler/base/picoseconds.h"
-#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

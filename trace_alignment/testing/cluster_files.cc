@@ -5,9 +5,8 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "trace_alignment/testing/cluster_profile.h"
-#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
-#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

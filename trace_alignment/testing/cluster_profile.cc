@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "third_party/hlo/hlo.pb.h"
-#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/testing/hlo_module_builder.h"
 #include "xla_profiler/testing/xplane_utils.h"

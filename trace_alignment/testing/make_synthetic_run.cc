@@ -14,10 +14,9 @@
 #include "trace_alignment/testing/synthetic_cluster.h"
 #include "xla_profiler/base/command_line/command_line.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_paths.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/status_util.h"
 
 ABSL_FLAG(std::string, output, "", "The folder to write into; made when there is none.");
 ABSL_FLAG(int64_t, nodes, 2, "Nodes: files and clocks.");

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "trace_alignment/clocks/clock_map.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 

@@ -1,8 +1,8 @@
 #include "trace_alignment/testing/profile_events.h"
 
 #include "absl/strings/str_cat.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/byte_sink.h"
-#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 

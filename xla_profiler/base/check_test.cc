@@ -1,4 +1,4 @@
-#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/errors.h"
 
 #include "gtest/gtest.h"
 

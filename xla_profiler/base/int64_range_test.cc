@@ -1,4 +1,4 @@
-#include "xla_profiler/base/int64_range.h"
+#include "xla_profiler/base/picoseconds.h"
 
 #include "gtest/gtest.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 

@@ -1,4 +1,4 @@
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 
 #include <memory>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "xla_profiler/base/status_util.h"
+#include "xla_profiler/base/errors.h"
 
 #include <cerrno>
 

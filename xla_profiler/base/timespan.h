@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 

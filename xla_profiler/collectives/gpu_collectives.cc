@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/collectives/communication_kernel.h"
 #include "xla_profiler/collectives/plane_collectives.h"
 #include "xla_profiler/hlo/hlo_text.h"

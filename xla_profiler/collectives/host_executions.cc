@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/timespan.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 

@@ -13,7 +13,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/timespan.h"
 #include "xla_profiler/base/wire/wire_reader.h"
 #include "xla_profiler/collectives/plane_collectives.h"

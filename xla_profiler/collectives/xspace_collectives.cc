@@ -4,8 +4,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/status_util.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/collectives/collective_collector.h"
 #include "xla_profiler/collectives/host_executions.h"
 #include "xla_profiler/collectives/plane_collectives.h"

@@ -24,7 +24,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/string_pool.h"
 #include "xla_profiler/events/event_category.h"
 #include "xla_profiler/xplane/clock_domain.h"

@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/wire/wire_reader.h"
 #include "xla_profiler/hlo/hlo_wire.h"
 

@@ -15,9 +15,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "xla_profiler/base/int64_range.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/picoseconds.h"
-#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
 

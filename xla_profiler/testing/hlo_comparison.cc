@@ -9,7 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "third_party/hlo/hlo.pb.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/hlo/hlo_collective.h"
 #include "xla_profiler/hlo/hlo_module.h"
 #include "xla_profiler/hlo/hlo_module_index.h"

@@ -2,8 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "third_party/xplane/xplane.pb.h"
-#include "xla_profiler/base/check.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/wire/wire_writer.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 #include "xla_profiler/xplane/xplane_wire.h"

@@ -5,7 +5,6 @@
 
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/base/int64_range.h"
 #include "xla_profiler/base/picoseconds.h"
 
 namespace meridian {

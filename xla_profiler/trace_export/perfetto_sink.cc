@@ -25,7 +25,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "xla_profiler/base/files/byte_sink.h"
-#include "xla_profiler/base/int64_range.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/wire/wire_writer.h"
 #include "xla_profiler/trace_export/trace_sink.h"

@@ -15,11 +15,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
-#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/files/gzip_sink.h"
-#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/testing/synthetic_space.h"
 #include "xla_profiler/trace_export/trace_export.h"
 #include "xla_profiler/xplane/xspace_reader.h"

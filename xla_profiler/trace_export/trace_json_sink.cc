@@ -7,8 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/byte_sink.h"
-#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/trace_export/trace_sink.h"
 #include "xla_profiler/trace_json/trace_json_writer.h"
 

@@ -12,8 +12,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_paths.h"
-#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/xplane/combined_profile.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/json/exact_decimal.h"
-#include "xla_profiler/base/json/json_string.h"
+#include "xla_profiler/base/json/json_writer.h"
 
 namespace meridian {
 namespace {

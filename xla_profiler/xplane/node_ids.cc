@@ -5,7 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {
@@ -62,9 +62,10 @@ absl::StatusOr<std::vector<AssignedNodeId>> AssignNodeIds(const NodeIdInputs& in
   }
   const std::optional<std::vector<int64_t>> names = IdsFromNames(open_files);
   for (size_t k = 0; k < open.size(); ++k) {
-    nodes[open[k]] = names.has_value()
-                         ? AssignedNodeId{(*names)[k], AssignedNodeId::Source::kFileName}
-                         : AssignedNodeId{static_cast<int64_t>(open[k]), AssignedNodeId::Source::kPosition};
+    nodes[open[k]] =
+        names.has_value()
+            ? AssignedNodeId{(*names)[k], AssignedNodeId::Source::kFileName}
+            : AssignedNodeId{static_cast<int64_t>(open[k]), AssignedNodeId::Source::kPosition};
   }
 
   absl::flat_hash_map<int64_t, size_t> owner;

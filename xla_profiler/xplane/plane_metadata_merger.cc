@@ -5,7 +5,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {

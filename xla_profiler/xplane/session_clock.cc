@@ -4,9 +4,8 @@
 
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/base/int64_range.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/picoseconds.h"
-#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
 

@@ -9,9 +9,8 @@
 #include "absl/base/optimization.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/large_buffer.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/status_util.h"
 #include "xla_profiler/base/wire/wire_writer.h"
 #include "xla_profiler/xplane/event_wire.h"
 

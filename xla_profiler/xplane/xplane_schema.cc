@@ -1,7 +1,7 @@
 #include "xla_profiler/xplane/xplane_schema.h"
 
 #include "absl/container/flat_hash_map.h"
-#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {

@@ -30,7 +30,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/wire/wire_reader.h"
 #include "xla_profiler/xplane/metadata_table.h"
 #include "xla_profiler/xplane/xplane_schema.h"

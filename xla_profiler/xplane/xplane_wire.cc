@@ -1,7 +1,7 @@
 #include "xla_profiler/xplane/xplane_wire.h"
 
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/utf8.h"
 
 namespace meridian {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "astra_bridge/calibration/engine_model.h"
-#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 

@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {

@@ -14,7 +14,7 @@
 #include "astra_bridge/schedule/traffic_snapshots.h"
 #include "astra_bridge/testing/fabrics.h"
 #include "astra_bridge/testing/fixed_timing.h"
-#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 

@@ -7,8 +7,8 @@
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/inspect/et_check.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 
 namespace meridian {

@@ -29,8 +29,8 @@
 #include "chakra_export/graph/graph_replay.h"
 #include "chakra_export/graph/transitive_reduction.h"
 #include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/status_macros.h"
 
 namespace meridian {
 namespace {

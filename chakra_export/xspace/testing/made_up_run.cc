@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/collectives/xspace_collectives.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 

@@ -18,9 +18,9 @@
 #include "absl/strings/str_format.h"
 #include "chakra_export/xspace/chakra_export_report.pb.h"
 #include "chakra_export/xspace/xspace_exporter.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/testing/synthetic_run.h"
 
 namespace meridian {

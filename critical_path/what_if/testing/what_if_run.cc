@@ -6,7 +6,7 @@
 #include "critical_path/job/trace_analysis.h"
 #include "critical_path/what_if/what_if_edits.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 
 namespace meridian {

@@ -22,7 +22,7 @@
 #include "trace_alignment/collectives/testing/aligned_check.h"
 #include "trace_alignment/collectives/testing/run_builder.h"
 #include "trace_alignment/collectives/testing/simulated_run.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {

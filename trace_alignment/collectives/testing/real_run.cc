@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/status_macros.h"
 #include "xla_profiler/collectives/rank_resolution.h"
 #include "xla_profiler/collectives/run_resolution.h"
 #include "xla_profiler/collectives/xspace_collectives.h"

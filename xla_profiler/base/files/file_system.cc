@@ -22,9 +22,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "xla_profiler/base/check.h"
-#include "xla_profiler/base/status_macros.h"
-#include "xla_profiler/base/status_util.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {

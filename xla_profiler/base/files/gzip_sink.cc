@@ -1,12 +1,11 @@
-#include "xla_profiler/base/files/gzip_sink.h"
+#include "xla_profiler/base/files/byte_sink.h"
 
 #include <zlib.h>
 
 #include <algorithm>
 #include <array>
 
-#include "xla_profiler/base/check.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {

@@ -1,11 +1,10 @@
-#include "xla_profiler/base/files/gzip_sink.h"
+#include "xla_profiler/base/files/byte_sink.h"
 
 #include <random>
 #include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/testing/status_matchers.h"

@@ -1,4 +1,4 @@
-#include "xla_profiler/base/files/interrupt.h"
+#include "xla_profiler/base/files/unfinished_files.h"
 
 #include <csignal>
 

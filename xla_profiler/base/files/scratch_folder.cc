@@ -9,7 +9,7 @@
 
 #include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/base/status_util.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 

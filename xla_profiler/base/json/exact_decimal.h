@@ -11,7 +11,7 @@
 
 #include "absl/numeric/int128.h"
 #include "absl/strings/string_view.h"
-#include "xla_profiler/base/int64_range.h"
+#include "xla_profiler/base/picoseconds.h"
 
 namespace meridian {
 

@@ -1,4 +1,4 @@
-#include "xla_profiler/base/json/json_string.h"
+#include "xla_profiler/base/json/json_writer.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,7 @@
 
 #include "absl/strings/numbers.h"
 #include "xla_profiler/base/json/json_cutter.h"
-#include "xla_profiler/base/json/json_string.h"
+#include "xla_profiler/base/json/json_writer.h"
 
 namespace meridian {
 namespace {

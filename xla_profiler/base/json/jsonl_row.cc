@@ -9,10 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "xla_profiler/base/int64_range.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/exact_decimal.h"
 #include "xla_profiler/base/json/json_cutter.h"
-#include "xla_profiler/base/status_macros.h"
+#include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {

@@ -1,4 +1,4 @@
-#include "xla_profiler/base/tables/byte_size.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 #include <limits>
 

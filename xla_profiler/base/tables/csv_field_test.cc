@@ -1,4 +1,4 @@
-#include "xla_profiler/base/tables/csv_field.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 #include "gtest/gtest.h"
 

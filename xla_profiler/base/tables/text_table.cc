@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/utf8.h"
 
 namespace meridian {

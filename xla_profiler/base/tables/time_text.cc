@@ -1,8 +1,8 @@
-#include "xla_profiler/base/tables/time_text.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {

@@ -1,4 +1,4 @@
-#include "xla_profiler/base/tables/time_text.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 #include <limits>
 

@@ -1,6 +1,6 @@
-#include "xla_profiler/base/testing/gzip_text.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 
-#include "xla_profiler/base/check.h"
+#include "xla_profiler/base/errors.h"
 #include "zlib.h"
 
 namespace meridian {
