@@ -13,8 +13,8 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/cache/sqlite_database.h"
+#include "xla_profiler/base/content_hash.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/stable_hash.h"
 
 namespace meridian {
 namespace {
@@ -29,10 +29,10 @@ constexpr char kSchema[] =
     "checksum INTEGER NOT NULL) WITHOUT ROWID";
 
 int64_t Checksum(absl::string_view key, absl::string_view bytes) {
-  StableHash hash;
+  ContentHash hash;
   hash.AddText(key);
   hash.AddText(bytes);
-  return static_cast<int64_t>(hash.value());
+  return static_cast<int64_t>(absl::Uint128Low64(hash.value()));
 }
 
 std::string Encode(absl::Span<const double> numbers) {

@@ -81,7 +81,7 @@ struct StepGraph {
 
 absl::StatusOr<StepGraph> GraphOf(FileSystem& file_system, const CalibrationRun& run,
                                   std::optional<int64_t> step, const StepCheckOptions& options) {
-  ASSIGN_OR_RETURN(const ScratchFolder folder, ScratchFolder::Create(options.work_folder));
+  ASSIGN_OR_RETURN(const ScratchFolder folder, ScratchFolder::Create(options.work_folder, "astra"));
   const std::string prefix = absl::StrCat(folder.path(), "/step");
   XSpaceExportOptions export_options;
   export_options.reader = options.reader;

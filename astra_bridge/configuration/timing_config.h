@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a job's communication is to be timed: the file behind --config, YAML.
 //
 //   network_backend:
@@ -46,19 +47,19 @@ namespace meridian {
 enum class TimingModel { kAnalytical, kEmbedded, kAstra };
 
 enum class TimingMode {
-  // Every edge alone on its network.
+  // Every comm edge alone on its network.
   kIsolated,
-  // Edges that run at once together.
+  // Comm edges that run at once together.
   kSnapshot,
 };
 
-// Nullopt for text that is no name of one.
+// Return nullopt for text that is no name of one.
 std::optional<TimingMode> TimingModeFromName(absl::string_view name);
 std::optional<Congestion> CongestionFromName(absl::string_view name);
 
 struct TopologyConfig {
   FabricFiles files;
-  // Absent: TimingConfig::rank_to_device.
+  // When absent, TimingConfig::rank_to_device counts.
   std::optional<RankToDevice> rank_to_device;
 };
 
@@ -66,19 +67,21 @@ struct TimingConfig {
   TimingModel model = TimingModel::kAnalytical;
   Congestion congestion = Congestion::kAware;
   TimingMode mode = TimingMode::kIsolated;
-  // Empty: looked up.
+  // Path of the AstraSim program; when empty, it is looked up in PATH.
   std::string astra_binary;
   absl::Duration astra_timeout = absl::Minutes(10);
   CollectiveChoices collectives;
 
-  // By key; a network for all edges has the key "" and is the only one.
+  // The networks by topology_key; one for all comm edges has the key "" and is the only one.
   std::map<std::string, TopologyConfig> topologies;
+  // Path of the file of corrections; empty for none.
   std::string corrections;
   RankToDevice rank_to_device;
+  // Ranks by group_id, and the topology_key of groups whose comm edges have none.
   std::map<std::string, std::vector<int32_t>> groups;
   std::map<std::string, std::string> group_topologies;
 
-  // Empty: the caller's choice.
+  // When empty or absent, the caller chooses.
   std::string work_folder;
   std::string cache_folder;
   std::optional<CacheMode> cache;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Puts together what a configuration asks for: the networks, an engine, its cache, what steps in
 // when it fails, and the corrections.
 //
@@ -21,11 +22,11 @@ namespace meridian {
 
 // What the configuration leaves to the machine.
 struct TimingEnvironment {
-  // Folders with programs, as in $PATH.
+  // Folders with programs, separated by colons as in $PATH.
   std::string search_path;
-  // Where runs of AstraSim get their folders.
+  // The folder in which runs of AstraSim get folders of their own.
   std::string work_folder = "/tmp";
-  // Where the cache lies.
+  // The folder of the cache; empty where there is none.
   std::string cache_folder;
   // The user insists on AstraSim: without it nothing is timed. Otherwise the embedded engine, which
   // gives the same times, takes its place with a warning.
@@ -36,10 +37,10 @@ struct TimingSetup {
   // What the timing works on.
   std::shared_ptr<const FabricSet> fabrics;
   std::unique_ptr<NetworkTiming> timing;
-  // Null when off.
+  // Null when the cache is off.
   std::shared_ptr<TimingCache> cache;
   JobLayout layout;
-  // What differs from what was asked.
+  // What differs from what was asked, for the user to read.
   std::vector<std::string> warnings;
 };
 

@@ -1,16 +1,14 @@
 #include "astra_bridge/engine/network_config.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
-#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "xla_profiler/base/config/config_value.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
-#include "yaml-cpp/yaml.h"
 
 namespace meridian {
 namespace {
@@ -36,115 +34,48 @@ constexpr ShapeName kShapeNames[] = {
     {"Torus", BlockShape::kRing},
 };
 
-absl::Status KeyError(absl::string_view source, absl::string_view key, absl::string_view reason) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(source, source.empty() ? "" : ": ", key, ": ", reason));
-}
-
-absl::StatusOr<BlockShape> ParseShape(absl::string_view name) {
+absl::StatusOr<BlockShape> ReadShape(const ConfigValue& list, absl::string_view name) {
   for (const ShapeName& known : kShapeNames) {
     if (known.name == name) return known.shape;
   }
   const std::string names = absl::StrJoin(
       kShapeNames, ", ",
       [](std::string* out, const ShapeName& known) { absl::StrAppend(out, known.name); });
-  return absl::InvalidArgumentError(
+  return list.Error(
       absl::StrCat("unknown shape \"", Printable(name), "\"; expected one of ", names));
 }
 
-// Reads the lists of the document. yaml-cpp reports by exceptions; they end in ParseNetworkConfig.
-class Reader {
- public:
-  Reader(const YAML::Node& document, absl::string_view source)
-      : document_(document), source_(source) {}
+absl::Status NoNumber(const ConfigValue& list, absl::string_view text) {
+  return list.Error(absl::StrCat("\"", Printable(text), "\" is no number"));
+}
 
-  absl::StatusOr<NetworkConfig> Read() {
-    NetworkConfig network;
-    network.source = std::string(source_);
-    ASSIGN_OR_RETURN(const std::vector<std::string> shapes, ReadList("topology", "[ Ring ]"));
-    ASSIGN_OR_RETURN(const std::vector<std::string> counts, ReadList("npus_count", "[ 8 ]"));
-    ASSIGN_OR_RETURN(const std::vector<std::string> bandwidths, ReadList("bandwidth", "[ 50.0 ]"));
-    ASSIGN_OR_RETURN(const std::vector<std::string> latencies, ReadList("latency", "[ 500 ]"));
-    ASSIGN_OR_RETURN(const bool is_decimal, ReadUnit());
-    RETURN_IF_ERROR(CheckLength("npus_count", counts.size(), shapes.size()));
-    RETURN_IF_ERROR(CheckLength("bandwidth", bandwidths.size(), shapes.size()));
-    RETURN_IF_ERROR(CheckLength("latency", latencies.size(), shapes.size()));
-    for (size_t d = 0; d < shapes.size(); ++d) {
-      NetworkDimension dimension;
-      const absl::StatusOr<BlockShape> shape = ParseShape(shapes[d]);
-      if (!shape.ok()) return KeyError(source_, "topology", shape.status().message());
-      dimension.shape = *shape;
-      if (!absl::SimpleAtoi(counts[d], &dimension.npus)) return NoNumber("npus_count", counts[d]);
-      double bandwidth = 0;
-      if (!absl::SimpleAtod(bandwidths[d], &bandwidth)) return NoNumber("bandwidth", bandwidths[d]);
-      // 1e9 bytes per second are one byte per nanosecond.
-      dimension.bytes_per_ns = is_decimal ? bandwidth : GibibytesPerSecondToBytesPerNs(bandwidth);
-      if (!absl::SimpleAtod(latencies[d], &dimension.latency_ns)) {
-        return NoNumber("latency", latencies[d]);
-      }
-      network.dimensions.push_back(dimension);
-    }
-    RETURN_IF_ERROR(CheckNetworkConfig(network));
-    network.unknown_keys = UnknownKeys();
-    return network;
+absl::StatusOr<double> ReadNumber(const ConfigValue& list, absl::string_view text) {
+  double number = 0;
+  if (!absl::SimpleAtod(text, &number)) return NoNumber(list, text);
+  return number;
+}
+
+// Reads a list with an entry per dimension.
+absl::StatusOr<std::vector<std::string>> ReadList(const ConfigValue& list,
+                                                  absl::string_view example) {
+  if (!list.exists()) return list.Error(absl::StrCat("missing; e.g. ", example));
+  std::vector<std::string> entries;
+  if (list.IsList()) {
+    ASSIGN_OR_RETURN(entries,
+                     list.Texts(absl::StrCat("has an entry that is no value; e.g. ", example)));
   }
+  if (!entries.empty()) return entries;
+  return list.Error(absl::StrCat("expected a list with an entry per dimension, e.g. ", example));
+}
 
- private:
-  absl::StatusOr<std::vector<std::string>> ReadList(const char* key, absl::string_view example) {
-    if (!document_.IsMap()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          source_, ": no network: expected the keys topology, npus_count, bandwidth and latency"));
-    }
-    const YAML::Node list = document_[key];
-    if (!list.IsDefined()) return KeyError(source_, key, absl::StrCat("missing; e.g. ", example));
-    if (!list.IsSequence() || list.size() == 0) {
-      return KeyError(source_, key,
-                      absl::StrCat("expected a list with an entry per dimension, e.g. ", example));
-    }
-    std::vector<std::string> values;
-    for (const YAML::Node& value : list) {
-      if (!value.IsScalar()) {
-        return KeyError(source_, key,
-                        absl::StrCat("has an entry that is no value; e.g. ", example));
-      }
-      values.push_back(value.Scalar());
-    }
-    return values;
-  }
-
-  std::vector<std::string> UnknownKeys() const {
-    std::vector<std::string> unknown;
-    for (const auto& member : document_) {
-      const std::string key = member.first.IsScalar() ? member.first.Scalar() : "(no text)";
-      if (std::find(std::begin(kKeys), std::end(kKeys), key) == std::end(kKeys)) {
-        unknown.push_back(key);
-      }
-    }
-    return unknown;
-  }
-
-  // True for GB, false for GiB.
-  absl::StatusOr<bool> ReadUnit() {
-    const YAML::Node unit = document_["bandwidth_unit"];
-    if (!unit.IsDefined()) return false;
-    if (unit.IsScalar() && unit.Scalar() == "GB") return true;
-    if (unit.IsScalar() && unit.Scalar() == "GiB") return false;
-    return KeyError(source_, "bandwidth_unit", "expected GB (1e9 bytes) or GiB (2^30 bytes)");
-  }
-
-  absl::Status CheckLength(absl::string_view key, size_t length, size_t dimensions) const {
-    if (length == dimensions) return absl::OkStatus();
-    return KeyError(source_, key,
-                    absl::StrCat("has ", length, " entries, but topology has ", dimensions));
-  }
-
-  absl::Status NoNumber(absl::string_view key, const std::string& text) const {
-    return KeyError(source_, key, absl::StrCat("\"", Printable(text), "\" is no number"));
-  }
-
-  const YAML::Node& document_;
-  const absl::string_view source_;
-};
+// Returns whether bandwidths are in GB rather than GiB per second.
+absl::StatusOr<bool> ReadIsDecimal(const ConfigValue& unit) {
+  constexpr absl::string_view kReason = "expected GB (1e9 bytes) or GiB (2^30 bytes)";
+  if (!unit.exists()) return false;
+  ASSIGN_OR_RETURN(const std::string name, unit.Text(kReason));
+  if (name != "GB" && name != "GiB") return unit.Error(kReason);
+  return name == "GB";
+}
 
 }  // namespace
 
@@ -160,28 +91,28 @@ double GibibytesPerSecondToBytesPerNs(double gibibytes_per_second) {
 
 absl::Status CheckNetworkConfig(const NetworkConfig& network) {
   if (network.dimensions.empty()) {
-    return KeyError(network.source, "topology", "has no dimensions");
+    return ConfigError(network.source, "topology", "has no dimensions");
   }
   int64_t npus = 1;
   for (const NetworkDimension& dimension : network.dimensions) {
     if (dimension.npus < 2) {
-      return KeyError(network.source, "npus_count",
-                      absl::StrCat(dimension.npus, " in a dimension; at least 2 are needed"));
+      return ConfigError(network.source, "npus_count",
+                         absl::StrCat(dimension.npus, " in a dimension; at least 2 are needed"));
     }
     npus *= dimension.npus;
     if (npus > kMaxNpus) {
-      return KeyError(network.source, "npus_count",
-                      absl::StrCat("more than ", kMaxNpus, " NPUs in all"));
+      return ConfigError(network.source, "npus_count",
+                         absl::StrCat("more than ", kMaxNpus, " NPUs in all"));
     }
     // Written so that NaN fails too.
     if (!(dimension.bytes_per_ns >= kMinBytesPerNs && dimension.bytes_per_ns <= kMaxBytesPerNs)) {
-      return KeyError(
+      return ConfigError(
           network.source, "bandwidth",
           absl::StrCat("must be positive and from ", kMinBytesPerNs, " to ", kMaxBytesPerNs,
                        " bytes per ns; is ", dimension.bytes_per_ns, " bytes per ns"));
     }
     if (!(dimension.latency_ns >= 0 && dimension.latency_ns <= kMaxLatencyNs)) {
-      return KeyError(
+      return ConfigError(
           network.source, "latency",
           absl::StrCat("must be from 0 to ", kMaxLatencyNs, " ns; is ", dimension.latency_ns));
     }
@@ -190,17 +121,47 @@ absl::Status CheckNetworkConfig(const NetworkConfig& network) {
 }
 
 absl::StatusOr<NetworkConfig> ParseNetworkConfig(absl::string_view yaml, absl::string_view source) {
-  if (yaml.size() > kMaxYamlBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(source, ": too long for a network configuration: ", yaml.size(), " bytes"));
+  ASSIGN_OR_RETURN(const ConfigValue document,
+                   ConfigValue::FromYaml(yaml, source, kMaxYamlBytes, "a network configuration"));
+  if (!document.IsMap()) {
+    return document.Error(
+        "no network: expected the keys topology, npus_count, bandwidth and latency");
   }
-  try {
-    const YAML::Node document = YAML::Load(std::string(yaml));
-    return Reader(document, source).Read();
-  } catch (const YAML::Exception& error) {
-    return absl::InvalidArgumentError(absl::StrCat(source, ":", error.mark.line + 1, ": ",
-                                                   Printable(error.msg), "; expected YAML"));
+  const ConfigValue topology = document.Find("topology");
+  const ConfigValue npus_count = document.Find("npus_count");
+  const ConfigValue bandwidth = document.Find("bandwidth");
+  const ConfigValue latency = document.Find("latency");
+  ASSIGN_OR_RETURN(const std::vector<std::string> shapes, ReadList(topology, "[ Ring ]"));
+  ASSIGN_OR_RETURN(const std::vector<std::string> counts, ReadList(npus_count, "[ 8 ]"));
+  ASSIGN_OR_RETURN(const std::vector<std::string> bandwidths, ReadList(bandwidth, "[ 50.0 ]"));
+  ASSIGN_OR_RETURN(const std::vector<std::string> latencies, ReadList(latency, "[ 500 ]"));
+  ASSIGN_OR_RETURN(const bool is_decimal, ReadIsDecimal(document.Find("bandwidth_unit")));
+  const auto check_length = [&](const ConfigValue& list, const std::vector<std::string>& entries) {
+    if (entries.size() == shapes.size()) return absl::OkStatus();
+    return list.Error(
+        absl::StrCat("has ", entries.size(), " entries, but topology has ", shapes.size()));
+  };
+  RETURN_IF_ERROR(check_length(npus_count, counts));
+  RETURN_IF_ERROR(check_length(bandwidth, bandwidths));
+  RETURN_IF_ERROR(check_length(latency, latencies));
+  NetworkConfig network;
+  network.source = std::string(source);
+  for (size_t d = 0; d < shapes.size(); ++d) {
+    NetworkDimension& dimension = network.dimensions.emplace_back();
+    ASSIGN_OR_RETURN(dimension.shape, ReadShape(topology, shapes[d]));
+    if (!absl::SimpleAtoi(counts[d], &dimension.npus)) return NoNumber(npus_count, counts[d]);
+    ASSIGN_OR_RETURN(const double per_second, ReadNumber(bandwidth, bandwidths[d]));
+    // 1e9 bytes per second are one byte per nanosecond.
+    dimension.bytes_per_ns = is_decimal ? per_second : GibibytesPerSecondToBytesPerNs(per_second);
+    ASSIGN_OR_RETURN(dimension.latency_ns, ReadNumber(latency, latencies[d]));
   }
+  RETURN_IF_ERROR(CheckNetworkConfig(network));
+  for (const std::string& key : document.Keys()) {
+    if (std::find(std::begin(kKeys), std::end(kKeys), key) == std::end(kKeys)) {
+      network.unknown_keys.push_back(key);
+    }
+  }
+  return network;
 }
 
 std::string UnknownKeysWarning(const NetworkConfig& network) {

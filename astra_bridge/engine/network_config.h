@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The network: AstraSim's network configuration, one list entry per dimension.
 //
 //   topology: [ Ring, Switch ]    # also FullyConnected, Mesh, and Torus for Ring
@@ -25,9 +26,9 @@ namespace meridian {
 enum class BlockShape : uint8_t {
   // Links both ways between neighbours, and around the ends.
   kRing,
-  // A link from each to each.
+  // A link from each NPU to each other.
   kFullyConnected,
-  // A link up to a switch and one down from it per NPU.
+  // A link up to a switch and one down from it for each NPU.
   kSwitch,
   // Links both ways between neighbours, none around the ends.
   kMesh,
@@ -44,9 +45,9 @@ enum class Congestion : uint8_t {
 struct NetworkDimension {
   BlockShape shape = BlockShape::kRing;
   int32_t npus = 2;
-  // Of one link in one direction.
+  // Bandwidth of one link in one direction.
   double bytes_per_ns = 1;
-  // Of one link.
+  // Latency of one link.
   double latency_ns = 0;
 };
 
@@ -54,16 +55,16 @@ struct NetworkConfig {
   // Where this came from, for messages; may be empty.
   std::string source;
   std::vector<NetworkDimension> dimensions;
-  // Of the file, without a meaning here.
+  // The keys of the file that mean nothing here, in file order.
   std::vector<std::string> unknown_keys;
 
-  // Of a valid configuration.
+  // Returns the number of NPUs of all dimensions together; the configuration must be valid.
   int32_t npus() const;
 };
 
 inline constexpr int32_t kMaxNpus = 1 << 20;
 
-// AstraSim's GB/s are 2^30 bytes per second.
+// Converts AstraSim's GB/s, which are 2^30 bytes per second.
 double GibibytesPerSecondToBytesPerNs(double gibibytes_per_second);
 
 // Returns InvalidArgument, naming source and key, unless all values are such that a simulation can

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How ranks carry out collectives: AstraSim's system configuration.
 //
 //   {"scheduling-policy": "LIFO", "endpoint-delay": 10, "active-chunks-per-dimension": 1,
@@ -50,7 +51,7 @@ enum class CollectiveOptimization : uint8_t {
 };
 
 // The collectives whose messages the engine simulates are the first so many of CollectiveKind. A
-// broadcast is not simulated: it lasts as long as its node says.
+// broadcast is not simulated: it lasts as long as its Chakra node says.
 inline constexpr int kSimulatedCollectives = 4;
 static_assert(static_cast<int>(CollectiveKind::kAllToAll) == kSimulatedCollectives - 1);
 
@@ -59,23 +60,23 @@ struct SystemConfig {
   std::string source;
 
   CollectiveOptimization collective_optimization = CollectiveOptimization::kLocalBandwidthAware;
-  // What a rank needs to put a packet on the network.
+  // The time that a rank needs to put a packet on the network.
   int64_t endpoint_delay_ns = 10;
   // How many chunks of collectives a rank works on at once, per dimension.
   int32_t active_chunks_per_dimension = 1;
   // Into how many chunks a collective is split.
   int32_t preferred_dataset_splits = 1;
-  // By CollectiveKind; one entry per dimension of the network. Later dimensions without an entry
-  // do not take part. Empty: the workload must not use this collective.
+  // For each CollectiveKind the algorithms by dimension of the network. Later dimensions without an
+  // entry do not take part. Without any entry the workload must not use this collective.
   std::array<std::vector<CollectiveAlgorithm>, kSimulatedCollectives> algorithms;
-  // 1e9 bytes per second; 0: reductions are free.
+  // In 1e9 bytes per second; with 0 reductions cost nothing.
   double local_memory_bandwidth = 0;
 
-  // 1e12 operations per second.
+  // In 1e12 operations per second.
   double peak_performance = 0;
-  // Compute nodes last operations / min(peak, local memory bandwidth * operations per byte).
+  // Chakra nodes of computation last operations / min(peak, local memory bandwidth * operations per byte).
   bool roofline_enabled = false;
-  // Every node just lasts its duration.
+  // Every Chakra node lasts the duration that the trace gives it, and nothing is simulated.
   bool replay_only = false;
 
   const std::vector<CollectiveAlgorithm>& algorithms_of(CollectiveKind op) const {

@@ -7,9 +7,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "xla_profiler/base/content_hash.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_file.h"
-#include "xla_profiler/base/stable_hash.h"
 
 namespace meridian {
 namespace {
@@ -98,9 +98,7 @@ absl::StatusOr<AstraBinary> ProbeAstraBinary(FileSystem& file_system,
   AstraBinary binary;
   binary.path = options.binary;
   ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(file_system, options.binary));
-  StableHash hash;
-  hash.AddText(file.bytes());
-  binary.version = absl::StrCat("binary ", absl::Hex(hash.value(), absl::kZeroPad16));
+  binary.version = absl::StrCat("binary ", HashDigits(HashOfText(file.bytes())));
 
   const absl::StatusOr<AstraSimulation> answer =
       SimulateWithAstraSim(file_system, ProbeWorkload(), ProbeNetwork(), SystemConfig(), options);

@@ -18,6 +18,7 @@
 #include "chakra_export/et/et_writer.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/json/json_writer.h"
 
 namespace meridian {
 namespace {
@@ -203,34 +204,35 @@ absl::StatusOr<std::string> NetworkConfigToYaml(const NetworkConfig& network) {
 }
 
 std::string SystemConfigToJson(const SystemConfig& system, bool trace_enabled) {
-  std::vector<std::string> members;
-  const auto add = [&](absl::string_view key, absl::string_view value) {
-    members.push_back(absl::StrCat("  \"", key, "\": ", value));
-  };
-  add("scheduling-policy", "\"LIFO\"");
+  std::string text;
+  JsonWriter json(&text, JsonSpacing::kSpaced);
+  json.BeginObject(JsonLayout::kIndented);
+  json.Member("scheduling-policy", "LIFO");
   const bool baseline = system.collective_optimization == CollectiveOptimization::kBaseline;
-  add("collective-optimization", baseline ? "\"baseline\"" : "\"localBWAware\"");
-  add("endpoint-delay", absl::StrCat(system.endpoint_delay_ns));
-  add("active-chunks-per-dimension", absl::StrCat(system.active_chunks_per_dimension));
-  add("preferred-dataset-splits", absl::StrCat(system.preferred_dataset_splits));
-  add("local-mem-bw", ExactNumber(LocalMemoryBandwidth(system)));
-  add("peak-perf", ExactNumber(system.peak_performance));
-  add("roofline-enabled", system.roofline_enabled ? "1" : "0");
-  add("replay-only", system.replay_only ? "1" : "0");
-  add("trace-enabled", trace_enabled ? "1" : "0");
+  json.Member("collective-optimization", baseline ? "baseline" : "localBWAware");
+  json.Member("endpoint-delay", system.endpoint_delay_ns);
+  json.Member("active-chunks-per-dimension", system.active_chunks_per_dimension);
+  json.Member("preferred-dataset-splits", system.preferred_dataset_splits);
+  json.Key("local-mem-bw");
+  json.Raw(ExactNumber(LocalMemoryBandwidth(system)));
+  json.Key("peak-perf");
+  json.Raw(ExactNumber(system.peak_performance));
+  // AstraSim wants its switches as numbers.
+  json.Member("roofline-enabled", int{system.roofline_enabled});
+  json.Member("replay-only", int{system.replay_only});
+  json.Member("trace-enabled", int{trace_enabled});
   for (int op = 0; op < kSimulatedCollectives; ++op) {
     const std::vector<CollectiveAlgorithm>& algorithms = system.algorithms[op];
     if (algorithms.empty()) continue;
-    add(absl::StrCat(CollectiveKindName(static_cast<CollectiveKind>(op)), "-implementation"),
-        absl::StrCat("[",
-                     absl::StrJoin(algorithms, ", ",
-                                   [](std::string* out, const CollectiveAlgorithm& algorithm) {
-                                     absl::StrAppend(out, "\"", CollectiveAlgorithmName(algorithm),
-                                                     "\"");
-                                   }),
-                     "]"));
+    json.Key(absl::StrCat(CollectiveKindName(static_cast<CollectiveKind>(op)), "-implementation"));
+    json.BeginArray();
+    for (const CollectiveAlgorithm& algorithm : algorithms) {
+      json.Value(CollectiveAlgorithmName(algorithm));
+    }
+    json.EndArray();
   }
-  return absl::StrCat("{\n", absl::StrJoin(members, ",\n"), "\n}\n");
+  json.EndObject();
+  return text + "\n";
 }
 
 absl::Status WriteAstraFiles(FileSystem& file_system, const std::string& folder,

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/timing/edge_workload.h"
 #include "astra_bridge/timing/fabric.h"
+#include "xla_profiler/base/content_hash.h"
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {

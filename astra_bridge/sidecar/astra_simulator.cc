@@ -74,7 +74,7 @@ absl::StatusOr<AstraSimulation> SimulateWithAstraSim(FileSystem& file_system,
                                                      const AstraSimulatorOptions& options) {
   const int64_t ranks = static_cast<int64_t>(workload.ranks.size());
   MERIDIAN_CHECK(ranks == network.npus());
-  ASSIGN_OR_RETURN(const ScratchFolder folder, ScratchFolder::Create(options.work_folder));
+  ASSIGN_OR_RETURN(const ScratchFolder folder, ScratchFolder::Create(options.work_folder, "astra"));
   RETURN_IF_ERROR(
       WriteAstraFiles(file_system, folder.path(), workload, network, system, {options.node_times}));
   AstraOutput output(ranks);

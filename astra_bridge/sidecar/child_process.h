@@ -48,8 +48,8 @@ struct ChildProcessResult {
 };
 
 // Runs the command; its standard input is empty. Unavailable when it cannot be started (no such
-// program, no permission) or the limit on open files is too low; Cancelled when SIGINT, SIGTERM or
-// SIGHUP came, which is then noted (base/files/interrupt.h). Safe to call from several threads at
+// program, no permission) or the limit on open files is too low; Cancelled when SIGINT, SIGTERM
+// or SIGHUP came, which is then noted (unfinished_files.h). Safe to call from several threads at
 // once.
 absl::StatusOr<ChildProcessResult> RunChildProcess(const ChildProcessOptions& options);
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "astra_bridge/engine/system_config.h"
+#include "xla_profiler/base/content_hash.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/stable_hash.h"
 
 namespace meridian {
 
@@ -21,7 +21,7 @@ NetworkDimension Dimension(BlockShape shape, int32_t npus, double gibibytes_per_
 
 Fabric FabricOf(std::vector<NetworkDimension> dimensions) {
   Fabric fabric;
-  StableHash hash;
+  ContentHash hash;
   for (const NetworkDimension& dimension : dimensions) {
     hash.AddNumber(static_cast<uint64_t>(dimension.shape));
     hash.AddNumber(static_cast<uint64_t>(dimension.npus));

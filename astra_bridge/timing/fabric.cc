@@ -5,9 +5,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "xla_profiler/base/content_hash.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_file.h"
-#include "xla_profiler/base/stable_hash.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
@@ -30,7 +30,7 @@ CollectiveAlgorithm AlgorithmFor(BlockShape shape) {
 
 // Puts the choices into the system and what they say into the hash.
 absl::Status ApplyChoices(const CollectiveChoices& choices, size_t dimensions, SystemConfig* system,
-                          StableHash* hash) {
+                          ContentHash* hash) {
   for (const auto& [kind, choice] : choices) {
     std::vector<CollectiveAlgorithm> algorithms = choice.algorithms;
     if (choice.in_every_dimension) algorithms.resize(dimensions, choice.algorithms[0]);
@@ -68,7 +68,7 @@ SystemConfig DefaultSystemConfig(const NetworkConfig& network) {
 absl::StatusOr<Fabric> ReadFabric(FileSystem& file_system, const FabricFiles& files,
                                   const CollectiveChoices& choices) {
   Fabric fabric;
-  StableHash hash;
+  ContentHash hash;
   ASSIGN_OR_RETURN(const InputFile network, InputFile::Open(file_system, files.network));
   hash.AddText(network.bytes());
   ASSIGN_OR_RETURN(fabric.network, ParseNetworkConfig(network.bytes(), files.network));

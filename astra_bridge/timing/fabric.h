@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/numeric/int128.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "astra_bridge/edges/timed_kind.h"
@@ -22,8 +23,9 @@ namespace meridian {
 struct Fabric {
   NetworkConfig network;
   SystemConfig system;
-  // Hash of all files and choices that the fabric was made from. Equal hashes, equal times.
-  uint64_t content_hash = 0;
+  // A ContentHash of all files and choices that the fabric was made from. Equal hashes mean equal
+  // times.
+  absl::uint128 content_hash = 0;
 };
 
 // Returns "congestion-aware" or "congestion-unaware", as in the names of engines.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "xla_profiler/base/content_hash.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
 
@@ -134,7 +135,7 @@ FabricTiming::Times FabricTiming::Known(const std::string& key, size_t count,
 std::string FabricTiming::KeyPrefix(const Fabric& fabric) const {
   const TimingEngine engine = this->engine();
   return absl::StrCat(engine.name, "\n", engine.version, "\nfabric ",
-                      absl::Hex(fabric.content_hash, absl::kZeroPad16));
+                      HashDigits(fabric.content_hash));
 }
 
 }  // namespace meridian

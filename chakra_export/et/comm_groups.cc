@@ -6,7 +6,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
@@ -24,10 +23,6 @@ constexpr absl::string_view kTableBegin = "['";
 constexpr absl::string_view kTableEnd = "']";
 // For messages.
 constexpr absl::string_view kTableSource = "table of process groups";
-
-std::string RanksJson(const std::vector<int64_t>& ranks) {
-  return absl::StrCat("[", absl::StrJoin(ranks, ", "), "]");
-}
 
 // Returns what is wrong with the ranks of a group; empty when nothing is.
 std::string ProblemOfRanks(std::vector<int64_t> ranks) {
@@ -110,14 +105,15 @@ std::string CommGroupsBeside(FileSystem& file_system, absl::string_view prefix) 
 }
 
 std::string CommGroupsJson(const CommGroups& groups) {
-  std::string json = "{";
+  std::string text;
+  JsonWriter json(&text, JsonSpacing::kSpaced);
+  json.BeginObject(JsonLayout::kIndented);
   for (const auto& [name, ranks] : groups) {
-    absl::StrAppend(&json, json.size() == 1 ? "\n  " : ",\n  ");
-    AppendJsonString(name, &json);
-    absl::StrAppend(&json, ": ", RanksJson(ranks));
+    json.Key(name);
+    json.List(ranks);
   }
-  absl::StrAppend(&json, "\n}\n");
-  return json;
+  json.EndObject();
+  return text + "\n";
 }
 
 absl::StatusOr<CommGroups> ProcessGroupsOf(const ChakraProtoMsg::Node& metadata_node) {
@@ -139,16 +135,18 @@ absl::StatusOr<CommGroups> ProcessGroupsOf(const ChakraProtoMsg::Node& metadata_
 }
 
 std::string ProcessGroupTable(const CommGroups& groups) {
-  std::string table(kTableBegin);
-  table.push_back('[');
-  absl::string_view separator = "";
+  std::string table;
+  JsonWriter json(&table, JsonSpacing::kSpaced);
+  json.BeginArray();
   for (const auto& [name, ranks] : groups) {
-    absl::StrAppend(&table, separator, "{\"pg_name\": ");
-    AppendJsonString(name, &table);
-    absl::StrAppend(&table, ", \"ranks\": ", RanksJson(ranks), "}");
-    separator = ", ";
+    json.BeginObject();
+    json.Member("pg_name", name);
+    json.Key("ranks");
+    json.List(ranks);
+    json.EndObject();
   }
-  return absl::StrCat(table, "]", kTableEnd);
+  json.EndArray();
+  return absl::StrCat(kTableBegin, table, kTableEnd);
 }
 
 }  // namespace meridian

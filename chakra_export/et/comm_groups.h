@@ -23,12 +23,12 @@ class Node;
 
 namespace meridian {
 
-// Compares names so that numbers come in the order of their values.
+// Orders names that are numbers by their values, "2" before "10".
 struct GroupNameLess {
   bool operator()(const std::string& a, const std::string& b) const;
 };
 
-// Groups by name, each with its ranks in the order that rings follow.
+// Ranks by the name of their group, in the order that rings follow.
 using CommGroups = std::map<std::string, std::vector<int64_t>, GroupNameLess>;
 
 // True for the names that mean all ranks: "" and "0".

@@ -8,7 +8,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/exact_decimal.h"
@@ -46,11 +45,11 @@ class Writer {
   absl::Status Write() {
     NumberDeviceWork();
     CollectWaits();
-    buffer_ = "{\"schema\": ";
-    AppendJsonString(host_.schema(), &buffer_);
-    if (host_.process_id().has_value())
-      absl::StrAppend(&buffer_, ", \"pid\": ", *host_.process_id());
-    absl::StrAppend(&buffer_, ", \"nodes\": [");
+    json_.BeginObject();
+    json_.Member("schema", host_.schema());
+    if (host_.process_id().has_value()) json_.Member("pid", *host_.process_id());
+    json_.Key("nodes");
+    json_.BeginArray(JsonLayout::kLines);
     for (HostOpIndex op = 0; op < host_.ops().size(); ++op) {
       AppendHostOp(op);
       RETURN_IF_ERROR(FlushWhenFull());
@@ -60,7 +59,9 @@ class Writer {
       AppendDeviceWork(node);
       RETURN_IF_ERROR(FlushWhenFull());
     }
-    absl::StrAppend(&buffer_, "\n]}\n");
+    json_.EndArray();
+    json_.EndObject();
+    buffer_.push_back('\n');
     return sink_.Append(buffer_);
   }
 
@@ -101,35 +102,32 @@ class Writer {
     return absl::OkStatus();
   }
 
-  void BeginNode() {
-    absl::StrAppend(&buffer_, has_nodes_ ? ",\n" : "\n");
-    has_nodes_ = true;
-  }
-
   void AppendHostOp(HostOpIndex op) {
-    BeginNode();
-    absl::string_view json = host_.Json(op).text();
+    absl::string_view text = host_.Json(op).text();
     const EventRow row = link_.row_of_op[op];
     const TimelineIndex node = row == kNoRow ? kNoTimelineNode : timeline_.node_of_row[row];
-    if (node == kNoTimelineNode || !absl::ConsumeSuffix(&json, "}")) {
-      absl::StrAppend(&buffer_, json);
-      return;
-    }
-    absl::StrAppend(&buffer_, json);
+    if (node == kNoTimelineNode || !absl::ConsumeSuffix(&text, "}")) return json_.Raw(text);
+    json_.ContinueObject(text);
     AppendTimes(node, table_.duration_ps(row));
     AppendWaits(node);
-    absl::StrAppend(&buffer_, "}");
+    json_.EndObject();
   }
 
   void AppendTimes(TimelineIndex node, int64_t inclusive_ps) {
     const TimelineNode& from = timeline_.nodes[node];
     const int64_t start_ns = table_.base_ns() + table_.start_ps(from.row) / kPsPerNs;
-    absl::StrAppend(&buffer_, ", \"ts\": ", start_ns / 1000, ".",
-                    absl::Dec(start_ns % 1000 < 0 ? 0 : start_ns % 1000, absl::kZeroPad3),
-                    ", \"inclusive_dur\": ");
-    AppendPicosAsMicros(inclusive_ps, &buffer_);
-    absl::StrAppend(&buffer_, ", \"exclusive_dur\": ");
-    AppendPicosAsMicros(from.duration_ps, &buffer_);
+    json_.Key("ts");
+    json_.Raw(absl::StrCat(start_ns / 1000, ".",
+                           absl::Dec(start_ns % 1000 < 0 ? 0 : start_ns % 1000, absl::kZeroPad3)));
+    AppendDuration("inclusive_dur", inclusive_ps);
+    AppendDuration("exclusive_dur", from.duration_ps);
+  }
+
+  void AppendDuration(absl::string_view key, int64_t duration_ps) {
+    std::string micros;
+    AppendPicosAsMicros(duration_ps, &micros);
+    json_.Key(key);
+    json_.Raw(micros);
   }
 
   void AppendWaits(TimelineIndex node) {
@@ -147,40 +145,41 @@ class Writer {
       }
     }
     if (other_thread != kNoHostOp) {
-      absl::StrAppend(&buffer_, ", \"inter_thread_dep\": ", host_.ops()[other_thread].id);
+      json_.Member("inter_thread_dep", host_.ops()[other_thread].id);
     }
     if (works.empty()) return;
-    absl::StrAppend(&buffer_, ", \"sync_dep\": [", absl::StrJoin(works, ", "), "]");
+    json_.Key("sync_dep");
+    json_.List(works);
   }
 
   void AppendDeviceWork(TimelineIndex node) {
     const TimelineNode& work = timeline_.nodes[node];
-    BeginNode();
-    absl::StrAppend(&buffer_, "{\"id\": ", device_ids_[node], ", \"name\": ");
-    AppendJsonString(table_.name(work.row), &buffer_);
+    json_.BeginObject();
+    json_.Member("id", device_ids_[node]);
+    json_.Member("name", table_.name(work.row));
     const bool has_op = work.launching_op != kNoHostOp;
     if (has_op || !host_.ops().empty()) {
-      absl::StrAppend(&buffer_, ", \"", parent_key_,
-                      "\": ", host_.ops()[has_op ? work.launching_op : 0].id);
+      json_.Member(parent_key_, host_.ops()[has_op ? work.launching_op : 0].id);
     }
     if (has_op) CopyMembers(host_.Json(work.launching_op));
-    absl::StrAppend(&buffer_, ", \"cat\": \"", CategoryText(table_.category(work.row)),
-                    "\", \"ph\": \"X\", \"stream\": ");
-    AppendJsonString(table_.track(work.track).thread, &buffer_);
+    json_.Member("cat", CategoryText(table_.category(work.row)));
+    json_.Member("ph", "X");
+    json_.Member("stream", table_.track(work.track).thread);
     AppendTimes(node, work.duration_ps);
     const auto communication = communication_.nodes.find(node);
     if (communication != communication_.nodes.end()) {
-      absl::StrAppend(&buffer_, ", \"pg_name\": ");
-      AppendJsonString(communication->second.process_group, &buffer_);
+      json_.Member("pg_name", communication->second.process_group);
     }
-    absl::StrAppend(&buffer_, "}");
+    json_.EndObject();
   }
 
   void CopyMembers(JsonValue op) {
     for (const absl::string_view key : {"inputs", "input_shapes", "input_types", "outputs",
                                         "output_shapes", "output_types", "attrs"}) {
       const JsonValue value = op.Find(key);
-      if (value.exists()) absl::StrAppend(&buffer_, ", \"", key, "\": ", value.text());
+      if (!value.exists()) continue;
+      json_.Key(key);
+      json_.Raw(value.text());
     }
   }
 
@@ -195,7 +194,7 @@ class Writer {
   // What the thread of a host node waited for, by host node.
   absl::flat_hash_map<TimelineIndex, std::vector<TimelineIndex>> waits_;
   std::string buffer_;
-  bool has_nodes_ = false;
+  JsonWriter json_{&buffer_, JsonSpacing::kSpaced};
 };
 
 }  // namespace

@@ -37,11 +37,11 @@ struct ProgramOf {
 // several profiles hold counts once.
 std::vector<const HloProgram*> ListPrograms(
     const std::vector<std::unique_ptr<ProfileWork>>& profiles) {
-  std::map<std::pair<std::string, uint64_t>, ProgramOf> known;
+  std::map<std::pair<std::string, absl::uint128>, ProgramOf> known;
   const auto identity = [](const HloProgram& program) {
-    const absl::StatusOr<uint64_t> fingerprint = program.Fingerprint();
+    const absl::StatusOr<absl::uint128> fingerprint = program.Fingerprint();
     return std::make_pair(std::string(program.name()),
-                          fingerprint.ok() ? *fingerprint : program.program_id());
+                          fingerprint.ok() ? *fingerprint : absl::uint128(program.program_id()));
   };
   absl::flat_hash_map<const HloProgram*, ProgramOf*> entries;
   for (const auto& profile : profiles) {

@@ -31,7 +31,7 @@ struct Variant {
 };
 
 // The programs of one name by fingerprint; nullopt where the HLO is damaged.
-using Variants = std::map<std::optional<uint64_t>, Variant>;
+using Variants = std::map<std::optional<absl::uint128>, Variant>;
 
 // Returns nothing for a program that does not say which devices run it.
 std::vector<int64_t> DevicesOf(const HloProgram& program) {
@@ -53,7 +53,7 @@ std::map<std::string, Variants> ListVariants(
         if (work.program == nullptr) continue;
         const auto [it, is_new] = known.try_emplace(work.program, nullptr);
         if (is_new) {
-          const absl::StatusOr<uint64_t> fingerprint = work.program->Fingerprint();
+          const absl::StatusOr<absl::uint128> fingerprint = work.program->Fingerprint();
           std::vector<int64_t> devices = DevicesOf(*work.program);
           if (devices.size() < 2) continue;
           Variant& variant =

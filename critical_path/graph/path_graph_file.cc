@@ -14,7 +14,6 @@
 #include "absl/strings/str_cat.h"
 #include "critical_path/graph/path_graph_file.pb.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/stable_hash.h"
 
 namespace meridian {
 namespace {
@@ -23,19 +22,13 @@ constexpr absl::string_view kMagic = "MCPGRAPH";
 constexpr uint32_t kVersion = 1;
 constexpr size_t kHeaderBytes = 28;
 
-uint64_t Checksum(absl::string_view body) {
-  StableHash hash;
-  hash.AddText(body);
-  return hash.value();
-}
-
 void AppendNumber(uint64_t number, int bytes, std::string* out) {
   for (int i = 0; i < bytes; ++i) out->push_back(static_cast<char>(number >> (8 * i)));
 }
 
-uint64_t ReadNumber(absl::string_view bytes, size_t offset, int size) {
+uint64_t ReadNumber(absl::string_view bytes, size_t offset, size_t size) {
   uint64_t number = 0;
-  for (int i = 0; i < size; ++i) {
+  for (size_t i = 0; i < size; ++i) {
     number |= static_cast<uint64_t>(static_cast<uint8_t>(bytes[offset + i])) << (8 * i);
   }
   return number;
@@ -157,7 +150,7 @@ absl::StatusOr<absl::string_view> CutBody(absl::string_view bytes) {
         absl::StrCat("offset 12: the body has ", body.size(), " bytes, expected ", size,
                      body.size() < size ? "; the file is cut off" : ""));
   }
-  if (Checksum(body) != ReadNumber(bytes, 20, 8)) {
+  if (GraphFileChecksum(body) != ReadNumber(bytes, 20, 8)) {
     return absl::InvalidArgumentError("offset 20: the checksum is wrong; the file is damaged");
   }
   return body;
@@ -369,6 +362,19 @@ class BodyReader {
 
 }  // namespace
 
+uint64_t GraphFileChecksum(absl::string_view body) {
+  uint64_t sum = 0xCBF29CE484222325;
+  const auto add = [&sum](uint64_t number) {
+    sum = (sum ^ number) * 0x9E3779B97F4A7C15;
+    sum ^= sum >> 32;
+  };
+  add(body.size());
+  for (size_t at = 0; at < body.size(); at += 8) {
+    add(ReadNumber(body, at, std::min<size_t>(8, body.size() - at)));
+  }
+  return sum;
+}
+
 absl::StatusOr<std::string> SerializeGraph(const GraphSource& source, const PathGraph& graph) {
   PathGraphFile file;
   DescribeSource(source, &file);
@@ -388,7 +394,7 @@ absl::StatusOr<std::string> SerializeGraph(const GraphSource& source, const Path
   std::string out(kMagic);
   AppendNumber(kVersion, 4, &out);
   AppendNumber(body.size(), 8, &out);
-  AppendNumber(Checksum(body), 8, &out);
+  AppendNumber(GraphFileChecksum(body), 8, &out);
   out += body;
   return out;
 }

@@ -5,7 +5,7 @@
 //   0       8     "MCPGRAPH"
 //   8       4     version, 1
 //   12      8     size of the body
-//   20      8     checksum of the body, as a text (see xla_profiler/base/stable_hash.h)
+//   20      8     checksum of the body (GraphFileChecksum)
 //   28            the body, a PathGraphFile message (path_graph_file.proto)
 //
 // Numbers are little-endian. The file may be compressed with gzip. About 30 bytes per event, 10
@@ -13,6 +13,7 @@
 #ifndef CRITICAL_PATH_GRAPH_PATH_GRAPH_FILE_H_
 #define CRITICAL_PATH_GRAPH_PATH_GRAPH_FILE_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -26,6 +27,10 @@ struct SavedGraph {
   GraphSource source;
   PathGraph graph;
 };
+
+// Returns the checksum of a body: its size, then its bytes eight at a time, the first one lowest,
+// each number x taken in by sum = (sum ^ x) * 0x9E3779B97F4A7C15; sum ^= sum >> 32.
+uint64_t GraphFileChecksum(absl::string_view body);
 
 // Returns the file's bytes. OutOfRange when the body would not fit 2 GiB.
 absl::StatusOr<std::string> SerializeGraph(const GraphSource& source, const PathGraph& graph);

@@ -195,6 +195,7 @@ SYSTEM_PACKAGES = [
     "gtest",
     "gtest_main",
     "gmock_main",
+    "libxxhash",
     "protobuf",
     "protobuf-lite",
     "re2",

@@ -111,7 +111,7 @@ class CollectiveTableBuilder {
 
   // Finds out which ops of different profiles are the same.
   void MatchOps() {
-    absl::flat_hash_map<uint64_t, uint32_t> by_identity;
+    absl::flat_hash_map<absl::uint128, uint32_t> by_identity;
     for (const ProfileCollectives& profile : profiles_) {
       std::vector<ProfileOp>& here = profile_ops_.emplace_back(profile.ops.size());
       for (size_t i = 0; i < profile.ops.size(); ++i) {
@@ -154,7 +154,7 @@ class CollectiveTableBuilder {
       std::vector<uint32_t> receives;
     };
     using Pairs = std::vector<std::pair<int64_t, int64_t>>;
-    std::map<std::tuple<std::string, uint64_t, Pairs>, Ops> candidates;
+    std::map<std::tuple<std::string, absl::uint128, Pairs>, Ops> candidates;
     for (uint32_t op = 0; op < table_.ops_.size(); ++op) {
       const CollectiveKind kind = table_.ops_[op].kind;
       if (kind != CollectiveKind::kSend && kind != CollectiveKind::kRecv) continue;
@@ -367,7 +367,7 @@ class CollectiveTableBuilder {
   std::vector<int64_t> shifts_ps_;
   // For each op of the table: its pairs as ranks, and the fingerprint of its program.
   std::vector<std::vector<SourceTargetPair>> rank_pairs_;
-  std::vector<uint64_t> fingerprints_;
+  std::vector<absl::uint128> fingerprints_;
   // Positions in the table's groups, by op, first device and size.
   absl::flat_hash_map<std::tuple<uint32_t, int64_t, size_t>, uint32_t> groups_;
   // Instances are numbered as found until OrderInstances.

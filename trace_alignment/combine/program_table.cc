@@ -4,7 +4,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/base/stable_hash.h"
+#include "xla_profiler/base/content_hash.h"
 #include "xla_profiler/hlo/hlo_module_index.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
@@ -42,26 +42,24 @@ std::string WithModuleId(absl::string_view hlo, uint64_t id) {
 }
 
 // Adds up the hashes of a message's fields, so that their order does not matter.
-uint64_t UnorderedHash(absl::string_view message) {
-  uint64_t sum = 0;
+absl::uint128 UnorderedHash(absl::string_view message) {
+  absl::uint128 sum = 0;
   WireReader reader(message, message.data(), kMaxWireDepth);
   WireField field;
   while (reader.Next(&field)) {
-    StableHash hash;
-    hash.AddText(field.raw);
-    sum += hash.value();
+    sum += HashOfText(field.raw);
   }
   return sum;
 }
 
 // Returns a hash of a serialized HloProto. The module's schedule is a map, which every process
 // writes in an order of its own.
-uint64_t ModuleHash(absl::string_view hlo) {
-  uint64_t sum = 0;
+absl::uint128 ModuleHash(absl::string_view hlo) {
+  absl::uint128 sum = 0;
   WireReader reader(hlo, hlo.data(), kMaxWireDepth);
   WireField field;
   while (reader.Next(&field)) {
-    StableHash hash;
+    ContentHash hash;
     hash.AddNumber(field.number);
     if (field.IsBytes(kHloProtoModule)) {
       WireReader module(field.bytes, field.bytes.data(), kMaxWireDepth);
@@ -69,7 +67,7 @@ uint64_t ModuleHash(absl::string_view hlo) {
       while (module.Next(&part)) {
         hash.AddNumber(part.number);
         if (part.IsBytes(kHloModuleSchedule)) {
-          hash.AddNumber(UnorderedHash(part.bytes));
+          hash.AddHash(UnorderedHash(part.bytes));
         } else {
           hash.AddText(part.raw);
         }
@@ -94,8 +92,8 @@ XEventMetadataProto WithoutIdsAndStats(XEventMetadataProto* program) {
 }
 
 // What the entry says, whatever its key and the ids of its stats.
-uint64_t ContentOf(const XPlaneProto& plane, XEventMetadataProto* program) {
-  StableHash hash;
+absl::uint128 ContentOf(const XPlaneProto& plane, XEventMetadataProto* program) {
+  ContentHash hash;
   hash.AddText(WithoutIdsAndStats(program).SerializeAsString());
   const auto name_of = [&](int64_t id) -> const std::string& {
     return plane.stat_metadata().at(id).name();
@@ -104,7 +102,7 @@ uint64_t ContentOf(const XPlaneProto& plane, XEventMetadataProto* program) {
     hash.AddText(name_of(stat.metadata_id()));
     // Modules are long: neither copied nor hashed as they stand.
     if (stat.has_bytes_value()) {
-      hash.AddNumber(ModuleHash(stat.bytes_value()));
+      hash.AddHash(ModuleHash(stat.bytes_value()));
       continue;
     }
     XStatProto value = stat;
@@ -168,7 +166,7 @@ uint64_t ProgramTable::FreeId() const {
   return id;
 }
 
-ProgramTable::Place ProgramTable::PlaceProgram(uint64_t program_id, uint64_t content) {
+ProgramTable::Place ProgramTable::PlaceProgram(uint64_t program_id, absl::uint128 content) {
   const auto [owner, is_free] = content_of_id_.try_emplace(program_id, content);
   if (is_free) return {program_id, false};
   if (owner->second == content) return {program_id, true};

@@ -66,15 +66,15 @@ class ProgramTable {
     bool is_known = false;
   };
   // Returns the program's own id unless another program has it, else a free one.
-  Place PlaceProgram(uint64_t program_id, uint64_t content);
+  Place PlaceProgram(uint64_t program_id, absl::uint128 content);
   uint64_t FreeId() const;
 
   XPlaneProto plane_;
   PlaneMetadataMerger merger_;
-  // The hash of the content of the program that has an id, and the id of each content that had to
+  // The hash of the program that has each id, and the id of each program, by its hash, that had to
   // give up its own.
-  absl::flat_hash_map<uint64_t, uint64_t> content_of_id_;
-  absl::flat_hash_map<uint64_t, uint64_t> new_id_of_content_;
+  absl::flat_hash_map<uint64_t, absl::uint128> content_of_id_;
+  absl::flat_hash_map<absl::uint128, uint64_t> new_id_of_content_;
 };
 
 // Replaces the program ids and names in the metadata of one of the node's planes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory that is filled once from front to back. The kernel hands it out in large pages where it
 // can: page by page, getting new memory takes as long as filling it.
 #ifndef XLA_PROFILER_BASE_LARGE_BUFFER_H_

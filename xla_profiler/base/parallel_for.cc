@@ -49,8 +49,10 @@ class Work {
   const absl::FunctionRef<absl::Status(size_t)> work_;
   const absl::FunctionRef<void(uint64_t)> progress_;
   mutable absl::Mutex mutex_;
+  // The smallest number that has not been begun.
   size_t next_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t done_ ABSL_GUARDED_BY(mutex_) = 0;
+  // The smallest number that failed and its error; the number means nothing while the status is OK.
   size_t failed_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
 };

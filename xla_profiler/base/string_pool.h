@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef XLA_PROFILER_BASE_STRING_POOL_H_
 #define XLA_PROFILER_BASE_STRING_POOL_H_
 
@@ -11,7 +12,8 @@
 
 namespace meridian {
 
-// Each distinct string once, by a small number. Ids count up from 0 in the order of first use.
+// Keeps each distinct string once and gives it a small number. Ids count up from 0 in the order of
+// first use.
 class StringPool {
  public:
   StringPool() = default;

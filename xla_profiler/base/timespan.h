@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef XLA_PROFILER_BASE_TIMESPAN_H_
 #define XLA_PROFILER_BASE_TIMESPAN_H_
 

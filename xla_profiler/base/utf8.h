@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // UTF-8 text that may be broken.
 #ifndef XLA_PROFILER_BASE_UTF8_H_
 #define XLA_PROFILER_BASE_UTF8_H_

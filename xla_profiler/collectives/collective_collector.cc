@@ -42,7 +42,7 @@ uint32_t CollectiveCollector::OpOf(const HloProgram& program, const HloCollectiv
   op.kind = collective.kind;
   op.module = std::string(program.name());
   op.instruction = std::string(collective.instruction->name());
-  const absl::StatusOr<uint64_t> fingerprint = program.Fingerprint();
+  const absl::StatusOr<absl::uint128> fingerprint = program.Fingerprint();
   if (fingerprint.ok()) op.program_fingerprint = *fingerprint;
   ReportProgram(program, collective);
   op.operand_bytes = collective.operand_bytes;
@@ -66,7 +66,7 @@ void CollectiveCollector::ReportProgram(const HloProgram& program,
     AddUnresolved("program without device assignment, its logical ids are taken for device ids",
                   name);
   }
-  const absl::StatusOr<uint64_t> fingerprint = program.Fingerprint();
+  const absl::StatusOr<absl::uint128> fingerprint = program.Fingerprint();
   if (!fingerprint.ok()) {
     AddUnresolved("program has no fingerprint", std::string(fingerprint.status().message()));
   }

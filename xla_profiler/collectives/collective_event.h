@@ -26,7 +26,7 @@ struct CollectiveOp {
   std::string instruction;
   // Equal on all ranks that run the same program; absent when the profile has no HLO or it is
   // damaged.
-  std::optional<uint64_t> program_fingerprint;
+  std::optional<absl::uint128> program_fingerprint;
   // What one participant puts in and gets out; 0 when it is not known.
   int64_t operand_bytes = 0;
   int64_t output_bytes = 0;

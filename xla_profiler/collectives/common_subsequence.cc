@@ -31,7 +31,7 @@ class Frontier {
 }  // namespace
 
 std::optional<std::vector<std::pair<size_t, size_t>>> CommonSubsequence(
-    const std::vector<uint64_t>& a, const std::vector<uint64_t>& b) {
+    const std::vector<absl::uint128>& a, const std::vector<absl::uint128>& b) {
   const int64_t n = static_cast<int64_t>(a.size());
   const int64_t m = static_cast<int64_t>(b.size());
   // frontiers[e]: with e edits.

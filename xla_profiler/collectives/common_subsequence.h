@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/numeric/int128.h"
+
 namespace meridian {
 
 // Returns a longest common subsequence of a and b as pairs of positions, ascending in both. Takes
@@ -15,7 +17,7 @@ namespace meridian {
 // does (E. Myers, 1986): profiles of one run differ at their ends only. Nullopt for sequences that
 // differ in more than kMaxSubsequenceEdits elements.
 std::optional<std::vector<std::pair<size_t, size_t>>> CommonSubsequence(
-    const std::vector<uint64_t>& a, const std::vector<uint64_t>& b);
+    const std::vector<absl::uint128>& a, const std::vector<absl::uint128>& b);
 
 inline constexpr int64_t kMaxSubsequenceEdits = 5000;
 

@@ -10,7 +10,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "xla_profiler/base/stable_hash.h"
+#include "xla_profiler/base/content_hash.h"
 #include "xla_profiler/collectives/common_subsequence.h"
 
 namespace meridian {
@@ -82,16 +82,23 @@ bool MostEventsHaveAStep(absl::Span<const ProfileCollectives> profiles) {
   return 2 * with > all;
 }
 
+// Returns the identities of a profile's ops, by position.
+std::vector<absl::uint128> OpIdentities(const ProfileCollectives& profile) {
+  std::vector<absl::uint128> identities;
+  for (const CollectiveOp& op : profile.ops) identities.push_back(OpIdentity(op));
+  return identities;
+}
+
 // Within a step, the k-th time a device runs an instruction of a program.
 void ResolveByStep(absl::Span<const ProfileCollectives> profiles, RunResolution* resolution) {
   for (const ProfileCollectives& profile : profiles) {
     std::vector<EventRun>& runs = resolution->runs.emplace_back(profile.events.size());
-    absl::flat_hash_map<std::tuple<int64_t, uint64_t, uint32_t>, uint32_t> counts;
+    absl::flat_hash_map<std::tuple<int64_t, absl::uint128, uint32_t>, uint32_t> counts;
+    const std::vector<absl::uint128> identities = OpIdentities(profile);
     for (size_t i = 0; i < runs.size(); ++i) {
       const CollectiveEvent& event = profile.events[i];
       if (!HasStep(event)) continue;
-      const uint64_t identity = OpIdentity(profile.ops[event.op]);
-      runs[i] = {*event.step, counts[{*event.step, identity, event.local_device}]++};
+      runs[i] = {*event.step, counts[{*event.step, identities[event.op], event.local_device}]++};
     }
   }
 }
@@ -99,9 +106,9 @@ void ResolveByStep(absl::Span<const ProfileCollectives> profiles, RunResolution*
 // The events of one device, and what each of them is.
 struct DeviceSequence {
   std::vector<size_t> events;
-  std::vector<uint64_t> identities;
+  std::vector<absl::uint128> identities;
 
-  void Add(size_t event, uint64_t identity) {
+  void Add(size_t event, absl::uint128 identity) {
     events.push_back(event);
     identities.push_back(identity);
   }
@@ -110,9 +117,10 @@ struct DeviceSequence {
 // Returns the sequence of each local device; empty for devices without collectives.
 std::vector<DeviceSequence> SequencesOf(const ProfileCollectives& profile) {
   std::vector<DeviceSequence> sequences(profile.devices.size());
+  const std::vector<absl::uint128> identities = OpIdentities(profile);
   for (size_t i = 0; i < profile.events.size(); ++i) {
     DeviceSequence& sequence = sequences[profile.events[i].local_device];
-    sequence.Add(i, OpIdentity(profile.ops[profile.events[i].op]));
+    sequence.Add(i, identities[profile.events[i].op]);
   }
   return sequences;
 }
@@ -120,7 +128,7 @@ std::vector<DeviceSequence> SequencesOf(const ProfileCollectives& profile) {
 // Returns the part of a sequence whose identities the other has, too: what else there is cannot be
 // common to both, and would only count as differences.
 DeviceSequence Restrict(const DeviceSequence& sequence, const DeviceSequence& other) {
-  const absl::flat_hash_set<uint64_t> known(other.identities.begin(), other.identities.end());
+  const absl::flat_hash_set<absl::uint128> known(other.identities.begin(), other.identities.end());
   DeviceSequence part;
   for (size_t i = 0; i < sequence.events.size(); ++i) {
     if (known.contains(sequence.identities[i]))
@@ -185,7 +193,7 @@ class SubsequenceResolver {
   // The sequences that others are compared with; their events are run numbers.
   std::vector<DeviceSequence> references_;
   // Where an op's reference is in references_, by the op's identity.
-  absl::flat_hash_map<uint64_t, size_t> reference_of_;
+  absl::flat_hash_map<absl::uint128, size_t> reference_of_;
   size_t next_run_ = 0;
 };
 
@@ -221,11 +229,11 @@ absl::string_view RunMethodName(RunMethod method) {
   return "";
 }
 
-uint64_t OpIdentity(const CollectiveOp& op) {
-  StableHash hash;
+absl::uint128 OpIdentity(const CollectiveOp& op) {
+  ContentHash hash;
   hash.AddText(op.module);
   hash.AddText(op.instruction);
-  hash.AddNumber(op.program_fingerprint.value_or(0));
+  hash.AddHash(op.program_fingerprint.value_or(0));
   return hash.value();
 }
 

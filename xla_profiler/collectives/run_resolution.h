@@ -42,8 +42,8 @@ struct RunResolution {
 
 RunResolution ResolveRuns(absl::Span<const ProfileCollectives> profiles);
 
-// A number that ops of equal program and instruction share across profiles.
-uint64_t OpIdentity(const CollectiveOp& op);
+// Returns a number that ops of equal program and instruction share across profiles, and no others.
+absl::uint128 OpIdentity(const CollectiveOp& op);
 
 }  // namespace meridian
 

@@ -16,14 +16,14 @@ namespace {
 
 using ::testing::HasSubstr;
 
-absl::StatusOr<uint64_t> Fingerprint(const HloModuleBuilder& builder) {
+absl::StatusOr<absl::uint128> Fingerprint(const HloModuleBuilder& builder) {
   const std::string bytes = builder.Serialize();
   ASSIGN_OR_RETURN(const std::unique_ptr<HloModule> module, HloModule::Decode(bytes, bytes.data()));
   return HloFingerprint(*module, HloCollectives(*module));
 }
 
 // The fingerprint of the rich module after a change to it.
-uint64_t After(const std::function<void(xla::HloModuleProto&)>& change) {
+absl::uint128 After(const std::function<void(xla::HloModuleProto&)>& change) {
   HloModuleBuilder builder = RichModule();
   change(builder.module());
   return Fingerprint(builder).value();
@@ -38,7 +38,7 @@ xla::HloInstructionProto* Instruction(xla::HloModuleProto& module, const std::st
   return nullptr;
 }
 
-uint64_t Unchanged() {
+absl::uint128 Unchanged() {
   return After([](xla::HloModuleProto&) {});
 }
 
@@ -50,7 +50,7 @@ TEST(HloFingerprintTest, IsTheSameForever) {
 }
 
 TEST(HloFingerprintTest, WhatDiffersBetweenRanksDoesNotCount) {
-  const uint64_t unchanged = Unchanged();
+  const absl::uint128 unchanged = Unchanged();
   EXPECT_EQ(After([](auto& m) { m.set_id(77); }), unchanged);
   EXPECT_EQ(After([](auto& m) { Instruction(m, "psum.7")->clear_backend_config_payload(); }),
             unchanged);
@@ -73,7 +73,7 @@ TEST(HloFingerprintTest, WhatDiffersBetweenRanksDoesNotCount) {
 }
 
 TEST(HloFingerprintTest, WhatMakesTheProgramCounts) {
-  const uint64_t unchanged = Unchanged();
+  const absl::uint128 unchanged = Unchanged();
   EXPECT_NE(After([](auto& m) { m.set_name("jit_eval"); }), unchanged);
   EXPECT_NE(After([](auto& m) { Instruction(m, "y")->mutable_shape()->set_dimensions(0, 5); }),
             unchanged);

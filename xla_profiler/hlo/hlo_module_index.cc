@@ -7,8 +7,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "xla_profiler/base/content_hash.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/stable_hash.h"
 #include "xla_profiler/hlo/hlo_wire.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
@@ -56,7 +56,7 @@ class Fingerprinter {
     return absl::OkStatus();
   }
 
-  uint64_t value() const { return hash_.value(); }
+  absl::uint128 value() const { return hash_.value(); }
 
  private:
   // Returns the parameters in the order of their numbers.
@@ -76,25 +76,24 @@ class Fingerprinter {
   absl::Status AddShape(const HloInstruction& instruction) {
     const auto known = shapes_.find(&instruction);
     if (known != shapes_.end()) {
-      hash_.AddNumber(known->second);
+      hash_.AddHash(known->second);
       return absl::OkStatus();
     }
     ASSIGN_OR_RETURN(const HloShape shape, instruction.Shape());
-    StableHash hash;
-    hash.AddText(shape.ToString());
-    shapes_.emplace(&instruction, hash.value());
-    hash_.AddNumber(hash.value());
+    const absl::uint128 hash = HashOfText(shape.ToString());
+    shapes_.emplace(&instruction, hash);
+    hash_.AddHash(hash);
     return absl::OkStatus();
   }
 
   void AddParticipants(const CollectiveParticipants& participants) {
     const auto [known, is_new] = participants_.try_emplace(&participants);
     if (is_new) known->second = HashOfParticipants(participants);
-    hash_.AddNumber(known->second);
+    hash_.AddHash(known->second);
   }
 
-  static uint64_t HashOfParticipants(const CollectiveParticipants& participants) {
-    StableHash hash;
+  static absl::uint128 HashOfParticipants(const CollectiveParticipants& participants) {
+    ContentHash hash;
     const IdGroups& groups = participants.logical_groups;
     hash.AddNumber(groups.size());
     for (size_t i = 0; i < groups.size(); ++i) {
@@ -109,9 +108,9 @@ class Fingerprinter {
     return hash.value();
   }
 
-  StableHash hash_;
-  absl::flat_hash_map<const HloInstruction*, uint64_t> shapes_;
-  absl::flat_hash_map<const CollectiveParticipants*, uint64_t> participants_;
+  ContentHash hash_;
+  absl::flat_hash_map<const HloInstruction*, absl::uint128> shapes_;
+  absl::flat_hash_map<const CollectiveParticipants*, absl::uint128> participants_;
 };
 
 }  // namespace
@@ -127,8 +126,8 @@ ProgramName ParseProgramName(absl::string_view name) {
   return {name, std::nullopt};
 }
 
-absl::StatusOr<uint64_t> HloFingerprint(const HloModule& module,
-                                        const HloCollectives& collectives) {
+absl::StatusOr<absl::uint128> HloFingerprint(const HloModule& module,
+                                             const HloCollectives& collectives) {
   Fingerprinter fingerprinter;
   RETURN_IF_ERROR(fingerprinter.AddModule(module));
   for (const HloCollective& collective : collectives.all()) {
@@ -151,7 +150,7 @@ absl::StatusOr<const HloCollectives*> HloProgram::Collectives() const {
   return &*collectives_;
 }
 
-absl::StatusOr<uint64_t> HloProgram::Fingerprint() const {
+absl::StatusOr<absl::uint128> HloProgram::Fingerprint() const {
   if (!fingerprint_.has_value()) {
     ASSIGN_OR_RETURN(const HloModule* module, Module());
     ASSIGN_OR_RETURN(const HloCollectives* collectives, Collectives());

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/numeric/int128.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "xla_profiler/hlo/device_assignment.h"
@@ -41,7 +42,8 @@ ProgramName ParseProgramName(absl::string_view name);
 // assignment and backend configuration, which differ between ranks, are left out. The value is the
 // same on all machines and may be stored. InvalidArgument when a shape or the groups of a
 // collective are damaged.
-absl::StatusOr<uint64_t> HloFingerprint(const HloModule& module, const HloCollectives& collectives);
+absl::StatusOr<absl::uint128> HloFingerprint(const HloModule& module,
+                                             const HloCollectives& collectives);
 
 // One program, decoded on first request and kept; so is the error when that fails. Points into the
 // file's bytes. Not safe to use from several threads.
@@ -61,7 +63,7 @@ class HloProgram {
   // Errors name program and offset: "jit_step(1989): offset 17: reason".
   absl::StatusOr<const HloModule*> Module() const;
   absl::StatusOr<const HloCollectives*> Collectives() const;
-  absl::StatusOr<uint64_t> Fingerprint() const;
+  absl::StatusOr<absl::uint128> Fingerprint() const;
 
   // Read by itself, without decoding the module; nullopt when the module does not say.
   absl::StatusOr<std::optional<DeviceAssignment>> ReadDeviceAssignment() const;
@@ -73,7 +75,7 @@ class HloProgram {
   const char* origin_;
   mutable std::optional<absl::StatusOr<std::unique_ptr<HloModule>>> module_;
   mutable std::optional<HloCollectives> collectives_;
-  mutable std::optional<absl::StatusOr<uint64_t>> fingerprint_;
+  mutable std::optional<absl::StatusOr<absl::uint128>> fingerprint_;
 };
 
 class HloModuleIndex {

@@ -110,7 +110,7 @@ TEST(HloModuleIndexTest, ModulesAreDecodedOnceAndKept) {
   ASSERT_OK_AND_ASSIGN(const HloCollectives* collectives, program->Collectives());
   EXPECT_THAT(collectives->all(), SizeIs(3));
   EXPECT_EQ(program->Collectives().value(), collectives);
-  ASSERT_OK_AND_ASSIGN(const uint64_t fingerprint, program->Fingerprint());
+  ASSERT_OK_AND_ASSIGN(const absl::uint128 fingerprint, program->Fingerprint());
   EXPECT_EQ(program->Fingerprint().value(), fingerprint);
 }
 

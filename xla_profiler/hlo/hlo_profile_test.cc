@@ -265,8 +265,8 @@ TEST(HloProfileTest, AllModulesAreSound) {
 }
 
 // The fingerprints of the programs that communicate, sorted.
-std::vector<uint64_t> Fingerprints(const Profile& profile) {
-  std::vector<uint64_t> fingerprints;
+std::vector<absl::uint128> Fingerprints(const Profile& profile) {
+  std::vector<absl::uint128> fingerprints;
   for (const HloProgram& program : profile.index().programs()) {
     if ((*program.Collectives())->all().empty()) continue;
     fingerprints.push_back(program.Fingerprint().value());
@@ -280,13 +280,13 @@ TEST(HloProfileTest, RanksAgreeOnFingerprints) {
   if (!shared.has_value()) GTEST_SKIP() << kSharedDataMissing;
   const auto run = [&](const std::string& folder, int num_ranks, const std::string& suffix) {
     SCOPED_TRACE(folder);
-    std::set<uint64_t> distinct;
-    std::vector<uint64_t> first;
+    std::set<absl::uint128> distinct;
+    std::vector<absl::uint128> first;
     for (int rank = 0; rank < num_ranks; ++rank) {
       SCOPED_TRACE(rank);
       const Profile profile(
           absl::StrCat(*shared, "/traces/", folder, "/rank", rank, ".xplane.pb", suffix));
-      const std::vector<uint64_t> fingerprints = Fingerprints(profile);
+      const std::vector<absl::uint128> fingerprints = Fingerprints(profile);
       if (rank == 0) first = fingerprints;
       EXPECT_EQ(fingerprints, first);
       distinct.insert(fingerprints.begin(), fingerprints.end());

@@ -18,10 +18,10 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
+#include "xla_profiler/base/content_hash.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/json_cutter.h"
 #include "xla_profiler/base/json/json_value.h"
-#include "xla_profiler/base/stable_hash.h"
 #include "xla_profiler/collectives/collective_collector.h"
 #include "xla_profiler/collectives/communication_kernel.h"
 #include "xla_profiler/events/event_category.h"
@@ -281,11 +281,11 @@ std::optional<int64_t> RunIdOf(CollectiveKind kind, const JsonValue& args,
   const std::optional<int64_t> sequence = args.Find("Seq").AsInt64();
   const std::optional<int64_t> number = HasPairs(kind) ? step : sequence;
   if (!sequence.has_value() || !number.has_value()) return std::nullopt;
-  StableHash hash;
+  ContentHash hash;
   hash.AddText(TextOf(args, "Process Group Name"));
   hash.AddNumber(HasPairs(kind));
   hash.AddNumber(static_cast<uint64_t>(*number));
-  return static_cast<int64_t>(hash.value());
+  return static_cast<int64_t>(absl::Uint128Low64(hash.value()));
 }
 
 class KinetoReader {

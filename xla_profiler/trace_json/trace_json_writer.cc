@@ -1,8 +1,5 @@
 #include "xla_profiler/trace_json/trace_json_writer.h"
 
-#include <charconv>
-#include <cmath>
-
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/json/exact_decimal.h"
 #include "xla_profiler/base/json/json_writer.h"
@@ -36,12 +33,8 @@ void TraceJsonArgs::AddUint64(absl::string_view key, uint64_t value) {
 }
 
 void TraceJsonArgs::AddDouble(absl::string_view key, double value) {
-  if (std::isnan(value)) return AddString(key, "NaN");
-  if (std::isinf(value)) return AddString(key, value < 0 ? "-Infinity" : "Infinity");
   AddKey(key);
-  char digits[32];
-  const std::to_chars_result result = std::to_chars(digits, digits + sizeof(digits), value);
-  members_.append(digits, result.ptr - digits);
+  AppendJsonNumber(value, &members_);
 }
 
 void TraceJsonArgs::AddJson(absl::string_view key, absl::string_view value) {
@@ -116,6 +109,8 @@ absl::Status TraceJsonWriter::WriteMetadata(int64_t pid, int64_t tid, absl::stri
   return EndEvent(&args);
 }
 
+// Not by JsonWriter, with which an event takes more than twice as long: here no key needs escapes,
+// and fields that always stand together are one append.
 void TraceJsonWriter::BeginEvent(char ph, const TraceJsonFields& fields) {
   absl::StrAppend(&buffer_, has_events_ ? ",\n" : "\n", "{\"ph\":\"", absl::string_view(&ph, 1),
                   "\",\"pid\":", fields.pid, ",\"tid\":", fields.tid, ",\"ts\":");

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Strict command lines over Abseil's flags. Abseil's own parser exits with 1 on a mistake; our
 // contract is 2, with a message that names the nearest flag.
 //
@@ -15,7 +16,7 @@ namespace meridian {
 
 struct CommandSpec {
   std::string name;
-  // One sentence: what it does.
+  // What the command does, in one sentence.
   std::string summary;
   // Whole command lines to try.
   std::vector<std::string> examples;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A bar on the terminal for work that takes longer than a second:
 //
 //   reading node3.xplane.pb  [=========>          ]  47%  eta 3s
@@ -25,9 +26,9 @@ struct ProgressBarOptions {
 // Not thread safe.
 class ProgressBar {
  public:
-  // total = 0: unknown, shows the count done instead of a share.
+  // `total` 0 stands for an unknown total: the bar shows the count done instead of a share.
   ProgressBar(std::string label, uint64_t total, ProgressBarOptions options = {});
-  // Wipes the bar.
+  // Wipes the bar off the terminal.
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;

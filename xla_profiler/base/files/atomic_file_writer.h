@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes a file so that a crash at any moment leaves the old file or the new one, never half of it:
 //
 //   append to <dir>/.<name>.<random>.tmp  ->  sync  ->  rename to <dir>/<name>  ->  sync <dir>
@@ -54,13 +55,13 @@ class AtomicFileWriter : public ByteSink {
 
   FileSystem& file_system_;
   const std::string path_;
-  // Null once it has its name.
+  // The temporary file; null once it has its final name.
   std::unique_ptr<const UnfinishedFile> temporary_;
   // Null once everything is on the disk.
   std::unique_ptr<WritableFile> file_;
   std::string buffer_;
   uint64_t bytes_appended_ = 0;
-  // The first error; sticks.
+  // The first error; everything after it returns the same.
   absl::Status status_;
 };
 

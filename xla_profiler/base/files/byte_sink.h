@@ -1,8 +1,10 @@
-// Where a writer's bytes go: a file, a string, a compressor.
+// SPDX-License-Identifier: Apache-2.0
+// Where a writer's bytes go: a file (atomic_file_writer.h), a string, a compressor.
 #ifndef XLA_PROFILER_BASE_FILES_BYTE_SINK_H_
 #define XLA_PROFILER_BASE_FILES_BYTE_SINK_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
@@ -35,6 +37,32 @@ class StringSink : public ByteSink {
  private:
   std::string* out_;
   uint64_t size_before_;
+};
+
+// Compresses into another sink, for outputs whose name ends in .gz.
+class GzipSink : public ByteSink {
+ public:
+  // `compressed` must outlive this object.
+  explicit GzipSink(ByteSink* compressed);
+  ~GzipSink() override;
+
+  absl::Status Append(absl::string_view data) override;
+
+  // Counts bytes before compression.
+  uint64_t bytes_appended() const override { return bytes_appended_; }
+
+  // Writes what is still held back and the gzip trailer; without it the output is cut off. Nothing
+  // may be appended afterwards. The other sink is left open.
+  absl::Status Finish();
+
+ private:
+  struct Stream;
+
+  absl::Status Deflate(absl::string_view data, int flush);
+
+  ByteSink* compressed_;
+  std::unique_ptr<Stream> stream_;
+  uint64_t bytes_appended_ = 0;
 };
 
 }  // namespace meridian

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The file operations this project uses, behind an interface so that tests can make each of them
 // fail (see testing/faulty_file_system.h).
 #ifndef XLA_PROFILER_BASE_FILES_FILE_SYSTEM_H_
@@ -39,12 +40,12 @@ class MappedRegion {
 
 enum class FileKind { kRegular, kDirectory, kOther };
 
-// All errors name the path.
+// Files by their paths, which all errors name.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
 
-  // The operating system's.
+  // Returns the operating system's.
   static FileSystem& Posix();
 
   // Creates a new file; AlreadyExists when there is one of that name.
@@ -61,7 +62,7 @@ class FileSystem {
   // Maps a regular file. A directory, pipe or device is InvalidArgument.
   virtual absl::StatusOr<std::unique_ptr<MappedRegion>> Map(const std::string& path) = 0;
 
-  // Replaces `to`.
+  // Gives a file another name, replacing the file that has it.
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
 
   virtual absl::Status Delete(const std::string& path) = 0;

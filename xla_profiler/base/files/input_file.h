@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A whole input file as one range of memory, whatever its size: plain files are mapped; gzip files
 // (told by content, not by name) are inflated once into an unlinked temporary file, which is
 // mapped.
@@ -15,7 +16,7 @@
 namespace meridian {
 
 struct InputFileOptions {
-  // Where gzip files are inflated.
+  // The folder in which gzip files are inflated.
   std::string temporary_directory = "/tmp";
 
   // A gzip file that inflates beyond both limits is refused as a decompression bomb. Real profiles
@@ -40,7 +41,7 @@ class InputFile {
 
   const std::string& path() const { return path_; }
 
-  // Bytes on disk, before inflating.
+  // Returns the number of bytes on disk, before inflating.
   uint64_t file_size() const { return file_size_; }
   bool was_compressed() const { return was_compressed_; }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From what a user types to the files that are meant.
 #ifndef XLA_PROFILER_BASE_FILES_INPUT_PATHS_H_
 #define XLA_PROFILER_BASE_FILES_INPUT_PATHS_H_

@@ -13,10 +13,11 @@
 
 namespace meridian {
 
-absl::StatusOr<ScratchFolder> ScratchFolder::Create(const std::string& parent) {
+absl::StatusOr<ScratchFolder> ScratchFolder::Create(const std::string& parent,
+                                                    absl::string_view purpose) {
   // Not mkdtemp: the name must be registered before there is a folder.
   absl::BitGen random;
-  std::string path = absl::StrCat(parent, "/meridian-astra-",
+  std::string path = absl::StrCat(parent, "/meridian-", purpose, "-",
                                   absl::Hex(absl::Uniform<uint64_t>(random), absl::kZeroPad16));
   auto registration = std::make_unique<const UnfinishedFile>(absl::StrCat(path, "/"));
   if (mkdir(path.c_str(), 0700) != 0) return ErrnoToStatus(errno, parent);

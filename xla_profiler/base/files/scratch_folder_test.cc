@@ -16,16 +16,20 @@
 namespace meridian {
 namespace {
 
+using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 TEST(ScratchFolderTest, IsFreshAndLeavesNothing) {
   const TemporaryDirectory directory;
   {
-    ASSERT_OK_AND_ASSIGN(ScratchFolder first, ScratchFolder::Create(directory.path()));
-    ASSERT_OK_AND_ASSIGN(const ScratchFolder second, ScratchFolder::Create(directory.path()));
+    ASSERT_OK_AND_ASSIGN(ScratchFolder first, ScratchFolder::Create(directory.path(), "test"));
+    ASSERT_OK_AND_ASSIGN(const ScratchFolder second,
+                         ScratchFolder::Create(directory.path(), "test"));
     EXPECT_THAT(directory.List(), SizeIs(2));
+    EXPECT_THAT(directory.List(), Each(StartsWith("meridian-test-")));
     ASSERT_OK(FileSystem::Posix().CreateDirectories(first.path() + "/log/deeper"));
     const std::string path = first.path();
     const ScratchFolder moved = std::move(first);
@@ -37,7 +41,7 @@ TEST(ScratchFolderTest, IsFreshAndLeavesNothing) {
 TEST(ScratchFolderTest, LeavesNothingWhenTheProcessIsInterrupted) {
   const TemporaryDirectory directory;
   const auto be_interrupted = [&] {
-    absl::StatusOr<ScratchFolder> folder = ScratchFolder::Create(directory.path());
+    absl::StatusOr<ScratchFolder> folder = ScratchFolder::Create(directory.path(), "test");
     if (!folder.ok()) return 1;
     const ScratchFolder moved = *std::move(folder);
     if (!FileSystem::Posix().CreateDirectories(moved.path() + "/log/deeper").ok()) return 2;
@@ -50,7 +54,7 @@ TEST(ScratchFolderTest, LeavesNothingWhenTheProcessIsInterrupted) {
 
 TEST(ScratchFolderTest, AMissingParentIsNamed) {
   const TemporaryDirectory directory;
-  EXPECT_THAT(ScratchFolder::Create(directory.PathOf("missing")),
+  EXPECT_THAT(ScratchFolder::Create(directory.PathOf("missing"), "test"),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("missing")));
 }
 

@@ -1,8 +1,11 @@
-// The files and folders that an interrupted process must not leave behind. Whoever makes one
-// registers it; a signal handler removes all that are registered, and lets the process end.
+// SPDX-License-Identifier: Apache-2.0
+// What a process does when a signal tells it to end: it notes the signal, so that nothing new is
+// begun, and it leaves no half-written files behind. Whoever makes such a file or folder registers
+// it; a signal handler removes all that are registered, and lets the process end.
 #ifndef XLA_PROFILER_BASE_FILES_UNFINISHED_FILES_H_
 #define XLA_PROFILER_BASE_FILES_UNFINISHED_FILES_H_
 
+#include <atomic>
 #include <string>
 
 namespace meridian {
@@ -22,13 +25,24 @@ class UnfinishedFile {
 
  private:
   const std::string path_;
-  // Of the registry; negative when it was full.
+  // Its place in the registry; negative when that was full.
   int slot_ = -1;
 };
 
 // Removes what is registered and there; links are not followed. Safe in a signal handler. The
 // process must end afterwards: threads that register or unregister a file wait from then on.
 void RemoveUnfinishedFiles();
+
+namespace interrupt_internal {
+inline std::atomic<int> signal_number{0};
+static_assert(std::atomic<int>::is_always_lock_free);
+}  // namespace interrupt_internal
+
+// Has InterruptSignal return the signal from now on. Safe in a signal handler.
+inline void NoteInterrupt(int signal) { interrupt_internal::signal_number.store(signal); }
+
+// Returns the signal, or 0. It stays: a process that was told to end starts nothing new.
+inline int InterruptSignal() { return interrupt_internal::signal_number.load(); }
 
 }  // namespace meridian
 

@@ -1,9 +1,9 @@
 #include "xla_profiler/base/files/unfinished_files.h"
 
-#include <unistd.h>
-
+#include <csignal>
 #include <memory>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -85,6 +85,14 @@ TEST(UnfinishedFilesTest, SlotsAreUsedAgainAndTooManyAreNoError) {
       ::testing::ExitedWithCode(0), "");
   EXPECT_FALSE(Exists(late));
   EXPECT_TRUE(Exists(beyond));
+}
+
+TEST(InterruptTest, TheSignalStays) {
+  EXPECT_EQ(InterruptSignal(), 0);
+  std::signal(SIGTERM, NoteInterrupt);
+  std::raise(SIGTERM);
+  EXPECT_EQ(InterruptSignal(), SIGTERM);
+  EXPECT_EQ(InterruptSignal(), SIGTERM);
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Times in trace JSON are decimal microseconds, e.g. "ts": 1694039968933321.125. A double would
 // round today's times to 1/4 us, so the digits are read and written as digits:
 //

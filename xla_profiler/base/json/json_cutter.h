@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cuts JSON text into its parts without parsing them, as fast as the text can be looked at:
 //
 //   {"schemaVersion": 1, "traceEvents": [{"ph": "X", "args": {"a": "]"}}, {"ph": "M"}], ...

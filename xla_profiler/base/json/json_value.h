@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a piece of JSON text means, looked up when somebody asks:
 //
 //   const std::optional<uint64_t> correlation = args.Find("correlation").AsUint64();
@@ -47,6 +48,10 @@ class JsonValue {
  private:
   absl::string_view text_;
 };
+
+// Returns the text that a JSON string (with its quotes) stands for. Nullopt when it is none: no
+// quotes, a bad escape, half a surrogate pair, a raw control character, or not UTF-8.
+std::optional<std::string> ParseJsonString(absl::string_view quoted);
 
 }  // namespace meridian
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reading JSONL files: one object a line, errors that name file and line and show what a good line
 // looks like.
 #ifndef XLA_PROFILER_BASE_JSON_JSONL_ROW_H_
@@ -32,7 +33,7 @@ class JsonlRow {
   // `absent` when the member is missing.
   absl::StatusOr<bool> Bool(absl::string_view key, bool absent) const;
 
-  // The same for an object inside this row, e.g. an element of an array.
+  // Returns an object inside this row, e.g. an element of an array, as a row of the same line.
   JsonlRow Nested(absl::string_view text) const { return {text, file_, line_, example_}; }
 
   absl::Status Error(absl::string_view reason) const;

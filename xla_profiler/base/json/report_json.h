@@ -1,10 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // JSON of the report messages that commands print with --json.
 #ifndef XLA_PROFILER_BASE_JSON_REPORT_JSON_H_
 #define XLA_PROFILER_BASE_JSON_REPORT_JSON_H_
 
 #include <string>
 
-#include "google/protobuf/message.h"
+namespace google::protobuf {
+class Message;
+}
 
 namespace meridian {
 

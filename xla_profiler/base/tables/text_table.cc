@@ -1,14 +1,16 @@
 #include "xla_profiler/base/tables/text_table.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <string>
+#include <limits>
 #include <utility>
-#include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/utf8.h"
 
@@ -39,6 +41,46 @@ void AppendCell(absl::string_view text, size_t width, TextTable::Align align, st
 }
 
 void StripTrailingSpaces(std::string* line) { line->erase(line->find_last_not_of(' ') + 1); }
+
+// Returns the time in the unit that is 10^digits picoseconds.
+std::string FormatTime(int64_t ps, int digits, int decimals) {
+  MERIDIAN_CHECK(decimals >= 0 && decimals <= digits);
+  // Unsigned: the smallest int64 has no positive counterpart.
+  const uint64_t magnitude = ps < 0 ? uint64_t{0} - static_cast<uint64_t>(ps) : ps;
+  uint64_t dropped = 1;
+  for (int i = decimals; i < digits; ++i) dropped *= 10;
+  uint64_t scale = 1;
+  for (int i = 0; i < decimals; ++i) scale *= 10;
+  const uint64_t rounded = magnitude / dropped + (magnitude % dropped >= dropped - dropped / 2);
+  const char* const sign = ps < 0 && rounded > 0 ? "-" : "";
+  if (decimals == 0) return absl::StrCat(sign, rounded);
+  return absl::StrFormat("%s%d.%0*d", sign, rounded / scale, decimals, rounded % scale);
+}
+
+struct Unit {
+  absl::string_view name;
+  int64_t bytes;
+};
+
+// The powers of 1024 come first, from the largest down: FormatByteSize takes the first that fits.
+constexpr Unit kUnits[] = {{"TiB", int64_t{1} << 40},
+                           {"GiB", int64_t{1} << 30},
+                           {"MiB", int64_t{1} << 20},
+                           {"KiB", int64_t{1} << 10},
+                           {"B", 1},
+                           {"TB", 1000000000000},
+                           {"GB", 1000000000},
+                           {"MB", 1000000},
+                           {"kB", 1000},
+                           {"", 1}};
+
+// Returns 0 when there is no such unit.
+int64_t BytesOfUnit(absl::string_view name) {
+  for (const Unit& unit : kUnits) {
+    if (absl::EqualsIgnoreCase(name, unit.name)) return unit.bytes;
+  }
+  return 0;
+}
 
 }  // namespace
 
@@ -106,6 +148,33 @@ std::string Printable(absl::string_view text) {
     }
   }
   return printable;
+}
+
+std::string CsvField(absl::string_view text) {
+  return absl::StrCat("\"", absl::StrReplaceAll(Printable(text), {{"\"", "\"\""}}), "\"");
+}
+
+std::string FormatMillis(int64_t ps, int decimals) { return FormatTime(ps, 9, decimals); }
+
+std::string FormatMicros(int64_t ps, int decimals) { return FormatTime(ps, 6, decimals); }
+
+absl::StatusOr<int64_t> ParseByteSize(absl::string_view text) {
+  size_t digits = 0;
+  while (digits < text.size() && absl::ascii_isdigit(text[digits])) ++digits;
+  const int64_t unit_bytes = BytesOfUnit(text.substr(digits));
+  int64_t number = 0;
+  if (!absl::SimpleAtoi(text.substr(0, digits), &number) || unit_bytes == 0 ||
+      number > std::numeric_limits<int64_t>::max() / unit_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "' is no size; expected e.g. 4096, 64KiB or 10MB"));
+  }
+  return number * unit_bytes;
+}
+
+std::string FormatByteSize(int64_t bytes) {
+  const Unit* unit = kUnits;
+  while (unit->bytes > 1 && (bytes % unit->bytes != 0 || bytes == 0)) ++unit;
+  return absl::StrCat(bytes / unit->bytes, unit->name);
 }
 
 }  // namespace meridian

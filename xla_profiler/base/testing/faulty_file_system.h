@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file system whose calls fail on demand, to see what the code above does about it:
 //
 //   FaultyFileSystem file_system(FileSystem::Posix());

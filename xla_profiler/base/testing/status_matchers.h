@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gMock matchers and assertions for absl::Status and absl::StatusOr:
 //
 //   EXPECT_THAT(Parse("x"), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("line 1")));

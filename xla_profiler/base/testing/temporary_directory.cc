@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/files/byte_sink.h"
 
 namespace meridian {
 
@@ -50,6 +51,14 @@ std::vector<std::string> TemporaryDirectory::List() const {
   }
   std::sort(names.begin(), names.end());
   return names;
+}
+
+std::string GzipText(absl::string_view text) {
+  std::string compressed;
+  StringSink sink(&compressed);
+  GzipSink gzip(&sink);
+  MERIDIAN_CHECK(gzip.Append(text).ok() && gzip.Finish().ok());
+  return compressed;
 }
 
 }  // namespace meridian

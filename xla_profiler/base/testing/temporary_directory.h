@@ -1,4 +1,5 @@
-// A fresh directory for one test, removed with everything in it.
+// SPDX-License-Identifier: Apache-2.0
+// Files for tests.
 #ifndef XLA_PROFILER_BASE_TESTING_TEMPORARY_DIRECTORY_H_
 #define XLA_PROFILER_BASE_TESTING_TEMPORARY_DIRECTORY_H_
 
@@ -9,6 +10,7 @@
 
 namespace meridian {
 
+// A fresh directory for one test, removed with everything in it.
 class TemporaryDirectory {
  public:
   TemporaryDirectory();
@@ -33,6 +35,9 @@ class TemporaryDirectory {
  private:
   std::string path_;
 };
+
+// Returns the text as one gzip member.
+std::string GzipText(absl::string_view text);
 
 }  // namespace meridian
 

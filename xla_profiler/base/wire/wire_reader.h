@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads protobuf's wire format in place: a cursor over the fields of one message, without schema
 // and without copying. Messages may be of any size (libprotobuf stops at 2 GiB); apart from that
 // exactly those bytes are accepted that libprotobuf accepts as a message of unknown fields.

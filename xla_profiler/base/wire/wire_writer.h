@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Encodes protobuf's wire format. Lengths precede content, so whoever nests messages measures first
 // and writes second: both with the same code, once into a CountingOutput, once into a StringOutput
 // or a file.

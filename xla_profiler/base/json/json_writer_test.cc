@@ -1,10 +1,14 @@
 #include "xla_profiler/base/json/json_writer.h"
 
+#include <cstdint>
+#include <limits>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/base/json/json_value.h"
 #include "xla_profiler/base/utf8.h"
 
 namespace meridian {
@@ -62,6 +66,88 @@ TEST(JsonStringTest, EveryUtf8TextSurvivesARoundTrip) {
     // Replacing once is enough.
     EXPECT_THAT(ParseJsonString(Escape(*back)), Optional(*back));
   }
+}
+
+TEST(JsonWriterTest, PutsCommasAndSpaces) {
+  for (const JsonSpacing spacing : {JsonSpacing::kCompact, JsonSpacing::kSpaced}) {
+    std::string out;
+    JsonWriter json(&out, spacing);
+    json.BeginObject();
+    json.Member("a\n", "x\"y");
+    json.Member("b", std::numeric_limits<uint64_t>::max());
+    json.Member("c", 0.1);
+    json.Member("d", false);
+    json.Key("e");
+    json.List(std::vector<int64_t>{-1, 2});
+    json.Key("f");
+    json.BeginArray();
+    json.BeginObject();
+    json.EndObject();
+    json.Raw("null");
+    json.EndArray();
+    json.EndObject();
+    EXPECT_EQ(
+        out,
+        spacing == JsonSpacing::kCompact
+            ? R"({"a\n":"x\"y","b":18446744073709551615,"c":0.1,"d":false,"e":[-1,2],"f":[{},null]})"
+            : R"({"a\n": "x\"y", "b": 18446744073709551615, "c": 0.1, "d": false, "e": [-1, 2], )"
+              R"("f": [{}, null]})");
+  }
+}
+
+TEST(JsonWriterTest, BreaksLinesWhereAsked) {
+  std::string out;
+  JsonWriter json(&out, JsonSpacing::kSpaced);
+  json.BeginObject(JsonLayout::kIndented);
+  json.Key("a");
+  json.BeginArray(JsonLayout::kIndented);
+  json.List(std::vector<int>{1, 2});
+  json.BeginObject(JsonLayout::kIndented);
+  json.EndObject();
+  json.EndArray();
+  json.Key("b");
+  json.BeginArray(JsonLayout::kLines);
+  json.EndArray();
+  json.EndObject();
+  EXPECT_EQ(out, R"({
+  "a": [
+    [1, 2],
+    {
+    }
+  ],
+  "b": [
+  ]
+})");
+}
+
+TEST(JsonWriterTest, LinesNeedNoIndentationAndTheStringMayBeEmptied) {
+  std::string out;
+  JsonWriter json(&out);
+  json.BeginObject();
+  json.Key("nodes");
+  json.BeginArray(JsonLayout::kLines);
+  json.Value(1);
+  EXPECT_EQ(out, "{\"nodes\":[\n1");
+  out.clear();
+  json.ContinueObject("{\"id\": 2");
+  json.Member("x", 3);
+  json.EndObject();
+  json.EndArray();
+  json.EndObject();
+  EXPECT_EQ(out, ",\n{\"id\": 2,\"x\":3}\n]}");
+}
+
+TEST(JsonWriterTest, NumbersAreExactAndNeverBreakTheSyntax) {
+  const auto text = [](double number) {
+    std::string out;
+    AppendJsonNumber(number, &out);
+    return out;
+  };
+  EXPECT_EQ(text(1e300), "1e+300");
+  EXPECT_EQ(text(0.1 + 0.2), "0.30000000000000004");
+  EXPECT_EQ(text(-0.0), "-0");
+  EXPECT_EQ(text(std::numeric_limits<double>::quiet_NaN()), "\"NaN\"");
+  EXPECT_EQ(text(-std::numeric_limits<double>::infinity()), "\"-Infinity\"");
 }
 
 }  // namespace

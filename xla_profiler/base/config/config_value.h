@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// A value of a configuration file that knows where it stands, so that whatever is wrong with it is
+// told as "timing.yml: groups.tp[2]: reason". JSON and YAML read alike:
+//
+//   ASSIGN_OR_RETURN(const ConfigValue document, ConfigValue::FromJson(text, "system.json"));
+//   RETURN_IF_ERROR(document.Find("peak-perf").ReadIfThere(&peak_performance));
+//
+// Values are looked up when somebody asks. Nothing is unfolded: a YAML alias costs nothing until a
+// reader follows it, and readers go only as deep as their format does.
+#ifndef XLA_PROFILER_BASE_CONFIG_CONFIG_VALUE_H_
+#define XLA_PROFILER_BASE_CONFIG_CONFIG_VALUE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace YAML {
+class Node;
+}
+
+namespace meridian {
+
+// Returns InvalidArgument "source: place: reason"; what is empty is left out with its colon.
+absl::Status ConfigError(absl::string_view source, absl::string_view place,
+                         absl::string_view reason);
+
+class ConfigValue {
+ public:
+  // The text, and the source, which names it in errors, must outlive the value. The text must be
+  // one whole object; what its values are made of is looked at when they are read.
+  static absl::StatusOr<ConfigValue> FromJson(absl::string_view json, absl::string_view source);
+
+  // The source must outlive the value. Text that is no YAML is an error "source:line: reason"; more
+  // than `max_bytes` of it are too long for `what`, e.g. "a network configuration".
+  static absl::StatusOr<ConfigValue> FromYaml(absl::string_view yaml, absl::string_view source,
+                                              size_t max_bytes, absl::string_view what);
+
+  absl::Status Error(absl::string_view reason) const {
+    return ConfigError(source_, place_, reason);
+  }
+
+  bool exists() const { return !json_.empty() || yaml_ != nullptr; }
+  bool IsMap() const;
+  bool IsList() const;
+  bool IsScalar() const;
+
+  // Returns the member of that name; one that does not exist when there is none. Of several JSON
+  // takes the last, YAML the first.
+  ConfigValue Find(absl::string_view key) const;
+
+  // Returns the names of a map's members in file order, "(no text)" for a YAML key that is none.
+  std::vector<std::string> Keys() const;
+
+  // Errors give the reason. In YAML, where an empty text is one that was forgotten, it is an error.
+  absl::StatusOr<std::string> Text(absl::string_view reason = "expected one value") const;
+  absl::StatusOr<int64_t> Integer(absl::string_view reason = "expected a whole number",
+                                  int64_t min = std::numeric_limits<int64_t>::min(),
+                                  int64_t max = std::numeric_limits<int64_t>::max()) const;
+  // May be NaN or infinite.
+  absl::StatusOr<double> Number(absl::string_view reason = "expected a number") const;
+  // Takes true, false and whole numbers, of which all but 0 are true.
+  absl::StatusOr<bool> Switch(absl::string_view reason = "expected 0 or 1") const;
+
+  // Returns the texts of a list's scalars as written, the quotes of strings removed. An element that
+  // is no scalar is an error of this value with the reason.
+  absl::StatusOr<std::vector<std::string>> Texts(absl::string_view reason) const;
+
+  // As above; a value that does not exist leaves the variable as it is.
+  absl::Status ReadIfThere(int64_t* number) const;
+  absl::Status ReadIfThere(double* number) const;
+  absl::Status ReadIfThere(bool* is_on) const;
+
+  // Calls fn for each member of a map, or element of a list, in file order, until an error. A name
+  // that is no text or comes twice is an error.
+  absl::Status ForEachMember(
+      absl::FunctionRef<absl::Status(const std::string& key, const ConfigValue& member)> fn) const;
+  absl::Status ForEachElement(absl::FunctionRef<absl::Status(const ConfigValue& element)> fn) const;
+
+  // Hands each member of a map to the reader of its name; a member without one is an error that
+  // lists the names there are.
+  using Reader = std::function<absl::Status(const ConfigValue&)>;
+  absl::Status ReadMembers(const std::map<std::string, Reader>& readers) const;
+
+ private:
+  ConfigValue(absl::string_view source, std::string place, absl::string_view json,
+              std::shared_ptr<const YAML::Node> yaml);
+
+  // Returns a scalar's text as written, the quotes of a string removed.
+  absl::string_view ScalarText() const;
+
+  // Returns the place of the member of that name.
+  std::string PlaceOf(absl::string_view key) const;
+
+  absl::string_view source_;
+  // The keys and positions that lead to the value, "groups.tp[2]"; empty for the document.
+  std::string place_;
+  // The value's text in a JSON file, else empty.
+  absl::string_view json_;
+  // The value's node in a YAML file, else null.
+  std::shared_ptr<const YAML::Node> yaml_;
+};
+
+// Returns a reader that stores what `read`, a function of the value, returns.
+template <typename T, typename Read>
+ConfigValue::Reader ReadInto(T* out, Read read) {
+  return [out, read](const ConfigValue& value) -> absl::Status {
+    auto found = read(value);
+    if (!found.ok()) return found.status();
+    *out = *std::move(found);
+    return absl::OkStatus();
+  };
+}
+
+}  // namespace meridian
+
+#endif  // XLA_PROFILER_BASE_CONFIG_CONFIG_VALUE_H_

@@ -1,0 +1,147 @@
+#include "xla_profiler/base/config/config_value.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+absl::StatusOr<ConfigValue> Yaml(absl::string_view text) {
+  return ConfigValue::FromYaml(text, "f.yml", 1000, "a test");
+}
+
+absl::StatusOr<ConfigValue> Json(absl::string_view text) {
+  return ConfigValue::FromJson(text, "f.json");
+}
+
+// What both formats have in common, in a document of each.
+class ConfigValueTest : public ::testing::TestWithParam<absl::StatusOr<ConfigValue>> {
+ protected:
+  const ConfigValue document_ = *GetParam();
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Formats, ConfigValueTest,
+    ::testing::Values(
+        Json(
+            R"({"n": -7, "x": 2.5, "on": true, "s": "te\u0078t", "l": ["a", 1, []], "m": {"k": 3}})"),
+        Yaml("n: -7\nx: 2.5\non: true\ns: text\nl: [a, 1, []]\nm: {k: 3}\n")));
+
+TEST_P(ConfigValueTest, ReadsScalars) {
+  EXPECT_THAT(document_.Find("n").Integer(), IsOkAndHolds(-7));
+  EXPECT_THAT(document_.Find("x").Number(), IsOkAndHolds(2.5));
+  EXPECT_THAT(document_.Find("on").Switch(), IsOkAndHolds(true));
+  EXPECT_THAT(document_.Find("n").Switch(), IsOkAndHolds(true));
+  EXPECT_THAT(document_.Find("s").Text(), IsOkAndHolds("text"));
+  EXPECT_THAT(document_.Find("m").Find("k").Integer(), IsOkAndHolds(3));
+  EXPECT_TRUE(document_.IsMap() && document_.Find("l").IsList() && document_.Find("n").IsScalar());
+  EXPECT_THAT(document_.Keys(), ElementsAre("n", "x", "on", "s", "l", "m"));
+}
+
+TEST_P(ConfigValueTest, ErrorsNameFileAndPlace) {
+  const std::string file = document_.Error("x").message() == "f.yml: x" ? "f.yml" : "f.json";
+  EXPECT_THAT(document_.Find("x").Integer(),
+              StatusIs(kInvalid, file + ": x: expected a whole number"));
+  EXPECT_THAT(document_.Find("n").Integer("expected 0 to 9", 0, 9),
+              StatusIs(kInvalid, file + ": n: expected 0 to 9"));
+  EXPECT_THAT(document_.Find("s").Number(), StatusIs(kInvalid, file + ": s: expected a number"));
+  EXPECT_THAT(document_.Find("s").Switch(), StatusIs(kInvalid, file + ": s: expected 0 or 1"));
+  EXPECT_THAT(document_.Find("l").Text(), StatusIs(kInvalid, file + ": l: expected one value"));
+  EXPECT_THAT(document_.Find("l").Texts("wants names"),
+              StatusIs(kInvalid, file + ": l: wants names"));
+  EXPECT_THAT(
+      document_.Find("m").ForEachElement([](const ConfigValue&) { return absl::OkStatus(); }),
+      StatusIs(kInvalid, file + ": m: expected a list"));
+  EXPECT_THAT(document_.Find("m").ReadMembers({{"a", nullptr}, {"b", nullptr}}),
+              StatusIs(kInvalid, file + ": m.k: not known; there are a, b"));
+  std::vector<std::string> places;
+  ASSERT_OK(document_.Find("l").ForEachElement([&](const ConfigValue& element) {
+    places.emplace_back(element.Error("").message());
+    return absl::OkStatus();
+  }));
+  EXPECT_THAT(places, ElementsAre(file + ": l[0]: ", file + ": l[1]: ", file + ": l[2]: "));
+}
+
+TEST_P(ConfigValueTest, WhatIsAbsentIsLeftAsItIs) {
+  int64_t number = 5;
+  EXPECT_OK(document_.Find("none").ReadIfThere(&number));
+  EXPECT_EQ(number, 5);
+  EXPECT_OK(document_.Find("n").ReadIfThere(&number));
+  EXPECT_EQ(number, -7);
+  EXPECT_FALSE(document_.Find("none").exists());
+  EXPECT_FALSE(document_.Find("n").Find("none").exists());
+  EXPECT_THAT(document_.Find("none").Integer(), StatusIs(kInvalid, HasSubstr(": none: ")));
+}
+
+TEST_P(ConfigValueTest, MembersAreHandedToTheirReaders) {
+  int64_t k = 0;
+  EXPECT_OK(document_.Find("m").ReadMembers(
+      {{"k", ReadInto(&k, [](const ConfigValue& value) { return value.Integer(); })}}));
+  EXPECT_EQ(k, 3);
+}
+
+TEST(ConfigValueJsonTest, SyntaxOfTheOutermostObjectIsChecked) {
+  EXPECT_THAT(Json("{"), StatusIs(kInvalid, StartsWith("f.json: offset 0: ")));
+  EXPECT_THAT(Json("[1]"), StatusIs(kInvalid, "f.json: offset 0: expected an object"));
+  EXPECT_THAT(Json(R"({"a": 1 "b": 2})"), StatusIs(kInvalid, StartsWith("f.json: offset 8: ")));
+  EXPECT_THAT(Json("{} x"), StatusIs(kInvalid, HasSubstr("text after the end")));
+}
+
+TEST(ConfigValueJsonTest, NestedSyntaxIsCheckedWhenItIsRead) {
+  ASSERT_OK_AND_ASSIGN(const ConfigValue document, Json(R"({"a": [1 2], "b": {"c" 3}})"));
+  const auto ignore = [](const auto&...) { return absl::OkStatus(); };
+  EXPECT_THAT(document.Find("a").ForEachElement(ignore),
+              StatusIs(kInvalid, StartsWith("f.json: a: offset 3: ")));
+  EXPECT_THAT(document.Find("b").ForEachMember(ignore),
+              StatusIs(kInvalid, StartsWith("f.json: b: offset 5: ")));
+}
+
+TEST(ConfigValueYamlTest, ErrorsOfSyntaxNameTheLine) {
+  EXPECT_THAT(Yaml("a: 1\nb: ["), StatusIs(kInvalid, StartsWith("f.yml:2: ")));
+  EXPECT_THAT(Yaml(std::string(1001, '#')),
+              StatusIs(kInvalid, "f.yml: too long for a test: 1001 bytes"));
+  EXPECT_THAT(Yaml(std::string(1000, '[')), StatusIs(kInvalid));
+}
+
+TEST(ConfigValueYamlTest, KeysAreTextsAndComeOnce) {
+  const auto ignore = [](const auto&...) { return absl::OkStatus(); };
+  ASSERT_OK_AND_ASSIGN(const ConfigValue twice, Yaml("a: 1\na: 2\n"));
+  EXPECT_THAT(twice.ForEachMember(ignore), StatusIs(kInvalid, "f.yml: a occurs twice"));
+  EXPECT_THAT(twice.Find("a").Integer(), IsOkAndHolds(1));
+  ASSERT_OK_AND_ASSIGN(const ConfigValue no_text, Yaml("[1]: 2\n"));
+  EXPECT_THAT(no_text.ForEachMember(ignore),
+              StatusIs(kInvalid, "f.yml: has a key that is no text"));
+  EXPECT_THAT(no_text.Keys(), ElementsAre("(no text)"));
+  ASSERT_OK_AND_ASSIGN(const ConfigValue nothing, Yaml(""));
+  EXPECT_THAT(nothing.ForEachMember(ignore), StatusIs(kInvalid, "f.yml: expected keys and values"));
+  EXPECT_THAT(nothing.Keys(), ElementsAre());
+}
+
+// Unfolded, this list would have 9^9 elements; one that holds itself would have no end.
+TEST(ConfigValueYamlTest, AliasesAreNotUnfolded) {
+  std::string bomb = "a0: &a0 [x]\n";
+  for (int i = 1; i < 10; ++i) {
+    const std::string alias = absl::StrCat("*a", i - 1);
+    absl::StrAppend(&bomb, "a", i, ": &a", i, " [", alias);
+    for (int k = 0; k < 8; ++k) absl::StrAppend(&bomb, ",", alias);
+    absl::StrAppend(&bomb, "]\n");
+  }
+  ASSERT_OK_AND_ASSIGN(const ConfigValue document, Yaml(bomb));
+  EXPECT_THAT(document.Find("a9").Texts("too deep"), StatusIs(kInvalid, "f.yml: a9: too deep"));
+  ASSERT_OK_AND_ASSIGN(const ConfigValue loop, Yaml("a: &a [*a]\n"));
+  EXPECT_THAT(loop.Find("a").Texts("a loop"), StatusIs(kInvalid, "f.yml: a: a loop"));
+}
+
+}  // namespace
+}  // namespace meridian
