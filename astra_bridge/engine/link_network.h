@@ -93,11 +93,19 @@ class LinkNetwork {
     int64_t busy_ns = 0;
   };
 
+  // Times of the last size of message in a dimension: messages come in few sizes, and every message
+  // asks on every link.
+  struct KnownTimes {
+    int64_t bytes = -1;
+    LinkTimes times;
+  };
+
   uint32_t NewMessage();
   // Takes the message at a rank to its next link.
   void Leave(uint32_t message);
   void Enter(uint32_t link, uint32_t message);
   void Start(uint32_t link, uint32_t message);
+  const LinkTimes& TimesOf(int32_t dimension, int64_t bytes);
   // Returns the link between two ranks of a fully connected block.
   uint32_t DirectLink(int32_t dimension, int32_t from, int32_t to);
   // Returns the number of the device that the rank's block of a switch dimension is connected to.
@@ -123,6 +131,8 @@ class LinkNetwork {
   std::vector<uint32_t> free_links_;
   // By link; empty unless the use is recorded.
   std::vector<Use> uses_;
+  // By dimension.
+  std::vector<KnownTimes> known_times_;
 };
 
 }  // namespace meridian
