@@ -58,6 +58,7 @@ class Rank {
   void Communicate(TimelineIndex node, uint32_t instance, ChakraProtoMsg::CollectiveCommType type,
                    std::vector<int64_t> ranks) {
     NodeCommunication communication;
+    communication.type = ChakraProtoMsg::COMM_COLL_NODE;
     communication.collective = type;
     communication.bytes = 1024;
     communication.instance = instance;
