@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "absl/numeric/int128.h"
+
 namespace meridian {
 namespace {
 
@@ -30,8 +32,9 @@ class Frontier {
 
 }  // namespace
 
-std::optional<std::vector<std::pair<size_t, size_t>>> CommonSubsequence(
-    const std::vector<absl::uint128>& a, const std::vector<absl::uint128>& b) {
+template <typename T>
+std::optional<std::vector<std::pair<size_t, size_t>>> CommonSubsequence(const std::vector<T>& a,
+                                                                        const std::vector<T>& b) {
   const int64_t n = static_cast<int64_t>(a.size());
   const int64_t m = static_cast<int64_t>(b.size());
   // frontiers[e]: with e edits.
@@ -68,5 +71,10 @@ std::optional<std::vector<std::pair<size_t, size_t>>> CommonSubsequence(
   std::reverse(pairs.begin(), pairs.end());
   return pairs;
 }
+
+template std::optional<std::vector<std::pair<size_t, size_t>>> CommonSubsequence(
+    const std::vector<uint64_t>& a, const std::vector<uint64_t>& b);
+template std::optional<std::vector<std::pair<size_t, size_t>>> CommonSubsequence(
+    const std::vector<absl::uint128>& a, const std::vector<absl::uint128>& b);
 
 }  // namespace meridian

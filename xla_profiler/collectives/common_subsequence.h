@@ -8,16 +8,16 @@
 #include <utility>
 #include <vector>
 
-#include "absl/numeric/int128.h"
-
 namespace meridian {
 
 // Returns a longest common subsequence of a and b as pairs of positions, ascending in both. Takes
 // time and memory in proportion to (size of a and b) x (how many elements are not common), as diff
 // does (E. Myers, 1986): profiles of one run differ at their ends only. Nullopt for sequences that
 // differ in more than kMaxSubsequenceEdits elements.
-std::optional<std::vector<std::pair<size_t, size_t>>> CommonSubsequence(
-    const std::vector<absl::uint128>& a, const std::vector<absl::uint128>& b);
+// Elements are uint64_t or absl::uint128.
+template <typename T>
+std::optional<std::vector<std::pair<size_t, size_t>>> CommonSubsequence(const std::vector<T>& a,
+                                                                        const std::vector<T>& b);
 
 inline constexpr int64_t kMaxSubsequenceEdits = 5000;
 

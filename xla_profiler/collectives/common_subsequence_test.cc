@@ -13,7 +13,7 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 
 // The length by the textbook's table.
-size_t LongestLength(const std::vector<absl::uint128>& a, const std::vector<absl::uint128>& b) {
+size_t LongestLength(const std::vector<uint64_t>& a, const std::vector<uint64_t>& b) {
   std::vector<std::vector<size_t>> table(a.size() + 1, std::vector<size_t>(b.size() + 1, 0));
   for (size_t i = 1; i <= a.size(); ++i) {
     for (size_t j = 1; j <= b.size(); ++j) {
@@ -26,23 +26,23 @@ size_t LongestLength(const std::vector<absl::uint128>& a, const std::vector<absl
 
 TEST(CommonSubsequenceTest, AProfileThatBeginsLaterIsShiftedNotMispaired) {
   // The second misses the first two and has one more at its end.
-  EXPECT_THAT(*CommonSubsequence({1, 2, 3, 1, 2, 3}, {3, 1, 2, 3, 4}),
+  EXPECT_THAT(*CommonSubsequence<uint64_t>({1, 2, 3, 1, 2, 3}, {3, 1, 2, 3, 4}),
               ElementsAre(Pair(2, 0), Pair(3, 1), Pair(4, 2), Pair(5, 3)));
 }
 
 TEST(CommonSubsequenceTest, NothingInCommon) {
-  EXPECT_THAT(*CommonSubsequence({}, {}), IsEmpty());
-  EXPECT_THAT(*CommonSubsequence({1, 2}, {}), IsEmpty());
-  EXPECT_THAT(*CommonSubsequence({}, {1}), IsEmpty());
-  EXPECT_THAT(*CommonSubsequence({1, 1}, {2, 3, 4}), IsEmpty());
+  EXPECT_THAT(*CommonSubsequence<uint64_t>({}, {}), IsEmpty());
+  EXPECT_THAT(*CommonSubsequence<uint64_t>({1, 2}, {}), IsEmpty());
+  EXPECT_THAT(*CommonSubsequence<uint64_t>({}, {1}), IsEmpty());
+  EXPECT_THAT(*CommonSubsequence<uint64_t>({1, 1}, {2, 3, 4}), IsEmpty());
 }
 
 TEST(CommonSubsequenceTest, IsCommonAscendingAndAsLongAsCanBe) {
   std::mt19937 random(7);
   for (int round = 0; round < 3000; ++round) {
-    std::vector<absl::uint128> a(random() % 12), b(random() % 12);
-    for (absl::uint128& x : a) x = random() % 4;
-    for (absl::uint128& x : b) x = random() % 4;
+    std::vector<uint64_t> a(random() % 12), b(random() % 12);
+    for (uint64_t& x : a) x = random() % 4;
+    for (uint64_t& x : b) x = random() % 4;
     const auto pairs = *CommonSubsequence(a, b);
     ASSERT_EQ(pairs.size(), LongestLength(a, b));
     for (size_t i = 0; i < pairs.size(); ++i) {
@@ -56,7 +56,7 @@ TEST(CommonSubsequenceTest, IsCommonAscendingAndAsLongAsCanBe) {
 }
 
 TEST(CommonSubsequenceTest, SequencesThatDifferTooMuchHaveNone) {
-  const std::vector<absl::uint128> a(kMaxSubsequenceEdits, 1), b(kMaxSubsequenceEdits, 2);
+  const std::vector<uint64_t> a(kMaxSubsequenceEdits, 1), b(kMaxSubsequenceEdits, 2);
   EXPECT_EQ(CommonSubsequence(a, b), std::nullopt);
 }
 

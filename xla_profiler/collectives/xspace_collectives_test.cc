@@ -55,7 +55,7 @@ absl::StatusOr<ReadRun> ReadFiles(const std::vector<std::string>& paths) {
 }
 
 // An execution of an op by one group; a permute is one whatever its pairs.
-using InstanceKey = std::tuple<int64_t, uint64_t, uint32_t, std::vector<int64_t>>;
+using InstanceKey = std::tuple<int64_t, absl::uint128, uint32_t, std::vector<int64_t>>;
 
 // Ranks that took part in each instance, and how often.
 std::map<InstanceKey, std::map<int64_t, int>> Instances(const ReadRun& run) {

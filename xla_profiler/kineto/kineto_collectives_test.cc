@@ -414,7 +414,7 @@ TEST(KinetoCollectivesTest, RealRanksAgreeOnEveryExecution) {
   const RunResolution runs = ResolveRuns(profiles);
   EXPECT_EQ(runs.method, RunMethod::kStep);
 
-  std::map<std::tuple<int64_t, uint64_t, uint32_t>, std::vector<Member>> executions;
+  std::map<std::tuple<int64_t, absl::uint128, uint32_t>, std::vector<Member>> executions;
   for (size_t p = 0; p < profiles.size(); ++p) {
     const absl::int128 base_ps = absl::int128(profiles[p].base_ns) * 1000;
     for (size_t i = 0; i < profiles[p].events.size(); ++i) {
