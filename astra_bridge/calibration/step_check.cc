@@ -138,7 +138,7 @@ void ComputeBeside::Add(const ExecutionGraph& graph, const std::vector<bool>& co
   const ComputeSpans computing = FindComputeSpans(graph, computes);
   const int32_t ranks = static_cast<int32_t>(graph.Ranks().size());
   for (size_t instance = 0; instance < match.instance_count(); ++instance) {
-    if (edges.edge_of_instance[instance] == kNoEdge) continue;
+    if (edges.edge_of_instance[instance] == kNoCommEdge) continue;
     const CommEdge& edge = edges.edges[edges.edge_of_instance[instance]];
     Times& times = times_[KeyFor(edge.kind, edge.bytes, ranks, edge.participants)];
     for (NodeIndex node : match.members(static_cast<CommunicationMatch::Instance>(instance))) {

@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "third_party/hlo/hlo.pb.h"
 #include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/testing/xplane_builder.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
 namespace meridian {
