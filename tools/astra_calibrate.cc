@@ -23,7 +23,6 @@
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/tables/text_table.h"
 
@@ -119,12 +118,8 @@ absl::Status WriteOutputs(const Calibration& calibration) {
 }
 
 absl::StatusOr<int> CalibrateTraces() {
-  if (absl::GetFlag(FLAGS_traces).empty()) {
-    return absl::InvalidArgumentError("--traces names no file; expected e.g. --traces=sweep/");
-  }
   ASSIGN_OR_RETURN(const std::vector<std::string> traces,
-                   ExpandPaths(FileSystem::Posix(), absl::GetFlag(FLAGS_traces),
-                               {UserDirectory(), {".xplane.pb", ".xplane.pb.gz"}}));
+                   UserProfiles(absl::GetFlag(FLAGS_traces), "sweep/"));
   std::vector<std::string> inputs = traces;
   inputs.push_back(UserPath(absl::GetFlag(FLAGS_topology)));
   RETURN_IF_ERROR(CheckOutputPaths(

@@ -23,7 +23,6 @@
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
-#include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/tables/text_table.h"
 
@@ -115,12 +114,8 @@ absl::Status CheckSteps(const std::vector<CalibrationRun>& runs, const Fabric& f
 
 absl::StatusOr<int> ValidateTraces() {
   FileSystem& files = FileSystem::Posix();
-  if (absl::GetFlag(FLAGS_traces).empty()) {
-    return absl::InvalidArgumentError("--traces names no file; expected e.g. --traces=run/");
-  }
   ASSIGN_OR_RETURN(const std::vector<std::string> traces,
-                   ExpandPaths(files, absl::GetFlag(FLAGS_traces),
-                               {UserDirectory(), {".xplane.pb", ".xplane.pb.gz"}}));
+                   UserProfiles(absl::GetFlag(FLAGS_traces), "run/"));
   const std::string csv = UserPath(absl::GetFlag(FLAGS_csv));
   const std::string corrections_path = UserPath(absl::GetFlag(FLAGS_corrections));
   std::vector<std::string> inputs = traces;

@@ -18,7 +18,6 @@
 #include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/number_range.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -143,17 +142,13 @@ absl::StatusOr<ChakraExportReport> ExportWithProgress(const std::vector<std::str
 }
 
 absl::StatusOr<int> Export() {
-  if (absl::GetFlag(FLAGS_traces).empty()) {
-    return absl::InvalidArgumentError("--traces names no file; expected e.g. --traces=run/");
-  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> traces,
+                   UserProfiles(absl::GetFlag(FLAGS_traces), "run/"));
   if (absl::GetFlag(FLAGS_output).empty()) {
     return absl::InvalidArgumentError(
         "--output names no prefix; expected e.g. --output=et/run for et/run.0.et, ...");
   }
   ASSIGN_OR_RETURN(XSpaceExportOptions options, ReadOptions());
-  ASSIGN_OR_RETURN(const std::vector<std::string> traces,
-                   ExpandPaths(FileSystem::Posix(), absl::GetFlag(FLAGS_traces),
-                               {UserDirectory(), {".xplane.pb", ".xplane.pb.gz"}}));
   ASSIGN_OR_RETURN(options.profile_starts_ns,
                    ParseStarts(absl::GetFlag(FLAGS_profile_start_ns), traces.size()));
   RETURN_IF_ERROR(CheckOutputPrefix("--output", UserPath(absl::GetFlag(FLAGS_output)),

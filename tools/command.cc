@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/files/unfinished_files.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -98,6 +100,16 @@ bool JsonWanted() { return absl::GetFlag(FLAGS_json); }
 std::string UserDirectory() { return Environment("BUILD_WORKING_DIRECTORY"); }
 
 std::string UserPath(const std::string& path) { return ResolvePath(path, UserDirectory()); }
+
+absl::StatusOr<std::vector<std::string>> UserProfiles(const std::string& traces,
+                                                      absl::string_view example) {
+  if (traces.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--traces names no file; expected e.g. --traces=", example));
+  }
+  return ExpandPaths(FileSystem::Posix(), traces,
+                     {UserDirectory(), {".xplane.pb", ".xplane.pb.gz"}});
+}
 
 InputFileOptions UserInputOptions() {
   InputFileOptions options;

@@ -4,8 +4,10 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "xla_profiler/base/command_line/command_line.h"
 #include "xla_profiler/base/files/input_file.h"
 
@@ -27,6 +29,11 @@ std::string UserDirectory();
 
 // Returns the path as the user meant it.
 std::string UserPath(const std::string& path);
+
+// Returns the XSpaces that --traces lists: files, folders and globs. InvalidArgument for an empty
+// list; the message shows the example, e.g. "run/".
+absl::StatusOr<std::vector<std::string>> UserProfiles(const std::string& traces,
+                                                      absl::string_view example);
 
 // Input files are inflated where $TMPDIR says.
 InputFileOptions UserInputOptions();

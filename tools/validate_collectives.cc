@@ -14,7 +14,6 @@
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/json/report_json.h"
 
 ABSL_FLAG(std::string, traces, "",
@@ -35,12 +34,8 @@ absl::StatusOr<CollectiveRun> ReadWithProgress(const std::vector<std::string>& t
 
 absl::StatusOr<int> ValidateTraces() {
   FileSystem& files = FileSystem::Posix();
-  if (absl::GetFlag(FLAGS_traces).empty()) {
-    return absl::InvalidArgumentError("--traces names no file; expected e.g. --traces=run/");
-  }
   ASSIGN_OR_RETURN(const std::vector<std::string> traces,
-                   ExpandPaths(files, absl::GetFlag(FLAGS_traces),
-                               {UserDirectory(), {".xplane.pb", ".xplane.pb.gz"}}));
+                   UserProfiles(absl::GetFlag(FLAGS_traces), "run/"));
   const std::string csv = UserPath(absl::GetFlag(FLAGS_csv));
   RETURN_IF_ERROR(CheckOutputPaths(traces, {csv}));
   ASSIGN_OR_RETURN(const CollectiveRun run, ReadWithProgress(traces));

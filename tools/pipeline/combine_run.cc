@@ -47,19 +47,6 @@ std::string FileName(absl::string_view path) {
   return std::string(path.substr(path.rfind('/') + 1));
 }
 
-// For what is only to be tried.
-class DiscardingSink : public ByteSink {
- public:
-  absl::Status Append(absl::string_view data) override {
-    bytes_ += data.size();
-    return absl::OkStatus();
-  }
-  uint64_t bytes_appended() const override { return bytes_; }
-
- private:
-  uint64_t bytes_ = 0;
-};
-
 class CombinePipeline {
  public:
   CombinePipeline(FileSystem& file_system, const CombineRequest& request)

@@ -28,19 +28,6 @@ namespace {
 constexpr int kRounds = 3;
 constexpr double kMillion = 1e6;
 
-// Only counts, so that no disk is measured.
-class CountingSink : public ByteSink {
- public:
-  absl::Status Append(absl::string_view data) override {
-    bytes_ += data.size();
-    return absl::OkStatus();
-  }
-  uint64_t bytes_appended() const override { return bytes_; }
-
- private:
-  uint64_t bytes_ = 0;
-};
-
 double CpuSeconds() {
   rusage usage;
   MERIDIAN_CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
@@ -62,7 +49,7 @@ void Measure(const char* name, const XSpaceReader& reader, Export run) {
   ExportStats stats;
   uint64_t bytes = 0;
   for (int round = 0; round < kRounds; ++round) {
-    CountingSink sink;
+    DiscardingSink sink;
     const double before = CpuSeconds();
     absl::StatusOr<ExportStats> result = run(reader, ExportOptions(), sink);
     least = std::min(least, CpuSeconds() - before);

@@ -39,6 +39,20 @@ class StringSink : public ByteSink {
   uint64_t size_before_;
 };
 
+// Drops everything, for what is only to be tried or measured.
+class DiscardingSink : public ByteSink {
+ public:
+  absl::Status Append(absl::string_view data) override {
+    bytes_appended_ += data.size();
+    return absl::OkStatus();
+  }
+
+  uint64_t bytes_appended() const override { return bytes_appended_; }
+
+ private:
+  uint64_t bytes_appended_ = 0;
+};
+
 // Compresses into another sink, for outputs whose name ends in .gz.
 class GzipSink : public ByteSink {
  public:
