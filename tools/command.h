@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What every command's main() has in common: flags, --help, errors, exit codes.
 #ifndef TOOLS_COMMAND_H_
 #define TOOLS_COMMAND_H_

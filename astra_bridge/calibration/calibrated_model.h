@@ -56,7 +56,7 @@ enum class Holdout {
   // as much as the whole fit: of more than kMaxSizes sizes, kMaxSizeFolds ranges of neighbouring
   // ones are held out, of about as many sizes each.
   kSize,
-  // Each kind in turn. It then has no corrections.
+  // Leaves out each kind in turn; the kind left out then has no corrections.
   kKind,
   // Each number of ranks in turn: of the run where there are several, else of the group, which
   // point-to-point transfers have none of.
@@ -87,7 +87,7 @@ absl::StatusOr<std::vector<HeldOutPrediction>> PredictHeldOut(
 
 struct Prediction {
   int64_t bytes = 0;
-  // Positive.
+  // Measured time in nanoseconds; always positive.
   double measured_ns = 0;
   double predicted_ns = 0;
 

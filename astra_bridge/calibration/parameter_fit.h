@@ -71,7 +71,7 @@ struct FittedParameter {
 struct ParameterFit {
   // The fabric that was given, with the fitted values.
   Fabric fabric;
-  // In the order of ParametersOf.
+  // The fitted parameters, in the order of ParametersOf.
   std::vector<FittedParameter> parameters;
   // The cells that were fitted to: of sizes of a kind and group that are nearer to each other than
   // kSameSizeFactor the smallest only.

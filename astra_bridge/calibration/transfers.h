@@ -35,7 +35,7 @@ struct TransferSample {
   double transfer_ns = 0;
   // The shortest duration of a member; of a permute the shortest of a target.
   double shortest_duration_ns = 0;
-  // From the first start of a member to the last.
+  // Nanoseconds from the first start of a member to the last.
   double arrival_spread_ns = 0;
   // Position in TransferSamples::protocols.
   uint32_t protocol = 0;
@@ -78,7 +78,7 @@ struct TransferCell {
   // What the kernels of most transfers were named after, e.g. "RING_LL"; empty: nothing. Kernels do
   // more than they are named after, so only a change of name says something.
   std::string protocol;
-  // In the order they happened.
+  // Measured transfers in nanoseconds, in the order in which they happened.
   std::vector<double> transfers_ns;
   // By transfer: from the first arrival of a member to the last.
   std::vector<double> arrival_spreads_ns;

@@ -37,7 +37,7 @@ struct TimingSetup {
   // What the timing works on.
   std::shared_ptr<const FabricSet> fabrics;
   std::unique_ptr<NetworkTiming> timing;
-  // Null when the cache is off.
+  // The cache of simulated times; null when the cache is off.
   std::shared_ptr<TimingCache> cache;
   JobLayout layout;
   // What differs from what was asked, for the user to read.

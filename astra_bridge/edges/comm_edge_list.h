@@ -21,7 +21,7 @@
 namespace meridian {
 
 struct CommEdgeList {
-  // In the order of the file.
+  // The comm edges, in the order of the file.
   std::vector<CommEdge> edges;
   // How many lines said again what another had said.
   int64_t duplicates_dropped = 0;

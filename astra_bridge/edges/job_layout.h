@@ -20,7 +20,7 @@ using RankToDevice = std::map<int32_t, int32_t>;
 struct JobLayout {
   // Ranks of each group in the order of the logical ring, by group id.
   std::map<std::string, std::vector<int32_t>> groups;
-  // By group id: the topology key of its edges that have none.
+  // The topology key of each group, by group id, for edges that name none.
   std::map<std::string, std::string> group_topologies;
   RankToDevice rank_to_device;
   // By topology key: maps of networks that number their devices in their own way.

@@ -69,7 +69,7 @@ struct CollectiveRequest {
   int64_t bytes = 0;
   // 0: all ranks, along the dimensions of the network. Else the size of the group.
   int32_t group_size = 0;
-  // One per dimension that takes part.
+  // Algorithms, one for each dimension that takes part.
   absl::Span<const CollectiveAlgorithm> algorithms;
   // As in WorkloadNode.
   uint64_t involved_dimensions = ~uint64_t{0};

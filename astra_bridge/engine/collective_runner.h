@@ -75,7 +75,7 @@ struct CollectiveCall {
   int32_t member = 0;
   // Position of the node among those of its rank.
   uint32_t node = 0;
-  // Which of the rank's comm streams it occupies.
+  // The comm stream of the rank that the call occupies.
   int32_t comm_stream = 0;
 };
 
@@ -143,7 +143,7 @@ class CollectiveRunner {
     // The rank that joined first, and its node, for messages to the user.
     int32_t first_rank = 0;
     uint32_t first_node = 0;
-    // By position in the group.
+    // The members, indexed by their position in the group.
     std::vector<Member> members;
     // Positions of the members in the order in which they joined.
     std::vector<int32_t> join_order;
@@ -155,9 +155,9 @@ class CollectiveRunner {
     // Fixed duration of the node of the member that came first. Absent: the collective is
     // simulated.
     std::optional<int64_t> fixed_duration_ns;
-    // Its number in the log. Absent: it is not there, or not yet.
+    // Number of the collective in the transfer log; absent while it is not there.
     std::optional<size_t> transfer;
-    // By dimension: number of its first double binary tree there.
+    // Number of the collective's first double binary tree in each dimension.
     std::vector<int32_t> first_tree;
     // Number of the stream of chunk c of member m at m * chunks + c; kNone when it is not under
     // way.
@@ -281,19 +281,19 @@ class CollectiveRunner {
   CollectiveListener& listener_;
 
   absl::flat_hash_map<CollectiveShape, std::unique_ptr<PlannedShape>> plans_;
-  // By number; those not in use are kept for their memory.
+  // All collectives, indexed by number; unused ones are kept to reuse their memory.
   std::vector<std::unique_ptr<Collective>> collectives_;
   std::vector<uint32_t> free_collectives_;
-  // By number of the group.
+  // The open collectives of each group, indexed by the group's number.
   std::vector<OpenGroup> open_groups_;
   // Trees taken so far, by operation and dimension.
   std::vector<int32_t> trees_taken_;
 
   std::vector<Stream> streams_;
   std::vector<uint32_t> free_streams_;
-  // By rank, comm stream and dimension (QueueOf).
+  // Queues of each rank, comm stream and dimension; QueueOf computes the index.
   std::vector<Queue> queues_;
-  // By rank and comm stream (CurrentOf).
+  // What each rank's comm stream is doing; CurrentOf computes the index.
   std::vector<Current> current_;
   // By number of the message in the network.
   std::vector<Mail> mail_;

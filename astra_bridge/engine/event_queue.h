@@ -147,7 +147,7 @@ class EventQueue {
   // Position of the next event in bucket 0.
   size_t next_ = 0;
 
-  // By rank.
+  // The instants at which each rank has events, indexed by rank.
   std::vector<RankInstants> ranks_;
   // The rank whose events of this instant are under way, or -1.
   int32_t due_rank_ = -1;

@@ -124,14 +124,14 @@ class LinkNetwork {
   // Rings, meshes and switches have two links per rank r: 2 r up (or to the switch) and 2 r + 1
   // down (or from it). Then come those of fully connected blocks, as needed.
   std::vector<Link> links_;
-  // By dimension: number of the first link of rank 0.
+  // Number of the first link of rank 0 in each dimension.
   std::vector<uint32_t> first_link_;
   // Links of fully connected blocks that carry something, by Link::key.
   absl::flat_hash_map<uint64_t, uint32_t> direct_links_;
   std::vector<uint32_t> free_links_;
-  // By link; empty unless the use is recorded.
+  // How each link was used, indexed by link; empty unless use is recorded.
   std::vector<Use> uses_;
-  // By dimension.
+  // Times of the last size of message, indexed by dimension.
   std::vector<KnownTimes> known_times_;
 };
 

@@ -2,7 +2,7 @@
 // programs, as its own build makes them:
 //
 //   ./bazelw test --test_env=MERIDIAN_ASTRA_BIN=/path/to/astra-sim/build/astra_analytical/build/bin
-//       //astra_bridge/engine:real_astra_test
+//       //astra_bridge/engine:engine_test
 #include <cstdint>
 #include <cstdlib>
 #include <random>

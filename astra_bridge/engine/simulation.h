@@ -4,7 +4,7 @@
 //
 //   Workload workload;
 //   workload.ranks.resize(8);
-//   for (RankWorkload& rank : workload.ranks) rank.Add(AllReduceNode(/*bytes=*/1 << 20));
+//   for (RankWorkload& rank : workload.ranks) rank.Add(all_reduce_of_1_mib);
 //   ASSIGN_OR_RETURN(const SimulationResult result, Simulate(workload, network, system, {}));
 //   result.finish_ns[3];
 #ifndef ASTRA_BRIDGE_ENGINE_SIMULATION_H_
@@ -54,7 +54,7 @@ class FixedDurations {
  private:
   static constexpr int64_t kSimulated = -1;
 
-  // By rank, and by position of the node within its rank.
+  // Durations in nanoseconds, indexed by rank, then by the node's position in its rank.
   std::vector<std::vector<int64_t>> duration_ns_;
 };
 

@@ -72,7 +72,7 @@ struct SystemConfig {
   // In 1e9 bytes per second; with 0 reductions cost nothing.
   double local_memory_bandwidth = 0;
 
-  // In 1e12 operations per second.
+  // Peak performance in 1e12 operations per second.
   double peak_performance = 0;
   // Chakra nodes of computation last operations / min(peak, local memory bandwidth * operations per byte).
   bool roofline_enabled = false;

@@ -49,7 +49,7 @@ class EdgeDomains {
   friend class EdgeDomainFinder;
   EdgeDomains() = default;
 
-  // By edge: its position in sets_.
+  // Position in sets_ of each edge's set, indexed by edge.
   std::vector<uint32_t> set_of_edge_;
   // Sets of domains; edges of the same participants share one.
   std::vector<std::vector<uint32_t>> sets_;

@@ -67,7 +67,7 @@ struct IterationPrediction {
   // When each edge is under way in the schedule that the snapshots are of, the one before
   // `schedule`; by edge. Empty in isolated mode.
   std::vector<EdgeInterval> snapshot_intervals;
-  // By snapshot: its batch in `timer`.
+  // The batch in `timer` of each traffic snapshot, indexed by traffic snapshot.
   std::vector<BatchIndex> batches;
   // Isolated times of edges, and batches. Refers to `edges`.
   std::unique_ptr<TrafficSnapshotTimer> timer;

@@ -64,11 +64,11 @@ class TrafficSnapshotTimer {
   NetworkTiming& timing_;
   const absl::Span<const CommEdge> edges_;
   const int threads_;
-  // By edge.
+  // The shape of each comm edge, indexed by edge.
   std::vector<ShapeIndex> shape_of_;
-  // By shape: the first edge that has it.
+  // The first edge that has each shape, indexed by shape.
   std::vector<CommEdgeIndex> examples_;
-  // By shape.
+  // How long an edge of each shape takes alone, indexed by shape.
   std::vector<EdgeEstimate> isolated_;
   // Batches by the sorted shapes of their edges.
   absl::flat_hash_map<std::vector<ShapeIndex>, BatchIndex> known_;

@@ -30,7 +30,7 @@ struct WorkloadEdges {
   // In the order of the match's instances; participants are ranks, or devices once PlaceEdges has
   // been applied.
   std::vector<CommEdge> edges;
-  // By edge: one of its graph nodes, which has its name.
+  // One graph node of each edge, which gives the edge its name; indexed by edge.
   std::vector<NodeIndex> nodes;
   // By instance of the match: its edge. kNoCommEdge for those that no NetworkTiming prices: they
   // last what the trace says.

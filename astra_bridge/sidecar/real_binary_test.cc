@@ -3,7 +3,7 @@
 // build makes them:
 //
 //   ./bazelw test --test_env=MERIDIAN_ASTRA_BIN=/path/to/astra-sim/build/astra_analytical/build/bin
-//       //astra_bridge/sidecar:real_binary_test
+//       //astra_bridge/sidecar:sidecar_test
 #include <cstdlib>
 #include <memory>
 #include <string>

@@ -9,16 +9,6 @@
 
 namespace meridian {
 
-NetworkDimension Dimension(BlockShape shape, int32_t npus, double gibibytes_per_second,
-                           double latency_ns) {
-  NetworkDimension dimension;
-  dimension.shape = shape;
-  dimension.npus = npus;
-  dimension.bytes_per_ns = GibibytesPerSecondToBytesPerNs(gibibytes_per_second);
-  dimension.latency_ns = latency_ns;
-  return dimension;
-}
-
 Fabric FabricOf(std::vector<NetworkDimension> dimensions) {
   Fabric fabric;
   ContentHash hash;

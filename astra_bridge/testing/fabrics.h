@@ -10,13 +10,10 @@
 #include "absl/strings/string_view.h"
 #include "astra_bridge/edges/comm_edge.h"
 #include "astra_bridge/engine/network_config.h"
+#include "astra_bridge/engine/testing/builders.h"
 #include "astra_bridge/timing/fabric.h"
 
 namespace meridian {
-
-// Returns a dimension of 50 GiB/s and 500 ns per link unless told otherwise.
-NetworkDimension Dimension(BlockShape shape, int32_t npus, double gibibytes_per_second = 50,
-                           double latency_ns = 500);
 
 // Returns a fabric with the default system. Different dimensions have different hashes.
 Fabric FabricOf(std::vector<NetworkDimension> dimensions);

@@ -19,7 +19,7 @@ struct EtFile {
   std::string path;
 };
 
-// Both ends belong to it.
+// A range of ranks, both ends included.
 struct RankRange {
   int64_t first = 0;
   int64_t last = 0;

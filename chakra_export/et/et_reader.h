@@ -41,7 +41,7 @@ using EtProgress = std::function<void(uint64_t bytes)>;
 
 struct EtReaderOptions {
   InputFileOptions input;
-  // May be null.
+  // Called as reading proceeds; may be null.
   EtProgress progress;
 };
 

@@ -18,7 +18,7 @@ namespace meridian {
 
 class RankLayout {
  public:
-  // Each is at least 1.
+  // Each degree of parallelism is at least 1.
   RankLayout(int64_t tensor_parallel, int64_t data_parallel, int64_t pipeline_parallel)
       : tensor_parallel_(tensor_parallel),
         data_parallel_(data_parallel),

@@ -68,7 +68,7 @@ class CommunicationMatch {
   // By instance: where its members begin; one entry more, the end of the last instance's.
   std::vector<uint32_t> first_member_ = {0};
   std::vector<NodeIndex> members_;
-  // By node.
+  // The instance of each graph node, or kNoInstance; indexed by node.
   std::vector<Instance> instance_of_;
   std::vector<MatchProblem> problems_;
 };

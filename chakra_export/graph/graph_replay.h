@@ -26,18 +26,18 @@ namespace meridian {
 // How many nodes run at once. Of those that are ready, the smallest id of the rank goes first.
 // Receives never occupy anything: they only wait.
 enum class ReplayResources : uint8_t {
-  // As many as are ready.
+  // Every node that is ready runs at once.
   kUnlimited,
-  // One per thread and stream.
+  // Each thread and each stream runs one node at a time.
   kPerResource,
   // As in ASTRA-sim: per rank one host node, one device computation, one communication.
   kSimulator,
 };
 
 enum class SendMode : uint8_t {
-  // As NCCL: both sides must have come.
+  // A send waits for its receive, as in NCCL.
   kRendezvous,
-  // As in ASTRA-sim.
+  // A send does not wait for its receive, as in ASTRA-sim.
   kEager,
 };
 
@@ -50,12 +50,12 @@ using CommunicationPricer = std::function<absl::Status(
 struct ReplayOptions {
   ReplayResources resources = ReplayResources::kPerResource;
   SendMode send_mode = SendMode::kRendezvous;
-  // Null: every member takes its own duration.
+  // Prices communication; when null, every member takes its own duration.
   CommunicationPricer pricer;
 };
 
 struct GraphReplay {
-  // By node: when it was issued and when it ended.
+  // When each node was issued and when it ended, in nanoseconds, indexed by node.
   std::vector<int64_t> starts_ns;
   std::vector<int64_t> ends_ns;
   // By node: the node whose end let it be issued, which is the last of its dependencies or what
@@ -63,7 +63,7 @@ struct GraphReplay {
   std::vector<NodeIndex> causes;
   // When the last node ended.
   int64_t makespan_ns = 0;
-  // As in the options.
+  // The send mode of the options that the replay ran with.
   SendMode send_mode = SendMode::kRendezvous;
 };
 

@@ -42,7 +42,7 @@ struct NodeCommunication {
   // COMM_COLL_NODE, COMM_SEND_NODE or COMM_RECV_NODE.
   ChakraProtoMsg::NodeType type{};
   ChakraProtoMsg::CollectiveCommType collective{};
-  // As Chakra's comm_size counts.
+  // Bytes, counted as Chakra's comm_size.
   int64_t bytes = 0;
   // The ranks of a collective in PyTorch's order, and PyTorch's name of their group.
   std::vector<int64_t> ranks;

@@ -13,16 +13,6 @@
 namespace meridian {
 namespace {
 
-bool IsWork(EventCategory category) {
-  return category == EventCategory::kKernel || category == EventCategory::kMemcpy ||
-         category == EventCategory::kMemset;
-}
-
-bool IsHostWait(DeviceDependencyKind kind) {
-  return kind == DeviceDependencyKind::kEventSync || kind == DeviceDependencyKind::kStreamSync ||
-         kind == DeviceDependencyKind::kDeviceSync || kind == DeviceDependencyKind::kBlockingCopy;
-}
-
 // A node in the making.
 struct Draft {
   TimelineNode node;
@@ -253,7 +243,8 @@ class Builder {
     node_of_work_.reserve(dependencies_.num_work);
     for (EventRow row = 0; row < table_.size(); ++row) {
       const TrackId track = table_.track_id(row);
-      if (!IsWork(table_.category(row)) || table_.track(track).kind != TrackKind::kDevice) continue;
+      if (!IsDeviceWork(table_.category(row)) || table_.track(track).kind != TrackKind::kDevice)
+        continue;
       Draft draft;
       draft.node.row = row;
       draft.node.track = track;

@@ -45,7 +45,7 @@ enum class CopyDirection : uint8_t {
 
 struct MemoryCopy {
   CopyDirection direction = CopyDirection::kWithinDevice;
-  // 0 when it is not known.
+  // Bytes copied; 0 when the profile does not say.
   int64_t bytes = 0;
 };
 

@@ -61,12 +61,12 @@ class HtaLaunches {
   void FindWaits();
 
   const HtaFrame& frame_;
-  // By row, as QueueLength returns it.
+  // Queue length at each row, as QueueLength returns it.
   std::vector<int64_t> queue_lengths_;
   std::vector<StreamQueue> queues_;
   // In order of the calls' starts.
   std::vector<Launch> launches_;
-  // By row: its place among the launches, or kNoLaunch.
+  // Position of each row's launch in launches_, or kNoLaunch.
   std::vector<uint32_t> launch_of_row_;
   // What LaunchBeforeRecord and LaunchAfterWait return, by their arguments.
   absl::flat_hash_map<int64_t, const HtaRow*> before_record_;

@@ -57,7 +57,7 @@ struct ExecutionMeeting {
 
 struct TimedExecution {
   ExecutionGraph graph;
-  // By node of the graph.
+  // Times of the graph's nodes, indexed by node.
   std::vector<TimedNode> nodes;
   std::vector<ExecutionMeeting> meetings;
   // Whether device work without a launch may have waited for work that no dependency names.

@@ -22,11 +22,6 @@ namespace {
 // at most one stretch in the way, that which began before the gap.
 constexpr int kMaxCandidates = 64;
 
-bool IsHostWait(DeviceDependencyKind kind) {
-  return kind == DeviceDependencyKind::kEventSync || kind == DeviceDependencyKind::kStreamSync ||
-         kind == DeviceDependencyKind::kDeviceSync || kind == DeviceDependencyKind::kBlockingCopy;
-}
-
 // What the graph has to know of a name; it is found once for each.
 struct NameTraits {
   bool loads_data = false;

@@ -193,11 +193,6 @@ bool IsHostWork(EventCategory category) {
   return category == EventCategory::kCpuOp || category == EventCategory::kRuntimeApi;
 }
 
-bool IsDeviceWork(EventCategory category) {
-  return category == EventCategory::kKernel || category == EventCategory::kMemcpy ||
-         category == EventCategory::kMemset;
-}
-
 std::vector<bool> FindWorkers(const EventTable& table, const DeviceDependencies& dependencies) {
   std::vector<bool> is_worker(table.tracks().size());
   for (EventRow row = 0; row < table.size(); ++row) {

@@ -32,9 +32,8 @@ struct TraceWindow {
   std::optional<TrackId> thread;
 };
 
-// True for the host's operators and calls, and for device work. These make up the graph.
+// True for the host's operators and calls, which with device work make up the graph.
 bool IsHostWork(EventCategory category);
-bool IsDeviceWork(EventCategory category);
 
 // Returns for each track whether it is a thread that runs operators or launches work. Others only
 // watch, as those that ask again and again whether a collective is over.

@@ -34,7 +34,7 @@ std::vector<bool> FindCommunication(const Schedule& schedule);
 
 // What conditions mean: events, or the delays before them.
 struct Selection {
-  // By event: whether it, or the delay before it, is meant.
+  // Whether each event, or the delay before it, is meant; indexed by event.
   std::vector<bool> events;
   // How many events are meant or, with a delay, how many edges.
   int64_t count = 0;
@@ -78,7 +78,7 @@ class EventIndex {
   const PathGraph& graph_;
   // By event: whether it has instants, or time is booked on it; others were removed.
   const std::vector<bool> exists_;
-  // By event, as Parent returns them.
+  // The parent of each event, as Parent returns it.
   const std::vector<GraphEventId> parents_;
   const std::vector<bool> communicates_;
 };

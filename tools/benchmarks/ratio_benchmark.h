@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Times two ways of doing one thing in one process, taking turns, so that a busy machine slows
 // both.
 #ifndef TOOLS_BENCHMARKS_RATIO_BENCHMARK_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The run that comes with the commands.
 #ifndef TOOLS_PIPELINE_BUNDLED_EXAMPLE_H_
 #define TOOLS_PIPELINE_BUNDLED_EXAMPLE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `combine` does: the profiles of a run, read, put on one clock, written and checked.
 //
 //   open -> collectives -> clocks -> combined file -> exports for viewers

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The report of `combine` as text for people.
 #ifndef TOOLS_PIPELINE_COMBINE_TEXT_H_
 #define TOOLS_PIPELINE_COMBINE_TEXT_H_

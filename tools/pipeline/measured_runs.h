@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The runs that calibrations are made from, and held against.
 #ifndef TOOLS_PIPELINE_MEASURED_RUNS_H_
 #define TOOLS_PIPELINE_MEASURED_RUNS_H_

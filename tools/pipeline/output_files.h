@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The files that a command writes: none of them one of its inputs, all of them there at the end or,
 // if something fails on the way, none.
 #ifndef TOOLS_PIPELINE_OUTPUT_FILES_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which files a run consists of.
 #ifndef TOOLS_PIPELINE_RUN_FILES_H_
 #define TOOLS_PIPELINE_RUN_FILES_H_
@@ -11,11 +12,11 @@
 namespace meridian {
 
 struct RunFiles {
-  // One per node.
+  // Paths of the profiles, one for each node.
   std::vector<std::string> traces;
   // One per trace, or none at all; empty where a trace has none.
   std::vector<std::string> snapshots;
-  // Empty when there is none.
+  // Path of the offsets file; empty when the run has none.
   std::string offsets;
   std::vector<std::string> probes;
   // The folder's own name, when the traces were found in one.

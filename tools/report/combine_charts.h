@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pictures of the report on `combine`, as SVG to stand in the page; colours come from its style
 // sheet (classes wait, transfer, offset, certified, grid).
 #ifndef TOOLS_REPORT_COMBINE_CHARTS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The page that `combine` writes: what was done to the clocks, whether the result can be true, and
 // who waits for whom.
 #ifndef TOOLS_REPORT_COMBINE_REPORT_HTML_H_

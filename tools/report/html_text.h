@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TOOLS_REPORT_HTML_TEXT_H_
 #define TOOLS_REPORT_HTML_TEXT_H_
 

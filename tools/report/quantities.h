@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbers as people read them: few digits and a unit.
 #ifndef TOOLS_REPORT_QUANTITIES_H_
 #define TOOLS_REPORT_QUANTITIES_H_

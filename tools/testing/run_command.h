@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs one of the project's commands as a user would, without a shell.
 #ifndef TOOLS_TESTING_RUN_COMMAND_H_
 #define TOOLS_TESTING_RUN_COMMAND_H_

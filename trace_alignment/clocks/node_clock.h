@@ -24,11 +24,11 @@ struct NodeClock {
 
   // What the times of all maps count from.
   RunClock run;
-  // Absent: the tracer's clock is the host's.
+  // Map from tracer to host clock; absent when they are one clock.
   std::optional<ClockMap> tracer_to_host;
-  // Absent: the node is the reference.
+  // Map from the node's host clock to the reference; absent for the reference node.
   std::optional<ClockMap> host_to_reference;
-  // Absent: the target is the reference's host clock.
+  // Map from the reference's host clock to the target; absent when that is the target.
   std::optional<ClockMap> reference_to_target;
 };
 

@@ -67,7 +67,7 @@ struct Contradiction {
     int64_t cause_ps = 0;
   };
   std::vector<Step> steps;
-  // By how much the constraints miss each other.
+  // By how many picoseconds the constraints contradict each other.
   int64_t excess_ps = 0;
 };
 

@@ -30,7 +30,7 @@ struct ProbeEdge {
     double rate = 0;
   };
 
-  // Node ids.
+  // Node ids of the two ends, src and dst.
   int64_t src = 0;
   int64_t dst = 0;
   int64_t round_id = 0;

@@ -27,7 +27,7 @@
 namespace meridian {
 
 struct TwoWayProbe {
-  // Node ids.
+  // Node ids of the two ends, src and dst.
   int64_t src = 0;
   int64_t dst = 0;
   // Unix time, each on the clock of where it was taken.

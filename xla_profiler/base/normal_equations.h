@@ -52,7 +52,7 @@ class NormalEquations {
 
  private:
   const size_t unknowns_;
-  // Row by row.
+  // The matrix of the normal equations, stored row by row.
   std::vector<double> matrix_;
   std::vector<double> right_;
 };

@@ -60,7 +60,7 @@ class HostExecutions {
 
   // Launches share contexts. The first is that of launches which no span says anything about.
   std::vector<LaunchContext> contexts_ = {{}};
-  // By correlation id.
+  // Launches, by the correlation id of the call.
   absl::flat_hash_map<uint64_t, Launch> launches_;
 };
 

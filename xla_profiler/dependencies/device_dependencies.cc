@@ -18,11 +18,6 @@
 namespace meridian {
 namespace {
 
-bool IsWork(EventCategory category) {
-  return category == EventCategory::kKernel || category == EventCategory::kMemcpy ||
-         category == EventCategory::kMemset;
-}
-
 DeviceDependencyKind KindOf(SyncKind kind) {
   switch (kind) {
     case SyncKind::kEventWait:
@@ -110,7 +105,7 @@ class Finder {
       if (track.kind != TrackKind::kDevice) continue;
       work.clear();
       absl::c_copy_if(index.Rows(id), std::back_inserter(work),
-                      [&](EventRow row) { return IsWork(table_.category(row)); });
+                      [&](EventRow row) { return IsDeviceWork(table_.category(row)); });
       if (work.empty()) continue;
       result_.num_work += work.size();
       AddStreamOrder(work);

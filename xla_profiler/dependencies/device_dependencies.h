@@ -40,6 +40,12 @@ enum class DeviceDependencyKind : uint8_t {
 };
 inline constexpr int kNumDeviceDependencyKinds = static_cast<int>(DeviceDependencyKind::kLast) + 1;
 
+// True where the host waited for device work.
+inline bool IsHostWait(DeviceDependencyKind kind) {
+  return kind == DeviceDependencyKind::kEventSync || kind == DeviceDependencyKind::kStreamSync ||
+         kind == DeviceDependencyKind::kDeviceSync || kind == DeviceDependencyKind::kBlockingCopy;
+}
+
 // Returns a name such as "stream order", for people.
 absl::string_view DeviceDependencyKindName(DeviceDependencyKind kind);
 

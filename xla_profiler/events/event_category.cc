@@ -70,6 +70,11 @@ absl::string_view EventCategoryName(EventCategory category) {
   return kNames[static_cast<int>(category)];
 }
 
+bool IsDeviceWork(EventCategory category) {
+  return category == EventCategory::kKernel || category == EventCategory::kMemcpy ||
+         category == EventCategory::kMemset;
+}
+
 EventCategory KinetoCategory(absl::string_view cat, absl::string_view name) {
   const EventCategory category = FindKinetoCategory(cat);
   return category == EventCategory::kAnnotation && absl::StartsWith(name, kKinetoStepPrefix)

@@ -36,6 +36,9 @@ inline constexpr int kNumEventCategories = static_cast<int>(EventCategory::kLast
 // Returns a name such as "kernel", for people.
 absl::string_view EventCategoryName(EventCategory category);
 
+// True for kernels, copies and fills.
+bool IsDeviceWork(EventCategory category);
+
 // Returns the category of an event by the `cat` and `name` that Kineto gives it; kUnknown for other
 // writers' categories. Annotations named "ProfilerStep#<n>" are steps.
 EventCategory KinetoCategory(absl::string_view cat, absl::string_view name);

@@ -58,13 +58,13 @@ class HloInstruction {
   // True when the file names operands that it does not have; operands() is then short of them.
   bool has_dangling_operands() const { return has_dangling_operands_; }
 
-  // 0 when there is none.
+  // The channel of a collective; 0 when it has none.
   int64_t channel_id() const { return channel_id_; }
   // Position among the computation's parameters, for instructions of opcode "parameter".
   int64_t parameter_number() const { return parameter_number_; }
   // Position in the tuple, for instructions of opcode "get-tuple-element".
   int64_t tuple_index() const { return tuple_index_; }
-  // Of send and recv: the other side is the host.
+  // True for a send or recv whose other side is the host.
   bool is_host_transfer() const { return is_host_transfer_; }
   bool use_global_device_ids() const { return use_global_device_ids_; }
 

@@ -41,7 +41,7 @@ struct NodeLines {
 std::string FormatNodeLines(const std::vector<NodeLines>& lines);
 absl::StatusOr<std::vector<NodeLines>> ParseNodeLines(absl::string_view text);
 
-// Whose a plane and its lines are.
+// Says which nodes a plane and its lines belong to.
 class PlaneOwners {
  public:
   // The plane must outlive the result. InvalidArgument when its stats contradict themselves.

@@ -34,7 +34,7 @@ class PlaneAdditions {
   XStatProto* NewStat(absl::string_view name);
 
   XPlaneProto additions_;
-  // Beyond the plane's ids.
+  // The next free metadata id, larger than all ids of the plane.
   int64_t next_id_ = 1;
 };
 

@@ -13,7 +13,7 @@
 
 namespace meridian {
 
-// One dimension of a network, in AstraSim's units.
+// Returns a dimension of 50 GiB/s and 500 ns per link unless told otherwise.
 NetworkDimension Dimension(BlockShape shape, int32_t npus, double gibibytes_per_second = 50,
                            double latency_ns = 500);
 

@@ -12,9 +12,9 @@ namespace meridian {
 
 struct RandomGraphOptions {
   int ranks = 1;
-  // Per rank.
+  // Number of nodes per rank.
   int nodes = 8;
-  // Of an edge between two nodes.
+  // Probability of an edge between two nodes.
   double edge_probability = 0.3;
   // Streams and threads per rank; nodes are spread over them.
   int resources = 2;
