@@ -4,8 +4,8 @@
 // engine time, joined by straight lines (corrections.h).
 //
 // How good that is shows what is held out: the same is fitted without some cells, and predicts
-// them. What is held out is always a whole size, kind or group: repeats of a cell, and neighbours of
-// it in other kinds, know too much about each other.
+// them. What is held out is always a whole size, kind or group: repeats of a cell, and neighbours
+// of it in other kinds, know too much about each other.
 #ifndef ASTRA_BRIDGE_CALIBRATION_CALIBRATED_MODEL_H_
 #define ASTRA_BRIDGE_CALIBRATION_CALIBRATED_MODEL_H_
 

@@ -90,7 +90,8 @@ std::vector<TransferCell> ThinSizes(absl::Span<const TransferCell> cells) {
   return result;
 }
 
-// Returns what a parameter makes times grow with, in proportion: latency and delay, or time per byte.
+// Returns what a parameter makes times grow with, in proportion: latency and delay, or time per
+// byte.
 double CostOf(const EngineParameter& parameter, double value) {
   return parameter.kind == EngineParameter::Kind::kBandwidth ? 1 / value : value;
 }

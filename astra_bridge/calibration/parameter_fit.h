@@ -84,7 +84,8 @@ struct ParameterFit {
   // How far cells lie from the engine's times by what the engine does not model: a robust standard
   // deviation of the residuals.
   double model_deviation = 0;
-  // By how much deviations and intervals were widened, at least 1; infinity when no freedom is left.
+  // By how much deviations and intervals were widened, at least 1; infinity when no freedom is
+  // left.
   double widening = 1;
 
   // Return log(measured / engine) of a cell, given by its position, and its standard deviation.

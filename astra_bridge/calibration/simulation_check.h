@@ -28,8 +28,8 @@ struct SimulationCheckOptions {
   std::optional<ComputeBeside> beside;
 };
 
-// Returns a report without steps. A network of one dimension is as large as each run. InvalidArgument when no run has a collective
-// that can be timed, or the network cannot carry one.
+// Returns a report without steps. A network of one dimension is as large as each run.
+// InvalidArgument when no run has a collective that can be timed, or the network cannot carry one.
 absl::StatusOr<SimulationCheckReport> CheckSimulation(absl::Span<const CalibrationRun> runs,
                                                       const Fabric& fabric,
                                                       const Corrections& corrections,

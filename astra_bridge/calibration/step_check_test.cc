@@ -12,7 +12,6 @@
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/xspace/testing/device_profile.h"
-#include "chakra_export/et/et_attributes.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "third_party/chakra/et_def.pb.h"

@@ -12,9 +12,9 @@
 // were, and so on): those are no longer on the network to share it, so what the transfer waited for
 // them becomes part of its duration.
 //
-// Collectives that do not tie all their members together (engine/simulation_result.h) have no duration
-// from the last join on. They keep being simulated, beside those that have no corrections; what
-// others waited for them lasts as long as in the first run.
+// Collectives that do not tie all their members together (engine/simulation_result.h) have no
+// duration from the last join on. They keep being simulated, beside those that have no corrections;
+// what others waited for them lasts as long as in the first run.
 #ifndef ASTRA_BRIDGE_CORRECTIONS_CORRECTED_SIMULATION_H_
 #define ASTRA_BRIDGE_CORRECTIONS_CORRECTED_SIMULATION_H_
 

@@ -94,9 +94,9 @@ TEST(CorrectedSimulationTest, ACollectiveBeginsWhenTheLastMemberDoes) {
   workload.ranks[1] = RankWorkload();
   workload.ranks[1].Add(ComputeNode(1, 5000));
   workload.ranks[1].Add(CollectiveNode(2, CollectiveKind::kAllReduce, kMiB), {1});
-  // Rank 1 takes the engine 20,560 ns from 5000 on: two messages of 512 KiB, 500 + 9765 each, and 10
-  // before, between and after them. Rank 0, whose first message came early, gets its last one 510
-  // ns sooner: as soon as rank 1's link has sent the first.
+  // Rank 1 takes the engine 20,560 ns from 5000 on: two messages of 512 KiB, 500 + 9765 each, and
+  // 10 before, between and after them. Rank 0, whose first message came early, gets its last one
+  // 510 ns sooner: as soon as rank 1's link has sent the first.
   EXPECT_THAT(
       RunCorrected(workload, Ring(2), Only(CollectiveKind::kAllReduce, 0.5)).result.finish_ns,
       ElementsAre(5000 + 10'025, 5000 + 10'280));

@@ -74,7 +74,8 @@ struct SystemConfig {
 
   // Peak performance in 1e12 operations per second.
   double peak_performance = 0;
-  // Chakra nodes of computation last operations / min(peak, local memory bandwidth * operations per byte).
+  // Chakra nodes of computation last operations / min(peak, local memory bandwidth * operations per
+  // byte).
   bool roofline_enabled = false;
   // Every Chakra node lasts the duration that the trace gives it, and nothing is simulated.
   bool replay_only = false;

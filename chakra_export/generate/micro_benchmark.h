@@ -45,7 +45,8 @@ struct MicroBenchmarkOptions {
   // Groups consist of ranks next to each other and work side by side. 0 for all ranks in one group,
   // or for groups of two where the pattern is of pairs.
   int64_t group_size = 0;
-  // The sizes, as comm_size counts: of an all-gather one rank's shard, else one rank's whole buffer.
+  // The sizes, as comm_size counts: of an all-gather one rank's shard, else one rank's whole
+  // buffer.
   std::vector<int64_t> bytes;
   // How often each size is communicated.
   int64_t repeats = 1;

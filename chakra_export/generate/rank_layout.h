@@ -33,8 +33,9 @@ class RankLayout {
     return rank + (stage - Stage(rank)) * tensor_parallel_ * data_parallel_;
   }
 
-  // Return the group in which the rank computes one layer, and that of the copies with which it sums
-  // gradients. Groups are numbered from 1 on, tensor groups first; a group of all ranks has no name.
+  // Return the group in which the rank computes one layer, and that of the copies with which it
+  // sums gradients. Groups are numbered from 1 on, tensor groups first; a group of all ranks has no
+  // name.
   ProcessGroup TensorGroup(int64_t rank) const;
   ProcessGroup DataGroup(int64_t rank) const;
 

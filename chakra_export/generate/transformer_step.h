@@ -2,8 +2,8 @@
 // One training step of a transformer on tensor x data x pipeline parallel ranks (rank_layout.h).
 //
 // A stage of the pipeline has an equal share of the layers, the first also the embedding, the last
-// the head (output weights of its own). The microbatches pass through as PipelineSchedule says, each
-// forward pass like this, a backward pass likewise in the other direction:
+// the head (output weights of its own). The microbatches pass through as PipelineSchedule says,
+// each forward pass like this, a backward pass likewise in the other direction:
 //
 //   receive --> attention --> all-reduce --> MLP --> all-reduce --> next layer ... --> send
 //               forward       of the tensor  forward

@@ -42,8 +42,8 @@ struct EtGraphReaderOptions : EtReaderOptions {
 absl::StatusOr<ExecutionGraph> ReadEtGraph(FileSystem& file_system, const EtFiles& files,
                                            const EtGraphReaderOptions& options = {});
 
-// Return when the node started, as Unix time (kNoTimeNs when it does not say), and how long it took,
-// from its exact attributes or else from the fields in microseconds.
+// Return when the node started, as Unix time (kNoTimeNs when it does not say), and how long it
+// took, from its exact attributes or else from the fields in microseconds.
 absl::StatusOr<int64_t> StartNsOf(const ChakraProtoMsg::Node& node);
 absl::StatusOr<int64_t> DurationNsOf(const ChakraProtoMsg::Node& node);
 

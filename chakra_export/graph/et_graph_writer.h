@@ -24,10 +24,10 @@ namespace meridian {
 using EtNodeDecorator = std::function<void(NodeIndex node, ChakraProtoMsg::Node* message)>;
 
 // Writes the traces and the groups of the graph's ranks, which may be some of the workload's, nodes
-// in the order of ids. Every edge becomes a data dependency, since not every reader looks at control
-// dependencies; the attribute dep_kinds says which they are. Durations are rounded to microseconds
-// so that their sum along a resource is never off by more than half of one; the exact times are
-// attributes.
+// in the order of ids. Every edge becomes a data dependency, since not every reader looks at
+// control dependencies; the attribute dep_kinds says which they are. Durations are rounded to
+// microseconds so that their sum along a resource is never off by more than half of one; the exact
+// times are attributes.
 // InvalidArgument for an id that occurs twice on a rank and an edge between ranks, before anything
 // is written.
 absl::Status AddEtGraph(const ExecutionGraph& graph, const EtNodeDecorator& decorate,

@@ -42,8 +42,8 @@ enum class SendMode : uint8_t {
 };
 
 // Says how long a communication takes. `members` are as in CommunicationMatch (an eager send is
-// priced with its receive) and begin at start_ns; the pricer fills in how long each takes from then,
-// in the same order. An error ends the replay.
+// priced with its receive) and begin at start_ns; the pricer fills in how long each takes from
+// then, in the same order. An error ends the replay.
 using CommunicationPricer = std::function<absl::Status(
     absl::Span<const NodeIndex> members, int64_t start_ns, absl::Span<int64_t> durations_ns)>;
 

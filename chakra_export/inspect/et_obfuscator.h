@@ -45,7 +45,8 @@ struct EtObfuscatorResult {
 };
 
 // Writes PREFIX.<rank>.et for each file and the groups, in place of an earlier workload when the
-// files are those of a prefix (see EtWorkloadWriter::Commit). Nothing is written when a file is bad.
+// files are those of a prefix (see EtWorkloadWriter::Commit). Nothing is written when a file is
+// bad.
 absl::StatusOr<EtObfuscatorResult> ObfuscateEtFiles(FileSystem& file_system, const EtFiles& files,
                                                     const EtObfuscatorOptions& options,
                                                     const std::string& output_prefix);

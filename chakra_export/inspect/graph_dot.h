@@ -17,7 +17,8 @@ namespace meridian {
 std::vector<NodeIndex> AllNodes(const ExecutionGraph& graph);
 
 // Returns the nodes nearest to the centre in ascending order, max_nodes at most (and at least 1):
-// what it waits for, what waits for it, and its peers in communication are at distance 1, and so on.
+// what it waits for, what waits for it, and its peers in communication are at distance 1, and so
+// on.
 std::vector<NodeIndex> Neighbourhood(const ExecutionGraph& graph, const CommunicationMatch& match,
                                      NodeIndex center, size_t max_nodes);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each communication kernel of a run is: its type, bytes, participants, and the kernels of the
-// other ranks that are the same execution. Each rank's collectives are read first; then those of all
-// ranks are matched.
+// other ranks that are the same execution. Each rank's collectives are read first; then those of
+// all ranks are matched.
 #ifndef CHAKRA_EXPORT_PYTORCH_MATCHED_COMMUNICATION_H_
 #define CHAKRA_EXPORT_PYTORCH_MATCHED_COMMUNICATION_H_
 

@@ -33,7 +33,8 @@ int64_t ProductOf(const Shape& shape, size_t from = 0) {
   return product;
 }
 
-// Returns the shape of each argument; empty for one that is no tensor, or whose shape cannot be true.
+// Returns the shape of each argument; empty for one that is no tensor, or whose shape cannot be
+// true.
 std::vector<Shape> ShapesIn(JsonValue list) {
   std::vector<Shape> shapes;
   JsonCutter cutter(list.text());

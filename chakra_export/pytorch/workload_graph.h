@@ -17,7 +17,8 @@
 //
 // The collectives of a rank are chained in one order that all ranks share, so that one at a time
 // cannot be a deadlock. Communication that is not understood or has no counterpart, and kinds that
-// ASTRA-sim cannot run (reduce, gather, scatter, barrier), are computation here, as long as measured.
+// ASTRA-sim cannot run (reduce, gather, scatter, barrier), are computation here, as long as
+// measured.
 #ifndef CHAKRA_EXPORT_PYTORCH_WORKLOAD_GRAPH_H_
 #define CHAKRA_EXPORT_PYTORCH_WORKLOAD_GRAPH_H_
 

@@ -31,8 +31,8 @@ class Program {
 
   HloDataFlow& flow() { return flow_; }
 
-  // Returns the position of an instruction in the schedule; of a collective that is wrapped, that of
-  // its start. kNoPlace for instructions of other computations.
+  // Returns the position of an instruction in the schedule; of a collective that is wrapped, that
+  // of its start. kNoPlace for instructions of other computations.
   int64_t PlaceOf(const HloInstruction* instruction) const {
     const HloCollective* collective = collectives_.Find(instruction->name());
     if (collective != nullptr && collective->start != nullptr) instruction = collective->start;
@@ -65,8 +65,8 @@ class Program {
   absl::flat_hash_map<const HloInstruction*, int64_t> places_;
 };
 
-// A command buffer of a run. It covers the places of the schedule between `after` and `before`, both
-// excluded.
+// A command buffer of a run. It covers the places of the schedule between `after` and `before`,
+// both excluded.
 struct CommandBuffer {
   int64_t after = kNoPlace;
   int64_t before = std::numeric_limits<int64_t>::max();

@@ -28,14 +28,15 @@
 namespace meridian {
 
 // Adds a node for each call that launched work of the graph, and gaps between the calls of a
-// thread. A call lasts until it returns or its work starts, whichever comes first. There is a profile
-// for each rank, null for none; those of devices without calls (CPU) add nothing.
+// thread. A call lasts until it returns or its work starts, whichever comes first. There is a
+// profile for each rank, null for none; those of devices without calls (CPU) add nothing.
 void AddHostNodes(const std::vector<const ProfileWork*>& profile_of_rank, WorkGraph* graph);
 
-// Adds gaps of devices. `order` is a GlobalOrder of the graph with all its edges. Returns the order with the gaps in it,
-// each right before its node. The run begins with the earliest start of all ranks; a rank that
-// starts later has a gap before its first node. A rank whose first node communicates has a gap
-// before it in any case, if only an empty one: some simulators cannot send at time 0.
+// Adds gaps of devices. `order` is a GlobalOrder of the graph with all its edges. Returns the order
+// with the gaps in it, each right before its node. The run begins with the earliest start of all
+// ranks; a rank that starts later has a gap before its first node. A rank whose first node
+// communicates has a gap before it in any case, if only an empty one: some simulators cannot send
+// at time 0.
 std::vector<NodeIndex> AddHostGaps(const std::vector<NodeIndex>& order, WorkGraph* graph);
 
 }  // namespace meridian

@@ -33,8 +33,8 @@ struct ProgramOf {
   int64_t first_start_ns = std::numeric_limits<int64_t>::max();
 };
 
-// Returns the programs that ran in the order of their first starts; all when none did. A program that
-// several profiles hold counts once.
+// Returns the programs that ran in the order of their first starts; all when none did. A program
+// that several profiles hold counts once.
 std::vector<const HloProgram*> ListPrograms(
     const std::vector<std::unique_ptr<ProfileWork>>& profiles) {
   std::map<std::pair<std::string, absl::uint128>, ProgramOf> known;
@@ -323,7 +323,8 @@ class ProgramNodeMaker {
   HloDataFlow* flow_ = nullptr;
   // The nodes of each rank that nothing waits for yet.
   std::vector<std::vector<NodeIndex>> last_;
-  // Numbers of executions, by program, instruction and group, or by program, tag, source and target.
+  // Numbers of executions, by program, instruction and group, or by program, tag, source and
+  // target.
   std::map<std::tuple<int64_t, int64_t, int64_t, int64_t>, uint32_t> instances_;
   int64_t program_count_ = 0;
   std::set<std::string> notes_;

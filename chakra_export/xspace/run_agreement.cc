@@ -180,7 +180,8 @@ class MiddleCheck {
   }
 
  private:
-  // The first end and the last start of those of a rank's parts whose instance another rank has, too.
+  // The first end and the last start of those of a rank's parts whose instance another rank has,
+  // too.
   struct Shared {
     int64_t first_end_ps = std::numeric_limits<int64_t>::max();
     int64_t last_start_ps = std::numeric_limits<int64_t>::min();

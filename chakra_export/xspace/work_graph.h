@@ -2,8 +2,8 @@
 // The graph of a run while it is being made: nodes of all ranks, edges within ranks, and which
 // nodes are one communication. Passes add edges and nodes; ToExecutionGraph ends the making.
 //
-// A rank's nodes are added in the order of their starts. Every pass up to AddCommunicationOrder adds
-// edges from a node to a later one of its rank only, so that no rank has a cycle of its own.
+// A rank's nodes are added in the order of their starts. Every pass up to AddCommunicationOrder
+// adds edges from a node to a later one of its rank only, so that no rank has a cycle of its own.
 #ifndef CHAKRA_EXPORT_XSPACE_WORK_GRAPH_H_
 #define CHAKRA_EXPORT_XSPACE_WORK_GRAPH_H_
 
@@ -65,8 +65,8 @@ struct WorkEdge {
   EdgeKinds kinds;
 };
 
-// The groups of a run while they are being found. The first is that of all ranks, which has no name;
-// others are "1", "2", ...
+// The groups of a run while they are being found. The first is that of all ranks, which has no
+// name; others are "1", "2", ...
 class ProcessGroupList {
  public:
   explicit ProcessGroupList(int64_t rank_count);
@@ -107,8 +107,9 @@ class WorkSources {
   std::vector<WorkEdge> edges_;
 };
 
-// Lets each node of a stream wait for the one before it. A stream begins its next work when it has done the last; also where the measured times overlap a
-// little, as those of kernels that are launched early do.
+// Lets each node of a stream wait for the one before it. A stream begins its next work when it has
+// done the last; also where the measured times overlap a little, as those of kernels that are
+// launched early do.
 void AddStreamOrder(WorkGraph* graph);
 
 // How many pieces of work make a node.

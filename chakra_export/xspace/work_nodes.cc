@@ -165,7 +165,8 @@ class NodeMaker {
     return absl::OkStatus();
   }
 
-  // Profiles that share devices, and have an instruction once, must say the same about it: otherwise
+  // Profiles that share devices, and have an instruction once, must say the same about it:
+  // otherwise
   // its executions would be taken for ones that lack members.
   absl::Status CheckProfilesAgree() const {
     struct Said {

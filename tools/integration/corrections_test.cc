@@ -113,7 +113,8 @@ TEST_F(CorrectionsTest, ACollectiveAlone) {
 }
 
 // Two by two along one dimension, then along the other. Each all-reduce is two messages of 512 KiB,
-// 500 + 9765.6 cut off each, and three times 10: 20,560. Twice that is 41,120; both one after the other.
+// 500 + 9765.6 cut off each, and three times 10: 20,560. Twice that is 41,120; both one after the
+// other.
 TEST_F(CorrectionsTest, GroupsSideBySideOnLinksOfTheirOwn) {
   std::vector<std::vector<Node>> ranks;
   for (int rank = 0; rank < 4; ++rank) {

@@ -1,5 +1,5 @@
-// The flags of all commands are a contract with scripts: testdata/flags.txt lists them, and none may
-// go. A new flag is added there with the change that brings it.
+// The flags of all commands are a contract with scripts: testdata/flags.txt lists them, and none
+// may go. A new flag is added there with the change that brings it.
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -35,7 +35,8 @@ TEST(FlagsTest, EveryCommandHasTheListedFlags) {
   text << file.rdbuf();
   int commands = 0;
   for (const absl::string_view line : absl::StrSplit(text.str(), '\n', absl::SkipEmpty())) {
-    const std::pair<std::string, std::string> parts = absl::StrSplit(line, absl::MaxSplits(": ", 1));
+    const std::pair<std::string, std::string> parts =
+        absl::StrSplit(line, absl::MaxSplits(": ", 1));
     EXPECT_EQ(absl::StrJoin(FlagsOf(parts.first), " "), parts.second) << parts.first;
     ++commands;
   }

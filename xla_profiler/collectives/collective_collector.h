@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts together the CollectiveEvents of one profile from the kernels or thunks that a reader finds.
+// A reader of traces without programs hands it an empty HloModuleIndex.
 #ifndef XLA_PROFILER_COLLECTIVES_COLLECTIVE_COLLECTOR_H_
 #define XLA_PROFILER_COLLECTIVES_COLLECTIVE_COLLECTOR_H_
 
@@ -57,7 +58,8 @@ class CollectiveCollector {
     out_->unresolved.Add(reason, example);
   }
 
-  // Makes the events: joins pieces, looks up groups, numbers occurrences, sorts.
+  // Makes the events: joins pieces, looks up groups, numbers occurrences, sorts. Sets
+  // assigned_devices to those of the programs; a reader without programs sets them afterwards.
   void Finish();
 
  private:

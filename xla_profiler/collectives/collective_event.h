@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A collective as it ran: what, who, which execution, when. Made from XSpace profiles (GPU, CPU,
-// TPU) and from Kineto traces; whoever reads it need not know from which.
+// A collective as it ran: what, who, which execution, when. Every trace source makes the same of
+// its files; whoever uses them need not know from which they come.
 //
 //   CollectiveOp     an instruction of a program: kind, bytes, groups         once per profile
 //   CollectiveEvent  one execution of an op on one device                     millions
@@ -19,6 +19,10 @@
 
 namespace meridian {
 
+// Ops of different profiles are one op when module, instruction and fingerprint are equal. Kind,
+// bytes and pairs must then be equal, too: those of the first profile count for all. A source
+// without programs puts the group into `module`, and into `instruction` what is equal on all ranks
+// (name, type and bytes), as kineto_collectives.h does.
 struct CollectiveOp {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   // The program, and the instruction that communicates (not its start or done).
@@ -30,7 +34,11 @@ struct CollectiveOp {
   // What one participant puts in and gets out; 0 when it is not known.
   int64_t operand_bytes = 0;
   int64_t output_bytes = 0;
-  // Global device ids. Empty groups, or pairs, when they are not known.
+  // Global device ids; empty groups, or pairs, when they are not known. The members of a group come
+  // in the same order on all ranks, and the first one of a broadcast or reduce is taken for its
+  // root. Two groups of one op differ in their first member or size. Pairs are all pairs of the op:
+  // a source that knows only its own message has an op of kind kSend or kRecv for it, with one pair
+  // and an instruction that names both ends.
   IdGroups groups;
   std::vector<SourceTargetPair> pairs;
 };
@@ -47,7 +55,8 @@ struct CollectiveEvent {
   // Position in the op's groups of the one that holds the device; kUnknownId for pairs, and when no
   // group does.
   int64_t group = kUnknownId;
-  // Equal on all ranks for the same execution of a program; absent when it could not be told.
+  // Equal on all ranks for the same execution of a program, and different for different executions
+  // of one module; absent when it could not be told.
   std::optional<int64_t> run_id;
   // How many times the device has run this op before in the same run.
   uint32_t occurrence = 0;
@@ -116,7 +125,8 @@ class UnresolvedCounts {
 struct ProfileCollectives {
   // The path of the file.
   std::string trace;
-  // Unix time that the events' times count from.
+  // Unix time that the events' times count from. It lies near the first event: all events of a run
+  // must lie within kMaxRunTimePs (40 hours) of the earliest base of its profiles.
   int64_t base_ns = 0;
   std::vector<CollectiveOp> ops;
   // In order of their starts; those of equal starts as they were found.
@@ -125,7 +135,9 @@ struct ProfileCollectives {
   // What kernels are named after, e.g. "RING_LL": see communication_kernel.h. The first is empty,
   // for events that name none.
   std::vector<std::string> protocols = {std::string()};
-  // Every global device id that a program of this profile is assigned to, ascending.
+  // Every global device id that a program of this profile is assigned to, ascending. A rank is a
+  // position in the union of these over all profiles, so a source that states ranks lists all from
+  // 0 to the last, also those of other processes.
   std::vector<int64_t> assigned_devices;
   UnresolvedCounts unresolved;
 };

@@ -17,7 +17,7 @@ enum class CollectiveKind : uint8_t {
   kReduceScatter,
   kAllToAll,
   // A message of one rank to one other, as a network carries it. Programs and profiles show its two
-  // ends, kSend and kRecv, or several messages at once, kCollectivePermute.
+  // ends, kSend and kRecv, or several messages at once, kCollectivePermute; never this.
   kPointToPoint,
   kRaggedAllToAll,
   kCollectiveBroadcast,

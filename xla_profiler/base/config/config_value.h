@@ -72,8 +72,8 @@ class ConfigValue {
   // Takes true, false and whole numbers, of which all but 0 are true.
   absl::StatusOr<bool> Switch(absl::string_view reason = "expected 0 or 1") const;
 
-  // Returns the texts of a list's scalars as written, the quotes of strings removed. An element that
-  // is no scalar is an error of this value with the reason.
+  // Returns the texts of a list's scalars as written, the quotes of strings removed. An element
+  // that is no scalar is an error of this value with the reason.
   absl::StatusOr<std::vector<std::string>> Texts(absl::string_view reason) const;
 
   // As above; a value that does not exist leaves the variable as it is.

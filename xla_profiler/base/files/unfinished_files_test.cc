@@ -1,9 +1,9 @@
 #include "xla_profiler/base/files/unfinished_files.h"
 
+#include <unistd.h>
 #include <csignal>
 #include <memory>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 #include "gtest/gtest.h"

@@ -54,7 +54,7 @@ class JsonCutter {
   // missing value, as in [1,,2] or {"a":}, is empty.
   absl::string_view CutValue();
 
-  // Reports an error at the cursor.
+  // Reports an error at the cursor. The reason must outlive the cutter.
   void Fail(absl::string_view reason) { FailAt(position_, reason); }
 
   // "offset N: reason".
