@@ -262,7 +262,7 @@ absl::Status WriteFiles(const TraceAnalysis& analysis, const CriticalPath& path)
   if (!csv.empty()) RETURN_IF_ERROR(write("csv", csv, PathCsv(analysis.graph, path)));
   const std::string blame = absl::GetFlag(FLAGS_blame_csv);
   if (!blame.empty()) {
-    RETURN_IF_ERROR(write("blame_csv", blame, BlameCsv(FindBlame(analysis.graph, path))));
+    RETURN_IF_ERROR(write("blame_csv", blame, BlameCsv(FindBlame(analysis.graph))));
   }
   const std::string queues = absl::GetFlag(FLAGS_queue_lengths);
   if (!queues.empty()) {

@@ -40,6 +40,8 @@ absl::string_view EdgeKindName(EdgeKind kind) {
       return "program";
     case EdgeKind::kSync:
       return "sync";
+    case EdgeKind::kInferred:
+      return "inferred";
   }
   return "";
 }

@@ -52,11 +52,14 @@ enum class EdgeKind : uint8_t {
   kProgram,
   // A host call or a stream waited for it.
   kSync,
+  // It began when the other had just ended, and nothing in the trace says why it had not begun
+  // before.
+  kInferred,
 };
 
-inline constexpr std::array<EdgeKind, 6> kEdgeKinds = {EdgeKind::kData,    EdgeKind::kControl,
-                                                       EdgeKind::kStream,  EdgeKind::kLaunch,
-                                                       EdgeKind::kProgram, EdgeKind::kSync};
+inline constexpr std::array<EdgeKind, 7> kEdgeKinds = {
+    EdgeKind::kData,    EdgeKind::kControl, EdgeKind::kStream,  EdgeKind::kLaunch,
+    EdgeKind::kProgram, EdgeKind::kSync,    EdgeKind::kInferred};
 
 // Returns e.g. "stream".
 absl::string_view EdgeKindName(EdgeKind kind);

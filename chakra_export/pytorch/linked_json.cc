@@ -168,7 +168,7 @@ class Writer {
     AppendTimes(node, work.duration_ps);
     const auto communication = communication_.nodes.find(node);
     if (communication != communication_.nodes.end()) {
-      json_.Member("pg_name", communication->second.process_group);
+      json_.Member("pg_name", communication->second[0].process_group);
     }
     json_.EndObject();
   }

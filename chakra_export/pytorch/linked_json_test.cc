@@ -108,7 +108,7 @@ TEST(LinkedJsonTest, NamesAreQuotedAndGroupsNamed) {
   const TimelineIndex kernel = rank.DeviceNode(R"(k "quoted" \ back)");
   ASSERT_NE(kernel, kNoTimelineNode);
   RankCommunication communication;
-  communication.nodes[kernel].process_group = "dp \"a\"";
+  communication.nodes[kernel].emplace_back().process_group = "dp \"a\"";
   const Document document(Linked(rank, communication));
   EXPECT_EQ(std::string_view(document.Node(3)["name"]), R"(k "quoted" \ back)");
   EXPECT_EQ(std::string_view(document.Node(3)["pg_name"]), "dp \"a\"");

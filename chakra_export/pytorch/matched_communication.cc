@@ -364,7 +364,7 @@ class Matcher {
       const TimelineIndex node = nodes_[p][member.event];
       if (node == kNoTimelineNode) continue;
       if (problem != nullptr) {
-        result_.ranks[p].unmatched[node] = problem;
+        if (!result_.ranks[p].nodes.contains(node)) result_.ranks[p].unmatched[node] = problem;
         continue;
       }
       NodeCommunication communication = Describe(instance, member);
@@ -374,7 +374,7 @@ class Matcher {
       // Clocks that contradict each other were insisted on: who waited is not known then.
       communication.transfer_ps = waited_ps <= raw_ps ? raw_ps - waited_ps : raw_ps;
       result_.ranks[p].unmatched.erase(node);
-      result_.ranks[p].nodes.emplace(node, std::move(communication));
+      result_.ranks[p].nodes[node].push_back(std::move(communication));
     }
     if (problem == nullptr) ++next_instance_;
   }

@@ -59,8 +59,9 @@ struct NodeCommunication {
 
 struct RankCommunication {
   int64_t rank = 0;
-  // Communication kernels that are understood and matched.
-  absl::flat_hash_map<TimelineIndex, NodeCommunication> nodes;
+  // Communication kernels that are understood and matched, with what each does; a kernel of a batch
+  // may do several things at once.
+  absl::flat_hash_map<TimelineIndex, std::vector<NodeCommunication>> nodes;
   // The other communication kernels, with the reason.
   absl::flat_hash_map<TimelineIndex, std::string> unmatched;
 };

@@ -57,7 +57,7 @@ class MatchedCommunicationTest : public ::testing::Test {
   static const NodeCommunication* Find(const MatchedCommunication& matched, const TorchRank& rank,
                                        size_t position, const std::string& kernel) {
     const auto it = matched.ranks[position].nodes.find(rank.DeviceNode(kernel));
-    return it == matched.ranks[position].nodes.end() ? nullptr : &it->second;
+    return it == matched.ranks[position].nodes.end() ? nullptr : &it->second[0];
   }
 
   std::deque<TorchRank> ranks_;

@@ -39,6 +39,7 @@
 #include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/base/utf8.h"
 #include "xla_profiler/kineto/event_table_json.h"
+#include "xla_profiler/kineto/kineto_steps.h"
 
 namespace meridian {
 namespace {
@@ -121,7 +122,10 @@ class Decorator {
         workload_(workload),
         flavor_(flavor),
         group_table_(ProcessGroupTable(GroupsOf(workload.graph))) {
-    for (const RankTraces& rank : ranks) cost_bearers_.push_back(CostBearers(rank));
+    for (const RankTraces& rank : ranks) {
+      cost_bearers_.push_back(CostBearers(rank));
+      steps_.emplace_back(rank.device.table);
+    }
   }
 
   void Decorate(NodeIndex index, ChakraProtoMsg::Node* message) const {
@@ -136,6 +140,9 @@ class Decorator {
       return;
     }
     const TimelineNode& node = ranks_[origin.input].timeline.nodes[origin.node];
+    if (const std::optional<int64_t> step = steps_[origin.input].At(node.launched_ps)) {
+      SetIntAttribute(kStepAttribute, *step, message->mutable_attr());
+    }
     if (node.on_host) {
       DecorateHostNode(ranks_[origin.input], node, message);
     } else {
@@ -175,7 +182,7 @@ class Decorator {
     const RankCommunication& communication = communication_.ranks[origin.input];
     const auto matched = communication.nodes.find(origin.node);
     if (matched != communication.nodes.end()) {
-      SetStringAttribute(kProcessGroupAttribute, matched->second.process_group,
+      SetStringAttribute(kProcessGroupAttribute, matched->second[0].process_group,
                          message->mutable_attr());
       SetIntAttribute(kRawDurationNsAttribute, node.duration_ps / 1000, message->mutable_attr());
     }
@@ -269,6 +276,8 @@ class Decorator {
   const std::string group_table_;
   // CostBearers of each input.
   std::vector<absl::flat_hash_map<TimelineIndex, HostOpIndex>> cost_bearers_;
+  // The steps of each input; work belongs to the one in which it was launched.
+  std::vector<KinetoSteps> steps_;
 };
 
 // Returns the longest time that a rank took.

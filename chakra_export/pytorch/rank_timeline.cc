@@ -272,6 +272,9 @@ class Builder {
         case DeviceDependencyKind::kEventWait:
           AddEdgeFromWork(to->second, edge.from, EdgeKind::kSync);
           break;
+        case DeviceDependencyKind::kInferredWait:
+          AddEdgeFromWork(to->second, edge.from, EdgeKind::kInferred);
+          break;
         default:
           break;
       }

@@ -141,28 +141,38 @@ class RankBuilder {
 
   int64_t UnixNs(int64_t ps) const { return table_.base_ns() + FloorToNs(ps); }
 
-  // What a node communicates in this flavour, or nullptr.
-  const NodeCommunication* CommunicationOf(TimelineIndex index) const {
+  // What a node communicates in this flavour; nothing for computation.
+  absl::Span<const NodeCommunication> CommunicationOf(TimelineIndex index) const {
     const auto it = communication_.nodes.find(index);
-    if (it == communication_.nodes.end()) return nullptr;
-    return flavor_ == EtFlavor::kFull || CanSimulate(it->second) ? &it->second : nullptr;
+    if (it == communication_.nodes.end()) return {};
+    const bool runs = flavor_ == EtFlavor::kFull ||
+                      std::all_of(it->second.begin(), it->second.end(), CanSimulate);
+    return runs ? absl::MakeConstSpan(it->second) : absl::Span<const NodeCommunication>();
   }
 
-  NodeIndex AddTimelineNode(TimelineIndex index) {
+  // Adds a node, or one for each communication of a kernel: they stand together, from graph_node_ on.
+  void AddTimelineNode(TimelineIndex index) {
     const TimelineNode& from = timeline_.nodes[index];
     ExecutionNode node;
     node.name = from.row == kNoRow ? kHostGapOpKind : table_.name(from.row);
     node.resource = ResourceOfTrack(from.track);
     node.start_ns = UnixNs(from.start_ps);
     node.duration_ns = std::max<int64_t>(0, UnixNs(from.end_ps()) - node.start_ns);
-    const NodeCommunication* communication = CommunicationOf(index);
-    if (communication != nullptr) {
-      SetCommunication(*communication, &node);
+    const absl::Span<const NodeCommunication> communication = CommunicationOf(index);
+    graph_node_[index] = static_cast<NodeIndex>(builder_.node_count());
+    for (const NodeCommunication& one : communication) {
+      ExecutionNode communicating = node;
+      SetCommunication(one, &communicating);
       ++result_.communication_nodes.back();
-    } else if (!from.on_host) {
-      CountLowered(index);
+      AddNode(communicating, index);
     }
-    return graph_node_[index] = AddNode(node, index);
+    if (!communication.empty()) return;
+    if (!from.on_host) CountLowered(index);
+    AddNode(node, index);
+  }
+
+  size_t NodeCountOf(TimelineIndex index) const {
+    return std::max<size_t>(1, CommunicationOf(index).size());
   }
 
   void SetCommunication(const NodeCommunication& from, ExecutionNode* node) {
@@ -202,6 +212,19 @@ class RankBuilder {
     start_gap_ = AddNode(gap, kNoTimelineNode);
   }
 
+  // Lets all nodes of the first wait for all nodes of the second.
+  void AddDependencies(TimelineIndex node, TimelineIndex source, EdgeKinds kinds) {
+    for (size_t i = 0; i < NodeCountOf(node); ++i) {
+      AddDependencyOn(graph_node_[node] + static_cast<NodeIndex>(i), source, kinds);
+    }
+  }
+
+  void AddDependencyOn(NodeIndex node, TimelineIndex source, EdgeKinds kinds) {
+    for (size_t i = 0; i < NodeCountOf(source); ++i) {
+      AddDependency(node, graph_node_[source] + static_cast<NodeIndex>(i), kinds);
+    }
+  }
+
   void AddDependency(NodeIndex node, NodeIndex source, EdgeKinds kinds) {
     builder_.AddDependency(node, source, kinds);
     has_dependency_.resize(std::max<size_t>(has_dependency_.size(), node + 1));
@@ -224,7 +247,7 @@ class RankBuilder {
   void BuildFull() {
     for (TimelineIndex i = 0; i < timeline_.nodes.size(); ++i) AddTimelineNode(i);
     for (const TimelineEdge& edge : timeline_.edges) {
-      AddDependency(graph_node_[edge.node], graph_node_[edge.source], edge.kinds);
+      AddDependencies(edge.node, edge.source, edge.kinds);
     }
     WaitForStart();
   }
@@ -242,6 +265,12 @@ class RankBuilder {
   struct Incoming {
     TimelineIndex source = 0;
     EdgeKinds kinds;
+  };
+
+  struct Collective {
+    uint32_t instance = 0;
+    TimelineIndex kernel = 0;
+    NodeIndex node = 0;
   };
 
   void BuildSimulation() {
@@ -322,18 +351,24 @@ class RankBuilder {
     }
     NodeIndex gap = AddGapBefore(index, sources);
     if (gap == kNoNodeIndex && sources.empty()) gap = AddGapBeforeFirstSend(index);
-    const NodeIndex node = AddTimelineNode(index);
-    if (gap != kNoNodeIndex) {
-      AddDependency(node, gap, EdgeKind::kLaunch);
-    } else {
-      gap = node;
+    AddTimelineNode(index);
+    for (size_t i = 0; i < NodeCountOf(index) && gap != kNoNodeIndex; ++i) {
+      AddDependency(graph_node_[index] + static_cast<NodeIndex>(i), gap, EdgeKind::kLaunch);
     }
     for (const Incoming& source : sources) {
-      AddDependency(gap, graph_node_[source.source], source.kinds);
+      if (gap != kNoNodeIndex) {
+        AddDependencyOn(gap, source.source, source.kinds);
+      } else {
+        AddDependencies(index, source.source, source.kinds);
+      }
     }
-    const NodeCommunication* communication = CommunicationOf(index);
-    if (communication != nullptr) {
-      if (communication->type == ChakraProtoMsg::COMM_COLL_NODE) collectives_.push_back(index);
+    const absl::Span<const NodeCommunication> communication = CommunicationOf(index);
+    if (!communication.empty()) {
+      for (size_t i = 0; i < communication.size(); ++i) {
+        if (communication[i].type != ChakraProtoMsg::COMM_COLL_NODE) continue;
+        collectives_.push_back(
+            {communication[i].instance, index, graph_node_[index] + static_cast<NodeIndex>(i)});
+      }
     } else if (last_compute_ == kNoTimelineNode ||
                timeline_.nodes[index].end_ps() >= timeline_.nodes[last_compute_].end_ps()) {
       last_compute_ = index;
@@ -382,11 +417,11 @@ class RankBuilder {
   // A simulator that sends at time 0 aborts when a link is so fast that this takes no time; a gap
   // of no length lets it begin first.
   NodeIndex AddGapBeforeFirstSend(TimelineIndex index) {
-    const NodeCommunication* communication = CommunicationOf(index);
-    if (communication == nullptr || communication->type != ChakraProtoMsg::COMM_SEND_NODE ||
-        start_gap_ != kNoNodeIndex) {
-      return kNoNodeIndex;
-    }
+    const absl::Span<const NodeCommunication> communication = CommunicationOf(index);
+    const bool sends = std::any_of(
+        communication.begin(), communication.end(),
+        [](const NodeCommunication& one) { return one.type == ChakraProtoMsg::COMM_SEND_NODE; });
+    if (!sends || start_gap_ != kNoNodeIndex) return kNoNodeIndex;
     ExecutionNode gap;
     gap.name = kHostGapOpKind;
     gap.resource = ResourceOfTrack(timeline_.nodes[index].track);
@@ -398,16 +433,13 @@ class RankBuilder {
   // wait for each other in a circle.
   void ChainCollectives() {
     std::sort(collectives_.begin(), collectives_.end(),
-              [this](TimelineIndex a, TimelineIndex b) { return PlaceOf(a) < PlaceOf(b); });
+              [](const Collective& a, const Collective& b) { return a.instance < b.instance; });
     for (size_t i = 1; i < collectives_.size(); ++i) {
       // A broadcast's root may end before others begin, so that its place is not its own time's.
-      if (collectives_[i] < collectives_[i - 1]) continue;
-      AddDependency(graph_node_[collectives_[i]], graph_node_[collectives_[i - 1]],
-                    EdgeKind::kControl);
+      if (collectives_[i].kernel < collectives_[i - 1].kernel) continue;
+      AddDependency(collectives_[i].node, collectives_[i - 1].node, EdgeKind::kControl);
     }
   }
-
-  uint32_t PlaceOf(TimelineIndex node) const { return communication_.nodes.at(node).instance; }
 
   const EventTable& table_;
   const RankTimeline& timeline_;
@@ -422,7 +454,7 @@ class RankBuilder {
   NodeIndex start_gap_ = kNoNodeIndex;
   // Whether each node of the graph waits for another one; as long as the last that does.
   std::vector<bool> has_dependency_;
-  // The graph's node of each node of the timeline.
+  // The graph's first node of each node of the timeline.
   std::vector<NodeIndex> graph_node_;
   absl::flat_hash_map<int64_t, std::string> device_of_stream_;
 
@@ -436,15 +468,21 @@ class RankBuilder {
   absl::flat_hash_map<std::pair<TrackId, TrackId>, uint32_t> seen_version_;
   // The computation that was the last to end so far.
   TimelineIndex last_compute_ = kNoTimelineNode;
-  std::vector<TimelineIndex> collectives_;
+  std::vector<Collective> collectives_;
 };
 
-// At most two graph nodes come of one of a timeline, and one more per rank.
+// A gap and a node, or one for each of its communications, come of one of a timeline, and one more
+// per rank.
 absl::Status CheckSize(absl::Span<const RankInput> inputs) {
   size_t nodes = 0, edges = 0;
   for (const RankInput& input : inputs) {
+    size_t most = 1;
+    for (const auto& [node, all] : input.communication->nodes) {
+      most = std::max(most, all.size());
+      nodes += all.size();
+    }
     nodes += 2 * input.timeline->nodes.size() + 1;
-    edges += input.timeline->edges.size() + 4 * input.timeline->nodes.size();
+    edges += most * most * (input.timeline->edges.size() + 4 * input.timeline->nodes.size());
   }
   if (nodes < ExecutionGraph::kMaxNodes && edges < ExecutionGraph::kMaxDependencies) {
     return absl::OkStatus();

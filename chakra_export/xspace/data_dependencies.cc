@@ -11,14 +11,24 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
 #include "chakra_export/xspace/hlo_data_flow.h"
+#include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/dependencies/inferred_waits.h"
 
 namespace meridian {
 namespace {
 
 constexpr int64_t kNoPlace = -1;
 
-// A program, and where its entry computation's instructions stand in the schedule.
+// Where an asynchronous instruction starts and is done in the schedule of a computation.
+struct AsyncSpan {
+  const HloComputation* computation = nullptr;
+  int64_t start = kNoPlace;
+  int64_t done = kNoPlace;
+};
+
+// A program, and where its instructions stand in the schedules of their computations.
 class Program {
  public:
   // Returns null when the program cannot be decoded.
@@ -31,39 +41,102 @@ class Program {
 
   HloDataFlow& flow() { return flow_; }
 
-  // Returns the position of an instruction in the schedule; of a collective that is wrapped, that
-  // of its start. kNoPlace for instructions of other computations.
+  // Returns the position of an instruction in the entry's schedule; of a collective that is wrapped,
+  // that of its start. kNoPlace for instructions of other computations.
   int64_t PlaceOf(const HloInstruction* instruction) const {
     const HloCollective* collective = collectives_.Find(instruction->name());
     if (collective != nullptr && collective->start != nullptr) instruction = collective->start;
-    const auto it = places_.find(instruction);
-    return it == places_.end() ? kNoPlace : it->second;
+    return &instruction->computation() == entry_ ? places_.at(instruction) : kNoPlace;
+  }
+
+  // Returns the position of an instruction, or of what calls it, in a computation's schedule;
+  // kNoPlace when it runs elsewhere.
+  int64_t PlaceWithin(const HloComputation& computation, const HloInstruction* instruction) const {
+    for (int depth = 0; depth < kMaxCallDepth; ++depth) {
+      if (&instruction->computation() == &computation) return places_.at(instruction);
+      const auto caller = callers_.find(&instruction->computation());
+      if (caller == callers_.end()) return kNoPlace;
+      instruction = caller->second;
+    }
+    return kNoPlace;
+  }
+
+  // Returns where an instruction starts and is done if it is asynchronous, else null.
+  const AsyncSpan* AsyncSpanOf(const HloInstruction* instruction) const {
+    const auto it = async_.find(instruction);
+    return it == async_.end() ? nullptr : &it->second;
   }
 
   // The entry computation's instructions in the order of the schedule.
   const std::vector<const HloInstruction*>& scheduled() const { return scheduled_; }
 
  private:
+  static constexpr int kMaxCallDepth = 64;
+
   Program(const HloModule& module, const HloCollectives& collectives)
-      : collectives_(collectives), flow_(module, collectives) {
-    if (module.entry() == nullptr) return;
-    const HloInstructionList schedule = module.entry()->schedule();
-    scheduled_.assign(schedule.begin(), schedule.end());
-    if (scheduled_.empty()) {
-      for (const HloInstruction& instruction : module.entry()->instructions()) {
-        scheduled_.push_back(&instruction);
+      : collectives_(collectives), flow_(module, collectives), entry_(module.entry()) {
+    for (const HloComputation& computation : module.computations()) Place(computation);
+    for (const HloInstruction& instruction : module.instructions()) {
+      for (const HloComputation* called : instruction.called_computations()) {
+        callers_.emplace(called, &instruction);
+      }
+      if (absl::EndsWith(instruction.opcode(), "-done")) AddAsync(instruction);
+    }
+  }
+
+  void Place(const HloComputation& computation) {
+    const HloInstructionList schedule = computation.schedule();
+    std::vector<const HloInstruction*> order(schedule.begin(), schedule.end());
+    if (order.empty()) {
+      for (const HloInstruction& instruction : computation.instructions()) {
+        order.push_back(&instruction);
       }
     }
-    for (size_t i = 0; i < scheduled_.size(); ++i) {
-      places_.emplace(scheduled_[i], static_cast<int64_t>(i));
+    for (size_t i = 0; i < order.size(); ++i) {
+      places_.emplace(order[i], static_cast<int64_t>(i));
+    }
+    // What a schedule leaves out does no work.
+    for (const HloInstruction& instruction : computation.instructions()) {
+      places_.emplace(&instruction, kNoPlace);
+    }
+    if (&computation == entry_) scheduled_ = std::move(order);
+  }
+
+  void AddAsync(const HloInstruction& done) {
+    const HloInstruction* start = &done;
+    for (int updates = 0; updates < kMaxCallDepth && !start->operands().empty(); ++updates) {
+      start = start->operands()[0];
+      if (start->opcode() != "async-update") break;
+    }
+    if (start == &done || &start->computation() != &done.computation()) return;
+    const AsyncSpan span{&done.computation(), places_.at(start), places_.at(&done)};
+    if (span.start == kNoPlace || span.done <= span.start) return;
+    async_.emplace(start, span);
+    for (const HloComputation* called : start->called_computations()) {
+      for (const HloInstruction& wrapped : called->instructions()) async_.emplace(&wrapped, span);
     }
   }
 
   const HloCollectives& collectives_;
   HloDataFlow flow_;
+  const HloComputation* entry_;
   std::vector<const HloInstruction*> scheduled_;
+  // The place of each instruction in the schedule of its computation.
   absl::flat_hash_map<const HloInstruction*, int64_t> places_;
+  // The first instruction that calls each computation.
+  absl::flat_hash_map<const HloComputation*, const HloInstruction*> callers_;
+  absl::flat_hash_map<const HloInstruction*, AsyncSpan> async_;
 };
+
+// Sorts nodes by when they were launched.
+void SortByLaunch(const WorkGraph& graph, std::vector<NodeIndex>* nodes) {
+  const auto launch = [&](NodeIndex node) {
+    const DeviceWork& work = *graph.nodes[node].work;
+    return std::make_tuple(work.launch_ps.value_or(work.start_ps), node);
+  };
+  std::sort(nodes->begin(), nodes->end(),
+            [&](NodeIndex a, NodeIndex b) { return launch(a) < launch(b); });
+}
 
 // A command buffer of a run. It covers the places of the schedule between `after` and `before`,
 // both excluded.
@@ -106,12 +179,7 @@ class Execution {
   // The order of launches tells between which instructions a buffer lies.
   void FindCommandBuffers() {
     std::vector<NodeIndex> launched = nodes_;
-    const auto launch = [this](NodeIndex node) {
-      const DeviceWork& work = *graph_->nodes[node].work;
-      return std::make_tuple(work.launch_ps.value_or(work.start_ps), node);
-    };
-    std::sort(launched.begin(), launched.end(),
-              [&](NodeIndex a, NodeIndex b) { return launch(a) < launch(b); });
+    SortByLaunch(*graph_, &launched);
     int64_t place = kNoPlace;
     std::map<std::optional<uint64_t>, size_t> known;
     size_t first_open = 0;
@@ -211,10 +279,92 @@ class Execution {
   absl::flat_hash_map<const HloInstruction*, std::vector<NodeIndex>> by_instruction_;
 };
 
+using Programs = absl::flat_hash_map<const HloProgram*, std::unique_ptr<Program>>;
+
+// Follows the launches of one rank: what is launched waits for what the streams were told to wait
+// for until then.
+class AsyncWaits {
+ public:
+  AsyncWaits(const Programs& programs, WorkGraph* graph) : programs_(programs), graph_(graph) {}
+
+  // Must be called in the order of launches.
+  void Launch(NodeIndex node) {
+    const DeviceWork& work = *graph_->nodes[node].work;
+    const auto found = programs_.find(work.program);
+    const Program* program = found == programs_.end() ? nullptr : found->second.get();
+    const AsyncSpan* span = program == nullptr || work.instruction == nullptr
+                                ? nullptr
+                                : program->AsyncSpanOf(work.instruction);
+    PassDone(work, program);
+    for (const NodeIndex awaited : awaited_) Wait(node, awaited);
+    if (span != nullptr) {
+      if (computation_ != kNoNodeIndex) Wait(node, computation_);
+      running_.push_back({node, span});
+    } else {
+      awaited_.clear();
+      computation_ = node;
+    }
+  }
+
+ private:
+  struct Running {
+    NodeIndex node;
+    const AsyncSpan* span;
+  };
+
+  // Moves to awaited_ what is done when the work is launched. Of work that no instruction is known
+  // of, nobody can say.
+  void PassDone(const DeviceWork& work, const Program* program) {
+    const auto is_done = [&](const Running& running) {
+      const DeviceWork& asynchronous = *graph_->nodes[running.node].work;
+      if (std::tie(asynchronous.program, asynchronous.run_id) !=
+          std::tie(work.program, work.run_id)) {
+        return true;
+      }
+      if (program == nullptr || work.instruction == nullptr) return false;
+      const int64_t place = program->PlaceWithin(*running.span->computation, work.instruction);
+      return place < running.span->start || place > running.span->done;
+    };
+    for (const Running& running : running_) {
+      if (is_done(running)) awaited_.push_back(running.node);
+    }
+    running_.erase(std::remove_if(running_.begin(), running_.end(), is_done), running_.end());
+  }
+
+  // Times that contradict the programs, as those of a wait that was not needed, are believed.
+  void Wait(NodeIndex node, NodeIndex source) {
+    const WorkNode& waiting = graph_->nodes[node];
+    const WorkNode& awaited = graph_->nodes[source];
+    if (awaited.resource == waiting.resource || awaited.end_ns > waiting.start_ns) return;
+    graph_->edges.push_back({node, source, EdgeKind::kSync});
+  }
+
+  const Programs& programs_;
+  WorkGraph* graph_;
+  // The last computation that was launched, which asynchronous work waits for.
+  NodeIndex computation_ = kNoNodeIndex;
+  // Asynchronous work that is not done, and work that is done but nothing has waited for.
+  std::vector<Running> running_;
+  std::vector<NodeIndex> awaited_;
+};
+
+void AddAsyncWaits(const Programs& programs, WorkGraph* graph) {
+  std::map<int64_t, std::vector<NodeIndex>> ranks;
+  for (NodeIndex node = 0; node < graph->nodes.size(); ++node) {
+    const WorkNode& work = graph->nodes[node];
+    if (work.work != nullptr) ranks[work.resource.rank].push_back(node);
+  }
+  for (auto& [rank, nodes] : ranks) {
+    SortByLaunch(*graph, &nodes);
+    AsyncWaits waits(programs, graph);
+    for (const NodeIndex node : nodes) waits.Launch(node);
+  }
+}
+
 }  // namespace
 
 void AddDataDependencies(WorkGraph* graph) {
-  absl::flat_hash_map<const HloProgram*, std::unique_ptr<Program>> programs;
+  Programs programs;
   // Executions by rank, program and run id.
   std::map<std::tuple<int64_t, const HloProgram*, std::optional<int64_t>>, Execution> executions;
   for (NodeIndex node = 0; node < graph->nodes.size(); ++node) {
@@ -229,6 +379,43 @@ void AddDataDependencies(WorkGraph* graph) {
         .first->second.Add(node);
   }
   for (auto& [key, execution] : executions) execution.Connect();
+  AddAsyncWaits(programs, graph);
+}
+
+int64_t AddInferredDependencies(WorkGraph* graph) {
+  const WorkSources sources(*graph);
+  std::map<int64_t, std::vector<NodeIndex>> ranks;
+  for (NodeIndex node = 0; node < graph->nodes.size(); ++node) {
+    if (graph->nodes[node].work != nullptr) ranks[graph->nodes[node].resource.rank].push_back(node);
+  }
+  int64_t added = 0;
+  for (const auto& [rank, nodes] : ranks) {
+    // Times count from the rank's first start, so that they fit.
+    const int64_t base_ns = graph->nodes[nodes[0]].start_ns;
+    const auto picoseconds = [&](int64_t time_ns) { return (time_ns - base_ns) * kPsPerNs; };
+    std::vector<DeviceSpan> spans;
+    for (const NodeIndex node : nodes) {
+      const WorkNode& work = graph->nodes[node];
+      DeviceSpan& span = spans.emplace_back();
+      span.stream = work.resource.number;
+      span.start_ps = picoseconds(work.start_ns);
+      span.end_ps = picoseconds(work.end_ns);
+      // Where nobody knows the launch, it may have come as late as the start.
+      span.ready_ps = span.start_ps;
+      if (!work.work->launch_end_ps.has_value()) continue;
+      span.ready_ps -= work.work->start_ps - *work.work->launch_end_ps;
+      for (const WorkEdge& edge : sources.Of(node)) {
+        span.ready_ps = std::max(span.ready_ps, picoseconds(graph->nodes[edge.source].end_ns));
+      }
+    }
+    const std::vector<size_t> awaited = InferDeviceWaits(spans);
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      if (awaited[i] == kNoSpan) continue;
+      graph->edges.push_back({nodes[i], nodes[awaited[i]], EdgeKind::kInferred});
+      ++added;
+    }
+  }
+  return added;
 }
 
 }  // namespace meridian

@@ -1,20 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// Edges for what the programs say: a kernel waits for those that made its operands.
+// Edges for what device work waited for.
+//
+// Data. A kernel waits for those that made its operands.
 //
 // The instruction of a kernel tells what it reads; the producer is the last node of that
 // instruction, in the same execution of the program, that came before. A command buffer stands for
 // the instructions of the schedule between the ones that were launched right before and right after
 // it: its first kernel waits for all that they read, and who reads from them waits for its last.
+//
+// Asynchronous instructions (all-gather-start and -done, async-start around a fusion) run on a stream
+// of their own. The start lets that stream wait for the computation launched before it; the done lets
+// the computation launched after it wait for that stream, also what does not read the result:
+//
+//   schedule      slice   all-gather-start   copy   all-gather-done   while (add, ...)
+//   computation   [slice]--+                [copy]                  +--[add]
+//                          +--[all-gather                        ]--+
+//
+// Times. Work that starts long after all of that, and after its launch, is taken to have waited for
+// what had just ended on another stream of its device (inferred_waits.h).
 #ifndef CHAKRA_EXPORT_XSPACE_DATA_DEPENDENCIES_H_
 #define CHAKRA_EXPORT_XSPACE_DATA_DEPENDENCIES_H_
+
+#include <cstdint>
 
 #include "chakra_export/xspace/work_graph.h"
 
 namespace meridian {
 
-// Adds edges of kinds data and control. The nodes are those of MakeWorkNodes: each stands for one
-// piece of work, or for one collective. Programs that cannot be decoded give no edges.
+// Adds edges of kinds data, control and sync. The nodes are those of MakeWorkNodes: each stands for
+// one piece of work, or for one collective. Programs that cannot be decoded give no edges.
 void AddDataDependencies(WorkGraph* graph);
+
+// Adds edges of kind inferred to a graph that has all others. Returns how many there are.
+int64_t AddInferredDependencies(WorkGraph* graph);
 
 }  // namespace meridian
 

@@ -180,6 +180,7 @@ class WorkReader {
       work.correlation = static_cast<uint64_t>(*correlation);
       if (const auto call = out_->calls.find(*work.correlation); call != out_->calls.end()) {
         work.launch_ps = call->second.start_ps;
+        work.launch_end_ps = call->second.end_ps;
       }
       if (const std::optional<HostLaunch> launch = executions_.FindLaunch(*work.correlation)) {
         work.run_id = launch->run_id;

@@ -80,9 +80,11 @@ struct DeviceWork {
   bool in_command_buffer = false;
   // Equal for all work of one execution of the program.
   std::optional<int64_t> run_id;
-  // Correlation id and start of the host's call that launched it; absent when that is not known.
+  // Correlation id, start and end of the host's call that launched it; absent when that is not
+  // known.
   std::optional<uint64_t> correlation;
   std::optional<int64_t> launch_ps;
+  std::optional<int64_t> launch_end_ps;
   // Number of the step that it belongs to; absent when the profile has no steps.
   std::optional<int64_t> step;
 };

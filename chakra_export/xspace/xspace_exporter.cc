@@ -101,6 +101,7 @@ class Exporter {
     WorkGraph& graph = nodes_.graph;
     AddStreamOrder(&graph);
     AddDataDependencies(&graph);
+    AddInferredDependencies(&graph);
     SetCosts();
     MergeWork(options_.granularity, &graph);
     if (options_.flavor == EtFlavor::kFull) AddHosts();
@@ -327,6 +328,7 @@ class Exporter {
     edges->set_launch(count(EdgeKind::kLaunch));
     edges->set_program(count(EdgeKind::kProgram));
     edges->set_sync(count(EdgeKind::kSync));
+    edges->set_inferred(count(EdgeKind::kInferred));
   }
 
   void DescribeCommunication() {
@@ -386,11 +388,12 @@ std::string FormatExportReport(const ChakraExportReport& report) {
   std::string out = ranks.ToString();
   if (!report.comm_groups().empty()) absl::StrAppend(&out, "groups: ", report.comm_groups(), "\n");
   const ExportedEdges& edges = report.edges();
-  absl::StrAppend(
-      &out, "edges: ", WithThousands(edges.data()), " data, ", WithThousands(edges.control()),
-      " control, ", WithThousands(edges.stream()), " stream, ", WithThousands(edges.launch()),
-      " launch, ", WithThousands(edges.program()), " program, ", WithThousands(edges.sync()),
-      " sync; ", WithThousands(report.transitive_edges_removed()), " implied ones left out\n");
+  absl::StrAppend(&out, "edges: ", WithThousands(edges.data()), " data, ",
+                  WithThousands(edges.control()), " control, ", WithThousands(edges.stream()),
+                  " stream, ", WithThousands(edges.launch()), " launch, ",
+                  WithThousands(edges.program()), " program, ", WithThousands(edges.sync()),
+                  " sync, ", WithThousands(edges.inferred()), " inferred; ",
+                  WithThousands(report.transitive_edges_removed()), " implied ones left out\n");
   if (report.measured_ns() > 0) {
     absl::StrAppend(&out, absl::StrFormat("measured %.3f ms, replayed %.3f ms\n",
                                           static_cast<double>(report.measured_ns()) / 1e6,

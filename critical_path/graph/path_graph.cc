@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "xla_profiler/dependencies/inferred_waits.h"
+
 namespace meridian {
 namespace {
 
@@ -39,8 +41,14 @@ absl::string_view BoundByName(BoundBy bound_by) {
                                                      "gpu_kernel_kernel_overhead",
                                                      "gpu_kernel_launch_overhead",
                                                      "host_gap",
-                                                     "wait_for_other_ranks"};
+                                                     "wait_for_other_ranks",
+                                                     "device_not_in_trace",
+                                                     "before_step"};
   return kNames[static_cast<int>(bound_by)];
+}
+
+BoundBy StartDelayBoundBy(BoundBy overhead, int64_t delay_ps) {
+  return delay_ps > kMaxStartDelayPs ? BoundBy::kNotInTrace : overhead;
 }
 
 PathGraph CopyGraph(const PathGraph& graph) {

@@ -55,12 +55,18 @@ enum class BoundBy : uint8_t {
   kKernelLaunchOverhead,
   kHostGap,     // the host did something that the trace does not show
   kOtherRanks,  // waiting in a collective that others have not entered yet
-  kLast = kOtherRanks,
+  kNotInTrace,  // the device was busy, or waited, with something that the trace does not show
+  kBeforeStep,  // a rank had not begun the chosen steps yet, others had
+  kLast = kBeforeStep,
 };
 inline constexpr int kNumBoundBy = static_cast<int>(BoundBy::kLast) + 1;
 
 // Returns a name as reports have it, such as "gpu_compute_bound"; empty for kNothing.
 absl::string_view BoundByName(BoundBy bound_by);
+
+// Returns what device work spent the time on from when it could start until it did: on the overhead
+// given, unless that took longer than devices do (inferred_waits.h).
+BoundBy StartDelayBoundBy(BoundBy overhead, int64_t delay_ps);
 
 using LaneId = uint32_t;
 using GraphEventId = uint32_t;

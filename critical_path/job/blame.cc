@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/json/exact_decimal.h"
@@ -64,7 +65,7 @@ class WaitingOthers {
 
 class BlameFinder {
  public:
-  BlameFinder(const PathGraph& graph, const CriticalPath& path) : graph_(graph), path_(path) {}
+  explicit BlameFinder(const PathGraph& graph) : graph_(graph) {}
 
   Blame Find() {
     if (graph_.meetings.empty()) return {};
@@ -73,13 +74,8 @@ class BlameFinder {
     }
     ReadArrivals();
     FindCauses();
-    size_t begin = 0;
-    for (size_t i = 0; i < path_.edges.size(); ++i) {
-      const auto meeting = meeting_of_node_.find(graph_.edges[path_.edges[i]].to);
-      if (meeting == meeting_of_node_.end()) continue;
-      BlameFor(meeting->second, begin, i);
-      begin = i + 1;
-    }
+    FindExcess();
+    for (size_t i = 0; i < graph_.meetings.size(); ++i) BlameFor(i);
     SortRows();
     SumRanks();
     return std::move(blame_);
@@ -107,7 +103,9 @@ class BlameFinder {
       const Instant& from = graph_.instants[edge.from];
       if (meeting == meeting_of_node_.end() || from.event == kNoEvent) continue;
       arrivals_[meeting->second].push_back({from.time_ps, RankOf(from.event), edge.from});
+      times_of_rank_[RankOf(from.event)].push_back(from.time_ps);
     }
+    for (auto& [rank, times_ps] : times_of_rank_) std::sort(times_ps.begin(), times_ps.end());
     for (const std::vector<Arrival>& arrivals : arrivals_) {
       int64_t last_ps = 0;
       for (const Arrival& arrival : arrivals) {
@@ -120,32 +118,73 @@ class BlameFinder {
     }
   }
 
-  // Blames for one meeting. The path's edges at the places from `begin` to `end` lead to it from
-  // the meeting before, or from the window's start; all are of one rank.
-  void BlameFor(size_t meeting, size_t begin, size_t end) {
+  // Adds up what each rank spent its time in, on its way to the meetings of each step, and turns that
+  // into what it spent more than the other ranks did on average.
+  void FindExcess() {
+    for (size_t i = 0; i < graph_.meetings.size(); ++i) {
+      for (const Arrival& arrival : arrivals_[i]) {
+        WalkBack(arrival, [&](const GraphEdge& edge, int64_t from_ps, int64_t to_ps) {
+          excess_[graph_.meetings[i].step][arrival.rank][OpOf(edge)] +=
+              absl::int128(to_ps) - from_ps;
+        });
+      }
+    }
+    for (auto& [step, ranks] : excess_) {
+      TimeByOp sums;
+      for (const auto& [rank, ops] : ranks) {
+        for (const auto& [op, time_ps] : ops) sums[op] += time_ps;
+      }
+      const auto others = std::max<int64_t>(1, static_cast<int64_t>(ranks.size()) - 1);
+      for (auto& [rank, ops] : ranks) {
+        for (auto& [op, time_ps] : ops) time_ps -= (sums[op] - time_ps) / others;
+      }
+    }
+  }
+
+  void BlameFor(size_t meeting) {
     if (arrivals_[meeting].empty()) return;
     const WaitingOthers others(arrivals_[meeting]);
     if (others.empty()) return;
-    TimeByOp spent, waited;
-    int64_t start_ps = graph_.instants[graph_.edges[path_.edges[end]].from].time_ps;
-    for (size_t i = begin; i <= end; ++i) {
-      const GraphEdge& edge = graph_.edges[path_.edges[i]];
-      if (edge.weight_ps == 0 || IsNobodys(edge)) continue;
-      const int64_t from_ps = graph_.instants[edge.from].time_ps;
-      const int64_t to_ps = graph_.instants[edge.to].time_ps;
-      start_ps = std::min(start_ps, from_ps);
-      spent[OpOf(edge)] += edge.weight_ps;
-      const absl::int128 waited_ps = others.WaitedPs(to_ps) - others.WaitedPs(from_ps);
-      if (waited_ps > 0) waited[OpOf(edge)] += waited_ps;
+    const Arrival& last =
+        *std::max_element(arrivals_[meeting].begin(), arrivals_[meeting].end(),
+                          [](const Arrival& a, const Arrival& b) { return a.time_ps < b.time_ps; });
+    TimeByOp spent;
+    absl::int128 waited_ps = 0;
+    WalkBack(last, [&](const GraphEdge& edge, int64_t from_ps, int64_t to_ps) {
+      spent[OpOf(edge)] += absl::int128(to_ps) - from_ps;
+      waited_ps += others.WaitedPs(to_ps) - others.WaitedPs(from_ps);
+    });
+    TimeByOp& excess = excess_[graph_.meetings[meeting].step][last.rank];
+    absl::int128 whole_ps = 0;
+    for (auto& [op, time_ps] : spent) {
+      time_ps = std::max<absl::int128>(0, std::min(time_ps, excess[op]));
+      whole_ps += time_ps;
     }
-    absl::int128 blame_ps = 0;
-    for (const auto& [op, time_ps] : waited) blame_ps += time_ps;
-    if (blame_ps == 0) return;
-    const InstantId last = graph_.edges[path_.edges[end]].from;
-    const absl::int128 span_ps = absl::int128(graph_.instants[last].time_ps) - start_ps;
-    const TimeByOp excess = ExcessOver(arrivals_[meeting], last, span_ps, spent);
-    // Without any, the rank was as fast as the others: then what it did while they waited counts.
-    Divide(blame_ps, excess.empty() ? waited : excess, graph_.meetings[meeting], RankAt(last));
+    if (whole_ps == 0) return;
+    Divide(std::min(waited_ps, whole_ps), spent, graph_.meetings[meeting], last.rank, &excess);
+  }
+
+  // Calls fn with each edge, and the part of its time, that a rank came by to a meeting: from the
+  // meeting before on, where it left that or came to it.
+  void WalkBack(
+      const Arrival& arrival,
+      absl::FunctionRef<void(const GraphEdge& edge, int64_t from_ps, int64_t to_ps)> fn) const {
+    const int64_t since_ps = ArrivedBefore(arrival);
+    InstantId instant = arrival.instant;
+    while (graph_.instants[instant].time_ps > since_ps && causes_[instant] != kNoEdge) {
+      const GraphEdge& edge = graph_.edges[causes_[instant]];
+      if (IsNobodys(edge)) return;
+      fn(edge, std::max(since_ps, graph_.instants[edge.from].time_ps),
+         graph_.instants[instant].time_ps);
+      instant = edge.from;
+    }
+  }
+
+  // Returns when the rank came to the meeting before, or the window's start.
+  int64_t ArrivedBefore(const Arrival& arrival) const {
+    const std::vector<int64_t>& times_ps = times_of_rank_.at(arrival.rank);
+    const auto it = std::lower_bound(times_ps.begin(), times_ps.end(), arrival.time_ps);
+    return it == times_ps.begin() ? graph_.window_start_ps : *(it - 1);
   }
 
   // True for transfers, which lead out of meetings, and for the time before a rank's own window.
@@ -155,59 +194,23 @@ class BlameFinder {
             graph_.instants[edge.to].event == kNoEvent);
   }
 
-  int64_t RankAt(InstantId instant) const {
-    const GraphEventId event = graph_.instants[instant].event;
-    return event == kNoEvent ? 0 : RankOf(event);
-  }
-
   // Host gaps are events in some graphs and none in others.
   Op OpOf(const GraphEdge& edge) const {
     const bool has_name = edge.event != kNoEvent && edge.bound_by != BoundBy::kHostGap;
     return {has_name ? graph_.events[edge.event].name : kNoName, edge.bound_by};
   }
 
-  // Returns how much longer than the others, on average, the last of them was in each op in the
-  // time span before it came.
-  TimeByOp ExcessOver(const std::vector<Arrival>& arrivals, InstantId last, absl::int128 span_ps,
-                      const TimeByOp& spent) const {
-    TimeByOp by_others;
-    int64_t others = 0;
-    for (const Arrival& arrival : arrivals) {
-      if (arrival.instant == last) continue;
-      ++others;
-      AddTimeBefore(arrival.instant, arrival.time_ps - span_ps, &by_others);
-    }
-    TimeByOp excess;
-    for (const auto& [op, time_ps] : spent) {
-      const auto mean = by_others.find(op);
-      const absl::int128 more_ps =
-          mean == by_others.end() ? time_ps : time_ps - mean->second / std::max<int64_t>(others, 1);
-      if (more_ps > 0) excess[op] = more_ps;
-    }
-    return excess;
-  }
-
-  // Adds what a rank was in until an instant, back to the meeting before it or to start_ps.
-  void AddTimeBefore(InstantId instant, absl::int128 start_ps, TimeByOp* sum) const {
-    while (graph_.instants[instant].time_ps > start_ps && causes_[instant] != kNoEdge) {
-      const GraphEdge& edge = graph_.edges[causes_[instant]];
-      if (IsNobodys(edge)) return;
-      const absl::int128 from_ps =
-          std::max<absl::int128>(graph_.instants[edge.from].time_ps, start_ps);
-      (*sum)[OpOf(edge)] += graph_.instants[instant].time_ps - from_ps;
-      instant = edge.from;
-    }
-  }
-
-  // Divides the blame in proportion to the parts, so that the sum is exact.
+  // Divides the blame in proportion to the parts, so that the sum is exact, and takes it from what is
+  // in excess.
   void Divide(absl::int128 blame_ps, const TimeByOp& parts, const GraphMeeting& meeting,
-              int64_t rank) {
+              int64_t rank, TimeByOp* excess) {
     absl::int128 whole = 0, before = 0;
     for (const auto& [op, part] : parts) whole += part;
     for (const auto& [op, part] : parts) {
       int64_t time_ps = 0;
       AddClamped(Share(blame_ps, before + part, whole) - Share(blame_ps, before, whole), &time_ps);
       before += part;
+      (*excess)[op] -= time_ps;
       if (time_ps > 0) Book(meeting, rank, op, time_ps);
     }
   }
@@ -265,13 +268,17 @@ class BlameFinder {
   }
 
   const PathGraph& graph_;
-  const CriticalPath& path_;
   Blame blame_;
   absl::flat_hash_map<InstantId, size_t> meeting_of_node_;
   // By position in PathGraph::meetings.
   std::vector<std::vector<Arrival>> arrivals_;
+  // By rank: when it came to meetings, in ascending order.
+  std::map<int64_t, std::vector<int64_t>> times_of_rank_;
   // By instant: the edge that stands for all the time before it; kNoEdge when none does.
   std::vector<EdgeId> causes_;
+  // By step and rank: the time by which the rank was longer in each op than the others were, as far
+  // as it is not blamed yet.
+  std::map<std::optional<int64_t>, std::map<int64_t, TimeByOp>> excess_;
   // The place of each row in Blame::rows.
   std::map<Key, size_t> rows_;
   // By place in Blame::rows: the largest part so far.
@@ -281,9 +288,7 @@ class BlameFinder {
 
 }  // namespace
 
-Blame FindBlame(const PathGraph& graph, const CriticalPath& path) {
-  return BlameFinder(graph, path).Find();
-}
+Blame FindBlame(const PathGraph& graph) { return BlameFinder(graph).Find(); }
 
 std::string BlameCsv(const Blame& blame) {
   std::string out = "step,rank,op,us,bound_by,waited_in\n";

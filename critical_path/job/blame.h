@@ -3,19 +3,21 @@
 //
 //   rank 0  --mm, 100 us--[all-reduce . . waits 200 us . . . . transfer]
 //   rank 1  ----host gap, 180 us----[launch, 20 us]--mm, 100 us--[all-reduce]
-//   path    #####################################################
 //   blame                 #######################################   200 us: gap 180, launch 20
 //
-// How much blame there is: the path through the joined ranks (rank_join.h) leads to a meeting along
-// the rank that came last. Each moment of it counts by the share of the other ranks that had come
-// to the meeting already. So the blame for a meeting is the mean time that the others waited, and
-// no moment counts more than once. What the path did before an earlier meeting counts for that one:
-// a rank that is late only because it waited itself is not to blame. Nor is it to blame for a
+// How much blame there is: at each meeting the rank that came last kept the others waiting, and is
+// blamed for the time that they waited, on average. Going back from its arrival along what it waited
+// for, each moment counts by the share of the others that had come already. An earlier meeting ends
+// that: a rank that is late only because it waited itself is not to blame. Nor is it to blame for a
 // transfer that ends later on it than on others, which all members do together. What a rank did
-// before its own window is not known, and not blamed.
+// before its own window is not known, and not blamed, unless the windows are chosen steps: then it
+// was late before its step.
 //
-// What is blamed: what the rank spent more time in, since the meeting before, than the others did
-// on average; the blame is divided in proportion. A rank that slept and then computed as the others
+// Blame is for waiting, whether or not the waiting made the run longer: what did is on the critical
+// path. In a run whose hosts are the bottleneck devices wait much, and the path leads past them.
+//
+// What is blamed: what the rank spent more time in, since it came to a meeting before, than the
+// others did on average; the blame is divided in proportion. A rank that slept and then computed as the others
 // did is late because it slept, though it computed while the others waited.
 #ifndef CRITICAL_PATH_JOB_BLAME_H_
 #define CRITICAL_PATH_JOB_BLAME_H_
@@ -25,7 +27,6 @@
 #include <string>
 #include <vector>
 
-#include "critical_path/graph/critical_path.h"
 #include "critical_path/graph/path_graph.h"
 
 namespace meridian {
@@ -49,19 +50,19 @@ struct RankBlame {
   int64_t blamed_ps = 0;
   // In how many steps no other rank has more blame.
   int64_t steps_led = 0;
-  // How long the rank waited itself, in all meetings, on the path or not.
+  // How long the rank waited itself, in all meetings.
   int64_t waited_ps = 0;
 };
 
 struct Blame {
-  // The largest first. The sum of their times is at most the path's length.
+  // The largest first.
   std::vector<BlameRow> rows;
   // All ranks that take part in a meeting, in ascending order.
   std::vector<RankBlame> ranks;
 };
 
 // Empty for graphs without meetings.
-Blame FindBlame(const PathGraph& graph, const CriticalPath& path);
+Blame FindBlame(const PathGraph& graph);
 
 // Returns a line for each row, with a title line.
 std::string BlameCsv(const Blame& blame);

@@ -138,7 +138,6 @@ class EtJobLoader {
       window->second.start_ns = std::min(window->second.start_ns, node.start_ns);
       window->second.end_ns = std::max(window->second.end_ns, node.end_ns);
     }
-    StartTogether(&windows_);
     // A rank that has none of the steps has no part in the window.
     for (NodeIndex index = 0; index < execution_.nodes.size(); ++index) {
       if (windows_.count(execution_.graph.rank(index)) == 0) {

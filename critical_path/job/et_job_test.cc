@@ -73,7 +73,7 @@ Result Analyze(absl::StatusOr<LoadedJob> loaded) {
   Result result;
   result.graph = std::move(joined->graph);
   result.path = *path;
-  result.blame = FindBlame(result.graph, *path);
+  result.blame = FindBlame(result.graph);
   EXPECT_EQ(path->length_ps, result.graph.window_end_ps - result.graph.window_start_ps);
   return result;
 }

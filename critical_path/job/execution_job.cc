@@ -150,10 +150,11 @@ class RankBuilder {
     if (causes.empty()) {
       // It is what the rank began with, or it was launched before the window.
       const bool is_host_time = IsHost(ResourceOf(node)) || !is_launched;
-      causes.push_back(is_host_time
-                           ? Cause{kWindowStart, EdgeType::kDependency, BoundBy::kHostGap, kNoEvent}
-                           : Cause{kWindowStart, EdgeType::kKernelLaunchDelay,
-                                   BoundBy::kKernelLaunchOverhead, event});
+      const int64_t delay_ps = Time(StartInstant(event)) - graph_.window_start_ps;
+      causes.push_back(
+          is_host_time ? Cause{kWindowStart, EdgeType::kDependency, BoundBy::kHostGap, kNoEvent}
+                       : Cause{kWindowStart, EdgeType::kKernelLaunchDelay,
+                               StartDelayBoundBy(BoundBy::kKernelLaunchOverhead, delay_ps), event});
     }
     AddCauses(StartInstant(event), /*has_time=*/true, &causes, &graph_);
   }
@@ -168,6 +169,7 @@ class RankBuilder {
       return;
     }
     const bool from_host = IsHost(ResourceOf(source)), to_host = IsHost(ResourceOf(node));
+    const int64_t delay_ps = start_ps - Time(EndInstant(from));
     Cause cause;
     cause.instant = EndInstant(from);
     if (to_host) {
@@ -175,12 +177,12 @@ class RankBuilder {
       cause.bound_by = BoundBy::kHostGap;
     } else if (from_host) {
       cause.type = EdgeType::kKernelLaunchDelay;
-      cause.bound_by = BoundBy::kKernelLaunchOverhead;
+      cause.bound_by = StartDelayBoundBy(BoundBy::kKernelLaunchOverhead, delay_ps);
       cause.event = event;
     } else {
       cause.type = ResourceOf(source) == ResourceOf(node) ? EdgeType::kKernelKernelDelay
                                                           : EdgeType::kSyncDependency;
-      cause.bound_by = BoundBy::kKernelKernelOverhead;
+      cause.bound_by = StartDelayBoundBy(BoundBy::kKernelKernelOverhead, delay_ps);
       cause.event = event;
     }
     causes->push_back(cause);
@@ -254,6 +256,7 @@ class JobBuilder {
     RETURN_IF_ERROR(CheckTimes());
     for (auto& [rank, nodes] : ranks) AddRank(rank, std::move(nodes));
     if (job_.ranks.empty()) return NothingRan();
+    job_.windows_are_chosen = !windows_.empty();
     for (const ExecutionMeeting& meeting : execution_.meetings) AddMeeting(meeting);
     return std::move(job_);
   }
@@ -332,12 +335,6 @@ BoundBy BoundByOf(absl::string_view op_kind, bool on_host, bool communicates) {
     return BoundBy::kGpuCommunication;
   }
   return BoundBy::kGpuCompute;
-}
-
-void StartTogether(std::map<int64_t, RankWindow>* windows) {
-  int64_t first_ns = std::numeric_limits<int64_t>::max();
-  for (const auto& [rank, window] : *windows) first_ns = std::min(first_ns, window.start_ns);
-  for (auto& [rank, window] : *windows) window.start_ns = first_ns;
 }
 
 absl::StatusOr<JobGraph> BuildExecutionJob(const TimedExecution& execution,

@@ -80,12 +80,8 @@ void AddMeeting(std::vector<NodeIndex> arrivals, std::vector<NodeIndex> departur
 // communication though they are exported as computation.
 BoundBy BoundByOf(absl::string_view op_kind, bool on_host, bool communicates);
 
-// Lets all windows begin with the earliest: what a rank that begins its step late did until then is
-// a part of why it is late.
-void StartTogether(std::map<int64_t, RankWindow>* windows);
-
-// Builds the graphs of the ranks that have nodes, each of the window given for the rank, or from
-// its first start to its last end; nodes are cut at the window's ends. FailedPrecondition when no
+// Builds the graphs of the ranks that have nodes, each of the window given for the rank (its chosen
+// steps), or from its first start to its last end; nodes are cut at the window's ends. FailedPrecondition when no
 // rank has nodes; OutOfRange for times that are over 106 days apart.
 absl::StatusOr<JobGraph> BuildExecutionJob(const TimedExecution& execution,
                                            const std::map<int64_t, RankWindow>& windows);

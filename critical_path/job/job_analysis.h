@@ -62,8 +62,8 @@ struct LoadedJob {
 // Reads profiles (XSpace), one or many, or a combined one. Events are the device work, the host's
 // calls that launched it, and the gaps between those; edges are those that chakra_export finds:
 // launches, streams, data, the host that waited for the device. Ranks meet in the collectives that
-// trace_alignment matches. The window of a chosen step lasts on each rank from when the first rank
-// begins it until the last work that this rank launched in it has ended.
+// trace_alignment matches. The window of a chosen step lasts on each rank from when the rank begins
+// it until the last work that it launched in it has ended.
 //
 // FailedPrecondition for clocks with violations and an empty window; InvalidArgument for profiles
 // of different runs, and when some, but not all ranks have one; NotFound for steps that are not

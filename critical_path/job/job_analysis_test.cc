@@ -118,7 +118,7 @@ void CheckAnyBytes(const TemporaryDirectory& directory, const std::vector<std::s
     for (const int64_t time_ps : BreakDown(graph, *path).time_ps) sum_ps += time_ps;
     EXPECT_EQ(sum_ps, path->length_ps);
     int64_t blame_ps = 0;
-    for (const BlameRow& row : FindBlame(graph, *path).rows) blame_ps += row.time_ps;
+    for (const BlameRow& row : FindBlame(graph).rows) blame_ps += row.time_ps;
     EXPECT_LE(blame_ps, path->length_ps);
   }
   EXPECT_GT(analyzed, 5);

@@ -174,7 +174,8 @@ class Joiner {
       const int64_t late_ps = Time(start) - graph_.window_start_ps;
       const bool is_its_own = job_.windows_are_chosen && late_ps > 0;
       graph_.edges.push_back({0, start, late_ps, is_its_own ? AddLateness(rank, late_ps) : kNoEvent,
-                              EdgeType::kDependency, BoundBy::kHostGap});
+                              EdgeType::kDependency,
+                              is_its_own ? BoundBy::kBeforeStep : BoundBy::kHostGap});
     }
     for (const InstantId end : end_instants_) {
       if (end == last) continue;
@@ -184,7 +185,7 @@ class Joiner {
 
   GraphEventId AddLateness(size_t rank, int64_t late_ps) {
     GraphEvent event;
-    event.name = graph_.names.Intern(BoundByName(BoundBy::kHostGap));
+    event.name = graph_.names.Intern(BoundByName(BoundBy::kBeforeStep));
     event.lane = first_lanes_[rank];
     event.start_ps = graph_.window_start_ps;
     event.duration_ps = late_ps;

@@ -56,8 +56,9 @@ struct JobGraph {
   // In order of the ranks.
   std::vector<RankGraph> ranks;
   std::vector<Meeting> meetings;
-  // Whether the windows are parts of longer recordings. Then a rank whose window begins later than
-  // others' was late itself, and an event host_gap shows that; otherwise nobody knows what it did.
+  // Whether the windows are chosen steps of longer recordings. Then a rank whose window begins later
+  // than others' was late itself, which an event before_step shows; otherwise nobody knows what it
+  // did.
   bool windows_are_chosen = false;
 };
 
@@ -68,7 +69,7 @@ struct JoinedGraph {
 };
 
 // Joins all ranks. The window lasts from the first start to the last end of the ranks' windows; the
-// time until a rank's own window begins is a host gap. OutOfRange when the ranks lie too far apart,
+// time until a rank's own window begins is before_step or a host gap. OutOfRange when the ranks lie too far apart,
 // or have too many instants, to be counted.
 absl::StatusOr<JoinedGraph> JoinRanks(JobGraph job);
 

@@ -11,12 +11,10 @@
 #include "critical_path/hta/hta_frame.h"
 #include "critical_path/hta/hta_graph.h"
 #include "critical_path/hta/hta_launches.h"
-#include "critical_path/trace/inferred_waits.h"
 #include "critical_path/trace/trace_graph.h"
 #include "critical_path/trace/trace_window.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/dependencies/device_dependencies.h"
-#include "xla_profiler/dependencies/runtime_calls.h"
 #include "xla_profiler/kineto/device_dependencies_json.h"
 #include "xla_profiler/kineto/event_table_json.h"
 #include "xla_profiler/trace_json/trace_json_reader.h"
@@ -92,9 +90,7 @@ absl::StatusOr<TraceAnalysis> AnalyzeLoadedTrace(const TraceJsonTable& trace,
                                                  const TraceAnalysisOptions& options) {
   RETURN_IF_ERROR(RefuseInverted(trace.problems));
   TraceAnalysis analysis;
-  const std::vector<SyncCall> sync_calls = ReadTraceJsonSyncCalls(text, trace.table);
-  DeviceDependencies dependencies = FindDeviceDependencies(trace.table, sync_calls);
-  const size_t inferred_waits = AddInferredWaits(trace.table, sync_calls, &dependencies);
+  const DeviceDependencies dependencies = FindTraceJsonDependencies(text, trace.table);
   ASSIGN_OR_RETURN(const TraceWindow window,
                    ChooseTraceWindow(trace.table, dependencies, options.window));
   TraceGraphOptions graph_options;
@@ -108,8 +104,9 @@ absl::StatusOr<TraceAnalysis> AnalyzeLoadedTrace(const TraceJsonTable& trace,
   NoteProblems(trace.problems, &notes);
   if (!HasSyncEvents(trace.table)) notes.push_back(kNoSyncEvents);
   NoteDependencies(dependencies, &notes);
-  if (inferred_waits > 0) {
-    notes.push_back(absl::StrCat(inferred_waits, " x waits inferred from the times of the work"));
+  if (dependencies.inferred > 0) {
+    notes.push_back(
+        absl::StrCat(dependencies.inferred, " x waits inferred from the times of the work"));
   }
   if (built.without_launch > 0) {
     notes.push_back(absl::StrCat(built.without_launch, " x device work whose launch is unknown"));

@@ -57,6 +57,10 @@ class XSpaceJobLoader {
     WorkGraph& graph = work_.graph;
     AddStreamOrder(&graph);
     AddDataDependencies(&graph);
+    const int64_t inferred = AddInferredDependencies(&graph);
+    if (inferred > 0) {
+      work_.notes.push_back(absl::StrCat(inferred, " x waits inferred from the times of the work"));
+    }
     AddHostNodes(work_.profile_of_rank, &graph);
     std::vector<NodeIndex> order(graph.nodes.size());
     std::iota(order.begin(), order.end(), 0);
@@ -93,7 +97,6 @@ class XSpaceJobLoader {
       }
       windows_[static_cast<int64_t>(rank)] = *window;
     }
-    StartTogether(&windows_);
     for (const WorkNode& node : work_.graph.nodes) {
       if (node.work == nullptr || !node.work->step.has_value()) continue;
       if (!steps_->Contains(*node.work->step)) continue;

@@ -60,7 +60,7 @@ TEST_F(SyntheticJobTest, TheStragglerOfEachStepIsFound) {
   ASSERT_THAT(joined, IsOk());
   const absl::StatusOr<CriticalPath> path = FindLongestPath(joined->graph);
   ASSERT_THAT(path, IsOk());
-  const Blame blame = FindBlame(joined->graph, *path);
+  const Blame blame = FindBlame(joined->graph);
   ASSERT_EQ(blame.rows.size(), 3);
   for (int step = 0; step < 3; ++step) {
     const BlameRow& row = blame.rows[static_cast<size_t>(step)];
@@ -197,7 +197,7 @@ TEST(XSpaceJobTest, TheRankThatSleptHasTheLargestBlame) {
   ASSERT_THAT(joined, IsOk());
   const absl::StatusOr<CriticalPath> path = FindLongestPath(joined->graph);
   ASSERT_THAT(path, IsOk());
-  const Blame blame = FindBlame(joined->graph, *path);
+  const Blame blame = FindBlame(joined->graph);
   ASSERT_GE(blame.rows.size(), 2);
   EXPECT_EQ(blame.rows[0].step, 3);
   EXPECT_EQ(blame.rows[1].step, 6);

@@ -255,7 +255,7 @@ PathReport ReportPath(const GraphSource& source, const PathGraph& graph, const C
   PathBreakdown breakdown = BreakDown(graph, path);
   ReportBreakdown(breakdown, path.length_ps, &report);
   ReportEvents(graph, std::move(breakdown.shares), path.length_ps, &report);
-  ReportBlame(FindBlame(graph, path), path.length_ps, &report);
+  ReportBlame(FindBlame(graph), path.length_ps, &report);
   for (const std::string& note : source.notes) report.add_notes(note);
   return report;
 }

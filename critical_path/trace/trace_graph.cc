@@ -158,29 +158,34 @@ class Builder {
 
   void AddWorkStart(GraphEventId work, absl::Span<const DeviceDependency> dependencies) {
     Causes causes;
-    const auto add = [&](InstantId instant, EdgeType type, BoundBy bound_by) {
-      causes.push_back({instant, type, bound_by, work});
+    const auto add = [&](InstantId instant, EdgeType type, BoundBy overhead,
+                         InstantId could_start) {
+      const int64_t delay_ps = Time(StartInstant(work)) - Time(could_start);
+      causes.push_back({instant, type, StartDelayBoundBy(overhead, delay_ps), work});
     };
     for (const DeviceDependency& dependency : dependencies) {
       const GraphEventId from = event_of_row_[dependency.from];
       if (from == kNoEvent) continue;
       switch (dependency.kind) {
         case DeviceDependencyKind::kLaunch:
-          add(StartInstant(from), EdgeType::kKernelLaunchDelay, BoundBy::kKernelLaunchOverhead);
+          add(StartInstant(from), EdgeType::kKernelLaunchDelay, BoundBy::kKernelLaunchOverhead,
+              EndInstant(from));
           break;
         case DeviceDependencyKind::kStreamOrder:
-          add(EndInstant(from), EdgeType::kKernelKernelDelay, BoundBy::kKernelKernelOverhead);
+          add(EndInstant(from), EdgeType::kKernelKernelDelay, BoundBy::kKernelKernelOverhead,
+              EndInstant(from));
           break;
         default:
           // Waits within one moment could make a circle, and explain nothing.
           if (Time(EndInstant(from)) < Time(EndInstant(work))) {
-            add(EndInstant(from), EdgeType::kSyncDependency, BoundBy::kKernelKernelOverhead);
+            add(EndInstant(from), EdgeType::kSyncDependency, BoundBy::kKernelKernelOverhead,
+                EndInstant(from));
           }
       }
     }
     // Without a cause it was launched before the window, or nobody knows when.
     if (causes.empty()) {
-      add(kWindowStart, EdgeType::kKernelLaunchDelay, BoundBy::kKernelLaunchOverhead);
+      add(kWindowStart, EdgeType::kKernelLaunchDelay, BoundBy::kKernelLaunchOverhead, kWindowStart);
     }
     AddCauses(StartInstant(work), /*has_time=*/true, &causes, &graph_);
   }

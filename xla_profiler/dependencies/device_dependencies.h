@@ -36,7 +36,9 @@ enum class DeviceDependencyKind : uint8_t {
   kStreamSync,
   kDeviceSync,
   kBlockingCopy,
-  kLast = kBlockingCopy,
+  // Work that nothing in the trace explains the late start of: inferred_waits.h.
+  kInferredWait,
+  kLast = kInferredWait,
 };
 inline constexpr int kNumDeviceDependencyKinds = static_cast<int>(DeviceDependencyKind::kLast) + 1;
 
@@ -86,6 +88,9 @@ struct DeviceDependencies {
   uint64_t started_before_return = 0;
   // Work that starts while earlier work of its stream is running, as the branches of a CUDA graph.
   uint64_t overlapping = 0;
+
+  // How many of the edges are inferred from times (inferred_waits.h), of any kind.
+  uint64_t inferred = 0;
 
   uint64_t unresolved(DeviceDependencyKind kind, UnresolvedReason reason) const {
     return unresolved_counts[static_cast<int>(kind)][static_cast<int>(reason)];

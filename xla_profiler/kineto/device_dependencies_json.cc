@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "xla_profiler/base/json/json_value.h"
+#include "xla_profiler/dependencies/inferred_waits.h"
 #include "xla_profiler/dependencies/runtime_calls.h"
 #include "xla_profiler/kineto/event_table_json.h"
 
@@ -59,7 +60,10 @@ std::vector<SyncCall> ReadTraceJsonSyncCalls(absl::string_view text, const Event
 }
 
 DeviceDependencies FindTraceJsonDependencies(absl::string_view text, const EventTable& table) {
-  return FindDeviceDependencies(table, ReadTraceJsonSyncCalls(text, table));
+  const std::vector<SyncCall> sync_calls = ReadTraceJsonSyncCalls(text, table);
+  DeviceDependencies dependencies = FindDeviceDependencies(table, sync_calls);
+  AddInferredWaits(table, sync_calls, &dependencies);
+  return dependencies;
 }
 
 }  // namespace meridian

@@ -20,6 +20,7 @@ namespace meridian {
 // what their own args tell: hardly ever the stream.
 std::vector<SyncCall> ReadTraceJsonSyncCalls(absl::string_view text, const EventTable& table);
 
+// Finds what the trace says, and infers the rest from times (inferred_waits.h).
 DeviceDependencies FindTraceJsonDependencies(absl::string_view text, const EventTable& table);
 
 }  // namespace meridian

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -29,6 +31,7 @@
 #include "xla_profiler/hlo/hlo_collective.h"
 #include "xla_profiler/hlo/hlo_module_index.h"
 #include "xla_profiler/hlo/replica_groups.h"
+#include "xla_profiler/kineto/kineto_steps.h"
 
 namespace meridian {
 namespace {
@@ -91,8 +94,7 @@ std::optional<int64_t> BytesOfType(absl::string_view type) {
 }
 
 // Returns nullopt when count or type are not known or the product does not fit.
-std::optional<int64_t> MessageBytes(const JsonValue& count, absl::string_view type) {
-  const std::optional<int64_t> elements = count.AsInt64();
+std::optional<int64_t> MessageBytes(std::optional<int64_t> elements, absl::string_view type) {
   const std::optional<int64_t> size = BytesOfType(type);
   if (!elements.has_value() || !size.has_value() || *elements < 0 ||
       *elements > std::numeric_limits<int64_t>::max() / *size) {
@@ -189,7 +191,74 @@ class ProcessGroups {
   absl::flat_hash_map<std::string, std::vector<int64_t>> header_ranks_;
 };
 
-// When the host launched kernels, and in which steps.
+// What PyTorch recorded about a call, or about the calls of a batch that do the same.
+struct CollectiveCall {
+  std::string name;
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  // The arguments of the call, of several those of the first.
+  JsonValue args;
+  // Elements put in and given out, of several calls in sum; nullopt when they are not told.
+  std::optional<int64_t> in_elements;
+  std::optional<int64_t> out_elements;
+};
+
+// Which calls a batch consists of, and where it launches its kernels.
+class CoalescedBatches {
+ public:
+  explicit CoalescedBatches(const EventTable& table) : table_(table) {
+    for (EventRow row = 0; row < table.size(); ++row) {
+      const EventCategory category = table.category(row);
+      if (category == EventCategory::kAnnotation && table.name(row) == "nccl:coalesced") {
+        if (table.track(table.track_id(row)).kind == TrackKind::kHost) {
+          threads_[table.track_id(row)].batches.push_back(row);
+        }
+      } else if (category == EventCategory::kCpuOp && table.name(row) == "record_param_comms") {
+        threads_[table.track_id(row)].calls.push_back(row);
+      }
+    }
+    const auto by_start = [&](EventRow a, EventRow b) {
+      return table.start_ps(a) < table.start_ps(b);
+    };
+    for (auto& [track, thread] : threads_) {
+      std::sort(thread.batches.begin(), thread.batches.end(), by_start);
+      std::sort(thread.calls.begin(), thread.calls.end(), by_start);
+    }
+  }
+
+  // Returns the calls since the batch before the one in which the host's row lies; empty when it
+  // lies in none.
+  std::vector<EventRow> CallsBefore(EventRow launch) const {
+    const auto it = threads_.find(table_.track_id(launch));
+    if (it == threads_.end()) return {};
+    const Thread& thread = it->second;
+    const auto starts_after = [&](int64_t time_ps, EventRow row) {
+      return time_ps < table_.start_ps(row);
+    };
+    const auto next = std::upper_bound(thread.batches.begin(), thread.batches.end(),
+                                       table_.start_ps(launch), starts_after);
+    if (next == thread.batches.begin()) return {};
+    const EventRow batch = *(next - 1);
+    if (table_.end_ps(batch) < table_.start_ps(launch)) return {};
+    const int64_t since_ps = next - 1 == thread.batches.begin()
+                                 ? std::numeric_limits<int64_t>::min()
+                                 : table_.end_ps(*(next - 2));
+    return {std::upper_bound(thread.calls.begin(), thread.calls.end(), since_ps, starts_after),
+            std::upper_bound(thread.calls.begin(), thread.calls.end(), table_.end_ps(batch),
+                             starts_after)};
+  }
+
+ private:
+  // Rows of one thread in order of their starts.
+  struct Thread {
+    std::vector<EventRow> batches;
+    std::vector<EventRow> calls;
+  };
+
+  const EventTable& table_;
+  absl::flat_hash_map<TrackId, Thread> threads_;
+};
+
+// Which calls of the host launched kernels.
 class HostLaunches {
  public:
   HostLaunches(const EventTable& table, absl::Span<const EventRow> kernels) {
@@ -197,55 +266,24 @@ class HostLaunches {
       if (table.correlation(kernel).has_value()) launches_.try_emplace(*table.correlation(kernel));
     }
     for (EventRow row = 0; row < table.size(); ++row) {
-      if (table.category(row) == EventCategory::kRuntimeApi) AddCall(table, row);
-      if (table.category(row) == EventCategory::kStep) AddStep(table, row);
+      if (table.category(row) != EventCategory::kRuntimeApi) continue;
+      if (!table.correlation(row).has_value()) continue;
+      const auto it = launches_.find(*table.correlation(row));
+      if (it != launches_.end()) it->second = row;
     }
-    std::sort(steps_.begin(), steps_.end(),
-              [](const Step& a, const Step& b) { return a.start_ps < b.start_ps; });
   }
 
-  // Returns when one of the kernels was launched; nullopt when the trace does not say.
-  std::optional<int64_t> LaunchPs(std::optional<uint64_t> correlation) const {
+  // Returns the call that launched one of the kernels; nullopt when it is not in the trace.
+  std::optional<EventRow> Of(std::optional<uint64_t> correlation) const {
     if (!correlation.has_value()) return std::nullopt;
     const auto it = launches_.find(*correlation);
     return it == launches_.end() ? std::nullopt : it->second;
   }
 
-  // Returns the number of the step around that time; nullopt when there is none.
-  std::optional<int64_t> StepAt(int64_t time_ps) const {
-    const auto next =
-        std::upper_bound(steps_.begin(), steps_.end(), time_ps,
-                         [](int64_t time, const Step& step) { return time < step.start_ps; });
-    if (next == steps_.begin()) return std::nullopt;
-    const Step& step = *(next - 1);
-    return time_ps < step.end_ps ? std::optional<int64_t>(step.number) : std::nullopt;
-  }
-
  private:
-  struct Step {
-    int64_t start_ps = 0;
-    int64_t end_ps = 0;
-    int64_t number = 0;
-  };
-
-  void AddCall(const EventTable& table, EventRow row) {
-    if (!table.correlation(row).has_value()) return;
-    const auto it = launches_.find(*table.correlation(row));
-    if (it != launches_.end()) it->second = table.start_ps(row);
-  }
-
-  void AddStep(const EventTable& table, EventRow row) {
-    const std::vector<absl::string_view> words = absl::StrSplit(table.name(row), '#');
-    int64_t number = 0;
-    if (!absl::SimpleAtoi(words.back(), &number)) return;
-    steps_.push_back({table.start_ps(row), table.end_ps(row), number});
-  }
-
-  // When the communication kernel of a correlation id was launched, in ps from the trace's base;
-  // nullopt when the call is not in the trace.
-  absl::flat_hash_map<uint64_t, std::optional<int64_t>> launches_;
-  // The steps in order of their starts; they follow each other.
-  std::vector<Step> steps_;
+  // The call that launched the communication kernel of a correlation id; nullopt when the call is
+  // not in the trace.
+  absl::flat_hash_map<uint64_t, std::optional<EventRow>> launches_;
 };
 
 std::vector<EventRow> CommunicationKernels(const EventTable& table) {
@@ -265,15 +303,18 @@ std::string ModuleOf(const JsonValue& args) {
   return description.empty() ? name : absl::StrCat(name, " (", description, ")");
 }
 
-std::string InstructionOf(const CollectiveOp& op, absl::string_view name, const JsonValue& args) {
-  const std::string type = TextOf(args, "dtype");
-  if (op.kind == CollectiveKind::kRaggedAllToAll) return absl::StrCat(name, " ", type);
-  const absl::string_view elements = args.Find("In msg nelems").text();
+std::string InstructionOf(const CollectiveOp& op, const CollectiveCall& call) {
+  const std::string type = TextOf(call.args, "dtype");
+  if (op.kind == CollectiveKind::kRaggedAllToAll) return absl::StrCat(call.name, " ", type);
+  const auto text = [](std::optional<int64_t> elements) {
+    return elements.has_value() ? absl::StrCat(*elements) : std::string();
+  };
   if (!op.pairs.empty()) {
     return absl::StrCat("transfer ", op.pairs[0].source, "->", op.pairs[0].target, " ", type, " ",
-                        elements);
+                        text(call.in_elements));
   }
-  return absl::StrCat(name, " ", type, " ", elements, "->", args.Find("Out msg nelems").text());
+  return absl::StrCat(call.name, " ", type, " ", text(call.in_elements), "->",
+                      text(call.out_elements));
 }
 
 std::optional<int64_t> RunIdOf(CollectiveKind kind, const JsonValue& args,
@@ -297,6 +338,7 @@ class KinetoReader {
         groups_(info_),
         kernels_(CommunicationKernels(table_)),
         launches_(table_, kernels_),
+        steps_(table_),
         out_(*out),
         collector_(no_programs_, out) {}
 
@@ -324,14 +366,27 @@ class KinetoReader {
 
   void ReadKernel(EventRow row) {
     const JsonValue args = ReadTraceJsonArgs(text_, table_, row);
-    const std::optional<uint32_t> op = FindOp(row, args);
-    if (!op.has_value()) return;
+    if (!TextOf(args, "Collective name").empty()) {
+      if (const std::optional<CollectiveCall> call = ReadCall(args, table_.name(row))) {
+        AddPiece(row, *call);
+      }
+      return;
+    }
+    const std::vector<CollectiveCall> calls = ReadBatch(row);
+    for (const CollectiveCall& call : calls) AddPiece(row, call);
+    if (calls.empty()) {
+      collector_.AddUnresolved("communication kernel that no collective call describes",
+                               std::string(table_.name(row)));
+    }
+  }
+
+  void AddPiece(EventRow row, const CollectiveCall& call) {
     CollectivePiece piece;
-    piece.op = *op;
+    piece.op = OpOf(call);
     piece.local_device = device_;
     piece.step = StepOf(row);
-    piece.run_id = RunIdOf(out_.ops[*op].kind, args, piece.step);
-    piece.execution = args.Find("External id").AsUint64();
+    piece.run_id = RunIdOf(call.kind, call.args, piece.step);
+    piece.execution = call.args.Find("External id").AsUint64();
     piece.start_ps = table_.start_ps(row);
     piece.end_ps = table_.end_ps(row);
     (void)absl::SimpleAtoi(table_.track(table_.track_id(row)).thread, &piece.line_id);
@@ -340,36 +395,79 @@ class KinetoReader {
     collector_.AddPiece(piece);
   }
 
-  // Returns the op that a kernel is a piece of, or counts it and returns nullopt.
-  std::optional<uint32_t> FindOp(EventRow row, const JsonValue& args) {
-    const std::string name = TextOf(args, "Collective name");
-    if (name.empty()) {
-      collector_.AddUnresolved("communication kernel that no collective call describes",
-                               std::string(table_.name(row)));
-      return std::nullopt;
-    }
-    std::optional<CollectiveKind> kind = KindOfName(name);
-    if (!kind.has_value()) kind = KindOfKernel(table_.name(row), /*has_groups=*/false);
+  // Returns what a kernel's or a call's arguments say. Nullopt, and counts it, when the kind of the
+  // collective is not known.
+  std::optional<CollectiveCall> ReadCall(const JsonValue& args, absl::string_view kernel) {
+    CollectiveCall call;
+    call.name = TextOf(args, "Collective name");
+    std::optional<CollectiveKind> kind = KindOfName(call.name);
+    if (!kind.has_value()) kind = KindOfKernel(kernel, /*has_groups=*/false);
     if (!kind.has_value()) {
-      collector_.AddUnresolved("collective of unknown kind",
-                               absl::StrCat(name, ": ", table_.name(row)));
+      collector_.AddUnresolved("collective of unknown kind", absl::StrCat(call.name, ": ", kernel));
       return std::nullopt;
     }
-    return OpOf(*kind, name, args);
+    call.kind = *kind;
+    call.args = args;
+    call.in_elements = args.Find("In msg nelems").AsInt64();
+    call.out_elements = args.Find("Out msg nelems").AsInt64();
+    return call;
+  }
+
+  // Returns the calls of the batch that launched a kernel, those that do the same as one. Empty when
+  // no batch did.
+  std::vector<CollectiveCall> ReadBatch(EventRow kernel) {
+    const std::optional<EventRow> launch = launches_.Of(table_.correlation(kernel));
+    if (!launch.has_value()) return {};
+    if (!batches_.has_value()) {
+      batches_.emplace(table_);
+      for (EventRow row : kernels_) {
+        const JsonValue args = ReadTraceJsonArgs(text_, table_, row);
+        const std::optional<uint64_t> call = args.Find("External id").AsUint64();
+        if (call.has_value() && args.Find("Collective name").exists()) has_kernel_.insert(*call);
+      }
+    }
+    // Calls by kind, process group, type and peer.
+    std::map<std::tuple<CollectiveKind, std::string, std::string, std::string>, CollectiveCall>
+        merged;
+    for (EventRow row : batches_->CallsBefore(*launch)) {
+      const JsonValue args = ReadTraceJsonArgs(text_, table_, row);
+      const std::string name = TextOf(args, "Collective name");
+      const std::optional<uint64_t> id = args.Find("External id").AsUint64();
+      if (!KindOfName(name).has_value() || (id.has_value() && has_kernel_.contains(*id))) continue;
+      const CollectiveCall call = *ReadCall(args, table_.name(kernel));
+      const std::string peer(
+          args.Find(call.kind == CollectiveKind::kSend ? "Dst Rank" : "Src Rank").text());
+      const auto [it, is_new] = merged.try_emplace(
+          std::make_tuple(call.kind, ModuleOf(args), TextOf(args, "dtype"), peer), call);
+      if (is_new) continue;
+      it->second.in_elements = Sum(it->second.in_elements, call.in_elements);
+      it->second.out_elements = Sum(it->second.out_elements, call.out_elements);
+    }
+    std::vector<CollectiveCall> calls;
+    for (auto& [key, call] : merged) calls.push_back(std::move(call));
+    return calls;
+  }
+
+  static std::optional<int64_t> Sum(std::optional<int64_t> a, std::optional<int64_t> b) {
+    int64_t sum = 0;
+    if (!a.has_value() || !b.has_value() || __builtin_add_overflow(*a, *b, &sum)) {
+      return std::nullopt;
+    }
+    return sum;
   }
 
   // Returns the op, adding it when it is new. What could not be told is counted once.
-  uint32_t OpOf(CollectiveKind kind, absl::string_view name, const JsonValue& args) {
-    const std::string type = TextOf(args, "dtype");
-    const std::optional<int64_t> in = MessageBytes(args.Find("In msg nelems"), type);
-    const std::optional<int64_t> out = MessageBytes(args.Find("Out msg nelems"), type);
+  uint32_t OpOf(const CollectiveCall& call) {
+    const std::string type = TextOf(call.args, "dtype");
+    const std::optional<int64_t> in = MessageBytes(call.in_elements, type);
+    const std::optional<int64_t> out = MessageBytes(call.out_elements, type);
     CollectiveOp op;
-    op.kind = kind;
+    op.kind = call.kind;
     op.operand_bytes = in.value_or(0);
     op.output_bytes = out.value_or(0);
-    op.pairs = PairsOf(kind, args);
-    op.module = ModuleOf(args);
-    op.instruction = InstructionOf(op, name, args);
+    op.pairs = PairsOf(call.kind, call.args);
+    op.module = ModuleOf(call.args);
+    op.instruction = InstructionOf(op, call);
     const auto [it, inserted] = ops_.try_emplace(
         OpKey(op.kind, op.module, op.instruction, op.operand_bytes, op.output_bytes));
     if (!inserted) return it->second;
@@ -378,9 +476,9 @@ class KinetoReader {
     if (!in.has_value() || !out.has_value()) {
       collector_.AddUnresolved("bytes of a collective cannot be told", example);
     }
-    if (HasPairs(kind)) {
+    if (HasPairs(op.kind)) {
       if (op.pairs.empty()) collector_.AddUnresolved("peer of a transfer cannot be told", example);
-    } else if (const auto ranks = groups_.RanksOf(args); ranks.has_value()) {
+    } else if (const auto ranks = groups_.RanksOf(call.args); ranks.has_value()) {
       op.groups.Add(*ranks);
     } else {
       collector_.AddUnresolved("ranks of a process group cannot be told", example);
@@ -399,8 +497,8 @@ class KinetoReader {
   }
 
   std::optional<int64_t> StepOf(EventRow row) {
-    const std::optional<int64_t> launch_ps = launches_.LaunchPs(table_.correlation(row));
-    if (launch_ps.has_value()) return launches_.StepAt(*launch_ps);
+    const std::optional<EventRow> launch = launches_.Of(table_.correlation(row));
+    if (launch.has_value()) return steps_.At(table_.start_ps(*launch));
     collector_.AddUnresolved("launch of a collective is not in the profile",
                              std::string(table_.name(row)));
     return std::nullopt;
@@ -427,6 +525,11 @@ class KinetoReader {
   const ProcessGroups groups_;
   const std::vector<EventRow> kernels_;
   const HostLaunches launches_;
+  const KinetoSteps steps_;
+  // Made when a kernel is not described: the batches, and the ids of the calls that have a kernel of
+  // their own.
+  std::optional<CoalescedBatches> batches_;
+  absl::flat_hash_set<uint64_t> has_kernel_;
   const HloModuleIndex no_programs_;
   ProfileCollectives& out_;
   CollectiveCollector collector_;

@@ -7,9 +7,17 @@
 //     Process Group Name: 0    Process Group Ranks: [0, 1, 2, 3]   (Seq: 17)
 //
 // A collective is a kernel of NCCL or RCCL with these args. Kernels of other libraries may have
-// them too (copies that the call made); they do not communicate. A communication kernel without
-// them is counted as unresolved: it was launched before the profiler was active, in a CUDA graph,
-// or at the end of a coalesced batch, when no single call is under way.
+// them too (copies that the call made); they do not communicate.
+//
+// The kernels of a batch (batch_isend_irecv) are launched when it ends, and have no args:
+//
+//   host     [record_param_comms: send to 2] [record_param_comms: recv from 0] [nccl:coalesced]
+//   stream                                                                        [kernel]
+//
+// They do all that the thread's calls since the batch before had recorded and no kernel of their own
+// has done; calls of one kind, group, type and peer are one event. A communication kernel that
+// neither describes is counted as unresolved: it was launched before the profiler was active, or in
+// a CUDA graph.
 //
 //   kind      by collective name; by the function in the kernel's symbol for names not known here
 //   bytes     element counts times the element type's size, as PyTorch recorded them

@@ -1,11 +1,14 @@
-#include "critical_path/trace/inferred_waits.h"
+#include "xla_profiler/dependencies/inferred_waits.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
+#include <numeric>
 #include <optional>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -13,7 +16,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
-#include "critical_path/trace/trace_window.h"
 
 namespace meridian {
 namespace {
@@ -138,10 +140,68 @@ absl::flat_hash_set<EventRow> FindExplained(const DeviceDependencies& known) {
   return rows;
 }
 
+// Adds the waits of work that starts long after everything known or inferred so far.
+void InferWorkWaits(const EventTable& table, const DeviceDependencies& known,
+                    std::vector<DeviceDependency>* inferred) {
+  // The table's rows and spans of work by device. Work whose launch is not in the trace is not asked
+  // what it waited for.
+  std::map<int64_t, std::pair<std::vector<EventRow>, std::vector<DeviceSpan>>> devices;
+  constexpr int64_t kNever = std::numeric_limits<int64_t>::min();
+  std::vector<int64_t> ready_ps(table.size(), kNever);
+  std::vector<bool> is_launched(table.size());
+  const auto add_ready = [&](const DeviceDependency& edge) {
+    is_launched[edge.to] = is_launched[edge.to] || edge.kind == DeviceDependencyKind::kLaunch;
+    ready_ps[edge.to] = std::max(ready_ps[edge.to], table.end_ps(edge.from));
+  };
+  for (const DeviceDependency& edge : known.edges) add_ready(edge);
+  for (const DeviceDependency& edge : *inferred) add_ready(edge);
+  for (EventRow row = 0; row < table.size(); ++row) {
+    if (!IsDeviceWork(table.category(row))) continue;
+    const TrackId track = table.track_id(row);
+    auto& [rows, spans] = devices[table.track(track).device_id.value_or(0)];
+    rows.push_back(row);
+    spans.push_back({static_cast<int64_t>(track), table.start_ps(row), table.end_ps(row),
+                     is_launched[row] ? ready_ps[row] : table.start_ps(row)});
+  }
+  for (const auto& [device, work] : devices) {
+    const std::vector<size_t> awaited = InferDeviceWaits(work.second);
+    for (size_t i = 0; i < awaited.size(); ++i) {
+      if (awaited[i] == kNoSpan) continue;
+      inferred->push_back(
+          {work.first[awaited[i]], work.first[i], DeviceDependencyKind::kInferredWait});
+    }
+  }
+}
+
 }  // namespace
 
-size_t AddInferredWaits(const EventTable& table, absl::Span<const SyncCall> sync_calls,
-                        DeviceDependencies* dependencies) {
+std::vector<size_t> InferDeviceWaits(absl::Span<const DeviceSpan> spans) {
+  std::vector<size_t> by_end(spans.size());
+  std::iota(by_end.begin(), by_end.end(), 0);
+  std::sort(by_end.begin(), by_end.end(), [&](size_t a, size_t b) {
+    return std::tie(spans[a].end_ps, a) < std::tie(spans[b].end_ps, b);
+  });
+  std::vector<size_t> awaited(spans.size(), kNoSpan);
+  for (size_t i = 0; i < spans.size(); ++i) {
+    const DeviceSpan& waiting = spans[i];
+    const int64_t earliest_ps = waiting.start_ps - kMaxStartDelayPs;
+    if (waiting.ready_ps >= earliest_ps) continue;
+    auto it = std::upper_bound(
+        by_end.begin(), by_end.end(), waiting.start_ps,
+        [&](int64_t time_ps, size_t other) { return time_ps < spans[other].end_ps; });
+    for (int tries = 0; tries < kMaxCandidates && it != by_end.begin(); ++tries) {
+      const DeviceSpan& ended = spans[*--it];
+      if (ended.end_ps < earliest_ps) break;
+      if (ended.stream == waiting.stream || ended.start_ps >= waiting.start_ps) continue;
+      awaited[i] = *it;
+      break;
+    }
+  }
+  return awaited;
+}
+
+void AddInferredWaits(const EventTable& table, absl::Span<const SyncCall> sync_calls,
+                      DeviceDependencies* dependencies) {
   const Inference inference(table, *dependencies);
   const absl::flat_hash_set<EventRow> explained = FindExplained(*dependencies);
   std::vector<DeviceDependency> inferred;
@@ -164,6 +224,7 @@ size_t AddInferredWaits(const EventTable& table, absl::Span<const SyncCall> sync
       add_host_wait(DeviceDependencyKind::kDeviceSync);
     }
   }
+  InferWorkWaits(table, *dependencies, &inferred);
   const auto before = [](const DeviceDependency& a, const DeviceDependency& b) {
     return std::tie(a.to, a.from, a.kind) < std::tie(b.to, b.from, b.kind);
   };
@@ -173,7 +234,7 @@ size_t AddInferredWaits(const EventTable& table, absl::Span<const SyncCall> sync
   const size_t known = edges.size();
   edges.insert(edges.end(), inferred.begin(), inferred.end());
   std::inplace_merge(edges.begin(), edges.begin() + known, edges.end(), before);
-  return inferred.size();
+  dependencies->inferred = inferred.size();
 }
 
 }  // namespace meridian

@@ -1,4 +1,4 @@
-#include "critical_path/trace/inferred_waits.h"
+#include "xla_profiler/dependencies/inferred_waits.h"
 
 #include <algorithm>
 #include <string>
@@ -28,8 +28,8 @@ std::vector<std::string> Infer(const KinetoTrace& trace) {
   const std::vector<SyncCall> calls = ReadTraceJsonSyncCalls(text, table);
   const DeviceDependencies known = FindDeviceDependencies(table, calls);
   DeviceDependencies all = known;
-  const size_t added = AddInferredWaits(table, calls, &all);
-  EXPECT_EQ(all.edges.size(), known.edges.size() + added);
+  AddInferredWaits(table, calls, &all);
+  EXPECT_EQ(all.edges.size(), known.edges.size() + all.inferred);
   std::vector<std::string> texts;
   for (const DeviceDependency& edge : all.edges) {
     const bool is_known =
@@ -60,13 +60,31 @@ TEST(InferredWaitsTest, WorkThatStartsBesideHasNotWaited) {
   EXPECT_THAT(Infer(WaitingCopy(30)), IsEmpty());
 }
 
-TEST(InferredWaitsTest, WithoutAWaitNothingIsInferred) {
+// A collective until 100 on stream 16, and a copy on stream 7, launched until 25 without a call that
+// waits.
+KinetoTrace CopyBeside(double copy_start_us) {
   KinetoTrace trace;
   trace.Call("cudaLaunchKernel", 0, 5, 1);
   trace.Call("cudaMemcpyAsync", 20, 5, 3);
   trace.Kernel("collective", 8, 92, 16, 1);
-  trace.Work("gpu_memcpy", "copy", 103, 4, 7, 3);
-  EXPECT_THAT(Infer(trace), IsEmpty());
+  trace.Work("gpu_memcpy", "copy", copy_start_us, 4, 7, 3);
+  return trace;
+}
+
+TEST(InferredWaitsTest, WorkThatStartsLateHasWaitedForWhatHasJustEnded) {
+  EXPECT_THAT(Infer(CopyBeside(103)), ElementsAre("inferred wait: collective -> copy"));
+}
+
+TEST(InferredWaitsTest, WorkThatStartsRightAfterItsLaunchHasNotWaited) {
+  EXPECT_THAT(Infer(CopyBeside(45)), IsEmpty());
+  KinetoTrace trace = CopyBeside(103);
+  trace.Call("cudaLaunchKernel", 84, 2, 4);
+  trace.Kernel("launched late", 101, 3, 8, 4);
+  EXPECT_THAT(Infer(trace), ElementsAre("inferred wait: collective -> copy"));
+}
+
+TEST(InferredWaitsTest, WhatEndedLongAgoWasNotAwaited) {
+  EXPECT_THAT(Infer(CopyBeside(125)), IsEmpty());
 }
 
 TEST(InferredWaitsTest, TheOwnStreamMayHaveBeenBusyLonger) {
@@ -94,7 +112,8 @@ TEST(InferredWaitsTest, AKnownStreamIsRespected) {
   trace.Kernel("of stream 24", 103, 4, 24, 4);
   // The record is not in the trace.
   trace.EventSync("Stream Wait Event", 10, 1, 24, 2, 16, 99);
-  EXPECT_THAT(Infer(trace), ElementsAre("event wait: collective -> of stream 24"));
+  EXPECT_THAT(Infer(trace), ElementsAre("inferred wait: collective -> of stream 20",
+                                        "event wait: collective -> of stream 24"));
 }
 
 TEST(InferredWaitsTest, ACallReturnsAfterWhatItWaitedFor) {

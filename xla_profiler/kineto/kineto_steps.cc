@@ -1,0 +1,31 @@
+#include "xla_profiler/kineto/kineto_steps.h"
+
+#include <algorithm>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/string_view.h"
+
+namespace meridian {
+
+KinetoSteps::KinetoSteps(const EventTable& table) {
+  for (EventRow row = 0; row < table.size(); ++row) {
+    if (table.category(row) != EventCategory::kStep) continue;
+    const absl::string_view name = table.name(row);
+    int64_t number = 0;
+    if (!absl::SimpleAtoi(name.substr(name.rfind('#') + 1), &number)) continue;
+    steps_.push_back({table.start_ps(row), table.end_ps(row), number});
+  }
+  std::sort(steps_.begin(), steps_.end(),
+            [](const Step& a, const Step& b) { return a.start_ps < b.start_ps; });
+}
+
+std::optional<int64_t> KinetoSteps::At(int64_t time_ps) const {
+  const auto next =
+      std::upper_bound(steps_.begin(), steps_.end(), time_ps,
+                       [](int64_t time, const Step& step) { return time < step.start_ps; });
+  if (next == steps_.begin()) return std::nullopt;
+  const Step& step = *(next - 1);
+  return time_ps < step.end_ps ? std::optional<int64_t>(step.number) : std::nullopt;
+}
+
+}  // namespace meridian
