@@ -21,13 +21,10 @@ constexpr size_t kMaxRank = 64;
 
 absl::Status Invalid(absl::string_view reason) { return absl::InvalidArgumentError(reason); }
 
-// Walks the fields of a message and hands each to fn, which returns a status.
+// All messages here lie in an instruction.
 template <typename Fn>
-absl::Status ForEachField(absl::string_view message, const char* origin, Fn&& fn) {
-  WireReader reader(message, origin, kHloInstructionDepth);
-  WireField field;
-  while (reader.Next(&field)) RETURN_IF_ERROR(fn(field));
-  return reader.status();
+absl::Status ForEachField(absl::string_view message, const char* origin, const Fn& fn) {
+  return meridian::ForEachField(message, origin, kHloInstructionDepth, fn);
 }
 
 void ReadInteger(const WireField& field, uint32_t number, int64_t* integer) {
@@ -371,12 +368,10 @@ absl::StatusOr<IdGroups> DecodeReplicaGroups(absl::string_view instruction, cons
   // The last of the alternatives 87, 92 and 93 counts.
   WireField chosen;
   RETURN_IF_ERROR(ForEachField(instruction, origin, [&](const WireField& field) {
-    if (field.type != WireType::kBytes || !IsParticipantField(field.number)) {
-      return absl::OkStatus();
-    }
-    if (field.number == HloInstructionField::kReplicaGroups) {
-      has_list = true;
-    } else if (field.number != HloInstructionField::kSourceTargetPairs) {
+    if (field.IsBytes(HloInstructionField::kReplicaGroups)) has_list = true;
+    if (field.IsBytes(HloInstructionField::kDeviceList) ||
+        field.IsBytes(HloInstructionField::kIotaDeviceList) ||
+        field.IsBytes(HloInstructionField::kMeshAxes)) {
       chosen = field;
     }
     return absl::OkStatus();

@@ -10,7 +10,6 @@
 #include "xla_profiler/xplane/event_wire.h"
 
 namespace meridian {
-namespace {
 
 const XStatVisitor* FindStat(absl::Span<const XStatVisitor> stats, StatType type) {
   for (const XStatVisitor& stat : stats) {
@@ -18,8 +17,6 @@ const XStatVisitor* FindStat(absl::Span<const XStatVisitor> stats, StatType type
   }
   return nullptr;
 }
-
-}  // namespace
 
 // Decodes stats of one plane. Functions return false and set the error if they fail: a Status
 // passed through every call would cost more than the decoding. What is rare is kept out of line, so

@@ -109,6 +109,9 @@ struct XEventMetadata {
   std::vector<XStatVisitor> stats;
 };
 
+// Returns the first stat of that type, or nullptr. Linear in the number of stats.
+const XStatVisitor* FindStat(absl::Span<const XStatVisitor> stats, StatType type);
+
 // Some types of stats of a plane's events. Walking the events for these alone is cheaper.
 class StatSelection {
  public:
