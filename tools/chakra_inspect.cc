@@ -106,11 +106,8 @@ class StandardOutput : public ByteSink {
  public:
   absl::Status Append(absl::string_view data) override {
     buffer_.append(data.data(), data.size());
-    bytes_appended_ += data.size();
     return buffer_.size() < kOutputBufferBytes ? absl::OkStatus() : Flush();
   }
-
-  uint64_t bytes_appended() const override { return bytes_appended_; }
 
   absl::Status Flush() {
     const absl::Status printed = Print(buffer_);
@@ -120,7 +117,6 @@ class StandardOutput : public ByteSink {
 
  private:
   std::string buffer_;
-  uint64_t bytes_appended_ = 0;
 };
 
 // Calls `write` with where --output says.

@@ -252,7 +252,6 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool XEventVisitor::DecodePlain(absl::string
   *metadata_id = event.metadata_id;
   offset_ps_ = event.offset_ps;
   duration_ps_ = event.duration_ps;
-  num_occurrences_ = 0;
   is_aggregated_ = false;
   return true;
 }
@@ -278,7 +277,6 @@ ABSL_ATTRIBUTE_NOINLINE bool XEventVisitor::DecodeAny(absl::string_view payload,
   num_stats_ = 0;
   offset_ps_ = 0;
   duration_ps_ = 0;
-  num_occurrences_ = 0;
   is_aggregated_ = false;
   WireReader reader(payload, source.origin(), kXEventDepth);
   WireField field;
@@ -300,11 +298,9 @@ ABSL_ATTRIBUTE_NOINLINE bool XEventVisitor::DecodeAny(absl::string_view payload,
         // Offset and occurrences are one oneof: the later clears the earlier.
         case XEventField::kOffsetPs:
           offset_ps_ = value;
-          num_occurrences_ = 0;
           is_aggregated_ = false;
           break;
         case XEventField::kNumOccurrences:
-          num_occurrences_ = value;
           offset_ps_ = 0;
           is_aggregated_ = true;
           break;

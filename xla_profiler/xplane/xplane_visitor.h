@@ -139,9 +139,8 @@ class XEventVisitor {
   int64_t OffsetPs() const { return offset_ps_; }
   int64_t DurationPs() const { return duration_ps_; }
 
-  // An aggregated event stands for this many and has no start.
+  // An aggregated event stands for several and has no start.
   bool IsAggregatedEvent() const { return is_aggregated_; }
-  int64_t NumOccurrences() const { return num_occurrences_; }
 
   // The event's own stats, without those of its metadata.
   absl::Span<const XStatVisitor> Stats() const { return {stats_.data(), num_stats_}; }
@@ -174,7 +173,6 @@ class XEventVisitor {
   const XEventMetadata* metadata_ = nullptr;
   int64_t offset_ps_ = 0;
   int64_t duration_ps_ = 0;
-  int64_t num_occurrences_ = 0;
   bool is_aggregated_ = false;
   uint64_t file_offset_ = 0;
   // A buffer that grows with the largest event; only the first num_stats_ are this event's.
@@ -189,7 +187,6 @@ class XLineVisitor {
       : plane_(plane), header_(header) {}
 
   int64_t Id() const { return header_.id; }
-  int64_t DisplayId() const { return header_.display_id != 0 ? header_.display_id : header_.id; }
   absl::string_view Name() const { return header_.name; }
   absl::string_view DisplayName() const {
     return header_.display_name.empty() ? header_.name : header_.display_name;

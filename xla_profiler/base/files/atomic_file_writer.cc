@@ -87,8 +87,6 @@ absl::Status AtomicFileWriter::Append(absl::string_view data) {
   return status_;
 }
 
-uint64_t AtomicFileWriter::bytes_appended() const { return bytes_appended_; }
-
 absl::Status AtomicFileWriter::Prepare() {
   if (status_.ok()) status_ = Annotate(Finish(), path_);
   return status_;
