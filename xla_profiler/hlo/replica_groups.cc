@@ -4,7 +4,6 @@
 #include <numeric>
 #include <optional>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "xla_profiler/base/errors.h"
@@ -205,22 +204,16 @@ absl::StatusOr<Integers> DecodeIotaTransform(absl::string_view bytes, const char
   return TransposedIota(dims, perm, "mesh transform");
 }
 
-absl::StatusOr<int64_t> DecodeAxisSize(absl::string_view bytes, const char* origin) {
-  int64_t size = 0;
-  RETURN_IF_ERROR(ForEachField(bytes, origin, [&](const WireField& field) {
-    ReadInteger(field, MeshAxisField::kSize, &size);
-    return absl::OkStatus();
-  }));
-  return size;
-}
-
 absl::StatusOr<Mesh> DecodeMesh(absl::string_view bytes, const char* origin) {
   Mesh mesh;
   std::optional<absl::string_view> transform;
   RETURN_IF_ERROR(ForEachField(bytes, origin, [&](const WireField& field) -> absl::Status {
     if (field.IsBytes(MeshField::kAxes)) {
-      ASSIGN_OR_RETURN(const int64_t size, DecodeAxisSize(field.bytes, origin));
-      mesh.axis_sizes.push_back(size);
+      int64_t& size = mesh.axis_sizes.emplace_back();
+      return ForEachField(field.bytes, origin, [&](const WireField& axis_field) {
+        ReadInteger(axis_field, MeshAxisField::kSize, &size);
+        return absl::OkStatus();
+      });
     }
     if (field.IsBytes(MeshField::kIotaTransform)) transform = field.bytes;
     if (field.number != MeshField::kDeviceIds) return absl::OkStatus();

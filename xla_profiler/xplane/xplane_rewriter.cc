@@ -1,13 +1,11 @@
 #include "xla_profiler/xplane/xplane_rewriter.h"
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include "absl/base/attributes.h"
 #include "absl/base/optimization.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/wire/wire_writer.h"
 #include "xla_profiler/xplane/event_wire.h"
@@ -189,7 +187,7 @@ class EventTranslator {
   // The event's fields with the wanted times; what it returns lives until the next call.
   absl::StatusOr<absl::string_view> Translate(absl::string_view payload, const EventTimes& wanted) {
     const size_t size = TranslatePlain(payload, wanted);
-    if (ABSL_PREDICT_TRUE(size > 0)) return absl::string_view(plain_.get(), size);
+    if (ABSL_PREDICT_TRUE(size > 0)) return absl::string_view(plain_.data(), size);
     return TranslateAnywhere(payload, wanted);
   }
 
@@ -200,8 +198,9 @@ class EventTranslator {
     PlainEvent plain;
     if (wanted.is_aggregated || !ReadPlainEvent(payload, source_, &plain)) return 0;
     // A stat of two bytes may become one of thirteen.
-    Reserve(8 * payload.size() + 64);
-    char* out = plain_.get();
+    const size_t most = 8 * payload.size() + 64;
+    if (ABSL_PREDICT_FALSE(plain_.size() < most)) plain_.resize(2 * most);
+    char* out = plain_.data();
     int64_t event_id = plain.metadata_id;
     if (!Find(event_ids_, &event_id)) return 0;
     out = PutVarint(XEventField::kMetadataId, event_id, out);
@@ -217,7 +216,7 @@ class EventTranslator {
       out = TranslatePlainStat(stat, out);
       if (ABSL_PREDICT_FALSE(out == nullptr)) return 0;
     }
-    return out - plain_.get();
+    return out - plain_.data();
   }
 
   // Known writers put the id first, then one value. Returns the end of what was written, or
@@ -284,12 +283,6 @@ class EventTranslator {
     if (ABSL_PREDICT_FALSE(new_id == nullptr)) return false;
     *id = *new_id;
     return true;
-  }
-
-  void Reserve(size_t size) {
-    if (ABSL_PREDICT_TRUE(size <= plain_capacity_)) return;
-    plain_capacity_ = 2 * size;
-    plain_.reset(new char[plain_capacity_]);
   }
 
   absl::StatusOr<absl::string_view> TranslateAnywhere(absl::string_view payload,
@@ -395,8 +388,7 @@ class EventTranslator {
   const MetadataTable<int64_t>* const stat_ids_;
   // The event at hand.
   const char* at_ = nullptr;
-  std::unique_ptr<char[]> plain_;
-  size_t plain_capacity_ = 0;
+  std::vector<char> plain_;
   BufferOutput event_;
   BufferOutput stat_;
 };

@@ -184,13 +184,6 @@ const XStatVisitor* XEventVisitor::GetEventOrMetadataStat(StatType type) const {
   return stat != nullptr ? stat : GetStat(type);
 }
 
-absl::Status XEventVisitor::TooManyStats(absl::string_view payload) const {
-  const XSpaceSource& source = plane_->Source();
-  return WireError(
-      payload.data(), source.origin(),
-      absl::StrCat("more than ", source.limits.max_stats_per_event, " stats of one event"));
-}
-
 ABSL_ATTRIBUTE_NOINLINE absl::Status XEventVisitor::UndefinedMetadata(absl::string_view payload,
                                                                       int64_t metadata_id) const {
   return WireError(
@@ -283,7 +276,9 @@ ABSL_ATTRIBUTE_NOINLINE bool XEventVisitor::DecodeAny(absl::string_view payload,
   while (reader.Next(&field)) {
     if (field.IsBytes(XEventField::kStats)) {
       if (num_stats_ == source.limits.max_stats_per_event) {
-        *error = TooManyStats(payload);
+        *error = WireError(
+            payload.data(), source.origin(),
+            absl::StrCat("more than ", source.limits.max_stats_per_event, " stats of one event"));
         return false;
       }
       if (num_stats_ == stats_.size()) stats_.resize(num_stats_ + 1);

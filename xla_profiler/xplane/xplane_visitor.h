@@ -165,7 +165,6 @@ class XEventVisitor {
   // The short cut of event_wire.h; false when it does not apply.
   bool DecodePlain(absl::string_view payload, int64_t* metadata_id);
   bool DecodeAny(absl::string_view payload, int64_t* metadata_id, absl::Status* error);
-  absl::Status TooManyStats(absl::string_view payload) const;
   absl::Status UndefinedMetadata(absl::string_view payload, int64_t metadata_id) const;
 
   const class XPlaneVisitor* plane_;
