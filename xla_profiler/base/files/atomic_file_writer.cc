@@ -1,19 +1,12 @@
 #include "xla_profiler/base/files/atomic_file_writer.h"
 
 #include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <string>
 #include <utility>
 
 #include "absl/random/random.h"
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {
 namespace {
