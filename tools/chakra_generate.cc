@@ -4,11 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/flags/commandlineflag.h"
 #include "absl/flags/flag.h"
-#include "absl/flags/reflection.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -20,10 +17,8 @@
 #include "chakra_export/generate/workload_writer.h"
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
-#include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 ABSL_FLAG(std::string, pattern, "",
@@ -67,11 +62,6 @@ namespace {
 
 constexpr absl::string_view kTransformer = "transformer";
 
-const std::vector<std::string>& CommonFlags() {
-  static const auto* flags = new std::vector<std::string>{"pattern", "output", "tflops"};
-  return *flags;
-}
-
 const std::vector<std::string>& MicroFlags() {
   static const auto* flags =
       new std::vector<std::string>{"ranks", "group_size", "bytes", "repeats", "compute_us"};
@@ -86,7 +76,7 @@ const std::vector<std::string>& TransformerFlags() {
 }
 
 std::vector<std::string> AllFlags() {
-  std::vector<std::string> flags = CommonFlags();
+  std::vector<std::string> flags = {"pattern", "output", "tflops"};
   flags.insert(flags.end(), MicroFlags().begin(), MicroFlags().end());
   flags.insert(flags.end(), TransformerFlags().begin(), TransformerFlags().end());
   return flags;
@@ -95,18 +85,11 @@ std::vector<std::string> AllFlags() {
 // A size that has no effect is a misunderstanding.
 absl::Status CheckNotGiven(const std::vector<std::string>& flags) {
   for (const std::string& name : flags) {
-    const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
-    if (flag->CurrentValue() == flag->DefaultValue()) continue;
+    if (!IsGiven(name)) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("--", name, " means nothing with --pattern=", absl::GetFlag(FLAGS_pattern)));
   }
   return absl::OkStatus();
-}
-
-absl::StatusOr<PipelineSchedule> ParseSchedule(const std::string& name) {
-  if (name == "1f1b") return PipelineSchedule::kOneForwardOneBackward;
-  if (name == "gpipe") return PipelineSchedule::kGpipe;
-  return absl::InvalidArgumentError(absl::StrCat("--schedule=", name, " is none of 1f1b, gpipe"));
 }
 
 absl::StatusOr<std::unique_ptr<GeneratedWorkload>> Transformer() {
@@ -121,7 +104,10 @@ absl::StatusOr<std::unique_ptr<GeneratedWorkload>> Transformer() {
   options.vocabulary = absl::GetFlag(FLAGS_vocab);
   options.batch = absl::GetFlag(FLAGS_batch);
   options.microbatches = absl::GetFlag(FLAGS_microbatches);
-  ASSIGN_OR_RETURN(options.schedule, ParseSchedule(absl::GetFlag(FLAGS_schedule)));
+  ASSIGN_OR_RETURN(options.schedule,
+                   NamedValue<PipelineSchedule>(FLAGS_schedule,
+                                                {{"1f1b", PipelineSchedule::kOneForwardOneBackward},
+                                                 {"gpipe", PipelineSchedule::kGpipe}}));
   options.element_bytes = absl::GetFlag(FLAGS_dtype_bytes);
   options.tflops = absl::GetFlag(FLAGS_tflops);
   options.zero = absl::GetFlag(FLAGS_zero);
@@ -155,32 +141,21 @@ absl::StatusOr<std::unique_ptr<GeneratedWorkload>> MakeWorkload(const std::strin
   if (pattern == kTransformer) return Transformer();
   const std::optional<MicroPattern> micro = ParseMicroPattern(pattern);
   if (micro.has_value()) return Micro(*micro);
-  return absl::InvalidArgumentError(absl::StrCat("--pattern=", pattern, " is none of ",
-                                                 kTransformer, ", ",
-                                                 absl::StrJoin(MicroPatternNames(), ", ")));
-}
-
-// The bar is gone before anything is printed.
-absl::StatusOr<ChakraGenerateReport> WriteWithProgress(const GeneratedWorkload& workload,
-                                                       const std::string& output) {
-  ProgressBar progress("writing", workload.rank_count());
-  return WriteGeneratedWorkload(FileSystem::Posix(), workload, output,
-                                [&](int64_t rank) { progress.Update(rank); });
+  return NoneOf("pattern", pattern,
+                absl::StrCat(kTransformer, ", ", absl::StrJoin(MicroPatternNames(), ", ")));
 }
 
 absl::StatusOr<int> Generate() {
   const std::string pattern = absl::GetFlag(FLAGS_pattern);
-  const std::string output = UserPath(absl::GetFlag(FLAGS_output));
-  if (output.empty()) {
-    return absl::InvalidArgumentError(
-        "--output names no prefix; expected e.g. --output=et/run for et/run.0.et, ...");
-  }
+  ASSIGN_OR_RETURN(const std::string output,
+                   RequiredPath(FLAGS_output, "prefix", "et/run for et/run.0.et, ..."));
   RETURN_IF_ERROR(CheckOutputPrefix("--output", output, {}, {}));
   ASSIGN_OR_RETURN(const std::unique_ptr<GeneratedWorkload> workload, MakeWorkload(pattern));
-  ASSIGN_OR_RETURN(ChakraGenerateReport report, WriteWithProgress(*workload, output));
+  ASSIGN_OR_RETURN(ChakraGenerateReport report,
+                   WriteGeneratedWorkload(FileSystem::Posix(), *workload, output,
+                                          ShowProgress("writing", workload->rank_count())));
   report.set_pattern(pattern);
-  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatGenerateReport(report)));
-  return kExitDone;
+  return PrintReport(report, FormatGenerateReport);
 }
 
 }  // namespace

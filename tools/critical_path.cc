@@ -28,13 +28,10 @@
 #include "critical_path/what_if/what_if_edits.h"
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
-#include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
-#include "xla_profiler/base/files/input_paths.h"
-#include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/number_range.h"
 
 ABSL_FLAG(std::string, trace, "", "The trace of one rank: Kineto's JSON, plain or gzip.");
@@ -95,8 +92,7 @@ namespace meridian {
 namespace {
 
 absl::StatusOr<InputFile> OpenTrace() {
-  return InputFile::Open(FileSystem::Posix(), UserPath(absl::GetFlag(FLAGS_trace)),
-                         UserInputOptions());
+  return InputFile::Open(FileSystem::Posix(), UserPath(FLAGS_trace), UserInputOptions());
 }
 
 absl::StatusOr<WindowChoice> ChosenWindow() {
@@ -118,20 +114,18 @@ bool HasJob() { return !absl::GetFlag(FLAGS_traces).empty() || !absl::GetFlag(FL
 absl::StatusOr<JobInput> FindJob() {
   JobInput input;
   input.files = UserInputOptions();
-  input.et_prefix = UserPath(absl::GetFlag(FLAGS_et));
+  input.et_prefix = UserPath(FLAGS_et);
   input.data_load_events =
       absl::StrSplit(absl::GetFlag(FLAGS_data_load_events), ',', absl::SkipEmpty());
   if (absl::GetFlag(FLAGS_traces).empty()) return input;
   ASSIGN_OR_RETURN(
       input.traces,
-      ExpandPaths(FileSystem::Posix(), absl::GetFlag(FLAGS_traces),
-                  {UserDirectory(),
-                   {".xplane.pb", ".xplane.pb.gz", ".pt.trace.json", ".pt.trace.json.gz"}}));
+      UserFiles(FLAGS_traces,
+                {".xplane.pb", ".xplane.pb.gz", ".pt.trace.json", ".pt.trace.json.gz"}, "run/"));
   return input;
 }
 
-// The bar is gone before anything is printed.
-absl::StatusOr<TraceAnalysis> AnalyzeJobWithProgress(const JobInput& input) {
+absl::StatusOr<TraceAnalysis> AnalyzeRanks(const JobInput& input) {
   JobOptions options;
   ASSIGN_OR_RETURN(options.window, ChosenWindow());
   const std::string rank = absl::GetFlag(FLAGS_rank);
@@ -142,9 +136,8 @@ absl::StatusOr<TraceAnalysis> AnalyzeJobWithProgress(const JobInput& input) {
   }
   if (!rank.empty()) options.rank = number;
   options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
-  ProgressBar progress("reading", input.traces.size());
-  options.progress = [&](size_t done) { progress.Update(done); };
-  return AnalyzeJob(FileSystem::Posix(), input, options);
+  return AnalyzeJob(FileSystem::Posix(), input,
+                    WithProgress(options, "reading", input.traces.size()));
 }
 
 absl::StatusOr<TraceAnalysis> Analyze() {
@@ -163,9 +156,9 @@ absl::StatusOr<TraceAnalysis> Restore() {
     return absl::InvalidArgumentError(
         "--queue_lengths needs the trace; a saved graph does not hold them");
   }
-  ASSIGN_OR_RETURN(const InputFile file,
-                   InputFile::Open(FileSystem::Posix(), UserPath(absl::GetFlag(FLAGS_restore)),
-                                   UserInputOptions()));
+  ASSIGN_OR_RETURN(
+      const InputFile file,
+      InputFile::Open(FileSystem::Posix(), UserPath(FLAGS_restore), UserInputOptions()));
   absl::StatusOr<SavedGraph> saved = ParseGraph(file.bytes());
   if (!saved.ok()) return Annotate(saved.status(), file.path());
   TraceAnalysis analysis;
@@ -224,7 +217,7 @@ absl::StatusOr<PathReport> RunEdits(const std::vector<WhatIfEdit>& edits, TraceA
 
 // A folder gets a file of the trace's name.
 std::string OverlayPath() {
-  const std::string path = UserPath(absl::GetFlag(FLAGS_overlay));
+  const std::string path = UserPath(FLAGS_overlay);
   const absl::StatusOr<FileKind> kind = FileSystem::Posix().Kind(path);
   if (!kind.ok() || *kind != FileKind::kDirectory) return path;
   const std::string trace = absl::GetFlag(FLAGS_trace);
@@ -253,25 +246,21 @@ absl::Status WriteOverlayFile(const TraceAnalysis& analysis, const CriticalPath&
 
 absl::Status WriteFiles(const TraceAnalysis& analysis, const CriticalPath& path) {
   OutputFiles outputs(FileSystem::Posix());
-  const auto write = [&](absl::string_view kind, const std::string& file,
-                         absl::string_view contents) {
-    return outputs.Write(std::string(kind), UserPath(file),
-                         [&](ByteSink& sink) { return sink.Append(contents); });
-  };
-  const std::string csv = absl::GetFlag(FLAGS_csv);
-  if (!csv.empty()) RETURN_IF_ERROR(write("csv", csv, PathCsv(analysis.graph, path)));
-  const std::string blame = absl::GetFlag(FLAGS_blame_csv);
+  const std::string csv = UserPath(FLAGS_csv);
+  if (!csv.empty()) RETURN_IF_ERROR(outputs.WriteText("csv", csv, PathCsv(analysis.graph, path)));
+  const std::string blame = UserPath(FLAGS_blame_csv);
   if (!blame.empty()) {
-    RETURN_IF_ERROR(write("blame_csv", blame, BlameCsv(FindBlame(analysis.graph, path))));
+    RETURN_IF_ERROR(
+        outputs.WriteText("blame_csv", blame, BlameCsv(FindBlame(analysis.graph, path))));
   }
-  const std::string queues = absl::GetFlag(FLAGS_queue_lengths);
+  const std::string queues = UserPath(FLAGS_queue_lengths);
   if (!queues.empty()) {
-    RETURN_IF_ERROR(write("queue_lengths", queues, QueueLengthCsv(analysis.queues)));
+    RETURN_IF_ERROR(outputs.WriteText("queue_lengths", queues, QueueLengthCsv(analysis.queues)));
   }
-  const std::string save = absl::GetFlag(FLAGS_save);
+  const std::string save = UserPath(FLAGS_save);
   if (!save.empty()) {
     ASSIGN_OR_RETURN(const std::string bytes, SerializeGraph(analysis.source, analysis.graph));
-    RETURN_IF_ERROR(write("save", save, bytes));
+    RETURN_IF_ERROR(outputs.WriteText("save", save, bytes));
   }
   if (!absl::GetFlag(FLAGS_overlay).empty()) {
     RETURN_IF_ERROR(WriteOverlayFile(analysis, path, &outputs));
@@ -286,13 +275,12 @@ absl::Status CheckPaths(const JobInput& job) {
     ASSIGN_OR_RETURN(const EtFiles files, FindEtFiles(FileSystem::Posix(), job.et_prefix));
     for (const EtFile& file : files.files) inputs.push_back(file.path);
   }
-  inputs.push_back(UserPath(absl::GetFlag(FLAGS_trace)));
-  inputs.push_back(UserPath(absl::GetFlag(FLAGS_restore)));
+  inputs.push_back(UserPath(FLAGS_trace));
+  inputs.push_back(UserPath(FLAGS_restore));
   inputs.push_back(EditsPath());
   return CheckOutputPaths(
-      inputs, {UserPath(absl::GetFlag(FLAGS_csv)), UserPath(absl::GetFlag(FLAGS_blame_csv)),
-               UserPath(absl::GetFlag(FLAGS_queue_lengths)), UserPath(absl::GetFlag(FLAGS_save)),
-               absl::GetFlag(FLAGS_overlay).empty() ? "" : OverlayPath()});
+      inputs, {UserPath(FLAGS_csv), UserPath(FLAGS_blame_csv), UserPath(FLAGS_queue_lengths),
+               UserPath(FLAGS_save), absl::GetFlag(FLAGS_overlay).empty() ? "" : OverlayPath()});
 }
 
 // Flags that say nothing together.
@@ -344,14 +332,13 @@ absl::StatusOr<int> FindPath() {
   RETURN_IF_ERROR(CheckPaths(job));
   ASSIGN_OR_RETURN(const std::vector<WhatIfEdit> edits, ReadEdits());
   ASSIGN_OR_RETURN(TraceAnalysis analysis, restores   ? Restore()
-                                           : HasJob() ? AnalyzeJobWithProgress(job)
+                                           : HasJob() ? AnalyzeRanks(job)
                                                       : Analyze());
   absl::StatusOr<CriticalPath> path = FindLongestPath(analysis.graph);
   if (!path.ok()) return Annotate(path.status(), analysis.source.trace);
   ASSIGN_OR_RETURN(const PathReport report, RunEdits(edits, &analysis, &*path));
   RETURN_IF_ERROR(WriteFiles(analysis, *path));
-  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatPathReport(report)));
-  return kExitDone;
+  return PrintReport(report, FormatPathReport);
 }
 
 }  // namespace
