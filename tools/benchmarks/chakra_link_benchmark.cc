@@ -31,6 +31,7 @@
 #include "chakra_export/pytorch/link_report.pb.h"
 #include "chakra_export/pytorch/pytorch_workload.h"
 #include "chakra_export/pytorch/testing/torch_traces.h"
+#include "tools/benchmarks/ratio_benchmark.h"
 #include "tools/command.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
@@ -113,10 +114,6 @@ struct Cost {
   double peak_megabytes = 0;
 };
 
-double Seconds(const timeval& time) {
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-}
-
 // Runs it in a child and returns what it cost; the child's result comes back through a pipe.
 absl::StatusOr<Cost> RunInChild(const std::function<absl::StatusOr<double>()>& run) {
   int ends[2];
@@ -139,7 +136,7 @@ absl::StatusOr<Cost> RunInChild(const std::function<absl::StatusOr<double>()>& r
   int status = 0;
   if (wait4(child, &status, 0, &usage) != child) return ErrnoToStatus(errno, "wait");
   if (!told || status != 0) return absl::InternalError("the conversion failed");
-  cost.cpu_seconds = Seconds(usage.ru_utime) + Seconds(usage.ru_stime);
+  cost.cpu_seconds = CpuSeconds(usage);
   cost.peak_megabytes = static_cast<double>(usage.ru_maxrss) * 1024 / 1e6;
   return cost;
 }
