@@ -19,7 +19,7 @@
 #include "tools/pipeline/combine_run.h"
 #include "tools/pipeline/run_files.h"
 #include "tools/report/combine_report_html.h"
-#include "trace_alignment/combine/plane_naming.h"
+#include "trace_alignment/combine/combiner.h"
 #include "trace_alignment/combine/run_alignment.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"

@@ -18,7 +18,6 @@
 #include "trace_alignment/clocks/snapshot_pairs.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/skew.h"
-#include "trace_alignment/combine/combiner.h"
 #include "trace_alignment/probes/probe_offsets.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"

@@ -9,9 +9,12 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "trace_alignment/aligner/alignment_stats.pb.h"
 #include "trace_alignment/aligner/line_aligner.h"
 #include "trace_alignment/combine/program_table.h"
@@ -80,6 +83,69 @@ std::string DisplayName(int64_t node_id, const XLineHeader& line) {
   const absl::string_view name = line.display_name.empty() ? line.name : line.display_name;
   return absl::StrCat("Node ", node_id, ": ", name);
 }
+
+// The most devices that viewers show.
+constexpr size_t kMaxViewerDevices = 499;
+
+// Returns e.g. "/node:3/host:CPU" for "/host:CPU" of node 3, "/node:3/Task Environment" for "Task
+// Environment".
+std::string NodePlaneName(int64_t node_id, absl::string_view name) {
+  return absl::StrCat("/node:", node_id, absl::StartsWith(name, "/") ? "" : "/", name);
+}
+
+// The parts of a device's name: "/device:TPU:12 SparseCore 0" has the kind "TPU", the number "12"
+// and the rest " SparseCore 0".
+struct DeviceName {
+  absl::string_view kind;
+  absl::string_view number;
+  absl::string_view rest;
+};
+
+// Returns false for planes that are not numbered devices.
+bool ParseDeviceName(absl::string_view name, DeviceName* device) {
+  if (!absl::ConsumePrefix(&name, kDevicePlanePrefix)) return false;
+  const size_t colon = name.find(':');
+  if (colon == absl::string_view::npos) return false;
+  size_t end = colon + 1;
+  while (end < name.size() && absl::ascii_isdigit(name[end])) ++end;
+  device->kind = name.substr(0, colon);
+  device->number = name.substr(colon + 1, end - colon - 1);
+  device->rest = name.substr(end);
+  return !device->number.empty();
+}
+
+class PlaneNames {
+ public:
+  explicit PlaneNames(PlaneNaming naming) : naming_(naming) {}
+
+  // Names the node's next plane. Devices are numbered per kind, in the order they come; planes of
+  // one device of a node (a TPU and its SparseCores) share its number. InvalidArgument beyond what
+  // viewers show.
+  absl::StatusOr<std::string> Name(int64_t node_id, absl::string_view name) {
+    DeviceName device;
+    if (naming_ == PlaneNaming::kNodePrefix || !ParseDeviceName(name, &device)) {
+      return NodePlaneName(node_id, name);
+    }
+    const auto [it, is_new] =
+        devices_.try_emplace(absl::StrCat(device.kind, " ", node_id, " ", device.number), 0);
+    if (is_new) {
+      it->second = counts_[std::string(device.kind)]++;
+      if (devices_.size() > kMaxViewerDevices) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("more than ", kMaxViewerDevices,
+                         " devices, which viewers cannot show in one file; give --output_dir for "
+                         "one aligned file per node, or --plane_naming=node_prefix"));
+      }
+    }
+    return absl::StrCat(kDevicePlanePrefix, device.kind, ":", it->second, device.rest);
+  }
+
+ private:
+  const PlaneNaming naming_;
+  // The numbers of devices, by "kind node number", and how many devices of a kind there are.
+  absl::flat_hash_map<std::string, int64_t> devices_;
+  absl::flat_hash_map<std::string, int64_t> counts_;
+};
 
 // Which planes of a node become part of a plane of all nodes, and which stay the node's own.
 enum class PlaneRole { kEnvironment, kPrograms, kHostThreads, kOwn };
