@@ -210,25 +210,6 @@ absl::StatusOr<ExecutionGraph> ReadWorkload(const std::string& prefix) {
   return ReadEtGraph(FileSystem::Posix(), files, options);
 }
 
-// One bar after the other.
-class StageProgress {
- public:
-  void Update(absl::string_view stage, uint64_t done, uint64_t total) {
-    if (bar_ == nullptr || stage != stage_ || total != total_) {
-      bar_ = nullptr;
-      bar_ = std::make_unique<ProgressBar>(std::string(stage), total);
-      stage_ = std::string(stage);
-      total_ = total;
-    }
-    bar_->Update(done);
-  }
-
- private:
-  std::unique_ptr<ProgressBar> bar_;
-  std::string stage_;
-  uint64_t total_ = 0;
-};
-
 absl::StatusOr<IterationOptions> ReadIterationOptions(TimingMode mode) {
   IterationOptions options;
   options.mode = mode;
@@ -259,9 +240,15 @@ absl::StatusOr<IterationOptions> ReadIterationOptions(TimingMode mode) {
 absl::StatusOr<std::unique_ptr<IterationPrediction>> PredictWithProgress(
     const TimingSetup& setup, const ExecutionGraph& graph, const CommunicationMatch& match,
     IterationOptions options) {
-  StageProgress progress;
+  // One bar after the other.
+  std::optional<ProgressBar> bar;
+  std::pair<std::string, uint64_t> shown;
   options.progress = [&](absl::string_view stage, uint64_t done, uint64_t total) {
-    progress.Update(stage, done, total);
+    if (!bar.has_value() || stage != shown.first || total != shown.second) {
+      shown = {std::string(stage), total};
+      bar.emplace(shown.first, total);
+    }
+    bar->Update(done);
   };
   return PredictIteration(setup, graph, match, options);
 }

@@ -91,8 +91,8 @@ ABSL_FLAG(bool, suggest_reorderings, false,
 namespace meridian {
 namespace {
 
-absl::StatusOr<InputFile> OpenTrace() {
-  return InputFile::Open(FileSystem::Posix(), UserPath(FLAGS_trace), UserInputOptions());
+absl::StatusOr<InputFile> Open(const std::string& path) {
+  return InputFile::Open(FileSystem::Posix(), path, UserInputOptions());
 }
 
 absl::StatusOr<WindowChoice> ChosenWindow() {
@@ -109,7 +109,7 @@ absl::StatusOr<WindowChoice> ChosenWindow() {
   return window;
 }
 
-bool HasJob() { return !absl::GetFlag(FLAGS_traces).empty() || !absl::GetFlag(FLAGS_et).empty(); }
+bool HasJob() { return IsGiven("traces") || IsGiven("et"); }
 
 absl::StatusOr<JobInput> FindJob() {
   JobInput input;
@@ -147,7 +147,7 @@ absl::StatusOr<TraceAnalysis> Analyze() {
   options.zero_weight_launch_edges = absl::GetFlag(FLAGS_zero_weight_launch_edges);
   options.data_load_events =
       absl::StrSplit(absl::GetFlag(FLAGS_data_load_events), ',', absl::SkipEmpty());
-  ASSIGN_OR_RETURN(const InputFile file, OpenTrace());
+  ASSIGN_OR_RETURN(const InputFile file, Open(UserPath(FLAGS_trace)));
   return AnalyzeTraceJson(file.bytes(), file.path(), options);
 }
 
@@ -156,9 +156,7 @@ absl::StatusOr<TraceAnalysis> Restore() {
     return absl::InvalidArgumentError(
         "--queue_lengths needs the trace; a saved graph does not hold them");
   }
-  ASSIGN_OR_RETURN(
-      const InputFile file,
-      InputFile::Open(FileSystem::Posix(), UserPath(FLAGS_restore), UserInputOptions()));
+  ASSIGN_OR_RETURN(const InputFile file, Open(UserPath(FLAGS_restore)));
   absl::StatusOr<SavedGraph> saved = ParseGraph(file.bytes());
   if (!saved.ok()) return Annotate(saved.status(), file.path());
   TraceAnalysis analysis;
@@ -185,8 +183,7 @@ absl::StatusOr<std::vector<WhatIfEdit>> ReadEdits() {
   const std::string what_if = absl::GetFlag(FLAGS_what_if);
   if (what_if.empty()) return std::vector<WhatIfEdit>();
   if (!absl::StartsWith(what_if, "@")) return ParseEdits(what_if, "--what_if");
-  ASSIGN_OR_RETURN(const InputFile file,
-                   InputFile::Open(FileSystem::Posix(), EditsPath(), UserInputOptions()));
+  ASSIGN_OR_RETURN(const InputFile file, Open(EditsPath()));
   return ParseEdits(file.bytes(), file.path());
 }
 
@@ -237,7 +234,7 @@ absl::Status WriteOverlayFile(const TraceAnalysis& analysis, const CriticalPath&
       return WriteTimelineOverlay(analysis.graph, path, options, &sink).status();
     });
   }
-  ASSIGN_OR_RETURN(const InputFile trace, OpenTrace());
+  ASSIGN_OR_RETURN(const InputFile trace, Open(UserPath(FLAGS_trace)));
   return outputs->Write("overlay", OverlayPath(), [&](ByteSink& sink) {
     return Annotate(WriteOverlay(trace.bytes(), analysis.graph, path, options, &sink).status(),
                     trace.path());
@@ -285,36 +282,31 @@ absl::Status CheckPaths(const JobInput& job) {
 
 // Flags that say nothing together.
 absl::Status CheckFlags() {
-  const auto is_given = [](const std::string& value) { return !value.empty(); };
-  const int inputs =
-      is_given(absl::GetFlag(FLAGS_traces)) + is_given(absl::GetFlag(FLAGS_et)) +
-      (is_given(absl::GetFlag(FLAGS_trace)) || is_given(absl::GetFlag(FLAGS_restore)));
+  const int inputs = IsGiven("traces") + IsGiven("et") + (IsGiven("trace") || IsGiven("restore"));
   if (inputs > 1) {
     return absl::InvalidArgumentError(
         "--trace (or --restore), --traces and --et name different inputs; give one of them");
   }
   RETURN_IF_ERROR(ChosenWindow().status());
-  const bool chooses_instance = absl::GetFlag(FLAGS_instance) != "0";
-  if (is_given(absl::GetFlag(FLAGS_restore)) &&
-      (is_given(absl::GetFlag(FLAGS_annotation)) || chooses_instance ||
-       is_given(absl::GetFlag(FLAGS_data_load_events)) || absl::GetFlag(FLAGS_hta_compatible))) {
+  if (IsGiven("restore") && (IsGiven("annotation") || IsGiven("instance") ||
+                             IsGiven("data_load_events") || IsGiven("hta_compatible"))) {
     return absl::InvalidArgumentError(
         "a saved graph is of the window and the mode that it was made with; --annotation, "
         "--instance, --data_load_events and --hta_compatible go with a trace");
   }
-  if (chooses_instance && !is_given(absl::GetFlag(FLAGS_annotation))) {
+  if (IsGiven("instance") && !IsGiven("annotation")) {
     return absl::InvalidArgumentError(
         "--instance counts the occurrences of --annotation; give that, too");
   }
   if (!HasJob()) {
-    if (!is_given(absl::GetFlag(FLAGS_rank))) return absl::OkStatus();
+    if (!IsGiven("rank")) return absl::OkStatus();
     return absl::InvalidArgumentError("--rank chooses from --traces or --et");
   }
   if (absl::GetFlag(FLAGS_hta_compatible)) {
     return absl::InvalidArgumentError(
         "HTA knows one rank's Kineto trace: --hta_compatible goes with --trace");
   }
-  if (is_given(absl::GetFlag(FLAGS_queue_lengths))) {
+  if (IsGiven("queue_lengths")) {
     return absl::InvalidArgumentError("--queue_lengths needs --trace, a Kineto trace of one rank");
   }
   return absl::OkStatus();

@@ -1,7 +1,6 @@
 // xprof_trace_align: one profile on another clock, by snapshot pairs and offsets.
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
@@ -85,9 +84,8 @@ absl::StatusOr<Inputs> LoadInputs(const XSpaceReader& reader, const SessionClock
   options.flags.start_walltime_ns = absl::GetFlag(FLAGS_start_walltime_ns);
   options.flags.start_gpu_ns = absl::GetFlag(FLAGS_start_gpu_ns);
   if (!absl::GetFlag(FLAGS_offsets).empty()) {
-    ASSIGN_OR_RETURN(OffsetSamples offsets,
+    ASSIGN_OR_RETURN(inputs.offsets,
                      OffsetSamples::Load(files, UserPath(FLAGS_offsets), std::nullopt));
-    inputs.offsets.emplace(std::move(offsets));
     ASSIGN_OR_RETURN(inputs.node_id, FindNodeId(reader.path(), inputs));
     options.offsets_header = inputs.offsets->AnchorsOf(inputs.node_id);
   }
@@ -99,9 +97,8 @@ absl::StatusOr<Inputs> LoadInputs(const XSpaceReader& reader, const SessionClock
     if (inputs.offsets.has_value() && inputs.offsets->reference_node().has_value()) {
       reference.offsets_header = inputs.offsets->AnchorsOf(*inputs.offsets->reference_node());
     }
-    ASSIGN_OR_RETURN(SnapshotPairs pairs,
+    ASSIGN_OR_RETURN(inputs.reference_snapshots,
                      LoadSnapshotPairs(files, UserPath(FLAGS_reference_snapshot_pairs), reference));
-    inputs.reference_snapshots = std::move(pairs);
   }
   return inputs;
 }
@@ -115,13 +112,12 @@ absl::StatusOr<NodeClock> MakeClock(const Inputs& inputs, const RunClock& run) {
                    OffsetSamples::ParseSlope(absl::GetFlag(FLAGS_offset_slope)));
   NodeClock clock(run);
   if (inputs.snapshots.has_value()) {
-    ASSIGN_OR_RETURN(ClockMap map, TracerToHostMap(*inputs.snapshots, run));
-    if (target == Target::kTracer) clock.reference_to_target = map.Inverted();
-    clock.tracer_to_host = std::move(map);
+    ASSIGN_OR_RETURN(clock.tracer_to_host, TracerToHostMap(*inputs.snapshots, run));
+    if (target == Target::kTracer) clock.reference_to_target = clock.tracer_to_host->Inverted();
   }
   if (inputs.offsets.has_value()) {
-    ASSIGN_OR_RETURN(ClockMap map, inputs.offsets->OffsetMap(inputs.node_id, run, slope));
-    clock.host_to_reference = std::move(map);
+    ASSIGN_OR_RETURN(clock.host_to_reference,
+                     inputs.offsets->OffsetMap(inputs.node_id, run, slope));
   }
   if (target == Target::kReference) {
     if (!inputs.reference_snapshots.has_value()) {

@@ -20,10 +20,11 @@
 namespace meridian {
 namespace {
 
-// The constraints of a table's instances, and which instance each hub is of.
-struct TableConstraints {
+// The constraints of a table's instances, which instance each hub is of, and what follows.
+struct Solved {
   DifferenceConstraints constraints;
   std::vector<uint32_t> instance_of_hub;
+  OffsetBounds bounds;
 };
 
 // What is taken for true about a table's collectives.
@@ -107,7 +108,7 @@ Counts Count(const Premises& premises) {
 }
 
 // Hubs are numbered node by node, so that a walk along a node's clock finds its own side by side.
-TableConstraints MakeConstraints(const Premises& premises) {
+Solved MakeConstraints(const Premises& premises) {
   const ProbeFreeOptions& options = premises.options;
   const Counts counts = Count(premises);
   std::vector<uint32_t> next_hub(counts.hubs.size());
@@ -130,11 +131,12 @@ TableConstraints MakeConstraints(const Premises& premises) {
       [&](uint32_t node, int64_t time_ps) { constraints.AddCause(node, time_ps, hub); },
       [&](uint32_t node, int64_t time_ps) { constraints.AddEffect(node, time_ps, hub); });
   constraints.Sort();
-  return {std::move(constraints), std::move(instance_of_hub)};
+  return {std::move(constraints), std::move(instance_of_hub), {}};
 }
 
-absl::Status Refuse(const CollectiveTable& table, const TableConstraints& built,
-                    const ProbeFreeOptions& options, const Contradiction& contradiction) {
+absl::Status Refuse(const Premises& premises, const Solved& built,
+                    const Contradiction& contradiction) {
+  const CollectiveTable& table = premises.table;
   constexpr size_t kInstancesToName = 8;
   std::set<uint32_t> nodes;
   std::vector<std::string> instances;
@@ -152,15 +154,9 @@ absl::Status Refuse(const CollectiveTable& table, const TableConstraints& built,
       contradiction.steps.size() > instances.size() ? ", and so on" : "",
       ". Probably one of them is matched with another execution; else a clock jumps or drifts by "
       "more than ",
-      options.max_drift_ppm, " ppm (--max_drift_ppm), or a transfer takes less than ",
-      FormatMicros(options.min_transfer_ps), " us (--min_transfer_ns)"));
+      premises.options.max_drift_ppm, " ppm (--max_drift_ppm), or a transfer takes less than ",
+      FormatMicros(premises.options.min_transfer_ps), " us (--min_transfer_ns)"));
 }
-
-// A table's constraints and what follows from them.
-struct Solved {
-  TableConstraints built;
-  OffsetBounds bounds;
-};
 
 absl::Status CheckOptions(const CollectiveTable& table, const ProbeFreeOptions& options) {
   if (options.reference_node >= table.node_count()) {
@@ -184,12 +180,9 @@ absl::Status CheckOptions(const CollectiveTable& table, const ProbeFreeOptions& 
 }
 
 absl::StatusOr<Solved> Solve(const Premises& premises) {
-  Solved solved = {MakeConstraints(premises), {}};
-  const std::optional<Contradiction> contradiction =
-      solved.built.constraints.FindBounds(&solved.bounds);
-  if (contradiction.has_value()) {
-    return Refuse(premises.table, solved.built, premises.options, *contradiction);
-  }
+  Solved solved = MakeConstraints(premises);
+  const std::optional<Contradiction> contradiction = solved.constraints.FindBounds(&solved.bounds);
+  if (contradiction.has_value()) return Refuse(premises, solved, *contradiction);
   return solved;
 }
 
@@ -309,8 +302,8 @@ ClockAlignment Describe(const Solved& solved, const ProbeFreeOptions& options,
   alignment.nodes.resize(offsets_ps.size());
   for (uint32_t node = 0; node < offsets_ps.size(); ++node) {
     if (!bounds.reachable[node]) continue;
-    const NodeView view = {solved.built.constraints, node, bounds.lower_ps[node],
-                           bounds.upper_ps[node], offsets_ps[node]};
+    const NodeView view = {solved.constraints, node, bounds.lower_ps[node], bounds.upper_ps[node],
+                           offsets_ps[node]};
     std::optional<ProfileSpan> span;
     if (!options.spans.empty()) span = options.spans[node];
     alignment.nodes[node] =
@@ -451,7 +444,7 @@ absl::StatusOr<ClockAlignment> AlignNearEstimate(const CollectiveTable& table,
                                                  const ProbeFreeOptions& options,
                                                  OffsetFunction estimate_ps) {
   ASSIGN_OR_RETURN(const Solved solved, SolveCertified(table, options));
-  const DifferenceConstraints& constraints = solved.built.constraints;
+  const DifferenceConstraints& constraints = solved.constraints;
   const PointOffsets offsets_ps =
       constraints.NearestSolution(solved.bounds, Clamp(constraints, solved.bounds, estimate_ps));
   return Describe(solved, options, offsets_ps);

@@ -13,6 +13,9 @@
 namespace meridian {
 namespace {
 
+// Reports list at most this many violations.
+constexpr int kMaxViolationDetails = 1000;
+
 ViolationReport Describe(const CollectiveTable& table, const Violation& violation) {
   const CollectiveInstance& instance = table.instances()[violation.instance];
   const MatchedOp& op = table.OpOf(instance);

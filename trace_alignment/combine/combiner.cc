@@ -317,13 +317,6 @@ class Combiner {
     return absl::OkStatus();
   }
 
-  LineAlignerOptions LineOptions(size_t n) const {
-    LineAlignerOptions options;
-    options.node_id = nodes_[n].record.node_id;
-    options.max_extrapolation_ns = options_.max_extrapolation_ns;
-    return options;
-  }
-
   // Finds the node's planes, its span on the common clock and its programs.
   absl::Status Index(size_t n) {
     const CombineInput& node = nodes_[n];
@@ -400,8 +393,11 @@ class Combiner {
 
   void MakeEditors() {
     for (size_t n = 0; n < nodes_.size(); ++n) {
+      LineAlignerOptions options;
+      options.node_id = nodes_[n].record.node_id;
+      options.max_extrapolation_ns = options_.max_extrapolation_ns;
       editors_.push_back(std::make_unique<NodeEditor>(
-          nodes_[n], LineOptions(n), start_ns_, programs_of_node_[n], indexed_[n].names, &room_));
+          nodes_[n], options, start_ns_, programs_of_node_[n], indexed_[n].names, &room_));
     }
   }
 
