@@ -45,23 +45,18 @@ namespace {
 // Steps are exported one by one; so many are enough to see.
 constexpr size_t kMaxSteps = 16;
 
-struct KnownCalibration {
-  CalibrationReport report;
-  CalibratedRange range;
-};
-
-// Nullopt when none is given.
-absl::StatusOr<std::optional<KnownCalibration>> ReadCalibration() {
+// Reads what the network was calibrated with, and sets *range to it; nullopt when that is not given.
+absl::StatusOr<std::optional<CalibrationReport>> ReadCalibration(
+    std::optional<CalibratedRange>* range) {
   const std::string path = UserPath(FLAGS_calibration);
   if (path.empty()) return std::nullopt;
   ASSIGN_OR_RETURN(const InputFile file,
                    InputFile::Open(FileSystem::Posix(), path, UserInputOptions()));
-  KnownCalibration calibration;
-  ASSIGN_OR_RETURN(calibration.report, ParseCalibrationReport(file.bytes(), path));
-  const absl::StatusOr<CalibratedRange> range = RangeOf(calibration.report);
-  if (!range.ok()) return Annotate(range.status(), path);
-  calibration.range = *range;
-  return calibration;
+  ASSIGN_OR_RETURN(CalibrationReport report, ParseCalibrationReport(file.bytes(), path));
+  const absl::StatusOr<CalibratedRange> found = RangeOf(report);
+  if (!found.ok()) return Annotate(found.status(), path);
+  *range = *found;
+  return report;
 }
 
 // Adds steps and notes to the report. A step that cannot be exported or scheduled is a note: the
@@ -111,7 +106,9 @@ absl::StatusOr<int> ValidateTraces() {
       const std::string network,
       RequiredPath(FLAGS_network, "file", "network.yml, as astra_calibrate writes it"));
   ASSIGN_OR_RETURN(const Fabric fabric, ReadFabric(files, {network, UserPath(FLAGS_system)}));
-  ASSIGN_OR_RETURN(const std::optional<KnownCalibration> calibration, ReadCalibration());
+  SimulationCheckOptions options;
+  ASSIGN_OR_RETURN(const std::optional<CalibrationReport> calibration,
+                   ReadCalibration(&options.range));
   Corrections corrections;
   if (!corrections_path.empty()) {
     ASSIGN_OR_RETURN(corrections, ReadCorrections(files, corrections_path));
@@ -122,7 +119,6 @@ absl::StatusOr<int> ValidateTraces() {
   ASSIGN_OR_RETURN(
       const std::vector<CalibrationRun> runs,
       ReadCalibrationRuns(files, traces, WithProgress(run_options, "reading", traces.size())));
-  SimulationCheckOptions options;
   SimulationCheckReport steps;
   if (absl::GetFlag(FLAGS_steps)) {
     RETURN_IF_ERROR(CheckSteps(runs, fabric, corrections, &steps, &options.beside.emplace()));
@@ -131,10 +127,9 @@ absl::StatusOr<int> ValidateTraces() {
   }
   std::vector<std::string> calibration_notes;
   if (calibration.has_value()) {
-    options.range = calibration->range;
-    calibration_notes = NotesOnCalibratedRuns(calibration->report, runs);
+    calibration_notes = NotesOnCalibratedRuns(*calibration, runs);
     if (!corrections_path.empty()) {
-      for (const std::string& note : NotesOnCorrections(calibration->report, corrections)) {
+      for (const std::string& note : NotesOnCorrections(*calibration, corrections)) {
         calibration_notes.push_back(note);
       }
     }

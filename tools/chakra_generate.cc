@@ -1,4 +1,5 @@
 // chakra_generate: made-up workloads as Chakra execution traces.
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "chakra_export/generate/generate_report.pb.h"
 #include "chakra_export/generate/generated_workload.h"
 #include "chakra_export/generate/micro_benchmark.h"
@@ -62,29 +64,21 @@ namespace {
 
 constexpr absl::string_view kTransformer = "transformer";
 
-const std::vector<std::string>& MicroFlags() {
-  static const auto* flags =
-      new std::vector<std::string>{"ranks", "group_size", "bytes", "repeats", "compute_us"};
-  return *flags;
-}
-
-const std::vector<std::string>& TransformerFlags() {
-  static const auto* flags = new std::vector<std::string>{
-      "tp",    "dp",    "pp",           "layers",   "hidden",      "sequence",
-      "vocab", "batch", "microbatches", "schedule", "dtype_bytes", "zero"};
-  return *flags;
-}
+constexpr const char* kMicroFlags[] = {"ranks", "group_size", "bytes", "repeats", "compute_us"};
+constexpr const char* kTransformerFlags[] = {"tp",           "dp",       "pp",          "layers",
+                                             "hidden",       "sequence", "vocab",       "batch",
+                                             "microbatches", "schedule", "dtype_bytes", "zero"};
 
 std::vector<std::string> AllFlags() {
   std::vector<std::string> flags = {"pattern", "output", "tflops"};
-  flags.insert(flags.end(), MicroFlags().begin(), MicroFlags().end());
-  flags.insert(flags.end(), TransformerFlags().begin(), TransformerFlags().end());
+  flags.insert(flags.end(), std::begin(kMicroFlags), std::end(kMicroFlags));
+  flags.insert(flags.end(), std::begin(kTransformerFlags), std::end(kTransformerFlags));
   return flags;
 }
 
 // A size that has no effect is a misunderstanding.
-absl::Status CheckNotGiven(const std::vector<std::string>& flags) {
-  for (const std::string& name : flags) {
+absl::Status CheckNotGiven(absl::Span<const char* const> flags) {
+  for (const char* name : flags) {
     if (!IsGiven(name)) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("--", name, " means nothing with --pattern=", absl::GetFlag(FLAGS_pattern)));
@@ -93,7 +87,7 @@ absl::Status CheckNotGiven(const std::vector<std::string>& flags) {
 }
 
 absl::StatusOr<std::unique_ptr<GeneratedWorkload>> Transformer() {
-  RETURN_IF_ERROR(CheckNotGiven(MicroFlags()));
+  RETURN_IF_ERROR(CheckNotGiven(kMicroFlags));
   TransformerOptions options;
   options.tensor_parallel = absl::GetFlag(FLAGS_tp);
   options.data_parallel = absl::GetFlag(FLAGS_dp);
@@ -125,7 +119,7 @@ absl::StatusOr<std::vector<int64_t>> ParseSizes(const std::string& list) {
 }
 
 absl::StatusOr<std::unique_ptr<GeneratedWorkload>> Micro(MicroPattern pattern) {
-  RETURN_IF_ERROR(CheckNotGiven(TransformerFlags()));
+  RETURN_IF_ERROR(CheckNotGiven(kTransformerFlags));
   MicroBenchmarkOptions options;
   options.pattern = pattern;
   options.ranks = absl::GetFlag(FLAGS_ranks);

@@ -155,15 +155,11 @@ absl::StatusOr<AlignmentOptions> AlignmentFlags() {
   return options;
 }
 
-// Where the page and the JSON go; empty for what is not wanted.
-struct Reports {
-  std::string html;
-  std::string json;
-};
-
 struct Job {
   CombineRequest request;
-  Reports reports;
+  // Where the page and the JSON go; empty for what is not wanted.
+  std::string html;
+  std::string json;
 };
 
 // Forgets the outputs of stages that are not to run.
@@ -189,7 +185,10 @@ absl::Status SelectStages(const std::string& list, Job* job) {
     job->request.trace_json.clear();
     job->request.perfetto.clear();
   }
-  if (!wanted.contains("report")) job->reports = Reports();
+  if (!wanted.contains("report")) {
+    job->html.clear();
+    job->json.clear();
+  }
   return absl::OkStatus();
 }
 
@@ -218,9 +217,10 @@ absl::StatusOr<CombineRequest> RequestFlags() {
 absl::StatusOr<Job> ReadFlags() {
   Job job;
   ASSIGN_OR_RETURN(job.request, RequestFlags());
-  job.reports = {UserPath(FLAGS_report), UserPath(FLAGS_report_json)};
+  job.html = UserPath(FLAGS_report);
+  job.json = UserPath(FLAGS_report_json);
   RETURN_IF_ERROR(SelectStages(absl::GetFlag(FLAGS_stages), &job));
-  job.request.other_outputs = {job.reports.html, job.reports.json};
+  job.request.other_outputs = {job.html, job.json};
   return job;
 }
 
@@ -262,7 +262,8 @@ absl::StatusOr<Job> ExampleJob(const std::string& program) {
   job.request.trace_json = absl::StrCat(folder, "/trace.json.gz");
   job.request.perfetto = absl::StrCat(folder, "/trace.perfetto-trace");
   job.request.validate = true;
-  job.reports = {absl::StrCat(folder, "/report.html"), absl::StrCat(folder, "/report.json")};
+  job.html = absl::StrCat(folder, "/report.html");
+  job.json = absl::StrCat(folder, "/report.json");
   std::fprintf(
       stderr,
       "combine: no flags; combining the bundled example into ./meridian_out (see --help)\n");
@@ -372,11 +373,11 @@ bool WantsExample(int argc, char** argv) {
 absl::StatusOr<int> Combine(bool example, const std::string& program) {
   ASSIGN_OR_RETURN(const Job job, example ? ExampleJob(program) : ReadFlags());
   ASSIGN_OR_RETURN(CombineReport report, CombineRun(FileSystem::Posix(), job.request));
-  if (!job.reports.html.empty()) {
-    RETURN_IF_ERROR(WriteReport("report", job.reports.html, CombineReportHtml(report), &report));
+  if (!job.html.empty()) {
+    RETURN_IF_ERROR(WriteReport("report", job.html, CombineReportHtml(report), &report));
   }
-  if (!job.reports.json.empty()) {
-    RETURN_IF_ERROR(WriteReport("report_json", job.reports.json, ReportToJson(report), &report));
+  if (!job.json.empty()) {
+    RETURN_IF_ERROR(WriteReport("report_json", job.json, ReportToJson(report), &report));
   }
   const bool violated = job.request.validate && report.happens_before().violations_after() > 0;
   return PrintReport(report, FormatCombineReport, violated ? kExitCheckFailed : kExitDone);

@@ -102,11 +102,6 @@ TraceFiles WriteRun(const TemporaryDirectory& directory, int ops) {
   return {directory.Write("host.json", host.Text()), directory.Write("device.json", device.Text())};
 }
 
-absl::StatusOr<uint64_t> FileBytes(const std::string& path) {
-  ASSIGN_OR_RETURN(const auto region, FileSystem::Posix().Map(path));
-  return region->bytes().size();
-}
-
 struct Cost {
   double megabytes = 0;
   double operations = 0;
@@ -144,9 +139,10 @@ absl::StatusOr<Cost> RunInChild(const std::function<absl::StatusOr<double>()>& r
 absl::StatusOr<Cost> Measure(const TraceFiles& files, EtFlavor flavor) {
   const TemporaryDirectory output;
   Cost cost;
-  ASSIGN_OR_RETURN(const uint64_t host_bytes, FileBytes(files.host));
-  ASSIGN_OR_RETURN(const uint64_t device_bytes, FileBytes(files.device));
-  cost.megabytes = static_cast<double>(host_bytes + device_bytes) / 1e6;
+  for (const std::string& path : {files.host, files.device}) {
+    ASSIGN_OR_RETURN(const auto region, FileSystem::Posix().Map(path));
+    cost.megabytes += static_cast<double>(region->bytes().size()) / 1e6;
+  }
   cost.cpu_seconds = 1e9;
   for (int round = 0; round < absl::GetFlag(FLAGS_rounds); ++round) {
     ASSIGN_OR_RETURN(

@@ -50,10 +50,6 @@ void DescribeTraces(const CollectiveRun& run, ValidationReport* report) {
   }
 }
 
-std::string OpText(const ViolationReport& violation) {
-  return absl::StrCat(violation.kind(), " ", violation.instruction(), " of ", violation.module());
-}
-
 }  // namespace
 
 ValidationReport Validate(const CollectiveRun& run) {
@@ -100,9 +96,11 @@ std::string FormatValidation(const ValidationReport& report) {
   TextTable details({{"ended", kRight}, {"before", kRight}, {"by us", kRight}, {"collective"}});
   for (int i = 0; i < std::min(kShown, report.details_size()); ++i) {
     const ViolationReport& violation = report.details(i);
-    details.AddRow({absl::StrCat("rank ", violation.ended_rank()),
-                    absl::StrCat("rank ", violation.started_rank()),
-                    absl::StrFormat("%.3f", violation.gap_ns() / 1e3), OpText(violation)});
+    details.AddRow(
+        {absl::StrCat("rank ", violation.ended_rank()),
+         absl::StrCat("rank ", violation.started_rank()),
+         absl::StrFormat("%.3f", violation.gap_ns() / 1e3),
+         absl::StrCat(violation.kind(), " ", violation.instruction(), " of ", violation.module())});
   }
   absl::StrAppend(&out, "\n", details.ToString());
   if (report.violations() > kShown) {

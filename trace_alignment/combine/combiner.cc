@@ -453,6 +453,8 @@ class Combiner {
     PlaneMetadataMerger merger(&head);
     std::string unknown_fields;
     std::vector<JointPart> parts;
+    // Which lines are whose.
+    std::vector<NodeLines> owners;
     int64_t next_line_id = 1;
     RETURN_IF_ERROR(ForEachNode([&](size_t n) -> absl::Status {
       if (!indexed_[n].host_threads.has_value()) return absl::OkStatus();
@@ -467,13 +469,13 @@ class Combiner {
       part.ids = merger.Merge(part.head);
       part.first_line_id = next_line_id;
       next_line_id += static_cast<int64_t>(part.plane.lines.size());
+      owners.push_back({nodes_[n].record.node_id, part.first_line_id, next_line_id - 1});
       ASSIGN_OR_RETURN(const std::string unknown, UnknownFields(source, payload));
       unknown_fields += unknown;
       parts.push_back(std::move(part));
       return absl::OkStatus();
     }));
-    const std::vector<NodeLines> owners = OwnersOf(parts);
-    if (owners.empty()) return absl::OkStatus();
+    if (parts.empty()) return absl::OkStatus();
 
     PlaneAdditions additions(head);
     additions.AddString(kNodeLinesStatName, FormatNodeLines(owners));
@@ -495,17 +497,6 @@ class Combiner {
         absl::StrCat(SerializeHead(head), additions.Serialize(), unknown_fields), edited));
     for (const JointPart& part : parts) Progress(part.plane.payload.size());
     return absl::OkStatus();
-  }
-
-  std::vector<NodeLines> OwnersOf(const std::vector<JointPart>& parts) const {
-    std::vector<NodeLines> owners;
-    for (const JointPart& part : parts) {
-      if (part.plane.lines.empty()) continue;
-      const int64_t count = static_cast<int64_t>(part.plane.lines.size());
-      owners.push_back(
-          {nodes_[part.node].record.node_id, part.first_line_id, part.first_line_id + count - 1});
-    }
-    return owners;
   }
 
   std::string NodePrefix(size_t n) const {
