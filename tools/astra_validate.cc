@@ -45,7 +45,7 @@ namespace {
 // Steps are exported one by one; so many are enough to see.
 constexpr size_t kMaxSteps = 16;
 
-// Reads what the network was calibrated with, and sets *range to it; nullopt when that is not given.
+// Reads what the network was calibrated with and sets *range to it; nullopt when it is not given.
 absl::StatusOr<std::optional<CalibrationReport>> ReadCalibration(
     std::optional<CalibratedRange>* range) {
   const std::string path = UserPath(FLAGS_calibration);
