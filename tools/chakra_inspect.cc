@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <functional>
-#include <optional>
+#include <limits>
 #include <set>
 #include <string>
 #include <utility>
@@ -10,7 +10,6 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
-#include "absl/flags/reflection.h"
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -39,11 +38,9 @@
 #include "third_party/chakra/et_def.pb.h"
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
-#include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 ABSL_FLAG(std::string, et, "",
@@ -89,17 +86,14 @@ using ::ChakraProtoMsg::Node;
 
 constexpr size_t kOutputBufferBytes = size_t{1} << 20;
 
-// Shows how many bytes have been read. It is gone before anything is printed.
-class ReadingBar {
- public:
-  EtProgress progress() {
-    return [this](uint64_t bytes) { bar_.Update(bytes_ += bytes); };
-  }
-
- private:
-  ProgressBar bar_{"bytes read", 0};
-  uint64_t bytes_ = 0;
-};
+// Returns options that read as the user wants it, with a bar that is gone when they are.
+template <typename Options>
+Options ReadingOptions() {
+  Options options;
+  options.input = UserInputOptions();
+  options.progress = ShowBytesRead();
+  return options;
+}
 
 // Standard output in large pieces.
 class StandardOutput : public ByteSink {
@@ -121,7 +115,7 @@ class StandardOutput : public ByteSink {
 
 // Calls `write` with where --output says.
 absl::Status WriteOutput(const std::function<absl::Status(ByteSink*)>& write) {
-  const std::string path = UserPath(absl::GetFlag(FLAGS_output));
+  const std::string path = UserPath(FLAGS_output);
   if (path.empty()) {
     StandardOutput output;
     RETURN_IF_ERROR(write(&output));
@@ -140,32 +134,27 @@ absl::Status CheckPrefix(absl::string_view flag, const std::string& prefix,
 
 // Neither a file nor a whole set of traces takes the place of those that are read.
 absl::Status CheckPaths() {
-  const std::string et = UserPath(absl::GetFlag(FLAGS_et));
-  std::vector<std::string> inputs = {et, UserPath(absl::GetFlag(FLAGS_diff)),
-                                     UserPath(absl::GetFlag(FLAGS_comm_groups))};
+  const std::string et = UserPath(FLAGS_et);
+  std::vector<std::string> inputs = {et, UserPath(FLAGS_diff), UserPath(FLAGS_comm_groups)};
   if (!et.empty()) {
     ASSIGN_OR_RETURN(const std::vector<std::string> traces,
                      FileSystem::Posix().Glob(absl::StrCat(et, ".*")));
     inputs.insert(inputs.end(), traces.begin(), traces.end());
   }
-  RETURN_IF_ERROR(CheckOutputPaths(inputs, {UserPath(absl::GetFlag(FLAGS_output))}));
+  RETURN_IF_ERROR(CheckOutputPaths(inputs, {UserPath(FLAGS_output)}));
   RETURN_IF_ERROR(CheckPrefix("--filter", absl::GetFlag(FLAGS_filter), inputs));
   return CheckPrefix("--obfuscate", absl::GetFlag(FLAGS_obfuscate), inputs);
 }
 
 absl::StatusOr<EtFiles> InputFiles() {
-  const std::string et = UserPath(absl::GetFlag(FLAGS_et));
-  if (et.empty()) {
-    return absl::InvalidArgumentError(
-        "--et names no traces; expected e.g. --et=run/w for run/w.0.et");
-  }
+  ASSIGN_OR_RETURN(const std::string et, RequiredPath(FLAGS_et, "traces", "run/w for run/w.0.et"));
   return FindEtFiles(FileSystem::Posix(), et);
 }
 
 absl::StatusOr<CommGroups> InputGroups(const EtFiles& files) {
-  std::string path = UserPath(absl::GetFlag(FLAGS_comm_groups));
+  std::string path = UserPath(FLAGS_comm_groups);
   if (path.empty() && files.is_prefix) {
-    path = CommGroupsBeside(FileSystem::Posix(), UserPath(absl::GetFlag(FLAGS_et)));
+    path = CommGroupsBeside(FileSystem::Posix(), UserPath(FLAGS_et));
   }
   if (path.empty()) return CommGroups();
   return ReadCommGroups(FileSystem::Posix(), path);
@@ -174,23 +163,17 @@ absl::StatusOr<CommGroups> InputGroups(const EtFiles& files) {
 // The graph for pictures of it: what cannot be drawn is left out.
 absl::StatusOr<ExecutionGraph> InputGraph() {
   ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
-  EtGraphReaderOptions options;
-  options.input = UserInputOptions();
+  auto options = ReadingOptions<EtGraphReaderOptions>();
   options.ignore_dangling = true;
   ASSIGN_OR_RETURN(options.groups, InputGroups(files));
-  ReadingBar bar;
-  options.progress = bar.progress();
   return ReadEtGraph(FileSystem::Posix(), files, options);
 }
 
 absl::StatusOr<ChakraReport> InspectWithProgress() {
   ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
-  ChakraInspectOptions options;
-  options.input = UserInputOptions();
+  auto options = ReadingOptions<ChakraInspectOptions>();
   ASSIGN_OR_RETURN(options.groups, InputGroups(files));
   ASSIGN_OR_RETURN(options.ignored_rules, ParseRules(absl::GetFlag(FLAGS_ignore_rules)));
-  ReadingBar bar;
-  options.progress = bar.progress();
   return InspectChakra(FileSystem::Posix(), files, options);
 }
 
@@ -219,10 +202,7 @@ absl::StatusOr<int> Inspect() {
 
 absl::StatusOr<int> ToJson() {
   ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
-  ReadingBar bar;
-  EtReaderOptions options;
-  options.input = UserInputOptions();
-  options.progress = bar.progress();
+  const auto options = ReadingOptions<EtReaderOptions>();
   RETURN_IF_ERROR(WriteOutput(
       [&](ByteSink* sink) { return WriteEtJson(FileSystem::Posix(), files, options, sink); }));
   return kExitDone;
@@ -276,21 +256,15 @@ absl::StatusOr<int> ToTimeline() {
 
 absl::StatusOr<ChakraDiffReport> DiffWithProgress() {
   ASSIGN_OR_RETURN(const EtFiles first, InputFiles());
-  ASSIGN_OR_RETURN(const EtFiles second,
-                   FindEtFiles(FileSystem::Posix(), UserPath(absl::GetFlag(FLAGS_diff))));
-  ReadingBar bar;
-  EtReaderOptions options;
-  options.input = UserInputOptions();
-  options.progress = bar.progress();
-  return DiffEtFiles(FileSystem::Posix(), first, second, options);
+  ASSIGN_OR_RETURN(const EtFiles second, FindEtFiles(FileSystem::Posix(), UserPath(FLAGS_diff)));
+  return DiffEtFiles(FileSystem::Posix(), first, second, ReadingOptions<EtReaderOptions>());
 }
 
 absl::StatusOr<int> Diff() {
   ASSIGN_OR_RETURN(ChakraDiffReport report, DiffWithProgress());
   report.set_first(absl::GetFlag(FLAGS_et));
   report.set_second(absl::GetFlag(FLAGS_diff));
-  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatDiff(report)));
-  return AreEqual(report) ? kExitDone : kExitCheckFailed;
+  return PrintReport(report, FormatDiff, AreEqual(report) ? kExitDone : kExitCheckFailed);
 }
 
 absl::StatusOr<std::set<int>> ParseTypes(absl::string_view names) {
@@ -308,42 +282,39 @@ absl::StatusOr<std::set<int>> ParseTypes(absl::string_view names) {
   return types;
 }
 
+// All ids unless the text, FIRST..LAST, chooses some.
 struct IdRange {
   uint64_t first = 0;
-  uint64_t last = 0;
+  uint64_t last = std::numeric_limits<uint64_t>::max();
 };
 
-absl::StatusOr<std::optional<IdRange>> ParseIds(absl::string_view text) {
-  if (text.empty()) return std::optional<IdRange>();
-  const std::vector<std::string> parts = absl::StrSplit(text, "..");
+absl::StatusOr<IdRange> ParseIds(absl::string_view text) {
   IdRange range;
+  if (text.empty()) return range;
+  const std::vector<std::string> parts = absl::StrSplit(text, "..");
   if (parts.size() != 2 || !absl::SimpleAtoi(parts[0], &range.first) ||
       !absl::SimpleAtoi(parts[1], &range.last) || range.last < range.first) {
     return absl::InvalidArgumentError(
         absl::StrCat("--ids=", text, " is no range of ids; expected e.g. 100..200"));
   }
-  return std::optional<IdRange>(range);
+  return range;
 }
 
 absl::StatusOr<EtFilterResult> FilterWithProgress() {
   ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
   ASSIGN_OR_RETURN(const std::set<int> types, ParseTypes(absl::GetFlag(FLAGS_types)));
-  ASSIGN_OR_RETURN(const std::optional<IdRange> ids, ParseIds(absl::GetFlag(FLAGS_ids)));
+  ASSIGN_OR_RETURN(const IdRange ids, ParseIds(absl::GetFlag(FLAGS_ids)));
   const RE2 names(absl::GetFlag(FLAGS_names), RE2::Quiet);
   if (!names.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--names: ", names.error()));
   }
-  ReadingBar bar;
-  EtFilterOptions options;
-  options.input = UserInputOptions();
-  options.progress = bar.progress();
+  auto options = ReadingOptions<EtFilterOptions>();
   ASSIGN_OR_RETURN(options.groups, InputGroups(files));
   options.keep = [&](const Node& node) {
-    return (types.empty() || types.count(node.type()) > 0) &&
-           (!ids.has_value() || (ids->first <= node.id() && node.id() <= ids->last)) &&
-           RE2::PartialMatch(node.name(), names);
+    return (types.empty() || types.count(node.type()) > 0) && ids.first <= node.id() &&
+           node.id() <= ids.last && RE2::PartialMatch(node.name(), names);
   };
-  return FilterEtFiles(FileSystem::Posix(), files, options, UserPath(absl::GetFlag(FLAGS_filter)));
+  return FilterEtFiles(FileSystem::Posix(), files, options, UserPath(FLAGS_filter));
 }
 
 // Adds the files that are there or gone now, beside the traces.
@@ -383,15 +354,11 @@ absl::StatusOr<int> Filter() {
 
 absl::StatusOr<EtObfuscatorResult> ObfuscateWithProgress() {
   ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
-  ReadingBar bar;
-  EtObfuscatorOptions options;
-  options.input = UserInputOptions();
-  options.progress = bar.progress();
+  auto options = ReadingOptions<EtObfuscatorOptions>();
   options.jitter = absl::GetFlag(FLAGS_jitter);
   options.seed = absl::GetFlag(FLAGS_seed);
   ASSIGN_OR_RETURN(options.groups, InputGroups(files));
-  return ObfuscateEtFiles(FileSystem::Posix(), files, options,
-                          UserPath(absl::GetFlag(FLAGS_obfuscate)));
+  return ObfuscateEtFiles(FileSystem::Posix(), files, options, UserPath(FLAGS_obfuscate));
 }
 
 absl::StatusOr<int> Obfuscate() {
@@ -422,11 +389,6 @@ struct TaskFlag {
   absl::string_view name;
   std::vector<absl::string_view> tasks;
 };
-
-bool IsGiven(absl::string_view name) {
-  const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
-  return flag->CurrentValue() != flag->DefaultValue();
-}
 
 // A flag that has no effect is a misunderstanding.
 absl::Status CheckFlagsOf(absl::string_view task) {

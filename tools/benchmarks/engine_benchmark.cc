@@ -46,10 +46,7 @@ namespace {
 double ChildCpuSeconds() {
   rusage usage;
   getrusage(RUSAGE_CHILDREN, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+  return CpuSeconds(usage);
 }
 
 // What a case is to reach, as a share of AstraSim's CPU time.
