@@ -12,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "xla_profiler/base/errors.h"
@@ -164,7 +165,8 @@ constexpr FieldName kFieldNames[] = {
 struct Verb {
   absl::string_view name;
   Kind kind;
-  // How the whole edit is written, for messages.
+  // How the whole edit is written, for messages and for the parser: words in small letters stand as
+  // they are, what is in brackets may be left out at the end.
   absl::string_view usage;
 };
 constexpr Verb kVerbs[] = {
@@ -191,15 +193,11 @@ std::optional<int64_t> ParseNumber(absl::string_view text) {
   return number;
 }
 
-// Returns value * 1,000,000 of a decimal number.
-std::optional<absl::int128> ParseMillionths(absl::string_view text) {
-  return ParseMicrosAsPicos(text);
-}
-
 absl::StatusOr<int64_t> ParseFactor(const Token& token) {
   absl::string_view text = token.value;
   absl::ConsumePrefix(&text, "x");
-  const std::optional<absl::int128> factor = ParseMillionths(text);
+  // Picoseconds are to microseconds as millionths to the number.
+  const std::optional<absl::int128> factor = ParseMicrosAsPicos(text);
   if (token.type != Token::Type::kWord || !factor.has_value()) {
     return ErrorAt(token, absl::StrCat("'", token.value, "' is no factor; expected e.g. 0.5"));
   }
@@ -221,7 +219,7 @@ absl::StatusOr<int64_t> ParseDuration(const Token& token) {
   for (const Unit& unit : kUnits) {
     if (unit_ns == 0 && absl::ConsumeSuffix(&text, unit.name)) unit_ns = unit.nanos;
   }
-  const std::optional<absl::int128> millionths = ParseMillionths(text);
+  const std::optional<absl::int128> millionths = ParseMicrosAsPicos(text);
   if (token.type != Token::Type::kWord || unit_ns == 0 || !millionths.has_value()) {
     return ErrorAt(
         token, absl::StrCat("'", token.value, "' is no duration; expected e.g. 0us, 12.5us, 3ms"));
@@ -257,13 +255,12 @@ absl::Status ParsePattern(const Token& token, Condition* condition) {
 }
 
 absl::Status ParseLink(const Token& token, Condition* condition) {
-  const size_t arrow = token.value.find("->");
-  const absl::string_view value = token.value;
-  const auto source = ParseNumber(value.substr(0, std::min(arrow, value.size())));
-  const auto target =
-      arrow == std::string::npos ? std::nullopt : ParseNumber(value.substr(arrow + 2));
+  const std::pair<absl::string_view, absl::string_view> ranks =
+      absl::StrSplit(token.value, absl::MaxSplits("->", 1));
+  const std::optional<int64_t> source = ParseNumber(ranks.first);
+  const std::optional<int64_t> target = ParseNumber(ranks.second);
   if (!source.has_value() || !target.has_value()) {
-    return ErrorAt(token, absl::StrCat("'", value, "' is no link; expected e.g. link=0->3"));
+    return ErrorAt(token, absl::StrCat("'", token.value, "' is no link; expected e.g. link=0->3"));
   }
   condition->number = *source;
   condition->waiting_rank = *target;
@@ -316,46 +313,51 @@ class EditParser {
     edit_.kind = verb_->kind;
     next_ = 1;
     RETURN_IF_ERROR(ParseOperands());
-    if (!AtEnd()) return Unexpected();
     return std::move(edit_);
   }
 
  private:
+  // Takes the operands that the verb's usage names, one after the other.
   absl::Status ParseOperands() {
-    if (edit_.kind == Kind::kAdd) {
-      if (AtEnd() || Peek().type == Token::Type::kCondition) return Unexpected();
+    const absl::string_view operands = verb_->usage.substr(verb_->name.size() + 1);
+    for (absl::string_view operand : absl::StrSplit(operands, ' ')) {
+      if (absl::ConsumePrefix(&operand, "[") && AtEnd()) break;
+      absl::ConsumeSuffix(&operand, "]");
+      if (AtEnd()) return Unexpected();
+      RETURN_IF_ERROR(TakeOperand(operand));
+    }
+    return AtEnd() ? absl::OkStatus() : Unexpected();
+  }
+
+  absl::Status TakeOperand(absl::string_view operand) {
+    if (operand == "CONDITIONS") {
+      edit_.has_object = !edit_.subject.text.empty();
+      return TakeSelector(edit_.has_object ? &edit_.object : &edit_.subject);
+    }
+    if (operand == "rank=N") {
+      RETURN_IF_ERROR(TakeSelector(&edit_.subject));
+      return CheckIsRank();
+    }
+    if (operand == "FACTOR") {
+      ASSIGN_OR_RETURN(edit_.factor, ParseFactor(tokens_[next_++]));
+      return absl::OkStatus();
+    }
+    if (operand == "DURATION") {
+      ASSIGN_OR_RETURN(edit_.duration_ps, ParseDuration(tokens_[next_++]));
+      return absl::OkStatus();
+    }
+    if (operand == "\"NAME\"") {
+      if (Peek().type == Token::Type::kCondition) return Unexpected();
       edit_.name = tokens_[next_++].value;
-      RETURN_IF_ERROR(TakeDuration());
-      RETURN_IF_ERROR(TakeWord("after"));
-      return TakeSelector(&edit_.subject);
+      return absl::OkStatus();
     }
-    RETURN_IF_ERROR(TakeSelector(&edit_.subject));
-    switch (edit_.kind) {
-      case Kind::kScale: {
-        if (AtEnd()) return Unexpected();
-        ASSIGN_OR_RETURN(edit_.factor, ParseFactor(tokens_[next_++]));
-        return absl::OkStatus();
-      }
-      case Kind::kSet:
-        return TakeDuration();
-      case Kind::kLink:
-        RETURN_IF_ERROR(TakeObject("to"));
-        return AtEnd() ? absl::OkStatus() : TakeDuration();
-      case Kind::kUnlink:
-        return TakeObject("to");
-      case Kind::kMoveBefore:
-        if (!AtEnd() && IsWord("after")) {
-          edit_.kind = Kind::kMoveAfter;
-          return TakeObject("after");
-        }
-        return TakeObject("before");
-      case Kind::kOverlap:
-        return AtEnd() ? absl::OkStatus() : TakeObject("until");
-      case Kind::kLevel:
-        return CheckIsRank();
-      default:
-        return absl::OkStatus();
+    for (absl::string_view word : absl::StrSplit(operand, '|')) {
+      if (!IsWord(word)) continue;
+      if (edit_.kind == Kind::kMoveBefore && word == "after") edit_.kind = Kind::kMoveAfter;
+      ++next_;
+      return absl::OkStatus();
     }
+    return Unexpected();
   }
 
   absl::Status CheckIsRank() const {
@@ -386,27 +388,9 @@ class EditParser {
                    absl::StrCat("the edit ends too early", usage));
   }
 
-  absl::Status TakeWord(absl::string_view word) {
-    if (AtEnd() || !IsWord(word)) return Unexpected();
-    ++next_;
-    return absl::OkStatus();
-  }
-
-  absl::Status TakeDuration() {
-    if (AtEnd()) return Unexpected();
-    ASSIGN_OR_RETURN(edit_.duration_ps, ParseDuration(tokens_[next_++]));
-    return absl::OkStatus();
-  }
-
-  absl::Status TakeObject(absl::string_view word) {
-    RETURN_IF_ERROR(TakeWord(word));
-    edit_.has_object = true;
-    return TakeSelector(&edit_.object);
-  }
-
   absl::Status TakeSelector(Selector* selector) {
     const size_t begin = next_;
-    if (!AtEnd() && IsWord("all")) {
+    if (IsWord("all")) {
       ++next_;
     } else {
       while (!AtEnd() && Peek().type == Token::Type::kCondition) {
