@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "critical_path/what_if/structure_edits.h"
 
@@ -27,137 +26,98 @@ std::vector<bool> WithDescendants(const EventIndex& index, const Schedule& sched
   return removed;
 }
 
-class Remover {
- public:
-  Remover(std::vector<bool> removed, Schedule* schedule)
-      : removed_(std::move(removed)),
-        schedule_(*schedule),
-        graph_(schedule->graph),
-        is_removed_(graph_.instants.size()),
-        stand_ins_(graph_.instants.size(), kNoInstant) {}
-
-  void Remove() {
-    for (InstantId instant = 0; instant < graph_.instants.size(); ++instant) {
-      is_removed_[instant] =
-          schedule_.IsOfEvent(instant) && removed_[graph_.instants[instant].event];
-    }
-    for (const GraphEdge& edge : graph_.edges) {
-      if (graph_.instants[edge.from].event == kNoEvent) window_starts_[edge.to] = edge.from;
-    }
-    for (LaneId lane = 0; lane < graph_.lanes.size(); ++lane) FindStandIns(lane);
-    CarryThreadTime();
-    ReplaceEdges();
-    CancelMeetings();
-    for (std::vector<InstantId>& instants : schedule_.lane_order) {
-      instants.erase(std::remove_if(instants.begin(), instants.end(),
-                                    [&](InstantId instant) { return is_removed_[instant]; }),
-                     instants.end());
-    }
-    for (GraphEventId id = 0; id < removed_.size(); ++id) {
-      if (removed_[id]) schedule_.start_instants[id] = schedule_.end_instants[id] = kNoInstant;
-    }
-    TidyEdges(&schedule_);
-  }
-
- private:
-  bool IsOnThread(InstantId instant) const {
-    return schedule_.IsOfEvent(instant) && !schedule_.IsOnDevice(graph_.instants[instant].event);
-  }
-
-  // Finds for each removed instant the one before it on its lane that stays: on a stream the end of
-  // work; on a thread, before its first instant, the window's start.
-  void FindStandIns(LaneId lane) {
-    const std::vector<InstantId>& instants = schedule_.lane_order[lane];
-    if (instants.empty()) return;
-    const bool is_device = graph_.lanes[lane].kind == TrackKind::kDevice;
-    const auto window_start = window_starts_.find(instants.front());
-    InstantId stand_in =
-        is_device || window_start == window_starts_.end() ? kNoInstant : window_start->second;
-    for (InstantId instant : instants) {
-      if (is_removed_[instant]) {
-        stand_ins_[instant] = stand_in;
-      } else if (!is_device || !graph_.instants[instant].is_start) {
-        stand_in = instant;
-      }
-    }
-  }
-
-  // Keeps the time on a thread that leads into removed instants, but is not that of removed events,
-  // for the instant that follows.
-  void CarryThreadTime() {
-    absl::flat_hash_map<InstantId, int64_t> into;
-    for (const GraphEdge& edge : graph_.edges) {
-      if (!is_removed_[edge.to] || !IsOnThread(edge.to)) continue;
-      const bool is_thread_edge =
-          IsLaneEdge(schedule_, edge) || graph_.instants[edge.from].event == kNoEvent;
-      const bool is_removed_time = edge.event != kNoEvent && removed_[edge.event];
-      if (is_thread_edge && !is_removed_time)
-        into[edge.to] = SaturatingSum(into[edge.to], edge.weight_ps);
-    }
-    for (LaneId lane = 0; lane < graph_.lanes.size(); ++lane) {
-      if (graph_.lanes[lane].kind == TrackKind::kDevice) continue;
-      int64_t carried_ps = 0;
-      for (InstantId instant : schedule_.lane_order[lane]) {
-        if (is_removed_[instant]) {
-          const auto it = into.find(instant);
-          if (it != into.end()) carried_ps = SaturatingSum(carried_ps, it->second);
-        } else if (carried_ps > 0) {
-          carried_ps_[instant] = std::exchange(carried_ps, 0);
-        }
-      }
-    }
-  }
-
-  void ReplaceEdges() {
-    std::vector<GraphEdge> edges;
-    edges.reserve(graph_.edges.size());
-    for (GraphEdge edge : graph_.edges) {
-      if (is_removed_[edge.to]) continue;
-      if (edge.event != kNoEvent && removed_[edge.event]) {
-        // Events that overlap without nesting: this moment is that of the removed one.
-        edge.weight_ps = 0;
-        edge.event = kNoEvent;
-        edge.bound_by = BoundBy::kNothing;
-      }
-      if (is_removed_[edge.from]) {
-        // Ranks that meet do not wait for one that does not come.
-        const InstantId stand_in = stand_ins_[edge.from];
-        if (schedule_.IsMeeting(edge.to) || stand_in == kNoInstant) continue;
-        const auto carried = carried_ps_.find(edge.to);
-        if (carried != carried_ps_.end() && IsLaneEdge(schedule_, edge)) {
-          edge.weight_ps = SaturatingSum(edge.weight_ps, carried->second);
-        }
-        edge.from = stand_in;
-      }
-      edges.push_back(edge);
-    }
-    graph_.edges = std::move(edges);
-  }
-
-  // Removes the edges out of meetings to which nobody comes any more.
-  void CancelMeetings() {
-    std::vector<bool> is_awaiting(graph_.instants.size());
-    for (const GraphEdge& edge : graph_.edges) is_awaiting[edge.to] = true;
-    const auto is_cancelled = [&](const GraphEdge& edge) {
-      return schedule_.IsMeeting(edge.from) && !is_awaiting[edge.from];
-    };
-    graph_.edges.erase(std::remove_if(graph_.edges.begin(), graph_.edges.end(), is_cancelled),
-                       graph_.edges.end());
-  }
-
+// What goes, and what takes its place.
+struct Removal {
   // By event: whether it is removed.
-  const std::vector<bool> removed_;
-  Schedule& schedule_;
-  PathGraph& graph_;
+  std::vector<bool> events;
   // By instant: whether it is of a removed event.
-  std::vector<bool> is_removed_;
-  // By instant that follows a window's start: that start.
-  absl::flat_hash_map<InstantId, InstantId> window_starts_;
-  // By removed instant: what stands in for it, or kNoInstant.
-  std::vector<InstantId> stand_ins_;
-  // By instant that follows removed ones: the time that it takes over from them.
-  absl::flat_hash_map<InstantId, int64_t> carried_ps_;
+  std::vector<bool> instants;
+  // By removed instant: the one before it on its lane that stays, which on a stream is the end of
+  // work, and on a thread, before its first instant, the window's start; kNoInstant when there is
+  // none.
+  std::vector<InstantId> stand_ins;
+  // By instant that follows removed ones on a thread: the time that leads into those, but is not
+  // that of removed events.
+  std::vector<int64_t> carried_ps;
 };
+
+Removal PlanRemoval(std::vector<bool> removed, const Schedule& schedule) {
+  const PathGraph& graph = schedule.graph;
+  const size_t count = graph.instants.size();
+  Removal removal = {std::move(removed), std::vector<bool>(count),
+                     std::vector<InstantId>(count, kNoInstant), std::vector<int64_t>(count)};
+  for (InstantId instant = 0; instant < count; ++instant) {
+    removal.instants[instant] =
+        schedule.IsOfEvent(instant) && removal.events[graph.instants[instant].event];
+  }
+  // By instant that follows a window's start: that start. By removed instant of a thread: the time
+  // that leads there and is kept.
+  std::vector<InstantId> window_starts(count, kNoInstant);
+  std::vector<int64_t> into_ps(count);
+  for (const GraphEdge& edge : graph.edges) {
+    const bool is_first = graph.instants[edge.from].event == kNoEvent;
+    if (is_first) window_starts[edge.to] = edge.from;
+    if (!removal.instants[edge.to]) continue;
+    if (schedule.IsOnDevice(graph.instants[edge.to].event)) continue;
+    const bool is_removed_time = edge.event != kNoEvent && removal.events[edge.event];
+    if ((is_first || IsLaneEdge(schedule, edge)) && !is_removed_time) {
+      into_ps[edge.to] = SaturatingSum(into_ps[edge.to], edge.weight_ps);
+    }
+  }
+  for (LaneId lane = 0; lane < graph.lanes.size(); ++lane) {
+    const std::vector<InstantId>& instants = schedule.lane_order[lane];
+    if (instants.empty()) continue;
+    const bool is_device = graph.lanes[lane].kind == TrackKind::kDevice;
+    InstantId stand_in = is_device ? kNoInstant : window_starts[instants.front()];
+    int64_t carried_ps = 0;
+    for (InstantId instant : instants) {
+      if (removal.instants[instant]) {
+        removal.stand_ins[instant] = stand_in;
+        carried_ps = SaturatingSum(carried_ps, into_ps[instant]);
+        continue;
+      }
+      if (!is_device || !graph.instants[instant].is_start) stand_in = instant;
+      removal.carried_ps[instant] = std::exchange(carried_ps, 0);
+    }
+  }
+  return removal;
+}
+
+void ReplaceEdges(const Removal& removal, Schedule* schedule) {
+  std::vector<GraphEdge> edges;
+  edges.reserve(schedule->graph.edges.size());
+  for (GraphEdge edge : schedule->graph.edges) {
+    if (removal.instants[edge.to]) continue;
+    if (edge.event != kNoEvent && removal.events[edge.event]) {
+      // Events that overlap without nesting: this moment is that of the removed one.
+      edge.weight_ps = 0;
+      edge.event = kNoEvent;
+      edge.bound_by = BoundBy::kNothing;
+    }
+    if (removal.instants[edge.from]) {
+      // Ranks that meet do not wait for one that does not come.
+      const InstantId stand_in = removal.stand_ins[edge.from];
+      if (schedule->IsMeeting(edge.to) || stand_in == kNoInstant) continue;
+      if (IsLaneEdge(*schedule, edge)) {
+        edge.weight_ps = SaturatingSum(edge.weight_ps, removal.carried_ps[edge.to]);
+      }
+      edge.from = stand_in;
+    }
+    edges.push_back(edge);
+  }
+  schedule->graph.edges = std::move(edges);
+}
+
+// Removes the edges out of meetings to which nobody comes any more.
+void CancelMeetings(Schedule* schedule) {
+  std::vector<GraphEdge>& edges = schedule->graph.edges;
+  std::vector<bool> is_awaiting(schedule->graph.instants.size());
+  for (const GraphEdge& edge : edges) is_awaiting[edge.to] = true;
+  const auto is_cancelled = [&](const GraphEdge& edge) {
+    return schedule->IsMeeting(edge.from) && !is_awaiting[edge.from];
+  };
+  edges.erase(std::remove_if(edges.begin(), edges.end(), is_cancelled), edges.end());
+}
 
 // Lets each meeting name the event of a rank that still comes, where that of its last one was
 // removed.
@@ -196,13 +156,24 @@ absl::StatusOr<int64_t> RemoveEvents(const EventIndex& index, const Selection& s
                                      Schedule* schedule) {
   std::vector<bool> removed = WithDescendants(index, *schedule, selection);
   const int64_t count = std::count(removed.begin(), removed.end(), true);
-  int64_t there = 0;
-  for (InstantId instant : schedule->start_instants) there += instant != kNoInstant ? 1 : 0;
-  if (count == there) {
+  const std::vector<InstantId>& starts = schedule->start_instants;
+  const int64_t without_instants = std::count(starts.begin(), starts.end(), kNoInstant);
+  if (count + without_instants == static_cast<int64_t>(starts.size())) {
     return absl::InvalidArgumentError(
         "this removes every event; nothing would be left to be scheduled");
   }
-  Remover(std::move(removed), schedule).Remove();
+  const Removal removal = PlanRemoval(std::move(removed), *schedule);
+  ReplaceEdges(removal, schedule);
+  CancelMeetings(schedule);
+  for (std::vector<InstantId>& instants : schedule->lane_order) {
+    instants.erase(std::remove_if(instants.begin(), instants.end(),
+                                  [&](InstantId instant) { return removal.instants[instant]; }),
+                   instants.end());
+  }
+  for (GraphEventId id = 0; id < removal.events.size(); ++id) {
+    if (removal.events[id]) schedule->start_instants[id] = schedule->end_instants[id] = kNoInstant;
+  }
+  TidyEdges(schedule);
   return count;
 }
 
@@ -229,16 +200,15 @@ void DropRemoved(Schedule* schedule) {
   const std::vector<uint32_t> instants = Renumber(keeps_instant, kNoInstant);
   const auto event_of = [&](GraphEventId id) { return id == kNoEvent ? kNoEvent : events[id]; };
 
-  schedule->measured_events = static_cast<size_t>(
-      std::count(keeps_event.begin(), keeps_event.begin() + schedule->measured_events, true));
   Keep(keeps_event, &graph.events);
   Keep(keeps_event, &schedule->start_instants);
   Keep(keeps_event, &schedule->end_instants);
   const auto instant_of = [&](InstantId id) {
     return id == kNoInstant ? kNoInstant : instants[id];
   };
-  for (InstantId& instant : schedule->start_instants) instant = instant_of(instant);
-  for (InstantId& instant : schedule->end_instants) instant = instant_of(instant);
+  for (std::vector<InstantId>* ends : {&schedule->start_instants, &schedule->end_instants}) {
+    for (InstantId& instant : *ends) instant = instant_of(instant);
+  }
   Keep(keeps_instant, &graph.instants);
   for (Instant& instant : graph.instants) instant.event = event_of(instant.event);
   for (std::vector<InstantId>& order : schedule->lane_order) {

@@ -138,7 +138,6 @@ class Suggester {
   absl::Status Try(const Candidate& candidate) {
     Schedule schedule;
     schedule.graph = CopyGraph(graph_);
-    schedule.measured_events = schedule_.measured_events;
     schedule.start_instants = schedule_.start_instants;
     schedule.end_instants = schedule_.end_instants;
     schedule.lane_order = schedule_.lane_order;

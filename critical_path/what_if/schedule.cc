@@ -229,7 +229,6 @@ Schedule BuildSchedule(const PathGraph& measured, const CriticalPath& path) {
 Schedule BuildHtaSchedule(const PathGraph& measured, const CriticalPath& path) {
   Schedule schedule;
   schedule.graph = CopyGraph(measured);
-  schedule.measured_events = measured.events.size();
   FindEventInstants(&schedule);
   PutPathFirst(path, &schedule.graph.edges);
   return schedule;

@@ -30,8 +30,8 @@ struct Schedule {
   // first, so that it stays the path for as long as it is one of the longest.
   PathGraph graph;
 
-  // How many events there were to begin with; those that edits add follow them.
-  size_t measured_events = 0;
+  // How many events edits have added; they follow those that were measured.
+  size_t added_events = 0;
 
   // By event: its start and its end; kNoInstant in both for events that do not have both.
   std::vector<InstantId> start_instants;

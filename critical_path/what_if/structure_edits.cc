@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -90,27 +89,20 @@ Predecessors FindPredecessors(const Schedule& schedule, bool is_device,
   return predecessors;
 }
 
-GraphEdge DefaultLaneEdge(const Schedule& schedule, bool is_device, InstantId instant) {
-  GraphEdge edge;
-  edge.to = instant;
-  edge.type = is_device ? EdgeType::kKernelKernelDelay : EdgeType::kDependency;
-  edge.bound_by = is_device ? BoundBy::kKernelKernelOverhead : BoundBy::kHostGap;
-  if (is_device) edge.event = schedule.graph.instants[instant].event;
-  return edge;
-}
-
-// Of the work of a stream up to some instant in the old order, what comes last in the new order: of
-// the work that stays on the stream, and of that which leaves it. kNoInstant when there is none.
-struct LastUntil {
-  InstantId staying = kNoInstant;
-  InstantId leaving = kNoInstant;
-};
-
-absl::flat_hash_map<InstantId, LastUntil> FindLastUntil(const std::vector<InstantId>& old_order,
-                                                        const std::vector<InstantId>& order) {
-  absl::flat_hash_map<InstantId, size_t> places;
+// Lets calls of the host wait for the same work as before: one that waited for a stream's work
+// waited for all before it, too.
+void KeepHostWaits(const std::vector<InstantId>& old_order, const std::vector<InstantId>& order,
+                   Schedule* schedule) {
+  PathGraph& graph = schedule->graph;
+  Places places;
   for (size_t i = 0; i < order.size(); ++i) places[order[i]] = i;
-  absl::flat_hash_map<InstantId, LastUntil> result;
+  // Of the work up to some instant in the old order, what comes last in the new order: of the work
+  // that stays on the stream, and of that which leaves it. kNoInstant when there is none.
+  struct LastUntil {
+    InstantId staying = kNoInstant;
+    InstantId leaving = kNoInstant;
+  };
+  absl::flat_hash_map<InstantId, LastUntil> last_until;
   LastUntil last;
   for (InstantId instant : old_order) {
     if (!places.contains(instant)) {
@@ -118,17 +110,8 @@ absl::flat_hash_map<InstantId, LastUntil> FindLastUntil(const std::vector<Instan
     } else if (last.staying == kNoInstant || places[instant] > places[last.staying]) {
       last.staying = instant;
     }
-    result[instant] = last;
+    last_until[instant] = last;
   }
-  return result;
-}
-
-// Lets calls of the host wait for the same work as before: one that waited for a stream's work
-// waited for all before it, too.
-void KeepHostWaits(const std::vector<InstantId>& old_order, const std::vector<InstantId>& order,
-                   Schedule* schedule) {
-  PathGraph& graph = schedule->graph;
-  const absl::flat_hash_map<InstantId, LastUntil> last_until = FindLastUntil(old_order, order);
   std::vector<GraphEdge> more;
   for (GraphEdge& edge : graph.edges) {
     const auto it = last_until.find(edge.from);
@@ -167,10 +150,7 @@ void SeparateStream(LaneId lane, const Selection& selection, Schedule* schedule)
 void AddLastMoments(const std::vector<GraphEventId>& selected, const Selection& until,
                     Schedule* schedule) {
   PathGraph& graph = schedule->graph;
-  std::vector<GraphEventId> awaiting;
-  for (GraphEventId id : until.ToVector()) {
-    if (schedule->start_instants[id] != kNoInstant) awaiting.push_back(id);
-  }
+  std::vector<GraphEventId> awaiting = until.ToVector();
   const auto key = [&](GraphEventId id) {
     return std::make_pair(schedule->RankOf(id), graph.events[id].start_ps);
   };
@@ -203,11 +183,16 @@ void ReorderLane(LaneId lane, std::vector<InstantId> order, Schedule* schedule) 
   if (is_device) KeepHostWaits(old_order, order, schedule);
   const Predecessors before = FindPredecessors(*schedule, is_device, old_order);
   const Predecessors after = FindPredecessors(*schedule, is_device, order);
-  // By instant that follows another one now: the longest edge from what it followed before, if any.
-  absl::flat_hash_map<InstantId, std::optional<GraphEdge>> relinked;
+  // By instant that follows another one now: the longest edge from what it followed before, or one
+  // of negative time when there is none.
+  GraphEdge none;
+  none.weight_ps = -1;
+  none.type = is_device ? EdgeType::kKernelKernelDelay : EdgeType::kDependency;
+  none.bound_by = is_device ? BoundBy::kKernelKernelOverhead : BoundBy::kHostGap;
+  absl::flat_hash_map<InstantId, GraphEdge> relinked;
   for (const auto& [instant, predecessor] : after) {
     const auto it = before.find(instant);
-    if (it == before.end() || it->second != predecessor) relinked[instant] = std::nullopt;
+    if (it == before.end() || it->second != predecessor) relinked[instant] = none;
   }
   const InstantId old_first = old_order.empty() ? kNoInstant : old_order.front();
   const InstantId new_first = order.empty() ? kNoInstant : order.front();
@@ -218,7 +203,7 @@ void ReorderLane(LaneId lane, std::vector<InstantId> order, Schedule* schedule) 
     }
     const auto it = relinked.find(edge.to);
     if (it == relinked.end() || !IsLaneEdge(*schedule, edge)) return false;
-    if (!it->second.has_value() || edge.weight_ps > it->second->weight_ps) it->second = edge;
+    if (edge.weight_ps > it->second.weight_ps) it->second = edge;
     return true;
   };
   graph.edges.erase(std::remove_if(graph.edges.begin(), graph.edges.end(), is_outdated),
@@ -230,7 +215,8 @@ void ReorderLane(LaneId lane, std::vector<InstantId> order, Schedule* schedule) 
   for (InstantId instant : order) {
     const auto it = relinked.find(instant);
     if (it == relinked.end() || after.at(instant) == kNoInstant) continue;
-    GraphEdge edge = it->second.value_or(DefaultLaneEdge(*schedule, is_device, instant));
+    GraphEdge edge = it->second;
+    edge.weight_ps = std::max<int64_t>(edge.weight_ps, 0);
     edge.from = after.at(instant);
     edge.to = instant;
     if (is_device) edge.event = graph.instants[instant].event;
@@ -264,25 +250,21 @@ absl::Status AddEvents(absl::string_view name, int64_t duration_ps, const Select
                        Schedule* schedule) {
   PathGraph& graph = schedule->graph;
   const std::vector<GraphEventId> anchors = selection.ToVector();
-  const size_t added_before = graph.events.size() - schedule->measured_events;
-  if (added_before + anchors.size() > kMaxAddedEvents) {
+  if (schedule->added_events + anchors.size() > kMaxAddedEvents) {
     return absl::OutOfRangeError(absl::StrCat("this adds ", anchors.size(), " events; at most ",
-                                              kMaxAddedEvents - added_before, " can be added"));
+                                              kMaxAddedEvents - schedule->added_events,
+                                              " can be added"));
   }
+  schedule->added_events += anchors.size();
   uint32_t position = 0;
   for (const GraphEvent& event : graph.events) position = std::max(position, event.position);
   const NameId name_id = graph.names.Intern(name);
-  // The instants of a new event.
-  struct Added {
-    InstantId start;
-    InstantId end;
-  };
-  // By the end of the event that the new one follows.
-  absl::flat_hash_map<InstantId, Added> added;
+  // By the end of the event that the new one follows: the start of the new one, which its end
+  // follows.
+  absl::flat_hash_map<InstantId, InstantId> added;
   std::vector<GraphEdge> new_edges;
   for (GraphEventId anchor : anchors) {
     const InstantId before = schedule->end_instants[anchor];
-    if (before == kNoInstant) continue;
     const bool is_device = schedule->IsOnDevice(anchor);
     const auto id = static_cast<GraphEventId>(graph.events.size());
     GraphEvent event = graph.events[anchor];
@@ -297,7 +279,7 @@ absl::Status AddEvents(absl::string_view name, int64_t duration_ps, const Select
     graph.instants.push_back({SaturatingSum(event.start_ps, duration_ps), id, /*is_start=*/false});
     schedule->start_instants.push_back(start);
     schedule->end_instants.push_back(end);
-    added[before] = {start, end};
+    added[before] = start;
     new_edges.push_back({before, start, 0, kNoEvent,
                          is_device ? EdgeType::kKernelKernelDelay : EdgeType::kDependency,
                          BoundBy::kNothing});
@@ -306,7 +288,7 @@ absl::Status AddEvents(absl::string_view name, int64_t duration_ps, const Select
   }
   for (GraphEdge& edge : graph.edges) {
     const auto it = added.find(edge.from);
-    if (it != added.end()) edge.from = it->second.end;
+    if (it != added.end()) edge.from = it->second + 1;
   }
   graph.edges.insert(graph.edges.end(), new_edges.begin(), new_edges.end());
   for (std::vector<InstantId>& instants : schedule->lane_order) {
@@ -314,7 +296,7 @@ absl::Status AddEvents(absl::string_view name, int64_t duration_ps, const Select
     for (InstantId instant : instants) {
       order.push_back(instant);
       const auto it = added.find(instant);
-      if (it != added.end()) order.insert(order.end(), {it->second.start, it->second.end});
+      if (it != added.end()) order.insert(order.end(), {it->second, it->second + 1});
     }
     instants = std::move(order);
   }
@@ -374,15 +356,11 @@ absl::Status MoveOnLane(const std::vector<GraphEventId>& events, GraphEventId ta
     }
     std::fill(is_moved.begin() + run.begin, is_moved.begin() + run.end, true);
   }
-  const size_t place = before ? target_run.begin : target_run.end;
-  std::vector<InstantId> moved, new_order;
-  for (size_t i = 0; i < order.size(); ++i) {
-    if (is_moved[i]) moved.push_back(order[i]);
-  }
-  for (size_t i = 0; i <= order.size(); ++i) {
-    if (i == place) new_order.insert(new_order.end(), moved.begin(), moved.end());
-    if (i < order.size() && !is_moved[i]) new_order.push_back(order[i]);
-  }
+  std::vector<InstantId> new_order = order;
+  const auto place = new_order.begin() + (before ? target_run.begin : target_run.end);
+  const auto moves = [&](InstantId instant) { return is_moved[places.at(instant)]; };
+  std::stable_partition(new_order.begin(), place, [&](InstantId id) { return !moves(id); });
+  std::stable_partition(place, new_order.end(), moves);
   ReorderLane(lane, std::move(new_order), schedule);
   TidyEdges(schedule);
   return absl::OkStatus();
