@@ -22,20 +22,9 @@ using Field = Condition::Field;
 constexpr size_t kListedNames = 8;
 constexpr size_t kListedCharacters = 60;
 
-struct DelayName {
-  absl::string_view name;
-  Delay delay;
-};
-constexpr DelayName kDelayNames[] = {
-    {"launch", Delay::kLaunch}, {"kernel_gap", Delay::kKernelGap}, {"host_gap", Delay::kHostGap}};
+// In the order of Delay.
+constexpr absl::string_view kDelays[] = {"launch", "kernel_gap", "host_gap"};
 constexpr absl::string_view kGroups[] = {"host", "device", "communication", "compute"};
-
-std::optional<Delay> FindDelay(absl::string_view name) {
-  for (const DelayName& entry : kDelayNames) {
-    if (entry.name == name) return entry.delay;
-  }
-  return std::nullopt;
-}
 
 std::optional<EventCategory> FindCategory(absl::string_view name) {
   for (int i = 0; i < kNumEventCategories; ++i) {
@@ -45,7 +34,11 @@ std::optional<EventCategory> FindCategory(absl::string_view name) {
   return std::nullopt;
 }
 
-std::string ListWords(const std::set<std::string>& words) { return absl::StrJoin(words, ", "); }
+std::string ListCategories(const PathGraph& graph) {
+  std::set<absl::string_view> categories;
+  for (const GraphEvent& event : graph.events) categories.insert(EventCategoryName(event.category));
+  return absl::StrJoin(categories, ", ");
+}
 
 // Returns by event whether it has instants, or time is booked on it.
 std::vector<bool> FindExisting(const Schedule& schedule) {
@@ -220,9 +213,11 @@ EventIndex::EventIndex(const Schedule& schedule)
 
 absl::Status EventIndex::RestrictToCategory(const std::string& category,
                                             Selection* selection) const {
-  if (const std::optional<Delay> delay = FindDelay(category)) {
+  const auto named_delay = std::find(std::begin(kDelays), std::end(kDelays), category);
+  if (named_delay != std::end(kDelays)) {
+    const auto delay = static_cast<Delay>(named_delay - std::begin(kDelays));
     // No delay is of two kinds, so that nothing is left.
-    if (selection->delay.has_value() && selection->delay != delay) {
+    if (selection->delay.value_or(delay) != delay) {
       selection->events.assign(graph_.events.size(), false);
     }
     selection->delay = delay;
@@ -232,13 +227,10 @@ absl::Status EventIndex::RestrictToCategory(const std::string& category,
   const bool is_group =
       std::find(std::begin(kGroups), std::end(kGroups), category) != std::end(kGroups);
   if (!known.has_value() && !is_group) {
-    std::set<std::string> there;
-    for (const GraphEvent& event : graph_.events) {
-      there.insert(std::string(EventCategoryName(event.category)));
-    }
-    return absl::InvalidArgumentError(absl::StrCat(
-        "'", category, "' is no category; there are: ", ListWords(there), "; of events in groups: ",
-        absl::StrJoin(kGroups, ", "), "; of delays: launch, kernel_gap, host_gap"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", category, "' is no category; there are: ", ListCategories(graph_),
+                     "; of events in groups: ", absl::StrJoin(kGroups, ", "),
+                     "; of delays: ", absl::StrJoin(kDelays, ", ")));
   }
   for (GraphEventId id = 0; id < graph_.events.size(); ++id) {
     const bool on_device = schedule_.IsOnDevice(id);
@@ -316,17 +308,14 @@ std::string EventIndex::DescribeCandidates(const Selector& selector) const {
     }
     return absl::StrCat("the most frequent names are ", absl::StrJoin(names, ", "));
   }
-  std::set<std::string> categories, lanes, ranks;
-  for (const GraphEvent& event : graph_.events) {
-    categories.insert(std::string(EventCategoryName(event.category)));
-  }
+  std::set<std::string> lanes, ranks;
   for (const Lane& lane : graph_.lanes) {
     lanes.insert(Printable(lane.thread));
     ranks.insert(absl::StrCat(lane.rank));
   }
-  return absl::StrCat("there are the categories ", ListWords(categories), "; the ranks ",
-                      ListWords(ranks), "; the threads and streams ",
-                      FirstCharacters(ListWords(lanes), 200));
+  return absl::StrCat("there are the categories ", ListCategories(graph_), "; the ranks ",
+                      absl::StrJoin(ranks, ", "), "; the threads and streams ",
+                      FirstCharacters(absl::StrJoin(lanes, ", "), 200));
 }
 
 absl::StatusOr<Selection> EventIndex::Select(const Selector& selector) const {

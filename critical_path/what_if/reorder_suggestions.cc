@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "critical_path/what_if/structure_edits.h"
 #include "xla_profiler/base/errors.h"
 
@@ -80,8 +81,8 @@ class Suggester {
   void FindCandidates() {
     // The place of the work with which the path came to the stream that it is on.
     size_t entered = 0;
-    for (size_t i = 0; i < path_.edges.size(); ++i) {
-      const GraphEdge& edge = graph_.edges[path_.edges[i]];
+    for (EdgeId id : path_.edges) {
+      const GraphEdge& edge = graph_.edges[id];
       const bool stays = IsWork(edge.from) && IsWork(edge.to) &&
                          LaneOfInstant(edge.from) == LaneOfInstant(edge.to);
       if (stays) continue;
@@ -183,12 +184,9 @@ class Suggester {
   }
 
   std::string DescribeAsEdits(const ReorderSuggestion& suggestion) const {
-    std::string text;
-    for (GraphEventId id : suggestion.moved) {
-      absl::StrAppend(&text, text.empty() ? "" : "; ", "move ", NameEvent(id), " before ",
-                      NameEvent(suggestion.target));
-    }
-    return text;
+    return absl::StrJoin(suggestion.moved, "; ", [&](std::string* out, GraphEventId id) {
+      absl::StrAppend(out, "move ", NameEvent(id), " before ", NameEvent(suggestion.target));
+    });
   }
 
   const Schedule& schedule_;
