@@ -165,20 +165,11 @@ std::vector<bool> MatchNames(const PathGraph& graph, const Condition& condition)
 }  // namespace
 
 std::optional<Delay> DelayOf(const Schedule& schedule, const GraphEdge& edge) {
-  if (edge.bound_by == BoundBy::kNothing) return std::nullopt;
-  switch (edge.type) {
-    case EdgeType::kKernelLaunchDelay:
-      return Delay::kLaunch;
-    case EdgeType::kKernelKernelDelay:
-      return Delay::kKernelGap;
-    case EdgeType::kDependency:
-      return Delay::kHostGap;
-    case EdgeType::kSyncDependency:
-      return schedule.IsWorkStart(edge.to) ? std::make_optional(Delay::kKernelGap) : std::nullopt;
-    case EdgeType::kOperator:
-      return std::nullopt;
-  }
-  return std::nullopt;
+  if (edge.bound_by == BoundBy::kNothing || edge.type == EdgeType::kOperator) return std::nullopt;
+  if (edge.type == EdgeType::kKernelLaunchDelay) return Delay::kLaunch;
+  if (edge.type == EdgeType::kDependency) return Delay::kHostGap;
+  const bool is_gap = edge.type == EdgeType::kKernelKernelDelay || schedule.IsWorkStart(edge.to);
+  return is_gap ? std::make_optional(Delay::kKernelGap) : std::nullopt;
 }
 
 std::vector<bool> FindCommunication(const Schedule& schedule) {

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "critical_path/what_if/duration_edits.h"
 #include "critical_path/what_if/event_index.h"
-#include "critical_path/what_if/event_removal.h"
 #include "critical_path/what_if/structure_edits.h"
 #include "xla_profiler/base/errors.h"
 

@@ -64,12 +64,16 @@ class Lexer {
     while (at_ < text_.size()) {
       const char c = text_[at_];
       if (c == '#') {
-        while (at_ < text_.size() && text_[at_] != '\n') Advance();
+        TakeUntil("\n");
       } else if (c == ';' || c == '\n') {
-        Advance();
+        ++at_;
+        if (c == '\n') {
+          ++line_;
+          line_begin_ = at_;
+        }
         if (!tokens.empty()) break;
       } else if (absl::ascii_isspace(c)) {
-        Advance();
+        ++at_;
       } else {
         ASSIGN_OR_RETURN(Token token, NextToken());
         tokens.push_back(std::move(token));
@@ -79,31 +83,27 @@ class Lexer {
   }
 
  private:
-  void Advance() {
-    if (text_[at_++] == '\n') {
-      ++line_;
-      column_ = 1;
-    } else {
-      ++column_;
-    }
-  }
+  int Column() const { return static_cast<int>(at_ - line_begin_) + 1; }
+  bool IsAt(char c) const { return at_ < text_.size() && text_[at_] == c; }
 
-  bool AtEndOfWord() const {
-    return at_ == text_.size() || absl::ascii_isspace(text_[at_]) || text_[at_] == ';' ||
-           text_[at_] == '#' || text_[at_] == '"';
+  // Returns the text up to the next of these bytes, or to the end, and steps there.
+  std::string TakeUntil(absl::string_view bytes) {
+    const size_t begin =
+        std::exchange(at_, std::min(text_.find_first_of(bytes, at_), text_.size()));
+    return std::string(text_.substr(begin, at_ - begin));
   }
 
   absl::StatusOr<Token> NextToken() {
     Token token;
     token.line = line_;
-    token.column = column_;
+    token.column = Column();
     token.begin = at_;
-    if (text_[at_] == '"') {
+    if (IsAt('"')) {
       token.type = Token::Type::kQuoted;
       ASSIGN_OR_RETURN(token.value, Quoted());
     } else {
-      while (!AtEndOfWord() && text_[at_] != '=') TakeInto(&token.value);
-      if (at_ < text_.size() && text_[at_] == '=') RETURN_IF_ERROR(TakeCondition(&token));
+      token.value = TakeUntil(absl::StrCat(kWordEnds, "="));
+      if (IsAt('=')) RETURN_IF_ERROR(TakeCondition(&token));
     }
     token.end = at_;
     return token;
@@ -112,44 +112,39 @@ class Lexer {
   absl::Status TakeCondition(Token* token) {
     token->type = Token::Type::kCondition;
     token->field = std::exchange(token->value, "");
-    Advance();
-    if (at_ < text_.size() && text_[at_] == '~') {
-      token->is_pattern = true;
-      Advance();
-    }
-    if (at_ < text_.size() && text_[at_] == '"') {
+    ++at_;
+    token->is_pattern = IsAt('~');
+    if (token->is_pattern) ++at_;
+    if (IsAt('"')) {
       ASSIGN_OR_RETURN(token->value, Quoted());
       return absl::OkStatus();
     }
-    while (!AtEndOfWord()) TakeInto(&token->value);
-    return token->value.empty() ? ErrorAt(line_, column_, "a value is missing after '='")
+    token->value = TakeUntil(kWordEnds);
+    return token->value.empty() ? ErrorAt(line_, Column(), "a value is missing after '='")
                                 : absl::OkStatus();
   }
 
   absl::StatusOr<std::string> Quoted() {
-    const int line = line_, column = column_;
+    const int column = Column();
     std::string value;
-    Advance();
-    while (at_ < text_.size() && text_[at_] != '\n') {
-      if (text_[at_] == '"') {
-        Advance();
+    for (++at_; at_ < text_.size() && text_[at_] != '\n'; ++at_) {
+      if (IsAt('"')) {
+        ++at_;
         return value;
       }
-      if (absl::StartsWith(text_.substr(at_), "\\\"")) Advance();
-      TakeInto(&value);
+      if (absl::StartsWith(text_.substr(at_), "\\\"")) ++at_;
+      value += text_[at_];
     }
-    return ErrorAt(line, column, "the quote is not closed on its line");
+    return ErrorAt(line_, column, "the quote is not closed on its line");
   }
 
-  void TakeInto(std::string* value) {
-    *value += text_[at_];
-    Advance();
-  }
+  static constexpr absl::string_view kWordEnds = " \t\n\v\f\r;#\"";
 
   const absl::string_view text_;
   size_t at_ = 0;
   int line_ = 1;
-  int column_ = 1;
+  // The offset in the text at which the line begins; tokens do not go beyond it.
+  size_t line_begin_ = 0;
 };
 
 struct FieldName {
