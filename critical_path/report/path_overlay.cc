@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -133,7 +134,7 @@ class OverlayWriter {
     }
   }
 
-  absl::StatusOr<OverlayStats> Write() {
+  absl::Status Write() {
     is_bare_array_ = JsonCutter(text_).Peek() == '[';
     buffer_ = is_bare_array_ ? "[\n" : "{\n";
     if (is_bare_array_) place_ = Place::kInEvents;
@@ -142,8 +143,7 @@ class OverlayWriter {
         [this](absl::string_view key, absl::string_view value) { return TakeMember(key, value); }));
     RETURN_IF_ERROR(CloseEvents());
     buffer_ += is_bare_array_ ? "\n" : "\n}\n";
-    RETURN_IF_ERROR(Flush());
-    return stats_;
+    return Flush();
   }
 
  private:
@@ -172,10 +172,8 @@ class OverlayWriter {
                          event.cat.text() == "\"python_function\"";
     // An empty element, as in [1,,2], is no event and would make the file unreadable.
     if (!is_kept || element.empty()) return absl::OkStatus();
-    ++stats_.events;
     BeginItem();
     if (is_critical && element.front() == '{') {
-      ++stats_.critical_events;
       buffer_ += MarkCritical(element, event);
     } else {
       absl::StrAppend(&buffer_, element);
@@ -210,7 +208,6 @@ class OverlayWriter {
     RETURN_IF_ERROR(WriteArrowEnd(edge, edge.from, /*is_first=*/true, on_path_.edges[id]));
     RETURN_IF_ERROR(WriteArrowEnd(edge, edge.to, /*is_first=*/false, on_path_.edges[id]));
     ++next_arrow_id_;
-    ++stats_.arrows;
     return FlushIfLarge();
   }
 
@@ -258,7 +255,6 @@ class OverlayWriter {
   const PathGraph& graph_;
   const OverlayOptions& options_;
   ByteSink* sink_;
-  OverlayStats stats_;
 
   const OnPath on_path_;
   const std::vector<EdgeId> arrows_;
@@ -292,7 +288,7 @@ class TimelineOverlayWriter {
         writer_(sink, graph.base_ns),
         on_path_(FindOnPath(graph, path)) {}
 
-  absl::StatusOr<OverlayStats> Write() {
+  absl::Status Write() {
     PlaceEvents();
     RETURN_IF_ERROR(WriteNames());
     for (GraphEventId event = 0; event < graph_.events.size(); ++event) {
@@ -301,8 +297,7 @@ class TimelineOverlayWriter {
     for (const EdgeId edge : ChooseArrows(graph_, path_, options_.all_edges)) {
       RETURN_IF_ERROR(WriteArrow(edge));
     }
-    RETURN_IF_ERROR(writer_.Finish());
-    return stats_;
+    return writer_.Finish();
   }
 
  private:
@@ -338,9 +333,8 @@ class TimelineOverlayWriter {
     for (LaneId lane = 0; lane < events_of.size(); ++lane) {
       std::vector<GraphEventId>& events = events_of[lane];
       std::stable_sort(events.begin(), events.end(), [this](GraphEventId a, GraphEventId b) {
-        return graph_.events[a].start_ps != graph_.events[b].start_ps
-                   ? graph_.events[a].start_ps < graph_.events[b].start_ps
-                   : graph_.events[a].duration_ps > graph_.events[b].duration_ps;
+        const GraphEvent &x = graph_.events[a], &y = graph_.events[b];
+        return std::tie(x.start_ps, y.duration_ps) < std::tie(y.start_ps, x.duration_ps);
       });
       NestingLanes lanes;
       std::vector<NestingLanes::End> ends;
@@ -380,8 +374,6 @@ class TimelineOverlayWriter {
     fields.category = EventCategoryName(event.category);
     fields.ts_ps = event.start_ps;
     fields.args = &args_;
-    ++stats_.events;
-    if (on_path_.events[id]) ++stats_.critical_events;
     return writer_.WriteComplete(fields, event.duration_ps);
   }
 
@@ -393,10 +385,9 @@ class TimelineOverlayWriter {
     args_.AddJson("weight", weight);
     args_.AddJson("critical", on_path_.edges[id] ? "true" : "false");
     args_.AddString("type", absl::StrCat("critical_path_", EdgeTypeName(edge.type)));
-    ++stats_.arrows;
-    const auto number = static_cast<uint64_t>(stats_.arrows);
-    RETURN_IF_ERROR(writer_.WriteFlow(FieldsAt(edge.from), FlowPhase::kStart, number));
-    return writer_.WriteFlow(FieldsAt(edge.to), FlowPhase::kEnd, number);
+    ++last_arrow_id_;
+    RETURN_IF_ERROR(writer_.WriteFlow(FieldsAt(edge.from), FlowPhase::kStart, last_arrow_id_));
+    return writer_.WriteFlow(FieldsAt(edge.to), FlowPhase::kEnd, last_arrow_id_);
   }
 
   TraceJsonFields FieldsAt(InstantId id) const {
@@ -425,7 +416,7 @@ class TimelineOverlayWriter {
   std::vector<int64_t> tids_;
   // The threads of the parts of lanes beyond the first, by lane and part.
   std::map<std::pair<LaneId, size_t>, int64_t> extra_tids_;
-  OverlayStats stats_;
+  uint64_t last_arrow_id_ = 0;
 };
 
 }  // namespace
@@ -434,14 +425,13 @@ std::string OverlayFileName(absl::string_view trace_path) {
   return absl::StrCat("overlaid_critical_path_", trace_path.substr(trace_path.rfind('/') + 1));
 }
 
-absl::StatusOr<OverlayStats> WriteOverlay(absl::string_view trace_text, const PathGraph& graph,
-                                          const CriticalPath& path, const OverlayOptions& options,
-                                          ByteSink* sink) {
+absl::Status WriteOverlay(absl::string_view trace_text, const PathGraph& graph,
+                          const CriticalPath& path, const OverlayOptions& options, ByteSink* sink) {
   return OverlayWriter(trace_text, graph, path, options, sink).Write();
 }
 
-absl::StatusOr<OverlayStats> WriteTimelineOverlay(const PathGraph& graph, const CriticalPath& path,
-                                                  const OverlayOptions& options, ByteSink* sink) {
+absl::Status WriteTimelineOverlay(const PathGraph& graph, const CriticalPath& path,
+                                  const OverlayOptions& options, ByteSink* sink) {
   return TimelineOverlayWriter(graph, path, options, sink).Write();
 }
 
