@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
-#include <string>
 #include <utility>
 
 #include "absl/numeric/int128.h"
@@ -40,13 +39,11 @@ class Loader {
   absl::StatusOr<HtaFrame> Load(absl::string_view text) {
     event_sync_ = frame_.names.Intern("Event Sync");
     context_sync_ = frame_.names.Intern("Context Sync");
-    ASSIGN_OR_RETURN(const TraceJsonHeader header, ReadTraceJson(
-                                                       text,
-                                                       [this](const TraceJsonEvent& event) {
-                                                         Take(event);
-                                                         return absl::OkStatus();
-                                                       },
-                                                       &frame_.problems));
+    const auto take = [this](const TraceJsonEvent& event) {
+      Take(event);
+      return absl::OkStatus();
+    };
+    ASSIGN_OR_RETURN(const TraceJsonHeader header, ReadTraceJson(text, take, &frame_.problems));
     if (frame_.rows.empty()) {
       return absl::FailedPreconditionError(
           "no event has a duration and a category; is this a trace of PyTorch's profiler?");
@@ -89,18 +86,17 @@ class Loader {
   void ReadArgs(const JsonValue& args, HtaRow* row) {
     if (!args.exists()) return;
     HtaWait wait;
+    const std::pair<absl::string_view, int64_t*> fields[] = {
+        {"stream", &row->stream},
+        {"correlation", &row->correlation},
+        {"wait_on_stream", &wait.stream},
+        {"wait_on_cuda_event_record_corr_id", &wait.record_correlation}};
     JsonCutter cutter(args.text());
     cutter.Enter('{');
     for (absl::string_view key; cutter.NextMember(&key);) {
       const JsonValue value(cutter.CutValue());
-      if (key == "stream") {
-        row->stream = value.AsInt64().value_or(-1);
-      } else if (key == "correlation") {
-        row->correlation = value.AsInt64().value_or(-1);
-      } else if (key == "wait_on_stream") {
-        wait.stream = value.AsInt64().value_or(-1);
-      } else if (key == "wait_on_cuda_event_record_corr_id") {
-        wait.record_correlation = value.AsInt64().value_or(-1);
+      for (const auto& [name, number] : fields) {
+        if (key == name) *number = value.AsInt64().value_or(-1);
       }
     }
     if (wait.stream != -1 || wait.record_correlation != -1) frame_.waits[row->index] = wait;

@@ -6,7 +6,6 @@
 #include <initializer_list>
 #include <limits>
 #include <memory>
-#include <string>
 #include <tuple>
 #include <utility>
 
@@ -16,7 +15,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/string_view.h"
 #include "critical_path/graph/thread_walk.h"
 #include "critical_path/hta/unstable_order.h"
 #include "re2/re2.h"
@@ -331,19 +329,16 @@ class Builder {
 
   std::vector<GraphEventId> DeviceRowsInOrder() const {
     std::vector<GraphEventId> events;
-    std::vector<int64_t> keys_ps;
     for (GraphEventId event = 0; event < graph_.events.size(); ++event) {
       const HtaRow& row = Row(event);
       if (row.partner < 0) continue;
       if (row.stream == -1 && !IsOneOf(Name(event), {"Event Sync", "Context Sync"})) continue;
       events.push_back(event);
-      // A wait may begin before the work that it waits for.
-      keys_ps.push_back(CategoryText(event) == "cuda_sync" ? row.end_ps() : row.start_ps);
     }
-    std::vector<GraphEventId> sorted;
-    sorted.reserve(events.size());
-    for (uint32_t i : UnstableOrder(keys_ps)) sorted.push_back(events[i]);
-    return sorted;
+    return UnstablySorted(events, [&](GraphEventId event) {
+      // A wait may begin before the work that it waits for.
+      return CategoryText(event) == "cuda_sync" ? Row(event).end_ps() : Row(event).start_ps;
+    });
   }
 
   void AddSync(GraphEventId event) {

@@ -1,28 +1,20 @@
 #include "critical_path/hta/hta_launches.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <map>
 #include <string>
 #include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/types/span.h"
 #include "critical_path/hta/unstable_order.h"
 
 namespace meridian {
 namespace {
 
 // Returns the rows as HTA's sort by start leaves them.
-std::vector<const HtaRow*> SortedByStart(absl::Span<const HtaRow* const> rows) {
-  std::vector<int64_t> starts_ps;
-  starts_ps.reserve(rows.size());
-  for (const HtaRow* row : rows) starts_ps.push_back(row->start_ps);
-  std::vector<const HtaRow*> sorted;
-  sorted.reserve(rows.size());
-  for (uint32_t i : UnstableOrder(starts_ps)) sorted.push_back(rows[i]);
-  return sorted;
+std::vector<const HtaRow*> SortedByStart(const std::vector<const HtaRow*>& rows) {
+  return UnstablySorted(rows, [](const HtaRow* row) { return row->start_ps; });
 }
 
 }  // namespace

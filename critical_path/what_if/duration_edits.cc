@@ -7,14 +7,11 @@
 #include <set>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "absl/numeric/int128.h"
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "critical_path/graph/path_graph.h"
-#include "critical_path/what_if/event_index.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/tables/text_table.h"

@@ -134,18 +134,15 @@ std::vector<bool> FindWaiting(const Schedule& schedule, int64_t waiting_rank,
   };
   // Where ranks meet, those that leave wait for all that came: a meeting to which the awaited rank
   // comes stands for it.
-  std::vector<bool> is_awaited(graph.instants.size());
-  for (InstantId instant = 0; instant < graph.instants.size(); ++instant) {
-    is_awaited[instant] = is_of_rank(instant, awaited_rank);
+  std::vector<bool> stands_for_rank(graph.instants.size());
+  for (const GraphEdge& edge : graph.edges) {
+    if (!is_of_rank(edge.from, awaited_rank)) continue;
+    stands_for_rank[edge.from] = true;
+    if (schedule.IsMeeting(edge.to)) stands_for_rank[edge.to] = true;
   }
   for (const GraphEdge& edge : graph.edges) {
-    if (schedule.IsMeeting(edge.to) && is_of_rank(edge.from, awaited_rank))
-      is_awaited[edge.to] = true;
-  }
-  for (const GraphEdge& edge : graph.edges) {
-    if (is_awaited[edge.from] && is_of_rank(edge.to, waiting_rank)) {
-      waits[graph.instants[edge.to].event] = true;
-    }
+    if (!stands_for_rank[edge.from] || !is_of_rank(edge.to, waiting_rank)) continue;
+    waits[graph.instants[edge.to].event] = true;
   }
   return waits;
 }
@@ -191,8 +188,9 @@ std::vector<GraphEventId> Selection::ToVector() const {
 }
 
 bool IsSelectedDelay(const Schedule& schedule, const Selection& selection, const GraphEdge& edge) {
+  const GraphEventId event = schedule.graph.instants[edge.to].event;
   return DelayOf(schedule, edge) == selection.delay &&
-         selection.Contains(schedule.graph.instants[edge.to].event);
+         (event == kNoEvent ? selection.includes_window_end : selection.events[event]);
 }
 
 EventIndex::EventIndex(const Schedule& schedule)

@@ -1,6 +1,7 @@
 #include "critical_path/what_if/reorder_suggestions.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -71,11 +72,11 @@ class Suggester {
     }
   }
 
-  bool IsWork(InstantId instant) const {
-    return schedule_.IsOfEvent(instant) && schedule_.IsOnDevice(graph_.instants[instant].event);
-  }
-  LaneId LaneOfInstant(InstantId instant) const {
-    return schedule_.LaneOf(graph_.instants[instant].event);
+  // Returns the stream of work that starts or ends in the instant; nullopt when there is none.
+  std::optional<LaneId> StreamOf(InstantId instant) const {
+    const GraphEventId event = graph_.instants[instant].event;
+    const bool is_work = schedule_.IsOfEvent(instant) && schedule_.IsOnDevice(event);
+    return is_work ? std::make_optional(schedule_.LaneOf(event)) : std::nullopt;
   }
 
   void FindCandidates() {
@@ -83,13 +84,12 @@ class Suggester {
     size_t entered = 0;
     for (EdgeId id : path_.edges) {
       const GraphEdge& edge = graph_.edges[id];
-      const bool stays = IsWork(edge.from) && IsWork(edge.to) &&
-                         LaneOfInstant(edge.from) == LaneOfInstant(edge.to);
-      if (stays) continue;
-      if (IsWork(edge.from)) AddWhereThePathLeaves(edge.from, entered);
-      if (IsWork(edge.to)) {
+      const std::optional<LaneId> from = StreamOf(edge.from), to = StreamOf(edge.to);
+      if (from == to) continue;
+      if (from.has_value()) AddWhereThePathLeaves(*from, edge.from, entered);
+      if (to.has_value()) {
         entered = places_[graph_.instants[edge.to].event];
-        AddWhereThePathComes(edge.to);
+        AddWhereThePathComes(*to, edge.to, entered);
       }
     }
     std::stable_sort(
@@ -108,8 +108,7 @@ class Suggester {
   // Blocks of 1, 2, 4, 8 and 16 pieces of work are tried.
   static constexpr size_t kMaxBlock = 16;
 
-  void AddWhereThePathLeaves(InstantId instant, size_t entered) {
-    const LaneId lane = LaneOfInstant(instant);
+  void AddWhereThePathLeaves(LaneId lane, InstantId instant, size_t entered) {
     const size_t end = places_[graph_.instants[instant].event] + 1;
     for (size_t moved = 1; moved <= kMaxBlock && entered + moved < end; moved *= 2) {
       for (size_t jumped = 1; jumped <= kMaxBlock && entered + moved + jumped <= end; jumped *= 2) {
@@ -120,12 +119,12 @@ class Suggester {
     }
   }
 
-  void AddWhereThePathComes(InstantId instant) {
-    const LaneId lane = LaneOfInstant(instant);
-    const size_t place = places_[graph_.instants[instant].event];
-    const GraphEvent* before = place == 0 ? nullptr : &graph_.events[work_[lane][place - 1]];
-    const int64_t free_ps =
-        before == nullptr ? graph_.window_start_ps : before->start_ps + before->duration_ps;
+  void AddWhereThePathComes(LaneId lane, InstantId instant, size_t place) {
+    int64_t free_ps = graph_.window_start_ps;
+    if (place > 0) {
+      const GraphEvent& before = graph_.events[work_[lane][place - 1]];
+      free_ps = before.start_ps + before.duration_ps;
+    }
     const int64_t idle_ps = graph_.instants[instant].time_ps - free_ps;
     if (idle_ps <= 0) return;
     const size_t count = work_[lane].size();

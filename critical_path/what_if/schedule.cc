@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <numeric>
 #include <optional>
-#include <string>
 #include <tuple>
 #include <utility>
 
@@ -197,14 +195,6 @@ ExecutionGraph ToExecutionGraph(const PathGraph& graph) {
   return std::move(builder).Build();
 }
 
-// Returns the error of a replay that did not come to its end, naming the cycle if there is one.
-absl::Status ExplainFailure(const ExecutionGraph& graph, const absl::Status& status) {
-  const std::vector<NodeIndex> cycle = FindCycle(graph);
-  if (cycle.empty()) return Annotate(status, "the schedule cannot be run again");
-  return absl::FailedPreconditionError(
-      absl::StrCat("events would wait for each other for ever: ", DescribeCycle(graph, cycle)));
-}
-
 }  // namespace
 
 bool Schedule::IsOfEvent(InstantId id) const {
@@ -244,7 +234,12 @@ absl::StatusOr<std::vector<int64_t>> SimulateSchedule(const PathGraph& graph) {
   options.resources = ReplayResources::kUnlimited;
   absl::StatusOr<GraphReplay> replay =
       ReplayGraph(execution, CommunicationMatch(execution), options);
-  if (!replay.ok()) return ExplainFailure(execution, replay.status());
+  if (!replay.ok()) {
+    const std::vector<NodeIndex> cycle = FindCycle(execution);
+    if (cycle.empty()) return Annotate(replay.status(), "the schedule cannot be run again");
+    return absl::FailedPreconditionError(absl::StrCat("events would wait for each other for ever: ",
+                                                      DescribeCycle(execution, cycle)));
+  }
   std::vector<int64_t> times_ps = std::move(replay->ends_ns);
   times_ps.resize(graph.instants.size());
   return times_ps;

@@ -1,7 +1,6 @@
 #include "critical_path/what_if/what_if.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -80,17 +79,15 @@ absl::StatusOr<int64_t> ApplyEdit(const WhatIfEdit& edit, Schedule* schedule) {
 int64_t CountChanges(const PathGraph& measured, const Schedule& schedule) {
   int64_t changed = 0;
   for (GraphEventId id = 0; id < schedule.graph.events.size(); ++id) {
+    const bool is_new = id >= measured.events.size();
     const bool is_removed = schedule.start_instants[id] == kNoInstant;
-    if (id >= measured.events.size()) {
+    if (is_new || is_removed) {
       // An event that was added and removed again is no change.
-      if (!is_removed) ++changed;
+      if (!is_new || !is_removed) ++changed;
       continue;
     }
     const GraphEvent &before = measured.events[id], &after = schedule.graph.events[id];
-    if (is_removed || before.start_ps != after.start_ps ||
-        before.duration_ps != after.duration_ps) {
-      ++changed;
-    }
+    if (before.start_ps != after.start_ps || before.duration_ps != after.duration_ps) ++changed;
   }
   return changed;
 }
