@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
@@ -156,21 +157,20 @@ class Loader {
   void DropLastStep() {
     const std::optional<int64_t> last_step_ps = LastStepStart();
     if (!last_step_ps.has_value()) return;
-    // Correlations of the host's rows that stay; only the keys count.
-    absl::flat_hash_map<int64_t, bool> kept;
+    // The correlations of the host's rows that stay.
+    absl::flat_hash_set<int64_t> kept;
+    std::vector<HtaRow> device_rows, host_rows;
     for (const HtaRow& row : frame_.rows) {
-      if (!IsDeviceRow(row) && row.start_ps < *last_step_ps) kept[row.correlation] = true;
+      if (IsDeviceRow(row) || row.start_ps >= *last_step_ps) continue;
+      kept.insert(row.correlation);
+      host_rows.push_back(row);
     }
     // A join gives device rows correlation by correlation, in the order of first use.
     absl::flat_hash_map<int64_t, uint32_t> place;
-    std::vector<HtaRow> device_rows, host_rows;
     for (const HtaRow& row : frame_.rows) {
-      if (!IsDeviceRow(row)) {
-        if (row.start_ps < *last_step_ps) host_rows.push_back(row);
-      } else if (kept.contains(row.correlation)) {
-        place.try_emplace(row.correlation, static_cast<uint32_t>(place.size()));
-        device_rows.push_back(row);
-      }
+      if (!IsDeviceRow(row) || !kept.contains(row.correlation)) continue;
+      place.try_emplace(row.correlation, static_cast<uint32_t>(place.size()));
+      device_rows.push_back(row);
     }
     std::stable_sort(device_rows.begin(), device_rows.end(), [&](const HtaRow& a, const HtaRow& b) {
       return place[a.correlation] < place[b.correlation];
@@ -194,11 +194,11 @@ class Loader {
   }
   // Returns the start of the last step as the host sees it; nullopt unless there are several.
   std::optional<int64_t> LastStepStart() const {
-    absl::flat_hash_map<NameId, bool> steps;
+    absl::flat_hash_set<NameId> steps;
     std::optional<int64_t> last_ps;
     for (const HtaRow& row : frame_.rows) {
       if (!IsStepName(frame_.names.Get(row.name))) continue;
-      steps[row.name] = true;
+      steps.insert(row.name);
       if (!IsDeviceRow(row)) last_ps = std::max(last_ps.value_or(row.start_ps), row.start_ps);
     }
     return steps.size() > 1 ? last_ps : std::nullopt;

@@ -147,15 +147,10 @@ class Builder {
     for (GraphEventId id = 0; id < window_.rows.size(); ++id) {
       const HtaRow& row = Row(id);
       event_of_row_[window_.rows[id]] = id;
-      GraphEvent event;
-      event.name = row.name;
-      event.start_ps = row.start_ps;
-      event.duration_ps = row.duration_ps;
-      event.category = KinetoCategory(CategoryText(id), Name(id));
-      event.lane = FindLane(
-          row, IsKinetoDeviceCategory(event.category) ? TrackKind::kDevice : TrackKind::kHost);
-      event.position = row.index;
-      graph_.events.push_back(event);
+      const EventCategory category = KinetoCategory(CategoryText(id), Name(id));
+      const LaneId lane =
+          FindLane(row, IsKinetoDeviceCategory(category) ? TrackKind::kDevice : TrackKind::kHost);
+      graph_.events.push_back({row.name, lane, row.start_ps, row.duration_ps, category, row.index});
     }
   }
 

@@ -197,17 +197,6 @@ ExecutionGraph ToExecutionGraph(const PathGraph& graph) {
 
 }  // namespace
 
-bool Schedule::IsOfEvent(InstantId id) const {
-  const Instant& instant = graph.instants[id];
-  return instant.event != kNoEvent &&
-         (instant.is_start ? start_instants : end_instants)[instant.event] == id;
-}
-
-bool Schedule::IsWorkStart(InstantId id) const {
-  const Instant& instant = graph.instants[id];
-  return instant.is_start && IsOfEvent(id) && IsOnDevice(instant.event);
-}
-
 Schedule BuildSchedule(const PathGraph& measured, const CriticalPath& path) {
   Schedule schedule = BuildHtaSchedule(measured, path);
   FindLaneOrder(&schedule);

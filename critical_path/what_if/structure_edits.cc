@@ -24,18 +24,11 @@ std::string DescribeEvent(const Schedule& schedule, GraphEventId id) {
 
 // An edge from the end of an event to the start of one that waits for it.
 GraphEdge WaitEdge(const Schedule& schedule, GraphEventId from, GraphEventId to, int64_t delay_ps) {
-  GraphEdge edge{schedule.end_instants[from],
-                 schedule.start_instants[to],
-                 delay_ps,
-                 kNoEvent,
-                 EdgeType::kDependency,
-                 BoundBy::kHostGap};
-  if (schedule.IsOnDevice(to)) {
-    edge.event = to;
-    edge.type = EdgeType::kSyncDependency;
-    edge.bound_by = BoundBy::kKernelKernelOverhead;
+  const InstantId end = schedule.end_instants[from], start = schedule.start_instants[to];
+  if (!schedule.IsOnDevice(to)) {
+    return {end, start, delay_ps, kNoEvent, EdgeType::kDependency, BoundBy::kHostGap};
   }
-  return edge;
+  return {end, start, delay_ps, to, EdgeType::kSyncDependency, BoundBy::kKernelKernelOverhead};
 }
 
 // The places on its lane of an event's instants and of all between them, from begin up to end.
@@ -323,10 +316,12 @@ void ReorderLane(LaneId lane, std::vector<InstantId> order, Schedule* schedule) 
   const Predecessors after = FindPredecessors(*schedule, is_device, order);
   // By instant that follows another one now: the longest edge from what it followed before, or one
   // of negative time when there is none.
-  GraphEdge none;
-  none.weight_ps = -1;
-  none.type = is_device ? EdgeType::kKernelKernelDelay : EdgeType::kDependency;
-  none.bound_by = is_device ? BoundBy::kKernelKernelOverhead : BoundBy::kHostGap;
+  const GraphEdge none = {0,
+                          0,
+                          -1,
+                          kNoEvent,
+                          is_device ? EdgeType::kKernelKernelDelay : EdgeType::kDependency,
+                          is_device ? BoundBy::kKernelKernelOverhead : BoundBy::kHostGap};
   absl::flat_hash_map<InstantId, GraphEdge> relinked;
   for (const auto& [instant, predecessor] : after) {
     const auto it = before.find(instant);
