@@ -267,11 +267,9 @@ absl::StatusOr<HtaWindow> ChooseHtaWindow(const HtaFrame& frame, const WindowCho
     const HtaRow* partner = frame.Find(row.partner);
     if (partner != nullptr && partner->stream != -1) chosen[partner - frame.rows.data()] = true;
   }
-  for (uint32_t i = 0; i < chosen.size(); ++i) {
-    if (chosen[i]) window.rows.push_back(i);
+  for (uint32_t row : frame.row_of_index) {
+    if (row != HtaFrame::kNoRow && chosen[row]) window.rows.push_back(row);
   }
-  std::sort(window.rows.begin(), window.rows.end(),
-            [&](uint32_t a, uint32_t b) { return frame.rows[a].index < frame.rows[b].index; });
   return window;
 }
 

@@ -148,20 +148,17 @@ class Builder {
       const HtaRow& row = Row(id);
       event_of_row_[window_.rows[id]] = id;
       const EventCategory category = KinetoCategory(CategoryText(id), Name(id));
-      const LaneId lane =
-          FindLane(row, IsKinetoDeviceCategory(category) ? TrackKind::kDevice : TrackKind::kHost);
-      graph_.events.push_back({row.name, lane, row.start_ps, row.duration_ps, category, row.index});
+      const TrackKind kind =
+          IsKinetoDeviceCategory(category) ? TrackKind::kDevice : TrackKind::kHost;
+      const auto [lane, is_new] =
+          lanes_.try_emplace(std::make_tuple(row.process, row.thread, kind), graph_.lanes.size());
+      if (is_new) {
+        graph_.lanes.push_back({frame_.rank, kind, std::string(frame_.texts.Get(row.process)),
+                                std::string(frame_.texts.Get(row.thread))});
+      }
+      graph_.events.push_back(
+          {row.name, lane->second, row.start_ps, row.duration_ps, category, row.index});
     }
-  }
-
-  LaneId FindLane(const HtaRow& row, TrackKind kind) {
-    const auto [it, is_new] =
-        lanes_.try_emplace(std::make_tuple(row.process, row.thread, kind), graph_.lanes.size());
-    if (is_new) {
-      graph_.lanes.push_back({frame_.rank, kind, std::string(frame_.texts.Get(row.process)),
-                              std::string(frame_.texts.Get(row.thread))});
-    }
-    return it->second;
   }
 
   bool HasInstants(GraphEventId event) const {

@@ -26,14 +26,6 @@ constexpr size_t kListedCharacters = 60;
 constexpr absl::string_view kDelays[] = {"launch", "kernel_gap", "host_gap"};
 constexpr absl::string_view kGroups[] = {"host", "device", "communication", "compute"};
 
-std::optional<EventCategory> FindCategory(absl::string_view name) {
-  for (int i = 0; i < kNumEventCategories; ++i) {
-    const auto category = static_cast<EventCategory>(i);
-    if (EventCategoryName(category) == name) return category;
-  }
-  return std::nullopt;
-}
-
 std::string ListCategories(const PathGraph& graph) {
   std::set<absl::string_view> categories;
   for (const GraphEvent& event : graph.events) categories.insert(EventCategoryName(event.category));
@@ -212,10 +204,13 @@ absl::Status EventIndex::RestrictToCategory(const std::string& category,
     selection->delay = delay;
     return absl::OkStatus();
   }
-  const std::optional<EventCategory> known = FindCategory(category);
+  bool is_known = false;
+  for (int i = 0; i < kNumEventCategories; ++i) {
+    if (EventCategoryName(static_cast<EventCategory>(i)) == category) is_known = true;
+  }
   const bool is_group =
       std::find(std::begin(kGroups), std::end(kGroups), category) != std::end(kGroups);
-  if (!known.has_value() && !is_group) {
+  if (!is_known && !is_group) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", category, "' is no category; there are: ", ListCategories(graph_),
                      "; of events in groups: ", absl::StrJoin(kGroups, ", "),
@@ -223,7 +218,7 @@ absl::Status EventIndex::RestrictToCategory(const std::string& category,
   }
   for (GraphEventId id = 0; id < graph_.events.size(); ++id) {
     const bool on_device = schedule_.IsOnDevice(id);
-    const bool belongs = known.has_value()             ? graph_.events[id].category == *known
+    const bool belongs = is_known ? EventCategoryName(graph_.events[id].category) == category
                          : category == "host"          ? !on_device
                          : category == "device"        ? on_device
                          : category == "communication" ? communicates_[id]

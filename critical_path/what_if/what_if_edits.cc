@@ -147,15 +147,9 @@ class Lexer {
   size_t line_begin_ = 0;
 };
 
-struct FieldName {
-  absl::string_view name;
-  Field field;
-};
-constexpr FieldName kFieldNames[] = {
-    {"name", Field::kName},     {"within", Field::kWithin}, {"category", Field::kCategory},
-    {"rank", Field::kRank},     {"link", Field::kLink},     {"process", Field::kProcess},
-    {"thread", Field::kThread}, {"stream", Field::kStream}, {"event", Field::kEvent},
-};
+// In the order of Condition::Field.
+constexpr absl::string_view kFieldNames[] = {"name",    "within", "category", "rank", "link",
+                                             "process", "thread", "stream",   "event"};
 
 struct Verb {
   absl::string_view name;
@@ -175,12 +169,6 @@ constexpr Verb kVerbs[] = {
     {"overlap", Kind::kOverlap, "overlap CONDITIONS [until CONDITIONS]"},
     {"level", Kind::kLevel, "level rank=N"},
 };
-
-template <typename T, size_t N>
-std::string JoinNames(const T (&entries)[N]) {
-  return absl::StrJoin(entries, ", ",
-                       [](std::string* out, const T& entry) { absl::StrAppend(out, entry.name); });
-}
 
 std::optional<int64_t> ParseNumber(absl::string_view text) {
   int64_t number = 0;
@@ -263,15 +251,13 @@ absl::Status ParseLink(const Token& token, Condition* condition) {
 }
 
 absl::StatusOr<Condition> ParseCondition(const Token& token) {
-  const auto known =
-      std::find_if(std::begin(kFieldNames), std::end(kFieldNames),
-                   [&](const FieldName& entry) { return entry.name == token.field; });
+  const auto known = std::find(std::begin(kFieldNames), std::end(kFieldNames), token.field);
   if (known == std::end(kFieldNames)) {
-    return ErrorAt(token, absl::StrCat("'", token.field,
-                                       "' is no condition; there are: ", JoinNames(kFieldNames)));
+    return ErrorAt(token, absl::StrCat("'", token.field, "' is no condition; there are: ",
+                                       absl::StrJoin(kFieldNames, ", ")));
   }
   Condition condition;
-  condition.field = known->field;
+  condition.field = static_cast<Field>(known - std::begin(kFieldNames));
   condition.value = token.value;
   if (token.is_pattern) {
     RETURN_IF_ERROR(ParsePattern(token, &condition));
@@ -302,8 +288,10 @@ class EditParser {
     verb_ = std::find_if(std::begin(kVerbs), std::end(kVerbs),
                          [&](const Verb& verb) { return verb.name == first.value; });
     if (verb_ == std::end(kVerbs) || first.type != Token::Type::kWord) {
-      return ErrorAt(
-          first, absl::StrCat("'", TextOf(0, 1), "' is no edit; there are: ", JoinNames(kVerbs)));
+      const std::string names = absl::StrJoin(kVerbs, ", ", [](std::string* out, const Verb& verb) {
+        absl::StrAppend(out, verb.name);
+      });
+      return ErrorAt(first, absl::StrCat("'", TextOf(0, 1), "' is no edit; there are: ", names));
     }
     edit_.kind = verb_->kind;
     next_ = 1;
