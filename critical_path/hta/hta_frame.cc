@@ -214,22 +214,16 @@ class Loader {
   bool has_fractional_starts_ = false;
 };
 
-bool IsAnnotation(absl::string_view category) {
-  return category == "user_annotation" || category == "gpu_user_annotation";
-}
-
 absl::Status ChooseSpan(const HtaFrame& frame, const WindowChoice& choice, HtaWindow* window) {
-  std::vector<bool> matches(frame.names.size());
-  for (NameId name = 0; name < matches.size(); ++name) {
-    matches[name] = absl::StrContains(frame.names.Get(name), choice.annotation);
-  }
   window->start_ps = std::numeric_limits<int64_t>::max();
   window->end_ps = std::numeric_limits<int64_t>::min();
   KnownAnnotations known;
   int64_t occurrences = 0;
   for (const HtaRow& row : frame.rows) {
-    if (IsAnnotation(frame.texts.Get(row.category))) known.Add(frame.names.Get(row.name));
-    if (!matches[row.name]) continue;
+    const absl::string_view name = frame.names.Get(row.name);
+    const absl::string_view category = frame.texts.Get(row.category);
+    if (category == "user_annotation" || category == "gpu_user_annotation") known.Add(name);
+    if (!absl::StrContains(name, choice.annotation)) continue;
     if (!choice.instances.Contains(occurrences++)) continue;
     window->start_ps = std::min(window->start_ps, row.start_ps);
     window->end_ps = std::max(window->end_ps, row.end_ps());

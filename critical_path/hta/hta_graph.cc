@@ -247,13 +247,9 @@ class Builder {
 
   NameId FindOnlyThread(absl::string_view part_of_name) const {
     NameId thread = kNoText;
-    std::vector<bool> matches(frame_.names.size());
-    for (NameId id = 0; id < matches.size(); ++id) {
-      matches[id] = absl::StrContains(frame_.names.Get(id), part_of_name);
-    }
     for (GraphEventId event = 0; event < graph_.events.size(); ++event) {
-      if (!matches[Row(event).name]) continue;
       if (!IsOneOf(CategoryText(event), {"cpu_op", "user_annotation"})) continue;
+      if (!absl::StrContains(Name(event), part_of_name)) continue;
       if (thread != kNoText && thread != Row(event).thread) return kNoText;
       thread = Row(event).thread;
     }

@@ -17,9 +17,9 @@ std::vector<const HtaRow*> SortedByStart(const std::vector<const HtaRow*>& rows)
   return UnstablySorted(rows, [](const HtaRow* row) { return row->start_ps; });
 }
 
-}  // namespace
-
-bool IsHtaLaunchName(absl::string_view name) {
+// True for the calls that count as launches: those that enqueue one kernel, copy or set. CUDA
+// graphs, cooperative launches and synchronous copies are not among them.
+bool IsLaunchName(absl::string_view name) {
   static const auto* const kNames = new absl::flat_hash_set<absl::string_view>(
       {"cudaLaunchKernel", "cudaLaunchKernelExC", "cuLaunchKernel", "cuLaunchKernelEx",
        "cudaMemcpyAsync", "cudaMemsetAsync", "hipLaunchKernel", "hipExtModuleLaunchKernel",
@@ -27,6 +27,8 @@ bool IsHtaLaunchName(absl::string_view name) {
        "runFunction - job_prep_and_submit_for_execution"});
   return kNames->contains(name);
 }
+
+}  // namespace
 
 HtaLaunches::HtaLaunches(const HtaFrame& frame)
     : frame_(frame),
@@ -51,7 +53,7 @@ const HtaRow* HtaLaunches::LaunchAfterWait(uint32_t wait_index) const {
 void HtaLaunches::FindLaunches() {
   std::vector<bool> is_launch(frame_.names.size());
   for (NameId name = 0; name < is_launch.size(); ++name) {
-    is_launch[name] = IsHtaLaunchName(frame_.names.Get(name));
+    is_launch[name] = IsLaunchName(frame_.names.Get(name));
   }
   std::vector<const HtaRow*> calls;
   for (const HtaRow& row : frame_.rows) {

@@ -16,10 +16,6 @@
 
 namespace meridian {
 
-// True for the calls that count as launches: those that enqueue one kernel, copy or set. CUDA
-// graphs, cooperative launches and synchronous copies are not among them.
-bool IsHtaLaunchName(absl::string_view name);
-
 class HtaLaunches {
  public:
   explicit HtaLaunches(const HtaFrame& frame);

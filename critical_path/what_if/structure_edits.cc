@@ -279,9 +279,9 @@ void RenameMeetings(Schedule* schedule) {
   }
 }
 
-// Returns the new numbers of those that are kept, and `none` for the others.
-std::vector<uint32_t> Renumber(const std::vector<bool>& is_kept, uint32_t none) {
-  std::vector<uint32_t> numbers(is_kept.size(), none);
+// Returns the new numbers of those that are kept; the others have none.
+std::vector<uint32_t> Renumber(const std::vector<bool>& is_kept) {
+  std::vector<uint32_t> numbers(is_kept.size());
   uint32_t next = 0;
   for (size_t i = 0; i < is_kept.size(); ++i) {
     if (is_kept[i]) numbers[i] = next++;
@@ -566,18 +566,16 @@ void DropRemoved(Schedule* schedule) {
       if (event != kNoEvent) keeps_event[event] = true;
     }
   }
-  const std::vector<uint32_t> events = Renumber(keeps_event, kNoEvent);
-  const std::vector<uint32_t> instants = Renumber(keeps_instant, kNoInstant);
+  const std::vector<uint32_t> events = Renumber(keeps_event);
+  const std::vector<uint32_t> instants = Renumber(keeps_instant);
   const auto event_of = [&](GraphEventId id) { return id == kNoEvent ? kNoEvent : events[id]; };
 
   Keep(keeps_event, &graph.events);
-  Keep(keeps_event, &schedule->start_instants);
-  Keep(keeps_event, &schedule->end_instants);
-  const auto instant_of = [&](InstantId id) {
-    return id == kNoInstant ? kNoInstant : instants[id];
-  };
   for (std::vector<InstantId>* ends : {&schedule->start_instants, &schedule->end_instants}) {
-    for (InstantId& instant : *ends) instant = instant_of(instant);
+    Keep(keeps_event, ends);
+    for (InstantId& instant : *ends) {
+      if (instant != kNoInstant) instant = instants[instant];
+    }
   }
   Keep(keeps_instant, &graph.instants);
   for (Instant& instant : graph.instants) instant.event = event_of(instant.event);
