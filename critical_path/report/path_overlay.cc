@@ -133,14 +133,14 @@ class OverlayWriter {
   }
 
   absl::Status Write() {
-    is_bare_array_ = JsonCutter(text_).Peek() == '[';
-    buffer_ = is_bare_array_ ? "[\n" : "{\n";
-    if (is_bare_array_) place_ = Place::kInEvents;
+    const bool is_bare_array = JsonCutter(text_).Peek() == '[';
+    buffer_ = is_bare_array ? "[\n" : "{\n";
+    if (is_bare_array) place_ = Place::kInEvents;
     RETURN_IF_ERROR(CutTrace(
         text_, [this](absl::string_view element) { return TakeEvent(element); },
         [this](absl::string_view key, absl::string_view value) { return TakeMember(key, value); }));
     RETURN_IF_ERROR(CloseEvents());
-    buffer_ += is_bare_array_ ? "\n" : "\n}\n";
+    buffer_ += is_bare_array ? "\n" : "\n}\n";
     return Flush();
   }
 
@@ -264,7 +264,6 @@ class OverlayWriter {
 
   enum class Place { kBefore, kInEvents, kBehind };
   Place place_ = Place::kBefore;
-  bool is_bare_array_ = false;
   bool has_items_ = false;
   uint64_t next_position_ = 0;
   uint64_t next_arrow_id_ = 0;

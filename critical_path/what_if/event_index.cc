@@ -101,11 +101,7 @@ void NestByTime(const Schedule& schedule, std::vector<GraphEventId>* parents) {
 std::vector<GraphEventId> FindParents(const Schedule& schedule) {
   const PathGraph& graph = schedule.graph;
   std::vector<GraphEventId> parents(graph.events.size(), kNoEvent);
-  if (schedule.keeps_order()) {
-    NestByOrder(schedule, &parents);
-  } else {
-    NestByTime(schedule, &parents);
-  }
+  (schedule.keeps_order() ? NestByOrder : NestByTime)(schedule, &parents);
   for (const GraphEdge& edge : graph.edges) {
     const GraphEventId work = graph.instants[edge.to].event;
     const GraphEventId call = graph.instants[edge.from].event;
@@ -239,13 +235,11 @@ absl::Status EventIndex::Restrict(const Condition& condition, Selection* selecti
   switch (condition.field) {
     case Field::kCategory:
       return RestrictToCategory(condition.value, selection);
-    case Field::kName: {
-      const std::vector<bool> names = MatchNames(graph_, condition);
-      return keep_if([&](GraphEventId id) { return names[graph_.events[id].name]; });
-    }
+    case Field::kName:
     case Field::kWithin: {
       const std::vector<bool> names = MatchNames(graph_, condition);
       return keep_if([&](GraphEventId id) {
+        if (condition.field == Field::kName) return bool{names[graph_.events[id].name]};
         while (id != kNoEvent && !names[graph_.events[id].name]) id = parents_[id];
         return id != kNoEvent;
       });

@@ -167,7 +167,10 @@ class Suggester {
       if (best.size() == kMaxSuggestions) break;
       const bool is_new = moved.insert(suggestion.moved.back()).second;
       if (!targets.insert(suggestion.target).second || !is_new) continue;
-      suggestion.edits = DescribeAsEdits(suggestion);
+      suggestion.edits =
+          absl::StrJoin(suggestion.moved, "; ", [&](std::string* out, GraphEventId id) {
+            absl::StrAppend(out, "move ", NameEvent(id), " before ", NameEvent(suggestion.target));
+          });
       best.push_back(std::move(suggestion));
     }
     result_.suggestions = std::move(best);
@@ -180,12 +183,6 @@ class Suggester {
     std::string text = absl::StrCat("event=", graph_.events[id].position);
     if (!one_rank) absl::StrAppend(&text, " rank=", schedule_.RankOf(id));
     return text;
-  }
-
-  std::string DescribeAsEdits(const ReorderSuggestion& suggestion) const {
-    return absl::StrJoin(suggestion.moved, "; ", [&](std::string* out, GraphEventId id) {
-      absl::StrAppend(out, "move ", NameEvent(id), " before ", NameEvent(suggestion.target));
-    });
   }
 
   const Schedule& schedule_;

@@ -131,9 +131,8 @@ void SeparateStream(LaneId lane, const Selection& selection, Schedule* schedule)
   if (leaving.empty() || staying.empty()) return;
   ReorderLane(lane, std::move(staying), schedule);
   const auto new_lane = static_cast<LaneId>(graph.lanes.size());
-  Lane copy = graph.lanes[lane];
-  absl::StrAppend(&copy.thread, " overlapped");
-  graph.lanes.push_back(std::move(copy));
+  graph.lanes.push_back(graph.lanes[lane]);
+  absl::StrAppend(&graph.lanes.back().thread, " overlapped");
   schedule->lane_order.emplace_back();
   for (InstantId instant : leaving) graph.events[graph.instants[instant].event].lane = new_lane;
   ReorderLane(new_lane, std::move(leaving), schedule);

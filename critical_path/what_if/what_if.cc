@@ -36,8 +36,9 @@ absl::StatusOr<int64_t> ApplyEdit(const WhatIfEdit& edit, Schedule* schedule) {
   const bool is_of_times = edit.kind == Kind::kScale || edit.kind == Kind::kSet;
   ASSIGN_OR_RETURN(const Selection selection,
                    is_of_times ? index.Select(edit.subject) : index.SelectEvents(edit.subject));
+  const bool has_object = !edit.object.text.empty();
   Selection object;
-  if (edit.has_object) {
+  if (has_object) {
     ASSIGN_OR_RETURN(object, index.SelectEvents(edit.object));
   }
   switch (edit.kind) {
@@ -68,7 +69,7 @@ absl::StatusOr<int64_t> ApplyEdit(const WhatIfEdit& edit, Schedule* schedule) {
       break;
     }
     case Kind::kOverlap:
-      RETURN_IF_ERROR(OverlapEvents(selection, edit.has_object ? &object : nullptr, schedule));
+      RETURN_IF_ERROR(OverlapEvents(selection, has_object ? &object : nullptr, schedule));
       break;
     case Kind::kLevel:
       break;

@@ -314,12 +314,14 @@ class EditParser {
 
   absl::Status TakeOperand(absl::string_view operand) {
     if (operand == "CONDITIONS") {
-      edit_.has_object = !edit_.subject.text.empty();
-      return TakeSelector(edit_.has_object ? &edit_.object : &edit_.subject);
+      return TakeSelector(edit_.subject.text.empty() ? &edit_.subject : &edit_.object);
     }
     if (operand == "rank=N") {
       RETURN_IF_ERROR(TakeSelector(&edit_.subject));
-      return CheckIsRank();
+      const std::vector<Condition>& conditions = edit_.subject.conditions;
+      if (conditions.size() == 1 && conditions[0].field == Field::kRank) return absl::OkStatus();
+      return ErrorAt(tokens_[1],
+                     absl::StrCat("only a whole rank can be levelled; expected: ", verb_->usage));
     }
     if (operand == "FACTOR") {
       ASSIGN_OR_RETURN(edit_.factor, ParseFactor(tokens_[next_++]));
@@ -341,13 +343,6 @@ class EditParser {
       return absl::OkStatus();
     }
     return Unexpected();
-  }
-
-  absl::Status CheckIsRank() const {
-    const std::vector<Condition>& conditions = edit_.subject.conditions;
-    if (conditions.size() == 1 && conditions[0].field == Field::kRank) return absl::OkStatus();
-    return ErrorAt(tokens_[1],
-                   absl::StrCat("only a whole rank can be levelled; expected: ", verb_->usage));
   }
 
   bool AtEnd() const { return next_ == tokens_.size(); }
