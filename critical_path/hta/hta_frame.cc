@@ -49,8 +49,8 @@ class Loader {
       return absl::FailedPreconditionError(
           "no event has a duration and a category; is this a trace of PyTorch's profiler?");
     }
-    if (frame_.problems.count(TraceJsonProblem::kMissingTime) > 0) has_fractional_starts_ = true;
-    if (has_fractional_starts_) RoundTimes();
+    const bool misses_starts = frame_.problems.count(TraceJsonProblem::kMissingTime) > 0;
+    if (has_fractional_starts_ || misses_starts) RoundTimes();
     RETURN_IF_ERROR(CountFromEarliest(header.base_time_ns));
     frame_.rank = header.Find("distributedInfo").Find("rank").AsInt64().value_or(0);
     LinkPartners();

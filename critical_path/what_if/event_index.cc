@@ -231,7 +231,6 @@ absl::Status EventIndex::Restrict(const Condition& condition, Selection* selecti
     }
     return absl::OkStatus();
   };
-  const auto lane_of = [&](GraphEventId id) -> const Lane& { return graph_.LaneOf(id); };
   switch (condition.field) {
     case Field::kCategory:
       return RestrictToCategory(condition.value, selection);
@@ -250,14 +249,15 @@ absl::Status EventIndex::Restrict(const Condition& condition, Selection* selecti
       return keep_if([&](GraphEventId id) { return waits[id]; });
     }
     case Field::kRank:
-      return keep_if([&](GraphEventId id) { return lane_of(id).rank == condition.number; });
+      return keep_if([&](GraphEventId id) { return graph_.LaneOf(id).rank == condition.number; });
     case Field::kProcess:
-      return keep_if([&](GraphEventId id) { return lane_of(id).process == condition.value; });
+      return keep_if([&](GraphEventId id) { return graph_.LaneOf(id).process == condition.value; });
     case Field::kThread:
-      return keep_if([&](GraphEventId id) { return lane_of(id).thread == condition.value; });
+      return keep_if([&](GraphEventId id) { return graph_.LaneOf(id).thread == condition.value; });
     case Field::kStream:
       return keep_if([&](GraphEventId id) {
-        return lane_of(id).kind == TrackKind::kDevice && lane_of(id).thread == condition.value;
+        return graph_.LaneOf(id).kind == TrackKind::kDevice &&
+               graph_.LaneOf(id).thread == condition.value;
       });
     case Field::kEvent:
       return keep_if(

@@ -463,9 +463,8 @@ absl::StatusOr<int64_t> UnlinkEvents(const Selection& from, const Selection& to,
 absl::Status MoveEvents(const EventIndex& index, const std::vector<GraphEventId>& events,
                         GraphEventId target, bool before, Schedule* schedule) {
   for (GraphEventId event : events) {
-    const bool is_within_same = schedule->IsOnDevice(target) || schedule->IsOnDevice(event) ||
-                                index.Parent(event) == index.Parent(target);
-    if (!is_within_same) return NotTogether(*schedule, event, target);
+    if (schedule->IsOnDevice(target) || schedule->IsOnDevice(event)) continue;
+    if (index.Parent(event) != index.Parent(target)) return NotTogether(*schedule, event, target);
   }
   return MoveOnLane(events, target, before, schedule);
 }
@@ -502,10 +501,9 @@ absl::Status OverlapEvents(const Selection& selection, const Selection* until, S
   PathGraph& graph = schedule->graph;
   const std::vector<GraphEventId> selected = selection.ToVector();
   for (GraphEventId id : selected) {
-    if (!schedule->IsOnDevice(id)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          DescribeEvent(*schedule, id), " runs on the host; only device work can be overlapped"));
-    }
+    if (schedule->IsOnDevice(id)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        DescribeEvent(*schedule, id), " runs on the host; only device work can be overlapped"));
   }
   const size_t lanes = graph.lanes.size();
   for (LaneId lane = 0; lane < lanes; ++lane) SeparateStream(lane, selection, schedule);
