@@ -231,12 +231,12 @@ absl::Status WriteOverlayFile(const TraceAnalysis& analysis, const CriticalPath&
   const bool is_edited = !absl::GetFlag(FLAGS_what_if).empty() && !analysis.source.hta_compatible;
   if (absl::GetFlag(FLAGS_trace).empty() || is_edited) {
     return outputs->Write("overlay", OverlayPath(), [&](ByteSink& sink) {
-      return WriteTimelineOverlay(analysis.graph, path, options, &sink).status();
+      return WriteTimelineOverlay(analysis.graph, path, options, &sink);
     });
   }
   ASSIGN_OR_RETURN(const InputFile trace, Open(UserPath(FLAGS_trace)));
   return outputs->Write("overlay", OverlayPath(), [&](ByteSink& sink) {
-    return Annotate(WriteOverlay(trace.bytes(), analysis.graph, path, options, &sink).status(),
+    return Annotate(WriteOverlay(trace.bytes(), analysis.graph, path, options, &sink),
                     trace.path());
   });
 }
