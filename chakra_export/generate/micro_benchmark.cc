@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/generate/rank_layout.h"
-#include "chakra_export/generate/workload_limits.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,8 +13,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "chakra_export/generate/rank_layout.h"
-#include "chakra_export/generate/transformer_cost.h"
-#include "chakra_export/generate/workload_limits.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 
@@ -53,16 +52,24 @@ absl::Status CheckOptions(const TransformerOptions& options) {
       options.data_parallel * options.microbatches);
 }
 
-TransformerShape ShapeOf(const TransformerOptions& options) {
-  TransformerShape shape;
-  shape.hidden = options.hidden;
-  shape.sequence = options.sequence;
-  shape.vocabulary = options.vocabulary;
-  shape.microbatch = options.batch / (options.data_parallel * options.microbatches);
-  shape.element_bytes = options.element_bytes;
-  shape.tensor_parallel = options.tensor_parallel;
-  return shape;
-}
+// Takes 128-bit numbers into 64 bits and remembers whether one did not fit.
+class Narrower {
+ public:
+  int64_t operator()(absl::int128 value) {
+    // A backward pass is twice a forward pass.
+    if (value > std::numeric_limits<int64_t>::max() / 2) fits_ = false;
+    return static_cast<int64_t>(value);
+  }
+  absl::Status status() const {
+    return fits_ ? absl::OkStatus()
+                 : absl::OutOfRangeError(
+                       "operations or bytes of one node do not fit into 64 bits; make --hidden, "
+                       "--sequence, --vocab or the batch smaller");
+  }
+
+ private:
+  bool fits_ = true;
+};
 
 // What the stages of the pipeline hold and what that costs.
 struct StagePlan {
@@ -109,7 +116,7 @@ struct StagePlan {
 
 absl::StatusOr<StagePlan> MakePlan(const TransformerOptions& options) {
   StagePlan plan(options);
-  ASSIGN_OR_RETURN(plan.cost, CostOfTransformer(ShapeOf(options)));
+  ASSIGN_OR_RETURN(plan.cost, CostOfTransformer(options));
   for (int64_t stage = 0; stage < plan.stages(); ++stage) {
     const int64_t parts_with_vocabulary = plan.HasEmbedding(stage) + plan.HasHead(stage);
     absl::int128 parameters = absl::int128(plan.layers_per_stage()) * plan.cost.layer_parameters +
@@ -369,6 +376,40 @@ std::vector<PipelinePass> PassesOfStage(PipelineSchedule schedule, int64_t stage
     passes.push_back({false, i});
   }
   return passes;
+}
+
+absl::StatusOr<TransformerCost> CostOfTransformer(const TransformerOptions& options) {
+  const int64_t sequences = options.batch / (options.data_parallel * options.microbatches);
+  const absl::int128 t = absl::int128(sequences) * options.sequence;
+  const absl::int128 h = options.hidden;
+  const absl::int128 s = options.sequence;
+  const absl::int128 v = options.vocabulary;
+  const absl::int128 p = options.tensor_parallel;
+  const absl::int128 e = options.element_bytes;
+  Narrower narrow;
+  TransformerCost cost;
+  cost.attention = {narrow((8 * t * h * h + 4 * t * s * h) / p),
+                    narrow(e * (2 * t * h + (8 * t * h + 4 * h * h) / p))};
+  cost.mlp = {narrow(16 * t * h * h / p), narrow(e * (2 * t * h + (8 * t * h + 8 * h * h) / p))};
+  cost.embedding = {narrow(t * h), narrow(e * 2 * t * h)};
+  cost.head = {narrow(2 * t * v * h / p), narrow(e * (t * h + (t * v + v * h) / p))};
+  cost.layer_parameters = narrow(12 * h * h / p);
+  cost.vocabulary_parameters = narrow(v * h / p);
+  cost.activation_bytes = narrow(e * t * h);
+  cost.loss_bytes = narrow(3 * 4 * t);
+  if (!narrow.status().ok()) return narrow.status();
+  return cost;
+}
+
+WorkCost BackwardCost(const WorkCost& forward) {
+  return {2 * forward.operations, 2 * forward.bytes};
+}
+
+absl::StatusOr<WorkCost> OptimizerCost(absl::int128 parameters, int64_t element_bytes) {
+  Narrower narrow;
+  const WorkCost cost = {narrow(12 * parameters), narrow((2 * element_bytes + 24) * parameters)};
+  if (!narrow.status().ok()) return narrow.status();
+  return cost;
 }
 
 absl::StatusOr<std::unique_ptr<GeneratedWorkload>> MakeTransformerStep(
