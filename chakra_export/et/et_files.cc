@@ -50,8 +50,8 @@ absl::Status CheckRanksAreUnique(const std::vector<EtFile>& sorted) {
   return absl::OkStatus();
 }
 
-std::vector<RankRange> FindGaps(const std::vector<EtFile>& sorted) {
-  std::vector<RankRange> gaps;
+std::vector<NumberRange> FindGaps(const std::vector<EtFile>& sorted) {
+  std::vector<NumberRange> gaps;
   int64_t next = 0;
   for (const EtFile& file : sorted) {
     if (file.rank > next) gaps.push_back({next, file.rank - 1});
@@ -110,7 +110,7 @@ absl::StatusOr<EtFiles> FindEtFiles(FileSystem& file_system, const std::string& 
 absl::Status CheckNoRankIsMissing(const EtFiles& files, absl::string_view prefix) {
   if (files.missing_ranks.empty()) return absl::OkStatus();
   std::vector<std::string> names;
-  for (const RankRange& range : files.missing_ranks) {
+  for (const NumberRange& range : files.missing_ranks) {
     if (names.size() == kMaxNamedRanges) {
       names.push_back("...");
       break;

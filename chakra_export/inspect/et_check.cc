@@ -306,7 +306,7 @@ int64_t EtProblems::Count(Severity severity) const {
 
 absl::Status CheckEtFiles(FileSystem& file_system, const EtFiles& files,
                           const EtCheckOptions& options, EtProblems* problems) {
-  for (const RankRange& range : files.missing_ranks) {
+  for (const NumberRange& range : files.missing_ranks) {
     problems->Add({EtRule::kMissingRank,
                    range.first,
                    {},
