@@ -32,14 +32,6 @@ constexpr int kMaxShownPerRule = 5;
 // Reports by rank.
 using RankReports = std::map<int64_t, ChakraRankReport*>;
 
-void DescribeFile(const EtFile& file, const EtReader& reader, ChakraRankReport* rank) {
-  rank->set_rank(file.rank);
-  rank->set_path(file.path);
-  rank->set_file_bytes(static_cast<int64_t>(reader.file_size()));
-  rank->set_compressed(reader.was_compressed());
-  rank->set_version(reader.metadata().version());
-}
-
 // Traces may say anything, so sums stop at the largest number.
 int64_t SaturatingAdd(int64_t a, int64_t b) {
   return a > std::numeric_limits<int64_t>::max() - b ? std::numeric_limits<int64_t>::max() : a + b;
@@ -184,26 +176,6 @@ void Summarize(const ExecutionGraph& graph, ChakraReport* report) {
   RunGraph(graph, ranks, report);
 }
 
-void ReportProblems(const EtProblems& problems, ChakraReport* report) {
-  report->set_errors(problems.errors());
-  report->set_warnings(problems.warnings());
-  for (size_t i = 0; i < kEtRuleCount; ++i) {
-    const auto rule = static_cast<EtRule>(i);
-    if (problems.count(rule) == 0) continue;
-    (*report->mutable_problem_counts())[std::string(RuleInfo(rule).name)] = problems.count(rule);
-  }
-  for (const EtProblem& problem : problems.kept()) {
-    const EtRuleInfo& info = RuleInfo(problem.rule);
-    ChakraProblemReport* added = report->add_problems();
-    added->set_rule(std::string(info.name));
-    added->set_severity(info.severity == Severity::kError ? "error" : "warning");
-    if (problem.rank.has_value()) added->set_rank(*problem.rank);
-    if (problem.node.has_value()) added->set_node(*problem.node);
-    if (problem.offset.has_value()) added->set_offset(*problem.offset);
-    added->set_message(problem.message);
-  }
-}
-
 std::string Millis(int64_t ns) { return absl::StrFormat("%.3f", static_cast<double>(ns) / 1e6); }
 
 std::string Share(int64_t part, int64_t whole) {
@@ -298,8 +270,7 @@ std::string FormatRun(const ChakraRunReport& run) {
 void AppendProblems(const ChakraReport& report, const EtRuleInfo& info, std::string* text) {
   const auto count = report.problem_counts().find(std::string(info.name));
   if (count == report.problem_counts().end()) return;
-  absl::StrAppend(text, info.severity == Severity::kError ? "error " : "warning ", info.name, ": ",
-                  WithThousands(count->second), "\n");
+  absl::StrAppend(text, info.severity, " ", info.name, ": ", WithThousands(count->second), "\n");
   int shown = 0;
   for (const ChakraProblemReport& problem : report.problems()) {
     if (problem.rule() != info.name) continue;
@@ -320,15 +291,8 @@ void AppendProblems(const ChakraReport& report, const EtRuleInfo& info, std::str
 
 absl::StatusOr<ChakraReport> InspectChakra(FileSystem& file_system, const EtFiles& files,
                                            const ChakraInspectOptions& options) {
-  ChakraReport report;
   EtProblems problems(options.ignored_rules);
-  EtCheckOptions check_options;
-  static_cast<EtReaderOptions&>(check_options) = options;
-  check_options.groups = options.groups;
-  check_options.on_file = [&](const EtFile& file, const EtReader& reader) {
-    DescribeFile(file, reader, report.add_ranks());
-  };
-  RETURN_IF_ERROR(CheckEtFiles(file_system, files, check_options, &problems));
+  RETURN_IF_ERROR(CheckEtFiles(file_system, files, options, &problems));
 
   EtGraphReaderOptions graph_options;
   static_cast<EtReaderOptions&>(graph_options) = options;
@@ -337,14 +301,13 @@ absl::StatusOr<ChakraReport> InspectChakra(FileSystem& file_system, const EtFile
   const absl::StatusOr<ExecutionGraph> graph = ReadEtGraph(file_system, files, graph_options);
   if (graph.ok()) {
     CheckEtGraph(*graph, &problems);
-    Summarize(*graph, &report);
+    Summarize(*graph, &problems.report());
   } else if (absl::IsInvalidArgument(graph.status())) {
-    problems.Add({EtRule::kNoGraph, {}, {}, {}, std::string(graph.status().message())});
+    problems.Add(EtRule::kNoGraph, {}, {}, {}, graph.status().message());
   } else {
     return graph.status();
   }
-  ReportProblems(problems, &report);
-  return report;
+  return std::move(problems.report());
 }
 
 std::string FormatChakraStats(const ChakraReport& report) {
@@ -358,7 +321,7 @@ std::string FormatChakraStats(const ChakraReport& report) {
 std::string FormatChakraProblems(const ChakraReport& report) {
   if (report.problem_counts().empty()) return "no problems\n";
   std::string text;
-  for (const Severity severity : {Severity::kError, Severity::kWarning}) {
+  for (const absl::string_view severity : {kErrorSeverity, kWarningSeverity}) {
     for (size_t i = 0; i < kEtRuleCount; ++i) {
       const EtRuleInfo& info = RuleInfo(static_cast<EtRule>(i));
       if (info.severity == severity) AppendProblems(report, info, &text);
