@@ -34,7 +34,6 @@
 #include "chakra_export/inspect/et_obfuscator.h"
 #include "chakra_export/inspect/graph_dot.h"
 #include "chakra_export/inspect/graph_timeline.h"
-#include "chakra_export/inspect/node_times.h"
 #include "re2/re2.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "tools/command.h"
@@ -262,10 +261,8 @@ absl::StatusOr<int> ToDot() {
 
 absl::StatusOr<int> ToTimeline() {
   ASSIGN_OR_RETURN(const ExecutionGraph graph, InputGraph());
-  NodeTimes times;
-  if (HasStartTimes(graph)) {
-    times = MeasuredTimes(graph);
-  } else {
+  std::optional<NodeTimes> times = MeasuredTimes(graph);
+  if (!times.has_value()) {
     const absl::StatusOr<GraphReplay> replay = ReplayAsSimulator(graph, CommunicationMatch(graph));
     if (!replay.ok()) {
       return Annotate(replay.status(), absl::StrCat(absl::GetFlag(FLAGS_et),
@@ -274,7 +271,7 @@ absl::StatusOr<int> ToTimeline() {
     times = ReplayedTimes(*replay);
   }
   RETURN_IF_ERROR(
-      WriteOutput([&](ByteSink* sink) { return WriteGraphTimeline(graph, times, sink); }));
+      WriteOutput([&](ByteSink* sink) { return WriteGraphTimeline(graph, *times, sink); }));
   return kExitDone;
 }
 

@@ -1,13 +1,13 @@
 #include "chakra_export/inspect/chakra_inspector.h"
 
 #include <algorithm>
-#include <array>
-#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -17,9 +17,10 @@
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/graph_replay.h"
 #include "chakra_export/inspect/chakra_report.pb.h"
-#include "chakra_export/inspect/node_times.h"
+#include "chakra_export/inspect/graph_timeline.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
@@ -33,10 +34,9 @@ constexpr int kMaxShownPerRule = 5;
 using RankReports = std::map<int64_t, ChakraRankReport*>;
 
 // Traces may say anything, so sums stop at the largest number.
-int64_t SaturatingAdd(int64_t a, int64_t b) {
-  return a > std::numeric_limits<int64_t>::max() - b ? std::numeric_limits<int64_t>::max() : a + b;
-}
+int64_t SaturatingAdd(int64_t a, int64_t b) { return SaturateToInt64(absl::int128(a) + b); }
 
+// Counts nodes and edges, and finds when each rank began and ended.
 void CountNodes(const ExecutionGraph& graph, const RankReports& ranks, ChakraReport* report) {
   report->set_nodes(static_cast<int64_t>(graph.node_count()));
   report->set_edges(static_cast<int64_t>(graph.dependency_count()));
@@ -48,6 +48,13 @@ void CountNodes(const ExecutionGraph& graph, const RankReports& ranks, ChakraRep
     rank->set_nodes(rank->nodes() + 1);
     rank->set_edges(rank->edges() + edges);
     if (edges == 0) rank->set_roots(rank->roots() + 1);
+    const int64_t start_ns = graph.start_ns(node);
+    if (start_ns == kNoTimeNs) continue;
+    const int64_t end_ns = start_ns + graph.duration_ns(node);
+    if (!rank->has_first_start_ns() || start_ns < rank->first_start_ns()) {
+      rank->set_first_start_ns(start_ns);
+    }
+    if (!rank->has_last_end_ns() || end_ns > rank->last_end_ns()) rank->set_last_end_ns(end_ns);
   }
   for (const auto& [type, count] : types) {
     (*report->mutable_nodes_by_type())[ChakraProtoMsg::NodeType_Name(type)] = count;
@@ -84,42 +91,48 @@ void CountCommunication(const ExecutionGraph& graph, ChakraReport* report) {
                    [](const auto& a, const auto& b) { return a.bytes() > b.bytes(); });
 }
 
-void MeasureOverlap(const ExecutionGraph& graph, const NodeTimes& times, const RankReports& ranks) {
-  struct Busy {
-    std::vector<TimeInterval> compute;
-    std::vector<TimeInterval> communication;
-  };
-  std::map<int64_t, Busy> busy_by_rank;
-  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
-    if (graph.resource(node).kind == ResourceKind::kHostThread) continue;
-    Busy& busy = busy_by_rank[graph.rank(node)];
-    if (IsCommunication(graph.type(node))) {
-      busy.communication.push_back(times.intervals[node]);
-    } else if (graph.type(node) == ChakraProtoMsg::COMP_NODE) {
-      busy.compute.push_back(times.intervals[node]);
-    }
+// A point of time at which a node begins or ends.
+struct BusyChange {
+  int64_t time_ns = 0;
+  bool communicates = false;
+  bool begins = false;
+};
+
+// Adds how long something communicates, something computes, and both. Walks through the changes in
+// the order of time and counts what is under way.
+void MeasureOverlap(std::vector<BusyChange> changes, ChakraRankReport* rank) {
+  absl::c_sort(changes,
+               [](const BusyChange& a, const BusyChange& b) { return a.time_ns < b.time_ns; });
+  int64_t compute_ns = 0;
+  int64_t communication_ns = 0;
+  int64_t overlap_ns = 0;
+  int64_t computing = 0;
+  int64_t communicating = 0;
+  int64_t before_ns = 0;
+  for (const BusyChange& change : changes) {
+    const int64_t passed_ns = change.time_ns - before_ns;
+    if (computing > 0) compute_ns += passed_ns;
+    if (communicating > 0) communication_ns += passed_ns;
+    if (computing > 0 && communicating > 0) overlap_ns += passed_ns;
+    (change.communicates ? communicating : computing) += change.begins ? 1 : -1;
+    before_ns = change.time_ns;
   }
-  for (const auto& [number, rank] : ranks) {
-    Busy& busy = busy_by_rank[number];
-    const std::vector<TimeInterval> compute = UnionOf(std::move(busy.compute));
-    const std::vector<TimeInterval> communication = UnionOf(std::move(busy.communication));
-    rank->set_compute_ns(TotalNs(compute));
-    rank->set_communication_ns(TotalNs(communication));
-    rank->set_overlap_ns(OverlapNs(compute, communication));
-  }
+  rank->set_compute_ns(compute_ns);
+  rank->set_communication_ns(communication_ns);
+  rank->set_overlap_ns(overlap_ns);
 }
 
-void MeasureSpans(const ExecutionGraph& graph, const RankReports& ranks) {
+void MeasureOverlap(const ExecutionGraph& graph, const NodeTimes& times, const RankReports& ranks) {
+  std::map<int64_t, std::vector<BusyChange>> changes;
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
-    const int64_t start_ns = graph.start_ns(node);
-    if (start_ns == kNoTimeNs) continue;
-    ChakraRankReport* rank = ranks.at(graph.rank(node));
-    const int64_t end_ns = start_ns + graph.duration_ns(node);
-    if (!rank->has_first_start_ns() || start_ns < rank->first_start_ns()) {
-      rank->set_first_start_ns(start_ns);
-    }
-    if (!rank->has_last_end_ns() || end_ns > rank->last_end_ns()) rank->set_last_end_ns(end_ns);
+    const bool communicates = IsCommunication(graph.type(node));
+    if (graph.resource(node).kind == ResourceKind::kHostThread) continue;
+    if (!communicates && graph.type(node) != ChakraProtoMsg::COMP_NODE) continue;
+    const TimeInterval& interval = times.intervals[node];
+    changes[graph.rank(node)].push_back({interval.start_ns, communicates, true});
+    changes[graph.rank(node)].push_back({interval.end_ns, communicates, false});
   }
+  for (const auto& [number, rank] : ranks) MeasureOverlap(std::move(changes[number]), rank);
 }
 
 void DescribeCriticalPath(const ExecutionGraph& graph, const std::vector<CriticalStep>& steps,
@@ -149,12 +162,9 @@ void DescribeCriticalPath(const ExecutionGraph& graph, const std::vector<Critica
 void RunGraph(const ExecutionGraph& graph, const RankReports& ranks, ChakraReport* report) {
   const CommunicationMatch match(graph);
   const absl::StatusOr<GraphReplay> simulated = ReplayAsSimulator(graph, match);
-  const bool measured = HasStartTimes(graph);
-  if (measured) {
-    MeasureOverlap(graph, MeasuredTimes(graph), ranks);
-  } else if (simulated.ok()) {
-    MeasureOverlap(graph, ReplayedTimes(*simulated), ranks);
-  }
+  std::optional<NodeTimes> times = MeasuredTimes(graph);
+  if (!times.has_value() && simulated.ok()) times = ReplayedTimes(*simulated);
+  if (times.has_value()) MeasureOverlap(graph, *times, ranks);
   ReplayOptions options;
   options.resources = ReplayResources::kUnlimited;
   options.send_mode = SendMode::kEager;
@@ -164,7 +174,7 @@ void RunGraph(const ExecutionGraph& graph, const RankReports& ranks, ChakraRepor
   run->set_critical_ns(unlimited->makespan_ns);
   DescribeCriticalPath(graph, ReplayCriticalPath(graph, match, *unlimited), run);
   if (simulated.ok()) run->set_simulator_ns(simulated->makespan_ns);
-  run->set_times(measured ? "measured" : "replayed");
+  run->set_times(times.has_value() && times->measured ? "measured" : "replayed");
 }
 
 void Summarize(const ExecutionGraph& graph, ChakraReport* report) {
@@ -172,7 +182,6 @@ void Summarize(const ExecutionGraph& graph, ChakraReport* report) {
   for (ChakraRankReport& rank : *report->mutable_ranks()) ranks[rank.rank()] = &rank;
   CountNodes(graph, ranks, report);
   CountCommunication(graph, report);
-  MeasureSpans(graph, ranks);
   RunGraph(graph, ranks, report);
 }
 

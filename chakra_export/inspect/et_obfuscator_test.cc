@@ -12,7 +12,6 @@
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/graph_replay.h"
-#include "chakra_export/inspect/node_times.h"
 #include "chakra_export/testing/et_nodes.h"
 #include "chakra_export/testing/et_workload.h"
 #include "gmock/gmock.h"

@@ -1,10 +1,11 @@
 #include "chakra_export/inspect/graph_timeline.h"
 
 #include <algorithm>
-#include <cstdint>
+#include <cstddef>
 #include <limits>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -110,6 +111,31 @@ class TimelineWriter {
 };
 
 }  // namespace
+
+std::optional<NodeTimes> MeasuredTimes(const ExecutionGraph& graph) {
+  NodeTimes times;
+  times.intervals.resize(graph.node_count());
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    const int64_t start_ns = graph.start_ns(node);
+    const int64_t duration_ns = graph.duration_ns(node);
+    if (start_ns != kNoTimeNs) {
+      times.measured = true;
+      times.intervals[node] = {start_ns, start_ns + duration_ns};
+    } else if (duration_ns > 0) {
+      return std::nullopt;
+    }
+  }
+  return times.measured ? std::make_optional(std::move(times)) : std::nullopt;
+}
+
+NodeTimes ReplayedTimes(const GraphReplay& replay) {
+  NodeTimes times;
+  times.intervals.resize(replay.starts_ns.size());
+  for (size_t node = 0; node < times.intervals.size(); ++node) {
+    times.intervals[node] = {replay.starts_ns[node], replay.ends_ns[node]};
+  }
+  return times;
+}
 
 absl::Status WriteGraphTimeline(const ExecutionGraph& graph, const NodeTimes& times,
                                 ByteSink* sink) {

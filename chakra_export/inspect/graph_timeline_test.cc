@@ -1,13 +1,16 @@
 #include "chakra_export/inspect/graph_timeline.h"
 
+#include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/et_graph_reader.h"
-#include "chakra_export/inspect/node_times.h"
+#include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/testing/et_nodes.h"
 #include "chakra_export/testing/et_workload.h"
 #include "gmock/gmock.h"
@@ -23,6 +26,7 @@ namespace meridian {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 ExecutionGraph GraphOf(const std::vector<std::vector<ChakraProtoMsg::Node>>& ranks) {
@@ -35,10 +39,11 @@ ExecutionGraph GraphOf(const std::vector<std::vector<ChakraProtoMsg::Node>>& ran
 
 TEST(GraphTimelineTest, WritesMeasuredTimesFromTheFirstOn) {
   const ExecutionGraph graph = GraphOf(TrainingStep());
-  ASSERT_TRUE(HasStartTimes(graph));
+  const std::optional<NodeTimes> times = MeasuredTimes(graph);
+  ASSERT_TRUE(times.has_value());
   std::string json;
   StringSink sink(&json);
-  ASSERT_OK(WriteGraphTimeline(graph, MeasuredTimes(graph), &sink));
+  ASSERT_OK(WriteGraphTimeline(graph, *times, &sink));
   EXPECT_THAT(
       json,
       AllOf(HasSubstr(R"("name":"process_name","args":{"name":"rank 1"})"),
@@ -55,7 +60,7 @@ TEST(GraphTimelineTest, WritesMeasuredTimesFromTheFirstOn) {
 
 TEST(GraphTimelineTest, WritesReplayedTimes) {
   const ExecutionGraph graph = GraphOf({{CompNode(1, 5), CompNode(2, 6, {1})}});
-  EXPECT_FALSE(HasStartTimes(graph));
+  EXPECT_FALSE(MeasuredTimes(graph).has_value());
   ASSERT_OK_AND_ASSIGN(const GraphReplay replay,
                        ReplayAsSimulator(graph, CommunicationMatch(graph)));
   std::string json;
@@ -70,8 +75,120 @@ TEST(GraphTimelineTest, TimesThatDoNotFitAreAnError) {
   const ExecutionGraph graph = GraphOf({{node}});
   std::string json;
   StringSink sink(&json);
-  EXPECT_THAT(WriteGraphTimeline(graph, MeasuredTimes(graph), &sink),
+  EXPECT_THAT(WriteGraphTimeline(graph, *MeasuredTimes(graph), &sink),
               StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("rank 0 node 1")));
+}
+
+// Computation of one rank, on a stream each.
+class Graph {
+ public:
+  NodeIndex Add(int64_t start_ns, int64_t duration_ns) {
+    ExecutionNode node;
+    node.id = ++last_id_;
+    node.name = "kernel";
+    node.resource =
+        builder_.AddResource({0, ResourceKind::kStream, static_cast<int64_t>(last_id_)});
+    node.start_ns = start_ns;
+    node.duration_ns = duration_ns;
+    return builder_.AddNode(node);
+  }
+
+  // A rank's part of an all-reduce of both ranks.
+  NodeIndex AddAllReduce(int64_t rank, const std::string& group) {
+    ExecutionNode node;
+    node.id = ++last_id_;
+    node.name = "all-reduce";
+    node.type = ChakraProtoMsg::COMM_COLL_NODE;
+    node.resource = builder_.AddResource({rank, ResourceKind::kCommunication, 0});
+    node.duration_ns = 100;
+    node.communication.emplace();
+    node.communication->bytes = 64;
+    node.communication->group = builder_.AddGroup({group, {0, 1}});
+    return builder_.AddNode(node);
+  }
+
+  void AddDependency(NodeIndex node, NodeIndex source) {
+    builder_.AddDependency(node, source, EdgeKind::kData);
+  }
+
+  ExecutionGraph Build() { return std::move(builder_).Build(); }
+
+ private:
+  ExecutionGraphBuilder builder_;
+  uint64_t last_id_ = 0;
+};
+
+std::vector<std::pair<int64_t, int64_t>> Intervals(const NodeTimes& times) {
+  std::vector<std::pair<int64_t, int64_t>> intervals;
+  for (const TimeInterval& interval : times.intervals) {
+    intervals.emplace_back(interval.start_ns, interval.end_ns);
+  }
+  return intervals;
+}
+
+TEST(NodeTimesTest, StartsAreKnownWhenEveryNodeThatTookTimeHasOne) {
+  Graph all;
+  all.Add(1000, 5);
+  all.Add(kNoTimeNs, 0);
+  EXPECT_TRUE(MeasuredTimes(all.Build()).has_value());
+
+  Graph some;
+  some.Add(1000, 5);
+  some.Add(kNoTimeNs, 1);
+  EXPECT_FALSE(MeasuredTimes(some.Build()).has_value());
+
+  Graph none;
+  none.Add(kNoTimeNs, 0);
+  EXPECT_FALSE(MeasuredTimes(none.Build()).has_value());
+  EXPECT_FALSE(MeasuredTimes(Graph().Build()).has_value());
+}
+
+TEST(NodeTimesTest, MeasuredTimesAreThoseOfTheTrace) {
+  Graph graph;
+  graph.Add(1000, 5);
+  graph.Add(kNoTimeNs, 0);
+  graph.Add(900, 0);
+  const std::optional<NodeTimes> times = MeasuredTimes(graph.Build());
+  ASSERT_TRUE(times.has_value());
+  EXPECT_TRUE(times->measured);
+  using Pair = std::pair<int64_t, int64_t>;
+  EXPECT_THAT(Intervals(*times), ElementsAre(Pair(1000, 1005), Pair(0, 0), Pair(900, 900)));
+}
+
+// Three kernels on streams of their own: a simulator has one place for them.
+TEST(NodeTimesTest, ASimulatorRunsOneComputationOfARankAtATime) {
+  Graph graph;
+  const NodeIndex first = graph.Add(kNoTimeNs, 30);
+  const NodeIndex second = graph.Add(kNoTimeNs, 20);
+  const NodeIndex third = graph.Add(kNoTimeNs, 10);
+  graph.AddDependency(second, third);
+  const ExecutionGraph built = graph.Build();
+  ASSERT_OK_AND_ASSIGN(const GraphReplay replay,
+                       ReplayAsSimulator(built, CommunicationMatch(built)));
+  const NodeTimes times = ReplayedTimes(replay);
+  EXPECT_FALSE(times.measured);
+  // The first of those that wait for nothing, then the third, which the second waits for.
+  EXPECT_EQ(times.intervals[first].start_ns, 0);
+  EXPECT_EQ(times.intervals[third].start_ns, 30);
+  EXPECT_EQ(times.intervals[third].end_ns, 40);
+  EXPECT_EQ(times.intervals[second].start_ns, 40);
+  EXPECT_EQ(times.intervals[second].end_ns, 60);
+}
+
+// Each rank begins with the all-reduce that the other one keeps for later.
+TEST(NodeTimesTest, ASimulatorThatCannotGoOnIsAnError) {
+  Graph graph;
+  const NodeIndex a0 = graph.AddAllReduce(0, "1");
+  const NodeIndex b0 = graph.AddAllReduce(0, "2");
+  const NodeIndex b1 = graph.AddAllReduce(1, "2");
+  const NodeIndex a1 = graph.AddAllReduce(1, "1");
+  graph.AddDependency(b0, a0);
+  graph.AddDependency(a1, b1);
+  const ExecutionGraph built = graph.Build();
+  const CommunicationMatch match(built);
+  ASSERT_TRUE(match.problems().empty());
+  EXPECT_THAT(ReplayAsSimulator(built, match),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("deadlock")));
 }
 
 }  // namespace
