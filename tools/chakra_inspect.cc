@@ -20,7 +20,6 @@
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_reader.h"
-#include "chakra_export/et/et_workload_writer.h"
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
@@ -326,7 +325,7 @@ absl::StatusOr<std::optional<IdRange>> ParseIds(absl::string_view text) {
   return std::optional<IdRange>(range);
 }
 
-absl::StatusOr<EtFilterResult> FilterWithProgress() {
+absl::StatusOr<ChakraRewriteReport> FilterWithProgress() {
   ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
   ASSIGN_OR_RETURN(const std::set<int> types, ParseTypes(absl::GetFlag(FLAGS_types)));
   ASSIGN_OR_RETURN(const std::optional<IdRange> ids, ParseIds(absl::GetFlag(FLAGS_ids)));
@@ -347,12 +346,6 @@ absl::StatusOr<EtFilterResult> FilterWithProgress() {
   return FilterEtFiles(FileSystem::Posix(), files, options, UserPath(absl::GetFlag(FLAGS_filter)));
 }
 
-// Adds the files that are there or gone now, beside the traces.
-void Describe(const WrittenWorkload& written, ChakraRewriteReport* report) {
-  report->set_comm_groups(written.comm_groups);
-  for (const std::string& path : written.removed) report->add_removed(path);
-}
-
 std::string FormatFiles(const ChakraRewriteReport& report) {
   std::string text;
   if (!report.comm_groups().empty()) absl::StrAppend(&text, "groups: ", report.comm_groups(), "\n");
@@ -363,26 +356,20 @@ std::string FormatFiles(const ChakraRewriteReport& report) {
 }
 
 absl::StatusOr<int> Filter() {
-  ASSIGN_OR_RETURN(const EtFilterResult result, FilterWithProgress());
-  ChakraRewriteReport report;
+  ASSIGN_OR_RETURN(ChakraRewriteReport report, FilterWithProgress());
   report.set_output(absl::GetFlag(FLAGS_filter));
-  report.set_nodes(result.kept_nodes);
-  report.set_removed_nodes(result.removed_nodes);
-  report.set_removed_dependencies(result.dangling_dependencies);
-  for (const int64_t rank : result.empty_ranks) report.add_empty_ranks(rank);
-  Describe(result.written, &report);
-  std::string text = absl::StrCat(WithThousands(result.kept_nodes), " nodes kept, ",
-                                  WithThousands(result.removed_nodes), " removed\n");
-  if (!result.empty_ranks.empty()) {
+  std::string text = absl::StrCat(WithThousands(report.nodes()), " nodes kept, ",
+                                  WithThousands(report.removed_nodes()), " removed\n");
+  if (!report.empty_ranks().empty()) {
     absl::StrAppend(&text, "ranks that keep no node, on which ASTRA-sim aborts: ",
-                    absl::StrJoin(result.empty_ranks, ", "), "\n");
+                    absl::StrJoin(report.empty_ranks(), ", "), "\n");
   }
   absl::StrAppend(&text, FormatFiles(report));
   RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : text));
   return kExitDone;
 }
 
-absl::StatusOr<EtObfuscatorResult> ObfuscateWithProgress() {
+absl::StatusOr<ChakraRewriteReport> ObfuscateWithProgress() {
   ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
   ReadingBar bar;
   EtObfuscatorOptions options;
@@ -396,14 +383,10 @@ absl::StatusOr<EtObfuscatorResult> ObfuscateWithProgress() {
 }
 
 absl::StatusOr<int> Obfuscate() {
-  ASSIGN_OR_RETURN(const EtObfuscatorResult result, ObfuscateWithProgress());
-  ChakraRewriteReport report;
+  ASSIGN_OR_RETURN(ChakraRewriteReport report, ObfuscateWithProgress());
   report.set_output(absl::GetFlag(FLAGS_obfuscate));
-  report.set_nodes(result.nodes);
-  report.set_removed_attributes(result.removed_attributes);
-  Describe(result.written, &report);
-  const std::string text = absl::StrCat(WithThousands(result.nodes), " nodes written, ",
-                                        WithThousands(result.removed_attributes),
+  const std::string text = absl::StrCat(WithThousands(report.nodes()), " nodes written, ",
+                                        WithThousands(report.removed_attributes()),
                                         " attributes left out\n", FormatFiles(report));
   RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : text));
   return kExitDone;

@@ -82,13 +82,17 @@ class Changes {
   }
 
   void Attributes(const Node& first, const Node& second) {
-    const std::multimap<std::string, std::string> a = ByName(first);
-    const std::multimap<std::string, std::string> b = ByName(second);
-    std::set<std::string> names;
-    for (const auto& [name, value] : a) names.insert(name);
-    for (const auto& [name, value] : b) names.insert(name);
-    for (const std::string& name : names) {
-      Text(absl::StrCat("attribute ", name), Values(a, name), Values(b, name));
+    // Values in the first and in the second node, by name.
+    std::map<std::string, std::pair<std::vector<std::string>, std::vector<std::string>>> values;
+    for (const AttributeProto& attribute : first.attr()) {
+      values[attribute.name()].first.push_back(AttributeValueJson(attribute));
+    }
+    for (const AttributeProto& attribute : second.attr()) {
+      values[attribute.name()].second.push_back(AttributeValueJson(attribute));
+    }
+    for (const auto& [name, both] : values) {
+      Text(absl::StrCat("attribute ", name), absl::StrJoin(both.first, "; "),
+           absl::StrJoin(both.second, "; "));
     }
   }
 
@@ -101,22 +105,6 @@ class Changes {
     std::set_difference(from.begin(), from.end(), in.begin(), in.end(),
                         std::back_inserter(missing));
     for (const uint64_t id : missing) moves->push_back(absl::StrCat(sign, id));
-  }
-
-  static std::multimap<std::string, std::string> ByName(const Node& node) {
-    std::multimap<std::string, std::string> values;
-    for (const AttributeProto& attribute : node.attr()) {
-      values.emplace(attribute.name(), AttributeValueJson(attribute));
-    }
-    return values;
-  }
-
-  static std::string Values(const std::multimap<std::string, std::string>& attributes,
-                            const std::string& name) {
-    const auto [begin, end] = attributes.equal_range(name);
-    return absl::StrJoin(begin, end, "; ", [](std::string* out, const auto& attribute) {
-      out->append(attribute.second);
-    });
   }
 
   std::vector<std::string> list_;

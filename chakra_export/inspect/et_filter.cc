@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -11,8 +10,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "chakra_export/et/et_attributes.h"
+#include "chakra_export/et/et_workload_writer.h"
 #include "chakra_export/et/node_id_index.h"
 #include "chakra_export/graph/execution_graph.h"
+#include "chakra_export/inspect/chakra_report.pb.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 
@@ -117,8 +118,8 @@ class Replacements {
 
 class FileFilter {
  public:
-  FileFilter(const EtFilterOptions& options, EtFilterResult* result)
-      : options_(options), result_(result) {}
+  FileFilter(const EtFilterOptions& options, ChakraRewriteReport* report)
+      : options_(options), report_(report) {}
 
   // Decides what goes and finds out what is wrong with the file.
   absl::Status Prepare(EtReader* reader) {
@@ -141,8 +142,11 @@ class FileFilter {
     reader->Rewind();
     for (const bool keeps : keeps_) {
       RETURN_IF_ERROR(reader->Next(&node).status());
-      ++(keeps ? result_->kept_nodes : result_->removed_nodes);
-      if (!keeps) continue;
+      if (!keeps) {
+        report_->set_removed_nodes(report_->removed_nodes() + 1);
+        continue;
+      }
+      report_->set_nodes(report_->nodes() + 1);
       RETURN_IF_ERROR(ReplaceDependencies(&node));
       RETURN_IF_ERROR(writer->Add(node));
     }
@@ -166,7 +170,7 @@ class FileFilter {
     if (ids_.Find(id).has_value()) {
       (*dependencies)[id] |= kinds;
     } else {
-      ++result_->dangling_dependencies;
+      report_->set_removed_dependencies(report_->removed_dependencies() + 1);
     }
   }
 
@@ -216,7 +220,7 @@ class FileFilter {
   }
 
   const EtFilterOptions& options_;
-  EtFilterResult* result_;
+  ChakraRewriteReport* report_;
   NodeIdIndex ids_;
   std::vector<bool> keeps_;
   Replacements replacements_;
@@ -224,26 +228,28 @@ class FileFilter {
 
 }  // namespace
 
-absl::StatusOr<EtFilterResult> FilterEtFiles(FileSystem& file_system, const EtFiles& files,
-                                             const EtFilterOptions& options,
-                                             const std::string& output_prefix) {
-  EtFilterResult result;
+absl::StatusOr<ChakraRewriteReport> FilterEtFiles(FileSystem& file_system, const EtFiles& files,
+                                                  const EtFilterOptions& options,
+                                                  const std::string& output_prefix) {
+  ChakraRewriteReport report;
   EtWorkloadWriter writer(file_system, output_prefix);
   for (const EtFile& file : files.files) {
     ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options));
-    FileFilter filter(options, &result);
+    FileFilter filter(options, &report);
     RETURN_IF_ERROR(filter.Prepare(&reader));
-    if (!filter.KeepsAny()) result.empty_ranks.push_back(file.rank);
+    if (!filter.KeepsAny()) report.add_empty_ranks(file.rank);
     ASSIGN_OR_RETURN(EtWriter * trace, writer.BeginTrace(file.rank, reader.metadata()));
     RETURN_IF_ERROR(filter.Write(&reader, trace));
   }
-  if (result.kept_nodes == 0) {
+  if (report.nodes() == 0) {
     return absl::InvalidArgumentError("nothing matched: no node of the traces is to be kept");
   }
   writer.AddGroups(options.groups);
-  ASSIGN_OR_RETURN(result.written,
+  ASSIGN_OR_RETURN(const WrittenWorkload written,
                    writer.Commit(files.is_prefix ? std::optional<int64_t>(0) : std::nullopt));
-  return result;
+  report.set_comm_groups(written.comm_groups);
+  report.mutable_removed()->Add(written.removed.begin(), written.removed.end());
+  return report;
 }
 
 }  // namespace meridian
