@@ -55,8 +55,6 @@ NodeIndex RankProgram::Compute(absl::string_view name, const WorkCost& cost, int
   node.type = ChakraProtoMsg::COMP_NODE;
   node.resource = compute_;
   node.duration_ns = duration_ns;
-  compute_ns_ += duration_ns;
-  operations_ += cost.operations;
   return AddInOrder(node, cost, after, &last_compute_);
 }
 
@@ -105,7 +103,6 @@ NodeIndex RankProgram::AddInOrder(const ExecutionNode& node, const WorkCost& cos
 NodeIndex RankProgram::Add(ExecutionNode node, const WorkCost& cost,
                            absl::Span<const NodeIndex> after) {
   notes_.push_back({cost, microbatch_});
-  if (node.communication.has_value()) ++communication_count_;
   node.id = notes_.size();
   const NodeIndex index = builder_->AddNode(node);
   for (const NodeIndex source : after) builder_->AddDependency(index, source, EdgeKind::kData);

@@ -79,10 +79,6 @@ class RankProgram {
 
   // One note for each node, in the order of the nodes.
   const std::vector<Note>& notes() const { return notes_; }
-  int64_t communication_count() const { return communication_count_; }
-  // Time and operations of all computation.
-  int64_t compute_ns() const { return compute_ns_; }
-  int64_t operations() const { return operations_; }
 
  private:
   // Ids count up from 1.
@@ -99,9 +95,6 @@ class RankProgram {
   NodeIndex last_communication_ = kNoNodeIndex;
   int64_t microbatch_ = kNoMicrobatch;
   std::vector<Note> notes_;
-  int64_t communication_count_ = 0;
-  int64_t compute_ns_ = 0;
-  int64_t operations_ = 0;
 };
 
 class GeneratedWorkload {
