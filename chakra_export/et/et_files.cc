@@ -40,26 +40,6 @@ std::optional<int64_t> ConsumeRank(absl::string_view* name) {
   return rank;
 }
 
-absl::Status CheckRanksAreUnique(const std::vector<EtFile>& sorted) {
-  for (size_t i = 1; i < sorted.size(); ++i) {
-    if (sorted[i - 1].rank != sorted[i].rank) continue;
-    return absl::InvalidArgumentError(absl::StrCat(sorted[i - 1].path, " and ", sorted[i].path,
-                                                   " are both of rank ", sorted[i].rank,
-                                                   "; remove one of them"));
-  }
-  return absl::OkStatus();
-}
-
-std::vector<NumberRange> FindGaps(const std::vector<EtFile>& sorted) {
-  std::vector<NumberRange> gaps;
-  int64_t next = 0;
-  for (const EtFile& file : sorted) {
-    if (file.rank > next) gaps.push_back({next, file.rank - 1});
-    next = file.rank + 1;
-  }
-  return gaps;
-}
-
 }  // namespace
 
 std::string EtPath(absl::string_view prefix, int64_t rank) {
@@ -102,8 +82,17 @@ absl::StatusOr<EtFiles> FindEtFiles(FileSystem& file_system, const std::string& 
   std::sort(found.files.begin(), found.files.end(), [](const EtFile& a, const EtFile& b) {
     return a.rank != b.rank ? a.rank < b.rank : a.path < b.path;
   });
-  RETURN_IF_ERROR(CheckRanksAreUnique(found.files));
-  found.missing_ranks = FindGaps(found.files);
+  int64_t next_rank = 0;
+  for (size_t i = 0; i < found.files.size(); ++i) {
+    const EtFile& file = found.files[i];
+    if (file.rank < next_rank) {
+      return absl::InvalidArgumentError(absl::StrCat(found.files[i - 1].path, " and ", file.path,
+                                                     " are both of rank ", file.rank,
+                                                     "; remove one of them"));
+    }
+    if (file.rank > next_rank) found.missing_ranks.push_back({next_rank, file.rank - 1});
+    next_rank = file.rank + 1;
+  }
   return found;
 }
 

@@ -442,6 +442,9 @@ class FileChecker {
   std::vector<size_t> repeated_;
 };
 
+// In the order of MatchProblem::Kind.
+constexpr EtRule kMatchRules[] = {EtRule::kUnmatched, EtRule::kDisagreement, EtRule::kNotAMember};
+
 class GraphChecker {
  public:
   GraphChecker(const ExecutionGraph& graph, EtProblems* problems)
@@ -452,7 +455,7 @@ class GraphChecker {
     const std::vector<NodeIndex> cycle = FindCycle(graph_);
     const CommunicationMatch match(graph_);
     for (const MatchProblem& problem : match.problems()) {
-      Report(RuleOf(problem.kind), problem.node, problem.text);
+      Report(kMatchRules[static_cast<size_t>(problem.kind)], problem.node, problem.text);
     }
     if (!cycle.empty()) {
       Report(EtRule::kCycle, cycle[0], DescribeCycle(graph_, cycle));
@@ -462,18 +465,6 @@ class GraphChecker {
   }
 
  private:
-  static EtRule RuleOf(MatchProblem::Kind kind) {
-    switch (kind) {
-      case MatchProblem::Kind::kMissingPeer:
-        return EtRule::kUnmatched;
-      case MatchProblem::Kind::kDisagreement:
-        return EtRule::kDisagreement;
-      case MatchProblem::Kind::kNotAMember:
-        return EtRule::kNotAMember;
-    }
-    return EtRule::kUnmatched;
-  }
-
   // ASTRA-sim's statistics throw on these.
   bool BreaksStatistics(NodeIndex node) const {
     const ChakraProtoMsg::NodeType type = graph_.type(node);

@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_workload_writer.h"
 #include "chakra_export/et/node_id_index.h"
@@ -45,10 +46,12 @@ class Replacements {
 
   uint64_t failed_node() const { return failed_node_; }
 
-  // Returns the ids of the kept nodes that stand for a removed one; null for a node that is kept.
-  const std::vector<uint64_t>* Find(uint64_t id) const {
+  bool IsRemoved(uint64_t id) const { return removed_.contains(id); }
+
+  // Returns the ids of the kept nodes that stand for the node, itself if it is kept.
+  absl::Span<const uint64_t> Of(const uint64_t& id) const {
     const auto it = removed_.find(id);
-    return it == removed_.end() ? nullptr : &it->second.waits_for;
+    return it == removed_.end() ? absl::MakeConstSpan(&id, 1) : it->second.waits_for;
   }
 
  private:
@@ -90,12 +93,8 @@ class Replacements {
   absl::Status Finish(Removed* node) {
     std::vector<uint64_t> kept;
     for (const uint64_t source : node->waits_for) {
-      const std::vector<uint64_t>* instead = Find(source);
-      if (instead == nullptr) {
-        kept.push_back(source);
-      } else {
-        kept.insert(kept.end(), instead->begin(), instead->end());
-      }
+      const absl::Span<const uint64_t> instead = Of(source);
+      kept.insert(kept.end(), instead.begin(), instead.end());
     }
     std::sort(kept.begin(), kept.end());
     kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
@@ -158,24 +157,17 @@ class FileFilter {
   using Dependencies = std::map<uint64_t, EdgeKinds>;
 
   void Add(uint64_t id, EdgeKinds kinds, Dependencies* dependencies) {
-    const std::vector<uint64_t>* instead = replacements_.Find(id);
-    if (instead == nullptr) {
-      AddKept(id, kinds, dependencies);
-    } else {
-      for (const uint64_t kept : *instead) AddKept(kept, kinds, dependencies);
-    }
-  }
-
-  void AddKept(uint64_t id, EdgeKinds kinds, Dependencies* dependencies) {
-    if (ids_.Find(id).has_value()) {
-      (*dependencies)[id] |= kinds;
-    } else {
-      report_->set_removed_dependencies(report_->removed_dependencies() + 1);
+    for (const uint64_t kept : replacements_.Of(id)) {
+      if (ids_.Find(kept).has_value()) {
+        (*dependencies)[kept] |= kinds;
+      } else {
+        report_->set_removed_dependencies(report_->removed_dependencies() + 1);
+      }
     }
   }
 
   // True for a dependency that stays as it is.
-  bool Stays(uint64_t id) { return replacements_.Find(id) == nullptr && ids_.Find(id).has_value(); }
+  bool Stays(uint64_t id) { return !replacements_.IsRemoved(id) && ids_.Find(id).has_value(); }
 
   absl::Status ReplaceDependencies(Node* node) {
     const auto stays = [this](uint64_t id) { return Stays(id); };

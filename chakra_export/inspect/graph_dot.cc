@@ -57,73 +57,36 @@ void ForEachNeighbour(const ExecutionGraph& graph, const SuccessorIndex& success
   for (const NodeIndex peer : Peers(match, node)) fn(peer);
 }
 
-class DotWriter {
- public:
-  DotWriter(const ExecutionGraph& graph, const CommunicationMatch& match,
-            const std::vector<NodeIndex>& nodes)
-      : graph_(graph), match_(match), successors_(graph), shown_(graph.node_count(), false) {
-    for (const NodeIndex node : nodes) {
-      shown_[node] = true;
-      ranks_[graph.rank(node)].push_back(node);
-    }
-  }
+void AppendNode(const ExecutionGraph& graph, NodeIndex node, bool has_hidden_neighbour,
+                std::string* text) {
+  absl::StrAppend(text, "    n", node, " [label=\"", Escaped(graph.name(node)), "\\n",
+                  graph.id(node), ", ", graph.duration_ns(node),
+                  " ns\", fillcolor=", Color(graph.type(node)),
+                  has_hidden_neighbour ? ", style=\"filled,dashed\"" : "", "];\n");
+}
 
-  std::string Write() {
-    text_ = "digraph chakra {\n  node [shape=box, style=filled];\n";
-    for (const auto& [rank, nodes] : ranks_) {
-      absl::StrAppend(&text_, "  subgraph cluster_rank", rank, " {\n    label=\"rank ", rank,
-                      "\";\n");
-      for (const NodeIndex node : nodes) WriteNode(node);
-      absl::StrAppend(&text_, "  }\n");
-    }
-    for (const auto& [rank, nodes] : ranks_) {
-      for (const NodeIndex node : nodes) WriteEdges(node);
-    }
-    return absl::StrCat(text_, "}\n");
+// Appends the edges to a node from those that are shown.
+void AppendEdges(const ExecutionGraph& graph, const CommunicationMatch& match, NodeIndex node,
+                 const std::vector<bool>& shown, std::string* text) {
+  const absl::Span<const NodeIndex> sources = graph.dependencies(node);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    if (!shown[sources[i]]) continue;
+    absl::StrAppend(text, "  n", sources[i], " -> n", node, " [label=\"",
+                    graph.dependency_kinds(node)[i].Letters(), "\"];\n");
   }
-
- private:
-  void WriteNode(NodeIndex node) {
-    bool has_hidden = false;
-    ForEachNeighbour(graph_, successors_, match_, node,
-                     [&](NodeIndex other) { has_hidden |= !shown_[other]; });
-    absl::StrAppend(&text_, "    n", node, " [label=\"", Escaped(graph_.name(node)), "\\n",
-                    graph_.id(node), ", ", graph_.duration_ns(node),
-                    " ns\", fillcolor=", Color(graph_.type(node)),
-                    has_hidden ? ", style=\"filled,dashed\"" : "", "];\n");
-  }
-
-  void WriteEdges(NodeIndex node) {
-    const absl::Span<const NodeIndex> sources = graph_.dependencies(node);
-    for (size_t i = 0; i < sources.size(); ++i) {
-      if (!shown_[sources[i]]) continue;
-      absl::StrAppend(&text_, "  n", sources[i], " -> n", node, " [label=\"",
-                      graph_.dependency_kinds(node)[i].Letters(), "\"];\n");
+  // Each member is joined with the one before it.
+  const bool receives = graph.type(node) == ChakraProtoMsg::COMM_RECV_NODE;
+  NodeIndex before = kNoNodeIndex;
+  for (const NodeIndex peer : Peers(match, node)) {
+    if (!shown[peer]) continue;
+    if (peer == node && before != kNoNodeIndex) {
+      absl::StrAppend(text, "  n", before, " -> n", node,
+                      " [style=dotted, dir=", receives ? "forward" : "none",
+                      ", constraint=false];\n");
     }
-    // Each member is joined with the one before it.
-    NodeIndex before = kNoNodeIndex;
-    for (const NodeIndex peer : Peers(match_, node)) {
-      if (!shown_[peer]) continue;
-      if (peer == node && before != kNoNodeIndex) {
-        absl::StrAppend(&text_, "  n", before, " -> n", node,
-                        " [style=dotted, dir=", IsReceive(node) ? "forward" : "none",
-                        ", constraint=false];\n");
-      }
-      before = peer;
-    }
+    before = peer;
   }
-
-  bool IsReceive(NodeIndex node) const {
-    return graph_.type(node) == ChakraProtoMsg::COMM_RECV_NODE;
-  }
-
-  const ExecutionGraph& graph_;
-  const CommunicationMatch& match_;
-  const SuccessorIndex successors_;
-  std::vector<bool> shown_;
-  std::map<int64_t, std::vector<NodeIndex>> ranks_;
-  std::string text_;
-};
+}
 
 }  // namespace
 
@@ -152,7 +115,28 @@ std::vector<NodeIndex> Neighbourhood(const ExecutionGraph& graph, const Communic
 
 std::string GraphDot(const ExecutionGraph& graph, const CommunicationMatch& match,
                      const std::vector<NodeIndex>& nodes) {
-  return DotWriter(graph, match, nodes).Write();
+  const SuccessorIndex successors(graph);
+  std::vector<bool> shown(graph.node_count(), false);
+  std::map<int64_t, std::vector<NodeIndex>> ranks;
+  for (const NodeIndex node : nodes) {
+    shown[node] = true;
+    ranks[graph.rank(node)].push_back(node);
+  }
+  std::string text = "digraph chakra {\n  node [shape=box, style=filled];\n";
+  for (const auto& [rank, members] : ranks) {
+    absl::StrAppend(&text, "  subgraph cluster_rank", rank, " {\n    label=\"rank ", rank, "\";\n");
+    for (const NodeIndex node : members) {
+      bool has_hidden = false;
+      ForEachNeighbour(graph, successors, match, node,
+                       [&](NodeIndex other) { has_hidden |= !shown[other]; });
+      AppendNode(graph, node, has_hidden, &text);
+    }
+    absl::StrAppend(&text, "  }\n");
+  }
+  for (const auto& [rank, members] : ranks) {
+    for (const NodeIndex node : members) AppendEdges(graph, match, node, shown, &text);
+  }
+  return absl::StrCat(text, "}\n");
 }
 
 absl::StatusOr<NodeIndex> FindGraphNode(const ExecutionGraph& graph, absl::string_view text) {
