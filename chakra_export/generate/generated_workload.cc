@@ -23,13 +23,15 @@ constexpr int64_t kReceivesFromHigherRanksStream = 3;
 constexpr double kMaxComputeNs = 1e17;
 constexpr double kMaxTflops = 1e5;
 
-ExecutionNode MessageNode(absl::string_view name, ChakraProtoMsg::NodeType type,
-                          const PeerMessage& message) {
+ExecutionNode MessageNode(absl::string_view name, ChakraProtoMsg::NodeType type, int64_t source,
+                          int64_t target, const PeerMessage& message) {
   ExecutionNode node;
   node.name = name;
   node.type = type;
   node.communication.emplace();
   node.communication->bytes = message.bytes;
+  node.communication->source = source;
+  node.communication->target = target;
   node.communication->tag = message.tag;
   return node;
 }
@@ -74,21 +76,19 @@ NodeIndex RankProgram::Collective(absl::string_view name, ChakraProtoMsg::Collec
 
 NodeIndex RankProgram::Send(absl::string_view name, const PeerMessage& message,
                             absl::Span<const NodeIndex> after) {
-  ExecutionNode node = MessageNode(name, ChakraProtoMsg::COMM_SEND_NODE, message);
+  ExecutionNode node =
+      MessageNode(name, ChakraProtoMsg::COMM_SEND_NODE, rank_, message.peer, message);
   node.resource = communication_;
-  node.communication->source = rank_;
-  node.communication->target = message.peer;
   return AddInOrder(node, {}, after, &last_communication_);
 }
 
 NodeIndex RankProgram::Receive(absl::string_view name, const PeerMessage& message,
                                absl::Span<const NodeIndex> after) {
-  ExecutionNode node = MessageNode(name, ChakraProtoMsg::COMM_RECV_NODE, message);
+  ExecutionNode node =
+      MessageNode(name, ChakraProtoMsg::COMM_RECV_NODE, message.peer, rank_, message);
   node.resource = builder_->AddResource(
       {rank_, ResourceKind::kStream,
        message.peer < rank_ ? kReceivesFromLowerRanksStream : kReceivesFromHigherRanksStream});
-  node.communication->source = message.peer;
-  node.communication->target = rank_;
   return Add(node, {}, after);
 }
 

@@ -203,10 +203,9 @@ class NodeChecker {
   }
 
   void CheckTimes() {
-    const absl::StatusOr<int64_t> start_ns = StartNsOf(node_);
-    if (!start_ns.ok()) Report(EtRule::kBadValue, start_ns.status().message());
-    const absl::StatusOr<int64_t> duration_ns = DurationNsOf(node_);
-    if (!duration_ns.ok()) Report(EtRule::kBadValue, duration_ns.status().message());
+    for (const absl::StatusOr<int64_t>& time_ns : {StartNsOf(node_), DurationNsOf(node_)}) {
+      if (!time_ns.ok()) Report(EtRule::kBadValue, time_ns.status().message());
+    }
   }
 
   void CheckDependencyKinds() {
