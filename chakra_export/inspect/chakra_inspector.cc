@@ -26,7 +26,7 @@
 namespace meridian {
 namespace {
 
-constexpr size_t kMaxCriticalNames = 10;
+constexpr int kMaxCriticalNames = 10;
 constexpr size_t kNameWidth = 60;
 constexpr int kMaxShownPerRule = 5;
 
@@ -150,12 +150,13 @@ void DescribeCriticalPath(const ExecutionGraph& graph, const std::vector<Critica
     name.set_nodes(name.nodes() + 1);
     name.set_duration_ns(name.duration_ns() + duration_ns);
   }
-  std::vector<ChakraCriticalName> longest;
-  for (auto& [text, name] : names) longest.push_back(std::move(name));
-  std::stable_sort(longest.begin(), longest.end(),
-                   [](const auto& a, const auto& b) { return a.duration_ns() > b.duration_ns(); });
-  longest.resize(std::min(longest.size(), kMaxCriticalNames));
-  for (ChakraCriticalName& name : longest) *run->add_critical_names() = std::move(name);
+  for (auto& [text, name] : names) *run->add_critical_names() = std::move(name);
+  absl::c_stable_sort(*run->mutable_critical_names(), [](const auto& a, const auto& b) {
+    return a.duration_ns() > b.duration_ns();
+  });
+  while (run->critical_names_size() > kMaxCriticalNames) {
+    run->mutable_critical_names()->RemoveLast();
+  }
 }
 
 // Fills in `run` and the ranks' busy times, as far as they are known.
