@@ -17,7 +17,7 @@
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/graph_replay.h"
 #include "chakra_export/inspect/chakra_report.pb.h"
-#include "chakra_export/inspect/graph_timeline.h"
+#include "chakra_export/inspect/graph_view.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/picoseconds.h"
