@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <limits>
 #include <optional>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"

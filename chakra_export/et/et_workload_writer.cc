@@ -1,7 +1,6 @@
 #include "chakra_export/et/et_workload_writer.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <filesystem>
 #include <limits>
 #include <map>

@@ -5,9 +5,7 @@
 #include <limits>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"

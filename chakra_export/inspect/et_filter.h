@@ -31,9 +31,9 @@ struct EtFilterOptions : EtReaderOptions {
 // Writes PREFIX.<rank>.et for each file and the groups, in place of an earlier workload when the
 // files are those of a prefix (see EtWorkloadWriter::Commit). A dependency that takes the place of
 // others has their kinds and stays a data or a control dependency; nodes and fields are otherwise
-// as they were. The report lacks the name of the output. InvalidArgument, and nothing is written, for ids that occur twice, removed nodes
-// that wait for each other, when there would be over a hundred million dependencies on removed
-// nodes to replace, and when no node is to be kept.
+// as they were. The report lacks the name of the output. InvalidArgument, and nothing is written,
+// for ids that occur twice, removed nodes that wait for each other, when there would be over a
+// hundred million dependencies on removed nodes to replace, and when no node is to be kept.
 absl::StatusOr<ChakraRewriteReport> FilterEtFiles(FileSystem& file_system, const EtFiles& files,
                                                   const EtFilterOptions& options,
                                                   const std::string& output_prefix);

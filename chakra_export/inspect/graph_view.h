@@ -28,8 +28,8 @@ std::vector<NodeIndex> AllNodes(const ExecutionGraph& graph);
 std::vector<NodeIndex> Neighbourhood(const ExecutionGraph& graph, const CommunicationMatch& match,
                                      NodeIndex center, size_t max_nodes);
 
-// Returns the nodes and the edges between them for Graphviz, ranks in boxes. Nodes that have neighbours
-// elsewhere have a dashed border; messages and collectives are joined by dotted lines.
+// Returns the nodes and the edges between them for Graphviz, ranks in boxes. Nodes that have
+// neighbours elsewhere have a dashed border; messages and collectives are joined by dotted lines.
 std::string GraphDot(const ExecutionGraph& graph, const CommunicationMatch& match,
                      const std::vector<NodeIndex>& nodes);
 
@@ -56,9 +56,9 @@ std::optional<NodeTimes> MeasuredTimes(const ExecutionGraph& graph);
 
 NodeTimes ReplayedTimes(const GraphReplay& replay);
 
-// Writes a Chrome trace: a process per rank, a thread per stream and host thread. Times in the trace
-// count from the earliest start. Receives have threads of their own, since they overlap with what
-// their stream does. OutOfRange for times over 106 days apart.
+// Writes a Chrome trace: a process per rank, a thread per stream and host thread. Times in the
+// trace count from the earliest start. Receives have threads of their own, since they overlap with
+// what their stream does. OutOfRange for times over 106 days apart.
 absl::Status WriteGraphTimeline(const ExecutionGraph& graph, const NodeTimes& times,
                                 ByteSink* sink);
 
