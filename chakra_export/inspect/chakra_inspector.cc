@@ -1,6 +1,5 @@
 #include "chakra_export/inspect/chakra_inspector.h"
 
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <utility>
@@ -87,8 +86,8 @@ void CountCommunication(const ExecutionGraph& graph, ChakraReport* report) {
     total.set_duration_ns(SaturatingAdd(total.duration_ns(), graph.duration_ns(node)));
   }
   for (auto& [key, total] : totals) *report->add_communication() = std::move(total);
-  std::stable_sort(report->mutable_communication()->begin(), report->mutable_communication()->end(),
-                   [](const auto& a, const auto& b) { return a.bytes() > b.bytes(); });
+  absl::c_stable_sort(*report->mutable_communication(),
+                      [](const auto& a, const auto& b) { return a.bytes() > b.bytes(); });
 }
 
 // A point of time at which a node begins or ends.

@@ -1,6 +1,7 @@
 #include "chakra_export/inspect/et_check.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
@@ -542,11 +543,8 @@ absl::StatusOr<std::set<EtRule>> ParseRules(absl::string_view names) {
   std::set<EtRule> rules;
   if (names.empty()) return rules;
   for (const absl::string_view name : absl::StrSplit(names, ',')) {
-    const size_t count = rules.size();
-    for (const EtRuleInfo& info : kRules) {
-      if (info.name == name) rules.insert(info.rule);
-    }
-    if (rules.size() > count) continue;
+    const auto info = absl::c_find_if(kRules, [&](const EtRuleInfo& r) { return r.name == name; });
+    if (info != std::end(kRules) && rules.insert(info->rule).second) continue;
     const std::string known = absl::StrJoin(
         kRules, ", ", [](std::string* out, const EtRuleInfo& r) { absl::StrAppend(out, r.name); });
     return absl::InvalidArgumentError(

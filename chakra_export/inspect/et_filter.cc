@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -134,7 +135,7 @@ class FileFilter {
     return reader->NodeErrorAt(*ids_.Find(replacements_.failed_node()), resolved.message());
   }
 
-  bool KeepsAny() const { return std::find(keeps_.begin(), keeps_.end(), true) != keeps_.end(); }
+  bool KeepsAny() const { return absl::c_linear_search(keeps_, true); }
 
   absl::Status Write(EtReader* reader, EtWriter* writer) {
     Node node;
