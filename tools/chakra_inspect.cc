@@ -19,7 +19,6 @@
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_reader.h"
-#include "chakra_export/et/et_workload_writer.h"
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
@@ -31,9 +30,7 @@
 #include "chakra_export/inspect/et_filter.h"
 #include "chakra_export/inspect/et_json.h"
 #include "chakra_export/inspect/et_obfuscator.h"
-#include "chakra_export/inspect/graph_dot.h"
-#include "chakra_export/inspect/graph_timeline.h"
-#include "chakra_export/inspect/node_times.h"
+#include "chakra_export/inspect/graph_view.h"
 #include "re2/re2.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "tools/command.h"
@@ -238,10 +235,8 @@ absl::StatusOr<int> ToDot() {
 
 absl::StatusOr<int> ToTimeline() {
   ASSIGN_OR_RETURN(const ExecutionGraph graph, InputGraph());
-  NodeTimes times;
-  if (HasStartTimes(graph)) {
-    times = MeasuredTimes(graph);
-  } else {
+  std::optional<NodeTimes> times = MeasuredTimes(graph);
+  if (!times.has_value()) {
     const absl::StatusOr<GraphReplay> replay = ReplayAsSimulator(graph, CommunicationMatch(graph));
     if (!replay.ok()) {
       return Annotate(replay.status(), absl::StrCat(absl::GetFlag(FLAGS_et),
@@ -250,7 +245,7 @@ absl::StatusOr<int> ToTimeline() {
     times = ReplayedTimes(*replay);
   }
   RETURN_IF_ERROR(
-      WriteOutput([&](ByteSink* sink) { return WriteGraphTimeline(graph, times, sink); }));
+      WriteOutput([&](ByteSink* sink) { return WriteGraphTimeline(graph, *times, sink); }));
   return kExitDone;
 }
 
@@ -300,7 +295,7 @@ absl::StatusOr<IdRange> ParseIds(absl::string_view text) {
   return range;
 }
 
-absl::StatusOr<EtFilterResult> FilterWithProgress() {
+absl::StatusOr<ChakraRewriteReport> FilterWithProgress() {
   ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
   ASSIGN_OR_RETURN(const std::set<int> types, ParseTypes(absl::GetFlag(FLAGS_types)));
   ASSIGN_OR_RETURN(const IdRange ids, ParseIds(absl::GetFlag(FLAGS_ids)));
@@ -317,12 +312,6 @@ absl::StatusOr<EtFilterResult> FilterWithProgress() {
   return FilterEtFiles(FileSystem::Posix(), files, options, UserPath(FLAGS_filter));
 }
 
-// Adds the files that are there or gone now, beside the traces.
-void Describe(const WrittenWorkload& written, ChakraRewriteReport* report) {
-  report->set_comm_groups(written.comm_groups);
-  for (const std::string& path : written.removed) report->add_removed(path);
-}
-
 std::string FormatFiles(const ChakraRewriteReport& report) {
   std::string text;
   if (!report.comm_groups().empty()) absl::StrAppend(&text, "groups: ", report.comm_groups(), "\n");
@@ -333,26 +322,20 @@ std::string FormatFiles(const ChakraRewriteReport& report) {
 }
 
 absl::StatusOr<int> Filter() {
-  ASSIGN_OR_RETURN(const EtFilterResult result, FilterWithProgress());
-  ChakraRewriteReport report;
+  ASSIGN_OR_RETURN(ChakraRewriteReport report, FilterWithProgress());
   report.set_output(absl::GetFlag(FLAGS_filter));
-  report.set_nodes(result.kept_nodes);
-  report.set_removed_nodes(result.removed_nodes);
-  report.set_removed_dependencies(result.dangling_dependencies);
-  for (const int64_t rank : result.empty_ranks) report.add_empty_ranks(rank);
-  Describe(result.written, &report);
-  std::string text = absl::StrCat(WithThousands(result.kept_nodes), " nodes kept, ",
-                                  WithThousands(result.removed_nodes), " removed\n");
-  if (!result.empty_ranks.empty()) {
+  std::string text = absl::StrCat(WithThousands(report.nodes()), " nodes kept, ",
+                                  WithThousands(report.removed_nodes()), " removed\n");
+  if (!report.empty_ranks().empty()) {
     absl::StrAppend(&text, "ranks that keep no node, on which ASTRA-sim aborts: ",
-                    absl::StrJoin(result.empty_ranks, ", "), "\n");
+                    absl::StrJoin(report.empty_ranks(), ", "), "\n");
   }
   absl::StrAppend(&text, FormatFiles(report));
   RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : text));
   return kExitDone;
 }
 
-absl::StatusOr<EtObfuscatorResult> ObfuscateWithProgress() {
+absl::StatusOr<ChakraRewriteReport> ObfuscateWithProgress() {
   ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
   auto options = ReadingOptions<EtObfuscatorOptions>();
   options.jitter = absl::GetFlag(FLAGS_jitter);
@@ -362,14 +345,10 @@ absl::StatusOr<EtObfuscatorResult> ObfuscateWithProgress() {
 }
 
 absl::StatusOr<int> Obfuscate() {
-  ASSIGN_OR_RETURN(const EtObfuscatorResult result, ObfuscateWithProgress());
-  ChakraRewriteReport report;
+  ASSIGN_OR_RETURN(ChakraRewriteReport report, ObfuscateWithProgress());
   report.set_output(absl::GetFlag(FLAGS_obfuscate));
-  report.set_nodes(result.nodes);
-  report.set_removed_attributes(result.removed_attributes);
-  Describe(result.written, &report);
-  const std::string text = absl::StrCat(WithThousands(result.nodes), " nodes written, ",
-                                        WithThousands(result.removed_attributes),
+  const std::string text = absl::StrCat(WithThousands(report.nodes()), " nodes written, ",
+                                        WithThousands(report.removed_attributes()),
                                         " attributes left out\n", FormatFiles(report));
   RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : text));
   return kExitDone;

@@ -15,7 +15,7 @@
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_files.h"
-#include "chakra_export/et/et_writer.h"
+#include "chakra_export/et/et_workload_writer.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/json_writer.h"
