@@ -9,7 +9,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "astra_bridge/calibration/calibrated_model.h"
 #include "astra_bridge/calibration/calibration.h"
 #include "astra_bridge/calibration/calibration_run.h"
 #include "astra_bridge/calibration/report_text.h"

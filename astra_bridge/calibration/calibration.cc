@@ -1,8 +1,10 @@
 #include "astra_bridge/calibration/calibration.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -10,11 +12,33 @@
 #include "absl/strings/str_join.h"
 #include "astra_bridge/calibration/calibration_notes.h"
 #include "astra_bridge/calibration/engine_model.h"
-#include "astra_bridge/calibration/transfers.h"
+#include "astra_bridge/edges/timed_kind.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/statistics.h"
 
 namespace meridian {
 namespace {
+
+using Folds = std::vector<std::vector<size_t>>;
+
+// In the order of Holdout.
+constexpr absl::string_view kHoldoutNames[] = {"size", "op", "group"};
+
+// Returns the folds of all sizes but the smallest and the largest, from the cells of each size.
+Folds MakeSizeFolds(const std::map<int64_t, std::vector<size_t>>& by_size) {
+  if (by_size.size() < 3) return {};
+  const std::vector<std::pair<int64_t, std::vector<size_t>>> between(std::next(by_size.begin()),
+                                                                     std::prev(by_size.end()));
+  Folds folds(by_size.size() > kMaxSizes ? kMaxSizeFolds : between.size());
+  for (size_t f = 0; f < folds.size(); ++f) {
+    for (size_t i = f * between.size() / folds.size(); i < (f + 1) * between.size() / folds.size();
+         ++i) {
+      folds[f].insert(folds[f].end(), between[i].second.begin(), between[i].second.end());
+    }
+    std::sort(folds[f].begin(), folds[f].end());
+  }
+  return folds;
+}
 
 absl::Status CheckRuns(absl::Span<const CalibrationRun> runs, const CalibrationOptions& options) {
   std::set<std::string> device_kinds;
@@ -60,12 +84,6 @@ std::string SomeOf(const std::set<int64_t>& sizes) {
   return absl::StrCat(list, " and ", sizes.size() - kShown, " more");
 }
 
-int32_t LargestRun(absl::Span<const CalibrationRun> runs) {
-  int32_t ranks = 0;
-  for (const CalibrationRun& run : runs) ranks = std::max(ranks, run.transfers.ranks);
-  return ranks;
-}
-
 std::vector<TransferCell> CellsOf(absl::Span<const CalibrationRun> runs, bool keep_overlapped) {
   std::vector<TransferSamples> samples;
   for (const CalibrationRun& run : runs) samples.push_back(run.transfers);
@@ -75,7 +93,8 @@ std::vector<TransferCell> CellsOf(absl::Span<const CalibrationRun> runs, bool ke
 }
 
 Fabric StartOf(absl::Span<const CalibrationRun> runs, const CalibrationOptions& options) {
-  const int32_t ranks = LargestRun(runs);
+  int32_t ranks = 0;
+  for (const CalibrationRun& run : runs) ranks = std::max(ranks, run.transfers.ranks);
   Fabric start = FabricForRanks(options.topology.value_or(AssumedFabric(ranks)), ranks);
   if (start.system.local_memory_bandwidth == 0) {
     start.system.local_memory_bandwidth = kFreeReductions;
@@ -90,8 +109,7 @@ class Calibrator {
 
   absl::StatusOr<Calibration> Run() {
     MakeCells();
-    RETURN_IF_ERROR(ChooseFitted());
-    RETURN_IF_ERROR(FitFitted());
+    RETURN_IF_ERROR(FitChosen());
     RETURN_IF_ERROR(PredictOthers());
     RETURN_IF_ERROR(Summarise());
     DescribeParameters();
@@ -99,10 +117,8 @@ class Calibrator {
     *report_.mutable_arrival_spread() = MeasureArrivalSpread(cells_);
     *report_.mutable_clock_check() = CheckTransferClocks(runs_);
     DescribeRuns();
-    for (const std::string& note :
-         CalibrationNotes({runs_, options_.topology.has_value() ? &*options_.topology : nullptr,
-                           &start_, model_.parameters.parameters},
-                          report_)) {
+    for (const std::string& note : CalibrationNotes(runs_, options_.topology, start_,
+                                                    model_.parameters.parameters, report_)) {
       report_.add_notes(note);
     }
     return Calibration{std::move(model_.parameters.fabric), std::move(model_.corrections),
@@ -120,8 +136,8 @@ class Calibrator {
     }
   }
 
-  absl::Status ChooseFitted() {
-    std::set<int64_t> present;
+  absl::Status FitChosen() {
+    std::set<int64_t> present, fitted_sizes;
     for (const TransferCell& cell : cells_) present.insert(cell.bytes);
     const std::set<int64_t> wanted(options_.sizes.begin(), options_.sizes.end());
     for (int64_t bytes : wanted) {
@@ -130,97 +146,89 @@ class Calibrator {
           absl::StrCat("--sizes names ", bytes,
                        " bytes, of which there are no transfers; there are ", SomeOf(present)));
     }
-    for (size_t i = 0; i < cells_.size(); ++i) {
-      if (!wanted.empty() && wanted.count(cells_[i].bytes) == 0) continue;
-      fitted_.push_back(i);
-      fitted_cells_.push_back(cells_[i]);
-      fitted_sizes_.insert(cells_[i].bytes);
+    std::vector<TransferCell> fitted;
+    for (const TransferCell& cell : cells_) {
+      is_fitted_.push_back(wanted.empty() || wanted.count(cell.bytes) > 0);
+      if (!is_fitted_.back()) continue;
+      fitted.push_back(cell);
+      fitted_sizes.insert(cell.bytes);
     }
-    if (fitted_sizes_.size() < 2 && present.size() > 1) {
+    if (fitted_sizes.size() < 2 && present.size() > 1) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "--sizes leaves a single size, ", *fitted_sizes_.begin(),
+          "--sizes leaves a single size, ", *fitted_sizes.begin(),
           " bytes, which tells neither latency nor bandwidth; name several of ", SomeOf(present)));
     }
-    if (fitted_sizes_.size() < 2) {
+    if (fitted_sizes.size() < 2) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "all transfers are of ", *fitted_sizes_.begin(),
+          "all transfers are of ", *fitted_sizes.begin(),
           " bytes: a single size tells neither latency nor bandwidth; record collectives of "
           "several sizes, from some KiB to some MiB"));
     }
-    return absl::OkStatus();
-  }
-
-  absl::Status FitFitted() {
-    ASSIGN_OR_RETURN(model_, FitModel(start_, fitted_cells_));
+    ASSIGN_OR_RETURN(model_, FitModel(start_, fitted));
     ASSIGN_OR_RETURN(engine_ns_, EngineTimesNs(model_.parameters.fabric, cells_));
-    for (size_t i = 0; i < cells_.size(); ++i) {
-      predicted_ns_.push_back(
-          model_.corrections.CorrectedNs(cells_[i].kind, cells_[i].bytes, engine_ns_[i]));
-    }
+    ASSIGN_OR_RETURN(predicted_ns_,
+                     PredictCellsNs(model_.parameters.fabric, model_.corrections, cells_));
     return absl::OkStatus();
   }
 
   absl::Status PredictOthers() {
-    held_out_ns_.resize(cells_.size());
-    if (fitted_.size() < cells_.size()) {
+    for (size_t i = 0; i < cells_.size(); ++i) {
+      if (!is_fitted_[i]) held_out_ns_[i] = predicted_ns_[i];
+    }
+    if (!held_out_ns_.empty()) {
       report_.set_holdout_rule("sizes not fitted");
-      for (size_t i = 0; i < cells_.size(); ++i) held_out_ns_[i] = predicted_ns_[i];
-      for (size_t i : fitted_) held_out_ns_[i].reset();
       return absl::OkStatus();
     }
-    report_.set_holdout_rule(std::string(HoldoutName(options_.holdout)));
-    const std::vector<std::vector<size_t>> folds = MakeFolds(cells_, options_.holdout);
+    const std::string rule(HoldoutName(options_.holdout));
+    report_.set_holdout_rule(rule);
+    const Folds folds = MakeFolds(cells_, options_.holdout);
     if (folds.empty()) {
-      report_.add_notes(absl::StrCat("nothing was held out: there are too few to leave one ",
-                                     HoldoutName(options_.holdout), " out"));
+      report_.add_notes(
+          absl::StrCat("nothing was held out: there are too few to leave one ", rule, " out"));
     }
-    if (options_.holdout == Holdout::kSize && fitted_sizes_.size() > kMaxSizes) {
-      report_.add_notes(absl::StrCat("there are ", fitted_sizes_.size(),
-                                     " sizes: they were held out in ", folds.size(),
-                                     " ranges of neighbouring ones"));
+    std::set<int64_t> sizes;
+    for (const TransferCell& cell : cells_) sizes.insert(cell.bytes);
+    if (options_.holdout == Holdout::kSize && sizes.size() > kMaxSizes) {
+      report_.add_notes(absl::StrCat("there are ", sizes.size(), " sizes: they were held out in ",
+                                     folds.size(), " ranges of neighbouring ones"));
     }
-    ASSIGN_OR_RETURN(const std::vector<HeldOutPrediction> predictions,
-                     PredictHeldOut(start_, cells_, folds, [&](size_t done) {
-                       if (options_.progress) options_.progress(done, folds.size());
-                     }));
-    for (const HeldOutPrediction& prediction : predictions) {
-      held_out_ns_[prediction.cell] = prediction.predicted_ns;
-    }
+    ASSIGN_OR_RETURN(held_out_ns_, PredictHeldOut(start_, cells_, folds, options_.progress));
     return absl::OkStatus();
   }
 
   absl::Status Summarise() {
     ASSIGN_OR_RETURN(const std::vector<double> uncalibrated_ns,
                      EngineTimesNs(WithAssumedParameters(start_), cells_));
-    std::vector<Prediction> fit, held_out, without_corrections, uncalibrated, uncalibrated_fit;
-    std::vector<bool> is_fitted(cells_.size());
-    for (size_t i : fitted_) is_fitted[i] = true;
+    std::vector<Prediction> fit, held_out, without_corrections, uncalibrated;
     for (size_t i = 0; i < cells_.size(); ++i) {
-      const int64_t bytes = cells_[i].bytes;
-      const double measured_ns = cells_[i].median_ns;
-      if (is_fitted[i]) {
-        fit.push_back({bytes, measured_ns, predicted_ns_[i]});
-        without_corrections.push_back({bytes, measured_ns, engine_ns_[i]});
-        uncalibrated_fit.push_back({bytes, measured_ns, uncalibrated_ns[i]});
+      const auto prediction = [&](double predicted_ns) {
+        return Prediction{cells_[i].bytes, cells_[i].median_ns, predicted_ns};
+      };
+      CalibratedCell* cell = DescribeCell(i);
+      if (is_fitted_[i]) {
+        fit.push_back(prediction(predicted_ns_[i]));
+        without_corrections.push_back(prediction(engine_ns_[i]));
       }
-      if (held_out_ns_[i].has_value()) {
-        held_out.push_back({bytes, measured_ns, *held_out_ns_[i]});
-        uncalibrated.push_back({bytes, measured_ns, uncalibrated_ns[i]});
+      const auto found = held_out_ns_.find(i);
+      if (found != held_out_ns_.end()) {
+        held_out.push_back(prediction(found->second));
+        cell->set_held_out_ns(found->second);
       }
-      DescribeCell(i, is_fitted[i]);
+      if (held_out_ns_.empty() || found != held_out_ns_.end()) {
+        uncalibrated.push_back(prediction(uncalibrated_ns[i]));
+      }
     }
     *report_.mutable_fit() = SummariseErrors(fit);
     // Absent rather than perfect.
     if (!held_out.empty()) *report_.mutable_holdout() = SummariseErrors(held_out);
     *report_.mutable_without_corrections() = SummariseErrors(without_corrections);
-    *report_.mutable_uncalibrated() =
-        SummariseErrors(held_out.empty() ? uncalibrated_fit : uncalibrated);
+    *report_.mutable_uncalibrated() = SummariseErrors(uncalibrated);
     const std::optional<double> noise_floor = NoiseFloor(cells_);
     if (noise_floor.has_value()) report_.set_noise_floor(*noise_floor);
     return absl::OkStatus();
   }
 
-  void DescribeCell(size_t i, bool is_fitted) {
+  CalibratedCell* DescribeCell(size_t i) {
     CalibratedCell* cell = report_.add_cells();
     cell->set_kind(std::string(CollectiveKindName(cells_[i].kind)));
     cell->set_bytes(cells_[i].bytes);
@@ -235,13 +243,12 @@ class Calibrator {
     cell->set_engine_ns(engine_ns_[i]);
     cell->set_predicted_ns(predicted_ns_[i]);
     cell->set_signed_error(predicted_ns_[i] / cells_[i].median_ns - 1);
-    if (held_out_ns_[i].has_value()) cell->set_held_out_ns(*held_out_ns_[i]);
-    cell->set_fitted(is_fitted);
+    cell->set_fitted(is_fitted_[i]);
+    return cell;
   }
 
   void DescribeParameters() {
-    const std::vector<ParameterInterval> intervals =
-        BootstrapIntervals(model_.parameters, options_.bootstrap);
+    const std::vector<ParameterInterval> intervals = BootstrapIntervals(model_.parameters);
     size_t next = 0;
     for (const FittedParameter& fitted : model_.parameters.parameters) {
       CalibratedParameter* parameter = report_.add_parameters();
@@ -276,21 +283,104 @@ class Calibrator {
   const CalibrationOptions& options_;
   const Fabric start_;
   std::vector<TransferCell> cells_;
-  // Positions of the cells that are fitted, and copies of them.
-  std::vector<size_t> fitted_;
-  std::vector<TransferCell> fitted_cells_;
-  // The bytes of the fitted cells.
-  std::set<int64_t> fitted_sizes_;
+  std::vector<bool> is_fitted_;
   CalibratedModel model_;
-  // By cell: the time by the engine alone, with corrections, and by the model that had not seen the
-  // cell, if there was one.
+  // By cell: the time by the engine alone, and with corrections.
   std::vector<double> engine_ns_;
   std::vector<double> predicted_ns_;
-  std::vector<std::optional<double>> held_out_ns_;
+  // By position of the cell: the time by a model that had not seen it, if there was one.
+  std::map<size_t, double> held_out_ns_;
   CalibrationReport report_;
 };
 
 }  // namespace
+
+absl::StatusOr<CalibratedModel> FitModel(const Fabric& start,
+                                         absl::Span<const TransferCell> cells) {
+  CalibratedModel model;
+  ASSIGN_OR_RETURN(model.parameters, FitParameters(start, cells));
+  ASSIGN_OR_RETURN(const std::vector<double> engine_ns,
+                   EngineTimesNs(model.parameters.fabric, cells));
+  model.corrections = FitCorrections(cells, engine_ns);
+  return model;
+}
+
+Corrections FitCorrections(absl::Span<const TransferCell> cells,
+                           absl::Span<const double> engine_ns) {
+  std::map<std::pair<CollectiveKind, int64_t>, std::vector<size_t>> by_size;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    by_size[{cells[i].kind, cells[i].bytes}].push_back(i);
+  }
+  Corrections corrections;
+  for (auto size = by_size.begin(); size != by_size.end();) {
+    const auto [kind, smallest_bytes] = size->first;
+    const double end_bytes = kSameSizeFactor * static_cast<double>(smallest_bytes);
+    std::vector<double> log_bytes, log_ratios;
+    do {
+      for (size_t i : size->second) {
+        log_bytes.push_back(std::log(static_cast<double>(cells[i].bytes)));
+        log_ratios.push_back(std::log(cells[i].median_ns / engine_ns[i]));
+      }
+      ++size;
+    } while (size != by_size.end() && size->first.first == kind &&
+             static_cast<double>(size->first.second) < end_bytes);
+    corrections.points[static_cast<size_t>(kind)].push_back(
+        {std::llround(std::exp(Mean(log_bytes))), std::exp(Mean(log_ratios))});
+  }
+  return corrections;
+}
+
+absl::string_view HoldoutName(Holdout holdout) {
+  return kHoldoutNames[static_cast<size_t>(holdout)];
+}
+
+std::optional<Holdout> HoldoutFromName(absl::string_view name) {
+  const auto found = std::find(std::begin(kHoldoutNames), std::end(kHoldoutNames), name);
+  if (found == std::end(kHoldoutNames)) return std::nullopt;
+  return static_cast<Holdout>(found - std::begin(kHoldoutNames));
+}
+
+Folds MakeFolds(absl::Span<const TransferCell> cells, Holdout holdout) {
+  const bool by_run = std::any_of(cells.begin(), cells.end(), [&](const TransferCell& cell) {
+    return cell.ranks != cells[0].ranks;
+  });
+  std::map<int64_t, std::vector<size_t>> by_key;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    int64_t key = cells[i].bytes;
+    if (holdout == Holdout::kKind) key = static_cast<int64_t>(cells[i].kind);
+    if (holdout == Holdout::kGroup) {
+      // Between two ranks whatever the group: no number of ranks to be left out by.
+      if (!by_run && cells[i].kind == CollectiveKind::kPointToPoint) continue;
+      key = by_run ? cells[i].ranks : static_cast<int64_t>(cells[i].participants.size());
+    }
+    by_key[key].push_back(i);
+  }
+  if (holdout == Holdout::kSize) return MakeSizeFolds(by_key);
+  Folds folds;
+  if (by_key.size() < 2) return folds;
+  for (auto& [key, held] : by_key) folds.push_back(std::move(held));
+  return folds;
+}
+
+absl::StatusOr<std::map<size_t, double>> PredictHeldOut(const Fabric& start,
+                                                        absl::Span<const TransferCell> cells,
+                                                        absl::Span<const std::vector<size_t>> folds,
+                                                        const FitProgress& progress) {
+  std::map<size_t, double> predicted_ns;
+  for (size_t f = 0; f < folds.size(); ++f) {
+    if (progress) progress(f, folds.size());
+    std::vector<TransferCell> rest, held;
+    for (size_t i = 0; i < cells.size(); ++i) {
+      const bool is_held = std::binary_search(folds[f].begin(), folds[f].end(), i);
+      (is_held ? held : rest).push_back(cells[i]);
+    }
+    ASSIGN_OR_RETURN(const CalibratedModel model, FitModel(start, rest));
+    ASSIGN_OR_RETURN(const std::vector<double> held_ns,
+                     PredictCellsNs(model.parameters.fabric, model.corrections, held));
+    for (size_t i = 0; i < held_ns.size(); ++i) predicted_ns[folds[f][i]] = held_ns[i];
+  }
+  return predicted_ns;
+}
 
 absl::StatusOr<Calibration> Calibrate(absl::Span<const CalibrationRun> runs,
                                       const CalibrationOptions& options) {

@@ -12,7 +12,6 @@
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/engine_model.h"
 #include "astra_bridge/calibration/report_text.h"
-#include "astra_bridge/edges/timed_kind.h"
 #include "astra_bridge/engine/system_config.h"
 #include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -69,44 +68,36 @@ void AddUntoldParameters(absl::Span<const FittedParameter> parameters, Notes* no
   }
 }
 
-void AddMergedSizes(const CalibrationReport& report, Notes* notes) {
+void AddMergedSizes(const std::string& kind, const std::set<int64_t>& sizes, Notes* notes) {
+  const auto near = [](int64_t bytes, int64_t next) {
+    return static_cast<double>(next) < kSameSizeFactor * static_cast<double>(bytes);
+  };
+  if (std::adjacent_find(sizes.begin(), sizes.end(), near) == sizes.end()) return;
+  notes->push_back(absl::StrCat(kind, " has ", sizes.size(), " sizes: those within a factor of ",
+                                kSameSizeFactor, " were taken together"));
+}
+
+void AddFittedCells(const CalibrationReport& report, Notes* notes) {
   std::map<std::string, std::set<int64_t>> sizes;
-  for (const CalibratedCell& cell : report.cells()) {
-    if (cell.fitted()) sizes[cell.kind()].insert(cell.bytes());
-  }
-  for (const auto& [kind, of_kind] : sizes) {
-    const bool near =
-        std::adjacent_find(of_kind.begin(), of_kind.end(), [](int64_t bytes, int64_t next) {
-          return static_cast<double>(next) < kSameSizeFactor * static_cast<double>(bytes);
-        }) != of_kind.end();
-    if (!near) continue;
-    notes->push_back(absl::StrCat(kind, " has ", of_kind.size(),
-                                  " sizes: those within a factor of ", kSameSizeFactor,
-                                  " were taken together"));
-  }
-}
-
-void AddSingleGroupSize(const CalibrationReport& report, Notes* notes) {
   std::set<int64_t> group_sizes;
-  for (const CalibratedCell& cell : report.cells()) {
-    const bool collective = cell.kind() != CollectiveKindName(CollectiveKind::kPointToPoint);
-    if (cell.fitted() && collective) group_sizes.insert(cell.group_size());
-  }
-  if (group_sizes.size() != 1) return;
-  notes->push_back(absl::StrCat("all groups have ", *group_sizes.begin(),
-                                " ranks: one algorithm cannot be told from another, and other "
-                                "numbers of ranks are extrapolated"));
-}
-
-void AddFarCells(const CalibrationReport& report, Notes* notes) {
   int64_t far = 0;
   const CalibratedCell* farthest = nullptr;
   for (const CalibratedCell& cell : report.cells()) {
-    if (!cell.fitted() || std::abs(cell.signed_error()) <= kNotableError) continue;
-    ++far;
-    if (farthest == nullptr || std::abs(cell.signed_error()) > std::abs(farthest->signed_error())) {
-      farthest = &cell;
+    if (!cell.fitted()) continue;
+    sizes[cell.kind()].insert(cell.bytes());
+    if (cell.kind() != CollectiveKindName(CollectiveKind::kPointToPoint)) {
+      group_sizes.insert(cell.group_size());
     }
+    const double error = std::abs(cell.signed_error());
+    if (error <= kNotableError) continue;
+    ++far;
+    if (farthest == nullptr || error > std::abs(farthest->signed_error())) farthest = &cell;
+  }
+  for (const auto& [kind, of_kind] : sizes) AddMergedSizes(kind, of_kind, notes);
+  if (group_sizes.size() == 1) {
+    notes->push_back(absl::StrCat("all groups have ", *group_sizes.begin(),
+                                  " ranks: one algorithm cannot be told from another, and other "
+                                  "numbers of ranks are extrapolated"));
   }
   if (farthest == nullptr) return;
   notes->push_back(absl::StrCat(
@@ -172,21 +163,19 @@ ClockCheck CheckTransferClocks(absl::Span<const CalibrationRun> runs) {
   return check;
 }
 
-Notes CalibrationNotes(const CalibrationBackground& background, const CalibrationReport& report) {
+Notes CalibrationNotes(absl::Span<const CalibrationRun> runs, const std::optional<Fabric>& topology,
+                       const Fabric& start, absl::Span<const FittedParameter> parameters,
+                       const CalibrationReport& report) {
   Notes notes;
-  for (const CalibrationRun& run : background.runs) {
+  for (const CalibrationRun& run : runs) {
     notes.insert(notes.end(), run.notes.begin(), run.notes.end());
   }
-  if (background.topology != nullptr) {
-    AddTopology(*background.topology, *background.start, &notes);
-  }
+  if (topology.has_value()) AddTopology(*topology, start, &notes);
   if (!report.has_noise_floor()) {
     notes.push_back("nothing was repeated after its first time: the noise floor is not known");
   }
-  AddUntoldParameters(background.parameters, &notes);
-  AddMergedSizes(report, &notes);
-  AddSingleGroupSize(report, &notes);
-  AddFarCells(report, &notes);
+  AddUntoldParameters(parameters, &notes);
+  AddFittedCells(report, &notes);
   AddArrivalSpread(report.arrival_spread(), &notes);
   return notes;
 }

@@ -4,6 +4,7 @@
 #ifndef ASTRA_BRIDGE_CALIBRATION_CALIBRATION_NOTES_H_
 #define ASTRA_BRIDGE_CALIBRATION_CALIBRATION_NOTES_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,18 +28,12 @@ ArrivalSpread MeasureArrivalSpread(absl::Span<const TransferCell> cells);
 // transfer.
 ClockCheck CheckTransferClocks(absl::Span<const CalibrationRun> runs);
 
-// What notes are about and the report does not hold.
-struct CalibrationBackground {
-  absl::Span<const CalibrationRun> runs;
-  // The network that was given; null for none.
-  const Fabric* topology = nullptr;
-  // The network that the fit started from.
-  const Fabric* start = nullptr;
-  absl::Span<const FittedParameter> parameters;
-};
-
-// Returns notes on a report that is complete but for these.
-std::vector<std::string> CalibrationNotes(const CalibrationBackground& background,
+// Returns notes on a report that is complete but for these. `topology` is the network that was
+// given, `start` the one that the fit started from.
+std::vector<std::string> CalibrationNotes(absl::Span<const CalibrationRun> runs,
+                                          const std::optional<Fabric>& topology,
+                                          const Fabric& start,
+                                          absl::Span<const FittedParameter> parameters,
                                           const CalibrationReport& report);
 
 }  // namespace meridian

@@ -39,7 +39,7 @@ CalibrationReport GoodReport() {
 
 std::vector<std::string> NotesOf(const CalibrationReport& report) {
   const Fabric start = AssumedFabric(4);
-  return CalibrationNotes({{}, nullptr, &start, {}}, report);
+  return CalibrationNotes({}, std::nullopt, start, {}, report);
 }
 
 TEST(CalibrationNotesTest, NothingIsSaidWhereAllIsWell) {
@@ -92,7 +92,7 @@ TEST(CalibrationNotesTest, ParametersThatAreNotToldAreNamed) {
   parameters[1].parameter = {EngineParameter::Kind::kBandwidth, 0};
   parameters[1].value = 2.5;
   const Fabric start = AssumedFabric(4);
-  EXPECT_THAT(CalibrationNotes({{}, nullptr, &start, parameters}, GoodReport()),
+  EXPECT_THAT(CalibrationNotes({}, std::nullopt, start, parameters, GoodReport()),
               ElementsAre(HasSubstr("latency_ns[0] is not identifiable from these transfers: it "
                                     "keeps 500"),
                           HasSubstr("bandwidth_gib_per_s[0] is not identifiable: 2.5 fits best")));
@@ -101,7 +101,7 @@ TEST(CalibrationNotesTest, ParametersThatAreNotToldAreNamed) {
 TEST(CalibrationNotesTest, ANetworkOfAnotherSizeIsNamed) {
   const Fabric topology = AssumedFabric(8);
   const Fabric start = AssumedFabric(4);
-  EXPECT_THAT(CalibrationNotes({{}, &topology, &start, {}}, GoodReport()),
+  EXPECT_THAT(CalibrationNotes({}, topology, start, {}, GoodReport()),
               Contains(HasSubstr("--topology has 8 NPUs; the network written has 4")));
 }
 
@@ -111,7 +111,7 @@ TEST(CalibrationNotesTest, NotesOfRunsComeFirst) {
   const Fabric start = AssumedFabric(4);
   CalibrationReport report = GoodReport();
   report.clear_noise_floor();
-  EXPECT_THAT(CalibrationNotes({{run}, nullptr, &start, {}}, report),
+  EXPECT_THAT(CalibrationNotes({run}, std::nullopt, start, {}, report),
               ElementsAre("ranks by file names", HasSubstr("noise floor")));
 }
 
