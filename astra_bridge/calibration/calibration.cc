@@ -84,14 +84,6 @@ std::string SomeOf(const std::set<int64_t>& sizes) {
   return absl::StrCat(list, " and ", sizes.size() - kShown, " more");
 }
 
-std::vector<TransferCell> CellsOf(absl::Span<const CalibrationRun> runs, bool keep_overlapped) {
-  std::vector<TransferSamples> samples;
-  for (const CalibrationRun& run : runs) samples.push_back(run.transfers);
-  CellOptions options;
-  options.keep_overlapped = keep_overlapped;
-  return MakeTransferCells(samples, options);
-}
-
 Fabric StartOf(absl::Span<const CalibrationRun> runs, const CalibrationOptions& options) {
   int32_t ranks = 0;
   for (const CalibrationRun& run : runs) ranks = std::max(ranks, run.transfers.ranks);
@@ -127,9 +119,11 @@ class Calibrator {
 
  private:
   void MakeCells() {
-    cells_ = CellsOf(runs_, /*keep_overlapped=*/false);
+    CellOptions options;
+    cells_ = MakeTransferCells(runs_, options);
     if (cells_.empty()) {
-      cells_ = CellsOf(runs_, /*keep_overlapped=*/true);
+      options.keep_overlapped = true;
+      cells_ = MakeTransferCells(runs_, options);
       report_.add_notes(
           "every transfer met another collective of the same rank: times include what they took "
           "from each other");

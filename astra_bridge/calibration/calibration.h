@@ -21,7 +21,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
-#include "astra_bridge/calibration/calibration_run.h"
 #include "astra_bridge/calibration/parameter_fit.h"
 #include "astra_bridge/calibration/transfers.h"
 #include "astra_bridge/corrections/corrections.h"

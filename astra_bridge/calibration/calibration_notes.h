@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "astra_bridge/calibration/calibration_run.h"
 #include "astra_bridge/calibration/parameter_fit.h"
 #include "astra_bridge/calibration/transfers.h"
 #include "astra_bridge/timing/fabric.h"

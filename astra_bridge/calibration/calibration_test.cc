@@ -4,10 +4,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "astra_bridge/calibration/calibration_run.h"
 #include "astra_bridge/calibration/engine_model.h"
 #include "astra_bridge/calibration/report_text.h"
 #include "astra_bridge/calibration/testing/synthetic_cells.h"
+#include "astra_bridge/calibration/transfers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/files/file_system.h"

@@ -49,12 +49,10 @@ class Checker {
 
  private:
   absl::Status SimulateCells() {
-    std::vector<TransferSamples> transfers;
-    for (const CalibrationRun& run : runs_) transfers.push_back(run.transfers);
     CellOptions all;
     all.dropped_repeats = 0;
     all.keep_overlapped = true;
-    cells_ = MakeTransferCells(transfers, all);
+    cells_ = MakeTransferCells(runs_, all);
     if (cells_.empty()) {
       return absl::InvalidArgumentError(
           "the profiles have no collective whose transfer can be timed; name the profiles of all "

@@ -15,7 +15,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "astra_bridge/calibration/calibration_run.h"
 #include "astra_bridge/calibration/transfers.h"
 #include "astra_bridge/corrections/corrections.h"
 #include "astra_bridge/edges/timed_kind.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "astra_bridge/calibration/calibration_run.h"
+#include "astra_bridge/calibration/transfers.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
 
