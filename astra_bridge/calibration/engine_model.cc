@@ -33,42 +33,29 @@ std::vector<EngineParameter> ParametersOf(const Fabric& fabric) {
 }
 
 std::string ParameterName(const EngineParameter& parameter) {
-  switch (parameter.kind) {
-    case EngineParameter::Kind::kLatency:
-      return absl::StrCat("latency_ns[", parameter.dimension, "]");
-    case EngineParameter::Kind::kBandwidth:
-      return absl::StrCat("bandwidth_gib_per_s[", parameter.dimension, "]");
-    case EngineParameter::Kind::kEndpointDelay:
-      return "endpoint_delay_ns";
-  }
-  return "";
+  if (parameter.kind == EngineParameter::Kind::kEndpointDelay) return "endpoint_delay_ns";
+  const bool is_latency = parameter.kind == EngineParameter::Kind::kLatency;
+  return absl::StrCat(is_latency ? "latency_ns[" : "bandwidth_gib_per_s[", parameter.dimension,
+                      "]");
 }
 
 double ParameterValue(const Fabric& fabric, const EngineParameter& parameter) {
-  switch (parameter.kind) {
-    case EngineParameter::Kind::kLatency:
-      return fabric.network.dimensions[parameter.dimension].latency_ns;
-    case EngineParameter::Kind::kBandwidth:
-      return fabric.network.dimensions[parameter.dimension].bytes_per_ns /
-             GibibytesPerSecondToBytesPerNs(1);
-    case EngineParameter::Kind::kEndpointDelay:
-      return static_cast<double>(fabric.system.endpoint_delay_ns);
+  const NetworkDimension& dimension = fabric.network.dimensions[parameter.dimension];
+  if (parameter.kind == EngineParameter::Kind::kLatency) return dimension.latency_ns;
+  if (parameter.kind == EngineParameter::Kind::kBandwidth) {
+    return dimension.bytes_per_ns / GibibytesPerSecondToBytesPerNs(1);
   }
-  return 0;
+  return static_cast<double>(fabric.system.endpoint_delay_ns);
 }
 
 void SetParameterValue(const EngineParameter& parameter, double value, Fabric* fabric) {
-  switch (parameter.kind) {
-    case EngineParameter::Kind::kLatency:
-      fabric->network.dimensions[parameter.dimension].latency_ns = value;
-      break;
-    case EngineParameter::Kind::kBandwidth:
-      fabric->network.dimensions[parameter.dimension].bytes_per_ns =
-          GibibytesPerSecondToBytesPerNs(value);
-      break;
-    case EngineParameter::Kind::kEndpointDelay:
-      fabric->system.endpoint_delay_ns = std::llround(value);
-      break;
+  NetworkDimension& dimension = fabric->network.dimensions[parameter.dimension];
+  if (parameter.kind == EngineParameter::Kind::kLatency) {
+    dimension.latency_ns = value;
+  } else if (parameter.kind == EngineParameter::Kind::kBandwidth) {
+    dimension.bytes_per_ns = GibibytesPerSecondToBytesPerNs(value);
+  } else {
+    fabric->system.endpoint_delay_ns = std::llround(value);
   }
 }
 

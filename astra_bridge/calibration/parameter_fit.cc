@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <random>
 #include <set>
 #include <tuple>
@@ -130,6 +131,22 @@ double DeviationOf(const TransferCell& cell, double model_deviation) {
   return std::hypot(cell.relative_error, model_deviation);
 }
 
+// Returns the equations of how the logarithms of the parameters are to change so that these cells,
+// given by their positions, fit best, with the weights that residuals have after a first change.
+NormalEquations EquationsOf(const ParameterFit& fit, const std::vector<size_t>& cells,
+                            const std::vector<double>& change) {
+  NormalEquations equations(change.size(), kPriorLogDeviation);
+  for (size_t cell : cells) {
+    const std::vector<double>& row = fit.sensitivities[cell];
+    const double residual = ResidualOf(fit.cells[cell], fit.engine_ns[cell]);
+    const double deviation = DeviationOf(fit.cells[cell], fit.model_deviation);
+    double left = residual;
+    for (size_t p = 0; p < row.size(); ++p) left -= row[p] * change[p];
+    equations.Add(row, residual, HuberWeight(left / deviation) / (deviation * deviation));
+  }
+  return equations;
+}
+
 class Fitter {
  public:
   Fitter(const Fabric& given, absl::Span<const TransferCell> cells) : given_(given) {
@@ -216,13 +233,18 @@ class Fitter {
 
   // Steps down until steps or gains are negligible.
   absl::Status Descend() {
+    std::vector<size_t> all_cells(fit_.cells.size());
+    std::iota(all_cells.begin(), all_cells.end(), 0);
     double damping = 1e-3;
     for (int step = 0; step < kMaxSteps && CountFitted() > 0; ++step) {
-      ASSIGN_OR_RETURN(const Matrix sensitivities, SensitivitiesTo(FittedCosts()));
+      ASSIGN_OR_RETURN(fit_.sensitivities, SensitivitiesTo(FittedCosts()));
       const double loss = Loss(fit_.engine_ns);
       double gain = 0, step_size = 0;
       for (int tries = 0; tries < kMaxDampings && gain <= 0; ++tries) {
-        Fabric candidate = Moved(Step(sensitivities, damping), &step_size);
+        NormalEquations equations =
+            EquationsOf(fit_, all_cells, std::vector<double>(fit_.parameters.size()));
+        equations.Damp(damping);
+        Fabric candidate = Moved(equations.Solve(), &step_size);
         ASSIGN_OR_RETURN(std::vector<double> engine_ns, EngineTimesNs(candidate, fit_.cells));
         gain = loss - Loss(engine_ns);
         damping = gain > 0 ? std::max(damping / 10, 1e-9) : damping * 10;
@@ -233,19 +255,6 @@ class Fitter {
       if (gain <= kLeastGain * loss || step_size < kDoneBelow) break;
     }
     return absl::OkStatus();
-  }
-
-  // Returns by how much to change the logarithm of each parameter.
-  std::vector<double> Step(const Matrix& sensitivities, double damping) const {
-    NormalEquations equations(fit_.parameters.size(), kPriorLogDeviation);
-    for (size_t i = 0; i < fit_.cells.size(); ++i) {
-      const double residual = ResidualOf(fit_.cells[i], fit_.engine_ns[i]);
-      const double deviation = DeviationOf(fit_.cells[i], fit_.model_deviation);
-      equations.Add(sensitivities[i], residual,
-                    HuberWeight(residual / deviation) / (deviation * deviation));
-    }
-    equations.Damp(damping);
-    return equations.Solve();
   }
 
   Fabric Moved(const std::vector<double>& change, double* step_size) const {
@@ -424,28 +433,9 @@ class Fitter {
   const Fabric& given_;
   // The kinds of the cells: each is a column of the equations.
   std::set<CollectiveKind> kinds_;
-  // What is found so far. Its sensitivities are set last.
+  // What is found so far.
   ParameterFit fit_;
 };
-
-// Returns by how much the logarithms of the parameters move when these cells, given by their
-// positions, are all there is.
-std::vector<double> SolveDrawn(const ParameterFit& fit, const std::vector<size_t>& drawn) {
-  std::vector<double> change(fit.parameters.size());
-  for (int i = 0; i < kReweightings; ++i) {
-    NormalEquations equations(change.size(), kPriorLogDeviation);
-    for (size_t cell : drawn) {
-      const std::vector<double>& row = fit.sensitivities[cell];
-      const double residual = ResidualOf(fit.cells[cell], fit.engine_ns[cell]);
-      const double deviation = DeviationOf(fit.cells[cell], fit.model_deviation);
-      double left = residual;
-      for (size_t p = 0; p < row.size(); ++p) left -= row[p] * change[p];
-      equations.Add(row, residual, HuberWeight(left / deviation) / (deviation * deviation));
-    }
-    change = equations.Solve();
-  }
-  return change;
-}
 
 }  // namespace
 
@@ -466,7 +456,8 @@ std::vector<ParameterInterval> BootstrapIntervals(const ParameterFit& fit, uint6
       const std::vector<size_t>& cells = points[random() % points.size()];
       drawn.insert(drawn.end(), cells.begin(), cells.end());
     }
-    const std::vector<double> change = SolveDrawn(fit, drawn);
+    std::vector<double> change(fit.parameters.size());
+    for (int i = 0; i < kReweightings; ++i) change = EquationsOf(fit, drawn, change).Solve();
     for (size_t p = 0; p < change.size(); ++p) changes[p].push_back(change[p]);
   }
   std::vector<ParameterInterval> intervals;

@@ -21,6 +21,7 @@
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/graph_replay.h"
+#include "chakra_export/inspect/node_times.h"
 #include "chakra_export/xspace/chakra_export_report.pb.h"
 #include "chakra_export/xspace/xspace_exporter.h"
 #include "third_party/chakra/et_def.pb.h"
@@ -30,41 +31,27 @@
 namespace meridian {
 namespace {
 
-struct Span {
-  int64_t start_ns = 0;
-  int64_t end_ns = 0;
-};
-
-Span SpanOf(const ExecutionGraph& graph, NodeIndex node) {
+TimeInterval IntervalOf(const ExecutionGraph& graph, NodeIndex node) {
   return {graph.start_ns(node), graph.start_ns(node) + graph.duration_ns(node)};
 }
 
-// When computation starts and ends, by rank, in order and without overlaps.
-using ComputeSpans = std::map<int64_t, std::vector<Span>>;
-
-ComputeSpans FindComputeSpans(const ExecutionGraph& graph, const std::vector<bool>& computes) {
-  ComputeSpans computing;
+// Returns when each rank computed, as UnionOf does.
+std::map<int64_t, std::vector<TimeInterval>> FindComputing(const ExecutionGraph& graph,
+                                                           const std::vector<bool>& computes) {
+  std::map<int64_t, std::vector<TimeInterval>> computing;
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
     if (!computes[node] || graph.start_ns(node) == kNoTimeNs) continue;
-    computing[graph.rank(node)].push_back(SpanOf(graph, node));
+    computing[graph.rank(node)].push_back(IntervalOf(graph, node));
   }
-  for (auto& [rank, spans] : computing) {
-    std::sort(spans.begin(), spans.end(),
-              [](const Span& a, const Span& b) { return a.start_ns < b.start_ns; });
-    int64_t last_end_ns = std::numeric_limits<int64_t>::min();
-    for (Span& span : spans) {
-      span.start_ns = std::max(span.start_ns, last_end_ns);
-      span.end_ns = std::max(span.start_ns, span.end_ns);
-      last_end_ns = span.end_ns;
-    }
-  }
+  for (auto& [rank, intervals] : computing) intervals = UnionOf(std::move(intervals));
   return computing;
 }
 
-double OverlapNs(const Span& one, const std::vector<Span>& others) {
+double OverlapNs(const TimeInterval& one, const std::vector<TimeInterval>& others) {
   double overlap_ns = 0;
-  auto other = std::partition_point(others.begin(), others.end(),
-                                    [&](const Span& s) { return s.end_ns <= one.start_ns; });
+  auto other = std::partition_point(
+      others.begin(), others.end(),
+      [&](const TimeInterval& interval) { return interval.end_ns <= one.start_ns; });
   for (; other != others.end() && other->start_ns < one.end_ns; ++other) {
     overlap_ns += static_cast<double>(std::min(one.end_ns, other->end_ns) -
                                       std::max(one.start_ns, other->start_ns));
@@ -111,7 +98,7 @@ double SpanNs(const ExecutionGraph& graph) {
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
     if (graph.start_ns(node) == kNoTimeNs) continue;
     first_ns = std::min(first_ns, graph.start_ns(node));
-    last_ns = std::max(last_ns, graph.start_ns(node) + graph.duration_ns(node));
+    last_ns = std::max(last_ns, IntervalOf(graph, node).end_ns);
   }
   return last_ns > first_ns ? static_cast<double>(last_ns - first_ns) : 0;
 }
@@ -134,7 +121,7 @@ ComputeBeside::Key ComputeBeside::KeyFor(CollectiveKind kind, int64_t bytes, int
 
 void ComputeBeside::Add(const ExecutionGraph& graph, const std::vector<bool>& computes,
                         const CommunicationMatch& match, const WorkloadEdges& edges) {
-  const ComputeSpans computing = FindComputeSpans(graph, computes);
+  const auto computing = FindComputing(graph, computes);
   const int32_t ranks = static_cast<int32_t>(graph.Ranks().size());
   for (size_t instance = 0; instance < match.instance_count(); ++instance) {
     if (edges.edge_of_instance[instance] == kNoCommEdge) continue;
@@ -145,7 +132,7 @@ void ComputeBeside::Add(const ExecutionGraph& graph, const std::vector<bool>& co
       times.all_ns += static_cast<double>(graph.duration_ns(node));
       const auto of_rank = computing.find(graph.rank(node));
       if (of_rank == computing.end()) continue;
-      times.beside_ns += OverlapNs(SpanOf(graph, node), of_rank->second);
+      times.beside_ns += OverlapNs(IntervalOf(graph, node), of_rank->second);
     }
   }
 }
