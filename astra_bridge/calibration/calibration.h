@@ -15,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -97,6 +98,22 @@ struct Calibration {
 // --sizes that do not occur.
 absl::StatusOr<Calibration> Calibrate(absl::Span<const CalibrationRun> runs,
                                       const CalibrationOptions& options = {});
+
+// Returns whether waiting is left in transfers. The slope, and its error, are 0 where cells have no
+// more transfers than it takes to draw a line, or their members all came alike.
+ArrivalSpread MeasureArrivalSpread(absl::Span<const TransferCell> cells);
+
+// Returns whether the clocks agree, as far as shortest durations tell. At least one run has a
+// transfer.
+ClockCheck CheckTransferClocks(absl::Span<const CalibrationRun> runs);
+
+// Returns notes on a report that is complete but for these. `topology` is the network that was
+// given, `start` the one that the fit started from.
+std::vector<std::string> CalibrationNotes(absl::Span<const CalibrationRun> runs,
+                                          const std::optional<Fabric>& topology,
+                                          const Fabric& start,
+                                          absl::Span<const FittedParameter> parameters,
+                                          const CalibrationReport& report);
 
 }  // namespace meridian
 

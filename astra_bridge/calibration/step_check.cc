@@ -12,8 +12,6 @@
 #include "astra_bridge/corrections/corrected_timing.h"
 #include "astra_bridge/schedule/iteration_prediction.h"
 #include "astra_bridge/schedule/workload_edges.h"
-#include "astra_bridge/timing/embedded_timing.h"
-#include "astra_bridge/timing/fabric.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_files.h"
@@ -119,10 +117,11 @@ ComputeBeside::Key ComputeBeside::KeyFor(CollectiveKind kind, int64_t bytes, int
   return {kind, bytes, ranks, std::move(members)};
 }
 
-void ComputeBeside::Add(const ExecutionGraph& graph, const std::vector<bool>& computes,
-                        const CommunicationMatch& match, const WorkloadEdges& edges) {
+double ComputeBeside::Add(const ExecutionGraph& graph, const std::vector<bool>& computes,
+                          const CommunicationMatch& match, const WorkloadEdges& edges) {
   const auto computing = FindComputing(graph, computes);
   const int32_t ranks = static_cast<int32_t>(graph.Ranks().size());
+  Times of_graph;
   for (size_t instance = 0; instance < match.instance_count(); ++instance) {
     if (edges.edge_of_instance[instance] == kNoCommEdge) continue;
     const CommEdge& edge = edges.edges[edges.edge_of_instance[instance]];
@@ -130,27 +129,15 @@ void ComputeBeside::Add(const ExecutionGraph& graph, const std::vector<bool>& co
     for (NodeIndex node : match.members(static_cast<CommunicationMatch::Instance>(instance))) {
       if (graph.start_ns(node) == kNoTimeNs) continue;
       times.all_ns += static_cast<double>(graph.duration_ns(node));
+      of_graph.all_ns += static_cast<double>(graph.duration_ns(node));
       const auto of_rank = computing.find(graph.rank(node));
       if (of_rank == computing.end()) continue;
-      times.beside_ns += OverlapNs(IntervalOf(graph, node), of_rank->second);
+      const double beside_ns = OverlapNs(IntervalOf(graph, node), of_rank->second);
+      times.beside_ns += beside_ns;
+      of_graph.beside_ns += beside_ns;
     }
   }
-}
-
-void ComputeBeside::Add(const ComputeBeside& other) {
-  for (const auto& [key, times] : other.times_) {
-    times_[key].all_ns += times.all_ns;
-    times_[key].beside_ns += times.beside_ns;
-  }
-}
-
-double ComputeBeside::ShareOfAll() const {
-  double all_ns = 0, beside_ns = 0;
-  for (const auto& [key, times] : times_) {
-    all_ns += times.all_ns;
-    beside_ns += times.beside_ns;
-  }
-  return all_ns > 0 ? beside_ns / all_ns : 0;
+  return of_graph.all_ns > 0 ? of_graph.beside_ns / of_graph.all_ns : 0;
 }
 
 std::optional<double> ComputeBeside::ShareOf(const TransferCell& cell) const {
@@ -170,23 +157,19 @@ absl::Status CheckStep(FileSystem& file_system, const CalibrationRun& run,
   TimingSetup setup;
   setup.fabrics =
       std::make_shared<FabricSet>(FabricSet::ForAllEdges(FabricForRanks(fabric, ranks)));
-  setup.timing = std::make_unique<CorrectedTiming>(
-      std::make_unique<EmbeddedTiming>(setup.fabrics, Congestion::kAware), corrections);
+  setup.timing = std::make_unique<CorrectedTiming>(EngineForRanks(fabric, ranks), corrections);
   IterationOptions iteration;
   iteration.mode = TimingMode::kSnapshot;
   ASSIGN_OR_RETURN(const std::unique_ptr<IterationPrediction> prediction,
                    PredictIteration(setup, graph, match, iteration));
   ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(graph, match));
-  ComputeBeside beside_here;
-  beside_here.Add(graph, exported.computes, match, prediction->edges);
-  beside->Add(beside_here);
   CheckedStep& checked = *report->add_steps();
   checked.set_run(run.folder);
   if (step.has_value()) checked.set_step(*step);
   checked.set_measured_ns(SpanNs(graph));
   checked.set_simulated_ns(static_cast<double>(prediction->schedule.replay.makespan_ns));
   checked.set_replayed_ns(static_cast<double>(replay.makespan_ns));
-  checked.set_compute_share(beside_here.ShareOfAll());
+  checked.set_compute_share(beside->Add(graph, exported.computes, match, prediction->edges));
   if (checked.measured_ns() > 0) {
     checked.set_signed_error(checked.simulated_ns() / checked.measured_ns() - 1);
   }
