@@ -36,16 +36,14 @@ constexpr absl::string_view kHoldoutNames[] = {"size", "op", "group"};
 // Returns the folds of all sizes but the smallest and the largest, from the cells of each size.
 Folds MakeSizeFolds(const std::map<int64_t, std::vector<size_t>>& by_size) {
   if (by_size.size() < 3) return {};
-  const std::vector<std::pair<int64_t, std::vector<size_t>>> between(std::next(by_size.begin()),
-                                                                     std::prev(by_size.end()));
-  Folds folds(by_size.size() > kMaxSizes ? kMaxSizeFolds : between.size());
-  for (size_t f = 0; f < folds.size(); ++f) {
-    for (size_t i = f * between.size() / folds.size(); i < (f + 1) * between.size() / folds.size();
-         ++i) {
-      folds[f].insert(folds[f].end(), between[i].second.begin(), between[i].second.end());
-    }
-    std::sort(folds[f].begin(), folds[f].end());
+  const size_t between = by_size.size() - 2;
+  Folds folds(by_size.size() > kMaxSizes ? kMaxSizeFolds : between);
+  size_t sizes = 0;
+  for (auto size = std::next(by_size.begin()); size != std::prev(by_size.end()); ++size) {
+    std::vector<size_t>& fold = folds[(++sizes * folds.size() - 1) / between];
+    fold.insert(fold.end(), size->second.begin(), size->second.end());
   }
+  for (std::vector<size_t>& fold : folds) std::sort(fold.begin(), fold.end());
   return folds;
 }
 
@@ -230,17 +228,17 @@ class Calibrator {
           "every transfer met another collective of the same rank: times include what they took "
           "from each other");
     }
+    for (const TransferCell& cell : cells_) sizes_.insert(cell.bytes);
   }
 
   absl::Status FitChosen() {
-    std::set<int64_t> present, fitted_sizes;
-    for (const TransferCell& cell : cells_) present.insert(cell.bytes);
+    std::set<int64_t> fitted_sizes;
     const std::set<int64_t> wanted(options_.sizes.begin(), options_.sizes.end());
     for (int64_t bytes : wanted) {
-      if (present.count(bytes) > 0) continue;
+      if (sizes_.count(bytes) > 0) continue;
       return absl::InvalidArgumentError(
           absl::StrCat("--sizes names ", bytes,
-                       " bytes, of which there are no transfers; there are ", SomeOf(present)));
+                       " bytes, of which there are no transfers; there are ", SomeOf(sizes_)));
     }
     std::vector<TransferCell> fitted;
     for (const TransferCell& cell : cells_) {
@@ -249,10 +247,10 @@ class Calibrator {
       fitted.push_back(cell);
       fitted_sizes.insert(cell.bytes);
     }
-    if (fitted_sizes.size() < 2 && present.size() > 1) {
+    if (fitted_sizes.size() < 2 && sizes_.size() > 1) {
       return absl::InvalidArgumentError(absl::StrCat(
           "--sizes leaves a single size, ", *fitted_sizes.begin(),
-          " bytes, which tells neither latency nor bandwidth; name several of ", SomeOf(present)));
+          " bytes, which tells neither latency nor bandwidth; name several of ", SomeOf(sizes_)));
     }
     if (fitted_sizes.size() < 2) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -282,10 +280,8 @@ class Calibrator {
       report_.add_notes(
           absl::StrCat("nothing was held out: there are too few to leave one ", rule, " out"));
     }
-    std::set<int64_t> sizes;
-    for (const TransferCell& cell : cells_) sizes.insert(cell.bytes);
-    if (options_.holdout == Holdout::kSize && sizes.size() > kMaxSizes) {
-      report_.add_notes(absl::StrCat("there are ", sizes.size(), " sizes: they were held out in ",
+    if (options_.holdout == Holdout::kSize && sizes_.size() > kMaxSizes) {
+      report_.add_notes(absl::StrCat("there are ", sizes_.size(), " sizes: they were held out in ",
                                      folds.size(), " ranges of neighbouring ones"));
     }
     ASSIGN_OR_RETURN(held_out_ns_, PredictHeldOut(start_, cells_, folds, options_.progress));
@@ -300,7 +296,7 @@ class Calibrator {
       const auto prediction = [&](double predicted_ns) {
         return Prediction{cells_[i].bytes, cells_[i].median_ns, predicted_ns};
       };
-      CalibratedCell* cell = DescribeCell(i);
+      CalibratedCell* cell = AddCell(i);
       if (is_fitted_[i]) {
         fit.push_back(prediction(predicted_ns_[i]));
         without_corrections.push_back(prediction(engine_ns_[i]));
@@ -324,17 +320,12 @@ class Calibrator {
     return absl::OkStatus();
   }
 
-  CalibratedCell* DescribeCell(size_t i) {
+  CalibratedCell* AddCell(size_t i) {
     CalibratedCell* cell = report_.add_cells();
-    cell->set_kind(std::string(CollectiveKindName(cells_[i].kind)));
-    cell->set_bytes(cells_[i].bytes);
-    cell->set_group(GroupText(cells_[i]));
+    DescribeCell(cells_[i], cell);
     cell->set_group_size(static_cast<int64_t>(cells_[i].participants.size()));
     cell->set_pairs(cells_[i].pairs);
     cell->set_largest_hop(LargestHop(cells_[i]));
-    cell->set_protocol(cells_[i].protocol);
-    cell->set_repeats(static_cast<int64_t>(cells_[i].transfers_ns.size()));
-    cell->set_measured_ns(cells_[i].median_ns);
     cell->set_relative_error(cells_[i].relative_error);
     cell->set_engine_ns(engine_ns_[i]);
     cell->set_predicted_ns(predicted_ns_[i]);
@@ -379,6 +370,8 @@ class Calibrator {
   const CalibrationOptions& options_;
   const Fabric start_;
   std::vector<TransferCell> cells_;
+  // The bytes of the cells.
+  std::set<int64_t> sizes_;
   std::vector<bool> is_fitted_;
   CalibratedModel model_;
   // By cell: the time by the engine alone, and with corrections.

@@ -28,8 +28,6 @@ constexpr double kDeviationPerMad = 1.4826;
 constexpr double kMaxLogDeviation = 0.35;
 constexpr double kFirstModelDeviation = 0.3;
 constexpr double kLeastModelDeviation = 0.05;
-// How uncertain the cost of a kept parameter is, in units of the largest of its sort.
-constexpr double kKeptDeviation = 1;
 
 // The share of a cost by which it is changed for its derivative: enough to show beside rounding to
 // nanoseconds.
@@ -174,8 +172,8 @@ class Fitter {
   }
 
  private:
+  // The endpoint delay is the last of the parameters.
   FittedParameter& delay() { return fit_.parameters.back(); }
-  const FittedParameter& delay() const { return fit_.parameters.back(); }
 
   size_t CountFitted() const {
     return std::count_if(fit_.parameters.begin(), fit_.parameters.end(),
@@ -359,11 +357,12 @@ class Fitter {
       const double deviation = DeviationOf(fit_.cells[i], fit_.model_deviation);
       equations.Add(row, 0, 1 / (deviation * deviation));
     }
-    for (size_t p = 0; p < fit_.parameters.size(); ++p) {
-      if (!fit_.parameters[p].kept || &fit_.parameters[p] == &delay()) continue;
+    // The cost of a kept parameter is uncertain by the largest of its sort.
+    for (size_t p = 0; p + 1 < fit_.parameters.size(); ++p) {
+      if (!fit_.parameters[p].kept) continue;
       std::vector<double> row(unknowns);
       row[p] = 1;
-      equations.Add(row, 0, 1 / (kKeptDeviation * kKeptDeviation));
+      equations.Add(row, 0, /*weight=*/1);
     }
     std::vector<double> deviations = equations.Deviations();
     deviations.resize(fit_.parameters.size());

@@ -119,14 +119,9 @@ class Checker {
       const Prediction prediction = {cells_[i].bytes, cells_[i].median_ns, simulated_ns_[i]};
       all.push_back(prediction);
       CheckedCell* cell = report_.add_cells();
-      cell->set_kind(std::string(CollectiveKindName(cells_[i].kind)));
-      cell->set_bytes(cells_[i].bytes);
-      cell->set_group(GroupText(cells_[i]));
-      cell->set_repeats(static_cast<int64_t>(cells_[i].transfers_ns.size()));
-      cell->set_measured_ns(prediction.measured_ns);
+      DescribeCell(cells_[i], cell);
       cell->set_simulated_ns(prediction.predicted_ns);
       cell->set_signed_error(prediction.signed_error());
-      cell->set_protocol(cells_[i].protocol);
       const std::optional<double>& compute_share = circumstances_[i].compute_share;
       if (compute_share.has_value()) cell->set_compute_share(*compute_share);
       std::vector<std::string> reasons =

@@ -119,16 +119,6 @@ std::string DeviceKind(absl::string_view device_name) {
   return std::string(device_name.substr(0, device_name.find(':')));
 }
 
-void FindFabrics(const CollectiveTable& table, CalibrationRun* run) {
-  for (const std::vector<int32_t>& group : run->transfers.groups) {
-    const auto node_of = [&](int32_t rank) { return table.node_of_rank()[rank]; };
-    const bool across = std::any_of(group.begin(), group.end(), [&](int32_t rank) {
-      return node_of(rank) != node_of(group[0]);
-    });
-    (across ? run->across_nodes : run->within_nodes) = true;
-  }
-}
-
 // A folder and its profiles.
 using ProfileFolder = std::pair<std::string, std::vector<std::string>>;
 
@@ -233,7 +223,11 @@ absl::StatusOr<CalibrationRun> MakeCalibrationRun(const std::string& folder,
       result.device_kinds.insert(DeviceKind(device.name));
     }
   }
-  FindFabrics(run.table, &result);
+  for (const std::vector<int32_t>& group : result.transfers.groups) {
+    std::set<int64_t> nodes;
+    for (int32_t rank : group) nodes.insert(run.table.node_of_rank()[rank]);
+    (nodes.size() > 1 ? result.across_nodes : result.within_nodes) = true;
+  }
   return result;
 }
 

@@ -175,6 +175,17 @@ CommEdge EdgeOf(const TransferCell& cell);
 // Returns e.g. "{0,1,2,3} of 4", and for a permute of several pairs "4 pairs from {0,1} of 4".
 std::string GroupText(const TransferCell& cell);
 
+// Sets what reports say of a cell whatever it is held against.
+template <typename Reported>
+void DescribeCell(const TransferCell& cell, Reported* reported) {
+  reported->set_kind(std::string(CollectiveKindName(cell.kind)));
+  reported->set_bytes(cell.bytes);
+  reported->set_group(GroupText(cell));
+  reported->set_protocol(cell.protocol);
+  reported->set_repeats(static_cast<int64_t>(cell.transfers_ns.size()));
+  reported->set_measured_ns(cell.median_ns);
+}
+
 // Returns how many ranks lie from one member to the next at most, the shorter way around the run:
 // 2 for {0,2} of 4. What a ring charges grows with it; networks of other shapes may have other
 // distances.
