@@ -37,8 +37,8 @@ class DependencyGraph {
                                           absl::Span<const uint32_t> dependencies_left);
 
   // The priority of a node is its place in the order of ids; priority 0 is the smallest id.
-  uint32_t priority(uint32_t node) const { return is_sorted_ ? node : priorities_[node]; }
-  uint32_t node_at(uint32_t priority) const { return is_sorted_ ? priority : order_[priority]; }
+  uint32_t priority(uint32_t node) const { return priorities_[node]; }
+  uint32_t node_at(uint32_t priority) const { return order_[priority]; }
 
  private:
   absl::Status SortById(const RankWorkload& rank);
@@ -46,8 +46,6 @@ class DependencyGraph {
   // Returns the position of the node, or size() when there is none.
   uint32_t FindNode(const RankWorkload& rank, uint64_t id) const;
 
-  // Nodes come in the order of their ids, as usual; order_ and priorities_ are empty then.
-  bool is_sorted_ = true;
   // Nodes by priority.
   std::vector<uint32_t> order_;
   // Priorities by node.
