@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
@@ -38,7 +37,7 @@ absl::Status DependencyGraph::SortById(const RankWorkload& rank) {
   return absl::OkStatus();
 }
 
-uint32_t DependencyGraph::FindNode(const RankWorkload& rank, uint64_t id) const {
+uint32_t DependencyGraph::Find(const RankWorkload& rank, uint64_t id) const {
   const absl::Span<const WorkloadNode> nodes = rank.nodes();
   // Ids are often consecutive.
   const uint64_t guess = id - nodes[order_[0]].id;
@@ -55,7 +54,7 @@ absl::Status DependencyGraph::LinkDependents(const RankWorkload& rank) {
   std::vector<uint32_t> dependencies;
   for (uint32_t node = 0; node < size(); ++node) {
     for (const uint64_t id : rank.dependencies(node)) {
-      const uint32_t dependency = FindNode(rank, id);
+      const uint32_t dependency = Find(rank, id);
       if (dependency == size()) {
         return absl::InvalidArgumentError(absl::StrCat(
             "node ", rank.nodes()[node].id, " depends on node ", id, ", which does not exist"));
@@ -75,29 +74,6 @@ absl::Status DependencyGraph::LinkDependents(const RankWorkload& rank) {
     }
   }
   return absl::OkStatus();
-}
-
-std::vector<uint32_t> DependencyGraph::FindCircle(const RankWorkload& rank,
-                                                  absl::Span<const uint32_t> dependencies_left) {
-  absl::flat_hash_map<uint64_t, uint32_t> waiting;
-  for (uint32_t node = 0; node < dependencies_left.size(); ++node) {
-    if (dependencies_left[node] > 0) waiting[rank.nodes()[node].id] = node;
-  }
-  // From any node that waits, along dependencies that wait themselves, until one repeats.
-  uint32_t node = 0;
-  while (dependencies_left[node] == 0) ++node;
-  std::vector<uint32_t> path;
-  std::vector<bool> is_seen(dependencies_left.size());
-  while (!is_seen[node]) {
-    is_seen[node] = true;
-    path.push_back(node);
-    const absl::Span<const uint64_t> dependencies = rank.dependencies(node);
-    const auto next = std::find_if(dependencies.begin(), dependencies.end(),
-                                   [&](uint64_t id) { return waiting.contains(id); });
-    node = waiting.at(*next);
-  }
-  path.erase(path.begin(), std::find(path.begin(), path.end(), node));
-  return path;
 }
 
 }  // namespace meridian

@@ -31,10 +31,9 @@ class DependencyGraph {
         .subspan(dependents_begin_[node], dependents_begin_[node + 1] - dependents_begin_[node]);
   }
 
-  // Returns nodes that depend on each other in a circle, each on the next, given how many
-  // dependencies of each node are not over and that nothing can go on.
-  static std::vector<uint32_t> FindCircle(const RankWorkload& rank,
-                                          absl::Span<const uint32_t> dependencies_left);
+  // Returns the node with that id, or size() when there is none. The rank is the one that the graph
+  // is of, and has nodes.
+  uint32_t Find(const RankWorkload& rank, uint64_t id) const;
 
   // The priority of a node is its place in the order of ids; priority 0 is the smallest id.
   uint32_t priority(uint32_t node) const { return priorities_[node]; }
@@ -43,8 +42,6 @@ class DependencyGraph {
  private:
   absl::Status SortById(const RankWorkload& rank);
   absl::Status LinkDependents(const RankWorkload& rank);
-  // Returns the position of the node, or size() when there is none.
-  uint32_t FindNode(const RankWorkload& rank, uint64_t id) const;
 
   // Nodes by priority.
   std::vector<uint32_t> order_;

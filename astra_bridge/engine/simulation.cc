@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -164,27 +165,18 @@ std::string DescribeRanks(absl::Span<const int32_t> ranks, int32_t except) {
                       has_more ? " and others" : "");
 }
 
-// Returns positions in `waiting`: ranks that wait for each other in a circle, if any do.
-std::vector<size_t> FindCircle(const std::vector<WaitingNode>& waiting) {
-  absl::flat_hash_map<int32_t, size_t> by_rank;
-  for (size_t i = 0; i < waiting.size(); ++i) by_rank.try_emplace(waiting[i].rank, i);
-  // Leads from a node to the node of a rank that it waits for, if that rank waits too.
-  const auto next = [&](size_t at) {
-    for (const int32_t rank : waiting[at].for_ranks) {
-      const auto found = by_rank.find(rank);
-      if (rank != waiting[at].rank && found != by_rank.end()) return found->second;
-    }
-    return waiting.size();
-  };
-  // By position in `waiting`: number of the walk that came by, from 1 on; 0 for none.
-  std::vector<size_t> walks(waiting.size());
-  for (size_t start = 0; start < waiting.size(); ++start) {
+// Returns a circle among the numbers below `count`, if there is one: next(i) says which one i waits
+// for, `count` when for none.
+std::vector<size_t> FindCircle(size_t count, absl::FunctionRef<size_t(size_t)> next) {
+  // By number: the walk that came by, from 1 on; 0 for none.
+  std::vector<size_t> walks(count);
+  for (size_t start = 0; start < count; ++start) {
     size_t at = start;
-    while (at < waiting.size() && walks[at] == 0) {
+    while (at < count && walks[at] == 0) {
       walks[at] = start + 1;
       at = next(at);
     }
-    if (at == waiting.size() || walks[at] != start + 1) continue;
+    if (at == count || walks[at] != start + 1) continue;
     std::vector<size_t> circle = {at};
     for (size_t i = next(at); i != at; i = next(i)) circle.push_back(i);
     return circle;
@@ -207,7 +199,16 @@ std::string DescribeWait(const Workload& workload, const WaitingNode& waiting) {
 // begins with a circle if there is one, and names a few of the others.
 std::string DescribeDeadlock(const Workload& workload, const std::vector<WaitingNode>& waiting,
                              int64_t now_ns) {
-  std::vector<size_t> order = FindCircle(waiting);
+  absl::flat_hash_map<int32_t, size_t> by_rank;
+  for (size_t i = 0; i < waiting.size(); ++i) by_rank.try_emplace(waiting[i].rank, i);
+  // Leads from a node to the node of a rank that it waits for, if that rank waits too.
+  std::vector<size_t> order = FindCircle(waiting.size(), [&](size_t at) {
+    for (const int32_t rank : waiting[at].for_ranks) {
+      const auto found = by_rank.find(rank);
+      if (rank != waiting[at].rank && found != by_rank.end()) return found->second;
+    }
+    return waiting.size();
+  });
   std::vector<bool> is_listed(waiting.size());
   for (const size_t i : order) is_listed[i] = true;
   for (size_t i = 0; i < waiting.size(); ++i) {
@@ -522,8 +523,18 @@ class WorkloadRunner {
   // Says what is wrong with a rank whose nodes wait for each other.
   absl::Status Circle(int32_t rank) const {
     constexpr size_t kShown = 8;
-    const std::vector<uint32_t> circle =
-        DependencyGraph::FindCircle(workload_.ranks[rank], ranks_[rank].waits_for);
+    const RankWorkload& workload = workload_.ranks[rank];
+    const DependencyGraph& graph = ranks_[rank].graph;
+    const std::vector<uint32_t>& waits_for = ranks_[rank].waits_for;
+    // Leads from a node that waits to a dependency that waits itself.
+    const std::vector<size_t> circle = FindCircle(graph.size(), [&](size_t node) -> size_t {
+      if (waits_for[node] == 0) return graph.size();
+      for (const uint64_t id : workload.dependencies(node)) {
+        const uint32_t dependency = graph.Find(workload, id);
+        if (waits_for[dependency] > 0) return dependency;
+      }
+      return graph.size();
+    });
     std::string text;
     for (size_t i = 0; i < std::min(circle.size(), kShown); ++i) {
       absl::StrAppend(&text, NodeOf(rank, circle[i]).id, " -> ");
