@@ -155,10 +155,11 @@ absl::StatusOr<TimingConfig> ReadConfig() {
   const std::string network = absl::GetFlag(FLAGS_network);
   if (!network.empty()) {
     config.topologies.clear();
-    config.topologies[""].files.network = UserPath(network);
+    config.layout.rank_to_device_by_topology.clear();
+    config.topologies[""].network = UserPath(network);
   }
-  for (auto& [key, topology] : config.topologies) {
-    ApplyPathFlag(absl::GetFlag(FLAGS_system), &topology.files.system);
+  for (auto& [key, files] : config.topologies) {
+    ApplyPathFlag(absl::GetFlag(FLAGS_system), &files.system);
   }
   RETURN_IF_ERROR(ApplyEngineFlag(&config));
   RETURN_IF_ERROR(ApplyNameFlag("mode", absl::GetFlag(FLAGS_mode), TimingModeFromName,

@@ -29,27 +29,13 @@ absl::StatusOr<std::shared_ptr<const FabricSet>> ReadFabrics(FileSystem& file_sy
         "no network is given; use --network=F.yml, or topologies in the file of --config");
   }
   std::map<std::string, Fabric> fabrics;
-  for (const auto& [key, topology] : config.topologies) {
-    ASSIGN_OR_RETURN(Fabric fabric, ReadFabric(file_system, topology.files, config.collectives));
+  for (const auto& [key, files] : config.topologies) {
+    ASSIGN_OR_RETURN(Fabric fabric, ReadFabric(file_system, files, config.collectives));
     const std::string warning = UnknownKeysWarning(fabric.network);
     if (!warning.empty()) warnings->push_back(warning);
-    if (key.empty()) return std::make_shared<FabricSet>(FabricSet::ForAllEdges(std::move(fabric)));
     fabrics.emplace(key, std::move(fabric));
   }
   return std::make_shared<FabricSet>(std::move(fabrics));
-}
-
-JobLayout LayoutOf(const TimingConfig& config) {
-  JobLayout layout;
-  layout.groups = config.groups;
-  layout.group_topologies = config.group_topologies;
-  layout.rank_to_device = config.rank_to_device;
-  for (const auto& [key, topology] : config.topologies) {
-    if (topology.rank_to_device.has_value()) {
-      layout.rank_to_device_by_topology[key] = *topology.rank_to_device;
-    }
-  }
-  return layout;
 }
 
 // The analytical model is faster than any cache.
@@ -131,7 +117,7 @@ absl::StatusOr<std::unique_ptr<NetworkTiming>> MakeEngine(FileSystem& file_syste
 absl::StatusOr<TimingSetup> SetUpTiming(FileSystem& file_system, const TimingConfig& config,
                                         const TimingEnvironment& environment) {
   TimingSetup setup;
-  setup.layout = LayoutOf(config);
+  setup.layout = config.layout;
   ASSIGN_OR_RETURN(setup.fabrics, ReadFabrics(file_system, config, &setup.warnings));
   ASSIGN_OR_RETURN(setup.cache, OpenCache(file_system, config, environment));
   ASSIGN_OR_RETURN(setup.timing, MakeEngine(file_system, config, environment, &setup));

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/engine/topology.h"
 #include "astra_bridge/timing/edge_workload.h"
@@ -221,9 +224,7 @@ Chunks ChunksOf(const CommEdge& edge, const Fabric& fabric) {
   return {chunk, (count + active - 1) / active};
 }
 
-}  // namespace
-
-absl::StatusOr<double> AnalyticalTiming::IsolatedNs(const Fabric& fabric, const CommEdge& edge) {
+absl::StatusOr<double> IsolatedNs(const Fabric& fabric, const CommEdge& edge) {
   if (edge.kind == CollectiveKind::kPointToPoint) {
     return MessageDelayNs(fabric.network, edge.participants[0], edge.participants[1],
                           static_cast<double>(edge.bytes));
@@ -244,10 +245,14 @@ absl::StatusOr<double> AnalyticalTiming::IsolatedNs(const Fabric& fabric, const 
   return chunk_ns + static_cast<double>(chunks.turns - 1) * pace;
 }
 
-absl::StatusOr<std::vector<double>> AnalyticalTiming::TogetherNs(
-    const Fabric& /*fabric*/, absl::Span<const CommEdge> /*edges*/,
-    absl::Span<const double> isolated_ns) {
-  return std::vector<double>(isolated_ns.begin(), isolated_ns.end());
+}  // namespace
+
+FabricTiming::Times AnalyticalTiming::TogetherNs(const Fabric& fabric,
+                                                 absl::Span<const CommEdge> edges,
+                                                 absl::Span<const double> isolated_ns) {
+  if (!isolated_ns.empty()) return std::vector<double>(isolated_ns.begin(), isolated_ns.end());
+  ASSIGN_OR_RETURN(const double ns, IsolatedNs(fabric, edges[0]));
+  return std::vector<double>{ns};
 }
 
 }  // namespace meridian

@@ -17,9 +17,9 @@ constexpr uint64_t kStartNodeId = 1;
 
 class Builder {
  public:
-  Builder(const Fabric& fabric, const EdgeWorkloadOptions& options) : fabric_(fabric) {
+  Builder(const Fabric& fabric, bool start_nodes) : fabric_(fabric) {
     result_.workload.ranks.resize(fabric.network.npus());
-    if (!options.start_nodes) return;
+    if (!start_nodes) return;
     dependencies_ = {kStartNodeId};
     WorkloadNode start;
     start.id = kStartNodeId;
@@ -106,9 +106,8 @@ absl::StatusOr<std::vector<CollectiveAlgorithm>> SystemAlgorithms(const CommEdge
 uint64_t EdgeNodeId(size_t position) { return kStartNodeId + 1 + position; }
 
 absl::StatusOr<EdgeWorkload> MakeEdgeWorkload(absl::Span<const CommEdge> edges,
-                                              const Fabric& fabric,
-                                              const EdgeWorkloadOptions& options) {
-  Builder builder(fabric, options);
+                                              const Fabric& fabric, bool start_nodes) {
+  Builder builder(fabric, start_nodes);
   for (size_t i = 0; i < edges.size(); ++i) {
     RETURN_IF_ERROR(builder.Add(edges[i], EdgeNodeId(i)));
   }

@@ -90,18 +90,13 @@ absl::StatusOr<Fabric> ReadFabric(FileSystem& file_system, const FabricFiles& fi
   return fabric;
 }
 
-FabricSet FabricSet::ForAllEdges(Fabric fabric) {
-  FabricSet set({{std::string(kDefaultTopologyKey), std::move(fabric)}});
-  set.for_all_edges_ = true;
-  return set;
-}
-
 FabricSet::FabricSet(std::map<std::string, Fabric> by_key) : by_key_(std::move(by_key)) {
   MERIDIAN_CHECK(!by_key_.empty());
 }
 
 absl::StatusOr<const Fabric*> FabricSet::Find(absl::string_view topology_key) const {
-  if (for_all_edges_ || (topology_key.empty() && by_key_.size() == 1)) {
+  // An empty key comes first.
+  if (by_key_.begin()->first.empty() || (topology_key.empty() && by_key_.size() == 1)) {
     return &by_key_.begin()->second;
   }
   const auto fabric =
