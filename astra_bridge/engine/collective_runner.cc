@@ -312,7 +312,7 @@ void CollectiveRunner::StartPhase(uint32_t number) {
     }
   }
   StreamHost host(*this, number);
-  if (phase.kind == CollectiveAlgorithm::Kind::kDoubleBinaryTree) {
+  if (phase.algorithm.kind == CollectiveAlgorithm::Kind::kDoubleBinaryTree) {
     const int32_t tree = collectives_[stream.collective]->first_tree[phase.dimension] +
                          phase.tree_offset + stream.chunk * phase.trees_per_chunk;
     stream.state.emplace<TreeState>(phase, stream.position, tree % 2 == 0).Start(host);

@@ -199,7 +199,7 @@ std::optional<LockstepResult> RunInLockstep(const CollectivePlan& plan, const Gr
                                             const LinkNetwork& network,
                                             const SystemConfig& system) {
   const CollectivePhase& phase = plan.phases[0];
-  if (plan.phases.size() > 1 || phase.kind != CollectiveAlgorithm::Kind::kRing) {
+  if (plan.phases.size() > 1 || phase.algorithm.kind != CollectiveAlgorithm::Kind::kRing) {
     return std::nullopt;
   }
   std::optional<RingStep> common;
