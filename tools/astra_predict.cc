@@ -20,7 +20,6 @@
 #include "astra_bridge/configuration/timing_setup.h"
 #include "astra_bridge/edges/comm_edge_list.h"
 #include "astra_bridge/schedule/edge_domains.h"
-#include "astra_bridge/schedule/edge_prediction.h"
 #include "astra_bridge/schedule/iteration_prediction.h"
 #include "astra_bridge/schedule/prediction_report.h"
 #include "astra_bridge/schedule/prediction_report.pb.h"

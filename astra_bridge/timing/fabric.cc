@@ -13,21 +13,6 @@
 namespace meridian {
 namespace {
 
-CollectiveAlgorithm AlgorithmFor(BlockShape shape) {
-  CollectiveAlgorithm algorithm;
-  switch (shape) {
-    case BlockShape::kRing:
-    case BlockShape::kMesh:
-      algorithm.kind = CollectiveAlgorithm::Kind::kRing;
-      break;
-    case BlockShape::kFullyConnected:
-    case BlockShape::kSwitch:
-      algorithm.kind = CollectiveAlgorithm::Kind::kDirect;
-      break;
-  }
-  return algorithm;
-}
-
 // Puts the choices into the system and what they say into the hash.
 absl::Status ApplyChoices(const CollectiveChoices& choices, size_t dimensions, SystemConfig* system,
                           ContentHash* hash) {
@@ -58,8 +43,13 @@ SystemConfig DefaultSystemConfig(const NetworkConfig& network) {
   SystemConfig system;
   system.source = "the default system configuration";
   for (const NetworkDimension& dimension : network.dimensions) {
+    const bool is_ring =
+        dimension.shape == BlockShape::kRing || dimension.shape == BlockShape::kMesh;
+    CollectiveAlgorithm algorithm;
+    algorithm.kind =
+        is_ring ? CollectiveAlgorithm::Kind::kRing : CollectiveAlgorithm::Kind::kDirect;
     for (std::vector<CollectiveAlgorithm>& algorithms : system.algorithms) {
-      algorithms.push_back(AlgorithmFor(dimension.shape));
+      algorithms.push_back(algorithm);
     }
   }
   return system;
