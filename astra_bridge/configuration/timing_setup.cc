@@ -66,37 +66,6 @@ absl::StatusOr<std::shared_ptr<TimingCache>> OpenCache(FileSystem& file_system,
   return std::shared_ptr<TimingCache>(*std::move(cache));
 }
 
-AstraSimulatorOptions SimulatorOptions(const TimingConfig& config,
-                                       const TimingEnvironment& environment,
-                                       const std::string& binary) {
-  AstraSimulatorOptions options;
-  options.binary = binary;
-  options.work_folder = config.work_folder.empty() ? environment.work_folder : config.work_folder;
-  options.timeout = config.astra_timeout;
-  return options;
-}
-
-absl::StatusOr<std::unique_ptr<NetworkTiming>> MakeAstraTiming(FileSystem& file_system,
-                                                               const TimingConfig& config,
-                                                               const TimingEnvironment& environment,
-                                                               TimingSetup* setup) {
-  const absl::StatusOr<std::string> path =
-      FindAstraBinary(file_system, config.astra_binary, environment.search_path, config.congestion);
-  if (!path.ok() && !environment.require_astra) {
-    setup->warnings.push_back(absl::StrCat(
-        path.status().message(), "; the embedded engine, which gives the same times, is used"));
-    return std::make_unique<EmbeddedTiming>(setup->fabrics, config.congestion, setup->cache);
-  }
-  RETURN_IF_ERROR(path.status());
-  ASSIGN_OR_RETURN(const AstraBinary binary,
-                   ProbeAstraBinary(file_system, SimulatorOptions(config, environment, *path),
-                                    config.congestion));
-  return std::make_unique<FallbackTiming>(
-      std::make_unique<AstraSimTiming>(file_system, setup->fabrics, binary,
-                                       SimulatorOptions(config, environment, *path), setup->cache),
-      std::make_unique<AnalyticalTiming>(setup->fabrics));
-}
-
 absl::StatusOr<std::unique_ptr<NetworkTiming>> MakeEngine(FileSystem& file_system,
                                                           const TimingConfig& config,
                                                           const TimingEnvironment& environment,
@@ -109,7 +78,23 @@ absl::StatusOr<std::unique_ptr<NetworkTiming>> MakeEngine(FileSystem& file_syste
     case TimingModel::kAstra:
       break;
   }
-  return MakeAstraTiming(file_system, config, environment, setup);
+  const absl::StatusOr<std::string> path =
+      FindAstraBinary(file_system, config.astra_binary, environment.search_path, config.congestion);
+  if (!path.ok() && !environment.require_astra) {
+    setup->warnings.push_back(absl::StrCat(
+        path.status().message(), "; the embedded engine, which gives the same times, is used"));
+    return std::make_unique<EmbeddedTiming>(setup->fabrics, config.congestion, setup->cache);
+  }
+  RETURN_IF_ERROR(path.status());
+  AstraSimulatorOptions options;
+  options.binary = *path;
+  options.work_folder = config.work_folder.empty() ? environment.work_folder : config.work_folder;
+  options.timeout = config.astra_timeout;
+  ASSIGN_OR_RETURN(const AstraBinary binary,
+                   ProbeAstraBinary(file_system, options, config.congestion));
+  return std::make_unique<FallbackTiming>(
+      std::make_unique<AstraSimTiming>(file_system, setup->fabrics, binary, options, setup->cache),
+      std::make_unique<AnalyticalTiming>(setup->fabrics));
 }
 
 }  // namespace

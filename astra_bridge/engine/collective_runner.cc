@@ -169,8 +169,6 @@ uint32_t CollectiveRunner::NewCollective(int32_t first_rank, uint32_t first_node
   collective.planned = planned;
   collective.group = planned->shape.group;
   collective.ordinal = ordinal;
-  collective.first_rank = first_rank;
-  collective.first_node = first_node;
   collective.members.assign(size, Member());
   collective.join_order.clear();
   collective.join_order.reserve(size);
@@ -204,12 +202,14 @@ absl::Status CollectiveRunner::CheckSame(const Collective& collective,
                                 ? "has other involved_dim or algorithms"
                                 : absl::StrCat("is ", describe(first));
   const int32_t group = groups_.groups()[shape.group].id;
+  const int32_t first_member = collective.join_order[0];
+  const int32_t first_rank = RankOf(collective, first_member);
   const uint64_t first_id =
-      workload_.ranks[collective.first_rank].nodes()[collective.first_node].id;
+      workload_.ranks[first_rank].nodes()[collective.members[first_member].node].id;
   return absl::InvalidArgumentError(absl::StrCat(
       "is ", describe(shape), ", but the same collective (number ", collective.ordinal + 1, " of ",
       group == kWorldGroup ? "all ranks" : absl::StrCat("group ", group), ") ", other, " on rank ",
-      collective.first_rank, " (node ", first_id, "); the ranks would wait forever"));
+      first_rank, " (node ", first_id, "); the ranks would wait forever"));
 }
 
 void CollectiveRunner::OnComplete(uint32_t number) {

@@ -127,9 +127,6 @@ class CollectiveRunner {
     uint32_t group = 0;
     // How many collectives of its group came before it.
     int64_t ordinal = 0;
-    // The rank that joined first, and its node, for messages to the user.
-    int32_t first_rank = 0;
-    uint32_t first_node = 0;
     // The members, indexed by their position in the group.
     std::vector<Member> members;
     // Positions of the members in the order in which they joined.

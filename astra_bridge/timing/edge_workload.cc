@@ -91,16 +91,6 @@ absl::Status EdgeError(const CommEdge& edge, absl::string_view reason) {
   return absl::InvalidArgumentError(absl::StrCat("edge ", Printable(edge.id), ": ", reason));
 }
 
-absl::StatusOr<std::vector<CollectiveAlgorithm>> SystemAlgorithms(const CommEdge& edge,
-                                                                  const Fabric& fabric) {
-  const std::vector<CollectiveAlgorithm>& algorithms = fabric.system.algorithms_of(edge.kind);
-  if (algorithms.empty()) {
-    return EdgeError(edge, absl::StrCat(fabric.system.source, ": ", CollectiveKindName(edge.kind),
-                                        "-implementation is missing; expected e.g. [\"ring\"]"));
-  }
-  return algorithms;
-}
-
 }  // namespace
 
 uint64_t EdgeNodeId(size_t position) { return kStartNodeId + 1 + position; }
@@ -130,7 +120,7 @@ absl::StatusOr<std::vector<CollectiveAlgorithm>> EdgeAlgorithms(const CommEdge& 
   };
   switch (edge.hint) {
     case AlgorithmHint::kNone:
-      return SystemAlgorithms(edge, fabric);
+      break;
     case AlgorithmHint::kRing:
       return one_phase(Kind::kRing);
     case AlgorithmHint::kDirect:
@@ -150,9 +140,14 @@ absl::StatusOr<std::vector<CollectiveAlgorithm>> EdgeAlgorithms(const CommEdge& 
                                " and ", fabric.network.npus(), " ranks, ", edge.participants.size(),
                                " of which take part"));
       }
-      return SystemAlgorithms(edge, fabric);
+      break;
   }
-  return SystemAlgorithms(edge, fabric);
+  const std::vector<CollectiveAlgorithm>& algorithms = fabric.system.algorithms_of(edge.kind);
+  if (algorithms.empty()) {
+    return EdgeError(edge, absl::StrCat(fabric.system.source, ": ", CollectiveKindName(edge.kind),
+                                        "-implementation is missing; expected e.g. [\"ring\"]"));
+  }
+  return algorithms;
 }
 
 }  // namespace meridian
