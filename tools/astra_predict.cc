@@ -19,7 +19,6 @@
 #include "astra_bridge/configuration/timing_setup.h"
 #include "astra_bridge/edges/comm_edge_list.h"
 #include "astra_bridge/schedule/edge_domains.h"
-#include "astra_bridge/schedule/edge_prediction.h"
 #include "astra_bridge/schedule/iteration_prediction.h"
 #include "astra_bridge/schedule/prediction_report.h"
 #include "astra_bridge/schedule/prediction_report.pb.h"
@@ -145,10 +144,11 @@ absl::StatusOr<TimingConfig> ReadConfig() {
   const std::string network = UserPath(FLAGS_network);
   if (!network.empty()) {
     config.topologies.clear();
-    config.topologies[""].files.network = network;
+    config.layout.rank_to_device_by_topology.clear();
+    config.topologies[""].network = network;
   }
-  for (auto& [key, topology] : config.topologies) {
-    ApplyPathFlag(FLAGS_system, &topology.files.system);
+  for (auto& [key, files] : config.topologies) {
+    ApplyPathFlag(FLAGS_system, &files.system);
   }
   RETURN_IF_ERROR(ApplyEngineFlag(&config));
   RETURN_IF_ERROR(

@@ -96,7 +96,8 @@ absl::StatusOr<double> TimeInProcess(const GoldenCost& cost, int rounds) {
 absl::StatusOr<double> TimeWholeProcess(const GoldenCost& cost, int rounds) {
   const TemporaryDirectory folder;
   RETURN_IF_ERROR(WriteAstraFiles(FileSystem::Posix(), folder.path(), cost.run.workload,
-                                  cost.run.network, cost.run.system, {}));
+                                  cost.run.network, cost.run.system,
+                                  /*node_times=*/false));
   const std::vector<std::string> arguments = {
       "--workload=" + folder.PathOf(kWorkloadPrefix), "--network=" + folder.PathOf(kNetworkFile),
       "--system=" + folder.PathOf(kSystemFile),
