@@ -9,19 +9,16 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "astra_bridge/calibration/calibrated_model.h"
 #include "astra_bridge/calibration/calibration.h"
-#include "astra_bridge/calibration/calibration_run.h"
 #include "astra_bridge/calibration/report_text.h"
+#include "astra_bridge/calibration/transfers.h"
 #include "astra_bridge/corrections/corrections.h"
 #include "astra_bridge/sidecar/astra_files.h"
 #include "astra_bridge/timing/fabric.h"
 #include "tools/command.h"
-#include "tools/pipeline/measured_runs.h"
 #include "tools/pipeline/output_files.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -70,8 +67,7 @@ absl::StatusOr<CalibrationOptions> ReadOptions() {
   if (!holdout.empty()) {
     const std::optional<Holdout> named = HoldoutFromName(holdout);
     if (!named.has_value()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--holdout=", holdout, " is none of size, op, group"));
+      return NoneOf("holdout", holdout, "size, op, group");
     }
     if (!options.sizes.empty()) {
       return absl::InvalidArgumentError(
@@ -79,9 +75,9 @@ absl::StatusOr<CalibrationOptions> ReadOptions() {
     }
     options.holdout = *named;
   }
-  const std::string topology = absl::GetFlag(FLAGS_topology);
+  const std::string topology = UserPath(FLAGS_topology);
   if (!topology.empty()) {
-    ASSIGN_OR_RETURN(options.topology, ReadFabric(FileSystem::Posix(), {UserPath(topology), ""}));
+    ASSIGN_OR_RETURN(options.topology, ReadFabric(FileSystem::Posix(), {topology, ""}));
   }
   return options;
 }
@@ -99,42 +95,38 @@ absl::StatusOr<Calibration> CalibrateWithProgress(const std::vector<CalibrationR
 
 absl::Status WriteOutputs(const Calibration& calibration) {
   OutputFiles outputs(FileSystem::Posix());
-  const auto write = [&](const std::string& kind, const std::string& path,
-                         const std::string& text) -> absl::Status {
-    if (path.empty()) return absl::OkStatus();
-    return outputs.Write(kind, UserPath(path), [&](ByteSink& sink) { return sink.Append(text); });
-  };
-  const std::string network_path = absl::GetFlag(FLAGS_output_network);
+  const std::string network_path = UserPath(FLAGS_output_network);
   if (!network_path.empty()) {
     ASSIGN_OR_RETURN(const std::string network, NetworkConfigToYaml(calibration.fabric.network));
-    RETURN_IF_ERROR(write("network", network_path, network));
+    RETURN_IF_ERROR(outputs.WriteText("network", network_path, network));
   }
-  RETURN_IF_ERROR(write("system", absl::GetFlag(FLAGS_output_system),
+  RETURN_IF_ERROR(
+      outputs.WriteText("system", UserPath(FLAGS_output_system),
                         SystemConfigToJson(calibration.fabric.system, /*trace_enabled=*/false)));
-  RETURN_IF_ERROR(write("corrections", absl::GetFlag(FLAGS_output_corrections),
-                        CorrectionsToJson(calibration.corrections)));
-  RETURN_IF_ERROR(write("report", absl::GetFlag(FLAGS_report), ReportToJson(calibration.report)));
+  RETURN_IF_ERROR(outputs.WriteText("corrections", UserPath(FLAGS_output_corrections),
+                                    CorrectionsToJson(calibration.corrections)));
+  RETURN_IF_ERROR(
+      outputs.WriteText("report", UserPath(FLAGS_report), ReportToJson(calibration.report)));
   return outputs.Commit();
 }
 
 absl::StatusOr<int> CalibrateTraces() {
-  ASSIGN_OR_RETURN(const std::vector<std::string> traces,
-                   UserProfiles(absl::GetFlag(FLAGS_traces), "sweep/"));
+  ASSIGN_OR_RETURN(const std::vector<std::string> traces, UserProfiles(FLAGS_traces, "sweep/"));
   std::vector<std::string> inputs = traces;
-  inputs.push_back(UserPath(absl::GetFlag(FLAGS_topology)));
-  RETURN_IF_ERROR(CheckOutputPaths(
-      inputs,
-      {UserPath(absl::GetFlag(FLAGS_output_network)), UserPath(absl::GetFlag(FLAGS_output_system)),
-       UserPath(absl::GetFlag(FLAGS_output_corrections)), UserPath(absl::GetFlag(FLAGS_report))}));
+  inputs.push_back(UserPath(FLAGS_topology));
+  RETURN_IF_ERROR(
+      CheckOutputPaths(inputs, {UserPath(FLAGS_output_network), UserPath(FLAGS_output_system),
+                                UserPath(FLAGS_output_corrections), UserPath(FLAGS_report)}));
   ASSIGN_OR_RETURN(const CalibrationOptions options, ReadOptions());
+  CalibrationRunOptions run_options;
+  run_options.reader.input = UserInputOptions();
+  run_options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
   ASSIGN_OR_RETURN(const std::vector<CalibrationRun> runs,
-                   ReadMeasuredRuns(FileSystem::Posix(), traces, UserInputOptions(),
-                                    absl::GetFlag(FLAGS_allow_violations)));
+                   ReadCalibrationRuns(FileSystem::Posix(), traces,
+                                       WithProgress(run_options, "reading", traces.size())));
   ASSIGN_OR_RETURN(const Calibration calibration, CalibrateWithProgress(runs, options));
   RETURN_IF_ERROR(WriteOutputs(calibration));
-  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(calibration.report)
-                                     : FormatCalibration(calibration.report)));
-  return kExitDone;
+  return PrintReport(calibration.report, FormatCalibration);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // astra_predict: how long communication takes, and workloads with it.
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,7 +19,6 @@
 #include "astra_bridge/configuration/timing_setup.h"
 #include "astra_bridge/edges/comm_edge_list.h"
 #include "astra_bridge/schedule/edge_domains.h"
-#include "astra_bridge/schedule/edge_prediction.h"
 #include "astra_bridge/schedule/iteration_prediction.h"
 #include "astra_bridge/schedule/prediction_report.h"
 #include "astra_bridge/schedule/prediction_report.pb.h"
@@ -36,7 +34,6 @@
 #include "tools/pipeline/output_files.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/parallel_for.h"
@@ -100,39 +97,31 @@ namespace {
 constexpr int64_t kMaxCoalescedKib = int64_t{1} << 40;
 constexpr int32_t kMaxThreads = 1024;
 
-absl::Status WrongFlag(absl::string_view flag, absl::string_view value, absl::string_view names) {
-  return absl::InvalidArgumentError(absl::StrCat("--", flag, "=", value, " is none of ", names));
-}
-
+// Sets the model to what the flag names, when it is given.
 absl::Status ApplyEngineFlag(TimingConfig* config) {
-  const std::string engine = absl::GetFlag(FLAGS_engine);
-  if (engine.empty()) return absl::OkStatus();
-  if (engine == "analytical") {
-    config->model = TimingModel::kAnalytical;
-  } else if (engine == "embedded") {
-    config->model = TimingModel::kEmbedded;
-  } else if (engine == "sidecar") {
-    config->model = TimingModel::kAstra;
-  } else {
-    return WrongFlag("engine", engine, "analytical, embedded, sidecar");
-  }
+  if (absl::GetFlag(FLAGS_engine).empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(config->model,
+                   NamedValue<TimingModel>(FLAGS_engine, {{"analytical", TimingModel::kAnalytical},
+                                                          {"embedded", TimingModel::kEmbedded},
+                                                          {"sidecar", TimingModel::kAstra}}));
   return absl::OkStatus();
 }
 
 // Sets *value to what the flag names, when it is given.
 template <typename Enum, typename Result>
-absl::Status ApplyNameFlag(absl::string_view flag, const std::string& name,
+absl::Status ApplyNameFlag(const absl::Flag<std::string>& flag,
                            std::optional<Enum> (*from_name)(absl::string_view),
                            absl::string_view names, Result* value) {
+  const std::string name = absl::GetFlag(flag);
   if (name.empty()) return absl::OkStatus();
   const std::optional<Enum> found = from_name(name);
-  if (!found.has_value()) return WrongFlag(flag, name, names);
+  if (!found.has_value()) return NoneOf(absl::GetFlagReflectionHandle(flag).Name(), name, names);
   *value = *found;
   return absl::OkStatus();
 }
 
-void ApplyPathFlag(const std::string& path, std::string* value) {
-  if (!path.empty()) *value = UserPath(path);
+void ApplyPathFlag(const absl::Flag<std::string>& flag, std::string* value) {
+  if (!absl::GetFlag(flag).empty()) *value = UserPath(flag);
 }
 
 absl::Status ApplyTimeoutFlag(TimingConfig* config) {
@@ -148,35 +137,31 @@ absl::Status ApplyTimeoutFlag(TimingConfig* config) {
 
 absl::StatusOr<TimingConfig> ReadConfig() {
   TimingConfig config;
-  const std::string path = absl::GetFlag(FLAGS_config);
+  const std::string path = UserPath(FLAGS_config);
   if (!path.empty()) {
-    ASSIGN_OR_RETURN(config, ReadTimingConfig(FileSystem::Posix(), UserPath(path)));
+    ASSIGN_OR_RETURN(config, ReadTimingConfig(FileSystem::Posix(), path));
   }
-  const std::string network = absl::GetFlag(FLAGS_network);
+  const std::string network = UserPath(FLAGS_network);
   if (!network.empty()) {
     config.topologies.clear();
-    config.topologies[""].files.network = UserPath(network);
+    config.layout.rank_to_device_by_topology.clear();
+    config.topologies[""].network = network;
   }
-  for (auto& [key, topology] : config.topologies) {
-    ApplyPathFlag(absl::GetFlag(FLAGS_system), &topology.files.system);
+  for (auto& [key, files] : config.topologies) {
+    ApplyPathFlag(FLAGS_system, &files.system);
   }
   RETURN_IF_ERROR(ApplyEngineFlag(&config));
-  RETURN_IF_ERROR(ApplyNameFlag("mode", absl::GetFlag(FLAGS_mode), TimingModeFromName,
-                                "isolated, snapshot", &config.mode));
-  RETURN_IF_ERROR(ApplyNameFlag("congestion", absl::GetFlag(FLAGS_congestion), CongestionFromName,
-                                "aware, unaware", &config.congestion));
-  RETURN_IF_ERROR(ApplyNameFlag("cache", absl::GetFlag(FLAGS_cache), CacheModeFromName,
-                                "off, readonly, readwrite", &config.cache));
+  RETURN_IF_ERROR(
+      ApplyNameFlag(FLAGS_mode, TimingModeFromName, "isolated, snapshot", &config.mode));
+  RETURN_IF_ERROR(
+      ApplyNameFlag(FLAGS_congestion, CongestionFromName, "aware, unaware", &config.congestion));
+  RETURN_IF_ERROR(
+      ApplyNameFlag(FLAGS_cache, CacheModeFromName, "off, readonly, readwrite", &config.cache));
   RETURN_IF_ERROR(ApplyTimeoutFlag(&config));
-  ApplyPathFlag(absl::GetFlag(FLAGS_astra_binary), &config.astra_binary);
-  ApplyPathFlag(absl::GetFlag(FLAGS_corrections), &config.corrections);
-  ApplyPathFlag(absl::GetFlag(FLAGS_cache_dir), &config.cache_folder);
+  ApplyPathFlag(FLAGS_astra_binary, &config.astra_binary);
+  ApplyPathFlag(FLAGS_corrections, &config.corrections);
+  ApplyPathFlag(FLAGS_cache_dir, &config.cache_folder);
   return config;
-}
-
-std::string EnvironmentVariable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
 }
 
 TimingEnvironment MachineEnvironment() {
@@ -194,25 +179,18 @@ TimingEnvironment MachineEnvironment() {
   return environment;
 }
 
-// The bar is gone before anything is printed.
-absl::StatusOr<PredictionReport> PredictEdgesWithProgress(const TimingSetup& setup,
-                                                          CommEdgeList list, TimingMode mode) {
-  ProgressBar progress("timing edges", list.edges.size());
-  return PredictEdges(setup, std::move(list), mode, [&](uint64_t done) { progress.Update(done); });
-}
-
 absl::StatusOr<PredictionReport> PredictList() {
   ASSIGN_OR_RETURN(const TimingConfig config, ReadConfig());
-  ASSIGN_OR_RETURN(
-      CommEdgeList list,
-      ReadCommEdges(FileSystem::Posix(), UserPath(absl::GetFlag(FLAGS_edges)), UserInputOptions()));
+  ASSIGN_OR_RETURN(CommEdgeList list,
+                   ReadCommEdges(FileSystem::Posix(), UserPath(FLAGS_edges), UserInputOptions()));
   ASSIGN_OR_RETURN(const TimingSetup setup,
                    SetUpTiming(FileSystem::Posix(), config, MachineEnvironment()));
-  return PredictEdgesWithProgress(setup, std::move(list), config.mode);
+  const auto progress = ShowProgress("timing edges", list.edges.size());
+  return PredictEdges(setup, std::move(list), config.mode, progress);
 }
 
 absl::StatusOr<CommGroups> ReadGroups(const std::string& prefix) {
-  std::string path = UserPath(absl::GetFlag(FLAGS_comm_groups));
+  std::string path = UserPath(FLAGS_comm_groups);
   if (path.empty()) {
     path = CommGroupsBeside(FileSystem::Posix(), prefix);
     if (path.empty()) return CommGroups();
@@ -228,54 +206,29 @@ absl::StatusOr<ExecutionGraph> ReadWorkload(const std::string& prefix) {
   EtGraphReaderOptions options;
   options.input = UserInputOptions();
   ASSIGN_OR_RETURN(options.groups, ReadGroups(prefix));
-  ProgressBar progress("bytes read", 0);
-  uint64_t bytes_read = 0;
-  options.progress = [&](uint64_t bytes) { progress.Update(bytes_read += bytes); };
+  options.progress = ShowBytesRead();
   return ReadEtGraph(FileSystem::Posix(), files, options);
-}
-
-// One bar after the other.
-class StageProgress {
- public:
-  void Update(absl::string_view stage, uint64_t done, uint64_t total) {
-    if (bar_ == nullptr || stage != stage_ || total != total_) {
-      bar_ = nullptr;
-      bar_ = std::make_unique<ProgressBar>(std::string(stage), total);
-      stage_ = std::string(stage);
-      total_ = total;
-    }
-    bar_->Update(done);
-  }
-
- private:
-  std::unique_ptr<ProgressBar> bar_;
-  std::string stage_;
-  uint64_t total_ = 0;
-};
-
-std::optional<ReplayResources> ReplayResourcesFromName(absl::string_view name) {
-  if (name == "streams") return ReplayResources::kPerResource;
-  if (name == "simulator") return ReplayResources::kSimulator;
-  return std::nullopt;
 }
 
 absl::StatusOr<IterationOptions> ReadIterationOptions(TimingMode mode) {
   IterationOptions options;
   options.mode = mode;
-  RETURN_IF_ERROR(ApplyNameFlag("partition", absl::GetFlag(FLAGS_partition),
-                                TrafficSnapshotPartitionFromName, "none, fabric, kind, link_domain",
-                                &options.partition));
-  RETURN_IF_ERROR(ApplyNameFlag("resources", absl::GetFlag(FLAGS_resources),
-                                ReplayResourcesFromName, "streams, simulator", &options.resources));
+  RETURN_IF_ERROR(ApplyNameFlag(FLAGS_partition, TrafficSnapshotPartitionFromName,
+                                "none, fabric, kind, link_domain", &options.partition));
+  if (!absl::GetFlag(FLAGS_resources).empty()) {
+    ASSIGN_OR_RETURN(
+        options.resources,
+        NamedValue<ReplayResources>(FLAGS_resources, {{"streams", ReplayResources::kPerResource},
+                                                      {"simulator", ReplayResources::kSimulator}}));
+  }
   const int64_t kib = absl::GetFlag(FLAGS_coalesce_below_kib);
   if (kib < 0 || kib > kMaxCoalescedKib) {
-    return WrongFlag("coalesce_below_kib", absl::StrCat(kib),
-                     absl::StrCat("0 to ", kMaxCoalescedKib));
+    return NoneOf("coalesce_below_kib", absl::StrCat(kib), absl::StrCat("0 to ", kMaxCoalescedKib));
   }
   options.coalesce_below_bytes = kib << 10;
   const int32_t threads = absl::GetFlag(FLAGS_threads);
   if (threads < 0 || threads > kMaxThreads) {
-    return WrongFlag("threads", absl::StrCat(threads), absl::StrCat("0 to ", kMaxThreads));
+    return NoneOf("threads", absl::StrCat(threads), absl::StrCat("0 to ", kMaxThreads));
   }
   options.threads = threads == 0 ? MachineThreads() : threads;
   if (mode != TimingMode::kSnapshot && !absl::GetFlag(FLAGS_manifest).empty()) {
@@ -287,9 +240,15 @@ absl::StatusOr<IterationOptions> ReadIterationOptions(TimingMode mode) {
 absl::StatusOr<std::unique_ptr<IterationPrediction>> PredictWithProgress(
     const TimingSetup& setup, const ExecutionGraph& graph, const CommunicationMatch& match,
     IterationOptions options) {
-  StageProgress progress;
+  // One bar after the other.
+  std::optional<ProgressBar> bar;
+  std::pair<std::string, uint64_t> shown;
   options.progress = [&](absl::string_view stage, uint64_t done, uint64_t total) {
-    progress.Update(stage, done, total);
+    if (!bar.has_value() || stage != shown.first || total != shown.second) {
+      shown = {std::string(stage), total};
+      bar.emplace(shown.first, total);
+    }
+    bar->Update(done);
   };
   return PredictIteration(setup, graph, match, options);
 }
@@ -299,26 +258,23 @@ absl::Status CheckManifestPath(const std::string& prefix, const std::string& man
   if (manifest.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(std::vector<std::string> inputs,
                    FileSystem::Posix().Glob(absl::StrCat(prefix, ".*")));
-  for (const std::string& input :
-       {absl::GetFlag(FLAGS_config), absl::GetFlag(FLAGS_network), absl::GetFlag(FLAGS_system),
-        absl::GetFlag(FLAGS_comm_groups), absl::GetFlag(FLAGS_corrections)}) {
-    inputs.push_back(UserPath(input));
-  }
+  inputs.insert(inputs.end(),
+                {UserPath(FLAGS_config), UserPath(FLAGS_network), UserPath(FLAGS_system),
+                 UserPath(FLAGS_comm_groups), UserPath(FLAGS_corrections)});
   return CheckOutputPaths(inputs, {manifest});
 }
 
 absl::Status WriteManifest(const SnapshotManifest& manifest, const std::string& path) {
   const bool binary = absl::EndsWith(absl::StripSuffix(path, ".gz"), ".pb");
   OutputFiles outputs(FileSystem::Posix());
-  RETURN_IF_ERROR(outputs.Write("manifest", path, [&](ByteSink& sink) {
-    return sink.Append(binary ? manifest.SerializeAsString() : ReportToJson(manifest));
-  }));
+  RETURN_IF_ERROR(outputs.WriteText(
+      "manifest", path, binary ? manifest.SerializeAsString() : ReportToJson(manifest)));
   return outputs.Commit();
 }
 
 absl::StatusOr<PredictionReport> PredictWorkload() {
-  const std::string prefix = UserPath(absl::GetFlag(FLAGS_et));
-  const std::string manifest_path = UserPath(absl::GetFlag(FLAGS_manifest));
+  const std::string prefix = UserPath(FLAGS_et);
+  const std::string manifest_path = UserPath(FLAGS_manifest);
   ASSIGN_OR_RETURN(TimingConfig config, ReadConfig());
   // Formulas know nothing of what runs at once.
   if (absl::GetFlag(FLAGS_config).empty() && absl::GetFlag(FLAGS_engine).empty()) {
@@ -342,14 +298,9 @@ absl::StatusOr<PredictionReport> PredictWorkload() {
 
 // Flags that mean something for a workload only.
 absl::Status CheckListFlags() {
-  for (const auto& [flag, given] : std::vector<std::pair<absl::string_view, bool>>{
-           {"comm_groups", !absl::GetFlag(FLAGS_comm_groups).empty()},
-           {"partition", absl::GetFlag(FLAGS_partition) != "none"},
-           {"coalesce_below_kib", absl::GetFlag(FLAGS_coalesce_below_kib) != 0},
-           {"resources", absl::GetFlag(FLAGS_resources) != "streams"},
-           {"threads", absl::GetFlag(FLAGS_threads) != 0},
-           {"manifest", !absl::GetFlag(FLAGS_manifest).empty()}}) {
-    if (given) {
+  for (const char* flag :
+       {"comm_groups", "partition", "coalesce_below_kib", "resources", "threads", "manifest"}) {
+    if (IsGiven(flag)) {
       return absl::InvalidArgumentError(
           absl::StrCat("--", flag, " is for workloads, --et; all edges of a list start at once"));
     }
@@ -374,9 +325,7 @@ absl::StatusOr<int> Predict() {
     std::fprintf(stderr, "astra_predict: warning: %s did not time all: %s\n",
                  report.engine().c_str(), Printable(report.fallback_details(0).reason()).c_str());
   }
-  const std::string text = has_et ? FormatIteration(report) : FormatPrediction(report);
-  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : text));
-  return kExitDone;
+  return PrintReport(report, has_et ? FormatIteration : FormatPrediction);
 }
 
 }  // namespace

@@ -1,6 +1,4 @@
 // astra_simulate: how long a workload takes on a network, with AstraSim's inputs and times.
-#include <cstdlib>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -8,7 +6,6 @@
 
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "astra_bridge/corrections/corrected_simulation.h"
@@ -25,13 +22,10 @@
 #include "chakra_export/et/comm_groups.h"
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
-#include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
-#include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 ABSL_FLAG(std::string, workload, "",
@@ -63,8 +57,6 @@ ABSL_FLAG(std::string, trace_json, "",
 namespace meridian {
 namespace {
 
-enum class Engine { kEmbedded, kSidecar };
-
 struct Inputs {
   NetworkConfig network;
   SystemConfig system;
@@ -73,57 +65,35 @@ struct Inputs {
   Workload workload;
 };
 
-absl::StatusOr<Engine> ParseEngine(const std::string& name) {
-  if (name == "embedded") return Engine::kEmbedded;
-  if (name == "sidecar") return Engine::kSidecar;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--engine=", name, " is none of embedded, sidecar"));
-}
-
-absl::StatusOr<Congestion> ParseCongestion(const std::string& name) {
-  if (name == "aware") return Congestion::kAware;
-  if (name == "unaware") return Congestion::kUnaware;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--congestion=", name, " is none of aware, unaware"));
-}
-
-absl::StatusOr<InputFile> OpenNamed(absl::string_view flag, const std::string& path,
+absl::StatusOr<InputFile> OpenNamed(const absl::Flag<std::string>& flag,
                                     absl::string_view example) {
-  if (path.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--", flag, " names no file; expected e.g. --", flag, "=", example));
-  }
-  return InputFile::Open(FileSystem::Posix(), UserPath(path), UserInputOptions());
+  ASSIGN_OR_RETURN(const std::string path, RequiredPath(flag, "file", example));
+  return InputFile::Open(FileSystem::Posix(), path, UserInputOptions());
 }
 
 absl::StatusOr<Inputs> ReadInputs() {
   Inputs inputs;
-  const std::string prefix = absl::GetFlag(FLAGS_workload);
-  if (prefix.empty()) {
-    return absl::InvalidArgumentError(
-        "--workload names no traces; expected e.g. --workload=run/llama for run/llama.0.et, ...");
-  }
-  const std::string network = absl::GetFlag(FLAGS_network);
-  ASSIGN_OR_RETURN(const InputFile network_file, OpenNamed("network", network, "network.yml"));
-  ASSIGN_OR_RETURN(inputs.network, ParseNetworkConfig(network_file.bytes(), network));
-  const std::string system = absl::GetFlag(FLAGS_system);
-  ASSIGN_OR_RETURN(const InputFile system_file, OpenNamed("system", system, "system.json"));
-  ASSIGN_OR_RETURN(inputs.system, ParseSystemConfig(system_file.bytes(), system));
+  ASSIGN_OR_RETURN(const std::string prefix,
+                   RequiredPath(FLAGS_workload, "traces", "run/llama for run/llama.0.et, ..."));
+  ASSIGN_OR_RETURN(const InputFile network, OpenNamed(FLAGS_network, "network.yml"));
+  ASSIGN_OR_RETURN(inputs.network,
+                   ParseNetworkConfig(network.bytes(), absl::GetFlag(FLAGS_network)));
+  ASSIGN_OR_RETURN(const InputFile system, OpenNamed(FLAGS_system, "system.json"));
+  ASSIGN_OR_RETURN(inputs.system, ParseSystemConfig(system.bytes(), absl::GetFlag(FLAGS_system)));
   // Before the traces, which may take minutes.
-  const std::string corrections = UserPath(absl::GetFlag(FLAGS_corrections));
+  const std::string corrections = UserPath(FLAGS_corrections);
   if (!corrections.empty()) {
     ASSIGN_OR_RETURN(inputs.corrections, ReadCorrections(FileSystem::Posix(), corrections));
   }
-  ProgressBar progress("reading ranks", static_cast<uint64_t>(inputs.network.npus()));
   EtWorkloadOptions options;
   options.input = UserInputOptions();
   options.names = !absl::GetFlag(FLAGS_trace_json).empty();
-  options.progress = [&](uint64_t ranks) { progress.Update(ranks); };
-  ASSIGN_OR_RETURN(inputs.workload, ReadEtWorkload(FileSystem::Posix(), UserPath(prefix),
-                                                   inputs.network, inputs.system, options));
-  std::string groups = UserPath(absl::GetFlag(FLAGS_comm_groups));
+  ASSIGN_OR_RETURN(inputs.workload,
+                   ReadEtWorkload(FileSystem::Posix(), prefix, inputs.network, inputs.system,
+                                  WithProgress(options, "reading ranks", inputs.network.npus())));
+  std::string groups = UserPath(FLAGS_comm_groups);
   if (groups.empty()) {
-    groups = CommGroupsBeside(FileSystem::Posix(), UserPath(prefix));
+    groups = CommGroupsBeside(FileSystem::Posix(), prefix);
     if (!groups.empty()) {
       std::fprintf(stderr, "astra_simulate: note: process groups are those of %s\n",
                    Printable(groups).c_str());
@@ -152,8 +122,7 @@ absl::StatusOr<Outcome> SimulateEmbedded(const Inputs& inputs, SimulationOptions
   }
   // Corrections take a second run.
   const int64_t runs = inputs.corrections.has_value() ? 2 : 1;
-  ProgressBar progress("simulating nodes", static_cast<uint64_t>(nodes * runs));
-  options.progress = [&](int64_t done, int64_t) { progress.Update(static_cast<uint64_t>(done)); };
+  options.progress = ShowProgress("simulating nodes", static_cast<uint64_t>(nodes * runs));
   Outcome outcome;
   if (!inputs.corrections.has_value()) {
     ASSIGN_OR_RETURN(outcome.result,
@@ -188,11 +157,10 @@ absl::StatusOr<Outcome> SimulateWithSidecar(const Inputs& inputs,
     return absl::InvalidArgumentError(
         absl::StrCat("--astra_timeout_s=", timeout_s, " is no time above 0"));
   }
-  const char* const search_path = std::getenv("PATH");
   AstraSimulatorOptions simulator;
   ASSIGN_OR_RETURN(simulator.binary,
-                   FindAstraBinary(FileSystem::Posix(), UserPath(absl::GetFlag(FLAGS_astra_binary)),
-                                   search_path == nullptr ? "" : search_path, options.congestion));
+                   FindAstraBinary(FileSystem::Posix(), UserPath(FLAGS_astra_binary),
+                                   EnvironmentVariable("PATH"), options.congestion));
   simulator.work_folder = UserInputOptions().temporary_directory;
   simulator.timeout = absl::Seconds(timeout_s);
   Outcome outcome;
@@ -210,21 +178,18 @@ absl::StatusOr<Outcome> SimulateWithSidecar(const Inputs& inputs,
 
 absl::Status WriteTimelineFile(const Inputs& inputs, const SimulationResult& result,
                                const std::string& path) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFileWriter> writer,
-                   AtomicFileWriter::Create(FileSystem::Posix(), path));
-  if (absl::EndsWith(path, ".gz")) {
-    GzipSink gzip(writer.get());
-    RETURN_IF_ERROR(WriteTimeline(inputs.workload, result, &gzip));
-    RETURN_IF_ERROR(gzip.Finish());
-  } else {
-    RETURN_IF_ERROR(WriteTimeline(inputs.workload, result, writer.get()));
-  }
-  return writer->Commit();
+  OutputFiles outputs(FileSystem::Posix());
+  RETURN_IF_ERROR(outputs.Write("timeline", path, [&](ByteSink& sink) {
+    return WriteTimeline(inputs.workload, result, &sink);
+  }));
+  return outputs.Commit();
 }
 
 absl::StatusOr<SimulationOptions> ReadOptions() {
   SimulationOptions options;
-  ASSIGN_OR_RETURN(options.congestion, ParseCongestion(absl::GetFlag(FLAGS_congestion)));
+  ASSIGN_OR_RETURN(options.congestion,
+                   NamedValue<Congestion>(FLAGS_congestion, {{"aware", Congestion::kAware},
+                                                             {"unaware", Congestion::kUnaware}}));
   options.comm_streams = absl::GetFlag(FLAGS_comm_streams);
   options.node_times = absl::GetFlag(FLAGS_node_times) || !absl::GetFlag(FLAGS_trace_json).empty();
   options.link_use = absl::GetFlag(FLAGS_link_use);
@@ -261,33 +226,25 @@ SimulationReport MakeReport(const Inputs& inputs, const Outcome& outcome) {
 
 // The timeline must not take the place of what is simulated.
 absl::Status CheckTimelinePath() {
-  std::vector<std::string> inputs;
-  for (const std::string& path :
-       {absl::GetFlag(FLAGS_network), absl::GetFlag(FLAGS_system), absl::GetFlag(FLAGS_comm_groups),
-        absl::GetFlag(FLAGS_corrections)}) {
-    inputs.push_back(UserPath(path));
-  }
-  ASSIGN_OR_RETURN(
-      const std::vector<std::string> traces,
-      FileSystem::Posix().Glob(absl::StrCat(UserPath(absl::GetFlag(FLAGS_workload)), ".*")));
-  inputs.insert(inputs.end(), traces.begin(), traces.end());
-  return CheckOutputPaths(inputs, {UserPath(absl::GetFlag(FLAGS_trace_json))});
+  ASSIGN_OR_RETURN(std::vector<std::string> inputs,
+                   FileSystem::Posix().Glob(absl::StrCat(UserPath(FLAGS_workload), ".*")));
+  inputs.insert(inputs.end(), {UserPath(FLAGS_network), UserPath(FLAGS_system),
+                               UserPath(FLAGS_comm_groups), UserPath(FLAGS_corrections)});
+  return CheckOutputPaths(inputs, {UserPath(FLAGS_trace_json)});
 }
 
 absl::StatusOr<int> SimulateWorkload() {
-  ASSIGN_OR_RETURN(const Engine engine, ParseEngine(absl::GetFlag(FLAGS_engine)));
+  ASSIGN_OR_RETURN(const bool is_embedded,
+                   NamedValue<bool>(FLAGS_engine, {{"embedded", true}, {"sidecar", false}}));
   ASSIGN_OR_RETURN(const SimulationOptions options, ReadOptions());
-  if (engine == Engine::kSidecar) RETURN_IF_ERROR(RefuseWithSidecar(options));
+  if (!is_embedded) RETURN_IF_ERROR(RefuseWithSidecar(options));
   RETURN_IF_ERROR(CheckTimelinePath());
   ASSIGN_OR_RETURN(const Inputs inputs, ReadInputs());
-  ASSIGN_OR_RETURN(const Outcome outcome, engine == Engine::kEmbedded
-                                              ? SimulateEmbedded(inputs, options)
-                                              : SimulateWithSidecar(inputs, options));
-  const std::string timeline = UserPath(absl::GetFlag(FLAGS_trace_json));
+  ASSIGN_OR_RETURN(const Outcome outcome, is_embedded ? SimulateEmbedded(inputs, options)
+                                                      : SimulateWithSidecar(inputs, options));
+  const std::string timeline = UserPath(FLAGS_trace_json);
   if (!timeline.empty()) RETURN_IF_ERROR(WriteTimelineFile(inputs, outcome.result, timeline));
-  const SimulationReport report = MakeReport(inputs, outcome);
-  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatSimulationReport(report)));
-  return kExitDone;
+  return PrintReport(MakeReport(inputs, outcome), FormatSimulationReport);
 }
 
 }  // namespace

@@ -5,25 +5,22 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
-#include "astra_bridge/calibration/calibration_run.h"
 #include "astra_bridge/calibration/check_reasons.h"
 #include "astra_bridge/calibration/report_text.h"
 #include "astra_bridge/calibration/simulation_check.h"
 #include "astra_bridge/calibration/step_check.h"
+#include "astra_bridge/calibration/transfers.h"
 #include "astra_bridge/corrections/corrections.h"
 #include "astra_bridge/timing/fabric.h"
 #include "tools/command.h"
-#include "tools/pipeline/measured_runs.h"
 #include "tools/pipeline/output_files.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
-#include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 ABSL_FLAG(
@@ -48,34 +45,18 @@ namespace {
 // Steps are exported one by one; so many are enough to see.
 constexpr size_t kMaxSteps = 16;
 
-absl::StatusOr<Fabric> ReadNetwork() {
-  const std::string network = absl::GetFlag(FLAGS_network);
-  if (network.empty()) {
-    return absl::InvalidArgumentError(
-        "--network names no file; expected e.g. --network=network.yml, as astra_calibrate writes "
-        "it");
-  }
-  return ReadFabric(FileSystem::Posix(),
-                    {UserPath(network), UserPath(absl::GetFlag(FLAGS_system))});
-}
-
-struct KnownCalibration {
-  CalibrationReport report;
-  CalibratedRange range;
-};
-
-// Nullopt when none is given.
-absl::StatusOr<std::optional<KnownCalibration>> ReadCalibration() {
-  const std::string path = UserPath(absl::GetFlag(FLAGS_calibration));
+// Reads what the network was calibrated with and sets *range to it; nullopt when it is not given.
+absl::StatusOr<std::optional<CalibrationReport>> ReadCalibration(
+    std::optional<CalibratedRange>* range) {
+  const std::string path = UserPath(FLAGS_calibration);
   if (path.empty()) return std::nullopt;
   ASSIGN_OR_RETURN(const InputFile file,
                    InputFile::Open(FileSystem::Posix(), path, UserInputOptions()));
-  KnownCalibration calibration;
-  ASSIGN_OR_RETURN(calibration.report, ParseCalibrationReport(file.bytes(), path));
-  const absl::StatusOr<CalibratedRange> range = RangeOf(calibration.report);
-  if (!range.ok()) return Annotate(range.status(), path);
-  calibration.range = *range;
-  return calibration;
+  ASSIGN_OR_RETURN(CalibrationReport report, ParseCalibrationReport(file.bytes(), path));
+  const absl::StatusOr<CalibratedRange> found = RangeOf(report);
+  if (!found.ok()) return Annotate(found.status(), path);
+  *range = *found;
+  return report;
 }
 
 // Adds steps and notes to the report. A step that cannot be exported or scheduled is a note: the
@@ -114,25 +95,30 @@ absl::Status CheckSteps(const std::vector<CalibrationRun>& runs, const Fabric& f
 
 absl::StatusOr<int> ValidateTraces() {
   FileSystem& files = FileSystem::Posix();
-  ASSIGN_OR_RETURN(const std::vector<std::string> traces,
-                   UserProfiles(absl::GetFlag(FLAGS_traces), "run/"));
-  const std::string csv = UserPath(absl::GetFlag(FLAGS_csv));
-  const std::string corrections_path = UserPath(absl::GetFlag(FLAGS_corrections));
+  ASSIGN_OR_RETURN(const std::vector<std::string> traces, UserProfiles(FLAGS_traces, "run/"));
+  const std::string csv = UserPath(FLAGS_csv);
+  const std::string corrections_path = UserPath(FLAGS_corrections);
   std::vector<std::string> inputs = traces;
-  inputs.insert(inputs.end(),
-                {UserPath(absl::GetFlag(FLAGS_network)), UserPath(absl::GetFlag(FLAGS_system)),
-                 corrections_path, UserPath(absl::GetFlag(FLAGS_calibration))});
+  inputs.insert(inputs.end(), {UserPath(FLAGS_network), UserPath(FLAGS_system), corrections_path,
+                               UserPath(FLAGS_calibration)});
   RETURN_IF_ERROR(CheckOutputPaths(inputs, {csv}));
-  ASSIGN_OR_RETURN(const Fabric fabric, ReadNetwork());
-  ASSIGN_OR_RETURN(const std::optional<KnownCalibration> calibration, ReadCalibration());
+  ASSIGN_OR_RETURN(
+      const std::string network,
+      RequiredPath(FLAGS_network, "file", "network.yml, as astra_calibrate writes it"));
+  ASSIGN_OR_RETURN(const Fabric fabric, ReadFabric(files, {network, UserPath(FLAGS_system)}));
+  SimulationCheckOptions options;
+  ASSIGN_OR_RETURN(const std::optional<CalibrationReport> calibration,
+                   ReadCalibration(&options.range));
   Corrections corrections;
   if (!corrections_path.empty()) {
     ASSIGN_OR_RETURN(corrections, ReadCorrections(files, corrections_path));
   }
+  CalibrationRunOptions run_options;
+  run_options.reader.input = UserInputOptions();
+  run_options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
   ASSIGN_OR_RETURN(
       const std::vector<CalibrationRun> runs,
-      ReadMeasuredRuns(files, traces, UserInputOptions(), absl::GetFlag(FLAGS_allow_violations)));
-  SimulationCheckOptions options;
+      ReadCalibrationRuns(files, traces, WithProgress(run_options, "reading", traces.size())));
   SimulationCheckReport steps;
   if (absl::GetFlag(FLAGS_steps)) {
     RETURN_IF_ERROR(CheckSteps(runs, fabric, corrections, &steps, &options.beside.emplace()));
@@ -141,10 +127,9 @@ absl::StatusOr<int> ValidateTraces() {
   }
   std::vector<std::string> calibration_notes;
   if (calibration.has_value()) {
-    options.range = calibration->range;
-    calibration_notes = NotesOnCalibratedRuns(calibration->report, runs);
+    calibration_notes = NotesOnCalibratedRuns(*calibration, runs);
     if (!corrections_path.empty()) {
-      for (const std::string& note : NotesOnCorrections(calibration->report, corrections)) {
+      for (const std::string& note : NotesOnCorrections(*calibration, corrections)) {
         calibration_notes.push_back(note);
       }
     }
@@ -159,8 +144,7 @@ absl::StatusOr<int> ValidateTraces() {
   SummariseSteps(&report);
   for (const std::string& note : calibration_notes) report.add_notes(note);
   if (!csv.empty()) RETURN_IF_ERROR(WriteFileAtomically(files, csv, SimulationCheckCsv(report)));
-  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatSimulationCheck(report)));
-  return kExitDone;
+  return PrintReport(report, FormatSimulationCheck);
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include <cstdio>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
@@ -15,10 +14,8 @@
 #include "chakra_export/xspace/xspace_exporter.h"
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
-#include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/number_range.h"
 #include "xla_profiler/base/tables/text_table.h"
 
@@ -52,21 +49,6 @@ ABSL_FLAG(
 
 namespace meridian {
 namespace {
-
-absl::StatusOr<WorkGranularity> ParseGranularity(const std::string& name) {
-  if (name == "kernel") return WorkGranularity::kKernel;
-  if (name == "hlo") return WorkGranularity::kHlo;
-  if (name == "step") return WorkGranularity::kStep;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--granularity=", name, " is none of kernel, hlo, step"));
-}
-
-absl::StatusOr<EtIntent> ParseIntent(const std::string& name) {
-  if (name == "profiled") return EtIntent::kProfiled;
-  if (name == "post_transformed") return EtIntent::kPostTransformed;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--intent=", name, " is none of profiled, post_transformed"));
-}
 
 absl::StatusOr<std::optional<NumberRange>> ParseSteps(const std::string& text) {
   if (text.empty()) return std::nullopt;
@@ -117,8 +99,15 @@ absl::StatusOr<XSpaceExportOptions> ReadOptions() {
   XSpaceExportOptions options;
   options.reader.input = UserInputOptions();
   ASSIGN_OR_RETURN(options.flavor, ParseEtFlavor(absl::GetFlag(FLAGS_flavor)));
-  ASSIGN_OR_RETURN(options.granularity, ParseGranularity(absl::GetFlag(FLAGS_granularity)));
-  ASSIGN_OR_RETURN(options.intent, ParseIntent(absl::GetFlag(FLAGS_intent)));
+  ASSIGN_OR_RETURN(
+      options.granularity,
+      NamedValue<WorkGranularity>(FLAGS_granularity, {{"kernel", WorkGranularity::kKernel},
+                                                      {"hlo", WorkGranularity::kHlo},
+                                                      {"step", WorkGranularity::kStep}}));
+  ASSIGN_OR_RETURN(
+      options.intent,
+      NamedValue<EtIntent>(FLAGS_intent, {{"profiled", EtIntent::kProfiled},
+                                          {"post_transformed", EtIntent::kPostTransformed}}));
   ASSIGN_OR_RETURN(options.steps, ParseSteps(absl::GetFlag(FLAGS_steps)));
   if (options.intent == EtIntent::kPostTransformed &&
       (options.steps.has_value() || options.granularity != WorkGranularity::kKernel ||
@@ -133,32 +122,20 @@ absl::StatusOr<XSpaceExportOptions> ReadOptions() {
   return options;
 }
 
-// The bar is gone before anything is printed.
-absl::StatusOr<ChakraExportReport> ExportWithProgress(const std::vector<std::string>& traces,
-                                                      XSpaceExportOptions options) {
-  ProgressBar progress("reading", traces.size());
-  options.progress = [&](size_t file) { progress.Update(file); };
-  return ExportXSpaces(FileSystem::Posix(), traces, UserPath(absl::GetFlag(FLAGS_output)), options);
-}
-
 absl::StatusOr<int> Export() {
-  ASSIGN_OR_RETURN(const std::vector<std::string> traces,
-                   UserProfiles(absl::GetFlag(FLAGS_traces), "run/"));
-  if (absl::GetFlag(FLAGS_output).empty()) {
-    return absl::InvalidArgumentError(
-        "--output names no prefix; expected e.g. --output=et/run for et/run.0.et, ...");
-  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> traces, UserProfiles(FLAGS_traces, "run/"));
+  ASSIGN_OR_RETURN(const std::string output,
+                   RequiredPath(FLAGS_output, "prefix", "et/run for et/run.0.et, ..."));
   ASSIGN_OR_RETURN(XSpaceExportOptions options, ReadOptions());
   ASSIGN_OR_RETURN(options.profile_starts_ns,
                    ParseStarts(absl::GetFlag(FLAGS_profile_start_ns), traces.size()));
-  RETURN_IF_ERROR(CheckOutputPrefix("--output", UserPath(absl::GetFlag(FLAGS_output)),
-                                    {".et", ".et.gz", ".comm_groups.json"}, traces));
-  ASSIGN_OR_RETURN(const ChakraExportReport report, ExportWithProgress(traces, std::move(options)));
-  if (JsonWanted()) {
-    RETURN_IF_ERROR(Print(ReportToJson(report)));
-    return kExitDone;
-  }
-  RETURN_IF_ERROR(Print(FormatExportReport(report)));
+  RETURN_IF_ERROR(
+      CheckOutputPrefix("--output", output, {".et", ".et.gz", ".comm_groups.json"}, traces));
+  ASSIGN_OR_RETURN(const ChakraExportReport report,
+                   ExportXSpaces(FileSystem::Posix(), traces, output,
+                                 WithProgress(options, "reading", traces.size())));
+  RETURN_IF_ERROR(PrintReport(report, FormatExportReport).status());
+  if (JsonWanted()) return kExitDone;
   for (const std::string& note : report.notes()) {
     std::fprintf(stderr, "chakra_export: warning: %s\n", Printable(note).c_str());
   }

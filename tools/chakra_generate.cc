@@ -1,18 +1,17 @@
 // chakra_generate: made-up workloads as Chakra execution traces.
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/flags/commandlineflag.h"
 #include "absl/flags/flag.h"
-#include "absl/flags/reflection.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "chakra_export/generate/generate_report.pb.h"
 #include "chakra_export/generate/generated_workload.h"
 #include "chakra_export/generate/micro_benchmark.h"
@@ -20,10 +19,8 @@
 #include "chakra_export/generate/workload_writer.h"
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
-#include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 ABSL_FLAG(std::string, pattern, "",
@@ -67,50 +64,30 @@ namespace {
 
 constexpr absl::string_view kTransformer = "transformer";
 
-const std::vector<std::string>& CommonFlags() {
-  static const auto* flags = new std::vector<std::string>{"pattern", "output", "tflops"};
-  return *flags;
-}
-
-const std::vector<std::string>& MicroFlags() {
-  static const auto* flags =
-      new std::vector<std::string>{"ranks", "group_size", "bytes", "repeats", "compute_us"};
-  return *flags;
-}
-
-const std::vector<std::string>& TransformerFlags() {
-  static const auto* flags = new std::vector<std::string>{
-      "tp",    "dp",    "pp",           "layers",   "hidden",      "sequence",
-      "vocab", "batch", "microbatches", "schedule", "dtype_bytes", "zero"};
-  return *flags;
-}
+constexpr const char* kMicroFlags[] = {"ranks", "group_size", "bytes", "repeats", "compute_us"};
+constexpr const char* kTransformerFlags[] = {"tp",           "dp",       "pp",          "layers",
+                                             "hidden",       "sequence", "vocab",       "batch",
+                                             "microbatches", "schedule", "dtype_bytes", "zero"};
 
 std::vector<std::string> AllFlags() {
-  std::vector<std::string> flags = CommonFlags();
-  flags.insert(flags.end(), MicroFlags().begin(), MicroFlags().end());
-  flags.insert(flags.end(), TransformerFlags().begin(), TransformerFlags().end());
+  std::vector<std::string> flags = {"pattern", "output", "tflops"};
+  flags.insert(flags.end(), std::begin(kMicroFlags), std::end(kMicroFlags));
+  flags.insert(flags.end(), std::begin(kTransformerFlags), std::end(kTransformerFlags));
   return flags;
 }
 
 // A size that has no effect is a misunderstanding.
-absl::Status CheckNotGiven(const std::vector<std::string>& flags) {
-  for (const std::string& name : flags) {
-    const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
-    if (flag->CurrentValue() == flag->DefaultValue()) continue;
+absl::Status CheckNotGiven(absl::Span<const char* const> flags) {
+  for (const char* name : flags) {
+    if (!IsGiven(name)) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("--", name, " means nothing with --pattern=", absl::GetFlag(FLAGS_pattern)));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<PipelineSchedule> ParseSchedule(const std::string& name) {
-  if (name == "1f1b") return PipelineSchedule::kOneForwardOneBackward;
-  if (name == "gpipe") return PipelineSchedule::kGpipe;
-  return absl::InvalidArgumentError(absl::StrCat("--schedule=", name, " is none of 1f1b, gpipe"));
-}
-
 absl::StatusOr<std::unique_ptr<GeneratedWorkload>> Transformer() {
-  RETURN_IF_ERROR(CheckNotGiven(MicroFlags()));
+  RETURN_IF_ERROR(CheckNotGiven(kMicroFlags));
   TransformerOptions options;
   options.tensor_parallel = absl::GetFlag(FLAGS_tp);
   options.data_parallel = absl::GetFlag(FLAGS_dp);
@@ -121,7 +98,10 @@ absl::StatusOr<std::unique_ptr<GeneratedWorkload>> Transformer() {
   options.vocabulary = absl::GetFlag(FLAGS_vocab);
   options.batch = absl::GetFlag(FLAGS_batch);
   options.microbatches = absl::GetFlag(FLAGS_microbatches);
-  ASSIGN_OR_RETURN(options.schedule, ParseSchedule(absl::GetFlag(FLAGS_schedule)));
+  ASSIGN_OR_RETURN(options.schedule,
+                   NamedValue<PipelineSchedule>(FLAGS_schedule,
+                                                {{"1f1b", PipelineSchedule::kOneForwardOneBackward},
+                                                 {"gpipe", PipelineSchedule::kGpipe}}));
   options.element_bytes = absl::GetFlag(FLAGS_dtype_bytes);
   options.tflops = absl::GetFlag(FLAGS_tflops);
   options.zero = absl::GetFlag(FLAGS_zero);
@@ -139,7 +119,7 @@ absl::StatusOr<std::vector<int64_t>> ParseSizes(const std::string& list) {
 }
 
 absl::StatusOr<std::unique_ptr<GeneratedWorkload>> Micro(MicroPattern pattern) {
-  RETURN_IF_ERROR(CheckNotGiven(TransformerFlags()));
+  RETURN_IF_ERROR(CheckNotGiven(kTransformerFlags));
   MicroBenchmarkOptions options;
   options.pattern = pattern;
   options.ranks = absl::GetFlag(FLAGS_ranks);
@@ -155,32 +135,21 @@ absl::StatusOr<std::unique_ptr<GeneratedWorkload>> MakeWorkload(const std::strin
   if (pattern == kTransformer) return Transformer();
   const std::optional<MicroPattern> micro = ParseMicroPattern(pattern);
   if (micro.has_value()) return Micro(*micro);
-  return absl::InvalidArgumentError(absl::StrCat("--pattern=", pattern, " is none of ",
-                                                 kTransformer, ", ",
-                                                 absl::StrJoin(MicroPatternNames(), ", ")));
-}
-
-// The bar is gone before anything is printed.
-absl::StatusOr<ChakraGenerateReport> WriteWithProgress(const GeneratedWorkload& workload,
-                                                       const std::string& output) {
-  ProgressBar progress("writing", workload.rank_count());
-  return WriteGeneratedWorkload(FileSystem::Posix(), workload, output,
-                                [&](int64_t rank) { progress.Update(rank); });
+  return NoneOf("pattern", pattern,
+                absl::StrCat(kTransformer, ", ", absl::StrJoin(MicroPatternNames(), ", ")));
 }
 
 absl::StatusOr<int> Generate() {
   const std::string pattern = absl::GetFlag(FLAGS_pattern);
-  const std::string output = UserPath(absl::GetFlag(FLAGS_output));
-  if (output.empty()) {
-    return absl::InvalidArgumentError(
-        "--output names no prefix; expected e.g. --output=et/run for et/run.0.et, ...");
-  }
+  ASSIGN_OR_RETURN(const std::string output,
+                   RequiredPath(FLAGS_output, "prefix", "et/run for et/run.0.et, ..."));
   RETURN_IF_ERROR(CheckOutputPrefix("--output", output, {}, {}));
   ASSIGN_OR_RETURN(const std::unique_ptr<GeneratedWorkload> workload, MakeWorkload(pattern));
-  ASSIGN_OR_RETURN(ChakraGenerateReport report, WriteWithProgress(*workload, output));
+  ASSIGN_OR_RETURN(ChakraGenerateReport report,
+                   WriteGeneratedWorkload(FileSystem::Posix(), *workload, output,
+                                          ShowProgress("writing", workload->rank_count())));
   report.set_pattern(pattern);
-  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatGenerateReport(report)));
-  return kExitDone;
+  return PrintReport(report, FormatGenerateReport);
 }
 
 }  // namespace

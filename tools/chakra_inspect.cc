@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <functional>
-#include <optional>
+#include <limits>
 #include <set>
 #include <string>
 #include <utility>
@@ -10,7 +10,6 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
-#include "absl/flags/reflection.h"
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -20,7 +19,6 @@
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_reader.h"
-#include "chakra_export/et/et_workload_writer.h"
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
@@ -32,18 +30,14 @@
 #include "chakra_export/inspect/et_filter.h"
 #include "chakra_export/inspect/et_json.h"
 #include "chakra_export/inspect/et_obfuscator.h"
-#include "chakra_export/inspect/graph_dot.h"
-#include "chakra_export/inspect/graph_timeline.h"
-#include "chakra_export/inspect/node_times.h"
+#include "chakra_export/inspect/graph_view.h"
 #include "re2/re2.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
-#include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 ABSL_FLAG(std::string, et, "",
@@ -89,28 +83,22 @@ using ::ChakraProtoMsg::Node;
 
 constexpr size_t kOutputBufferBytes = size_t{1} << 20;
 
-// Shows how many bytes have been read. It is gone before anything is printed.
-class ReadingBar {
- public:
-  EtProgress progress() {
-    return [this](uint64_t bytes) { bar_.Update(bytes_ += bytes); };
-  }
-
- private:
-  ProgressBar bar_{"bytes read", 0};
-  uint64_t bytes_ = 0;
-};
+// Returns options that read as the user wants it, with a bar that is gone when they are.
+template <typename Options>
+Options ReadingOptions() {
+  Options options;
+  options.input = UserInputOptions();
+  options.progress = ShowBytesRead();
+  return options;
+}
 
 // Standard output in large pieces.
 class StandardOutput : public ByteSink {
  public:
   absl::Status Append(absl::string_view data) override {
     buffer_.append(data.data(), data.size());
-    bytes_appended_ += data.size();
     return buffer_.size() < kOutputBufferBytes ? absl::OkStatus() : Flush();
   }
-
-  uint64_t bytes_appended() const override { return bytes_appended_; }
 
   absl::Status Flush() {
     const absl::Status printed = Print(buffer_);
@@ -120,12 +108,11 @@ class StandardOutput : public ByteSink {
 
  private:
   std::string buffer_;
-  uint64_t bytes_appended_ = 0;
 };
 
 // Calls `write` with where --output says.
 absl::Status WriteOutput(const std::function<absl::Status(ByteSink*)>& write) {
-  const std::string path = UserPath(absl::GetFlag(FLAGS_output));
+  const std::string path = UserPath(FLAGS_output);
   if (path.empty()) {
     StandardOutput output;
     RETURN_IF_ERROR(write(&output));
@@ -144,32 +131,27 @@ absl::Status CheckPrefix(absl::string_view flag, const std::string& prefix,
 
 // Neither a file nor a whole set of traces takes the place of those that are read.
 absl::Status CheckPaths() {
-  const std::string et = UserPath(absl::GetFlag(FLAGS_et));
-  std::vector<std::string> inputs = {et, UserPath(absl::GetFlag(FLAGS_diff)),
-                                     UserPath(absl::GetFlag(FLAGS_comm_groups))};
+  const std::string et = UserPath(FLAGS_et);
+  std::vector<std::string> inputs = {et, UserPath(FLAGS_diff), UserPath(FLAGS_comm_groups)};
   if (!et.empty()) {
     ASSIGN_OR_RETURN(const std::vector<std::string> traces,
                      FileSystem::Posix().Glob(absl::StrCat(et, ".*")));
     inputs.insert(inputs.end(), traces.begin(), traces.end());
   }
-  RETURN_IF_ERROR(CheckOutputPaths(inputs, {UserPath(absl::GetFlag(FLAGS_output))}));
+  RETURN_IF_ERROR(CheckOutputPaths(inputs, {UserPath(FLAGS_output)}));
   RETURN_IF_ERROR(CheckPrefix("--filter", absl::GetFlag(FLAGS_filter), inputs));
   return CheckPrefix("--obfuscate", absl::GetFlag(FLAGS_obfuscate), inputs);
 }
 
 absl::StatusOr<EtFiles> InputFiles() {
-  const std::string et = UserPath(absl::GetFlag(FLAGS_et));
-  if (et.empty()) {
-    return absl::InvalidArgumentError(
-        "--et names no traces; expected e.g. --et=run/w for run/w.0.et");
-  }
+  ASSIGN_OR_RETURN(const std::string et, RequiredPath(FLAGS_et, "traces", "run/w for run/w.0.et"));
   return FindEtFiles(FileSystem::Posix(), et);
 }
 
 absl::StatusOr<CommGroups> InputGroups(const EtFiles& files) {
-  std::string path = UserPath(absl::GetFlag(FLAGS_comm_groups));
+  std::string path = UserPath(FLAGS_comm_groups);
   if (path.empty() && files.is_prefix) {
-    path = CommGroupsBeside(FileSystem::Posix(), UserPath(absl::GetFlag(FLAGS_et)));
+    path = CommGroupsBeside(FileSystem::Posix(), UserPath(FLAGS_et));
   }
   if (path.empty()) return CommGroups();
   return ReadCommGroups(FileSystem::Posix(), path);
@@ -178,23 +160,17 @@ absl::StatusOr<CommGroups> InputGroups(const EtFiles& files) {
 // The graph for pictures of it: what cannot be drawn is left out.
 absl::StatusOr<ExecutionGraph> InputGraph() {
   ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
-  EtGraphReaderOptions options;
-  options.input = UserInputOptions();
+  auto options = ReadingOptions<EtGraphReaderOptions>();
   options.ignore_dangling = true;
   ASSIGN_OR_RETURN(options.groups, InputGroups(files));
-  ReadingBar bar;
-  options.progress = bar.progress();
   return ReadEtGraph(FileSystem::Posix(), files, options);
 }
 
 absl::StatusOr<ChakraReport> InspectWithProgress() {
   ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
-  ChakraInspectOptions options;
-  options.input = UserInputOptions();
+  auto options = ReadingOptions<ChakraInspectOptions>();
   ASSIGN_OR_RETURN(options.groups, InputGroups(files));
   ASSIGN_OR_RETURN(options.ignored_rules, ParseRules(absl::GetFlag(FLAGS_ignore_rules)));
-  ReadingBar bar;
-  options.progress = bar.progress();
   return InspectChakra(FileSystem::Posix(), files, options);
 }
 
@@ -223,10 +199,7 @@ absl::StatusOr<int> Inspect() {
 
 absl::StatusOr<int> ToJson() {
   ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
-  ReadingBar bar;
-  EtReaderOptions options;
-  options.input = UserInputOptions();
-  options.progress = bar.progress();
+  const auto options = ReadingOptions<EtReaderOptions>();
   RETURN_IF_ERROR(WriteOutput(
       [&](ByteSink* sink) { return WriteEtJson(FileSystem::Posix(), files, options, sink); }));
   return kExitDone;
@@ -262,10 +235,8 @@ absl::StatusOr<int> ToDot() {
 
 absl::StatusOr<int> ToTimeline() {
   ASSIGN_OR_RETURN(const ExecutionGraph graph, InputGraph());
-  NodeTimes times;
-  if (HasStartTimes(graph)) {
-    times = MeasuredTimes(graph);
-  } else {
+  std::optional<NodeTimes> times = MeasuredTimes(graph);
+  if (!times.has_value()) {
     const absl::StatusOr<GraphReplay> replay = ReplayAsSimulator(graph, CommunicationMatch(graph));
     if (!replay.ok()) {
       return Annotate(replay.status(), absl::StrCat(absl::GetFlag(FLAGS_et),
@@ -274,27 +245,21 @@ absl::StatusOr<int> ToTimeline() {
     times = ReplayedTimes(*replay);
   }
   RETURN_IF_ERROR(
-      WriteOutput([&](ByteSink* sink) { return WriteGraphTimeline(graph, times, sink); }));
+      WriteOutput([&](ByteSink* sink) { return WriteGraphTimeline(graph, *times, sink); }));
   return kExitDone;
 }
 
 absl::StatusOr<ChakraDiffReport> DiffWithProgress() {
   ASSIGN_OR_RETURN(const EtFiles first, InputFiles());
-  ASSIGN_OR_RETURN(const EtFiles second,
-                   FindEtFiles(FileSystem::Posix(), UserPath(absl::GetFlag(FLAGS_diff))));
-  ReadingBar bar;
-  EtReaderOptions options;
-  options.input = UserInputOptions();
-  options.progress = bar.progress();
-  return DiffEtFiles(FileSystem::Posix(), first, second, options);
+  ASSIGN_OR_RETURN(const EtFiles second, FindEtFiles(FileSystem::Posix(), UserPath(FLAGS_diff)));
+  return DiffEtFiles(FileSystem::Posix(), first, second, ReadingOptions<EtReaderOptions>());
 }
 
 absl::StatusOr<int> Diff() {
   ASSIGN_OR_RETURN(ChakraDiffReport report, DiffWithProgress());
   report.set_first(absl::GetFlag(FLAGS_et));
   report.set_second(absl::GetFlag(FLAGS_diff));
-  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatDiff(report)));
-  return AreEqual(report) ? kExitDone : kExitCheckFailed;
+  return PrintReport(report, FormatDiff, AreEqual(report) ? kExitDone : kExitCheckFailed);
 }
 
 absl::StatusOr<std::set<int>> ParseTypes(absl::string_view names) {
@@ -312,48 +277,39 @@ absl::StatusOr<std::set<int>> ParseTypes(absl::string_view names) {
   return types;
 }
 
+// All ids unless the text, FIRST..LAST, chooses some.
 struct IdRange {
   uint64_t first = 0;
-  uint64_t last = 0;
+  uint64_t last = std::numeric_limits<uint64_t>::max();
 };
 
-absl::StatusOr<std::optional<IdRange>> ParseIds(absl::string_view text) {
-  if (text.empty()) return std::optional<IdRange>();
-  const std::vector<std::string> parts = absl::StrSplit(text, "..");
+absl::StatusOr<IdRange> ParseIds(absl::string_view text) {
   IdRange range;
+  if (text.empty()) return range;
+  const std::vector<std::string> parts = absl::StrSplit(text, "..");
   if (parts.size() != 2 || !absl::SimpleAtoi(parts[0], &range.first) ||
       !absl::SimpleAtoi(parts[1], &range.last) || range.last < range.first) {
     return absl::InvalidArgumentError(
         absl::StrCat("--ids=", text, " is no range of ids; expected e.g. 100..200"));
   }
-  return std::optional<IdRange>(range);
+  return range;
 }
 
-absl::StatusOr<EtFilterResult> FilterWithProgress() {
+absl::StatusOr<ChakraRewriteReport> FilterWithProgress() {
   ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
   ASSIGN_OR_RETURN(const std::set<int> types, ParseTypes(absl::GetFlag(FLAGS_types)));
-  ASSIGN_OR_RETURN(const std::optional<IdRange> ids, ParseIds(absl::GetFlag(FLAGS_ids)));
+  ASSIGN_OR_RETURN(const IdRange ids, ParseIds(absl::GetFlag(FLAGS_ids)));
   const RE2 names(absl::GetFlag(FLAGS_names), RE2::Quiet);
   if (!names.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--names: ", names.error()));
   }
-  ReadingBar bar;
-  EtFilterOptions options;
-  options.input = UserInputOptions();
-  options.progress = bar.progress();
+  auto options = ReadingOptions<EtFilterOptions>();
   ASSIGN_OR_RETURN(options.groups, InputGroups(files));
   options.keep = [&](const Node& node) {
-    return (types.empty() || types.count(node.type()) > 0) &&
-           (!ids.has_value() || (ids->first <= node.id() && node.id() <= ids->last)) &&
-           RE2::PartialMatch(node.name(), names);
+    return (types.empty() || types.count(node.type()) > 0) && ids.first <= node.id() &&
+           node.id() <= ids.last && RE2::PartialMatch(node.name(), names);
   };
-  return FilterEtFiles(FileSystem::Posix(), files, options, UserPath(absl::GetFlag(FLAGS_filter)));
-}
-
-// Adds the files that are there or gone now, beside the traces.
-void Describe(const WrittenWorkload& written, ChakraRewriteReport* report) {
-  report->set_comm_groups(written.comm_groups);
-  for (const std::string& path : written.removed) report->add_removed(path);
+  return FilterEtFiles(FileSystem::Posix(), files, options, UserPath(FLAGS_filter));
 }
 
 std::string FormatFiles(const ChakraRewriteReport& report) {
@@ -366,47 +322,33 @@ std::string FormatFiles(const ChakraRewriteReport& report) {
 }
 
 absl::StatusOr<int> Filter() {
-  ASSIGN_OR_RETURN(const EtFilterResult result, FilterWithProgress());
-  ChakraRewriteReport report;
+  ASSIGN_OR_RETURN(ChakraRewriteReport report, FilterWithProgress());
   report.set_output(absl::GetFlag(FLAGS_filter));
-  report.set_nodes(result.kept_nodes);
-  report.set_removed_nodes(result.removed_nodes);
-  report.set_removed_dependencies(result.dangling_dependencies);
-  for (const int64_t rank : result.empty_ranks) report.add_empty_ranks(rank);
-  Describe(result.written, &report);
-  std::string text = absl::StrCat(WithThousands(result.kept_nodes), " nodes kept, ",
-                                  WithThousands(result.removed_nodes), " removed\n");
-  if (!result.empty_ranks.empty()) {
+  std::string text = absl::StrCat(WithThousands(report.nodes()), " nodes kept, ",
+                                  WithThousands(report.removed_nodes()), " removed\n");
+  if (!report.empty_ranks().empty()) {
     absl::StrAppend(&text, "ranks that keep no node, on which ASTRA-sim aborts: ",
-                    absl::StrJoin(result.empty_ranks, ", "), "\n");
+                    absl::StrJoin(report.empty_ranks(), ", "), "\n");
   }
   absl::StrAppend(&text, FormatFiles(report));
   RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : text));
   return kExitDone;
 }
 
-absl::StatusOr<EtObfuscatorResult> ObfuscateWithProgress() {
+absl::StatusOr<ChakraRewriteReport> ObfuscateWithProgress() {
   ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
-  ReadingBar bar;
-  EtObfuscatorOptions options;
-  options.input = UserInputOptions();
-  options.progress = bar.progress();
+  auto options = ReadingOptions<EtObfuscatorOptions>();
   options.jitter = absl::GetFlag(FLAGS_jitter);
   options.seed = absl::GetFlag(FLAGS_seed);
   ASSIGN_OR_RETURN(options.groups, InputGroups(files));
-  return ObfuscateEtFiles(FileSystem::Posix(), files, options,
-                          UserPath(absl::GetFlag(FLAGS_obfuscate)));
+  return ObfuscateEtFiles(FileSystem::Posix(), files, options, UserPath(FLAGS_obfuscate));
 }
 
 absl::StatusOr<int> Obfuscate() {
-  ASSIGN_OR_RETURN(const EtObfuscatorResult result, ObfuscateWithProgress());
-  ChakraRewriteReport report;
+  ASSIGN_OR_RETURN(ChakraRewriteReport report, ObfuscateWithProgress());
   report.set_output(absl::GetFlag(FLAGS_obfuscate));
-  report.set_nodes(result.nodes);
-  report.set_removed_attributes(result.removed_attributes);
-  Describe(result.written, &report);
-  const std::string text = absl::StrCat(WithThousands(result.nodes), " nodes written, ",
-                                        WithThousands(result.removed_attributes),
+  const std::string text = absl::StrCat(WithThousands(report.nodes()), " nodes written, ",
+                                        WithThousands(report.removed_attributes()),
                                         " attributes left out\n", FormatFiles(report));
   RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : text));
   return kExitDone;
@@ -426,11 +368,6 @@ struct TaskFlag {
   absl::string_view name;
   std::vector<absl::string_view> tasks;
 };
-
-bool IsGiven(absl::string_view name) {
-  const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
-  return flag->CurrentValue() != flag->DefaultValue();
-}
 
 // A flag that has no effect is a misunderstanding.
 absl::Status CheckFlagsOf(absl::string_view task) {

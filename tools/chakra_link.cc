@@ -1,22 +1,16 @@
 // chakra_link: PyTorch execution traces and profiles made Chakra traces.
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/pytorch/link_report.pb.h"
 #include "chakra_export/pytorch/pytorch_workload.h"
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
-#include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/files/input_paths.h"
-#include "xla_profiler/base/json/report_json.h"
 
 ABSL_FLAG(
     std::string, host_traces, "",
@@ -34,14 +28,6 @@ ABSL_FLAG(bool, allow_violations, false, "Convert traces whose clocks contradict
 namespace meridian {
 namespace {
 
-absl::StatusOr<std::vector<std::string>> Expand(absl::string_view flag, absl::string_view list) {
-  if (list.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(flag, " names no file; expected e.g. ", flag, "='rank*.json.gz'"));
-  }
-  return ExpandPaths(FileSystem::Posix(), list, {UserDirectory(), {".json", ".json.gz"}});
-}
-
 // Neither the traces nor their joined text take the place of what is read.
 absl::Status CheckOutputs(const std::string& output, const std::string& linked_json,
                           std::vector<std::string> inputs, const std::vector<std::string>& more) {
@@ -52,36 +38,23 @@ absl::Status CheckOutputs(const std::string& output, const std::string& linked_j
   return CheckOutputPrefix("--linked_json", linked_json, {".json"}, inputs);
 }
 
-// The bar is gone before anything is printed.
-absl::StatusOr<ChakraLinkReport> ConvertWithProgress(const std::vector<std::string>& host_traces,
-                                                     const std::vector<std::string>& device_traces,
-                                                     const std::string& output,
-                                                     PytorchWorkloadOptions options) {
-  ProgressBar progress("converting", host_traces.size());
-  options.progress = [&](size_t position) { progress.Update(position); };
-  return ConvertPytorchWorkload(FileSystem::Posix(), host_traces, device_traces, output, options);
-}
-
 absl::StatusOr<int> Link() {
   PytorchWorkloadOptions options;
   options.input = UserInputOptions();
   ASSIGN_OR_RETURN(options.flavor, ParseEtFlavor(absl::GetFlag(FLAGS_flavor)));
   options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
-  options.linked_json_prefix = UserPath(absl::GetFlag(FLAGS_linked_json));
-  const std::string output = UserPath(absl::GetFlag(FLAGS_output));
-  if (output.empty()) {
-    return absl::InvalidArgumentError(
-        "--output names no prefix; expected e.g. --output=run/w for run/w.0.et");
-  }
+  options.linked_json_prefix = UserPath(FLAGS_linked_json);
+  ASSIGN_OR_RETURN(const std::string output,
+                   RequiredPath(FLAGS_output, "prefix", "run/w for run/w.0.et"));
   ASSIGN_OR_RETURN(const std::vector<std::string> host_traces,
-                   Expand("--host_traces", absl::GetFlag(FLAGS_host_traces)));
+                   UserFiles(FLAGS_host_traces, {".json", ".json.gz"}, "'rank*.json.gz'"));
   ASSIGN_OR_RETURN(const std::vector<std::string> device_traces,
-                   Expand("--device_traces", absl::GetFlag(FLAGS_device_traces)));
+                   UserFiles(FLAGS_device_traces, {".json", ".json.gz"}, "'rank*.json.gz'"));
   RETURN_IF_ERROR(CheckOutputs(output, options.linked_json_prefix, host_traces, device_traces));
   ASSIGN_OR_RETURN(const ChakraLinkReport report,
-                   ConvertWithProgress(host_traces, device_traces, output, std::move(options)));
-  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatLinkReport(report)));
-  return kExitDone;
+                   ConvertPytorchWorkload(FileSystem::Posix(), host_traces, device_traces, output,
+                                          WithProgress(options, "converting", host_traces.size())));
+  return PrintReport(report, FormatLinkReport);
 }
 
 }  // namespace

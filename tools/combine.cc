@@ -1,10 +1,10 @@
 // combine: the profiles of a run's nodes on one clock, in one file.
 #include <cstdint>
 #include <cstdio>
-#include <limits>
+#include <filesystem>
 #include <optional>
 #include <string>
-#include <utility>
+#include <system_error>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
@@ -12,20 +12,19 @@
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "tools/command.h"
-#include "tools/pipeline/bundled_example.h"
 #include "tools/pipeline/combine_run.h"
-#include "tools/pipeline/combine_text.h"
 #include "tools/pipeline/run_files.h"
 #include "tools/report/combine_report_html.h"
-#include "trace_alignment/combine/plane_naming.h"
+#include "trace_alignment/combine/combiner.h"
 #include "trace_alignment/combine/run_alignment.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/files/input_paths.h"
-#include "xla_profiler/base/json/report_json.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 ABSL_FLAG(
     std::string, run_dir, "",
@@ -117,23 +116,9 @@ absl::StatusOr<std::vector<std::optional<int64_t>>> ParseStarts(const std::strin
   return starts;
 }
 
-absl::StatusOr<PlaneNaming> ParseNaming(const std::string& name) {
-  if (name == "viewer") return PlaneNaming::kViewer;
-  if (name == "node_prefix") return PlaneNaming::kNodePrefix;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--plane_naming=", name, " is none of viewer, node_prefix"));
-}
-
-absl::StatusOr<std::vector<std::string>> Expand(const std::string& list,
-                                                std::vector<std::string> folder_suffixes) {
-  if (list.empty()) return std::vector<std::string>();
-  return ExpandPaths(FileSystem::Posix(), list, {UserDirectory(), std::move(folder_suffixes)});
-}
-
 absl::StatusOr<RunFiles> FindFiles() {
   const std::string run_dir = absl::GetFlag(FLAGS_run_dir);
-  const std::string traces = absl::GetFlag(FLAGS_traces);
-  if (run_dir.empty() == traces.empty()) {
+  if (run_dir.empty() == absl::GetFlag(FLAGS_traces).empty()) {
     return absl::InvalidArgumentError(
         "give either --run_dir or --traces, e.g. --traces='rank*.xplane.pb'");
   }
@@ -145,17 +130,17 @@ absl::StatusOr<RunFiles> FindFiles() {
   if (!run_dir.empty()) {
     ASSIGN_OR_RETURN(files, FindRunFiles(FileSystem::Posix(), UserPath(run_dir), options));
   } else {
-    ASSIGN_OR_RETURN(files.traces, Expand(traces, {".xplane.pb", ".xplane.pb.gz"}));
+    ASSIGN_OR_RETURN(files.traces, UserProfiles(FLAGS_traces, "run/"));
   }
   // What is named wins over what was found.
   if (!absl::GetFlag(FLAGS_snapshots).empty()) {
-    ASSIGN_OR_RETURN(files.snapshots, Expand(absl::GetFlag(FLAGS_snapshots), {}));
+    ASSIGN_OR_RETURN(files.snapshots, UserFiles(FLAGS_snapshots, {}, "run/"));
   }
   if (!absl::GetFlag(FLAGS_offsets).empty()) {
-    files.offsets = UserPath(absl::GetFlag(FLAGS_offsets));
+    files.offsets = UserPath(FLAGS_offsets);
   }
   if (!absl::GetFlag(FLAGS_probes).empty()) {
-    ASSIGN_OR_RETURN(files.probes, Expand(absl::GetFlag(FLAGS_probes), {".jsonl", ".jsonl.gz"}));
+    ASSIGN_OR_RETURN(files.probes, UserFiles(FLAGS_probes, {".jsonl", ".jsonl.gz"}, "run/"));
   }
   return files;
 }
@@ -165,24 +150,16 @@ absl::StatusOr<AlignmentOptions> AlignmentFlags() {
   ASSIGN_OR_RETURN(options.method, ParseAlignmentMethod(absl::GetFlag(FLAGS_method)));
   ASSIGN_OR_RETURN(options.slope, OffsetSamples::ParseSlope(absl::GetFlag(FLAGS_offset_slope)));
   options.max_drift_ppm = absl::GetFlag(FLAGS_max_drift_ppm);
-  const int64_t transfer_ns = absl::GetFlag(FLAGS_min_transfer_ns);
-  if (transfer_ns < 0 || transfer_ns > std::numeric_limits<int64_t>::max() / 1000) {
-    return absl::InvalidArgumentError("--min_transfer_ns is out of range");
-  }
-  options.min_transfer_ps = transfer_ns * 1000;
+  ASSIGN_OR_RETURN(options.min_transfer_ps, ScaledValue(FLAGS_min_transfer_ns, 1000));
   options.end_agreement = absl::GetFlag(FLAGS_end_agreement);
   return options;
 }
 
-// Where the page and the JSON go; empty for what is not wanted.
-struct Reports {
-  std::string html;
-  std::string json;
-};
-
 struct Job {
   CombineRequest request;
-  Reports reports;
+  // Where the page and the JSON go; empty for what is not wanted.
+  std::string html;
+  std::string json;
 };
 
 // Forgets the outputs of stages that are not to run.
@@ -208,7 +185,10 @@ absl::Status SelectStages(const std::string& list, Job* job) {
     job->request.trace_json.clear();
     job->request.perfetto.clear();
   }
-  if (!wanted.contains("report")) job->reports = Reports();
+  if (!wanted.contains("report")) {
+    job->html.clear();
+    job->json.clear();
+  }
   return absl::OkStatus();
 }
 
@@ -220,17 +200,16 @@ absl::StatusOr<CombineRequest> RequestFlags() {
   ASSIGN_OR_RETURN(request.profile_start_ns, ParseStarts(absl::GetFlag(FLAGS_profile_start_ns)));
   ASSIGN_OR_RETURN(request.ranks, ParseNumbers("ranks", absl::GetFlag(FLAGS_ranks)));
   ASSIGN_OR_RETURN(request.alignment, AlignmentFlags());
-  ASSIGN_OR_RETURN(request.naming, ParseNaming(absl::GetFlag(FLAGS_plane_naming)));
+  ASSIGN_OR_RETURN(
+      request.naming,
+      NamedValue<PlaneNaming>(FLAGS_plane_naming, {{"viewer", PlaneNaming::kViewer},
+                                                   {"node_prefix", PlaneNaming::kNodePrefix}}));
   request.reference_node = absl::GetFlag(FLAGS_reference_node);
-  const int64_t limit_ms = absl::GetFlag(FLAGS_max_extrapolation_ms);
-  if (limit_ms < 0 || limit_ms > std::numeric_limits<int64_t>::max() / 1000000) {
-    return absl::InvalidArgumentError("--max_extrapolation_ms is out of range");
-  }
-  request.max_extrapolation_ns = limit_ms * 1000000;
-  request.output = UserPath(absl::GetFlag(FLAGS_output));
-  request.output_dir = UserPath(absl::GetFlag(FLAGS_output_dir));
-  request.trace_json = UserPath(absl::GetFlag(FLAGS_trace_json));
-  request.perfetto = UserPath(absl::GetFlag(FLAGS_perfetto));
+  ASSIGN_OR_RETURN(request.max_extrapolation_ns, ScaledValue(FLAGS_max_extrapolation_ms, 1000000));
+  request.output = UserPath(FLAGS_output);
+  request.output_dir = UserPath(FLAGS_output_dir);
+  request.trace_json = UserPath(FLAGS_trace_json);
+  request.perfetto = UserPath(FLAGS_perfetto);
   request.validate = absl::GetFlag(FLAGS_validate);
   return request;
 }
@@ -238,17 +217,43 @@ absl::StatusOr<CombineRequest> RequestFlags() {
 absl::StatusOr<Job> ReadFlags() {
   Job job;
   ASSIGN_OR_RETURN(job.request, RequestFlags());
-  job.reports = {UserPath(absl::GetFlag(FLAGS_report)), UserPath(absl::GetFlag(FLAGS_report_json))};
+  job.html = UserPath(FLAGS_report);
+  job.json = UserPath(FLAGS_report_json);
   RETURN_IF_ERROR(SelectStages(absl::GetFlag(FLAGS_stages), &job));
-  job.request.other_outputs = {job.reports.html, job.reports.json};
+  job.request.other_outputs = {job.html, job.json};
   return job;
+}
+
+// Returns the folder of a run of four nodes whose clocks are off by known amounts. It lies beside
+// the program as Bazel runs it, or in ../share/meridian as it is installed. `program` is argv[0],
+// which need not tell where the program is.
+absl::StatusOr<std::string> FindBundledExample(const std::string& program) {
+  const std::string example = "examples/jax_tp_cuda4_skewed";
+  std::error_code error;
+  const std::string folder =
+      std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
+  const std::string candidates[] = {
+      // Bazel calls the workspace by its name, or _main.
+      absl::StrCat(program, ".runfiles/meridian/", example),
+      absl::StrCat(program, ".runfiles/_main/", example),
+      absl::StrCat(folder, "/../share/meridian/", example),
+      // `bazel run` starts programs among their files.
+      example,
+  };
+  for (const std::string& candidate : candidates) {
+    const absl::StatusOr<FileKind> kind = FileSystem::Posix().Kind(candidate);
+    if (kind.ok() && *kind == FileKind::kDirectory) return candidate;
+  }
+  return absl::NotFoundError(absl::StrCat("the bundled example, ", example,
+                                          ", is not beside the program; give --traces or "
+                                          "--run_dir, see --help"));
 }
 
 // What is shown to whoever gives no flags.
 absl::StatusOr<Job> ExampleJob(const std::string& program) {
   FileSystem& files = FileSystem::Posix();
   Job job;
-  ASSIGN_OR_RETURN(const std::string example, FindBundledExample(files, program));
+  ASSIGN_OR_RETURN(const std::string example, FindBundledExample(program));
   ASSIGN_OR_RETURN(job.request.files, FindRunFiles(files, example));
   job.request.input = UserInputOptions();
   const std::string folder = UserPath("meridian_out");
@@ -257,11 +262,97 @@ absl::StatusOr<Job> ExampleJob(const std::string& program) {
   job.request.trace_json = absl::StrCat(folder, "/trace.json.gz");
   job.request.perfetto = absl::StrCat(folder, "/trace.perfetto-trace");
   job.request.validate = true;
-  job.reports = {absl::StrCat(folder, "/report.html"), absl::StrCat(folder, "/report.json")};
+  job.html = absl::StrCat(folder, "/report.html");
+  job.json = absl::StrCat(folder, "/report.json");
   std::fprintf(
       stderr,
       "combine: no flags; combining the bundled example into ./meridian_out (see --help)\n");
   return job;
+}
+
+// What is not known is shown as such.
+constexpr char kUnknown[] = "?";
+
+std::string Microseconds(int64_t ns) {
+  return absl::StrFormat("%.3f", static_cast<double>(ns) * 1e-3);
+}
+
+std::string Drift(const CombinedNode& node) {
+  if (!node.has_drift_ppm()) return kUnknown;
+  if (!node.has_drift_uncertainty_ppm()) return absl::StrFormat("%.3f", node.drift_ppm());
+  return absl::StrFormat("%.3f +- %.3f", node.drift_ppm(), node.drift_uncertainty_ppm());
+}
+
+std::string NodesText(const CombineReport& report) {
+  using Align = TextTable::Align;
+  TextTable table({{"node", Align::kRight},
+                   {"host", Align::kLeft},
+                   {"ranks", Align::kLeft},
+                   {"method", Align::kLeft},
+                   {"offset us", Align::kRight},
+                   {"+- us", Align::kRight},
+                   {"certified us", Align::kRight},
+                   {"drift ppm", Align::kRight},
+                   {"events", Align::kRight},
+                   {"moved by us", Align::kRight}});
+  for (const CombinedNode& node : report.nodes()) {
+    table.AddRow(
+        {absl::StrCat(node.node_id()), FirstCharacters(node.hostname(), 24),
+         FirstCharacters(absl::StrJoin(node.ranks(), ","), 16), node.method(),
+         node.has_offset_ns() ? Microseconds(node.offset_ns()) : kUnknown,
+         node.has_uncertainty_ns() ? Microseconds(node.uncertainty_ns()) : kUnknown,
+         node.has_certified_uncertainty_ns() ? Microseconds(node.certified_uncertainty_ns())
+                                             : kUnknown,
+         Drift(node), WithThousands(node.events()), Microseconds(node.max_correction_ns())});
+  }
+  return table.ToString();
+}
+
+std::string RanksText(const CombineReport& report) {
+  using Align = TextTable::Align;
+  TextTable table({{"rank", Align::kRight},
+                   {"node", Align::kRight},
+                   {"last to start", Align::kRight},
+                   {"of", Align::kRight},
+                   {"others waited ms", Align::kRight}});
+  constexpr int kMaxRanks = 8;
+  for (int i = 0; i < report.ranks_size() && i < kMaxRanks; ++i) {
+    const CombinedRank& rank = report.ranks(i);
+    table.AddRow({absl::StrCat(rank.rank()), absl::StrCat(rank.node_id()),
+                  WithThousands(rank.last()), WithThousands(rank.collectives()),
+                  absl::StrFormat("%.3f", rank.caused_wait_ms())});
+  }
+  std::string text = table.ToString();
+  if (report.ranks_size() > kMaxRanks) {
+    absl::StrAppend(&text, "and ", report.ranks_size() - kMaxRanks, " more, who caused less\n");
+  }
+  return text;
+}
+
+std::string FormatCombineReport(const CombineReport& report) {
+  const HappensBeforeSummary& check = report.happens_before();
+  std::string text =
+      absl::StrCat(report.nodes_size(), " node(s) on the clock of node ", report.reference_node(),
+                   ", method ", report.method(), "\n\n", NodesText(report), "\n");
+  absl::StrAppend(&text, "happens-before: ", WithThousands(check.violations_before()),
+                  " violations before, ", WithThousands(check.violations_after()), " after, in ",
+                  WithThousands(check.checked()), " collectives checked (", check.checked_on(),
+                  ")");
+  if (check.unmatched() > 0) {
+    absl::StrAppend(&text, "; ", WithThousands(check.unmatched()), " unmatched");
+  }
+  absl::StrAppend(&text, "\n");
+  if (report.ranks_size() > 1) absl::StrAppend(&text, "\n", RanksText(report));
+  if (report.outputs_size() > 0) absl::StrAppend(&text, "\n");
+  for (const CombinedOutput& output : report.outputs()) {
+    absl::StrAppend(&text, output.kind(), ": ", Printable(output.path()), " (",
+                    WithThousands(output.bytes()), " bytes)\n");
+  }
+  if (report.notes_size() > 0) absl::StrAppend(&text, "\n");
+  for (const std::string& note : report.notes()) {
+    absl::StrAppend(&text, "note: ", Printable(note), "\n");
+  }
+  return text;
 }
 
 absl::Status WriteReport(absl::string_view kind, const std::string& path,
@@ -282,15 +373,14 @@ bool WantsExample(int argc, char** argv) {
 absl::StatusOr<int> Combine(bool example, const std::string& program) {
   ASSIGN_OR_RETURN(const Job job, example ? ExampleJob(program) : ReadFlags());
   ASSIGN_OR_RETURN(CombineReport report, CombineRun(FileSystem::Posix(), job.request));
-  if (!job.reports.html.empty()) {
-    RETURN_IF_ERROR(WriteReport("report", job.reports.html, CombineReportHtml(report), &report));
+  if (!job.html.empty()) {
+    RETURN_IF_ERROR(WriteReport("report", job.html, CombineReportHtml(report), &report));
   }
-  if (!job.reports.json.empty()) {
-    RETURN_IF_ERROR(WriteReport("report_json", job.reports.json, ReportToJson(report), &report));
+  if (!job.json.empty()) {
+    RETURN_IF_ERROR(WriteReport("report_json", job.json, ReportToJson(report), &report));
   }
-  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatCombineReport(report)));
-  const bool violated = report.happens_before().violations_after() > 0;
-  return job.request.validate && violated ? kExitCheckFailed : kExitDone;
+  const bool violated = job.request.validate && report.happens_before().violations_after() > 0;
+  return PrintReport(report, FormatCombineReport, violated ? kExitCheckFailed : kExitDone);
 }
 
 }  // namespace

@@ -6,13 +6,10 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <new>
-#include <vector>
 
-#include "absl/flags/flag.h"
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
-#include "xla_profiler/base/errors.h"
+#include "absl/flags/reflection.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/files/unfinished_files.h"
@@ -71,11 +68,6 @@ void InstallLastResorts() {
   std::signal(SIGXFSZ, SIG_IGN);
 }
 
-std::string Environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 }  // namespace
 
 int RunCommand(const CommandSpec& spec, int argc, char** argv,
@@ -97,23 +89,57 @@ int RunCommand(const CommandSpec& spec, int argc, char** argv,
 
 bool JsonWanted() { return absl::GetFlag(FLAGS_json); }
 
-std::string UserDirectory() { return Environment("BUILD_WORKING_DIRECTORY"); }
+std::string UserDirectory() { return EnvironmentVariable("BUILD_WORKING_DIRECTORY"); }
 
 std::string UserPath(const std::string& path) { return ResolvePath(path, UserDirectory()); }
 
-absl::StatusOr<std::vector<std::string>> UserProfiles(const std::string& traces,
+std::string UserPath(const absl::Flag<std::string>& flag) { return UserPath(absl::GetFlag(flag)); }
+
+absl::StatusOr<std::string> RequiredPath(const absl::Flag<std::string>& flag,
+                                         absl::string_view what, absl::string_view example) {
+  if (!absl::GetFlag(flag).empty()) return UserPath(flag);
+  const absl::string_view name = absl::GetFlagReflectionHandle(flag).Name();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", name, " names no ", what, "; expected e.g. --", name, "=", example));
+}
+
+absl::StatusOr<std::vector<std::string>> UserFiles(const absl::Flag<std::string>& flag,
+                                                   std::vector<std::string> suffixes,
+                                                   absl::string_view example) {
+  RETURN_IF_ERROR(RequiredPath(flag, "file", example).status());
+  return ExpandPaths(FileSystem::Posix(), absl::GetFlag(flag),
+                     {UserDirectory(), std::move(suffixes)});
+}
+
+absl::StatusOr<std::vector<std::string>> UserProfiles(const absl::Flag<std::string>& flag,
                                                       absl::string_view example) {
-  if (traces.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--traces names no file; expected e.g. --traces=", example));
-  }
-  return ExpandPaths(FileSystem::Posix(), traces,
-                     {UserDirectory(), {".xplane.pb", ".xplane.pb.gz"}});
+  return UserFiles(flag, {".xplane.pb", ".xplane.pb.gz"}, example);
+}
+
+absl::StatusOr<int64_t> ScaledValue(const absl::Flag<int64_t>& flag, int64_t factor) {
+  const int64_t value = absl::GetFlag(flag);
+  if (value >= 0 && value <= std::numeric_limits<int64_t>::max() / factor) return value * factor;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", absl::GetFlagReflectionHandle(flag).Name(), " is out of range"));
+}
+
+bool IsGiven(absl::string_view flag) {
+  const absl::CommandLineFlag* found = absl::FindCommandLineFlag(flag);
+  return found->CurrentValue() != found->DefaultValue();
+}
+
+absl::Status NoneOf(absl::string_view flag, absl::string_view value, absl::string_view names) {
+  return absl::InvalidArgumentError(absl::StrCat("--", flag, "=", value, " is none of ", names));
+}
+
+std::string EnvironmentVariable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
 }
 
 InputFileOptions UserInputOptions() {
   InputFileOptions options;
-  const std::string directory = Environment("TMPDIR");
+  const std::string directory = EnvironmentVariable("TMPDIR");
   if (!directory.empty()) options.temporary_directory = directory;
   return options;
 }

@@ -3,14 +3,23 @@
 #ifndef TOOLS_COMMAND_H_
 #define TOOLS_COMMAND_H_
 
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "xla_profiler/base/command_line/command_line.h"
+#include "xla_profiler/base/command_line/progress_bar.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/json/report_json.h"
 
 namespace meridian {
 
@@ -30,11 +39,46 @@ std::string UserDirectory();
 
 // Returns the path as the user meant it.
 std::string UserPath(const std::string& path);
+std::string UserPath(const absl::Flag<std::string>& flag);
 
-// Returns the XSpaces that --traces lists: files, folders and globs. InvalidArgument for an empty
-// list; the message shows the example, e.g. "run/".
-absl::StatusOr<std::vector<std::string>> UserProfiles(const std::string& traces,
+// The same for a flag that must be given, else InvalidArgument: "--flag names no file; expected e.g.
+// --flag=run/", where `what` says "file" and the example is "run/".
+absl::StatusOr<std::string> RequiredPath(const absl::Flag<std::string>& flag,
+                                         absl::string_view what, absl::string_view example);
+
+// Returns the files that the flag lists: files, folders, of which those with the suffixes count,
+// and globs. InvalidArgument, as above, for an empty list.
+absl::StatusOr<std::vector<std::string>> UserFiles(const absl::Flag<std::string>& flag,
+                                                   std::vector<std::string> suffixes,
+                                                   absl::string_view example);
+
+// Returns the XSpaces that the flag lists.
+absl::StatusOr<std::vector<std::string>> UserProfiles(const absl::Flag<std::string>& flag,
                                                       absl::string_view example);
+
+// Returns the flag's value times the factor. InvalidArgument when that is negative or too large.
+absl::StatusOr<int64_t> ScaledValue(const absl::Flag<int64_t>& flag, int64_t factor);
+
+// True when the flag of that name has another value than its default.
+bool IsGiven(absl::string_view flag);
+
+// InvalidArgument: "--flag=value is none of a, b".
+absl::Status NoneOf(absl::string_view flag, absl::string_view value, absl::string_view names);
+
+// Returns what the flag's value is the name of.
+template <typename Value>
+absl::StatusOr<Value> NamedValue(const absl::Flag<std::string>& flag,
+                                 const std::vector<std::pair<absl::string_view, Value>>& values) {
+  std::string names;
+  for (const auto& [name, value] : values) {
+    if (name == absl::GetFlag(flag)) return value;
+    absl::StrAppend(&names, names.empty() ? "" : ", ", name);
+  }
+  return NoneOf(absl::GetFlagReflectionHandle(flag).Name(), absl::GetFlag(flag), names);
+}
+
+// Returns the variable of the process's environment; empty when there is none.
+std::string EnvironmentVariable(const char* name);
 
 // Input files are inflated where $TMPDIR says.
 InputFileOptions UserInputOptions();
@@ -42,6 +86,35 @@ InputFileOptions UserInputOptions();
 // Writes to standard output; an error (a full disk) is the environment's. A reader that closes its
 // pipe ends the command silently, as it ends other programs.
 absl::Status Print(const std::string& text);
+
+// Prints the report as --json asks for it or, formatted, as text, and returns the exit code.
+template <typename Report>
+absl::StatusOr<int> PrintReport(const Report& report, std::string (*format)(const Report&),
+                                int exit_code = kExitDone) {
+  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : format(report)));
+  return exit_code;
+}
+
+// Returns a function that shows how far something is in a progress bar. The bar is gone with the
+// last copy of the function, which must be before anything is printed.
+inline auto ShowProgress(std::string label, uint64_t total) {
+  return [bar = std::make_shared<ProgressBar>(std::move(label), total)](uint64_t done, auto...) {
+    bar->Update(done);
+  };
+}
+
+// The same for readers that tell how many more bytes they have read.
+inline auto ShowBytesRead() {
+  return [show = ShowProgress("bytes read", 0),
+          bytes = std::make_shared<uint64_t>(0)](uint64_t more) { show(*bytes += more); };
+}
+
+// Returns the options with a progress bar that is gone when they are.
+template <typename Options>
+Options WithProgress(Options options, std::string label, uint64_t total) {
+  options.progress = ShowProgress(std::move(label), total);
+  return options;
+}
 
 }  // namespace meridian
 

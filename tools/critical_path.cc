@@ -28,13 +28,10 @@
 #include "critical_path/what_if/what_if_edits.h"
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
-#include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
-#include "xla_profiler/base/files/input_paths.h"
-#include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/number_range.h"
 
 ABSL_FLAG(std::string, trace, "", "The trace of one rank: Kineto's JSON, plain or gzip.");
@@ -94,9 +91,8 @@ ABSL_FLAG(bool, suggest_reorderings, false,
 namespace meridian {
 namespace {
 
-absl::StatusOr<InputFile> OpenTrace() {
-  return InputFile::Open(FileSystem::Posix(), UserPath(absl::GetFlag(FLAGS_trace)),
-                         UserInputOptions());
+absl::StatusOr<InputFile> Open(const std::string& path) {
+  return InputFile::Open(FileSystem::Posix(), path, UserInputOptions());
 }
 
 absl::StatusOr<WindowChoice> ChosenWindow() {
@@ -113,25 +109,23 @@ absl::StatusOr<WindowChoice> ChosenWindow() {
   return window;
 }
 
-bool HasJob() { return !absl::GetFlag(FLAGS_traces).empty() || !absl::GetFlag(FLAGS_et).empty(); }
+bool HasJob() { return IsGiven("traces") || IsGiven("et"); }
 
 absl::StatusOr<JobInput> FindJob() {
   JobInput input;
   input.files = UserInputOptions();
-  input.et_prefix = UserPath(absl::GetFlag(FLAGS_et));
+  input.et_prefix = UserPath(FLAGS_et);
   input.data_load_events =
       absl::StrSplit(absl::GetFlag(FLAGS_data_load_events), ',', absl::SkipEmpty());
   if (absl::GetFlag(FLAGS_traces).empty()) return input;
   ASSIGN_OR_RETURN(
       input.traces,
-      ExpandPaths(FileSystem::Posix(), absl::GetFlag(FLAGS_traces),
-                  {UserDirectory(),
-                   {".xplane.pb", ".xplane.pb.gz", ".pt.trace.json", ".pt.trace.json.gz"}}));
+      UserFiles(FLAGS_traces,
+                {".xplane.pb", ".xplane.pb.gz", ".pt.trace.json", ".pt.trace.json.gz"}, "run/"));
   return input;
 }
 
-// The bar is gone before anything is printed.
-absl::StatusOr<TraceAnalysis> AnalyzeJobWithProgress(const JobInput& input) {
+absl::StatusOr<TraceAnalysis> AnalyzeRanks(const JobInput& input) {
   JobOptions options;
   ASSIGN_OR_RETURN(options.window, ChosenWindow());
   const std::string rank = absl::GetFlag(FLAGS_rank);
@@ -142,9 +136,8 @@ absl::StatusOr<TraceAnalysis> AnalyzeJobWithProgress(const JobInput& input) {
   }
   if (!rank.empty()) options.rank = number;
   options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
-  ProgressBar progress("reading", input.traces.size());
-  options.progress = [&](size_t done) { progress.Update(done); };
-  return AnalyzeJob(FileSystem::Posix(), input, options);
+  return AnalyzeJob(FileSystem::Posix(), input,
+                    WithProgress(options, "reading", input.traces.size()));
 }
 
 absl::StatusOr<TraceAnalysis> Analyze() {
@@ -154,7 +147,7 @@ absl::StatusOr<TraceAnalysis> Analyze() {
   options.zero_weight_launch_edges = absl::GetFlag(FLAGS_zero_weight_launch_edges);
   options.data_load_events =
       absl::StrSplit(absl::GetFlag(FLAGS_data_load_events), ',', absl::SkipEmpty());
-  ASSIGN_OR_RETURN(const InputFile file, OpenTrace());
+  ASSIGN_OR_RETURN(const InputFile file, Open(UserPath(FLAGS_trace)));
   return AnalyzeTraceJson(file.bytes(), file.path(), options);
 }
 
@@ -163,9 +156,7 @@ absl::StatusOr<TraceAnalysis> Restore() {
     return absl::InvalidArgumentError(
         "--queue_lengths needs the trace; a saved graph does not hold them");
   }
-  ASSIGN_OR_RETURN(const InputFile file,
-                   InputFile::Open(FileSystem::Posix(), UserPath(absl::GetFlag(FLAGS_restore)),
-                                   UserInputOptions()));
+  ASSIGN_OR_RETURN(const InputFile file, Open(UserPath(FLAGS_restore)));
   absl::StatusOr<SavedGraph> saved = ParseGraph(file.bytes());
   if (!saved.ok()) return Annotate(saved.status(), file.path());
   TraceAnalysis analysis;
@@ -192,8 +183,7 @@ absl::StatusOr<std::vector<WhatIfEdit>> ReadEdits() {
   const std::string what_if = absl::GetFlag(FLAGS_what_if);
   if (what_if.empty()) return std::vector<WhatIfEdit>();
   if (!absl::StartsWith(what_if, "@")) return ParseEdits(what_if, "--what_if");
-  ASSIGN_OR_RETURN(const InputFile file,
-                   InputFile::Open(FileSystem::Posix(), EditsPath(), UserInputOptions()));
+  ASSIGN_OR_RETURN(const InputFile file, Open(EditsPath()));
   return ParseEdits(file.bytes(), file.path());
 }
 
@@ -224,7 +214,7 @@ absl::StatusOr<PathReport> RunEdits(const std::vector<WhatIfEdit>& edits, TraceA
 
 // A folder gets a file of the trace's name.
 std::string OverlayPath() {
-  const std::string path = UserPath(absl::GetFlag(FLAGS_overlay));
+  const std::string path = UserPath(FLAGS_overlay);
   const absl::StatusOr<FileKind> kind = FileSystem::Posix().Kind(path);
   if (!kind.ok() || *kind != FileKind::kDirectory) return path;
   const std::string trace = absl::GetFlag(FLAGS_trace);
@@ -241,37 +231,32 @@ absl::Status WriteOverlayFile(const TraceAnalysis& analysis, const CriticalPath&
   const bool is_edited = !absl::GetFlag(FLAGS_what_if).empty() && !analysis.source.hta_compatible;
   if (absl::GetFlag(FLAGS_trace).empty() || is_edited) {
     return outputs->Write("overlay", OverlayPath(), [&](ByteSink& sink) {
-      return WriteTimelineOverlay(analysis.graph, path, options, &sink).status();
+      return WriteTimelineOverlay(analysis.graph, path, options, &sink);
     });
   }
-  ASSIGN_OR_RETURN(const InputFile trace, OpenTrace());
+  ASSIGN_OR_RETURN(const InputFile trace, Open(UserPath(FLAGS_trace)));
   return outputs->Write("overlay", OverlayPath(), [&](ByteSink& sink) {
-    return Annotate(WriteOverlay(trace.bytes(), analysis.graph, path, options, &sink).status(),
+    return Annotate(WriteOverlay(trace.bytes(), analysis.graph, path, options, &sink),
                     trace.path());
   });
 }
 
 absl::Status WriteFiles(const TraceAnalysis& analysis, const CriticalPath& path) {
   OutputFiles outputs(FileSystem::Posix());
-  const auto write = [&](absl::string_view kind, const std::string& file,
-                         absl::string_view contents) {
-    return outputs.Write(std::string(kind), UserPath(file),
-                         [&](ByteSink& sink) { return sink.Append(contents); });
-  };
-  const std::string csv = absl::GetFlag(FLAGS_csv);
-  if (!csv.empty()) RETURN_IF_ERROR(write("csv", csv, PathCsv(analysis.graph, path)));
-  const std::string blame = absl::GetFlag(FLAGS_blame_csv);
+  const std::string csv = UserPath(FLAGS_csv);
+  if (!csv.empty()) RETURN_IF_ERROR(outputs.WriteText("csv", csv, PathCsv(analysis.graph, path)));
+  const std::string blame = UserPath(FLAGS_blame_csv);
   if (!blame.empty()) {
-    RETURN_IF_ERROR(write("blame_csv", blame, BlameCsv(FindBlame(analysis.graph))));
+    RETURN_IF_ERROR(outputs.WriteText("blame_csv", blame, BlameCsv(FindBlame(analysis.graph))));
   }
-  const std::string queues = absl::GetFlag(FLAGS_queue_lengths);
+  const std::string queues = UserPath(FLAGS_queue_lengths);
   if (!queues.empty()) {
-    RETURN_IF_ERROR(write("queue_lengths", queues, QueueLengthCsv(analysis.queues)));
+    RETURN_IF_ERROR(outputs.WriteText("queue_lengths", queues, QueueLengthCsv(analysis.queues)));
   }
-  const std::string save = absl::GetFlag(FLAGS_save);
+  const std::string save = UserPath(FLAGS_save);
   if (!save.empty()) {
     ASSIGN_OR_RETURN(const std::string bytes, SerializeGraph(analysis.source, analysis.graph));
-    RETURN_IF_ERROR(write("save", save, bytes));
+    RETURN_IF_ERROR(outputs.WriteText("save", save, bytes));
   }
   if (!absl::GetFlag(FLAGS_overlay).empty()) {
     RETURN_IF_ERROR(WriteOverlayFile(analysis, path, &outputs));
@@ -286,47 +271,41 @@ absl::Status CheckPaths(const JobInput& job) {
     ASSIGN_OR_RETURN(const EtFiles files, FindEtFiles(FileSystem::Posix(), job.et_prefix));
     for (const EtFile& file : files.files) inputs.push_back(file.path);
   }
-  inputs.push_back(UserPath(absl::GetFlag(FLAGS_trace)));
-  inputs.push_back(UserPath(absl::GetFlag(FLAGS_restore)));
+  inputs.push_back(UserPath(FLAGS_trace));
+  inputs.push_back(UserPath(FLAGS_restore));
   inputs.push_back(EditsPath());
   return CheckOutputPaths(
-      inputs, {UserPath(absl::GetFlag(FLAGS_csv)), UserPath(absl::GetFlag(FLAGS_blame_csv)),
-               UserPath(absl::GetFlag(FLAGS_queue_lengths)), UserPath(absl::GetFlag(FLAGS_save)),
-               absl::GetFlag(FLAGS_overlay).empty() ? "" : OverlayPath()});
+      inputs, {UserPath(FLAGS_csv), UserPath(FLAGS_blame_csv), UserPath(FLAGS_queue_lengths),
+               UserPath(FLAGS_save), absl::GetFlag(FLAGS_overlay).empty() ? "" : OverlayPath()});
 }
 
 // Flags that say nothing together.
 absl::Status CheckFlags() {
-  const auto is_given = [](const std::string& value) { return !value.empty(); };
-  const int inputs =
-      is_given(absl::GetFlag(FLAGS_traces)) + is_given(absl::GetFlag(FLAGS_et)) +
-      (is_given(absl::GetFlag(FLAGS_trace)) || is_given(absl::GetFlag(FLAGS_restore)));
+  const int inputs = IsGiven("traces") + IsGiven("et") + (IsGiven("trace") || IsGiven("restore"));
   if (inputs > 1) {
     return absl::InvalidArgumentError(
         "--trace (or --restore), --traces and --et name different inputs; give one of them");
   }
   RETURN_IF_ERROR(ChosenWindow().status());
-  const bool chooses_instance = absl::GetFlag(FLAGS_instance) != "0";
-  if (is_given(absl::GetFlag(FLAGS_restore)) &&
-      (is_given(absl::GetFlag(FLAGS_annotation)) || chooses_instance ||
-       is_given(absl::GetFlag(FLAGS_data_load_events)) || absl::GetFlag(FLAGS_hta_compatible))) {
+  if (IsGiven("restore") && (IsGiven("annotation") || IsGiven("instance") ||
+                             IsGiven("data_load_events") || IsGiven("hta_compatible"))) {
     return absl::InvalidArgumentError(
         "a saved graph is of the window and the mode that it was made with; --annotation, "
         "--instance, --data_load_events and --hta_compatible go with a trace");
   }
-  if (chooses_instance && !is_given(absl::GetFlag(FLAGS_annotation))) {
+  if (IsGiven("instance") && !IsGiven("annotation")) {
     return absl::InvalidArgumentError(
         "--instance counts the occurrences of --annotation; give that, too");
   }
   if (!HasJob()) {
-    if (!is_given(absl::GetFlag(FLAGS_rank))) return absl::OkStatus();
+    if (!IsGiven("rank")) return absl::OkStatus();
     return absl::InvalidArgumentError("--rank chooses from --traces or --et");
   }
   if (absl::GetFlag(FLAGS_hta_compatible)) {
     return absl::InvalidArgumentError(
         "HTA knows one rank's Kineto trace: --hta_compatible goes with --trace");
   }
-  if (is_given(absl::GetFlag(FLAGS_queue_lengths))) {
+  if (IsGiven("queue_lengths")) {
     return absl::InvalidArgumentError("--queue_lengths needs --trace, a Kineto trace of one rank");
   }
   return absl::OkStatus();
@@ -344,14 +323,13 @@ absl::StatusOr<int> FindPath() {
   RETURN_IF_ERROR(CheckPaths(job));
   ASSIGN_OR_RETURN(const std::vector<WhatIfEdit> edits, ReadEdits());
   ASSIGN_OR_RETURN(TraceAnalysis analysis, restores   ? Restore()
-                                           : HasJob() ? AnalyzeJobWithProgress(job)
+                                           : HasJob() ? AnalyzeRanks(job)
                                                       : Analyze());
   absl::StatusOr<CriticalPath> path = FindLongestPath(analysis.graph);
   if (!path.ok()) return Annotate(path.status(), analysis.source.trace);
   ASSIGN_OR_RETURN(const PathReport report, RunEdits(edits, &analysis, &*path));
   RETURN_IF_ERROR(WriteFiles(analysis, *path));
-  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatPathReport(report)));
-  return kExitDone;
+  return PrintReport(report, FormatPathReport);
 }
 
 }  // namespace

@@ -1,8 +1,6 @@
 // xprof_trace_align: one profile on another clock, by snapshot pairs and offsets.
-#include <limits>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
@@ -61,14 +59,6 @@ namespace {
 
 enum class Target { kTracer, kReference, kHost };
 
-absl::StatusOr<Target> ParseTarget(const std::string& name) {
-  if (name == "tracer") return Target::kTracer;
-  if (name == "reference") return Target::kReference;
-  if (name == "host") return Target::kHost;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--target=", name, " is none of tracer, reference, host"));
-}
-
 // What is known before any clock is: all that the maps are made of.
 struct Inputs {
   std::optional<SnapshotPairs> snapshots;
@@ -94,44 +84,40 @@ absl::StatusOr<Inputs> LoadInputs(const XSpaceReader& reader, const SessionClock
   options.flags.start_walltime_ns = absl::GetFlag(FLAGS_start_walltime_ns);
   options.flags.start_gpu_ns = absl::GetFlag(FLAGS_start_gpu_ns);
   if (!absl::GetFlag(FLAGS_offsets).empty()) {
-    ASSIGN_OR_RETURN(
-        OffsetSamples offsets,
-        OffsetSamples::Load(files, UserPath(absl::GetFlag(FLAGS_offsets)), std::nullopt));
-    inputs.offsets.emplace(std::move(offsets));
+    ASSIGN_OR_RETURN(inputs.offsets,
+                     OffsetSamples::Load(files, UserPath(FLAGS_offsets), std::nullopt));
     ASSIGN_OR_RETURN(inputs.node_id, FindNodeId(reader.path(), inputs));
     options.offsets_header = inputs.offsets->AnchorsOf(inputs.node_id);
   }
-  ASSIGN_OR_RETURN(inputs.snapshots,
-                   LoadProfileSnapshots(files, reader, clock,
-                                        UserPath(absl::GetFlag(FLAGS_snapshot_pairs)), options));
+  ASSIGN_OR_RETURN(inputs.snapshots, LoadProfileSnapshots(files, reader, clock,
+                                                          UserPath(FLAGS_snapshot_pairs), options));
   ASSIGN_OR_RETURN(inputs.node_id, FindNodeId(reader.path(), inputs));
   if (!absl::GetFlag(FLAGS_reference_snapshot_pairs).empty()) {
     SnapshotPairsOptions reference;
     if (inputs.offsets.has_value() && inputs.offsets->reference_node().has_value()) {
       reference.offsets_header = inputs.offsets->AnchorsOf(*inputs.offsets->reference_node());
     }
-    ASSIGN_OR_RETURN(
-        SnapshotPairs pairs,
-        LoadSnapshotPairs(files, UserPath(absl::GetFlag(FLAGS_reference_snapshot_pairs)),
-                          reference));
-    inputs.reference_snapshots = std::move(pairs);
+    ASSIGN_OR_RETURN(inputs.reference_snapshots,
+                     LoadSnapshotPairs(files, UserPath(FLAGS_reference_snapshot_pairs), reference));
   }
   return inputs;
 }
 
 absl::StatusOr<NodeClock> MakeClock(const Inputs& inputs, const RunClock& run) {
-  ASSIGN_OR_RETURN(const Target target, ParseTarget(absl::GetFlag(FLAGS_target)));
+  ASSIGN_OR_RETURN(const Target target,
+                   NamedValue<Target>(FLAGS_target, {{"tracer", Target::kTracer},
+                                                     {"reference", Target::kReference},
+                                                     {"host", Target::kHost}}));
   ASSIGN_OR_RETURN(const OffsetSamples::Slope slope,
                    OffsetSamples::ParseSlope(absl::GetFlag(FLAGS_offset_slope)));
   NodeClock clock(run);
   if (inputs.snapshots.has_value()) {
-    ASSIGN_OR_RETURN(ClockMap map, TracerToHostMap(*inputs.snapshots, run));
-    if (target == Target::kTracer) clock.reference_to_target = map.Inverted();
-    clock.tracer_to_host = std::move(map);
+    ASSIGN_OR_RETURN(clock.tracer_to_host, TracerToHostMap(*inputs.snapshots, run));
+    if (target == Target::kTracer) clock.reference_to_target = clock.tracer_to_host->Inverted();
   }
   if (inputs.offsets.has_value()) {
-    ASSIGN_OR_RETURN(ClockMap map, inputs.offsets->OffsetMap(inputs.node_id, run, slope));
-    clock.host_to_reference = std::move(map);
+    ASSIGN_OR_RETURN(clock.host_to_reference,
+                     inputs.offsets->OffsetMap(inputs.node_id, run, slope));
   }
   if (target == Target::kReference) {
     if (!inputs.reference_snapshots.has_value()) {
@@ -205,20 +191,17 @@ absl::StatusOr<int> Align() {
   if (absl::GetFlag(FLAGS_trace).empty() || absl::GetFlag(FLAGS_output).empty()) {
     return absl::InvalidArgumentError("--trace and --output are needed, see --help");
   }
-  const std::string output = UserPath(absl::GetFlag(FLAGS_output));
-  const std::string stats_path = absl::GetFlag(FLAGS_stats_output).empty()
-                                     ? StatsPath(output)
-                                     : UserPath(absl::GetFlag(FLAGS_stats_output));
-  RETURN_IF_ERROR(CheckOutputPaths(
-      {UserPath(absl::GetFlag(FLAGS_trace)), UserPath(absl::GetFlag(FLAGS_snapshot_pairs)),
-       UserPath(absl::GetFlag(FLAGS_reference_snapshot_pairs)),
-       UserPath(absl::GetFlag(FLAGS_offsets))},
-      {output, stats_path}));
+  const std::string output = UserPath(FLAGS_output);
+  const std::string stats_path =
+      absl::GetFlag(FLAGS_stats_output).empty() ? StatsPath(output) : UserPath(FLAGS_stats_output);
+  RETURN_IF_ERROR(
+      CheckOutputPaths({UserPath(FLAGS_trace), UserPath(FLAGS_snapshot_pairs),
+                        UserPath(FLAGS_reference_snapshot_pairs), UserPath(FLAGS_offsets)},
+                       {output, stats_path}));
   XSpaceReaderOptions reader_options;
   reader_options.input = UserInputOptions();
   ASSIGN_OR_RETURN(const XSpaceReader reader,
-                   XSpaceReader::Open(FileSystem::Posix(), UserPath(absl::GetFlag(FLAGS_trace)),
-                                      reader_options));
+                   XSpaceReader::Open(FileSystem::Posix(), UserPath(FLAGS_trace), reader_options));
   ASSIGN_OR_RETURN(const bool aligned, IsAligned(reader));
   if (aligned && !absl::GetFlag(FLAGS_force)) {
     return absl::InvalidArgumentError(
@@ -236,11 +219,8 @@ absl::StatusOr<int> Align() {
   options.lines.node_id = inputs.node_id;
   options.lines.strict_monotonic = absl::GetFlag(FLAGS_strict_monotonic);
   options.lines.keep_original = absl::GetFlag(FLAGS_keep_original);
-  const int64_t limit_ms = absl::GetFlag(FLAGS_max_extrapolation_ms);
-  if (limit_ms < 0 || limit_ms > std::numeric_limits<int64_t>::max() / 1000000) {
-    return absl::InvalidArgumentError("--max_extrapolation_ms is out of range");
-  }
-  options.lines.max_extrapolation_ns = limit_ms * 1000000;
+  ASSIGN_OR_RETURN(options.lines.max_extrapolation_ns,
+                   ScaledValue(FLAGS_max_extrapolation_ms, 1000000));
   OutputFiles outputs(FileSystem::Posix());
   AlignmentStats stats;
   RETURN_IF_ERROR(outputs.Write("aligned", output, [&](ByteSink& sink) -> absl::Status {
@@ -252,11 +232,9 @@ absl::StatusOr<int> Align() {
   stats.set_node_id(inputs.node_id);
   stats.set_target(absl::GetFlag(FLAGS_target));
   stats.set_model(DescribeModel(inputs));
-  RETURN_IF_ERROR(outputs.Write("stats", stats_path,
-                                [&](ByteSink& sink) { return sink.Append(ReportToJson(stats)); }));
+  RETURN_IF_ERROR(outputs.WriteText("stats", stats_path, ReportToJson(stats)));
   RETURN_IF_ERROR(outputs.Commit());
-  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(stats) : FormatStats(stats)));
-  return kExitDone;
+  return PrintReport(stats, FormatStats);
 }
 
 }  // namespace

@@ -2,12 +2,9 @@
 #include <string>
 
 #include "absl/flags/flag.h"
-#include "absl/status/status.h"
 #include "tools/command.h"
-#include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/inspect/xspace_inspector.h"
 #include "xla_profiler/inspect/xspace_report.pb.h"
 #include "xla_profiler/xplane/xspace_reader.h"
@@ -17,27 +14,15 @@ ABSL_FLAG(std::string, trace, "", "The profile: one *.xplane.pb file, plain or g
 namespace meridian {
 namespace {
 
-// The bar is gone before anything is printed.
-absl::StatusOr<XSpaceReport> InspectWithProgress(const XSpaceReader& reader) {
-  ProgressBar progress("reading", reader.source().bytes.size());
-  InspectOptions options;
-  options.progress = [&](uint64_t offset) { progress.Update(offset); };
-  return InspectXSpace(reader, options);
-}
-
 absl::StatusOr<int> Inspect() {
-  const std::string trace = absl::GetFlag(FLAGS_trace);
-  if (trace.empty()) {
-    return absl::InvalidArgumentError(
-        "--trace names no file; expected e.g. --trace=node0.xplane.pb");
-  }
+  ASSIGN_OR_RETURN(const std::string trace, RequiredPath(FLAGS_trace, "file", "node0.xplane.pb"));
   XSpaceReaderOptions options;
   options.input = UserInputOptions();
   ASSIGN_OR_RETURN(const XSpaceReader reader,
-                   XSpaceReader::Open(FileSystem::Posix(), UserPath(trace), options));
-  ASSIGN_OR_RETURN(const XSpaceReport report, InspectWithProgress(reader));
-  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(report) : FormatReport(report)));
-  return kExitDone;
+                   XSpaceReader::Open(FileSystem::Posix(), trace, options));
+  ASSIGN_OR_RETURN(const XSpaceReport report,
+                   InspectXSpace(reader, {ShowProgress("reading", reader.source().bytes.size())}));
+  return PrintReport(report, FormatReport);
 }
 
 }  // namespace

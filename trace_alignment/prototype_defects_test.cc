@@ -499,7 +499,7 @@ TEST(PrototypeDefectsTest, D15_TheCorridorIsExactAndKnowsItsWidth) {
   ASSERT_OK_AND_ASSIGN(const std::vector<TwoWayProbe> probes,
                        ParseTwoWayProbes(TwoWayProbesJsonl(cluster, links), "probes"));
   const TwoWayEstimates estimates = EstimateEdges(probes);
-  EXPECT_THAT(estimates.empty, IsEmpty());
+  EXPECT_THAT(estimates.notes, IsEmpty());
   ASSERT_FALSE(estimates.edges.empty());
   for (const ProbeEdge& edge : estimates.edges) {
     const int64_t shown_ps = (edge.midpoint_src_ns - options.start_ns) * kPsPerNs;

@@ -9,6 +9,9 @@
 namespace meridian {
 namespace {
 
+// How long statements wait for locks of others.
+constexpr int kBusyTimeoutMs = 30'000;
+
 absl::Status ToStatus(sqlite3* database, int code) {
   if (code == SQLITE_OK) return absl::OkStatus();
   const char* file = sqlite3_db_filename(database, "main");
@@ -90,7 +93,7 @@ absl::StatusOr<SqliteDatabase> SqliteDatabase::Open(const std::string& path, Acc
     return absl::UnavailableError(absl::StrCat(path, ": ", sqlite3_errmsg(handle)));
   }
   sqlite3_extended_result_codes(handle, 1);
-  sqlite3_busy_timeout(handle, static_cast<int>(absl::ToInt64Milliseconds(kBusyTimeout)));
+  sqlite3_busy_timeout(handle, kBusyTimeoutMs);
   return database;
 }
 

@@ -15,7 +15,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
 
 struct sqlite3;
 struct sqlite3_stmt;
@@ -65,9 +64,6 @@ class SqliteDatabase {
     // written to.
     kImmutable,
   };
-
-  // How long statements wait for locks of others.
-  static constexpr absl::Duration kBusyTimeout = absl::Seconds(30);
 
   // Does not look into the file: that it is no database is found out by the first statement.
   static absl::StatusOr<SqliteDatabase> Open(const std::string& path, Access access);

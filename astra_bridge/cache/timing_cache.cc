@@ -74,32 +74,20 @@ absl::Status CheckAllPages(const std::string& path, SqliteDatabase* database) {
   return absl::DataLossError(absl::StrCat(path, ": pages are damaged"));
 }
 
-// Holds a lock on a file beside the cache as long as this lives: making, switching to WAL and
-// moving aside are not safe against each other.
-class OpeningLock {
- public:
-  static absl::StatusOr<OpeningLock> Take(const std::string& path) {
-    const std::string lock_path = absl::StrCat(path, ".lock");
-    const int descriptor = open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (descriptor < 0) return ErrnoToStatus(errno, lock_path);
-    OpeningLock lock(descriptor);
-    while (flock(descriptor, LOCK_EX) != 0) {
-      if (errno != EINTR) return ErrnoToStatus(errno, lock_path);
-    }
-    return lock;
+// Takes a lock on a file beside the cache: making, switching to WAL and moving aside are not safe
+// against each other. Returns the descriptor whose closing gives the lock back.
+absl::StatusOr<int> TakeOpeningLock(const std::string& path) {
+  const std::string lock_path = absl::StrCat(path, ".lock");
+  const int descriptor = open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (descriptor < 0) return ErrnoToStatus(errno, lock_path);
+  while (flock(descriptor, LOCK_EX) != 0) {
+    if (errno == EINTR) continue;
+    const absl::Status status = ErrnoToStatus(errno, lock_path);
+    close(descriptor);
+    return status;
   }
-
-  OpeningLock(OpeningLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  OpeningLock& operator=(OpeningLock&&) = delete;
-  ~OpeningLock() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-
- private:
-  explicit OpeningLock(int descriptor) : descriptor_(descriptor) {}
-
-  int descriptor_;
-};
+  return descriptor;
+}
 
 }  // namespace
 
@@ -172,7 +160,8 @@ absl::Status TimingCache::ConnectReadOnly() {
 
 absl::Status TimingCache::ConnectReadWrite(Check check) {
   connection_ = nullptr;
-  ASSIGN_OR_RETURN(const OpeningLock lock, OpeningLock::Take(path_));
+  ASSIGN_OR_RETURN(const int lock, TakeOpeningLock(path_));
+  const auto unlock = absl::MakeCleanup([lock] { close(lock); });
   const auto connect = [&]() -> absl::Status {
     ASSIGN_OR_RETURN(SqliteDatabase database,
                      SqliteDatabase::Open(path_, SqliteDatabase::Access::kReadWrite));

@@ -1,20 +1,51 @@
 #include "astra_bridge/calibration/calibration.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "astra_bridge/calibration/calibration_notes.h"
 #include "astra_bridge/calibration/engine_model.h"
-#include "astra_bridge/calibration/transfers.h"
+#include "astra_bridge/calibration/report_text.h"
+#include "astra_bridge/edges/timed_kind.h"
+#include "astra_bridge/engine/system_config.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/statistics.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
+
+using Folds = std::vector<std::vector<size_t>>;
+
+// A slope beyond this share, and beyond so many of its standard errors, is worth a note.
+constexpr double kNotableSlope = 0.1;
+constexpr double kNotableDeviations = 3;
+// So is a fitted cell that is off by more than this.
+constexpr double kNotableError = 0.3;
+
+// In the order of Holdout.
+constexpr absl::string_view kHoldoutNames[] = {"size", "op", "group"};
+
+// Returns the folds of all sizes but the smallest and the largest, from the cells of each size.
+Folds MakeSizeFolds(const std::map<int64_t, std::vector<size_t>>& by_size) {
+  if (by_size.size() < 3) return {};
+  const size_t between = by_size.size() - 2;
+  Folds folds(by_size.size() > kMaxSizes ? kMaxSizeFolds : between);
+  size_t sizes = 0;
+  for (auto size = std::next(by_size.begin()); size != std::prev(by_size.end()); ++size) {
+    std::vector<size_t>& fold = folds[(++sizes * folds.size() - 1) / between];
+    fold.insert(fold.end(), size->second.begin(), size->second.end());
+  }
+  for (std::vector<size_t>& fold : folds) std::sort(fold.begin(), fold.end());
+  return folds;
+}
 
 absl::Status CheckRuns(absl::Span<const CalibrationRun> runs, const CalibrationOptions& options) {
   std::set<std::string> device_kinds;
@@ -60,27 +91,107 @@ std::string SomeOf(const std::set<int64_t>& sizes) {
   return absl::StrCat(list, " and ", sizes.size() - kShown, " more");
 }
 
-int32_t LargestRun(absl::Span<const CalibrationRun> runs) {
+Fabric StartOf(absl::Span<const CalibrationRun> runs, const CalibrationOptions& options) {
   int32_t ranks = 0;
   for (const CalibrationRun& run : runs) ranks = std::max(ranks, run.transfers.ranks);
-  return ranks;
-}
-
-std::vector<TransferCell> CellsOf(absl::Span<const CalibrationRun> runs, bool keep_overlapped) {
-  std::vector<TransferSamples> samples;
-  for (const CalibrationRun& run : runs) samples.push_back(run.transfers);
-  CellOptions options;
-  options.keep_overlapped = keep_overlapped;
-  return MakeTransferCells(samples, options);
-}
-
-Fabric StartOf(absl::Span<const CalibrationRun> runs, const CalibrationOptions& options) {
-  const int32_t ranks = LargestRun(runs);
   Fabric start = FabricForRanks(options.topology.value_or(AssumedFabric(ranks)), ranks);
   if (start.system.local_memory_bandwidth == 0) {
     start.system.local_memory_bandwidth = kFreeReductions;
   }
   return start;
+}
+
+using Notes = std::vector<std::string>;
+
+// Tells what of the given network is not taken as it is, and what it changes besides its shape.
+void AddTopology(const Fabric& topology, const Fabric& start, Notes* notes) {
+  const int32_t given = topology.network.npus();
+  if (given != start.network.npus()) {
+    notes->push_back(absl::StrCat("--topology has ", given, " NPUs; the network written has ",
+                                  start.network.npus(), ", as many as the largest run has ranks"));
+  }
+  std::vector<std::string> names;
+  bool pairwise = true;
+  for (const CollectiveAlgorithm& algorithm :
+       start.system.algorithms_of(CollectiveKind::kAllToAll)) {
+    pairwise &= algorithm.kind == CollectiveAlgorithm::Kind::kDirect;
+    names.push_back(CollectiveAlgorithmName(algorithm));
+  }
+  if (pairwise) return;
+  notes->push_back(absl::StrCat("with this --topology all-to-all is simulated as ",
+                                absl::StrJoin(names, ", "),
+                                "; without one it is direct, as libraries send it"));
+}
+
+void AddUntoldParameters(absl::Span<const FittedParameter> parameters, Notes* notes) {
+  for (const FittedParameter& fitted : parameters) {
+    const std::string name = ParameterName(fitted.parameter);
+    if (fitted.kept) {
+      notes->push_back(
+          absl::StrCat(name, " is not identifiable from these transfers: it keeps ", fitted.value));
+    } else if (!fitted.identifiable) {
+      notes->push_back(absl::StrCat(
+          name, " is not identifiable: ", fitted.value,
+          " fits best, but transfers are too few, or miss the engine's times too much alike, to "
+          "vouch for it"));
+    }
+    if (!fitted.includes_overhead) continue;
+    notes->push_back(absl::StrCat(
+        name,
+        " is effective: what a collective costs once cannot be told from what each of its steps "
+        "costs, and is in it"));
+  }
+}
+
+void AddMergedSizes(const std::string& kind, const std::set<int64_t>& sizes, Notes* notes) {
+  const auto near = [](int64_t bytes, int64_t next) {
+    return static_cast<double>(next) < kSameSizeFactor * static_cast<double>(bytes);
+  };
+  if (std::adjacent_find(sizes.begin(), sizes.end(), near) == sizes.end()) return;
+  notes->push_back(absl::StrCat(kind, " has ", sizes.size(), " sizes: those within a factor of ",
+                                kSameSizeFactor, " were taken together"));
+}
+
+void AddFittedCells(const CalibrationReport& report, Notes* notes) {
+  std::map<std::string, std::set<int64_t>> sizes;
+  std::set<int64_t> group_sizes;
+  int64_t far = 0;
+  const CalibratedCell* farthest = nullptr;
+  for (const CalibratedCell& cell : report.cells()) {
+    if (!cell.fitted()) continue;
+    sizes[cell.kind()].insert(cell.bytes());
+    if (cell.kind() != CollectiveKindName(CollectiveKind::kPointToPoint)) {
+      group_sizes.insert(cell.group_size());
+    }
+    const double error = std::abs(cell.signed_error());
+    if (error <= kNotableError) continue;
+    ++far;
+    if (farthest == nullptr || error > std::abs(farthest->signed_error())) farthest = &cell;
+  }
+  for (const auto& [kind, of_kind] : sizes) AddMergedSizes(kind, of_kind, notes);
+  if (group_sizes.size() == 1) {
+    notes->push_back(absl::StrCat("all groups have ", *group_sizes.begin(),
+                                  " ranks: one algorithm cannot be told from another, and other "
+                                  "numbers of ranks are extrapolated"));
+  }
+  if (farthest == nullptr) return;
+  notes->push_back(absl::StrCat(
+      far, " of the fitted cells ", far == 1 ? "is" : "are", " off by more than ",
+      Percent(kNotableError), ", most ", farthest->kind(), " of ",
+      FormatByteSize(farthest->bytes()), " (", SignedPercent(farthest->signed_error()),
+      "): groups differ there, or sizes that were taken together, and a correction is their "
+      "mean"));
+}
+
+void AddArrivalSpread(const ArrivalSpread& spread, Notes* notes) {
+  if (std::abs(spread.slope()) <= kNotableSlope ||
+      std::abs(spread.slope()) <= kNotableDeviations * spread.slope_standard_error()) {
+    return;
+  }
+  notes->push_back(absl::StrFormat(
+      "transfers change with how late the last rank comes (slope %.2f): %s", spread.slope(),
+      spread.slope() > 0 ? "waiting is left in them, or clocks are off"
+                         : "data moves before all have come"));
 }
 
 class Calibrator {
@@ -90,8 +201,7 @@ class Calibrator {
 
   absl::StatusOr<Calibration> Run() {
     MakeCells();
-    RETURN_IF_ERROR(ChooseFitted());
-    RETURN_IF_ERROR(FitFitted());
+    RETURN_IF_ERROR(FitChosen());
     RETURN_IF_ERROR(PredictOthers());
     RETURN_IF_ERROR(Summarise());
     DescribeParameters();
@@ -99,10 +209,8 @@ class Calibrator {
     *report_.mutable_arrival_spread() = MeasureArrivalSpread(cells_);
     *report_.mutable_clock_check() = CheckTransferClocks(runs_);
     DescribeRuns();
-    for (const std::string& note :
-         CalibrationNotes({runs_, options_.topology.has_value() ? &*options_.topology : nullptr,
-                           &start_, model_.parameters.parameters},
-                          report_)) {
+    for (const std::string& note : CalibrationNotes(runs_, options_.topology, start_,
+                                                    model_.parameters.parameters, report_)) {
       report_.add_notes(note);
     }
     return Calibration{std::move(model_.parameters.fabric), std::move(model_.corrections),
@@ -111,137 +219,123 @@ class Calibrator {
 
  private:
   void MakeCells() {
-    cells_ = CellsOf(runs_, /*keep_overlapped=*/false);
+    CellOptions options;
+    cells_ = MakeTransferCells(runs_, options);
     if (cells_.empty()) {
-      cells_ = CellsOf(runs_, /*keep_overlapped=*/true);
+      options.keep_overlapped = true;
+      cells_ = MakeTransferCells(runs_, options);
       report_.add_notes(
           "every transfer met another collective of the same rank: times include what they took "
           "from each other");
     }
+    for (const TransferCell& cell : cells_) sizes_.insert(cell.bytes);
   }
 
-  absl::Status ChooseFitted() {
-    std::set<int64_t> present;
-    for (const TransferCell& cell : cells_) present.insert(cell.bytes);
+  absl::Status FitChosen() {
+    std::set<int64_t> fitted_sizes;
     const std::set<int64_t> wanted(options_.sizes.begin(), options_.sizes.end());
     for (int64_t bytes : wanted) {
-      if (present.count(bytes) > 0) continue;
+      if (sizes_.count(bytes) > 0) continue;
       return absl::InvalidArgumentError(
           absl::StrCat("--sizes names ", bytes,
-                       " bytes, of which there are no transfers; there are ", SomeOf(present)));
+                       " bytes, of which there are no transfers; there are ", SomeOf(sizes_)));
     }
-    for (size_t i = 0; i < cells_.size(); ++i) {
-      if (!wanted.empty() && wanted.count(cells_[i].bytes) == 0) continue;
-      fitted_.push_back(i);
-      fitted_cells_.push_back(cells_[i]);
-      fitted_sizes_.insert(cells_[i].bytes);
+    std::vector<TransferCell> fitted;
+    for (const TransferCell& cell : cells_) {
+      is_fitted_.push_back(wanted.empty() || wanted.count(cell.bytes) > 0);
+      if (!is_fitted_.back()) continue;
+      fitted.push_back(cell);
+      fitted_sizes.insert(cell.bytes);
     }
-    if (fitted_sizes_.size() < 2 && present.size() > 1) {
+    if (fitted_sizes.size() < 2 && sizes_.size() > 1) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "--sizes leaves a single size, ", *fitted_sizes_.begin(),
-          " bytes, which tells neither latency nor bandwidth; name several of ", SomeOf(present)));
+          "--sizes leaves a single size, ", *fitted_sizes.begin(),
+          " bytes, which tells neither latency nor bandwidth; name several of ", SomeOf(sizes_)));
     }
-    if (fitted_sizes_.size() < 2) {
+    if (fitted_sizes.size() < 2) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "all transfers are of ", *fitted_sizes_.begin(),
+          "all transfers are of ", *fitted_sizes.begin(),
           " bytes: a single size tells neither latency nor bandwidth; record collectives of "
           "several sizes, from some KiB to some MiB"));
     }
-    return absl::OkStatus();
-  }
-
-  absl::Status FitFitted() {
-    ASSIGN_OR_RETURN(model_, FitModel(start_, fitted_cells_));
+    ASSIGN_OR_RETURN(model_, FitModel(start_, fitted));
     ASSIGN_OR_RETURN(engine_ns_, EngineTimesNs(model_.parameters.fabric, cells_));
-    for (size_t i = 0; i < cells_.size(); ++i) {
-      predicted_ns_.push_back(
-          model_.corrections.CorrectedNs(cells_[i].kind, cells_[i].bytes, engine_ns_[i]));
-    }
+    ASSIGN_OR_RETURN(predicted_ns_,
+                     PredictCellsNs(model_.parameters.fabric, model_.corrections, cells_));
     return absl::OkStatus();
   }
 
   absl::Status PredictOthers() {
-    held_out_ns_.resize(cells_.size());
-    if (fitted_.size() < cells_.size()) {
+    for (size_t i = 0; i < cells_.size(); ++i) {
+      if (!is_fitted_[i]) held_out_ns_[i] = predicted_ns_[i];
+    }
+    if (!held_out_ns_.empty()) {
       report_.set_holdout_rule("sizes not fitted");
-      for (size_t i = 0; i < cells_.size(); ++i) held_out_ns_[i] = predicted_ns_[i];
-      for (size_t i : fitted_) held_out_ns_[i].reset();
       return absl::OkStatus();
     }
-    report_.set_holdout_rule(std::string(HoldoutName(options_.holdout)));
-    const std::vector<std::vector<size_t>> folds = MakeFolds(cells_, options_.holdout);
+    const std::string rule(HoldoutName(options_.holdout));
+    report_.set_holdout_rule(rule);
+    const Folds folds = MakeFolds(cells_, options_.holdout);
     if (folds.empty()) {
-      report_.add_notes(absl::StrCat("nothing was held out: there are too few to leave one ",
-                                     HoldoutName(options_.holdout), " out"));
+      report_.add_notes(
+          absl::StrCat("nothing was held out: there are too few to leave one ", rule, " out"));
     }
-    if (options_.holdout == Holdout::kSize && fitted_sizes_.size() > kMaxSizes) {
-      report_.add_notes(absl::StrCat("there are ", fitted_sizes_.size(),
-                                     " sizes: they were held out in ", folds.size(),
-                                     " ranges of neighbouring ones"));
+    if (options_.holdout == Holdout::kSize && sizes_.size() > kMaxSizes) {
+      report_.add_notes(absl::StrCat("there are ", sizes_.size(), " sizes: they were held out in ",
+                                     folds.size(), " ranges of neighbouring ones"));
     }
-    ASSIGN_OR_RETURN(const std::vector<HeldOutPrediction> predictions,
-                     PredictHeldOut(start_, cells_, folds, [&](size_t done) {
-                       if (options_.progress) options_.progress(done, folds.size());
-                     }));
-    for (const HeldOutPrediction& prediction : predictions) {
-      held_out_ns_[prediction.cell] = prediction.predicted_ns;
-    }
+    ASSIGN_OR_RETURN(held_out_ns_, PredictHeldOut(start_, cells_, folds, options_.progress));
     return absl::OkStatus();
   }
 
   absl::Status Summarise() {
     ASSIGN_OR_RETURN(const std::vector<double> uncalibrated_ns,
                      EngineTimesNs(WithAssumedParameters(start_), cells_));
-    std::vector<Prediction> fit, held_out, without_corrections, uncalibrated, uncalibrated_fit;
-    std::vector<bool> is_fitted(cells_.size());
-    for (size_t i : fitted_) is_fitted[i] = true;
+    std::vector<Prediction> fit, held_out, without_corrections, uncalibrated;
     for (size_t i = 0; i < cells_.size(); ++i) {
-      const int64_t bytes = cells_[i].bytes;
-      const double measured_ns = cells_[i].median_ns;
-      if (is_fitted[i]) {
-        fit.push_back({bytes, measured_ns, predicted_ns_[i]});
-        without_corrections.push_back({bytes, measured_ns, engine_ns_[i]});
-        uncalibrated_fit.push_back({bytes, measured_ns, uncalibrated_ns[i]});
+      const auto prediction = [&](double predicted_ns) {
+        return Prediction{cells_[i].bytes, cells_[i].median_ns, predicted_ns};
+      };
+      CalibratedCell* cell = AddCell(i);
+      if (is_fitted_[i]) {
+        fit.push_back(prediction(predicted_ns_[i]));
+        without_corrections.push_back(prediction(engine_ns_[i]));
       }
-      if (held_out_ns_[i].has_value()) {
-        held_out.push_back({bytes, measured_ns, *held_out_ns_[i]});
-        uncalibrated.push_back({bytes, measured_ns, uncalibrated_ns[i]});
+      const auto found = held_out_ns_.find(i);
+      if (found != held_out_ns_.end()) {
+        held_out.push_back(prediction(found->second));
+        cell->set_held_out_ns(found->second);
       }
-      DescribeCell(i, is_fitted[i]);
+      if (held_out_ns_.empty() || found != held_out_ns_.end()) {
+        uncalibrated.push_back(prediction(uncalibrated_ns[i]));
+      }
     }
     *report_.mutable_fit() = SummariseErrors(fit);
     // Absent rather than perfect.
     if (!held_out.empty()) *report_.mutable_holdout() = SummariseErrors(held_out);
     *report_.mutable_without_corrections() = SummariseErrors(without_corrections);
-    *report_.mutable_uncalibrated() =
-        SummariseErrors(held_out.empty() ? uncalibrated_fit : uncalibrated);
+    *report_.mutable_uncalibrated() = SummariseErrors(uncalibrated);
     const std::optional<double> noise_floor = NoiseFloor(cells_);
     if (noise_floor.has_value()) report_.set_noise_floor(*noise_floor);
     return absl::OkStatus();
   }
 
-  void DescribeCell(size_t i, bool is_fitted) {
+  CalibratedCell* AddCell(size_t i) {
     CalibratedCell* cell = report_.add_cells();
-    cell->set_kind(std::string(CollectiveKindName(cells_[i].kind)));
-    cell->set_bytes(cells_[i].bytes);
-    cell->set_group(GroupText(cells_[i]));
+    DescribeCell(cells_[i], cell);
     cell->set_group_size(static_cast<int64_t>(cells_[i].participants.size()));
     cell->set_pairs(cells_[i].pairs);
     cell->set_largest_hop(LargestHop(cells_[i]));
-    cell->set_protocol(cells_[i].protocol);
-    cell->set_repeats(static_cast<int64_t>(cells_[i].transfers_ns.size()));
-    cell->set_measured_ns(cells_[i].median_ns);
     cell->set_relative_error(cells_[i].relative_error);
     cell->set_engine_ns(engine_ns_[i]);
     cell->set_predicted_ns(predicted_ns_[i]);
     cell->set_signed_error(predicted_ns_[i] / cells_[i].median_ns - 1);
-    if (held_out_ns_[i].has_value()) cell->set_held_out_ns(*held_out_ns_[i]);
-    cell->set_fitted(is_fitted);
+    cell->set_fitted(is_fitted_[i]);
+    return cell;
   }
 
   void DescribeParameters() {
-    const std::vector<ParameterInterval> intervals =
-        BootstrapIntervals(model_.parameters, options_.bootstrap);
+    const std::vector<ParameterInterval> intervals = BootstrapIntervals(model_.parameters);
     size_t next = 0;
     for (const FittedParameter& fitted : model_.parameters.parameters) {
       CalibratedParameter* parameter = report_.add_parameters();
@@ -276,26 +370,170 @@ class Calibrator {
   const CalibrationOptions& options_;
   const Fabric start_;
   std::vector<TransferCell> cells_;
-  // Positions of the cells that are fitted, and copies of them.
-  std::vector<size_t> fitted_;
-  std::vector<TransferCell> fitted_cells_;
-  // The bytes of the fitted cells.
-  std::set<int64_t> fitted_sizes_;
+  // The bytes of the cells.
+  std::set<int64_t> sizes_;
+  std::vector<bool> is_fitted_;
   CalibratedModel model_;
-  // By cell: the time by the engine alone, with corrections, and by the model that had not seen the
-  // cell, if there was one.
+  // By cell: the time by the engine alone, and with corrections.
   std::vector<double> engine_ns_;
   std::vector<double> predicted_ns_;
-  std::vector<std::optional<double>> held_out_ns_;
+  // By position of the cell: the time by a model that had not seen it, if there was one.
+  std::map<size_t, double> held_out_ns_;
   CalibrationReport report_;
 };
 
 }  // namespace
 
+absl::StatusOr<CalibratedModel> FitModel(const Fabric& start,
+                                         absl::Span<const TransferCell> cells) {
+  CalibratedModel model;
+  ASSIGN_OR_RETURN(model.parameters, FitParameters(start, cells));
+  ASSIGN_OR_RETURN(const std::vector<double> engine_ns,
+                   EngineTimesNs(model.parameters.fabric, cells));
+  model.corrections = FitCorrections(cells, engine_ns);
+  return model;
+}
+
+Corrections FitCorrections(absl::Span<const TransferCell> cells,
+                           absl::Span<const double> engine_ns) {
+  std::map<std::pair<CollectiveKind, int64_t>, std::vector<size_t>> by_size;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    by_size[{cells[i].kind, cells[i].bytes}].push_back(i);
+  }
+  Corrections corrections;
+  for (auto size = by_size.begin(); size != by_size.end();) {
+    const auto [kind, smallest_bytes] = size->first;
+    const double end_bytes = kSameSizeFactor * static_cast<double>(smallest_bytes);
+    std::vector<double> log_bytes, log_ratios;
+    do {
+      for (size_t i : size->second) {
+        log_bytes.push_back(std::log(static_cast<double>(cells[i].bytes)));
+        log_ratios.push_back(std::log(cells[i].median_ns / engine_ns[i]));
+      }
+      ++size;
+    } while (size != by_size.end() && size->first.first == kind &&
+             static_cast<double>(size->first.second) < end_bytes);
+    corrections.points[static_cast<size_t>(kind)].push_back(
+        {std::llround(std::exp(Mean(log_bytes))), std::exp(Mean(log_ratios))});
+  }
+  return corrections;
+}
+
+absl::string_view HoldoutName(Holdout holdout) {
+  return kHoldoutNames[static_cast<size_t>(holdout)];
+}
+
+std::optional<Holdout> HoldoutFromName(absl::string_view name) {
+  const auto found = std::find(std::begin(kHoldoutNames), std::end(kHoldoutNames), name);
+  if (found == std::end(kHoldoutNames)) return std::nullopt;
+  return static_cast<Holdout>(found - std::begin(kHoldoutNames));
+}
+
+Folds MakeFolds(absl::Span<const TransferCell> cells, Holdout holdout) {
+  const bool by_run = std::any_of(cells.begin(), cells.end(), [&](const TransferCell& cell) {
+    return cell.ranks != cells[0].ranks;
+  });
+  std::map<int64_t, std::vector<size_t>> by_key;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    int64_t key = cells[i].bytes;
+    if (holdout == Holdout::kKind) key = static_cast<int64_t>(cells[i].kind);
+    if (holdout == Holdout::kGroup) {
+      // Between two ranks whatever the group: no number of ranks to be left out by.
+      if (!by_run && cells[i].kind == CollectiveKind::kPointToPoint) continue;
+      key = by_run ? cells[i].ranks : static_cast<int64_t>(cells[i].participants.size());
+    }
+    by_key[key].push_back(i);
+  }
+  if (holdout == Holdout::kSize) return MakeSizeFolds(by_key);
+  Folds folds;
+  if (by_key.size() < 2) return folds;
+  for (auto& [key, held] : by_key) folds.push_back(std::move(held));
+  return folds;
+}
+
+absl::StatusOr<std::map<size_t, double>> PredictHeldOut(const Fabric& start,
+                                                        absl::Span<const TransferCell> cells,
+                                                        absl::Span<const std::vector<size_t>> folds,
+                                                        const FitProgress& progress) {
+  std::map<size_t, double> predicted_ns;
+  for (size_t f = 0; f < folds.size(); ++f) {
+    if (progress) progress(f, folds.size());
+    std::vector<TransferCell> rest, held;
+    for (size_t i = 0; i < cells.size(); ++i) {
+      const bool is_held = std::binary_search(folds[f].begin(), folds[f].end(), i);
+      (is_held ? held : rest).push_back(cells[i]);
+    }
+    ASSIGN_OR_RETURN(const CalibratedModel model, FitModel(start, rest));
+    ASSIGN_OR_RETURN(const std::vector<double> held_ns,
+                     PredictCellsNs(model.parameters.fabric, model.corrections, held));
+    for (size_t i = 0; i < held_ns.size(); ++i) predicted_ns[folds[f][i]] = held_ns[i];
+  }
+  return predicted_ns;
+}
+
 absl::StatusOr<Calibration> Calibrate(absl::Span<const CalibrationRun> runs,
                                       const CalibrationOptions& options) {
   RETURN_IF_ERROR(CheckRuns(runs, options));
   return Calibrator(runs, options).Run();
+}
+
+// Least squares within cells: all about the cell's mean, in units of its median.
+ArrivalSpread MeasureArrivalSpread(absl::Span<const TransferCell> cells) {
+  double xx = 0, xy = 0, yy = 0;
+  int64_t n = 0;
+  for (const TransferCell& cell : cells) {
+    const double mean_spread_ns = Mean(cell.arrival_spreads_ns);
+    const double mean_transfer_ns = Mean(cell.transfers_ns);
+    for (size_t i = 0; i < cell.transfers_ns.size(); ++i) {
+      const double x = (cell.arrival_spreads_ns[i] - mean_spread_ns) / cell.median_ns;
+      const double y = (cell.transfers_ns[i] - mean_transfer_ns) / cell.median_ns;
+      xx += x * x;
+      xy += x * y;
+      yy += y * y;
+      ++n;
+    }
+  }
+  ArrivalSpread spread;
+  spread.set_n(n);
+  const int64_t freedom = n - static_cast<int64_t>(cells.size()) - 1;
+  if (xx > 0 && freedom > 0) {
+    spread.set_slope(xy / xx);
+    spread.set_slope_standard_error(
+        std::sqrt(std::max(0.0, yy - xy * xy / xx) / static_cast<double>(freedom) / xx));
+  }
+  return spread;
+}
+
+ClockCheck CheckTransferClocks(absl::Span<const CalibrationRun> runs) {
+  std::vector<double> differences_ns, shares;
+  for (const CalibrationRun& run : runs) {
+    for (const TransferSample& sample : run.transfers.samples) {
+      differences_ns.push_back(sample.transfer_ns - sample.shortest_duration_ns);
+      shares.push_back(differences_ns.back() / sample.transfer_ns);
+    }
+  }
+  ClockCheck check;
+  check.set_median_difference_ns(Median(differences_ns));
+  check.set_p95_difference_ns(Quantile(differences_ns, 0.95));
+  check.set_median_share(Median(shares));
+  return check;
+}
+
+Notes CalibrationNotes(absl::Span<const CalibrationRun> runs, const std::optional<Fabric>& topology,
+                       const Fabric& start, absl::Span<const FittedParameter> parameters,
+                       const CalibrationReport& report) {
+  Notes notes;
+  for (const CalibrationRun& run : runs) {
+    notes.insert(notes.end(), run.notes.begin(), run.notes.end());
+  }
+  if (topology.has_value()) AddTopology(*topology, start, &notes);
+  if (!report.has_noise_floor()) {
+    notes.push_back("nothing was repeated after its first time: the noise floor is not known");
+  }
+  AddUntoldParameters(parameters, &notes);
+  AddFittedCells(report, &notes);
+  AddArrivalSpread(report.arrival_spread(), &notes);
+  return notes;
 }
 
 }  // namespace meridian

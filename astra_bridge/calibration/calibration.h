@@ -3,24 +3,78 @@
 //
 //   transfers -> cells -> parameters -> corrections      what is written
 //                  \-> the same without some cells       what it would have predicted of them
+//
+// A correction is as simple as its data: for each kind and size the ratio of measured to engine
+// time, joined by straight lines (corrections.h). What is held out is always a whole size, kind or
+// group: repeats of a cell, and neighbours of it in other kinds, know too much about each other.
 #ifndef ASTRA_BRIDGE_CALIBRATION_CALIBRATION_H_
 #define ASTRA_BRIDGE_CALIBRATION_CALIBRATION_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "astra_bridge/calibration/calibrated_model.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
-#include "astra_bridge/calibration/calibration_run.h"
 #include "astra_bridge/calibration/parameter_fit.h"
+#include "astra_bridge/calibration/transfers.h"
 #include "astra_bridge/corrections/corrections.h"
 #include "astra_bridge/timing/fabric.h"
 
 namespace meridian {
+
+// What predicts cells: the engine's parameters, and corrections of its times.
+struct CalibratedModel {
+  ParameterFit parameters;
+  Corrections corrections;
+};
+
+// Fits to at least one cell.
+absl::StatusOr<CalibratedModel> FitModel(const Fabric& start, absl::Span<const TransferCell> cells);
+
+// Returns one point for each kind and size: the geometric mean over its cells, whatever their
+// groups, of measured over engine time. Sizes nearer to each other than kSameSizeFactor share a
+// point. engine_ns is by cell.
+Corrections FitCorrections(absl::Span<const TransferCell> cells,
+                           absl::Span<const double> engine_ns);
+
+enum class Holdout {
+  // Each size but the smallest and the largest in turn, of all kinds and groups. Every fold costs
+  // as much as the whole fit: of more than kMaxSizes sizes, kMaxSizeFolds ranges of neighbouring
+  // ones are held out, of about as many sizes each.
+  kSize,
+  // Leaves out each kind in turn; the kind left out then has no corrections.
+  kKind,
+  // Each number of ranks in turn: of the run where there are several, else of the group, which
+  // point-to-point transfers have none of.
+  kGroup,
+};
+inline constexpr size_t kMaxSizes = 48;
+inline constexpr size_t kMaxSizeFolds = 24;
+
+// Return "size", "op" and "group", and the other way round.
+absl::string_view HoldoutName(Holdout holdout);
+std::optional<Holdout> HoldoutFromName(absl::string_view name);
+
+// Returns what is held out at a time: positions of cells, ascending. Nothing where there are no
+// cells to hold out with others left.
+std::vector<std::vector<size_t>> MakeFolds(absl::Span<const TransferCell> cells, Holdout holdout);
+
+// Told how many models of how many are fitted; may be null.
+using FitProgress = std::function<void(size_t done, size_t models)>;
+
+// Fits a model to what each fold leaves and returns how long what the folds hold takes by it, in
+// nanoseconds by the position of the cell.
+absl::StatusOr<std::map<size_t, double>> PredictHeldOut(const Fabric& start,
+                                                        absl::Span<const TransferCell> cells,
+                                                        absl::Span<const std::vector<size_t>> folds,
+                                                        const FitProgress& progress);
 
 struct CalibrationOptions {
   // Shape of the network, and the values of what the transfers do not tell. Default:
@@ -29,9 +83,7 @@ struct CalibrationOptions {
   Holdout holdout = Holdout::kSize;
   // Fit only to transfers of these bytes, and hold out all others; empty: fit to all.
   std::vector<int64_t> sizes;
-  BootstrapOptions bootstrap;
-  // Told how many models of how many are fitted; may be null.
-  std::function<void(size_t done, size_t steps)> progress;
+  FitProgress progress;
 };
 
 struct Calibration {
@@ -46,6 +98,22 @@ struct Calibration {
 // --sizes that do not occur.
 absl::StatusOr<Calibration> Calibrate(absl::Span<const CalibrationRun> runs,
                                       const CalibrationOptions& options = {});
+
+// Returns whether waiting is left in transfers. The slope, and its error, are 0 where cells have no
+// more transfers than it takes to draw a line, or their members all came alike.
+ArrivalSpread MeasureArrivalSpread(absl::Span<const TransferCell> cells);
+
+// Returns whether the clocks agree, as far as shortest durations tell. At least one run has a
+// transfer.
+ClockCheck CheckTransferClocks(absl::Span<const CalibrationRun> runs);
+
+// Returns notes on a report that is complete but for these. `topology` is the network that was
+// given, `start` the one that the fit started from.
+std::vector<std::string> CalibrationNotes(absl::Span<const CalibrationRun> runs,
+                                          const std::optional<Fabric>& topology,
+                                          const Fabric& start,
+                                          absl::Span<const FittedParameter> parameters,
+                                          const CalibrationReport& report);
 
 }  // namespace meridian
 

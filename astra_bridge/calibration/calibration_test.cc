@@ -1,14 +1,15 @@
 #include "astra_bridge/calibration/calibration.h"
 
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "astra_bridge/calibration/calibrated_model.h"
-#include "astra_bridge/calibration/calibration_run.h"
 #include "astra_bridge/calibration/engine_model.h"
 #include "astra_bridge/calibration/report_text.h"
 #include "astra_bridge/calibration/testing/synthetic_cells.h"
+#include "astra_bridge/calibration/transfers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/files/file_system.h"
@@ -21,7 +22,9 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
@@ -242,6 +245,309 @@ TEST(CalibrationTest, MeasuredSweepsArePredictedWithinTheirLimits) {
   if (!shared.has_value()) GTEST_SKIP() << kSharedDataMissing;
   ExpectWithinLimits(absl::StrCat(*shared, "/traces/sweep_cuda4,", *shared, "/traces/sweep_cuda2"));
   ExpectWithinLimits(absl::StrCat(*shared, "/traces/sweep_cpu4"));
+}
+
+// All-gathers are twice as slow as the engine has them; one number for all kinds cannot say that.
+TEST(CalibratedModelTest, PredictsWhatTheParametersAloneCannot) {
+  SyntheticOptions options;
+  options.noise = 0.02;
+  std::vector<TransferCell> cells = MakeSyntheticCells(RingOf(4, 30000, 4), {4}, options);
+  for (TransferCell& cell : cells) {
+    if (cell.kind != CollectiveKind::kAllGather) continue;
+    for (double& transfer_ns : cell.transfers_ns) transfer_ns *= 2;
+    SummariseCell(&cell);
+  }
+  ASSERT_OK_AND_ASSIGN(const CalibratedModel model, FitModel(AssumedFabric(4), cells));
+  ASSERT_OK_AND_ASSIGN(const std::vector<double> engine_ns,
+                       EngineTimesNs(model.parameters.fabric, cells));
+  ASSERT_OK_AND_ASSIGN(const std::vector<double> predicted_ns,
+                       PredictCellsNs(model.parameters.fabric, model.corrections, cells));
+  double worst_engine = 0, worst = 0;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    worst_engine = std::max(worst_engine, std::abs(engine_ns[i] / cells[i].median_ns - 1));
+    worst = std::max(worst, std::abs(predicted_ns[i] / cells[i].median_ns - 1));
+  }
+  EXPECT_GT(worst_engine, 0.3);
+  EXPECT_LT(worst, 0.1);
+}
+
+TransferCell CellOf(CollectiveKind kind, int64_t bytes, double measured_ns) {
+  TransferCell cell;
+  cell.kind = kind;
+  cell.bytes = bytes;
+  cell.median_ns = measured_ns;
+  return cell;
+}
+
+TEST(FitCorrectionsTest, EverySizeIsAPoint) {
+  const Corrections corrections = FitCorrections(
+      {CellOf(CollectiveKind::kAllReduce, 4096, 300), CellOf(CollectiveKind::kAllReduce, 1024, 200),
+       CellOf(CollectiveKind::kPointToPoint, 1024, 50)},
+      {200, 100, 100});
+  const auto& reduce = corrections.points[static_cast<size_t>(CollectiveKind::kAllReduce)];
+  ASSERT_THAT(reduce, SizeIs(2));
+  EXPECT_EQ(reduce[0].bytes, 1024);
+  EXPECT_DOUBLE_EQ(reduce[0].ratio, 2);
+  EXPECT_EQ(reduce[1].bytes, 4096);
+  EXPECT_DOUBLE_EQ(reduce[1].ratio, 1.5);
+  const auto& p2p = corrections.points[static_cast<size_t>(CollectiveKind::kPointToPoint)];
+  ASSERT_THAT(p2p, SizeIs(1));
+  EXPECT_DOUBLE_EQ(p2p[0].ratio, 0.5);
+  EXPECT_FALSE(corrections.Has(CollectiveKind::kAllGather));
+}
+
+// Of two groups one takes twice, the other half the engine's time.
+TEST(FitCorrectionsTest, GroupsThatDisagreeHaveTheirGeometricMean) {
+  const Corrections corrections = FitCorrections({CellOf(CollectiveKind::kAllReduce, 1024, 200),
+                                                  CellOf(CollectiveKind::kAllReduce, 1024, 150)},
+                                                 {100, 300});
+  const auto& points = corrections.points[static_cast<size_t>(CollectiveKind::kAllReduce)];
+  ASSERT_THAT(points, SizeIs(1));
+  EXPECT_DOUBLE_EQ(points[0].ratio, 1);
+}
+
+// 1000 and 1210 are less than a factor of 1.25 apart, 1300 is not: 1100 is the mean of the first
+// two by their ratio.
+TEST(FitCorrectionsTest, NeighbouringSizesShareAPoint) {
+  const Corrections corrections = FitCorrections(
+      {CellOf(CollectiveKind::kAllReduce, 1000, 200), CellOf(CollectiveKind::kAllReduce, 1210, 50),
+       CellOf(CollectiveKind::kAllReduce, 1300, 100)},
+      {100, 100, 100});
+  const auto& points = corrections.points[static_cast<size_t>(CollectiveKind::kAllReduce)];
+  ASSERT_THAT(points, SizeIs(2));
+  EXPECT_EQ(points[0].bytes, 1100);
+  EXPECT_DOUBLE_EQ(points[0].ratio, 1);
+  EXPECT_EQ(points[1].bytes, 1300);
+}
+
+using Folds = std::vector<std::vector<size_t>>;
+
+std::vector<TransferCell> Cells(std::vector<int32_t> ranks) {
+  SyntheticOptions options;
+  options.kinds = {CollectiveKind::kAllReduce, CollectiveKind::kAllGather};
+  options.sizes = {1024, 4096, 65536, 1 << 20};
+  options.noise = 0;
+  return MakeSyntheticCells(RingOf(4, 5000, 10), ranks, options);
+}
+
+TEST(HoldoutTest, SizesBetweenOthersAreLeftOutForAllKindsAndGroups) {
+  const std::vector<TransferCell> cells = Cells({2, 4});
+  const Folds folds = MakeFolds(cells, Holdout::kSize);
+  EXPECT_THAT(folds, ElementsAre(SizeIs(4), SizeIs(4)));
+  for (size_t cell : folds[0]) EXPECT_EQ(cells[cell].bytes, 4096);
+  for (size_t cell : folds[1]) EXPECT_EQ(cells[cell].bytes, 65536);
+}
+
+// Of 98 sizes 96 lie between others: four in each fold.
+TEST(HoldoutTest, ManySizesAreLeftOutInRanges) {
+  std::vector<TransferCell> cells;
+  for (CollectiveKind kind : {CollectiveKind::kAllReduce, CollectiveKind::kAllGather}) {
+    for (int64_t bytes = 1; bytes <= 98; ++bytes) {
+      cells.emplace_back();
+      cells.back().kind = kind;
+      cells.back().bytes = bytes;
+    }
+  }
+  const Folds folds = MakeFolds(cells, Holdout::kSize);
+  ASSERT_THAT(folds, SizeIs(kMaxSizeFolds));
+  EXPECT_THAT(folds[0], ElementsAre(1, 2, 3, 4, 99, 100, 101, 102));
+  EXPECT_THAT(folds.back(), ElementsAre(93, 94, 95, 96, 191, 192, 193, 194));
+  cells.resize(kMaxSizes);
+  EXPECT_THAT(MakeFolds(cells, Holdout::kSize), SizeIs(kMaxSizes - 2));
+}
+
+TEST(HoldoutTest, KindsAndGroupsAreLeftOutInTurn) {
+  const std::vector<TransferCell> cells = Cells({2, 4});
+  const Folds kinds = MakeFolds(cells, Holdout::kKind);
+  EXPECT_THAT(kinds, ElementsAre(SizeIs(8), SizeIs(8)));
+  for (size_t cell : kinds[0]) EXPECT_EQ(cells[cell].kind, CollectiveKind::kAllReduce);
+  const Folds groups = MakeFolds(cells, Holdout::kGroup);
+  EXPECT_THAT(groups, ElementsAre(SizeIs(8), SizeIs(8)));
+  for (size_t cell : groups[0]) EXPECT_EQ(cells[cell].ranks, 2);
+}
+
+TEST(HoldoutTest, ARunOfOneSizeIsToldApartByItsGroups) {
+  std::vector<TransferCell> cells = Cells({4});
+  cells[0].participants = {0, 1};
+  EXPECT_THAT(MakeFolds(cells, Holdout::kGroup), ElementsAre(ElementsAre(0), SizeIs(7)));
+  EXPECT_THAT(MakeFolds(Cells({4}), Holdout::kGroup), IsEmpty());
+}
+
+TEST(HoldoutTest, PermutesOfOneRunAreNoGroup) {
+  std::vector<TransferCell> cells = Cells({4});
+  for (size_t i = 0; i < 4; ++i) {
+    cells[i].kind = CollectiveKind::kPointToPoint;
+    cells[i].participants = {0, 1};
+  }
+  EXPECT_THAT(MakeFolds(cells, Holdout::kGroup), IsEmpty());
+  // Of runs of several sizes they are held out with the run.
+  cells[0].ranks = 2;
+  EXPECT_THAT(MakeFolds(cells, Holdout::kGroup), ElementsAre(ElementsAre(0), SizeIs(7)));
+}
+
+TEST(HoldoutTest, HeldOutCellsArePredictedFromTheRest) {
+  std::vector<TransferCell> cells = Cells({2, 4});
+  const Folds folds = MakeFolds(cells, Holdout::kGroup);
+  // A cell that nobody would predict if it were seen.
+  const double truth_ns = cells[folds[0][0]].median_ns;
+  cells[folds[0][0]].median_ns *= 100;
+  ASSERT_OK_AND_ASSIGN(const auto predicted_ns,
+                       PredictHeldOut(AssumedFabric(4), cells, {folds[0]}, nullptr));
+  ASSERT_THAT(predicted_ns, SizeIs(folds[0].size()));
+  EXPECT_NEAR(predicted_ns.at(folds[0][0]) / truth_ns, 1, 0.05);
+}
+
+TEST(HoldoutTest, NamesAreThoseOfTheFlag) {
+  for (Holdout holdout : {Holdout::kSize, Holdout::kKind, Holdout::kGroup}) {
+    EXPECT_EQ(HoldoutFromName(HoldoutName(holdout)), holdout);
+  }
+  EXPECT_EQ(HoldoutFromName("random"), std::nullopt);
+}
+
+CalibratedCell* AddCell(CalibrationReport* report, int64_t bytes, int64_t group_size,
+                        double signed_error) {
+  CalibratedCell* cell = report->add_cells();
+  cell->set_kind("all-reduce");
+  cell->set_bytes(bytes);
+  cell->set_group_size(group_size);
+  cell->set_signed_error(signed_error);
+  cell->set_fitted(true);
+  return cell;
+}
+
+// Of two numbers of ranks, repeated, and all well.
+CalibrationReport GoodReport() {
+  CalibrationReport report;
+  report.set_noise_floor(0.05);
+  AddCell(&report, 1024, 2, 0.1);
+  AddCell(&report, 2048, 4, -0.1);
+  return report;
+}
+
+std::vector<std::string> NotesOf(const CalibrationReport& report) {
+  const Fabric start = AssumedFabric(4);
+  return CalibrationNotes({}, std::nullopt, start, {}, report);
+}
+
+TEST(CalibrationNotesTest, NothingIsSaidWhereAllIsWell) {
+  EXPECT_THAT(NotesOf(GoodReport()), IsEmpty());
+}
+
+TEST(CalibrationNotesTest, CellsFarFromTheFitAreNamed) {
+  CalibrationReport report = GoodReport();
+  AddCell(&report, 8 << 20, 4, 0.4);
+  AddCell(&report, 16 << 20, 4, -0.66);
+  // Not fitted: no wonder.
+  AddCell(&report, 32 << 20, 4, 3)->set_fitted(false);
+  EXPECT_THAT(NotesOf(report),
+              ElementsAre(HasSubstr("2 of the fitted cells are off by more than 30.0 %, most "
+                                    "all-reduce of 16MiB (-66.0 %)")));
+}
+
+TEST(CalibrationNotesTest, OneNumberOfRanksIsNamed) {
+  CalibrationReport report = GoodReport();
+  report.mutable_cells(0)->set_group_size(4);
+  EXPECT_THAT(NotesOf(report), ElementsAre(HasSubstr("all groups have 4 ranks")));
+}
+
+TEST(CalibrationNotesTest, AnUnknownNoiseFloorIsNamed) {
+  CalibrationReport report = GoodReport();
+  report.clear_noise_floor();
+  EXPECT_THAT(NotesOf(report), ElementsAre(HasSubstr("noise floor is not known")));
+}
+
+TEST(CalibrationNotesTest, WaitingInTransfersIsNamed) {
+  CalibrationReport report = GoodReport();
+  report.mutable_arrival_spread()->set_slope(0.5);
+  report.mutable_arrival_spread()->set_slope_standard_error(0.2);
+  EXPECT_THAT(NotesOf(report), IsEmpty());
+  report.mutable_arrival_spread()->set_slope_standard_error(0.1);
+  EXPECT_THAT(NotesOf(report), ElementsAre(HasSubstr("slope 0.50")));
+}
+
+TEST(CalibrationNotesTest, TooManySizesAreNamed) {
+  CalibrationReport report = GoodReport();
+  for (int i = 0; i < 60; ++i) AddCell(&report, 10000 + i, 4, 0);
+  EXPECT_THAT(NotesOf(report), ElementsAre(HasSubstr("all-reduce has 62 sizes")));
+}
+
+TEST(CalibrationNotesTest, ParametersThatAreNotToldAreNamed) {
+  std::vector<FittedParameter> parameters(2);
+  parameters[0].parameter = {EngineParameter::Kind::kLatency, 0};
+  parameters[0].value = 500;
+  parameters[0].kept = true;
+  parameters[1].parameter = {EngineParameter::Kind::kBandwidth, 0};
+  parameters[1].value = 2.5;
+  const Fabric start = AssumedFabric(4);
+  EXPECT_THAT(CalibrationNotes({}, std::nullopt, start, parameters, GoodReport()),
+              ElementsAre(HasSubstr("latency_ns[0] is not identifiable from these transfers: it "
+                                    "keeps 500"),
+                          HasSubstr("bandwidth_gib_per_s[0] is not identifiable: 2.5 fits best")));
+}
+
+TEST(CalibrationNotesTest, ANetworkOfAnotherSizeIsNamed) {
+  const Fabric topology = AssumedFabric(8);
+  const Fabric start = AssumedFabric(4);
+  EXPECT_THAT(CalibrationNotes({}, topology, start, {}, GoodReport()),
+              Contains(HasSubstr("--topology has 8 NPUs; the network written has 4")));
+}
+
+TEST(CalibrationNotesTest, NotesOfRunsComeFirst) {
+  CalibrationRun run;
+  run.notes = {"ranks by file names"};
+  const Fabric start = AssumedFabric(4);
+  CalibrationReport report = GoodReport();
+  report.clear_noise_floor();
+  EXPECT_THAT(CalibrationNotes({run}, std::nullopt, start, {}, report),
+              ElementsAre("ranks by file names", HasSubstr("noise floor")));
+}
+
+TransferCell Cell(std::vector<double> arrival_spreads_ns, std::vector<double> transfers_ns) {
+  TransferCell cell;
+  cell.arrival_spreads_ns = std::move(arrival_spreads_ns);
+  cell.transfers_ns = std::move(transfers_ns);
+  SummariseCell(&cell);
+  return cell;
+}
+
+// Half of the waiting is left in both; what cells differ by is not looked at.
+TEST(MeasureArrivalSpreadTest, WaitingThatIsLeftIsASlope) {
+  const ArrivalSpread spread = MeasureArrivalSpread(
+      {Cell({0, 10, 20}, {100, 105, 110}), Cell({5, 105, 205}, {1000, 1050, 1100})});
+  EXPECT_NEAR(spread.slope(), 0.5, 1e-12);
+  EXPECT_NEAR(spread.slope_standard_error(), 0, 1e-6);
+  EXPECT_EQ(spread.n(), 6);
+}
+
+// About their means: spreads -10, 0, 10 and transfers 2, -4, 2 of a median of 104, which cancels
+// out. One freedom is left: sqrt((4 + 16 + 4) / 1 / 200).
+TEST(MeasureArrivalSpreadTest, NoiseIsAnError) {
+  const ArrivalSpread spread = MeasureArrivalSpread({Cell({0, 10, 20}, {104, 98, 104})});
+  EXPECT_NEAR(spread.slope(), 0, 1e-12);
+  EXPECT_NEAR(spread.slope_standard_error(), std::sqrt(0.12), 1e-12);
+}
+
+TEST(MeasureArrivalSpreadTest, SingleTransfersSayNothing) {
+  const ArrivalSpread spread = MeasureArrivalSpread({Cell({7}, {100}), Cell({9}, {300})});
+  EXPECT_EQ(spread.slope(), 0);
+  EXPECT_EQ(spread.slope_standard_error(), 0);
+  EXPECT_EQ(spread.n(), 2);
+}
+
+TEST(CheckTransferClocksTest, TransfersAreHeldAgainstShortestDurations) {
+  CalibrationRun run;
+  for (const auto& [transfer_ns, shortest_ns] :
+       std::vector<std::pair<double, double>>{{100, 90}, {200, 200}, {400, 380}}) {
+    TransferSample sample;
+    sample.transfer_ns = transfer_ns;
+    sample.shortest_duration_ns = shortest_ns;
+    run.transfers.samples.push_back(sample);
+  }
+  const ClockCheck check = CheckTransferClocks({run});
+  EXPECT_DOUBLE_EQ(check.median_difference_ns(), 10);
+  // Nine tenths of the way from 10 to 20.
+  EXPECT_DOUBLE_EQ(check.p95_difference_ns(), 19);
+  EXPECT_DOUBLE_EQ(check.median_share(), 0.05);
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "astra_bridge/calibration/calibrated_model.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
+#include "astra_bridge/calibration/engine_model.h"
 #include "google/protobuf/util/json_util.h"
 #include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -43,53 +43,19 @@ constexpr double kShows = 0.1;
 constexpr double kComparable = 0.5;
 constexpr double kFarLess = 0.25;
 
-// Returns the protocols of the calibrated sizes around these bytes, or of these bytes where they
-// were calibrated. There is at least one size.
-std::set<std::string> ProtocolsNear(int64_t bytes,
-                                    const std::map<int64_t, std::set<std::string>>& by_bytes) {
+// Returns whether one of the calibrated sizes around these bytes, or these bytes where they were
+// calibrated, had the protocol.
+bool IsProtocolNear(int64_t bytes, const std::string& protocol,
+                    const std::map<int64_t, std::set<std::string>>& by_bytes) {
   const auto above = by_bytes.lower_bound(bytes);
-  if (above != by_bytes.end() && above->first == bytes) return above->second;
-  std::set<std::string> near;
-  if (above != by_bytes.end()) near = above->second;
-  if (above != by_bytes.begin()) {
-    const std::set<std::string>& below = std::prev(above)->second;
-    near.insert(below.begin(), below.end());
-  }
-  return near;
-}
-
-// Returns the message without the lines that parsers append to point into the text.
-std::string FirstLine(absl::string_view message) {
-  absl::ConsumePrefix(&message, ": ");
-  return Printable(message.substr(0, message.find('\n')));
+  if (above != by_bytes.end() && above->second.count(protocol) > 0) return true;
+  if (above != by_bytes.end() && above->first == bytes) return false;
+  return above != by_bytes.begin() && std::prev(above)->second.count(protocol) > 0;
 }
 
 // Returns the path without what says nothing: "./run" and "run/" are "run".
 std::string Normal(const std::string& folder) {
   return (std::filesystem::path(folder) / "").lexically_normal().string();
-}
-
-bool IsSame(const CalibratedRun& calibrated, const CalibrationRun& run) {
-  return calibrated.ranks() == run.transfers.ranks &&
-         calibrated.transfers() == static_cast<int64_t>(run.transfers.samples.size()) &&
-         Normal(calibrated.folder()) == Normal(run.folder);
-}
-
-// Files may have been written with fewer digits.
-bool IsNear(double a, double b) {
-  constexpr double kMargin = 1e-6;
-  return std::abs(a - b) <= kMargin * std::max(std::abs(a), std::abs(b));
-}
-
-bool AreThoseOf(const CalibrationReport& calibration, const Corrections& corrections) {
-  CalibrationReport given;
-  ListCorrections(corrections, &given);
-  return std::equal(calibration.corrections().begin(), calibration.corrections().end(),
-                    given.corrections().begin(), given.corrections().end(),
-                    [](const CalibratedCorrection& a, const CalibratedCorrection& b) {
-                      return a.kind() == b.kind() && a.bytes() == b.bytes() &&
-                             IsNear(a.ratio(), b.ratio());
-                    });
 }
 
 // The medians of a kind and size over all groups.
@@ -102,53 +68,34 @@ struct Timed {
   }
 };
 
-// Collectives that take about the same time.
-struct Alike {
-  // The shortest of their times.
-  double measured_ns = 0;
-  std::multiset<double> simulated_ns;
-};
-
-// `quick_ns` is the longest simulated time of what took far less, 0 when nothing did.
-bool IsSlice(const Alike& alike, double quick_ns) {
-  if (alike.simulated_ns.size() < kEnoughAlike) return false;
-  const double least_ns = *alike.simulated_ns.begin();
-  const double most_ns = *alike.simulated_ns.rbegin();
-  const bool unlike =
-      most_ns > kUnlike * least_ns && most_ns - least_ns > kShows * alike.measured_ns;
-  return unlike || (quick_ns > 0 && quick_ns >= kComparable * least_ns);
-}
-
 std::optional<double> FindSliceNs(std::vector<Timed> all) {
   std::sort(all.begin(), all.end(),
             [](const Timed& a, const Timed& b) { return a.measured_ns < b.measured_ns; });
-  std::vector<Timed> slow;
-  std::copy_if(all.begin(), all.end(), std::back_inserter(slow),
-               [](const Timed& timed) { return timed.may_be_sliced(); });
-  Alike alike;
-  auto end_of_alike = slow.begin();
+  // The simulated times of what takes about as long as the shortest, and the longest simulated time
+  // of what took far less, 0 when nothing did.
+  std::multiset<double> alike_ns;
   double quick_ns = 0;
-  auto end_of_quick = all.begin();
-  for (const Timed& shortest : slow) {
-    alike.measured_ns = shortest.measured_ns;
-    while (end_of_alike != slow.end() &&
-           end_of_alike->measured_ns < kAlike * shortest.measured_ns) {
-      alike.simulated_ns.insert(end_of_alike->simulated_ns);
-      ++end_of_alike;
+  auto end_of_alike = all.begin(), end_of_quick = all.begin();
+  for (const Timed& shortest : all) {
+    if (!shortest.may_be_sliced()) continue;
+    for (; end_of_alike != all.end() && end_of_alike->measured_ns < kAlike * shortest.measured_ns;
+         ++end_of_alike) {
+      if (end_of_alike->may_be_sliced()) alike_ns.insert(end_of_alike->simulated_ns);
     }
-    while (end_of_quick->measured_ns <= kFarLess * shortest.measured_ns) {
+    for (; end_of_quick->measured_ns <= kFarLess * shortest.measured_ns; ++end_of_quick) {
       quick_ns = std::max(quick_ns, end_of_quick->simulated_ns);
-      ++end_of_quick;
     }
-    if (IsSlice(alike, quick_ns)) return shortest.measured_ns;
-    alike.simulated_ns.erase(alike.simulated_ns.find(shortest.simulated_ns));
+    const double least_ns = *alike_ns.begin();
+    const double most_ns = *alike_ns.rbegin();
+    const bool unlike =
+        most_ns > kUnlike * least_ns && most_ns - least_ns > kShows * shortest.measured_ns;
+    const bool others_were_quick = quick_ns > 0 && quick_ns >= kComparable * least_ns;
+    if (alike_ns.size() >= kEnoughAlike && (unlike || others_were_quick)) {
+      return shortest.measured_ns;
+    }
+    alike_ns.erase(alike_ns.find(shortest.simulated_ns));
   }
   return std::nullopt;
-}
-
-bool LastsASlice(const TransferCell& cell, const std::map<int32_t, double>& time_slices_ns) {
-  const auto found = time_slices_ns.find(cell.ranks);
-  return found != time_slices_ns.end() && cell.median_ns >= kSliceMargin * found->second;
 }
 
 }  // namespace
@@ -157,14 +104,15 @@ absl::StatusOr<CalibrationReport> ParseCalibrationReport(absl::string_view json,
                                                          absl::string_view source) {
   CalibrationReport report;
   const auto status = google::protobuf::util::JsonStringToMessage(std::string(json), &report);
-  if (!status.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(source,
-                     ": this is no report of astra_calibrate, or one of another version; give the "
-                     "file that astra_calibrate --report has written (",
-                     FirstLine(std::string(status.message())), ")"));
-  }
-  return report;
+  if (status.ok()) return report;
+  // Parsers append lines that point into the text.
+  absl::string_view reason(status.message().data(), status.message().size());
+  absl::ConsumePrefix(&reason, ": ");
+  return absl::InvalidArgumentError(
+      absl::StrCat(source,
+                   ": this is no report of astra_calibrate, or one of another version; give the "
+                   "file that astra_calibrate --report has written (",
+                   Printable(reason.substr(0, reason.find('\n'))), ")"));
 }
 
 std::vector<std::string> CalibratedRange::Beyond(
@@ -188,7 +136,7 @@ std::vector<std::string> CalibratedRange::Beyond(
   }
   const auto named = protocols.find(cell.kind);
   if (!cell.protocol.empty() && named != protocols.end() &&
-      ProtocolsNear(cell.bytes, named->second).count(cell.protocol) == 0) {
+      !IsProtocolNear(cell.bytes, cell.protocol, named->second)) {
     reasons.push_back("another protocol than in the calibration");
   }
   if (!device_kinds.empty() && !std::includes(device_kinds.begin(), device_kinds.end(),
@@ -243,10 +191,12 @@ std::vector<std::string> NotesOnCalibratedRuns(const CalibrationReport& calibrat
                                                absl::Span<const CalibrationRun> runs) {
   std::vector<std::string> notes;
   for (const CalibrationRun& run : runs) {
-    const bool was_used =
-        std::any_of(calibration.runs().begin(), calibration.runs().end(),
-                    [&](const CalibratedRun& calibrated) { return IsSame(calibrated, run); });
-    if (!was_used) continue;
+    const auto is_same = [&](const CalibratedRun& calibrated) {
+      return calibrated.ranks() == run.transfers.ranks &&
+             calibrated.transfers() == static_cast<int64_t>(run.transfers.samples.size()) &&
+             Normal(calibrated.folder()) == Normal(run.folder);
+    };
+    if (std::none_of(calibration.runs().begin(), calibration.runs().end(), is_same)) continue;
     notes.push_back(absl::StrCat(Printable(run.folder),
                                  " was used for this calibration, whose report names it with as "
                                  "many transfers: its errors are those of the fit, no test"));
@@ -256,7 +206,19 @@ std::vector<std::string> NotesOnCalibratedRuns(const CalibrationReport& calibrat
 
 std::vector<std::string> NotesOnCorrections(const CalibrationReport& calibration,
                                             const Corrections& corrections) {
-  if (AreThoseOf(calibration, corrections)) return {};
+  CalibrationReport given;
+  ListCorrections(corrections, &given);
+  const auto same = [](const CalibratedCorrection& a, const CalibratedCorrection& b) {
+    // Files may have been written with fewer digits.
+    constexpr double kMargin = 1e-6;
+    return a.kind() == b.kind() && a.bytes() == b.bytes() &&
+           std::abs(a.ratio() - b.ratio()) <=
+               kMargin * std::max(std::abs(a.ratio()), std::abs(b.ratio()));
+  };
+  if (std::equal(calibration.corrections().begin(), calibration.corrections().end(),
+                 given.corrections().begin(), given.corrections().end(), same)) {
+    return {};
+  }
   return {
       "the corrections are not those of this calibration: what it had seen says nothing about "
       "them; give --corrections and --calibration of the same astra_calibrate"};
@@ -264,21 +226,19 @@ std::vector<std::string> NotesOnCorrections(const CalibrationReport& calibration
 
 std::map<int32_t, double> FindTimeSlicesNs(absl::Span<const TransferCell> cells,
                                            absl::Span<const double> simulated_ns) {
-  struct Times {
-    std::vector<double> measured_ns;
-    std::vector<double> simulated_ns;
-  };
+  // The measured and the simulated times of each kind and size, by the number of ranks.
+  using Times = std::pair<std::vector<double>, std::vector<double>>;
   std::map<int32_t, std::map<std::pair<CollectiveKind, int64_t>, Times>> runs;
   for (size_t i = 0; i < cells.size(); ++i) {
-    Times& times = runs[cells[i].ranks][{cells[i].kind, cells[i].bytes}];
-    times.measured_ns.push_back(cells[i].median_ns);
-    times.simulated_ns.push_back(simulated_ns[i]);
+    auto& [measured, simulated] = runs[cells[i].ranks][{cells[i].kind, cells[i].bytes}];
+    measured.push_back(cells[i].median_ns);
+    simulated.push_back(simulated_ns[i]);
   }
   std::map<int32_t, double> slices_ns;
   for (const auto& [ranks, sizes] : runs) {
     std::vector<Timed> all;
     for (const auto& [kind_and_bytes, times] : sizes) {
-      all.push_back({Median(times.measured_ns), Median(times.simulated_ns)});
+      all.push_back({Median(times.first), Median(times.second)});
     }
     const std::optional<double> slice_ns = FindSliceNs(std::move(all));
     if (slice_ns.has_value()) slices_ns[ranks] = *slice_ns;
@@ -301,7 +261,10 @@ std::vector<std::string> FindReasons(const TransferCell& cell,
   if (Quantile(cell.transfers_ns, 0.75) > kUnsteadyFactor * Quantile(cell.transfers_ns, 0.25)) {
     reasons.push_back("unsteady repeats (time slicing or other work)");
   }
-  if (LastsASlice(cell, time_slices_ns)) reasons.push_back("time slices of the device");
+  const auto slice_ns = time_slices_ns.find(cell.ranks);
+  if (slice_ns != time_slices_ns.end() && cell.median_ns >= kSliceMargin * slice_ns->second) {
+    reasons.push_back("time slices of the device");
+  }
   return reasons;
 }
 

@@ -6,10 +6,11 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "astra_bridge/corrections/corrections.h"
+#include "astra_bridge/calibration/calibration_report.pb.h"
+#include "astra_bridge/edges/timed_kind.h"
 #include "astra_bridge/timing/embedded_timing.h"
-#include "astra_bridge/timing/fabric.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/statistics.h"
 
 namespace meridian {
 namespace {
@@ -17,6 +18,7 @@ namespace {
 constexpr double kAssumedGibibytesPerSecond = 50;
 constexpr double kAssumedLatencyNs = 500;
 constexpr double kNsPerSecond = 1e9;
+constexpr int64_t kLargeBytes = int64_t{1} << 20;
 
 }  // namespace
 
@@ -31,42 +33,29 @@ std::vector<EngineParameter> ParametersOf(const Fabric& fabric) {
 }
 
 std::string ParameterName(const EngineParameter& parameter) {
-  switch (parameter.kind) {
-    case EngineParameter::Kind::kLatency:
-      return absl::StrCat("latency_ns[", parameter.dimension, "]");
-    case EngineParameter::Kind::kBandwidth:
-      return absl::StrCat("bandwidth_gib_per_s[", parameter.dimension, "]");
-    case EngineParameter::Kind::kEndpointDelay:
-      return "endpoint_delay_ns";
-  }
-  return "";
+  if (parameter.kind == EngineParameter::Kind::kEndpointDelay) return "endpoint_delay_ns";
+  const bool is_latency = parameter.kind == EngineParameter::Kind::kLatency;
+  return absl::StrCat(is_latency ? "latency_ns[" : "bandwidth_gib_per_s[", parameter.dimension,
+                      "]");
 }
 
 double ParameterValue(const Fabric& fabric, const EngineParameter& parameter) {
-  switch (parameter.kind) {
-    case EngineParameter::Kind::kLatency:
-      return fabric.network.dimensions[parameter.dimension].latency_ns;
-    case EngineParameter::Kind::kBandwidth:
-      return fabric.network.dimensions[parameter.dimension].bytes_per_ns /
-             GibibytesPerSecondToBytesPerNs(1);
-    case EngineParameter::Kind::kEndpointDelay:
-      return static_cast<double>(fabric.system.endpoint_delay_ns);
+  const NetworkDimension& dimension = fabric.network.dimensions[parameter.dimension];
+  if (parameter.kind == EngineParameter::Kind::kLatency) return dimension.latency_ns;
+  if (parameter.kind == EngineParameter::Kind::kBandwidth) {
+    return dimension.bytes_per_ns / GibibytesPerSecondToBytesPerNs(1);
   }
-  return 0;
+  return static_cast<double>(fabric.system.endpoint_delay_ns);
 }
 
 void SetParameterValue(const EngineParameter& parameter, double value, Fabric* fabric) {
-  switch (parameter.kind) {
-    case EngineParameter::Kind::kLatency:
-      fabric->network.dimensions[parameter.dimension].latency_ns = value;
-      break;
-    case EngineParameter::Kind::kBandwidth:
-      fabric->network.dimensions[parameter.dimension].bytes_per_ns =
-          GibibytesPerSecondToBytesPerNs(value);
-      break;
-    case EngineParameter::Kind::kEndpointDelay:
-      fabric->system.endpoint_delay_ns = std::llround(value);
-      break;
+  NetworkDimension& dimension = fabric->network.dimensions[parameter.dimension];
+  if (parameter.kind == EngineParameter::Kind::kLatency) {
+    dimension.latency_ns = value;
+  } else if (parameter.kind == EngineParameter::Kind::kBandwidth) {
+    dimension.bytes_per_ns = GibibytesPerSecondToBytesPerNs(value);
+  } else {
+    fabric->system.endpoint_delay_ns = std::llround(value);
   }
 }
 
@@ -85,9 +74,8 @@ Fabric AssumedFabric(int32_t ranks) {
 Fabric WithAssumedParameters(const Fabric& shape) {
   Fabric fabric = shape;
   const Fabric assumed = AssumedFabric(2);
-  for (EngineParameter parameter : ParametersOf(shape)) {
-    const EngineParameter of_one{parameter.kind, 0};
-    SetParameterValue(parameter, ParameterValue(assumed, of_one), &fabric);
+  for (const EngineParameter& parameter : ParametersOf(shape)) {
+    SetParameterValue(parameter, ParameterValue(assumed, {parameter.kind, 0}), &fabric);
   }
   return fabric;
 }
@@ -98,22 +86,64 @@ Fabric FabricForRanks(const Fabric& fabric, int32_t ranks) {
   return sized;
 }
 
+std::unique_ptr<NetworkTiming> EngineForRanks(const Fabric& fabric, int32_t ranks) {
+  return std::make_unique<EmbeddedTiming>(
+      std::make_shared<FabricSet>(FabricSet::ForAllEdges(FabricForRanks(fabric, ranks))),
+      Congestion::kAware);
+}
+
 absl::StatusOr<std::vector<double>> EngineTimesNs(const Fabric& fabric,
                                                   absl::Span<const TransferCell> cells) {
-  std::map<int32_t, std::unique_ptr<EmbeddedTiming>> engines;
+  std::map<int32_t, std::unique_ptr<NetworkTiming>> engines;
   std::vector<double> times_ns;
   times_ns.reserve(cells.size());
   for (const TransferCell& cell : cells) {
-    std::unique_ptr<EmbeddedTiming>& engine = engines[cell.ranks];
-    if (engine == nullptr) {
-      engine = std::make_unique<EmbeddedTiming>(
-          std::make_shared<FabricSet>(FabricSet::ForAllEdges(FabricForRanks(fabric, cell.ranks))),
-          Congestion::kAware);
-    }
+    std::unique_ptr<NetworkTiming>& engine = engines[cell.ranks];
+    if (engine == nullptr) engine = EngineForRanks(fabric, cell.ranks);
     ASSIGN_OR_RETURN(const EdgeEstimate estimate, engine->EstimateEdge(EdgeOf(cell)));
     times_ns.push_back(std::max(estimate.seconds * kNsPerSecond, kLeastEngineNs));
   }
   return times_ns;
+}
+
+absl::StatusOr<std::vector<double>> PredictCellsNs(const Fabric& fabric,
+                                                   const Corrections& corrections,
+                                                   absl::Span<const TransferCell> cells) {
+  ASSIGN_OR_RETURN(std::vector<double> times_ns, EngineTimesNs(fabric, cells));
+  for (size_t i = 0; i < cells.size(); ++i) {
+    times_ns[i] = corrections.CorrectedNs(cells[i].kind, cells[i].bytes, times_ns[i]);
+  }
+  return times_ns;
+}
+
+void ListCorrections(const Corrections& corrections, CalibrationReport* report) {
+  for (size_t kind = 0; kind < kTimedKinds; ++kind) {
+    for (const CorrectionPoint& point : corrections.points[kind]) {
+      CalibratedCorrection* listed = report->add_corrections();
+      listed->set_kind(std::string(CollectiveKindName(static_cast<CollectiveKind>(kind))));
+      listed->set_bytes(point.bytes);
+      listed->set_ratio(point.ratio);
+    }
+  }
+}
+
+ErrorSummary SummariseErrors(absl::Span<const Prediction> predictions) {
+  ErrorSummary summary;
+  summary.set_n(static_cast<int64_t>(predictions.size()));
+  if (predictions.empty()) return summary;
+  std::vector<double> all, signed_errors, small, large;
+  for (const Prediction& prediction : predictions) {
+    const double error = prediction.signed_error();
+    all.push_back(std::abs(error));
+    signed_errors.push_back(error);
+    (prediction.bytes >= kLargeBytes ? large : small).push_back(std::abs(error));
+  }
+  summary.set_mape(Mean(all));
+  summary.set_mean_signed_error(Mean(signed_errors));
+  summary.set_p95(Quantile(all, 0.95));
+  if (!large.empty()) summary.set_mape_large(Mean(large));
+  if (!small.empty()) summary.set_mape_small(Mean(small));
+  return summary;
 }
 
 }  // namespace meridian

@@ -1,18 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the engine says about cells, and the numbers of a fabric that may be fitted.
+// What the engine says about cells, how far that lies from what was measured, and the numbers of a
+// fabric that may be fitted.
 #ifndef ASTRA_BRIDGE_CALIBRATION_ENGINE_MODEL_H_
 #define ASTRA_BRIDGE_CALIBRATION_ENGINE_MODEL_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "astra_bridge/calibration/transfers.h"
+#include "astra_bridge/corrections/corrections.h"
 #include "astra_bridge/timing/fabric.h"
+#include "astra_bridge/timing/network_timing.h"
 
 namespace meridian {
+
+class CalibrationReport;
+class ErrorSummary;
 
 // A local memory that makes reductions cost nothing, in 1e9 bytes per second. The engine also takes
 // 0 for that, but AstraSim does not end with it.
@@ -25,10 +33,6 @@ struct EngineParameter {
   Kind kind = Kind::kLatency;
   // Which dimension of the network it belongs to; 0 for an endpoint delay, which has none.
   size_t dimension = 0;
-
-  friend bool operator==(const EngineParameter& a, const EngineParameter& b) {
-    return a.kind == b.kind && a.dimension == b.dimension;
-  }
 };
 
 // Returns latency and bandwidth of each dimension, then the endpoint delay.
@@ -53,10 +57,34 @@ Fabric WithAssumedParameters(const Fabric& shape);
 // the run, one of several is what it is.
 Fabric FabricForRanks(const Fabric& fabric, int32_t ranks);
 
+// Returns the engine on FabricForRanks.
+std::unique_ptr<NetworkTiming> EngineForRanks(const Fabric& fabric, int32_t ranks);
+
 // Returns how long each cell takes alone on the fabric, in nanoseconds, at least kLeastEngineNs.
 // InvalidArgument for a cell that the fabric cannot carry: it has too few NPUs.
 absl::StatusOr<std::vector<double>> EngineTimesNs(const Fabric& fabric,
                                                   absl::Span<const TransferCell> cells);
+
+// Returns the same with corrections.
+absl::StatusOr<std::vector<double>> PredictCellsNs(const Fabric& fabric,
+                                                   const Corrections& corrections,
+                                                   absl::Span<const TransferCell> cells);
+
+// Adds the points to the report, by kind in the order of CollectiveKind.
+void ListCorrections(const Corrections& corrections, CalibrationReport* report);
+
+struct Prediction {
+  int64_t bytes = 0;
+  // Measured time in nanoseconds; always positive.
+  double measured_ns = 0;
+  double predicted_ns = 0;
+
+  double signed_error() const { return predicted_ns / measured_ns - 1; }
+};
+
+// Returns how far predictions lie from what was measured, also of 1 MiB and more, where bandwidth
+// decides, and of less. All zero, with no parts, when there are none.
+ErrorSummary SummariseErrors(absl::Span<const Prediction> predictions);
 
 }  // namespace meridian
 

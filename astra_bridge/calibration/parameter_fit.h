@@ -20,11 +20,22 @@
 // tell one as large as that latency, all is fitted again with it; if it is not told then, it is the
 // first to be given up, before any other parameter is judged.
 //
-// What too few cells tell. The deviations of what is fitted are widened as evidence.h says, with
-// the fitted parameters and the efficiencies as unknowns; beyond kMaxLogDeviation, so always when
-// no freedom is left, a parameter has the value that fits best but is not identifiable.
+// What too few cells tell. A few cells, or many that are wrong in the same way, tell little about
+// how far the fitted numbers may be off:
 //
-// Intervals come from resampling: points of evidence are drawn with replacement, each with its
+//   points   cells, of which those of one kind and size that the engine gives the same time count
+//            once
+//   free     = points - unknowns, which are the fitted parameters and the efficiencies
+//   c        = (1 + r) / (1 - r), r the correlation of neighbouring sizes' residuals, from 0 on:
+//              what the model misses, it misses at the next size, too
+//   widening = sqrt(points / free) * sqrt(c) * t(free / c) / 1.96
+//
+// by which standard deviations and the ends of intervals are moved outwards. The first root makes
+// up for the freedom that the fit has used, the second is that of a mean of values of a first-order
+// autoregression, and t is Student's 95 % quantile. Beyond kMaxLogDeviation, so always when no
+// freedom is left, a parameter has the value that fits best but is not identifiable.
+//
+// Intervals come from resampling: points are drawn with replacement, each with its
 // cells, and the parameters that fit the drawn ones best are collected. Points are drawn as a whole
 // since what a model misses differs from point to point, not from repeat to repeat; how repeats
 // scatter is in the cells' residuals already.
@@ -48,10 +59,6 @@
 
 namespace meridian {
 
-// Beyond this standard deviation of a parameter's logarithm it is not identifiable: its interval
-// would span more than a factor of two either way.
-inline constexpr double kMaxLogDeviation = 0.35;
-
 struct FittedParameter {
   EngineParameter parameter;
   double value = 0;
@@ -63,9 +70,6 @@ struct FittedParameter {
   // The parameter is a latency that is told only together with what a collective costs once, as
   // always when groups have one size: steps x latency + overhead is all that is seen.
   bool includes_overhead = false;
-  // Standard deviation of the logarithm of the value, widened; for a parameter that is kept, the
-  // deviation for which it was given up.
-  double log_deviation = 0;
 };
 
 struct ParameterFit {
@@ -78,8 +82,7 @@ struct ParameterFit {
   std::vector<TransferCell> cells;
   // The engine's time of each of these cells.
   std::vector<double> engine_ns;
-  // By cell, then by parameter in the order of those that are not kept: d log(engine time) /
-  // d log(parameter).
+  // By cell, then by parameter: d log(engine time) / d log(parameter); 0 for those that are kept.
   std::vector<std::vector<double>> sensitivities;
   // How far cells lie from the engine's times by what the engine does not model: a robust standard
   // deviation of the residuals.
@@ -87,10 +90,6 @@ struct ParameterFit {
   // By how much deviations and intervals were widened, at least 1; infinity when no freedom is
   // left.
   double widening = 1;
-
-  // Return log(measured / engine) of a cell, given by its position, and its standard deviation.
-  double ResidualOf(size_t cell) const;
-  double DeviationOf(size_t cell) const;
 };
 
 // Fits to at least one cell.
@@ -102,16 +101,31 @@ struct ParameterInterval {
   double high = 0;
 };
 
-struct BootstrapOptions {
-  int draws = 400;
-  // Equal seeds give equal intervals, on all machines.
-  uint64_t seed = 1;
-};
-
 // Returns the intervals of the identifiable parameters, in their order. The engine is taken to be
-// as the fit found it: log time changes with log parameters as the sensitivities say.
-std::vector<ParameterInterval> BootstrapIntervals(const ParameterFit& fit,
-                                                  const BootstrapOptions& options = {});
+// as the fit found it: log time changes with log parameters as the sensitivities say. Equal seeds
+// give equal intervals, on all machines.
+std::vector<ParameterInterval> BootstrapIntervals(const ParameterFit& fit, uint64_t seed = 1);
+
+// Returns the positions of the cells of each point, e.g. those of groups {0,1} and {2,3} together
+// when both are alike in the network. engine_ns is by cell.
+std::vector<std::vector<size_t>> EvidencePoints(absl::Span<const TransferCell> cells,
+                                                absl::Span<const double> engine_ns);
+
+// Returns the correlation between the residuals of neighbouring sizes of the same kind and group,
+// after the mean of each kind is taken out, from 0 to 0.9. Residuals are by cell, in units of their
+// deviations; those beyond two of them count as two. A fit of u unknowns leaves n residuals about
+// u / n less correlated than the errors were, which is added again. Strong correlation is still
+// found too weak where it has only one or two series of sizes to show in: intervals of 95 % were
+// seen to hold 87 % then.
+double NeighbourCorrelation(absl::Span<const TransferCell> cells,
+                            absl::Span<const double> residuals, size_t unknowns);
+
+// Returns the widening, at least 1; infinity when not one degree of freedom is left.
+double Widening(size_t points, size_t unknowns, double correlation);
+
+// Returns Student's t with P(|T| <= t) = 0.95, to a thousandth of it. There is at least one degree
+// of freedom, not necessarily a whole number of them.
+double StudentQuantile95(double degrees_of_freedom);
 
 }  // namespace meridian
 

@@ -2,13 +2,16 @@
 
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/check_reasons.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -16,7 +19,17 @@
 namespace meridian {
 namespace {
 
-using Align = TextTable::Align;
+// Returns a table with these columns; those whose title begins with ">" are numbers, aligned to the
+// right under what follows it.
+TextTable TableOf(std::initializer_list<absl::string_view> titles) {
+  std::vector<TextTable::Column> columns;
+  for (absl::string_view title : titles) {
+    const bool is_number = absl::ConsumePrefix(&title, ">");
+    columns.push_back(
+        {std::string(title), is_number ? TextTable::Align::kRight : TextTable::Align::kLeft});
+  }
+  return TextTable(std::move(columns));
+}
 
 // One digit behind the point is shown; what rounds to nothing is no "-0.0".
 double WithoutNegativeZero(double value) { return std::abs(value) < 0.05 ? 0 : value; }
@@ -30,7 +43,7 @@ std::string FormatInterval(const CalibratedParameter& parameter) {
 }
 
 std::string FormatParameters(const CalibrationReport& report) {
-  TextTable table({{"parameter"}, {"value", Align::kRight}, {"95 % interval", Align::kRight}});
+  TextTable table = TableOf({"parameter", ">value", ">95 % interval"});
   for (const CalibratedParameter& parameter : report.parameters()) {
     table.AddRow(
         {parameter.name(), absl::StrFormat("%.6g", parameter.value()), FormatInterval(parameter)});
@@ -40,12 +53,13 @@ std::string FormatParameters(const CalibrationReport& report) {
 
 // A row for each size, a column for each kind; where a kind has no point of a size, nothing.
 std::string FormatCorrections(const CalibrationReport& report) {
-  std::vector<TextTable::Column> columns = {{"measured / engine at bytes", Align::kRight}};
+  std::vector<TextTable::Column> columns = {
+      {"measured / engine at bytes", TextTable::Align::kRight}};
   std::map<std::string, size_t> column_of_kind;
   std::map<int64_t, std::vector<std::string>> rows;
   for (const CalibratedCorrection& correction : report.corrections()) {
     if (column_of_kind.insert({correction.kind(), columns.size()}).second) {
-      columns.push_back({correction.kind(), Align::kRight});
+      columns.push_back({correction.kind(), TextTable::Align::kRight});
     }
     std::vector<std::string>& row = rows[correction.bytes()];
     row.resize(column_of_kind[correction.kind()] + 1);
@@ -61,14 +75,8 @@ std::string FormatCorrections(const CalibrationReport& report) {
 }
 
 std::string FormatCells(const CalibrationReport& report) {
-  TextTable table({{"kind"},
-                   {"bytes", Align::kRight},
-                   {"group"},
-                   {"repeats", Align::kRight},
-                   {"measured us", Align::kRight},
-                   {"predicted us", Align::kRight},
-                   {"error", Align::kRight},
-                   {"held out", Align::kRight}});
+  TextTable table = TableOf({"kind", ">bytes", "group", ">repeats", ">measured us", ">predicted us",
+                             ">error", ">held out"});
   for (const CalibratedCell& cell : report.cells()) {
     table.AddRow(
         {cell.kind(), WithThousands(cell.bytes()), cell.group(), WithThousands(cell.repeats()),
@@ -80,13 +88,8 @@ std::string FormatCells(const CalibrationReport& report) {
 }
 
 std::string FormatErrors(const CalibrationReport& report) {
-  TextTable table({{"errors"},
-                   {"cells", Align::kRight},
-                   {"mean", Align::kRight},
-                   {">= 1 MiB", Align::kRight},
-                   {"below", Align::kRight},
-                   {"p95", Align::kRight},
-                   {"signed", Align::kRight}});
+  TextTable table =
+      TableOf({"errors", ">cells", ">mean", ">>= 1 MiB", ">below", ">p95", ">signed"});
   const auto add = [&](const std::string& name, const ErrorSummary& errors) {
     if (errors.n() == 0) return;
     table.AddRow({name, WithThousands(errors.n()), Percent(errors.mape()),
@@ -102,14 +105,8 @@ std::string FormatErrors(const CalibrationReport& report) {
 }
 
 std::string FormatCheckedCells(const SimulationCheckReport& report) {
-  TextTable table({{"kind"},
-                   {"bytes", Align::kRight},
-                   {"group"},
-                   {"repeats", Align::kRight},
-                   {"measured us", Align::kRight},
-                   {"simulated us", Align::kRight},
-                   {"error", Align::kRight},
-                   {"set apart by"}});
+  TextTable table = TableOf({"kind", ">bytes", "group", ">repeats", ">measured us", ">simulated us",
+                             ">error", "set apart by"});
   for (const CheckedCell& cell : report.cells()) {
     table.AddRow({cell.kind(), WithThousands(cell.bytes()), cell.group(),
                   WithThousands(cell.repeats()), Micros(cell.measured_ns()),
@@ -119,26 +116,23 @@ std::string FormatCheckedCells(const SimulationCheckReport& report) {
   return table.ToString();
 }
 
+std::string StepName(const CheckedStep& step) {
+  return step.has_step() ? absl::StrCat(step.step()) : "all";
+}
+
 std::string FormatSteps(const SimulationCheckReport& report) {
-  TextTable table({{"run"},
-                   {"step"},
-                   {"measured us", Align::kRight},
-                   {"simulated us", Align::kRight},
-                   {"error", Align::kRight},
-                   {"replayed us", Align::kRight},
-                   {"computing beside", Align::kRight}});
+  TextTable table = TableOf({"run", "step", ">measured us", ">simulated us", ">error",
+                             ">replayed us", ">computing beside"});
   for (const CheckedStep& step : report.steps()) {
-    table.AddRow({step.run(), step.has_step() ? absl::StrCat(step.step()) : "all",
-                  Micros(step.measured_ns()), Micros(step.simulated_ns()),
-                  SignedPercent(step.signed_error()), Micros(step.replayed_ns()),
-                  Percent(step.compute_share())});
+    table.AddRow({step.run(), StepName(step), Micros(step.measured_ns()),
+                  Micros(step.simulated_ns()), SignedPercent(step.signed_error()),
+                  Micros(step.replayed_ns()), Percent(step.compute_share())});
   }
   return table.ToString();
 }
 
 std::string FormatReasons(const SimulationCheckReport& report) {
-  TextTable table(
-      {{"cells set apart by"}, {"cells", Align::kRight}, {"mean error", Align::kRight}});
+  TextTable table = TableOf({"cells set apart by", ">cells", ">mean error"});
   for (const CheckedReason& reason : report.reasons()) {
     table.AddRow({reason.reason(), WithThousands(reason.cells()), Percent(reason.mape())});
   }
@@ -146,11 +140,7 @@ std::string FormatReasons(const SimulationCheckReport& report) {
 }
 
 std::string FormatCheckErrors(const SimulationCheckReport& report) {
-  TextTable table({{"errors"},
-                   {"n", Align::kRight},
-                   {"mean", Align::kRight},
-                   {"p95", Align::kRight},
-                   {"signed", Align::kRight}});
+  TextTable table = TableOf({"errors", ">n", ">mean", ">p95", ">signed"});
   const auto add = [&](const std::string& name, const ErrorSummary& summary) {
     if (summary.n() == 0) return;
     table.AddRow({name, WithThousands(summary.n()), Percent(summary.mape()), Percent(summary.p95()),
@@ -221,8 +211,7 @@ std::string SimulationCheckCsv(const SimulationCheckReport& report) {
         "");
   }
   for (const CheckedStep& step : report.steps()) {
-    add("step", step.run(), step.has_step() ? absl::StrCat(step.step()) : "all", 0, "", 0, step,
-        "");
+    add("step", step.run(), StepName(step), 0, "", 0, step, "");
   }
   return csv;
 }

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "astra_bridge/calibration/calibrated_model.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/engine_model.h"
 #include "astra_bridge/calibration/transfers.h"
@@ -21,8 +18,6 @@
 #include "astra_bridge/schedule/edge_domains.h"
 #include "astra_bridge/schedule/traffic_snapshot_timer.h"
 #include "astra_bridge/schedule/traffic_snapshots.h"
-#include "astra_bridge/timing/embedded_timing.h"
-#include "astra_bridge/timing/fabric.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
 
@@ -54,12 +49,10 @@ class Checker {
 
  private:
   absl::Status SimulateCells() {
-    std::vector<TransferSamples> transfers;
-    for (const CalibrationRun& run : runs_) transfers.push_back(run.transfers);
     CellOptions all;
     all.dropped_repeats = 0;
     all.keep_overlapped = true;
-    cells_ = MakeTransferCells(transfers, all);
+    cells_ = MakeTransferCells(runs_, all);
     if (cells_.empty()) {
       return absl::InvalidArgumentError(
           "the profiles have no collective whose transfer can be timed; name the profiles of all "
@@ -107,10 +100,6 @@ class Checker {
     return positions_.at(KeyOf(run.transfers, sample));
   }
 
-  std::vector<std::string> ReasonsOf(size_t cell) const {
-    return FindReasons(cells_[cell], circumstances_[cell], time_slices_ns_, options_.range);
-  }
-
   void AddNotes() {
     for (const CalibrationRun& run : runs_) {
       for (const std::string& note : run.notes) report_.add_notes(note);
@@ -130,17 +119,13 @@ class Checker {
       const Prediction prediction = {cells_[i].bytes, cells_[i].median_ns, simulated_ns_[i]};
       all.push_back(prediction);
       CheckedCell* cell = report_.add_cells();
-      cell->set_kind(std::string(CollectiveKindName(cells_[i].kind)));
-      cell->set_bytes(cells_[i].bytes);
-      cell->set_group(GroupText(cells_[i]));
-      cell->set_repeats(static_cast<int64_t>(cells_[i].transfers_ns.size()));
-      cell->set_measured_ns(prediction.measured_ns);
+      DescribeCell(cells_[i], cell);
       cell->set_simulated_ns(prediction.predicted_ns);
       cell->set_signed_error(prediction.signed_error());
-      cell->set_protocol(cells_[i].protocol);
       const std::optional<double>& compute_share = circumstances_[i].compute_share;
       if (compute_share.has_value()) cell->set_compute_share(*compute_share);
-      std::vector<std::string> reasons = ReasonsOf(i);
+      std::vector<std::string> reasons =
+          FindReasons(cells_[i], circumstances_[i], time_slices_ns_, options_.range);
       for (const std::string& reason : reasons) cell->add_reasons(reason);
       if (reasons.empty()) reasons.push_back(kNoReason);
       for (const std::string& reason : reasons) by_reason[reason].push_back(prediction);
@@ -189,24 +174,20 @@ class Checker {
     ASSIGN_OR_RETURN(std::vector<TrafficSnapshot> snapshots,
                      CollectTrafficSnapshots(intervals, std::vector<bool>(edges.size(), true),
                                              EdgeDomains::OneForAll(edges.size())));
-    std::vector<TrafficSnapshot> shared;
-    for (TrafficSnapshot& snapshot : snapshots) {
-      if (snapshot.members.size() > 1) shared.push_back(std::move(snapshot));
-    }
-    if (shared.empty()) return absl::OkStatus();
-    CorrectedTiming timing(
-        std::make_unique<EmbeddedTiming>(std::make_shared<FabricSet>(FabricSet::ForAllEdges(
-                                             FabricForRanks(fabric_, run.transfers.ranks))),
-                                         Congestion::kAware),
-        corrections_);
+    snapshots.erase(
+        std::remove_if(snapshots.begin(), snapshots.end(),
+                       [](const auto& snapshot) { return snapshot.members.size() < 2; }),
+        snapshots.end());
+    if (snapshots.empty()) return absl::OkStatus();
+    CorrectedTiming timing(EngineForRanks(fabric_, run.transfers.ranks), corrections_);
     TrafficSnapshotTimer timer(timing, edges, /*threads=*/1);
     const auto no_progress = [](uint64_t, uint64_t) {};
     RETURN_IF_ERROR(timer.TimeEdges(no_progress));
     ASSIGN_OR_RETURN(const std::vector<BatchIndex> batches,
-                     timer.TimeSnapshots(shared, no_progress));
-    for (size_t i = 0; i < shared.size(); ++i) {
-      shared[i].members = timer.BatchMembers(shared[i]);
-      AddSnapshot(run, shared[i], intervals, edges, timer.batch(batches[i]).seconds);
+                     timer.TimeSnapshots(snapshots, no_progress));
+    for (size_t i = 0; i < snapshots.size(); ++i) {
+      snapshots[i].members = timer.BatchMembers(snapshots[i]);
+      AddSnapshot(run, snapshots[i], intervals, timer.batch(batches[i]).seconds);
     }
     return absl::OkStatus();
   }
@@ -226,8 +207,7 @@ class Checker {
 
   // Seconds are in the order of the members.
   void AddSnapshot(const CalibrationRun& run, const TrafficSnapshot& snapshot,
-                   const std::vector<EdgeInterval>& intervals, const std::vector<CommEdge>& edges,
-                   const std::vector<double>& seconds) {
+                   const std::vector<EdgeInterval>& intervals, const std::vector<double>& seconds) {
     const double measured_ns = static_cast<double>(snapshot.duration_ns());
     double simulated_ns = 0;
     int64_t bytes = 0;
@@ -235,7 +215,7 @@ class Checker {
       const EdgeInterval& interval = intervals[snapshot.members[m]];
       const double share = measured_ns / static_cast<double>(interval.duration_ns());
       simulated_ns = std::max(simulated_ns, share * seconds[m] * kNsPerSecond);
-      bytes = std::max(bytes, edges[snapshot.members[m]].bytes);
+      bytes = std::max(bytes, run.transfers.samples[snapshot.members[m]].bytes);
     }
     snapshot_predictions_.push_back({bytes, measured_ns, simulated_ns});
     report_.set_snapshots_total(report_.snapshots_total() + 1);

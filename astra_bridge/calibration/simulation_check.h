@@ -8,9 +8,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "astra_bridge/calibration/calibration_run.h"
 #include "astra_bridge/calibration/check_reasons.h"
 #include "astra_bridge/calibration/step_check.h"
+#include "astra_bridge/calibration/transfers.h"
 #include "astra_bridge/corrections/corrections.h"
 #include "astra_bridge/timing/fabric.h"
 

@@ -6,15 +6,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "astra_bridge/calibration/calibrated_model.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/engine_model.h"
 #include "astra_bridge/configuration/timing_setup.h"
 #include "astra_bridge/corrections/corrected_timing.h"
 #include "astra_bridge/schedule/iteration_prediction.h"
 #include "astra_bridge/schedule/workload_edges.h"
-#include "astra_bridge/timing/embedded_timing.h"
-#include "astra_bridge/timing/fabric.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_files.h"
@@ -31,41 +28,41 @@
 namespace meridian {
 namespace {
 
-struct Span {
+struct TimeInterval {
   int64_t start_ns = 0;
   int64_t end_ns = 0;
 };
 
-Span SpanOf(const ExecutionGraph& graph, NodeIndex node) {
+TimeInterval IntervalOf(const ExecutionGraph& graph, NodeIndex node) {
   return {graph.start_ns(node), graph.start_ns(node) + graph.duration_ns(node)};
 }
 
-// When computation starts and ends, by rank, in order and without overlaps.
-using ComputeSpans = std::map<int64_t, std::vector<Span>>;
-
-ComputeSpans FindComputeSpans(const ExecutionGraph& graph, const std::vector<bool>& computes) {
-  ComputeSpans computing;
+// Returns when each rank computed, in order and without overlaps.
+std::map<int64_t, std::vector<TimeInterval>> FindComputing(const ExecutionGraph& graph,
+                                                           const std::vector<bool>& computes) {
+  std::map<int64_t, std::vector<TimeInterval>> computing;
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
     if (!computes[node] || graph.start_ns(node) == kNoTimeNs) continue;
-    computing[graph.rank(node)].push_back(SpanOf(graph, node));
+    computing[graph.rank(node)].push_back(IntervalOf(graph, node));
   }
-  for (auto& [rank, spans] : computing) {
-    std::sort(spans.begin(), spans.end(),
-              [](const Span& a, const Span& b) { return a.start_ns < b.start_ns; });
+  for (auto& [rank, intervals] : computing) {
+    std::sort(intervals.begin(), intervals.end(),
+              [](const TimeInterval& a, const TimeInterval& b) { return a.start_ns < b.start_ns; });
     int64_t last_end_ns = std::numeric_limits<int64_t>::min();
-    for (Span& span : spans) {
-      span.start_ns = std::max(span.start_ns, last_end_ns);
-      span.end_ns = std::max(span.start_ns, span.end_ns);
-      last_end_ns = span.end_ns;
+    for (TimeInterval& interval : intervals) {
+      interval.start_ns = std::max(interval.start_ns, last_end_ns);
+      interval.end_ns = std::max(interval.start_ns, interval.end_ns);
+      last_end_ns = interval.end_ns;
     }
   }
   return computing;
 }
 
-double OverlapNs(const Span& one, const std::vector<Span>& others) {
+double OverlapNs(const TimeInterval& one, const std::vector<TimeInterval>& others) {
   double overlap_ns = 0;
-  auto other = std::partition_point(others.begin(), others.end(),
-                                    [&](const Span& s) { return s.end_ns <= one.start_ns; });
+  auto other = std::partition_point(
+      others.begin(), others.end(),
+      [&](const TimeInterval& interval) { return interval.end_ns <= one.start_ns; });
   for (; other != others.end() && other->start_ns < one.end_ns; ++other) {
     overlap_ns += static_cast<double>(std::min(one.end_ns, other->end_ns) -
                                       std::max(one.start_ns, other->start_ns));
@@ -112,7 +109,7 @@ double SpanNs(const ExecutionGraph& graph) {
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
     if (graph.start_ns(node) == kNoTimeNs) continue;
     first_ns = std::min(first_ns, graph.start_ns(node));
-    last_ns = std::max(last_ns, graph.start_ns(node) + graph.duration_ns(node));
+    last_ns = std::max(last_ns, IntervalOf(graph, node).end_ns);
   }
   return last_ns > first_ns ? static_cast<double>(last_ns - first_ns) : 0;
 }
@@ -133,10 +130,11 @@ ComputeBeside::Key ComputeBeside::KeyFor(CollectiveKind kind, int64_t bytes, int
   return {kind, bytes, ranks, std::move(members)};
 }
 
-void ComputeBeside::Add(const ExecutionGraph& graph, const std::vector<bool>& computes,
-                        const CommunicationMatch& match, const WorkloadEdges& edges) {
-  const ComputeSpans computing = FindComputeSpans(graph, computes);
+double ComputeBeside::Add(const ExecutionGraph& graph, const std::vector<bool>& computes,
+                          const CommunicationMatch& match, const WorkloadEdges& edges) {
+  const auto computing = FindComputing(graph, computes);
   const int32_t ranks = static_cast<int32_t>(graph.Ranks().size());
+  Times of_graph;
   for (size_t instance = 0; instance < match.instance_count(); ++instance) {
     if (edges.edge_of_instance[instance] == kNoCommEdge) continue;
     const CommEdge& edge = edges.edges[edges.edge_of_instance[instance]];
@@ -144,27 +142,15 @@ void ComputeBeside::Add(const ExecutionGraph& graph, const std::vector<bool>& co
     for (NodeIndex node : match.members(static_cast<CommunicationMatch::Instance>(instance))) {
       if (graph.start_ns(node) == kNoTimeNs) continue;
       times.all_ns += static_cast<double>(graph.duration_ns(node));
+      of_graph.all_ns += static_cast<double>(graph.duration_ns(node));
       const auto of_rank = computing.find(graph.rank(node));
       if (of_rank == computing.end()) continue;
-      times.beside_ns += OverlapNs(SpanOf(graph, node), of_rank->second);
+      const double beside_ns = OverlapNs(IntervalOf(graph, node), of_rank->second);
+      times.beside_ns += beside_ns;
+      of_graph.beside_ns += beside_ns;
     }
   }
-}
-
-void ComputeBeside::Add(const ComputeBeside& other) {
-  for (const auto& [key, times] : other.times_) {
-    times_[key].all_ns += times.all_ns;
-    times_[key].beside_ns += times.beside_ns;
-  }
-}
-
-double ComputeBeside::ShareOfAll() const {
-  double all_ns = 0, beside_ns = 0;
-  for (const auto& [key, times] : times_) {
-    all_ns += times.all_ns;
-    beside_ns += times.beside_ns;
-  }
-  return all_ns > 0 ? beside_ns / all_ns : 0;
+  return of_graph.all_ns > 0 ? of_graph.beside_ns / of_graph.all_ns : 0;
 }
 
 std::optional<double> ComputeBeside::ShareOf(const TransferCell& cell) const {
@@ -184,23 +170,19 @@ absl::Status CheckStep(FileSystem& file_system, const CalibrationRun& run,
   TimingSetup setup;
   setup.fabrics =
       std::make_shared<FabricSet>(FabricSet::ForAllEdges(FabricForRanks(fabric, ranks)));
-  setup.timing = std::make_unique<CorrectedTiming>(
-      std::make_unique<EmbeddedTiming>(setup.fabrics, Congestion::kAware), corrections);
+  setup.timing = std::make_unique<CorrectedTiming>(EngineForRanks(fabric, ranks), corrections);
   IterationOptions iteration;
   iteration.mode = TimingMode::kSnapshot;
   ASSIGN_OR_RETURN(const std::unique_ptr<IterationPrediction> prediction,
                    PredictIteration(setup, graph, match, iteration));
   ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(graph, match));
-  ComputeBeside beside_here;
-  beside_here.Add(graph, exported.computes, match, prediction->edges);
-  beside->Add(beside_here);
   CheckedStep& checked = *report->add_steps();
   checked.set_run(run.folder);
   if (step.has_value()) checked.set_step(*step);
   checked.set_measured_ns(SpanNs(graph));
   checked.set_simulated_ns(static_cast<double>(prediction->schedule.replay.makespan_ns));
   checked.set_replayed_ns(static_cast<double>(replay.makespan_ns));
-  checked.set_compute_share(beside_here.ShareOfAll());
+  checked.set_compute_share(beside->Add(graph, exported.computes, match, prediction->edges));
   if (checked.measured_ns() > 0) {
     checked.set_signed_error(checked.simulated_ns() / checked.measured_ns() - 1);
   }

@@ -15,7 +15,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "astra_bridge/calibration/calibration_run.h"
 #include "astra_bridge/calibration/transfers.h"
 #include "astra_bridge/corrections/corrections.h"
 #include "astra_bridge/edges/timed_kind.h"
@@ -41,17 +40,15 @@ absl::StatusOr<bool> IsComputation(const ChakraProtoMsg::Node& node);
 
 class ComputeBeside {
  public:
-  // Adds what the ranks of a graph did. `computes` says by node whether it is computation; what has
-  // no start counts for nothing. Edges are those of the match, which is the graph's.
-  void Add(const ExecutionGraph& graph, const std::vector<bool>& computes,
-           const CommunicationMatch& match, const WorkloadEdges& edges);
-  void Add(const ComputeBeside& other);
+  // Adds what the ranks of a graph did, and returns the share of the time of its communication,
+  // from the start of each node to its end, in which a resource of the same rank computed; 0 when
+  // there is none. `computes` says by node whether it is computation; what has no start counts for
+  // nothing. Edges are those of the match, which is the graph's.
+  double Add(const ExecutionGraph& graph, const std::vector<bool>& computes,
+             const CommunicationMatch& match, const WorkloadEdges& edges);
 
-  // Returns the share of the time of all communication, from the start of each node to its end, in
-  // which a resource of the same rank computed; 0 when there is none.
-  double ShareOfAll() const;
-  // Returns the same of a cell's transfers; nullopt when there is none of them. Permutes of all
-  // pairs are taken together.
+  // Returns the share of a cell's transfers in all that was added; nullopt when there is none of
+  // them. Permutes of all pairs are taken together.
   std::optional<double> ShareOf(const TransferCell& cell) const;
 
  private:

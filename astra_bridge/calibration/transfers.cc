@@ -9,9 +9,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "trace_alignment/collectives/happens_before.h"
 #include "trace_alignment/collectives/skew.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/statistics.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
@@ -44,128 +49,60 @@ std::vector<bool> FindOverlaps(const CollectiveTable& table) {
   std::vector<bool> overlapped(table.instances().size());
   const Part* last_to_end = nullptr;
   for (const Part& part : parts) {
-    if (last_to_end != nullptr && last_to_end->rank == part.rank &&
-        part.start_ps < last_to_end->end_ps) {
+    if (last_to_end != nullptr && last_to_end->rank != part.rank) last_to_end = nullptr;
+    if (last_to_end != nullptr && part.start_ps < last_to_end->end_ps) {
       overlapped[part.instance] = true;
       overlapped[last_to_end->instance] = true;
     }
-    if (last_to_end == nullptr || last_to_end->rank != part.rank ||
-        part.end_ps > last_to_end->end_ps) {
-      last_to_end = &part;
-    }
+    if (last_to_end == nullptr || part.end_ps > last_to_end->end_ps) last_to_end = &part;
   }
   return overlapped;
 }
 
-class Taker {
- public:
-  explicit Taker(const CollectiveTable& table) : table_(table), overlapped_(FindOverlaps(table)) {
-    result_.ranks = static_cast<int32_t>(table.node_of_rank().size());
-    result_.protocols = table.protocols();
+// Sets the times of a sample and returns its group.
+std::vector<int32_t> TakeGroup(const CollectiveTable& table, const CollectiveInstance& instance,
+                               TransferSample* sample) {
+  const std::optional<GroupTiming> timing = TimingOf(table, instance);
+  if (!timing.has_value()) return {};
+  sample->transfer_ns = static_cast<double>(timing->transfer_ps) / kPsPerNs;
+  int64_t shortest_ps = std::numeric_limits<int64_t>::max();
+  int64_t spread_ps = 0;
+  for (const CollectiveMember& member : table.MembersOf(instance)) {
+    shortest_ps = std::min(shortest_ps, member.end_ps - member.start_ps);
+    spread_ps = std::max(spread_ps, timing->SkewPs(member));
   }
+  sample->shortest_duration_ns = static_cast<double>(shortest_ps) / kPsPerNs;
+  sample->arrival_spread_ns = static_cast<double>(spread_ps) / kPsPerNs;
+  const auto& ranks = table.groups()[instance.group];
+  return {ranks.begin(), ranks.end()};
+}
 
-  TransferSamples TakeAll() {
-    for (uint32_t i = 0; i < table_.instances().size(); ++i) Take(i);
-    return std::move(result_);
+// The same for a permute. The pairs move the same bytes at the same time; their median stands for
+// all.
+std::vector<int32_t> TakePairs(const CollectiveTable& table, const CollectiveInstance& instance,
+                               TransferSample* sample) {
+  const absl::Span<const CollectiveMember> members = table.MembersOf(instance);
+  std::vector<int32_t> group;
+  std::vector<double> transfers_ns;
+  int64_t shortest_ps = std::numeric_limits<int64_t>::max();
+  int64_t spread_ps = 0;
+  for (const MemberPair& pair : table.PairsOf(instance)) {
+    const CollectiveMember& source = members[pair.source];
+    const CollectiveMember& target = members[pair.target];
+    if (source.rank == target.rank) continue;
+    if (group.empty()) {
+      group = {static_cast<int32_t>(source.rank), static_cast<int32_t>(target.rank)};
+    }
+    transfers_ns.push_back(static_cast<double>(PairTransferPs(table, instance, pair)) / kPsPerNs);
+    shortest_ps = std::min(shortest_ps, target.end_ps - target.start_ps);
+    spread_ps = std::max(spread_ps, std::abs(source.start_ps - target.start_ps));
   }
-
- private:
-  void Take(uint32_t position) {
-    const CollectiveInstance& instance = table_.instances()[position];
-    const MatchedOp& op = table_.OpOf(instance);
-    const std::optional<CollectiveKind> kind = TimedKindOf(op.kind);
-    if (!kind.has_value()) {
-      ++result_.other_kinds;
-      return;
-    }
-    if (instance.missing > 0) {
-      ++result_.incomplete;
-      return;
-    }
-    TransferSample sample;
-    sample.kind = *kind;
-    sample.bytes = op.operand_bytes;
-    sample.protocol = instance.protocol;
-    sample.overlapped = overlapped_[position];
-    for (const CollectiveMember& member : table_.MembersOf(instance)) {
-      sample.start_ns = std::max(sample.start_ns, FloorToNs(member.start_ps));
-    }
-    std::vector<int32_t> group;
-    if (*kind == CollectiveKind::kPointToPoint) {
-      TakePairs(instance, &group, &sample);
-    } else {
-      TakeGroup(instance, &group, &sample);
-    }
-    if (group.size() < 2 || sample.bytes <= 0 || sample.transfer_ns <= 0) {
-      ++result_.without_transfer;
-      return;
-    }
-    sample.group = PositionOf(std::move(group));
-    result_.samples.push_back(sample);
-  }
-
-  void TakeGroup(const CollectiveInstance& instance, std::vector<int32_t>* group,
-                 TransferSample* sample) {
-    const std::optional<GroupTiming> timing = TimingOf(table_, instance);
-    if (!timing.has_value()) return;
-    sample->transfer_ns = static_cast<double>(timing->transfer_ps) / kPsPerNs;
-    int64_t shortest_ps = std::numeric_limits<int64_t>::max();
-    int64_t spread_ps = 0;
-    for (const CollectiveMember& member : table_.MembersOf(instance)) {
-      shortest_ps = std::min(shortest_ps, member.end_ps - member.start_ps);
-      spread_ps = std::max(spread_ps, timing->SkewPs(member));
-    }
-    sample->shortest_duration_ns = static_cast<double>(shortest_ps) / kPsPerNs;
-    sample->arrival_spread_ns = static_cast<double>(spread_ps) / kPsPerNs;
-    for (int64_t rank : table_.groups()[instance.group]) {
-      group->push_back(static_cast<int32_t>(rank));
-    }
-  }
-
-  // The pairs move the same bytes at the same time; their median stands for all.
-  void TakePairs(const CollectiveInstance& instance, std::vector<int32_t>* group,
-                 TransferSample* sample) {
-    const absl::Span<const CollectiveMember> members = table_.MembersOf(instance);
-    std::vector<double> transfers_ns;
-    int64_t shortest_ps = std::numeric_limits<int64_t>::max();
-    int64_t spread_ps = 0;
-    for (const MemberPair& pair : table_.PairsOf(instance)) {
-      const CollectiveMember& source = members[pair.source];
-      const CollectiveMember& target = members[pair.target];
-      if (source.rank == target.rank) continue;
-      if (group->empty()) {
-        *group = {static_cast<int32_t>(source.rank), static_cast<int32_t>(target.rank)};
-      }
-      transfers_ns.push_back(static_cast<double>(PairTransferPs(table_, instance, pair)) /
-                             kPsPerNs);
-      shortest_ps = std::min(shortest_ps, target.end_ps - target.start_ps);
-      spread_ps = std::max(spread_ps, std::abs(source.start_ps - target.start_ps));
-    }
-    if (transfers_ns.empty()) return;
-    sample->pairs = static_cast<int32_t>(transfers_ns.size());
-    sample->transfer_ns = Median(std::move(transfers_ns));
-    sample->shortest_duration_ns = static_cast<double>(shortest_ps) / kPsPerNs;
-    sample->arrival_spread_ns = static_cast<double>(spread_ps) / kPsPerNs;
-  }
-
-  uint32_t PositionOf(std::vector<int32_t> group) {
-    const uint32_t next = static_cast<uint32_t>(result_.groups.size());
-    const auto [found, is_new] = positions_.insert({group, next});
-    if (is_new) result_.groups.push_back(std::move(group));
-    return found->second;
-  }
-
-  const CollectiveTable& table_;
-  const std::vector<bool> overlapped_;
-  std::map<std::vector<int32_t>, uint32_t> positions_;
-  TransferSamples result_;
-};
-
-// Returns the name that occurs most often, of several the first.
-std::string MostFrequent(const std::map<std::string, int64_t>& counts) {
-  return std::max_element(counts.begin(), counts.end(),
-                          [](const auto& a, const auto& b) { return a.second < b.second; })
-      ->first;
+  if (group.empty()) return group;
+  sample->pairs = static_cast<int32_t>(transfers_ns.size());
+  sample->transfer_ns = Median(std::move(transfers_ns));
+  sample->shortest_duration_ns = static_cast<double>(shortest_ps) / kPsPerNs;
+  sample->arrival_spread_ns = static_cast<double>(spread_ps) / kPsPerNs;
+  return group;
 }
 
 double RelativeErrorOfMedian(const TransferCell& cell) {
@@ -176,9 +113,142 @@ double RelativeErrorOfMedian(const TransferCell& cell) {
   return std::max(kLeastError, error / cell.median_ns);
 }
 
+// "/device:GPU:0" is a GPU; XLA:CPU's devices are no planes.
+std::string DeviceKind(absl::string_view device_name) {
+  if (!absl::ConsumePrefix(&device_name, "/device:")) return "CPU";
+  return std::string(device_name.substr(0, device_name.find(':')));
+}
+
+// A folder and its profiles.
+using ProfileFolder = std::pair<std::string, std::vector<std::string>>;
+
+std::vector<ProfileFolder> SplitByFolder(const std::vector<std::string>& traces) {
+  std::vector<ProfileFolder> folders;
+  for (const std::string& trace : traces) {
+    const size_t slash = trace.rfind('/');
+    const std::string name = slash == std::string::npos ? "." : trace.substr(0, slash);
+    auto found = std::find_if(folders.begin(), folders.end(),
+                              [&](const ProfileFolder& known) { return known.first == name; });
+    if (found == folders.end()) found = folders.insert(folders.end(), {name, {}});
+    found->second.push_back(trace);
+  }
+  return folders;
+}
+
 }  // namespace
 
-TransferSamples TakeTransfers(const CollectiveTable& table) { return Taker(table).TakeAll(); }
+TransferSamples TakeTransfers(const CollectiveTable& table) {
+  const std::vector<bool> overlapped = FindOverlaps(table);
+  std::map<std::vector<int32_t>, uint32_t> positions;
+  TransferSamples result;
+  result.ranks = static_cast<int32_t>(table.node_of_rank().size());
+  result.protocols = table.protocols();
+  for (size_t i = 0; i < table.instances().size(); ++i) {
+    const CollectiveInstance& instance = table.instances()[i];
+    const MatchedOp& op = table.OpOf(instance);
+    const std::optional<CollectiveKind> kind = TimedKindOf(op.kind);
+    if (!kind.has_value()) {
+      ++result.other_kinds;
+      continue;
+    }
+    if (instance.missing > 0) {
+      ++result.incomplete;
+      continue;
+    }
+    TransferSample sample;
+    sample.kind = *kind;
+    sample.bytes = op.operand_bytes;
+    sample.protocol = instance.protocol;
+    sample.overlapped = overlapped[i];
+    for (const CollectiveMember& member : table.MembersOf(instance)) {
+      sample.start_ns = std::max(sample.start_ns, FloorToNs(member.start_ps));
+    }
+    std::vector<int32_t> group = *kind == CollectiveKind::kPointToPoint
+                                     ? TakePairs(table, instance, &sample)
+                                     : TakeGroup(table, instance, &sample);
+    if (group.size() < 2 || sample.bytes <= 0 || sample.transfer_ns <= 0) {
+      ++result.without_transfer;
+      continue;
+    }
+    const uint32_t next = static_cast<uint32_t>(result.groups.size());
+    const auto [found, is_new] = positions.insert({group, next});
+    if (is_new) result.groups.push_back(std::move(group));
+    sample.group = found->second;
+    result.samples.push_back(sample);
+  }
+  return result;
+}
+
+std::vector<int64_t> WholeSteps(const CollectiveRun& run) {
+  size_t profiles_with_any = 0;
+  std::map<int64_t, size_t> profiles_with;
+  for (const ProfileCollectives& profile : run.profiles) {
+    std::set<int64_t> steps;
+    for (const CollectiveEvent& event : profile.events) {
+      if (event.step.has_value()) steps.insert(*event.step);
+    }
+    if (!steps.empty()) ++profiles_with_any;
+    for (int64_t step : steps) ++profiles_with[step];
+  }
+  std::vector<int64_t> steps;
+  for (const auto& [step, profiles] : profiles_with) {
+    if (profiles == profiles_with_any) steps.push_back(step);
+  }
+  if (steps.size() >= 3) {
+    steps.pop_back();
+    steps.erase(steps.begin());
+  }
+  return steps;
+}
+
+absl::StatusOr<CalibrationRun> MakeCalibrationRun(const std::string& folder,
+                                                  const CollectiveRun& run,
+                                                  const CalibrationRunOptions& options) {
+  RETURN_IF_ERROR(CheckOneRun(run));
+  const HappensBefore check = CheckHappensBefore(run.table);
+  if (!options.allow_violations) RETURN_IF_ERROR(RefuseViolations(run, check));
+  CalibrationRun result;
+  result.folder = folder;
+  result.transfers = TakeTransfers(run.table);
+  result.steps = WholeSteps(run);
+  for (const std::string& note : run.ranks.notes) result.notes.push_back(Printable(note));
+  if (!check.violations.empty()) {
+    result.notes.push_back(absl::StrCat(
+        Printable(folder), ": ", check.violations.size(),
+        " collectives end before they began somewhere: its clocks disagree, and its transfers are "
+        "wrong by as much"));
+  }
+  for (const ProfileCollectives& profile : run.profiles) {
+    for (const LocalDevice& device : profile.devices) {
+      result.device_kinds.insert(DeviceKind(device.name));
+    }
+  }
+  for (const std::vector<int32_t>& group : result.transfers.groups) {
+    std::set<int64_t> nodes;
+    for (int32_t rank : group) nodes.insert(run.table.node_of_rank()[rank]);
+    (nodes.size() > 1 ? result.across_nodes : result.within_nodes) = true;
+  }
+  return result;
+}
+
+absl::StatusOr<std::vector<CalibrationRun>> ReadCalibrationRuns(
+    FileSystem& file_system, const std::vector<std::string>& traces,
+    const CalibrationRunOptions& options) {
+  std::vector<CalibrationRun> runs;
+  size_t files_done = 0;
+  for (auto& [folder, of_folder] : SplitByFolder(traces)) {
+    CollectiveRunOptions read;
+    read.reader = options.reader;
+    if (options.progress) {
+      read.progress = [&](size_t file) { options.progress(files_done + file); };
+    }
+    ASSIGN_OR_RETURN(const CollectiveRun run, ReadCollectiveRun(file_system, of_folder, read));
+    files_done += of_folder.size();
+    ASSIGN_OR_RETURN(runs.emplace_back(), MakeCalibrationRun(folder, run, options));
+    runs.back().traces = std::move(of_folder);
+  }
+  return runs;
+}
 
 CellKey KeyOf(const TransferCell& cell) {
   return {cell.kind, cell.bytes, cell.ranks, cell.participants, cell.pairs};
@@ -193,15 +263,16 @@ void SummariseCell(TransferCell* cell) {
   cell->relative_error = RelativeErrorOfMedian(*cell);
 }
 
-std::vector<TransferCell> MakeTransferCells(absl::Span<const TransferSamples> runs,
+std::vector<TransferCell> MakeTransferCells(absl::Span<const CalibrationRun> runs,
                                             const CellOptions& options) {
   std::map<CellKey, TransferCell> cells;
   std::map<CellKey, std::map<std::string, int64_t>> protocols;
-  for (const TransferSamples& run : runs) {
+  for (const CalibrationRun& run : runs) {
+    const TransferSamples& transfers = run.transfers;
     std::map<CellKey, std::vector<const TransferSample*>> repeats_by_cell;
-    for (const TransferSample& sample : run.samples) {
+    for (const TransferSample& sample : transfers.samples) {
       if (sample.overlapped && !options.keep_overlapped) continue;
-      repeats_by_cell[KeyOf(run, sample)].push_back(&sample);
+      repeats_by_cell[KeyOf(transfers, sample)].push_back(&sample);
     }
     for (const auto& [key, repeats] : repeats_by_cell) {
       TransferCell& cell = cells[key];
@@ -210,14 +281,18 @@ std::vector<TransferCell> MakeTransferCells(absl::Span<const TransferSamples> ru
       for (size_t i = first; i < repeats.size(); ++i) {
         cell.transfers_ns.push_back(repeats[i]->transfer_ns);
         cell.arrival_spreads_ns.push_back(repeats[i]->arrival_spread_ns);
-        ++protocols[key][run.protocols[repeats[i]->protocol]];
+        ++protocols[key][transfers.protocols[repeats[i]->protocol]];
       }
     }
   }
   std::vector<TransferCell> result;
   for (auto& [key, cell] : cells) {
     SummariseCell(&cell);
-    cell.protocol = MostFrequent(protocols[key]);
+    // Of several that occur equally often the first.
+    cell.protocol =
+        std::max_element(protocols[key].begin(), protocols[key].end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; })
+            ->first;
     result.push_back(std::move(cell));
   }
   return result;

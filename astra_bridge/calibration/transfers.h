@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the collectives of a run took to move their data: what calibration is measured against.
+// How long the collectives of runs took to move their data: what calibration is measured against.
+// Profiles of one folder are one run.
 //
 // Waiting for the last to arrive is no work of the network, so durations are never used; a transfer
 // is last end - last start (skew.h). Where clocks are right the last to arrive has the shortest
@@ -9,16 +10,23 @@
 #ifndef ASTRA_BRIDGE_CALIBRATION_TRANSFERS_H_
 #define ASTRA_BRIDGE_CALIBRATION_TRANSFERS_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "astra_bridge/edges/comm_edge.h"
 #include "astra_bridge/edges/timed_kind.h"
+#include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/collective_table.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {
 
@@ -63,6 +71,48 @@ struct TransferSamples {
 
 // The table's clocks are to be right: see CheckHappensBefore.
 TransferSamples TakeTransfers(const CollectiveTable& table);
+
+struct CalibrationRun {
+  // The folder of the profiles, for messages, and the paths of the profiles.
+  std::string folder;
+  std::vector<std::string> traces;
+  TransferSamples transfers;
+  // What the ranks are: "GPU", "TPU", "CPU".
+  std::set<std::string> device_kinds;
+  // Whether groups lie within one node, and whether they lie across several: different fabrics.
+  bool within_nodes = false;
+  bool across_nodes = false;
+  // The steps that the program marks: see WholeSteps.
+  std::vector<int64_t> steps;
+  // What a person should know before using the run.
+  std::vector<std::string> notes;
+};
+
+// Returns the steps that events of every profile lie in, ascending; profiles that mark none do not
+// count. Ranks do not begin and end profiling at the same step, nor between steps: of at least
+// three steps that all have, the first and the last are left out. One or two are returned though
+// they may be cut off, since nothing else is there to look at; none means that the run is one
+// piece.
+std::vector<int64_t> WholeSteps(const CollectiveRun& run);
+
+struct CalibrationRunOptions {
+  XSpaceReaderOptions reader;
+  // Take transfers from clocks that show violations, too, with a note.
+  bool allow_violations = false;
+  // Called before each file with its position; may be null.
+  std::function<void(size_t file)> progress;
+};
+
+// InvalidArgument when the profiles are not of one run, FailedPrecondition when their clocks show
+// an end before a start that it waited for.
+absl::StatusOr<CalibrationRun> MakeCalibrationRun(const std::string& folder,
+                                                  const CollectiveRun& run,
+                                                  const CalibrationRunOptions& options = {});
+
+// Reads profiles; those of one folder are one run, in the order of their first files.
+absl::StatusOr<std::vector<CalibrationRun>> ReadCalibrationRuns(
+    FileSystem& file_system, const std::vector<std::string>& traces,
+    const CalibrationRunOptions& options = {});
 
 struct TransferCell {
   CollectiveKind kind = CollectiveKind::kAllReduce;
@@ -111,7 +161,7 @@ struct CellOptions {
 };
 
 // Returns the cells sorted by their keys. Runs of the same number of ranks share cells.
-std::vector<TransferCell> MakeTransferCells(absl::Span<const TransferSamples> runs,
+std::vector<TransferCell> MakeTransferCells(absl::Span<const CalibrationRun> runs,
                                             const CellOptions& options = {});
 
 // Returns how far the medians of the odd and of the even repeats of a cell are apart, relative to
@@ -124,6 +174,17 @@ CommEdge EdgeOf(const TransferCell& cell);
 
 // Returns e.g. "{0,1,2,3} of 4", and for a permute of several pairs "4 pairs from {0,1} of 4".
 std::string GroupText(const TransferCell& cell);
+
+// Sets what reports say of a cell whatever it is held against.
+template <typename Reported>
+void DescribeCell(const TransferCell& cell, Reported* reported) {
+  reported->set_kind(std::string(CollectiveKindName(cell.kind)));
+  reported->set_bytes(cell.bytes);
+  reported->set_group(GroupText(cell));
+  reported->set_protocol(cell.protocol);
+  reported->set_repeats(static_cast<int64_t>(cell.transfers_ns.size()));
+  reported->set_measured_ns(cell.median_ns);
+}
 
 // Returns how many ranks lie from one member to the next at most, the shorter way around the run:
 // 2 for {0,2} of 4. What a ring charges grows with it; networks of other shapes may have other

@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
@@ -117,13 +118,13 @@ class Reader {
          {"topologies", [&](const ConfigValue& v) { return ReadTopologies(v); }},
          {"system", PathReader(&system)},
          {"corrections", PathReader(&config_.corrections)},
-         {"rank_to_device", ReadInto(&config_.rank_to_device, ReadRankToDevice)},
+         {"rank_to_device", ReadInto(&config_.layout.rank_to_device, ReadRankToDevice)},
          {"groups", [&](const ConfigValue& v) { return ReadGroups(v); }},
          {"group_topologies", [](const ConfigValue&) { return absl::OkStatus(); }},
          {"folders", [&](const ConfigValue& v) { return ReadFolders(v); }},
          {"cache", NameReader(CacheModeFromName, "off, readonly, readwrite", &config_.cache)}}));
     for (auto& [key, topology] : config_.topologies) {
-      if (topology.files.system.empty()) topology.files.system = system;
+      if (topology.system.empty()) topology.system = system;
     }
     // All topologies are known now.
     const ConfigValue group_topologies = document.Find("group_topologies");
@@ -166,19 +167,21 @@ class Reader {
     return value.ForEachMember([&](const std::string& key,
                                    const ConfigValue& member) -> absl::Status {
       if (key.empty()) return member.Error("the key is empty");
-      TopologyConfig& topology = config_.topologies[key];
-      if (member.IsScalar()) return PathReader(&topology.files.network)(member);
+      FabricFiles& files = config_.topologies[key];
+      if (member.IsScalar()) return PathReader(&files.network)(member);
       RETURN_IF_ERROR(member.ReadMembers(
-          {{"network", PathReader(&topology.files.network)},
-           {"system", PathReader(&topology.files.system)},
-           {"rank_to_device", ReadInto(&topology.rank_to_device, ReadRankToDevice)}}));
-      return topology.files.network.empty() ? member.Error("network is missing") : absl::OkStatus();
+          {{"network", PathReader(&files.network)},
+           {"system", PathReader(&files.system)},
+           {"rank_to_device", [&](const ConfigValue& v) {
+              return ReadInto(&config_.layout.rank_to_device_by_topology[key], ReadRankToDevice)(v);
+            }}}));
+      return files.network.empty() ? member.Error("network is missing") : absl::OkStatus();
     });
   }
 
   absl::Status ReadGroups(const ConfigValue& value) {
     return value.ForEachMember([&](const std::string& key, const ConfigValue& member) {
-      return ReadInto(&config_.groups[key], ReadRanks)(member);
+      return ReadInto(&config_.layout.groups[key], ReadRanks)(member);
     });
   }
 
@@ -189,7 +192,7 @@ class Reader {
           if (config_.topologies.count(topology) == 0) {
             return member.Error(absl::StrCat(Printable(topology), " is none of the topologies"));
           }
-          config_.group_topologies[key] = topology;
+          config_.layout.group_topologies[key] = topology;
           return absl::OkStatus();
         });
   }

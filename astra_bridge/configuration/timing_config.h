@@ -27,11 +27,9 @@
 #ifndef ASTRA_BRIDGE_CONFIGURATION_TIMING_CONFIG_H_
 #define ASTRA_BRIDGE_CONFIGURATION_TIMING_CONFIG_H_
 
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -57,12 +55,6 @@ enum class TimingMode {
 std::optional<TimingMode> TimingModeFromName(absl::string_view name);
 std::optional<Congestion> CongestionFromName(absl::string_view name);
 
-struct TopologyConfig {
-  FabricFiles files;
-  // When absent, TimingConfig::rank_to_device counts.
-  std::optional<RankToDevice> rank_to_device;
-};
-
 struct TimingConfig {
   TimingModel model = TimingModel::kAnalytical;
   Congestion congestion = Congestion::kAware;
@@ -73,13 +65,10 @@ struct TimingConfig {
   CollectiveChoices collectives;
 
   // The networks by topology_key; one for all comm edges has the key "" and is the only one.
-  std::map<std::string, TopologyConfig> topologies;
+  std::map<std::string, FabricFiles> topologies;
   // Path of the file of corrections; empty for none.
   std::string corrections;
-  RankToDevice rank_to_device;
-  // Ranks by group_id, and the topology_key of groups whose comm edges have none.
-  std::map<std::string, std::vector<int32_t>> groups;
-  std::map<std::string, std::string> group_topologies;
+  JobLayout layout;
 
   // When empty or absent, the caller chooses.
   std::string work_folder;

@@ -55,17 +55,17 @@ TEST(TimingConfigTest, ReadsEveryKey) {
   EXPECT_EQ(config.collectives.at(CollectiveKind::kAllToAll).algorithms.size(), 2u);
   EXPECT_FALSE(config.collectives.at(CollectiveKind::kAllToAll).in_every_dimension);
   ASSERT_EQ(config.topologies.size(), 2u);
-  EXPECT_EQ(config.topologies.at("default").files.network, "conf/node.yml");
-  EXPECT_EQ(config.topologies.at("default").files.system, "conf/system.json");
-  EXPECT_EQ(config.topologies.at("default").rank_to_device, std::nullopt);
-  EXPECT_EQ(config.topologies.at("pod").files.network, "/etc/pod.yml");
-  EXPECT_EQ(config.topologies.at("pod").files.system, "conf/pod.json");
-  EXPECT_THAT(*config.topologies.at("pod").rank_to_device, ElementsAre(Pair(0, 1), Pair(1, 0)));
+  EXPECT_EQ(config.topologies.at("default").network, "conf/node.yml");
+  EXPECT_EQ(config.topologies.at("default").system, "conf/system.json");
+  EXPECT_EQ(config.topologies.at("pod").network, "/etc/pod.yml");
+  EXPECT_EQ(config.topologies.at("pod").system, "conf/pod.json");
+  EXPECT_THAT(config.layout.rank_to_device_by_topology,
+              ElementsAre(Pair("pod", ElementsAre(Pair(0, 1), Pair(1, 0)))));
   EXPECT_EQ(config.corrections, "conf/c.json");
-  EXPECT_THAT(config.rank_to_device, ElementsAre(Pair(8, 0), Pair(9, 1)));
-  EXPECT_THAT(config.groups,
+  EXPECT_THAT(config.layout.rank_to_device, ElementsAre(Pair(8, 0), Pair(9, 1)));
+  EXPECT_THAT(config.layout.groups,
               ElementsAre(Pair("7", ElementsAre(0)), Pair("tp0", ElementsAre(3, 1))));
-  EXPECT_THAT(config.group_topologies, ElementsAre(Pair("tp0", "pod")));
+  EXPECT_THAT(config.layout.group_topologies, ElementsAre(Pair("tp0", "pod")));
   EXPECT_EQ(config.work_folder, "conf/w");
   EXPECT_EQ(config.cache_folder, "conf/c");
   EXPECT_EQ(config.cache, CacheMode::kReadOnly);
@@ -77,8 +77,8 @@ TEST(TimingConfigTest, WhatIsLeftOutHasItsDefault) {
   EXPECT_EQ(config.model, TimingModel::kAnalytical);
   EXPECT_EQ(config.congestion, Congestion::kAware);
   EXPECT_EQ(config.mode, TimingMode::kIsolated);
-  EXPECT_EQ(config.topologies.at("default").files.network, "n.yml");
-  EXPECT_EQ(config.topologies.at("default").files.system, "");
+  EXPECT_EQ(config.topologies.at("default").network, "n.yml");
+  EXPECT_EQ(config.topologies.at("default").system, "");
   EXPECT_EQ(config.cache, std::nullopt);
 }
 

@@ -29,27 +29,13 @@ absl::StatusOr<std::shared_ptr<const FabricSet>> ReadFabrics(FileSystem& file_sy
         "no network is given; use --network=F.yml, or topologies in the file of --config");
   }
   std::map<std::string, Fabric> fabrics;
-  for (const auto& [key, topology] : config.topologies) {
-    ASSIGN_OR_RETURN(Fabric fabric, ReadFabric(file_system, topology.files, config.collectives));
+  for (const auto& [key, files] : config.topologies) {
+    ASSIGN_OR_RETURN(Fabric fabric, ReadFabric(file_system, files, config.collectives));
     const std::string warning = UnknownKeysWarning(fabric.network);
     if (!warning.empty()) warnings->push_back(warning);
-    if (key.empty()) return std::make_shared<FabricSet>(FabricSet::ForAllEdges(std::move(fabric)));
     fabrics.emplace(key, std::move(fabric));
   }
   return std::make_shared<FabricSet>(std::move(fabrics));
-}
-
-JobLayout LayoutOf(const TimingConfig& config) {
-  JobLayout layout;
-  layout.groups = config.groups;
-  layout.group_topologies = config.group_topologies;
-  layout.rank_to_device = config.rank_to_device;
-  for (const auto& [key, topology] : config.topologies) {
-    if (topology.rank_to_device.has_value()) {
-      layout.rank_to_device_by_topology[key] = *topology.rank_to_device;
-    }
-  }
-  return layout;
 }
 
 // The analytical model is faster than any cache.
@@ -80,37 +66,6 @@ absl::StatusOr<std::shared_ptr<TimingCache>> OpenCache(FileSystem& file_system,
   return std::shared_ptr<TimingCache>(*std::move(cache));
 }
 
-AstraSimulatorOptions SimulatorOptions(const TimingConfig& config,
-                                       const TimingEnvironment& environment,
-                                       const std::string& binary) {
-  AstraSimulatorOptions options;
-  options.binary = binary;
-  options.work_folder = config.work_folder.empty() ? environment.work_folder : config.work_folder;
-  options.timeout = config.astra_timeout;
-  return options;
-}
-
-absl::StatusOr<std::unique_ptr<NetworkTiming>> MakeAstraTiming(FileSystem& file_system,
-                                                               const TimingConfig& config,
-                                                               const TimingEnvironment& environment,
-                                                               TimingSetup* setup) {
-  const absl::StatusOr<std::string> path =
-      FindAstraBinary(file_system, config.astra_binary, environment.search_path, config.congestion);
-  if (!path.ok() && !environment.require_astra) {
-    setup->warnings.push_back(absl::StrCat(
-        path.status().message(), "; the embedded engine, which gives the same times, is used"));
-    return std::make_unique<EmbeddedTiming>(setup->fabrics, config.congestion, setup->cache);
-  }
-  RETURN_IF_ERROR(path.status());
-  ASSIGN_OR_RETURN(const AstraBinary binary,
-                   ProbeAstraBinary(file_system, SimulatorOptions(config, environment, *path),
-                                    config.congestion));
-  return std::make_unique<FallbackTiming>(
-      std::make_unique<AstraSimTiming>(file_system, setup->fabrics, binary,
-                                       SimulatorOptions(config, environment, *path), setup->cache),
-      std::make_unique<AnalyticalTiming>(setup->fabrics));
-}
-
 absl::StatusOr<std::unique_ptr<NetworkTiming>> MakeEngine(FileSystem& file_system,
                                                           const TimingConfig& config,
                                                           const TimingEnvironment& environment,
@@ -123,7 +78,23 @@ absl::StatusOr<std::unique_ptr<NetworkTiming>> MakeEngine(FileSystem& file_syste
     case TimingModel::kAstra:
       break;
   }
-  return MakeAstraTiming(file_system, config, environment, setup);
+  const absl::StatusOr<std::string> path =
+      FindAstraBinary(file_system, config.astra_binary, environment.search_path, config.congestion);
+  if (!path.ok() && !environment.require_astra) {
+    setup->warnings.push_back(absl::StrCat(
+        path.status().message(), "; the embedded engine, which gives the same times, is used"));
+    return std::make_unique<EmbeddedTiming>(setup->fabrics, config.congestion, setup->cache);
+  }
+  RETURN_IF_ERROR(path.status());
+  AstraSimulatorOptions options;
+  options.binary = *path;
+  options.work_folder = config.work_folder.empty() ? environment.work_folder : config.work_folder;
+  options.timeout = config.astra_timeout;
+  ASSIGN_OR_RETURN(const AstraBinary binary,
+                   ProbeAstraBinary(file_system, options, config.congestion));
+  return std::make_unique<FallbackTiming>(
+      std::make_unique<AstraSimTiming>(file_system, setup->fabrics, binary, options, setup->cache),
+      std::make_unique<AnalyticalTiming>(setup->fabrics));
 }
 
 }  // namespace
@@ -131,7 +102,7 @@ absl::StatusOr<std::unique_ptr<NetworkTiming>> MakeEngine(FileSystem& file_syste
 absl::StatusOr<TimingSetup> SetUpTiming(FileSystem& file_system, const TimingConfig& config,
                                         const TimingEnvironment& environment) {
   TimingSetup setup;
-  setup.layout = LayoutOf(config);
+  setup.layout = config.layout;
   ASSIGN_OR_RETURN(setup.fabrics, ReadFabrics(file_system, config, &setup.warnings));
   ASSIGN_OR_RETURN(setup.cache, OpenCache(file_system, config, environment));
   ASSIGN_OR_RETURN(setup.timing, MakeEngine(file_system, config, environment, &setup));

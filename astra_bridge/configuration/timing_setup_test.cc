@@ -23,7 +23,7 @@ using ::testing::IsEmpty;
 class TimingSetupTest : public ::testing::Test {
  protected:
   TimingSetupTest() {
-    config_.topologies[""].files.network = directory_.Write(
+    config_.topologies[""].network = directory_.Write(
         "network.yml",
         "topology: [ FullyConnected ]\nnpus_count: [ 4 ]\nbandwidth: [ 50 ]\nlatency: [ 500 ]\n");
     environment_.work_folder = directory_.path();
@@ -128,8 +128,8 @@ TEST_F(TimingSetupTest, CorrectionsAreApplied) {
 TEST_F(TimingSetupTest, TheLayoutIsTheConfigurations) {
   config_.topologies["pod"] = config_.topologies[""];
   config_.topologies.erase("");
-  config_.topologies["pod"].rank_to_device = {{8, 0}, {9, 1}};
-  config_.groups["tp"] = {8, 9};
+  config_.layout.rank_to_device_by_topology["pod"] = {{8, 0}, {9, 1}};
+  config_.layout.groups["tp"] = {8, 9};
   ASSERT_OK_AND_ASSIGN(const TimingSetup setup, SetUpIt());
   std::vector<CommEdge> edges(1);
   edges[0].group_id = "tp";

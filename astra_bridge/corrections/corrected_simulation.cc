@@ -109,13 +109,10 @@ class Corrector {
   void SetDuration(const Transfer& transfer, const TransferPart& part, int64_t alone_ns,
                    double stretch) {
     const WorkloadNode& node = NodeOf(transfer);
-    SharedTransfer shared;
-    shared.kind = KindOf(node);
-    shared.bytes = node.bytes;
-    shared.alone_ns = static_cast<double>(alone_ns);
-    shared.shared_ns = static_cast<double>(part.end_ns - transfer.begin_ns);
-    shared.stretch = stretch;
-    const int64_t duration_ns = std::llround(CorrectedSharedNs(corrections_, shared));
+    const int64_t shared_ns = part.end_ns - transfer.begin_ns;
+    const int64_t duration_ns = std::llround(
+        CorrectedSharedNs(corrections_, {KindOf(node), node.bytes, static_cast<double>(alone_ns),
+                                         static_cast<double>(shared_ns), stretch}));
     durations_->Set(part.rank, part.node, std::min(duration_ns, kMaxDurationNs));
   }
 

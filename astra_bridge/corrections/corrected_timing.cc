@@ -30,13 +30,10 @@ absl::StatusOr<BatchEstimate> CorrectedTiming::EstimateBatch(absl::Span<const Co
   for (size_t i = 0; i < edges.size(); ++i) {
     if (!UsesNetwork(edges[i])) continue;
     double& alone_seconds = batch.isolated[i].seconds;
-    SharedTransfer transfer;
-    transfer.kind = edges[i].kind;
-    transfer.bytes = edges[i].bytes;
-    transfer.alone_ns = alone_seconds * kNsPerSecond;
-    transfer.shared_ns = batch.seconds[i] * kNsPerSecond;
-    transfer.stretch = stretches[i];
-    batch.seconds[i] = CorrectedSharedNs(corrections_, transfer) / kNsPerSecond;
+    const double shared_ns = CorrectedSharedNs(
+        corrections_, {edges[i].kind, edges[i].bytes, alone_seconds * kNsPerSecond,
+                       batch.seconds[i] * kNsPerSecond, stretches[i]});
+    batch.seconds[i] = shared_ns / kNsPerSecond;
     alone_seconds = CorrectedSeconds(corrections_, edges[i], alone_seconds);
   }
   SummariseBatch(&batch);

@@ -40,7 +40,7 @@ void ExchangeState::PreparePacket(const CollectivePhase& phase, AlgorithmHost& h
   ++packets_;
   packet_bytes_ = next_bytes_;
   packet_offset_ = next_offset_;
-  if (phase.kind == Kind::kHalvingDoubling) AdvanceHalvingDoubling(phase);
+  if (phase.algorithm.kind == Kind::kHalvingDoubling) AdvanceHalvingDoubling(phase);
   host.Prepare(reduce ? packet_bytes_ : 0);
 }
 
@@ -59,7 +59,7 @@ void ExchangeState::OnPrepared(const CollectivePhase& phase, int32_t position,
                                AlgorithmHost& host) {
   ++ready_;
   // The second half of a direct all-reduce begins when all of the first is there.
-  const bool is_second_half = phase.kind == Kind::kDirect &&
+  const bool is_second_half = phase.algorithm.kind == Kind::kDirect &&
                               phase.op == CollectiveKind::kAllReduce && to_send_ <= phase.size - 1;
   if (is_second_half) {
     if (received_ < static_cast<uint32_t>(phase.size - 1)) return;
@@ -85,9 +85,9 @@ int32_t ExchangeState::Receiver(const CollectivePhase& phase, int32_t position,
                                 uint32_t sequence) const {
   const int32_t n = phase.size;
   int32_t offset = phase.direction;
-  if (phase.kind == Kind::kHalvingDoubling) {
+  if (phase.algorithm.kind == Kind::kHalvingDoubling) {
     offset = position / packet_offset_ % 2 == 0 ? packet_offset_ : -packet_offset_;
-  } else if (phase.kind == Kind::kDirect) {
+  } else if (phase.algorithm.kind == Kind::kDirect) {
     const int32_t distance = static_cast<int32_t>(sequence) % (n - 1) + 1;
     offset = phase.direction * distance;
   }

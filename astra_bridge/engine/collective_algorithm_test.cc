@@ -35,7 +35,7 @@ class RecordingHost : public AlgorithmHost {
 
 CollectivePhase Phase(Kind kind, CollectiveKind op, int32_t size) {
   CollectivePhase phase;
-  phase.kind = kind;
+  phase.algorithm.kind = kind;
   phase.op = op;
   phase.size = size;
   return phase;

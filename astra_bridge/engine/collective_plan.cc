@@ -27,13 +27,6 @@ bool IsPowerOfTwo(int32_t number) { return (number & (number - 1)) == 0; }
 
 int32_t Log2(int32_t power_of_two) { return __builtin_ctz(static_cast<unsigned>(power_of_two)); }
 
-// A dimension of the logical topology, as the algorithms span it.
-struct LogicalDimension {
-  CollectiveAlgorithm algorithm;
-  int32_t size = 0;
-  int32_t stride = 0;
-};
-
 class Planner {
  public:
   Planner(const CollectiveRequest& request, const Topology& topology, const SystemConfig& system)
@@ -41,7 +34,6 @@ class Planner {
 
   absl::StatusOr<CollectivePlan> Plan() {
     RETURN_IF_ERROR(SplitIntoChunks());
-    RETURN_IF_ERROR(SetDimensions());
     RETURN_IF_ERROR(AddPhases());
     if (plan_.phases.empty()) {
       return Error("involved_dim leaves no dimension of the network to communicate in");
@@ -63,103 +55,46 @@ class Planner {
   }
 
   absl::Status SplitIntoChunks() {
-    int64_t bytes = request_.bytes;
-    plan_.chunk_bytes = bytes / system_.preferred_dataset_splits;
-    if (request_.op == CollectiveKind::kAllGather) {
-      if (plan_.chunk_bytes == 0) {
-        return Error(absl::StrCat("comm_size ", bytes, " is less than preferred-dataset-splits ",
-                                  system_.preferred_dataset_splits,
-                                  "; no chunk would have a byte"));
-      }
-    } else if (plan_.chunk_bytes < topology_.npus()) {
-      plan_.chunk_bytes = topology_.npus();
-      bytes = plan_.chunk_bytes * system_.preferred_dataset_splits;
+    const int32_t splits = system_.preferred_dataset_splits;
+    if (request_.op == CollectiveKind::kAllGather && request_.bytes < splits) {
+      return Error(absl::StrCat("comm_size ", request_.bytes,
+                                " is less than preferred-dataset-splits ", splits,
+                                "; no chunk would have a byte"));
     }
-    const int64_t chunks = (bytes + plan_.chunk_bytes - 1) / plan_.chunk_bytes;
-    if (chunks > kMaxChunksOfAllRanks / topology_.npus()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(system_.source, system_.source.empty() ? "" : ": ",
-                       "preferred-dataset-splits: ", system_.preferred_dataset_splits,
-                       " chunks are too many for ", topology_.npus(), " ranks"));
+    const CollectiveChunks chunks = ChunksOf(request_, topology_.npus(), system_);
+    if (chunks.count > kMaxChunksOfAllRanks / topology_.npus()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          system_.source, system_.source.empty() ? "" : ": ", "preferred-dataset-splits: ", splits,
+          " chunks are too many for ", topology_.npus(), " ranks"));
     }
-    plan_.chunks = static_cast<int32_t>(chunks);
+    plan_.chunks = static_cast<int32_t>(chunks.count);
+    plan_.chunk_bytes = chunks.bytes;
     return absl::OkStatus();
-  }
-
-  absl::Status SetDimensions() {
-    const absl::Span<const CollectiveAlgorithm> algorithms = request_.algorithms;
-    if (algorithms.empty()) return KeyError("missing, but the workload has this collective");
-    if (algorithms.size() > static_cast<size_t>(topology_.dimension_count())) {
-      return KeyError(absl::StrCat("has ", algorithms.size(), " entries, but the network has ",
-                                   topology_.dimension_count(), " dimensions"));
-    }
-    if (request_.group_size > 0) {
-      LogicalDimension& ring = dimensions_.emplace_back();
-      // The dimensions do not matter to a group; AstraSim then takes a ring.
-      if (algorithms.size() == 1) ring.algorithm = algorithms[0];
-      ring.size = request_.group_size;
-      return absl::OkStatus();
-    }
-    for (int32_t d = 0; d < static_cast<int32_t>(algorithms.size()); ++d) {
-      LogicalDimension& dimension = dimensions_.emplace_back();
-      dimension.algorithm = algorithms[d];
-      if (algorithms[d].over_all_ranks) {
-        dimension.size = topology_.npus();
-        dimension.stride = 1;
-        break;
-      }
-      dimension.size = topology_.dimension(d).npus;
-      dimension.stride = topology_.stride(d);
-    }
-    return absl::OkStatus();
-  }
-
-  bool IsInvolved(int32_t dimension) const {
-    return request_.group_size > 0 || (request_.involved_dimensions >> dimension & 1) != 0;
   }
 
   absl::Status AddPhases() {
-    const int32_t count = static_cast<int32_t>(dimensions_.size());
-    int64_t bytes = plan_.chunk_bytes;
-    if (request_.op == CollectiveKind::kAllReduce &&
-        system_.collective_optimization == CollectiveOptimization::kLocalBandwidthAware) {
-      int32_t last = count - 1;
-      while (last >= 0 && !IsInvolved(last)) --last;
-      for (int32_t d = 0; d < last; ++d) {
-        RETURN_IF_ERROR(AddPhase(CollectiveKind::kReduceScatter, d, 1, &bytes));
-      }
-      if (last >= 0) RETURN_IF_ERROR(AddPhase(CollectiveKind::kAllReduce, last, 1, &bytes));
-      for (int32_t d = last - 1; d >= 0; --d) {
-        RETURN_IF_ERROR(AddPhase(CollectiveKind::kAllGather, d, -1, &bytes));
-      }
-      return absl::OkStatus();
+    const size_t algorithms = request_.algorithms.size();
+    if (algorithms == 0) return KeyError("missing, but the workload has this collective");
+    if (algorithms > topology_.dimensions().size()) {
+      return KeyError(absl::StrCat("has ", algorithms, " entries, but the network has ",
+                                   topology_.dimension_count(), " dimensions"));
     }
-    for (int32_t d = 0; d < count; ++d) {
-      const int32_t dimension = request_.op == CollectiveKind::kAllGather ? count - 1 - d : d;
-      RETURN_IF_ERROR(AddPhase(request_.op, dimension, 1, &bytes));
+    int64_t bytes = plan_.chunk_bytes;
+    for (const PhaseOutline& outline : OutlinePhases(request_, topology_.dimensions(), system_)) {
+      RETURN_IF_ERROR(AddPhase(outline, &bytes));
     }
     return absl::OkStatus();
   }
 
-  // Adds a phase on *bytes, which become what a member holds afterwards. Not if the dimension is
-  // not involved.
-  absl::Status AddPhase(CollectiveKind op, int32_t d, int32_t direction, int64_t* bytes) {
-    if (!IsInvolved(d)) return absl::OkStatus();
-    const LogicalDimension& dimension = dimensions_[d];
+  // Adds a phase on *bytes, which become what a member holds afterwards.
+  absl::Status AddPhase(const PhaseOutline& outline, int64_t* bytes) {
     CollectivePhase phase;
-    phase.kind = dimension.algorithm.kind;
-    phase.op = op;
-    phase.dimension = d;
-    phase.size = dimension.size;
-    phase.stride = dimension.stride;
-    phase.direction = direction;
+    static_cast<PhaseOutline&>(phase) = outline;
     phase.data_bytes = *bytes;
-    phase.endpoint_delay_ns =
-        request_.group_size > 0 ? kGroupEndpointDelayNs : system_.endpoint_delay_ns;
-    RETURN_IF_ERROR(SetMessages(dimension.algorithm.window, &phase));
-    if (phase.kind != Kind::kDoubleBinaryTree) {
-      if (op == CollectiveKind::kAllGather) *bytes *= dimension.size;
-      if (op == CollectiveKind::kReduceScatter) *bytes /= dimension.size;
+    RETURN_IF_ERROR(SetMessages(&phase));
+    if (phase.algorithm.kind != Kind::kDoubleBinaryTree) {
+      if (phase.op == CollectiveKind::kAllGather) *bytes *= phase.size;
+      if (phase.op == CollectiveKind::kReduceScatter) *bytes /= phase.size;
     }
     if (*bytes > kMaxPhaseBytes) {
       return Error(absl::StrCat("comm_size ", request_.bytes, " grows beyond ", kMaxPhaseBytes,
@@ -169,12 +104,13 @@ class Planner {
     return absl::OkStatus();
   }
 
-  absl::Status SetMessages(int32_t window, CollectivePhase* phase) const {
+  absl::Status SetMessages(CollectivePhase* phase) const {
+    const int32_t window = phase->algorithm.window;
     const int64_t n = phase->size;
     int64_t messages = phase->op == CollectiveKind::kAllReduce ? 2 * (n - 1) : n - 1;
     phase->message_bytes =
         phase->op == CollectiveKind::kAllGather ? phase->data_bytes : phase->data_bytes / n;
-    switch (phase->kind) {
+    switch (phase->algorithm.kind) {
       case Kind::kRing:
         if (phase->op == CollectiveKind::kAllToAll) messages = n * (n - 1) / 2;
         phase->reduced_run = n - 1;
@@ -222,7 +158,7 @@ class Planner {
   // AstraSim alternates between the two trees of a dimension as it creates phases.
   void NumberTrees() {
     for (CollectivePhase& phase : plan_.phases) {
-      if (phase.kind != Kind::kDoubleBinaryTree) continue;
+      if (phase.algorithm.kind != Kind::kDoubleBinaryTree) continue;
       for (const CollectivePhase& other : plan_.phases) {
         if (other.dimension != phase.dimension) continue;
         if (&other < &phase) ++phase.tree_offset;
@@ -235,8 +171,9 @@ class Planner {
   bool TiesAllMembers() const {
     if (request_.group_size > 0) return true;
     int64_t tied = 1;
-    for (int32_t d = 0; d < static_cast<int32_t>(dimensions_.size()); ++d) {
-      if (IsInvolved(d)) tied *= dimensions_[d].size;
+    for (const CollectivePhase& phase : plan_.phases) {
+      // A dimension that is gone through twice ties the same members.
+      if (phase.direction > 0) tied *= phase.size;
     }
     // The product is larger when one of the dimensions is that of all ranks.
     return tied >= topology_.npus();
@@ -246,10 +183,66 @@ class Planner {
   const Topology& topology_;
   const SystemConfig& system_;
   CollectivePlan plan_;
-  std::vector<LogicalDimension> dimensions_;
 };
 
 }  // namespace
+
+std::vector<PhaseOutline> OutlinePhases(const CollectiveRequest& request,
+                                        absl::Span<const NetworkDimension> network,
+                                        const SystemConfig& system) {
+  PhaseOutline phase;
+  phase.op = request.op;
+  if (request.group_size > 0) {
+    // The dimensions do not matter to a group; AstraSim then takes a ring.
+    if (request.algorithms.size() == 1) phase.algorithm = request.algorithms[0];
+    phase.size = request.group_size;
+    phase.endpoint_delay_ns = kGroupEndpointDelayNs;
+    return {phase};
+  }
+  phase.endpoint_delay_ns = system.endpoint_delay_ns;
+  std::vector<PhaseOutline> phases;
+  int32_t stride = 1;
+  for (size_t d = 0; d < request.algorithms.size(); ++d) {
+    phase.algorithm = request.algorithms[d];
+    phase.dimension = static_cast<int32_t>(d);
+    phase.size = network[d].npus;
+    phase.stride = stride;
+    stride *= phase.size;
+    if (phase.algorithm.over_all_ranks) {
+      phase.size = 1;
+      for (const NetworkDimension& dimension : network) phase.size *= dimension.npus;
+      phase.stride = 1;
+    }
+    if ((request.involved_dimensions >> d & 1) != 0) phases.push_back(phase);
+    if (phase.algorithm.over_all_ranks) break;
+  }
+  if (request.op == CollectiveKind::kAllGather) std::reverse(phases.begin(), phases.end());
+  if (request.op == CollectiveKind::kAllReduce &&
+      system.collective_optimization == CollectiveOptimization::kLocalBandwidthAware) {
+    for (size_t i = phases.empty() ? 0 : phases.size() - 1; i-- > 0;) {
+      phases[i].op = CollectiveKind::kReduceScatter;
+      PhaseOutline back = phases[i];
+      back.op = CollectiveKind::kAllGather;
+      back.direction = -1;
+      phases.push_back(back);
+    }
+  }
+  return phases;
+}
+
+CollectiveChunks ChunksOf(const CollectiveRequest& request, int32_t npus,
+                          const SystemConfig& system) {
+  const int64_t splits = system.preferred_dataset_splits;
+  int64_t bytes = request.bytes;
+  CollectiveChunks chunks;
+  chunks.bytes = std::max<int64_t>(1, bytes / splits);
+  if (request.op != CollectiveKind::kAllGather && chunks.bytes < npus) {
+    chunks.bytes = npus;
+    bytes = chunks.bytes * splits;
+  }
+  chunks.count = (bytes + chunks.bytes - 1) / chunks.bytes;
+  return chunks;
+}
 
 absl::StatusOr<CollectivePlan> PlanCollective(const CollectiveRequest& request,
                                               const Topology& topology,

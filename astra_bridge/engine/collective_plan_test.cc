@@ -75,7 +75,7 @@ TEST_F(CollectivePlanTest, AllReduceScattersUpwardsAndGathersDownwards) {
   EXPECT_THAT(Summarize(plan), ElementsAre(Summary(CollectiveKind::kReduceScatter, 0, 1, 1024),
                                            Summary(CollectiveKind::kAllReduce, 1, 1, 128),
                                            Summary(CollectiveKind::kAllGather, 0, -1, 128)));
-  EXPECT_EQ(plan.phases[1].kind, Kind::kDirect);
+  EXPECT_EQ(plan.phases[1].algorithm.kind, Kind::kDirect);
   EXPECT_EQ(plan.phases[1].stride, 8);
   EXPECT_EQ(plan.phases[1].size, 4);
 }
@@ -152,12 +152,12 @@ TEST_F(CollectivePlanTest, GroupsAreARingWithADelayOfTheirOwn) {
   system_.endpoint_delay_ns = 1000;
   ASSERT_OK_AND_ASSIGN(const CollectivePlan plan, Plan({"direct", "direct"}));
   ASSERT_THAT(plan.phases, SizeIs(1));
-  EXPECT_EQ(plan.phases[0].kind, Kind::kRing);
+  EXPECT_EQ(plan.phases[0].algorithm.kind, Kind::kRing);
   EXPECT_EQ(plan.phases[0].endpoint_delay_ns, 10);
   EXPECT_EQ(plan.phases[0].stride, 0);
   // A list of one entry is taken as it is.
   ASSERT_OK_AND_ASSIGN(const CollectivePlan direct, Plan({"direct2"}));
-  EXPECT_EQ(direct.phases[0].kind, Kind::kDirect);
+  EXPECT_EQ(direct.phases[0].algorithm.kind, Kind::kDirect);
   EXPECT_EQ(direct.phases[0].parallel, 2);
   EXPECT_EQ(direct.phases[0].reduced_run, 8);
 }

@@ -77,7 +77,7 @@ CollectiveRunner::CollectiveRunner(const Workload& workload, const GroupTable& g
                                    const Topology& topology, const SystemConfig& system,
                                    const SimulationOptions& options, TransferLog* log,
                                    LinkNetwork& network, EventQueue& events,
-                                   CollectiveListener& listener)
+                                   std::function<void(int32_t rank, uint32_t node)> on_done)
     : workload_(workload),
       groups_(groups),
       topology_(topology),
@@ -86,7 +86,7 @@ CollectiveRunner::CollectiveRunner(const Workload& workload, const GroupTable& g
       log_(log),
       network_(network),
       events_(events),
-      listener_(listener),
+      on_done_(std::move(on_done)),
       open_groups_(groups.groups().size()),
       trees_taken_(kSimulatedCollectives * topology.dimension_count()) {
   const size_t comm_streams = static_cast<size_t>(topology.npus()) * options.comm_streams;
@@ -99,18 +99,22 @@ CollectiveRunner::CollectiveRunner(const Workload& workload, const GroupTable& g
 
 CollectiveRunner::~CollectiveRunner() = default;
 
-absl::Status CollectiveRunner::Join(const CollectiveCall& call) {
-  ASSIGN_OR_RETURN(const uint32_t number, FindCollective(call));
+absl::Status CollectiveRunner::Join(int32_t rank, uint32_t node, int32_t comm_stream) {
+  const WorkloadNode& joining = workload_.ranks[rank].nodes()[node];
+  ASSIGN_OR_RETURN(const Membership membership, groups_.Find(rank, joining.group));
+  const CollectiveShape shape = {joining.op, joining.bytes, membership.group, joining.algorithms,
+                                 joining.involved_dimensions};
+  const int32_t index = membership.member;
+  ASSIGN_OR_RETURN(const uint32_t number, FindCollective(shape, index, rank, node));
   Collective& collective = *collectives_[number];
-  const int32_t index = call.member;
   Member& member = collective.members[index];
-  member.node = call.node;
-  member.comm_stream = call.comm_stream;
+  member.node = node;
+  member.comm_stream = comm_stream;
   member.joined_ns = events_.now_ns();
   collective.join_order.push_back(index);
-  CurrentOf(call.rank, call.comm_stream) = {number, index};
+  CurrentOf(rank, comm_stream) = {number, index};
   if (!collective.fixed_duration_ns.has_value()) {
-    StartWaiting(call.rank, call.comm_stream, collective.planned->plan.phases[0].dimension);
+    StartWaiting(rank, comm_stream, collective.planned->plan.phases[0].dimension);
   }
   if (collective.join_order.size() == collective.members.size()) OnComplete(number);
   return absl::OkStatus();
@@ -134,22 +138,24 @@ absl::StatusOr<CollectiveRunner::PlannedShape*> CollectiveRunner::PlanOf(
   return plans_.emplace(shape, std::move(planned)).first->second.get();
 }
 
-absl::StatusOr<uint32_t> CollectiveRunner::FindCollective(const CollectiveCall& call) {
-  OpenGroup& open = open_groups_[call.shape.group];
-  if (open.joins.empty()) open.joins.resize(groups_.size(call.shape.group));
-  const int64_t ordinal = open.joins[call.member];
+absl::StatusOr<uint32_t> CollectiveRunner::FindCollective(const CollectiveShape& shape,
+                                                          int32_t member, int32_t rank,
+                                                          uint32_t node) {
+  OpenGroup& open = open_groups_[shape.group];
+  if (open.joins.empty()) open.joins.resize(groups_.size(shape.group));
+  const int64_t ordinal = open.joins[member];
   const size_t place = static_cast<size_t>(ordinal - open.closed);
   if (place == open.collectives.size()) {
-    ASSIGN_OR_RETURN(PlannedShape* const planned, PlanOf(call.shape));
-    open.collectives.push_back(NewCollective(call, ordinal, planned));
+    ASSIGN_OR_RETURN(PlannedShape* const planned, PlanOf(shape));
+    open.collectives.push_back(NewCollective(rank, node, ordinal, planned));
   }
   const uint32_t number = open.collectives[place];
-  RETURN_IF_ERROR(CheckSame(*collectives_[number], call));
-  ++open.joins[call.member];
+  RETURN_IF_ERROR(CheckSame(*collectives_[number], shape));
+  ++open.joins[member];
   return number;
 }
 
-uint32_t CollectiveRunner::NewCollective(const CollectiveCall& call, int64_t ordinal,
+uint32_t CollectiveRunner::NewCollective(int32_t first_rank, uint32_t first_node, int64_t ordinal,
                                          PlannedShape* planned) {
   if (free_collectives_.empty()) {
     free_collectives_.push_back(static_cast<uint32_t>(collectives_.size()));
@@ -159,12 +165,10 @@ uint32_t CollectiveRunner::NewCollective(const CollectiveCall& call, int64_t ord
   free_collectives_.pop_back();
   Collective& collective = *collectives_[number];
   const CollectivePlan& plan = planned->plan;
-  const size_t size = groups_.size(call.shape.group);
+  const size_t size = groups_.size(planned->shape.group);
   collective.planned = planned;
-  collective.group = call.shape.group;
+  collective.group = planned->shape.group;
   collective.ordinal = ordinal;
-  collective.first_rank = call.rank;
-  collective.first_node = call.node;
   collective.members.assign(size, Member());
   collective.join_order.clear();
   collective.join_order.reserve(size);
@@ -176,10 +180,10 @@ uint32_t CollectiveRunner::NewCollective(const CollectiveCall& call, int64_t ord
   collective.transfer.reset();
   collective.fixed_duration_ns.reset();
   if (options_.fixed_durations != nullptr) {
-    collective.fixed_duration_ns = options_.fixed_durations->Find(call.rank, call.node);
+    collective.fixed_duration_ns = options_.fixed_durations->Find(first_rank, first_node);
   }
   int32_t* const trees =
-      &trees_taken_[static_cast<size_t>(call.shape.op) * topology_.dimension_count()];
+      &trees_taken_[static_cast<size_t>(planned->shape.op) * topology_.dimension_count()];
   collective.first_tree.assign(trees, trees + topology_.dimension_count());
   for (const CollectivePhase& phase : plan.phases) {
     if (phase.trees_per_chunk > 0) trees[phase.dimension] += plan.chunks;
@@ -188,22 +192,24 @@ uint32_t CollectiveRunner::NewCollective(const CollectiveCall& call, int64_t ord
 }
 
 absl::Status CollectiveRunner::CheckSame(const Collective& collective,
-                                         const CollectiveCall& call) const {
+                                         const CollectiveShape& shape) const {
   const CollectiveShape& first = collective.planned->shape;
-  if (first == call.shape) return absl::OkStatus();
-  const auto describe = [](const CollectiveShape& shape) {
-    return absl::StrCat(CollectiveKindName(shape.op), " of ", shape.bytes, " bytes");
+  if (first == shape) return absl::OkStatus();
+  const auto describe = [](const CollectiveShape& described) {
+    return absl::StrCat(CollectiveKindName(described.op), " of ", described.bytes, " bytes");
   };
-  const std::string other = describe(first) == describe(call.shape)
+  const std::string other = describe(first) == describe(shape)
                                 ? "has other involved_dim or algorithms"
                                 : absl::StrCat("is ", describe(first));
-  const int32_t group = groups_.groups()[call.shape.group].id;
+  const int32_t group = groups_.groups()[shape.group].id;
+  const int32_t first_member = collective.join_order[0];
+  const int32_t first_rank = RankOf(collective, first_member);
   const uint64_t first_id =
-      workload_.ranks[collective.first_rank].nodes()[collective.first_node].id;
+      workload_.ranks[first_rank].nodes()[collective.members[first_member].node].id;
   return absl::InvalidArgumentError(absl::StrCat(
-      "is ", describe(call.shape), ", but the same collective (number ", collective.ordinal + 1,
-      " of ", group == kWorldGroup ? "all ranks" : absl::StrCat("group ", group), ") ", other,
-      " on rank ", collective.first_rank, " (node ", first_id, "); the ranks would wait forever"));
+      "is ", describe(shape), ", but the same collective (number ", collective.ordinal + 1, " of ",
+      group == kWorldGroup ? "all ranks" : absl::StrCat("group ", group), ") ", other, " on rank ",
+      first_rank, " (node ", first_id, "); the ranks would wait forever"));
 }
 
 void CollectiveRunner::OnComplete(uint32_t number) {
@@ -306,7 +312,7 @@ void CollectiveRunner::StartPhase(uint32_t number) {
     }
   }
   StreamHost host(*this, number);
-  if (phase.kind == CollectiveAlgorithm::Kind::kDoubleBinaryTree) {
+  if (phase.algorithm.kind == CollectiveAlgorithm::Kind::kDoubleBinaryTree) {
     const int32_t tree = collectives_[stream.collective]->first_tree[phase.dimension] +
                          phase.tree_offset + stream.chunk * phase.trees_per_chunk;
     stream.state.emplace<TreeState>(phase, stream.position, tree % 2 == 0).Start(host);
@@ -416,7 +422,7 @@ void CollectiveRunner::FinishMember(uint32_t number, int32_t index) {
   if (++collective.members_done == static_cast<int32_t>(collective.members.size())) {
     free_collectives_.push_back(number);
   }
-  listener_.OnCollectiveDone(rank, member.node);
+  on_done_(rank, member.node);
 }
 
 void CollectiveRunner::OnMemberDone(uint32_t number, int32_t index) {

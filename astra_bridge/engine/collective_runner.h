@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <tuple>
@@ -38,13 +39,6 @@
 
 namespace meridian {
 
-// Told when a rank's part of a collective is over; may let the rank join the next one at once.
-class CollectiveListener {
- public:
-  virtual ~CollectiveListener() = default;
-  virtual void OnCollectiveDone(int32_t rank, uint32_t node) = 0;
-};
-
 // What a collective is, the same for all its members.
 struct CollectiveShape {
   CollectiveKind op = CollectiveKind::kAllReduce;
@@ -67,18 +61,6 @@ struct CollectiveShape {
   }
 };
 
-// A rank's part of a collective.
-struct CollectiveCall {
-  CollectiveShape shape;
-  int32_t rank = 0;
-  // Position of the rank among the members of the group.
-  int32_t member = 0;
-  // Position of the node among those of its rank.
-  uint32_t node = 0;
-  // The comm stream of the rank that the call occupies.
-  int32_t comm_stream = 0;
-};
-
 // A collective that has been joined and is not over.
 struct OpenCollective {
   // Ranks that have not joined yet.
@@ -90,15 +72,20 @@ struct OpenCollective {
 
 class CollectiveRunner {
  public:
-  // All must outlive this object. Without a log (null) nothing is written down.
+  // All must outlive this object. Without a log (null) nothing is written down. `on_done` is told
+  // when a rank's part of a collective is over, and by which node, given by its position among
+  // those of the rank; it may let the rank join the next one at once.
   CollectiveRunner(const Workload& workload, const GroupTable& groups, const Topology& topology,
                    const SystemConfig& system, const SimulationOptions& options, TransferLog* log,
-                   LinkNetwork& network, EventQueue& events, CollectiveListener& listener);
+                   LinkNetwork& network, EventQueue& events,
+                   std::function<void(int32_t rank, uint32_t node)> on_done);
   ~CollectiveRunner();
 
-  // Lets a rank join the next collective of its group that it has not joined yet. Fails when the
-  // collective cannot be carried out, or is another one for the members that came before.
-  absl::Status Join(const CollectiveCall& call);
+  // Lets a rank join the next collective of the node's group that it has not joined yet. The node
+  // is given by its position among those of the rank, and occupies that comm stream. Fails when the
+  // rank is not in the group, and when the collective cannot be carried out or is another one for
+  // the members that came before.
+  absl::Status Join(int32_t rank, uint32_t node, int32_t comm_stream);
 
   // To be called for events kPrepared, kReduce, kTaken and kMemberDone.
   void OnPrepared(uint32_t stream);
@@ -140,9 +127,6 @@ class CollectiveRunner {
     uint32_t group = 0;
     // How many collectives of its group came before it.
     int64_t ordinal = 0;
-    // The rank that joined first, and its node, for messages to the user.
-    int32_t first_rank = 0;
-    uint32_t first_node = 0;
     // The members, indexed by their position in the group.
     std::vector<Member> members;
     // Positions of the members in the order in which they joined.
@@ -225,10 +209,13 @@ class CollectiveRunner {
 
   // Returns the plan of such a collective. Errors are those of PlanCollective.
   absl::StatusOr<PlannedShape*> PlanOf(const CollectiveShape& shape);
-  // Returns the collective that the call joins, a new one for the first of its members.
-  absl::StatusOr<uint32_t> FindCollective(const CollectiveCall& call);
-  uint32_t NewCollective(const CollectiveCall& call, int64_t ordinal, PlannedShape* planned);
-  absl::Status CheckSame(const Collective& collective, const CollectiveCall& call) const;
+  // Returns the collective that the member joins, a new one for the first. `rank` and `node` are
+  // the member's.
+  absl::StatusOr<uint32_t> FindCollective(const CollectiveShape& shape, int32_t member,
+                                          int32_t rank, uint32_t node);
+  uint32_t NewCollective(int32_t first_rank, uint32_t first_node, int64_t ordinal,
+                         PlannedShape* planned);
+  absl::Status CheckSame(const Collective& collective, const CollectiveShape& shape) const;
 
   int32_t RankOf(const Collective& collective, int32_t member) const {
     return groups_.rank(collective.group, member);
@@ -278,7 +265,7 @@ class CollectiveRunner {
   TransferLog* const log_;
   LinkNetwork& network_;
   EventQueue& events_;
-  CollectiveListener& listener_;
+  const std::function<void(int32_t rank, uint32_t node)> on_done_;
 
   absl::flat_hash_map<CollectiveShape, std::unique_ptr<PlannedShape>> plans_;
   // All collectives, indexed by number; unused ones are kept to reuse their memory.

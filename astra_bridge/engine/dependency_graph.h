@@ -31,23 +31,18 @@ class DependencyGraph {
         .subspan(dependents_begin_[node], dependents_begin_[node + 1] - dependents_begin_[node]);
   }
 
-  // Returns nodes that depend on each other in a circle, each on the next, given how many
-  // dependencies of each node are not over and that nothing can go on.
-  static std::vector<uint32_t> FindCircle(const RankWorkload& rank,
-                                          absl::Span<const uint32_t> dependencies_left);
+  // Returns the node with that id, or size() when there is none. The rank is the one that the graph
+  // is of, and has nodes.
+  uint32_t Find(const RankWorkload& rank, uint64_t id) const;
 
   // The priority of a node is its place in the order of ids; priority 0 is the smallest id.
-  uint32_t priority(uint32_t node) const { return is_sorted_ ? node : priorities_[node]; }
-  uint32_t node_at(uint32_t priority) const { return is_sorted_ ? priority : order_[priority]; }
+  uint32_t priority(uint32_t node) const { return priorities_[node]; }
+  uint32_t node_at(uint32_t priority) const { return order_[priority]; }
 
  private:
   absl::Status SortById(const RankWorkload& rank);
   absl::Status LinkDependents(const RankWorkload& rank);
-  // Returns the position of the node, or size() when there is none.
-  uint32_t FindNode(const RankWorkload& rank, uint64_t id) const;
 
-  // Nodes come in the order of their ids, as usual; order_ and priorities_ are empty then.
-  bool is_sorted_ = true;
   // Nodes by priority.
   std::vector<uint32_t> order_;
   // Priorities by node.

@@ -54,19 +54,15 @@ TEST(DependencyGraphTest, RefusesWhatDoesNotExistOrIsThereTwice) {
               StatusIs(absl::StatusCode::kInvalidArgument, "node 5: the id is there twice"));
 }
 
-TEST(DependencyGraphTest, FindsACircle) {
+TEST(DependencyGraphTest, FindsNodesByTheirIds) {
   RankWorkload rank;
-  rank.Add(ComputeNode(1, 0));
-  rank.Add(ComputeNode(2, 0), {4});
-  rank.Add(ComputeNode(3, 0), {1, 2, 5});
-  rank.Add(ComputeNode(4, 0), {3});
-  rank.Add(ComputeNode(5, 0), {1});
-  rank.Add(ComputeNode(6, 0), {4});
-  // Nodes 1 and 5 are over. Node 2 waits for 4, that for 3, that for 2.
-  EXPECT_THAT(DependencyGraph::FindCircle(rank, {0, 1, 1, 1, 0, 1}), ElementsAre(1, 3, 2));
-  RankWorkload self;
-  self.Add(ComputeNode(1, 0), {1});
-  EXPECT_THAT(DependencyGraph::FindCircle(self, {1}), ElementsAre(0));
+  rank.Add(ComputeNode(7, 0));
+  rank.Add(ComputeNode(3, 0));
+  ASSERT_OK_AND_ASSIGN(const DependencyGraph graph, DependencyGraph::Create(rank));
+  EXPECT_EQ(graph.Find(rank, 7), 0u);
+  EXPECT_EQ(graph.Find(rank, 3), 1u);
+  EXPECT_EQ(graph.Find(rank, 4), graph.size());
+  EXPECT_EQ(graph.Find(rank, 8), graph.size());
 }
 
 TEST(DependencyGraphTest, MayBeEmpty) {

@@ -4,15 +4,6 @@
 #include <tuple>
 
 namespace meridian {
-namespace {
-
-int32_t CoordinateStep(int32_t coordinate, int32_t direction, int32_t npus) {
-  const int32_t next = coordinate + direction;
-  if (next < 0) return npus - 1;
-  return next == npus ? 0 : next;
-}
-
-}  // namespace
 
 LinkTimes LinkTimesOf(const NetworkDimension& dimension, int64_t bytes) {
   const double sending = static_cast<double>(bytes) / dimension.bytes_per_ns;
@@ -63,6 +54,19 @@ uint32_t LinkNetwork::Send(int32_t source, int32_t destination, int64_t bytes) {
   return number;
 }
 
+int32_t LinkNetwork::AtDestination(const Message& message) const {
+  const int32_t step = topology_.Coordinate(message.destination, message.dimension) -
+                       topology_.Coordinate(message.at, message.dimension);
+  return message.at + step * topology_.stride(message.dimension);
+}
+
+int32_t LinkNetwork::Neighbour(int32_t dimension, int32_t rank, int32_t direction) const {
+  const int32_t npus = topology_.dimension(dimension).npus;
+  const int32_t next = topology_.Coordinate(rank, dimension) + direction;
+  const int32_t around = next < 0 ? npus : next == npus ? -npus : 0;
+  return rank + (direction + around) * topology_.stride(dimension);
+}
+
 void LinkNetwork::Leave(uint32_t number) {
   Message& message = messages_[number];
   if (message.hops_left == 0) {
@@ -84,34 +88,24 @@ void LinkNetwork::Leave(uint32_t number) {
       if (message.hops_left == 2) {
         Enter(first + 2 * message.at, number);
       } else {
-        const int32_t step = topology_.Coordinate(message.destination, dimension) -
-                             topology_.Coordinate(message.at, dimension);
-        Enter(first + 2 * (message.at + step * topology_.stride(dimension)) + 1, number);
+        Enter(first + 2 * AtDestination(message) + 1, number);
       }
       return;
-    case BlockShape::kFullyConnected: {
-      const int32_t step = topology_.Coordinate(message.destination, dimension) -
-                           topology_.Coordinate(message.at, dimension);
-      Enter(DirectLink(dimension, message.at, message.at + step * topology_.stride(dimension)),
-            number);
+    case BlockShape::kFullyConnected:
+      Enter(DirectLink(dimension, message.at, AtDestination(message)), number);
       return;
-    }
   }
 }
 
 bool LinkNetwork::Arrives(uint32_t number) {
   Message& message = messages_[number];
   if (aware_) {
-    const int32_t dimension = message.dimension;
-    const NetworkDimension& block = topology_.dimension(dimension);
-    const int32_t at = topology_.Coordinate(message.at, dimension);
+    const BlockShape shape = topology_.dimension(message.dimension).shape;
     --message.hops_left;
-    if (block.shape == BlockShape::kRing || block.shape == BlockShape::kMesh) {
-      const int32_t next = CoordinateStep(at, message.direction, block.npus);
-      message.at += (next - at) * topology_.stride(dimension);
+    if (shape == BlockShape::kRing || shape == BlockShape::kMesh) {
+      message.at = Neighbour(message.dimension, message.at, message.direction);
     } else if (message.hops_left == 0) {
-      const int32_t next = topology_.Coordinate(message.destination, dimension);
-      message.at += (next - at) * topology_.stride(dimension);
+      message.at = AtDestination(message);
     }
     if (message.hops_left > 0 || message.at != message.destination) {
       Leave(number);
@@ -164,7 +158,7 @@ void LinkNetwork::Start(uint32_t link_number, uint32_t number) {
   events_.Schedule(events_.now_ns() + times.crossing_ns, EventKind::kCrossed, number);
   events_.Schedule(events_.now_ns() + times.sending_ns, EventKind::kLinkFree, link_number);
   if (record_use_) {
-    Use& use = uses_[link_number];
+    LinkUse& use = uses_[link_number];
     ++use.messages;
     use.bytes += message.bytes;
     use.busy_ns += times.sending_ns;
@@ -229,22 +223,17 @@ void LinkNetwork::SetEnds(uint32_t link_number, LinkUse* use) const {
     use->to_device = is_up ? device : rank;
     return;
   }
-  const int32_t from = topology_.Coordinate(rank, dimension);
-  const int32_t to = CoordinateStep(from, is_up ? 1 : -1, block.npus);
   use->from_device = rank;
-  use->to_device = rank + (to - from) * topology_.stride(dimension);
+  use->to_device = Neighbour(dimension, rank, is_up ? 1 : -1);
 }
 
 std::vector<LinkUse> LinkNetwork::links_used() const {
   std::vector<LinkUse> result;
   for (uint32_t number = 0; number < uses_.size(); ++number) {
     if (uses_[number].messages == 0) continue;
-    LinkUse& use = result.emplace_back();
+    LinkUse& use = result.emplace_back(uses_[number]);
     use.dimension = links_[number].dimension;
     SetEnds(number, &use);
-    use.messages = uses_[number].messages;
-    use.bytes = uses_[number].bytes;
-    use.busy_ns = uses_[number].busy_ns;
   }
   std::sort(result.begin(), result.end(), [](const LinkUse& a, const LinkUse& b) {
     return std::tie(a.dimension, a.from_device, a.to_device) <

@@ -87,12 +87,6 @@ class LinkNetwork {
     uint64_t key = 0;
   };
 
-  struct Use {
-    int64_t messages = 0;
-    int64_t bytes = 0;
-    int64_t busy_ns = 0;
-  };
-
   // Times of the last size of message in a dimension: messages come in few sizes, and every message
   // asks on every link.
   struct KnownTimes {
@@ -101,6 +95,11 @@ class LinkNetwork {
   };
 
   uint32_t NewMessage();
+  // Returns the rank that has the destination's coordinate in the message's dimension, and the
+  // others of the rank it is at.
+  int32_t AtDestination(const Message& message) const;
+  // Returns the next rank up (direction 1) or down (-1) a ring or mesh.
+  int32_t Neighbour(int32_t dimension, int32_t rank, int32_t direction) const;
   // Takes the message at a rank to its next link.
   void Leave(uint32_t message);
   void Enter(uint32_t link, uint32_t message);
@@ -129,8 +128,9 @@ class LinkNetwork {
   // Links of fully connected blocks that carry something, by Link::key.
   absl::flat_hash_map<uint64_t, uint32_t> direct_links_;
   std::vector<uint32_t> free_links_;
-  // How each link was used, indexed by link; empty unless use is recorded.
-  std::vector<Use> uses_;
+  // How each link was used, indexed by link; without dimension and devices. Empty unless use is
+  // recorded.
+  std::vector<LinkUse> uses_;
   // Times of the last size of message, indexed by dimension.
   std::vector<KnownTimes> known_times_;
 };

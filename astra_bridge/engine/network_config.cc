@@ -79,6 +79,12 @@ absl::StatusOr<bool> ReadIsDecimal(const ConfigValue& unit) {
 
 }  // namespace
 
+absl::string_view BlockShapeName(BlockShape shape) {
+  return std::find_if(std::begin(kShapeNames), std::end(kShapeNames),
+                      [&](const ShapeName& known) { return known.shape == shape; })
+      ->name;
+}
+
 int32_t NetworkConfig::npus() const {
   int32_t npus = 1;
   for (const NetworkDimension& dimension : dimensions) npus *= dimension.npus;

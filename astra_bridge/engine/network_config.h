@@ -34,6 +34,9 @@ enum class BlockShape : uint8_t {
   kMesh,
 };
 
+// Returns the shape's name in the configuration, e.g. "FullyConnected".
+absl::string_view BlockShapeName(BlockShape shape);
+
 // What messages do to each other.
 enum class Congestion : uint8_t {
   // They share links: each goes from link to link, one at a time on each.

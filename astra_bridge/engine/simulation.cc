@@ -1,15 +1,29 @@
 #include "astra_bridge/engine/simulation.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <queue>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "astra_bridge/engine/collective_runner.h"
+#include "astra_bridge/engine/dependency_graph.h"
 #include "astra_bridge/engine/event_queue.h"
+#include "astra_bridge/engine/link_network.h"
+#include "astra_bridge/engine/send_matcher.h"
 #include "astra_bridge/engine/topology.h"
-#include "astra_bridge/engine/workload_runner.h"
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {
@@ -21,8 +35,20 @@ constexpr int64_t kMaxBytes = int64_t{1} << 42;
 // How many queues of chunks all ranks may have together; each takes memory.
 constexpr int64_t kMaxQueues = int64_t{1} << 26;
 
+// AstraSim folds the tags of sends into this range.
+constexpr int32_t kTags = 500'000'000;
+
+// 73 years; the sum with any one delay fits into 64 bits.
+constexpr int64_t kMaxTimeNs = int64_t{1} << 61;
+
+constexpr int64_t kEventsPerReport = 1 << 16;
+
 std::string SourceOr(const std::string& source, absl::string_view otherwise) {
   return source.empty() ? std::string(otherwise) : source;
+}
+
+std::string RankName(const Workload& workload, int32_t rank) {
+  return SourceOr(workload.ranks[rank].source, absl::StrCat("rank ", rank));
 }
 
 // Returns what is wrong with the node, or "".
@@ -88,7 +114,7 @@ absl::Status CheckWorkload(const Workload& workload, const NetworkConfig& networ
   RETURN_IF_ERROR(CheckConfig(workload, network, system, options));
   for (size_t r = 0; r < workload.ranks.size(); ++r) {
     const RankWorkload& rank = workload.ranks[r];
-    const std::string name = SourceOr(rank.source, absl::StrCat("rank ", r));
+    const std::string name = RankName(workload, static_cast<int32_t>(r));
     if (rank.nodes().size() > kMaxEventDetail) {
       return absl::InvalidArgumentError(
           absl::StrCat(name, ": has more than ", kMaxEventDetail, " nodes"));
@@ -102,6 +128,494 @@ absl::Status CheckWorkload(const Workload& workload, const NetworkConfig& networ
   return absl::OkStatus();
 }
 
+// A node that was issued and is not over.
+struct WaitingNode {
+  int32_t rank = 0;
+  // Position among the nodes of its rank.
+  uint32_t node = 0;
+  // The ranks that have not done their part; the rank itself may be among them and is not meant.
+  absl::Span<const int32_t> for_ranks;
+  // More about it, e.g. "a send with this tag has 8 bytes, not 16"; may be empty.
+  std::string note;
+};
+
+// How many of the waiting nodes and of the ranks that one waits for are named.
+constexpr size_t kShownNodes = 8;
+constexpr size_t kShownRanks = 8;
+
+std::string DescribeNode(const WorkloadNode& node) {
+  if (node.type == WorkloadNodeType::kReceive) {
+    return absl::StrCat("receive from rank ", node.peer, ", tag ", node.tag, ", ", node.bytes,
+                        " bytes");
+  }
+  return node.group == kWorldGroup
+             ? absl::StrCat(CollectiveKindName(node.op), " of all ranks")
+             : absl::StrCat(CollectiveKindName(node.op), " of group ", node.group);
+}
+
+// Returns e.g. "ranks 2, 5 and others": the ranks but for one.
+std::string DescribeRanks(absl::Span<const int32_t> ranks, int32_t except) {
+  std::vector<int32_t> shown;
+  for (size_t i = 0; i < ranks.size() && shown.size() <= kShownRanks; ++i) {
+    if (ranks[i] != except) shown.push_back(ranks[i]);
+  }
+  const bool has_more = shown.size() > kShownRanks;
+  if (has_more) shown.pop_back();
+  return absl::StrCat(shown.size() == 1 ? "rank " : "ranks ", absl::StrJoin(shown, ", "),
+                      has_more ? " and others" : "");
+}
+
+// Returns a circle among the numbers below `count`, if there is one: next(i) says which one i waits
+// for, `count` when for none.
+std::vector<size_t> FindCircle(size_t count, absl::FunctionRef<size_t(size_t)> next) {
+  // By number: the walk that came by, from 1 on; 0 for none.
+  std::vector<size_t> walks(count);
+  for (size_t start = 0; start < count; ++start) {
+    size_t at = start;
+    while (at < count && walks[at] == 0) {
+      walks[at] = start + 1;
+      at = next(at);
+    }
+    if (at == count || walks[at] != start + 1) continue;
+    std::vector<size_t> circle = {at};
+    for (size_t i = next(at); i != at; i = next(i)) circle.push_back(i);
+    return circle;
+  }
+  return {};
+}
+
+std::string DescribeWait(const Workload& workload, const WaitingNode& waiting) {
+  const RankWorkload& rank = workload.ranks[waiting.rank];
+  const WorkloadNode& node = rank.nodes()[waiting.node];
+  return absl::StrCat("rank ", waiting.rank,
+                      rank.source.empty() ? "" : absl::StrCat(" (", rank.source, ")"),
+                      " waits in node ", node.id, " (", DescribeNode(node), ") for ",
+                      DescribeRanks(waiting.for_ranks, waiting.rank),
+                      waiting.note.empty() ? "" : ": ", waiting.note);
+}
+
+// Returns e.g. "deadlock at 5300 ns: rank 0 (run.0.et) waits in node 5 (all-reduce, group 1) for
+// rank 1; rank 1 (run.1.et) waits in node 3 (receive from rank 0, tag 7, 64 bytes) for rank 0". It
+// begins with a circle if there is one, and names a few of the others.
+std::string DescribeDeadlock(const Workload& workload, const std::vector<WaitingNode>& waiting,
+                             int64_t now_ns) {
+  absl::flat_hash_map<int32_t, size_t> by_rank;
+  for (size_t i = 0; i < waiting.size(); ++i) by_rank.try_emplace(waiting[i].rank, i);
+  // Leads from a node to the node of a rank that it waits for, if that rank waits too.
+  std::vector<size_t> order = FindCircle(waiting.size(), [&](size_t at) {
+    for (const int32_t rank : waiting[at].for_ranks) {
+      const auto found = by_rank.find(rank);
+      if (rank != waiting[at].rank && found != by_rank.end()) return found->second;
+    }
+    return waiting.size();
+  });
+  std::vector<bool> is_listed(waiting.size());
+  for (const size_t i : order) is_listed[i] = true;
+  for (size_t i = 0; i < waiting.size(); ++i) {
+    if (!is_listed[i]) order.push_back(i);
+  }
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < std::min(order.size(), kShownNodes); ++i) {
+    lines.push_back(DescribeWait(workload, waiting[order[i]]));
+  }
+  if (order.size() > kShownNodes) {
+    lines.push_back(absl::StrCat(order.size() - kShownNodes, " more nodes wait"));
+  }
+  return absl::StrCat("deadlock at ", now_ns, " ns: ", absl::StrJoin(lines, "; "));
+}
+
+// Runs the nodes of all ranks: issues what is ready and finds its resource free, and goes on when
+// it is over.
+class WorkloadRunner {
+ public:
+  WorkloadRunner(const Workload& workload, const GroupTable& groups, const Topology& topology,
+                 const SystemConfig& system, const SimulationOptions& options)
+      : workload_(workload),
+        groups_(groups),
+        topology_(topology),
+        system_(system),
+        options_(options),
+        log_(options.transfers ? &result_.transfers : nullptr),
+        events_(topology.npus()),
+        network_(topology, options.congestion, options.link_use, events_),
+        collectives_(workload, groups, topology, system, options, log_, network_, events_,
+                     [this](int32_t rank, uint32_t node) { OnNodeDone(rank, node); }),
+        ranks_(workload.ranks.size()) {}
+
+  absl::StatusOr<SimulationResult> Run() {
+    RETURN_IF_ERROR(SetUp());
+    RETURN_IF_ERROR(Loop());
+    return TakeResult();
+  }
+
+ private:
+  static constexpr uint32_t kNone = ~uint32_t{0};
+
+  // What nodes of a rank need; one at a time, but kComm one per comm stream and kReceive any
+  // number.
+  enum Resource : size_t { kHost, kDevice, kComm, kReceive, kResources };
+
+  // Priorities of nodes, smallest first.
+  using ReadyNodes = std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<uint32_t>>;
+
+  struct Rank {
+    DependencyGraph graph;
+    // By node: how many of its dependencies are not over.
+    std::vector<uint32_t> waits_for;
+    // By resource.
+    std::array<ReadyNodes, kResources> ready;
+    // How many more nodes each resource has room for; kReceive has room for all.
+    std::array<uint32_t, kResources> free = {};
+    // By comm stream: the node that occupies it, or kNone.
+    std::vector<uint32_t> comm_streams;
+    // How many nodes have been issued, and how many are over.
+    uint32_t issued = 0;
+    uint32_t done = 0;
+    // When all nodes were over; -1 before.
+    int64_t finish_ns = -1;
+    // By node; empty unless SimulationOptions::node_times.
+    std::vector<int64_t> issue_ns;
+    std::vector<int64_t> done_ns;
+  };
+
+  // Who sent a message.
+  struct Sender {
+    int32_t rank = 0;
+    // Position of the send among the nodes of its rank.
+    uint32_t node = 0;
+    // Number of the message in the log.
+    size_t transfer = 0;
+  };
+
+  absl::Status SetUp() {
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      Rank& rank = ranks_[r];
+      absl::StatusOr<DependencyGraph> graph = DependencyGraph::Create(workload_.ranks[r]);
+      if (!graph.ok()) {
+        return Annotate(graph.status(), RankName(workload_, static_cast<int32_t>(r)));
+      }
+      rank.graph = *std::move(graph);
+      const uint32_t nodes = rank.graph.size();
+      nodes_ += nodes;
+      rank.comm_streams.assign(options_.comm_streams, kNone);
+      rank.free = {1, 1, static_cast<uint32_t>(options_.comm_streams), nodes};
+      if (options_.node_times) {
+        rank.issue_ns.resize(nodes);
+        rank.done_ns.resize(nodes);
+      }
+      rank.waits_for.resize(nodes);
+      for (uint32_t node = 0; node < nodes; ++node) {
+        rank.waits_for[node] = rank.graph.dependency_count(node);
+        if (rank.waits_for[node] == 0) MakeReady(static_cast<int32_t>(r), node);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Loop() {
+    for (int32_t rank = 0; rank < static_cast<int32_t>(ranks_.size()) && status_.ok(); ++rank) {
+      IssueReady(rank);
+      FinishIfIdle(rank);
+    }
+    Event event;
+    int64_t events_until_report = kEventsPerReport;
+    while (status_.ok() && events_.Pop(&event)) {
+      if (event.time_ns > kMaxTimeNs) {
+        return absl::InvalidArgumentError("the simulated run lasts longer than 73 years");
+      }
+      Handle(event);
+      if (--events_until_report > 0) continue;
+      events_until_report = kEventsPerReport;
+      if (options_.progress) options_.progress(nodes_done_, nodes_);
+    }
+    RETURN_IF_ERROR(status_);
+    return ranks_done_ == static_cast<int32_t>(ranks_.size()) ? absl::OkStatus() : Deadlock();
+  }
+
+  void Handle(const Event& event) {
+    switch (event.kind) {
+      case EventKind::kPrepared:
+        collectives_.OnPrepared(event.subject);
+        return;
+      case EventKind::kReduce:
+        collectives_.OnReduce(event.subject);
+        return;
+      case EventKind::kTaken:
+        collectives_.OnReceived(event.subject);
+        return;
+      case EventKind::kCrossed:
+        if (!network_.Arrives(event.subject)) return;
+        if (!collectives_.Deliver(event.subject)) DeliverSend(event.subject);
+        return;
+      case EventKind::kLinkFree:
+        network_.OnLinkFree(event.subject);
+        return;
+      case EventKind::kNodeDone:
+        OnNodeDone(static_cast<int32_t>(event.subject), event.detail);
+        return;
+      case EventKind::kMemberDone:
+        collectives_.OnMemberDone(event.subject, static_cast<int32_t>(event.detail));
+        return;
+      case EventKind::kSendDone:
+        OnSendDone(static_cast<int32_t>(event.subject), event.detail);
+        return;
+      case EventKind::kRankIsDue:
+        return;
+    }
+  }
+
+  const WorkloadNode& NodeOf(int32_t rank, uint32_t node) const {
+    return workload_.ranks[rank].nodes()[node];
+  }
+
+  static Resource ResourceOf(const WorkloadNode& node) {
+    switch (node.type) {
+      case WorkloadNodeType::kCompute:
+        return node.on_host ? kHost : kDevice;
+      case WorkloadNodeType::kCollective:
+      case WorkloadNodeType::kSend:
+        return kComm;
+      case WorkloadNodeType::kReceive:
+        break;
+    }
+    return kReceive;
+  }
+
+  void MakeReady(int32_t r, uint32_t node) {
+    Rank& rank = ranks_[r];
+    rank.ready[ResourceOf(NodeOf(r, node))].push(rank.graph.priority(node));
+  }
+
+  // Returns the resource whose first ready node is next, or kResources when none is free.
+  static Resource NextResource(const Rank& rank) {
+    size_t next = kResources;
+    for (size_t resource = 0; resource < kResources; ++resource) {
+      if (rank.free[resource] == 0 || rank.ready[resource].empty()) continue;
+      if (next == kResources || rank.ready[resource].top() < rank.ready[next].top())
+        next = resource;
+    }
+    return static_cast<Resource>(next);
+  }
+
+  void IssueReady(int32_t r) {
+    Rank& rank = ranks_[r];
+    while (status_.ok()) {
+      const Resource resource = NextResource(rank);
+      if (resource == kResources) return;
+      const uint32_t node = rank.graph.node_at(rank.ready[resource].top());
+      rank.ready[resource].pop();
+      Issue(r, node);
+    }
+  }
+
+  void Issue(int32_t r, uint32_t position) {
+    Rank& rank = ranks_[r];
+    const WorkloadNode& node = NodeOf(r, position);
+    ++rank.issued;
+    if (options_.node_times) rank.issue_ns[position] = events_.now_ns();
+    const Resource resource = ResourceOf(node);
+    --rank.free[resource];
+    int32_t comm_stream = 0;
+    if (resource == kComm) {
+      const auto free = std::find(rank.comm_streams.begin(), rank.comm_streams.end(), kNone);
+      *free = position;
+      comm_stream = static_cast<int32_t>(free - rank.comm_streams.begin());
+    }
+    const bool lasts_its_duration = system_.replay_only ||
+                                    node.type == WorkloadNodeType::kCompute ||
+                                    (node.type == WorkloadNodeType::kCollective &&
+                                     node.op == CollectiveKind::kCollectiveBroadcast);
+    if (lasts_its_duration) {
+      events_.ScheduleOnRank(r, events_.now_ns() + DurationNs(node), EventKind::kNodeDone,
+                             static_cast<uint32_t>(r), position);
+    } else if (node.type == WorkloadNodeType::kCollective) {
+      const absl::Status status = collectives_.Join(r, position, comm_stream);
+      if (!status.ok()) Fail(r, position, status);
+    } else if (node.type == WorkloadNodeType::kSend) {
+      IssueSend(r, position);
+    } else {
+      IssueReceive(r, position);
+    }
+  }
+
+  int64_t DurationNs(const WorkloadNode& node) const {
+    const bool has_roofline = system_.roofline_enabled && !system_.replay_only &&
+                              node.type == WorkloadNodeType::kCompute && !node.on_host;
+    if (!has_roofline) return std::max<int64_t>(node.duration_ns, 1);
+    // Without bytes AstraSim skips the node.
+    if (node.tensor_bytes == 0) return 0;
+    const double operations = static_cast<double>(node.operations);
+    const double intensity = operations / static_cast<double>(node.tensor_bytes);
+    const double per_second =
+        std::min(system_.local_memory_bandwidth * 1e9 * intensity, system_.peak_performance * 1e12);
+    return per_second == 0 ? 0 : static_cast<int64_t>(operations / per_second * 1e9);
+  }
+
+  static SendKey KeyOf(int32_t source, int32_t destination, const WorkloadNode& node) {
+    return {source, destination, node.tag % kTags, node.bytes};
+  }
+
+  void IssueSend(int32_t rank, uint32_t position) {
+    if (options_.fixed_durations != nullptr) {
+      if (const auto duration_ns = options_.fixed_durations->Find(rank, position)) {
+        events_.Schedule(events_.now_ns() + *duration_ns, EventKind::kSendDone,
+                         static_cast<uint32_t>(rank), position);
+        return;
+      }
+    }
+    const WorkloadNode& node = NodeOf(rank, position);
+    const uint32_t message = network_.Send(rank, node.peer, node.bytes);
+    if (message >= senders_.size()) senders_.resize(message + 1);
+    senders_[message] = {rank, position, log_ == nullptr ? 0 : log_->Begin(events_.now_ns(), 1)};
+  }
+
+  void IssueReceive(int32_t rank, uint32_t position) {
+    const WorkloadNode& node = NodeOf(rank, position);
+    if (!sends_.Receive(KeyOf(node.peer, rank, node), position)) return;
+    events_.Schedule(events_.now_ns(), EventKind::kNodeDone, static_cast<uint32_t>(rank), position);
+  }
+
+  void DeliverSend(uint32_t message) {
+    const Sender sender = senders_[message];
+    if (log_ != nullptr) {
+      log_->EndPart(sender.transfer, 0, {sender.rank, sender.node, events_.now_ns()});
+    }
+    OnSendDone(sender.rank, sender.node);
+  }
+
+  void OnSendDone(int32_t rank, uint32_t position) {
+    const WorkloadNode& node = NodeOf(rank, position);
+    const std::optional<uint32_t> receive = sends_.Arrive(KeyOf(rank, node.peer, node));
+    OnNodeDone(rank, position);
+    if (receive.has_value()) OnNodeDone(node.peer, *receive);
+  }
+
+  void OnNodeDone(int32_t r, uint32_t node) {
+    Rank& rank = ranks_[r];
+    const Resource resource = ResourceOf(NodeOf(r, node));
+    ++rank.free[resource];
+    if (resource == kComm) {
+      *std::find(rank.comm_streams.begin(), rank.comm_streams.end(), node) = kNone;
+    }
+    ++rank.done;
+    ++nodes_done_;
+    if (options_.node_times) rank.done_ns[node] = events_.now_ns();
+    for (const uint32_t dependent : rank.graph.dependents(node)) {
+      if (--rank.waits_for[dependent] == 0) MakeReady(r, dependent);
+    }
+    IssueReady(r);
+    FinishIfIdle(r);
+  }
+
+  // Notes the end of a rank that has nothing to do any more.
+  void FinishIfIdle(int32_t r) {
+    Rank& rank = ranks_[r];
+    if (rank.done < rank.issued || !status_.ok()) return;
+    if (rank.done == rank.graph.size()) {
+      rank.finish_ns = events_.now_ns();
+      ++ranks_done_;
+      return;
+    }
+    // Nothing is ready and nothing under way, yet nodes are left.
+    status_ = Circle(r);
+  }
+
+  // Says what is wrong with a rank whose nodes wait for each other.
+  absl::Status Circle(int32_t rank) const {
+    constexpr size_t kShown = 8;
+    const RankWorkload& workload = workload_.ranks[rank];
+    const DependencyGraph& graph = ranks_[rank].graph;
+    const std::vector<uint32_t>& waits_for = ranks_[rank].waits_for;
+    // Leads from a node that waits to a dependency that waits itself.
+    const std::vector<size_t> circle = FindCircle(graph.size(), [&](size_t node) -> size_t {
+      if (waits_for[node] == 0) return graph.size();
+      for (const uint64_t id : workload.dependencies(node)) {
+        const uint32_t dependency = graph.Find(workload, id);
+        if (waits_for[dependency] > 0) return dependency;
+      }
+      return graph.size();
+    });
+    std::string text;
+    for (size_t i = 0; i < std::min(circle.size(), kShown); ++i) {
+      absl::StrAppend(&text, NodeOf(rank, circle[i]).id, " -> ");
+    }
+    if (circle.size() > kShown) absl::StrAppend(&text, "... -> ");
+    return absl::InvalidArgumentError(
+        absl::StrCat(RankName(workload_, rank), ": nodes depend on each other in a circle: ", text,
+                     NodeOf(rank, circle[0]).id));
+  }
+
+  void Fail(int32_t rank, uint32_t node, const absl::Status& reason) {
+    status_ =
+        Annotate(reason, absl::StrCat(RankName(workload_, rank), ": node ", NodeOf(rank, node).id));
+  }
+
+  // Says what is wrong when no event is left, but nodes are.
+  absl::Status Deadlock() const {
+    std::vector<WaitingNode> waiting;
+    const std::vector<OpenCollective> collectives = collectives_.OpenCollectives();
+    for (const OpenCollective& open : collectives) {
+      if (open.missing_ranks.empty()) {
+        // All members wait for the same reason; one is enough.
+        waiting.push_back({open.waiting_ranks[0], open.waiting_nodes[0], open.waiting_ranks,
+                           "its chunks hold up each other in different dimensions; raise "
+                           "active-chunks-per-dimension to preferred-dataset-splits"});
+        continue;
+      }
+      for (size_t i = 0; i < open.waiting_ranks.size(); ++i) {
+        waiting.push_back({open.waiting_ranks[i], open.waiting_nodes[i], open.missing_ranks, ""});
+      }
+    }
+    const std::vector<WaitingReceive> receives = sends_.WaitingReceives();
+    for (const WaitingReceive& receive : receives) {
+      std::string note;
+      if (receive.other_bytes.has_value()) {
+        note = absl::StrCat("a send with this tag has ", *receive.other_bytes, " bytes, not ",
+                            receive.key.bytes);
+      }
+      waiting.push_back({receive.key.destination, receive.node,
+                         absl::MakeConstSpan(&receive.key.source, 1), std::move(note)});
+    }
+    return absl::InvalidArgumentError(DescribeDeadlock(workload_, waiting, events_.now_ns()));
+  }
+
+  SimulationResult TakeResult() {
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      const Rank& rank = ranks_[r];
+      result_.finish_ns.push_back(rank.finish_ns);
+      for (size_t node = 0; node < rank.done_ns.size(); ++node) {
+        result_.nodes.push_back({static_cast<int32_t>(r), workload_.ranks[r].nodes()[node].id,
+                                 rank.issue_ns[node], rank.done_ns[node]});
+      }
+    }
+    result_.links = network_.links_used();
+    result_.unreceived_messages = sends_.Unreceived();
+    return std::move(result_);
+  }
+
+  const Workload& workload_;
+  const GroupTable& groups_;
+  const Topology& topology_;
+  const SystemConfig& system_;
+  const SimulationOptions& options_;
+  SimulationResult result_;
+  // Null when transfers are not asked for.
+  TransferLog* const log_;
+
+  EventQueue events_;
+  LinkNetwork network_;
+  CollectiveRunner collectives_;
+  std::vector<Rank> ranks_;
+  SendMatcher sends_;
+  // By number of the message in the network; those of collectives have none.
+  std::vector<Sender> senders_;
+  int64_t nodes_ = 0;
+  int64_t nodes_done_ = 0;
+  int32_t ranks_done_ = 0;
+  // The first failure.
+  absl::Status status_;
+};
+
 }  // namespace
 
 absl::StatusOr<SimulationResult> Simulate(const Workload& workload, const NetworkConfig& network,
@@ -110,7 +624,7 @@ absl::StatusOr<SimulationResult> Simulate(const Workload& workload, const Networ
   RETURN_IF_ERROR(CheckWorkload(workload, network, system, options));
   const Topology topology(network);
   ASSIGN_OR_RETURN(const GroupTable groups, GroupTable::Create(workload));
-  return RunWorkload(workload, groups, topology, system, options);
+  return WorkloadRunner(workload, groups, topology, system, options).Run();
 }
 
 }  // namespace meridian

@@ -22,6 +22,23 @@ constexpr int32_t kMaxChunks = 1 << 20;
 constexpr double kMinMemoryBandwidth = 1e-3;
 constexpr double kMaxRate = 1e15;
 
+struct AlgorithmName {
+  absl::string_view name;
+  Kind kind;
+  bool over_all_ranks;
+};
+
+// Direct may be followed by its window.
+constexpr AlgorithmName kAlgorithmNames[] = {
+    {"ring", Kind::kRing, false},
+    {"direct", Kind::kDirect, false},
+    {"halvingDoubling", Kind::kHalvingDoubling, false},
+    {"doubleBinaryTree", Kind::kDoubleBinaryTree, false},
+    {"oneRing", Kind::kRing, true},
+    {"oneDirect", Kind::kDirect, true},
+    {"oneHalvingDoubling", Kind::kHalvingDoubling, true},
+};
+
 std::string AlgorithmsKey(CollectiveKind op) {
   return absl::StrCat(CollectiveKindName(op), "-implementation");
 }
@@ -77,26 +94,17 @@ absl::Status ReadAlgorithms(const ConfigValue& list, std::vector<CollectiveAlgor
 }  // namespace
 
 absl::StatusOr<CollectiveAlgorithm> ParseCollectiveAlgorithm(absl::string_view name) {
-  CollectiveAlgorithm algorithm;
-  absl::string_view rest = name;
-  if (absl::ConsumePrefix(&rest, "one")) algorithm.over_all_ranks = true;
-  const bool is_one = algorithm.over_all_ranks;
-  if (rest == (is_one ? "Ring" : "ring")) {
-    algorithm.kind = Kind::kRing;
-    return algorithm;
-  }
-  if (rest == (is_one ? "HalvingDoubling" : "halvingDoubling")) {
-    algorithm.kind = Kind::kHalvingDoubling;
-    return algorithm;
-  }
-  if (!is_one && rest == "doubleBinaryTree") {
-    algorithm.kind = Kind::kDoubleBinaryTree;
-    return algorithm;
-  }
-  if (absl::ConsumePrefix(&rest, is_one ? "Direct" : "direct")) {
-    algorithm.kind = Kind::kDirect;
+  for (const AlgorithmName& known : kAlgorithmNames) {
+    absl::string_view rest = name;
+    if (!absl::ConsumePrefix(&rest, known.name)) continue;
+    CollectiveAlgorithm algorithm;
+    algorithm.kind = known.kind;
+    algorithm.over_all_ranks = known.over_all_ranks;
     if (rest.empty()) return algorithm;
-    if (absl::SimpleAtoi(rest, &algorithm.window) && algorithm.window > 0) return algorithm;
+    if (known.kind == Kind::kDirect && absl::SimpleAtoi(rest, &algorithm.window) &&
+        algorithm.window > 0) {
+      return algorithm;
+    }
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "unknown algorithm \"", Printable(name),
@@ -105,20 +113,12 @@ absl::StatusOr<CollectiveAlgorithm> ParseCollectiveAlgorithm(absl::string_view n
 }
 
 std::string CollectiveAlgorithmName(const CollectiveAlgorithm& algorithm) {
-  const bool is_one = algorithm.over_all_ranks;
-  switch (algorithm.kind) {
-    case Kind::kRing:
-      return is_one ? "oneRing" : "ring";
-    case Kind::kHalvingDoubling:
-      return is_one ? "oneHalvingDoubling" : "halvingDoubling";
-    case Kind::kDoubleBinaryTree:
-      return "doubleBinaryTree";
-    case Kind::kDirect:
-      break;
+  for (const AlgorithmName& known : kAlgorithmNames) {
+    if (known.kind != algorithm.kind || known.over_all_ranks != algorithm.over_all_ranks) continue;
+    if (algorithm.kind != Kind::kDirect || algorithm.window == 0) return std::string(known.name);
+    return absl::StrCat(known.name, algorithm.window);
   }
-  std::string name = is_one ? "oneDirect" : "direct";
-  if (algorithm.window > 0) absl::StrAppend(&name, algorithm.window);
-  return name;
+  return "";
 }
 
 absl::Status CheckSystemConfig(const SystemConfig& system) {

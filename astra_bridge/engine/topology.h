@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "astra_bridge/engine/network_config.h"
 
 namespace meridian {
@@ -28,6 +29,7 @@ class Topology {
   explicit Topology(const NetworkConfig& network);
 
   int32_t npus() const { return npus_; }
+  absl::Span<const NetworkDimension> dimensions() const { return dimensions_; }
   int32_t dimension_count() const { return static_cast<int32_t>(dimensions_.size()); }
   const NetworkDimension& dimension(int32_t dimension) const { return dimensions_[dimension]; }
 

@@ -46,7 +46,6 @@ class EdgeDomains {
   uint32_t domain_count() const { return domain_count_; }
 
  private:
-  friend class EdgeDomainFinder;
   EdgeDomains() = default;
 
   // Position in sets_ of each edge's set, indexed by edge.

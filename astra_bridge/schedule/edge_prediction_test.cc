@@ -1,16 +1,21 @@
-#include "astra_bridge/schedule/edge_prediction.h"
+#include "astra_bridge/schedule/prediction_report.h"
 
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "astra_bridge/cache/timing_cache.h"
 #include "astra_bridge/schedule/prediction_report.pb.h"
 #include "astra_bridge/schedule/prediction_text.h"
 #include "astra_bridge/testing/fixed_timing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 
 namespace meridian {
 namespace {
@@ -47,6 +52,7 @@ TEST(EdgePredictionTest, EachAlone) {
                        PredictEdges(setup, List({"a", "b"}), TimingMode::kIsolated,
                                     [&](uint64_t done) { steps.push_back(done); }));
   EXPECT_EQ(report.engine(), "fixed");
+  EXPECT_EQ(report.engine_version(), "1");
   EXPECT_EQ(report.mode(), "isolated");
   EXPECT_EQ(report.iteration_ns(), 3000);
   ASSERT_EQ(report.edges_size(), 2);
@@ -84,7 +90,7 @@ class SteppingIn : public FixedTiming {
 
   absl::StatusOr<EdgeEstimate> EstimateEdge(const CommEdge& edge) override {
     absl::StatusOr<EdgeEstimate> estimate = FixedTiming::EstimateEdge(edge);
-    if (estimate.ok()) estimate->fallback_reason = "crashed";
+    if (estimate.ok()) estimate->fallback_reason = "it\ncrashed";
     return estimate;
   }
 
@@ -103,8 +109,8 @@ TEST(EdgePredictionTest, FallbacksAreMarkedCountedAndExplained) {
   EXPECT_EQ(alone.fallbacks(), 2);
   EXPECT_TRUE(alone.edges(1).fallback());
   EXPECT_EQ(alone.fallback_details(1).edge_id(), "b");
-  EXPECT_EQ(alone.fallback_details(1).reason(), "crashed");
-  EXPECT_THAT(FormatPrediction(alone), HasSubstr("fallbacks  2, the first: crashed"));
+  EXPECT_EQ(alone.fallback_details(1).reason(), "it\ncrashed");
+  EXPECT_THAT(FormatPrediction(alone), HasSubstr("fallbacks  2, the first: it?crashed\n"));
   ASSERT_OK_AND_ASSIGN(const PredictionReport together,
                        PredictEdges(setup, List({"a", "b"}), TimingMode::kSnapshot, Ignore));
   EXPECT_EQ(together.fallbacks(), 1);
@@ -113,16 +119,53 @@ TEST(EdgePredictionTest, FallbacksAreMarkedCountedAndExplained) {
   EXPECT_EQ(together.fallback_details(0).reason(), "hung");
 }
 
-TEST(EdgePredictionTest, ManyEdgesAreShortenedForPeople) {
+// Edges edge0, edge1, ..., that many, of 0, 1, ... us.
+std::map<std::string, double> ManyEdges(int count) {
   std::map<std::string, double> seconds;
+  for (int i = 0; i < count; ++i) seconds[absl::StrCat("edge", i)] = i * 1e-6;
+  return seconds;
+}
+
+std::vector<std::string> Ids(int count) {
   std::vector<std::string> ids;
-  for (int i = 0; i < 1025; ++i) {
-    ids.push_back("edge" + std::to_string(i));
-    seconds[ids.back()] = i * 1e-6;
-  }
-  const TimingSetup setup = FixedSetup(FixedTimes(seconds));
+  for (int i = 0; i < count; ++i) ids.push_back(absl::StrCat("edge", i));
+  return ids;
+}
+
+TEST(EdgePredictionTest, AllFallbacksAreCountedAndTheFirstListed) {
+  TimingSetup setup;
+  setup.timing = std::make_unique<SteppingIn>(FixedTimes(ManyEdges(1001)));
   ASSERT_OK_AND_ASSIGN(const PredictionReport report,
-                       PredictEdges(setup, List(ids), TimingMode::kIsolated, Ignore));
+                       PredictEdges(setup, List(Ids(1001)), TimingMode::kIsolated, Ignore));
+  EXPECT_EQ(report.fallbacks(), 1001);
+  ASSERT_EQ(report.fallback_details_size(), 100);
+  EXPECT_EQ(report.fallback_details(99).edge_id(), "edge99");
+  EXPECT_THAT(FormatPrediction(report), HasSubstr("fallbacks  1,001, the first: it?crashed\n"));
+}
+
+TEST(EdgePredictionTest, SaysWhatTheCacheSaved) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.Write("timing.sqlite", "no database, but long enough");
+  ASSERT_OK_AND_ASSIGN(std::unique_ptr<TimingCache> cache,
+                       TimingCache::Open(path, CacheMode::kReadWrite));
+  cache->Find("a", 1);
+  cache->Store("a", {1.0});
+  cache->Find("a", 1);
+  cache->Find("b", 1);
+  TimingSetup setup = FixedSetup(FixedTimes());
+  setup.cache = std::move(cache);
+  ASSERT_OK_AND_ASSIGN(const PredictionReport report,
+                       PredictEdges(setup, List({}), TimingMode::kIsolated, Ignore));
+  EXPECT_EQ(report.cache_hits(), 1);
+  EXPECT_EQ(report.cache_misses(), 2);
+  EXPECT_THAT(report.warnings(), ElementsAre("careful", HasSubstr("begun anew")));
+  EXPECT_THAT(FormatPrediction(report), HasSubstr("cache      1 hits, 2 misses\n"));
+}
+
+TEST(EdgePredictionTest, ManyEdgesAreShortenedForPeople) {
+  const TimingSetup setup = FixedSetup(FixedTimes(ManyEdges(1025)));
+  ASSERT_OK_AND_ASSIGN(const PredictionReport report,
+                       PredictEdges(setup, List(Ids(1025)), TimingMode::kIsolated, Ignore));
   EXPECT_EQ(report.edges_size(), 1025);
   EXPECT_THAT(FormatPrediction(report),
               AllOf(HasSubstr("edge1024"), HasSubstr("and 1,005 that are faster"),

@@ -1,4 +1,4 @@
-#include "astra_bridge/schedule/edge_schedule.h"
+#include "astra_bridge/schedule/workload_edges.h"
 
 #include <utility>
 #include <vector>

@@ -22,7 +22,6 @@
 #include "astra_bridge/configuration/timing_config.h"
 #include "astra_bridge/configuration/timing_setup.h"
 #include "astra_bridge/schedule/edge_domains.h"
-#include "astra_bridge/schedule/edge_schedule.h"
 #include "astra_bridge/schedule/traffic_snapshot_timer.h"
 #include "astra_bridge/schedule/traffic_snapshots.h"
 #include "astra_bridge/schedule/workload_edges.h"

@@ -1,6 +1,7 @@
 #include "astra_bridge/schedule/prediction_report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -13,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "astra_bridge/edges/comm_edge.h"
+#include "astra_bridge/edges/job_layout.h"
 #include "astra_bridge/edges/timed_kind.h"
 #include "astra_bridge/schedule/edge_domains.h"
 #include "astra_bridge/schedule/prediction_report.pb.h"
@@ -22,6 +24,7 @@
 #include "astra_bridge/schedule/workload_edges.h"
 #include "astra_bridge/timing/network_timing.h"
 #include "chakra_export/graph/graph_replay.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
@@ -29,6 +32,36 @@ namespace {
 
 constexpr size_t kSlowestSnapshots = 20;
 constexpr int kNamedMembers = 8;
+constexpr int kMaxFallbackDetails = 100;
+
+// Sets engine, version and mode, and adds the warnings of the setup. To be called before the
+// timing.
+void AddTimingBasis(const TimingSetup& setup, TimingMode mode, PredictionReport* report) {
+  const TimingEngine engine = setup.timing->engine();
+  report->set_engine(engine.name);
+  report->set_engine_version(engine.version);
+  report->set_mode(mode == TimingMode::kSnapshot ? "snapshot" : "isolated");
+  for (const std::string& warning : setup.warnings) report->add_warnings(warning);
+}
+
+// Sets hits and misses, and adds the warnings of the cache, if there is one. To be called after the
+// timing.
+void AddCacheUse(const TimingSetup& setup, PredictionReport* report) {
+  if (setup.cache == nullptr) return;
+  report->set_cache_hits(setup.cache->stats().hits);
+  report->set_cache_misses(setup.cache->stats().misses);
+  for (const std::string& warning : setup.cache->warnings()) report->add_warnings(warning);
+}
+
+// Counts an edge, or a batch when the id is empty, that another than the engine timed; the first
+// are listed.
+void AddFallback(absl::string_view edge_id, absl::string_view reason, PredictionReport* report) {
+  report->set_fallbacks(report->fallbacks() + 1);
+  if (report->fallback_details_size() == kMaxFallbackDetails) return;
+  FallbackReport* detail = report->add_fallback_details();
+  detail->set_edge_id(std::string(edge_id));
+  detail->set_reason(std::string(reason));
+}
 
 // Fills in the parts of a report one after the other.
 class ReportMaker {
@@ -246,7 +279,49 @@ void AddBatch(const BatchEstimate& batch, SnapshotManifest* manifest) {
   added->set_fallback_reason(batch.fallback_reason);
 }
 
-constexpr int kMaxFallbackDetails = 100;
+void AddEdge(const CommEdge& edge, const EdgeEstimate& isolated, double seconds,
+             PredictionReport* report) {
+  EdgePrediction* prediction = report->add_edges();
+  prediction->set_id(edge.id);
+  prediction->set_seconds(seconds);
+  prediction->set_isolated_seconds(isolated.seconds);
+  prediction->set_fallback(isolated.is_fallback());
+  if (isolated.is_fallback()) AddFallback(edge.id, isolated.fallback_reason, report);
+}
+
+int64_t ToNs(double seconds) { return std::llround(seconds * 1e9); }
+
+absl::Status PredictEachAlone(NetworkTiming& timing, const std::vector<CommEdge>& edges,
+                              absl::FunctionRef<void(uint64_t)> progress,
+                              PredictionReport* report) {
+  double longest = 0;
+  for (const CommEdge& edge : edges) {
+    ASSIGN_OR_RETURN(const EdgeEstimate estimate, timing.EstimateEdge(edge));
+    AddEdge(edge, estimate, estimate.seconds, report);
+    longest = std::max(longest, estimate.seconds);
+    progress(static_cast<uint64_t>(report->edges_size()));
+  }
+  report->set_iteration_ns(ToNs(longest));
+  report->set_inflation(1);
+  return absl::OkStatus();
+}
+
+absl::Status PredictTogether(NetworkTiming& timing, const std::vector<CommEdge>& edges,
+                             PredictionReport* report) {
+  ASSIGN_OR_RETURN(const BatchEstimate batch, timing.EstimateBatch(edges));
+  for (size_t i = 0; i < edges.size(); ++i) {
+    AddEdge(edges[i], batch.isolated[i], batch.seconds[i], report);
+  }
+  if (batch.is_fallback()) {
+    for (EdgePrediction& edge : *report->mutable_edges()) edge.set_fallback(true);
+    AddFallback("", batch.fallback_reason, report);
+  }
+  report->set_iteration_ns(ToNs(batch.makespan_seconds));
+  report->set_inflation(batch.inflation);
+  report->set_snapshots(1);
+  report->set_batch_rule(std::string(BatchRuleName(batch.rule)));
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -279,27 +354,20 @@ SnapshotManifest MakeSnapshotManifest(const IterationPrediction& prediction,
   return manifest;
 }
 
-void AddTimingBasis(const TimingSetup& setup, TimingMode mode, PredictionReport* report) {
-  const TimingEngine engine = setup.timing->engine();
-  report->set_engine(engine.name);
-  report->set_engine_version(engine.version);
-  report->set_mode(mode == TimingMode::kSnapshot ? "snapshot" : "isolated");
-  for (const std::string& warning : setup.warnings) report->add_warnings(warning);
-}
-
-void AddCacheUse(const TimingSetup& setup, PredictionReport* report) {
-  if (setup.cache == nullptr) return;
-  report->set_cache_hits(setup.cache->stats().hits);
-  report->set_cache_misses(setup.cache->stats().misses);
-  for (const std::string& warning : setup.cache->warnings()) report->add_warnings(warning);
-}
-
-void AddFallback(absl::string_view edge_id, absl::string_view reason, PredictionReport* report) {
-  report->set_fallbacks(report->fallbacks() + 1);
-  if (report->fallback_details_size() == kMaxFallbackDetails) return;
-  FallbackReport* detail = report->add_fallback_details();
-  detail->set_edge_id(std::string(edge_id));
-  detail->set_reason(std::string(reason));
+absl::StatusOr<PredictionReport> PredictEdges(const TimingSetup& setup, CommEdgeList list,
+                                              TimingMode mode,
+                                              absl::FunctionRef<void(uint64_t)> progress) {
+  PredictionReport report;
+  AddTimingBasis(setup, mode, &report);
+  report.set_duplicates_dropped(list.duplicates_dropped);
+  RETURN_IF_ERROR(PlaceEdges(setup.layout, &list.edges));
+  if (mode == TimingMode::kIsolated) {
+    RETURN_IF_ERROR(PredictEachAlone(*setup.timing, list.edges, progress, &report));
+  } else {
+    RETURN_IF_ERROR(PredictTogether(*setup.timing, list.edges, &report));
+  }
+  AddCacheUse(setup, &report);
+  return report;
 }
 
 }  // namespace meridian

@@ -3,9 +3,13 @@
 #ifndef ASTRA_BRIDGE_SCHEDULE_PREDICTION_REPORT_H_
 #define ASTRA_BRIDGE_SCHEDULE_PREDICTION_REPORT_H_
 
-#include "absl/strings/string_view.h"
+#include <cstdint>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
 #include "astra_bridge/configuration/timing_config.h"
 #include "astra_bridge/configuration/timing_setup.h"
+#include "astra_bridge/edges/comm_edge_list.h"
 #include "astra_bridge/schedule/iteration_prediction.h"
 #include "astra_bridge/timing/network_timing.h"
 #include "chakra_export/graph/communication_match.h"
@@ -27,19 +31,12 @@ SnapshotManifest MakeSnapshotManifest(const IterationPrediction& prediction,
                                       const IterationOptions& options, const TimingEngine& engine,
                                       const ExecutionGraph& graph);
 
-// What the reports of workloads and of lists of edges have in common.
-
-// Sets engine, version and mode, and adds the warnings of the setup. To be called before the
-// timing.
-void AddTimingBasis(const TimingSetup& setup, TimingMode mode, PredictionReport* report);
-
-// Sets hits and misses, and adds the warnings of the cache, if there is one. To be called after the
-// timing.
-void AddCacheUse(const TimingSetup& setup, PredictionReport* report);
-
-// Counts an edge, or a batch when the id is empty, that another than the engine timed; the first
-// 100 are listed.
-void AddFallback(absl::string_view edge_id, absl::string_view reason, PredictionReport* report);
+// Times the edges of a list, each alone or all at once as one batch, and returns the report. Edges
+// are put on their devices first. All of them start at 0: alone, the iteration lasts as long as the
+// longest; as a batch, until the last is done. `progress` is told how many edges have been timed.
+absl::StatusOr<PredictionReport> PredictEdges(const TimingSetup& setup, CommEdgeList list,
+                                              TimingMode mode,
+                                              absl::FunctionRef<void(uint64_t)> progress);
 
 }  // namespace meridian
 

@@ -7,11 +7,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
-#include "astra_bridge/cache/timing_cache.h"
 #include "astra_bridge/schedule/edge_domains.h"
 #include "astra_bridge/schedule/prediction_report.pb.h"
-#include "astra_bridge/schedule/prediction_text.h"
 #include "astra_bridge/schedule/snapshot_manifest.pb.h"
 #include "astra_bridge/schedule/testing/predictions.h"
 #include "astra_bridge/schedule/testing/workload_builder.h"
@@ -21,7 +18,6 @@
 #include "gtest/gtest.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/testing/status_matchers.h"
-#include "xla_profiler/base/testing/temporary_directory.h"
 
 namespace meridian {
 namespace {
@@ -302,54 +298,6 @@ TEST(SnapshotManifestTest, SaysWhatTheEngineDidNotTime) {
   // One after the other.
   EXPECT_THAT(manifest.batches(0).inflation(), DoubleEq(2));
   EXPECT_THAT(manifest.batches(0).inflation_over_sum(), DoubleEq(1));
-}
-
-TEST(PredictionReportTest, SaysWhoTimedAndHow) {
-  TimingSetup setup;
-  setup.timing = std::make_unique<FixedTiming>(FixedTimes());
-  setup.warnings = {"careful"};
-  PredictionReport report;
-  AddTimingBasis(setup, TimingMode::kSnapshot, &report);
-  EXPECT_EQ(report.engine(), "fixed");
-  EXPECT_EQ(report.engine_version(), "1");
-  EXPECT_EQ(report.mode(), "snapshot");
-  EXPECT_THAT(report.warnings(), ElementsAre("careful"));
-  AddTimingBasis(setup, TimingMode::kIsolated, &report);
-  EXPECT_EQ(report.mode(), "isolated");
-}
-
-TEST(PredictionReportTest, SaysWhatTheCacheSaved) {
-  PredictionReport report;
-  AddCacheUse(TimingSetup(), &report);
-  EXPECT_EQ(report.cache_misses(), 0);
-  EXPECT_THAT(FormatPrediction(report), HasSubstr("cache      not used\n"));
-
-  const TemporaryDirectory directory;
-  const std::string path = directory.Write("timing.sqlite", "no database, but long enough");
-  ASSERT_OK_AND_ASSIGN(std::unique_ptr<TimingCache> cache,
-                       TimingCache::Open(path, CacheMode::kReadWrite));
-  cache->Find("a", 1);
-  cache->Store("a", {1.0});
-  cache->Find("a", 1);
-  cache->Find("b", 1);
-  TimingSetup setup;
-  setup.cache = std::move(cache);
-  AddCacheUse(setup, &report);
-  EXPECT_EQ(report.cache_hits(), 1);
-  EXPECT_EQ(report.cache_misses(), 2);
-  EXPECT_THAT(report.warnings(), ElementsAre(HasSubstr("begun anew")));
-  EXPECT_THAT(FormatPrediction(report), HasSubstr("cache      1 hits, 2 misses\n"));
-}
-
-TEST(PredictionReportTest, AllFallbacksAreCountedAndTheFirstListed) {
-  PredictionReport report;
-  EXPECT_THAT(FormatPrediction(report), HasSubstr("fallbacks  0\n"));
-  for (int i = 0; i < 1001; ++i) AddFallback(absl::StrCat("edge ", i), "it\ncrashed", &report);
-  EXPECT_EQ(report.fallbacks(), 1001);
-  ASSERT_EQ(report.fallback_details_size(), 100);
-  EXPECT_EQ(report.fallback_details(99).edge_id(), "edge 99");
-  EXPECT_EQ(report.fallback_details(99).reason(), "it\ncrashed");
-  EXPECT_THAT(FormatPrediction(report), HasSubstr("fallbacks  1,001, the first: it?crashed\n"));
 }
 
 }  // namespace

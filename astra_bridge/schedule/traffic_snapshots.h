@@ -18,7 +18,6 @@
 #include "absl/types/span.h"
 #include "astra_bridge/edges/comm_edge.h"
 #include "astra_bridge/schedule/edge_domains.h"
-#include "astra_bridge/schedule/edge_schedule.h"
 #include "astra_bridge/schedule/workload_edges.h"
 
 namespace meridian {

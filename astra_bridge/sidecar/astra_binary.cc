@@ -96,7 +96,6 @@ absl::StatusOr<AstraBinary> ProbeAstraBinary(FileSystem& file_system,
                                              const AstraSimulatorOptions& options,
                                              Congestion wanted) {
   AstraBinary binary;
-  binary.path = options.binary;
   ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(file_system, options.binary));
   binary.version = absl::StrCat("binary ", HashDigits(HashOfText(file.bytes())));
 

@@ -16,7 +16,6 @@
 namespace meridian {
 
 struct AstraBinary {
-  std::string path;
   // "binary " and a hash of the program.
   std::string version;
   Congestion congestion = Congestion::kAware;

@@ -15,7 +15,7 @@
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_files.h"
-#include "chakra_export/et/et_writer.h"
+#include "chakra_export/et/et_workload_writer.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/json_writer.h"
@@ -29,20 +29,6 @@ using ChakraProtoMsg::Node;
 constexpr int32_t kMaxGroupId = 499;
 
 constexpr char kNoRemoteMemory[] = "{\"memory-type\": \"NO_MEMORY_EXPANSION\"}\n";
-
-absl::string_view ShapeName(BlockShape shape) {
-  switch (shape) {
-    case BlockShape::kRing:
-      return "Ring";
-    case BlockShape::kFullyConnected:
-      return "FullyConnected";
-    case BlockShape::kSwitch:
-      return "Switch";
-    case BlockShape::kMesh:
-      return "Mesh";
-  }
-  return "";
-}
 
 std::string ExactNumber(double number) { return absl::StrFormat("%.17g", number); }
 
@@ -196,7 +182,7 @@ absl::StatusOr<std::string> NetworkConfigToYaml(const NetworkConfig& network) {
   }
   using Dimension = NetworkDimension;
   return absl::StrCat(
-      YamlList(network, "topology", [](const Dimension& d) { return ShapeName(d.shape); }),
+      YamlList(network, "topology", [](const Dimension& d) { return BlockShapeName(d.shape); }),
       YamlList(network, "npus_count", [](const Dimension& d) { return absl::StrCat(d.npus); }),
       YamlList(network, "bandwidth",
                [](const Dimension& d) { return ExactNumber(GibibytesPerSecond(d.bytes_per_ns)); }),
@@ -237,7 +223,7 @@ std::string SystemConfigToJson(const SystemConfig& system, bool trace_enabled) {
 
 absl::Status WriteAstraFiles(FileSystem& file_system, const std::string& folder,
                              const Workload& workload, const NetworkConfig& network,
-                             const SystemConfig& system, const AstraFilesOptions& options) {
+                             const SystemConfig& system, bool node_times) {
   if (!workload.groups.empty() && workload.groups.rbegin()->first > kMaxGroupId) {
     return absl::UnimplementedError(absl::StrCat("AstraSim takes group ids up to ", kMaxGroupId,
                                                  ", not ", workload.groups.rbegin()->first));
@@ -249,7 +235,7 @@ absl::Status WriteAstraFiles(FileSystem& file_system, const std::string& folder,
     return WriteScratchFile(file_system, absl::StrCat(folder, "/", name), contents);
   };
   RETURN_IF_ERROR(write(kNetworkFile, yaml));
-  RETURN_IF_ERROR(write(kSystemFile, SystemConfigToJson(run_system, options.node_times)));
+  RETURN_IF_ERROR(write(kSystemFile, SystemConfigToJson(run_system, node_times)));
   RETURN_IF_ERROR(write(kMemoryFile, kNoRemoteMemory));
   if (!workload.groups.empty()) {
     RETURN_IF_ERROR(write(kGroupsFile, GroupsJson(workload.groups)));

@@ -25,17 +25,13 @@ inline constexpr absl::string_view kGroupsFile = "groups.json";
 inline constexpr absl::string_view kMemoryFile = "memory.json";
 inline constexpr absl::string_view kLogFolder = "log";
 
-struct AstraFilesOptions {
-  // Have every node's times written to the log.
-  bool node_times = false;
-};
-
 // Writes all files into an empty folder, and makes the log folder. A rank without nodes gets one
 // that lasts 1 ns, since AstraSim wants one. Unimplemented for what AstraSim cannot express:
-// meshes, more than 499 groups, nodes of one collective kind with different algorithms.
+// meshes, more than 499 groups, nodes of one collective kind with different algorithms. With
+// node_times every node's times will be in the log.
 absl::Status WriteAstraFiles(FileSystem& file_system, const std::string& folder,
                              const Workload& workload, const NetworkConfig& network,
-                             const SystemConfig& system, const AstraFilesOptions& options);
+                             const SystemConfig& system, bool node_times);
 
 // Returns the network as YAML that gives AstraSim exactly these bandwidths.
 absl::StatusOr<std::string> NetworkConfigToYaml(const NetworkConfig& network);

@@ -43,10 +43,9 @@ SystemConfig RingSystem() {
 
 class AstraFilesTest : public ::testing::Test {
  protected:
-  absl::Status Write(const Workload& workload, const NetworkConfig& network,
-                     const AstraFilesOptions& options = {}) {
+  absl::Status Write(const Workload& workload, const NetworkConfig& network) {
     return WriteAstraFiles(FileSystem::Posix(), directory_.path(), workload, network, RingSystem(),
-                           options);
+                           /*node_times=*/false);
   }
 
   std::vector<Node> ReadEt(int rank) {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -166,48 +167,42 @@ void AstraOutput::ReadLine(absl::string_view line) {
   }
 }
 
-void AstraNodeLog::Append(absl::string_view part) {
-  for (absl::string_view line : absl::StrSplit(part, '\n')) ReadLine(line);
-}
-
-void AstraNodeLog::ReadLine(absl::string_view line) {
-  const bool is_issue = absl::StrContains(line, "issue,sys->id=");
-  absl::string_view rest = line;
-  NodeTime node;
-  int64_t tick = 0;
-  if (!SkipPast(&rest, is_issue ? "issue,sys->id=" : "callback,sys->id=") ||
-      !ConsumeNumber(&rest, &node.rank) || !absl::ConsumePrefix(&rest, ", tick=") ||
-      !ConsumeNumber(&rest, &tick) || !absl::ConsumePrefix(&rest, ", node->id=") ||
-      !ConsumeNumber(&rest, &node.id) || !absl::ConsumePrefix(&rest, ", node->name=")) {
-    return;
-  }
-  const std::string name = absl::StrCat("node ", node.id, " of rank ", node.rank);
-  const std::pair<int32_t, uint64_t> key(node.rank, node.id);
-  if (is_issue) {
-    node.issue_ns = tick;
-    node.finish_ns = kUnfinished;
-    const bool is_new = by_rank_and_id_.insert({key, nodes_.size()}).second;
-    if (!is_new) status_.Update(absl::DataLossError(absl::StrCat(name, " was issued twice")));
-    nodes_.push_back(node);
-    return;
-  }
-  const auto found = by_rank_and_id_.find(key);
-  if (found == by_rank_and_id_.end() || nodes_[found->second].finish_ns != kUnfinished) {
-    status_.Update(absl::DataLossError(absl::StrCat(name, " finished but was not running")));
-    return;
-  }
-  nodes_[found->second].finish_ns = tick;
-}
-
-absl::StatusOr<std::vector<NodeTime>> AstraNodeLog::Nodes() const {
-  if (!status_.ok()) return status_;
-  std::vector<NodeTime> nodes = nodes_;
-  for (const NodeTime& node : nodes) {
-    if (node.finish_ns == kUnfinished) {
-      return absl::DataLossError(
-          absl::StrCat("node ", node.id, " of rank ", node.rank, " did not finish"));
+absl::StatusOr<std::vector<NodeTime>> ParseAstraNodeTimes(
+    absl::Span<const absl::string_view> log_parts, int64_t ranks) {
+  std::vector<NodeTime> nodes;
+  // Positions in `nodes`.
+  absl::flat_hash_map<std::pair<int32_t, uint64_t>, size_t> by_rank_and_id;
+  const auto lost = [](const NodeTime& node, absl::string_view what) {
+    return absl::DataLossError(absl::StrCat("node ", node.id, " of rank ", node.rank, " ", what));
+  };
+  for (absl::string_view part : log_parts) {
+    for (absl::string_view rest : absl::StrSplit(part, '\n')) {
+      const bool is_issue = absl::StrContains(rest, "issue,sys->id=");
+      NodeTime node;
+      int64_t tick = 0;
+      if (!SkipPast(&rest, is_issue ? "issue,sys->id=" : "callback,sys->id=") ||
+          !ConsumeNumber(&rest, &node.rank) || !absl::ConsumePrefix(&rest, ", tick=") ||
+          !ConsumeNumber(&rest, &tick) || !absl::ConsumePrefix(&rest, ", node->id=") ||
+          !ConsumeNumber(&rest, &node.id) || !absl::ConsumePrefix(&rest, ", node->name=")) {
+        continue;
+      }
+      const auto [known, is_new] =
+          by_rank_and_id.insert({std::make_pair(node.rank, node.id), nodes.size()});
+      if (is_issue) {
+        if (!is_new) return lost(node, "was issued twice");
+        node.issue_ns = tick;
+        node.finish_ns = kUnfinished;
+        nodes.push_back(node);
+      } else if (is_new || nodes[known->second].finish_ns != kUnfinished) {
+        return lost(node, "finished but was not running");
+      } else {
+        nodes[known->second].finish_ns = tick;
+      }
     }
-    if (node.rank >= ranks_) {
+  }
+  for (const NodeTime& node : nodes) {
+    if (node.finish_ns == kUnfinished) return lost(node, "did not finish");
+    if (node.rank >= ranks) {
       return absl::DataLossError(absl::StrCat("there is no rank ", node.rank));
     }
   }

@@ -18,16 +18,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "astra_bridge/engine/simulation.h"
-#include "astra_bridge/sidecar/astra_output.h"
+#include "absl/types/span.h"
+#include "astra_bridge/engine/simulation_result.h"
 #include "astra_bridge/sidecar/child_process.h"
 
 namespace meridian {
@@ -63,27 +61,11 @@ class AstraOutput {
   bool skip_to_line_end_ = false;
 };
 
-// Reads the log for node times.
-class AstraNodeLog {
- public:
-  explicit AstraNodeLog(int64_t ranks) : ranks_(ranks) {}
-
-  // Takes a part of the log: whole lines, in the order in which they were written.
-  void Append(absl::string_view part);
-
-  // Returns the nodes by rank and id. DataLoss when one was issued and did not finish, finished
-  // without being issued, or occurs twice: lines are missing.
-  absl::StatusOr<std::vector<NodeTime>> Nodes() const;
-
- private:
-  void ReadLine(absl::string_view line);
-
-  const int64_t ranks_;
-  std::vector<NodeTime> nodes_;
-  // Positions in nodes_, by rank and id.
-  absl::flat_hash_map<std::pair<int32_t, uint64_t>, size_t> by_rank_and_id_;
-  absl::Status status_;
-};
+// Reads the times of nodes from the parts of the log, in the order in which they were written, each
+// of whole lines. Returns the nodes by rank and id. DataLoss when one was issued and did not finish,
+// finished without being issued, or occurs twice: lines are missing.
+absl::StatusOr<std::vector<NodeTime>> ParseAstraNodeTimes(
+    absl::Span<const absl::string_view> log_parts, int64_t ranks);
 
 // Returns OK when every rank has finished, however the process ended. Otherwise
 //   InvalidArgument   it refused a configuration file (exit 255)

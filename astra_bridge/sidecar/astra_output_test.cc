@@ -103,12 +103,12 @@ std::string NodeLine(const char* what, int rank, int64_t tick, uint64_t id) {
                       ", node->id=", id, ", node->name=a,b, node->type=7\n");
 }
 
-TEST(AstraNodeLogTest, PairsIssueAndCallback) {
-  AstraNodeLog log(2);
-  log.Append("[x] [system] [info] something else\n" + NodeLine("issue", 1, 0, 5) +
-             NodeLine("issue", 0, 3, 18446744073709551615u));
-  log.Append(NodeLine("callback", 0, 9, 18446744073709551615u) + NodeLine("callback", 1, 7, 5));
-  ASSERT_OK_AND_ASSIGN(const std::vector<NodeTime> nodes, log.Nodes());
+TEST(AstraNodeTimesTest, PairsIssueAndCallback) {
+  const std::string begin = "[x] [system] [info] something else\n" + NodeLine("issue", 1, 0, 5) +
+                            NodeLine("issue", 0, 3, 18446744073709551615u);
+  const std::string end =
+      NodeLine("callback", 0, 9, 18446744073709551615u) + NodeLine("callback", 1, 7, 5);
+  ASSERT_OK_AND_ASSIGN(const std::vector<NodeTime> nodes, ParseAstraNodeTimes({begin, end}, 2));
   ASSERT_EQ(nodes.size(), 2u);
   EXPECT_EQ(nodes[0].rank, 0);
   EXPECT_EQ(nodes[0].id, 18446744073709551615u);
@@ -118,20 +118,15 @@ TEST(AstraNodeLogTest, PairsIssueAndCallback) {
   EXPECT_EQ(nodes[1].finish_ns, 7);
 }
 
-TEST(AstraNodeLogTest, MissingLinesAreFoundOut) {
-  AstraNodeLog unfinished(1);
-  unfinished.Append(NodeLine("issue", 0, 0, 5));
-  EXPECT_THAT(unfinished.Nodes(),
+TEST(AstraNodeTimesTest, MissingLinesAreFoundOut) {
+  const std::string issue = NodeLine("issue", 0, 0, 5);
+  EXPECT_THAT(ParseAstraNodeTimes({issue}, 1),
               StatusIs(absl::StatusCode::kDataLoss, "node 5 of rank 0 did not finish"));
-  AstraNodeLog unissued(1);
-  unissued.Append(NodeLine("callback", 0, 0, 5));
-  EXPECT_THAT(unissued.Nodes(), StatusIs(absl::StatusCode::kDataLoss));
-  AstraNodeLog twice(1);
-  twice.Append(NodeLine("issue", 0, 0, 5) + NodeLine("issue", 0, 0, 5));
-  EXPECT_THAT(twice.Nodes(), StatusIs(absl::StatusCode::kDataLoss));
-  AstraNodeLog foreign(1);
-  foreign.Append(NodeLine("issue", 1, 0, 5) + NodeLine("callback", 1, 0, 5));
-  EXPECT_THAT(foreign.Nodes(), StatusIs(absl::StatusCode::kDataLoss, "there is no rank 1"));
+  EXPECT_THAT(ParseAstraNodeTimes({NodeLine("callback", 0, 0, 5)}, 1),
+              StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(ParseAstraNodeTimes({issue, issue}, 1), StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(ParseAstraNodeTimes({NodeLine("issue", 1, 0, 5) + NodeLine("callback", 1, 0, 5)}, 1),
+              StatusIs(absl::StatusCode::kDataLoss, "there is no rank 1"));
 }
 
 using End = ChildProcessResult::End;

@@ -5,11 +5,8 @@
 #ifndef ASTRA_BRIDGE_SIDECAR_ASTRA_SIM_TIMING_H_
 #define ASTRA_BRIDGE_SIDECAR_ASTRA_SIM_TIMING_H_
 
-#include <cstdint>
 #include <memory>
-#include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "astra_bridge/cache/timing_cache.h"
 #include "astra_bridge/sidecar/astra_binary.h"
@@ -23,24 +20,15 @@ namespace meridian {
 class AstraSimTiming : public FabricTiming {
  public:
   AstraSimTiming(FileSystem& file_system, std::shared_ptr<const FabricSet> fabrics,
-                 AstraBinary binary, AstraSimulatorOptions options,
+                 const AstraBinary& binary, AstraSimulatorOptions options,
                  std::shared_ptr<TimingCache> cache);
 
-  TimingEngine engine() const override;
-
  protected:
-  BatchRule batch_rule() const override { return BatchRule::kMakespanInflation; }
-  absl::StatusOr<double> IsolatedNs(const Fabric& fabric, const CommEdge& edge) override;
-  absl::StatusOr<std::vector<double>> TogetherNs(const Fabric& fabric,
-                                                 absl::Span<const CommEdge> edges,
-                                                 absl::Span<const double> isolated_ns) override;
+  Times TogetherNs(const Fabric& fabric, absl::Span<const CommEdge> edges,
+                   absl::Span<const double> isolated_ns) override;
 
  private:
-  // Runs AstraSim once. Returns when the last rank is done with all edges.
-  absl::StatusOr<int64_t> MakespanNs(const Fabric& fabric, absl::Span<const CommEdge> edges);
-
   FileSystem& file_system_;
-  const AstraBinary binary_;
   const AstraSimulatorOptions options_;
 };
 

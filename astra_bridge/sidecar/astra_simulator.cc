@@ -1,6 +1,8 @@
 #include "astra_bridge/sidecar/astra_simulator.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -39,15 +41,17 @@ ChildProcessOptions CommandFor(const Workload& workload, const std::string& fold
 
 absl::StatusOr<std::vector<NodeTime>> ReadNodeTimes(FileSystem& file_system,
                                                     const std::string& folder, int64_t ranks) {
-  AstraNodeLog log(ranks);
+  std::vector<InputFile> files;
   const std::string base = absl::StrCat(folder, "/", kLogFolder, "/log");
   for (int part = kMaxRotatedLogs; part >= 0; --part) {
     const std::string path = absl::StrCat(base, part == 0 ? "" : absl::StrCat(".", part), ".log");
     if (absl::IsNotFound(file_system.Kind(path).status())) continue;
-    ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(file_system, path));
-    log.Append(file.bytes());
+    ASSIGN_OR_RETURN(InputFile file, InputFile::Open(file_system, path));
+    files.push_back(std::move(file));
   }
-  absl::StatusOr<std::vector<NodeTime>> nodes = log.Nodes();
+  std::vector<absl::string_view> parts;
+  for (const InputFile& file : files) parts.push_back(file.bytes());
+  absl::StatusOr<std::vector<NodeTime>> nodes = ParseAstraNodeTimes(parts, ranks);
   if (nodes.ok()) return nodes;
   return absl::DataLossError(absl::StrCat("AstraSim's log does not tell the times of all nodes: ",
                                           nodes.status().message()));
@@ -76,7 +80,7 @@ absl::StatusOr<AstraSimulation> SimulateWithAstraSim(FileSystem& file_system,
   MERIDIAN_CHECK(ranks == network.npus());
   ASSIGN_OR_RETURN(const ScratchFolder folder, ScratchFolder::Create(options.work_folder, "astra"));
   RETURN_IF_ERROR(
-      WriteAstraFiles(file_system, folder.path(), workload, network, system, {options.node_times}));
+      WriteAstraFiles(file_system, folder.path(), workload, network, system, options.node_times));
   AstraOutput output(ranks);
   ChildProcessOptions child = CommandFor(workload, folder.path(), options);
   child.on_output = [&](absl::string_view piece) { output.Append(piece); };

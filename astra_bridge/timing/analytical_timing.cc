@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "astra_bridge/engine/collective_plan.h"
 #include "astra_bridge/engine/topology.h"
 #include "astra_bridge/timing/edge_workload.h"
 #include "xla_profiler/base/errors.h"
@@ -14,9 +18,6 @@ namespace meridian {
 namespace {
 
 using Algorithm = CollectiveAlgorithm::Kind;
-
-// AstraSim's delay for a part of the ranks, whatever the system configuration says.
-constexpr double kPartEndpointDelayNs = 10;
 
 bool IsPowerOfTwo(size_t n) { return (n & (n - 1)) == 0; }
 
@@ -33,22 +34,11 @@ double MessageDelayNs(const NetworkConfig& network, int32_t from, int32_t to, do
   return 0;
 }
 
-// The ranks that exchange messages in one phase, in the order of the logical ring. Blocks of a
-// dimension are alike, so one of them stands for all.
-struct Phase {
-  CollectiveKind kind;
-  CollectiveAlgorithm algorithm;
-  // Two chunks cannot be in phases of the same dimension at once.
-  size_t dimension;
-  std::vector<int32_t> members;
-  double endpoint_delay_ns;
-};
-
 // How long a phase takes on a network.
 class PhaseCost {
  public:
-  PhaseCost(const NetworkConfig& network, const Phase& phase)
-      : network_(network), phase_(phase), n_(phase.members.size()) {}
+  PhaseCost(const NetworkConfig& network, const PhaseOutline& phase, std::vector<int32_t> members)
+      : network_(network), phase_(phase), members_(std::move(members)), n_(members_.size()) {}
 
   // Returns how long a phase takes that begins with so many bytes per rank.
   absl::StatusOr<double> Ns(double bytes) const {
@@ -66,18 +56,18 @@ class PhaseCost {
   }
 
  private:
-  double delay() const { return phase_.endpoint_delay_ns; }
+  double delay() const { return static_cast<double>(phase_.endpoint_delay_ns); }
 
   double MessageBytes(double bytes) const {
-    return phase_.kind == CollectiveKind::kAllGather ? bytes : bytes / static_cast<double>(n_);
+    return phase_.op == CollectiveKind::kAllGather ? bytes : bytes / static_cast<double>(n_);
   }
 
   // Returns the slowest message between members so many places apart in the ring.
   double MessageNs(size_t places, double bytes) const {
     double slowest = 0;
     for (size_t i = 0; i < n_; ++i) {
-      slowest = std::max(slowest, MessageDelayNs(network_, phase_.members[i],
-                                                 phase_.members[(i + places) % n_], bytes));
+      slowest = std::max(slowest,
+                         MessageDelayNs(network_, members_[i], members_[(i + places) % n_], bytes));
     }
     return slowest;
   }
@@ -85,8 +75,8 @@ class PhaseCost {
   double RingNs(double bytes) const {
     const double n = static_cast<double>(n_);
     double messages = n - 1;
-    if (phase_.kind == CollectiveKind::kAllReduce) messages = 2 * (n - 1);
-    if (phase_.kind == CollectiveKind::kAllToAll) messages = n * (n - 1) / 2;
+    if (phase_.op == CollectiveKind::kAllReduce) messages = 2 * (n - 1);
+    if (phase_.op == CollectiveKind::kAllToAll) messages = n * (n - 1) / 2;
     return delay() + messages * (MessageNs(1, MessageBytes(bytes)) + delay());
   }
 
@@ -96,7 +86,7 @@ class PhaseCost {
     const size_t wanted = static_cast<size_t>(phase_.algorithm.window);
     const size_t window = wanted == 0 ? all : std::min(wanted, all);
     const double turns = static_cast<double>((all + window - 1) / window);
-    const double rounds = phase_.kind == CollectiveKind::kAllReduce ? 2 : 1;
+    const double rounds = phase_.op == CollectiveKind::kAllReduce ? 2 : 1;
     // The farthest is half a ring away, or next to it in a part of a ring.
     const double message =
         std::max(MessageNs(1, MessageBytes(bytes)), MessageNs(n_ / 2, MessageBytes(bytes)));
@@ -115,13 +105,13 @@ class PhaseCost {
   // then goes back the way it came. An all-gather starts far away with all it has.
   absl::StatusOr<double> HalvingDoublingNs(double bytes) const {
     RETURN_IF_ERROR(CheckPowerOfTwo());
-    if (phase_.kind == CollectiveKind::kAllToAll) {
+    if (phase_.op == CollectiveKind::kAllToAll) {
       return absl::InvalidArgumentError("halvingDoubling has no all-to-all");
     }
-    const double ways = phase_.kind == CollectiveKind::kAllReduce ? 2 : 1;
+    const double ways = phase_.op == CollectiveKind::kAllReduce ? 2 : 1;
     double ns = delay();
     double message =
-        phase_.kind == CollectiveKind::kAllGather ? bytes * static_cast<double>(n_) : bytes;
+        phase_.op == CollectiveKind::kAllGather ? bytes * static_cast<double>(n_) : bytes;
     for (size_t places = 1; places < n_; places *= 2) {
       message /= 2;
       ns += ways * (MessageNs(places, message) + delay());
@@ -140,114 +130,73 @@ class PhaseCost {
   }
 
   const NetworkConfig& network_;
-  const Phase& phase_;
+  const PhaseOutline& phase_;
+  // The members, in the order of the logical ring.
+  const std::vector<int32_t> members_;
   const size_t n_;
 };
 
-std::vector<int32_t> FirstBlock(const NetworkConfig& network, size_t dimension) {
-  int32_t stride = 1;
-  for (size_t d = 0; d < dimension; ++d) stride *= network.dimensions[d].npus;
+// Returns the ranks that exchange messages in one phase, in the order of the logical ring. Blocks of
+// a dimension are alike, so one of them stands for all.
+std::vector<int32_t> MembersOf(const PhaseOutline& phase, const CommEdge& edge) {
+  if (phase.stride == 0) return edge.participants;
   std::vector<int32_t> members;
-  for (int32_t i = 0; i < network.dimensions[dimension].npus; ++i) members.push_back(i * stride);
+  for (int32_t i = 0; i < phase.size; ++i) members.push_back(i * phase.stride);
   return members;
 }
 
-std::vector<Phase> PhasesByDimension(CollectiveKind kind, const Fabric& fabric,
-                                     const std::vector<CollectiveAlgorithm>& algorithms) {
-  std::vector<Phase> phases;
-  const auto add = [&](size_t dimension, CollectiveKind phase_kind) {
-    phases.push_back({phase_kind, algorithms[dimension], dimension,
-                      FirstBlock(fabric.network, dimension),
-                      static_cast<double>(fabric.system.endpoint_delay_ns)});
-  };
-  const size_t last = algorithms.size() - 1;
-  if (kind == CollectiveKind::kAllGather) {
-    for (size_t d = algorithms.size(); d-- > 0;) add(d, kind);
-  } else if (kind == CollectiveKind::kAllReduce &&
-             fabric.system.collective_optimization ==
-                 CollectiveOptimization::kLocalBandwidthAware) {
-    for (size_t d = 0; d < last; ++d) add(d, CollectiveKind::kReduceScatter);
-    add(last, CollectiveKind::kAllReduce);
-    for (size_t d = last; d-- > 0;) add(d, CollectiveKind::kAllGather);
-  } else {
-    for (size_t d = 0; d < algorithms.size(); ++d) add(d, kind);
-  }
-  return phases;
-}
-
-std::vector<Phase> PhasesOf(const CommEdge& edge, const Fabric& fabric,
-                            const std::vector<CollectiveAlgorithm>& algorithms) {
-  if (!IsWorld(edge, fabric)) {
-    // With a list of several, AstraSim takes the ring.
-    const CollectiveAlgorithm algorithm =
-        algorithms.size() == 1 ? algorithms[0] : CollectiveAlgorithm();
-    return {{edge.kind, algorithm, 0, edge.participants, kPartEndpointDelayNs}};
-  }
-  for (const CollectiveAlgorithm& algorithm : algorithms) {
-    if (!algorithm.over_all_ranks) continue;
-    std::vector<int32_t> all(fabric.network.npus());
-    for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int32_t>(i);
-    return {{edge.kind, algorithm, 0, std::move(all),
-             static_cast<double>(fabric.system.endpoint_delay_ns)}};
-  }
-  return PhasesByDimension(edge.kind, fabric, algorithms);
-}
-
-double BytesAfter(const Phase& phase, double bytes) {
-  const double n = static_cast<double>(phase.members.size());
-  if (phase.kind == CollectiveKind::kAllGather) return bytes * n;
-  if (phase.kind == CollectiveKind::kReduceScatter) return bytes / n;
+double BytesAfter(const PhaseOutline& phase, double bytes) {
+  if (phase.op == CollectiveKind::kAllGather) return bytes * phase.size;
+  if (phase.op == CollectiveKind::kReduceScatter) return bytes / phase.size;
   return bytes;
 }
 
-struct Chunks {
-  // Bytes of each chunk.
-  int64_t bytes;
-  // How many are carried out one after the other; those that run at once count as one.
-  int64_t turns;
-};
-
-// AstraSim's rule: every chunk moves as much as the first, the rest too.
-Chunks ChunksOf(const CommEdge& edge, const Fabric& fabric) {
-  const int64_t splits = fabric.system.preferred_dataset_splits;
-  int64_t total = edge.bytes;
-  int64_t chunk = std::max<int64_t>(1, total / splits);
-  if (edge.kind != CollectiveKind::kAllGather && chunk < fabric.network.npus()) {
-    chunk = fabric.network.npus();
-    total = splits * chunk;
-  }
-  const int64_t count = (total + chunk - 1) / chunk;
-  const int64_t active = std::max<int64_t>(1, fabric.system.active_chunks_per_dimension);
-  return {chunk, (count + active - 1) / active};
-}
-
-}  // namespace
-
-absl::StatusOr<double> AnalyticalTiming::IsolatedNs(const Fabric& fabric, const CommEdge& edge) {
+absl::StatusOr<double> IsolatedNs(const Fabric& fabric, const CommEdge& edge) {
   if (edge.kind == CollectiveKind::kPointToPoint) {
     return MessageDelayNs(fabric.network, edge.participants[0], edge.participants[1],
                           static_cast<double>(edge.bytes));
   }
   ASSIGN_OR_RETURN(const std::vector<CollectiveAlgorithm> algorithms, EdgeAlgorithms(edge, fabric));
-  const Chunks chunks = ChunksOf(edge, fabric);
+  CollectiveRequest request;
+  request.op = edge.kind;
+  request.bytes = edge.bytes;
+  request.algorithms = algorithms;
+  if (!IsWorld(edge, fabric)) {
+    request.group_size = static_cast<int32_t>(edge.participants.size());
+  } else if (const auto one = std::find_if(
+                 algorithms.begin(), algorithms.end(),
+                 [](const CollectiveAlgorithm& algorithm) { return algorithm.over_all_ranks; });
+             one != algorithms.end()) {
+    request.algorithms = absl::MakeConstSpan(&*one, 1);
+  }
+  const CollectiveChunks chunks = ChunksOf(request, fabric.network.npus(), fabric.system);
   std::vector<double> dimension_ns(fabric.network.dimensions.size());
   double chunk_ns = 0;
   double bytes = static_cast<double>(chunks.bytes);
-  for (const Phase& phase : PhasesOf(edge, fabric, algorithms)) {
-    ASSIGN_OR_RETURN(const double phase_ns, PhaseCost(fabric.network, phase).Ns(bytes));
+  for (const PhaseOutline& phase :
+       OutlinePhases(request, fabric.network.dimensions, fabric.system)) {
+    ASSIGN_OR_RETURN(const double phase_ns,
+                     PhaseCost(fabric.network, phase, MembersOf(phase, edge)).Ns(bytes));
     chunk_ns += phase_ns;
     dimension_ns[phase.dimension] += phase_ns;
     bytes = BytesAfter(phase, bytes);
   }
-  // Chunks follow each other through the phases; the busiest dimension sets the pace.
+  // Chunks follow each other through the phases; the busiest dimension sets the pace. Those that
+  // run at once take one turn.
+  const int64_t active = std::max<int64_t>(1, fabric.system.active_chunks_per_dimension);
+  const int64_t turns = (chunks.count + active - 1) / active;
   const double pace = *std::max_element(dimension_ns.begin(), dimension_ns.end());
-  return chunk_ns + static_cast<double>(chunks.turns - 1) * pace;
+  return chunk_ns + static_cast<double>(turns - 1) * pace;
 }
 
-absl::StatusOr<std::vector<double>> AnalyticalTiming::TogetherNs(
-    const Fabric& /*fabric*/, absl::Span<const CommEdge> /*edges*/,
-    absl::Span<const double> isolated_ns) {
-  return std::vector<double>(isolated_ns.begin(), isolated_ns.end());
+}  // namespace
+
+FabricTiming::Times AnalyticalTiming::TogetherNs(const Fabric& fabric,
+                                                 absl::Span<const CommEdge> edges,
+                                                 absl::Span<const double> isolated_ns) {
+  if (!isolated_ns.empty()) return std::vector<double>(isolated_ns.begin(), isolated_ns.end());
+  ASSIGN_OR_RETURN(const double ns, IsolatedNs(fabric, edges[0]));
+  return std::vector<double>{ns};
 }
 
 }  // namespace meridian

@@ -16,9 +16,7 @@
 
 #include <memory>
 #include <utility>
-#include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "astra_bridge/timing/fabric.h"
 #include "astra_bridge/timing/fabric_timing.h"
@@ -28,16 +26,12 @@ namespace meridian {
 class AnalyticalTiming : public FabricTiming {
  public:
   explicit AnalyticalTiming(std::shared_ptr<const FabricSet> fabrics)
-      : FabricTiming(std::move(fabrics), /*cache=*/nullptr) {}
-
-  TimingEngine engine() const override { return {"analytical", "1"}; }
+      : FabricTiming({"analytical", "1"}, BatchRule::kIndependent, std::move(fabrics),
+                     /*cache=*/nullptr) {}
 
  protected:
-  BatchRule batch_rule() const override { return BatchRule::kIndependent; }
-  absl::StatusOr<double> IsolatedNs(const Fabric& fabric, const CommEdge& edge) override;
-  absl::StatusOr<std::vector<double>> TogetherNs(const Fabric& fabric,
-                                                 absl::Span<const CommEdge> edges,
-                                                 absl::Span<const double> isolated_ns) override;
+  Times TogetherNs(const Fabric& fabric, absl::Span<const CommEdge> edges,
+                   absl::Span<const double> isolated_ns) override;
 };
 
 }  // namespace meridian

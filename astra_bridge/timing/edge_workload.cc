@@ -17,9 +17,9 @@ constexpr uint64_t kStartNodeId = 1;
 
 class Builder {
  public:
-  Builder(const Fabric& fabric, const EdgeWorkloadOptions& options) : fabric_(fabric) {
+  Builder(const Fabric& fabric, bool start_nodes) : fabric_(fabric) {
     result_.workload.ranks.resize(fabric.network.npus());
-    if (!options.start_nodes) return;
+    if (!start_nodes) return;
     dependencies_ = {kStartNodeId};
     WorkloadNode start;
     start.id = kStartNodeId;
@@ -91,24 +91,13 @@ absl::Status EdgeError(const CommEdge& edge, absl::string_view reason) {
   return absl::InvalidArgumentError(absl::StrCat("edge ", Printable(edge.id), ": ", reason));
 }
 
-absl::StatusOr<std::vector<CollectiveAlgorithm>> SystemAlgorithms(const CommEdge& edge,
-                                                                  const Fabric& fabric) {
-  const std::vector<CollectiveAlgorithm>& algorithms = fabric.system.algorithms_of(edge.kind);
-  if (algorithms.empty()) {
-    return EdgeError(edge, absl::StrCat(fabric.system.source, ": ", CollectiveKindName(edge.kind),
-                                        "-implementation is missing; expected e.g. [\"ring\"]"));
-  }
-  return algorithms;
-}
-
 }  // namespace
 
 uint64_t EdgeNodeId(size_t position) { return kStartNodeId + 1 + position; }
 
 absl::StatusOr<EdgeWorkload> MakeEdgeWorkload(absl::Span<const CommEdge> edges,
-                                              const Fabric& fabric,
-                                              const EdgeWorkloadOptions& options) {
-  Builder builder(fabric, options);
+                                              const Fabric& fabric, bool start_nodes) {
+  Builder builder(fabric, start_nodes);
   for (size_t i = 0; i < edges.size(); ++i) {
     RETURN_IF_ERROR(builder.Add(edges[i], EdgeNodeId(i)));
   }
@@ -131,7 +120,7 @@ absl::StatusOr<std::vector<CollectiveAlgorithm>> EdgeAlgorithms(const CommEdge& 
   };
   switch (edge.hint) {
     case AlgorithmHint::kNone:
-      return SystemAlgorithms(edge, fabric);
+      break;
     case AlgorithmHint::kRing:
       return one_phase(Kind::kRing);
     case AlgorithmHint::kDirect:
@@ -151,9 +140,14 @@ absl::StatusOr<std::vector<CollectiveAlgorithm>> EdgeAlgorithms(const CommEdge& 
                                " and ", fabric.network.npus(), " ranks, ", edge.participants.size(),
                                " of which take part"));
       }
-      return SystemAlgorithms(edge, fabric);
+      break;
   }
-  return SystemAlgorithms(edge, fabric);
+  const std::vector<CollectiveAlgorithm>& algorithms = fabric.system.algorithms_of(edge.kind);
+  if (algorithms.empty()) {
+    return EdgeError(edge, absl::StrCat(fabric.system.source, ": ", CollectiveKindName(edge.kind),
+                                        "-implementation is missing; expected e.g. [\"ring\"]"));
+  }
+  return algorithms;
 }
 
 }  // namespace meridian

@@ -41,21 +41,16 @@ struct EdgeWorkload {
   int32_t comm_streams = 1;
 };
 
-struct EdgeWorkloadOptions {
-  // Begin with a compute node of 1 ns on every rank, so that no communication starts at time 0 and
-  // no rank is without a node: AstraSim can do neither. All times are then 1 ns later.
-  bool start_nodes = false;
-};
-
 // Returns the id of the nodes of the edge at that position, the same on all its ranks. Ids ascend
 // with the edges, so that simulators which run one communication at a time cannot deadlock.
 uint64_t EdgeNodeId(size_t position);
 
 // Makes the workload from edges that use the network, with devices the fabric has. InvalidArgument,
-// naming the edge, when the fabric has no algorithm for it.
+// naming the edge, when the fabric has no algorithm for it. With start_nodes every rank begins with
+// a compute node of 1 ns, so that no communication starts at time 0 and no rank is without a node:
+// AstraSim can do neither. All times are then 1 ns later.
 absl::StatusOr<EdgeWorkload> MakeEdgeWorkload(absl::Span<const CommEdge> edges,
-                                              const Fabric& fabric,
-                                              const EdgeWorkloadOptions& options = {});
+                                              const Fabric& fabric, bool start_nodes = false);
 
 }  // namespace meridian
 

@@ -74,9 +74,9 @@ TEST(EdgeWorkloadTest, HintsBecomeAlgorithmsOfTheNode) {
 
 TEST(EdgeWorkloadTest, StartNodesComeFirstOnEveryRank) {
   const Fabric fabric = FabricOf({Dimension(BlockShape::kRing, 4)});
-  ASSERT_OK_AND_ASSIGN(
-      const EdgeWorkload result,
-      MakeEdgeWorkload({Edge(CollectiveKind::kPointToPoint, 8, {3, 1})}, fabric, {true}));
+  ASSERT_OK_AND_ASSIGN(const EdgeWorkload result,
+                       MakeEdgeWorkload({Edge(CollectiveKind::kPointToPoint, 8, {3, 1})}, fabric,
+                                        /*start_nodes=*/true));
   for (const RankWorkload& rank : result.workload.ranks) {
     EXPECT_EQ(rank.nodes()[0].type, WorkloadNodeType::kCompute);
     EXPECT_THAT(rank.dependencies(0), IsEmpty());

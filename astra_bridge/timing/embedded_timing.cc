@@ -1,10 +1,11 @@
 #include "astra_bridge/timing/embedded_timing.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/timing/edge_workload.h"
-#include "astra_bridge/timing/fabric.h"
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {
@@ -15,18 +16,15 @@ constexpr char kVersion[] = "1";
 
 }  // namespace
 
-TimingEngine EmbeddedTiming::engine() const {
-  return {absl::StrCat("embedded, ", CongestionName(congestion_)), kVersion};
-}
+EmbeddedTiming::EmbeddedTiming(std::shared_ptr<const FabricSet> fabrics, Congestion congestion,
+                               std::shared_ptr<TimingCache> cache)
+    : FabricTiming({absl::StrCat("embedded, ", CongestionName(congestion)), kVersion},
+                   BatchRule::kSimulatedTogether, std::move(fabrics), std::move(cache)),
+      congestion_(congestion) {}
 
-absl::StatusOr<double> EmbeddedTiming::IsolatedNs(const Fabric& fabric, const CommEdge& edge) {
-  ASSIGN_OR_RETURN(const std::vector<double> ns, TogetherNs(fabric, absl::MakeSpan(&edge, 1), {}));
-  return ns[0];
-}
-
-absl::StatusOr<std::vector<double>> EmbeddedTiming::TogetherNs(
-    const Fabric& fabric, absl::Span<const CommEdge> edges,
-    absl::Span<const double> /*isolated_ns*/) {
+FabricTiming::Times EmbeddedTiming::TogetherNs(const Fabric& fabric,
+                                               absl::Span<const CommEdge> edges,
+                                               absl::Span<const double> /*isolated_ns*/) {
   ASSIGN_OR_RETURN(const EdgeWorkload edge_workload, MakeEdgeWorkload(edges, fabric));
   SimulationOptions options;
   options.congestion = congestion_;

@@ -5,10 +5,7 @@
 #define ASTRA_BRIDGE_TIMING_EMBEDDED_TIMING_H_
 
 #include <memory>
-#include <utility>
-#include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "astra_bridge/cache/timing_cache.h"
 #include "astra_bridge/engine/simulation.h"
@@ -20,17 +17,11 @@ namespace meridian {
 class EmbeddedTiming : public FabricTiming {
  public:
   EmbeddedTiming(std::shared_ptr<const FabricSet> fabrics, Congestion congestion,
-                 std::shared_ptr<TimingCache> cache = nullptr)
-      : FabricTiming(std::move(fabrics), std::move(cache)), congestion_(congestion) {}
-
-  TimingEngine engine() const override;
+                 std::shared_ptr<TimingCache> cache = nullptr);
 
  protected:
-  BatchRule batch_rule() const override { return BatchRule::kSimulatedTogether; }
-  absl::StatusOr<double> IsolatedNs(const Fabric& fabric, const CommEdge& edge) override;
-  absl::StatusOr<std::vector<double>> TogetherNs(const Fabric& fabric,
-                                                 absl::Span<const CommEdge> edges,
-                                                 absl::Span<const double> isolated_ns) override;
+  Times TogetherNs(const Fabric& fabric, absl::Span<const CommEdge> edges,
+                   absl::Span<const double> isolated_ns) override;
 
  private:
   const Congestion congestion_;

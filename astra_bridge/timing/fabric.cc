@@ -13,21 +13,6 @@
 namespace meridian {
 namespace {
 
-CollectiveAlgorithm AlgorithmFor(BlockShape shape) {
-  CollectiveAlgorithm algorithm;
-  switch (shape) {
-    case BlockShape::kRing:
-    case BlockShape::kMesh:
-      algorithm.kind = CollectiveAlgorithm::Kind::kRing;
-      break;
-    case BlockShape::kFullyConnected:
-    case BlockShape::kSwitch:
-      algorithm.kind = CollectiveAlgorithm::Kind::kDirect;
-      break;
-  }
-  return algorithm;
-}
-
 // Puts the choices into the system and what they say into the hash.
 absl::Status ApplyChoices(const CollectiveChoices& choices, size_t dimensions, SystemConfig* system,
                           ContentHash* hash) {
@@ -58,8 +43,13 @@ SystemConfig DefaultSystemConfig(const NetworkConfig& network) {
   SystemConfig system;
   system.source = "the default system configuration";
   for (const NetworkDimension& dimension : network.dimensions) {
+    const bool is_ring =
+        dimension.shape == BlockShape::kRing || dimension.shape == BlockShape::kMesh;
+    CollectiveAlgorithm algorithm;
+    algorithm.kind =
+        is_ring ? CollectiveAlgorithm::Kind::kRing : CollectiveAlgorithm::Kind::kDirect;
     for (std::vector<CollectiveAlgorithm>& algorithms : system.algorithms) {
-      algorithms.push_back(AlgorithmFor(dimension.shape));
+      algorithms.push_back(algorithm);
     }
   }
   return system;
@@ -90,18 +80,13 @@ absl::StatusOr<Fabric> ReadFabric(FileSystem& file_system, const FabricFiles& fi
   return fabric;
 }
 
-FabricSet FabricSet::ForAllEdges(Fabric fabric) {
-  FabricSet set({{std::string(kDefaultTopologyKey), std::move(fabric)}});
-  set.for_all_edges_ = true;
-  return set;
-}
-
 FabricSet::FabricSet(std::map<std::string, Fabric> by_key) : by_key_(std::move(by_key)) {
   MERIDIAN_CHECK(!by_key_.empty());
 }
 
 absl::StatusOr<const Fabric*> FabricSet::Find(absl::string_view topology_key) const {
-  if (for_all_edges_ || (topology_key.empty() && by_key_.size() == 1)) {
+  // An empty key comes first.
+  if (by_key_.begin()->first.empty() || (topology_key.empty() && by_key_.size() == 1)) {
     return &by_key_.begin()->second;
   }
   const auto fabric =

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/numeric/int128.h"
@@ -63,9 +64,9 @@ inline constexpr absl::string_view kDefaultTopologyKey = "default";
 class FabricSet {
  public:
   // Returns a set of one fabric that carries all edges, whatever their key.
-  static FabricSet ForAllEdges(Fabric fabric);
+  static FabricSet ForAllEdges(Fabric fabric) { return FabricSet({{"", std::move(fabric)}}); }
 
-  // There is at least one fabric.
+  // There is at least one fabric; one with an empty key carries all edges.
   explicit FabricSet(std::map<std::string, Fabric> by_key);
 
   // Returns the fabric of the key, which lives as long as this set. InvalidArgument that lists the
@@ -74,9 +75,6 @@ class FabricSet {
   absl::StatusOr<const Fabric*> Find(absl::string_view topology_key) const;
 
  private:
-  FabricSet() = default;
-
-  bool for_all_edges_ = false;
   std::map<std::string, Fabric> by_key_;
 };
 

@@ -66,7 +66,7 @@ absl::StatusOr<EdgeEstimate> FabricTiming::EstimateEdge(const CommEdge& edge) {
 
 absl::StatusOr<BatchEstimate> FabricTiming::EstimateBatch(absl::Span<const CommEdge> edges) {
   BatchEstimate batch;
-  batch.rule = batch_rule();
+  batch.rule = rule_;
   batch.seconds.resize(edges.size());
   batch.isolated.resize(edges.size());
   batch.networks.resize(edges.size());
@@ -108,10 +108,8 @@ absl::StatusOr<BatchEstimate> FabricTiming::EstimateBatch(absl::Span<const CommE
 
 absl::StatusOr<double> FabricTiming::KnownIsolatedNs(const std::string& key, const Fabric& fabric,
                                                      const CommEdge& edge) {
-  const Times ns = Known(key, 1, [&]() -> Times {
-    ASSIGN_OR_RETURN(const double isolated_ns, IsolatedNs(fabric, edge));
-    return std::vector<double>{isolated_ns};
-  });
+  const Times ns =
+      Known(key, 1, [&] { return TogetherNs(fabric, absl::MakeConstSpan(&edge, 1), {}); });
   if (!ns.ok()) return AnnotateEdge(ns.status(), edge);
   return (*ns)[0];
 }
@@ -133,8 +131,7 @@ FabricTiming::Times FabricTiming::Known(const std::string& key, size_t count,
 }
 
 std::string FabricTiming::KeyPrefix(const Fabric& fabric) const {
-  const TimingEngine engine = this->engine();
-  return absl::StrCat(engine.name, "\n", engine.version, "\nfabric ",
+  return absl::StrCat(engine_.name, "\n", engine_.version, "\nfabric ",
                       HashDigits(fabric.content_hash));
 }
 

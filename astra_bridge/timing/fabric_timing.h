@@ -31,28 +31,29 @@ namespace meridian {
 
 class FabricTiming : public NetworkTiming {
  public:
+  TimingEngine engine() const final { return engine_; }
   absl::StatusOr<EdgeEstimate> EstimateEdge(const CommEdge& edge) final;
   absl::StatusOr<BatchEstimate> EstimateBatch(absl::Span<const CommEdge> edges) final;
 
  protected:
-  // Without a cache (null) nothing outlives the timing.
-  FabricTiming(std::shared_ptr<const FabricSet> fabrics, std::shared_ptr<TimingCache> cache)
-      : fabrics_(std::move(fabrics)), cache_(std::move(cache)) {}
-
-  virtual BatchRule batch_rule() const = 0;
-
-  // Returns how long the edge takes alone. It uses the network, with devices the network has.
-  virtual absl::StatusOr<double> IsolatedNs(const Fabric& fabric, const CommEdge& edge) = 0;
-
-  // Returns how long each of at least two such edges takes when all start at once. They are in
-  // canonical order; isolated_ns holds what IsolatedNs gave.
-  virtual absl::StatusOr<std::vector<double>> TogetherNs(const Fabric& fabric,
-                                                         absl::Span<const CommEdge> edges,
-                                                         absl::Span<const double> isolated_ns) = 0;
-
- private:
   using Times = absl::StatusOr<std::vector<double>>;
 
+  // `rule` says how TogetherNs makes the times of a batch. Without a cache (null) nothing outlives
+  // the timing.
+  FabricTiming(TimingEngine engine, BatchRule rule, std::shared_ptr<const FabricSet> fabrics,
+               std::shared_ptr<TimingCache> cache)
+      : engine_(std::move(engine)),
+        rule_(rule),
+        fabrics_(std::move(fabrics)),
+        cache_(std::move(cache)) {}
+
+  // Returns how long each edge takes when all start at once. They are in canonical order and use
+  // the network, with devices the network has. isolated_ns holds what each takes alone; it is empty
+  // for one edge, whose time alone is asked for.
+  virtual Times TogetherNs(const Fabric& fabric, absl::Span<const CommEdge> edges,
+                           absl::Span<const double> isolated_ns) = 0;
+
+ private:
   // Also checks that the fabric has the devices of the edge.
   absl::StatusOr<const Fabric*> FabricOf(const CommEdge& edge) const;
 
@@ -65,6 +66,8 @@ class FabricTiming : public NetworkTiming {
   // Returns the `count` times of the key: remembered, from the cache, or what `run` gives.
   Times Known(const std::string& key, size_t count, absl::FunctionRef<Times()> run);
 
+  const TimingEngine engine_;
+  const BatchRule rule_;
   const std::shared_ptr<const FabricSet> fabrics_;
   const std::shared_ptr<TimingCache> cache_;
   absl::Mutex mutex_;

@@ -23,27 +23,22 @@ constexpr double kNs = 1e-9;
 // diary of what it was asked.
 class CountingTiming : public FabricTiming {
  public:
-  CountingTiming(std::shared_ptr<const FabricSet> fabrics, std::shared_ptr<TimingCache> cache)
-      : FabricTiming(std::move(fabrics), std::move(cache)) {}
-
-  TimingEngine engine() const override { return {"counting", version}; }
+  CountingTiming(std::shared_ptr<const FabricSet> fabrics, std::shared_ptr<TimingCache> cache,
+                 const std::string& version = "1")
+      : FabricTiming({"counting", version}, BatchRule::kSimulatedTogether, std::move(fabrics),
+                     std::move(cache)) {}
 
   std::vector<std::string> diary;
-  std::string version = "1";
   absl::Status failure;
 
  protected:
-  BatchRule batch_rule() const override { return BatchRule::kSimulatedTogether; }
-
-  absl::StatusOr<double> IsolatedNs(const Fabric& /*fabric*/, const CommEdge& edge) override {
-    diary.push_back(CanonicalText(edge));
-    if (!failure.ok()) return failure;
-    return static_cast<double>(edge.bytes);
-  }
-
-  absl::StatusOr<std::vector<double>> TogetherNs(const Fabric& /*fabric*/,
-                                                 absl::Span<const CommEdge> edges,
-                                                 absl::Span<const double> isolated_ns) override {
+  Times TogetherNs(const Fabric& /*fabric*/, absl::Span<const CommEdge> edges,
+                   absl::Span<const double> isolated_ns) override {
+    if (isolated_ns.empty()) {
+      diary.push_back(CanonicalText(edges[0]));
+      if (!failure.ok()) return failure;
+      return std::vector<double>{static_cast<double>(edges[0].bytes)};
+    }
     std::string entry;
     for (const CommEdge& edge : edges) entry += "[" + CanonicalText(edge) + "]";
     diary.push_back(entry);
@@ -174,8 +169,7 @@ TEST_F(FabricTimingTest, AnotherVersionOrFabricIsAnotherTime) {
   const CommEdge edge = Edge(CollectiveKind::kAllReduce, 10, {0, 1});
   CountingTiming first(eight_, Cache());
   EXPECT_OK(first.EstimateEdge(edge));
-  CountingTiming newer(eight_, Cache());
-  newer.version = "2";
+  CountingTiming newer(eight_, Cache(), "2");
   EXPECT_OK(newer.EstimateEdge(edge));
   EXPECT_EQ(newer.diary.size(), 1u);
   CountingTiming elsewhere(OneFabric(FabricOf({Dimension(BlockShape::kSwitch, 8)})), Cache());

@@ -30,16 +30,11 @@ constexpr Translation kTranslations[] = {
     {CollectiveKind::kBarrier, ChakraProtoMsg::BARRIER, std::nullopt},
 };
 
-const Translation* FindKind(CollectiveKind kind) {
+// Returns the first entry with that value, or nullptr.
+template <typename Field, typename Value>
+const Translation* Find(Field Translation::*field, Value value) {
   for (const Translation& entry : kTranslations) {
-    if (entry.kind == kind) return &entry;
-  }
-  return nullptr;
-}
-
-const Translation* FindType(int64_t comm_type) {
-  for (const Translation& entry : kTranslations) {
-    if (entry.type == comm_type) return &entry;
+    if (entry.*field == value) return &entry;
   }
   return nullptr;
 }
@@ -47,12 +42,12 @@ const Translation* FindType(int64_t comm_type) {
 }  // namespace
 
 std::optional<CollectiveCommType> CommTypeOf(CollectiveKind kind) {
-  const Translation* entry = FindKind(kind);
+  const Translation* entry = Find(&Translation::kind, kind);
   return entry == nullptr ? std::nullopt : std::make_optional(entry->type);
 }
 
 std::optional<CollectiveCommType> SimulatedCommTypeOf(CollectiveKind kind) {
-  const Translation* entry = FindKind(kind);
+  const Translation* entry = Find(&Translation::kind, kind);
   return entry == nullptr ? std::nullopt : entry->simulated;
 }
 
@@ -62,12 +57,12 @@ bool IsApproximated(CollectiveKind kind) {
 }
 
 std::optional<CollectiveKind> CollectiveKindOf(int64_t comm_type) {
-  const Translation* entry = FindType(comm_type);
+  const Translation* entry = Find(&Translation::type, comm_type);
   return entry == nullptr ? std::nullopt : std::make_optional(entry->kind);
 }
 
 bool IsSimulated(int64_t comm_type) {
-  const Translation* entry = FindType(comm_type);
+  const Translation* entry = Find(&Translation::type, comm_type);
   return entry != nullptr && entry->simulated == entry->type;
 }
 

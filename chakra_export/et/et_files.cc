@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <limits>
 #include <optional>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
@@ -38,26 +37,6 @@ std::optional<int64_t> ConsumeRank(absl::string_view* name) {
   }
   *name = rest.substr(0, dot);
   return rank;
-}
-
-absl::Status CheckRanksAreUnique(const std::vector<EtFile>& sorted) {
-  for (size_t i = 1; i < sorted.size(); ++i) {
-    if (sorted[i - 1].rank != sorted[i].rank) continue;
-    return absl::InvalidArgumentError(absl::StrCat(sorted[i - 1].path, " and ", sorted[i].path,
-                                                   " are both of rank ", sorted[i].rank,
-                                                   "; remove one of them"));
-  }
-  return absl::OkStatus();
-}
-
-std::vector<RankRange> FindGaps(const std::vector<EtFile>& sorted) {
-  std::vector<RankRange> gaps;
-  int64_t next = 0;
-  for (const EtFile& file : sorted) {
-    if (file.rank > next) gaps.push_back({next, file.rank - 1});
-    next = file.rank + 1;
-  }
-  return gaps;
 }
 
 }  // namespace
@@ -102,15 +81,24 @@ absl::StatusOr<EtFiles> FindEtFiles(FileSystem& file_system, const std::string& 
   std::sort(found.files.begin(), found.files.end(), [](const EtFile& a, const EtFile& b) {
     return a.rank != b.rank ? a.rank < b.rank : a.path < b.path;
   });
-  RETURN_IF_ERROR(CheckRanksAreUnique(found.files));
-  found.missing_ranks = FindGaps(found.files);
+  int64_t next_rank = 0;
+  for (size_t i = 0; i < found.files.size(); ++i) {
+    const EtFile& file = found.files[i];
+    if (file.rank < next_rank) {
+      return absl::InvalidArgumentError(absl::StrCat(found.files[i - 1].path, " and ", file.path,
+                                                     " are both of rank ", file.rank,
+                                                     "; remove one of them"));
+    }
+    if (file.rank > next_rank) found.missing_ranks.push_back({next_rank, file.rank - 1});
+    next_rank = file.rank + 1;
+  }
   return found;
 }
 
 absl::Status CheckNoRankIsMissing(const EtFiles& files, absl::string_view prefix) {
   if (files.missing_ranks.empty()) return absl::OkStatus();
   std::vector<std::string> names;
-  for (const RankRange& range : files.missing_ranks) {
+  for (const NumberRange& range : files.missing_ranks) {
     if (names.size() == kMaxNamedRanges) {
       names.push_back("...");
       break;

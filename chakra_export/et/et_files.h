@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/number_range.h"
 
 namespace meridian {
 
@@ -19,19 +20,13 @@ struct EtFile {
   std::string path;
 };
 
-// A range of ranks, both ends included.
-struct RankRange {
-  int64_t first = 0;
-  int64_t last = 0;
-};
-
 struct EtFiles {
   // In the order of the ranks; at least one.
   std::vector<EtFile> files;
   // True for all the files of a prefix, false for one file that was named by its path.
   bool is_prefix = false;
   // Ranks below the highest that have no file. A range is long when a file has an odd name.
-  std::vector<RankRange> missing_ranks;
+  std::vector<NumberRange> missing_ranks;
 };
 
 // Returns "PREFIX.<rank>.et".

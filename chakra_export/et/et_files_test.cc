@@ -25,7 +25,7 @@ auto IsFile(int64_t rank, const std::string& path) {
 }
 
 auto IsRange(int64_t first, int64_t last) {
-  return AllOf(Field(&RankRange::first, first), Field(&RankRange::last, last));
+  return AllOf(Field(&NumberRange::first, first), Field(&NumberRange::last, last));
 }
 
 TEST(EtFilesTest, FindsTheFilesOfAPrefixInTheOrderOfRanks) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts the files of one workload in their places, so that a prefix never holds files of two:
+// Writes the Chakra execution traces of one workload, the same messages as the same bytes on every
+// machine, and puts the files in their places, so that a prefix never holds files of two:
 //
 //   PREFIX.<rank>.et         of each rank
 //   PREFIX.comm_groups.json  the ranks of groups, if there are any beside that of all ranks
@@ -20,13 +21,55 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
-#include "chakra_export/et/et_writer.h"
+#include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
 
+namespace ChakraProtoMsg {
+class GlobalMetadata;
+class Node;
+}  // namespace ChakraProtoMsg
+
 namespace meridian {
+
+// `version` of the metadata in files made here.
+inline constexpr char kEtSchemaVersion[] = "1.0.0";
+
+// Until Commit the file keeps what it had; an uncommitted writer leaves no trace. Not thread safe.
+class EtWriter {
+ public:
+  static absl::StatusOr<std::unique_ptr<EtWriter>> Create(
+      FileSystem& file_system, const std::string& path,
+      const ChakraProtoMsg::GlobalMetadata& metadata);
+
+  EtWriter(const EtWriter&) = delete;
+  EtWriter& operator=(const EtWriter&) = delete;
+
+  // A node of more than kMaxEtRecordBytes is InvalidArgument.
+  absl::Status Add(const ChakraProtoMsg::Node& node);
+
+  // Puts all nodes on the disk, in a file that has no name yet. Nothing but Commit may be called
+  // afterwards.
+  absl::Status Prepare() { return file_->Prepare(); }
+
+  // Gives the file its name. Nothing may be called afterwards.
+  absl::Status Commit() { return file_->Commit(); }
+
+ private:
+  explicit EtWriter(std::unique_ptr<AtomicFileWriter> file) : file_(std::move(file)) {}
+
+  std::unique_ptr<AtomicFileWriter> file_;
+  // The record being written; a member so that it is allocated once.
+  std::string buffer_;
+};
+
+// Appends the message's length and bytes to *out: one record. An empty record would be the end of
+// the file to Python's reader, so a node of defaults is written with an explicit id 0.
+void AppendEtRecord(const ChakraProtoMsg::GlobalMetadata& metadata, std::string* out);
+void AppendEtRecord(const ChakraProtoMsg::Node& node, std::string* out);
 
 struct WrittenWorkload {
   // In the order in which the traces were begun.

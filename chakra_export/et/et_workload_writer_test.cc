@@ -1,15 +1,18 @@
 #include "chakra_export/et/et_workload_writer.h"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "chakra_export/et/et_reader.h"
 #include "chakra_export/testing/et_nodes.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/testing/faulty_file_system.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
@@ -17,6 +20,8 @@
 namespace meridian {
 namespace {
 
+using ::ChakraProtoMsg::GlobalMetadata;
+using ::ChakraProtoMsg::Node;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -101,6 +106,72 @@ TEST(EtWorkloadWriterTest, AFullDiskLeavesTheEarlierWorkload) {
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("w.comm_groups.json")));
   EXPECT_EQ(directory.List(), before);
   EXPECT_EQ(directory.Read("w.1.et"), "{}");
+}
+
+GlobalMetadata Metadata() {
+  GlobalMetadata metadata;
+  metadata.set_version(kEtSchemaVersion);
+  return metadata;
+}
+
+absl::Status WriteFile(FileSystem& file_system, const std::string& path,
+                       const std::vector<Node>& nodes) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<EtWriter> writer,
+                   EtWriter::Create(file_system, path, Metadata()));
+  for (const Node& node : nodes) RETURN_IF_ERROR(writer->Add(node));
+  return writer->Commit();
+}
+
+TEST(EtWriterTest, WritesTheBytesOfTheFormat) {
+  const TemporaryDirectory directory;
+  Node node;
+  node.set_id(7);
+  node.set_type(ChakraProtoMsg::COMP_NODE);
+  node.add_data_deps(300);
+  ASSERT_OK(WriteFile(FileSystem::Posix(), directory.PathOf("w.0.et"), {node}));
+  // Metadata: field 1 "1.0.0". Node: id 7, type 4, packed data_deps {300}.
+  EXPECT_EQ(directory.Read("w.0.et"), std::string("\x07\x0A\x05"
+                                                  "1.0.0"
+                                                  "\x08\x08\x07\x18\x04\x2A\x02\xAC\x02",
+                                                  17));
+}
+
+TEST(EtWriterTest, ANodeOfDefaultsIsNotAnEmptyRecord) {
+  std::string bytes;
+  AppendEtRecord(Node(), &bytes);
+  EXPECT_EQ(bytes, std::string("\x02\x08\x00", 3));
+}
+
+TEST(EtWriterTest, AFailureKeepsTheOldFile) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.Write("w.0.et", "old");
+  for (const Operation operation : {Operation::kAppend, Operation::kSync, Operation::kRename}) {
+    FaultyFileSystem file_system(FileSystem::Posix());
+    file_system.Fail(operation, 1, absl::ResourceExhaustedError("disk full"));
+    EXPECT_THAT(WriteFile(file_system, path, {CompNode(1, 1)}),
+                StatusIs(absl::StatusCode::kResourceExhausted));
+    EXPECT_THAT(directory.List(), ElementsAre("w.0.et"));
+    EXPECT_EQ(directory.Read("w.0.et"), "old");
+  }
+}
+
+TEST(EtWriterTest, WithoutCommitNothingIsLeft) {
+  const TemporaryDirectory directory;
+  {
+    ASSERT_OK_AND_ASSIGN(
+        const std::unique_ptr<EtWriter> writer,
+        EtWriter::Create(FileSystem::Posix(), directory.PathOf("w.0.et"), Metadata()));
+    ASSERT_OK(writer->Add(CompNode(1, 1)));
+  }
+  EXPECT_THAT(directory.List(), IsEmpty());
+}
+
+TEST(EtWriterTest, WhatTheReaderWouldRefuseIsNotWritten) {
+  const TemporaryDirectory directory;
+  Node node = CompNode(1, 1);
+  node.mutable_inputs()->set_values(std::string(kMaxEtRecordBytes, ' '));
+  EXPECT_THAT(WriteFile(FileSystem::Posix(), directory.PathOf("w.0.et"), {node}),
+              StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
 }  // namespace

@@ -1,11 +1,16 @@
 #include "chakra_export/generate/generated_workload.h"
 
 #include <cmath>
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "chakra_export/et/et_attributes.h"
 #include "chakra_export/graph/transitive_reduction.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
@@ -15,16 +20,23 @@ constexpr int64_t kCommunicationStream = 1;
 constexpr int64_t kReceivesFromLowerRanksStream = 2;
 constexpr int64_t kReceivesFromHigherRanksStream = 3;
 
-ExecutionNode MessageNode(absl::string_view name, ChakraProtoMsg::NodeType type,
-                          const PeerMessage& message) {
+constexpr double kMaxComputeNs = 1e17;
+constexpr double kMaxTflops = 1e5;
+
+ExecutionNode MessageNode(absl::string_view name, ChakraProtoMsg::NodeType type, int64_t source,
+                          int64_t target, const PeerMessage& message) {
   ExecutionNode node;
   node.name = name;
   node.type = type;
   node.communication.emplace();
   node.communication->bytes = message.bytes;
+  node.communication->source = source;
+  node.communication->target = target;
   node.communication->tag = message.tag;
   return node;
 }
+
+std::string Number(absl::int128 value) { return WithThousands(SaturateToInt64(value)); }
 
 }  // namespace
 
@@ -45,8 +57,6 @@ NodeIndex RankProgram::Compute(absl::string_view name, const WorkCost& cost, int
   node.type = ChakraProtoMsg::COMP_NODE;
   node.resource = compute_;
   node.duration_ns = duration_ns;
-  compute_ns_ += duration_ns;
-  operations_ += cost.operations;
   return AddInOrder(node, cost, after, &last_compute_);
 }
 
@@ -66,21 +76,19 @@ NodeIndex RankProgram::Collective(absl::string_view name, ChakraProtoMsg::Collec
 
 NodeIndex RankProgram::Send(absl::string_view name, const PeerMessage& message,
                             absl::Span<const NodeIndex> after) {
-  ExecutionNode node = MessageNode(name, ChakraProtoMsg::COMM_SEND_NODE, message);
+  ExecutionNode node =
+      MessageNode(name, ChakraProtoMsg::COMM_SEND_NODE, rank_, message.peer, message);
   node.resource = communication_;
-  node.communication->source = rank_;
-  node.communication->target = message.peer;
   return AddInOrder(node, {}, after, &last_communication_);
 }
 
 NodeIndex RankProgram::Receive(absl::string_view name, const PeerMessage& message,
                                absl::Span<const NodeIndex> after) {
-  ExecutionNode node = MessageNode(name, ChakraProtoMsg::COMM_RECV_NODE, message);
+  ExecutionNode node =
+      MessageNode(name, ChakraProtoMsg::COMM_RECV_NODE, message.peer, rank_, message);
   node.resource = builder_->AddResource(
       {rank_, ResourceKind::kStream,
        message.peer < rank_ ? kReceivesFromLowerRanksStream : kReceivesFromHigherRanksStream});
-  node.communication->source = message.peer;
-  node.communication->target = rank_;
   return Add(node, {}, after);
 }
 
@@ -95,7 +103,6 @@ NodeIndex RankProgram::AddInOrder(const ExecutionNode& node, const WorkCost& cos
 NodeIndex RankProgram::Add(ExecutionNode node, const WorkCost& cost,
                            absl::Span<const NodeIndex> after) {
   notes_.push_back({cost, microbatch_});
-  if (node.communication.has_value()) ++communication_count_;
   node.id = notes_.size();
   const NodeIndex index = builder_->AddNode(node);
   for (const NodeIndex source : after) builder_->AddDependency(index, source, EdgeKind::kData);
@@ -111,6 +118,68 @@ absl::StatusOr<ExecutionGraph> BuildWorkloadGraph(const GeneratedWorkload& workl
   ExecutionGraph graph = std::move(builder).Build();
   RETURN_IF_ERROR(RemoveTransitiveEdges(&graph).status());
   return graph;
+}
+
+absl::Status CheckRange(absl::string_view flag, int64_t value, int64_t low, int64_t high) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag, "=", value, ": expected ", low, " to ", high));
+}
+
+absl::Status CheckTflops(double tflops) {
+  // Written so that NaN is refused.
+  if (tflops > 0 && tflops <= kMaxTflops) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--tflops=", tflops, ": expected more than 0 and at most ",
+                   static_cast<int64_t>(kMaxTflops), ", e.g. --tflops=300"));
+}
+
+absl::Status CheckDivides(absl::string_view flag, int64_t value, absl::string_view divisor_text,
+                          int64_t divisor) {
+  const int64_t below = value - value % divisor;
+  if (value == below) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      flag, "=", value, " does not divide by ", divisor_text, "; ",
+      below > 0 ? absl::StrCat(below, " or ") : std::string(), below + divisor, " would"));
+}
+
+absl::Status CheckRankCount(absl::int128 ranks) {
+  if (ranks <= kMaxGeneratedRanks) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the workload would have ", Number(ranks),
+                                                 " ranks; at most ", Number(kMaxGeneratedRanks)));
+}
+
+absl::Status CheckGroupCount(int64_t groups, absl::string_view remedy) {
+  if (groups <= kMaxGroupNumber) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the workload would have ", Number(groups),
+                                                 " process groups; from ", kMaxGroupNumber + 1,
+                                                 " on ASTRA-sim mixes up messages: ", remedy));
+}
+
+absl::Status CheckNodeCount(absl::int128 nodes, absl::string_view remedy) {
+  if (nodes <= kMaxGeneratedNodes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the workload would have ", Number(nodes),
+                                                 " nodes; at most ", Number(kMaxGeneratedNodes),
+                                                 ": ", remedy));
+}
+
+absl::Status CheckComputation(absl::int128 operations, double tflops, absl::string_view remedy) {
+  if (!NarrowToInt64(operations).has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the operations of a rank do not fit into 64 bits: ", remedy));
+  }
+  if (static_cast<double>(operations) / (tflops * 1000) > kMaxComputeNs) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a rank would compute for more than three years: ", remedy));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckAllGatherBytes(int64_t bytes, absl::string_view remedy) {
+  if (bytes >= kMinAllGatherBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("an all-gather would have ", bytes,
+                                                 " bytes per rank; at least ", kMinAllGatherBytes,
+                                                 ", or ASTRA-sim may never end: ", remedy));
 }
 
 }  // namespace meridian

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/generate/rank_layout.h"
-#include "chakra_export/generate/workload_limits.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -51,6 +50,7 @@ struct Exchange {
 
 // Returns the exchanges of the member at `position`, one after the other; none for collectives.
 std::vector<Exchange> ExchangesOf(MicroPattern pattern, int64_t position, int64_t group_size) {
+  if (InfoOf(pattern).type.has_value()) return {};
   const bool is_first = position == 0;
   std::vector<Exchange> exchanges(pattern == MicroPattern::kPingPong ? 2 : 1);
   switch (pattern) {
@@ -95,13 +95,35 @@ class MicroBenchmark : public GeneratedWorkload {
   int64_t node_count() const override { return static_cast<int64_t>(NodeCount()); }
 
   void AddRank(int64_t rank, RankProgram* program) const override {
+    const PatternInfo& info = InfoOf(options_.pattern);
+    const GroupIndex group = IsCollective() ? program->AddGroup(layout_.TensorGroup(rank)) : 0;
+    const int64_t position = rank % options_.group_size;
+    const int64_t first_rank = rank - position;
+    const std::vector<Exchange> exchanges =
+        ExchangesOf(options_.pattern, position, options_.group_size);
     // What the next round waits for.
     std::vector<NodeIndex> round;
     if (NeedsStart()) round = {program->Compute("start", {1, 1}, 1, {})};
-    if (IsCollective()) {
-      AddCollectives(program->AddGroup(layout_.TensorGroup(rank)), &round, program);
-    } else {
-      AddMessages(rank, &round, program);
+    int32_t tag = 0;
+    for (const int64_t bytes : options_.bytes) {
+      const std::string name = absl::StrCat(info.name, ".", FormatByteSize(bytes));
+      for (int64_t i = 0; i < options_.repeats; ++i) {
+        if (options_.compute_us > 0) {
+          round = {program->Compute("compute", ComputeCost(), compute_ns(), round)};
+        }
+        if (IsCollective()) round = {program->Collective(name, *info.type, bytes, group, round)};
+        for (const Exchange& exchange : exchanges) {
+          std::vector<NodeIndex> next;
+          for (const int64_t target : exchange.targets) {
+            next.push_back(program->Send(name, {first_rank + target, bytes, tag}, round));
+          }
+          for (const int64_t source : exchange.sources) {
+            next.push_back(program->Receive(name, {first_rank + source, bytes, tag}, round));
+          }
+          round = std::move(next);
+          ++tag;
+        }
+      }
     }
   }
 
@@ -127,50 +149,6 @@ class MicroBenchmark : public GeneratedWorkload {
   bool IsCollective() const { return InfoOf(options_.pattern).type.has_value(); }
   bool NeedsStart() const {
     return !IsCollective() && options_.compute_us == 0 && options_.bytes[0] < kMinEarlyMessageBytes;
-  }
-
-  std::string NameOf(int64_t bytes) const {
-    return absl::StrCat(InfoOf(options_.pattern).name, ".", FormatByteSize(bytes));
-  }
-
-  void AddComputation(std::vector<NodeIndex>* round, RankProgram* program) const {
-    if (options_.compute_us == 0) return;
-    *round = {program->Compute("compute", ComputeCost(), compute_ns(), *round)};
-  }
-
-  void AddCollectives(GroupIndex group, std::vector<NodeIndex>* round, RankProgram* program) const {
-    for (const int64_t bytes : options_.bytes) {
-      const std::string name = NameOf(bytes);
-      for (int64_t i = 0; i < options_.repeats; ++i) {
-        AddComputation(round, program);
-        *round = {program->Collective(name, *InfoOf(options_.pattern).type, bytes, group, *round)};
-      }
-    }
-  }
-
-  void AddMessages(int64_t rank, std::vector<NodeIndex>* round, RankProgram* program) const {
-    const int64_t position = rank % options_.group_size;
-    const int64_t first_rank = rank - position;
-    const std::vector<Exchange> exchanges =
-        ExchangesOf(options_.pattern, position, options_.group_size);
-    int32_t tag = 0;
-    for (const int64_t bytes : options_.bytes) {
-      const std::string name = NameOf(bytes);
-      for (int64_t i = 0; i < options_.repeats; ++i) {
-        AddComputation(round, program);
-        for (const Exchange& exchange : exchanges) {
-          std::vector<NodeIndex> next;
-          for (const int64_t target : exchange.targets) {
-            next.push_back(program->Send(name, {first_rank + target, bytes, tag}, *round));
-          }
-          for (const int64_t source : exchange.sources) {
-            next.push_back(program->Receive(name, {first_rank + source, bytes, tag}, *round));
-          }
-          *round = std::move(next);
-          ++tag;
-        }
-      }
-    }
   }
 
   const MicroBenchmarkOptions options_;

@@ -4,16 +4,6 @@
 
 namespace meridian {
 
-int64_t RankLayout::named_tensor_groups() const {
-  if (tensor_parallel_ == 1 || tensor_parallel_ == rank_count()) return 0;
-  return rank_count() / tensor_parallel_;
-}
-
-int64_t RankLayout::named_data_groups() const {
-  if (data_parallel_ == 1 || data_parallel_ == rank_count()) return 0;
-  return rank_count() / data_parallel_;
-}
-
 ProcessGroup RankLayout::TensorGroup(int64_t rank) const {
   const int64_t position = rank / tensor_parallel_;
   ProcessGroup group;

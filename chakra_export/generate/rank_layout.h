@@ -40,10 +40,14 @@ class RankLayout {
   ProcessGroup DataGroup(int64_t rank) const;
 
   // How many of these groups have a name and more than one rank.
-  int64_t named_tensor_groups() const;
-  int64_t named_data_groups() const;
+  int64_t named_tensor_groups() const { return NamedGroups(tensor_parallel_); }
+  int64_t named_data_groups() const { return NamedGroups(data_parallel_); }
 
  private:
+  int64_t NamedGroups(int64_t group_size) const {
+    return group_size == 1 || group_size == rank_count() ? 0 : rank_count() / group_size;
+  }
+
   int64_t tensor_parallel_;
   int64_t data_parallel_;
   int64_t pipeline_parallel_;

@@ -2,18 +2,15 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "chakra_export/generate/rank_layout.h"
-#include "chakra_export/generate/transformer_cost.h"
-#include "chakra_export/generate/workload_limits.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 
@@ -53,22 +50,34 @@ absl::Status CheckOptions(const TransformerOptions& options) {
       options.data_parallel * options.microbatches);
 }
 
-TransformerShape ShapeOf(const TransformerOptions& options) {
-  TransformerShape shape;
-  shape.hidden = options.hidden;
-  shape.sequence = options.sequence;
-  shape.vocabulary = options.vocabulary;
-  shape.microbatch = options.batch / (options.data_parallel * options.microbatches);
-  shape.element_bytes = options.element_bytes;
-  shape.tensor_parallel = options.tensor_parallel;
-  return shape;
-}
+// Takes 128-bit numbers into 64 bits and remembers whether one did not fit.
+class Narrower {
+ public:
+  int64_t operator()(absl::int128 value) {
+    // A backward pass is twice a forward pass.
+    if (value > std::numeric_limits<int64_t>::max() / 2) fits_ = false;
+    return static_cast<int64_t>(value);
+  }
+  absl::Status status() const {
+    return fits_ ? absl::OkStatus()
+                 : absl::OutOfRangeError(
+                       "operations or bytes of one node do not fit into 64 bits; make --hidden, "
+                       "--sequence, --vocab or the batch smaller");
+  }
+
+ private:
+  bool fits_ = true;
+};
 
 // What the stages of the pipeline hold and what that costs.
-struct StagePlan {
-  explicit StagePlan(const TransformerOptions& given)
+struct TransformerStep : public GeneratedWorkload {
+  explicit TransformerStep(const TransformerOptions& given)
       : options(given),
         layout(given.tensor_parallel, given.data_parallel, given.pipeline_parallel) {}
+
+  int64_t rank_count() const override { return layout.rank_count(); }
+  int64_t node_count() const override { return static_cast<int64_t>(NodeCount()); }
+  void AddRank(int64_t rank, RankProgram* program) const override;
 
   int64_t stages() const { return options.pipeline_parallel; }
   int64_t layers_per_stage() const { return options.layers / stages(); }
@@ -107,60 +116,61 @@ struct StagePlan {
   RankLayout layout;
 };
 
-absl::StatusOr<StagePlan> MakePlan(const TransformerOptions& options) {
-  StagePlan plan(options);
-  ASSIGN_OR_RETURN(plan.cost, CostOfTransformer(ShapeOf(options)));
-  for (int64_t stage = 0; stage < plan.stages(); ++stage) {
-    const int64_t parts_with_vocabulary = plan.HasEmbedding(stage) + plan.HasHead(stage);
-    absl::int128 parameters = absl::int128(plan.layers_per_stage()) * plan.cost.layer_parameters +
-                              absl::int128(parts_with_vocabulary) * plan.cost.vocabulary_parameters;
-    if (options.zero) parameters = plan.ShardOf(parameters);
-    ASSIGN_OR_RETURN(const WorkCost cost, OptimizerCost(parameters, options.element_bytes));
-    plan.optimizers.push_back(cost);
+// Sets the costs.
+absl::Status PriceStep(TransformerStep* step) {
+  ASSIGN_OR_RETURN(step->cost, CostOfTransformer(step->options));
+  for (int64_t stage = 0; stage < step->stages(); ++stage) {
+    const int64_t parts_with_vocabulary = step->HasEmbedding(stage) + step->HasHead(stage);
+    absl::int128 parameters =
+        absl::int128(step->layers_per_stage()) * step->cost.layer_parameters +
+        absl::int128(parts_with_vocabulary) * step->cost.vocabulary_parameters;
+    if (step->options.zero) parameters = step->ShardOf(parameters);
+    ASSIGN_OR_RETURN(const WorkCost cost, OptimizerCost(parameters, step->options.element_bytes));
+    step->optimizers.push_back(cost);
   }
-  return plan;
+  return absl::OkStatus();
 }
 
 // Checks a stage that had embedding, head and all optimizers: none computes more.
-absl::Status CheckStageComputation(const StagePlan& plan) {
-  const TransformerCost& cost = plan.cost;
+absl::Status CheckStageComputation(const TransformerStep& step) {
+  const TransformerCost& cost = step.cost;
   const absl::int128 forward =
-      plan.layers_per_stage() * (absl::int128(cost.attention.operations) + cost.mlp.operations) +
+      step.layers_per_stage() * (absl::int128(cost.attention.operations) + cost.mlp.operations) +
       cost.embedding.operations + cost.head.operations;
-  absl::int128 operations = 3 * forward * plan.options.microbatches;
-  for (const WorkCost& optimizer : plan.optimizers) operations += optimizer.operations;
-  return CheckComputation(operations, plan.options.tflops,
+  absl::int128 operations = 3 * forward * step.options.microbatches;
+  for (const WorkCost& optimizer : step.optimizers) operations += optimizer.operations;
+  return CheckComputation(operations, step.options.tflops,
                           "make the model smaller or --tflops larger");
 }
 
-absl::Status CheckPlan(const StagePlan& plan) {
+absl::Status CheckStep(const TransformerStep& step) {
   RETURN_IF_ERROR(
-      CheckNodeCount(plan.NodeCount(), "choose fewer --layers, --microbatches or ranks"));
+      CheckNodeCount(step.NodeCount(), "choose fewer --layers, --microbatches or ranks"));
   RETURN_IF_ERROR(CheckGroupCount(
-      plan.layout.named_tensor_groups() + plan.layout.named_data_groups(),
+      step.layout.named_tensor_groups() + step.layout.named_data_groups(),
       "a larger --tp makes fewer tensor parallel groups, a larger --dp fewer data parallel ones"));
-  RETURN_IF_ERROR(CheckStageComputation(plan));
-  if (!plan.options.zero || !plan.is_data_parallel()) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckStageComputation(step));
+  if (!step.options.zero || !step.is_data_parallel()) return absl::OkStatus();
   const int64_t smallest = std::min(
-      plan.cost.layer_parameters,
-      plan.options.vocabulary > 0 ? plan.cost.vocabulary_parameters : plan.cost.layer_parameters);
-  return CheckAllGatherBytes(plan.options.element_bytes * plan.ShardOf(smallest),
+      step.cost.layer_parameters,
+      step.options.vocabulary > 0 ? step.cost.vocabulary_parameters : step.cost.layer_parameters);
+  return CheckAllGatherBytes(step.options.element_bytes * step.ShardOf(smallest),
                              "leave out --zero, or make --hidden or --vocab larger");
 }
 
 // Writes down one rank's step.
 class StageWriter {
  public:
-  StageWriter(const StagePlan& plan, int64_t rank, RankProgram* program)
-      : plan_(plan), rank_(rank), stage_(plan.layout.Stage(rank)), program_(*program) {
-    if (plan.is_tensor_parallel()) tensor_group_ = program->AddGroup(plan.layout.TensorGroup(rank));
-    if (plan.is_data_parallel()) data_group_ = program->AddGroup(plan.layout.DataGroup(rank));
+  StageWriter(const TransformerStep& step, int64_t rank, RankProgram* program)
+      : step_(step), rank_(rank), stage_(step.layout.Stage(rank)), program_(*program) {
+    if (step.is_tensor_parallel()) tensor_group_ = program->AddGroup(step.layout.TensorGroup(rank));
+    if (step.is_data_parallel()) data_group_ = program->AddGroup(step.layout.DataGroup(rank));
   }
 
   void Write() {
     const std::vector<PipelinePass> passes =
-        PassesOfStage(plan_.options.schedule, stage_, plan_.stages(), plan_.options.microbatches);
-    forward_values_.assign(plan_.options.microbatches, kNoNodeIndex);
+        PassesOfStage(step_.options.schedule, stage_, step_.stages(), step_.options.microbatches);
+    forward_values_.assign(step_.options.microbatches, kNoNodeIndex);
     for (const PipelinePass& pass : passes) {
       program_.set_microbatch(pass.microbatch);
       gradients_are_complete_ = pass == passes.back();
@@ -191,58 +201,58 @@ class StageWriter {
   }
 
   bool IsFirstStage() const { return stage_ == 0; }
-  bool IsLastStage() const { return stage_ + 1 == plan_.stages(); }
-  int64_t first_layer() const { return stage_ * plan_.layers_per_stage(); }
+  bool IsLastStage() const { return stage_ + 1 == step_.stages(); }
+  int64_t first_layer() const { return stage_ * step_.layers_per_stage(); }
 
   void Forward(int64_t microbatch) {
     NodeIndex value = kNoNodeIndex;
     if (!IsFirstStage()) {
       value = Receive("receive.activations", stage_ - 1, microbatch, &last_activation_);
     }
-    if (plan_.HasEmbedding(stage_)) {
-      value = Compute("embedding.forward", plan_.cost.embedding, value);
+    if (step_.HasEmbedding(stage_)) {
+      value = Compute("embedding.forward", step_.cost.embedding, value);
       value = SumActivations("embedding.forward", value);
     }
-    for (int64_t i = 0; i < plan_.layers_per_stage(); ++i) {
+    for (int64_t i = 0; i < step_.layers_per_stage(); ++i) {
       const std::string layer = absl::StrCat("layer", first_layer() + i);
-      value = ComputeAndSum(absl::StrCat(layer, ".attention.forward"), plan_.cost.attention, value);
-      value = ComputeAndSum(absl::StrCat(layer, ".mlp.forward"), plan_.cost.mlp, value);
+      value = ComputeAndSum(absl::StrCat(layer, ".attention.forward"), step_.cost.attention, value);
+      value = ComputeAndSum(absl::StrCat(layer, ".mlp.forward"), step_.cost.mlp, value);
     }
-    if (plan_.HasHead(stage_)) {
-      value = Compute("head.forward", plan_.cost.head, value);
-      value = SumOverTensorGroup("loss", plan_.cost.loss_bytes, value);
+    if (step_.HasHead(stage_)) {
+      value = Compute("head.forward", step_.cost.head, value);
+      value = SumOverTensorGroup("loss", step_.cost.loss_bytes, value);
     }
     if (!IsLastStage()) Send("send.activations", stage_ + 1, microbatch, value);
     forward_values_[microbatch] = value;
   }
 
   void Backward(int64_t microbatch) {
-    const int64_t tag = plan_.options.microbatches + microbatch;
+    const int64_t tag = step_.options.microbatches + microbatch;
     NodeIndex value = IsLastStage()
                           ? forward_values_[microbatch]
                           : Receive("receive.gradients", stage_ + 1, tag, &last_gradient_);
-    if (plan_.HasHead(stage_)) {
-      value = ComputeAndSum("head.backward", BackwardCost(plan_.cost.head), value);
-      AddGradients("head", plan_.cost.vocabulary_parameters);
+    if (step_.HasHead(stage_)) {
+      value = ComputeAndSum("head.backward", BackwardCost(step_.cost.head), value);
+      AddGradients("head", step_.cost.vocabulary_parameters);
     }
-    for (int64_t i = plan_.layers_per_stage() - 1; i >= 0; --i) {
+    for (int64_t i = step_.layers_per_stage() - 1; i >= 0; --i) {
       const std::string layer = absl::StrCat("layer", first_layer() + i);
       value =
-          ComputeAndSum(absl::StrCat(layer, ".mlp.backward"), BackwardCost(plan_.cost.mlp), value);
+          ComputeAndSum(absl::StrCat(layer, ".mlp.backward"), BackwardCost(step_.cost.mlp), value);
       value = ComputeAndSum(absl::StrCat(layer, ".attention.backward"),
-                            BackwardCost(plan_.cost.attention), value);
-      AddGradients(layer, plan_.cost.layer_parameters);
+                            BackwardCost(step_.cost.attention), value);
+      AddGradients(layer, step_.cost.layer_parameters);
     }
-    if (plan_.HasEmbedding(stage_)) {
-      value = Compute("embedding.backward", BackwardCost(plan_.cost.embedding), value);
-      AddGradients("embedding", plan_.cost.vocabulary_parameters);
+    if (step_.HasEmbedding(stage_)) {
+      value = Compute("embedding.backward", BackwardCost(step_.cost.embedding), value);
+      AddGradients("embedding", step_.cost.vocabulary_parameters);
     }
     if (!IsFirstStage()) Send("send.gradients", stage_ - 1, tag, value);
   }
 
   NodeIndex Compute(absl::string_view name, const WorkCost& cost, NodeIndex value) {
     last_compute_ =
-        program_.Compute(name, cost, DurationNs(cost, plan_.options.tflops), AsSources(value));
+        program_.Compute(name, cost, DurationNs(cost, step_.options.tflops), AsSources(value));
     return last_compute_;
   }
 
@@ -252,17 +262,17 @@ class StageWriter {
   }
 
   NodeIndex SumActivations(absl::string_view name, NodeIndex value) {
-    return SumOverTensorGroup(name, plan_.cost.activation_bytes, value);
+    return SumOverTensorGroup(name, step_.cost.activation_bytes, value);
   }
 
   NodeIndex SumOverTensorGroup(absl::string_view name, int64_t bytes, NodeIndex value) {
-    if (!plan_.is_tensor_parallel()) return value;
+    if (!step_.is_tensor_parallel()) return value;
     return program_.Collective(absl::StrCat(name, ".all-reduce"), ChakraProtoMsg::ALL_REDUCE, bytes,
                                tensor_group_, AsSources(value));
   }
 
   PeerMessage MessageWith(int64_t stage, int64_t tag) const {
-    return {plan_.layout.InStage(rank_, stage), plan_.cost.activation_bytes,
+    return {step_.layout.InStage(rank_, stage), step_.cost.activation_bytes,
             static_cast<int32_t>(tag)};
   }
 
@@ -286,37 +296,37 @@ class StageWriter {
 
   // Sums the gradients of the parts that were added since the last time.
   void SumGradients() {
-    if (!plan_.is_data_parallel()) return;
-    const bool zero = plan_.options.zero;
+    if (!step_.is_data_parallel()) return;
+    const bool zero = step_.options.zero;
     const int64_t microbatch = program_.microbatch();
     program_.set_microbatch(RankProgram::kNoMicrobatch);
     for (; summed_parts_ < parts_.size(); ++summed_parts_) {
       const Part& part = parts_[summed_parts_];
       const int64_t parameters =
-          zero ? plan_.ShardOf(part.parameters) * plan_.options.data_parallel : part.parameters;
+          zero ? step_.ShardOf(part.parameters) * step_.options.data_parallel : part.parameters;
       sums_.push_back(program_.Collective(
           absl::StrCat(part.name, zero ? ".gradients.reduce-scatter" : ".gradients.all-reduce"),
           zero ? ChakraProtoMsg::REDUCE_SCATTER : ChakraProtoMsg::ALL_REDUCE,
-          plan_.options.element_bytes * parameters, data_group_, AsSources(part.source)));
+          step_.options.element_bytes * parameters, data_group_, AsSources(part.source)));
     }
     program_.set_microbatch(microbatch);
   }
 
   void Optimize() {
-    const WorkCost& cost = plan_.optimizers[stage_];
+    const WorkCost& cost = step_.optimizers[stage_];
     const NodeIndex optimizer =
-        program_.Compute("optimizer", cost, DurationNs(cost, plan_.options.tflops), sums_);
-    if (!plan_.options.zero || !plan_.is_data_parallel()) return;
+        program_.Compute("optimizer", cost, DurationNs(cost, step_.options.tflops), sums_);
+    if (!step_.options.zero || !step_.is_data_parallel()) return;
     // In the order in which the next step needs them.
     for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) {
       program_.Collective(absl::StrCat(part->name, ".parameters.all-gather"),
                           ChakraProtoMsg::ALL_GATHER,
-                          plan_.options.element_bytes * plan_.ShardOf(part->parameters),
+                          step_.options.element_bytes * step_.ShardOf(part->parameters),
                           data_group_, AsSources(optimizer));
     }
   }
 
-  const StagePlan& plan_;
+  const TransformerStep& step_;
   const int64_t rank_;
   const int64_t stage_;
   RankProgram& program_;
@@ -336,19 +346,9 @@ class StageWriter {
   std::vector<NodeIndex> sums_;
 };
 
-class TransformerStep : public GeneratedWorkload {
- public:
-  explicit TransformerStep(StagePlan plan) : plan_(std::move(plan)) {}
-
-  int64_t rank_count() const override { return plan_.layout.rank_count(); }
-  int64_t node_count() const override { return static_cast<int64_t>(plan_.NodeCount()); }
-  void AddRank(int64_t rank, RankProgram* program) const override {
-    StageWriter(plan_, rank, program).Write();
-  }
-
- private:
-  const StagePlan plan_;
-};
+void TransformerStep::AddRank(int64_t rank, RankProgram* program) const {
+  StageWriter(*this, rank, program).Write();
+}
 
 }  // namespace
 
@@ -371,12 +371,47 @@ std::vector<PipelinePass> PassesOfStage(PipelineSchedule schedule, int64_t stage
   return passes;
 }
 
+absl::StatusOr<TransformerCost> CostOfTransformer(const TransformerOptions& options) {
+  const int64_t sequences = options.batch / (options.data_parallel * options.microbatches);
+  const absl::int128 t = absl::int128(sequences) * options.sequence;
+  const absl::int128 h = options.hidden;
+  const absl::int128 s = options.sequence;
+  const absl::int128 v = options.vocabulary;
+  const absl::int128 p = options.tensor_parallel;
+  const absl::int128 e = options.element_bytes;
+  Narrower narrow;
+  TransformerCost cost;
+  cost.attention = {narrow((8 * t * h * h + 4 * t * s * h) / p),
+                    narrow(e * (2 * t * h + (8 * t * h + 4 * h * h) / p))};
+  cost.mlp = {narrow(16 * t * h * h / p), narrow(e * (2 * t * h + (8 * t * h + 8 * h * h) / p))};
+  cost.embedding = {narrow(t * h), narrow(e * 2 * t * h)};
+  cost.head = {narrow(2 * t * v * h / p), narrow(e * (t * h + (t * v + v * h) / p))};
+  cost.layer_parameters = narrow(12 * h * h / p);
+  cost.vocabulary_parameters = narrow(v * h / p);
+  cost.activation_bytes = narrow(e * t * h);
+  cost.loss_bytes = narrow(3 * 4 * t);
+  if (!narrow.status().ok()) return narrow.status();
+  return cost;
+}
+
+WorkCost BackwardCost(const WorkCost& forward) {
+  return {2 * forward.operations, 2 * forward.bytes};
+}
+
+absl::StatusOr<WorkCost> OptimizerCost(absl::int128 parameters, int64_t element_bytes) {
+  Narrower narrow;
+  const WorkCost cost = {narrow(12 * parameters), narrow((2 * element_bytes + 24) * parameters)};
+  if (!narrow.status().ok()) return narrow.status();
+  return cost;
+}
+
 absl::StatusOr<std::unique_ptr<GeneratedWorkload>> MakeTransformerStep(
     const TransformerOptions& options) {
   RETURN_IF_ERROR(CheckOptions(options));
-  ASSIGN_OR_RETURN(StagePlan plan, MakePlan(options));
-  RETURN_IF_ERROR(CheckPlan(plan));
-  return std::make_unique<TransformerStep>(std::move(plan));
+  auto step = std::make_unique<TransformerStep>(options);
+  RETURN_IF_ERROR(PriceStep(step.get()));
+  RETURN_IF_ERROR(CheckStep(*step));
+  return step;
 }
 
 }  // namespace meridian

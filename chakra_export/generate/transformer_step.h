@@ -29,6 +29,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/numeric/int128.h"
 #include "absl/status/statusor.h"
 #include "chakra_export/generate/generated_workload.h"
 
@@ -85,6 +86,45 @@ struct TransformerOptions {
   // The copies divide the optimizer between them (ZeRO).
   bool zero = false;
 };
+
+// What the pieces of a transformer cost one rank, for one microbatch of t tokens: h = hidden size,
+// s = sequence, v = vocabulary, p = tensor parallel ranks, e = bytes of an element.
+//
+//                operations            elements moved          parameters
+//   attention    (8 t h^2 + 4 t s h)/p  2 t h + (8 t h + 4 h^2)/p   4 h^2 / p
+//   MLP           16 t h^2 / p          2 t h + (8 t h + 8 h^2)/p   8 h^2 / p     (4 h inside)
+//   embedding     t h                   2 t h                       v h / p
+//   head          2 t v h / p           t h + (t v + v h)/p         v h / p
+//
+// for the forward pass; a backward pass is twice that. Every product reads its operands and writes
+// its result once; attention scores never leave the chip. Norms and biases are left out.
+struct TransformerCost {
+  // Costs of the forward pass.
+  WorkCost attention;
+  WorkCost mlp;
+  WorkCost embedding;
+  WorkCost head;
+  // Parameters that one rank holds of one layer; and of the embedding, or of the head, which has as
+  // many.
+  int64_t layer_parameters = 0;
+  int64_t vocabulary_parameters = 0;
+  // What goes from layer to layer: t h elements, in bytes.
+  int64_t activation_bytes = 0;
+  // What the ranks of a tensor group sum to get the loss: of each token its largest logit, the sum
+  // of exponentials and the logit of the right answer, as 4-byte numbers.
+  int64_t loss_bytes = 0;
+};
+
+// The sizes must be in range and divide each other as MakeTransformerStep wants it. OutOfRange when
+// something does not fit into 64 bits, the backward pass included.
+absl::StatusOr<TransformerCost> CostOfTransformer(const TransformerOptions& options);
+
+WorkCost BackwardCost(const WorkCost& forward);
+
+// Adam: 12 operations for a parameter. It reads the gradient and writes the parameter, of
+// element_bytes each, and reads and writes three 4-byte numbers: the exact parameter and two
+// moments.
+absl::StatusOr<WorkCost> OptimizerCost(absl::int128 parameters, int64_t element_bytes);
 
 // InvalidArgument or OutOfRange for sizes that are out of range, do not divide each other or make a
 // workload that is too large.

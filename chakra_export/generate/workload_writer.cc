@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "chakra_export/et/et_attributes.h"
+#include "chakra_export/et/et_files.h"
+#include "chakra_export/et/et_workload_writer.h"
 #include "chakra_export/generate/generate_report.pb.h"
 #include "chakra_export/graph/et_graph_writer.h"
 #include "chakra_export/graph/execution_graph.h"
@@ -23,89 +25,67 @@ constexpr absl::string_view kMicrobatchAttribute = "microbatch";
 // The text for people lists this many ranks, or removed files, at most.
 constexpr int kMaxListed = 16;
 
-class Writer {
- public:
-  Writer(FileSystem& file_system, const GeneratedWorkload& workload, const std::string& prefix)
-      : workload_(workload), traces_(file_system, prefix) {}
+// How many nodes there are of each kind and number of bytes.
+using CommunicationCounts = std::map<std::pair<std::string, int64_t>, int64_t>;
 
-  absl::StatusOr<ChakraGenerateReport> Run(const std::function<void(int64_t rank)>& progress) {
-    for (int64_t rank = 0; rank < workload_.rank_count(); ++rank) {
-      if (progress) progress(rank);
-      RETURN_IF_ERROR(AddRank(rank));
-    }
-    ASSIGN_OR_RETURN(const WrittenWorkload written, traces_.Commit(workload_.rank_count()));
-    Describe(written);
-    return std::move(report_);
+// Describes all but the place of a rank's trace.
+void DescribeRank(const ExecutionGraph& graph, const RankProgram& program,
+                  CommunicationCounts* communication, GeneratedRank* rank) {
+  rank->set_nodes(static_cast<int64_t>(graph.node_count()));
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    rank->set_compute_ns(rank->compute_ns() + graph.duration_ns(node));
+    rank->set_operations(rank->operations() + program.notes()[node].cost.operations);
+    if (graph.communication(node) == nullptr) continue;
+    rank->set_comm_nodes(rank->comm_nodes() + 1);
+    ++(*communication)[{graph.CommunicationKind(node), graph.communication(node)->bytes}];
   }
+}
 
- private:
-  absl::Status AddRank(int64_t rank) {
-    ExecutionGraphBuilder builder;
-    RankProgram program(rank, &builder);
-    workload_.AddRank(rank, &program);
-    ExecutionGraph graph = std::move(builder).Build();
-    RETURN_IF_ERROR(RemoveTransitiveEdges(&graph).status());
-    DescribeRank(graph, program);
-    return AddEtGraph(
-        graph,
-        [&](NodeIndex node, ChakraProtoMsg::Node* message) {
-          AddNote(program.notes()[node], message);
-        },
-        &traces_);
+void AddNote(const RankProgram::Note& note, ChakraProtoMsg::Node* message) {
+  EtAttributes* attributes = message->mutable_attr();
+  if (note.microbatch != RankProgram::kNoMicrobatch) {
+    SetIntAttribute(kMicrobatchAttribute, note.microbatch, attributes);
   }
-
-  static void AddNote(const RankProgram::Note& note, ChakraProtoMsg::Node* message) {
-    EtAttributes* attributes = message->mutable_attr();
-    if (note.microbatch != RankProgram::kNoMicrobatch) {
-      SetIntAttribute(kMicrobatchAttribute, note.microbatch, attributes);
-    }
-    if (message->type() != ChakraProtoMsg::COMP_NODE) return;
-    SetIntAttribute(kNumOpsAttribute, note.cost.operations, attributes);
-    SetIntAttribute(kTensorSizeAttribute, note.cost.bytes, attributes);
-  }
-
-  void DescribeRank(const ExecutionGraph& graph, const RankProgram& program) {
-    for (NodeIndex node = 0; node < graph.node_count(); ++node) {
-      const Communication* communication = graph.communication(node);
-      if (communication == nullptr) continue;
-      ++communication_[{graph.CommunicationKind(node), communication->bytes}];
-    }
-    GeneratedRank* rank = report_.add_ranks();
-    rank->set_nodes(static_cast<int64_t>(graph.node_count()));
-    rank->set_comm_nodes(program.communication_count());
-    rank->set_compute_ns(program.compute_ns());
-    rank->set_operations(program.operations());
-    report_.set_nodes(report_.nodes() + rank->nodes());
-  }
-
-  void Describe(const WrittenWorkload& written) {
-    for (int i = 0; i < report_.ranks_size(); ++i) {
-      report_.mutable_ranks(i)->set_rank(written.files[i].rank);
-      report_.mutable_ranks(i)->set_path(written.files[i].path);
-    }
-    report_.set_comm_groups(written.comm_groups);
-    for (const std::string& path : written.removed) report_.add_removed(path);
-    for (const auto& [kind_and_bytes, nodes] : communication_) {
-      GeneratedCommunication* entry = report_.add_communication();
-      entry->set_kind(kind_and_bytes.first);
-      entry->set_bytes(kind_and_bytes.second);
-      entry->set_nodes(nodes);
-    }
-  }
-
-  const GeneratedWorkload& workload_;
-  EtWorkloadWriter traces_;
-  // How many nodes there are of each kind and number of bytes.
-  std::map<std::pair<std::string, int64_t>, int64_t> communication_;
-  ChakraGenerateReport report_;
-};
+  if (message->type() != ChakraProtoMsg::COMP_NODE) return;
+  SetIntAttribute(kNumOpsAttribute, note.cost.operations, attributes);
+  SetIntAttribute(kTensorSizeAttribute, note.cost.bytes, attributes);
+}
 
 }  // namespace
 
 absl::StatusOr<ChakraGenerateReport> WriteGeneratedWorkload(
     FileSystem& file_system, const GeneratedWorkload& workload, const std::string& prefix,
     const std::function<void(int64_t rank)>& progress) {
-  return Writer(file_system, workload, prefix).Run(progress);
+  ChakraGenerateReport report;
+  CommunicationCounts communication;
+  EtWorkloadWriter traces(file_system, prefix);
+  for (int64_t rank = 0; rank < workload.rank_count(); ++rank) {
+    if (progress) progress(rank);
+    ExecutionGraphBuilder builder;
+    RankProgram program(rank, &builder);
+    workload.AddRank(rank, &program);
+    ExecutionGraph graph = std::move(builder).Build();
+    RETURN_IF_ERROR(RemoveTransitiveEdges(&graph).status());
+    GeneratedRank* described = report.add_ranks();
+    described->set_rank(rank);
+    described->set_path(EtPath(prefix, rank));
+    DescribeRank(graph, program, &communication, described);
+    report.set_nodes(report.nodes() + described->nodes());
+    const auto add_note = [&](NodeIndex node, ChakraProtoMsg::Node* message) {
+      AddNote(program.notes()[node], message);
+    };
+    RETURN_IF_ERROR(AddEtGraph(graph, add_note, &traces));
+  }
+  ASSIGN_OR_RETURN(const WrittenWorkload written, traces.Commit(workload.rank_count()));
+  report.set_comm_groups(written.comm_groups);
+  report.mutable_removed()->Add(written.removed.begin(), written.removed.end());
+  for (const auto& [kind_and_bytes, nodes] : communication) {
+    GeneratedCommunication* entry = report.add_communication();
+    entry->set_kind(kind_and_bytes.first);
+    entry->set_bytes(kind_and_bytes.second);
+    entry->set_nodes(nodes);
+  }
+  return report;
 }
 
 std::string FormatGenerateReport(const ChakraGenerateReport& report) {

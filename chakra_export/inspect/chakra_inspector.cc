@@ -1,13 +1,12 @@
 #include "chakra_export/inspect/chakra_inspector.h"
 
-#include <algorithm>
-#include <array>
-#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -17,34 +16,26 @@
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/graph_replay.h"
 #include "chakra_export/inspect/chakra_report.pb.h"
-#include "chakra_export/inspect/node_times.h"
+#include "chakra_export/inspect/graph_view.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
 
-constexpr size_t kMaxCriticalNames = 10;
+constexpr int kMaxCriticalNames = 10;
 constexpr size_t kNameWidth = 60;
 constexpr int kMaxShownPerRule = 5;
 
 // Reports by rank.
 using RankReports = std::map<int64_t, ChakraRankReport*>;
 
-void DescribeFile(const EtFile& file, const EtReader& reader, ChakraRankReport* rank) {
-  rank->set_rank(file.rank);
-  rank->set_path(file.path);
-  rank->set_file_bytes(static_cast<int64_t>(reader.file_size()));
-  rank->set_compressed(reader.was_compressed());
-  rank->set_version(reader.metadata().version());
-}
-
 // Traces may say anything, so sums stop at the largest number.
-int64_t SaturatingAdd(int64_t a, int64_t b) {
-  return a > std::numeric_limits<int64_t>::max() - b ? std::numeric_limits<int64_t>::max() : a + b;
-}
+int64_t SaturatingAdd(int64_t a, int64_t b) { return SaturateToInt64(absl::int128(a) + b); }
 
+// Counts nodes and edges, and finds when each rank began and ended.
 void CountNodes(const ExecutionGraph& graph, const RankReports& ranks, ChakraReport* report) {
   report->set_nodes(static_cast<int64_t>(graph.node_count()));
   report->set_edges(static_cast<int64_t>(graph.dependency_count()));
@@ -56,6 +47,13 @@ void CountNodes(const ExecutionGraph& graph, const RankReports& ranks, ChakraRep
     rank->set_nodes(rank->nodes() + 1);
     rank->set_edges(rank->edges() + edges);
     if (edges == 0) rank->set_roots(rank->roots() + 1);
+    const int64_t start_ns = graph.start_ns(node);
+    if (start_ns == kNoTimeNs) continue;
+    const int64_t end_ns = start_ns + graph.duration_ns(node);
+    if (!rank->has_first_start_ns() || start_ns < rank->first_start_ns()) {
+      rank->set_first_start_ns(start_ns);
+    }
+    if (!rank->has_last_end_ns() || end_ns > rank->last_end_ns()) rank->set_last_end_ns(end_ns);
   }
   for (const auto& [type, count] : types) {
     (*report->mutable_nodes_by_type())[ChakraProtoMsg::NodeType_Name(type)] = count;
@@ -88,46 +86,52 @@ void CountCommunication(const ExecutionGraph& graph, ChakraReport* report) {
     total.set_duration_ns(SaturatingAdd(total.duration_ns(), graph.duration_ns(node)));
   }
   for (auto& [key, total] : totals) *report->add_communication() = std::move(total);
-  std::stable_sort(report->mutable_communication()->begin(), report->mutable_communication()->end(),
-                   [](const auto& a, const auto& b) { return a.bytes() > b.bytes(); });
+  absl::c_stable_sort(*report->mutable_communication(),
+                      [](const auto& a, const auto& b) { return a.bytes() > b.bytes(); });
+}
+
+// A point of time at which a node begins or ends.
+struct BusyChange {
+  int64_t time_ns = 0;
+  bool communicates = false;
+  bool begins = false;
+};
+
+// Adds how long something communicates, something computes, and both. Walks through the changes in
+// the order of time and counts what is under way.
+void MeasureOverlap(std::vector<BusyChange> changes, ChakraRankReport* rank) {
+  absl::c_sort(changes,
+               [](const BusyChange& a, const BusyChange& b) { return a.time_ns < b.time_ns; });
+  int64_t compute_ns = 0;
+  int64_t communication_ns = 0;
+  int64_t overlap_ns = 0;
+  int64_t computing = 0;
+  int64_t communicating = 0;
+  int64_t before_ns = 0;
+  for (const BusyChange& change : changes) {
+    const int64_t passed_ns = change.time_ns - before_ns;
+    if (computing > 0) compute_ns += passed_ns;
+    if (communicating > 0) communication_ns += passed_ns;
+    if (computing > 0 && communicating > 0) overlap_ns += passed_ns;
+    (change.communicates ? communicating : computing) += change.begins ? 1 : -1;
+    before_ns = change.time_ns;
+  }
+  rank->set_compute_ns(compute_ns);
+  rank->set_communication_ns(communication_ns);
+  rank->set_overlap_ns(overlap_ns);
 }
 
 void MeasureOverlap(const ExecutionGraph& graph, const NodeTimes& times, const RankReports& ranks) {
-  struct Busy {
-    std::vector<TimeInterval> compute;
-    std::vector<TimeInterval> communication;
-  };
-  std::map<int64_t, Busy> busy_by_rank;
+  std::map<int64_t, std::vector<BusyChange>> changes;
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    const bool communicates = IsCommunication(graph.type(node));
     if (graph.resource(node).kind == ResourceKind::kHostThread) continue;
-    Busy& busy = busy_by_rank[graph.rank(node)];
-    if (IsCommunication(graph.type(node))) {
-      busy.communication.push_back(times.intervals[node]);
-    } else if (graph.type(node) == ChakraProtoMsg::COMP_NODE) {
-      busy.compute.push_back(times.intervals[node]);
-    }
+    if (!communicates && graph.type(node) != ChakraProtoMsg::COMP_NODE) continue;
+    const TimeInterval& interval = times.intervals[node];
+    changes[graph.rank(node)].push_back({interval.start_ns, communicates, true});
+    changes[graph.rank(node)].push_back({interval.end_ns, communicates, false});
   }
-  for (const auto& [number, rank] : ranks) {
-    Busy& busy = busy_by_rank[number];
-    const std::vector<TimeInterval> compute = UnionOf(std::move(busy.compute));
-    const std::vector<TimeInterval> communication = UnionOf(std::move(busy.communication));
-    rank->set_compute_ns(TotalNs(compute));
-    rank->set_communication_ns(TotalNs(communication));
-    rank->set_overlap_ns(OverlapNs(compute, communication));
-  }
-}
-
-void MeasureSpans(const ExecutionGraph& graph, const RankReports& ranks) {
-  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
-    const int64_t start_ns = graph.start_ns(node);
-    if (start_ns == kNoTimeNs) continue;
-    ChakraRankReport* rank = ranks.at(graph.rank(node));
-    const int64_t end_ns = start_ns + graph.duration_ns(node);
-    if (!rank->has_first_start_ns() || start_ns < rank->first_start_ns()) {
-      rank->set_first_start_ns(start_ns);
-    }
-    if (!rank->has_last_end_ns() || end_ns > rank->last_end_ns()) rank->set_last_end_ns(end_ns);
-  }
+  for (const auto& [number, rank] : ranks) MeasureOverlap(std::move(changes[number]), rank);
 }
 
 void DescribeCriticalPath(const ExecutionGraph& graph, const std::vector<CriticalStep>& steps,
@@ -145,24 +149,22 @@ void DescribeCriticalPath(const ExecutionGraph& graph, const std::vector<Critica
     name.set_nodes(name.nodes() + 1);
     name.set_duration_ns(name.duration_ns() + duration_ns);
   }
-  std::vector<ChakraCriticalName> longest;
-  for (auto& [text, name] : names) longest.push_back(std::move(name));
-  std::stable_sort(longest.begin(), longest.end(),
-                   [](const auto& a, const auto& b) { return a.duration_ns() > b.duration_ns(); });
-  longest.resize(std::min(longest.size(), kMaxCriticalNames));
-  for (ChakraCriticalName& name : longest) *run->add_critical_names() = std::move(name);
+  for (auto& [text, name] : names) *run->add_critical_names() = std::move(name);
+  absl::c_stable_sort(*run->mutable_critical_names(), [](const auto& a, const auto& b) {
+    return a.duration_ns() > b.duration_ns();
+  });
+  while (run->critical_names_size() > kMaxCriticalNames) {
+    run->mutable_critical_names()->RemoveLast();
+  }
 }
 
 // Fills in `run` and the ranks' busy times, as far as they are known.
 void RunGraph(const ExecutionGraph& graph, const RankReports& ranks, ChakraReport* report) {
   const CommunicationMatch match(graph);
   const absl::StatusOr<GraphReplay> simulated = ReplayAsSimulator(graph, match);
-  const bool measured = HasStartTimes(graph);
-  if (measured) {
-    MeasureOverlap(graph, MeasuredTimes(graph), ranks);
-  } else if (simulated.ok()) {
-    MeasureOverlap(graph, ReplayedTimes(*simulated), ranks);
-  }
+  std::optional<NodeTimes> times = MeasuredTimes(graph);
+  if (!times.has_value() && simulated.ok()) times = ReplayedTimes(*simulated);
+  if (times.has_value()) MeasureOverlap(graph, *times, ranks);
   ReplayOptions options;
   options.resources = ReplayResources::kUnlimited;
   options.send_mode = SendMode::kEager;
@@ -172,7 +174,7 @@ void RunGraph(const ExecutionGraph& graph, const RankReports& ranks, ChakraRepor
   run->set_critical_ns(unlimited->makespan_ns);
   DescribeCriticalPath(graph, ReplayCriticalPath(graph, match, *unlimited), run);
   if (simulated.ok()) run->set_simulator_ns(simulated->makespan_ns);
-  run->set_times(measured ? "measured" : "replayed");
+  run->set_times(times.has_value() && times->measured ? "measured" : "replayed");
 }
 
 void Summarize(const ExecutionGraph& graph, ChakraReport* report) {
@@ -180,28 +182,7 @@ void Summarize(const ExecutionGraph& graph, ChakraReport* report) {
   for (ChakraRankReport& rank : *report->mutable_ranks()) ranks[rank.rank()] = &rank;
   CountNodes(graph, ranks, report);
   CountCommunication(graph, report);
-  MeasureSpans(graph, ranks);
   RunGraph(graph, ranks, report);
-}
-
-void ReportProblems(const EtProblems& problems, ChakraReport* report) {
-  report->set_errors(problems.errors());
-  report->set_warnings(problems.warnings());
-  for (size_t i = 0; i < kEtRuleCount; ++i) {
-    const auto rule = static_cast<EtRule>(i);
-    if (problems.count(rule) == 0) continue;
-    (*report->mutable_problem_counts())[std::string(RuleInfo(rule).name)] = problems.count(rule);
-  }
-  for (const EtProblem& problem : problems.kept()) {
-    const EtRuleInfo& info = RuleInfo(problem.rule);
-    ChakraProblemReport* added = report->add_problems();
-    added->set_rule(std::string(info.name));
-    added->set_severity(info.severity == Severity::kError ? "error" : "warning");
-    if (problem.rank.has_value()) added->set_rank(*problem.rank);
-    if (problem.node.has_value()) added->set_node(*problem.node);
-    if (problem.offset.has_value()) added->set_offset(*problem.offset);
-    added->set_message(problem.message);
-  }
 }
 
 std::string Millis(int64_t ns) { return absl::StrFormat("%.3f", static_cast<double>(ns) / 1e6); }
@@ -298,8 +279,7 @@ std::string FormatRun(const ChakraRunReport& run) {
 void AppendProblems(const ChakraReport& report, const EtRuleInfo& info, std::string* text) {
   const auto count = report.problem_counts().find(std::string(info.name));
   if (count == report.problem_counts().end()) return;
-  absl::StrAppend(text, info.severity == Severity::kError ? "error " : "warning ", info.name, ": ",
-                  WithThousands(count->second), "\n");
+  absl::StrAppend(text, info.severity, " ", info.name, ": ", WithThousands(count->second), "\n");
   int shown = 0;
   for (const ChakraProblemReport& problem : report.problems()) {
     if (problem.rule() != info.name) continue;
@@ -320,15 +300,8 @@ void AppendProblems(const ChakraReport& report, const EtRuleInfo& info, std::str
 
 absl::StatusOr<ChakraReport> InspectChakra(FileSystem& file_system, const EtFiles& files,
                                            const ChakraInspectOptions& options) {
-  ChakraReport report;
   EtProblems problems(options.ignored_rules);
-  EtCheckOptions check_options;
-  static_cast<EtReaderOptions&>(check_options) = options;
-  check_options.groups = options.groups;
-  check_options.on_file = [&](const EtFile& file, const EtReader& reader) {
-    DescribeFile(file, reader, report.add_ranks());
-  };
-  RETURN_IF_ERROR(CheckEtFiles(file_system, files, check_options, &problems));
+  RETURN_IF_ERROR(CheckEtFiles(file_system, files, options, &problems));
 
   EtGraphReaderOptions graph_options;
   static_cast<EtReaderOptions&>(graph_options) = options;
@@ -337,14 +310,13 @@ absl::StatusOr<ChakraReport> InspectChakra(FileSystem& file_system, const EtFile
   const absl::StatusOr<ExecutionGraph> graph = ReadEtGraph(file_system, files, graph_options);
   if (graph.ok()) {
     CheckEtGraph(*graph, &problems);
-    Summarize(*graph, &report);
+    Summarize(*graph, &problems.report());
   } else if (absl::IsInvalidArgument(graph.status())) {
-    problems.Add({EtRule::kNoGraph, {}, {}, {}, std::string(graph.status().message())});
+    problems.Add(EtRule::kNoGraph, {}, {}, {}, graph.status().message());
   } else {
     return graph.status();
   }
-  ReportProblems(problems, &report);
-  return report;
+  return std::move(problems.report());
 }
 
 std::string FormatChakraStats(const ChakraReport& report) {
@@ -358,7 +330,7 @@ std::string FormatChakraStats(const ChakraReport& report) {
 std::string FormatChakraProblems(const ChakraReport& report) {
   if (report.problem_counts().empty()) return "no problems\n";
   std::string text;
-  for (const Severity severity : {Severity::kError, Severity::kWarning}) {
+  for (const absl::string_view severity : {kErrorSeverity, kWarningSeverity}) {
     for (size_t i = 0; i < kEtRuleCount; ++i) {
       const EtRuleInfo& info = RuleInfo(static_cast<EtRule>(i));
       if (info.severity == severity) AppendProblems(report, info, &text);

@@ -7,19 +7,13 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
-#include "chakra_export/et/et_reader.h"
 #include "chakra_export/inspect/et_check.h"
 #include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {
 
-class ChakraReport;
-
-struct ChakraInspectOptions : EtReaderOptions {
-  // The ranks of groups, as ReadEtGraph takes them.
-  CommGroups groups;
+struct ChakraInspectOptions : EtCheckOptions {
   // Problems of these rules are left out.
   std::set<EtRule> ignored_rules;
 };

@@ -74,6 +74,40 @@ TEST(ChakraInspectorTest, MeasuresOverlapFromStartTimes) {
   EXPECT_EQ(report.run().times(), "measured");
 }
 
+TEST(ChakraInspectorTest, OverlapAgreesWithCountingNanoseconds) {
+  constexpr int64_t kEnd = 30;
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 100; ++round) {
+    // Which nanoseconds something computes in, and communicates in.
+    std::vector<bool> busy[2] = {std::vector<bool>(kEnd), std::vector<bool>(kEnd)};
+    std::vector<Node> nodes;
+    const uint64_t count = 1 + random() % 12;
+    for (uint64_t id = 1; id <= count; ++id) {
+      const int64_t start_ns = 1 + static_cast<int64_t>(random() % (kEnd - 1));
+      const int64_t end_ns = start_ns + static_cast<int64_t>(random() % (kEnd - start_ns));
+      const bool communicates = random() % 2 == 0;
+      for (int64_t t = start_ns; t < end_ns; ++t) busy[communicates][t] = true;
+      nodes.push_back(communicates ? CollectiveNode(id, ChakraProtoMsg::ALL_REDUCE, 64)
+                                   : CompNode(id, 0));
+      SetIntAttribute(kStartNsAttribute, start_ns, nodes.back().mutable_attr());
+      SetIntAttribute(kDurationNsAttribute, end_ns - start_ns, nodes.back().mutable_attr());
+    }
+    int64_t compute_ns = 0;
+    int64_t communication_ns = 0;
+    int64_t overlap_ns = 0;
+    for (int64_t t = 0; t < kEnd; ++t) {
+      compute_ns += busy[0][t];
+      communication_ns += busy[1][t];
+      overlap_ns += busy[0][t] && busy[1][t];
+    }
+    const ChakraReport report = Inspect({nodes});
+    ASSERT_EQ(report.ranks_size(), 1);
+    EXPECT_EQ(report.ranks(0).compute_ns(), compute_ns);
+    EXPECT_EQ(report.ranks(0).communication_ns(), communication_ns);
+    EXPECT_EQ(report.ranks(0).overlap_ns(), overlap_ns);
+  }
+}
+
 TEST(ChakraInspectorTest, FindsTheCriticalLength) {
   const ChakraReport report = Inspect(TrainingStep());
   // Three matmuls, the last all-reduce, the message.

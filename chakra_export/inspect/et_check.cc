@@ -1,33 +1,37 @@
 #include "chakra_export/inspect/et_check.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
-#include <optional>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/algorithm/container.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "chakra_export/et/collective_type.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/node_id_index.h"
 #include "chakra_export/graph/communication_match.h"
+#include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/graph_order.h"
 #include "chakra_export/graph/graph_replay.h"
-#include "chakra_export/inspect/node_check.h"
+#include "google/protobuf/descriptor.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
 
+using ::ChakraProtoMsg::AttributeProto;
 using ::ChakraProtoMsg::Node;
+using ::google::protobuf::FieldDescriptor;
 
-constexpr Severity kError = Severity::kError;
-constexpr Severity kWarning = Severity::kWarning;
+constexpr absl::string_view kError = kErrorSeverity;
+constexpr absl::string_view kWarning = kWarningSeverity;
 
 // In the order of the enumerators.
 constexpr EtRuleInfo kRules[] = {
@@ -77,14 +81,292 @@ constexpr bool IsInOrder() {
 }
 static_assert(IsInOrder(), "one entry per rule, in the order of the enumerators");
 
+// The attributes that ASTRA-sim reads, too.
+constexpr absl::string_view kReadBySimulator[] = {
+    kIsCpuOpAttribute,     kCommTypeAttribute, kCommSizeAttribute,  kCommPriorityAttribute,
+    kCommSrcAttribute,     kCommDstAttribute,  kCommTagAttribute,   kPgNameAttribute,
+    kInvolvedDimAttribute, kNumOpsAttribute,   kTensorSizeAttribute};
+
+bool IsIntegerKind(EtAttributeKind kind) {
+  const FieldDescriptor* field = AttributeProto::descriptor()->FindFieldByNumber(kind);
+  if (field == nullptr) return false;
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+    case FieldDescriptor::CPPTYPE_INT64:
+    case FieldDescriptor::CPPTYPE_UINT32:
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::string CollectiveName(int64_t type) {
+  const bool known = type >= ChakraProtoMsg::CollectiveCommType_MIN &&
+                     type <= ChakraProtoMsg::CollectiveCommType_MAX;
+  return known ? ChakraProtoMsg::CollectiveCommType_Name(
+                     static_cast<ChakraProtoMsg::CollectiveCommType>(type))
+               : absl::StrCat("comm_type ", type);
+}
+
+// What the nodes of a file are checked against.
+struct FileContext {
+  int64_t rank = 0;
+  // How many ranks the workload has; absent when that is not known.
+  std::optional<int64_t> rank_count;
+  // The groups whose ranks are known.
+  CommGroups groups;
+};
+
+// Checks what can be checked on one node by itself. Its record begins at `offset`.
+class NodeChecker {
+ public:
+  NodeChecker(const Node& node, uint64_t offset, const FileContext& context, EtProblems* problems)
+      : node_(node), offset_(offset), context_(context), problems_(problems) {}
+
+  void Run() {
+    CheckAttributeKinds();
+    CheckTimes();
+    CheckDependencyKinds();
+    const std::optional<bool> is_cpu_op = Read(GetBoolAttribute(node_.attr(), kIsCpuOpAttribute));
+    CheckType(is_cpu_op.value_or(false));
+    switch (node_.type()) {
+      case ChakraProtoMsg::COMM_COLL_NODE:
+        CheckCollective();
+        break;
+      case ChakraProtoMsg::COMM_SEND_NODE:
+      case ChakraProtoMsg::COMM_RECV_NODE:
+        CheckMessage();
+        break;
+      default:
+        break;
+    }
+  }
+
+ private:
+  void Report(EtRule rule, absl::string_view message) {
+    problems_->Add(
+        rule, context_.rank, node_.id(), offset_,
+        absl::StrCat("node ", node_.id(), " (", FirstCharacters(node_.name(), 60), "): ", message));
+  }
+
+  // Returns the value; nothing when it is absent, or cannot be meant, which is reported.
+  template <typename T>
+  std::optional<T> Read(const absl::StatusOr<std::optional<T>>& value) {
+    if (value.ok()) return *value;
+    Report(EtRule::kBadValue, value.status().message());
+    return std::nullopt;
+  }
+
+  // Returns the value of an attribute that must be there; nothing when it is not, or cannot be
+  // meant, which is reported.
+  std::optional<int64_t> ReadRequired(absl::string_view name) {
+    if (FindAttribute(node_.attr(), name) == nullptr) {
+      Report(EtRule::kMissingAttribute, absl::StrCat("has no attribute ", name));
+      return std::nullopt;
+    }
+    return Read(GetIntAttribute(node_.attr(), name));
+  }
+
+  void CheckAttributeKinds() {
+    std::set<absl::string_view> names;
+    for (const AttributeProto& attribute : node_.attr()) {
+      if (!names.insert(attribute.name()).second) {
+        Report(EtRule::kDuplicateAttribute, absl::StrCat("has attribute ", attribute.name(),
+                                                         " twice; readers take one of them"));
+      }
+      if (absl::c_linear_search(kReadBySimulator, attribute.name())) CheckAttributeKind(attribute);
+    }
+  }
+
+  void CheckAttributeKind(const AttributeProto& attribute) {
+    const EtAttributeKind expected = ExpectedAttributeKind(attribute.name());
+    const EtAttributeKind kind = attribute.value_case();
+    if (kind == expected) return;
+    const bool takes_integers = IsIntegerKind(expected) || expected == AttributeProto::kBoolVal;
+    const std::string message =
+        absl::StrCat("attribute ", attribute.name(), " is ", AttributeKindName(kind), "; expected ",
+                     AttributeKindName(expected));
+    if (takes_integers && IsIntegerKind(kind)) {
+      Report(EtRule::kAttributeWidth,
+             absl::StrCat(message, ", other kinds older readers take for 0"));
+    } else {
+      Report(EtRule::kAttributeKind, message);
+    }
+  }
+
+  void CheckTimes() {
+    for (const absl::StatusOr<int64_t>& time_ns : {StartNsOf(node_), DurationNsOf(node_)}) {
+      if (!time_ns.ok()) Report(EtRule::kBadValue, time_ns.status().message());
+    }
+  }
+
+  void CheckDependencyKinds() {
+    const std::optional<std::string> text =
+        Read(GetStringAttribute(node_.attr(), kDependencyKindsAttribute));
+    if (!text.has_value()) return;
+    const std::optional<std::vector<EdgeKinds>> kinds = ParseEdgeKinds(*text);
+    if (kinds.has_value() && kinds->size() == static_cast<size_t>(node_.data_deps_size())) return;
+    Report(EtRule::kBadValue, absl::StrCat("dep_kinds is '", FirstCharacters(*text, 60), "', with ",
+                                           node_.data_deps_size(), " data dependencies"));
+  }
+
+  void CheckType(bool on_host) {
+    switch (node_.type()) {
+      case ChakraProtoMsg::COMP_NODE:
+        if (on_host) {
+          Report(EtRule::kHostNode,
+                 "runs on the host, which makes ASTRA-sim's statistics fail at the end");
+        }
+        return;
+      case ChakraProtoMsg::COMM_COLL_NODE:
+      case ChakraProtoMsg::COMM_SEND_NODE:
+      case ChakraProtoMsg::COMM_RECV_NODE:
+        if (on_host) {
+          Report(EtRule::kHostCommunication,
+                 "communicates with is_cpu_op true, which aborts ASTRA-sim; set it to false");
+        }
+        return;
+      case ChakraProtoMsg::MEM_LOAD_NODE:
+      case ChakraProtoMsg::MEM_STORE_NODE:
+        Report(EtRule::kMemoryNode, "ASTRA-sim ends here unless it has a memory expansion");
+        return;
+      case ChakraProtoMsg::INVALID_NODE:
+        Report(EtRule::kHostNode,
+               "has type INVALID_NODE, which ASTRA-sim skips and its statistics "
+               "fail on");
+        return;
+      case ChakraProtoMsg::METADATA_NODE:
+        Report(EtRule::kNodeType, "has type METADATA_NODE, which ASTRA-sim's statistics abort on");
+        return;
+      default:
+        Report(EtRule::kNodeType, absl::StrCat("has the unknown type ", node_.type()));
+    }
+  }
+
+  void CheckCollective() {
+    const std::optional<int64_t> type = ReadRequired(kCommTypeAttribute);
+    if (type.has_value() && !IsSimulated(*type)) {
+      Report(EtRule::kCollectiveType,
+             absl::StrCat(CollectiveName(*type), " is no collective that ASTRA-sim runs"));
+    }
+    CheckCollectiveSize(type);
+    CheckGroup();
+    const std::optional<std::vector<bool>> dimensions =
+        Read(GetBoolListAttribute(node_.attr(), kInvolvedDimAttribute));
+    if (dimensions.has_value() && !absl::c_linear_search(*dimensions, true)) {
+      Report(EtRule::kInvolvedDim, "involved_dim names no dimension, so it never ends");
+    }
+  }
+
+  void CheckCollectiveSize(std::optional<int64_t> type) {
+    const std::optional<int64_t> bytes = ReadRequired(kCommSizeAttribute);
+    if (!bytes.has_value()) return;
+    if (*bytes < 0) Report(EtRule::kCommSize, absl::StrCat("comm_size is ", *bytes));
+    if (type != ChakraProtoMsg::ALL_GATHER || *bytes < 0) return;
+    if (*bytes == 0) {
+      Report(EtRule::kCommSize, "an all-gather of 0 bytes never ends");
+    } else if (*bytes < kMinAllGatherBytes) {
+      Report(EtRule::kSmallAllGather,
+             absl::StrCat("an all-gather of ", *bytes,
+                          " bytes never ends with more preferred-dataset-splits than that"));
+    }
+  }
+
+  void CheckGroup() {
+    const std::optional<std::string> name =
+        Read(GetStringAttribute(node_.attr(), kPgNameAttribute));
+    if (!name.has_value() || IsWorldGroup(*name)) return;
+    int64_t number = 0;
+    if (!absl::SimpleAtoi(*name, &number) || number < 1 || absl::StrCat(number) != *name) {
+      Report(EtRule::kGroupName, absl::StrCat("pg_name is '", FirstCharacters(*name, 60),
+                                              "'; ASTRA-sim wants a number from 1 on"));
+      return;
+    }
+    if (number > kMaxGroupNumber) {
+      Report(EtRule::kGroupNumber,
+             absl::StrCat("pg_name is ", number, "; from ", kMaxGroupNumber + 1,
+                          " on ASTRA-sim mixes up messages"));
+    }
+    const auto group = context_.groups.find(*name);
+    if (context_.groups.empty()) {
+      Report(EtRule::kNoGroups, absl::StrCat("the ranks of group ", *name,
+                                             " are not known; ASTRA-sim needs them in a file "
+                                             "(--comm_groups here)"));
+      return;
+    }
+    if (group == context_.groups.end()) {
+      Report(EtRule::kUnknownGroup, absl::StrCat("there is no group ", *name));
+      return;
+    }
+    CheckRanksOf(*name, group->second);
+  }
+
+  void CheckRanksOf(absl::string_view name, const std::vector<int64_t>& ranks) {
+    if (ranks.size() == 1) {
+      Report(EtRule::kGroupOfOne,
+             absl::StrCat("group ", name, " has one rank, so its collectives never end"));
+    }
+    for (const int64_t rank : ranks) {
+      if (!context_.rank_count.has_value() || rank < *context_.rank_count) continue;
+      Report(EtRule::kPeer, absl::StrCat("group ", name, " has rank ", rank, ", but there are ",
+                                         *context_.rank_count, " ranks"));
+    }
+  }
+
+  void CheckMessage() {
+    const bool sends = node_.type() == ChakraProtoMsg::COMM_SEND_NODE;
+    const std::optional<int64_t> bytes = ReadRequired(kCommSizeAttribute);
+    if (bytes.has_value() && *bytes <= 0) {
+      Report(EtRule::kCommSize, absl::StrCat("a message of ", *bytes, " bytes"));
+    }
+    const std::optional<int64_t> peer = ReadRequired(sends ? kCommDstAttribute : kCommSrcAttribute);
+    if (peer.has_value()) CheckPeer(*peer);
+    const absl::string_view own_name = sends ? kCommSrcAttribute : kCommDstAttribute;
+    const std::optional<int64_t> own = Read(GetIntAttribute(node_.attr(), own_name));
+    if (own.has_value() && *own != context_.rank) {
+      Report(EtRule::kPeer,
+             absl::StrCat(own_name, " is ", *own, " in the trace of rank ", context_.rank));
+    }
+    CheckTag();
+  }
+
+  void CheckPeer(int64_t peer) {
+    if (peer == context_.rank) {
+      Report(EtRule::kPeer, absl::StrCat("rank ", peer, " is its own peer"));
+    } else if (peer < 0 || (context_.rank_count.has_value() && peer >= *context_.rank_count)) {
+      Report(EtRule::kPeer, absl::StrCat("its peer is rank ", peer, ", which there is none of"));
+    }
+  }
+
+  void CheckTag() {
+    const std::optional<int64_t> tag = ReadRequired(kCommTagAttribute);
+    if (!tag.has_value() || (*tag >= 0 && *tag < kCommTagLimit)) return;
+    Report(EtRule::kTag, absl::StrCat("comm_tag is ", *tag, "; expected 0 to ", kCommTagLimit - 1));
+  }
+
+  const Node& node_;
+  const uint64_t offset_;
+  const FileContext& context_;
+  EtProblems* problems_;
+};
+
+void DescribeFile(const EtFile& file, const EtReader& reader, ChakraRankReport* rank) {
+  rank->set_rank(file.rank);
+  rank->set_path(file.path);
+  rank->set_file_bytes(static_cast<int64_t>(reader.file_size()));
+  rank->set_compressed(reader.was_compressed());
+  rank->set_version(reader.metadata().version());
+}
+
 // Checks one file in two passes: ids first, so that the second can look them up.
 class FileChecker {
  public:
   FileChecker(const EtFile& file, const EtFiles& files, const EtCheckOptions& options,
               EtProblems* problems)
-      : problems_(problems), groups_(options.groups) {
+      : problems_(problems) {
     context_.rank = file.rank;
-    context_.groups = &groups_;
+    context_.groups = options.groups;
     if (files.is_prefix) context_.rank_count = files.files.back().rank + 1;
   }
 
@@ -114,7 +396,7 @@ class FileChecker {
     if (node.type() != ChakraProtoMsg::METADATA_NODE) return;
     const absl::StatusOr<CommGroups> listed = ProcessGroupsOf(node);
     if (listed.ok()) {
-      groups_.insert(listed->begin(), listed->end());
+      context_.groups.insert(listed->begin(), listed->end());
     } else {
       Report(EtRule::kBadValue, node.id(), {}, listed.status().message());
     }
@@ -132,7 +414,7 @@ class FileChecker {
     }
     for (const uint64_t id : node.data_deps()) CheckDependency(node, offset, id);
     for (const uint64_t id : node.ctrl_deps()) CheckDependency(node, offset, id);
-    CheckNode(node, offset, context_, problems_);
+    NodeChecker(node, offset, context_, problems_).Run();
   }
 
   void CheckDependency(const Node& node, uint64_t offset, uint64_t id) {
@@ -143,15 +425,17 @@ class FileChecker {
 
   void Report(EtRule rule, std::optional<uint64_t> node, std::optional<uint64_t> offset,
               absl::string_view message) {
-    problems_->Add({rule, context_.rank, node, offset, std::string(message)});
+    problems_->Add(rule, context_.rank, node, offset, message);
   }
 
   EtProblems* problems_;
-  CommGroups groups_;
-  NodeCheckContext context_;
+  FileContext context_;
   NodeIdIndex ids_;
   std::vector<size_t> repeated_;
 };
+
+// In the order of MatchProblem::Kind.
+constexpr EtRule kMatchRules[] = {EtRule::kUnmatched, EtRule::kDisagreement, EtRule::kNotAMember};
 
 class GraphChecker {
  public:
@@ -163,7 +447,7 @@ class GraphChecker {
     const std::vector<NodeIndex> cycle = FindCycle(graph_);
     const CommunicationMatch match(graph_);
     for (const MatchProblem& problem : match.problems()) {
-      Report(RuleOf(problem.kind), problem.node, problem.text);
+      Report(kMatchRules[static_cast<size_t>(problem.kind)], problem.node, problem.text);
     }
     if (!cycle.empty()) {
       Report(EtRule::kCycle, cycle[0], DescribeCycle(graph_, cycle));
@@ -173,18 +457,6 @@ class GraphChecker {
   }
 
  private:
-  static EtRule RuleOf(MatchProblem::Kind kind) {
-    switch (kind) {
-      case MatchProblem::Kind::kMissingPeer:
-        return EtRule::kUnmatched;
-      case MatchProblem::Kind::kDisagreement:
-        return EtRule::kDisagreement;
-      case MatchProblem::Kind::kNotAMember:
-        return EtRule::kNotAMember;
-    }
-    return EtRule::kUnmatched;
-  }
-
   // ASTRA-sim's statistics throw on these.
   bool BreaksStatistics(NodeIndex node) const {
     const ChakraProtoMsg::NodeType type = graph_.type(node);
@@ -255,14 +527,8 @@ class GraphChecker {
   }
 
   void Report(EtRule rule, NodeIndex node, absl::string_view message) {
-    EtProblem problem;
-    problem.rule = rule;
-    problem.message = std::string(message);
-    if (node != kNoNodeIndex) {
-      problem.rank = graph_.rank(node);
-      problem.node = graph_.id(node);
-    }
-    problems_->Add(std::move(problem));
+    if (node == kNoNodeIndex) return problems_->Add(rule, {}, {}, {}, message);
+    problems_->Add(rule, graph_.rank(node), graph_.id(node), {}, message);
   }
 
   const ExecutionGraph& graph_;
@@ -277,11 +543,8 @@ absl::StatusOr<std::set<EtRule>> ParseRules(absl::string_view names) {
   std::set<EtRule> rules;
   if (names.empty()) return rules;
   for (const absl::string_view name : absl::StrSplit(names, ',')) {
-    const size_t count = rules.size();
-    for (const EtRuleInfo& info : kRules) {
-      if (info.name == name) rules.insert(info.rule);
-    }
-    if (rules.size() > count) continue;
+    const auto info = absl::c_find_if(kRules, [&](const EtRuleInfo& r) { return r.name == name; });
+    if (info != std::end(kRules) && rules.insert(info->rule).second) continue;
     const std::string known = absl::StrJoin(
         kRules, ", ", [](std::string* out, const EtRuleInfo& r) { absl::StrAppend(out, r.name); });
     return absl::InvalidArgumentError(
@@ -290,32 +553,34 @@ absl::StatusOr<std::set<EtRule>> ParseRules(absl::string_view names) {
   return rules;
 }
 
-void EtProblems::Add(EtProblem problem) {
-  if (ignored_.count(problem.rule) > 0) return;
-  const int64_t count = ++counts_[static_cast<size_t>(problem.rule)];
-  if (count <= static_cast<int64_t>(kKeptPerRule)) kept_.push_back(std::move(problem));
-}
-
-int64_t EtProblems::Count(Severity severity) const {
-  int64_t count = 0;
-  for (const EtRuleInfo& info : kRules) {
-    if (info.severity == severity) count += counts_[static_cast<size_t>(info.rule)];
+void EtProblems::Add(EtRule rule, std::optional<int64_t> rank, std::optional<uint64_t> node,
+                     std::optional<uint64_t> offset, absl::string_view message) {
+  if (ignored_.count(rule) > 0) return;
+  const EtRuleInfo& info = RuleInfo(rule);
+  if (info.severity == kErrorSeverity) {
+    report_.set_errors(report_.errors() + 1);
+  } else {
+    report_.set_warnings(report_.warnings() + 1);
   }
-  return count;
+  if (++(*report_.mutable_problem_counts())[std::string(info.name)] > kKeptPerRule) return;
+  ChakraProblemReport* problem = report_.add_problems();
+  problem->set_rule(std::string(info.name));
+  problem->set_severity(std::string(info.severity));
+  if (rank.has_value()) problem->set_rank(*rank);
+  if (node.has_value()) problem->set_node(*node);
+  if (offset.has_value()) problem->set_offset(*offset);
+  problem->set_message(std::string(message));
 }
 
 absl::Status CheckEtFiles(FileSystem& file_system, const EtFiles& files,
                           const EtCheckOptions& options, EtProblems* problems) {
-  for (const RankRange& range : files.missing_ranks) {
-    problems->Add({EtRule::kMissingRank,
-                   range.first,
-                   {},
-                   {},
-                   absl::StrCat("there is no file for ranks ", range.first, " to ", range.last)});
+  for (const NumberRange& range : files.missing_ranks) {
+    problems->Add(EtRule::kMissingRank, range.first, {}, {},
+                  absl::StrCat("there is no file for ranks ", range.first, " to ", range.last));
   }
   for (const EtFile& file : files.files) {
     ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options));
-    if (options.on_file != nullptr) options.on_file(file, reader);
+    DescribeFile(file, reader, problems->report().add_ranks());
     RETURN_IF_ERROR(FileChecker(file, files, options, problems).Run(&reader));
   }
   return absl::OkStatus();

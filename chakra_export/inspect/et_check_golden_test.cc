@@ -11,6 +11,7 @@
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/graph/et_graph_reader.h"
+#include "chakra_export/inspect/chakra_report.pb.h"
 #include "chakra_export/inspect/et_check.h"
 #include "chakra_export/testing/et_nodes.h"
 #include "chakra_export/testing/et_workload.h"
@@ -87,8 +88,8 @@ void ExpectNoErrors(const JsonValue& snapshot) {
   ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph,
                        ReadEtGraph(FileSystem::Posix(), files, graph_options));
   CheckEtGraph(graph, &problems);
-  for (const EtProblem& problem : problems.kept()) {
-    EXPECT_EQ(RuleInfo(problem.rule).severity, Severity::kWarning) << problem.message;
+  for (const ChakraProblemReport& problem : problems.report().problems()) {
+    EXPECT_EQ(problem.severity(), kWarningSeverity) << problem.message();
   }
 }
 

@@ -1,12 +1,13 @@
 #include "chakra_export/inspect/et_diff.h"
 
-#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -65,8 +66,13 @@ class Changes {
     const std::multiset<uint64_t> b(second.begin(), second.end());
     if (a == b) return;
     std::vector<std::string> moves;
-    AddMissing(a, b, "-", &moves);
-    AddMissing(b, a, "+", &moves);
+    const auto add_missing = [&](const auto& from, const auto& in, absl::string_view sign) {
+      std::vector<uint64_t> missing;
+      absl::c_set_difference(from, in, std::back_inserter(missing));
+      for (const uint64_t id : missing) moves.push_back(absl::StrCat(sign, id));
+    };
+    add_missing(a, b, "-");
+    add_missing(b, a, "+");
     if (moves.size() > kMaxIds) {
       const size_t more = moves.size() - kMaxIds;
       moves.resize(kMaxIds);
@@ -82,43 +88,23 @@ class Changes {
   }
 
   void Attributes(const Node& first, const Node& second) {
-    const std::multimap<std::string, std::string> a = ByName(first);
-    const std::multimap<std::string, std::string> b = ByName(second);
-    std::set<std::string> names;
-    for (const auto& [name, value] : a) names.insert(name);
-    for (const auto& [name, value] : b) names.insert(name);
-    for (const std::string& name : names) {
-      Text(absl::StrCat("attribute ", name), Values(a, name), Values(b, name));
+    // Values in the first and in the second node, by name.
+    std::map<std::string, std::pair<std::vector<std::string>, std::vector<std::string>>> values;
+    for (const AttributeProto& attribute : first.attr()) {
+      values[attribute.name()].first.push_back(AttributeValueJson(attribute));
+    }
+    for (const AttributeProto& attribute : second.attr()) {
+      values[attribute.name()].second.push_back(AttributeValueJson(attribute));
+    }
+    for (const auto& [name, both] : values) {
+      Text(absl::StrCat("attribute ", name), absl::StrJoin(both.first, "; "),
+           absl::StrJoin(both.second, "; "));
     }
   }
 
   std::vector<std::string> Take() && { return std::move(list_); }
 
  private:
-  static void AddMissing(const std::multiset<uint64_t>& from, const std::multiset<uint64_t>& in,
-                         absl::string_view sign, std::vector<std::string>* moves) {
-    std::vector<uint64_t> missing;
-    std::set_difference(from.begin(), from.end(), in.begin(), in.end(),
-                        std::back_inserter(missing));
-    for (const uint64_t id : missing) moves->push_back(absl::StrCat(sign, id));
-  }
-
-  static std::multimap<std::string, std::string> ByName(const Node& node) {
-    std::multimap<std::string, std::string> values;
-    for (const AttributeProto& attribute : node.attr()) {
-      values.emplace(attribute.name(), AttributeValueJson(attribute));
-    }
-    return values;
-  }
-
-  static std::string Values(const std::multimap<std::string, std::string>& attributes,
-                            const std::string& name) {
-    const auto [begin, end] = attributes.equal_range(name);
-    return absl::StrJoin(begin, end, "; ", [](std::string* out, const auto& attribute) {
-      out->append(attribute.second);
-    });
-  }
-
   std::vector<std::string> list_;
 };
 
@@ -242,15 +228,12 @@ std::string FormatDiff(const ChakraDiffReport& report) {
                     Printable(FirstCharacters(difference.name(), kMaxTextLength)),
                     "): ", Printable(absl::StrJoin(difference.changes(), ", ")), "\n");
   }
-  for (const int64_t rank : report.changed_metadata()) {
-    absl::StrAppend(&text, "rank ", rank, ": the metadata differ\n");
-  }
-  for (const int64_t rank : report.ranks_only_in_first()) {
-    absl::StrAppend(&text, "rank ", rank, ": only in the first\n");
-  }
-  for (const int64_t rank : report.ranks_only_in_second()) {
-    absl::StrAppend(&text, "rank ", rank, ": only in the second\n");
-  }
+  const auto add_ranks = [&](const auto& ranks, absl::string_view what) {
+    for (const int64_t rank : ranks) absl::StrAppend(&text, "rank ", rank, ": ", what, "\n");
+  };
+  add_ranks(report.changed_metadata(), "the metadata differ");
+  add_ranks(report.ranks_only_in_first(), "only in the first");
+  add_ranks(report.ranks_only_in_second(), "only in the second");
   absl::StrAppend(&text, WithThousands(report.equal_nodes()), " nodes equal, ",
                   WithThousands(report.changed_nodes()), " changed, ",
                   WithThousands(report.nodes_only_in_first()), " only in the first, ",

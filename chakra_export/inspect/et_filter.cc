@@ -2,17 +2,20 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "chakra_export/et/et_attributes.h"
+#include "chakra_export/et/et_workload_writer.h"
 #include "chakra_export/et/node_id_index.h"
 #include "chakra_export/graph/execution_graph.h"
+#include "chakra_export/inspect/chakra_report.pb.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 
@@ -44,10 +47,12 @@ class Replacements {
 
   uint64_t failed_node() const { return failed_node_; }
 
-  // Returns the ids of the kept nodes that stand for a removed one; null for a node that is kept.
-  const std::vector<uint64_t>* Find(uint64_t id) const {
+  bool IsRemoved(uint64_t id) const { return removed_.contains(id); }
+
+  // Returns the ids of the kept nodes that stand for the node, itself if it is kept.
+  absl::Span<const uint64_t> Of(const uint64_t& id) const {
     const auto it = removed_.find(id);
-    return it == removed_.end() ? nullptr : &it->second.waits_for;
+    return it == removed_.end() ? absl::MakeConstSpan(&id, 1) : it->second.waits_for;
   }
 
  private:
@@ -89,12 +94,8 @@ class Replacements {
   absl::Status Finish(Removed* node) {
     std::vector<uint64_t> kept;
     for (const uint64_t source : node->waits_for) {
-      const std::vector<uint64_t>* instead = Find(source);
-      if (instead == nullptr) {
-        kept.push_back(source);
-      } else {
-        kept.insert(kept.end(), instead->begin(), instead->end());
-      }
+      const absl::Span<const uint64_t> instead = Of(source);
+      kept.insert(kept.end(), instead.begin(), instead.end());
     }
     std::sort(kept.begin(), kept.end());
     kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
@@ -117,8 +118,8 @@ class Replacements {
 
 class FileFilter {
  public:
-  FileFilter(const EtFilterOptions& options, EtFilterResult* result)
-      : options_(options), result_(result) {}
+  FileFilter(const EtFilterOptions& options, ChakraRewriteReport* report)
+      : options_(options), report_(report) {}
 
   // Decides what goes and finds out what is wrong with the file.
   absl::Status Prepare(EtReader* reader) {
@@ -134,15 +135,18 @@ class FileFilter {
     return reader->NodeErrorAt(*ids_.Find(replacements_.failed_node()), resolved.message());
   }
 
-  bool KeepsAny() const { return std::find(keeps_.begin(), keeps_.end(), true) != keeps_.end(); }
+  bool KeepsAny() const { return absl::c_linear_search(keeps_, true); }
 
   absl::Status Write(EtReader* reader, EtWriter* writer) {
     Node node;
     reader->Rewind();
     for (const bool keeps : keeps_) {
       RETURN_IF_ERROR(reader->Next(&node).status());
-      ++(keeps ? result_->kept_nodes : result_->removed_nodes);
-      if (!keeps) continue;
+      if (!keeps) {
+        report_->set_removed_nodes(report_->removed_nodes() + 1);
+        continue;
+      }
+      report_->set_nodes(report_->nodes() + 1);
       RETURN_IF_ERROR(ReplaceDependencies(&node));
       RETURN_IF_ERROR(writer->Add(node));
     }
@@ -154,24 +158,17 @@ class FileFilter {
   using Dependencies = std::map<uint64_t, EdgeKinds>;
 
   void Add(uint64_t id, EdgeKinds kinds, Dependencies* dependencies) {
-    const std::vector<uint64_t>* instead = replacements_.Find(id);
-    if (instead == nullptr) {
-      AddKept(id, kinds, dependencies);
-    } else {
-      for (const uint64_t kept : *instead) AddKept(kept, kinds, dependencies);
-    }
-  }
-
-  void AddKept(uint64_t id, EdgeKinds kinds, Dependencies* dependencies) {
-    if (ids_.Find(id).has_value()) {
-      (*dependencies)[id] |= kinds;
-    } else {
-      ++result_->dangling_dependencies;
+    for (const uint64_t kept : replacements_.Of(id)) {
+      if (ids_.Find(kept).has_value()) {
+        (*dependencies)[kept] |= kinds;
+      } else {
+        report_->set_removed_dependencies(report_->removed_dependencies() + 1);
+      }
     }
   }
 
   // True for a dependency that stays as it is.
-  bool Stays(uint64_t id) { return replacements_.Find(id) == nullptr && ids_.Find(id).has_value(); }
+  bool Stays(uint64_t id) { return !replacements_.IsRemoved(id) && ids_.Find(id).has_value(); }
 
   absl::Status ReplaceDependencies(Node* node) {
     const auto stays = [this](uint64_t id) { return Stays(id); };
@@ -216,7 +213,7 @@ class FileFilter {
   }
 
   const EtFilterOptions& options_;
-  EtFilterResult* result_;
+  ChakraRewriteReport* report_;
   NodeIdIndex ids_;
   std::vector<bool> keeps_;
   Replacements replacements_;
@@ -224,26 +221,28 @@ class FileFilter {
 
 }  // namespace
 
-absl::StatusOr<EtFilterResult> FilterEtFiles(FileSystem& file_system, const EtFiles& files,
-                                             const EtFilterOptions& options,
-                                             const std::string& output_prefix) {
-  EtFilterResult result;
+absl::StatusOr<ChakraRewriteReport> FilterEtFiles(FileSystem& file_system, const EtFiles& files,
+                                                  const EtFilterOptions& options,
+                                                  const std::string& output_prefix) {
+  ChakraRewriteReport report;
   EtWorkloadWriter writer(file_system, output_prefix);
   for (const EtFile& file : files.files) {
     ASSIGN_OR_RETURN(EtReader reader, EtReader::Open(file_system, file.path, options));
-    FileFilter filter(options, &result);
+    FileFilter filter(options, &report);
     RETURN_IF_ERROR(filter.Prepare(&reader));
-    if (!filter.KeepsAny()) result.empty_ranks.push_back(file.rank);
+    if (!filter.KeepsAny()) report.add_empty_ranks(file.rank);
     ASSIGN_OR_RETURN(EtWriter * trace, writer.BeginTrace(file.rank, reader.metadata()));
     RETURN_IF_ERROR(filter.Write(&reader, trace));
   }
-  if (result.kept_nodes == 0) {
+  if (report.nodes() == 0) {
     return absl::InvalidArgumentError("nothing matched: no node of the traces is to be kept");
   }
   writer.AddGroups(options.groups);
-  ASSIGN_OR_RETURN(result.written,
+  ASSIGN_OR_RETURN(const WrittenWorkload written,
                    writer.Commit(files.is_prefix ? std::optional<int64_t>(0) : std::nullopt));
-  return result;
+  report.set_comm_groups(written.comm_groups);
+  report.mutable_removed()->Add(written.removed.begin(), written.removed.end());
+  return report;
 }
 
 }  // namespace meridian

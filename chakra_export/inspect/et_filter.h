@@ -4,16 +4,13 @@
 #ifndef CHAKRA_EXPORT_INSPECT_ET_FILTER_H_
 #define CHAKRA_EXPORT_INSPECT_ET_FILTER_H_
 
-#include <cstdint>
 #include <functional>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_reader.h"
-#include "chakra_export/et/et_workload_writer.h"
 #include "xla_profiler/base/files/file_system.h"
 
 namespace ChakraProtoMsg {
@@ -22,6 +19,8 @@ class Node;
 
 namespace meridian {
 
+class ChakraRewriteReport;
+
 struct EtFilterOptions : EtReaderOptions {
   // True for the nodes to keep.
   std::function<bool(const ChakraProtoMsg::Node& node)> keep;
@@ -29,25 +28,15 @@ struct EtFilterOptions : EtReaderOptions {
   CommGroups groups;
 };
 
-struct EtFilterResult {
-  int64_t kept_nodes = 0;
-  int64_t removed_nodes = 0;
-  // Dependencies on ids that no node has, which are left out.
-  int64_t dangling_dependencies = 0;
-  // Ranks of which no node is kept.
-  std::vector<int64_t> empty_ranks;
-  WrittenWorkload written;
-};
-
 // Writes PREFIX.<rank>.et for each file and the groups, in place of an earlier workload when the
 // files are those of a prefix (see EtWorkloadWriter::Commit). A dependency that takes the place of
 // others has their kinds and stays a data or a control dependency; nodes and fields are otherwise
-// as they were. InvalidArgument, and nothing is written, for ids that occur twice, removed nodes
-// that wait for each other, when there would be over a hundred million dependencies on removed
-// nodes to replace, and when no node is to be kept.
-absl::StatusOr<EtFilterResult> FilterEtFiles(FileSystem& file_system, const EtFiles& files,
-                                             const EtFilterOptions& options,
-                                             const std::string& output_prefix);
+// as they were. The report lacks the name of the output. InvalidArgument, and nothing is written,
+// for ids that occur twice, removed nodes that wait for each other, when there would be over a
+// hundred million dependencies on removed nodes to replace, and when no node is to be kept.
+absl::StatusOr<ChakraRewriteReport> FilterEtFiles(FileSystem& file_system, const EtFiles& files,
+                                                  const EtFilterOptions& options,
+                                                  const std::string& output_prefix);
 
 }  // namespace meridian
 

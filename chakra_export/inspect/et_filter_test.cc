@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "chakra_export/et/et_attributes.h"
+#include "chakra_export/inspect/chakra_report.pb.h"
 #include "chakra_export/testing/et_nodes.h"
 #include "chakra_export/testing/et_workload.h"
 #include "gmock/gmock.h"
@@ -36,9 +37,9 @@ EtFilterOptions Keeping(std::set<uint64_t> ids) {
 // Filters rank 0 and returns its nodes.
 absl::StatusOr<std::vector<Node>> Filter(const std::vector<Node>& nodes,
                                          const EtFilterOptions& options,
-                                         EtFilterResult* counts = nullptr) {
+                                         ChakraRewriteReport* counts = nullptr) {
   const TemporaryDirectory directory;
-  ASSIGN_OR_RETURN(const EtFilterResult counted,
+  ASSIGN_OR_RETURN(const ChakraRewriteReport counted,
                    FilterEtFiles(FileSystem::Posix(), WriteWorkload(directory, "a", {nodes}),
                                  options, directory.PathOf("b")));
   if (counts != nullptr) *counts = counted;
@@ -47,7 +48,7 @@ absl::StatusOr<std::vector<Node>> Filter(const std::vector<Node>& nodes,
 
 TEST(EtFilterTest, DependenciesReachOverWhatIsRemoved) {
   // 1 -> 2 -> 3 -> 4, and 5 -> 3.
-  EtFilterResult counts;
+  ChakraRewriteReport counts;
   ASSERT_OK_AND_ASSIGN(const std::vector<Node> nodes,
                        Filter({CompNode(1, 1), CompNode(2, 1, {1}), CompNode(3, 1, {2, 5}),
                                CompNode(4, 1, {3}), CompNode(5, 1)},
@@ -55,9 +56,9 @@ TEST(EtFilterTest, DependenciesReachOverWhatIsRemoved) {
   ASSERT_EQ(nodes.size(), 3);
   EXPECT_EQ(nodes[1].id(), 4);
   EXPECT_THAT(nodes[1].data_deps(), ElementsAre(1, 5));
-  EXPECT_EQ(counts.kept_nodes, 3);
-  EXPECT_EQ(counts.removed_nodes, 2);
-  EXPECT_EQ(counts.dangling_dependencies, 0);
+  EXPECT_EQ(counts.nodes(), 3);
+  EXPECT_EQ(counts.removed_nodes(), 2);
+  EXPECT_EQ(counts.removed_dependencies(), 0);
 }
 
 TEST(EtFilterTest, KindsOfDependenciesStay) {
@@ -76,12 +77,12 @@ TEST(EtFilterTest, KindsOfDependenciesStay) {
 }
 
 TEST(EtFilterTest, DanglingDependenciesGo) {
-  EtFilterResult counts;
+  ChakraRewriteReport counts;
   ASSERT_OK_AND_ASSIGN(
       const std::vector<Node> nodes,
       Filter({CompNode(1, 1, {9}), CompNode(2, 1, {1, 8})}, Keeping({2}), &counts));
   EXPECT_THAT(nodes[0].data_deps(), ElementsAre());
-  EXPECT_EQ(counts.dangling_dependencies, 2);
+  EXPECT_EQ(counts.removed_dependencies(), 2);
 }
 
 TEST(EtFilterTest, KeepingAllChangesNothing) {
@@ -116,10 +117,10 @@ TEST(EtFilterTest, MatchingNothingIsAnErrorAndNothingIsWritten) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("nothing matched")));
   EXPECT_THAT(directory.List(), UnorderedElementsAre("a.0.et", "a.1.et", "b.5.et"));
   ASSERT_OK_AND_ASSIGN(
-      const EtFilterResult result,
+      const ChakraRewriteReport result,
       FilterEtFiles(FileSystem::Posix(), files, Keeping({2}), directory.PathOf("b")));
-  EXPECT_THAT(result.empty_ranks, ElementsAre(0));
-  EXPECT_THAT(result.written.removed, ElementsAre(directory.PathOf("b.5.et")));
+  EXPECT_THAT(result.empty_ranks(), ElementsAre(0));
+  EXPECT_THAT(result.removed(), ElementsAre(directory.PathOf("b.5.et")));
 }
 
 TEST(EtFilterTest, GroupsAreWrittenBesideTheTraces) {
@@ -127,10 +128,10 @@ TEST(EtFilterTest, GroupsAreWrittenBesideTheTraces) {
   EtFilterOptions options = Keeping({1});
   options.groups = {{"4", {0, 1}}};
   ASSERT_OK_AND_ASSIGN(
-      const EtFilterResult result,
+      const ChakraRewriteReport result,
       FilterEtFiles(FileSystem::Posix(), WriteWorkload(directory, "a", {{CompNode(1, 1)}}), options,
                     directory.PathOf("b")));
-  EXPECT_EQ(result.written.comm_groups, directory.PathOf("b.comm_groups.json"));
+  EXPECT_EQ(result.comm_groups(), directory.PathOf("b.comm_groups.json"));
   EXPECT_EQ(directory.Read("b.comm_groups.json"), "{\n  \"4\": [0, 1]\n}\n");
 }
 

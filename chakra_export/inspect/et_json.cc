@@ -31,35 +31,30 @@ std::string TypeName(int type) {
 void WriteScalar(const Message& message, const FieldDescriptor& field, int index,
                  JsonWriter* json) {
   const Reflection& reflection = *message.GetReflection();
-  const bool repeated = index >= 0;
-  const auto write_text = [&](const std::string& text) {
-    json->Value(field.type() == FieldDescriptor::TYPE_BYTES ? absl::Base64Escape(text) : text);
+  const auto value = [&](auto get_repeated, auto get) {
+    return index >= 0 ? (reflection.*get_repeated)(message, &field, index)
+                      : (reflection.*get)(message, &field);
   };
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_INT32:
-      return json->Value(repeated ? reflection.GetRepeatedInt32(message, &field, index)
-                                  : reflection.GetInt32(message, &field));
+      return json->Value(value(&Reflection::GetRepeatedInt32, &Reflection::GetInt32));
     case FieldDescriptor::CPPTYPE_INT64:
-      return json->Value(repeated ? reflection.GetRepeatedInt64(message, &field, index)
-                                  : reflection.GetInt64(message, &field));
+      return json->Value(value(&Reflection::GetRepeatedInt64, &Reflection::GetInt64));
     case FieldDescriptor::CPPTYPE_UINT32:
-      return json->Value(repeated ? reflection.GetRepeatedUInt32(message, &field, index)
-                                  : reflection.GetUInt32(message, &field));
+      return json->Value(value(&Reflection::GetRepeatedUInt32, &Reflection::GetUInt32));
     case FieldDescriptor::CPPTYPE_UINT64:
-      return json->Value(repeated ? reflection.GetRepeatedUInt64(message, &field, index)
-                                  : reflection.GetUInt64(message, &field));
+      return json->Value(value(&Reflection::GetRepeatedUInt64, &Reflection::GetUInt64));
     case FieldDescriptor::CPPTYPE_DOUBLE:
-      return json->Value(repeated ? reflection.GetRepeatedDouble(message, &field, index)
-                                  : reflection.GetDouble(message, &field));
+      return json->Value(value(&Reflection::GetRepeatedDouble, &Reflection::GetDouble));
     case FieldDescriptor::CPPTYPE_FLOAT:
-      return json->Value(repeated ? reflection.GetRepeatedFloat(message, &field, index)
-                                  : reflection.GetFloat(message, &field));
+      return json->Value(value(&Reflection::GetRepeatedFloat, &Reflection::GetFloat));
     case FieldDescriptor::CPPTYPE_BOOL:
-      return json->Value(repeated ? reflection.GetRepeatedBool(message, &field, index)
-                                  : reflection.GetBool(message, &field));
-    case FieldDescriptor::CPPTYPE_STRING:
-      return write_text(repeated ? reflection.GetRepeatedString(message, &field, index)
-                                 : reflection.GetString(message, &field));
+      return json->Value(value(&Reflection::GetRepeatedBool, &Reflection::GetBool));
+    case FieldDescriptor::CPPTYPE_STRING: {
+      const std::string text = value(&Reflection::GetRepeatedString, &Reflection::GetString);
+      const bool is_bytes = field.type() == FieldDescriptor::TYPE_BYTES;
+      return json->Value(is_bytes ? absl::Base64Escape(text) : text);
+    }
     default:
       return json->Raw("null");
   }
@@ -117,14 +112,6 @@ void WriteIoInfo(absl::string_view key, const IOInfo& info, JsonWriter* json) {
   json->EndObject();
 }
 
-void WriteMetadata(const ChakraProtoMsg::GlobalMetadata& metadata, JsonWriter* json) {
-  json->BeginObject();
-  json->Member("version", metadata.version());
-  WriteAttributes(metadata.attr(), json);
-  WriteUnknownFields(metadata, json);
-  json->EndObject();
-}
-
 void WriteNode(const Node& node, JsonWriter* json) {
   json->BeginObject();
   json->Member("id", node.id());
@@ -150,7 +137,11 @@ absl::Status WriteFile(const EtFile& file, EtReader* reader, JsonWriter* json, s
   json->Member("rank", file.rank);
   json->Member("path", file.path);
   json->Key("metadata");
-  WriteMetadata(reader->metadata(), json);
+  json->BeginObject();
+  json->Member("version", reader->metadata().version());
+  WriteAttributes(reader->metadata().attr(), json);
+  WriteUnknownFields(reader->metadata(), json);
+  json->EndObject();
   json->Key("nodes");
   json->BeginArray(JsonLayout::kLines);
   RETURN_IF_ERROR(reader->ForEachNode([&](const Node& node) {

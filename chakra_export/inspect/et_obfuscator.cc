@@ -5,7 +5,6 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -15,39 +14,29 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_attributes.h"
-#include "chakra_export/et/et_writer.h"
+#include "chakra_export/et/et_workload_writer.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
+#include "chakra_export/inspect/chakra_report.pb.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {
 namespace {
 
+using ::ChakraProtoMsg::AttributeProto;
 using ::ChakraProtoMsg::IOInfo;
 using ::ChakraProtoMsg::Node;
 
 constexpr int64_t kNsPerMicro = 1000;
-
-// A number that simulations depend on, with what its attribute's kind can hold.
-struct KeptNumber {
-  absl::string_view name;
-  int64_t least;
-  int64_t most;
-};
-constexpr int64_t kMin32 = std::numeric_limits<int32_t>::min();
-constexpr int64_t kMax32 = std::numeric_limits<int32_t>::max();
-constexpr int64_t kMin64 = std::numeric_limits<int64_t>::min();
 constexpr int64_t kMax64 = std::numeric_limits<int64_t>::max();
-constexpr KeptNumber kKeptNumbers[] = {
-    {kCommTypeAttribute, kMin64, kMax64},     {kCommSizeAttribute, kMin64, kMax64},
-    {kCommPriorityAttribute, kMin32, kMax32}, {kCommSrcAttribute, kMin32, kMax32},
-    {kCommDstAttribute, kMin32, kMax32},      {kCommTagAttribute, kMin32, kMax32},
-    {kNumOpsAttribute, kMin64, kMax64},       {kTensorSizeAttribute, 0, kMax64},
-    {kStreamAttribute, kMin64, kMax64},
-};
+
+// Numbers that simulations depend on.
+constexpr absl::string_view kKeptNumbers[] = {
+    kCommTypeAttribute, kCommSizeAttribute,   kCommPriorityAttribute,
+    kCommSrcAttribute,  kCommDstAttribute,    kCommTagAttribute,
+    kNumOpsAttribute,   kTensorSizeAttribute, kStreamAttribute};
 
 bool IsGroupNumber(absl::string_view name) {
   uint64_t number = 0;
@@ -184,7 +173,7 @@ class Obfuscator {
     ASSIGN_OR_RETURN(const std::optional<bool> is_cpu_op,
                      GetBoolAttribute(node.attr(), kIsCpuOpAttribute));
     if (is_cpu_op.has_value()) SetBoolAttribute(kIsCpuOpAttribute, *is_cpu_op, kept);
-    for (const KeptNumber& number : kKeptNumbers) RETURN_IF_ERROR(CopyNumber(node, number, kept));
+    for (const absl::string_view name : kKeptNumbers) RETURN_IF_ERROR(CopyNumber(node, name, kept));
     ASSIGN_OR_RETURN(const std::optional<int64_t> thread,
                      GetIntAttribute(node.attr(), kThreadAttribute));
     if (thread.has_value()) SetIntAttribute(kThreadAttribute, ThreadNumber(rank, *thread), kept);
@@ -202,15 +191,19 @@ class Obfuscator {
     return absl::OkStatus();
   }
 
-  static absl::Status CopyNumber(const Node& node, const KeptNumber& number, EtAttributes* kept) {
-    ASSIGN_OR_RETURN(const std::optional<int64_t> value, GetIntAttribute(node.attr(), number.name));
+  // Refuses what the kind of the attribute cannot hold.
+  static absl::Status CopyNumber(const Node& node, absl::string_view name, EtAttributes* kept) {
+    ASSIGN_OR_RETURN(const std::optional<int64_t> value, GetIntAttribute(node.attr(), name));
     if (!value.has_value()) return absl::OkStatus();
-    if (*value < number.least || *value > number.most) {
-      return absl::InvalidArgumentError(absl::StrCat("attribute ", number.name, " is ", *value,
-                                                     "; expected ", number.least, " to ",
-                                                     number.most));
+    const EtAttributeKind kind = ExpectedAttributeKind(name);
+    const bool is_32_bits = kind == AttributeProto::kInt32Val;
+    const int64_t most = is_32_bits ? std::numeric_limits<int32_t>::max() : kMax64;
+    const int64_t least = kind == AttributeProto::kUint64Val ? 0 : -most - 1;
+    if (*value < least || *value > most) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("attribute ", name, " is ", *value, "; expected ", least, " to ", most));
     }
-    SetIntAttribute(number.name, *value, kept);
+    SetIntAttribute(name, *value, kept);
     return absl::OkStatus();
   }
 
@@ -290,9 +283,9 @@ class Obfuscator {
 
 }  // namespace
 
-absl::StatusOr<EtObfuscatorResult> ObfuscateEtFiles(FileSystem& file_system, const EtFiles& files,
-                                                    const EtObfuscatorOptions& options,
-                                                    const std::string& output_prefix) {
+absl::StatusOr<ChakraRewriteReport> ObfuscateEtFiles(FileSystem& file_system, const EtFiles& files,
+                                                     const EtObfuscatorOptions& options,
+                                                     const std::string& output_prefix) {
   if (!(options.jitter >= 0 && options.jitter <= 1)) {
     return absl::InvalidArgumentError(
         absl::StrCat("a jitter of ", options.jitter, "; expected 0 to 1, e.g. 0.05"));
@@ -304,7 +297,7 @@ absl::StatusOr<EtObfuscatorResult> ObfuscateEtFiles(FileSystem& file_system, con
         reader.ForEachNode([&](const Node& node) { return obfuscator.Announce(node); }));
   }
   obfuscator.Announce(options.groups);
-  EtObfuscatorResult result;
+  ChakraRewriteReport report;
   EtWorkloadWriter writer(file_system, output_prefix);
   ChakraProtoMsg::GlobalMetadata metadata;
   metadata.set_version(kEtSchemaVersion);
@@ -313,15 +306,18 @@ absl::StatusOr<EtObfuscatorResult> ObfuscateEtFiles(FileSystem& file_system, con
     ASSIGN_OR_RETURN(EtWriter * trace, writer.BeginTrace(file.rank, metadata));
     RETURN_IF_ERROR(reader.ForEachNode([&](const Node& node) -> absl::Status {
       ASSIGN_OR_RETURN(const Node disguised, obfuscator.Disguise(node, file.rank));
-      ++result.nodes;
-      result.removed_attributes += node.attr_size() - disguised.attr_size();
+      report.set_nodes(report.nodes() + 1);
+      report.set_removed_attributes(report.removed_attributes() + node.attr_size() -
+                                    disguised.attr_size());
       return trace->Add(disguised);
     }));
   }
   writer.AddGroups(obfuscator.Disguise(options.groups));
-  ASSIGN_OR_RETURN(result.written,
+  ASSIGN_OR_RETURN(const WrittenWorkload written,
                    writer.Commit(files.is_prefix ? std::optional<int64_t>(0) : std::nullopt));
-  return result;
+  report.set_comm_groups(written.comm_groups);
+  report.mutable_removed()->Add(written.removed.begin(), written.removed.end());
+  return report;
 }
 
 }  // namespace meridian

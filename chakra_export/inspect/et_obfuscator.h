@@ -20,10 +20,11 @@
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_reader.h"
-#include "chakra_export/et/et_workload_writer.h"
 #include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {
+
+class ChakraRewriteReport;
 
 // A second after the epoch: 0 would be no start time.
 inline constexpr int64_t kFirstStartNs = 1000000000;
@@ -38,18 +39,12 @@ struct EtObfuscatorOptions : EtReaderOptions {
   CommGroups groups;
 };
 
-struct EtObfuscatorResult {
-  int64_t nodes = 0;
-  int64_t removed_attributes = 0;
-  WrittenWorkload written;
-};
-
 // Writes PREFIX.<rank>.et for each file and the groups, in place of an earlier workload when the
 // files are those of a prefix (see EtWorkloadWriter::Commit). Nothing is written when a file is
-// bad.
-absl::StatusOr<EtObfuscatorResult> ObfuscateEtFiles(FileSystem& file_system, const EtFiles& files,
-                                                    const EtObfuscatorOptions& options,
-                                                    const std::string& output_prefix);
+// bad. The report lacks the name of the output.
+absl::StatusOr<ChakraRewriteReport> ObfuscateEtFiles(FileSystem& file_system, const EtFiles& files,
+                                                     const EtObfuscatorOptions& options,
+                                                     const std::string& output_prefix);
 
 }  // namespace meridian
 

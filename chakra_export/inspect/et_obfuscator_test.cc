@@ -12,7 +12,7 @@
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/graph_replay.h"
-#include "chakra_export/inspect/node_times.h"
+#include "chakra_export/inspect/chakra_report.pb.h"
 #include "chakra_export/testing/et_nodes.h"
 #include "chakra_export/testing/et_workload.h"
 #include "gmock/gmock.h"
@@ -85,11 +85,11 @@ int64_t SimulatedNs(const std::string& prefix) {
 TEST(EtObfuscatorTest, NoOriginalTextSurvivesInTheBytes) {
   const TemporaryDirectory directory;
   const EtFiles files = WriteWorkload(directory, "a", Revealing());
-  ASSERT_OK_AND_ASSIGN(const EtObfuscatorResult result,
+  ASSERT_OK_AND_ASSIGN(const ChakraRewriteReport result,
                        ObfuscateEtFiles(FileSystem::Posix(), files, {}, directory.PathOf("b")));
-  EXPECT_EQ(result.nodes, 14);
+  EXPECT_EQ(result.nodes(), 14);
   // Two of every node, and the op_schema of the six matmuls.
-  EXPECT_EQ(result.removed_attributes, 2 * 14 + 6);
+  EXPECT_EQ(result.removed_attributes(), 2 * 14 + 6);
   int texts = 0;
   for (const char* name : {"b.0.et", "b.1.et"}) {
     const std::string bytes = directory.Read(name);
@@ -240,10 +240,10 @@ TEST(EtObfuscatorTest, GroupsBesideTheTracesHaveTheNamesThatNodesHave) {
   EtObfuscatorOptions options;
   options.groups = {{"4", {0, 1}}, {"tensor_parallel", {1, 0}}, {"unused", {1}}};
   ASSERT_OK_AND_ASSIGN(
-      const EtObfuscatorResult result,
+      const ChakraRewriteReport result,
       ObfuscateEtFiles(FileSystem::Posix(), files, options, directory.PathOf("b")));
   ASSERT_OK_AND_ASSIGN(const CommGroups groups,
-                       ReadCommGroups(FileSystem::Posix(), result.written.comm_groups));
+                       ReadCommGroups(FileSystem::Posix(), result.comm_groups()));
   ASSERT_EQ(groups.size(), 3u);
   EXPECT_THAT(groups.at("4"), ElementsAre(0, 1));
   const Node node = ReadNodes(directory.PathOf("b.0.et"))[1];

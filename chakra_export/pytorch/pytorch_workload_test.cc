@@ -15,6 +15,7 @@
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
+#include "chakra_export/inspect/chakra_report.pb.h"
 #include "chakra_export/inspect/et_check.h"
 #include "chakra_export/pytorch/host_trace.h"
 #include "chakra_export/pytorch/link_report.pb.h"
@@ -167,7 +168,7 @@ TEST_F(PytorchWorkloadTest, PassesEveryRuleOfTheChecker) {
   EtProblems problems;
   ASSERT_OK(CheckEtFiles(FileSystem::Posix(), files, {}, &problems));
   CheckEtGraph(ReadGraph(), &problems);
-  EXPECT_EQ(problems.errors() + problems.warnings(), 0);
+  EXPECT_EQ(problems.report().errors() + problems.report().warnings(), 0);
 }
 
 TEST_F(PytorchWorkloadTest, KeepsTheHostInTheFullFlavor) {
@@ -303,7 +304,7 @@ TEST_F(PytorchWorkloadTest, MakesMessagesWithPeersAndTags) {
   EXPECT_EQ(graph.communication(1)->tag, graph.communication(2)->tag);
   EtProblems problems;
   CheckEtGraph(graph, &problems);
-  EXPECT_EQ(problems.errors() + problems.warnings(), 0);
+  EXPECT_EQ(problems.report().errors() + problems.report().warnings(), 0);
 }
 
 // Two microbatches along a pipeline of three: 0 -> 1 -> 2. Each message has its own tag, and every
@@ -358,7 +359,9 @@ TEST_F(PytorchWorkloadTest, PipelinesKeepTheirMessagesApart) {
                        FindEtFiles(FileSystem::Posix(), directory_.PathOf("w")));
   ASSERT_OK(CheckEtFiles(FileSystem::Posix(), files, {}, &problems));
   CheckEtGraph(graph, &problems);
-  for (const EtProblem& problem : problems.kept()) ADD_FAILURE() << problem.message;
+  for (const ChakraProblemReport& problem : problems.report().problems()) {
+    ADD_FAILURE() << problem.message();
+  }
 }
 
 TEST_F(PytorchWorkloadTest, WritesTheJoinedTraceAsJson) {

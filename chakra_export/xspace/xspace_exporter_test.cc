@@ -16,6 +16,7 @@
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/graph_replay.h"
+#include "chakra_export/inspect/chakra_report.pb.h"
 #include "chakra_export/inspect/et_check.h"
 #include "chakra_export/xspace/chakra_export_report.pb.h"
 #include "chakra_export/xspace/testing/device_profile.h"
@@ -337,7 +338,9 @@ TEST(XSpaceExporterTest, PermutesAreMessagesThatSimulatorsRun) {
   EXPECT_THAT(CheckEtFiles(Files(), files, {}, &problems), IsOk());
   const ExecutionGraph graph = ReadGraph(prefix, "");
   CheckEtGraph(graph, &problems);
-  for (const EtProblem& problem : problems.kept()) ADD_FAILURE() << problem.message;
+  for (const ChakraProblemReport& problem : problems.report().problems()) {
+    ADD_FAILURE() << problem.message();
+  }
   // (tag, source, target) -> sends and receives.
   std::map<std::tuple<int32_t, int64_t, int64_t>, std::pair<int, int>> messages;
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
@@ -594,7 +597,9 @@ TEST_P(ExampleTest, SimulatorsFindNothingWrong) {
     ASSERT_OK_AND_ASSIGN(const EtFiles files, FindEtFiles(Files(), prefix_));
     EXPECT_THAT(CheckEtFiles(Files(), files, check, &problems), IsOk());
     CheckEtGraph(ReadGraph(prefix_, report.comm_groups()), &problems);
-    for (const EtProblem& problem : problems.kept()) ADD_FAILURE() << problem.message;
+    for (const ChakraProblemReport& problem : problems.report().problems()) {
+      ADD_FAILURE() << problem.message();
+    }
   }
 }
 

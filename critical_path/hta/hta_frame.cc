@@ -4,9 +4,9 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
-#include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
@@ -40,19 +40,17 @@ class Loader {
   absl::StatusOr<HtaFrame> Load(absl::string_view text) {
     event_sync_ = frame_.names.Intern("Event Sync");
     context_sync_ = frame_.names.Intern("Context Sync");
-    ASSIGN_OR_RETURN(const TraceJsonHeader header, ReadTraceJson(
-                                                       text,
-                                                       [this](const TraceJsonEvent& event) {
-                                                         Take(event);
-                                                         return absl::OkStatus();
-                                                       },
-                                                       &frame_.problems));
+    const auto take = [this](const TraceJsonEvent& event) {
+      Take(event);
+      return absl::OkStatus();
+    };
+    ASSIGN_OR_RETURN(const TraceJsonHeader header, ReadTraceJson(text, take, &frame_.problems));
     if (frame_.rows.empty()) {
       return absl::FailedPreconditionError(
           "no event has a duration and a category; is this a trace of PyTorch's profiler?");
     }
-    if (frame_.problems.count(TraceJsonProblem::kMissingTime) > 0) has_fractional_starts_ = true;
-    if (has_fractional_starts_) RoundTimes();
+    const bool misses_starts = frame_.problems.count(TraceJsonProblem::kMissingTime) > 0;
+    if (has_fractional_starts_ || misses_starts) RoundTimes();
     RETURN_IF_ERROR(CountFromEarliest(header.base_time_ns));
     frame_.rank = header.Find("distributedInfo").Find("rank").AsInt64().value_or(0);
     LinkPartners();
@@ -89,18 +87,17 @@ class Loader {
   void ReadArgs(const JsonValue& args, HtaRow* row) {
     if (!args.exists()) return;
     HtaWait wait;
+    const std::pair<absl::string_view, int64_t*> fields[] = {
+        {"stream", &row->stream},
+        {"correlation", &row->correlation},
+        {"wait_on_stream", &wait.stream},
+        {"wait_on_cuda_event_record_corr_id", &wait.record_correlation}};
     JsonCutter cutter(args.text());
     cutter.Enter('{');
     for (absl::string_view key; cutter.NextMember(&key);) {
       const JsonValue value(cutter.CutValue());
-      if (key == "stream") {
-        row->stream = value.AsInt64().value_or(-1);
-      } else if (key == "correlation") {
-        row->correlation = value.AsInt64().value_or(-1);
-      } else if (key == "wait_on_stream") {
-        wait.stream = value.AsInt64().value_or(-1);
-      } else if (key == "wait_on_cuda_event_record_corr_id") {
-        wait.record_correlation = value.AsInt64().value_or(-1);
+      for (const auto& [name, number] : fields) {
+        if (key == name) *number = value.AsInt64().value_or(-1);
       }
     }
     if (wait.stream != -1 || wait.record_correlation != -1) frame_.waits[row->index] = wait;
@@ -160,21 +157,20 @@ class Loader {
   void DropLastStep() {
     const std::optional<int64_t> last_step_ps = LastStepStart();
     if (!last_step_ps.has_value()) return;
-    // Correlations of the host's rows that stay; only the keys count.
-    absl::flat_hash_map<int64_t, bool> kept;
+    // The correlations of the host's rows that stay.
+    absl::flat_hash_set<int64_t> kept;
+    std::vector<HtaRow> device_rows, host_rows;
     for (const HtaRow& row : frame_.rows) {
-      if (!IsDeviceRow(row) && row.start_ps < *last_step_ps) kept[row.correlation] = true;
+      if (IsDeviceRow(row) || row.start_ps >= *last_step_ps) continue;
+      kept.insert(row.correlation);
+      host_rows.push_back(row);
     }
     // A join gives device rows correlation by correlation, in the order of first use.
     absl::flat_hash_map<int64_t, uint32_t> place;
-    std::vector<HtaRow> device_rows, host_rows;
     for (const HtaRow& row : frame_.rows) {
-      if (!IsDeviceRow(row)) {
-        if (row.start_ps < *last_step_ps) host_rows.push_back(row);
-      } else if (kept.contains(row.correlation)) {
-        place.try_emplace(row.correlation, static_cast<uint32_t>(place.size()));
-        device_rows.push_back(row);
-      }
+      if (!IsDeviceRow(row) || !kept.contains(row.correlation)) continue;
+      place.try_emplace(row.correlation, static_cast<uint32_t>(place.size()));
+      device_rows.push_back(row);
     }
     std::stable_sort(device_rows.begin(), device_rows.end(), [&](const HtaRow& a, const HtaRow& b) {
       return place[a.correlation] < place[b.correlation];
@@ -198,11 +194,11 @@ class Loader {
   }
   // Returns the start of the last step as the host sees it; nullopt unless there are several.
   std::optional<int64_t> LastStepStart() const {
-    absl::flat_hash_map<NameId, bool> steps;
+    absl::flat_hash_set<NameId> steps;
     std::optional<int64_t> last_ps;
     for (const HtaRow& row : frame_.rows) {
       if (!IsStepName(frame_.names.Get(row.name))) continue;
-      steps[row.name] = true;
+      steps.insert(row.name);
       if (!IsDeviceRow(row)) last_ps = std::max(last_ps.value_or(row.start_ps), row.start_ps);
     }
     return steps.size() > 1 ? last_ps : std::nullopt;
@@ -218,22 +214,16 @@ class Loader {
   bool has_fractional_starts_ = false;
 };
 
-bool IsAnnotation(absl::string_view category) {
-  return category == "user_annotation" || category == "gpu_user_annotation";
-}
-
 absl::Status ChooseSpan(const HtaFrame& frame, const WindowChoice& choice, HtaWindow* window) {
-  std::vector<bool> matches(frame.names.size());
-  for (NameId name = 0; name < matches.size(); ++name) {
-    matches[name] = absl::StrContains(frame.names.Get(name), choice.annotation);
-  }
   window->start_ps = std::numeric_limits<int64_t>::max();
   window->end_ps = std::numeric_limits<int64_t>::min();
   KnownAnnotations known;
   int64_t occurrences = 0;
   for (const HtaRow& row : frame.rows) {
-    if (IsAnnotation(frame.texts.Get(row.category))) known.Add(frame.names.Get(row.name));
-    if (!matches[row.name]) continue;
+    const absl::string_view name = frame.names.Get(row.name);
+    const absl::string_view category = frame.texts.Get(row.category);
+    if (category == "user_annotation" || category == "gpu_user_annotation") known.Add(name);
+    if (!absl::StrContains(name, choice.annotation)) continue;
     if (!choice.instances.Contains(occurrences++)) continue;
     window->start_ps = std::min(window->start_ps, row.start_ps);
     window->end_ps = std::max(window->end_ps, row.end_ps());
@@ -271,11 +261,9 @@ absl::StatusOr<HtaWindow> ChooseHtaWindow(const HtaFrame& frame, const WindowCho
     const HtaRow* partner = frame.Find(row.partner);
     if (partner != nullptr && partner->stream != -1) chosen[partner - frame.rows.data()] = true;
   }
-  for (uint32_t i = 0; i < chosen.size(); ++i) {
-    if (chosen[i]) window.rows.push_back(i);
+  for (uint32_t row : frame.row_of_index) {
+    if (row != HtaFrame::kNoRow && chosen[row]) window.rows.push_back(row);
   }
-  std::sort(window.rows.begin(), window.rows.end(),
-            [&](uint32_t a, uint32_t b) { return frame.rows[a].index < frame.rows[b].index; });
   return window;
 }
 

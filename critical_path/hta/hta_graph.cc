@@ -6,7 +6,6 @@
 #include <initializer_list>
 #include <limits>
 #include <memory>
-#include <string>
 #include <tuple>
 #include <utility>
 
@@ -15,9 +14,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
+#include "absl/strings/str_replace.h"
 #include "critical_path/graph/thread_walk.h"
-#include "critical_path/hta/kernel_name.h"
 #include "critical_path/hta/unstable_order.h"
 #include "re2/re2.h"
 #include "xla_profiler/base/errors.h"
@@ -42,20 +40,24 @@ struct NameTraits {
   bool is_communication = false;
 };
 
+bool StartsWithOneOf(absl::string_view name, std::initializer_list<absl::string_view> prefixes) {
+  return std::any_of(prefixes.begin(), prefixes.end(),
+                     [&](absl::string_view prefix) { return absl::StartsWith(name, prefix); });
+}
+
+// Cuts off everything from the last `bracket` on; all of it when there is none.
+void CutFromBracket(char bracket, std::string* text) {
+  const size_t at = text->rfind(bracket);
+  text->resize(at == std::string::npos ? 0 : at);
+}
+
 bool IsOneOf(absl::string_view name, std::initializer_list<absl::string_view> names) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// True when a pattern is found in the text. A pattern that is no regular expression matches
-// nothing.
-bool MatchesAny(const std::vector<std::unique_ptr<RE2>>& patterns, const std::string& text) {
-  return std::any_of(patterns.begin(), patterns.end(), [&](const std::unique_ptr<RE2>& pattern) {
-    return pattern->ok() && RE2::PartialMatch(text, *pattern);
-  });
-}
-
 std::vector<NameTraits> FindNameTraits(const StringPool& names,
                                        const std::vector<std::string>& data_load_events) {
+  // A pattern that is no regular expression matches nothing.
   std::vector<std::unique_ptr<RE2>> patterns;
   for (const std::string& text : data_load_events) {
     patterns.push_back(std::make_unique<RE2>(text, RE2::Quiet));
@@ -72,7 +74,10 @@ std::vector<NameTraits> FindNameTraits(const StringPool& names,
     traits.has_data_load_instants =
         std::any_of(data_load_events.begin(), data_load_events.end(),
                     [&](const std::string& part) { return absl::StrContains(name, part); });
-    traits.is_data_loading = MatchesAny(patterns, short_name);
+    traits.is_data_loading =
+        std::any_of(patterns.begin(), patterns.end(), [&](const std::unique_ptr<RE2>& pattern) {
+          return pattern->ok() && RE2::PartialMatch(short_name, *pattern);
+        });
     traits.is_communication = IsHtaCommunicationName(short_name);
   }
   return all;
@@ -112,11 +117,11 @@ class Builder {
     AddEvents();
     AddInstants();
     AddLockEdges();
-    AddCallStackEdges();
+    for (std::vector<GraphEventId>& events : GroupByThread()) AddThread(std::move(events));
     RETURN_IF_ERROR(AddDeviceEdges());
     MergeRepeatedEdges();
     RETURN_IF_ERROR(CheckSyncs());
-    Classify();
+    for (GraphEdge& edge : graph_.edges) edge.bound_by = Classify(edge);
     return std::move(graph_);
   }
 
@@ -135,7 +140,6 @@ class Builder {
   InstantId EndInstant(GraphEventId event) const {
     return event == kNoEvent ? kNoInstant : end_instants_[event];
   }
-  int64_t Time(InstantId instant) const { return graph_.instants[instant].time_ps; }
 
   void AddEvents() {
     for (NameId id = 0; id < frame_.names.size(); ++id) graph_.names.Intern(frame_.names.Get(id));
@@ -143,26 +147,18 @@ class Builder {
     for (GraphEventId id = 0; id < window_.rows.size(); ++id) {
       const HtaRow& row = Row(id);
       event_of_row_[window_.rows[id]] = id;
-      GraphEvent event;
-      event.name = row.name;
-      event.start_ps = row.start_ps;
-      event.duration_ps = row.duration_ps;
-      event.category = KinetoCategory(CategoryText(id), Name(id));
-      event.lane = FindLane(
-          row, IsKinetoDeviceCategory(event.category) ? TrackKind::kDevice : TrackKind::kHost);
-      event.position = row.index;
-      graph_.events.push_back(event);
+      const EventCategory category = KinetoCategory(CategoryText(id), Name(id));
+      const TrackKind kind =
+          IsKinetoDeviceCategory(category) ? TrackKind::kDevice : TrackKind::kHost;
+      const auto [lane, is_new] =
+          lanes_.try_emplace(std::make_tuple(row.process, row.thread, kind), graph_.lanes.size());
+      if (is_new) {
+        graph_.lanes.push_back({frame_.rank, kind, std::string(frame_.texts.Get(row.process)),
+                                std::string(frame_.texts.Get(row.thread))});
+      }
+      graph_.events.push_back(
+          {row.name, lane->second, row.start_ps, row.duration_ps, category, row.index});
     }
-  }
-
-  LaneId FindLane(const HtaRow& row, TrackKind kind) {
-    const auto [it, is_new] =
-        lanes_.try_emplace(std::make_tuple(row.process, row.thread, kind), graph_.lanes.size());
-    if (is_new) {
-      graph_.lanes.push_back({frame_.rank, kind, std::string(frame_.texts.Get(row.process)),
-                              std::string(frame_.texts.Get(row.thread))});
-    }
-    return it->second;
   }
 
   bool HasInstants(GraphEventId event) const {
@@ -190,15 +186,11 @@ class Builder {
 
   void AddEdge(InstantId from, InstantId to, EdgeType type, GraphEventId event = kNoEvent,
                bool zero_weight = false) {
-    GraphEdge edge;
-    edge.from = from;
-    edge.to = to;
-    edge.type = type;
-    edge.event = event;
     const bool has_weight =
         type != EdgeType::kDependency && type != EdgeType::kSyncDependency && !zero_weight;
-    if (has_weight) edge.weight_ps = std::max<int64_t>(0, Time(to) - Time(from));
-    graph_.edges.push_back(edge);
+    const int64_t weight_ps =
+        has_weight ? std::max<int64_t>(0, graph_.Time(to) - graph_.Time(from)) : 0;
+    graph_.edges.push_back({from, to, weight_ps, event, type, BoundBy::kNothing});
   }
 
   // Adds edges between calls that hold CUDA's lock one after the other, on all threads.
@@ -223,11 +215,6 @@ class Builder {
       }
       last = instant;
     }
-  }
-
-  // Adds edges along the operators of each thread.
-  void AddCallStackEdges() {
-    for (std::vector<GraphEventId>& events : GroupByThread()) AddThread(std::move(events));
   }
 
   std::vector<std::vector<GraphEventId>> GroupByThread() const {
@@ -260,20 +247,16 @@ class Builder {
 
   NameId FindOnlyThread(absl::string_view part_of_name) const {
     NameId thread = kNoText;
-    std::vector<bool> matches(frame_.names.size());
-    for (NameId id = 0; id < matches.size(); ++id) {
-      matches[id] = absl::StrContains(frame_.names.Get(id), part_of_name);
-    }
     for (GraphEventId event = 0; event < graph_.events.size(); ++event) {
-      if (!matches[Row(event).name]) continue;
       if (!IsOneOf(CategoryText(event), {"cpu_op", "user_annotation"})) continue;
+      if (!absl::StrContains(Name(event), part_of_name)) continue;
       if (thread != kNoText && thread != Row(event).thread) return kNoText;
       thread = Row(event).thread;
     }
     return thread;
   }
 
-  // At equal times ends come before starts; of starts the longer event's, then the earlier one's in
+  // Adds edges along the operators of a thread. At equal times ends come before starts; of starts the longer event's, then the earlier one's in
   // the file. An end closes the innermost event that is open, which is another one where events
   // overlap without nesting.
   void AddThread(std::vector<GraphEventId> events) {
@@ -334,19 +317,16 @@ class Builder {
 
   std::vector<GraphEventId> DeviceRowsInOrder() const {
     std::vector<GraphEventId> events;
-    std::vector<int64_t> keys_ps;
     for (GraphEventId event = 0; event < graph_.events.size(); ++event) {
       const HtaRow& row = Row(event);
       if (row.partner < 0) continue;
       if (row.stream == -1 && !IsOneOf(Name(event), {"Event Sync", "Context Sync"})) continue;
       events.push_back(event);
-      // A wait may begin before the work that it waits for.
-      keys_ps.push_back(CategoryText(event) == "cuda_sync" ? row.end_ps() : row.start_ps);
     }
-    std::vector<GraphEventId> sorted;
-    sorted.reserve(events.size());
-    for (uint32_t i : UnstableOrder(keys_ps)) sorted.push_back(events[i]);
-    return sorted;
+    return UnstablySorted(events, [&](GraphEventId event) {
+      // A wait may begin before the work that it waits for.
+      return CategoryText(event) == "cuda_sync" ? Row(event).end_ps() : Row(event).start_ps;
+    });
   }
 
   void AddSync(GraphEventId event) {
@@ -395,8 +375,8 @@ class Builder {
     const bool waited_for_launch = call != nullptr &&
                                    launches_.QueueLength(call - frame_.rows.data()) == 1 &&
                                    launches_.QueueLength(window_.rows[event]) == 0 &&
-                                   (last == kNoInstant || Time(last) < call->start_ps) &&
-                                   (awaited == kNoInstant || Time(awaited) < call->start_ps);
+                                   (last == kNoInstant || graph_.Time(last) < call->start_ps) &&
+                                   (awaited == kNoInstant || graph_.Time(awaited) < call->start_ps);
     if (waited_for_launch) {
       if (call_start == kNoInstant) {
         return absl::FailedPreconditionError(
@@ -406,8 +386,8 @@ class Builder {
                          "try without --hta_compatible"));
       }
       AddEdge(call_start, start, EdgeType::kKernelLaunchDelay);
-    } else if (last != kNoInstant && row.start_ps - Time(last) < kMaxKernelGapPs &&
-               (awaited == kNoInstant || Time(awaited) < Time(last))) {
+    } else if (last != kNoInstant && row.start_ps - graph_.Time(last) < kMaxKernelGapPs &&
+               (awaited == kNoInstant || graph_.Time(awaited) < graph_.Time(last))) {
       AddEdge(last, start, EdgeType::kKernelKernelDelay, graph_.instants[last].event);
     }
     if (!waited_for_launch && options_.zero_weight_launch_edges && call_start != kNoInstant) {
@@ -464,32 +444,24 @@ class Builder {
     return absl::OkStatus();
   }
 
-  void Classify() {
-    for (GraphEdge& edge : graph_.edges) {
-      switch (edge.type) {
-        case EdgeType::kDependency:
-        case EdgeType::kSyncDependency:
-          edge.bound_by = BoundBy::kNothing;
-          break;
-        case EdgeType::kKernelLaunchDelay:
-          edge.bound_by = BoundBy::kKernelLaunchOverhead;
-          break;
-        case EdgeType::kKernelKernelDelay:
-          edge.bound_by = BoundBy::kKernelKernelOverhead;
-          break;
-        case EdgeType::kOperator:
-          edge.bound_by = BoundBy::kCpu;
-          if (edge.event == kNoEvent) break;
-          const NameTraits& traits = Traits(edge.event);
-          if (Row(edge.event).stream >= 0) {
-            edge.bound_by =
-                traits.is_communication ? BoundBy::kGpuCommunication : BoundBy::kGpuCompute;
-          } else if (traits.is_data_loading) {
-            edge.bound_by = BoundBy::kDataLoading;
-          }
-          break;
-      }
+  BoundBy Classify(const GraphEdge& edge) const {
+    switch (edge.type) {
+      case EdgeType::kDependency:
+      case EdgeType::kSyncDependency:
+        return BoundBy::kNothing;
+      case EdgeType::kKernelLaunchDelay:
+        return BoundBy::kKernelLaunchOverhead;
+      case EdgeType::kKernelKernelDelay:
+        return BoundBy::kKernelKernelOverhead;
+      case EdgeType::kOperator:
+        break;
     }
+    if (edge.event == kNoEvent) return BoundBy::kCpu;
+    const NameTraits& traits = Traits(edge.event);
+    if (Row(edge.event).stream < 0) {
+      return traits.is_data_loading ? BoundBy::kDataLoading : BoundBy::kCpu;
+    }
+    return traits.is_communication ? BoundBy::kGpuCommunication : BoundBy::kGpuCompute;
   }
 
   static constexpr NameId kNoText = std::numeric_limits<NameId>::max();
@@ -513,6 +485,29 @@ class Builder {
 };
 
 }  // namespace
+
+std::string ShortenKernelName(absl::string_view name) {
+  const bool has_brackets = name.find('<') != name.npos || name.find('(') != name.npos;
+  const bool is_of_memory =
+      StartsWithOneOf(name, {"Memcpy", "hipMemcpy", "Memset", "hipMemset", "dma"});
+  if (is_of_memory || !has_brackets) return std::string(name);
+  std::string rest;
+  for (char c : absl::StrReplaceAll(name, {{"->", ""}})) {
+    if (c == '>') {
+      CutFromBracket('<', &rest);
+    } else if (c == ')') {
+      CutFromBracket('(', &rest);
+    } else {
+      rest.push_back(c);
+    }
+  }
+  return rest.substr(rest.rfind(' ') + 1);
+}
+
+bool IsHtaCommunicationName(absl::string_view short_name) {
+  return StartsWithOneOf(short_name, {"nccl", "hip", "hccl"}) ||
+         absl::StrContains(short_name, "ncclKernel");
+}
 
 absl::StatusOr<PathGraph> BuildHtaGraph(const HtaFrame& frame, const HtaWindow& window,
                                         const HtaLaunches& launches,

@@ -19,11 +19,20 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "critical_path/graph/path_graph.h"
 #include "critical_path/hta/hta_frame.h"
 #include "critical_path/hta/hta_launches.h"
 
 namespace meridian {
+
+// Returns the name of a kernel without template arguments, parameters and return type, as HTA
+// shortens it, e.g. "at::f" for "void at::f<int>(float)". Names of copies and sets stay as they are.
+std::string ShortenKernelName(absl::string_view name);
+
+// True when HTA takes a kernel with this (shortened) name for communication: "nccl", "hip" or
+// "hccl" in front or "ncclKernel" anywhere.
+bool IsHtaCommunicationName(absl::string_view short_name);
 
 struct HtaGraphOptions {
   // Parts of names of events that load data; as for HTA, they are regular expressions when time is

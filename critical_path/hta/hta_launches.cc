@@ -1,33 +1,25 @@
 #include "critical_path/hta/hta_launches.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <map>
 #include <string>
 #include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/types/span.h"
 #include "critical_path/hta/unstable_order.h"
 
 namespace meridian {
 namespace {
 
 // Returns the rows as HTA's sort by start leaves them.
-std::vector<const HtaRow*> SortedByStart(absl::Span<const HtaRow* const> rows) {
-  std::vector<int64_t> starts_ps;
-  starts_ps.reserve(rows.size());
-  for (const HtaRow* row : rows) starts_ps.push_back(row->start_ps);
-  std::vector<const HtaRow*> sorted;
-  sorted.reserve(rows.size());
-  for (uint32_t i : UnstableOrder(starts_ps)) sorted.push_back(rows[i]);
-  return sorted;
+std::vector<const HtaRow*> SortedByStart(const std::vector<const HtaRow*>& rows) {
+  return UnstablySorted(rows, [](const HtaRow* row) { return row->start_ps; });
 }
 
-}  // namespace
-
-bool IsHtaLaunchName(absl::string_view name) {
+// True for the calls that count as launches: those that enqueue one kernel, copy or set. CUDA
+// graphs, cooperative launches and synchronous copies are not among them.
+bool IsLaunchName(absl::string_view name) {
   static const auto* const kNames = new absl::flat_hash_set<absl::string_view>(
       {"cudaLaunchKernel", "cudaLaunchKernelExC", "cuLaunchKernel", "cuLaunchKernelEx",
        "cudaMemcpyAsync", "cudaMemsetAsync", "hipLaunchKernel", "hipExtModuleLaunchKernel",
@@ -35,6 +27,8 @@ bool IsHtaLaunchName(absl::string_view name) {
        "runFunction - job_prep_and_submit_for_execution"});
   return kNames->contains(name);
 }
+
+}  // namespace
 
 HtaLaunches::HtaLaunches(const HtaFrame& frame)
     : frame_(frame),
@@ -59,15 +53,15 @@ const HtaRow* HtaLaunches::LaunchAfterWait(uint32_t wait_index) const {
 void HtaLaunches::FindLaunches() {
   std::vector<bool> is_launch(frame_.names.size());
   for (NameId name = 0; name < is_launch.size(); ++name) {
-    is_launch[name] = IsHtaLaunchName(frame_.names.Get(name));
+    is_launch[name] = IsLaunchName(frame_.names.Get(name));
   }
   std::vector<const HtaRow*> calls;
   for (const HtaRow& row : frame_.rows) {
     if (is_launch[row.name] && row.partner > 0) calls.push_back(&row);
   }
   for (const HtaRow* call : SortedByStart(calls)) {
-    const HtaRow* work = frame_.Find(call->partner);
-    if (work == nullptr || work->stream == -1 || work->partner <= 0) continue;
+    const HtaRow* work = WorkOf(*call);
+    if (work == nullptr) continue;
     LaunchOf(call) = static_cast<uint32_t>(launches_.size());
     launches_.push_back({call, work});
   }
@@ -105,21 +99,24 @@ void HtaLaunches::FindQueueLengths() {
   }
 }
 
-std::vector<const HtaRow*> HtaLaunches::RowsNamed(absl::string_view name, bool with_partner) const {
+const HtaRow* HtaLaunches::WorkOf(const HtaRow& call) const {
+  const HtaRow* work = frame_.Find(call.partner);
+  return work == nullptr || work->stream == -1 || work->partner <= 0 ? nullptr : work;
+}
+
+std::vector<const HtaRow*> HtaLaunches::MergeWithLaunches(
+    absl::string_view name, bool with_partner,
+    absl::FunctionRef<bool(const HtaRow&)> is_wanted) const {
   NameId id = 0;
   while (id < frame_.names.size() && frame_.names.Get(id) != name) ++id;
-  std::vector<const HtaRow*> rows;
+  std::vector<const HtaRow*> rows, merged;
   for (const HtaRow& row : frame_.rows) {
     if (row.name == id && (!with_partner || row.partner > 0)) rows.push_back(&row);
   }
-  return SortedByStart(rows);
-}
-
-std::vector<const HtaRow*> HtaLaunches::MergedWithLaunches(
-    const std::vector<const HtaRow*>& rows) const {
-  std::vector<const HtaRow*> merged;
   for (const Launch& launch : launches_) merged.push_back(launch.call);
-  merged.insert(merged.end(), rows.begin(), rows.end());
+  for (const HtaRow* row : SortedByStart(rows)) {
+    if (is_wanted(*row)) merged.push_back(row);
+  }
   return SortedByStart(merged);
 }
 
@@ -133,12 +130,10 @@ void HtaLaunches::FindRecords() {
     recorded.try_emplace(wait->second.record_correlation, row.process, wait->second.stream);
   }
   if (recorded.empty()) return;
-  std::vector<const HtaRow*> records;
-  for (const HtaRow* row : RowsNamed("cudaEventRecord", /*with_partner=*/false)) {
-    if (recorded.contains(row->correlation)) records.push_back(row);
-  }
   absl::flat_hash_map<DeviceStream, uint32_t> last_launch;
-  for (const HtaRow* row : MergedWithLaunches(records)) {
+  const auto is_recorded = [&](const HtaRow& row) { return recorded.contains(row.correlation); };
+  for (const HtaRow* row :
+       MergeWithLaunches("cudaEventRecord", /*with_partner=*/false, is_recorded)) {
     const uint32_t launch = LaunchOf(row);
     if (launch != kNoLaunch) {
       const HtaRow* work = launches_[launch].work;
@@ -152,16 +147,9 @@ void HtaLaunches::FindRecords() {
 }
 
 void HtaLaunches::FindWaits() {
-  std::vector<const HtaRow*> waits;
-  absl::flat_hash_map<const HtaRow*, int64_t> stream_of_wait;
-  for (const HtaRow* row : RowsNamed("cudaStreamWaitEvent", /*with_partner=*/true)) {
-    const HtaRow* wait = frame_.Find(row->partner);
-    if (wait == nullptr || wait->stream == -1 || wait->partner <= 0) continue;
-    waits.push_back(row);
-    stream_of_wait[row] = wait->stream;
-  }
-  if (waits.empty()) return;
-  std::vector<const HtaRow*> sorted = MergedWithLaunches(waits);
+  std::vector<const HtaRow*> sorted =
+      MergeWithLaunches("cudaStreamWaitEvent", /*with_partner=*/true,
+                        [&](const HtaRow& row) { return WorkOf(row) != nullptr; });
   std::reverse(sorted.begin(), sorted.end());
   absl::flat_hash_map<std::tuple<NameId, NameId, int64_t>, uint32_t> next_launch;
   for (const HtaRow* row : sorted) {
@@ -173,7 +161,7 @@ void HtaLaunches::FindWaits() {
       continue;
     }
     const auto next =
-        next_launch.find(std::make_tuple(row->process, row->thread, stream_of_wait[row]));
+        next_launch.find(std::make_tuple(row->process, row->thread, WorkOf(*row)->stream));
     if (next != next_launch.end()) after_wait_[row->index] = launches_[next->second].call;
   }
 }

@@ -9,15 +9,12 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "critical_path/hta/hta_frame.h"
 #include "critical_path/trace/queue_length.h"
 
 namespace meridian {
-
-// True for the calls that count as launches: those that enqueue one kernel, copy or set. CUDA
-// graphs, cooperative launches and synchronous copies are not among them.
-bool IsHtaLaunchName(absl::string_view name);
 
 class HtaLaunches {
  public:
@@ -49,11 +46,13 @@ class HtaLaunches {
 
   static constexpr uint32_t kNoLaunch = std::numeric_limits<uint32_t>::max();
 
-  // Returns the rows with that name, or those of them that have a partner, in order of their
-  // starts.
-  std::vector<const HtaRow*> RowsNamed(absl::string_view name, bool with_partner) const;
-  // Returns the launches' calls and these rows, in order of their starts.
-  std::vector<const HtaRow*> MergedWithLaunches(const std::vector<const HtaRow*>& rows) const;
+  // Returns the device event of a call, if it is on a stream and has a partner; else nullptr.
+  const HtaRow* WorkOf(const HtaRow& call) const;
+  // Returns the launches' calls and the rows of that name that are wanted, in order of their starts.
+  // HTA sorts before it asks which are wanted, but may leave out rows without a partner before that.
+  std::vector<const HtaRow*> MergeWithLaunches(
+      absl::string_view name, bool with_partner,
+      absl::FunctionRef<bool(const HtaRow&)> is_wanted) const;
   uint32_t& LaunchOf(const HtaRow* row) { return launch_of_row_[row - frame_.rows.data()]; }
   void FindLaunches();
   void FindQueueLengths();

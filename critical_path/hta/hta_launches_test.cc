@@ -27,10 +27,17 @@ HtaFrame Load(const KinetoTrace& trace) {
 }
 
 TEST(HtaLaunchesTest, KnowsTheCallsThatLaunch) {
-  EXPECT_TRUE(IsHtaLaunchName("cudaLaunchKernelExC"));
-  EXPECT_TRUE(IsHtaLaunchName("hipMemcpyWithStream"));
-  EXPECT_FALSE(IsHtaLaunchName("cudaGraphLaunch"));
-  EXPECT_FALSE(IsHtaLaunchName("cudaMemcpy"));
+  const auto launches = [](const char* call) {
+    KinetoTrace trace = NewTrace();
+    trace.Call(call, 0, 5, 1);
+    trace.Kernel("k", 20, 10, 7, 1);
+    const HtaFrame frame = Load(trace);
+    return !HtaLaunches(frame).empty();
+  };
+  EXPECT_TRUE(launches("cudaLaunchKernelExC"));
+  EXPECT_TRUE(launches("hipMemcpyWithStream"));
+  EXPECT_FALSE(launches("cudaGraphLaunch"));
+  EXPECT_FALSE(launches("cudaMemcpy"));
 }
 
 TEST(HtaLaunchesTest, QueuesOfOneNumberAreOne) {

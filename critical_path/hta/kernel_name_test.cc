@@ -1,4 +1,4 @@
-#include "critical_path/hta/kernel_name.h"
+#include "critical_path/hta/hta_graph.h"
 
 #include "gtest/gtest.h"
 

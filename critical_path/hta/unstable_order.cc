@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/numeric/bits.h"
+
 namespace meridian {
 namespace {
 
@@ -16,7 +18,8 @@ class Sorter {
 
   void Sort() {
     if (order_.empty()) return;
-    std::vector<Range> waiting = {{0, static_cast<ptrdiff_t>(order_.size()) - 1, DepthLimit()}};
+    const int depth_limit = 2 * static_cast<int>(absl::bit_width(order_.size()) - 1);
+    std::vector<Range> waiting = {{0, static_cast<ptrdiff_t>(order_.size()) - 1, depth_limit}};
     while (!waiting.empty()) {
       Range range = waiting.back();
       waiting.pop_back();
@@ -42,12 +45,6 @@ class Sorter {
   int64_t Key(ptrdiff_t at) const { return keys_[order_[at]]; }
   void SwapIfLess(ptrdiff_t a, ptrdiff_t b) {
     if (Key(a) < Key(b)) std::swap(order_[a], order_[b]);
-  }
-
-  int DepthLimit() const {
-    int log2 = 0;
-    for (size_t n = order_.size(); n > 1; n /= 2) ++log2;
-    return 2 * log2;
   }
 
   // Shrinks the range to its smaller part and returns the larger.

@@ -22,6 +22,16 @@ namespace meridian {
 // Returns the indices of the keys in ascending order of the keys.
 std::vector<uint32_t> UnstableOrder(absl::Span<const int64_t> keys);
 
+// Returns the values in ascending order of key(value), of equal keys as UnstableOrder leaves them.
+template <typename T, typename Key>
+std::vector<T> UnstablySorted(const std::vector<T>& values, const Key& key) {
+  std::vector<int64_t> keys;
+  for (const T& value : values) keys.push_back(key(value));
+  std::vector<T> sorted;
+  for (uint32_t i : UnstableOrder(keys)) sorted.push_back(values[i]);
+  return sorted;
+}
+
 }  // namespace meridian
 
 #endif  // CRITICAL_PATH_HTA_UNSTABLE_ORDER_H_

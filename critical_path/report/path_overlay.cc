@@ -5,14 +5,16 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
-#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/numeric/int128.h"
-#include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -36,20 +38,18 @@ struct EventText {
 };
 
 EventText ReadEvent(absl::string_view element) {
+  static constexpr std::pair<absl::string_view, JsonValue EventText::*> kFields[] = {
+      {"ph", &EventText::ph}, {"name", &EventText::name}, {"cat", &EventText::cat},
+      {"id", &EventText::id}, {"pid", &EventText::pid},   {"tid", &EventText::tid},
+      {"ts", &EventText::ts}, {"dur", &EventText::dur},   {"args", &EventText::args}};
   EventText event;
   JsonCutter cutter(element);
   cutter.Enter('{');
   for (absl::string_view key; cutter.NextMember(&key);) {
     const JsonValue value(cutter.CutValue());
-    if (key == "ph") event.ph = value;
-    if (key == "name") event.name = value;
-    if (key == "cat") event.cat = value;
-    if (key == "id") event.id = value;
-    if (key == "pid") event.pid = value;
-    if (key == "tid") event.tid = value;
-    if (key == "ts") event.ts = value;
-    if (key == "dur") event.dur = value;
-    if (key == "args") event.args = value;
+    for (const auto& [name, field] : kFields) {
+      if (key == name) event.*field = value;
+    }
   }
   return event;
 }
@@ -59,10 +59,6 @@ std::optional<absl::int128> ReadMicros(const JsonValue& value) {
   absl::string_view text = value.text();
   if (absl::ConsumePrefix(&text, "\"")) absl::ConsumeSuffix(&text, "\"");
   return ParseMicrosAsPicos(text);
-}
-
-bool IsOneOf(absl::string_view text, absl::string_view a, absl::string_view b) {
-  return text == a || text == b;
 }
 
 // Returns the event with `critical` among its arguments.
@@ -79,32 +75,40 @@ std::string MarkCritical(absl::string_view element, const EventText& event) {
                       element.substr(brace));
 }
 
-bool IsDrawnByDefault(EdgeType type) {
-  return type == EdgeType::kDependency || type == EdgeType::kKernelLaunchDelay ||
-         type == EdgeType::kSyncDependency;
-}
-
 // Returns the edges that are drawn as arrows: those of the path that are dependencies, launches or
 // waits, or all of the graph; not those from or to the window's ends.
 std::vector<EdgeId> ChooseArrows(const PathGraph& graph, const CriticalPath& path, bool all_edges) {
-  const auto can_draw = [&](const GraphEdge& edge) {
-    return graph.instants[edge.from].event != kNoEvent && graph.instants[edge.to].event != kNoEvent;
-  };
-  std::vector<EdgeId> arrows;
+  std::vector<EdgeId> arrows = path.edges;
   if (all_edges) {
-    for (EdgeId id = 0; id < graph.edges.size(); ++id) {
-      const GraphEdge& edge = graph.edges[id];
-      const bool is_launch_without_time =
-          edge.type == EdgeType::kKernelLaunchDelay && edge.weight_ps == 0;
-      if (can_draw(edge) && !is_launch_without_time) arrows.push_back(id);
-    }
-  } else {
-    for (EdgeId id : path.edges) {
-      const GraphEdge& edge = graph.edges[id];
-      if (can_draw(edge) && IsDrawnByDefault(edge.type)) arrows.push_back(id);
-    }
+    arrows.resize(graph.edges.size());
+    std::iota(arrows.begin(), arrows.end(), 0);
   }
+  const auto is_left_out = [&](EdgeId id) {
+    const GraphEdge& edge = graph.edges[id];
+    if (graph.instants[edge.from].event == kNoEvent) return true;
+    if (graph.instants[edge.to].event == kNoEvent) return true;
+    return all_edges
+               ? edge.type == EdgeType::kKernelLaunchDelay && edge.weight_ps == 0
+               : edge.type == EdgeType::kOperator || edge.type == EdgeType::kKernelKernelDelay;
+  };
+  arrows.erase(std::remove_if(arrows.begin(), arrows.end(), is_left_out), arrows.end());
   return arrows;
+}
+
+// What is on the path, by event and by edge.
+struct OnPath {
+  std::vector<bool> events;
+  std::vector<bool> edges;
+};
+
+OnPath FindOnPath(const PathGraph& graph, const CriticalPath& path) {
+  OnPath on_path = {std::vector<bool>(graph.events.size()), std::vector<bool>(graph.edges.size())};
+  for (InstantId instant : PathInstants(graph, path)) {
+    const GraphEventId event = graph.instants[instant].event;
+    if (event != kNoEvent) on_path.events[event] = true;
+  }
+  for (EdgeId id : path.edges) on_path.edges[id] = true;
+  return on_path;
 }
 
 // Writes the trace as it stands, with marks and arrows.
@@ -112,56 +116,45 @@ class OverlayWriter {
  public:
   OverlayWriter(absl::string_view text, const PathGraph& graph, const CriticalPath& path,
                 const OverlayOptions& options, ByteSink* sink)
-      : text_(text), graph_(graph), options_(options), sink_(sink) {
-    FindCritical(path);
-    arrows_ = ChooseArrows(graph, path, options.all_edges);
-    FindArrowEnds();
-  }
-
-  absl::StatusOr<OverlayStats> Write() {
-    is_bare_array_ = JsonCutter(text_).Peek() == '[';
-    buffer_ = is_bare_array_ ? "[\n" : "{\n";
-    if (is_bare_array_) place_ = Place::kInEvents;
-    RETURN_IF_ERROR(CutTrace(
-        text_, [this](absl::string_view element) { return TakeEvent(element); },
-        [this](absl::string_view key, absl::string_view value) { return TakeMember(key, value); }));
-    RETURN_IF_ERROR(CloseEvents());
-    buffer_ += is_bare_array_ ? "\n" : "\n}\n";
-    RETURN_IF_ERROR(Flush());
-    return stats_;
-  }
-
- private:
-  void FindCritical(const CriticalPath& path) {
-    uint32_t last = 0;
-    for (const GraphEvent& event : graph_.events) last = std::max(last, event.position);
-    is_critical_position_.resize(size_t{last} + 1);
-    is_critical_edge_.resize(graph_.edges.size());
-    for (InstantId instant : PathInstants(graph_, path)) {
-      const GraphEventId event = graph_.instants[instant].event;
-      if (event != kNoEvent) is_critical_position_[graph_.events[event].position] = true;
+      : text_(text),
+        graph_(graph),
+        options_(options),
+        sink_(sink),
+        on_path_(FindOnPath(graph, path)),
+        arrows_(ChooseArrows(graph, path, options.all_edges)) {
+    for (GraphEventId id = 0; id < graph.events.size(); ++id) {
+      if (on_path_.events[id]) critical_positions_.insert(graph.events[id].position);
     }
-    for (EdgeId id : path.edges) is_critical_edge_[id] = true;
-  }
-
-  void FindArrowEnds() {
-    offset_of_event_.assign(graph_.events.size(), kNoOffset);
-    event_of_position_.assign(is_critical_position_.size(), kNoEvent);
     for (EdgeId id : arrows_) {
-      for (InstantId instant : {graph_.edges[id].from, graph_.edges[id].to}) {
-        const GraphEventId event = graph_.instants[instant].event;
-        event_of_position_[graph_.events[event].position] = event;
+      for (InstantId instant : {graph.edges[id].from, graph.edges[id].to}) {
+        offsets_[graph.events[graph.instants[instant].event].position] = kNoOffset;
       }
     }
   }
 
+  absl::Status Write() {
+    const bool is_bare_array = JsonCutter(text_).Peek() == '[';
+    buffer_ = is_bare_array ? "[\n" : "{\n";
+    if (is_bare_array) place_ = Place::kInEvents;
+    RETURN_IF_ERROR(CutTrace(
+        text_, [this](absl::string_view element) { return TakeEvent(element); },
+        [this](absl::string_view key, absl::string_view value) { return TakeMember(key, value); }));
+    RETURN_IF_ERROR(CloseEvents());
+    buffer_ += is_bare_array ? "\n" : "\n}\n";
+    return Flush();
+  }
+
+ private:
+  void OpenEvents() {
+    if (place_ != Place::kBefore) return;
+    BeginItem();
+    buffer_ += "\"traceEvents\": [\n";
+    place_ = Place::kInEvents;
+    has_items_ = false;
+  }
+
   absl::Status TakeEvent(absl::string_view element) {
-    if (place_ == Place::kBefore) {
-      BeginItem();
-      buffer_ += "\"traceEvents\": [\n";
-      place_ = Place::kInEvents;
-      has_items_ = false;
-    }
+    OpenEvents();
     const uint64_t position = next_position_++;
     const EventText event = ReadEvent(element);
     // Our arrows get ids behind the largest that the trace has.
@@ -169,20 +162,16 @@ class OverlayWriter {
       constexpr uint64_t kMaxId = std::numeric_limits<int64_t>::max() / 2;
       if (*id < kMaxId) next_arrow_id_ = std::max(next_arrow_id_, *id + 1);
     }
-    const bool is_known = position < is_critical_position_.size();
-    const bool is_critical = is_known && is_critical_position_[position];
-    if (is_known && event_of_position_[position] != kNoEvent) {
-      offset_of_event_[event_of_position_[position]] = element.data() - text_.data();
-    }
+    const bool is_critical = critical_positions_.contains(position);
+    const auto offset = offsets_.find(position);
+    if (offset != offsets_.end()) offset->second = element.data() - text_.data();
     const bool is_kept = is_critical || !options_.only_critical || options_.all_edges ||
-                         event.ph.text() != "\"X\"" ||
-                         IsOneOf(event.cat.text(), "\"user_annotation\"", "\"python_function\"");
+                         event.ph.text() != "\"X\"" || event.cat.text() == "\"user_annotation\"" ||
+                         event.cat.text() == "\"python_function\"";
     // An empty element, as in [1,,2], is no event and would make the file unreadable.
     if (!is_kept || element.empty()) return absl::OkStatus();
-    ++stats_.events;
     BeginItem();
     if (is_critical && element.front() == '{') {
-      ++stats_.critical_events;
       buffer_ += MarkCritical(element, event);
     } else {
       absl::StrAppend(&buffer_, element);
@@ -204,11 +193,7 @@ class OverlayWriter {
 
   absl::Status CloseEvents() {
     if (place_ == Place::kBehind) return absl::OkStatus();
-    if (place_ == Place::kBefore) {
-      BeginItem();
-      buffer_ += "\"traceEvents\": [\n";
-      has_items_ = false;
-    }
+    OpenEvents();
     for (EdgeId id : arrows_) RETURN_IF_ERROR(WriteArrow(id));
     buffer_ += "\n]";
     place_ = Place::kBehind;
@@ -218,10 +203,9 @@ class OverlayWriter {
 
   absl::Status WriteArrow(EdgeId id) {
     const GraphEdge& edge = graph_.edges[id];
-    RETURN_IF_ERROR(WriteArrowEnd(edge, edge.from, /*is_first=*/true, is_critical_edge_[id]));
-    RETURN_IF_ERROR(WriteArrowEnd(edge, edge.to, /*is_first=*/false, is_critical_edge_[id]));
+    RETURN_IF_ERROR(WriteArrowEnd(edge, edge.from, /*is_first=*/true, on_path_.edges[id]));
+    RETURN_IF_ERROR(WriteArrowEnd(edge, edge.to, /*is_first=*/false, on_path_.edges[id]));
     ++next_arrow_id_;
-    ++stats_.arrows;
     return FlushIfLarge();
   }
 
@@ -229,9 +213,9 @@ class OverlayWriter {
                              bool is_critical) {
     const GraphEventId id = graph_.instants[instant].event;
     const GraphEvent& graph_event = graph_.events[id];
-    const bool is_there = offset_of_event_[id] != kNoOffset;
+    const uint64_t offset = offsets_.at(graph_event.position);
     const EventText event =
-        is_there ? ReadEvent(JsonCutter(text_, offset_of_event_[id]).CutValue()) : EventText();
+        offset == kNoOffset ? EventText() : ReadEvent(JsonCutter(text_, offset).CutValue());
     std::optional<absl::int128> time_ps = ReadMicros(event.ts);
     if (!time_ps.has_value() || event.name.AsString().value_or("") != graph_.EventName(id)) {
       return absl::InvalidArgumentError(
@@ -269,22 +253,17 @@ class OverlayWriter {
   const PathGraph& graph_;
   const OverlayOptions& options_;
   ByteSink* sink_;
-  OverlayStats stats_;
 
-  // By an event's place in the file: whether the event is on the path.
-  std::vector<bool> is_critical_position_;
-  // By edge: whether it is on the path.
-  std::vector<bool> is_critical_edge_;
-  std::vector<EdgeId> arrows_;
-  // By an event's place in the file: the graph's event, if an arrow leads from or to it; else
-  // kNoEvent.
-  std::vector<GraphEventId> event_of_position_;
-  // By event of the graph: where its text begins, once it was seen; else kNoOffset.
-  std::vector<uint64_t> offset_of_event_;
+  const OnPath on_path_;
+  const std::vector<EdgeId> arrows_;
+  // The places in the file of the events that are on the path.
+  absl::flat_hash_set<uint64_t> critical_positions_;
+  // By the place in the file of an event that an arrow leads from or to: where its text begins, once
+  // it was seen; else kNoOffset.
+  absl::flat_hash_map<uint64_t, uint64_t> offsets_;
 
   enum class Place { kBefore, kInEvents, kBehind };
   Place place_ = Place::kBefore;
-  bool is_bare_array_ = false;
   bool has_items_ = false;
   uint64_t next_position_ = 0;
   uint64_t next_arrow_id_ = 0;
@@ -300,10 +279,13 @@ class TimelineOverlayWriter {
  public:
   TimelineOverlayWriter(const PathGraph& graph, const CriticalPath& path,
                         const OverlayOptions& options, ByteSink* sink)
-      : graph_(graph), path_(path), options_(options), writer_(sink, graph.base_ns) {}
+      : graph_(graph),
+        path_(path),
+        options_(options),
+        writer_(sink, graph.base_ns),
+        on_path_(FindOnPath(graph, path)) {}
 
-  absl::StatusOr<OverlayStats> Write() {
-    FindCritical();
+  absl::Status Write() {
     PlaceEvents();
     RETURN_IF_ERROR(WriteNames());
     for (GraphEventId event = 0; event < graph_.events.size(); ++event) {
@@ -312,21 +294,10 @@ class TimelineOverlayWriter {
     for (const EdgeId edge : ChooseArrows(graph_, path_, options_.all_edges)) {
       RETURN_IF_ERROR(WriteArrow(edge));
     }
-    RETURN_IF_ERROR(writer_.Finish());
-    return stats_;
+    return writer_.Finish();
   }
 
  private:
-  void FindCritical() {
-    is_critical_.resize(graph_.events.size());
-    is_critical_edge_.resize(graph_.edges.size());
-    for (const InstantId instant : PathInstants(graph_, path_)) {
-      const GraphEventId event = graph_.instants[instant].event;
-      if (event != kNoEvent) is_critical_[event] = true;
-    }
-    for (const EdgeId edge : path_.edges) is_critical_edge_[edge] = true;
-  }
-
   absl::Status WriteNames() {
     std::set<int64_t> named;
     for (LaneId id = 0; id < graph_.lanes.size(); ++id) {
@@ -346,7 +317,7 @@ class TimelineOverlayWriter {
   }
 
   bool IsShown(GraphEventId event) const {
-    return !options_.only_critical || options_.all_edges || is_critical_[event];
+    return !options_.only_critical || options_.all_edges || on_path_.events[event];
   }
 
   // Viewers drop events of a thread that overlap without nesting: those get threads of their own.
@@ -359,9 +330,8 @@ class TimelineOverlayWriter {
     for (LaneId lane = 0; lane < events_of.size(); ++lane) {
       std::vector<GraphEventId>& events = events_of[lane];
       std::stable_sort(events.begin(), events.end(), [this](GraphEventId a, GraphEventId b) {
-        return graph_.events[a].start_ps != graph_.events[b].start_ps
-                   ? graph_.events[a].start_ps < graph_.events[b].start_ps
-                   : graph_.events[a].duration_ps > graph_.events[b].duration_ps;
+        const GraphEvent &x = graph_.events[a], &y = graph_.events[b];
+        return std::tie(x.start_ps, y.duration_ps) < std::tie(y.start_ps, x.duration_ps);
       });
       NestingLanes lanes;
       std::vector<NestingLanes::End> ends;
@@ -392,7 +362,7 @@ class TimelineOverlayWriter {
     if (!IsShown(id)) return absl::OkStatus();
     const GraphEvent& event = graph_.events[id];
     args_.Clear();
-    if (is_critical_[id]) args_.AddInt64("critical", 1);
+    if (on_path_.events[id]) args_.AddInt64("critical", 1);
     args_.AddUint64("event", event.position);
     TraceJsonFields fields;
     fields.pid = Pid(graph_.lanes[event.lane]);
@@ -401,8 +371,6 @@ class TimelineOverlayWriter {
     fields.category = EventCategoryName(event.category);
     fields.ts_ps = event.start_ps;
     fields.args = &args_;
-    ++stats_.events;
-    if (is_critical_[id]) ++stats_.critical_events;
     return writer_.WriteComplete(fields, event.duration_ps);
   }
 
@@ -412,12 +380,11 @@ class TimelineOverlayWriter {
     std::string weight;
     AppendPicosAsMicros(edge.weight_ps, &weight);
     args_.AddJson("weight", weight);
-    args_.AddJson("critical", is_critical_edge_[id] ? "true" : "false");
+    args_.AddJson("critical", on_path_.edges[id] ? "true" : "false");
     args_.AddString("type", absl::StrCat("critical_path_", EdgeTypeName(edge.type)));
-    ++stats_.arrows;
-    const auto number = static_cast<uint64_t>(stats_.arrows);
-    RETURN_IF_ERROR(writer_.WriteFlow(FieldsAt(edge.from), FlowPhase::kStart, number));
-    return writer_.WriteFlow(FieldsAt(edge.to), FlowPhase::kEnd, number);
+    ++last_arrow_id_;
+    RETURN_IF_ERROR(writer_.WriteFlow(FieldsAt(edge.from), FlowPhase::kStart, last_arrow_id_));
+    return writer_.WriteFlow(FieldsAt(edge.to), FlowPhase::kEnd, last_arrow_id_);
   }
 
   TraceJsonFields FieldsAt(InstantId id) const {
@@ -441,14 +408,12 @@ class TimelineOverlayWriter {
   const OverlayOptions& options_;
   TraceJsonWriter writer_;
   TraceJsonArgs args_;
-  // By event, and by edge: whether it is on the path.
-  std::vector<bool> is_critical_;
-  std::vector<bool> is_critical_edge_;
+  const OnPath on_path_;
   // By event: its thread in the overlay.
   std::vector<int64_t> tids_;
   // The threads of the parts of lanes beyond the first, by lane and part.
   std::map<std::pair<LaneId, size_t>, int64_t> extra_tids_;
-  OverlayStats stats_;
+  uint64_t last_arrow_id_ = 0;
 };
 
 }  // namespace
@@ -457,14 +422,13 @@ std::string OverlayFileName(absl::string_view trace_path) {
   return absl::StrCat("overlaid_critical_path_", trace_path.substr(trace_path.rfind('/') + 1));
 }
 
-absl::StatusOr<OverlayStats> WriteOverlay(absl::string_view trace_text, const PathGraph& graph,
-                                          const CriticalPath& path, const OverlayOptions& options,
-                                          ByteSink* sink) {
+absl::Status WriteOverlay(absl::string_view trace_text, const PathGraph& graph,
+                          const CriticalPath& path, const OverlayOptions& options, ByteSink* sink) {
   return OverlayWriter(trace_text, graph, path, options, sink).Write();
 }
 
-absl::StatusOr<OverlayStats> WriteTimelineOverlay(const PathGraph& graph, const CriticalPath& path,
-                                                  const OverlayOptions& options, ByteSink* sink) {
+absl::Status WriteTimelineOverlay(const PathGraph& graph, const CriticalPath& path,
+                                  const OverlayOptions& options, ByteSink* sink) {
   return TimelineOverlayWriter(graph, path, options, sink).Write();
 }
 

@@ -10,10 +10,9 @@
 #ifndef CRITICAL_PATH_REPORT_PATH_OVERLAY_H_
 #define CRITICAL_PATH_REPORT_PATH_OVERLAY_H_
 
-#include <cstdint>
 #include <string>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "critical_path/graph/critical_path.h"
 #include "critical_path/graph/path_graph.h"
@@ -31,29 +30,21 @@ struct OverlayOptions {
   bool all_edges = false;
 };
 
-struct OverlayStats {
-  // How many events of the trace were written, and how many of them are on the path.
-  int64_t events = 0;
-  int64_t critical_events = 0;
-  int64_t arrows = 0;
-};
-
 // Returns the name of a trace's overlay: "overlaid_critical_path_" before the file's name.
 std::string OverlayFileName(absl::string_view trace_path);
 
 // Writes the trace, which the graph must be of, as a stream. Ids of arrows follow the largest that
 // the trace has, in the order of the path. InvalidArgument when the text is no trace, or not the
 // graph's (an event of the graph is not in it).
-absl::StatusOr<OverlayStats> WriteOverlay(absl::string_view trace_text, const PathGraph& graph,
-                                          const CriticalPath& path, const OverlayOptions& options,
-                                          ByteSink* sink);
+absl::Status WriteOverlay(absl::string_view trace_text, const PathGraph& graph,
+                          const CriticalPath& path, const OverlayOptions& options, ByteSink* sink);
 
 // Writes the path as a trace of its own, for graphs that no single trace JSON is of: those of
 // XSpaces, of Chakra traces and of several ranks. There is a process for each rank and a thread for
 // each of its lanes, with the graph's events or only those on the path. Ids of arrows count from 1
 // in the order of the path.
-absl::StatusOr<OverlayStats> WriteTimelineOverlay(const PathGraph& graph, const CriticalPath& path,
-                                                  const OverlayOptions& options, ByteSink* sink);
+absl::Status WriteTimelineOverlay(const PathGraph& graph, const CriticalPath& path,
+                                  const OverlayOptions& options, ByteSink* sink);
 
 }  // namespace meridian
 

@@ -203,10 +203,11 @@ std::string ComparisonTable(const WhatIfReport& what_if) {
 }
 
 std::string SuggestionTable(const WhatIfReport& what_if) {
+  const std::string tried =
+      absl::StrCat(" (", WithThousands(what_if.suggestions_tried()), " of ",
+                   WithThousands(what_if.suggestions_considered()), " tried)");
   if (what_if.suggestions().empty()) {
-    return absl::StrCat("no other order of a stream's work makes it shorter (",
-                        WithThousands(what_if.suggestions_tried()), " of ",
-                        WithThousands(what_if.suggestions_considered()), " tried)\n");
+    return absl::StrCat("no other order of a stream's work makes it shorter", tried, "\n");
   }
   TextTable table({{"gain us", kRight}, {"move"}, {"events", kRight}, {"before"}, {"as an edit"}});
   for (const ReorderReport& order : what_if.suggestions()) {
@@ -215,10 +216,8 @@ std::string SuggestionTable(const WhatIfReport& what_if) {
                   FirstCharacters(order.before(), kShortNameCharacters),
                   FirstCharacters(order.edits(), kEditCharacters)});
   }
-  return absl::StrCat("shorter with another order of a stream's work, if its data allow (",
-                      WithThousands(what_if.suggestions_tried()), " of ",
-                      WithThousands(what_if.suggestions_considered()), " tried):\n",
-                      table.ToString());
+  return absl::StrCat("shorter with another order of a stream's work, if its data allow", tried,
+                      ":\n", table.ToString());
 }
 
 // Returns the report's what-if; nothing when it has none.
@@ -285,7 +284,7 @@ void AddSuggestions(const Schedule& schedule, const ReorderSuggestions& found, P
     order->set_moved(std::string(schedule.graph.EventName(suggestion.moved.front())));
     order->set_before(std::string(schedule.graph.EventName(suggestion.target)));
     order->set_moved_events(static_cast<int64_t>(suggestion.moved.size()));
-    order->set_gain_us(static_cast<double>(suggestion.gain_ps) / 1e6);
+    order->set_gain_us(Micros(suggestion.gain_ps));
   }
 }
 

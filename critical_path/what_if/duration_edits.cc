@@ -7,14 +7,11 @@
 #include <set>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "absl/numeric/int128.h"
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "critical_path/graph/path_graph.h"
-#include "critical_path/what_if/event_index.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -25,6 +22,12 @@ namespace {
 // Returns value * numerator / denominator, rounded.
 absl::int128 Proportion(absl::int128 value, absl::int128 numerator, absl::int128 denominator) {
   return (value * numerator + denominator / 2) / denominator;
+}
+
+// Returns what a part becomes when the whole does; of a whole without time it becomes all.
+int64_t Rescaled(int64_t part_ps, int64_t whole_ps, int64_t new_whole_ps) {
+  return whole_ps == 0 ? new_whole_ps
+                       : static_cast<int64_t>(Proportion(part_ps, new_whole_ps, whole_ps));
 }
 
 bool IsOwnTime(const Schedule& schedule, const GraphEdge& edge) {
@@ -39,9 +42,11 @@ struct OwnPart {
   int64_t time_ps = 0;
 };
 
-// Calls visit(part, instant) for each part of each event's own time.
+// Calls visit(part, instant, edges) for each part of each event's own time, with all edges into the
+// instant in which the part ends.
 template <typename Visit>
-void VisitOwnParts(const Schedule& schedule, const EdgesByInstant& incoming, const Visit& visit) {
+void VisitOwnParts(const Schedule& schedule, const Visit& visit) {
+  const EdgesByInstant incoming(schedule.graph, &GraphEdge::to);
   std::vector<OwnPart> parts;
   for (InstantId instant = 0; instant < schedule.graph.instants.size(); ++instant) {
     parts.clear();
@@ -53,63 +58,41 @@ void VisitOwnParts(const Schedule& schedule, const EdgesByInstant& incoming, con
       if (part == parts.end()) part = parts.insert(part, {edge.event, 0});
       part->time_ps = std::max(part->time_ps, edge.weight_ps);
     }
-    for (const OwnPart& part : parts) visit(part, instant);
-  }
-}
-
-// Gives a part another length: the edges into its instant that are booked on the event.
-void ResizePart(const OwnPart& part, int64_t time_ps, absl::Span<const EdgeId> incoming,
-                Schedule* schedule) {
-  for (EdgeId id : incoming) {
-    GraphEdge& edge = schedule->graph.edges[id];
-    if (edge.event != part.event || !IsOwnTime(*schedule, edge)) continue;
-    edge.weight_ps = part.time_ps == 0
-                         ? time_ps
-                         : static_cast<int64_t>(Proportion(edge.weight_ps, time_ps, part.time_ps));
+    for (const OwnPart& part : parts) visit(part, instant, incoming.Of(instant));
   }
 }
 
 // Gives the events these own times, by event; a negative one leaves an event as it is.
 absl::Status SetOwnTimes(const std::vector<int64_t>& durations_ps, Schedule* schedule) {
   const std::vector<int64_t> own_ps = OwnTimes(*schedule);
-  const EdgesByInstant incoming(schedule->graph, &GraphEdge::to);
   // By event: the sum of the parts visited so far, with the old and with the new times. Rounding
   // the sums instead of the parts makes the parts add up.
   std::vector<int64_t> old_sum_ps(own_ps.size()), new_sum_ps(own_ps.size());
   std::vector<bool> has_part(own_ps.size());
-  struct Resized {
-    OwnPart part;
-    InstantId instant;
-    int64_t time_ps;
-  };
-  std::vector<Resized> resized;
-  VisitOwnParts(*schedule, incoming, [&](const OwnPart& part, InstantId instant) {
+  const auto resize = [&](const OwnPart& part, InstantId instant, absl::Span<const EdgeId> edges) {
     const GraphEventId event = part.event;
     if (durations_ps[event] < 0) return;
     // All the time of an event that had none goes to its end.
     if (own_ps[event] == 0 && instant != schedule->end_instants[event]) return;
     has_part[event] = true;
     old_sum_ps[event] = SaturatingSum(old_sum_ps[event], part.time_ps);
-    const int64_t sum_ps = own_ps[event] == 0
-                               ? durations_ps[event]
-                               : static_cast<int64_t>(Proportion(
-                                     old_sum_ps[event], durations_ps[event], own_ps[event]));
-    resized.push_back({part, instant, sum_ps - new_sum_ps[event]});
-    new_sum_ps[event] = sum_ps;
-  });
+    const int64_t sum_ps = Rescaled(old_sum_ps[event], own_ps[event], durations_ps[event]);
+    const int64_t time_ps = sum_ps - std::exchange(new_sum_ps[event], sum_ps);
+    for (EdgeId id : edges) {
+      GraphEdge& edge = schedule->graph.edges[id];
+      if (edge.event != event || !IsOwnTime(*schedule, edge)) continue;
+      edge.weight_ps = Rescaled(edge.weight_ps, part.time_ps, time_ps);
+    }
+  };
+  VisitOwnParts(*schedule, resize);
   for (GraphEventId event = 0; event < durations_ps.size(); ++event) {
     if (durations_ps[event] <= 0 || has_part[event]) continue;
     return absl::FailedPreconditionError(
         absl::StrCat("'", Printable(schedule->graph.EventName(event)), "' (event ",
                      schedule->graph.events[event].position, ") has no time of its own to set"));
   }
-  for (const Resized& change : resized) {
-    ResizePart(change.part, change.time_ps, incoming.Of(change.instant), schedule);
-  }
   return absl::OkStatus();
 }
-
-constexpr int kNumDelays = 3;
 
 // What makes events of different ranks counterparts: name, kind of lane, and how many of that name
 // and kind the rank has before.
@@ -137,84 +120,34 @@ std::map<OpKey, std::vector<GraphEventId>> FindCounterparts(const Schedule& sche
   return counterparts;
 }
 
-class Leveler {
- public:
-  Leveler(int64_t rank, Schedule* schedule)
-      : rank_(rank),
-        schedule_(*schedule),
-        communicates_(FindCommunication(*schedule)),
-        own_ps_(OwnTimes(*schedule)),
-        incoming_(schedule->graph, &GraphEdge::to),
-        new_own_ps_(schedule->graph.events.size(), -1) {}
-
-  absl::StatusOr<int64_t> Level() {
-    int64_t matched = 0;
-    for (const auto& [key, events] : FindCounterparts(schedule_)) {
-      GraphEventId mine = kNoEvent;
-      std::vector<GraphEventId> others;
-      for (GraphEventId id : events) {
-        if (schedule_.RankOf(id) == rank_) mine = id;
-        if (schedule_.RankOf(id) != rank_) others.push_back(id);
-      }
-      if (mine == kNoEvent || others.empty()) continue;
-      ++matched;
-      LevelEvent(mine, others);
-    }
-    if (matched > 0) RETURN_IF_ERROR(SetOwnTimes(new_own_ps_, &schedule_));
-    return matched;
-  }
-
- private:
-  // Returns the time of that delay before an event, if it has one.
-  std::optional<int64_t> DelayBefore(GraphEventId event, Delay delay) const {
-    std::optional<int64_t> time_ps;
-    for (EdgeId id : incoming_.Of(schedule_.start_instants[event])) {
-      const GraphEdge& edge = schedule_.graph.edges[id];
-      if (DelayOf(schedule_, edge) != delay) continue;
-      time_ps = std::max(time_ps.value_or(0), edge.weight_ps);
-    }
-    return time_ps;
-  }
-
-  void LevelEvent(GraphEventId mine, const std::vector<GraphEventId>& others) {
-    if (!communicates_[mine]) {
-      std::vector<int64_t> times_ps;
-      for (GraphEventId other : others) times_ps.push_back(own_ps_[other]);
-      const int64_t median_ps = LowerMedian(std::move(times_ps));
-      if (median_ps < own_ps_[mine]) new_own_ps_[mine] = median_ps;
-    }
-    for (int i = 0; i < kNumDelays; ++i) LevelDelay(static_cast<Delay>(i), mine, others);
-  }
-
-  void LevelDelay(Delay delay, GraphEventId mine, const std::vector<GraphEventId>& others) {
+// Lowers each delay before an event to the median of those before its counterparts.
+void LevelDelays(GraphEventId event, const std::vector<GraphEventId>& counterparts,
+                 const EdgesByInstant& incoming, Schedule* schedule) {
+  std::vector<GraphEdge>& edges = schedule->graph.edges;
+  for (Delay delay : {Delay::kLaunch, Delay::kKernelGap, Delay::kHostGap}) {
     std::vector<int64_t> times_ps;
-    for (GraphEventId other : others) {
-      const std::optional<int64_t> time_ps = DelayBefore(other, delay);
+    for (GraphEventId counterpart : counterparts) {
+      std::optional<int64_t> time_ps;
+      for (EdgeId id : incoming.Of(schedule->start_instants[counterpart])) {
+        if (DelayOf(*schedule, edges[id]) != delay) continue;
+        time_ps = std::max(time_ps.value_or(0), edges[id].weight_ps);
+      }
       if (time_ps.has_value()) times_ps.push_back(*time_ps);
     }
-    if (times_ps.empty()) return;
+    if (times_ps.empty()) continue;
     const int64_t median_ps = LowerMedian(std::move(times_ps));
-    for (EdgeId id : incoming_.Of(schedule_.start_instants[mine])) {
-      GraphEdge& edge = schedule_.graph.edges[id];
-      if (DelayOf(schedule_, edge) == delay) edge.weight_ps = std::min(edge.weight_ps, median_ps);
+    for (EdgeId id : incoming.Of(schedule->start_instants[event])) {
+      if (DelayOf(*schedule, edges[id]) != delay) continue;
+      edges[id].weight_ps = std::min(edges[id].weight_ps, median_ps);
     }
   }
-
-  const int64_t rank_;
-  Schedule& schedule_;
-  const std::vector<bool> communicates_;
-  const std::vector<int64_t> own_ps_;
-  const EdgesByInstant incoming_;
-  // By event: its own time after levelling; -1 when it stays.
-  std::vector<int64_t> new_own_ps_;
-};
+}
 
 }  // namespace
 
 std::vector<int64_t> OwnTimes(const Schedule& schedule) {
-  const EdgesByInstant incoming(schedule.graph, &GraphEdge::to);
   std::vector<int64_t> times_ps(schedule.graph.events.size());
-  VisitOwnParts(schedule, incoming, [&](const OwnPart& part, InstantId) {
+  VisitOwnParts(schedule, [&](const OwnPart& part, InstantId, absl::Span<const EdgeId>) {
     times_ps[part.event] = SaturatingSum(times_ps[part.event], part.time_ps);
   });
   return times_ps;
@@ -255,11 +188,34 @@ absl::StatusOr<int64_t> LevelRank(int64_t rank, Schedule* schedule) {
         absl::StrCat("rank ", rank, " cannot be levelled with others; there are the ranks ",
                      absl::StrJoin(ranks, ", "), "; traces of several ranks are needed"));
   }
-  ASSIGN_OR_RETURN(const int64_t matched, Leveler(rank, schedule).Level());
+  const std::vector<bool> communicates = FindCommunication(*schedule);
+  const std::vector<int64_t> own_ps = OwnTimes(*schedule);
+  const EdgesByInstant incoming(schedule->graph, &GraphEdge::to);
+  // By event: its own time after levelling; -1 when it stays.
+  std::vector<int64_t> new_own_ps(own_ps.size(), -1);
+  int64_t matched = 0;
+  std::map<OpKey, std::vector<GraphEventId>> counterparts = FindCounterparts(*schedule);
+  for (auto& [key, others] : counterparts) {
+    const auto of_rank = std::find_if(others.begin(), others.end(), [&](GraphEventId id) {
+      return schedule->RankOf(id) == rank;
+    });
+    if (of_rank == others.end() || others.size() == 1) continue;
+    const GraphEventId mine = *of_rank;
+    others.erase(of_rank);
+    ++matched;
+    if (!communicates[mine]) {
+      std::vector<int64_t> times_ps;
+      for (GraphEventId other : others) times_ps.push_back(own_ps[other]);
+      const int64_t median_ps = LowerMedian(std::move(times_ps));
+      if (median_ps < own_ps[mine]) new_own_ps[mine] = median_ps;
+    }
+    LevelDelays(mine, others, incoming, schedule);
+  }
   if (matched == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("no event of rank ", rank, " occurs on another rank"));
   }
+  RETURN_IF_ERROR(SetOwnTimes(new_own_ps, schedule));
   return matched;
 }
 

@@ -22,30 +22,15 @@ using Field = Condition::Field;
 constexpr size_t kListedNames = 8;
 constexpr size_t kListedCharacters = 60;
 
-struct DelayName {
-  absl::string_view name;
-  Delay delay;
-};
-constexpr DelayName kDelayNames[] = {
-    {"launch", Delay::kLaunch}, {"kernel_gap", Delay::kKernelGap}, {"host_gap", Delay::kHostGap}};
+// In the order of Delay.
+constexpr absl::string_view kDelays[] = {"launch", "kernel_gap", "host_gap"};
 constexpr absl::string_view kGroups[] = {"host", "device", "communication", "compute"};
 
-std::optional<Delay> FindDelay(absl::string_view name) {
-  for (const DelayName& entry : kDelayNames) {
-    if (entry.name == name) return entry.delay;
-  }
-  return std::nullopt;
+std::string ListCategories(const PathGraph& graph) {
+  std::set<absl::string_view> categories;
+  for (const GraphEvent& event : graph.events) categories.insert(EventCategoryName(event.category));
+  return absl::StrJoin(categories, ", ");
 }
-
-std::optional<EventCategory> FindCategory(absl::string_view name) {
-  for (int i = 0; i < kNumEventCategories; ++i) {
-    const auto category = static_cast<EventCategory>(i);
-    if (EventCategoryName(category) == name) return category;
-  }
-  return std::nullopt;
-}
-
-std::string ListWords(const std::set<std::string>& words) { return absl::StrJoin(words, ", "); }
 
 // Returns by event whether it has instants, or time is booked on it.
 std::vector<bool> FindExisting(const Schedule& schedule) {
@@ -116,11 +101,7 @@ void NestByTime(const Schedule& schedule, std::vector<GraphEventId>* parents) {
 std::vector<GraphEventId> FindParents(const Schedule& schedule) {
   const PathGraph& graph = schedule.graph;
   std::vector<GraphEventId> parents(graph.events.size(), kNoEvent);
-  if (schedule.keeps_order()) {
-    NestByOrder(schedule, &parents);
-  } else {
-    NestByTime(schedule, &parents);
-  }
+  (schedule.keeps_order() ? NestByOrder : NestByTime)(schedule, &parents);
   for (const GraphEdge& edge : graph.edges) {
     const GraphEventId work = graph.instants[edge.to].event;
     const GraphEventId call = graph.instants[edge.from].event;
@@ -141,18 +122,15 @@ std::vector<bool> FindWaiting(const Schedule& schedule, int64_t waiting_rank,
   };
   // Where ranks meet, those that leave wait for all that came: a meeting to which the awaited rank
   // comes stands for it.
-  std::vector<bool> is_awaited(graph.instants.size());
-  for (InstantId instant = 0; instant < graph.instants.size(); ++instant) {
-    is_awaited[instant] = is_of_rank(instant, awaited_rank);
+  std::vector<bool> stands_for_rank(graph.instants.size());
+  for (const GraphEdge& edge : graph.edges) {
+    if (!is_of_rank(edge.from, awaited_rank)) continue;
+    stands_for_rank[edge.from] = true;
+    if (schedule.IsMeeting(edge.to)) stands_for_rank[edge.to] = true;
   }
   for (const GraphEdge& edge : graph.edges) {
-    if (schedule.IsMeeting(edge.to) && is_of_rank(edge.from, awaited_rank))
-      is_awaited[edge.to] = true;
-  }
-  for (const GraphEdge& edge : graph.edges) {
-    if (is_awaited[edge.from] && is_of_rank(edge.to, waiting_rank)) {
-      waits[graph.instants[edge.to].event] = true;
-    }
+    if (!stands_for_rank[edge.from] || !is_of_rank(edge.to, waiting_rank)) continue;
+    waits[graph.instants[edge.to].event] = true;
   }
   return waits;
 }
@@ -172,20 +150,11 @@ std::vector<bool> MatchNames(const PathGraph& graph, const Condition& condition)
 }  // namespace
 
 std::optional<Delay> DelayOf(const Schedule& schedule, const GraphEdge& edge) {
-  if (edge.bound_by == BoundBy::kNothing) return std::nullopt;
-  switch (edge.type) {
-    case EdgeType::kKernelLaunchDelay:
-      return Delay::kLaunch;
-    case EdgeType::kKernelKernelDelay:
-      return Delay::kKernelGap;
-    case EdgeType::kDependency:
-      return Delay::kHostGap;
-    case EdgeType::kSyncDependency:
-      return schedule.IsWorkStart(edge.to) ? std::make_optional(Delay::kKernelGap) : std::nullopt;
-    case EdgeType::kOperator:
-      return std::nullopt;
-  }
-  return std::nullopt;
+  if (edge.bound_by == BoundBy::kNothing || edge.type == EdgeType::kOperator) return std::nullopt;
+  if (edge.type == EdgeType::kKernelLaunchDelay) return Delay::kLaunch;
+  if (edge.type == EdgeType::kDependency) return Delay::kHostGap;
+  const bool is_gap = edge.type == EdgeType::kKernelKernelDelay || schedule.IsWorkStart(edge.to);
+  return is_gap ? std::make_optional(Delay::kKernelGap) : std::nullopt;
 }
 
 std::vector<bool> FindCommunication(const Schedule& schedule) {
@@ -207,8 +176,9 @@ std::vector<GraphEventId> Selection::ToVector() const {
 }
 
 bool IsSelectedDelay(const Schedule& schedule, const Selection& selection, const GraphEdge& edge) {
+  const GraphEventId event = schedule.graph.instants[edge.to].event;
   return DelayOf(schedule, edge) == selection.delay &&
-         selection.Contains(schedule.graph.instants[edge.to].event);
+         (event == kNoEvent ? selection.includes_window_end : selection.events[event]);
 }
 
 EventIndex::EventIndex(const Schedule& schedule)
@@ -220,29 +190,31 @@ EventIndex::EventIndex(const Schedule& schedule)
 
 absl::Status EventIndex::RestrictToCategory(const std::string& category,
                                             Selection* selection) const {
-  if (const std::optional<Delay> delay = FindDelay(category)) {
+  const auto named_delay = std::find(std::begin(kDelays), std::end(kDelays), category);
+  if (named_delay != std::end(kDelays)) {
+    const auto delay = static_cast<Delay>(named_delay - std::begin(kDelays));
     // No delay is of two kinds, so that nothing is left.
-    if (selection->delay.has_value() && selection->delay != delay) {
+    if (selection->delay.value_or(delay) != delay) {
       selection->events.assign(graph_.events.size(), false);
     }
     selection->delay = delay;
     return absl::OkStatus();
   }
-  const std::optional<EventCategory> known = FindCategory(category);
+  bool is_known = false;
+  for (int i = 0; i < kNumEventCategories; ++i) {
+    if (EventCategoryName(static_cast<EventCategory>(i)) == category) is_known = true;
+  }
   const bool is_group =
       std::find(std::begin(kGroups), std::end(kGroups), category) != std::end(kGroups);
-  if (!known.has_value() && !is_group) {
-    std::set<std::string> there;
-    for (const GraphEvent& event : graph_.events) {
-      there.insert(std::string(EventCategoryName(event.category)));
-    }
-    return absl::InvalidArgumentError(absl::StrCat(
-        "'", category, "' is no category; there are: ", ListWords(there), "; of events in groups: ",
-        absl::StrJoin(kGroups, ", "), "; of delays: launch, kernel_gap, host_gap"));
+  if (!is_known && !is_group) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", category, "' is no category; there are: ", ListCategories(graph_),
+                     "; of events in groups: ", absl::StrJoin(kGroups, ", "),
+                     "; of delays: ", absl::StrJoin(kDelays, ", ")));
   }
   for (GraphEventId id = 0; id < graph_.events.size(); ++id) {
     const bool on_device = schedule_.IsOnDevice(id);
-    const bool belongs = known.has_value()             ? graph_.events[id].category == *known
+    const bool belongs = is_known ? EventCategoryName(graph_.events[id].category) == category
                          : category == "host"          ? !on_device
                          : category == "device"        ? on_device
                          : category == "communication" ? communicates_[id]
@@ -259,17 +231,14 @@ absl::Status EventIndex::Restrict(const Condition& condition, Selection* selecti
     }
     return absl::OkStatus();
   };
-  const auto lane_of = [&](GraphEventId id) -> const Lane& { return graph_.LaneOf(id); };
   switch (condition.field) {
     case Field::kCategory:
       return RestrictToCategory(condition.value, selection);
-    case Field::kName: {
-      const std::vector<bool> names = MatchNames(graph_, condition);
-      return keep_if([&](GraphEventId id) { return names[graph_.events[id].name]; });
-    }
+    case Field::kName:
     case Field::kWithin: {
       const std::vector<bool> names = MatchNames(graph_, condition);
       return keep_if([&](GraphEventId id) {
+        if (condition.field == Field::kName) return bool{names[graph_.events[id].name]};
         while (id != kNoEvent && !names[graph_.events[id].name]) id = parents_[id];
         return id != kNoEvent;
       });
@@ -280,14 +249,15 @@ absl::Status EventIndex::Restrict(const Condition& condition, Selection* selecti
       return keep_if([&](GraphEventId id) { return waits[id]; });
     }
     case Field::kRank:
-      return keep_if([&](GraphEventId id) { return lane_of(id).rank == condition.number; });
+      return keep_if([&](GraphEventId id) { return graph_.LaneOf(id).rank == condition.number; });
     case Field::kProcess:
-      return keep_if([&](GraphEventId id) { return lane_of(id).process == condition.value; });
+      return keep_if([&](GraphEventId id) { return graph_.LaneOf(id).process == condition.value; });
     case Field::kThread:
-      return keep_if([&](GraphEventId id) { return lane_of(id).thread == condition.value; });
+      return keep_if([&](GraphEventId id) { return graph_.LaneOf(id).thread == condition.value; });
     case Field::kStream:
       return keep_if([&](GraphEventId id) {
-        return lane_of(id).kind == TrackKind::kDevice && lane_of(id).thread == condition.value;
+        return graph_.LaneOf(id).kind == TrackKind::kDevice &&
+               graph_.LaneOf(id).thread == condition.value;
       });
     case Field::kEvent:
       return keep_if(
@@ -316,17 +286,14 @@ std::string EventIndex::DescribeCandidates(const Selector& selector) const {
     }
     return absl::StrCat("the most frequent names are ", absl::StrJoin(names, ", "));
   }
-  std::set<std::string> categories, lanes, ranks;
-  for (const GraphEvent& event : graph_.events) {
-    categories.insert(std::string(EventCategoryName(event.category)));
-  }
+  std::set<std::string> lanes, ranks;
   for (const Lane& lane : graph_.lanes) {
     lanes.insert(Printable(lane.thread));
     ranks.insert(absl::StrCat(lane.rank));
   }
-  return absl::StrCat("there are the categories ", ListWords(categories), "; the ranks ",
-                      ListWords(ranks), "; the threads and streams ",
-                      FirstCharacters(ListWords(lanes), 200));
+  return absl::StrCat("there are the categories ", ListCategories(graph_), "; the ranks ",
+                      absl::StrJoin(ranks, ", "), "; the threads and streams ",
+                      FirstCharacters(absl::StrJoin(lanes, ", "), 200));
 }
 
 absl::StatusOr<Selection> EventIndex::Select(const Selector& selector) const {

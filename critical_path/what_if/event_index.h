@@ -43,9 +43,6 @@ struct Selection {
   // With a delay: whether the delay before the window's end, which is no event, is meant, too.
   bool includes_window_end = false;
 
-  bool Contains(GraphEventId event) const {
-    return event == kNoEvent ? includes_window_end : events[event];
-  }
   // Returns the events in ascending order of their ids.
   std::vector<GraphEventId> ToVector() const;
 };

@@ -1,4 +1,4 @@
-#include "critical_path/what_if/event_removal.h"
+#include "critical_path/what_if/structure_edits.h"
 
 #include "critical_path/testing/kineto_trace.h"
 #include "critical_path/what_if/testing/what_if_run.h"

@@ -1,12 +1,14 @@
 #include "critical_path/what_if/reorder_suggestions.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "critical_path/what_if/structure_edits.h"
 #include "xla_profiler/base/errors.h"
 
@@ -70,25 +72,24 @@ class Suggester {
     }
   }
 
-  bool IsWork(InstantId instant) const {
-    return schedule_.IsOfEvent(instant) && schedule_.IsOnDevice(graph_.instants[instant].event);
-  }
-  LaneId LaneOfInstant(InstantId instant) const {
-    return schedule_.LaneOf(graph_.instants[instant].event);
+  // Returns the stream of work that starts or ends in the instant; nullopt when there is none.
+  std::optional<LaneId> StreamOf(InstantId instant) const {
+    const GraphEventId event = graph_.instants[instant].event;
+    const bool is_work = schedule_.IsOfEvent(instant) && schedule_.IsOnDevice(event);
+    return is_work ? std::make_optional(schedule_.LaneOf(event)) : std::nullopt;
   }
 
   void FindCandidates() {
     // The place of the work with which the path came to the stream that it is on.
     size_t entered = 0;
-    for (size_t i = 0; i < path_.edges.size(); ++i) {
-      const GraphEdge& edge = graph_.edges[path_.edges[i]];
-      const bool stays = IsWork(edge.from) && IsWork(edge.to) &&
-                         LaneOfInstant(edge.from) == LaneOfInstant(edge.to);
-      if (stays) continue;
-      if (IsWork(edge.from)) AddWhereThePathLeaves(edge.from, entered);
-      if (IsWork(edge.to)) {
+    for (EdgeId id : path_.edges) {
+      const GraphEdge& edge = graph_.edges[id];
+      const std::optional<LaneId> from = StreamOf(edge.from), to = StreamOf(edge.to);
+      if (from == to) continue;
+      if (from.has_value()) AddWhereThePathLeaves(*from, edge.from, entered);
+      if (to.has_value()) {
         entered = places_[graph_.instants[edge.to].event];
-        AddWhereThePathComes(edge.to);
+        AddWhereThePathComes(*to, edge.to, entered);
       }
     }
     std::stable_sort(
@@ -107,8 +108,7 @@ class Suggester {
   // Blocks of 1, 2, 4, 8 and 16 pieces of work are tried.
   static constexpr size_t kMaxBlock = 16;
 
-  void AddWhereThePathLeaves(InstantId instant, size_t entered) {
-    const LaneId lane = LaneOfInstant(instant);
+  void AddWhereThePathLeaves(LaneId lane, InstantId instant, size_t entered) {
     const size_t end = places_[graph_.instants[instant].event] + 1;
     for (size_t moved = 1; moved <= kMaxBlock && entered + moved < end; moved *= 2) {
       for (size_t jumped = 1; jumped <= kMaxBlock && entered + moved + jumped <= end; jumped *= 2) {
@@ -119,12 +119,12 @@ class Suggester {
     }
   }
 
-  void AddWhereThePathComes(InstantId instant) {
-    const LaneId lane = LaneOfInstant(instant);
-    const size_t place = places_[graph_.instants[instant].event];
-    const GraphEvent* before = place == 0 ? nullptr : &graph_.events[work_[lane][place - 1]];
-    const int64_t free_ps =
-        before == nullptr ? graph_.window_start_ps : before->start_ps + before->duration_ps;
+  void AddWhereThePathComes(LaneId lane, InstantId instant, size_t place) {
+    int64_t free_ps = graph_.window_start_ps;
+    if (place > 0) {
+      const GraphEvent& before = graph_.events[work_[lane][place - 1]];
+      free_ps = before.start_ps + before.duration_ps;
+    }
     const int64_t idle_ps = graph_.instants[instant].time_ps - free_ps;
     if (idle_ps <= 0) return;
     const size_t count = work_[lane].size();
@@ -138,7 +138,6 @@ class Suggester {
   absl::Status Try(const Candidate& candidate) {
     Schedule schedule;
     schedule.graph = CopyGraph(graph_);
-    schedule.measured_events = schedule_.measured_events;
     schedule.start_instants = schedule_.start_instants;
     schedule.end_instants = schedule_.end_instants;
     schedule.lane_order = schedule_.lane_order;
@@ -168,7 +167,10 @@ class Suggester {
       if (best.size() == kMaxSuggestions) break;
       const bool is_new = moved.insert(suggestion.moved.back()).second;
       if (!targets.insert(suggestion.target).second || !is_new) continue;
-      suggestion.edits = DescribeAsEdits(suggestion);
+      suggestion.edits =
+          absl::StrJoin(suggestion.moved, "; ", [&](std::string* out, GraphEventId id) {
+            absl::StrAppend(out, "move ", NameEvent(id), " before ", NameEvent(suggestion.target));
+          });
       best.push_back(std::move(suggestion));
     }
     result_.suggestions = std::move(best);
@@ -180,15 +182,6 @@ class Suggester {
                     [&](const Lane& lane) { return lane.rank == graph_.lanes.front().rank; });
     std::string text = absl::StrCat("event=", graph_.events[id].position);
     if (!one_rank) absl::StrAppend(&text, " rank=", schedule_.RankOf(id));
-    return text;
-  }
-
-  std::string DescribeAsEdits(const ReorderSuggestion& suggestion) const {
-    std::string text;
-    for (GraphEventId id : suggestion.moved) {
-      absl::StrAppend(&text, text.empty() ? "" : "; ", "move ", NameEvent(id), " before ",
-                      NameEvent(suggestion.target));
-    }
     return text;
   }
 

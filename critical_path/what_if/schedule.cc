@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <numeric>
 #include <optional>
-#include <string>
 #include <tuple>
 #include <utility>
 
@@ -106,52 +104,33 @@ void AddMissingStreamOrder(Schedule* schedule) {
   }
 }
 
-// The median delays before device work, by stream and type of edge.
-class UsualDelays {
- public:
-  explicit UsualDelays(const Schedule& schedule) : schedule_(schedule) {
-    const PathGraph& graph = schedule.graph;
-    std::vector<std::array<std::vector<int64_t>, kNumEdgeTypes>> seen(graph.lanes.size() + 1);
-    for (const GraphEdge& edge : graph.edges) {
-      // The time since the window's start is no delay: the window cuts it off.
-      if (IsHidden(edge) || graph.instants[edge.from].event == kNoEvent) continue;
-      const std::optional<LaneId> lane = StreamOfStart(edge.to);
-      if (!lane.has_value()) continue;
-      seen[*lane][static_cast<int>(edge.type)].push_back(edge.weight_ps);
-      seen.back()[static_cast<int>(edge.type)].push_back(edge.weight_ps);
+// The median delays before device work that show, by type of edge; absent when none shows.
+using UsualDelays = std::array<std::optional<int64_t>, kNumEdgeTypes>;
+
+// Returns the usual delays by lane; the last are those of the whole graph.
+std::vector<UsualDelays> FindUsualDelays(const Schedule& schedule) {
+  const PathGraph& graph = schedule.graph;
+  std::vector<std::array<std::vector<int64_t>, kNumEdgeTypes>> seen(graph.lanes.size() + 1);
+  for (const GraphEdge& edge : graph.edges) {
+    // The time since the window's start is no delay: the window cuts it off.
+    if (IsHidden(edge) || graph.instants[edge.from].event == kNoEvent) continue;
+    if (!schedule.IsWorkStart(edge.to)) continue;
+    const LaneId lane = schedule.LaneOf(graph.instants[edge.to].event);
+    seen[lane][static_cast<int>(edge.type)].push_back(edge.weight_ps);
+    seen.back()[static_cast<int>(edge.type)].push_back(edge.weight_ps);
+  }
+  std::vector<UsualDelays> usual(seen.size());
+  for (size_t i = 0; i < seen.size(); ++i) {
+    for (int type = 0; type < kNumEdgeTypes; ++type) {
+      if (!seen[i][type].empty()) usual[i][type] = LowerMedian(std::move(seen[i][type]));
     }
-    usual_.resize(seen.size());
-    for (size_t i = 0; i < seen.size(); ++i) {
-      for (int type = 0; type < kNumEdgeTypes; ++type) {
-        usual_[i][type] = seen[i][type].empty() ? kUnknown : LowerMedian(std::move(seen[i][type]));
-      }
-    }
   }
-
-  // Returns the lane when the instant is the start of device work.
-  std::optional<LaneId> StreamOfStart(InstantId id) const {
-    return schedule_.IsWorkStart(id)
-               ? std::make_optional(schedule_.LaneOf(schedule_.graph.instants[id].event))
-               : std::nullopt;
-  }
-
-  int64_t Of(LaneId stream, EdgeType type) const {
-    const int64_t here_ps = usual_[stream][static_cast<int>(type)];
-    const int64_t anywhere_ps = usual_.back()[static_cast<int>(type)];
-    return here_ps != kUnknown ? here_ps : std::max<int64_t>(anywhere_ps, 0);
-  }
-
- private:
-  static constexpr int64_t kUnknown = -1;
-
-  const Schedule& schedule_;
-  // By lane, then by type; the last is that of the whole graph. kUnknown when no delay shows.
-  std::vector<std::array<int64_t, kNumEdgeTypes>> usual_;
-};
+  return usual;
+}
 
 void FillInHiddenDelays(Schedule* schedule) {
   PathGraph& graph = schedule->graph;
-  const UsualDelays usual(*schedule);
+  const std::vector<UsualDelays> usual = FindUsualDelays(*schedule);
   // By instant: the edge that shows its delay, or kNoEdge.
   std::vector<EdgeId> shown(graph.instants.size(), kNoEdge);
   for (EdgeId id = 0; id < graph.edges.size(); ++id) {
@@ -161,8 +140,11 @@ void FillInHiddenDelays(Schedule* schedule) {
     const Instant& head = graph.instants[edge.to];
     if (!IsHidden(edge) || head.event == kNoEvent) continue;
     const int64_t room_ps = std::max<int64_t>(head.time_ps - graph.instants[edge.from].time_ps, 0);
-    if (const std::optional<LaneId> stream = usual.StreamOfStart(edge.to)) {
-      edge.weight_ps = std::min(room_ps, usual.Of(*stream, edge.type));
+    if (schedule->IsWorkStart(edge.to)) {
+      const int type = static_cast<int>(edge.type);
+      const int64_t anywhere_ps = usual.back()[type].value_or(0);
+      edge.weight_ps =
+          std::min(room_ps, usual[schedule->LaneOf(head.event)][type].value_or(anywhere_ps));
       edge.event = head.event;
       edge.bound_by = edge.type == EdgeType::kKernelLaunchDelay ? BoundBy::kKernelLaunchOverhead
                                                                 : BoundBy::kKernelKernelOverhead;
@@ -175,107 +157,45 @@ void FillInHiddenDelays(Schedule* schedule) {
   }
 }
 
-EdgeKind KindOf(EdgeType type) {
-  switch (type) {
-    case EdgeType::kOperator:
-    case EdgeType::kDependency:
-      return EdgeKind::kProgram;
-    case EdgeType::kKernelLaunchDelay:
-      return EdgeKind::kLaunch;
-    case EdgeType::kKernelKernelDelay:
-      return EdgeKind::kStream;
-    case EdgeType::kSyncDependency:
-      return EdgeKind::kSync;
-  }
-  return EdgeKind::kControl;
-}
-
-// Makes the graph that is replayed. Its first nodes are the instants, each on the resource that is
-// its lane, taking the time of the edges into it; where these differ, each edge that takes longer
-// than the least gets a node of its own, behind the instants. Times of an ExecutionGraph are called
-// nanoseconds, but the replay only adds them up: here they count picoseconds.
-class GraphConverter {
- public:
-  explicit GraphConverter(const PathGraph& graph) : graph_(graph) {}
-
-  ExecutionGraph Convert() {
-    const EdgesByInstant incoming(graph_, &GraphEdge::to);
-    for (InstantId id = 0; id < graph_.instants.size(); ++id) {
-      builder_.AddNode(Describe(id, LeastWeight(incoming.Of(id))));
-    }
-    for (InstantId id = 0; id < graph_.instants.size(); ++id) {
-      const int64_t least_ps = LeastWeight(incoming.Of(id));
-      for (EdgeId edge : incoming.Of(id)) AddEdge(graph_.edges[edge], least_ps);
-    }
-    return std::move(builder_).Build();
-  }
-
- private:
-  int64_t LeastWeight(absl::Span<const EdgeId> edges) const {
-    int64_t least_ps = edges.empty() ? 0 : graph_.edges[edges[0]].weight_ps;
-    for (EdgeId id : edges) least_ps = std::min(least_ps, graph_.edges[id].weight_ps);
-    return least_ps;
-  }
-
-  // Describes an instant, or a delay before it, as a node. The window's ends have a resource of
-  // their own.
-  ExecutionNode Describe(InstantId id, int64_t duration_ps) {
+// Makes the graph that is replayed. Its first nodes are the instants, each taking the time of the
+// edges into it; where these differ, each edge that takes longer than the least gets a node of its
+// own, behind the instants. Times of an ExecutionGraph are called nanoseconds, but the replay only
+// adds them up: here they count picoseconds.
+ExecutionGraph ToExecutionGraph(const PathGraph& graph) {
+  ExecutionGraphBuilder builder;
+  const auto add_node = [&](InstantId instant, int64_t duration_ps) {
+    const GraphEventId event = graph.instants[instant].event;
     ExecutionNode node;
-    node.id = next_id_++;
+    node.id = builder.node_count();
+    node.name = event == kNoEvent ? "the window" : graph.EventName(event);
     node.duration_ns = duration_ps;
-    const GraphEventId event = graph_.instants[id].event;
     Resource resource;
-    if (event == kNoEvent) {
-      node.name = "the window";
-      resource.number = static_cast<int64_t>(graph_.lanes.size());
-    } else {
-      node.name = graph_.EventName(event);
-      const LaneId lane = graph_.events[event].lane;
-      resource.rank = graph_.lanes[lane].rank;
-      resource.kind = graph_.lanes[lane].kind == TrackKind::kHost ? ResourceKind::kHostThread
-                                                                  : ResourceKind::kStream;
-      resource.number = lane;
-    }
-    node.resource = builder_.AddResource(resource);
-    return node;
+    if (event != kNoEvent) resource.rank = graph.LaneOf(event).rank;
+    node.resource = builder.AddResource(resource);
+    return builder.AddNode(node);
+  };
+  const EdgesByInstant incoming(graph, &GraphEdge::to);
+  // By instant: the least time of the edges into it.
+  std::vector<int64_t> least_ps(graph.instants.size());
+  for (InstantId id = 0; id < least_ps.size(); ++id) {
+    const absl::Span<const EdgeId> edges = incoming.Of(id);
+    if (!edges.empty()) least_ps[id] = graph.edges[edges[0]].weight_ps;
+    for (EdgeId edge : edges) least_ps[id] = std::min(least_ps[id], graph.edges[edge].weight_ps);
+    add_node(id, least_ps[id]);
   }
-
-  void AddEdge(const GraphEdge& edge, int64_t least_ps) {
-    const EdgeKind kind = KindOf(edge.type);
-    if (edge.weight_ps == least_ps) {
-      builder_.AddDependency(edge.to, edge.from, kind);
-      return;
+  for (EdgeId id : incoming.all()) {
+    const GraphEdge& edge = graph.edges[id];
+    NodeIndex source = edge.from;
+    if (edge.weight_ps > least_ps[edge.to]) {
+      source = add_node(edge.to, edge.weight_ps - least_ps[edge.to]);
+      builder.AddDependency(source, edge.from, EdgeKind::kProgram);
     }
-    const NodeIndex delay = builder_.AddNode(Describe(edge.to, edge.weight_ps - least_ps));
-    builder_.AddDependency(delay, edge.from, kind);
-    builder_.AddDependency(edge.to, delay, kind);
+    builder.AddDependency(edge.to, source, EdgeKind::kProgram);
   }
-
-  const PathGraph& graph_;
-  ExecutionGraphBuilder builder_;
-  uint64_t next_id_ = 0;
-};
-
-// Returns the error of a replay that did not come to its end, naming the cycle if there is one.
-absl::Status ExplainFailure(const ExecutionGraph& graph, const absl::Status& status) {
-  const std::vector<NodeIndex> cycle = FindCycle(graph);
-  if (cycle.empty()) return Annotate(status, "the schedule cannot be run again");
-  return absl::FailedPreconditionError(
-      absl::StrCat("events would wait for each other for ever: ", DescribeCycle(graph, cycle)));
+  return std::move(builder).Build();
 }
 
 }  // namespace
-
-bool Schedule::IsOfEvent(InstantId id) const {
-  const Instant& instant = graph.instants[id];
-  return instant.event != kNoEvent &&
-         (instant.is_start ? start_instants : end_instants)[instant.event] == id;
-}
-
-bool Schedule::IsWorkStart(InstantId id) const {
-  const Instant& instant = graph.instants[id];
-  return instant.is_start && IsOfEvent(id) && IsOnDevice(instant.event);
-}
 
 Schedule BuildSchedule(const PathGraph& measured, const CriticalPath& path) {
   Schedule schedule = BuildHtaSchedule(measured, path);
@@ -288,7 +208,6 @@ Schedule BuildSchedule(const PathGraph& measured, const CriticalPath& path) {
 Schedule BuildHtaSchedule(const PathGraph& measured, const CriticalPath& path) {
   Schedule schedule;
   schedule.graph = CopyGraph(measured);
-  schedule.measured_events = measured.events.size();
   FindEventInstants(&schedule);
   PutPathFirst(path, &schedule.graph.edges);
   return schedule;
@@ -299,12 +218,17 @@ absl::StatusOr<std::vector<int64_t>> SimulateSchedule(const PathGraph& graph) {
       2 * graph.edges.size() >= ExecutionGraph::kMaxDependencies) {
     return absl::OutOfRangeError("the graph has too many edges to be run again");
   }
-  const ExecutionGraph execution = GraphConverter(graph).Convert();
+  const ExecutionGraph execution = ToExecutionGraph(graph);
   ReplayOptions options;
   options.resources = ReplayResources::kUnlimited;
   absl::StatusOr<GraphReplay> replay =
       ReplayGraph(execution, CommunicationMatch(execution), options);
-  if (!replay.ok()) return ExplainFailure(execution, replay.status());
+  if (!replay.ok()) {
+    const std::vector<NodeIndex> cycle = FindCycle(execution);
+    if (cycle.empty()) return Annotate(replay.status(), "the schedule cannot be run again");
+    return absl::FailedPreconditionError(absl::StrCat("events would wait for each other for ever: ",
+                                                      DescribeCycle(execution, cycle)));
+  }
   std::vector<int64_t> times_ps = std::move(replay->ends_ns);
   times_ps.resize(graph.instants.size());
   return times_ps;

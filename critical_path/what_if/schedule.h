@@ -30,8 +30,8 @@ struct Schedule {
   // first, so that it stays the path for as long as it is one of the longest.
   PathGraph graph;
 
-  // How many events there were to begin with; those that edits add follow them.
-  size_t measured_events = 0;
+  // How many events edits have added; they follow those that were measured.
+  size_t added_events = 0;
 
   // By event: its start and its end; kNoInstant in both for events that do not have both.
   std::vector<InstantId> start_instants;
@@ -44,13 +44,19 @@ struct Schedule {
 
   bool keeps_order() const { return !lane_order.empty(); }
   // False for the window's ends, and for the instants in which ranks meet.
-  bool IsOfEvent(InstantId id) const;
+  bool IsOfEvent(InstantId id) const {
+    const Instant& instant = graph.instants[id];
+    return instant.event != kNoEvent &&
+           (instant.is_start ? start_instants : end_instants)[instant.event] == id;
+  }
   // True for an instant in which ranks meet.
   bool IsMeeting(InstantId id) const {
     return graph.instants[id].event != kNoEvent && !IsOfEvent(id);
   }
   // True for the start of device work.
-  bool IsWorkStart(InstantId id) const;
+  bool IsWorkStart(InstantId id) const {
+    return graph.instants[id].is_start && IsOfEvent(id) && IsOnDevice(graph.instants[id].event);
+  }
   LaneId LaneOf(GraphEventId event) const { return graph.events[event].lane; }
   int64_t RankOf(GraphEventId event) const { return graph.LaneOf(event).rank; }
   bool IsOnDevice(GraphEventId event) const {

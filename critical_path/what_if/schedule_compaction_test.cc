@@ -1,4 +1,4 @@
-#include "critical_path/what_if/event_removal.h"
+#include "critical_path/what_if/structure_edits.h"
 
 #include <string>
 #include <vector>

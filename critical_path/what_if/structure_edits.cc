@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -25,18 +24,11 @@ std::string DescribeEvent(const Schedule& schedule, GraphEventId id) {
 
 // An edge from the end of an event to the start of one that waits for it.
 GraphEdge WaitEdge(const Schedule& schedule, GraphEventId from, GraphEventId to, int64_t delay_ps) {
-  GraphEdge edge{schedule.end_instants[from],
-                 schedule.start_instants[to],
-                 delay_ps,
-                 kNoEvent,
-                 EdgeType::kDependency,
-                 BoundBy::kHostGap};
-  if (schedule.IsOnDevice(to)) {
-    edge.event = to;
-    edge.type = EdgeType::kSyncDependency;
-    edge.bound_by = BoundBy::kKernelKernelOverhead;
+  const InstantId end = schedule.end_instants[from], start = schedule.start_instants[to];
+  if (!schedule.IsOnDevice(to)) {
+    return {end, start, delay_ps, kNoEvent, EdgeType::kDependency, BoundBy::kHostGap};
   }
-  return edge;
+  return {end, start, delay_ps, to, EdgeType::kSyncDependency, BoundBy::kKernelKernelOverhead};
 }
 
 // The places on its lane of an event's instants and of all between them, from begin up to end.
@@ -90,27 +82,20 @@ Predecessors FindPredecessors(const Schedule& schedule, bool is_device,
   return predecessors;
 }
 
-GraphEdge DefaultLaneEdge(const Schedule& schedule, bool is_device, InstantId instant) {
-  GraphEdge edge;
-  edge.to = instant;
-  edge.type = is_device ? EdgeType::kKernelKernelDelay : EdgeType::kDependency;
-  edge.bound_by = is_device ? BoundBy::kKernelKernelOverhead : BoundBy::kHostGap;
-  if (is_device) edge.event = schedule.graph.instants[instant].event;
-  return edge;
-}
-
-// Of the work of a stream up to some instant in the old order, what comes last in the new order: of
-// the work that stays on the stream, and of that which leaves it. kNoInstant when there is none.
-struct LastUntil {
-  InstantId staying = kNoInstant;
-  InstantId leaving = kNoInstant;
-};
-
-absl::flat_hash_map<InstantId, LastUntil> FindLastUntil(const std::vector<InstantId>& old_order,
-                                                        const std::vector<InstantId>& order) {
-  absl::flat_hash_map<InstantId, size_t> places;
+// Lets calls of the host wait for the same work as before: one that waited for a stream's work
+// waited for all before it, too.
+void KeepHostWaits(const std::vector<InstantId>& old_order, const std::vector<InstantId>& order,
+                   Schedule* schedule) {
+  PathGraph& graph = schedule->graph;
+  Places places;
   for (size_t i = 0; i < order.size(); ++i) places[order[i]] = i;
-  absl::flat_hash_map<InstantId, LastUntil> result;
+  // Of the work up to some instant in the old order, what comes last in the new order: of the work
+  // that stays on the stream, and of that which leaves it. kNoInstant when there is none.
+  struct LastUntil {
+    InstantId staying = kNoInstant;
+    InstantId leaving = kNoInstant;
+  };
+  absl::flat_hash_map<InstantId, LastUntil> last_until;
   LastUntil last;
   for (InstantId instant : old_order) {
     if (!places.contains(instant)) {
@@ -118,17 +103,8 @@ absl::flat_hash_map<InstantId, LastUntil> FindLastUntil(const std::vector<Instan
     } else if (last.staying == kNoInstant || places[instant] > places[last.staying]) {
       last.staying = instant;
     }
-    result[instant] = last;
+    last_until[instant] = last;
   }
-  return result;
-}
-
-// Lets calls of the host wait for the same work as before: one that waited for a stream's work
-// waited for all before it, too.
-void KeepHostWaits(const std::vector<InstantId>& old_order, const std::vector<InstantId>& order,
-                   Schedule* schedule) {
-  PathGraph& graph = schedule->graph;
-  const absl::flat_hash_map<InstantId, LastUntil> last_until = FindLastUntil(old_order, order);
   std::vector<GraphEdge> more;
   for (GraphEdge& edge : graph.edges) {
     const auto it = last_until.find(edge.from);
@@ -155,9 +131,8 @@ void SeparateStream(LaneId lane, const Selection& selection, Schedule* schedule)
   if (leaving.empty() || staying.empty()) return;
   ReorderLane(lane, std::move(staying), schedule);
   const auto new_lane = static_cast<LaneId>(graph.lanes.size());
-  Lane copy = graph.lanes[lane];
-  absl::StrAppend(&copy.thread, " overlapped");
-  graph.lanes.push_back(std::move(copy));
+  graph.lanes.push_back(graph.lanes[lane]);
+  absl::StrAppend(&graph.lanes.back().thread, " overlapped");
   schedule->lane_order.emplace_back();
   for (InstantId instant : leaving) graph.events[graph.instants[instant].event].lane = new_lane;
   ReorderLane(new_lane, std::move(leaving), schedule);
@@ -167,10 +142,7 @@ void SeparateStream(LaneId lane, const Selection& selection, Schedule* schedule)
 void AddLastMoments(const std::vector<GraphEventId>& selected, const Selection& until,
                     Schedule* schedule) {
   PathGraph& graph = schedule->graph;
-  std::vector<GraphEventId> awaiting;
-  for (GraphEventId id : until.ToVector()) {
-    if (schedule->start_instants[id] != kNoInstant) awaiting.push_back(id);
-  }
+  std::vector<GraphEventId> awaiting = until.ToVector();
   const auto key = [&](GraphEventId id) {
     return std::make_pair(schedule->RankOf(id), graph.events[id].start_ps);
   };
@@ -185,6 +157,144 @@ void AddLastMoments(const std::vector<GraphEventId>& selected, const Selection& 
     if (next == awaiting.end() || schedule->RankOf(*next) != end.first) continue;
     graph.edges.push_back(WaitEdge(*schedule, id, *next, /*delay_ps=*/0));
   }
+}
+
+// Adds what runs within, or was launched by, an event to be removed.
+std::vector<bool> WithDescendants(const EventIndex& index, const Schedule& schedule,
+                                  const Selection& selection) {
+  std::vector<bool> removed = selection.events;
+  for (GraphEventId id = 0; id < removed.size(); ++id) {
+    for (GraphEventId around = index.Parent(id); around != kNoEvent && !removed[id];
+         around = index.Parent(around)) {
+      removed[id] = selection.events[around];
+    }
+    if (schedule.start_instants[id] == kNoInstant) removed[id] = false;
+  }
+  return removed;
+}
+
+// What goes, and what takes its place.
+struct Removal {
+  // By event: whether it is removed.
+  std::vector<bool> events;
+  // By instant: whether it is of a removed event.
+  std::vector<bool> instants;
+  // By removed instant: the one before it on its lane that stays, which on a stream is the end of
+  // work, and on a thread, before its first instant, the window's start; kNoInstant when there is
+  // none.
+  std::vector<InstantId> stand_ins;
+  // By instant that follows removed ones on a thread: the time that leads into those, but is not
+  // that of removed events.
+  std::vector<int64_t> carried_ps;
+};
+
+Removal PlanRemoval(std::vector<bool> removed, const Schedule& schedule) {
+  const PathGraph& graph = schedule.graph;
+  const size_t count = graph.instants.size();
+  Removal removal = {std::move(removed), std::vector<bool>(count),
+                     std::vector<InstantId>(count, kNoInstant), std::vector<int64_t>(count)};
+  for (InstantId instant = 0; instant < count; ++instant) {
+    removal.instants[instant] =
+        schedule.IsOfEvent(instant) && removal.events[graph.instants[instant].event];
+  }
+  // By instant that follows a window's start: that start. By removed instant of a thread: the time
+  // that leads there and is kept.
+  std::vector<InstantId> window_starts(count, kNoInstant);
+  std::vector<int64_t> into_ps(count);
+  for (const GraphEdge& edge : graph.edges) {
+    const bool is_first = graph.instants[edge.from].event == kNoEvent;
+    if (is_first) window_starts[edge.to] = edge.from;
+    if (!removal.instants[edge.to]) continue;
+    if (schedule.IsOnDevice(graph.instants[edge.to].event)) continue;
+    const bool is_removed_time = edge.event != kNoEvent && removal.events[edge.event];
+    if ((is_first || IsLaneEdge(schedule, edge)) && !is_removed_time) {
+      into_ps[edge.to] = SaturatingSum(into_ps[edge.to], edge.weight_ps);
+    }
+  }
+  for (LaneId lane = 0; lane < graph.lanes.size(); ++lane) {
+    const std::vector<InstantId>& instants = schedule.lane_order[lane];
+    if (instants.empty()) continue;
+    const bool is_device = graph.lanes[lane].kind == TrackKind::kDevice;
+    InstantId stand_in = is_device ? kNoInstant : window_starts[instants.front()];
+    int64_t carried_ps = 0;
+    for (InstantId instant : instants) {
+      if (removal.instants[instant]) {
+        removal.stand_ins[instant] = stand_in;
+        carried_ps = SaturatingSum(carried_ps, into_ps[instant]);
+        continue;
+      }
+      if (!is_device || !graph.instants[instant].is_start) stand_in = instant;
+      removal.carried_ps[instant] = std::exchange(carried_ps, 0);
+    }
+  }
+  return removal;
+}
+
+void ReplaceEdges(const Removal& removal, Schedule* schedule) {
+  std::vector<GraphEdge> edges;
+  edges.reserve(schedule->graph.edges.size());
+  for (GraphEdge edge : schedule->graph.edges) {
+    if (removal.instants[edge.to]) continue;
+    if (edge.event != kNoEvent && removal.events[edge.event]) {
+      // Events that overlap without nesting: this moment is that of the removed one.
+      edge.weight_ps = 0;
+      edge.event = kNoEvent;
+      edge.bound_by = BoundBy::kNothing;
+    }
+    if (removal.instants[edge.from]) {
+      // Ranks that meet do not wait for one that does not come.
+      const InstantId stand_in = removal.stand_ins[edge.from];
+      if (schedule->IsMeeting(edge.to) || stand_in == kNoInstant) continue;
+      if (IsLaneEdge(*schedule, edge)) {
+        edge.weight_ps = SaturatingSum(edge.weight_ps, removal.carried_ps[edge.to]);
+      }
+      edge.from = stand_in;
+    }
+    edges.push_back(edge);
+  }
+  schedule->graph.edges = std::move(edges);
+}
+
+// Removes the edges out of meetings to which nobody comes any more.
+void CancelMeetings(Schedule* schedule) {
+  std::vector<GraphEdge>& edges = schedule->graph.edges;
+  std::vector<bool> is_awaiting(schedule->graph.instants.size());
+  for (const GraphEdge& edge : edges) is_awaiting[edge.to] = true;
+  const auto is_cancelled = [&](const GraphEdge& edge) {
+    return schedule->IsMeeting(edge.from) && !is_awaiting[edge.from];
+  };
+  edges.erase(std::remove_if(edges.begin(), edges.end(), is_cancelled), edges.end());
+}
+
+// Lets each meeting name the event of a rank that still comes, where that of its last one was
+// removed.
+void RenameMeetings(Schedule* schedule) {
+  PathGraph& graph = schedule->graph;
+  for (const GraphEdge& edge : graph.edges) {
+    const GraphEventId met = graph.instants[edge.to].event;
+    if (met == kNoEvent || schedule->start_instants[met] != kNoInstant) continue;
+    if (schedule->IsOfEvent(edge.from))
+      graph.instants[edge.to].event = graph.instants[edge.from].event;
+  }
+}
+
+// Returns the new numbers of those that are kept; the others have none.
+std::vector<uint32_t> Renumber(const std::vector<bool>& is_kept) {
+  std::vector<uint32_t> numbers(is_kept.size());
+  uint32_t next = 0;
+  for (size_t i = 0; i < is_kept.size(); ++i) {
+    if (is_kept[i]) numbers[i] = next++;
+  }
+  return numbers;
+}
+
+template <typename T>
+void Keep(const std::vector<bool>& is_kept, std::vector<T>* values) {
+  size_t next = 0;
+  for (size_t i = 0; i < is_kept.size(); ++i) {
+    if (is_kept[i]) (*values)[next++] = std::move((*values)[i]);
+  }
+  values->resize(next);
 }
 
 }  // namespace
@@ -203,11 +313,18 @@ void ReorderLane(LaneId lane, std::vector<InstantId> order, Schedule* schedule) 
   if (is_device) KeepHostWaits(old_order, order, schedule);
   const Predecessors before = FindPredecessors(*schedule, is_device, old_order);
   const Predecessors after = FindPredecessors(*schedule, is_device, order);
-  // By instant that follows another one now: the longest edge from what it followed before, if any.
-  absl::flat_hash_map<InstantId, std::optional<GraphEdge>> relinked;
+  // By instant that follows another one now: the longest edge from what it followed before, or one
+  // of negative time when there is none.
+  const GraphEdge none = {0,
+                          0,
+                          -1,
+                          kNoEvent,
+                          is_device ? EdgeType::kKernelKernelDelay : EdgeType::kDependency,
+                          is_device ? BoundBy::kKernelKernelOverhead : BoundBy::kHostGap};
+  absl::flat_hash_map<InstantId, GraphEdge> relinked;
   for (const auto& [instant, predecessor] : after) {
     const auto it = before.find(instant);
-    if (it == before.end() || it->second != predecessor) relinked[instant] = std::nullopt;
+    if (it == before.end() || it->second != predecessor) relinked[instant] = none;
   }
   const InstantId old_first = old_order.empty() ? kNoInstant : old_order.front();
   const InstantId new_first = order.empty() ? kNoInstant : order.front();
@@ -218,7 +335,7 @@ void ReorderLane(LaneId lane, std::vector<InstantId> order, Schedule* schedule) 
     }
     const auto it = relinked.find(edge.to);
     if (it == relinked.end() || !IsLaneEdge(*schedule, edge)) return false;
-    if (!it->second.has_value() || edge.weight_ps > it->second->weight_ps) it->second = edge;
+    if (edge.weight_ps > it->second.weight_ps) it->second = edge;
     return true;
   };
   graph.edges.erase(std::remove_if(graph.edges.begin(), graph.edges.end(), is_outdated),
@@ -230,7 +347,8 @@ void ReorderLane(LaneId lane, std::vector<InstantId> order, Schedule* schedule) 
   for (InstantId instant : order) {
     const auto it = relinked.find(instant);
     if (it == relinked.end() || after.at(instant) == kNoInstant) continue;
-    GraphEdge edge = it->second.value_or(DefaultLaneEdge(*schedule, is_device, instant));
+    GraphEdge edge = it->second;
+    edge.weight_ps = std::max<int64_t>(edge.weight_ps, 0);
     edge.from = after.at(instant);
     edge.to = instant;
     if (is_device) edge.event = graph.instants[instant].event;
@@ -264,25 +382,21 @@ absl::Status AddEvents(absl::string_view name, int64_t duration_ps, const Select
                        Schedule* schedule) {
   PathGraph& graph = schedule->graph;
   const std::vector<GraphEventId> anchors = selection.ToVector();
-  const size_t added_before = graph.events.size() - schedule->measured_events;
-  if (added_before + anchors.size() > kMaxAddedEvents) {
+  if (schedule->added_events + anchors.size() > kMaxAddedEvents) {
     return absl::OutOfRangeError(absl::StrCat("this adds ", anchors.size(), " events; at most ",
-                                              kMaxAddedEvents - added_before, " can be added"));
+                                              kMaxAddedEvents - schedule->added_events,
+                                              " can be added"));
   }
+  schedule->added_events += anchors.size();
   uint32_t position = 0;
   for (const GraphEvent& event : graph.events) position = std::max(position, event.position);
   const NameId name_id = graph.names.Intern(name);
-  // The instants of a new event.
-  struct Added {
-    InstantId start;
-    InstantId end;
-  };
-  // By the end of the event that the new one follows.
-  absl::flat_hash_map<InstantId, Added> added;
+  // By the end of the event that the new one follows: the start of the new one, which its end
+  // follows.
+  absl::flat_hash_map<InstantId, InstantId> added;
   std::vector<GraphEdge> new_edges;
   for (GraphEventId anchor : anchors) {
     const InstantId before = schedule->end_instants[anchor];
-    if (before == kNoInstant) continue;
     const bool is_device = schedule->IsOnDevice(anchor);
     const auto id = static_cast<GraphEventId>(graph.events.size());
     GraphEvent event = graph.events[anchor];
@@ -297,7 +411,7 @@ absl::Status AddEvents(absl::string_view name, int64_t duration_ps, const Select
     graph.instants.push_back({SaturatingSum(event.start_ps, duration_ps), id, /*is_start=*/false});
     schedule->start_instants.push_back(start);
     schedule->end_instants.push_back(end);
-    added[before] = {start, end};
+    added[before] = start;
     new_edges.push_back({before, start, 0, kNoEvent,
                          is_device ? EdgeType::kKernelKernelDelay : EdgeType::kDependency,
                          BoundBy::kNothing});
@@ -306,7 +420,7 @@ absl::Status AddEvents(absl::string_view name, int64_t duration_ps, const Select
   }
   for (GraphEdge& edge : graph.edges) {
     const auto it = added.find(edge.from);
-    if (it != added.end()) edge.from = it->second.end;
+    if (it != added.end()) edge.from = it->second + 1;
   }
   graph.edges.insert(graph.edges.end(), new_edges.begin(), new_edges.end());
   for (std::vector<InstantId>& instants : schedule->lane_order) {
@@ -314,7 +428,7 @@ absl::Status AddEvents(absl::string_view name, int64_t duration_ps, const Select
     for (InstantId instant : instants) {
       order.push_back(instant);
       const auto it = added.find(instant);
-      if (it != added.end()) order.insert(order.end(), {it->second.start, it->second.end});
+      if (it != added.end()) order.insert(order.end(), {it->second, it->second + 1});
     }
     instants = std::move(order);
   }
@@ -349,9 +463,8 @@ absl::StatusOr<int64_t> UnlinkEvents(const Selection& from, const Selection& to,
 absl::Status MoveEvents(const EventIndex& index, const std::vector<GraphEventId>& events,
                         GraphEventId target, bool before, Schedule* schedule) {
   for (GraphEventId event : events) {
-    const bool is_within_same = schedule->IsOnDevice(target) || schedule->IsOnDevice(event) ||
-                                index.Parent(event) == index.Parent(target);
-    if (!is_within_same) return NotTogether(*schedule, event, target);
+    if (schedule->IsOnDevice(target) || schedule->IsOnDevice(event)) continue;
+    if (index.Parent(event) != index.Parent(target)) return NotTogether(*schedule, event, target);
   }
   return MoveOnLane(events, target, before, schedule);
 }
@@ -374,15 +487,11 @@ absl::Status MoveOnLane(const std::vector<GraphEventId>& events, GraphEventId ta
     }
     std::fill(is_moved.begin() + run.begin, is_moved.begin() + run.end, true);
   }
-  const size_t place = before ? target_run.begin : target_run.end;
-  std::vector<InstantId> moved, new_order;
-  for (size_t i = 0; i < order.size(); ++i) {
-    if (is_moved[i]) moved.push_back(order[i]);
-  }
-  for (size_t i = 0; i <= order.size(); ++i) {
-    if (i == place) new_order.insert(new_order.end(), moved.begin(), moved.end());
-    if (i < order.size() && !is_moved[i]) new_order.push_back(order[i]);
-  }
+  std::vector<InstantId> new_order = order;
+  const auto place = new_order.begin() + (before ? target_run.begin : target_run.end);
+  const auto moves = [&](InstantId instant) { return is_moved[places.at(instant)]; };
+  std::stable_partition(new_order.begin(), place, [&](InstantId id) { return !moves(id); });
+  std::stable_partition(place, new_order.end(), moves);
   ReorderLane(lane, std::move(new_order), schedule);
   TidyEdges(schedule);
   return absl::OkStatus();
@@ -392,10 +501,9 @@ absl::Status OverlapEvents(const Selection& selection, const Selection* until, S
   PathGraph& graph = schedule->graph;
   const std::vector<GraphEventId> selected = selection.ToVector();
   for (GraphEventId id : selected) {
-    if (!schedule->IsOnDevice(id)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          DescribeEvent(*schedule, id), " runs on the host; only device work can be overlapped"));
-    }
+    if (schedule->IsOnDevice(id)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        DescribeEvent(*schedule, id), " runs on the host; only device work can be overlapped"));
   }
   const size_t lanes = graph.lanes.size();
   for (LaneId lane = 0; lane < lanes; ++lane) SeparateStream(lane, selection, schedule);
@@ -409,6 +517,79 @@ absl::Status OverlapEvents(const Selection& selection, const Selection* until, S
   if (until != nullptr) AddLastMoments(selected, *until, schedule);
   TidyEdges(schedule);
   return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> RemoveEvents(const EventIndex& index, const Selection& selection,
+                                     Schedule* schedule) {
+  std::vector<bool> removed = WithDescendants(index, *schedule, selection);
+  const int64_t count = std::count(removed.begin(), removed.end(), true);
+  const std::vector<InstantId>& starts = schedule->start_instants;
+  const int64_t without_instants = std::count(starts.begin(), starts.end(), kNoInstant);
+  if (count + without_instants == static_cast<int64_t>(starts.size())) {
+    return absl::InvalidArgumentError(
+        "this removes every event; nothing would be left to be scheduled");
+  }
+  const Removal removal = PlanRemoval(std::move(removed), *schedule);
+  ReplaceEdges(removal, schedule);
+  CancelMeetings(schedule);
+  for (std::vector<InstantId>& instants : schedule->lane_order) {
+    instants.erase(std::remove_if(instants.begin(), instants.end(),
+                                  [&](InstantId instant) { return removal.instants[instant]; }),
+                   instants.end());
+  }
+  for (GraphEventId id = 0; id < removal.events.size(); ++id) {
+    if (removal.events[id]) schedule->start_instants[id] = schedule->end_instants[id] = kNoInstant;
+  }
+  TidyEdges(schedule);
+  return count;
+}
+
+void DropRemoved(Schedule* schedule) {
+  PathGraph& graph = schedule->graph;
+  RenameMeetings(schedule);
+  std::vector<bool> keeps_event(graph.events.size()), keeps_instant(graph.instants.size());
+  for (GraphEventId id = 0; id < graph.events.size(); ++id) {
+    keeps_event[id] = schedule->start_instants[id] != kNoInstant;
+  }
+  for (InstantId id = 0; id < graph.instants.size(); ++id) {
+    const GraphEventId event = graph.instants[id].event;
+    keeps_instant[id] = event == kNoEvent || keeps_event[event];
+  }
+  // Instants that have edges stay, too, and the events that edges and instants name.
+  for (const GraphEdge& edge : graph.edges) {
+    keeps_instant[edge.from] = keeps_instant[edge.to] = true;
+    for (GraphEventId event :
+         {edge.event, graph.instants[edge.from].event, graph.instants[edge.to].event}) {
+      if (event != kNoEvent) keeps_event[event] = true;
+    }
+  }
+  const std::vector<uint32_t> events = Renumber(keeps_event);
+  const std::vector<uint32_t> instants = Renumber(keeps_instant);
+  const auto event_of = [&](GraphEventId id) { return id == kNoEvent ? kNoEvent : events[id]; };
+
+  Keep(keeps_event, &graph.events);
+  for (std::vector<InstantId>* ends : {&schedule->start_instants, &schedule->end_instants}) {
+    Keep(keeps_event, ends);
+    for (InstantId& instant : *ends) {
+      if (instant != kNoInstant) instant = instants[instant];
+    }
+  }
+  Keep(keeps_instant, &graph.instants);
+  for (Instant& instant : graph.instants) instant.event = event_of(instant.event);
+  for (std::vector<InstantId>& order : schedule->lane_order) {
+    for (InstantId& instant : order) instant = instants[instant];
+  }
+  graph.meetings.erase(
+      std::remove_if(graph.meetings.begin(), graph.meetings.end(),
+                     [&](const GraphMeeting& meeting) { return !keeps_instant[meeting.instant]; }),
+      graph.meetings.end());
+  for (GraphMeeting& meeting : graph.meetings) meeting.instant = instants[meeting.instant];
+  if (graph.end_instant.has_value()) graph.end_instant = instants[*graph.end_instant];
+  for (GraphEdge& edge : graph.edges) {
+    edge.from = instants[edge.from];
+    edge.to = instants[edge.to];
+    edge.event = event_of(edge.event);
+  }
 }
 
 }  // namespace meridian

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 Edits of what a schedule consists of and in which order: new
-// events, new or fewer edges, another order of a lane. The schedule must keep its lanes' order
-// (Schedule::keeps_order); events are those that have instants. Afterwards an EventIndex of the
-// schedule is out of date.
+// SPDX-License-Identifier: Apache-2.0
+// Edits of what a schedule consists of and in which order: new or fewer events and edges, another
+// order of a lane. The schedule must keep its lanes' order (Schedule::keeps_order); events are those
+// that have instants. Afterwards an EventIndex of the schedule is out of date.
 #ifndef CRITICAL_PATH_WHAT_IF_STRUCTURE_EDITS_H_
 #define CRITICAL_PATH_WHAT_IF_STRUCTURE_EDITS_H_
 
@@ -20,6 +20,17 @@ namespace meridian {
 // stream; what waited for that one waits for the new one. OutOfRange when there are too many.
 absl::Status AddEvents(absl::string_view name, int64_t duration_ps, const Selection& selection,
                        Schedule* schedule);
+
+// Removes events with all that runs within them and all device work they launched. On a thread the
+// gaps around them and the time of what is around them stay; what waited for removed work waits for
+// the work before it on its stream. The events keep their numbers, without instants. Returns how
+// many were removed. InvalidArgument when nothing would be left.
+absl::StatusOr<int64_t> RemoveEvents(const EventIndex& index, const Selection& selection,
+                                     Schedule* schedule);
+
+// Takes events that were removed, and meetings to which nobody comes any more, out of the tables:
+// events and instants get new numbers, in the same order; edges keep theirs.
+void DropRemoved(Schedule* schedule);
 
 // Lets the start of one event wait for the end of another, and that long.
 void LinkEvents(GraphEventId from, GraphEventId to, int64_t delay_ps, Schedule* schedule);

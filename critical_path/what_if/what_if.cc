@@ -1,14 +1,11 @@
 #include "critical_path/what_if/what_if.h"
 
 #include <algorithm>
-#include <optional>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "critical_path/what_if/duration_edits.h"
 #include "critical_path/what_if/event_index.h"
-#include "critical_path/what_if/event_removal.h"
 #include "critical_path/what_if/structure_edits.h"
 #include "xla_profiler/base/errors.h"
 
@@ -21,98 +18,77 @@ bool NeedsOrder(Kind kind) {
   return kind != Kind::kScale && kind != Kind::kSet && kind != Kind::kLink && kind != Kind::kUnlink;
 }
 
-class Editor {
- public:
-  explicit Editor(Schedule* schedule) : schedule_(*schedule) {}
+absl::StatusOr<GraphEventId> TheOnly(const Selection& selection, const Selector& selector) {
+  if (selection.count == 1) return selection.ToVector().front();
+  return absl::InvalidArgumentError(
+      absl::StrCat(selector.text, " means ", selection.count,
+                   " events; expected one, e.g. by event=N, its place in the trace file"));
+}
 
-  // Returns to how many events, delays or edges the edit was applied.
-  absl::StatusOr<int64_t> Apply(const WhatIfEdit& edit) {
-    if (NeedsOrder(edit.kind) && !schedule_.keeps_order()) {
-      return absl::InvalidArgumentError(
-          "HTA's graph does not keep the order of threads and streams; leave --hta_compatible out");
-    }
-    if (edit.kind == Kind::kLevel) {
-      return LevelRank(edit.subject.conditions[0].number, &schedule_);
-    }
-    if (!index_.has_value()) index_.emplace(schedule_);
-    if (edit.kind != Kind::kScale && edit.kind != Kind::kSet) return ApplyToStructure(edit);
-    ASSIGN_OR_RETURN(const Selection selection, index_->Select(edit.subject));
-    RETURN_IF_ERROR(edit.kind == Kind::kScale ? ScaleTimes(selection, edit.factor, &schedule_)
-                                              : SetTimes(selection, edit.duration_ps, &schedule_));
-    return selection.count;
-  }
-
- private:
-  absl::StatusOr<int64_t> ApplyToStructure(const WhatIfEdit& edit) {
-    ASSIGN_OR_RETURN(const Selection selection, index_->SelectEvents(edit.subject));
-    std::optional<Selection> object;
-    if (edit.has_object) {
-      ASSIGN_OR_RETURN(object, index_->SelectEvents(edit.object));
-    }
-    absl::StatusOr<int64_t> count = ChangeStructure(edit, selection, object);
-    // The index is of the schedule as it was.
-    index_.reset();
-    return count;
-  }
-
-  absl::StatusOr<int64_t> ChangeStructure(const WhatIfEdit& edit, const Selection& selection,
-                                          const std::optional<Selection>& object) {
-    switch (edit.kind) {
-      case Kind::kRemove:
-        return RemoveEvents(*index_, selection, &schedule_);
-      case Kind::kAdd:
-        RETURN_IF_ERROR(AddEvents(edit.name, edit.duration_ps, selection, &schedule_));
-        return selection.count;
-      case Kind::kLink: {
-        ASSIGN_OR_RETURN(const GraphEventId from, TheOnly(selection, edit.subject));
-        ASSIGN_OR_RETURN(const GraphEventId to, TheOnly(*object, edit.object));
-        LinkEvents(from, to, edit.duration_ps, &schedule_);
-        return 1;
-      }
-      case Kind::kUnlink:
-        return UnlinkEvents(selection, *object, &schedule_);
-      case Kind::kMoveBefore:
-      case Kind::kMoveAfter: {
-        ASSIGN_OR_RETURN(const GraphEventId target, TheOnly(*object, edit.object));
-        RETURN_IF_ERROR(MoveEvents(*index_, selection.ToVector(), target,
-                                   edit.kind == Kind::kMoveBefore, &schedule_));
-        return selection.count;
-      }
-      case Kind::kOverlap:
-        RETURN_IF_ERROR(
-            OverlapEvents(selection, object.has_value() ? &*object : nullptr, &schedule_));
-        return selection.count;
-      default:
-        return absl::InternalError("an edit of times is none of structure");
-    }
-  }
-
-  absl::StatusOr<GraphEventId> TheOnly(const Selection& selection, const Selector& selector) const {
-    if (selection.count == 1) return selection.ToVector().front();
+// Returns to how many events, delays or edges the edit was applied.
+absl::StatusOr<int64_t> ApplyEdit(const WhatIfEdit& edit, Schedule* schedule) {
+  if (NeedsOrder(edit.kind) && !schedule->keeps_order()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(selector.text, " means ", selection.count,
-                     " events; expected one, e.g. by event=N, its place in the trace file"));
+        "HTA's graph does not keep the order of threads and streams; leave --hta_compatible out");
   }
-
-  Schedule& schedule_;
-  // Absent until an edit needs it, and after one that changed the structure.
-  std::optional<EventIndex> index_;
-};
+  if (edit.kind == Kind::kLevel) return LevelRank(edit.subject.conditions[0].number, schedule);
+  const EventIndex index(*schedule);
+  const bool is_of_times = edit.kind == Kind::kScale || edit.kind == Kind::kSet;
+  ASSIGN_OR_RETURN(const Selection selection,
+                   is_of_times ? index.Select(edit.subject) : index.SelectEvents(edit.subject));
+  const bool has_object = !edit.object.text.empty();
+  Selection object;
+  if (has_object) {
+    ASSIGN_OR_RETURN(object, index.SelectEvents(edit.object));
+  }
+  switch (edit.kind) {
+    case Kind::kScale:
+      RETURN_IF_ERROR(ScaleTimes(selection, edit.factor, schedule));
+      break;
+    case Kind::kSet:
+      RETURN_IF_ERROR(SetTimes(selection, edit.duration_ps, schedule));
+      break;
+    case Kind::kRemove:
+      return RemoveEvents(index, selection, schedule);
+    case Kind::kAdd:
+      RETURN_IF_ERROR(AddEvents(edit.name, edit.duration_ps, selection, schedule));
+      break;
+    case Kind::kLink: {
+      ASSIGN_OR_RETURN(const GraphEventId from, TheOnly(selection, edit.subject));
+      ASSIGN_OR_RETURN(const GraphEventId to, TheOnly(object, edit.object));
+      LinkEvents(from, to, edit.duration_ps, schedule);
+      break;
+    }
+    case Kind::kUnlink:
+      return UnlinkEvents(selection, object, schedule);
+    case Kind::kMoveBefore:
+    case Kind::kMoveAfter: {
+      ASSIGN_OR_RETURN(const GraphEventId target, TheOnly(object, edit.object));
+      RETURN_IF_ERROR(MoveEvents(index, selection.ToVector(), target,
+                                 edit.kind == Kind::kMoveBefore, schedule));
+      break;
+    }
+    case Kind::kOverlap:
+      RETURN_IF_ERROR(OverlapEvents(selection, has_object ? &object : nullptr, schedule));
+      break;
+    case Kind::kLevel:
+      break;
+  }
+  return selection.count;
+}
 
 int64_t CountChanges(const PathGraph& measured, const Schedule& schedule) {
   int64_t changed = 0;
   for (GraphEventId id = 0; id < schedule.graph.events.size(); ++id) {
+    const bool is_new = id >= measured.events.size();
     const bool is_removed = schedule.start_instants[id] == kNoInstant;
-    if (id >= measured.events.size()) {
+    if (is_new || is_removed) {
       // An event that was added and removed again is no change.
-      if (!is_removed) ++changed;
+      if (!is_new || !is_removed) ++changed;
       continue;
     }
     const GraphEvent &before = measured.events[id], &after = schedule.graph.events[id];
-    if (is_removed || before.start_ps != after.start_ps ||
-        before.duration_ps != after.duration_ps) {
-      ++changed;
-    }
+    if (before.start_ps != after.start_ps || before.duration_ps != after.duration_ps) ++changed;
   }
   return changed;
 }
@@ -140,9 +116,8 @@ absl::StatusOr<WhatIfResult> RunWhatIf(const PathGraph& measured, const Critical
   WhatIfResult result;
   result.schedule =
       hta_compatible ? BuildHtaSchedule(measured, path) : BuildSchedule(measured, path);
-  Editor editor(&result.schedule);
   for (const WhatIfEdit& edit : edits) {
-    const absl::StatusOr<int64_t> matched = editor.Apply(edit);
+    const absl::StatusOr<int64_t> matched = ApplyEdit(edit, &result.schedule);
     if (!matched.ok()) {
       return Annotate(matched.status(), absl::StrCat(edit.line, ":", edit.column, ": ", edit.text));
     }

@@ -12,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "xla_profiler/base/errors.h"
@@ -63,12 +64,16 @@ class Lexer {
     while (at_ < text_.size()) {
       const char c = text_[at_];
       if (c == '#') {
-        while (at_ < text_.size() && text_[at_] != '\n') Advance();
+        TakeUntil("\n");
       } else if (c == ';' || c == '\n') {
-        Advance();
+        ++at_;
+        if (c == '\n') {
+          ++line_;
+          line_begin_ = at_;
+        }
         if (!tokens.empty()) break;
       } else if (absl::ascii_isspace(c)) {
-        Advance();
+        ++at_;
       } else {
         ASSIGN_OR_RETURN(Token token, NextToken());
         tokens.push_back(std::move(token));
@@ -78,31 +83,27 @@ class Lexer {
   }
 
  private:
-  void Advance() {
-    if (text_[at_++] == '\n') {
-      ++line_;
-      column_ = 1;
-    } else {
-      ++column_;
-    }
-  }
+  int Column() const { return static_cast<int>(at_ - line_begin_) + 1; }
+  bool IsAt(char c) const { return at_ < text_.size() && text_[at_] == c; }
 
-  bool AtEndOfWord() const {
-    return at_ == text_.size() || absl::ascii_isspace(text_[at_]) || text_[at_] == ';' ||
-           text_[at_] == '#' || text_[at_] == '"';
+  // Returns the text up to the next of these bytes, or to the end, and steps there.
+  std::string TakeUntil(absl::string_view bytes) {
+    const size_t begin =
+        std::exchange(at_, std::min(text_.find_first_of(bytes, at_), text_.size()));
+    return std::string(text_.substr(begin, at_ - begin));
   }
 
   absl::StatusOr<Token> NextToken() {
     Token token;
     token.line = line_;
-    token.column = column_;
+    token.column = Column();
     token.begin = at_;
-    if (text_[at_] == '"') {
+    if (IsAt('"')) {
       token.type = Token::Type::kQuoted;
       ASSIGN_OR_RETURN(token.value, Quoted());
     } else {
-      while (!AtEndOfWord() && text_[at_] != '=') TakeInto(&token.value);
-      if (at_ < text_.size() && text_[at_] == '=') RETURN_IF_ERROR(TakeCondition(&token));
+      token.value = TakeUntil(absl::StrCat(kWordEnds, "="));
+      if (IsAt('=')) RETURN_IF_ERROR(TakeCondition(&token));
     }
     token.end = at_;
     return token;
@@ -111,60 +112,50 @@ class Lexer {
   absl::Status TakeCondition(Token* token) {
     token->type = Token::Type::kCondition;
     token->field = std::exchange(token->value, "");
-    Advance();
-    if (at_ < text_.size() && text_[at_] == '~') {
-      token->is_pattern = true;
-      Advance();
-    }
-    if (at_ < text_.size() && text_[at_] == '"') {
+    ++at_;
+    token->is_pattern = IsAt('~');
+    if (token->is_pattern) ++at_;
+    if (IsAt('"')) {
       ASSIGN_OR_RETURN(token->value, Quoted());
       return absl::OkStatus();
     }
-    while (!AtEndOfWord()) TakeInto(&token->value);
-    return token->value.empty() ? ErrorAt(line_, column_, "a value is missing after '='")
+    token->value = TakeUntil(kWordEnds);
+    return token->value.empty() ? ErrorAt(line_, Column(), "a value is missing after '='")
                                 : absl::OkStatus();
   }
 
   absl::StatusOr<std::string> Quoted() {
-    const int line = line_, column = column_;
+    const int column = Column();
     std::string value;
-    Advance();
-    while (at_ < text_.size() && text_[at_] != '\n') {
-      if (text_[at_] == '"') {
-        Advance();
+    for (++at_; at_ < text_.size() && text_[at_] != '\n'; ++at_) {
+      if (IsAt('"')) {
+        ++at_;
         return value;
       }
-      if (absl::StartsWith(text_.substr(at_), "\\\"")) Advance();
-      TakeInto(&value);
+      if (absl::StartsWith(text_.substr(at_), "\\\"")) ++at_;
+      value += text_[at_];
     }
-    return ErrorAt(line, column, "the quote is not closed on its line");
+    return ErrorAt(line_, column, "the quote is not closed on its line");
   }
 
-  void TakeInto(std::string* value) {
-    *value += text_[at_];
-    Advance();
-  }
+  static constexpr absl::string_view kWordEnds = " \t\n\v\f\r;#\"";
 
   const absl::string_view text_;
   size_t at_ = 0;
   int line_ = 1;
-  int column_ = 1;
+  // The offset in the text at which the line begins; tokens do not go beyond it.
+  size_t line_begin_ = 0;
 };
 
-struct FieldName {
-  absl::string_view name;
-  Field field;
-};
-constexpr FieldName kFieldNames[] = {
-    {"name", Field::kName},     {"within", Field::kWithin}, {"category", Field::kCategory},
-    {"rank", Field::kRank},     {"link", Field::kLink},     {"process", Field::kProcess},
-    {"thread", Field::kThread}, {"stream", Field::kStream}, {"event", Field::kEvent},
-};
+// In the order of Condition::Field.
+constexpr absl::string_view kFieldNames[] = {"name",    "within", "category", "rank", "link",
+                                             "process", "thread", "stream",   "event"};
 
 struct Verb {
   absl::string_view name;
   Kind kind;
-  // How the whole edit is written, for messages.
+  // How the whole edit is written, for messages and for the parser: words in small letters stand as
+  // they are, what is in brackets may be left out at the end.
   absl::string_view usage;
 };
 constexpr Verb kVerbs[] = {
@@ -179,27 +170,17 @@ constexpr Verb kVerbs[] = {
     {"level", Kind::kLevel, "level rank=N"},
 };
 
-template <typename T, size_t N>
-std::string JoinNames(const T (&entries)[N]) {
-  return absl::StrJoin(entries, ", ",
-                       [](std::string* out, const T& entry) { absl::StrAppend(out, entry.name); });
-}
-
 std::optional<int64_t> ParseNumber(absl::string_view text) {
   int64_t number = 0;
   if (!absl::SimpleAtoi(text, &number) || number < 0) return std::nullopt;
   return number;
 }
 
-// Returns value * 1,000,000 of a decimal number.
-std::optional<absl::int128> ParseMillionths(absl::string_view text) {
-  return ParseMicrosAsPicos(text);
-}
-
 absl::StatusOr<int64_t> ParseFactor(const Token& token) {
   absl::string_view text = token.value;
   absl::ConsumePrefix(&text, "x");
-  const std::optional<absl::int128> factor = ParseMillionths(text);
+  // Picoseconds are to microseconds as millionths to the number.
+  const std::optional<absl::int128> factor = ParseMicrosAsPicos(text);
   if (token.type != Token::Type::kWord || !factor.has_value()) {
     return ErrorAt(token, absl::StrCat("'", token.value, "' is no factor; expected e.g. 0.5"));
   }
@@ -221,7 +202,7 @@ absl::StatusOr<int64_t> ParseDuration(const Token& token) {
   for (const Unit& unit : kUnits) {
     if (unit_ns == 0 && absl::ConsumeSuffix(&text, unit.name)) unit_ns = unit.nanos;
   }
-  const std::optional<absl::int128> millionths = ParseMillionths(text);
+  const std::optional<absl::int128> millionths = ParseMicrosAsPicos(text);
   if (token.type != Token::Type::kWord || unit_ns == 0 || !millionths.has_value()) {
     return ErrorAt(
         token, absl::StrCat("'", token.value, "' is no duration; expected e.g. 0us, 12.5us, 3ms"));
@@ -257,13 +238,12 @@ absl::Status ParsePattern(const Token& token, Condition* condition) {
 }
 
 absl::Status ParseLink(const Token& token, Condition* condition) {
-  const size_t arrow = token.value.find("->");
-  const absl::string_view value = token.value;
-  const auto source = ParseNumber(value.substr(0, std::min(arrow, value.size())));
-  const auto target =
-      arrow == std::string::npos ? std::nullopt : ParseNumber(value.substr(arrow + 2));
+  const std::pair<absl::string_view, absl::string_view> ranks =
+      absl::StrSplit(token.value, absl::MaxSplits("->", 1));
+  const std::optional<int64_t> source = ParseNumber(ranks.first);
+  const std::optional<int64_t> target = ParseNumber(ranks.second);
   if (!source.has_value() || !target.has_value()) {
-    return ErrorAt(token, absl::StrCat("'", value, "' is no link; expected e.g. link=0->3"));
+    return ErrorAt(token, absl::StrCat("'", token.value, "' is no link; expected e.g. link=0->3"));
   }
   condition->number = *source;
   condition->waiting_rank = *target;
@@ -271,15 +251,13 @@ absl::Status ParseLink(const Token& token, Condition* condition) {
 }
 
 absl::StatusOr<Condition> ParseCondition(const Token& token) {
-  const auto known =
-      std::find_if(std::begin(kFieldNames), std::end(kFieldNames),
-                   [&](const FieldName& entry) { return entry.name == token.field; });
+  const auto known = std::find(std::begin(kFieldNames), std::end(kFieldNames), token.field);
   if (known == std::end(kFieldNames)) {
-    return ErrorAt(token, absl::StrCat("'", token.field,
-                                       "' is no condition; there are: ", JoinNames(kFieldNames)));
+    return ErrorAt(token, absl::StrCat("'", token.field, "' is no condition; there are: ",
+                                       absl::StrJoin(kFieldNames, ", ")));
   }
   Condition condition;
-  condition.field = known->field;
+  condition.field = static_cast<Field>(known - std::begin(kFieldNames));
   condition.value = token.value;
   if (token.is_pattern) {
     RETURN_IF_ERROR(ParsePattern(token, &condition));
@@ -310,59 +288,61 @@ class EditParser {
     verb_ = std::find_if(std::begin(kVerbs), std::end(kVerbs),
                          [&](const Verb& verb) { return verb.name == first.value; });
     if (verb_ == std::end(kVerbs) || first.type != Token::Type::kWord) {
-      return ErrorAt(
-          first, absl::StrCat("'", TextOf(0, 1), "' is no edit; there are: ", JoinNames(kVerbs)));
+      const std::string names = absl::StrJoin(kVerbs, ", ", [](std::string* out, const Verb& verb) {
+        absl::StrAppend(out, verb.name);
+      });
+      return ErrorAt(first, absl::StrCat("'", TextOf(0, 1), "' is no edit; there are: ", names));
     }
     edit_.kind = verb_->kind;
     next_ = 1;
     RETURN_IF_ERROR(ParseOperands());
-    if (!AtEnd()) return Unexpected();
     return std::move(edit_);
   }
 
  private:
+  // Takes the operands that the verb's usage names, one after the other.
   absl::Status ParseOperands() {
-    if (edit_.kind == Kind::kAdd) {
-      if (AtEnd() || Peek().type == Token::Type::kCondition) return Unexpected();
-      edit_.name = tokens_[next_++].value;
-      RETURN_IF_ERROR(TakeDuration());
-      RETURN_IF_ERROR(TakeWord("after"));
-      return TakeSelector(&edit_.subject);
+    const absl::string_view operands = verb_->usage.substr(verb_->name.size() + 1);
+    for (absl::string_view operand : absl::StrSplit(operands, ' ')) {
+      if (absl::ConsumePrefix(&operand, "[") && AtEnd()) break;
+      absl::ConsumeSuffix(&operand, "]");
+      if (AtEnd()) return Unexpected();
+      RETURN_IF_ERROR(TakeOperand(operand));
     }
-    RETURN_IF_ERROR(TakeSelector(&edit_.subject));
-    switch (edit_.kind) {
-      case Kind::kScale: {
-        if (AtEnd()) return Unexpected();
-        ASSIGN_OR_RETURN(edit_.factor, ParseFactor(tokens_[next_++]));
-        return absl::OkStatus();
-      }
-      case Kind::kSet:
-        return TakeDuration();
-      case Kind::kLink:
-        RETURN_IF_ERROR(TakeObject("to"));
-        return AtEnd() ? absl::OkStatus() : TakeDuration();
-      case Kind::kUnlink:
-        return TakeObject("to");
-      case Kind::kMoveBefore:
-        if (!AtEnd() && IsWord("after")) {
-          edit_.kind = Kind::kMoveAfter;
-          return TakeObject("after");
-        }
-        return TakeObject("before");
-      case Kind::kOverlap:
-        return AtEnd() ? absl::OkStatus() : TakeObject("until");
-      case Kind::kLevel:
-        return CheckIsRank();
-      default:
-        return absl::OkStatus();
-    }
+    return AtEnd() ? absl::OkStatus() : Unexpected();
   }
 
-  absl::Status CheckIsRank() const {
-    const std::vector<Condition>& conditions = edit_.subject.conditions;
-    if (conditions.size() == 1 && conditions[0].field == Field::kRank) return absl::OkStatus();
-    return ErrorAt(tokens_[1],
-                   absl::StrCat("only a whole rank can be levelled; expected: ", verb_->usage));
+  absl::Status TakeOperand(absl::string_view operand) {
+    if (operand == "CONDITIONS") {
+      return TakeSelector(edit_.subject.text.empty() ? &edit_.subject : &edit_.object);
+    }
+    if (operand == "rank=N") {
+      RETURN_IF_ERROR(TakeSelector(&edit_.subject));
+      const std::vector<Condition>& conditions = edit_.subject.conditions;
+      if (conditions.size() == 1 && conditions[0].field == Field::kRank) return absl::OkStatus();
+      return ErrorAt(tokens_[1],
+                     absl::StrCat("only a whole rank can be levelled; expected: ", verb_->usage));
+    }
+    if (operand == "FACTOR") {
+      ASSIGN_OR_RETURN(edit_.factor, ParseFactor(tokens_[next_++]));
+      return absl::OkStatus();
+    }
+    if (operand == "DURATION") {
+      ASSIGN_OR_RETURN(edit_.duration_ps, ParseDuration(tokens_[next_++]));
+      return absl::OkStatus();
+    }
+    if (operand == "\"NAME\"") {
+      if (Peek().type == Token::Type::kCondition) return Unexpected();
+      edit_.name = tokens_[next_++].value;
+      return absl::OkStatus();
+    }
+    for (absl::string_view word : absl::StrSplit(operand, '|')) {
+      if (!IsWord(word)) continue;
+      if (edit_.kind == Kind::kMoveBefore && word == "after") edit_.kind = Kind::kMoveAfter;
+      ++next_;
+      return absl::OkStatus();
+    }
+    return Unexpected();
   }
 
   bool AtEnd() const { return next_ == tokens_.size(); }
@@ -386,27 +366,9 @@ class EditParser {
                    absl::StrCat("the edit ends too early", usage));
   }
 
-  absl::Status TakeWord(absl::string_view word) {
-    if (AtEnd() || !IsWord(word)) return Unexpected();
-    ++next_;
-    return absl::OkStatus();
-  }
-
-  absl::Status TakeDuration() {
-    if (AtEnd()) return Unexpected();
-    ASSIGN_OR_RETURN(edit_.duration_ps, ParseDuration(tokens_[next_++]));
-    return absl::OkStatus();
-  }
-
-  absl::Status TakeObject(absl::string_view word) {
-    RETURN_IF_ERROR(TakeWord(word));
-    edit_.has_object = true;
-    return TakeSelector(&edit_.object);
-  }
-
   absl::Status TakeSelector(Selector* selector) {
     const size_t begin = next_;
-    if (!AtEnd() && IsWord("all")) {
+    if (IsWord("all")) {
       ++next_;
     } else {
       while (!AtEnd() && Peek().type == Token::Type::kCondition) {

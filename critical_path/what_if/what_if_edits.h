@@ -97,9 +97,8 @@ struct WhatIfEdit {
   int column = 0;
 
   Selector subject;
-  // What `to`, `before`, `after` or `until` names; `overlap` may do without.
+  // What `to`, `before`, `after` or `until` names; its text is empty when nothing is named.
   Selector object;
-  bool has_object = false;
 
   // Only for scale, in millionths.
   int64_t factor = kFactorOne;

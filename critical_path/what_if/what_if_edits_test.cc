@@ -83,8 +83,8 @@ scale link=0->12 2)"));
   EXPECT_EQ(edits[3].column, 32);
   EXPECT_EQ(edits[4].object.conditions[0].value, "a \"b\" # c;");
   EXPECT_EQ(edits[4].column, 3);
-  EXPECT_FALSE(edits[7].has_object);
-  EXPECT_TRUE(edits[8].has_object);
+  EXPECT_EQ(edits[7].object.text, "");
+  EXPECT_EQ(edits[8].object.text, "thread=9");
   EXPECT_EQ(edits[10].subject.conditions[0].number, 0);
   EXPECT_EQ(edits[10].subject.conditions[0].waiting_rank, 12);
 }

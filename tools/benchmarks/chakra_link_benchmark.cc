@@ -31,6 +31,7 @@
 #include "chakra_export/pytorch/link_report.pb.h"
 #include "chakra_export/pytorch/pytorch_workload.h"
 #include "chakra_export/pytorch/testing/torch_traces.h"
+#include "tools/benchmarks/ratio_benchmark.h"
 #include "tools/command.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
@@ -101,21 +102,12 @@ TraceFiles WriteRun(const TemporaryDirectory& directory, int ops) {
   return {directory.Write("host.json", host.Text()), directory.Write("device.json", device.Text())};
 }
 
-absl::StatusOr<uint64_t> FileBytes(const std::string& path) {
-  ASSIGN_OR_RETURN(const auto region, FileSystem::Posix().Map(path));
-  return region->bytes().size();
-}
-
 struct Cost {
   double megabytes = 0;
   double operations = 0;
   double cpu_seconds = 0;
   double peak_megabytes = 0;
 };
-
-double Seconds(const timeval& time) {
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-}
 
 // Runs it in a child and returns what it cost; the child's result comes back through a pipe.
 absl::StatusOr<Cost> RunInChild(const std::function<absl::StatusOr<double>()>& run) {
@@ -139,7 +131,7 @@ absl::StatusOr<Cost> RunInChild(const std::function<absl::StatusOr<double>()>& r
   int status = 0;
   if (wait4(child, &status, 0, &usage) != child) return ErrnoToStatus(errno, "wait");
   if (!told || status != 0) return absl::InternalError("the conversion failed");
-  cost.cpu_seconds = Seconds(usage.ru_utime) + Seconds(usage.ru_stime);
+  cost.cpu_seconds = CpuSeconds(usage);
   cost.peak_megabytes = static_cast<double>(usage.ru_maxrss) * 1024 / 1e6;
   return cost;
 }
@@ -147,9 +139,10 @@ absl::StatusOr<Cost> RunInChild(const std::function<absl::StatusOr<double>()>& r
 absl::StatusOr<Cost> Measure(const TraceFiles& files, EtFlavor flavor) {
   const TemporaryDirectory output;
   Cost cost;
-  ASSIGN_OR_RETURN(const uint64_t host_bytes, FileBytes(files.host));
-  ASSIGN_OR_RETURN(const uint64_t device_bytes, FileBytes(files.device));
-  cost.megabytes = static_cast<double>(host_bytes + device_bytes) / 1e6;
+  for (const std::string& path : {files.host, files.device}) {
+    ASSIGN_OR_RETURN(const auto region, FileSystem::Posix().Map(path));
+    cost.megabytes += static_cast<double>(region->bytes().size()) / 1e6;
+  }
   cost.cpu_seconds = 1e9;
   for (int round = 0; round < absl::GetFlag(FLAGS_rounds); ++round) {
     ASSIGN_OR_RETURN(

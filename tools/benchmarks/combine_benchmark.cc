@@ -39,21 +39,12 @@ SyntheticCluster MakeCluster() {
   return SyntheticCluster(options);
 }
 
-void ParseAndSerialize(const std::vector<InputFile>& files) {
-  for (const InputFile& file : files) {
-    tensorflow::profiler::XSpace space;
-    MERIDIAN_CHECK(
-        space.ParseFromArray(file.bytes().data(), static_cast<int>(file.bytes().size())));
-    std::string bytes;
-    MERIDIAN_CHECK(space.SerializeToString(&bytes));
-  }
-}
-
-// The least that a tool can do: one allocation for all messages of a profile.
-void ParseAndSerializeOnArena(const std::vector<InputFile>& files) {
+// On an arena is the least that a tool can do: one allocation for all messages of a profile.
+void ParseAndSerialize(const std::vector<InputFile>& files, bool on_arena) {
   for (const InputFile& file : files) {
     google::protobuf::Arena arena;
-    auto* space = tensorflow::profiler::XSpace::default_instance().New(&arena);
+    tensorflow::profiler::XSpace on_heap;
+    tensorflow::profiler::XSpace* space = on_arena ? on_heap.New(&arena) : &on_heap;
     MERIDIAN_CHECK(
         space->ParseFromArray(file.bytes().data(), static_cast<int>(file.bytes().size())));
     std::string bytes;
@@ -81,11 +72,11 @@ absl::StatusOr<int> Run() {
   combine.reach = 0.6;
   combine.bytes = bytes;
   combine.run = [&] { MERIDIAN_CHECK(CombineRun(files, request).ok()); };
-  combine.floor = [&] { ParseAndSerialize(inputs); };
+  combine.floor = [&] { ParseAndSerialize(inputs, /*on_arena=*/false); };
   RatioCase on_arena = combine;
   on_arena.floor_name = "the same on an arena";
   on_arena.reach.reset();
-  on_arena.floor = [&] { ParseAndSerializeOnArena(inputs); };
+  on_arena.floor = [&] { ParseAndSerialize(inputs, /*on_arena=*/true); };
   RatioCase validate = combine;
   validate.name = "the same, and reading the result back";
   validate.reach.reset();

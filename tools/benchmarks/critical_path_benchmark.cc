@@ -9,7 +9,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <thread>
 
@@ -24,8 +23,8 @@
 #include "critical_path/report/path_report.pb.h"
 #include "tools/benchmarks/ratio_benchmark.h"
 #include "tools/command.h"
+#include "tools/pipeline/output_files.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
@@ -132,12 +131,10 @@ absl::Status WriteTrace(int64_t events, ByteSink* sink) {
 }
 
 absl::Status WriteTraceFile(int64_t events, const std::string& path) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFileWriter> writer,
-                   AtomicFileWriter::Create(FileSystem::Posix(), path));
-  GzipSink gzip(writer.get());
-  RETURN_IF_ERROR(WriteTrace(events, &gzip));
-  RETURN_IF_ERROR(gzip.Finish());
-  return writer->Commit();
+  OutputFiles outputs(FileSystem::Posix());
+  RETURN_IF_ERROR(
+      outputs.Write("trace", path, [&](ByteSink& sink) { return WriteTrace(events, &sink); }));
+  return outputs.Commit();
 }
 
 // The most memory, mapped files aside, that the process has while this lives.

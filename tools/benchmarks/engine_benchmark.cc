@@ -46,10 +46,7 @@ namespace {
 double ChildCpuSeconds() {
   rusage usage;
   getrusage(RUSAGE_CHILDREN, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+  return CpuSeconds(usage);
 }
 
 // What a case is to reach, as a share of AstraSim's CPU time.
@@ -99,7 +96,8 @@ absl::StatusOr<double> TimeInProcess(const GoldenCost& cost, int rounds) {
 absl::StatusOr<double> TimeWholeProcess(const GoldenCost& cost, int rounds) {
   const TemporaryDirectory folder;
   RETURN_IF_ERROR(WriteAstraFiles(FileSystem::Posix(), folder.path(), cost.run.workload,
-                                  cost.run.network, cost.run.system, {}));
+                                  cost.run.network, cost.run.system,
+                                  /*node_times=*/false));
   const std::vector<std::string> arguments = {
       "--workload=" + folder.PathOf(kWorkloadPrefix), "--network=" + folder.PathOf(kNetworkFile),
       "--system=" + folder.PathOf(kSystemFile),

@@ -4,6 +4,8 @@
 #ifndef TOOLS_BENCHMARKS_RATIO_BENCHMARK_H_
 #define TOOLS_BENCHMARKS_RATIO_BENCHMARK_H_
 
+#include <sys/resource.h>
+
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -30,6 +32,9 @@ bool RunRatioCases(const std::vector<RatioCase>& cases, int rounds);
 
 // Returns the process's CPU seconds so far.
 double CpuSeconds();
+
+// Returns the CPU seconds, of user and system, that were used.
+double CpuSeconds(const rusage& usage);
 
 // Returns the process's anonymous resident memory in bytes (mapped files aside).
 int64_t AnonymousBytes();

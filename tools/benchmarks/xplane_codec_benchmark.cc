@@ -41,7 +41,7 @@ class NullSink : public ByteSink {
     peak_memory_ = std::max(peak_memory_, AnonymousBytes());
     return absl::OkStatus();
   }
-  uint64_t bytes_appended() const override { return size_; }
+  uint64_t bytes_appended() const { return size_; }
   // Of the process, at the moments when something was appended.
   int64_t peak_memory() const { return peak_memory_; }
 

@@ -18,7 +18,6 @@
 #include "trace_alignment/clocks/snapshot_pairs.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/skew.h"
-#include "trace_alignment/combine/combiner.h"
 #include "trace_alignment/probes/probe_offsets.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
@@ -41,10 +40,6 @@ int64_t LargestCorrectionNs(const AlignmentStats& stats) {
   return std::abs(stats.min_correction_ns()) > std::abs(stats.max_correction_ns())
              ? stats.min_correction_ns()
              : stats.max_correction_ns();
-}
-
-std::string FileName(absl::string_view path) {
-  return std::string(path.substr(path.rfind('/') + 1));
 }
 
 class CombinePipeline {
@@ -89,9 +84,7 @@ class CombinePipeline {
     inputs.insert(inputs.end(), files.probes.begin(), files.probes.end());
     inputs.push_back(files.offsets);
     std::vector<std::string> outputs = request_.other_outputs;
-    for (const std::string& path : {request_.output, request_.trace_json, request_.perfetto}) {
-      outputs.push_back(path);
-    }
+    outputs.insert(outputs.end(), {request_.output, request_.trace_json, request_.perfetto});
     if (!request_.output_dir.empty()) {
       for (const std::string& name : AlignedNames()) {
         outputs.push_back(absl::StrCat(AlignedFolder(), "/", name));
@@ -125,9 +118,8 @@ class CombinePipeline {
           " traces; it takes one per trace, empty for those that say themselves: ,,1794701451000"));
     }
     if (!files.offsets.empty()) {
-      ASSIGN_OR_RETURN(OffsetSamples offsets,
+      ASSIGN_OR_RETURN(inputs_.offsets,
                        OffsetSamples::Load(file_system_, files.offsets, request_.reference_node));
-      inputs_.offsets.emplace(std::move(offsets));
     }
     XSpaceReaderOptions options;
     options.input = request_.input;
@@ -214,7 +206,7 @@ class CombinePipeline {
     for (const Node& node : nodes_) {
       inputs_.nodes.push_back({node.id, node.clock, node.snapshots, node.session.profile_stop_ns});
     }
-    ASSIGN_OR_RETURN(inputs_.reference_node, ReferenceNode());
+    inputs_.reference_node = ReferenceNode();
     if (!request_.files.probes.empty()) {
       ASSIGN_OR_RETURN(ProbeOffsets probes,
                        LoadProbeOffsets(file_system_, request_.files.probes, inputs_.reference_node,
@@ -227,14 +219,12 @@ class CombinePipeline {
   }
 
   // What the user said, the node that the offsets are relative to, the lowest.
-  absl::StatusOr<int64_t> ReferenceNode() const {
-    int64_t lowest = nodes_.front().id;
-    for (const Node& node : nodes_) lowest = std::min(lowest, node.id);
+  int64_t ReferenceNode() const {
     if (request_.reference_node.has_value()) return *request_.reference_node;
     if (inputs_.offsets.has_value() && inputs_.offsets->reference_node().has_value()) {
       return *inputs_.offsets->reference_node();
     }
-    return lowest;
+    return nodes_[ById()[0]].id;
   }
 
   // Positions of the nodes, by id.
@@ -255,13 +245,6 @@ class CombinePipeline {
     record.uncertainty_ns = aligned.uncertainty_ns;
     record.drift_ppm = aligned.drift_ppm;
     return record;
-  }
-
-  LineAlignerOptions LineOptions(size_t n) const {
-    LineAlignerOptions options;
-    options.node_id = nodes_[n].id;
-    options.max_extrapolation_ns = request_.max_extrapolation_ns;
-    return options;
   }
 
   absl::Status WriteCombined() {
@@ -298,7 +281,8 @@ class CombinePipeline {
       progress.Update(n);
       AlignOptions options;
       options.record = RecordOf(n);
-      options.lines = LineOptions(n);
+      options.lines.node_id = nodes_[n].id;
+      options.lines.max_extrapolation_ns = request_.max_extrapolation_ns;
       RETURN_IF_ERROR(outputs_.Write(
           "aligned", absl::StrCat(folder, "/", names[n]), [&](ByteSink& sink) -> absl::Status {
             ASSIGN_OR_RETURN(nodes_[n].stats,
@@ -340,7 +324,7 @@ class CombinePipeline {
     for (const std::string& trace : request_.files.traces) {
       absl::string_view stem = trace;
       if (!absl::ConsumeSuffix(&stem, ".xplane.pb.gz")) absl::ConsumeSuffix(&stem, ".xplane.pb");
-      names.push_back(absl::StrCat(FileName(stem), ".xplane.pb"));
+      names.push_back(absl::StrCat(stem.substr(stem.rfind('/') + 1), ".xplane.pb"));
       ++uses[names.back()];
     }
     for (size_t n = 0; n < names.size(); ++n) {

@@ -16,7 +16,7 @@
 #include "absl/status/statusor.h"
 #include "tools/pipeline/run_files.h"
 #include "trace_alignment/combine/combine_report.pb.h"
-#include "trace_alignment/combine/plane_naming.h"
+#include "trace_alignment/combine/combiner.h"
 #include "trace_alignment/combine/run_alignment.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"

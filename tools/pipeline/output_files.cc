@@ -82,6 +82,12 @@ absl::Status OutputFiles::Write(const std::string& kind, const std::string& path
   return absl::OkStatus();
 }
 
+absl::Status OutputFiles::WriteText(const std::string& kind, const std::string& path,
+                                    absl::string_view text) {
+  if (path.empty()) return absl::OkStatus();
+  return Write(kind, path, [&](ByteSink& sink) { return sink.Append(text); });
+}
+
 absl::Status OutputFiles::Commit() {
   for (const std::unique_ptr<AtomicFileWriter>& writer : pending_) {
     RETURN_IF_ERROR(writer->Commit());

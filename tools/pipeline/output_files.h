@@ -43,6 +43,9 @@ class OutputFiles {
   absl::Status Write(const std::string& kind, const std::string& path,
                      absl::FunctionRef<absl::Status(ByteSink&)> write);
 
+  // Writes the text likewise. An empty path is that of a flag that was not given.
+  absl::Status WriteText(const std::string& kind, const std::string& path, absl::string_view text);
+
   // Puts everything written so far in its place.
   absl::Status Commit();
 

@@ -17,6 +17,7 @@ namespace {
 constexpr double kNanosPerMilli = 1e6;
 constexpr double kChartWidth = 900;
 constexpr double kRowHeight = 22;
+constexpr double kTop = 28;
 constexpr double kAxisHeight = 26;
 constexpr double kLabelWidth = 170;
 constexpr double kGap = 12;
@@ -25,25 +26,14 @@ constexpr size_t kLabelCharacters = 22;
 
 std::string Number(double value) { return absl::StrFormat("%.1f", value); }
 
-// Maps values to a stretch of the picture.
-class Scale {
- public:
-  Scale(double low, double high, double left, double right)
-      : low_(low), high_(high), left_(left), right_(right) {}
+// Maps values from low to high to the stretch of the picture from left to right.
+struct Scale {
+  double low;
+  double high;
+  double left;
+  double right;
 
-  double At(double value) const {
-    return left_ + (value - low_) / (high_ - low_) * (right_ - left_);
-  }
-  double low() const { return low_; }
-  double high() const { return high_; }
-  double left() const { return left_; }
-  double right() const { return right_; }
-
- private:
-  double low_;
-  double high_;
-  double left_;
-  double right_;
+  double At(double value) const { return left + (value - low) / (high - low) * (right - left); }
 };
 
 // Returns 1, 2 or 5 times a power of ten, such that the range has at most so many steps.
@@ -91,18 +81,18 @@ class Svg {
     absl::StrAppend(&text_, ">", HtmlEscape(text), "</text>\n");
   }
 
-  // Lines and labels for durations along the scale, from top to bottom, and the title above.
-  void Axis(const Scale& scale, double top, double bottom, int max_steps, bool is_signed,
+  // Lines and labels for durations along the scale, from the top to the bottom, and the title above.
+  void Axis(const Scale& scale, double bottom, int max_steps, bool is_signed,
             absl::string_view title) {
-    Text((scale.left() + scale.right()) / 2, top - 8, title, {"middle", "axis"});
-    const double step = NiceStep(scale.high() - scale.low(), max_steps);
-    const auto first = static_cast<int64_t>(std::ceil(scale.low() / step - 1e-9));
-    const auto last = static_cast<int64_t>(std::floor(scale.high() / step + 1e-9));
+    Text((scale.left + scale.right) / 2, kTop - 8, title, {"middle", "axis"});
+    const double step = NiceStep(scale.high - scale.low, max_steps);
+    const auto first = static_cast<int64_t>(std::ceil(scale.low / step - 1e-9));
+    const auto last = static_cast<int64_t>(std::floor(scale.high / step + 1e-9));
     for (int64_t i = first; i <= last; ++i) {
       const double value = static_cast<double>(i) * step;
-      Line(scale.At(value), top, scale.At(value), bottom, i == 0 ? "zero" : "grid");
-      Text(scale.At(value), bottom + 16, is_signed ? SignedTick(value) : Tick(value),
-           {"middle", "axis"});
+      Line(scale.At(value), kTop, scale.At(value), bottom, i == 0 ? "zero" : "grid");
+      Text(scale.At(value), bottom + 16,
+           absl::StrCat(is_signed && value > 0 ? "+" : "", Tick(value)), {"middle", "axis"});
     }
   }
 
@@ -120,7 +110,6 @@ class Svg {
     }
     return ns == 0 ? "0" : absl::StrCat(digits, text.substr(space));
   }
-  static std::string SignedTick(double ns) { return absl::StrCat(ns > 0 ? "+" : "", Tick(ns)); }
 
   std::string text_;
 };
@@ -128,10 +117,10 @@ class Svg {
 // A bar's length; what is no number has none.
 double NanosOf(double ms) { return std::isfinite(ms) && ms > 0 ? ms * kNanosPerMilli : 0; }
 
-double RowTop(double top, size_t row) { return top + static_cast<double>(row) * kRowHeight; }
-double RowMiddle(double top, size_t row) { return RowTop(top, row) + kRowHeight / 2; }
+double RowTop(size_t row) { return kTop + static_cast<double>(row) * kRowHeight; }
+double RowMiddle(size_t row) { return RowTop(row) + kRowHeight / 2; }
 // Where text stands so that it looks centred in the row.
-double RowBaseline(double top, size_t row) { return RowMiddle(top, row) + 4; }
+double RowBaseline(size_t row) { return RowMiddle(row) + 4; }
 
 std::string NodeLabel(const CombineReport& report, const CombinedNode& node) {
   return absl::StrCat("node ", node.node_id(),
@@ -151,7 +140,7 @@ Scale OffsetScale(const CombineReport& report, double left, double right) {
   }
   // One node, or clocks that agree to the nanosecond.
   const double room = low == high ? 1000 : (high - low) * 0.06;
-  return Scale(low - room, high + room, left, right);
+  return {low - room, high + room, left, right};
 }
 
 Scale UncertaintyScale(const CombineReport& report, double left, double right) {
@@ -160,12 +149,12 @@ Scale UncertaintyScale(const CombineReport& report, double left, double right) {
     high = std::max({high, static_cast<double>(node.uncertainty_ns()),
                      static_cast<double>(node.certified_uncertainty_ns())});
   }
-  return Scale(0, high == 0 ? 1000 : high * 1.05, left, right);
+  return {0, high == 0 ? 1000 : high * 1.05, left, right};
 }
 
 void DrawOffset(const CombinedNode& node, const Scale& scale, double middle, Svg* svg) {
   if (!node.has_offset_ns()) {
-    svg->Text(scale.left() + kGap, middle + 4, "offset not known", {"start", "unknown"});
+    svg->Text(scale.left + kGap, middle + 4, "offset not known", {"start", "unknown"});
     return;
   }
   const auto offset = static_cast<double>(node.offset_ns());
@@ -185,13 +174,13 @@ void DrawOffset(const CombinedNode& node, const Scale& scale, double middle, Svg
 void DrawUncertainty(const CombinedNode& node, const Scale& scale, double middle, Svg* svg) {
   if (node.has_certified_uncertainty_ns()) {
     const auto certified = static_cast<double>(node.certified_uncertainty_ns());
-    svg->Rect(scale.left(), middle - 6, scale.At(certified) - scale.left(), 12, "certified");
+    svg->Rect(scale.left, middle - 6, scale.At(certified) - scale.left, 12, "certified");
   }
   if (node.has_uncertainty_ns()) {
     const auto uncertainty = static_cast<double>(node.uncertainty_ns());
-    svg->Rect(scale.left(), middle - 3.5, scale.At(uncertainty) - scale.left(), 7, "offset");
+    svg->Rect(scale.left, middle - 3.5, scale.At(uncertainty) - scale.left, 7, "offset");
   } else {
-    svg->Text(scale.left() + kGap, middle + 4, "not known", {"start", "unknown"});
+    svg->Text(scale.left + kGap, middle + 4, "not known", {"start", "unknown"});
   }
 }
 
@@ -217,28 +206,26 @@ std::string OffsetsDescription(const CombineReport& report) {
 }  // namespace
 
 std::string OffsetsChart(const CombineReport& report) {
-  constexpr double kTop = 28;
   const size_t rows = std::min<size_t>(report.nodes_size(), kMaxChartRows);
-  const double bottom = RowTop(kTop, rows);
+  const double bottom = RowTop(rows);
   const Scale offsets = OffsetScale(report, kLabelWidth, 560);
   const Scale uncertainties = UncertaintyScale(report, 610, 870);
   Svg svg("offsets", bottom + kAxisHeight, "Clock offsets of the nodes",
           OffsetsDescription(report));
-  svg.Axis(offsets, kTop, bottom, 6, /*is_signed=*/true, "offset to the reference clock");
-  svg.Axis(uncertainties, kTop, bottom, 4, /*is_signed=*/false, "uncertainty (plus or minus)");
+  svg.Axis(offsets, bottom, 6, /*is_signed=*/true, "offset to the reference clock");
+  svg.Axis(uncertainties, bottom, 4, /*is_signed=*/false, "uncertainty (plus or minus)");
   for (size_t row = 0; row < rows; ++row) {
     const CombinedNode& node = report.nodes(static_cast<int>(row));
-    svg.Text(kLabelWidth - kGap, RowBaseline(kTop, row), NodeLabel(report, node), {"end", ""});
-    DrawOffset(node, offsets, RowMiddle(kTop, row), &svg);
-    DrawUncertainty(node, uncertainties, RowMiddle(kTop, row), &svg);
+    svg.Text(kLabelWidth - kGap, RowBaseline(row), NodeLabel(report, node), {"end", ""});
+    DrawOffset(node, offsets, RowMiddle(row), &svg);
+    DrawUncertainty(node, uncertainties, RowMiddle(row), &svg);
   }
   return svg.Finish();
 }
 
 std::string KindsChart(const CombineReport& report) {
-  constexpr double kTop = 28;
   const size_t rows = std::min<size_t>(report.kinds_size(), kMaxChartRows);
-  const double bottom = RowTop(kTop, rows);
+  const double bottom = RowTop(rows);
   double longest_ns = 0;
   std::string description;
   for (size_t row = 0; row < rows; ++row) {
@@ -249,17 +236,17 @@ std::string KindsChart(const CombineReport& report) {
     absl::StrAppend(&description, FirstCharacters(kind.kind(), kLabelCharacters), ": wait ",
                     DurationText(wait_ns), ", transfer ", DurationText(transfer_ns), ". ");
   }
-  const Scale scale(0, longest_ns > 0 ? longest_ns * 1.02 : 1000, kLabelWidth, 870);
+  const Scale scale = {0, longest_ns > 0 ? longest_ns * 1.02 : 1000, kLabelWidth, 870};
   Svg svg("kinds", bottom + kAxisHeight, "Waiting and transfer by kind of collective", description);
-  svg.Axis(scale, kTop, bottom, 8, /*is_signed=*/false, "time, summed over instances");
+  svg.Axis(scale, bottom, 8, /*is_signed=*/false, "time, summed over instances");
   for (size_t row = 0; row < rows; ++row) {
     const CombinedKind& kind = report.kinds(static_cast<int>(row));
     const double wait_end = scale.At(NanosOf(kind.wait_ms()));
     const double end = scale.At(NanosOf(kind.wait_ms()) + NanosOf(kind.transfer_ms()));
-    const double top = RowTop(kTop, row) + 4;
-    svg.Text(kLabelWidth - kGap, RowBaseline(kTop, row),
-             FirstCharacters(kind.kind(), kLabelCharacters), {"end", ""});
-    svg.Rect(scale.left(), top, wait_end - scale.left(), kRowHeight - 8, "wait");
+    const double top = RowTop(row) + 4;
+    svg.Text(kLabelWidth - kGap, RowBaseline(row), FirstCharacters(kind.kind(), kLabelCharacters),
+             {"end", ""});
+    svg.Rect(scale.left, top, wait_end - scale.left, kRowHeight - 8, "wait");
     svg.Rect(wait_end, top, end - wait_end, kRowHeight - 8, "transfer");
   }
   return svg.Finish();

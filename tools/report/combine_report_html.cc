@@ -26,7 +26,7 @@ constexpr size_t kMaxTextCharacters = 300;
 // Ranks shown at once; the others are behind a click.
 constexpr int kRanksShown = 16;
 // In place of a value; readers are told what the dash means.
-constexpr absl::string_view kUnknown =
+constexpr char kUnknown[] =
     "<span class=\"unknown\" title=\"not known\" aria-label=\"not known\">&#8211;</span>";
 // A node whose method is this needs no other mark.
 constexpr absl::string_view kReferenceMethod = "reference";
@@ -38,12 +38,10 @@ std::string Text(absl::string_view text) {
 }
 
 // For texts that may be missing.
-std::string TextOrUnknown(absl::string_view text) {
-  return text.empty() ? std::string(kUnknown) : Text(text);
-}
+std::string TextOrUnknown(absl::string_view text) { return text.empty() ? kUnknown : Text(text); }
 
 std::string Millis(double ms) {
-  return std::isfinite(ms) ? DurationText(ms * kNanosPerMilli) : std::string(kUnknown);
+  return std::isfinite(ms) ? DurationText(ms * kNanosPerMilli) : kUnknown;
 }
 
 // "1 collective", "2 collectives".
@@ -160,8 +158,8 @@ std::string FactsSection(const CombineReport& report) {
                     ")</span>");
   }
   add("Clocks found by", method);
-  add("Reference", report.nodes().empty() ? std::string(kUnknown)
-                                          : absl::StrCat("node ", report.reference_node()));
+  add("Reference",
+      report.nodes().empty() ? kUnknown : absl::StrCat("node ", report.reference_node()));
   add("Executions matched by", TextOrUnknown(report.run_method()));
   if (report.has_happens_before()) {
     const HappensBeforeSummary& checks = report.happens_before();
@@ -185,27 +183,27 @@ std::string OffsetTitle(const CombinedNode& node) {
 }
 
 std::string OffsetCell(const CombinedNode& node) {
-  if (!node.has_offset_ns()) return std::string(kUnknown);
+  if (!node.has_offset_ns()) return kUnknown;
   std::string html =
       absl::StrCat("<span title=\"", HtmlEscape(OffsetTitle(node)), "\">",
                    SignedDurationText(static_cast<double>(node.offset_ns())), kPlusMinus);
   absl::StrAppend(&html, node.has_uncertainty_ns()
                              ? DurationText(static_cast<double>(node.uncertainty_ns()))
-                             : std::string(kUnknown));
+                             : kUnknown);
   return absl::StrCat(html, "</span>");
 }
 
 std::string DurationOrUnknown(bool is_known, int64_t ns) {
-  return is_known ? DurationText(static_cast<double>(ns)) : std::string(kUnknown);
+  return is_known ? DurationText(static_cast<double>(ns)) : kUnknown;
 }
 
 std::string DriftCell(const CombinedNode& node) {
-  if (!node.has_drift_ppm() || !std::isfinite(node.drift_ppm())) return std::string(kUnknown);
+  if (!node.has_drift_ppm() || !std::isfinite(node.drift_ppm())) return kUnknown;
   const bool has_uncertainty =
       node.has_drift_uncertainty_ppm() && std::isfinite(node.drift_uncertainty_ppm());
-  return absl::StrCat(PpmText(node.drift_ppm()), kPlusMinus,
-                      has_uncertainty ? absl::StrFormat("%.2f", node.drift_uncertainty_ppm())
-                                      : std::string(kUnknown));
+  return absl::StrCat(
+      PpmText(node.drift_ppm()), kPlusMinus,
+      has_uncertainty ? absl::StrFormat("%.2f", node.drift_uncertainty_ppm()) : kUnknown);
 }
 
 std::string NodesSection(const CombineReport& report) {
@@ -268,7 +266,7 @@ std::string KindsSection(const CombineReport& report) {
     table.AddRow({TextOrUnknown(kind.kind()), WithThousands(kind.instances()),
                   BytesText(kind.operand_bytes()), Millis(kind.wait_ms()),
                   Millis(kind.transfer_ms()),
-                  total_ms > 0 ? ShareText(kind.wait_ms(), total_ms) : std::string(kUnknown)});
+                  total_ms > 0 ? ShareText(kind.wait_ms(), total_ms) : kUnknown});
   }
   return absl::StrCat(html, table.Finish());
 }
@@ -291,7 +289,7 @@ std::string RanksTable(const CombineReport& report, int begin, int end, absl::st
         {absl::StrCat(rank.rank()), absl::StrCat(rank.node_id()), WithThousands(rank.last()),
          rank.collectives() > 0
              ? ShareText(static_cast<double>(rank.last()), static_cast<double>(rank.collectives()))
-             : std::string(kUnknown),
+             : kUnknown,
          Millis(rank.caused_wait_ms()),
          absl::StrFormat("<td class=\"track\"><span class=\"bar\" style=\"width:%.1f%%\">"
                          "</span></td>",

@@ -16,11 +16,7 @@
 namespace meridian {
 namespace {
 
-constexpr absl::string_view kNodeIdStat = "alignment_node_id";
 constexpr absl::string_view kMethodStat = "alignment_method";
-constexpr absl::string_view kOffsetStat = "alignment_offset_ns";
-constexpr absl::string_view kUncertaintyStat = "alignment_uncertainty_ns";
-constexpr absl::string_view kDriftStat = "alignment_drift_ppm";
 
 class AligningEditor : public XSpaceEditor {
  public:
@@ -105,13 +101,15 @@ std::string EnvironmentField(int64_t start_ns) {
 
 void AddTo(PlaneAdditions* plane, const AlignmentRecord& record, absl::string_view prefix) {
   const auto named = [&](absl::string_view name) { return absl::StrCat(prefix, name); };
-  plane->AddInt64(named(kNodeIdStat), record.node_id);
+  plane->AddInt64(named("alignment_node_id"), record.node_id);
   plane->AddString(named(kMethodStat), record.method);
-  if (record.offset_ns.has_value()) plane->AddInt64(named(kOffsetStat), *record.offset_ns);
+  if (record.offset_ns.has_value())
+    plane->AddInt64(named("alignment_offset_ns"), *record.offset_ns);
   if (record.uncertainty_ns.has_value()) {
-    plane->AddInt64(named(kUncertaintyStat), *record.uncertainty_ns);
+    plane->AddInt64(named("alignment_uncertainty_ns"), *record.uncertainty_ns);
   }
-  if (record.drift_ppm.has_value()) plane->AddDouble(named(kDriftStat), *record.drift_ppm);
+  if (record.drift_ppm.has_value())
+    plane->AddDouble(named("alignment_drift_ppm"), *record.drift_ppm);
 }
 
 absl::StatusOr<bool> IsAligned(const XSpaceReader& reader) {

@@ -149,10 +149,6 @@ absl::StatusOr<absl::btree_map<int64_t, const OffsetRow*>> ReferenceRows(
   return rounds;
 }
 
-bool SameValues(const OffsetSample& a, const OffsetSample& b) {
-  return a.offset_ps == b.offset_ps && a.drift_ppm == b.drift_ppm;
-}
-
 // Keeps the usable rows, on reference time and once each.
 absl::StatusOr<std::vector<OffsetSample>> UsableSamples(const OffsetFile& file,
                                                         std::optional<int64_t> reference,
@@ -176,7 +172,8 @@ absl::StatusOr<std::vector<OffsetSample>> UsableSamples(const OffsetFile& file,
     const auto [known, inserted] =
         kept.try_emplace({sample.node_id, sample.midpoint_ref_ns}, &row, sample);
     if (inserted) continue;
-    if (!SameValues(known->second.second, sample)) {
+    const OffsetSample& first = known->second.second;
+    if (first.offset_ps != sample.offset_ps || first.drift_ppm != sample.drift_ppm) {
       return Contradiction(file, *known->second.first, row);
     }
     ++not_used->identical;
@@ -184,13 +181,6 @@ absl::StatusOr<std::vector<OffsetSample>> UsableSamples(const OffsetFile& file,
   std::vector<OffsetSample> samples;
   for (const auto& [key, value] : kept) samples.push_back(value.second);
   return samples;
-}
-
-absl::StatusOr<ClockKnot> KnotAt(const OffsetSample& sample, const RunClock& clock) {
-  ClockKnot knot;
-  ASSIGN_OR_RETURN(knot.from_ps, clock.ToRunPs(sample.midpoint_ref_ns, sample.offset_ps));
-  ASSIGN_OR_RETURN(knot.to_ps, clock.ToRunPs(sample.midpoint_ref_ns, 0));
-  return knot;
 }
 
 // Returns how far the line of sample i reaches to either side: a quarter of the way to the nearer
@@ -286,8 +276,9 @@ absl::StatusOr<ClockMap> OffsetSamples::OffsetMap(int64_t node_id, const RunCloc
   if (samples.empty()) return NoSamples(node_id);
   std::vector<ClockKnot> knots;
   for (const OffsetSample& sample : samples) {
-    ASSIGN_OR_RETURN(const ClockKnot knot, KnotAt(sample, clock));
-    knots.push_back(knot);
+    ClockKnot& knot = knots.emplace_back();
+    ASSIGN_OR_RETURN(knot.from_ps, clock.ToRunPs(sample.midpoint_ref_ns, sample.offset_ps));
+    ASSIGN_OR_RETURN(knot.to_ps, clock.ToRunPs(sample.midpoint_ref_ns, 0));
   }
   if (slope == Slope::kDriftPpm) {
     ASSIGN_OR_RETURN(knots, KnotsOnLines(samples, knots));

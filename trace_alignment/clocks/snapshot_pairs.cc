@@ -207,19 +207,16 @@ absl::StatusOr<RawPairs> ReadJsonl(absl::string_view contents, const std::string
   return raw;
 }
 
-// Returns false when a reading does not fit int64.
-bool AddReading(uint64_t sys_ns, uint64_t tracer_ns, RawPairs* raw) {
+// Adds a pair of absolute readings. InvalidArgument when one does not fit int64.
+absl::Status AddReading(uint64_t sys_ns, uint64_t tracer_ns, RawPairs* raw) {
   constexpr uint64_t kLargest = std::numeric_limits<int64_t>::max();
   SnapshotPair pair;
   pair.sys_ns = static_cast<int64_t>(sys_ns);
   pair.tracer_ns = static_cast<int64_t>(tracer_ns);
   raw->rows.push_back({pair, static_cast<int64_t>(raw->rows.size()) + 1});
-  return sys_ns <= kLargest && tracer_ns <= kLargest;
-}
-
-absl::Status ReadingTooLarge(const RawPairs& raw) {
+  if (sys_ns <= kLargest && tracer_ns <= kLargest) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(raw.Place(raw.rows.size()), ": a reading does not fit 63 bits"));
+      absl::StrCat(raw->Place(raw->rows.size()), ": a reading does not fit 63 bits"));
 }
 
 // Fields that the message does not have come from a message of another type.
@@ -243,9 +240,7 @@ absl::StatusOr<RawPairs> ReadMessage(absl::string_view contents, const std::stri
   raw.noun = "pair";
   raw.absolute = true;
   for (const auto& pair : message.pairs()) {
-    if (!AddReading(pair.sys_clock_ns(), pair.tracer_clock_ns(), &raw)) {
-      return ReadingTooLarge(raw);
-    }
+    RETURN_IF_ERROR(AddReading(pair.sys_clock_ns(), pair.tracer_clock_ns(), &raw));
   }
   return raw;
 }
@@ -324,7 +319,7 @@ absl::StatusOr<SnapshotPairs> SnapshotPairsFromPlane(const XPlaneVisitor& plane,
             absl::StrCat(raw.Place(raw.rows.size() + 1), ": the stat rocm_ns is missing"));
       }
       const int64_t sys_ns = RunClock(base_ns).ToUnixNs(event.OffsetPs());
-      return AddReading(sys_ns, *tracer_ns, &raw) ? absl::OkStatus() : ReadingTooLarge(raw);
+      return AddReading(sys_ns, *tracer_ns, &raw);
     });
   }));
   return Finish(std::move(raw), options);

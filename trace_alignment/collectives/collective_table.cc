@@ -21,22 +21,6 @@ constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
 
 bool FitsRun(int64_t time_ps) { return time_ps >= -kMaxRunTimePs && time_ps <= kMaxRunTimePs; }
 
-// What the members of one instance have in common.
-struct InstanceKey {
-  int64_t run = 0;
-  uint32_t occurrence = 0;
-  uint32_t op = 0;
-  uint32_t group = 0;
-
-  friend bool operator==(const InstanceKey& a, const InstanceKey& b) {
-    return a.run == b.run && a.occurrence == b.occurrence && a.op == b.op && a.group == b.group;
-  }
-  template <typename H>
-  friend H AbslHashValue(H h, const InstanceKey& key) {
-    return H::combine(std::move(h), key.run, key.occurrence, key.op, key.group);
-  }
-};
-
 // A profile's op in the table, and the group that its devices were last found in.
 struct ProfileOp {
   uint32_t op = 0;
@@ -65,11 +49,6 @@ class MembersByRank {
   std::vector<Entry> entries_;
   uint64_t round_ = 1;
 };
-
-// Orders numbered names by their numbers: "send.9" comes before "send.10".
-bool ByNumberedName(const std::string& a, const std::string& b) {
-  return std::make_pair(a.size(), a) < std::make_pair(b.size(), b);
-}
 
 }  // namespace
 
@@ -169,8 +148,11 @@ class CollectiveTableBuilder {
 
     std::vector<uint32_t> joined(table_.ops_.size());
     std::iota(joined.begin(), joined.end(), 0);
+    // By the numbers in their names: "send.9" comes before "send.10".
     const auto by_name = [&](uint32_t a, uint32_t b) {
-      return ByNumberedName(table_.ops_[a].instruction, table_.ops_[b].instruction);
+      const std::string& first = table_.ops_[a].instruction;
+      const std::string& second = table_.ops_[b].instruction;
+      return std::make_pair(first.size(), first) < std::make_pair(second.size(), second);
     };
     for (auto& [program_and_pairs, ops] : candidates) {
       if (ops.sends.size() != ops.receives.size()) continue;
@@ -214,7 +196,7 @@ class CollectiveTableBuilder {
     if (by_pairs ? rank_pairs_[here.op].empty() : event.group == kUnknownId) return kNone;
     const uint32_t group = by_pairs ? CollectiveInstance::kNoGroup : GroupOf(op, event, &here);
     const auto [it, inserted] =
-        by_key_.emplace(InstanceKey{run.run, run.occurrence, here.op, group},
+        by_key_.emplace(std::make_tuple(run.run, run.occurrence, here.op, group),
                         static_cast<uint32_t>(table_.instances_.size()));
     if (inserted) {
       CollectiveInstance& instance = table_.instances_.emplace_back();
@@ -370,8 +352,9 @@ class CollectiveTableBuilder {
   std::vector<absl::uint128> fingerprints_;
   // Positions in the table's groups, by op, first device and size.
   absl::flat_hash_map<std::tuple<uint32_t, int64_t, size_t>, uint32_t> groups_;
-  // Instances are numbered as found until OrderInstances.
-  absl::flat_hash_map<InstanceKey, uint32_t> by_key_;
+  // Instances by what their members have in common: run, occurrence in it, op and group. They are
+  // numbered as found until OrderInstances.
+  absl::flat_hash_map<std::tuple<int64_t, uint32_t, uint32_t, uint32_t>, uint32_t> by_key_;
   std::vector<int64_t> first_starts_ps_;
   std::vector<std::vector<uint32_t>> assigned_;
   std::vector<uint32_t> position_;

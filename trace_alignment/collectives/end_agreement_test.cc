@@ -1,4 +1,4 @@
-#include "trace_alignment/collectives/end_agreement.h"
+#include "trace_alignment/collectives/probe_free_alignment.h"
 
 #include <algorithm>
 #include <optional>

@@ -8,22 +8,23 @@
 #include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "trace_alignment/collectives/difference_constraints.h"
-#include "trace_alignment/collectives/end_agreement.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
 
-// The constraints of a table's instances, and which instance each hub is of.
-struct TableConstraints {
+// The constraints of a table's instances, which instance each hub is of, and what follows.
+struct Solved {
   DifferenceConstraints constraints;
   std::vector<uint32_t> instance_of_hub;
+  OffsetBounds bounds;
 };
 
 // What is taken for true about a table's collectives.
@@ -107,7 +108,7 @@ Counts Count(const Premises& premises) {
 }
 
 // Hubs are numbered node by node, so that a walk along a node's clock finds its own side by side.
-TableConstraints MakeConstraints(const Premises& premises) {
+Solved MakeConstraints(const Premises& premises) {
   const ProbeFreeOptions& options = premises.options;
   const Counts counts = Count(premises);
   std::vector<uint32_t> next_hub(counts.hubs.size());
@@ -130,11 +131,12 @@ TableConstraints MakeConstraints(const Premises& premises) {
       [&](uint32_t node, int64_t time_ps) { constraints.AddCause(node, time_ps, hub); },
       [&](uint32_t node, int64_t time_ps) { constraints.AddEffect(node, time_ps, hub); });
   constraints.Sort();
-  return {std::move(constraints), std::move(instance_of_hub)};
+  return {std::move(constraints), std::move(instance_of_hub), {}};
 }
 
-absl::Status Refuse(const CollectiveTable& table, const TableConstraints& built,
-                    const ProbeFreeOptions& options, const Contradiction& contradiction) {
+absl::Status Refuse(const Premises& premises, const Solved& built,
+                    const Contradiction& contradiction) {
+  const CollectiveTable& table = premises.table;
   constexpr size_t kInstancesToName = 8;
   std::set<uint32_t> nodes;
   std::vector<std::string> instances;
@@ -152,15 +154,9 @@ absl::Status Refuse(const CollectiveTable& table, const TableConstraints& built,
       contradiction.steps.size() > instances.size() ? ", and so on" : "",
       ". Probably one of them is matched with another execution; else a clock jumps or drifts by "
       "more than ",
-      options.max_drift_ppm, " ppm (--max_drift_ppm), or a transfer takes less than ",
-      FormatMicros(options.min_transfer_ps), " us (--min_transfer_ns)"));
+      premises.options.max_drift_ppm, " ppm (--max_drift_ppm), or a transfer takes less than ",
+      FormatMicros(premises.options.min_transfer_ps), " us (--min_transfer_ns)"));
 }
-
-// A table's constraints and what follows from them.
-struct Solved {
-  TableConstraints built;
-  OffsetBounds bounds;
-};
 
 absl::Status CheckOptions(const CollectiveTable& table, const ProbeFreeOptions& options) {
   if (options.reference_node >= table.node_count()) {
@@ -184,12 +180,9 @@ absl::Status CheckOptions(const CollectiveTable& table, const ProbeFreeOptions& 
 }
 
 absl::StatusOr<Solved> Solve(const Premises& premises) {
-  Solved solved = {MakeConstraints(premises), {}};
-  const std::optional<Contradiction> contradiction =
-      solved.built.constraints.FindBounds(&solved.bounds);
-  if (contradiction.has_value()) {
-    return Refuse(premises.table, solved.built, premises.options, *contradiction);
-  }
+  Solved solved = MakeConstraints(premises);
+  const std::optional<Contradiction> contradiction = solved.constraints.FindBounds(&solved.bounds);
+  if (contradiction.has_value()) return Refuse(premises, solved, *contradiction);
   return solved;
 }
 
@@ -309,8 +302,8 @@ ClockAlignment Describe(const Solved& solved, const ProbeFreeOptions& options,
   alignment.nodes.resize(offsets_ps.size());
   for (uint32_t node = 0; node < offsets_ps.size(); ++node) {
     if (!bounds.reachable[node]) continue;
-    const NodeView view = {solved.built.constraints, node, bounds.lower_ps[node],
-                           bounds.upper_ps[node], offsets_ps[node]};
+    const NodeView view = {solved.constraints, node, bounds.lower_ps[node], bounds.upper_ps[node],
+                           offsets_ps[node]};
     std::optional<ProfileSpan> span;
     if (!options.spans.empty()) span = options.spans[node];
     alignment.nodes[node] =
@@ -330,6 +323,58 @@ PointOffsets Clamp(const DifferenceConstraints& constraints, const OffsetBounds&
     }
   }
   return offsets_ps;
+}
+
+constexpr int64_t kMinExecutions = 4;
+constexpr int64_t kVariationFactor = 4;
+constexpr int64_t kDurationDivisor = 32;
+
+// What the executions of one instruction by one group have shown so far.
+class Executions {
+ public:
+  // Adds an execution; the members are those of all ranks of the group, in the order of ranks.
+  void Add(absl::Span<const CollectiveMember> members) {
+    lags_ps_.resize(members.size());
+    for (size_t i = 0; i < members.size(); ++i) {
+      const int64_t lag_ps = members[i].end_ps - members[0].end_ps;
+      if (count_ > 0) variation_ps_ = std::max(variation_ps_, std::abs(lag_ps - lags_ps_[i]));
+      lags_ps_[i] = lag_ps;
+      shortest_ps_ = std::min(shortest_ps_, members[i].end_ps - members[i].start_ps);
+    }
+    ++count_;
+  }
+
+  int64_t TolerancePs() const {
+    if (count_ < kMinExecutions || variation_ps_ > kMaxRunTimePs / kVariationFactor) {
+      return kNoTolerance;
+    }
+    return std::max(kVariationFactor * variation_ps_, shortest_ps_ / kDurationDivisor);
+  }
+
+ private:
+  int64_t count_ = 0;
+  // How long after the first member each member ended in the last execution.
+  std::vector<int64_t> lags_ps_;
+  int64_t variation_ps_ = 0;
+  int64_t shortest_ps_ = kMaxRunTimePs;
+};
+
+// Returns the members in the order of ranks; in the table those of one node stand in the order of
+// their starts. `sorted` is room for them.
+absl::Span<const CollectiveMember> ByRank(absl::Span<const CollectiveMember> members,
+                                          std::vector<CollectiveMember>* sorted) {
+  const auto by_rank = [](const CollectiveMember& a, const CollectiveMember& b) {
+    return a.rank < b.rank;
+  };
+  if (std::is_sorted(members.begin(), members.end(), by_rank)) return members;
+  sorted->assign(members.begin(), members.end());
+  std::sort(sorted->begin(), sorted->end(), by_rank);
+  return *sorted;
+}
+
+bool IsUsable(const CollectiveTable& table, const CollectiveInstance& instance) {
+  return IsSynchronising(table.OpOf(instance).kind) && instance.missing == 0 &&
+         instance.member_count >= 2 && instance.group != CollectiveInstance::kNoGroup;
 }
 
 // An assumption is made only where it says much more than what is certain.
@@ -399,7 +444,7 @@ absl::StatusOr<ClockAlignment> AlignNearEstimate(const CollectiveTable& table,
                                                  const ProbeFreeOptions& options,
                                                  OffsetFunction estimate_ps) {
   ASSIGN_OR_RETURN(const Solved solved, SolveCertified(table, options));
-  const DifferenceConstraints& constraints = solved.built.constraints;
+  const DifferenceConstraints& constraints = solved.constraints;
   const PointOffsets offsets_ps =
       constraints.NearestSolution(solved.bounds, Clamp(constraints, solved.bounds, estimate_ps));
   return Describe(solved, options, offsets_ps);
@@ -416,6 +461,23 @@ absl::StatusOr<ClockAlignment> KeepClocks(const CollectiveTable& table,
     return Describe(of, options, zeros);
   };
   return WithEndAgreement(table, options, kept(solved), kept);
+}
+
+std::vector<int64_t> EndTolerances(const CollectiveTable& table) {
+  absl::flat_hash_map<std::pair<uint32_t, uint32_t>, Executions> executions;
+  std::vector<CollectiveMember> sorted;
+  for (const CollectiveInstance& instance : table.instances()) {
+    if (!IsUsable(table, instance)) continue;
+    executions[{instance.op, instance.group}].Add(ByRank(table.MembersOf(instance), &sorted));
+  }
+  std::vector<int64_t> tolerances_ps;
+  tolerances_ps.reserve(table.instances().size());
+  for (const CollectiveInstance& instance : table.instances()) {
+    tolerances_ps.push_back(IsUsable(table, instance)
+                                ? executions[{instance.op, instance.group}].TolerancePs()
+                                : kNoTolerance);
+  }
+  return tolerances_ps;
 }
 
 }  // namespace meridian

@@ -13,6 +13,9 @@
 namespace meridian {
 namespace {
 
+// Reports list at most this many violations.
+constexpr int kMaxViolationDetails = 1000;
+
 ViolationReport Describe(const CollectiveTable& table, const Violation& violation) {
   const CollectiveInstance& instance = table.instances()[violation.instance];
   const MatchedOp& op = table.OpOf(instance);
@@ -45,10 +48,6 @@ void DescribeTraces(const CollectiveRun& run, ValidationReport* report) {
           absl::StrCat(entry.count, " x ", reason, ", e.g. ", FirstCharacters(entry.example, 100)));
     }
   }
-}
-
-std::string OpText(const ViolationReport& violation) {
-  return absl::StrCat(violation.kind(), " ", violation.instruction(), " of ", violation.module());
 }
 
 }  // namespace
@@ -97,9 +96,11 @@ std::string FormatValidation(const ValidationReport& report) {
   TextTable details({{"ended", kRight}, {"before", kRight}, {"by us", kRight}, {"collective"}});
   for (int i = 0; i < std::min(kShown, report.details_size()); ++i) {
     const ViolationReport& violation = report.details(i);
-    details.AddRow({absl::StrCat("rank ", violation.ended_rank()),
-                    absl::StrCat("rank ", violation.started_rank()),
-                    absl::StrFormat("%.3f", violation.gap_ns() / 1e3), OpText(violation)});
+    details.AddRow(
+        {absl::StrCat("rank ", violation.ended_rank()),
+         absl::StrCat("rank ", violation.started_rank()),
+         absl::StrFormat("%.3f", violation.gap_ns() / 1e3),
+         absl::StrCat(violation.kind(), " ", violation.instruction(), " of ", violation.module())});
   }
   absl::StrAppend(&out, "\n", details.ToString());
   if (report.violations() > kShown) {

@@ -15,9 +15,6 @@ namespace meridian {
 
 class ValidationReport;
 
-// Reports list at most this many violations.
-inline constexpr int kMaxViolationDetails = 1000;
-
 // Checks happens-before of every instance of the run's table. The worst violations come first.
 ValidationReport Validate(const CollectiveRun& run);
 

@@ -9,9 +9,12 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "trace_alignment/aligner/alignment_stats.pb.h"
 #include "trace_alignment/aligner/line_aligner.h"
 #include "trace_alignment/combine/program_table.h"
@@ -80,6 +83,69 @@ std::string DisplayName(int64_t node_id, const XLineHeader& line) {
   const absl::string_view name = line.display_name.empty() ? line.name : line.display_name;
   return absl::StrCat("Node ", node_id, ": ", name);
 }
+
+// The most devices that viewers show.
+constexpr size_t kMaxViewerDevices = 499;
+
+// Returns e.g. "/node:3/host:CPU" for "/host:CPU" of node 3, "/node:3/Task Environment" for "Task
+// Environment".
+std::string NodePlaneName(int64_t node_id, absl::string_view name) {
+  return absl::StrCat("/node:", node_id, absl::StartsWith(name, "/") ? "" : "/", name);
+}
+
+// The parts of a device's name: "/device:TPU:12 SparseCore 0" has the kind "TPU", the number "12"
+// and the rest " SparseCore 0".
+struct DeviceName {
+  absl::string_view kind;
+  absl::string_view number;
+  absl::string_view rest;
+};
+
+// Returns false for planes that are not numbered devices.
+bool ParseDeviceName(absl::string_view name, DeviceName* device) {
+  if (!absl::ConsumePrefix(&name, kDevicePlanePrefix)) return false;
+  const size_t colon = name.find(':');
+  if (colon == absl::string_view::npos) return false;
+  size_t end = colon + 1;
+  while (end < name.size() && absl::ascii_isdigit(name[end])) ++end;
+  device->kind = name.substr(0, colon);
+  device->number = name.substr(colon + 1, end - colon - 1);
+  device->rest = name.substr(end);
+  return !device->number.empty();
+}
+
+class PlaneNames {
+ public:
+  explicit PlaneNames(PlaneNaming naming) : naming_(naming) {}
+
+  // Names the node's next plane. Devices are numbered per kind, in the order they come; planes of
+  // one device of a node (a TPU and its SparseCores) share its number. InvalidArgument beyond what
+  // viewers show.
+  absl::StatusOr<std::string> Name(int64_t node_id, absl::string_view name) {
+    DeviceName device;
+    if (naming_ == PlaneNaming::kNodePrefix || !ParseDeviceName(name, &device)) {
+      return NodePlaneName(node_id, name);
+    }
+    const auto [it, is_new] =
+        devices_.try_emplace(absl::StrCat(device.kind, " ", node_id, " ", device.number), 0);
+    if (is_new) {
+      it->second = counts_[std::string(device.kind)]++;
+      if (devices_.size() > kMaxViewerDevices) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("more than ", kMaxViewerDevices,
+                         " devices, which viewers cannot show in one file; give --output_dir for "
+                         "one aligned file per node, or --plane_naming=node_prefix"));
+      }
+    }
+    return absl::StrCat(kDevicePlanePrefix, device.kind, ":", it->second, device.rest);
+  }
+
+ private:
+  const PlaneNaming naming_;
+  // The numbers of devices, by "kind node number", and how many devices of a kind there are.
+  absl::flat_hash_map<std::string, int64_t> devices_;
+  absl::flat_hash_map<std::string, int64_t> counts_;
+};
 
 // Which planes of a node become part of a plane of all nodes, and which stay the node's own.
 enum class PlaneRole { kEnvironment, kPrograms, kHostThreads, kOwn };
@@ -251,13 +317,6 @@ class Combiner {
     return absl::OkStatus();
   }
 
-  LineAlignerOptions LineOptions(size_t n) const {
-    LineAlignerOptions options;
-    options.node_id = nodes_[n].record.node_id;
-    options.max_extrapolation_ns = options_.max_extrapolation_ns;
-    return options;
-  }
-
   // Finds the node's planes, its span on the common clock and its programs.
   absl::Status Index(size_t n) {
     const CombineInput& node = nodes_[n];
@@ -334,8 +393,11 @@ class Combiner {
 
   void MakeEditors() {
     for (size_t n = 0; n < nodes_.size(); ++n) {
+      LineAlignerOptions options;
+      options.node_id = nodes_[n].record.node_id;
+      options.max_extrapolation_ns = options_.max_extrapolation_ns;
       editors_.push_back(std::make_unique<NodeEditor>(
-          nodes_[n], LineOptions(n), start_ns_, programs_of_node_[n], indexed_[n].names, &room_));
+          nodes_[n], options, start_ns_, programs_of_node_[n], indexed_[n].names, &room_));
     }
   }
 
@@ -391,6 +453,8 @@ class Combiner {
     PlaneMetadataMerger merger(&head);
     std::string unknown_fields;
     std::vector<JointPart> parts;
+    // Which lines are whose.
+    std::vector<NodeLines> owners;
     int64_t next_line_id = 1;
     RETURN_IF_ERROR(ForEachNode([&](size_t n) -> absl::Status {
       if (!indexed_[n].host_threads.has_value()) return absl::OkStatus();
@@ -405,13 +469,13 @@ class Combiner {
       part.ids = merger.Merge(part.head);
       part.first_line_id = next_line_id;
       next_line_id += static_cast<int64_t>(part.plane.lines.size());
+      owners.push_back({nodes_[n].record.node_id, part.first_line_id, next_line_id - 1});
       ASSIGN_OR_RETURN(const std::string unknown, UnknownFields(source, payload));
       unknown_fields += unknown;
       parts.push_back(std::move(part));
       return absl::OkStatus();
     }));
-    const std::vector<NodeLines> owners = OwnersOf(parts);
-    if (owners.empty()) return absl::OkStatus();
+    if (parts.empty()) return absl::OkStatus();
 
     PlaneAdditions additions(head);
     additions.AddString(kNodeLinesStatName, FormatNodeLines(owners));
@@ -433,17 +497,6 @@ class Combiner {
         absl::StrCat(SerializeHead(head), additions.Serialize(), unknown_fields), edited));
     for (const JointPart& part : parts) Progress(part.plane.payload.size());
     return absl::OkStatus();
-  }
-
-  std::vector<NodeLines> OwnersOf(const std::vector<JointPart>& parts) const {
-    std::vector<NodeLines> owners;
-    for (const JointPart& part : parts) {
-      if (part.plane.lines.empty()) continue;
-      const int64_t count = static_cast<int64_t>(part.plane.lines.size());
-      owners.push_back(
-          {nodes_[part.node].record.node_id, part.first_line_id, part.first_line_id + count - 1});
-    }
-    return owners;
   }
 
   std::string NodePrefix(size_t n) const {

@@ -4,7 +4,7 @@
 //   Task Environment   from the earliest start to the latest stop
 //   /host:metadata     the programs of all (program_table.h)
 //   /host:CPU          the threads of all: "Node 3: python3" (not with names by node)
-//   /device:GPU:0 ...  the planes of each node, one after the other (plane_naming.h)
+//   /device:GPU:0 ...  the planes of each node, one after the other
 //
 // combined_profile.h tells how they are told apart. First all metadata is read and the spans of the
 // lines are found, then everything is streamed: memory is the metadata of all nodes and a buffer.
@@ -19,7 +19,6 @@
 #include "absl/types/span.h"
 #include "trace_alignment/aligner/xspace_aligner.h"
 #include "trace_alignment/clocks/node_clock.h"
-#include "trace_alignment/combine/plane_naming.h"
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/xplane/session_clock.h"
 #include "xla_profiler/xplane/xspace_reader.h"
@@ -27,6 +26,15 @@
 namespace meridian {
 
 class AlignmentStats;
+
+// What the planes of several nodes are called in one file.
+enum class PlaneNaming {
+  // As viewers expect it: `/device:GPU:<n>` numbered through, one `/host:CPU`; what no viewer shows
+  // as a device is `/node:<id>/...`.
+  kViewer,
+  // Every plane is `/node:<id>/...`.
+  kNodePrefix,
+};
 
 // A node's profile and the way of its times to the common clock; all must outlive the call.
 struct CombineInput {

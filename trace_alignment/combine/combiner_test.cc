@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "trace_alignment/aligner/alignment_stats.pb.h"
@@ -27,6 +28,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
 
@@ -130,6 +132,33 @@ TEST_F(CombinerTest, NodesCanBeToldApartByName) {
                            "/node:1/host:CPU", "/node:0/device:GPU:0", "/node:1/device:GPU:0",
                            "/node:0/Task Environment", "/node:1/Task Environment"));
   EXPECT_EQ(CheckHappensBefore(ReadBack().table).checked, run_options_.steps);
+}
+
+TEST_F(CombinerTest, DevicesAreNumberedThroughPerKind) {
+  for (const char* name : {"/device:GPU:1", "/device:TPU:0"}) {
+    spaces_[0].add_planes()->set_name(name);
+  }
+  // A TPU and its SparseCores share a number; what is no numbered device is named by its node.
+  for (const char* name : {"/device:TPU:0", "/device:TPU:0 SparseCore 1", "/host:snapshots",
+                           "Megascale Trace", "/device:CUSTOM:Megascale"}) {
+    spaces_[1].add_planes()->set_name(name);
+  }
+  ASSERT_OK(Combine());
+  EXPECT_THAT(PlaneNamesOf(combined_),
+              IsSupersetOf({"/device:GPU:0", "/device:GPU:1", "/device:GPU:2", "/device:TPU:0",
+                            "/device:TPU:1", "/device:TPU:1 SparseCore 1", "/node:1/host:snapshots",
+                            "/node:1/Megascale Trace", "/node:1/device:CUSTOM:Megascale"}));
+}
+
+TEST_F(CombinerTest, MoreDevicesThanViewersShowAreRefusedWithAWayOut) {
+  // Each of the two nodes has a device already.
+  for (int i = 1; i < 498; ++i) spaces_[0].add_planes()->set_name(absl::StrCat("/device:GPU:", i));
+  ASSERT_OK(Combine());
+  spaces_[0].add_planes()->set_name("/device:GPU:498");
+  EXPECT_THAT(Combine(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--output_dir")));
+  CombineOptions by_node;
+  by_node.naming = PlaneNaming::kNodePrefix;
+  EXPECT_OK(Combine(by_node));
 }
 
 // The reader finds every collective of every node, at its true time.

@@ -115,11 +115,12 @@ absl::uint128 ContentOf(const XPlaneProto& plane, XEventMetadataProto* program) 
   return hash.value();
 }
 
-int64_t FindStatId(const XPlaneProto& plane, StatType type, int64_t none) {
+// Returns -1 when the plane does not define the stat.
+int64_t FindStatId(const XPlaneProto& plane, StatType type) {
   for (int64_t id : SortedIds(plane.stat_metadata())) {
     if (plane.stat_metadata().at(id).name() == StatTypeName(type)) return id;
   }
-  return none;
+  return -1;
 }
 
 std::optional<uint64_t> IntegerOf(const XStatProto& stat) {
@@ -144,14 +145,6 @@ void SetInteger(uint64_t value, XStatProto* stat) {
   } else {
     stat->set_uint64_value(value);
   }
-}
-
-void RenumberStat(const RenumberedPrograms& programs, XStatProto* stat) {
-  const std::optional<uint64_t> old_id = IntegerOf(*stat);
-  if (!old_id.has_value()) return;
-  const auto it = programs.ids.find(*old_id);
-  if (it == programs.ids.end()) return;
-  SetInteger(it->second, stat);
 }
 
 }  // namespace
@@ -181,8 +174,8 @@ ProgramTable::Place ProgramTable::PlaceProgram(uint64_t program_id, absl::uint12
 absl::StatusOr<RenumberedPrograms> ProgramTable::AddNode(XPlaneProto metadata) {
   RETURN_IF_ERROR(CheckMetadataIds(metadata));
   RenumberedPrograms renumbered;
-  const int64_t hlo_stat = FindStatId(metadata, StatType::kHloProto, /*none=*/-1);
-  const int64_t program_stat = FindStatId(metadata, StatType::kProgramId, /*none=*/-1);
+  const int64_t hlo_stat = FindStatId(metadata, StatType::kHloProto);
+  const int64_t program_stat = FindStatId(metadata, StatType::kProgramId);
   // Of two programs of one id, readers take the first.
   absl::flat_hash_set<uint64_t> own_ids;
   for (int64_t key : SortedIds(metadata.event_metadata())) {
@@ -214,12 +207,15 @@ absl::StatusOr<RenumberedPrograms> ProgramTable::AddNode(XPlaneProto metadata) {
 
 void RenumberMetadata(const RenumberedPrograms& programs, XPlaneProto* plane) {
   if (programs.empty()) return;
-  const int64_t program_stat = FindStatId(*plane, StatType::kProgramId, /*none=*/-1);
+  const int64_t program_stat = FindStatId(*plane, StatType::kProgramId);
   for (auto& [id, metadata] : *plane->mutable_event_metadata()) {
     const auto name = programs.names.find(metadata.name());
     if (name != programs.names.end()) metadata.set_name(name->second);
     for (XStatProto& stat : *metadata.mutable_stats()) {
-      if (stat.metadata_id() == program_stat) RenumberStat(programs, &stat);
+      const std::optional<uint64_t> old_id = IntegerOf(stat);
+      if (stat.metadata_id() != program_stat || !old_id.has_value()) continue;
+      const auto it = programs.ids.find(*old_id);
+      if (it != programs.ids.end()) SetInteger(it->second, &stat);
     }
   }
 }

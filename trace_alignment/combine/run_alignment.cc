@@ -1,9 +1,9 @@
 #include "trace_alignment/combine/run_alignment.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -20,13 +20,8 @@
 namespace meridian {
 namespace {
 
-constexpr std::array<std::pair<AlignmentMethod, absl::string_view>, 5> kMethodNames = {{
-    {AlignmentMethod::kAuto, "auto"},
-    {AlignmentMethod::kOffsets, "offsets"},
-    {AlignmentMethod::kProbes, "probes"},
-    {AlignmentMethod::kCollectives, "collectives"},
-    {AlignmentMethod::kNone, "none"},
-}};
+// In the order of AlignmentMethod.
+constexpr absl::string_view kMethodNames[] = {"auto", "offsets", "probes", "collectives", "none"};
 
 // GPU kernels are stamped by the tracer, the thunks of XLA:CPU by the host.
 ClockDomain DomainOfCollectives(const ProfileCollectives& profile) {
@@ -101,7 +96,7 @@ class RunAligner {
         RETURN_IF_ERROR(KeepRawClocks());
         break;
     }
-    RETURN_IF_ERROR(SetTarget());
+    SetTarget();
     result_.table = run_.table;
     MapTimes(&result_.table);
     result_.after = CheckHappensBefore(result_.table);
@@ -260,18 +255,18 @@ class RunAligner {
   }
 
   absl::Status UseCollectives() {
-    absl::StatusOr<ClockAlignment> aligned = AlignByCollectives(host_table_, BoundsOptions());
-    if (!aligned.ok()) return aligned.status();
+    ASSIGN_OR_RETURN(const ClockAlignment aligned,
+                     AlignByCollectives(host_table_, BoundsOptions()));
     for (uint32_t n = 0; n < result_.nodes.size(); ++n) {
       AlignedNode& node = result_.nodes[n];
-      const NodeOffset& offset = aligned->nodes[n];
+      const NodeOffset& offset = aligned.nodes[n];
       node.method = n == reference_ || offset.reachable ? "collectives" : "unreachable";
       if (n == reference_ || !offset.reachable || offset.knots.empty()) continue;
       ASSIGN_OR_RETURN(
           node.clock.host_to_reference,
           MapThrough(offset.knots, TrustedRate(offset.drift_ppm, offset.drift_uncertainty_ppm)));
     }
-    StateAll(*aligned);
+    StateAll(aligned);
     NoteUnreachable();
     return absl::OkStatus();
   }
@@ -504,12 +499,10 @@ class RunAligner {
   }
 
   // The common clock is the reference node's tracer clock, where that is not its host's.
-  absl::Status SetTarget() {
-    const UnalignedNode& reference = inputs_.nodes[reference_];
-    if (!reference.snapshots.has_value()) return absl::OkStatus();
-    ASSIGN_OR_RETURN(const ClockMap map, TracerToHostMap(*reference.snapshots, run_clock_));
-    for (AlignedNode& node : result_.nodes) node.clock.reference_to_target = map.Inverted();
-    return absl::OkStatus();
+  void SetTarget() {
+    const std::optional<ClockMap>& map = result_.nodes[reference_].clock.tracer_to_host;
+    if (!map.has_value()) return;
+    for (AlignedNode& node : result_.nodes) node.clock.reference_to_target = map->Inverted();
   }
 
   void NoteLargeOffsets() {
@@ -540,18 +533,16 @@ class RunAligner {
 }  // namespace
 
 absl::string_view AlignmentMethodName(AlignmentMethod method) {
-  for (const auto& [known, name] : kMethodNames) {
-    if (known == method) return name;
-  }
-  return "";
+  return kMethodNames[static_cast<size_t>(method)];
 }
 
 absl::StatusOr<AlignmentMethod> ParseAlignmentMethod(absl::string_view name) {
-  for (const auto& [method, known] : kMethodNames) {
-    if (known == name) return method;
+  const auto found = std::find(std::begin(kMethodNames), std::end(kMethodNames), name);
+  if (found != std::end(kMethodNames)) {
+    return static_cast<AlignmentMethod>(found - std::begin(kMethodNames));
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("--method=", name, " is none of auto, offsets, probes, collectives, none"));
+      absl::StrCat("--method=", name, " is none of ", absl::StrJoin(kMethodNames, ", ")));
 }
 
 absl::StatusOr<RunAlignment> AlignRun(const AlignmentInputs& inputs, const CollectiveRun& run,

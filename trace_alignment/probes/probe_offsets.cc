@@ -61,12 +61,9 @@ absl::StatusOr<ProbeOffsets> LoadProbeOffsets(FileSystem& file_system,
   }
   TwoWayOptions options;
   options.max_drift_ppm = max_drift_ppm;
-  TwoWayEstimates from_two_way = EstimateEdges(two_way, options);
+  const TwoWayEstimates from_two_way = EstimateEdges(two_way, options);
   edges.insert(edges.end(), from_two_way.edges.begin(), from_two_way.edges.end());
-  for (const TwoWayEstimates::EmptyCorridor& empty : from_two_way.empty) {
-    notes.push_back(absl::StrCat("probes between nodes ", empty.src, " and ", empty.dst,
-                                 " in window ", empty.round_id, " are not used: ", empty.reason));
-  }
+  notes.insert(notes.end(), from_two_way.notes.begin(), from_two_way.notes.end());
   if (edges.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(absl::StrJoin(files, ", "), ": no usable probe",

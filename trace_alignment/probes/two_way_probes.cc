@@ -302,7 +302,9 @@ TwoWayEstimates EstimateEdges(const std::vector<TwoWayProbe>& probes,
     const absl::StatusOr<OffsetCorridor> corridor = OffsetCorridor::Fit(
         std::move(bounds.upper), std::move(bounds.lower), options.max_drift_ppm / kPpm);
     if (!corridor.ok()) {
-      estimates.empty.push_back({src, dst, round_id, std::string(corridor.status().message())});
+      estimates.notes.push_back(absl::StrCat("probes between nodes ", src, " and ", dst,
+                                             " in window ", round_id,
+                                             " are not used: ", corridor.status().message()));
       continue;
     }
     ProbeEdge edge = MiddleOf(*corridor, middle_ns);

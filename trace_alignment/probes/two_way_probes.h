@@ -95,20 +95,13 @@ struct TwoWayOptions {
 };
 
 struct TwoWayEstimates {
-  // A window of a pair of nodes in which no line fits.
-  struct EmptyCorridor {
-    int64_t src = 0;
-    int64_t dst = 0;
-    int64_t round_id = 0;
-    std::string reason;
-  };
-
   // One per pair of nodes (src < dst, whoever asked) and window, in the middle of the window's
   // probes: the middle of the interval there, with bounds. Weights are inverse to the bounds'
   // squares.
   std::vector<ProbeEdge> edges;
-  // Windows in which the probes contradict each other: a clock was set, or drifts beyond belief.
-  std::vector<EmptyCorridor> empty;
+  // One sentence for each window of two nodes in which no line fits, since its probes contradict
+  // each other: a clock was set, or drifts beyond belief.
+  std::vector<std::string> notes;
 };
 
 TwoWayEstimates EstimateEdges(const std::vector<TwoWayProbe>& probes,

@@ -3,9 +3,7 @@
 #include <cerrno>
 #include <system_error>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 
 namespace meridian {
 namespace {

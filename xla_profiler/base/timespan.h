@@ -12,7 +12,7 @@ namespace meridian {
 
 // A stretch of time with a begin and a duration, in picoseconds from a base that the owner names.
 // The duration is never negative; an instant has duration 0. End points belong to the span, so that
-// an instant on a border is inside, and spans that touch overlap.
+// an instant on a border is inside.
 class Timespan {
  public:
   constexpr Timespan() = default;
@@ -34,26 +34,10 @@ class Timespan {
   int64_t begin_ps() const { return begin_ps_; }
   int64_t end_ps() const { return begin_ps_ + duration_ps_; }
   int64_t duration_ps() const { return duration_ps_; }
-  bool Instant() const { return duration_ps_ == 0; }
 
   bool Includes(int64_t time_ps) const { return begin_ps() <= time_ps && time_ps <= end_ps(); }
   bool Includes(const Timespan& other) const {
     return begin_ps() <= other.begin_ps() && other.end_ps() <= end_ps();
-  }
-  bool Overlaps(const Timespan& other) const {
-    return begin_ps() <= other.end_ps() && other.begin_ps() <= end_ps();
-  }
-
-  // Returns how long both last; 0 when they only touch or do not meet.
-  int64_t OverlappedDurationPs(const Timespan& other) const {
-    if (!Overlaps(other)) return 0;
-    return std::min(end_ps(), other.end_ps()) - std::max(begin_ps(), other.begin_ps());
-  }
-
-  // Grows to include the other.
-  void ExpandToInclude(const Timespan& other) {
-    *this =
-        FromEndPoints(std::min(begin_ps(), other.begin_ps()), std::max(end_ps(), other.end_ps()));
   }
 
   // Sorts a parent before its children: earlier begin first, of equal begins the longer first.

@@ -1,10 +1,7 @@
 #include "xla_profiler/base/utf8.h"
 
-#include <cstddef>
 #include <cstdint>
 #include <cstring>
-
-#include "absl/strings/string_view.h"
 
 namespace meridian {
 namespace {

@@ -71,9 +71,9 @@ void CollectiveCollector::ReportProgram(const HloProgram& program,
     AddUnresolved("program has no fingerprint", std::string(fingerprint.status().message()));
   }
   const absl::StatusOr<const HloModule*> module = program.Module();
-  if (module.ok() && (*module)->problems().total() > 0) {
+  if (module.ok() && (*module)->num_problems() > 0) {
     AddUnresolved("program is damaged",
-                  absl::StrCat(name, ": ", (*module)->problems().total(), " bad references"));
+                  absl::StrCat(name, ": ", (*module)->num_problems(), " bad references"));
   }
 }
 

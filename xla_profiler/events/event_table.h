@@ -51,7 +51,7 @@ using TrackId = uint32_t;
 using NameId = uint32_t;
 using EventRow = uint32_t;
 
-// One row, taken out of the table.
+// What makes a row.
 struct EventRecord {
   TrackId track = 0;
   NameId name = 0;
@@ -63,8 +63,6 @@ struct EventRecord {
   std::optional<uint64_t> correlation;
   // Where the event stands in the (inflated) file.
   uint64_t source_offset = 0;
-
-  int64_t end_ps() const { return start_ps + duration_ps; }
 };
 
 class EventTable {
@@ -123,11 +121,6 @@ class EventTable {
     return correlation == kNoCorrelation ? std::nullopt : std::optional<uint64_t>(correlation);
   }
   uint64_t source_offset(EventRow row) const { return At(row).source_offset[row % kBlockRows]; }
-
-  EventRecord Get(EventRow row) const {
-    return {track_id(row), name_id(row),     start_ps(row),     duration_ps(row),
-            category(row), correlation(row), source_offset(row)};
-  }
 
  private:
   static constexpr uint64_t kNoCorrelation = std::numeric_limits<uint64_t>::max();

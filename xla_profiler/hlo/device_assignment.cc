@@ -15,14 +15,10 @@ namespace {
 // Appends the devices of one partition.
 absl::Status AppendPartition(absl::string_view bytes, const char* origin,
                              std::vector<int64_t>* device_ids) {
-  WireReader reader(bytes, origin, kHloModuleDepth - 2);
-  WireField field;
-  while (reader.Next(&field)) {
-    if (field.number == ComputationDeviceField::kReplicaDeviceIds) {
-      RETURN_IF_ERROR(AppendIntegers(field, origin, device_ids));
-    }
-  }
-  return reader.status();
+  return ForEachField(bytes, origin, kHloModuleDepth - 2, [&](const WireField& field) {
+    if (field.number != ComputationDeviceField::kReplicaDeviceIds) return absl::OkStatus();
+    return AppendIntegers(field, origin, device_ids);
+  });
 }
 
 // What the ids of a mode count, and how often the groups repeat.

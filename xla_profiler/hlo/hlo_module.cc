@@ -18,11 +18,6 @@ constexpr size_t kMaxParts = size_t{1} << 22;
 
 int64_t AsInt(const WireField& field) { return static_cast<int64_t>(field.scalar); }
 
-void Count(HloModuleProblems::Problem* problem, absl::string_view who, absl::string_view what,
-           int64_t id) {
-  if (problem->count++ == 0) problem->example = absl::StrCat(who, ": ", what, " ", id);
-}
-
 }  // namespace
 
 // Fills a module in steps: cut the bytes into parts, decode computations and instructions with
@@ -47,8 +42,6 @@ class HloModuleDecoder {
   }
 
  private:
-  using Problem = HloModuleProblems::Problem;
-
   // A computation's sequence of instruction ids.
   struct Schedule {
     int64_t computation_id = 0;
@@ -56,12 +49,9 @@ class HloModuleDecoder {
   };
 
   absl::Status SplitProto(absl::string_view bytes) {
-    WireReader reader(bytes, origin_, kHloProtoDepth);
-    WireField field;
-    while (reader.Next(&field)) {
-      if (field.IsBytes(HloProtoField::kModule)) RETURN_IF_ERROR(SplitModule(field.bytes));
-    }
-    return reader.status();
+    return ForEachField(bytes, origin_, kHloProtoDepth, [&](const WireField& field) {
+      return field.IsBytes(HloProtoField::kModule) ? SplitModule(field.bytes) : absl::OkStatus();
+    });
   }
 
   absl::Status SplitModule(absl::string_view bytes) {
@@ -153,16 +143,8 @@ class HloModuleDecoder {
     WireReader reader(bytes, origin_, kHloInstructionDepth);
     WireField field;
     while (reader.Next(&field)) {
-      switch (field.type) {
-        case WireType::kVarint:
-          DecodeNumber(field, instruction);
-          break;
-        case WireType::kBytes:
-          RETURN_IF_ERROR(DecodeBytes(field, instruction));
-          break;
-        default:
-          continue;
-      }
+      if (field.type == WireType::kVarint) DecodeNumber(field, instruction);
+      if (field.type == WireType::kBytes) RETURN_IF_ERROR(DecodeBytes(field, instruction));
       RETURN_IF_ERROR(DecodeReferences(field, instruction));
     }
     return reader.status();
@@ -233,32 +215,20 @@ class HloModuleDecoder {
   }
 
   void IndexInstructions() {
-    HloModuleProblems& problems = module_.problems_;
     module_.by_name_.reserve(num_instructions_);
     module_.by_id_.reserve(num_instructions_);
     for (const HloInstruction& instruction : module_.instructions_) {
-      if (!module_.by_name_.insert(&instruction).second) {
-        Count(&problems.duplicate_instruction_name, instruction.name(), "name again, id",
-              instruction.id());
-      }
-      if (!module_.by_id_.insert(&instruction).second) {
-        Count(&problems.duplicate_instruction_id, instruction.name(), "id again,",
-              instruction.id());
-      }
+      CountUnless(module_.by_name_.emplace(instruction.name_, &instruction).second);
+      CountUnless(module_.by_id_.emplace(instruction.id_, &instruction).second);
     }
   }
 
   void IndexComputations() {
     module_.computations_by_id_.reserve(module_.computations_.size());
     for (HloComputation& computation : module_.computations_) {
-      if (!module_.computations_by_id_.emplace(computation.id_, &computation).second) {
-        Count(&module_.problems_.duplicate_computation_id, computation.name_, "id again,",
-              computation.id_);
-      }
+      CountUnless(module_.computations_by_id_.emplace(computation.id_, &computation).second);
       computation.root_ = FindRoot(computation);
-      if (computation.root_ == nullptr) {
-        Count(&module_.problems_.missing_root, computation.name_, "root", computation.root_id_);
-      }
+      CountUnless(computation.root_ != nullptr);
     }
   }
 
@@ -277,39 +247,30 @@ class HloModuleDecoder {
     const int64_t* operand_id = operand_ids_.data();
     const int64_t* predecessor_id = control_predecessor_ids_.data();
     const int64_t* computation_id = called_computation_ids_.data();
-    HloModuleProblems& problems = module_.problems_;
     for (HloInstruction& instruction : module_.instructions_) {
-      const absl::string_view name = instruction.name_;
       const uint32_t num_operands = instruction.num_operands_;
       instruction.operands_ =
-          Resolve(instruction_of, name, "operand", &operand_id, &module_.operands_,
-                  &instruction.num_operands_, &problems.dangling_operand);
+          Resolve(instruction_of, &operand_id, &module_.operands_, &instruction.num_operands_);
       instruction.has_dangling_operands_ = instruction.num_operands_ != num_operands;
       instruction.control_predecessors_ =
-          Resolve(instruction_of, name, "control predecessor", &predecessor_id,
-                  &module_.control_predecessors_, &instruction.num_control_predecessors_,
-                  &problems.dangling_control_predecessor);
+          Resolve(instruction_of, &predecessor_id, &module_.control_predecessors_,
+                  &instruction.num_control_predecessors_);
       instruction.called_computations_ =
-          Resolve(computation_of, name, "called computation", &computation_id,
-                  &module_.called_computations_, &instruction.num_called_computations_,
-                  &problems.dangling_called_computation);
+          Resolve(computation_of, &computation_id, &module_.called_computations_,
+                  &instruction.num_called_computations_);
     }
   }
 
   // Appends what the next *count ids refer to, and returns where that begins. Ids of nothing are
   // left out and *count shrinks by them.
   template <typename Find, typename Pointer>
-  static const Pointer* Resolve(const Find& find, absl::string_view who, absl::string_view what,
-                                const int64_t** id, std::vector<Pointer>* pointers, uint32_t* count,
-                                Problem* dangling) {
+  const Pointer* Resolve(const Find& find, const int64_t** id, std::vector<Pointer>* pointers,
+                         uint32_t* count) {
     const size_t begin = pointers->size();
     for (const int64_t* end = *id + *count; *id != end; ++*id) {
       const Pointer pointer = find(**id);
-      if (pointer != nullptr) {
-        pointers->push_back(pointer);
-      } else {
-        Count(dangling, who, what, **id);
-      }
+      CountUnless(pointer != nullptr);
+      if (pointer != nullptr) pointers->push_back(pointer);
     }
     *count = static_cast<uint32_t>(pointers->size() - begin);
     return pointers->data() + begin;
@@ -325,70 +286,53 @@ class HloModuleDecoder {
         if (computation.name_ == entry_name_) module_.entry_ = &computation;
       }
     }
-    if (module_.entry_ == nullptr) {
-      Count(&module_.problems_.missing_entry, entry_name_, "entry computation", entry_id_);
-    }
+    CountUnless(module_.entry_ != nullptr);
   }
 
   absl::Status DecodeSchedules() {
     std::vector<Schedule> schedules;
+    const auto read_ids = [&](const WireField& field) {
+      if (field.number != HloSequenceField::kInstructionIds) return absl::OkStatus();
+      return AppendIntegers(field, origin_, &schedules.back().instruction_ids);
+    };
+    const auto read_entry = [&](const WireField& field) {
+      if (field.IsVarint(MapEntryField::kKey)) schedules.back().computation_id = AsInt(field);
+      if (!field.IsBytes(MapEntryField::kValue)) return absl::OkStatus();
+      return ForEachField(field.bytes, origin_, kHloModuleDepth - 3, read_ids);
+    };
+    const auto read_sequences = [&](const WireField& field) -> absl::Status {
+      if (!field.IsBytes(HloScheduleField::kSequences)) return absl::OkStatus();
+      RETURN_IF_ERROR(CountPart(field));
+      schedules.emplace_back();
+      return ForEachField(field.bytes, origin_, kHloModuleDepth - 2, read_entry);
+    };
     for (absl::string_view bytes : schedule_bytes_) {
-      WireReader reader(bytes, origin_, kHloModuleDepth - 1);
-      WireField field;
-      while (reader.Next(&field)) {
-        if (!field.IsBytes(HloScheduleField::kSequences)) continue;
-        RETURN_IF_ERROR(CountPart(field));
-        schedules.emplace_back();
-        RETURN_IF_ERROR(DecodeScheduleEntry(field.bytes, &schedules.back()));
-      }
-      RETURN_IF_ERROR(reader.status());
+      RETURN_IF_ERROR(ForEachField(bytes, origin_, kHloModuleDepth - 1, read_sequences));
     }
     ResolveSchedules(schedules);
     return absl::OkStatus();
   }
 
-  absl::Status DecodeScheduleEntry(absl::string_view bytes, Schedule* schedule) {
-    WireReader reader(bytes, origin_, kHloModuleDepth - 2);
-    WireField field;
-    while (reader.Next(&field)) {
-      if (field.IsVarint(MapEntryField::kKey)) schedule->computation_id = AsInt(field);
-      if (!field.IsBytes(MapEntryField::kValue)) continue;
-      WireReader sequence(field.bytes, origin_, kHloModuleDepth - 3);
-      WireField id;
-      while (sequence.Next(&id)) {
-        if (id.number != HloSequenceField::kInstructionIds) continue;
-        RETURN_IF_ERROR(AppendIntegers(id, origin_, &schedule->instruction_ids));
-      }
-      RETURN_IF_ERROR(sequence.status());
-    }
-    return reader.status();
-  }
-
   void ResolveSchedules(const std::vector<Schedule>& schedules) {
-    HloModuleProblems& problems = module_.problems_;
     size_t total = 0;
     for (const Schedule& schedule : schedules) total += schedule.instruction_ids.size();
     module_.schedules_.reserve(total);
     for (const Schedule& schedule : schedules) {
       const HloComputation* computation = module_.FindComputationById(schedule.computation_id);
-      if (computation == nullptr) {
-        Count(&problems.dangling_scheduled_computation, "schedule", "computation",
-              schedule.computation_id);
-        continue;
-      }
+      CountUnless(computation != nullptr);
+      if (computation == nullptr) continue;
       const size_t begin = module_.schedules_.size();
       for (int64_t id : schedule.instruction_ids) {
         const HloInstruction* instruction = module_.FindInstructionById(id);
-        if (instruction == nullptr) {
-          Count(&problems.dangling_scheduled_instruction, computation->name_, "instruction", id);
-        } else {
-          module_.schedules_.push_back(instruction);
-        }
+        CountUnless(instruction != nullptr);
+        if (instruction != nullptr) module_.schedules_.push_back(instruction);
       }
       HloComputation& scheduled = module_.computations_[computation - module_.computations_.data()];
       scheduled.schedule_ = absl::MakeConstSpan(module_.schedules_).subspan(begin);
     }
   }
+
+  void CountUnless(bool is_fine) { module_.num_problems_ += is_fine ? 0 : 1; }
 
   HloModule& module_;
   const char* const origin_;
@@ -421,59 +365,25 @@ absl::StatusOr<std::vector<SourceTargetPair>> HloInstruction::SourceTargetPairs(
   return DecodeSourceTargetPairs(bytes_, origin());
 }
 
-namespace {
-
-using Attribute = std::pair<absl::string_view, absl::string_view>;
-
-absl::Status DecodeAttribute(absl::string_view entry, const char* origin, Attribute* attribute) {
-  WireReader reader(entry, origin, kHloInstructionDepth - 2);
-  WireField field;
-  while (reader.Next(&field)) {
-    if (field.IsBytes(MapEntryField::kKey)) {
-      RETURN_IF_ERROR(ReadText(field.bytes, origin, &attribute->first));
-    } else if (field.IsBytes(MapEntryField::kValue)) {
-      RETURN_IF_ERROR(ReadText(field.bytes, origin, &attribute->second));
-    }
-  }
-  return reader.status();
-}
-
-absl::Status AppendAttributes(absl::string_view bytes, const char* origin,
-                              std::vector<Attribute>* attributes) {
-  WireReader reader(bytes, origin, kHloInstructionDepth - 1);
-  WireField field;
-  while (reader.Next(&field)) {
-    if (!field.IsBytes(FrontendAttributesField::kMap)) continue;
-    attributes->emplace_back();
-    RETURN_IF_ERROR(DecodeAttribute(field.bytes, origin, &attributes->back()));
-  }
-  return reader.status();
-}
-
-}  // namespace
-
-absl::StatusOr<std::vector<Attribute>> HloInstruction::FrontendAttributes() const {
-  std::vector<Attribute> attributes;
-  WireReader reader(bytes_, origin(), kHloInstructionDepth);
-  WireField field;
-  while (reader.Next(&field)) {
-    if (!field.IsBytes(HloInstructionField::kFrontendAttributes)) continue;
-    RETURN_IF_ERROR(AppendAttributes(field.bytes, origin(), &attributes));
-  }
-  RETURN_IF_ERROR(reader.status());
+absl::StatusOr<std::vector<std::pair<absl::string_view, absl::string_view>>>
+HloInstruction::FrontendAttributes() const {
+  std::vector<std::pair<absl::string_view, absl::string_view>> attributes;
+  const auto read_entry = [&](const WireField& field) {
+    auto& [key, value] = attributes.back();
+    if (field.IsBytes(MapEntryField::kKey)) return ReadText(field.bytes, origin(), &key);
+    if (field.IsBytes(MapEntryField::kValue)) return ReadText(field.bytes, origin(), &value);
+    return absl::OkStatus();
+  };
+  const auto read_map = [&](const WireField& field) {
+    if (!field.IsBytes(FrontendAttributesField::kMap)) return absl::OkStatus();
+    attributes.emplace_back();
+    return ForEachField(field.bytes, origin(), kHloInstructionDepth - 2, read_entry);
+  };
+  RETURN_IF_ERROR(ForEachField(bytes_, origin(), kHloInstructionDepth, [&](const WireField& field) {
+    if (!field.IsBytes(HloInstructionField::kFrontendAttributes)) return absl::OkStatus();
+    return ForEachField(field.bytes, origin(), kHloInstructionDepth - 1, read_map);
+  }));
   return attributes;
-}
-
-int64_t HloModuleProblems::total() const {
-  int64_t total = 0;
-  for (const Problem* problem :
-       {&duplicate_instruction_id, &duplicate_instruction_name, &duplicate_computation_id,
-        &dangling_operand, &dangling_control_predecessor, &dangling_called_computation,
-        &dangling_scheduled_instruction, &dangling_scheduled_computation, &missing_root,
-        &missing_entry}) {
-    total += problem->count;
-  }
-  return total;
 }
 
 absl::StatusOr<std::unique_ptr<HloModule>> HloModule::Decode(absl::string_view bytes,
@@ -485,12 +395,12 @@ absl::StatusOr<std::unique_ptr<HloModule>> HloModule::Decode(absl::string_view b
 
 const HloInstruction* HloModule::FindInstruction(absl::string_view name) const {
   const auto it = by_name_.find(name);
-  return it == by_name_.end() ? nullptr : *it;
+  return it == by_name_.end() ? nullptr : it->second;
 }
 
 const HloInstruction* HloModule::FindInstructionById(int64_t id) const {
   const auto it = by_id_.find(id);
-  return it == by_id_.end() ? nullptr : *it;
+  return it == by_id_.end() ? nullptr : it->second;
 }
 
 const HloComputation* HloModule::FindComputationById(int64_t id) const {

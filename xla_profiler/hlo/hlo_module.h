@@ -17,13 +17,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
-#include "absl/hash/hash.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -130,32 +127,6 @@ class HloComputation {
   HloInstructionList schedule_;
 };
 
-// What is wrong with a module whose bytes are well-formed. Each kind is counted and its first
-// example kept; the comments say what became of the instructions concerned.
-struct HloModuleProblems {
-  struct Problem {
-    int64_t count = 0;
-    // The first one, e.g. "add.3: operand 17".
-    std::string example;
-  };
-
-  // Stays in the lists; lookups find the first of them.
-  Problem duplicate_instruction_id;
-  Problem duplicate_instruction_name;
-  Problem duplicate_computation_id;
-  // References to nothing are left out.
-  Problem dangling_operand;
-  Problem dangling_control_predecessor;
-  Problem dangling_called_computation;
-  Problem dangling_scheduled_instruction;
-  Problem dangling_scheduled_computation;
-  // A null pointer stands in its place.
-  Problem missing_root;
-  Problem missing_entry;
-
-  int64_t total() const;
-};
-
 class HloModule {
  public:
   // `bytes` is an xla.HloProto that lies within the file that begins at `origin`. InvalidArgument
@@ -177,7 +148,12 @@ class HloModule {
   const DeviceAssignment* device_assignment() const {
     return device_assignment_.has_value() ? &*device_assignment_ : nullptr;
   }
-  const HloModuleProblems& problems() const { return problems_; }
+
+  // How much is wrong with a module whose bytes are well-formed:
+  // - ids and names that occur twice: all stay in the lists, lookups find the first;
+  // - references to what the file does not have: they are left out;
+  // - a root or entry that the file does not have: a null pointer stands in its place.
+  int64_t num_problems() const { return num_problems_; }
 
   // Return nullptr when there is none.
   const HloInstruction* FindInstruction(absl::string_view name) const;
@@ -188,26 +164,6 @@ class HloModule {
   friend class HloInstruction;
   friend class HloModuleDecoder;
 
-  // Sets of instructions by name and by id. Pointers instead of keys: a module can have millions.
-  struct ByName {
-    using is_transparent = void;
-    size_t operator()(absl::string_view name) const { return absl::HashOf(name); }
-    size_t operator()(const HloInstruction* i) const { return absl::HashOf(i->name()); }
-    bool operator()(const HloInstruction* a, absl::string_view b) const { return a->name() == b; }
-    bool operator()(const HloInstruction* a, const HloInstruction* b) const {
-      return a->name() == b->name();
-    }
-  };
-  struct ById {
-    using is_transparent = void;
-    size_t operator()(int64_t id) const { return absl::HashOf(id); }
-    size_t operator()(const HloInstruction* i) const { return absl::HashOf(i->id()); }
-    bool operator()(const HloInstruction* a, int64_t b) const { return a->id() == b; }
-    bool operator()(const HloInstruction* a, const HloInstruction* b) const {
-      return a->id() == b->id();
-    }
-  };
-
   explicit HloModule(const char* origin) : origin_(origin) {}
 
   const char* origin_;
@@ -217,7 +173,7 @@ class HloModule {
   std::vector<HloInstruction> instructions_;
   const HloComputation* entry_ = nullptr;
   std::optional<DeviceAssignment> device_assignment_;
-  HloModuleProblems problems_;
+  int64_t num_problems_ = 0;
 
   // What the spans of instructions and computations point into.
   std::vector<const HloInstruction*> operands_;
@@ -225,8 +181,8 @@ class HloModule {
   std::vector<const HloComputation*> called_computations_;
   std::vector<const HloInstruction*> schedules_;
 
-  absl::flat_hash_set<const HloInstruction*, ByName, ByName> by_name_;
-  absl::flat_hash_set<const HloInstruction*, ById, ById> by_id_;
+  absl::flat_hash_map<absl::string_view, const HloInstruction*> by_name_;
+  absl::flat_hash_map<int64_t, const HloInstruction*> by_id_;
   absl::flat_hash_map<int64_t, const HloComputation*> computations_by_id_;
 };
 

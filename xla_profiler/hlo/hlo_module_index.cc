@@ -15,16 +15,9 @@
 namespace meridian {
 namespace {
 
-const XStatVisitor* FindStat(const XEventMetadata& metadata, StatType type) {
-  for (const XStatVisitor& stat : metadata.stats) {
-    if (stat.Type() == type) return &stat;
-  }
-  return nullptr;
-}
-
 // By the stat, else the name, else the key: writers differ.
 uint64_t ProgramId(const XEventMetadata& metadata, const ProgramName& name) {
-  const XStatVisitor* stat = FindStat(metadata, StatType::kProgramId);
+  const XStatVisitor* stat = FindStat(metadata.stats, StatType::kProgramId);
   if (stat != nullptr && stat->IntOrUintValue().has_value()) return *stat->IntOrUintValue();
   return name.program_id.value_or(metadata.id);
 }
@@ -162,18 +155,14 @@ absl::StatusOr<absl::uint128> HloProgram::Fingerprint() const {
 
 absl::StatusOr<std::optional<DeviceAssignment>> HloProgram::ReadDeviceAssignment() const {
   std::optional<absl::string_view> found;
-  WireReader proto(bytes_, origin_, kHloProtoDepth);
-  WireField field;
-  while (proto.Next(&field)) {
-    if (!field.IsBytes(HloProtoField::kModule)) continue;
-    WireReader module(field.bytes, origin_, kHloModuleDepth);
-    WireField part;
-    while (module.Next(&part)) {
-      if (part.IsBytes(HloModuleField::kDeviceAssignment)) found = part.bytes;
-    }
-    RETURN_IF_ERROR(module.status());
-  }
-  RETURN_IF_ERROR(proto.status());
+  const auto read_module = [&](const WireField& field) {
+    if (field.IsBytes(HloModuleField::kDeviceAssignment)) found = field.bytes;
+    return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(ForEachField(bytes_, origin_, kHloProtoDepth, [&](const WireField& field) {
+    if (!field.IsBytes(HloProtoField::kModule)) return absl::OkStatus();
+    return ForEachField(field.bytes, origin_, kHloModuleDepth, read_module);
+  }));
   if (!found.has_value()) return std::optional<DeviceAssignment>();
   ASSIGN_OR_RETURN(DeviceAssignment assignment, DeviceAssignment::Decode(*found, origin_));
   return std::optional<DeviceAssignment>(std::move(assignment));
@@ -181,7 +170,7 @@ absl::StatusOr<std::optional<DeviceAssignment>> HloProgram::ReadDeviceAssignment
 
 HloModuleIndex::HloModuleIndex(const XPlaneVisitor& metadata_plane) {
   for (const XEventMetadata& metadata : metadata_plane.EventMetadata()) {
-    const XStatVisitor* proto = FindStat(metadata, StatType::kHloProto);
+    const XStatVisitor* proto = FindStat(metadata.stats, StatType::kHloProto);
     if (proto == nullptr || proto->value_case() != XStatVisitor::ValueCase::kBytes) continue;
     const ProgramName name = ParseProgramName(metadata.name);
     const uint64_t program_id = ProgramId(metadata, name);

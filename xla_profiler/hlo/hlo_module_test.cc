@@ -57,7 +57,7 @@ TEST(HloModuleTest, ReadsTheModule) {
   EXPECT_EQ(module->entry(), &module->computations()[0]);
   ASSERT_NE(module->device_assignment(), nullptr);
   EXPECT_EQ(module->device_assignment()->Device(0, 3), 6144);
-  EXPECT_EQ(module->problems().total(), 0);
+  EXPECT_EQ(module->num_problems(), 0);
 }
 
 TEST(HloModuleTest, ReadsComputations) {
@@ -121,7 +121,7 @@ TEST(HloModuleTest, OperandsMayComeLaterInTheFile) {
   builder.Add("second", "parameter", F32());
   const Decoded module(builder);
   EXPECT_THAT(Names(module->FindInstruction("first")->operands()), ElementsAre("second"));
-  EXPECT_EQ(module->problems().total(), 0);
+  EXPECT_EQ(module->num_problems(), 0);
 }
 
 TEST(HloModuleTest, TheEntryIsFoundByNameWhenThereIsNoId) {
@@ -131,8 +131,7 @@ TEST(HloModuleTest, TheEntryIsFoundByNameWhenThereIsNoId) {
   builder.module().set_entry_computation_name("gone");
   const Decoded module(builder);
   EXPECT_EQ(module->entry(), nullptr);
-  EXPECT_EQ(module->problems().missing_entry.count, 1);
-  EXPECT_EQ(module->problems().missing_entry.example, "gone: entry computation 0");
+  EXPECT_EQ(module->num_problems(), 1);
 }
 
 TEST(HloModuleTest, DuplicatesStayListedAndLookupsFindTheFirst) {
@@ -148,13 +147,8 @@ TEST(HloModuleTest, DuplicatesStayListedAndLookupsFindTheFirst) {
   EXPECT_EQ(module->FindInstruction("a")->opcode(), "parameter");
   EXPECT_EQ(module->FindInstructionById(101)->name(), "a");
   EXPECT_EQ(module->FindComputationById(1)->name(), "main");
-  const HloModuleProblems& problems = module->problems();
-  EXPECT_EQ(problems.duplicate_instruction_name.count, 1);
-  EXPECT_EQ(problems.duplicate_instruction_name.example, "a: name again, id 102");
-  EXPECT_EQ(problems.duplicate_instruction_id.count, 1);
-  EXPECT_EQ(problems.duplicate_instruction_id.example, "b: id again, 101");
-  EXPECT_EQ(problems.duplicate_computation_id.count, 1);
-  EXPECT_EQ(problems.total(), 3);
+  // The name of "a", the id of "b", the id of "other".
+  EXPECT_EQ(module->num_problems(), 3);
 }
 
 TEST(HloModuleTest, DanglingReferencesAreCountedAndLeftOut) {
@@ -178,15 +172,9 @@ TEST(HloModuleTest, DanglingReferencesAreCountedAndLeftOut) {
   EXPECT_THAT(decoded->called_computations(), IsEmpty());
   EXPECT_EQ(module->entry()->root(), nullptr);
   EXPECT_THAT(Names(module->entry()->schedule()), ElementsAre("x"));
-  const HloModuleProblems& problems = module->problems();
-  EXPECT_EQ(problems.dangling_operand.count, 2);
-  EXPECT_EQ(problems.dangling_operand.example, "sum: operand 777");
-  EXPECT_EQ(problems.dangling_control_predecessor.example, "sum: control predecessor -1");
-  EXPECT_EQ(problems.dangling_called_computation.example, "sum: called computation 9");
-  EXPECT_EQ(problems.missing_root.example, "main: root 55");
-  EXPECT_EQ(problems.dangling_scheduled_instruction.example, "main: instruction 66");
-  EXPECT_EQ(problems.dangling_scheduled_computation.example, "schedule: computation 8");
-  EXPECT_EQ(problems.total(), 7);
+  // Operands 777 and 778, control predecessor -1, called computation 9, root 55, and of the schedule
+  // instruction 66 and computation 8.
+  EXPECT_EQ(module->num_problems(), 7);
 }
 
 TEST(HloModuleTest, ARootOfAnotherComputationIsNone) {
@@ -194,7 +182,7 @@ TEST(HloModuleTest, ARootOfAnotherComputationIsNone) {
   builder.module().mutable_computations(1)->set_root_id(101);
   const Decoded module(builder);
   EXPECT_EQ(module->computations()[1].root(), nullptr);
-  EXPECT_EQ(module->problems().missing_root.count, 1);
+  EXPECT_EQ(module->num_problems(), 1);
 }
 
 TEST(HloModuleTest, PiecesOfAModuleAddUp) {
@@ -259,7 +247,7 @@ TEST(HloModuleTest, OperandsInACircleAreFine) {
   builder.Add("self", "call", F32())->add_called_computation_ids(1);
   const Decoded module(builder);
   EXPECT_THAT(Names(module->FindInstruction("a")->operands()), ElementsAre("b"));
-  EXPECT_EQ(module->problems().total(), 0);
+  EXPECT_EQ(module->num_problems(), 0);
 }
 
 // With a constant of 64 MiB among them.

@@ -251,7 +251,7 @@ TEST(HloProfileTest, AllModulesAreSound) {
       EXPECT_EQ(verdict, HloVerdict::kAccepted);
       ASSERT_OK_AND_ASSIGN(const HloModule* module, program.Module());
       EXPECT_EQ(module->name(), program.name());
-      EXPECT_EQ(module->problems().total(), 0);
+      EXPECT_EQ(module->num_problems(), 0);
       EXPECT_NE(module->entry(), nullptr);
       ASSERT_OK_AND_ASSIGN(const HloCollectives* collectives, program.Collectives());
       for (const HloCollective& collective : collectives->all()) {

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/wire/wire_reader.h"
 #include "xla_profiler/hlo/hlo_wire.h"
@@ -38,14 +39,12 @@ constexpr size_t kMaxTupleShapes = size_t{1} << 20;
 bool IsKnown(int64_t element_type) { return element_type > 0 && element_type < kNumElementTypes; }
 
 absl::Status DecodeLayout(absl::string_view bytes, const char* origin, int depth, HloShape* shape) {
-  WireReader reader(bytes, origin, depth);
-  WireField field;
-  while (reader.Next(&field)) {
+  return ForEachField(bytes, origin, depth, [&](const WireField& field) {
     if (field.IsVarint(LayoutField::kElementSizeInBits)) {
       shape->element_size_in_bits = static_cast<int64_t>(field.scalar);
     }
-  }
-  return reader.status();
+    return absl::OkStatus();
+  });
 }
 
 // `depth` is how many levels may still nest below the shape.
@@ -123,17 +122,10 @@ void AppendText(const HloShape& shape, std::string* text) {
   } else {
     absl::StrAppend(text, "type", shape.element_type, "[");
   }
-  absl::string_view separator;
-  for (int64_t dimension : shape.dimensions) {
-    absl::StrAppend(text, separator);
-    if (dimension < 0) {
-      absl::StrAppend(text, "?");
-    } else {
-      absl::StrAppend(text, dimension);
-    }
-    separator = ",";
-  }
-  absl::StrAppend(text, "]");
+  const auto append_dimension = [](std::string* out, int64_t dimension) {
+    absl::StrAppend(out, dimension < 0 ? "?" : absl::StrCat(dimension));
+  };
+  absl::StrAppend(text, absl::StrJoin(shape.dimensions, ",", append_dimension), "]");
 }
 
 }  // namespace

@@ -68,22 +68,15 @@ absl::StatusOr<IdGroups> ParseIota(absl::string_view text, absl::string_view who
   absl::string_view shape_text, dims_text, perm_text;
   std::vector<int64_t> shape, dims, perm;
   absl::string_view rest = text;
-  if (!ConsumeBracketed('[', ']', &rest, &shape_text) || !absl::StartsWith(rest, "<=")) {
-    return CannotParse("replica groups", whole);
+  bool is_iota = ConsumeBracketed('[', ']', &rest, &shape_text) &&
+                 absl::ConsumePrefix(&rest, "<=") &&
+                 ConsumeBracketed('[', ']', &rest, &dims_text) && ParseIds(shape_text, &shape) &&
+                 ParseIds(dims_text, &dims) && shape.size() == 2 && !dims.empty();
+  if (is_iota && !rest.empty()) {
+    is_iota = absl::ConsumePrefix(&rest, "T") && ConsumeBracketed('(', ')', &rest, &perm_text) &&
+              rest.empty() && ParseIds(perm_text, &perm) && !perm.empty();
   }
-  rest.remove_prefix(2);
-  if (!ConsumeBracketed('[', ']', &rest, &dims_text) || !ParseIds(shape_text, &shape) ||
-      !ParseIds(dims_text, &dims) || shape.size() != 2 || dims.empty()) {
-    return CannotParse("replica groups", whole);
-  }
-  if (!rest.empty()) {
-    if (rest.front() != 'T') return CannotParse("replica groups", whole);
-    rest.remove_prefix(1);
-    if (!ConsumeBracketed('(', ')', &rest, &perm_text) || !rest.empty() ||
-        !ParseIds(perm_text, &perm) || perm.empty()) {
-      return CannotParse("replica groups", whole);
-    }
-  }
+  if (!is_iota) return CannotParse("replica groups", whole);
   return IotaGroups(shape[0], shape[1], dims, perm);
 }
 

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/wire/wire_reader.h"
 #include "xla_profiler/xplane/xplane_wire.h"
 
@@ -90,6 +92,15 @@ inline constexpr int kHloProtoDepth = kMaxWireDepth;
 inline constexpr int kHloModuleDepth = kHloProtoDepth - 1;
 inline constexpr int kHloComputationDepth = kHloModuleDepth - 1;
 inline constexpr int kHloInstructionDepth = kHloComputationDepth - 1;
+
+// Hands each field of a message to fn, which returns a status.
+template <typename Fn>
+absl::Status ForEachField(absl::string_view message, const char* origin, int depth, const Fn& fn) {
+  WireReader reader(message, origin, depth);
+  WireField field;
+  while (reader.Next(&field)) RETURN_IF_ERROR(fn(field));
+  return reader.status();
+}
 
 // Appends the elements of a repeated integer field in either of its encodings; a field of another
 // wire type adds nothing.

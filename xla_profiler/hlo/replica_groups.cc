@@ -4,7 +4,6 @@
 #include <numeric>
 #include <optional>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "xla_profiler/base/errors.h"
@@ -21,13 +20,10 @@ constexpr size_t kMaxRank = 64;
 
 absl::Status Invalid(absl::string_view reason) { return absl::InvalidArgumentError(reason); }
 
-// Walks the fields of a message and hands each to fn, which returns a status.
+// All messages here lie in an instruction.
 template <typename Fn>
-absl::Status ForEachField(absl::string_view message, const char* origin, Fn&& fn) {
-  WireReader reader(message, origin, kHloInstructionDepth);
-  WireField field;
-  while (reader.Next(&field)) RETURN_IF_ERROR(fn(field));
-  return reader.status();
+absl::Status ForEachField(absl::string_view message, const char* origin, const Fn& fn) {
+  return meridian::ForEachField(message, origin, kHloInstructionDepth, fn);
 }
 
 void ReadInteger(const WireField& field, uint32_t number, int64_t* integer) {
@@ -208,22 +204,16 @@ absl::StatusOr<Integers> DecodeIotaTransform(absl::string_view bytes, const char
   return TransposedIota(dims, perm, "mesh transform");
 }
 
-absl::StatusOr<int64_t> DecodeAxisSize(absl::string_view bytes, const char* origin) {
-  int64_t size = 0;
-  RETURN_IF_ERROR(ForEachField(bytes, origin, [&](const WireField& field) {
-    ReadInteger(field, MeshAxisField::kSize, &size);
-    return absl::OkStatus();
-  }));
-  return size;
-}
-
 absl::StatusOr<Mesh> DecodeMesh(absl::string_view bytes, const char* origin) {
   Mesh mesh;
   std::optional<absl::string_view> transform;
   RETURN_IF_ERROR(ForEachField(bytes, origin, [&](const WireField& field) -> absl::Status {
     if (field.IsBytes(MeshField::kAxes)) {
-      ASSIGN_OR_RETURN(const int64_t size, DecodeAxisSize(field.bytes, origin));
-      mesh.axis_sizes.push_back(size);
+      int64_t& size = mesh.axis_sizes.emplace_back();
+      return ForEachField(field.bytes, origin, [&](const WireField& axis_field) {
+        ReadInteger(axis_field, MeshAxisField::kSize, &size);
+        return absl::OkStatus();
+      });
     }
     if (field.IsBytes(MeshField::kIotaTransform)) transform = field.bytes;
     if (field.number != MeshField::kDeviceIds) return absl::OkStatus();
@@ -371,12 +361,10 @@ absl::StatusOr<IdGroups> DecodeReplicaGroups(absl::string_view instruction, cons
   // The last of the alternatives 87, 92 and 93 counts.
   WireField chosen;
   RETURN_IF_ERROR(ForEachField(instruction, origin, [&](const WireField& field) {
-    if (field.type != WireType::kBytes || !IsParticipantField(field.number)) {
-      return absl::OkStatus();
-    }
-    if (field.number == HloInstructionField::kReplicaGroups) {
-      has_list = true;
-    } else if (field.number != HloInstructionField::kSourceTargetPairs) {
+    if (field.IsBytes(HloInstructionField::kReplicaGroups)) has_list = true;
+    if (field.IsBytes(HloInstructionField::kDeviceList) ||
+        field.IsBytes(HloInstructionField::kIotaDeviceList) ||
+        field.IsBytes(HloInstructionField::kMeshAxes)) {
       chosen = field;
     }
     return absl::OkStatus();

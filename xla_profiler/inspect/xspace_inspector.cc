@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -52,11 +51,6 @@ std::string GroupsText(const CollectiveOp& op) {
   return FirstCharacters(text, kMaxGroupsText);
 }
 
-int64_t SaturatingAdd(int64_t a, int64_t b) {
-  int64_t sum = 0;
-  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
-}
-
 // Sums up the collectives of equal kind, size and groups.
 class CollectiveSummary {
  public:
@@ -101,7 +95,7 @@ class CollectiveSummary {
     const int64_t duration_ps = Timespan::FromEndPoints(event.start_ps, event.end_ps).duration_ps();
     row.instructions.insert(event.op);
     row.shortest_ps = row.events == 0 ? duration_ps : std::min(row.shortest_ps, duration_ps);
-    row.total_ps = SaturatingAdd(row.total_ps, duration_ps);
+    row.total_ps = SaturateToInt64(absl::int128(row.total_ps) + duration_ps);
     ++row.events;
     if (!event.run_id.has_value()) ++row.without_run;
   }

@@ -92,7 +92,6 @@ absl::Status CompareEvent(const XEventVisitor& ours, const xp::XEvent& theirs,
   EXPECT_SAME(ours.Id(), theirs.metadata_id(), "event metadata id");
   EXPECT_SAME(ours.Name(), plane.event_metadata().at(theirs.metadata_id()).name(), "event name");
   EXPECT_SAME(ours.IsAggregatedEvent(), theirs.data_case() == xp::XEvent::kNumOccurrences, "oneof");
-  EXPECT_SAME(ours.NumOccurrences(), theirs.num_occurrences(), "num_occurrences");
   EXPECT_SAME(ours.OffsetPs(), theirs.offset_ps(), "offset_ps");
   EXPECT_SAME(ours.DurationPs(), theirs.duration_ps(), "duration_ps");
   return CompareStats(ours.Stats(), theirs.stats(), plane);
@@ -104,7 +103,6 @@ absl::Status CompareLine(const XLineVisitor& ours, const xp::XLine& theirs,
   EXPECT_SAME(ours.Header().name, theirs.name(), "line name");
   EXPECT_SAME(ours.Header().timestamp_ns, theirs.timestamp_ns(), "timestamp_ns");
   EXPECT_SAME(ours.Header().duration_ps, theirs.duration_ps(), "line duration_ps");
-  EXPECT_SAME(ours.Header().display_id, theirs.display_id(), "display_id");
   EXPECT_SAME(ours.Header().display_name, theirs.display_name(), "display_name");
   EXPECT_SAME(ours.NumEvents(), static_cast<uint64_t>(theirs.events_size()), "number of events");
   int index = 0;

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -38,13 +39,33 @@ class NestingLanes {
   //
   // Appends to `ends` which events have ended by start_ps in the lanes that were tried: in each
   // lane, the ends and the starts are in order of time, and as parentheses would be.
-  std::optional<size_t> Place(int64_t start_ps, int64_t end_ps, std::vector<End>* ends);
+  std::optional<size_t> Place(int64_t start_ps, int64_t end_ps, std::vector<End>* ends) {
+    size_t lane = 0;
+    for (; lane < open_.size(); ++lane) {
+      EndUntil(start_ps, lane, ends);
+      if (open_[lane].empty() || end_ps <= open_[lane].back()) break;
+    }
+    if (lane == kMaxLanes) return std::nullopt;
+    if (lane == open_.size()) open_.emplace_back();
+    if (start_ps != end_ps) open_[lane].push_back(end_ps);
+    return lane;
+  }
 
   // Appends the ends of all that is still open, and begins anew.
-  void Clear(std::vector<End>* ends);
+  void Clear(std::vector<End>* ends) {
+    for (size_t lane = 0; lane < open_.size(); ++lane) {
+      EndUntil(std::numeric_limits<int64_t>::max(), lane, ends);
+    }
+    open_.clear();
+  }
 
  private:
-  void EndUntil(int64_t time_ps, size_t lane, std::vector<End>* ends);
+  void EndUntil(int64_t time_ps, size_t lane, std::vector<End>* ends) {
+    std::vector<int64_t>& open = open_[lane];
+    for (; !open.empty() && open.back() <= time_ps; open.pop_back()) {
+      ends->push_back({lane, open.back()});
+    }
+  }
 
   // Per lane the ends of its open events, the innermost last.
   std::vector<std::vector<int64_t>> open_;

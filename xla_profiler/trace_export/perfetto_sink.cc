@@ -10,7 +10,6 @@
 // What is lost against the profile: picoseconds (times are rounded down to nanoseconds, starts and
 // ends alike, so that what nested or touched still does), bytes stats, aggregated events, texts
 // beyond kMaxValueCharacters. Slices nested deeper than 512 are written, but Perfetto drops them.
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -94,50 +93,11 @@ struct InternedField {
   static constexpr uint32_t kIid = 1, kText = 2;
 };
 
-// A message under construction; may be cleared and used again, so an event costs no allocation. A
-// part of another message is built first and then added to it.
-class WireMessage {
- public:
-  void Clear() { size_ = 0; }
-  bool empty() const { return size_ == 0; }
-  absl::string_view bytes() const { return absl::string_view(buffer_.data(), size_); }
-
-  // Also for bool, enum and, cast, int64.
-  void AddVarint(uint32_t field, uint64_t value) {
-    char* p = Room(2 * kMaxVarintBytes);
-    p = EncodeVarint(MakeTag(field, WireType::kVarint), p);
-    Advance(EncodeVarint(value, p));
-  }
-  void AddFixed64(uint32_t field, uint64_t value) {
-    char* p = Room(kMaxVarintBytes + sizeof(value));
-    p = EncodeVarint(MakeTag(field, WireType::kFixed64), p);
-    for (size_t i = 0; i < sizeof(value); ++i) *p++ = static_cast<char>(value >> 8 * i);
-    Advance(p);
-  }
-  void AddDouble(uint32_t field, double value) {
-    uint64_t bits = 0;
-    std::memcpy(&bits, &value, sizeof(bits));
-    AddFixed64(field, bits);
-  }
-  void AddBytes(uint32_t field, absl::string_view bytes) {
-    char* p = Room(2 * kMaxVarintBytes + bytes.size());
-    p = EncodeVarint(MakeTag(field, WireType::kBytes), p);
-    p = EncodeVarint(bytes.size(), p);
-    Advance(std::copy(bytes.begin(), bytes.end(), p));
-  }
-  void AddMessage(uint32_t field, const WireMessage& message) { AddBytes(field, message.bytes()); }
-
- private:
-  // Returns where to write so many bytes.
-  char* Room(size_t bytes) {
-    if (buffer_.size() - size_ < bytes) buffer_.resize(2 * buffer_.size() + bytes);
-    return buffer_.data() + size_;
-  }
-  void Advance(const char* end) { size_ = end - buffer_.data(); }
-
-  std::vector<char> buffer_;
-  size_t size_ = 0;
-};
+void WriteDoubleField(uint32_t field, double value, BufferOutput* output) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(bits));
+  WriteFixed64Field(field, bits, output);
+}
 
 class PerfettoSink : public TraceSink {
  public:
@@ -146,21 +106,22 @@ class PerfettoSink : public TraceSink {
       : out_(out), start_ns_(start_ns.value_or(0)) {
     if (start_ns.has_value()) {
       // The trace's own clock, named BOOTTIME by default, shows Unix time.
-      WireMessage snapshot;
+      BufferOutput snapshot;
       for (uint64_t clock : {PerfettoClock::kRealtime, PerfettoClock::kBoottime}) {
         part_.Clear();
-        part_.AddVarint(ClockField::kClockId, clock);
-        part_.AddVarint(ClockField::kTimestamp, static_cast<uint64_t>(start_ns_));
-        snapshot.AddMessage(ClockSnapshotField::kClocks, part_);
+        WriteVarintField(ClockField::kClockId, clock, &part_);
+        WriteVarintField(ClockField::kTimestamp, static_cast<uint64_t>(start_ns_), &part_);
+        WriteBytesField(ClockSnapshotField::kClocks, part_.bytes(), &snapshot);
       }
-      packet_.AddMessage(TracePacketField::kClockSnapshot, snapshot);
+      WriteBytesField(TracePacketField::kClockSnapshot, snapshot.bytes(), &packet_);
       AppendPacket();
     }
-    descriptor_.AddVarint(TrackDescriptorField::kUuid, kRootUuid);
-    descriptor_.AddVarint(TrackDescriptorField::kProcessOrdering, TrackOrdering::kExplicit);
-    descriptor_.AddVarint(TrackDescriptorField::kThreadOrdering, TrackOrdering::kExplicit);
+    WriteVarintField(TrackDescriptorField::kUuid, kRootUuid, &descriptor_);
+    WriteVarintField(TrackDescriptorField::kProcessOrdering, TrackOrdering::kExplicit,
+                     &descriptor_);
+    WriteVarintField(TrackDescriptorField::kThreadOrdering, TrackOrdering::kExplicit, &descriptor_);
     packet_.Clear();
-    packet_.AddMessage(TracePacketField::kTrackDescriptor, descriptor_);
+    WriteBytesField(TracePacketField::kTrackDescriptor, descriptor_.bytes(), &packet_);
     AppendPacket();
   }
 
@@ -173,13 +134,13 @@ class PerfettoSink : public TraceSink {
 
   absl::Status AddProcess(const TraceProcess& process) override {
     part_.Clear();
-    part_.AddVarint(ProcessDescriptorField::kPid, process.id);
-    part_.AddBytes(ProcessDescriptorField::kProcessName,
-                   Shorten(process.name, kMaxNameCharacters, &text_buffer_));
+    WriteVarintField(ProcessDescriptorField::kPid, process.id, &part_);
+    WriteBytesField(ProcessDescriptorField::kProcessName,
+                    Shorten(process.name, kMaxNameCharacters, &text_buffer_), &part_);
     descriptor_.Clear();
-    descriptor_.AddVarint(TrackDescriptorField::kUuid, process.id);
-    descriptor_.AddMessage(TrackDescriptorField::kProcess, part_);
-    descriptor_.AddVarint(TrackDescriptorField::kSiblingOrderRank, process.position);
+    WriteVarintField(TrackDescriptorField::kUuid, process.id, &descriptor_);
+    WriteBytesField(TrackDescriptorField::kProcess, part_.bytes(), &descriptor_);
+    WriteVarintField(TrackDescriptorField::kSiblingOrderRank, process.position, &descriptor_);
     return WriteDescriptor();
   }
 
@@ -187,26 +148,26 @@ class PerfettoSink : public TraceSink {
     const absl::string_view name = Shorten(track.name, kMaxNameCharacters, &text_buffer_);
     descriptor_.Clear();
     part_.Clear();
-    descriptor_.AddVarint(TrackDescriptorField::kUuid, track.id);
+    WriteVarintField(TrackDescriptorField::kUuid, track.id, &descriptor_);
     switch (track.kind) {
       case TraceTrack::Kind::kLine:
-        part_.AddVarint(ThreadDescriptorField::kPid, track.process_id);
-        part_.AddVarint(ThreadDescriptorField::kTid, track.id);
-        part_.AddBytes(ThreadDescriptorField::kThreadName, name);
-        descriptor_.AddMessage(TrackDescriptorField::kThread, part_);
-        descriptor_.AddVarint(TrackDescriptorField::kParentUuid, track.process_id);
-        descriptor_.AddVarint(TrackDescriptorField::kSiblingOrderRank, track.position);
+        WriteVarintField(ThreadDescriptorField::kPid, track.process_id, &part_);
+        WriteVarintField(ThreadDescriptorField::kTid, track.id, &part_);
+        WriteBytesField(ThreadDescriptorField::kThreadName, name, &part_);
+        WriteBytesField(TrackDescriptorField::kThread, part_.bytes(), &descriptor_);
+        WriteVarintField(TrackDescriptorField::kParentUuid, track.process_id, &descriptor_);
+        WriteVarintField(TrackDescriptorField::kSiblingOrderRank, track.position, &descriptor_);
         break;
       case TraceTrack::Kind::kOverlap:
-        descriptor_.AddBytes(TrackDescriptorField::kName, name);
-        descriptor_.AddVarint(TrackDescriptorField::kParentUuid, track.line_id);
-        descriptor_.AddVarint(TrackDescriptorField::kSiblingMergeBehavior,
-                              SiblingMergeBehavior::kNone);
+        WriteBytesField(TrackDescriptorField::kName, name, &descriptor_);
+        WriteVarintField(TrackDescriptorField::kParentUuid, track.line_id, &descriptor_);
+        WriteVarintField(TrackDescriptorField::kSiblingMergeBehavior, SiblingMergeBehavior::kNone,
+                         &descriptor_);
         break;
       case TraceTrack::Kind::kCounter:
-        descriptor_.AddBytes(TrackDescriptorField::kName, name);
-        descriptor_.AddVarint(TrackDescriptorField::kParentUuid, track.process_id);
-        descriptor_.AddMessage(TrackDescriptorField::kCounter, part_);
+        WriteBytesField(TrackDescriptorField::kName, name, &descriptor_);
+        WriteVarintField(TrackDescriptorField::kParentUuid, track.process_id, &descriptor_);
+        WriteBytesField(TrackDescriptorField::kCounter, part_.bytes(), &descriptor_);
         break;
     }
     return WriteDescriptor();
@@ -220,23 +181,27 @@ class PerfettoSink : public TraceSink {
     interned_texts_.categories.assign(kNumEventCategories, false);
     interned_texts_.values.clear();
     packet_.Clear();
-    packet_.AddVarint(TracePacketField::kSequenceId, ++sequence_);
-    packet_.AddVarint(TracePacketField::kSequenceFlags, SequenceFlags::kIncrementalStateCleared);
-    packet_.AddVarint(TracePacketField::kFirstPacketOnSequence, 1);
+    WriteVarintField(TracePacketField::kSequenceId, ++sequence_, &packet_);
+    WriteVarintField(TracePacketField::kSequenceFlags, SequenceFlags::kIncrementalStateCleared,
+                     &packet_);
+    WriteVarintField(TracePacketField::kFirstPacketOnSequence, 1, &packet_);
     return WritePacket();
   }
 
   absl::Status BeginSlice(const TraceTrack& track, const TraceSlice& slice) override {
     interned_.Clear();
     event_.Clear();
-    event_.AddVarint(TrackEventField::kType, slice.duration_ps == 0 ? TrackEventType::kInstant
-                                                                    : TrackEventType::kSliceBegin);
-    event_.AddVarint(TrackEventField::kTrackUuid, track.id);
-    event_.AddVarint(TrackEventField::kNameIid, InternName(slice));
+    WriteVarintField(
+        TrackEventField::kType,
+        slice.duration_ps == 0 ? TrackEventType::kInstant : TrackEventType::kSliceBegin, &event_);
+    WriteVarintField(TrackEventField::kTrackUuid, track.id, &event_);
+    WriteVarintField(TrackEventField::kNameIid, InternName(slice), &event_);
     if (slice.category != EventCategory::kUnknown) {
-      event_.AddVarint(TrackEventField::kCategoryIids, InternCategory(slice.category));
+      WriteVarintField(TrackEventField::kCategoryIids, InternCategory(slice.category), &event_);
     }
-    if (slice.flow.has_value()) event_.AddFixed64(TrackEventField::kFlowIds, slice.flow->id);
+    if (slice.flow.has_value()) {
+      WriteFixed64Field(TrackEventField::kFlowIds, slice.flow->id, &event_);
+    }
     if (!slice.long_name().empty()) AddText(InternLongNameArg(), slice.long_name());
     for (const XStatVisitor* stat : slice.args) AddArg(*stat);
     return WriteEvent(Timestamp(slice.start_ps), SequenceFlags::kNeedsIncrementalState);
@@ -245,8 +210,8 @@ class PerfettoSink : public TraceSink {
   absl::Status EndSlice(const TraceTrack& track, int64_t end_ps) override {
     interned_.Clear();
     event_.Clear();
-    event_.AddVarint(TrackEventField::kType, TrackEventType::kSliceEnd);
-    event_.AddVarint(TrackEventField::kTrackUuid, track.id);
+    WriteVarintField(TrackEventField::kType, TrackEventType::kSliceEnd, &event_);
+    WriteVarintField(TrackEventField::kTrackUuid, track.id, &event_);
     return WriteEvent(Timestamp(end_ps), 0);
   }
 
@@ -254,16 +219,17 @@ class PerfettoSink : public TraceSink {
                                const XStatVisitor& value) override {
     interned_.Clear();
     event_.Clear();
-    event_.AddVarint(TrackEventField::kType, TrackEventType::kCounter);
-    event_.AddVarint(TrackEventField::kTrackUuid, track.id);
+    WriteVarintField(TrackEventField::kType, TrackEventType::kCounter, &event_);
+    WriteVarintField(TrackEventField::kTrackUuid, track.id, &event_);
     const uint64_t unsigned_value = value.UintValue();
     if (value.value_case() == XStatVisitor::ValueCase::kDouble) {
-      event_.AddDouble(TrackEventField::kDoubleCounterValue, value.DoubleValue());
+      WriteDoubleField(TrackEventField::kDoubleCounterValue, value.DoubleValue(), &event_);
     } else if (unsigned_value > uint64_t{std::numeric_limits<int64_t>::max()}) {
-      event_.AddDouble(TrackEventField::kDoubleCounterValue, static_cast<double>(unsigned_value));
+      WriteDoubleField(TrackEventField::kDoubleCounterValue, static_cast<double>(unsigned_value),
+                       &event_);
     } else {
-      event_.AddVarint(TrackEventField::kCounterValue,
-                       static_cast<uint64_t>(*value.IntOrUintValue()));
+      WriteVarintField(TrackEventField::kCounterValue,
+                       static_cast<uint64_t>(*value.IntOrUintValue()), &event_);
     }
     return WriteEvent(Timestamp(time_ps), 0);
   }
@@ -332,9 +298,9 @@ class PerfettoSink : public TraceSink {
   // Adds the text to interned_ under the id.
   void Intern(uint32_t field, uint64_t iid, absl::string_view text, size_t max_characters) {
     part_.Clear();
-    part_.AddVarint(InternedField::kIid, iid);
-    part_.AddBytes(InternedField::kText, Shorten(text, max_characters, &text_buffer_));
-    interned_.AddMessage(field, part_);
+    WriteVarintField(InternedField::kIid, iid, &part_);
+    WriteBytesField(InternedField::kText, Shorten(text, max_characters, &text_buffer_), &part_);
+    WriteBytesField(field, part_.bytes(), &interned_);
   }
 
   void AddArg(const XStatVisitor& stat) {
@@ -343,53 +309,55 @@ class PerfettoSink : public TraceSink {
       return AddText(name_iid, stat.StrOrRefValue());
     }
     part_.Clear();
-    part_.AddVarint(DebugAnnotationField::kNameIid, name_iid);
+    WriteVarintField(DebugAnnotationField::kNameIid, name_iid, &part_);
     switch (stat.value_case()) {
       case XStatVisitor::ValueCase::kInt64:
-        part_.AddVarint(DebugAnnotationField::kInt, static_cast<uint64_t>(stat.IntValue()));
+        WriteVarintField(DebugAnnotationField::kInt, static_cast<uint64_t>(stat.IntValue()),
+                         &part_);
         break;
       case XStatVisitor::ValueCase::kUint64:
-        part_.AddVarint(DebugAnnotationField::kUint, stat.UintValue());
+        WriteVarintField(DebugAnnotationField::kUint, stat.UintValue(), &part_);
         break;
       case XStatVisitor::ValueCase::kDouble:
-        part_.AddDouble(DebugAnnotationField::kDouble, stat.DoubleValue());
+        WriteDoubleField(DebugAnnotationField::kDouble, stat.DoubleValue(), &part_);
         break;
       default:
-        part_.AddBytes(DebugAnnotationField::kString,
-                       Shorten(stat.StrOrRefValue(), kMaxValueCharacters, &text_buffer_));
+        WriteBytesField(DebugAnnotationField::kString,
+                        Shorten(stat.StrOrRefValue(), kMaxValueCharacters, &text_buffer_), &part_);
     }
-    event_.AddMessage(TrackEventField::kDebugAnnotations, part_);
+    WriteBytesField(TrackEventField::kDebugAnnotations, part_.bytes(), &event_);
   }
 
   void AddText(uint64_t name_iid, absl::string_view interned_value) {
     const uint64_t value_iid = InternValue(interned_value);
     part_.Clear();
-    part_.AddVarint(DebugAnnotationField::kNameIid, name_iid);
-    part_.AddVarint(DebugAnnotationField::kStringIid, value_iid);
-    event_.AddMessage(TrackEventField::kDebugAnnotations, part_);
+    WriteVarintField(DebugAnnotationField::kNameIid, name_iid, &part_);
+    WriteVarintField(DebugAnnotationField::kStringIid, value_iid, &part_);
+    WriteBytesField(TrackEventField::kDebugAnnotations, part_.bytes(), &event_);
   }
 
   absl::Status WriteEvent(uint64_t timestamp, uint64_t flags) {
     packet_.Clear();
-    packet_.AddVarint(TracePacketField::kTimestamp, timestamp);
-    packet_.AddVarint(TracePacketField::kSequenceId, sequence_);
-    if (flags != 0) packet_.AddVarint(TracePacketField::kSequenceFlags, flags);
-    if (!interned_.empty()) packet_.AddMessage(TracePacketField::kInternedData, interned_);
-    packet_.AddMessage(TracePacketField::kTrackEvent, event_);
+    WriteVarintField(TracePacketField::kTimestamp, timestamp, &packet_);
+    WriteVarintField(TracePacketField::kSequenceId, sequence_, &packet_);
+    if (flags != 0) WriteVarintField(TracePacketField::kSequenceFlags, flags, &packet_);
+    if (interned_.size() > 0)
+      WriteBytesField(TracePacketField::kInternedData, interned_.bytes(), &packet_);
+    WriteBytesField(TracePacketField::kTrackEvent, event_.bytes(), &packet_);
     return WritePacket();
   }
 
   absl::Status WriteDescriptor() {
     packet_.Clear();
-    packet_.AddMessage(TracePacketField::kTrackDescriptor, descriptor_);
+    WriteBytesField(TracePacketField::kTrackDescriptor, descriptor_.bytes(), &packet_);
     return WritePacket();
   }
 
-  void AppendPacket() { buffer_.AddMessage(PerfettoTraceField::kPacket, packet_); }
+  void AppendPacket() { WriteBytesField(PerfettoTraceField::kPacket, packet_.bytes(), &buffer_); }
 
   absl::Status WritePacket() {
     AppendPacket();
-    return buffer_.bytes().size() < kBufferBytes ? absl::OkStatus() : Flush();
+    return buffer_.size() < kBufferBytes ? absl::OkStatus() : Flush();
   }
 
   absl::Status Flush() {
@@ -401,17 +369,18 @@ class PerfettoSink : public TraceSink {
   ByteSink* out_;
   const int64_t start_ns_;
   // Packets not yet written, as parts of one Trace.
-  WireMessage buffer_;
+  BufferOutput buffer_;
   uint64_t sequence_ = 0;
   const XPlaneVisitor* plane_ = nullptr;
   Interned interned_texts_;
 
-  // Messages under construction, kept for their memory.
-  WireMessage packet_;
-  WireMessage event_;
-  WireMessage descriptor_;
-  WireMessage part_;
-  WireMessage interned_;
+  // Messages under construction, kept for their memory. A part of another message is built first and
+  // then added to it.
+  BufferOutput packet_;
+  BufferOutput event_;
+  BufferOutput descriptor_;
+  BufferOutput part_;
+  BufferOutput interned_;
   std::string text_buffer_;
 };
 

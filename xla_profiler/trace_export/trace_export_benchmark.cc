@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <limits>
 #include <string>
-#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"

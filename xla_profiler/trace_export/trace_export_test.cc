@@ -670,17 +670,11 @@ TEST(TraceExportTest, AnEventsOwnStatReplacesItsMetadatas) {
   EXPECT_THAT(json.text, HasSubstr("\"args\":{\"flops\":2}"));
 }
 
-// Fails after some bytes.
 class FullSink : public ByteSink {
  public:
-  absl::Status Append(absl::string_view data) override {
-    bytes_ += data.size();
+  absl::Status Append(absl::string_view) override {
     return absl::ResourceExhaustedError("disk full");
   }
-  uint64_t bytes_appended() const override { return bytes_; }
-
- private:
-  uint64_t bytes_ = 0;
 };
 
 TEST(TraceExportTest, ErrorsOfTheSinkAndOfTheProfileAreTold) {

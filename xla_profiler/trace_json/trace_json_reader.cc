@@ -24,14 +24,10 @@ using MaybeProblem = std::optional<TraceJsonProblem>;
 
 absl::string_view ToAbsl(std::string_view text) { return {text.data(), text.size()}; }
 
-// JSON's white space; other control characters are junk that must stay visible.
-bool IsSpace(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
-
-// Raw text reaches up to the token that follows.
+// Raw text reaches up to the token that follows. Only JSON's white space goes: other control
+// characters are junk that must stay visible.
 absl::string_view WithoutSpaceBehind(std::string_view raw) {
-  size_t size = raw.size();
-  while (size > 0 && IsSpace(raw[size - 1])) --size;
-  return {raw.data(), size};
+  return {raw.data(), raw.find_last_not_of(" \n\r\t") + 1};
 }
 
 // The first token of a value, which for numbers and literals is all of it. Never empty.

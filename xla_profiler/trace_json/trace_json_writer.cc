@@ -1,8 +1,6 @@
 #include "xla_profiler/trace_json/trace_json_writer.h"
 
-#include "absl/strings/str_cat.h"
 #include "xla_profiler/base/json/exact_decimal.h"
-#include "xla_profiler/base/json/json_writer.h"
 
 namespace meridian {
 namespace {
@@ -11,35 +9,11 @@ constexpr size_t kBufferBytes = size_t{64} << 10;
 
 }  // namespace
 
-void TraceJsonArgs::AddKey(absl::string_view key) {
+std::string* TraceJsonArgs::AddKey(absl::string_view key) {
   if (!members_.empty()) members_.push_back(',');
   AppendJsonString(key, &members_);
   members_.push_back(':');
-}
-
-void TraceJsonArgs::AddString(absl::string_view key, absl::string_view value) {
-  AddKey(key);
-  AppendJsonString(value, &members_);
-}
-
-void TraceJsonArgs::AddInt64(absl::string_view key, int64_t value) {
-  AddKey(key);
-  absl::StrAppend(&members_, value);
-}
-
-void TraceJsonArgs::AddUint64(absl::string_view key, uint64_t value) {
-  AddKey(key);
-  absl::StrAppend(&members_, value);
-}
-
-void TraceJsonArgs::AddDouble(absl::string_view key, double value) {
-  AddKey(key);
-  AppendJsonNumber(value, &members_);
-}
-
-void TraceJsonArgs::AddJson(absl::string_view key, absl::string_view value) {
-  AddKey(key);
-  members_.append(value.data(), value.size());
+  return &members_;
 }
 
 TraceJsonWriter::TraceJsonWriter(ByteSink* sink, std::optional<int64_t> base_time_ns)

@@ -16,29 +16,36 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "xla_profiler/base/files/byte_sink.h"
+#include "xla_profiler/base/json/json_writer.h"
 
 namespace meridian {
 
 // The `args` of an event. May be cleared and used again, which saves allocations.
 class TraceJsonArgs {
  public:
-  void AddString(absl::string_view key, absl::string_view value);
-  void AddInt64(absl::string_view key, int64_t value);
-  void AddUint64(absl::string_view key, uint64_t value);
+  void AddString(absl::string_view key, absl::string_view value) {
+    AppendJsonString(value, AddKey(key));
+  }
+  void AddInt64(absl::string_view key, int64_t value) { absl::StrAppend(AddKey(key), value); }
+  void AddUint64(absl::string_view key, uint64_t value) { absl::StrAppend(AddKey(key), value); }
   // With as many digits as it takes to read the same value. NaN and Infinity are written as
   // strings, since JSON has no such numbers.
-  void AddDouble(absl::string_view key, double value);
+  void AddDouble(absl::string_view key, double value) { AppendJsonNumber(value, AddKey(key)); }
   // The value must be JSON.
-  void AddJson(absl::string_view key, absl::string_view value);
+  void AddJson(absl::string_view key, absl::string_view value) {
+    absl::StrAppend(AddKey(key), value);
+  }
 
   void Clear() { members_.clear(); }
   // What stands between the braces.
   absl::string_view members() const { return members_; }
 
  private:
-  void AddKey(absl::string_view key);
+  // Returns where the value goes.
+  std::string* AddKey(absl::string_view key);
 
   std::string members_;
 };

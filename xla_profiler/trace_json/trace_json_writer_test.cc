@@ -116,7 +116,6 @@ class FullSink : public ByteSink {
     bytes_ += data.size();
     return bytes_ > 100000 ? absl::ResourceExhaustedError("full") : absl::OkStatus();
   }
-  uint64_t bytes_appended() const override { return bytes_; }
 
  private:
   uint64_t bytes_ = 0;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -30,61 +29,22 @@ const XStatVisitor* FindPlaneStat(const XPlaneVisitor& plane, absl::string_view 
   return found;
 }
 
-// Who owns what, as far as the planes read so far say.
-class Splitter {
- public:
-  absl::Status Add(size_t index, const XPlaneVisitor& plane) {
-    ASSIGN_OR_RETURN(const PlaneOwners owners, PlaneOwners::Read(plane));
-    if (!owners.node_lines().empty()) return AddJoint(index, plane, owners);
-    if (!owners.node().has_value()) {
-      shared_.push_back({index, "", std::nullopt});
-      return absl::OkStatus();
-    }
-    std::vector<PlaneSelection>& own = planes_[*owners.node()];
-    // What the node's session was; times count from the shared one's start.
-    if (owners.original_name() != kTaskEnvPlaneName) {
-      own.push_back({index, std::string(owners.original_name()), std::nullopt});
-    }
-    return absl::OkStatus();
-  }
+// The planes of each node, by id; each list is in file order.
+using PlanesOfNodes = std::map<int64_t, std::vector<PlaneSelection>>;
 
-  absl::StatusOr<std::vector<NodeProfile>> Profiles(const XSpaceReader& combined) const {
-    constexpr size_t kMaxSelections = size_t{1} << 20;
-    if (!planes_.empty() && shared_.size() > kMaxSelections / planes_.size()) {
-      return absl::InvalidArgumentError(absl::StrCat(combined.name(), ": ", planes_.size(),
-                                                     " nodes share ", shared_.size(),
-                                                     " planes; no combined profile has so many"));
-    }
-    std::vector<NodeProfile> profiles;
-    for (const auto& [node_id, own] : planes_) {
-      std::vector<PlaneSelection> selection = own;
-      selection.insert(selection.end(), shared_.begin(), shared_.end());
-      std::sort(selection.begin(), selection.end(),
-                [](const PlaneSelection& a, const PlaneSelection& b) { return a.index < b.index; });
-      profiles.push_back(
-          {node_id, combined.Select(std::move(selection),
-                                    absl::StrCat(combined.name(), " (node ", node_id, ")"))});
-    }
-    return profiles;
+absl::Status AddJointPlane(size_t index, const XPlaneVisitor& plane, const PlaneOwners& owners,
+                           PlanesOfNodes* planes) {
+  std::map<int64_t, std::vector<absl::string_view>> lines;
+  for (const NodeLines& owner : owners.node_lines()) lines[owner.node_id];
+  RETURN_IF_ERROR(plane.ForEachLine([&](const XLineVisitor& line) {
+    const std::optional<int64_t> node = owners.NodeOfLine(line.Id());
+    if (node.has_value()) lines[*node].push_back(line.Header().payload);
+  }));
+  for (auto& [node_id, own] : lines) {
+    (*planes)[node_id].push_back({index, std::string(plane.Name()), std::move(own)});
   }
-
- private:
-  absl::Status AddJoint(size_t index, const XPlaneVisitor& plane, const PlaneOwners& owners) {
-    std::map<int64_t, std::vector<absl::string_view>> lines;
-    for (const NodeLines& owner : owners.node_lines()) lines[owner.node_id];
-    RETURN_IF_ERROR(plane.ForEachLine([&](const XLineVisitor& line) {
-      const std::optional<int64_t> node = owners.NodeOfLine(line.Id());
-      if (node.has_value()) lines[*node].push_back(line.Header().payload);
-    }));
-    for (auto& [node_id, own] : lines) {
-      planes_[node_id].push_back({index, std::string(plane.Name()), std::move(own)});
-    }
-    return absl::OkStatus();
-  }
-
-  std::vector<PlaneSelection> shared_;
-  std::map<int64_t, std::vector<PlaneSelection>> planes_;
-};
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -147,11 +107,40 @@ std::optional<int64_t> PlaneOwners::NodeOfLine(int64_t line_id) const {
 }
 
 absl::StatusOr<std::vector<NodeProfile>> SplitCombinedProfile(const XSpaceReader& combined) {
-  Splitter splitter;
-  size_t index = 0;
-  RETURN_IF_ERROR(combined.ForEachPlane(
-      [&](const XPlaneVisitor& plane) { return splitter.Add(index++, plane); }));
-  return splitter.Profiles(combined);
+  std::vector<PlaneSelection> shared;
+  PlanesOfNodes planes;
+  size_t next_index = 0;
+  RETURN_IF_ERROR(combined.ForEachPlane([&](const XPlaneVisitor& plane) -> absl::Status {
+    const size_t index = next_index++;
+    ASSIGN_OR_RETURN(const PlaneOwners owners, PlaneOwners::Read(plane));
+    if (!owners.node_lines().empty()) return AddJointPlane(index, plane, owners, &planes);
+    if (!owners.node().has_value()) {
+      shared.push_back({index, "", std::nullopt});
+      return absl::OkStatus();
+    }
+    std::vector<PlaneSelection>& own = planes[*owners.node()];
+    // What the node's session was; times count from the shared one's start.
+    if (owners.original_name() != kTaskEnvPlaneName) {
+      own.push_back({index, std::string(owners.original_name()), std::nullopt});
+    }
+    return absl::OkStatus();
+  }));
+  constexpr size_t kMaxSelections = size_t{1} << 20;
+  if (!planes.empty() && shared.size() > kMaxSelections / planes.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(combined.name(), ": ", planes.size(),
+                                                   " nodes share ", shared.size(),
+                                                   " planes; no combined profile has so many"));
+  }
+  std::vector<NodeProfile> profiles;
+  for (auto& [node_id, selection] : planes) {
+    selection.insert(selection.end(), shared.begin(), shared.end());
+    std::sort(selection.begin(), selection.end(),
+              [](const PlaneSelection& a, const PlaneSelection& b) { return a.index < b.index; });
+    profiles.push_back(
+        {node_id, combined.Select(std::move(selection),
+                                  absl::StrCat(combined.name(), " (node ", node_id, ")"))});
+  }
+  return profiles;
 }
 
 }  // namespace meridian

@@ -10,7 +10,6 @@
 #define XLA_PROFILER_XPLANE_EVENT_WIRE_H_
 
 #include <cstdint>
-#include <cstring>
 
 #include "absl/base/attributes.h"
 #include "absl/base/optimization.h"

@@ -37,18 +37,6 @@ XStatProto* PlaneAdditions::NewStat(absl::string_view name) {
   return stat;
 }
 
-void PlaneAdditions::AddInt64(absl::string_view name, int64_t value) {
-  NewStat(name)->set_int64_value(value);
-}
-
-void PlaneAdditions::AddDouble(absl::string_view name, double value) {
-  NewStat(name)->set_double_value(value);
-}
-
-void PlaneAdditions::AddString(absl::string_view name, absl::string_view value) {
-  NewStat(name)->set_str_value(std::string(value));
-}
-
 void PlaneAdditions::AddStat(absl::string_view name, XStatProto stat) {
   stat.set_metadata_id(DefineStat(name));
   *additions_.add_stats() = std::move(stat);

@@ -1,39 +1,17 @@
 #include "xla_profiler/xplane/xplane_rewriter.h"
 
 #include <algorithm>
-#include <cstring>
-#include <memory>
 #include <utility>
 
 #include "absl/base/attributes.h"
 #include "absl/base/optimization.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/large_buffer.h"
 #include "xla_profiler/base/wire/wire_writer.h"
 #include "xla_profiler/xplane/event_wire.h"
 
 namespace meridian {
 namespace {
-
-// Copies a few bytes without a call; most pieces of an event are short.
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void CopyPiece(char* to, const char* from, size_t size) {
-  if (size > 32) {
-    std::memcpy(to, from, size);
-  } else if (size >= 16) {
-    std::memcpy(to, from, 16);
-    std::memcpy(to + size - 16, from + size - 16, 16);
-  } else if (size >= 8) {
-    std::memcpy(to, from, 8);
-    std::memcpy(to + size - 8, from + size - 8, 8);
-  } else if (size >= 4) {
-    std::memcpy(to, from, 4);
-    std::memcpy(to + size - 4, from + size - 4, 4);
-  } else {
-    for (size_t i = 0; i < size; ++i) to[i] = from[i];
-  }
-}
 
 // Collects small pieces before they go to the sink; an error is kept until Finish.
 class SinkOutput {
@@ -77,43 +55,6 @@ class SinkOutput {
   std::unique_ptr<char[]> buffer_;
   size_t used_ = 0;
   absl::Status status_;
-};
-
-// Keeps everything in memory; like StringOutput, but quick with small pieces.
-class BufferOutput {
- public:
-  void Raw(absl::string_view bytes) {
-    Reserve(bytes.size());
-    CopyPiece(buffer_.get() + used_, bytes.data(), bytes.size());
-    used_ += bytes.size();
-  }
-
-  void Varint(uint64_t value) {
-    Reserve(kMaxVarintBytes);
-    used_ = EncodeVarint(value, buffer_.get() + used_) - buffer_.get();
-  }
-
-  void Clear() { used_ = 0; }
-  // Makes room for so much at once instead of bit by bit.
-  void Expect(size_t size) { Reserve(size); }
-  uint64_t size() const { return used_; }
-  absl::string_view bytes() const { return absl::string_view(buffer_.get(), used_); }
-
- private:
-  void Reserve(size_t size) {
-    if (ABSL_PREDICT_FALSE(capacity_ - used_ < size)) Grow(size);
-  }
-
-  ABSL_ATTRIBUTE_NOINLINE void Grow(size_t size) {
-    capacity_ = std::max(2 * capacity_, used_ + size + 4096);
-    LargeBuffer larger = AllocateLargeBuffer(&capacity_);
-    if (used_ > 0) std::memcpy(larger.get(), buffer_.get(), used_);
-    buffer_ = std::move(larger);
-  }
-
-  LargeBuffer buffer_;
-  size_t used_ = 0;
-  size_t capacity_ = 0;
 };
 
 // An event with the places of its times: where the last offset_ps and duration_ps field stand.
@@ -246,7 +187,7 @@ class EventTranslator {
   // The event's fields with the wanted times; what it returns lives until the next call.
   absl::StatusOr<absl::string_view> Translate(absl::string_view payload, const EventTimes& wanted) {
     const size_t size = TranslatePlain(payload, wanted);
-    if (ABSL_PREDICT_TRUE(size > 0)) return absl::string_view(plain_.get(), size);
+    if (ABSL_PREDICT_TRUE(size > 0)) return absl::string_view(plain_.data(), size);
     return TranslateAnywhere(payload, wanted);
   }
 
@@ -257,8 +198,9 @@ class EventTranslator {
     PlainEvent plain;
     if (wanted.is_aggregated || !ReadPlainEvent(payload, source_, &plain)) return 0;
     // A stat of two bytes may become one of thirteen.
-    Reserve(8 * payload.size() + 64);
-    char* out = plain_.get();
+    const size_t most = 8 * payload.size() + 64;
+    if (ABSL_PREDICT_FALSE(plain_.size() < most)) plain_.resize(2 * most);
+    char* out = plain_.data();
     int64_t event_id = plain.metadata_id;
     if (!Find(event_ids_, &event_id)) return 0;
     out = PutVarint(XEventField::kMetadataId, event_id, out);
@@ -274,7 +216,7 @@ class EventTranslator {
       out = TranslatePlainStat(stat, out);
       if (ABSL_PREDICT_FALSE(out == nullptr)) return 0;
     }
-    return out - plain_.get();
+    return out - plain_.data();
   }
 
   // Known writers put the id first, then one value. Returns the end of what was written, or
@@ -341,12 +283,6 @@ class EventTranslator {
     if (ABSL_PREDICT_FALSE(new_id == nullptr)) return false;
     *id = *new_id;
     return true;
-  }
-
-  void Reserve(size_t size) {
-    if (ABSL_PREDICT_TRUE(size <= plain_capacity_)) return;
-    plain_capacity_ = 2 * size;
-    plain_.reset(new char[plain_capacity_]);
   }
 
   absl::StatusOr<absl::string_view> TranslateAnywhere(absl::string_view payload,
@@ -452,8 +388,7 @@ class EventTranslator {
   const MetadataTable<int64_t>* const stat_ids_;
   // The event at hand.
   const char* at_ = nullptr;
-  std::unique_ptr<char[]> plain_;
-  size_t plain_capacity_ = 0;
+  std::vector<char> plain_;
   BufferOutput event_;
   BufferOutput stat_;
 };
@@ -464,40 +399,32 @@ class FieldChanges {
  public:
   void Varint(uint32_t number, const std::optional<int64_t>& wanted, int64_t current) {
     if (!wanted.has_value() || *wanted == current) return;
-    changes_.push_back({number, WireType::kVarint, static_cast<uint64_t>(*wanted), {}, false});
+    StringOutput output(&Add(number, WireType::kVarint));
+    WriteVarintField(number, static_cast<uint64_t>(*wanted), &output);
   }
 
   void Text(uint32_t number, const std::optional<std::string>& wanted, absl::string_view current) {
     if (!wanted.has_value() || *wanted == current) return;
-    changes_.push_back({number, WireType::kBytes, 0, *wanted, false});
+    StringOutput output(&Add(number, WireType::kBytes));
+    WriteBytesField(number, *wanted, &output);
   }
 
   bool empty() const { return changes_.empty(); }
 
-  // True when the field is to be replaced.
-  bool Applies(const WireField& field) const {
-    for (const Change& change : changes_) {
-      if (change.number == field.number && change.type == field.type) return true;
-    }
-    return false;
-  }
-
-  // Writes the new value in place of the field; returns false when the field is to stay.
-  template <typename Output>
-  bool Replace(const WireField& field, Output* output) {
+  // Returns what is to be written in place of the field, or nullptr when it is to stay.
+  const std::string* Replace(const WireField& field) {
     for (Change& change : changes_) {
       if (change.number != field.number || change.type != field.type) continue;
-      Write(change, output);
-      change.written = true;
-      return true;
+      change.is_written = true;
+      return &change.field;
     }
-    return false;
+    return nullptr;
   }
 
   template <typename Output>
   void AppendMissing(Output* output) const {
     for (const Change& change : changes_) {
-      if (!change.written) Write(change, output);
+      if (!change.is_written) output->Raw(change.field);
     }
   }
 
@@ -505,18 +432,13 @@ class FieldChanges {
   struct Change {
     uint32_t number;
     WireType type;
-    uint64_t scalar;
-    absl::string_view text;
-    bool written;
+    // The whole new field.
+    std::string field;
+    bool is_written = false;
   };
 
-  template <typename Output>
-  static void Write(const Change& change, Output* output) {
-    if (change.type == WireType::kVarint) {
-      WriteVarintField(change.number, change.scalar, output);
-    } else {
-      WriteBytesField(change.number, change.text, output);
-    }
+  std::string& Add(uint32_t number, WireType type) {
+    return changes_.emplace_back(Change{number, type, ""}).field;
   }
 
   std::vector<Change> changes_;
@@ -662,7 +584,7 @@ class PlaneWriter {
 
   void StartBuffer(uint64_t expected_bytes) {
     buffer_.Clear();
-    buffer_.Expect(std::min(expected_bytes, options_.buffer_bytes));
+    buffer_.Reserve(std::min(expected_bytes, options_.buffer_bytes));
   }
 
   // Rewrites lines into the buffer while they fit, measures the others.
@@ -699,8 +621,9 @@ class PlaneWriter {
         RETURN_IF_ERROR(WritePreparedLine(owner, part.bytes, line, output));
       } else if (const std::string* replacement = FindReplacement(edit, part)) {
         WriteBytesField(part.number, *replacement, output);
-      } else if (!changes.Replace(part, output)) {
-        output->Raw(part.raw);
+      } else {
+        const std::string* changed = changes.Replace(part);
+        output->Raw(changed == nullptr ? part.raw : *changed);
       }
     }
     RETURN_IF_ERROR(reader.status());
@@ -792,9 +715,9 @@ class PlaneWriter {
           patch.Write(output);
         }
         output->Raw(additions_);
-      } else if (changes->Applies(field)) {
+      } else if (const std::string* changed = changes->Replace(field)) {
         output->Raw(absl::string_view(unchanged, field.raw.data() - unchanged));
-        changes->Replace(field, output);
+        output->Raw(*changed);
       } else {
         continue;
       }

@@ -42,7 +42,6 @@ class LambdaEditor : public XSpaceEditor {
 class FullSink : public ByteSink {
  public:
   absl::Status Append(absl::string_view) override { return absl::ResourceExhaustedError("full"); }
-  uint64_t bytes_appended() const override { return 0; }
 };
 
 class XPlaneRewriterTest : public ::testing::Test {

@@ -10,7 +10,6 @@
 #include "xla_profiler/xplane/event_wire.h"
 
 namespace meridian {
-namespace {
 
 const XStatVisitor* FindStat(absl::Span<const XStatVisitor> stats, StatType type) {
   for (const XStatVisitor& stat : stats) {
@@ -18,8 +17,6 @@ const XStatVisitor* FindStat(absl::Span<const XStatVisitor> stats, StatType type
   }
   return nullptr;
 }
-
-}  // namespace
 
 // Decodes stats of one plane. Functions return false and set the error if they fail: a Status
 // passed through every call would cost more than the decoding. What is rare is kept out of line, so
@@ -187,13 +184,6 @@ const XStatVisitor* XEventVisitor::GetEventOrMetadataStat(StatType type) const {
   return stat != nullptr ? stat : GetStat(type);
 }
 
-absl::Status XEventVisitor::TooManyStats(absl::string_view payload) const {
-  const XSpaceSource& source = plane_->Source();
-  return WireError(
-      payload.data(), source.origin(),
-      absl::StrCat("more than ", source.limits.max_stats_per_event, " stats of one event"));
-}
-
 ABSL_ATTRIBUTE_NOINLINE absl::Status XEventVisitor::UndefinedMetadata(absl::string_view payload,
                                                                       int64_t metadata_id) const {
   return WireError(
@@ -255,7 +245,6 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool XEventVisitor::DecodePlain(absl::string
   *metadata_id = event.metadata_id;
   offset_ps_ = event.offset_ps;
   duration_ps_ = event.duration_ps;
-  num_occurrences_ = 0;
   is_aggregated_ = false;
   return true;
 }
@@ -281,14 +270,15 @@ ABSL_ATTRIBUTE_NOINLINE bool XEventVisitor::DecodeAny(absl::string_view payload,
   num_stats_ = 0;
   offset_ps_ = 0;
   duration_ps_ = 0;
-  num_occurrences_ = 0;
   is_aggregated_ = false;
   WireReader reader(payload, source.origin(), kXEventDepth);
   WireField field;
   while (reader.Next(&field)) {
     if (field.IsBytes(XEventField::kStats)) {
       if (num_stats_ == source.limits.max_stats_per_event) {
-        *error = TooManyStats(payload);
+        *error = WireError(
+            payload.data(), source.origin(),
+            absl::StrCat("more than ", source.limits.max_stats_per_event, " stats of one event"));
         return false;
       }
       if (num_stats_ == stats_.size()) stats_.resize(num_stats_ + 1);
@@ -303,11 +293,9 @@ ABSL_ATTRIBUTE_NOINLINE bool XEventVisitor::DecodeAny(absl::string_view payload,
         // Offset and occurrences are one oneof: the later clears the earlier.
         case XEventField::kOffsetPs:
           offset_ps_ = value;
-          num_occurrences_ = 0;
           is_aggregated_ = false;
           break;
         case XEventField::kNumOccurrences:
-          num_occurrences_ = value;
           offset_ps_ = 0;
           is_aggregated_ = true;
           break;

@@ -109,6 +109,9 @@ struct XEventMetadata {
   std::vector<XStatVisitor> stats;
 };
 
+// Returns the first stat of that type, or nullptr. Linear in the number of stats.
+const XStatVisitor* FindStat(absl::Span<const XStatVisitor> stats, StatType type);
+
 // Some types of stats of a plane's events. Walking the events for these alone is cheaper.
 class StatSelection {
  public:
@@ -136,9 +139,8 @@ class XEventVisitor {
   int64_t OffsetPs() const { return offset_ps_; }
   int64_t DurationPs() const { return duration_ps_; }
 
-  // An aggregated event stands for this many and has no start.
+  // An aggregated event stands for several and has no start.
   bool IsAggregatedEvent() const { return is_aggregated_; }
-  int64_t NumOccurrences() const { return num_occurrences_; }
 
   // The event's own stats, without those of its metadata.
   absl::Span<const XStatVisitor> Stats() const { return {stats_.data(), num_stats_}; }
@@ -163,7 +165,6 @@ class XEventVisitor {
   // The short cut of event_wire.h; false when it does not apply.
   bool DecodePlain(absl::string_view payload, int64_t* metadata_id);
   bool DecodeAny(absl::string_view payload, int64_t* metadata_id, absl::Status* error);
-  absl::Status TooManyStats(absl::string_view payload) const;
   absl::Status UndefinedMetadata(absl::string_view payload, int64_t metadata_id) const;
 
   const class XPlaneVisitor* plane_;
@@ -171,7 +172,6 @@ class XEventVisitor {
   const XEventMetadata* metadata_ = nullptr;
   int64_t offset_ps_ = 0;
   int64_t duration_ps_ = 0;
-  int64_t num_occurrences_ = 0;
   bool is_aggregated_ = false;
   uint64_t file_offset_ = 0;
   // A buffer that grows with the largest event; only the first num_stats_ are this event's.
@@ -186,7 +186,6 @@ class XLineVisitor {
       : plane_(plane), header_(header) {}
 
   int64_t Id() const { return header_.id; }
-  int64_t DisplayId() const { return header_.display_id != 0 ? header_.display_id : header_.id; }
   absl::string_view Name() const { return header_.name; }
   absl::string_view DisplayName() const {
     return header_.display_name.empty() ? header_.name : header_.display_name;

@@ -97,7 +97,6 @@ TEST_F(XPlaneVisitorTest, AnAggregatedEventHasNoStart) {
   event_->set_duration_ps(9);
   EXPECT_OK(VisitEvent([](const XEventVisitor& event) {
     EXPECT_TRUE(event.IsAggregatedEvent());
-    EXPECT_EQ(event.NumOccurrences(), 12);
     EXPECT_EQ(event.OffsetPs(), 0);
     EXPECT_EQ(event.DurationPs(), 9);
   }));
@@ -189,24 +188,17 @@ TEST_F(XPlaneVisitorTest, StatsOfAllMetadataAreLimitedTogether) {
                        HasSubstr("more than 2 stats of metadata in one plane")));
 }
 
-TEST_F(XPlaneVisitorTest, DisplayNameAndIdFallBackToTheLinesOwn) {
-  auto* line = plane_.mutable_lines(0);
-  line->set_id(5);
+TEST_F(XPlaneVisitorTest, DisplayNameFallsBackToTheLinesOwn) {
   auto* shown = plane_.add_lines();
   shown->set_name("n");
   shown->set_display_name("shown");
-  shown->set_display_id(8);
   bytes_ = plane_.SerializeAsString();
   source_ = XSpaceSource{bytes_, {}};
   ASSERT_OK_AND_ASSIGN(const XPlaneVisitor plane, XPlaneVisitor::Create(source_, bytes_));
   std::vector<std::string> names;
-  std::vector<int64_t> ids;
-  EXPECT_OK(plane.ForEachLine([&](const XLineVisitor& visited) {
-    names.emplace_back(visited.DisplayName());
-    ids.push_back(visited.DisplayId());
-  }));
+  EXPECT_OK(plane.ForEachLine(
+      [&](const XLineVisitor& visited) { names.emplace_back(visited.DisplayName()); }));
   EXPECT_THAT(names, ElementsAre("Stream #1", "shown"));
-  EXPECT_THAT(ids, ElementsAre(5, 8));
 }
 
 }  // namespace

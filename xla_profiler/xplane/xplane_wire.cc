@@ -122,9 +122,6 @@ absl::Status internal::ReadXLineField(const XSpaceSource& source, const WireFiel
     case XLineField::kDurationPs:
       header->duration_ps = value;
       break;
-    case XLineField::kDisplayId:
-      header->display_id = value;
-      break;
   }
   return absl::OkStatus();
 }

@@ -34,7 +34,7 @@ struct XPlaneField {
 };
 struct XLineField {
   static constexpr uint32_t kId = 1, kName = 2, kTimestampNs = 3, kEvents = 4, kDurationPs = 9,
-                            kDisplayId = 10, kDisplayName = 11;
+                            kDisplayName = 11;
 };
 struct XEventField {
   static constexpr uint32_t kMetadataId = 1, kOffsetPs = 2, kDurationPs = 3, kStats = 4,
@@ -109,7 +109,6 @@ struct XLineHeader {
   absl::string_view name;
   int64_t timestamp_ns = 0;
   int64_t duration_ps = 0;
-  int64_t display_id = 0;
   absl::string_view display_name;
   uint64_t num_events = 0;
   // The whole line.

@@ -6,6 +6,7 @@
 #include "chakra_export/generate/workload_writer.h"
 #include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
+#include "chakra_export/inspect/chakra_report.pb.h"
 #include "chakra_export/inspect/et_check.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
@@ -31,7 +32,9 @@ absl::StatusOr<std::vector<std::string>> ProblemsOf(const GeneratedWorkload& wor
   ASSIGN_OR_RETURN(const ExecutionGraph graph, ReadEtGraph(file_system, files, reader));
   CheckEtGraph(graph, &problems);
   std::vector<std::string> messages;
-  for (const EtProblem& problem : problems.kept()) messages.push_back(problem.message);
+  for (const ChakraProblemReport& problem : problems.report().problems()) {
+    messages.push_back(problem.message());
+  }
   return messages;
 }
 

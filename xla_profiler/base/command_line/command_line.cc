@@ -4,18 +4,14 @@
 #include <cstddef>
 #include <numeric>
 #include <set>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/flags/commandlineflag.h"
 #include "absl/flags/reflection.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "xla_profiler/base/errors.h"
 

@@ -1,7 +1,6 @@
 #include "xla_profiler/base/config/config_value.h"
 
 #include <optional>
-#include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/numbers.h"

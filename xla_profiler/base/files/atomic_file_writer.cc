@@ -1,19 +1,12 @@
 #include "xla_profiler/base/files/atomic_file_writer.h"
 
 #include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <string>
 #include <utility>
 
 #include "absl/random/random.h"
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {
 namespace {
@@ -86,8 +79,6 @@ absl::Status AtomicFileWriter::Append(absl::string_view data) {
   if (status_.ok()) status_ = Annotate(AppendBuffered(data), path_);
   return status_;
 }
-
-uint64_t AtomicFileWriter::bytes_appended() const { return bytes_appended_; }
 
 absl::Status AtomicFileWriter::Prepare() {
   if (status_.ok()) status_ = Annotate(Finish(), path_);

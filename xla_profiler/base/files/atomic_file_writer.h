@@ -32,7 +32,7 @@ class AtomicFileWriter : public ByteSink {
   // Collects small pieces in a buffer and hands large ones on at once.
   absl::Status Append(absl::string_view data) override;
 
-  uint64_t bytes_appended() const override;
+  uint64_t bytes_appended() const { return bytes_appended_; }
 
   // Puts all bytes on the disk and frees what writing them took, so that of several files each can
   // be prepared before the first is committed. Nothing but Commit may be called afterwards.

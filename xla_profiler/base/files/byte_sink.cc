@@ -32,7 +32,6 @@ GzipSink::GzipSink(ByteSink* compressed)
 GzipSink::~GzipSink() { deflateEnd(&stream_->z); }
 
 absl::Status GzipSink::Append(absl::string_view data) {
-  bytes_appended_ += data.size();
   while (!data.empty()) {
     const size_t size = std::min(data.size(), kMaxPieceBytes);
     RETURN_IF_ERROR(Deflate(data.substr(0, size), Z_NO_FLUSH));

@@ -18,25 +18,20 @@ class ByteSink {
 
   // Appends all of data or fails; after a failure nothing more may be appended.
   virtual absl::Status Append(absl::string_view data) = 0;
-
-  virtual uint64_t bytes_appended() const = 0;
 };
 
 // Appends to a string owned by the caller.
 class StringSink : public ByteSink {
  public:
-  explicit StringSink(std::string* out) : out_(out), size_before_(out->size()) {}
+  explicit StringSink(std::string* out) : out_(out) {}
 
   absl::Status Append(absl::string_view data) override {
     out_->append(data.data(), data.size());
     return absl::OkStatus();
   }
 
-  uint64_t bytes_appended() const override { return out_->size() - size_before_; }
-
  private:
   std::string* out_;
-  uint64_t size_before_;
 };
 
 // Drops everything, for what is only to be tried or measured.
@@ -47,7 +42,7 @@ class DiscardingSink : public ByteSink {
     return absl::OkStatus();
   }
 
-  uint64_t bytes_appended() const override { return bytes_appended_; }
+  uint64_t bytes_appended() const { return bytes_appended_; }
 
  private:
   uint64_t bytes_appended_ = 0;
@@ -62,9 +57,6 @@ class GzipSink : public ByteSink {
 
   absl::Status Append(absl::string_view data) override;
 
-  // Counts bytes before compression.
-  uint64_t bytes_appended() const override { return bytes_appended_; }
-
   // Writes what is still held back and the gzip trailer; without it the output is cut off. Nothing
   // may be appended afterwards. The other sink is left open.
   absl::Status Finish();
@@ -76,7 +68,6 @@ class GzipSink : public ByteSink {
 
   ByteSink* compressed_;
   std::unique_ptr<Stream> stream_;
-  uint64_t bytes_appended_ = 0;
 };
 
 }  // namespace meridian

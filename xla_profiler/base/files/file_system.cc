@@ -11,17 +11,11 @@
 #include <cstddef>
 #include <cstdio>
 #include <filesystem>
-#include <memory>
-#include <string>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "xla_profiler/base/errors.h"
 
 namespace meridian {

@@ -4,21 +4,16 @@
 #include <cstddef>
 #include <filesystem>
 #include <map>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {
 namespace {

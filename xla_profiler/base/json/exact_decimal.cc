@@ -4,7 +4,6 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "xla_profiler/base/picoseconds.h"
 
 namespace meridian {
 namespace {

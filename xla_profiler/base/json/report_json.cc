@@ -1,7 +1,6 @@
 #include "xla_profiler/base/json/report_json.h"
 
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Encodes protobuf's wire format. Lengths precede content, so whoever nests messages measures first
-// and writes second: both with the same code, once into a CountingOutput, once into a StringOutput
-// or a file.
+// and writes second: both with the same code, once into a CountingOutput, once into a StringOutput,
+// a BufferOutput or a file.
 #ifndef XLA_PROFILER_BASE_WIRE_WIRE_WRITER_H_
 #define XLA_PROFILER_BASE_WIRE_WIRE_WRITER_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
 #include <string>
 
+#include "absl/base/attributes.h"
+#include "absl/base/optimization.h"
 #include "absl/numeric/bits.h"
 #include "absl/strings/string_view.h"
 #include "xla_profiler/base/wire/wire_reader.h"
@@ -60,10 +66,70 @@ class StringOutput {
   std::string* out_;
 };
 
+// Copies a few bytes without a call; most pieces of an event are short.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void CopyPiece(char* to, const char* from, size_t size) {
+  if (size > 32) {
+    std::memcpy(to, from, size);
+  } else if (size >= 16) {
+    std::memcpy(to, from, 16);
+    std::memcpy(to + size - 16, from + size - 16, 16);
+  } else if (size >= 8) {
+    std::memcpy(to, from, 8);
+    std::memcpy(to + size - 8, from + size - 8, 8);
+  } else if (size >= 4) {
+    std::memcpy(to, from, 4);
+    std::memcpy(to + size - 4, from + size - 4, 4);
+  } else {
+    for (size_t i = 0; i < size; ++i) to[i] = from[i];
+  }
+}
+
+// Keeps everything in memory; like StringOutput, but quick with small pieces. May be cleared and used
+// again.
+class BufferOutput {
+ public:
+  void Raw(absl::string_view bytes) {
+    Reserve(bytes.size());
+    CopyPiece(buffer_.get() + used_, bytes.data(), bytes.size());
+    used_ += bytes.size();
+  }
+
+  void Varint(uint64_t value) {
+    Reserve(kMaxVarintBytes);
+    used_ = EncodeVarint(value, buffer_.get() + used_) - buffer_.get();
+  }
+
+  void Clear() { used_ = 0; }
+  // Makes room for so much at once instead of bit by bit.
+  void Reserve(size_t size) {
+    if (ABSL_PREDICT_FALSE(capacity_ - used_ < size)) Grow(size);
+  }
+  uint64_t size() const { return used_; }
+  absl::string_view bytes() const { return absl::string_view(buffer_.get(), used_); }
+
+ private:
+  struct Free {
+    void operator()(char* buffer) const { std::free(buffer); }
+  };
+
+  void Grow(size_t size);
+
+  std::unique_ptr<char[], Free> buffer_;
+  size_t used_ = 0;
+  size_t capacity_ = 0;
+};
+
 template <typename Output>
 void WriteVarintField(uint32_t number, uint64_t value, Output* output) {
   output->Varint(MakeTag(number, WireType::kVarint));
   output->Varint(value);
+}
+
+template <typename Output>
+void WriteFixed64Field(uint32_t number, uint64_t value, Output* output) {
+  output->Varint(MakeTag(number, WireType::kFixed64));
+  // Little-endian, as the wire and every supported machine.
+  output->Raw(absl::string_view(reinterpret_cast<const char*>(&value), sizeof(value)));
 }
 
 // Tag and length; the caller writes `size` bytes next.

@@ -23,7 +23,7 @@ std::string Failure(const Workload& workload) {
   return std::string(status.message());
 }
 
-TEST(WorkloadRunnerTest, ADeadlockNamesTheCircleFirst) {
+TEST(DeadlockTest, ADeadlockNamesTheCircleFirst) {
   // Rank 0 waits for 1, which waits for 2 and not for 0; 2 waits for 1.
   Workload workload;
   workload.groups = {{1, {0, 1}}, {2, {1, 2}}, {3, {2, 1}}};
@@ -39,7 +39,7 @@ TEST(WorkloadRunnerTest, ADeadlockNamesTheCircleFirst) {
             "node 5 (all-reduce of group 1) for rank 1");
 }
 
-TEST(WorkloadRunnerTest, ADeadlockDescribesReceivesFromRanksThatAreDone) {
+TEST(DeadlockTest, ADeadlockDescribesReceivesFromRanksThatAreDone) {
   Workload workload = EveryRank(2, ComputeNode(1, 0));
   workload.ranks[0].Add(ReceiveNode(3, 1, 64, /*tag=*/7));
   EXPECT_EQ(Failure(workload),
@@ -47,7 +47,7 @@ TEST(WorkloadRunnerTest, ADeadlockDescribesReceivesFromRanksThatAreDone) {
             "rank 1");
 }
 
-TEST(WorkloadRunnerTest, WhatItSaysOfADeadlockStaysShort) {
+TEST(DeadlockTest, WhatItSaysOfADeadlockStaysShort) {
   Workload workload = EveryRank(100, ComputeNode(1, 0));
   for (int32_t rank = 0; rank < 50; ++rank) {
     workload.ranks[rank].Add(CollectiveNode(2, CollectiveKind::kAllGather, 64));
