@@ -244,10 +244,12 @@ absl::Status WriteOverlayFile(const TraceAnalysis& analysis, const CriticalPath&
 absl::Status WriteFiles(const TraceAnalysis& analysis, const CriticalPath& path) {
   OutputFiles outputs(FileSystem::Posix());
   const std::string csv = UserPath(FLAGS_csv);
-  if (!csv.empty()) RETURN_IF_ERROR(outputs.WriteText("csv", csv, PathCsv(analysis.graph, path)));
+  if (!csv.empty())
+    RETURN_IF_ERROR(outputs.WriteText("csv", csv, PathCsv(analysis.source, analysis.graph, path)));
   const std::string blame = UserPath(FLAGS_blame_csv);
   if (!blame.empty()) {
-    RETURN_IF_ERROR(outputs.WriteText("blame_csv", blame, BlameCsv(FindBlame(analysis.graph))));
+    RETURN_IF_ERROR(outputs.WriteText(
+        "blame_csv", blame, BlameCsv(FindBlame(analysis.graph), analysis.source.on_cpus)));
   }
   const std::string queues = UserPath(FLAGS_queue_lengths);
   if (!queues.empty()) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "absl/strings/strip.h"
 #include "xla_profiler/dependencies/inferred_waits.h"
 
 namespace meridian {
@@ -45,6 +46,12 @@ absl::string_view BoundByName(BoundBy bound_by) {
                                                      "device_not_in_trace",
                                                      "before_step"};
   return kNames[static_cast<int>(bound_by)];
+}
+
+absl::string_view BoundByName(BoundBy bound_by, bool on_cpus) {
+  absl::string_view name = BoundByName(bound_by);
+  if (on_cpus) absl::ConsumePrefix(&name, "gpu_");
+  return name;
 }
 
 BoundBy StartDelayBoundBy(BoundBy overhead, int64_t delay_ps) {

@@ -61,8 +61,10 @@ enum class BoundBy : uint8_t {
 };
 inline constexpr int kNumBoundBy = static_cast<int>(BoundBy::kLast) + 1;
 
-// Returns a name as reports have it, such as "gpu_compute_bound"; empty for kNothing.
+// Returns a name as reports have it, such as "gpu_compute_bound", or without "gpu_" where the devices
+// are processors of the host; empty for kNothing.
 absl::string_view BoundByName(BoundBy bound_by);
+absl::string_view BoundByName(BoundBy bound_by, bool on_cpus);
 
 // Returns what device work spent the time on from when it could start until it did: on the overhead
 // given, unless that took longer than devices do (inferred_waits.h).
@@ -76,6 +78,9 @@ using EdgeId = uint32_t;
 inline constexpr GraphEventId kNoEvent = std::numeric_limits<GraphEventId>::max();
 inline constexpr InstantId kNoInstant = std::numeric_limits<InstantId>::max();
 inline constexpr EdgeId kNoEdge = std::numeric_limits<EdgeId>::max();
+
+// Step of an event that belongs to none.
+inline constexpr int64_t kNoStep = std::numeric_limits<int64_t>::min();
 
 // A thread of a process or a stream of a device, of one rank.
 struct Lane {
@@ -96,6 +101,8 @@ struct GraphEvent {
   EventCategory category = EventCategory::kUnknown;
   // The event's place among those of its trace file, from 0.
   uint32_t position = 0;
+  // The step in which the host ran or launched it.
+  int64_t step = kNoStep;
 };
 
 struct Instant {

@@ -63,6 +63,7 @@ void DescribeSource(const GraphSource& source, PathGraphFile* file) {
   file->set_first_instance(source.window.instances.first);
   file->set_last_instance(source.window.instances.last);
   file->set_hta_compatible(source.hta_compatible);
+  file->set_on_cpus(source.on_cpus);
   for (const std::string& note : source.notes) file->add_notes(note);
 }
 
@@ -89,7 +90,7 @@ void AddNames(const PathGraph& graph, PathGraphFile* file) {
 }
 
 void AddEvents(const PathGraph& graph, PathGraphFile* file) {
-  Differences position, start;
+  Differences position, start, step;
   for (const GraphEvent& event : graph.events) {
     file->add_event_names(event.name);
     file->add_event_lanes(event.lane);
@@ -97,6 +98,7 @@ void AddEvents(const PathGraph& graph, PathGraphFile* file) {
     file->add_event_positions(position.Encode(event.position));
     file->add_event_starts_ps(start.Encode(event.start_ps));
     file->add_event_durations_ps(event.duration_ps);
+    file->add_event_steps(step.Encode(event.step == kNoStep ? -1 : event.step));
   }
 }
 
@@ -225,6 +227,7 @@ class BodyReader {
     source.window.annotation = file_.annotation();
     source.window.instances = {file_.first_instance(), file_.last_instance()};
     source.hta_compatible = file_.hta_compatible();
+    source.on_cpus = file_.on_cpus();
     source.notes.assign(file_.notes().begin(), file_.notes().end());
     graph_.base_ns = file_.base_ns();
     graph_.window_start_ps = file_.window_start_ps();
@@ -254,7 +257,9 @@ class BodyReader {
          file_.event_starts_ps_size(), file_.event_durations_ps_size()}));
     const Numbers<EventCategory> categories(file_.categories(), kNumEventCategories,
                                             EventCategoryName);
-    Differences position, start;
+    // Files of older programs do not say in which steps events are.
+    const bool has_steps = file_.event_steps_size() == count;
+    Differences position, start, step;
     for (int i = 0; i < count; ++i) {
       GraphEvent event;
       if (file_.event_names(i) >= names_.size()) return Bad("an event's name");
@@ -271,6 +276,8 @@ class BodyReader {
       event.duration_ps = file_.event_durations_ps(i);
       RETURN_IF_ERROR(CheckTime("an event's start", event.start_ps));
       RETURN_IF_ERROR(CheckTime("an event's duration", event.duration_ps));
+      const int64_t number = has_steps ? step.Decode(file_.event_steps(i)) : -1;
+      if (number >= 0) event.step = number;
       graph_.events.push_back(event);
     }
     return absl::OkStatus();

@@ -83,6 +83,8 @@ class BlameFinder {
 
  private:
   using Key = std::tuple<std::optional<int64_t>, int64_t, std::string>;
+  // A stretch of time and the instant at which it begins.
+  using Piece = std::pair<int64_t, InstantId>;
 
   int64_t RankOf(GraphEventId event) const { return graph_.LaneOf(event).rank; }
 
@@ -149,9 +151,12 @@ class BlameFinder {
         *std::max_element(arrivals_[meeting].begin(), arrivals_[meeting].end(),
                           [](const Arrival& a, const Arrival& b) { return a.time_ps < b.time_ps; });
     TimeByOp spent;
+    longest_.clear();
     absl::int128 waited_ps = 0;
     WalkBack(last, [&](const GraphEdge& edge, int64_t from_ps, int64_t to_ps) {
       spent[OpOf(edge)] += absl::int128(to_ps) - from_ps;
+      Piece& longest = longest_[OpOf(edge)];
+      longest = std::max(longest, Piece(to_ps - from_ps, edge.from));
       waited_ps += others.WaitedPs(to_ps) - others.WaitedPs(from_ps);
     });
     TimeByOp& excess = excess_[graph_.meetings[meeting].step][last.rank];
@@ -230,7 +235,7 @@ class BlameFinder {
                                                    : graph_.names.Get(spent_in.first));
     const auto [it, is_new] = rows_.emplace(Key(meeting.step, rank, op), blame_.rows.size());
     if (is_new) {
-      blame_.rows.push_back({meeting.step, rank, op, 0, BoundBy::kNothing, ""});
+      blame_.rows.push_back({meeting.step, rank, op, 0, BoundBy::kNothing, "", ""});
       largest_ps_.push_back(0);
     }
     BlameRow& row = blame_.rows[it->second];
@@ -238,6 +243,9 @@ class BlameFinder {
     if (time_ps > largest_ps_[it->second]) {
       largest_ps_[it->second] = time_ps;
       row.bound_by = spent_in.second;
+      const GraphEventId before = graph_.instants[longest_[spent_in].second].event;
+      const bool is_gap = spent_in.first == kNoName && before != kNoEvent;
+      row.after = is_gap ? std::string(graph_.EventName(before)) : "";
       row.waited_in = std::string(graph_.names.Get(meeting.name));
     }
   }
@@ -279,6 +287,8 @@ class BlameFinder {
   // By step and rank: the time by which the rank was longer in each op than the others were, as far
   // as it is not blamed yet.
   std::map<std::optional<int64_t>, std::map<int64_t, TimeByOp>> excess_;
+  // By op: the longest piece of what the rank that is being blamed spent its time in.
+  std::map<Op, Piece> longest_;
   // The place of each row in Blame::rows.
   std::map<Key, size_t> rows_;
   // By place in Blame::rows: the largest part so far.
@@ -290,13 +300,14 @@ class BlameFinder {
 
 Blame FindBlame(const PathGraph& graph) { return BlameFinder(graph).Find(); }
 
-std::string BlameCsv(const Blame& blame) {
-  std::string out = "step,rank,op,us,bound_by,waited_in\n";
+std::string BlameCsv(const Blame& blame, bool on_cpus) {
+  std::string out = "step,rank,op,us,bound_by,waited_in,after\n";
   for (const BlameRow& row : blame.rows) {
     if (row.step.has_value()) absl::StrAppend(&out, *row.step);
     absl::StrAppend(&out, ",", row.rank, ",", CsvField(row.op), ",");
     AppendPicosAsMicros(row.time_ps, &out);
-    absl::StrAppend(&out, ",", BoundByName(row.bound_by), ",", CsvField(row.waited_in), "\n");
+    absl::StrAppend(&out, ",", BoundByName(row.bound_by, on_cpus), ",", CsvField(row.waited_in),
+                    ",", CsvField(row.after), "\n");
   }
   return out;
 }

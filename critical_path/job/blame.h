@@ -39,8 +39,10 @@ struct BlameRow {
   // The name of the event that the time is booked on, or what it is spent on when there is none.
   std::string op;
   int64_t time_ps = 0;
-  // What the largest part of the time was spent on, and what the others waited in meanwhile.
+  // Of the largest part of the time: what it was spent on, of a gap the event after which it began
+  // (empty when there is none), and what the others waited in meanwhile.
   BoundBy bound_by = BoundBy::kNothing;
+  std::string after;
   std::string waited_in;
 };
 
@@ -65,7 +67,7 @@ struct Blame {
 Blame FindBlame(const PathGraph& graph);
 
 // Returns a line for each row, with a title line.
-std::string BlameCsv(const Blame& blame);
+std::string BlameCsv(const Blame& blame, bool on_cpus = false);
 
 }  // namespace meridian
 

@@ -38,9 +38,9 @@ TEST(BlameTest, WhatTheLastSpentMoreTimeInIsToBlame) {
   maker.Meet("all-reduce", 3, {{0, first}, {1, last}});
   const Blame blame = Find(std::move(maker).Make());
   EXPECT_EQ(BlameCsv(blame),
-            "step,rank,op,us,bound_by,waited_in\n"
-            "3,1,\"host_gap\",180,host_gap,\"all-reduce\"\n"
-            "3,1,\"launch\",20,cpu_bound,\"all-reduce\"\n");
+            "step,rank,op,us,bound_by,waited_in,after\n"
+            "3,1,\"host_gap\",180,host_gap,\"all-reduce\",\"\"\n"
+            "3,1,\"launch\",20,cpu_bound,\"all-reduce\",\"\"\n");
   ASSERT_EQ(blame.ranks.size(), 2);
   EXPECT_EQ(blame.ranks[0].rank, 0);
   EXPECT_EQ(blame.ranks[0].blamed_ps, 0);
@@ -106,8 +106,8 @@ TEST(BlameTest, WaitingForTheOrderOfTheWorkIsNobodysFault) {
   maker.Meet("sum", 0, {{0, last}, {1, first}});
   const Blame blame = Find(std::move(maker).Make());
   EXPECT_EQ(BlameCsv(blame),
-            "step,rank,op,us,bound_by,waited_in\n"
-            "0,1,\"host_gap\",0.00003,host_gap,\"back\"\n");
+            "step,rank,op,us,bound_by,waited_in,after\n"
+            "0,1,\"host_gap\",0.00003,host_gap,\"back\",\"forward\"\n");
 }
 
 // Rank 0 is late for rank 1, which is therefore late for rank 2. Rank 1 is not to blame for that.

@@ -96,6 +96,7 @@ class RankBuilder {
       event.start_ps = std::max(Ps(Timed(node).start_ns), graph_.window_start_ps);
       event.duration_ps = std::min(Ps(Timed(node).end_ns), graph_.window_end_ps) - event.start_ps;
       event.category = Timed(node).category;
+      event.step = Timed(node).step.value_or(kNoStep);
       event.position = static_cast<uint32_t>(
           std::min<uint64_t>(execution_.graph.id(node), std::numeric_limits<uint32_t>::max()));
       events_[node] = static_cast<GraphEventId>(graph_.events.size());

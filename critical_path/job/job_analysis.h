@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 From the traces of a job, of any kind, to one graph: that of
-// all its ranks joined where they meet, or that of one rank.
+// SPDX-License-Identifier: Apache-2.0
+// From the traces of a job, of any kind, to one graph: that of all its ranks joined where they meet,
+// or that of one rank.
 #ifndef CRITICAL_PATH_JOB_JOB_ANALYSIS_H_
 #define CRITICAL_PATH_JOB_JOB_ANALYSIS_H_
 
@@ -55,6 +56,8 @@ bool IsTraceJson(absl::string_view bytes);
 // The graphs of a job's ranks and the meetings between them.
 struct LoadedJob {
   JobGraph job;
+  // The devices are processors of the host.
+  bool on_cpus = false;
   // Things a person should know of, one sentence each.
   std::vector<std::string> notes;
 };

@@ -139,7 +139,7 @@ TEST(TraceAnalysisTest, AnyBytesAreSafeToAnalyze) {
     StringSink sink(&overlay);
     EXPECT_OK(WriteOverlay(damaged, analysis->graph, *path, {}, &sink));
     EXPECT_OK(SerializeGraph(analysis->source, analysis->graph));
-    EXPECT_FALSE(PathCsv(analysis->graph, *path).empty());
+    EXPECT_FALSE(PathCsv(analysis->source, analysis->graph, *path).empty());
     EXPECT_FALSE(QueueLengthCsv(analysis->queues).empty());
   }
   EXPECT_GT(analyzed, 1000);

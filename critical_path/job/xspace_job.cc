@@ -40,6 +40,7 @@ class XSpaceJobLoader {
     RETURN_IF_ERROR(CheckRanksAreThere());
     RETURN_IF_ERROR(ChooseWindows());
     ReadNodes();
+    loaded_.on_cpus = std::all_of(work_.graph.nodes.begin(), work_.graph.nodes.end(), IsOnCpu);
     FindMeetings();
     ASSIGN_OR_RETURN(loaded_.job, BuildExecutionJob(execution_, windows_));
     for (const auto& list :
@@ -142,6 +143,10 @@ class XSpaceJobLoader {
       }
       execution_.nodes.push_back(timed);
     }
+  }
+
+  static bool IsOnCpu(const WorkNode& node) {
+    return node.work == nullptr || node.work->kind == WorkKind::kThunk;
   }
 
   static EventCategory CategoryOf(const WorkNode& node) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "critical_path/job/blame.h"
 #include "critical_path/report/path_report.pb.h"
 #include "xla_profiler/base/json/exact_decimal.h"
+#include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/events/event_category.h"
 
@@ -21,6 +23,14 @@ namespace {
 constexpr TextTable::Align kRight = TextTable::Align::kRight;
 // Tables for people show at most this many rows, and this much of the texts in them.
 constexpr int kShownRows = 20;
+// And no more than make up this share of the time: the rest is noise.
+constexpr double kShownShare = 0.95;
+// A collective is an outlier when it takes so many times what is usual, for those of its name of
+// which there are at least so many, and this share of the path. At most so many are named.
+constexpr double kOutlierFactor = 4;
+constexpr size_t kUsualOf = 4;
+constexpr double kOutlierShare = 0.01;
+constexpr size_t kMaxOutliers = 3;
 constexpr size_t kNameCharacters = 60;
 constexpr size_t kShortNameCharacters = 40;
 constexpr size_t kEditCharacters = 90;
@@ -43,18 +53,19 @@ void ReportGraph(const PathGraph& graph, PathReport* report) {
   report->set_window_end_us(Micros(graph.window_end_ps));
 }
 
-void ReportBreakdown(const PathBreakdown& breakdown, int64_t length_ps, PathReport* report) {
+void ReportBreakdown(const PathBreakdown& breakdown, int64_t length_ps, bool on_cpus,
+                     PathReport* report) {
   for (int i = 0; i < kNumBoundBy; ++i) {
     const BoundBy bound_by = static_cast<BoundBy>(i);
     if (bound_by == BoundBy::kNothing) continue;
-    const std::string name(BoundByName(bound_by));
+    const std::string name(BoundByName(bound_by, on_cpus));
     (*report->mutable_breakdown())[name] = Micros(breakdown.Of(bound_by));
     (*report->mutable_breakdown_percent())[name] = Percent(breakdown.Of(bound_by), length_ps);
   }
 }
 
 void ReportEvents(const PathGraph& graph, std::vector<EventShare> shares, int64_t length_ps,
-                  PathReport* report) {
+                  bool on_cpus, PathReport* report) {
   shares.erase(std::remove_if(shares.begin(), shares.end(),
                               [](const EventShare& share) { return share.time_ps == 0; }),
                shares.end());
@@ -73,16 +84,91 @@ void ReportEvents(const PathGraph& graph, std::vector<EventShare> shares, int64_
       out->set_rank(lane.rank);
       out->set_process(lane.process);
       out->set_thread(lane.thread);
+      if (event.step != kNoStep) out->set_step(event.step);
     }
     out->set_edge_type(std::string(EdgeTypeName(share.type)));
-    out->set_bound_by(std::string(BoundByName(share.bound_by)));
+    out->set_bound_by(std::string(BoundByName(share.bound_by, on_cpus)));
     out->set_edges(share.count);
     out->set_us(Micros(share.time_ps));
     out->set_percent(Percent(share.time_ps, length_ps));
   }
 }
 
-void ReportBlame(const Blame& blame, int64_t length_ps, PathReport* report) {
+// Notes the collectives on the path that took far longer than others of their name.
+void NoteOutliers(const PathGraph& graph, const std::vector<EventShare>& shares, int64_t length_ps,
+                  PathReport* report) {
+  std::map<absl::string_view, std::vector<double>> times_ps;
+  for (const EventShare& share : shares) {
+    if (share.bound_by != BoundBy::kGpuCommunication || share.event == kNoEvent) continue;
+    times_ps[graph.EventName(share.event)].push_back(static_cast<double>(share.time_ps));
+  }
+  std::vector<EventShare> outliers;
+  for (const EventShare& share : shares) {
+    if (share.bound_by != BoundBy::kGpuCommunication || share.event == kNoEvent) continue;
+    const std::vector<double>& all = times_ps[graph.EventName(share.event)];
+    const auto time_ps = static_cast<double>(share.time_ps);
+    if (all.size() >= kUsualOf && time_ps > kOutlierFactor * Median(all) &&
+        time_ps > kOutlierShare * static_cast<double>(length_ps)) {
+      outliers.push_back(share);
+    }
+  }
+  std::sort(outliers.begin(), outliers.end(),
+            [](const EventShare& a, const EventShare& b) { return a.time_ps > b.time_ps; });
+  if (outliers.size() > kMaxOutliers) outliers.resize(kMaxOutliers);
+  for (const EventShare& share : outliers) {
+    const GraphEvent& event = graph.events[share.event];
+    const std::string name(graph.EventName(share.event));
+    report->add_notes(
+        absl::StrCat(name, " on rank ", graph.lanes[event.lane].rank,
+                     event.step == kNoStep ? "" : absl::StrCat(" in step ", event.step), " took ",
+                     absl::StrFormat("%.0f", Micros(share.time_ps)), " us of the path; usual are ",
+                     absl::StrFormat("%.0f", Median(times_ps[name]) / 1e6), " us"));
+  }
+}
+
+// Sums the path up by steps. Time that is booked on no event, or on one of no step, belongs to the
+// step of what comes next.
+void ReportSteps(const PathGraph& graph, const CriticalPath& path, const Blame& blame, bool on_cpus,
+                 PathReport* report) {
+  std::map<int64_t, std::map<BoundBy, int64_t>> steps;
+  int64_t step = kNoStep;
+  for (auto id = path.edges.rbegin(); id != path.edges.rend(); ++id) {
+    const GraphEdge& edge = graph.edges[*id];
+    const int64_t own = edge.event == kNoEvent ? kNoStep : graph.events[edge.event].step;
+    if (own != kNoStep) step = own;
+    if (step != kNoStep) steps[step][edge.bound_by] += edge.weight_ps;
+  }
+  for (const auto& [number, times_ps] : steps) {
+    PathStepReport* out = report->add_steps();
+    out->set_step(number);
+    int64_t sum_ps = 0;
+    BoundBy most = BoundBy::kNothing;
+    for (const auto& [bound_by, time_ps] : times_ps) {
+      sum_ps += time_ps;
+      if (most == BoundBy::kNothing || time_ps > times_ps.at(most)) most = bound_by;
+    }
+    out->set_us(Micros(sum_ps));
+    out->set_bound_by(std::string(BoundByName(most, on_cpus)));
+    std::map<int64_t, int64_t> by_rank;
+    for (const BlameRow& row : blame.rows) {
+      if (row.step == number) by_rank[row.rank] += row.time_ps;
+    }
+    if (by_rank.empty()) continue;
+    const auto worst =
+        std::max_element(by_rank.begin(), by_rank.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto row = std::find_if(blame.rows.begin(), blame.rows.end(), [&](const BlameRow& r) {
+      return r.step == out->step() && r.rank == worst->first;
+    });
+    out->set_rank(worst->first);
+    out->set_blame_us(Micros(worst->second));
+    out->set_op(row->op);
+    out->set_after(row->after);
+    out->set_waited_in(row->waited_in);
+  }
+}
+
+void ReportBlame(const Blame& blame, int64_t length_ps, bool on_cpus, PathReport* report) {
   report->set_blame_total(static_cast<int64_t>(blame.rows.size()));
   for (const BlameRow& row : blame.rows) {
     if (report->blame_size() == kMaxReportedEvents) break;
@@ -91,8 +177,16 @@ void ReportBlame(const Blame& blame, int64_t length_ps, PathReport* report) {
     out->set_rank(row.rank);
     out->set_op(row.op);
     out->set_us(Micros(row.time_ps));
-    out->set_bound_by(std::string(BoundByName(row.bound_by)));
+    out->set_bound_by(std::string(BoundByName(row.bound_by, on_cpus)));
     out->set_waited_in(row.waited_in);
+    out->set_after(row.after);
+  }
+  int64_t waited_ps = 0;
+  for (const RankBlame& rank : blame.ranks) waited_ps += rank.waited_ps;
+  if (blame.rows.empty() && waited_ps > 0) {
+    report->add_notes(
+        "ranks waited for each other, but nobody is to blame: on the way to their meetings none "
+        "spent more time in anything than the others did; they wait for the order of the work");
   }
   for (const RankBlame& rank : blame.ranks) {
     RankBlameReport* out = report->add_blame_by_rank();
@@ -116,17 +210,44 @@ std::string DescribeWindow(const PathReport& report) {
 std::string MicrosText(double us) { return absl::StrFormat("%.3f", us); }
 std::string PercentText(double percent) { return absl::StrFormat("%.2f", percent); }
 
-// Returns the table, with a line that says how many rows it does not show.
-std::string WithRest(const TextTable& table, int64_t rest) {
+// Returns the table, with a line that says how many rows it does not show, and of how much time.
+std::string WithRest(const TextTable& table, int64_t rest, double rest_us) {
   return rest <= 0 ? table.ToString()
-                   : absl::StrCat(table.ToString(), "... and ", WithThousands(rest), " more\n");
+                   : absl::StrCat(table.ToString(), "... and ", WithThousands(rest), " more, ",
+                                  MicrosText(rest_us), " us together\n");
+}
+
+// Returns how many of the rows, which begin with the largest, are worth showing: those before the
+// smallest, which are the last few percent of all.
+template <typename Rows>
+int CountShown(const Rows& rows, double sum_us) {
+  int shown = 0;
+  double shown_us = 0;
+  while (shown < std::min(kShownRows, rows.size()) && shown_us < kShownShare * sum_us) {
+    shown_us += rows[shown++].us();
+  }
+  return shown;
+}
+
+// Returns the names of a breakdown in the order of BoundBy, as they are in it.
+template <typename Breakdown>
+std::vector<std::string> BreakdownNames(const Breakdown& breakdown) {
+  std::vector<std::string> names;
+  for (int i = 0; i < kNumBoundBy; ++i) {
+    for (const bool on_cpus : {false, true}) {
+      std::string name(BoundByName(static_cast<BoundBy>(i), on_cpus));
+      if (breakdown.count(name) > 0 && (names.empty() || names.back() != name)) {
+        names.push_back(std::move(name));
+      }
+    }
+  }
+  return names;
 }
 
 std::string BreakdownTable(const PathReport& report) {
   TextTable table({{"spent on"}, {"us", kRight}, {"%", kRight}});
-  for (int i = 0; i < kNumBoundBy; ++i) {
-    const std::string name(BoundByName(static_cast<BoundBy>(i)));
-    if (name.empty() || report.breakdown().at(name) == 0) continue;
+  for (const std::string& name : BreakdownNames(report.breakdown())) {
+    if (report.breakdown().at(name) == 0) continue;
     table.AddRow({name, MicrosText(report.breakdown().at(name)),
                   PercentText(report.breakdown_percent().at(name))});
   }
@@ -134,15 +255,49 @@ std::string BreakdownTable(const PathReport& report) {
 }
 
 std::string EventTableText(const PathReport& report) {
-  TextTable table({{"us", kRight}, {"%", kRight}, {"spent on"}, {"event", kRight}, {"name"}});
-  const int shown = std::min(kShownRows, report.events_size());
+  TextTable table({{"us", kRight},
+                   {"%", kRight},
+                   {"spent on"},
+                   {"rank", kRight},
+                   {"step", kRight},
+                   {"event", kRight},
+                   {"name"}});
+  const int shown = CountShown(report.events(), report.length_us());
+  double rest_us = report.length_us();
   for (int i = 0; i < shown; ++i) {
     const PathEventReport& event = report.events(i);
+    rest_us -= event.us();
     table.AddRow({MicrosText(event.us()), PercentText(event.percent()), event.bound_by(),
+                  event.has_event() ? absl::StrCat(event.rank()) : "",
+                  event.has_step() ? absl::StrCat(event.step()) : "",
                   event.has_event() ? absl::StrCat(event.event()) : "",
                   FirstCharacters(event.name(), kNameCharacters)});
   }
-  return WithRest(table, report.events_total() - shown);
+  return WithRest(table, report.events_total() - shown, std::max(0.0, rest_us));
+}
+
+// Returns e.g. "host_gap between aten::mm and all_to_all".
+std::string WhereText(absl::string_view op, absl::string_view after, absl::string_view waited_in) {
+  if (after.empty()) return FirstCharacters(op, kShortNameCharacters);
+  return absl::StrCat(FirstCharacters(op, kShortNameCharacters), " between ",
+                      FirstCharacters(after, kShortNameCharacters), " and ",
+                      FirstCharacters(waited_in, kShortNameCharacters));
+}
+
+std::string StepTable(const PathReport& report) {
+  TextTable table({{"step", kRight},
+                   {"us", kRight},
+                   {"mostly"},
+                   {"late rank", kRight},
+                   {"kept others waiting, us", kRight},
+                   {"most by"}});
+  for (const PathStepReport& step : report.steps()) {
+    table.AddRow({absl::StrCat(step.step()), MicrosText(step.us()), step.bound_by(),
+                  step.has_rank() ? absl::StrCat(step.rank()) : "",
+                  step.has_rank() ? MicrosText(step.blame_us()) : "",
+                  WhereText(step.op(), step.after(), step.waited_in())});
+  }
+  return table.ToString();
 }
 
 std::string RankBlameTable(const PathReport& report) {
@@ -165,14 +320,17 @@ std::string BlameTable(const PathReport& report) {
                    {"op"},
                    {"spent on"},
                    {"others waited in"}});
-  const int shown = std::min(kShownRows, report.blame_size());
+  double rest_us = 0;
+  for (const RankBlameReport& rank : report.blame_by_rank()) rest_us += rank.us();
+  const int shown = CountShown(report.blame(), rest_us);
   for (int i = 0; i < shown; ++i) {
     const BlameReport& row = report.blame(i);
+    rest_us -= row.us();
     table.AddRow({row.has_step() ? absl::StrCat(row.step()) : "", absl::StrCat(row.rank()),
-                  MicrosText(row.us()), FirstCharacters(row.op(), kShortNameCharacters),
+                  MicrosText(row.us()), WhereText(row.op(), row.after(), row.waited_in()),
                   row.bound_by(), FirstCharacters(row.waited_in(), kShortNameCharacters)});
   }
-  return WithRest(table, report.blame_total() - shown);
+  return WithRest(table, report.blame_total() - shown, std::max(0.0, rest_us));
 }
 
 std::string ChangeText(double us) { return absl::StrFormat("%+.3f", us); }
@@ -188,9 +346,7 @@ std::string EditTable(const WhatIfReport& what_if) {
 std::string ComparisonTable(const WhatIfReport& what_if) {
   TextTable table(
       {{"spent on"}, {"before us", kRight}, {"after us", kRight}, {"change us", kRight}});
-  for (int i = 0; i < kNumBoundBy; ++i) {
-    const std::string name(BoundByName(static_cast<BoundBy>(i)));
-    if (name.empty()) continue;
+  for (const std::string& name : BreakdownNames(what_if.breakdown_before())) {
     const double before = what_if.breakdown_before().at(name);
     const double after = what_if.breakdown_after().at(name);
     if (before == 0 && after == 0) continue;
@@ -252,9 +408,12 @@ PathReport ReportPath(const GraphSource& source, const PathGraph& graph, const C
   report.set_length_us(Micros(path.length_ps));
   report.set_critical_nodes(static_cast<int64_t>(path.edges.size()) + 1);
   PathBreakdown breakdown = BreakDown(graph, path);
-  ReportBreakdown(breakdown, path.length_ps, &report);
-  ReportEvents(graph, std::move(breakdown.shares), path.length_ps, &report);
-  ReportBlame(FindBlame(graph), path.length_ps, &report);
+  ReportBreakdown(breakdown, path.length_ps, source.on_cpus, &report);
+  if (!source.hta_compatible) NoteOutliers(graph, breakdown.shares, path.length_ps, &report);
+  ReportEvents(graph, std::move(breakdown.shares), path.length_ps, source.on_cpus, &report);
+  const Blame blame = FindBlame(graph);
+  ReportSteps(graph, path, blame, source.on_cpus, &report);
+  ReportBlame(blame, path.length_ps, source.on_cpus, &report);
   for (const std::string& note : source.notes) report.add_notes(note);
   return report;
 }
@@ -298,6 +457,7 @@ std::string FormatPathReport(const PathReport& report) {
       " nodes and ", WithThousands(edges), " edges; the window lasts ",
       MicrosText(report.window_end_us() - report.window_start_us()), " us\n\n",
       BreakdownTable(report), "\n", EventTableText(report));
+  if (report.steps_size() > 1) absl::StrAppend(&out, "\n", StepTable(report));
   if (report.blame_by_rank_size() > 0) {
     absl::StrAppend(&out, "\nwho kept others waiting\n\n", RankBlameTable(report));
   }
@@ -308,25 +468,26 @@ std::string FormatPathReport(const PathReport& report) {
   return out + FormatWhatIf(report);
 }
 
-std::string PathCsv(const PathGraph& graph, const CriticalPath& path) {
+std::string PathCsv(const GraphSource& source, const PathGraph& graph, const CriticalPath& path) {
   std::string out =
-      "start_us,us,percent,bound_by,edge_type,event,name,category,rank,process,thread\n";
+      "start_us,us,percent,bound_by,edge_type,event,name,category,rank,process,thread,step\n";
   for (EdgeId id : path.edges) {
     const GraphEdge& edge = graph.edges[id];
     AppendPicosAsMicros(graph.instants[edge.from].time_ps, &out);
     out += ",";
     AppendPicosAsMicros(edge.weight_ps, &out);
     absl::StrAppendFormat(&out, ",%.6f,%s,%s,", Percent(edge.weight_ps, path.length_ps),
-                          BoundByName(edge.bound_by), EdgeTypeName(edge.type));
+                          BoundByName(edge.bound_by, source.on_cpus), EdgeTypeName(edge.type));
     if (edge.event == kNoEvent) {
-      out += ",,,,,\n";
+      out += ",,,,,,\n";
       continue;
     }
     const GraphEvent& event = graph.events[edge.event];
     const Lane& lane = graph.lanes[event.lane];
     absl::StrAppend(&out, event.position, ",", CsvField(graph.EventName(edge.event)), ",",
                     EventCategoryName(event.category), ",", lane.rank, ",", CsvField(lane.process),
-                    ",", CsvField(lane.thread), "\n");
+                    ",", CsvField(lane.thread), ",",
+                    event.step == kNoStep ? "" : absl::StrCat(event.step), "\n");
   }
   return out;
 }

@@ -33,7 +33,7 @@ void AddSuggestions(const Schedule& schedule, const ReorderSuggestions& found, P
 std::string FormatPathReport(const PathReport& report);
 
 // Returns a title line and a line for each edge of the path, in order.
-std::string PathCsv(const PathGraph& graph, const CriticalPath& path);
+std::string PathCsv(const GraphSource& source, const PathGraph& graph, const CriticalPath& path);
 
 }  // namespace meridian
 

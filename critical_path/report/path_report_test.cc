@@ -32,6 +32,7 @@ PathGraph Graph() {
   kernel.lane = 1;
   kernel.category = EventCategory::kKernel;
   kernel.position = 12;
+  kernel.step = 4;
   graph.events = {op, kernel};
   graph.instants = {{1000000, kNoEvent, true}, {1000000, 0, true},    {31000000, 0, false},
                     {37000000, 1, true},       {101000000, 1, false}, {101000000, kNoEvent, false}};
@@ -67,7 +68,7 @@ TEST(PathReportTest, HasCountsLengthAndBreakdown) {
   EXPECT_EQ(report.edges().at("kernel_kernel_delay"), 0);
   EXPECT_EQ(report.edges().at("sync_dependency"), 0);
   EXPECT_DOUBLE_EQ(report.length_us(), 100);
-  EXPECT_EQ(report.breakdown_size(), 8);
+  EXPECT_EQ(report.breakdown_size(), 10);
   EXPECT_DOUBLE_EQ(report.breakdown().at("cpu_bound"), 30);
   EXPECT_DOUBLE_EQ(report.breakdown_percent().at("gpu_compute_bound"), 64);
   EXPECT_DOUBLE_EQ(report.breakdown().at("wait_for_other_ranks"), 0);
@@ -97,25 +98,72 @@ TEST(PathReportTest, IsReadable) {
             "gpu_compute_bound           64.000  64.00\n"
             "gpu_kernel_launch_overhead   6.000   6.00\n"
             "\n"
-            "    us      %  spent on                    event  name\n"
-            "------  -----  --------------------------  -----  --------------\n"
-            "64.000  64.00  gpu_compute_bound              12  gemm<float, 4>\n"
-            "30.000  30.00  cpu_bound                      11  aten::\"mm\"\n"
-            " 6.000   6.00  gpu_kernel_launch_overhead     12  gemm<float, 4>\n"
+            "    us      %  spent on                    rank  step  event  name\n"
+            "------  -----  --------------------------  ----  ----  -----  --------------\n"
+            "64.000  64.00  gpu_compute_bound              3     4     12  gemm<float, 4>\n"
+            "30.000  30.00  cpu_bound                      3           11  aten::\"mm\"\n"
+            " 6.000   6.00  gpu_kernel_launch_overhead     3     4     12  gemm<float, 4>\n"
             "7 x something is missing\n");
 }
 
 TEST(PathReportTest, CsvHasEveryEdgeInOrder) {
   const PathGraph graph = Graph();
-  EXPECT_EQ(PathCsv(graph, *FindLongestPath(graph)),
-            "start_us,us,percent,bound_by,edge_type,event,name,category,rank,process,thread\n"
-            "1,0,0.000000,,dependency,,,,,,\n"
-            "1,30,30.000000,cpu_bound,operator,11,\"aten::\"\"mm\"\"\",cpu_op,3,\"42\",\"7\"\n"
+  EXPECT_EQ(PathCsv(Source(), graph, *FindLongestPath(graph)),
+            "start_us,us,percent,bound_by,edge_type,event,name,category,rank,process,thread,step\n"
+            "1,0,0.000000,,dependency,,,,,,,\n"
+            "1,30,30.000000,cpu_bound,operator,11,\"aten::\"\"mm\"\"\",cpu_op,3,\"42\",\"7\",\n"
             "31,6,6.000000,gpu_kernel_launch_overhead,kernel_launch_delay,12,\"gemm<float, "
-            "4>\",kernel,3,\"0\",\"20\"\n"
+            "4>\",kernel,3,\"0\",\"20\",4\n"
             "37,64,64.000000,gpu_compute_bound,operator,12,\"gemm<float, "
-            "4>\",kernel,3,\"0\",\"20\"\n"
-            "101,0,0.000000,,dependency,,,,,,\n");
+            "4>\",kernel,3,\"0\",\"20\",4\n"
+            "101,0,0.000000,,dependency,,,,,,,\n");
+}
+
+TEST(PathReportTest, RunsOnProcessorsSayNothingOfGpus) {
+  const PathGraph graph = Graph();
+  GraphSource source = Source();
+  source.on_cpus = true;
+  const PathReport report = ReportPath(source, graph, *FindLongestPath(graph));
+  EXPECT_DOUBLE_EQ(report.breakdown().at("compute_bound"), 64);
+  EXPECT_THAT(FormatPathReport(report), Not(HasSubstr("gpu_")));
+  EXPECT_THAT(PathCsv(source, graph, *FindLongestPath(graph)), Not(HasSubstr("gpu_")));
+}
+
+// Two ranks meet in each of five steps; rank 1 sleeps in step 2, and the transfer of step 3 takes ten
+// times as long as the others.
+TEST(PathReportTest, StepsTellWhoWasLateAndWhatIsUnusual) {
+  JobMaker maker(2);
+  int64_t at = 0;
+  for (int64_t step = 0; step < 5; ++step) {
+    const int64_t slept = step == 2 ? 50 : 0, transfer = step == 3 ? 100 : 10;
+    maker.Add(0, "mm", at, at + 20);
+    const auto a =
+        maker.Add(0, "all-reduce", at + 20, at + 20 + slept + transfer, BoundBy::kGpuCommunication);
+    maker.Add(1, "mm", at + slept, at + slept + 20);
+    const auto b = maker.Add(1, "all-reduce", at + slept + 20, at + 20 + slept + transfer,
+                             BoundBy::kGpuCommunication);
+    maker.Meet("all-reduce", step, {{0, a}, {1, b}});
+    at += 20 + slept + transfer;
+  }
+  JobGraph job = std::move(maker).Make();
+  for (RankGraph& rank : job.ranks) {
+    for (size_t i = 0; i < rank.graph.events.size(); ++i) {
+      rank.graph.events[i].step = static_cast<int64_t>(i / 2);
+    }
+  }
+  const absl::StatusOr<JoinedGraph> joined = JoinRanks(std::move(job));
+  ASSERT_THAT(joined, IsOk());
+  const PathReport report = ReportPath({}, joined->graph, *FindLongestPath(joined->graph));
+  ASSERT_EQ(report.steps_size(), 5);
+  EXPECT_FALSE(report.steps(1).has_rank());
+  EXPECT_EQ(report.steps(2).rank(), 1);
+  EXPECT_DOUBLE_EQ(report.steps(2).us(), 80e-6);
+  EXPECT_DOUBLE_EQ(report.steps(2).blame_us(), 50e-6);
+  EXPECT_EQ(report.steps(2).op(), "host_gap");
+  EXPECT_EQ(report.steps(2).after(), "all-reduce");
+  EXPECT_THAT(FormatPathReport(report), HasSubstr("host_gap between all-reduce and all-reduce"));
+  ASSERT_EQ(report.notes_size(), 1);
+  EXPECT_THAT(report.notes(0), AllOf(HasSubstr("all-reduce on rank"), HasSubstr("in step 3")));
 }
 
 TEST(PathReportTest, ListsNoMoreEventsThanAPersonReads) {
@@ -131,7 +179,8 @@ TEST(PathReportTest, ListsNoMoreEventsThanAPersonReads) {
   const PathReport report = ReportPath(Source(), graph, *FindLongestPath(graph));
   EXPECT_EQ(report.events_size(), kMaxReportedEvents);
   EXPECT_EQ(report.events_total(), 3000);
-  EXPECT_THAT(FormatPathReport(report), AllOf(HasSubstr("... and 2,980 more\n")));
+  EXPECT_THAT(FormatPathReport(report),
+              AllOf(HasSubstr("... and 2,980 more, 2980.000 us together\n")));
 }
 
 TEST(PathReportTest, NamesOfATraceDoNotSteerTheTerminal) {

@@ -14,6 +14,7 @@
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/collectives/communication_kernel.h"
 #include "xla_profiler/events/event_table.h"
+#include "xla_profiler/kineto/kineto_steps.h"
 
 namespace meridian {
 namespace {
@@ -55,6 +56,7 @@ class Builder {
         window_(window),
         options_(options),
         event_of_row_(table.size(), kNoEvent),
+        steps_(table),
         is_worker_(FindWorkers(table, dependencies)),
         lane_of_track_(table.tracks().size(), kNoLane),
         graph_names_(table.names().size(), kNoName) {}
@@ -105,6 +107,7 @@ class Builder {
       event.duration_ps = std::min(table_.end_ps(row), graph_.window_end_ps) - event.start_ps;
       event.category = table_.category(row);
       event.position = positions_[row];
+      event.step = steps_.At(table_.start_ps(row)).value_or(kNoStep);
       graph_.events.push_back(event);
     }
   }
@@ -168,6 +171,7 @@ class Builder {
       if (from == kNoEvent) continue;
       switch (dependency.kind) {
         case DeviceDependencyKind::kLaunch:
+          graph_.events[work].step = graph_.events[from].step;
           add(StartInstant(from), EdgeType::kKernelLaunchDelay, BoundBy::kKernelLaunchOverhead,
               EndInstant(from));
           break;
@@ -380,6 +384,7 @@ class Builder {
 
   // By the table's rows: the event of the graph, or kNoEvent for a row outside of the window.
   std::vector<GraphEventId> event_of_row_;
+  const KinetoSteps steps_;
   // By the table's tracks: whether it works (FindWorkers), and its lane of the graph or kNoLane.
   const std::vector<bool> is_worker_;
   std::vector<LaneId> lane_of_track_;

@@ -203,7 +203,7 @@ TEST(CriticalPathCommandTest, BlamesTheRankThatSlept) {
             HasSubstr("the window lasts 311414.365 us\n"), HasSubstr("who kept others waiting\n"),
             HasSubstr("   3     1   8955.893  host_gap ")));
   EXPECT_THAT(directory.Read("b.csv"),
-              StartsWith("step,rank,op,us,bound_by,waited_in\n"
+              StartsWith("step,rank,op,us,bound_by,waited_in,after\n"
                          "3,1,\"host_gap\",8955.892527,host_gap,\"all-reduce.2\"\n"
                          "6,1,\"host_gap\",3212.481638,host_gap,\"all-reduce.2\"\n"));
   const CommandResult json = FindPath({kTwoRanks, "--json"});
