@@ -1,6 +1,8 @@
 #include "chakra_export/graph/execution_graph.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -160,6 +162,27 @@ std::string ExecutionGraph::CommunicationKind(NodeIndex node) const {
 std::string ExecutionGraph::Describe(NodeIndex node) const {
   return absl::StrCat("rank ", rank(node), " node ", id(node), " (",
                       FirstCharacters(name(node), kMaxNameLength), ")");
+}
+
+double HostGapShare(const ExecutionGraph& graph) {
+  struct Span {
+    int64_t first_ns = std::numeric_limits<int64_t>::max();
+    int64_t last_ns = std::numeric_limits<int64_t>::min();
+  };
+  std::map<int64_t, Span> spans;
+  double gaps_ns = 0, all_ns = 0;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    if (graph.start_ns(node) == kNoTimeNs) continue;
+    Span& span = spans[graph.rank(node)];
+    span.first_ns = std::min(span.first_ns, graph.start_ns(node));
+    span.last_ns = std::max(span.last_ns, graph.start_ns(node) + graph.duration_ns(node));
+    const bool on_host = graph.resource(node).kind == ResourceKind::kHostThread;
+    if (graph.is_host_gap(node) && !on_host)
+      gaps_ns += static_cast<double>(graph.duration_ns(node));
+  }
+  for (const auto& [rank, span] : spans)
+    all_ns += static_cast<double>(span.last_ns - span.first_ns);
+  return all_ns == 0 ? 0 : std::min(1.0, gaps_ns / all_ns);
 }
 
 ResourceIndex ExecutionGraphBuilder::AddResource(const Resource& resource) {

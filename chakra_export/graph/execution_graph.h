@@ -161,6 +161,10 @@ struct Communication {
 bool IsCommunication(ChakraProtoMsg::NodeType type);
 bool IsMessage(ChakraProtoMsg::NodeType type);
 
+// Name of nodes that stand for time which nothing in the trace explains. They run where computation
+// does, but are none.
+inline constexpr absl::string_view kHostGapName = "host_gap";
+
 // One node, as it is put into a graph.
 struct ExecutionNode {
   // Unique within the rank; of nodes that are ready, simulators issue the smallest id first.
@@ -193,6 +197,7 @@ class ExecutionGraph {
   ChakraProtoMsg::NodeType type(NodeIndex node) const {
     return static_cast<ChakraProtoMsg::NodeType>(types_[node]);
   }
+  bool is_host_gap(NodeIndex node) const { return name(node) == kHostGapName; }
   ResourceIndex resource_index(NodeIndex node) const { return resource_ids_[node]; }
   const Resource& resource(NodeIndex node) const { return resources_[resource_ids_[node]]; }
   int64_t rank(NodeIndex node) const { return resource(node).rank; }
@@ -257,6 +262,10 @@ class ExecutionGraph {
   std::vector<NodeIndex> sources_;
   std::vector<EdgeKinds> kinds_;
 };
+
+// Returns how much of the ranks' time, from their first start to their last end, is host gaps of
+// their devices: 0 to 1.
+double HostGapShare(const ExecutionGraph& graph);
 
 // Takes nodes and edges in any order.
 class ExecutionGraphBuilder {

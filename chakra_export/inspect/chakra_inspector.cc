@@ -90,35 +90,38 @@ void CountCommunication(const ExecutionGraph& graph, ChakraReport* report) {
                       [](const auto& a, const auto& b) { return a.bytes() > b.bytes(); });
 }
 
+// What a device may be busy with.
+enum Busy { kComputing, kCommunicating, kInHostGap, kNumBusy };
+
 // A point of time at which a node begins or ends.
 struct BusyChange {
   int64_t time_ns = 0;
-  bool communicates = false;
+  Busy with = kComputing;
   bool begins = false;
 };
 
-// Adds how long something communicates, something computes, and both. Walks through the changes in
-// the order of time and counts what is under way.
+// Adds how long something communicates, something computes, and both, and how long there are gaps.
+// Walks through the changes in the order of time and counts what is under way.
 void MeasureOverlap(std::vector<BusyChange> changes, ChakraRankReport* rank) {
   absl::c_sort(changes,
                [](const BusyChange& a, const BusyChange& b) { return a.time_ns < b.time_ns; });
-  int64_t compute_ns = 0;
-  int64_t communication_ns = 0;
+  int64_t times_ns[kNumBusy] = {};
   int64_t overlap_ns = 0;
-  int64_t computing = 0;
-  int64_t communicating = 0;
+  int64_t running[kNumBusy] = {};
   int64_t before_ns = 0;
   for (const BusyChange& change : changes) {
     const int64_t passed_ns = change.time_ns - before_ns;
-    if (computing > 0) compute_ns += passed_ns;
-    if (communicating > 0) communication_ns += passed_ns;
-    if (computing > 0 && communicating > 0) overlap_ns += passed_ns;
-    (change.communicates ? communicating : computing) += change.begins ? 1 : -1;
+    for (int with = 0; with < kNumBusy; ++with) {
+      if (running[with] > 0) times_ns[with] += passed_ns;
+    }
+    if (running[kComputing] > 0 && running[kCommunicating] > 0) overlap_ns += passed_ns;
+    running[change.with] += change.begins ? 1 : -1;
     before_ns = change.time_ns;
   }
-  rank->set_compute_ns(compute_ns);
-  rank->set_communication_ns(communication_ns);
+  rank->set_compute_ns(times_ns[kComputing]);
+  rank->set_communication_ns(times_ns[kCommunicating]);
   rank->set_overlap_ns(overlap_ns);
+  rank->set_host_gap_ns(times_ns[kInHostGap]);
 }
 
 void MeasureOverlap(const ExecutionGraph& graph, const NodeTimes& times, const RankReports& ranks) {
@@ -127,9 +130,12 @@ void MeasureOverlap(const ExecutionGraph& graph, const NodeTimes& times, const R
     const bool communicates = IsCommunication(graph.type(node));
     if (graph.resource(node).kind == ResourceKind::kHostThread) continue;
     if (!communicates && graph.type(node) != ChakraProtoMsg::COMP_NODE) continue;
+    const Busy with = communicates              ? kCommunicating
+                      : graph.is_host_gap(node) ? kInHostGap
+                                                : kComputing;
     const TimeInterval& interval = times.intervals[node];
-    changes[graph.rank(node)].push_back({interval.start_ns, communicates, true});
-    changes[graph.rank(node)].push_back({interval.end_ns, communicates, false});
+    changes[graph.rank(node)].push_back({interval.start_ns, with, true});
+    changes[graph.rank(node)].push_back({interval.end_ns, with, false});
   }
   for (const auto& [number, rank] : ranks) MeasureOverlap(std::move(changes[number]), rank);
 }
@@ -141,6 +147,8 @@ void DescribeCriticalPath(const ExecutionGraph& graph, const std::vector<Critica
     const int64_t duration_ns = step.end_ns - step.start_ns;
     if (IsCommunication(graph.type(step.node))) {
       run->set_critical_communication_ns(run->critical_communication_ns() + duration_ns);
+    } else if (graph.is_host_gap(step.node)) {
+      run->set_critical_host_gap_ns(run->critical_host_gap_ns() + duration_ns);
     } else {
       run->set_critical_compute_ns(run->critical_compute_ns() + duration_ns);
     }
@@ -201,7 +209,8 @@ std::string FormatRanks(const ChakraReport& report) {
                    {"compute ms", Align::kRight},
                    {"comm ms", Align::kRight},
                    {"overlap ms", Align::kRight},
-                   {"of comm", Align::kRight}});
+                   {"of comm", Align::kRight},
+                   {"host gaps ms", Align::kRight}});
   for (const ChakraRankReport& rank : report.ranks()) {
     const bool timed = rank.has_first_start_ns();
     const bool busy = rank.has_compute_ns();
@@ -211,7 +220,8 @@ std::string FormatRanks(const ChakraReport& report) {
                   busy ? Millis(rank.compute_ns()) : "-",
                   busy ? Millis(rank.communication_ns()) : "-",
                   busy ? Millis(rank.overlap_ns()) : "-",
-                  busy ? Share(rank.overlap_ns(), rank.communication_ns()) : "-"});
+                  busy ? Share(rank.overlap_ns(), rank.communication_ns()) : "-",
+                  busy ? Millis(rank.host_gap_ns()) : "-"});
   }
   return table.ToString();
 }
@@ -259,7 +269,8 @@ std::string FormatCommunication(const ChakraReport& report) {
 std::string FormatRun(const ChakraRunReport& run) {
   std::string text = absl::StrCat("critical length  ", Millis(run.critical_ns()), " ms (",
                                   Millis(run.critical_compute_ns()), " compute, ",
-                                  Millis(run.critical_communication_ns()), " communication)\n");
+                                  Millis(run.critical_communication_ns()), " communication, ",
+                                  Millis(run.critical_host_gap_ns()), " host gaps)\n");
   absl::StrAppend(&text, "simulator's      ",
                   run.has_simulator_ns() ? absl::StrCat(Millis(run.simulator_ns()), " ms")
                                          : std::string("deadlock"),

@@ -394,6 +394,7 @@ class Matcher {
     }
     communication.type = ChakraProtoMsg::COMM_COLL_NODE;
     communication.collective = *CommTypeOf(op.kind);
+    communication.simulated = SimulatedCommTypeOf(op.kind);
     const absl::Span<const int64_t> ranks = table_.groups()[instance.group];
     communication.ranks.assign(ranks.begin(), ranks.end());
     return communication;

@@ -6,6 +6,7 @@
 #define CHAKRA_EXPORT_PYTORCH_MATCHED_COMMUNICATION_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,9 @@ struct NodeCommunication {
   // COMM_COLL_NODE, COMM_SEND_NODE or COMM_RECV_NODE.
   ChakraProtoMsg::NodeType type{};
   ChakraProtoMsg::CollectiveCommType collective{};
+  // The collective that a simulator runs for it: the same, or the nearest that it has; absent when it
+  // has none (a barrier).
+  std::optional<ChakraProtoMsg::CollectiveCommType> simulated;
   // Bytes, counted as Chakra's comm_size.
   int64_t bytes = 0;
   // The ranks of a collective in PyTorch's order, and PyTorch's name of their group.

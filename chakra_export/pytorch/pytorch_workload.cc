@@ -310,6 +310,7 @@ absl::Status CheckRuns(const ExecutionGraph& graph, EtFlavor flavor, ChakraLinkR
   ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(graph, match));
   report->set_measured_ns(MeasuredNs(graph));
   report->set_replayed_ns(replay.makespan_ns);
+  report->set_host_gap_share(HostGapShare(graph));
   if (flavor == EtFlavor::kFull) return absl::OkStatus();
   return ReplayAsSimulator(graph, match).status();
 }
@@ -359,7 +360,13 @@ bool IsOfProcess(const EventTable& table, std::optional<int64_t> process_id) {
 }
 
 void AddWarnings(const std::vector<RankTraces>& ranks, const MatchedCommunication& communication,
-                 ChakraLinkReport* report) {
+                 const WorkloadGraph& workload, ChakraLinkReport* report) {
+  if (workload.approximated > 0) {
+    report->add_warnings(
+        absl::StrCat(workload.approximated,
+                     " x collectives became the nearest that ASTRA-sim simulates, of the same "
+                     "bytes"));
+  }
   for (const std::string& note : communication.notes) {
     report->add_warnings(std::string(absl::StripPrefix(note, "warning: ")));
   }
@@ -455,7 +462,7 @@ absl::StatusOr<ChakraLinkReport> ConvertPytorchWorkload(
   report.set_flavor(std::string(EtFlavorName(options.flavor)));
   report.set_removed_edges(static_cast<int64_t>(workload.removed_edges));
   CountEdges(workload.graph, &report);
-  AddWarnings(ranks, communication, &report);
+  AddWarnings(ranks, communication, workload, &report);
   std::map<uint32_t, int64_t> nodes;
   for (const NodeOrigin& origin : workload.origins) ++nodes[origin.input];
   std::map<int64_t, size_t> by_rank;
@@ -520,8 +527,9 @@ std::string FormatLinkReport(const ChakraLinkReport& report) {
     absl::StrAppend(&text, "  ", name, " ", WithThousands(report.edges().at(name)));
   }
   absl::StrAppend(&text, "\n",
-                  absl::StrFormat("measured %.3f ms, replayed %.3f ms\n",
-                                  report.measured_ns() * 1e-6, report.replayed_ns() * 1e-6));
+                  absl::StrFormat("measured %.3f ms, replayed %.3f ms; host gaps %.1f %%\n",
+                                  report.measured_ns() * 1e-6, report.replayed_ns() * 1e-6,
+                                  100 * report.host_gap_share()));
   for (const std::string& path : report.removed()) {
     absl::StrAppend(&text, "removed: ", path, " of an earlier workload\n");
   }

@@ -22,7 +22,7 @@ namespace {
 
 bool CanSimulate(const NodeCommunication& communication) {
   return communication.type != ChakraProtoMsg::COMM_COLL_NODE ||
-         IsSimulated(communication.collective);
+         communication.simulated.has_value();
 }
 
 // Gives groups numbers for names, and "" to that of all ranks.
@@ -184,6 +184,10 @@ class RankBuilder {
     communication.target = from.target;
     if (from.type == ChakraProtoMsg::COMM_COLL_NODE) {
       communication.type = from.collective;
+      if (flavor_ == EtFlavor::kSimulation && from.collective != *from.simulated) {
+        communication.type = *from.simulated;
+        ++result_.approximated;
+      }
       communication.group = groups_.Add(from.ranks, &builder_);
     } else {
       communication.tag = static_cast<int32_t>(from.instance % kCommTagLimit);

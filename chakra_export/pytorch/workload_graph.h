@@ -16,9 +16,9 @@
 // on the later ones.
 //
 // The collectives of a rank are chained in one order that all ranks share, so that one at a time
-// cannot be a deadlock. Communication that is not understood or has no counterpart, and kinds that
-// ASTRA-sim cannot run (reduce, gather, scatter, barrier), are computation here, as long as
-// measured.
+// cannot be a deadlock. Kinds that ASTRA-sim does not have (reduce, gather, scatter) become the
+// nearest that it has, of the same bytes. Communication that is not understood or has no counterpart,
+// and barriers, are computation here, as long as measured.
 #ifndef CHAKRA_EXPORT_PYTORCH_WORKLOAD_GRAPH_H_
 #define CHAKRA_EXPORT_PYTORCH_WORKLOAD_GRAPH_H_
 
@@ -61,6 +61,8 @@ struct WorkloadGraph {
   // reason.
   std::vector<int64_t> communication_nodes;
   std::vector<std::map<std::string, int64_t>> lowered;
+  // How many nodes communicate by the nearest collective that ASTRA-sim has.
+  int64_t approximated = 0;
   // How many edges were removed since others imply them.
   size_t removed_edges = 0;
 };

@@ -60,11 +60,28 @@ class Rank {
     NodeCommunication communication;
     communication.type = ChakraProtoMsg::COMM_COLL_NODE;
     communication.collective = type;
+    if (type != ChakraProtoMsg::BARRIER) communication.simulated = type;
+    if (type == ChakraProtoMsg::REDUCE) communication.simulated = ChakraProtoMsg::ALL_REDUCE;
     communication.bytes = 1024;
     communication.instance = instance;
     communication.ranks = std::move(ranks);
     communication.transfer_ps = timeline_.nodes[node].duration_ps;
-    communication_.nodes[node] = communication;
+    communication_.nodes[node] = {communication};
+  }
+
+  // A kernel that sends to one rank and receives from another at once.
+  void Exchange(TimelineIndex node, int64_t target, int64_t source) {
+    NodeCommunication send;
+    send.type = ChakraProtoMsg::COMM_SEND_NODE;
+    send.bytes = 64;
+    send.source = communication_.rank;
+    send.target = target;
+    send.transfer_ps = timeline_.nodes[node].duration_ps;
+    NodeCommunication receive = send;
+    receive.type = ChakraProtoMsg::COMM_RECV_NODE;
+    receive.source = source;
+    receive.target = communication_.rank;
+    communication_.nodes[node] = {send, receive};
   }
 
   RankInput input() const { return {&table_, &timeline_, &communication_}; }
@@ -163,6 +180,41 @@ TEST(WorkloadGraphTest, NumbersGroupsAndLowersWhatAstraSimCannotRun) {
   const WorkloadGraph full = Build({rank.input()}, options);
   EXPECT_THAT(full.lowered[0], IsEmpty());
   EXPECT_EQ(full.graph.type(0), ChakraProtoMsg::METADATA_NODE);
+}
+
+TEST(WorkloadGraphTest, WhatAstraSimDoesNotHaveBecomesTheNearest) {
+  Rank rank(0);
+  rank.Communicate(rank.Add("a", 1, 0, 10), 0, ChakraProtoMsg::REDUCE, {0, 1});
+  WorkloadGraphOptions options;
+  options.world_size = 2;
+  const WorkloadGraph workload = Build({rank.input()}, options);
+  EXPECT_EQ(workload.graph.communication(0)->type, ChakraProtoMsg::ALL_REDUCE);
+  EXPECT_EQ(workload.approximated, 1);
+  options.flavor = EtFlavor::kFull;
+  EXPECT_EQ(Build({rank.input()}, options).graph.communication(1)->type, ChakraProtoMsg::REDUCE);
+}
+
+// Send and receive of a batch run at once, and what comes next waits for both.
+TEST(WorkloadGraphTest, AKernelOfABatchIsANodeForEachOfItsMessages) {
+  Rank rank(1);
+  const TimelineIndex before = rank.Add("before", 1, 0, 10);
+  const TimelineIndex batch = rank.Add("batch", 1, 10, 10);
+  const TimelineIndex after = rank.Add("after", 1, 20, 10);
+  rank.Exchange(batch, 2, 0);
+  rank.AddEdge(batch, before, EdgeKind::kStream);
+  rank.AddEdge(after, batch, EdgeKind::kStream);
+  WorkloadGraphOptions options;
+  options.world_size = 3;
+  const WorkloadGraph workload = Build({rank.input()}, options);
+  EXPECT_THAT(workload.communication_nodes, ElementsAre(2));
+  ASSERT_EQ(workload.graph.node_count(), 4u);
+  EXPECT_EQ(workload.graph.type(1), ChakraProtoMsg::COMM_SEND_NODE);
+  EXPECT_EQ(workload.graph.communication(1)->target, 2);
+  EXPECT_EQ(workload.graph.type(2), ChakraProtoMsg::COMM_RECV_NODE);
+  EXPECT_EQ(workload.graph.communication(2)->source, 0);
+  EXPECT_THAT(workload.graph.dependencies(1), ElementsAre(0));
+  EXPECT_THAT(workload.graph.dependencies(2), ElementsAre(0));
+  EXPECT_THAT(workload.graph.dependencies(3), ElementsAre(1, 2));
 }
 
 }  // namespace

@@ -159,6 +159,7 @@ class Exporter {
     if (options_.intent == EtIntent::kPostTransformed) return absl::OkStatus();
     ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(graph_, match));
     report_.set_replayed_ns(replay.makespan_ns);
+    report_.set_host_gap_share(HostGapShare(graph_));
     int64_t begin_ns = std::numeric_limits<int64_t>::max();
     int64_t end_ns = std::numeric_limits<int64_t>::min();
     for (const WorkNode& node : nodes_.graph.nodes) {
@@ -395,9 +396,10 @@ std::string FormatExportReport(const ChakraExportReport& report) {
                   " sync, ", WithThousands(edges.inferred()), " inferred; ",
                   WithThousands(report.transitive_edges_removed()), " implied ones left out\n");
   if (report.measured_ns() > 0) {
-    absl::StrAppend(&out, absl::StrFormat("measured %.3f ms, replayed %.3f ms\n",
+    absl::StrAppend(&out, absl::StrFormat("measured %.3f ms, replayed %.3f ms; host gaps %.1f %%\n",
                                           static_cast<double>(report.measured_ns()) / 1e6,
-                                          static_cast<double>(report.replayed_ns()) / 1e6));
+                                          static_cast<double>(report.replayed_ns()) / 1e6,
+                                          100 * report.host_gap_share()));
   }
   std::map<std::string, int64_t> dropped;
   for (const ExportedRank& rank : report.ranks()) {
