@@ -116,5 +116,120 @@ TEST_F(DataDependenciesTest, ACommandBufferStandsForWhatLiesBetweenItsNeighbours
   EXPECT_THAT(SourcesOf(other, EdgeKind::kControl), ElementsAre(first));
 }
 
+// main: slice, all-gather-start, beside, all-gather-done, while(body), last
+// body: first_of_body, all-gather-start.2, beside.2, all-gather-done.2, last_of_body
+class AsyncWaitsTest : public ::testing::Test {
+ protected:
+  AsyncWaitsTest() : builder_("jit_loop") {
+    const xla::ShapeProto array = ArrayShape(xla::F32, {4});
+    auto* slice = builder_.Add("slice", "fusion", array);
+    auto* start = builder_.Add("all-gather-start", "async-start", array, {slice});
+    auto* beside = builder_.Add("beside", "fusion", array, {slice});
+    builder_.Add("all-gather-done", "async-done", array, {start});
+    auto* loop = builder_.Add("while", "while", array, {beside});
+    builder_.Add("last", "fusion", array);
+    auto* wrapped = builder_.AddComputation("wrapped");
+    builder_.Add("all-gather", "fusion", array);
+    start->add_called_computation_ids(wrapped->id());
+    auto* wrapped_2 = builder_.AddComputation("wrapped.2");
+    builder_.Add("all-gather.2", "fusion", array);
+    auto* body = builder_.AddComputation("body");
+    builder_.Add("first_of_body", "fusion", array);
+    auto* start_2 = builder_.Add("all-gather-start.2", "async-start", array);
+    start_2->add_called_computation_ids(wrapped_2->id());
+    builder_.Add("beside.2", "fusion", array);
+    builder_.Add("all-gather-done.2", "async-done", array, {start_2});
+    builder_.Add("last_of_body", "fusion", array);
+    loop->add_called_computation_ids(body->id());
+    bytes_ = builder_.Serialize();
+    program_ = std::make_unique<HloProgram>(1, "jit_loop", bytes_, bytes_.data());
+  }
+
+  // Launched in the order of the calls. Asynchronous work is on stream 9, the other on stream 7.
+  NodeIndex Add(const std::string& hlo_op, int64_t start_ns, int64_t end_ns, int64_t run_id = 1) {
+    DeviceWork& work = work_.emplace_back();
+    work.program = program_.get();
+    work.instruction = (*program_->Module())->FindInstruction(hlo_op);
+    EXPECT_NE(work.instruction, nullptr) << hlo_op;
+    work.run_id = run_id;
+    work.launch_ps = static_cast<int64_t>(work_.size());
+    WorkNode node;
+    const bool is_async = hlo_op == "all-gather" || hlo_op == "all-gather.2";
+    node.resource = {0, ResourceKind::kStream, is_async ? 9 : 7};
+    node.start_ns = start_ns;
+    node.end_ns = end_ns;
+    node.work = &work;
+    graph_.nodes.push_back(node);
+    return static_cast<NodeIndex>(graph_.nodes.size() - 1);
+  }
+
+  std::vector<NodeIndex> AwaitedBy(NodeIndex node) {
+    if (graph_.edges.empty()) AddDataDependencies(&graph_);
+    std::vector<NodeIndex> sources;
+    for (const WorkEdge& edge : graph_.edges) {
+      if (edge.node == node && edge.kinds.Contains(EdgeKind::kSync)) sources.push_back(edge.source);
+    }
+    return sources;
+  }
+
+  HloModuleBuilder builder_;
+  std::string bytes_;
+  std::unique_ptr<HloProgram> program_;
+  std::deque<DeviceWork> work_;
+  WorkGraph graph_;
+};
+
+TEST_F(AsyncWaitsTest, WhatComesAfterADoneWaitsThoughItReadsSomethingElse) {
+  const NodeIndex slice = Add("slice", 0, 10);
+  const NodeIndex gather = Add("all-gather", 12, 100);
+  const NodeIndex beside = Add("beside", 13, 20);
+  const NodeIndex in_loop = Add("first_of_body", 102, 110);
+  const NodeIndex next = Add("beside.2", 110, 120);
+  EXPECT_THAT(AwaitedBy(gather), ElementsAre(slice));
+  EXPECT_THAT(AwaitedBy(beside), IsEmpty());
+  EXPECT_THAT(AwaitedBy(in_loop), ElementsAre(gather));
+  EXPECT_THAT(AwaitedBy(next), IsEmpty());
+}
+
+TEST_F(AsyncWaitsTest, EveryIterationWaitsForItsOwn) {
+  const NodeIndex before = Add("first_of_body", 0, 10);
+  const NodeIndex gather = Add("all-gather.2", 12, 50);
+  Add("beside.2", 13, 20);
+  const NodeIndex after = Add("last_of_body", 52, 60);
+  const NodeIndex again = Add("first_of_body", 60, 70);
+  const NodeIndex second = Add("all-gather.2", 72, 150);
+  const NodeIndex last = Add("last", 152, 160);
+  EXPECT_THAT(AwaitedBy(gather), ElementsAre(before));
+  EXPECT_THAT(AwaitedBy(after), ElementsAre(gather));
+  EXPECT_THAT(AwaitedBy(again), IsEmpty());
+  EXPECT_THAT(AwaitedBy(second), ElementsAre(again));
+  // The loop has ended.
+  EXPECT_THAT(AwaitedBy(last), ElementsAre(second));
+}
+
+TEST_F(AsyncWaitsTest, TheNextExecutionWaitsAndTimesAreBelieved) {
+  const NodeIndex gather = Add("all-gather", 0, 100);
+  const NodeIndex next = Add("slice", 105, 110, /*run_id=*/2);
+  const NodeIndex gather_2 = Add("all-gather", 112, 200, /*run_id=*/2);
+  // Began before the all-gather ended: it did not wait.
+  const NodeIndex early = Add("last", 150, 160, /*run_id=*/2);
+  EXPECT_THAT(AwaitedBy(next), ElementsAre(gather));
+  EXPECT_THAT(AwaitedBy(gather_2), ElementsAre(next));
+  EXPECT_THAT(AwaitedBy(early), IsEmpty());
+}
+
+// A kernel that starts 1 ms after its launch, right after what ran on another stream.
+TEST_F(AsyncWaitsTest, LateStartsAreExplainedByWhatHasJustEnded) {
+  const NodeIndex gather = Add("all-gather", 0, 990'000);
+  const NodeIndex late = Add("beside", 1'000'000, 1'000'100);
+  work_[1].start_ps = 1'000'000'000;
+  work_[1].launch_end_ps = 1'000;
+  EXPECT_EQ(AddInferredDependencies(&graph_), 1);
+  ASSERT_EQ(graph_.edges.size(), 1);
+  EXPECT_EQ(graph_.edges[0].node, late);
+  EXPECT_EQ(graph_.edges[0].source, gather);
+  EXPECT_TRUE(graph_.edges[0].kinds.Contains(EdgeKind::kInferred));
+}
+
 }  // namespace
 }  // namespace meridian

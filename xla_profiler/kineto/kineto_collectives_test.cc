@@ -183,6 +183,59 @@ TEST(KinetoCollectivesTest, KernelsThatNoCallDescribesAreCounted) {
   EXPECT_THAT(profile.assigned_devices, ElementsAre(0, 1));
 }
 
+// A call on the host that records what a batch is to do.
+std::string Recorded(absl::string_view times, absl::string_view args) {
+  return Event("cpu_op", "record_param_comms", R"("pid": 1, "tid": 1)", times,
+               absl::StrCat(R"("Process Group Name": "0", "dtype": "Float", )", args));
+}
+
+// The end of a batch at a time, which launches a kernel.
+std::vector<std::string> BatchEnd(int64_t at, int64_t correlation) {
+  const std::string kernel = absl::StrCat(R"("correlation": )", correlation);
+  return {Event("user_annotation", "nccl:coalesced", R"("pid": 1, "tid": 1)",
+                absl::StrCat(R"("ts": )", at, R"(, "dur": 5)"), ""),
+          Event("cuda_driver", "cuLaunchKernelEx", R"("pid": 1, "tid": 1)",
+                absl::StrCat(R"("ts": )", at + 1, R"(, "dur": 1)"), kernel),
+          Kernel("ncclDevKernel_SendRecv(Args)",
+                 absl::StrCat(R"("ts": )", at + 10, R"(, "dur": 4)"), kernel)};
+}
+
+TEST(KinetoCollectivesTest, AKernelOfABatchDoesWhatTheCallsBeforeItRecorded) {
+  std::vector<std::string> events = {
+      // Has a kernel of its own.
+      Recorded(R"("ts": 1, "dur": 2)", absl::StrCat(R"("External id": 5, )", kAllReduceArgs)),
+      Kernel(kAllReduceKernel, R"("ts": 3, "dur": 1)",
+             absl::StrCat(R"("External id": 5, )", kAllReduceArgs)),
+      Recorded(R"("ts": 4, "dur": 2)",
+               R"("External id": 6, "Collective name": "send", "Dst Rank": 0,
+                  "In msg nelems": 16, "Out msg nelems": 16)"),
+      Recorded(R"("ts": 7, "dur": 2)",
+               R"("External id": 7, "Collective name": "recv", "Src Rank": 0,
+                  "In msg nelems": 8, "Out msg nelems": 8)"),
+      Recorded(R"("ts": 9, "dur": 1)",
+               R"("External id": 8, "Collective name": "send", "Dst Rank": 0,
+                  "In msg nelems": 4, "Out msg nelems": 4)"),
+      Recorded(R"("ts": 10, "dur": 1)", R"("External id": 9, "Collective name": "wait")"),
+      // Of the next batch.
+      Recorded(R"("ts": 50, "dur": 2)",
+               R"("External id": 10, "Collective name": "recv", "Src Rank": 0,
+                  "In msg nelems": 32, "Out msg nelems": 32)")};
+  for (const auto& [at, correlation] : {std::make_pair(20, 1), std::make_pair(60, 2)}) {
+    for (std::string& event : BatchEnd(at, correlation)) events.push_back(std::move(event));
+  }
+  const ProfileCollectives profile = ReadRank(1, events);
+  std::vector<std::string> read;
+  for (const CollectiveEvent& event : profile.events) {
+    const CollectiveOp& op = profile.ops[event.op];
+    read.push_back(absl::StrCat(op.instruction, ", ", op.operand_bytes, " bytes at ",
+                                event.start_ps / 1000000 + 1));
+  }
+  EXPECT_THAT(read, ::testing::UnorderedElementsAre("allreduce Float 1024->1024, 4096 bytes at 3",
+                                                    "transfer 1->0 Float 20, 80 bytes at 30",
+                                                    "transfer 0->1 Float 8, 32 bytes at 30",
+                                                    "transfer 0->1 Float 32, 128 bytes at 70"));
+}
+
 TEST(KinetoCollectivesTest, CopiesThatACallMadeAreNoCollectives) {
   const ProfileCollectives profile =
       ReadRank(0, {Kernel("elementwise_kernel", R"("ts": 1, "dur": 1)", kAllReduceArgs),
