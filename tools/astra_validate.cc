@@ -64,10 +64,8 @@ absl::StatusOr<std::optional<CalibrationReport>> ReadCalibration(
 absl::Status CheckSteps(const std::vector<CalibrationRun>& runs, const Fabric& fabric,
                         const Corrections& corrections, SimulationCheckReport* report,
                         ComputeBeside* beside) {
-  StepCheckOptions options;
+  ProfiledRunOptions options;
   options.reader.input = UserInputOptions();
-  options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
-  options.work_folder = UserInputOptions().temporary_directory;
   ProgressBar progress("scheduling steps", 0);
   for (const CalibrationRun& run : runs) {
     std::vector<std::optional<int64_t>> steps(run.steps.begin(), run.steps.end());
@@ -77,9 +75,11 @@ absl::Status CheckSteps(const std::vector<CalibrationRun>& runs, const Fabric& f
                                      " steps the first ", kMaxSteps, " were scheduled"));
       steps.resize(kMaxSteps);
     }
+    ASSIGN_OR_RETURN(const ProfiledRun profiles,
+                     ReadProfiledRun(FileSystem::Posix(), run.traces, options));
     for (const std::optional<int64_t>& step : steps) {
-      const absl::Status status =
-          CheckStep(FileSystem::Posix(), run, step, fabric, corrections, options, report, beside);
+      const absl::Status status = CheckStep(profiles, run.folder, step, fabric, corrections,
+                                            absl::GetFlag(FLAGS_allow_violations), report, beside);
       if (!status.ok()) {
         if (ExitCode(status) == kExitEnvironment) return status;
         const std::string name = step.has_value() ? absl::StrCat("step ", *step) : "the run";

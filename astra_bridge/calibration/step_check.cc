@@ -5,25 +5,17 @@
 #include <memory>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/engine_model.h"
 #include "astra_bridge/configuration/timing_setup.h"
 #include "astra_bridge/corrections/corrected_timing.h"
 #include "astra_bridge/schedule/iteration_prediction.h"
 #include "astra_bridge/schedule/workload_edges.h"
-#include "chakra_export/et/comm_groups.h"
-#include "chakra_export/et/et_attributes.h"
-#include "chakra_export/et/et_files.h"
 #include "chakra_export/graph/communication_match.h"
-#include "chakra_export/graph/et_graph_reader.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/graph_replay.h"
-#include "chakra_export/xspace/chakra_export_report.pb.h"
 #include "chakra_export/xspace/xspace_exporter.h"
-#include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/files/scratch_folder.h"
 
 namespace meridian {
 namespace {
@@ -70,38 +62,6 @@ double OverlapNs(const TimeInterval& one, const std::vector<TimeInterval>& other
   return overlap_ns;
 }
 
-struct StepGraph {
-  ExecutionGraph graph;
-  // By graph node: whether it is computation.
-  std::vector<bool> computes;
-};
-
-absl::StatusOr<StepGraph> GraphOf(FileSystem& file_system, const CalibrationRun& run,
-                                  std::optional<int64_t> step, const StepCheckOptions& options) {
-  ASSIGN_OR_RETURN(const ScratchFolder folder, ScratchFolder::Create(options.work_folder, "astra"));
-  const std::string prefix = absl::StrCat(folder.path(), "/step");
-  XSpaceExportOptions export_options;
-  export_options.reader = options.reader;
-  export_options.allow_violations = options.allow_violations;
-  if (step.has_value()) export_options.steps = NumberRange{*step, *step};
-  const auto exported = ExportXSpaces(file_system, run.traces, prefix, export_options);
-  RETURN_IF_ERROR(exported.status());
-  ASSIGN_OR_RETURN(const EtFiles files, FindEtFiles(file_system, prefix));
-  EtGraphReaderOptions read;
-  const std::string groups = absl::StrCat(prefix, ".comm_groups.json");
-  if (file_system.Kind(groups).ok()) {
-    ASSIGN_OR_RETURN(read.groups, ReadCommGroups(file_system, groups));
-  }
-  StepGraph result;
-  read.visit = [&](NodeIndex, const ChakraProtoMsg::Node& node) -> absl::Status {
-    ASSIGN_OR_RETURN(const bool computes, IsComputation(node));
-    result.computes.push_back(computes);
-    return absl::OkStatus();
-  };
-  ASSIGN_OR_RETURN(result.graph, ReadEtGraph(file_system, files, read));
-  return result;
-}
-
 // Returns the time from the first start of a graph node to the last end.
 double SpanNs(const ExecutionGraph& graph) {
   int64_t first_ns = std::numeric_limits<int64_t>::max();
@@ -115,13 +75,6 @@ double SpanNs(const ExecutionGraph& graph) {
 }
 
 }  // namespace
-
-absl::StatusOr<bool> IsComputation(const ChakraProtoMsg::Node& node) {
-  if (node.type() != ChakraProtoMsg::COMP_NODE) return false;
-  ASSIGN_OR_RETURN(const std::optional<std::string> op_kind,
-                   GetStringAttribute(node.attr(), kOpKindAttribute));
-  return op_kind != kHostGapOpKind && op_kind != kUnmatchedOpKind && op_kind != kLocalOpKind;
-}
 
 ComputeBeside::Key ComputeBeside::KeyFor(CollectiveKind kind, int64_t bytes, int32_t ranks,
                                          std::vector<int32_t> members) {
@@ -159,12 +112,15 @@ std::optional<double> ComputeBeside::ShareOf(const TransferCell& cell) const {
   return found->second.beside_ns / found->second.all_ns;
 }
 
-absl::Status CheckStep(FileSystem& file_system, const CalibrationRun& run,
+absl::Status CheckStep(const ProfiledRun& profiles, const std::string& folder,
                        std::optional<int64_t> step, const Fabric& fabric,
-                       const Corrections& corrections, const StepCheckOptions& options,
+                       const Corrections& corrections, bool allow_violations,
                        SimulationCheckReport* report, ComputeBeside* beside) {
-  ASSIGN_OR_RETURN(const StepGraph exported, GraphOf(file_system, run, step, options));
-  const ExecutionGraph& graph = exported.graph;
+  XSpaceExportOptions options;
+  options.allow_violations = allow_violations;
+  if (step.has_value()) options.steps = NumberRange{*step, *step};
+  ASSIGN_OR_RETURN(const XSpaceGraph built, BuildXSpaceGraph(profiles, options));
+  const ExecutionGraph& graph = built.graph;
   const CommunicationMatch match(graph);
   const int32_t ranks = static_cast<int32_t>(graph.Ranks().size());
   TimingSetup setup;
@@ -177,12 +133,12 @@ absl::Status CheckStep(FileSystem& file_system, const CalibrationRun& run,
                    PredictIteration(setup, graph, match, iteration));
   ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(graph, match));
   CheckedStep& checked = *report->add_steps();
-  checked.set_run(run.folder);
+  checked.set_run(folder);
   if (step.has_value()) checked.set_step(*step);
   checked.set_measured_ns(SpanNs(graph));
   checked.set_simulated_ns(static_cast<double>(prediction->schedule.replay.makespan_ns));
   checked.set_replayed_ns(static_cast<double>(replay.makespan_ns));
-  checked.set_compute_share(beside->Add(graph, exported.computes, match, prediction->edges));
+  checked.set_compute_share(beside->Add(graph, built.computes, match, prediction->edges));
   if (checked.measured_ns() > 0) {
     checked.set_signed_error(checked.simulated_ns() / checked.measured_ns() - 1);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole steps of a run, simulated and measured: the run is exported as Chakra traces, and these are
-// scheduled with simulated communication (schedule/iteration_prediction.h). Also how much a rank
+// Whole steps of a run, simulated and measured: the graph of the run, as it is exported, is scheduled
+// with simulated communication (schedule/iteration_prediction.h). Also how much a rank
 // computed while it communicated: computation takes from the device what moves the data, and the
 // other way round.
 #ifndef ASTRA_BRIDGE_CALIBRATION_STEP_CHECK_H_
@@ -14,17 +14,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "astra_bridge/calibration/transfers.h"
 #include "astra_bridge/corrections/corrections.h"
 #include "astra_bridge/edges/timed_kind.h"
 #include "astra_bridge/timing/fabric.h"
-#include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/xplane/xspace_reader.h"
-
-namespace ChakraProtoMsg {
-class Node;
-}  // namespace ChakraProtoMsg
+#include "chakra_export/xspace/device_work.h"
 
 namespace meridian {
 
@@ -32,11 +26,6 @@ class CommunicationMatch;
 class ExecutionGraph;
 class SimulationCheckReport;
 struct WorkloadEdges;
-
-// Returns whether a node of an exported trace is computation. Not all COMP nodes are: by their
-// op_kind, some are gaps of the host, and some collectives that a simulator could not run
-// (chakra_export/et/et_attributes.h). InvalidArgument for an op_kind that is no text.
-absl::StatusOr<bool> IsComputation(const ChakraProtoMsg::Node& node);
 
 class ComputeBeside {
  public:
@@ -65,18 +54,11 @@ class ComputeBeside {
   std::map<Key, Times> times_;
 };
 
-struct StepCheckOptions {
-  XSpaceReaderOptions reader;
-  bool allow_violations = false;
-  // A folder that exists; what is written there is removed again.
-  std::string work_folder = "/tmp";
-};
-
 // Adds the step, or everything when none is named, to the report's steps, and what ranks computed
-// meanwhile. Only folder and profiles of the run count.
-absl::Status CheckStep(FileSystem& file_system, const CalibrationRun& run,
+// meanwhile. The profiles of the run lie in the folder.
+absl::Status CheckStep(const ProfiledRun& profiles, const std::string& folder,
                        std::optional<int64_t> step, const Fabric& fabric,
-                       const Corrections& corrections, const StepCheckOptions& options,
+                       const Corrections& corrections, bool allow_violations,
                        SimulationCheckReport* report, ComputeBeside* beside);
 
 // Sums up the report's steps, those that took time.

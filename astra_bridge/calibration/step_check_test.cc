@@ -8,7 +8,6 @@
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/engine_model.h"
 #include "astra_bridge/schedule/workload_edges.h"
-#include "chakra_export/et/et_attributes.h"
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/xspace/testing/device_profile.h"
@@ -24,7 +23,6 @@ namespace meridian {
 namespace {
 
 using ::testing::DoubleEq;
-using ::testing::IsEmpty;
 using ::testing::Optional;
 
 TEST(StepCheckTest, SummaryCountsStepsThatTookTime) {
@@ -47,8 +45,7 @@ TEST(StepCheckTest, CommunicationWithNobodyElseIsNoComputation) {
   AddPermute("permute.1", floats, {x}, {{0, 0}, {1, 1}}, &program);
   program.Add("add.1", "add", floats, {x, x});
   const TemporaryDirectory directory;
-  CalibrationRun run;
-  run.folder = "made_up";
+  std::vector<std::string> traces;
   for (int64_t rank : {0, 1}) {
     const XSpaceProto profile = GpuProfile(
         rank, program,
@@ -58,32 +55,28 @@ TEST(StepCheckTest, CommunicationWithNobodyElseIsNoComputation) {
             100000, 200000, ""},
            {"ncclDevKernel_SendRecv(ncclDevKernelArgs)", "permute.1", 15, 120000, 180000, ""},
            {"loop_add", "add.1", 16, 180000, 190000, ""}}}});
-    run.traces.push_back(directory.Write(absl::StrCat("traces/rank", rank, ".xplane.pb"),
-                                         profile.SerializeAsString()));
+    traces.push_back(directory.Write(absl::StrCat("traces/rank", rank, ".xplane.pb"),
+                                     profile.SerializeAsString()));
   }
-  StepCheckOptions options;
-  options.work_folder = directory.path();
+  ASSERT_OK_AND_ASSIGN(const ProfiledRun run, ReadProfiledRun(FileSystem::Posix(), traces));
   SimulationCheckReport report;
   ComputeBeside beside;
-  ASSERT_OK(CheckStep(FileSystem::Posix(), run, std::nullopt, AssumedFabric(2), Corrections(),
-                      options, &report, &beside));
+  ASSERT_OK(CheckStep(run, "made_up", std::nullopt, AssumedFabric(2), Corrections(),
+                      /*allow_violations=*/false, &report, &beside));
   EXPECT_EQ(report.steps(0).measured_ns(), 100000);
   EXPECT_DOUBLE_EQ(report.steps(0).compute_share(), 0.1);
 }
 
 TEST(StepCheckTest, ARealRunIsScheduledAgain) {
-  const TemporaryDirectory work;
-  CalibrationRun run;
-  run.folder = "jax_tp_cuda4";
+  std::vector<std::string> traces;
   for (int rank = 0; rank < 4; ++rank) {
-    run.traces.push_back(absl::StrCat("examples/jax_tp_cuda4/rank", rank, ".xplane.pb.gz"));
+    traces.push_back(absl::StrCat("examples/jax_tp_cuda4/rank", rank, ".xplane.pb.gz"));
   }
-  StepCheckOptions options;
-  options.work_folder = work.path();
+  ASSERT_OK_AND_ASSIGN(const ProfiledRun run, ReadProfiledRun(FileSystem::Posix(), traces));
   SimulationCheckReport report;
   ComputeBeside beside;
-  ASSERT_OK(CheckStep(FileSystem::Posix(), run, std::nullopt, AssumedFabric(4), Corrections(),
-                      options, &report, &beside));
+  ASSERT_OK(CheckStep(run, "jax_tp_cuda4", std::nullopt, AssumedFabric(4), Corrections(),
+                      /*allow_violations=*/false, &report, &beside));
   const CheckedStep& step = report.steps(0);
   EXPECT_FALSE(step.has_step());
   EXPECT_GT(step.measured_ns(), 1e6);
@@ -101,7 +94,6 @@ TEST(StepCheckTest, ARealRunIsScheduledAgain) {
   const std::optional<double> share = beside.ShareOf(cell);
   ASSERT_TRUE(share.has_value());
   EXPECT_LT(*share, 1);
-  EXPECT_THAT(work.List(), IsEmpty());
 }
 
 // Two ranks that each have a stream for computation and one for communication.
@@ -234,25 +226,6 @@ TEST(ComputeBesideTest, OnlyNodesThatComputeCount) {
   }
   ComputeBeside beside;
   EXPECT_THAT(ranks.AddTo(&beside), DoubleEq(0.1));
-}
-
-ChakraProtoMsg::Node NodeOfKind(absl::string_view op_kind) {
-  ChakraProtoMsg::Node node;
-  node.set_name("fusion");
-  node.set_type(ChakraProtoMsg::COMP_NODE);
-  if (!op_kind.empty()) SetStringAttribute(kOpKindAttribute, op_kind, node.mutable_attr());
-  return node;
-}
-
-TEST(ComputeBesideTest, CompNodesMayBeGapsOrCommunication) {
-  EXPECT_THAT(IsComputation(NodeOfKind("")), IsOkAndHolds(true));
-  EXPECT_THAT(IsComputation(NodeOfKind(kMemcpyOpKind)), IsOkAndHolds(true));
-  EXPECT_THAT(IsComputation(NodeOfKind(kHostGapOpKind)), IsOkAndHolds(false));
-  EXPECT_THAT(IsComputation(NodeOfKind(kUnmatchedOpKind)), IsOkAndHolds(false));
-  EXPECT_THAT(IsComputation(NodeOfKind(kLocalOpKind)), IsOkAndHolds(false));
-  ChakraProtoMsg::Node collective = NodeOfKind("");
-  collective.set_type(ChakraProtoMsg::COMM_COLL_NODE);
-  EXPECT_THAT(IsComputation(collective), IsOkAndHolds(false));
 }
 
 }  // namespace

@@ -44,16 +44,31 @@ constexpr absl::string_view kPiecesAttribute = "device_events";
 
 class Exporter {
  public:
-  Exporter(FileSystem& files, const std::string& prefix, const XSpaceExportOptions& options)
-      : files_(files), prefix_(prefix), options_(options) {}
+  Exporter(const ProfiledRun& input, const XSpaceExportOptions& options)
+      : input_(input), options_(options) {}
 
-  absl::StatusOr<ChakraExportReport> Run(const std::vector<std::string>& traces) {
-    ProfiledRunOptions read_options;
-    read_options.reader = options_.reader;
-    read_options.ranks = options_.ranks;
-    read_options.profile_starts_ns = options_.profile_starts_ns;
-    read_options.progress = options_.progress;
-    ASSIGN_OR_RETURN(input_, ReadProfiledRun(files_, traces, read_options));
+  absl::StatusOr<XSpaceGraph> BuildGraph() {
+    RETURN_IF_ERROR(Build());
+    XSpaceGraph result;
+    for (const NodeIndex index : order_) {
+      const WorkNode& node = nodes_.graph.nodes[index];
+      result.computes.push_back(node.type == ChakraProtoMsg::COMP_NODE &&
+                                node.op_kind != kHostGapOpKind &&
+                                node.op_kind != kUnmatchedOpKind && node.op_kind != kLocalOpKind);
+    }
+    result.graph = std::move(graph_);
+    return result;
+  }
+
+  absl::StatusOr<ChakraExportReport> Export(FileSystem& files, const std::string& prefix) {
+    RETURN_IF_ERROR(Build());
+    RETURN_IF_ERROR(Write(files, prefix));
+    Describe();
+    return std::move(report_);
+  }
+
+ private:
+  absl::Status Build() {
     RETURN_IF_ERROR(CheckAgreement());
     if (options_.intent == EtIntent::kProfiled) {
       RETURN_IF_ERROR(CheckClocks());
@@ -65,13 +80,9 @@ class Exporter {
     graph_ = ToExecutionGraph(nodes_.graph, order_);
     ASSIGN_OR_RETURN(const size_t removed, RemoveTransitiveEdges(&graph_));
     report_.set_transitive_edges_removed(static_cast<int64_t>(removed));
-    RETURN_IF_ERROR(Check());
-    RETURN_IF_ERROR(Write());
-    Describe();
-    return std::move(report_);
+    return Check();
   }
 
- private:
   // Profiles of different runs, or that disagree, would lose their collectives without a word.
   absl::Status CheckAgreement() const {
     const CollectiveRun& run = input_.collectives;
@@ -268,12 +279,12 @@ class Exporter {
     }
   }
 
-  absl::Status Write() {
+  absl::Status Write(FileSystem& files, const std::string& prefix) {
     const auto decorate = [this](NodeIndex node, ChakraProtoMsg::Node* message) {
       Decorate(node, message);
     };
     ASSIGN_OR_RETURN(written_,
-                     WriteEtWorkload(files_, graph_, prefix_, nodes_.graph.rank_count, decorate));
+                     WriteEtWorkload(files, graph_, prefix, nodes_.graph.rank_count, decorate));
     return absl::OkStatus();
   }
 
@@ -351,10 +362,8 @@ class Exporter {
     }
   }
 
-  FileSystem& files_;
-  const std::string& prefix_;
+  const ProfiledRun& input_;
   const XSpaceExportOptions& options_;
-  ProfiledRun input_;
   WorkNodes nodes_;
   // Node i of graph_ is node order_[i] of nodes_.
   std::vector<NodeIndex> order_;
@@ -366,11 +375,22 @@ class Exporter {
 
 }  // namespace
 
+absl::StatusOr<XSpaceGraph> BuildXSpaceGraph(const ProfiledRun& run,
+                                             const XSpaceExportOptions& options) {
+  return Exporter(run, options).BuildGraph();
+}
+
 absl::StatusOr<ChakraExportReport> ExportXSpaces(FileSystem& file_system,
                                                  const std::vector<std::string>& traces,
                                                  const std::string& prefix,
                                                  const XSpaceExportOptions& options) {
-  return Exporter(file_system, prefix, options).Run(traces);
+  ProfiledRunOptions read_options;
+  read_options.reader = options.reader;
+  read_options.ranks = options.ranks;
+  read_options.profile_starts_ns = options.profile_starts_ns;
+  read_options.progress = options.progress;
+  ASSIGN_OR_RETURN(const ProfiledRun run, ReadProfiledRun(file_system, traces, read_options));
+  return Exporter(run, options).Export(file_system, prefix);
 }
 
 std::string FormatExportReport(const ChakraExportReport& report) {

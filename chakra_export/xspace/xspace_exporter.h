@@ -53,6 +53,19 @@ struct XSpaceExportOptions {
   std::function<void(size_t file)> progress;
 };
 
+// The graph of a run as it is exported, in memory.
+struct XSpaceGraph {
+  ExecutionGraph graph;
+  // By node: whether it is computation of a device. Gaps are not, nor is communication that a
+  // simulator could not run, though both run where computation does.
+  std::vector<bool> computes;
+};
+
+// Builds and checks what ExportXSpaces would write of the run; of the options those about reading
+// and progress do not matter. Errors are the same.
+absl::StatusOr<XSpaceGraph> BuildXSpaceGraph(const ProfiledRun& run,
+                                             const XSpaceExportOptions& options);
+
 // Nothing is written unless everything is read, built and checked. FailedPrecondition for clocks
 // with violations, InvalidArgument for input that is not one whole run.
 absl::StatusOr<ChakraExportReport> ExportXSpaces(FileSystem& file_system,

@@ -99,8 +99,7 @@ struct DeviceDependencies {
 };
 
 // Finds all dependencies in the profile of one process; those that `sync_calls` cause, and those
-// that the table alone tells. device_dependencies_json.h and device_dependencies_xspace.h read the
-// calls.
+// that the table alone tells. kineto/device_dependencies_json.h reads the calls.
 //
 // - All work of one correlation id was launched by one call (a CUDA graph). Work whose call is not
 //   in the profile counts as enqueued right after its predecessor on the stream.
