@@ -252,6 +252,33 @@ TEST_F(PytorchWorkloadTest, MakesCollectivesWithoutCounterpartComputation) {
   EXPECT_EQ(report.ranks(0).lowered_communication().begin()->second, 1);
 }
 
+// Each stage of a pipeline sends four activations on and four gradients back in each of three steps,
+// as batches.
+TEST_F(PytorchWorkloadTest, BatchesBecomeMessagesToTheirPeers) {
+  for (int rank = 0; rank < 4; ++rank) {
+    host_.push_back(absl::StrCat("examples/torch_pipeline4/et_", rank, ".json.gz"));
+    device_.push_back(absl::StrCat("examples/torch_pipeline4/kineto_", rank, ".json.gz"));
+  }
+  ASSERT_OK_AND_ASSIGN(const ChakraLinkReport report, Convert());
+  EXPECT_NEAR(report.replayed_ns(), report.measured_ns(), 0.01 * report.measured_ns());
+  EXPECT_GT(report.host_gap_share(), 0.1);
+  EXPECT_LT(report.host_gap_share(), 1);
+  const ExecutionGraph graph = ReadGraph();
+  std::map<std::pair<int64_t, int64_t>, int> sends, receives;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    if (!IsMessage(graph.type(node))) continue;
+    const Communication& message = *graph.communication(node);
+    EXPECT_EQ(message.bytes, 4 * 65536);
+    const bool is_send = graph.type(node) == ChakraProtoMsg::COMM_SEND_NODE;
+    EXPECT_EQ(graph.rank(node), is_send ? message.source : message.target);
+    ++(is_send ? sends : receives)[{message.source, message.target}];
+  }
+  const std::map<std::pair<int64_t, int64_t>, int> expected = {
+      {{0, 1}, 12}, {{1, 2}, 12}, {{2, 3}, 12}, {{1, 0}, 12}, {{2, 1}, 12}, {{3, 2}, 12}};
+  EXPECT_EQ(sends, expected);
+  EXPECT_EQ(receives, expected);
+}
+
 TEST_F(PytorchWorkloadTest, TakesWhatOnlyTheHostTraceSays) {
   for (int64_t rank = 0; rank < 2; ++rank) {
     HostTraceText host("1.0.1");

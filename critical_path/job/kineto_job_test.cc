@@ -1,6 +1,7 @@
 #include "critical_path/job/job_analysis.h"
 
 #include <cstdint>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -182,6 +183,24 @@ TEST(RealKinetoJobTest, FourRanksOfTrainingHaveOnePath) {
   EXPECT_EQ(std::accumulate(breakdown.time_ps.begin(), breakdown.time_ps.end(), int64_t{0}),
             path->length_ps);
   EXPECT_EQ(FindBlame(joined->graph).ranks.size(), 4);
+}
+
+// Rank 1 of a pipeline sleeps 5 ms in step 3. That stages wait for each other is nobody's fault.
+TEST(RealKinetoJobTest, ASleepInAPipelineOfBatchedMessagesIsFound) {
+  std::vector<std::string> traces;
+  for (int rank = 0; rank < 4; ++rank) {
+    traces.push_back(absl::StrCat("examples/torch_pipeline4/kineto_", rank, ".json.gz"));
+  }
+  absl::StatusOr<LoadedJob> loaded = Load(traces);
+  ASSERT_THAT(loaded, IsOk());
+  const absl::StatusOr<JoinedGraph> joined = JoinRanks(std::move(loaded->job));
+  ASSERT_THAT(joined, IsOk());
+  std::map<int64_t, int64_t> in_step_3;
+  for (const BlameRow& row : FindBlame(joined->graph).rows) {
+    if (row.step == 3) in_step_3[row.rank] += row.time_ps;
+  }
+  EXPECT_GT(in_step_3[1], 3'000'000'000);
+  for (const int64_t other : {0, 2, 3}) EXPECT_LT(in_step_3[other], in_step_3[1]) << other;
 }
 
 }  // namespace

@@ -187,7 +187,7 @@ TEST_P(RealJobTest, OneRanksPathIsAsLongAsItsRun) {
 
 INSTANTIATE_TEST_SUITE_P(Examples, RealJobTest,
                          ::testing::Values("examples/jax_cuda2", "examples/jax_cpu4",
-                                           "examples/jax_tp_cuda4"));
+                                           "examples/jax_tp_cuda4", "examples/jax_scan4"));
 
 // Rank 1 sleeps at the end of steps 2 and 5, which shows in the first all-reduce of the next.
 TEST(XSpaceJobTest, TheRankThatSleptHasTheLargestBlame) {
@@ -208,6 +208,29 @@ TEST(XSpaceJobTest, TheRankThatSleptHasTheLargestBlame) {
     EXPECT_GT(blame.rows[i].time_ps, 2'000'000'000);
     EXPECT_LT(blame.rows[i].time_ps, 9'000'000'000);
   }
+}
+
+// Rank 2 sleeps 4 ms in steps 2 and 4. Nothing else keeps others waiting for long, and what waits for
+// asynchronous all-gathers is no launch overhead.
+TEST(XSpaceJobTest, ASleepInALoopOfAsynchronousCollectivesIsFound) {
+  absl::StatusOr<LoadedJob> loaded = Load(FilesIn("examples/jax_scan4"));
+  ASSERT_THAT(loaded, IsOk());
+  const absl::StatusOr<JoinedGraph> joined = JoinRanks(std::move(loaded->job));
+  ASSERT_THAT(joined, IsOk());
+  const Blame blame = FindBlame(joined->graph);
+  ASSERT_GE(blame.rows.size(), 3);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(blame.rows[i].rank, 2);
+    EXPECT_THAT(blame.rows[i].step, ::testing::AnyOf(2, 4));
+    EXPECT_EQ(blame.rows[i].op, "host_gap");
+    EXPECT_NEAR(static_cast<double>(blame.rows[i].time_ps), 4e9, 5e8);
+  }
+  EXPECT_LT(blame.rows[2].time_ps, 1'000'000'000);
+  const absl::StatusOr<CriticalPath> path = FindLongestPath(joined->graph);
+  ASSERT_THAT(path, IsOk());
+  const PathBreakdown breakdown = BreakDown(joined->graph, *path);
+  EXPECT_LT(breakdown.Of(BoundBy::kKernelLaunchOverhead), path->length_ps / 100);
+  EXPECT_LT(breakdown.Of(BoundBy::kNotInTrace), path->length_ps / 100);
 }
 
 }  // namespace
