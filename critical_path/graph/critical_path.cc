@@ -139,8 +139,10 @@ absl::StatusOr<CriticalPath> FindLongestPath(const PathGraph& graph) {
   for (InstantId at = end; last_edge[at] != kNoEdge; at = graph.edges[last_edge[at]].from) {
     path.edges.push_back(last_edge[at]);
   }
-  if (path.edges.size() > 1 && graph.edges[path.edges.back()].bound_by == BoundBy::kBeforeStep) {
-    path.length_ps -= graph.edges[path.edges.back()].weight_ps;
+  const GraphEdge* first = path.edges.empty() ? nullptr : &graph.edges[path.edges.back()];
+  if (path.edges.size() > 1 && first->bound_by == BoundBy::kBeforeStep &&
+      graph.instants[first->to].event == kNoEvent) {
+    path.length_ps -= first->weight_ps;
     path.edges.pop_back();
   }
   std::reverse(path.edges.begin(), path.edges.end());
