@@ -41,8 +41,8 @@ std::string UserDirectory();
 std::string UserPath(const std::string& path);
 std::string UserPath(const absl::Flag<std::string>& flag);
 
-// The same for a flag that must be given, else InvalidArgument: "--flag names no file; expected e.g.
-// --flag=run/", where `what` says "file" and the example is "run/".
+// The same for a flag that must be given, else InvalidArgument: "--flag names no file; expected
+// e.g. --flag=run/", where `what` says "file" and the example is "run/".
 absl::StatusOr<std::string> RequiredPath(const absl::Flag<std::string>& flag,
                                          absl::string_view what, absl::string_view example);
 

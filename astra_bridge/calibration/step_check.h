@@ -1,8 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
-// Whole steps of a run, simulated and measured: the graph of the run, as it is exported, is scheduled
-// with simulated communication (schedule/iteration_prediction.h). Also how much a rank
-// computed while it communicated: computation takes from the device what moves the data, and the
-// other way round.
+// SPDX-License-Identifier: Apache-2.0 Whole steps of a run, simulated and measured: the graph of
+// the run, as it is exported, is scheduled with simulated communication
+// (schedule/iteration_prediction.h). Also how much a rank computed while it communicated:
+// computation takes from the device what moves the data, and the other way round.
 #ifndef ASTRA_BRIDGE_CALIBRATION_STEP_CHECK_H_
 #define ASTRA_BRIDGE_CALIBRATION_STEP_CHECK_H_
 

@@ -1,7 +1,8 @@
 #include "astra_bridge/engine/ring_lockstep.h"
 
-#include <algorithm>
+#include <cstddef>
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include "astra_bridge/engine/collective_algorithm.h"
@@ -14,18 +15,17 @@ namespace {
 // the order of the members has been turned.
 class Member {
  public:
-  Member(const CollectivePlan& plan, const RingStep& step, double local_memory_bandwidth)
+  Member(const CollectivePlan& plan, const RingStep& step, int32_t active_chunks,
+         double local_memory_bandwidth)
       : plan_(plan),
         phase_(plan.phases[0]),
         step_(step),
         reduction_ns_(ReductionNs(phase_.message_bytes, local_memory_bandwidth)),
+        active_chunks_(active_chunks),
         links_(step.links) {}
 
-  std::optional<LockstepResult> Run(int32_t active_chunks) {
-    while (chunks_begun_ < std::min(active_chunks, plan_.chunks)) {
-      chunks_.emplace_back(this, static_cast<uint32_t>(chunks_begun_));
-      Start(&chunks_.back());
-    }
+  std::optional<LockstepResult> Run() {
+    StartChunks();
     Event event;
     while (events_.Pop(&event)) {
       if (!IsAlikeWithinInstant(event)) return std::nullopt;
@@ -43,16 +43,19 @@ class Member {
         case EventKind::kLinkFree:
           OnLinkFree(event.subject);
           break;
-        default:
+        case EventKind::kTaken:
+        case EventKind::kNodeDone:
+        case EventKind::kMemberDone:
+        case EventKind::kSendDone:
+        case EventKind::kRankIsDue:
           return std::nullopt;
       }
+      if (gave_up_) return std::nullopt;
     }
     return LockstepResult{events_.now_ns(), turn_};
   }
 
  private:
-  // A chunk under way, and its message: a member of a ring sends one at a time, and the next when
-  // it has received the like of it.
   struct Chunk : AlgorithmHost {
     Chunk(Member* member, uint32_t number)
         : member(member), number(number), state(member->phase_) {}
@@ -62,13 +65,8 @@ class Member {
                        reduce_bytes > 0 ? EventKind::kReduce : EventKind::kPrepared, number,
                        member->turn_);
     }
-    void Send(int32_t, uint32_t, int64_t) override {
-      links_crossed = 0;
-      if (member->links_.empty()) {
-        member->Schedule(member->step_.crossing_ns, EventKind::kCrossed, number, member->turn_ + 1);
-      } else {
-        member->EnterLink(0, number);
-      }
+    void Send(int32_t, uint32_t sequence, int64_t) override {
+      member->SendMessage({this, sequence, 0});
     }
     void Expect(uint32_t) override {}
     void Finish() override { finished = true; }
@@ -76,13 +74,17 @@ class Member {
     Member* member;
     uint32_t number;
     ExchangeState state;
-    int32_t links_crossed = 0;
     bool finished = false;
+  };
+
+  struct Message {
+    Chunk* chunk = nullptr;
+    uint32_t sequence = 0;
+    int32_t links_crossed = 0;
   };
 
   struct Link {
     bool busy = false;
-    // The chunks whose messages wait.
     std::deque<uint32_t> waiting;
   };
 
@@ -103,52 +105,87 @@ class Member {
     }
   }
 
-  void Start(Chunk* chunk) {
-    ++chunks_begun_;
-    chunk->state.Start(phase_, *chunk);
+  void StartChunks() {
+    while (running_ < active_chunks_ && next_chunk_ < plan_.chunks) {
+      ++running_;
+      ++next_chunk_;
+      uint32_t number = static_cast<uint32_t>(chunks_.size());
+      if (!free_chunks_.empty()) {
+        number = free_chunks_.back();
+        free_chunks_.pop_back();
+        chunks_[number] = Chunk(this, number);
+      } else {
+        chunks_.emplace_back(this, number);
+      }
+      chunks_[number].state.Start(phase_, chunks_[number]);
+    }
   }
 
   void OnPrepared(uint32_t number) {
     Chunk& chunk = chunks_[number];
     chunk.state.OnPrepared(phase_, 0, chunk);
-    if (!chunk.finished || chunks_begun_ == plan_.chunks) return;
-    // The next chunk takes its place.
-    chunk = Chunk(this, number);
-    Start(&chunk);
+    if (!chunk.finished) return;
+    free_chunks_.push_back(number);
+    --running_;
+    StartChunks();
   }
 
-  void EnterLink(uint32_t link, uint32_t chunk) {
+  void SendMessage(const Message& message) {
+    uint32_t number = static_cast<uint32_t>(messages_.size());
+    if (free_messages_.empty()) {
+      messages_.push_back(message);
+    } else {
+      number = free_messages_.back();
+      free_messages_.pop_back();
+      messages_[number] = message;
+    }
+    if (links_.empty()) {
+      Schedule(step_.crossing_ns, EventKind::kCrossed, number, turn_ + 1);
+    } else {
+      EnterLink(0, number);
+    }
+  }
+
+  void EnterLink(uint32_t link, uint32_t message) {
     if (links_[link].busy) {
-      links_[link].waiting.push_back(chunk);
+      links_[link].waiting.push_back(message);
       return;
     }
     links_[link].busy = true;
     // Behind its first link a message is with its receiver.
-    Schedule(step_.crossing_ns, EventKind::kCrossed, chunk, turn_ + (link == 0 ? 1 : 0));
+    Schedule(step_.crossing_ns, EventKind::kCrossed, message, turn_ + (link == 0 ? 1 : 0));
     Schedule(step_.sending_ns, EventKind::kLinkFree, link, turn_);
   }
 
   void OnLinkFree(uint32_t link) {
     links_[link].busy = false;
     if (links_[link].waiting.empty()) return;
-    const uint32_t chunk = links_[link].waiting.front();
+    const uint32_t message = links_[link].waiting.front();
     links_[link].waiting.pop_front();
-    EnterLink(link, chunk);
+    EnterLink(link, message);
   }
 
   void OnCrossed(uint32_t number) {
-    Chunk& chunk = chunks_[number];
-    if (++chunk.links_crossed < step_.links) {
-      EnterLink(static_cast<uint32_t>(chunk.links_crossed), number);
-    } else {
-      chunk.state.OnReceived(phase_, chunk);
+    Message& message = messages_[number];
+    if (++message.links_crossed < step_.links) {
+      EnterLink(static_cast<uint32_t>(message.links_crossed), number);
+      return;
     }
+    free_messages_.push_back(number);
+    Chunk* chunk = message.chunk;
+    // All members are in step: a message that comes has been expected since its like was sent.
+    if (!chunk->state.Expects(message.sequence)) {
+      gave_up_ = true;
+      return;
+    }
+    chunk->state.OnReceived(phase_, *chunk);
   }
 
   const CollectivePlan& plan_;
   const CollectivePhase& phase_;
   const RingStep step_;
   const int64_t reduction_ns_;
+  const int32_t active_chunks_;
 
   EventQueue events_{/*ranks=*/1};
   // Turn of the event under way.
@@ -156,9 +193,15 @@ class Member {
   // The instant under way, and the turn that all its events must have.
   int64_t instant_ns_ = -1;
   uint32_t instant_turn_ = 0;
+  bool gave_up_ = false;
 
-  int32_t chunks_begun_ = 0;
-  std::vector<Chunk> chunks_;
+  int32_t next_chunk_ = 0;
+  int32_t running_ = 0;
+  // A deque, whose elements keep their address: messages point at them.
+  std::deque<Chunk> chunks_;
+  std::vector<uint32_t> free_chunks_;
+  std::vector<Message> messages_;
+  std::vector<uint32_t> free_messages_;
   std::vector<Link> links_;
 };
 
@@ -218,7 +261,7 @@ std::optional<LockstepResult> RunInLockstep(const CollectivePlan& plan, const Gr
 std::optional<LockstepResult> RunRingInLockstep(const CollectivePlan& plan, const RingStep& step,
                                                 int32_t active_chunks,
                                                 double local_memory_bandwidth) {
-  return Member(plan, step, local_memory_bandwidth).Run(active_chunks);
+  return Member(plan, step, active_chunks, local_memory_bandwidth).Run();
 }
 
 }  // namespace meridian

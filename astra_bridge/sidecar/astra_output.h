@@ -62,8 +62,8 @@ class AstraOutput {
 };
 
 // Reads the times of nodes from the parts of the log, in the order in which they were written, each
-// of whole lines. Returns the nodes by rank and id. DataLoss when one was issued and did not finish,
-// finished without being issued, or occurs twice: lines are missing.
+// of whole lines. Returns the nodes by rank and id. DataLoss when one was issued and did not
+// finish, finished without being issued, or occurs twice: lines are missing.
 absl::StatusOr<std::vector<NodeTime>> ParseAstraNodeTimes(
     absl::Span<const absl::string_view> log_parts, int64_t ranks);
 

@@ -136,8 +136,8 @@ class PhaseCost {
   const size_t n_;
 };
 
-// Returns the ranks that exchange messages in one phase, in the order of the logical ring. Blocks of
-// a dimension are alike, so one of them stands for all.
+// Returns the ranks that exchange messages in one phase, in the order of the logical ring. Blocks
+// of a dimension are alike, so one of them stands for all.
 std::vector<int32_t> MembersOf(const PhaseOutline& phase, const CommEdge& edge) {
   if (phase.stride == 0) return edge.participants;
   std::vector<int32_t> members;

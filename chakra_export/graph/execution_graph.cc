@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "chakra_export/et/et_attributes.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -163,6 +164,8 @@ std::string ExecutionGraph::Describe(NodeIndex node) const {
   return absl::StrCat("rank ", rank(node), " node ", id(node), " (",
                       FirstCharacters(name(node), kMaxNameLength), ")");
 }
+
+bool ExecutionGraph::is_host_gap(NodeIndex node) const { return name(node) == kHostGapOpKind; }
 
 double HostGapShare(const ExecutionGraph& graph) {
   struct Span {

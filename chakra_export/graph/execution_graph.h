@@ -161,10 +161,6 @@ struct Communication {
 bool IsCommunication(ChakraProtoMsg::NodeType type);
 bool IsMessage(ChakraProtoMsg::NodeType type);
 
-// Name of nodes that stand for time which nothing in the trace explains. They run where computation
-// does, but are none.
-inline constexpr absl::string_view kHostGapName = "host_gap";
-
 // One node, as it is put into a graph.
 struct ExecutionNode {
   // Unique within the rank; of nodes that are ready, simulators issue the smallest id first.
@@ -197,7 +193,9 @@ class ExecutionGraph {
   ChakraProtoMsg::NodeType type(NodeIndex node) const {
     return static_cast<ChakraProtoMsg::NodeType>(types_[node]);
   }
-  bool is_host_gap(NodeIndex node) const { return name(node) == kHostGapName; }
+  // True for nodes that stand for time which nothing in the trace explains, told by their name. They
+  // run where computation does, but are none.
+  bool is_host_gap(NodeIndex node) const;
   ResourceIndex resource_index(NodeIndex node) const { return resource_ids_[node]; }
   const Resource& resource(NodeIndex node) const { return resources_[resource_ids_[node]]; }
   int64_t rank(NodeIndex node) const { return resource(node).rank; }

@@ -144,8 +144,8 @@ TEST(EdgeKindsTest, EveryKindHasItsOwnLetter) {
     EXPECT_FALSE(all.Contains(kind));
     all |= kind;
   }
-  EXPECT_EQ(all.Letters(), "dcslpw");
-  EXPECT_EQ(EdgeKinds::FromLetters("wplscd"), all);
+  EXPECT_EQ(all.Letters(), "dcslpwi");
+  EXPECT_EQ(EdgeKinds::FromLetters("iwplscd"), all);
 }
 
 TEST(EdgeKindsTest, OtherTextsAreRefused) {

@@ -47,7 +47,8 @@ TEST(ChakraInspectorTest, CountsNodesEdgesAndBytes) {
   EXPECT_EQ(report.edges(), 16);
   EXPECT_THAT(report.edges_by_kind(),
               UnorderedElementsAre(Pair("data", 16), Pair("control", 0), Pair("stream", 0),
-                                   Pair("launch", 0), Pair("program", 0), Pair("sync", 0)));
+                                   Pair("launch", 0), Pair("program", 0), Pair("sync", 0),
+                                   Pair("inferred", 0)));
   EXPECT_EQ(report.roots(), 2);
   ASSERT_EQ(report.communication_size(), 3);
   EXPECT_EQ(report.communication(0).type(), "ALL_REDUCE");
@@ -186,6 +187,16 @@ TEST(ChakraInspectorTest, HugeNumbersSaturate) {
   EXPECT_EQ(report.communication(0).duration_ns(), std::numeric_limits<int64_t>::max());
 }
 
+TEST(ChakraInspectorTest, GapsAreNoComputation) {
+  std::vector<Node> nodes = {CompNode(1, 1), CompNode(2, 3, {1})};
+  nodes[1].set_name("host_gap");
+  const ChakraReport report = Inspect({nodes});
+  EXPECT_EQ(report.ranks(0).compute_ns(), 1000);
+  EXPECT_EQ(report.ranks(0).host_gap_ns(), 3000);
+  EXPECT_EQ(report.run().critical_compute_ns(), 1000);
+  EXPECT_EQ(report.run().critical_host_gap_ns(), 3000);
+}
+
 TEST(ChakraInspectorTest, FormatsForPeople) {
   const std::string text = FormatChakraStats(Inspect(TrainingStep()));
   EXPECT_THAT(
@@ -193,9 +204,10 @@ TEST(ChakraInspectorTest, FormatsForPeople) {
       AllOf(
           HasSubstr("rank  nodes  edges  roots  span ms  compute ms  comm ms  overlap ms  of comm"),
           HasSubstr("   0      7      8      1    0.355       0.240    0.155       0.060   38.7 %"),
-          HasSubstr("COMM_COLL_NODE      6"), HasSubstr("data        16"),
+          HasSubstr("COMM_COLL_NODE      6"), HasSubstr("data         16"),
           HasSubstr("ALL_REDUCE     all    0,1        6  50,331,648  0.300"),
-          HasSubstr("critical length  0.295 ms (0.240 compute, 0.055 communication)")));
+          HasSubstr(
+              "critical length  0.295 ms (0.240 compute, 0.055 communication, 0.000 host gaps)")));
   EXPECT_EQ(FormatChakraProblems(Inspect(TrainingStep())), "no problems\n");
 }
 

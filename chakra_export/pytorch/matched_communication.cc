@@ -289,6 +289,14 @@ class Matcher {
     result_.notes = run_.ranks.notes;
     result_.notes.insert(result_.notes.end(), run_.runs.notes.begin(), run_.runs.notes.end());
     for (const uint32_t i : InOrderOfLastStarts()) AddInstance(table_.instances()[i]);
+    for (const auto& [place, reasons] : problems_) {
+      RankCommunication& rank = result_.ranks[place.first];
+      if (!rank.nodes.contains(place.second)) {
+        rank.unmatched[place.second] = reasons[0];
+        continue;
+      }
+      for (const char* reason : reasons) ++rank.lost_parts[reason];
+    }
     return std::move(result_);
   }
 
@@ -364,7 +372,7 @@ class Matcher {
       const TimelineIndex node = nodes_[p][member.event];
       if (node == kNoTimelineNode) continue;
       if (problem != nullptr) {
-        if (!result_.ranks[p].nodes.contains(node)) result_.ranks[p].unmatched[node] = problem;
+        problems_[{p, node}].push_back(problem);
         continue;
       }
       NodeCommunication communication = Describe(instance, member);
@@ -405,6 +413,8 @@ class Matcher {
   const std::vector<std::vector<TimelineIndex>> nodes_;
   const std::vector<std::vector<TimelineIndex>> undescribed_;
   MatchedCommunication result_;
+  // Why parts of a kernel are not matched, by trace and node.
+  std::map<std::pair<size_t, TimelineIndex>, std::vector<const char*>> problems_;
   uint32_t next_instance_ = 0;
 };
 

@@ -6,6 +6,7 @@
 #define CHAKRA_EXPORT_PYTORCH_MATCHED_COMMUNICATION_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,8 +44,8 @@ struct NodeCommunication {
   // COMM_COLL_NODE, COMM_SEND_NODE or COMM_RECV_NODE.
   ChakraProtoMsg::NodeType type{};
   ChakraProtoMsg::CollectiveCommType collective{};
-  // The collective that a simulator runs for it: the same, or the nearest that it has; absent when it
-  // has none (a barrier).
+  // The collective that a simulator runs for it: the same, or the nearest that it has; absent when
+  // it has none (a barrier).
   std::optional<ChakraProtoMsg::CollectiveCommType> simulated;
   // Bytes, counted as Chakra's comm_size.
   int64_t bytes = 0;
@@ -68,6 +69,8 @@ struct RankCommunication {
   absl::flat_hash_map<TimelineIndex, std::vector<NodeCommunication>> nodes;
   // The other communication kernels, with the reason.
   absl::flat_hash_map<TimelineIndex, std::string> unmatched;
+  // How many parts of batches are left out though the others are matched, by reason.
+  std::map<std::string, int64_t> lost_parts;
 };
 
 struct MatchedCommunication {

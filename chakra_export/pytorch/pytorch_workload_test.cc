@@ -252,8 +252,8 @@ TEST_F(PytorchWorkloadTest, MakesCollectivesWithoutCounterpartComputation) {
   EXPECT_EQ(report.ranks(0).lowered_communication().begin()->second, 1);
 }
 
-// Each stage of a pipeline sends four activations on and four gradients back in each of three steps,
-// as batches.
+// Each stage of a pipeline sends four activations on and four gradients back in each of three
+// steps, as batches.
 TEST_F(PytorchWorkloadTest, BatchesBecomeMessagesToTheirPeers) {
   for (int rank = 0; rank < 4; ++rank) {
     host_.push_back(absl::StrCat("examples/torch_pipeline4/et_", rank, ".json.gz"));

@@ -100,7 +100,7 @@ class RankBuilder {
         builder_(*builder),
         result_(*result) {
     result_.communication_nodes.push_back(0);
-    result_.lowered.emplace_back();
+    result_.lowered.push_back(communication_.lost_parts);
   }
 
   // The rank begins so much later than the first one.
@@ -150,7 +150,8 @@ class RankBuilder {
     return runs ? absl::MakeConstSpan(it->second) : absl::Span<const NodeCommunication>();
   }
 
-  // Adds a node, or one for each communication of a kernel: they stand together, from graph_node_ on.
+  // Adds a node, or one for each communication of a kernel: they stand together, from graph_node_
+  // on.
   void AddTimelineNode(TimelineIndex index) {
     const TimelineNode& from = timeline_.nodes[index];
     ExecutionNode node;
@@ -160,9 +161,16 @@ class RankBuilder {
     node.duration_ns = std::max<int64_t>(0, UnixNs(from.end_ps()) - node.start_ns);
     const absl::Span<const NodeCommunication> communication = CommunicationOf(index);
     graph_node_[index] = static_cast<NodeIndex>(builder_.node_count());
+    // What a kernel does at once, its stream does one after the other when it is run again, receives
+    // aside: each takes its share of the time.
+    const auto shares = std::max<int64_t>(
+        1, std::count_if(communication.begin(), communication.end(), [](const auto& one) {
+          return one.type != ChakraProtoMsg::COMM_RECV_NODE;
+        }));
     for (const NodeCommunication& one : communication) {
       ExecutionNode communicating = node;
       SetCommunication(one, &communicating);
+      if (one.type != ChakraProtoMsg::COMM_RECV_NODE) communicating.duration_ns /= shares;
       ++result_.communication_nodes.back();
       AddNode(communicating, index);
     }
@@ -476,17 +484,26 @@ class RankBuilder {
 };
 
 // A gap and a node, or one for each of its communications, come of one of a timeline, and one more
-// per rank.
+// per rank; an edge of a timeline leads from all nodes of one to all of the other.
 absl::Status CheckSize(absl::Span<const RankInput> inputs) {
-  size_t nodes = 0, edges = 0;
+  double nodes = 0, edges = 0;
   for (const RankInput& input : inputs) {
-    size_t most = 1;
+    bool has_batches = false;
     for (const auto& [node, all] : input.communication->nodes) {
-      most = std::max(most, all.size());
-      nodes += all.size();
+      has_batches |= all.size() > 1;
+      nodes += static_cast<double>(all.size());
     }
-    nodes += 2 * input.timeline->nodes.size() + 1;
-    edges += most * most * (input.timeline->edges.size() + 4 * input.timeline->nodes.size());
+    nodes += 2 * static_cast<double>(input.timeline->nodes.size()) + 1;
+    edges += static_cast<double>(input.timeline->edges.size()) +
+             4 * static_cast<double>(input.timeline->nodes.size());
+    if (!has_batches) continue;
+    const auto count = [&](TimelineIndex node) {
+      const auto it = input.communication->nodes.find(node);
+      return it == input.communication->nodes.end() ? 1.0 : static_cast<double>(it->second.size());
+    };
+    for (const TimelineEdge& edge : input.timeline->edges) {
+      edges += count(edge.node) * count(edge.source) - 1;
+    }
   }
   if (nodes < ExecutionGraph::kMaxNodes && edges < ExecutionGraph::kMaxDependencies) {
     return absl::OkStatus();

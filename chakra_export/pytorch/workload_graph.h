@@ -17,8 +17,8 @@
 //
 // The collectives of a rank are chained in one order that all ranks share, so that one at a time
 // cannot be a deadlock. Kinds that ASTRA-sim does not have (reduce, gather, scatter) become the
-// nearest that it has, of the same bytes. Communication that is not understood or has no counterpart,
-// and barriers, are computation here, as long as measured.
+// nearest that it has, of the same bytes. Communication that is not understood or has no
+// counterpart, and barriers, are computation here, as long as measured.
 #ifndef CHAKRA_EXPORT_PYTORCH_WORKLOAD_GRAPH_H_
 #define CHAKRA_EXPORT_PYTORCH_WORKLOAD_GRAPH_H_
 

@@ -11,6 +11,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/numeric/int128.h"
 #include "absl/strings/match.h"
 #include "chakra_export/xspace/hlo_data_flow.h"
 #include "xla_profiler/base/picoseconds.h"
@@ -20,6 +21,8 @@ namespace meridian {
 namespace {
 
 constexpr int64_t kNoPlace = -1;
+// Place of an instruction of which nobody knows from where it was called.
+constexpr int64_t kUnknownPlace = -2;
 
 // Where an asynchronous instruction starts and is done in the schedule of a computation.
 struct AsyncSpan {
@@ -41,8 +44,8 @@ class Program {
 
   HloDataFlow& flow() { return flow_; }
 
-  // Returns the position of an instruction in the entry's schedule; of a collective that is wrapped,
-  // that of its start. kNoPlace for instructions of other computations.
+  // Returns the position of an instruction in the entry's schedule; of a collective that is
+  // wrapped, that of its start. kNoPlace for instructions of other computations.
   int64_t PlaceOf(const HloInstruction* instruction) const {
     const HloCollective* collective = collectives_.Find(instruction->name());
     if (collective != nullptr && collective->start != nullptr) instruction = collective->start;
@@ -50,15 +53,16 @@ class Program {
   }
 
   // Returns the position of an instruction, or of what calls it, in a computation's schedule;
-  // kNoPlace when it runs elsewhere.
+  // kNoPlace when it runs elsewhere, kUnknownPlace when it may run there and elsewhere.
   int64_t PlaceWithin(const HloComputation& computation, const HloInstruction* instruction) const {
     for (int depth = 0; depth < kMaxCallDepth; ++depth) {
       if (&instruction->computation() == &computation) return places_.at(instruction);
       const auto caller = callers_.find(&instruction->computation());
       if (caller == callers_.end()) return kNoPlace;
+      if (caller->second == nullptr) return kUnknownPlace;
       instruction = caller->second;
     }
-    return kNoPlace;
+    return kUnknownPlace;
   }
 
   // Returns where an instruction starts and is done if it is asynchronous, else null.
@@ -78,7 +82,8 @@ class Program {
     for (const HloComputation& computation : module.computations()) Place(computation);
     for (const HloInstruction& instruction : module.instructions()) {
       for (const HloComputation* called : instruction.called_computations()) {
-        callers_.emplace(called, &instruction);
+        const auto [it, is_new] = callers_.emplace(called, &instruction);
+        if (!is_new) it->second = nullptr;
       }
       if (absl::EndsWith(instruction.opcode(), "-done")) AddAsync(instruction);
     }
@@ -111,8 +116,10 @@ class Program {
     if (start == &done || &start->computation() != &done.computation()) return;
     const AsyncSpan span{&done.computation(), places_.at(start), places_.at(&done)};
     if (span.start == kNoPlace || span.done <= span.start) return;
-    async_.emplace(start, span);
+    if (!async_.emplace(start, span).second) return;
     for (const HloComputation* called : start->called_computations()) {
+      // One that several call is none that this wraps.
+      if (called->root() == nullptr || async_.contains(called->root())) continue;
       for (const HloInstruction& wrapped : called->instructions()) async_.emplace(&wrapped, span);
     }
   }
@@ -123,7 +130,7 @@ class Program {
   std::vector<const HloInstruction*> scheduled_;
   // The place of each instruction in the schedule of its computation.
   absl::flat_hash_map<const HloInstruction*, int64_t> places_;
-  // The first instruction that calls each computation.
+  // The instruction that calls each computation; null when several do.
   absl::flat_hash_map<const HloComputation*, const HloInstruction*> callers_;
   absl::flat_hash_map<const HloInstruction*, AsyncSpan> async_;
 };
@@ -296,26 +303,41 @@ class AsyncWaits {
                                 ? nullptr
                                 : program->AsyncSpanOf(work.instruction);
     PassDone(work, program);
-    for (const NodeIndex awaited : awaited_) Wait(node, awaited);
-    if (span != nullptr) {
-      if (computation_ != kNoNodeIndex) Wait(node, computation_);
-      running_.push_back({node, span});
-    } else {
+    for (const auto& [stream, awaited] : awaited_) Wait(node, awaited);
+    if (span == nullptr) {
       awaited_.clear();
       computation_ = node;
+      return;
+    }
+    if (computation_ != kNoNodeIndex) Wait(node, computation_);
+    // Of work that one instruction started on one stream the last stands for all.
+    const auto is_same = [&](const Running& running) {
+      return running.span == span &&
+             graph_->nodes[running.node].resource.number == graph_->nodes[node].resource.number;
+    };
+    const auto same = std::find_if(running_.begin(), running_.end(), is_same);
+    if (same != running_.end()) {
+      same->node = node;
+    } else if (running_.size() < kMaxRunning) {
+      running_.push_back({node, span, span->start});
     }
   }
 
  private:
+  // No program has more under way; a profile that pretends so loses edges, not time.
+  static constexpr size_t kMaxRunning = 64;
+
   struct Running {
-    NodeIndex node;
-    const AsyncSpan* span;
+    NodeIndex node = kNoNodeIndex;
+    const AsyncSpan* span = nullptr;
+    // The place of what was launched last in the computation that started it.
+    int64_t last_place = kNoPlace;
   };
 
   // Moves to awaited_ what is done when the work is launched. Of work that no instruction is known
   // of, nobody can say.
   void PassDone(const DeviceWork& work, const Program* program) {
-    const auto is_done = [&](const Running& running) {
+    const auto is_done = [&](Running& running) {
       const DeviceWork& asynchronous = *graph_->nodes[running.node].work;
       if (std::tie(asynchronous.program, asynchronous.run_id) !=
           std::tie(work.program, work.run_id)) {
@@ -323,19 +345,31 @@ class AsyncWaits {
       }
       if (program == nullptr || work.instruction == nullptr) return false;
       const int64_t place = program->PlaceWithin(*running.span->computation, work.instruction);
-      return place < running.span->start || place > running.span->done;
+      if (place == kUnknownPlace) return false;
+      // Behind the done, outside, or in the next iteration of the loop.
+      if (place > running.span->done || place < running.last_place) return true;
+      running.last_place = place;
+      return false;
     };
-    for (const Running& running : running_) {
-      if (is_done(running)) awaited_.push_back(running.node);
+    size_t kept = 0;
+    for (Running& running : running_) {
+      if (is_done(running)) {
+        awaited_[graph_->nodes[running.node].resource.number] = running.node;
+      } else {
+        running_[kept++] = running;
+      }
     }
-    running_.erase(std::remove_if(running_.begin(), running_.end(), is_done), running_.end());
+    running_.resize(kept);
   }
 
   // Times that contradict the programs, as those of a wait that was not needed, are believed.
   void Wait(NodeIndex node, NodeIndex source) {
     const WorkNode& waiting = graph_->nodes[node];
     const WorkNode& awaited = graph_->nodes[source];
-    if (awaited.resource == waiting.resource || awaited.end_ns > waiting.start_ns) return;
+    if (source >= node || awaited.resource == waiting.resource ||
+        awaited.end_ns > waiting.start_ns) {
+      return;
+    }
     graph_->edges.push_back({node, source, EdgeKind::kSync});
   }
 
@@ -343,9 +377,10 @@ class AsyncWaits {
   WorkGraph* graph_;
   // The last computation that was launched, which asynchronous work waits for.
   NodeIndex computation_ = kNoNodeIndex;
-  // Asynchronous work that is not done, and work that is done but nothing has waited for.
+  // Asynchronous work that is not done.
   std::vector<Running> running_;
-  std::vector<NodeIndex> awaited_;
+  // Work that is done but nothing has waited for, the last of each stream.
+  std::map<int64_t, NodeIndex> awaited_;
 };
 
 void AddAsyncWaits(const Programs& programs, WorkGraph* graph) {
@@ -390,9 +425,12 @@ int64_t AddInferredDependencies(WorkGraph* graph) {
   }
   int64_t added = 0;
   for (const auto& [rank, nodes] : ranks) {
-    // Times count from the rank's first start, so that they fit.
-    const int64_t base_ns = graph->nodes[nodes[0]].start_ns;
-    const auto picoseconds = [&](int64_t time_ns) { return (time_ns - base_ns) * kPsPerNs; };
+    // Times count from the rank's first start; those that do not fit even so are far from all others.
+    int64_t base_ns = graph->nodes[nodes[0]].start_ns;
+    for (const NodeIndex node : nodes) base_ns = std::min(base_ns, graph->nodes[node].start_ns);
+    const auto picoseconds = [&](int64_t time_ns) {
+      return SaturateToInt64((absl::int128(time_ns) - base_ns) * kPsPerNs);
+    };
     std::vector<DeviceSpan> spans;
     for (const NodeIndex node : nodes) {
       const WorkNode& work = graph->nodes[node];
@@ -403,7 +441,8 @@ int64_t AddInferredDependencies(WorkGraph* graph) {
       // Where nobody knows the launch, it may have come as late as the start.
       span.ready_ps = span.start_ps;
       if (!work.work->launch_end_ps.has_value()) continue;
-      span.ready_ps -= work.work->start_ps - *work.work->launch_end_ps;
+      span.ready_ps = SaturateToInt64(absl::int128(span.start_ps) - work.work->start_ps +
+                                      *work.work->launch_end_ps);
       for (const WorkEdge& edge : sources.Of(node)) {
         span.ready_ps = std::max(span.ready_ps, picoseconds(graph->nodes[edge.source].end_ns));
       }

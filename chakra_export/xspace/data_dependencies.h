@@ -8,9 +8,10 @@
 // the instructions of the schedule between the ones that were launched right before and right after
 // it: its first kernel waits for all that they read, and who reads from them waits for its last.
 //
-// Asynchronous instructions (all-gather-start and -done, async-start around a fusion) run on a stream
-// of their own. The start lets that stream wait for the computation launched before it; the done lets
-// the computation launched after it wait for that stream, also what does not read the result:
+// Asynchronous instructions (all-gather-start and -done, async-start around a fusion) run on a
+// stream of their own. The start lets that stream wait for the computation launched before it; the
+// done lets the computation launched after it wait for that stream, also what does not read the
+// result:
 //
 //   schedule      slice   all-gather-start   copy   all-gather-done   while (add, ...)
 //   computation   [slice]--+                [copy]                  +--[add]

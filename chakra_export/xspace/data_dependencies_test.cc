@@ -207,6 +207,19 @@ TEST_F(AsyncWaitsTest, EveryIterationWaitsForItsOwn) {
   EXPECT_THAT(AwaitedBy(last), ElementsAre(second));
 }
 
+// Whose first and last work is asynchronous, or beside it.
+TEST_F(AsyncWaitsTest, ALoopOfNothingElseStillWaitsInEachIteration) {
+  const NodeIndex gather = Add("all-gather.2", 0, 50);
+  Add("beside.2", 1, 20);
+  const NodeIndex second = Add("all-gather.2", 52, 100);
+  const NodeIndex beside = Add("beside.2", 54, 60);
+  const NodeIndex last = Add("last", 102, 110);
+  EXPECT_THAT(AwaitedBy(second), ElementsAre(1));
+  // In the second iteration, so after the first one's done.
+  EXPECT_THAT(AwaitedBy(beside), ElementsAre(gather));
+  EXPECT_THAT(AwaitedBy(last), ElementsAre(second));
+}
+
 TEST_F(AsyncWaitsTest, TheNextExecutionWaitsAndTimesAreBelieved) {
   const NodeIndex gather = Add("all-gather", 0, 100);
   const NodeIndex next = Add("slice", 105, 110, /*run_id=*/2);

@@ -139,12 +139,6 @@ absl::StatusOr<CriticalPath> FindLongestPath(const PathGraph& graph) {
   for (InstantId at = end; last_edge[at] != kNoEdge; at = graph.edges[last_edge[at]].from) {
     path.edges.push_back(last_edge[at]);
   }
-  const GraphEdge* first = path.edges.empty() ? nullptr : &graph.edges[path.edges.back()];
-  if (path.edges.size() > 1 && first->bound_by == BoundBy::kBeforeStep &&
-      graph.instants[first->to].event == kNoEvent) {
-    path.length_ps -= first->weight_ps;
-    path.edges.pop_back();
-  }
   std::reverse(path.edges.begin(), path.edges.end());
   if (path.edges.empty()) {
     return absl::FailedPreconditionError("nothing leads to the window's end: there is no path");

@@ -33,9 +33,6 @@ std::vector<InstantId> PathInstants(const PathGraph& graph, const CriticalPath& 
 // topological order, of those with the greatest sum. (This is what networkx.dag_longest_path does,
 // so that equal graphs have equal paths.)
 //
-// A path that begins on a rank which began its step later than others begins with that step: what the
-// rank did before belongs to another one.
-//
 // A graph with a cycle is InvalidArgument, naming an event in it; one without edges is
 // FailedPrecondition; a sum that no int64 holds is OutOfRange.
 absl::StatusOr<CriticalPath> FindLongestPath(const PathGraph& graph);

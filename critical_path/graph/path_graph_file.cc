@@ -258,7 +258,8 @@ class BodyReader {
     const Numbers<EventCategory> categories(file_.categories(), kNumEventCategories,
                                             EventCategoryName);
     // Files of older programs do not say in which steps events are.
-    const bool has_steps = file_.event_steps_size() == count;
+    const bool has_steps = file_.event_steps_size() > 0;
+    if (has_steps) RETURN_IF_ERROR(CheckLengths("events", count, {file_.event_steps_size()}));
     Differences position, start, step;
     for (int i = 0; i < count; ++i) {
       GraphEvent event;

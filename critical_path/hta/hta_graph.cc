@@ -256,9 +256,9 @@ class Builder {
     return thread;
   }
 
-  // Adds edges along the operators of a thread. At equal times ends come before starts; of starts the longer event's, then the earlier one's in
-  // the file. An end closes the innermost event that is open, which is another one where events
-  // overlap without nesting.
+  // Adds edges along the operators of a thread. At equal times ends come before starts; of starts
+  // the longer event's, then the earlier one's in the file. An end closes the innermost event that
+  // is open, which is another one where events overlap without nesting.
   void AddThread(std::vector<GraphEventId> events) {
     std::sort(events.begin(), events.end(), [&](GraphEventId a, GraphEventId b) {
       const GraphEvent &x = graph_.events[a], &y = graph_.events[b];

@@ -27,7 +27,8 @@
 namespace meridian {
 
 // Returns the name of a kernel without template arguments, parameters and return type, as HTA
-// shortens it, e.g. "at::f" for "void at::f<int>(float)". Names of copies and sets stay as they are.
+// shortens it, e.g. "at::f" for "void at::f<int>(float)". Names of copies and sets stay as they
+// are.
 std::string ShortenKernelName(absl::string_view name);
 
 // True when HTA takes a kernel with this (shortened) name for communication: "nccl", "hip" or

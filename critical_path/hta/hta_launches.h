@@ -48,8 +48,9 @@ class HtaLaunches {
 
   // Returns the device event of a call, if it is on a stream and has a partner; else nullptr.
   const HtaRow* WorkOf(const HtaRow& call) const;
-  // Returns the launches' calls and the rows of that name that are wanted, in order of their starts.
-  // HTA sorts before it asks which are wanted, but may leave out rows without a partner before that.
+  // Returns the launches' calls and the rows of that name that are wanted, in order of their
+  // starts. HTA sorts before it asks which are wanted, but may leave out rows without a partner
+  // before that.
   std::vector<const HtaRow*> MergeWithLaunches(
       absl::string_view name, bool with_partner,
       absl::FunctionRef<bool(const HtaRow&)> is_wanted) const;

@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <limits>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
@@ -83,8 +85,6 @@ class BlameFinder {
 
  private:
   using Key = std::tuple<std::optional<int64_t>, int64_t, std::string>;
-  // A stretch of time and the instant at which it begins.
-  using Piece = std::pair<int64_t, InstantId>;
 
   int64_t RankOf(GraphEventId event) const { return graph_.LaneOf(event).rank; }
 
@@ -120,27 +120,76 @@ class BlameFinder {
     }
   }
 
-  // Adds up what each rank spent its time in, on its way to the meetings of each step, and turns that
-  // into what it spent more than the other ranks did on average.
+  // Adds up what each rank spent its time in, on its way to the meetings of each step, and turns
+  // that into what it spent more than those that it met did on average.
   void FindExcess() {
+    // A kernel may be several ranks' meetings at once; the way to it counts once.
+    absl::flat_hash_set<std::pair<std::optional<int64_t>, InstantId>> seen;
+    // By step: the groups of ranks that meet.
+    std::map<std::optional<int64_t>, std::set<std::vector<int64_t>>> groups;
     for (size_t i = 0; i < graph_.meetings.size(); ++i) {
+      const std::optional<int64_t> step = graph_.meetings[i].step;
+      std::vector<int64_t> group;
       for (const Arrival& arrival : arrivals_[i]) {
+        group.push_back(arrival.rank);
+        TimeByOp& spent = excess_[step][arrival.rank];
+        if (!seen.emplace(step, arrival.instant).second) continue;
         WalkBack(arrival, [&](const GraphEdge& edge, int64_t from_ps, int64_t to_ps) {
-          excess_[graph_.meetings[i].step][arrival.rank][OpOf(edge)] +=
-              absl::int128(to_ps) - from_ps;
+          spent[OpOf(edge)] += absl::int128(to_ps) - from_ps;
         });
       }
+      std::sort(group.begin(), group.end());
+      group.erase(std::unique(group.begin(), group.end()), group.end());
+      if (group.size() > 1) groups[step].insert(std::move(group));
     }
-    for (auto& [step, ranks] : excess_) {
+    for (auto& [step, ranks] : excess_) SubtractOthers(groups[step], &ranks);
+  }
+
+  // Takes from the time that each rank spent in an op what the others of its groups did on average.
+  static void SubtractOthers(const std::set<std::vector<int64_t>>& groups,
+                             std::map<int64_t, TimeByOp>* spent) {
+    std::map<int64_t, TimeByOp> of_others;
+    std::map<int64_t, int64_t> group_counts;
+    for (const std::vector<int64_t>& group : groups) {
       TimeByOp sums;
-      for (const auto& [rank, ops] : ranks) {
-        for (const auto& [op, time_ps] : ops) sums[op] += time_ps;
+      for (const int64_t rank : group) {
+        ++group_counts[rank];
+        for (const auto& [op, time_ps] : (*spent)[rank]) sums[op] += time_ps;
       }
-      const auto others = std::max<int64_t>(1, static_cast<int64_t>(ranks.size()) - 1);
-      for (auto& [rank, ops] : ranks) {
-        for (auto& [op, time_ps] : ops) time_ps -= (sums[op] - time_ps) / others;
+      const auto others = static_cast<int64_t>(group.size()) - 1;
+      for (const int64_t rank : group) {
+        for (const auto& [op, time_ps] : (*spent)[rank]) {
+          of_others[rank][op] += (sums[op] - time_ps) / others;
+        }
       }
     }
+    for (auto& [rank, ops] : *spent) {
+      const int64_t groups_of_rank = std::max<int64_t>(1, group_counts[rank]);
+      for (auto& [op, time_ps] : ops) time_ps -= of_others[rank][op] / groups_of_rank;
+    }
+  }
+
+  // What a rank spent its time in on its way to a meeting.
+  struct Way {
+    // When it began.
+    int64_t start_ps = 0;
+    TimeByOp spent;
+    // By op: the longest stretch of it, and the edge that this is.
+    std::map<Op, std::pair<int64_t, EdgeId>> longest;
+  };
+
+  const Way& WayTo(const Arrival& arrival) {
+    const auto [it, is_new] = ways_.try_emplace(arrival.instant);
+    Way& way = it->second;
+    if (!is_new) return way;
+    way.start_ps = arrival.time_ps;
+    WalkBack(arrival, [&](const GraphEdge& edge, int64_t from_ps, int64_t to_ps) {
+      way.start_ps = from_ps;
+      way.spent[OpOf(edge)] += absl::int128(to_ps) - from_ps;
+      auto& longest = way.longest[OpOf(edge)];
+      longest = std::max(longest, std::make_pair(to_ps - from_ps, causes_[edge.to]));
+    });
+    return way;
   }
 
   void BlameFor(size_t meeting) {
@@ -150,23 +199,17 @@ class BlameFinder {
     const Arrival& last =
         *std::max_element(arrivals_[meeting].begin(), arrivals_[meeting].end(),
                           [](const Arrival& a, const Arrival& b) { return a.time_ps < b.time_ps; });
-    TimeByOp spent;
-    longest_.clear();
-    absl::int128 waited_ps = 0;
-    WalkBack(last, [&](const GraphEdge& edge, int64_t from_ps, int64_t to_ps) {
-      spent[OpOf(edge)] += absl::int128(to_ps) - from_ps;
-      Piece& longest = longest_[OpOf(edge)];
-      longest = std::max(longest, Piece(to_ps - from_ps, edge.from));
-      waited_ps += others.WaitedPs(to_ps) - others.WaitedPs(from_ps);
-    });
+    const Way& way = WayTo(last);
     TimeByOp& excess = excess_[graph_.meetings[meeting].step][last.rank];
+    TimeByOp parts;
     absl::int128 whole_ps = 0;
-    for (auto& [op, time_ps] : spent) {
-      time_ps = std::max<absl::int128>(0, std::min(time_ps, excess[op]));
-      whole_ps += time_ps;
+    for (const auto& [op, time_ps] : way.spent) {
+      parts[op] = std::max<absl::int128>(0, std::min(time_ps, excess[op]));
+      whole_ps += parts[op];
     }
     if (whole_ps == 0) return;
-    Divide(std::min(waited_ps, whole_ps), spent, graph_.meetings[meeting], last.rank, &excess);
+    const absl::int128 waited_ps = others.WaitedPs(last.time_ps) - others.WaitedPs(way.start_ps);
+    Divide(std::min(waited_ps, whole_ps), parts, graph_.meetings[meeting], last.rank, way, &excess);
   }
 
   // Calls fn with each edge, and the part of its time, that a rank came by to a meeting: from the
@@ -205,10 +248,10 @@ class BlameFinder {
     return {has_name ? graph_.events[edge.event].name : kNoName, edge.bound_by};
   }
 
-  // Divides the blame in proportion to the parts, so that the sum is exact, and takes it from what is
-  // in excess.
+  // Divides the blame in proportion to the parts, so that the sum is exact, and takes it from what
+  // is in excess.
   void Divide(absl::int128 blame_ps, const TimeByOp& parts, const GraphMeeting& meeting,
-              int64_t rank, TimeByOp* excess) {
+              int64_t rank, const Way& way, TimeByOp* excess) {
     absl::int128 whole = 0, before = 0;
     for (const auto& [op, part] : parts) whole += part;
     for (const auto& [op, part] : parts) {
@@ -216,7 +259,7 @@ class BlameFinder {
       AddClamped(Share(blame_ps, before + part, whole) - Share(blame_ps, before, whole), &time_ps);
       before += part;
       (*excess)[op] -= time_ps;
-      if (time_ps > 0) Book(meeting, rank, op, time_ps);
+      if (time_ps > 0) Book(meeting, rank, op, time_ps, way);
     }
   }
 
@@ -230,7 +273,23 @@ class BlameFinder {
     return std::min(blame_ps, kMaxFactor) * part / whole;
   }
 
-  void Book(const GraphMeeting& meeting, int64_t rank, const Op& spent_in, int64_t time_ps) {
+  // Returns the name of the event after which the edge's gap began; empty for time that is no gap,
+  // and at the window's start.
+  std::string AfterWhat(EdgeId id) const {
+    const GraphEdge& edge = graph_.edges[id];
+    if (edge.bound_by != BoundBy::kHostGap) return "";
+    InstantId from = edge.from;
+    // Of a gap that is an event, that before it.
+    if (edge.event != kNoEvent && graph_.instants[from].event == edge.event &&
+        causes_[from] != kNoEdge) {
+      from = graph_.edges[causes_[from]].from;
+    }
+    const GraphEventId event = graph_.instants[from].event;
+    return event == kNoEvent ? "" : std::string(graph_.EventName(event));
+  }
+
+  void Book(const GraphMeeting& meeting, int64_t rank, const Op& spent_in, int64_t time_ps,
+            const Way& way) {
     const std::string op(spent_in.first == kNoName ? BoundByName(spent_in.second)
                                                    : graph_.names.Get(spent_in.first));
     const auto [it, is_new] = rows_.emplace(Key(meeting.step, rank, op), blame_.rows.size());
@@ -243,9 +302,7 @@ class BlameFinder {
     if (time_ps > largest_ps_[it->second]) {
       largest_ps_[it->second] = time_ps;
       row.bound_by = spent_in.second;
-      const GraphEventId before = graph_.instants[longest_[spent_in].second].event;
-      const bool is_gap = spent_in.first == kNoName && before != kNoEvent;
-      row.after = is_gap ? std::string(graph_.EventName(before)) : "";
+      row.after = AfterWhat(way.longest.at(spent_in).second);
       row.waited_in = std::string(graph_.names.Get(meeting.name));
     }
   }
@@ -287,8 +344,8 @@ class BlameFinder {
   // By step and rank: the time by which the rank was longer in each op than the others were, as far
   // as it is not blamed yet.
   std::map<std::optional<int64_t>, std::map<int64_t, TimeByOp>> excess_;
-  // By op: the longest piece of what the rank that is being blamed spent its time in.
-  std::map<Op, Piece> longest_;
+  // The ways of those that were last to come, by their arrivals.
+  absl::flat_hash_map<InstantId, Way> ways_;
   // The place of each row in Blame::rows.
   std::map<Key, size_t> rows_;
   // By place in Blame::rows: the largest part so far.

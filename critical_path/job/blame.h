@@ -6,19 +6,21 @@
 //   blame                 #######################################   200 us: gap 180, launch 20
 //
 // How much blame there is: at each meeting the rank that came last kept the others waiting, and is
-// blamed for the time that they waited, on average. Going back from its arrival along what it waited
-// for, each moment counts by the share of the others that had come already. An earlier meeting ends
-// that: a rank that is late only because it waited itself is not to blame. Nor is it to blame for a
-// transfer that ends later on it than on others, which all members do together. What a rank did
-// before its own window is not known, and not blamed, unless the windows are chosen steps: then it
-// was late before its step.
+// blamed for the time that they waited, on average. Going back from its arrival along what it
+// waited for, each moment counts by the share of the others that had come already. An earlier
+// meeting ends that: a rank that is late only because it waited itself is not to blame. Nor is it
+// to blame for a transfer that ends later on it than on others, which all members do together. What
+// a rank did before its own window is not known, and not blamed, unless the windows are chosen
+// steps: then it was late before its step.
 //
 // Blame is for waiting, whether or not the waiting made the run longer: what did is on the critical
 // path. In a run whose hosts are the bottleneck devices wait much, and the path leads past them.
 //
-// What is blamed: what the rank spent more time in, since it came to a meeting before, than the
-// others did on average; the blame is divided in proportion. A rank that slept and then computed as the others
-// did is late because it slept, though it computed while the others waited.
+// What is blamed: what the rank spent more time in than those that it met did, on average, over the
+// whole step; the blame is divided in proportion, and is no more than that. A rank that slept and
+// then computed as the others did is late because it slept, though it computed while the others
+// waited. And stages of a pipeline, which wait for each other by the order of the work, are not to
+// blame for that.
 #ifndef CRITICAL_PATH_JOB_BLAME_H_
 #define CRITICAL_PATH_JOB_BLAME_H_
 

@@ -81,8 +81,8 @@ void AddMeeting(std::vector<NodeIndex> arrivals, std::vector<NodeIndex> departur
 BoundBy BoundByOf(absl::string_view op_kind, bool on_host, bool communicates);
 
 // Builds the graphs of the ranks that have nodes, each of the window given for the rank (its chosen
-// steps), or from its first start to its last end; nodes are cut at the window's ends. FailedPrecondition when no
-// rank has nodes; OutOfRange for times that are over 106 days apart.
+// steps), or from its first start to its last end; nodes are cut at the window's ends.
+// FailedPrecondition when no rank has nodes; OutOfRange for times that are over 106 days apart.
 absl::StatusOr<JobGraph> BuildExecutionJob(const TimedExecution& execution,
                                            const std::map<int64_t, RankWindow>& windows);
 

@@ -10,11 +10,11 @@
 #include "chakra_export/testing/et_workload.h"
 #include "critical_path/graph/critical_path.h"
 #include "critical_path/job/blame.h"
-#include "critical_path/testing/kineto_trace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
+#include "xla_profiler/kineto/testing/kineto_trace.h"
 #include "xla_profiler/testing/damage.h"
 #include "xla_profiler/testing/synthetic_run.h"
 

@@ -12,11 +12,11 @@
 #include "absl/strings/str_cat.h"
 #include "critical_path/graph/critical_path.h"
 #include "critical_path/job/blame.h"
-#include "critical_path/testing/kineto_trace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
+#include "xla_profiler/kineto/testing/kineto_trace.h"
 #include "xla_profiler/testing/shared_data.h"
 
 namespace meridian {

@@ -56,9 +56,9 @@ struct JobGraph {
   // In order of the ranks.
   std::vector<RankGraph> ranks;
   std::vector<Meeting> meetings;
-  // Whether the windows are chosen steps of longer recordings. Then a rank whose window begins later
-  // than others' was late itself, which an event before_step shows; otherwise nobody knows what it
-  // did.
+  // Whether the windows are chosen steps of longer recordings. Then a rank whose window begins
+  // later than others' was late itself, which an event before_step shows; otherwise nobody knows
+  // what it did.
   bool windows_are_chosen = false;
 };
 
@@ -69,8 +69,8 @@ struct JoinedGraph {
 };
 
 // Joins all ranks. The window lasts from the first start to the last end of the ranks' windows; the
-// time until a rank's own window begins is before_step or a host gap. OutOfRange when the ranks lie too far apart,
-// or have too many instants, to be counted.
+// time until a rank's own window begins is before_step or a host gap. OutOfRange when the ranks lie
+// too far apart, or have too many instants, to be counted.
 absl::StatusOr<JoinedGraph> JoinRanks(JobGraph job);
 
 // Returns the graph of one rank, by its position, in which waiting for others is told apart.

@@ -11,7 +11,6 @@
 #include "critical_path/graph/path_graph_file.h"
 #include "critical_path/report/path_overlay.h"
 #include "critical_path/report/path_report.h"
-#include "critical_path/testing/kineto_trace.h"
 #include "critical_path/trace/queue_length.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -19,6 +18,7 @@
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/kineto/testing/kineto_trace.h"
 #include "xla_profiler/testing/damage.h"
 #include "xla_profiler/testing/shared_data.h"
 

@@ -210,8 +210,8 @@ TEST(XSpaceJobTest, TheRankThatSleptHasTheLargestBlame) {
   }
 }
 
-// Rank 2 sleeps 4 ms in steps 2 and 4. Nothing else keeps others waiting for long, and what waits for
-// asynchronous all-gathers is no launch overhead.
+// Rank 2 sleeps 4 ms in steps 2 and 4. Nothing else keeps others waiting for long, and what waits
+// for asynchronous all-gathers is no launch overhead.
 TEST(XSpaceJobTest, ASleepInALoopOfAsynchronousCollectivesIsFound) {
   absl::StatusOr<LoadedJob> loaded = Load(FilesIn("examples/jax_scan4"));
   ASSERT_THAT(loaded, IsOk());

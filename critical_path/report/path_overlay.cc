@@ -258,8 +258,8 @@ class OverlayWriter {
   const std::vector<EdgeId> arrows_;
   // The places in the file of the events that are on the path.
   absl::flat_hash_set<uint64_t> critical_positions_;
-  // By the place in the file of an event that an arrow leads from or to: where its text begins, once
-  // it was seen; else kNoOffset.
+  // By the place in the file of an event that an arrow leads from or to: where its text begins,
+  // once it was seen; else kNoOffset.
   absl::flat_hash_map<uint64_t, uint64_t> offsets_;
 
   enum class Place { kBefore, kInEvents, kBehind };

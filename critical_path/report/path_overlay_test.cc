@@ -14,7 +14,6 @@
 #include "critical_path/graph/critical_path.h"
 #include "critical_path/job/trace_analysis.h"
 #include "critical_path/testing/hta_case.h"
-#include "critical_path/testing/kineto_trace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "simdjson.h"
@@ -22,6 +21,7 @@
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/kineto/testing/kineto_trace.h"
 #include "xla_profiler/testing/shared_data.h"
 
 namespace meridian {

@@ -23,7 +23,8 @@ namespace {
 constexpr TextTable::Align kRight = TextTable::Align::kRight;
 // Tables for people show at most this many rows, and this much of the texts in them.
 constexpr int kShownRows = 20;
-// And no more than make up this share of the time: the rest is noise.
+// And, beyond these, no more than make up this share of the time: the rest is noise.
+constexpr int kAlwaysShownRows = 10;
 constexpr double kShownShare = 0.95;
 // A collective is an outlier when it takes so many times what is usual, for those of its name of
 // which there are at least so many, and this share of the path. At most so many are named.
@@ -67,7 +68,9 @@ void ReportBreakdown(const PathBreakdown& breakdown, int64_t length_ps, bool on_
 void ReportEvents(const PathGraph& graph, std::vector<EventShare> shares, int64_t length_ps,
                   bool on_cpus, PathReport* report) {
   shares.erase(std::remove_if(shares.begin(), shares.end(),
-                              [](const EventShare& share) { return share.time_ps == 0; }),
+                              [](const EventShare& share) {
+                                return share.time_ps == 0 || share.bound_by == BoundBy::kBeforeStep;
+                              }),
                shares.end());
   std::stable_sort(shares.begin(), shares.end(),
                    [](const EventShare& a, const EventShare& b) { return a.time_ps > b.time_ps; });
@@ -102,12 +105,16 @@ void NoteOutliers(const PathGraph& graph, const std::vector<EventShare>& shares,
     if (share.bound_by != BoundBy::kGpuCommunication || share.event == kNoEvent) continue;
     times_ps[graph.EventName(share.event)].push_back(static_cast<double>(share.time_ps));
   }
+  std::map<absl::string_view, double> usual_ps;
+  for (const auto& [name, all] : times_ps) {
+    if (all.size() >= kUsualOf) usual_ps[name] = Median(all);
+  }
   std::vector<EventShare> outliers;
   for (const EventShare& share : shares) {
     if (share.bound_by != BoundBy::kGpuCommunication || share.event == kNoEvent) continue;
-    const std::vector<double>& all = times_ps[graph.EventName(share.event)];
+    const auto usual = usual_ps.find(graph.EventName(share.event));
     const auto time_ps = static_cast<double>(share.time_ps);
-    if (all.size() >= kUsualOf && time_ps > kOutlierFactor * Median(all) &&
+    if (usual != usual_ps.end() && time_ps > kOutlierFactor * usual->second &&
         time_ps > kOutlierShare * static_cast<double>(length_ps)) {
       outliers.push_back(share);
     }
@@ -122,7 +129,7 @@ void NoteOutliers(const PathGraph& graph, const std::vector<EventShare>& shares,
         absl::StrCat(name, " on rank ", graph.lanes[event.lane].rank,
                      event.step == kNoStep ? "" : absl::StrCat(" in step ", event.step), " took ",
                      absl::StrFormat("%.0f", Micros(share.time_ps)), " us of the path; usual are ",
-                     absl::StrFormat("%.0f", Median(times_ps[name]) / 1e6), " us"));
+                     absl::StrFormat("%.0f", usual_ps[name] / 1e6), " us"));
   }
 }
 
@@ -136,7 +143,13 @@ void ReportSteps(const PathGraph& graph, const CriticalPath& path, const Blame& 
     const GraphEdge& edge = graph.edges[*id];
     const int64_t own = edge.event == kNoEvent ? kNoStep : graph.events[edge.event].step;
     if (own != kNoStep) step = own;
-    if (step != kNoStep) steps[step][edge.bound_by] += edge.weight_ps;
+    if (step != kNoStep && edge.bound_by != BoundBy::kBeforeStep) {
+      steps[step][edge.bound_by] += edge.weight_ps;
+    }
+  }
+  std::map<int64_t, std::vector<const BlameRow*>> rows_of_step;
+  for (const BlameRow& row : blame.rows) {
+    if (row.step.has_value()) rows_of_step[*row.step].push_back(&row);
   }
   for (const auto& [number, times_ps] : steps) {
     PathStepReport* out = report->add_steps();
@@ -149,19 +162,17 @@ void ReportSteps(const PathGraph& graph, const CriticalPath& path, const Blame& 
     }
     out->set_us(Micros(sum_ps));
     out->set_bound_by(std::string(BoundByName(most, on_cpus)));
-    std::map<int64_t, int64_t> by_rank;
-    for (const BlameRow& row : blame.rows) {
-      if (row.step == number) by_rank[row.rank] += row.time_ps;
-    }
-    if (by_rank.empty()) continue;
+    const auto found = rows_of_step.find(number);
+    if (found == rows_of_step.end()) continue;
+    std::map<int64_t, double> by_rank;
+    for (const BlameRow* row : found->second) by_rank[row->rank] += Micros(row->time_ps);
     const auto worst =
         std::max_element(by_rank.begin(), by_rank.end(),
                          [](const auto& a, const auto& b) { return a.second < b.second; });
-    const auto row = std::find_if(blame.rows.begin(), blame.rows.end(), [&](const BlameRow& r) {
-      return r.step == out->step() && r.rank == worst->first;
-    });
+    const BlameRow* row = *std::find_if(found->second.begin(), found->second.end(),
+                                        [&](const BlameRow* r) { return r->rank == worst->first; });
     out->set_rank(worst->first);
-    out->set_blame_us(Micros(worst->second));
+    out->set_blame_us(worst->second);
     out->set_op(row->op);
     out->set_after(row->after);
     out->set_waited_in(row->waited_in);
@@ -223,7 +234,8 @@ template <typename Rows>
 int CountShown(const Rows& rows, double sum_us) {
   int shown = 0;
   double shown_us = 0;
-  while (shown < std::min(kShownRows, rows.size()) && shown_us < kShownShare * sum_us) {
+  while (shown < std::min(kShownRows, rows.size()) &&
+         (shown < kAlwaysShownRows || shown_us < kShownShare * sum_us)) {
     shown_us += rows[shown++].us();
   }
   return shown;
@@ -405,15 +417,17 @@ PathReport ReportPath(const GraphSource& source, const PathGraph& graph, const C
   report.set_last_instance(source.window.instances.last);
   report.set_hta_compatible(source.hta_compatible);
   ReportGraph(graph, &report);
-  report.set_length_us(Micros(path.length_ps));
   report.set_critical_nodes(static_cast<int64_t>(path.edges.size()) + 1);
   PathBreakdown breakdown = BreakDown(graph, path);
-  ReportBreakdown(breakdown, path.length_ps, source.on_cpus, &report);
-  if (!source.hta_compatible) NoteOutliers(graph, breakdown.shares, path.length_ps, &report);
-  ReportEvents(graph, std::move(breakdown.shares), path.length_ps, source.on_cpus, &report);
+  // What a rank did before its step belongs to the step before.
+  const int64_t length_ps = path.length_ps - breakdown.Of(BoundBy::kBeforeStep);
+  report.set_length_us(Micros(length_ps));
+  ReportBreakdown(breakdown, length_ps, source.on_cpus, &report);
+  if (!source.hta_compatible) NoteOutliers(graph, breakdown.shares, length_ps, &report);
+  ReportEvents(graph, std::move(breakdown.shares), length_ps, source.on_cpus, &report);
   const Blame blame = FindBlame(graph);
   ReportSteps(graph, path, blame, source.on_cpus, &report);
-  ReportBlame(blame, path.length_ps, source.on_cpus, &report);
+  ReportBlame(blame, length_ps, source.on_cpus, &report);
   for (const std::string& note : source.notes) report.add_notes(note);
   return report;
 }
@@ -426,8 +440,10 @@ void AddWhatIf(absl::Span<const WhatIfEdit> edits, const WhatIfResult& result,
     edit->set_text(edits[i].text);
     edit->set_matched(result.matched[i]);
   }
-  what_if->set_length_us_before(measured.length_us());
-  what_if->set_length_us_after(report->length_us());
+  // From when the first rank begins, since ranks may begin their steps apart.
+  const std::string before_step(BoundByName(BoundBy::kBeforeStep));
+  what_if->set_length_us_before(measured.length_us() + measured.breakdown().at(before_step));
+  what_if->set_length_us_after(report->length_us() + report->breakdown().at(before_step));
   *what_if->mutable_breakdown_before() = measured.breakdown();
   *what_if->mutable_breakdown_after() = report->breakdown();
   what_if->set_changed_events(result.changed_events);

@@ -129,8 +129,8 @@ TEST(PathReportTest, RunsOnProcessorsSayNothingOfGpus) {
   EXPECT_THAT(PathCsv(source, graph, *FindLongestPath(graph)), Not(HasSubstr("gpu_")));
 }
 
-// Two ranks meet in each of five steps; rank 1 sleeps in step 2, and the transfer of step 3 takes ten
-// times as long as the others.
+// Two ranks meet in each of five steps; rank 1 sleeps in step 2, and the transfer of step 3 takes
+// ten times as long as the others.
 TEST(PathReportTest, StepsTellWhoWasLateAndWhatIsUnusual) {
   JobMaker maker(2);
   int64_t at = 0;
@@ -164,6 +164,26 @@ TEST(PathReportTest, StepsTellWhoWasLateAndWhatIsUnusual) {
   EXPECT_THAT(FormatPathReport(report), HasSubstr("host_gap between all-reduce and all-reduce"));
   ASSERT_EQ(report.notes_size(), 1);
   EXPECT_THAT(report.notes(0), AllOf(HasSubstr("all-reduce on rank"), HasSubstr("in step 3")));
+}
+
+// Rank 0 begins its step 1 ns later than rank 1.
+TEST(PathReportTest, WhatCameBeforeAStepIsNotInIt) {
+  JobMaker maker(2);
+  maker.Add(0, "short", 0, 900);
+  maker.Add(1, "long", 0, 700);
+  JobGraph job = std::move(maker).Make();
+  job.ranks[0].graph.base_ns = 1;
+  job.windows_are_chosen = true;
+  for (RankGraph& rank : job.ranks) rank.graph.events[0].step = 5;
+  const absl::StatusOr<JoinedGraph> joined = JoinRanks(std::move(job));
+  ASSERT_THAT(joined, IsOk());
+  const PathReport report = ReportPath({}, joined->graph, *FindLongestPath(joined->graph));
+  EXPECT_DOUBLE_EQ(report.length_us(), 900e-6);
+  EXPECT_DOUBLE_EQ(report.breakdown().at("before_step"), 1000e-6);
+  EXPECT_DOUBLE_EQ(report.breakdown_percent().at("gpu_compute_bound"), 100);
+  ASSERT_EQ(report.events_size(), 1);
+  ASSERT_EQ(report.steps_size(), 1);
+  EXPECT_DOUBLE_EQ(report.steps(0).us(), 900e-6);
 }
 
 TEST(PathReportTest, ListsNoMoreEventsThanAPersonReads) {

@@ -5,11 +5,11 @@
 #include "absl/status/statusor.h"
 #include "critical_path/report/path_report.h"
 #include "critical_path/report/path_report.pb.h"
-#include "critical_path/testing/kineto_trace.h"
 #include "critical_path/what_if/testing/what_if_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/kineto/testing/kineto_trace.h"
 
 namespace meridian {
 namespace {

@@ -4,12 +4,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "critical_path/testing/kineto_trace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/kineto/device_dependencies_json.h"
 #include "xla_profiler/kineto/event_table_json.h"
+#include "xla_profiler/kineto/testing/kineto_trace.h"
 
 namespace meridian {
 namespace {

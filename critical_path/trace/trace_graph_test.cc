@@ -14,7 +14,6 @@
 #include "absl/strings/str_cat.h"
 #include "critical_path/graph/critical_path.h"
 #include "critical_path/graph/graph_source.h"
-#include "critical_path/testing/kineto_trace.h"
 #include "critical_path/trace/trace_window.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -22,6 +21,7 @@
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/kineto/device_dependencies_json.h"
 #include "xla_profiler/kineto/event_table_json.h"
+#include "xla_profiler/kineto/testing/kineto_trace.h"
 
 namespace meridian {
 namespace {
@@ -137,7 +137,7 @@ TEST(TraceGraphTest, TheFirstKernelOfABurstHasItsLaunch) {
   trace.Kernel("second", 2030, 10, 7, 2);
   EXPECT_THAT(PathOf(trace),
               ElementsAre("gpu_kernel_launch_overhead first 20", "gpu_compute_bound first 10",
-                          "gpu_kernel_kernel_overhead second 2000", "gpu_compute_bound second 10"));
+                          "device_not_in_trace second 2000", "gpu_compute_bound second 10"));
 }
 
 // Stream 24 waits for what streams 7 and 20 have done so far. The second wait is for the work that
@@ -326,7 +326,7 @@ TEST(TraceGraphTest, WorkWithoutACallIsCounted) {
   ASSERT_OK_AND_ASSIGN(const Built built, Build(trace));
   EXPECT_EQ(built.trace.without_launch, 1);
   EXPECT_THAT(Steps(built),
-              ElementsAre("gpu_kernel_launch_overhead kernel 30", "gpu_compute_bound kernel 10"));
+              ElementsAre("device_not_in_trace kernel 30", "gpu_compute_bound kernel 10"));
 }
 
 TEST(TraceGraphTest, AWindowEndsWithItsWorkAndNotWithAThreadBeside) {

@@ -5,13 +5,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "critical_path/testing/kineto_trace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/kineto/device_dependencies_json.h"
 #include "xla_profiler/kineto/event_table_json.h"
+#include "xla_profiler/kineto/testing/kineto_trace.h"
 
 namespace meridian {
 namespace {

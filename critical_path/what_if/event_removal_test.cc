@@ -1,10 +1,10 @@
 #include "critical_path/what_if/structure_edits.h"
 
-#include "critical_path/testing/kineto_trace.h"
 #include "critical_path/what_if/testing/what_if_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/kineto/testing/kineto_trace.h"
 
 namespace meridian {
 namespace {

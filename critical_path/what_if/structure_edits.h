@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
-// Edits of what a schedule consists of and in which order: new or fewer events and edges, another
-// order of a lane. The schedule must keep its lanes' order (Schedule::keeps_order); events are those
-// that have instants. Afterwards an EventIndex of the schedule is out of date.
+// SPDX-License-Identifier: Apache-2.0 Edits of what a schedule consists of and in which order: new
+// or fewer events and edges, another order of a lane. The schedule must keep its lanes' order
+// (Schedule::keeps_order); events are those that have instants. Afterwards an EventIndex of the
+// schedule is out of date.
 #ifndef CRITICAL_PATH_WHAT_IF_STRUCTURE_EDITS_H_
 #define CRITICAL_PATH_WHAT_IF_STRUCTURE_EDITS_H_
 

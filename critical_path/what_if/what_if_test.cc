@@ -8,7 +8,6 @@
 
 #include "critical_path/graph/critical_path.h"
 #include "critical_path/graph/path_graph.h"
-#include "critical_path/testing/kineto_trace.h"
 #include "critical_path/testing/random_graph.h"
 #include "critical_path/what_if/testing/what_if_run.h"
 #include "critical_path/what_if/what_if_edits.h"
@@ -16,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/kineto/testing/kineto_trace.h"
 
 namespace meridian {
 namespace {

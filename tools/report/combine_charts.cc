@@ -81,7 +81,8 @@ class Svg {
     absl::StrAppend(&text_, ">", HtmlEscape(text), "</text>\n");
   }
 
-  // Lines and labels for durations along the scale, from the top to the bottom, and the title above.
+  // Lines and labels for durations along the scale, from the top to the bottom, and the title
+  // above.
   void Axis(const Scale& scale, double bottom, int max_steps, bool is_signed,
             absl::string_view title) {
     Text((scale.left + scale.right) / 2, kTop - 8, title, {"middle", "axis"});

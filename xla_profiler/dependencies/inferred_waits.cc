@@ -143,8 +143,8 @@ absl::flat_hash_set<EventRow> FindExplained(const DeviceDependencies& known) {
 // Adds the waits of work that starts long after everything known or inferred so far.
 void InferWorkWaits(const EventTable& table, const DeviceDependencies& known,
                     std::vector<DeviceDependency>* inferred) {
-  // The table's rows and spans of work by device. Work whose launch is not in the trace is not asked
-  // what it waited for.
+  // The table's rows and spans of work by device. Work whose launch is not in the trace is not
+  // asked what it waited for.
   std::map<int64_t, std::pair<std::vector<EventRow>, std::vector<DeviceSpan>>> devices;
   constexpr int64_t kNever = std::numeric_limits<int64_t>::min();
   std::vector<int64_t> ready_ps(table.size(), kNever);
@@ -184,8 +184,11 @@ std::vector<size_t> InferDeviceWaits(absl::Span<const DeviceSpan> spans) {
   std::vector<size_t> awaited(spans.size(), kNoSpan);
   for (size_t i = 0; i < spans.size(); ++i) {
     const DeviceSpan& waiting = spans[i];
-    const int64_t earliest_ps = waiting.start_ps - kMaxStartDelayPs;
-    if (waiting.ready_ps >= earliest_ps) continue;
+    int64_t earliest_ps = 0;
+    if (__builtin_sub_overflow(waiting.start_ps, kMaxStartDelayPs, &earliest_ps) ||
+        waiting.ready_ps >= earliest_ps) {
+      continue;
+    }
     auto it = std::upper_bound(
         by_end.begin(), by_end.end(), waiting.start_ps,
         [&](int64_t time_ps, size_t other) { return time_ps < spans[other].end_ps; });

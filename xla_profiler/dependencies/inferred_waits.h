@@ -2,8 +2,8 @@
 // What device work and calls waited for when the trace does not say so.
 //
 // Work that starts later than everything it is known to wait for. A device starts work a few
-// microseconds after the last thing that it waits for (2 us at the 95th percentile of recorded runs,
-// 19 at most), so work that starts over kMaxStartDelayPs later waited for something else:
+// microseconds after the last thing that it waits for (2 us at the 95th percentile of recorded
+// runs, 19 at most), so work that starts over kMaxStartDelayPs later waited for something else:
 //
 //   stream A   |------------ work ------------|
 //   stream B   launched . . . . . . . . . . . . |-- work --|
@@ -11,8 +11,8 @@
 // If other work of its device had just ended then, it is taken to have waited for the last of that.
 // Otherwise the device was busy with, or waited for, something that is not in the trace.
 //
-// Calls. Kineto tells which record a wait is for, and which stream a synchronising call is for, only
-// in cuda_sync events, which many traces lack. Then there is a call that waits and the times:
+// Calls. Kineto tells which record a wait is for, and which stream a synchronising call is for,
+// only in cuda_sync events, which many traces lack. Then there is a call that waits and the times:
 //
 //   host       [cudaStreamWaitEvent] [cudaLaunchKernel]
 //   stream A   |------------ work ------------|

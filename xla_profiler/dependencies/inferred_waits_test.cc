@@ -6,12 +6,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "critical_path/testing/kineto_trace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/kineto/device_dependencies_json.h"
 #include "xla_profiler/kineto/event_table_json.h"
+#include "xla_profiler/kineto/testing/kineto_trace.h"
 
 namespace meridian {
 namespace {
@@ -60,8 +60,8 @@ TEST(InferredWaitsTest, WorkThatStartsBesideHasNotWaited) {
   EXPECT_THAT(Infer(WaitingCopy(30)), IsEmpty());
 }
 
-// A collective until 100 on stream 16, and a copy on stream 7, launched until 25 without a call that
-// waits.
+// A collective until 100 on stream 16, and a copy on stream 7, launched until 25 without a call
+// that waits.
 KinetoTrace CopyBeside(double copy_start_us) {
   KinetoTrace trace;
   trace.Call("cudaLaunchKernel", 0, 5, 1);

@@ -172,8 +172,8 @@ TEST(HloModuleTest, DanglingReferencesAreCountedAndLeftOut) {
   EXPECT_THAT(decoded->called_computations(), IsEmpty());
   EXPECT_EQ(module->entry()->root(), nullptr);
   EXPECT_THAT(Names(module->entry()->schedule()), ElementsAre("x"));
-  // Operands 777 and 778, control predecessor -1, called computation 9, root 55, and of the schedule
-  // instruction 66 and computation 8.
+  // Operands 777 and 778, control predecessor -1, called computation 9, root 55, and of the
+  // schedule instruction 66 and computation 8.
   EXPECT_EQ(module->num_problems(), 7);
 }
 

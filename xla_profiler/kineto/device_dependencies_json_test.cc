@@ -169,7 +169,8 @@ TEST(DeviceDependenciesJsonTest, WaitsWithoutRecordsAreCounted) {
                        ReadRealTrace(*shared + "/samples/kineto/critical_path/simple_add/"
                                                "benchmark_result_493459_1694039959_trace.json.gz"));
   EXPECT_THAT(EdgeCounts(trace.found),
-              ElementsAre("launch: 98", "stream order: 96", "stream sync: 16", "device sync: 9"));
+              ElementsAre("launch: 98", "stream order: 96", "event wait: 1", "stream sync: 16",
+                          "device sync: 9"));
   EXPECT_THAT(UnresolvedTexts(trace.found), ElementsAre("event wait, record unknown: 34"));
 }
 
@@ -181,7 +182,8 @@ TEST(DeviceDependenciesJsonTest, DependenciesOfARealTraceWithoutCudaSync) {
                        ReadRealTrace(*shared + "/traces/torch_nccl4/kineto_0.json.gz"));
   EXPECT_EQ(trace.found.num_work, 337);
   EXPECT_THAT(EdgeCounts(trace.found),
-              ElementsAre("launch: 238", "stream order: 335", "device sync: 2"));
+              ElementsAre("launch: 238", "stream order: 335", "event wait: 2", "event sync: 4",
+                          "device sync: 2"));
   EXPECT_THAT(UnresolvedTexts(trace.found),
               ElementsAre("launch, no call: 99", "event wait, record unknown: 28",
                           "event sync, record unknown: 32"));

@@ -225,29 +225,43 @@ class CoalescedBatches {
     }
   }
 
-  // Returns the calls since the batch before the one in which the host's row lies; empty when it
-  // lies in none.
-  std::vector<EventRow> CallsBefore(EventRow launch) const {
+  // Returns the batch in which the host's row lies, the last to begin; nullopt when it lies in none.
+  std::optional<EventRow> BatchOf(EventRow launch) const {
     const auto it = threads_.find(table_.track_id(launch));
-    if (it == threads_.end()) return {};
-    const Thread& thread = it->second;
-    const auto starts_after = [&](int64_t time_ps, EventRow row) {
-      return time_ps < table_.start_ps(row);
-    };
-    const auto next = std::upper_bound(thread.batches.begin(), thread.batches.end(),
-                                       table_.start_ps(launch), starts_after);
-    if (next == thread.batches.begin()) return {};
-    const EventRow batch = *(next - 1);
-    if (table_.end_ps(batch) < table_.start_ps(launch)) return {};
-    const int64_t since_ps = next - 1 == thread.batches.begin()
-                                 ? std::numeric_limits<int64_t>::min()
-                                 : table_.end_ps(*(next - 2));
-    return {std::upper_bound(thread.calls.begin(), thread.calls.end(), since_ps, starts_after),
-            std::upper_bound(thread.calls.begin(), thread.calls.end(), table_.end_ps(batch),
-                             starts_after)};
+    if (it == threads_.end()) return std::nullopt;
+    const std::vector<EventRow>& batches = it->second.batches;
+    const auto next = UpperBound(batches, table_.start_ps(launch));
+    if (next == batches.begin() || table_.end_ps(*(next - 1)) < table_.start_ps(launch)) {
+      return std::nullopt;
+    }
+    return *(next - 1);
+  }
+
+  // Returns the thread's calls since the batch before that one.
+  absl::Span<const EventRow> CallsOf(EventRow batch) const {
+    const Thread& thread = threads_.at(table_.track_id(batch));
+    const auto first_batch = std::lower_bound(
+        thread.batches.begin(), thread.batches.end(), table_.start_ps(batch),
+        [&](EventRow row, int64_t time_ps) { return table_.start_ps(row) < time_ps; });
+    int64_t since_ps = std::numeric_limits<int64_t>::min();
+    if (first_batch != thread.batches.begin()) {
+      since_ps = std::min(table_.end_ps(*(first_batch - 1)), table_.start_ps(batch));
+    }
+    const auto first = UpperBound(thread.calls, since_ps);
+    const auto last = UpperBound(thread.calls, table_.end_ps(batch));
+    return absl::MakeConstSpan(thread.calls)
+        .subspan(first - thread.calls.begin(), std::max<std::ptrdiff_t>(0, last - first));
   }
 
  private:
+  // Returns the first of the rows that starts after that time.
+  std::vector<EventRow>::const_iterator UpperBound(const std::vector<EventRow>& rows,
+                                                   int64_t time_ps) const {
+    return std::upper_bound(rows.begin(), rows.end(), time_ps, [&](int64_t time, EventRow row) {
+      return time < table_.start_ps(row);
+    });
+  }
+
   // Rows of one thread in order of their starts.
   struct Thread {
     std::vector<EventRow> batches;
@@ -306,15 +320,15 @@ std::string ModuleOf(const JsonValue& args) {
 std::string InstructionOf(const CollectiveOp& op, const CollectiveCall& call) {
   const std::string type = TextOf(call.args, "dtype");
   if (op.kind == CollectiveKind::kRaggedAllToAll) return absl::StrCat(call.name, " ", type);
-  const auto text = [](std::optional<int64_t> elements) {
-    return elements.has_value() ? absl::StrCat(*elements) : std::string();
+  const auto text = [&](std::optional<int64_t> elements, absl::string_view key) {
+    return elements.has_value() ? absl::StrCat(*elements) : std::string(call.args.Find(key).text());
   };
   if (!op.pairs.empty()) {
     return absl::StrCat("transfer ", op.pairs[0].source, "->", op.pairs[0].target, " ", type, " ",
-                        text(call.in_elements));
+                        text(call.in_elements, "In msg nelems"));
   }
-  return absl::StrCat(call.name, " ", type, " ", text(call.in_elements), "->",
-                      text(call.out_elements));
+  return absl::StrCat(call.name, " ", type, " ", text(call.in_elements, "In msg nelems"), "->",
+                      text(call.out_elements, "Out msg nelems"));
 }
 
 std::optional<int64_t> RunIdOf(CollectiveKind kind, const JsonValue& args,
@@ -426,15 +440,23 @@ class KinetoReader {
         if (call.has_value() && args.Find("Collective name").exists()) has_kernel_.insert(*call);
       }
     }
+    const std::optional<EventRow> batch = batches_->BatchOf(*launch);
+    if (!batch.has_value()) return {};
+    const auto [it, is_new] = calls_of_batch_.try_emplace(*batch);
+    if (is_new) it->second = ReadCalls(batches_->CallsOf(*batch), table_.name(kernel));
+    return it->second;
+  }
+
+  std::vector<CollectiveCall> ReadCalls(absl::Span<const EventRow> rows, absl::string_view kernel) {
     // Calls by kind, process group, type and peer.
     std::map<std::tuple<CollectiveKind, std::string, std::string, std::string>, CollectiveCall>
         merged;
-    for (EventRow row : batches_->CallsBefore(*launch)) {
+    for (EventRow row : rows) {
       const JsonValue args = ReadTraceJsonArgs(text_, table_, row);
       const std::string name = TextOf(args, "Collective name");
       const std::optional<uint64_t> id = args.Find("External id").AsUint64();
       if (!KindOfName(name).has_value() || (id.has_value() && has_kernel_.contains(*id))) continue;
-      const CollectiveCall call = *ReadCall(args, table_.name(kernel));
+      const CollectiveCall call = *ReadCall(args, kernel);
       const std::string peer(
           args.Find(call.kind == CollectiveKind::kSend ? "Dst Rank" : "Src Rank").text());
       const auto [it, is_new] = merged.try_emplace(
@@ -526,10 +548,11 @@ class KinetoReader {
   const std::vector<EventRow> kernels_;
   const HostLaunches launches_;
   const KinetoSteps steps_;
-  // Made when a kernel is not described: the batches, and the ids of the calls that have a kernel of
-  // their own.
+  // Made when a kernel is not described: the batches, and the ids of the calls that have a kernel
+  // of their own.
   std::optional<CoalescedBatches> batches_;
   absl::flat_hash_set<uint64_t> has_kernel_;
+  absl::flat_hash_map<EventRow, std::vector<CollectiveCall>> calls_of_batch_;
   const HloModuleIndex no_programs_;
   ProfileCollectives& out_;
   CollectiveCollector collector_;

@@ -14,8 +14,8 @@
 //   host     [record_param_comms: send to 2] [record_param_comms: recv from 0] [nccl:coalesced]
 //   stream                                                                        [kernel]
 //
-// They do all that the thread's calls since the batch before had recorded and no kernel of their own
-// has done; calls of one kind, group, type and peer are one event. A communication kernel that
+// They do all that the thread's calls since the batch before had recorded and no kernel of their
+// own has done; calls of one kind, group, type and peer are one event. A communication kernel that
 // neither describes is counted as unresolved: it was launched before the profiler was active, or in
 // a CUDA graph.
 //

@@ -236,6 +236,19 @@ TEST(KinetoCollectivesTest, AKernelOfABatchDoesWhatTheCallsBeforeItRecorded) {
                                                     "transfer 0->1 Float 32, 128 bytes at 70"));
 }
 
+// As no profiler writes them.
+TEST(KinetoCollectivesTest, BatchesWithinBatchesDoNoHarm) {
+  std::vector<std::string> events = {Event("user_annotation", "nccl:coalesced",
+                                           R"("pid": 1, "tid": 1)", R"("ts": 0, "dur": 100)", "")};
+  for (std::string& event : BatchEnd(20, 1)) events.push_back(std::move(event));
+  for (const int at : {5, 22, 50}) {
+    events.push_back(Recorded(absl::StrCat(R"("ts": )", at, R"(, "dur": 1)"),
+                              R"("Collective name": "send", "Dst Rank": 0, "In msg nelems": 4,
+                                 "Out msg nelems": 4)"));
+  }
+  EXPECT_THAT(ReadRank(1, events).events, SizeIs(1));
+}
+
 TEST(KinetoCollectivesTest, CopiesThatACallMadeAreNoCollectives) {
   const ProfileCollectives profile =
       ReadRank(0, {Kernel("elementwise_kernel", R"("ts": 1, "dur": 1)", kAllReduceArgs),

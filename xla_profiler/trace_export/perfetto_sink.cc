@@ -374,8 +374,8 @@ class PerfettoSink : public TraceSink {
   const XPlaneVisitor* plane_ = nullptr;
   Interned interned_texts_;
 
-  // Messages under construction, kept for their memory. A part of another message is built first and
-  // then added to it.
+  // Messages under construction, kept for their memory. A part of another message is built first
+  // and then added to it.
   BufferOutput packet_;
   BufferOutput event_;
   BufferOutput descriptor_;

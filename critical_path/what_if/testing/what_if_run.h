@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 #include "critical_path/graph/critical_path.h"
 #include "critical_path/graph/path_graph.h"
-#include "critical_path/testing/kineto_trace.h"
 #include "critical_path/what_if/what_if.h"
+#include "xla_profiler/kineto/testing/kineto_trace.h"
 
 namespace meridian {
 

@@ -13,7 +13,7 @@
 namespace meridian {
 namespace {
 
-TEST(StringSinkTest, AppendsBehindWhatIsThereAndCountsOnlyItsOwnBytes) {
+TEST(StringSinkTest, AppendsBehindWhatIsThere) {
   std::string out = "head ";
   StringSink sink(&out);
   EXPECT_OK(sink.Append("one "));

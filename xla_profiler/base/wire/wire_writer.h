@@ -84,8 +84,8 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void CopyPiece(char* to, const char* from, s
   }
 }
 
-// Keeps everything in memory; like StringOutput, but quick with small pieces. May be cleared and used
-// again.
+// Keeps everything in memory; like StringOutput, but quick with small pieces. May be cleared and
+// used again.
 class BufferOutput {
  public:
   void Raw(absl::string_view bytes) {

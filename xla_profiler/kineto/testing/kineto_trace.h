@@ -8,8 +8,8 @@
 //   Use(trace.Text());
 //
 // Times are microseconds. An event's place in the file is the number of those before it.
-#ifndef CRITICAL_PATH_TESTING_KINETO_TRACE_H_
-#define CRITICAL_PATH_TESTING_KINETO_TRACE_H_
+#ifndef XLA_PROFILER_KINETO_TESTING_KINETO_TRACE_H_
+#define XLA_PROFILER_KINETO_TESTING_KINETO_TRACE_H_
 
 #include <cstdint>
 #include <string>
@@ -76,4 +76,4 @@ class KinetoTrace {
 
 }  // namespace meridian
 
-#endif  // CRITICAL_PATH_TESTING_KINETO_TRACE_H_
+#endif  // XLA_PROFILER_KINETO_TESTING_KINETO_TRACE_H_

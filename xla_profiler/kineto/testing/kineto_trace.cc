@@ -1,4 +1,4 @@
-#include "critical_path/testing/kineto_trace.h"
+#include "xla_profiler/kineto/testing/kineto_trace.h"
 
 #include <cstddef>
 #include <numeric>
