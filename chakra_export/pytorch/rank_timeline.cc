@@ -73,9 +73,17 @@ class Builder {
     return IsOp(row) || table_.category(row) == EventCategory::kRuntimeApi;
   }
 
+  // Waiting for work that was launched before the profile began stays the host's own time: nothing
+  // in the graph would make that work take as long as it did.
   void ListWaits() {
+    std::vector<bool> is_launched(table_.size());
     for (const DeviceDependency& edge : dependencies_.edges) {
-      if (IsHostWait(edge.kind)) works_waited_for_[edge.to].push_back(edge.from);
+      if (edge.kind == DeviceDependencyKind::kLaunch) is_launched[edge.to] = true;
+    }
+    for (const DeviceDependency& edge : dependencies_.edges) {
+      if (IsHostWait(edge.kind) && is_launched[edge.from]) {
+        works_waited_for_[edge.to].push_back(edge.from);
+      }
     }
   }
 

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
@@ -31,6 +30,12 @@ struct Arrival {
   int64_t time_ps = 0;
   int64_t rank = 0;
   InstantId instant = 0;
+};
+
+// The same, of one rank.
+struct RankArrival {
+  int64_t time_ps = 0;
+  std::optional<int64_t> step;
 };
 
 // What time is spent in: the name of the event that it is booked on, or kNoName, and the reason.
@@ -105,9 +110,15 @@ class BlameFinder {
       const Instant& from = graph_.instants[edge.from];
       if (meeting == meeting_of_node_.end() || from.event == kNoEvent) continue;
       arrivals_[meeting->second].push_back({from.time_ps, RankOf(from.event), edge.from});
-      times_of_rank_[RankOf(from.event)].push_back(from.time_ps);
+      const std::optional<int64_t> step = graph_.meetings[meeting->second].step;
+      arrivals_of_rank_[RankOf(from.event)].push_back({from.time_ps, step});
+      has_steps_ = has_steps_ || step.has_value();
     }
-    for (auto& [rank, times_ps] : times_of_rank_) std::sort(times_ps.begin(), times_ps.end());
+    for (auto& [rank, arrivals] : arrivals_of_rank_) {
+      std::sort(arrivals.begin(), arrivals.end(), [](const RankArrival& a, const RankArrival& b) {
+        return std::tie(a.time_ps, a.step) < std::tie(b.time_ps, b.step);
+      });
+    }
     for (const std::vector<Arrival>& arrivals : arrivals_) {
       int64_t last_ps = 0;
       for (const Arrival& arrival : arrivals) {
@@ -120,29 +131,44 @@ class BlameFinder {
     }
   }
 
-  // Adds up what each rank spent its time in, on its way to the meetings of each step, and turns
-  // that into what it spent more than those that it met did on average.
+  // Adds up what each rank spent its time in, in each step, and turns that into what it spent more
+  // than those that it met did on average. All that the rank did counts, not only what led to its
+  // meetings: that of a rank which waits is hidden behind the waiting.
   void FindExcess() {
-    // A kernel may be several ranks' meetings at once; the way to it counts once.
-    absl::flat_hash_set<std::pair<std::optional<int64_t>, InstantId>> seen;
+    for (const GraphEdge& edge : graph_.edges) {
+      const GraphEventId event =
+          edge.event == kNoEvent ? graph_.instants[edge.to].event : edge.event;
+      if (edge.weight_ps == 0 || event == kNoEvent || edge.bound_by == BoundBy::kGpuCommunication ||
+          edge.bound_by == BoundBy::kOtherRanks) {
+        continue;
+      }
+      const int64_t rank = RankOf(event);
+      const std::optional<int64_t> step = StepOf(edge, event, rank);
+      excess_[step][rank][OpOf(edge)] += edge.weight_ps;
+    }
     // By step: the groups of ranks that meet.
     std::map<std::optional<int64_t>, std::set<std::vector<int64_t>>> groups;
     for (size_t i = 0; i < graph_.meetings.size(); ++i) {
-      const std::optional<int64_t> step = graph_.meetings[i].step;
       std::vector<int64_t> group;
-      for (const Arrival& arrival : arrivals_[i]) {
-        group.push_back(arrival.rank);
-        TimeByOp& spent = excess_[step][arrival.rank];
-        if (!seen.emplace(step, arrival.instant).second) continue;
-        WalkBack(arrival, [&](const GraphEdge& edge, int64_t from_ps, int64_t to_ps) {
-          spent[OpOf(edge)] += absl::int128(to_ps) - from_ps;
-        });
-      }
+      for (const Arrival& arrival : arrivals_[i]) group.push_back(arrival.rank);
       std::sort(group.begin(), group.end());
       group.erase(std::unique(group.begin(), group.end()), group.end());
-      if (group.size() > 1) groups[step].insert(std::move(group));
+      if (group.size() > 1) groups[graph_.meetings[i].step].insert(std::move(group));
     }
     for (auto& [step, ranks] : excess_) SubtractOthers(groups[step], &ranks);
+  }
+
+  // Returns the step that an edge of a rank is in: that of its event, or of the next meeting that the
+  // rank comes to.
+  std::optional<int64_t> StepOf(const GraphEdge& edge, GraphEventId event, int64_t rank) const {
+    if (!has_steps_) return std::nullopt;
+    if (graph_.events[event].step != kNoStep) return graph_.events[event].step;
+    const auto arrivals = arrivals_of_rank_.find(rank);
+    if (arrivals == arrivals_of_rank_.end()) return std::nullopt;
+    const auto next = std::lower_bound(
+        arrivals->second.begin(), arrivals->second.end(), graph_.instants[edge.to].time_ps,
+        [](const RankArrival& arrival, int64_t time_ps) { return arrival.time_ps < time_ps; });
+    return next == arrivals->second.end() ? arrivals->second.back().step : next->step;
   }
 
   // Takes from the time that each rank spent in an op what the others of its groups did on average.
@@ -230,9 +256,11 @@ class BlameFinder {
 
   // Returns when the rank came to the meeting before, or the window's start.
   int64_t ArrivedBefore(const Arrival& arrival) const {
-    const std::vector<int64_t>& times_ps = times_of_rank_.at(arrival.rank);
-    const auto it = std::lower_bound(times_ps.begin(), times_ps.end(), arrival.time_ps);
-    return it == times_ps.begin() ? graph_.window_start_ps : *(it - 1);
+    const std::vector<RankArrival>& all = arrivals_of_rank_.at(arrival.rank);
+    const auto it = std::lower_bound(
+        all.begin(), all.end(), arrival.time_ps,
+        [](const RankArrival& other, int64_t time_ps) { return other.time_ps < time_ps; });
+    return it == all.begin() ? graph_.window_start_ps : (it - 1)->time_ps;
   }
 
   // True for transfers, which lead out of meetings, and for the time before a rank's own window.
@@ -337,8 +365,9 @@ class BlameFinder {
   absl::flat_hash_map<InstantId, size_t> meeting_of_node_;
   // By position in PathGraph::meetings.
   std::vector<std::vector<Arrival>> arrivals_;
-  // By rank: when it came to meetings, in ascending order.
-  std::map<int64_t, std::vector<int64_t>> times_of_rank_;
+  // By rank: when it came to meetings, in order of the times.
+  std::map<int64_t, std::vector<RankArrival>> arrivals_of_rank_;
+  bool has_steps_ = false;
   // By instant: the edge that stands for all the time before it; kNoEdge when none does.
   std::vector<EdgeId> causes_;
   // By step and rank: the time by which the rank was longer in each op than the others were, as far

@@ -143,6 +143,27 @@ class XSpaceJobLoader {
       }
       execution_.nodes.push_back(timed);
     }
+    for (NodeIndex index = 0; index < work_.graph.nodes.size(); ++index) {
+      PassStepOn(index, EdgeKind::kLaunch);
+    }
+    for (NodeIndex index = 0; index < work_.graph.nodes.size(); ++index) {
+      PassStepOn(index, EdgeKind::kProgram);
+    }
+  }
+
+  // A host's call is in the step of what it launched, and the gap before it, too.
+  void PassStepOn(NodeIndex index, EdgeKind kind) {
+    const absl::Span<const NodeIndex> sources = execution_.graph.dependencies(index);
+    const absl::Span<const EdgeKinds> kinds = execution_.graph.dependency_kinds(index);
+    for (size_t i = 0; i < sources.size(); ++i) {
+      TimedNode& source = execution_.nodes[sources[i]];
+      const bool is_host = work_.graph.nodes[sources[i]].work == nullptr;
+      const bool is_gap = work_.graph.nodes[sources[i]].op_kind == kHostGapOpKind;
+      if (kinds[i].Contains(kind) && is_host && is_gap == (kind == EdgeKind::kProgram) &&
+          !source.step.has_value()) {
+        source.step = execution_.nodes[index].step;
+      }
+    }
   }
 
   static bool IsOnCpu(const WorkNode& node) {
