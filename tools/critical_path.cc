@@ -249,7 +249,7 @@ absl::Status WriteFiles(const TraceAnalysis& analysis, const CriticalPath& path)
   const std::string blame = UserPath(FLAGS_blame_csv);
   if (!blame.empty()) {
     RETURN_IF_ERROR(outputs.WriteText(
-        "blame_csv", blame, BlameCsv(FindBlame(analysis.graph), analysis.source.on_cpus)));
+        "blame_csv", blame, BlameCsv(FindBlame(analysis.graph), analysis.source.without_gpus)));
   }
   const std::string queues = UserPath(FLAGS_queue_lengths);
   if (!queues.empty()) {

@@ -30,8 +30,8 @@ struct GraphSource {
   std::string trace;
   WindowChoice window;
   bool hta_compatible = false;
-  // The devices are processors of the host (XLA:CPU), so that what is called after GPUs is not.
-  bool on_cpus = false;
+  // The devices are no GPUs (XLA:CPU, TPU), so that nothing is to be called after them.
+  bool without_gpus = false;
   // What is wrong or missing in the trace, one sentence each.
   std::vector<std::string> notes;
 };

@@ -48,9 +48,9 @@ absl::string_view BoundByName(BoundBy bound_by) {
   return kNames[static_cast<int>(bound_by)];
 }
 
-absl::string_view BoundByName(BoundBy bound_by, bool on_cpus) {
+absl::string_view BoundByName(BoundBy bound_by, bool without_gpus) {
   absl::string_view name = BoundByName(bound_by);
-  if (on_cpus) absl::ConsumePrefix(&name, "gpu_");
+  if (without_gpus) absl::ConsumePrefix(&name, "gpu_");
   return name;
 }
 

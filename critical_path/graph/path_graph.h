@@ -61,10 +61,10 @@ enum class BoundBy : uint8_t {
 };
 inline constexpr int kNumBoundBy = static_cast<int>(BoundBy::kLast) + 1;
 
-// Returns a name as reports have it, such as "gpu_compute_bound", or without "gpu_" where the
-// devices are processors of the host; empty for kNothing.
+// Returns a name as reports have it, such as "gpu_compute_bound", or without "gpu_" where the devices
+// are none; empty for kNothing.
 absl::string_view BoundByName(BoundBy bound_by);
-absl::string_view BoundByName(BoundBy bound_by, bool on_cpus);
+absl::string_view BoundByName(BoundBy bound_by, bool without_gpus);
 
 // Returns what device work spent the time on from when it could start until it did: on the overhead
 // given, unless that took longer than devices do (inferred_waits.h).

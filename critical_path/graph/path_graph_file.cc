@@ -63,7 +63,7 @@ void DescribeSource(const GraphSource& source, PathGraphFile* file) {
   file->set_first_instance(source.window.instances.first);
   file->set_last_instance(source.window.instances.last);
   file->set_hta_compatible(source.hta_compatible);
-  file->set_on_cpus(source.on_cpus);
+  file->set_without_gpus(source.without_gpus);
   for (const std::string& note : source.notes) file->add_notes(note);
 }
 
@@ -227,7 +227,7 @@ class BodyReader {
     source.window.annotation = file_.annotation();
     source.window.instances = {file_.first_instance(), file_.last_instance()};
     source.hta_compatible = file_.hta_compatible();
-    source.on_cpus = file_.on_cpus();
+    source.without_gpus = file_.without_gpus();
     source.notes.assign(file_.notes().begin(), file_.notes().end());
     graph_.base_ns = file_.base_ns();
     graph_.window_start_ps = file_.window_start_ps();

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
@@ -132,28 +133,39 @@ class BlameFinder {
   }
 
   // Adds up what each rank spent its time in, in each step, and turns that into what it spent more
-  // than those that it met did on average. All that the rank did counts, not only what led to its
-  // meetings: that of a rank which waits is hidden behind the waiting.
+  // than those that it met did on average. Of ops all that the rank did counts, not only what led to
+  // its meetings: that of a rank which waits is hidden behind the waiting. Of gaps only these count:
+  // others are mostly waiting themselves.
   void FindExcess() {
-    for (const GraphEdge& edge : graph_.edges) {
-      const GraphEventId event =
-          edge.event == kNoEvent ? graph_.instants[edge.to].event : edge.event;
-      if (edge.weight_ps == 0 || event == kNoEvent || edge.bound_by == BoundBy::kGpuCommunication ||
-          edge.bound_by == BoundBy::kOtherRanks) {
+    for (EdgeId id = 0; id < graph_.edges.size(); ++id) {
+      const GraphEdge& edge = graph_.edges[id];
+      const bool is_gap = OpOf(edge).first == kNoName;
+      if (causes_[edge.to] != id || edge.event == kNoEvent || is_gap ||
+          edge.bound_by == BoundBy::kGpuCommunication || edge.bound_by == BoundBy::kOtherRanks) {
         continue;
       }
-      const int64_t rank = RankOf(event);
-      const std::optional<int64_t> step = StepOf(edge, event, rank);
-      excess_[step][rank][OpOf(edge)] += edge.weight_ps;
+      const int64_t rank = RankOf(edge.event);
+      excess_[StepOf(edge, edge.event, rank)][rank][OpOf(edge)] += edge.weight_ps;
     }
+    // A kernel may be several meetings at once; the way to it counts once.
+    absl::flat_hash_set<std::pair<std::optional<int64_t>, InstantId>> seen;
     // By step: the groups of ranks that meet.
     std::map<std::optional<int64_t>, std::set<std::vector<int64_t>>> groups;
     for (size_t i = 0; i < graph_.meetings.size(); ++i) {
+      const std::optional<int64_t> step = graph_.meetings[i].step;
       std::vector<int64_t> group;
-      for (const Arrival& arrival : arrivals_[i]) group.push_back(arrival.rank);
+      for (const Arrival& arrival : arrivals_[i]) {
+        group.push_back(arrival.rank);
+        TimeByOp& spent = excess_[step][arrival.rank];
+        if (!seen.emplace(step, arrival.instant).second) continue;
+        WalkBack(arrival, [&](const GraphEdge& edge, int64_t from_ps, int64_t to_ps) {
+          const Op op = OpOf(edge);
+          if (op.first == kNoName) spent[op] += absl::int128(to_ps) - from_ps;
+        });
+      }
       std::sort(group.begin(), group.end());
       group.erase(std::unique(group.begin(), group.end()), group.end());
-      if (group.size() > 1) groups[graph_.meetings[i].step].insert(std::move(group));
+      if (group.size() > 1) groups[step].insert(std::move(group));
     }
     for (auto& [step, ranks] : excess_) SubtractOthers(groups[step], &ranks);
   }
@@ -386,14 +398,14 @@ class BlameFinder {
 
 Blame FindBlame(const PathGraph& graph) { return BlameFinder(graph).Find(); }
 
-std::string BlameCsv(const Blame& blame, bool on_cpus) {
+std::string BlameCsv(const Blame& blame, bool without_gpus) {
   std::string out = "step,rank,op,us,bound_by,waited_in,after\n";
   for (const BlameRow& row : blame.rows) {
     if (row.step.has_value()) absl::StrAppend(&out, *row.step);
     absl::StrAppend(&out, ",", row.rank, ",", CsvField(row.op), ",");
     AppendPicosAsMicros(row.time_ps, &out);
-    absl::StrAppend(&out, ",", BoundByName(row.bound_by, on_cpus), ",", CsvField(row.waited_in),
-                    ",", CsvField(row.after), "\n");
+    absl::StrAppend(&out, ",", BoundByName(row.bound_by, without_gpus), ",",
+                    CsvField(row.waited_in), ",", CsvField(row.after), "\n");
   }
   return out;
 }

@@ -69,7 +69,7 @@ struct Blame {
 Blame FindBlame(const PathGraph& graph);
 
 // Returns a line for each row, with a title line.
-std::string BlameCsv(const Blame& blame, bool on_cpus = false);
+std::string BlameCsv(const Blame& blame, bool without_gpus = false);
 
 }  // namespace meridian
 

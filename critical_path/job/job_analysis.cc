@@ -75,7 +75,7 @@ absl::StatusOr<TraceAnalysis> Analyze(FileSystem& file_system, const JobInput& i
   ASSIGN_OR_RETURN(JoinedGraph joined, Join(std::move(loaded.job), options));
   TraceAnalysis analysis;
   analysis.graph = std::move(joined.graph);
-  analysis.source.on_cpus = loaded.on_cpus;
+  analysis.source.without_gpus = loaded.without_gpus;
   analysis.source.notes = std::move(loaded.notes);
   if (joined.against_time > 0) {
     analysis.source.notes.push_back(

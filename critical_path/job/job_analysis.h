@@ -55,8 +55,8 @@ bool IsTraceJson(absl::string_view bytes);
 // The graphs of a job's ranks and the meetings between them.
 struct LoadedJob {
   JobGraph job;
-  // The devices are processors of the host.
-  bool on_cpus = false;
+  // The devices are no GPUs.
+  bool without_gpus = false;
   // Things a person should know of, one sentence each.
   std::vector<std::string> notes;
 };

@@ -10,6 +10,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "chakra_export/et/et_attributes.h"
@@ -24,6 +25,7 @@
 #include "trace_alignment/collectives/collective_table.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/xplane/session_clock.h"
+#include "xla_profiler/xplane/xplane_schema.h"
 
 namespace meridian {
 namespace {
@@ -40,7 +42,7 @@ class XSpaceJobLoader {
     RETURN_IF_ERROR(CheckRanksAreThere());
     RETURN_IF_ERROR(ChooseWindows());
     ReadNodes();
-    loaded_.on_cpus = std::all_of(work_.graph.nodes.begin(), work_.graph.nodes.end(), IsOnCpu);
+    loaded_.without_gpus = !HasGpus();
     FindMeetings();
     ASSIGN_OR_RETURN(loaded_.job, BuildExecutionJob(execution_, windows_));
     for (const auto& list :
@@ -166,8 +168,13 @@ class XSpaceJobLoader {
     }
   }
 
-  static bool IsOnCpu(const WorkNode& node) {
-    return node.work == nullptr || node.work->kind == WorkKind::kThunk;
+  bool HasGpus() const {
+    for (const auto& profile : run_.profiles) {
+      for (const WorkingDevice& device : profile->devices) {
+        if (absl::StartsWith(device.name, kGpuPlanePrefix)) return true;
+      }
+    }
+    return false;
   }
 
   static EventCategory CategoryOf(const WorkNode& node) {

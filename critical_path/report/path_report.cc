@@ -54,19 +54,19 @@ void ReportGraph(const PathGraph& graph, PathReport* report) {
   report->set_window_end_us(Micros(graph.window_end_ps));
 }
 
-void ReportBreakdown(const PathBreakdown& breakdown, int64_t length_ps, bool on_cpus,
+void ReportBreakdown(const PathBreakdown& breakdown, int64_t length_ps, bool without_gpus,
                      PathReport* report) {
   for (int i = 0; i < kNumBoundBy; ++i) {
     const BoundBy bound_by = static_cast<BoundBy>(i);
-    if (bound_by == BoundBy::kNothing) continue;
-    const std::string name(BoundByName(bound_by, on_cpus));
+    if (bound_by == BoundBy::kNothing || bound_by == BoundBy::kBeforeStep) continue;
+    const std::string name(BoundByName(bound_by, without_gpus));
     (*report->mutable_breakdown())[name] = Micros(breakdown.Of(bound_by));
     (*report->mutable_breakdown_percent())[name] = Percent(breakdown.Of(bound_by), length_ps);
   }
 }
 
 void ReportEvents(const PathGraph& graph, std::vector<EventShare> shares, int64_t length_ps,
-                  bool on_cpus, PathReport* report) {
+                  bool without_gpus, PathReport* report) {
   shares.erase(std::remove_if(shares.begin(), shares.end(),
                               [](const EventShare& share) {
                                 return share.time_ps == 0 || share.bound_by == BoundBy::kBeforeStep;
@@ -90,7 +90,7 @@ void ReportEvents(const PathGraph& graph, std::vector<EventShare> shares, int64_
       if (event.step != kNoStep) out->set_step(event.step);
     }
     out->set_edge_type(std::string(EdgeTypeName(share.type)));
-    out->set_bound_by(std::string(BoundByName(share.bound_by, on_cpus)));
+    out->set_bound_by(std::string(BoundByName(share.bound_by, without_gpus)));
     out->set_edges(share.count);
     out->set_us(Micros(share.time_ps));
     out->set_percent(Percent(share.time_ps, length_ps));
@@ -135,10 +135,15 @@ void NoteOutliers(const PathGraph& graph, const std::vector<EventShare>& shares,
 
 // Sums the path up by steps. Time that is booked on no event, or on one of no step, belongs to the
 // step of what comes next.
-void ReportSteps(const PathGraph& graph, const CriticalPath& path, const Blame& blame, bool on_cpus,
-                 PathReport* report) {
+void ReportSteps(const PathGraph& graph, const CriticalPath& path, const Blame& blame,
+                 bool without_gpus, PathReport* report) {
   std::map<int64_t, std::map<BoundBy, int64_t>> steps;
   int64_t step = kNoStep;
+  // What comes after the last of a step belongs to that.
+  for (EdgeId id : path.edges) {
+    const GraphEventId event = graph.edges[id].event;
+    if (event != kNoEvent && graph.events[event].step != kNoStep) step = graph.events[event].step;
+  }
   for (auto id = path.edges.rbegin(); id != path.edges.rend(); ++id) {
     const GraphEdge& edge = graph.edges[*id];
     const int64_t own = edge.event == kNoEvent ? kNoStep : graph.events[edge.event].step;
@@ -161,7 +166,7 @@ void ReportSteps(const PathGraph& graph, const CriticalPath& path, const Blame& 
       if (most == BoundBy::kNothing || time_ps > times_ps.at(most)) most = bound_by;
     }
     out->set_us(Micros(sum_ps));
-    out->set_bound_by(std::string(BoundByName(most, on_cpus)));
+    out->set_bound_by(std::string(BoundByName(most, without_gpus)));
     const auto found = rows_of_step.find(number);
     if (found == rows_of_step.end()) continue;
     std::map<int64_t, double> by_rank;
@@ -179,7 +184,7 @@ void ReportSteps(const PathGraph& graph, const CriticalPath& path, const Blame& 
   }
 }
 
-void ReportBlame(const Blame& blame, int64_t length_ps, bool on_cpus, PathReport* report) {
+void ReportBlame(const Blame& blame, int64_t length_ps, bool without_gpus, PathReport* report) {
   report->set_blame_total(static_cast<int64_t>(blame.rows.size()));
   for (const BlameRow& row : blame.rows) {
     if (report->blame_size() == kMaxReportedEvents) break;
@@ -188,7 +193,7 @@ void ReportBlame(const Blame& blame, int64_t length_ps, bool on_cpus, PathReport
     out->set_rank(row.rank);
     out->set_op(row.op);
     out->set_us(Micros(row.time_ps));
-    out->set_bound_by(std::string(BoundByName(row.bound_by, on_cpus)));
+    out->set_bound_by(std::string(BoundByName(row.bound_by, without_gpus)));
     out->set_waited_in(row.waited_in);
     out->set_after(row.after);
   }
@@ -246,8 +251,8 @@ template <typename Breakdown>
 std::vector<std::string> BreakdownNames(const Breakdown& breakdown) {
   std::vector<std::string> names;
   for (int i = 0; i < kNumBoundBy; ++i) {
-    for (const bool on_cpus : {false, true}) {
-      std::string name(BoundByName(static_cast<BoundBy>(i), on_cpus));
+    for (const bool without_gpus : {false, true}) {
+      std::string name(BoundByName(static_cast<BoundBy>(i), without_gpus));
       if (breakdown.count(name) > 0 && (names.empty() || names.back() != name)) {
         names.push_back(std::move(name));
       }
@@ -303,13 +308,17 @@ std::string StepTable(const PathReport& report) {
                    {"late rank", kRight},
                    {"kept others waiting, us", kRight},
                    {"most by"}});
-  for (const PathStepReport& step : report.steps()) {
+  const int shown = std::min(kShownRows, report.steps_size());
+  for (int i = 0; i < shown; ++i) {
+    const PathStepReport& step = report.steps(i);
     table.AddRow({absl::StrCat(step.step()), MicrosText(step.us()), step.bound_by(),
                   step.has_rank() ? absl::StrCat(step.rank()) : "",
                   step.has_rank() ? MicrosText(step.blame_us()) : "",
                   WhereText(step.op(), step.after(), step.waited_in())});
   }
-  return table.ToString();
+  double rest_us = 0;
+  for (int i = shown; i < report.steps_size(); ++i) rest_us += report.steps(i).us();
+  return WithRest(table, report.steps_size() - shown, rest_us);
 }
 
 std::string RankBlameTable(const PathReport& report) {
@@ -396,8 +405,9 @@ std::string FormatWhatIf(const PathReport& report) {
   if (!what_if.edits().empty()) {
     const double before = what_if.length_us_before(), after = what_if.length_us_after();
     absl::StrAppendFormat(
-        &out, "\nwhat if: %.3f us instead of %.3f us (%+.2f %%); events changed: %s\n\n", after,
+        &out, "\nwhat if: %.3f us instead of %.3f us (%+.2f %%)%s; events changed: %s\n\n", after,
         before, before == 0 ? 0 : 100 * (after - before) / before,
+        report.before_step_us() > 0 ? ", from when the first rank begins" : "",
         WithThousands(what_if.changed_events()));
     absl::StrAppend(&out, EditTable(what_if), "\n", ComparisonTable(what_if));
   }
@@ -422,12 +432,13 @@ PathReport ReportPath(const GraphSource& source, const PathGraph& graph, const C
   // What a rank did before its step belongs to the step before.
   const int64_t length_ps = path.length_ps - breakdown.Of(BoundBy::kBeforeStep);
   report.set_length_us(Micros(length_ps));
-  ReportBreakdown(breakdown, length_ps, source.on_cpus, &report);
+  report.set_before_step_us(Micros(breakdown.Of(BoundBy::kBeforeStep)));
+  ReportBreakdown(breakdown, length_ps, source.without_gpus, &report);
   if (!source.hta_compatible) NoteOutliers(graph, breakdown.shares, length_ps, &report);
-  ReportEvents(graph, std::move(breakdown.shares), length_ps, source.on_cpus, &report);
+  ReportEvents(graph, std::move(breakdown.shares), length_ps, source.without_gpus, &report);
   const Blame blame = FindBlame(graph);
-  ReportSteps(graph, path, blame, source.on_cpus, &report);
-  ReportBlame(blame, length_ps, source.on_cpus, &report);
+  ReportSteps(graph, path, blame, source.without_gpus, &report);
+  ReportBlame(blame, length_ps, source.without_gpus, &report);
   for (const std::string& note : source.notes) report.add_notes(note);
   return report;
 }
@@ -441,9 +452,8 @@ void AddWhatIf(absl::Span<const WhatIfEdit> edits, const WhatIfResult& result,
     edit->set_matched(result.matched[i]);
   }
   // From when the first rank begins, since ranks may begin their steps apart.
-  const std::string before_step(BoundByName(BoundBy::kBeforeStep));
-  what_if->set_length_us_before(measured.length_us() + measured.breakdown().at(before_step));
-  what_if->set_length_us_after(report->length_us() + report->breakdown().at(before_step));
+  what_if->set_length_us_before(measured.length_us() + measured.before_step_us());
+  what_if->set_length_us_after(report->length_us() + report->before_step_us());
   *what_if->mutable_breakdown_before() = measured.breakdown();
   *what_if->mutable_breakdown_after() = report->breakdown();
   what_if->set_changed_events(result.changed_events);
@@ -487,13 +497,15 @@ std::string FormatPathReport(const PathReport& report) {
 std::string PathCsv(const GraphSource& source, const PathGraph& graph, const CriticalPath& path) {
   std::string out =
       "start_us,us,percent,bound_by,edge_type,event,name,category,rank,process,thread,step\n";
+  const int64_t length_ps = path.length_ps - BreakDown(graph, path).Of(BoundBy::kBeforeStep);
   for (EdgeId id : path.edges) {
     const GraphEdge& edge = graph.edges[id];
+    if (edge.bound_by == BoundBy::kBeforeStep) continue;
     AppendPicosAsMicros(graph.instants[edge.from].time_ps, &out);
     out += ",";
     AppendPicosAsMicros(edge.weight_ps, &out);
-    absl::StrAppendFormat(&out, ",%.6f,%s,%s,", Percent(edge.weight_ps, path.length_ps),
-                          BoundByName(edge.bound_by, source.on_cpus), EdgeTypeName(edge.type));
+    absl::StrAppendFormat(&out, ",%.6f,%s,%s,", Percent(edge.weight_ps, length_ps),
+                          BoundByName(edge.bound_by, source.without_gpus), EdgeTypeName(edge.type));
     if (edge.event == kNoEvent) {
       out += ",,,,,,\n";
       continue;

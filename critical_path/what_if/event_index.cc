@@ -150,7 +150,10 @@ std::vector<bool> MatchNames(const PathGraph& graph, const Condition& condition)
 }  // namespace
 
 std::optional<Delay> DelayOf(const Schedule& schedule, const GraphEdge& edge) {
-  if (edge.bound_by == BoundBy::kNothing || edge.type == EdgeType::kOperator) return std::nullopt;
+  if (edge.bound_by == BoundBy::kNothing || edge.bound_by == BoundBy::kBeforeStep ||
+      edge.type == EdgeType::kOperator) {
+    return std::nullopt;
+  }
   if (edge.type == EdgeType::kKernelLaunchDelay) return Delay::kLaunch;
   if (edge.type == EdgeType::kDependency) return Delay::kHostGap;
   const bool is_gap = edge.type == EdgeType::kKernelKernelDelay || schedule.IsWorkStart(edge.to);
