@@ -230,11 +230,11 @@ void AddInferredWaits(const EventTable& table, absl::Span<const SyncCall> sync_c
     if (edge.has_value() && !explained.contains(edge->to)) inferred.push_back(*edge);
   }
   InferWorkWaits(table, *dependencies, &inferred);
-  SortDependencies(&inferred);
-  dependencies->inferred = inferred.size();
   std::vector<DeviceDependency>& edges = dependencies->edges;
+  const size_t known = edges.size();
   edges.insert(edges.end(), inferred.begin(), inferred.end());
   SortDependencies(&edges);
+  dependencies->inferred = edges.size() - known;
 }
 
 }  // namespace meridian
