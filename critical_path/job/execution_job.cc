@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
-#include <tuple>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "chakra_export/et/et_attributes.h"
-#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/picoseconds.h"
 
 namespace meridian {

@@ -1,6 +1,5 @@
 #include "critical_path/job/trace_analysis.h"
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <limits>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"

@@ -120,13 +120,12 @@ class GpuPlaneReader {
   void CountHidden(const XEventVisitor& event, const HloProgram* program) {
     const std::string example = absl::StrCat(std::string(event.Name()), " of hlo_op '",
                                              TextStat(event, StatType::kHloOp), "'");
-    if (event.GetEventOrMetadataStat(StatType::kCudaGraphId) != nullptr) {
-      collector_->AddUnresolved("collective hidden in a command buffer", example);
-    } else if (program == nullptr) {
-      collector_->AddUnresolved("communication kernel without HLO or annotation", example);
-    } else {
-      collector_->AddUnresolved("communication kernel whose hlo_op is no collective", example);
-    }
+    const bool in_graph = event.GetEventOrMetadataStat(StatType::kCudaGraphId) != nullptr;
+    collector_->AddUnresolved(in_graph ? "collective hidden in a command buffer"
+                              : program == nullptr
+                                  ? "communication kernel without HLO or annotation"
+                                  : "communication kernel whose hlo_op is no collective",
+                              example);
   }
 
   // A launch says which replica and partition it was for; the program says which device that is.

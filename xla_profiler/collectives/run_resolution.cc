@@ -193,18 +193,6 @@ class SubsequenceResolver {
   size_t next_run_ = 0;
 };
 
-// Says how many events found no counterpart.
-void NoteUnmatched(RunResolution* resolution) {
-  size_t unmatched = 0;
-  for (const std::vector<EventRun>& runs : resolution->runs) {
-    unmatched += std::count_if(runs.begin(), runs.end(),
-                               [](const EventRun& run) { return run.run == kUnknownId; });
-  }
-  if (unmatched > 0) {
-    resolution->notes.push_back(absl::StrCat(unmatched, " collective(s) have no counterpart"));
-  }
-}
-
 }  // namespace
 
 absl::string_view RunMethodName(RunMethod method) {
@@ -242,7 +230,14 @@ RunResolution ResolveRuns(absl::Span<const ProfileCollectives> profiles) {
     SubsequenceResolver resolver(&resolution);
     for (const ProfileCollectives& profile : profiles) resolver.Add(profile);
   }
-  NoteUnmatched(&resolution);
+  size_t unmatched = 0;
+  for (const std::vector<EventRun>& runs : resolution.runs) {
+    unmatched += std::count_if(runs.begin(), runs.end(),
+                               [](const EventRun& run) { return run.run == kUnknownId; });
+  }
+  if (unmatched > 0) {
+    resolution.notes.push_back(absl::StrCat(unmatched, " collective(s) have no counterpart"));
+  }
   return resolution;
 }
 
