@@ -34,22 +34,6 @@ CopyDirection DirectionOf(bool from_host, bool to_host) {
 // The stream of asynchronous work on TPUs, whose lines have no such id.
 constexpr int64_t kAsynchronousStream = -1;
 
-absl::string_view TextOf(const XStatVisitor* stat) {
-  return stat == nullptr ? absl::string_view() : stat->StrOrRefValue();
-}
-
-std::optional<int64_t> NumberOf(const XStatVisitor* stat) {
-  return stat == nullptr ? std::nullopt : stat->IntOrUintValue();
-}
-
-// "%fusion.1 = f32[8]{0} fusion(...)" -> "fusion.1".
-absl::string_view TpuInstruction(const XEventMetadata& metadata) {
-  absl::string_view name = metadata.name;
-  if (!absl::StartsWith(name, "%")) return metadata.display_name;
-  name.remove_prefix(1);
-  return name.substr(0, name.find(' '));
-}
-
 // Removes events that have others within them on their stream. `work` is in order.
 int64_t RemoveSurrounding(std::vector<DeviceWork>* work) {
   absl::flat_hash_map<int64_t, std::vector<size_t>> open;

@@ -31,13 +31,18 @@ struct Arrival {
   int64_t time_ps = 0;
   int64_t rank = 0;
   InstantId instant = 0;
-};
-
-// The same, of one rank.
-struct RankArrival {
-  int64_t time_ps = 0;
+  // The meeting's step.
   std::optional<int64_t> step;
 };
+
+bool IsEarlier(const Arrival& a, const Arrival& b) { return a.time_ps < b.time_ps; }
+
+// Returns the first of a rank's arrivals that is not before that time.
+std::vector<Arrival>::const_iterator FirstArrival(const std::vector<Arrival>& arrivals,
+                                                  int64_t time_ps) {
+  return std::lower_bound(arrivals.begin(), arrivals.end(), Arrival{time_ps, 0, 0, std::nullopt},
+                          IsEarlier);
+}
 
 // What time is spent in: the name of the event that it is booked on, or kNoName, and the reason.
 constexpr NameId kNoName = std::numeric_limits<NameId>::max();
@@ -54,8 +59,6 @@ class WaitingOthers {
     sums_ps_.push_back(0);
     for (const int64_t time_ps : times_ps_) sums_ps_.push_back(sums_ps_.back() + time_ps);
   }
-
-  bool empty() const { return times_ps_.empty(); }
 
   absl::int128 WaitedPs(int64_t time_ps) const {
     const size_t came =
@@ -110,24 +113,21 @@ class BlameFinder {
       const auto meeting = meeting_of_node_.find(edge.to);
       const Instant& from = graph_.instants[edge.from];
       if (meeting == meeting_of_node_.end() || from.event == kNoEvent) continue;
-      arrivals_[meeting->second].push_back({from.time_ps, RankOf(from.event), edge.from});
-      const std::optional<int64_t> step = graph_.meetings[meeting->second].step;
-      arrivals_of_rank_[RankOf(from.event)].push_back({from.time_ps, step});
-      has_steps_ = has_steps_ || step.has_value();
+      const Arrival arrival = {from.time_ps, RankOf(from.event), edge.from,
+                               graph_.meetings[meeting->second].step};
+      arrivals_[meeting->second].push_back(arrival);
+      arrivals_of_rank_[arrival.rank].push_back(arrival);
+      has_steps_ = has_steps_ || arrival.step.has_value();
     }
     for (auto& [rank, arrivals] : arrivals_of_rank_) {
-      std::sort(arrivals.begin(), arrivals.end(), [](const RankArrival& a, const RankArrival& b) {
+      std::sort(arrivals.begin(), arrivals.end(), [](const Arrival& a, const Arrival& b) {
         return std::tie(a.time_ps, a.step) < std::tie(b.time_ps, b.step);
       });
     }
     for (const std::vector<Arrival>& arrivals : arrivals_) {
-      int64_t last_ps = 0;
+      const auto last = std::max_element(arrivals.begin(), arrivals.end(), IsEarlier);
       for (const Arrival& arrival : arrivals) {
-        last_ps =
-            &arrival == arrivals.data() ? arrival.time_ps : std::max(last_ps, arrival.time_ps);
-      }
-      for (const Arrival& arrival : arrivals) {
-        AddClamped(absl::int128(last_ps) - arrival.time_ps, &ranks_[arrival.rank].waited_ps);
+        AddClamped(absl::int128(last->time_ps) - arrival.time_ps, &ranks_[arrival.rank].waited_ps);
       }
     }
   }
@@ -177,9 +177,7 @@ class BlameFinder {
     if (graph_.events[event].step != kNoStep) return graph_.events[event].step;
     const auto arrivals = arrivals_of_rank_.find(rank);
     if (arrivals == arrivals_of_rank_.end()) return std::nullopt;
-    const auto next = std::lower_bound(
-        arrivals->second.begin(), arrivals->second.end(), graph_.instants[edge.to].time_ps,
-        [](const RankArrival& arrival, int64_t time_ps) { return arrival.time_ps < time_ps; });
+    const auto next = FirstArrival(arrivals->second, graph_.Time(edge.to));
     return next == arrivals->second.end() ? arrivals->second.back().step : next->step;
   }
 
@@ -231,12 +229,10 @@ class BlameFinder {
   }
 
   void BlameFor(size_t meeting) {
-    if (arrivals_[meeting].empty()) return;
-    const WaitingOthers others(arrivals_[meeting]);
-    if (others.empty()) return;
-    const Arrival& last =
-        *std::max_element(arrivals_[meeting].begin(), arrivals_[meeting].end(),
-                          [](const Arrival& a, const Arrival& b) { return a.time_ps < b.time_ps; });
+    const std::vector<Arrival>& arrivals = arrivals_[meeting];
+    if (arrivals.size() < 2) return;
+    const WaitingOthers others(arrivals);
+    const Arrival& last = *std::max_element(arrivals.begin(), arrivals.end(), IsEarlier);
     const Way& way = WayTo(last);
     TimeByOp& excess = excess_[graph_.meetings[meeting].step][last.rank];
     TimeByOp parts;
@@ -247,7 +243,18 @@ class BlameFinder {
     }
     if (whole_ps == 0) return;
     const absl::int128 waited_ps = others.WaitedPs(last.time_ps) - others.WaitedPs(way.start_ps);
-    Divide(std::min(waited_ps, whole_ps), parts, graph_.meetings[meeting], last.rank, way, &excess);
+    const absl::int128 blame_ps = std::min(waited_ps, whole_ps);
+    // The blame is divided in proportion to the parts, so that the sum is exact, and taken from what
+    // is in excess.
+    absl::int128 before = 0;
+    for (const auto& [op, part] : parts) {
+      int64_t time_ps = 0;
+      AddClamped(Share(blame_ps, before + part, whole_ps) - Share(blame_ps, before, whole_ps),
+                 &time_ps);
+      before += part;
+      excess[op] -= time_ps;
+      if (time_ps > 0) Book(graph_.meetings[meeting], last.rank, op, time_ps, way);
+    }
   }
 
   // Calls fn with each edge, and the part of its time, that a rank came by to a meeting: from the
@@ -268,10 +275,8 @@ class BlameFinder {
 
   // Returns when the rank came to the meeting before, or the window's start.
   int64_t ArrivedBefore(const Arrival& arrival) const {
-    const std::vector<RankArrival>& all = arrivals_of_rank_.at(arrival.rank);
-    const auto it = std::lower_bound(
-        all.begin(), all.end(), arrival.time_ps,
-        [](const RankArrival& other, int64_t time_ps) { return other.time_ps < time_ps; });
+    const std::vector<Arrival>& all = arrivals_of_rank_.at(arrival.rank);
+    const auto it = FirstArrival(all, arrival.time_ps);
     return it == all.begin() ? graph_.window_start_ps : (it - 1)->time_ps;
   }
 
@@ -286,21 +291,6 @@ class BlameFinder {
   Op OpOf(const GraphEdge& edge) const {
     const bool has_name = edge.event != kNoEvent && edge.bound_by != BoundBy::kHostGap;
     return {has_name ? graph_.events[edge.event].name : kNoName, edge.bound_by};
-  }
-
-  // Divides the blame in proportion to the parts, so that the sum is exact, and takes it from what
-  // is in excess.
-  void Divide(absl::int128 blame_ps, const TimeByOp& parts, const GraphMeeting& meeting,
-              int64_t rank, const Way& way, TimeByOp* excess) {
-    absl::int128 whole = 0, before = 0;
-    for (const auto& [op, part] : parts) whole += part;
-    for (const auto& [op, part] : parts) {
-      int64_t time_ps = 0;
-      AddClamped(Share(blame_ps, before + part, whole) - Share(blame_ps, before, whole), &time_ps);
-      before += part;
-      (*excess)[op] -= time_ps;
-      if (time_ps > 0) Book(meeting, rank, op, time_ps, way);
-    }
   }
 
   // Real times are far from overflowing the product; hostile ones lose digits.
@@ -378,7 +368,7 @@ class BlameFinder {
   // By position in PathGraph::meetings.
   std::vector<std::vector<Arrival>> arrivals_;
   // By rank: when it came to meetings, in order of the times.
-  std::map<int64_t, std::vector<RankArrival>> arrivals_of_rank_;
+  std::map<int64_t, std::vector<Arrival>> arrivals_of_rank_;
   bool has_steps_ = false;
   // By instant: the edge that stands for all the time before it; kNoEdge when none does.
   std::vector<EdgeId> causes_;

@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
-#include <tuple>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "chakra_export/et/et_attributes.h"
-#include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/picoseconds.h"
 
 namespace meridian {
@@ -21,6 +19,13 @@ namespace {
 constexpr int kMaxCandidates = 64;
 
 bool IsHost(const Resource& resource) { return resource.kind == ResourceKind::kHostThread; }
+
+// Returns the node's event, or that of the node whose kernel it ran as.
+GraphEventId EventOf(const TimedExecution& execution, const std::vector<GraphEventId>& events,
+                     NodeIndex node) {
+  const NodeIndex same = execution.nodes[node].same_kernel_as;
+  return events[same == kNoNodeIndex ? node : same];
+}
 
 // Builds the graph of one rank.
 class RankBuilder {
@@ -113,12 +118,6 @@ class RankBuilder {
                      [&](NodeIndex a, NodeIndex b) { return Timed(a).end_ns < Timed(b).end_ns; });
   }
 
-  // Returns the node's event, or that of the node whose kernel it ran as.
-  GraphEventId EventOf(NodeIndex node) const {
-    const NodeIndex same = Timed(node).same_kernel_as;
-    return events_[same == kNoNodeIndex ? node : same];
-  }
-
   void AddNodeEdges(NodeIndex node) {
     const GraphEventId event = events_[node];
     AddStartEdges(node, event);
@@ -161,7 +160,7 @@ class RankBuilder {
   }
 
   void AddCause(NodeIndex node, GraphEventId event, NodeIndex source, Causes* causes) const {
-    const GraphEventId from = EventOf(source);
+    const GraphEventId from = EventOf(execution_, events_, source);
     if (from == kNoEvent || from == event) return;
     const int64_t start_ps = Time(StartInstant(event));
     if (Time(EndInstant(from)) > start_ps) {
@@ -235,87 +234,6 @@ class RankBuilder {
   std::vector<NodeIndex> device_ends_;
 };
 
-class JobBuilder {
- public:
-  JobBuilder(const TimedExecution& execution, const std::map<int64_t, RankWindow>& windows)
-      : execution_(execution), windows_(windows), events_(execution.nodes.size(), kNoEvent) {}
-
-  absl::StatusOr<JobGraph> Build() {
-    std::map<int64_t, std::vector<NodeIndex>> ranks;
-    for (NodeIndex node = 0; node < execution_.nodes.size(); ++node) {
-      const TimedNode& timed = execution_.nodes[node];
-      if (!timed.is_chosen) continue;
-      begin_ns_ = std::min(begin_ns_, timed.start_ns);
-      end_ns_ = std::max(end_ns_, timed.end_ns);
-      if (timed.same_kernel_as == kNoNodeIndex) ranks[execution_.graph.rank(node)].push_back(node);
-    }
-    for (const auto& [rank, window] : windows_) {
-      begin_ns_ = std::min(begin_ns_, window.start_ns);
-      end_ns_ = std::max(end_ns_, window.end_ns);
-    }
-    if (ranks.empty()) return NothingRan();
-    RETURN_IF_ERROR(CheckTimes());
-    for (auto& [rank, nodes] : ranks) AddRank(rank, std::move(nodes));
-    if (job_.ranks.empty()) return NothingRan();
-    job_.windows_are_chosen = !windows_.empty();
-    for (const ExecutionMeeting& meeting : execution_.meetings) AddMeeting(meeting);
-    return std::move(job_);
-  }
-
- private:
-  static absl::Status NothingRan() {
-    return absl::FailedPreconditionError("the window is empty: nothing ran in it on any rank");
-  }
-
-  absl::Status CheckTimes() const {
-    int64_t span_ns = 0, span_ps = 0;
-    if (!__builtin_sub_overflow(end_ns_, begin_ns_, &span_ns) &&
-        !__builtin_mul_overflow(span_ns, kPsPerNs, &span_ps)) {
-      return absl::OkStatus();
-    }
-    return absl::OutOfRangeError("the first start and the last end lie over 106 days apart");
-  }
-
-  void AddRank(int64_t rank, std::vector<NodeIndex> nodes) {
-    const auto window = windows_.find(rank);
-    RankBuilder builder(execution_, rank, std::move(nodes), begin_ns_, &events_);
-    std::optional<RankGraph> graph =
-        builder.Build(window == windows_.end() ? std::nullopt : std::make_optional(window->second));
-    if (!graph.has_value()) return;
-    positions_[rank] = job_.ranks.size();
-    job_.ranks.push_back(*std::move(graph));
-  }
-
-  // Members that are not in their rank's window are left out.
-  void AddMeeting(const ExecutionMeeting& meeting) {
-    Meeting added;
-    added.name = meeting.name;
-    added.step = meeting.step;
-    for (const NodeIndex node : meeting.arrivals) AddMember(node, StartInstant, &added.arrivals);
-    for (const NodeIndex node : meeting.departures) AddMember(node, EndInstant, &added.departures);
-    if (added.arrivals.size() < 2 || added.departures.empty()) return;
-    job_.meetings.push_back(std::move(added));
-  }
-
-  void AddMember(NodeIndex node, InstantId (*node_of)(GraphEventId),
-                 std::vector<RankInstant>* members) const {
-    const NodeIndex same = execution_.nodes[node].same_kernel_as;
-    const GraphEventId event = events_[same == kNoNodeIndex ? node : same];
-    if (event == kNoEvent) return;
-    members->push_back({positions_.at(execution_.graph.rank(node)), node_of(event)});
-  }
-
-  const TimedExecution& execution_;
-  const std::map<int64_t, RankWindow>& windows_;
-  int64_t begin_ns_ = std::numeric_limits<int64_t>::max();
-  int64_t end_ns_ = std::numeric_limits<int64_t>::min();
-  // By node of the execution: its event in its rank's graph; kNoEvent when it is in no window.
-  std::vector<GraphEventId> events_;
-  // By rank: its position in JobGraph::ranks.
-  std::map<int64_t, size_t> positions_;
-  JobGraph job_;
-};
-
 }  // namespace
 
 void AddMeeting(std::vector<NodeIndex> arrivals, std::vector<NodeIndex> departures,
@@ -340,7 +258,61 @@ BoundBy BoundByOf(absl::string_view op_kind, bool on_host, bool communicates) {
 
 absl::StatusOr<JobGraph> BuildExecutionJob(const TimedExecution& execution,
                                            const std::map<int64_t, RankWindow>& windows) {
-  return JobBuilder(execution, windows).Build();
+  std::map<int64_t, std::vector<NodeIndex>> ranks;
+  int64_t begin_ns = std::numeric_limits<int64_t>::max();
+  int64_t end_ns = std::numeric_limits<int64_t>::min();
+  for (NodeIndex node = 0; node < execution.nodes.size(); ++node) {
+    const TimedNode& timed = execution.nodes[node];
+    if (!timed.is_chosen) continue;
+    begin_ns = std::min(begin_ns, timed.start_ns);
+    end_ns = std::max(end_ns, timed.end_ns);
+    if (timed.same_kernel_as == kNoNodeIndex) ranks[execution.graph.rank(node)].push_back(node);
+  }
+  for (const auto& [rank, window] : windows) {
+    begin_ns = std::min(begin_ns, window.start_ns);
+    end_ns = std::max(end_ns, window.end_ns);
+  }
+  int64_t span_ns = 0, span_ps = 0;
+  if (!ranks.empty() && (__builtin_sub_overflow(end_ns, begin_ns, &span_ns) ||
+                         __builtin_mul_overflow(span_ns, kPsPerNs, &span_ps))) {
+    return absl::OutOfRangeError("the first start and the last end lie over 106 days apart");
+  }
+  JobGraph job;
+  job.windows_are_chosen = !windows.empty();
+  // By node of the execution: its event in its rank's graph; kNoEvent when it is in no window.
+  std::vector<GraphEventId> events(execution.nodes.size(), kNoEvent);
+  // By rank: its position in JobGraph::ranks.
+  std::map<int64_t, size_t> positions;
+  for (auto& [rank, nodes] : ranks) {
+    const auto window = windows.find(rank);
+    std::optional<RankGraph> graph =
+        RankBuilder(execution, rank, std::move(nodes), begin_ns, &events)
+            .Build(window == windows.end() ? std::nullopt : std::make_optional(window->second));
+    if (!graph.has_value()) continue;
+    positions[rank] = job.ranks.size();
+    job.ranks.push_back(*std::move(graph));
+  }
+  if (job.ranks.empty()) {
+    return absl::FailedPreconditionError("the window is empty: nothing ran in it on any rank");
+  }
+  // Members that are not in their rank's window are left out.
+  const auto members = [&](const std::vector<NodeIndex>& nodes,
+                           InstantId (*instant_of)(GraphEventId)) {
+    std::vector<RankInstant> found;
+    for (const NodeIndex node : nodes) {
+      const GraphEventId event = EventOf(execution, events, node);
+      if (event == kNoEvent) continue;
+      found.push_back({positions.at(execution.graph.rank(node)), instant_of(event)});
+    }
+    return found;
+  };
+  for (const ExecutionMeeting& meeting : execution.meetings) {
+    Meeting added{meeting.name, meeting.step, members(meeting.arrivals, StartInstant),
+                  members(meeting.departures, EndInstant)};
+    if (added.arrivals.size() < 2 || added.departures.empty()) continue;
+    job.meetings.push_back(std::move(added));
+  }
+  return job;
 }
 
 }  // namespace meridian

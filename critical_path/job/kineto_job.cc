@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <map>
-#include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -23,60 +21,51 @@
 namespace meridian {
 namespace {
 
-// Instants at which a collective begins and ends; kNoInstant when its kernels are not in the
-// window.
-struct CollectiveInstants {
-  InstantId start = kNoInstant;
-  InstantId end = kNoInstant;
+// The events at whose start a collective begins and at whose end it ends; kNoEvent when its kernels
+// are not in the window.
+struct CollectiveKernels {
+  GraphEventId first = kNoEvent;
+  GraphEventId last = kNoEvent;
 };
 
 // What stays in memory of a trace.
 struct RankTrace {
   PathGraph graph;
   // By event of the trace's ProfileCollectives.
-  std::vector<CollectiveInstants> collectives;
+  std::vector<CollectiveKernels> collectives;
   std::vector<std::string> notes;
 };
 
-// Finds the instants of collectives' kernels: collectives are known by start and correlation of
-// their first kernel, and by the end of their last one, on the same track.
-class KernelIndex {
- public:
-  KernelIndex(const TraceJsonTable& trace, const PathGraph& graph) {
-    absl::flat_hash_map<uint32_t, CollectiveInstants> of_position;
-    for (InstantId id = 0; id < graph.instants.size(); ++id) {
-      const Instant& instant = graph.instants[id];
-      if (instant.event == kNoEvent) continue;
-      CollectiveInstants& instants = of_position[graph.events[instant.event].position];
-      (instant.is_start ? instants.start : instants.end) = id;
-    }
-    const EventTable& table = trace.table;
-    for (EventRow row = 0; row < table.size(); ++row) {
-      if (table.track(table.track_id(row)).kind != TrackKind::kDevice) continue;
-      if (!IsCommunicationKernel(table.name(row))) continue;
-      const auto instants = of_position.find(trace.positions[row]);
-      if (instants == of_position.end()) continue;
-      starts_[{table.start_ps(row), table.correlation(row).value_or(0)}] = instants->second.start;
-      ends_[{table.end_ps(row), table.track_id(row)}] = instants->second.end;
-      tracks_[{table.start_ps(row), table.correlation(row).value_or(0)}] = table.track_id(row);
-    }
+// Finds the kernels of collectives, which are known by start and correlation of their first kernel,
+// and by the end of their last one, on the same track.
+std::vector<CollectiveKernels> FindKernels(const TraceJsonTable& trace, const PathGraph& graph,
+                                           const std::vector<CollectiveEvent>& collectives) {
+  absl::flat_hash_map<uint32_t, GraphEventId> of_position;
+  for (GraphEventId id = 0; id < graph.events.size(); ++id) {
+    of_position[graph.events[id].position] = id;
   }
-
-  CollectiveInstants Find(const CollectiveEvent& event) const {
-    CollectiveInstants instants;
-    const auto start = starts_.find({event.start_ps, event.correlation_id});
-    if (start == starts_.end()) return instants;
-    const auto end = ends_.find({event.end_ps, tracks_.at({event.start_ps, event.correlation_id})});
-    if (end == ends_.end()) return instants;
-    return {start->second, end->second};
+  absl::flat_hash_map<std::pair<int64_t, uint64_t>, std::pair<GraphEventId, TrackId>> starts;
+  absl::flat_hash_map<std::pair<int64_t, TrackId>, GraphEventId> ends;
+  const EventTable& table = trace.table;
+  for (EventRow row = 0; row < table.size(); ++row) {
+    const TrackId track = table.track_id(row);
+    if (table.track(track).kind != TrackKind::kDevice) continue;
+    if (!IsCommunicationKernel(table.name(row))) continue;
+    const auto event = of_position.find(trace.positions[row]);
+    if (event == of_position.end()) continue;
+    starts[{table.start_ps(row), table.correlation(row).value_or(0)}] = {event->second, track};
+    ends[{table.end_ps(row), track}] = event->second;
   }
-
- private:
-  using StartKey = std::pair<int64_t, uint64_t>;
-  absl::flat_hash_map<StartKey, InstantId> starts_;
-  absl::flat_hash_map<StartKey, TrackId> tracks_;
-  absl::flat_hash_map<std::pair<int64_t, TrackId>, InstantId> ends_;
-};
+  std::vector<CollectiveKernels> kernels;
+  for (const CollectiveEvent& event : collectives) {
+    CollectiveKernels& found = kernels.emplace_back();
+    const auto start = starts.find({event.start_ps, event.correlation_id});
+    if (start == starts.end()) continue;
+    const auto end = ends.find({event.end_ps, start->second.second});
+    if (end != ends.end()) found = {start->second.first, end->second};
+  }
+  return kernels;
+}
 
 class KinetoJobLoader {
  public:
@@ -118,10 +107,7 @@ class KinetoJobLoader {
     RankTrace rank;
     rank.graph = std::move(analysis.graph);
     rank.notes = std::move(analysis.source.notes);
-    const KernelIndex kernels(trace, rank.graph);
-    for (const CollectiveEvent& event : profile.events) {
-      rank.collectives.push_back(kernels.Find(event));
-    }
+    rank.collectives = FindKernels(trace, rank.graph, profile.events);
     traces_.push_back(std::move(rank));
     return profile;
   }
@@ -185,13 +171,13 @@ class KinetoJobLoader {
       if (!meeting.step.has_value()) {
         meeting.step = run_.profiles[trace].events[member->event].step;
       }
-      const InstantId instant = traces_[trace].collectives[member->event].start;
-      if (instant != kNoInstant) meeting.arrivals.push_back({positions_[trace], instant});
+      const GraphEventId event = traces_[trace].collectives[member->event].first;
+      if (event != kNoEvent) meeting.arrivals.push_back({positions_[trace], StartInstant(event)});
     }
     for (const CollectiveMember* member : departures) {
       const uint32_t trace = run_.table.NodeOf(*member);
-      const InstantId instant = traces_[trace].collectives[member->event].end;
-      if (instant != kNoInstant) meeting.departures.push_back({positions_[trace], instant});
+      const GraphEventId event = traces_[trace].collectives[member->event].last;
+      if (event != kNoEvent) meeting.departures.push_back({positions_[trace], EndInstant(event)});
     }
     if (meeting.arrivals.size() < 2 || meeting.departures.empty()) return;
     loaded_.job.meetings.push_back(std::move(meeting));

@@ -6,26 +6,18 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/picoseconds.h"
 
 namespace meridian {
 namespace {
 
-// Returns by how much the times of a graph grow when they count from another base.
-absl::StatusOr<int64_t> ShiftPs(int64_t from_base_ns, int64_t to_base_ns) {
-  int64_t shift_ns = 0, shift_ps = 0;
+// Returns a time of a graph as it counts from another base.
+absl::StatusOr<int64_t> Rebased(int64_t time_ps, int64_t from_base_ns, int64_t to_base_ns) {
+  int64_t shift_ns = 0, shift_ps = 0, sum_ps = 0;
   if (__builtin_sub_overflow(from_base_ns, to_base_ns, &shift_ns) ||
-      __builtin_mul_overflow(shift_ns, kPsPerNs, &shift_ps)) {
-    return absl::OutOfRangeError("the traces of the ranks lie over 106 days apart");
-  }
-  return shift_ps;
-}
-
-absl::StatusOr<int64_t> Shifted(int64_t time_ps, int64_t shift_ps) {
-  int64_t sum_ps = 0;
-  if (__builtin_add_overflow(time_ps, shift_ps, &sum_ps)) {
+      __builtin_mul_overflow(shift_ns, kPsPerNs, &shift_ps) ||
+      __builtin_add_overflow(time_ps, shift_ps, &sum_ps)) {
     return absl::OutOfRangeError("the traces of the ranks lie over 106 days apart");
   }
   return sum_ps;
@@ -125,7 +117,6 @@ class Joiner {
 
   // Takes over what the rank's graph holds, and empties it: it may be large.
   absl::Status Append(PathGraph* rank) {
-    ASSIGN_OR_RETURN(const int64_t shift_ps, ShiftPs(rank->base_ns, graph_.base_ns));
     const auto first_lane = static_cast<LaneId>(graph_.lanes.size());
     const auto first_event = static_cast<GraphEventId>(graph_.events.size());
     const auto first_instant = static_cast<InstantId>(graph_.instants.size());
@@ -140,11 +131,11 @@ class Joiner {
     for (GraphEvent event : rank->events) {
       event.name = names[event.name];
       event.lane += first_lane;
-      ASSIGN_OR_RETURN(event.start_ps, Shifted(event.start_ps, shift_ps));
+      ASSIGN_OR_RETURN(event.start_ps, Rebased(event.start_ps, rank->base_ns, graph_.base_ns));
       graph_.events.push_back(event);
     }
     for (Instant instant : rank->instants) {
-      ASSIGN_OR_RETURN(instant.time_ps, Shifted(instant.time_ps, shift_ps));
+      ASSIGN_OR_RETURN(instant.time_ps, Rebased(instant.time_ps, rank->base_ns, graph_.base_ns));
       instant.event = event_id(instant.event);
       graph_.instants.push_back(instant);
     }
@@ -240,10 +231,8 @@ absl::StatusOr<JoinedGraph> ShowWaits(JobGraph job, size_t rank) {
     int64_t last_ps = std::numeric_limits<int64_t>::min();
     for (const RankInstant& instant : meeting.arrivals) {
       const PathGraph& graph = job.ranks[instant.rank].graph;
-      ASSIGN_OR_RETURN(const int64_t shift_ps,
-                       ShiftPs(graph.base_ns, job.ranks[rank].graph.base_ns));
-      ASSIGN_OR_RETURN(const int64_t time_ps,
-                       Shifted(graph.instants[instant.instant].time_ps, shift_ps));
+      ASSIGN_OR_RETURN(const int64_t time_ps, Rebased(graph.Time(instant.instant), graph.base_ns,
+                                                      job.ranks[rank].graph.base_ns));
       last_ps = std::max(last_ps, time_ps);
     }
     met_ps.push_back(last_ps);

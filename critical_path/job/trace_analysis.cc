@@ -1,6 +1,5 @@
 #include "critical_path/job/trace_analysis.h"
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -25,6 +24,10 @@ namespace {
 constexpr char kNoSyncEvents[] =
     "the trace has no cuda_sync events, so that waits for CUDA events are unknown";
 
+void NoteCount(uint64_t count, absl::string_view what, std::vector<std::string>* notes) {
+  if (count > 0) notes->push_back(absl::StrCat(count, " x ", what));
+}
+
 void NoteProblems(const TraceJsonProblems& problems, std::vector<std::string>* notes) {
   if (problems.total() > 0) notes->push_back(absl::StrCat("skipped events: ", problems.ToString()));
 }
@@ -46,10 +49,10 @@ void NoteDependencies(const DeviceDependencies& dependencies, std::vector<std::s
     for (int r = 0; r < kNumUnresolvedReasons; ++r) {
       const auto kind = static_cast<DeviceDependencyKind>(k);
       const auto reason = static_cast<UnresolvedReason>(r);
-      const uint64_t count = dependencies.unresolved(kind, reason);
-      if (count == 0) continue;
-      notes->push_back(absl::StrCat(count, " x no edge for ", DeviceDependencyKindName(kind), ": ",
-                                    UnresolvedReasonName(reason)));
+      NoteCount(dependencies.unresolved(kind, reason),
+                absl::StrCat("no edge for ", DeviceDependencyKindName(kind), ": ",
+                             UnresolvedReasonName(reason)),
+                notes);
     }
   }
 }
@@ -104,16 +107,9 @@ absl::StatusOr<TraceAnalysis> AnalyzeLoadedTrace(const TraceJsonTable& trace,
   NoteProblems(trace.problems, &notes);
   if (!HasSyncEvents(trace.table)) notes.push_back(kNoSyncEvents);
   NoteDependencies(dependencies, &notes);
-  if (dependencies.inferred > 0) {
-    notes.push_back(
-        absl::StrCat(dependencies.inferred, " x waits inferred from the times of the work"));
-  }
-  if (built.without_launch > 0) {
-    notes.push_back(absl::StrCat(built.without_launch, " x device work whose launch is unknown"));
-  }
-  if (built.not_nested > 0) {
-    notes.push_back(absl::StrCat(built.not_nested, " x operators that overlap without nesting"));
-  }
+  NoteCount(dependencies.inferred, "waits inferred from the times of the work", &notes);
+  NoteCount(built.without_launch, "device work whose launch is unknown", &notes);
+  NoteCount(built.not_nested, "operators that overlap without nesting", &notes);
   return analysis;
 }
 

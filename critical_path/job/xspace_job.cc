@@ -145,11 +145,8 @@ class XSpaceJobLoader {
       }
       execution_.nodes.push_back(timed);
     }
-    for (NodeIndex index = 0; index < work_.graph.nodes.size(); ++index) {
-      PassStepOn(index, EdgeKind::kLaunch);
-    }
-    for (NodeIndex index = 0; index < work_.graph.nodes.size(); ++index) {
-      PassStepOn(index, EdgeKind::kProgram);
+    for (const EdgeKind kind : {EdgeKind::kLaunch, EdgeKind::kProgram}) {
+      for (NodeIndex index = 0; index < work_.graph.nodes.size(); ++index) PassStepOn(index, kind);
     }
   }
 

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <limits>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -95,98 +94,6 @@ constexpr EventRow kNoRow = std::numeric_limits<EventRow>::max();
 // Two instants for each event, and two more for the window, must have numbers.
 constexpr size_t kMaxRows = std::numeric_limits<InstantId>::max() / 4;
 
-// Chooses the rows of a window.
-class RowChooser {
- public:
-  RowChooser(const EventTable& table, const DeviceDependencies& dependencies,
-             const TraceWindow& window, const std::vector<bool>& loads_data)
-      : table_(table),
-        window_(window),
-        loads_data_(loads_data),
-        launch_of_row_(table.size(), kNoRow),
-        is_call_(table.size()) {
-    for (const DeviceDependency& edge : dependencies.edges) {
-      if (edge.kind == DeviceDependencyKind::kLaunch) {
-        launch_of_row_[edge.to] = edge.from;
-        is_call_[edge.from] = true;
-      } else if (!IsDeviceWork(table.category(edge.to))) {
-        is_call_[edge.to] = true;
-      }
-    }
-    result_.end_ps = window.end_ps;
-  }
-
-  absl::StatusOr<WindowRows> Choose() {
-    ExtendWindow();
-    int64_t length_ps = 0;
-    if (__builtin_sub_overflow(result_.end_ps, window_.start_ps, &length_ps)) {
-      return absl::OutOfRangeError("the window's work ends more than 106 days after its start");
-    }
-    for (EventRow row = 0; row < table_.size(); ++row) {
-      if (!IsChosen(row)) continue;
-      result_.rows.push_back(row);
-      if (IsDeviceWork(table_.category(row)) && launch_of_row_[row] == kNoRow) {
-        ++result_.without_launch;
-      }
-    }
-    if (result_.rows.empty()) {
-      return absl::FailedPreconditionError(
-          "the window is empty: no operator, call or device work is in it");
-    }
-    if (result_.rows.size() > kMaxRows) {
-      return absl::OutOfRangeError("the window holds more than a billion events; choose a shorter");
-    }
-    return std::move(result_);
-  }
-
- private:
-  bool StartsInWindow(EventRow row) const {
-    return table_.start_ps(row) >= window_.start_ps && table_.start_ps(row) < window_.end_ps;
-  }
-
-  bool IsLaunchedInWindow(EventRow work) const {
-    const EventRow launch = launch_of_row_[work];
-    return StartsInWindow(launch == kNoRow ? work : launch);
-  }
-
-  void ExtendWindow() {
-    for (EventRow row = 0; row < table_.size(); ++row) {
-      if (!IsDeviceWork(table_.category(row)) || !IsLaunchedInWindow(row)) continue;
-      result_.end_ps = std::max(result_.end_ps, table_.end_ps(row));
-    }
-  }
-
-  bool IsChosen(EventRow row) const {
-    return table_.track(table_.track_id(row)).kind == TrackKind::kHost ? IsChosenHostRow(row)
-                                                                       : IsChosenDeviceRow(row);
-  }
-
-  bool IsChosenHostRow(EventRow row) const {
-    const bool is_work =
-        is_call_[row] || IsHostWork(table_.category(row)) || loads_data_[table_.name_id(row)];
-    if (!is_work) return false;
-    return StartsInWindow(row) ||
-           (table_.start_ps(row) < window_.start_ps && table_.end_ps(row) > window_.start_ps);
-  }
-
-  bool IsChosenDeviceRow(EventRow row) const {
-    if (!IsDeviceWork(table_.category(row))) return false;
-    if (IsLaunchedInWindow(row)) return true;
-    const EventRow launch = launch_of_row_[row];
-    if (launch != kNoRow && table_.start_ps(launch) >= window_.end_ps) return false;
-    return table_.start_ps(row) < result_.end_ps && table_.end_ps(row) > window_.start_ps;
-  }
-
-  const EventTable& table_;
-  const TraceWindow& window_;
-  const std::vector<bool>& loads_data_;
-  // By row of device work: the call that launched it, or kNoRow.
-  std::vector<EventRow> launch_of_row_;
-  // By row: whether it launches work or waits for it, whatever its category.
-  std::vector<bool> is_call_;
-  WindowRows result_;
-};
-
 }  // namespace
 
 bool IsHostWork(EventCategory category) {
@@ -228,7 +135,62 @@ absl::StatusOr<WindowRows> ChooseWindowRows(const EventTable& table,
                                             const DeviceDependencies& dependencies,
                                             const TraceWindow& window,
                                             const std::vector<bool>& loads_data) {
-  return RowChooser(table, dependencies, window, loads_data).Choose();
+  // By row of device work: the call that launched it, or kNoRow.
+  std::vector<EventRow> launch_of_row(table.size(), kNoRow);
+  // By row: whether it launches work or waits for it, whatever its category.
+  std::vector<bool> is_call(table.size());
+  for (const DeviceDependency& edge : dependencies.edges) {
+    if (edge.kind == DeviceDependencyKind::kLaunch) {
+      launch_of_row[edge.to] = edge.from;
+      is_call[edge.from] = true;
+    } else if (!IsDeviceWork(table.category(edge.to))) {
+      is_call[edge.to] = true;
+    }
+  }
+  const auto starts_in_window = [&](EventRow row) {
+    return table.start_ps(row) >= window.start_ps && table.start_ps(row) < window.end_ps;
+  };
+  const auto is_launched_in_window = [&](EventRow work) {
+    return starts_in_window(launch_of_row[work] == kNoRow ? work : launch_of_row[work]);
+  };
+  WindowRows result;
+  result.end_ps = window.end_ps;
+  for (EventRow row = 0; row < table.size(); ++row) {
+    if (!IsDeviceWork(table.category(row)) || !is_launched_in_window(row)) continue;
+    result.end_ps = std::max(result.end_ps, table.end_ps(row));
+  }
+  int64_t length_ps = 0;
+  if (__builtin_sub_overflow(result.end_ps, window.start_ps, &length_ps)) {
+    return absl::OutOfRangeError("the window's work ends more than 106 days after its start");
+  }
+  const auto is_chosen_on_host = [&](EventRow row) {
+    const bool is_work =
+        is_call[row] || IsHostWork(table.category(row)) || loads_data[table.name_id(row)];
+    return is_work && (starts_in_window(row) || (table.start_ps(row) < window.start_ps &&
+                                                 table.end_ps(row) > window.start_ps));
+  };
+  const auto is_chosen_on_device = [&](EventRow row) {
+    if (!IsDeviceWork(table.category(row))) return false;
+    if (is_launched_in_window(row)) return true;
+    const EventRow launch = launch_of_row[row];
+    if (launch != kNoRow && table.start_ps(launch) >= window.end_ps) return false;
+    return table.start_ps(row) < result.end_ps && table.end_ps(row) > window.start_ps;
+  };
+  for (EventRow row = 0; row < table.size(); ++row) {
+    const bool is_host = table.track(table.track_id(row)).kind == TrackKind::kHost;
+    if (!(is_host ? is_chosen_on_host(row) : is_chosen_on_device(row))) continue;
+    result.rows.push_back(row);
+    const bool is_work = IsDeviceWork(table.category(row));
+    if (is_work && launch_of_row[row] == kNoRow) ++result.without_launch;
+  }
+  if (result.rows.empty()) {
+    return absl::FailedPreconditionError(
+        "the window is empty: no operator, call or device work is in it");
+  }
+  if (result.rows.size() > kMaxRows) {
+    return absl::OutOfRangeError("the window holds more than a billion events; choose a shorter");
+  }
+  return result;
 }
 
 }  // namespace meridian

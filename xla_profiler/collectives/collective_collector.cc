@@ -2,19 +2,12 @@
 
 #include <algorithm>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/collectives/communication_kernel.h"
 
 namespace meridian {
-namespace {
-
-// Identifies the execution that a piece belongs to.
-using ExecutionKey = std::tuple<uint32_t, uint32_t, int64_t, bool, uint64_t>;
-
-}  // namespace
 
 const HloProgram* CollectiveCollector::FindProgram(std::optional<uint64_t> program_id,
                                                    absl::string_view module) const {
@@ -88,17 +81,21 @@ uint32_t CollectiveCollector::AddDevice(LocalDevice device) {
 }
 
 uint32_t CollectiveCollector::ProtocolOf(absl::string_view kernel_name) {
-  const auto known = kernel_protocols_.find(kernel_name);
-  if (known != kernel_protocols_.end()) return known->second;
-  const auto [it, inserted] = protocols_.emplace(ProtocolOfKernel(kernel_name),
-                                                 static_cast<uint32_t>(out_->protocols.size()));
-  if (inserted) out_->protocols.push_back(it->first);
-  kernel_protocols_.emplace(kernel_name, it->second);
+  const auto [it, inserted] = kernel_protocols_.try_emplace(kernel_name, 0);
+  if (inserted) {
+    // Protocols are few.
+    std::vector<std::string>& all = out_->protocols;
+    const std::string protocol = ProtocolOfKernel(kernel_name);
+    it->second = static_cast<uint32_t>(std::find(all.begin(), all.end(), protocol) - all.begin());
+    if (it->second == all.size()) all.push_back(protocol);
+  }
   return it->second;
 }
 
 void CollectiveCollector::Finish() {
-  JoinPieces();
+  for (CollectiveEvent& event : out_->events) {
+    event.device = out_->devices[event.local_device].global_id;
+  }
   LookUpGroups(out_);
   std::stable_sort(
       out_->events.begin(), out_->events.end(),
@@ -107,32 +104,26 @@ void CollectiveCollector::Finish() {
   ListAssignedDevices();
 }
 
-void CollectiveCollector::JoinPieces() {
-  absl::flat_hash_map<ExecutionKey, size_t> events;
-  for (const CollectivePiece& piece : pieces_) {
-    CollectiveEvent event = piece;
-    event.device = out_->devices[piece.local_device].global_id;
-    event.kernels = 1;
-    if (piece.execution.has_value()) {
-      const ExecutionKey key{piece.op, piece.local_device, piece.run_id.value_or(0),
-                             piece.run_id.has_value(), *piece.execution};
-      const auto [it, inserted] = events.emplace(key, out_->events.size());
-      if (!inserted) {
-        CollectiveEvent& first = out_->events[it->second];
-        if (event.start_ps < first.start_ps) {
-          first.line_id = event.line_id;
-          first.correlation_id = event.correlation_id;
-          first.protocol = event.protocol;
-        }
-        first.start_ps = std::min(first.start_ps, event.start_ps);
-        first.end_ps = std::max(first.end_ps, event.end_ps);
-        ++first.kernels;
-        continue;
+void CollectiveCollector::AddPiece(const CollectivePiece& piece) {
+  if (piece.execution.has_value()) {
+    const ExecutionKey key{piece.op, piece.local_device, piece.run_id.value_or(0),
+                           piece.run_id.has_value(), *piece.execution};
+    const auto [it, inserted] = executions_.emplace(key, out_->events.size());
+    if (!inserted) {
+      CollectiveEvent& first = out_->events[it->second];
+      if (piece.start_ps < first.start_ps) {
+        first.line_id = piece.line_id;
+        first.correlation_id = piece.correlation_id;
+        first.protocol = piece.protocol;
       }
+      first.start_ps = std::min(first.start_ps, piece.start_ps);
+      first.end_ps = std::max(first.end_ps, piece.end_ps);
+      ++first.kernels;
+      return;
     }
-    out_->events.push_back(event);
   }
-  pieces_.clear();
+  out_->events.push_back(piece);
+  out_->events.back().kernels = 1;
 }
 
 void CollectiveCollector::NumberOccurrences() {

@@ -4,10 +4,11 @@
 #ifndef XLA_PROFILER_COLLECTIVES_COLLECTIVE_COLLECTOR_H_
 #define XLA_PROFILER_COLLECTIVES_COLLECTIVE_COLLECTOR_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
+#include <tuple>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -52,18 +53,21 @@ class CollectiveCollector {
   // adding it when it is new.
   uint32_t ProtocolOf(absl::string_view kernel_name);
 
-  void AddPiece(const CollectivePiece& piece) { pieces_.push_back(piece); }
+  // Joins the piece to those of its execution.
+  void AddPiece(const CollectivePiece& piece);
 
   void AddUnresolved(const std::string& reason, const std::string& example) {
     out_->unresolved.Add(reason, example);
   }
 
-  // Makes the events: joins pieces, looks up groups, numbers occurrences, sorts. Sets
+  // Completes the events: looks up groups, numbers occurrences, sorts. Sets
   // assigned_devices to those of the programs; a reader without programs sets them afterwards.
   void Finish();
 
  private:
-  void JoinPieces();
+  // Identifies the execution that a piece belongs to.
+  using ExecutionKey = std::tuple<uint32_t, uint32_t, int64_t, bool, uint64_t>;
+
   void NumberOccurrences();
   void ListAssignedDevices();
   // Counts, once, what a reader of the program's collectives should know.
@@ -71,12 +75,12 @@ class CollectiveCollector {
 
   const HloModuleIndex& programs_;
   ProfileCollectives* out_;
-  std::vector<CollectivePiece> pieces_;
+  // Positions in ProfileCollectives::events.
+  absl::flat_hash_map<ExecutionKey, size_t> executions_;
   // Positions in ProfileCollectives::ops.
   absl::flat_hash_map<const HloCollective*, uint32_t> ops_;
-  // Positions in ProfileCollectives::protocols, by the kernel's name and by the protocol's.
+  // Positions in ProfileCollectives::protocols, by the kernel's name.
   absl::flat_hash_map<std::string, uint32_t> kernel_protocols_;
-  absl::flat_hash_map<std::string, uint32_t> protocols_ = {{"", 0}};
   absl::flat_hash_set<const HloProgram*> seen_programs_;
 };
 

@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/collectives/plane_collectives.h"
+#include "xla_profiler/collectives/xspace_collectives.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
 namespace meridian {
@@ -35,10 +36,8 @@ absl::Status ReadCpuCollectives(const XPlaneVisitor& host_plane, const ProfileTi
     return line.ForEachEvent(selection, [&](const XEventVisitor& event) -> absl::Status {
       if (event.IsAggregatedEvent() || event.Stats().size() < 2) return absl::OkStatus();
       const XStatVisitor* hlo_op = event.GetStat(StatType::kHloOp);
-      const XStatVisitor* ordinal = event.GetStat(StatType::kDeviceOrdinal);
-      if (hlo_op == nullptr || ordinal == nullptr || !ordinal->IntOrUintValue().has_value()) {
-        return absl::OkStatus();
-      }
+      const std::optional<int64_t> ordinal = NumberOf(event.GetStat(StatType::kDeviceOrdinal));
+      if (hlo_op == nullptr || !ordinal.has_value()) return absl::OkStatus();
       const HloProgram* program = ProgramOf(event, *collector);
       if (program == nullptr) {
         collector->AddUnresolved("thunk of a program without HLO",
@@ -49,11 +48,10 @@ absl::Status ReadCpuCollectives(const XPlaneVisitor& host_plane, const ProfileTi
           collector->FindCollective(*program, hlo_op->StrOrRefValue());
       if (collective == nullptr) return absl::OkStatus();
 
-      const int64_t device_id = *ordinal->IntOrUintValue();
-      const auto [device, inserted] = devices.emplace(device_id, 0);
+      const auto [device, inserted] = devices.emplace(*ordinal, 0);
       if (inserted) {
         device->second = collector->AddDevice(
-            {absl::StrCat("CPU ", device_id), device_id, DeviceIdSource::kDeviceOrdinal});
+            {absl::StrCat("CPU ", *ordinal), *ordinal, DeviceIdSource::kDeviceOrdinal});
       }
       CollectivePiece piece;
       if (!times.Read(line.Header(), event, collector, &piece.start_ps, &piece.end_ps)) {
@@ -62,8 +60,7 @@ absl::Status ReadCpuCollectives(const XPlaneVisitor& host_plane, const ProfileTi
       piece.op = collector->OpOf(*program, *collective);
       piece.local_device = device->second;
       piece.line_id = line.Id();
-      const XStatVisitor* run_id = event.GetStat(StatType::kRunId);
-      if (run_id != nullptr) piece.run_id = run_id->IntOrUintValue();
+      piece.run_id = NumberOf(event.GetStat(StatType::kRunId));
       collector->AddPiece(piece);
       return absl::OkStatus();
     });

@@ -12,6 +12,7 @@
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/collectives/communication_kernel.h"
 #include "xla_profiler/collectives/plane_collectives.h"
+#include "xla_profiler/collectives/xspace_collectives.h"
 #include "xla_profiler/hlo/hlo_text.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
@@ -25,27 +26,21 @@ bool IsCopyOrFill(const XEventVisitor& event) {
 }
 
 std::string TextStat(const XEventVisitor& event, StatType type) {
-  const XStatVisitor* stat = event.GetEventOrMetadataStat(type);
-  return stat == nullptr ? std::string() : std::string(stat->StrOrRefValue());
+  return std::string(TextOf(event.GetEventOrMetadataStat(type)));
 }
 
-// What one participant puts in, given what it gets out; an error when that does not fit.
-absl::StatusOr<int64_t> OperandBytes(CollectiveKind kind, int64_t output_bytes,
-                                     int64_t group_size) {
-  if (kind == CollectiveKind::kAllGather) return output_bytes / std::max<int64_t>(1, group_size);
-  if (kind != CollectiveKind::kReduceScatter) return output_bytes;
-  int64_t bytes = 0;
-  if (__builtin_mul_overflow(output_bytes, group_size, &bytes)) {
-    return absl::InvalidArgumentError("operand is beyond 2^63 bytes");
-  }
-  return bytes;
-}
-
-// Sets the bytes of an op from its annotated shape.
+// Sets the bytes of an op from its annotated shape, which is what one participant gets out; an error
+// when what it puts in does not fit.
 absl::Status Measure(absl::string_view shape, CollectiveOp* op) {
   const int64_t group_size = op->groups.empty() ? 1 : static_cast<int64_t>(op->groups[0].size());
   ASSIGN_OR_RETURN(const int64_t output_bytes, ParseShapeBytes(shape));
-  ASSIGN_OR_RETURN(op->operand_bytes, OperandBytes(op->kind, output_bytes, group_size));
+  int64_t operand_bytes = output_bytes;
+  if (op->kind == CollectiveKind::kAllGather) operand_bytes /= std::max<int64_t>(1, group_size);
+  if (op->kind == CollectiveKind::kReduceScatter &&
+      __builtin_mul_overflow(output_bytes, group_size, &operand_bytes)) {
+    return absl::InvalidArgumentError("operand is beyond 2^63 bytes");
+  }
+  op->operand_bytes = operand_bytes;
   op->output_bytes = output_bytes;
   return absl::OkStatus();
 }
@@ -70,9 +65,8 @@ class GpuPlaneReader {
  private:
   absl::Status ReadEvent(const XLineVisitor& line, const XEventVisitor& event) {
     if (event.IsAggregatedEvent() || IsCopyOrFill(event)) return absl::OkStatus();
-    const XStatVisitor* stat = event.GetEventOrMetadataStat(StatType::kCorrelationId);
     const std::optional<int64_t> correlation =
-        stat == nullptr ? std::nullopt : stat->IntOrUintValue();
+        NumberOf(event.GetEventOrMetadataStat(StatType::kCorrelationId));
     const HloProgram* program = ProgramOf(event, *collector_);
     const std::optional<uint32_t> op = FindOp(event, program);
     // Other kernels only help to tell the device; a few are enough.
@@ -124,16 +118,14 @@ class GpuPlaneReader {
   }
 
   void CountHidden(const XEventVisitor& event, const HloProgram* program) {
-    const XStatVisitor* hlo_op = event.GetEventOrMetadataStat(StatType::kHloOp);
-    const std::string op = hlo_op == nullptr ? std::string() : std::string(hlo_op->StrOrRefValue());
-    const std::string example = absl::StrCat(std::string(event.Name()), " of hlo_op '", op, "'");
-    if (event.GetEventOrMetadataStat(StatType::kCudaGraphId) != nullptr) {
-      collector_->AddUnresolved("collective hidden in a command buffer", example);
-    } else if (program == nullptr) {
-      collector_->AddUnresolved("communication kernel without HLO or annotation", example);
-    } else {
-      collector_->AddUnresolved("communication kernel whose hlo_op is no collective", example);
-    }
+    const std::string example = absl::StrCat(std::string(event.Name()), " of hlo_op '",
+                                             TextStat(event, StatType::kHloOp), "'");
+    const bool in_graph = event.GetEventOrMetadataStat(StatType::kCudaGraphId) != nullptr;
+    collector_->AddUnresolved(in_graph ? "collective hidden in a command buffer"
+                              : program == nullptr
+                                  ? "communication kernel without HLO or annotation"
+                                  : "communication kernel whose hlo_op is no collective",
+                              example);
   }
 
   // A launch says which replica and partition it was for; the program says which device that is.

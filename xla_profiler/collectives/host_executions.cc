@@ -65,30 +65,17 @@ class HostLineReader {
     HostSpan span;
     span.span = Timespan(event.OffsetPs(), std::max<int64_t>(0, event.DurationPs()));
     if (event.Stats().empty() && event.Metadata().stats.empty()) return span;
+    const std::pair<StatType, std::optional<int64_t>*> wanted[] = {
+        {StatType::kRunId, &span.says.run_id},
+        {StatType::kReplica, &span.says.replica},
+        {StatType::kPartition, &span.says.partition},
+        {StatType::kStepNum, &span.says.step},
+        {StatType::kCorrelationId, &span.correlation_id}};
     const auto read = [&](const XStatVisitor& stat) {
-      if (!stat.Type().has_value()) return;
-      std::optional<int64_t>* value = nullptr;
-      switch (*stat.Type()) {
-        case StatType::kRunId:
-          value = &span.says.run_id;
-          break;
-        case StatType::kReplica:
-          value = &span.says.replica;
-          break;
-        case StatType::kPartition:
-          value = &span.says.partition;
-          break;
-        case StatType::kStepNum:
-          value = &span.says.step;
-          break;
-        case StatType::kCorrelationId:
-          value = &span.correlation_id;
-          break;
-        default:
-          return;
+      for (const auto& [type, value] : wanted) {
+        // An event's own stats come first and win.
+        if (stat.Type() == type && !value->has_value()) *value = stat.IntOrUintValue();
       }
-      // An event's own stats come first and win.
-      if (!value->has_value()) *value = stat.IntOrUintValue();
     };
     for (const XStatVisitor& stat : event.Stats()) read(stat);
     for (const XStatVisitor& stat : event.Metadata().stats) read(stat);

@@ -22,10 +22,7 @@ struct Sharing {
   size_t distinct = 0;
   // Run ids that occur in more than one profile.
   size_t shared = 0;
-  // Profiles with run ids, and those of them that share most of theirs. One that begins early, or
-  // ends late, has many that nobody shares; those that lie within it have few.
-  size_t profiles = 0;
-  size_t sharing_profiles = 0;
+  bool can_be_trusted = false;
 };
 
 Sharing CountSharing(absl::Span<const ProfileCollectives> profiles) {
@@ -42,19 +39,18 @@ Sharing CountSharing(absl::Span<const ProfileCollectives> profiles) {
   Sharing sharing;
   sharing.distinct = profiles_with.size();
   for (const auto& [run, count] : profiles_with) sharing.shared += count > 1 ? 1 : 0;
+  // Profiles with run ids, and those of them that share most of theirs. One that begins early, or
+  // ends late, has many that nobody shares; those that lie within it have few.
+  size_t with_runs = 0, sharing_most = 0;
   for (const absl::flat_hash_set<ProgramRun>& runs : runs_of) {
     const size_t shared = std::count_if(
         runs.begin(), runs.end(), [&](const ProgramRun& run) { return profiles_with.at(run) > 1; });
-    sharing.profiles += runs.empty() ? 0 : 1;
-    sharing.sharing_profiles += 2 * shared > runs.size() ? 1 : 0;
+    with_runs += runs.empty() ? 0 : 1;
+    sharing_most += 2 * shared > runs.size() ? 1 : 0;
   }
+  // A single profile's ids need no witness.
+  sharing.can_be_trusted = with_runs > 0 && (profiles.size() == 1 || 2 * sharing_most >= with_runs);
   return sharing;
-}
-
-// A single profile's ids need no witness.
-bool RunIdsCanBeTrusted(absl::Span<const ProfileCollectives> profiles, const Sharing& sharing) {
-  if (profiles.size() == 1) return sharing.distinct > 0;
-  return sharing.profiles > 0 && 2 * sharing.sharing_profiles >= sharing.profiles;
 }
 
 void ResolveByRunId(absl::Span<const ProfileCollectives> profiles, RunResolution* resolution) {
@@ -197,36 +193,12 @@ class SubsequenceResolver {
   size_t next_run_ = 0;
 };
 
-void ResolveBySubsequence(absl::Span<const ProfileCollectives> profiles,
-                          RunResolution* resolution) {
-  SubsequenceResolver resolver(resolution);
-  for (const ProfileCollectives& profile : profiles) resolver.Add(profile);
-}
-
-// Says how many events found no counterpart.
-void NoteUnmatched(RunResolution* resolution) {
-  size_t unmatched = 0;
-  for (const std::vector<EventRun>& runs : resolution->runs) {
-    unmatched += std::count_if(runs.begin(), runs.end(),
-                               [](const EventRun& run) { return run.run == kUnknownId; });
-  }
-  if (unmatched > 0) {
-    resolution->notes.push_back(absl::StrCat(unmatched, " collective(s) have no counterpart"));
-  }
-}
-
 }  // namespace
 
 absl::string_view RunMethodName(RunMethod method) {
-  switch (method) {
-    case RunMethod::kRunId:
-      return "run_id";
-    case RunMethod::kStep:
-      return "step";
-    case RunMethod::kSubsequence:
-      return "subsequence";
-  }
-  return "";
+  // In the order of the enum.
+  static constexpr absl::string_view kNames[] = {"run_id", "step", "subsequence"};
+  return kNames[static_cast<int>(method)];
 }
 
 absl::uint128 OpIdentity(const CollectiveOp& op) {
@@ -240,16 +212,13 @@ absl::uint128 OpIdentity(const CollectiveOp& op) {
 RunResolution ResolveRuns(absl::Span<const ProfileCollectives> profiles) {
   RunResolution resolution;
   const Sharing sharing = CountSharing(profiles);
-  if (RunIdsCanBeTrusted(profiles, sharing)) {
-    ResolveByRunId(profiles, &resolution);
-    NoteUnmatched(&resolution);
-    return resolution;
-  }
   const std::string why = sharing.distinct == 0
                               ? "no collective has a run_id"
                               : absl::StrCat("only ", sharing.shared, " of ", sharing.distinct,
                                              " run ids occur in more than one profile");
-  if (MostEventsHaveAStep(profiles)) {
+  if (sharing.can_be_trusted) {
+    ResolveByRunId(profiles, &resolution);
+  } else if (MostEventsHaveAStep(profiles)) {
     resolution.method = RunMethod::kStep;
     resolution.notes.push_back(absl::StrCat("executions matched by step number: ", why));
     ResolveByStep(profiles, &resolution);
@@ -258,9 +227,17 @@ RunResolution ResolveRuns(absl::Span<const ProfileCollectives> profiles) {
     resolution.notes.push_back(
         absl::StrCat("warning: executions matched by the order of programs and instructions: ", why,
                      " and steps are not marked"));
-    ResolveBySubsequence(profiles, &resolution);
+    SubsequenceResolver resolver(&resolution);
+    for (const ProfileCollectives& profile : profiles) resolver.Add(profile);
   }
-  NoteUnmatched(&resolution);
+  size_t unmatched = 0;
+  for (const std::vector<EventRun>& runs : resolution.runs) {
+    unmatched += std::count_if(runs.begin(), runs.end(),
+                               [](const EventRun& run) { return run.run == kUnknownId; });
+  }
+  if (unmatched > 0) {
+    resolution.notes.push_back(absl::StrCat(unmatched, " collective(s) have no counterpart"));
+  }
   return resolution;
 }
 

@@ -11,12 +11,12 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/timespan.h"
 #include "xla_profiler/base/wire/wire_reader.h"
 #include "xla_profiler/collectives/plane_collectives.h"
+#include "xla_profiler/collectives/xspace_collectives.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 
 namespace meridian {
@@ -40,14 +40,6 @@ std::optional<int64_t> GlobalCoreId(const XPlaneVisitor& plane) {
   }
   if (reader.failed()) return std::nullopt;
   return id;
-}
-
-// "%all-reduce.1 = f32[8]{0} all-reduce(...)" -> "all-reduce.1".
-absl::string_view InstructionOf(const XEventMetadata& metadata) {
-  absl::string_view name = metadata.name;
-  if (!absl::StartsWith(name, "%")) return metadata.display_name;
-  name.remove_prefix(1);
-  return name.substr(0, name.find(' '));
 }
 
 // "/device:TPU:<n>" itself; its SparseCores have planes of their own and no collectives of ours.
@@ -95,17 +87,15 @@ class TpuPlaneReader {
   }
 
   void ReadModule(const XLineVisitor& line, const XEventVisitor& event) {
-    const XStatVisitor* run_id = event.GetEventOrMetadataStat(StatType::kRunId);
-    if (run_id == nullptr || !run_id->IntOrUintValue().has_value()) return;
+    const std::optional<int64_t> run_id = NumberOf(event.GetEventOrMetadataStat(StatType::kRunId));
+    if (!run_id.has_value()) return;
     int64_t start_ps = 0, end_ps = 0;
     if (!times_.Read(line.Header(), event, collector_, &start_ps, &end_ps)) return;
-    runs_.push_back({Timespan::FromEndPoints(start_ps, end_ps), *run_id->IntOrUintValue()});
+    runs_.push_back({Timespan::FromEndPoints(start_ps, end_ps), *run_id});
   }
 
   void ReadOp(const XLineVisitor& line, const XEventVisitor& event) {
-    const HloProgram* program = nullptr;
-    const HloCollective* collective = nullptr;
-    FindCollective(event, &program, &collective);
+    const auto [program, collective] = FindCollective(event);
     if (collective == nullptr) return;
     CollectivePiece piece;
     if (!times_.Read(line.Header(), event, collector_, &piece.start_ps, &piece.end_ps)) return;
@@ -113,7 +103,7 @@ class TpuPlaneReader {
     piece.local_device = Device();
     piece.line_id = line.Id();
     piece.run_id = RunAt(piece.start_ps);
-    const absl::string_view instruction = InstructionOf(event.Metadata());
+    const absl::string_view instruction = TpuInstruction(event.Metadata());
     if (!piece.run_id.has_value()) {
       collector_->AddUnresolved("run of a collective is not in the profile",
                                 std::string(instruction));
@@ -146,18 +136,16 @@ class TpuPlaneReader {
   }
 
   // Ops repeat; what their metadata leads to is found once.
-  void FindCollective(const XEventVisitor& event, const HloProgram** program,
-                      const HloCollective** collective) {
+  std::pair<const HloProgram*, const HloCollective*> FindCollective(const XEventVisitor& event) {
     const auto [it, inserted] = found_.try_emplace(event.Id(), nullptr, nullptr);
     if (inserted) {
       it->second.first = ProgramOf(event, *collector_);
       if (it->second.first != nullptr) {
         it->second.second =
-            collector_->FindCollective(*it->second.first, InstructionOf(event.Metadata()));
+            collector_->FindCollective(*it->second.first, TpuInstruction(event.Metadata()));
       }
     }
-    *program = it->second.first;
-    *collective = it->second.second;
+    return it->second;
   }
 
   // Devices without collectives are not asked for their rank.

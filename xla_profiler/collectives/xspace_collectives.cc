@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "absl/strings/strip.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/collectives/collective_collector.h"
 #include "xla_profiler/collectives/host_executions.h"
@@ -13,6 +14,20 @@
 #include "xla_profiler/xplane/xplane_schema.h"
 
 namespace meridian {
+
+absl::string_view TextOf(const XStatVisitor* stat) {
+  return stat == nullptr ? absl::string_view() : stat->StrOrRefValue();
+}
+
+std::optional<int64_t> NumberOf(const XStatVisitor* stat) {
+  return stat == nullptr ? std::nullopt : stat->IntOrUintValue();
+}
+
+absl::string_view TpuInstruction(const XEventMetadata& metadata) {
+  absl::string_view name = metadata.name;
+  if (!absl::ConsumePrefix(&name, "%")) return metadata.display_name;
+  return name.substr(0, name.find(' '));
+}
 
 bool ProfileTimes::Read(const XLineHeader& line, const XEventVisitor& event,
                         CollectiveCollector* collector, int64_t* start_ps, int64_t* end_ps) const {
@@ -29,14 +44,8 @@ bool ProfileTimes::Read(const XLineHeader& line, const XEventVisitor& event,
 }
 
 const HloProgram* ProgramOf(const XEventVisitor& event, const CollectiveCollector& collector) {
-  const XStatVisitor* id = event.GetEventOrMetadataStat(StatType::kProgramId);
-  const XStatVisitor* module = event.GetEventOrMetadataStat(StatType::kHloModule);
-  std::optional<uint64_t> program_id;
-  if (id != nullptr && id->IntOrUintValue().has_value()) {
-    program_id = static_cast<uint64_t>(*id->IntOrUintValue());
-  }
-  return collector.FindProgram(program_id,
-                               module == nullptr ? absl::string_view() : module->StrOrRefValue());
+  return collector.FindProgram(NumberOf(event.GetEventOrMetadataStat(StatType::kProgramId)),
+                               TextOf(event.GetEventOrMetadataStat(StatType::kHloModule)));
 }
 
 absl::StatusOr<ProfileCollectives> ReadXSpaceCollectives(const XSpaceReader& reader,

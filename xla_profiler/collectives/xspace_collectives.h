@@ -15,7 +15,9 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "xla_profiler/collectives/collective_event.h"
+#include "xla_profiler/xplane/xplane_visitor.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {
@@ -28,6 +30,14 @@ struct XSpaceCollectivesOptions {
 // Errors are those of a damaged file, and FailedPrecondition when the session's start is not known.
 absl::StatusOr<ProfileCollectives> ReadXSpaceCollectives(
     const XSpaceReader& reader, const XSpaceCollectivesOptions& options = {});
+
+// Return what a stat says; nothing for nullptr and for a stat of another type.
+absl::string_view TextOf(const XStatVisitor* stat);
+std::optional<int64_t> NumberOf(const XStatVisitor* stat);
+
+// Returns the instruction of an op on a TPU's line: "fusion.1" for
+// "%fusion.1 = f32[8]{0} fusion(...)".
+absl::string_view TpuInstruction(const XEventMetadata& metadata);
 
 }  // namespace meridian
 

@@ -18,20 +18,6 @@
 namespace meridian {
 namespace {
 
-DeviceDependencyKind KindOf(SyncKind kind) {
-  switch (kind) {
-    case SyncKind::kEventWait:
-      return DeviceDependencyKind::kEventWait;
-    case SyncKind::kEventSync:
-      return DeviceDependencyKind::kEventSync;
-    case SyncKind::kStreamSync:
-      return DeviceDependencyKind::kStreamSync;
-    case SyncKind::kDeviceSync:
-      break;
-  }
-  return DeviceDependencyKind::kDeviceSync;
-}
-
 // The work of one stream in the order in which it was enqueued.
 class Stream {
  public:
@@ -92,7 +78,7 @@ class Finder {
     AddStreams();
     FindOnlyDevice();
     for (const SyncCall& sync : sync_calls) AddSync(sync);
-    SortEdges();
+    SortDependencies(&result_.edges);
     return std::move(result_);
   }
 
@@ -172,42 +158,25 @@ class Finder {
   }
 
   void AddSync(const SyncCall& sync) {
-    const DeviceDependencyKind kind = KindOf(sync.kind);
     if (!sync.call.has_value()) {
-      Unresolved(kind, UnresolvedReason::kNoCall);
+      Unresolved(sync.kind, UnresolvedReason::kNoCall);
+    } else if (sync.kind == DeviceDependencyKind::kDeviceSync) {
+      AddDeviceSync(sync);
+    } else if (const std::optional<EventRow> from = AwaitedWork(sync); !from.has_value()) {
       return;
+    } else if (sync.kind != DeviceDependencyKind::kEventWait) {
+      AddHostWait(*from, *sync.call, sync.kind);
+    } else if (const std::optional<EventRow> to =
+                   FindWork(sync, sync.stream, table_.start_ps(*sync.call), &Stream::NextWork,
+                            UnresolvedReason::kNoWorkAfter)) {
+      AddEdge(*from, *to, sync.kind, table_.end_ps(*from) <= table_.start_ps(*to));
     }
-    switch (sync.kind) {
-      case SyncKind::kEventWait:
-        return AddEventWait(sync);
-      case SyncKind::kEventSync:
-        if (const std::optional<EventRow> work = LastWorkBeforeRecord(sync)) {
-          AddHostWait(*work, *sync.call, kind);
-        }
-        return;
-      case SyncKind::kStreamSync:
-        if (const std::optional<EventRow> work = LastWorkBeforeCall(sync)) {
-          AddHostWait(*work, *sync.call, kind);
-        }
-        return;
-      case SyncKind::kDeviceSync:
-        return AddDeviceSync(sync);
-    }
-  }
-
-  void AddEventWait(const SyncCall& sync) {
-    const std::optional<EventRow> from = LastWorkBeforeRecord(sync);
-    if (!from.has_value()) return;
-    const std::optional<EventRow> to = NextWorkAfterCall(sync);
-    if (!to.has_value()) return;
-    AddEdge(*from, *to, DeviceDependencyKind::kEventWait,
-            table_.end_ps(*from) <= table_.start_ps(*to));
   }
 
   void AddDeviceSync(const SyncCall& sync) {
     const std::optional<int64_t> device_id = DeviceOf(sync);
     if (!device_id.has_value()) {
-      Unresolved(DeviceDependencyKind::kDeviceSync, UnresolvedReason::kDeviceUnknown);
+      Unresolved(sync.kind, UnresolvedReason::kDeviceUnknown);
       return;
     }
     bool has_work = false;
@@ -216,61 +185,43 @@ class Finder {
       const std::optional<EventRow> work = stream.LastWork(table_.start_ps(*sync.call));
       if (!work.has_value()) continue;
       has_work = true;
-      AddHostWait(*work, *sync.call, DeviceDependencyKind::kDeviceSync);
+      AddHostWait(*work, *sync.call, sync.kind);
     }
-    if (!has_work) Unresolved(DeviceDependencyKind::kDeviceSync, UnresolvedReason::kNoWorkBefore);
+    if (!has_work) Unresolved(sync.kind, UnresolvedReason::kNoWorkBefore);
   }
 
-  // Return the work, or count why there is none.
-  std::optional<EventRow> LastWorkBeforeRecord(const SyncCall& sync) {
-    if (!sync.record.has_value()) {
-      return Unresolved(KindOf(sync.kind), UnresolvedReason::kRecordUnknown);
+  // Returns the last work of the stream before the call or, of events, before their record. Counts
+  // why there is none.
+  std::optional<EventRow> AwaitedWork(const SyncCall& sync) {
+    if (sync.kind == DeviceDependencyKind::kStreamSync) {
+      return FindWork(sync, sync.stream, table_.start_ps(*sync.call), &Stream::LastWork,
+                      UnresolvedReason::kNoWorkBefore);
     }
-    return LastWork(sync, sync.record_stream, table_.start_ps(*sync.record));
+    if (!sync.record.has_value()) return Unresolved(sync.kind, UnresolvedReason::kRecordUnknown);
+    return FindWork(sync, sync.record_stream, table_.start_ps(*sync.record), &Stream::LastWork,
+                    UnresolvedReason::kNoWorkBefore);
   }
 
-  std::optional<EventRow> LastWorkBeforeCall(const SyncCall& sync) {
-    return LastWork(sync, sync.stream, table_.start_ps(*sync.call));
-  }
-
-  std::optional<EventRow> NextWorkAfterCall(const SyncCall& sync) {
-    UnresolvedReason reason = UnresolvedReason::kNoWorkAfter;
-    const Stream* stream = FindStream(sync, sync.stream, &reason);
+  // Returns the stream's work at that time, or counts why there is none: that is `reason` for a
+  // stream without such work.
+  std::optional<EventRow> FindWork(const SyncCall& sync, std::optional<int64_t> number,
+                                   int64_t time_ps,
+                                   std::optional<EventRow> (Stream::*find)(int64_t) const,
+                                   UnresolvedReason reason) {
+    const std::optional<int64_t> device_id = DeviceOf(sync);
+    if (!device_id.has_value()) return Unresolved(sync.kind, UnresolvedReason::kDeviceUnknown);
+    if (!number.has_value()) return Unresolved(sync.kind, UnresolvedReason::kStreamUnknown);
+    const auto stream = absl::c_find_if(streams_, [&](const Stream& stream) {
+      return stream.device_id() == device_id && stream.number() == number;
+    });
     const std::optional<EventRow> work =
-        stream == nullptr ? std::nullopt : stream->NextWork(table_.start_ps(*sync.call));
-    if (!work.has_value()) return Unresolved(KindOf(sync.kind), reason);
-    return work;
-  }
-
-  std::optional<EventRow> LastWork(const SyncCall& sync, std::optional<int64_t> stream_number,
-                                   int64_t time_ps) {
-    UnresolvedReason reason = UnresolvedReason::kNoWorkBefore;
-    const Stream* stream = FindStream(sync, stream_number, &reason);
-    const std::optional<EventRow> work =
-        stream == nullptr ? std::nullopt : stream->LastWork(time_ps);
-    if (!work.has_value()) return Unresolved(KindOf(sync.kind), reason);
+        stream == streams_.end() ? std::nullopt : ((*stream).*find)(time_ps);
+    if (!work.has_value()) return Unresolved(sync.kind, reason);
     return work;
   }
 
   std::optional<int64_t> DeviceOf(const SyncCall& sync) const {
     return sync.device_id.has_value() ? sync.device_id : only_device_id_;
-  }
-  // Returns nullptr for a stream without work, and sets *reason if it is unknown which.
-  const Stream* FindStream(const SyncCall& sync, std::optional<int64_t> number,
-                           UnresolvedReason* reason) const {
-    const std::optional<int64_t> device_id = DeviceOf(sync);
-    if (!device_id.has_value()) {
-      *reason = UnresolvedReason::kDeviceUnknown;
-      return nullptr;
-    }
-    if (!number.has_value()) {
-      *reason = UnresolvedReason::kStreamUnknown;
-      return nullptr;
-    }
-    const auto it = absl::c_find_if(streams_, [&](const Stream& stream) {
-      return stream.device_id() == device_id && stream.number() == number;
-    });
-    return it == streams_.end() ? nullptr : &*it;
   }
 
   // Adds the edge from the end of `from` to the end of a host's call.
@@ -289,13 +240,6 @@ class Finder {
   std::nullopt_t Unresolved(DeviceDependencyKind kind, UnresolvedReason reason) {
     ++result_.unresolved_counts[static_cast<int>(kind)][static_cast<int>(reason)];
     return std::nullopt;
-  }
-  void SortEdges() {
-    std::vector<DeviceDependency>& edges = result_.edges;
-    absl::c_sort(edges, [](const DeviceDependency& a, const DeviceDependency& b) {
-      return std::tie(a.to, a.from, a.kind) < std::tie(b.to, b.from, b.kind);
-    });
-    edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
   }
 
   const EventTable& table_;
@@ -324,6 +268,13 @@ absl::string_view UnresolvedReasonName(UnresolvedReason reason) {
       "no work before", "no work after",  "against time"};
   static_assert(std::size(kNames) == kNumUnresolvedReasons);
   return kNames[static_cast<int>(reason)];
+}
+
+void SortDependencies(std::vector<DeviceDependency>* edges) {
+  absl::c_sort(*edges, [](const DeviceDependency& a, const DeviceDependency& b) {
+    return std::tie(a.to, a.from, a.kind) < std::tie(b.to, b.from, b.kind);
+  });
+  edges->erase(std::unique(edges->begin(), edges->end()), edges->end());
 }
 
 DeviceDependencies FindDeviceDependencies(const EventTable& table,

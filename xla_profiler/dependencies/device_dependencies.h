@@ -28,20 +28,6 @@
 
 namespace meridian {
 
-enum class DeviceDependencyKind : uint8_t {
-  kLaunch,
-  kStreamOrder,
-  kEventWait,
-  kEventSync,
-  kStreamSync,
-  kDeviceSync,
-  kBlockingCopy,
-  // Work that nothing in the trace explains the late start of: inferred_waits.h.
-  kInferredWait,
-  kLast = kInferredWait,
-};
-inline constexpr int kNumDeviceDependencyKinds = static_cast<int>(DeviceDependencyKind::kLast) + 1;
-
 // True where the host waited for device work.
 inline bool IsHostWait(DeviceDependencyKind kind) {
   return kind == DeviceDependencyKind::kEventSync || kind == DeviceDependencyKind::kStreamSync ||
@@ -60,6 +46,9 @@ struct DeviceDependency {
     return a.from == b.from && a.to == b.to && a.kind == b.kind;
   }
 };
+
+// Puts the edges in the order of DeviceDependencies::edges, each once.
+void SortDependencies(std::vector<DeviceDependency>* edges);
 
 // Why there is no edge.
 enum class UnresolvedReason : uint8_t {

@@ -68,7 +68,7 @@ class Profile {
 
 SyncCall EventWait(EventRow call, int64_t stream, EventRow record, int64_t record_stream) {
   SyncCall sync;
-  sync.kind = SyncKind::kEventWait;
+  sync.kind = DeviceDependencyKind::kEventWait;
   sync.call = call;
   sync.stream = stream;
   sync.record = record;
@@ -78,7 +78,7 @@ SyncCall EventWait(EventRow call, int64_t stream, EventRow record, int64_t recor
 
 SyncCall EventSync(EventRow call, EventRow record, int64_t record_stream) {
   SyncCall sync;
-  sync.kind = SyncKind::kEventSync;
+  sync.kind = DeviceDependencyKind::kEventSync;
   sync.call = call;
   sync.record = record;
   sync.record_stream = record_stream;
@@ -87,7 +87,7 @@ SyncCall EventSync(EventRow call, EventRow record, int64_t record_stream) {
 
 SyncCall StreamSync(EventRow call, std::optional<int64_t> stream) {
   SyncCall sync;
-  sync.kind = SyncKind::kStreamSync;
+  sync.kind = DeviceDependencyKind::kStreamSync;
   sync.call = call;
   sync.stream = stream;
   return sync;
@@ -95,7 +95,7 @@ SyncCall StreamSync(EventRow call, std::optional<int64_t> stream) {
 
 SyncCall DeviceSync(EventRow call, std::optional<int64_t> device_id) {
   SyncCall sync;
-  sync.kind = SyncKind::kDeviceSync;
+  sync.kind = DeviceDependencyKind::kDeviceSync;
   sync.call = call;
   sync.device_id = device_id;
   return sync;

@@ -15,7 +15,6 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/string_view.h"
 
 namespace meridian {
 namespace {
@@ -61,11 +60,11 @@ class Inference {
   }
 
   // Returns what the call itself waited for.
-  std::optional<DeviceDependency> HostWait(const SyncCall& sync, DeviceDependencyKind kind) const {
+  std::optional<DeviceDependency> HostWait(const SyncCall& sync) const {
     const std::optional<EventRow> awaited =
         LastToEnd(table_.start_ps(*sync.call), table_.end_ps(*sync.call), std::nullopt);
     if (!awaited.has_value()) return std::nullopt;
-    return DeviceDependency{*awaited, *sync.call, kind};
+    return DeviceDependency{*awaited, *sync.call, sync.kind};
   }
 
  private:
@@ -140,6 +139,20 @@ absl::flat_hash_set<EventRow> FindExplained(const DeviceDependencies& known) {
   return rows;
 }
 
+// True when the trace says what a call waits for, and for queries, which do not wait.
+bool IsTold(const EventTable& table, const SyncCall& sync) {
+  switch (sync.kind) {
+    case DeviceDependencyKind::kStreamSync:
+      return sync.stream.has_value();
+    case DeviceDependencyKind::kDeviceSync:
+      return sync.device_id.has_value();
+    case DeviceDependencyKind::kEventSync:
+      return sync.record.has_value() || absl::StrContains(table.name(*sync.call), "Query");
+    default:
+      return sync.record.has_value();
+  }
+}
+
 // Adds the waits of work that starts long after everything known or inferred so far.
 void InferWorkWaits(const EventTable& table, const DeviceDependencies& known,
                     std::vector<DeviceDependency>* inferred) {
@@ -208,36 +221,19 @@ void AddInferredWaits(const EventTable& table, absl::Span<const SyncCall> sync_c
   const Inference inference(table, *dependencies);
   const absl::flat_hash_set<EventRow> explained = FindExplained(*dependencies);
   std::vector<DeviceDependency> inferred;
-  const auto add = [&](const std::optional<DeviceDependency>& edge) {
-    if (edge.has_value() && !explained.contains(edge->to)) inferred.push_back(*edge);
-  };
   for (const SyncCall& sync : sync_calls) {
-    if (!sync.call.has_value()) continue;
-    const auto add_host_wait = [&](DeviceDependencyKind kind) {
-      add(inference.HostWait(sync, kind));
-    };
-    if (sync.kind == SyncKind::kEventWait && !sync.record.has_value()) {
-      add(inference.StreamWait(sync));
-    } else if (sync.kind == SyncKind::kEventSync && !sync.record.has_value() &&
-               !absl::StrContains(table.name(*sync.call), "Query")) {
-      add_host_wait(DeviceDependencyKind::kEventSync);
-    } else if (sync.kind == SyncKind::kStreamSync && !sync.stream.has_value()) {
-      add_host_wait(DeviceDependencyKind::kStreamSync);
-    } else if (sync.kind == SyncKind::kDeviceSync && !sync.device_id.has_value()) {
-      add_host_wait(DeviceDependencyKind::kDeviceSync);
-    }
+    if (!sync.call.has_value() || IsTold(table, sync)) continue;
+    const std::optional<DeviceDependency> edge = sync.kind == DeviceDependencyKind::kEventWait
+                                                     ? inference.StreamWait(sync)
+                                                     : inference.HostWait(sync);
+    if (edge.has_value() && !explained.contains(edge->to)) inferred.push_back(*edge);
   }
   InferWorkWaits(table, *dependencies, &inferred);
-  const auto before = [](const DeviceDependency& a, const DeviceDependency& b) {
-    return std::tie(a.to, a.from, a.kind) < std::tie(b.to, b.from, b.kind);
-  };
-  std::sort(inferred.begin(), inferred.end(), before);
-  inferred.erase(std::unique(inferred.begin(), inferred.end()), inferred.end());
   std::vector<DeviceDependency>& edges = dependencies->edges;
   const size_t known = edges.size();
   edges.insert(edges.end(), inferred.begin(), inferred.end());
-  std::inplace_merge(edges.begin(), edges.begin() + known, edges.end(), before);
-  dependencies->inferred = inferred.size();
+  SortDependencies(&edges);
+  dependencies->inferred = edges.size() - known;
 }
 
 }  // namespace meridian

@@ -35,17 +35,18 @@ std::optional<EventRow> CallIndex::Find(std::optional<uint64_t> correlation) con
   return it == rows_.end() ? std::nullopt : std::optional<EventRow>(it->second);
 }
 
-std::optional<SyncKind> FindSyncKind(absl::string_view call_name) {
-  static const auto* const kKinds = new absl::flat_hash_map<absl::string_view, SyncKind>({
-      {"StreamWaitEvent", SyncKind::kEventWait},
-      {"EventSynchronize", SyncKind::kEventSync},
-      {"EventQuery", SyncKind::kEventSync},
-      {"StreamSynchronize", SyncKind::kStreamSync},
-      {"DeviceSynchronize", SyncKind::kDeviceSync},
-      {"CtxSynchronize", SyncKind::kDeviceSync},
-  });
+std::optional<DeviceDependencyKind> FindSyncKind(absl::string_view call_name) {
+  static const auto* const kKinds =
+      new absl::flat_hash_map<absl::string_view, DeviceDependencyKind>({
+          {"StreamWaitEvent", DeviceDependencyKind::kEventWait},
+          {"EventSynchronize", DeviceDependencyKind::kEventSync},
+          {"EventQuery", DeviceDependencyKind::kEventSync},
+          {"StreamSynchronize", DeviceDependencyKind::kStreamSync},
+          {"DeviceSynchronize", DeviceDependencyKind::kDeviceSync},
+          {"CtxSynchronize", DeviceDependencyKind::kDeviceSync},
+      });
   const auto it = kKinds->find(ApiName(call_name));
-  return it == kKinds->end() ? std::nullopt : std::optional<SyncKind>(it->second);
+  return it == kKinds->end() ? std::nullopt : std::optional<DeviceDependencyKind>(it->second);
 }
 
 bool IsBlockingCopy(absl::string_view call_name, absl::string_view copy_name) {
@@ -56,14 +57,14 @@ bool IsBlockingCopy(absl::string_view call_name, absl::string_view copy_name) {
 
 std::vector<SyncCall> FindSyncCalls(const EventTable& table) {
   // Names are few, rows many.
-  std::vector<std::optional<SyncKind>> kinds;
+  std::vector<std::optional<DeviceDependencyKind>> kinds;
   kinds.reserve(table.names().size());
   for (NameId name = 0; name < table.names().size(); ++name) {
     kinds.push_back(FindSyncKind(table.names().Get(name)));
   }
   std::vector<SyncCall> calls;
   for (EventRow row = 0; row < table.size(); ++row) {
-    const std::optional<SyncKind> kind = kinds[table.name_id(row)];
+    const std::optional<DeviceDependencyKind> kind = kinds[table.name_id(row)];
     if (!kind.has_value() || table.track(table.track_id(row)).kind != TrackKind::kHost) continue;
     calls.emplace_back();
     calls.back().kind = *kind;

@@ -29,16 +29,24 @@ class CallIndex {
   absl::flat_hash_map<uint64_t, EventRow> rows_;
 };
 
-enum class SyncKind : uint8_t {
+// Why something waited for device work, or work for a call: device_dependencies.h.
+enum class DeviceDependencyKind : uint8_t {
+  kLaunch,
+  kStreamOrder,
   kEventWait,   // cudaStreamWaitEvent: a stream waits for a recorded event
   kEventSync,   // cudaEventSynchronize, cudaEventQuery: the host waits or asks for one
   kStreamSync,  // cudaStreamSynchronize
   kDeviceSync,  // cudaDeviceSynchronize, cuCtxSynchronize
+  kBlockingCopy,
+  // Work that nothing in the trace explains the late start of: inferred_waits.h.
+  kInferredWait,
+  kLast = kInferredWait,
 };
+inline constexpr int kNumDeviceDependencyKinds = static_cast<int>(DeviceDependencyKind::kLast) + 1;
 
 // Returns what waits in the call of that name; nullopt for all other calls. CUDA's runtime and
 // driver and HIP name them alike, and may put a version after "_".
-std::optional<SyncKind> FindSyncKind(absl::string_view call_name);
+std::optional<DeviceDependencyKind> FindSyncKind(absl::string_view call_name);
 
 // True for calls that return when the copy is done: copies that are not called Async, and those
 // that are, but end in the host's pageable memory, as Kineto's names of copies say. Exceptions,
@@ -47,7 +55,8 @@ bool IsBlockingCopy(absl::string_view call_name, absl::string_view copy_name);
 
 // One call, with as much as the profile tells about it.
 struct SyncCall {
-  SyncKind kind = SyncKind::kDeviceSync;
+  // One of kEventWait, kEventSync, kStreamSync and kDeviceSync.
+  DeviceDependencyKind kind = DeviceDependencyKind::kDeviceSync;
   // The host's row of the call; nullopt when it is not in the profile.
   std::optional<EventRow> call;
   // Nullopt when the profile does not say.

@@ -13,16 +13,16 @@ using ::testing::Optional;
 TEST(SyncCallTest, KnowsTheCallsOfCudaAndHip) {
   for (const char* name : {"cudaStreamWaitEvent", "cuStreamWaitEvent", "hipStreamWaitEvent",
                            "cudaStreamWaitEvent_ptsz", "cudaStreamWaitEvent_v11010"}) {
-    EXPECT_THAT(FindSyncKind(name), Optional(SyncKind::kEventWait)) << name;
+    EXPECT_THAT(FindSyncKind(name), Optional(DeviceDependencyKind::kEventWait)) << name;
   }
   for (const char* name : {"cudaEventSynchronize", "cuEventQuery", "hipEventSynchronize"}) {
-    EXPECT_THAT(FindSyncKind(name), Optional(SyncKind::kEventSync)) << name;
+    EXPECT_THAT(FindSyncKind(name), Optional(DeviceDependencyKind::kEventSync)) << name;
   }
   for (const char* name : {"cudaStreamSynchronize", "cuStreamSynchronize_ptsz"}) {
-    EXPECT_THAT(FindSyncKind(name), Optional(SyncKind::kStreamSync)) << name;
+    EXPECT_THAT(FindSyncKind(name), Optional(DeviceDependencyKind::kStreamSync)) << name;
   }
   for (const char* name : {"cudaDeviceSynchronize", "cuCtxSynchronize", "hipDeviceSynchronize"}) {
-    EXPECT_THAT(FindSyncKind(name), Optional(SyncKind::kDeviceSync)) << name;
+    EXPECT_THAT(FindSyncKind(name), Optional(DeviceDependencyKind::kDeviceSync)) << name;
   }
   for (const char* name : {"", "cuda", "cudaEventRecord", "cudaEventQueryAll", "EventQuery",
                            "aten::cudaEventQuery", "cudaLaunchKernel"}) {
@@ -59,9 +59,9 @@ TEST(SyncCallTest, CallsAreHostRows) {
   const EventRow query = add(host, "cudaEventQuery");
   const std::vector<SyncCall> calls = FindSyncCalls(table);
   ASSERT_EQ(calls.size(), 2);
-  EXPECT_EQ(calls[0].kind, SyncKind::kDeviceSync);
+  EXPECT_EQ(calls[0].kind, DeviceDependencyKind::kDeviceSync);
   EXPECT_THAT(calls[0].call, Optional(sync));
-  EXPECT_EQ(calls[1].kind, SyncKind::kEventSync);
+  EXPECT_EQ(calls[1].kind, DeviceDependencyKind::kEventSync);
   EXPECT_THAT(calls[1].call, Optional(query));
 }
 

@@ -13,11 +13,11 @@ namespace meridian {
 namespace {
 
 // Returns what a cuda_sync event of that name tells about.
-std::optional<SyncKind> KinetoSyncKind(absl::string_view name) {
-  if (name == "Stream Wait Event") return SyncKind::kEventWait;
-  if (name == "Event Sync") return SyncKind::kEventSync;
-  if (name == "Stream Sync") return SyncKind::kStreamSync;
-  if (name == "Context Sync") return SyncKind::kDeviceSync;
+std::optional<DeviceDependencyKind> KinetoSyncKind(absl::string_view name) {
+  if (name == "Stream Wait Event") return DeviceDependencyKind::kEventWait;
+  if (name == "Event Sync") return DeviceDependencyKind::kEventSync;
+  if (name == "Stream Sync") return DeviceDependencyKind::kStreamSync;
+  if (name == "Context Sync") return DeviceDependencyKind::kDeviceSync;
   return std::nullopt;
 }
 
@@ -27,7 +27,7 @@ std::optional<int64_t> ReadStream(const JsonValue& args, absl::string_view key) 
   return stream.value_or(-1) < 0 ? std::nullopt : stream;
 }
 
-SyncCall ReadCudaSync(SyncKind kind, const JsonValue& args, const CallIndex& calls) {
+SyncCall ReadCudaSync(DeviceDependencyKind kind, const JsonValue& args, const CallIndex& calls) {
   SyncCall sync;
   sync.kind = kind;
   sync.call = calls.Find(args.Find("correlation").AsUint64());
@@ -46,7 +46,7 @@ std::vector<SyncCall> ReadTraceJsonSyncCalls(absl::string_view text, const Event
   absl::flat_hash_set<EventRow> described;
   for (EventRow row = 0; row < table.size(); ++row) {
     if (table.category(row) != EventCategory::kDeviceSync) continue;
-    const std::optional<SyncKind> kind = KinetoSyncKind(table.name(row));
+    const std::optional<DeviceDependencyKind> kind = KinetoSyncKind(table.name(row));
     if (!kind.has_value()) continue;
     syncs.push_back(ReadCudaSync(*kind, ReadTraceJsonArgs(text, table, row), calls));
     if (syncs.back().call.has_value()) described.insert(*syncs.back().call);

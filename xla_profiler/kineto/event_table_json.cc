@@ -68,9 +68,14 @@ class Loader {
   absl::Status Take(const TraceJsonEvent& event) {
     switch (event.ph) {
       case 'X':
-        return TakeComplete(event);
       case 'B':
-        return TakeBegin(event);
+        // There are at least as many positions as rows.
+        if (event.position >= EventTable::kMaxRows) {
+          return absl::OutOfRangeError(absl::StrCat("offset ", event.offset, ": more than ",
+                                                    EventTable::kMaxRows, " events"));
+        }
+        TakeRow(event);
+        break;
       case 'E':
         TakeEnd(event);
         break;
@@ -95,19 +100,13 @@ class Loader {
     return absl::OkStatus();
   }
 
-  absl::Status TakeComplete(const TraceJsonEvent& event) {
+  void TakeRow(const TraceJsonEvent& event) {
     const EventCategory category = KinetoCategory(event.cat, event.name);
-    return AddRow(event, category,
-                  IsKinetoDeviceCategory(category) ? TrackKind::kDevice : TrackKind::kHost)
-        .status();
-  }
-
-  absl::Status TakeBegin(const TraceJsonEvent& event) {
-    // An end does not say its category, so both must be found on the host's track.
-    ASSIGN_OR_RETURN(const std::optional<EventRow> row,
-                     AddRow(event, KinetoCategory(event.cat, event.name), TrackKind::kHost));
-    if (row.has_value()) open_rows_[table_.track_id(*row)].push_back(*row);
-    return absl::OkStatus();
+    // An end does not say its category, so its begin must be found on the host's track, too.
+    const bool on_device = event.ph == 'X' && IsKinetoDeviceCategory(category);
+    const std::optional<EventRow> row =
+        AddRow(event, category, on_device ? TrackKind::kDevice : TrackKind::kHost);
+    if (event.ph == 'B' && row.has_value()) open_rows_[table_.track_id(*row)].push_back(*row);
   }
 
   void TakeEnd(const TraceJsonEvent& event) {
@@ -139,19 +138,14 @@ class Loader {
   }
 
   // Adds a row, or a problem and returns nullopt.
-  absl::StatusOr<std::optional<EventRow>> AddRow(const TraceJsonEvent& event,
-                                                 EventCategory category, TrackKind kind) {
-    // There are at least as many positions as rows.
-    if (event.position >= EventTable::kMaxRows) {
-      return absl::OutOfRangeError(
-          absl::StrCat("offset ", event.offset, ": more than ", EventTable::kMaxRows, " events"));
-    }
+  std::optional<EventRow> AddRow(const TraceJsonEvent& event, EventCategory category,
+                                 TrackKind kind) {
     const std::optional<int64_t> start_ps = RelativePs(event);
-    if (!start_ps.has_value()) return std::optional<EventRow>();
+    if (!start_ps.has_value()) return std::nullopt;
     const std::optional<int64_t> end_ps = NarrowToInt64(absl::int128(*start_ps) + event.dur_ps);
     if (!end_ps.has_value()) {
       AddProblem(TraceJsonProblem::kTimeOutOfRange, event);
-      return std::optional<EventRow>();
+      return std::nullopt;
     }
     last_end_ps_ = std::max(last_end_ps_, *end_ps);
     EventRecord row;
@@ -165,7 +159,7 @@ class Loader {
     }
     row.source_offset = event.offset;
     result_.positions.push_back(static_cast<uint32_t>(event.position));
-    return std::optional<EventRow>(table_.Add(row));
+    return table_.Add(row);
   }
 
   // Returns the time from the base, or adds a problem.

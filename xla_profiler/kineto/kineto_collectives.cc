@@ -26,6 +26,7 @@
 #include "xla_profiler/base/json/json_value.h"
 #include "xla_profiler/collectives/collective_collector.h"
 #include "xla_profiler/collectives/communication_kernel.h"
+#include "xla_profiler/dependencies/runtime_calls.h"
 #include "xla_profiler/events/event_category.h"
 #include "xla_profiler/events/event_table.h"
 #include "xla_profiler/hlo/hlo_collective.h"
@@ -272,34 +273,6 @@ class CoalescedBatches {
   absl::flat_hash_map<TrackId, Thread> threads_;
 };
 
-// Which calls of the host launched kernels.
-class HostLaunches {
- public:
-  HostLaunches(const EventTable& table, absl::Span<const EventRow> kernels) {
-    for (EventRow kernel : kernels) {
-      if (table.correlation(kernel).has_value()) launches_.try_emplace(*table.correlation(kernel));
-    }
-    for (EventRow row = 0; row < table.size(); ++row) {
-      if (table.category(row) != EventCategory::kRuntimeApi) continue;
-      if (!table.correlation(row).has_value()) continue;
-      const auto it = launches_.find(*table.correlation(row));
-      if (it != launches_.end()) it->second = row;
-    }
-  }
-
-  // Returns the call that launched one of the kernels; nullopt when it is not in the trace.
-  std::optional<EventRow> Of(std::optional<uint64_t> correlation) const {
-    if (!correlation.has_value()) return std::nullopt;
-    const auto it = launches_.find(*correlation);
-    return it == launches_.end() ? std::nullopt : it->second;
-  }
-
- private:
-  // The call that launched the communication kernel of a correlation id; nullopt when the call is
-  // not in the trace.
-  absl::flat_hash_map<uint64_t, std::optional<EventRow>> launches_;
-};
-
 std::vector<EventRow> CommunicationKernels(const EventTable& table) {
   std::vector<EventRow> kernels;
   for (EventRow row = 0; row < table.size(); ++row) {
@@ -351,7 +324,7 @@ class KinetoReader {
         info_(trace.header.Find("distributedInfo")),
         groups_(info_),
         kernels_(CommunicationKernels(table_)),
-        launches_(table_, kernels_),
+        calls_(table_),
         steps_(table_),
         out_(*out),
         collector_(no_programs_, out) {}
@@ -430,7 +403,7 @@ class KinetoReader {
   // Returns the calls of the batch that launched a kernel, those that do the same as one. Empty when
   // no batch did.
   std::vector<CollectiveCall> ReadBatch(EventRow kernel) {
-    const std::optional<EventRow> launch = launches_.Of(table_.correlation(kernel));
+    const std::optional<EventRow> launch = calls_.Find(table_.correlation(kernel));
     if (!launch.has_value()) return {};
     if (!batches_.has_value()) {
       batches_.emplace(table_);
@@ -519,7 +492,7 @@ class KinetoReader {
   }
 
   std::optional<int64_t> StepOf(EventRow row) {
-    const std::optional<EventRow> launch = launches_.Of(table_.correlation(row));
+    const std::optional<EventRow> launch = calls_.Find(table_.correlation(row));
     if (launch.has_value()) return steps_.At(table_.start_ps(*launch));
     collector_.AddUnresolved("launch of a collective is not in the profile",
                              std::string(table_.name(row)));
@@ -546,7 +519,7 @@ class KinetoReader {
   const JsonValue info_;
   const ProcessGroups groups_;
   const std::vector<EventRow> kernels_;
-  const HostLaunches launches_;
+  const CallIndex calls_;
   const KinetoSteps steps_;
   // Made when a kernel is not described: the batches, and the ids of the calls that have a kernel
   // of their own.
