@@ -53,7 +53,7 @@ class Joints {
 std::vector<std::pair<uint32_t, uint32_t>> JointEdges(const WorkGraph& graph,
                                                       const Joints& joints) {
   std::vector<std::pair<uint32_t, uint32_t>> edges;
-  for (const WorkEdge& edge : graph.edges) {
+  for (const DependencyEdge& edge : graph.edges) {
     edges.push_back({joints.Of(edge.source), joints.Of(edge.node)});
   }
   std::map<uint32_t, NodeIndex> sends;

@@ -1,8 +1,6 @@
 #include "chakra_export/xspace/hlo_cost.h"
 
-#include <algorithm>
-#include <iterator>
-
+#include "absl/algorithm/container.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -83,11 +81,6 @@ std::optional<int64_t> ContractedSize(const HloInstruction& dot) {
   return size;
 }
 
-bool Contains(absl::string_view const* begin, absl::string_view const* end,
-              absl::string_view opcode) {
-  return std::find(begin, end, opcode) != end;
-}
-
 // True for opcodes that only move or arrange values.
 bool IsFree(absl::string_view opcode) {
   static constexpr absl::string_view kOpcodes[] = {"parameter",
@@ -115,7 +108,7 @@ bool IsFree(absl::string_view opcode) {
                                                    "opt-barrier",
                                                    "copy-start",
                                                    "copy-done"};
-  return Contains(std::begin(kOpcodes), std::end(kOpcodes), opcode);
+  return absl::c_linear_search(kOpcodes, opcode);
 }
 
 // True for opcodes whose operations the shapes do not tell.
@@ -124,7 +117,7 @@ bool IsOpaque(absl::string_view opcode) {
       "custom-call", "while",  "conditional", "convolution", "sort", "fft",
       "cholesky",    "infeed", "outfeed",     "rng",         "topk", "triangular-solve",
       "async-start", "call"};
-  return Contains(std::begin(kOpcodes), std::end(kOpcodes), opcode);
+  return absl::c_linear_search(kOpcodes, opcode);
 }
 
 std::optional<int64_t> OperationsOf(const HloInstruction& instruction, int depth) {

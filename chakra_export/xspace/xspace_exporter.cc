@@ -384,12 +384,7 @@ absl::StatusOr<ChakraExportReport> ExportXSpaces(FileSystem& file_system,
                                                  const std::vector<std::string>& traces,
                                                  const std::string& prefix,
                                                  const XSpaceExportOptions& options) {
-  ProfiledRunOptions read_options;
-  read_options.reader = options.reader;
-  read_options.ranks = options.ranks;
-  read_options.profile_starts_ns = options.profile_starts_ns;
-  read_options.progress = options.progress;
-  ASSIGN_OR_RETURN(const ProfiledRun run, ReadProfiledRun(file_system, traces, read_options));
+  ASSIGN_OR_RETURN(const ProfiledRun run, ReadProfiledRun(file_system, traces, options));
   return Exporter(run, options).Export(file_system, prefix);
 }
 
