@@ -53,6 +53,44 @@ bool IsCutShort(absl::string_view text) {
   return in_string || open_brackets > 0;
 }
 
+// Reads [tensor, storage, offset, elements, bytes of one, device]; false when the list is another.
+bool ReadTensor(JsonValue list, HostTensor* tensor) {
+  std::array<JsonValue, 6> values;
+  size_t count = 0;
+  JsonCutter cutter(list.text());
+  cutter.Enter('[');
+  for (; count < values.size() && cutter.NextElement(); ++count) {
+    values[count] = JsonValue(cutter.CutValue());
+  }
+  if (count != values.size() || !absl::StartsWith(values[5].text(), "\"")) return false;
+  const std::optional<uint64_t> storage = values[1].AsUint64();
+  const std::optional<int64_t> elements = values[3].AsInt64();
+  const std::optional<int64_t> size = values[4].AsInt64();
+  if (!storage.has_value() || !elements.has_value() || !size.has_value()) return false;
+  if (*elements < 0 || *size < 0) return false;
+  if (*size > 0 && *elements > std::numeric_limits<int64_t>::max() / *size) return false;
+  tensor->storage_id = *storage;
+  tensor->elements = *elements;
+  tensor->bytes = *elements * *size;
+  tensor->on_device = !absl::StartsWith(values[5].text(), "\"cpu");
+  return true;
+}
+
+void CollectTensors(JsonValue values, int depth, std::vector<HostTensor>* tensors) {
+  JsonCutter cutter(values.text());
+  cutter.Enter('[');
+  while (cutter.NextElement()) {
+    const JsonValue value(cutter.CutValue());
+    if (!absl::StartsWith(value.text(), "[")) continue;
+    HostTensor tensor;
+    if (ReadTensor(value, &tensor)) {
+      tensors->push_back(tensor);
+    } else if (depth < kMaxTensorDepth) {
+      CollectTensors(value, depth + 1, tensors);
+    }
+  }
+}
+
 }  // namespace
 
 JsonValue HostOpDetails::Attribute(absl::string_view name) const {
@@ -314,48 +352,6 @@ absl::StatusOr<HostTrace> ReadHostTrace(absl::string_view text, absl::string_vie
   if (!trace.ok()) return Annotate(trace.status(), name);
   return trace;
 }
-
-namespace {
-
-// Reads [tensor, storage, offset, elements, bytes of one, device]; false when the list is another.
-bool ReadTensor(JsonValue list, HostTensor* tensor) {
-  std::array<JsonValue, 6> values;
-  size_t count = 0;
-  JsonCutter cutter(list.text());
-  cutter.Enter('[');
-  for (; count < values.size() && cutter.NextElement(); ++count) {
-    values[count] = JsonValue(cutter.CutValue());
-  }
-  if (count != values.size() || !absl::StartsWith(values[5].text(), "\"")) return false;
-  const std::optional<uint64_t> storage = values[1].AsUint64();
-  const std::optional<int64_t> elements = values[3].AsInt64();
-  const std::optional<int64_t> size = values[4].AsInt64();
-  if (!storage.has_value() || !elements.has_value() || !size.has_value()) return false;
-  if (*elements < 0 || *size < 0) return false;
-  if (*size > 0 && *elements > std::numeric_limits<int64_t>::max() / *size) return false;
-  tensor->storage_id = *storage;
-  tensor->elements = *elements;
-  tensor->bytes = *elements * *size;
-  tensor->on_device = !absl::StartsWith(values[5].text(), "\"cpu");
-  return true;
-}
-
-void CollectTensors(JsonValue values, int depth, std::vector<HostTensor>* tensors) {
-  JsonCutter cutter(values.text());
-  cutter.Enter('[');
-  while (cutter.NextElement()) {
-    const JsonValue value(cutter.CutValue());
-    if (!absl::StartsWith(value.text(), "[")) continue;
-    HostTensor tensor;
-    if (ReadTensor(value, &tensor)) {
-      tensors->push_back(tensor);
-    } else if (depth < kMaxTensorDepth) {
-      CollectTensors(value, depth + 1, tensors);
-    }
-  }
-}
-
-}  // namespace
 
 std::vector<HostTensor> TensorsIn(JsonValue values) {
   std::vector<HostTensor> tensors;

@@ -380,6 +380,14 @@ absl::StatusOr<std::vector<std::unique_ptr<AtomicFileWriter>>> PrepareLinkedJson
   return files;
 }
 
+void AppendReasons(absl::string_view what,
+                   const google::protobuf::Map<std::string, int64_t>& counts, std::string* text) {
+  const std::map<std::string, int64_t> sorted(counts.begin(), counts.end());
+  for (const auto& [reason, count] : sorted) {
+    absl::StrAppend(text, "  ", WithThousands(count), " ", what, ": ", reason, "\n");
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<ChakraLinkReport> ConvertPytorchWorkload(
@@ -453,18 +461,6 @@ absl::StatusOr<ChakraLinkReport> ConvertPytorchWorkload(
   }
   return report;
 }
-
-namespace {
-
-void AppendReasons(absl::string_view what,
-                   const google::protobuf::Map<std::string, int64_t>& counts, std::string* text) {
-  const std::map<std::string, int64_t> sorted(counts.begin(), counts.end());
-  for (const auto& [reason, count] : sorted) {
-    absl::StrAppend(text, "  ", WithThousands(count), " ", what, ": ", reason, "\n");
-  }
-}
-
-}  // namespace
 
 std::string FormatLinkReport(const ChakraLinkReport& report) {
   using Align = TextTable::Align;

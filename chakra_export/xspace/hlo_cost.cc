@@ -37,18 +37,20 @@ std::optional<int64_t> Multiply(int64_t a, int64_t b) {
   return product;
 }
 
+std::optional<int64_t> ProductOf(const std::vector<int64_t>& sizes) {
+  std::optional<int64_t> product = 1;
+  for (const int64_t size : sizes) {
+    if (product.has_value()) product = Multiply(*product, size);
+  }
+  return product;
+}
+
 std::optional<int64_t> ElementsOf(const HloInstruction& instruction) {
   const absl::StatusOr<HloShape> shape = instruction.Shape();
   if (!shape.ok()) return std::nullopt;
   std::vector<HloShape> arrays;
   AppendArrays(*shape, &arrays);
-  std::optional<int64_t> elements = 1;
-  if (arrays.empty()) return 0;
-  for (const int64_t dimension : arrays[0].dimensions) {
-    elements = Multiply(*elements, dimension);
-    if (!elements.has_value()) return std::nullopt;
-  }
-  return elements;
+  return ProductOf(arrays[0].dimensions);
 }
 
 // Returns how many products make one element of a dot.
@@ -70,15 +72,13 @@ std::optional<int64_t> ContractedSize(const HloInstruction& dot) {
     if (numbers.failed()) return std::nullopt;
   }
   if (reader.failed()) return std::nullopt;
-  std::optional<int64_t> size = 1;
-  for (const int64_t dimension : contracting) {
+  for (int64_t& dimension : contracting) {
     if (dimension < 0 || dimension >= static_cast<int64_t>(lhs->dimensions.size())) {
       return std::nullopt;
     }
-    size = Multiply(*size, lhs->dimensions[static_cast<size_t>(dimension)]);
-    if (!size.has_value()) return std::nullopt;
+    dimension = lhs->dimensions[static_cast<size_t>(dimension)];
   }
-  return size;
+  return ProductOf(contracting);
 }
 
 // True for opcodes that only move or arrange values.

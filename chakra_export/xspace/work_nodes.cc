@@ -343,8 +343,7 @@ class NodeMaker {
     WorkNode node = NewNode(rank, place, work);
     node.end_ns = UnixNs(place.profile, event.end_ps);
     node.duration_ns = node.end_ns - node.start_ns;
-    const std::string& instruction = run_.profiles[place.profile].ops[event.op].instruction;
-    node.name = instruction;
+    node.name = run_.profiles[place.profile].ops[event.op].instruction;
     const std::optional<MemberPlace>& member = members_[place.profile][event_index];
     std::vector<WorkNode> nodes;
     absl::string_view reason = kUnmatchedOpKind;

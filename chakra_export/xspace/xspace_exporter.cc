@@ -62,7 +62,11 @@ class Exporter {
 
   absl::StatusOr<ChakraExportReport> Export(FileSystem& files, const std::string& prefix) {
     RETURN_IF_ERROR(Build());
-    RETURN_IF_ERROR(Write(files, prefix));
+    ASSIGN_OR_RETURN(written_,
+                     WriteEtWorkload(files, graph_, prefix, nodes_.graph.rank_count,
+                                     [this](NodeIndex node, ChakraProtoMsg::Node* message) {
+                                       Decorate(node, message);
+                                     }));
     Describe();
     return std::move(report_);
   }
@@ -277,15 +281,6 @@ class Exporter {
       nodes[i].bears_cost = !goes_on && !prepares && !IsCopy(nodes[i]);
       it->second = i;
     }
-  }
-
-  absl::Status Write(FileSystem& files, const std::string& prefix) {
-    const auto decorate = [this](NodeIndex node, ChakraProtoMsg::Node* message) {
-      Decorate(node, message);
-    };
-    ASSIGN_OR_RETURN(written_,
-                     WriteEtWorkload(files, graph_, prefix, nodes_.graph.rank_count, decorate));
-    return absl::OkStatus();
   }
 
   void Describe() {
