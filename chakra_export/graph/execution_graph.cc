@@ -1,8 +1,6 @@
 #include "chakra_export/graph/execution_graph.h"
 
 #include <algorithm>
-#include <limits>
-#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

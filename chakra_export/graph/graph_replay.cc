@@ -1,10 +1,8 @@
 #include "chakra_export/graph/graph_replay.h"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <map>
-#include <optional>
 #include <queue>
 #include <string>
 #include <utility>

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/types/span.h"
 #include "xla_profiler/collectives/common_subsequence.h"
 #include "xla_profiler/events/event_category.h"
 #include "xla_profiler/kineto/event_table_json.h"

@@ -10,7 +10,6 @@
 #ifndef CHAKRA_EXPORT_PYTORCH_HOST_TRACE_H_
 #define CHAKRA_EXPORT_PYTORCH_HOST_TRACE_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>

@@ -18,7 +18,6 @@
 #include "absl/strings/strip.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_attributes.h"
-#include "chakra_export/et/et_files.h"
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/et_graph_writer.h"
 #include "chakra_export/graph/execution_graph.h"

@@ -7,7 +7,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "xla_profiler/dependencies/device_dependencies.h"
-#include "xla_profiler/events/event_table.h"
 #include "xla_profiler/kineto/device_dependencies_json.h"
 
 namespace meridian {

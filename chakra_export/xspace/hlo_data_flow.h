@@ -8,13 +8,11 @@
 #ifndef CHAKRA_EXPORT_XSPACE_HLO_DATA_FLOW_H_
 #define CHAKRA_EXPORT_XSPACE_HLO_DATA_FLOW_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
 #include "xla_profiler/hlo/hlo_collective.h"
 #include "xla_profiler/hlo/hlo_module.h"

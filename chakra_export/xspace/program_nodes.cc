@@ -15,7 +15,6 @@
 #include "chakra_export/et/collective_type.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/xspace/hlo_data_flow.h"
-#include "chakra_export/xspace/work_graph.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 

@@ -1,15 +1,12 @@
 #include "chakra_export/xspace/work_graph.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "chakra_export/et/et_attributes.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/picoseconds.h"

@@ -7,12 +7,10 @@
 #ifndef CHAKRA_EXPORT_XSPACE_WORK_GRAPH_H_
 #define CHAKRA_EXPORT_XSPACE_WORK_GRAPH_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <map>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
