@@ -20,7 +20,10 @@ class CommunicationMatcher {
     Collect();
     for (const auto& [group, sequences] : collectives_) MatchCollectives(group, sequences);
     for (const auto& [key, message] : messages_) MatchMessages(message);
-    SortProblems();
+    std::stable_sort(match_->problems_.begin(), match_->problems_.end(),
+                     [this](const MatchProblem& a, const MatchProblem& b) {
+                       return Place(a.node) < Place(b.node);
+                     });
   }
 
  private:
@@ -85,7 +88,10 @@ class CommunicationMatcher {
       const absl::Span<const NodeIndex> members = EndInstance();
       for (const auto& [rank, nodes] : present) {
         // What is missing is reported once, by the first collective that lacks it.
-        if (k == nodes->size()) ReportMissingMember(members[0], group, k, rank);
+        if (k != nodes->size()) continue;
+        Report(MatchProblem::Kind::kMissingPeer, members[0],
+               absl::StrCat(graph_.Describe(members[0]), " is collective ", k + 1, " of group \"",
+                            group.name, "\", but rank ", rank, " has only ", k));
       }
       CheckAgreement(members);
     }
@@ -122,12 +128,6 @@ class CommunicationMatcher {
     const absl::Span<const NodeIndex> members = match_->members(instance);
     for (const NodeIndex member : members) match_->instance_of_[member] = instance;
     return members;
-  }
-
-  void ReportMissingMember(NodeIndex node, const ProcessGroup& group, size_t k, int64_t rank) {
-    Report(MatchProblem::Kind::kMissingPeer, node,
-           absl::StrCat(graph_.Describe(node), " is collective ", k + 1, " of group \"", group.name,
-                        "\", but rank ", rank, " has only ", k));
   }
 
   // Reports a message that lacks its other end, unless that is on a rank that is not at hand.
@@ -172,13 +172,6 @@ class CommunicationMatcher {
 
   void Report(MatchProblem::Kind kind, NodeIndex node, std::string text) {
     match_->problems_.push_back({kind, node, std::move(text)});
-  }
-
-  void SortProblems() {
-    std::stable_sort(match_->problems_.begin(), match_->problems_.end(),
-                     [this](const MatchProblem& a, const MatchProblem& b) {
-                       return Place(a.node) < Place(b.node);
-                     });
   }
 
   const ExecutionGraph& graph_;

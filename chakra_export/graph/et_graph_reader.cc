@@ -8,10 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/node_id_index.h"
 #include "third_party/chakra/et_def.pb.h"
@@ -221,10 +219,11 @@ class GraphReader {
       }
     }
     for (int i = 0; i < node.data_deps_size(); ++i) {
-      RETURN_IF_ERROR(
-          AddDependency(index, node.data_deps(i), kinds.has_value() ? (*kinds)[i] : kData));
+      RETURN_IF_ERROR(AddDependency(index, node.data_deps(i),
+                                    kinds.has_value() ? (*kinds)[i] : EdgeKind::kData));
     }
-    for (const uint64_t id : node.ctrl_deps()) RETURN_IF_ERROR(AddDependency(index, id, kControl));
+    for (const uint64_t id : node.ctrl_deps())
+      RETURN_IF_ERROR(AddDependency(index, id, EdgeKind::kControl));
     return absl::OkStatus();
   }
 
@@ -256,9 +255,6 @@ class GraphReader {
     }
     return absl::OkStatus();
   }
-
-  static constexpr EdgeKinds kData = EdgeKind::kData;
-  static constexpr EdgeKinds kControl = EdgeKind::kControl;
 
   FileSystem& file_system_;
   const EtGraphReaderOptions& options_;

@@ -1,16 +1,11 @@
 #include "chakra_export/graph/et_graph_writer.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <tuple>
-#include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "chakra_export/et/et_attributes.h"
-#include "chakra_export/et/et_workload_writer.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 

@@ -1,8 +1,6 @@
 #include "chakra_export/graph/execution_graph.h"
 
 #include <algorithm>
-#include <limits>
-#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,30 +21,17 @@ constexpr size_t kMaxNameLength = 60;
 char Letter(EdgeKind kind) { return kind == EdgeKind::kSync ? 'w' : EdgeKindName(kind)[0]; }
 
 // Turns counts per bucket (stored one place on) into the buckets' begins.
-void CountsToBegins(std::vector<uint32_t>* counts) {
+template <typename Count>
+void CountsToBegins(std::vector<Count>* counts) {
   for (size_t i = 1; i < counts->size(); ++i) (*counts)[i] += (*counts)[i - 1];
 }
 
 }  // namespace
 
 absl::string_view EdgeKindName(EdgeKind kind) {
-  switch (kind) {
-    case EdgeKind::kData:
-      return "data";
-    case EdgeKind::kControl:
-      return "control";
-    case EdgeKind::kStream:
-      return "stream";
-    case EdgeKind::kLaunch:
-      return "launch";
-    case EdgeKind::kProgram:
-      return "program";
-    case EdgeKind::kSync:
-      return "sync";
-    case EdgeKind::kInferred:
-      return "inferred";
-  }
-  return "";
+  static constexpr absl::string_view kNames[] = {"data",    "control", "stream",  "launch",
+                                                 "program", "sync",    "inferred"};
+  return kNames[static_cast<size_t>(kind)];
 }
 
 std::string EdgeKinds::Letters() const {
@@ -167,24 +152,30 @@ std::string ExecutionGraph::Describe(NodeIndex node) const {
 
 bool ExecutionGraph::is_host_gap(NodeIndex node) const { return name(node) == kHostGapOpKind; }
 
+std::map<int64_t, int64_t> RankTimesNs(const ExecutionGraph& graph) {
+  // First start and last end.
+  std::map<int64_t, std::pair<int64_t, int64_t>> spans;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    const int64_t start_ns = graph.start_ns(node);
+    if (start_ns == kNoTimeNs) continue;
+    const int64_t end_ns = start_ns + graph.duration_ns(node);
+    auto& [first_ns, last_ns] = spans.try_emplace(graph.rank(node), start_ns, end_ns).first->second;
+    first_ns = std::min(first_ns, start_ns);
+    last_ns = std::max(last_ns, end_ns);
+  }
+  std::map<int64_t, int64_t> times_ns;
+  for (const auto& [rank, span] : spans) times_ns[rank] = span.second - span.first;
+  return times_ns;
+}
+
 double HostGapShare(const ExecutionGraph& graph) {
-  struct Span {
-    int64_t first_ns = std::numeric_limits<int64_t>::max();
-    int64_t last_ns = std::numeric_limits<int64_t>::min();
-  };
-  std::map<int64_t, Span> spans;
   double gaps_ns = 0, all_ns = 0;
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
-    if (graph.start_ns(node) == kNoTimeNs) continue;
-    Span& span = spans[graph.rank(node)];
-    span.first_ns = std::min(span.first_ns, graph.start_ns(node));
-    span.last_ns = std::max(span.last_ns, graph.start_ns(node) + graph.duration_ns(node));
-    const bool on_host = graph.resource(node).kind == ResourceKind::kHostThread;
-    if (graph.is_host_gap(node) && !on_host)
-      gaps_ns += static_cast<double>(graph.duration_ns(node));
+    if (graph.start_ns(node) == kNoTimeNs || !graph.is_host_gap(node)) continue;
+    if (graph.resource(node).kind == ResourceKind::kHostThread) continue;
+    gaps_ns += static_cast<double>(graph.duration_ns(node));
   }
-  for (const auto& [rank, span] : spans)
-    all_ns += static_cast<double>(span.last_ns - span.first_ns);
+  for (const auto& [rank, time_ns] : RankTimesNs(graph)) all_ns += static_cast<double>(time_ns);
   return all_ns == 0 ? 0 : std::min(1.0, gaps_ns / all_ns);
 }
 
@@ -236,7 +227,7 @@ ExecutionGraph ExecutionGraphBuilder::Build() && {
                     graph_.communication(node)->group < graph_.groups_.size()));
   }
   std::vector<uint32_t> begins(nodes + 1, 0);
-  for (const Pending& edge : pending_) {
+  for (const DependencyEdge& edge : pending_) {
     MERIDIAN_CHECK(edge.node < nodes && edge.source < nodes);
     ++begins[edge.source + 1];
   }
@@ -245,7 +236,7 @@ ExecutionGraph ExecutionGraphBuilder::Build() && {
   for (uint32_t i = 0; i < pending_.size(); ++i) by_source[begins[pending_[i].source]++] = i;
 
   begins.assign(nodes + 1, 0);
-  for (const Pending& edge : pending_) ++begins[edge.node + 1];
+  for (const DependencyEdge& edge : pending_) ++begins[edge.node + 1];
   CountsToBegins(&begins);
   std::vector<uint32_t> next = begins;
   graph_.sources_.resize(pending_.size());
@@ -270,6 +261,14 @@ ExecutionGraph ExecutionGraphBuilder::Build() && {
     return true;
   });
   return std::move(graph_);
+}
+
+EdgesByNode::EdgesByNode(absl::Span<const DependencyEdge> edges, size_t node_count)
+    : begins_(node_count + 1, 0), edges_(edges.size()) {
+  for (const DependencyEdge& edge : edges) ++begins_[edge.node + 1];
+  CountsToBegins(&begins_);
+  std::vector<size_t> next = begins_;
+  for (const DependencyEdge& edge : edges) edges_[next[edge.node]++] = edge;
 }
 
 SuccessorIndex::SuccessorIndex(const ExecutionGraph& graph)

@@ -176,6 +176,13 @@ struct ExecutionNode {
   std::optional<Communication> communication;
 };
 
+// `node` waits for `source`.
+struct DependencyEdge {
+  NodeIndex node = 0;
+  NodeIndex source = 0;
+  EdgeKinds kinds;
+};
+
 class ExecutionGraph {
  public:
   static constexpr size_t kMaxNodes = kNoNodeIndex;
@@ -261,6 +268,10 @@ class ExecutionGraph {
   std::vector<EdgeKinds> kinds_;
 };
 
+// Returns how long each rank took, from its first start to its last end; only ranks whose nodes have
+// times.
+std::map<int64_t, int64_t> RankTimesNs(const ExecutionGraph& graph);
+
 // Returns how much of the ranks' time, from their first start to their last end, is host gaps of
 // their devices: 0 to 1.
 double HostGapShare(const ExecutionGraph& graph);
@@ -287,16 +298,24 @@ class ExecutionGraphBuilder {
   ExecutionGraph Build() &&;
 
  private:
-  struct Pending {
-    NodeIndex node;
-    NodeIndex source;
-    EdgeKinds kinds;
-  };
-
   ExecutionGraph graph_;
   std::map<Resource, ResourceIndex> resource_indices_;
   std::map<std::string, GroupIndex> group_indices_;
-  std::vector<Pending> pending_;
+  std::vector<DependencyEdge> pending_;
+};
+
+// What each node waits for, of edges that may come in any order; those of a node stay in theirs.
+class EdgesByNode {
+ public:
+  EdgesByNode(absl::Span<const DependencyEdge> edges, size_t node_count);
+
+  absl::Span<const DependencyEdge> Of(NodeIndex node) const {
+    return absl::MakeConstSpan(edges_).subspan(begins_[node], begins_[node + 1] - begins_[node]);
+  }
+
+ private:
+  std::vector<size_t> begins_;
+  std::vector<DependencyEdge> edges_;
 };
 
 // Which nodes wait for a node: the edges the other way round. 4 bytes per edge and node.

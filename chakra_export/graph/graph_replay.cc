@@ -1,10 +1,8 @@
 #include "chakra_export/graph/graph_replay.h"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <map>
-#include <optional>
 #include <queue>
 #include <string>
 #include <utility>
@@ -30,39 +28,26 @@ class SlotNumbers {
  public:
   SlotNumbers(const ExecutionGraph& graph, ReplayResources resources)
       : graph_(graph), resources_(resources) {
-    for (const int64_t rank : graph.Ranks()) {
-      const auto next = static_cast<uint32_t>(rank_numbers_.size());
-      rank_numbers_.emplace(rank, next);
-    }
+    const std::vector<int64_t> ranks = graph.Ranks();
+    rank_count_ = ranks.size();
     for (const Resource& resource : graph.resources()) {
-      simulator_bases_.push_back(rank_numbers_.at(resource.rank) * kSimulatorSlots);
+      const auto rank = std::lower_bound(ranks.begin(), ranks.end(), resource.rank);
+      simulator_bases_.push_back(static_cast<uint32_t>(rank - ranks.begin()) * kSimulatorSlots);
     }
   }
 
   size_t count() const {
-    switch (resources_) {
-      case ReplayResources::kUnlimited:
-        return 0;
-      case ReplayResources::kPerResource:
-        return graph_.resources().size();
-      case ReplayResources::kSimulator:
-        return rank_numbers_.size() * kSimulatorSlots;
-    }
-    return 0;
+    if (resources_ == ReplayResources::kUnlimited) return 0;
+    return resources_ == ReplayResources::kPerResource ? graph_.resources().size()
+                                                       : rank_count_ * kSimulatorSlots;
   }
 
   uint32_t Of(NodeIndex node) const {
+    if (resources_ == ReplayResources::kUnlimited) return kNoSlot;
     if (graph_.type(node) == ChakraProtoMsg::COMM_RECV_NODE) return kNoSlot;
     const ResourceIndex resource = graph_.resource_index(node);
-    switch (resources_) {
-      case ReplayResources::kUnlimited:
-        return kNoSlot;
-      case ReplayResources::kPerResource:
-        return resource;
-      case ReplayResources::kSimulator:
-        return simulator_bases_[resource] + SimulatorSlot(node);
-    }
-    return kNoSlot;
+    if (resources_ == ReplayResources::kPerResource) return resource;
+    return simulator_bases_[resource] + SimulatorSlot(node);
   }
 
  private:
@@ -75,7 +60,7 @@ class SlotNumbers {
 
   const ExecutionGraph& graph_;
   const ReplayResources resources_;
-  std::map<int64_t, uint32_t> rank_numbers_;
+  size_t rank_count_ = 0;
   // By resource: the first of its rank's slots.
   std::vector<uint32_t> simulator_bases_;
 };
@@ -124,20 +109,17 @@ class Replayer {
   }
 
  private:
+  using QueuedNode = std::pair<uint64_t, NodeIndex>;
+
   // What nodes of a resource queue for.
   struct Slot {
     // Which node holds it; kNoNodeIndex when it is free.
     NodeIndex holder = kNoNodeIndex;
     // Which node held it last.
     NodeIndex last_holder = kNoNodeIndex;
-    // A heap with the smallest id on top.
-    std::vector<NodeIndex> queue;
+    // Ids and nodes, the smallest id on top.
+    std::priority_queue<QueuedNode, std::vector<QueuedNode>, std::greater<QueuedNode>> queue;
   };
-
-  // True when a is to be issued after b.
-  bool IsLater(NodeIndex a, NodeIndex b) const {
-    return graph_.id(a) != graph_.id(b) ? graph_.id(a) > graph_.id(b) : a > b;
-  }
 
   void MakeReady(NodeIndex node) {
     // Until it is issued, this is since when it could have been.
@@ -147,10 +129,7 @@ class Replayer {
       issuable_.push_back(node);
       return;
     }
-    Slot& slot = slots_[number];
-    slot.queue.push_back(node);
-    std::push_heap(slot.queue.begin(), slot.queue.end(),
-                   [this](NodeIndex a, NodeIndex b) { return IsLater(a, b); });
+    slots_[number].queue.push({graph_.id(node), node});
     touched_slots_.push_back(number);
   }
 
@@ -183,10 +162,8 @@ class Replayer {
   void TakeFromQueue(uint32_t number) {
     Slot& slot = slots_[number];
     if (slot.holder != kNoNodeIndex || slot.queue.empty()) return;
-    std::pop_heap(slot.queue.begin(), slot.queue.end(),
-                  [this](NodeIndex a, NodeIndex b) { return IsLater(a, b); });
-    const NodeIndex node = slot.queue.back();
-    slot.queue.pop_back();
+    const NodeIndex node = slot.queue.top().second;
+    slot.queue.pop();
     slot.holder = node;
     if (replay_.starts_ns[node] < now_ns_) replay_.causes[node] = slot.last_holder;
     issuable_.push_back(node);
@@ -196,7 +173,7 @@ class Replayer {
     replay_.starts_ns[node] = now_ns_;
     const Instance instance = match_.instance_of(node);
     if (instance == CommunicationMatch::kNoInstance) {
-      return EndAt(node, now_ns_, graph_.duration_ns(node));
+      return EndIn(graph_.duration_ns(node), node);
     }
     ++issued_members_[instance];
     if (options_.send_mode == SendMode::kEager && IsMessage(graph_.type(node))) {
@@ -205,9 +182,8 @@ class Replayer {
     const absl::Span<const NodeIndex> members = match_.members(instance);
     if (issued_members_[instance] < members.size()) return absl::OkStatus();
     RETURN_IF_ERROR(Price(members));
-    for (size_t i = 0; i < members.size(); ++i) {
-      RETURN_IF_ERROR(EndAt(members[i], now_ns_, durations_ns_[i]));
-    }
+    for (size_t i = 0; i < members.size(); ++i)
+      RETURN_IF_ERROR(EndIn(durations_ns_[i], members[i]));
     return absl::OkStatus();
   }
 
@@ -216,19 +192,19 @@ class Replayer {
     const bool sends = graph_.type(node) == ChakraProtoMsg::COMM_SEND_NODE;
     if (sends) {
       RETURN_IF_ERROR(Price(members));
-      RETURN_IF_ERROR(EndAt(node, now_ns_, durations_ns_[0]));
+      RETURN_IF_ERROR(EndIn(durations_ns_[0], node));
       if (members.size() == 1) return absl::OkStatus();
       arrivals_ns_[instance] = now_ns_ + durations_ns_[0];
       const bool expected = issued_members_[instance] == 2;
-      return expected ? EndAt(members[1], now_ns_, durations_ns_[0]) : absl::OkStatus();
+      return expected ? EndIn(durations_ns_[0], members[1]) : absl::OkStatus();
     }
     if (members.size() == 1) {
       RETURN_IF_ERROR(Price(members));
-      return EndAt(node, now_ns_, durations_ns_[0]);
+      return EndIn(durations_ns_[0], node);
     }
     const auto arrival = arrivals_ns_.find(instance);
     if (arrival == arrivals_ns_.end()) return absl::OkStatus();
-    return EndAt(node, now_ns_, std::max<int64_t>(arrival->second - now_ns_, 0));
+    return EndIn(std::max<int64_t>(arrival->second - now_ns_, 0), node);
   }
 
   // Fills in durations_ns_, one for each member.
@@ -245,12 +221,12 @@ class Replayer {
     return absl::OkStatus();
   }
 
-  absl::Status EndAt(NodeIndex node, int64_t start_ns, int64_t duration_ns) {
-    if (duration_ns > std::numeric_limits<int64_t>::max() - start_ns) {
+  absl::Status EndIn(int64_t duration_ns, NodeIndex node) {
+    if (duration_ns > std::numeric_limits<int64_t>::max() - now_ns_) {
       return absl::OutOfRangeError(
           absl::StrCat(graph_.Describe(node), " would end after more than 292 years"));
     }
-    ends_.push({start_ns + duration_ns, node});
+    ends_.push({now_ns_ + duration_ns, node});
     return absl::OkStatus();
   }
 

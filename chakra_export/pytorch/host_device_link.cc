@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/types/span.h"
 #include "xla_profiler/collectives/common_subsequence.h"
+#include "xla_profiler/events/event_category.h"
 #include "xla_profiler/kineto/event_table_json.h"
 
 namespace meridian {
@@ -60,6 +61,12 @@ Pairs Align(const std::vector<uint64_t>& a, const std::vector<uint64_t>& b,
     pairs.emplace_back(a_is_whole ? *found + i : i, a_is_whole ? i : *found + i);
   }
   return pairs;
+}
+
+// True for events that host traces have operators for.
+bool IsHostOpCategory(EventCategory category) {
+  return category == EventCategory::kCpuOp || category == EventCategory::kAnnotation ||
+         category == EventCategory::kStep;
 }
 
 class Linker {
@@ -141,26 +148,29 @@ class Linker {
 
   void LinkByNames() {
     Clear(LinkMethod::kOpNames);
-    const std::vector<CallSequence<HostOpIndex>> threads = HostThreads();
-    const std::vector<CallSequence<EventRow>> tracks = Tracks();
+    const std::map<int64_t, CallSequence<HostOpIndex>> threads = HostThreads();
+    const std::map<TrackId, CallSequence<EventRow>> tracks = Tracks();
     const bool are_few = threads.size() * tracks.size() <= kMaxSubsequenceSearches;
     // Every thread with every track; the pair that shares most is settled first.
-    std::vector<std::tuple<size_t, size_t, size_t, Pairs>> candidates;
-    for (size_t i = 0; i < threads.size(); ++i) {
-      for (size_t j = 0; j < tracks.size(); ++j) {
-        Pairs pairs = Align(threads[i].names, tracks[j].names, are_few);
-        if (!pairs.empty()) candidates.emplace_back(pairs.size(), i, j, std::move(pairs));
+    std::vector<std::tuple<int64_t, TrackId, Pairs>> candidates;
+    for (const auto& [thread, host_calls] : threads) {
+      for (const auto& [track, events] : tracks) {
+        Pairs pairs = Align(host_calls.names, events.names, are_few);
+        if (!pairs.empty()) candidates.emplace_back(thread, track, std::move(pairs));
       }
     }
-    std::sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) {
-      return std::make_tuple(std::get<0>(b), std::get<1>(a), std::get<2>(a)) <
-             std::make_tuple(std::get<0>(a), std::get<1>(b), std::get<2>(b));
+    std::stable_sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) {
+      return std::get<Pairs>(a).size() > std::get<Pairs>(b).size();
     });
-    std::vector<bool> thread_done(threads.size()), track_done(tracks.size());
-    for (const auto& [count, i, j, pairs] : candidates) {
-      if (thread_done[i] || track_done[j]) continue;
-      thread_done[i] = track_done[j] = true;
-      for (const auto& [a, b] : pairs) AddLink(threads[i].calls[a], tracks[j].calls[b]);
+    std::set<int64_t> threads_done;
+    std::set<TrackId> tracks_done;
+    for (const auto& [thread, track, pairs] : candidates) {
+      if (threads_done.count(thread) > 0 || tracks_done.count(track) > 0) continue;
+      threads_done.insert(thread);
+      tracks_done.insert(track);
+      for (const auto& [a, b] : pairs) {
+        AddLink(threads.at(thread).calls[a], tracks.at(track).calls[b]);
+      }
     }
     for (const EventRow row : rows_) {
       if (link_.op_of_row[row] == kNoHostOp) {
@@ -174,7 +184,7 @@ class Linker {
   }
 
   // Ids grow from call to call, so their order is that of the calls.
-  std::vector<CallSequence<HostOpIndex>> HostThreads() {
+  std::map<int64_t, CallSequence<HostOpIndex>> HostThreads() {
     std::map<int64_t, CallSequence<HostOpIndex>> threads;
     for (HostOpIndex op = 0; op < host_.ops().size(); ++op) {
       if (host_.IsStructural(op)) continue;
@@ -182,25 +192,21 @@ class Linker {
       thread.names.push_back(NameNumber(host_.name(op)));
       thread.calls.push_back(op);
     }
-    std::vector<CallSequence<HostOpIndex>> result;
-    for (auto& [number, thread] : threads) result.push_back(std::move(thread));
-    return result;
+    return threads;
   }
 
   // The profiler lists the events of a thread as they began, which tells more than their times:
   // many begin in the same microsecond.
-  std::vector<CallSequence<EventRow>> Tracks() {
+  std::map<TrackId, CallSequence<EventRow>> Tracks() {
     std::map<TrackId, CallSequence<EventRow>> tracks;
     for (const EventRow row : rows_) tracks[table_.track_id(row)].calls.push_back(row);
-    std::vector<CallSequence<EventRow>> result;
     for (auto& [id, track] : tracks) {
       std::stable_sort(track.calls.begin(), track.calls.end(), [this](EventRow a, EventRow b) {
         return table_.start_ps(a) < table_.start_ps(b);
       });
       for (const EventRow row : track.calls) track.names.push_back(NameNumber(table_.name(row)));
-      result.push_back(std::move(track));
     }
-    return result;
+    return tracks;
   }
 
   void CountUnlinked() {
@@ -225,15 +231,8 @@ class Linker {
 }  // namespace
 
 absl::string_view LinkMethodName(LinkMethod method) {
-  switch (method) {
-    case LinkMethod::kRecordFunctionId:
-      return "rf_id";
-    case LinkMethod::kExternalId:
-      return "external_id";
-    case LinkMethod::kOpNames:
-      break;
-  }
-  return "op_names";
+  static constexpr absl::string_view kNames[] = {"rf_id", "external_id", "op_names"};
+  return kNames[static_cast<size_t>(method)];
 }
 
 HostDeviceLink LinkHostTrace(const HostTrace& host, const EventTable& table,

@@ -20,7 +20,6 @@
 
 #include "absl/strings/string_view.h"
 #include "chakra_export/pytorch/host_trace.h"
-#include "xla_profiler/events/event_category.h"
 #include "xla_profiler/events/event_table.h"
 
 namespace meridian {
@@ -44,12 +43,6 @@ struct HostDeviceLink {
   std::map<std::string, int64_t> unlinked_ops;
   std::map<std::string, int64_t> unlinked_rows;
 };
-
-// True for events that host traces have operators for.
-inline bool IsHostOpCategory(EventCategory category) {
-  return category == EventCategory::kCpuOp || category == EventCategory::kAnnotation ||
-         category == EventCategory::kStep;
-}
 
 // The table must have been loaded from the text.
 HostDeviceLink LinkHostTrace(const HostTrace& host, const EventTable& table,

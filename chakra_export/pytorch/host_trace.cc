@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
@@ -52,6 +52,44 @@ bool IsCutShort(absl::string_view text) {
   return in_string || open_brackets > 0;
 }
 
+// Reads [tensor, storage, offset, elements, bytes of one, device]; false when the list is another.
+bool ReadTensor(JsonValue list, HostTensor* tensor) {
+  std::array<JsonValue, 6> values;
+  size_t count = 0;
+  JsonCutter cutter(list.text());
+  cutter.Enter('[');
+  for (; count < values.size() && cutter.NextElement(); ++count) {
+    values[count] = JsonValue(cutter.CutValue());
+  }
+  if (count != values.size() || !absl::StartsWith(values[5].text(), "\"")) return false;
+  const std::optional<uint64_t> storage = values[1].AsUint64();
+  const std::optional<int64_t> elements = values[3].AsInt64();
+  const std::optional<int64_t> size = values[4].AsInt64();
+  if (!storage.has_value() || !elements.has_value() || !size.has_value()) return false;
+  if (*elements < 0 || *size < 0) return false;
+  if (*size > 0 && *elements > std::numeric_limits<int64_t>::max() / *size) return false;
+  tensor->storage_id = *storage;
+  tensor->elements = *elements;
+  tensor->bytes = *elements * *size;
+  tensor->on_device = !absl::StartsWith(values[5].text(), "\"cpu");
+  return true;
+}
+
+void CollectTensors(JsonValue values, int depth, std::vector<HostTensor>* tensors) {
+  JsonCutter cutter(values.text());
+  cutter.Enter('[');
+  while (cutter.NextElement()) {
+    const JsonValue value(cutter.CutValue());
+    if (!absl::StartsWith(value.text(), "[")) continue;
+    HostTensor tensor;
+    if (ReadTensor(value, &tensor)) {
+      tensors->push_back(tensor);
+    } else if (depth < kMaxTensorDepth) {
+      CollectTensors(value, depth + 1, tensors);
+    }
+  }
+}
+
 }  // namespace
 
 JsonValue HostOpDetails::Attribute(absl::string_view name) const {
@@ -96,34 +134,24 @@ JsonValue HostTrace::Json(HostOpIndex op) const {
 HostOpDetails HostTrace::Details(HostOpIndex op) const {
   const JsonValue json = Json(op);
   HostOpDetails details;
-  JsonValue inputs, outputs;
   JsonCutter cutter(json.text());
   cutter.Enter('{');
   for (absl::string_view key; cutter.NextMember(&key);) {
     const JsonValue value(cutter.CutValue());
-    if (key == "inputs") inputs = value;
-    if (key == "outputs") outputs = value;
-    if (key == "input_shapes") details.input_shapes = value;
-    if (key == "input_types") details.input_types = value;
-    if (key == "output_shapes") details.output_shapes = value;
-    if (key == "output_types") details.output_types = value;
+    if (key == "inputs") details.inputs.values = value;
+    if (key == "outputs") details.outputs.values = value;
+    if (key == "input_shapes") details.inputs.shapes = value;
+    if (key == "input_types") details.inputs.types = value;
+    if (key == "output_shapes") details.outputs.shapes = value;
+    if (key == "output_types") details.outputs.types = value;
     if (key == "attrs") details.attributes = value;
   }
   details.attributes_are_a_list = details.attributes.exists();
   if (!details.attributes_are_a_list) details.attributes = json;
-  if (absl::StartsWith(inputs.text(), "{")) {
-    details.input_values = inputs.Find("values");
-    details.input_shapes = inputs.Find("shapes");
-    details.input_types = inputs.Find("types");
-  } else {
-    details.input_values = inputs;
-  }
-  if (absl::StartsWith(outputs.text(), "{")) {
-    details.output_values = outputs.Find("values");
-    details.output_shapes = outputs.Find("shapes");
-    details.output_types = outputs.Find("types");
-  } else {
-    details.output_values = outputs;
+  for (HostOpTensors* tensors : {&details.inputs, &details.outputs}) {
+    const JsonValue all = tensors->values;
+    if (!absl::StartsWith(all.text(), "{")) continue;
+    *tensors = {all.Find("values"), all.Find("shapes"), all.Find("types")};
   }
   return details;
 }
@@ -186,7 +214,7 @@ class HostTraceReader {
 
   absl::Status ReadNode(absl::string_view json) {
     if (json.empty()) return ErrorAt(json, "an element of the nodes is missing");
-    if (trace_.ops_.size() == kNoHostOp) return ErrorAt(json, "more nodes than 2^32");
+    if (read_.size() == kNoHostOp) return ErrorAt(json, "more nodes than 2^32");
     HostOp op;
     op.source_offset = json.data() - text_.data();
     std::optional<uint64_t> id;
@@ -214,8 +242,7 @@ class HostTraceReader {
     if (!id.has_value()) return ErrorAt(json, "a node without an id");
     op.id = *id;
     RETURN_IF_ERROR(SetName(json, name, &op));
-    trace_.ops_.push_back(op);
-    parent_ids_.push_back(IdOf(parent).value_or(op.id));
+    read_.emplace_back(op, IdOf(parent).value_or(op.id));
     return absl::OkStatus();
   }
 
@@ -259,37 +286,30 @@ class HostTraceReader {
 
   // PyTorch writes an operator when it returns, which is after those it called.
   absl::Status SortById() {
+    std::stable_sort(read_.begin(), read_.end(),
+                     [](const auto& a, const auto& b) { return a.first.id < b.first.id; });
     std::vector<HostOp>& ops = trace_.ops_;
-    std::vector<HostOpIndex> order(ops.size());
-    for (HostOpIndex i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(),
-                     [&](HostOpIndex a, HostOpIndex b) { return ops[a].id < ops[b].id; });
-    std::vector<HostOp> sorted_ops;
-    std::vector<uint64_t> sorted_parents;
-    sorted_ops.reserve(ops.size());
-    sorted_parents.reserve(ops.size());
-    for (const HostOpIndex i : order) {
-      if (!sorted_ops.empty() && sorted_ops.back().id == ops[i].id) {
-        return absl::InvalidArgumentError(absl::StrCat("offset ", ops[i].source_offset, ": node ",
-                                                       ops[i].id, " occurs twice, also at offset ",
-                                                       sorted_ops.back().source_offset));
+    ops.reserve(read_.size());
+    for (const auto& [op, parent_id] : read_) {
+      if (!ops.empty() && ops.back().id == op.id) {
+        return absl::InvalidArgumentError(absl::StrCat("offset ", op.source_offset, ": node ",
+                                                       op.id, " occurs twice, also at offset ",
+                                                       ops.back().source_offset));
       }
-      sorted_ops.push_back(ops[i]);
-      sorted_parents.push_back(parent_ids_[i]);
+      ops.push_back(op);
     }
-    ops = std::move(sorted_ops);
-    parent_ids_ = std::move(sorted_parents);
     return absl::OkStatus();
   }
 
   absl::Status FindParents() {
     std::vector<HostOp>& ops = trace_.ops_;
     for (size_t i = 0; i < ops.size(); ++i) {
-      if (parent_ids_[i] == ops[i].id) continue;
-      const auto it = std::lower_bound(ops.begin(), ops.end(), parent_ids_[i],
+      const uint64_t parent_id = read_[i].second;
+      if (parent_id == ops[i].id) continue;
+      const auto it = std::lower_bound(ops.begin(), ops.end(), parent_id,
                                        [](const HostOp& op, uint64_t id) { return op.id < id; });
       // An operator whose parent is no node is a root.
-      if (it == ops.end() || it->id != parent_ids_[i]) continue;
+      if (it == ops.end() || it->id != parent_id) continue;
       ops[i].parent = static_cast<HostOpIndex>(it - ops.begin());
     }
     return CheckForCircles();
@@ -312,7 +332,7 @@ class HostTraceReader {
   void ReadProcessGroups() {
     for (HostOpIndex op = 0; op < trace_.ops_.size(); ++op) {
       if (trace_.name(op) != kProcessGroups) continue;
-      JsonCutter cutter(trace_.Details(op).input_values.text());
+      JsonCutter cutter(trace_.Details(op).inputs.values.text());
       cutter.Enter('[');
       if (!cutter.NextElement()) continue;
       trace_.process_groups_ = JsonValue(cutter.CutValue()).AsString().value_or("");
@@ -322,8 +342,8 @@ class HostTraceReader {
 
   const absl::string_view text_;
   HostTrace trace_;
-  // The id of each operator's parent; a root has its own id.
-  std::vector<uint64_t> parent_ids_;
+  // The operators, each with the id of its parent; a root has its own id.
+  std::vector<std::pair<HostOp, uint64_t>> read_;
 };
 
 absl::StatusOr<HostTrace> ReadHostTrace(absl::string_view text, absl::string_view name) {
@@ -331,48 +351,6 @@ absl::StatusOr<HostTrace> ReadHostTrace(absl::string_view text, absl::string_vie
   if (!trace.ok()) return Annotate(trace.status(), name);
   return trace;
 }
-
-namespace {
-
-// Reads [tensor, storage, offset, elements, bytes of one, device]; false when the list is another.
-bool ReadTensor(JsonValue list, HostTensor* tensor) {
-  std::array<JsonValue, 6> values;
-  size_t count = 0;
-  JsonCutter cutter(list.text());
-  cutter.Enter('[');
-  for (; count < values.size() && cutter.NextElement(); ++count) {
-    values[count] = JsonValue(cutter.CutValue());
-  }
-  if (count != values.size() || !absl::StartsWith(values[5].text(), "\"")) return false;
-  const std::optional<uint64_t> storage = values[1].AsUint64();
-  const std::optional<int64_t> elements = values[3].AsInt64();
-  const std::optional<int64_t> size = values[4].AsInt64();
-  if (!storage.has_value() || !elements.has_value() || !size.has_value()) return false;
-  if (*elements < 0 || *size < 0) return false;
-  if (*size > 0 && *elements > std::numeric_limits<int64_t>::max() / *size) return false;
-  tensor->storage_id = *storage;
-  tensor->elements = *elements;
-  tensor->bytes = *elements * *size;
-  tensor->on_device = !absl::StartsWith(values[5].text(), "\"cpu");
-  return true;
-}
-
-void CollectTensors(JsonValue values, int depth, std::vector<HostTensor>* tensors) {
-  JsonCutter cutter(values.text());
-  cutter.Enter('[');
-  while (cutter.NextElement()) {
-    const JsonValue value(cutter.CutValue());
-    if (!absl::StartsWith(value.text(), "[")) continue;
-    HostTensor tensor;
-    if (ReadTensor(value, &tensor)) {
-      tensors->push_back(tensor);
-    } else if (depth < kMaxTensorDepth) {
-      CollectTensors(value, depth + 1, tensors);
-    }
-  }
-}
-
-}  // namespace
 
 std::vector<HostTensor> TensorsIn(JsonValue values) {
   std::vector<HostTensor> tensors;

@@ -10,7 +10,6 @@
 #ifndef CHAKRA_EXPORT_PYTORCH_HOST_TRACE_H_
 #define CHAKRA_EXPORT_PYTORCH_HOST_TRACE_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -52,10 +51,14 @@ struct HostTensor {
   bool on_device = false;
 };
 
-// What the text says about one operator beyond HostOp. Values are JSON, or do not exist.
+// Arguments or results of an operator: JSON, or values that do not exist.
+struct HostOpTensors {
+  JsonValue values, shapes, types;
+};
+
+// What the text says about one operator beyond HostOp.
 struct HostOpDetails {
-  JsonValue input_values, input_shapes, input_types;
-  JsonValue output_values, output_shapes, output_types;
+  HostOpTensors inputs, outputs;
   // In the layout with attributes their list; in the other the operator itself, whose members the
   // attributes are.
   JsonValue attributes;

@@ -51,13 +51,13 @@ TEST_P(HostTraceLayoutTest, ReadsOperatorsCallersAndTensors) {
   const HostOpDetails details = trace.Details(2);
   EXPECT_EQ(details.Attribute("rf_id").AsInt64(), 4);
   EXPECT_FALSE(details.Attribute("pg_name").exists());
-  const std::vector<HostTensor> inputs = TensorsIn(details.input_values);
+  const std::vector<HostTensor> inputs = TensorsIn(details.inputs.values);
   ASSERT_THAT(inputs, SizeIs(2));
   EXPECT_EQ(inputs[0].storage_id, 5u);
   EXPECT_EQ(inputs[0].bytes, 32);
   EXPECT_TRUE(inputs[0].on_device);
   EXPECT_EQ(inputs[1].storage_id, 6u);
-  const std::vector<HostTensor> outputs = TensorsIn(details.output_values);
+  const std::vector<HostTensor> outputs = TensorsIn(details.outputs.values);
   ASSERT_THAT(outputs, SizeIs(1));
   EXPECT_FALSE(outputs[0].on_device);
 }
@@ -125,7 +125,7 @@ TEST(HostTraceTest, SurvivesDamage) {
     const absl::StatusOr<HostTrace> trace = ReadHostTrace(damaged, "et.json");
     if (!trace.ok()) continue;
     for (HostOpIndex op = 0; op < trace->ops().size(); ++op) {
-      TensorsIn(trace->Details(op).input_values);
+      TensorsIn(trace->Details(op).inputs.values);
       trace->Details(op).Attribute("rf_id");
     }
   }

@@ -1,12 +1,10 @@
 #include "chakra_export/pytorch/linked_json.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "xla_profiler/base/errors.h"
@@ -20,14 +18,8 @@ namespace {
 constexpr size_t kBufferBytes = size_t{1} << 18;
 
 absl::string_view CategoryText(EventCategory category) {
-  switch (category) {
-    case EventCategory::kMemcpy:
-      return "gpu_memcpy";
-    case EventCategory::kMemset:
-      return "gpu_memset";
-    default:
-      return "kernel";
-  }
+  if (category == EventCategory::kMemcpy) return "gpu_memcpy";
+  return category == EventCategory::kMemset ? "gpu_memset" : "kernel";
 }
 
 class Writer {
@@ -89,7 +81,7 @@ class Writer {
       }
       bearers[i] = bearer;
     }
-    for (const TimelineEdge& edge : timeline_.edges) {
+    for (const DependencyEdge& edge : timeline_.edges) {
       if (!edge.kinds.Contains(EdgeKind::kSync) || bearers[edge.node] == kNoTimelineNode) continue;
       waits_[bearers[edge.node]].push_back(edge.source);
     }

@@ -2,20 +2,13 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <limits>
-#include <map>
-#include <optional>
-#include <set>
-#include <string>
 #include <tuple>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
@@ -45,7 +38,7 @@ struct CommArguments {
 
 CommArguments ArgumentsOf(const HostOpDetails& details) {
   std::vector<JsonValue> values;
-  JsonCutter cutter(details.input_values.text());
+  JsonCutter cutter(details.inputs.values.text());
   cutter.Enter('[');
   while (values.size() < 5 && cutter.NextElement()) values.emplace_back(cutter.CutValue());
   CommArguments arguments;
@@ -60,10 +53,8 @@ CommArguments ArgumentsOf(const HostOpDetails& details) {
     arguments.peer = values[3].AsInt64();
     arguments.name = values[4].AsString().value_or("");
   }
-  const std::optional<std::string> group = details.Attribute("pg_name").AsString();
-  if (group.has_value()) arguments.group = *group;
-  const std::optional<std::string> name = details.Attribute("collective_name").AsString();
-  if (name.has_value()) arguments.name = *name;
+  arguments.group = details.Attribute("pg_name").AsString().value_or(arguments.group);
+  arguments.name = details.Attribute("collective_name").AsString().value_or(arguments.name);
   return arguments;
 }
 
@@ -78,14 +69,15 @@ class CollectiveReader {
   }
 
   void Run() {
-    FindNodes();
+    std::vector<TimelineIndex> kernels;
     for (TimelineIndex node = 0; node < timeline_.nodes.size(); ++node) {
       const TimelineNode& work = timeline_.nodes[node];
-      if (work.on_host || described_.contains(node) ||
-          !IsCommunicationKernel(table_.name(work.row))) {
-        continue;
-      }
-      if (!AddFromHost(node)) out_.undescribed.push_back(node);
+      if (!work.on_host && IsCommunicationKernel(table_.name(work.row))) kernels.push_back(node);
+    }
+    FindNodes(kernels);
+    const absl::flat_hash_set<TimelineIndex> described(out_.nodes.begin(), out_.nodes.end());
+    for (const TimelineIndex node : kernels) {
+      if (!described.contains(node) && !AddFromHost(node)) out_.undescribed.push_back(node);
     }
     SortEvents();
   }
@@ -103,17 +95,15 @@ class CollectiveReader {
   }
 
   // Events tell the start and the correlation of their first kernel.
-  void FindNodes() {
-    absl::flat_hash_map<std::pair<int64_t, uint64_t>, TimelineIndex> kernels;
-    for (TimelineIndex node = 0; node < timeline_.nodes.size(); ++node) {
+  void FindNodes(const std::vector<TimelineIndex>& kernels) {
+    absl::flat_hash_map<std::pair<int64_t, uint64_t>, TimelineIndex> nodes;
+    for (const TimelineIndex node : kernels) {
       const TimelineNode& work = timeline_.nodes[node];
-      if (work.on_host || !IsCommunicationKernel(table_.name(work.row))) continue;
-      kernels[{work.start_ps, table_.correlation(work.row).value_or(0)}] = node;
+      nodes[{work.start_ps, table_.correlation(work.row).value_or(0)}] = node;
     }
     for (const CollectiveEvent& event : out_.profile.events) {
-      const auto it = kernels.find({event.start_ps, event.correlation_id});
-      out_.nodes.push_back(it == kernels.end() ? kNoTimelineNode : it->second);
-      if (it != kernels.end()) described_.insert(it->second);
+      const auto it = nodes.find({event.start_ps, event.correlation_id});
+      out_.nodes.push_back(it == nodes.end() ? kNoTimelineNode : it->second);
     }
   }
 
@@ -135,7 +125,7 @@ class CollectiveReader {
     CollectiveOp collective;
     collective.kind = *kind;
     collective.module = arguments.group;
-    for (const HostTensor& tensor : TensorsIn(host_.Details(with_tensors).input_values)) {
+    for (const HostTensor& tensor : TensorsIn(host_.Details(with_tensors).inputs.values)) {
       if (tensor.on_device) collective.operand_bytes += tensor.bytes;
     }
     collective.output_bytes = collective.operand_bytes;
@@ -200,19 +190,16 @@ class CollectiveReader {
   }
 
   void SortEvents() {
-    std::vector<size_t> order(out_.nodes.size());
-    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(), [this](size_t a, size_t b) {
-      return out_.profile.events[a].start_ps < out_.profile.events[b].start_ps;
-    });
-    std::vector<CollectiveEvent> events;
-    std::vector<TimelineIndex> nodes;
-    for (const size_t i : order) {
-      events.push_back(out_.profile.events[i]);
-      nodes.push_back(out_.nodes[i]);
+    std::vector<std::pair<CollectiveEvent, TimelineIndex>> sorted;
+    for (size_t i = 0; i < out_.nodes.size(); ++i) {
+      sorted.emplace_back(out_.profile.events[i], out_.nodes[i]);
     }
-    out_.profile.events = std::move(events);
-    out_.nodes = std::move(nodes);
+    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+      return a.first.start_ps < b.first.start_ps;
+    });
+    for (size_t i = 0; i < sorted.size(); ++i) {
+      std::tie(out_.profile.events[i], out_.nodes[i]) = sorted[i];
+    }
   }
 
   const EventTable& table_;
@@ -221,7 +208,6 @@ class CollectiveReader {
   RankCollectives& out_;
   std::map<std::string, std::vector<int64_t>> ranks_of_group_;
   int64_t world_size_ = 0;
-  absl::flat_hash_set<TimelineIndex> described_;
   std::map<std::tuple<CollectiveKind, std::string, std::string>, uint32_t> ops_;
 };
 
@@ -267,28 +253,28 @@ absl::Status CheckClocks(const CollectiveRun& run) {
 
 class Matcher {
  public:
-  // The nodes of the events of each profile, and those of kernels that are in no event.
-  Matcher(const CollectiveRun& run, std::vector<std::vector<TimelineIndex>> nodes,
-          std::vector<std::vector<TimelineIndex>> undescribed)
-      : run_(run),
-        table_(run.table),
-        nodes_(std::move(nodes)),
-        undescribed_(std::move(undescribed)) {}
+  // Of the collectives only the nodes are looked at: the run has the profiles.
+  Matcher(const CollectiveRun& run, const std::vector<RankCollectives>& collectives)
+      : run_(run), table_(run.table), collectives_(collectives) {}
 
   MatchedCommunication Match() {
     for (size_t p = 0; p < run_.profiles.size(); ++p) {
       RankCommunication& rank = result_.ranks.emplace_back();
       rank.rank = run_.ranks.ranks[p][0];
-      for (const TimelineIndex node : nodes_[p]) {
+      for (const TimelineIndex node : collectives_[p].nodes) {
         if (node != kNoTimelineNode)
           rank.unmatched[node] = "no counterpart on other ranks is known";
       }
+      for (const TimelineIndex node : collectives_[p].undescribed) {
+        rank.unmatched[node] = "neither trace says what it communicates";
+      }
     }
-    AddUndescribed();
     result_.world_size = static_cast<int64_t>(run_.ranks.device_of_rank.size());
     result_.notes = run_.ranks.notes;
     result_.notes.insert(result_.notes.end(), run_.runs.notes.begin(), run_.runs.notes.end());
-    for (const uint32_t i : InOrderOfLastStarts()) AddInstance(table_.instances()[i]);
+    for (const auto& [last_start_ps, i] : InOrderOfLastStarts()) {
+      AddInstance(table_.instances()[i], last_start_ps);
+    }
     for (const auto& [place, reasons] : problems_) {
       RankCommunication& rank = result_.ranks[place.first];
       if (!rank.nodes.contains(place.second)) {
@@ -301,32 +287,18 @@ class Matcher {
   }
 
  private:
-  void AddUndescribed() {
-    for (size_t p = 0; p < undescribed_.size(); ++p) {
-      for (const TimelineIndex node : undescribed_[p]) {
-        result_.ranks[p].unmatched[node] = "neither trace says what it communicates";
-      }
-    }
-  }
-
-  int64_t LastStart(const CollectiveInstance& instance) const {
-    int64_t last_ps = std::numeric_limits<int64_t>::min();
-    for (const CollectiveMember& member : table_.MembersOf(instance)) {
-      last_ps = std::max(last_ps, member.start_ps);
-    }
-    return last_ps;
-  }
-
   // Where clocks agree, what ends on a rank before something else starts there also comes first
-  // here: nothing ends before the last start of its members.
-  std::vector<uint32_t> InOrderOfLastStarts() const {
-    std::vector<std::tuple<int64_t, uint32_t>> keys;
+  // here: nothing ends before the last start of its members. Returns each instance with that start.
+  std::vector<std::pair<int64_t, uint32_t>> InOrderOfLastStarts() const {
+    std::vector<std::pair<int64_t, uint32_t>> order;
     for (uint32_t i = 0; i < table_.instances().size(); ++i) {
-      keys.emplace_back(LastStart(table_.instances()[i]), i);
+      int64_t last_ps = std::numeric_limits<int64_t>::min();
+      for (const CollectiveMember& member : table_.MembersOf(table_.instances()[i])) {
+        last_ps = std::max(last_ps, member.start_ps);
+      }
+      order.emplace_back(last_ps, i);
     }
-    std::sort(keys.begin(), keys.end());
-    std::vector<uint32_t> order;
-    for (const auto& [last_ps, i] : keys) order.push_back(i);
+    std::sort(order.begin(), order.end());
     return order;
   }
 
@@ -360,16 +332,15 @@ class Matcher {
            table_.node_of_rank()[static_cast<size_t>(rank)] != CollectiveTable::kNoNode;
   }
 
-  void AddInstance(const CollectiveInstance& instance) {
+  void AddInstance(const CollectiveInstance& instance, int64_t last_start_ps) {
     const char* problem = Problem(instance);
-    const int64_t last_start_ps = LastStart(instance);
     int64_t bytes = 0;
     for (const CollectiveMember& member : table_.MembersOf(instance)) {
       bytes = std::max(bytes, OpOf(member).operand_bytes);
     }
     for (const CollectiveMember& member : table_.MembersOf(instance)) {
       const size_t p = table_.NodeOf(member);
-      const TimelineIndex node = nodes_[p][member.event];
+      const TimelineIndex node = collectives_[p].nodes[member.event];
       if (node == kNoTimelineNode) continue;
       if (problem != nullptr) {
         problems_[{p, node}].push_back(problem);
@@ -410,8 +381,7 @@ class Matcher {
 
   const CollectiveRun& run_;
   const CollectiveTable& table_;
-  const std::vector<std::vector<TimelineIndex>> nodes_;
-  const std::vector<std::vector<TimelineIndex>> undescribed_;
+  const std::vector<RankCollectives>& collectives_;
   MatchedCommunication result_;
   // Why parts of a kernel are not matched, by trace and node.
   std::map<std::pair<size_t, TimelineIndex>, std::vector<const char*>> problems_;
@@ -430,19 +400,14 @@ RankCollectives ReadRankCollectives(const TraceJsonTable& trace, absl::string_vi
 }
 
 absl::StatusOr<MatchedCommunication> MatchCommunication(std::vector<RankCollectives> collectives,
-                                                        const MatchOptions& options) {
+                                                        bool allow_violations) {
   std::vector<ProfileCollectives> profiles;
-  std::vector<std::vector<TimelineIndex>> nodes, undescribed;
-  for (RankCollectives& rank : collectives) {
-    profiles.push_back(std::move(rank.profile));
-    nodes.push_back(std::move(rank.nodes));
-    undescribed.push_back(std::move(rank.undescribed));
-  }
+  for (RankCollectives& rank : collectives) profiles.push_back(std::move(rank.profile));
   RETURN_IF_ERROR(CheckGroupsAgree(profiles));
   ASSIGN_OR_RETURN(const CollectiveRun run, MatchCollectives(std::move(profiles)));
   const absl::Status clocks = CheckClocks(run);
-  if (!clocks.ok() && !options.allow_violations) return clocks;
-  MatchedCommunication result = Matcher(run, std::move(nodes), std::move(undescribed)).Match();
+  if (!clocks.ok() && !allow_violations) return clocks;
+  MatchedCommunication result = Matcher(run, collectives).Match();
   result.clocks_agree = clocks.ok();
   return result;
 }

@@ -82,16 +82,12 @@ struct MatchedCommunication {
   std::vector<std::string> notes;
 };
 
-struct MatchOptions {
-  // Take clocks that contradict each other; durations are then the kernels' own.
-  bool allow_violations = false;
-};
-
 // Executions are matched by sequence number, step or order (run_resolution.h). Of a group only the
 // ranks at hand are looked for. InvalidArgument for two traces of one rank and for process groups
-// that disagree, FailedPrecondition for clocks that do.
+// that disagree, FailedPrecondition for clocks that do; where violations are allowed, these are
+// taken, and durations are the kernels' own.
 absl::StatusOr<MatchedCommunication> MatchCommunication(std::vector<RankCollectives> collectives,
-                                                        const MatchOptions& options);
+                                                        bool allow_violations = false);
 
 }  // namespace meridian
 

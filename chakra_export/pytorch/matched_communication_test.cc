@@ -43,14 +43,14 @@ class MatchedCommunicationTest : public ::testing::Test {
   // Ranks are numbered in the order in which they are added.
   void AddRank(const KinetoText& device) { ranks_.emplace_back(HostTraceText(), device); }
 
-  absl::StatusOr<MatchedCommunication> Match(const MatchOptions& options = {}) {
+  absl::StatusOr<MatchedCommunication> Match(bool allow_violations = false) {
     std::vector<RankCollectives> collectives;
     for (size_t i = 0; i < ranks_.size(); ++i) {
       collectives.push_back(ReadRankCollectives(
           ranks_[i].device, ranks_[i].device_text, absl::StrCat("kineto_", i, ".json"),
           ranks_[i].host, ranks_[i].timeline, static_cast<int64_t>(ranks_.size())));
     }
-    return MatchCommunication(std::move(collectives), options);
+    return MatchCommunication(std::move(collectives), allow_violations);
   }
 
   // What the kernel of that name communicates on a rank.
@@ -218,9 +218,7 @@ TEST_F(MatchedCommunicationTest, ClocksThatContradictAreRefusedUnlessInsistedOn)
   EXPECT_THAT(Match(),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr("in 1 of 1 collectives"), HasSubstr("align the traces"))));
-  MatchOptions options;
-  options.allow_violations = true;
-  ASSERT_OK_AND_ASSIGN(const MatchedCommunication matched, Match(options));
+  ASSERT_OK_AND_ASSIGN(const MatchedCommunication matched, Match(/*allow_violations=*/true));
   EXPECT_FALSE(matched.clocks_agree);
   // Nobody knows who waited: the kernels' own times.
   EXPECT_EQ(Find(matched, ranks_[0], 0, kAllReduce)->transfer_ps, 30 * kPsPerUs);

@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/numeric/int128.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/json/json_cutter.h"
 #include "xla_profiler/base/json/json_value.h"
+#include "xla_profiler/base/picoseconds.h"
 
 namespace meridian {
 namespace {
@@ -18,14 +19,8 @@ namespace {
 using Shape = std::vector<int64_t>;
 
 // Files may claim anything; sums and products stop at the largest number.
-int64_t Add(int64_t a, int64_t b) {
-  int64_t sum = 0;
-  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
-}
-int64_t Multiply(int64_t a, int64_t b) {
-  int64_t product = 0;
-  return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<int64_t>::max() : product;
-}
+int64_t Add(int64_t a, int64_t b) { return SaturateToInt64(absl::int128(a) + b); }
+int64_t Multiply(int64_t a, int64_t b) { return SaturateToInt64(absl::int128(a) * b); }
 
 int64_t ProductOf(const Shape& shape, size_t from = 0) {
   int64_t product = 1;
@@ -135,16 +130,16 @@ bool DoesMoreThanItsShapesTell(absl::string_view name) {
 
 OpCost CostOfOperator(absl::string_view name, const HostOpDetails& details) {
   OpCost cost;
-  for (const JsonValue values : {details.input_values, details.output_values}) {
+  for (const JsonValue values : {details.inputs.values, details.outputs.values}) {
     for (const HostTensor& tensor : TensorsIn(values)) {
       if (tensor.on_device) cost.bytes = Add(cost.bytes, tensor.bytes);
     }
   }
-  const Arguments arguments{ShapesIn(details.input_shapes), ShapesIn(details.output_shapes)};
+  const Arguments arguments{ShapesIn(details.inputs.shapes), ShapesIn(details.outputs.shapes)};
   cost.operations = Products(name, arguments);
   if (cost.operations.has_value() || DoesMoreThanItsShapesTell(name)) return cost;
   cost.operations =
-      std::max(LargestArgument(details.input_values), LargestArgument(details.output_values));
+      std::max(LargestArgument(details.inputs.values), LargestArgument(details.outputs.values));
   return cost;
 }
 

@@ -24,10 +24,10 @@ struct Call {
 
 OpCost CostOf(absl::string_view name, const Call& call) {
   HostOpDetails details;
-  details.input_values = JsonValue(call.inputs);
-  details.input_shapes = JsonValue(call.input_shapes);
-  details.output_values = JsonValue(call.outputs);
-  details.output_shapes = JsonValue(call.output_shapes);
+  details.inputs.values = JsonValue(call.inputs);
+  details.inputs.shapes = JsonValue(call.input_shapes);
+  details.outputs.values = JsonValue(call.outputs);
+  details.outputs.shapes = JsonValue(call.output_shapes);
   return CostOfOperator(name, details);
 }
 

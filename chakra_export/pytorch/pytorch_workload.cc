@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,7 +18,6 @@
 #include "absl/strings/strip.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_attributes.h"
-#include "chakra_export/et/et_files.h"
 #include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/et_graph_writer.h"
 #include "chakra_export/graph/execution_graph.h"
@@ -100,9 +98,8 @@ absl::Status CheckRanksAreComplete(const MatchedCommunication& communication,
   if (device_traces.size() == 1) return absl::OkStatus();
   std::vector<int64_t> missing;
   for (int64_t rank = 0; rank < communication.world_size; ++rank) {
-    const bool is_there =
-        std::any_of(communication.ranks.begin(), communication.ranks.end(),
-                    [&](const RankCommunication& other) { return other.rank == rank; });
+    const bool is_there = absl::c_any_of(
+        communication.ranks, [&](const RankCommunication& other) { return other.rank == rank; });
     if (!is_there && missing.size() < 10) missing.push_back(rank);
   }
   if (missing.empty()) return absl::OkStatus();
@@ -173,7 +170,7 @@ class Decorator {
         if (number.has_value()) SetIntAttribute(name, *number, message->mutable_attr());
       }
     });
-    SetTensors(details, message);
+    SetTensors(details, /*with_values=*/true, message);
   }
 
   void DecorateDeviceNode(const NodeOrigin& origin, const TimelineNode& node,
@@ -225,7 +222,7 @@ class Decorator {
     }
     const HostTrace& host = ranks_[origin.input].host;
     const HostOpDetails details = host.Details(bearer->second);
-    SetShapes(details, message);
+    SetTensors(details, /*with_values=*/false, message);
     const OpCost cost = CostOfOperator(host.name(bearer->second), details);
     if (computes) {
       SetRoofline(cost.operations.value_or(0), cost.bytes, message->mutable_attr());
@@ -233,35 +230,24 @@ class Decorator {
   }
 
   static absl::string_view OpKind(EventCategory category) {
-    switch (category) {
-      case EventCategory::kMemcpy:
-        return kMemcpyOpKind;
-      case EventCategory::kMemset:
-        return kMemsetOpKind;
-      default:
-        return "";
-    }
+    if (category == EventCategory::kMemcpy) return kMemcpyOpKind;
+    return category == EventCategory::kMemset ? kMemsetOpKind : "";
   }
 
-  static void SetTensors(const HostOpDetails& details, ChakraProtoMsg::Node* message) {
-    if (IsWorthKeeping(details.input_values)) {
-      message->mutable_inputs()->set_values(std::string(details.input_values.text()));
-    }
-    if (IsWorthKeeping(details.output_values)) {
-      message->mutable_outputs()->set_values(std::string(details.output_values.text()));
-    }
-    SetShapes(details, message);
-  }
-
-  static void SetShapes(const HostOpDetails& details, ChakraProtoMsg::Node* message) {
-    SetShapes(details.input_shapes, details.input_types, message->mutable_inputs());
+  static void SetTensors(const HostOpDetails& details, bool with_values,
+                         ChakraProtoMsg::Node* message) {
+    SetTensors(details.inputs, with_values, message->mutable_inputs());
     if (message->inputs().ByteSizeLong() == 0) message->clear_inputs();
-    SetShapes(details.output_shapes, details.output_types, message->mutable_outputs());
+    SetTensors(details.outputs, with_values, message->mutable_outputs());
     if (message->outputs().ByteSizeLong() == 0) message->clear_outputs();
   }
-  static void SetShapes(JsonValue shapes, JsonValue types, ChakraProtoMsg::IOInfo* info) {
-    if (IsWorthKeeping(shapes)) info->set_shapes(std::string(shapes.text()));
-    if (IsWorthKeeping(types)) info->set_types(std::string(types.text()));
+  static void SetTensors(const HostOpTensors& tensors, bool with_values,
+                         ChakraProtoMsg::IOInfo* info) {
+    if (with_values && IsWorthKeeping(tensors.values)) {
+      info->set_values(std::string(tensors.values.text()));
+    }
+    if (IsWorthKeeping(tensors.shapes)) info->set_shapes(std::string(tensors.shapes.text()));
+    if (IsWorthKeeping(tensors.types)) info->set_types(std::string(tensors.types.text()));
   }
 
   // Empty lists are most of them; text that is not UTF-8 no message may hold.
@@ -282,21 +268,8 @@ class Decorator {
 
 // Returns the longest time that a rank took.
 int64_t MeasuredNs(const ExecutionGraph& graph) {
-  struct Span {
-    int64_t first_ns = std::numeric_limits<int64_t>::max();
-    int64_t last_ns = std::numeric_limits<int64_t>::min();
-  };
-  std::map<int64_t, Span> spans;
-  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
-    if (graph.start_ns(node) == kNoTimeNs) continue;
-    Span& span = spans[graph.rank(node)];
-    span.first_ns = std::min(span.first_ns, graph.start_ns(node));
-    span.last_ns = std::max(span.last_ns, graph.start_ns(node) + graph.duration_ns(node));
-  }
   int64_t longest_ns = 0;
-  for (const auto& [rank, span] : spans) {
-    longest_ns = std::max(longest_ns, span.last_ns - span.first_ns);
-  }
+  for (const auto& [rank, time_ns] : RankTimesNs(graph)) longest_ns = std::max(longest_ns, time_ns);
   return longest_ns;
 }
 
@@ -329,12 +302,10 @@ void ReportRank(const RankTraces& rank, ChakraLinkRankReport* report) {
   report->set_link_method(std::string(LinkMethodName(rank.link.method)));
   report->set_host_ops(static_cast<int64_t>(rank.host.ops().size()));
   report->set_linked_host_ops(rank.link.linked);
-  for (const auto& [reason, count] : rank.link.unlinked_ops) {
-    (*report->mutable_unlinked_host_ops())[reason] = count;
-  }
-  for (const auto& [reason, count] : rank.link.unlinked_rows) {
-    (*report->mutable_unlinked_host_events())[reason] = count;
-  }
+  report->mutable_unlinked_host_ops()->insert(rank.link.unlinked_ops.begin(),
+                                              rank.link.unlinked_ops.end());
+  report->mutable_unlinked_host_events()->insert(rank.link.unlinked_rows.begin(),
+                                                 rank.link.unlinked_rows.end());
   int64_t unlinked = 0;
   for (const auto& [reason, count] : rank.timeline.unlinked_device_nodes) {
     (*report->mutable_unlinked_device_ops())[reason] = count;
@@ -408,6 +379,14 @@ absl::StatusOr<std::vector<std::unique_ptr<AtomicFileWriter>>> PrepareLinkedJson
   return files;
 }
 
+void AppendReasons(absl::string_view what,
+                   const google::protobuf::Map<std::string, int64_t>& counts, std::string* text) {
+  const std::map<std::string, int64_t> sorted(counts.begin(), counts.end());
+  for (const auto& [reason, count] : sorted) {
+    absl::StrAppend(text, "  ", WithThousands(count), " ", what, ": ", reason, "\n");
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<ChakraLinkReport> ConvertPytorchWorkload(
@@ -432,7 +411,7 @@ absl::StatusOr<ChakraLinkReport> ConvertPytorchWorkload(
                                               static_cast<int64_t>(host_traces.size())));
   }
   ASSIGN_OR_RETURN(const MatchedCommunication communication,
-                   MatchCommunication(std::move(collectives), {options.allow_violations}));
+                   MatchCommunication(std::move(collectives), options.allow_violations));
   RETURN_IF_ERROR(CheckRanksAreComplete(communication, device_traces));
 
   std::vector<RankInput> inputs;
@@ -475,25 +454,12 @@ absl::StatusOr<ChakraLinkReport> ConvertPytorchWorkload(
     for (const EtFile& file : written.files) {
       if (file.rank == rank) rank_report->set_path(file.path);
     }
-    for (const auto& [reason, count] : workload.lowered[i]) {
-      (*rank_report->mutable_lowered_communication())[reason] = count;
-    }
+    rank_report->mutable_lowered_communication()->insert(workload.lowered[i].begin(),
+                                                         workload.lowered[i].end());
     ReportRank(ranks[i], rank_report);
   }
   return report;
 }
-
-namespace {
-
-void AppendReasons(absl::string_view what,
-                   const google::protobuf::Map<std::string, int64_t>& counts, std::string* text) {
-  const std::map<std::string, int64_t> sorted(counts.begin(), counts.end());
-  for (const auto& [reason, count] : sorted) {
-    absl::StrAppend(text, "  ", WithThousands(count), " ", what, ": ", reason, "\n");
-  }
-}
-
-}  // namespace
 
 std::string FormatLinkReport(const ChakraLinkReport& report) {
   using Align = TextTable::Align;

@@ -7,7 +7,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "xla_profiler/dependencies/device_dependencies.h"
-#include "xla_profiler/events/event_table.h"
 #include "xla_profiler/kineto/device_dependencies_json.h"
 
 namespace meridian {
@@ -389,7 +388,7 @@ class Builder {
       if (!drafts_[i].node.on_host) CountDeviceNode(i, &timeline);
     }
     timeline.edges.reserve(edges_.size());
-    for (const TimelineEdge& edge : edges_) {
+    for (const DependencyEdge& edge : edges_) {
       timeline.AddEdge(place[edge.node], place[edge.source], edge.kinds);
     }
     return timeline;
@@ -415,7 +414,7 @@ class Builder {
 
   std::vector<Draft> drafts_;
   // Between drafts.
-  std::vector<TimelineEdge> edges_;
+  std::vector<DependencyEdge> edges_;
   std::vector<Idle> idles_;
   // The host nodes of each track in the order of its calls.
   std::vector<std::vector<TimelineIndex>> chains_;

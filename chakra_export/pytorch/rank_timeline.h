@@ -39,7 +39,7 @@ namespace meridian {
 inline constexpr int64_t kMinThreadWaitPs = 1'000'000'000;
 
 // Position of a node in RankTimeline::nodes.
-using TimelineIndex = uint32_t;
+using TimelineIndex = NodeIndex;
 inline constexpr TimelineIndex kNoTimelineNode = std::numeric_limits<TimelineIndex>::max();
 
 struct TimelineNode {
@@ -59,17 +59,11 @@ struct TimelineNode {
   int64_t end_ps() const { return start_ps + duration_ps; }
 };
 
-// `node` waits for `source`.
-struct TimelineEdge {
-  TimelineIndex node = 0;
-  TimelineIndex source = 0;
-  EdgeKinds kinds;
-};
-
 struct RankTimeline {
   // Every node comes after what it waits for, and those of a thread in the order of their chain.
   std::vector<TimelineNode> nodes;
-  std::vector<TimelineEdge> edges;
+  // Between positions in `nodes`.
+  std::vector<DependencyEdge> edges;
   // The node of each row of the table; kNoTimelineNode for events that are no node.
   std::vector<TimelineIndex> node_of_row;
   // How many nodes are device work, and how many of those no linked operator launched, by reason.

@@ -53,7 +53,7 @@ class RankTimelineTest : public ::testing::Test {
   // "source > node: kinds".
   std::vector<std::string> Edges() const {
     std::vector<std::string> texts;
-    for (const TimelineEdge& edge : timeline_.edges) {
+    for (const DependencyEdge& edge : timeline_.edges) {
       texts.push_back(
           absl::StrCat(NameOf(edge.source), " > ", NameOf(edge.node), ": ", edge.kinds.Letters()));
     }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <utility>
+#include <set>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -21,32 +21,26 @@ bool IsCommunicationOp(absl::string_view name) {
          absl::StartsWith(name, "c10d::");
 }
 
-void AppendStorages(const std::vector<HostTensor>& tensors, std::vector<uint64_t>* storages) {
-  for (const HostTensor& tensor : tensors) {
-    if (tensor.on_device) storages->push_back(tensor.storage_id);
-  }
-}
-
-void SortAndDeduplicate(std::vector<uint64_t>* storages) {
-  std::sort(storages->begin(), storages->end());
-  storages->erase(std::unique(storages->begin(), storages->end()), storages->end());
-}
-
+// Storages on the device in the order of their ids.
 struct Accesses {
-  std::vector<uint64_t> reads;
-  std::vector<uint64_t> writes;
+  std::set<uint64_t> reads;
+  std::set<uint64_t> writes;
 };
 
-Accesses AccessesOf(const HostTrace& host, HostOpIndex op) {
-  Accesses accesses;
-  const HostOpDetails details = host.Details(op);
-  AppendStorages(TensorsIn(details.input_values), &accesses.reads);
-  AppendStorages(TensorsIn(details.output_values), &accesses.writes);
-  if (IsCommunicationOp(host.name(op))) {
-    accesses.writes.insert(accesses.writes.end(), accesses.reads.begin(), accesses.reads.end());
+std::set<uint64_t> StoragesIn(JsonValue values) {
+  std::set<uint64_t> storages;
+  for (const HostTensor& tensor : TensorsIn(values)) {
+    if (tensor.on_device) storages.insert(tensor.storage_id);
   }
-  SortAndDeduplicate(&accesses.reads);
-  SortAndDeduplicate(&accesses.writes);
+  return storages;
+}
+
+Accesses AccessesOf(const HostTrace& host, HostOpIndex op) {
+  const HostOpDetails details = host.Details(op);
+  Accesses accesses{StoragesIn(details.inputs.values), StoragesIn(details.outputs.values)};
+  if (IsCommunicationOp(host.name(op))) {
+    accesses.writes.insert(accesses.reads.begin(), accesses.reads.end());
+  }
   return accesses;
 }
 
@@ -123,12 +117,7 @@ class Finder {
 
 bool HasDeviceTensors(const HostTrace& host, HostOpIndex op) {
   const HostOpDetails details = host.Details(op);
-  for (const JsonValue values : {details.input_values, details.output_values}) {
-    for (const HostTensor& tensor : TensorsIn(values)) {
-      if (tensor.on_device) return true;
-    }
-  }
-  return false;
+  return !StoragesIn(details.inputs.values).empty() || !StoragesIn(details.outputs.values).empty();
 }
 
 }  // namespace

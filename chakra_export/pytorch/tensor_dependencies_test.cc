@@ -59,7 +59,7 @@ class TensorDependenciesTest : public ::testing::Test {
   std::vector<std::string> Edges() {
     AddTensorDependencies(host_, &timeline_);
     std::vector<std::string> texts;
-    for (const TimelineEdge& edge : timeline_.edges) {
+    for (const DependencyEdge& edge : timeline_.edges) {
       EXPECT_TRUE(edge.kinds == EdgeKind::kData);
       texts.push_back(absl::StrCat(edge.source, ">", edge.node));
     }

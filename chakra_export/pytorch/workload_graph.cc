@@ -1,7 +1,7 @@
 #include "chakra_export/pytorch/workload_graph.h"
 
 #include <algorithm>
-#include <limits>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -28,35 +28,24 @@ bool CanSimulate(const NodeCommunication& communication) {
 // Gives groups numbers for names, and "" to that of all ranks.
 class GroupNames {
  public:
-  explicit GroupNames(int64_t world_size) : world_size_(world_size) {}
+  explicit GroupNames(int64_t world_size) : world_(static_cast<size_t>(world_size)) {
+    std::iota(world_.begin(), world_.end(), 0);
+  }
 
   GroupIndex Add(const std::vector<int64_t>& ranks, ExecutionGraphBuilder* builder) {
-    const auto it = indices_.find(ranks);
-    if (it != indices_.end()) return it->second;
-    ProcessGroup group;
-    group.ranks = ranks;
-    if (IsWorld(ranks)) {
-      std::sort(group.ranks.begin(), group.ranks.end());
-    } else {
-      group.name = absl::StrCat(++count_);
-    }
-    return indices_[ranks] = builder->AddGroup(group);
+    const auto [it, is_new] = indices_.try_emplace(ranks);
+    if (!is_new) return it->second;
+    std::vector<int64_t> sorted = ranks;
+    std::sort(sorted.begin(), sorted.end());
+    it->second = builder->AddGroup(sorted == world_ ? ProcessGroup{"", world_}
+                                                    : ProcessGroup{absl::StrCat(++count_), ranks});
+    return it->second;
   }
 
   size_t count() const { return count_; }
 
  private:
-  bool IsWorld(const std::vector<int64_t>& ranks) const {
-    if (static_cast<int64_t>(ranks.size()) != world_size_) return false;
-    std::vector<int64_t> sorted = ranks;
-    std::sort(sorted.begin(), sorted.end());
-    for (size_t i = 0; i < sorted.size(); ++i) {
-      if (sorted[i] != static_cast<int64_t>(i)) return false;
-    }
-    return true;
-  }
-
-  const int64_t world_size_;
+  std::vector<int64_t> world_;
   std::map<std::vector<int64_t>, GroupIndex> indices_;
   size_t count_ = 0;
 };
@@ -216,12 +205,16 @@ class RankBuilder {
     const std::optional<TimelineIndex> first = FirstNode(timeline_, flavor_);
     if (!first.has_value()) return;
     const TimelineNode& node = timeline_.nodes[*first];
+    start_gap_ = AddGap(node.track, UnixNs(node.start_ps) - late_ns, late_ns);
+  }
+
+  NodeIndex AddGap(TrackId track, int64_t start_ns, int64_t duration_ns) {
     ExecutionNode gap;
     gap.name = kHostGapOpKind;
-    gap.resource = ResourceOfTrack(node.track);
-    gap.start_ns = UnixNs(node.start_ps) - late_ns;
-    gap.duration_ns = late_ns;
-    start_gap_ = AddNode(gap, kNoTimelineNode);
+    gap.resource = ResourceOfTrack(track);
+    gap.start_ns = start_ns;
+    gap.duration_ns = duration_ns;
+    return AddNode(gap, kNoTimelineNode);
   }
 
   // Lets all nodes of the first wait for all nodes of the second.
@@ -258,7 +251,7 @@ class RankBuilder {
 
   void BuildFull() {
     for (TimelineIndex i = 0; i < timeline_.nodes.size(); ++i) AddTimelineNode(i);
-    for (const TimelineEdge& edge : timeline_.edges) {
+    for (const DependencyEdge& edge : timeline_.edges) {
       AddDependencies(edge.node, edge.source, edge.kinds);
     }
     WaitForStart();
@@ -274,11 +267,6 @@ class RankBuilder {
 
   // ---- The simulation flavour.
 
-  struct Incoming {
-    TimelineIndex source = 0;
-    EdgeKinds kinds;
-  };
-
   struct Collective {
     uint32_t instance = 0;
     TimelineIndex kernel = 0;
@@ -286,34 +274,17 @@ class RankBuilder {
   };
 
   void BuildSimulation() {
-    SortEdges();
+    const EdgesByNode edges(timeline_.edges, timeline_.nodes.size());
     version_.assign(timeline_.nodes.size(), 0);
     for (TimelineIndex i = 0; i < timeline_.nodes.size(); ++i) {
       if (timeline_.nodes[i].on_host) {
-        PassHostNode(i);
+        PassHostNode(i, edges.Of(i));
       } else {
-        AddDeviceNode(i);
+        AddDeviceNode(i, edges.Of(i));
       }
     }
     ChainCollectives();
     WaitForStart();
-  }
-
-  // Edges by the node that waits.
-  void SortEdges() {
-    first_edge_.assign(timeline_.nodes.size() + 1, 0);
-    for (const TimelineEdge& edge : timeline_.edges) ++first_edge_[edge.node + 1];
-    for (size_t i = 1; i < first_edge_.size(); ++i) first_edge_[i] += first_edge_[i - 1];
-    incoming_.resize(timeline_.edges.size());
-    std::vector<uint32_t> next(first_edge_.begin(), first_edge_.end() - 1);
-    for (const TimelineEdge& edge : timeline_.edges) {
-      incoming_[next[edge.node]++] = {edge.source, edge.kinds};
-    }
-  }
-
-  absl::Span<const Incoming> IncomingOf(TimelineIndex node) const {
-    return absl::MakeConstSpan(incoming_).subspan(first_edge_[node],
-                                                  first_edge_[node + 1] - first_edge_[node]);
   }
 
   // Of each stream the last work that is known to have ended.
@@ -328,11 +299,11 @@ class RankBuilder {
 
   // A thread knows what it waited for, and what a thread that it waited for knew. It learns seldom,
   // so that a new copy for each time is cheap.
-  void PassHostNode(TimelineIndex index) {
+  void PassHostNode(TimelineIndex index, absl::Span<const DependencyEdge> incoming) {
     std::vector<Knowledge>& versions = knowledge_[timeline_.nodes[index].track];
     if (versions.empty()) versions.emplace_back();
     Knowledge learned;
-    for (const Incoming& edge : IncomingOf(index)) {
+    for (const DependencyEdge& edge : incoming) {
       const TimelineNode& source = timeline_.nodes[edge.source];
       if (!source.on_host) {
         Learn(source.track, edge.source, &learned);
@@ -351,9 +322,9 @@ class RankBuilder {
     version_[index] = static_cast<uint32_t>(versions.size() - 1);
   }
 
-  void AddDeviceNode(TimelineIndex index) {
-    std::vector<Incoming> sources;
-    for (const Incoming& edge : IncomingOf(index)) {
+  void AddDeviceNode(TimelineIndex index, absl::Span<const DependencyEdge> incoming) {
+    std::vector<DependencyEdge> sources;
+    for (const DependencyEdge& edge : incoming) {
       const TimelineNode& source = timeline_.nodes[edge.source];
       if (source.on_host) {
         AddKnowledgeOf(edge.source, index, &sources);
@@ -367,7 +338,7 @@ class RankBuilder {
     for (size_t i = 0; i < NodeCountOf(index) && gap != kNoNodeIndex; ++i) {
       AddDependency(graph_node_[index] + static_cast<NodeIndex>(i), gap, EdgeKind::kLaunch);
     }
-    for (const Incoming& source : sources) {
+    for (const DependencyEdge& source : sources) {
       if (gap != kNoNodeIndex) {
         AddDependencyOn(gap, source.source, source.kinds);
       } else {
@@ -389,7 +360,8 @@ class RankBuilder {
 
   // Of what the thread had waited for when it launched the work, what the work's stream did not
   // know yet.
-  void AddKnowledgeOf(TimelineIndex call, TimelineIndex index, std::vector<Incoming>* sources) {
+  void AddKnowledgeOf(TimelineIndex call, TimelineIndex index,
+                      std::vector<DependencyEdge>* sources) {
     const TrackId thread = timeline_.nodes[call].track;
     const TrackId stream = timeline_.nodes[index].track;
     uint32_t& seen = seen_version_[{thread, stream}];
@@ -398,32 +370,26 @@ class RankBuilder {
     Knowledge& known = known_to_stream_[stream];
     for (const auto& [other, work] : knowledge_[thread][seen]) {
       if (other == stream || work >= index) continue;
-      if (Learn(other, work, &known)) sources->push_back({work, EdgeKind::kSync});
+      if (Learn(other, work, &known)) sources->push_back({index, work, EdgeKind::kSync});
     }
   }
 
   // Adds a node for the time in which nothing was computed although everything the work waits for
   // had ended; kNoNodeIndex when there is none. The work's sources get the last computation, since
   // which the time counts.
-  NodeIndex AddGapBefore(TimelineIndex index, std::vector<Incoming>& sources) {
+  NodeIndex AddGapBefore(TimelineIndex index, std::vector<DependencyEdge>& sources) {
     const TimelineNode& work = timeline_.nodes[index];
     if (last_compute_ == kNoTimelineNode) return kNoNodeIndex;
     const int64_t compute_end_ps = timeline_.nodes[last_compute_].end_ps();
     if (compute_end_ps > work.start_ps) return kNoNodeIndex;
     int64_t ready_ps = compute_end_ps;
-    for (const Incoming& source : sources) {
+    for (const DependencyEdge& source : sources) {
       ready_ps = std::max(ready_ps, timeline_.nodes[source.source].end_ps());
     }
-    sources.push_back({last_compute_, EdgeKind::kProgram});
+    sources.push_back({index, last_compute_, EdgeKind::kProgram});
     const int64_t start_ns = UnixNs(ready_ps);
     const int64_t duration_ns = UnixNs(work.start_ps) - start_ns;
-    if (duration_ns <= 0) return kNoNodeIndex;
-    ExecutionNode gap;
-    gap.name = kHostGapOpKind;
-    gap.resource = ResourceOfTrack(work.track);
-    gap.start_ns = start_ns;
-    gap.duration_ns = duration_ns;
-    return AddNode(gap, kNoTimelineNode);
+    return duration_ns > 0 ? AddGap(work.track, start_ns, duration_ns) : kNoNodeIndex;
   }
 
   // A simulator that sends at time 0 aborts when a link is so fast that this takes no time; a gap
@@ -434,11 +400,8 @@ class RankBuilder {
         communication.begin(), communication.end(),
         [](const NodeCommunication& one) { return one.type == ChakraProtoMsg::COMM_SEND_NODE; });
     if (!sends || start_gap_ != kNoNodeIndex) return kNoNodeIndex;
-    ExecutionNode gap;
-    gap.name = kHostGapOpKind;
-    gap.resource = ResourceOfTrack(timeline_.nodes[index].track);
-    gap.start_ns = UnixNs(timeline_.nodes[index].start_ps);
-    return AddNode(gap, kNoTimelineNode);
+    const TimelineNode& node = timeline_.nodes[index];
+    return AddGap(node.track, UnixNs(node.start_ps), 0);
   }
 
   // A send occupies its rank, but always ends, and a receive occupies nothing: only collectives can
@@ -470,8 +433,6 @@ class RankBuilder {
   std::vector<NodeIndex> graph_node_;
   absl::flat_hash_map<int64_t, std::string> device_of_stream_;
 
-  std::vector<uint32_t> first_edge_;
-  std::vector<Incoming> incoming_;
   // All that each thread ever knew, from nothing on; and which of these each host node knew.
   absl::node_hash_map<TrackId, std::vector<Knowledge>> knowledge_;
   std::vector<uint32_t> version_;
@@ -501,7 +462,7 @@ absl::Status CheckSize(absl::Span<const RankInput> inputs) {
       const auto it = input.communication->nodes.find(node);
       return it == input.communication->nodes.end() ? 1.0 : static_cast<double>(it->second.size());
     };
-    for (const TimelineEdge& edge : input.timeline->edges) {
+    for (const DependencyEdge& edge : input.timeline->edges) {
       edges += count(edge.node) * count(edge.source) - 1;
     }
   }

@@ -17,44 +17,39 @@ namespace meridian {
 namespace {
 
 // Nodes that come at once: one, or the members of a collective.
-class Joints {
- public:
-  explicit Joints(const WorkGraph& graph) : of_node_(graph.nodes.size()) {
+struct Joints {
+  explicit Joints(const WorkGraph& graph) : of_node(graph.nodes.size()) {
     absl::flat_hash_map<uint32_t, uint32_t> collectives;
     for (NodeIndex node = 0; node < graph.nodes.size(); ++node) {
       const WorkNode& work = graph.nodes[node];
-      uint32_t joint = static_cast<uint32_t>(members_.size());
+      uint32_t joint = static_cast<uint32_t>(members.size());
       int64_t time_ns = work.start_ns;
       if (work.type == ChakraProtoMsg::COMM_COLL_NODE) {
         joint = collectives.emplace(work.instance, joint).first->second;
         time_ns = work.instance_start_ns;
       }
-      if (joint == members_.size()) {
-        members_.emplace_back();
-        times_ns_.push_back(time_ns);
+      if (joint == members.size()) {
+        members.emplace_back();
+        times_ns.push_back(time_ns);
       }
-      members_[joint].push_back(node);
-      of_node_[node] = joint;
+      members[joint].push_back(node);
+      of_node[node] = joint;
     }
   }
 
-  size_t size() const { return members_.size(); }
-  uint32_t Of(NodeIndex node) const { return of_node_[node]; }
-  const std::vector<NodeIndex>& Members(uint32_t joint) const { return members_[joint]; }
-  int64_t TimeNs(uint32_t joint) const { return times_ns_[joint]; }
-
- private:
-  std::vector<uint32_t> of_node_;
-  std::vector<std::vector<NodeIndex>> members_;
-  std::vector<int64_t> times_ns_;
+  // The joint of each node.
+  std::vector<uint32_t> of_node;
+  // By joint: its nodes, and when it began.
+  std::vector<std::vector<NodeIndex>> members;
+  std::vector<int64_t> times_ns;
 };
 
 // Returns pairs of source and target: those of edges and those from sends to receives.
 std::vector<std::pair<uint32_t, uint32_t>> JointEdges(const WorkGraph& graph,
                                                       const Joints& joints) {
   std::vector<std::pair<uint32_t, uint32_t>> edges;
-  for (const WorkEdge& edge : graph.edges) {
-    edges.push_back({joints.Of(edge.source), joints.Of(edge.node)});
+  for (const DependencyEdge& edge : graph.edges) {
+    edges.push_back({joints.of_node[edge.source], joints.of_node[edge.node]});
   }
   std::map<uint32_t, NodeIndex> sends;
   for (NodeIndex node = 0; node < graph.nodes.size(); ++node) {
@@ -65,7 +60,7 @@ std::vector<std::pair<uint32_t, uint32_t>> JointEdges(const WorkGraph& graph,
   for (NodeIndex node = 0; node < graph.nodes.size(); ++node) {
     if (graph.nodes[node].type != ChakraProtoMsg::COMM_RECV_NODE) continue;
     const auto send = sends.find(graph.nodes[node].instance);
-    if (send != sends.end()) edges.push_back({joints.Of(send->second), joints.Of(node)});
+    if (send != sends.end()) edges.push_back({joints.of_node[send->second], joints.of_node[node]});
   }
   std::sort(edges.begin(), edges.end());
   return edges;
@@ -76,9 +71,9 @@ absl::Status DescribeDeadlock(const WorkGraph& graph, const Joints& joints,
                               const std::vector<uint32_t>& waiting) {
   std::string ranks;
   const WorkNode* stuck = nullptr;
-  for (uint32_t joint = 0; joint < joints.size() && stuck == nullptr; ++joint) {
-    if (waiting[joint] == 0 || joints.Members(joint).size() < 2) continue;
-    for (const NodeIndex node : joints.Members(joint)) {
+  for (uint32_t joint = 0; joint < joints.members.size() && stuck == nullptr; ++joint) {
+    if (waiting[joint] == 0 || joints.members[joint].size() < 2) continue;
+    for (const NodeIndex node : joints.members[joint]) {
       stuck = &graph.nodes[node];
       absl::StrAppend(&ranks, ranks.empty() ? "" : ", ", stuck->resource.rank);
     }
@@ -101,22 +96,22 @@ bool TakesSlot(const WorkNode& node) {
 absl::StatusOr<std::vector<NodeIndex>> GlobalOrder(const WorkGraph& graph) {
   const Joints joints(graph);
   const std::vector<std::pair<uint32_t, uint32_t>> edges = JointEdges(graph, joints);
-  std::vector<uint32_t> waiting(joints.size(), 0);
+  std::vector<uint32_t> waiting(joints.members.size(), 0);
   for (const auto& edge : edges) ++waiting[edge.second];
   using Entry = std::tuple<int64_t, uint32_t>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> ready;
-  for (uint32_t joint = 0; joint < joints.size(); ++joint) {
-    if (waiting[joint] == 0) ready.push({joints.TimeNs(joint), joint});
+  for (uint32_t joint = 0; joint < joints.members.size(); ++joint) {
+    if (waiting[joint] == 0) ready.push({joints.times_ns[joint], joint});
   }
   std::vector<NodeIndex> order;
   while (!ready.empty()) {
     const uint32_t joint = std::get<1>(ready.top());
     ready.pop();
-    const std::vector<NodeIndex>& members = joints.Members(joint);
+    const std::vector<NodeIndex>& members = joints.members[joint];
     order.insert(order.end(), members.begin(), members.end());
     auto edge = std::lower_bound(edges.begin(), edges.end(), std::make_pair(joint, uint32_t{0}));
     for (; edge != edges.end() && edge->first == joint; ++edge) {
-      if (--waiting[edge->second] == 0) ready.push({joints.TimeNs(edge->second), edge->second});
+      if (--waiting[edge->second] == 0) ready.push({joints.times_ns[edge->second], edge->second});
     }
   }
   if (order.size() < graph.nodes.size()) return DescribeDeadlock(graph, joints, waiting);

@@ -97,7 +97,7 @@ TEST(GlobalOrderTest, WhatOverlappedStaysConcurrentInTheObservedOrder) {
   graph.nodes[0].end_ns = 30;
   AddObservedCommunicationOrder({0, 1, 2, 3}, &graph);
   std::vector<std::pair<NodeIndex, NodeIndex>> edges;
-  for (const WorkEdge& edge : graph.edges) {
+  for (const DependencyEdge& edge : graph.edges) {
     EXPECT_TRUE(edge.kinds == EdgeKind::kControl);
     edges.emplace_back(edge.source, edge.node);
   }

@@ -57,10 +57,11 @@ class Program {
   int64_t PlaceWithin(const HloComputation& computation, const HloInstruction* instruction) const {
     for (int depth = 0; depth < kMaxCallDepth; ++depth) {
       if (&instruction->computation() == &computation) return places_.at(instruction);
-      const auto caller = callers_.find(&instruction->computation());
-      if (caller == callers_.end()) return kNoPlace;
-      if (caller->second == nullptr) return kUnknownPlace;
-      instruction = caller->second;
+      const absl::Span<const HloInstruction* const> callers =
+          flow_.CallersOf(instruction->computation());
+      if (callers.empty()) return kNoPlace;
+      if (callers.size() > 1) return kUnknownPlace;
+      instruction = callers[0];
     }
     return kUnknownPlace;
   }
@@ -81,22 +82,12 @@ class Program {
       : collectives_(collectives), flow_(module, collectives), entry_(module.entry()) {
     for (const HloComputation& computation : module.computations()) Place(computation);
     for (const HloInstruction& instruction : module.instructions()) {
-      for (const HloComputation* called : instruction.called_computations()) {
-        const auto [it, is_new] = callers_.emplace(called, &instruction);
-        if (!is_new) it->second = nullptr;
-      }
       if (absl::EndsWith(instruction.opcode(), "-done")) AddAsync(instruction);
     }
   }
 
   void Place(const HloComputation& computation) {
-    const HloInstructionList schedule = computation.schedule();
-    std::vector<const HloInstruction*> order(schedule.begin(), schedule.end());
-    if (order.empty()) {
-      for (const HloInstruction& instruction : computation.instructions()) {
-        order.push_back(&instruction);
-      }
-    }
+    std::vector<const HloInstruction*> order = ScheduledInstructions(computation);
     for (size_t i = 0; i < order.size(); ++i) {
       places_.emplace(order[i], static_cast<int64_t>(i));
     }
@@ -130,8 +121,6 @@ class Program {
   std::vector<const HloInstruction*> scheduled_;
   // The place of each instruction in the schedule of its computation.
   absl::flat_hash_map<const HloInstruction*, int64_t> places_;
-  // The instruction that calls each computation; null when several do.
-  absl::flat_hash_map<const HloComputation*, const HloInstruction*> callers_;
   absl::flat_hash_map<const HloInstruction*, AsyncSpan> async_;
 };
 
@@ -383,12 +372,18 @@ class AsyncWaits {
   std::map<int64_t, NodeIndex> awaited_;
 };
 
-void AddAsyncWaits(const Programs& programs, WorkGraph* graph) {
+// Returns the device work of each rank.
+std::map<int64_t, std::vector<NodeIndex>> WorkByRank(const WorkGraph& graph) {
   std::map<int64_t, std::vector<NodeIndex>> ranks;
-  for (NodeIndex node = 0; node < graph->nodes.size(); ++node) {
-    const WorkNode& work = graph->nodes[node];
+  for (NodeIndex node = 0; node < graph.nodes.size(); ++node) {
+    const WorkNode& work = graph.nodes[node];
     if (work.work != nullptr) ranks[work.resource.rank].push_back(node);
   }
+  return ranks;
+}
+
+void AddAsyncWaits(const Programs& programs, WorkGraph* graph) {
+  std::map<int64_t, std::vector<NodeIndex>> ranks = WorkByRank(*graph);
   for (auto& [rank, nodes] : ranks) {
     SortByLaunch(*graph, &nodes);
     AsyncWaits waits(programs, graph);
@@ -418,13 +413,9 @@ void AddDataDependencies(WorkGraph* graph) {
 }
 
 int64_t AddInferredDependencies(WorkGraph* graph) {
-  const WorkSources sources(*graph);
-  std::map<int64_t, std::vector<NodeIndex>> ranks;
-  for (NodeIndex node = 0; node < graph->nodes.size(); ++node) {
-    if (graph->nodes[node].work != nullptr) ranks[graph->nodes[node].resource.rank].push_back(node);
-  }
+  const EdgesByNode sources(graph->edges, graph->nodes.size());
   int64_t added = 0;
-  for (const auto& [rank, nodes] : ranks) {
+  for (const auto& [rank, nodes] : WorkByRank(*graph)) {
     // Times count from the rank's first start; those that do not fit even so are far from all others.
     int64_t base_ns = graph->nodes[nodes[0]].start_ns;
     for (const NodeIndex node : nodes) base_ns = std::min(base_ns, graph->nodes[node].start_ns);
@@ -443,7 +434,7 @@ int64_t AddInferredDependencies(WorkGraph* graph) {
       if (!work.work->launch_end_ps.has_value()) continue;
       span.ready_ps = SaturateToInt64(absl::int128(span.start_ps) - work.work->start_ps +
                                       *work.work->launch_end_ps);
-      for (const WorkEdge& edge : sources.Of(node)) {
+      for (const DependencyEdge& edge : sources.Of(node)) {
         span.ready_ps = std::max(span.ready_ps, picoseconds(graph->nodes[edge.source].end_ns));
       }
     }

@@ -56,7 +56,7 @@ class DataDependenciesTest : public ::testing::Test {
 
   std::vector<NodeIndex> SourcesOf(NodeIndex node, EdgeKind kind) const {
     std::vector<NodeIndex> sources;
-    for (const WorkEdge& edge : graph_.edges) {
+    for (const DependencyEdge& edge : graph_.edges) {
       if (edge.node == node && edge.kinds.Contains(kind)) sources.push_back(edge.source);
     }
     return sources;
@@ -166,7 +166,7 @@ class AsyncWaitsTest : public ::testing::Test {
   std::vector<NodeIndex> AwaitedBy(NodeIndex node) {
     if (graph_.edges.empty()) AddDataDependencies(&graph_);
     std::vector<NodeIndex> sources;
-    for (const WorkEdge& edge : graph_.edges) {
+    for (const DependencyEdge& edge : graph_.edges) {
       if (edge.node == node && edge.kinds.Contains(EdgeKind::kSync)) sources.push_back(edge.source);
     }
     return sources;

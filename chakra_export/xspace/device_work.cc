@@ -34,27 +34,6 @@ CopyDirection DirectionOf(bool from_host, bool to_host) {
 // The stream of asynchronous work on TPUs, whose lines have no such id.
 constexpr int64_t kAsynchronousStream = -1;
 
-// Removes events that have others within them on their stream. `work` is in order.
-int64_t RemoveSurrounding(std::vector<DeviceWork>* work) {
-  absl::flat_hash_map<int64_t, std::vector<size_t>> open;
-  std::vector<bool> surrounds(work->size(), false);
-  for (size_t i = 0; i < work->size(); ++i) {
-    std::vector<size_t>& stack = open[(*work)[i].stream];
-    while (!stack.empty() && (*work)[stack.back()].end_ps <= (*work)[i].start_ps) stack.pop_back();
-    if (!stack.empty() && (*work)[i].end_ps <= (*work)[stack.back()].end_ps) {
-      surrounds[stack.back()] = true;
-    }
-    stack.push_back(i);
-  }
-  size_t kept = 0;
-  for (size_t i = 0; i < work->size(); ++i) {
-    if (!surrounds[i]) (*work)[kept++] = (*work)[i];
-  }
-  const auto removed = static_cast<int64_t>(work->size() - kept);
-  work->resize(kept);
-  return removed;
-}
-
 class WorkReader {
  public:
   WorkReader(std::optional<int64_t> profile_start_ns, ProfileWork* out)
@@ -95,8 +74,7 @@ class WorkReader {
     });
     for (auto& [ordinal, device] : cpus_) {
       Sort(&device.work);
-      const int64_t removed = RemoveSurrounding(&device.work);
-      if (removed > 0) out_->dropped["thunk that surrounds others"] += removed;
+      DropSurrounding("thunk that surrounds others", &device.work);
       NumberThreads(&device.work);
       out_->devices.push_back(std::move(device));
     }
@@ -193,8 +171,7 @@ class WorkReader {
     }));
     if (device.work.empty()) return absl::OkStatus();
     Sort(&device.work);
-    const int64_t removed = RemoveSurrounding(&device.work);
-    if (removed > 0) out_->dropped["op that surrounds others"] += removed;
+    DropSurrounding("op that surrounds others", &device.work);
     out_->devices.push_back(std::move(device));
     return absl::OkStatus();
   }
@@ -282,6 +259,31 @@ class WorkReader {
   }
 
   void Drop(const std::string& reason) { ++out_->dropped[reason]; }
+
+  // Drops events that have others within them on their stream. `work` is in order.
+  void DropSurrounding(const std::string& reason, std::vector<DeviceWork>* work) {
+    absl::flat_hash_map<int64_t, std::vector<size_t>> open;
+    std::vector<bool> surrounds(work->size(), false);
+    for (size_t i = 0; i < work->size(); ++i) {
+      std::vector<size_t>& stack = open[(*work)[i].stream];
+      while (!stack.empty() && (*work)[stack.back()].end_ps <= (*work)[i].start_ps) {
+        stack.pop_back();
+      }
+      if (!stack.empty() && (*work)[i].end_ps <= (*work)[stack.back()].end_ps) {
+        surrounds[stack.back()] = true;
+      }
+      stack.push_back(i);
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < work->size(); ++i) {
+      if (surrounds[i]) {
+        Drop(reason);
+      } else {
+        (*work)[kept++] = (*work)[i];
+      }
+    }
+    work->resize(kept);
+  }
 
   const std::optional<int64_t> profile_start_ns_;
   ProfileWork* out_;

@@ -1,8 +1,6 @@
 #include "chakra_export/xspace/hlo_cost.h"
 
-#include <algorithm>
-#include <iterator>
-
+#include "absl/algorithm/container.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -39,18 +37,20 @@ std::optional<int64_t> Multiply(int64_t a, int64_t b) {
   return product;
 }
 
+std::optional<int64_t> ProductOf(const std::vector<int64_t>& sizes) {
+  std::optional<int64_t> product = 1;
+  for (const int64_t size : sizes) {
+    if (product.has_value()) product = Multiply(*product, size);
+  }
+  return product;
+}
+
 std::optional<int64_t> ElementsOf(const HloInstruction& instruction) {
   const absl::StatusOr<HloShape> shape = instruction.Shape();
   if (!shape.ok()) return std::nullopt;
   std::vector<HloShape> arrays;
   AppendArrays(*shape, &arrays);
-  std::optional<int64_t> elements = 1;
-  if (arrays.empty()) return 0;
-  for (const int64_t dimension : arrays[0].dimensions) {
-    elements = Multiply(*elements, dimension);
-    if (!elements.has_value()) return std::nullopt;
-  }
-  return elements;
+  return ProductOf(arrays[0].dimensions);
 }
 
 // Returns how many products make one element of a dot.
@@ -72,20 +72,13 @@ std::optional<int64_t> ContractedSize(const HloInstruction& dot) {
     if (numbers.failed()) return std::nullopt;
   }
   if (reader.failed()) return std::nullopt;
-  std::optional<int64_t> size = 1;
-  for (const int64_t dimension : contracting) {
+  for (int64_t& dimension : contracting) {
     if (dimension < 0 || dimension >= static_cast<int64_t>(lhs->dimensions.size())) {
       return std::nullopt;
     }
-    size = Multiply(*size, lhs->dimensions[static_cast<size_t>(dimension)]);
-    if (!size.has_value()) return std::nullopt;
+    dimension = lhs->dimensions[static_cast<size_t>(dimension)];
   }
-  return size;
-}
-
-bool Contains(absl::string_view const* begin, absl::string_view const* end,
-              absl::string_view opcode) {
-  return std::find(begin, end, opcode) != end;
+  return ProductOf(contracting);
 }
 
 // True for opcodes that only move or arrange values.
@@ -115,7 +108,7 @@ bool IsFree(absl::string_view opcode) {
                                                    "opt-barrier",
                                                    "copy-start",
                                                    "copy-done"};
-  return Contains(std::begin(kOpcodes), std::end(kOpcodes), opcode);
+  return absl::c_linear_search(kOpcodes, opcode);
 }
 
 // True for opcodes whose operations the shapes do not tell.
@@ -124,7 +117,7 @@ bool IsOpaque(absl::string_view opcode) {
       "custom-call", "while",  "conditional", "convolution", "sort", "fft",
       "cholesky",    "infeed", "outfeed",     "rng",         "topk", "triangular-solve",
       "async-start", "call"};
-  return Contains(std::begin(kOpcodes), std::end(kOpcodes), opcode);
+  return absl::c_linear_search(kOpcodes, opcode);
 }
 
 std::optional<int64_t> OperationsOf(const HloInstruction& instruction, int depth) {

@@ -1,8 +1,9 @@
 #include "chakra_export/xspace/hlo_data_flow.h"
 
 #include <algorithm>
-#include <iterator>
 
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 
 namespace meridian {
@@ -10,15 +11,21 @@ namespace {
 
 constexpr size_t kMaxSearchedValues = 100000;
 
-bool IsAsyncStart(const HloInstruction& instruction) {
-  return instruction.opcode() == "async-start";
-}
-
-bool IsAsyncEnd(const HloInstruction& instruction) {
-  return instruction.opcode() == "async-update" || instruction.opcode() == "async-done";
-}
+// Opcodes whose value is that of their operand, element by element.
+constexpr absl::string_view kPassedOn[] = {"async-update", "async-done", "while",
+                                           "opt-barrier",  "bitcast",    "copy-done"};
 
 }  // namespace
+
+std::vector<const HloInstruction*> ScheduledInstructions(const HloComputation& computation) {
+  const HloInstructionList schedule = computation.schedule();
+  std::vector<const HloInstruction*> order(schedule.begin(), schedule.end());
+  if (!order.empty()) return order;
+  for (const HloInstruction& instruction : computation.instructions()) {
+    order.push_back(&instruction);
+  }
+  return order;
+}
 
 HloDataFlow::HloDataFlow(const HloModule& module, const HloCollectives& collectives)
     : collectives_(collectives) {
@@ -36,8 +43,14 @@ bool HloDataFlow::DoesNoWork(const HloInstruction& instruction) {
       "async-done",  "async-update",      "while", "conditional",       "copy-done",
       "send-done",   "recv-done",         "iota",  "partition-id",      "replica-id",
       "domain",      "get-dimension-size"};
-  return std::find(std::begin(kOpcodes), std::end(kOpcodes), instruction.opcode()) !=
-         std::end(kOpcodes);
+  return absl::c_linear_search(kOpcodes, instruction.opcode());
+}
+
+absl::Span<const HloInstruction* const> HloDataFlow::CallersOf(
+    const HloComputation& computation) const {
+  const auto it = callers_.find(&computation);
+  if (it == callers_.end()) return {};
+  return it->second;
 }
 
 const HloSources& HloDataFlow::SourcesOf(const HloInstruction& instruction) {
@@ -112,22 +125,17 @@ void HloDataFlow::Follow(const Value& value, std::vector<Value>* open) const {
     // Of a loop the condition's root is as good as the body's: the next iteration waits for it.
     if (called->root() != nullptr) open->push_back({called->root(), value.path});
   }
-  const bool calls = opcode == "call" || IsAsyncStart(instruction);
+  const bool calls = opcode == "call" || opcode == "async-start";
   if (calls && !instruction.called_computations().empty()) return;
   for (const HloInstruction* operand : instruction.operands()) {
-    const bool is_same_value = IsAsyncEnd(instruction) || opcode == "while" ||
-                               opcode == "opt-barrier" || opcode == "bitcast" ||
-                               opcode == "copy-done";
-    open->push_back({operand, is_same_value ? value.path : Path()});
+    open->push_back({operand, absl::c_linear_search(kPassedOn, opcode) ? value.path : Path()});
   }
 }
 
 void HloDataFlow::FollowParameter(const Value& value, std::vector<Value>* open) const {
   const HloComputation& computation = value.instruction->computation();
-  const auto callers = callers_.find(&computation);
-  if (callers == callers_.end()) return;
   const int64_t number = value.instruction->parameter_number();
-  for (const HloInstruction* caller : callers->second) {
+  for (const HloInstruction* caller : CallersOf(computation)) {
     int64_t operand = number;
     if (caller->opcode() == "while") {
       // The first iteration has the loop's operand, the others what the body made.

@@ -8,13 +8,12 @@
 #ifndef CHAKRA_EXPORT_XSPACE_HLO_DATA_FLOW_H_
 #define CHAKRA_EXPORT_XSPACE_HLO_DATA_FLOW_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
+#include "absl/types/span.h"
 #include "xla_profiler/hlo/hlo_collective.h"
 #include "xla_profiler/hlo/hlo_module.h"
 
@@ -25,6 +24,10 @@ struct HloSources {
   std::vector<const HloInstruction*> data;
   std::vector<const HloInstruction*> control;
 };
+
+// Returns the instructions in the order of the computation's schedule; where it has none, as they
+// stand.
+std::vector<const HloInstruction*> ScheduledInstructions(const HloComputation& computation);
 
 // Finds the producers of values in one module, and remembers what it has found.
 class HloDataFlow {
@@ -38,6 +41,9 @@ class HloDataFlow {
   // Returns the sources of the instruction that do work. Those of asynchronous collectives are the
   // ones that communicate. A search that grows beyond all reason is cut short.
   const HloSources& SourcesOf(const HloInstruction& instruction);
+
+  // Returns the instructions that call the computation, once for each time.
+  absl::Span<const HloInstruction* const> CallersOf(const HloComputation& computation) const;
 
  private:
   // The elements of nested tuples to be taken, the innermost last.

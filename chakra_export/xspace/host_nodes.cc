@@ -4,7 +4,6 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -67,6 +66,12 @@ NodeIndex AddHostNode(absl::string_view name, const Resource& thread, int64_t st
   return static_cast<NodeIndex>(graph->nodes.size() - 1);
 }
 
+NodeIndex AddGapNode(const Resource& resource, int64_t start_ns, int64_t end_ns, WorkGraph* graph) {
+  const NodeIndex gap = AddHostNode(kHostGapOpKind, resource, start_ns, end_ns, graph);
+  graph->nodes[gap].op_kind = kHostGapOpKind;
+  return gap;
+}
+
 void AddRank(const ProfileWork& profile, int64_t rank, absl::Span<const NodeIndex> nodes,
              WorkGraph* graph) {
   // The last node of each thread.
@@ -84,9 +89,7 @@ void AddRank(const ProfileWork& profile, int64_t rank, absl::Span<const NodeInde
                           graph->nodes[last_work].end_ns > call_end_ns;
       const int64_t gap_start_ns = waited ? graph->nodes[last_work].end_ns : call_end_ns;
       if (gap_start_ns < launch.start_ns) {
-        const NodeIndex gap =
-            AddHostNode(kHostGapOpKind, thread, gap_start_ns, launch.start_ns, graph);
-        graph->nodes[gap].op_kind = kHostGapOpKind;
+        const NodeIndex gap = AddGapNode(thread, gap_start_ns, launch.start_ns, graph);
         graph->edges.push_back({gap, before, EdgeKind::kProgram});
         if (waited) graph->edges.push_back({gap, last_work, EdgeKind::kSync});
         before = gap;
@@ -111,7 +114,7 @@ class GapMaker {
  public:
   explicit GapMaker(WorkGraph* graph)
       : graph_(graph),
-        sources_(*graph),
+        sources_(graph->edges, graph->nodes.size()),
         replayed_end_ns_(graph->nodes.size(), 0),
         ranks_(static_cast<size_t>(graph->rank_count)) {
     for (const WorkNode& node : graph->nodes) {
@@ -162,7 +165,7 @@ class GapMaker {
       if (other != kNoNodeIndex && (before == kNoNodeIndex || EndNs(other) > EndNs(before)))
         before = other;
     };
-    for (const WorkEdge& edge : sources_.Of(node)) take_later(edge.source);
+    for (const DependencyEdge& edge : sources_.Of(node)) take_later(edge.source);
     const bool host_waited = HostWaited(work, rank.last);
     if (host_waited) take_later(rank.last);
     const int64_t ready_ns = before == kNoNodeIndex ? begin_ns_ : EndNs(before);
@@ -174,7 +177,7 @@ class GapMaker {
       if (before != kNoNodeIndex) {
         EdgeKinds kinds = host_waited ? EdgeKind::kSync : EdgeKind::kProgram;
         // What the node waited for, the gap waits for now.
-        for (const WorkEdge& edge : sources_.Of(node)) {
+        for (const DependencyEdge& edge : sources_.Of(node)) {
           if (edge.source == before) kinds |= edge.kinds;
         }
         graph_->edges.push_back({*gap, before, kinds});
@@ -207,22 +210,16 @@ class GapMaker {
   }
 
   NodeIndex AddGap(NodeIndex node, int64_t start_ns, int64_t duration_ns) {
-    WorkNode gap;
-    gap.name = kHostGapOpKind;
-    gap.op_kind = kHostGapOpKind;
-    gap.resource = graph_->nodes[node].resource;
-    gap.start_ns = start_ns;
-    gap.end_ns = start_ns + duration_ns;
-    gap.duration_ns = duration_ns;
-    const auto index = static_cast<NodeIndex>(graph_->nodes.size());
-    graph_->nodes.push_back(gap);
-    graph_->edges.push_back({node, index, EdgeKind::kLaunch});
-    replayed_end_ns_.push_back(gap.end_ns);
-    return index;
+    const int64_t end_ns = start_ns + duration_ns;
+    const NodeIndex gap = AddGapNode(graph_->nodes[node].resource, start_ns, end_ns, graph_);
+    graph_->edges.push_back({node, gap, EdgeKind::kLaunch});
+    replayed_end_ns_.push_back(end_ns);
+    return gap;
   }
 
   WorkGraph* graph_;
-  const WorkSources sources_;
+  // What each node waits for, gaps aside.
+  const EdgesByNode sources_;
   // When a replay would end each node.
   std::vector<int64_t> replayed_end_ns_;
   std::vector<Rank> ranks_;

@@ -39,7 +39,7 @@ class HostNodesTest : public ::testing::Test {
   }
 
   bool HasEdge(NodeIndex node, NodeIndex source, EdgeKind kind) const {
-    for (const WorkEdge& edge : graph_.edges) {
+    for (const DependencyEdge& edge : graph_.edges) {
       if (edge.node == node && edge.source == source && edge.kinds == kind) return true;
     }
     return false;
@@ -108,7 +108,7 @@ class HostGapsTest : public ::testing::Test {
 
   EdgeKinds KindsOf(NodeIndex node, NodeIndex source) const {
     EdgeKinds kinds;
-    for (const WorkEdge& edge : graph_.edges) {
+    for (const DependencyEdge& edge : graph_.edges) {
       if (edge.node == node && edge.source == source) kinds |= edge.kinds;
     }
     return kinds;

@@ -15,7 +15,6 @@
 #include "chakra_export/et/collective_type.h"
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/xspace/hlo_data_flow.h"
-#include "chakra_export/xspace/work_graph.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 
@@ -147,14 +146,9 @@ class ProgramNodeMaker {
 
   void AddComputation(const HloComputation& computation, int depth, RankProgram* here) {
     if (depth == 0) return;
-    std::vector<const HloInstruction*> order(computation.schedule().begin(),
-                                             computation.schedule().end());
-    if (order.empty()) {
-      for (const HloInstruction& instruction : computation.instructions()) {
-        order.push_back(&instruction);
-      }
+    for (const HloInstruction* instruction : ScheduledInstructions(computation)) {
+      AddInstruction(*instruction, depth, here);
     }
-    for (const HloInstruction* instruction : order) AddInstruction(*instruction, depth, here);
   }
 
   void AddInstruction(const HloInstruction& instruction, int depth, RankProgram* here) {
@@ -210,12 +204,8 @@ class ProgramNodeMaker {
         continue;
       }
       WorkNode node = NewNode(here.rank, collective.instruction->name());
-      node.type = ChakraProtoMsg::COMM_COLL_NODE;
-      node.communication.emplace();
-      node.communication->bytes = collective.operand_bytes;
-      node.communication->type = *type;
-      node.communication->group = groups_.Add(ranks);
-      node.instance = InstanceOf(collective, static_cast<int64_t>(g));
+      node.SetCollective(collective.operand_bytes, *type, groups_.Add(ranks));
+      node.instance = InstanceOf(collective.instruction->id(), static_cast<int64_t>(g), -1);
       return {node};
     }
     return {};
@@ -237,28 +227,17 @@ class ProgramNodeMaker {
       const bool is_receive = receives && target == here->rank;
       if (!is_send && !is_receive) continue;
       WorkNode node = NewNode(here->rank, collective.instruction->name());
-      node.type = is_send ? ChakraProtoMsg::COMM_SEND_NODE : ChakraProtoMsg::COMM_RECV_NODE;
-      node.communication.emplace();
-      node.communication->bytes = collective.operand_bytes;
-      node.communication->source = source;
-      node.communication->target = target;
-      node.communication->tag = tag;
-      node.instance = MessageOf(tag, source, target);
+      node.SetMessage(is_send, collective.operand_bytes, source, target, tag);
+      node.instance = InstanceOf(tag, source, target);
       nodes.push_back(node);
     }
     return nodes;
   }
 
-  uint32_t InstanceOf(const HloCollective& collective, int64_t group) {
+  // The numbers are an instruction's, its group's and -1, or a tag, a source and a target.
+  uint32_t InstanceOf(int64_t a, int64_t b, int64_t c) {
     return instances_
-        .emplace(std::make_tuple(program_count_, collective.instruction->id(), group, int64_t{-1}),
-                 static_cast<uint32_t>(instances_.size()))
-        .first->second;
-  }
-  uint32_t MessageOf(int32_t tag, int64_t source, int64_t target) {
-    return instances_
-        .emplace(std::make_tuple(program_count_, int64_t{tag}, source, target),
-                 static_cast<uint32_t>(instances_.size()))
+        .emplace(std::make_tuple(program_count_, a, b, c), static_cast<uint32_t>(instances_.size()))
         .first->second;
   }
 

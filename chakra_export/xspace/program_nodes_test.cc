@@ -41,7 +41,7 @@ std::vector<std::string> Names(const WorkNodes& nodes, int64_t rank) {
 // "source > node: kinds" of a rank.
 std::vector<std::string> Edges(const WorkNodes& nodes, int64_t rank) {
   std::vector<std::string> edges;
-  for (const WorkEdge& edge : nodes.graph.edges) {
+  for (const DependencyEdge& edge : nodes.graph.edges) {
     const WorkNode& node = nodes.graph.nodes[edge.node];
     if (node.resource.rank != rank) continue;
     edges.push_back(absl::StrCat(std::string(nodes.graph.nodes[edge.source].name), " > ",

@@ -155,13 +155,6 @@ std::string DescribeDifference(const HloProgram& a, const HloProgram& b) {
   return absl::StrCat(in_a.size(), " collectives in the one, ", in_b.size(), " in the other");
 }
 
-// A rank's part in an instance.
-struct Part {
-  uint32_t instance = 0;
-  int64_t start_ps = 0;
-  int64_t end_ps = 0;
-};
-
 class MiddleCheck {
  public:
   explicit MiddleCheck(const CollectiveRun& run) : run_(run), table_(run.table) {}
@@ -192,7 +185,7 @@ class MiddleCheck {
     const std::vector<CollectiveInstance>& instances = table_.instances();
     for (uint32_t i = 0; i < instances.size(); ++i) {
       for (const CollectiveMember& member : table_.MembersOf(instances[i])) {
-        parts_[member.rank].push_back({i, member.start_ps, member.end_ps});
+        parts_[member.rank].push_back({i, &member});
       }
     }
   }
@@ -218,20 +211,19 @@ class MiddleCheck {
   std::set<int64_t> MissingRanks(const CollectiveInstance& instance) const {
     const absl::Span<const CollectiveMember> members = table_.MembersOf(instance);
     std::set<int64_t> ranks;
+    const auto add = [&](int64_t rank) {
+      if (rank == kUnknownId || table_.node_of_rank()[rank] == CollectiveTable::kNoNode) return;
+      ranks.insert(rank);
+    };
     if (instance.group != CollectiveInstance::kNoGroup) {
-      const absl::Span<const int64_t> group = table_.groups()[instance.group];
-      ranks.insert(group.begin(), group.end());
+      for (const int64_t rank : table_.groups()[instance.group]) add(rank);
     } else if (!members.empty()) {
       for (const SourceTargetPair& pair : OpOf(members[0]).pairs) {
-        ranks.insert({run_.ranks.RankOf(pair.source), run_.ranks.RankOf(pair.target)});
+        add(run_.ranks.RankOf(pair.source));
+        add(run_.ranks.RankOf(pair.target));
       }
     }
-    ranks.erase(kUnknownId);
     for (const CollectiveMember& member : members) ranks.erase(member.rank);
-    for (auto rank = ranks.begin(); rank != ranks.end();) {
-      rank = table_.node_of_rank()[*rank] == CollectiveTable::kNoNode ? ranks.erase(rank)
-                                                                      : std::next(rank);
-    }
     return ranks;
   }
 
@@ -256,12 +248,12 @@ class MiddleCheck {
     if (!is_new) return it->second;
     // Both are in the order of the instances.
     auto there = parts_[other].begin();
-    for (const Part& part : parts_[rank]) {
-      while (there != parts_[other].end() && there->instance < part.instance) ++there;
+    for (const auto& [instance, part] : parts_[rank]) {
+      while (there != parts_[other].end() && there->first < instance) ++there;
       if (there == parts_[other].end()) break;
-      if (there->instance != part.instance) continue;
-      it->second.first_end_ps = std::min(it->second.first_end_ps, part.end_ps);
-      it->second.last_start_ps = std::max(it->second.last_start_ps, part.start_ps);
+      if (there->first != instance) continue;
+      it->second.first_end_ps = std::min(it->second.first_end_ps, part->end_ps);
+      it->second.last_start_ps = std::max(it->second.last_start_ps, part->start_ps);
     }
     return it->second;
   }
@@ -278,8 +270,8 @@ class MiddleCheck {
 
   const CollectiveRun& run_;
   const CollectiveTable& table_;
-  // The parts of each rank in the order of the instances.
-  std::vector<std::vector<Part>> parts_;
+  // The parts of each rank with their instances, in the order of these.
+  std::vector<std::vector<std::pair<uint32_t, const CollectiveMember*>>> parts_;
   // Ranks and instructions that ran in an execution that is not known.
   std::set<std::pair<int64_t, std::string>> unplaced_;
   std::map<std::pair<uint32_t, int64_t>, Shared> shared_;

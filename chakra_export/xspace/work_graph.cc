@@ -1,15 +1,12 @@
 #include "chakra_export/xspace/work_graph.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "chakra_export/et/et_attributes.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/picoseconds.h"
@@ -44,6 +41,18 @@ std::set<std::pair<int64_t, int64_t>> CommunicationEnds(const WorkGraph& graph) 
 
 }  // namespace
 
+void WorkNode::SetCollective(int64_t comm_size, ChakraProtoMsg::CollectiveCommType kind,
+                             GroupIndex group) {
+  type = ChakraProtoMsg::COMM_COLL_NODE;
+  communication = Communication{comm_size, kind, group};
+}
+
+void WorkNode::SetMessage(bool is_send, int64_t comm_size, int64_t source, int64_t target,
+                          int32_t tag) {
+  type = is_send ? ChakraProtoMsg::COMM_SEND_NODE : ChakraProtoMsg::COMM_RECV_NODE;
+  communication = Communication{comm_size, {}, 0, source, target, tag};
+}
+
 ProcessGroupList::ProcessGroupList(int64_t rank_count) : groups_(1) {
   for (int64_t rank = 0; rank < rank_count; ++rank) groups_[0].ranks.push_back(rank);
 }
@@ -62,14 +71,6 @@ absl::Status ProcessGroupList::Check() const {
   return absl::InvalidArgumentError(
       absl::StrCat("the run has ", named, " groups; ASTRA-sim tells at most ", kMaxGroupNumber,
                    " apart; export fewer steps with --steps"));
-}
-
-WorkSources::WorkSources(const WorkGraph& graph) : begins_(graph.nodes.size() + 1, 0) {
-  for (const WorkEdge& edge : graph.edges) ++begins_[edge.node + 1];
-  for (size_t i = 1; i < begins_.size(); ++i) begins_[i] += begins_[i - 1];
-  edges_.resize(graph.edges.size());
-  std::vector<size_t> next(begins_.begin(), begins_.end() - 1);
-  for (const WorkEdge& edge : graph.edges) edges_[next[edge.node]++] = edge;
 }
 
 void AddStreamOrder(WorkGraph* graph) {
@@ -129,9 +130,9 @@ void MergeWork(WorkGranularity granularity, WorkGraph* graph) {
     last_piece = &node;
     places[i] = static_cast<NodeIndex>(merged.size() - 1);
   }
-  std::vector<WorkEdge> edges;
-  for (const WorkEdge& edge : graph->edges) {
-    const WorkEdge moved{places[edge.node], places[edge.source], edge.kinds};
+  std::vector<DependencyEdge> edges;
+  for (const DependencyEdge& edge : graph->edges) {
+    const DependencyEdge moved{places[edge.node], places[edge.source], edge.kinds};
     if (moved.node != moved.source) edges.push_back(moved);
   }
   graph->nodes = std::move(merged);
@@ -159,7 +160,7 @@ ExecutionGraph ToExecutionGraph(const WorkGraph& graph, absl::Span<const NodeInd
     }
     places[index] = builder.AddNode(node);
   }
-  for (const WorkEdge& edge : graph.edges) {
+  for (const DependencyEdge& edge : graph.edges) {
     builder.AddDependency(places[edge.node], places[edge.source], edge.kinds);
   }
   return std::move(builder).Build();

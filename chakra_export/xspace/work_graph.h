@@ -7,12 +7,10 @@
 #ifndef CHAKRA_EXPORT_XSPACE_WORK_GRAPH_H_
 #define CHAKRA_EXPORT_XSPACE_WORK_GRAPH_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <map>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -57,12 +55,8 @@ struct WorkNode {
   int64_t bytes = 0;
 
   bool IsCommunication() const { return communication.has_value(); }
-};
-
-struct WorkEdge {
-  NodeIndex node = 0;
-  NodeIndex source = 0;
-  EdgeKinds kinds;
+  void SetCollective(int64_t comm_size, ChakraProtoMsg::CollectiveCommType kind, GroupIndex group);
+  void SetMessage(bool is_send, int64_t comm_size, int64_t source, int64_t target, int32_t tag);
 };
 
 // The groups of a run while they are being found. The first is that of all ranks, which has no
@@ -86,25 +80,11 @@ class ProcessGroupList {
 
 struct WorkGraph {
   std::vector<WorkNode> nodes;
-  std::vector<WorkEdge> edges;
+  std::vector<DependencyEdge> edges;
   // The groups that nodes' communication points to; the first is that of all ranks.
   std::vector<ProcessGroup> groups;
   // How many ranks the run has.
   int64_t rank_count = 0;
-};
-
-// What each node waits for, as the graph was when this was made.
-class WorkSources {
- public:
-  explicit WorkSources(const WorkGraph& graph);
-
-  absl::Span<const WorkEdge> Of(NodeIndex node) const {
-    return absl::MakeConstSpan(edges_).subspan(begins_[node], begins_[node + 1] - begins_[node]);
-  }
-
- private:
-  std::vector<size_t> begins_;
-  std::vector<WorkEdge> edges_;
 };
 
 // Lets each node of a stream wait for the one before it. A stream begins its next work when it has

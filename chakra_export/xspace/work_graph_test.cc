@@ -42,7 +42,7 @@ class WorkGraphTest : public ::testing::Test {
   // "source>node:kinds".
   std::vector<std::string> Edges() const {
     std::vector<std::string> texts;
-    for (const WorkEdge& edge : graph_.edges) {
+    for (const DependencyEdge& edge : graph_.edges) {
       texts.push_back(absl::StrCat(edge.source, ">", edge.node, ":", edge.kinds.Letters()));
     }
     return texts;
@@ -79,7 +79,7 @@ TEST_F(WorkGraphTest, TheNodesOfOneKernelBeginTogether) {
 TEST_F(WorkGraphTest, SourcesAreListedByNode) {
   for (int i = 0; i < 4; ++i) Add(0, 7);
   graph_.edges = {{3, 1, EdgeKind::kData}, {1, 0, EdgeKind::kStream}, {3, 0, EdgeKind::kSync}};
-  const WorkSources sources(graph_);
+  const EdgesByNode sources(graph_.edges, graph_.nodes.size());
   EXPECT_THAT(sources.Of(0), IsEmpty());
   ASSERT_THAT(sources.Of(1), SizeIs(1));
   EXPECT_EQ(sources.Of(1)[0].source, 0u);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -13,8 +12,6 @@
 #include "absl/types/span.h"
 #include "chakra_export/et/collective_type.h"
 #include "chakra_export/et/et_attributes.h"
-#include "chakra_export/xspace/device_work.h"
-#include "chakra_export/xspace/work_graph.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/xplane/session_clock.h"
@@ -146,15 +143,10 @@ class NodeMaker {
     if (!places.empty()) ranks = std::max(ranks, places.rbegin()->first + 1);
     std::vector<int64_t> missing;
     for (int64_t rank = 0; rank < ranks; ++rank) {
-      const auto it = places.find(rank);
-      if (it == places.end()) {
-        missing.push_back(rank);
-        places_.push_back({});
-        out_.profile_of_rank.push_back(nullptr);
-        continue;
-      }
-      places_.push_back(it->second);
-      out_.profile_of_rank.push_back(profiles_[it->second.profile].get());
+      const Place& place = places_.emplace_back(places[rank]);
+      const bool is_missing = place.device == nullptr;
+      if (is_missing) missing.push_back(rank);
+      out_.profile_of_rank.push_back(is_missing ? nullptr : profiles_[place.profile].get());
     }
     if (!missing.empty() && !options_.allow_missing_ranks) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -348,8 +340,7 @@ class NodeMaker {
     WorkNode node = NewNode(rank, place, work);
     node.end_ns = UnixNs(place.profile, event.end_ps);
     node.duration_ns = node.end_ns - node.start_ns;
-    const std::string& instruction = run_.profiles[place.profile].ops[event.op].instruction;
-    node.name = instruction;
+    node.name = run_.profiles[place.profile].ops[event.op].instruction;
     const std::optional<MemberPlace>& member = members_[place.profile][event_index];
     std::vector<WorkNode> nodes;
     absl::string_view reason = kUnmatchedOpKind;
@@ -380,23 +371,17 @@ class NodeMaker {
     if (table_.groups()[instance.group].size() < 2) return {};
     if (IsApproximated(op.kind)) ++approximated_[op.kind];
     WorkNode node = base;
-    node.type = ChakraProtoMsg::COMM_COLL_NODE;
-    node.communication.emplace();
-    node.communication->bytes = op.operand_bytes;
-    node.communication->type = *type;
-    node.communication->group = group_of_[instance.group];
+    node.SetCollective(op.operand_bytes, *type, group_of_[instance.group]);
     node.instance = place.instance;
-    SetTransfer(place.instance, &node);
+    SetTransfer(last_starts_ps_[place.instance], last_ends_ps_[place.instance], &node);
     return {node};
   }
 
   // All that the members of an instance have in common begins when the last of them has started.
-  void SetTransfer(uint32_t instance, WorkNode* node) const {
-    SetTransfer(TableNs(last_starts_ps_[instance]), TableNs(last_ends_ps_[instance]), node);
-  }
-  static void SetTransfer(int64_t last_start_ns, int64_t last_end_ns, WorkNode* node) {
+  void SetTransfer(int64_t last_start_ps, int64_t last_end_ps, WorkNode* node) const {
+    const int64_t last_start_ns = TableNs(last_start_ps);
     node->instance_start_ns = last_start_ns;
-    node->transfer_ns = std::max<int64_t>(0, last_end_ns - last_start_ns);
+    node->transfer_ns = std::max<int64_t>(0, TableNs(last_end_ps) - last_start_ns);
     node->duration_ns =
         std::max<int64_t>(0, node->end_ns - std::max(node->start_ns, last_start_ns));
   }
@@ -414,17 +399,11 @@ class NodeMaker {
       const CollectiveMember& source = members[pair.source];
       const CollectiveMember& target = members[pair.target];
       WorkNode node = base;
-      node.type = pair.source == place.member ? ChakraProtoMsg::COMM_SEND_NODE
-                                              : ChakraProtoMsg::COMM_RECV_NODE;
-      node.communication.emplace();
-      node.communication->bytes = op.operand_bytes;
-      node.communication->source = source.rank;
-      node.communication->target = target.rank;
-      node.communication->tag = static_cast<int32_t>(place.instance % kCommTagLimit);
+      node.SetMessage(pair.source == place.member, op.operand_bytes, source.rank, target.rank,
+                      static_cast<int32_t>(place.instance % kCommTagLimit));
       // Pairs are numbered after the instances.
       node.instance = static_cast<uint32_t>(table_.instances().size()) + instance.first_pair + i;
-      SetTransfer(TableNs(std::max(source.start_ps, target.start_ps)), TableNs(target.end_ps),
-                  &node);
+      SetTransfer(std::max(source.start_ps, target.start_ps), target.end_ps, &node);
       nodes.push_back(node);
     }
     return nodes;

@@ -20,12 +20,10 @@
 #include "chakra_export/xspace/chakra_export_report.pb.h"
 #include "chakra_export/xspace/communication_order.h"
 #include "chakra_export/xspace/data_dependencies.h"
-#include "chakra_export/xspace/device_work.h"
 #include "chakra_export/xspace/hlo_cost.h"
 #include "chakra_export/xspace/host_nodes.h"
 #include "chakra_export/xspace/program_nodes.h"
 #include "chakra_export/xspace/run_agreement.h"
-#include "chakra_export/xspace/work_graph.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/happens_before.h"
@@ -62,7 +60,11 @@ class Exporter {
 
   absl::StatusOr<ChakraExportReport> Export(FileSystem& files, const std::string& prefix) {
     RETURN_IF_ERROR(Build());
-    RETURN_IF_ERROR(Write(files, prefix));
+    ASSIGN_OR_RETURN(written_,
+                     WriteEtWorkload(files, graph_, prefix, nodes_.graph.rank_count,
+                                     [this](NodeIndex node, ChakraProtoMsg::Node* message) {
+                                       Decorate(node, message);
+                                     }));
     Describe();
     return std::move(report_);
   }
@@ -279,15 +281,6 @@ class Exporter {
     }
   }
 
-  absl::Status Write(FileSystem& files, const std::string& prefix) {
-    const auto decorate = [this](NodeIndex node, ChakraProtoMsg::Node* message) {
-      Decorate(node, message);
-    };
-    ASSIGN_OR_RETURN(written_,
-                     WriteEtWorkload(files, graph_, prefix, nodes_.graph.rank_count, decorate));
-    return absl::OkStatus();
-  }
-
   void Describe() {
     static constexpr absl::string_view kGranularities[] = {"kernel", "hlo", "step"};
     report_.set_flavor(std::string(EtFlavorName(options_.flavor)));
@@ -384,12 +377,7 @@ absl::StatusOr<ChakraExportReport> ExportXSpaces(FileSystem& file_system,
                                                  const std::vector<std::string>& traces,
                                                  const std::string& prefix,
                                                  const XSpaceExportOptions& options) {
-  ProfiledRunOptions read_options;
-  read_options.reader = options.reader;
-  read_options.ranks = options.ranks;
-  read_options.profile_starts_ns = options.profile_starts_ns;
-  read_options.progress = options.progress;
-  ASSIGN_OR_RETURN(const ProfiledRun run, ReadProfiledRun(file_system, traces, read_options));
+  ASSIGN_OR_RETURN(const ProfiledRun run, ReadProfiledRun(file_system, traces, options));
   return Exporter(run, options).Export(file_system, prefix);
 }
 

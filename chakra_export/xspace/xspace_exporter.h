@@ -8,20 +8,17 @@
 #ifndef CHAKRA_EXPORT_XSPACE_XSPACE_EXPORTER_H_
 #define CHAKRA_EXPORT_XSPACE_XSPACE_EXPORTER_H_
 
-#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "chakra_export/et/et_files.h"
+#include "chakra_export/xspace/device_work.h"
 #include "chakra_export/xspace/work_graph.h"
 #include "chakra_export/xspace/work_nodes.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/collectives/rank_resolution.h"
-#include "xla_profiler/xplane/xspace_reader.h"
 
 namespace meridian {
 
@@ -34,9 +31,7 @@ enum class EtIntent : uint8_t {
   kPostTransformed,
 };
 
-struct XSpaceExportOptions {
-  XSpaceReaderOptions reader;
-  RankOptions ranks;
+struct XSpaceExportOptions : ProfiledRunOptions {
   EtFlavor flavor = EtFlavor::kSimulation;
   EtIntent intent = EtIntent::kProfiled;
   WorkGranularity granularity = WorkGranularity::kKernel;
@@ -45,12 +40,8 @@ struct XSpaceExportOptions {
   // Copies from and to the host's memory are MEM_LOAD and MEM_STORE, which not every simulator
   // runs.
   bool memory_nodes = false;
-  // Unix time at which the session of each trace began, for traces that do not say; may be empty.
-  std::vector<std::optional<int64_t>> profile_starts_ns;
   // Export even when collectives end before they began elsewhere.
   bool allow_violations = false;
-  // Called before each file with its position; may be null.
-  std::function<void(size_t file)> progress;
 };
 
 // The graph of a run as it is exported, in memory.
