@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <string>
-#include <tuple>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
@@ -71,6 +70,35 @@ absl::StatusOr<std::vector<InstantId>> SortTopologically(const PathGraph& graph)
   return sorted;
 }
 
+// Finds the share of an edge among those of its event, which are few.
+class ShareIndex {
+ public:
+  ShareIndex(size_t events, std::vector<EventShare>* shares)
+      : shares_(*shares), last_of_event_(events + 1, kNone) {}
+
+  EventShare& Find(const GraphEdge& edge) {
+    // Edges without an event have the place behind the last.
+    size_t& last = last_of_event_[edge.event == kNoEvent ? last_of_event_.size() - 1 : edge.event];
+    for (size_t i = last; i != kNone; i = before_[i]) {
+      EventShare& share = shares_[i];
+      if (share.type == edge.type && share.bound_by == edge.bound_by) return share;
+    }
+    before_.push_back(last);
+    last = shares_.size();
+    shares_.push_back({edge.event, edge.type, edge.bound_by, 0, 0});
+    return shares_.back();
+  }
+
+ private:
+  static constexpr size_t kNone = std::numeric_limits<size_t>::max();
+
+  std::vector<EventShare>& shares_;
+  // By event: the place of its newest share, or kNone.
+  std::vector<size_t> last_of_event_;
+  // By share: the place of the same event's share before it, or kNone.
+  std::vector<size_t> before_;
+};
+
 }  // namespace
 
 std::vector<InstantId> PathInstants(const PathGraph& graph, const CriticalPath& path) {
@@ -120,15 +148,11 @@ absl::StatusOr<CriticalPath> FindLongestPath(const PathGraph& graph) {
 
 PathBreakdown BreakDown(const PathGraph& graph, const CriticalPath& path) {
   PathBreakdown breakdown;
-  // Places in the breakdown's shares.
-  absl::flat_hash_map<std::tuple<GraphEventId, EdgeType, BoundBy>, size_t> places;
+  ShareIndex index(graph.events.size(), &breakdown.shares);
   for (EdgeId id : path.edges) {
     const GraphEdge& edge = graph.edges[id];
     breakdown.time_ps[static_cast<int>(edge.bound_by)] += edge.weight_ps;
-    const auto [place, is_new] =
-        places.try_emplace({edge.event, edge.type, edge.bound_by}, breakdown.shares.size());
-    if (is_new) breakdown.shares.push_back({edge.event, edge.type, edge.bound_by, 0, 0});
-    EventShare& share = breakdown.shares[place->second];
+    EventShare& share = index.Find(edge);
     share.time_ps += edge.weight_ps;
     ++share.count;
   }

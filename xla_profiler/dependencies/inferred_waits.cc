@@ -189,12 +189,19 @@ void InferWorkWaits(const EventTable& table, const DeviceDependencies& known,
 }  // namespace
 
 std::vector<size_t> InferDeviceWaits(absl::Span<const DeviceSpan> spans) {
+  std::vector<size_t> awaited(spans.size(), kNoSpan);
+  // Most often nothing is late, and then nothing has to be sorted.
+  const bool is_any_late = std::any_of(spans.begin(), spans.end(), [](const DeviceSpan& span) {
+    int64_t earliest_ps = 0;
+    return !__builtin_sub_overflow(span.start_ps, kMaxStartDelayPs, &earliest_ps) &&
+           span.ready_ps < earliest_ps;
+  });
+  if (!is_any_late) return awaited;
   std::vector<size_t> by_end(spans.size());
   std::iota(by_end.begin(), by_end.end(), 0);
   std::sort(by_end.begin(), by_end.end(), [&](size_t a, size_t b) {
     return std::tie(spans[a].end_ps, a) < std::tie(spans[b].end_ps, b);
   });
-  std::vector<size_t> awaited(spans.size(), kNoSpan);
   for (size_t i = 0; i < spans.size(); ++i) {
     const DeviceSpan& waiting = spans[i];
     int64_t earliest_ps = 0;
@@ -229,6 +236,7 @@ void AddInferredWaits(const EventTable& table, absl::Span<const SyncCall> sync_c
     if (edge.has_value() && !explained.contains(edge->to)) inferred.push_back(*edge);
   }
   InferWorkWaits(table, *dependencies, &inferred);
+  if (inferred.empty()) return;
   std::vector<DeviceDependency>& edges = dependencies->edges;
   const size_t known = edges.size();
   edges.insert(edges.end(), inferred.begin(), inferred.end());
