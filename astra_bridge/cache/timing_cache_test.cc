@@ -83,12 +83,14 @@ TEST_F(TimingCacheTest, ReadOnlyMakesAndChangesNothing) {
 }
 
 TEST_F(TimingCacheTest, ReadsInAFolderThatCannotBeWritten) {
-  if (geteuid() == 0) GTEST_SKIP() << "skipped: root may write everywhere";
   Fill(3);
   ASSERT_EQ(chmod(directory_.path().c_str(), 0555), 0);
   const std::unique_ptr<TimingCache> cache = Open(kReadOnly);
   EXPECT_THAT(cache->Find(Key(2), 1), Optional(ElementsAre(2.5)));
-  EXPECT_THAT(TimingCache::Open(directory_.PathOf("other.sqlite"), kReadWrite), Not(IsOk()));
+  // Root may write everywhere.
+  if (geteuid() != 0) {
+    EXPECT_THAT(TimingCache::Open(directory_.PathOf("other.sqlite"), kReadWrite), Not(IsOk()));
+  }
   ASSERT_EQ(chmod(directory_.path().c_str(), 0755), 0);
 }
 

@@ -15,22 +15,17 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-class DataDependenciesTest : public ::testing::Test {
+// Work of a program, which the tests' constructors write.
+class ProgramWorkTest : public ::testing::Test {
  protected:
-  // first -> hidden_1 -> hidden_2 -> last, and other beside them.
-  DataDependenciesTest() : builder_("jit_step") {
-    const xla::ShapeProto array = ArrayShape(xla::F32, {4});
-    auto* first = builder_.Add("first", "fusion", array);
-    auto* hidden_1 = builder_.Add("hidden_1", "fusion", array, {first});
-    auto* hidden_2 = builder_.Add("hidden_2", "fusion", array, {hidden_1});
-    auto* other = builder_.Add("other", "fusion", array);
-    auto* last = builder_.Add("last", "fusion", array, {hidden_2});
-    other->add_control_predecessor_ids(first->id());
-    builder_.Add("result", "tuple", TupleShape({array, array}), {last, other});
+  ProgramWorkTest() : builder_("jit_step") {}
+
+  void EndProgram() {
     bytes_ = builder_.Serialize();
     program_ = std::make_unique<HloProgram>(1, "jit_step", bytes_, bytes_.data());
   }
 
+  // Launched when it starts.
   NodeIndex Add(const std::string& hlo_op, int64_t stream, int64_t start_ns, int64_t end_ns,
                 int64_t run_id = 1) {
     DeviceWork& work = work_.emplace_back();
@@ -47,12 +42,6 @@ class DataDependenciesTest : public ::testing::Test {
     graph_.nodes.push_back(node);
     return static_cast<NodeIndex>(graph_.nodes.size() - 1);
   }
-  NodeIndex AddBuffered(uint64_t correlation, int64_t start_ns, int64_t end_ns) {
-    const NodeIndex node = Add("command_buffer", 7, start_ns, end_ns);
-    work_.back().in_command_buffer = true;
-    work_.back().correlation = correlation;
-    return node;
-  }
 
   std::vector<NodeIndex> SourcesOf(NodeIndex node, EdgeKind kind) const {
     std::vector<NodeIndex> sources;
@@ -67,6 +56,29 @@ class DataDependenciesTest : public ::testing::Test {
   std::unique_ptr<HloProgram> program_;
   std::deque<DeviceWork> work_;
   WorkGraph graph_;
+};
+
+class DataDependenciesTest : public ProgramWorkTest {
+ protected:
+  // first -> hidden_1 -> hidden_2 -> last, and other beside them.
+  DataDependenciesTest() {
+    const xla::ShapeProto array = ArrayShape(xla::F32, {4});
+    auto* first = builder_.Add("first", "fusion", array);
+    auto* hidden_1 = builder_.Add("hidden_1", "fusion", array, {first});
+    auto* hidden_2 = builder_.Add("hidden_2", "fusion", array, {hidden_1});
+    auto* other = builder_.Add("other", "fusion", array);
+    auto* last = builder_.Add("last", "fusion", array, {hidden_2});
+    other->add_control_predecessor_ids(first->id());
+    builder_.Add("result", "tuple", TupleShape({array, array}), {last, other});
+    EndProgram();
+  }
+
+  NodeIndex AddBuffered(uint64_t correlation, int64_t start_ns, int64_t end_ns) {
+    const NodeIndex node = Add("command_buffer", 7, start_ns, end_ns);
+    work_.back().in_command_buffer = true;
+    work_.back().correlation = correlation;
+    return node;
+  }
 };
 
 TEST_F(DataDependenciesTest, AKernelWaitsForItsOperandOfTheSameExecution) {
@@ -118,9 +130,9 @@ TEST_F(DataDependenciesTest, ACommandBufferStandsForWhatLiesBetweenItsNeighbours
 
 // main: slice, all-gather-start, beside, all-gather-done, while(body), last
 // body: first_of_body, all-gather-start.2, beside.2, all-gather-done.2, last_of_body
-class AsyncWaitsTest : public ::testing::Test {
+class AsyncWaitsTest : public ProgramWorkTest {
  protected:
-  AsyncWaitsTest() : builder_("jit_loop") {
+  AsyncWaitsTest() {
     const xla::ShapeProto array = ArrayShape(xla::F32, {4});
     auto* slice = builder_.Add("slice", "fusion", array);
     auto* start = builder_.Add("all-gather-start", "async-start", array, {slice});
@@ -141,42 +153,21 @@ class AsyncWaitsTest : public ::testing::Test {
     builder_.Add("all-gather-done.2", "async-done", array, {start_2});
     builder_.Add("last_of_body", "fusion", array);
     loop->add_called_computation_ids(body->id());
-    bytes_ = builder_.Serialize();
-    program_ = std::make_unique<HloProgram>(1, "jit_loop", bytes_, bytes_.data());
+    EndProgram();
   }
 
-  // Launched in the order of the calls. Asynchronous work is on stream 9, the other on stream 7.
+  // Asynchronous work is on stream 9, the other on stream 7.
   NodeIndex Add(const std::string& hlo_op, int64_t start_ns, int64_t end_ns, int64_t run_id = 1) {
-    DeviceWork& work = work_.emplace_back();
-    work.program = program_.get();
-    work.instruction = (*program_->Module())->FindInstruction(hlo_op);
-    EXPECT_NE(work.instruction, nullptr) << hlo_op;
-    work.run_id = run_id;
-    work.launch_ps = static_cast<int64_t>(work_.size());
-    WorkNode node;
     const bool is_async = hlo_op == "all-gather" || hlo_op == "all-gather.2";
-    node.resource = {0, ResourceKind::kStream, is_async ? 9 : 7};
-    node.start_ns = start_ns;
-    node.end_ns = end_ns;
-    node.work = &work;
-    graph_.nodes.push_back(node);
-    return static_cast<NodeIndex>(graph_.nodes.size() - 1);
+    const NodeIndex node = ProgramWorkTest::Add(hlo_op, is_async ? 9 : 7, start_ns, end_ns, run_id);
+    EXPECT_NE(work_.back().instruction, nullptr) << hlo_op;
+    return node;
   }
 
   std::vector<NodeIndex> AwaitedBy(NodeIndex node) {
     if (graph_.edges.empty()) AddDataDependencies(&graph_);
-    std::vector<NodeIndex> sources;
-    for (const DependencyEdge& edge : graph_.edges) {
-      if (edge.node == node && edge.kinds.Contains(EdgeKind::kSync)) sources.push_back(edge.source);
-    }
-    return sources;
+    return SourcesOf(node, EdgeKind::kSync);
   }
-
-  HloModuleBuilder builder_;
-  std::string bytes_;
-  std::unique_ptr<HloProgram> program_;
-  std::deque<DeviceWork> work_;
-  WorkGraph graph_;
 };
 
 TEST_F(AsyncWaitsTest, WhatComesAfterADoneWaitsThoughItReadsSomethingElse) {
@@ -235,7 +226,6 @@ TEST_F(AsyncWaitsTest, TheNextExecutionWaitsAndTimesAreBelieved) {
 TEST_F(AsyncWaitsTest, LateStartsAreExplainedByWhatHasJustEnded) {
   const NodeIndex gather = Add("all-gather", 0, 990'000);
   const NodeIndex late = Add("beside", 1'000'000, 1'000'100);
-  work_[1].start_ps = 1'000'000'000;
   work_[1].launch_end_ps = 1'000;
   EXPECT_EQ(AddInferredDependencies(&graph_), 1);
   ASSERT_EQ(graph_.edges.size(), 1);

@@ -41,14 +41,20 @@ std::vector<std::string> Infer(const KinetoTrace& trace) {
   return texts;
 }
 
-// A collective on stream 16 and, after a wait, a copy on stream 7.
-KinetoTrace WaitingCopy(double copy_start_us) {
+// A collective until 100 on stream 16, and a copy on stream 7, launched until 25.
+KinetoTrace CopyBeside(double copy_start_us) {
   KinetoTrace trace;
   trace.Call("cudaLaunchKernel", 0, 5, 1);
-  trace.Call("cudaStreamWaitEvent", 10, 1, 2);
   trace.Call("cudaMemcpyAsync", 20, 5, 3);
   trace.Kernel("collective", 8, 92, 16, 1);
   trace.Work("gpu_memcpy", "copy", copy_start_us, 4, 7, 3);
+  return trace;
+}
+
+// The same with a call that waits before the copy.
+KinetoTrace WaitingCopy(double copy_start_us) {
+  KinetoTrace trace = CopyBeside(copy_start_us);
+  trace.Call("cudaStreamWaitEvent", 10, 1, 2);
   return trace;
 }
 
@@ -58,17 +64,6 @@ TEST(InferredWaitsTest, WorkAfterAWaitHasWaitedForTheOtherStream) {
 
 TEST(InferredWaitsTest, WorkThatStartsBesideHasNotWaited) {
   EXPECT_THAT(Infer(WaitingCopy(30)), IsEmpty());
-}
-
-// A collective until 100 on stream 16, and a copy on stream 7, launched until 25 without a call
-// that waits.
-KinetoTrace CopyBeside(double copy_start_us) {
-  KinetoTrace trace;
-  trace.Call("cudaLaunchKernel", 0, 5, 1);
-  trace.Call("cudaMemcpyAsync", 20, 5, 3);
-  trace.Kernel("collective", 8, 92, 16, 1);
-  trace.Work("gpu_memcpy", "copy", copy_start_us, 4, 7, 3);
-  return trace;
 }
 
 TEST(InferredWaitsTest, WorkThatStartsLateHasWaitedForWhatHasJustEnded) {
