@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/engine_model.h"
+#include "astra_bridge/calibration/testing/synthetic_cells.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/json/report_json.h"
@@ -47,33 +48,24 @@ CalibrationReport ReportOfTwoSizes() {
   return report;
 }
 
-TransferCell Cell(CollectiveKind kind, int64_t bytes, std::vector<int32_t> participants) {
-  TransferCell cell;
-  cell.kind = kind;
-  cell.bytes = bytes;
-  cell.ranks = 4;
-  cell.participants = std::move(participants);
-  return cell;
-}
-
 std::vector<std::string> Beyond(const CalibratedRange& range, const TransferCell& cell) {
   return range.Beyond(cell, {"GPU"});
 }
 
 TEST(CalibratedRangeTest, TellsWhatIsExtrapolated) {
   ASSERT_OK_AND_ASSIGN(const CalibratedRange range, RangeOf(ReportOfTwoSizes()));
-  EXPECT_THAT(Beyond(range, Cell(CollectiveKind::kAllReduce, 4096, {0, 1, 2, 3})), IsEmpty());
-  EXPECT_THAT(Beyond(range, Cell(CollectiveKind::kAllReduce, 512, {0, 1, 2, 3})),
+  EXPECT_THAT(Beyond(range, EmptyCell(CollectiveKind::kAllReduce, 4096, {0, 1, 2, 3})), IsEmpty());
+  EXPECT_THAT(Beyond(range, EmptyCell(CollectiveKind::kAllReduce, 512, {0, 1, 2, 3})),
               ElementsAre("size outside the calibration"));
-  EXPECT_THAT(Beyond(range, Cell(CollectiveKind::kAllReduce, 65537, {0, 1})),
+  EXPECT_THAT(Beyond(range, EmptyCell(CollectiveKind::kAllReduce, 65537, {0, 1})),
               ElementsAre("size outside the calibration", "group size not in the calibration"));
-  TransferCell permute = Cell(CollectiveKind::kPointToPoint, 1024, {2, 3});
+  TransferCell permute = EmptyCell(CollectiveKind::kPointToPoint, 1024, {2, 3});
   permute.pairs = 4;
   EXPECT_THAT(Beyond(range, permute), IsEmpty());
   permute.pairs = 2;
   EXPECT_THAT(Beyond(range, permute),
               ElementsAre("number of pairs at once not in the calibration"));
-  EXPECT_THAT(Beyond(range, Cell(CollectiveKind::kAllGather, 4096, {0, 1, 2, 3})),
+  EXPECT_THAT(Beyond(range, EmptyCell(CollectiveKind::kAllGather, 4096, {0, 1, 2, 3})),
               ElementsAre("kind not in the calibration"));
 }
 
@@ -82,18 +74,18 @@ TEST(CalibratedRangeTest, TellsMembersFurtherApart) {
   CalibrationReport report = ReportOfTwoSizes();
   report.mutable_cells(1)->set_group_size(2);
   ASSERT_OK_AND_ASSIGN(const CalibratedRange neighbours, RangeOf(report));
-  EXPECT_THAT(Beyond(neighbours, Cell(CollectiveKind::kAllReduce, 4096, {2, 3})), IsEmpty());
-  EXPECT_THAT(Beyond(neighbours, Cell(CollectiveKind::kAllReduce, 4096, {3, 0})), IsEmpty());
-  EXPECT_THAT(Beyond(neighbours, Cell(CollectiveKind::kAllReduce, 4096, {1, 3})),
+  EXPECT_THAT(Beyond(neighbours, EmptyCell(CollectiveKind::kAllReduce, 4096, {2, 3})), IsEmpty());
+  EXPECT_THAT(Beyond(neighbours, EmptyCell(CollectiveKind::kAllReduce, 4096, {3, 0})), IsEmpty());
+  EXPECT_THAT(Beyond(neighbours, EmptyCell(CollectiveKind::kAllReduce, 4096, {1, 3})),
               ElementsAre("members further apart than in the calibration"));
   report.mutable_cells(1)->set_largest_hop(2);
   ASSERT_OK_AND_ASSIGN(const CalibratedRange two_apart, RangeOf(report));
-  EXPECT_THAT(Beyond(two_apart, Cell(CollectiveKind::kAllReduce, 4096, {1, 3})), IsEmpty());
+  EXPECT_THAT(Beyond(two_apart, EmptyCell(CollectiveKind::kAllReduce, 4096, {1, 3})), IsEmpty());
 }
 
 TEST(CalibratedRangeTest, TellsOtherDevices) {
   CalibrationReport report = ReportOfTwoSizes();
-  const TransferCell cell = Cell(CollectiveKind::kAllReduce, 4096, {0, 1, 2, 3});
+  const TransferCell cell = EmptyCell(CollectiveKind::kAllReduce, 4096, {0, 1, 2, 3});
   ASSERT_OK_AND_ASSIGN(const CalibratedRange unknown, RangeOf(report));
   EXPECT_THAT(unknown.Beyond(cell, {"CPU"}), IsEmpty());
   report.add_runs()->add_device_kinds("GPU");
@@ -108,7 +100,7 @@ TEST(CalibratedRangeTest, TellsOtherProtocolsWhereBothAreNamed) {
   report.mutable_cells(1)->set_protocol("RING_LL");
   ASSERT_OK_AND_ASSIGN(const CalibratedRange range, RangeOf(report));
   const auto beyond = [&](int64_t bytes, const std::string& protocol) {
-    TransferCell cell = Cell(CollectiveKind::kAllReduce, bytes, {0, 1, 2, 3});
+    TransferCell cell = EmptyCell(CollectiveKind::kAllReduce, bytes, {0, 1, 2, 3});
     cell.protocol = protocol;
     return Beyond(range, cell);
   };
@@ -121,7 +113,7 @@ TEST(CalibratedRangeTest, TellsOtherProtocolsWhereBothAreNamed) {
   EXPECT_THAT(beyond(4096, "RING_LL"), IsEmpty());
   EXPECT_THAT(beyond(4096, "NVLS_SIMPLE"), is_other);
   EXPECT_THAT(beyond(65536, "TREE_LL"), is_other);
-  TransferCell permute = Cell(CollectiveKind::kPointToPoint, 1024, {0, 1});
+  TransferCell permute = EmptyCell(CollectiveKind::kPointToPoint, 1024, {0, 1});
   permute.pairs = 4;
   permute.protocol = "TREE_LL";
   EXPECT_THAT(Beyond(range, permute), IsEmpty());

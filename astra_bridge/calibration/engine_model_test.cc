@@ -2,6 +2,7 @@
 
 #include "absl/status/status.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
+#include "astra_bridge/calibration/testing/synthetic_cells.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/testing/status_matchers.h"
@@ -13,25 +14,16 @@ using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TransferCell Cell(CollectiveKind kind, int64_t bytes, std::vector<int32_t> participants,
-                  int32_t ranks) {
-  TransferCell cell;
-  cell.kind = kind;
-  cell.bytes = bytes;
-  cell.participants = std::move(participants);
-  cell.ranks = ranks;
-  return cell;
-}
-
 // A GiB/s is 2^30 bytes in 1e9 ns, so 1 MiB takes 2^20 / (50 * 2^30) s = 19531.25 ns, and a message
 // of it 20031 ns with its latency, cut off to whole ns. Rings of all take 10 ns before and after
 // every step.
 TEST(EngineModelTest, TimesCellsOfRunsOfDifferentSizes) {
   ASSERT_OK_AND_ASSIGN(
       const std::vector<double> times_ns,
-      EngineTimesNs(AssumedFabric(4), {Cell(CollectiveKind::kAllGather, 1 << 20, {0, 1, 2, 3}, 4),
-                                       Cell(CollectiveKind::kAllGather, 1 << 20, {0, 1}, 2),
-                                       Cell(CollectiveKind::kPointToPoint, 1 << 20, {0, 1}, 2)}));
+      EngineTimesNs(AssumedFabric(4),
+                    {EmptyCell(CollectiveKind::kAllGather, 1 << 20, {0, 1, 2, 3}, 4),
+                     EmptyCell(CollectiveKind::kAllGather, 1 << 20, {0, 1}, 2),
+                     EmptyCell(CollectiveKind::kPointToPoint, 1 << 20, {0, 1}, 2)}));
   EXPECT_THAT(times_ns,
               ElementsAre(DoubleNear(10 + 3 * (20031 + 10), 1e-6),
                           DoubleNear(10 + 1 * (20031 + 10), 1e-6), DoubleNear(20031, 1e-6)));
@@ -40,8 +32,9 @@ TEST(EngineModelTest, TimesCellsOfRunsOfDifferentSizes) {
 TEST(EngineModelTest, NothingTakesNoTime) {
   Fabric fabric = AssumedFabric(2);
   fabric.network.dimensions[0].latency_ns = 0;
-  ASSERT_OK_AND_ASSIGN(const std::vector<double> times_ns,
-                       EngineTimesNs(fabric, {Cell(CollectiveKind::kPointToPoint, 8, {0, 1}, 2)}));
+  ASSERT_OK_AND_ASSIGN(
+      const std::vector<double> times_ns,
+      EngineTimesNs(fabric, {EmptyCell(CollectiveKind::kPointToPoint, 8, {0, 1}, 2)}));
   EXPECT_THAT(times_ns, ElementsAre(1));
 }
 
@@ -84,14 +77,14 @@ TEST(EngineModelTest, NetworksOfSeveralDimensionsKeepTheirSize) {
   EXPECT_EQ(FabricForRanks(fabric, 2).network.npus(), 4);
   EXPECT_EQ(FabricForRanks(AssumedFabric(2), 8).network.npus(), 8);
   fabric.system = DefaultSystemConfig(fabric.network);
-  const auto times = EngineTimesNs(fabric, {Cell(CollectiveKind::kAllReduce, 64, {0, 5}, 8)});
+  const auto times = EngineTimesNs(fabric, {EmptyCell(CollectiveKind::kAllReduce, 64, {0, 5}, 8)});
   EXPECT_TRUE(absl::IsInvalidArgument(times.status()));
   EXPECT_THAT(std::string(times.status().message()), HasSubstr("device 5"));
 }
 
 // A ring all-gather of 1 MiB in four takes 60,133 ns on the assumed fabric, as above.
 TEST(EngineModelTest, CorrectionsAreOfKindAndBytes) {
-  const TransferCell cell = Cell(CollectiveKind::kAllGather, 1 << 20, {0, 1, 2, 3}, 4);
+  const TransferCell cell = EmptyCell(CollectiveKind::kAllGather, 1 << 20, {0, 1, 2, 3}, 4);
   Corrections corrections;
   corrections.points[static_cast<size_t>(CollectiveKind::kAllGather)] = {{1 << 10, 5},
                                                                          {1 << 20, 2}};

@@ -442,44 +442,38 @@ TEST(BootstrapTest, WhatIsNotIdentifiableHasNoInterval) {
   EXPECT_THAT(BootstrapIntervals(fit), IsEmpty());
 }
 
-TransferCell Cell(CollectiveKind kind, int64_t bytes, std::vector<int32_t> participants) {
-  TransferCell cell;
-  cell.kind = kind;
-  cell.bytes = bytes;
-  cell.ranks = 4;
-  cell.participants = std::move(participants);
-  return cell;
-}
-
 TEST(EvidenceTest, GroupsThatAreAlikeAreOnePoint) {
-  EXPECT_THAT(EvidencePoints({Cell(CollectiveKind::kAllReduce, 64, {0, 1}),
-                              Cell(CollectiveKind::kAllReduce, 64, {2, 3}),
-                              Cell(CollectiveKind::kAllReduce, 64, {0, 2}),
-                              Cell(CollectiveKind::kAllGather, 64, {0, 1})},
+  EXPECT_THAT(EvidencePoints({EmptyCell(CollectiveKind::kAllReduce, 64, {0, 1}),
+                              EmptyCell(CollectiveKind::kAllReduce, 64, {2, 3}),
+                              EmptyCell(CollectiveKind::kAllReduce, 64, {0, 2}),
+                              EmptyCell(CollectiveKind::kAllGather, 64, {0, 1})},
                              {100, 100, 200, 100}),
               ElementsAre(ElementsAre(0, 1), ElementsAre(2), ElementsAre(3)));
 }
 
 // Variance 1; all three pairs of neighbours are unlike, or all but one are alike.
 TEST(EvidenceTest, NeighboursAreThoseOfTheNextSize) {
-  const std::vector<TransferCell> cells = {
-      Cell(CollectiveKind::kAllReduce, 400, {0, 1}), Cell(CollectiveKind::kAllReduce, 100, {0, 1}),
-      Cell(CollectiveKind::kAllReduce, 300, {0, 1}), Cell(CollectiveKind::kAllReduce, 200, {0, 1})};
+  const std::vector<TransferCell> cells = {EmptyCell(CollectiveKind::kAllReduce, 400, {0, 1}),
+                                           EmptyCell(CollectiveKind::kAllReduce, 100, {0, 1}),
+                                           EmptyCell(CollectiveKind::kAllReduce, 300, {0, 1}),
+                                           EmptyCell(CollectiveKind::kAllReduce, 200, {0, 1})};
   EXPECT_EQ(NeighbourCorrelation(cells, {-1, 1, 1, -1}, 0), 0);
   EXPECT_DOUBLE_EQ(NeighbourCorrelation(cells, {-1, 1, -1, 1}, 0), 1.0 / 3);
 }
 
 TEST(EvidenceTest, WhatAFitTakesIsAddedAgain) {
-  const std::vector<TransferCell> cells = {
-      Cell(CollectiveKind::kAllReduce, 100, {0, 1}), Cell(CollectiveKind::kAllReduce, 200, {0, 1}),
-      Cell(CollectiveKind::kAllReduce, 300, {0, 1}), Cell(CollectiveKind::kAllReduce, 400, {0, 1})};
+  const std::vector<TransferCell> cells = {EmptyCell(CollectiveKind::kAllReduce, 100, {0, 1}),
+                                           EmptyCell(CollectiveKind::kAllReduce, 200, {0, 1}),
+                                           EmptyCell(CollectiveKind::kAllReduce, 300, {0, 1}),
+                                           EmptyCell(CollectiveKind::kAllReduce, 400, {0, 1})};
   EXPECT_DOUBLE_EQ(NeighbourCorrelation(cells, {1, 1, -1, -1}, 1), 1.0 / 3 + 1.0 / 4);
 }
 
 TEST(EvidenceTest, TheMeanOfAKindIsNoCorrelation) {
-  const std::vector<TransferCell> cells = {
-      Cell(CollectiveKind::kAllReduce, 100, {0, 1}), Cell(CollectiveKind::kAllReduce, 200, {0, 1}),
-      Cell(CollectiveKind::kAllGather, 100, {0, 1}), Cell(CollectiveKind::kAllGather, 200, {0, 1})};
+  const std::vector<TransferCell> cells = {EmptyCell(CollectiveKind::kAllReduce, 100, {0, 1}),
+                                           EmptyCell(CollectiveKind::kAllReduce, 200, {0, 1}),
+                                           EmptyCell(CollectiveKind::kAllGather, 100, {0, 1}),
+                                           EmptyCell(CollectiveKind::kAllGather, 200, {0, 1})};
   EXPECT_EQ(NeighbourCorrelation(cells, {1, 1, -1, -1}, 0), 0);
 }
 
@@ -487,7 +481,7 @@ TEST(EvidenceTest, CorrelationHasAnEnd) {
   std::vector<TransferCell> cells;
   std::vector<double> residuals;
   for (int i = 0; i < 100; ++i) {
-    cells.push_back(Cell(CollectiveKind::kAllReduce, 8 + i, {0, 1}));
+    cells.push_back(EmptyCell(CollectiveKind::kAllReduce, 8 + i, {0, 1}));
     residuals.push_back(i < 50 ? -1 : 1);
   }
   EXPECT_DOUBLE_EQ(NeighbourCorrelation(cells, residuals, 0), 0.9);

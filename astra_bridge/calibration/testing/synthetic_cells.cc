@@ -57,6 +57,16 @@ std::vector<TransferCell> CellsOfGroups(const Fabric& truth, const std::vector<G
 
 }  // namespace
 
+TransferCell EmptyCell(CollectiveKind kind, int64_t bytes, std::vector<int32_t> participants,
+                       int32_t ranks) {
+  TransferCell cell;
+  cell.kind = kind;
+  cell.bytes = bytes;
+  cell.ranks = ranks;
+  cell.participants = std::move(participants);
+  return cell;
+}
+
 Fabric RingOf(int32_t ranks, double latency_ns, double gibibytes_per_second) {
   Fabric fabric = AssumedFabric(ranks);
   fabric.network.dimensions[0].latency_ns = latency_ns;

@@ -22,6 +22,10 @@ struct SyntheticOptions {
   uint64_t seed = 1;
 };
 
+// A cell without transfers.
+TransferCell EmptyCell(CollectiveKind kind, int64_t bytes, std::vector<int32_t> participants,
+                       int32_t ranks = 4);
+
 // AssumedFabric with other numbers.
 Fabric RingOf(int32_t ranks, double latency_ns, double gibibytes_per_second);
 
