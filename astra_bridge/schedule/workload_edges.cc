@@ -195,7 +195,7 @@ absl::StatusOr<EdgeSchedule> ScheduleEdges(const ExecutionGraph& graph,
   schedule.intervals.resize(edges.edges.size());
   ReplayOptions options;
   options.resources = resources;
-  options.send_mode = SendMode::kEager;
+  options.send_mode = SendMode::kRendezvousIfPossible;
   options.pricer = [&](absl::Span<const NodeIndex> members, int64_t start_ns,
                        absl::Span<int64_t> durations_ns) {
     const CommEdgeIndex edge = edges.edge_of_instance[match.instance_of(members[0])];

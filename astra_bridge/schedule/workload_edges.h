@@ -72,8 +72,9 @@ struct EdgeSchedule {
   GraphReplay replay;
 };
 
-// Replays the workload with edges that last edge_ns[edge], all members alike. Messages are sent as
-// in ASTRA-sim, whether or not their receiver is there. FailedPrecondition when nodes wait for each
+// Replays the workload with edges that last edge_ns[edge], all members alike. A send waits for
+// its receiver, as NCCL's do, unless the ranks would wait for each other for ever then.
+// FailedPrecondition when nodes wait for each
 // other for ever, naming them: by their dependencies, or in communication.
 absl::StatusOr<EdgeSchedule> ScheduleEdges(const ExecutionGraph& graph,
                                            const CommunicationMatch& match,

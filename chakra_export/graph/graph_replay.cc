@@ -318,14 +318,22 @@ absl::StatusOr<GraphReplay> ReplayGraph(const ExecutionGraph& graph,
   if (!match.problems().empty()) {
     return absl::FailedPreconditionError(match.problems()[0].text);
   }
-  return Replayer(graph, match, options).Run();
+  if (options.send_mode != SendMode::kRendezvousIfPossible) {
+    return Replayer(graph, match, options).Run();
+  }
+  ReplayOptions chosen = options;
+  chosen.send_mode = SendMode::kRendezvous;
+  absl::StatusOr<GraphReplay> replay = Replayer(graph, match, chosen).Run();
+  if (!absl::IsFailedPrecondition(replay.status())) return replay;
+  chosen.send_mode = SendMode::kEager;
+  return Replayer(graph, match, chosen).Run();
 }
 
 absl::StatusOr<GraphReplay> ReplayAsSimulator(const ExecutionGraph& graph,
-                                              const CommunicationMatch& match) {
+                                              const CommunicationMatch& match, SendMode send_mode) {
   ReplayOptions options;
   options.resources = ReplayResources::kSimulator;
-  options.send_mode = SendMode::kEager;
+  options.send_mode = send_mode;
   return ReplayGraph(graph, match, options);
 }
 

@@ -35,10 +35,12 @@ enum class ReplayResources : uint8_t {
 };
 
 enum class SendMode : uint8_t {
-  // A send waits for its receive, as in NCCL.
+  // A send waits for its receive, as in NCCL, and in ASTRA-sim with --rendezvous-protocol.
   kRendezvous,
-  // A send does not wait for its receive, as in ASTRA-sim.
+  // A send does not wait for its receive, as in ASTRA-sim by default.
   kEager,
+  // Rendezvous, but eager for workloads in which ranks would wait for each other for ever then.
+  kRendezvousIfPossible,
 };
 
 // Says how long a communication takes. `members` are as in CommunicationMatch (an eager send is
@@ -63,7 +65,7 @@ struct GraphReplay {
   std::vector<NodeIndex> causes;
   // When the last node ended.
   int64_t makespan_ns = 0;
-  // The send mode of the options that the replay ran with.
+  // How messages were sent: kRendezvous or kEager.
   SendMode send_mode = SendMode::kRendezvous;
 };
 
@@ -75,7 +77,8 @@ absl::StatusOr<GraphReplay> ReplayGraph(const ExecutionGraph& graph,
 
 // Runs the graph as ASTRA-sim would, but with the nodes' own durations.
 absl::StatusOr<GraphReplay> ReplayAsSimulator(const ExecutionGraph& graph,
-                                              const CommunicationMatch& match);
+                                              const CommunicationMatch& match,
+                                              SendMode send_mode = SendMode::kEager);
 
 // A stretch of the critical path: the time in which the run waited for this node.
 struct CriticalStep {

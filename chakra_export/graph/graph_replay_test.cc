@@ -194,6 +194,10 @@ TEST(GraphReplayTest, ExplainsADeadlock) {
                        "rank 1 node 2 (n) waits for rank 0 node 1 (n) waits for rank 0 node 0 "
                        "(n)"));
   EXPECT_OK(Replay(graph, With(ReplayResources::kUnlimited, SendMode::kEager)));
+  ASSERT_OK_AND_ASSIGN(
+      const GraphReplay replay,
+      Replay(graph, With(ReplayResources::kUnlimited, SendMode::kRendezvousIfPossible)));
+  EXPECT_EQ(replay.send_mode, SendMode::kEager);
 }
 
 TEST(GraphReplayTest, CrossingCollectivesOnOneResourceAreADeadlock) {

@@ -169,13 +169,14 @@ void DescribeCriticalPath(const ExecutionGraph& graph, const std::vector<Critica
 // Fills in `run` and the ranks' busy times, as far as they are known.
 void RunGraph(const ExecutionGraph& graph, const RankReports& ranks, ChakraReport* report) {
   const CommunicationMatch match(graph);
-  const absl::StatusOr<GraphReplay> simulated = ReplayAsSimulator(graph, match);
+  const absl::StatusOr<GraphReplay> simulated =
+      ReplayAsSimulator(graph, match, SendMode::kRendezvousIfPossible);
   std::optional<NodeTimes> times = MeasuredTimes(graph);
   if (!times.has_value() && simulated.ok()) times = ReplayedTimes(*simulated);
   if (times.has_value()) MeasureOverlap(graph, *times, ranks);
   ReplayOptions options;
   options.resources = ReplayResources::kUnlimited;
-  options.send_mode = SendMode::kEager;
+  options.send_mode = SendMode::kRendezvousIfPossible;
   const absl::StatusOr<GraphReplay> unlimited = ReplayGraph(graph, match, options);
   if (!unlimited.ok()) return;
   ChakraRunReport* run = report->mutable_run();

@@ -350,6 +350,7 @@ class Matcher {
       communication.bytes = bytes;
       const int64_t waited_ps = std::max<int64_t>(0, last_start_ps - member.start_ps);
       const int64_t raw_ps = member.end_ps - member.start_ps;
+      communication.waited_ps = waited_ps;
       // Clocks that contradict each other were insisted on: who waited is not known then.
       communication.transfer_ps = waited_ps <= raw_ps ? raw_ps - waited_ps : raw_ps;
       result_.ranks[p].unmatched.erase(node);

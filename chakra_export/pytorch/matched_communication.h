@@ -58,7 +58,9 @@ struct NodeCommunication {
   // Number of the execution, the same on all ranks; they count up in the order in which executions
   // could begin.
   uint32_t instance = 0;
-  // How long it lasted without the time in which it waited for other ranks.
+  // How long it waited until the last rank had come, as the clocks say, and how long it lasted
+  // without that.
+  int64_t waited_ps = 0;
   int64_t transfer_ps = 0;
 };
 

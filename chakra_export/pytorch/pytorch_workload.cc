@@ -13,24 +13,23 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_attributes.h"
-#include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/et_graph_writer.h"
 #include "chakra_export/graph/execution_graph.h"
-#include "chakra_export/graph/graph_replay.h"
 #include "chakra_export/pytorch/host_device_link.h"
 #include "chakra_export/pytorch/host_trace.h"
 #include "chakra_export/pytorch/link_report.pb.h"
 #include "chakra_export/pytorch/linked_json.h"
 #include "chakra_export/pytorch/matched_communication.h"
 #include "chakra_export/pytorch/op_cost.h"
+#include "chakra_export/pytorch/pytorch_nodes.h"
 #include "chakra_export/pytorch/rank_timeline.h"
 #include "chakra_export/pytorch/tensor_dependencies.h"
-#include "chakra_export/pytorch/workload_graph.h"
+#include "chakra_export/run/run_graph.h"
+#include "chakra_export/run/run_workload.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
@@ -113,9 +112,10 @@ absl::Status CheckRanksAreComplete(const MatchedCommunication& communication,
 class Decorator {
  public:
   Decorator(const std::vector<RankTraces>& ranks, const MatchedCommunication& communication,
-            const WorkloadGraph& workload, EtFlavor flavor)
+            const PytorchNodes& nodes, const RunWorkload& workload, EtFlavor flavor)
       : ranks_(ranks),
         communication_(communication),
+        nodes_(nodes),
         workload_(workload),
         flavor_(flavor),
         group_table_(ProcessGroupTable(GroupsOf(workload.graph))) {
@@ -126,16 +126,18 @@ class Decorator {
   }
 
   void Decorate(NodeIndex index, ChakraProtoMsg::Node* message) const {
-    const NodeOrigin& origin = workload_.origins[index];
-    if (origin.node == kNoTimelineNode) {
+    const NodeIndex run_node = workload_.run_nodes[index];
+    const absl::string_view op_kind = nodes_.graph.nodes[run_node].op_kind;
+    if (!op_kind.empty()) SetStringAttribute(kOpKindAttribute, op_kind, message->mutable_attr());
+    if (run_node >= nodes_.origins.size()) {
       if (message->type() == ChakraProtoMsg::METADATA_NODE) {
         message->mutable_inputs()->set_values(group_table_);
-      } else {
-        SetStringAttribute(kOpKindAttribute, kHostGapOpKind, message->mutable_attr());
+      } else if (!nodes_.graph.nodes[run_node].IsOnHost()) {
         SetRoofline(0, 0, message->mutable_attr());
       }
       return;
     }
+    const NodeOrigin& origin = nodes_.origins[run_node];
     const TimelineNode& node = ranks_[origin.input].timeline.nodes[origin.node];
     if (const std::optional<int64_t> step = steps_[origin.input].At(node.launched_ps)) {
       SetIntAttribute(kStepAttribute, *step, message->mutable_attr());
@@ -150,10 +152,7 @@ class Decorator {
  private:
   void DecorateHostNode(const RankTraces& rank, const TimelineNode& node,
                         ChakraProtoMsg::Node* message) const {
-    if (node.row == kNoRow) {
-      SetStringAttribute(kOpKindAttribute, kHostGapOpKind, message->mutable_attr());
-      return;
-    }
+    if (node.row == kNoRow) return;
     const HostOpIndex op = rank.link.op_of_row[node.row];
     if (op == kNoHostOp) return;
     const HostOpDetails details = rank.host.Details(op);
@@ -182,13 +181,6 @@ class Decorator {
       SetStringAttribute(kProcessGroupAttribute, matched->second[0].process_group,
                          message->mutable_attr());
       SetIntAttribute(kRawDurationNsAttribute, node.duration_ps / 1000, message->mutable_attr());
-    }
-    if (message->type() == ChakraProtoMsg::COMP_NODE) {
-      absl::string_view kind = OpKind(rank.device.table.category(node.row));
-      if (matched != communication.nodes.end() || communication.unmatched.contains(origin.node)) {
-        kind = "communication";
-      }
-      if (!kind.empty()) SetStringAttribute(kOpKindAttribute, kind, message->mutable_attr());
     }
     AddCost(origin, message);
     if (node.launching_op == kNoHostOp || flavor_ != EtFlavor::kFull) return;
@@ -229,11 +221,6 @@ class Decorator {
     }
   }
 
-  static absl::string_view OpKind(EventCategory category) {
-    if (category == EventCategory::kMemcpy) return kMemcpyOpKind;
-    return category == EventCategory::kMemset ? kMemsetOpKind : "";
-  }
-
   static void SetTensors(const HostOpDetails& details, bool with_values,
                          ChakraProtoMsg::Node* message) {
     SetTensors(details.inputs, with_values, message->mutable_inputs());
@@ -257,7 +244,8 @@ class Decorator {
 
   const std::vector<RankTraces>& ranks_;
   const MatchedCommunication& communication_;
-  const WorkloadGraph& workload_;
+  const PytorchNodes& nodes_;
+  const RunWorkload& workload_;
   const EtFlavor flavor_;
   const std::string group_table_;
   // CostBearers of each input.
@@ -265,28 +253,6 @@ class Decorator {
   // The steps of each input; work belongs to the one in which it was launched.
   std::vector<KinetoSteps> steps_;
 };
-
-// Returns the longest time that a rank took.
-int64_t MeasuredNs(const ExecutionGraph& graph) {
-  int64_t longest_ns = 0;
-  for (const auto& [rank, time_ns] : RankTimesNs(graph)) longest_ns = std::max(longest_ns, time_ns);
-  return longest_ns;
-}
-
-// Runs the graph again; a workload that cannot run to the end is an error.
-absl::Status CheckRuns(const ExecutionGraph& graph, EtFlavor flavor, ChakraLinkReport* report) {
-  const CommunicationMatch match(graph);
-  if (!match.problems().empty()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the ranks do not fit together: ", match.problems()[0].text));
-  }
-  ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(graph, match));
-  report->set_measured_ns(MeasuredNs(graph));
-  report->set_replayed_ns(replay.makespan_ns);
-  report->set_host_gap_share(HostGapShare(graph));
-  if (flavor == EtFlavor::kFull) return absl::OkStatus();
-  return ReplayAsSimulator(graph, match).status();
-}
 
 void CountEdges(const ExecutionGraph& graph, ChakraLinkReport* report) {
   const auto counts = graph.CountEdgeKinds();
@@ -331,10 +297,11 @@ bool IsOfProcess(const EventTable& table, std::optional<int64_t> process_id) {
 }
 
 void AddWarnings(const std::vector<RankTraces>& ranks, const MatchedCommunication& communication,
-                 const WorkloadGraph& workload, ChakraLinkReport* report) {
-  if (workload.approximated > 0) {
+                 const PytorchNodes& nodes, const RunWorkload& workload, ChakraLinkReport* report) {
+  for (const std::string& note : workload.notes) report->add_warnings(note);
+  if (nodes.approximated > 0) {
     report->add_warnings(
-        absl::StrCat(workload.approximated,
+        absl::StrCat(nodes.approximated,
                      " x collectives became the nearest that ASTRA-sim simulates, of the same "
                      "bytes"));
   }
@@ -418,13 +385,10 @@ absl::StatusOr<ChakraLinkReport> ConvertPytorchWorkload(
   for (size_t i = 0; i < ranks.size(); ++i) {
     inputs.push_back({&ranks[i].device.table, &ranks[i].timeline, &communication.ranks[i]});
   }
-  ASSIGN_OR_RETURN(const WorkloadGraph workload,
-                   BuildWorkloadGraph(inputs, {options.flavor, communication.world_size,
-                                               communication.clocks_agree}));
-  ChakraLinkReport report;
-  RETURN_IF_ERROR(CheckRuns(workload.graph, options.flavor, &report));
-
-  const Decorator decorator(ranks, communication, workload, options.flavor);
+  ASSIGN_OR_RETURN(PytorchNodes nodes, MakePytorchNodes(inputs, options.flavor, communication));
+  ASSIGN_OR_RETURN(const RunWorkload workload,
+                   MakeRunWorkload(options.flavor, /*has_times=*/true, &nodes.graph));
+  const Decorator decorator(ranks, communication, nodes, workload, options.flavor);
   ASSIGN_OR_RETURN(
       const std::vector<std::unique_ptr<AtomicFileWriter>> linked_jsons,
       PrepareLinkedJsons(file_system, ranks, communication, options.linked_json_prefix));
@@ -436,26 +400,33 @@ absl::StatusOr<ChakraLinkReport> ConvertPytorchWorkload(
                       }));
   for (const auto& file : linked_jsons) RETURN_IF_ERROR(file->Commit());
 
+  ChakraLinkReport report;
+  report.set_measured_ns(workload.measured_ns);
+  report.set_replayed_ns(workload.replayed_ns);
+  report.set_simulator_ns(workload.simulator_ns);
+  report.set_host_gap_share(workload.host_gap_share);
   report.set_comm_groups(written.comm_groups);
   for (const std::string& path : written.removed) report.add_removed(path);
   report.set_flavor(std::string(EtFlavorName(options.flavor)));
   report.set_removed_edges(static_cast<int64_t>(workload.removed_edges));
   CountEdges(workload.graph, &report);
-  AddWarnings(ranks, communication, workload, &report);
-  std::map<uint32_t, int64_t> nodes;
-  for (const NodeOrigin& origin : workload.origins) ++nodes[origin.input];
+  AddWarnings(ranks, communication, nodes, workload, &report);
+  std::map<int64_t, int64_t> node_counts;
+  for (NodeIndex node = 0; node < workload.graph.node_count(); ++node) {
+    ++node_counts[workload.graph.rank(node)];
+  }
   std::map<int64_t, size_t> by_rank;
   for (size_t i = 0; i < ranks.size(); ++i) by_rank[communication.ranks[i].rank] = i;
   for (const auto& [rank, i] : by_rank) {
     ChakraLinkRankReport* rank_report = report.add_ranks();
     rank_report->set_rank(rank);
-    rank_report->set_nodes(nodes[static_cast<uint32_t>(i)]);
-    rank_report->set_comm_nodes(workload.communication_nodes[i]);
+    rank_report->set_nodes(node_counts[rank]);
+    rank_report->set_comm_nodes(nodes.communication_nodes[i]);
     for (const EtFile& file : written.files) {
       if (file.rank == rank) rank_report->set_path(file.path);
     }
-    rank_report->mutable_lowered_communication()->insert(workload.lowered[i].begin(),
-                                                         workload.lowered[i].end());
+    rank_report->mutable_lowered_communication()->insert(nodes.lowered[i].begin(),
+                                                         nodes.lowered[i].end());
     ReportRank(ranks[i], rank_report);
   }
   return report;
@@ -493,9 +464,8 @@ std::string FormatLinkReport(const ChakraLinkReport& report) {
     absl::StrAppend(&text, "  ", name, " ", WithThousands(report.edges().at(name)));
   }
   absl::StrAppend(&text, "\n",
-                  absl::StrFormat("measured %.3f ms, replayed %.3f ms; host gaps %.1f %%\n",
-                                  report.measured_ns() * 1e-6, report.replayed_ns() * 1e-6,
-                                  100 * report.host_gap_share()));
+                  FormatRunTimes(report.measured_ns(), report.replayed_ns(), report.simulator_ns(),
+                                 report.host_gap_share()));
   for (const std::string& path : report.removed()) {
     absl::StrAppend(&text, "removed: ", path, " of an earlier workload\n");
   }

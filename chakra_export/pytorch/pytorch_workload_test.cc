@@ -296,8 +296,8 @@ TEST_F(PytorchWorkloadTest, TakesWhatOnlyTheHostTraceSays) {
   EXPECT_EQ(report.ranks(0).link_method(), "op_names");
   EXPECT_EQ(report.ranks(0).comm_nodes(), 1);
   const ExecutionGraph graph = ReadGraph();
-  ASSERT_NE(graph.communication(0), nullptr);
-  EXPECT_EQ(graph.communication(0)->bytes, 1024);
+  ASSERT_NE(graph.communication(1), nullptr);
+  EXPECT_EQ(graph.communication(1)->bytes, 1024);
 }
 
 TEST_F(PytorchWorkloadTest, MakesMessagesWithPeersAndTags) {
@@ -316,19 +316,20 @@ TEST_F(PytorchWorkloadTest, MakesMessagesWithPeersAndTags) {
   }
   ASSERT_OK_AND_ASSIGN(const ChakraLinkReport report, Convert());
   const ExecutionGraph graph = ReadGraph();
-  // A simulator must have begun before it sends.
-  ASSERT_EQ(graph.node_count(), 3u);
+  // A simulator must have begun before it communicates.
+  ASSERT_EQ(graph.node_count(), 4u);
   EXPECT_EQ(graph.name(0), "host_gap");
   EXPECT_EQ(graph.duration_ns(0), 0);
   EXPECT_EQ(graph.type(1), ChakraProtoMsg::COMM_SEND_NODE);
   EXPECT_THAT(graph.dependencies(1), ElementsAre(0));
-  EXPECT_EQ(graph.type(2), ChakraProtoMsg::COMM_RECV_NODE);
-  for (NodeIndex node = 1; node < 3; ++node) {
+  EXPECT_EQ(graph.name(2), "host_gap");
+  EXPECT_EQ(graph.type(3), ChakraProtoMsg::COMM_RECV_NODE);
+  for (const NodeIndex node : {1u, 3u}) {
     EXPECT_EQ(graph.communication(node)->source, 0);
     EXPECT_EQ(graph.communication(node)->target, 1);
     EXPECT_EQ(graph.communication(node)->bytes, 256);
   }
-  EXPECT_EQ(graph.communication(1)->tag, graph.communication(2)->tag);
+  EXPECT_EQ(graph.communication(1)->tag, graph.communication(3)->tag);
   EtProblems problems;
   CheckEtGraph(graph, &problems);
   EXPECT_EQ(problems.report().errors() + problems.report().warnings(), 0);

@@ -13,6 +13,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/numeric/int128.h"
 #include "absl/strings/match.h"
+#include "chakra_export/xspace/device_work.h"
 #include "chakra_export/xspace/hlo_data_flow.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/dependencies/inferred_waits.h"
@@ -125,7 +126,7 @@ class Program {
 };
 
 // Sorts nodes by when they were launched.
-void SortByLaunch(const WorkGraph& graph, std::vector<NodeIndex>* nodes) {
+void SortByLaunch(const RunGraph& graph, std::vector<NodeIndex>* nodes) {
   const auto launch = [&](NodeIndex node) {
     const DeviceWork& work = *graph.nodes[node].work;
     return std::make_tuple(work.launch_ps.value_or(work.start_ps), node);
@@ -148,7 +149,7 @@ struct CommandBuffer {
 // One execution of a program on one rank.
 class Execution {
  public:
-  Execution(WorkGraph* graph, Program* program) : graph_(graph), program_(program) {}
+  Execution(RunGraph* graph, Program* program) : graph_(graph), program_(program) {}
 
   void Add(NodeIndex node) { nodes_.push_back(node); }
 
@@ -252,12 +253,12 @@ class Execution {
   // Lets the node wait for the last of the candidates that it can have waited for; where that is a
   // kernel of several messages, for all of them.
   void AddLatest(NodeIndex node, const std::vector<NodeIndex>& candidates, EdgeKind kind) {
-    const WorkNode& work = graph_->nodes[node];
+    const RunNode& work = graph_->nodes[node];
     const DeviceWork* latest = nullptr;
     auto candidate = std::lower_bound(candidates.begin(), candidates.end(), node);
     while (candidate != candidates.begin()) {
       --candidate;
-      const WorkNode& source = graph_->nodes[*candidate];
+      const RunNode& source = graph_->nodes[*candidate];
       if (latest != nullptr && source.work != latest) break;
       if (source.work == work.work) continue;
       // Kernels of one stream may be launched early and overlap; others would not have waited.
@@ -267,7 +268,7 @@ class Execution {
     }
   }
 
-  WorkGraph* graph_;
+  RunGraph* graph_;
   Program* program_;
   // In the order of starts.
   std::vector<NodeIndex> nodes_;
@@ -281,7 +282,7 @@ using Programs = absl::flat_hash_map<const HloProgram*, std::unique_ptr<Program>
 // for until then.
 class AsyncWaits {
  public:
-  AsyncWaits(const Programs& programs, WorkGraph* graph) : programs_(programs), graph_(graph) {}
+  AsyncWaits(const Programs& programs, RunGraph* graph) : programs_(programs), graph_(graph) {}
 
   // Must be called in the order of launches.
   void Launch(NodeIndex node) {
@@ -353,8 +354,8 @@ class AsyncWaits {
 
   // Times that contradict the programs, as those of a wait that was not needed, are believed.
   void Wait(NodeIndex node, NodeIndex source) {
-    const WorkNode& waiting = graph_->nodes[node];
-    const WorkNode& awaited = graph_->nodes[source];
+    const RunNode& waiting = graph_->nodes[node];
+    const RunNode& awaited = graph_->nodes[source];
     if (source >= node || awaited.resource == waiting.resource ||
         awaited.end_ns > waiting.start_ns) {
       return;
@@ -363,7 +364,7 @@ class AsyncWaits {
   }
 
   const Programs& programs_;
-  WorkGraph* graph_;
+  RunGraph* graph_;
   // The last computation that was launched, which asynchronous work waits for.
   NodeIndex computation_ = kNoNodeIndex;
   // Asynchronous work that is not done.
@@ -373,16 +374,16 @@ class AsyncWaits {
 };
 
 // Returns the device work of each rank.
-std::map<int64_t, std::vector<NodeIndex>> WorkByRank(const WorkGraph& graph) {
+std::map<int64_t, std::vector<NodeIndex>> WorkByRank(const RunGraph& graph) {
   std::map<int64_t, std::vector<NodeIndex>> ranks;
   for (NodeIndex node = 0; node < graph.nodes.size(); ++node) {
-    const WorkNode& work = graph.nodes[node];
+    const RunNode& work = graph.nodes[node];
     if (work.work != nullptr) ranks[work.resource.rank].push_back(node);
   }
   return ranks;
 }
 
-void AddAsyncWaits(const Programs& programs, WorkGraph* graph) {
+void AddAsyncWaits(const Programs& programs, RunGraph* graph) {
   std::map<int64_t, std::vector<NodeIndex>> ranks = WorkByRank(*graph);
   for (auto& [rank, nodes] : ranks) {
     SortByLaunch(*graph, &nodes);
@@ -393,12 +394,36 @@ void AddAsyncWaits(const Programs& programs, WorkGraph* graph) {
 
 }  // namespace
 
-void AddDataDependencies(WorkGraph* graph) {
+void AddStreamOrder(RunGraph* graph) {
+  // Of a stream: the nodes that share the last start, and those that they wait for.
+  struct Stream {
+    std::vector<NodeIndex> last;
+    std::vector<NodeIndex> before;
+  };
+  std::map<Resource, Stream> streams;
+  for (NodeIndex node = 0; node < graph->nodes.size(); ++node) {
+    const RunNode& work = graph->nodes[node];
+    Stream& stream = streams[work.resource];
+    // A send and its receive are one kernel: they begin together.
+    const bool is_same_kernel =
+        !stream.last.empty() && work.kernel == graph->nodes[stream.last[0]].kernel;
+    if (!is_same_kernel) {
+      stream.before = std::move(stream.last);
+      stream.last.clear();
+    }
+    for (const NodeIndex source : stream.before) {
+      graph->edges.push_back({node, source, EdgeKind::kStream});
+    }
+    stream.last.push_back(node);
+  }
+}
+
+void AddDataDependencies(RunGraph* graph) {
   Programs programs;
   // Executions by rank, program and run id.
   std::map<std::tuple<int64_t, const HloProgram*, std::optional<int64_t>>, Execution> executions;
   for (NodeIndex node = 0; node < graph->nodes.size(); ++node) {
-    const WorkNode& work = graph->nodes[node];
+    const RunNode& work = graph->nodes[node];
     if (work.work == nullptr || work.work->program == nullptr) continue;
     const auto [program, is_new] = programs.try_emplace(work.work->program);
     if (is_new) program->second = Program::Create(*work.work->program);
@@ -412,7 +437,7 @@ void AddDataDependencies(WorkGraph* graph) {
   AddAsyncWaits(programs, graph);
 }
 
-int64_t AddInferredDependencies(WorkGraph* graph) {
+int64_t AddInferredDependencies(RunGraph* graph) {
   const EdgesByNode sources(graph->edges, graph->nodes.size());
   int64_t added = 0;
   for (const auto& [rank, nodes] : WorkByRank(*graph)) {
@@ -424,7 +449,7 @@ int64_t AddInferredDependencies(WorkGraph* graph) {
     };
     std::vector<DeviceSpan> spans;
     for (const NodeIndex node : nodes) {
-      const WorkNode& work = graph->nodes[node];
+      const RunNode& work = graph->nodes[node];
       DeviceSpan& span = spans.emplace_back();
       span.stream = work.resource.number;
       span.start_ps = picoseconds(work.start_ns);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Edges for what device work waited for.
 //
+// Streams. Each runs its work in order.
+//
 // Data. A kernel waits for those that made its operands.
 //
 // The instruction of a kernel tells what it reads; the producer is the last node of that
@@ -24,16 +26,21 @@
 
 #include <cstdint>
 
-#include "chakra_export/xspace/work_graph.h"
+#include "chakra_export/run/run_graph.h"
 
 namespace meridian {
 
+// Lets each node of a stream wait for the one before it. A stream begins its next work when it has
+// done the last; also where the measured times overlap a little, as those of kernels that are
+// launched early do.
+void AddStreamOrder(RunGraph* graph);
+
 // Adds edges of kinds data, control and sync. The nodes are those of MakeWorkNodes: each stands for
 // one piece of work, or for one collective. Programs that cannot be decoded give no edges.
-void AddDataDependencies(WorkGraph* graph);
+void AddDataDependencies(RunGraph* graph);
 
 // Adds edges of kind inferred to a graph that has all others. Returns how many there are.
-int64_t AddInferredDependencies(WorkGraph* graph);
+int64_t AddInferredDependencies(RunGraph* graph);
 
 }  // namespace meridian
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "chakra_export/xspace/device_work.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/testing/hlo_module_builder.h"
@@ -34,7 +36,7 @@ class ProgramWorkTest : public ::testing::Test {
     work.run_id = run_id;
     work.start_ps = start_ns * 1000;
     work.launch_ps = work.start_ps;
-    WorkNode node;
+    RunNode node;
     node.resource = {0, ResourceKind::kStream, stream};
     node.start_ns = start_ns;
     node.end_ns = end_ns;
@@ -55,7 +57,7 @@ class ProgramWorkTest : public ::testing::Test {
   std::string bytes_;
   std::unique_ptr<HloProgram> program_;
   std::deque<DeviceWork> work_;
-  WorkGraph graph_;
+  RunGraph graph_;
 };
 
 class DataDependenciesTest : public ProgramWorkTest {
@@ -232,6 +234,53 @@ TEST_F(AsyncWaitsTest, LateStartsAreExplainedByWhatHasJustEnded) {
   EXPECT_EQ(graph_.edges[0].node, late);
   EXPECT_EQ(graph_.edges[0].source, gather);
   EXPECT_TRUE(graph_.edges[0].kinds.Contains(EdgeKind::kInferred));
+}
+
+class StreamOrderTest : public ::testing::Test {
+ protected:
+  // A kernel of its own.
+  void Add(int64_t rank, int64_t stream) {
+    RunNode node;
+    node.resource = {rank, ResourceKind::kStream, stream};
+    node.kernel = static_cast<uint32_t>(graph_.nodes.size());
+    graph_.nodes.push_back(node);
+  }
+  // Another node of the last kernel.
+  void AddTwin() { graph_.nodes.push_back(graph_.nodes.back()); }
+
+  // "source>node:kinds".
+  std::vector<std::string> Edges() const {
+    std::vector<std::string> texts;
+    for (const DependencyEdge& edge : graph_.edges) {
+      texts.push_back(absl::StrCat(edge.source, ">", edge.node, ":", edge.kinds.Letters()));
+    }
+    return texts;
+  }
+
+  RunGraph graph_;
+};
+
+TEST_F(StreamOrderTest, StreamsOfEachRankAreChains) {
+  Add(0, 7);  // 0
+  Add(0, 8);  // 1
+  Add(0, 7);  // 2
+  Add(1, 7);  // 3
+  Add(0, 8);  // 4
+  Add(1, 7);  // 5
+  AddStreamOrder(&graph_);
+  EXPECT_THAT(Edges(), ElementsAre("0>2:s", "1>4:s", "3>5:s"));
+}
+
+// The kernel of a permute is a send and a receive: both wait for what came before it, neither for
+// the other, and what comes next waits for both.
+TEST_F(StreamOrderTest, TheNodesOfOneKernelBeginTogether) {
+  Add(0, 7);  // 0
+  Add(0, 7);  // 1
+  AddTwin();  // 2
+  Add(0, 7);  // 3
+  Add(0, 7);  // 4
+  AddStreamOrder(&graph_);
+  EXPECT_THAT(Edges(), ElementsAre("0>1:s", "0>2:s", "1>3:s", "2>3:s", "3>4:s"));
 }
 
 }  // namespace

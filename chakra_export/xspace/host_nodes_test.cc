@@ -28,7 +28,7 @@ class HostNodesTest : public ::testing::Test {
     profile_->calls[correlation] = {"launch", 3, call_start * 1000, call_end * 1000};
     DeviceWork& work = work_.emplace_back();
     work.correlation = correlation;
-    WorkNode node;
+    RunNode node;
     node.name = "kernel";
     node.resource = {0, ResourceKind::kStream, 7};
     node.start_ns = start;
@@ -48,7 +48,7 @@ class HostNodesTest : public ::testing::Test {
   std::string bytes_;
   std::unique_ptr<ProfileWork> profile_;
   std::deque<DeviceWork> work_;
-  WorkGraph graph_;
+  RunGraph graph_;
 };
 
 TEST_F(HostNodesTest, CallsLaunchAndTheTimeBetweenThemIsAGap) {
@@ -81,110 +81,6 @@ TEST_F(HostNodesTest, ACallIsOverWhenItsWorkStarts) {
   Add(1, 100, 200, 120, 300);
   AddHostNodes({profile_.get()}, &graph_);
   EXPECT_EQ(graph_.nodes[1].duration_ns, 20);
-}
-
-using ::testing::ElementsAre;
-
-constexpr int64_t kUs = 1000;
-
-class HostGapsTest : public ::testing::Test {
- protected:
-  // Launched so long before its start.
-  NodeIndex Add(int64_t rank, int64_t stream, int64_t start_ns, int64_t end_ns,
-                int64_t launched_ns_before) {
-    DeviceWork& work = work_.emplace_back();
-    work.start_ps = start_ns * 1000;
-    work.launch_ps = (start_ns - launched_ns_before) * 1000;
-    WorkNode node;
-    node.name = "kernel";
-    node.resource = {rank, ResourceKind::kStream, stream};
-    node.start_ns = start_ns;
-    node.end_ns = end_ns;
-    node.duration_ns = end_ns - start_ns;
-    node.work = &work;
-    graph_.nodes.push_back(node);
-    return static_cast<NodeIndex>(graph_.nodes.size() - 1);
-  }
-
-  EdgeKinds KindsOf(NodeIndex node, NodeIndex source) const {
-    EdgeKinds kinds;
-    for (const DependencyEdge& edge : graph_.edges) {
-      if (edge.node == node && edge.source == source) kinds |= edge.kinds;
-    }
-    return kinds;
-  }
-
-  std::deque<DeviceWork> work_;
-  WorkGraph graph_;
-};
-
-TEST_F(HostGapsTest, AHostThatComesLateIsAGapAfterWhatTheDeviceDidLast) {
-  graph_.rank_count = 1;
-  const NodeIndex a = Add(0, 7, 0, 10 * kUs, 1 * kUs);
-  // Launched at 25 us, when the device was idle.
-  const NodeIndex b = Add(0, 7, 30 * kUs, 40 * kUs, 5 * kUs);
-  graph_.edges = {{b, a, EdgeKind::kStream}};
-  const std::vector<NodeIndex> order = AddHostGaps({a, b}, &graph_);
-  ASSERT_THAT(order, ElementsAre(a, 2, b));
-  const WorkNode& gap = graph_.nodes[2];
-  EXPECT_EQ(gap.op_kind, kHostGapOpKind);
-  EXPECT_EQ(gap.start_ns, 10 * kUs);
-  EXPECT_EQ(gap.duration_ns, 20 * kUs);
-  EXPECT_TRUE(KindsOf(2, a) == (EdgeKinds(EdgeKind::kSync) | EdgeKind::kStream));
-  EXPECT_TRUE(KindsOf(b, 2) == EdgeKind::kLaunch);
-}
-
-TEST_F(HostGapsTest, WorkThatWasQueuedInTimeDidNotMakeTheHostWait) {
-  graph_.rank_count = 1;
-  const NodeIndex a = Add(0, 7, 0, 10 * kUs, 1 * kUs);
-  // Launched at 4 us, while a ran.
-  const NodeIndex b = Add(0, 7, 12 * kUs, 20 * kUs, 8 * kUs);
-  graph_.edges = {{b, a, EdgeKind::kStream}};
-  AddHostGaps({a, b}, &graph_);
-  EXPECT_TRUE(KindsOf(2, a) == (EdgeKinds(EdgeKind::kProgram) | EdgeKind::kStream));
-}
-
-TEST_F(HostGapsTest, ShortGapsAddUpToOne) {
-  graph_.rank_count = 1;
-  // 600 ns between kernels: the replay is 600 ns ahead after the first, 1,200 after the second.
-  const NodeIndex a = Add(0, 7, 0, 10000, 100);
-  const NodeIndex b = Add(0, 7, 10600, 20600, 100);
-  const NodeIndex c = Add(0, 7, 21200, 30000, 100);
-  graph_.edges = {{b, a, EdgeKind::kStream}, {c, b, EdgeKind::kStream}};
-  const std::vector<NodeIndex> order = AddHostGaps({a, b, c}, &graph_);
-  ASSERT_THAT(order, ElementsAre(a, b, 3, c));
-  EXPECT_EQ(graph_.nodes[3].duration_ns, 1200);
-}
-
-TEST_F(HostGapsTest, AGapDoesNotOccupyADeviceThatComputes) {
-  graph_.rank_count = 1;
-  const NodeIndex a = Add(0, 7, 0, 100 * kUs, 1 * kUs);
-  // Another stream, while the first is busy.
-  const NodeIndex b = Add(0, 8, 50 * kUs, 60 * kUs, 1 * kUs);
-  EXPECT_THAT(AddHostGaps({a, b}, &graph_), ElementsAre(a, b));
-}
-
-TEST_F(HostGapsTest, RanksThatStartLaterBeginWithAGap) {
-  graph_.rank_count = 2;
-  const NodeIndex a = Add(0, 7, 5 * kUs, 10 * kUs, 1 * kUs);
-  const NodeIndex b = Add(1, 7, 9 * kUs, 10 * kUs, 1 * kUs);
-  ASSERT_THAT(AddHostGaps({a, b}, &graph_), ElementsAre(a, 2, b));
-  EXPECT_EQ(graph_.nodes[2].resource.rank, 1);
-  EXPECT_EQ(graph_.nodes[2].duration_ns, 4 * kUs);
-}
-
-TEST_F(HostGapsTest, NothingCommunicatesAtTimeZeroAndTwinsShareTheirGap) {
-  graph_.rank_count = 1;
-  const NodeIndex send = Add(0, 7, 0, 10 * kUs, 1 * kUs);
-  graph_.nodes[send].type = ChakraProtoMsg::COMM_SEND_NODE;
-  graph_.nodes[send].communication.emplace();
-  WorkNode receive = graph_.nodes[send];
-  receive.type = ChakraProtoMsg::COMM_RECV_NODE;
-  graph_.nodes.push_back(receive);
-  ASSERT_THAT(AddHostGaps({send, 1}, &graph_), ElementsAre(2, send, 1));
-  EXPECT_EQ(graph_.nodes[2].duration_ns, 0);
-  EXPECT_TRUE(KindsOf(send, 2) == EdgeKind::kLaunch);
-  EXPECT_TRUE(KindsOf(1, 2) == EdgeKind::kLaunch);
 }
 
 }  // namespace

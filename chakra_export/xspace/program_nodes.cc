@@ -91,7 +91,6 @@ class ProgramNodeMaker {
     }
     AddIdleNodes();
     out_.graph.groups = groups_.groups();
-    RETURN_IF_ERROR(groups_.Check());
     for (const std::string& note : notes_) out_.notes.push_back(note);
     return std::move(out_);
   }
@@ -130,7 +129,7 @@ class ProgramNodeMaker {
   void AddToRank(const HloProgram& program, const HloModule& module, int64_t rank) {
     RankProgram here;
     here.rank = rank;
-    WorkNode node = NewNode(rank, program.name());
+    RunNode node = NewNode(rank, program.name());
     node.op_kind = kProgramOpKind;
     here.program_node = Push(node);
     for (const NodeIndex before : last_[static_cast<size_t>(rank)]) {
@@ -171,28 +170,28 @@ class ProgramNodeMaker {
       return;
     }
     if (HloDataFlow::DoesNoWork(instruction)) return;
-    WorkNode node = NewNode(here->rank, instruction.name());
+    RunNode node = NewNode(here->rank, instruction.name());
     node.instruction = &instruction;
     Connect(Push(node), instruction, here);
   }
 
   void AddCollective(const HloCollective& collective, RankProgram* here) {
-    std::vector<WorkNode> nodes =
+    std::vector<RunNode> nodes =
         HasPairs(collective.kind) ? MessagesOf(collective, here) : CollectiveOf(collective, *here);
     if (nodes.empty()) {
-      WorkNode node = NewNode(here->rank, collective.instruction->name());
+      RunNode node = NewNode(here->rank, collective.instruction->name());
       node.op_kind = kLocalOpKind;
       nodes.push_back(node);
     }
     std::vector<NodeIndex> added;
-    for (WorkNode& node : nodes) {
+    for (RunNode& node : nodes) {
       node.instruction = collective.instruction;
       added.push_back(Push(node));
     }
     for (const NodeIndex node : added) Connect(node, *collective.instruction, here);
   }
 
-  std::vector<WorkNode> CollectiveOf(const HloCollective& collective, const RankProgram& here) {
+  std::vector<RunNode> CollectiveOf(const HloCollective& collective, const RankProgram& here) {
     const std::optional<ChakraProtoMsg::CollectiveCommType> type =
         SimulatedCommTypeOf(collective.kind);
     if (!type.has_value() || collective.operand_bytes <= 0) return {};
@@ -203,7 +202,7 @@ class ProgramNodeMaker {
       if (ranks.size() < 2 || std::find(ranks.begin(), ranks.end(), here.rank) == ranks.end()) {
         continue;
       }
-      WorkNode node = NewNode(here.rank, collective.instruction->name());
+      RunNode node = NewNode(here.rank, collective.instruction->name());
       node.SetCollective(collective.operand_bytes, *type, groups_.Add(ranks));
       node.instance = InstanceOf(collective.instruction->id(), static_cast<int64_t>(g), -1);
       return {node};
@@ -211,14 +210,14 @@ class ProgramNodeMaker {
     return {};
   }
 
-  std::vector<WorkNode> MessagesOf(const HloCollective& collective, RankProgram* here) {
+  std::vector<RunNode> MessagesOf(const HloCollective& collective, RankProgram* here) {
     const bool sends = collective.kind != CollectiveKind::kRecv;
     const bool receives = collective.kind != CollectiveKind::kSend;
     // The n-th send of a program is received by its n-th receive.
     const int32_t tag = (sends ? here->sends++ : here->receives) % kCommTagLimit;
     if (receives) ++here->receives;
     if (collective.operand_bytes <= 0) return {};
-    std::vector<WorkNode> nodes;
+    std::vector<RunNode> nodes;
     for (const SourceTargetPair& pair : collective.participants->device_pairs) {
       const int64_t source = run_.ranks.RankOf(pair.source);
       const int64_t target = run_.ranks.RankOf(pair.target);
@@ -226,7 +225,7 @@ class ProgramNodeMaker {
       const bool is_send = sends && source == here->rank;
       const bool is_receive = receives && target == here->rank;
       if (!is_send && !is_receive) continue;
-      WorkNode node = NewNode(here->rank, collective.instruction->name());
+      RunNode node = NewNode(here->rank, collective.instruction->name());
       node.SetMessage(is_send, collective.operand_bytes, source, target, tag);
       node.instance = InstanceOf(tag, source, target);
       nodes.push_back(node);
@@ -268,8 +267,8 @@ class ProgramNodeMaker {
     return any;
   }
 
-  WorkNode NewNode(int64_t rank, absl::string_view name) const {
-    WorkNode node;
+  RunNode NewNode(int64_t rank, absl::string_view name) const {
+    RunNode node;
     node.name = name;
     node.resource = {rank, ResourceKind::kCompute, 0};
     node.start_ns = kNoTimeNs;
@@ -277,7 +276,7 @@ class ProgramNodeMaker {
     return node;
   }
 
-  NodeIndex Push(const WorkNode& node) {
+  NodeIndex Push(const RunNode& node) {
     out_.graph.nodes.push_back(node);
     if (node.IsCommunication()) {
       out_.graph.nodes.back().resource.kind = ResourceKind::kCommunication;
@@ -289,7 +288,7 @@ class ProgramNodeMaker {
   void AddIdleNodes() {
     for (size_t rank = 0; rank < last_.size(); ++rank) {
       if (!last_[rank].empty()) continue;
-      WorkNode node = NewNode(static_cast<int64_t>(rank), "idle");
+      RunNode node = NewNode(static_cast<int64_t>(rank), "idle");
       node.op_kind = kHostGapOpKind;
       Push(node);
     }

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "chakra_export/run/run_graph.h"
 #include "chakra_export/xspace/device_work.h"
-#include "chakra_export/xspace/work_graph.h"
 #include "chakra_export/xspace/work_nodes.h"
 #include "trace_alignment/collectives/collective_run.h"
 

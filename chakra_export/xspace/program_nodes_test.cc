@@ -32,7 +32,7 @@ WorkNodes Make(const MadeUpRun& run) {
 // Names of a rank's nodes in their order.
 std::vector<std::string> Names(const WorkNodes& nodes, int64_t rank) {
   std::vector<std::string> names;
-  for (const WorkNode& node : nodes.graph.nodes) {
+  for (const RunNode& node : nodes.graph.nodes) {
     if (node.resource.rank == rank) names.emplace_back(node.name);
   }
   return names;
@@ -42,7 +42,7 @@ std::vector<std::string> Names(const WorkNodes& nodes, int64_t rank) {
 std::vector<std::string> Edges(const WorkNodes& nodes, int64_t rank) {
   std::vector<std::string> edges;
   for (const DependencyEdge& edge : nodes.graph.edges) {
-    const WorkNode& node = nodes.graph.nodes[edge.node];
+    const RunNode& node = nodes.graph.nodes[edge.node];
     if (node.resource.rank != rank) continue;
     edges.push_back(absl::StrCat(std::string(nodes.graph.nodes[edge.source].name), " > ",
                                  std::string(node.name), ": ", edge.kinds.Letters()));
@@ -78,11 +78,11 @@ TEST(ProgramNodesTest, InstructionsAreNodesOnEveryRank) {
                 UnorderedElementsAre("jit_step > a: c", "a > all-reduce.1: d", "jit_step > c: c",
                                      "all-reduce.1 > b: d", "c > b: c"));
   }
-  const WorkNode& reduce = nodes.graph.nodes[2];
+  const RunNode& reduce = nodes.graph.nodes[2];
   EXPECT_EQ(reduce.type, ChakraProtoMsg::COMM_COLL_NODE);
   EXPECT_EQ(reduce.communication->bytes, 256);
   EXPECT_THAT(nodes.graph.groups[reduce.communication->group].ranks, ElementsAre(0, 1, 2));
-  for (const WorkNode& node : nodes.graph.nodes) {
+  for (const RunNode& node : nodes.graph.nodes) {
     EXPECT_EQ(node.start_ns, kNoTimeNs);
     EXPECT_EQ(node.duration_ns, 0);
     if (node.name == "all-reduce.1") {
@@ -101,7 +101,7 @@ TEST(ProgramNodesTest, PermutesAreMessagesWithTagsOfTheirOwn) {
   const MadeUpRun run({GpuProfile(0, program, {Ran()})});
   const WorkNodes nodes = Make(run);
   std::vector<std::string> messages;
-  for (const WorkNode& node : nodes.graph.nodes) {
+  for (const RunNode& node : nodes.graph.nodes) {
     if (!node.IsCommunication()) continue;
     EXPECT_EQ(node.communication->bytes, 256);
     messages.push_back(absl::StrCat(

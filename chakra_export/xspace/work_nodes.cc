@@ -73,7 +73,7 @@ class NodeMaker {
     RETURN_IF_ERROR(PlaceDevices());
     RETURN_IF_ERROR(CheckProfilesAgree());
     IndexMembers();
-    RETURN_IF_ERROR(ListGroups());
+    ListGroups();
     for (int64_t rank = 0; rank < out_.graph.rank_count; ++rank) AddRank(rank);
     if (!something_ran_) return NothingRan();
     TakeApartIncomplete();
@@ -225,7 +225,7 @@ class NodeMaker {
   }
 
   // Numbers the groups in the order of their ranks, so that times do not matter.
-  absl::Status ListGroups() {
+  void ListGroups() {
     std::map<std::vector<int64_t>, std::vector<uint32_t>> by_ranks;
     for (const CollectiveInstance& instance : table_.instances()) {
       if (instance.group == CollectiveInstance::kNoGroup) continue;
@@ -239,7 +239,6 @@ class NodeMaker {
       for (const uint32_t group : groups) group_of_[group] = list.Add(ranks);
     }
     out_.graph.groups = list.groups();
-    return list.Check();
   }
 
   int64_t UnixNs(size_t profile, int64_t time_ps) const {
@@ -292,20 +291,22 @@ class NodeMaker {
     }
   }
 
-  WorkNode NewNode(int64_t rank, const Place& place, const DeviceWork& work) const {
-    WorkNode node;
+  RunNode NewNode(int64_t rank, const Place& place, const DeviceWork& work) {
+    RunNode node;
     node.name = work.name;
     node.resource = {rank, ResourceKind::kStream, work.stream};
     node.start_ns = UnixNs(place.profile, work.start_ps);
     node.end_ns = UnixNs(place.profile, work.end_ps);
     node.duration_ns = node.end_ns - node.start_ns;
+    node.kernel = next_kernel_++;
+    node.is_launched = work.launch_ps.has_value();
     node.work = &work;
     node.instruction = work.instruction;
     return node;
   }
 
   void AddComputation(int64_t rank, const Place& place, const DeviceWork& work) {
-    WorkNode node = NewNode(rank, place, work);
+    RunNode node = NewNode(rank, place, work);
     node.pieces = 1;
     if (work.kind == WorkKind::kMemcpy) node.op_kind = kMemcpyOpKind;
     if (work.kind == WorkKind::kMemset) node.op_kind = kMemsetOpKind;
@@ -325,7 +326,7 @@ class NodeMaker {
 
   // A simulator wants at least one node of every rank.
   void AddIdleNode(int64_t rank) {
-    WorkNode node;
+    RunNode node;
     node.name = "idle";
     node.resource = {rank, ResourceKind::kStream, 0};
     node.op_kind = kHostGapOpKind;
@@ -337,12 +338,12 @@ class NodeMaker {
   std::vector<size_t> AddCommunication(int64_t rank, const Place& place, const DeviceWork& work,
                                        uint32_t event_index) {
     const CollectiveEvent& event = run_.profiles[place.profile].events[event_index];
-    WorkNode node = NewNode(rank, place, work);
+    RunNode node = NewNode(rank, place, work);
     node.end_ns = UnixNs(place.profile, event.end_ps);
     node.duration_ns = node.end_ns - node.start_ns;
     node.name = run_.profiles[place.profile].ops[event.op].instruction;
     const std::optional<MemberPlace>& member = members_[place.profile][event_index];
-    std::vector<WorkNode> nodes;
+    std::vector<RunNode> nodes;
     absl::string_view reason = kUnmatchedOpKind;
     if (member.has_value() && table_.instances()[member->instance].missing == 0) {
       nodes = CommunicationNodes(node, *member);
@@ -353,7 +354,7 @@ class NodeMaker {
       nodes.push_back(node);
     }
     std::vector<size_t> added;
-    for (const WorkNode& made : nodes) {
+    for (const RunNode& made : nodes) {
       added.push_back(out_.graph.nodes.size());
       out_.graph.nodes.push_back(made);
     }
@@ -361,7 +362,7 @@ class NodeMaker {
   }
 
   // Returns the nodes of an execution on one rank; none when the rank does not communicate in it.
-  std::vector<WorkNode> CommunicationNodes(const WorkNode& base, const MemberPlace& place) {
+  std::vector<RunNode> CommunicationNodes(const RunNode& base, const MemberPlace& place) {
     const CollectiveInstance& instance = table_.instances()[place.instance];
     const MatchedOp& op = table_.OpOf(instance);
     if (op.operand_bytes <= 0) return {};
@@ -370,7 +371,7 @@ class NodeMaker {
     if (!type.has_value() || instance.group == CollectiveInstance::kNoGroup) return {};
     if (table_.groups()[instance.group].size() < 2) return {};
     if (IsApproximated(op.kind)) ++approximated_[op.kind];
-    WorkNode node = base;
+    RunNode node = base;
     node.SetCollective(op.operand_bytes, *type, group_of_[instance.group]);
     node.instance = place.instance;
     SetTransfer(last_starts_ps_[place.instance], last_ends_ps_[place.instance], &node);
@@ -378,7 +379,7 @@ class NodeMaker {
   }
 
   // All that the members of an instance have in common begins when the last of them has started.
-  void SetTransfer(int64_t last_start_ps, int64_t last_end_ps, WorkNode* node) const {
+  void SetTransfer(int64_t last_start_ps, int64_t last_end_ps, RunNode* node) const {
     const int64_t last_start_ns = TableNs(last_start_ps);
     node->instance_start_ns = last_start_ns;
     node->transfer_ns = std::max<int64_t>(0, TableNs(last_end_ps) - last_start_ns);
@@ -386,11 +387,11 @@ class NodeMaker {
         std::max<int64_t>(0, node->end_ns - std::max(node->start_ns, last_start_ns));
   }
 
-  std::vector<WorkNode> MessageNodes(const WorkNode& base, const MemberPlace& place,
-                                     const MatchedOp& op) {
+  std::vector<RunNode> MessageNodes(const RunNode& base, const MemberPlace& place,
+                                    const MatchedOp& op) {
     const CollectiveInstance& instance = table_.instances()[place.instance];
     const absl::Span<const CollectiveMember> members = table_.MembersOf(instance);
-    std::vector<WorkNode> nodes;
+    std::vector<RunNode> nodes;
     const absl::Span<const MemberPair> pairs = table_.PairsOf(instance);
     const auto mine = pairs_of_.find(instance.first_member + place.member);
     if (mine == pairs_of_.end()) return nodes;
@@ -398,7 +399,7 @@ class NodeMaker {
       const MemberPair& pair = pairs[i];
       const CollectiveMember& source = members[pair.source];
       const CollectiveMember& target = members[pair.target];
-      WorkNode node = base;
+      RunNode node = base;
       node.SetMessage(pair.source == place.member, op.operand_bytes, source.rank, target.rank,
                       static_cast<int32_t>(place.instance % kCommTagLimit));
       // Pairs are numbered after the instances.
@@ -412,10 +413,10 @@ class NodeMaker {
   // Makes computation of executions that the chosen steps cut on some ranks: nobody could run them.
   void TakeApartIncomplete() {
     absl::flat_hash_map<uint32_t, size_t> present;
-    for (const WorkNode& node : out_.graph.nodes) {
+    for (const RunNode& node : out_.graph.nodes) {
       if (node.IsCommunication()) ++present[node.instance];
     }
-    for (WorkNode& node : out_.graph.nodes) {
+    for (RunNode& node : out_.graph.nodes) {
       if (!node.IsCommunication()) continue;
       const size_t expected = node.type == ChakraProtoMsg::COMM_COLL_NODE
                                   ? out_.graph.groups[node.communication->group].ranks.size()
@@ -423,7 +424,7 @@ class NodeMaker {
       if (present[node.instance] == expected) continue;
       node.type = ChakraProtoMsg::COMP_NODE;
       node.communication.reset();
-      node.instance = WorkNode::kNoInstance;
+      node.instance = RunNode::kNoInstance;
       node.duration_ns = node.end_ns - node.start_ns;
       node.op_kind = kUnmatchedOpKind;
     }
@@ -437,7 +438,7 @@ class NodeMaker {
     }
     const auto unmatched =
         std::count_if(out_.graph.nodes.begin(), out_.graph.nodes.end(),
-                      [](const WorkNode& node) { return node.op_kind == kUnmatchedOpKind; });
+                      [](const RunNode& node) { return node.op_kind == kUnmatchedOpKind; });
     if (unmatched > 0) {
       out_.notes.push_back(absl::StrCat(
           unmatched, " collective(s) lack members in other profiles: they became computation"));
@@ -466,6 +467,7 @@ class NodeMaker {
   std::map<uint32_t, GroupIndex> group_of_;
   std::map<CollectiveKind, int64_t> approximated_;
   std::vector<int64_t> idle_ranks_;
+  uint32_t next_kernel_ = 0;
   bool something_ran_ = false;
 };
 

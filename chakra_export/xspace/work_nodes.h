@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "chakra_export/run/run_graph.h"
 #include "chakra_export/xspace/device_work.h"
-#include "chakra_export/xspace/work_graph.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "xla_profiler/base/number_range.h"
 
@@ -45,7 +45,7 @@ struct WorkAccount {
 
 struct WorkNodes {
   // The nodes of a rank stand together, in the order of their starts.
-  WorkGraph graph;
+  RunGraph graph;
   // Accounts by rank.
   std::map<int64_t, WorkAccount> accounts;
   // The profile of each rank; null for a rank that has none.

@@ -35,9 +35,9 @@ WorkNodes Make(const MadeUpRun& run, const WorkNodesOptions& options = {}) {
 }
 
 // Of one rank, in their order.
-std::vector<const WorkNode*> NodesOf(const WorkNodes& nodes, int64_t rank) {
-  std::vector<const WorkNode*> found;
-  for (const WorkNode& node : nodes.graph.nodes) {
+std::vector<const RunNode*> NodesOf(const WorkNodes& nodes, int64_t rank) {
+  std::vector<const RunNode*> found;
+  for (const RunNode& node : nodes.graph.nodes) {
     if (node.resource.rank == rank) found.push_back(&node);
   }
   return found;
@@ -67,17 +67,17 @@ TEST(WorkNodesTest, APermuteIsASendAndAReceiveOnEachRankOfARing) {
   const int64_t begins_us[] = {110, 120, 120};
   for (int64_t sender = 0; sender < 3; ++sender) {
     const int64_t receiver = (sender + 1) % 3;
-    const WorkNode* send = nullptr;
-    const WorkNode* receive = nullptr;
-    for (const WorkNode* node : NodesOf(nodes, sender)) {
+    const RunNode* send = nullptr;
+    const RunNode* receive = nullptr;
+    for (const RunNode* node : NodesOf(nodes, sender)) {
       if (node->type == ChakraProtoMsg::COMM_SEND_NODE) send = node;
     }
-    for (const WorkNode* node : NodesOf(nodes, receiver)) {
+    for (const RunNode* node : NodesOf(nodes, receiver)) {
       if (node->type == ChakraProtoMsg::COMM_RECV_NODE) receive = node;
     }
     ASSERT_NE(send, nullptr);
     ASSERT_NE(receive, nullptr);
-    for (const WorkNode* node : {send, receive}) {
+    for (const RunNode* node : {send, receive}) {
       EXPECT_EQ(node->name, "ppermute.1");
       EXPECT_EQ(node->communication->source, sender);
       EXPECT_EQ(node->communication->target, receiver);
@@ -132,8 +132,8 @@ TEST(WorkNodesTest, ExecutionsHaveTagsOfTheirOwn) {
   }
   const MadeUpRun run(spaces);
   const WorkNodes nodes = Make(run);
-  const std::vector<const WorkNode*> sends = NodesOf(nodes, 0);
-  const std::vector<const WorkNode*> receives = NodesOf(nodes, 1);
+  const std::vector<const RunNode*> sends = NodesOf(nodes, 0);
+  const std::vector<const RunNode*> receives = NodesOf(nodes, 1);
   ASSERT_THAT(sends, SizeIs(2));
   ASSERT_THAT(receives, SizeIs(2));
   EXPECT_NE(sends[0]->communication->tag, sends[1]->communication->tag);
@@ -174,7 +174,7 @@ TEST(WorkNodesTest, ACollectiveIsOneNodeThatTakesItsTransfer) {
   for (int64_t rank = 0; rank < 4; ++rank) {
     EXPECT_EQ(NodesOf(nodes, rank)[0]->name, "fusion");
     EXPECT_EQ(NodesOf(nodes, rank)[0]->type, ChakraProtoMsg::COMP_NODE);
-    const WorkNode& reduce = *NodesOf(nodes, rank)[1];
+    const RunNode& reduce = *NodesOf(nodes, rank)[1];
     EXPECT_EQ(reduce.type, ChakraProtoMsg::COMM_COLL_NODE);
     EXPECT_EQ(reduce.communication->type, ChakraProtoMsg::ALL_REDUCE);
     EXPECT_EQ(reduce.communication->bytes, 256);
@@ -228,14 +228,14 @@ TEST(WorkNodesTest, CopiesAreComputationUnlessMemoryNodesAreAskedFor) {
          {"MemcpyD2H", "", 14, 110000, 111000, "kind_src:device kind_dst:pageable size:32"},
          {"MemcpyD2D", "", 14, 120000, 121000, "kind_src:device kind_dst:device size:16"},
          {"MemcpyH2D", "", 14, 130000, 131000, "kind_src:pinned kind_dst:device size:0"}}}})});
-  for (const WorkNode& node : Make(run).graph.nodes) {
+  for (const RunNode& node : Make(run).graph.nodes) {
     EXPECT_EQ(node.type, ChakraProtoMsg::COMP_NODE);
     EXPECT_EQ(node.op_kind, kMemcpyOpKind);
   }
   WorkNodesOptions options;
   options.memory_nodes = true;
   std::vector<ChakraProtoMsg::NodeType> types;
-  for (const WorkNode& node : Make(run, options).graph.nodes) types.push_back(node.type);
+  for (const RunNode& node : Make(run, options).graph.nodes) types.push_back(node.type);
   // Within the device nothing is loaded, and one of unknown size could not be priced.
   EXPECT_THAT(types, ElementsAre(ChakraProtoMsg::MEM_LOAD_NODE, ChakraProtoMsg::MEM_STORE_NODE,
                                  ChakraProtoMsg::COMP_NODE, ChakraProtoMsg::COMP_NODE));

@@ -1,7 +1,6 @@
 #include "chakra_export/xspace/xspace_exporter.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -9,16 +8,12 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "chakra_export/et/comm_groups.h"
 #include "chakra_export/et/et_attributes.h"
-#include "chakra_export/graph/communication_match.h"
 #include "chakra_export/graph/et_graph_writer.h"
-#include "chakra_export/graph/graph_order.h"
-#include "chakra_export/graph/graph_replay.h"
-#include "chakra_export/graph/transitive_reduction.h"
+#include "chakra_export/run/run_graph.h"
+#include "chakra_export/run/run_workload.h"
 #include "chakra_export/xspace/chakra_export_report.pb.h"
-#include "chakra_export/xspace/communication_order.h"
 #include "chakra_export/xspace/data_dependencies.h"
 #include "chakra_export/xspace/hlo_cost.h"
 #include "chakra_export/xspace/host_nodes.h"
@@ -48,20 +43,20 @@ class Exporter {
   absl::StatusOr<XSpaceGraph> BuildGraph() {
     RETURN_IF_ERROR(Build());
     XSpaceGraph result;
-    for (const NodeIndex index : order_) {
-      const WorkNode& node = nodes_.graph.nodes[index];
+    for (const NodeIndex index : workload_.run_nodes) {
+      const RunNode& node = nodes_.graph.nodes[index];
       result.computes.push_back(node.type == ChakraProtoMsg::COMP_NODE &&
                                 node.op_kind != kHostGapOpKind &&
                                 node.op_kind != kUnmatchedOpKind && node.op_kind != kLocalOpKind);
     }
-    result.graph = std::move(graph_);
+    result.graph = std::move(workload_.graph);
     return result;
   }
 
   absl::StatusOr<ChakraExportReport> Export(FileSystem& files, const std::string& prefix) {
     RETURN_IF_ERROR(Build());
     ASSIGN_OR_RETURN(written_,
-                     WriteEtWorkload(files, graph_, prefix, nodes_.graph.rank_count,
+                     WriteEtWorkload(files, workload_.graph, prefix, nodes_.graph.rank_count,
                                      [this](NodeIndex node, ChakraProtoMsg::Node* message) {
                                        Decorate(node, message);
                                      }));
@@ -72,17 +67,16 @@ class Exporter {
  private:
   absl::Status Build() {
     RETURN_IF_ERROR(CheckAgreement());
-    if (options_.intent == EtIntent::kProfiled) {
+    const bool is_profiled = options_.intent == EtIntent::kProfiled;
+    if (is_profiled) {
       RETURN_IF_ERROR(CheckClocks());
-      RETURN_IF_ERROR(BuildProfiled());
+      RETURN_IF_ERROR(MakeProfiledNodes());
     } else {
-      RETURN_IF_ERROR(BuildPostTransformed());
+      ASSIGN_OR_RETURN(nodes_, MakeProgramNodes(input_.profiles, input_.collectives));
+      SetCosts();
     }
-    if (options_.flavor == EtFlavor::kFull) AddGroupTables();
-    graph_ = ToExecutionGraph(nodes_.graph, order_);
-    ASSIGN_OR_RETURN(const size_t removed, RemoveTransitiveEdges(&graph_));
-    report_.set_transitive_edges_removed(static_cast<int64_t>(removed));
-    return Check();
+    ASSIGN_OR_RETURN(workload_, MakeRunWorkload(options_.flavor, is_profiled, &nodes_.graph));
+    return absl::OkStatus();
   }
 
   // Profiles of different runs, or that disagree, would lose their collectives without a word.
@@ -106,101 +100,33 @@ class Exporter {
     return RefuseViolations(input_.collectives, check);
   }
 
-  absl::Status BuildProfiled() {
+  absl::Status MakeProfiledNodes() {
     WorkNodesOptions node_options;
     node_options.steps = options_.steps;
     node_options.memory_nodes = options_.memory_nodes;
     ASSIGN_OR_RETURN(nodes_, MakeWorkNodes(input_.profiles, input_.collectives, node_options));
-    WorkGraph& graph = nodes_.graph;
+    RunGraph& graph = nodes_.graph;
     AddStreamOrder(&graph);
     AddDataDependencies(&graph);
     AddInferredDependencies(&graph);
     SetCosts();
     MergeWork(options_.granularity, &graph);
-    if (options_.flavor == EtFlavor::kFull) AddHosts();
-    ASSIGN_OR_RETURN(const std::vector<NodeIndex> order, GlobalOrder(graph));
-    if (options_.flavor == EtFlavor::kSimulation) {
-      AddCommunicationOrder(order, &graph);
-    } else {
-      AddObservedCommunicationOrder(order, &graph);
+    const size_t device_nodes = graph.nodes.size();
+    AddHostNodes(nodes_.profile_of_rank, &graph);
+    if (options_.flavor == EtFlavor::kFull && graph.nodes.size() == device_nodes) {
+      nodes_.notes.push_back(
+          "the profiles hold no calls that launched device work, as those of XLA:CPU do not: "
+          "--flavor=full adds no host nodes");
     }
-    order_ = AddHostGaps(order, &graph);
-    return absl::OkStatus();
-  }
-
-  void AddHosts() {
-    const size_t device_nodes = nodes_.graph.nodes.size();
-    AddHostNodes(nodes_.profile_of_rank, &nodes_.graph);
-    if (nodes_.graph.nodes.size() > device_nodes) return;
-    nodes_.notes.push_back(
-        "the profiles hold no calls that launched device work, as those of XLA:CPU do not: "
-        "--flavor=full adds no host nodes");
-  }
-
-  absl::Status BuildPostTransformed() {
-    ASSIGN_OR_RETURN(nodes_, MakeProgramNodes(input_.profiles, input_.collectives));
-    SetCosts();
-    ASSIGN_OR_RETURN(order_, GlobalOrder(nodes_.graph));
-    if (options_.flavor == EtFlavor::kSimulation) AddCommunicationOrder(order_, &nodes_.graph);
-    return absl::OkStatus();
-  }
-
-  // Adds one node to each rank, before all others.
-  void AddGroupTables() {
-    std::vector<NodeIndex> tables;
-    for (int64_t rank = 0; rank < nodes_.graph.rank_count; ++rank) {
-      WorkNode node;
-      node.name = "process_groups";
-      node.type = ChakraProtoMsg::METADATA_NODE;
-      node.resource = {rank, ResourceKind::kHostThread, 0};
-      node.start_ns = node.end_ns = kNoTimeNs;
-      tables.push_back(static_cast<NodeIndex>(nodes_.graph.nodes.size()));
-      nodes_.graph.nodes.push_back(node);
-    }
-    order_.insert(order_.begin(), tables.begin(), tables.end());
-  }
-
-  // Checks the graph by other means than those that built it.
-  absl::Status Check() {
-    RETURN_IF_ERROR(TopologicalOrder(graph_).status());
-    const CommunicationMatch match(graph_);
-    if (!match.problems().empty()) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("the ranks do not communicate alike: ", match.problems()[0].text));
-    }
-    RETURN_IF_ERROR(CheckRunsInSimulators(match));
-    if (options_.intent == EtIntent::kPostTransformed) return absl::OkStatus();
-    ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(graph_, match));
-    report_.set_replayed_ns(replay.makespan_ns);
-    report_.set_host_gap_share(HostGapShare(graph_));
-    int64_t begin_ns = std::numeric_limits<int64_t>::max();
-    int64_t end_ns = std::numeric_limits<int64_t>::min();
-    for (const WorkNode& node : nodes_.graph.nodes) {
-      if (node.work == nullptr) continue;
-      begin_ns = std::min(begin_ns, node.start_ns);
-      end_ns = std::max(end_ns, node.end_ns);
-    }
-    report_.set_measured_ns(end_ns - begin_ns);
-    return absl::OkStatus();
-  }
-
-  // Checks that it runs with one communication of a rank at a time. Traces for analysis may keep
-  // apart what overlapped.
-  absl::Status CheckRunsInSimulators(const CommunicationMatch& match) {
-    const absl::Status status = ReplayAsSimulator(graph_, match).status();
-    if (status.ok() || options_.flavor == EtFlavor::kSimulation) return status;
-    nodes_.notes.push_back(absl::StrCat(
-        "with one communication of a rank at a time these traces would not run to the end (",
-        std::string(status.message()), "); those of --flavor=simulation do"));
     return absl::OkStatus();
   }
 
   void Decorate(NodeIndex index, ChakraProtoMsg::Node* message) {
-    const WorkNode& node = nodes_.graph.nodes[order_[index]];
+    const RunNode& node = nodes_.graph.nodes[workload_.run_nodes[index]];
     EtAttributes* attributes = message->mutable_attr();
     if (!node.op_kind.empty()) SetStringAttribute(kOpKindAttribute, node.op_kind, attributes);
     if (node.type == ChakraProtoMsg::METADATA_NODE) {
-      message->mutable_inputs()->set_values(ProcessGroupTable(GroupsOf(graph_)));
+      message->mutable_inputs()->set_values(ProcessGroupTable(GroupsOf(workload_.graph)));
     }
     AddCost(node, message);
     if (node.IsCommunication() && node.start_ns != kNoTimeNs) {
@@ -229,7 +155,7 @@ class Exporter {
 
   // Every computation of a device has operations and bytes, since simulators with a roofline insist
   // on them; one whose cost is not known, or that another node bears, has none of either.
-  void AddCost(const WorkNode& node, ChakraProtoMsg::Node* message) {
+  void AddCost(const RunNode& node, ChakraProtoMsg::Node* message) {
     if (node.instruction != nullptr && node.bears_cost) {
       const HloCost& cost = CostOfInstruction(node.instruction);
       if (!cost.inputs.empty()) SetShapes(cost.inputs, message->mutable_inputs());
@@ -245,7 +171,7 @@ class Exporter {
   // Must come before nodes are merged, so that those that stand for many cost what all of them do.
   void SetCosts() {
     ChooseCostBearers();
-    for (WorkNode& node : nodes_.graph.nodes) {
+    for (RunNode& node : nodes_.graph.nodes) {
       if (IsCopy(node)) {
         node.bytes = ParseMemoryCopy(node.work->name, node.work->copy_details).bytes;
       } else if (node.bears_cost) {
@@ -258,19 +184,19 @@ class Exporter {
     }
   }
 
-  static bool IsCopy(const WorkNode& node) {
+  static bool IsCopy(const RunNode& node) {
     return node.work != nullptr && node.work->kind == WorkKind::kMemcpy;
   }
 
   // Of the kernels that one instruction ran as, one after the other, the first bears its cost.
   // Copies have one of their own.
   void ChooseCostBearers() {
-    std::vector<WorkNode>& nodes = nodes_.graph.nodes;
+    std::vector<RunNode>& nodes = nodes_.graph.nodes;
     std::map<Resource, NodeIndex> last;
     for (NodeIndex i = 0; i < nodes.size(); ++i) {
       if (nodes[i].instruction == nullptr) continue;
       const auto [it, is_first] = last.emplace(nodes[i].resource, i);
-      const WorkNode& before = nodes[it->second];
+      const RunNode& before = nodes[it->second];
       const bool goes_on = !is_first && nodes[i].work != nullptr && before.work != nullptr &&
                            before.instruction == nodes[i].instruction &&
                            before.work->run_id == nodes[i].work->run_id &&
@@ -293,6 +219,12 @@ class Exporter {
       if (communicates) report_.add_notes(note);
     }
     for (const std::string& note : nodes_.notes) report_.add_notes(note);
+    for (const std::string& note : workload_.notes) report_.add_notes(note);
+    report_.set_transitive_edges_removed(static_cast<int64_t>(workload_.removed_edges));
+    report_.set_measured_ns(workload_.measured_ns);
+    report_.set_replayed_ns(workload_.replayed_ns);
+    report_.set_simulator_ns(workload_.simulator_ns);
+    report_.set_host_gap_share(workload_.host_gap_share);
     report_.set_comm_groups(written_.comm_groups);
     for (const std::string& path : written_.removed) report_.add_removed(path);
     DescribeRanks();
@@ -301,6 +233,7 @@ class Exporter {
   }
 
   void DescribeRanks() {
+    const ExecutionGraph& graph = workload_.graph;
     std::map<int64_t, ExportedRank*> ranks;
     for (const EtFile& file : written_.files) {
       ExportedRank* rank = report_.add_ranks();
@@ -316,15 +249,16 @@ class Exporter {
       }
       ranks[file.rank] = rank;
     }
-    for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
-      ExportedRank* rank = ranks[graph_.rank(node)];
+    for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+      ExportedRank* rank = ranks[graph.rank(node)];
       rank->set_nodes(rank->nodes() + 1);
-      if (graph_.communication(node) != nullptr) rank->set_comm_nodes(rank->comm_nodes() + 1);
+      if (graph.communication(node) != nullptr) rank->set_comm_nodes(rank->comm_nodes() + 1);
     }
   }
 
   void DescribeEdges() {
-    const auto counts = graph_.CountEdgeKinds();
+    const ExecutionGraph& graph = workload_.graph;
+    const auto counts = graph.CountEdgeKinds();
     const auto count = [&](EdgeKind kind) { return counts[static_cast<size_t>(kind)]; };
     ExportedEdges* edges = report_.mutable_edges();
     edges->set_data(count(EdgeKind::kData));
@@ -337,14 +271,15 @@ class Exporter {
   }
 
   void DescribeCommunication() {
+    const ExecutionGraph& graph = workload_.graph;
     std::map<std::tuple<std::string, int64_t, std::string>, int64_t> counts;
-    for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
-      const Communication* communication = graph_.communication(node);
+    for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+      const Communication* communication = graph.communication(node);
       if (communication == nullptr) continue;
-      const bool is_collective = graph_.type(node) == ChakraProtoMsg::COMM_COLL_NODE;
+      const bool is_collective = graph.type(node) == ChakraProtoMsg::COMM_COLL_NODE;
       const std::string group =
-          is_collective ? graph_.groups()[communication->group].name : std::string();
-      ++counts[{graph_.CommunicationKind(node), communication->bytes, group}];
+          is_collective ? graph.groups()[communication->group].name : std::string();
+      ++counts[{graph.CommunicationKind(node), communication->bytes, group}];
     }
     for (const auto& [key, count] : counts) {
       ExportedCommunication* entry = report_.add_communication();
@@ -358,10 +293,8 @@ class Exporter {
   const ProfiledRun& input_;
   const XSpaceExportOptions& options_;
   WorkNodes nodes_;
-  // Node i of graph_ is node order_[i] of nodes_.
-  std::vector<NodeIndex> order_;
   absl::flat_hash_map<const HloInstruction*, HloCost> costs_;
-  ExecutionGraph graph_;
+  RunWorkload workload_;
   WrittenWorkload written_;
   ChakraExportReport report_;
 };
@@ -404,10 +337,8 @@ std::string FormatExportReport(const ChakraExportReport& report) {
                   " sync, ", WithThousands(edges.inferred()), " inferred; ",
                   WithThousands(report.transitive_edges_removed()), " implied ones left out\n");
   if (report.measured_ns() > 0) {
-    absl::StrAppend(&out, absl::StrFormat("measured %.3f ms, replayed %.3f ms; host gaps %.1f %%\n",
-                                          static_cast<double>(report.measured_ns()) / 1e6,
-                                          static_cast<double>(report.replayed_ns()) / 1e6,
-                                          100 * report.host_gap_share()));
+    absl::StrAppend(&out, FormatRunTimes(report.measured_ns(), report.replayed_ns(),
+                                         report.simulator_ns(), report.host_gap_share()));
   }
   std::map<std::string, int64_t> dropped;
   for (const ExportedRank& rank : report.ranks()) {

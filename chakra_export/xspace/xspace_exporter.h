@@ -2,7 +2,7 @@
 // From the profiles of a run to Chakra traces: PREFIX.<rank>.et and PREFIX.comm_groups.json.
 //
 //   read work, match collectives -> refuse bad clocks -> nodes -> stream and data edges -> merge ->
-//   one order of communication -> host gaps -> transitive reduction -> check -> write
+//   calls -> what all runs share (run/run_workload.h) -> write
 //
 // Clocks are taken as they are; aligning them is `combine`'s matter.
 #ifndef CHAKRA_EXPORT_XSPACE_XSPACE_EXPORTER_H_
@@ -15,8 +15,9 @@
 
 #include "absl/status/statusor.h"
 #include "chakra_export/et/et_files.h"
+#include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/xspace/device_work.h"
-#include "chakra_export/xspace/work_graph.h"
+#include "chakra_export/xspace/merged_work.h"
 #include "chakra_export/xspace/work_nodes.h"
 #include "xla_profiler/base/files/file_system.h"
 

@@ -14,10 +14,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "chakra_export/et/et_attributes.h"
+#include "chakra_export/run/run_graph.h"
 #include "chakra_export/xspace/data_dependencies.h"
 #include "chakra_export/xspace/device_work.h"
 #include "chakra_export/xspace/host_nodes.h"
-#include "chakra_export/xspace/work_graph.h"
 #include "chakra_export/xspace/work_nodes.h"
 #include "critical_path/graph/graph_source.h"
 #include "critical_path/job/execution_job.h"
@@ -57,7 +57,7 @@ class XSpaceJobLoader {
     WorkNodesOptions options;
     options.allow_missing_ranks = true;
     ASSIGN_OR_RETURN(work_, MakeWorkNodes(run_.profiles, run_.collectives, options));
-    WorkGraph& graph = work_.graph;
+    RunGraph& graph = work_.graph;
     AddStreamOrder(&graph);
     AddDataDependencies(&graph);
     const int64_t inferred = AddInferredDependencies(&graph);
@@ -100,7 +100,7 @@ class XSpaceJobLoader {
       }
       windows_[static_cast<int64_t>(rank)] = *window;
     }
-    for (const WorkNode& node : work_.graph.nodes) {
+    for (const RunNode& node : work_.graph.nodes) {
       if (node.work == nullptr || !node.work->step.has_value()) continue;
       if (!steps_->Contains(*node.work->step)) continue;
       RankWindow& window = windows_[node.resource.rank];
@@ -128,7 +128,7 @@ class XSpaceJobLoader {
     execution_.nodes.reserve(work_.graph.nodes.size());
     absl::flat_hash_map<const DeviceWork*, NodeIndex> first_of_kernel;
     for (NodeIndex index = 0; index < work_.graph.nodes.size(); ++index) {
-      const WorkNode& node = work_.graph.nodes[index];
+      const RunNode& node = work_.graph.nodes[index];
       TimedNode timed;
       timed.start_ns = node.start_ns;
       timed.end_ns = std::max(node.start_ns, node.end_ns);
@@ -174,7 +174,7 @@ class XSpaceJobLoader {
     return false;
   }
 
-  static EventCategory CategoryOf(const WorkNode& node) {
+  static EventCategory CategoryOf(const RunNode& node) {
     if (node.op_kind == kHostGapOpKind) return EventCategory::kUnknown;
     if (node.work == nullptr) return EventCategory::kRuntimeApi;
     switch (node.work->kind) {
@@ -194,7 +194,7 @@ class XSpaceJobLoader {
     // Nodes by the number of their instance; the numbers follow the order of the first starts.
     std::map<uint32_t, std::vector<NodeIndex>> instances;
     for (NodeIndex node = 0; node < work_.graph.nodes.size(); ++node) {
-      const WorkNode& work = work_.graph.nodes[node];
+      const RunNode& work = work_.graph.nodes[node];
       if (work.IsCommunication()) instances[work.instance].push_back(node);
     }
     for (const auto& [instance, nodes] : instances) {

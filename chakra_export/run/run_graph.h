@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graph of a run while it is being made: nodes of all ranks, edges within ranks, and which
-// nodes are one communication. Passes add edges and nodes; ToExecutionGraph ends the making.
+// The graph of a run, whatever it was read from: nodes of all ranks, edges within ranks, and which
+// nodes are one communication. Profiles of XLA (xspace/work_nodes.h) and of PyTorch
+// (pytorch/pytorch_nodes.h) become one; the passes of this folder, and whoever asks what waited for
+// what, do not know from which it came. docs/run_graph.md has the rules.
 //
-// A rank's nodes are added in the order of their starts. Every pass up to AddCommunicationOrder
-// adds edges from a node to a later one of its rank only, so that no rank has a cycle of its own.
-#ifndef CHAKRA_EXPORT_XSPACE_WORK_GRAPH_H_
-#define CHAKRA_EXPORT_XSPACE_WORK_GRAPH_H_
+//   sources   device work, the host's calls, streams, launches, data, waits, communication
+//   passes    one order of communication, hosts folded away, gaps (run_workload.h)
+//   result    an ExecutionGraph, which Chakra traces store, replays run and critical paths walk
+//
+// Edges of a rank lead forward in time, so that no rank has a cycle of its own.
+#ifndef CHAKRA_EXPORT_RUN_RUN_GRAPH_H_
+#define CHAKRA_EXPORT_RUN_RUN_GRAPH_H_
 
 #include <cstdint>
 #include <limits>
@@ -17,13 +22,15 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "chakra_export/graph/execution_graph.h"
-#include "chakra_export/xspace/device_work.h"
-#include "xla_profiler/hlo/hlo_collective.h"
 
 namespace meridian {
 
-struct WorkNode {
+class HloInstruction;
+struct DeviceWork;
+
+struct RunNode {
   static constexpr uint32_t kNoInstance = std::numeric_limits<uint32_t>::max();
+  static constexpr uint32_t kNoKernel = std::numeric_limits<uint32_t>::max();
 
   absl::string_view name;
   ChakraProtoMsg::NodeType type = kComputationNode;
@@ -31,8 +38,8 @@ struct WorkNode {
   // Unix time, as measured; kNoTimeNs when nothing was.
   int64_t start_ns = 0;
   int64_t end_ns = 0;
-  // What it takes in a simulation: of communication the transfer without the waiting, where the
-  // clocks tell.
+  // What it takes when it is run again: of communication the transfer without the waiting, where
+  // the clocks tell.
   int64_t duration_ns = 0;
   std::optional<Communication> communication;
   // Collectives of one execution have one number on all ranks; a send and its receive, too.
@@ -42,8 +49,14 @@ struct WorkNode {
   int64_t transfer_ns = 0;
   // What a COMP node is when it is no kernel; empty for kernels.
   absl::string_view op_kind;
-  // The first of the pieces that the node stands for, and how many they are; null and 0 for nodes
-  // that were made up.
+  // Number of the device work that it stands for, or of the first piece of that; the nodes that one
+  // kernel ran as, a send and its receive, have one number and stand together. kNoKernel for the
+  // host's nodes and those that were made up.
+  uint32_t kernel = kNoKernel;
+  // Whether the host's call that launched it is known.
+  bool is_launched = false;
+
+  // Of profiles of XLA. The first of the pieces that the node stands for, and how many they are.
   const DeviceWork* work = nullptr;
   uint32_t pieces = 0;
   // What it ran; null when that is not known, or several.
@@ -55,6 +68,8 @@ struct WorkNode {
   int64_t bytes = 0;
 
   bool IsCommunication() const { return communication.has_value(); }
+  bool IsDeviceWork() const { return kernel != kNoKernel; }
+  bool IsOnHost() const { return resource.kind == ResourceKind::kHostThread; }
   void SetCollective(int64_t comm_size, ChakraProtoMsg::CollectiveCommType kind, GroupIndex group);
   void SetMessage(bool is_send, int64_t comm_size, int64_t source, int64_t target, int32_t tag);
 };
@@ -70,51 +85,31 @@ class ProcessGroupList {
 
   const std::vector<ProcessGroup>& groups() const { return groups_; }
 
-  // InvalidArgument when there are more than ASTRA-sim can tell apart.
-  absl::Status Check() const;
-
  private:
   std::vector<ProcessGroup> groups_;
   std::map<std::vector<int64_t>, GroupIndex> known_;
 };
 
-struct WorkGraph {
-  std::vector<WorkNode> nodes;
+struct RunGraph {
+  std::vector<RunNode> nodes;
   std::vector<DependencyEdge> edges;
   // The groups that nodes' communication points to; the first is that of all ranks.
   std::vector<ProcessGroup> groups;
   // How many ranks the run has.
   int64_t rank_count = 0;
+  // Whether times of different ranks can be compared. Otherwise all ranks are taken to begin at
+  // once.
+  bool has_one_clock = true;
 };
 
-// Lets each node of a stream wait for the one before it. A stream begins its next work when it has
-// done the last; also where the measured times overlap a little, as those of kernels that are
-// launched early do.
-void AddStreamOrder(WorkGraph* graph);
+// Adds a node that stands for time which nothing in the trace explains, and returns it.
+NodeIndex AddGapNode(const Resource& resource, int64_t start_ns, int64_t end_ns, RunGraph* graph);
 
-// How many pieces of work make a node.
-enum class WorkGranularity : uint8_t {
-  // Every kernel is a node.
-  kKernel,
-  // Kernels of one instruction, or of one command buffer, that follow each other are one.
-  kHlo,
-  // So is all computation of a step between two communications of its rank.
-  kStep,
-};
-
-// Op kind of the nodes that kStep makes.
-inline constexpr absl::string_view kStepOpKind = "step";
-
-// Joins nodes that follow each other in the order of their starts, so that edges still lead
-// forward; a joint node lasts from the first start to the last end, and costs what all of them do.
-// Edges between what was joined go. Communication is never joined, and no computation across the
-// end of one.
-void MergeWork(WorkGranularity granularity, WorkGraph* graph);
-
-// Ends the making. `order` holds every node once; ids count up in that order, from 1 on each rank.
-// Node i of the result is order[i].
-ExecutionGraph ToExecutionGraph(const WorkGraph& graph, absl::Span<const NodeIndex> order);
+// Ends the making. `order` holds nodes once each; the others, which no edge leads to from one of
+// these, are left out. Ids count up in that order, from 1 on each rank. Node i of the result is
+// order[i].
+ExecutionGraph ToExecutionGraph(const RunGraph& graph, absl::Span<const NodeIndex> order);
 
 }  // namespace meridian
 
-#endif  // CHAKRA_EXPORT_XSPACE_WORK_GRAPH_H_
+#endif  // CHAKRA_EXPORT_RUN_RUN_GRAPH_H_

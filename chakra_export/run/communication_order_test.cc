@@ -1,4 +1,4 @@
-#include "chakra_export/xspace/communication_order.h"
+#include "chakra_export/run/communication_order.h"
 
 #include <algorithm>
 #include <utility>
@@ -16,8 +16,8 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-WorkNode Node(int64_t rank, int64_t stream, int64_t start_ns) {
-  WorkNode node;
+RunNode Node(int64_t rank, int64_t stream, int64_t start_ns) {
+  RunNode node;
   node.name = "kernel";
   node.resource = {rank, ResourceKind::kStream, stream};
   node.start_ns = start_ns;
@@ -27,9 +27,9 @@ WorkNode Node(int64_t rank, int64_t stream, int64_t start_ns) {
 }
 
 // The last of its members starts at instance_start_ns.
-WorkNode Collective(int64_t rank, int64_t stream, int64_t start_ns, uint32_t instance,
-                    int64_t instance_start_ns) {
-  WorkNode node = Node(rank, stream, start_ns);
+RunNode Collective(int64_t rank, int64_t stream, int64_t start_ns, uint32_t instance,
+                   int64_t instance_start_ns) {
+  RunNode node = Node(rank, stream, start_ns);
   node.name = "all-reduce";
   node.type = ChakraProtoMsg::COMM_COLL_NODE;
   node.communication.emplace();
@@ -38,8 +38,8 @@ WorkNode Collective(int64_t rank, int64_t stream, int64_t start_ns, uint32_t ins
   return node;
 }
 
-WorkNode Message(ChakraProtoMsg::NodeType type, int64_t rank, int64_t start_ns, uint32_t instance) {
-  WorkNode node = Node(rank, 0, start_ns);
+RunNode Message(ChakraProtoMsg::NodeType type, int64_t rank, int64_t start_ns, uint32_t instance) {
+  RunNode node = Node(rank, 0, start_ns);
   node.type = type;
   node.communication.emplace();
   node.instance = instance;
@@ -48,7 +48,7 @@ WorkNode Message(ChakraProtoMsg::NodeType type, int64_t rank, int64_t start_ns, 
 
 TEST(GlobalOrderTest, ConcurrentCollectivesHaveOneOrderOnAllRanks) {
   // Rank 0 begins a first, rank 1 begins b first; b had all its members earlier.
-  WorkGraph graph;
+  RunGraph graph;
   graph.rank_count = 2;
   graph.nodes = {Collective(0, 0, 100, 7, 500), Collective(0, 1, 200, 8, 200),
                  Collective(1, 1, 150, 8, 200), Collective(1, 0, 500, 7, 500)};
@@ -64,7 +64,7 @@ TEST(GlobalOrderTest, ConcurrentCollectivesHaveOneOrderOnAllRanks) {
 }
 
 TEST(GlobalOrderTest, RanksThatContradictEachOtherAreAnErrorThatNamesTheInstance) {
-  WorkGraph graph;
+  RunGraph graph;
   graph.rank_count = 2;
   graph.nodes = {Collective(0, 0, 100, 7, 200), Collective(0, 0, 200, 8, 200),
                  Collective(1, 0, 100, 8, 200), Collective(1, 0, 200, 7, 200)};
@@ -76,7 +76,7 @@ TEST(GlobalOrderTest, RanksThatContradictEachOtherAreAnErrorThatNamesTheInstance
 
 TEST(GlobalOrderTest, ReceivesComeAfterTheirSendsAndNeedNoSlot) {
   // A ring of two: both ranks send and receive in one kernel.
-  WorkGraph graph;
+  RunGraph graph;
   graph.rank_count = 2;
   graph.nodes = {Message(ChakraProtoMsg::COMM_RECV_NODE, 0, 10, 1),
                  Message(ChakraProtoMsg::COMM_SEND_NODE, 0, 10, 2),
@@ -90,7 +90,7 @@ TEST(GlobalOrderTest, ReceivesComeAfterTheirSendsAndNeedNoSlot) {
 
 // On one rank: a [0, 30) and b [10, 20) overlap, c [25, 35) overlaps a, d [40, 50) comes after all.
 TEST(GlobalOrderTest, WhatOverlappedStaysConcurrentInTheObservedOrder) {
-  WorkGraph graph;
+  RunGraph graph;
   graph.rank_count = 1;
   graph.nodes = {Collective(0, 0, 0, 1, 0), Collective(0, 1, 10, 2, 10),
                  Collective(0, 2, 25, 3, 25), Collective(0, 3, 40, 4, 40)};
@@ -107,7 +107,7 @@ TEST(GlobalOrderTest, WhatOverlappedStaysConcurrentInTheObservedOrder) {
 
 // Once a communication has waited for all before it, the next need look no further.
 TEST(GlobalOrderTest, TheObservedOrderOfAChainIsAChain) {
-  WorkGraph graph;
+  RunGraph graph;
   graph.rank_count = 1;
   for (uint32_t i = 0; i < 5; ++i) graph.nodes.push_back(Collective(0, i, 100 * i, i, 100 * i));
   graph.nodes.push_back(Message(ChakraProtoMsg::COMM_RECV_NODE, 0, 600, 9));

@@ -1,0 +1,225 @@
+#include "chakra_export/pytorch/pytorch_nodes.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "chakra_export/et/et_attributes.h"
+#include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/picoseconds.h"
+
+namespace meridian {
+namespace {
+
+bool CanSimulate(const NodeCommunication& communication) {
+  return communication.type != ChakraProtoMsg::COMM_COLL_NODE ||
+         communication.simulated.has_value();
+}
+
+// Adds one rank's nodes to the graph.
+class RankBuilder {
+ public:
+  RankBuilder(const RankInput& input, uint32_t position, EtFlavor flavor, ProcessGroupList* groups,
+              uint32_t* kernels, PytorchNodes* result)
+      : table_(*input.table),
+        timeline_(*input.timeline),
+        communication_(*input.communication),
+        position_(position),
+        flavor_(flavor),
+        groups_(*groups),
+        kernels_(*kernels),
+        result_(*result) {
+    result_.communication_nodes.push_back(0);
+    result_.lowered.push_back(communication_.lost_parts);
+  }
+
+  void Build() {
+    first_node_.reserve(timeline_.nodes.size() + 1);
+    for (TimelineIndex i = 0; i < timeline_.nodes.size(); ++i) {
+      first_node_.push_back(static_cast<NodeIndex>(nodes().size()));
+      AddNodes(i);
+    }
+    first_node_.push_back(static_cast<NodeIndex>(nodes().size()));
+    for (const DependencyEdge& edge : timeline_.edges) AddEdges(edge);
+  }
+
+ private:
+  std::vector<RunNode>& nodes() { return result_.graph.nodes; }
+
+  Resource ResourceOfTrack(TrackId track) {
+    const auto [known, is_new_track] = resources_.try_emplace(track);
+    if (!is_new_track) return known->second;
+    const Track& info = table_.track(track);
+    Resource& resource = known->second;
+    resource.rank = communication_.rank;
+    resource.kind =
+        info.kind == TrackKind::kHost ? ResourceKind::kHostThread : ResourceKind::kStream;
+    // Streams of further devices of the process are numbered apart.
+    if (!absl::SimpleAtoi(info.thread, &resource.number)) resource.number = track;
+    if (resource.kind == ResourceKind::kStream) {
+      const auto [it, is_new] = device_of_stream_.try_emplace(resource.number, info.process);
+      if (!is_new && it->second != info.process) resource.number = (int64_t{1} << 32) + track;
+    }
+    return resource;
+  }
+
+  int64_t UnixNs(int64_t ps) const { return table_.base_ns() + FloorToNs(ps); }
+
+  // What a node communicates in this flavour; nothing for computation.
+  absl::Span<const NodeCommunication> CommunicationOf(TimelineIndex index) const {
+    const auto it = communication_.nodes.find(index);
+    if (it == communication_.nodes.end()) return {};
+    const bool runs = flavor_ == EtFlavor::kFull ||
+                      std::all_of(it->second.begin(), it->second.end(), CanSimulate);
+    return runs ? absl::MakeConstSpan(it->second) : absl::Span<const NodeCommunication>();
+  }
+
+  // Adds a node, or one for each communication of a kernel.
+  void AddNodes(TimelineIndex index) {
+    const TimelineNode& from = timeline_.nodes[index];
+    RunNode node;
+    node.name = from.row == kNoRow ? kHostGapOpKind : table_.name(from.row);
+    node.resource = ResourceOfTrack(from.track);
+    node.start_ns = UnixNs(from.start_ps);
+    node.end_ns = std::max(node.start_ns, UnixNs(from.end_ps()));
+    node.duration_ns = node.end_ns - node.start_ns;
+    if (from.row == kNoRow) node.op_kind = kHostGapOpKind;
+    if (from.on_host) return Push(node, index);
+    node.kernel = kernels_++;
+    const absl::Span<const NodeCommunication> communication = CommunicationOf(index);
+    if (communication.empty()) {
+      node.op_kind = WorkKind(index);
+      return Push(node, index);
+    }
+    // What a kernel does at once, its stream does one after the other when it is run again, receives
+    // aside: each takes its share of the time.
+    const auto shares = std::max<int64_t>(
+        1, std::count_if(communication.begin(), communication.end(), [](const auto& one) {
+          return one.type != ChakraProtoMsg::COMM_RECV_NODE;
+        }));
+    for (const NodeCommunication& one : communication) {
+      RunNode communicating = node;
+      SetCommunication(one, &communicating);
+      if (one.type != ChakraProtoMsg::COMM_RECV_NODE) communicating.duration_ns /= shares;
+      ++result_.communication_nodes.back();
+      Push(communicating, index);
+    }
+  }
+
+  void Push(const RunNode& node, TimelineIndex origin) {
+    nodes().push_back(node);
+    result_.origins.push_back({position_, origin});
+  }
+
+  // Returns the op kind of computation, and counts communication that is none here.
+  absl::string_view WorkKind(TimelineIndex index) {
+    const auto unmatched = communication_.unmatched.find(index);
+    if (unmatched != communication_.unmatched.end()) {
+      ++result_.lowered.back()[unmatched->second];
+      return kUnmatchedOpKind;
+    }
+    if (communication_.nodes.contains(index)) {
+      ++result_.lowered.back()["ASTRA-sim cannot run its kind"];
+      return kLocalOpKind;
+    }
+    const EventCategory category = table_.category(timeline_.nodes[index].row);
+    if (category == EventCategory::kMemcpy) return kMemcpyOpKind;
+    return category == EventCategory::kMemset ? kMemsetOpKind : "";
+  }
+
+  void SetCommunication(const NodeCommunication& from, RunNode* node) {
+    node->instance = from.instance;
+    node->instance_start_ns = node->start_ns + from.waited_ps / kPsPerNs;
+    node->duration_ns = node->transfer_ns = from.transfer_ps / kPsPerNs;
+    if (from.type != ChakraProtoMsg::COMM_COLL_NODE) {
+      node->SetMessage(from.type == ChakraProtoMsg::COMM_SEND_NODE, from.bytes, from.source,
+                       from.target, static_cast<int32_t>(from.instance % kCommTagLimit));
+      return;
+    }
+    const bool is_approximated =
+        flavor_ == EtFlavor::kSimulation && from.collective != *from.simulated;
+    if (is_approximated) ++result_.approximated;
+    node->SetCollective(from.bytes, is_approximated ? *from.simulated : from.collective,
+                        groups_.Add(from.ranks));
+  }
+
+  // Lets all nodes of the one wait for all nodes of the other.
+  void AddEdges(const DependencyEdge& edge) {
+    for (NodeIndex node = first_node_[edge.node]; node < first_node_[edge.node + 1]; ++node) {
+      nodes()[node].is_launched |= edge.kinds.Contains(EdgeKind::kLaunch);
+      for (NodeIndex source = first_node_[edge.source]; source < first_node_[edge.source + 1];
+           ++source) {
+        result_.graph.edges.push_back({node, source, edge.kinds});
+      }
+    }
+  }
+
+  const EventTable& table_;
+  const RankTimeline& timeline_;
+  const RankCommunication& communication_;
+  const uint32_t position_;
+  const EtFlavor flavor_;
+  ProcessGroupList& groups_;
+  // How many kernels there are in all ranks so far.
+  uint32_t& kernels_;
+  PytorchNodes& result_;
+  absl::flat_hash_map<TrackId, Resource> resources_;
+  absl::flat_hash_map<int64_t, std::string> device_of_stream_;
+  // The first of the graph's nodes for each node of the timeline; one entry more, the end.
+  std::vector<NodeIndex> first_node_;
+};
+
+// An edge of a timeline leads from all nodes of one kernel to all of the other, which traces that
+// were made up could let grow without bounds.
+absl::Status CheckSize(absl::Span<const RankInput> inputs) {
+  double nodes = 0, edges = 0;
+  for (const RankInput& input : inputs) {
+    const auto count = [&](TimelineIndex node) {
+      const auto it = input.communication->nodes.find(node);
+      return it == input.communication->nodes.end() ? 1.0 : static_cast<double>(it->second.size());
+    };
+    nodes += static_cast<double>(input.timeline->nodes.size());
+    edges += static_cast<double>(input.timeline->edges.size());
+    bool has_batches = false;
+    for (const auto& [node, all] : input.communication->nodes) {
+      has_batches |= all.size() > 1;
+      nodes += static_cast<double>(all.size());
+    }
+    if (!has_batches) continue;
+    for (const DependencyEdge& edge : input.timeline->edges) {
+      edges += count(edge.node) * count(edge.source) - 1;
+    }
+  }
+  if (nodes < ExecutionGraph::kMaxNodes && edges < ExecutionGraph::kMaxDependencies) {
+    return absl::OkStatus();
+  }
+  return absl::OutOfRangeError(
+      "the traces hold more than 2^32 nodes or edges; convert fewer ranks");
+}
+
+}  // namespace
+
+absl::StatusOr<PytorchNodes> MakePytorchNodes(absl::Span<const RankInput> inputs, EtFlavor flavor,
+                                              const MatchedCommunication& communication) {
+  RETURN_IF_ERROR(CheckSize(inputs));
+  PytorchNodes result;
+  result.graph.rank_count = communication.world_size;
+  ProcessGroupList groups(communication.world_size);
+  uint32_t kernels = 0;
+  for (uint32_t i = 0; i < inputs.size(); ++i) {
+    RankBuilder(inputs[i], i, flavor, &groups, &kernels, &result).Build();
+  }
+  result.graph.groups = groups.groups();
+  // Where nothing is communicated, nobody knows how the ranks' clocks relate.
+  result.graph.has_one_clock =
+      communication.clocks_agree &&
+      std::none_of(inputs.begin(), inputs.end(),
+                   [](const RankInput& input) { return input.communication->nodes.empty(); });
+  return result;
+}
+
+}  // namespace meridian

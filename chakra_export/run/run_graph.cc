@@ -1,0 +1,74 @@
+#include "chakra_export/run/run_graph.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "chakra_export/et/et_attributes.h"
+#include "third_party/chakra/et_def.pb.h"
+
+namespace meridian {
+
+void RunNode::SetCollective(int64_t comm_size, ChakraProtoMsg::CollectiveCommType kind,
+                            GroupIndex group) {
+  type = ChakraProtoMsg::COMM_COLL_NODE;
+  communication = Communication{comm_size, kind, group};
+}
+
+void RunNode::SetMessage(bool is_send, int64_t comm_size, int64_t source, int64_t target,
+                         int32_t tag) {
+  type = is_send ? ChakraProtoMsg::COMM_SEND_NODE : ChakraProtoMsg::COMM_RECV_NODE;
+  communication = Communication{comm_size, {}, 0, source, target, tag};
+}
+
+ProcessGroupList::ProcessGroupList(int64_t rank_count) : groups_(1) {
+  for (int64_t rank = 0; rank < rank_count; ++rank) groups_[0].ranks.push_back(rank);
+}
+
+GroupIndex ProcessGroupList::Add(const std::vector<int64_t>& ranks) {
+  // ASTRA-sim runs a group of all ranks as it runs the world, whatever its order.
+  if (ranks.size() >= groups_[0].ranks.size()) return 0;
+  const auto [it, is_new] = known_.emplace(ranks, static_cast<GroupIndex>(groups_.size()));
+  if (is_new) groups_.push_back({absl::StrCat(groups_.size()), ranks});
+  return it->second;
+}
+
+NodeIndex AddGapNode(const Resource& resource, int64_t start_ns, int64_t end_ns, RunGraph* graph) {
+  RunNode gap;
+  gap.name = gap.op_kind = kHostGapOpKind;
+  gap.resource = resource;
+  gap.start_ns = start_ns;
+  gap.end_ns = end_ns;
+  gap.duration_ns = end_ns - start_ns;
+  graph->nodes.push_back(gap);
+  return static_cast<NodeIndex>(graph->nodes.size() - 1);
+}
+
+ExecutionGraph ToExecutionGraph(const RunGraph& graph, absl::Span<const NodeIndex> order) {
+  ExecutionGraphBuilder builder;
+  std::vector<GroupIndex> groups;
+  for (const ProcessGroup& group : graph.groups) groups.push_back(builder.AddGroup(group));
+  std::map<int64_t, uint64_t> next_id;
+  std::vector<NodeIndex> places(graph.nodes.size(), kNoNodeIndex);
+  for (const NodeIndex index : order) {
+    const RunNode& from = graph.nodes[index];
+    ExecutionNode node;
+    node.id = ++next_id[from.resource.rank];
+    node.name = from.name;
+    node.type = from.type;
+    node.resource = builder.AddResource(from.resource);
+    node.start_ns = from.start_ns;
+    node.duration_ns = from.duration_ns;
+    node.communication = from.communication;
+    if (node.communication.has_value()) {
+      node.communication->group = groups[node.communication->group];
+    }
+    places[index] = builder.AddNode(node);
+  }
+  for (const DependencyEdge& edge : graph.edges) {
+    if (places[edge.node] == kNoNodeIndex) continue;
+    builder.AddDependency(places[edge.node], places[edge.source], edge.kinds);
+  }
+  return std::move(builder).Build();
+}
+
+}  // namespace meridian

@@ -1,0 +1,140 @@
+#include "chakra_export/run/run_workload.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "chakra_export/et/et_attributes.h"
+#include "chakra_export/graph/communication_match.h"
+#include "chakra_export/graph/graph_order.h"
+#include "chakra_export/graph/graph_replay.h"
+#include "chakra_export/graph/transitive_reduction.h"
+#include "chakra_export/run/communication_order.h"
+#include "chakra_export/run/host_folding.h"
+#include "chakra_export/run/host_gaps.h"
+#include "third_party/chakra/et_def.pb.h"
+#include "xla_profiler/base/errors.h"
+
+namespace meridian {
+namespace {
+
+absl::Status CheckSize(const RunGraph& run, EtFlavor flavor) {
+  const auto named_groups = static_cast<int64_t>(run.groups.size()) - 1;
+  if (flavor == EtFlavor::kSimulation && named_groups > kMaxGroupNumber) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the run has ", named_groups, " groups; ASTRA-sim tells at most ",
+                     kMaxGroupNumber, " apart; see --flavor=full, or export fewer steps"));
+  }
+  // A gap may be added to each node, with two edges, and one for the order of communication.
+  if (run.nodes.size() >= ExecutionGraph::kMaxNodes / 2 ||
+      run.edges.size() + 4 * run.nodes.size() >= ExecutionGraph::kMaxDependencies) {
+    return absl::OutOfRangeError("the run has over 2^31 nodes or edges; convert fewer ranks");
+  }
+  return absl::OkStatus();
+}
+
+// Returns the order with one node more for each rank, before all others.
+std::vector<NodeIndex> AddGroupTables(const std::vector<NodeIndex>& order, RunGraph* run) {
+  std::set<int64_t> ranks;
+  for (const NodeIndex node : order) ranks.insert(run->nodes[node].resource.rank);
+  std::vector<NodeIndex> with_tables;
+  for (const int64_t rank : ranks) {
+    RunNode node;
+    node.name = "process_group:init";
+    node.type = ChakraProtoMsg::METADATA_NODE;
+    node.resource = {rank, ResourceKind::kHostThread, 0};
+    node.start_ns = node.end_ns = kNoTimeNs;
+    with_tables.push_back(static_cast<NodeIndex>(run->nodes.size()));
+    run->nodes.push_back(node);
+  }
+  with_tables.insert(with_tables.end(), order.begin(), order.end());
+  return with_tables;
+}
+
+// Returns how long the run took; where ranks have clocks of their own, the longest of them.
+int64_t MeasuredNs(const RunGraph& run, const std::vector<NodeIndex>& order) {
+  struct Span {
+    int64_t begin_ns = std::numeric_limits<int64_t>::max();
+    int64_t end_ns = std::numeric_limits<int64_t>::min();
+  };
+  std::map<int64_t, Span> spans;
+  for (const NodeIndex index : order) {
+    const RunNode& node = run.nodes[index];
+    if (node.start_ns == kNoTimeNs || (!node.IsDeviceWork() && !node.IsOnHost())) continue;
+    Span& span = spans[run.has_one_clock ? 0 : node.resource.rank];
+    span.begin_ns = std::min(span.begin_ns, node.start_ns);
+    span.end_ns = std::max(span.end_ns, node.end_ns);
+  }
+  int64_t longest_ns = 0;
+  for (const auto& [rank, span] : spans) {
+    longest_ns = std::max(longest_ns, span.end_ns - span.begin_ns);
+  }
+  return longest_ns;
+}
+
+// Traces for analysis may keep apart what a simulator, with one communication of a rank at a time,
+// could not run.
+absl::Status CheckRunsInSimulators(EtFlavor flavor, const CommunicationMatch& match,
+                                   RunWorkload* workload) {
+  const absl::Status status = ReplayAsSimulator(workload->graph, match).status();
+  if (status.ok() || flavor == EtFlavor::kSimulation) return status;
+  workload->notes.push_back(absl::StrCat(
+      "with one communication of a rank at a time these traces would not run to the end (",
+      std::string(status.message()), "); those of --flavor=simulation do"));
+  return absl::OkStatus();
+}
+
+absl::Status Check(EtFlavor flavor, bool has_times, const RunGraph& run, RunWorkload* workload) {
+  RETURN_IF_ERROR(TopologicalOrder(workload->graph).status());
+  const CommunicationMatch match(workload->graph);
+  if (!match.problems().empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the ranks do not communicate alike: ", match.problems()[0].text));
+  }
+  RETURN_IF_ERROR(CheckRunsInSimulators(flavor, match, workload));
+  if (!has_times) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(workload->graph, match));
+  workload->measured_ns = MeasuredNs(run, workload->run_nodes);
+  workload->replayed_ns = replay.makespan_ns;
+  const absl::StatusOr<GraphReplay> simulated =
+      ReplayAsSimulator(workload->graph, match, SendMode::kRendezvousIfPossible);
+  if (simulated.ok()) workload->simulator_ns = simulated->makespan_ns;
+  workload->host_gap_share = HostGapShare(workload->graph);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<RunWorkload> MakeRunWorkload(EtFlavor flavor, bool has_times, RunGraph* run) {
+  RETURN_IF_ERROR(CheckSize(*run, flavor));
+  ASSIGN_OR_RETURN(std::vector<NodeIndex> order, GlobalOrder(*run));
+  if (flavor == EtFlavor::kSimulation) {
+    order = FoldHosts(order, run);
+    AddCommunicationOrder(order, run);
+  } else if (has_times) {
+    AddObservedCommunicationOrder(order, run);
+  }
+  if (has_times) order = AddHostGaps(order, run);
+  if (flavor == EtFlavor::kFull) order = AddGroupTables(order, run);
+  RunWorkload workload;
+  workload.graph = ToExecutionGraph(*run, order);
+  workload.run_nodes = std::move(order);
+  ASSIGN_OR_RETURN(workload.removed_edges, RemoveTransitiveEdges(&workload.graph));
+  RETURN_IF_ERROR(Check(flavor, has_times, *run, &workload));
+  return workload;
+}
+
+std::string FormatRunTimes(int64_t measured_ns, int64_t replayed_ns, int64_t simulator_ns,
+                           double host_gap_share) {
+  return absl::StrFormat(
+      "measured %.3f ms, replayed %.3f ms (%.3f ms with one computation and one communication of a "
+      "rank at a time); host gaps %.1f %%\n",
+      measured_ns * 1e-6, replayed_ns * 1e-6, simulator_ns * 1e-6, 100 * host_gap_share);
+}
+
+}  // namespace meridian

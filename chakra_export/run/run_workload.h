@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the graph of a run, as its source made it, to one that can be run again: in memory, in
+// Chakra traces, in a simulator.
+//
+//   one order of communication -> hosts folded away (simulation) -> gaps -> transitive reduction ->
+//   checks by other means than those that built it
+#ifndef CHAKRA_EXPORT_RUN_RUN_WORKLOAD_H_
+#define CHAKRA_EXPORT_RUN_RUN_WORKLOAD_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "chakra_export/et/et_files.h"
+#include "chakra_export/graph/execution_graph.h"
+#include "chakra_export/run/run_graph.h"
+
+namespace meridian {
+
+struct RunWorkload {
+  ExecutionGraph graph;
+  // By node of the graph: its node of the run.
+  std::vector<NodeIndex> run_nodes;
+  // How many edges were removed since others imply them.
+  size_t removed_edges = 0;
+  // How long the run took; how long it takes when it is run again with the durations of its nodes,
+  // as it ran and with one computation and one communication of a rank at a time, as simulators do;
+  // how much of the ranks' time host gaps of their devices are (HostGapShare). 0 for a run without
+  // times.
+  int64_t measured_ns = 0;
+  int64_t replayed_ns = 0;
+  int64_t simulator_ns = 0;
+  double host_gap_share = 0;
+  // What a person should know, one sentence each.
+  std::vector<std::string> notes;
+};
+
+// `has_times` is false for programs that have not run. The flavour says whether hosts stay
+// (et_files.h); with them every rank begins with a METADATA node for the table of groups.
+//
+// Changes the run. InvalidArgument for more groups than ASTRA-sim tells apart, in the simulation
+// flavour; OutOfRange for more nodes or edges than a graph holds; FailedPrecondition when ranks run
+// their collectives in different orders, do not communicate alike, or would wait for each other for
+// ever.
+absl::StatusOr<RunWorkload> MakeRunWorkload(EtFlavor flavor, bool has_times, RunGraph* run);
+
+// Returns the line of a report about the times: "measured 310.567 ms, replayed 310.567 ms, ...".
+std::string FormatRunTimes(int64_t measured_ns, int64_t replayed_ns, int64_t simulator_ns,
+                           double host_gap_share);
+
+}  // namespace meridian
+
+#endif  // CHAKRA_EXPORT_RUN_RUN_WORKLOAD_H_
