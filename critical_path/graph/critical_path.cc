@@ -73,25 +73,31 @@ absl::StatusOr<std::vector<InstantId>> SortTopologically(const PathGraph& graph)
 // Finds the share of an edge among those of its event, which are few.
 class ShareIndex {
  public:
-  ShareIndex(size_t events, std::vector<EventShare>* shares)
-      : shares_(*shares), last_of_event_(events + 1, kNone) {}
+  ShareIndex(const PathGraph& graph, std::vector<EventShare>* shares)
+      : graph_(graph), shares_(*shares), last_of_event_(2 * graph.events.size() + 1, kNone) {}
 
   EventShare& Find(const GraphEdge& edge) {
-    // Edges without an event have the place behind the last.
-    size_t& last = last_of_event_[edge.event == kNoEvent ? last_of_event_.size() - 1 : edge.event];
+    const bool is_gap = edge.event == kNoEvent && edge.bound_by == BoundBy::kHostGap;
+    const GraphEventId before = is_gap ? graph_.instants[edge.to].event : kNoEvent;
+    // Gaps before events have the places behind the events; what is of no event has the last.
+    size_t place = last_of_event_.size() - 1;
+    if (edge.event != kNoEvent) place = edge.event;
+    if (before != kNoEvent) place = graph_.events.size() + before;
+    size_t& last = last_of_event_[place];
     for (size_t i = last; i != kNone; i = before_[i]) {
       EventShare& share = shares_[i];
       if (share.type == edge.type && share.bound_by == edge.bound_by) return share;
     }
     before_.push_back(last);
     last = shares_.size();
-    shares_.push_back({edge.event, edge.type, edge.bound_by, 0, 0});
+    shares_.push_back({edge.event, edge.type, edge.bound_by, 0, 0, before});
     return shares_.back();
   }
 
  private:
   static constexpr size_t kNone = std::numeric_limits<size_t>::max();
 
+  const PathGraph& graph_;
   std::vector<EventShare>& shares_;
   // By event: the place of its newest share, or kNone.
   std::vector<size_t> last_of_event_;
@@ -148,7 +154,7 @@ absl::StatusOr<CriticalPath> FindLongestPath(const PathGraph& graph) {
 
 PathBreakdown BreakDown(const PathGraph& graph, const CriticalPath& path) {
   PathBreakdown breakdown;
-  ShareIndex index(graph.events.size(), &breakdown.shares);
+  ShareIndex index(graph, &breakdown.shares);
   for (EdgeId id : path.edges) {
     const GraphEdge& edge = graph.edges[id];
     breakdown.time_ps[static_cast<int>(edge.bound_by)] += edge.weight_ps;

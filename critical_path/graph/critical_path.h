@@ -39,13 +39,16 @@ absl::StatusOr<CriticalPath> FindLongestPath(const PathGraph& graph);
 
 // The time on the path that is booked on one event for one reason.
 struct EventShare {
-  // kNoEvent: time that is booked on no event, all of one reason together.
+  // kNoEvent: time that is booked on no event, all of one reason together; of host gaps all before
+  // the same event.
   GraphEventId event = kNoEvent;
   EdgeType type = EdgeType::kOperator;
   BoundBy bound_by = BoundBy::kNothing;
   int64_t time_ps = 0;
   // How many of the path's edges these are.
   int64_t count = 0;
+  // Of a host gap: the event before which it is; kNoEvent when it is before none.
+  GraphEventId before = kNoEvent;
 };
 
 struct PathBreakdown {

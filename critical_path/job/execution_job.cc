@@ -9,7 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "chakra_export/et/et_attributes.h"
+#include "critical_path/trace/trace_graph.h"
+#include "critical_path/trace/trace_window.h"
 #include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/dependencies/device_dependencies.h"
+#include "xla_profiler/events/event_table.h"
 
 namespace meridian {
 namespace {
@@ -33,159 +37,137 @@ class RankBuilder {
   // `nodes` are the rank's nodes of the execution. Their events are written to `events`, by node.
   RankBuilder(const TimedExecution& execution, int64_t rank, std::vector<NodeIndex> nodes,
               int64_t base_ns, std::vector<GraphEventId>* events)
-      : execution_(execution), nodes_(std::move(nodes)), events_(*events) {
-    out_.rank = rank;
-    graph_.base_ns = base_ns;
+      : execution_(execution), rank_(rank), nodes_(std::move(nodes)), events_(*events) {
+    table_.set_base_ns(base_ns);
   }
 
   // Returns nullopt when nothing is in the window.
   std::optional<RankGraph> Build(const std::optional<RankWindow>& window) {
     if (!ChooseNodes(window)) return std::nullopt;
-    AddEvents();
-    ListDeviceEnds();
-    for (const NodeIndex node : nodes_) AddNodeEdges(node);
-    AddWindowEnd();
-    return std::move(out_);
+    AddRows();
+    for (EventRow row = 0; row < nodes_.size(); ++row) AddDependencies(row);
+    SortDependencies(&dependencies_.edges);
+    RankEvents in;
+    in.table = &table_;
+    in.positions = positions_;
+    in.dependencies = &dependencies_;
+    in.bound_by = bound_by_;
+    in.steps = steps_;
+    TraceGraphOptions options;
+    options.rank = rank_;
+    options.hosts_are_hidden = execution_.hosts_are_hidden;
+    return RankGraph{rank_, BuildTraceGraph(in, window_, chosen_, options).graph};
   }
 
  private:
   const TimedNode& Timed(NodeIndex node) const { return execution_.nodes[node]; }
-  const Resource& ResourceOf(NodeIndex node) const { return execution_.graph.resource(node); }
-  int64_t Ps(int64_t time_ns) const { return (time_ns - graph_.base_ns) * kPsPerNs; }
-  int64_t Time(InstantId instant) const { return graph_.Time(instant); }
+  int64_t Ps(int64_t time_ns) const { return (time_ns - table_.base_ns()) * kPsPerNs; }
+  bool IsOnHost(NodeIndex node) const { return IsHost(execution_.graph.resource(node)); }
+  // Time between the calls of a thread is no event.
+  bool IsThreadGap(NodeIndex node) const {
+    return IsOnHost(node) && Timed(node).bound_by == BoundBy::kHostGap;
+  }
 
   bool ChooseNodes(const std::optional<RankWindow>& window) {
-    if (nodes_.empty()) return false;
-    if (window.has_value()) {
-      window_ = *window;
-      if (window_.end_ns < window_.start_ns) return false;
-    } else {
-      window_ = {Timed(nodes_[0]).start_ns, Timed(nodes_[0]).end_ns};
-      for (const NodeIndex node : nodes_) {
-        window_.start_ns = std::min(window_.start_ns, Timed(node).start_ns);
-        window_.end_ns = std::max(window_.end_ns, Timed(node).end_ns);
-      }
+    RankWindow span = {std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()};
+    for (const NodeIndex node : nodes_) {
+      span.start_ns = std::min(span.start_ns, Timed(node).start_ns);
+      span.end_ns = std::max(span.end_ns, Timed(node).end_ns);
     }
+    if (window.has_value()) span = *window;
+    if (span.end_ns < span.start_ns) return false;
     nodes_.erase(std::remove_if(nodes_.begin(), nodes_.end(),
-                                [&](NodeIndex node) { return !IsInWindow(Timed(node)); }),
+                                [&](NodeIndex node) {
+                                  return IsThreadGap(node) || !IsInWindow(Timed(node), span);
+                                }),
                  nodes_.end());
     std::stable_sort(nodes_.begin(), nodes_.end(), [&](NodeIndex a, NodeIndex b) {
       return Timed(a).start_ns < Timed(b).start_ns;
     });
-    graph_.window_start_ps = Ps(window_.start_ns);
-    graph_.window_end_ps = Ps(window_.end_ns);
+    window_.start_ps = Ps(span.start_ns);
+    window_.end_ps = chosen_.end_ps = Ps(span.end_ns);
     return !nodes_.empty();
   }
 
-  bool IsInWindow(const TimedNode& node) const {
+  static bool IsInWindow(const TimedNode& node, const RankWindow& window) {
     if (node.start_ns == node.end_ns) {
-      return node.start_ns >= window_.start_ns && node.start_ns <= window_.end_ns;
+      return node.start_ns >= window.start_ns && node.start_ns <= window.end_ns;
     }
-    return node.start_ns < window_.end_ns && node.end_ns > window_.start_ns;
+    return node.start_ns < window.end_ns && node.end_ns > window.start_ns;
   }
 
-  void AddEvents() {
-    std::map<ResourceIndex, LaneId> lanes;
-    const std::string process = absl::StrCat("rank ", out_.rank);
+  // Row i of the table, and event i of the graph, is that of nodes_[i].
+  void AddRows() {
+    std::map<ResourceIndex, TrackId> tracks;
+    const std::string process = absl::StrCat("rank ", rank_);
+    int64_t last_end_ns = std::numeric_limits<int64_t>::min();
     for (const NodeIndex node : nodes_) {
-      const auto [lane, is_new] = lanes.emplace(execution_.graph.resource_index(node),
-                                                static_cast<LaneId>(graph_.lanes.size()));
-      const Resource& resource = ResourceOf(node);
+      const TimedNode& timed = Timed(node);
+      const auto [track, is_new] = tracks.emplace(execution_.graph.resource_index(node), 0);
       if (is_new) {
-        graph_.lanes.push_back({out_.rank, IsHost(resource) ? TrackKind::kHost : TrackKind::kDevice,
-                                process, ResourceName(resource)});
+        Track added;
+        added.kind = IsOnHost(node) ? TrackKind::kHost : TrackKind::kDevice;
+        added.process = process;
+        added.thread = ResourceName(execution_.graph.resource(node));
+        track->second = table_.AddTrack(std::move(added));
       }
-      GraphEvent event;
-      event.name = graph_.names.Intern(execution_.graph.name(node));
-      event.lane = lane->second;
-      event.start_ps = std::max(Ps(Timed(node).start_ns), graph_.window_start_ps);
-      event.duration_ps = std::min(Ps(Timed(node).end_ns), graph_.window_end_ps) - event.start_ps;
-      event.category = Timed(node).category;
-      event.step = Timed(node).step.value_or(kNoStep);
-      event.position = static_cast<uint32_t>(
-          std::min<uint64_t>(execution_.graph.id(node), std::numeric_limits<uint32_t>::max()));
-      events_[node] = static_cast<GraphEventId>(graph_.events.size());
-      graph_.events.push_back(event);
-    }
-    AddInstants(&graph_);
-  }
-
-  void ListDeviceEnds() {
-    for (const NodeIndex node : nodes_) {
-      if (!IsHost(ResourceOf(node))) device_ends_.push_back(node);
+      EventRecord event;
+      event.track = track->second;
+      event.name = table_.InternName(execution_.graph.name(node));
+      event.start_ps = Ps(timed.start_ns);
+      event.duration_ps = Ps(timed.end_ns) - event.start_ps;
+      event.category = timed.category;
+      chosen_.rows.push_back(table_.Add(event));
+      events_[node] = chosen_.rows.back();
+      bound_by_.push_back(timed.bound_by);
+      steps_.push_back(timed.step.value_or(kNoStep));
+      positions_.push_back(static_cast<uint32_t>(
+          std::min<uint64_t>(execution_.graph.id(node), std::numeric_limits<uint32_t>::max())));
+      if (!IsOnHost(node)) device_ends_.push_back(node);
+      if (timed.end_ns <= last_end_ns) continue;
+      last_end_ns = timed.end_ns;
+      window_.end_track = event.track;
     }
     std::stable_sort(device_ends_.begin(), device_ends_.end(),
                      [&](NodeIndex a, NodeIndex b) { return Timed(a).end_ns < Timed(b).end_ns; });
   }
 
-  void AddNodeEdges(NodeIndex node) {
-    const GraphEventId event = events_[node];
-    AddStartEdges(node, event);
-    graph_.edges.push_back({StartInstant(event), EndInstant(event),
-                            graph_.events[event].duration_ps, event, EdgeType::kOperator,
-                            Timed(node).bound_by});
-  }
-
-  void AddStartEdges(NodeIndex node, GraphEventId event) {
-    Causes causes;
-    bool is_launched = IsHost(ResourceOf(node));
-    const absl::Span<const NodeIndex> sources = execution_.graph.dependencies(node);
+  void AddDependencies(EventRow row) {
+    const NodeIndex node = nodes_[row];
+    bool is_launched = IsOnHost(node);
     const absl::Span<const EdgeKinds> kinds = execution_.graph.dependency_kinds(node);
-    for (size_t i = 0; i < sources.size(); ++i) {
-      is_launched = is_launched || kinds[i].Contains(EdgeKind::kLaunch);
-      AddCause(node, event, sources[i], &causes);
-    }
-    if (Timed(node).cause != kNoNodeIndex) AddCause(node, event, Timed(node).cause, &causes);
-    if (!is_launched && execution_.infer_waits) {
-      if (const NodeIndex before = LastEndedBefore(node); before != kNoNodeIndex) {
-        AddCause(node, event, before, &causes);
-      }
-      // Nobody launched it, so that the time between is not a delay of the device but the host's.
-      for (Cause& cause : causes) {
-        if (cause.type == EdgeType::kOperator) continue;
-        cause.bound_by = BoundBy::kHostGap;
-        cause.event = kNoEvent;
+    for (const EdgeKinds kind : kinds) is_launched |= kind.Contains(EdgeKind::kLaunch);
+    for (const NodeIndex source : execution_.graph.dependencies(node)) {
+      AddDependency(row, source);
+      // What was waited for in a gap, the call after it waited for.
+      if (!IsOnHost(node) || !IsThreadGap(source)) continue;
+      for (const NodeIndex before : execution_.graph.dependencies(source)) {
+        AddDependency(row, before);
       }
     }
-    if (causes.empty()) {
-      // It is what the rank began with, or it was launched before the window.
-      const bool is_host_time = IsHost(ResourceOf(node)) || !is_launched;
-      const int64_t delay_ps = Time(StartInstant(event)) - graph_.window_start_ps;
-      causes.push_back(
-          is_host_time ? Cause{kWindowStart, EdgeType::kDependency, BoundBy::kHostGap, kNoEvent}
-                       : Cause{kWindowStart, EdgeType::kKernelLaunchDelay,
-                               StartDelayBoundBy(BoundBy::kKernelLaunchOverhead, delay_ps), event});
+    if (Timed(node).cause != kNoNodeIndex) AddDependency(row, Timed(node).cause);
+    if (is_launched || !execution_.hosts_are_hidden) return;
+    if (const NodeIndex before = LastEndedBefore(node); before != kNoNodeIndex) {
+      AddDependency(row, before);
     }
-    AddCauses(StartInstant(event), /*has_time=*/true, &causes, &graph_);
   }
 
-  void AddCause(NodeIndex node, GraphEventId event, NodeIndex source, Causes* causes) const {
+  void AddDependency(EventRow row, NodeIndex source) {
     const GraphEventId from = EventOf(execution_, events_, source);
-    if (from == kNoEvent || from == event) return;
-    const int64_t start_ps = Time(StartInstant(event));
-    if (Time(EndInstant(from)) > start_ps) {
-      if (Time(StartInstant(from)) > start_ps) return;
-      causes->push_back({StartInstant(from), EdgeType::kOperator, Timed(source).bound_by, from});
+    if (from == kNoEvent || from == row) return;
+    const Resource& resource = execution_.graph.resource(nodes_[row]);
+    const bool same_resource = execution_.graph.resource(source) == resource;
+    if (IsHost(resource)) {
+      // The calls of a thread follow each other anyway.
+      if (!same_resource) {
+        dependencies_.edges.push_back({from, row, DeviceDependencyKind::kCallStart});
+      }
       return;
     }
-    const bool from_host = IsHost(ResourceOf(source)), to_host = IsHost(ResourceOf(node));
-    const int64_t delay_ps = start_ps - Time(EndInstant(from));
-    Cause cause;
-    cause.instant = EndInstant(from);
-    if (to_host) {
-      cause.type = from_host ? EdgeType::kDependency : EdgeType::kSyncDependency;
-      cause.bound_by = BoundBy::kHostGap;
-    } else if (from_host) {
-      cause.type = EdgeType::kKernelLaunchDelay;
-      cause.bound_by = StartDelayBoundBy(BoundBy::kKernelLaunchOverhead, delay_ps);
-      cause.event = event;
-    } else {
-      cause.type = ResourceOf(source) == ResourceOf(node) ? EdgeType::kKernelKernelDelay
-                                                          : EdgeType::kSyncDependency;
-      cause.bound_by = StartDelayBoundBy(BoundBy::kKernelKernelOverhead, delay_ps);
-      cause.event = event;
-    }
-    causes->push_back(cause);
+    dependencies_.edges.push_back({from, row,
+                                   IsOnHost(source) ? DeviceDependencyKind::kLaunch
+                                   : same_resource  ? DeviceDependencyKind::kStreamOrder
+                                                    : DeviceDependencyKind::kEventWait});
   }
 
   // Returns the device's last work that had ended, and begun earlier, when the node started.
@@ -201,35 +183,18 @@ class RankBuilder {
     return kNoNodeIndex;
   }
 
-  void AddWindowEnd() {
-    std::vector<InstantId> last_of_lane(graph_.lanes.size(), kNoInstant);
-    InstantId last = kNoInstant;
-    for (GraphEventId event = 0; event < graph_.events.size(); ++event) {
-      InstantId& lane = last_of_lane[graph_.events[event].lane];
-      const InstantId end = EndInstant(event);
-      if (lane == kNoInstant || Time(end) >= Time(lane)) lane = end;
-      if (last == kNoInstant || Time(end) > Time(last)) last = end;
-    }
-    // Of a lane's ends at one time the last counts, of all lanes' the first.
-    if (std::find(last_of_lane.begin(), last_of_lane.end(), last) == last_of_lane.end()) {
-      last_of_lane.push_back(last);
-    }
-    const InstantId window_end = *graph_.end_instant;
-    for (const InstantId end : last_of_lane) {
-      if (end == last) {
-        graph_.AddTimed(end, window_end, EdgeType::kDependency, BoundBy::kHostGap, kNoEvent);
-      } else {
-        graph_.AddUntimed(end, window_end, EdgeType::kDependency);
-      }
-    }
-  }
-
   const TimedExecution& execution_;
+  const int64_t rank_;
   std::vector<NodeIndex> nodes_;
   std::vector<GraphEventId>& events_;
-  RankWindow window_;
-  RankGraph out_;
-  PathGraph& graph_ = out_.graph;
+  TraceWindow window_;
+  WindowRows chosen_;
+  EventTable table_;
+  DeviceDependencies dependencies_;
+  // By row.
+  std::vector<uint32_t> positions_;
+  std::vector<BoundBy> bound_by_;
+  std::vector<int64_t> steps_;
   // The rank's device work in order of the ends.
   std::vector<NodeIndex> device_ends_;
 };

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // From an execution graph (chakra_export/graph) with times to the path graphs of its ranks and the
-// meetings between them.
+// meetings between them. A node becomes an event, and the graph is that of trace/trace_graph.h, as
+// for PyTorch's traces; gaps between the calls of a thread are what is between events there.
 //
-//   host thread  [call]--[gap]--[call]
-//                   \ launch delay  \ .
-//   stream           [kernel]--------[kernel]     kernel-kernel delay
-//
-// A node is a piece of work in the execution graph and becomes an event of the path graph. Of what
-// a node waits for, the last that ended stands for the time until it starts; work that began before
-// the end of what it waits for was begun from within that. Device work of which nobody knows the
-// launch (XLA:CPU, TPU) may have waited for any earlier work of its rank, and the rest is the
-// host's time.
+//   host thread  [call]  [gap]  [call]           the call begins when the kernel has ended
+//                   \ launch       ^
+//   stream           [kernel]------+
 #ifndef CRITICAL_PATH_JOB_EXECUTION_JOB_H_
 #define CRITICAL_PATH_JOB_EXECUTION_JOB_H_
 
@@ -60,8 +55,9 @@ struct TimedExecution {
   // Times of the graph's nodes, indexed by node.
   std::vector<TimedNode> nodes;
   std::vector<ExecutionMeeting> meetings;
-  // Whether device work without a launch may have waited for work that no dependency names.
-  bool infer_waits = false;
+  // Whether device work without a launch may have waited for any work of its rank that had ended, as
+  // that of hosts which the profile does not show (XLA:CPU, TPU).
+  bool hosts_are_hidden = false;
 };
 
 struct RankWindow {

@@ -126,11 +126,11 @@ TEST(ExecutionJobTest, WithoutALaunchTheTimeBetweenIsTheHosts) {
   const NodeIndex c = maker.Add("c", kStream, 150, 200);
   maker.Depend(c, 0, EdgeKind::kStream);
   TimedExecution execution = std::move(maker).Make();
-  execution.infer_waits = true;
+  execution.hosts_are_hidden = true;
   // The last that ended is b, though no edge says so; b itself began while a ran.
   EXPECT_THAT(Path(execution), ElementsAre("- host_gap 10", "b gpu_compute_bound 120",
                                            "- host_gap 20", "c gpu_compute_bound 50"));
-  execution.infer_waits = false;
+  execution.hosts_are_hidden = false;
   EXPECT_THAT(Path(execution),
               ElementsAre("a gpu_compute_bound 100", "c gpu_kernel_kernel_overhead 50",
                           "c gpu_compute_bound 50"));

@@ -124,7 +124,7 @@ class XSpaceJobLoader {
 
   // Node i of the execution graph is node i of the work graph.
   void ReadNodes() {
-    execution_.infer_waits = true;
+    execution_.hosts_are_hidden = true;
     execution_.nodes.reserve(work_.graph.nodes.size());
     absl::flat_hash_map<const DeviceWork*, NodeIndex> first_of_kernel;
     for (NodeIndex index = 0; index < work_.graph.nodes.size(); ++index) {

@@ -78,12 +78,16 @@ void ReportEvents(const PathGraph& graph, std::vector<EventShare> shares, int64_
   if (shares.size() > kMaxReportedEvents) shares.resize(kMaxReportedEvents);
   for (const EventShare& share : shares) {
     PathEventReport* out = report->add_events();
-    if (share.event != kNoEvent) {
-      const GraphEvent& event = graph.events[share.event];
+    const GraphEventId shown = share.event != kNoEvent ? share.event : share.before;
+    if (shown != kNoEvent) {
+      const GraphEvent& event = graph.events[shown];
       const Lane& lane = graph.lanes[event.lane];
-      out->set_event(event.position);
-      out->set_name(std::string(graph.EventName(share.event)));
-      out->set_category(std::string(EventCategoryName(event.category)));
+      const std::string name(graph.EventName(shown));
+      if (share.event != kNoEvent) {
+        out->set_event(event.position);
+        out->set_category(std::string(EventCategoryName(event.category)));
+      }
+      out->set_name(share.event != kNoEvent ? name : absl::StrCat("before ", name));
       out->set_rank(lane.rank);
       out->set_process(lane.process);
       out->set_thread(lane.thread);
@@ -285,7 +289,7 @@ std::string EventTableText(const PathReport& report) {
     const PathEventReport& event = report.events(i);
     rest_us -= event.us();
     table.AddRow({MicrosText(event.us()), PercentText(event.percent()), event.bound_by(),
-                  event.has_event() ? absl::StrCat(event.rank()) : "",
+                  !event.name().empty() ? absl::StrCat(event.rank()) : "",
                   event.has_step() ? absl::StrCat(event.step()) : "",
                   event.has_event() ? absl::StrCat(event.event()) : "",
                   FirstCharacters(event.name(), kNameCharacters)});

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -47,29 +48,26 @@ struct Gap {
 
 class Builder {
  public:
-  Builder(const EventTable& table, absl::Span<const uint32_t> positions,
-          const DeviceDependencies& dependencies, const TraceWindow& window,
+  Builder(const RankEvents& events, const TraceWindow& window, const WindowRows& chosen,
           const TraceGraphOptions& options)
-      : table_(table),
-        positions_(positions),
-        dependencies_(dependencies),
+      : in_(events),
+        table_(*events.table),
+        dependencies_(*events.dependencies),
         window_(window),
+        chosen_(chosen),
         options_(options),
-        event_of_row_(table.size(), kNoEvent),
-        steps_(table),
-        is_worker_(FindWorkers(table, dependencies)),
-        lane_of_track_(table.tracks().size(), kNoLane),
-        graph_names_(table.names().size(), kNoName) {}
+        event_of_row_(table_.size(), kNoEvent),
+        is_worker_(FindWorkers(table_, dependencies_)),
+        lane_of_track_(table_.tracks().size(), kNoLane),
+        graph_names_(table_.names().size(), kNoName) {}
 
-  absl::StatusOr<TraceGraph> Build() {
-    loads_data_ = FindDataLoaders();
-    ASSIGN_OR_RETURN(const WindowRows chosen,
-                     ChooseWindowRows(table_, dependencies_, window_, loads_data_));
-    result_.without_launch = chosen.without_launch;
+  TraceGraph Build() {
+    loads_data_ = FindDataLoaders(table_, options_.data_load_events);
+    result_.without_launch = chosen_.without_launch;
     graph_.base_ns = table_.base_ns();
     graph_.window_start_ps = window_.start_ps;
-    graph_.window_end_ps = chosen.end_ps;
-    AddEvents(chosen.rows);
+    graph_.window_end_ps = chosen_.end_ps;
+    AddEvents();
     AddInstants(&graph_);
     graph_.edges.reserve(3 * graph_.events.size());
     last_instants_.assign(graph_.lanes.size(), kNoInstant);
@@ -85,20 +83,11 @@ class Builder {
   static constexpr LaneId kNoLane = std::numeric_limits<LaneId>::max();
   static constexpr NameId kNoName = std::numeric_limits<NameId>::max();
 
-  // Returns for each name of the table whether it is that of a data loader.
-  std::vector<bool> FindDataLoaders() const {
-    std::vector<bool> loads_data(table_.names().size());
-    for (NameId name = 0; name < loads_data.size(); ++name) {
-      for (const std::string& part : options_.data_load_events) {
-        if (absl::StrContains(table_.names().Get(name), part)) loads_data[name] = true;
-      }
-    }
-    return loads_data;
-  }
-
-  void AddEvents(absl::Span<const EventRow> rows) {
-    graph_.events.reserve(rows.size());
-    for (EventRow row : rows) {
+  void AddEvents() {
+    graph_.events.reserve(chosen_.rows.size());
+    std::optional<KinetoSteps> steps;
+    if (in_.steps.empty()) steps.emplace(table_);
+    for (EventRow row : chosen_.rows) {
       event_of_row_[row] = static_cast<GraphEventId>(graph_.events.size());
       GraphEvent event;
       event.name = FindName(table_.name_id(row));
@@ -106,10 +95,19 @@ class Builder {
       event.start_ps = std::max(table_.start_ps(row), graph_.window_start_ps);
       event.duration_ps = std::min(table_.end_ps(row), graph_.window_end_ps) - event.start_ps;
       event.category = table_.category(row);
-      event.position = positions_[row];
-      event.step = steps_.At(table_.start_ps(row)).value_or(kNoStep);
+      event.position = in_.positions[row];
+      event.step =
+          steps.has_value() ? steps->At(table_.start_ps(row)).value_or(kNoStep) : in_.steps[row];
       graph_.events.push_back(event);
     }
+  }
+
+  // What the time of an event is spent on.
+  BoundBy BoundByOf(GraphEventId event) const {
+    if (!in_.bound_by.empty()) return in_.bound_by[chosen_.rows[event]];
+    if (graph_.LaneOf(event).kind == TrackKind::kHost) return BoundBy::kCpu;
+    return traits_[graph_.events[event].name].communicates ? BoundBy::kGpuCommunication
+                                                           : BoundBy::kGpuCompute;
   }
 
   LaneId FindLane(TrackId track_id) {
@@ -150,10 +148,8 @@ class Builder {
         continue;
       }
       AddWorkStart(event, causes);
-      graph_.AddTimed(
-          StartInstant(event), EndInstant(event), EdgeType::kOperator,
-          traits_[work.name].communicates ? BoundBy::kGpuCommunication : BoundBy::kGpuCompute,
-          event);
+      graph_.AddTimed(StartInstant(event), EndInstant(event), EdgeType::kOperator, BoundByOf(event),
+                      event);
       InstantId& last = last_instants_[work.lane];
       if (last == kNoInstant || Time(EndInstant(event)) >= Time(last)) last = EndInstant(event);
     }
@@ -161,35 +157,47 @@ class Builder {
 
   void AddWorkStart(GraphEventId work, absl::Span<const DeviceDependency> dependencies) {
     Causes causes;
+    const int64_t start_ps = Time(StartInstant(work));
     const auto add = [&](InstantId instant, EdgeType type, BoundBy overhead,
                          InstantId could_start) {
-      const int64_t delay_ps = Time(StartInstant(work)) - Time(could_start);
-      causes.push_back({instant, type, StartDelayBoundBy(overhead, delay_ps), work});
+      causes.push_back(
+          {instant, type, StartDelayBoundBy(overhead, start_ps - Time(could_start)), work});
     };
+    bool is_launched = !options_.hosts_are_hidden;
     for (const DeviceDependency& dependency : dependencies) {
+      const bool launches = dependency.kind == DeviceDependencyKind::kLaunch;
+      is_launched |= launches;
       const GraphEventId from = event_of_row_[dependency.from];
       if (from == kNoEvent) continue;
-      switch (dependency.kind) {
-        case DeviceDependencyKind::kLaunch:
-          graph_.events[work].step = graph_.events[from].step;
-          add(StartInstant(from), EdgeType::kKernelLaunchDelay, BoundBy::kKernelLaunchOverhead,
-              EndInstant(from));
-          break;
-        case DeviceDependencyKind::kStreamOrder:
-          add(EndInstant(from), EdgeType::kKernelKernelDelay, BoundBy::kKernelKernelOverhead,
-              EndInstant(from));
-          break;
-        default:
-          // Waits within one moment could make a circle, and explain nothing.
-          if (Time(EndInstant(from)) < Time(EndInstant(work))) {
-            add(EndInstant(from), EdgeType::kSyncDependency, BoundBy::kKernelKernelOverhead,
-                EndInstant(from));
-          }
+      if (launches && in_.steps.empty()) graph_.events[work].step = graph_.events[from].step;
+      if (launches && graph_.events[from].category == EventCategory::kRuntimeApi) {
+        add(StartInstant(from), EdgeType::kKernelLaunchDelay, BoundBy::kKernelLaunchOverhead,
+            EndInstant(from));
+      } else if (Time(EndInstant(from)) > start_ps) {
+        if (Time(StartInstant(from)) < start_ps) {
+          causes.push_back({StartInstant(from), EdgeType::kOperator, BoundByOf(from), from});
+        }
+      } else if (launches) {
+        add(EndInstant(from), EdgeType::kKernelLaunchDelay, BoundBy::kKernelLaunchOverhead,
+            EndInstant(from));
+      } else if (dependency.kind == DeviceDependencyKind::kStreamOrder) {
+        add(EndInstant(from), EdgeType::kKernelKernelDelay, BoundBy::kKernelKernelOverhead,
+            EndInstant(from));
+      } else if (Time(EndInstant(from)) < Time(EndInstant(work))) {
+        // Waits within one moment could make a circle, and explain nothing.
+        add(EndInstant(from), EdgeType::kSyncDependency, BoundBy::kKernelKernelOverhead,
+            EndInstant(from));
       }
     }
     // Without a cause it was launched before the window, or nobody knows when.
     if (causes.empty()) {
       add(kWindowStart, EdgeType::kKernelLaunchDelay, BoundBy::kKernelLaunchOverhead, kWindowStart);
+    }
+    for (Cause& cause : causes) {
+      if (is_launched || cause.type == EdgeType::kOperator) continue;
+      cause.type = EdgeType::kDependency;
+      cause.bound_by = BoundBy::kHostGap;
+      cause.event = kNoEvent;
     }
     AddCauses(StartInstant(work), /*has_time=*/true, &causes, &graph_);
   }
@@ -232,7 +240,7 @@ class Builder {
         graph_.AddUntimed(before, instant, EdgeType::kOperator);
       } else {
         graph_.AddTimed(before, instant, EdgeType::kOperator,
-                        data_loads > 0 ? BoundBy::kDataLoading : BoundBy::kCpu, step.open);
+                        data_loads > 0 ? BoundBy::kDataLoading : BoundByOf(step.open), step.open);
       }
       if (traits_[graph_.events[step.event].name].loads_data) data_loads += step.is_start ? 1 : -1;
       if (lane == home_) home_instants_.push_back(instant);
@@ -319,9 +327,28 @@ class Builder {
     return *std::prev(it);
   }
 
+  // Returns the last that the call after the gap is known to have waited for in it, or kNoInstant.
+  InstantId FindNamedIn(const Gap& gap) const {
+    const Instant& after = graph_.instants[gap.after];
+    if (!after.is_start) return kNoInstant;
+    const auto waits = waits_of_call_.find(after.event);
+    if (waits == waits_of_call_.end()) return kNoInstant;
+    InstantId last = kNoInstant;
+    for (const DeviceDependency& dependency : waits->second) {
+      const GraphEventId from = event_of_row_[dependency.from];
+      if (dependency.kind != DeviceDependencyKind::kCallStart || from == kNoEvent) continue;
+      const InstantId end = EndInstant(from);
+      if (Time(end) <= Time(gap.before) || Time(end) > Time(gap.after)) continue;
+      if (last == kNoInstant || Time(end) > Time(last)) last = end;
+    }
+    return last;
+  }
+
   // Returns what the thread waited for in the gap, or kNoInstant.
   InstantId FindAwaited(const Gap& gap) const {
     if (graph_.lanes[gap.lane].kind != TrackKind::kHost) return kNoInstant;
+    const InstantId named = FindNamedIn(gap);
+    if (named != kNoInstant) return named;
     const InstantId at_home = gap.lane == home_ ? kNoInstant : FindHomeInstantIn(gap);
     return at_home != kNoInstant ? at_home : FindStretchIn(gap);
   }
@@ -374,17 +401,17 @@ class Builder {
     }
   }
 
+  const RankEvents& in_;
   const EventTable& table_;
-  const absl::Span<const uint32_t> positions_;
   const DeviceDependencies& dependencies_;
   const TraceWindow& window_;
+  const WindowRows& chosen_;
   const TraceGraphOptions& options_;
   TraceGraph result_;
   PathGraph& graph_ = result_.graph;
 
   // By the table's rows: the event of the graph, or kNoEvent for a row outside of the window.
   std::vector<GraphEventId> event_of_row_;
-  const KinetoSteps steps_;
   // By the table's tracks: whether it works (FindWorkers), and its lane of the graph or kNoLane.
   const std::vector<bool> is_worker_;
   std::vector<LaneId> lane_of_track_;
@@ -409,12 +436,20 @@ class Builder {
 
 }  // namespace
 
-absl::StatusOr<TraceGraph> BuildTraceGraph(const EventTable& table,
-                                           absl::Span<const uint32_t> positions,
-                                           const DeviceDependencies& dependencies,
-                                           const TraceWindow& window,
-                                           const TraceGraphOptions& options) {
-  return Builder(table, positions, dependencies, window, options).Build();
+TraceGraph BuildTraceGraph(const RankEvents& events, const TraceWindow& window,
+                           const WindowRows& chosen, const TraceGraphOptions& options) {
+  return Builder(events, window, chosen, options).Build();
+}
+
+std::vector<bool> FindDataLoaders(const EventTable& table,
+                                  const std::vector<std::string>& data_load_events) {
+  std::vector<bool> loads_data(table.names().size());
+  for (NameId name = 0; name < loads_data.size(); ++name) {
+    for (const std::string& part : data_load_events) {
+      if (absl::StrContains(table.names().Get(name), part)) loads_data[name] = true;
+    }
+  }
+  return loads_data;
 }
 
 }  // namespace meridian

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graph of one rank's trace in which a window's whole time is explained: its longest path leads
+// The graph of what one rank did, in which a window's whole time is explained: its longest path leads
 // from the window's start to its end and is exactly as long as the window.
 //
 //   window start ................................................................. window end
@@ -11,16 +11,17 @@
 // an instant one weighs all of it: the last thing that had to happen, so that the time between was
 // spent there. The others weigh nothing. What comes last is found so:
 //
-// - Device work starts after the work before it on its stream, the work that a stream's wait names
-//   and the start of the call that launched it, whichever is last. The time from there to the start
-//   is kernel-kernel or launch overhead.
+// - Device work starts after the work before it on its stream, the work that it waited for and the
+//   start of the call, or the end of the operator, that launched it, whichever is last. The time from there to the start is
+//   kernel-kernel or launch overhead. Work that began before the end of what it waits for was begun
+//   from within that.
 // - A call that synchronises, or a blocking copy, ends after the work it waits for if that ended
 //   within the call's last stretch; the rest is the call's return. Otherwise it ends by itself.
 // - Within operators and calls a thread's time is its own.
-// - A thread that was outside of all operators and calls is continued by the last other thread of
-//   its process that began and ended operators entirely within that time: the threads take turns,
-//   as those of forward and backward pass do. The rest is a host gap, time that the trace does not
-//   show: Python, most often.
+// - A thread that was outside of all operators and calls is continued by what its next call is known
+//   to have waited for; else by the last other thread of its process that began and ended operators
+//   entirely within that time: the threads take turns, as those of forward and backward pass do. The
+//   rest is a host gap, time that the trace does not show: Python, most often.
 //
 // Streams are those of a device. All kernels of a CUDA graph are launched by the graph's launch.
 // All work launched in the window belongs to it and the window lasts until the last of it has
@@ -46,6 +47,22 @@ struct TraceGraphOptions {
   int64_t rank = 0;
   // Parts of names of the host's events that load data; time within them is data_loading.
   std::vector<std::string> data_load_events;
+  // Device work without a launch was launched by a host that the trace does not show (XLA:CPU, TPU):
+  // the time before it is the host's. Otherwise its launch came before the trace began.
+  bool hosts_are_hidden = false;
+};
+
+// What one rank did.
+struct RankEvents {
+  const EventTable* table = nullptr;
+  // By row: the place of its event in its file.
+  absl::Span<const uint32_t> positions;
+  // Between the table's rows.
+  const DeviceDependencies* dependencies = nullptr;
+  // By row: what its time is spent on, and its step (kNoStep for none). Empty for PyTorch's traces,
+  // whose names and annotations tell.
+  absl::Span<const BoundBy> bound_by;
+  absl::Span<const int64_t> steps;
 };
 
 struct TraceGraph {
@@ -56,13 +73,13 @@ struct TraceGraph {
   int64_t without_launch = 0;
 };
 
-// `positions` has the place of each row's event in its file; the dependencies are between the
-// table's rows. Errors are those of ChooseWindowRows.
-absl::StatusOr<TraceGraph> BuildTraceGraph(const EventTable& table,
-                                           absl::Span<const uint32_t> positions,
-                                           const DeviceDependencies& dependencies,
-                                           const TraceWindow& window,
-                                           const TraceGraphOptions& options);
+// Builds the graph of the chosen rows.
+TraceGraph BuildTraceGraph(const RankEvents& events, const TraceWindow& window,
+                           const WindowRows& chosen, const TraceGraphOptions& options);
+
+// Returns for each name of the table whether it is that of a data loader.
+std::vector<bool> FindDataLoaders(const EventTable& table,
+                                  const std::vector<std::string>& data_load_events);
 
 }  // namespace meridian
 

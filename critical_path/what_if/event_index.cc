@@ -150,12 +150,14 @@ std::vector<bool> MatchNames(const PathGraph& graph, const Condition& condition)
 }  // namespace
 
 std::optional<Delay> DelayOf(const Schedule& schedule, const GraphEdge& edge) {
+  // In Chakra traces a gap may be an event.
+  if (edge.bound_by == BoundBy::kHostGap) return Delay::kHostGap;
   if (edge.bound_by == BoundBy::kNothing || edge.bound_by == BoundBy::kBeforeStep ||
       edge.type == EdgeType::kOperator) {
     return std::nullopt;
   }
   if (edge.type == EdgeType::kKernelLaunchDelay) return Delay::kLaunch;
-  if (edge.type == EdgeType::kDependency) return Delay::kHostGap;
+  if (edge.type == EdgeType::kDependency) return std::nullopt;
   const bool is_gap = edge.type == EdgeType::kKernelKernelDelay || schedule.IsWorkStart(edge.to);
   return is_gap ? std::make_optional(Delay::kKernelGap) : std::nullopt;
 }

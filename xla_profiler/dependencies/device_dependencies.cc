@@ -254,9 +254,9 @@ class Finder {
 
 absl::string_view DeviceDependencyKindName(DeviceDependencyKind kind) {
   // In the order of the enum.
-  static constexpr absl::string_view kNames[] = {"launch",        "stream order", "event wait",
-                                                 "event sync",    "stream sync",  "device sync",
-                                                 "blocking copy", "inferred wait"};
+  static constexpr absl::string_view kNames[] = {"launch",        "stream order",  "event wait",
+                                                 "event sync",    "stream sync",   "device sync",
+                                                 "blocking copy", "inferred wait", "call start"};
   static_assert(std::size(kNames) == kNumDeviceDependencyKinds);
   return kNames[static_cast<int>(kind)];
 }

@@ -11,6 +11,8 @@
 //   stream sync    the stream's last work         cudaStreamSynchronize    end .. end
 //   device sync    each stream's last work        cudaDeviceSynchronize    end .. end
 //   blocking copy  the copy                       cudaMemcpy               end .. end
+//   inferred wait  work that had just ended       work (inferred_waits.h)  end .. start
+//   call start     work or a call                 a thread's next call     end .. start
 //
 // Work is a kernel, copy or set on a stream. "Before" and "after" are the order in which work was
 // enqueued: by the start of the call that launched it. An edge runs forward in time; one that would

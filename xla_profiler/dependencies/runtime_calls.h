@@ -40,7 +40,9 @@ enum class DeviceDependencyKind : uint8_t {
   kBlockingCopy,
   // Work that nothing in the trace explains the late start of: inferred_waits.h.
   kInferredWait,
-  kLast = kInferredWait,
+  // The host went on with its next call when the work, or a call of another thread, had ended.
+  kCallStart,
+  kLast = kCallStart,
 };
 inline constexpr int kNumDeviceDependencyKinds = static_cast<int>(DeviceDependencyKind::kLast) + 1;
 
