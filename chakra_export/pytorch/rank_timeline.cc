@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "xla_profiler/dependencies/device_dependencies.h"
+#include "xla_profiler/dependencies/thread_turns.h"
 #include "xla_profiler/kineto/device_dependencies_json.h"
 
 namespace meridian {
@@ -22,15 +23,16 @@ struct Draft {
   bool has_children = false;
 };
 
-// Time in which a thread did nothing.
+// Time in which a thread waited for another one.
 struct Idle {
   int64_t begin_ps = 0;
   int64_t end_ps = 0;
+  // When the other thread had done its turn.
+  ThreadTurns::Moment turn;
   // The node whose duration it is part of.
   TimelineIndex owner = kNoTimelineNode;
-  // The node that comes after it, which waits for whoever ended it.
+  // The node that comes after it, which waits for the other thread.
   TimelineIndex next = kNoTimelineNode;
-  TrackId track = 0;
 };
 
 // A call that has begun and not returned.
@@ -47,15 +49,18 @@ struct Frame {
 class Builder {
  public:
   Builder(const EventTable& table, absl::string_view text, const HostDeviceLink& link)
-      : table_(table), link_(link), dependencies_(FindTraceJsonDependencies(text, table)) {}
+      : table_(table),
+        link_(link),
+        dependencies_(FindTraceJsonDependencies(text, table)),
+        index_(table),
+        turns_(table, index_, FindWorkers(table, dependencies_)) {}
 
   RankTimeline Build() {
     ListWaits();
-    const TrackIndex index(table_);
     chains_.resize(table_.tracks().size());
-    first_track_ = FirstTrack(index);
+    first_track_ = FirstTrack();
     for (TrackId track = 0; track < table_.tracks().size(); ++track) {
-      if (table_.track(track).kind == TrackKind::kHost) SweepThread(track, index.Rows(track));
+      if (table_.track(track).kind == TrackKind::kHost) SweepThread(track);
     }
     AddDeviceWork();
     AddDeviceEdges();
@@ -87,11 +92,11 @@ class Builder {
   }
 
   // The thread on which the profile begins.
-  TrackId FirstTrack(const TrackIndex& index) const {
+  TrackId FirstTrack() const {
     std::tuple<int64_t, TrackId> first(std::numeric_limits<int64_t>::max(), 0);
     for (TrackId track = 0; track < table_.tracks().size(); ++track) {
       if (table_.track(track).kind != TrackKind::kHost) continue;
-      for (const EventRow row : index.Rows(track)) {
+      for (const EventRow row : index_.Rows(track)) {
         if (!IsChainEvent(row)) continue;
         first = std::min(first, std::make_tuple(table_.start_ps(row), track));
         break;
@@ -102,14 +107,14 @@ class Builder {
 
   // ---- One thread.
 
-  void SweepThread(TrackId track, absl::Span<const EventRow> rows) {
+  void SweepThread(TrackId track) {
     track_ = track;
     frames_.clear();
     gap_ = kNoTimelineNode;
     pending_works_.clear();
     first_pending_idle_ = idles_.size();
     bool is_first = true;
-    for (const EventRow row : rows) {
+    for (const EventRow row : index_.Rows(track)) {
       if (!IsChainEvent(row)) continue;
       const int64_t start_ps = table_.start_ps(row);
       if (is_first) {
@@ -134,7 +139,9 @@ class Builder {
     if (track_ == first_track_) return;
     // Somebody had the thread begin.
     const TimelineIndex gap = AddHostNode(kNoRow, start_ps, start_ps, kNoTimelineNode);
-    idles_.push_back({std::numeric_limits<int64_t>::min(), start_ps, gap, gap, track_});
+    const int64_t begin_ps = std::numeric_limits<int64_t>::min();
+    const auto turn = turns_.Find(track_, begin_ps, start_ps);
+    if (turn.has_value()) idles_.push_back({begin_ps, start_ps, *turn, gap, gap});
     first_pending_idle_ = idles_.size();
   }
 
@@ -158,10 +165,10 @@ class Builder {
     const int64_t begin_ps = std::exchange(cursor_ps_, until_ps);
     const int64_t length_ps = until_ps - begin_ps;
     if (frames_.empty()) {
-      if (length_ps >= kMinThreadWaitPs) {
+      if (const auto turn = turns_.Find(track_, begin_ps, until_ps)) {
         const TimelineIndex gap = AddHostNode(kNoRow, begin_ps, until_ps, kNoTimelineNode);
         drafts_[gap].node.duration_ps = length_ps;
-        idles_.push_back({begin_ps, until_ps, gap, gap, track_});
+        idles_.push_back({begin_ps, until_ps, *turn, gap, gap});
         first_pending_idle_ = idles_.size();
         gap_ = kNoTimelineNode;
         return;
@@ -179,8 +186,9 @@ class Builder {
       return;
     }
     owner.node.duration_ps += length_ps;
-    if (length_ps >= kMinThreadWaitPs) {
-      idles_.push_back({begin_ps, until_ps, frame.owner, kNoTimelineNode, track_});
+    if (table_.category(frame.row) != EventCategory::kAnnotation) return;
+    if (const auto turn = turns_.Find(track_, begin_ps, until_ps)) {
+      idles_.push_back({begin_ps, until_ps, *turn, frame.owner, kNoTimelineNode});
     }
   }
 
@@ -316,29 +324,16 @@ class Builder {
   // ---- Threads that wait for threads.
 
   void ResolveIdle(const Idle& idle) {
-    if (idle.next == kNoTimelineNode) return;
-    TimelineIndex waker = kNoTimelineNode;
-    int64_t woken_ps = idle.begin_ps;
-    for (TrackId track = 0; track < chains_.size(); ++track) {
-      if (track == idle.track || chains_[track].empty() ||
-          table_.track(track).process != table_.track(idle.track).process) {
-        continue;
-      }
-      const TimelineIndex last = LastBefore(chains_[track], idle.end_ps);
-      if (last == kNoTimelineNode) continue;
-      const int64_t active_ps = LastActivity(last, idle.end_ps);
-      if (active_ps <= woken_ps) continue;
-      woken_ps = active_ps;
-      waker = last;
-    }
-    if (waker == kNoTimelineNode) return;
+    const TimelineIndex waker =
+        LastBefore(chains_[table_.track_id(idle.turn.row)], idle.turn.time_ps);
+    if (idle.next == kNoTimelineNode || waker == kNoTimelineNode) return;
     edges_.push_back({idle.next, waker, EdgeKind::kSync});
     TimelineNode& owner = drafts_[idle.owner].node;
     if (owner.row == kNoRow) {
-      owner.start_ps = woken_ps;
-      owner.duration_ps = idle.end_ps - woken_ps;
+      owner.start_ps = idle.turn.time_ps;
+      owner.duration_ps = idle.end_ps - idle.turn.time_ps;
     } else {
-      owner.duration_ps -= woken_ps - idle.begin_ps;
+      owner.duration_ps -= idle.turn.time_ps - idle.begin_ps;
     }
   }
 
@@ -357,16 +352,6 @@ class Builder {
 
   // A gap's start may have been moved; its place in the chain has not.
   int64_t BeginOf(TimelineIndex node) const { return drafts_[node].node.launched_ps; }
-
-  // Returns when the thread last began or ended a call by then.
-  int64_t LastActivity(TimelineIndex last, int64_t time_ps) const {
-    int64_t active_ps = BeginOf(last);
-    for (TimelineIndex at = last; at != kNoTimelineNode && drafts_[at].end_ps <= time_ps;
-         at = drafts_[at].parent) {
-      active_ps = std::max(active_ps, drafts_[at].end_ps);
-    }
-    return active_ps;
-  }
 
   // ---- The result.
 
@@ -409,6 +394,8 @@ class Builder {
   const EventTable& table_;
   const HostDeviceLink& link_;
   const DeviceDependencies dependencies_;
+  const TrackIndex index_;
+  const ThreadTurns turns_;
   absl::flat_hash_map<EventRow, std::vector<EventRow>> works_waited_for_;
   TrackId first_track_ = 0;
 

@@ -15,9 +15,8 @@
 //   - In a call that waits for the device (cudaStreamSynchronize, a copy that blocks), until the
 //     work ended; the thread's next node waits for the work, and so does what the call's operator
 //     launches later.
-//   - A thread that does nothing for kMinThreadWaitPs or longer, while another thread of the
-//     process works, waits for that thread: for the call it had begun last. Only what passed after
-//     the other thread's last activity counts as the waiting thread's own.
+//   - A thread outside of all operators and calls waits for the thread whose turn it is
+//     (thread_turns.h). Only what passed after that turn counts as the waiting thread's own.
 #ifndef CHAKRA_EXPORT_PYTORCH_RANK_TIMELINE_H_
 #define CHAKRA_EXPORT_PYTORCH_RANK_TIMELINE_H_
 
@@ -34,9 +33,6 @@
 #include "xla_profiler/events/event_table.h"
 
 namespace meridian {
-
-// One millisecond, as in other converters.
-inline constexpr int64_t kMinThreadWaitPs = 1'000'000'000;
 
 // Position of a node in RankTimeline::nodes.
 using TimelineIndex = NodeIndex;

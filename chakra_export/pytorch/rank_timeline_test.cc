@@ -100,22 +100,18 @@ TEST_F(RankTimelineTest, OrdersWorkLaunchedAfterAWaitInTheSameCall) {
   EXPECT_THAT(Edges(), IsSupersetOf({"count > write: w"}));
 }
 
-// Thread 1 does nothing in f from 200 to 5000 us; thread 2's e ends at 4000. So f took 1000 us
-// itself, and g waited for e. Thread 2 began after the gap before f, the last that was over by
-// then.
+// Thread 1 does nothing from 200 to 5000 us; thread 2's e ends at 4000. So 1000 us of that are thread
+// 1's own, and they come after e. Thread 2 began after d, the last that was over by then.
 TEST_F(RankTimelineTest, MakesThreadsWaitForThreads) {
-  Build(KinetoText()
-            .Op("d", 1, 0, 150)
-            .Op("f", 1, 200, 4800)
-            .Op("g", 1, 5000, 10)
-            .Op("e", 2, 3000, 1000));
-  EXPECT_THAT(Nodes(), ElementsAre("d 150", "gap 50", "f 1000", "gap 2800", "e 1000", "g 10"));
-  EXPECT_THAT(Edges(), ::testing::UnorderedElementsAre("d > gap: p", "gap > f: p", "f > g: p",
-                                                       "gap > e: p", "gap > gap: w", "e > g: w"));
+  Build(KinetoText().Op("d", 1, 0, 200).Op("g", 1, 5000, 2000).Op("e", 2, 3000, 1000));
+  EXPECT_THAT(Nodes(), ElementsAre("d 200", "gap 2800", "e 1000", "gap 1000", "g 2000"));
+  EXPECT_THAT(Edges(), ::testing::UnorderedElementsAre("d > gap: p", "gap > g: p", "gap > e: p",
+                                                       "d > gap: w", "e > gap: w"));
 }
 
-TEST_F(RankTimelineTest, ShortIdlenessIsNoWaiting) {
-  Build(KinetoText().Op("f", 1, 0, 900).Op("g", 1, 900, 10).Op("e", 2, 100, 300));
+// Time within an operator is the thread's own.
+TEST_F(RankTimelineTest, AnOperatorDoesNotWaitForOtherThreads) {
+  Build(KinetoText().Op("f", 1, 0, 4900).Op("g", 1, 4900, 10).Op("e", 2, 100, 300));
   EXPECT_THAT(Edges(), ::testing::Not(::testing::Contains("e > g: w")));
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <iterator>
 #include <limits>
 #include <optional>
 #include <string>
@@ -14,29 +13,17 @@
 #include "critical_path/graph/thread_walk.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/collectives/communication_kernel.h"
+#include "xla_profiler/dependencies/thread_turns.h"
 #include "xla_profiler/events/event_table.h"
 #include "xla_profiler/kineto/kineto_steps.h"
 
 namespace meridian {
 namespace {
 
-// How many stretches of other threads are looked at to find who continued a thread. Each thread has
-// at most one stretch in the way, that which began before the gap.
-constexpr int kMaxCandidates = 64;
-
 // What the graph has to know of a name; it is found once for each.
 struct NameTraits {
   bool loads_data = false;
   bool communicates = false;
-};
-
-// Time during which a thread was within operators and calls without a break.
-struct Stretch {
-  LaneId lane = 0;
-  int64_t start_ps = 0;
-  int64_t end_ps = 0;
-  // The instant at its end.
-  InstantId last = 0;
 };
 
 // Time during which a thread was outside of all operators and calls, between two of its instants.
@@ -57,7 +44,8 @@ class Builder {
         chosen_(chosen),
         options_(options),
         event_of_row_(table_.size(), kNoEvent),
-        is_worker_(FindWorkers(table_, dependencies_)),
+        track_index_(table_),
+        turns_(table_, track_index_, FindWorkers(table_, dependencies_), window.thread),
         lane_of_track_(table_.tracks().size(), kNoLane),
         graph_names_(table_.names().size(), kNoName) {}
 
@@ -71,10 +59,9 @@ class Builder {
     AddInstants(&graph_);
     graph_.edges.reserve(3 * graph_.events.size());
     last_instants_.assign(graph_.lanes.size(), kNoInstant);
-    ChooseHome();
     AddDeviceEdges();
     AddHostEdges();
-    AddGaps();
+    for (const Gap& gap : gaps_) AddGap(gap);
     AddWindowEnd();
     return std::move(result_);
   }
@@ -115,6 +102,7 @@ class Builder {
     if (lane == kNoLane) {
       const Track& track = table_.track(track_id);
       lane = static_cast<LaneId>(graph_.lanes.size());
+      track_of_lane_.push_back(track_id);
       graph_.lanes.push_back({options_.rank, track.kind, track.process, track.thread});
     }
     return lane;
@@ -203,13 +191,12 @@ class Builder {
   }
 
   void AddHostEdges() {
-    const TrackIndex index(table_);
     std::vector<GraphEventId> events;
     for (TrackId track = 0; track < table_.tracks().size(); ++track) {
       const LaneId lane = lane_of_track_[track];
       if (lane == kNoLane || graph_.lanes[lane].kind != TrackKind::kHost) continue;
       events.clear();
-      for (EventRow row : index.Rows(track)) {
+      for (EventRow row : track_index_.Rows(track)) {
         if (event_of_row_[row] != kNoEvent) events.push_back(event_of_row_[row]);
       }
       // Cutting at the window's start makes unequal starts equal.
@@ -221,21 +208,17 @@ class Builder {
       if (!std::is_sorted(events.begin(), events.end(), nests_before)) {
         std::stable_sort(events.begin(), events.end(), nests_before);
       }
-      AddThread(lane, is_worker_[track], events);
+      AddThread(lane, events);
     }
   }
 
-  void AddThread(LaneId lane, bool is_worker, absl::Span<const GraphEventId> events) {
+  void AddThread(LaneId lane, absl::Span<const GraphEventId> events) {
     InstantId before = kWindowStart;
     int data_loads = 0;
-    Stretch stretch;
-    stretch.lane = lane;
     const auto visit = [&](const ThreadStep& step) {
       const InstantId instant = step.is_start ? StartInstant(step.event) : EndInstant(step.event);
       if (step.open == kNoEvent) {
         gaps_.push_back({lane, before, instant});
-        if (is_worker && before != kWindowStart) stretches_.push_back(stretch);
-        stretch.start_ps = Time(instant);
       } else if (!step.is_start && AddHostWaits(step.event, before)) {
         graph_.AddUntimed(before, instant, EdgeType::kOperator);
       } else {
@@ -243,13 +226,9 @@ class Builder {
                         data_loads > 0 ? BoundBy::kDataLoading : BoundByOf(step.open), step.open);
       }
       if (traits_[graph_.events[step.event].name].loads_data) data_loads += step.is_start ? 1 : -1;
-      if (lane == home_) home_instants_.push_back(instant);
       before = instant;
-      stretch.last = instant;
-      stretch.end_ps = Time(instant);
     };
     result_.not_nested += WalkThread(graph_.events, events, visit);
-    if (is_worker) stretches_.push_back(stretch);
     last_instants_[lane] = before;
   }
 
@@ -270,61 +249,6 @@ class Builder {
     }
     AddCauses(EndInstant(call), has_waited, &causes, &graph_);
     return has_waited;
-  }
-
-  void ChooseHome() {
-    if (window_.thread.has_value() && is_worker_[*window_.thread]) {
-      home_ = lane_of_track_[*window_.thread];
-      if (home_ != kNoLane) return;
-    }
-    // Nested operators count more than once, but for all threads alike.
-    std::vector<double> busy_ps(graph_.lanes.size());
-    for (const GraphEvent& event : graph_.events) {
-      busy_ps[event.lane] += static_cast<double>(event.duration_ps);
-    }
-    for (TrackId track = 0; track < lane_of_track_.size(); ++track) {
-      const LaneId lane = lane_of_track_[track];
-      if (lane == kNoLane || !is_worker_[track]) continue;
-      if (home_ == kNoLane || busy_ps[lane] > busy_ps[home_]) home_ = lane;
-    }
-  }
-
-  void AddGaps() {
-    std::stable_sort(stretches_.begin(), stretches_.end(), [&](const Stretch& a, const Stretch& b) {
-      return std::tie(graph_.lanes[a.lane].process, a.end_ps) <
-             std::tie(graph_.lanes[b.lane].process, b.end_ps);
-    });
-    for (const Gap& gap : gaps_) AddGap(gap);
-  }
-
-  // Returns the end of the last stretch of another thread that lies in the gap, or kNoInstant.
-  InstantId FindStretchIn(const Gap& gap) const {
-    const std::string& process = graph_.lanes[gap.lane].process;
-    const int64_t begin_ps = Time(gap.before), end_ps = Time(gap.after);
-    auto it = std::lower_bound(
-        stretches_.begin(), stretches_.end(), end_ps, [&](const Stretch& stretch, int64_t time_ps) {
-          return std::tie(graph_.lanes[stretch.lane].process, stretch.end_ps) <
-                 std::tie(process, time_ps);
-        });
-    // One that ends before the gap does, so that no two threads wait for each other.
-    for (int i = 0; i < kMaxCandidates && it != stretches_.begin(); ++i) {
-      --it;
-      if (graph_.lanes[it->lane].process != process || it->end_ps <= begin_ps) break;
-      if (it->lane != gap.lane && it->start_ps >= begin_ps) return it->last;
-    }
-    return kNoInstant;
-  }
-
-  // Returns the last instant of the home thread that lies in the gap, or kNoInstant.
-  InstantId FindHomeInstantIn(const Gap& gap) const {
-    if (home_ == kNoLane || graph_.lanes[home_].process != graph_.lanes[gap.lane].process) {
-      return kNoInstant;
-    }
-    const auto it = std::lower_bound(
-        home_instants_.begin(), home_instants_.end(), Time(gap.after),
-        [&](InstantId instant, int64_t time_ps) { return Time(instant) < time_ps; });
-    if (it == home_instants_.begin() || Time(*std::prev(it)) <= Time(gap.before)) return kNoInstant;
-    return *std::prev(it);
   }
 
   // Returns the last that the call after the gap is known to have waited for in it, or kNoInstant.
@@ -349,8 +273,11 @@ class Builder {
     if (graph_.lanes[gap.lane].kind != TrackKind::kHost) return kNoInstant;
     const InstantId named = FindNamedIn(gap);
     if (named != kNoInstant) return named;
-    const InstantId at_home = gap.lane == home_ ? kNoInstant : FindHomeInstantIn(gap);
-    return at_home != kNoInstant ? at_home : FindStretchIn(gap);
+    const std::optional<ThreadTurns::Moment> turn =
+        turns_.Find(track_of_lane_[gap.lane], Time(gap.before), Time(gap.after));
+    const GraphEventId event = turn.has_value() ? event_of_row_[turn->row] : kNoEvent;
+    if (event == kNoEvent) return kNoInstant;
+    return turn->is_start ? StartInstant(event) : EndInstant(event);
   }
 
   // Adds the edges of a gap, and returns what was awaited in it (FindAwaited).
@@ -412,9 +339,11 @@ class Builder {
 
   // By the table's rows: the event of the graph, or kNoEvent for a row outside of the window.
   std::vector<GraphEventId> event_of_row_;
-  // By the table's tracks: whether it works (FindWorkers), and its lane of the graph or kNoLane.
-  const std::vector<bool> is_worker_;
+  const TrackIndex track_index_;
+  const ThreadTurns turns_;
+  // By the table's tracks: its lane of the graph or kNoLane; and by lane its track.
   std::vector<LaneId> lane_of_track_;
+  std::vector<TrackId> track_of_lane_;
   // By the table's names: whether events so called load data, and the graph's name or kNoName.
   std::vector<bool> loads_data_;
   std::vector<NameId> graph_names_;
@@ -424,14 +353,8 @@ class Builder {
   std::vector<InstantId> last_instants_;
   // By calls that wait for device work: what their ends wait for, a range of the dependencies.
   absl::flat_hash_map<GraphEventId, absl::Span<const DeviceDependency>> waits_of_call_;
-  // The stretches of the workers, in order of process, then end.
-  std::vector<Stretch> stretches_;
   // The gaps of all threads of the host.
   std::vector<Gap> gaps_;
-  // The home thread is the one whose range the window is, else the busiest worker; and its instants
-  // in order.
-  LaneId home_ = kNoLane;
-  std::vector<InstantId> home_instants_;
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "critical_path/graph/path_graph.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/dependencies/thread_turns.h"
 
 namespace meridian {
 namespace {
@@ -95,21 +96,6 @@ constexpr EventRow kNoRow = std::numeric_limits<EventRow>::max();
 constexpr size_t kMaxRows = std::numeric_limits<InstantId>::max() / 4;
 
 }  // namespace
-
-bool IsHostWork(EventCategory category) {
-  return category == EventCategory::kCpuOp || category == EventCategory::kRuntimeApi;
-}
-
-std::vector<bool> FindWorkers(const EventTable& table, const DeviceDependencies& dependencies) {
-  std::vector<bool> is_worker(table.tracks().size());
-  for (EventRow row = 0; row < table.size(); ++row) {
-    if (table.category(row) == EventCategory::kCpuOp) is_worker[table.track_id(row)] = true;
-  }
-  for (const DeviceDependency& edge : dependencies.edges) {
-    if (edge.kind == DeviceDependencyKind::kLaunch) is_worker[table.track_id(edge.from)] = true;
-  }
-  return is_worker;
-}
 
 absl::StatusOr<TraceWindow> ChooseTraceWindow(const EventTable& table,
                                               const DeviceDependencies& dependencies,

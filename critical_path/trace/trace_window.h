@@ -32,13 +32,6 @@ struct TraceWindow {
   std::optional<TrackId> thread;
 };
 
-// True for the host's operators and calls, which with device work make up the graph.
-bool IsHostWork(EventCategory category);
-
-// Returns for each track whether it is a thread that runs operators or launches work. Others only
-// watch, as those that ask again and again whether a collective is over.
-std::vector<bool> FindWorkers(const EventTable& table, const DeviceDependencies& dependencies);
-
 // Returns the span of all that the workers did and of all device work, or of the annotation's
 // chosen occurrences: ranges of the host whose name contains the text, in order of their starts; if
 // there are none, the host's other events, else the device's.

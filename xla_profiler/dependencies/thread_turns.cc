@@ -1,0 +1,117 @@
+#include "xla_profiler/dependencies/thread_turns.h"
+
+#include <algorithm>
+#include <iterator>
+#include <tuple>
+
+namespace meridian {
+namespace {
+
+// How many stretches of other threads are looked at to find who continued a thread. Each thread has
+// at most one stretch in the way, that which began before the gap.
+constexpr int kMaxCandidates = 64;
+
+}  // namespace
+
+std::vector<bool> FindWorkers(const EventTable& table, const DeviceDependencies& dependencies) {
+  std::vector<bool> is_worker(table.tracks().size());
+  for (EventRow row = 0; row < table.size(); ++row) {
+    if (table.category(row) == EventCategory::kCpuOp) is_worker[table.track_id(row)] = true;
+  }
+  for (const DeviceDependency& edge : dependencies.edges) {
+    if (edge.kind == DeviceDependencyKind::kLaunch) is_worker[table.track_id(edge.from)] = true;
+  }
+  return is_worker;
+}
+
+ThreadTurns::ThreadTurns(const EventTable& table, const TrackIndex& index,
+                         const std::vector<bool>& is_worker, std::optional<TrackId> home)
+    : table_(table), is_worker_(is_worker) {
+  const bool is_given = home.has_value() && is_worker[*home];
+  if (is_given) home_ = home;
+  double most_ps = -1;
+  for (TrackId track = 0; track < table.tracks().size(); ++track) {
+    if (!is_worker[track] || table.track(track).kind != TrackKind::kHost) continue;
+    AddStretches(track, index.Rows(track));
+    if (is_given) continue;
+    // Nested operators count more than once, but for all threads alike.
+    double busy_ps = 0;
+    for (const EventRow row : index.Rows(track)) {
+      if (IsHostWork(table.category(row))) busy_ps += static_cast<double>(table.duration_ps(row));
+    }
+    if (busy_ps <= most_ps) continue;
+    most_ps = busy_ps;
+    home_ = track;
+  }
+  if (home_.has_value()) AddHomeMoments(index.Rows(*home_));
+  std::stable_sort(stretches_.begin(), stretches_.end(), [&](const Stretch& a, const Stretch& b) {
+    return std::tie(ProcessOf(a.track), a.end.time_ps) <
+           std::tie(ProcessOf(b.track), b.end.time_ps);
+  });
+}
+
+void ThreadTurns::AddStretches(TrackId track, absl::Span<const EventRow> rows) {
+  std::optional<Stretch> stretch;
+  for (const EventRow row : rows) {
+    if (!IsHostWork(table_.category(row))) continue;
+    const int64_t start_ps = table_.start_ps(row), end_ps = table_.end_ps(row);
+    if (stretch.has_value() && start_ps < stretch->end.time_ps) {
+      if (end_ps >= stretch->end.time_ps) stretch->end = {end_ps, row, /*is_start=*/false};
+      continue;
+    }
+    if (stretch.has_value()) stretches_.push_back(*stretch);
+    stretch = Stretch{track, start_ps, {end_ps, row, /*is_start=*/false}};
+  }
+  if (stretch.has_value()) stretches_.push_back(*stretch);
+}
+
+void ThreadTurns::AddHomeMoments(absl::Span<const EventRow> rows) {
+  // Ends to come, those of the innermost events last.
+  std::vector<Moment> open;
+  const auto close_until = [&](int64_t time_ps) {
+    for (; !open.empty() && open.back().time_ps <= time_ps; open.pop_back()) {
+      home_moments_.push_back(open.back());
+    }
+  };
+  for (const EventRow row : rows) {
+    if (!IsHostWork(table_.category(row))) continue;
+    close_until(table_.start_ps(row));
+    home_moments_.push_back({table_.start_ps(row), row, /*is_start=*/true});
+    open.push_back({table_.end_ps(row), row, /*is_start=*/false});
+  }
+  home_moments_.insert(home_moments_.end(), open.rbegin(), open.rend());
+  const auto is_earlier = [](const Moment& a, const Moment& b) { return a.time_ps < b.time_ps; };
+  // Events may overlap without nesting.
+  if (!std::is_sorted(home_moments_.begin(), home_moments_.end(), is_earlier)) {
+    std::stable_sort(home_moments_.begin(), home_moments_.end(), is_earlier);
+  }
+}
+
+std::optional<ThreadTurns::Moment> ThreadTurns::Find(TrackId track, int64_t begin_ps,
+                                                     int64_t end_ps) const {
+  const std::string& process = ProcessOf(track);
+  std::optional<Moment> last;
+  if (home_.has_value() && *home_ != track && ProcessOf(*home_) == process) {
+    const auto after = std::lower_bound(
+        home_moments_.begin(), home_moments_.end(), end_ps,
+        [](const Moment& moment, int64_t time_ps) { return moment.time_ps < time_ps; });
+    if (after != home_moments_.begin() && std::prev(after)->time_ps > begin_ps) {
+      last = *std::prev(after);
+    }
+  }
+  // A worker serves the home thread; who only watches, whoever worked last.
+  if (last.has_value() && is_worker_[track]) return last;
+  auto it = std::lower_bound(
+      stretches_.begin(), stretches_.end(), end_ps, [&](const Stretch& stretch, int64_t time_ps) {
+        return std::tie(ProcessOf(stretch.track), stretch.end.time_ps) < std::tie(process, time_ps);
+      });
+  for (int i = 0; i < kMaxCandidates && it != stretches_.begin(); ++i) {
+    --it;
+    if (ProcessOf(it->track) != process || it->end.time_ps <= begin_ps) break;
+    if (last.has_value() && it->end.time_ps <= last->time_ps) break;
+    if (it->track != track && it->start_ps >= begin_ps) return it->end;
+  }
+  return last;
+}
+
+}  // namespace meridian
