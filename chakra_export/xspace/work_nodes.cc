@@ -202,6 +202,7 @@ class NodeMaker {
     members_.resize(profiles_.size());
     for (size_t p = 0; p < profiles_.size(); ++p) {
       members_[p].resize(run_.profiles[p].events.size());
+      out_.node_of_event.emplace_back(run_.profiles[p].events.size(), kNoNodeIndex);
     }
     const std::vector<CollectiveInstance>& instances = table_.instances();
     last_starts_ps_.resize(instances.size(), std::numeric_limits<int64_t>::min());
@@ -281,7 +282,10 @@ class NodeMaker {
         continue;
       }
       const auto [it, is_new] = executions.try_emplace(event);
-      if (is_new) it->second = AddCommunication(rank, place, work, event);
+      if (is_new) {
+        out_.node_of_event[place.profile][event] = static_cast<NodeIndex>(out_.graph.nodes.size());
+        it->second = AddCommunication(rank, place, work, event);
+      }
       for (const size_t node : it->second) ++out_.graph.nodes[node].pieces;
     }
     if (out_.graph.nodes.size() > first) {

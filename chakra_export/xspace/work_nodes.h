@@ -46,6 +46,8 @@ struct WorkAccount {
 struct WorkNodes {
   // The nodes of a rank stand together, in the order of their starts.
   RunGraph graph;
+  // By profile and event of its collectives: the first node of the event; kNoNodeIndex for none.
+  std::vector<std::vector<NodeIndex>> node_of_event;
   // Accounts by rank.
   std::map<int64_t, WorkAccount> accounts;
   // The profile of each rank; null for a rank that has none.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "trace_alignment/collectives/happens_before.h"
 #include "xla_profiler/base/errors.h"
 
@@ -106,6 +108,29 @@ absl::StatusOr<TraceAnalysis> AnalyzeJob(FileSystem& file_system, const JobInput
   analysis->source.trace = name;
   analysis->source.window = options.window;
   return analysis;
+}
+
+std::vector<MemberMeeting> FindMeetings(const CollectiveTable& table) {
+  std::vector<MemberMeeting> meetings;
+  for (const CollectiveInstance& instance : table.instances()) {
+    const absl::Span<const CollectiveMember> members = table.MembersOf(instance);
+    if (IsSynchronising(table.OpOf(instance).kind)) {
+      MemberMeeting& meeting = meetings.emplace_back();
+      meeting.instance = &instance;
+      for (const CollectiveMember& member : members) meeting.arrivals.push_back(&member);
+      meeting.departures = meeting.arrivals;
+      continue;
+    }
+    std::map<uint32_t, std::vector<const CollectiveMember*>> sources;
+    for (const MemberPair& pair : table.PairsOf(instance)) {
+      if (pair.source != pair.target) sources[pair.target].push_back(&members[pair.source]);
+    }
+    for (auto& [target, arrivals] : sources) {
+      arrivals.push_back(&members[target]);
+      meetings.push_back({&instance, std::move(arrivals), {&members[target]}});
+    }
+  }
+  return meetings;
 }
 
 absl::Status CheckClocks(const CollectiveRun& run, const JobOptions& options,

@@ -17,6 +17,7 @@
 #include "critical_path/job/rank_join.h"
 #include "critical_path/job/trace_analysis.h"
 #include "trace_alignment/collectives/collective_run.h"
+#include "trace_alignment/collectives/collective_table.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
 
@@ -94,6 +95,17 @@ absl::StatusOr<LoadedJob> LoadKinetoJob(FileSystem& file_system, const JobInput&
 // the ranks do not communicate alike or wait for each other for ever.
 absl::StatusOr<LoadedJob> LoadEtJob(FileSystem& file_system, const JobInput& input,
                                     const JobOptions& options);
+
+// A Meeting (rank_join.h) of members of a collective.
+struct MemberMeeting {
+  const CollectiveInstance* instance = nullptr;
+  std::vector<const CollectiveMember*> arrivals;
+  std::vector<const CollectiveMember*> departures;
+};
+
+// Returns where the ranks of a run meet, in the order of the instances: all members of a collective
+// that synchronises wait for all; otherwise whoever is the target of pairs waits for their sources.
+std::vector<MemberMeeting> FindMeetings(const CollectiveTable& table);
 
 // FailedPrecondition when the clocks of the ranks disagree, unless that is allowed; then it is
 // noted.

@@ -140,47 +140,25 @@ class KinetoJobLoader {
   }
 
   void AddMeetings() {
-    const CollectiveTable& table = run_.table;
-    for (const CollectiveInstance& instance : table.instances()) {
-      const absl::Span<const CollectiveMember> members = table.MembersOf(instance);
-      if (IsSynchronising(table.OpOf(instance).kind)) {
-        std::vector<const CollectiveMember*> all;
-        for (const CollectiveMember& member : members) all.push_back(&member);
-        AddMeeting(instance, all, all);
-        continue;
+    for (const MemberMeeting& from : FindMeetings(run_.table)) {
+      Meeting meeting;
+      meeting.name = run_.table.OpOf(*from.instance).instruction;
+      for (const CollectiveMember* member : from.arrivals) {
+        const uint32_t trace = run_.table.NodeOf(*member);
+        if (!meeting.step.has_value()) {
+          meeting.step = run_.profiles[trace].events[member->event].step;
+        }
+        const GraphEventId event = traces_[trace].collectives[member->event].first;
+        if (event != kNoEvent) meeting.arrivals.push_back({positions_[trace], StartInstant(event)});
       }
-      // Whoever is the target of pairs waits for their sources.
-      std::map<uint32_t, std::vector<const CollectiveMember*>> sources;
-      for (const MemberPair& pair : table.PairsOf(instance)) {
-        sources[pair.target].push_back(&members[pair.source]);
+      for (const CollectiveMember* member : from.departures) {
+        const uint32_t trace = run_.table.NodeOf(*member);
+        const GraphEventId event = traces_[trace].collectives[member->event].last;
+        if (event != kNoEvent) meeting.departures.push_back({positions_[trace], EndInstant(event)});
       }
-      for (auto& [target, arrivals] : sources) {
-        arrivals.push_back(&members[target]);
-        AddMeeting(instance, arrivals, {&members[target]});
-      }
+      if (meeting.arrivals.size() < 2 || meeting.departures.empty()) continue;
+      loaded_.job.meetings.push_back(std::move(meeting));
     }
-  }
-
-  void AddMeeting(const CollectiveInstance& instance,
-                  const std::vector<const CollectiveMember*>& arrivals,
-                  const std::vector<const CollectiveMember*>& departures) {
-    Meeting meeting;
-    meeting.name = run_.table.OpOf(instance).instruction;
-    for (const CollectiveMember* member : arrivals) {
-      const uint32_t trace = run_.table.NodeOf(*member);
-      if (!meeting.step.has_value()) {
-        meeting.step = run_.profiles[trace].events[member->event].step;
-      }
-      const GraphEventId event = traces_[trace].collectives[member->event].first;
-      if (event != kNoEvent) meeting.arrivals.push_back({positions_[trace], StartInstant(event)});
-    }
-    for (const CollectiveMember* member : departures) {
-      const uint32_t trace = run_.table.NodeOf(*member);
-      const GraphEventId event = traces_[trace].collectives[member->event].last;
-      if (event != kNoEvent) meeting.departures.push_back({positions_[trace], EndInstant(event)});
-    }
-    if (meeting.arrivals.size() < 2 || meeting.departures.empty()) return;
-    loaded_.job.meetings.push_back(std::move(meeting));
   }
 
   void AddNotes() {

@@ -21,7 +21,6 @@
 #include "chakra_export/xspace/work_nodes.h"
 #include "critical_path/graph/graph_source.h"
 #include "critical_path/job/execution_job.h"
-#include "third_party/chakra/et_def.pb.h"
 #include "trace_alignment/collectives/collective_table.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/xplane/session_clock.h"
@@ -33,7 +32,7 @@ namespace {
 class XSpaceJobLoader {
  public:
   XSpaceJobLoader(const ProfiledRun& run, const JobOptions& options)
-      : run_(run), table_(run.collectives.table), options_(options) {}
+      : run_(run), options_(options) {}
 
   absl::StatusOr<LoadedJob> Load() {
     RETURN_IF_ERROR(CheckOneRun(run_.collectives));
@@ -43,7 +42,7 @@ class XSpaceJobLoader {
     RETURN_IF_ERROR(ChooseWindows());
     ReadNodes();
     loaded_.without_gpus = !HasGpus();
-    FindMeetings();
+    AddMeetings();
     ASSIGN_OR_RETURN(loaded_.job, BuildExecutionJob(execution_, windows_));
     for (const auto& list :
          {run_.collectives.ranks.notes, run_.collectives.runs.notes, work_.notes}) {
@@ -190,54 +189,24 @@ class XSpaceJobLoader {
     return EventCategory::kUnknown;
   }
 
-  void FindMeetings() {
-    // Nodes by the number of their instance; the numbers follow the order of the first starts.
-    std::map<uint32_t, std::vector<NodeIndex>> instances;
-    for (NodeIndex node = 0; node < work_.graph.nodes.size(); ++node) {
-      const RunNode& work = work_.graph.nodes[node];
-      if (work.IsCommunication()) instances[work.instance].push_back(node);
-    }
-    for (const auto& [instance, nodes] : instances) {
-      if (instance >= table_.instances().size()) {
-        AddMessage(nodes);
-      } else if (IsSynchronising(table_.OpOf(table_.instances()[instance]).kind)) {
-        AddMeeting(nodes, nodes, &execution_);
-      } else {
-        AddRooted(table_.instances()[instance], nodes);
+  void AddMeetings() {
+    const CollectiveTable& table = run_.collectives.table;
+    const auto nodes_of = [&](const std::vector<const CollectiveMember*>& members) {
+      std::vector<NodeIndex> nodes;
+      for (const CollectiveMember* member : members) {
+        const NodeIndex node = work_.node_of_event[table.NodeOf(*member)][member->event];
+        if (node != kNoNodeIndex) nodes.push_back(node);
       }
-    }
-  }
-
-  // Adds the meeting of a message, for whose sender the receiver waits.
-  void AddMessage(const std::vector<NodeIndex>& nodes) {
-    std::vector<NodeIndex> receivers;
-    for (const NodeIndex node : nodes) {
-      if (work_.graph.nodes[node].type == ChakraProtoMsg::COMM_RECV_NODE) receivers.push_back(node);
-    }
-    AddMeeting(nodes, receivers, &execution_);
-  }
-
-  // Adds the meetings of a collective in which not all wait for all: whoever is the target of pairs
-  // waits for their sources.
-  void AddRooted(const CollectiveInstance& instance, const std::vector<NodeIndex>& nodes) {
-    const absl::Span<const CollectiveMember> members = table_.MembersOf(instance);
-    std::map<int64_t, NodeIndex> node_of_rank;
-    for (const NodeIndex node : nodes) node_of_rank[work_.graph.nodes[node].resource.rank] = node;
-    std::map<uint32_t, std::vector<NodeIndex>> sources;
-    for (const MemberPair& pair : table_.PairsOf(instance)) {
-      const auto source = node_of_rank.find(members[pair.source].rank);
-      if (source != node_of_rank.end()) sources[pair.target].push_back(source->second);
-    }
-    for (auto& [target, arrivals] : sources) {
-      const auto node = node_of_rank.find(members[target].rank);
-      if (node == node_of_rank.end()) continue;
-      arrivals.push_back(node->second);
-      AddMeeting(std::move(arrivals), {node->second}, &execution_);
+      return nodes;
+    };
+    for (const MemberMeeting& meeting : FindMeetings(table)) {
+      std::vector<NodeIndex> arrivals = nodes_of(meeting.arrivals);
+      if (arrivals.size() < 2) continue;
+      AddMeeting(std::move(arrivals), nodes_of(meeting.departures), &execution_);
     }
   }
 
   const ProfiledRun& run_;
-  const CollectiveTable& table_;
   const JobOptions& options_;
   WorkNodes work_;
   TimedExecution execution_;
