@@ -174,27 +174,4 @@ void AddCommunicationOrder(const std::vector<NodeIndex>& order, RunGraph* graph)
   }
 }
 
-void AddObservedCommunicationOrder(const std::vector<NodeIndex>& order, RunGraph* graph) {
-  struct Placed {
-    NodeIndex node = 0;
-    // The last end of this node and all before it on the rank.
-    int64_t last_end_ns = 0;
-  };
-  std::map<int64_t, std::vector<Placed>> ranks;
-  for (const NodeIndex node : order) {
-    const RunNode& work = graph->nodes[node];
-    if (!IsCollective(work)) continue;
-    std::vector<Placed>& placed = ranks[work.resource.rank];
-    for (size_t i = placed.size(); i-- > 0;) {
-      const RunNode& before = graph->nodes[placed[i].node];
-      if (before.end_ns > work.start_ns) continue;
-      graph->edges.push_back({node, placed[i].node, EdgeKind::kControl});
-      // It has waited for all that came before it.
-      if (i == 0 || placed[i - 1].last_end_ns <= before.start_ns) break;
-    }
-    const int64_t last_end_ns = placed.empty() ? work.end_ns : placed.back().last_end_ns;
-    placed.push_back({node, std::max(last_end_ns, work.end_ns)});
-  }
-}
-
 }  // namespace meridian

@@ -27,10 +27,6 @@ absl::StatusOr<std::vector<NodeIndex>> GlobalOrder(const RunGraph& graph);
 // Lets every collective wait for the one before it on its rank.
 void AddCommunicationOrder(const std::vector<NodeIndex>& order, RunGraph* graph);
 
-// Lets every collective wait for those before it on its rank that had ended when it started, which
-// does not serialise what overlapped.
-void AddObservedCommunicationOrder(const std::vector<NodeIndex>& order, RunGraph* graph);
-
 }  // namespace meridian
 
 #endif  // CHAKRA_EXPORT_RUN_COMMUNICATION_ORDER_H_

@@ -88,36 +88,5 @@ TEST(GlobalOrderTest, ReceivesComeAfterTheirSendsAndNeedNoSlot) {
   EXPECT_TRUE(graph.edges.empty());
 }
 
-// On one rank: a [0, 30) and b [10, 20) overlap, c [25, 35) overlaps a, d [40, 50) comes after all.
-TEST(GlobalOrderTest, WhatOverlappedStaysConcurrentInTheObservedOrder) {
-  RunGraph graph;
-  graph.rank_count = 1;
-  graph.nodes = {Collective(0, 0, 0, 1, 0), Collective(0, 1, 10, 2, 10),
-                 Collective(0, 2, 25, 3, 25), Collective(0, 3, 40, 4, 40)};
-  graph.nodes[0].end_ns = 30;
-  AddObservedCommunicationOrder({0, 1, 2, 3}, &graph);
-  std::vector<std::pair<NodeIndex, NodeIndex>> edges;
-  for (const DependencyEdge& edge : graph.edges) {
-    EXPECT_TRUE(edge.kinds == EdgeKind::kControl);
-    edges.emplace_back(edge.source, edge.node);
-  }
-  using Edge = std::pair<NodeIndex, NodeIndex>;
-  EXPECT_THAT(edges, ElementsAre(Edge(1, 2), Edge(2, 3), Edge(1, 3), Edge(0, 3)));
-}
-
-// Once a communication has waited for all before it, the next need look no further.
-TEST(GlobalOrderTest, TheObservedOrderOfAChainIsAChain) {
-  RunGraph graph;
-  graph.rank_count = 1;
-  for (uint32_t i = 0; i < 5; ++i) graph.nodes.push_back(Collective(0, i, 100 * i, i, 100 * i));
-  graph.nodes.push_back(Message(ChakraProtoMsg::COMM_RECV_NODE, 0, 600, 9));
-  AddObservedCommunicationOrder({0, 1, 2, 3, 4, 5}, &graph);
-  ASSERT_EQ(graph.edges.size(), 4);
-  for (uint32_t i = 0; i < 4; ++i) {
-    EXPECT_EQ(graph.edges[i].source, i);
-    EXPECT_EQ(graph.edges[i].node, i + 1);
-  }
-}
-
 }  // namespace
 }  // namespace meridian

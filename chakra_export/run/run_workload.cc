@@ -116,8 +116,6 @@ absl::StatusOr<RunWorkload> MakeRunWorkload(EtFlavor flavor, bool has_times, Run
   if (flavor == EtFlavor::kSimulation) {
     order = FoldHosts(order, run);
     AddCommunicationOrder(order, run);
-  } else if (has_times) {
-    AddObservedCommunicationOrder(order, run);
   }
   if (has_times) order = AddHostGaps(order, run);
   if (flavor == EtFlavor::kFull) order = AddGroupTables(order, run);
