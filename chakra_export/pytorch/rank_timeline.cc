@@ -324,16 +324,17 @@ class Builder {
   // ---- Threads that wait for threads.
 
   void ResolveIdle(const Idle& idle) {
-    const TimelineIndex waker =
-        LastBefore(chains_[table_.track_id(idle.turn.row)], idle.turn.time_ps);
+    const EventRow row = idle.turn.row;
+    const int64_t turn_ps = idle.turn.is_start ? table_.start_ps(row) : table_.end_ps(row);
+    const TimelineIndex waker = LastBefore(chains_[table_.track_id(row)], turn_ps);
     if (idle.next == kNoTimelineNode || waker == kNoTimelineNode) return;
     edges_.push_back({idle.next, waker, EdgeKind::kSync});
     TimelineNode& owner = drafts_[idle.owner].node;
     if (owner.row == kNoRow) {
-      owner.start_ps = idle.turn.time_ps;
-      owner.duration_ps = idle.end_ps - idle.turn.time_ps;
+      owner.start_ps = turn_ps;
+      owner.duration_ps = idle.end_ps - turn_ps;
     } else {
-      owner.duration_ps -= idle.turn.time_ps - idle.begin_ps;
+      owner.duration_ps -= turn_ps - idle.begin_ps;
     }
   }
 

@@ -45,8 +45,7 @@ ThreadTurns::ThreadTurns(const EventTable& table, const TrackIndex& index,
   }
   if (home_.has_value()) AddHomeMoments(index.Rows(*home_));
   std::stable_sort(stretches_.begin(), stretches_.end(), [&](const Stretch& a, const Stretch& b) {
-    return std::tie(ProcessOf(a.track), a.end.time_ps) <
-           std::tie(ProcessOf(b.track), b.end.time_ps);
+    return std::tie(ProcessOf(a.track), a.end_ps) < std::tie(ProcessOf(b.track), b.end_ps);
   });
 }
 
@@ -55,32 +54,32 @@ void ThreadTurns::AddStretches(TrackId track, absl::Span<const EventRow> rows) {
   for (const EventRow row : rows) {
     if (!IsHostWork(table_.category(row))) continue;
     const int64_t start_ps = table_.start_ps(row), end_ps = table_.end_ps(row);
-    if (stretch.has_value() && start_ps < stretch->end.time_ps) {
-      if (end_ps >= stretch->end.time_ps) stretch->end = {end_ps, row, /*is_start=*/false};
-      continue;
+    if (!stretch.has_value() || start_ps >= stretch->end_ps) {
+      if (stretch.has_value()) stretches_.push_back(*stretch);
+      stretch = Stretch{track, row, start_ps, end_ps};
+    } else if (end_ps >= stretch->end_ps) {
+      stretch->last = row;
+      stretch->end_ps = end_ps;
     }
-    if (stretch.has_value()) stretches_.push_back(*stretch);
-    stretch = Stretch{track, start_ps, {end_ps, row, /*is_start=*/false}};
   }
   if (stretch.has_value()) stretches_.push_back(*stretch);
 }
 
 void ThreadTurns::AddHomeMoments(absl::Span<const EventRow> rows) {
   // Ends to come, those of the innermost events last.
-  std::vector<Moment> open;
-  const auto close_until = [&](int64_t time_ps) {
-    for (; !open.empty() && open.back().time_ps <= time_ps; open.pop_back()) {
-      home_moments_.push_back(open.back());
-    }
-  };
+  std::vector<EventRow> open;
   for (const EventRow row : rows) {
     if (!IsHostWork(table_.category(row))) continue;
-    close_until(table_.start_ps(row));
-    home_moments_.push_back({table_.start_ps(row), row, /*is_start=*/true});
-    open.push_back({table_.end_ps(row), row, /*is_start=*/false});
+    for (; !open.empty() && table_.end_ps(open.back()) <= table_.start_ps(row); open.pop_back()) {
+      home_moments_.push_back({open.back(), /*is_start=*/false});
+    }
+    home_moments_.push_back({row, /*is_start=*/true});
+    open.push_back(row);
   }
-  home_moments_.insert(home_moments_.end(), open.rbegin(), open.rend());
-  const auto is_earlier = [](const Moment& a, const Moment& b) { return a.time_ps < b.time_ps; };
+  for (; !open.empty(); open.pop_back()) {
+    home_moments_.push_back({open.back(), /*is_start=*/false});
+  }
+  const auto is_earlier = [&](const Moment& a, const Moment& b) { return TimeOf(a) < TimeOf(b); };
   // Events may overlap without nesting.
   if (!std::is_sorted(home_moments_.begin(), home_moments_.end(), is_earlier)) {
     std::stable_sort(home_moments_.begin(), home_moments_.end(), is_earlier);
@@ -94,8 +93,8 @@ std::optional<ThreadTurns::Moment> ThreadTurns::Find(TrackId track, int64_t begi
   if (home_.has_value() && *home_ != track && ProcessOf(*home_) == process) {
     const auto after = std::lower_bound(
         home_moments_.begin(), home_moments_.end(), end_ps,
-        [](const Moment& moment, int64_t time_ps) { return moment.time_ps < time_ps; });
-    if (after != home_moments_.begin() && std::prev(after)->time_ps > begin_ps) {
+        [&](const Moment& moment, int64_t time_ps) { return TimeOf(moment) < time_ps; });
+    if (after != home_moments_.begin() && TimeOf(*std::prev(after)) > begin_ps) {
       last = *std::prev(after);
     }
   }
@@ -103,13 +102,15 @@ std::optional<ThreadTurns::Moment> ThreadTurns::Find(TrackId track, int64_t begi
   if (last.has_value() && is_worker_[track]) return last;
   auto it = std::lower_bound(
       stretches_.begin(), stretches_.end(), end_ps, [&](const Stretch& stretch, int64_t time_ps) {
-        return std::tie(ProcessOf(stretch.track), stretch.end.time_ps) < std::tie(process, time_ps);
+        return std::tie(ProcessOf(stretch.track), stretch.end_ps) < std::tie(process, time_ps);
       });
   for (int i = 0; i < kMaxCandidates && it != stretches_.begin(); ++i) {
     --it;
-    if (ProcessOf(it->track) != process || it->end.time_ps <= begin_ps) break;
-    if (last.has_value() && it->end.time_ps <= last->time_ps) break;
-    if (it->track != track && it->start_ps >= begin_ps) return it->end;
+    if (ProcessOf(it->track) != process || it->end_ps <= begin_ps) break;
+    if (last.has_value() && it->end_ps <= TimeOf(*last)) break;
+    if (it->track != track && it->start_ps >= begin_ps) {
+      return Moment{it->last, /*is_start=*/false};
+    }
   }
   return last;
 }

@@ -36,7 +36,6 @@ class ThreadTurns {
  public:
   // A start or an end of the host's work.
   struct Moment {
-    int64_t time_ps = 0;
     EventRow row = 0;
     bool is_start = false;
   };
@@ -53,12 +52,17 @@ class ThreadTurns {
  private:
   struct Stretch {
     TrackId track = 0;
+    // The row that ends it.
+    EventRow last = 0;
     int64_t start_ps = 0;
-    Moment end;
+    int64_t end_ps = 0;
   };
 
   void AddStretches(TrackId track, absl::Span<const EventRow> rows);
   void AddHomeMoments(absl::Span<const EventRow> rows);
+  int64_t TimeOf(const Moment& moment) const {
+    return moment.is_start ? table_.start_ps(moment.row) : table_.end_ps(moment.row);
+  }
   const std::string& ProcessOf(TrackId track) const { return table_.track(track).process; }
 
   const EventTable& table_;
