@@ -65,18 +65,21 @@ void ReportBreakdown(const PathBreakdown& breakdown, int64_t length_ps, bool wit
   }
 }
 
-void ReportEvents(const PathGraph& graph, std::vector<EventShare> shares, int64_t length_ps,
+void ReportEvents(const PathGraph& graph, const std::vector<EventShare>& shares, int64_t length_ps,
                   bool without_gpus, PathReport* report) {
-  shares.erase(std::remove_if(shares.begin(), shares.end(),
-                              [](const EventShare& share) {
-                                return share.time_ps == 0 || share.bound_by == BoundBy::kBeforeStep;
-                              }),
-               shares.end());
-  std::stable_sort(shares.begin(), shares.end(),
-                   [](const EventShare& a, const EventShare& b) { return a.time_ps > b.time_ps; });
-  report->set_events_total(static_cast<int64_t>(shares.size()));
-  if (shares.size() > kMaxReportedEvents) shares.resize(kMaxReportedEvents);
-  for (const EventShare& share : shares) {
+  // Positions, for of equal times the first on the path comes first.
+  std::vector<size_t> order;
+  for (size_t i = 0; i < shares.size(); ++i) {
+    if (shares[i].time_ps != 0 && shares[i].bound_by != BoundBy::kBeforeStep) order.push_back(i);
+  }
+  report->set_events_total(static_cast<int64_t>(order.size()));
+  const auto shown = order.begin() + std::min<size_t>(order.size(), kMaxReportedEvents);
+  std::partial_sort(order.begin(), shown, order.end(), [&](size_t a, size_t b) {
+    return std::make_tuple(-shares[a].time_ps, a) < std::make_tuple(-shares[b].time_ps, b);
+  });
+  order.erase(shown, order.end());
+  for (const size_t i : order) {
+    const EventShare& share = shares[i];
     PathEventReport* out = report->add_events();
     const GraphEventId shown = share.event != kNoEvent ? share.event : share.before;
     if (shown != kNoEvent) {
@@ -432,14 +435,14 @@ PathReport ReportPath(const GraphSource& source, const PathGraph& graph, const C
   report.set_hta_compatible(source.hta_compatible);
   ReportGraph(graph, &report);
   report.set_critical_nodes(static_cast<int64_t>(path.edges.size()) + 1);
-  PathBreakdown breakdown = BreakDown(graph, path);
+  const PathBreakdown breakdown = BreakDown(graph, path);
   // What a rank did before its step belongs to the step before.
   const int64_t length_ps = path.length_ps - breakdown.Of(BoundBy::kBeforeStep);
   report.set_length_us(Micros(length_ps));
   report.set_before_step_us(Micros(breakdown.Of(BoundBy::kBeforeStep)));
   ReportBreakdown(breakdown, length_ps, source.without_gpus, &report);
   if (!source.hta_compatible) NoteOutliers(graph, breakdown.shares, length_ps, &report);
-  ReportEvents(graph, std::move(breakdown.shares), length_ps, source.without_gpus, &report);
+  ReportEvents(graph, breakdown.shares, length_ps, source.without_gpus, &report);
   const Blame blame = FindBlame(graph);
   ReportSteps(graph, path, blame, source.without_gpus, &report);
   ReportBlame(blame, length_ps, source.without_gpus, &report);
