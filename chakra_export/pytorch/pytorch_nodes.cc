@@ -38,10 +38,11 @@ class RankBuilder {
   }
 
   void Build() {
+    FindNeeded();
     first_node_.reserve(timeline_.nodes.size() + 1);
     for (TimelineIndex i = 0; i < timeline_.nodes.size(); ++i) {
       first_node_.push_back(static_cast<NodeIndex>(nodes().size()));
-      AddNodes(i);
+      if (is_needed_[i]) AddNodes(i);
     }
     first_node_.push_back(static_cast<NodeIndex>(nodes().size()));
     for (const DependencyEdge& edge : timeline_.edges) AddEdges(edge);
@@ -49,6 +50,19 @@ class RankBuilder {
 
  private:
   std::vector<RunNode>& nodes() { return result_.graph.nodes; }
+
+  // Where hosts are going to be folded away, only calls that launch or wait tell anything.
+  void FindNeeded() {
+    is_needed_.assign(timeline_.nodes.size(), true);
+    if (flavor_ == EtFlavor::kFull) return;
+    for (TimelineIndex i = 0; i < timeline_.nodes.size(); ++i) {
+      is_needed_[i] = !timeline_.nodes[i].on_host;
+    }
+    for (const DependencyEdge& edge : timeline_.edges) {
+      if (timeline_.nodes[edge.node].track == timeline_.nodes[edge.source].track) continue;
+      is_needed_[edge.node] = is_needed_[edge.source] = true;
+    }
+  }
 
   Resource ResourceOfTrack(TrackId track) {
     const auto [known, is_new_track] = resources_.try_emplace(track);
@@ -88,7 +102,10 @@ class RankBuilder {
     node.end_ns = std::max(node.start_ns, UnixNs(from.end_ps()));
     node.duration_ns = node.end_ns - node.start_ns;
     if (from.row == kNoRow) node.op_kind = kHostGapOpKind;
-    if (from.on_host) return Push(node, index);
+    if (from.on_host) {
+      AddProgramOrder(from.track);
+      return Push(node, index);
+    }
     node.kernel = kernels_++;
     const absl::Span<const NodeCommunication> communication = CommunicationOf(index);
     if (communication.empty()) {
@@ -108,6 +125,15 @@ class RankBuilder {
       ++result_.communication_nodes.back();
       Push(communicating, index);
     }
+  }
+
+  // Lets the thread's next node, which is about to be added, wait for the one before it.
+  void AddProgramOrder(TrackId thread) {
+    const auto next = static_cast<NodeIndex>(nodes().size());
+    const auto [it, is_first] = last_of_thread_.try_emplace(thread, next);
+    if (is_first) return;
+    result_.graph.edges.push_back({next, it->second, EdgeKind::kProgram});
+    it->second = next;
   }
 
   void Push(const RunNode& node, TimelineIndex origin) {
@@ -149,6 +175,7 @@ class RankBuilder {
 
   // Lets all nodes of the one wait for all nodes of the other.
   void AddEdges(const DependencyEdge& edge) {
+    if (edge.kinds == EdgeKind::kProgram) return;
     for (NodeIndex node = first_node_[edge.node]; node < first_node_[edge.node + 1]; ++node) {
       nodes()[node].is_launched |= edge.kinds.Contains(EdgeKind::kLaunch);
       for (NodeIndex source = first_node_[edge.source]; source < first_node_[edge.source + 1];
@@ -169,8 +196,11 @@ class RankBuilder {
   PytorchNodes& result_;
   absl::flat_hash_map<TrackId, Resource> resources_;
   absl::flat_hash_map<int64_t, std::string> device_of_stream_;
-  // The first of the graph's nodes for each node of the timeline; one entry more, the end.
+  // By node of the timeline: whether it becomes nodes of the graph, and the first of these; one entry
+  // more, the end.
+  std::vector<bool> is_needed_;
   std::vector<NodeIndex> first_node_;
+  absl::flat_hash_map<TrackId, NodeIndex> last_of_thread_;
 };
 
 // An edge of a timeline leads from all nodes of one kernel to all of the other, which traces that

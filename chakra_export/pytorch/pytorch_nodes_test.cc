@@ -122,6 +122,28 @@ TEST(PytorchNodesTest, NodesAreThoseOfTheTimelineInTheirPlaces) {
   EXPECT_EQ(made.origins[2].node, 2u);
 }
 
+// Hosts that are going to be folded away need not be whole.
+TEST(PytorchNodesTest, ForSimulationsOnlyCallsThatLaunchOrWaitAreThere) {
+  Rank rank(0);
+  const TimelineIndex launch = rank.Add("launch a", 0, 0, 5);
+  const TimelineIndex a = rank.Add("a", 1, 10, 10);
+  const TimelineIndex between = rank.Add("between", 0, 12, 5);
+  const TimelineIndex wait = rank.Add("wait", 0, 20, 5);
+  rank.AddEdge(a, launch, EdgeKind::kLaunch);
+  rank.AddEdge(between, launch, EdgeKind::kProgram);
+  rank.AddEdge(wait, between, EdgeKind::kProgram);
+  rank.AddEdge(wait, a, EdgeKind::kSync);
+  const PytorchNodes made = Make({rank.input()}, 1);
+  ASSERT_EQ(made.graph.nodes.size(), 3u);
+  EXPECT_EQ(made.graph.nodes[2].name, "wait");
+  std::vector<std::string> edges;
+  for (const DependencyEdge& edge : made.graph.edges) {
+    edges.push_back(absl::StrCat(edge.source, ">", edge.node, ":", edge.kinds.Letters()));
+  }
+  EXPECT_THAT(edges, ElementsAre("0>2:p", "0>1:l", "1>2:w"));
+  EXPECT_EQ(Make({rank.input()}, 1, EtFlavor::kFull).graph.nodes.size(), 4u);
+}
+
 TEST(PytorchNodesTest, NumbersGroupsAndLowersWhatAstraSimCannotRun) {
   Rank rank(0);
   rank.Communicate(rank.Add("a", 1, 0, 10), 0, ChakraProtoMsg::ALL_REDUCE, {1, 0, 2});

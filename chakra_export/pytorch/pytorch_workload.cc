@@ -195,9 +195,7 @@ class Decorator {
     absl::flat_hash_map<TimelineIndex, HostOpIndex> bearers;
     absl::flat_hash_set<HostOpIndex> borne;
     for (TimelineIndex i = 0; i < rank.timeline.nodes.size(); ++i) {
-      const HostOpIndex launching_op = rank.timeline.nodes[i].launching_op;
-      if (launching_op == kNoHostOp) continue;
-      const HostOpIndex op = NearestOpWithTensors(rank.host, launching_op);
+      const HostOpIndex op = rank.timeline.nodes[i].tensor_op;
       if (op != kNoHostOp && borne.insert(op).second) bearers.emplace(i, op);
     }
     return bearers;

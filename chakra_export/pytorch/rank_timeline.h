@@ -50,6 +50,9 @@ struct TimelineNode {
   // known), and the innermost linked operator around that call.
   int64_t launched_ps = 0;
   HostOpIndex launching_op = kNoHostOp;
+  // The nearest of that operator and its callers that has tensors on the device
+  // (tensor_dependencies.h).
+  HostOpIndex tensor_op = kNoHostOp;
   bool on_host = false;
 
   int64_t end_ps() const { return start_ps + duration_ps; }

@@ -25,6 +25,8 @@ bool IsCommunicationOp(absl::string_view name) {
 struct Accesses {
   std::set<uint64_t> reads;
   std::set<uint64_t> writes;
+
+  bool empty() const { return reads.empty() && writes.empty(); }
 };
 
 std::set<uint64_t> StoragesIn(JsonValue values) {
@@ -44,6 +46,16 @@ Accesses AccessesOf(const HostTrace& host, HostOpIndex op) {
   return accesses;
 }
 
+// Finds the nearest of the operator and its callers that has tensors on the device, and what it
+// does to them; kNoHostOp when none has.
+HostOpIndex FindAccesses(const HostTrace& host, HostOpIndex op, Accesses* accesses) {
+  for (int i = 0; i <= kMaxCallersAsked && op != kNoHostOp; ++i, op = host.ops()[op].parent) {
+    *accesses = AccessesOf(host, op);
+    if (!accesses->empty()) return op;
+  }
+  return kNoHostOp;
+}
+
 // What was done to a storage.
 struct History {
   // The node that wrote it last.
@@ -57,15 +69,18 @@ class Finder {
   Finder(const HostTrace& host, RankTimeline* timeline) : host_(host), timeline_(*timeline) {}
 
   void Run() {
+    // Operators often launch several kernels.
+    HostOpIndex launching_op = kNoHostOp, op = kNoHostOp;
+    Accesses accesses;
     for (const TimelineIndex node : InLaunchOrder()) {
-      const HostOpIndex op = NearestOpWithTensors(host_, timeline_.nodes[node].launching_op);
-      if (op == kNoHostOp) continue;
-      if (op != recent_op_) {
-        recent_ = AccessesOf(host_, op);
-        recent_op_ = op;
+      if (timeline_.nodes[node].launching_op != launching_op) {
+        launching_op = timeline_.nodes[node].launching_op;
+        op = FindAccesses(host_, launching_op, &accesses);
       }
-      for (const uint64_t storage : recent_.reads) Read(node, &histories_[storage]);
-      for (const uint64_t storage : recent_.writes) Write(node, &histories_[storage]);
+      timeline_.nodes[node].tensor_op = op;
+      if (op == kNoHostOp) continue;
+      for (const uint64_t storage : accesses.reads) Read(node, &histories_[storage]);
+      for (const uint64_t storage : accesses.writes) Write(node, &histories_[storage]);
     }
   }
 
@@ -110,23 +125,13 @@ class Finder {
   const HostTrace& host_;
   RankTimeline& timeline_;
   absl::flat_hash_map<uint64_t, History> histories_;
-  // The operator asked for last and its accesses: operators often launch several kernels.
-  HostOpIndex recent_op_ = kNoHostOp;
-  Accesses recent_;
 };
-
-bool HasDeviceTensors(const HostTrace& host, HostOpIndex op) {
-  const HostOpDetails details = host.Details(op);
-  return !StoragesIn(details.inputs.values).empty() || !StoragesIn(details.outputs.values).empty();
-}
 
 }  // namespace
 
 HostOpIndex NearestOpWithTensors(const HostTrace& host, HostOpIndex op) {
-  for (int i = 0; i <= kMaxCallersAsked && op != kNoHostOp; ++i, op = host.ops()[op].parent) {
-    if (HasDeviceTensors(host, op)) return op;
-  }
-  return kNoHostOp;
+  Accesses accesses;
+  return FindAccesses(host, op, &accesses);
 }
 
 void AddTensorDependencies(const HostTrace& host, RankTimeline* timeline) {

@@ -16,7 +16,7 @@
 
 namespace meridian {
 
-// Adds edges of kind kData to the timeline; those against the measured times are left out, since
+// Finds the nodes' tensor_op and adds edges of kind kData to the timeline; those against the measured times are left out, since
 // then the work did not touch the same bytes.
 void AddTensorDependencies(const HostTrace& host, RankTimeline* timeline);
 

@@ -77,34 +77,38 @@ int64_t MeasuredNs(const RunGraph& run, const std::vector<NodeIndex>& order) {
   return longest_ns;
 }
 
-// Traces for analysis may keep apart what a simulator, with one communication of a rank at a time,
-// could not run.
-absl::Status CheckRunsInSimulators(EtFlavor flavor, const CommunicationMatch& match,
-                                   RunWorkload* workload) {
-  const absl::Status status = ReplayAsSimulator(workload->graph, match).status();
-  if (status.ok() || flavor == EtFlavor::kSimulation) return status;
-  workload->notes.push_back(absl::StrCat(
-      "with one communication of a rank at a time these traces would not run to the end (",
-      std::string(status.message()), "); those of --flavor=simulation do"));
-  return absl::OkStatus();
+bool HasMessages(const ExecutionGraph& graph) {
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    if (IsMessage(graph.type(node))) return true;
+  }
+  return false;
 }
 
 absl::Status Check(EtFlavor flavor, bool has_times, const RunGraph& run, RunWorkload* workload) {
-  RETURN_IF_ERROR(TopologicalOrder(workload->graph).status());
-  const CommunicationMatch match(workload->graph);
+  const ExecutionGraph& graph = workload->graph;
+  RETURN_IF_ERROR(TopologicalOrder(graph).status());
+  const CommunicationMatch match(graph);
   if (!match.problems().empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat("the ranks do not communicate alike: ", match.problems()[0].text));
   }
-  RETURN_IF_ERROR(CheckRunsInSimulators(flavor, match, workload));
+  absl::StatusOr<GraphReplay> simulated = ReplayAsSimulator(graph, match);
+  if (!simulated.ok()) {
+    // Traces for analysis may keep apart what overlapped.
+    if (flavor == EtFlavor::kSimulation) return simulated.status();
+    workload->notes.push_back(absl::StrCat(
+        "with one communication of a rank at a time these traces would not run to the end (",
+        std::string(simulated.status().message()), "); those of --flavor=simulation do"));
+  }
   if (!has_times) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(workload->graph, match));
+  if (HasMessages(graph)) {
+    simulated = ReplayAsSimulator(graph, match, SendMode::kRendezvousIfPossible);
+  }
+  ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(graph, match));
   workload->measured_ns = MeasuredNs(run, workload->run_nodes);
   workload->replayed_ns = replay.makespan_ns;
-  const absl::StatusOr<GraphReplay> simulated =
-      ReplayAsSimulator(workload->graph, match, SendMode::kRendezvousIfPossible);
   if (simulated.ok()) workload->simulator_ns = simulated->makespan_ns;
-  workload->host_gap_share = HostGapShare(workload->graph);
+  workload->host_gap_share = HostGapShare(graph);
   return absl::OkStatus();
 }
 
