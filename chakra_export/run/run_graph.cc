@@ -32,15 +32,21 @@ GroupIndex ProcessGroupList::Add(const std::vector<int64_t>& ranks) {
   return it->second;
 }
 
-NodeIndex AddGapNode(const Resource& resource, int64_t start_ns, int64_t end_ns, RunGraph* graph) {
-  RunNode gap;
-  gap.name = gap.op_kind = kHostGapOpKind;
-  gap.resource = resource;
-  gap.start_ns = start_ns;
-  gap.end_ns = end_ns;
-  gap.duration_ns = end_ns - start_ns;
-  graph->nodes.push_back(gap);
+NodeIndex AddTimedNode(absl::string_view name, Resource resource, int64_t start_ns, int64_t end_ns,
+                       RunGraph* graph) {
+  RunNode& node = graph->nodes.emplace_back();
+  node.name = name;
+  node.resource = resource;
+  node.start_ns = start_ns;
+  node.end_ns = end_ns;
+  node.duration_ns = end_ns - start_ns;
   return static_cast<NodeIndex>(graph->nodes.size() - 1);
+}
+
+NodeIndex AddGapNode(Resource resource, int64_t start_ns, int64_t end_ns, RunGraph* graph) {
+  const NodeIndex gap = AddTimedNode(kHostGapOpKind, resource, start_ns, end_ns, graph);
+  graph->nodes[gap].op_kind = kHostGapOpKind;
+  return gap;
 }
 
 ExecutionGraph ToExecutionGraph(const RunGraph& graph, absl::Span<const NodeIndex> order) {

@@ -102,8 +102,11 @@ struct RunGraph {
   bool has_one_clock = true;
 };
 
-// Adds a node that stands for time which nothing in the trace explains, and returns it.
-NodeIndex AddGapNode(const Resource& resource, int64_t start_ns, int64_t end_ns, RunGraph* graph);
+// Adds a node of that time, and returns it; one that stands for time which nothing in the trace
+// explains.
+NodeIndex AddTimedNode(absl::string_view name, Resource resource, int64_t start_ns, int64_t end_ns,
+                       RunGraph* graph);
+NodeIndex AddGapNode(Resource resource, int64_t start_ns, int64_t end_ns, RunGraph* graph);
 
 // Ends the making. `order` holds nodes once each; the others, which no edge leads to from one of
 // these, are left out. Ids count up in that order, from 1 on each rank. Node i of the result is

@@ -50,18 +50,6 @@ std::vector<Launch> FindLaunches(const ProfileWork& profile, absl::Span<const No
   return sorted;
 }
 
-NodeIndex AddHostNode(absl::string_view name, const Resource& thread, int64_t start_ns,
-                      int64_t end_ns, RunGraph* graph) {
-  RunNode node;
-  node.name = name;
-  node.resource = thread;
-  node.start_ns = start_ns;
-  node.end_ns = end_ns;
-  node.duration_ns = end_ns - start_ns;
-  graph->nodes.push_back(node);
-  return static_cast<NodeIndex>(graph->nodes.size() - 1);
-}
-
 void AddRank(const ProfileWork& profile, int64_t rank, absl::Span<const NodeIndex> nodes,
              RunGraph* graph) {
   // The last node of each thread.
@@ -85,8 +73,8 @@ void AddRank(const ProfileWork& profile, int64_t rank, absl::Span<const NodeInde
         before = gap;
       }
     }
-    const NodeIndex call = AddHostNode(launch.name, thread, launch.start_ns,
-                                       std::max(launch.start_ns, launch.end_ns), graph);
+    const NodeIndex call = AddTimedNode(launch.name, thread, launch.start_ns,
+                                        std::max(launch.start_ns, launch.end_ns), graph);
     if (before != kNoNodeIndex) graph->edges.push_back({call, before, EdgeKind::kProgram});
     threads[launch.thread] = call;
     for (const NodeIndex node : launch.work) {
