@@ -167,7 +167,7 @@ void DescribeCriticalPath(const ExecutionGraph& graph, const std::vector<Critica
 }
 
 // Fills in `run` and the ranks' busy times, as far as they are known.
-void RunGraph(const ExecutionGraph& graph, const RankReports& ranks, ChakraReport* report) {
+void DescribeRun(const ExecutionGraph& graph, const RankReports& ranks, ChakraReport* report) {
   const CommunicationMatch match(graph);
   const absl::StatusOr<GraphReplay> simulated =
       ReplayAsSimulator(graph, match, SendMode::kRendezvousIfPossible);
@@ -191,7 +191,7 @@ void Summarize(const ExecutionGraph& graph, ChakraReport* report) {
   for (ChakraRankReport& rank : *report->mutable_ranks()) ranks[rank.rank()] = &rank;
   CountNodes(graph, ranks, report);
   CountCommunication(graph, report);
-  RunGraph(graph, ranks, report);
+  DescribeRun(graph, ranks, report);
 }
 
 std::string Millis(int64_t ns) { return absl::StrFormat("%.3f", static_cast<double>(ns) / 1e6); }

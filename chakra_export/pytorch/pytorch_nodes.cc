@@ -11,6 +11,7 @@
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/kineto/kineto_steps.h"
 
 namespace meridian {
 namespace {
@@ -32,7 +33,8 @@ class RankBuilder {
         flavor_(flavor),
         groups_(*groups),
         kernels_(*kernels),
-        result_(*result) {
+        result_(*result),
+        steps_(table_) {
     result_.communication_nodes.push_back(0);
     result_.lowered.push_back(communication_.lost_parts);
   }
@@ -102,6 +104,7 @@ class RankBuilder {
     node.end_ns = std::max(node.start_ns, UnixNs(from.end_ps()));
     node.duration_ns = node.end_ns - node.start_ns;
     if (from.row == kNoRow) node.op_kind = kHostGapOpKind;
+    node.step = steps_.At(from.launched_ps);
     if (from.on_host) {
       AddProgramOrder(from.track);
       return Push(node, index);
@@ -194,6 +197,8 @@ class RankBuilder {
   // How many kernels there are in all ranks so far.
   uint32_t& kernels_;
   PytorchNodes& result_;
+  // Work belongs to the step in which it was launched.
+  const KinetoSteps steps_;
   absl::flat_hash_map<TrackId, Resource> resources_;
   absl::flat_hash_map<int64_t, std::string> device_of_stream_;
   // By node of the timeline: whether it becomes nodes of the graph, and the first of these; one entry

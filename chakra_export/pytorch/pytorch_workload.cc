@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
@@ -36,7 +35,6 @@
 #include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/base/utf8.h"
 #include "xla_profiler/kineto/event_table_json.h"
-#include "xla_profiler/kineto/kineto_steps.h"
 
 namespace meridian {
 namespace {
@@ -76,18 +74,18 @@ absl::StatusOr<RankTraces> ReadRank(FileSystem& file_system, const std::string& 
   ASSIGN_OR_RETURN(rank.device_file, OpenFile(file_system, device_path, options));
   const absl::string_view text = rank.device_file->bytes();
   ASSIGN_OR_RETURN(rank.device, LoadTraceJson(text, device_path));
-  if (std::abs(rank.device.table.base_ns()) > kMaxBaseNs) {
+  if (rank.device.table.base_ns() > kMaxBaseNs || rank.device.table.base_ns() < -kMaxBaseNs) {
     return absl::InvalidArgumentError(
         absl::StrCat(device_path, ": its times lie beyond the year 2255"));
   }
   rank.link = LinkHostTrace(rank.host, rank.device.table, text);
   rank.timeline = BuildRankTimeline(rank.device.table, text, rank.link);
   AddTensorDependencies(rank.host, &rank.timeline);
-  if (rank.timeline.nodes.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(device_path,
-                     ": no operator and no device work in it; expected what torch.profiler's "
-                     "export_chrome_trace wrote"));
+  if (rank.timeline.device_nodes == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        device_path,
+        ": no kernel, copy or set in it; expected what torch.profiler's export_chrome_trace wrote "
+        "with ProfilerActivity.CUDA among its activities"));
   }
   return rank;
 }
@@ -119,29 +117,26 @@ class Decorator {
         workload_(workload),
         flavor_(flavor),
         group_table_(ProcessGroupTable(GroupsOf(workload.graph))) {
-    for (const RankTraces& rank : ranks) {
-      cost_bearers_.push_back(CostBearers(rank));
-      steps_.emplace_back(rank.device.table);
-    }
+    for (const RankTraces& rank : ranks) cost_bearers_.push_back(CostBearers(rank));
   }
 
   void Decorate(NodeIndex index, ChakraProtoMsg::Node* message) const {
     const NodeIndex run_node = workload_.run_nodes[index];
-    const absl::string_view op_kind = nodes_.graph.nodes[run_node].op_kind;
-    if (!op_kind.empty()) SetStringAttribute(kOpKindAttribute, op_kind, message->mutable_attr());
+    const RunNode& from = nodes_.graph.nodes[run_node];
+    if (!from.op_kind.empty()) {
+      SetStringAttribute(kOpKindAttribute, from.op_kind, message->mutable_attr());
+    }
+    if (from.step.has_value()) SetIntAttribute(kStepAttribute, *from.step, message->mutable_attr());
     if (run_node >= nodes_.origins.size()) {
       if (message->type() == ChakraProtoMsg::METADATA_NODE) {
         message->mutable_inputs()->set_values(group_table_);
-      } else if (!nodes_.graph.nodes[run_node].IsOnHost()) {
+      } else if (!from.IsOnHost()) {
         SetRoofline(0, 0, message->mutable_attr());
       }
       return;
     }
     const NodeOrigin& origin = nodes_.origins[run_node];
     const TimelineNode& node = ranks_[origin.input].timeline.nodes[origin.node];
-    if (const std::optional<int64_t> step = steps_[origin.input].At(node.launched_ps)) {
-      SetIntAttribute(kStepAttribute, *step, message->mutable_attr());
-    }
     if (node.on_host) {
       DecorateHostNode(ranks_[origin.input], node, message);
     } else {
@@ -248,8 +243,6 @@ class Decorator {
   const std::string group_table_;
   // CostBearers of each input.
   std::vector<absl::flat_hash_map<TimelineIndex, HostOpIndex>> cost_bearers_;
-  // The steps of each input; work belongs to the one in which it was launched.
-  std::vector<KinetoSteps> steps_;
 };
 
 void CountEdges(const ExecutionGraph& graph, ChakraLinkReport* report) {

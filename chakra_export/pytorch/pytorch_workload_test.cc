@@ -423,7 +423,7 @@ TEST_F(PytorchWorkloadTest, RefusesBadInputAndWritesNothing) {
   directory_.Write("kineto_0.json", "not JSON");
   EXPECT_THAT(ConvertError(), HasSubstr("kineto_0.json: offset 0"));
   directory_.Write("kineto_0.json", R"({"traceEvents": []})");
-  EXPECT_THAT(ConvertError(), HasSubstr("no operator and no device work"));
+  EXPECT_THAT(ConvertError(), HasSubstr("no kernel, copy or set"));
   directory_.Write("kineto_0.json", DeviceOf(1).Text());
   EXPECT_FALSE(ConvertError().empty()) << "two traces of rank 1";
   directory_.Write("kineto_0.json",

@@ -16,8 +16,8 @@
 
 namespace meridian {
 
-// Finds the nodes' tensor_op and adds edges of kind kData to the timeline; those against the measured times are left out, since
-// then the work did not touch the same bytes.
+// Finds the nodes' tensor_op and adds edges of kind kData to the timeline; those against the
+// measured times are left out, since then the work did not touch the same bytes.
 void AddTensorDependencies(const HostTrace& host, RankTimeline* timeline);
 
 // Returns the nearest of the operator and its callers that has tensors on the device; kNoHostOp

@@ -18,19 +18,24 @@
 namespace meridian {
 namespace {
 
+bool IsCollective(const RunNode& node) { return node.type == ChakraProtoMsg::COMM_COLL_NODE; }
+
 // Nodes that come at once: one, or the members of a collective.
 class Joints {
  public:
   explicit Joints(const RunGraph& graph) : of_node_(graph.nodes.size()) {
     absl::flat_hash_map<uint32_t, uint32_t> collectives;
+    const std::map<int64_t, int64_t> begins_ns = BeginsNs(graph);
     for (NodeIndex node = 0; node < graph.nodes.size(); ++node) {
       const RunNode& work = graph.nodes[node];
       const auto fresh = static_cast<uint32_t>(times_ns_.size());
-      const bool is_collective = work.type == ChakraProtoMsg::COMM_COLL_NODE;
+      const bool is_collective = IsCollective(work);
       const uint32_t joint =
           is_collective ? collectives.emplace(work.instance, fresh).first->second : fresh;
       if (joint == fresh) {
-        times_ns_.push_back(is_collective ? work.instance_start_ns : work.start_ns);
+        times_ns_.push_back(!graph.has_one_clock ? work.start_ns - begins_ns.at(work.resource.rank)
+                            : is_collective      ? work.instance_start_ns
+                                                 : work.start_ns);
       }
       of_node_[node] = joint;
     }
@@ -54,6 +59,17 @@ class Joints {
   }
 
  private:
+  // Returns when each rank began, where ranks have clocks of their own.
+  static std::map<int64_t, int64_t> BeginsNs(const RunGraph& graph) {
+    std::map<int64_t, int64_t> begins_ns;
+    for (const RunNode& node : graph.nodes) {
+      if (graph.has_one_clock) break;
+      int64_t& begin_ns = begins_ns.emplace(node.resource.rank, node.start_ns).first->second;
+      begin_ns = std::min(begin_ns, node.start_ns);
+    }
+    return begins_ns;
+  }
+
   std::vector<uint32_t> of_node_;
   std::vector<int64_t> times_ns_;
   // Where the members of each joint begin; one entry more, the end of the last one's.
@@ -133,8 +149,6 @@ absl::Status DescribeDeadlock(const RunGraph& graph, const Joints& joints,
       " waits for itself: the ranks run their collectives in different orders; the profiles may "
       "not be of one run"));
 }
-
-bool IsCollective(const RunNode& node) { return node.type == ChakraProtoMsg::COMM_COLL_NODE; }
 
 }  // namespace
 

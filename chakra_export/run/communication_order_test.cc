@@ -88,5 +88,16 @@ TEST(GlobalOrderTest, ReceivesComeAfterTheirSendsAndNeedNoSlot) {
   EXPECT_TRUE(graph.edges.empty());
 }
 
+// Rank 1's clock is 1000 ns ahead: by its own, its collective came before its computation.
+TEST(GlobalOrderTest, WhereRanksHaveClocksOfTheirOwnTimesCountFromTheirBegins) {
+  RunGraph graph;
+  graph.rank_count = 2;
+  graph.has_one_clock = false;
+  graph.nodes = {Node(0, 1, 0),    Collective(0, 0, 100, 7, 1100),  Node(0, 1, 500),
+                 Node(1, 1, 1000), Collective(1, 0, 1100, 7, 1100), Node(1, 1, 1500)};
+  ASSERT_OK_AND_ASSIGN(const std::vector<NodeIndex> order, GlobalOrder(graph));
+  EXPECT_THAT(order, ElementsAre(0, 3, 1, 4, 2, 5));
+}
+
 }  // namespace
 }  // namespace meridian

@@ -5,13 +5,9 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/types/span.h"
 
 namespace meridian {
 namespace {
-
-// Of each stream the last work that is known to have ended.
-using Knowledge = absl::flat_hash_map<ResourceIndex, NodeIndex>;
 
 class Folder {
  public:
@@ -19,15 +15,15 @@ class Folder {
       : graph_(*graph),
         sources_(graph->edges, graph->nodes.size()),
         place_(graph->nodes.size()),
-        version_(graph->nodes.size()) {
+        known_(graph->nodes.size()) {
     std::map<Resource, ResourceIndex> indices;
     resource_.reserve(graph_.nodes.size());
     for (const RunNode& node : graph_.nodes) {
       const auto next = static_cast<ResourceIndex>(indices.size());
       resource_.push_back(indices.emplace(node.resource, next).first->second);
     }
-    knowledge_.resize(indices.size(), {Knowledge()});
-    known_to_stream_.resize(indices.size());
+    logs_.resize(indices.size());
+    knowledge_.resize(indices.size());
   }
 
   std::vector<NodeIndex> Run(const std::vector<NodeIndex>& order) {
@@ -47,34 +43,29 @@ class Folder {
   }
 
  private:
-  bool Learn(ResourceIndex stream, NodeIndex work, Knowledge* knowledge) const {
-    const auto [it, is_new] = knowledge->try_emplace(stream, work);
+  // Returns whether the thread or stream did not know yet that the work had ended.
+  bool Learn(NodeIndex work, ResourceIndex learner) {
+    const auto [it, is_new] = knowledge_[learner].try_emplace(resource_[work], work);
     if (!is_new && place_[it->second] >= place_[work]) return false;
     it->second = work;
     return true;
   }
 
-  // A thread learns seldom, so that a new copy for each time is cheap.
   void PassHostNode(NodeIndex node) {
-    Knowledge learned;
+    const ResourceIndex thread = resource_[node];
+    const auto learn = [&](NodeIndex work) {
+      if (Learn(work, thread)) logs_[thread].push_back(work);
+    };
     for (const DependencyEdge& edge : sources_.Of(node)) {
       const ResourceIndex other = resource_[edge.source];
       if (!graph_.nodes[edge.source].IsOnHost()) {
-        Learn(other, edge.source, &learned);
-      } else if (other != resource_[node]) {
-        for (const auto& [stream, work] : knowledge_[other][version_[edge.source]]) {
-          Learn(stream, work, &learned);
-        }
+        learn(edge.source);
+      } else if (other != thread) {
+        size_t& told = told_[{other, thread}];
+        for (; told < known_[edge.source]; ++told) learn(logs_[other][told]);
       }
     }
-    std::vector<Knowledge>& versions = knowledge_[resource_[node]];
-    if (!learned.empty()) {
-      Knowledge next = versions.back();
-      bool is_new = false;
-      for (const auto& [stream, work] : learned) is_new |= Learn(stream, work, &next);
-      if (is_new) versions.push_back(std::move(next));
-    }
-    version_[node] = static_cast<uint32_t>(versions.size() - 1);
+    known_[node] = logs_[thread].size();
   }
 
   void AddDeviceNode(NodeIndex node) {
@@ -91,17 +82,17 @@ class Folder {
   // stream did not know it yet.
   void AddKnowledgeOf(NodeIndex call, NodeIndex node) {
     const ResourceIndex thread = resource_[call], stream = resource_[node];
-    Seen& seen = seen_[{thread, stream}];
-    const bool is_same_kernel = seen.kernel == graph_.nodes[node].kernel;
-    if (version_[call] <= seen.version && !is_same_kernel) return;
-    if (!is_same_kernel) {
-      seen = {version_[call], graph_.nodes[node].kernel, {}};
-      for (const auto& [other, work] : knowledge_[thread][seen.version]) {
-        if (other == stream) continue;
-        if (Learn(other, work, &known_to_stream_[stream])) seen.learned.push_back(work);
-      }
+    Learned& last = learned_[stream];
+    if (last.kernel != graph_.nodes[node].kernel) last = {graph_.nodes[node].kernel, {}};
+    size_t& told = told_[{thread, stream}];
+    for (; told < known_[call]; ++told) {
+      const NodeIndex work = logs_[thread][told];
+      if (resource_[work] == stream || !Learn(work, stream)) continue;
+      const bool is_known = !last.works.empty() &&
+                            graph_.nodes[last.works.back()].kernel == graph_.nodes[work].kernel;
+      if (!is_known) last.works.push_back(work);
     }
-    for (const NodeIndex work : seen.learned) AddWaitForKernel(node, work);
+    for (const NodeIndex work : last.works) AddWaitForKernel(node, work);
   }
 
   // A kernel may have run as several nodes, which stand together.
@@ -114,25 +105,26 @@ class Folder {
     }
   }
 
-  // What a thread knew when it last launched work of a stream, and what the stream learned then.
-  struct Seen {
-    uint32_t version = 0;
+  // What a stream learned with its last kernel, which may be several nodes.
+  struct Learned {
     uint32_t kernel = RunNode::kNoKernel;
-    std::vector<NodeIndex> learned;
+    std::vector<NodeIndex> works;
   };
 
   RunGraph& graph_;
   const EdgesByNode sources_;
-  // By node: its place in the order, its resource, and of a host's node which of the versions of
-  // its thread's knowledge it had.
+  // By node: its place in the order, its resource, and of a host's node how much of its thread's log
+  // it knew.
   std::vector<uint32_t> place_;
   std::vector<ResourceIndex> resource_;
-  std::vector<uint32_t> version_;
-  // By resource: all that a thread ever knew, from nothing on; and what a stream knows.
-  std::vector<std::vector<Knowledge>> knowledge_;
-  std::vector<Knowledge> known_to_stream_;
-  // By thread and stream.
-  absl::flat_hash_map<std::pair<ResourceIndex, ResourceIndex>, Seen> seen_;
+  std::vector<size_t> known_;
+  // By resource: all work that a thread learned to have ended, in that order; and of each stream the
+  // last work that a thread or stream knows to have ended.
+  std::vector<std::vector<NodeIndex>> logs_;
+  std::vector<absl::flat_hash_map<ResourceIndex, NodeIndex>> knowledge_;
+  // By thread and whom it told, a thread or stream: how much of its log.
+  absl::flat_hash_map<std::pair<ResourceIndex, ResourceIndex>, size_t> told_;
+  absl::flat_hash_map<ResourceIndex, Learned> learned_;
 };
 
 }  // namespace

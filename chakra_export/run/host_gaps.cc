@@ -1,13 +1,12 @@
 #include "chakra_export/run/host_gaps.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/types/span.h"
+#include "absl/numeric/int128.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/dependencies/inferred_waits.h"
 
@@ -122,7 +121,7 @@ class GapMaker {
       if (before == rank.last_computation) rank.last_computation = *gap;
     }
     // Communication ends when it was measured to, unless it begins too late for that.
-    replayed_end_ns_[node] = start_ns + work.duration_ns;
+    replayed_end_ns_[node] = SaturateToInt64(absl::int128(start_ns) + work.duration_ns);
     if (work.IsCommunication()) {
       replayed_end_ns_[node] = std::max(replayed_end_ns_[node], work.end_ns);
       communications_[work.kernel] = gap.value_or(kNoNodeIndex);
@@ -136,6 +135,7 @@ class GapMaker {
 
   NodeIndex AddGap(NodeIndex node, int64_t start_ns, int64_t end_ns, EdgeKind kind) {
     const NodeIndex gap = AddGapNode(graph_.nodes[node].resource, start_ns, end_ns, &graph_);
+    graph_.nodes[gap].step = graph_.nodes[node].step;
     graph_.edges.push_back({node, gap, kind});
     replayed_end_ns_.push_back(end_ns);
     return gap;

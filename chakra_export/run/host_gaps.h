@@ -18,9 +18,9 @@
 
 namespace meridian {
 
-// Adds gaps before device work. Where the host's call that launched it is there, only those that are
-// longer than a device takes to start (inferred_waits.h). `order` is a GlobalOrder of the graph with all its edges. Returns the order with
-// the gaps in it, each right before its node.
+// Adds gaps before device work. Where the host's call that launched it is there, only those that
+// are longer than a device takes to start (inferred_waits.h). `order` is a GlobalOrder of the graph
+// with all its edges. Returns the order with the gaps in it, each right before its node.
 //
 // The run begins with the earliest start of all ranks, if these have one clock; a rank that starts
 // later has a gap before what it begins with. A rank whose first node communicates has a gap before

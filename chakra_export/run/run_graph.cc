@@ -1,5 +1,6 @@
 #include "chakra_export/run/run_graph.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -26,7 +27,9 @@ ProcessGroupList::ProcessGroupList(int64_t rank_count) : groups_(1) {
 
 GroupIndex ProcessGroupList::Add(const std::vector<int64_t>& ranks) {
   // ASTRA-sim runs a group of all ranks as it runs the world, whatever its order.
-  if (ranks.size() >= groups_[0].ranks.size()) return 0;
+  std::vector<int64_t> sorted = ranks;
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted == groups_[0].ranks) return 0;
   const auto [it, is_new] = known_.emplace(ranks, static_cast<GroupIndex>(groups_.size()));
   if (is_new) groups_.push_back({absl::StrCat(groups_.size()), ranks});
   return it->second;

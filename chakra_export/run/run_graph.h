@@ -18,7 +18,6 @@
 #include <optional>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "chakra_export/graph/execution_graph.h"
@@ -44,7 +43,8 @@ struct RunNode {
   std::optional<Communication> communication;
   // Collectives of one execution have one number on all ranks; a send and its receive, too.
   uint32_t instance = kNoInstance;
-  // When the last member of the instance had started, and how long the instance took from then.
+  // When the last member of the instance had started, and how long the instance took from then (of
+  // PyTorch's: this member).
   int64_t instance_start_ns = 0;
   int64_t transfer_ns = 0;
   // What a COMP node is when it is no kernel; empty for kernels.
@@ -55,6 +55,8 @@ struct RunNode {
   uint32_t kernel = kNoKernel;
   // Whether the host's call that launched it is known.
   bool is_launched = false;
+  // The step in which the host ran or launched it; absent when there is none.
+  std::optional<int64_t> step;
 
   // Of profiles of XLA. The first of the pieces that the node stands for, and how many they are.
   const DeviceWork* work = nullptr;

@@ -1,6 +1,7 @@
 #include "chakra_export/run/run_workload.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <set>
@@ -22,6 +23,9 @@
 
 namespace meridian {
 namespace {
+
+// A replay that is further off what was measured is worth a note.
+constexpr double kNotableError = 0.03;
 
 absl::Status CheckSize(const RunGraph& run, EtFlavor flavor) {
   const auto named_groups = static_cast<int64_t>(run.groups.size()) - 1;
@@ -102,13 +106,25 @@ absl::Status Check(EtFlavor flavor, bool has_times, const RunGraph& run, RunWork
   }
   if (!has_times) return absl::OkStatus();
   if (HasMessages(graph)) {
-    simulated = ReplayAsSimulator(graph, match, SendMode::kRendezvousIfPossible);
+    absl::StatusOr<GraphReplay> rendezvous = ReplayAsSimulator(graph, match, SendMode::kRendezvous);
+    if (rendezvous.ok()) simulated = std::move(rendezvous);
   }
-  ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(graph, match));
+  ReplayOptions options;
+  options.send_mode = SendMode::kRendezvousIfPossible;
+  ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(graph, match, options));
   workload->measured_ns = MeasuredNs(run, workload->run_nodes);
   workload->replayed_ns = replay.makespan_ns;
   if (simulated.ok()) workload->simulator_ns = simulated->makespan_ns;
   workload->host_gap_share = HostGapShare(graph);
+  const double off = std::abs(static_cast<double>(workload->replayed_ns) /
+                                  static_cast<double>(std::max<int64_t>(1, workload->measured_ns)) -
+                              1);
+  if (off > kNotableError) {
+    workload->notes.push_back(absl::StrFormat(
+        "replayed is %.1f %% off measured: work of one stream overlaps, or events are there twice; "
+        "do not trust simulations of these traces",
+        100 * off));
+  }
   return absl::OkStatus();
 }
 
@@ -119,6 +135,7 @@ absl::StatusOr<RunWorkload> MakeRunWorkload(EtFlavor flavor, bool has_times, Run
   ASSIGN_OR_RETURN(std::vector<NodeIndex> order, GlobalOrder(*run));
   if (flavor == EtFlavor::kSimulation) {
     order = FoldHosts(order, run);
+    RETURN_IF_ERROR(CheckSize(*run, flavor));
     AddCommunicationOrder(order, run);
   }
   if (has_times) order = AddHostGaps(order, run);
@@ -133,10 +150,12 @@ absl::StatusOr<RunWorkload> MakeRunWorkload(EtFlavor flavor, bool has_times, Run
 
 std::string FormatRunTimes(int64_t measured_ns, int64_t replayed_ns, int64_t simulator_ns,
                            double host_gap_share) {
-  return absl::StrFormat(
-      "measured %.3f ms, replayed %.3f ms (%.3f ms with one computation and one communication of a "
-      "rank at a time); host gaps %.1f %%\n",
-      measured_ns * 1e-6, replayed_ns * 1e-6, simulator_ns * 1e-6, 100 * host_gap_share);
+  const std::string one_at_a_time =
+      absl::StrFormat(" (%.3f ms with one computation and one communication of a rank at a time)",
+                      simulator_ns * 1e-6);
+  return absl::StrFormat("measured %.3f ms, replayed %.3f ms%s; host gaps %.1f %%\n",
+                         measured_ns * 1e-6, replayed_ns * 1e-6,
+                         simulator_ns > 0 ? one_at_a_time : "", 100 * host_gap_share);
 }
 
 }  // namespace meridian

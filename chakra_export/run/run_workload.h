@@ -46,7 +46,8 @@ struct RunWorkload {
 // ever.
 absl::StatusOr<RunWorkload> MakeRunWorkload(EtFlavor flavor, bool has_times, RunGraph* run);
 
-// Returns the line of a report about the times: "measured 310.567 ms, replayed 310.567 ms, ...".
+// Returns the line of a report about the times: "measured 310.567 ms, replayed 310.567 ms, ...";
+// simulator_ns is 0 for a workload that simulators could not run.
 std::string FormatRunTimes(int64_t measured_ns, int64_t replayed_ns, int64_t simulator_ns,
                            double host_gap_share);
 

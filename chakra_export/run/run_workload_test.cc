@@ -99,5 +99,13 @@ TEST(RunWorkloadTest, RanksThatCommunicateDifferentlyAreRefused) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("alike")));
 }
 
+TEST(RunWorkloadTest, TimesAreALineOfAReport) {
+  EXPECT_EQ(FormatRunTimes(2000000, 1900000, 1950000, 0.25),
+            "measured 2.000 ms, replayed 1.900 ms (1.950 ms with one computation and one "
+            "communication of a rank at a time); host gaps 25.0 %\n");
+  EXPECT_EQ(FormatRunTimes(2000000, 1900000, 0, 0.25),
+            "measured 2.000 ms, replayed 1.900 ms; host gaps 25.0 %\n");
+}
+
 }  // namespace
 }  // namespace meridian

@@ -473,4 +473,10 @@ int64_t AddInferredDependencies(RunGraph* graph) {
   return added;
 }
 
+int64_t AddDeviceDependencies(RunGraph* graph) {
+  AddStreamOrder(graph);
+  AddDataDependencies(graph);
+  return AddInferredDependencies(graph);
+}
+
 }  // namespace meridian

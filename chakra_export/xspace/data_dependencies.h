@@ -42,6 +42,9 @@ void AddDataDependencies(RunGraph* graph);
 // Adds edges of kind inferred to a graph that has all others. Returns how many there are.
 int64_t AddInferredDependencies(RunGraph* graph);
 
+// Does all of that, in this order; returns how many edges are inferred.
+int64_t AddDeviceDependencies(RunGraph* graph);
+
 }  // namespace meridian
 
 #endif  // CHAKRA_EXPORT_XSPACE_DATA_DEPENDENCIES_H_

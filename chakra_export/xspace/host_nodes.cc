@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/types/span.h"
+#include "chakra_export/et/et_attributes.h"
 #include "xla_profiler/xplane/session_clock.h"
 
 namespace meridian {
@@ -69,13 +70,22 @@ void AddRank(const ProfileWork& profile, int64_t rank, absl::Span<const NodeInde
       if (gap_start_ns < launch.start_ns) {
         const NodeIndex gap = AddGapNode(thread, gap_start_ns, launch.start_ns, graph);
         graph->edges.push_back({gap, before, EdgeKind::kProgram});
-        if (waited) graph->edges.push_back({gap, last_work, EdgeKind::kSync});
+        // A kernel may be several nodes, which stand together; last_work is the first.
+        const uint32_t kernel = waited ? graph->nodes[last_work].kernel : RunNode::kNoKernel;
+        for (NodeIndex node = last_work; waited && graph->nodes[node].kernel == kernel; ++node) {
+          graph->edges.push_back({gap, node, EdgeKind::kSync});
+        }
         before = gap;
       }
     }
     const NodeIndex call = AddTimedNode(launch.name, thread, launch.start_ns,
                                         std::max(launch.start_ns, launch.end_ns), graph);
     if (before != kNoNodeIndex) graph->edges.push_back({call, before, EdgeKind::kProgram});
+    // A host's call is in the step of what it launched, and the gap before it, too.
+    graph->nodes[call].step = graph->nodes[launch.work[0]].step;
+    if (before != kNoNodeIndex && graph->nodes[before].op_kind == kHostGapOpKind) {
+      graph->nodes[before].step = graph->nodes[call].step;
+    }
     threads[launch.thread] = call;
     for (const NodeIndex node : launch.work) {
       graph->edges.push_back({node, call, EdgeKind::kLaunch});

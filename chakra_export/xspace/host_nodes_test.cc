@@ -77,6 +77,18 @@ TEST_F(HostNodesTest, AHostThatComesBackToAnIdleDeviceHasWaitedForIt) {
   EXPECT_EQ(graph_.nodes[gap].duration_ns, 50);
 }
 
+// The kernel of a permute is a send and a receive.
+TEST_F(HostNodesTest, AHostWaitsForAllNodesOfAKernel) {
+  const NodeIndex send = Add(1, 100, 110, 120, 300);
+  graph_.nodes[send].kernel = 5;
+  graph_.nodes.push_back(graph_.nodes[send]);
+  Add(2, 350, 360, 370, 400);
+  AddHostNodes({profile_.get()}, &graph_);
+  const NodeIndex gap = 4;
+  EXPECT_TRUE(HasEdge(gap, send, EdgeKind::kSync));
+  EXPECT_TRUE(HasEdge(gap, send + 1, EdgeKind::kSync));
+}
+
 TEST_F(HostNodesTest, ACallIsOverWhenItsWorkStarts) {
   Add(1, 100, 200, 120, 300);
   AddHostNodes({profile_.get()}, &graph_);

@@ -304,6 +304,7 @@ class NodeMaker {
     node.duration_ns = node.end_ns - node.start_ns;
     node.kernel = next_kernel_++;
     node.is_launched = work.launch_ps.has_value();
+    node.step = work.step;
     node.work = &work;
     node.instruction = work.instruction;
     return node;

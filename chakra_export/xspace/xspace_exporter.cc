@@ -76,6 +76,7 @@ class Exporter {
       SetCosts();
     }
     ASSIGN_OR_RETURN(workload_, MakeRunWorkload(options_.flavor, is_profiled, &nodes_.graph));
+    group_table_ = ProcessGroupTable(GroupsOf(workload_.graph));
     return absl::OkStatus();
   }
 
@@ -106,9 +107,8 @@ class Exporter {
     node_options.memory_nodes = options_.memory_nodes;
     ASSIGN_OR_RETURN(nodes_, MakeWorkNodes(input_.profiles, input_.collectives, node_options));
     RunGraph& graph = nodes_.graph;
-    AddStreamOrder(&graph);
-    AddDataDependencies(&graph);
-    AddInferredDependencies(&graph);
+    graph.has_one_clock = report_.violations() == 0;
+    AddDeviceDependencies(&graph);
     SetCosts();
     MergeWork(options_.granularity, &graph);
     const size_t device_nodes = graph.nodes.size();
@@ -125,8 +125,9 @@ class Exporter {
     const RunNode& node = nodes_.graph.nodes[workload_.run_nodes[index]];
     EtAttributes* attributes = message->mutable_attr();
     if (!node.op_kind.empty()) SetStringAttribute(kOpKindAttribute, node.op_kind, attributes);
+    if (node.step.has_value()) SetIntAttribute(kStepAttribute, *node.step, attributes);
     if (node.type == ChakraProtoMsg::METADATA_NODE) {
-      message->mutable_inputs()->set_values(ProcessGroupTable(GroupsOf(workload_.graph)));
+      message->mutable_inputs()->set_values(group_table_);
     }
     AddCost(node, message);
     if (node.IsCommunication() && node.start_ns != kNoTimeNs) {
@@ -140,9 +141,6 @@ class Exporter {
     }
     if (!node.work->module.empty()) {
       SetStringAttribute(kHloModuleAttribute, node.work->module, attributes);
-    }
-    if (node.work->step.has_value()) {
-      SetIntAttribute(kStepAttribute, *node.work->step, attributes);
     }
   }
 
@@ -295,6 +293,7 @@ class Exporter {
   WorkNodes nodes_;
   absl::flat_hash_map<const HloInstruction*, HloCost> costs_;
   RunWorkload workload_;
+  std::string group_table_;
   WrittenWorkload written_;
   ChakraExportReport report_;
 };

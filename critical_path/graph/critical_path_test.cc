@@ -193,5 +193,25 @@ TEST(PathBreakdownTest, TheSumIsThePathsLength) {
   EXPECT_GT(compared, 250);
 }
 
+// Time on no event is one share, but of host gaps each has its own, by the event after it.
+TEST(BreakDownTest, HostGapsAreToldApartByWhatComesAfterThem) {
+  PathGraph graph;
+  graph.lanes.resize(1);
+  graph.events.resize(2);
+  graph.instants = {{0, kNoEvent, true}, {10, 0, true}, {20, 0, false}, {50, 1, true}};
+  graph.edges = {{0, 1, 10, kNoEvent, EdgeType::kDependency, BoundBy::kHostGap},
+                 {1, 2, 10, 0, EdgeType::kOperator, BoundBy::kCpu},
+                 {2, 3, 30, kNoEvent, EdgeType::kDependency, BoundBy::kHostGap}};
+  CriticalPath path;
+  path.edges = {0, 1, 2};
+  const PathBreakdown breakdown = BreakDown(graph, path);
+  ASSERT_EQ(breakdown.shares.size(), 3u);
+  EXPECT_EQ(breakdown.shares[0].before, 0u);
+  EXPECT_EQ(breakdown.shares[0].time_ps, 10);
+  EXPECT_EQ(breakdown.shares[2].event, kNoEvent);
+  EXPECT_EQ(breakdown.shares[2].before, 1u);
+  EXPECT_EQ(breakdown.shares[2].time_ps, 30);
+}
+
 }  // namespace
 }  // namespace meridian

@@ -56,6 +56,7 @@ class EtJobLoader {
     }
     ASSIGN_OR_RETURN(execution_.graph, ReadEtGraph(file_system, found, reader));
     LoadedJob loaded;
+    LeaveOutBeginnings();
     RETURN_IF_ERROR(CheckAllRanks(&loaded.notes));
     RETURN_IF_ERROR(Replay());
     RETURN_IF_ERROR(ChooseWindows());
@@ -103,9 +104,19 @@ class EtJobLoader {
     return absl::OkStatus();
   }
 
+  // The gap that a rank begins with, since others began earlier, stands for what nobody knows of.
+  void LeaveOutBeginnings() {
+    for (NodeIndex node = 0; node < execution_.nodes.size(); ++node) {
+      const bool is_first = execution_.graph.dependencies(node).empty();
+      if (is_first && execution_.graph.is_host_gap(node)) execution_.nodes[node].is_chosen = false;
+    }
+  }
+
   absl::Status Replay() {
     const CommunicationMatch match(execution_.graph);
-    ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(execution_.graph, match));
+    ReplayOptions options;
+    options.send_mode = SendMode::kRendezvousIfPossible;
+    ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(execution_.graph, match, options));
     for (NodeIndex node = 0; node < execution_.nodes.size(); ++node) {
       execution_.nodes[node].start_ns = replay.starts_ns[node];
       execution_.nodes[node].end_ns = replay.ends_ns[node];
@@ -131,7 +142,8 @@ class EtJobLoader {
       TimedNode& node = execution_.nodes[index];
       if (!node.step.has_value()) continue;
       if (*node.step > steps.last) node.is_chosen = false;
-      if (!steps.Contains(*node.step)) continue;
+      // A gap may last until something of the next step.
+      if (!steps.Contains(*node.step) || execution_.graph.is_host_gap(index)) continue;
       const auto [window, is_new] =
           windows_.emplace(execution_.graph.rank(index), RankWindow{node.start_ns, node.end_ns});
       window->second.start_ns = std::min(window->second.start_ns, node.start_ns);

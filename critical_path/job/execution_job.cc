@@ -34,10 +34,15 @@ GraphEventId EventOf(const TimedExecution& execution, const std::vector<GraphEve
 // Builds the graph of one rank.
 class RankBuilder {
  public:
-  // `nodes` are the rank's nodes of the execution. Their events are written to `events`, by node.
-  RankBuilder(const TimedExecution& execution, int64_t rank, std::vector<NodeIndex> nodes,
-              int64_t base_ns, std::vector<GraphEventId>* events)
-      : execution_(execution), rank_(rank), nodes_(std::move(nodes)), events_(*events) {
+  // `nodes` are the rank's nodes of the execution. `launches` says of each node of the execution
+  // whether it launches work; the nodes' events are written to `events`, by node.
+  RankBuilder(const TimedExecution& execution, const std::vector<bool>& launches, int64_t rank,
+              std::vector<NodeIndex> nodes, int64_t base_ns, std::vector<GraphEventId>* events)
+      : execution_(execution),
+        launches_(launches),
+        rank_(rank),
+        nodes_(std::move(nodes)),
+        events_(*events) {
     table_.set_base_ns(base_ns);
   }
 
@@ -63,9 +68,9 @@ class RankBuilder {
   const TimedNode& Timed(NodeIndex node) const { return execution_.nodes[node]; }
   int64_t Ps(int64_t time_ns) const { return (time_ns - table_.base_ns()) * kPsPerNs; }
   bool IsOnHost(NodeIndex node) const { return IsHost(execution_.graph.resource(node)); }
-  // Time between the calls of a thread is no event.
+  // Time between the calls of a thread is no event, unless something is launched in it.
   bool IsThreadGap(NodeIndex node) const {
-    return IsOnHost(node) && Timed(node).bound_by == BoundBy::kHostGap;
+    return IsOnHost(node) && Timed(node).bound_by == BoundBy::kHostGap && !launches_[node];
   }
 
   bool ChooseNodes(const std::optional<RankWindow>& window) {
@@ -137,12 +142,14 @@ class RankBuilder {
     bool is_launched = IsOnHost(node);
     const absl::Span<const EdgeKinds> kinds = execution_.graph.dependency_kinds(node);
     for (const EdgeKinds kind : kinds) is_launched |= kind.Contains(EdgeKind::kLaunch);
-    for (const NodeIndex source : execution_.graph.dependencies(node)) {
-      AddDependency(row, source);
-      // What was waited for in a gap, the call after it waited for.
-      if (!IsOnHost(node) || !IsThreadGap(source)) continue;
-      for (const NodeIndex before : execution_.graph.dependencies(source)) {
-        AddDependency(row, before);
+    // What was waited for in gaps, the call after them waited for.
+    std::vector<NodeIndex> passed_on = {node};
+    while (!passed_on.empty()) {
+      const NodeIndex waiting = passed_on.back();
+      passed_on.pop_back();
+      for (const NodeIndex source : execution_.graph.dependencies(waiting)) {
+        AddDependency(row, source);
+        if (IsOnHost(node) && IsThreadGap(source)) passed_on.push_back(source);
       }
     }
     if (Timed(node).cause != kNoNodeIndex) AddDependency(row, Timed(node).cause);
@@ -184,6 +191,7 @@ class RankBuilder {
   }
 
   const TimedExecution& execution_;
+  const std::vector<bool>& launches_;
   const int64_t rank_;
   std::vector<NodeIndex> nodes_;
   std::vector<GraphEventId>& events_;
@@ -242,6 +250,13 @@ absl::StatusOr<JobGraph> BuildExecutionJob(const TimedExecution& execution,
                          __builtin_mul_overflow(span_ns, kPsPerNs, &span_ps))) {
     return absl::OutOfRangeError("the first start and the last end lie over 106 days apart");
   }
+  std::vector<bool> launches(execution.nodes.size());
+  for (NodeIndex node = 0; node < execution.nodes.size(); ++node) {
+    for (size_t i = 0; i < execution.graph.dependencies(node).size(); ++i) {
+      if (!execution.graph.dependency_kinds(node)[i].Contains(EdgeKind::kLaunch)) continue;
+      launches[execution.graph.dependencies(node)[i]] = true;
+    }
+  }
   JobGraph job;
   job.windows_are_chosen = !windows.empty();
   // By node of the execution: its event in its rank's graph; kNoEvent when it is in no window.
@@ -251,7 +266,7 @@ absl::StatusOr<JobGraph> BuildExecutionJob(const TimedExecution& execution,
   for (auto& [rank, nodes] : ranks) {
     const auto window = windows.find(rank);
     std::optional<RankGraph> graph =
-        RankBuilder(execution, rank, std::move(nodes), begin_ns, &events)
+        RankBuilder(execution, launches, rank, std::move(nodes), begin_ns, &events)
             .Build(window == windows.end() ? std::nullopt : std::make_optional(window->second));
     if (!graph.has_value()) continue;
     positions[rank] = job.ranks.size();

@@ -110,6 +110,51 @@ TEST(ExecutionJobTest, WorkStartsAfterTheLastThatItWaitedFor) {
   EXPECT_EQ(graph.base_ns, 100);
 }
 
+// The device was idle when the next call came: the time since its work ended is the host's.
+TEST(ExecutionJobTest, ACallBeginsAfterWhatItsThreadWaitedForInGaps) {
+  ExecutionMaker maker;
+  const NodeIndex call = maker.Add("launch a", kThread, 0, 10, BoundBy::kCpu);
+  const NodeIndex a = maker.Add("a", kStream, 10, 300);
+  // Two gaps in a row; the first of them waited.
+  const NodeIndex first = maker.Add("host_gap", kThread, 300, 320, BoundBy::kHostGap);
+  const NodeIndex second = maker.Add("host_gap", kThread, 320, 350, BoundBy::kHostGap);
+  const NodeIndex next = maker.Add("launch b", kThread, 350, 360, BoundBy::kCpu);
+  const NodeIndex b = maker.Add("b", kStream, 360, 400);
+  maker.Depend(a, call, EdgeKind::kLaunch);
+  maker.Depend(first, a, EdgeKind::kSync);
+  maker.Depend(second, first, EdgeKind::kProgram);
+  maker.Depend(next, second, EdgeKind::kProgram);
+  maker.Depend(b, next, EdgeKind::kLaunch);
+  EXPECT_THAT(Path(std::move(maker).Make()),
+              ElementsAre("launch a cpu_bound 10", "a gpu_compute_bound 290", "- host_gap 50",
+                          "launch b cpu_bound 10", "b gpu_compute_bound 40"));
+}
+
+// A launch outside of any operator belongs to the gap around it.
+TEST(ExecutionJobTest, AGapThatLaunchesIsAnEvent) {
+  ExecutionMaker maker;
+  const NodeIndex gap = maker.Add("host_gap", kThread, 0, 50, BoundBy::kHostGap);
+  const NodeIndex a = maker.Add("a", kStream, 60, 100);
+  maker.Depend(a, gap, EdgeKind::kLaunch);
+  EXPECT_THAT(Path(std::move(maker).Make()),
+              ElementsAre("host_gap host_gap 50", "a gpu_kernel_launch_overhead 10",
+                          "a gpu_compute_bound 40"));
+}
+
+// All within one moment, as replays of nodes without durations have it.
+TEST(ExecutionJobTest, WaitsWithinOneMomentMakeNoCircle) {
+  ExecutionMaker maker;
+  const NodeIndex start = maker.Add("start", kThread, 0, 10, BoundBy::kCpu);
+  const NodeIndex z = maker.Add("z", kThread, 20, 20, BoundBy::kCpu);
+  const NodeIndex k = maker.Add("k", kStream, 20, 20);
+  const NodeIndex l = maker.Add("l", kThread, 20, 30, BoundBy::kCpu);
+  maker.Depend(z, start, EdgeKind::kProgram);
+  maker.Depend(k, z, EdgeKind::kLaunch);
+  maker.Depend(l, k, EdgeKind::kSync);
+  EXPECT_THAT(Path(std::move(maker).Make()),
+              ElementsAre("start cpu_bound 10", "- host_gap 10", "l cpu_bound 10"));
+}
+
 TEST(ExecutionJobTest, WorkThatBeganBeforeItsCauseEndedWasBegunFromWithin) {
   ExecutionMaker maker;
   const NodeIndex a = maker.Add("a", kStream, 0, 100);

@@ -57,9 +57,7 @@ class XSpaceJobLoader {
     options.allow_missing_ranks = true;
     ASSIGN_OR_RETURN(work_, MakeWorkNodes(run_.profiles, run_.collectives, options));
     RunGraph& graph = work_.graph;
-    AddStreamOrder(&graph);
-    AddDataDependencies(&graph);
-    const int64_t inferred = AddInferredDependencies(&graph);
+    const int64_t inferred = AddDeviceDependencies(&graph);
     if (inferred > 0) {
       work_.notes.push_back(absl::StrCat(inferred, " x waits inferred from the times of the work"));
     }
@@ -100,8 +98,8 @@ class XSpaceJobLoader {
       windows_[static_cast<int64_t>(rank)] = *window;
     }
     for (const RunNode& node : work_.graph.nodes) {
-      if (node.work == nullptr || !node.work->step.has_value()) continue;
-      if (!steps_->Contains(*node.work->step)) continue;
+      if (!node.IsDeviceWork() || !node.step.has_value()) continue;
+      if (!steps_->Contains(*node.step)) continue;
       RankWindow& window = windows_[node.resource.rank];
       window.end_ns = std::max(window.end_ns, node.end_ns);
     }
@@ -121,11 +119,11 @@ class XSpaceJobLoader {
     return window;
   }
 
-  // Node i of the execution graph is node i of the work graph.
+  // Node i of the execution graph is node i of the run.
   void ReadNodes() {
     execution_.hosts_are_hidden = true;
     execution_.nodes.reserve(work_.graph.nodes.size());
-    absl::flat_hash_map<const DeviceWork*, NodeIndex> first_of_kernel;
+    absl::flat_hash_map<uint32_t, NodeIndex> first_of_kernel;
     for (NodeIndex index = 0; index < work_.graph.nodes.size(); ++index) {
       const RunNode& node = work_.graph.nodes[index];
       TimedNode timed;
@@ -134,33 +132,15 @@ class XSpaceJobLoader {
       timed.bound_by = BoundByOf(node.op_kind, node.resource.kind == ResourceKind::kHostThread,
                                  node.IsCommunication());
       timed.category = CategoryOf(node);
+      timed.step = node.step;
       if (node.work != nullptr) {
-        timed.step = node.work->step;
         // Work of a later step is left out, even if it started before the chosen ones had ended.
         timed.is_chosen =
             !steps_.has_value() || !timed.step.has_value() || *timed.step <= steps_->last;
-        const auto [it, is_first] = first_of_kernel.emplace(node.work, index);
+        const auto [it, is_first] = first_of_kernel.emplace(node.kernel, index);
         if (!is_first) timed.same_kernel_as = it->second;
       }
       execution_.nodes.push_back(timed);
-    }
-    for (const EdgeKind kind : {EdgeKind::kLaunch, EdgeKind::kProgram}) {
-      for (NodeIndex index = 0; index < work_.graph.nodes.size(); ++index) PassStepOn(index, kind);
-    }
-  }
-
-  // A host's call is in the step of what it launched, and the gap before it, too.
-  void PassStepOn(NodeIndex index, EdgeKind kind) {
-    const absl::Span<const NodeIndex> sources = execution_.graph.dependencies(index);
-    const absl::Span<const EdgeKinds> kinds = execution_.graph.dependency_kinds(index);
-    for (size_t i = 0; i < sources.size(); ++i) {
-      TimedNode& source = execution_.nodes[sources[i]];
-      const bool is_host = work_.graph.nodes[sources[i]].work == nullptr;
-      const bool is_gap = work_.graph.nodes[sources[i]].op_kind == kHostGapOpKind;
-      if (kinds[i].Contains(kind) && is_host && is_gap == (kind == EdgeKind::kProgram) &&
-          !source.step.has_value()) {
-        source.step = execution_.nodes[index].step;
-      }
     }
   }
 

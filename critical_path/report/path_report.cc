@@ -81,11 +81,11 @@ void ReportEvents(const PathGraph& graph, const std::vector<EventShare>& shares,
   for (const size_t i : order) {
     const EventShare& share = shares[i];
     PathEventReport* out = report->add_events();
-    const GraphEventId shown = share.event != kNoEvent ? share.event : share.before;
-    if (shown != kNoEvent) {
-      const GraphEvent& event = graph.events[shown];
+    const GraphEventId id = share.event != kNoEvent ? share.event : share.before;
+    if (id != kNoEvent) {
+      const GraphEvent& event = graph.events[id];
       const Lane& lane = graph.lanes[event.lane];
-      const std::string name(graph.EventName(shown));
+      const std::string name(graph.EventName(id));
       if (share.event != kNoEvent) {
         out->set_event(event.position);
         out->set_category(std::string(EventCategoryName(event.category)));

@@ -11,7 +11,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "critical_path/graph/thread_walk.h"
-#include "xla_profiler/base/errors.h"
 #include "xla_profiler/collectives/communication_kernel.h"
 #include "xla_profiler/dependencies/thread_turns.h"
 #include "xla_profiler/events/event_table.h"
@@ -263,6 +262,8 @@ class Builder {
       if (dependency.kind != DeviceDependencyKind::kCallStart || from == kNoEvent) continue;
       const InstantId end = EndInstant(from);
       if (Time(end) <= Time(gap.before) || Time(end) > Time(gap.after)) continue;
+      // Waits within one moment could make a circle, and explain nothing.
+      if (Time(StartInstant(from)) >= Time(gap.after)) continue;
       if (last == kNoInstant || Time(end) > Time(last)) last = end;
     }
     return last;
@@ -351,7 +352,7 @@ class Builder {
   std::vector<NameTraits> traits_;
   // By lane: its last instant, or kNoInstant.
   std::vector<InstantId> last_instants_;
-  // By calls that wait for device work: what their ends wait for, a range of the dependencies.
+  // By the host's calls that wait: what for, a range of the dependencies.
   absl::flat_hash_map<GraphEventId, absl::Span<const DeviceDependency>> waits_of_call_;
   // The gaps of all threads of the host.
   std::vector<Gap> gaps_;

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// The graph of what one rank did, in which a window's whole time is explained: its longest path leads
-// from the window's start to its end and is exactly as long as the window.
+// SPDX-License-Identifier: Apache-2.0 The graph of what one rank did, in which a window's whole
+// time is explained: its longest path leads from the window's start to its end and is exactly as
+// long as the window.
 //
 //   window start ................................................................. window end
 //   host    |  gap  |--- op ---[launch]---|   gap   |--[synchronize.........]--|   gap   |
@@ -18,7 +18,8 @@
 // - A call that synchronises, or a blocking copy, ends after the work it waits for if that ended
 //   within the call's last stretch; the rest is the call's return. Otherwise it ends by itself.
 // - Within operators and calls a thread's time is its own.
-// - A thread that was outside of all operators and calls is continued by what its next call is known
+// - A thread that was outside of all operators and calls is continued by what its next call is
+// known
 //   to have waited for; else by the last other thread of its process that began and ended operators
 //   entirely within that time: the threads take turns, as those of forward and backward pass do. The
 //   rest is a host gap, time that the trace does not show: Python, most often.
@@ -34,7 +35,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "critical_path/graph/path_graph.h"
 #include "critical_path/trace/trace_window.h"
@@ -47,8 +47,8 @@ struct TraceGraphOptions {
   int64_t rank = 0;
   // Parts of names of the host's events that load data; time within them is data_loading.
   std::vector<std::string> data_load_events;
-  // Device work without a launch was launched by a host that the trace does not show (XLA:CPU, TPU):
-  // the time before it is the host's. Otherwise its launch came before the trace began.
+  // Device work without a launch was launched by a host that the trace does not show (XLA:CPU,
+  // TPU): the time before it is the host's. Otherwise its launch came before the trace began.
   bool hosts_are_hidden = false;
 };
 

@@ -1,13 +1,12 @@
-// SPDX-License-Identifier: Apache-2.0
-// Which thread a thread waited for while it did nothing. Threads of a process take turns, as those of
-// forward and backward pass do:
+// SPDX-License-Identifier: Apache-2.0 Which thread a thread waited for while it did nothing.
+// Threads of a process take turns, as those of forward and backward pass do:
 //
 //   thread 1   [forward]   . . . gap . . .   [optimizer]
 //   thread 2               [backward ... ]
 //
 // A thread that is outside of all operators and calls is continued by the home thread if that began
-// or ended something in the gap; else by the last other thread that did a whole stretch of work, from
-// doing nothing to doing nothing, within it.
+// or ended something in the gap; else by the last other thread that did a whole stretch of work,
+// from doing nothing to doing nothing, within it.
 #ifndef XLA_PROFILER_DEPENDENCIES_THREAD_TURNS_H_
 #define XLA_PROFILER_DEPENDENCIES_THREAD_TURNS_H_
 
