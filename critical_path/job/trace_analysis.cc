@@ -32,18 +32,6 @@ void NoteProblems(const TraceJsonProblems& problems, std::vector<std::string>* n
   if (problems.total() > 0) notes->push_back(absl::StrCat("skipped events: ", problems.ToString()));
 }
 
-// Events that cannot be read are left out and counted. One that ends before it starts can be read,
-// and says that times of the trace are wrong.
-absl::Status RefuseInverted(const TraceJsonProblems& problems) {
-  const uint64_t count = problems.count(TraceJsonProblem::kNegativeDuration);
-  if (count == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      count, " event(s) end before they start, the first at offset ",
-      *problems.first_offset(TraceJsonProblem::kNegativeDuration),
-      " (inflated): the times of the trace cannot be trusted; record it anew, or drop these "
-      "events"));
-}
-
 void NoteDependencies(const DeviceDependencies& dependencies, std::vector<std::string>* notes) {
   for (int k = 0; k < kNumDeviceDependencyKinds; ++k) {
     for (int r = 0; r < kNumUnresolvedReasons; ++r) {

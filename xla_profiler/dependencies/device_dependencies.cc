@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/numbers.h"
 #include "xla_profiler/dependencies/runtime_calls.h"
 #include "xla_profiler/events/event_table.h"
@@ -185,6 +186,11 @@ class Finder {
       const std::optional<EventRow> work = stream.LastWork(table_.start_ps(*sync.call));
       if (!work.has_value()) continue;
       has_work = true;
+      // What the thread has waited for once, it need not again.
+      const auto [awaited, is_new] = awaited_.try_emplace(
+          std::make_pair(table_.track_id(*sync.call), table_.track_id(*work)), *work);
+      if (!is_new && awaited->second == *work) continue;
+      awaited->second = *work;
       AddHostWait(*work, *sync.call, sync.kind);
     }
     if (!has_work) Unresolved(sync.kind, UnresolvedReason::kNoWorkBefore);
@@ -248,6 +254,8 @@ class Finder {
   // The device of all streams, when there is but one.
   std::optional<int64_t> only_device_id_;
   DeviceDependencies result_;
+  // By thread and stream: the work that the thread last synchronised with, of those with the device.
+  absl::flat_hash_map<std::pair<TrackId, TrackId>, EventRow> awaited_;
 };
 
 }  // namespace

@@ -9,7 +9,8 @@
 //                                                 wait, on its stream
 //   event sync     last work before the record    cudaEventSynchronize     end .. end
 //   stream sync    the stream's last work         cudaStreamSynchronize    end .. end
-//   device sync    each stream's last work        cudaDeviceSynchronize    end .. end
+//   device sync    each stream's last work that   cudaDeviceSynchronize    end .. end
+//                  the thread had not waited for
 //   blocking copy  the copy                       cudaMemcpy               end .. end
 //   inferred wait  work that had just ended       work (inferred_waits.h)  end .. start
 //   call start     work or a call                 a thread's next call     end .. start

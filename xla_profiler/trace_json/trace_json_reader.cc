@@ -249,4 +249,14 @@ absl::StatusOr<TraceJsonHeader> ReadTraceJson(
   return header;
 }
 
+absl::Status RefuseInverted(const TraceJsonProblems& problems) {
+  const uint64_t count = problems.count(TraceJsonProblem::kNegativeDuration);
+  if (count == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      count, " event(s) end before they start, the first at offset ",
+      *problems.first_offset(TraceJsonProblem::kNegativeDuration),
+      " (inflated): the times of the trace cannot be trusted; record it anew, or drop these "
+      "events"));
+}
+
 }  // namespace meridian
