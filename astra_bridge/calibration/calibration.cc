@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -29,6 +31,14 @@ constexpr double kNotableSlope = 0.1;
 constexpr double kNotableDeviations = 3;
 // So is a fitted cell that is off by more than this.
 constexpr double kNotableError = 0.3;
+// What is not expected of hosts is believed only when its error is smaller by this factor.
+constexpr double kLeastAdvantage = 0.9;
+// How many times as fast a port does what goes one way as each of what goes both ways, where nobody
+// measured it. Single pairs of ranks that share a host were seen to be twice as fast, several at once
+// one and a half times.
+constexpr double kOneWayAdvantage = 1.75;
+// How many parts sizes are held out in when shapes are compared.
+constexpr size_t kShapeSizeFolds = 4;
 
 // In the order of Holdout.
 constexpr absl::string_view kHoldoutNames[] = {"size", "op", "group"};
@@ -91,14 +101,146 @@ std::string SomeOf(const std::set<int64_t>& sizes) {
   return absl::StrCat(list, " and ", sizes.size() - kShown, " more");
 }
 
-Fabric StartOf(absl::Span<const CalibrationRun> runs, const CalibrationOptions& options) {
+int32_t MostRanks(absl::Span<const CalibrationRun> runs) {
   int32_t ranks = 0;
   for (const CalibrationRun& run : runs) ranks = std::max(ranks, run.transfers.ranks);
-  Fabric start = FabricForRanks(options.topology.value_or(AssumedFabric(ranks)), ranks);
+  return ranks;
+}
+
+// Returns the cells of groups within larger runs by how far their members lie apart: of all ranks
+// there is but one placement.
+std::map<int64_t, std::vector<size_t>> FindPlacements(absl::Span<const TransferCell> cells) {
+  std::map<int64_t, std::vector<size_t>> by_hop;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (cells[i].kind == CollectiveKind::kPointToPoint ||
+        static_cast<int32_t>(cells[i].participants.size()) == cells[i].ranks) {
+      continue;
+    }
+    by_hop[LargestHop(cells[i])].push_back(i);
+  }
+  return by_hop;
+}
+
+// Returns what is held out in turn to compare shapes: sizes in a few parts, numbers of ranks, and
+// groups by how far their members lie apart.
+Folds MakeShapeFolds(absl::Span<const TransferCell> cells) {
+  std::set<int64_t> sizes;
+  for (const TransferCell& cell : cells) sizes.insert(cell.bytes);
+  std::map<int64_t, std::vector<size_t>> by_hop = FindPlacements(cells);
+  Folds folds(kShapeSizeFolds);
+  for (size_t i = 0; i < cells.size(); ++i) {
+    const size_t place = std::distance(sizes.begin(), sizes.find(cells[i].bytes));
+    const bool is_end = place == 0 || place + 1 == sizes.size();
+    if (!is_end) folds[place % kShapeSizeFolds].push_back(i);
+  }
+  const Folds groups = MakeFolds(cells, Holdout::kGroup);
+  folds.insert(folds.end(), groups.begin(), groups.end());
+  if (by_hop.size() > 1) {
+    for (auto& [hop, held] : by_hop) folds.push_back(std::move(held));
+  }
+  folds.erase(std::remove_if(folds.begin(), folds.end(),
+                             [&](const std::vector<size_t>& fold) {
+                               return fold.empty() || fold.size() == cells.size();
+                             }),
+              folds.end());
+  return folds;
+}
+
+// The algorithms that a kind may run by. Of direct ones a rank sends to all others at once, or to one
+// after the other. The first is what libraries do between hosts.
+std::vector<CollectiveAlgorithm> AlgorithmsFor(CollectiveKind kind) {
+  using Kind = CollectiveAlgorithm::Kind;
+  const CollectiveAlgorithm ring{Kind::kRing}, direct{Kind::kDirect}, one_by_one{Kind::kDirect, 1};
+  if (kind == CollectiveKind::kAllToAll) return {one_by_one, direct, ring};
+  if (kind != CollectiveKind::kAllReduce) return {ring, one_by_one, direct};
+  return {ring, one_by_one, direct, {Kind::kDoubleBinaryTree}};
+}
+
+// Returns how far the ratios of measured to engine time of one size differ between groups, in the
+// mean: corrections make up for all else. Nullopt where no size has several groups.
+std::optional<double> DifferenceOfGroups(absl::Span<const TransferCell> cells,
+                                         absl::Span<const double> engine_ns) {
+  std::map<int64_t, std::vector<double>> by_size;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    by_size[cells[i].bytes].push_back(std::log(cells[i].median_ns / engine_ns[i]));
+  }
+  std::vector<double> differences;
+  for (const auto& [bytes, ratios] : by_size) {
+    if (ratios.size() < 2) continue;
+    for (const double ratio : ratios) differences.push_back(std::abs(ratio - Mean(ratios)));
+  }
+  if (differences.empty()) return std::nullopt;
+  return Mean(differences);
+}
+
+// Gives each kind the algorithm whose times change with the number and the places of ranks as the
+// measured ones do: the first of AlgorithmsFor unless another is better by kLeastAdvantage. The fabric
+// has one dimension.
+absl::Status ChooseAlgorithms(absl::Span<const TransferCell> cells, Fabric* fabric) {
+  for (size_t kind = 0; kind < kSimulatedCollectives; ++kind) {
+    fabric->system.algorithms[kind][0] = AlgorithmsFor(static_cast<CollectiveKind>(kind))[0];
+  }
+  std::map<CollectiveKind, std::vector<TransferCell>> by_kind;
+  for (const TransferCell& cell : cells) {
+    if (cell.kind != CollectiveKind::kPointToPoint) by_kind[cell.kind].push_back(cell);
+  }
+  ASSIGN_OR_RETURN(const ParameterFit fit, FitParameters(*fabric, cells));
+  for (const auto& [kind, of_kind] : by_kind) {
+    const size_t k = static_cast<size_t>(kind);
+    std::optional<double> least;
+    for (const CollectiveAlgorithm& algorithm : AlgorithmsFor(kind)) {
+      Fabric candidate = fit.fabric;
+      candidate.system.algorithms[k][0] = algorithm;
+      const absl::StatusOr<std::vector<double>> engine_ns = EngineTimesNs(candidate, of_kind);
+      // Not every algorithm runs in every group.
+      if (absl::IsInvalidArgument(engine_ns.status())) continue;
+      RETURN_IF_ERROR(engine_ns.status());
+      const std::optional<double> difference = DifferenceOfGroups(of_kind, *engine_ns);
+      if (!difference.has_value()) break;
+      if (least.has_value() && *difference >= *least * kLeastAdvantage) continue;
+      least = difference;
+      fabric->system.algorithms[k][0] = algorithm;
+    }
+  }
+  return absl::OkStatus();
+}
+
+Fabric StartOf(const Fabric& shape, int32_t ranks) {
+  Fabric start = FabricForRanks(shape, ranks);
   if (start.system.local_memory_bandwidth == 0) {
     start.system.local_memory_bandwidth = kFreeReductions;
   }
   return start;
+}
+
+// Returns the ratios of messages that take as long as the engine says with so many times the
+// bandwidth, where the points are those of messages with the fabric's own.
+absl::StatusOr<std::vector<CorrectionPoint>> WithBandwidthTimes(
+    double factor, const Fabric& fabric, const std::vector<CorrectionPoint>& points) {
+  Fabric other = fabric;
+  for (NetworkDimension& dimension : other.network.dimensions) dimension.bytes_per_ns *= factor;
+  std::vector<TransferCell> cells;
+  for (const CorrectionPoint& point : points) {
+    TransferCell& cell = cells.emplace_back();
+    cell.kind = CollectiveKind::kPointToPoint;
+    cell.bytes = point.bytes;
+    cell.ranks = fabric.network.npus();
+    cell.participants = {0, 1};
+    cell.pairs = 1;
+  }
+  ASSIGN_OR_RETURN(const std::vector<double> own_ns, EngineTimesNs(fabric, cells));
+  ASSIGN_OR_RETURN(const std::vector<double> other_ns, EngineTimesNs(other, cells));
+  std::vector<CorrectionPoint> result = points;
+  for (size_t i = 0; i < points.size(); ++i) result[i].ratio *= other_ns[i] / own_ns[i];
+  return result;
+}
+
+// Returns the points divided by what others say of their sizes.
+std::vector<CorrectionPoint> OverPoints(const std::vector<CorrectionPoint>& points,
+                                        const std::vector<CorrectionPoint>& others) {
+  std::vector<CorrectionPoint> result = points;
+  for (CorrectionPoint& point : result) point.ratio /= RatioAt(others, point.bytes);
+  return result;
 }
 
 using Notes = std::vector<std::string>;
@@ -197,10 +339,11 @@ void AddArrivalSpread(const ArrivalSpread& spread, Notes* notes) {
 class Calibrator {
  public:
   Calibrator(absl::Span<const CalibrationRun> runs, const CalibrationOptions& options)
-      : runs_(runs), options_(options), start_(StartOf(runs, options)) {}
+      : runs_(runs), options_(options) {}
 
   absl::StatusOr<Calibration> Run() {
     MakeCells();
+    RETURN_IF_ERROR(ChooseStart());
     RETURN_IF_ERROR(FitChosen());
     RETURN_IF_ERROR(PredictOthers());
     RETURN_IF_ERROR(Summarise());
@@ -229,6 +372,28 @@ class Calibrator {
           "from each other");
     }
     for (const TransferCell& cell : cells_) sizes_.insert(cell.bytes);
+  }
+
+  absl::Status ChooseStart() {
+    const int32_t ranks = MostRanks(runs_);
+    if (options_.topology.has_value()) {
+      start_ = StartOf(*options_.topology, ranks);
+      return absl::OkStatus();
+    }
+    ASSIGN_OR_RETURN(const std::vector<ShapeScore> scores, CompareShapes(ranks, cells_));
+    for (const ShapeScore& score : scores) {
+      ComparedShape* shape = report_.add_shapes();
+      shape->set_topology(std::string(BlockShapeName(score.start.network.dimensions[0].shape)));
+      for (size_t kind = 0; kind < kSimulatedCollectives; ++kind) {
+        shape->add_algorithms(
+            absl::StrCat(CollectiveKindName(static_cast<CollectiveKind>(kind)), " ",
+                         CollectiveAlgorithmName(score.start.system.algorithms[kind][0])));
+      }
+      shape->set_held_out_error(score.error);
+      shape->set_chosen(&score == &scores[0]);
+    }
+    start_ = scores[0].start;
+    return absl::OkStatus();
   }
 
   absl::Status FitChosen() {
@@ -368,7 +533,7 @@ class Calibrator {
 
   const absl::Span<const CalibrationRun> runs_;
   const CalibrationOptions& options_;
-  const Fabric start_;
+  Fabric start_;
   std::vector<TransferCell> cells_;
   // The bytes of the cells.
   std::set<int64_t> sizes_;
@@ -386,37 +551,83 @@ class Calibrator {
 
 absl::StatusOr<CalibratedModel> FitModel(const Fabric& start,
                                          absl::Span<const TransferCell> cells) {
+  // Messages one way tell another bandwidth than what goes both ways, as collectives do.
+  std::vector<TransferCell> both_ways;
+  for (const TransferCell& cell : cells) {
+    if (!IsOneWay(cell)) both_ways.push_back(cell);
+  }
   CalibratedModel model;
-  ASSIGN_OR_RETURN(model.parameters, FitParameters(start, cells));
+  ASSIGN_OR_RETURN(
+      model.parameters,
+      FitParameters(start, both_ways.empty() ? cells : absl::MakeConstSpan(both_ways)));
   ASSIGN_OR_RETURN(const std::vector<double> engine_ns,
                    EngineTimesNs(model.parameters.fabric, cells));
   model.corrections = FitCorrections(cells, engine_ns);
+  RETURN_IF_ERROR(AssumeUnmeasuredMessages(model.parameters.fabric, &model.corrections));
   return model;
 }
 
 Corrections FitCorrections(absl::Span<const TransferCell> cells,
                            absl::Span<const double> engine_ns) {
-  std::map<std::pair<CollectiveKind, int64_t>, std::vector<size_t>> by_size;
+  std::map<std::tuple<CollectiveKind, bool, int64_t>, std::vector<size_t>> by_size;
   for (size_t i = 0; i < cells.size(); ++i) {
-    by_size[{cells[i].kind, cells[i].bytes}].push_back(i);
+    by_size[{cells[i].kind, IsOneWay(cells[i]), cells[i].bytes}].push_back(i);
   }
   Corrections corrections;
   for (auto size = by_size.begin(); size != by_size.end();) {
-    const auto [kind, smallest_bytes] = size->first;
+    const auto [kind, is_one_way, smallest_bytes] = size->first;
     const double end_bytes = kSameSizeFactor * static_cast<double>(smallest_bytes);
     std::vector<double> log_bytes, log_ratios;
+    const auto goes_on = [&, kind = kind, is_one_way = is_one_way] {
+      if (size == by_size.end()) return false;
+      const auto& [next_kind, next_is_one_way, bytes] = size->first;
+      return next_kind == kind && next_is_one_way == is_one_way &&
+             static_cast<double>(bytes) < end_bytes;
+    };
     do {
       for (size_t i : size->second) {
         log_bytes.push_back(std::log(static_cast<double>(cells[i].bytes)));
         log_ratios.push_back(std::log(cells[i].median_ns / engine_ns[i]));
       }
       ++size;
-    } while (size != by_size.end() && size->first.first == kind &&
-             static_cast<double>(size->first.second) < end_bytes);
-    corrections.points[static_cast<size_t>(kind)].push_back(
-        {std::llround(std::exp(Mean(log_bytes))), std::exp(Mean(log_ratios))});
+    } while (goes_on());
+    (is_one_way ? corrections.one_way : corrections.points[static_cast<size_t>(kind)])
+        .push_back({std::llround(std::exp(Mean(log_bytes))), std::exp(Mean(log_ratios))});
   }
   return corrections;
+}
+
+absl::Status AssumeUnmeasuredMessages(const Fabric& fabric, Corrections* corrections) {
+  std::vector<CorrectionPoint>& both_ways =
+      corrections->points[static_cast<size_t>(CollectiveKind::kPointToPoint)];
+  std::vector<CorrectionPoint>& one_way = corrections->one_way;
+  if (both_ways.empty() && one_way.empty()) return absl::OkStatus();
+  if (both_ways.empty()) {
+    ASSIGN_OR_RETURN(both_ways, WithBandwidthTimes(1 / kOneWayAdvantage, fabric, one_way));
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(std::vector<CorrectionPoint> assumed,
+                   WithBandwidthTimes(kOneWayAdvantage, fabric, both_ways));
+  if (!one_way.empty()) {
+    // What was measured over what is assumed, at the sizes that were measured.
+    const std::vector<CorrectionPoint> scales = OverPoints(one_way, assumed);
+    for (CorrectionPoint& point : assumed) point.ratio *= RatioAt(scales, point.bytes);
+    for (const CorrectionPoint& measured : one_way) {
+      assumed.erase(
+          std::remove_if(assumed.begin(), assumed.end(),
+                         [&](const CorrectionPoint& point) {
+                           return std::abs(std::log(static_cast<double>(point.bytes) /
+                                                    static_cast<double>(measured.bytes))) <
+                                  std::log(kSameSizeFactor);
+                         }),
+          assumed.end());
+      assumed.push_back(measured);
+    }
+    std::sort(assumed.begin(), assumed.end(),
+              [](const CorrectionPoint& a, const CorrectionPoint& b) { return a.bytes < b.bytes; });
+  }
+  one_way = std::move(assumed);
+  return absl::OkStatus();
 }
 
 absl::string_view HoldoutName(Holdout holdout) {
@@ -469,6 +680,35 @@ absl::StatusOr<std::map<size_t, double>> PredictHeldOut(const Fabric& start,
     for (size_t i = 0; i < held_ns.size(); ++i) predicted_ns[folds[f][i]] = held_ns[i];
   }
   return predicted_ns;
+}
+
+absl::StatusOr<std::vector<ShapeScore>> CompareShapes(int32_t ranks,
+                                                      absl::Span<const TransferCell> cells) {
+  const Folds folds = MakeShapeFolds(cells);
+  std::vector<ShapeScore> scores;
+  std::vector<BlockShape> shapes = {BlockShape::kFullyConnected, BlockShape::kSwitch};
+  if (FindPlacements(cells).size() > 1) shapes.push_back(BlockShape::kRing);
+  for (const BlockShape shape : shapes) {
+    Fabric start = StartOf(AssumedFabric(ranks, shape), ranks);
+    RETURN_IF_ERROR(ChooseAlgorithms(cells, &start));
+    std::vector<double> errors;
+    for (const std::vector<size_t>& fold : folds) {
+      ASSIGN_OR_RETURN(const auto predicted_ns, PredictHeldOut(start, cells, {fold}, nullptr));
+      for (const auto& [cell, time_ns] : predicted_ns) {
+        errors.push_back(std::abs(std::log(time_ns / cells[cell].median_ns)));
+      }
+    }
+    scores.push_back({std::move(start), errors.empty() ? 0 : Mean(errors)});
+  }
+  std::stable_sort(scores.begin(), scores.end(), [](const ShapeScore& a, const ShapeScore& b) {
+    const auto weighed = [](const ShapeScore& score) {
+      const bool is_expected =
+          score.start.network.dimensions[0].shape == BlockShape::kFullyConnected;
+      return is_expected ? score.error : score.error / kLeastAdvantage;
+    };
+    return weighed(a) < weighed(b);
+  });
+  return scores;
 }
 
 absl::StatusOr<Calibration> Calibrate(absl::Span<const CalibrationRun> runs,

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -39,10 +40,15 @@ struct CalibratedModel {
 absl::StatusOr<CalibratedModel> FitModel(const Fabric& start, absl::Span<const TransferCell> cells);
 
 // Returns one point for each kind and size: the geometric mean over its cells, whatever their
-// groups, of measured over engine time. Sizes nearer to each other than kSameSizeFactor share a
-// point. engine_ns is by cell.
+// groups, of measured over engine time; messages one way are a kind of their own. Sizes nearer to
+// each other than kSameSizeFactor share a point. engine_ns is by cell.
 Corrections FitCorrections(absl::Span<const TransferCell> cells,
                            absl::Span<const double> engine_ns);
+
+// Adds what messages one way, or both ways, take where only the others were measured: a port that
+// sends and receives at once is taken to do each slower, as those of hosts do whose processors move
+// the data. Where both were measured, but not of all sizes, the assumption is scaled to what was.
+absl::Status AssumeUnmeasuredMessages(const Fabric& fabric, Corrections* corrections);
 
 enum class Holdout {
   // Each size but the smallest and the largest in turn, of all kinds and groups. Every fold costs
@@ -76,9 +82,27 @@ absl::StatusOr<std::map<size_t, double>> PredictHeldOut(const Fabric& start,
                                                         absl::Span<const std::vector<size_t>> folds,
                                                         const FitProgress& progress);
 
+// How well a shape of the network predicts cells that it was not fitted to.
+struct ShapeScore {
+  // The shape, and the algorithms that go best with it.
+  Fabric start;
+  // Mean of |log(predicted / measured)|.
+  double error = 0;
+};
+
+// Returns the shapes that a network of so many ranks may have, the best first: each pair of ranks
+// by itself (FullyConnected), behind a switch, in a ring. Sizes, numbers of ranks and placements
+// are held out in turn. Hosts stand behind switches that do not hold messages up, so that each pair
+// is taken to be by itself unless another shape is measurably better; a ring is looked at only
+// where groups of near and of far ranks were measured, for then neighbours must be cheaper than
+// strangers. Each kind has the algorithm whose times change with the number and places of ranks as
+// measured.
+absl::StatusOr<std::vector<ShapeScore>> CompareShapes(int32_t ranks,
+                                                      absl::Span<const TransferCell> cells);
+
 struct CalibrationOptions {
-  // Shape of the network, and the values of what the transfers do not tell. Default:
-  // AssumedFabric of the largest run.
+  // Shape of the network, and the values of what the transfers do not tell. Default: the shape that
+  // ChooseShape finds.
   std::optional<Fabric> topology;
   Holdout holdout = Holdout::kSize;
   // Fit only to transfers of these bytes, and hold out all others; empty: fit to all.

@@ -60,7 +60,7 @@ TEST(CalibrationTest, RecoversTheTruthAndPredictsWhatItHasNotSeen) {
   // Four kinds, seven sizes, two groups; five sizes lie between others.
   EXPECT_EQ(report.fit().n(), 56);
   EXPECT_EQ(report.holdout().n(), 40);
-  EXPECT_LT(report.holdout().mape(), 0.06);
+  EXPECT_LT(report.holdout().mape(), 0.07);
   EXPECT_GT(report.uncalibrated().mape(), 0.5);
   EXPECT_GT(report.noise_floor(), 0.01);
   EXPECT_LT(report.noise_floor(), 0.1);
@@ -290,10 +290,68 @@ TEST(FitCorrectionsTest, EverySizeIsAPoint) {
   EXPECT_DOUBLE_EQ(reduce[0].ratio, 2);
   EXPECT_EQ(reduce[1].bytes, 4096);
   EXPECT_DOUBLE_EQ(reduce[1].ratio, 1.5);
-  const auto& p2p = corrections.points[static_cast<size_t>(CollectiveKind::kPointToPoint)];
-  ASSERT_THAT(p2p, SizeIs(1));
-  EXPECT_DOUBLE_EQ(p2p[0].ratio, 0.5);
+  // Of no rank it is known that it sends and receives at once.
+  EXPECT_FALSE(corrections.Has(CollectiveKind::kPointToPoint));
+  ASSERT_THAT(corrections.one_way, SizeIs(1));
+  EXPECT_DOUBLE_EQ(corrections.one_way[0].ratio, 0.5);
   EXPECT_FALSE(corrections.Has(CollectiveKind::kAllGather));
+}
+
+// 1 GiB/s and no latency: the engine needs 1.024 us for 1,100 bytes or so; one way takes 1/1.75.
+TEST(AssumeUnmeasuredMessagesTest, PortsDoWhatGoesBothWaysSlower) {
+  Fabric fabric = AssumedFabric(2);
+  fabric.network.dimensions[0].latency_ns = 0;
+  fabric.network.dimensions[0].bytes_per_ns = 1;
+  fabric.system.endpoint_delay_ns = 0;
+  Corrections corrections;
+  auto& both_ways = corrections.points[static_cast<size_t>(CollectiveKind::kPointToPoint)];
+  both_ways = {{1 << 20, 1.2}};
+  ASSERT_OK(AssumeUnmeasuredMessages(fabric, &corrections));
+  ASSERT_THAT(corrections.one_way, SizeIs(1));
+  EXPECT_NEAR(corrections.one_way[0].ratio, 1.2 / 1.75, 1e-3);
+  both_ways.clear();
+  ASSERT_OK(AssumeUnmeasuredMessages(fabric, &corrections));
+  ASSERT_THAT(both_ways, SizeIs(1));
+  EXPECT_NEAR(both_ways[0].ratio, 1.2, 2e-3);
+}
+
+// Measured at one size of two: there it is what was measured, elsewhere as much off what is assumed.
+TEST(AssumeUnmeasuredMessagesTest, WhatWasMeasuredScalesWhatIsAssumed) {
+  Fabric fabric = AssumedFabric(2);
+  fabric.network.dimensions[0].latency_ns = 0;
+  fabric.network.dimensions[0].bytes_per_ns = 1;
+  fabric.system.endpoint_delay_ns = 0;
+  Corrections corrections;
+  corrections.points[static_cast<size_t>(CollectiveKind::kPointToPoint)] = {{1 << 16, 1},
+                                                                            {1 << 20, 1}};
+  corrections.one_way = {{1 << 20, 0.5}};
+  ASSERT_OK(AssumeUnmeasuredMessages(fabric, &corrections));
+  ASSERT_THAT(corrections.one_way, SizeIs(2));
+  EXPECT_EQ(corrections.one_way[0].bytes, 1 << 16);
+  EXPECT_NEAR(corrections.one_way[0].ratio, 0.5, 1e-3);
+  EXPECT_DOUBLE_EQ(corrections.one_way[1].ratio, 0.5);
+}
+
+// Where strangers cost what neighbours do, no ring is believed; where they cost more, a ring is.
+TEST(CompareShapesTest, ARingNeedsNeighboursThatAreCheaperThanStrangers) {
+  const std::vector<std::vector<int32_t>> groups = {{0, 1}, {2, 3}, {0, 2}, {1, 3}, {0, 1, 2, 3}};
+  for (const BlockShape truth : {BlockShape::kRing, BlockShape::kFullyConnected}) {
+    Fabric fabric = RingOf(4, 30000, 4);
+    fabric.network.dimensions[0].shape = truth;
+    const std::vector<TransferCell> cells = MakeSyntheticCellsOfGroups(fabric, groups);
+    ASSERT_OK_AND_ASSIGN(const std::vector<ShapeScore> scores, CompareShapes(4, cells));
+    ASSERT_THAT(scores, SizeIs(3));
+    EXPECT_EQ(scores[0].start.network.dimensions[0].shape, truth);
+    EXPECT_LT(scores[0].error, 0.1);
+  }
+}
+
+TEST(CompareShapesTest, WithoutFarGroupsNoRingIsLookedAt) {
+  ASSERT_OK_AND_ASSIGN(
+      const std::vector<ShapeScore> scores,
+      CompareShapes(4, MakeSyntheticCells(RingOf(4, 30000, 4), std::vector<int32_t>{2, 4})));
+  ASSERT_THAT(scores, SizeIs(2));
+  EXPECT_EQ(scores[0].start.network.dimensions[0].shape, BlockShape::kFullyConnected);
 }
 
 // Of two groups one takes twice, the other half the engine's time.

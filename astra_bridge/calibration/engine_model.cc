@@ -59,12 +59,13 @@ void SetParameterValue(const EngineParameter& parameter, double value, Fabric* f
   }
 }
 
-Fabric AssumedFabric(int32_t ranks) {
+Fabric AssumedFabric(int32_t ranks, BlockShape shape) {
   Fabric fabric;
   fabric.network.dimensions = {{BlockShape::kRing, ranks,
                                 GibibytesPerSecondToBytesPerNs(kAssumedGibibytesPerSecond),
                                 kAssumedLatencyNs}};
   fabric.system = DefaultSystemConfig(fabric.network);
+  fabric.network.dimensions[0].shape = shape;
   fabric.system.local_memory_bandwidth = kFreeReductions;
   fabric.system.algorithms[static_cast<size_t>(CollectiveKind::kAllToAll)][0].kind =
       CollectiveAlgorithm::Kind::kDirect;
@@ -111,20 +112,25 @@ absl::StatusOr<std::vector<double>> PredictCellsNs(const Fabric& fabric,
                                                    absl::Span<const TransferCell> cells) {
   ASSIGN_OR_RETURN(std::vector<double> times_ns, EngineTimesNs(fabric, cells));
   for (size_t i = 0; i < cells.size(); ++i) {
-    times_ns[i] = corrections.CorrectedNs(cells[i].kind, cells[i].bytes, times_ns[i]);
+    times_ns[i] =
+        corrections.CorrectedNs(cells[i].kind, cells[i].bytes, times_ns[i], IsOneWay(cells[i]));
   }
   return times_ns;
 }
 
 void ListCorrections(const Corrections& corrections, CalibrationReport* report) {
-  for (size_t kind = 0; kind < kTimedKinds; ++kind) {
-    for (const CorrectionPoint& point : corrections.points[kind]) {
+  const auto list = [&](absl::string_view kind, const std::vector<CorrectionPoint>& points) {
+    for (const CorrectionPoint& point : points) {
       CalibratedCorrection* listed = report->add_corrections();
-      listed->set_kind(std::string(CollectiveKindName(static_cast<CollectiveKind>(kind))));
+      listed->set_kind(std::string(kind));
       listed->set_bytes(point.bytes);
       listed->set_ratio(point.ratio);
     }
+  };
+  for (size_t kind = 0; kind < kTimedKinds; ++kind) {
+    list(CollectiveKindName(static_cast<CollectiveKind>(kind)), corrections.points[kind]);
   }
+  list(kOneWayName, corrections.one_way);
 }
 
 ErrorSummary SummariseErrors(absl::Span<const Prediction> predictions) {

@@ -46,9 +46,9 @@ double ParameterValue(const Fabric& fabric, const EngineParameter& parameter);
 // Takes a positive value; an endpoint delay is rounded to whole nanoseconds.
 void SetParameterValue(const EngineParameter& parameter, double value, Fabric* fabric);
 
-// Returns what to assume of so many ranks of which nothing is known: a ring with 50 GiB/s and
-// 500 ns per link; rings for all collectives but all-to-all, which libraries send pairwise.
-Fabric AssumedFabric(int32_t ranks);
+// Returns what to assume of so many ranks of which nothing is known: 50 GiB/s and 500 ns per link;
+// rings for all collectives but all-to-all, which libraries send pairwise.
+Fabric AssumedFabric(int32_t ranks, BlockShape shape = BlockShape::kRing);
 
 // Returns the shape with the parameters of AssumedFabric in every dimension.
 Fabric WithAssumedParameters(const Fabric& shape);

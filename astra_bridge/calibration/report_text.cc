@@ -87,6 +87,17 @@ std::string FormatCells(const CalibrationReport& report) {
   return table.ToString();
 }
 
+// Says which shapes of the network were compared, the chosen one first; empty when one was given.
+std::string FormatShapes(const CalibrationReport& report) {
+  if (report.shapes().empty()) return "";
+  TextTable table = TableOf({"network", ">held out", "algorithms"});
+  for (const ComparedShape& shape : report.shapes()) {
+    table.AddRow({absl::StrCat(shape.topology(), shape.chosen() ? " (taken)" : ""),
+                  Percent(shape.held_out_error()), absl::StrJoin(shape.algorithms(), ", ")});
+  }
+  return absl::StrCat(table.ToString(), "\n");
+}
+
 std::string FormatErrors(const CalibrationReport& report) {
   TextTable table =
       TableOf({"errors", ">cells", ">mean", ">>= 1 MiB", ">below", ">p95", ">signed"});
@@ -164,8 +175,9 @@ std::string SignedPercent(double share) {
 }
 
 std::string FormatCalibration(const CalibrationReport& report) {
-  std::string text = absl::StrCat(FormatCells(report), "\n", FormatCorrections(report), "\n",
-                                  FormatParameters(report), "\n", FormatErrors(report));
+  std::string text =
+      absl::StrCat(FormatCells(report), "\n", FormatCorrections(report), "\n",
+                   FormatParameters(report), "\n", FormatShapes(report), FormatErrors(report));
   absl::StrAppend(&text, "noise floor (halves of the repeats differ by)  ",
                   report.has_noise_floor() ? Percent(report.noise_floor()) : "not known", "\n");
   absl::StrAppendFormat(&text, "transfer against arrival spread  slope %.3f +- %.3f\n",

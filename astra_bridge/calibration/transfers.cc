@@ -86,10 +86,14 @@ std::vector<int32_t> TakePairs(const CollectiveTable& table, const CollectiveIns
   std::vector<double> transfers_ns;
   int64_t shortest_ps = std::numeric_limits<int64_t>::max();
   int64_t spread_ps = 0;
+  std::set<uint32_t> senders, receivers;
   for (const MemberPair& pair : table.PairsOf(instance)) {
     const CollectiveMember& source = members[pair.source];
     const CollectiveMember& target = members[pair.target];
     if (source.rank == target.rank) continue;
+    senders.insert(source.rank);
+    receivers.insert(target.rank);
+    sample->is_both_ways |= receivers.count(source.rank) + senders.count(target.rank) > 0;
     if (group.empty()) {
       group = {static_cast<int32_t>(source.rank), static_cast<int32_t>(target.rank)};
     }
@@ -251,11 +255,12 @@ absl::StatusOr<std::vector<CalibrationRun>> ReadCalibrationRuns(
 }
 
 CellKey KeyOf(const TransferCell& cell) {
-  return {cell.kind, cell.bytes, cell.ranks, cell.participants, cell.pairs};
+  return {cell.kind, cell.bytes, cell.ranks, cell.participants, cell.pairs, cell.is_both_ways};
 }
 
 CellKey KeyOf(const TransferSamples& run, const TransferSample& sample) {
-  return {sample.kind, sample.bytes, run.ranks, run.groups[sample.group], sample.pairs};
+  return {sample.kind,  sample.bytes,       run.ranks, run.groups[sample.group],
+          sample.pairs, sample.is_both_ways};
 }
 
 void SummariseCell(TransferCell* cell) {
@@ -276,7 +281,8 @@ std::vector<TransferCell> MakeTransferCells(absl::Span<const CalibrationRun> run
     }
     for (const auto& [key, repeats] : repeats_by_cell) {
       TransferCell& cell = cells[key];
-      std::tie(cell.kind, cell.bytes, cell.ranks, cell.participants, cell.pairs) = key;
+      std::tie(cell.kind, cell.bytes, cell.ranks, cell.participants, cell.pairs,
+               cell.is_both_ways) = key;
       const size_t first = std::min<size_t>(options.dropped_repeats, repeats.size() - 1);
       for (size_t i = first; i < repeats.size(); ++i) {
         cell.transfers_ns.push_back(repeats[i]->transfer_ns);
@@ -324,7 +330,8 @@ CommEdge EdgeOf(const TransferCell& cell) {
 
 std::string GroupText(const TransferCell& cell) {
   return absl::StrCat(cell.pairs > 1 ? absl::StrCat(cell.pairs, " pairs from ") : "", "{",
-                      absl::StrJoin(cell.participants, ","), "} of ", cell.ranks);
+                      absl::StrJoin(cell.participants, ","), "} of ", cell.ranks,
+                      IsOneWay(cell) ? ", one way" : "");
 }
 
 int64_t LargestHop(const TransferCell& cell) {

@@ -36,8 +36,10 @@ struct TransferSample {
   int64_t bytes = 0;
   // Position in TransferSamples::groups.
   uint32_t group = 0;
-  // How many pairs of a permute moved their data at once; 0 for other kinds.
+  // How many pairs of a permute moved their data at once; 0 for other kinds. And whether one of
+  // their ranks sends and receives.
   int32_t pairs = 0;
+  bool is_both_ways = false;
   // When the last member had started, in nanoseconds from the table's base.
   int64_t start_ns = 0;
   double transfer_ns = 0;
@@ -122,8 +124,9 @@ struct TransferCell {
   int32_t ranks = 0;
   // As an element of TransferSamples::groups.
   std::vector<int32_t> participants;
-  // As TransferSample::pairs.
+  // As in TransferSample.
   int32_t pairs = 0;
+  bool is_both_ways = false;
 
   // What the kernels of most transfers were named after, e.g. "RING_LL"; empty: nothing. Kernels do
   // more than they are named after, so only a change of name says something.
@@ -140,8 +143,13 @@ struct TransferCell {
   double relative_error = 0;
 };
 
-// What the transfers of a cell have in common: kind, bytes, ranks, participants, pairs.
-using CellKey = std::tuple<CollectiveKind, int64_t, int32_t, std::vector<int32_t>, int32_t>;
+// True for messages that go one way.
+inline bool IsOneWay(const TransferCell& cell) {
+  return cell.kind == CollectiveKind::kPointToPoint && !cell.is_both_ways;
+}
+
+// What the transfers of a cell have in common: kind, bytes, ranks, participants, pairs, both ways.
+using CellKey = std::tuple<CollectiveKind, int64_t, int32_t, std::vector<int32_t>, int32_t, bool>;
 CellKey KeyOf(const TransferCell& cell);
 CellKey KeyOf(const TransferSamples& run, const TransferSample& sample);
 
@@ -172,7 +180,8 @@ std::optional<double> NoiseFloor(absl::Span<const TransferCell> cells);
 // Returns the cell as a comm edge.
 CommEdge EdgeOf(const TransferCell& cell);
 
-// Returns e.g. "{0,1,2,3} of 4", and for a permute of several pairs "4 pairs from {0,1} of 4".
+// Returns e.g. "{0,1,2,3} of 4", and for a permute of several pairs "4 pairs from {0,1} of 4", with
+// ", one way" where no rank sends and receives.
 std::string GroupText(const TransferCell& cell);
 
 // Sets what reports say of a cell whatever it is held against.

@@ -175,10 +175,13 @@ TEST(TransferCellsTest, PermutesOfOtherNumbersOfPairsAreOtherCells) {
   one.pairs = 1;
   TransferSample four = one;
   four.pairs = 4;
-  const std::vector<TransferCell> cells = MakeTransferCells({RunOf({four, one})});
-  ASSERT_THAT(cells, SizeIs(2));
-  EXPECT_EQ(GroupText(cells[0]), "{0,1} of 4");
-  EXPECT_EQ(GroupText(cells[1]), "4 pairs from {0,1} of 4");
+  TransferSample ring = four;
+  ring.is_both_ways = true;
+  const std::vector<TransferCell> cells = MakeTransferCells({RunOf({ring, four, one})});
+  ASSERT_THAT(cells, SizeIs(3));
+  EXPECT_EQ(GroupText(cells[0]), "{0,1} of 4, one way");
+  EXPECT_EQ(GroupText(cells[1]), "4 pairs from {0,1} of 4, one way");
+  EXPECT_EQ(GroupText(cells[2]), "4 pairs from {0,1} of 4");
 }
 
 TEST(TransferCellsTest, EachRunWarmsUpAnew) {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "astra_bridge/corrections/isolated_transfers.h"
@@ -32,6 +33,28 @@ absl::Span<const Transfer> FirstTogether(absl::Span<const Transfer> transfers) {
   return transfers.subspan(0, count);
 }
 
+// When a rank was at something, to be asked whether it was meanwhile.
+class BusyTimes {
+ public:
+  // In the order of the begins.
+  void Add(int64_t begin_ns, int64_t end_ns) {
+    begins_ns_.push_back(begin_ns);
+    last_ends_ns_.push_back(last_ends_ns_.empty() ? end_ns
+                                                  : std::max(last_ends_ns_.back(), end_ns));
+  }
+
+  bool Overlap(int64_t begin_ns, int64_t end_ns) const {
+    const auto begun =
+        std::lower_bound(begins_ns_.begin(), begins_ns_.end(), end_ns) - begins_ns_.begin();
+    return begun > 0 && last_ends_ns_[begun - 1] > begin_ns;
+  }
+
+ private:
+  std::vector<int64_t> begins_ns_;
+  // The last end of each and all before it.
+  std::vector<int64_t> last_ends_ns_;
+};
+
 // Finds out how long the transfers of a run last.
 class Corrector {
  public:
@@ -45,6 +68,12 @@ class Corrector {
         durations_(durations) {}
 
   absl::Status Run() {
+    for (const Transfer& transfer : log_.transfers()) {
+      const WorkloadNode& node = NodeOf(transfer);
+      if (node.type != WorkloadNodeType::kSend) continue;
+      sending_[log_.parts(transfer)[0].rank].Add(transfer.begin_ns, transfer.end_ns);
+      receiving_[node.peer].Add(transfer.begin_ns, transfer.end_ns);
+    }
     for (absl::Span<const Transfer> rest = log_.transfers(); !rest.empty();) {
       const absl::Span<const Transfer> together = FirstTogether(rest);
       rest.remove_prefix(together.size());
@@ -73,6 +102,17 @@ class Corrector {
     return workload_.ranks[part.rank].nodes()[part.node];
   }
 
+  // True for a message whose source does not receive, and whose target does not send, meanwhile.
+  bool IsOneWay(const Transfer& transfer) const {
+    const WorkloadNode& node = NodeOf(transfer);
+    if (node.type != WorkloadNodeType::kSend) return false;
+    const auto is_busy = [&](const absl::flat_hash_map<int32_t, BusyTimes>& times, int32_t rank) {
+      const auto found = times.find(rank);
+      return found != times.end() && found->second.Overlap(transfer.begin_ns, transfer.end_ns);
+    };
+    return !is_busy(receiving_, log_.parts(transfer)[0].rank) && !is_busy(sending_, node.peer);
+  }
+
   // Returns the engine's times of its parts with the network to themselves.
   absl::StatusOr<absl::Span<const int64_t>> AloneNs(const Transfer& transfer) {
     return isolated_.PartsNs(log_.parts(transfer), transfer.odd_trees);
@@ -91,9 +131,9 @@ class Corrector {
       ASSIGN_OR_RETURN(const absl::Span<const int64_t> alone_ns, AloneNs(transfer));
       const WorkloadNode& node = NodeOf(transfer);
       const int64_t longest_ns = *std::max_element(alone_ns.begin(), alone_ns.end());
-      spans.push_back(
-          {transfer.begin_ns, transfer.end_ns,
-           AloneTimesOf(corrections_, KindOf(node), node.bytes, static_cast<double>(longest_ns))});
+      spans.push_back({transfer.begin_ns, transfer.end_ns,
+                       AloneTimesOf(corrections_, KindOf(node), node.bytes,
+                                    static_cast<double>(longest_ns), IsOneWay(transfer))});
     }
     const std::vector<double> stretches = OverlapStretches(spans);
     for (size_t i = 0; i < transfers.size(); ++i) {
@@ -110,9 +150,9 @@ class Corrector {
                    double stretch) {
     const WorkloadNode& node = NodeOf(transfer);
     const int64_t shared_ns = part.end_ns - transfer.begin_ns;
-    const int64_t duration_ns = std::llround(
-        CorrectedSharedNs(corrections_, {KindOf(node), node.bytes, static_cast<double>(alone_ns),
-                                         static_cast<double>(shared_ns), stretch}));
+    const int64_t duration_ns = std::llround(CorrectedSharedNs(
+        corrections_, {KindOf(node), node.bytes, static_cast<double>(alone_ns),
+                       static_cast<double>(shared_ns), stretch, IsOneWay(transfer)}));
     durations_->Set(part.rank, part.node, std::min(duration_ns, kMaxDurationNs));
   }
 
@@ -122,6 +162,9 @@ class Corrector {
   IsolatedTransfers& isolated_;
   FixedDurations* const durations_;
   int64_t corrected_ = 0;
+  // By rank: when messages of it, and to it, are under way.
+  absl::flat_hash_map<int32_t, BusyTimes> sending_;
+  absl::flat_hash_map<int32_t, BusyTimes> receiving_;
 };
 
 // Returns the progress of one of two runs; runs_done are over.

@@ -27,7 +27,9 @@ class CorrectedTiming : public NetworkTiming {
 
  private:
   // Returns for each edge how much longer than the engine says the others of its network take.
-  std::vector<double> Stretches(absl::Span<const CommEdge> edges, const BatchEstimate& batch) const;
+  std::vector<double> Stretches(absl::Span<const CommEdge> edges,
+                                const std::vector<bool>& is_one_way,
+                                const BatchEstimate& batch) const;
 
   const std::unique_ptr<NetworkTiming> timing_;
   const Corrections corrections_;

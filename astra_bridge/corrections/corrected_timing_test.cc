@@ -43,6 +43,27 @@ TEST(CorrectedTimingTest, ByKindAndBytes) {
   EXPECT_DOUBLE_EQ(gather.seconds, 1e-6);
 }
 
+// a and b go against each other, c goes alone.
+TEST(CorrectedTimingTest, MessagesThatMeetAtARankShareItsPort) {
+  Corrections corrections;
+  corrections.points[static_cast<size_t>(CollectiveKind::kPointToPoint)] = {{8, 2}};
+  corrections.one_way = {{8, 1}};
+  CorrectedTiming timing(
+      std::make_unique<FixedTiming>(FixedTimes({{"a", 1e-6}, {"b", 1e-6}, {"c", 1e-6}})),
+      corrections);
+  CommEdge a = Edge("a", CollectiveKind::kPointToPoint, 8), b = a, c = a;
+  b.id = "b";
+  b.participants = {1, 0};
+  c.id = "c";
+  c.participants = {2, 3};
+  ASSERT_OK_AND_ASSIGN(const BatchEstimate batch, timing.EstimateBatch({a, b, c}));
+  EXPECT_DOUBLE_EQ(batch.seconds[0], 2e-6);
+  EXPECT_DOUBLE_EQ(batch.seconds[1], 2e-6);
+  EXPECT_DOUBLE_EQ(batch.seconds[2], 1e-6);
+  ASSERT_OK_AND_ASSIGN(const EdgeEstimate alone, timing.EstimateEdge(a));
+  EXPECT_DOUBLE_EQ(alone.seconds, 1e-6);
+}
+
 TEST(CorrectedTimingTest, WhatMovesNothingTakesNoTime) {
   CorrectedTiming timing = Corrected(FixedTimes({{"empty", 0}}));
   ASSERT_OK_AND_ASSIGN(const EdgeEstimate empty,

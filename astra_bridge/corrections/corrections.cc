@@ -97,20 +97,6 @@ absl::StatusOr<std::vector<CorrectionPoint>> ParsePoints(absl::string_view json,
   return points;
 }
 
-// There is at least one point.
-double RatioAt(const std::vector<CorrectionPoint>& points, int64_t bytes) {
-  const auto above =
-      std::lower_bound(points.begin(), points.end(), bytes,
-                       [](const CorrectionPoint& point, int64_t b) { return point.bytes < b; });
-  if (above == points.begin()) return above->ratio;
-  const CorrectionPoint& below = *(above - 1);
-  if (above == points.end()) return below.ratio;
-  const auto log_bytes = [](int64_t b) { return std::log(static_cast<double>(b)); };
-  const double share = (log_bytes(bytes) - log_bytes(below.bytes)) /
-                       (log_bytes(above->bytes) - log_bytes(below.bytes));
-  return below.ratio * std::pow(above->ratio / below.ratio, share);
-}
-
 int64_t WholeNs(double ns) { return std::llround(std::min(ns, kMaxCorrectedNs)); }
 
 // Sums over the first transfers of an order.
@@ -136,9 +122,24 @@ class PrefixSums {
 
 }  // namespace
 
-double Corrections::CorrectedNs(CollectiveKind kind, int64_t bytes, double engine_ns) const {
+double RatioAt(const std::vector<CorrectionPoint>& points, int64_t bytes) {
+  const auto above =
+      std::lower_bound(points.begin(), points.end(), bytes,
+                       [](const CorrectionPoint& point, int64_t b) { return point.bytes < b; });
+  if (above == points.begin()) return above->ratio;
+  const CorrectionPoint& below = *(above - 1);
+  if (above == points.end()) return below.ratio;
+  const auto log_bytes = [](int64_t b) { return std::log(static_cast<double>(b)); };
+  const double share = (log_bytes(bytes) - log_bytes(below.bytes)) /
+                       (log_bytes(above->bytes) - log_bytes(below.bytes));
+  return below.ratio * std::pow(above->ratio / below.ratio, share);
+}
+
+double Corrections::CorrectedNs(CollectiveKind kind, int64_t bytes, double engine_ns,
+                                bool is_one_way) const {
   if (!Has(kind)) return engine_ns;
-  const double ratio = RatioAt(points[static_cast<size_t>(kind)], bytes);
+  const bool takes_one_way = is_one_way && !one_way.empty();
+  const double ratio = RatioAt(takes_one_way ? one_way : points[static_cast<size_t>(kind)], bytes);
   return std::min(std::round(ratio * std::max(engine_ns, kLeastEngineNs)), kMaxCorrectedNs);
 }
 
@@ -149,32 +150,40 @@ absl::StatusOr<Corrections> ParseCorrections(absl::string_view json, absl::strin
   cutter.Enter('{');
   for (absl::string_view key; cutter.NextMember(&key);) {
     const std::optional<CollectiveKind> kind = TimedKindFromName(key);
-    if (!kind.has_value()) {
-      return place.Error(absl::StrCat(
-          Printable(key),
-          " is no kind; kinds are all-reduce, all-gather, reduce-scatter, all-to-all and p2p"));
+    if (!kind.has_value() && key != kOneWayName) {
+      return place.Error(absl::StrCat(Printable(key),
+                                      " is no kind; kinds are all-reduce, all-gather, "
+                                      "reduce-scatter, all-to-all, p2p and ",
+                                      kOneWayName));
     }
-    std::vector<CorrectionPoint>& points = corrections.points[static_cast<size_t>(*kind)];
+    std::vector<CorrectionPoint>& points =
+        kind.has_value() ? corrections.points[static_cast<size_t>(*kind)] : corrections.one_way;
     if (!points.empty()) return place.Error(absl::StrCat(key, " occurs twice"));
     ASSIGN_OR_RETURN(points, ParsePoints(cutter.CutValue(), place.Inside(key)));
   }
   if (!cutter.status().ok()) return place.Error(cutter.status().message());
   if (!cutter.AtEnd()) return place.Error("text follows the object");
+  if (!corrections.one_way.empty() && !corrections.Has(CollectiveKind::kPointToPoint)) {
+    return place.Error(absl::StrCat(kOneWayName, " needs p2p beside it"));
+  }
   return corrections;
 }
 
 std::string CorrectionsToJson(const Corrections& corrections) {
   std::vector<std::string> kinds;
-  for (size_t kind = 0; kind < corrections.points.size(); ++kind) {
+  const auto add = [&](absl::string_view key, const std::vector<CorrectionPoint>& all) {
     std::vector<std::string> points;
-    for (const CorrectionPoint& point : corrections.points[kind]) {
+    for (const CorrectionPoint& point : all) {
       points.push_back(
           absl::StrFormat("    {\"bytes\": %d, \"ratio\": %.17g}", point.bytes, point.ratio));
     }
-    if (points.empty()) continue;
-    kinds.push_back(absl::StrCat("  \"", CollectiveKindName(static_cast<CollectiveKind>(kind)),
-                                 "\": [\n", absl::StrJoin(points, ",\n"), "\n  ]"));
+    if (points.empty()) return;
+    kinds.push_back(absl::StrCat("  \"", key, "\": [\n", absl::StrJoin(points, ",\n"), "\n  ]"));
+  };
+  for (size_t kind = 0; kind < corrections.points.size(); ++kind) {
+    add(CollectiveKindName(static_cast<CollectiveKind>(kind)), corrections.points[kind]);
   }
+  add(kOneWayName, corrections.one_way);
   return absl::StrCat("{\n", absl::StrJoin(kinds, ",\n"), "\n}\n");
 }
 
@@ -184,8 +193,8 @@ absl::StatusOr<Corrections> ReadCorrections(FileSystem& file_system, const std::
 }
 
 AloneTimes AloneTimesOf(const Corrections& corrections, CollectiveKind kind, int64_t bytes,
-                        double engine_ns) {
-  return {WholeNs(engine_ns), WholeNs(corrections.CorrectedNs(kind, bytes, engine_ns))};
+                        double engine_ns, bool is_one_way) {
+  return {WholeNs(engine_ns), WholeNs(corrections.CorrectedNs(kind, bytes, engine_ns, is_one_way))};
 }
 
 std::vector<double> OverlapStretches(absl::Span<const TransferSpan> transfers) {
@@ -214,8 +223,9 @@ std::vector<double> OverlapStretches(absl::Span<const TransferSpan> transfers) {
 }
 
 double CorrectedSharedNs(const Corrections& corrections, const SharedTransfer& transfer) {
-  const double own_ns = corrections.CorrectedNs(transfer.kind, transfer.bytes,
-                                                std::min(transfer.shared_ns, transfer.alone_ns));
+  const double own_ns =
+      corrections.CorrectedNs(transfer.kind, transfer.bytes,
+                              std::min(transfer.shared_ns, transfer.alone_ns), transfer.is_one_way);
   const double waiting_ns = std::max(0.0, transfer.shared_ns - transfer.alone_ns);
   return std::min(own_ns + waiting_ns * transfer.stretch, kMaxCorrectedNs);
 }

@@ -3,9 +3,10 @@
 // latency by kind and size. A correction is a table of points for each kind,
 //
 //   {"all-reduce": [{"bytes": 1024, "ratio": 1.31}, {"bytes": 65536, "ratio": 0.94}],
-//    "p2p": [...]}
+//    "p2p": [...], "p2p_one_way": [...]}
 //
-// and a transfer alone on the network lasts ratio x engine time. Between two points the ratio lies
+// (a message whose ranks send and receive at once, and one whose ranks do not: ports are shared by
+// what goes both ways) and a transfer alone on the network lasts ratio x engine time. Between two points the ratio lies
 // on a straight line through them, logarithm of bytes against logarithm of ratio; beyond the first
 // and the last it stays as it is there:
 //
@@ -49,6 +50,9 @@ inline constexpr double kMaxCorrectedNs = static_cast<double>(int64_t{1} << 62);
 // all: a ratio is to at least this time.
 inline constexpr double kLeastEngineNs = 1;
 
+// What corrections of messages one way are called.
+inline constexpr absl::string_view kOneWayName = "p2p_one_way";
+
 struct CorrectionPoint {
   // What one rank puts in. Positive.
   int64_t bytes = 0;
@@ -56,16 +60,24 @@ struct CorrectionPoint {
   double ratio = 1;
 };
 
+// Returns the ratio at that size, on the straight lines drawn above. There is at least one point.
+double RatioAt(const std::vector<CorrectionPoint>& points, int64_t bytes);
+
 struct Corrections {
   // By CollectiveKind, each in ascending order of bytes. Kinds without points keep the engine's
   // times.
   std::array<std::vector<CorrectionPoint>, kTimedKinds> points;
+  // Of messages whose source does not receive, and whose target does not send, meanwhile; those of
+  // other messages where there are none.
+  std::vector<CorrectionPoint> one_way;
 
   bool Has(CollectiveKind kind) const { return !points[static_cast<size_t>(kind)].empty(); }
 
   // Returns how long a transfer alone on the network lasts that the engine gives engine_ns: whole
-  // nanoseconds, at most kMaxCorrectedNs; engine_ns itself for a kind without points.
-  double CorrectedNs(CollectiveKind kind, int64_t bytes, double engine_ns) const;
+  // nanoseconds, at most kMaxCorrectedNs; engine_ns itself for a kind without points. Only messages
+  // go one way.
+  double CorrectedNs(CollectiveKind kind, int64_t bytes, double engine_ns,
+                     bool is_one_way = false) const;
 };
 
 // Parses the JSON object drawn above. Errors name the source, the kind and the point.
@@ -104,7 +116,7 @@ struct AloneTimes {
 // Returns the times of a transfer in whole nanoseconds, at most kMaxCorrectedNs. engine_ns is at
 // least 0.
 AloneTimes AloneTimesOf(const Corrections& corrections, CollectiveKind kind, int64_t bytes,
-                        double engine_ns);
+                        double engine_ns, bool is_one_way = false);
 
 // A transfer that was under way in [begin_ns, end_ns).
 struct TransferSpan {
@@ -130,6 +142,7 @@ struct SharedTransfer {
   double shared_ns = 0;
   // How much longer than the engine says the others take that are under way meanwhile.
   double stretch = 1;
+  bool is_one_way = false;
 };
 
 // Returns how long the transfer lasts, at most kMaxCorrectedNs. Whole nanoseconds for a kind with

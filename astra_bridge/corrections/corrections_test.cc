@@ -57,6 +57,23 @@ TEST(CorrectionsTest, WhatTakesTheEngineNoTimeTakesSome) {
   EXPECT_EQ(corrections.CorrectedNs(CollectiveKind::kPointToPoint, 8, 0), 41000);
 }
 
+TEST(CorrectionsTest, MessagesOneWayHavePointsOfTheirOwn) {
+  ASSERT_OK_AND_ASSIGN(const Corrections corrections, ParseCorrections(R"({
+      "p2p": [{"bytes": 8, "ratio": 2}], "p2p_one_way": [{"bytes": 8, "ratio": 1.5}]})",
+                                                                       "c.json"));
+  EXPECT_EQ(corrections.CorrectedNs(CollectiveKind::kPointToPoint, 8, 100), 200);
+  EXPECT_EQ(corrections.CorrectedNs(CollectiveKind::kPointToPoint, 8, 100, true), 150);
+  ASSERT_OK_AND_ASSIGN(const Corrections again,
+                       ParseCorrections(CorrectionsToJson(corrections), "c.json"));
+  EXPECT_EQ(again.CorrectedNs(CollectiveKind::kPointToPoint, 8, 100, true), 150);
+  // Files without them treat all messages alike.
+  ASSERT_OK_AND_ASSIGN(const Corrections old,
+                       ParseCorrections(R"({"p2p": [{"bytes": 8, "ratio": 2}]})", "c.json"));
+  EXPECT_EQ(old.CorrectedNs(CollectiveKind::kPointToPoint, 8, 100, true), 200);
+  EXPECT_THAT(ParseCorrections(R"({"p2p_one_way": [{"bytes": 8, "ratio": 2}]})", "c.json"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("needs p2p")));
+}
+
 TEST(CorrectionsTest, WhatIsWrittenIsReadAgainExactly) {
   Corrections corrections;
   corrections.points[static_cast<size_t>(CollectiveKind::kAllToAll)] = {

@@ -109,7 +109,13 @@ TEST_F(AstraCalibrateTest, WhatIsWrittenGivesWhatIsReported) {
   const PredictionReport predicted = Parse<PredictionReport>(result.standard_output);
   ASSERT_EQ(predicted.edges_size(), report.cells_size());
   for (const EdgePrediction& edge : predicted.edges()) {
-    EXPECT_NEAR(edge.seconds() * 1e9, report.cells(std::stoi(edge.id())).predicted_ns(), 1.01);
+    const CalibratedCell& cell = report.cells(std::stoi(edge.id()));
+    if (cell.kind() == "p2p") {
+      // A message alone goes one way; those of the sweep's permutes meet others.
+      EXPECT_LT(edge.seconds() * 1e9, cell.predicted_ns());
+    } else {
+      EXPECT_NEAR(edge.seconds() * 1e9, cell.predicted_ns(), 1.01);
+    }
   }
 }
 
