@@ -28,7 +28,7 @@ ABSL_FLAG(std::string, traces, "",
           "runs of different numbers of ranks are fitted together.");
 ABSL_FLAG(std::string, topology, "",
           "The shape of the network, and what to keep where the transfers do not tell: AstraSim's "
-          "YAML. Default: a ring of all ranks.");
+          "YAML. Default: the shape that predicts best what it was not fitted to.");
 ABSL_FLAG(std::string, holdout, "",
           "What is left out to see how well it is predicted: each size (default), op or group in "
           "turn.");

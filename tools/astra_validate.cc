@@ -6,6 +6,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/check_reasons.h"
 #include "astra_bridge/calibration/report_text.h"
@@ -36,6 +37,9 @@ ABSL_FLAG(std::string, calibration, "",
           "groups and devices it had not seen.");
 ABSL_FLAG(bool, steps, true, "Also schedule whole steps with simulated communication.");
 ABSL_FLAG(std::string, csv, "", "Also writes all that there is to plot to this file.");
+ABSL_FLAG(double, max_error, 0,
+          "Exit with 1 when the mean error of cells, or of steps, is larger, e.g. 0.1 for 10 %. "
+          "Default: exit with 0 however large it is.");
 ABSL_FLAG(bool, allow_violations, false,
           "Use profiles whose clocks show a collective that ends before it began.");
 
@@ -93,6 +97,17 @@ absl::Status CheckSteps(const std::vector<CalibrationRun>& runs, const Fabric& f
   return absl::OkStatus();
 }
 
+// Returns whether the errors are larger than --max_error allows, with a note if so.
+bool ExceedsMaxError(SimulationCheckReport* report) {
+  const double max_error = absl::GetFlag(FLAGS_max_error);
+  const double cells = report->summary().mape(), steps = report->step_summary().mape();
+  if (max_error <= 0 || (cells <= max_error && steps <= max_error)) return false;
+  report->add_notes(
+      absl::StrFormat("the mean error is above --max_error=%g: %.1f %% of cells, %.1f %% of steps",
+                      max_error, 100 * cells, 100 * steps));
+  return true;
+}
+
 absl::StatusOr<int> ValidateTraces() {
   FileSystem& files = FileSystem::Posix();
   ASSIGN_OR_RETURN(const std::vector<std::string> traces, UserProfiles(FLAGS_traces, "run/"));
@@ -143,8 +158,9 @@ absl::StatusOr<int> ValidateTraces() {
   report.MergeFrom(steps);
   SummariseSteps(&report);
   for (const std::string& note : calibration_notes) report.add_notes(note);
+  const bool exceeds = ExceedsMaxError(&report);
   if (!csv.empty()) RETURN_IF_ERROR(WriteFileAtomically(files, csv, SimulationCheckCsv(report)));
-  return PrintReport(report, FormatSimulationCheck);
+  return PrintReport(report, FormatSimulationCheck, exceeds ? kExitCheckFailed : kExitDone);
 }
 
 }  // namespace
@@ -158,8 +174,10 @@ int main(int argc, char** argv) {
        {"astra_validate --traces=run/ --network=network.yml --system=system.json "
         "--corrections=corrections.json",
         "astra_validate --traces=run/ --network=network.yml --system=system.json "
-        "--corrections=corrections.json --calibration=calibration.json --csv=errors.csv --json"},
-       {"traces", "network", "system", "corrections", "calibration", "steps", "csv",
+        "--corrections=corrections.json --calibration=calibration.json --csv=errors.csv --json",
+        "astra_validate --traces=run/ --network=network.yml --corrections=corrections.json "
+        "--max_error=0.1"},
+       {"traces", "network", "system", "corrections", "calibration", "steps", "csv", "max_error",
         "allow_violations"}},
       argc, argv, meridian::ValidateTraces);
 }

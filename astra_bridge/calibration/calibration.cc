@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -323,6 +324,19 @@ void AddFittedCells(const CalibrationReport& report, Notes* notes) {
       FormatByteSize(farthest->bytes()), " (", SignedPercent(farthest->signed_error()),
       "): groups differ there, or sizes that were taken together, and a correction is their "
       "mean"));
+}
+
+// Says what is assumed of messages that were not measured.
+void AddAssumedMessages(const CalibrationReport& report, Notes* notes) {
+  bool one_way = false, both_ways = false;
+  for (const CalibratedCell& cell : report.cells()) {
+    if (cell.kind() != CollectiveKindName(CollectiveKind::kPointToPoint)) continue;
+    (absl::StrContains(cell.group(), "one way") ? one_way : both_ways) = true;
+  }
+  if (one_way == both_ways) return;
+  notes->push_back(absl::StrFormat(
+      "no message went %s: one way is taken to have %g times the bandwidth of both ways at once",
+      one_way ? "both ways" : "one way", kOneWayAdvantage));
 }
 
 void AddArrivalSpread(const ArrivalSpread& spread, Notes* notes) {
@@ -772,6 +786,7 @@ Notes CalibrationNotes(absl::Span<const CalibrationRun> runs, const std::optiona
   }
   AddUntoldParameters(parameters, &notes);
   AddFittedCells(report, &notes);
+  AddAssumedMessages(report, &notes);
   AddArrivalSpread(report.arrival_spread(), &notes);
   return notes;
 }

@@ -216,6 +216,14 @@ TEST_F(AstraCalibrateTest, TheSweepItselfIsNoTest) {
                           HasSubstr("examples/sweep_cpu4 was used for this calibration")));
 }
 
+TEST_F(AstraCalibrateTest, AMaximumErrorMakesACheckOfIt) {
+  CalibrateSweep();
+  EXPECT_EQ(Validate({kSweep, "--nosteps", "--max_error=0.5"}).exit_code, 0);
+  const CommandResult result = Validate({"--traces=examples/jax_cpu4", "--max_error=0.001"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.standard_output, HasSubstr("the mean error is above --max_error=0.001"));
+}
+
 // What a GPU does is no test of a network of CPUs.
 TEST_F(AstraCalibrateTest, RunsOnOtherDevicesAreSetApart) {
   CalibrateSweep();
