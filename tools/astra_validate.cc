@@ -65,9 +65,8 @@ absl::StatusOr<std::optional<CalibrationReport>> ReadCalibration(
 
 // Adds steps and notes to the report. A step that cannot be exported or scheduled is a note: the
 // collectives are checked all the same. An error of the environment is one.
-absl::Status CheckSteps(const std::vector<CalibrationRun>& runs, const Fabric& fabric,
-                        const Corrections& corrections, SimulationCheckReport* report,
-                        ComputeBeside* beside) {
+absl::Status CheckSteps(const std::vector<CalibrationRun>& runs, const StepModel& model,
+                        SimulationCheckReport* report, ComputeBeside* beside) {
   ProfiledRunOptions options;
   options.reader.input = UserInputOptions();
   ProgressBar progress("scheduling steps", 0);
@@ -82,7 +81,7 @@ absl::Status CheckSteps(const std::vector<CalibrationRun>& runs, const Fabric& f
     ASSIGN_OR_RETURN(const ProfiledRun profiles,
                      ReadProfiledRun(FileSystem::Posix(), run.traces, options));
     for (const std::optional<int64_t>& step : steps) {
-      const absl::Status status = CheckStep(profiles, run.folder, step, fabric, corrections,
+      const absl::Status status = CheckStep(profiles, run.folder, step, model,
                                             absl::GetFlag(FLAGS_allow_violations), report, beside);
       if (!status.ok()) {
         if (ExitCode(status) == kExitEnvironment) return status;
@@ -136,7 +135,11 @@ absl::StatusOr<int> ValidateTraces() {
       ReadCalibrationRuns(files, traces, WithProgress(run_options, "reading", traces.size())));
   SimulationCheckReport steps;
   if (absl::GetFlag(FLAGS_steps)) {
-    RETURN_IF_ERROR(CheckSteps(runs, fabric, corrections, &steps, &options.beside.emplace()));
+    const CalibrationReport no_calibration;
+    const StepModel model{
+        fabric, corrections,
+        calibration.has_value() ? calibration->spreads() : no_calibration.spreads()};
+    RETURN_IF_ERROR(CheckSteps(runs, model, &steps, &options.beside.emplace()));
   } else {
     steps.add_notes("with --nosteps, computing beside collectives is not seen");
   }

@@ -38,6 +38,11 @@ constexpr double kLeastAdvantage = 0.9;
 // measured it. Single pairs of ranks that share a host were seen to be twice as fast, several at once
 // one and a half times.
 constexpr double kOneWayAdvantage = 1.75;
+// Repeats of smaller transfers scatter more: what a host does beside them weighs more.
+constexpr int64_t kSmallBytes = 65536;
+constexpr int kSpreadQuantiles = 20;
+// Repeats beyond these shares are hiccups of the machine, which come too seldom to be drawn.
+constexpr double kTail = 0.05;
 // How many parts sizes are held out in when shapes are compared.
 constexpr size_t kShapeSizeFolds = 4;
 
@@ -364,6 +369,7 @@ class Calibrator {
     DescribeParameters();
     ListCorrections(model_.corrections, &report_);
     *report_.mutable_arrival_spread() = MeasureArrivalSpread(cells_);
+    for (const TransferSpread& spread : MeasureSpreads(cells_)) *report_.add_spreads() = spread;
     *report_.mutable_clock_check() = CheckTransferClocks(runs_);
     DescribeRuns();
     for (const std::string& note : CalibrationNotes(runs_, options_.topology, start_,
@@ -729,6 +735,25 @@ absl::StatusOr<Calibration> Calibrate(absl::Span<const CalibrationRun> runs,
                                       const CalibrationOptions& options) {
   RETURN_IF_ERROR(CheckRuns(runs, options));
   return Calibrator(runs, options).Run();
+}
+
+std::vector<TransferSpread> MeasureSpreads(absl::Span<const TransferCell> cells) {
+  std::vector<TransferSpread> spreads;
+  for (const bool is_small : {true, false}) {
+    std::vector<double> ratios;
+    for (const TransferCell& cell : cells) {
+      // A cell that was not repeated has no spread.
+      if ((cell.bytes < kSmallBytes) != is_small || cell.transfers_ns.size() < 2) continue;
+      for (const double time_ns : cell.transfers_ns) ratios.push_back(time_ns / cell.median_ns);
+    }
+    if (ratios.empty()) continue;
+    TransferSpread& spread = spreads.emplace_back();
+    spread.set_from_bytes(is_small ? 0 : kSmallBytes);
+    for (int i = 0; i < kSpreadQuantiles; ++i) {
+      spread.add_ratios(Quantile(ratios, kTail + (1 - 2 * kTail) * (i + 0.5) / kSpreadQuantiles));
+    }
+  }
+  return spreads;
 }
 
 // Least squares within cells: all about the cell's mean, in units of its median.

@@ -123,6 +123,10 @@ struct Calibration {
 absl::StatusOr<Calibration> Calibrate(absl::Span<const CalibrationRun> runs,
                                       const CalibrationOptions& options = {});
 
+// Returns how far repeats lie from the medians of their cells, of small transfers and of others, of
+// sizes that have any.
+std::vector<TransferSpread> MeasureSpreads(absl::Span<const TransferCell> cells);
+
 // Returns whether waiting is left in transfers. The slope, and its error, are 0 where cells have no
 // more transfers than it takes to draw a line, or their members all came alike.
 ArrivalSpread MeasureArrivalSpread(absl::Span<const TransferCell> cells);

@@ -332,6 +332,20 @@ TEST(AssumeUnmeasuredMessagesTest, WhatWasMeasuredScalesWhatIsAssumed) {
   EXPECT_DOUBLE_EQ(corrections.one_way[1].ratio, 0.5);
 }
 
+TEST(MeasureSpreadsTest, RepeatsOverTheMedianOfTheirCell) {
+  TransferCell small = CellOf(CollectiveKind::kAllReduce, 1024, 200);
+  small.transfers_ns = {100, 200, 400};
+  TransferCell once = CellOf(CollectiveKind::kAllReduce, 1 << 20, 200);
+  once.transfers_ns = {200};
+  const std::vector<TransferSpread> spreads = MeasureSpreads({small, once});
+  ASSERT_THAT(spreads, SizeIs(1));
+  EXPECT_EQ(spreads[0].from_bytes(), 0);
+  ASSERT_EQ(spreads[0].ratios_size(), 20);
+  EXPECT_GE(spreads[0].ratios(0), 0.5);
+  EXPECT_LE(spreads[0].ratios(19), 2);
+  EXPECT_LT(spreads[0].ratios(0), spreads[0].ratios(19));
+}
+
 // Where strangers cost what neighbours do, no ring is believed; where they cost more, a ring is.
 TEST(CompareShapesTest, ARingNeedsNeighboursThatAreCheaperThanStrangers) {
   const std::vector<std::vector<int32_t>> groups = {{0, 1}, {2, 3}, {0, 2}, {1, 3}, {0, 1, 2, 3}};

@@ -132,12 +132,15 @@ std::string StepName(const CheckedStep& step) {
 }
 
 std::string FormatSteps(const SimulationCheckReport& report) {
-  TextTable table = TableOf({"run", "step", ">measured us", ">simulated us", ">error",
-                             ">replayed us", ">computing beside"});
+  TextTable table = TableOf({"run", "step", ">measured us", ">simulated us", ">nine of ten draws",
+                             ">error", ">replayed us", ">computing beside"});
   for (const CheckedStep& step : report.steps()) {
+    const std::string interval =
+        absl::StrCat(Micros(step.simulated_low_ns()), " to ", Micros(step.simulated_high_ns()));
     table.AddRow({step.run(), StepName(step), Micros(step.measured_ns()),
-                  Micros(step.simulated_ns()), SignedPercent(step.signed_error()),
-                  Micros(step.replayed_ns()), Percent(step.compute_share())});
+                  Micros(step.simulated_ns()), step.has_simulated_low_ns() ? interval : "-",
+                  SignedPercent(step.signed_error()), Micros(step.replayed_ns()),
+                  Percent(step.compute_share())});
   }
   return table.ToString();
 }

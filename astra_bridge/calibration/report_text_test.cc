@@ -154,13 +154,15 @@ TEST(SimulationCheckTextTest, StepsHaveATableOfTheirOwn) {
   step->set_simulated_ns(1e6);
   step->set_signed_error(-0.5);
   step->set_replayed_ns(1.9e6);
+  step->set_simulated_low_ns(0.9e6);
+  step->set_simulated_high_ns(1.2e6);
   step->set_compute_share(0.125);
-  EXPECT_THAT(
-      FormatSimulationCheck(report),
-      HasSubstr("run  step  measured us  simulated us    error  replayed us  computing beside\n"));
-  EXPECT_THAT(
-      FormatSimulationCheck(report),
-      HasSubstr("b    7          2000.0        1000.0  -50.0 %       1900.0            12.5 %\n"));
+  EXPECT_THAT(FormatSimulationCheck(report),
+              HasSubstr("run  step  measured us  simulated us  nine of ten draws    error  "
+                        "replayed us  computing beside\n"));
+  EXPECT_THAT(FormatSimulationCheck(report),
+              HasSubstr("b    7          2000.0        1000.0    900.0 to 1200.0  -50.0 %       "
+                        "1900.0            12.5 %\n"));
   EXPECT_THAT(FormatSimulationCheck(report), HasSubstr("a    all "));
 }
 

@@ -1,8 +1,10 @@
 #include "astra_bridge/calibration/step_check.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
+#include <random>
 #include <utility>
 
 #include "astra_bridge/calibration/calibration_report.pb.h"
@@ -16,9 +18,14 @@
 #include "chakra_export/graph/graph_replay.h"
 #include "chakra_export/xspace/xspace_exporter.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/statistics.h"
 
 namespace meridian {
 namespace {
+
+constexpr double kNsPerSecond = 1e9;
+// How often a step is scheduled with transfers that scatter.
+constexpr int kDraws = 40;
 
 struct TimeInterval {
   int64_t start_ns = 0;
@@ -74,6 +81,35 @@ double SpanNs(const ExecutionGraph& graph) {
   return last_ns > first_ns ? static_cast<double>(last_ns - first_ns) : 0;
 }
 
+// Returns how long the workload takes when its transfers scatter as the spreads say, for each of some
+// draws; empty without spreads.
+absl::StatusOr<std::vector<double>> DrawMakespans(
+    const ExecutionGraph& graph, const CommunicationMatch& match,
+    const IterationPrediction& prediction,
+    const google::protobuf::RepeatedPtrField<TransferSpread>& spreads) {
+  std::vector<double> makespans_ns;
+  if (spreads.empty()) return makespans_ns;
+  std::mt19937_64 random(1);
+  for (int draw = 0; draw < kDraws; ++draw) {
+    std::vector<int64_t> edge_ns;
+    for (size_t edge = 0; edge < prediction.seconds.size(); ++edge) {
+      const TransferSpread* spread = &spreads[0];
+      for (const TransferSpread& larger : spreads) {
+        if (larger.from_bytes() <= prediction.edges.edges[edge].bytes) spread = &larger;
+      }
+      const double ratio =
+          spread->ratios(static_cast<int>(random() % static_cast<uint64_t>(spread->ratios_size())));
+      edge_ns.push_back(
+          std::llround(std::min(prediction.seconds[edge] * kNsPerSecond * ratio, kMaxCorrectedNs)));
+    }
+    ASSIGN_OR_RETURN(
+        const EdgeSchedule schedule,
+        ScheduleEdges(graph, match, prediction.edges, edge_ns, ReplayResources::kPerResource));
+    makespans_ns.push_back(static_cast<double>(schedule.replay.makespan_ns));
+  }
+  return makespans_ns;
+}
+
 }  // namespace
 
 ComputeBeside::Key ComputeBeside::KeyFor(CollectiveKind kind, int64_t bytes, int32_t ranks,
@@ -113,8 +149,7 @@ std::optional<double> ComputeBeside::ShareOf(const TransferCell& cell) const {
 }
 
 absl::Status CheckStep(const ProfiledRun& profiles, const std::string& folder,
-                       std::optional<int64_t> step, const Fabric& fabric,
-                       const Corrections& corrections, bool allow_violations,
+                       std::optional<int64_t> step, const StepModel& model, bool allow_violations,
                        SimulationCheckReport* report, ComputeBeside* beside) {
   XSpaceExportOptions options;
   options.allow_violations = allow_violations;
@@ -125,18 +160,26 @@ absl::Status CheckStep(const ProfiledRun& profiles, const std::string& folder,
   const int32_t ranks = static_cast<int32_t>(graph.Ranks().size());
   TimingSetup setup;
   setup.fabrics =
-      std::make_shared<FabricSet>(FabricSet::ForAllEdges(FabricForRanks(fabric, ranks)));
-  setup.timing = std::make_unique<CorrectedTiming>(EngineForRanks(fabric, ranks), corrections);
+      std::make_shared<FabricSet>(FabricSet::ForAllEdges(FabricForRanks(model.fabric, ranks)));
+  setup.timing =
+      std::make_unique<CorrectedTiming>(EngineForRanks(model.fabric, ranks), model.corrections);
   IterationOptions iteration;
   iteration.mode = TimingMode::kSnapshot;
   ASSIGN_OR_RETURN(const std::unique_ptr<IterationPrediction> prediction,
                    PredictIteration(setup, graph, match, iteration));
+  ASSIGN_OR_RETURN(const std::vector<double> drawn_ns,
+                   DrawMakespans(graph, match, *prediction, model.spreads));
   ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(graph, match));
   CheckedStep& checked = *report->add_steps();
   checked.set_run(folder);
   if (step.has_value()) checked.set_step(*step);
   checked.set_measured_ns(SpanNs(graph));
   checked.set_simulated_ns(static_cast<double>(prediction->schedule.replay.makespan_ns));
+  if (!drawn_ns.empty()) {
+    checked.set_simulated_ns(Mean(drawn_ns));
+    checked.set_simulated_low_ns(Quantile(drawn_ns, 0.05));
+    checked.set_simulated_high_ns(Quantile(drawn_ns, 0.95));
+  }
   checked.set_replayed_ns(static_cast<double>(replay.makespan_ns));
   checked.set_compute_share(beside->Add(graph, built.computes, match, prediction->edges));
   if (checked.measured_ns() > 0) {

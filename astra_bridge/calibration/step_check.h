@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/transfers.h"
 #include "astra_bridge/corrections/corrections.h"
 #include "astra_bridge/edges/timed_kind.h"
@@ -23,7 +24,6 @@ namespace meridian {
 
 class CommunicationMatch;
 class ExecutionGraph;
-class SimulationCheckReport;
 struct WorkloadEdges;
 
 class ComputeBeside {
@@ -53,11 +53,20 @@ class ComputeBeside {
   std::map<Key, Times> times_;
 };
 
+// What steps are simulated with.
+struct StepModel {
+  const Fabric& fabric;
+  const Corrections& corrections;
+  // How far transfers scatter (CalibrationReport::spreads); may be empty. A step waits for the
+  // slowest of what runs at once, and is longer than its medians make it: it is scheduled several
+  // times with transfers that are drawn from the spreads, and takes the mean.
+  const google::protobuf::RepeatedPtrField<TransferSpread>& spreads;
+};
+
 // Adds the step, or everything when none is named, to the report's steps, and what ranks computed
-// meanwhile. The profiles of the run lie in the folder.
+// meanwhile. The profiles of the run lie in the folder. Equal input gives equal reports.
 absl::Status CheckStep(const ProfiledRun& profiles, const std::string& folder,
-                       std::optional<int64_t> step, const Fabric& fabric,
-                       const Corrections& corrections, bool allow_violations,
+                       std::optional<int64_t> step, const StepModel& model, bool allow_violations,
                        SimulationCheckReport* report, ComputeBeside* beside);
 
 // Sums up the report's steps, those that took time.

@@ -61,8 +61,12 @@ TEST(StepCheckTest, CommunicationWithNobodyElseIsNoComputation) {
   ASSERT_OK_AND_ASSIGN(const ProfiledRun run, ReadProfiledRun(FileSystem::Posix(), traces));
   SimulationCheckReport report;
   ComputeBeside beside;
-  ASSERT_OK(CheckStep(run, "made_up", std::nullopt, AssumedFabric(2), Corrections(),
+  const Fabric fabric = AssumedFabric(2);
+  const Corrections corrections;
+  const CalibrationReport calibration;
+  ASSERT_OK(CheckStep(run, "made_up", std::nullopt, {fabric, corrections, calibration.spreads()},
                       /*allow_violations=*/false, &report, &beside));
+  EXPECT_FALSE(report.steps(0).has_simulated_low_ns());
   EXPECT_EQ(report.steps(0).measured_ns(), 100000);
   EXPECT_DOUBLE_EQ(report.steps(0).compute_share(), 0.1);
 }
@@ -75,8 +79,23 @@ TEST(StepCheckTest, ARealRunIsScheduledAgain) {
   ASSERT_OK_AND_ASSIGN(const ProfiledRun run, ReadProfiledRun(FileSystem::Posix(), traces));
   SimulationCheckReport report;
   ComputeBeside beside;
-  ASSERT_OK(CheckStep(run, "jax_tp_cuda4", std::nullopt, AssumedFabric(4), Corrections(),
+  const Fabric fabric = AssumedFabric(4);
+  const Corrections corrections;
+  CalibrationReport calibration;
+  ASSERT_OK(CheckStep(run, "jax_tp_cuda4", std::nullopt,
+                      {fabric, corrections, calibration.spreads()},
                       /*allow_violations=*/false, &report, &beside));
+  // Every second transfer takes three times as long: ranks that wait for the slowest are later than
+  // the mean of the transfers makes them.
+  TransferSpread* spread = calibration.add_spreads();
+  spread->add_ratios(1);
+  spread->add_ratios(3);
+  ASSERT_OK(CheckStep(run, "jax_tp_cuda4", std::nullopt,
+                      {fabric, corrections, calibration.spreads()},
+                      /*allow_violations=*/false, &report, &beside));
+  EXPECT_GT(report.steps(1).simulated_ns(), report.steps(0).simulated_ns());
+  EXPECT_LT(report.steps(1).simulated_low_ns(), report.steps(1).simulated_ns());
+  EXPECT_GT(report.steps(1).simulated_high_ns(), report.steps(1).simulated_ns());
   const CheckedStep& step = report.steps(0);
   EXPECT_FALSE(step.has_step());
   EXPECT_GT(step.measured_ns(), 1e6);
