@@ -35,8 +35,8 @@ constexpr double kNotableError = 0.3;
 // What is not expected of hosts is believed only when its error is smaller by this factor.
 constexpr double kLeastAdvantage = 0.9;
 // How many times as fast a port does what goes one way as each of what goes both ways, where nobody
-// measured it. Single pairs of ranks that share a host were seen to be twice as fast, several at once
-// one and a half times.
+// measured it. Single pairs of ranks that share a host were seen to be twice as fast, several at
+// once one and a half times.
 constexpr double kOneWayAdvantage = 1.75;
 // Repeats of smaller transfers scatter more: what a host does beside them weighs more.
 constexpr int64_t kSmallBytes = 65536;
@@ -152,14 +152,13 @@ Folds MakeShapeFolds(absl::Span<const TransferCell> cells) {
   return folds;
 }
 
-// The algorithms that a kind may run by. Of direct ones a rank sends to all others at once, or to one
-// after the other. The first is what libraries do between hosts.
+// The algorithms that a kind may run by, in any group: trees are for all ranks only. Of direct ones a rank sends to all others at once, or to
+// one after the other. The first is what libraries do between hosts.
 std::vector<CollectiveAlgorithm> AlgorithmsFor(CollectiveKind kind) {
   using Kind = CollectiveAlgorithm::Kind;
   const CollectiveAlgorithm ring{Kind::kRing}, direct{Kind::kDirect}, one_by_one{Kind::kDirect, 1};
   if (kind == CollectiveKind::kAllToAll) return {one_by_one, direct, ring};
-  if (kind != CollectiveKind::kAllReduce) return {ring, one_by_one, direct};
-  return {ring, one_by_one, direct, {Kind::kDoubleBinaryTree}};
+  return {ring, one_by_one, direct};
 }
 
 // Returns how far the ratios of measured to engine time of one size differ between groups, in the
@@ -180,8 +179,8 @@ std::optional<double> DifferenceOfGroups(absl::Span<const TransferCell> cells,
 }
 
 // Gives each kind the algorithm whose times change with the number and the places of ranks as the
-// measured ones do: the first of AlgorithmsFor unless another is better by kLeastAdvantage. The fabric
-// has one dimension.
+// measured ones do: the first of AlgorithmsFor unless another is better by kLeastAdvantage. The
+// fabric has one dimension.
 absl::Status ChooseAlgorithms(absl::Span<const TransferCell> cells, Fabric* fabric) {
   for (size_t kind = 0; kind < kSimulatedCollectives; ++kind) {
     fabric->system.algorithms[kind][0] = AlgorithmsFor(static_cast<CollectiveKind>(kind))[0];
@@ -197,11 +196,8 @@ absl::Status ChooseAlgorithms(absl::Span<const TransferCell> cells, Fabric* fabr
     for (const CollectiveAlgorithm& algorithm : AlgorithmsFor(kind)) {
       Fabric candidate = fit.fabric;
       candidate.system.algorithms[k][0] = algorithm;
-      const absl::StatusOr<std::vector<double>> engine_ns = EngineTimesNs(candidate, of_kind);
-      // Not every algorithm runs in every group.
-      if (absl::IsInvalidArgument(engine_ns.status())) continue;
-      RETURN_IF_ERROR(engine_ns.status());
-      const std::optional<double> difference = DifferenceOfGroups(of_kind, *engine_ns);
+      ASSIGN_OR_RETURN(const std::vector<double> engine_ns, EngineTimesNs(candidate, of_kind));
+      const std::optional<double> difference = DifferenceOfGroups(of_kind, engine_ns);
       if (!difference.has_value()) break;
       if (least.has_value() && *difference >= *least * kLeastAdvantage) continue;
       least = difference;

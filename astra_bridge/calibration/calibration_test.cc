@@ -315,7 +315,8 @@ TEST(AssumeUnmeasuredMessagesTest, PortsDoWhatGoesBothWaysSlower) {
   EXPECT_NEAR(both_ways[0].ratio, 1.2, 2e-3);
 }
 
-// Measured at one size of two: there it is what was measured, elsewhere as much off what is assumed.
+// Measured at one size of two: there it is what was measured, elsewhere as much off what is
+// assumed.
 TEST(AssumeUnmeasuredMessagesTest, WhatWasMeasuredScalesWhatIsAssumed) {
   Fabric fabric = AssumedFabric(2);
   fabric.network.dimensions[0].latency_ns = 0;

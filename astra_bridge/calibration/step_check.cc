@@ -81,8 +81,8 @@ double SpanNs(const ExecutionGraph& graph) {
   return last_ns > first_ns ? static_cast<double>(last_ns - first_ns) : 0;
 }
 
-// Returns how long the workload takes when its transfers scatter as the spreads say, for each of some
-// draws; empty without spreads.
+// Returns how long the workload takes when its transfers scatter as the spreads say, for each of
+// some draws; empty without spreads.
 absl::StatusOr<std::vector<double>> DrawMakespans(
     const ExecutionGraph& graph, const CommunicationMatch& match,
     const IterationPrediction& prediction,

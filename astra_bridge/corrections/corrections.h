@@ -6,9 +6,9 @@
 //    "p2p": [...], "p2p_one_way": [...]}
 //
 // (a message whose ranks send and receive at once, and one whose ranks do not: ports are shared by
-// what goes both ways) and a transfer alone on the network lasts ratio x engine time. Between two points the ratio lies
-// on a straight line through them, logarithm of bytes against logarithm of ratio; beyond the first
-// and the last it stays as it is there:
+// what goes both ways) and a transfer alone on the network lasts ratio x engine time. Between two
+// points the ratio lies on a straight line through them, logarithm of bytes against logarithm of
+// ratio; beyond the first and the last it stays as it is there:
 //
 //   log ratio |      *--.
 //             | ----*    `--.          .*----

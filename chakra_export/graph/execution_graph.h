@@ -200,8 +200,8 @@ class ExecutionGraph {
   ChakraProtoMsg::NodeType type(NodeIndex node) const {
     return static_cast<ChakraProtoMsg::NodeType>(types_[node]);
   }
-  // True for nodes that stand for time which nothing in the trace explains, told by their name. They
-  // run where computation does, but are none.
+  // True for nodes that stand for time which nothing in the trace explains, told by their name.
+  // They run where computation does, but are none.
   bool is_host_gap(NodeIndex node) const;
   ResourceIndex resource_index(NodeIndex node) const { return resource_ids_[node]; }
   const Resource& resource(NodeIndex node) const { return resources_[resource_ids_[node]]; }
@@ -268,8 +268,8 @@ class ExecutionGraph {
   std::vector<EdgeKinds> kinds_;
 };
 
-// Returns how long each rank took, from its first start to its last end; only ranks whose nodes have
-// times.
+// Returns how long each rank took, from its first start to its last end; only ranks whose nodes
+// have times.
 std::map<int64_t, int64_t> RankTimesNs(const ExecutionGraph& graph);
 
 // Returns how much of the ranks' time, from their first start to their last end, is host gaps of

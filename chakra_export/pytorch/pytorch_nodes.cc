@@ -115,8 +115,8 @@ class RankBuilder {
       node.op_kind = WorkKind(index);
       return Push(node, index);
     }
-    // What a kernel does at once, its stream does one after the other when it is run again, receives
-    // aside: each takes its share of the time.
+    // What a kernel does at once, its stream does one after the other when it is run again,
+    // receives aside: each takes its share of the time.
     const auto shares = std::max<int64_t>(
         1, std::count_if(communication.begin(), communication.end(), [](const auto& one) {
           return one.type != ChakraProtoMsg::COMM_RECV_NODE;
@@ -201,8 +201,8 @@ class RankBuilder {
   const KinetoSteps steps_;
   absl::flat_hash_map<TrackId, Resource> resources_;
   absl::flat_hash_map<int64_t, std::string> device_of_stream_;
-  // By node of the timeline: whether it becomes nodes of the graph, and the first of these; one entry
-  // more, the end.
+  // By node of the timeline: whether it becomes nodes of the graph, and the first of these; one
+  // entry more, the end.
   std::vector<bool> is_needed_;
   std::vector<NodeIndex> first_node_;
   absl::flat_hash_map<TrackId, NodeIndex> last_of_thread_;

@@ -100,8 +100,8 @@ TEST_F(RankTimelineTest, OrdersWorkLaunchedAfterAWaitInTheSameCall) {
   EXPECT_THAT(Edges(), IsSupersetOf({"count > write: w"}));
 }
 
-// Thread 1 does nothing from 200 to 5000 us; thread 2's e ends at 4000. So 1000 us of that are thread
-// 1's own, and they come after e. Thread 2 began after d, the last that was over by then.
+// Thread 1 does nothing from 200 to 5000 us; thread 2's e ends at 4000. So 1000 us of that are
+// thread 1's own, and they come after e. Thread 2 began after d, the last that was over by then.
 TEST_F(RankTimelineTest, MakesThreadsWaitForThreads) {
   Build(KinetoText().Op("d", 1, 0, 200).Op("g", 1, 5000, 2000).Op("e", 2, 3000, 1000));
   EXPECT_THAT(Nodes(), ElementsAre("d 200", "gap 2800", "e 1000", "gap 1000", "g 2000"));

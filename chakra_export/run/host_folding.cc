@@ -113,13 +113,13 @@ class Folder {
 
   RunGraph& graph_;
   const EdgesByNode sources_;
-  // By node: its place in the order, its resource, and of a host's node how much of its thread's log
-  // it knew.
+  // By node: its place in the order, its resource, and of a host's node how much of its thread's
+  // log it knew.
   std::vector<uint32_t> place_;
   std::vector<ResourceIndex> resource_;
   std::vector<size_t> known_;
-  // By resource: all work that a thread learned to have ended, in that order; and of each stream the
-  // last work that a thread or stream knows to have ended.
+  // By resource: all work that a thread learned to have ended, in that order; and of each stream
+  // the last work that a thread or stream knows to have ended.
   std::vector<std::vector<NodeIndex>> logs_;
   std::vector<absl::flat_hash_map<ResourceIndex, NodeIndex>> knowledge_;
   // By thread and whom it told, a thread or stream: how much of its log.

@@ -26,8 +26,8 @@ RunNode Node(int64_t rank, const Resource& resource, int64_t start_ns, int64_t e
   return node;
 }
 
-// A call of 2 us, then 10 us of a kernel that it launched, on each of two ranks; then they reduce for
-// 5 us.
+// A call of 2 us, then 10 us of a kernel that it launched, on each of two ranks; then they reduce
+// for 5 us.
 RunGraph TwoRanks() {
   RunGraph run;
   run.rank_count = 2;

@@ -441,7 +441,8 @@ int64_t AddInferredDependencies(RunGraph* graph) {
   const EdgesByNode sources(graph->edges, graph->nodes.size());
   int64_t added = 0;
   for (const auto& [rank, nodes] : WorkByRank(*graph)) {
-    // Times count from the rank's first start; those that do not fit even so are far from all others.
+    // Times count from the rank's first start; those that do not fit even so are far from all
+    // others.
     int64_t base_ns = graph->nodes[nodes[0]].start_ns;
     for (const NodeIndex node : nodes) base_ns = std::min(base_ns, graph->nodes[node].start_ns);
     const auto picoseconds = [&](int64_t time_ns) {

@@ -61,8 +61,8 @@ enum class BoundBy : uint8_t {
 };
 inline constexpr int kNumBoundBy = static_cast<int>(BoundBy::kLast) + 1;
 
-// Returns a name as reports have it, such as "gpu_compute_bound", or without "gpu_" where the devices
-// are none; empty for kNothing.
+// Returns a name as reports have it, such as "gpu_compute_bound", or without "gpu_" where the
+// devices are none; empty for kNothing.
 absl::string_view BoundByName(BoundBy bound_by);
 absl::string_view BoundByName(BoundBy bound_by, bool without_gpus);
 

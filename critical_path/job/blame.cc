@@ -133,9 +133,9 @@ class BlameFinder {
   }
 
   // Adds up what each rank spent its time in, in each step, and turns that into what it spent more
-  // than those that it met did on average. Of ops all that the rank did counts, not only what led to
-  // its meetings: that of a rank which waits is hidden behind the waiting. Of gaps only these count:
-  // others are mostly waiting themselves.
+  // than those that it met did on average. Of ops all that the rank did counts, not only what led
+  // to its meetings: that of a rank which waits is hidden behind the waiting. Of gaps only these
+  // count: others are mostly waiting themselves.
   void FindExcess() {
     for (EdgeId id = 0; id < graph_.edges.size(); ++id) {
       const GraphEdge& edge = graph_.edges[id];
@@ -170,8 +170,8 @@ class BlameFinder {
     for (auto& [step, ranks] : excess_) SubtractOthers(groups[step], &ranks);
   }
 
-  // Returns the step that an edge of a rank is in: that of its event, or of the next meeting that the
-  // rank comes to.
+  // Returns the step that an edge of a rank is in: that of its event, or of the next meeting that
+  // the rank comes to.
   std::optional<int64_t> StepOf(const GraphEdge& edge, GraphEventId event, int64_t rank) const {
     if (!has_steps_) return std::nullopt;
     if (graph_.events[event].step != kNoStep) return graph_.events[event].step;
@@ -244,8 +244,8 @@ class BlameFinder {
     if (whole_ps == 0) return;
     const absl::int128 waited_ps = others.WaitedPs(last.time_ps) - others.WaitedPs(way.start_ps);
     const absl::int128 blame_ps = std::min(waited_ps, whole_ps);
-    // The blame is divided in proportion to the parts, so that the sum is exact, and taken from what
-    // is in excess.
+    // The blame is divided in proportion to the parts, so that the sum is exact, and taken from
+    // what is in excess.
     absl::int128 before = 0;
     for (const auto& [op, part] : parts) {
       int64_t time_ps = 0;

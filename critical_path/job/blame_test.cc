@@ -133,7 +133,8 @@ TEST(BlameTest, WhoeverIsLateBecauseItWaitedIsNotToBlame) {
   EXPECT_EQ(blame.rows[1].time_ps, 20);
 }
 
-// The middle of three exchanges with both others in one kernel, for which it is late by a gap of 50.
+// The middle of three exchanges with both others in one kernel, for which it is late by a gap of
+// 50.
 TEST(BlameTest, WhatLeadsToTwoMeetingsAtOnceCountsOnce) {
   JobMaker maker(3);
   maker.Add(0, "mm", 0, 100);

@@ -55,8 +55,8 @@ struct TimedExecution {
   // Times of the graph's nodes, indexed by node.
   std::vector<TimedNode> nodes;
   std::vector<ExecutionMeeting> meetings;
-  // Whether device work without a launch may have waited for any work of its rank that had ended, as
-  // that of hosts which the profile does not show (XLA:CPU, TPU).
+  // Whether device work without a launch may have waited for any work of its rank that had ended,
+  // as that of hosts which the profile does not show (XLA:CPU, TPU).
   bool hosts_are_hidden = false;
 };
 

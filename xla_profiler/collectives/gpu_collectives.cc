@@ -29,8 +29,8 @@ std::string TextStat(const XEventVisitor& event, StatType type) {
   return std::string(TextOf(event.GetEventOrMetadataStat(type)));
 }
 
-// Sets the bytes of an op from its annotated shape, which is what one participant gets out; an error
-// when what it puts in does not fit.
+// Sets the bytes of an op from its annotated shape, which is what one participant gets out; an
+// error when what it puts in does not fit.
 absl::Status Measure(absl::string_view shape, CollectiveOp* op) {
   const int64_t group_size = op->groups.empty() ? 1 : static_cast<int64_t>(op->groups[0].size());
   ASSIGN_OR_RETURN(const int64_t output_bytes, ParseShapeBytes(shape));

@@ -254,7 +254,8 @@ class Finder {
   // The device of all streams, when there is but one.
   std::optional<int64_t> only_device_id_;
   DeviceDependencies result_;
-  // By thread and stream: the work that the thread last synchronised with, of those with the device.
+  // By thread and stream: the work that the thread last synchronised with, of those with the
+  // device.
   absl::flat_hash_map<std::pair<TrackId, TrackId>, EventRow> awaited_;
 };
 

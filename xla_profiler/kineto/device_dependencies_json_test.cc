@@ -151,8 +151,8 @@ TEST(DeviceDependenciesJsonTest, EventWaitsOfARealTrace) {
   EXPECT_THAT(
       Correlations(trace, DeviceDependencyKind::kDeviceSync),
       ElementsAre("218 -> 225", "5190 -> 5503", "5498 -> 5503", "5606 -> 5894", "5889 -> 5894"));
-  // Calls 5511 and 5909 find nothing new. 98 pieces of work on two streams. The other 14 of 20 waits are for streams without work, and 14
-  // calls of cudaStreamWaitEvent are not described.
+  // Calls 5511 and 5909 find nothing new. 98 pieces of work on two streams. The other 14 of 20
+  // waits are for streams without work, and 14 calls of cudaStreamWaitEvent are not described.
   EXPECT_THAT(EdgeCounts(trace.found),
               ElementsAre("launch: 98", "stream order: 96", "event wait: 6", "stream sync: 16",
                           "device sync: 5"));

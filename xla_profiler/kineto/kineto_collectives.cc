@@ -226,7 +226,8 @@ class CoalescedBatches {
     }
   }
 
-  // Returns the batch in which the host's row lies, the last to begin; nullopt when it lies in none.
+  // Returns the batch in which the host's row lies, the last to begin; nullopt when it lies in
+  // none.
   std::optional<EventRow> BatchOf(EventRow launch) const {
     const auto it = threads_.find(table_.track_id(launch));
     if (it == threads_.end()) return std::nullopt;
@@ -400,8 +401,8 @@ class KinetoReader {
     return call;
   }
 
-  // Returns the calls of the batch that launched a kernel, those that do the same as one. Empty when
-  // no batch did.
+  // Returns the calls of the batch that launched a kernel, those that do the same as one. Empty
+  // when no batch did.
   std::vector<CollectiveCall> ReadBatch(EventRow kernel) {
     const std::optional<EventRow> launch = calls_.Find(table_.correlation(kernel));
     if (!launch.has_value()) return {};
