@@ -740,7 +740,9 @@ std::vector<TransferSpread> MeasureSpreads(absl::Span<const TransferCell> cells)
     for (const TransferCell& cell : cells) {
       // A cell that was not repeated has no spread.
       if ((cell.bytes < kSmallBytes) != is_small || cell.transfers_ns.size() < 2) continue;
-      for (const double time_ns : cell.transfers_ns) ratios.push_back(time_ns / cell.median_ns);
+      for (const double transfer_ns : cell.transfers_ns) {
+        ratios.push_back(transfer_ns / cell.median_ns);
+      }
     }
     if (ratios.empty()) continue;
     TransferSpread& spread = spreads.emplace_back();

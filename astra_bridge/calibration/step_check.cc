@@ -169,7 +169,9 @@ absl::Status CheckStep(const ProfiledRun& profiles, const std::string& folder,
                    PredictIteration(setup, graph, match, iteration));
   ASSIGN_OR_RETURN(const std::vector<double> drawn_ns,
                    DrawMakespans(graph, match, *prediction, model.spreads));
-  ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(graph, match));
+  ReplayOptions as_measured;
+  as_measured.send_mode = SendMode::kRendezvousIfPossible;
+  ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(graph, match, as_measured));
   CheckedStep& checked = *report->add_steps();
   checked.set_run(folder);
   if (step.has_value()) checked.set_step(*step);

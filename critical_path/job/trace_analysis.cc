@@ -87,14 +87,11 @@ absl::StatusOr<TraceAnalysis> AnalyzeLoadedTrace(const TraceJsonTable& trace,
   TraceGraphOptions graph_options;
   graph_options.rank = rank;
   graph_options.data_load_events = options.data_load_events;
-  ASSIGN_OR_RETURN(const WindowRows chosen,
-                   ChooseWindowRows(trace.table, dependencies, window,
-                                    FindDataLoaders(trace.table, options.data_load_events)));
   RankEvents events;
   events.table = &trace.table;
   events.positions = trace.positions;
   events.dependencies = &dependencies;
-  TraceGraph built = BuildTraceGraph(events, window, chosen, graph_options);
+  ASSIGN_OR_RETURN(TraceGraph built, BuildTraceGraph(events, window, graph_options));
   analysis.graph = std::move(built.graph);
   analysis.queues = FindQueueLengths(trace.table, dependencies);
   std::vector<std::string>& notes = analysis.source.notes;

@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "critical_path/graph/thread_walk.h"
+#include "xla_profiler/base/errors.h"
 #include "xla_profiler/collectives/communication_kernel.h"
 #include "xla_profiler/dependencies/thread_turns.h"
 #include "xla_profiler/events/event_table.h"
@@ -32,10 +33,21 @@ struct Gap {
   InstantId after = 0;
 };
 
+// Returns for each name of the table whether it is that of a data loader.
+std::vector<bool> FindDataLoaders(const EventTable& table, const TraceGraphOptions& options) {
+  std::vector<bool> loads_data(table.names().size());
+  for (NameId name = 0; name < loads_data.size(); ++name) {
+    for (const std::string& part : options.data_load_events) {
+      if (absl::StrContains(table.names().Get(name), part)) loads_data[name] = true;
+    }
+  }
+  return loads_data;
+}
+
 class Builder {
  public:
   Builder(const RankEvents& events, const TraceWindow& window, const WindowRows& chosen,
-          const TraceGraphOptions& options)
+          std::vector<bool> loads_data, const TraceGraphOptions& options)
       : in_(events),
         table_(*events.table),
         dependencies_(*events.dependencies),
@@ -46,10 +58,10 @@ class Builder {
         track_index_(table_),
         turns_(table_, track_index_, FindWorkers(table_, dependencies_), window.thread),
         lane_of_track_(table_.tracks().size(), kNoLane),
+        loads_data_(std::move(loads_data)),
         graph_names_(table_.names().size(), kNoName) {}
 
   TraceGraph Build() {
-    loads_data_ = FindDataLoaders(table_, options_.data_load_events);
     result_.without_launch = chosen_.without_launch;
     graph_.base_ns = table_.base_ns();
     graph_.window_start_ps = window_.start_ps;
@@ -346,7 +358,7 @@ class Builder {
   std::vector<LaneId> lane_of_track_;
   std::vector<TrackId> track_of_lane_;
   // By the table's names: whether events so called load data, and the graph's name or kNoName.
-  std::vector<bool> loads_data_;
+  const std::vector<bool> loads_data_;
   std::vector<NameId> graph_names_;
   // By the graph's names.
   std::vector<NameTraits> traits_;
@@ -362,18 +374,15 @@ class Builder {
 
 TraceGraph BuildTraceGraph(const RankEvents& events, const TraceWindow& window,
                            const WindowRows& chosen, const TraceGraphOptions& options) {
-  return Builder(events, window, chosen, options).Build();
+  return Builder(events, window, chosen, FindDataLoaders(*events.table, options), options).Build();
 }
 
-std::vector<bool> FindDataLoaders(const EventTable& table,
-                                  const std::vector<std::string>& data_load_events) {
-  std::vector<bool> loads_data(table.names().size());
-  for (NameId name = 0; name < loads_data.size(); ++name) {
-    for (const std::string& part : data_load_events) {
-      if (absl::StrContains(table.names().Get(name), part)) loads_data[name] = true;
-    }
-  }
-  return loads_data;
+absl::StatusOr<TraceGraph> BuildTraceGraph(const RankEvents& events, const TraceWindow& window,
+                                           const TraceGraphOptions& options) {
+  std::vector<bool> loads_data = FindDataLoaders(*events.table, options);
+  ASSIGN_OR_RETURN(const WindowRows chosen,
+                   ChooseWindowRows(*events.table, *events.dependencies, window, loads_data));
+  return Builder(events, window, chosen, std::move(loads_data), options).Build();
 }
 
 }  // namespace meridian

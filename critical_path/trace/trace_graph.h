@@ -35,6 +35,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "critical_path/graph/path_graph.h"
 #include "critical_path/trace/trace_window.h"
@@ -77,9 +78,9 @@ struct TraceGraph {
 TraceGraph BuildTraceGraph(const RankEvents& events, const TraceWindow& window,
                            const WindowRows& chosen, const TraceGraphOptions& options);
 
-// Returns for each name of the table whether it is that of a data loader.
-std::vector<bool> FindDataLoaders(const EventTable& table,
-                                  const std::vector<std::string>& data_load_events);
+// Builds the graph of what belongs to the window. Errors are those of ChooseWindowRows.
+absl::StatusOr<TraceGraph> BuildTraceGraph(const RankEvents& events, const TraceWindow& window,
+                                           const TraceGraphOptions& options);
 
 }  // namespace meridian
 

@@ -43,14 +43,11 @@ absl::StatusOr<Built> Build(const KinetoTrace& trace, const WindowChoice& choice
   const DeviceDependencies dependencies = FindTraceJsonDependencies(text, loaded.table);
   ASSIGN_OR_RETURN(const TraceWindow window, ChooseTraceWindow(loaded.table, dependencies, choice));
   Built built;
-  ASSIGN_OR_RETURN(const WindowRows chosen,
-                   ChooseWindowRows(loaded.table, dependencies, window,
-                                    FindDataLoaders(loaded.table, options.data_load_events)));
   RankEvents events;
   events.table = &loaded.table;
   events.positions = loaded.positions;
   events.dependencies = &dependencies;
-  built.trace = BuildTraceGraph(events, window, chosen, options);
+  ASSIGN_OR_RETURN(built.trace, BuildTraceGraph(events, window, options));
   ASSIGN_OR_RETURN(built.path, FindLongestPath(built.trace.graph));
   return built;
 }
