@@ -396,7 +396,15 @@ class Calibrator {
       start_ = StartOf(*options_.topology, ranks);
       return absl::OkStatus();
     }
-    ASSIGN_OR_RETURN(const std::vector<ShapeScore> scores, CompareShapes(ranks, cells_));
+    // What is held out by --sizes has no say.
+    const std::set<int64_t> wanted(options_.sizes.begin(), options_.sizes.end());
+    std::vector<TransferCell> seen;
+    for (const TransferCell& cell : cells_) {
+      if (wanted.empty() || wanted.count(cell.bytes) > 0) seen.push_back(cell);
+    }
+    // Sizes that do not occur are refused below.
+    ASSIGN_OR_RETURN(const std::vector<ShapeScore> scores,
+                     CompareShapes(ranks, seen.empty() ? cells_ : seen));
     for (const ShapeScore& score : scores) {
       ComparedShape* shape = report_.add_shapes();
       shape->set_topology(std::string(BlockShapeName(score.start.network.dimensions[0].shape)));

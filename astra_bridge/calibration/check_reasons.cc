@@ -149,6 +149,17 @@ std::vector<std::string> CalibratedRange::Beyond(
 
 absl::StatusOr<CalibratedRange> RangeOf(const CalibrationReport& report) {
   CalibratedRange range;
+  for (const TransferSpread& spread : report.spreads()) {
+    const bool is_sound =
+        spread.ratios_size() > 0 &&
+        std::all_of(spread.ratios().begin(), spread.ratios().end(),
+                    [](double ratio) { return std::isfinite(ratio) && ratio >= 0; });
+    if (is_sound) continue;
+    return absl::InvalidArgumentError(
+        "the calibration has a spread without ratios, or with one that is no ratio; write the "
+        "report "
+        "anew with astra_calibrate");
+  }
   for (const CalibratedCell& cell : report.cells()) {
     if (!cell.fitted()) continue;
     const std::optional<CollectiveKind> kind = TimedKindFromName(cell.kind());

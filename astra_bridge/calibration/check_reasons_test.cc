@@ -172,6 +172,16 @@ TEST(CalibratedRangeTest, ReportsWithoutGroupSizesAreToBeWrittenAnew) {
   EXPECT_THAT(std::string(RangeOf(without_sizes).status().message()), HasSubstr("how far apart"));
 }
 
+TEST(CalibratedRangeTest, SpreadsThatNothingCanBeDrawnFromAreRefused) {
+  CalibrationReport report = ReportOfTwoSizes();
+  TransferSpread* spread = report.add_spreads();
+  EXPECT_THAT(std::string(RangeOf(report).status().message()), HasSubstr("spread without ratios"));
+  spread->add_ratios(1.5);
+  EXPECT_OK(RangeOf(report));
+  spread->add_ratios(-1);
+  EXPECT_TRUE(absl::IsInvalidArgument(RangeOf(report).status()));
+}
+
 CalibrationRun RunOf(const std::string& folder, size_t transfers) {
   CalibrationRun run;
   run.folder = folder;
