@@ -241,7 +241,9 @@ absl::StatusOr<std::vector<CorrectionPoint>> WithBandwidthTimes(
 std::vector<CorrectionPoint> OverPoints(const std::vector<CorrectionPoint>& points,
                                         const std::vector<CorrectionPoint>& others) {
   std::vector<CorrectionPoint> result = points;
-  for (CorrectionPoint& point : result) point.ratio /= RatioAt(others, point.bytes);
+  for (CorrectionPoint& point : result) {
+    point.ratio /= RatioAt(others, point.bytes, point.ranks);
+  }
   return result;
 }
 
@@ -593,19 +595,20 @@ absl::StatusOr<CalibratedModel> FitModel(const Fabric& start,
 
 Corrections FitCorrections(absl::Span<const TransferCell> cells,
                            absl::Span<const double> engine_ns) {
-  std::map<std::tuple<CollectiveKind, bool, int64_t>, std::vector<size_t>> by_size;
+  std::map<std::tuple<CollectiveKind, bool, double, int64_t>, std::vector<size_t>> by_size;
   for (size_t i = 0; i < cells.size(); ++i) {
-    by_size[{cells[i].kind, IsOneWay(cells[i]), cells[i].bytes}].push_back(i);
+    by_size[{cells[i].kind, IsOneWay(cells[i]), EffectiveRanksOf(cells[i]), cells[i].bytes}]
+        .push_back(i);
   }
   Corrections corrections;
   for (auto size = by_size.begin(); size != by_size.end();) {
-    const auto [kind, is_one_way, smallest_bytes] = size->first;
+    const auto [kind, is_one_way, ranks, smallest_bytes] = size->first;
     const double end_bytes = kSameSizeFactor * static_cast<double>(smallest_bytes);
     std::vector<double> log_bytes, log_ratios;
-    const auto goes_on = [&, kind = kind, is_one_way = is_one_way] {
+    const auto goes_on = [&, curve = std::tie(kind, is_one_way, ranks)] {
       if (size == by_size.end()) return false;
-      const auto& [next_kind, next_is_one_way, bytes] = size->first;
-      return next_kind == kind && next_is_one_way == is_one_way &&
+      const auto& [next_kind, next_is_one_way, next_ranks, bytes] = size->first;
+      return std::tie(next_kind, next_is_one_way, next_ranks) == curve &&
              static_cast<double>(bytes) < end_bytes;
     };
     do {
@@ -616,7 +619,7 @@ Corrections FitCorrections(absl::Span<const TransferCell> cells,
       ++size;
     } while (goes_on());
     (is_one_way ? corrections.one_way : corrections.points[static_cast<size_t>(kind)])
-        .push_back({std::llround(std::exp(Mean(log_bytes))), std::exp(Mean(log_ratios))});
+        .push_back({std::llround(std::exp(Mean(log_bytes))), std::exp(Mean(log_ratios)), ranks});
   }
   return corrections;
 }
@@ -635,20 +638,25 @@ absl::Status AssumeUnmeasuredMessages(const Fabric& fabric, Corrections* correct
   if (!one_way.empty()) {
     // What was measured over what is assumed, at the sizes that were measured.
     const std::vector<CorrectionPoint> scales = OverPoints(one_way, assumed);
-    for (CorrectionPoint& point : assumed) point.ratio *= RatioAt(scales, point.bytes);
+    for (CorrectionPoint& point : assumed) {
+      point.ratio *= RatioAt(scales, point.bytes, point.ranks);
+    }
     for (const CorrectionPoint& measured : one_way) {
       assumed.erase(
           std::remove_if(assumed.begin(), assumed.end(),
                          [&](const CorrectionPoint& point) {
-                           return std::abs(std::log(static_cast<double>(point.bytes) /
+                           return point.ranks == measured.ranks &&
+                                  std::abs(std::log(static_cast<double>(point.bytes) /
                                                     static_cast<double>(measured.bytes))) <
-                                  std::log(kSameSizeFactor);
+                                      std::log(kSameSizeFactor);
                          }),
           assumed.end());
       assumed.push_back(measured);
     }
     std::sort(assumed.begin(), assumed.end(),
-              [](const CorrectionPoint& a, const CorrectionPoint& b) { return a.bytes < b.bytes; });
+              [](const CorrectionPoint& a, const CorrectionPoint& b) {
+                return std::tie(a.ranks, a.bytes) < std::tie(b.ranks, b.bytes);
+              });
   }
   one_way = std::move(assumed);
   return absl::OkStatus();

@@ -39,9 +39,9 @@ struct CalibratedModel {
 // Fits to at least one cell.
 absl::StatusOr<CalibratedModel> FitModel(const Fabric& start, absl::Span<const TransferCell> cells);
 
-// Returns one point for each kind and size: the geometric mean over its cells, whatever their
-// groups, of measured over engine time; messages one way are a kind of their own. Sizes nearer to
-// each other than kSameSizeFactor share a point. engine_ns is by cell.
+// Returns one point for each kind, size and EffectiveRanks: the geometric mean over its cells,
+// wherever their groups lie, of measured over engine time; messages one way are a kind of their
+// own. Sizes nearer to each other than kSameSizeFactor share a point. engine_ns is by cell.
 Corrections FitCorrections(absl::Span<const TransferCell> cells,
                            absl::Span<const double> engine_ns);
 

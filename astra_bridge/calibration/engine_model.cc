@@ -112,8 +112,9 @@ absl::StatusOr<std::vector<double>> PredictCellsNs(const Fabric& fabric,
                                                    absl::Span<const TransferCell> cells) {
   ASSIGN_OR_RETURN(std::vector<double> times_ns, EngineTimesNs(fabric, cells));
   for (size_t i = 0; i < cells.size(); ++i) {
-    times_ns[i] =
-        corrections.CorrectedNs(cells[i].kind, cells[i].bytes, times_ns[i], IsOneWay(cells[i]));
+    times_ns[i] = corrections.CorrectedNs(
+        {cells[i].kind, cells[i].bytes, EffectiveRanksOf(cells[i]), IsOneWay(cells[i])},
+        times_ns[i]);
   }
   return times_ns;
 }
@@ -125,6 +126,7 @@ void ListCorrections(const Corrections& corrections, CalibrationReport* report) 
       listed->set_kind(std::string(kind));
       listed->set_bytes(point.bytes);
       listed->set_ratio(point.ratio);
+      listed->set_ranks(point.ranks);
     }
   };
   for (size_t kind = 0; kind < kTimedKinds; ++kind) {

@@ -51,23 +51,26 @@ std::string FormatParameters(const CalibrationReport& report) {
   return table.ToString();
 }
 
-// A row for each size, a column for each kind; where a kind has no point of a size, nothing.
+// A row for each size and number of ranks, a column for each kind; where a kind has no such point,
+// nothing.
 std::string FormatCorrections(const CalibrationReport& report) {
   std::vector<TextTable::Column> columns = {
-      {"measured / engine at bytes", TextTable::Align::kRight}};
+      {"measured / engine of ranks", TextTable::Align::kRight},
+      {"at bytes", TextTable::Align::kRight}};
   std::map<std::string, size_t> column_of_kind;
-  std::map<int64_t, std::vector<std::string>> rows;
+  std::map<std::pair<double, int64_t>, std::vector<std::string>> rows;
   for (const CalibratedCorrection& correction : report.corrections()) {
     if (column_of_kind.insert({correction.kind(), columns.size()}).second) {
       columns.push_back({correction.kind(), TextTable::Align::kRight});
     }
-    std::vector<std::string>& row = rows[correction.bytes()];
+    std::vector<std::string>& row = rows[{correction.ranks(), correction.bytes()}];
     row.resize(column_of_kind[correction.kind()] + 1);
     row.back() = absl::StrFormat("%.3f", correction.ratio());
   }
   TextTable table(columns);
-  for (auto& [bytes, row] : rows) {
-    row[0] = WithThousands(bytes);
+  for (auto& [key, row] : rows) {
+    row[0] = absl::StrFormat("%.3g", key.first);
+    row[1] = WithThousands(key.second);
     row.resize(columns.size());
     table.AddRow(row);
   }

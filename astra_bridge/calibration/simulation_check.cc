@@ -179,7 +179,8 @@ class Checker {
                        [](const auto& snapshot) { return snapshot.members.size() < 2; }),
         snapshots.end());
     if (snapshots.empty()) return absl::OkStatus();
-    CorrectedTiming timing(EngineForRanks(fabric_, run.transfers.ranks), corrections_);
+    CorrectedTiming timing(EngineForRanks(fabric_, run.transfers.ranks), corrections_,
+                           run.transfers.ranks);
     TrafficSnapshotTimer timer(timing, edges, /*threads=*/1);
     const auto no_progress = [](uint64_t, uint64_t) {};
     RETURN_IF_ERROR(timer.TimeEdges(no_progress));

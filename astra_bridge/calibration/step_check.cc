@@ -162,7 +162,7 @@ absl::Status CheckStep(const ProfiledRun& profiles, const std::string& folder,
   setup.fabrics =
       std::make_shared<FabricSet>(FabricSet::ForAllEdges(FabricForRanks(model.fabric, ranks)));
   setup.timing =
-      std::make_unique<CorrectedTiming>(EngineForRanks(model.fabric, ranks), model.corrections);
+      std::make_unique<CorrectedTiming>(EngineForRanks(model.fabric, ranks), model.corrections, ranks);
   IterationOptions iteration;
   iteration.mode = TimingMode::kSnapshot;
   ASSIGN_OR_RETURN(const std::unique_ptr<IterationPrediction> prediction,

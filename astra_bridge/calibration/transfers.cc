@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "astra_bridge/corrections/corrections.h"
 #include "trace_alignment/collectives/happens_before.h"
 #include "trace_alignment/collectives/skew.h"
 #include "xla_profiler/base/errors.h"
@@ -332,6 +333,15 @@ std::string GroupText(const TransferCell& cell) {
   return absl::StrCat(cell.pairs > 1 ? absl::StrCat(cell.pairs, " pairs from ") : "", "{",
                       absl::StrJoin(cell.participants, ","), "} of ", cell.ranks,
                       IsOneWay(cell) ? ", one way" : "");
+}
+
+double EffectiveRanksOf(const TransferCell& cell) {
+  int64_t moving = static_cast<int64_t>(cell.participants.size());
+  if (cell.kind == CollectiveKind::kPointToPoint) {
+    const int64_t pairs = std::max(cell.pairs, 1);
+    moving = std::clamp<int64_t>(cell.is_both_ways ? pairs : 2 * pairs, 2, std::max(cell.ranks, 2));
+  }
+  return EffectiveRanks(moving, cell.ranks);
 }
 
 int64_t LargestHop(const TransferCell& cell) {

@@ -195,6 +195,9 @@ void DescribeCell(const TransferCell& cell, Reported* reported) {
   reported->set_measured_ns(cell.median_ns);
 }
 
+// Returns EffectiveRanks of the cell. Pairs both ways are a ring of as many ranks.
+double EffectiveRanksOf(const TransferCell& cell);
+
 // Returns how many ranks lie from one member to the next at most, the shorter way around the run:
 // 2 for {0,2} of 4. What a ring charges grows with it; networks of other shapes may have other
 // distances.

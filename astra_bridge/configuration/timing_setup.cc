@@ -109,7 +109,8 @@ absl::StatusOr<TimingSetup> SetUpTiming(FileSystem& file_system, const TimingCon
   if (!config.corrections.empty()) {
     ASSIGN_OR_RETURN(Corrections corrections, ReadCorrections(file_system, config.corrections));
     setup.timing =
-        std::make_unique<CorrectedTiming>(std::move(setup.timing), std::move(corrections));
+        std::make_unique<CorrectedTiming>(std::move(setup.timing), std::move(corrections),
+                                          setup.fabrics->MostNpus());
   }
   return setup;
 }

@@ -73,7 +73,10 @@ class Corrector {
       if (node.type != WorkloadNodeType::kSend) continue;
       sending_[log_.parts(transfer)[0].rank].Add(transfer.begin_ns, transfer.end_ns);
       receiving_[node.peer].Add(transfer.begin_ns, transfer.end_ns);
+      message_begins_ns_.push_back(transfer.begin_ns);
+      message_ends_ns_.push_back(transfer.end_ns);
     }
+    std::sort(message_ends_ns_.begin(), message_ends_ns_.end());
     for (absl::Span<const Transfer> rest = log_.transfers(); !rest.empty();) {
       const absl::Span<const Transfer> together = FirstTogether(rest);
       rest.remove_prefix(together.size());
@@ -113,46 +116,65 @@ class Corrector {
     return !is_busy(receiving_, log_.parts(transfer)[0].rank) && !is_busy(sending_, node.peer);
   }
 
+  TransferTraits TraitsOf(const Transfer& transfer) const {
+    const WorkloadNode& node = NodeOf(transfer);
+    const bool is_one_way = IsOneWay(transfer);
+    const int64_t ranks = static_cast<int64_t>(workload_.ranks.size());
+    int64_t moving = static_cast<int64_t>(log_.parts(transfer).size());
+    if (node.type == WorkloadNodeType::kSend) {
+      // Of messages both ways each rank has two.
+      const auto begun = std::lower_bound(message_begins_ns_.begin(), message_begins_ns_.end(),
+                                          std::max(transfer.end_ns, transfer.begin_ns + 1));
+      const auto ended = std::upper_bound(message_ends_ns_.begin(), message_ends_ns_.end(),
+                                          transfer.begin_ns);
+      const int64_t messages =
+          (begun - message_begins_ns_.begin()) - (ended - message_ends_ns_.begin());
+      moving = std::clamp(messages * (is_one_way ? 2 : 1), int64_t{2}, std::max<int64_t>(2, ranks));
+    }
+    return {KindOf(node), node.bytes, EffectiveRanks(moving, ranks), is_one_way};
+  }
+
   // Returns the engine's times of its parts with the network to themselves.
   absl::StatusOr<absl::Span<const int64_t>> AloneNs(const Transfer& transfer) {
     return isolated_.PartsNs(log_.parts(transfer), transfer.odd_trees);
   }
 
   void CorrectAlone(const Transfer& transfer) {
+    const TransferTraits traits = TraitsOf(transfer);
     for (const TransferPart& part : log_.parts(transfer)) {
       const int64_t alone_ns = part.end_ns - transfer.begin_ns;
-      SetDuration(transfer, part, alone_ns, /*stretch=*/1);
+      SetDuration(transfer, part, traits, alone_ns, /*stretch=*/1);
     }
   }
 
   absl::Status CorrectTogether(absl::Span<const Transfer> transfers) {
     std::vector<TransferSpan> spans;
+    std::vector<TransferTraits> traits;
     for (const Transfer& transfer : transfers) {
       ASSIGN_OR_RETURN(const absl::Span<const int64_t> alone_ns, AloneNs(transfer));
-      const WorkloadNode& node = NodeOf(transfer);
+      traits.push_back(TraitsOf(transfer));
       const int64_t longest_ns = *std::max_element(alone_ns.begin(), alone_ns.end());
       spans.push_back({transfer.begin_ns, transfer.end_ns,
-                       AloneTimesOf(corrections_, KindOf(node), node.bytes,
-                                    static_cast<double>(longest_ns), IsOneWay(transfer))});
+                       AloneTimesOf(corrections_, traits.back(),
+                                    static_cast<double>(longest_ns))});
     }
     const std::vector<double> stretches = OverlapStretches(spans);
     for (size_t i = 0; i < transfers.size(); ++i) {
       const absl::Span<const TransferPart> parts = log_.parts(transfers[i]);
       ASSIGN_OR_RETURN(const absl::Span<const int64_t> alone_ns, AloneNs(transfers[i]));
       for (size_t p = 0; p < parts.size(); ++p) {
-        SetDuration(transfers[i], parts[p], alone_ns[p], stretches[i]);
+        SetDuration(transfers[i], parts[p], traits[i], alone_ns[p], stretches[i]);
       }
     }
     return absl::OkStatus();
   }
 
-  void SetDuration(const Transfer& transfer, const TransferPart& part, int64_t alone_ns,
-                   double stretch) {
-    const WorkloadNode& node = NodeOf(transfer);
+  void SetDuration(const Transfer& transfer, const TransferPart& part,
+                   const TransferTraits& traits, int64_t alone_ns, double stretch) {
     const int64_t shared_ns = part.end_ns - transfer.begin_ns;
-    const int64_t duration_ns = std::llround(CorrectedSharedNs(
-        corrections_, {KindOf(node), node.bytes, static_cast<double>(alone_ns),
-                       static_cast<double>(shared_ns), stretch, IsOneWay(transfer)}));
+    const int64_t duration_ns = std::llround(
+        CorrectedSharedNs(corrections_, {traits, static_cast<double>(alone_ns),
+                                         static_cast<double>(shared_ns), stretch}));
     durations_->Set(part.rank, part.node, std::min(duration_ns, kMaxDurationNs));
   }
 
@@ -165,6 +187,9 @@ class Corrector {
   // By rank: when messages of it, and to it, are under way.
   absl::flat_hash_map<int32_t, BusyTimes> sending_;
   absl::flat_hash_map<int32_t, BusyTimes> receiving_;
+  // Of all messages, each ascending.
+  std::vector<int64_t> message_begins_ns_;
+  std::vector<int64_t> message_ends_ns_;
 };
 
 // Returns the progress of one of two runs; runs_done are over.

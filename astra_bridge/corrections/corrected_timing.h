@@ -5,6 +5,7 @@
 #ifndef ASTRA_BRIDGE_CORRECTIONS_CORRECTED_TIMING_H_
 #define ASTRA_BRIDGE_CORRECTIONS_CORRECTED_TIMING_H_
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -18,21 +19,27 @@ namespace meridian {
 
 class CorrectedTiming : public NetworkTiming {
  public:
-  CorrectedTiming(std::unique_ptr<NetworkTiming> timing, Corrections corrections)
-      : timing_(std::move(timing)), corrections_(std::move(corrections)) {}
+  // `ranks` is how many the run has.
+  CorrectedTiming(std::unique_ptr<NetworkTiming> timing, Corrections corrections, int64_t ranks)
+      : timing_(std::move(timing)), corrections_(std::move(corrections)), ranks_(ranks) {}
 
   TimingEngine engine() const override { return timing_->engine(); }
   absl::StatusOr<EdgeEstimate> EstimateEdge(const CommEdge& edge) override;
   absl::StatusOr<BatchEstimate> EstimateBatch(absl::Span<const CommEdge> edges) override;
 
  private:
+  // Returns what corrections ask about edges that are under way at once: a message is one way when
+  // no other goes against it, that is, none is sent to its source or by its target.
+  std::vector<TransferTraits> TraitsOf(absl::Span<const CommEdge> edges) const;
   // Returns for each edge how much longer than the engine says the others of its network take.
   std::vector<double> Stretches(absl::Span<const CommEdge> edges,
-                                const std::vector<bool>& is_one_way,
+                                absl::Span<const TransferTraits> traits,
                                 const BatchEstimate& batch) const;
+  double CorrectedSeconds(const CommEdge& edge, double engine_seconds) const;
 
   const std::unique_ptr<NetworkTiming> timing_;
   const Corrections corrections_;
+  const int64_t ranks_;
 };
 
 }  // namespace meridian

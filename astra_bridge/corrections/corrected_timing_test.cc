@@ -25,7 +25,7 @@ CommEdge Edge(const char* id, CollectiveKind kind, int64_t bytes) {
 CorrectedTiming Corrected(FixedTimes times) {
   Corrections corrections;
   corrections.points[static_cast<size_t>(CollectiveKind::kAllReduce)] = {{1000, 6}, {5000, 2}};
-  return CorrectedTiming(std::make_unique<FixedTiming>(std::move(times)), corrections);
+  return CorrectedTiming(std::make_unique<FixedTiming>(std::move(times)), corrections, /*ranks=*/4);
 }
 
 TEST(CorrectedTimingTest, ByKindAndBytes) {
@@ -50,7 +50,7 @@ TEST(CorrectedTimingTest, MessagesThatMeetAtARankShareItsPort) {
   corrections.one_way = {{8, 1}};
   CorrectedTiming timing(
       std::make_unique<FixedTiming>(FixedTimes({{"a", 1e-6}, {"b", 1e-6}, {"c", 1e-6}})),
-      corrections);
+      corrections, /*ranks=*/4);
   CommEdge a = Edge("a", CollectiveKind::kPointToPoint, 8), b = a, c = a;
   b.id = "b";
   b.participants = {1, 0};
@@ -128,7 +128,7 @@ TEST(CorrectedTimingTest, OnlyEdgesOfTheSameNetworkKeepEachOtherWaiting) {
   CorrectedTiming timing(
       std::make_unique<TwoByTwo>(
           FixedTimes({{"a", 1e-6}, {"b", 1e-6}, {"c", 1e-6}, {"d", 1e-6}}, /*batch_inflation=*/2)),
-      corrections);
+      corrections, /*ranks=*/4);
   ASSERT_OK_AND_ASSIGN(
       const BatchEstimate batch,
       timing.EstimateBatch(

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <tuple>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -20,6 +21,10 @@ namespace {
 
 // Beyond these no measurement lies, but a slip of the unit does.
 constexpr double kMaxRatio = 1e9;
+constexpr double kMaxRanks = 1e9;
+
+// A curve has a say about sizes up to this factor beyond its own.
+constexpr double kNearSizes = 2;
 
 constexpr char kExample[] =
     R"({"all-reduce":[{"bytes":1024,"ratio":1.31},{"bytes":65536,"ratio":0.94}]})";
@@ -50,6 +55,7 @@ class Place {
 absl::StatusOr<CorrectionPoint> ParsePoint(absl::string_view json, const Place& place) {
   std::optional<int64_t> bytes;
   std::optional<double> ratio;
+  double ranks = 1;
   JsonCutter cutter(json);
   cutter.Enter('{');
   for (absl::string_view key; cutter.NextMember(&key);) {
@@ -65,6 +71,11 @@ absl::StatusOr<CorrectionPoint> ParsePoint(absl::string_view json, const Place& 
       if (*ratio < 1 / kMaxRatio || *ratio > kMaxRatio) {
         return place.WrongValue(key, value, "from a billionth to a billion");
       }
+    } else if (key == "ranks") {
+      ranks = value.AsDouble().value_or(0);
+      if (!(ranks >= 1 && ranks <= kMaxRanks)) {
+        return place.WrongValue(key, value, "a number of ranks from 1 to a billion");
+      }
     } else if (key == "up_to_bytes") {
       return place.Error(
           "segments with up_to_bytes are of an older version; write the corrections anew with "
@@ -76,7 +87,11 @@ absl::StatusOr<CorrectionPoint> ParsePoint(absl::string_view json, const Place& 
   if (!cutter.status().ok()) return place.Error("this is no object");
   if (!bytes.has_value()) return place.Error("bytes is missing");
   if (!ratio.has_value()) return place.Error("ratio is missing");
-  return CorrectionPoint{*bytes, *ratio};
+  return CorrectionPoint{*bytes, *ratio, ranks};
+}
+
+bool IsBefore(const CorrectionPoint& a, const CorrectionPoint& b) {
+  return std::tie(a.ranks, a.bytes) < std::tie(b.ranks, b.bytes);
 }
 
 absl::StatusOr<std::vector<CorrectionPoint>> ParsePoints(absl::string_view json,
@@ -87,14 +102,45 @@ absl::StatusOr<std::vector<CorrectionPoint>> ParsePoints(absl::string_view json,
   while (cutter.NextElement()) {
     const Place inside = place.Inside(absl::StrCat("point ", points.size() + 1));
     ASSIGN_OR_RETURN(const CorrectionPoint point, ParsePoint(cutter.CutValue(), inside));
-    if (!points.empty() && point.bytes <= points.back().bytes) {
-      return inside.Error("bytes is not above that of the point before");
+    if (!points.empty() && !IsBefore(points.back(), point)) {
+      return inside.Error("neither bytes nor ranks is above that of the point before");
     }
     points.push_back(point);
   }
   if (!cutter.status().ok()) return place.Error("this is no array");
   if (points.empty()) return place.Error("there are no points");
   return points;
+}
+
+// Returns the ratio at x on the line through two points of logarithms.
+double BetweenLogarithms(double x0, double ratio0, double x1, double ratio1, double x) {
+  return ratio0 * std::pow(ratio1 / ratio0, std::log(x / x0) / std::log(x1 / x0));
+}
+
+// Returns the points of the first number of ranks. There is at least one point.
+absl::Span<const CorrectionPoint> FirstCurve(absl::Span<const CorrectionPoint> points) {
+  const auto end =
+      std::upper_bound(points.begin(), points.end(), points[0].ranks,
+                       [](double ranks, const CorrectionPoint& p) { return ranks < p.ranks; });
+  return points.subspan(0, end - points.begin());
+}
+
+bool IsNear(absl::Span<const CorrectionPoint> curve, int64_t bytes) {
+  const double size = static_cast<double>(bytes);
+  return size * kNearSizes >= static_cast<double>(curve.front().bytes) &&
+         size <= kNearSizes * static_cast<double>(curve.back().bytes);
+}
+
+double RatioOn(absl::Span<const CorrectionPoint> curve, int64_t bytes) {
+  const auto above =
+      std::lower_bound(curve.begin(), curve.end(), bytes,
+                       [](const CorrectionPoint& point, int64_t b) { return point.bytes < b; });
+  if (above == curve.begin()) return above->ratio;
+  const CorrectionPoint& below = *(above - 1);
+  if (above == curve.end()) return below.ratio;
+  return BetweenLogarithms(static_cast<double>(below.bytes), below.ratio,
+                           static_cast<double>(above->bytes), above->ratio,
+                           static_cast<double>(bytes));
 }
 
 int64_t WholeNs(double ns) { return std::llround(std::min(ns, kMaxCorrectedNs)); }
@@ -122,24 +168,39 @@ class PrefixSums {
 
 }  // namespace
 
-double RatioAt(const std::vector<CorrectionPoint>& points, int64_t bytes) {
-  const auto above =
-      std::lower_bound(points.begin(), points.end(), bytes,
-                       [](const CorrectionPoint& point, int64_t b) { return point.bytes < b; });
-  if (above == points.begin()) return above->ratio;
-  const CorrectionPoint& below = *(above - 1);
-  if (above == points.end()) return below.ratio;
-  const auto log_bytes = [](int64_t b) { return std::log(static_cast<double>(b)); };
-  const double share = (log_bytes(bytes) - log_bytes(below.bytes)) /
-                       (log_bytes(above->bytes) - log_bytes(below.bytes));
-  return below.ratio * std::pow(above->ratio / below.ratio, share);
+double EffectiveRanks(int64_t moving, int64_t of_run) {
+  return std::sqrt(static_cast<double>(moving) * static_cast<double>(of_run));
 }
 
-double Corrections::CorrectedNs(CollectiveKind kind, int64_t bytes, double engine_ns,
-                                bool is_one_way) const {
-  if (!Has(kind)) return engine_ns;
-  const bool takes_one_way = is_one_way && !one_way.empty();
-  const double ratio = RatioAt(takes_one_way ? one_way : points[static_cast<size_t>(kind)], bytes);
+double RatioAt(const std::vector<CorrectionPoint>& points, int64_t bytes, double ranks) {
+  const absl::Span<const CorrectionPoint> all = points;
+  // The nearest curves below or at the number of ranks, and above it.
+  absl::Span<const CorrectionPoint> below, above;
+  for (const bool only_near : {true, false}) {
+    for (absl::Span<const CorrectionPoint> rest = all; !rest.empty();) {
+      const absl::Span<const CorrectionPoint> curve = FirstCurve(rest);
+      rest.remove_prefix(curve.size());
+      if (only_near && !IsNear(curve, bytes)) continue;
+      if (curve[0].ranks <= ranks) {
+        below = curve;
+      } else {
+        above = curve;
+        break;
+      }
+    }
+    if (!below.empty() || !above.empty()) break;
+  }
+  if (above.empty()) return RatioOn(below, bytes);
+  if (below.empty()) return RatioOn(above, bytes);
+  return BetweenLogarithms(below[0].ranks, RatioOn(below, bytes), above[0].ranks,
+                           RatioOn(above, bytes), ranks);
+}
+
+double Corrections::CorrectedNs(const TransferTraits& transfer, double engine_ns) const {
+  if (!Has(transfer.kind)) return engine_ns;
+  const bool takes_one_way = transfer.is_one_way && !one_way.empty();
+  const double ratio = RatioAt(takes_one_way ? one_way : points[static_cast<size_t>(transfer.kind)],
+                               transfer.bytes, transfer.ranks);
   return std::min(std::round(ratio * std::max(engine_ns, kLeastEngineNs)), kMaxCorrectedNs);
 }
 
@@ -175,7 +236,8 @@ std::string CorrectionsToJson(const Corrections& corrections) {
     std::vector<std::string> points;
     for (const CorrectionPoint& point : all) {
       points.push_back(
-          absl::StrFormat("    {\"bytes\": %d, \"ratio\": %.17g}", point.bytes, point.ratio));
+          absl::StrFormat("    {\"bytes\": %d, \"ratio\": %.17g, \"ranks\": %.17g}", point.bytes,
+                          point.ratio, point.ranks));
     }
     if (points.empty()) return;
     kinds.push_back(absl::StrCat("  \"", key, "\": [\n", absl::StrJoin(points, ",\n"), "\n  ]"));
@@ -192,9 +254,9 @@ absl::StatusOr<Corrections> ReadCorrections(FileSystem& file_system, const std::
   return ParseCorrections(file.bytes(), path);
 }
 
-AloneTimes AloneTimesOf(const Corrections& corrections, CollectiveKind kind, int64_t bytes,
-                        double engine_ns, bool is_one_way) {
-  return {WholeNs(engine_ns), WholeNs(corrections.CorrectedNs(kind, bytes, engine_ns, is_one_way))};
+AloneTimes AloneTimesOf(const Corrections& corrections, const TransferTraits& transfer,
+                        double engine_ns) {
+  return {WholeNs(engine_ns), WholeNs(corrections.CorrectedNs(transfer, engine_ns))};
 }
 
 std::vector<double> OverlapStretches(absl::Span<const TransferSpan> transfers) {
@@ -224,8 +286,7 @@ std::vector<double> OverlapStretches(absl::Span<const TransferSpan> transfers) {
 
 double CorrectedSharedNs(const Corrections& corrections, const SharedTransfer& transfer) {
   const double own_ns =
-      corrections.CorrectedNs(transfer.kind, transfer.bytes,
-                              std::min(transfer.shared_ns, transfer.alone_ns), transfer.is_one_way);
+      corrections.CorrectedNs(transfer.traits, std::min(transfer.shared_ns, transfer.alone_ns));
   const double waiting_ns = std::max(0.0, transfer.shared_ns - transfer.alone_ns);
   return std::min(own_ns + waiting_ns * transfer.stretch, kMaxCorrectedNs);
 }

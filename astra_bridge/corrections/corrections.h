@@ -1,19 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // What calibration adds to an engine's times: real libraries differ from one bandwidth and one
-// latency by kind and size. A correction is a table of points for each kind,
+// latency by kind, size and number of ranks. A correction is a table of points for each kind,
 //
-//   {"all-reduce": [{"bytes": 1024, "ratio": 1.31}, {"bytes": 65536, "ratio": 0.94}],
+//   {"all-reduce": [{"bytes": 1024, "ratio": 1.31, "ranks": 2},
+//                   {"bytes": 65536, "ratio": 0.94, "ranks": 2},
+//                   {"bytes": 1024, "ratio": 0.71, "ranks": 4}, ...],
 //    "p2p": [...], "p2p_one_way": [...]}
 //
 // (a message whose ranks send and receive at once, and one whose ranks do not: ports are shared by
-// what goes both ways) and a transfer alone on the network lasts ratio x engine time. Between two
-// points the ratio lies on a straight line through them, logarithm of bytes against logarithm of
-// ratio; beyond the first and the last it stays as it is there:
+// what goes both ways) and a transfer alone on the network lasts ratio x engine time. The points of
+// one number of ranks are a curve. Between two of its points the ratio lies on a straight line
+// through them, logarithm of bytes against logarithm of ratio; beyond the first and the last it
+// stays as it is there:
 //
 //   log ratio |      *--.
 //             | ----*    `--.          .*----
 //             |              `-*------'
 //             |__________________________ log bytes
+//
+// Between the curves of two numbers of ranks it lies in the same way on a line, logarithm of ranks
+// against logarithm of ratio; below the fewest and above the most it stays. A curve has no say
+// about sizes that it does not come near to while another does.
 //
 // Beside others a transfer lasts
 //
@@ -58,14 +65,33 @@ struct CorrectionPoint {
   int64_t bytes = 0;
   // Measured time over the engine's. Positive.
   double ratio = 1;
+  // As EffectiveRanks. Positive; without meaning where all points have the same.
+  double ranks = 1;
 };
 
-// Returns the ratio at that size, on the straight lines drawn above. There is at least one point.
-double RatioAt(const std::vector<CorrectionPoint>& points, int64_t bytes);
+// Returns the number of ranks that decides how long a transfer takes: the geometric mean of those
+// that move data in it and of those of the run. The first make an algorithm longer, the second share
+// a host and its links; what both do together is measured, what each does alone is not, so each is
+// given half of it.
+double EffectiveRanks(int64_t moving, int64_t of_run);
+
+// Returns the ratio at that size and number of ranks, as drawn above. There is at least one point;
+// they are in ascending order of ranks, then of bytes.
+double RatioAt(const std::vector<CorrectionPoint>& points, int64_t bytes, double ranks);
+
+// What the ratio of a transfer depends on.
+struct TransferTraits {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  // What one rank puts in.
+  int64_t bytes = 0;
+  double ranks = 1;
+  // Only messages go one way.
+  bool is_one_way = false;
+};
 
 struct Corrections {
-  // By CollectiveKind, each in ascending order of bytes. Kinds without points keep the engine's
-  // times.
+  // By CollectiveKind, each in ascending order of ranks, then of bytes. Kinds without points keep
+  // the engine's times.
   std::array<std::vector<CorrectionPoint>, kTimedKinds> points;
   // Of messages whose source does not receive, and whose target does not send, meanwhile; those of
   // other messages where there are none.
@@ -74,10 +100,8 @@ struct Corrections {
   bool Has(CollectiveKind kind) const { return !points[static_cast<size_t>(kind)].empty(); }
 
   // Returns how long a transfer alone on the network lasts that the engine gives engine_ns: whole
-  // nanoseconds, at most kMaxCorrectedNs; engine_ns itself for a kind without points. Only messages
-  // go one way.
-  double CorrectedNs(CollectiveKind kind, int64_t bytes, double engine_ns,
-                     bool is_one_way = false) const;
+  // nanoseconds, at most kMaxCorrectedNs; engine_ns itself for a kind without points.
+  double CorrectedNs(const TransferTraits& transfer, double engine_ns) const;
 };
 
 // Parses the JSON object drawn above. Errors name the source, the kind and the point.
@@ -115,8 +139,8 @@ struct AloneTimes {
 
 // Returns the times of a transfer in whole nanoseconds, at most kMaxCorrectedNs. engine_ns is at
 // least 0.
-AloneTimes AloneTimesOf(const Corrections& corrections, CollectiveKind kind, int64_t bytes,
-                        double engine_ns, bool is_one_way = false);
+AloneTimes AloneTimesOf(const Corrections& corrections, const TransferTraits& transfer,
+                        double engine_ns);
 
 // A transfer that was under way in [begin_ns, end_ns).
 struct TransferSpan {
@@ -135,14 +159,12 @@ struct TransferSpan {
 std::vector<double> OverlapStretches(absl::Span<const TransferSpan> transfers);
 
 struct SharedTransfer {
-  CollectiveKind kind = CollectiveKind::kAllReduce;
-  int64_t bytes = 0;
+  TransferTraits traits;
   // The engine's times with the network to itself and beside the others.
   double alone_ns = 0;
   double shared_ns = 0;
   // How much longer than the engine says the others take that are under way meanwhile.
   double stretch = 1;
-  bool is_one_way = false;
 };
 
 // Returns how long the transfer lasts, at most kMaxCorrectedNs. Whole nanoseconds for a kind with

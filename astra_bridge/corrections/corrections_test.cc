@@ -29,7 +29,7 @@ constexpr char kTwoPoints[] = R"({
 TEST(CorrectionsTest, RatiosLieOnStraightLinesOfLogarithms) {
   ASSERT_OK_AND_ASSIGN(const Corrections corrections, ParseCorrections(kTwoPoints, "c.json"));
   const auto corrected_ns = [&](int64_t bytes) {
-    return corrections.CorrectedNs(CollectiveKind::kAllReduce, bytes, 1000);
+    return corrections.CorrectedNs({CollectiveKind::kAllReduce, bytes}, 1000);
   };
   EXPECT_EQ(corrected_ns(1024), 4000);
   // Half way from 1024 to 16384 by their ratio, and a quarter of it.
@@ -40,36 +40,56 @@ TEST(CorrectionsTest, RatiosLieOnStraightLinesOfLogarithms) {
 
 TEST(CorrectionsTest, RatiosStayTheSameBeyondTheEnds) {
   ASSERT_OK_AND_ASSIGN(const Corrections corrections, ParseCorrections(kTwoPoints, "c.json"));
-  EXPECT_EQ(corrections.CorrectedNs(CollectiveKind::kAllReduce, 1, 1000), 4000);
-  EXPECT_EQ(corrections.CorrectedNs(CollectiveKind::kAllReduce, int64_t{1} << 40, 1000), 250);
+  EXPECT_EQ(corrections.CorrectedNs({CollectiveKind::kAllReduce, 1}, 1000), 4000);
+  EXPECT_EQ(corrections.CorrectedNs({CollectiveKind::kAllReduce, int64_t{1} << 40}, 1000), 250);
+}
+
+TEST(CorrectionsTest, RatiosLieBetweenThoseOfFewerAndOfMoreRanks) {
+  ASSERT_OK_AND_ASSIGN(const Corrections corrections, ParseCorrections(R"({"all-gather": [
+      {"bytes": 1024, "ratio": 4, "ranks": 2}, {"bytes": 1048576, "ratio": 1, "ranks": 2},
+      {"bytes": 1048576, "ratio": 8, "ranks": 4},
+      {"bytes": 1024, "ratio": 0.25, "ranks": 8}, {"bytes": 1048576, "ratio": 2, "ranks": 8}]})",
+                                                                       "c.json"));
+  const auto corrected_ns = [&](int64_t bytes, double ranks) {
+    return corrections.CorrectedNs({CollectiveKind::kAllGather, bytes, ranks}, 1000);
+  };
+  EXPECT_EQ(corrected_ns(1024, 2), 4000);
+  EXPECT_EQ(corrected_ns(1024, 1), 4000);
+  EXPECT_EQ(corrected_ns(1024, 100), 250);
+  // Half way from 2 to 8; the curve of 4 has nothing near that size.
+  EXPECT_EQ(corrected_ns(1024, 4), 1000);
+  EXPECT_EQ(corrected_ns(1 << 20, 4), 8000);
+  EXPECT_EQ(corrected_ns(1 << 20, EffectiveRanks(4, 8)), 4000);
+  // No curve comes near: all have a say.
+  EXPECT_EQ(corrected_ns(int64_t{1} << 40, 4), 8000);
 }
 
 TEST(CorrectionsTest, OtherKindsKeepTheEnginesTime) {
   ASSERT_OK_AND_ASSIGN(const Corrections corrections, ParseCorrections(kTwoPoints, "c.json"));
-  EXPECT_EQ(corrections.CorrectedNs(CollectiveKind::kAllGather, 1, 1000.125), 1000.125);
-  EXPECT_EQ(Corrections().CorrectedNs(CollectiveKind::kAllReduce, 1, 7), 7);
+  EXPECT_EQ(corrections.CorrectedNs({CollectiveKind::kAllGather, 1}, 1000.125), 1000.125);
+  EXPECT_EQ(Corrections().CorrectedNs({CollectiveKind::kAllReduce, 1}, 7), 7);
 }
 
 // Ratios are to one nanosecond where the engine has none.
 TEST(CorrectionsTest, WhatTakesTheEngineNoTimeTakesSome) {
   ASSERT_OK_AND_ASSIGN(const Corrections corrections,
                        ParseCorrections(R"({"p2p":[{"bytes":8,"ratio":41000}]})", "c.json"));
-  EXPECT_EQ(corrections.CorrectedNs(CollectiveKind::kPointToPoint, 8, 0), 41000);
+  EXPECT_EQ(corrections.CorrectedNs({CollectiveKind::kPointToPoint, 8}, 0), 41000);
 }
 
 TEST(CorrectionsTest, MessagesOneWayHavePointsOfTheirOwn) {
   ASSERT_OK_AND_ASSIGN(const Corrections corrections, ParseCorrections(R"({
       "p2p": [{"bytes": 8, "ratio": 2}], "p2p_one_way": [{"bytes": 8, "ratio": 1.5}]})",
                                                                        "c.json"));
-  EXPECT_EQ(corrections.CorrectedNs(CollectiveKind::kPointToPoint, 8, 100), 200);
-  EXPECT_EQ(corrections.CorrectedNs(CollectiveKind::kPointToPoint, 8, 100, true), 150);
+  EXPECT_EQ(corrections.CorrectedNs({CollectiveKind::kPointToPoint, 8}, 100), 200);
+  EXPECT_EQ(corrections.CorrectedNs({CollectiveKind::kPointToPoint, 8, 1, true}, 100), 150);
   ASSERT_OK_AND_ASSIGN(const Corrections again,
                        ParseCorrections(CorrectionsToJson(corrections), "c.json"));
-  EXPECT_EQ(again.CorrectedNs(CollectiveKind::kPointToPoint, 8, 100, true), 150);
+  EXPECT_EQ(again.CorrectedNs({CollectiveKind::kPointToPoint, 8, 1, true}, 100), 150);
   // Files without them treat all messages alike.
   ASSERT_OK_AND_ASSIGN(const Corrections old,
                        ParseCorrections(R"({"p2p": [{"bytes": 8, "ratio": 2}]})", "c.json"));
-  EXPECT_EQ(old.CorrectedNs(CollectiveKind::kPointToPoint, 8, 100, true), 200);
+  EXPECT_EQ(old.CorrectedNs({CollectiveKind::kPointToPoint, 8, 1, true}, 100), 200);
   EXPECT_THAT(ParseCorrections(R"({"p2p_one_way": [{"bytes": 8, "ratio": 2}]})", "c.json"),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("needs p2p")));
 }
@@ -78,7 +98,8 @@ TEST(CorrectionsTest, WhatIsWrittenIsReadAgainExactly) {
   Corrections corrections;
   corrections.points[static_cast<size_t>(CollectiveKind::kAllToAll)] = {
       {4096, 1.0 / 3}, {1 << 30, 1.0 / 7}, {int64_t{1} << 40, 41000.7}};
-  corrections.points[static_cast<size_t>(CollectiveKind::kPointToPoint)] = {{1, 0.1}};
+  corrections.points[static_cast<size_t>(CollectiveKind::kPointToPoint)] = {
+      {1, 0.1}, {1, 0.2, EffectiveRanks(2, 4)}};
   ASSERT_OK_AND_ASSIGN(const Corrections read,
                        ParseCorrections(CorrectionsToJson(corrections), "c.json"));
   for (size_t kind = 0; kind < corrections.points.size(); ++kind) {
@@ -86,6 +107,7 @@ TEST(CorrectionsTest, WhatIsWrittenIsReadAgainExactly) {
     for (size_t i = 0; i < read.points[kind].size(); ++i) {
       EXPECT_EQ(read.points[kind][i].bytes, corrections.points[kind][i].bytes);
       EXPECT_EQ(read.points[kind][i].ratio, corrections.points[kind][i].ratio);
+      EXPECT_EQ(read.points[kind][i].ranks, corrections.points[kind][i].ranks);
     }
   }
   EXPECT_OK(ParseCorrections(CorrectionsToJson(Corrections()), "c.json").status());
@@ -94,14 +116,14 @@ TEST(CorrectionsTest, WhatIsWrittenIsReadAgainExactly) {
 TEST(CorrectionsTest, NoTimeIsBeyondAnInt64) {
   ASSERT_OK_AND_ASSIGN(const Corrections corrections,
                        ParseCorrections(R"({"p2p":[{"bytes":8,"ratio":1e9}]})", "c.json"));
-  EXPECT_EQ(corrections.CorrectedNs(CollectiveKind::kPointToPoint, 1, 1e18), kMaxCorrectedNs);
+  EXPECT_EQ(corrections.CorrectedNs({CollectiveKind::kPointToPoint, 1}, 1e18), kMaxCorrectedNs);
 }
 
 TEST(CorrectionsTest, AFileMayBeCompressed) {
   const TemporaryDirectory directory;
   const std::string path = directory.Write("c.json.gz", GzipText(kTwoPoints));
   ASSERT_OK_AND_ASSIGN(const Corrections corrections, ReadCorrections(FileSystem::Posix(), path));
-  EXPECT_EQ(corrections.CorrectedNs(CollectiveKind::kAllReduce, 1, 10), 40);
+  EXPECT_EQ(corrections.CorrectedNs({CollectiveKind::kAllReduce, 1}, 10), 40);
   EXPECT_THAT(ReadCorrections(FileSystem::Posix(), directory.PathOf("missing.json")),
               StatusIs(absl::StatusCode::kNotFound));
 }
@@ -127,7 +149,7 @@ TEST(CorrectionsTest, WhatIsWrongIsNamed) {
       {R"({"p2p":[{"bytes":0,"ratio":1}]})", "bytes is 0, not a positive number of bytes"},
       {R"({"p2p":[{"bytes":8,"ration":1}]})", "the key ration is not known"},
       {R"({"p2p":[{"bytes":9,"ratio":1},{"bytes":9,"ratio":1}]})",
-       "point 2: bytes is not above that of the point before"},
+       "point 2: neither bytes nor ranks is above that of the point before"},
       {R"({"p2p":[{"bytes":8,"ratio":1}],"p2p":[{"bytes":8,"ratio":1}]})", "p2p occurs twice"},
       {R"({"p2p":[{"up_to_bytes":null,"overhead_ns":1,"efficiency":1}]})",
        "older version; write the corrections anew with astra_calibrate"},
@@ -148,7 +170,7 @@ TEST(CorrectionsTest, DamagedTextIsReadOrRefused) {
     const absl::StatusOr<Corrections> corrections = ParseCorrections(damaged, "c.json");
     EXPECT_TRUE(corrections.ok() || absl::IsInvalidArgument(corrections.status())) << damaged;
     if (corrections.ok()) {
-      EXPECT_GE(corrections->CorrectedNs(CollectiveKind::kAllReduce, 9000, 1000), 0) << damaged;
+      EXPECT_GE(corrections->CorrectedNs({CollectiveKind::kAllReduce, 9000}, 1000), 0) << damaged;
     }
   }
 }
@@ -162,7 +184,7 @@ Corrections SmallAndLarge() {
 }
 
 SharedTransfer AllReduce(int64_t bytes, double alone_ns, double shared_ns, double stretch) {
-  return {CollectiveKind::kAllReduce, bytes, alone_ns, shared_ns, stretch};
+  return {{CollectiveKind::kAllReduce, bytes}, alone_ns, shared_ns, stretch};
 }
 
 TEST(SharedCorrectionTest, AloneItIsTheCorrection) {
@@ -202,7 +224,7 @@ TEST(SharedCorrectionTest, AHeadStartIsNoWaiting) {
 }
 
 TEST(SharedCorrectionTest, AKindWithoutCorrectionsWaitsForCorrectedOnes) {
-  SharedTransfer message{CollectiveKind::kPointToPoint, 1024, 1000.5, 9000.5, 1.25};
+  SharedTransfer message{{CollectiveKind::kPointToPoint, 1024}, 1000.5, 9000.5, 1.25};
   EXPECT_EQ(CorrectedSharedNs(SmallAndLarge(), message), 11000.5);
   message.stretch = AloneTimes().Stretch();
   EXPECT_EQ(CorrectedSharedNs(SmallAndLarge(), message), 9000.5);
@@ -210,11 +232,11 @@ TEST(SharedCorrectionTest, AKindWithoutCorrectionsWaitsForCorrectedOnes) {
 
 TEST(SharedCorrectionTest, TimesAloneAreWholeNanosecondsWithinBounds) {
   // 7 x 1000.6 = 7004.2.
-  const AloneTimes small = AloneTimesOf(SmallAndLarge(), CollectiveKind::kAllReduce, 1024, 1000.6);
+  const AloneTimes small = AloneTimesOf(SmallAndLarge(), {CollectiveKind::kAllReduce, 1024}, 1000.6);
   EXPECT_EQ(small.engine_ns, 1001);
   EXPECT_EQ(small.corrected_ns, 7004);
   const AloneTimes message =
-      AloneTimesOf(SmallAndLarge(), CollectiveKind::kPointToPoint, 1024, 1e30);
+      AloneTimesOf(SmallAndLarge(), {CollectiveKind::kPointToPoint, 1024}, 1e30);
   EXPECT_EQ(message.engine_ns, int64_t{1} << 62);
   EXPECT_EQ(message.corrected_ns, int64_t{1} << 62);
 }

@@ -1,5 +1,6 @@
 #include "astra_bridge/timing/fabric.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -100,6 +101,12 @@ absl::StatusOr<const Fabric*> FabricSet::Find(absl::string_view topology_key) co
   }
   return absl::InvalidArgumentError(absl::StrCat("topology_key ", Printable(topology_key),
                                                  " names no topology; there are ", keys));
+}
+
+int32_t FabricSet::MostNpus() const {
+  int32_t npus = 0;
+  for (const auto& [key, fabric] : by_key_) npus = std::max(npus, fabric.network.npus());
+  return npus;
 }
 
 }  // namespace meridian
