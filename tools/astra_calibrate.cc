@@ -16,6 +16,7 @@
 #include "astra_bridge/sidecar/astra_files.h"
 #include "astra_bridge/timing/fabric.h"
 #include "tools/command.h"
+#include "tools/pipeline/calibration_files.h"
 #include "tools/pipeline/output_files.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
@@ -35,6 +36,11 @@ ABSL_FLAG(std::string, holdout, "",
 ABSL_FLAG(std::string, sizes, "",
           "Fit only to transfers of these bytes, a comma list, and predict all others; in place of "
           "--holdout.");
+ABSL_FLAG(
+    std::string, calibration, "",
+    "The folder where all of the following go: network.yml, system.json, corrections.json and "
+    "calibration.json, for --calibration of astra_simulate, astra_predict and "
+    "astra_validate.");
 ABSL_FLAG(std::string, output_network, "", "Where the network goes: AstraSim's YAML.");
 ABSL_FLAG(std::string, output_system, "", "Where the system goes: AstraSim's JSON.");
 ABSL_FLAG(std::string, output_corrections, "",
@@ -93,20 +99,34 @@ absl::StatusOr<Calibration> CalibrateWithProgress(const std::vector<CalibrationR
   return Calibrate(runs, options);
 }
 
-absl::Status WriteOutputs(const Calibration& calibration) {
+// Returns where the outputs go: to the folder, unless a flag of its own says otherwise.
+CalibrationFiles OutputPaths() {
+  const std::string folder = UserPath(FLAGS_calibration);
+  CalibrationFiles paths = folder.empty() ? CalibrationFiles() : FilesOfCalibration(folder);
+  const auto name = [](const absl::Flag<std::string>& flag, std::string* path) {
+    if (!absl::GetFlag(flag).empty()) *path = UserPath(flag);
+  };
+  name(FLAGS_output_network, &paths.network);
+  name(FLAGS_output_system, &paths.system);
+  name(FLAGS_output_corrections, &paths.corrections);
+  name(FLAGS_report, &paths.report);
+  return paths;
+}
+
+absl::Status WriteOutputs(const Calibration& calibration, const CalibrationFiles& paths) {
+  const std::string folder = UserPath(FLAGS_calibration);
+  if (!folder.empty()) RETURN_IF_ERROR(FileSystem::Posix().CreateDirectories(folder));
   OutputFiles outputs(FileSystem::Posix());
-  const std::string network_path = UserPath(FLAGS_output_network);
-  if (!network_path.empty()) {
+  if (!paths.network.empty()) {
     ASSIGN_OR_RETURN(const std::string network, NetworkConfigToYaml(calibration.fabric.network));
-    RETURN_IF_ERROR(outputs.WriteText("network", network_path, network));
+    RETURN_IF_ERROR(outputs.WriteText("network", paths.network, network));
   }
   RETURN_IF_ERROR(
-      outputs.WriteText("system", UserPath(FLAGS_output_system),
+      outputs.WriteText("system", paths.system,
                         SystemConfigToJson(calibration.fabric.system, /*trace_enabled=*/false)));
-  RETURN_IF_ERROR(outputs.WriteText("corrections", UserPath(FLAGS_output_corrections),
+  RETURN_IF_ERROR(outputs.WriteText("corrections", paths.corrections,
                                     CorrectionsToJson(calibration.corrections)));
-  RETURN_IF_ERROR(
-      outputs.WriteText("report", UserPath(FLAGS_report), ReportToJson(calibration.report)));
+  RETURN_IF_ERROR(outputs.WriteText("report", paths.report, ReportToJson(calibration.report)));
   return outputs.Commit();
 }
 
@@ -114,9 +134,8 @@ absl::StatusOr<int> CalibrateTraces() {
   ASSIGN_OR_RETURN(const std::vector<std::string> traces, UserProfiles(FLAGS_traces, "sweep/"));
   std::vector<std::string> inputs = traces;
   inputs.push_back(UserPath(FLAGS_topology));
-  RETURN_IF_ERROR(
-      CheckOutputPaths(inputs, {UserPath(FLAGS_output_network), UserPath(FLAGS_output_system),
-                                UserPath(FLAGS_output_corrections), UserPath(FLAGS_report)}));
+  const CalibrationFiles outputs = OutputPaths();
+  RETURN_IF_ERROR(CheckOutputPaths(inputs, outputs.All()));
   ASSIGN_OR_RETURN(const CalibrationOptions options, ReadOptions());
   CalibrationRunOptions run_options;
   run_options.reader.input = UserInputOptions();
@@ -125,7 +144,7 @@ absl::StatusOr<int> CalibrateTraces() {
                    ReadCalibrationRuns(FileSystem::Posix(), traces,
                                        WithProgress(run_options, "reading", traces.size())));
   ASSIGN_OR_RETURN(const Calibration calibration, CalibrateWithProgress(runs, options));
-  RETURN_IF_ERROR(WriteOutputs(calibration));
+  RETURN_IF_ERROR(WriteOutputs(calibration, outputs));
   return PrintReport(calibration.report, FormatCalibration);
 }
 
@@ -138,11 +157,12 @@ int main(int argc, char** argv) {
        "Fits latency, bandwidth and corrections to the collectives of measured runs, so that "
        "simulated times are those of the machine; says how far they are off for what was left "
        "out.",
-       {"astra_calibrate --traces=sweep/ --output_network=network.yml "
+       {"astra_calibrate --traces=sweep2/,sweep4/ --calibration=machine/",
+        "astra_calibrate --traces=sweep/ --output_network=network.yml "
         "--output_system=system.json --output_corrections=corrections.json",
         "astra_calibrate --traces=sweep4/,sweep8/ --holdout=group --report=calibration.json",
         "astra_calibrate --traces=sweep/ --sizes=1024,65536,4194304 --json"},
-       {"traces", "topology", "holdout", "sizes", "output_network", "output_system",
+       {"traces", "topology", "holdout", "sizes", "calibration", "output_network", "output_system",
         "output_corrections", "report", "allow_violations"}},
       argc, argv, meridian::CalibrateTraces);
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
@@ -16,6 +17,7 @@
 #include "astra_bridge/corrections/corrections.h"
 #include "astra_bridge/timing/fabric.h"
 #include "tools/command.h"
+#include "tools/pipeline/calibration_files.h"
 #include "tools/pipeline/output_files.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
@@ -33,8 +35,10 @@ ABSL_FLAG(std::string, system, "",
           "network.");
 ABSL_FLAG(std::string, corrections, "", "Corrections of a calibration: JSON.");
 ABSL_FLAG(std::string, calibration, "",
-          "The report of the calibration (astra_calibrate --report): says which sizes, kinds, "
-          "groups and devices it had not seen.");
+          "The folder of a calibration (astra_calibrate --calibration): network, system, "
+          "corrections and report; single flags replace its files. Or its report alone "
+          "(astra_calibrate --report), which says what it had not seen and how far predictions may "
+          "be off.");
 ABSL_FLAG(bool, steps, true, "Also schedule whole steps with simulated communication.");
 ABSL_FLAG(std::string, csv, "", "Also writes all that there is to plot to this file.");
 ABSL_FLAG(double, max_error, 0,
@@ -51,8 +55,7 @@ constexpr size_t kMaxSteps = 16;
 
 // Reads what the network was calibrated with and sets *range to it; nullopt when it is not given.
 absl::StatusOr<std::optional<CalibrationReport>> ReadCalibration(
-    std::optional<CalibratedRange>* range) {
-  const std::string path = UserPath(FLAGS_calibration);
+    const std::string& path, std::optional<CalibratedRange>* range) {
   if (path.empty()) return std::nullopt;
   ASSIGN_OR_RETURN(const InputFile file,
                    InputFile::Open(FileSystem::Posix(), path, UserInputOptions()));
@@ -111,21 +114,27 @@ absl::StatusOr<int> ValidateTraces() {
   FileSystem& files = FileSystem::Posix();
   ASSIGN_OR_RETURN(const std::vector<std::string> traces, UserProfiles(FLAGS_traces, "run/"));
   const std::string csv = UserPath(FLAGS_csv);
-  const std::string corrections_path = UserPath(FLAGS_corrections);
+  ASSIGN_OR_RETURN(const CalibrationFiles named,
+                   NamedCalibration(files, UserPath(FLAGS_calibration),
+                                    {UserPath(FLAGS_network), UserPath(FLAGS_system),
+                                     UserPath(FLAGS_corrections), ""}));
+  if (named.network.empty()) {
+    return absl::InvalidArgumentError(
+        "no network is given; use --calibration=DIR, as astra_calibrate writes it, or "
+        "--network=network.yml");
+  }
   std::vector<std::string> inputs = traces;
-  inputs.insert(inputs.end(), {UserPath(FLAGS_network), UserPath(FLAGS_system), corrections_path,
-                               UserPath(FLAGS_calibration)});
+  for (const std::string& path : named.All()) inputs.push_back(path);
   RETURN_IF_ERROR(CheckOutputPaths(inputs, {csv}));
-  ASSIGN_OR_RETURN(
-      const std::string network,
-      RequiredPath(FLAGS_network, "file", "network.yml, as astra_calibrate writes it"));
-  ASSIGN_OR_RETURN(const Fabric fabric, ReadFabric(files, {network, UserPath(FLAGS_system)}));
+  ASSIGN_OR_RETURN(const Fabric fabric, ReadFabric(files, {named.network, named.system}));
   SimulationCheckOptions options;
   ASSIGN_OR_RETURN(const std::optional<CalibrationReport> calibration,
-                   ReadCalibration(&options.range));
+                   ReadCalibration(named.report, &options.range));
+  const CalibrationReport known = calibration.value_or(CalibrationReport());
+  options.intervals.emplace(known);
   Corrections corrections;
-  if (!corrections_path.empty()) {
-    ASSIGN_OR_RETURN(corrections, ReadCorrections(files, corrections_path));
+  if (!named.corrections.empty()) {
+    ASSIGN_OR_RETURN(corrections, ReadCorrections(files, named.corrections));
   }
   CalibrationRunOptions run_options;
   run_options.reader.input = UserInputOptions();
@@ -135,10 +144,7 @@ absl::StatusOr<int> ValidateTraces() {
       ReadCalibrationRuns(files, traces, WithProgress(run_options, "reading", traces.size())));
   SimulationCheckReport steps;
   if (absl::GetFlag(FLAGS_steps)) {
-    const CalibrationReport no_calibration;
-    const StepModel model{
-        fabric, corrections,
-        calibration.has_value() ? calibration->spreads() : no_calibration.spreads()};
+    const StepModel model{fabric, corrections, known.spreads(), *options.intervals};
     RETURN_IF_ERROR(CheckSteps(runs, model, &steps, &options.beside.emplace()));
   } else {
     steps.add_notes("with --nosteps, computing beside collectives is not seen");
@@ -146,7 +152,7 @@ absl::StatusOr<int> ValidateTraces() {
   std::vector<std::string> calibration_notes;
   if (calibration.has_value()) {
     calibration_notes = NotesOnCalibratedRuns(*calibration, runs);
-    if (!corrections_path.empty()) {
+    if (!named.corrections.empty()) {
       for (const std::string& note : NotesOnCorrections(*calibration, corrections)) {
         calibration_notes.push_back(note);
       }
@@ -174,12 +180,10 @@ int main(int argc, char** argv) {
       {"astra_validate",
        "Compares simulated communication with a run that the network was not calibrated with: "
        "collective by collective, where several were under way at once, and step by step.",
-       {"astra_validate --traces=run/ --network=network.yml --system=system.json "
-        "--corrections=corrections.json",
+       {"astra_validate --traces=run/ --calibration=machine/",
         "astra_validate --traces=run/ --network=network.yml --system=system.json "
         "--corrections=corrections.json --calibration=calibration.json --csv=errors.csv --json",
-        "astra_validate --traces=run/ --network=network.yml --corrections=corrections.json "
-        "--max_error=0.1"},
+        "astra_validate --traces=run/ --calibration=machine/ --max_error=0.1"},
        {"traces", "network", "system", "corrections", "calibration", "steps", "csv", "max_error",
         "allow_violations"}},
       argc, argv, meridian::ValidateTraces);

@@ -35,9 +35,9 @@ constexpr double kNotableError = 0.3;
 // What is not expected of hosts is believed only when its error is smaller by this factor.
 constexpr double kLeastAdvantage = 0.9;
 // How many times as fast a port does what goes one way as each of what goes both ways, where nobody
-// measured it. Single pairs of ranks that share a host were seen to be twice as fast, several at
-// once one and a half times.
-constexpr double kOneWayAdvantage = 1.75;
+// measured it. Single pairs of ranks that share a host were seen to be twice as fast; in six jobs,
+// with several at once, it was 1.0 to 1.7 times.
+constexpr double kOneWayAdvantage = 1.6;
 // Repeats of smaller transfers scatter more: what a host does beside them weighs more.
 constexpr int64_t kSmallBytes = 65536;
 constexpr int kSpreadQuantiles = 20;
@@ -247,6 +247,36 @@ std::vector<CorrectionPoint> OverPoints(const std::vector<CorrectionPoint>& poin
   return result;
 }
 
+// Returns how many times the number of ranks of a cell doubles from the nearest that others of its
+// kind have; 0 where none is of its kind.
+double DoublingsOf(const TransferCell& cell, absl::Span<const TransferCell> cells,
+                   const std::vector<size_t>& without) {
+  std::optional<double> least;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (cells[i].kind != cell.kind || std::binary_search(without.begin(), without.end(), i)) {
+      continue;
+    }
+    const double doublings =
+        std::abs(std::log2(EffectiveRanksOf(cell) / EffectiveRanksOf(cells[i])));
+    least = std::min(least.value_or(doublings), doublings);
+  }
+  return least.value_or(0);
+}
+
+// Leaves out what MakeShapeFolds says.
+absl::StatusOr<std::vector<HeldOutError>> FindHeldOutErrors(const Fabric& start,
+                                                            absl::Span<const TransferCell> cells) {
+  std::vector<HeldOutError> errors;
+  for (const std::vector<size_t>& fold : MakeShapeFolds(cells)) {
+    ASSIGN_OR_RETURN(const auto predicted_ns, PredictHeldOut(start, cells, {fold}, nullptr));
+    for (const auto& [i, time_ns] : predicted_ns) {
+      errors.push_back({cells[i].bytes, std::log(time_ns / cells[i].median_ns),
+                        DoublingsOf(cells[i], cells, fold)});
+    }
+  }
+  return errors;
+}
+
 using Notes = std::vector<std::string>;
 
 // Tells what of the given network is not taken as it is, and what it changes besides its shape.
@@ -368,6 +398,10 @@ class Calibrator {
     ListCorrections(model_.corrections, &report_);
     *report_.mutable_arrival_spread() = MeasureArrivalSpread(cells_);
     for (const TransferSpread& spread : MeasureSpreads(cells_)) *report_.add_spreads() = spread;
+    const bool on_processors = runs_[0].device_kinds.count("CPU") > 0;
+    for (const PredictionError& error : MeasurePredictionErrors(held_out_errors_, on_processors)) {
+      *report_.add_prediction_errors() = error;
+    }
     *report_.mutable_clock_check() = CheckTransferClocks(runs_);
     DescribeRuns();
     for (const std::string& note : CalibrationNotes(runs_, options_.topology, start_,
@@ -394,10 +428,6 @@ class Calibrator {
 
   absl::Status ChooseStart() {
     const int32_t ranks = MostRanks(runs_);
-    if (options_.topology.has_value()) {
-      start_ = StartOf(*options_.topology, ranks);
-      return absl::OkStatus();
-    }
     // What is held out by --sizes has no say.
     const std::set<int64_t> wanted(options_.sizes.begin(), options_.sizes.end());
     std::vector<TransferCell> seen;
@@ -405,8 +435,13 @@ class Calibrator {
       if (wanted.empty() || wanted.count(cell.bytes) > 0) seen.push_back(cell);
     }
     // Sizes that do not occur are refused below.
-    ASSIGN_OR_RETURN(const std::vector<ShapeScore> scores,
-                     CompareShapes(ranks, seen.empty() ? cells_ : seen));
+    if (seen.empty()) seen = cells_;
+    if (options_.topology.has_value()) {
+      start_ = StartOf(*options_.topology, ranks);
+      ASSIGN_OR_RETURN(held_out_errors_, FindHeldOutErrors(start_, seen));
+      return absl::OkStatus();
+    }
+    ASSIGN_OR_RETURN(std::vector<ShapeScore> scores, CompareShapes(ranks, seen));
     for (const ShapeScore& score : scores) {
       ComparedShape* shape = report_.add_shapes();
       shape->set_topology(std::string(BlockShapeName(score.start.network.dimensions[0].shape)));
@@ -415,10 +450,11 @@ class Calibrator {
             absl::StrCat(CollectiveKindName(static_cast<CollectiveKind>(kind)), " ",
                          CollectiveAlgorithmName(score.start.system.algorithms[kind][0])));
       }
-      shape->set_held_out_error(score.error);
+      shape->set_held_out_error(score.MeanError());
       shape->set_chosen(&score == &scores[0]);
     }
     start_ = scores[0].start;
+    held_out_errors_ = std::move(scores[0].errors);
     return absl::OkStatus();
   }
 
@@ -517,6 +553,7 @@ class Calibrator {
     cell->set_group_size(static_cast<int64_t>(cells_[i].participants.size()));
     cell->set_pairs(cells_[i].pairs);
     cell->set_largest_hop(LargestHop(cells_[i]));
+    if (cells_[i].pause_ns.has_value()) cell->set_pause_ns(*cells_[i].pause_ns);
     cell->set_relative_error(cells_[i].relative_error);
     cell->set_engine_ns(engine_ns_[i]);
     cell->set_predicted_ns(predicted_ns_[i]);
@@ -554,12 +591,14 @@ class Calibrator {
       described->set_other_kinds(run.transfers.other_kinds);
       described->set_without_transfer(run.transfers.without_transfer);
       for (const std::string& kind : run.device_kinds) described->add_device_kinds(kind);
+      described->set_recorded_ns(run.recorded_ns);
     }
   }
 
   const absl::Span<const CalibrationRun> runs_;
   const CalibrationOptions& options_;
   Fabric start_;
+  std::vector<HeldOutError> held_out_errors_;
   std::vector<TransferCell> cells_;
   // The bytes of the cells.
   std::set<int64_t> sizes_;
@@ -714,29 +753,28 @@ absl::StatusOr<std::map<size_t, double>> PredictHeldOut(const Fabric& start,
   return predicted_ns;
 }
 
+double ShapeScore::MeanError() const {
+  std::vector<double> sizes;
+  for (const HeldOutError& error : errors) sizes.push_back(std::abs(error.log_error));
+  return sizes.empty() ? 0 : Mean(sizes);
+}
+
 absl::StatusOr<std::vector<ShapeScore>> CompareShapes(int32_t ranks,
                                                       absl::Span<const TransferCell> cells) {
-  const Folds folds = MakeShapeFolds(cells);
   std::vector<ShapeScore> scores;
   std::vector<BlockShape> shapes = {BlockShape::kFullyConnected, BlockShape::kSwitch};
   if (FindPlacements(cells).size() > 1) shapes.push_back(BlockShape::kRing);
   for (const BlockShape shape : shapes) {
     Fabric start = StartOf(AssumedFabric(ranks, shape), ranks);
     RETURN_IF_ERROR(ChooseAlgorithms(cells, &start));
-    std::vector<double> errors;
-    for (const std::vector<size_t>& fold : folds) {
-      ASSIGN_OR_RETURN(const auto predicted_ns, PredictHeldOut(start, cells, {fold}, nullptr));
-      for (const auto& [cell, time_ns] : predicted_ns) {
-        errors.push_back(std::abs(std::log(time_ns / cells[cell].median_ns)));
-      }
-    }
-    scores.push_back({std::move(start), errors.empty() ? 0 : Mean(errors)});
+    ASSIGN_OR_RETURN(std::vector<HeldOutError> errors, FindHeldOutErrors(start, cells));
+    scores.push_back({std::move(start), std::move(errors)});
   }
   std::stable_sort(scores.begin(), scores.end(), [](const ShapeScore& a, const ShapeScore& b) {
     const auto weighed = [](const ShapeScore& score) {
       const bool is_expected =
           score.start.network.dimensions[0].shape == BlockShape::kFullyConnected;
-      return is_expected ? score.error : score.error / kLeastAdvantage;
+      return is_expected ? score.MeanError() : score.MeanError() / kLeastAdvantage;
     };
     return weighed(a) < weighed(b);
   });

@@ -24,6 +24,7 @@
 #include "absl/types/span.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/parameter_fit.h"
+#include "astra_bridge/calibration/prediction_interval.h"
 #include "astra_bridge/calibration/transfers.h"
 #include "astra_bridge/corrections/corrections.h"
 #include "astra_bridge/timing/fabric.h"
@@ -86,8 +87,10 @@ absl::StatusOr<std::map<size_t, double>> PredictHeldOut(const Fabric& start,
 struct ShapeScore {
   // The shape, and the algorithms that go best with it.
   Fabric start;
-  // Mean of |log(predicted / measured)|.
-  double error = 0;
+  std::vector<HeldOutError> errors;
+
+  // Returns the mean of |log(predicted / measured)|; 0 where nothing was held out.
+  double MeanError() const;
 };
 
 // Returns the shapes that a network of so many ranks may have, the best first: each pair of ranks

@@ -4,10 +4,12 @@
 #include <cmath>
 #include <filesystem>
 #include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
@@ -19,8 +21,21 @@
 namespace meridian {
 namespace {
 
+constexpr double kNsPerUs = 1e3;
 // A rank that computes for more than this share of a collective's time slows it down.
 constexpr double kNotableComputeShare = 0.1;
+// The same for ranks outside of its group, which share at most its host, and for collectives of
+// others.
+constexpr double kNotableOthersShare = 0.25;
+constexpr double kNotableBeside = 0.25;
+// Pauses this many times as short, or as long, as all that were calibrated with: what is done again
+// at once finds threads awake and caches warm.
+constexpr double kNotablePause = 3;
+// Runs recorded further apart than this may have met a different load, or be of another machine.
+constexpr int64_t kSameSittingNs = int64_t{3600} * 1'000'000'000;
+// Repeats tell what a circumstance does where so many have it more or less by this.
+constexpr size_t kLeastForEffect = 9;
+constexpr double kLeastContrast = 0.3;
 // Middle halves of repeats that span more than this factor have another cause than the network.
 constexpr double kUnsteadyFactor = 1.5;
 // Slices are not exactly alike.
@@ -53,6 +68,28 @@ bool IsProtocolNear(int64_t bytes, const std::string& protocol,
   return above != by_bytes.begin() && std::prev(above)->second.count(protocol) > 0;
 }
 
+// Returns ", and takes 1.9 times as long with the most of it as with the least", comparing thirds of
+// the repeats; nothing where they do not tell.
+std::string EffectText(const std::vector<double>& amounts,
+                       const std::vector<double>& transfers_ns) {
+  if (amounts.size() != transfers_ns.size() || amounts.size() < kLeastForEffect) return "";
+  std::vector<size_t> order(amounts.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return amounts[a] < amounts[b]; });
+  const size_t third = order.size() / 3;
+  std::vector<double> least, most, least_ns, most_ns;
+  for (size_t i = 0; i < third; ++i) {
+    least.push_back(amounts[order[i]]);
+    least_ns.push_back(transfers_ns[order[i]]);
+    most.push_back(amounts[order[order.size() - 1 - i]]);
+    most_ns.push_back(transfers_ns[order[order.size() - 1 - i]]);
+  }
+  if (Mean(most) - Mean(least) < kLeastContrast) return "";
+  return absl::StrFormat(", and takes %.2f times as long with the most of it as with the least",
+                         Median(most_ns) / Median(least_ns));
+}
+
 // Returns the path without what says nothing: "./run" and "run/" are "run".
 std::string Normal(const std::string& folder) {
   return (std::filesystem::path(folder) / "").lexically_normal().string();
@@ -67,6 +104,29 @@ struct Timed {
     return measured_ns >= kLeastSliceNs && measured_ns >= kFarMore * simulated_ns;
   }
 };
+
+// Says whether a cell comes sooner or later behind others than what was calibrated with, and on
+// another day.
+void AddPauseAndTime(const TransferCell& cell, const CellCircumstances& circumstances,
+                     const CalibratedRange& range, std::vector<std::string>* reasons) {
+  if (cell.pause_ns.has_value() && range.longest_pause_ns >= range.shortest_pause_ns) {
+    if (*cell.pause_ns * kNotablePause < range.shortest_pause_ns) {
+      reasons->push_back(absl::StrFormat(
+          "sooner behind another collective: after %.0f us, calibrated after %.0f us and more",
+          std::max(0.0, *cell.pause_ns / kNsPerUs), range.shortest_pause_ns / kNsPerUs));
+    } else if (*cell.pause_ns > kNotablePause * std::max(0.0, range.longest_pause_ns)) {
+      reasons->push_back(absl::StrFormat(
+          "later behind another collective: after %.0f us, calibrated after %.0f us and less",
+          *cell.pause_ns / kNsPerUs, std::max(0.0, range.longest_pause_ns / kNsPerUs)));
+    }
+  }
+  if (range.first_recorded_ns <= 0 || circumstances.first_recorded_ns <= 0) return;
+  const int64_t apart_ns = std::max(circumstances.first_recorded_ns - range.last_recorded_ns,
+                                    range.first_recorded_ns - circumstances.last_recorded_ns);
+  if (apart_ns <= kSameSittingNs) return;
+  reasons->push_back(absl::StrFormat("recorded at another time: %.0f hours from the calibration",
+                                     static_cast<double>(apart_ns / kSameSittingNs)));
+}
 
 std::optional<double> FindSliceNs(std::vector<Timed> all) {
   std::sort(all.begin(), all.end(),
@@ -185,6 +245,13 @@ absl::StatusOr<CalibratedRange> RangeOf(const CalibrationReport& report) {
           "anew with astra_calibrate");
     }
     range.largest_hop = std::max(range.largest_hop, cell.largest_hop());
+    if (cell.has_pause_ns()) {
+      const bool is_first = range.longest_pause_ns < range.shortest_pause_ns;
+      range.shortest_pause_ns =
+          is_first ? cell.pause_ns() : std::min(range.shortest_pause_ns, cell.pause_ns());
+      range.longest_pause_ns =
+          is_first ? cell.pause_ns() : std::max(range.longest_pause_ns, cell.pause_ns());
+    }
     if (!cell.protocol().empty()) range.protocols[*kind][cell.bytes()].insert(cell.protocol());
   }
   if (range.sizes.empty()) {
@@ -194,6 +261,11 @@ absl::StatusOr<CalibratedRange> RangeOf(const CalibrationReport& report) {
   }
   for (const CalibratedRun& run : report.runs()) {
     for (const std::string& kind : run.device_kinds()) range.device_kinds.insert(Printable(kind));
+    if (run.recorded_ns() <= 0) continue;
+    const bool is_first = range.first_recorded_ns == 0;
+    range.first_recorded_ns =
+        is_first ? run.recorded_ns() : std::min(range.first_recorded_ns, run.recorded_ns());
+    range.last_recorded_ns = std::max(range.last_recorded_ns, run.recorded_ns());
   }
   return range;
 }
@@ -257,6 +329,10 @@ std::map<int32_t, double> FindTimeSlicesNs(absl::Span<const TransferCell> cells,
   return slices_ns;
 }
 
+absl::string_view ReasonTopic(absl::string_view reason) {
+  return reason.substr(0, reason.find(':'));
+}
+
 std::vector<std::string> FindReasons(const TransferCell& cell,
                                      const CellCircumstances& circumstances,
                                      const std::map<int32_t, double>& time_slices_ns,
@@ -267,8 +343,19 @@ std::vector<std::string> FindReasons(const TransferCell& cell,
     reasons.push_back(kMetOthers);
   }
   if (circumstances.compute_share.value_or(0) > kNotableComputeShare) {
-    reasons.push_back("computing beside");
+    reasons.push_back(absl::StrFormat("computing beside: %.0f %% of its time",
+                                      100 * *circumstances.compute_share));
   }
+  if (circumstances.others_compute_share.value_or(0) > kNotableOthersShare) {
+    reasons.push_back(absl::StrFormat("ranks of other groups compute: %.0f %% of its time",
+                                      100 * *circumstances.others_compute_share));
+  }
+  if (!circumstances.beside.empty() && Mean(circumstances.beside) > kNotableBeside) {
+    reasons.push_back(absl::StrFormat("beside other groups: mostly %s, %.1f at a time%s",
+                                      circumstances.most_beside, Mean(circumstances.beside),
+                                      EffectText(circumstances.beside, cell.transfers_ns)));
+  }
+  if (range.has_value()) AddPauseAndTime(cell, circumstances, *range, &reasons);
   if (Quantile(cell.transfers_ns, 0.75) > kUnsteadyFactor * Quantile(cell.transfers_ns, 0.25)) {
     reasons.push_back("unsteady repeats (time slicing or other work)");
   }

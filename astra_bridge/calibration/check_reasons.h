@@ -44,6 +44,12 @@ struct CalibratedRange {
   std::map<CollectiveKind, std::map<int64_t, std::set<std::string>>> protocols;
   // What the ranks were: "GPU", "TPU", "CPU". Empty: not known.
   std::set<std::string> device_kinds;
+  // The shortest and the longest pause of a cell; none had one where the first is the longer.
+  double shortest_pause_ns = 0;
+  double longest_pause_ns = -1;
+  // When the first and the last run was recorded, Unix time; 0: not known.
+  int64_t first_recorded_ns = 0;
+  int64_t last_recorded_ns = 0;
 
   // Returns what of a cell measured on such devices lies outside, e.g. "size outside the
   // calibration"; empty for nothing.
@@ -87,11 +93,24 @@ struct CellCircumstances {
   int64_t overlapped = 0;
   // What the ranks are: "GPU", "TPU", "CPU".
   std::set<std::string> device_kinds;
-  // The share of the cell's time in which its ranks also computed; absent when not known.
+  // The shares of the cell's time in which its ranks also computed, and in which ranks outside of
+  // its group did; absent when not known.
   std::optional<double> compute_share;
+  std::optional<double> others_compute_share;
+  // By transfer: how many of other groups were under way meanwhile, in the mean over its time.
+  std::vector<double> beside;
+  // Which of them most, e.g. "all-to-all 1,048,576 {2,3} of 4"; empty: none.
+  std::string most_beside;
+  // When its runs were recorded, Unix time: the first and the last.
+  int64_t first_recorded_ns = 0;
+  int64_t last_recorded_ns = 0;
 };
 
-// Returns e.g. "size outside the calibration"; nothing for a fair test. Time slices are those of
+// What a reason is about: what comes before its details, which follow a colon.
+absl::string_view ReasonTopic(absl::string_view reason);
+
+// Returns e.g. "size outside the calibration", or "beside other groups: all-to-all 1,048,576 {2,3} of
+// 4, 95 % of its time"; nothing for a fair test. Time slices are those of
 // FindTimeSlicesNs; without a range, what was calibrated is not known.
 std::vector<std::string> FindReasons(const TransferCell& cell,
                                      const CellCircumstances& circumstances,

@@ -16,6 +16,7 @@
 namespace meridian {
 namespace {
 
+using ::testing::_;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
@@ -394,7 +395,51 @@ TEST(CheckReasonsTest, ComputationBesideCountsFromATenth) {
   EXPECT_THAT(FindReasons(CellOf({100}), circumstances, {}, std::nullopt), IsEmpty());
   circumstances.compute_share = 0.11;
   EXPECT_THAT(FindReasons(CellOf({100}), circumstances, {}, std::nullopt),
-              ElementsAre("computing beside"));
+              ElementsAre("computing beside: 11 % of its time"));
+}
+
+TEST(CheckReasonsTest, OtherGroupsAreNamedWithWhatTheyDo) {
+  CellCircumstances circumstances;
+  circumstances.others_compute_share = 0.5;
+  circumstances.most_beside = "all-to-all 64 {2,3} of 4";
+  // Of nine repeats the last three are beside another all the time, and take twice as long.
+  circumstances.beside = {0, 0, 0, 0.5, 0.5, 0.5, 1, 1, 1};
+  const std::vector<std::string> reasons = FindReasons(
+      CellOf({100, 100, 100, 150, 150, 150, 200, 200, 200}), circumstances, {}, std::nullopt);
+  EXPECT_THAT(reasons, ElementsAre("ranks of other groups compute: 50 % of its time",
+                                   "beside other groups: mostly all-to-all 64 {2,3} of 4, 0.5 at a "
+                                   "time, and takes 2.00 times as long with the most of it as with "
+                                   "the least",
+                                   _));
+  EXPECT_EQ(ReasonTopic(reasons[1]), "beside other groups");
+  EXPECT_EQ(ReasonTopic(kMetOthers), kMetOthers);
+}
+
+TEST(CheckReasonsTest, PausesAndDaysDiffer) {
+  CalibratedRange range;
+  range.sizes[CollectiveKind::kAllReduce] = {1, 1 << 30};
+  range.group_sizes = {4};
+  range.largest_hop = 4;
+  range.shortest_pause_ns = 100'000;
+  range.longest_pause_ns = 200'000;
+  range.first_recorded_ns = range.last_recorded_ns = 1'000'000'000'000'000;
+  TransferCell cell = CellOf({100});
+  CellCircumstances circumstances;
+  circumstances.first_recorded_ns = circumstances.last_recorded_ns =
+      range.last_recorded_ns + 60'000'000'000;
+  cell.pause_ns = 50'000;
+  EXPECT_THAT(FindReasons(cell, circumstances, {}, range), IsEmpty());
+  cell.pause_ns = 10'000;
+  EXPECT_THAT(FindReasons(cell, circumstances, {}, range),
+              ElementsAre("sooner behind another collective: after 10 us, calibrated after 100 us "
+                          "and more"));
+  cell.pause_ns = 1'000'000;
+  circumstances.first_recorded_ns -= int64_t{3} * 3600 * 1'000'000'000;
+  circumstances.last_recorded_ns = circumstances.first_recorded_ns;
+  EXPECT_THAT(FindReasons(cell, circumstances, {}, range),
+              ElementsAre("later behind another collective: after 1000 us, calibrated after 200 us "
+                          "and less",
+                          StartsWith("recorded at another time: 2 hours")));
 }
 
 TEST(CheckReasonsTest, RepeatsMayVaryTooMuchToMeanAnything) {

@@ -18,7 +18,6 @@ namespace {
 constexpr double kAssumedGibibytesPerSecond = 50;
 constexpr double kAssumedLatencyNs = 500;
 constexpr double kNsPerSecond = 1e9;
-constexpr int64_t kLargeBytes = int64_t{1} << 20;
 
 }  // namespace
 
@@ -107,14 +106,16 @@ absl::StatusOr<std::vector<double>> EngineTimesNs(const Fabric& fabric,
   return times_ns;
 }
 
+TransferTraits TraitsOf(const TransferCell& cell) {
+  return {cell.kind, cell.bytes, EffectiveRanksOf(cell), IsOneWay(cell)};
+}
+
 absl::StatusOr<std::vector<double>> PredictCellsNs(const Fabric& fabric,
                                                    const Corrections& corrections,
                                                    absl::Span<const TransferCell> cells) {
   ASSIGN_OR_RETURN(std::vector<double> times_ns, EngineTimesNs(fabric, cells));
   for (size_t i = 0; i < cells.size(); ++i) {
-    times_ns[i] = corrections.CorrectedNs(
-        {cells[i].kind, cells[i].bytes, EffectiveRanksOf(cells[i]), IsOneWay(cells[i])},
-        times_ns[i]);
+    times_ns[i] = corrections.CorrectedNs(TraitsOf(cells[i]), times_ns[i]);
   }
   return times_ns;
 }

@@ -65,13 +65,19 @@ std::unique_ptr<NetworkTiming> EngineForRanks(const Fabric& fabric, int32_t rank
 absl::StatusOr<std::vector<double>> EngineTimesNs(const Fabric& fabric,
                                                   absl::Span<const TransferCell> cells);
 
-// Returns the same with corrections.
+// Returns what corrections depend on.
+TransferTraits TraitsOf(const TransferCell& cell);
+
+// Returns EngineTimesNs with corrections.
 absl::StatusOr<std::vector<double>> PredictCellsNs(const Fabric& fabric,
                                                    const Corrections& corrections,
                                                    absl::Span<const TransferCell> cells);
 
 // Adds the points to the report, by kind in the order of CollectiveKind.
 void ListCorrections(const Corrections& corrections, CalibrationReport* report);
+
+// From here on bandwidth decides how long a transfer takes.
+inline constexpr int64_t kLargeBytes = int64_t{1} << 20;
 
 struct Prediction {
   int64_t bytes = 0;
@@ -82,8 +88,7 @@ struct Prediction {
   double signed_error() const { return predicted_ns / measured_ns - 1; }
 };
 
-// Returns how far predictions lie from what was measured, also of 1 MiB and more, where bandwidth
-// decides, and of less. All zero, with no parts, when there are none.
+// Returns how far predictions lie from what was measured, also of kLargeBytes and more and of less. All zero, with no parts, when there are none.
 ErrorSummary SummariseErrors(absl::Span<const Prediction> predictions);
 
 }  // namespace meridian

@@ -118,14 +118,21 @@ std::string FormatErrors(const CalibrationReport& report) {
   return table.ToString();
 }
 
+template <typename Checked>
+std::string IntervalText(const Checked& checked) {
+  if (!checked.has_simulated_low_ns()) return "-";
+  return absl::StrCat(Micros(checked.simulated_low_ns()), " to ",
+                      Micros(checked.simulated_high_ns()));
+}
+
 std::string FormatCheckedCells(const SimulationCheckReport& report) {
   TextTable table = TableOf({"kind", ">bytes", "group", ">repeats", ">measured us", ">simulated us",
-                             ">error", "set apart by"});
+                             ">nine of ten", ">error", "set apart by"});
   for (const CheckedCell& cell : report.cells()) {
     table.AddRow({cell.kind(), WithThousands(cell.bytes()), cell.group(),
                   WithThousands(cell.repeats()), Micros(cell.measured_ns()),
-                  Micros(cell.simulated_ns()), SignedPercent(cell.signed_error()),
-                  absl::StrJoin(cell.reasons(), "; ")});
+                  Micros(cell.simulated_ns()), IntervalText(cell),
+                  SignedPercent(cell.signed_error()), absl::StrJoin(cell.reasons(), "; ")});
   }
   return table.ToString();
 }
@@ -135,13 +142,11 @@ std::string StepName(const CheckedStep& step) {
 }
 
 std::string FormatSteps(const SimulationCheckReport& report) {
-  TextTable table = TableOf({"run", "step", ">measured us", ">simulated us", ">nine of ten draws",
+  TextTable table = TableOf({"run", "step", ">measured us", ">simulated us", ">nine of ten",
                              ">error", ">replayed us", ">computing beside"});
   for (const CheckedStep& step : report.steps()) {
-    const std::string interval =
-        absl::StrCat(Micros(step.simulated_low_ns()), " to ", Micros(step.simulated_high_ns()));
     table.AddRow({step.run(), StepName(step), Micros(step.measured_ns()),
-                  Micros(step.simulated_ns()), step.has_simulated_low_ns() ? interval : "-",
+                  Micros(step.simulated_ns()), IntervalText(step),
                   SignedPercent(step.signed_error()), Micros(step.replayed_ns()),
                   Percent(step.compute_share())});
   }
@@ -186,6 +191,13 @@ std::string FormatCalibration(const CalibrationReport& report) {
                    FormatParameters(report), "\n", FormatShapes(report), FormatErrors(report));
   absl::StrAppend(&text, "noise floor (halves of the repeats differ by)  ",
                   report.has_noise_floor() ? Percent(report.noise_floor()) : "not known", "\n");
+  for (const PredictionError& error : report.prediction_errors()) {
+    absl::StrAppendFormat(
+        &text,
+        "nine of ten predictions from %s on are right to a factor of %.2f, and to %.2f for each "
+        "doubling of ranks beyond\n",
+        FormatByteSize(error.from_bytes()), error.factor(), error.factor_per_doubling());
+  }
   absl::StrAppendFormat(&text, "transfer against arrival spread  slope %.3f +- %.3f\n",
                         report.arrival_spread().slope(),
                         report.arrival_spread().slope_standard_error());
@@ -200,6 +212,13 @@ std::string FormatSimulationCheck(const SimulationCheckReport& report) {
   std::string text = absl::StrCat(FormatCheckedCells(report), "\n");
   if (report.steps_size() > 0) absl::StrAppend(&text, FormatSteps(report), "\n");
   absl::StrAppend(&text, FormatReasons(report), "\n", FormatCheckErrors(report));
+  const auto add = [&](absl::string_view what, const IntervalCoverage& coverage) {
+    if (coverage.n() == 0) return;
+    absl::StrAppendFormat(&text, "%d of %d %s lie in their intervals (%.0f of 100 are promised)\n",
+                          coverage.inside(), coverage.n(), what, 100 * coverage.promised());
+  };
+  add("cells", report.cells_inside());
+  add("steps", report.steps_inside());
   for (const std::string& note : report.notes()) {
     absl::StrAppend(&text, "note: ", Printable(note), "\n");
   }

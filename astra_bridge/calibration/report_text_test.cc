@@ -37,6 +37,7 @@ CalibrationReport SmallReport() {
     correction->set_kind(kind);
     correction->set_bytes(bytes);
     correction->set_ratio(ratio);
+    correction->set_ranks(4);
   };
   add_correction("all-reduce", 1024, 2);
   add_correction("all-reduce", 65536, 0.9876);
@@ -65,10 +66,10 @@ TEST(CalibrationTextTest, TablesAreOfCellsCorrectionsParametersAndErrors) {
 ----------  ------  --------------  -------  -----------  ------------  -------  --------
 all-reduce  65,536  {0,1,2,3} of 4       11        100.0         110.0  +10.0 %   -20.0 %
 
-measured / engine at bytes  all-reduce    p2p
---------------------------  ----------  -----
-                     1,024       2.000
-                    65,536       0.988  1.250
+measured / engine of ranks  at bytes  all-reduce    p2p
+--------------------------  --------  ----------  -----
+                         4     1,024       2.000
+                         4    65,536       0.988  1.250
 
 parameter      value   95 % interval
 -------------  -----  --------------
@@ -103,6 +104,11 @@ SimulationCheckReport ReportOfOneCell() {
   cell->set_measured_ns(200000);
   cell->set_simulated_ns(150000);
   cell->set_signed_error(-0.25);
+  cell->set_simulated_low_ns(100000);
+  cell->set_simulated_high_ns(225000);
+  report.mutable_cells_inside()->set_n(1);
+  report.mutable_cells_inside()->set_inside(1);
+  report.mutable_cells_inside()->set_promised(0.9);
   cell->add_reasons("group size not in the calibration");
   cell->add_reasons("computing beside");
   CheckedReason* reason = report.add_reasons();
@@ -120,9 +126,9 @@ SimulationCheckReport ReportOfOneCell() {
 TEST(SimulationCheckTextTest, TablesAreOfWhatThereIs) {
   EXPECT_EQ(
       FormatSimulationCheck(ReportOfOneCell()),
-      R"(kind            bytes  group       repeats  measured us  simulated us    error  set apart by
-----------  ---------  ----------  -------  -----------  ------------  -------  ---------------------------------------------------
-all-reduce  1,048,576  {0,1} of 4        8        200.0         150.0  -25.0 %  group size not in the calibration; computing beside
+      R"(kind            bytes  group       repeats  measured us  simulated us     nine of ten    error  set apart by
+----------  ---------  ----------  -------  -----------  ------------  --------------  -------  ---------------------------------------------------
+all-reduce  1,048,576  {0,1} of 4        8        200.0         150.0  100.0 to 225.0  -25.0 %  group size not in the calibration; computing beside
 
 cells set apart by  cells  mean error
 ------------------  -----  ----------
@@ -131,6 +137,7 @@ computing beside        1      25.0 %
 errors           n    mean     p95   signed
 ---------------  -  ------  ------  -------
 cells (medians)  1  25.0 %  25.0 %  -25.0 %
+1 of 1 cells lie in their intervals (90 of 100 are promised)
 note: clocks were not checked
 )");
 }
@@ -158,10 +165,10 @@ TEST(SimulationCheckTextTest, StepsHaveATableOfTheirOwn) {
   step->set_simulated_high_ns(1.2e6);
   step->set_compute_share(0.125);
   EXPECT_THAT(FormatSimulationCheck(report),
-              HasSubstr("run  step  measured us  simulated us  nine of ten draws    error  "
+              HasSubstr("run  step  measured us  simulated us      nine of ten    error  "
                         "replayed us  computing beside\n"));
   EXPECT_THAT(FormatSimulationCheck(report),
-              HasSubstr("b    7          2000.0        1000.0    900.0 to 1200.0  -50.0 %       "
+              HasSubstr("b    7          2000.0        1000.0  900.0 to 1200.0  -50.0 %       "
                         "1900.0            12.5 %\n"));
   EXPECT_THAT(FormatSimulationCheck(report), HasSubstr("a    all "));
 }

@@ -1,8 +1,10 @@
 #include "astra_bridge/calibration/simulation_check.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +21,7 @@
 #include "astra_bridge/schedule/traffic_snapshot_timer.h"
 #include "astra_bridge/schedule/traffic_snapshots.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
@@ -29,6 +32,8 @@ constexpr double kNsPerMs = 1e6;
 constexpr char kNoReason[] = "no reason known";
 // Snapshots name so many of their collectives.
 constexpr size_t kMaxNamed = 4;
+// Of so many collectives under way at once, it is seen what else is.
+constexpr size_t kMaxBeside = 64;
 
 class Checker {
  public:
@@ -87,12 +92,65 @@ class Checker {
         CellCircumstances& circumstances = circumstances_[PositionOf(run, sample)];
         circumstances.overlapped += sample.overlapped ? 1 : 0;
         circumstances.device_kinds.insert(run.device_kinds.begin(), run.device_kinds.end());
+        const bool is_first = circumstances.first_recorded_ns == 0;
+        circumstances.first_recorded_ns =
+            is_first ? run.recorded_ns : std::min(circumstances.first_recorded_ns, run.recorded_ns);
+        circumstances.last_recorded_ns = std::max(circumstances.last_recorded_ns, run.recorded_ns);
       }
+      FindBeside(run);
     }
     time_slices_ns_ = FindTimeSlicesNs(cells_, simulated_ns_);
     if (!options_.beside.has_value()) return;
     for (size_t i = 0; i < cells_.size(); ++i) {
-      circumstances_[i].compute_share = options_.beside->ShareOf(cells_[i]);
+      const std::optional<ComputeBeside::Shares> shares = options_.beside->SharesOf(cells_[i]);
+      if (!shares.has_value()) continue;
+      circumstances_[i].compute_share = shares->own;
+      circumstances_[i].others_compute_share = shares->others;
+    }
+  }
+
+  // Finds what other groups of the run did meanwhile; of very many at once, some.
+  void FindBeside(const CalibrationRun& run) {
+    const std::vector<TransferSample>& samples = run.transfers.samples;
+    std::vector<size_t> order(samples.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return samples[a].start_ns < samples[b].start_ns; });
+    std::vector<double> beside(samples.size());
+    // By cell: what lies beside it, by cell.
+    std::map<size_t, std::map<size_t, double>> beside_ns;
+    std::vector<size_t> under_way;
+    const auto end_ns = [&](size_t i) {
+      return static_cast<double>(samples[i].start_ns) + samples[i].transfer_ns;
+    };
+    for (const size_t next : order) {
+      const double start_ns = static_cast<double>(samples[next].start_ns);
+      under_way.erase(std::remove_if(under_way.begin(), under_way.end(),
+                                     [&](size_t i) { return end_ns(i) <= start_ns; }),
+                      under_way.end());
+      for (const size_t other : under_way) {
+        if (samples[other].group == samples[next].group) continue;
+        const double both_ns = std::min(end_ns(next), end_ns(other)) - start_ns;
+        beside[next] += both_ns / samples[next].transfer_ns;
+        beside[other] += both_ns / samples[other].transfer_ns;
+        const size_t cell = PositionOf(run, samples[next]);
+        const size_t other_cell = PositionOf(run, samples[other]);
+        beside_ns[cell][other_cell] += both_ns;
+        beside_ns[other_cell][cell] += both_ns;
+      }
+      if (under_way.size() < kMaxBeside) under_way.push_back(next);
+    }
+    // In the order in which cells have their transfers.
+    for (size_t i = 0; i < samples.size(); ++i) {
+      circumstances_[PositionOf(run, samples[i])].beside.push_back(beside[i]);
+    }
+    for (const auto& [cell, others] : beside_ns) {
+      const auto most =
+          std::max_element(others.begin(), others.end(),
+                           [](const auto& a, const auto& b) { return a.second < b.second; });
+      const TransferCell& other = cells_[most->first];
+      circumstances_[cell].most_beside = absl::StrCat(
+          CollectiveKindName(other.kind), " ", WithThousands(other.bytes), " ", GroupText(other));
     }
   }
 
@@ -122,21 +180,41 @@ class Checker {
       DescribeCell(cells_[i], cell);
       cell->set_simulated_ns(prediction.predicted_ns);
       cell->set_signed_error(prediction.signed_error());
-      const std::optional<double>& compute_share = circumstances_[i].compute_share;
-      if (compute_share.has_value()) cell->set_compute_share(*compute_share);
+      const CellCircumstances& circumstances = circumstances_[i];
+      if (circumstances.compute_share.has_value()) {
+        cell->set_compute_share(*circumstances.compute_share);
+        cell->set_others_compute_share(*circumstances.others_compute_share);
+      }
+      cell->set_beside(Mean(circumstances.beside));
+      if (cells_[i].pause_ns.has_value()) cell->set_pause_ns(*cells_[i].pause_ns);
+      SetInterval(cells_[i], cell);
       std::vector<std::string> reasons =
-          FindReasons(cells_[i], circumstances_[i], time_slices_ns_, options_.range);
+          FindReasons(cells_[i], circumstances, time_slices_ns_, options_.range);
       for (const std::string& reason : reasons) cell->add_reasons(reason);
       if (reasons.empty()) reasons.push_back(kNoReason);
-      for (const std::string& reason : reasons) by_reason[reason].push_back(prediction);
+      for (const std::string& reason : reasons) {
+        by_reason[std::string(ReasonTopic(reason))].push_back(prediction);
+      }
     }
     *report_.mutable_summary() = SummariseErrors(all);
+    for (const CheckedCell& cell : report_.cells()) {
+      if (!cell.has_simulated_low_ns()) continue;
+      report_.mutable_cells_inside()->set_promised(kPromisedShare);
+      CountInside(cell, report_.mutable_cells_inside());
+    }
     for (const auto& [reason, predictions] : by_reason) {
       CheckedReason* checked = report_.add_reasons();
       checked->set_reason(reason);
       checked->set_cells(static_cast<int64_t>(predictions.size()));
       checked->set_mape(SummariseErrors(predictions).mape());
     }
+  }
+
+  void SetInterval(const TransferCell& cell, CheckedCell* checked) const {
+    if (!options_.intervals.has_value() || options_.intervals->empty()) return;
+    const double factor = std::exp(options_.intervals->LogFactor(TraitsOf(cell)));
+    checked->set_simulated_low_ns(checked->simulated_ns() / factor);
+    checked->set_simulated_high_ns(checked->simulated_ns() * factor);
   }
 
   void CheckCollectives() {

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "astra_bridge/calibration/check_reasons.h"
+#include "astra_bridge/calibration/prediction_interval.h"
 #include "astra_bridge/calibration/step_check.h"
 #include "astra_bridge/calibration/transfers.h"
 #include "astra_bridge/corrections/corrections.h"
@@ -26,6 +27,8 @@ struct SimulationCheckOptions {
   std::optional<CalibratedRange> range;
   // What ranks computed meanwhile. Absent: not known.
   std::optional<ComputeBeside> beside;
+  // How far predictions may be off. Absent: not known.
+  std::optional<PredictionIntervals> intervals;
 };
 
 // Returns a report without steps. A network of one dimension is as large as each run.

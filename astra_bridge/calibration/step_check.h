@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
+#include "astra_bridge/calibration/prediction_interval.h"
 #include "astra_bridge/calibration/transfers.h"
 #include "astra_bridge/corrections/corrections.h"
 #include "astra_bridge/edges/timed_kind.h"
@@ -35,14 +36,21 @@ class ComputeBeside {
   double Add(const ExecutionGraph& graph, const std::vector<bool>& computes,
              const CommunicationMatch& match, const WorkloadEdges& edges);
 
-  // Returns the share of a cell's transfers in all that was added; nullopt when there is none of
-  // them. Permutes of all pairs are taken together.
-  std::optional<double> ShareOf(const TransferCell& cell) const;
+  struct Shares {
+    // In which the ranks of the cell computed themselves.
+    double own = 0;
+    // In which a rank outside of its group computed, in the mean of those ranks.
+    double others = 0;
+  };
+  // Returns the shares of the time of a cell's transfers in all that was added; nullopt when there
+  // is none of them. Permutes of all pairs are taken together.
+  std::optional<Shares> SharesOf(const TransferCell& cell) const;
 
  private:
   struct Times {
     double all_ns = 0;
     double beside_ns = 0;
+    double others_ns = 0;
   };
   // Kind, bytes, ranks of the run, sorted members of a collective.
   using Key = std::tuple<CollectiveKind, int64_t, int32_t, std::vector<int32_t>>;
@@ -61,6 +69,8 @@ struct StepModel {
   // slowest of what runs at once, and is longer than its medians make it: it is scheduled several
   // times with transfers that are drawn from the spreads, and takes the mean.
   const google::protobuf::RepeatedPtrField<TransferSpread>& spreads;
+  // How far the predictions of transfers may be off.
+  const PredictionIntervals& intervals;
 };
 
 // Adds the step, or everything when none is named, to the report's steps, and what ranks computed

@@ -64,7 +64,9 @@ TEST(StepCheckTest, CommunicationWithNobodyElseIsNoComputation) {
   const Fabric fabric = AssumedFabric(2);
   const Corrections corrections;
   const CalibrationReport calibration;
-  ASSERT_OK(CheckStep(run, "made_up", std::nullopt, {fabric, corrections, calibration.spreads()},
+  const PredictionIntervals intervals(calibration);
+  ASSERT_OK(CheckStep(run, "made_up", std::nullopt,
+                      {fabric, corrections, calibration.spreads(), intervals},
                       /*allow_violations=*/false, &report, &beside));
   EXPECT_FALSE(report.steps(0).has_simulated_low_ns());
   EXPECT_EQ(report.steps(0).measured_ns(), 100000);
@@ -82,8 +84,9 @@ TEST(StepCheckTest, ARealRunIsScheduledAgain) {
   const Fabric fabric = AssumedFabric(4);
   const Corrections corrections;
   CalibrationReport calibration;
+  const PredictionIntervals intervals(calibration);
   ASSERT_OK(CheckStep(run, "jax_tp_cuda4", std::nullopt,
-                      {fabric, corrections, calibration.spreads()},
+                      {fabric, corrections, calibration.spreads(), intervals},
                       /*allow_violations=*/false, &report, &beside));
   // Every second transfer takes three times as long: ranks that wait for the slowest are later than
   // the mean of the transfers makes them.
@@ -91,11 +94,26 @@ TEST(StepCheckTest, ARealRunIsScheduledAgain) {
   spread->add_ratios(1);
   spread->add_ratios(3);
   ASSERT_OK(CheckStep(run, "jax_tp_cuda4", std::nullopt,
-                      {fabric, corrections, calibration.spreads()},
+                      {fabric, corrections, calibration.spreads(), intervals},
                       /*allow_violations=*/false, &report, &beside));
   EXPECT_GT(report.steps(1).simulated_ns(), report.steps(0).simulated_ns());
   EXPECT_LT(report.steps(1).simulated_low_ns(), report.steps(1).simulated_ns());
   EXPECT_GT(report.steps(1).simulated_high_ns(), report.steps(1).simulated_ns());
+  // A calibration that may be off by half makes the interval wider, and the mean hardly other.
+  PredictionError* error = calibration.add_prediction_errors();
+  error->set_factor(1.5);
+  error->set_factor_per_doubling(1);
+  CalibratedCorrection* point = calibration.add_corrections();
+  point->set_kind("all-reduce");
+  point->set_bytes(1 << 20);
+  point->set_ranks(4);
+  const PredictionIntervals wide(calibration);
+  ASSERT_OK(CheckStep(run, "jax_tp_cuda4", std::nullopt,
+                      {fabric, corrections, calibration.spreads(), wide},
+                      /*allow_violations=*/false, &report, &beside));
+  EXPECT_NEAR(report.steps(2).simulated_ns() / report.steps(1).simulated_ns(), 1, 0.05);
+  EXPECT_LT(report.steps(2).simulated_low_ns(), report.steps(1).simulated_low_ns());
+  EXPECT_GT(report.steps(2).simulated_high_ns(), report.steps(1).simulated_high_ns());
   const CheckedStep& step = report.steps(0);
   EXPECT_FALSE(step.has_step());
   EXPECT_GT(step.measured_ns(), 1e6);
@@ -110,9 +128,11 @@ TEST(StepCheckTest, ARealRunIsScheduledAgain) {
   cell.bytes = 1 << 20;
   cell.ranks = 4;
   cell.participants = {0, 1};
-  const std::optional<double> share = beside.ShareOf(cell);
-  ASSERT_TRUE(share.has_value());
-  EXPECT_LT(*share, 1);
+  const std::optional<ComputeBeside::Shares> shares = beside.SharesOf(cell);
+  ASSERT_TRUE(shares.has_value());
+  EXPECT_LT(shares->own, 1);
+  EXPECT_GT(shares->others, 0);
+  EXPECT_LT(shares->others, 1);
 }
 
 // Two ranks that each have a stream for computation and one for communication.
@@ -200,7 +220,7 @@ TEST(ComputeBesideTest, OnlyWhatTheSameRankComputesCounts) {
   ranks.Compute(1, 200, 300);
   ComputeBeside beside;
   EXPECT_THAT(ranks.AddTo(&beside), DoubleEq(0.15));
-  EXPECT_THAT(beside.ShareOf(Cell(CollectiveKind::kAllReduce, 64)), Optional(DoubleEq(0.15)));
+  EXPECT_THAT(beside.SharesOf(Cell(CollectiveKind::kAllReduce, 64))->own, DoubleEq(0.15));
 }
 
 TEST(ComputeBesideTest, CellsAreLookedAtByThemselves) {
@@ -215,10 +235,10 @@ TEST(ComputeBesideTest, CellsAreLookedAtByThemselves) {
   ComputeBeside beside;
   // 200 of 1,000.
   EXPECT_THAT(ranks.AddTo(&beside), DoubleEq(0.2));
-  EXPECT_THAT(beside.ShareOf(Cell(CollectiveKind::kAllReduce, 64)), Optional(DoubleEq(0.5)));
-  EXPECT_THAT(beside.ShareOf(Cell(CollectiveKind::kAllReduce, 128)), Optional(DoubleEq(0)));
-  EXPECT_THAT(beside.ShareOf(Cell(CollectiveKind::kPointToPoint, 32)), Optional(DoubleEq(0.5)));
-  EXPECT_EQ(beside.ShareOf(Cell(CollectiveKind::kAllGather, 64)), std::nullopt);
+  EXPECT_THAT(beside.SharesOf(Cell(CollectiveKind::kAllReduce, 64))->own, DoubleEq(0.5));
+  EXPECT_THAT(beside.SharesOf(Cell(CollectiveKind::kAllReduce, 128))->own, DoubleEq(0));
+  EXPECT_THAT(beside.SharesOf(Cell(CollectiveKind::kPointToPoint, 32))->own, DoubleEq(0.5));
+  EXPECT_FALSE(beside.SharesOf(Cell(CollectiveKind::kAllGather, 64)).has_value());
 }
 
 TEST(ComputeBesideTest, StepsAddUp) {
@@ -233,7 +253,7 @@ TEST(ComputeBesideTest, StepsAddUp) {
   EXPECT_EQ(instant.AddTo(&beside), 0);
   EXPECT_EQ(idle.AddTo(&beside), 0);
   EXPECT_EQ(busy.AddTo(&beside), 1);
-  EXPECT_THAT(beside.ShareOf(Cell(CollectiveKind::kAllReduce, 64)), Optional(DoubleEq(0.5)));
+  EXPECT_THAT(beside.SharesOf(Cell(CollectiveKind::kAllReduce, 64))->own, DoubleEq(0.5));
 }
 
 TEST(ComputeBesideTest, OnlyNodesThatComputeCount) {

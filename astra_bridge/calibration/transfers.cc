@@ -29,8 +29,15 @@ constexpr double kLeastError = 0.02;
 // interquartile range.
 constexpr double kErrorPerRange = 0.93;
 
-// Returns for each instance whether a member was in another collective at the same time.
-std::vector<bool> FindOverlaps(const CollectiveTable& table) {
+// What the members of an instance did before.
+struct Predecessors {
+  // A member was in another collective at the same time.
+  bool overlapped = false;
+  // When the last of the collectives before it ended that one of its members was in.
+  std::optional<int64_t> last_end_ps;
+};
+
+std::vector<Predecessors> FindPredecessors(const CollectiveTable& table) {
   struct Part {
     uint32_t rank;
     int64_t start_ps;
@@ -47,17 +54,22 @@ std::vector<bool> FindOverlaps(const CollectiveTable& table) {
   std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
     return std::make_pair(a.rank, a.start_ps) < std::make_pair(b.rank, b.start_ps);
   });
-  std::vector<bool> overlapped(table.instances().size());
+  std::vector<Predecessors> predecessors(table.instances().size());
   const Part* last_to_end = nullptr;
   for (const Part& part : parts) {
     if (last_to_end != nullptr && last_to_end->rank != part.rank) last_to_end = nullptr;
-    if (last_to_end != nullptr && part.start_ps < last_to_end->end_ps) {
-      overlapped[part.instance] = true;
-      overlapped[last_to_end->instance] = true;
+    if (last_to_end != nullptr) {
+      Predecessors& own = predecessors[part.instance];
+      own.last_end_ps =
+          std::max(own.last_end_ps.value_or(last_to_end->end_ps), last_to_end->end_ps);
+      if (part.start_ps < last_to_end->end_ps) {
+        own.overlapped = true;
+        predecessors[last_to_end->instance].overlapped = true;
+      }
     }
     if (last_to_end == nullptr || part.end_ps > last_to_end->end_ps) last_to_end = &part;
   }
-  return overlapped;
+  return predecessors;
 }
 
 // Sets the times of a sample and returns its group.
@@ -143,7 +155,7 @@ std::vector<ProfileFolder> SplitByFolder(const std::vector<std::string>& traces)
 }  // namespace
 
 TransferSamples TakeTransfers(const CollectiveTable& table) {
-  const std::vector<bool> overlapped = FindOverlaps(table);
+  const std::vector<Predecessors> predecessors = FindPredecessors(table);
   std::map<std::vector<int32_t>, uint32_t> positions;
   TransferSamples result;
   result.ranks = static_cast<int32_t>(table.node_of_rank().size());
@@ -164,9 +176,13 @@ TransferSamples TakeTransfers(const CollectiveTable& table) {
     sample.kind = *kind;
     sample.bytes = op.operand_bytes;
     sample.protocol = instance.protocol;
-    sample.overlapped = overlapped[i];
+    sample.overlapped = predecessors[i].overlapped;
     for (const CollectiveMember& member : table.MembersOf(instance)) {
       sample.start_ns = std::max(sample.start_ns, FloorToNs(member.start_ps));
+    }
+    if (predecessors[i].last_end_ps.has_value()) {
+      sample.pause_ns =
+          static_cast<double>(sample.start_ns - FloorToNs(*predecessors[i].last_end_ps));
     }
     std::vector<int32_t> group = *kind == CollectiveKind::kPointToPoint
                                      ? TakePairs(table, instance, &sample)
@@ -215,6 +231,7 @@ absl::StatusOr<CalibrationRun> MakeCalibrationRun(const std::string& folder,
   CalibrationRun result;
   result.folder = folder;
   result.transfers = TakeTransfers(run.table);
+  result.recorded_ns = run.table.base_ns();
   result.steps = WholeSteps(run);
   for (const std::string& note : run.ranks.notes) result.notes.push_back(Printable(note));
   if (!check.violations.empty()) {
@@ -273,6 +290,7 @@ std::vector<TransferCell> MakeTransferCells(absl::Span<const CalibrationRun> run
                                             const CellOptions& options) {
   std::map<CellKey, TransferCell> cells;
   std::map<CellKey, std::map<std::string, int64_t>> protocols;
+  std::map<CellKey, std::vector<double>> pauses_ns;
   for (const CalibrationRun& run : runs) {
     const TransferSamples& transfers = run.transfers;
     std::map<CellKey, std::vector<const TransferSample*>> repeats_by_cell;
@@ -289,12 +307,14 @@ std::vector<TransferCell> MakeTransferCells(absl::Span<const CalibrationRun> run
         cell.transfers_ns.push_back(repeats[i]->transfer_ns);
         cell.arrival_spreads_ns.push_back(repeats[i]->arrival_spread_ns);
         ++protocols[key][transfers.protocols[repeats[i]->protocol]];
+        if (repeats[i]->pause_ns.has_value()) pauses_ns[key].push_back(*repeats[i]->pause_ns);
       }
     }
   }
   std::vector<TransferCell> result;
   for (auto& [key, cell] : cells) {
     SummariseCell(&cell);
+    if (!pauses_ns[key].empty()) cell.pause_ns = Median(pauses_ns[key]);
     // Of several that occur equally often the first.
     cell.protocol =
         std::max_element(protocols[key].begin(), protocols[key].end(),

@@ -47,6 +47,9 @@ struct TransferSample {
   double shortest_duration_ns = 0;
   // Nanoseconds from the first start of a member to the last.
   double arrival_spread_ns = 0;
+  // Nanoseconds from the last end of its members' collectives before it to its start; negative where
+  // they overlap, none for the first.
+  std::optional<double> pause_ns;
   // Position in TransferSamples::protocols.
   uint32_t protocol = 0;
   // A member took part in another collective meanwhile.
@@ -84,6 +87,8 @@ struct CalibrationRun {
   // Whether groups lie within one node, and whether they lie across several: different fabrics.
   bool within_nodes = false;
   bool across_nodes = false;
+  // When the recording began, Unix time.
+  int64_t recorded_ns = 0;
   // The steps that the program marks: see WholeSteps.
   std::vector<int64_t> steps;
   // What a person should know before using the run.
@@ -137,6 +142,8 @@ struct TransferCell {
   std::vector<double> arrival_spreads_ns;
   // The value of the cell.
   double median_ns = 0;
+  // The median of TransferSample::pause_ns; absent where all were the first.
+  std::optional<double> pause_ns;
   // Standard error of the median, relative to it: 0.93 x interquartile range / sqrt(n), as for a
   // normal distribution. Never below 2 %, which is what clocks and runs add; 30 % where fewer than
   // four transfers say nothing about their spread.

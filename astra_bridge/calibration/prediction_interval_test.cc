@@ -1,0 +1,88 @@
+#include "astra_bridge/calibration/prediction_interval.h"
+
+#include <cmath>
+#include <random>
+
+#include "astra_bridge/calibration/calibration_report.pb.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::SizeIs;
+
+constexpr int64_t kMiB = 1 << 20;
+
+CalibrationReport Report(const std::vector<PredictionError>& errors) {
+  CalibrationReport report;
+  for (const PredictionError& error : errors) *report.add_prediction_errors() = error;
+  for (const double ranks : {2.0, 4.0}) {
+    for (const int64_t bytes : {int64_t{1024}, 16 * kMiB}) {
+      CalibratedCorrection* point = report.add_corrections();
+      point->set_kind("all-reduce");
+      point->set_bytes(bytes);
+      point->set_ranks(ranks);
+    }
+  }
+  return report;
+}
+
+TEST(PredictionIntervalTest, GrowsBeyondWhatWasFitted) {
+  std::vector<HeldOutError> held_out;
+  for (int i = 0; i < 20; ++i) {
+    held_out.push_back({kMiB, i % 2 == 0 ? 0.1 : -0.1, 0});
+    held_out.push_back({kMiB, 0.6, 1});
+  }
+  const PredictionIntervals intervals(Report(MeasurePredictionErrors(held_out, false)));
+  const auto log_factor = [&](int64_t bytes, double ranks) {
+    return intervals.LogFactor({CollectiveKind::kAllReduce, bytes, ranks});
+  };
+  // What sizes were off by, and what recordings move by: 1.645 x 1.2533 x 10 %.
+  const double within = std::hypot(0.1, 0.206165);
+  EXPECT_NEAR(log_factor(kMiB, 2), within, 1e-4);
+  EXPECT_NEAR(log_factor(kMiB, 3), within, 1e-4);
+  const double per_doubling = std::sqrt(0.6 * 0.6 - 0.1 * 0.1);
+  EXPECT_NEAR(log_factor(kMiB, 8), std::hypot(within, per_doubling), 1e-4);
+  EXPECT_NEAR(log_factor(kMiB, 1), std::hypot(within, per_doubling), 1e-4);
+  EXPECT_NEAR(log_factor(kMiB, 16), std::hypot(within, 2 * per_doubling), 1e-4);
+  EXPECT_NEAR(log_factor(64 * kMiB, 2), std::hypot(within, 0.2), 1e-4);
+  EXPECT_GT(log_factor(1, 2), log_factor(1024, 2));
+}
+
+TEST(PredictionIntervalTest, WithoutACalibrationThereAreNone) {
+  const PredictionIntervals none{CalibrationReport()};
+  EXPECT_TRUE(none.empty());
+  EXPECT_EQ(none.LogFactor({CollectiveKind::kAllReduce, 8, 2}), 0);
+}
+
+TEST(PredictionIntervalTest, WhatWasNotHeldOutIsAssumed) {
+  const std::vector<PredictionError> devices = MeasurePredictionErrors({}, false);
+  ASSERT_THAT(devices, SizeIs(2));
+  EXPECT_EQ(devices[1].from_bytes(), kMiB);
+  EXPECT_GT(devices[0].factor(), 1.25);
+  // One number of ranks tells nothing of others.
+  EXPECT_GT(devices[0].factor_per_doubling(), 2);
+  EXPECT_GT(MeasurePredictionErrors({}, true)[1].factor(), devices[1].factor());
+}
+
+// Of errors drawn as those that were held out, nine of ten are inside, whatever their size.
+TEST(PredictionIntervalTest, HoldsWhatItPromises) {
+  std::mt19937_64 random(7);
+  for (const double deviation : {0.05, 0.2, 0.5}) {
+    std::normal_distribution<double> off(0, deviation), moved(0, 0.10 * 1.2533);
+    std::vector<HeldOutError> held_out;
+    for (int i = 0; i < 60; ++i) held_out.push_back({kMiB, off(random), 0});
+    const PredictionIntervals intervals(Report(MeasurePredictionErrors(held_out, false)));
+    const double log_factor = intervals.LogFactor({CollectiveKind::kAllReduce, kMiB, 2});
+    int inside = 0;
+    for (int i = 0; i < 2000; ++i) {
+      inside += std::abs(off(random) + moved(random)) <= log_factor ? 1 : 0;
+    }
+    EXPECT_GT(inside, 1600) << deviation;
+    EXPECT_LT(inside, 1950) << deviation;
+  }
+}
+
+}  // namespace
+}  // namespace meridian
