@@ -1,6 +1,8 @@
 // astra_predict: how long communication takes, and workloads with it.
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,11 +17,17 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "astra_bridge/cache/timing_cache.h"
+#include "astra_bridge/calibration/calibration_report.pb.h"
+#include "astra_bridge/calibration/check_reasons.h"
+#include "astra_bridge/calibration/prediction_interval.h"
 #include "astra_bridge/configuration/timing_config.h"
 #include "astra_bridge/configuration/timing_setup.h"
 #include "astra_bridge/edges/comm_edge_list.h"
+#include "astra_bridge/engine/simulated_times.h"
+#include "astra_bridge/engine/simulated_times.pb.h"
 #include "astra_bridge/schedule/edge_domains.h"
 #include "astra_bridge/schedule/iteration_prediction.h"
+#include "astra_bridge/schedule/iteration_times.h"
 #include "astra_bridge/schedule/prediction_report.h"
 #include "astra_bridge/schedule/prediction_report.pb.h"
 #include "astra_bridge/schedule/prediction_text.h"
@@ -31,10 +39,13 @@
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/graph_replay.h"
 #include "tools/command.h"
+#include "tools/pipeline/calibration_files.h"
 #include "tools/pipeline/output_files.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/parallel_for.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -49,8 +60,14 @@ ABSL_FLAG(std::string, edges, "", "Instead of a workload: a list of edges, JSONL
 ABSL_FLAG(std::string, config, "",
           "How to time it: YAML with model, networks, groups, devices. The other flags override "
           "it.");
+ABSL_FLAG(std::string, calibration, "",
+          "The folder of a calibration (astra_calibrate --calibration): network, system, "
+          "corrections, and how far predictions may be off. Single flags replace its files. With "
+          "--et, a comma list compares several.");
 ABSL_FLAG(std::string, network, "",
-          "The network of all edges: AstraSim's YAML. Instead of the configuration's topologies.");
+          "The network of all edges: AstraSim's YAML. Instead of the configuration's topologies. "
+          "With --et, a comma list compares several; each of the other files is then one for all, "
+          "or one for each.");
 ABSL_FLAG(std::string, system, "",
           "How collectives are carried out: AstraSim's system JSON. Default: what suits the "
           "network.");
@@ -86,6 +103,10 @@ ABSL_FLAG(
     std::string, corrections, "",
     "Corrections of a calibration: JSON. What edges wait for others lasts as much longer as the "
     "others do.");
+ABSL_FLAG(
+    std::string, csv, "",
+    "With --et: where the times on each network go: makespan, exposed communication, what was "
+    "measured.");
 ABSL_FLAG(std::string, cache, "",
           "off, readonly or readwrite: keep simulated times for the next run. Default: off, or "
           "readwrite when a folder for it is given.");
@@ -135,20 +156,35 @@ absl::Status ApplyTimeoutFlag(TimingConfig* config) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<TimingConfig> ReadConfig() {
+// Returns the networks that the flags name; one without files when it is the configuration's.
+absl::StatusOr<std::vector<CalibrationFiles>> NamedFiles() {
+  return NamedCalibrations(FileSystem::Posix(), absl::GetFlag(FLAGS_calibration),
+                           {absl::GetFlag(FLAGS_network), absl::GetFlag(FLAGS_system),
+                            absl::GetFlag(FLAGS_corrections), ""});
+}
+
+absl::StatusOr<PredictionIntervals> ReadIntervals(const CalibrationFiles& files) {
+  if (files.report.empty()) return PredictionIntervals(CalibrationReport());
+  ASSIGN_OR_RETURN(const InputFile file,
+                   InputFile::Open(FileSystem::Posix(), files.report, UserInputOptions()));
+  ASSIGN_OR_RETURN(const CalibrationReport report,
+                   ParseCalibrationReport(file.bytes(), files.report));
+  return PredictionIntervals(report);
+}
+
+absl::StatusOr<TimingConfig> ReadConfig(const CalibrationFiles& named) {
   TimingConfig config;
   const std::string path = UserPath(FLAGS_config);
   if (!path.empty()) {
     ASSIGN_OR_RETURN(config, ReadTimingConfig(FileSystem::Posix(), path));
   }
-  const std::string network = UserPath(FLAGS_network);
-  if (!network.empty()) {
+  if (!named.network.empty()) {
     config.topologies.clear();
     config.layout.rank_to_device_by_topology.clear();
-    config.topologies[""].network = network;
+    config.topologies[""].network = named.network;
   }
   for (auto& [key, files] : config.topologies) {
-    ApplyPathFlag(FLAGS_system, &files.system);
+    if (!named.system.empty()) files.system = named.system;
   }
   RETURN_IF_ERROR(ApplyEngineFlag(&config));
   RETURN_IF_ERROR(
@@ -159,7 +195,7 @@ absl::StatusOr<TimingConfig> ReadConfig() {
       ApplyNameFlag(FLAGS_cache, CacheModeFromName, "off, readonly, readwrite", &config.cache));
   RETURN_IF_ERROR(ApplyTimeoutFlag(&config));
   ApplyPathFlag(FLAGS_astra_binary, &config.astra_binary);
-  ApplyPathFlag(FLAGS_corrections, &config.corrections);
+  if (!named.corrections.empty()) config.corrections = named.corrections;
   ApplyPathFlag(FLAGS_cache_dir, &config.cache_folder);
   return config;
 }
@@ -179,14 +215,29 @@ TimingEnvironment MachineEnvironment() {
   return environment;
 }
 
-absl::StatusOr<PredictionReport> PredictList() {
-  ASSIGN_OR_RETURN(const TimingConfig config, ReadConfig());
-  ASSIGN_OR_RETURN(CommEdgeList list,
+// Sets how far each edge of the report may be off; `edges` are as many, in the same order.
+void AddIntervals(const PredictionIntervals& intervals, const std::vector<CommEdge>& edges,
+                  int64_t ranks, PredictionReport* report) {
+  if (intervals.empty()) return;
+  for (size_t i = 0; i < edges.size(); ++i) {
+    EdgePrediction& edge = *report->mutable_edges(static_cast<int>(i));
+    const double factor = std::exp(intervals.LogFactor(TraitsOf(edges[i], ranks)));
+    edge.set_low_seconds(edge.seconds() / factor);
+    edge.set_high_seconds(edge.seconds() * factor);
+  }
+}
+
+absl::StatusOr<PredictionReport> PredictList(const CalibrationFiles& files) {
+  ASSIGN_OR_RETURN(const TimingConfig config, ReadConfig(files));
+  ASSIGN_OR_RETURN(const PredictionIntervals intervals, ReadIntervals(files));
+  ASSIGN_OR_RETURN(const CommEdgeList list,
                    ReadCommEdges(FileSystem::Posix(), UserPath(FLAGS_edges), UserInputOptions()));
   ASSIGN_OR_RETURN(const TimingSetup setup,
                    SetUpTiming(FileSystem::Posix(), config, MachineEnvironment()));
   const auto progress = ShowProgress("timing edges", list.edges.size());
-  return PredictEdges(setup, std::move(list), config.mode, progress);
+  ASSIGN_OR_RETURN(PredictionReport report, PredictEdges(setup, list, config.mode, progress));
+  AddIntervals(intervals, list.edges, setup.fabrics->MostNpus(), &report);
+  return report;
 }
 
 absl::StatusOr<CommGroups> ReadGroups(const std::string& prefix) {
@@ -254,14 +305,14 @@ absl::StatusOr<std::unique_ptr<IterationPrediction>> PredictWithProgress(
 }
 
 // Neither of the traces nor of the other inputs is overwritten.
-absl::Status CheckManifestPath(const std::string& prefix, const std::string& manifest) {
-  if (manifest.empty()) return absl::OkStatus();
+absl::Status CheckOutputs(const std::vector<CalibrationFiles>& networks) {
   ASSIGN_OR_RETURN(std::vector<std::string> inputs,
-                   FileSystem::Posix().Glob(absl::StrCat(prefix, ".*")));
-  inputs.insert(inputs.end(),
-                {UserPath(FLAGS_config), UserPath(FLAGS_network), UserPath(FLAGS_system),
-                 UserPath(FLAGS_comm_groups), UserPath(FLAGS_corrections)});
-  return CheckOutputPaths(inputs, {manifest});
+                   FileSystem::Posix().Glob(absl::StrCat(UserPath(FLAGS_et), ".*")));
+  inputs.insert(inputs.end(), {UserPath(FLAGS_config), UserPath(FLAGS_comm_groups)});
+  for (const CalibrationFiles& network : networks) {
+    for (const std::string& path : network.All()) inputs.push_back(path);
+  }
+  return CheckOutputPaths(inputs, {UserPath(FLAGS_manifest), UserPath(FLAGS_csv)});
 }
 
 absl::Status WriteManifest(const SnapshotManifest& manifest, const std::string& path) {
@@ -272,20 +323,34 @@ absl::Status WriteManifest(const SnapshotManifest& manifest, const std::string& 
   return outputs.Commit();
 }
 
-absl::StatusOr<PredictionReport> PredictWorkload() {
+// The workload of --et, read once.
+struct PredictedWorkload {
+  explicit PredictedWorkload(ExecutionGraph read) : graph(std::move(read)), match(graph) {}
+
+  const ExecutionGraph graph;
+  const CommunicationMatch match;
+};
+
+// Reads the workload after all that is smaller, into *workload unless it is there.
+absl::StatusOr<PredictionReport> PredictWorkload(const CalibrationFiles& files,
+                                                 std::unique_ptr<PredictedWorkload>* workload) {
   const std::string prefix = UserPath(FLAGS_et);
   const std::string manifest_path = UserPath(FLAGS_manifest);
-  ASSIGN_OR_RETURN(TimingConfig config, ReadConfig());
+  ASSIGN_OR_RETURN(TimingConfig config, ReadConfig(files));
+  ASSIGN_OR_RETURN(const PredictionIntervals intervals, ReadIntervals(files));
   // Formulas know nothing of what runs at once.
   if (absl::GetFlag(FLAGS_config).empty() && absl::GetFlag(FLAGS_engine).empty()) {
     config.model = TimingModel::kEmbedded;
   }
   ASSIGN_OR_RETURN(const IterationOptions options, ReadIterationOptions(config.mode));
-  RETURN_IF_ERROR(CheckManifestPath(prefix, manifest_path));
   ASSIGN_OR_RETURN(const TimingSetup setup,
                    SetUpTiming(FileSystem::Posix(), config, MachineEnvironment()));
-  ASSIGN_OR_RETURN(const ExecutionGraph graph, ReadWorkload(prefix));
-  const CommunicationMatch match(graph);
+  if (*workload == nullptr) {
+    ASSIGN_OR_RETURN(ExecutionGraph graph, ReadWorkload(prefix));
+    *workload = std::make_unique<PredictedWorkload>(std::move(graph));
+  }
+  const ExecutionGraph& graph = (*workload)->graph;
+  const CommunicationMatch& match = (*workload)->match;
   const absl::StatusOr<std::unique_ptr<IterationPrediction>> prediction =
       PredictWithProgress(setup, graph, match, options);
   if (!prediction.ok()) return Annotate(prediction.status(), prefix);
@@ -293,19 +358,39 @@ absl::StatusOr<PredictionReport> PredictWorkload() {
     RETURN_IF_ERROR(WriteManifest(
         MakeSnapshotManifest(**prediction, options, setup.timing->engine(), graph), manifest_path));
   }
-  return MakeIterationReport(**prediction, options, setup, graph, match);
+  PredictionReport report = MakeIterationReport(**prediction, options, setup, graph, match);
+  report.set_network(files.network);
+  const int64_t ranks = static_cast<int64_t>(graph.Ranks().size());
+  AddIntervals(intervals, (*prediction)->edges.edges, ranks, &report);
+  std::function<double(const CommEdge&)> log_factor;
+  if (!intervals.empty()) {
+    log_factor = [&](const CommEdge& edge) { return intervals.LogFactor(TraitsOf(edge, ranks)); };
+  }
+  ASSIGN_OR_RETURN(*report.mutable_workload()->mutable_times(),
+                   TimeIteration(**prediction, graph, match, options.resources, log_factor));
+  return report;
 }
 
 // Flags that mean something for a workload only.
 absl::Status CheckListFlags() {
-  for (const char* flag :
-       {"comm_groups", "partition", "coalesce_below_kib", "resources", "threads", "manifest"}) {
+  for (const char* flag : {"comm_groups", "partition", "coalesce_below_kib", "resources", "threads",
+                           "manifest", "csv"}) {
     if (IsGiven(flag)) {
       return absl::InvalidArgumentError(
           absl::StrCat("--", flag, " is for workloads, --et; all edges of a list start at once"));
     }
   }
   return absl::OkStatus();
+}
+
+void Warn(const PredictionReport& report) {
+  for (const std::string& warning : report.warnings()) {
+    std::fprintf(stderr, "astra_predict: warning: %s\n", Printable(warning).c_str());
+  }
+  if (report.fallbacks() > 0) {
+    std::fprintf(stderr, "astra_predict: warning: %s did not time all: %s\n",
+                 report.engine().c_str(), Printable(report.fallback_details(0).reason()).c_str());
+  }
 }
 
 absl::StatusOr<int> Predict() {
@@ -317,15 +402,31 @@ absl::StatusOr<int> Predict() {
         "--edges=edges.jsonl --network=network.yml");
   }
   if (has_edges) RETURN_IF_ERROR(CheckListFlags());
-  ASSIGN_OR_RETURN(const PredictionReport report, has_et ? PredictWorkload() : PredictList());
-  for (const std::string& warning : report.warnings()) {
-    std::fprintf(stderr, "astra_predict: warning: %s\n", Printable(warning).c_str());
+  ASSIGN_OR_RETURN(const std::vector<CalibrationFiles> networks, NamedFiles());
+  if (networks.size() > 1 && (has_edges || !absl::GetFlag(FLAGS_manifest).empty())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        networks.size(), " networks are named; ",
+        has_edges ? "lists of edges are timed on one" : "--manifest lists the snapshots of one"));
   }
-  if (report.fallbacks() > 0) {
-    std::fprintf(stderr, "astra_predict: warning: %s did not time all: %s\n",
-                 report.engine().c_str(), Printable(report.fallback_details(0).reason()).c_str());
+  RETURN_IF_ERROR(CheckOutputs(networks));
+  if (has_edges) {
+    ASSIGN_OR_RETURN(const PredictionReport report, PredictList(networks[0]));
+    Warn(report);
+    return PrintReport(report, FormatPrediction);
   }
-  return PrintReport(report, has_et ? FormatIteration : FormatPrediction);
+  PredictionComparison comparison;
+  std::unique_ptr<PredictedWorkload> workload;
+  for (const CalibrationFiles& files : networks) {
+    ASSIGN_OR_RETURN(*comparison.add_networks(), PredictWorkload(files, &workload));
+    Warn(comparison.networks(comparison.networks_size() - 1));
+  }
+  const std::string csv = UserPath(FLAGS_csv);
+  if (!csv.empty()) {
+    RETURN_IF_ERROR(
+        WriteFileAtomically(FileSystem::Posix(), csv, NetworksCsv(NetworksOf(comparison))));
+  }
+  if (networks.size() > 1) return PrintReport(comparison, FormatPredictionComparison);
+  return PrintReport(comparison.networks(0), FormatIteration);
 }
 
 }  // namespace
@@ -337,14 +438,17 @@ int main(int argc, char** argv) {
        "Predicts how long a workload takes on a network, with communication alone or with all that "
        "runs at once, by formulas, by simulation in process, or by the user's AstraSim; or how "
        "long the edges of a list take.",
-       {"astra_predict --et=run/llama --network=network.yml --system=system.json --mode=snapshot "
+       {"astra_predict --et=run/llama --calibration=machine/",
+        "astra_predict --et=run/llama --network=ring.yml,switch.yml --csv=networks.csv",
+        "astra_predict --et=run/llama --network=network.yml --system=system.json --mode=snapshot "
         "--manifest=snapshots.json",
         "astra_predict --edges=edges.jsonl --network=network.yml",
         "astra_predict --edges=edges.jsonl --network=network.yml --system=system.json "
         "--engine=embedded --mode=snapshot --cache=readwrite --json",
         "astra_predict --edges=edges.jsonl --config=timing.yml"},
-       {"et", "comm_groups", "edges", "config", "network", "system", "engine", "mode", "partition",
-        "coalesce_below_kib", "resources", "threads", "manifest", "congestion", "astra_binary",
-        "astra_timeout_s", "corrections", "cache", "cache_dir"}},
+       {"et",      "comm_groups", "edges",      "config",       "calibration",        "network",
+        "system",  "engine",      "mode",       "partition",    "coalesce_below_kib", "resources",
+        "threads", "manifest",    "congestion", "astra_binary", "astra_timeout_s",    "corrections",
+        "csv",     "cache",       "cache_dir"}},
       argc, argv, meridian::Predict);
 }

@@ -1,4 +1,7 @@
 // astra_simulate: how long a workload takes on a network, with AstraSim's inputs and times.
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <utility>
@@ -8,10 +11,15 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "astra_bridge/calibration/calibration_report.pb.h"
+#include "astra_bridge/calibration/check_reasons.h"
+#include "astra_bridge/calibration/prediction_interval.h"
 #include "astra_bridge/corrections/corrected_simulation.h"
 #include "astra_bridge/corrections/corrections.h"
 #include "astra_bridge/engine/et_workload.h"
 #include "astra_bridge/engine/network_config.h"
+#include "astra_bridge/engine/simulated_times.h"
+#include "astra_bridge/engine/simulated_times.pb.h"
 #include "astra_bridge/engine/simulation.h"
 #include "astra_bridge/engine/simulation_report.h"
 #include "astra_bridge/engine/simulation_report.pb.h"
@@ -19,8 +27,10 @@
 #include "astra_bridge/engine/timeline.h"
 #include "astra_bridge/sidecar/astra_binary.h"
 #include "astra_bridge/sidecar/astra_simulator.h"
+#include "astra_bridge/timing/fabric.h"
 #include "chakra_export/et/comm_groups.h"
 #include "tools/command.h"
+#include "tools/pipeline/calibration_files.h"
 #include "tools/pipeline/output_files.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/byte_sink.h"
@@ -30,8 +40,17 @@
 
 ABSL_FLAG(std::string, workload, "",
           "Prefix of the execution traces: PREFIX.<rank>.et, one per NPU of the network.");
-ABSL_FLAG(std::string, network, "", "The network: AstraSim's YAML.");
-ABSL_FLAG(std::string, system, "", "How collectives are carried out: AstraSim's system JSON.");
+ABSL_FLAG(
+    std::string, calibration, "",
+    "The folder of a calibration (astra_calibrate --calibration): network, system, "
+    "corrections, and how far predictions may be off. Single flags replace its files. A comma "
+    "list compares several.");
+ABSL_FLAG(std::string, network, "",
+          "The network: AstraSim's YAML. A comma list compares several; each of the other files is "
+          "then one for all, or one for each.");
+ABSL_FLAG(std::string, system, "",
+          "How collectives are carried out: AstraSim's system JSON. Default: what suits the "
+          "network.");
 ABSL_FLAG(std::string, comm_groups, "",
           "JSON file with the ranks of process groups, {\"1\": [0, 1], ...}. Default: "
           "PREFIX.comm_groups.json, if there is one.");
@@ -50,6 +69,9 @@ ABSL_FLAG(
     "for others lasts as much longer as the others do.");
 ABSL_FLAG(bool, node_times, false, "Also give the issue and finish of every node.");
 ABSL_FLAG(bool, link_use, false, "Also give what went over every link (--congestion=aware).");
+ABSL_FLAG(
+    std::string, csv, "",
+    "Where the times of each network go: makespan, exposed communication, what was measured.");
 ABSL_FLAG(std::string, trace_json, "",
           "Where a timeline of the run goes, for chrome://tracing or Perfetto; gzip when it ends "
           "in .gz.");
@@ -58,51 +80,74 @@ namespace meridian {
 namespace {
 
 struct Inputs {
+  // As the user named it.
+  std::string name;
   NetworkConfig network;
   SystemConfig system;
   // With --corrections.
   std::optional<Corrections> corrections;
-  Workload workload;
+  // Of a calibration; empty: not known.
+  PredictionIntervals intervals{CalibrationReport()};
 };
 
-absl::StatusOr<InputFile> OpenNamed(const absl::Flag<std::string>& flag,
-                                    absl::string_view example) {
-  ASSIGN_OR_RETURN(const std::string path, RequiredPath(flag, "file", example));
-  return InputFile::Open(FileSystem::Posix(), path, UserInputOptions());
+// Returns the networks that the flags name.
+absl::StatusOr<std::vector<CalibrationFiles>> NamedFiles() {
+  return NamedCalibrations(FileSystem::Posix(), absl::GetFlag(FLAGS_calibration),
+                           {absl::GetFlag(FLAGS_network), absl::GetFlag(FLAGS_system),
+                            absl::GetFlag(FLAGS_corrections), ""});
 }
 
-absl::StatusOr<Inputs> ReadInputs() {
+absl::StatusOr<Inputs> ReadInputs(const CalibrationFiles& files) {
+  if (files.network.empty()) {
+    return absl::InvalidArgumentError(
+        "--network names no file; expected e.g. --network=network.yml, or --calibration=DIR as "
+        "astra_calibrate writes it");
+  }
   Inputs inputs;
+  inputs.name = files.network;
+  ASSIGN_OR_RETURN(const InputFile network,
+                   InputFile::Open(FileSystem::Posix(), files.network, UserInputOptions()));
+  ASSIGN_OR_RETURN(inputs.network, ParseNetworkConfig(network.bytes(), files.network));
+  if (files.system.empty()) {
+    inputs.system = DefaultSystemConfig(inputs.network);
+  } else {
+    ASSIGN_OR_RETURN(const InputFile system,
+                     InputFile::Open(FileSystem::Posix(), files.system, UserInputOptions()));
+    ASSIGN_OR_RETURN(inputs.system, ParseSystemConfig(system.bytes(), files.system));
+  }
+  if (!files.corrections.empty()) {
+    ASSIGN_OR_RETURN(inputs.corrections, ReadCorrections(FileSystem::Posix(), files.corrections));
+  }
+  if (!files.report.empty()) {
+    ASSIGN_OR_RETURN(const InputFile report,
+                     InputFile::Open(FileSystem::Posix(), files.report, UserInputOptions()));
+    ASSIGN_OR_RETURN(const CalibrationReport parsed,
+                     ParseCalibrationReport(report.bytes(), files.report));
+    inputs.intervals = PredictionIntervals(parsed);
+  }
+  return inputs;
+}
+
+absl::StatusOr<Workload> ReadWorkload(const Inputs& inputs) {
   ASSIGN_OR_RETURN(const std::string prefix,
                    RequiredPath(FLAGS_workload, "traces", "run/llama for run/llama.0.et, ..."));
-  ASSIGN_OR_RETURN(const InputFile network, OpenNamed(FLAGS_network, "network.yml"));
-  ASSIGN_OR_RETURN(inputs.network,
-                   ParseNetworkConfig(network.bytes(), absl::GetFlag(FLAGS_network)));
-  ASSIGN_OR_RETURN(const InputFile system, OpenNamed(FLAGS_system, "system.json"));
-  ASSIGN_OR_RETURN(inputs.system, ParseSystemConfig(system.bytes(), absl::GetFlag(FLAGS_system)));
-  // Before the traces, which may take minutes.
-  const std::string corrections = UserPath(FLAGS_corrections);
-  if (!corrections.empty()) {
-    ASSIGN_OR_RETURN(inputs.corrections, ReadCorrections(FileSystem::Posix(), corrections));
-  }
   EtWorkloadOptions options;
   options.input = UserInputOptions();
   options.names = !absl::GetFlag(FLAGS_trace_json).empty();
-  ASSIGN_OR_RETURN(inputs.workload,
+  ASSIGN_OR_RETURN(Workload workload,
                    ReadEtWorkload(FileSystem::Posix(), prefix, inputs.network, inputs.system,
                                   WithProgress(options, "reading ranks", inputs.network.npus())));
   std::string groups = UserPath(FLAGS_comm_groups);
   if (groups.empty()) {
     groups = CommGroupsBeside(FileSystem::Posix(), prefix);
-    if (!groups.empty()) {
+    static bool was_said = false;
+    if (!groups.empty() && !std::exchange(was_said, true)) {
       std::fprintf(stderr, "astra_simulate: note: process groups are those of %s\n",
                    Printable(groups).c_str());
     }
   }
-  if (!groups.empty()) {
-    RETURN_IF_ERROR(ReadWorkloadGroups(FileSystem::Posix(), groups, &inputs.workload));
-  }
-  return inputs;
+  if (!groups.empty()) RETURN_IF_ERROR(ReadWorkloadGroups(FileSystem::Posix(), groups, &workload));
+  return workload;
 }
 
 // What an engine found, and what else it has to say.
@@ -113,11 +158,32 @@ struct Outcome {
   std::string note;
   // A hash of the program that the sidecar ran.
   std::string astra_version;
+  // See SimulatedTimes.
+  std::optional<SimulationResult> replayed;
+  int64_t alone_ns = 0;
+  std::optional<std::pair<int64_t, int64_t>> interval_ns;
 };
 
-absl::StatusOr<Outcome> SimulateEmbedded(const Inputs& inputs, SimulationOptions options) {
+// Returns when all is done if all corrected times are that many intervals longer: 1 for the longest
+// times to be expected, -1 for the shortest.
+absl::StatusOr<int64_t> MakespanAt(double intervals, const Inputs& inputs, const Workload& workload,
+                                   SimulationOptions options) {
+  options.node_times = options.link_use = false;
+  options.progress = nullptr;
+  Corrections corrections = *inputs.corrections;
+  corrections.factor = [&](const TransferTraits& transfer) {
+    return std::exp(intervals * inputs.intervals.LogFactor(transfer));
+  };
+  ASSIGN_OR_RETURN(
+      const CorrectedSimulation corrected,
+      SimulateCorrected(workload, inputs.network, inputs.system, options, corrections));
+  return corrected.result.makespan_ns();
+}
+
+absl::StatusOr<Outcome> SimulateEmbedded(const Inputs& inputs, const Workload& workload,
+                                         SimulationOptions options) {
   int64_t nodes = 0;
-  for (const RankWorkload& rank : inputs.workload.ranks) {
+  for (const RankWorkload& rank : workload.ranks) {
     nodes += static_cast<int64_t>(rank.nodes().size());
   }
   // Corrections take a second run.
@@ -125,23 +191,30 @@ absl::StatusOr<Outcome> SimulateEmbedded(const Inputs& inputs, SimulationOptions
   options.progress = ShowProgress("simulating nodes", static_cast<uint64_t>(nodes * runs));
   Outcome outcome;
   if (!inputs.corrections.has_value()) {
-    ASSIGN_OR_RETURN(outcome.result,
-                     Simulate(inputs.workload, inputs.network, inputs.system, options));
+    ASSIGN_OR_RETURN(outcome.result, Simulate(workload, inputs.network, inputs.system, options));
     return outcome;
   }
-  ASSIGN_OR_RETURN(CorrectedSimulation corrected,
-                   SimulateCorrected(inputs.workload, inputs.network, inputs.system, options,
-                                     *inputs.corrections));
+  ASSIGN_OR_RETURN(
+      CorrectedSimulation corrected,
+      SimulateCorrected(workload, inputs.network, inputs.system, options, *inputs.corrections));
   outcome.result = std::move(corrected.result);
   outcome.corrections.emplace();
   outcome.corrections->set_corrected(corrected.corrected);
   outcome.corrections->set_uncorrected(corrected.uncorrected);
+  if (!inputs.intervals.empty()) {
+    ASSIGN_OR_RETURN(const int64_t low_ns, MakespanAt(-1, inputs, workload, options));
+    ASSIGN_OR_RETURN(const int64_t high_ns, MakespanAt(1, inputs, workload, options));
+    outcome.interval_ns = {low_ns, high_ns};
+  }
   return outcome;
 }
 
 // What only the embedded engine can do.
-absl::Status RefuseWithSidecar(const SimulationOptions& options) {
+absl::Status RefuseWithSidecar(const SimulationOptions& options, size_t networks) {
   absl::string_view flag;
+  if (!absl::GetFlag(FLAGS_csv).empty()) flag = "csv";
+  if (networks > 1) flag = "network with several networks";
+  if (!absl::GetFlag(FLAGS_calibration).empty()) flag = "calibration";
   if (options.comm_streams != 1) flag = "comm_streams";
   if (options.link_use) flag = "link_use";
   if (!absl::GetFlag(FLAGS_corrections).empty()) flag = "corrections";
@@ -150,7 +223,7 @@ absl::Status RefuseWithSidecar(const SimulationOptions& options) {
       absl::StrCat("--", flag, ": AstraSim has no such thing; use --engine=embedded"));
 }
 
-absl::StatusOr<Outcome> SimulateWithSidecar(const Inputs& inputs,
+absl::StatusOr<Outcome> SimulateWithSidecar(const Inputs& inputs, const Workload& workload,
                                             const SimulationOptions& options) {
   const double timeout_s = absl::GetFlag(FLAGS_astra_timeout_s);
   if (!(timeout_s > 0)) {
@@ -169,19 +242,18 @@ absl::StatusOr<Outcome> SimulateWithSidecar(const Inputs& inputs,
   outcome.astra_version = binary.version;
   simulator.node_times = options.node_times;
   ASSIGN_OR_RETURN(AstraSimulation simulation,
-                   SimulateWithAstraSim(FileSystem::Posix(), inputs.workload, inputs.network,
+                   SimulateWithAstraSim(FileSystem::Posix(), workload, inputs.network,
                                         inputs.system, simulator));
   outcome.result = std::move(simulation.result);
   outcome.note = std::move(simulation.note);
   return outcome;
 }
 
-absl::Status WriteTimelineFile(const Inputs& inputs, const SimulationResult& result,
+absl::Status WriteTimelineFile(const Workload& workload, const SimulationResult& result,
                                const std::string& path) {
   OutputFiles outputs(FileSystem::Posix());
-  RETURN_IF_ERROR(outputs.Write("timeline", path, [&](ByteSink& sink) {
-    return WriteTimeline(inputs.workload, result, &sink);
-  }));
+  RETURN_IF_ERROR(outputs.Write(
+      "timeline", path, [&](ByteSink& sink) { return WriteTimeline(workload, result, &sink); }));
   return outputs.Commit();
 }
 
@@ -210,8 +282,22 @@ std::string UnreceivedNote(const UnreceivedMessages& unreceived) {
                       " and ", example.bytes, " bytes");
 }
 
-SimulationReport MakeReport(const Inputs& inputs, const Outcome& outcome) {
+SimulationReport MakeReport(const Inputs& inputs, const Workload& workload,
+                            const Outcome& outcome) {
   SimulationReport report = MakeSimulationReport(outcome.result);
+  report.set_network(inputs.name);
+  if (report.has_times()) {
+    SimulatedTimes& times = *report.mutable_times();
+    if (outcome.replayed.has_value()) {
+      AddMeasured(ReportActivity(MeasuredActivity(workload)).makespan_ns(),
+                  outcome.replayed->activity, &times);
+      times.set_alone_ns(outcome.alone_ns);
+    }
+    if (outcome.interval_ns.has_value()) {
+      times.set_low_ns(outcome.interval_ns->first);
+      times.set_high_ns(outcome.interval_ns->second);
+    }
+  }
   report.set_engine(absl::GetFlag(FLAGS_engine));
   report.set_congestion(absl::GetFlag(FLAGS_congestion));
   report.set_astra_version(outcome.astra_version);
@@ -224,27 +310,79 @@ SimulationReport MakeReport(const Inputs& inputs, const Outcome& outcome) {
   return report;
 }
 
-// The timeline must not take the place of what is simulated.
-absl::Status CheckTimelinePath() {
+// Outputs must not take the place of what is simulated.
+absl::Status CheckOutputs(const std::vector<CalibrationFiles>& networks) {
   ASSIGN_OR_RETURN(std::vector<std::string> inputs,
                    FileSystem::Posix().Glob(absl::StrCat(UserPath(FLAGS_workload), ".*")));
-  inputs.insert(inputs.end(), {UserPath(FLAGS_network), UserPath(FLAGS_system),
-                               UserPath(FLAGS_comm_groups), UserPath(FLAGS_corrections)});
-  return CheckOutputPaths(inputs, {UserPath(FLAGS_trace_json)});
+  inputs.push_back(UserPath(FLAGS_comm_groups));
+  for (const CalibrationFiles& network : networks) {
+    for (const std::string& path : network.All()) inputs.push_back(path);
+  }
+  return CheckOutputPaths(inputs, {UserPath(FLAGS_trace_json), UserPath(FLAGS_csv)});
+}
+
+// Runs the workload with communication as long as it was measured from the last member's start on;
+// nullopt when it was not.
+absl::StatusOr<std::optional<SimulationResult>> ReplayMeasured(const Inputs& inputs,
+                                                               const Workload& workload,
+                                                               SimulationOptions options) {
+  if (inputs.system.replay_only || MeasuredActivity(workload).empty()) return std::nullopt;
+  FixedDurations measured(workload);
+  for (size_t rank = 0; rank < workload.ranks.size(); ++rank) {
+    const absl::Span<const WorkloadNode> nodes = workload.ranks[rank].nodes();
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      const bool is_transfer = nodes[i].type == WorkloadNodeType::kSend ||
+                               (nodes[i].type == WorkloadNodeType::kCollective &&
+                                nodes[i].op != CollectiveKind::kCollectiveBroadcast);
+      if (!is_transfer) continue;
+      measured.Set(static_cast<int32_t>(rank), static_cast<uint32_t>(i), nodes[i].duration_ns);
+    }
+  }
+  options.node_times = options.link_use = false;
+  options.fixed_durations = &measured;
+  ASSIGN_OR_RETURN(SimulationResult result,
+                   Simulate(workload, inputs.network, inputs.system, options));
+  return result;
 }
 
 absl::StatusOr<int> SimulateWorkload() {
   ASSIGN_OR_RETURN(const bool is_embedded,
                    NamedValue<bool>(FLAGS_engine, {{"embedded", true}, {"sidecar", false}}));
   ASSIGN_OR_RETURN(const SimulationOptions options, ReadOptions());
-  if (!is_embedded) RETURN_IF_ERROR(RefuseWithSidecar(options));
-  RETURN_IF_ERROR(CheckTimelinePath());
-  ASSIGN_OR_RETURN(const Inputs inputs, ReadInputs());
-  ASSIGN_OR_RETURN(const Outcome outcome, is_embedded ? SimulateEmbedded(inputs, options)
-                                                      : SimulateWithSidecar(inputs, options));
-  const std::string timeline = UserPath(FLAGS_trace_json);
-  if (!timeline.empty()) RETURN_IF_ERROR(WriteTimelineFile(inputs, outcome.result, timeline));
-  return PrintReport(MakeReport(inputs, outcome), FormatSimulationReport);
+  RETURN_IF_ERROR(
+      RequiredPath(FLAGS_workload, "traces", "run/llama for run/llama.0.et, ...").status());
+  ASSIGN_OR_RETURN(const std::vector<CalibrationFiles> networks, NamedFiles());
+  if (!is_embedded) RETURN_IF_ERROR(RefuseWithSidecar(options, networks.size()));
+  const std::string timeline = UserPath(FLAGS_trace_json), csv = UserPath(FLAGS_csv);
+  if (networks.size() > 1 && !timeline.empty()) {
+    return absl::InvalidArgumentError("--trace_json shows one run; name one network");
+  }
+  RETURN_IF_ERROR(CheckOutputs(networks));
+  SimulationComparison comparison;
+  for (const CalibrationFiles& files : networks) {
+    // Before the traces, which may take minutes.
+    ASSIGN_OR_RETURN(const Inputs inputs, ReadInputs(files));
+    ASSIGN_OR_RETURN(const Workload workload, ReadWorkload(inputs));
+    ASSIGN_OR_RETURN(Outcome outcome, is_embedded ? SimulateEmbedded(inputs, workload, options)
+                                                  : SimulateWithSidecar(inputs, workload, options));
+    if (is_embedded) {
+      ASSIGN_OR_RETURN(outcome.replayed, ReplayMeasured(inputs, workload, options));
+    }
+    if (outcome.replayed.has_value()) {
+      ASSIGN_OR_RETURN(const SimulationResult alone,
+                       SimulateAlone(workload, inputs.network, inputs.system, options,
+                                     inputs.corrections.value_or(Corrections())));
+      outcome.alone_ns = alone.makespan_ns();
+    }
+    if (!timeline.empty()) RETURN_IF_ERROR(WriteTimelineFile(workload, outcome.result, timeline));
+    *comparison.add_networks() = MakeReport(inputs, workload, outcome);
+  }
+  if (!csv.empty()) {
+    RETURN_IF_ERROR(
+        WriteFileAtomically(FileSystem::Posix(), csv, NetworksCsv(NetworksOf(comparison))));
+  }
+  if (networks.size() > 1) return PrintReport(comparison, FormatSimulationComparison);
+  return PrintReport(comparison.networks(0), FormatSimulationReport);
 }
 
 }  // namespace
@@ -255,10 +393,13 @@ int main(int argc, char** argv) {
       {"astra_simulate",
        "Simulates a workload (Chakra execution traces) on a network and prints when each rank is "
        "done, with AstraSim's inputs and, to the nanosecond, its times.",
-       {"astra_simulate --workload=run/llama --network=network.yml --system=system.json",
+       {"astra_simulate --workload=run/llama --calibration=machine/",
+        "astra_simulate --workload=run/llama --network=network.yml --system=system.json",
+        "astra_simulate --workload=run/llama --network=ring.yml,switch.yml --csv=networks.csv",
         "astra_simulate --workload=run/llama --network=network.yml --system=system.json "
         "--comm_groups=run/llama.comm_groups.json --congestion=unaware --node_times --json"},
-       {"workload", "network", "system", "comm_groups", "engine", "astra_binary", "astra_timeout_s",
-        "congestion", "comm_streams", "corrections", "node_times", "link_use", "trace_json"}},
+       {"workload", "calibration", "network", "system", "comm_groups", "engine", "astra_binary",
+        "astra_timeout_s", "congestion", "comm_streams", "corrections", "node_times", "link_use",
+        "csv", "trace_json"}},
       argc, argv, meridian::SimulateWorkload);
 }

@@ -81,6 +81,12 @@ std::vector<PredictionError> MeasurePredictionErrors(absl::Span<const HeldOutErr
   return result;
 }
 
+TransferTraits TraitsOf(const CommEdge& edge, int64_t ranks) {
+  return {edge.kind, edge.bytes,
+          EffectiveRanks(static_cast<int64_t>(edge.participants.size()), ranks),
+          edge.kind == CollectiveKind::kPointToPoint};
+}
+
 PredictionIntervals::PredictionIntervals(const CalibrationReport& report) {
   for (const PredictionError& error : report.prediction_errors()) {
     errors_[error.from_bytes()] = {std::log(error.factor()), std::log(error.factor_per_doubling())};

@@ -20,6 +20,7 @@
 
 #include "absl/types/span.h"
 #include "astra_bridge/corrections/corrections.h"
+#include "astra_bridge/edges/comm_edge.h"
 
 namespace meridian {
 
@@ -52,6 +53,9 @@ struct HeldOutError {
 // of several machines showed is assumed.
 std::vector<PredictionError> MeasurePredictionErrors(absl::Span<const HeldOutError> errors,
                                                      bool on_processors);
+
+// Returns what intervals ask about an edge of a run of so many ranks, by itself.
+TransferTraits TraitsOf(const CommEdge& edge, int64_t ranks);
 
 class PredictionIntervals {
  public:

@@ -129,11 +129,7 @@ absl::StatusOr<std::vector<double>> DrawMakespans(const ExecutionGraph& graph,
   if (model.spreads.empty()) return makespans_ns;
   std::vector<double> deviations;
   for (const CommEdge& edge : prediction.edges.edges) {
-    const TransferTraits traits = {
-        edge.kind, edge.bytes,
-        EffectiveRanks(static_cast<int64_t>(edge.participants.size()), ranks),
-        edge.kind == CollectiveKind::kPointToPoint};
-    deviations.push_back(model.intervals.LogFactor(traits) / kDeviations);
+    deviations.push_back(model.intervals.LogFactor(TraitsOf(edge, ranks)) / kDeviations);
   }
   std::mt19937_64 random(1);
   std::array<double, kTimedKinds> off_by{};

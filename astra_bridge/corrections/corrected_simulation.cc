@@ -58,13 +58,15 @@ class BusyTimes {
 // Finds out how long the transfers of a run last.
 class Corrector {
  public:
-  // All must outlive this object, which fills in the durations.
+  // All must outlive this object, which fills in the durations. With `all_alone`, every transfer
+  // lasts as if it had the network to itself from its begin on.
   Corrector(const Workload& workload, const TransferLog& log, const Corrections& corrections,
-            IsolatedTransfers& isolated, FixedDurations* durations)
+            IsolatedTransfers& isolated, bool all_alone, FixedDurations* durations)
       : workload_(workload),
         log_(log),
         corrections_(corrections),
         isolated_(isolated),
+        all_alone_(all_alone),
         durations_(durations) {}
 
   absl::Status Run() {
@@ -84,13 +86,12 @@ class Corrector {
           together.begin(), together.end(),
           [&](const Transfer& transfer) { return corrections_.Has(KindOf(NodeOf(transfer))); });
       corrected_ += corrected;
-      if (corrected == 0) continue;
-      // Collectives that are not in the log may have been beside it.
-      if (together.size() == 1 && log_.untied_collectives() == 0) {
-        CorrectAlone(together[0]);
-      } else {
-        RETURN_IF_ERROR(CorrectTogether(together));
+      if (all_alone_) {
+        for (const Transfer& transfer : together) RETURN_IF_ERROR(LeaveAlone(transfer));
+        continue;
       }
+      if (corrected == 0) continue;
+      RETURN_IF_ERROR(CorrectTogether(together));
     }
     return absl::OkStatus();
   }
@@ -125,8 +126,8 @@ class Corrector {
       // Of messages both ways each rank has two.
       const auto begun = std::lower_bound(message_begins_ns_.begin(), message_begins_ns_.end(),
                                           std::max(transfer.end_ns, transfer.begin_ns + 1));
-      const auto ended = std::upper_bound(message_ends_ns_.begin(), message_ends_ns_.end(),
-                                          transfer.begin_ns);
+      const auto ended =
+          std::upper_bound(message_ends_ns_.begin(), message_ends_ns_.end(), transfer.begin_ns);
       const int64_t messages =
           (begun - message_begins_ns_.begin()) - (ended - message_ends_ns_.begin());
       moving = std::clamp(messages * (is_one_way ? 2 : 1), int64_t{2}, std::max<int64_t>(2, ranks));
@@ -139,12 +140,17 @@ class Corrector {
     return isolated_.PartsNs(log_.parts(transfer), transfer.odd_trees);
   }
 
-  void CorrectAlone(const Transfer& transfer) {
+  absl::Status LeaveAlone(const Transfer& transfer) {
+    const absl::Span<const TransferPart> parts = log_.parts(transfer);
+    ASSIGN_OR_RETURN(const absl::Span<const int64_t> alone_ns, AloneNs(transfer));
     const TransferTraits traits = TraitsOf(transfer);
-    for (const TransferPart& part : log_.parts(transfer)) {
-      const int64_t alone_ns = part.end_ns - transfer.begin_ns;
-      SetDuration(transfer, part, traits, alone_ns, /*stretch=*/1);
+    for (size_t p = 0; p < parts.size(); ++p) {
+      const double corrected_ns =
+          corrections_.CorrectedNs(traits, static_cast<double>(alone_ns[p]));
+      durations_->Set(parts[p].rank, parts[p].node,
+                      std::min(static_cast<int64_t>(std::llround(corrected_ns)), kMaxDurationNs));
     }
+    return absl::OkStatus();
   }
 
   absl::Status CorrectTogether(absl::Span<const Transfer> transfers) {
@@ -155,8 +161,7 @@ class Corrector {
       traits.push_back(TraitsOf(transfer));
       const int64_t longest_ns = *std::max_element(alone_ns.begin(), alone_ns.end());
       spans.push_back({transfer.begin_ns, transfer.end_ns,
-                       AloneTimesOf(corrections_, traits.back(),
-                                    static_cast<double>(longest_ns))});
+                       AloneTimesOf(corrections_, traits.back(), static_cast<double>(longest_ns))});
     }
     const std::vector<double> stretches = OverlapStretches(spans);
     for (size_t i = 0; i < transfers.size(); ++i) {
@@ -169,12 +174,12 @@ class Corrector {
     return absl::OkStatus();
   }
 
-  void SetDuration(const Transfer& transfer, const TransferPart& part,
-                   const TransferTraits& traits, int64_t alone_ns, double stretch) {
+  void SetDuration(const Transfer& transfer, const TransferPart& part, const TransferTraits& traits,
+                   int64_t alone_ns, double stretch) {
     const int64_t shared_ns = part.end_ns - transfer.begin_ns;
-    const int64_t duration_ns = std::llround(
-        CorrectedSharedNs(corrections_, {traits, static_cast<double>(alone_ns),
-                                         static_cast<double>(shared_ns), stretch}));
+    const int64_t duration_ns =
+        std::llround(CorrectedSharedNs(corrections_, {traits, static_cast<double>(alone_ns),
+                                                      static_cast<double>(shared_ns), stretch}));
     durations_->Set(part.rank, part.node, std::min(duration_ns, kMaxDurationNs));
   }
 
@@ -182,6 +187,7 @@ class Corrector {
   const TransferLog& log_;
   const Corrections& corrections_;
   IsolatedTransfers& isolated_;
+  const bool all_alone_;
   FixedDurations* const durations_;
   int64_t corrected_ = 0;
   // By rank: when messages of it, and to it, are under way.
@@ -217,7 +223,7 @@ absl::StatusOr<CorrectedSimulation> SimulateCorrected(const Workload& workload,
 
   IsolatedTransfers isolated(workload, network, system, options.congestion);
   FixedDurations durations(workload);
-  Corrector corrector(workload, log, corrections, isolated, &durations);
+  Corrector corrector(workload, log, corrections, isolated, /*all_alone=*/false, &durations);
   RETURN_IF_ERROR(corrector.Run());
   simulation.corrected = corrector.corrected();
   simulation.uncorrected = static_cast<int64_t>(log.transfers().size()) + log.untied_collectives() -
@@ -232,6 +238,24 @@ absl::StatusOr<CorrectedSimulation> SimulateCorrected(const Workload& workload,
   ASSIGN_OR_RETURN(simulation.result, Simulate(workload, network, system, corrected));
   simulation.result.links = std::move(links);
   return simulation;
+}
+
+absl::StatusOr<SimulationResult> SimulateAlone(const Workload& workload,
+                                               const NetworkConfig& network,
+                                               const SystemConfig& system,
+                                               const SimulationOptions& options,
+                                               const Corrections& corrections) {
+  SimulationOptions recording = options;
+  recording.transfers = true;
+  ASSIGN_OR_RETURN(const SimulationResult shared, Simulate(workload, network, system, recording));
+  IsolatedTransfers isolated(workload, network, system, options.congestion);
+  FixedDurations durations(workload);
+  RETURN_IF_ERROR(
+      Corrector(workload, shared.transfers, corrections, isolated, /*all_alone=*/true, &durations)
+          .Run());
+  SimulationOptions alone = options;
+  alone.fixed_durations = &durations;
+  return Simulate(workload, network, system, alone);
 }
 
 }  // namespace meridian

@@ -3,7 +3,7 @@
 // a calibration make of them:
 //
 //   1. run      without corrections: when each transfer was under way, and beside which others
-//   2. alone    transfers that were beside others are timed with the network to themselves
+//   2. alone    transfers are timed with the network to themselves, all members beginning at once
 //   3. correct  by the rule of corrections.h
 //   4. run      with these durations in place of messages on the network
 //
@@ -44,6 +44,14 @@ absl::StatusOr<CorrectedSimulation> SimulateCorrected(const Workload& workload,
                                                       const SystemConfig& system,
                                                       const SimulationOptions& options,
                                                       const Corrections& corrections);
+
+// Simulates the workload with every transfer, corrected or not, as long as with the network to
+// itself from its last member's start on: nothing is moved before, and nothing shares a link.
+absl::StatusOr<SimulationResult> SimulateAlone(const Workload& workload,
+                                               const NetworkConfig& network,
+                                               const SystemConfig& system,
+                                               const SimulationOptions& options,
+                                               const Corrections& corrections);
 
 }  // namespace meridian
 

@@ -94,12 +94,21 @@ TEST(CorrectedSimulationTest, ACollectiveBeginsWhenTheLastMemberDoes) {
   workload.ranks[1] = RankWorkload();
   workload.ranks[1].Add(ComputeNode(1, 5000));
   workload.ranks[1].Add(CollectiveNode(2, CollectiveKind::kAllReduce, kMiB), {1});
-  // Rank 1 takes the engine 20,560 ns from 5000 on: two messages of 512 KiB, 500 + 9765 each, and
-  // 10 before, between and after them. Rank 0, whose first message came early, gets its last one
-  // 510 ns sooner: as soon as rank 1's link has sent the first.
+  // Alone it takes the engine 20,560 ns: two messages of 512 KiB, 500 + 9765 each, and 10 before,
+  // between and after them. That rank 0's first message comes early gains nothing.
   EXPECT_THAT(
       RunCorrected(workload, Ring(2), Only(CollectiveKind::kAllReduce, 0.5)).result.finish_ns,
-      ElementsAre(5000 + 10'025, 5000 + 10'280));
+      ElementsAre(5000 + 10'280, 5000 + 10'280));
+}
+
+// Two messages at once share a link; alone each takes 20,031 ns.
+TEST(CorrectedSimulationTest, AllMayBeTakenToBeAlone) {
+  const Workload workload = Messages({kMiB, kMiB});
+  ASSERT_GT(RunPlain(workload, Ring(2), Options(2)).makespan_ns(), 30'000);
+  ASSERT_OK_AND_ASSIGN(const SimulationResult alone,
+                       SimulateAlone(workload, Ring(2), SystemWith({"ring"}), Options(2),
+                                     Only(CollectiveKind::kPointToPoint, 3)));
+  EXPECT_EQ(alone.makespan_ns(), 3 * 20'031);
 }
 
 TEST(CorrectedSimulationTest, GroupsOnLinksOfTheirOwnAreEachAsAlone) {

@@ -199,8 +199,9 @@ double RatioAt(const std::vector<CorrectionPoint>& points, int64_t bytes, double
 double Corrections::CorrectedNs(const TransferTraits& transfer, double engine_ns) const {
   if (!Has(transfer.kind)) return engine_ns;
   const bool takes_one_way = transfer.is_one_way && !one_way.empty();
-  const double ratio = RatioAt(takes_one_way ? one_way : points[static_cast<size_t>(transfer.kind)],
-                               transfer.bytes, transfer.ranks);
+  double ratio = RatioAt(takes_one_way ? one_way : points[static_cast<size_t>(transfer.kind)],
+                         transfer.bytes, transfer.ranks);
+  if (factor) ratio *= factor(transfer);
   return std::min(std::round(ratio * std::max(engine_ns, kLeastEngineNs)), kMaxCorrectedNs);
 }
 
@@ -235,9 +236,8 @@ std::string CorrectionsToJson(const Corrections& corrections) {
   const auto add = [&](absl::string_view key, const std::vector<CorrectionPoint>& all) {
     std::vector<std::string> points;
     for (const CorrectionPoint& point : all) {
-      points.push_back(
-          absl::StrFormat("    {\"bytes\": %d, \"ratio\": %.17g, \"ranks\": %.17g}", point.bytes,
-                          point.ratio, point.ranks));
+      points.push_back(absl::StrFormat("    {\"bytes\": %d, \"ratio\": %.17g, \"ranks\": %.17g}",
+                                       point.bytes, point.ratio, point.ranks));
     }
     if (points.empty()) return;
     kinds.push_back(absl::StrCat("  \"", key, "\": [\n", absl::StrJoin(points, ",\n"), "\n  ]"));
@@ -285,8 +285,9 @@ std::vector<double> OverlapStretches(absl::Span<const TransferSpan> transfers) {
 }
 
 double CorrectedSharedNs(const Corrections& corrections, const SharedTransfer& transfer) {
-  const double own_ns =
-      corrections.CorrectedNs(transfer.traits, std::min(transfer.shared_ns, transfer.alone_ns));
+  const double own_ns = corrections.Has(transfer.traits.kind)
+                            ? corrections.CorrectedNs(transfer.traits, transfer.alone_ns)
+                            : std::min(transfer.shared_ns, transfer.alone_ns);
   const double waiting_ns = std::max(0.0, transfer.shared_ns - transfer.alone_ns);
   return std::min(own_ns + waiting_ns * transfer.stretch, kMaxCorrectedNs);
 }

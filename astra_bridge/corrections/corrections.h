@@ -24,20 +24,23 @@
 //
 // Beside others a transfer lasts
 //
-//   ratio x min(shared, alone)  +  max(0, shared - alone) x stretch
+//   ratio x alone  +  max(0, shared - alone) x stretch
 //   stretch = sum of ratio_o x alone_o / sum of alone_o  over the others that are under way meanwhile
 //
 // where alone is the engine's time with the network to itself and shared that beside the others:
 // its own work is corrected as its own, and what it waits for the others takes as much longer as
 // those really do. So transfers on links of their own last as long as alone; two alike, one behind
 // the other, last once and twice as long as alone; a small one behind a huge one takes its own time
-// and that of the huge one.
+// and that of the huge one. Where the engine lets data move before the last member has come, shared
+// is less than alone; what was measured does not depend on how early others came, so that is no
+// gain.
 #ifndef ASTRA_BRIDGE_CORRECTIONS_CORRECTIONS_H_
 #define ASTRA_BRIDGE_CORRECTIONS_CORRECTIONS_H_
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -96,6 +99,8 @@ struct Corrections {
   // Of messages whose source does not receive, and whose target does not send, meanwhile; those of
   // other messages where there are none.
   std::vector<CorrectionPoint> one_way;
+  // Besides, all corrected times are multiplied by this; null: by 1. No part of files.
+  std::function<double(const TransferTraits&)> factor;
 
   bool Has(CollectiveKind kind) const { return !points[static_cast<size_t>(kind)].empty(); }
 

@@ -24,6 +24,8 @@ namespace {
 using ::ChakraProtoMsg::Node;
 
 // Longer durations might not fit into 64 bits of nanoseconds.
+// Later starts, in the year 2243, are none.
+constexpr uint64_t kMaxStartMicros = uint64_t{1} << 53;
 constexpr uint64_t kMaxDurationMicros = uint64_t{1} << 50;
 
 // Reads the nodes of one rank.
@@ -67,6 +69,10 @@ class RankReader {
           absl::StrCat("duration_micros ", node.duration_micros(), " is out of range"));
     }
     result.duration_ns = static_cast<int64_t>(node.duration_micros() * 1000);
+    if (node.start_time_micros() > 0 && node.start_time_micros() < kMaxStartMicros) {
+      result.measured_start_ns = static_cast<int64_t>(node.start_time_micros() * 1000);
+    }
+    result.is_host_gap = node.name() == kHostGapOpKind;
     ASSIGN_OR_RETURN(const std::optional<bool> is_cpu_op,
                      GetBoolAttribute(node.attr(), kIsCpuOpAttribute));
     result.on_host = is_cpu_op.value_or(false);

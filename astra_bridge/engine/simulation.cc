@@ -273,6 +273,12 @@ class WorkloadRunner {
     uint32_t done = 0;
     // When all nodes were over; -1 before.
     int64_t finish_ns = -1;
+    // What it did up to `summed_ns`, and how many nodes compute and communicate since.
+    RankActivity activity;
+    int64_t summed_ns = 0;
+    uint32_t computing = 0;
+    uint32_t communicating = 0;
+    bool has_device = false;
     // By node; empty unless SimulationOptions::node_times.
     std::vector<int64_t> issue_ns;
     std::vector<int64_t> done_ns;
@@ -303,6 +309,7 @@ class WorkloadRunner {
         rank.issue_ns.resize(nodes);
         rank.done_ns.resize(nodes);
       }
+      rank.has_device = HasDevice(workload_.ranks[r]);
       rank.waits_for.resize(nodes);
       for (uint32_t node = 0; node < nodes; ++node) {
         rank.waits_for[node] = rank.graph.dependency_count(node);
@@ -413,6 +420,7 @@ class WorkloadRunner {
     const WorkloadNode& node = NodeOf(r, position);
     ++rank.issued;
     if (options_.node_times) rank.issue_ns[position] = events_.now_ns();
+    CountUnderWay(node, 1, &rank);
     const Resource resource = ResourceOf(node);
     --rank.free[resource];
     int32_t comm_stream = 0;
@@ -500,11 +508,29 @@ class WorkloadRunner {
     ++rank.done;
     ++nodes_done_;
     if (options_.node_times) rank.done_ns[node] = events_.now_ns();
+    CountUnderWay(NodeOf(r, node), -1, &rank);
     for (const uint32_t dependent : rank.graph.dependents(node)) {
       if (--rank.waits_for[dependent] == 0) MakeReady(r, dependent);
     }
     IssueReady(r);
     FinishIfIdle(r);
+  }
+
+  // Sums up what the rank did so far, and notes that a node more, or less, is under way.
+  void CountUnderWay(const WorkloadNode& node, int32_t change, Rank* rank) {
+    const int64_t elapsed_ns = events_.now_ns() - rank->summed_ns;
+    if (elapsed_ns > 0) {
+      rank->summed_ns = events_.now_ns();
+      rank->activity.span_ns = rank->summed_ns;
+      if (rank->computing > 0) rank->activity.computing_ns += elapsed_ns;
+      if (rank->communicating > 0) rank->activity.communicating_ns += elapsed_ns;
+      if (rank->communicating > 0 && rank->computing == 0) rank->activity.exposed_ns += elapsed_ns;
+    }
+    if (node.type != WorkloadNodeType::kCompute) {
+      rank->communicating += change;
+    } else if (Computes(node, rank->has_device)) {
+      rank->computing += change;
+    }
   }
 
   // Notes the end of a rank that has nothing to do any more.
@@ -583,6 +609,7 @@ class WorkloadRunner {
     for (size_t r = 0; r < ranks_.size(); ++r) {
       const Rank& rank = ranks_[r];
       result_.finish_ns.push_back(rank.finish_ns);
+      result_.activity.push_back(rank.activity);
       for (size_t node = 0; node < rank.done_ns.size(); ++node) {
         result_.nodes.push_back({static_cast<int32_t>(r), workload_.ranks[r].nodes()[node].id,
                                  rank.issue_ns[node], rank.done_ns[node]});

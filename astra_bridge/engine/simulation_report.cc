@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "astra_bridge/engine/simulated_times.pb.h"
 #include "astra_bridge/engine/simulation_report.pb.h"
 #include "xla_profiler/base/tables/text_table.h"
 
@@ -11,9 +12,17 @@ namespace {
 using Align = TextTable::Align;
 
 std::string NpuTable(const SimulationReport& report) {
-  TextTable table({{"rank", Align::kRight}, {"finish ns", Align::kRight}});
+  TextTable table({{"rank", Align::kRight},
+                   {"finish ns", Align::kRight},
+                   {"computing ns", Align::kRight},
+                   {"communicating ns", Align::kRight},
+                   {"exposed ns", Align::kRight}});
   for (const NpuReport& npu : report.npus()) {
-    table.AddRow({absl::StrCat(npu.id()), WithThousands(npu.finish_ns())});
+    const auto known = [&](int64_t ns) {
+      return npu.has_computing_ns() ? WithThousands(ns) : std::string("-");
+    };
+    table.AddRow({absl::StrCat(npu.id()), WithThousands(npu.finish_ns()), known(npu.computing_ns()),
+                  known(npu.communicating_ns()), known(npu.exposed_communication_ns())});
   }
   return table.ToString();
 }
@@ -60,6 +69,16 @@ SimulationReport MakeSimulationReport(const SimulationResult& result) {
     NpuReport& npu = *report.add_npus();
     npu.set_id(static_cast<int32_t>(rank));
     npu.set_finish_ns(result.finish_ns[rank]);
+    if (result.activity.empty()) continue;
+    npu.set_computing_ns(result.activity[rank].computing_ns);
+    npu.set_communicating_ns(result.activity[rank].communicating_ns);
+    npu.set_exposed_communication_ns(result.activity[rank].exposed_ns);
+  }
+  if (!result.activity.empty()) {
+    *report.mutable_times()->mutable_simulated() = ReportActivity(result.activity);
+    report.mutable_times()->set_schedule(
+        "one computation and one communication of a rank at a time, and sends wait for no "
+        "receiver, as in AstraSim");
   }
   for (const NodeTime& time : result.nodes) {
     NodeReport& node = *report.add_nodes();
@@ -95,9 +114,29 @@ std::string FormatSimulationReport(const SimulationReport& report) {
   for (const std::string& note : report.notes()) {
     absl::StrAppend(&text, "note       ", Printable(note), "\n");
   }
+  if (report.has_times()) absl::StrAppend(&text, "\n", FormatTimes(report.times()));
   absl::StrAppend(&text, "\n", NpuTable(report));
   if (report.nodes_size() > 0) absl::StrAppend(&text, "\n", NodeTable(report));
   if (report.links_size() > 0) absl::StrAppend(&text, "\n", LinkTable(report));
+  return text;
+}
+
+std::vector<NetworkTimes> NetworksOf(const SimulationComparison& comparison) {
+  std::vector<NetworkTimes> networks;
+  for (const SimulationReport& report : comparison.networks()) {
+    networks.push_back({report.network(), &report.times()});
+  }
+  return networks;
+}
+
+std::string FormatSimulationComparison(const SimulationComparison& comparison) {
+  std::string text = FormatNetworks(NetworksOf(comparison));
+  for (const SimulationReport& report : comparison.networks()) {
+    for (const std::string& note : report.notes()) {
+      absl::StrAppend(&text, "note       ", Printable(report.network()), ": ", Printable(note),
+                      "\n");
+    }
+  }
   return text;
 }
 

@@ -10,6 +10,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 SimulationResult SmallResult() {
   SimulationResult result;
@@ -44,12 +45,66 @@ TEST(SimulationReportTest, IsReadable) {
   EXPECT_THAT(FormatSimulationReport(report),
               AllOf(HasSubstr("engine     embedded\n"), HasSubstr("makespan   4,000 ns\n"),
                     HasSubstr("corrected  3 of 4 collectives and messages\n"),
-                    HasSubstr("note       odd?news\n"), HasSubstr("   1      4,000\n"),
+                    HasSubstr("note       odd?news\n"), HasSubstr("   1      4,000             -"),
                     // Device 2 is the first switch of a network of two.
                     HasSubstr("switch 0"), HasSubstr("25.0 %\n")));
   report = MakeSimulationReport(SimulationResult());
   EXPECT_THAT(FormatSimulationReport(report),
               AllOf(HasSubstr("makespan   0 ns\n"), Not(HasSubstr("node"))));
+}
+
+TEST(SimulationReportTest, SaysWhatRanksDo) {
+  SimulationResult result = SmallResult();
+  for (const int64_t finish_ns : result.finish_ns) {
+    result.activity.push_back({finish_ns, 500, 700, 300});
+  }
+  SimulationReport report = MakeSimulationReport(result);
+  EXPECT_EQ(report.npus(0).exposed_communication_ns(), 300);
+  EXPECT_EQ(report.times().simulated().makespan_ns(), report.makespan_ns());
+  EXPECT_EQ(report.times().simulated().computing_ns(), 500);
+  EXPECT_THAT(FormatSimulationReport(report), HasSubstr("simulated           0.004         0.001"));
+}
+
+TEST(SimulationReportTest, NetworksAreCompared) {
+  SimulationComparison comparison;
+  for (const char* name : {"a.yml", "b.yml"}) {
+    SimulationReport& report = *comparison.add_networks();
+    report.set_network(name);
+    report.mutable_times()->mutable_simulated()->set_makespan_ns(comparison.networks_size() *
+                                                                 1'000'000);
+    report.mutable_times()->mutable_measured()->set_makespan_ns(4'000'000);
+  }
+  comparison.mutable_networks(1)->add_notes("odd");
+  comparison.mutable_networks(1)->mutable_times()->set_low_ns(1'500'000);
+  comparison.mutable_networks(1)->mutable_times()->set_high_ns(2'500'000);
+  EXPECT_THAT(FormatSimulationComparison(comparison),
+              AllOf(HasSubstr("a.yml       1.000       0.250               -   1.000 "),
+                    HasSubstr("b.yml       2.000       0.500  1.500 to 2.500   2.000 "),
+                    HasSubstr("measured    4.000       1.000               -   4.000 "),
+                    HasSubstr("b.yml: odd\n")));
+  EXPECT_THAT(NetworksCsv(NetworksOf(comparison)),
+              AllOf(StartsWith("network,makespan_ns,"),
+                    HasSubstr("\n\"a.yml\",1000000,,,0,0,0,0,,4000000,0\n"),
+                    HasSubstr("\n\"b.yml\",2000000,1500000,2500000,0,0,0,0,,4000000,0\n")));
+}
+
+TEST(SimulatedTimesTest, DifferencesHaveCauses) {
+  SimulatedTimes times;
+  times.mutable_simulated()->set_makespan_ns(1'200'000);
+  times.set_schedule("in a row");
+  EXPECT_THAT(FormatTimes(times), Not(HasSubstr("measured")));
+  // Measured 1 ms; scheduled in another way 1.05, with the network's times 1.15, shared 1.2.
+  AddMeasured(1'000'000, {{1'050'000, 400'000, 650'000, 600'000}}, &times);
+  EXPECT_EQ(times.measured().idle_ns(), 0);
+  EXPECT_EQ(times.replayed_ns(), 1'050'000);
+  times.set_alone_ns(1'150'000);
+  times.set_one_at_a_time_ns(1'500'000);
+  EXPECT_THAT(
+      FormatTimes(times),
+      AllOf(HasSubstr("simulated is +20.0 % off measured: +10.0 % by how long communication "
+                      "takes alone, +5.0 % by what moves"),
+            HasSubstr("+5.0 % by the schedule (in a row)\n"),
+            HasSubstr("as astra_simulate has it: 1.500 ms (+25.0 %)\n")));
 }
 
 }  // namespace

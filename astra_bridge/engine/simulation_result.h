@@ -10,6 +10,7 @@
 
 #include "absl/types/span.h"
 #include "astra_bridge/engine/send_matcher.h"
+#include "chakra_export/graph/rank_activity.h"
 
 namespace meridian {
 
@@ -97,6 +98,8 @@ class TransferLog {
 struct SimulationResult {
   // When each rank is done, by rank.
   std::vector<int64_t> finish_ns;
+  // What each did until then, by rank. Empty when the engine does not tell.
+  std::vector<RankActivity> activity;
   // Times of all nodes by rank, and within a rank in the order of its nodes.
   std::vector<NodeTime> nodes;
   // Links that were used, by dimension and devices. Empty when the run was congestion-unaware.

@@ -644,5 +644,31 @@ TEST(FixedDurationsTest, OnlyNodesThatWereGivenOneHaveOne) {
   EXPECT_EQ(durations.Find(0, 0), std::nullopt);
 }
 
+// 100 ns of computing beside a message of 1 MiB, 20,031 ns; a host gap is no computing, and what
+// the host does counts only where no device does anything.
+TEST(SimulationTest, CommunicationIsExposedWhereNothingIsComputed) {
+  Workload workload;
+  workload.ranks.resize(2);
+  workload.ranks[0].Add(ComputeNode(1, 100));
+  workload.ranks[0].Add(SendNode(2, 1, 1 << 20));
+  WorkloadNode gap = ComputeNode(3, 50'000);
+  gap.is_host_gap = true;
+  workload.ranks[0].Add(gap, {1});
+  workload.ranks[1].Add(ReceiveNode(1, 0, 1 << 20));
+  WorkloadNode host = ComputeNode(2, 500);
+  host.on_host = true;
+  workload.ranks[1].Add(host);
+  const SimulationResult result = RunSimulation(workload, Ring(2), SystemWith({"ring"}));
+  ASSERT_EQ(result.activity.size(), 2u);
+  const int64_t message_ns = result.finish_ns[1];
+  EXPECT_EQ(result.activity[0].span_ns, 50'100);
+  EXPECT_EQ(result.activity[0].computing_ns, 100);
+  EXPECT_EQ(result.activity[0].communicating_ns, message_ns);
+  EXPECT_EQ(result.activity[0].exposed_ns, message_ns - 100);
+  EXPECT_EQ(result.activity[0].idle_ns(), 50'100 - message_ns);
+  EXPECT_EQ(result.activity[1].computing_ns, 500);
+  EXPECT_EQ(result.activity[1].exposed_ns, message_ns - 500);
+}
+
 }  // namespace
 }  // namespace meridian

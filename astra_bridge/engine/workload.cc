@@ -1,5 +1,7 @@
 #include "astra_bridge/engine/workload.h"
 
+#include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -82,6 +84,43 @@ absl::StatusOr<Membership> GroupTable::Find(int32_t rank, int32_t group_id) cons
   }
   membership.member = member->second;
   return membership;
+}
+
+bool Computes(const WorkloadNode& node, bool has_device) {
+  return node.type == WorkloadNodeType::kCompute && !node.is_host_gap &&
+         (!node.on_host || !has_device);
+}
+
+bool HasDevice(const RankWorkload& rank) {
+  return std::any_of(rank.nodes().begin(), rank.nodes().end(), [](const WorkloadNode& node) {
+    return node.type == WorkloadNodeType::kCompute && !node.is_host_gap && !node.on_host;
+  });
+}
+
+std::vector<RankActivity> MeasuredActivity(const Workload& workload) {
+  int64_t first_ns = std::numeric_limits<int64_t>::max();
+  for (const RankWorkload& rank : workload.ranks) {
+    for (const WorkloadNode& node : rank.nodes()) {
+      const bool is_measured = node.measured_start_ns != kNotMeasured;
+      if (!is_measured && node.duration_ns > 0 && !node.is_host_gap) return {};
+      if (is_measured) first_ns = std::min(first_ns, node.measured_start_ns);
+    }
+  }
+  std::vector<RankActivity> ranks;
+  if (first_ns == std::numeric_limits<int64_t>::max()) return ranks;
+  for (const RankWorkload& rank : workload.ranks) {
+    const bool has_device = HasDevice(rank);
+    std::vector<ActivityInterval> intervals;
+    for (const WorkloadNode& node : rank.nodes()) {
+      const bool computes = Computes(node, has_device);
+      if (node.measured_start_ns == kNotMeasured) continue;
+      if (!computes && node.type == WorkloadNodeType::kCompute) continue;
+      intervals.push_back(
+          {node.measured_start_ns, node.measured_start_ns + node.duration_ns, !computes});
+    }
+    ranks.push_back(SumActivity(std::move(intervals), first_ns));
+  }
+  return ranks;
 }
 
 }  // namespace meridian

@@ -26,6 +26,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "astra_bridge/engine/system_config.h"
+#include "chakra_export/graph/rank_activity.h"
 #include "xla_profiler/hlo/collective_kind.h"
 
 namespace meridian {
@@ -34,6 +35,9 @@ enum class WorkloadNodeType : uint8_t { kCompute, kCollective, kSend, kReceive }
 
 // The group of all ranks, in the order of their ids.
 inline constexpr int32_t kWorldGroup = 0;
+
+// Start of a node that was not measured.
+inline constexpr int64_t kNotMeasured = -1;
 
 // The algorithms that the system configuration names.
 inline constexpr int32_t kSystemAlgorithms = -1;
@@ -46,6 +50,10 @@ struct WorkloadNode {
 
   // Compute: the node runs on the host, beside what the device computes.
   bool on_host = false;
+  // Compute: it stands for time that nothing explains, and is no computation.
+  bool is_host_gap = false;
+  // When it was measured to start, Unix time; kNotMeasured when the trace does not say.
+  int64_t measured_start_ns = kNotMeasured;
   // Compute and broadcast (with replay_only any node): how long it lasts, at least 1 ns.
   int64_t duration_ns = 0;
   // Compute under a roofline, which then decides how long it lasts: operations, and bytes moved.
@@ -105,6 +113,16 @@ struct Workload {
   // Algorithm lists, one entry per network dimension, that nodes may name in place of the system's.
   std::vector<std::vector<CollectiveAlgorithm>> algorithms;
 };
+
+// Returns what each rank did by the times that its nodes were measured with; empty when a node that
+// lasts has no start.
+std::vector<RankActivity> MeasuredActivity(const Workload& workload);
+
+// Returns whether the node counts as computing: what a device does, or a host where no device does
+// anything.
+bool Computes(const WorkloadNode& node, bool has_device);
+// Returns whether a device of the rank computes.
+bool HasDevice(const RankWorkload& rank);
 
 struct Group {
   int32_t id = kWorldGroup;

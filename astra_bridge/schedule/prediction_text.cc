@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "astra_bridge/engine/simulated_times.h"
+#include "astra_bridge/engine/simulated_times.pb.h"
 #include "astra_bridge/schedule/prediction_report.pb.h"
 #include "xla_profiler/base/tables/text_table.h"
 
@@ -50,11 +52,19 @@ std::string SlowestEdges(const PredictionReport& report) {
   std::stable_sort(edges.begin(), edges.end(),
                    [](const auto* a, const auto* b) { return a->seconds() > b->seconds(); });
   const size_t shown = std::min(edges.size(), kShownEdges);
-  TextTable table(
-      {{"edge"}, {"us", TextTable::Align::kRight}, {"alone us", TextTable::Align::kRight}, {""}});
+  TextTable table({{"edge"},
+                   {"us", TextTable::Align::kRight},
+                   {"nine of ten us", TextTable::Align::kRight},
+                   {"alone us", TextTable::Align::kRight},
+                   {""}});
   for (size_t i = 0; i < shown; ++i) {
+    const std::string interval = edges[i]->has_low_seconds()
+                                     ? absl::StrCat(Micros(edges[i]->low_seconds()), " to ",
+                                                    Micros(edges[i]->high_seconds()))
+                                     : "-";
     table.AddRow({FirstCharacters(edges[i]->id(), kShownIdCharacters), Micros(edges[i]->seconds()),
-                  Micros(edges[i]->isolated_seconds()), edges[i]->fallback() ? "fallback" : ""});
+                  interval, Micros(edges[i]->isolated_seconds()),
+                  edges[i]->fallback() ? "fallback" : ""});
   }
   std::string text = table.ToString();
   if (shown < edges.size()) {
@@ -183,7 +193,20 @@ std::string FormatIteration(const PredictionReport& report) {
                     " x isolated (", Millis(Seconds(workload.isolated_iteration_ns())), " ms)");
   }
   absl::StrAppend(&text, "\n");
+  if (workload.has_times()) absl::StrAppend(&text, "\n", FormatTimes(workload.times()));
   return text;
+}
+
+std::vector<NetworkTimes> NetworksOf(const PredictionComparison& comparison) {
+  std::vector<NetworkTimes> networks;
+  for (const PredictionReport& report : comparison.networks()) {
+    networks.push_back({report.network(), &report.workload().times()});
+  }
+  return networks;
+}
+
+std::string FormatPredictionComparison(const PredictionComparison& comparison) {
+  return FormatNetworks(NetworksOf(comparison));
 }
 
 }  // namespace meridian

@@ -5,16 +5,26 @@
 #define ASTRA_BRIDGE_SCHEDULE_PREDICTION_TEXT_H_
 
 #include <string>
+#include <vector>
+
+#include "astra_bridge/engine/simulated_times.h"
 
 namespace meridian {
 
 class PredictionReport;  // prediction_report.proto
+class PredictionComparison;
 
 // Returns the slowest edges and the sums of a list of edges, as PredictEdges reports it.
 std::string FormatPrediction(const PredictionReport& report);
 
 // Returns the tables of a workload, as MakeIterationReport reports it.
 std::string FormatIteration(const PredictionReport& report);
+
+// Returns the workloads of the comparison, which must outlive them.
+std::vector<NetworkTimes> NetworksOf(const PredictionComparison& comparison);
+
+// Returns the comparison of a workload on several networks as a table.
+std::string FormatPredictionComparison(const PredictionComparison& comparison);
 
 }  // namespace meridian
 

@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
+#include "astra_bridge/engine/simulated_times.pb.h"
+#include "astra_bridge/engine/simulation_report.pb.h"
 #include "astra_bridge/schedule/prediction_report.pb.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/message.h"
@@ -176,6 +178,56 @@ TEST_F(AstraCalibrateTest, AnotherRunIsCheckedByCollectiveAndStep) {
   for (const CheckedCell& cell : report.cells()) EXPECT_TRUE(cell.has_compute_share());
   for (const CheckedStep& step : report.steps()) EXPECT_GT(step.measured_ns(), 0);
   EXPECT_THAT(directory_.Read("errors.csv"), StartsWith("what,run,name,bytes,group,"));
+}
+
+// One folder takes the place of four flags, and networks are compared in one call.
+TEST_F(AstraCalibrateTest, ACalibrationIsOneFolder) {
+  const std::string folder = directory_.PathOf("machine");
+  ASSERT_EQ(Calibrate({kSweep, "--calibration=" + folder}).exit_code, 0);
+  const std::string calibration = "--calibration=" + folder;
+  const CommandResult checked =
+      RunCommandLine("tools/astra_validate", {"--traces=examples/jax_cpu4", calibration, "--json"});
+  ASSERT_EQ(checked.exit_code, 0) << checked.standard_error;
+  const SimulationCheckReport check = Parse<SimulationCheckReport>(checked.standard_output);
+  EXPECT_EQ(check.cells_inside().n(), check.cells_size());
+  for (const CheckedCell& cell : check.cells()) {
+    EXPECT_LT(cell.simulated_low_ns(), cell.simulated_ns());
+    EXPECT_GT(cell.simulated_high_ns(), cell.simulated_ns());
+  }
+
+  const std::string workload = directory_.PathOf("w");
+  ASSERT_EQ(
+      RunCommandLine("tools/chakra_export", {"--traces=examples/jax_cpu4", "--output=" + workload})
+          .exit_code,
+      0);
+  const CommandResult simulated =
+      RunCommandLine("tools/astra_simulate", {"--workload=" + workload, calibration, "--json"});
+  ASSERT_EQ(simulated.exit_code, 0) << simulated.standard_error;
+  const SimulatedTimes times = Parse<SimulationReport>(simulated.standard_output).times();
+  EXPECT_GT(times.measured().makespan_ns(), 0);
+  EXPECT_GT(times.simulated().exposed_communication_ns(), 0);
+  EXPECT_LE(times.low_ns(), times.simulated().makespan_ns());
+  EXPECT_GE(times.high_ns(), times.simulated().makespan_ns());
+
+  directory_.Write("fast.yml",
+                   "topology: [ FullyConnected ]\nnpus_count: [ 4 ]\nbandwidth: [ 100.0 ]\n"
+                   "latency: [ 100.0 ]\n");
+  const std::string networks =
+      absl::StrCat("--network=", folder, "/network.yml,", directory_.PathOf("fast.yml"));
+  const std::string csv = "--csv=" + directory_.PathOf("networks.csv");
+  for (const char* command : {"astra_simulate", "astra_predict"}) {
+    const std::string which =
+        absl::StrCat(command == std::string("astra_simulate") ? "--workload=" : "--et=", workload);
+    const CommandResult compared =
+        RunCommandLine(absl::StrCat("tools/", command), {which, calibration, networks, csv});
+    ASSERT_EQ(compared.exit_code, 0) << compared.standard_error;
+    EXPECT_THAT(compared.standard_output,
+                AllOf(HasSubstr("network.yml"), HasSubstr("fast.yml"), HasSubstr("measured")));
+    EXPECT_THAT(directory_.Read("networks.csv"), StartsWith("network,makespan_ns,low_ns,"));
+    ExpectRefused(RunCommandLine(absl::StrCat("tools/", command),
+                                 {which, "--calibration=" + directory_.PathOf("")}),
+                  command, "network.yml: there is no such file; --calibration expects");
+  }
 }
 
 // Of its own transfers a calibration is off by what it could not fit.

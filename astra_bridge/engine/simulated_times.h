@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What commands say about the time of a simulated run, beside its measured one, and of the same run
+// on several networks.
+#ifndef ASTRA_BRIDGE_ENGINE_SIMULATED_TIMES_H_
+#define ASTRA_BRIDGE_ENGINE_SIMULATED_TIMES_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/types/span.h"
+#include "chakra_export/graph/rank_activity.h"
+
+namespace meridian {
+
+class ActivityReport;  // simulated_times.proto
+class SimulatedTimes;
+
+// There is at least one rank.
+ActivityReport ReportActivity(absl::Span<const RankActivity> ranks);
+
+// Adds how long the run was measured to take, and what ranks do in the same run scheduled as the
+// simulated one, with communication as long as it was measured.
+void AddMeasured(int64_t measured_ns, absl::Span<const RankActivity> replayed,
+                 SimulatedTimes* times);
+
+// Returns a table of what was measured and what is simulated, and why they differ.
+std::string FormatTimes(const SimulatedTimes& times);
+
+// The same workload on one of several networks.
+struct NetworkTimes {
+  // As the user named it.
+  std::string name;
+  const SimulatedTimes* times = nullptr;
+};
+
+// Returns a table with a row for each network, and one for what was measured.
+std::string FormatNetworks(absl::Span<const NetworkTimes> networks);
+// The same for a spreadsheet; times that are not known are empty.
+std::string NetworksCsv(absl::Span<const NetworkTimes> networks);
+
+}  // namespace meridian
+
+#endif  // ASTRA_BRIDGE_ENGINE_SIMULATED_TIMES_H_
