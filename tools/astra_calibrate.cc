@@ -32,7 +32,7 @@ ABSL_FLAG(std::string, topology, "",
           "YAML. Default: the shape that predicts best what it was not fitted to.");
 ABSL_FLAG(std::string, holdout, "",
           "What is left out to see how well it is predicted: each size (default), op or group in "
-          "turn.");
+          "turn, or step: every second step of a job, then the others.");
 ABSL_FLAG(std::string, sizes, "",
           "Fit only to transfers of these bytes, a comma list, and predict all others; in place of "
           "--holdout.");
@@ -73,7 +73,7 @@ absl::StatusOr<CalibrationOptions> ReadOptions() {
   if (!holdout.empty()) {
     const std::optional<Holdout> named = HoldoutFromName(holdout);
     if (!named.has_value()) {
-      return NoneOf("holdout", holdout, "size, op, group");
+      return NoneOf("holdout", holdout, "size, op, group, step");
     }
     if (!options.sizes.empty()) {
       return absl::InvalidArgumentError(

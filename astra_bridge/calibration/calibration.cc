@@ -47,7 +47,7 @@ constexpr double kTail = 0.05;
 constexpr size_t kShapeSizeFolds = 4;
 
 // In the order of Holdout.
-constexpr absl::string_view kHoldoutNames[] = {"size", "op", "group"};
+constexpr absl::string_view kHoldoutNames[] = {"size", "op", "group", "step"};
 
 // Returns the folds of all sizes but the smallest and the largest, from the cells of each size.
 Folds MakeSizeFolds(const std::map<int64_t, std::vector<size_t>>& by_size) {
@@ -502,6 +502,7 @@ class Calibrator {
     }
     const std::string rule(HoldoutName(options_.holdout));
     report_.set_holdout_rule(rule);
+    if (options_.holdout == Holdout::kStep) return PredictSteps();
     const Folds folds = MakeFolds(cells_, options_.holdout);
     if (folds.empty()) {
       report_.add_notes(
@@ -515,10 +516,38 @@ class Calibrator {
     return absl::OkStatus();
   }
 
+  // Fits to every second step, and predicts the others; then the other way round.
+  absl::Status PredictSteps() {
+    std::map<CellKey, size_t> positions;
+    for (size_t i = 0; i < cells_.size(); ++i) positions[KeyOf(cells_[i])] = i;
+    for (const bool from_second : {false, true}) {
+      const std::vector<TransferCell> seen = MakeTransferCells(EverySecondStep(runs_, from_second));
+      CellOptions all;
+      all.dropped_repeats = 0;
+      const std::vector<TransferCell> held =
+          MakeTransferCells(EverySecondStep(runs_, !from_second), all);
+      if (seen.empty() || held.empty()) {
+        return absl::InvalidArgumentError(
+            "--holdout=step leaves steps out, but the programs mark no steps, or a single one; use "
+            "jax.profiler.StepTraceAnnotation around each step, or hold out sizes");
+      }
+      ASSIGN_OR_RETURN(const CalibratedModel model, FitModel(start_, seen));
+      ASSIGN_OR_RETURN(const std::vector<double> held_ns,
+                       PredictCellsNs(model.parameters.fabric, model.corrections, held));
+      for (size_t i = 0; i < held.size(); ++i) {
+        step_predictions_.push_back({held[i].bytes, held[i].median_ns, held_ns[i]});
+        const auto found = positions.find(KeyOf(held[i]));
+        if (found != positions.end()) held_out_ns_[found->second] = held_ns[i];
+      }
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status Summarise() {
     ASSIGN_OR_RETURN(const std::vector<double> uncalibrated_ns,
                      EngineTimesNs(WithAssumedParameters(start_), cells_));
-    std::vector<Prediction> fit, held_out, without_corrections, uncalibrated;
+    std::vector<Prediction> fit, without_corrections, uncalibrated;
+    std::vector<Prediction> held_out = step_predictions_;
     for (size_t i = 0; i < cells_.size(); ++i) {
       const auto prediction = [&](double predicted_ns) {
         return Prediction{cells_[i].bytes, cells_[i].median_ns, predicted_ns};
@@ -530,7 +559,7 @@ class Calibrator {
       }
       const auto found = held_out_ns_.find(i);
       if (found != held_out_ns_.end()) {
-        held_out.push_back(prediction(found->second));
+        if (step_predictions_.empty()) held_out.push_back(prediction(found->second));
         cell->set_held_out_ns(found->second);
       }
       if (held_out_ns_.empty() || found != held_out_ns_.end()) {
@@ -609,6 +638,8 @@ class Calibrator {
   std::vector<double> predicted_ns_;
   // By position of the cell: the time by a model that had not seen it, if there was one.
   std::map<size_t, double> held_out_ns_;
+  // Of steps left out; empty unless these were.
+  std::vector<Prediction> step_predictions_;
   CalibrationReport report_;
 };
 
@@ -728,7 +759,7 @@ Folds MakeFolds(absl::Span<const TransferCell> cells, Holdout holdout) {
   }
   if (holdout == Holdout::kSize) return MakeSizeFolds(by_key);
   Folds folds;
-  if (by_key.size() < 2) return folds;
+  if (by_key.size() < 2 || holdout == Holdout::kStep) return folds;
   for (auto& [key, held] : by_key) folds.push_back(std::move(held));
   return folds;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <utility>
@@ -136,6 +137,15 @@ std::string DeviceKind(absl::string_view device_name) {
   return std::string(device_name.substr(0, device_name.find(':')));
 }
 
+std::vector<std::optional<int64_t>> StepsOfInstances(const CollectiveRun& run) {
+  std::vector<std::optional<int64_t>> steps;
+  for (const CollectiveInstance& instance : run.table.instances()) {
+    const CollectiveMember& member = run.table.MembersOf(instance)[0];
+    steps.push_back(run.profiles[run.table.NodeOf(member)].events[member.event].step);
+  }
+  return steps;
+}
+
 // A folder and its profiles.
 using ProfileFolder = std::pair<std::string, std::vector<std::string>>;
 
@@ -154,7 +164,8 @@ std::vector<ProfileFolder> SplitByFolder(const std::vector<std::string>& traces)
 
 }  // namespace
 
-TransferSamples TakeTransfers(const CollectiveTable& table) {
+TransferSamples TakeTransfers(const CollectiveTable& table,
+                              absl::Span<const std::optional<int64_t>> steps) {
   const std::vector<Predecessors> predecessors = FindPredecessors(table);
   std::map<std::vector<int32_t>, uint32_t> positions;
   TransferSamples result;
@@ -177,6 +188,7 @@ TransferSamples TakeTransfers(const CollectiveTable& table) {
     sample.bytes = op.operand_bytes;
     sample.protocol = instance.protocol;
     sample.overlapped = predecessors[i].overlapped;
+    if (!steps.empty()) sample.step = steps[i];
     for (const CollectiveMember& member : table.MembersOf(instance)) {
       sample.start_ns = std::max(sample.start_ns, FloorToNs(member.start_ps));
     }
@@ -230,7 +242,7 @@ absl::StatusOr<CalibrationRun> MakeCalibrationRun(const std::string& folder,
   if (!options.allow_violations) RETURN_IF_ERROR(RefuseViolations(run, check));
   CalibrationRun result;
   result.folder = folder;
-  result.transfers = TakeTransfers(run.table);
+  result.transfers = TakeTransfers(run.table, StepsOfInstances(run));
   result.recorded_ns = run.table.base_ns();
   result.steps = WholeSteps(run);
   for (const std::string& note : run.ranks.notes) result.notes.push_back(Printable(note));
@@ -323,6 +335,27 @@ std::vector<TransferCell> MakeTransferCells(absl::Span<const CalibrationRun> run
     result.push_back(std::move(cell));
   }
   return result;
+}
+
+std::vector<CalibrationRun> EverySecondStep(absl::Span<const CalibrationRun> runs,
+                                            bool from_second) {
+  std::vector<CalibrationRun> halves(runs.begin(), runs.end());
+  for (CalibrationRun& run : halves) {
+    std::vector<TransferSample>& samples = run.transfers.samples;
+    std::set<int64_t> steps;
+    for (const TransferSample& sample : samples) {
+      if (sample.step.has_value()) steps.insert(*sample.step);
+    }
+    samples.erase(std::remove_if(samples.begin(), samples.end(),
+                                 [&](const TransferSample& sample) {
+                                   if (!sample.step.has_value()) return true;
+                                   const auto place =
+                                       std::distance(steps.begin(), steps.find(*sample.step));
+                                   return (place % 2 == 1) != from_second;
+                                 }),
+                  samples.end());
+  }
+  return halves;
 }
 
 std::optional<double> NoiseFloor(absl::Span<const TransferCell> cells) {

@@ -54,6 +54,8 @@ struct TransferSample {
   uint32_t protocol = 0;
   // A member took part in another collective meanwhile.
   bool overlapped = false;
+  // The user's step that it belongs to, where the program marks steps.
+  std::optional<int64_t> step;
 };
 
 struct TransferSamples {
@@ -74,8 +76,10 @@ struct TransferSamples {
   int64_t without_transfer = 0;
 };
 
-// The table's clocks are to be right: see CheckHappensBefore.
-TransferSamples TakeTransfers(const CollectiveTable& table);
+// The table's clocks are to be right: see CheckHappensBefore. Steps are by instance of the table;
+// empty when they are not known.
+TransferSamples TakeTransfers(const CollectiveTable& table,
+                              absl::Span<const std::optional<int64_t>> steps = {});
 
 struct CalibrationRun {
   // The folder of the profiles, for messages, and the paths of the profiles.
@@ -174,6 +178,11 @@ struct CellOptions {
   // Use transfers that met another collective of the same rank, too.
   bool keep_overlapped = false;
 };
+
+// Returns the runs with the transfers of every second step alone, from the first step on or from the
+// second; transfers of no step are left out.
+std::vector<CalibrationRun> EverySecondStep(absl::Span<const CalibrationRun> runs,
+                                            bool from_second);
 
 // Returns the cells sorted by their keys. Runs of the same number of ranks share cells.
 std::vector<TransferCell> MakeTransferCells(absl::Span<const CalibrationRun> runs,

@@ -180,6 +180,20 @@ TEST_F(AstraCalibrateTest, AnotherRunIsCheckedByCollectiveAndStep) {
   EXPECT_THAT(directory_.Read("errors.csv"), StartsWith("what,run,name,bytes,group,"));
 }
 
+// A job says how well it predicts steps that it was not fitted to; a sweep has none.
+TEST_F(AstraCalibrateTest, StepsOfAJobAreLeftOut) {
+  const CommandResult result =
+      Calibrate({"--traces=examples/jax_tp_cuda4", "--holdout=step", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  const CalibrationReport report = Parse<CalibrationReport>(result.standard_output);
+  EXPECT_EQ(report.holdout_rule(), "step");
+  // Both halves of the steps are predicted.
+  EXPECT_EQ(report.holdout().n(), 2 * report.fit().n());
+  EXPECT_LT(report.holdout().mape(), 0.15);
+  EXPECT_GT(report.holdout().mape(), 0.001);
+  ExpectRefused(Calibrate({kSweep, "--holdout=step"}), "astra_calibrate", "mark no steps");
+}
+
 // One folder takes the place of four flags, and networks are compared in one call.
 TEST_F(AstraCalibrateTest, ACalibrationIsOneFolder) {
   const std::string folder = directory_.PathOf("machine");
