@@ -6,6 +6,8 @@
 
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -99,23 +101,28 @@ absl::StatusOr<Calibration> CalibrateWithProgress(const std::vector<CalibrationR
   return Calibrate(runs, options);
 }
 
-// Returns where the outputs go: to the folder, unless a flag of its own says otherwise.
-CalibrationFiles OutputPaths() {
+// Returns where the outputs go, and makes the folder that they go to.
+absl::StatusOr<CalibrationFiles> OutputPaths() {
+  CalibrationFiles paths = {UserPath(FLAGS_output_network), UserPath(FLAGS_output_system),
+                            UserPath(FLAGS_output_corrections), UserPath(FLAGS_report)};
   const std::string folder = UserPath(FLAGS_calibration);
-  CalibrationFiles paths = folder.empty() ? CalibrationFiles() : FilesOfCalibration(folder);
-  const auto name = [](const absl::Flag<std::string>& flag, std::string* path) {
-    if (!absl::GetFlag(flag).empty()) *path = UserPath(flag);
-  };
-  name(FLAGS_output_network, &paths.network);
-  name(FLAGS_output_system, &paths.system);
-  name(FLAGS_output_corrections, &paths.corrections);
-  name(FLAGS_report, &paths.report);
-  return paths;
+  if (folder.empty()) return paths;
+  for (const std::string& path : paths.All()) {
+    if (path.empty()) continue;
+    return absl::InvalidArgumentError(
+        "--calibration names the folder where all files go; leave out --output_network, "
+        "--output_system, --output_corrections and --report, or --calibration");
+  }
+  if (absl::StrContains(folder, ',')) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--calibration=", Printable(folder),
+        " has a comma, which separates calibrations elsewhere; name the folder without one"));
+  }
+  RETURN_IF_ERROR(FileSystem::Posix().CreateDirectories(folder));
+  return FilesOfCalibration(folder);
 }
 
 absl::Status WriteOutputs(const Calibration& calibration, const CalibrationFiles& paths) {
-  const std::string folder = UserPath(FLAGS_calibration);
-  if (!folder.empty()) RETURN_IF_ERROR(FileSystem::Posix().CreateDirectories(folder));
   OutputFiles outputs(FileSystem::Posix());
   if (!paths.network.empty()) {
     ASSIGN_OR_RETURN(const std::string network, NetworkConfigToYaml(calibration.fabric.network));
@@ -134,7 +141,7 @@ absl::StatusOr<int> CalibrateTraces() {
   ASSIGN_OR_RETURN(const std::vector<std::string> traces, UserProfiles(FLAGS_traces, "sweep/"));
   std::vector<std::string> inputs = traces;
   inputs.push_back(UserPath(FLAGS_topology));
-  const CalibrationFiles outputs = OutputPaths();
+  ASSIGN_OR_RETURN(const CalibrationFiles outputs, OutputPaths());
   RETURN_IF_ERROR(CheckOutputPaths(inputs, outputs.All()));
   ASSIGN_OR_RETURN(const CalibrationOptions options, ReadOptions());
   CalibrationRunOptions run_options;

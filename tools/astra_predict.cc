@@ -17,12 +17,12 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "astra_bridge/cache/timing_cache.h"
-#include "astra_bridge/calibration/calibration_report.pb.h"
-#include "astra_bridge/calibration/check_reasons.h"
 #include "astra_bridge/calibration/prediction_interval.h"
 #include "astra_bridge/configuration/timing_config.h"
 #include "astra_bridge/configuration/timing_setup.h"
+#include "astra_bridge/corrections/corrected_timing.h"
 #include "astra_bridge/edges/comm_edge_list.h"
+#include "astra_bridge/edges/job_layout.h"
 #include "astra_bridge/engine/simulated_times.h"
 #include "astra_bridge/engine/simulated_times.pb.h"
 #include "astra_bridge/schedule/edge_domains.h"
@@ -45,7 +45,6 @@
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/parallel_for.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -163,15 +162,6 @@ absl::StatusOr<std::vector<CalibrationFiles>> NamedFiles() {
                             absl::GetFlag(FLAGS_corrections), ""});
 }
 
-absl::StatusOr<PredictionIntervals> ReadIntervals(const CalibrationFiles& files) {
-  if (files.report.empty()) return PredictionIntervals(CalibrationReport());
-  ASSIGN_OR_RETURN(const InputFile file,
-                   InputFile::Open(FileSystem::Posix(), files.report, UserInputOptions()));
-  ASSIGN_OR_RETURN(const CalibrationReport report,
-                   ParseCalibrationReport(file.bytes(), files.report));
-  return PredictionIntervals(report);
-}
-
 absl::StatusOr<TimingConfig> ReadConfig(const CalibrationFiles& named) {
   TimingConfig config;
   const std::string path = UserPath(FLAGS_config);
@@ -221,7 +211,7 @@ void AddIntervals(const PredictionIntervals& intervals, const std::vector<CommEd
   if (intervals.empty()) return;
   for (size_t i = 0; i < edges.size(); ++i) {
     EdgePrediction& edge = *report->mutable_edges(static_cast<int>(i));
-    const double factor = std::exp(intervals.LogFactor(TraitsOf(edges[i], ranks)));
+    const double factor = std::exp(intervals.LogFactor(TraitsOf({&edges[i], 1}, ranks)[0]));
     edge.set_low_seconds(edge.seconds() / factor);
     edge.set_high_seconds(edge.seconds() * factor);
   }
@@ -229,14 +219,21 @@ void AddIntervals(const PredictionIntervals& intervals, const std::vector<CommEd
 
 absl::StatusOr<PredictionReport> PredictList(const CalibrationFiles& files) {
   ASSIGN_OR_RETURN(const TimingConfig config, ReadConfig(files));
-  ASSIGN_OR_RETURN(const PredictionIntervals intervals, ReadIntervals(files));
-  ASSIGN_OR_RETURN(const CommEdgeList list,
+  ASSIGN_OR_RETURN(const PredictionIntervals intervals, ReadIntervals(FileSystem::Posix(), files));
+  ASSIGN_OR_RETURN(CommEdgeList list,
                    ReadCommEdges(FileSystem::Posix(), UserPath(FLAGS_edges), UserInputOptions()));
   ASSIGN_OR_RETURN(const TimingSetup setup,
                    SetUpTiming(FileSystem::Posix(), config, MachineEnvironment()));
+  // On devices, as they are timed.
+  std::vector<CommEdge> placed;
+  if (!intervals.empty()) {
+    placed = list.edges;
+    RETURN_IF_ERROR(PlaceEdges(setup.layout, &placed));
+  }
   const auto progress = ShowProgress("timing edges", list.edges.size());
-  ASSIGN_OR_RETURN(PredictionReport report, PredictEdges(setup, list, config.mode, progress));
-  AddIntervals(intervals, list.edges, setup.fabrics->MostNpus(), &report);
+  ASSIGN_OR_RETURN(PredictionReport report,
+                   PredictEdges(setup, std::move(list), config.mode, progress));
+  AddIntervals(intervals, placed, setup.fabrics->MostNpus(), &report);
   return report;
 }
 
@@ -251,9 +248,7 @@ absl::StatusOr<CommGroups> ReadGroups(const std::string& prefix) {
   return ReadCommGroups(FileSystem::Posix(), path);
 }
 
-absl::StatusOr<ExecutionGraph> ReadWorkload(const std::string& prefix) {
-  ASSIGN_OR_RETURN(const EtFiles files, FindEtFiles(FileSystem::Posix(), prefix));
-  RETURN_IF_ERROR(CheckNoRankIsMissing(files, prefix));
+absl::StatusOr<ExecutionGraph> ReadWorkload(const std::string& prefix, const EtFiles& files) {
   EtGraphReaderOptions options;
   options.input = UserInputOptions();
   ASSIGN_OR_RETURN(options.groups, ReadGroups(prefix));
@@ -306,9 +301,14 @@ absl::StatusOr<std::unique_ptr<IterationPrediction>> PredictWithProgress(
 
 // Neither of the traces nor of the other inputs is overwritten.
 absl::Status CheckOutputs(const std::vector<CalibrationFiles>& networks) {
-  ASSIGN_OR_RETURN(std::vector<std::string> inputs,
-                   FileSystem::Posix().Glob(absl::StrCat(UserPath(FLAGS_et), ".*")));
-  inputs.insert(inputs.end(), {UserPath(FLAGS_config), UserPath(FLAGS_comm_groups)});
+  const std::string prefix = UserPath(FLAGS_et);
+  std::vector<std::string> inputs = {UserPath(FLAGS_config), UserPath(FLAGS_comm_groups),
+                                     CommGroupsBeside(FileSystem::Posix(), prefix)};
+  for (const char* suffix : {".*.et", ".*.et.gz"}) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> traces,
+                     FileSystem::Posix().Glob(absl::StrCat(prefix, suffix)));
+    inputs.insert(inputs.end(), traces.begin(), traces.end());
+  }
   for (const CalibrationFiles& network : networks) {
     for (const std::string& path : network.All()) inputs.push_back(path);
   }
@@ -337,16 +337,20 @@ absl::StatusOr<PredictionReport> PredictWorkload(const CalibrationFiles& files,
   const std::string prefix = UserPath(FLAGS_et);
   const std::string manifest_path = UserPath(FLAGS_manifest);
   ASSIGN_OR_RETURN(TimingConfig config, ReadConfig(files));
-  ASSIGN_OR_RETURN(const PredictionIntervals intervals, ReadIntervals(files));
+  ASSIGN_OR_RETURN(const PredictionIntervals intervals, ReadIntervals(FileSystem::Posix(), files));
   // Formulas know nothing of what runs at once.
   if (absl::GetFlag(FLAGS_config).empty() && absl::GetFlag(FLAGS_engine).empty()) {
     config.model = TimingModel::kEmbedded;
   }
   ASSIGN_OR_RETURN(const IterationOptions options, ReadIterationOptions(config.mode));
-  ASSIGN_OR_RETURN(const TimingSetup setup,
-                   SetUpTiming(FileSystem::Posix(), config, MachineEnvironment()));
+  ASSIGN_OR_RETURN(const EtFiles traces, FindEtFiles(FileSystem::Posix(), prefix));
+  RETURN_IF_ERROR(CheckNoRankIsMissing(traces, prefix));
+  const int64_t ranks = static_cast<int64_t>(traces.files.size());
+  TimingEnvironment environment = MachineEnvironment();
+  environment.ranks = ranks;
+  ASSIGN_OR_RETURN(const TimingSetup setup, SetUpTiming(FileSystem::Posix(), config, environment));
   if (*workload == nullptr) {
-    ASSIGN_OR_RETURN(ExecutionGraph graph, ReadWorkload(prefix));
+    ASSIGN_OR_RETURN(ExecutionGraph graph, ReadWorkload(prefix, traces));
     *workload = std::make_unique<PredictedWorkload>(std::move(graph));
   }
   const ExecutionGraph& graph = (*workload)->graph;
@@ -359,12 +363,13 @@ absl::StatusOr<PredictionReport> PredictWorkload(const CalibrationFiles& files,
         MakeSnapshotManifest(**prediction, options, setup.timing->engine(), graph), manifest_path));
   }
   PredictionReport report = MakeIterationReport(**prediction, options, setup, graph, match);
-  report.set_network(files.network);
-  const int64_t ranks = static_cast<int64_t>(graph.Ranks().size());
+  report.set_network(files.name);
   AddIntervals(intervals, (*prediction)->edges.edges, ranks, &report);
   std::function<double(const CommEdge&)> log_factor;
   if (!intervals.empty()) {
-    log_factor = [&](const CommEdge& edge) { return intervals.LogFactor(TraitsOf(edge, ranks)); };
+    log_factor = [&](const CommEdge& edge) {
+      return intervals.LogFactor(TraitsOf({&edge, 1}, ranks)[0]);
+    };
   }
   ASSIGN_OR_RETURN(*report.mutable_workload()->mutable_times(),
                    TimeIteration(**prediction, graph, match, options.resources, log_factor));
@@ -408,12 +413,12 @@ absl::StatusOr<int> Predict() {
         networks.size(), " networks are named; ",
         has_edges ? "lists of edges are timed on one" : "--manifest lists the snapshots of one"));
   }
-  RETURN_IF_ERROR(CheckOutputs(networks));
   if (has_edges) {
     ASSIGN_OR_RETURN(const PredictionReport report, PredictList(networks[0]));
     Warn(report);
     return PrintReport(report, FormatPrediction);
   }
+  RETURN_IF_ERROR(CheckOutputs(networks));
   PredictionComparison comparison;
   std::unique_ptr<PredictedWorkload> workload;
   for (const CalibrationFiles& files : networks) {

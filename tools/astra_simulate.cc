@@ -11,8 +11,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "astra_bridge/calibration/calibration_report.pb.h"
-#include "astra_bridge/calibration/check_reasons.h"
 #include "astra_bridge/calibration/prediction_interval.h"
 #include "astra_bridge/corrections/corrected_simulation.h"
 #include "astra_bridge/corrections/corrections.h"
@@ -87,7 +85,7 @@ struct Inputs {
   // With --corrections.
   std::optional<Corrections> corrections;
   // Of a calibration; empty: not known.
-  PredictionIntervals intervals{CalibrationReport()};
+  PredictionIntervals intervals;
 };
 
 // Returns the networks that the flags name.
@@ -104,7 +102,7 @@ absl::StatusOr<Inputs> ReadInputs(const CalibrationFiles& files) {
         "astra_calibrate writes it");
   }
   Inputs inputs;
-  inputs.name = files.network;
+  inputs.name = files.name;
   ASSIGN_OR_RETURN(const InputFile network,
                    InputFile::Open(FileSystem::Posix(), files.network, UserInputOptions()));
   ASSIGN_OR_RETURN(inputs.network, ParseNetworkConfig(network.bytes(), files.network));
@@ -118,34 +116,30 @@ absl::StatusOr<Inputs> ReadInputs(const CalibrationFiles& files) {
   if (!files.corrections.empty()) {
     ASSIGN_OR_RETURN(inputs.corrections, ReadCorrections(FileSystem::Posix(), files.corrections));
   }
-  if (!files.report.empty()) {
-    ASSIGN_OR_RETURN(const InputFile report,
-                     InputFile::Open(FileSystem::Posix(), files.report, UserInputOptions()));
-    ASSIGN_OR_RETURN(const CalibrationReport parsed,
-                     ParseCalibrationReport(report.bytes(), files.report));
-    inputs.intervals = PredictionIntervals(parsed);
-  }
+  ASSIGN_OR_RETURN(inputs.intervals, ReadIntervals(FileSystem::Posix(), files));
   return inputs;
 }
 
-absl::StatusOr<Workload> ReadWorkload(const Inputs& inputs) {
-  ASSIGN_OR_RETURN(const std::string prefix,
-                   RequiredPath(FLAGS_workload, "traces", "run/llama for run/llama.0.et, ..."));
+// Returns the file with the process groups; empty for none.
+std::string FindGroups(const std::string& prefix) {
+  const std::string named = UserPath(FLAGS_comm_groups);
+  if (!named.empty()) return named;
+  const std::string beside = CommGroupsBeside(FileSystem::Posix(), prefix);
+  if (!beside.empty()) {
+    std::fprintf(stderr, "astra_simulate: note: process groups are those of %s\n",
+                 Printable(beside).c_str());
+  }
+  return beside;
+}
+
+absl::StatusOr<Workload> ReadWorkload(const std::string& prefix, const std::string& groups,
+                                      const Inputs& inputs) {
   EtWorkloadOptions options;
   options.input = UserInputOptions();
   options.names = !absl::GetFlag(FLAGS_trace_json).empty();
   ASSIGN_OR_RETURN(Workload workload,
                    ReadEtWorkload(FileSystem::Posix(), prefix, inputs.network, inputs.system,
                                   WithProgress(options, "reading ranks", inputs.network.npus())));
-  std::string groups = UserPath(FLAGS_comm_groups);
-  if (groups.empty()) {
-    groups = CommGroupsBeside(FileSystem::Posix(), prefix);
-    static bool was_said = false;
-    if (!groups.empty() && !std::exchange(was_said, true)) {
-      std::fprintf(stderr, "astra_simulate: note: process groups are those of %s\n",
-                   Printable(groups).c_str());
-    }
-  }
   if (!groups.empty()) RETURN_IF_ERROR(ReadWorkloadGroups(FileSystem::Posix(), groups, &workload));
   return workload;
 }
@@ -158,26 +152,56 @@ struct Outcome {
   std::string note;
   // A hash of the program that the sidecar ran.
   std::string astra_version;
-  // See SimulatedTimes.
-  std::optional<SimulationResult> replayed;
-  int64_t alone_ns = 0;
-  std::optional<std::pair<int64_t, int64_t>> interval_ns;
+  // All but what is simulated.
+  SimulatedTimes times;
 };
 
-// Returns when all is done if all corrected times are that many intervals longer: 1 for the longest
-// times to be expected, -1 for the shortest.
-absl::StatusOr<int64_t> MakespanAt(double intervals, const Inputs& inputs, const Workload& workload,
-                                   SimulationOptions options) {
+// Returns how long the workload takes with communication as long as it was measured from the last
+// member's start on.
+absl::StatusOr<SimulationResult> ReplayMeasured(const Inputs& inputs, const Workload& workload,
+                                                SimulationOptions options) {
+  FixedDurations measured(workload);
+  for (size_t rank = 0; rank < workload.ranks.size(); ++rank) {
+    const absl::Span<const WorkloadNode> nodes = workload.ranks[rank].nodes();
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      const bool is_transfer = nodes[i].type == WorkloadNodeType::kSend ||
+                               (nodes[i].type == WorkloadNodeType::kCollective &&
+                                nodes[i].op != CollectiveKind::kCollectiveBroadcast);
+      if (!is_transfer) continue;
+      measured.Set(static_cast<int32_t>(rank), static_cast<uint32_t>(i), nodes[i].duration_ns);
+    }
+  }
+  options.fixed_durations = &measured;
+  return Simulate(workload, inputs.network, inputs.system, options);
+}
+
+// Adds what the times are to be held against: what was measured, and how far they may be off.
+absl::Status AddOtherTimes(const Inputs& inputs, const Workload& workload,
+                           SimulationOptions options, CorrectedSimulator* simulator,
+                           SimulatedTimes* times) {
   options.node_times = options.link_use = false;
-  options.progress = nullptr;
-  Corrections corrections = *inputs.corrections;
-  corrections.factor = [&](const TransferTraits& transfer) {
-    return std::exp(intervals * inputs.intervals.LogFactor(transfer));
+  const std::optional<int64_t> measured_ns = MeasuredSpanNs(workload);
+  Corrections corrections = inputs.corrections.value_or(Corrections());
+  if (measured_ns.has_value() && !inputs.system.replay_only) {
+    times->set_measured_ns(*measured_ns);
+    ASSIGN_OR_RETURN(const SimulationResult replayed, ReplayMeasured(inputs, workload, options));
+    *times->mutable_replayed() = ReportActivity(replayed.activity);
+    ASSIGN_OR_RETURN(const SimulationResult alone, simulator->RunAlone(corrections));
+    times->set_alone_ns(alone.makespan_ns());
+  }
+  if (inputs.intervals.empty()) return absl::OkStatus();
+  const auto makespan_ns = [&](double intervals) -> absl::StatusOr<int64_t> {
+    corrections.factor = [&inputs, intervals](const TransferTraits& transfer) {
+      return std::exp(intervals * inputs.intervals.LogFactor(transfer));
+    };
+    ASSIGN_OR_RETURN(const CorrectedSimulation corrected, simulator->Run(corrections));
+    return corrected.result.makespan_ns();
   };
-  ASSIGN_OR_RETURN(
-      const CorrectedSimulation corrected,
-      SimulateCorrected(workload, inputs.network, inputs.system, options, corrections));
-  return corrected.result.makespan_ns();
+  ASSIGN_OR_RETURN(const int64_t low_ns, makespan_ns(-1));
+  ASSIGN_OR_RETURN(const int64_t high_ns, makespan_ns(1));
+  times->set_low_ns(low_ns);
+  times->set_high_ns(high_ns);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Outcome> SimulateEmbedded(const Inputs& inputs, const Workload& workload,
@@ -186,26 +210,20 @@ absl::StatusOr<Outcome> SimulateEmbedded(const Inputs& inputs, const Workload& w
   for (const RankWorkload& rank : workload.ranks) {
     nodes += static_cast<int64_t>(rank.nodes().size());
   }
-  // Corrections take a second run.
-  const int64_t runs = inputs.corrections.has_value() ? 2 : 1;
-  options.progress = ShowProgress("simulating nodes", static_cast<uint64_t>(nodes * runs));
+  options.progress = ShowProgress("simulating nodes", static_cast<uint64_t>(nodes));
+  ASSIGN_OR_RETURN(CorrectedSimulator simulator,
+                   CorrectedSimulator::Create(workload, inputs.network, inputs.system, options));
   Outcome outcome;
-  if (!inputs.corrections.has_value()) {
-    ASSIGN_OR_RETURN(outcome.result, Simulate(workload, inputs.network, inputs.system, options));
-    return outcome;
+  if (inputs.corrections.has_value()) {
+    ASSIGN_OR_RETURN(CorrectedSimulation corrected, simulator.Run(*inputs.corrections));
+    outcome.result = std::move(corrected.result);
+    outcome.corrections.emplace();
+    outcome.corrections->set_corrected(corrected.corrected);
+    outcome.corrections->set_uncorrected(corrected.uncorrected);
+  } else {
+    outcome.result = simulator.uncorrected();
   }
-  ASSIGN_OR_RETURN(
-      CorrectedSimulation corrected,
-      SimulateCorrected(workload, inputs.network, inputs.system, options, *inputs.corrections));
-  outcome.result = std::move(corrected.result);
-  outcome.corrections.emplace();
-  outcome.corrections->set_corrected(corrected.corrected);
-  outcome.corrections->set_uncorrected(corrected.uncorrected);
-  if (!inputs.intervals.empty()) {
-    ASSIGN_OR_RETURN(const int64_t low_ns, MakespanAt(-1, inputs, workload, options));
-    ASSIGN_OR_RETURN(const int64_t high_ns, MakespanAt(1, inputs, workload, options));
-    outcome.interval_ns = {low_ns, high_ns};
-  }
+  RETURN_IF_ERROR(AddOtherTimes(inputs, workload, options, &simulator, &outcome.times));
   return outcome;
 }
 
@@ -214,7 +232,12 @@ absl::Status RefuseWithSidecar(const SimulationOptions& options, size_t networks
   absl::string_view flag;
   if (!absl::GetFlag(FLAGS_csv).empty()) flag = "csv";
   if (networks > 1) flag = "network with several networks";
-  if (!absl::GetFlag(FLAGS_calibration).empty()) flag = "calibration";
+  if (!absl::GetFlag(FLAGS_calibration).empty()) {
+    return absl::InvalidArgumentError(
+        "--calibration: AstraSim can not apply corrections; give its --network and --system, or "
+        "use "
+        "--engine=embedded");
+  }
   if (options.comm_streams != 1) flag = "comm_streams";
   if (options.link_use) flag = "link_use";
   if (!absl::GetFlag(FLAGS_corrections).empty()) flag = "corrections";
@@ -282,22 +305,10 @@ std::string UnreceivedNote(const UnreceivedMessages& unreceived) {
                       " and ", example.bytes, " bytes");
 }
 
-SimulationReport MakeReport(const Inputs& inputs, const Workload& workload,
-                            const Outcome& outcome) {
+SimulationReport MakeReport(const Inputs& inputs, const Outcome& outcome) {
   SimulationReport report = MakeSimulationReport(outcome.result);
   report.set_network(inputs.name);
-  if (report.has_times()) {
-    SimulatedTimes& times = *report.mutable_times();
-    if (outcome.replayed.has_value()) {
-      AddMeasured(ReportActivity(MeasuredActivity(workload)).makespan_ns(),
-                  outcome.replayed->activity, &times);
-      times.set_alone_ns(outcome.alone_ns);
-    }
-    if (outcome.interval_ns.has_value()) {
-      times.set_low_ns(outcome.interval_ns->first);
-      times.set_high_ns(outcome.interval_ns->second);
-    }
-  }
+  if (report.has_times()) report.mutable_times()->MergeFrom(outcome.times);
   report.set_engine(absl::GetFlag(FLAGS_engine));
   report.set_congestion(absl::GetFlag(FLAGS_congestion));
   report.set_astra_version(outcome.astra_version);
@@ -311,71 +322,48 @@ SimulationReport MakeReport(const Inputs& inputs, const Workload& workload,
 }
 
 // Outputs must not take the place of what is simulated.
-absl::Status CheckOutputs(const std::vector<CalibrationFiles>& networks) {
-  ASSIGN_OR_RETURN(std::vector<std::string> inputs,
-                   FileSystem::Posix().Glob(absl::StrCat(UserPath(FLAGS_workload), ".*")));
-  inputs.push_back(UserPath(FLAGS_comm_groups));
+absl::Status CheckOutputs(const std::string& prefix, const std::string& groups,
+                          const std::vector<CalibrationFiles>& networks) {
+  std::vector<std::string> inputs = {groups};
+  for (const char* suffix : {".*.et", ".*.et.gz"}) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> traces,
+                     FileSystem::Posix().Glob(absl::StrCat(prefix, suffix)));
+    inputs.insert(inputs.end(), traces.begin(), traces.end());
+  }
   for (const CalibrationFiles& network : networks) {
     for (const std::string& path : network.All()) inputs.push_back(path);
   }
   return CheckOutputPaths(inputs, {UserPath(FLAGS_trace_json), UserPath(FLAGS_csv)});
 }
 
-// Runs the workload with communication as long as it was measured from the last member's start on;
-// nullopt when it was not.
-absl::StatusOr<std::optional<SimulationResult>> ReplayMeasured(const Inputs& inputs,
-                                                               const Workload& workload,
-                                                               SimulationOptions options) {
-  if (inputs.system.replay_only || MeasuredActivity(workload).empty()) return std::nullopt;
-  FixedDurations measured(workload);
-  for (size_t rank = 0; rank < workload.ranks.size(); ++rank) {
-    const absl::Span<const WorkloadNode> nodes = workload.ranks[rank].nodes();
-    for (size_t i = 0; i < nodes.size(); ++i) {
-      const bool is_transfer = nodes[i].type == WorkloadNodeType::kSend ||
-                               (nodes[i].type == WorkloadNodeType::kCollective &&
-                                nodes[i].op != CollectiveKind::kCollectiveBroadcast);
-      if (!is_transfer) continue;
-      measured.Set(static_cast<int32_t>(rank), static_cast<uint32_t>(i), nodes[i].duration_ns);
-    }
-  }
-  options.node_times = options.link_use = false;
-  options.fixed_durations = &measured;
-  ASSIGN_OR_RETURN(SimulationResult result,
-                   Simulate(workload, inputs.network, inputs.system, options));
-  return result;
-}
-
 absl::StatusOr<int> SimulateWorkload() {
   ASSIGN_OR_RETURN(const bool is_embedded,
                    NamedValue<bool>(FLAGS_engine, {{"embedded", true}, {"sidecar", false}}));
   ASSIGN_OR_RETURN(const SimulationOptions options, ReadOptions());
-  RETURN_IF_ERROR(
-      RequiredPath(FLAGS_workload, "traces", "run/llama for run/llama.0.et, ...").status());
+  ASSIGN_OR_RETURN(const std::string prefix,
+                   RequiredPath(FLAGS_workload, "traces", "run/llama for run/llama.0.et, ..."));
   ASSIGN_OR_RETURN(const std::vector<CalibrationFiles> networks, NamedFiles());
   if (!is_embedded) RETURN_IF_ERROR(RefuseWithSidecar(options, networks.size()));
   const std::string timeline = UserPath(FLAGS_trace_json), csv = UserPath(FLAGS_csv);
-  if (networks.size() > 1 && !timeline.empty()) {
-    return absl::InvalidArgumentError("--trace_json shows one run; name one network");
+  if (networks.size() > 1 && (!timeline.empty() || options.node_times || options.link_use)) {
+    return absl::InvalidArgumentError(
+        "--trace_json, --node_times and --link_use show one run; name one network");
   }
-  RETURN_IF_ERROR(CheckOutputs(networks));
-  SimulationComparison comparison;
+  // Before the traces, which may take minutes.
+  std::vector<Inputs> all;
   for (const CalibrationFiles& files : networks) {
-    // Before the traces, which may take minutes.
-    ASSIGN_OR_RETURN(const Inputs inputs, ReadInputs(files));
-    ASSIGN_OR_RETURN(const Workload workload, ReadWorkload(inputs));
-    ASSIGN_OR_RETURN(Outcome outcome, is_embedded ? SimulateEmbedded(inputs, workload, options)
-                                                  : SimulateWithSidecar(inputs, workload, options));
-    if (is_embedded) {
-      ASSIGN_OR_RETURN(outcome.replayed, ReplayMeasured(inputs, workload, options));
-    }
-    if (outcome.replayed.has_value()) {
-      ASSIGN_OR_RETURN(const SimulationResult alone,
-                       SimulateAlone(workload, inputs.network, inputs.system, options,
-                                     inputs.corrections.value_or(Corrections())));
-      outcome.alone_ns = alone.makespan_ns();
-    }
+    ASSIGN_OR_RETURN(all.emplace_back(), ReadInputs(files));
+  }
+  const std::string groups = FindGroups(prefix);
+  RETURN_IF_ERROR(CheckOutputs(prefix, groups, networks));
+  SimulationComparison comparison;
+  for (const Inputs& inputs : all) {
+    ASSIGN_OR_RETURN(const Workload workload, ReadWorkload(prefix, groups, inputs));
+    ASSIGN_OR_RETURN(const Outcome outcome, is_embedded
+                                                ? SimulateEmbedded(inputs, workload, options)
+                                                : SimulateWithSidecar(inputs, workload, options));
     if (!timeline.empty()) RETURN_IF_ERROR(WriteTimelineFile(workload, outcome.result, timeline));
-    *comparison.add_networks() = MakeReport(inputs, workload, outcome);
+    *comparison.add_networks() = MakeReport(inputs, outcome);
   }
   if (!csv.empty()) {
     RETURN_IF_ERROR(

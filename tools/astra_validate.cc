@@ -23,7 +23,6 @@
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 ABSL_FLAG(
@@ -50,6 +49,7 @@ ABSL_FLAG(bool, allow_violations, false,
 namespace meridian {
 namespace {
 
+constexpr double kLargestMaxError = 1e6;
 // Steps are exported one by one; so many are enough to see.
 constexpr size_t kMaxSteps = 16;
 
@@ -57,13 +57,29 @@ constexpr size_t kMaxSteps = 16;
 absl::StatusOr<std::optional<CalibrationReport>> ReadCalibration(
     const std::string& path, std::optional<CalibratedRange>* range) {
   if (path.empty()) return std::nullopt;
-  ASSIGN_OR_RETURN(const InputFile file,
-                   InputFile::Open(FileSystem::Posix(), path, UserInputOptions()));
-  ASSIGN_OR_RETURN(CalibrationReport report, ParseCalibrationReport(file.bytes(), path));
+  ASSIGN_OR_RETURN(CalibrationReport report, ReadCalibrationReport(FileSystem::Posix(), path));
   const absl::StatusOr<CalibratedRange> found = RangeOf(report);
   if (!found.ok()) return Annotate(found.status(), path);
   *range = *found;
   return report;
+}
+
+// Returns how far predictions may be off, and why that is not known, if a report was given.
+absl::StatusOr<PredictionIntervals> FindIntervals(const CalibrationFiles& named,
+                                                  const CalibrationReport& calibration,
+                                                  const Corrections& corrections,
+                                                  std::vector<std::string>* notes) {
+  if (named.report.empty()) return PredictionIntervals();
+  ASSIGN_OR_RETURN(const PredictionIntervals intervals, ReadIntervals(FileSystem::Posix(), named));
+  const char* reason = nullptr;
+  if (named.is_other_network) reason = "the network is not that of the calibration";
+  if (named.corrections.empty()) reason = "without --corrections";
+  if (!named.corrections.empty() && !NotesOnCorrections(calibration, corrections).empty()) {
+    reason = "the corrections are not those of the calibration";
+  }
+  if (reason == nullptr) return intervals;
+  notes->push_back(absl::StrCat("there are no intervals: ", reason));
+  return PredictionIntervals();
 }
 
 // Adds steps and notes to the report. A step that cannot be exported or scheduled is a note: the
@@ -114,6 +130,12 @@ absl::StatusOr<int> ValidateTraces() {
   FileSystem& files = FileSystem::Posix();
   ASSIGN_OR_RETURN(const std::vector<std::string> traces, UserProfiles(FLAGS_traces, "run/"));
   const std::string csv = UserPath(FLAGS_csv);
+  if (IsGiven("max_error") &&
+      !(absl::GetFlag(FLAGS_max_error) > 0 && absl::GetFlag(FLAGS_max_error) <= kLargestMaxError)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--max_error=", absl::GetFlag(FLAGS_max_error),
+                     " is no share above 0; expected e.g. --max_error=0.1 for 10 %"));
+  }
   ASSIGN_OR_RETURN(const CalibrationFiles named,
                    NamedCalibration(files, UserPath(FLAGS_calibration),
                                     {UserPath(FLAGS_network), UserPath(FLAGS_system),
@@ -131,11 +153,12 @@ absl::StatusOr<int> ValidateTraces() {
   ASSIGN_OR_RETURN(const std::optional<CalibrationReport> calibration,
                    ReadCalibration(named.report, &options.range));
   const CalibrationReport known = calibration.value_or(CalibrationReport());
-  options.intervals.emplace(known);
   Corrections corrections;
   if (!named.corrections.empty()) {
     ASSIGN_OR_RETURN(corrections, ReadCorrections(files, named.corrections));
   }
+  std::vector<std::string> calibration_notes;
+  ASSIGN_OR_RETURN(options.intervals, FindIntervals(named, known, corrections, &calibration_notes));
   CalibrationRunOptions run_options;
   run_options.reader.input = UserInputOptions();
   run_options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
@@ -144,14 +167,15 @@ absl::StatusOr<int> ValidateTraces() {
       ReadCalibrationRuns(files, traces, WithProgress(run_options, "reading", traces.size())));
   SimulationCheckReport steps;
   if (absl::GetFlag(FLAGS_steps)) {
-    const StepModel model{fabric, corrections, known.spreads(), *options.intervals};
+    const StepModel model{fabric, corrections, known.spreads(), options.intervals};
     RETURN_IF_ERROR(CheckSteps(runs, model, &steps, &options.beside.emplace()));
   } else {
     steps.add_notes("with --nosteps, computing beside collectives is not seen");
   }
-  std::vector<std::string> calibration_notes;
   if (calibration.has_value()) {
-    calibration_notes = NotesOnCalibratedRuns(*calibration, runs);
+    for (const std::string& note : NotesOnCalibratedRuns(*calibration, runs)) {
+      calibration_notes.push_back(note);
+    }
     if (!named.corrections.empty()) {
       for (const std::string& note : NotesOnCorrections(*calibration, corrections)) {
         calibration_notes.push_back(note);

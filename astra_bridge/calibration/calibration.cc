@@ -152,8 +152,9 @@ Folds MakeShapeFolds(absl::Span<const TransferCell> cells) {
   return folds;
 }
 
-// The algorithms that a kind may run by, in any group: trees are for all ranks only. Of direct ones a rank sends to all others at once, or to
-// one after the other. The first is what libraries do between hosts.
+// The algorithms that a kind may run by, in any group: trees are for all ranks only. Of direct ones
+// a rank sends to all others at once, or to one after the other. The first is what libraries do
+// between hosts.
 std::vector<CollectiveAlgorithm> AlgorithmsFor(CollectiveKind kind) {
   using Kind = CollectiveAlgorithm::Kind;
   const CollectiveAlgorithm ring{Kind::kRing}, direct{Kind::kDirect}, one_by_one{Kind::kDirect, 1};
@@ -247,31 +248,27 @@ std::vector<CorrectionPoint> OverPoints(const std::vector<CorrectionPoint>& poin
   return result;
 }
 
-// Returns how many times the number of ranks of a cell doubles from the nearest that others of its
-// kind have; 0 where none is of its kind.
-double DoublingsOf(const TransferCell& cell, absl::Span<const TransferCell> cells,
-                   const std::vector<size_t>& without) {
-  std::optional<double> least;
-  for (size_t i = 0; i < cells.size(); ++i) {
-    if (cells[i].kind != cell.kind || std::binary_search(without.begin(), without.end(), i)) {
-      continue;
-    }
-    const double doublings =
-        std::abs(std::log2(EffectiveRanksOf(cell) / EffectiveRanksOf(cells[i])));
-    least = std::min(least.value_or(doublings), doublings);
-  }
-  return least.value_or(0);
-}
-
-// Leaves out what MakeShapeFolds says.
+// Fits without some of the cells in turn, as MakeShapeFolds says, and returns what these were off
+// by.
 absl::StatusOr<std::vector<HeldOutError>> FindHeldOutErrors(const Fabric& start,
                                                             absl::Span<const TransferCell> cells) {
   std::vector<HeldOutError> errors;
   for (const std::vector<size_t>& fold : MakeShapeFolds(cells)) {
     ASSIGN_OR_RETURN(const auto predicted_ns, PredictHeldOut(start, cells, {fold}, nullptr));
+    std::map<CollectiveKind, std::set<double>> seen_ranks;
+    for (size_t i = 0; i < cells.size(); ++i) {
+      if (std::binary_search(fold.begin(), fold.end(), i)) continue;
+      seen_ranks[cells[i].kind].insert(EffectiveRanksOf(cells[i]));
+    }
     for (const auto& [i, time_ns] : predicted_ns) {
-      errors.push_back({cells[i].bytes, std::log(time_ns / cells[i].median_ns),
-                        DoublingsOf(cells[i], cells, fold)});
+      HeldOutError& error = errors.emplace_back();
+      error.bytes = cells[i].bytes;
+      error.log_error = std::log(time_ns / cells[i].median_ns);
+      error.doublings = std::nullopt;
+      for (const double ranks : seen_ranks[cells[i].kind]) {
+        const double doublings = std::abs(std::log2(EffectiveRanksOf(cells[i]) / ranks));
+        error.doublings = std::min(error.doublings.value_or(doublings), doublings);
+      }
     }
   }
   return errors;
@@ -370,6 +367,21 @@ void AddAssumedMessages(const CalibrationReport& report, Notes* notes) {
   notes->push_back(absl::StrFormat(
       "no message went %s: one way is taken to have %g times the bandwidth of both ways at once",
       one_way ? "both ways" : "one way", kOneWayAdvantage));
+}
+
+// Says when runs are fitted together that may have met a different load, or other machines.
+void AddRecordingTimes(absl::Span<const CalibrationRun> runs, Notes* notes) {
+  int64_t first_ns = std::numeric_limits<int64_t>::max(), last_ns = 0;
+  for (const CalibrationRun& run : runs) {
+    first_ns = std::min(first_ns, run.recorded_ns);
+    last_ns = std::max(last_ns, run.recorded_ns);
+  }
+  if (first_ns <= 0 || last_ns < first_ns || last_ns - first_ns <= kSameSittingNs) return;
+  notes->push_back(
+      absl::StrFormat("the runs were recorded up to %.1f hours apart: what differs between them "
+                      "may be the machine's "
+                      "load, or another machine",
+                      static_cast<double>(last_ns - first_ns) / static_cast<double>(kNsPerHour)));
 }
 
 void AddArrivalSpread(const ArrivalSpread& spread, Notes* notes) {
@@ -580,6 +592,7 @@ class Calibrator {
     CalibratedCell* cell = report_.add_cells();
     DescribeCell(cells_[i], cell);
     cell->set_group_size(static_cast<int64_t>(cells_[i].participants.size()));
+    cell->set_ranks(cells_[i].ranks);
     cell->set_pairs(cells_[i].pairs);
     cell->set_largest_hop(LargestHop(cells_[i]));
     if (cells_[i].pause_ns.has_value()) cell->set_pause_ns(*cells_[i].pause_ns);
@@ -723,10 +736,7 @@ absl::Status AssumeUnmeasuredMessages(const Fabric& fabric, Corrections* correct
           assumed.end());
       assumed.push_back(measured);
     }
-    std::sort(assumed.begin(), assumed.end(),
-              [](const CorrectionPoint& a, const CorrectionPoint& b) {
-                return std::tie(a.ranks, a.bytes) < std::tie(b.ranks, b.bytes);
-              });
+    std::sort(assumed.begin(), assumed.end(), IsBefore);
   }
   one_way = std::move(assumed);
   return absl::OkStatus();
@@ -888,6 +898,7 @@ Notes CalibrationNotes(absl::Span<const CalibrationRun> runs, const std::optiona
   for (const CalibrationRun& run : runs) {
     notes.insert(notes.end(), run.notes.begin(), run.notes.end());
   }
+  AddRecordingTimes(runs, &notes);
   if (topology.has_value()) AddTopology(*topology, start, &notes);
   if (!report.has_noise_floor()) {
     notes.push_back("nothing was repeated after its first time: the noise floor is not known");

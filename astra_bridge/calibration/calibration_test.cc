@@ -297,7 +297,7 @@ TEST(FitCorrectionsTest, EverySizeIsAPoint) {
   EXPECT_FALSE(corrections.Has(CollectiveKind::kAllGather));
 }
 
-// 1 GiB/s and no latency: the engine needs 1.024 us for 1,100 bytes or so; one way takes 1/1.5.
+// 1 GiB/s and no latency: the engine needs 1.024 us for 1,100 bytes or so; one way takes 1 / 1.6.
 TEST(AssumeUnmeasuredMessagesTest, PortsDoWhatGoesBothWaysSlower) {
   Fabric fabric = AssumedFabric(2);
   fabric.network.dimensions[0].latency_ns = 0;
@@ -370,6 +370,24 @@ TEST(CompareShapesTest, WithoutFarGroupsNoRingIsLookedAt) {
 }
 
 // Of two groups one takes twice, the other half the engine's time.
+// Two of two, two of four (at the geometric mean, 2.83) and four of four.
+TEST(FitCorrectionsTest, EveryNumberOfRanksIsACurve) {
+  std::vector<TransferCell> cells(3, CellOf(CollectiveKind::kAllReduce, 1024, 200));
+  cells[0].ranks = cells[1].ranks = 4;
+  cells[2].ranks = 2;
+  cells[0].participants = {0, 1, 2, 3};
+  cells[1].participants = cells[2].participants = {0, 1};
+  const Corrections corrections = FitCorrections(cells, {400, 100, 50});
+  const auto& points = corrections.points[static_cast<size_t>(CollectiveKind::kAllReduce)];
+  ASSERT_THAT(points, SizeIs(3));
+  EXPECT_DOUBLE_EQ(points[0].ranks, 2);
+  EXPECT_DOUBLE_EQ(points[0].ratio, 4);
+  EXPECT_DOUBLE_EQ(points[1].ranks, std::sqrt(8.0));
+  EXPECT_DOUBLE_EQ(points[1].ratio, 2);
+  EXPECT_DOUBLE_EQ(points[2].ranks, 4);
+  EXPECT_DOUBLE_EQ(points[2].ratio, 0.5);
+}
+
 TEST(FitCorrectionsTest, GroupsThatDisagreeHaveTheirGeometricMean) {
   const Corrections corrections = FitCorrections({CellOf(CollectiveKind::kAllReduce, 1024, 200),
                                                   CellOf(CollectiveKind::kAllReduce, 1024, 150)},

@@ -31,8 +31,6 @@ constexpr double kNotableBeside = 0.25;
 // Pauses this many times as short, or as long, as all that were calibrated with: what is done again
 // at once finds threads awake and caches warm.
 constexpr double kNotablePause = 3;
-// Runs recorded further apart than this may have met a different load, or be of another machine.
-constexpr int64_t kSameSittingNs = int64_t{3600} * 1'000'000'000;
 // Repeats tell what a circumstance does where so many have it more or less by this.
 constexpr size_t kLeastForEffect = 9;
 constexpr double kLeastContrast = 0.3;
@@ -68,8 +66,8 @@ bool IsProtocolNear(int64_t bytes, const std::string& protocol,
   return above != by_bytes.begin() && std::prev(above)->second.count(protocol) > 0;
 }
 
-// Returns ", and takes 1.9 times as long with the most of it as with the least", comparing thirds of
-// the repeats; nothing where they do not tell.
+// Returns " (repeats with the most take 1.90 times those with the least)", comparing thirds of the
+// repeats; nothing where they do not tell.
 std::string EffectText(const std::vector<double>& amounts,
                        const std::vector<double>& transfers_ns) {
   if (amounts.size() != transfers_ns.size() || amounts.size() < kLeastForEffect) return "";
@@ -86,7 +84,7 @@ std::string EffectText(const std::vector<double>& amounts,
     most_ns.push_back(transfers_ns[order[order.size() - 1 - i]]);
   }
   if (Mean(most) - Mean(least) < kLeastContrast) return "";
-  return absl::StrFormat(", and takes %.2f times as long with the most of it as with the least",
+  return absl::StrFormat(" (repeats with the most take %.2f times those with the least)",
                          Median(most_ns) / Median(least_ns));
 }
 
@@ -112,11 +110,13 @@ void AddPauseAndTime(const TransferCell& cell, const CellCircumstances& circumst
   if (cell.pause_ns.has_value() && range.longest_pause_ns >= range.shortest_pause_ns) {
     if (*cell.pause_ns * kNotablePause < range.shortest_pause_ns) {
       reasons->push_back(absl::StrFormat(
-          "sooner behind another collective: after %.0f us, calibrated after %.0f us and more",
+          "sooner behind another collective: after %.0f us, in the calibration after %.0f us or "
+          "more",
           std::max(0.0, *cell.pause_ns / kNsPerUs), range.shortest_pause_ns / kNsPerUs));
     } else if (*cell.pause_ns > kNotablePause * std::max(0.0, range.longest_pause_ns)) {
       reasons->push_back(absl::StrFormat(
-          "later behind another collective: after %.0f us, calibrated after %.0f us and less",
+          "later behind another collective: after %.0f us, in the calibration after %.0f us or "
+          "less",
           *cell.pause_ns / kNsPerUs, std::max(0.0, range.longest_pause_ns / kNsPerUs)));
     }
   }
@@ -124,8 +124,9 @@ void AddPauseAndTime(const TransferCell& cell, const CellCircumstances& circumst
   const int64_t apart_ns = std::max(circumstances.first_recorded_ns - range.last_recorded_ns,
                                     range.first_recorded_ns - circumstances.last_recorded_ns);
   if (apart_ns <= kSameSittingNs) return;
-  reasons->push_back(absl::StrFormat("recorded at another time: %.0f hours from the calibration",
-                                     static_cast<double>(apart_ns / kSameSittingNs)));
+  reasons->push_back(
+      absl::StrFormat("recorded at another time: %.1f hours from the calibration",
+                      static_cast<double>(apart_ns) / static_cast<double>(kNsPerHour)));
 }
 
 std::optional<double> FindSliceNs(std::vector<Timed> all) {
@@ -191,6 +192,9 @@ std::vector<std::string> CalibratedRange::Beyond(
   } else if (group_sizes.count(static_cast<int64_t>(cell.participants.size())) == 0) {
     reasons.push_back("group size not in the calibration");
   }
+  if (run_sizes.count(cell.ranks) == 0) {
+    reasons.push_back("number of ranks of the run not in the calibration");
+  }
   if (LargestHop(cell) > largest_hop) {
     reasons.push_back("members further apart than in the calibration");
   }
@@ -239,6 +243,12 @@ absl::StatusOr<CalibratedRange> RangeOf(const CalibrationReport& report) {
                        " has; write its report anew with astra_calibrate"));
     }
     (is_permute ? range.pairs : range.group_sizes).insert(size);
+    if (cell.ranks() <= 0) {
+      return absl::InvalidArgumentError(
+          "the calibration does not say how many ranks a run has; write its report anew with "
+          "astra_calibrate");
+    }
+    range.run_sizes.insert(cell.ranks());
     if (cell.largest_hop() <= 0) {
       return absl::InvalidArgumentError(
           "the calibration does not say how far apart the members of a group are; write its report "
@@ -294,9 +304,11 @@ std::vector<std::string> NotesOnCorrections(const CalibrationReport& calibration
   const auto same = [](const CalibratedCorrection& a, const CalibratedCorrection& b) {
     // Files may have been written with fewer digits.
     constexpr double kMargin = 1e-6;
-    return a.kind() == b.kind() && a.bytes() == b.bytes() &&
-           std::abs(a.ratio() - b.ratio()) <=
-               kMargin * std::max(std::abs(a.ratio()), std::abs(b.ratio()));
+    const auto near = [](double x, double y) {
+      return std::abs(x - y) <= kMargin * std::max(std::abs(x), std::abs(y));
+    };
+    return a.kind() == b.kind() && a.bytes() == b.bytes() && near(a.ratio(), b.ratio()) &&
+           near(a.ranks(), b.ranks());
   };
   if (std::equal(calibration.corrections().begin(), calibration.corrections().end(),
                  given.corrections().begin(), given.corrections().end(), same)) {
@@ -351,9 +363,10 @@ std::vector<std::string> FindReasons(const TransferCell& cell,
                                       100 * *circumstances.others_compute_share));
   }
   if (!circumstances.beside.empty() && Mean(circumstances.beside) > kNotableBeside) {
-    reasons.push_back(absl::StrFormat("beside other groups: mostly %s, %.1f at a time%s",
-                                      circumstances.most_beside, Mean(circumstances.beside),
-                                      EffectText(circumstances.beside, cell.transfers_ns)));
+    reasons.push_back(
+        absl::StrFormat("beside other groups: mostly %s, on average %.1f of them under way%s",
+                        circumstances.most_beside, Mean(circumstances.beside),
+                        EffectText(circumstances.beside, cell.transfers_ns)));
   }
   if (range.has_value()) AddPauseAndTime(cell, circumstances, *range, &reasons);
   if (Quantile(cell.transfers_ns, 0.75) > kUnsteadyFactor * Quantile(cell.transfers_ns, 0.25)) {

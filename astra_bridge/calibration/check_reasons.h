@@ -34,7 +34,8 @@ struct CalibratedRange {
   };
   // Kinds that are not there were not seen.
   std::map<CollectiveKind, Sizes> sizes;
-  // How many ranks the groups of collectives had.
+  // How many ranks the runs, and the groups of collectives, had.
+  std::set<int64_t> run_sizes;
   std::set<int64_t> group_sizes;
   // How far apart the next members of a group were at most: LargestHop.
   int64_t largest_hop = 0;
@@ -109,8 +110,8 @@ struct CellCircumstances {
 // What a reason is about: what comes before its details, which follow a colon.
 absl::string_view ReasonTopic(absl::string_view reason);
 
-// Returns e.g. "size outside the calibration", or "beside other groups: all-to-all 1,048,576 {2,3} of
-// 4, 95 % of its time"; nothing for a fair test. Time slices are those of
+// Returns e.g. "size outside the calibration", or "beside other groups: mostly all-to-all 1,048,576
+// {2,3} of 4, on average 0.9 of them under way"; nothing for a fair test. Time slices are those of
 // FindTimeSlicesNs; without a range, what was calibrated is not known.
 std::vector<std::string> FindReasons(const TransferCell& cell,
                                      const CellCircumstances& circumstances,

@@ -34,12 +34,14 @@ CalibrationReport ReportOfTwoSizes() {
     cell->set_kind("all-reduce");
     cell->set_bytes(bytes);
     cell->set_group_size(4);
+    cell->set_ranks(4);
     cell->set_largest_hop(1);
     cell->set_fitted(true);
   }
   CalibratedCell* permute = report.add_cells();
   permute->set_kind("p2p");
   permute->set_group_size(2);
+  permute->set_ranks(4);
   permute->set_pairs(4);
   permute->set_largest_hop(1);
   permute->set_bytes(1024);
@@ -407,9 +409,9 @@ TEST(CheckReasonsTest, OtherGroupsAreNamedWithWhatTheyDo) {
   const std::vector<std::string> reasons = FindReasons(
       CellOf({100, 100, 100, 150, 150, 150, 200, 200, 200}), circumstances, {}, std::nullopt);
   EXPECT_THAT(reasons, ElementsAre("ranks of other groups compute: 50 % of its time",
-                                   "beside other groups: mostly all-to-all 64 {2,3} of 4, 0.5 at a "
-                                   "time, and takes 2.00 times as long with the most of it as with "
-                                   "the least",
+                                   "beside other groups: mostly all-to-all 64 {2,3} of 4, on "
+                                   "average 0.5 of them under way (repeats with the most take 2.00 "
+                                   "times those with the least)",
                                    _));
   EXPECT_EQ(ReasonTopic(reasons[1]), "beside other groups");
   EXPECT_EQ(ReasonTopic(kMetOthers), kMetOthers);
@@ -419,6 +421,7 @@ TEST(CheckReasonsTest, PausesAndDaysDiffer) {
   CalibratedRange range;
   range.sizes[CollectiveKind::kAllReduce] = {1, 1 << 30};
   range.group_sizes = {4};
+  range.run_sizes = {4};
   range.largest_hop = 4;
   range.shortest_pause_ns = 100'000;
   range.longest_pause_ns = 200'000;
@@ -431,15 +434,15 @@ TEST(CheckReasonsTest, PausesAndDaysDiffer) {
   EXPECT_THAT(FindReasons(cell, circumstances, {}, range), IsEmpty());
   cell.pause_ns = 10'000;
   EXPECT_THAT(FindReasons(cell, circumstances, {}, range),
-              ElementsAre("sooner behind another collective: after 10 us, calibrated after 100 us "
-                          "and more"));
+              ElementsAre("sooner behind another collective: after 10 us, in the calibration after "
+                          "100 us or more"));
   cell.pause_ns = 1'000'000;
   circumstances.first_recorded_ns -= int64_t{3} * 3600 * 1'000'000'000;
   circumstances.last_recorded_ns = circumstances.first_recorded_ns;
   EXPECT_THAT(FindReasons(cell, circumstances, {}, range),
-              ElementsAre("later behind another collective: after 1000 us, calibrated after 200 us "
-                          "and less",
-                          StartsWith("recorded at another time: 2 hours")));
+              ElementsAre("later behind another collective: after 1000 us, in the calibration "
+                          "after 200 us or less",
+                          StartsWith("recorded at another time: 3.0 hours")));
 }
 
 TEST(CheckReasonsTest, RepeatsMayVaryTooMuchToMeanAnything) {
@@ -460,6 +463,7 @@ TEST(CheckReasonsTest, WhatWasNotCalibratedComesFirst) {
   CalibratedRange range;
   range.sizes[CollectiveKind::kAllReduce] = {1024, 2048};
   range.group_sizes = {4};
+  range.run_sizes = {4};
   range.largest_hop = 1;
   range.device_kinds = {"GPU"};
   CellCircumstances circumstances;

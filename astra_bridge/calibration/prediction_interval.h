@@ -9,64 +9,65 @@
 //     computes beside costs more still,
 //   * for sizes beyond those that were fitted, an allowance for each doubling,
 //
-// each a logarithm that covers nine of ten, added as squares.
+// each a logarithm that covers nine of ten, added as squares. Kinds that were not fitted are taken
+// to be right to a factor of two.
 #ifndef ASTRA_BRIDGE_CALIBRATION_PREDICTION_INTERVAL_H_
 #define ASTRA_BRIDGE_CALIBRATION_PREDICTION_INTERVAL_H_
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "astra_bridge/corrections/corrections.h"
-#include "astra_bridge/edges/comm_edge.h"
 
 namespace meridian {
 
 class CalibrationReport;
+class IntervalCoverage;
 class PredictionError;
 
 // The share of what is measured that is promised to lie in an interval.
 inline constexpr double kPromisedShare = 0.9;
 
-// Counts what was measured, and whether it lies inside, in an IntervalCoverage.
-template <typename Checked, typename Coverage>
-void CountInside(const Checked& checked, Coverage* coverage) {
-  coverage->set_n(coverage->n() + 1);
-  const bool is_inside = checked.measured_ns() >= checked.simulated_low_ns() &&
-                         checked.measured_ns() <= checked.simulated_high_ns();
-  coverage->set_inside(coverage->inside() + (is_inside ? 1 : 0));
-}
+// Counts a measured time, and whether it lies in its interval.
+void CountInside(double measured_ns, double low_ns, double high_ns, IntervalCoverage* coverage);
 
 // A cell that was predicted by a model that had not seen it.
 struct HeldOutError {
   int64_t bytes = 0;
   // log(predicted / measured).
   double log_error = 0;
-  // How many times the number of ranks doubles from what the model had seen; 0 for other sizes of
-  // the same.
-  double doublings = 0;
+  // How many times the number of ranks doubles from the nearest of its kind that the model had
+  // seen, so that it is 0 for other sizes and places of as many; nullopt where it had seen none of
+  // its kind.
+  std::optional<double> doublings = 0;
 };
 
-// Returns them for transfers below 1 MiB and for others. Where nothing was held out, what recordings
-// of several machines showed is assumed.
+// Returns them for transfers below 1 MiB and for others. Where nothing was held out, what
+// recordings of several machines showed is assumed.
 std::vector<PredictionError> MeasurePredictionErrors(absl::Span<const HeldOutError> errors,
                                                      bool on_processors);
 
-// Returns what intervals ask about an edge of a run of so many ranks, by itself.
-TransferTraits TraitsOf(const CommEdge& edge, int64_t ranks);
-
 class PredictionIntervals {
  public:
-  // A report without prediction errors gives no intervals.
-  explicit PredictionIntervals(const CalibrationReport& report);
+  // No intervals.
+  PredictionIntervals() = default;
+
+  // A report without prediction errors gives no intervals. InvalidArgument for numbers that can not
+  // be meant.
+  static absl::StatusOr<PredictionIntervals> FromReport(const CalibrationReport& report);
 
   bool empty() const { return errors_.empty(); }
 
   // Returns the logarithm of the factor f: nine of ten measured times lie between t / f and t x f,
   // where t is what is predicted. 0 when there are no intervals.
   double LogFactor(const TransferTraits& transfer) const;
+  // Returns the standard deviation of a normal distribution of logarithms with these intervals.
+  double LogDeviation(const TransferTraits& transfer) const;
 
  private:
   struct Fitted {
@@ -80,7 +81,7 @@ class PredictionIntervals {
 
   // From so many bytes on.
   std::map<int64_t, LogError> errors_;
-  // By what corrections are of; all of them where a kind has none.
+  // By what corrections are of.
   std::map<std::string, Fitted> fitted_;
 };
 

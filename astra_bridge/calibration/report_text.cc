@@ -95,7 +95,9 @@ std::string FormatShapes(const CalibrationReport& report) {
   if (report.shapes().empty()) return "";
   TextTable table = TableOf({"network", ">held out", "algorithms"});
   for (const ComparedShape& shape : report.shapes()) {
-    table.AddRow({absl::StrCat(shape.topology(), shape.chosen() ? " (taken)" : ""),
+    const bool is_better = shape.held_out_error() < report.shapes(0).held_out_error();
+    table.AddRow({absl::StrCat(shape.topology(), shape.chosen() ? " (taken)" : "",
+                               is_better ? " (not better by a tenth)" : ""),
                   Percent(shape.held_out_error()), absl::StrJoin(shape.algorithms(), ", ")});
   }
   return absl::StrCat(table.ToString(), "\n");
@@ -127,7 +129,7 @@ std::string IntervalText(const Checked& checked) {
 
 std::string FormatCheckedCells(const SimulationCheckReport& report) {
   TextTable table = TableOf({"kind", ">bytes", "group", ">repeats", ">measured us", ">simulated us",
-                             ">nine of ten", ">error", "set apart by"});
+                             ">nine of ten us", ">error", "differs from the calibration by"});
   for (const CheckedCell& cell : report.cells()) {
     table.AddRow({cell.kind(), WithThousands(cell.bytes()), cell.group(),
                   WithThousands(cell.repeats()), Micros(cell.measured_ns()),
@@ -142,8 +144,8 @@ std::string StepName(const CheckedStep& step) {
 }
 
 std::string FormatSteps(const SimulationCheckReport& report) {
-  TextTable table = TableOf({"run", "step", ">measured us", ">simulated us", ">nine of ten",
-                             ">error", ">replayed us", ">computing beside"});
+  TextTable table = TableOf({"run", "step", ">measured us", ">simulated us", ">nine of ten us",
+                             ">error", ">replayed us", ">compute overlapped"});
   for (const CheckedStep& step : report.steps()) {
     table.AddRow({step.run(), StepName(step), Micros(step.measured_ns()),
                   Micros(step.simulated_ns()), IntervalText(step),
@@ -154,7 +156,7 @@ std::string FormatSteps(const SimulationCheckReport& report) {
 }
 
 std::string FormatReasons(const SimulationCheckReport& report) {
-  TextTable table = TableOf({"cells set apart by", ">cells", ">mean error"});
+  TextTable table = TableOf({"cells that differ by", ">cells", ">mean error"});
   for (const CheckedReason& reason : report.reasons()) {
     table.AddRow({reason.reason(), WithThousands(reason.cells()), Percent(reason.mape())});
   }
@@ -191,12 +193,17 @@ std::string FormatCalibration(const CalibrationReport& report) {
                    FormatParameters(report), "\n", FormatShapes(report), FormatErrors(report));
   absl::StrAppend(&text, "noise floor (halves of the repeats differ by)  ",
                   report.has_noise_floor() ? Percent(report.noise_floor()) : "not known", "\n");
-  for (const PredictionError& error : report.prediction_errors()) {
+  for (int i = 0; i < report.prediction_errors_size(); ++i) {
+    const PredictionError& error = report.prediction_errors(i);
+    const bool is_last = i + 1 == report.prediction_errors_size();
     absl::StrAppendFormat(
         &text,
-        "nine of ten predictions from %s on are right to a factor of %.2f, and to %.2f for each "
-        "doubling of ranks beyond\n",
-        FormatByteSize(error.from_bytes()), error.factor(), error.factor_per_doubling());
+        "nine of ten predictions of %s are within a factor of %.2f of what is measured; times %.2f "
+        "for each doubling of ranks beyond the fitted\n",
+        is_last ? absl::StrCat(FormatByteSize(error.from_bytes()), " and more")
+                : absl::StrCat("less than ",
+                               FormatByteSize(report.prediction_errors(i + 1).from_bytes())),
+        error.factor(), error.factor_per_doubling());
   }
   absl::StrAppendFormat(&text, "transfer against arrival spread  slope %.3f +- %.3f\n",
                         report.arrival_spread().slope(),
@@ -214,8 +221,8 @@ std::string FormatSimulationCheck(const SimulationCheckReport& report) {
   absl::StrAppend(&text, FormatReasons(report), "\n", FormatCheckErrors(report));
   const auto add = [&](absl::string_view what, const IntervalCoverage& coverage) {
     if (coverage.n() == 0) return;
-    absl::StrAppendFormat(&text, "%d of %d %s lie in their intervals (%.0f of 100 are promised)\n",
-                          coverage.inside(), coverage.n(), what, 100 * coverage.promised());
+    absl::StrAppendFormat(&text, "measured time inside the %.0f %% interval: %d of %d %s\n",
+                          100 * coverage.promised(), coverage.inside(), coverage.n(), what);
   };
   add("cells", report.cells_inside());
   add("steps", report.steps_inside());
@@ -227,17 +234,22 @@ std::string FormatSimulationCheck(const SimulationCheckReport& report) {
 
 std::string SimulationCheckCsv(const SimulationCheckReport& report) {
   std::string csv =
-      "what,run,name,bytes,group,start_ns,measured_ns,simulated_ns,signed_error,reasons\n";
+      "what,run,name,bytes,group,start_ns,measured_ns,simulated_ns,signed_error,reasons,"
+      "simulated_low_ns,simulated_high_ns\n";
   const auto add = [&](absl::string_view what, absl::string_view run, absl::string_view name,
                        int64_t bytes, absl::string_view group, int64_t start_ns, const auto& row,
-                       absl::string_view reasons) {
-    absl::StrAppendFormat(&csv, "%s,%s,%s,%d,%s,%d,%.3f,%.3f,%.6f,%s\n", what, CsvField(run),
+                       absl::string_view reasons, absl::string_view interval = ",") {
+    absl::StrAppendFormat(&csv, "%s,%s,%s,%d,%s,%d,%.3f,%.3f,%.6f,%s,%s\n", what, CsvField(run),
                           CsvField(name), bytes, CsvField(group), start_ns, row.measured_ns(),
-                          row.simulated_ns(), row.signed_error(), CsvField(reasons));
+                          row.simulated_ns(), row.signed_error(), CsvField(reasons), interval);
+  };
+  const auto interval = [](const auto& row) -> std::string {
+    if (!row.has_simulated_low_ns()) return ",";
+    return absl::StrFormat("%.3f,%.3f", row.simulated_low_ns(), row.simulated_high_ns());
   };
   for (const CheckedCell& cell : report.cells()) {
     add("cell", "", cell.kind(), cell.bytes(), cell.group(), 0, cell,
-        absl::StrJoin(cell.reasons(), "; "));
+        absl::StrJoin(cell.reasons(), "; "), interval(cell));
   }
   for (const CheckedCollective& collective : report.collectives()) {
     add("collective", collective.run(), collective.kind(), collective.bytes(), collective.group(),
@@ -248,7 +260,7 @@ std::string SimulationCheckCsv(const SimulationCheckReport& report) {
         "");
   }
   for (const CheckedStep& step : report.steps()) {
-    add("step", step.run(), StepName(step), 0, "", 0, step, "");
+    add("step", step.run(), StepName(step), 0, "", 0, step, "", interval(step));
   }
   return csv;
 }

@@ -126,18 +126,18 @@ SimulationCheckReport ReportOfOneCell() {
 TEST(SimulationCheckTextTest, TablesAreOfWhatThereIs) {
   EXPECT_EQ(
       FormatSimulationCheck(ReportOfOneCell()),
-      R"(kind            bytes  group       repeats  measured us  simulated us     nine of ten    error  set apart by
+      R"(kind            bytes  group       repeats  measured us  simulated us  nine of ten us    error  differs from the calibration by
 ----------  ---------  ----------  -------  -----------  ------------  --------------  -------  ---------------------------------------------------
 all-reduce  1,048,576  {0,1} of 4        8        200.0         150.0  100.0 to 225.0  -25.0 %  group size not in the calibration; computing beside
 
-cells set apart by  cells  mean error
-------------------  -----  ----------
-computing beside        1      25.0 %
+cells that differ by  cells  mean error
+--------------------  -----  ----------
+computing beside          1      25.0 %
 
 errors           n    mean     p95   signed
 ---------------  -  ------  ------  -------
 cells (medians)  1  25.0 %  25.0 %  -25.0 %
-1 of 1 cells lie in their intervals (90 of 100 are promised)
+measured time inside the 90 % interval: 1 of 1 cells
 note: clocks were not checked
 )");
 }
@@ -165,11 +165,11 @@ TEST(SimulationCheckTextTest, StepsHaveATableOfTheirOwn) {
   step->set_simulated_high_ns(1.2e6);
   step->set_compute_share(0.125);
   EXPECT_THAT(FormatSimulationCheck(report),
-              HasSubstr("run  step  measured us  simulated us      nine of ten    error  "
-                        "replayed us  computing beside\n"));
+              HasSubstr("run  step  measured us  simulated us   nine of ten us    error  "
+                        "replayed us  compute overlapped\n"));
   EXPECT_THAT(FormatSimulationCheck(report),
               HasSubstr("b    7          2000.0        1000.0  900.0 to 1200.0  -50.0 %       "
-                        "1900.0            12.5 %\n"));
+                        "1900.0              12.5 %\n"));
   EXPECT_THAT(FormatSimulationCheck(report), HasSubstr("a    all "));
 }
 
@@ -187,6 +187,8 @@ TEST(SimulationCheckCsvTest, EveryRowSaysWhatItIs) {
   cell->set_kind("all-reduce");
   cell->set_bytes(64);
   cell->set_group("{0,1} of 4");
+  cell->set_simulated_low_ns(1000);
+  cell->set_simulated_high_ns(1500);
   cell->add_reasons("computing beside");
   cell->add_reasons("met other collectives");
   CheckedCollective* collective = SetTimes(report.add_collectives());
@@ -204,15 +206,16 @@ TEST(SimulationCheckCsvTest, EveryRowSaysWhatItIs) {
   SetTimes(report.add_steps())->set_run("b");
   SetTimes(report.add_steps())->set_step(3);
   EXPECT_EQ(SimulationCheckCsv(report),
-            "what,run,name,bytes,group,start_ns,measured_ns,simulated_ns,signed_error,reasons\n"
+            "what,run,name,bytes,group,start_ns,measured_ns,simulated_ns,signed_error,reasons,"
+            "simulated_low_ns,simulated_high_ns\n"
             "cell,\"\",\"all-reduce\",64,\"{0,1} of 4\",0,1000.000,1250.000,0.250000,"
-            "\"computing beside; met other collectives\"\n"
+            "\"computing beside; met other collectives\",1000.000,1500.000\n"
             "collective,\"run \"\"a\"\"\",\"p2p\",64,\"2 pairs from {0,1} of 4\",7,1000.000,"
-            "1250.000,0.250000,\"met other collectives\"\n"
+            "1250.000,0.250000,\"met other collectives\",,\n"
             "snapshot,\"b\",\"all-reduce 64 {0,1} of 4 + p2p 8 {2,3} of 4\",0,\"\",8,1000.000,"
-            "1250.000,0.250000,\"\"\n"
-            "step,\"b\",\"all\",0,\"\",0,1000.000,1250.000,0.250000,\"\"\n"
-            "step,\"\",\"3\",0,\"\",0,1000.000,1250.000,0.250000,\"\"\n");
+            "1250.000,0.250000,\"\",,\n"
+            "step,\"b\",\"all\",0,\"\",0,1000.000,1250.000,0.250000,\"\",,\n"
+            "step,\"\",\"3\",0,\"\",0,1000.000,1250.000,0.250000,\"\",,\n");
 }
 
 }  // namespace

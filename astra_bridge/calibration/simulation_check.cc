@@ -99,6 +99,7 @@ class Checker {
       }
       FindBeside(run);
     }
+    NameMostBeside();
     time_slices_ns_ = FindTimeSlicesNs(cells_, simulated_ns_);
     if (!options_.beside.has_value()) return;
     for (size_t i = 0; i < cells_.size(); ++i) {
@@ -116,9 +117,9 @@ class Checker {
     std::iota(order.begin(), order.end(), size_t{0});
     std::stable_sort(order.begin(), order.end(),
                      [&](size_t a, size_t b) { return samples[a].start_ns < samples[b].start_ns; });
+    std::vector<size_t> cell_of;
+    for (const TransferSample& sample : samples) cell_of.push_back(PositionOf(run, sample));
     std::vector<double> beside(samples.size());
-    // By cell: what lies beside it, by cell.
-    std::map<size_t, std::map<size_t, double>> beside_ns;
     std::vector<size_t> under_way;
     const auto end_ns = [&](size_t i) {
       return static_cast<double>(samples[i].start_ns) + samples[i].transfer_ns;
@@ -129,22 +130,24 @@ class Checker {
                                      [&](size_t i) { return end_ns(i) <= start_ns; }),
                       under_way.end());
       for (const size_t other : under_way) {
-        if (samples[other].group == samples[next].group) continue;
+        // Of ranks that are in both, it is said that they met others.
+        if (samples[other].overlapped && samples[next].overlapped) continue;
         const double both_ns = std::min(end_ns(next), end_ns(other)) - start_ns;
         beside[next] += both_ns / samples[next].transfer_ns;
         beside[other] += both_ns / samples[other].transfer_ns;
-        const size_t cell = PositionOf(run, samples[next]);
-        const size_t other_cell = PositionOf(run, samples[other]);
-        beside_ns[cell][other_cell] += both_ns;
-        beside_ns[other_cell][cell] += both_ns;
+        beside_ns_[cell_of[next]][cell_of[other]] += both_ns;
+        beside_ns_[cell_of[other]][cell_of[next]] += both_ns;
       }
       if (under_way.size() < kMaxBeside) under_way.push_back(next);
     }
     // In the order in which cells have their transfers.
     for (size_t i = 0; i < samples.size(); ++i) {
-      circumstances_[PositionOf(run, samples[i])].beside.push_back(beside[i]);
+      circumstances_[cell_of[i]].beside.push_back(beside[i]);
     }
-    for (const auto& [cell, others] : beside_ns) {
+  }
+
+  void NameMostBeside() {
+    for (const auto& [cell, others] : beside_ns_) {
       const auto most =
           std::max_element(others.begin(), others.end(),
                            [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -199,8 +202,8 @@ class Checker {
     *report_.mutable_summary() = SummariseErrors(all);
     for (const CheckedCell& cell : report_.cells()) {
       if (!cell.has_simulated_low_ns()) continue;
-      report_.mutable_cells_inside()->set_promised(kPromisedShare);
-      CountInside(cell, report_.mutable_cells_inside());
+      CountInside(cell.measured_ns(), cell.simulated_low_ns(), cell.simulated_high_ns(),
+                  report_.mutable_cells_inside());
     }
     for (const auto& [reason, predictions] : by_reason) {
       CheckedReason* checked = report_.add_reasons();
@@ -211,8 +214,8 @@ class Checker {
   }
 
   void SetInterval(const TransferCell& cell, CheckedCell* checked) const {
-    if (!options_.intervals.has_value() || options_.intervals->empty()) return;
-    const double factor = std::exp(options_.intervals->LogFactor(TraitsOf(cell)));
+    if (options_.intervals.empty()) return;
+    const double factor = std::exp(options_.intervals.LogFactor(TraitsOf(cell)));
     checked->set_simulated_low_ns(checked->simulated_ns() / factor);
     checked->set_simulated_high_ns(checked->simulated_ns() * factor);
   }
@@ -319,6 +322,8 @@ class Checker {
   // By cell.
   std::vector<double> simulated_ns_;
   std::vector<CellCircumstances> circumstances_;
+  // By cell: for how long others were under way beside it, by cell.
+  std::map<size_t, std::map<size_t, double>> beside_ns_;
   // As FindTimeSlicesNs returns them.
   std::map<int32_t, double> time_slices_ns_;
   std::vector<Prediction> snapshot_predictions_;

@@ -27,8 +27,8 @@ struct SimulationCheckOptions {
   std::optional<CalibratedRange> range;
   // What ranks computed meanwhile. Absent: not known.
   std::optional<ComputeBeside> beside;
-  // How far predictions may be off. Absent: not known.
-  std::optional<PredictionIntervals> intervals;
+  // How far predictions may be off. Empty: not known.
+  PredictionIntervals intervals;
 };
 
 // Returns a report without steps. A network of one dimension is as large as each run.

@@ -14,8 +14,10 @@
 namespace meridian {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 constexpr int64_t kBytes = 1 << 20;
@@ -123,6 +125,7 @@ TEST(SimulationCheckTest, ReasonsAreVisible) {
   options.range.emplace();
   options.range->sizes[CollectiveKind::kAllGather] = {1024, 4096};
   options.range->group_sizes = {4};
+  options.range->run_sizes = {4};
   options.range->largest_hop = 1;
   ASSERT_OK_AND_ASSIGN(const SimulationCheckReport report,
                        CheckSimulation({RunOf({Sample(0, 50000), Sample(200000, 2300000),
@@ -151,6 +154,7 @@ TEST(SimulationCheckTest, DevicesAreThoseOfTheRun) {
   options.range.emplace();
   options.range->sizes[CollectiveKind::kAllGather] = {kBytes, kBytes};
   options.range->group_sizes = {4};
+  options.range->run_sizes = {4};
   options.range->largest_hop = 1;
   options.range->device_kinds = {"GPU"};
   CalibrationRun run = RunOf({Sample(0, 50000)});
@@ -195,6 +199,28 @@ TEST(SimulationCheckTest, NetworksThatAreTooSmallAreNamedWithWhatIsNeeded) {
 
 TEST(SimulationCheckTest, NothingToCheckIsRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(CheckSimulation({RunOf({})}, AssumedFabric(4), {}).status()));
+}
+
+// Two groups: the third transfer of each lies beside the other's for half of its time.
+TEST(SimulationCheckTest, OtherGroupsBesideAreNamed) {
+  std::vector<TransferSample> samples = {Sample(0, 100), Sample(1000, 100), Sample(2000, 100),
+                                         Sample(2050, 100)};
+  samples[3].group = 1;
+  samples[3].bytes = 1024;
+  CalibrationRun run = RunOf(samples);
+  run.transfers.groups = {{0, 1}, {2, 3}};
+  // The same transfers again.
+  CalibrationRun second = run;
+  ASSERT_OK_AND_ASSIGN(const SimulationCheckReport report,
+                       CheckSimulation({run, second}, AssumedFabric(4), {}));
+  ASSERT_THAT(report.cells(), SizeIs(2));
+  EXPECT_EQ(report.cells(0).bytes(), 1024);
+  EXPECT_DOUBLE_EQ(report.cells(0).beside(), 0.5);
+  EXPECT_THAT(report.cells(0).reasons(),
+              ElementsAre(AllOf(HasSubstr("beside other groups: mostly all-gather 1,048,576 {0,1}"),
+                                HasSubstr("on average 0.5"))));
+  EXPECT_NEAR(report.cells(1).beside(), 0.5 / 3, 1e-9);
+  EXPECT_THAT(report.cells(1).reasons(), IsEmpty());
 }
 
 }  // namespace

@@ -27,8 +27,7 @@ namespace {
 constexpr double kNsPerSecond = 1e9;
 // How often a step is scheduled with transfers that scatter.
 constexpr int kDraws = 40;
-// Nine tenths of a normal distribution lie within so many deviations.
-constexpr double kDeviations = 1.645;
+constexpr double kFullCircle = 6.283185307179586;
 // So many ranks outside of a group are enough to see whether they computed.
 constexpr size_t kMaxOthers = 16;
 
@@ -89,23 +88,11 @@ std::vector<const std::vector<TimeInterval>*> OthersOf(
   return others;
 }
 
-// Returns the time from the first start of a graph node to the last end.
-double SpanNs(const ExecutionGraph& graph) {
-  int64_t first_ns = std::numeric_limits<int64_t>::max();
-  int64_t last_ns = std::numeric_limits<int64_t>::min();
-  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
-    if (graph.start_ns(node) == kNoTimeNs) continue;
-    first_ns = std::min(first_ns, graph.start_ns(node));
-    last_ns = std::max(last_ns, IntervalOf(graph, node).end_ns);
-  }
-  return last_ns > first_ns ? static_cast<double>(last_ns - first_ns) : 0;
-}
-
 // Returns a draw from a normal distribution, the same with every library.
 double NormalDraw(std::mt19937_64& random) {
   const auto uniform = [&] { return (static_cast<double>(random() >> 11) + 0.5) * 0x1p-53; };
   const double radius = std::sqrt(-2 * std::log(uniform()));
-  return radius * std::cos(2 * M_PI * uniform());
+  return radius * std::cos(kFullCircle * uniform());
 }
 
 const TransferSpread& SpreadOf(int64_t bytes,
@@ -119,8 +106,7 @@ const TransferSpread& SpreadOf(int64_t bytes,
 
 // Returns how long the workload takes, for each of some draws; empty without spreads. Transfers
 // scatter as the spreads say, each by itself; what the calibration is off by, all of a kind have in
-// common. Draws come in pairs that are off by as much to either side, so that their mean is that of
-// the scatter.
+// common, half of it with all other kinds, too, with a mean factor of 1. Draws come in pairs that are off by as much to either side.
 absl::StatusOr<std::vector<double>> DrawMakespans(const ExecutionGraph& graph,
                                                   const CommunicationMatch& match,
                                                   const IterationPrediction& prediction,
@@ -129,19 +115,26 @@ absl::StatusOr<std::vector<double>> DrawMakespans(const ExecutionGraph& graph,
   if (model.spreads.empty()) return makespans_ns;
   std::vector<double> deviations;
   for (const CommEdge& edge : prediction.edges.edges) {
-    deviations.push_back(model.intervals.LogFactor(TraitsOf(edge, ranks)) / kDeviations);
+    deviations.push_back(model.intervals.LogDeviation(TraitsOf({&edge, 1}, ranks)[0]));
   }
   std::mt19937_64 random(1);
   std::array<double, kTimedKinds> off_by{};
   for (int draw = 0; draw < kDraws; ++draw) {
-    for (double& off : off_by) off = draw % 2 == 0 ? NormalDraw(random) : -off;
+    if (draw % 2 == 0) {
+      const double of_machine = NormalDraw(random);
+      for (double& off : off_by) off = (of_machine + NormalDraw(random)) / std::sqrt(2.0);
+    } else {
+      for (double& off : off_by) off = -off;
+    }
     std::vector<int64_t> edge_ns;
     for (size_t edge = 0; edge < prediction.seconds.size(); ++edge) {
       const CommEdge& moved = prediction.edges.edges[edge];
       const TransferSpread& spread = SpreadOf(moved.bytes, model.spreads);
       const double scatter =
           spread.ratios(static_cast<int>(random() % static_cast<uint64_t>(spread.ratios_size())));
-      const double off = off_by[static_cast<size_t>(moved.kind)] * deviations[edge];
+      const double deviation = deviations[edge];
+      const double off =
+          off_by[static_cast<size_t>(moved.kind)] * deviation - deviation * deviation / 2;
       edge_ns.push_back(std::llround(std::min(
           prediction.seconds[edge] * kNsPerSecond * scatter * std::exp(off), kMaxCorrectedNs)));
     }
@@ -225,7 +218,7 @@ absl::Status CheckStep(const ProfiledRun& profiles, const std::string& folder,
   CheckedStep& checked = *report->add_steps();
   checked.set_run(folder);
   if (step.has_value()) checked.set_step(*step);
-  checked.set_measured_ns(SpanNs(graph));
+  checked.set_measured_ns(static_cast<double>(MeasuredSpanNs(graph).value_or(0)));
   checked.set_simulated_ns(static_cast<double>(prediction->schedule.replay.makespan_ns));
   if (!drawn_ns.empty()) {
     checked.set_simulated_ns(Mean(drawn_ns));
@@ -243,12 +236,11 @@ absl::Status CheckStep(const ProfiledRun& profiles, const std::string& folder,
 void SummariseSteps(SimulationCheckReport* report) {
   std::vector<Prediction> predictions;
   for (const CheckedStep& step : report->steps()) {
-    if (step.measured_ns() > 0) {
-      predictions.push_back({0, step.measured_ns(), step.simulated_ns()});
-    }
+    if (step.measured_ns() <= 0) continue;
+    predictions.push_back({0, step.measured_ns(), step.simulated_ns()});
     if (!step.has_simulated_low_ns()) continue;
-    report->mutable_steps_inside()->set_promised(kPromisedShare);
-    CountInside(step, report->mutable_steps_inside());
+    CountInside(step.measured_ns(), step.simulated_low_ns(), step.simulated_high_ns(),
+                report->mutable_steps_inside());
   }
   *report->mutable_step_summary() = SummariseErrors(predictions);
   report->mutable_step_summary()->clear_mape_small();

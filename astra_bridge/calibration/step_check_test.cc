@@ -64,7 +64,7 @@ TEST(StepCheckTest, CommunicationWithNobodyElseIsNoComputation) {
   const Fabric fabric = AssumedFabric(2);
   const Corrections corrections;
   const CalibrationReport calibration;
-  const PredictionIntervals intervals(calibration);
+  const PredictionIntervals intervals;
   ASSERT_OK(CheckStep(run, "made_up", std::nullopt,
                       {fabric, corrections, calibration.spreads(), intervals},
                       /*allow_violations=*/false, &report, &beside));
@@ -84,7 +84,7 @@ TEST(StepCheckTest, ARealRunIsScheduledAgain) {
   const Fabric fabric = AssumedFabric(4);
   const Corrections corrections;
   CalibrationReport calibration;
-  const PredictionIntervals intervals(calibration);
+  const PredictionIntervals intervals;
   ASSERT_OK(CheckStep(run, "jax_tp_cuda4", std::nullopt,
                       {fabric, corrections, calibration.spreads(), intervals},
                       /*allow_violations=*/false, &report, &beside));
@@ -107,11 +107,13 @@ TEST(StepCheckTest, ARealRunIsScheduledAgain) {
   point->set_kind("all-reduce");
   point->set_bytes(1 << 20);
   point->set_ranks(4);
-  const PredictionIntervals wide(calibration);
+  point->set_ratio(1);
+  ASSERT_OK_AND_ASSIGN(const PredictionIntervals wide,
+                       PredictionIntervals::FromReport(calibration));
   ASSERT_OK(CheckStep(run, "jax_tp_cuda4", std::nullopt,
                       {fabric, corrections, calibration.spreads(), wide},
                       /*allow_violations=*/false, &report, &beside));
-  EXPECT_NEAR(report.steps(2).simulated_ns() / report.steps(1).simulated_ns(), 1, 0.05);
+  EXPECT_NEAR(report.steps(2).simulated_ns() / report.steps(1).simulated_ns(), 1, 0.03);
   EXPECT_LT(report.steps(2).simulated_low_ns(), report.steps(1).simulated_low_ns());
   EXPECT_GT(report.steps(2).simulated_high_ns(), report.steps(1).simulated_high_ns());
   const CheckedStep& step = report.steps(0);

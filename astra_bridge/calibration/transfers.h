@@ -47,8 +47,8 @@ struct TransferSample {
   double shortest_duration_ns = 0;
   // Nanoseconds from the first start of a member to the last.
   double arrival_spread_ns = 0;
-  // Nanoseconds from the last end of its members' collectives before it to its start; negative where
-  // they overlap, none for the first.
+  // Nanoseconds from the last end of its members' collectives before it to its start; negative
+  // where they overlap, none for the first.
   std::optional<double> pause_ns;
   // Position in TransferSamples::protocols.
   uint32_t protocol = 0;
@@ -80,6 +80,10 @@ struct TransferSamples {
 // empty when they are not known.
 TransferSamples TakeTransfers(const CollectiveTable& table,
                               absl::Span<const std::optional<int64_t>> steps = {});
+
+inline constexpr int64_t kNsPerHour = int64_t{3600} * 1'000'000'000;
+// Runs recorded further apart than this may have met a different load, or be of other machines.
+inline constexpr int64_t kSameSittingNs = kNsPerHour;
 
 struct CalibrationRun {
   // The folder of the profiles, for messages, and the paths of the profiles.
@@ -179,8 +183,8 @@ struct CellOptions {
   bool keep_overlapped = false;
 };
 
-// Returns the runs with the transfers of every second step alone, from the first step on or from the
-// second; transfers of no step are left out.
+// Returns the runs with the transfers of every second step alone, from the first step on or from
+// the second; transfers of no step are left out.
 std::vector<CalibrationRun> EverySecondStep(absl::Span<const CalibrationRun> runs,
                                             bool from_second);
 

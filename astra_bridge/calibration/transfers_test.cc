@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "astra_bridge/corrections/corrections.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "trace_alignment/collectives/testing/run_builder.h"
@@ -31,6 +32,26 @@ void SetBytes(RunBuilder* run, int64_t bytes) {
   for (ProfileCollectives& profile : run->profiles()) {
     for (CollectiveOp& op : profile.ops) op.operand_bytes = bytes;
   }
+}
+
+// The second begins 2,000 ns after the last end of the first, the third before the second ends.
+TEST(TransferSamplesTest, PausesAreFromTheLastEndBefore) {
+  RunBuilder run(2);
+  const uint32_t op = run.AddOp(CollectiveKind::kAllReduce, {{0, 1}});
+  SetBytes(&run, kBytes);
+  run.Add({op, 7, 0, 1'000'000, 3'000'000});
+  run.Add({op, 7, 1, 1'000'000, 4'000'000});
+  run.Add({op, 8, 0, 5'000'000, 9'000'000});
+  run.Add({op, 8, 1, 6'000'000, 9'000'000});
+  run.Add({op, 9, 0, 8'000'000, 12'000'000});
+  run.Add({op, 9, 1, 8'000'000, 12'000'000});
+  const TransferSamples taken = TakeTransfers(run.Build(), {{std::nullopt, 3, 4}});
+  ASSERT_THAT(taken.samples, SizeIs(3));
+  EXPECT_EQ(taken.samples[0].pause_ns, std::nullopt);
+  EXPECT_THAT(taken.samples[1].pause_ns, Optional(DoubleEq(2000)));
+  EXPECT_THAT(taken.samples[2].pause_ns, Optional(DoubleEq(-1000)));
+  EXPECT_EQ(taken.samples[0].step, std::nullopt);
+  EXPECT_EQ(taken.samples[2].step, 4);
 }
 
 TEST(TransferSamplesTest, WaitingIsNoTransfer) {
@@ -380,6 +401,45 @@ TEST(CalibrationRunTest, ClocksThatDisagreeAreRefusedUnlessTheUserInsists) {
   ASSERT_OK_AND_ASSIGN(const CalibrationRun run, MakeCalibrationRun("sweep", matched, options));
   EXPECT_TRUE(run.across_nodes);
   EXPECT_THAT(run.notes, ElementsAre(AllOf(HasSubstr("sweep: 1 collectives end before"))));
+}
+
+TEST(EffectiveRanksTest, AreOfThoseThatMoveDataAndOfTheRun) {
+  TransferCell cell;
+  cell.ranks = 8;
+  cell.participants = {0, 1};
+  EXPECT_DOUBLE_EQ(EffectiveRanksOf(cell), 4);
+  cell.participants = {0, 1, 2, 3, 4, 5, 6, 7};
+  EXPECT_DOUBLE_EQ(EffectiveRanksOf(cell), 8);
+  cell.kind = CollectiveKind::kPointToPoint;
+  cell.participants = {0, 1};
+  cell.pairs = 1;
+  EXPECT_DOUBLE_EQ(EffectiveRanksOf(cell), 4);
+  // Four pairs one way are all ranks; both ways they are a ring of four.
+  cell.pairs = 4;
+  EXPECT_DOUBLE_EQ(EffectiveRanksOf(cell), 8);
+  cell.is_both_ways = true;
+  EXPECT_DOUBLE_EQ(EffectiveRanksOf(cell), EffectiveRanks(4, 8));
+}
+
+TEST(EverySecondStepTest, TakesStepsInTurn) {
+  CalibrationRun run;
+  run.transfers.ranks = 2;
+  run.transfers.groups = {{0, 1}};
+  for (const std::optional<int64_t> step :
+       {std::optional<int64_t>(), std::optional<int64_t>(4), std::optional<int64_t>(7),
+        std::optional<int64_t>(7), std::optional<int64_t>(9)}) {
+    TransferSample& sample = run.transfers.samples.emplace_back();
+    sample.step = step;
+  }
+  const auto steps = [&](bool from_second) {
+    std::vector<int64_t> found;
+    for (const TransferSample& sample : EverySecondStep({run}, from_second)[0].transfers.samples) {
+      found.push_back(sample.step.value_or(-1));
+    }
+    return found;
+  };
+  EXPECT_THAT(steps(false), ElementsAre(4, 9));
+  EXPECT_THAT(steps(true), ElementsAre(7, 7));
 }
 
 }  // namespace

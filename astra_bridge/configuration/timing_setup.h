@@ -6,6 +6,7 @@
 #ifndef ASTRA_BRIDGE_CONFIGURATION_TIMING_SETUP_H_
 #define ASTRA_BRIDGE_CONFIGURATION_TIMING_SETUP_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,6 +32,8 @@ struct TimingEnvironment {
   // The user insists on AstraSim: without it nothing is timed. Otherwise the embedded engine, which
   // gives the same times, takes its place with a warning.
   bool require_astra = false;
+  // How many ranks the run has, for corrections; 0: as many as the largest network has NPUs.
+  int64_t ranks = 0;
 };
 
 struct TimingSetup {

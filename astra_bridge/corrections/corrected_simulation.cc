@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "astra_bridge/corrections/isolated_transfers.h"
 #include "astra_bridge/edges/timed_kind.h"
 #include "astra_bridge/engine/simulation.h"
 #include "astra_bridge/engine/simulation_result.h"
@@ -75,10 +75,8 @@ class Corrector {
       if (node.type != WorkloadNodeType::kSend) continue;
       sending_[log_.parts(transfer)[0].rank].Add(transfer.begin_ns, transfer.end_ns);
       receiving_[node.peer].Add(transfer.begin_ns, transfer.end_ns);
-      message_begins_ns_.push_back(transfer.begin_ns);
-      message_ends_ns_.push_back(transfer.end_ns);
     }
-    std::sort(message_ends_ns_.begin(), message_ends_ns_.end());
+    CountMovingRanks();
     for (absl::Span<const Transfer> rest = log_.transfers(); !rest.empty();) {
       const absl::Span<const Transfer> together = FirstTogether(rest);
       rest.remove_prefix(together.size());
@@ -90,7 +88,7 @@ class Corrector {
         for (const Transfer& transfer : together) RETURN_IF_ERROR(LeaveAlone(transfer));
         continue;
       }
-      if (corrected == 0) continue;
+      if (corrected == 0 && !corrections_.factor) continue;
       RETURN_IF_ERROR(CorrectTogether(together));
     }
     return absl::OkStatus();
@@ -106,6 +104,36 @@ class Corrector {
     return workload_.ranks[part.rank].nodes()[part.node];
   }
 
+  // Finds how many ranks send or receive a message in the middle of each.
+  void CountMovingRanks() {
+    enum Change { kEnd, kBegin, kMiddle };
+    std::vector<std::tuple<int64_t, Change, size_t>> changes;
+    for (size_t i = 0; i < log_.transfers().size(); ++i) {
+      const Transfer& transfer = log_.transfers()[i];
+      if (NodeOf(transfer).type != WorkloadNodeType::kSend) continue;
+      // What takes no time is under way for a moment, too.
+      const int64_t end_ns = std::max(transfer.end_ns, transfer.begin_ns + 1);
+      changes.push_back({transfer.begin_ns, kBegin, i});
+      changes.push_back({transfer.begin_ns + (end_ns - transfer.begin_ns) / 2, kMiddle, i});
+      changes.push_back({end_ns, kEnd, i});
+    }
+    std::sort(changes.begin(), changes.end());
+    moving_.resize(log_.transfers().size());
+    absl::flat_hash_map<int32_t, int64_t> messages_of_rank;
+    for (const auto& [time_ns, change, i] : changes) {
+      if (change == kMiddle) {
+        moving_[i] = static_cast<int64_t>(messages_of_rank.size());
+        continue;
+      }
+      const Transfer& transfer = log_.transfers()[i];
+      for (const int32_t rank : {log_.parts(transfer)[0].rank, NodeOf(transfer).peer}) {
+        int64_t& messages = messages_of_rank[rank];
+        messages += change == kBegin ? 1 : -1;
+        if (messages == 0) messages_of_rank.erase(rank);
+      }
+    }
+  }
+
   // True for a message whose source does not receive, and whose target does not send, meanwhile.
   bool IsOneWay(const Transfer& transfer) const {
     const WorkloadNode& node = NodeOf(transfer);
@@ -119,20 +147,12 @@ class Corrector {
 
   TransferTraits TraitsOf(const Transfer& transfer) const {
     const WorkloadNode& node = NodeOf(transfer);
-    const bool is_one_way = IsOneWay(transfer);
-    const int64_t ranks = static_cast<int64_t>(workload_.ranks.size());
-    int64_t moving = static_cast<int64_t>(log_.parts(transfer).size());
-    if (node.type == WorkloadNodeType::kSend) {
-      // Of messages both ways each rank has two.
-      const auto begun = std::lower_bound(message_begins_ns_.begin(), message_begins_ns_.end(),
-                                          std::max(transfer.end_ns, transfer.begin_ns + 1));
-      const auto ended =
-          std::upper_bound(message_ends_ns_.begin(), message_ends_ns_.end(), transfer.begin_ns);
-      const int64_t messages =
-          (begun - message_begins_ns_.begin()) - (ended - message_ends_ns_.begin());
-      moving = std::clamp(messages * (is_one_way ? 2 : 1), int64_t{2}, std::max<int64_t>(2, ranks));
-    }
-    return {KindOf(node), node.bytes, EffectiveRanks(moving, ranks), is_one_way};
+    const bool is_message = node.type == WorkloadNodeType::kSend;
+    const int64_t moving = is_message ? moving_[&transfer - log_.transfers().data()]
+                                      : static_cast<int64_t>(log_.parts(transfer).size());
+    return {KindOf(node), node.bytes,
+            EffectiveRanks(moving, static_cast<int64_t>(workload_.ranks.size())),
+            IsOneWay(transfer)};
   }
 
   // Returns the engine's times of its parts with the network to themselves.
@@ -193,9 +213,8 @@ class Corrector {
   // By rank: when messages of it, and to it, are under way.
   absl::flat_hash_map<int32_t, BusyTimes> sending_;
   absl::flat_hash_map<int32_t, BusyTimes> receiving_;
-  // Of all messages, each ascending.
-  std::vector<int64_t> message_begins_ns_;
-  std::vector<int64_t> message_ends_ns_;
+  // By transfer; 0 for collectives.
+  std::vector<int64_t> moving_;
 };
 
 // Returns the progress of one of two runs; runs_done are over.
@@ -209,53 +228,68 @@ std::function<void(int64_t done, int64_t nodes)> ProgressOfRun(const SimulationO
 
 }  // namespace
 
+CorrectedSimulator::CorrectedSimulator(const Workload& workload, const NetworkConfig& network,
+                                       const SystemConfig& system, const SimulationOptions& options)
+    : workload_(&workload),
+      network_(&network),
+      system_(&system),
+      options_(options),
+      isolated_(
+          std::make_unique<IsolatedTransfers>(workload, network, system, options.congestion)) {}
+
+absl::StatusOr<CorrectedSimulator> CorrectedSimulator::Create(const Workload& workload,
+                                                              const NetworkConfig& network,
+                                                              const SystemConfig& system,
+                                                              const SimulationOptions& options) {
+  CorrectedSimulator simulator(workload, network, system, options);
+  SimulationOptions recording = options;
+  recording.transfers = true;
+  ASSIGN_OR_RETURN(simulator.uncorrected_, Simulate(workload, network, system, recording));
+  simulator.log_ = std::exchange(simulator.uncorrected_.transfers, {});
+  // The links of corrected runs are those of the first.
+  simulator.options_.link_use = false;
+  return simulator;
+}
+
+absl::StatusOr<CorrectedSimulation> CorrectedSimulator::Run(const Corrections& corrections) {
+  FixedDurations durations(*workload_);
+  Corrector corrector(*workload_, log_, corrections, *isolated_, /*all_alone=*/false, &durations);
+  RETURN_IF_ERROR(corrector.Run());
+  CorrectedSimulation simulation;
+  simulation.corrected = corrector.corrected();
+  simulation.uncorrected = static_cast<int64_t>(log_.transfers().size()) +
+                           log_.untied_collectives() - simulation.corrected;
+  if (simulation.corrected == 0 && !corrections.factor) {
+    simulation.result = uncorrected_;
+    return simulation;
+  }
+  SimulationOptions corrected = options_;
+  corrected.fixed_durations = &durations;
+  ASSIGN_OR_RETURN(simulation.result, Simulate(*workload_, *network_, *system_, corrected));
+  simulation.result.links = uncorrected_.links;
+  return simulation;
+}
+
+absl::StatusOr<SimulationResult> CorrectedSimulator::RunAlone(const Corrections& corrections) {
+  FixedDurations durations(*workload_);
+  Corrector corrector(*workload_, log_, corrections, *isolated_, /*all_alone=*/true, &durations);
+  RETURN_IF_ERROR(corrector.Run());
+  SimulationOptions alone = options_;
+  alone.fixed_durations = &durations;
+  return Simulate(*workload_, *network_, *system_, alone);
+}
+
 absl::StatusOr<CorrectedSimulation> SimulateCorrected(const Workload& workload,
                                                       const NetworkConfig& network,
                                                       const SystemConfig& system,
                                                       const SimulationOptions& options,
                                                       const Corrections& corrections) {
-  SimulationOptions recording = options;
-  recording.transfers = true;
-  recording.progress = ProgressOfRun(options, /*runs_done=*/0);
-  CorrectedSimulation simulation;
-  ASSIGN_OR_RETURN(simulation.result, Simulate(workload, network, system, recording));
-  const TransferLog log = std::exchange(simulation.result.transfers, {});
-
-  IsolatedTransfers isolated(workload, network, system, options.congestion);
-  FixedDurations durations(workload);
-  Corrector corrector(workload, log, corrections, isolated, /*all_alone=*/false, &durations);
-  RETURN_IF_ERROR(corrector.Run());
-  simulation.corrected = corrector.corrected();
-  simulation.uncorrected = static_cast<int64_t>(log.transfers().size()) + log.untied_collectives() -
-                           simulation.corrected;
-  if (simulation.corrected == 0) return simulation;
-
-  SimulationOptions corrected = options;
-  corrected.fixed_durations = &durations;
-  corrected.link_use = false;
-  corrected.progress = ProgressOfRun(options, /*runs_done=*/1);
-  std::vector<LinkUse> links = std::move(simulation.result.links);
-  ASSIGN_OR_RETURN(simulation.result, Simulate(workload, network, system, corrected));
-  simulation.result.links = std::move(links);
-  return simulation;
-}
-
-absl::StatusOr<SimulationResult> SimulateAlone(const Workload& workload,
-                                               const NetworkConfig& network,
-                                               const SystemConfig& system,
-                                               const SimulationOptions& options,
-                                               const Corrections& corrections) {
-  SimulationOptions recording = options;
-  recording.transfers = true;
-  ASSIGN_OR_RETURN(const SimulationResult shared, Simulate(workload, network, system, recording));
-  IsolatedTransfers isolated(workload, network, system, options.congestion);
-  FixedDurations durations(workload);
-  RETURN_IF_ERROR(
-      Corrector(workload, shared.transfers, corrections, isolated, /*all_alone=*/true, &durations)
-          .Run());
-  SimulationOptions alone = options;
-  alone.fixed_durations = &durations;
-  return Simulate(workload, network, system, alone);
+  SimulationOptions first = options;
+  first.progress = ProgressOfRun(options, /*runs_done=*/0);
+  ASSIGN_OR_RETURN(CorrectedSimulator simulator,
+                   CorrectedSimulator::Create(workload, network, system, first));
+  simulator.set_progress(ProgressOfRun(options, /*runs_done=*/1));
+  return simulator.Run(corrections);
 }
 
 }  // namespace meridian

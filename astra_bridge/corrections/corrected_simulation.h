@@ -19,11 +19,16 @@
 #define ASTRA_BRIDGE_CORRECTIONS_CORRECTED_SIMULATION_H_
 
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "astra_bridge/corrections/corrections.h"
+#include "astra_bridge/corrections/isolated_transfers.h"
 #include "astra_bridge/engine/network_config.h"
 #include "astra_bridge/engine/simulation.h"
+#include "astra_bridge/engine/simulation_result.h"
 #include "astra_bridge/engine/system_config.h"
 #include "astra_bridge/engine/workload.h"
 
@@ -37,21 +42,52 @@ struct CorrectedSimulation {
   int64_t uncorrected = 0;
 };
 
-// Simulate (engine/simulation.h) with corrections. `options` has no fixed durations. Progress
-// counts the nodes of both runs, so that there are twice as many.
+// The first run of a workload, to be run again with corrections, as often as there are some.
+class CorrectedSimulator {
+ public:
+  // Runs the workload (Simulate of engine/simulation.h). All must outlive this object; `options`
+  // has no fixed durations.
+  static absl::StatusOr<CorrectedSimulator> Create(const Workload& workload,
+                                                   const NetworkConfig& network,
+                                                   const SystemConfig& system,
+                                                   const SimulationOptions& options);
+
+  // Tells about later runs.
+  void set_progress(std::function<void(int64_t done, int64_t nodes)> progress) {
+    options_.progress = std::move(progress);
+  }
+
+  // The run without corrections.
+  const SimulationResult& uncorrected() const { return uncorrected_; }
+
+  absl::StatusOr<CorrectedSimulation> Run(const Corrections& corrections);
+
+  // Runs the workload with every transfer, corrected or not, as long as with the network to itself
+  // from its last member's start on: nothing is moved before, and nothing shares a link.
+  // Collectives that do not tie their members together are simulated as ever.
+  absl::StatusOr<SimulationResult> RunAlone(const Corrections& corrections);
+
+ private:
+  CorrectedSimulator(const Workload& workload, const NetworkConfig& network,
+                     const SystemConfig& system, const SimulationOptions& options);
+
+  const Workload* workload_;
+  const NetworkConfig* network_;
+  const SystemConfig* system_;
+  // Of the runs with corrections.
+  SimulationOptions options_;
+  SimulationResult uncorrected_;
+  TransferLog log_;
+  std::unique_ptr<IsolatedTransfers> isolated_;
+};
+
+// Runs the workload with corrections once. Progress counts the nodes of both runs, so that there
+// are twice as many.
 absl::StatusOr<CorrectedSimulation> SimulateCorrected(const Workload& workload,
                                                       const NetworkConfig& network,
                                                       const SystemConfig& system,
                                                       const SimulationOptions& options,
                                                       const Corrections& corrections);
-
-// Simulates the workload with every transfer, corrected or not, as long as with the network to
-// itself from its last member's start on: nothing is moved before, and nothing shares a link.
-absl::StatusOr<SimulationResult> SimulateAlone(const Workload& workload,
-                                               const NetworkConfig& network,
-                                               const SystemConfig& system,
-                                               const SimulationOptions& options,
-                                               const Corrections& corrections);
 
 }  // namespace meridian
 

@@ -105,10 +105,39 @@ TEST(CorrectedSimulationTest, ACollectiveBeginsWhenTheLastMemberDoes) {
 TEST(CorrectedSimulationTest, AllMayBeTakenToBeAlone) {
   const Workload workload = Messages({kMiB, kMiB});
   ASSERT_GT(RunPlain(workload, Ring(2), Options(2)).makespan_ns(), 30'000);
+  const NetworkConfig network = Ring(2);
+  const SystemConfig system = SystemWith({"ring"});
+  ASSERT_OK_AND_ASSIGN(CorrectedSimulator simulator,
+                       CorrectedSimulator::Create(workload, network, system, Options(2)));
   ASSERT_OK_AND_ASSIGN(const SimulationResult alone,
-                       SimulateAlone(workload, Ring(2), SystemWith({"ring"}), Options(2),
-                                     Only(CollectiveKind::kPointToPoint, 3)));
+                       simulator.RunAlone(Only(CollectiveKind::kPointToPoint, 3)));
   EXPECT_EQ(alone.makespan_ns(), 3 * 20'031);
+  EXPECT_GT(simulator.uncorrected().makespan_ns(), 30'000);
+  // Run again, it is as if run once.
+  ASSERT_OK_AND_ASSIGN(const CorrectedSimulation again,
+                       simulator.Run(Only(CollectiveKind::kPointToPoint, 0.5)));
+  EXPECT_EQ(again.result.finish_ns,
+            RunCorrected(workload, network, Only(CollectiveKind::kPointToPoint, 0.5), Options(2))
+                .result.finish_ns);
+}
+
+// Ratios are 2 for one pair of a run of four, and 8 for two pairs. One pair that has two messages
+// under way is still one.
+TEST(CorrectedSimulationTest, RanksAreThoseThatMoveDataAtOnce) {
+  Corrections corrections;
+  corrections.points[static_cast<size_t>(CollectiveKind::kPointToPoint)] = {
+      {kMiB, 2, EffectiveRanks(2, 4)}, {kMiB, 8, EffectiveRanks(4, 4)}};
+  const auto finish_ns = [&](int32_t second_source, int32_t second_target) {
+    Workload workload = EveryRank(4, ComputeNode(9, 1));
+    workload.ranks[0].Add(SendNode(1, 1, kMiB, 1));
+    workload.ranks[1].Add(ReceiveNode(1, 0, kMiB, 1));
+    workload.ranks[second_source].Add(SendNode(2, second_target, kMiB, 2));
+    workload.ranks[second_target].Add(ReceiveNode(2, second_source, kMiB, 2));
+    return RunCorrected(workload, Ring(4), corrections, Options(2)).result.finish_ns[1];
+  };
+  EXPECT_EQ(finish_ns(2, 3), 8 * 20'031);
+  // Both share the link: each waits for the other, which takes twice as long as the engine says.
+  EXPECT_LT(finish_ns(0, 1), 5 * 20'031);
 }
 
 TEST(CorrectedSimulationTest, GroupsOnLinksOfTheirOwnAreEachAsAlone) {

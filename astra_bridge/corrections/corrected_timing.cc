@@ -15,20 +15,35 @@ bool IsMessage(const CommEdge& edge) {
 
 }  // namespace
 
-std::vector<TransferTraits> CorrectedTiming::TraitsOf(absl::Span<const CommEdge> edges) const {
-  absl::flat_hash_set<int32_t> senders, receivers, moving;
-  for (const CommEdge& edge : edges) {
-    if (!IsMessage(edge)) continue;
-    senders.insert(edge.participants[0]);
-    receivers.insert(edge.participants[1]);
-    moving.insert(edge.participants.begin(), edge.participants.end());
+std::vector<TransferTraits> TraitsOf(absl::Span<const CommEdge> edges, int64_t ranks,
+                                     absl::Span<const int32_t> networks) {
+  struct Messages {
+    absl::flat_hash_set<int32_t> senders, receivers, moving;
+  };
+  absl::flat_hash_map<int32_t, Messages> by_network;
+  const auto messages_beside = [&](size_t edge) -> Messages& {
+    return by_network[networks.empty() ? 0 : networks[edge]];
+  };
+  for (size_t i = 0; i < edges.size(); ++i) {
+    if (!IsMessage(edges[i])) continue;
+    Messages& messages = messages_beside(i);
+    messages.senders.insert(edges[i].participants[0]);
+    messages.receivers.insert(edges[i].participants[1]);
+    messages.moving.insert(edges[i].participants.begin(), edges[i].participants.end());
   }
   std::vector<TransferTraits> traits;
-  for (const CommEdge& edge : edges) {
-    const size_t ranks = IsMessage(edge) ? moving.size() : edge.participants.size();
-    traits.push_back({edge.kind, edge.bytes, EffectiveRanks(static_cast<int64_t>(ranks), ranks_),
-                      IsMessage(edge) && !receivers.contains(edge.participants[0]) &&
-                          !senders.contains(edge.participants[1])});
+  for (size_t i = 0; i < edges.size(); ++i) {
+    const CommEdge& edge = edges[i];
+    size_t moving = edge.participants.size();
+    bool is_one_way = false;
+    if (IsMessage(edge)) {
+      const Messages& messages = messages_beside(i);
+      moving = messages.moving.size();
+      is_one_way = !messages.receivers.contains(edge.participants[0]) &&
+                   !messages.senders.contains(edge.participants[1]);
+    }
+    traits.push_back(
+        {edge.kind, edge.bytes, EffectiveRanks(static_cast<int64_t>(moving), ranks), is_one_way});
   }
   return traits;
 }
@@ -36,7 +51,7 @@ std::vector<TransferTraits> CorrectedTiming::TraitsOf(absl::Span<const CommEdge>
 double CorrectedTiming::CorrectedSeconds(const CommEdge& edge, double engine_seconds) const {
   // What moves nothing takes no time.
   if (!UsesNetwork(edge)) return 0;
-  return corrections_.CorrectedNs(TraitsOf({&edge, 1})[0], engine_seconds * kNsPerSecond) /
+  return corrections_.CorrectedNs(TraitsOf({&edge, 1}, ranks_)[0], engine_seconds * kNsPerSecond) /
          kNsPerSecond;
 }
 
@@ -48,14 +63,14 @@ absl::StatusOr<EdgeEstimate> CorrectedTiming::EstimateEdge(const CommEdge& edge)
 
 absl::StatusOr<BatchEstimate> CorrectedTiming::EstimateBatch(absl::Span<const CommEdge> edges) {
   ASSIGN_OR_RETURN(BatchEstimate batch, timing_->EstimateBatch(edges));
-  const std::vector<TransferTraits> traits = TraitsOf(edges);
+  const std::vector<TransferTraits> traits = TraitsOf(edges, ranks_, batch.networks);
   const std::vector<double> stretches = Stretches(edges, traits, batch);
   for (size_t i = 0; i < edges.size(); ++i) {
     if (!UsesNetwork(edges[i])) continue;
     double& alone_seconds = batch.isolated[i].seconds;
     const double shared_ns = CorrectedSharedNs(
-        corrections_, {traits[i], alone_seconds * kNsPerSecond, batch.seconds[i] * kNsPerSecond,
-                       stretches[i]});
+        corrections_,
+        {traits[i], alone_seconds * kNsPerSecond, batch.seconds[i] * kNsPerSecond, stretches[i]});
     batch.seconds[i] = shared_ns / kNsPerSecond;
     alone_seconds = CorrectedSeconds(edges[i], alone_seconds);
   }

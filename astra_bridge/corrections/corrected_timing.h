@@ -17,6 +17,13 @@
 
 namespace meridian {
 
+// Returns what corrections ask about edges of a run of so many ranks that are under way at once: a
+// message is one way when no other goes against it, that is, none is sent to its source or by its
+// target. `networks` says which network each is on, where there are several; edges on different
+// ones have nothing to do with each other.
+std::vector<TransferTraits> TraitsOf(absl::Span<const CommEdge> edges, int64_t ranks,
+                                     absl::Span<const int32_t> networks = {});
+
 class CorrectedTiming : public NetworkTiming {
  public:
   // `ranks` is how many the run has.
@@ -28,9 +35,6 @@ class CorrectedTiming : public NetworkTiming {
   absl::StatusOr<BatchEstimate> EstimateBatch(absl::Span<const CommEdge> edges) override;
 
  private:
-  // Returns what corrections ask about edges that are under way at once: a message is one way when
-  // no other goes against it, that is, none is sent to its source or by its target.
-  std::vector<TransferTraits> TraitsOf(absl::Span<const CommEdge> edges) const;
   // Returns for each edge how much longer than the engine says the others of its network take.
   std::vector<double> Stretches(absl::Span<const CommEdge> edges,
                                 absl::Span<const TransferTraits> traits,

@@ -43,6 +43,33 @@ TEST(CorrectedTimingTest, ByKindAndBytes) {
   EXPECT_DOUBLE_EQ(gather.seconds, 1e-6);
 }
 
+// Ratios are 2 for groups of two in a run of four, and 6 for all of it.
+TEST(CorrectedTimingTest, ByTheRanksOfGroupAndRun) {
+  Corrections corrections;
+  corrections.points[static_cast<size_t>(CollectiveKind::kAllReduce)] = {
+      {8, 2, EffectiveRanks(2, 4)}, {8, 6, EffectiveRanks(4, 4)}};
+  CorrectedTiming timing(std::make_unique<FixedTiming>(FixedTimes({{"a", 1e-6}, {"b", 1e-6}})),
+                         corrections, /*ranks=*/4);
+  CommEdge a = Edge("a", CollectiveKind::kAllReduce, 8),
+           b = Edge("b", CollectiveKind::kAllReduce, 8);
+  a.participants = {0, 1};
+  b.participants = {0, 1, 2, 3};
+  ASSERT_OK_AND_ASSIGN(const EdgeEstimate pair, timing.EstimateEdge(a));
+  EXPECT_DOUBLE_EQ(pair.seconds, 2e-6);
+  ASSERT_OK_AND_ASSIGN(const EdgeEstimate all, timing.EstimateEdge(b));
+  EXPECT_DOUBLE_EQ(all.seconds, 6e-6);
+}
+
+TEST(CorrectedTimingTest, MessagesOfOtherNetworksDoNotCount) {
+  CommEdge a = Edge("a", CollectiveKind::kPointToPoint, 8), b = a;
+  b.participants = {2, 3};
+  EXPECT_DOUBLE_EQ(TraitsOf({a, b}, 4)[0].ranks, 4);
+  EXPECT_DOUBLE_EQ(TraitsOf({a, b}, 4, {0, 1})[0].ranks, EffectiveRanks(2, 4));
+  b.participants = {1, 0};
+  EXPECT_FALSE(TraitsOf({a, b}, 4)[0].is_one_way);
+  EXPECT_TRUE(TraitsOf({a, b}, 4, {0, 1})[0].is_one_way);
+}
+
 // a and b go against each other, c goes alone.
 TEST(CorrectedTimingTest, MessagesThatMeetAtARankShareItsPort) {
   Corrections corrections;

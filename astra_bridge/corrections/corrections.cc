@@ -90,10 +90,6 @@ absl::StatusOr<CorrectionPoint> ParsePoint(absl::string_view json, const Place& 
   return CorrectionPoint{*bytes, *ratio, ranks};
 }
 
-bool IsBefore(const CorrectionPoint& a, const CorrectionPoint& b) {
-  return std::tie(a.ranks, a.bytes) < std::tie(b.ranks, b.bytes);
-}
-
 absl::StatusOr<std::vector<CorrectionPoint>> ParsePoints(absl::string_view json,
                                                          const Place& place) {
   std::vector<CorrectionPoint> points;
@@ -103,7 +99,7 @@ absl::StatusOr<std::vector<CorrectionPoint>> ParsePoints(absl::string_view json,
     const Place inside = place.Inside(absl::StrCat("point ", points.size() + 1));
     ASSIGN_OR_RETURN(const CorrectionPoint point, ParsePoint(cutter.CutValue(), inside));
     if (!points.empty() && !IsBefore(points.back(), point)) {
-      return inside.Error("neither bytes nor ranks is above that of the point before");
+      return inside.Error("points are to be in ascending order of ranks, then of bytes");
     }
     points.push_back(point);
   }
@@ -169,7 +165,11 @@ class PrefixSums {
 }  // namespace
 
 double EffectiveRanks(int64_t moving, int64_t of_run) {
-  return std::sqrt(static_cast<double>(moving) * static_cast<double>(of_run));
+  return std::max(1.0, std::sqrt(static_cast<double>(moving) * static_cast<double>(of_run)));
+}
+
+bool IsBefore(const CorrectionPoint& a, const CorrectionPoint& b) {
+  return std::tie(a.ranks, a.bytes) < std::tie(b.ranks, b.bytes);
 }
 
 double RatioAt(const std::vector<CorrectionPoint>& points, int64_t bytes, double ranks) {
@@ -197,10 +197,13 @@ double RatioAt(const std::vector<CorrectionPoint>& points, int64_t bytes, double
 }
 
 double Corrections::CorrectedNs(const TransferTraits& transfer, double engine_ns) const {
-  if (!Has(transfer.kind)) return engine_ns;
+  if (!Changes(transfer.kind)) return engine_ns;
   const bool takes_one_way = transfer.is_one_way && !one_way.empty();
-  double ratio = RatioAt(takes_one_way ? one_way : points[static_cast<size_t>(transfer.kind)],
-                         transfer.bytes, transfer.ranks);
+  double ratio = 1;
+  if (Has(transfer.kind)) {
+    ratio = RatioAt(takes_one_way ? one_way : points[static_cast<size_t>(transfer.kind)],
+                    transfer.bytes, transfer.ranks);
+  }
   if (factor) ratio *= factor(transfer);
   return std::min(std::round(ratio * std::max(engine_ns, kLeastEngineNs)), kMaxCorrectedNs);
 }
@@ -287,7 +290,8 @@ std::vector<double> OverlapStretches(absl::Span<const TransferSpan> transfers) {
 double CorrectedSharedNs(const Corrections& corrections, const SharedTransfer& transfer) {
   const double own_ns = corrections.Has(transfer.traits.kind)
                             ? corrections.CorrectedNs(transfer.traits, transfer.alone_ns)
-                            : std::min(transfer.shared_ns, transfer.alone_ns);
+                            : corrections.CorrectedNs(
+                                  transfer.traits, std::min(transfer.shared_ns, transfer.alone_ns));
   const double waiting_ns = std::max(0.0, transfer.shared_ns - transfer.alone_ns);
   return std::min(own_ns + waiting_ns * transfer.stretch, kMaxCorrectedNs);
 }

@@ -25,7 +25,7 @@
 // Beside others a transfer lasts
 //
 //   ratio x alone  +  max(0, shared - alone) x stretch
-//   stretch = sum of ratio_o x alone_o / sum of alone_o  over the others that are under way meanwhile
+//   stretch = sum of ratio_o x alone_o / sum of alone_o  over the others under way meanwhile
 //
 // where alone is the engine's time with the network to itself and shared that beside the others:
 // its own work is corrected as its own, and what it waits for the others takes as much longer as
@@ -33,7 +33,7 @@
 // the other, last once and twice as long as alone; a small one behind a huge one takes its own time
 // and that of the huge one. Where the engine lets data move before the last member has come, shared
 // is less than alone; what was measured does not depend on how early others came, so that is no
-// gain.
+// gain, but for kinds without corrections, which take what the engine says.
 #ifndef ASTRA_BRIDGE_CORRECTIONS_CORRECTIONS_H_
 #define ASTRA_BRIDGE_CORRECTIONS_CORRECTIONS_H_
 
@@ -73,10 +73,13 @@ struct CorrectionPoint {
 };
 
 // Returns the number of ranks that decides how long a transfer takes: the geometric mean of those
-// that move data in it and of those of the run. The first make an algorithm longer, the second share
-// a host and its links; what both do together is measured, what each does alone is not, so each is
-// given half of it.
+// that move data in it and of those of the run, at least 1. The first make an algorithm longer, the
+// second share a host and its links; what both do together is measured, what each does alone is
+// not, so each is given half of it.
 double EffectiveRanks(int64_t moving, int64_t of_run);
+
+// Returns whether a comes first in the order of ranks, then of bytes.
+bool IsBefore(const CorrectionPoint& a, const CorrectionPoint& b);
 
 // Returns the ratio at that size and number of ranks, as drawn above. There is at least one point;
 // they are in ascending order of ranks, then of bytes.
@@ -99,10 +102,13 @@ struct Corrections {
   // Of messages whose source does not receive, and whose target does not send, meanwhile; those of
   // other messages where there are none.
   std::vector<CorrectionPoint> one_way;
-  // Besides, all corrected times are multiplied by this; null: by 1. No part of files.
+  // Besides, all times are multiplied by this, also of kinds without points; null: by 1. No part of
+  // files.
   std::function<double(const TransferTraits&)> factor;
 
   bool Has(CollectiveKind kind) const { return !points[static_cast<size_t>(kind)].empty(); }
+  // Returns whether times of the kind are other than the engine's.
+  bool Changes(CollectiveKind kind) const { return Has(kind) || factor != nullptr; }
 
   // Returns how long a transfer alone on the network lasts that the engine gives engine_ns: whole
   // nanoseconds, at most kMaxCorrectedNs; engine_ns itself for a kind without points.

@@ -14,6 +14,7 @@
 #include "chakra_export/et/et_attributes.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_reader.h"
+#include "chakra_export/graph/et_graph_reader.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -24,8 +25,6 @@ namespace {
 using ::ChakraProtoMsg::Node;
 
 // Longer durations might not fit into 64 bits of nanoseconds.
-// Later starts, in the year 2243, are none.
-constexpr uint64_t kMaxStartMicros = uint64_t{1} << 53;
 constexpr uint64_t kMaxDurationMicros = uint64_t{1} << 50;
 
 // Reads the nodes of one rank.
@@ -69,9 +68,8 @@ class RankReader {
           absl::StrCat("duration_micros ", node.duration_micros(), " is out of range"));
     }
     result.duration_ns = static_cast<int64_t>(node.duration_micros() * 1000);
-    if (node.start_time_micros() > 0 && node.start_time_micros() < kMaxStartMicros) {
-      result.measured_start_ns = static_cast<int64_t>(node.start_time_micros() * 1000);
-    }
+    ASSIGN_OR_RETURN(const int64_t start_ns, StartNsOf(node));
+    if (start_ns > 0) result.measured_start_ns = start_ns;
     result.is_host_gap = node.name() == kHostGapOpKind;
     ASSIGN_OR_RETURN(const std::optional<bool> is_cpu_op,
                      GetBoolAttribute(node.attr(), kIsCpuOpAttribute));

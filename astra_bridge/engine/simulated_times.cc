@@ -26,11 +26,6 @@ std::string SignedPercent(int64_t ns, int64_t whole_ns) {
   return absl::StrFormat("%+.1f %%", std::abs(share) < kNotableShare ? 0.0 : 100 * share);
 }
 
-void SetIdle(ActivityReport* report) {
-  report->set_idle_ns(std::max<int64_t>(
-      0, report->makespan_ns() - report->computing_ns() - report->exposed_communication_ns()));
-}
-
 std::vector<std::string> ActivityCells(const ActivityReport& activity) {
   return {Millis(activity.makespan_ns()), Millis(activity.computing_ns()),
           Millis(activity.communicating_ns()), Millis(activity.exposed_communication_ns()),
@@ -38,27 +33,24 @@ std::vector<std::string> ActivityCells(const ActivityReport& activity) {
 }
 
 std::vector<TextTable::Column> WithActivityColumns(std::vector<TextTable::Column> columns) {
-  for (const char* name : {"all ms", "computing ms", "communicating ms", "exposed ms", "idle ms"}) {
+  for (const char* name :
+       {"total ms", "computing ms", "communicating ms", "exposed ms", "idle ms"}) {
     columns.push_back({name, Align::kRight});
   }
   return columns;
 }
 
 std::string DifferenceText(const SimulatedTimes& times) {
-  const int64_t measured_ns = times.measured().makespan_ns();
+  const int64_t measured_ns = times.measured_ns();
   const int64_t simulated_ns = times.simulated().makespan_ns();
-  std::string text = absl::StrCat(
-      "simulated is ", SignedPercent(simulated_ns - measured_ns, measured_ns), " off measured");
-  if (times.has_replayed_ns()) {
-    const int64_t alone_ns = times.has_alone_ns() ? times.alone_ns() : simulated_ns;
-    absl::StrAppend(&text, ": ", SignedPercent(alone_ns - times.replayed_ns(), measured_ns),
-                    " by how long communication takes alone, ",
-                    SignedPercent(simulated_ns - alone_ns, measured_ns),
-                    " by what moves before the last member has come or meets others, ",
-                    SignedPercent(times.replayed_ns() - measured_ns, measured_ns),
-                    " by the schedule (", times.schedule(), ")");
-  }
-  return absl::StrCat(text, "\n");
+  const int64_t replayed_ns = times.replayed().makespan_ns();
+  const int64_t alone_ns = times.has_alone_ns() ? times.alone_ns() : simulated_ns;
+  return absl::StrCat(
+      "simulated is ", SignedPercent(simulated_ns - measured_ns, measured_ns),
+      " off measured: ", SignedPercent(alone_ns - replayed_ns, measured_ns),
+      " by how long transfers take alone, ", SignedPercent(simulated_ns - alone_ns, measured_ns),
+      " by how they overlap and contend, ", SignedPercent(replayed_ns - measured_ns, measured_ns),
+      " is already there when measured lengths are replayed (", times.schedule(), ")\n");
 }
 
 }  // namespace
@@ -72,33 +64,30 @@ ActivityReport ReportActivity(absl::Span<const RankActivity> ranks) {
   report.set_computing_ns(mean.computing_ns);
   report.set_communicating_ns(mean.communicating_ns);
   report.set_exposed_communication_ns(mean.exposed_ns);
-  SetIdle(&report);
+  report.set_idle_ns(report.makespan_ns() - mean.computing_ns - mean.exposed_ns);
   return report;
 }
 
-void AddMeasured(int64_t measured_ns, absl::Span<const RankActivity> replayed,
-                 SimulatedTimes* times) {
-  *times->mutable_measured() = ReportActivity(replayed);
-  times->set_replayed_ns(times->measured().makespan_ns());
-  times->mutable_measured()->set_makespan_ns(measured_ns);
-  SetIdle(times->mutable_measured());
-}
-
 std::string FormatTimes(const SimulatedTimes& times) {
-  TextTable table(WithActivityColumns({{"ranks in the mean"}}));
+  TextTable table(WithActivityColumns({{"mean over ranks"}}));
   const auto add = [&](const char* name, const ActivityReport& activity) {
     std::vector<std::string> row = {name};
     for (std::string& cell : ActivityCells(activity)) row.push_back(std::move(cell));
     table.AddRow(row);
   };
-  if (times.has_measured()) add("measured", times.measured());
+  if (times.has_measured_ns()) {
+    table.AddRow({"measured", Millis(times.measured_ns()), "-", "-", "-", "-"});
+  }
+  if (times.has_replayed()) add("measured lengths, replayed", times.replayed());
   add("simulated", times.simulated());
   std::string text = table.ToString();
   if (times.has_low_ns()) {
-    absl::StrAppend(&text, "nine of ten lie between ", Millis(times.low_ns()), " and ",
-                    Millis(times.high_ns()), " ms\n");
+    absl::StrAppend(&text, "from ", Millis(times.low_ns()), " to ", Millis(times.high_ns()),
+                    " ms if all transfers take as little, or as much, as nine of ten of them do\n");
   }
-  if (times.has_measured()) absl::StrAppend(&text, DifferenceText(times));
+  if (times.has_measured_ns() && times.has_replayed()) {
+    absl::StrAppend(&text, DifferenceText(times));
+  }
   if (times.has_one_at_a_time_ns()) {
     const int64_t simulated_ns = times.simulated().makespan_ns();
     absl::StrAppend(&text,
@@ -112,38 +101,44 @@ std::string FormatTimes(const SimulatedTimes& times) {
 
 std::string FormatNetworks(absl::Span<const NetworkTimes> networks) {
   TextTable table(WithActivityColumns({{"network"},
-                                       {"x first", Align::kRight},
-                                       {"x measured", Align::kRight},
-                                       {"nine of ten ms", Align::kRight}}));
+                                       {"/ first", Align::kRight},
+                                       {"/ measured", Align::kRight},
+                                       {"as little to as much ms", Align::kRight}}));
   const auto ratio = [](int64_t ns, int64_t of_ns) {
     return absl::StrFormat(
         "%.3f", static_cast<double>(ns) / static_cast<double>(std::max<int64_t>(of_ns, 1)));
   };
   const SimulatedTimes& first = *networks[0].times;
   const int64_t first_ns = first.simulated().makespan_ns();
-  const auto add = [&](const std::string& name, const ActivityReport& activity,
-                       const std::string& interval) {
+  const auto add = [&](const std::string& name, int64_t total_ns, const std::string& interval,
+                       std::vector<std::string> activity) {
     std::vector<std::string> row = {
-        name, ratio(activity.makespan_ns(), first_ns),
-        first.has_measured() ? ratio(activity.makespan_ns(), first.measured().makespan_ns()) : "-",
-        interval};
-    for (std::string& cell : ActivityCells(activity)) row.push_back(std::move(cell));
+        name, ratio(total_ns, first_ns),
+        first.has_measured_ns() ? ratio(total_ns, first.measured_ns()) : "-", interval};
+    for (std::string& cell : activity) row.push_back(std::move(cell));
     table.AddRow(row);
   };
   for (const NetworkTimes& network : networks) {
     const SimulatedTimes& times = *network.times;
-    add(Printable(network.name), times.simulated(),
+    add(Printable(network.name), times.simulated().makespan_ns(),
         times.has_low_ns() ? absl::StrCat(Millis(times.low_ns()), " to ", Millis(times.high_ns()))
-                           : "-");
+                           : "-",
+        ActivityCells(times.simulated()));
   }
-  if (first.has_measured()) add("measured", first.measured(), "-");
+  if (first.has_measured_ns()) {
+    add("measured", first.measured_ns(), "-", {Millis(first.measured_ns()), "-", "-", "-", "-"});
+  }
+  if (first.has_replayed()) {
+    add("measured lengths, replayed", first.replayed().makespan_ns(), "-",
+        ActivityCells(first.replayed()));
+  }
   return table.ToString();
 }
 
 std::string NetworksCsv(absl::Span<const NetworkTimes> networks) {
   std::string csv =
       "network,makespan_ns,low_ns,high_ns,computing_ns,communicating_ns,exposed_communication_ns,"
-      "idle_ns,replayed_ns,measured_ns,measured_exposed_communication_ns\n";
+      "idle_ns,measured_ns,replayed_ns,replayed_exposed_communication_ns\n";
   const auto number = [](bool is_known, int64_t value) {
     return is_known ? absl::StrCat(value) : std::string();
   };
@@ -155,9 +150,9 @@ std::string NetworksCsv(absl::Span<const NetworkTimes> networks) {
         number(times.has_low_ns(), times.low_ns()), ",",
         number(times.has_high_ns(), times.high_ns()), ",", simulated.computing_ns(), ",",
         simulated.communicating_ns(), ",", simulated.exposed_communication_ns(), ",",
-        simulated.idle_ns(), ",", number(times.has_replayed_ns(), times.replayed_ns()), ",",
-        number(times.has_measured(), times.measured().makespan_ns()), ",",
-        number(times.has_measured(), times.measured().exposed_communication_ns()), "\n");
+        simulated.idle_ns(), ",", number(times.has_measured_ns(), times.measured_ns()), ",",
+        number(times.has_replayed(), times.replayed().makespan_ns()), ",",
+        number(times.has_replayed(), times.replayed().exposed_communication_ns()), "\n");
   }
   return csv;
 }

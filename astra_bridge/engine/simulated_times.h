@@ -4,7 +4,6 @@
 #ifndef ASTRA_BRIDGE_ENGINE_SIMULATED_TIMES_H_
 #define ASTRA_BRIDGE_ENGINE_SIMULATED_TIMES_H_
 
-#include <cstdint>
 #include <string>
 
 #include "absl/types/span.h"
@@ -15,20 +14,15 @@ namespace meridian {
 class ActivityReport;  // simulated_times.proto
 class SimulatedTimes;
 
-// There is at least one rank.
+// Returns the mean of what ranks do, and when the last is done. There is at least one rank.
 ActivityReport ReportActivity(absl::Span<const RankActivity> ranks);
-
-// Adds how long the run was measured to take, and what ranks do in the same run scheduled as the
-// simulated one, with communication as long as it was measured.
-void AddMeasured(int64_t measured_ns, absl::Span<const RankActivity> replayed,
-                 SimulatedTimes* times);
 
 // Returns a table of what was measured and what is simulated, and why they differ.
 std::string FormatTimes(const SimulatedTimes& times);
 
 // The same workload on one of several networks.
 struct NetworkTimes {
-  // As the user named it.
+  // What sets it apart, as the user named it.
   std::string name;
   const SimulatedTimes* times = nullptr;
 };

@@ -97,30 +97,21 @@ bool HasDevice(const RankWorkload& rank) {
   });
 }
 
-std::vector<RankActivity> MeasuredActivity(const Workload& workload) {
+std::optional<int64_t> MeasuredSpanNs(const Workload& workload) {
   int64_t first_ns = std::numeric_limits<int64_t>::max();
+  int64_t last_ns = std::numeric_limits<int64_t>::min();
   for (const RankWorkload& rank : workload.ranks) {
     for (const WorkloadNode& node : rank.nodes()) {
-      const bool is_measured = node.measured_start_ns != kNotMeasured;
-      if (!is_measured && node.duration_ns > 0 && !node.is_host_gap) return {};
-      if (is_measured) first_ns = std::min(first_ns, node.measured_start_ns);
+      if (node.measured_start_ns == kNotMeasured) {
+        if (node.duration_ns > 0 && !node.is_host_gap) return std::nullopt;
+        continue;
+      }
+      first_ns = std::min(first_ns, node.measured_start_ns);
+      last_ns = std::max(last_ns, node.measured_start_ns + node.duration_ns);
     }
   }
-  std::vector<RankActivity> ranks;
-  if (first_ns == std::numeric_limits<int64_t>::max()) return ranks;
-  for (const RankWorkload& rank : workload.ranks) {
-    const bool has_device = HasDevice(rank);
-    std::vector<ActivityInterval> intervals;
-    for (const WorkloadNode& node : rank.nodes()) {
-      const bool computes = Computes(node, has_device);
-      if (node.measured_start_ns == kNotMeasured) continue;
-      if (!computes && node.type == WorkloadNodeType::kCompute) continue;
-      intervals.push_back(
-          {node.measured_start_ns, node.measured_start_ns + node.duration_ns, !computes});
-    }
-    ranks.push_back(SumActivity(std::move(intervals), first_ns));
-  }
-  return ranks;
+  if (last_ns < first_ns) return std::nullopt;
+  return last_ns - first_ns;
 }
 
 }  // namespace meridian

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,7 +27,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "astra_bridge/engine/system_config.h"
-#include "chakra_export/graph/rank_activity.h"
 #include "xla_profiler/hlo/collective_kind.h"
 
 namespace meridian {
@@ -114,16 +114,6 @@ struct Workload {
   std::vector<std::vector<CollectiveAlgorithm>> algorithms;
 };
 
-// Returns what each rank did by the times that its nodes were measured with; empty when a node that
-// lasts has no start.
-std::vector<RankActivity> MeasuredActivity(const Workload& workload);
-
-// Returns whether the node counts as computing: what a device does, or a host where no device does
-// anything.
-bool Computes(const WorkloadNode& node, bool has_device);
-// Returns whether a device of the rank computes.
-bool HasDevice(const RankWorkload& rank);
-
 struct Group {
   int32_t id = kWorldGroup;
   // Ranks in the order of the ring. Empty: all ranks, in the order of their numbers, along the
@@ -168,6 +158,16 @@ class GroupTable {
   // Positions of members by number of the group and rank; groups of all ranks have none here.
   absl::flat_hash_map<std::pair<uint32_t, int32_t>, int32_t> members_;
 };
+
+// Returns whether a device of the rank computes.
+bool HasDevice(const RankWorkload& rank);
+// Returns whether a node of such a rank counts as computing: what a device does, or a host where no
+// device does anything.
+bool Computes(const WorkloadNode& node, bool has_device);
+
+// Returns the time from the first measured start of a node to the last end; nullopt when a node
+// that lasts has no start, host gaps aside.
+std::optional<int64_t> MeasuredSpanNs(const Workload& workload);
 
 }  // namespace meridian
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "astra_bridge/corrections/corrections.h"
@@ -21,6 +22,16 @@ constexpr char kStreams[] =
     "a stream or thread runs one node at a time, and sends wait for their receivers";
 constexpr char kOneAtATime[] =
     "one computation and one communication of a rank at a time, and sends wait for their receivers";
+
+// What ranks do until the last node is done, be it a host gap.
+ActivityReport ActivityOf(const ExecutionGraph& graph, const GraphReplay& replay) {
+  const std::vector<RankActivity> ranks = ActivityAt(graph, replay.starts_ns, replay.ends_ns);
+  ActivityReport report;
+  if (!ranks.empty()) report = ReportActivity(ranks);
+  report.set_idle_ns(report.idle_ns() + replay.makespan_ns - report.makespan_ns());
+  report.set_makespan_ns(replay.makespan_ns);
+  return report;
+}
 
 class IterationTimer {
  public:
@@ -58,9 +69,7 @@ absl::StatusOr<SimulatedTimes> TimeIteration(
   SimulatedTimes times;
   times.set_schedule(has_streams ? kStreams : kOneAtATime);
   const GraphReplay& replay = prediction.schedule.replay;
-  const std::vector<RankActivity> simulated = ActivityAt(graph, replay.starts_ns, replay.ends_ns);
-  if (!simulated.empty()) *times.mutable_simulated() = ReportActivity(simulated);
-  times.mutable_simulated()->set_makespan_ns(replay.makespan_ns);
+  *times.mutable_simulated() = ActivityOf(graph, replay);
   times.set_alone_ns(prediction.isolated_makespan_ns);
   IterationTimer timer(prediction, graph, match);
   if (has_streams) {
@@ -74,15 +83,14 @@ absl::StatusOr<SimulatedTimes> TimeIteration(
     times.set_low_ns(low_ns);
     times.set_high_ns(high_ns);
   }
-  const std::vector<RankActivity> measured = MeasuredActivity(graph);
-  if (measured.empty()) return times;
+  const std::optional<int64_t> measured_ns = MeasuredSpanNs(graph);
+  if (!measured_ns.has_value()) return times;
+  times.set_measured_ns(*measured_ns);
   ReplayOptions as_measured;
   as_measured.resources = resources;
   as_measured.send_mode = SendMode::kRendezvousIfPossible;
   ASSIGN_OR_RETURN(const GraphReplay replayed, ReplayGraph(graph, match, as_measured));
-  AddMeasured(ReportActivity(measured).makespan_ns(),
-              ActivityAt(graph, replayed.starts_ns, replayed.ends_ns), &times);
-  times.set_replayed_ns(replayed.makespan_ns);
+  *times.mutable_replayed() = ActivityOf(graph, replayed);
   return times;
 }
 

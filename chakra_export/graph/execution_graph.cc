@@ -1,6 +1,7 @@
 #include "chakra_export/graph/execution_graph.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -166,6 +167,22 @@ std::map<int64_t, int64_t> RankTimesNs(const ExecutionGraph& graph) {
   std::map<int64_t, int64_t> times_ns;
   for (const auto& [rank, span] : spans) times_ns[rank] = span.second - span.first;
   return times_ns;
+}
+
+std::optional<int64_t> MeasuredSpanNs(const ExecutionGraph& graph) {
+  int64_t first_ns = std::numeric_limits<int64_t>::max();
+  int64_t last_ns = std::numeric_limits<int64_t>::min();
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    const int64_t start_ns = graph.start_ns(node), duration_ns = graph.duration_ns(node);
+    if (start_ns <= 0) {
+      if (duration_ns > 0 && !graph.is_host_gap(node)) return std::nullopt;
+      continue;
+    }
+    first_ns = std::min(first_ns, start_ns);
+    last_ns = std::max(last_ns, start_ns + duration_ns);
+  }
+  if (last_ns < first_ns) return std::nullopt;
+  return last_ns - first_ns;
 }
 
 double HostGapShare(const ExecutionGraph& graph) {

@@ -272,6 +272,10 @@ class ExecutionGraph {
 // have times.
 std::map<int64_t, int64_t> RankTimesNs(const ExecutionGraph& graph);
 
+// Returns the time from the first start of a node to the last end; nullopt when a node that lasts
+// has no start, or one before 1970, host gaps aside.
+std::optional<int64_t> MeasuredSpanNs(const ExecutionGraph& graph);
+
 // Returns how much of the ranks' time, from their first start to their last end, is host gaps of
 // their devices: 0 to 1.
 double HostGapShare(const ExecutionGraph& graph);

@@ -64,17 +64,6 @@ RankActivity MeanActivity(absl::Span<const RankActivity> ranks) {
           mean(&RankActivity::communicating_ns), mean(&RankActivity::exposed_ns)};
 }
 
-std::vector<RankActivity> MeasuredActivity(const ExecutionGraph& graph) {
-  std::vector<int64_t> starts_ns, ends_ns;
-  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
-    const int64_t start_ns = graph.start_ns(node), duration_ns = graph.duration_ns(node);
-    if (start_ns == kNoTimeNs && duration_ns > 0 && !graph.is_host_gap(node)) return {};
-    starts_ns.push_back(start_ns);
-    ends_ns.push_back(start_ns == kNoTimeNs ? start_ns : start_ns + duration_ns);
-  }
-  return ActivityAt(graph, starts_ns, ends_ns);
-}
-
 std::vector<RankActivity> ActivityAt(const ExecutionGraph& graph,
                                      absl::Span<const int64_t> starts_ns,
                                      absl::Span<const int64_t> ends_ns) {
@@ -83,7 +72,7 @@ std::vector<RankActivity> ActivityAt(const ExecutionGraph& graph,
   for (const int64_t rank : graph.Ranks()) by_rank[rank];
   const std::set<int64_t> with_devices = RanksWithDevices(graph);
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
-    if (starts_ns[node] == kNoTimeNs || graph.is_host_gap(node)) continue;
+    if (graph.is_host_gap(node)) continue;
     if (IsHosts(graph, node) && with_devices.count(graph.rank(node)) > 0) continue;
     first_ns = std::min(first_ns, starts_ns[node]);
     by_rank[graph.rank(node)].push_back(

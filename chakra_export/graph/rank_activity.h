@@ -41,11 +41,8 @@ RankActivity SumActivity(std::vector<ActivityInterval> intervals, int64_t start_
 // Returns the mean of ranks, of which there is at least one.
 RankActivity MeanActivity(absl::Span<const RankActivity> ranks);
 
-// Returns what each rank did, in the order of the graph's ranks, by the times that its nodes were
-// measured with; empty when a node that lasts has no start.
-std::vector<RankActivity> MeasuredActivity(const ExecutionGraph& graph);
-
-// Returns the same for nodes that start and end at these times, by node.
+// Returns what each rank does, in the order of the graph's ranks, when nodes start and end at these
+// times, by node. Empty for a graph without nodes.
 std::vector<RankActivity> ActivityAt(const ExecutionGraph& graph,
                                      absl::Span<const int64_t> starts_ns,
                                      absl::Span<const int64_t> ends_ns);

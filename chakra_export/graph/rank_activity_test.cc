@@ -50,15 +50,20 @@ ExecutionGraph Graph(int64_t start_of_second_ns) {
   return std::move(builder).Build();
 }
 
-TEST(RankActivityTest, GraphsAreMeasuredWhereAllTheirNodesAre) {
-  const std::vector<RankActivity> ranks = MeasuredActivity(Graph(1030));
+TEST(RankActivityTest, ARunStartsWithItsFirstRank) {
+  const std::vector<RankActivity> ranks = ActivityAt(Graph(1030), {1000, 1030}, {1010, 1040});
   ASSERT_THAT(ranks, SizeIs(2));
   EXPECT_EQ(ranks[0].span_ns, 10);
-  // The run started with the other rank.
   EXPECT_EQ(ranks[1].span_ns, 40);
   EXPECT_EQ(ranks[1].idle_ns(), 30);
-  EXPECT_THAT(MeasuredActivity(Graph(kNoTimeNs)), IsEmpty());
-  EXPECT_THAT(ActivityAt(Graph(kNoTimeNs), {0, 5}, {10, 20}), SizeIs(2));
+  EXPECT_THAT(ActivityAt(ExecutionGraphBuilder().Build(), {}, {}), IsEmpty());
+}
+
+TEST(MeasuredSpanTest, IsKnownWhereAllNodesHaveStarts) {
+  EXPECT_EQ(MeasuredSpanNs(Graph(1030)), 40);
+  EXPECT_EQ(MeasuredSpanNs(Graph(kNoTimeNs)), std::nullopt);
+  EXPECT_EQ(MeasuredSpanNs(Graph(0)), std::nullopt);
+  EXPECT_EQ(MeasuredSpanNs(ExecutionGraphBuilder().Build()), std::nullopt);
 }
 
 }  // namespace

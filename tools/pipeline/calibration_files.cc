@@ -1,23 +1,36 @@
 #include "tools/pipeline/calibration_files.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <initializer_list>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "astra_bridge/calibration/check_reasons.h"
 #include "tools/command.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
 namespace {
 
-// The parts of a comma list as the user meant them.
-std::vector<std::string> PathsOf(const std::string& list) {
+// Returns the parts of a comma list as the user meant them.
+absl::StatusOr<std::vector<std::string>> PathsOf(absl::string_view flag, const std::string& list) {
   std::vector<std::string> paths;
-  for (absl::string_view path : absl::StrSplit(list, ',', absl::SkipEmpty())) {
+  if (list.empty()) return paths;
+  for (absl::string_view path : absl::StrSplit(list, ',')) {
+    if (path.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--", flag,
+          " has nothing between two commas, or at an end; name one for all networks, or "
+          "one for each"));
+    }
     paths.push_back(UserPath(std::string(path)));
   }
   return paths;
@@ -43,6 +56,9 @@ absl::StatusOr<CalibrationFiles> NamedCalibration(FileSystem& file_system,
     return given;
   }
   const CalibrationFiles found = FilesOfCalibration(calibration);
+  given.is_other_network =
+      !given.network.empty() && std::filesystem::path(given.network).lexically_normal() !=
+                                    std::filesystem::path(found.network).lexically_normal();
   for (const auto file : {&CalibrationFiles::network, &CalibrationFiles::system,
                           &CalibrationFiles::corrections, &CalibrationFiles::report}) {
     if (!(given.*file).empty()) continue;
@@ -60,29 +76,68 @@ absl::StatusOr<CalibrationFiles> NamedCalibration(FileSystem& file_system,
 absl::StatusOr<std::vector<CalibrationFiles>> NamedCalibrations(FileSystem& file_system,
                                                                 const std::string& calibrations,
                                                                 const CalibrationFiles& given) {
-  const std::pair<const char*, std::vector<std::string>> lists[] = {
-      {"calibration", PathsOf(calibrations)},
-      {"network", PathsOf(given.network)},
-      {"system", PathsOf(given.system)},
-      {"corrections", PathsOf(given.corrections)}};
+  struct List {
+    absl::string_view flag;
+    std::vector<std::string> paths;
+  };
+  std::vector<List> lists;
   size_t count = 1;
-  for (const auto& [flag, list] : lists) count = std::max(count, list.size());
+  for (const auto& [flag, value] :
+       std::initializer_list<std::pair<absl::string_view, const std::string&>>{
+           {"calibration", calibrations},
+           {"network", given.network},
+           {"system", given.system},
+           {"corrections", given.corrections}}) {
+    ASSIGN_OR_RETURN(std::vector<std::string> paths, PathsOf(flag, value));
+    count = std::max(count, paths.size());
+    lists.push_back({flag, std::move(paths)});
+  }
   std::vector<CalibrationFiles> result;
   for (size_t i = 0; i < count; ++i) {
     std::string paths[4];
-    for (size_t flag = 0; flag < 4; ++flag) {
-      const std::vector<std::string>& list = lists[flag].second;
+    std::vector<std::string> apart;
+    for (size_t flag = 0; flag < lists.size(); ++flag) {
+      const std::vector<std::string>& list = lists[flag].paths;
       if (list.size() > 1 && list.size() != count) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("--", lists[flag].first, " names ", list.size(), " where another flag ",
-                         "names ", count, "; name one for all networks, or one for each"));
+        return absl::InvalidArgumentError(absl::StrCat(
+            "--", lists[flag].flag, " names ", list.size(), " where another flag names ", count,
+            "; name one for all networks, or one for each"));
       }
-      if (!list.empty()) paths[flag] = list.size() == 1 ? list[0] : list[i];
+      if (list.empty()) continue;
+      paths[flag] = list.size() == 1 ? list[0] : list[i];
+      if (list.size() > 1) apart.push_back(list[i]);
     }
-    ASSIGN_OR_RETURN(result.emplace_back(),
-                     NamedCalibration(file_system, paths[0], {paths[1], paths[2], paths[3], ""}));
+    if (!paths[0].empty()) {
+      ASSIGN_OR_RETURN(const FileKind kind, file_system.Kind(paths[0]));
+      if (kind != FileKind::kDirectory) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("--calibration=", Printable(paths[0]),
+                         " is a file; expected the folder that astra_calibrate --calibration=DIR "
+                         "has written"));
+      }
+    }
+    ASSIGN_OR_RETURN(CalibrationFiles files,
+                     NamedCalibration(file_system, paths[0], {paths[1], paths[2], paths[3]}));
+    files.name = apart.empty() ? files.network : absl::StrJoin(apart, " + ");
+    result.push_back(std::move(files));
   }
   return result;
+}
+
+absl::StatusOr<CalibrationReport> ReadCalibrationReport(FileSystem& file_system,
+                                                        const std::string& path) {
+  ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(file_system, path, UserInputOptions()));
+  return ParseCalibrationReport(file.bytes(), path);
+}
+
+absl::StatusOr<PredictionIntervals> ReadIntervals(FileSystem& file_system,
+                                                  const CalibrationFiles& files) {
+  if (files.report.empty() || files.corrections.empty()) return PredictionIntervals();
+  ASSIGN_OR_RETURN(const CalibrationReport report,
+                   ReadCalibrationReport(file_system, files.report));
+  absl::StatusOr<PredictionIntervals> intervals = PredictionIntervals::FromReport(report);
+  if (!intervals.ok()) return Annotate(intervals.status(), Printable(files.report));
+  return files.is_other_network ? PredictionIntervals() : *std::move(intervals);
 }
 
 }  // namespace meridian

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "astra_bridge/calibration/calibration_report.pb.h"
+#include "astra_bridge/calibration/prediction_interval.h"
 #include "xla_profiler/base/files/file_system.h"
 
 namespace meridian {
@@ -15,11 +17,16 @@ namespace meridian {
 // Paths; empty for what is not given.
 struct CalibrationFiles {
   // AstraSim's YAML and its system JSON.
-  std::string network;
-  std::string system;
-  std::string corrections;
+  std::string network = {};
+  std::string system = {};
+  std::string corrections = {};
   // The report of astra_calibrate.
-  std::string report;
+  std::string report = {};
+  // The network is another than that of the folder: how far predictions may be off on it, nobody
+  // measured.
+  bool is_other_network = false;
+  // What sets it apart from the others of a list, as the user named it.
+  std::string name = {};
 
   std::vector<std::string> All() const { return {network, system, corrections, report}; }
 };
@@ -34,11 +41,21 @@ absl::StatusOr<CalibrationFiles> NamedCalibration(FileSystem& file_system,
                                                   const std::string& calibration,
                                                   CalibrationFiles given);
 
-// The same for comma lists, to compare several networks: each names one for all of them, or one for
-// each. At least one is returned. InvalidArgument when lists have different lengths.
+// The same for comma lists of folders and files, to compare several networks: each names one for
+// all of them, or one for each. At least one is returned. InvalidArgument when lists have different
+// lengths, or nothing between two commas, and for a calibration that is a file.
 absl::StatusOr<std::vector<CalibrationFiles>> NamedCalibrations(FileSystem& file_system,
                                                                 const std::string& calibrations,
                                                                 const CalibrationFiles& given);
+
+// Reads a report of astra_calibrate. Errors name the file.
+absl::StatusOr<CalibrationReport> ReadCalibrationReport(FileSystem& file_system,
+                                                        const std::string& path);
+
+// Returns how far predictions with these files may be off: not known without corrections, without
+// a report, and on another network.
+absl::StatusOr<PredictionIntervals> ReadIntervals(FileSystem& file_system,
+                                                  const CalibrationFiles& files);
 
 }  // namespace meridian
 
