@@ -361,7 +361,7 @@ void AddAssumedMessages(const CalibrationReport& report, Notes* notes) {
   bool one_way = false, both_ways = false;
   for (const CalibratedCell& cell : report.cells()) {
     if (cell.kind() != CollectiveKindName(CollectiveKind::kPointToPoint)) continue;
-    (absl::StrContains(cell.group(), "one way") ? one_way : both_ways) = true;
+    (absl::StrContains(cell.group(), kOneWayText) ? one_way : both_ways) = true;
   }
   if (one_way == both_ways) return;
   notes->push_back(absl::StrFormat(

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -189,6 +190,10 @@ std::vector<std::string> CalibratedRange::Beyond(
     if (found != sizes.end() && pairs.count(cell.pairs) == 0) {
       reasons.push_back("number of pairs at once not in the calibration");
     }
+    if (found != sizes.end() && !(IsOneWay(cell) ? has_one_way : has_both_ways)) {
+      reasons.push_back(absl::StrCat("messages ", IsOneWay(cell) ? "one way" : "both ways",
+                                     " not in the calibration"));
+    }
   } else if (group_sizes.count(static_cast<int64_t>(cell.participants.size())) == 0) {
     reasons.push_back("group size not in the calibration");
   }
@@ -249,6 +254,9 @@ absl::StatusOr<CalibratedRange> RangeOf(const CalibrationReport& report) {
           "astra_calibrate");
     }
     range.run_sizes.insert(cell.ranks());
+    if (is_permute) {
+      (absl::StrContains(cell.group(), kOneWayText) ? range.has_one_way : range.has_both_ways) = true;
+    }
     if (cell.largest_hop() <= 0) {
       return absl::InvalidArgumentError(
           "the calibration does not say how far apart the members of a group are; write its report "

@@ -39,8 +39,11 @@ struct CalibratedRange {
   std::set<int64_t> group_sizes;
   // How far apart the next members of a group were at most: LargestHop.
   int64_t largest_hop = 0;
-  // How many pairs of a permute moved their data at once.
+  // How many pairs of a permute moved their data at once, and whether some went one way, and some
+  // both ways.
   std::set<int64_t> pairs;
+  bool has_one_way = false;
+  bool has_both_ways = false;
   // What kernels were named after, by bytes; those that name nothing are not there.
   std::map<CollectiveKind, std::map<int64_t, std::set<std::string>>> protocols;
   // What the ranks were: "GPU", "TPU", "CPU". Empty: not known.

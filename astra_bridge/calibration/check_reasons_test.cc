@@ -64,6 +64,8 @@ TEST(CalibratedRangeTest, TellsWhatIsExtrapolated) {
               ElementsAre("size outside the calibration", "group size not in the calibration"));
   TransferCell permute = EmptyCell(CollectiveKind::kPointToPoint, 1024, {2, 3});
   permute.pairs = 4;
+  EXPECT_THAT(Beyond(range, permute), ElementsAre("messages one way not in the calibration"));
+  permute.is_both_ways = true;
   EXPECT_THAT(Beyond(range, permute), IsEmpty());
   permute.pairs = 2;
   EXPECT_THAT(Beyond(range, permute),
@@ -118,6 +120,7 @@ TEST(CalibratedRangeTest, TellsOtherProtocolsWhereBothAreNamed) {
   EXPECT_THAT(beyond(65536, "TREE_LL"), is_other);
   TransferCell permute = EmptyCell(CollectiveKind::kPointToPoint, 1024, {0, 1});
   permute.pairs = 4;
+  permute.is_both_ways = true;
   permute.protocol = "TREE_LL";
   EXPECT_THAT(Beyond(range, permute), IsEmpty());
 }

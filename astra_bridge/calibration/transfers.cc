@@ -385,7 +385,7 @@ CommEdge EdgeOf(const TransferCell& cell) {
 std::string GroupText(const TransferCell& cell) {
   return absl::StrCat(cell.pairs > 1 ? absl::StrCat(cell.pairs, " pairs from ") : "", "{",
                       absl::StrJoin(cell.participants, ","), "} of ", cell.ranks,
-                      IsOneWay(cell) ? ", one way" : "");
+                      IsOneWay(cell) ? kOneWayText : "");
 }
 
 double EffectiveRanksOf(const TransferCell& cell) {

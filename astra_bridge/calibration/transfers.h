@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "astra_bridge/edges/comm_edge.h"
 #include "astra_bridge/edges/timed_kind.h"
@@ -199,6 +200,9 @@ std::optional<double> NoiseFloor(absl::Span<const TransferCell> cells);
 
 // Returns the cell as a comm edge.
 CommEdge EdgeOf(const TransferCell& cell);
+
+// What groups of messages end in that go one way.
+inline constexpr absl::string_view kOneWayText = ", one way";
 
 // Returns e.g. "{0,1,2,3} of 4", and for a permute of several pairs "4 pairs from {0,1} of 4", with
 // ", one way" where no rank sends and receives.
