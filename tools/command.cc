@@ -8,12 +8,15 @@
 #include <cstdlib>
 #include <limits>
 #include <new>
+#include <set>
 
 #include "absl/flags/reflection.h"
+#include "absl/strings/str_split.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/files/unfinished_files.h"
 #include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/trace_kind/trace_kind.h"
 
 ABSL_FLAG(bool, json, false, "Print one JSON object on standard output instead of text.");
 
@@ -113,7 +116,19 @@ absl::StatusOr<std::vector<std::string>> UserFiles(const absl::Flag<std::string>
 
 absl::StatusOr<std::vector<std::string>> UserProfiles(const absl::Flag<std::string>& flag,
                                                       absl::string_view example) {
-  return UserFiles(flag, {".xplane.pb", ".xplane.pb.gz"}, example);
+  ASSIGN_OR_RETURN(const std::vector<std::string> files,
+                   UserFiles(flag, {".xplane.pb", ".xplane.pb.gz", ".json", ".json.gz"}, example));
+  std::set<std::string> kept;
+  for (std::string& file : KeepProfiles(FileSystem::Posix(), files)) kept.insert(std::move(file));
+  // What is named is read, or refused.
+  for (absl::string_view item : absl::StrSplit(absl::GetFlag(flag), ',')) {
+    kept.insert(UserPath(std::string(item)));
+  }
+  std::vector<std::string> profiles;
+  for (const std::string& file : files) {
+    if (kept.count(file) > 0) profiles.push_back(file);
+  }
+  return profiles;
 }
 
 absl::StatusOr<int64_t> ScaledValue(const absl::Flag<int64_t>& flag, int64_t factor) {

@@ -12,10 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
 #include "astra_bridge/calibration/engine_model.h"
-#include "google/protobuf/util/json_util.h"
 #include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/tables/text_table.h"
 
@@ -162,21 +160,6 @@ std::optional<double> FindSliceNs(std::vector<Timed> all) {
 
 }  // namespace
 
-absl::StatusOr<CalibrationReport> ParseCalibrationReport(absl::string_view json,
-                                                         absl::string_view source) {
-  CalibrationReport report;
-  const auto status = google::protobuf::util::JsonStringToMessage(std::string(json), &report);
-  if (status.ok()) return report;
-  // Parsers append lines that point into the text.
-  absl::string_view reason(status.message().data(), status.message().size());
-  absl::ConsumePrefix(&reason, ": ");
-  return absl::InvalidArgumentError(
-      absl::StrCat(source,
-                   ": this is no report of astra_calibrate, or one of another version; give the "
-                   "file that astra_calibrate --report has written (",
-                   Printable(reason.substr(0, reason.find('\n'))), ")"));
-}
-
 std::vector<std::string> CalibratedRange::Beyond(
     const TransferCell& cell, const std::set<std::string>& cell_device_kinds) const {
   std::vector<std::string> reasons;
@@ -255,7 +238,8 @@ absl::StatusOr<CalibratedRange> RangeOf(const CalibrationReport& report) {
     }
     range.run_sizes.insert(cell.ranks());
     if (is_permute) {
-      (absl::StrContains(cell.group(), kOneWayText) ? range.has_one_way : range.has_both_ways) = true;
+      (absl::StrContains(cell.group(), kOneWayText) ? range.has_one_way : range.has_both_ways) =
+          true;
     }
     if (cell.largest_hop() <= 0) {
       return absl::InvalidArgumentError(

@@ -22,10 +22,6 @@ namespace meridian {
 
 class CalibrationReport;
 
-// Parses the JSON that astra_calibrate --report has written. Errors name the source.
-absl::StatusOr<CalibrationReport> ParseCalibrationReport(absl::string_view json,
-                                                         absl::string_view source);
-
 // What a calibration has seen: beyond it, times are extrapolated.
 struct CalibratedRange {
   struct Sizes {

@@ -76,9 +76,6 @@ absl::StatusOr<std::vector<double>> PredictCellsNs(const Fabric& fabric,
 // Adds the points to the report, by kind in the order of CollectiveKind.
 void ListCorrections(const Corrections& corrections, CalibrationReport* report);
 
-// From here on bandwidth decides how long a transfer takes.
-inline constexpr int64_t kLargeBytes = int64_t{1} << 20;
-
 struct Prediction {
   int64_t bytes = 0;
   // Measured time in nanoseconds; always positive.
@@ -88,7 +85,8 @@ struct Prediction {
   double signed_error() const { return predicted_ns / measured_ns - 1; }
 };
 
-// Returns how far predictions lie from what was measured, also of kLargeBytes and more and of less. All zero, with no parts, when there are none.
+// Returns how far predictions lie from what was measured, also of kLargeBytes and more and of less.
+// All zero, with no parts, when there are none.
 ErrorSummary SummariseErrors(absl::Span<const Prediction> predictions);
 
 }  // namespace meridian

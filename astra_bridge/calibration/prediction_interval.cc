@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "astra_bridge/calibration/calibration_report.pb.h"
-#include "astra_bridge/calibration/engine_model.h"
 #include "astra_bridge/edges/timed_kind.h"
 #include "xla_profiler/base/statistics.h"
 

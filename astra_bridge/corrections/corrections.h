@@ -60,6 +60,9 @@ inline constexpr double kMaxCorrectedNs = static_cast<double>(int64_t{1} << 62);
 // all: a ratio is to at least this time.
 inline constexpr double kLeastEngineNs = 1;
 
+// From here on bandwidth decides how long a transfer takes.
+inline constexpr int64_t kLargeBytes = int64_t{1} << 20;
+
 // What corrections of messages one way are called.
 inline constexpr absl::string_view kOneWayName = "p2p_one_way";
 

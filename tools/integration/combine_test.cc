@@ -4,11 +4,16 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
 #include "tools/testing/run_command.h"
 #include "trace_alignment/combine/combine_report.pb.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 
 namespace meridian {
@@ -174,7 +179,7 @@ TEST(CombineTest, BrokenInputLeavesNoOutputBehind) {
   const std::vector<Case> cases = {
       {whole.substr(0, whole.size() / 2), "offset"},
       {"", "empty"},
-      {"{\"traceEvents\":[]}", "looks like JSON"},
+      {"{\"traceEvents\":[]}", "is Chrome trace JSON; expected an XSpace or a Kineto trace"},
   };
   for (const Case& broken : cases) {
     const std::string path = directory.Write("rank1.xplane.pb", broken.contents);
@@ -222,6 +227,61 @@ TEST(CombineTest, HelpShowsAnExample) {
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_THAT(result.standard_output, AllOf(HasSubstr("combine --run_dir=logs/"),
                                             HasSubstr("--plane_naming"), HasSubstr("--stages")));
+}
+
+// Four ranks of PyTorch; the clock of rank 2 is set back by 20 ms.
+TEST(CombineTest, KinetoTracesArePutOnOneClock) {
+  const TemporaryDirectory in, out;
+  std::vector<std::string> traces;
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::string example = absl::StrCat("examples/torch_pipeline4/kineto_", rank, ".json.gz");
+    const absl::StatusOr<InputFile> file = InputFile::Open(FileSystem::Posix(), example);
+    ASSERT_OK(file.status());
+    std::string text(file->bytes());
+    const std::string key = "\"baseTimeNanoseconds\": ";
+    const size_t base = text.find(key);
+    ASSERT_NE(base, std::string::npos);
+    if (rank == 2) {
+      const size_t digits = base + key.size();
+      const size_t end = text.find_first_not_of("0123456789", digits);
+      const int64_t old_ns = std::stoll(text.substr(digits, end - digits));
+      text.replace(digits, end - digits, absl::StrCat(old_ns - 20'000'000));
+    }
+    traces.push_back(in.Write(absl::StrCat("kineto_", rank, ".json"), text));
+    in.Write(absl::StrCat("et_", rank, ".json"), R"({"schema": "1.1.1", "nodes": []})");
+  }
+  // The execution traces beside them do not matter.
+  const CommandResult result =
+      Combine({"--run_dir=" + in.PathOf(""), "--method=collectives", "--validate", "--json",
+               "--output_dir=" + out.PathOf("aligned"), "--output=" + out.PathOf("all.json.gz")});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  const CombineReport report = ParseReport(result.standard_output);
+  ASSERT_EQ(report.nodes_size(), 4);
+  EXPECT_GT(report.happens_before().violations_before(), 0);
+  EXPECT_EQ(report.happens_before().violations_after(), 0);
+  EXPECT_EQ(report.happens_before().checked_on(), "written file");
+  for (const CombinedNode& node : report.nodes()) {
+    const int64_t truth_ns = node.node_id() == 2 ? -20'000'000 : 0;
+    EXPECT_LE(std::abs(node.offset_ns() - truth_ns), node.uncertainty_ns() + 1000)
+        << node.node_id();
+  }
+  // critical_path takes what it refuses otherwise.
+  const auto critical_path = [](const std::string& folder) {
+    return RunCommandLine("tools/critical_path", {"--traces=" + folder});
+  };
+  EXPECT_NE(critical_path(in.PathOf("kineto_*.json")).exit_code, 0);
+  const CommandResult aligned =
+      critical_path(out.PathOf("aligned/plugins/profile/*/kineto_*.json"));
+  EXPECT_EQ(aligned.exit_code, 0) << aligned.standard_error;
+}
+
+TEST(CombineTest, TracesOfDifferentProfilersAreNotMixed) {
+  const CommandResult result = Combine(
+      {"--traces=examples/jax_cuda2/rank0.xplane.pb,examples/torch_pipeline4/kineto_1.json.gz"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.standard_error,
+              AllOf(HasSubstr("rank0.xplane.pb is an XSpace"),
+                    HasSubstr("kineto_1.json.gz is a Kineto trace"), HasSubstr("not mixed")));
 }
 
 }  // namespace

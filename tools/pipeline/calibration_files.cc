@@ -11,7 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "astra_bridge/calibration/check_reasons.h"
+#include "astra_bridge/calibration/report_file.h"
 #include "tools/command.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_file.h"

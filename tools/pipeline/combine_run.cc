@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -13,18 +14,25 @@
 #include "absl/strings/strip.h"
 #include "tools/pipeline/output_files.h"
 #include "trace_alignment/aligner/alignment_stats.pb.h"
+#include "trace_alignment/aligner/kineto_aligner.h"
 #include "trace_alignment/aligner/xspace_aligner.h"
 #include "trace_alignment/clocks/offset_samples.h"
 #include "trace_alignment/clocks/snapshot_pairs.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/skew.h"
+#include "trace_alignment/combine/kineto_merger.h"
 #include "trace_alignment/probes/probe_offsets.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/byte_sink.h"
+#include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/collectives/xspace_collectives.h"
+#include "xla_profiler/events/event_table.h"
+#include "xla_profiler/kineto/event_table_json.h"
+#include "xla_profiler/kineto/kineto_collectives.h"
 #include "xla_profiler/trace_export/trace_export.h"
+#include "xla_profiler/trace_kind/trace_kind.h"
 #include "xla_profiler/xplane/combined_profile.h"
 #include "xla_profiler/xplane/node_ids.h"
 #include "xla_profiler/xplane/session_clock.h"
@@ -42,12 +50,36 @@ int64_t LargestCorrectionNs(const AlignmentStats& stats) {
              : stats.max_correction_ns();
 }
 
+// Returns the host that TensorBoard's handler of PyTorch names its files after:
+// <host>_<process>.<time>.pt.trace.json. Empty for other names.
+std::string HostOfKinetoFile(absl::string_view path) {
+  absl::string_view name = path.substr(path.rfind('/') + 1);
+  absl::ConsumeSuffix(&name, ".gz");
+  if (!absl::ConsumeSuffix(&name, ".pt.trace.json")) return "";
+  name = name.substr(0, name.rfind('.'));
+  const size_t underscore = name.rfind('_');
+  return underscore == absl::string_view::npos ? "" : std::string(name.substr(0, underscore));
+}
+
+// Returns the last end of an event, Unix time.
+int64_t LastEndNs(const EventTable& table) {
+  int64_t last_ps = 0;
+  for (EventRow row = 0; row < table.size(); ++row) {
+    last_ps = std::max(last_ps, table.start_ps(row) + table.duration_ps(row));
+  }
+  return table.base_ns() + last_ps / kPsPerNs;
+}
+
 class CombinePipeline {
  public:
   CombinePipeline(FileSystem& file_system, const CombineRequest& request)
       : file_system_(file_system), request_(request) {}
 
   absl::StatusOr<CombineReport> Run() {
+    ASSIGN_OR_RETURN(const TraceKind kind,
+                     TellOneTraceKind(file_system_, request_.files.traces,
+                                      {TraceKind::kXSpace, TraceKind::kKineto}));
+    is_kineto_ = kind == TraceKind::kKineto;
     RETURN_IF_ERROR(CheckPaths());
     RETURN_IF_ERROR(Open());
     RETURN_IF_ERROR(AssignIds());
@@ -68,7 +100,11 @@ class CombinePipeline {
  private:
   // A node's profile; in the order of the traces.
   struct Node {
-    XSpaceReader reader;
+    // Of an XSpace.
+    std::optional<XSpaceReader> reader;
+    // Of a Kineto trace, and what its times count from (Unix time).
+    std::optional<InputFile> kineto;
+    int64_t kineto_base_ns = 0;
     SessionInfo session;
     SessionClock clock;
     std::optional<SnapshotPairs> snapshots;
@@ -121,6 +157,7 @@ class CombinePipeline {
       ASSIGN_OR_RETURN(inputs_.offsets,
                        OffsetSamples::Load(file_system_, files.offsets, request_.reference_node));
     }
+    if (is_kineto_) return OpenKineto();
     XSpaceReaderOptions options;
     options.input = request_.input;
     for (size_t n = 0; n < files.traces.size(); ++n) {
@@ -130,8 +167,34 @@ class CombinePipeline {
       ASSIGN_OR_RETURN(SessionInfo session, ReadSessionInfo(reader));
       ASSIGN_OR_RETURN(SessionClock clock,
                        SessionClock::Create(reader.name(), session, StartOf(n)));
-      nodes_.push_back({std::move(reader), std::move(session), std::move(clock), std::nullopt, 0,
-                        AlignmentStats()});
+      nodes_.push_back({std::move(reader), std::nullopt, 0, std::move(session), std::move(clock),
+                        std::nullopt, 0, AlignmentStats()});
+    }
+    return absl::OkStatus();
+  }
+
+  // Times of a Kineto trace are all of its host's clock: there are no snapshots of another.
+  absl::Status OpenKineto() {
+    const RunFiles& files = request_.files;
+    if (!files.snapshots.empty()) {
+      return absl::InvalidArgumentError(
+          "--snapshots tie a device's clock to its host's; Kineto traces have host times alone");
+    }
+    for (size_t n = 0; n < files.traces.size(); ++n) {
+      ASSIGN_OR_RETURN(InputFile file,
+                       InputFile::Open(file_system_, files.traces[n], request_.input));
+      ASSIGN_OR_RETURN(const TraceJsonTable trace, LoadTraceJson(file.bytes(), files.traces[n]));
+      profiles_.push_back(ReadKinetoCollectives(trace, file.bytes(), files.traces[n]));
+      SessionInfo session;
+      session.profile_start_ns = trace.table.base_ns();
+      session.profile_stop_ns = LastEndNs(trace.table);
+      const std::string host = HostOfKinetoFile(files.traces[n]);
+      if (!host.empty()) session.hostnames.push_back(host);
+      ASSIGN_OR_RETURN(SessionClock clock,
+                       SessionClock::Create(files.traces[n], session, StartOf(n)));
+      const int64_t base_ns = trace.header.base_time_ns.value_or(0);
+      nodes_.push_back({std::nullopt, std::move(file), base_ns, std::move(session),
+                        std::move(clock), std::nullopt, 0, AlignmentStats()});
     }
     return absl::OkStatus();
   }
@@ -160,8 +223,9 @@ class CombinePipeline {
     NodeIdInputs ids;
     ids.files = request_.files.traces;
     ids.given = request_.node_ids;
+    if (is_kineto_ && ids.given.empty()) ids.given = StatedRanks();
     absl::StatusOr<std::vector<AssignedNodeId>> assigned = AssignNodeIds(ids);
-    for (size_t n = 0; n < nodes_.size(); ++n) {
+    for (size_t n = 0; n < nodes_.size() && !is_kineto_; ++n) {
       Node& node = nodes_[n];
       SnapshotPairsOptions options;
       if (inputs_.offsets.has_value() && assigned.ok()) {
@@ -169,7 +233,7 @@ class CombinePipeline {
       }
       const std::string file = request_.files.snapshots.empty() ? "" : request_.files.snapshots[n];
       ASSIGN_OR_RETURN(node.snapshots,
-                       LoadProfileSnapshots(file_system_, node.reader, node.clock, file, options));
+                       LoadProfileSnapshots(file_system_, *node.reader, node.clock, file, options));
       ids.from_snapshots.push_back(node.snapshots.has_value() ? node.snapshots->node_id
                                                               : std::nullopt);
     }
@@ -183,20 +247,31 @@ class CombinePipeline {
     return absl::OkStatus();
   }
 
+  // Returns the ranks that the traces state; nothing unless all do, and differently.
+  std::vector<int64_t> StatedRanks() const {
+    std::vector<int64_t> ranks;
+    for (const ProfileCollectives& profile : profiles_) {
+      if (profile.devices.empty() || profile.devices[0].global_id == kUnknownId) return {};
+      ranks.push_back(profile.devices[0].global_id);
+    }
+    const std::set<int64_t> different(ranks.begin(), ranks.end());
+    return different.size() == ranks.size() ? ranks : std::vector<int64_t>();
+  }
+
   absl::Status ReadCollectives() {
-    std::vector<ProfileCollectives> profiles;
     ProgressBar progress("reading", nodes_.size());
-    for (size_t n = 0; n < nodes_.size(); ++n) {
+    for (size_t n = 0; n < nodes_.size() && !is_kineto_; ++n) {
       progress.Update(n);
       XSpaceCollectivesOptions options;
       options.profile_start_ns = StartOf(n);
       ASSIGN_OR_RETURN(ProfileCollectives profile,
-                       ReadXSpaceCollectives(nodes_[n].reader, options));
-      profiles.push_back(std::move(profile));
+                       ReadXSpaceCollectives(*nodes_[n].reader, options));
+      profiles_.push_back(std::move(profile));
     }
     RankOptions ranks;
     ranks.given_ranks = request_.ranks;
-    ASSIGN_OR_RETURN(run_, MatchCollectives(std::move(profiles), ranks));
+    ASSIGN_OR_RETURN(run_, MatchCollectives(std::move(profiles_), ranks));
+    if (is_kineto_) RETURN_IF_ERROR(CheckOneRun(run_));
     for (const std::string& note : run_.ranks.notes) report_.add_notes(note);
     for (const std::string& note : run_.runs.notes) report_.add_notes(note);
     return absl::OkStatus();
@@ -247,14 +322,39 @@ class CombinePipeline {
     return record;
   }
 
+  absl::Status MergeKinetoTraces(const std::vector<size_t>& order) {
+    std::vector<KinetoMergeInput> inputs;
+    uint64_t total_bytes = 0;
+    for (size_t n : order) {
+      const std::vector<int64_t>& ranks = run_.ranks.ranks[n];
+      const SessionInfo& session = nodes_[n].session;
+      inputs.push_back({nodes_[n].kineto->bytes(), nodes_[n].kineto_base_ns,
+                        &alignment_.nodes[n].clock, ranks.empty() ? nodes_[n].id : ranks[0],
+                        session.hostnames.empty() ? "" : session.hostnames[0]});
+      total_bytes += nodes_[n].kineto->bytes().size();
+    }
+    ProgressBar progress("combining", total_bytes);
+    const auto merge = [&](ByteSink& sink) -> absl::Status {
+      ASSIGN_OR_RETURN(const std::vector<AlignmentStats> stats,
+                       MergeKineto(
+                           inputs, [&](uint64_t bytes) { progress.Update(bytes); }, sink));
+      for (size_t i = 0; i < order.size(); ++i) nodes_[order[i]].stats = stats[i];
+      return absl::OkStatus();
+    };
+    if (!request_.output.empty()) return outputs_.Write("combined", request_.output, merge);
+    DiscardingSink nowhere;
+    return merge(nowhere);
+  }
+
   absl::Status WriteCombined() {
     const std::vector<size_t> order = ById();
+    if (is_kineto_) return MergeKinetoTraces(order);
     std::vector<CombineInput> inputs;
     uint64_t total_bytes = 0;
     for (size_t n : order) {
       inputs.push_back(
-          {&nodes_[n].reader, &nodes_[n].clock, &alignment_.nodes[n].clock, RecordOf(n)});
-      total_bytes += nodes_[n].reader.source().bytes.size();
+          {&*nodes_[n].reader, &nodes_[n].clock, &alignment_.nodes[n].clock, RecordOf(n)});
+      total_bytes += nodes_[n].reader->source().bytes.size();
     }
     ProgressBar progress("combining", total_bytes);
     CombineOptions options;
@@ -285,9 +385,15 @@ class CombinePipeline {
       options.lines.max_extrapolation_ns = request_.max_extrapolation_ns;
       RETURN_IF_ERROR(outputs_.Write(
           "aligned", absl::StrCat(folder, "/", names[n]), [&](ByteSink& sink) -> absl::Status {
+            const NodeClock& clock = alignment_.nodes[n].clock;
+            if (is_kineto_) {
+              ASSIGN_OR_RETURN(nodes_[n].stats,
+                               AlignKineto(nodes_[n].kineto->bytes(), nodes_[n].kineto_base_ns,
+                                           clock, {}, sink));
+              return absl::OkStatus();
+            }
             ASSIGN_OR_RETURN(nodes_[n].stats,
-                             AlignXSpace(nodes_[n].reader, nodes_[n].clock,
-                                         alignment_.nodes[n].clock, options, sink));
+                             AlignXSpace(*nodes_[n].reader, nodes_[n].clock, clock, options, sink));
             return absl::OkStatus();
           }));
     }
@@ -323,6 +429,12 @@ class CombinePipeline {
     std::map<std::string, int> uses;
     for (const std::string& trace : request_.files.traces) {
       absl::string_view stem = trace;
+      // Kineto traces keep their names, and are gzip if they were.
+      if (is_kineto_) {
+        names.push_back(std::string(stem.substr(stem.rfind('/') + 1)));
+        ++uses[names.back()];
+        continue;
+      }
       if (!absl::ConsumeSuffix(&stem, ".xplane.pb.gz")) absl::ConsumeSuffix(&stem, ".xplane.pb");
       names.push_back(absl::StrCat(stem.substr(stem.rfind('/') + 1), ".xplane.pb"));
       ++uses[names.back()];
@@ -362,7 +474,7 @@ class CombinePipeline {
     const AlignedNode& aligned = alignment_.nodes[n];
     out->set_node_id(node.id);
     if (!node.session.hostnames.empty()) out->set_hostname(node.session.hostnames[0]);
-    out->set_trace(node.reader.path());
+    out->set_trace(is_kineto_ ? node.kineto->path() : node.reader->path());
     out->set_method(aligned.method);
     if (aligned.offset_at_ns.has_value()) out->set_offset_at_ns(*aligned.offset_at_ns);
     if (aligned.offset_ns.has_value()) out->set_offset_ns(*aligned.offset_ns);
@@ -442,7 +554,9 @@ class CombinePipeline {
 
   // Reads the collectives back from what was written.
   absl::Status CheckWritten() {
-    if (!request_.output.empty()) RETURN_IF_ERROR(CheckFiles("combined", ById()));
+    // Ranks of a merged Kineto trace can not be told apart any more: the files of the ranks are
+    // checked, or what was computed.
+    if (!request_.output.empty() && !is_kineto_) RETURN_IF_ERROR(CheckFiles("combined", ById()));
     if (request_.output_dir.empty()) return absl::OkStatus();
     std::vector<size_t> order(nodes_.size());
     std::iota(order.begin(), order.end(), 0);
@@ -485,6 +599,10 @@ class CombinePipeline {
 
   FileSystem& file_system_;
   const CombineRequest& request_;
+  // The traces are Kineto's, not XSpaces.
+  bool is_kineto_ = false;
+  // One per node, until they are matched.
+  std::vector<ProfileCollectives> profiles_;
   OutputFiles outputs_{file_system_};
   std::vector<Node> nodes_;
   AlignmentInputs inputs_;

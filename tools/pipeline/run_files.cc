@@ -12,12 +12,14 @@
 #include "absl/strings/strip.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_paths.h"
+#include "xla_profiler/trace_kind/trace_kind.h"
 #include "xla_profiler/xplane/node_ids.h"
 
 namespace meridian {
 namespace {
 
-constexpr absl::string_view kTraceSuffixes[] = {".xplane.pb", ".xplane.pb.gz"};
+// Kineto traces have no suffix of their own; those that end in .json are told by their content.
+constexpr absl::string_view kTraceSuffixes[] = {".xplane.pb", ".xplane.pb.gz", ".json", ".json.gz"};
 constexpr absl::string_view kSnapshotSuffixes[] = {
     ".snapshots.jsonl",         ".snapshots.jsonl.gz", ".snapshots.pb",  ".snapshot_pairs.jsonl",
     ".snapshot_pairs.jsonl.gz", ".snapshot_pairs.pb",  ".snapshot.jsonl"};
@@ -38,7 +40,25 @@ bool IsJsonl(absl::string_view name) {
   return absl::EndsWith(name, ".jsonl") || absl::EndsWith(name, ".jsonl.gz");
 }
 
-// The names of regular files in the folder, in natural order.
+bool IsJson(absl::string_view name) {
+  return absl::EndsWith(name, ".json") || absl::EndsWith(name, ".json.gz");
+}
+
+// Leaves out JSON that is no profile: execution traces, reports, what viewers made.
+std::vector<std::string> WithoutOtherJson(FileSystem& file_system, const std::string& folder,
+                                          std::vector<std::string> names) {
+  names.erase(std::remove_if(names.begin(), names.end(),
+                             [&](const std::string& name) {
+                               if (!IsJson(name)) return false;
+                               const absl::StatusOr<TraceKind> kind =
+                                   TellTraceKind(file_system, absl::StrCat(folder, "/", name));
+                               return kind.ok() && *kind != TraceKind::kKineto;
+                             }),
+              names.end());
+  return names;
+}
+
+// The names of regular files in the folder, in natural order, without JSON that is no profile.
 absl::StatusOr<std::vector<std::string>> FilesIn(FileSystem& file_system,
                                                  const std::string& folder) {
   ASSIGN_OR_RETURN(std::vector<std::string> names, file_system.List(folder));
@@ -51,7 +71,7 @@ absl::StatusOr<std::vector<std::string>> FilesIn(FileSystem& file_system,
     if (*kind == FileKind::kRegular) files.push_back(std::move(name));
   }
   std::sort(files.begin(), files.end(), NaturalLess);
-  return files;
+  return WithoutOtherJson(file_system, folder, std::move(files));
 }
 
 bool HasTraces(const std::vector<std::string>& files) {
@@ -102,9 +122,9 @@ absl::StatusOr<std::string> FindRun(FileSystem& file_system, const std::string& 
   }
   if (runs.size() == 1) return runs[0];
   if (runs.empty()) {
-    return absl::NotFoundError(
-        absl::StrCat("--run_dir=", run_dir,
-                     ": neither it nor plugins/profile/<run>/ below it holds *.xplane.pb files"));
+    return absl::NotFoundError(absl::StrCat("--run_dir=", run_dir,
+                                            ": neither it nor plugins/profile/<run>/ below it "
+                                            "holds *.xplane.pb files or Kineto traces"));
   }
   return absl::InvalidArgumentError(
       absl::StrCat("--run_dir=", run_dir, " holds ", runs.size(),

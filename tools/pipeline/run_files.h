@@ -33,6 +33,7 @@ struct RunFilesOptions {
 // Finds the files of a run in a folder, or in the one run below its `plugins/profile/`:
 //
 //   <host>.xplane.pb[.gz]                       a node's profile
+//   *.json[.gz] that is a Kineto trace          likewise
 //   <host>.snapshots.jsonl, .snapshot_pairs.pb  its snapshot pairs: by the same <host>, else by the
 //                                               last number in the name
 //   round_offsets.jsonl, *offsets*.jsonl        offsets

@@ -6,7 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/collectives/xspace_collectives.h"
+#include "xla_profiler/kineto/kineto_collectives.h"
+#include "xla_profiler/trace_kind/trace_kind.h"
 #include "xla_profiler/xplane/combined_profile.h"
 
 namespace meridian {
@@ -65,8 +68,20 @@ absl::StatusOr<CollectiveRun> ReadCollectiveRun(FileSystem& file_system,
                                                 const std::vector<std::string>& traces,
                                                 const CollectiveRunOptions& options) {
   std::vector<ProfileCollectives> profiles;
+  TraceKind kind = TraceKind::kXSpace;
+  if (!traces.empty()) {
+    ASSIGN_OR_RETURN(
+        kind, TellOneTraceKind(file_system, traces, {TraceKind::kXSpace, TraceKind::kKineto}));
+  }
   for (size_t i = 0; i < traces.size(); ++i) {
     if (options.progress) options.progress(i);
+    if (kind == TraceKind::kKineto) {
+      ASSIGN_OR_RETURN(const InputFile file,
+                       InputFile::Open(file_system, traces[i], options.reader.input));
+      ASSIGN_OR_RETURN(ProfileCollectives profile, ReadKinetoCollectives(file));
+      profiles.push_back(std::move(profile));
+      continue;
+    }
     ASSIGN_OR_RETURN(const XSpaceReader reader,
                      XSpaceReader::Open(file_system, traces[i], options.reader));
     ASSIGN_OR_RETURN(const std::vector<NodeProfile> nodes, SplitCombinedProfile(reader));

@@ -47,7 +47,8 @@ absl::Status CheckOneRun(const CollectiveRun& run);
 // what to do.
 absl::Status RefuseViolations(const CollectiveRun& run, const HappensBefore& check);
 
-// Reads one file after the other; only their collectives stay in memory.
+// Reads one file after the other, XSpaces or Kineto traces (told by their content, and not mixed);
+// only their collectives stay in memory.
 absl::StatusOr<CollectiveRun> ReadCollectiveRun(FileSystem& file_system,
                                                 const std::vector<std::string>& traces,
                                                 const CollectiveRunOptions& options = {});

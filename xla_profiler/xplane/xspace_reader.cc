@@ -2,9 +2,13 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "xla_profiler/trace_kind/trace_kind.h"
 
 namespace meridian {
 namespace {
+
+// What tells another kind of trace stands within so many bytes.
+constexpr size_t kBeginningBytes = size_t{1} << 18;
 
 // What people give by mistake, told by the first bytes; empty for what may be an XSpace after all.
 absl::string_view OtherFormat(absl::string_view bytes) {
@@ -57,6 +61,11 @@ absl::StatusOr<XSpaceReader> XSpaceReader::FromBytes(absl::string_view bytes, st
   reader.source_ = std::make_shared<const XSpaceSource>(XSpaceSource{bytes, limits});
   absl::StatusOr<XSpaceLayout> layout = ReadXSpaceLayout(*reader.source_);
   if (!layout.ok() || layout->planes.empty()) {
+    const TraceKind kind = TellTraceKind(bytes.substr(0, kBeginningBytes));
+    if (kind != TraceKind::kXSpace && kind != TraceKind::kUnknown) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          reader.name_, ": offset 0: is ", TraceKindText(kind), "; expected a serialized XSpace"));
+    }
     const absl::string_view looks_like = OtherFormat(bytes);
     if (!looks_like.empty()) {
       return absl::InvalidArgumentError(absl::StrCat(reader.name_, ": offset 0: looks like ",

@@ -1,0 +1,98 @@
+#include "trace_alignment/aligner/kineto_aligner.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/json/exact_decimal.h"
+#include "xla_profiler/base/picoseconds.h"
+
+namespace meridian {
+namespace {
+
+// 106 days either way.
+constexpr absl::int128 kMaxRunPs = std::numeric_limits<int64_t>::max();
+
+// Numbers may be written as strings.
+absl::string_view WithoutQuotes(absl::string_view value) {
+  const bool is_quoted = value.size() >= 2 && value.front() == '"' && value.back() == '"';
+  return is_quoted ? value.substr(1, value.size() - 2) : value;
+}
+
+// Returns microseconds with three digits behind the point, as Kineto writes them, in quotes if the
+// old value was.
+std::string Micros(int64_t ns, absl::string_view old) {
+  const uint64_t size = ns < 0 ? -static_cast<uint64_t>(ns) : static_cast<uint64_t>(ns);
+  const char* const quote = old.front() == '"' ? "\"" : "";
+  return absl::StrFormat("%s%s%d.%03d%s", quote, ns < 0 ? "-" : "", size / 1000, size % 1000,
+                         quote);
+}
+
+int64_t RoundedNs(absl::int128 ps) {
+  const absl::int128 half = ps < 0 ? -500 : 500;
+  return static_cast<int64_t>((ps + half) / 1000);
+}
+
+}  // namespace
+
+KinetoEventAligner::KinetoEventAligner(const NodeClock& clock, int64_t base_ns, int64_t new_base_ns)
+    : line_(clock, ClockDomain::kHost),
+      base_in_run_ps_((absl::int128(base_ns) - clock.run.base_ns()) * kPsPerNs),
+      run_in_new_base_ps_((absl::int128(clock.run.base_ns()) - new_base_ns) * kPsPerNs) {}
+
+std::optional<int64_t> KinetoEventAligner::NewNs(absl::int128 time_ps) {
+  const absl::int128 run_ps = time_ps + base_in_run_ps_;
+  if (run_ps > kMaxRunPs || run_ps < -kMaxRunPs) return std::nullopt;
+  return RoundedNs(line_.Map(static_cast<int64_t>(run_ps)) + run_in_new_base_ps_);
+}
+
+void KinetoEventAligner::Edit(const WrittenEvent& event, EventEdits* edits) {
+  if (event.Is('M') || event.ts.empty()) return;
+  const std::optional<absl::int128> start_ps = ParseMicrosAsPicos(WithoutQuotes(event.ts));
+  if (!start_ps.has_value()) return;
+  const std::optional<int64_t> start_ns = NewNs(*start_ps);
+  if (!start_ns.has_value()) return;
+  stats_.set_events(stats_.events() + 1);
+  edits->Replace(event.ts, Micros(*start_ns, event.ts));
+  const int64_t old_ns = RoundedNs(*start_ps + base_in_run_ps_ + run_in_new_base_ps_);
+  const int64_t correction_ns = *start_ns - old_ns;
+  if (stats_.events() == 1) {
+    stats_.set_min_correction_ns(correction_ns);
+    stats_.set_max_correction_ns(correction_ns);
+  }
+  stats_.set_min_correction_ns(std::min(stats_.min_correction_ns(), correction_ns));
+  stats_.set_max_correction_ns(std::max(stats_.max_correction_ns(), correction_ns));
+  if (correction_ns != 0) stats_.set_events_corrected(stats_.events_corrected() + 1);
+  if (event.dur.empty()) return;
+  const std::optional<absl::int128> duration_ps = ParseMicrosAsPicos(WithoutQuotes(event.dur));
+  if (!duration_ps.has_value() || *duration_ps < 0) return;
+  const std::optional<int64_t> end_ns = NewNs(*start_ps + *duration_ps);
+  // The clocks of nodes run forward.
+  if (end_ns.has_value() && *end_ns >= *start_ns) {
+    edits->Replace(event.dur, Micros(*end_ns - *start_ns, event.dur));
+  }
+}
+
+AlignmentStats KinetoEventAligner::TakeStats() const {
+  AlignmentStats stats = stats_;
+  stats.set_offset_extrapolations(line_.offset_extrapolations());
+  if (line_.farthest_extrapolation_ps() > 0) {
+    stats.set_farthest_extrapolation_ns(line_.farthest_extrapolation_ps() / kPsPerNs);
+  }
+  return stats;
+}
+
+absl::StatusOr<AlignmentStats> AlignKineto(absl::string_view text, int64_t base_ns,
+                                           const NodeClock& clock,
+                                           const KinetoAlignOptions& options, ByteSink& sink) {
+  KinetoEventAligner aligner(clock, base_ns, base_ns);
+  RETURN_IF_ERROR(RewriteTraceJson(
+      text, [&](const WrittenEvent& event, EventEdits* edits) { aligner.Edit(event, edits); }, sink,
+      /*unreadable=*/nullptr, options.progress));
+  return aligner.TakeStats();
+}
+
+}  // namespace meridian

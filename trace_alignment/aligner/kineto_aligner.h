@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kineto traces on another clock. All times of such a trace are of one host clock: Kineto maps those
+// of devices there itself. Starts and durations of events are replaced, to the nanosecond; every
+// other byte stays, so that whoever reads Kineto's files reads these.
+#ifndef TRACE_ALIGNMENT_ALIGNER_KINETO_ALIGNER_H_
+#define TRACE_ALIGNMENT_ALIGNER_KINETO_ALIGNER_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "absl/numeric/int128.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "trace_alignment/aligner/alignment_stats.pb.h"
+#include "trace_alignment/clocks/node_clock.h"
+#include "xla_profiler/base/files/byte_sink.h"
+#include "xla_profiler/trace_json/trace_json_rewriter.h"
+
+namespace meridian {
+
+// Moves the times of one trace's events, one after the other.
+class KinetoEventAligner {
+ public:
+  // The trace's times count from base_ns (its baseTimeNanoseconds, Unix time), the new ones from
+  // new_base_ns. The clock must outlive this object.
+  KinetoEventAligner(const NodeClock& clock, int64_t base_ns, int64_t new_base_ns);
+
+  // Adds the edits that move the event. Metadata stays where it is, and so does what lies 106 days
+  // or more from the run.
+  void Edit(const WrittenEvent& event, EventEdits* edits);
+
+  // What was done so far. There are no lines.
+  AlignmentStats TakeStats() const;
+
+ private:
+  // Returns the new time in whole nanoseconds from new_base_ns; nullopt when it is out of range.
+  std::optional<int64_t> NewNs(absl::int128 time_ps);
+
+  LineClock line_;
+  // From the run's base to the old one, and from the new one to the run's.
+  const absl::int128 base_in_run_ps_;
+  const absl::int128 run_in_new_base_ps_;
+  AlignmentStats stats_;
+};
+
+struct KinetoAlignOptions {
+  // Told how many bytes are done, now and then; may be null.
+  std::function<void(uint64_t bytes)> progress;
+};
+
+// Writes the trace on the other clock. Its base stays. Errors are those of RewriteTraceJson.
+absl::StatusOr<AlignmentStats> AlignKineto(absl::string_view text, int64_t base_ns,
+                                           const NodeClock& clock,
+                                           const KinetoAlignOptions& options, ByteSink& sink);
+
+}  // namespace meridian
+
+#endif  // TRACE_ALIGNMENT_ALIGNER_KINETO_ALIGNER_H_
