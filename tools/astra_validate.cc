@@ -24,6 +24,7 @@
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/trace_kind/trace_kind.h"
 
 ABSL_FLAG(
     std::string, traces, "",
@@ -96,6 +97,14 @@ absl::Status CheckSteps(const std::vector<CalibrationRun>& runs, const StepModel
       report->add_notes(absl::StrCat(Printable(run.folder), ": of ", steps.size(),
                                      " steps the first ", kMaxSteps, " were scheduled"));
       steps.resize(kMaxSteps);
+    }
+    ASSIGN_OR_RETURN(const TraceKind kind, TellTraceKind(FileSystem::Posix(), run.traces[0]));
+    if (kind == TraceKind::kKineto) {
+      report->add_notes(absl::StrCat(Printable(run.folder),
+                                     ": steps of Kineto traces are not scheduled here; export them "
+                                     "with chakra_link, and astra_predict shows measured beside "
+                                     "simulated"));
+      continue;
     }
     ASSIGN_OR_RETURN(const ProfiledRun profiles,
                      ReadProfiledRun(FileSystem::Posix(), run.traces, options));

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -11,14 +12,18 @@
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
 #include "trace_alignment/aligner/alignment_stats.pb.h"
+#include "trace_alignment/aligner/kineto_aligner.h"
 #include "trace_alignment/aligner/xspace_aligner.h"
 #include "trace_alignment/clocks/offset_samples.h"
 #include "trace_alignment/clocks/snapshot_pairs.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/kineto/event_table_json.h"
+#include "xla_profiler/trace_kind/trace_kind.h"
 #include "xla_profiler/xplane/node_ids.h"
 
 ABSL_FLAG(std::string, trace, "", "The profile to align.");
@@ -187,6 +192,54 @@ std::string FormatStats(const AlignmentStats& stats) {
                       " outside the offsets\n", "written to ", Printable(stats.output()), "\n");
 }
 
+// Writes what `align` makes, and what it says it did. Inputs are complete once it has run.
+absl::StatusOr<int> Write(const std::string& output, const std::string& stats_path,
+                          const std::string& trace, const Inputs* inputs,
+                          absl::FunctionRef<absl::StatusOr<AlignmentStats>(ByteSink& sink)> align) {
+  OutputFiles outputs(FileSystem::Posix());
+  AlignmentStats stats;
+  RETURN_IF_ERROR(outputs.Write("aligned", output, [&](ByteSink& sink) -> absl::Status {
+    ASSIGN_OR_RETURN(stats, align(sink));
+    return absl::OkStatus();
+  }));
+  stats.set_trace(trace);
+  stats.set_output(output);
+  stats.set_node_id(inputs->node_id);
+  stats.set_target(absl::GetFlag(FLAGS_target));
+  stats.set_model(DescribeModel(*inputs));
+  RETURN_IF_ERROR(outputs.WriteText("stats", stats_path, ReportToJson(stats)));
+  RETURN_IF_ERROR(outputs.Commit());
+  return PrintReport(stats, FormatStats);
+}
+
+// A Kineto trace has host times alone: offsets move it, nothing else does.
+absl::StatusOr<AlignmentStats> AlignKinetoTrace(const std::string& trace, Inputs* inputs,
+                                                ByteSink& sink) {
+  for (const char* flag : {"snapshot_pairs", "reference_snapshot_pairs", "start_walltime_ns",
+                           "start_gpu_ns", "strict_monotonic", "keep_original"}) {
+    if (!IsGiven(flag)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", flag, " is for XSpaces; ", Printable(trace),
+                     " is a Kineto trace, all of whose times ", "are of its host's clock"));
+  }
+  FileSystem& files = FileSystem::Posix();
+  ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(files, trace, UserInputOptions()));
+  ASSIGN_OR_RETURN(const TraceJsonTable table, LoadTraceJson(file.bytes(), trace));
+  if (!absl::GetFlag(FLAGS_offsets).empty()) {
+    ASSIGN_OR_RETURN(inputs->offsets,
+                     OffsetSamples::Load(files, UserPath(FLAGS_offsets), std::nullopt));
+  }
+  ASSIGN_OR_RETURN(inputs->node_id, FindNodeId(trace, *inputs));
+  NodeClock clock((RunClock(table.table.base_ns())));
+  if (inputs->offsets.has_value()) {
+    ASSIGN_OR_RETURN(const OffsetSamples::Slope slope,
+                     OffsetSamples::ParseSlope(absl::GetFlag(FLAGS_offset_slope)));
+    ASSIGN_OR_RETURN(clock.host_to_reference,
+                     inputs->offsets->OffsetMap(inputs->node_id, clock.run, slope));
+  }
+  return AlignKineto(file.bytes(), table.header.base_time_ns.value_or(0), clock, {}, sink);
+}
+
 absl::StatusOr<int> Align() {
   if (absl::GetFlag(FLAGS_trace).empty() || absl::GetFlag(FLAGS_output).empty()) {
     return absl::InvalidArgumentError("--trace and --output are needed, see --help");
@@ -198,10 +251,19 @@ absl::StatusOr<int> Align() {
       CheckOutputPaths({UserPath(FLAGS_trace), UserPath(FLAGS_snapshot_pairs),
                         UserPath(FLAGS_reference_snapshot_pairs), UserPath(FLAGS_offsets)},
                        {output, stats_path}));
+  const std::string trace = UserPath(FLAGS_trace);
+  ASSIGN_OR_RETURN(
+      const TraceKind kind,
+      TellOneTraceKind(FileSystem::Posix(), {trace}, {TraceKind::kXSpace, TraceKind::kKineto}));
+  if (kind == TraceKind::kKineto) {
+    Inputs inputs;
+    return Write(output, stats_path, trace, &inputs,
+                 [&](ByteSink& sink) { return AlignKinetoTrace(trace, &inputs, sink); });
+  }
   XSpaceReaderOptions reader_options;
   reader_options.input = UserInputOptions();
   ASSIGN_OR_RETURN(const XSpaceReader reader,
-                   XSpaceReader::Open(FileSystem::Posix(), UserPath(FLAGS_trace), reader_options));
+                   XSpaceReader::Open(FileSystem::Posix(), trace, reader_options));
   ASSIGN_OR_RETURN(const bool aligned, IsAligned(reader));
   if (aligned && !absl::GetFlag(FLAGS_force)) {
     return absl::InvalidArgumentError(
@@ -211,7 +273,7 @@ absl::StatusOr<int> Align() {
   ASSIGN_OR_RETURN(
       const SessionClock clock,
       SessionClock::Create(reader.name(), info, absl::GetFlag(FLAGS_profile_start_ns)));
-  ASSIGN_OR_RETURN(const Inputs inputs, LoadInputs(reader, clock));
+  ASSIGN_OR_RETURN(Inputs inputs, LoadInputs(reader, clock));
   ASSIGN_OR_RETURN(const NodeClock node, MakeClock(inputs, RunClock(clock.start_ns())));
 
   AlignOptions options;
@@ -221,20 +283,8 @@ absl::StatusOr<int> Align() {
   options.lines.keep_original = absl::GetFlag(FLAGS_keep_original);
   ASSIGN_OR_RETURN(options.lines.max_extrapolation_ns,
                    ScaledValue(FLAGS_max_extrapolation_ms, 1000000));
-  OutputFiles outputs(FileSystem::Posix());
-  AlignmentStats stats;
-  RETURN_IF_ERROR(outputs.Write("aligned", output, [&](ByteSink& sink) -> absl::Status {
-    ASSIGN_OR_RETURN(stats, AlignXSpace(reader, clock, node, options, sink));
-    return absl::OkStatus();
-  }));
-  stats.set_trace(reader.path());
-  stats.set_output(output);
-  stats.set_node_id(inputs.node_id);
-  stats.set_target(absl::GetFlag(FLAGS_target));
-  stats.set_model(DescribeModel(inputs));
-  RETURN_IF_ERROR(outputs.WriteText("stats", stats_path, ReportToJson(stats)));
-  RETURN_IF_ERROR(outputs.Commit());
-  return PrintReport(stats, FormatStats);
+  return Write(output, stats_path, reader.path(), &inputs,
+               [&](ByteSink& sink) { return AlignXSpace(reader, clock, node, options, sink); });
 }
 
 }  // namespace
@@ -246,7 +296,9 @@ int main(int argc, char** argv) {
        "Rewrites one node's profile on another clock: tracer time to host time by snapshot pairs, "
        "host time to the reference node's by offsets, and back to a tracer's clock.",
        {"xprof_trace_align --trace=node2.xplane.pb --snapshot_pairs=node2.jsonl "
-        "--offsets=offsets.jsonl --node_id=2 --output=node2.aligned.xplane.pb"},
+        "--offsets=offsets.jsonl --node_id=2 --output=node2.aligned.xplane.pb",
+        "xprof_trace_align --trace=kineto_2.json.gz --offsets=offsets.jsonl "
+        "--output=aligned_2.json.gz"},
        {"trace", "snapshot_pairs", "offsets", "output", "node_id", "target", "offset_slope",
         "reference_snapshot_pairs", "start_walltime_ns", "start_gpu_ns", "profile_start_ns",
         "max_extrapolation_ms", "strict_monotonic", "keep_original", "force", "stats_output"}},

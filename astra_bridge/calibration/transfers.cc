@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
@@ -131,8 +132,9 @@ double RelativeErrorOfMedian(const TransferCell& cell) {
   return std::max(kLeastError, error / cell.median_ns);
 }
 
-// "/device:GPU:0" is a GPU; XLA:CPU's devices are no planes.
+// "/device:GPU:0" is a GPU, and so is Kineto's "GPU 0"; XLA:CPU's devices are no planes.
 std::string DeviceKind(absl::string_view device_name) {
+  if (absl::StartsWith(device_name, "GPU ")) return "GPU";
   if (!absl::ConsumePrefix(&device_name, "/device:")) return "CPU";
   return std::string(device_name.substr(0, device_name.find(':')));
 }

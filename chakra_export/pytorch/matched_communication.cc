@@ -248,7 +248,8 @@ absl::Status CheckClocks(const CollectiveRun& run) {
       trace(first.ended), " and ", trace(first.started),
       ": the clocks of the ranks contradict each other in ", happens_before.violations.size(),
       " of ", happens_before.checked, " collectives: ", DescribeViolation(run.table, first),
-      "; align the traces first, or insist with --allow_violations"));
+      "; put them on one clock with combine --output_dir first, or insist with "
+      "--allow_violations"));
 }
 
 class Matcher {

@@ -217,7 +217,7 @@ TEST_F(MatchedCommunicationTest, ClocksThatContradictAreRefusedUnlessInsistedOn)
   AddRank(KinetoText(1, 2).Kernel(kAllReduce, 16, 90, 20, 1, Described("allreduce", "0", {0, 1})));
   EXPECT_THAT(Match(),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr("in 1 of 1 collectives"), HasSubstr("align the traces"))));
+                       AllOf(HasSubstr("in 1 of 1 collectives"), HasSubstr("on one clock with combine"))));
   ASSERT_OK_AND_ASSIGN(const MatchedCommunication matched, Match(/*allow_violations=*/true));
   EXPECT_FALSE(matched.clocks_agree);
   // Nobody knows who waited: the kernels' own times.

@@ -445,7 +445,7 @@ TEST_F(PytorchWorkloadTest, RefusesClocksThatContradictUnlessToldOtherwise) {
                    absl::StrReplaceAll(directory_.Read("kineto_1.json"),
                                        {{"1790857026000000000", "1790857016000000000"}}));
   EXPECT_THAT(Convert(),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("align the traces first")));
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("on one clock with combine")));
   EXPECT_THAT(Written(), IsEmpty());
   PytorchWorkloadOptions options;
   options.allow_violations = true;

@@ -9,9 +9,11 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "absl/types/span.h"
 #include "tools/pipeline/output_files.h"
 #include "trace_alignment/aligner/alignment_stats.pb.h"
 #include "trace_alignment/aligner/kineto_aligner.h"
@@ -80,6 +82,7 @@ class CombinePipeline {
                      TellOneTraceKind(file_system_, request_.files.traces,
                                       {TraceKind::kXSpace, TraceKind::kKineto}));
     is_kineto_ = kind == TraceKind::kKineto;
+    if (is_kineto_) RETURN_IF_ERROR(CheckKinetoOutputs());
     RETURN_IF_ERROR(CheckPaths());
     RETURN_IF_ERROR(Open());
     RETURN_IF_ERROR(AssignIds());
@@ -111,6 +114,20 @@ class CombinePipeline {
     int64_t id = 0;
     AlignmentStats stats;
   };
+
+  // Kineto traces are combined to one like them, which viewers open as it is.
+  absl::Status CheckKinetoOutputs() const {
+    const absl::string_view output = absl::StripSuffix(request_.output, ".gz");
+    if (!output.empty() && !absl::EndsWith(output, ".json")) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--output=", request_.output,
+          ": Kineto traces are combined to one Kineto trace; name it .json or .json.gz"));
+    }
+    if (request_.perfetto.empty() && request_.trace_json.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "--perfetto and --trace_json show XSpaces; of Kineto traces, --output=run.json.gz is what "
+        "Perfetto and chrome://tracing open");
+  }
 
   // Before anything is read, since it may take long.
   absl::Status CheckPaths() const {
@@ -322,15 +339,55 @@ class CombinePipeline {
     return record;
   }
 
+  // Returns the arrows of all collectives, by node: from the member that started last to each that
+  // had waited for it.
+  std::vector<std::vector<KinetoFlow>> FindFlows() const {
+    std::vector<std::vector<KinetoFlow>> flows(nodes_.size());
+    const CollectiveTable& table = alignment_.table;
+    int64_t next_id = 0;
+    for (const CollectiveInstance& instance : table.instances()) {
+      const absl::Span<const CollectiveMember> members = table.MembersOf(instance);
+      if (members.size() < 2) continue;
+      const CollectiveMember& last = *std::max_element(
+          members.begin(), members.end(), [](const CollectiveMember& a, const CollectiveMember& b) {
+            return a.start_ps < b.start_ps;
+          });
+      const std::string name(CollectiveKindName(table.OpOf(instance).kind));
+      const auto add = [&](const CollectiveMember& member, bool starts) {
+        const uint32_t node = table.NodeOf(member);
+        const CollectiveEvent& event = run_.profiles[node].events[member.event];
+        KinetoFlow flow;
+        flow.time_ps = std::min(last.start_ps, member.end_ps);
+        absl::string_view device = run_.profiles[node].devices[event.local_device].name;
+        absl::ConsumePrefix(&device, "GPU ");
+        if (!absl::SimpleAtoi(device, &flow.device)) return;
+        flow.stream = event.line_id;
+        flow.id = next_id;
+        flow.starts = starts;
+        flow.name = name;
+        flows[node].push_back(std::move(flow));
+      };
+      for (const CollectiveMember& member : members) {
+        if (&member == &last) continue;
+        add(last, /*starts=*/true);
+        add(member, /*starts=*/false);
+        ++next_id;
+      }
+    }
+    return flows;
+  }
+
   absl::Status MergeKinetoTraces(const std::vector<size_t>& order) {
     std::vector<KinetoMergeInput> inputs;
+    std::vector<std::vector<KinetoFlow>> flows = FindFlows();
     uint64_t total_bytes = 0;
     for (size_t n : order) {
       const std::vector<int64_t>& ranks = run_.ranks.ranks[n];
       const SessionInfo& session = nodes_[n].session;
       inputs.push_back({nodes_[n].kineto->bytes(), nodes_[n].kineto_base_ns,
                         &alignment_.nodes[n].clock, ranks.empty() ? nodes_[n].id : ranks[0],
-                        session.hostnames.empty() ? "" : session.hostnames[0]});
+                        session.hostnames.empty() ? "" : session.hostnames[0],
+                        std::move(flows[n])});
       total_bytes += nodes_[n].kineto->bytes().size();
     }
     ProgressBar progress("combining", total_bytes);

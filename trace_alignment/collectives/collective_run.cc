@@ -40,13 +40,20 @@ absl::Status CheckOneRun(const CollectiveRun& run) {
       lonely[table.NodeOf(member)] += !has_others && instance.missing > 0 ? 1 : 0;
     }
   }
+  const auto silent =
+      std::find_if(run.profiles.begin(), run.profiles.end(),
+                   [](const ProfileCollectives& profile) { return profile.events.empty(); });
   for (size_t p = 0; p < run.profiles.size() && run.profiles.size() > 1; ++p) {
     if (joint[p] > 0 || lonely[p] == 0) continue;
     return absl::InvalidArgumentError(
         absl::StrCat(run.profiles[p].trace, ": none of its ", lonely[p],
                      " collectives with other ranks has a counterpart in the other profiles; are "
                      "they all of one "
-                     "run, and of the same steps?"));
+                     "run, and of the same steps?",
+                     silent == run.profiles.end()
+                         ? ""
+                         : absl::StrCat(" ", silent->trace,
+                                        " has no collectives at all: was its device profiled?")));
   }
   return absl::OkStatus();
 }

@@ -5,13 +5,16 @@
 #include <optional>
 #include <utility>
 
+#include "absl/numeric/int128.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "trace_alignment/aligner/kineto_aligner.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/json/exact_decimal.h"
 #include "xla_profiler/base/json/json_cutter.h"
 #include "xla_profiler/base/json/json_value.h"
 #include "xla_profiler/base/json/json_writer.h"
+#include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/trace_json/trace_json_rewriter.h"
 
 namespace meridian {
@@ -45,6 +48,20 @@ class RankEvents {
     if (!event.pid.empty()) edits->Replace(event.pid, PidText(event.pid));
     if (!event.id.empty()) edits->Replace(event.id, IdText(event.id));
     if (event.Is('M') && !event.args.empty()) EditMetadata(event, edits);
+  }
+
+  // Appends the arrows' ends, each behind a comma.
+  void AppendFlows(int64_t new_base_ns, std::string* out) {
+    for (const KinetoFlow& flow : input_.flows) {
+      const absl::int128 time_ps =
+          flow.time_ps + (absl::int128(input_.clock->run.base_ns()) - new_base_ns) * kPsPerNs;
+      absl::StrAppend(out, ",\n{\"ph\": \"", flow.starts ? "s" : "f", "\", \"id\": \"collective ",
+                      flow.id, "\", \"pid\": ", PidText(absl::StrCat(flow.device)),
+                      ", \"tid\": ", flow.stream, ", \"ts\": ");
+      AppendPicosAsMicros(time_ps, out);
+      absl::StrAppend(out, ", \"cat\": \"collective\", \"name\": ", QuotedJson(flow.name),
+                      flow.starts ? "}" : ", \"bp\": \"e\"}");
+    }
   }
 
   AlignmentStats TakeStats() const { return aligner_.TakeStats(); }
@@ -121,6 +138,7 @@ absl::StatusOr<std::vector<AlignmentStats>> MergeKineto(
     const auto on_member = [](absl::string_view, absl::string_view) { return absl::OkStatus(); };
     RETURN_IF_ERROR(CutTrace(input.text, on_event, on_member));
     bytes_before += input.text.size();
+    if (!is_first) rank.AppendFlows(base_ns, &buffer);
     stats.push_back(rank.TakeStats());
   }
   absl::StrAppend(&buffer, "\n]\n}\n");

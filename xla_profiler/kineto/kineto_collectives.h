@@ -28,7 +28,8 @@
 //             on all ranks. Ragged exchanges are without counts, since each rank has its own; both
 //             ends of a transfer are "transfer <source>-><target>"
 //   device    a trace is of one process, which is one rank: the header's
-//   run_id    process group and Seq, which counts a group's collectives alike on all its ranks.
+//   run_id    Comms Id, where there is one; else
+//             process group and Seq, which counts a group's collectives alike on all its ranks.
 //             Point-to-point calls each rank counts for itself: process group and step instead
 //   step      the ProfilerStep on the host, on any thread, in which the kernel was launched
 //

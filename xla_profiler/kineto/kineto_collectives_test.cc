@@ -338,6 +338,19 @@ TEST(KinetoCollectivesTest, WithoutAHeaderTheRankIsOpen) {
   EXPECT_THAT(profile.assigned_devices, ElementsAre(0, 1));
 }
 
+// The number of a collective itself wins over its place in the group.
+TEST(KinetoCollectivesTest, CommsIdsMatchExecutions) {
+  const ProfileCollectives first =
+      ReadRank(0, {KernelWith(R"("Comms Id": "77", "Seq": 5)"), KernelWith(R"("Seq": 6)")});
+  const ProfileCollectives second =
+      ReadRank(1, {KernelWith(R"("Comms Id": "77", "Seq": 9)"), KernelWith(R"("Seq": 6)")});
+  ASSERT_THAT(first.events, SizeIs(2));
+  ASSERT_THAT(second.events, SizeIs(2));
+  EXPECT_EQ(first.events[0].run_id, second.events[0].run_id);
+  EXPECT_EQ(first.events[1].run_id, second.events[1].run_id);
+  EXPECT_NE(first.events[0].run_id, first.events[1].run_id);
+}
+
 TEST(KinetoCollectivesTest, SequenceNumbersMatchExecutions) {
   // Rank 1 began to profile one collective later; group 1 counts for itself.
   const std::vector<ProfileCollectives> profiles = {
