@@ -17,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "tools/command.h"
 #include "tools/pipeline/combine_run.h"
+#include "tools/pipeline/output_files.h"
 #include "tools/pipeline/run_files.h"
 #include "tools/report/combine_report_html.h"
 #include "trace_alignment/combine/combiner.h"
@@ -357,7 +358,9 @@ std::string FormatCombineReport(const CombineReport& report) {
 
 absl::Status WriteReport(absl::string_view kind, const std::string& path,
                          const std::string& contents, CombineReport* report) {
-  RETURN_IF_ERROR(WriteFileAtomically(FileSystem::Posix(), path, contents));
+  OutputFiles outputs(FileSystem::Posix());
+  RETURN_IF_ERROR(outputs.WriteText(std::string(kind), path, contents));
+  RETURN_IF_ERROR(outputs.Commit());
   CombinedOutput* output = report->add_outputs();
   output->set_kind(std::string(kind));
   output->set_path(path);

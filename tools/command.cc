@@ -11,7 +11,9 @@
 #include <set>
 
 #include "absl/flags/reflection.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "tools/pipeline/run_files.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/files/unfinished_files.h"
@@ -116,8 +118,30 @@ absl::StatusOr<std::vector<std::string>> UserFiles(const absl::Flag<std::string>
 
 absl::StatusOr<std::vector<std::string>> UserProfiles(const absl::Flag<std::string>& flag,
                                                       absl::string_view example) {
+  RETURN_IF_ERROR(RequiredPath(flag, "file", example).status());
+  const ExpandOptions options = {UserDirectory(),
+                                 {".xplane.pb", ".xplane.pb.gz", ".json", ".json.gz"}};
+  // A folder without profiles of its own may hold them below plugins/profile/.
+  std::vector<std::string> items;
+  for (absl::string_view item : absl::StrSplit(absl::GetFlag(flag), ',')) {
+    const std::string path = UserPath(std::string(item));
+    const absl::StatusOr<FileKind> kind = FileSystem::Posix().Kind(path);
+    const bool is_folder = kind.ok() && *kind == FileKind::kDirectory;
+    if (!is_folder || ExpandPaths(FileSystem::Posix(), item, options).ok()) {
+      items.push_back(std::string(item));
+      continue;
+    }
+    const absl::StatusOr<std::vector<std::string>> folders =
+        FindRunFolders(FileSystem::Posix(), path);
+    if (absl::IsNotFound(folders.status())) {
+      items.push_back(std::string(item));
+      continue;
+    }
+    RETURN_IF_ERROR(folders.status());
+    items.insert(items.end(), folders->begin(), folders->end());
+  }
   ASSIGN_OR_RETURN(const std::vector<std::string> files,
-                   UserFiles(flag, {".xplane.pb", ".xplane.pb.gz", ".json", ".json.gz"}, example));
+                   ExpandPaths(FileSystem::Posix(), absl::StrJoin(items, ","), options));
   std::set<std::string> kept;
   for (std::string& file : KeepProfiles(FileSystem::Posix(), files)) kept.insert(std::move(file));
   // What is named is read, or refused.

@@ -52,7 +52,8 @@ absl::StatusOr<std::vector<std::string>> UserFiles(const absl::Flag<std::string>
                                                    std::vector<std::string> suffixes,
                                                    absl::string_view example);
 
-// Returns the profiles that the flag lists, XSpaces and Kineto traces. Of folders and globs that
+// Returns the profiles that the flag lists, XSpaces and Kineto traces, also those below a folder's
+// plugins/profile/. Of folders and globs that
 // also hold something else (execution traces, what viewers made), only these.
 absl::StatusOr<std::vector<std::string>> UserProfiles(const absl::Flag<std::string>& flag,
                                                       absl::string_view example);

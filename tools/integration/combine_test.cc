@@ -150,7 +150,7 @@ TEST(CombineTest, WrongFlagsSayWhatToDo) {
       {{run_dir, "--trace_json=x.json"}, "give --output, too"},
       {{run_dir, "--max_drift_ppm=-1"}, "expected 0 to 1000000"},
       {{run_dir, "--ranks=0"}, "rank"},
-      {{"--run_dir=examples"}, "runs; give one of"},
+      {{"--run_dir=examples"}, "runs of the same hosts; give one of"},
       {{"--run_dir=nowhere"}, "nowhere"},
       {{"--traces=nowhere.xplane.pb"}, "nowhere.xplane.pb"},
       {{run_dir, "--offsets=nowhere.jsonl"}, "nowhere.jsonl"},
@@ -273,6 +273,16 @@ TEST(CombineTest, KinetoTracesArePutOnOneClock) {
   const CommandResult aligned =
       critical_path(out.PathOf("aligned/plugins/profile/*/kineto_*.json"));
   EXPECT_EQ(aligned.exit_code, 0) << aligned.standard_error;
+}
+
+TEST(CombineTest, FoldersOfOutputsAreMade) {
+  const TemporaryDirectory out;
+  const CommandResult result =
+      Combine({"--run_dir=examples/jax_cuda2", "--output=" + out.PathOf("a/b/c.xplane.pb"),
+               "--report=" + out.PathOf("r/page.html")});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_NE(out.Read("a/b/c.xplane.pb"), "");
+  EXPECT_NE(out.Read("r/page.html"), "");
 }
 
 TEST(CombineTest, TracesOfDifferentProfilersAreNotMixed) {

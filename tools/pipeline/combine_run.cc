@@ -82,6 +82,7 @@ class CombinePipeline {
                      TellOneTraceKind(file_system_, request_.files.traces,
                                       {TraceKind::kXSpace, TraceKind::kKineto}));
     is_kineto_ = kind == TraceKind::kKineto;
+    for (const std::string& note : request_.files.notes) report_.add_notes(note);
     if (is_kineto_) RETURN_IF_ERROR(CheckKinetoOutputs());
     RETURN_IF_ERROR(CheckPaths());
     RETURN_IF_ERROR(Open());
@@ -147,7 +148,9 @@ class CombinePipeline {
     for (const std::string& path : outputs) {
       const bool is_made = absl::StartsWith(path, absl::StrCat(AlignedFolder(), "/"));
       if (path.empty() || is_made) continue;
-      RETURN_IF_ERROR(AtomicFileWriter::Create(file_system_, path).status());
+      const absl::Status status = AtomicFileWriter::Create(file_system_, path).status();
+      // Folders are made when there is something to write.
+      if (!absl::IsNotFound(status)) RETURN_IF_ERROR(status);
     }
     return absl::OkStatus();
   }

@@ -39,7 +39,8 @@ class OutputFiles {
  public:
   explicit OutputFiles(FileSystem& file_system) : file_system_(file_system) {}
 
-  // Writes a file that is not seen before Commit; gzip when its name ends in .gz.
+  // Writes a file that is not seen before Commit; gzip when its name ends in .gz. Makes the folder
+  // that it lies in.
   absl::Status Write(const std::string& kind, const std::string& path,
                      absl::FunctionRef<absl::Status(ByteSink&)> write);
 

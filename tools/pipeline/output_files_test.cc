@@ -33,12 +33,22 @@ TEST(OutputFilesTest, FilesAppearTogether) {
   EXPECT_EQ(outputs.files()[0].bytes, 4u);
 }
 
-TEST(OutputFilesTest, AfterAFailureThereIsNone) {
+TEST(OutputFilesTest, FoldersAreMade) {
   const TemporaryDirectory directory;
+  OutputFiles outputs(FileSystem::Posix());
+  ASSERT_OK(outputs.Write("report", directory.PathOf("new/folder/a"), WriteText));
+  ASSERT_OK(outputs.Commit());
+  EXPECT_NE(directory.Read("new/folder/a"), "");
+}
+
+TEST(OutputFilesTest, AfterAFailureThereIsNone) {
+  const TemporaryDirectory directory, other;
   {
     OutputFiles outputs(FileSystem::Posix());
     ASSERT_OK(outputs.Write("combined", directory.PathOf("a"), WriteText));
-    EXPECT_FALSE(outputs.Write("report", directory.PathOf("missing/b"), WriteText).ok());
+    // A file is no folder.
+    const std::string file = other.Write("file", "");
+    EXPECT_FALSE(outputs.Write("report", file + "/b", WriteText).ok());
     EXPECT_FALSE(outputs
                      .Write("report", directory.PathOf("c"),
                             [](ByteSink&) { return absl::InvalidArgumentError("no"); })

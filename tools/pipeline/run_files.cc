@@ -1,7 +1,9 @@
 #include "tools/pipeline/run_files.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -100,35 +102,18 @@ absl::StatusOr<std::vector<std::string>> RunsBelow(FileSystem& file_system,
   return runs;
 }
 
-// The folder that the run's profiles are in.
-absl::StatusOr<std::string> FindRun(FileSystem& file_system, const std::string& run_dir) {
-  ASSIGN_OR_RETURN(const FileKind kind, file_system.Kind(run_dir));
-  if (kind != FileKind::kDirectory) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--run_dir=", run_dir, " is no folder; name single files with --traces"));
+// True when no host's profile is in two of the folders.
+absl::StatusOr<bool> AreOfDifferentHosts(FileSystem& file_system,
+                                         const std::vector<std::string>& folders) {
+  std::set<std::string> hosts;
+  for (const std::string& folder : folders) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesIn(file_system, folder));
+    for (const std::string& name : files) {
+      const std::optional<absl::string_view> host = Stem(name, kTraceSuffixes);
+      if (host.has_value() && !hosts.insert(std::string(*host)).second) return false;
+    }
   }
-  ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesIn(file_system, run_dir));
-  ASSIGN_OR_RETURN(std::vector<std::string> runs,
-                   RunsBelow(file_system, absl::StrCat(run_dir, "/plugins/profile")));
-  if (HasTraces(files)) {
-    if (runs.empty()) return run_dir;
-    return absl::InvalidArgumentError(
-        absl::StrCat("--run_dir=", run_dir, " holds profiles, and plugins/profile/ below it ",
-                     runs.size(), " run(s); give --traces='", run_dir,
-                     "/*.xplane.pb*' or one of --run_dir=", absl::StrJoin(runs, ", --run_dir=")));
-  }
-  if (runs.empty()) {
-    ASSIGN_OR_RETURN(runs, RunsBelow(file_system, run_dir));
-  }
-  if (runs.size() == 1) return runs[0];
-  if (runs.empty()) {
-    return absl::NotFoundError(absl::StrCat("--run_dir=", run_dir,
-                                            ": neither it nor plugins/profile/<run>/ below it "
-                                            "holds *.xplane.pb files or Kineto traces"));
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("--run_dir=", run_dir, " holds ", runs.size(),
-                   " runs; give one of --run_dir=", absl::StrJoin(runs, ", --run_dir=")));
+  return true;
 }
 
 // Returns the one of the snapshot files that belongs to the trace: of the same stem, else of the
@@ -154,25 +139,69 @@ absl::StatusOr<std::string> SnapshotsOf(const std::string& trace,
 
 }  // namespace
 
+absl::StatusOr<std::vector<std::string>> FindRunFolders(FileSystem& file_system,
+                                                        const std::string& run_dir) {
+  ASSIGN_OR_RETURN(const FileKind kind, file_system.Kind(run_dir));
+  if (kind != FileKind::kDirectory) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--run_dir=", run_dir, " is no folder; name single files with --traces"));
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesIn(file_system, run_dir));
+  ASSIGN_OR_RETURN(std::vector<std::string> runs,
+                   RunsBelow(file_system, absl::StrCat(run_dir, "/plugins/profile")));
+  if (HasTraces(files)) {
+    if (runs.empty()) return std::vector<std::string>{run_dir};
+    return absl::InvalidArgumentError(
+        absl::StrCat("--run_dir=", run_dir, " holds profiles, and plugins/profile/ below it ",
+                     runs.size(), " run(s); give --traces='", run_dir,
+                     "/*.xplane.pb*' or one of --run_dir=", absl::StrJoin(runs, ", --run_dir=")));
+  }
+  if (runs.empty()) {
+    ASSIGN_OR_RETURN(runs, RunsBelow(file_system, run_dir));
+  }
+  if (runs.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat("--run_dir=", run_dir,
+                     ": neither it nor plugins/profile/<run>/ below it holds *.xplane.pb files or "
+                     "Kineto traces"));
+  }
+  ASSIGN_OR_RETURN(const bool are_one, AreOfDifferentHosts(file_system, runs));
+  if (are_one) return runs;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--run_dir=", run_dir, " holds ", runs.size(),
+      " runs of the same hosts; give one of --run_dir=", absl::StrJoin(runs, ", --run_dir=")));
+}
+
 absl::StatusOr<RunFiles> FindRunFiles(FileSystem& file_system, const std::string& run_dir,
                                       const RunFilesOptions& options) {
-  ASSIGN_OR_RETURN(const std::string folder, FindRun(file_system, run_dir));
-  ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesIn(file_system, folder));
-  const auto in_folder = [&](const std::string& name) { return absl::StrCat(folder, "/", name); };
+  ASSIGN_OR_RETURN(const std::vector<std::string> folders, FindRunFolders(file_system, run_dir));
   RunFiles run;
-  run.name = folder.substr(folder.rfind('/') + 1);
+  run.name = folders[0].substr(folders[0].rfind('/') + 1);
+  if (folders.size() > 1) {
+    run.notes.push_back(absl::StrCat("the profiles of ", folders.size(), " folders below ", run_dir,
+                                     " are taken for one run, since no host is in two of them"));
+  }
   std::vector<std::string> traces, snapshots, offsets;
-  for (const std::string& name : files) {
-    if (Stem(name, kTraceSuffixes).has_value()) {
-      traces.push_back(name);
-    } else if (Stem(name, kSnapshotSuffixes).has_value()) {
-      if (options.find_snapshots) snapshots.push_back(name);
-    } else if (IsJsonl(name) && absl::StrContains(name, "offsets")) {
-      if (options.find_offsets) offsets.push_back(name);
-    } else if (IsJsonl(name) && absl::StrContains(name, "probe")) {
-      if (options.find_probes) run.probes.push_back(in_folder(name));
+  std::map<std::string, std::string> folder_of;
+  for (const std::string& folder : folders) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesIn(file_system, folder));
+    for (const std::string& name : files) {
+      folder_of.insert({name, folder});
+      if (Stem(name, kTraceSuffixes).has_value()) {
+        traces.push_back(name);
+      } else if (Stem(name, kSnapshotSuffixes).has_value()) {
+        if (options.find_snapshots) snapshots.push_back(name);
+      } else if (IsJsonl(name) && absl::StrContains(name, "offsets")) {
+        if (options.find_offsets) offsets.push_back(name);
+      } else if (IsJsonl(name) && absl::StrContains(name, "probe")) {
+        if (options.find_probes) run.probes.push_back(absl::StrCat(folder, "/", name));
+      }
     }
   }
+  const auto in_folder = [&](const std::string& name) {
+    return absl::StrCat(folder_of.at(name), "/", name);
+  };
+  std::sort(traces.begin(), traces.end(), NaturalLess);
   if (offsets.size() > 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--run_dir=", run_dir, " holds several files of offsets: ", absl::StrJoin(offsets, ", "),

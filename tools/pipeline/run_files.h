@@ -19,8 +19,10 @@ struct RunFiles {
   // Path of the offsets file; empty when the run has none.
   std::string offsets;
   std::vector<std::string> probes;
-  // The folder's own name, when the traces were found in one.
+  // The folder's own name, when the traces were found in one; of several the first one's.
   std::string name;
+  // What a person should know, e.g. that several folders were joined.
+  std::vector<std::string> notes;
 };
 
 // What need not be looked for, since the user names it.
@@ -29,6 +31,13 @@ struct RunFilesOptions {
   bool find_offsets = true;
   bool find_probes = true;
 };
+
+// Returns the folders that hold the profiles of a run: the folder itself, or those below its
+// `plugins/profile/`, or below it, that hold some. Each host may have written a folder of its own,
+// named after when it did: several are those of one run when no host is in two of them.
+// InvalidArgument that lists them else.
+absl::StatusOr<std::vector<std::string>> FindRunFolders(FileSystem& file_system,
+                                                        const std::string& run_dir);
 
 // Finds the files of a run in a folder, or in the one run below its `plugins/profile/`:
 //

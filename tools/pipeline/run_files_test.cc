@@ -69,6 +69,22 @@ TEST_F(RunFilesTest, SeveralRunsAreListed) {
                                      HasSubstr("profile/second"))));
 }
 
+// Every host wrote its own time stamp.
+TEST_F(RunFilesTest, FoldersOfDifferentHostsAreOneRun) {
+  Add("run/plugins/profile/2026_11_15_05_00_01/host-b.xplane.pb");
+  Add("run/plugins/profile/2026_11_15_05_00_00/host-a.xplane.pb");
+  Add("run/plugins/profile/2026_11_15_05_00_00/host-a.snapshots.jsonl");
+  ASSERT_OK_AND_ASSIGN(const RunFiles files, Find());
+  EXPECT_THAT(files.traces,
+              ElementsAre(Path("run/plugins/profile/2026_11_15_05_00_00/host-a.xplane.pb"),
+                          Path("run/plugins/profile/2026_11_15_05_00_01/host-b.xplane.pb")));
+  EXPECT_THAT(
+      files.snapshots,
+      ElementsAre(Path("run/plugins/profile/2026_11_15_05_00_00/host-a.snapshots.jsonl"), ""));
+  EXPECT_EQ(files.name, "2026_11_15_05_00_00");
+  EXPECT_THAT(files.notes, ElementsAre(HasSubstr("2 folders")));
+}
+
 TEST_F(RunFilesTest, SeveralFilesOfOffsetsAreListed) {
   Add("run/a.xplane.pb");
   Add("run/offsets.jsonl");
