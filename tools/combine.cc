@@ -74,9 +74,9 @@ ABSL_FLAG(std::string, output, "", "Where the combined profile goes; gzip when i
 ABSL_FLAG(std::string, output_dir, "",
           "Where aligned profiles go, one per node, in plugins/profile/<run>/.");
 ABSL_FLAG(std::string, trace_json, "",
-          "Also writes the combined profile as Chrome trace JSON; gzip when it ends in .gz.");
+          "Writes the combined profile as Chrome trace JSON; gzip when it ends in .gz.");
 ABSL_FLAG(std::string, perfetto, "",
-          "Also writes the combined profile in Perfetto's format; gzip when it ends in .gz.");
+          "Writes the combined profile in Perfetto's format; gzip when it ends in .gz.");
 ABSL_FLAG(std::string, report, "", "Also writes a page (HTML) about what was done.");
 ABSL_FLAG(std::string, report_json, "", "Also writes what --json prints to this file.");
 ABSL_FLAG(

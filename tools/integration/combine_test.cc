@@ -147,7 +147,6 @@ TEST(CombineTest, WrongFlagsSayWhatToDo) {
       {{run_dir, "--node_ids=0,x"}, "'x' is no number"},
       {{run_dir, "--reference_node=9"}, "the reference node, 9, is none of 0, 1"},
       {{run_dir, "--snapshots=examples/jax_cuda2/rank0.xplane.pb"}, "one per trace"},
-      {{run_dir, "--trace_json=x.json"}, "give --output, too"},
       {{run_dir, "--max_drift_ppm=-1"}, "expected 0 to 1000000"},
       {{run_dir, "--ranks=0"}, "rank"},
       {{"--run_dir=examples"}, "runs of the same hosts; give one of"},
@@ -273,6 +272,19 @@ TEST(CombineTest, KinetoTracesArePutOnOneClock) {
   const CommandResult aligned =
       critical_path(out.PathOf("aligned/plugins/profile/*/kineto_*.json"));
   EXPECT_EQ(aligned.exit_code, 0) << aligned.standard_error;
+}
+
+TEST(CombineTest, ExportsNeedNoCombinedFile) {
+  const TemporaryDirectory out;
+  const CommandResult alone =
+      Combine({"--run_dir=examples/jax_cuda2", "--trace_json=" + out.PathOf("a.json")});
+  EXPECT_EQ(alone.exit_code, 0) << alone.standard_error;
+  EXPECT_THAT(out.List(), ElementsAre("a.json"));
+  const CommandResult both =
+      Combine({"--run_dir=examples/jax_cuda2", "--trace_json=" + out.PathOf("b.json"),
+               "--output=" + out.PathOf("c.xplane.pb")});
+  EXPECT_EQ(both.exit_code, 0) << both.standard_error;
+  EXPECT_EQ(out.Read("a.json"), out.Read("b.json"));
 }
 
 TEST(CombineTest, FoldersOfOutputsAreMade) {

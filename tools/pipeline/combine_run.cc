@@ -72,6 +72,18 @@ int64_t LastEndNs(const EventTable& table) {
   return table.base_ns() + last_ps / kPsPerNs;
 }
 
+// Appends to a file that has no name.
+class FileSink : public ByteSink {
+ public:
+  // The file must outlive this object.
+  explicit FileSink(WritableFile& file) : file_(file) {}
+
+  absl::Status Append(absl::string_view data) override { return file_.Append(data); }
+
+ private:
+  WritableFile& file_;
+};
+
 class CombinePipeline {
  public:
   CombinePipeline(FileSystem& file_system, const CombineRequest& request)
@@ -91,7 +103,9 @@ class CombinePipeline {
     RETURN_IF_ERROR(Align());
     if (!request_.output_dir.empty()) RETURN_IF_ERROR(WriteAligned());
     // Without any output it is still done, to see that it can be.
-    if (!request_.output.empty() || request_.output_dir.empty()) RETURN_IF_ERROR(WriteCombined());
+    if (!request_.output.empty() || request_.output_dir.empty() || HasExports()) {
+      RETURN_IF_ERROR(WriteCombined());
+    }
     RETURN_IF_ERROR(outputs_.Commit());
     RETURN_IF_ERROR(Export("trace_json", request_.trace_json, ExportTraceJson));
     RETURN_IF_ERROR(Export("perfetto", request_.perfetto, ExportPerfetto));
@@ -428,9 +442,16 @@ class CombinePipeline {
       return absl::OkStatus();
     };
     if (!request_.output.empty()) return outputs_.Write("combined", request_.output, combine);
+    if (HasExports()) {
+      ASSIGN_OR_RETURN(unnamed_, file_system_.CreateTemporary(request_.input.temporary_directory));
+      FileSink sink(*unnamed_);
+      return combine(sink);
+    }
     DiscardingSink nowhere;
     return combine(nowhere);
   }
+
+  bool HasExports() const { return !request_.trace_json.empty() || !request_.perfetto.empty(); }
 
   absl::Status WriteAligned() {
     const std::string folder = AlignedFolder();
@@ -464,10 +485,17 @@ class CombinePipeline {
   template <typename ExportFunction>
   absl::Status Export(const std::string& kind, const std::string& path, ExportFunction export_to) {
     if (path.empty()) return absl::OkStatus();
-    XSpaceReaderOptions reader_options;
-    reader_options.input = request_.input;
-    ASSIGN_OR_RETURN(const XSpaceReader combined,
-                     XSpaceReader::Open(file_system_, request_.output, reader_options));
+    std::unique_ptr<MappedRegion> region;
+    std::optional<XSpaceReader> opened;
+    if (request_.output.empty()) {
+      ASSIGN_OR_RETURN(region, file_system_.MapTemporary(*unnamed_));
+      ASSIGN_OR_RETURN(opened, XSpaceReader::FromBytes(region->bytes(), "the combined profile"));
+    } else {
+      XSpaceReaderOptions reader_options;
+      reader_options.input = request_.input;
+      ASSIGN_OR_RETURN(opened, XSpaceReader::Open(file_system_, request_.output, reader_options));
+    }
+    const XSpaceReader& combined = *opened;
     ProgressBar progress(kind, combined.source().bytes.size());
     ExportOptions options;
     options.progress = [&](uint64_t offset) { progress.Update(offset); };
@@ -664,6 +692,8 @@ class CombinePipeline {
   // One per node, until they are matched.
   std::vector<ProfileCollectives> profiles_;
   OutputFiles outputs_{file_system_};
+  // The combined profile where only exports of it are wanted; else null.
+  std::unique_ptr<WritableFile> unnamed_;
   std::vector<Node> nodes_;
   AlignmentInputs inputs_;
   CollectiveRun run_;
@@ -676,10 +706,6 @@ class CombinePipeline {
 absl::StatusOr<CombineReport> CombineRun(FileSystem& file_system, const CombineRequest& request) {
   if (request.files.traces.empty()) {
     return absl::InvalidArgumentError("there are no profiles to combine");
-  }
-  if (request.output.empty() && !(request.trace_json.empty() && request.perfetto.empty())) {
-    return absl::InvalidArgumentError(
-        "--trace_json and --perfetto show the combined file; give --output, too");
   }
   return CombinePipeline(file_system, request).Run();
 }

@@ -42,7 +42,7 @@ struct CombineRequest {
   std::string output;
   // Gets plugins/profile/<run>/<trace> for every trace.
   std::string output_dir;
-  // Exports of the combined file, which must be wanted, too; gzip likewise.
+  // Exports of the combined profile, which need not be wanted itself; gzip likewise.
   std::string trace_json;
   std::string perfetto;
   // What else the command will write; none of these may be an input either.
