@@ -20,6 +20,7 @@
 #include "tools/pipeline/output_files.h"
 #include "tools/pipeline/run_files.h"
 #include "tools/report/combine_report_html.h"
+#include "tools/report/quantities.h"
 #include "trace_alignment/combine/combiner.h"
 #include "trace_alignment/combine/run_alignment.h"
 #include "xla_profiler/base/errors.h"
@@ -299,7 +300,7 @@ std::string NodesText(const CombineReport& report) {
   for (const CombinedNode& node : report.nodes()) {
     table.AddRow(
         {absl::StrCat(node.node_id()), FirstCharacters(node.hostname(), 24),
-         FirstCharacters(absl::StrJoin(node.ranks(), ","), 16), node.method(),
+         FirstCharacters(RangesText({node.ranks().begin(), node.ranks().end()}), 16), node.method(),
          node.has_offset_ns() ? Microseconds(node.offset_ns()) : kUnknown,
          node.has_uncertainty_ns() ? Microseconds(node.uncertainty_ns()) : kUnknown,
          node.has_certified_uncertainty_ns() ? Microseconds(node.certified_uncertainty_ns())

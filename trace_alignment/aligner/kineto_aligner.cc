@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <string>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/exact_decimal.h"
 #include "xla_profiler/base/picoseconds.h"
@@ -22,13 +19,23 @@ absl::string_view WithoutQuotes(absl::string_view value) {
   return is_quoted ? value.substr(1, value.size() - 2) : value;
 }
 
-// Returns microseconds with three digits behind the point, as Kineto writes them, in quotes if the
-// old value was.
-std::string Micros(int64_t ns, absl::string_view old) {
-  const uint64_t size = ns < 0 ? -static_cast<uint64_t>(ns) : static_cast<uint64_t>(ns);
-  const char* const quote = old.front() == '"' ? "\"" : "";
-  return absl::StrFormat("%s%s%d.%03d%s", quote, ns < 0 ? "-" : "", size / 1000, size % 1000,
-                         quote);
+// Replaces a number of microseconds by another with three digits behind the point, as Kineto writes
+// them, in quotes if the old one was.
+void ReplaceMicros(absl::string_view old, int64_t ns, EventEdits* edits) {
+  // Room for the quotes, the sign, the point and all digits.
+  char buffer[32];
+  char* begin = buffer + sizeof(buffer);
+  const bool is_quoted = old.front() == '"';
+  if (is_quoted) *--begin = '"';
+  uint64_t rest = ns < 0 ? -static_cast<uint64_t>(ns) : static_cast<uint64_t>(ns);
+  for (int digit = 0; digit < 4 || rest > 0; ++digit) {
+    if (digit == 3) *--begin = '.';
+    *--begin = static_cast<char>('0' + rest % 10);
+    rest /= 10;
+  }
+  if (ns < 0) *--begin = '-';
+  if (is_quoted) *--begin = '"';
+  edits->Replace(old, absl::string_view(begin, buffer + sizeof(buffer) - begin));
 }
 
 int64_t RoundedNs(absl::int128 ps) {
@@ -56,7 +63,7 @@ void KinetoEventAligner::Edit(const WrittenEvent& event, EventEdits* edits) {
   const std::optional<int64_t> start_ns = NewNs(*start_ps);
   if (!start_ns.has_value()) return;
   stats_.set_events(stats_.events() + 1);
-  edits->Replace(event.ts, Micros(*start_ns, event.ts));
+  ReplaceMicros(event.ts, *start_ns, edits);
   const int64_t old_ns = RoundedNs(*start_ps + base_in_run_ps_ + run_in_new_base_ps_);
   const int64_t correction_ns = *start_ns - old_ns;
   if (stats_.events() == 1) {
@@ -72,7 +79,7 @@ void KinetoEventAligner::Edit(const WrittenEvent& event, EventEdits* edits) {
   const std::optional<int64_t> end_ns = NewNs(*start_ps + *duration_ps);
   // The clocks of nodes run forward.
   if (end_ns.has_value() && *end_ns >= *start_ns) {
-    edits->Replace(event.dur, Micros(*end_ns - *start_ns, event.dur));
+    ReplaceMicros(event.dur, *end_ns - *start_ns, edits);
   }
 }
 

@@ -41,15 +41,16 @@ bool EventRewriter::Append(
     }
   }
   edits_.edits_.clear();
+  edits_.texts_.clear();
   const bool is_readable = cutter.status().ok();
   if (is_readable) edit(event, &edits_);
   std::sort(edits_.edits_.begin(), edits_.edits_.end(),
-            [](const auto& a, const auto& b) { return a.first.data() < b.first.data(); });
+            [](const auto& a, const auto& b) { return a.value.data() < b.value.data(); });
   const char* from = element.data();
-  for (const auto& [value, text] : edits_.edits_) {
-    out->append(from, value.data() - from);
-    out->append(text);
-    from = value.data() + value.size();
+  for (const EventEdits::Edit& replaced : edits_.edits_) {
+    out->append(from, replaced.value.data() - from);
+    out->append(edits_.texts_, replaced.begin, replaced.size);
+    from = replaced.value.data() + replaced.value.size();
   }
   out->append(from, element.data() + element.size() - from);
   return is_readable;

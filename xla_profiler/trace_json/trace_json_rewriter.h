@@ -9,10 +9,10 @@
 #ifndef XLA_PROFILER_TRACE_JSON_TRACE_JSON_REWRITER_H_
 #define XLA_PROFILER_TRACE_JSON_TRACE_JSON_REWRITER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -43,14 +43,23 @@ struct WrittenEvent {
 class EventEdits {
  public:
   // `value` is a value of the event that is not empty.
-  void Replace(absl::string_view value, std::string text) {
-    edits_.push_back({value, std::move(text)});
+  void Replace(absl::string_view value, absl::string_view text) {
+    edits_.push_back({value, texts_.size(), text.size()});
+    texts_.append(text.data(), text.size());
   }
 
  private:
   friend class EventRewriter;
 
-  std::vector<std::pair<absl::string_view, std::string>> edits_;
+  struct Edit {
+    absl::string_view value;
+    // The text in texts_.
+    size_t begin = 0;
+    size_t size = 0;
+  };
+
+  std::vector<Edit> edits_;
+  std::string texts_;
 };
 
 // Rewrites one event after the other.
