@@ -101,7 +101,7 @@ absl::StatusOr<Calibration> CalibrateWithProgress(const std::vector<CalibrationR
   return Calibrate(runs, options);
 }
 
-// Returns where the outputs go, and makes the folder that they go to.
+// Returns where the outputs go.
 absl::StatusOr<CalibrationFiles> OutputPaths() {
   CalibrationFiles paths = {UserPath(FLAGS_output_network), UserPath(FLAGS_output_system),
                             UserPath(FLAGS_output_corrections), UserPath(FLAGS_report)};
@@ -118,7 +118,6 @@ absl::StatusOr<CalibrationFiles> OutputPaths() {
         "--calibration=", Printable(folder),
         " has a comma, which separates calibrations elsewhere; name the folder without one"));
   }
-  RETURN_IF_ERROR(FileSystem::Posix().CreateDirectories(folder));
   return FilesOfCalibration(folder);
 }
 

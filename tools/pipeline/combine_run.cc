@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
@@ -44,6 +45,8 @@ namespace meridian {
 namespace {
 
 constexpr double kMsPerPs = 1e-9;
+// The year 2001: earlier times do not count from 1970.
+constexpr int64_t kFirstUnixNs = 1'000'000'000'000'000'000;
 
 // The largest by magnitude.
 int64_t LargestCorrectionNs(const AlignmentStats& stats) {
@@ -227,6 +230,13 @@ class CombinePipeline {
       ASSIGN_OR_RETURN(SessionClock clock,
                        SessionClock::Create(files.traces[n], session, StartOf(n)));
       const int64_t base_ns = trace.header.base_time_ns.value_or(0);
+      if (trace.table.base_ns() < kFirstUnixNs) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(files.traces[n],
+                         ": its times do not count from 1970, and it has no "
+                         "baseTimeNanoseconds that says from when; record it with a newer "
+                         "version of PyTorch"));
+      }
       nodes_.push_back({std::nullopt, std::move(file), base_ns, std::move(session),
                         std::move(clock), std::nullopt, 0, AlignmentStats()});
     }
@@ -324,6 +334,27 @@ class CombinePipeline {
       for (const std::string& note : probes.notes) report_.add_notes(note);
     }
     ASSIGN_OR_RETURN(alignment_, AlignRun(inputs_, run_, request_.alignment));
+    if (is_kineto_) RETURN_IF_ERROR(CheckReachable());
+    return absl::OkStatus();
+  }
+
+  // Ranks that have collectives, but none that ties them to the reference, are of another job.
+  absl::Status CheckReachable() {
+    for (size_t n = 0; n < nodes_.size(); ++n) {
+      if (alignment_.nodes[n].method != "unreachable" || run_.profiles[n].events.empty()) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          run_.profiles[n].trace, ": none of its collectives ties it to node ",
+          inputs_.reference_node, "; are the traces of one job, and of the same steps?"));
+    }
+    std::vector<std::string> missing;
+    const std::vector<uint32_t>& nodes = run_.table.node_of_rank();
+    for (size_t rank = 0; rank < nodes.size(); ++rank) {
+      if (nodes[rank] == CollectiveTable::kNoNode) missing.push_back(absl::StrCat(rank));
+    }
+    if (!missing.empty()) {
+      report_.add_notes(absl::StrCat("there is no trace of rank ", absl::StrJoin(missing, ", "),
+                                     ": collectives with it are unmatched"));
+    }
     return absl::OkStatus();
   }
 
@@ -361,7 +392,7 @@ class CombinePipeline {
   std::vector<std::vector<KinetoFlow>> FindFlows() const {
     std::vector<std::vector<KinetoFlow>> flows(nodes_.size());
     const CollectiveTable& table = alignment_.table;
-    int64_t next_id = 0;
+    int64_t next_id = 1;
     for (const CollectiveInstance& instance : table.instances()) {
       const absl::Span<const CollectiveMember> members = table.MembersOf(instance);
       if (members.size() < 2) continue;
@@ -374,7 +405,7 @@ class CombinePipeline {
         const uint32_t node = table.NodeOf(member);
         const CollectiveEvent& event = run_.profiles[node].events[member.event];
         KinetoFlow flow;
-        flow.time_ps = std::min(last.start_ps, member.end_ps);
+        flow.time_ps = std::min(last.start_ps, member.end_ps - kPsPerNs);
         absl::string_view device = run_.profiles[node].devices[event.local_device].name;
         absl::ConsumePrefix(&device, "GPU ");
         if (!absl::SimpleAtoi(device, &flow.device)) return;
@@ -385,7 +416,8 @@ class CombinePipeline {
         flows[node].push_back(std::move(flow));
       };
       for (const CollectiveMember& member : members) {
-        if (&member == &last) continue;
+        // A message may have been sent, and its sender gone, before its receiver came.
+        if (&member == &last || member.end_ps <= last.start_ps) continue;
         add(last, /*starts=*/true);
         add(member, /*starts=*/false);
         ++next_id;
@@ -412,7 +444,11 @@ class CombinePipeline {
       ASSIGN_OR_RETURN(const std::vector<AlignmentStats> stats,
                        MergeKineto(
                            inputs, [&](uint64_t bytes) { progress.Update(bytes); }, sink));
-      for (size_t i = 0; i < order.size(); ++i) nodes_[order[i]].stats = stats[i];
+      for (size_t i = 0; i < order.size(); ++i) {
+        nodes_[order[i]].stats = stats[i];
+        RETURN_IF_ERROR(CheckExtrapolation(stats[i], nodes_[order[i]].kineto->path(),
+                                           request_.max_extrapolation_ns));
+      }
       return absl::OkStatus();
     };
     if (!request_.output.empty()) return outputs_.Write("combined", request_.output, merge);
@@ -471,7 +507,8 @@ class CombinePipeline {
               ASSIGN_OR_RETURN(nodes_[n].stats,
                                AlignKineto(nodes_[n].kineto->bytes(), nodes_[n].kineto_base_ns,
                                            clock, {}, sink));
-              return absl::OkStatus();
+              return CheckExtrapolation(nodes_[n].stats, nodes_[n].kineto->path(),
+                                        request_.max_extrapolation_ns);
             }
             ASSIGN_OR_RETURN(nodes_[n].stats,
                              AlignXSpace(*nodes_[n].reader, nodes_[n].clock, clock, options, sink));

@@ -46,7 +46,8 @@ bool IsJson(absl::string_view name) {
   return absl::EndsWith(name, ".json") || absl::EndsWith(name, ".json.gz");
 }
 
-// Leaves out JSON that is no profile: execution traces, reports, what viewers made.
+// Leaves out JSON that is no profile: execution traces, reports, what viewers made. What is
+// empty stays, for its reader to refuse.
 std::vector<std::string> WithoutOtherJson(FileSystem& file_system, const std::string& folder,
                                           std::vector<std::string> names) {
   names.erase(std::remove_if(names.begin(), names.end(),
@@ -54,7 +55,9 @@ std::vector<std::string> WithoutOtherJson(FileSystem& file_system, const std::st
                                if (!IsJson(name)) return false;
                                const absl::StatusOr<TraceKind> kind =
                                    TellTraceKind(file_system, absl::StrCat(folder, "/", name));
-                               return kind.ok() && *kind != TraceKind::kKineto;
+                               return kind.ok() && (*kind == TraceKind::kPytorchEt ||
+                                                    *kind == TraceKind::kTraceJson ||
+                                                    *kind == TraceKind::kUnknown);
                              }),
               names.end());
   return names;

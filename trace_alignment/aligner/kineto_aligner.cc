@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/exact_decimal.h"
 #include "xla_profiler/base/picoseconds.h"
@@ -57,13 +58,14 @@ std::optional<int64_t> KinetoEventAligner::NewNs(absl::int128 time_ps) {
 }
 
 void KinetoEventAligner::Edit(const WrittenEvent& event, EventEdits* edits) {
-  if (event.Is('M') || event.ts.empty()) return;
+  if (event.ts.empty()) return;
   const std::optional<absl::int128> start_ps = ParseMicrosAsPicos(WithoutQuotes(event.ts));
   if (!start_ps.has_value()) return;
   const std::optional<int64_t> start_ns = NewNs(*start_ps);
   if (!start_ns.has_value()) return;
-  stats_.set_events(stats_.events() + 1);
   ReplaceMicros(event.ts, *start_ns, edits);
+  if (event.Is('M')) return;
+  stats_.set_events(stats_.events() + 1);
   const int64_t old_ns = RoundedNs(*start_ps + base_in_run_ps_ + run_in_new_base_ps_);
   const int64_t correction_ns = *start_ns - old_ns;
   if (stats_.events() == 1) {
@@ -100,6 +102,15 @@ absl::StatusOr<AlignmentStats> AlignKineto(absl::string_view text, int64_t base_
       text, [&](const WrittenEvent& event, EventEdits* edits) { aligner.Edit(event, edits); }, sink,
       /*unreadable=*/nullptr, options.progress));
   return aligner.TakeStats();
+}
+
+absl::Status CheckExtrapolation(const AlignmentStats& stats, absl::string_view trace,
+                                int64_t max_extrapolation_ns) {
+  if (stats.farthest_extrapolation_ns() <= max_extrapolation_ns) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      trace, ": an event lies ", stats.farthest_extrapolation_ns() / 1'000'000,
+      " ms outside the offsets; are they of this run? If so, raise --max_extrapolation_ms (now ",
+      max_extrapolation_ns / 1'000'000, ")"));
 }
 
 }  // namespace meridian

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "absl/numeric/int128.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "trace_alignment/aligner/alignment_stats.pb.h"
@@ -26,8 +27,7 @@ class KinetoEventAligner {
   // new_base_ns. The clock must outlive this object.
   KinetoEventAligner(const NodeClock& clock, int64_t base_ns, int64_t new_base_ns);
 
-  // Adds the edits that move the event. Metadata stays where it is, and so does what lies 106 days
-  // or more from the run.
+  // Adds the edits that move the event. What lies 106 days or more from the run stays where it is.
   void Edit(const WrittenEvent& event, EventEdits* edits);
 
   // What was done so far. There are no lines.
@@ -53,6 +53,10 @@ struct KinetoAlignOptions {
 absl::StatusOr<AlignmentStats> AlignKineto(absl::string_view text, int64_t base_ns,
                                            const NodeClock& clock,
                                            const KinetoAlignOptions& options, ByteSink& sink);
+
+// InvalidArgument that names the trace when an event lies further outside the offsets.
+absl::Status CheckExtrapolation(const AlignmentStats& stats, absl::string_view trace,
+                                int64_t max_extrapolation_ns);
 
 }  // namespace meridian
 

@@ -36,13 +36,14 @@ absl::StatusOr<std::string> Aligned(absl::string_view text, int64_t base_ns,
 TEST(KinetoAlignerTest, StartsAndDurationsMoveToTheNanosecond) {
   AlignmentStats stats;
   // The base is one second after the run's: 6 us ahead there, and 1 ppm fast.
-  EXPECT_THAT(Aligned(R"({"traceEvents":[{"ph":"X","ts":10.000,"dur":2000000.500,"args":{"ts":1}},)"
-                      R"({"ph":"s","id":7,"ts":"0.25"},{"ph":"M","ts":3,"name":"process_name"}]})",
-                      kRunBaseNs + 1'000'000'000, &stats),
-              IsOkAndHolds(
-                  // It ends at 3 s + 10.5 us, where the clock is 8 us ahead.
-                  R"({"traceEvents":[{"ph":"X","ts":4.000,"dur":1999998.500,"args":{"ts":1}},)"
-                  R"({"ph":"s","id":7,"ts":"-5.750"},{"ph":"M","ts":3,"name":"process_name"}]})"));
+  EXPECT_THAT(
+      Aligned(R"({"traceEvents":[{"ph":"X","ts":10.000,"dur":2000000.500,"args":{"ts":1}},)"
+              R"({"ph":"s","id":7,"ts":"0.25"},{"ph":"M","ts":3,"name":"process_name"}]})",
+              kRunBaseNs + 1'000'000'000, &stats),
+      IsOkAndHolds(
+          // It ends at 3 s + 10.5 us, where the clock is 8 us ahead.
+          R"({"traceEvents":[{"ph":"X","ts":4.000,"dur":1999998.500,"args":{"ts":1}},)"
+          R"({"ph":"s","id":7,"ts":"-5.750"},{"ph":"M","ts":-3.000,"name":"process_name"}]})"));
   EXPECT_EQ(stats.events(), 2);
   EXPECT_EQ(stats.events_corrected(), 2);
   EXPECT_EQ(stats.min_correction_ns(), -6000);
@@ -64,6 +65,16 @@ TEST(KinetoAlignerTest, TimesThatCanNotBeMeantStay) {
   // A negative duration is left as it is.
   EXPECT_THAT(Aligned(R"([{"ph":"X","ts":1,"dur":-1}])", kRunBaseNs),
               IsOkAndHolds(R"([{"ph":"X","ts":-4.000,"dur":-1}])"));
+}
+
+TEST(KinetoAlignerTest, EventsFarOutsideTheOffsetsAreNamed) {
+  AlignmentStats stats;
+  EXPECT_OK(CheckExtrapolation(stats, "k.json", 0));
+  ASSERT_OK(Aligned(R"([{"ph":"X","ts":61000000,"dur":1}])", kRunBaseNs, &stats).status());
+  EXPECT_OK(CheckExtrapolation(stats, "k.json", 61'000'000'000));
+  EXPECT_THAT(CheckExtrapolation(stats, "k.json", 1'000'000'000),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr("k.json: an event lies 60000 ms outside")));
 }
 
 }  // namespace

@@ -22,8 +22,9 @@ namespace {
 
 // What is collected before it goes to the sink.
 constexpr size_t kBufferBytes = size_t{1} << 18;
-// Processes have fewer; devices and Kineto's own tracks, too.
-constexpr int64_t kPidsPerRank = 10'000'000;
+// Arrows have numbers below this within a rank, and in all below 2^53, as viewers read them.
+constexpr uint64_t kFlowsPerRank = uint64_t{1} << 32;
+constexpr uint64_t kMaxFlowRanks = uint64_t{1} << 20;
 constexpr int64_t kSortsPerRank = int64_t{1} << 32;
 
 std::string QuotedJson(absl::string_view text) {
@@ -40,8 +41,9 @@ std::string TextOf(absl::string_view value) {
 // Makes the events of one rank its own.
 class RankEvents {
  public:
-  RankEvents(const KinetoMergeInput& input, int64_t new_base_ns)
-      : input_(input), aligner_(*input.clock, input.base_ns, new_base_ns) {}
+  // `last_pid` counts the processes of all ranks, and outlives this object.
+  RankEvents(const KinetoMergeInput& input, int64_t new_base_ns, int64_t* last_pid)
+      : input_(input), aligner_(*input.clock, input.base_ns, new_base_ns), last_pid_(*last_pid) {}
 
   void Edit(const WrittenEvent& event, EventEdits* edits) {
     aligner_.Edit(event, edits);
@@ -55,10 +57,11 @@ class RankEvents {
     for (const KinetoFlow& flow : input_.flows) {
       const absl::int128 time_ps =
           flow.time_ps + (absl::int128(input_.clock->run.base_ns()) - new_base_ns) * kPsPerNs;
-      absl::StrAppend(out, ",\n{\"ph\": \"", flow.starts ? "s" : "f", "\", \"id\": \"collective ",
-                      flow.id, "\", \"pid\": ", PidText(absl::StrCat(flow.device)),
-                      ", \"tid\": ", flow.stream, ", \"ts\": ");
-      AppendPicosAsMicros(time_ps, out);
+      absl::StrAppend(out, ",\n{\"ph\": \"", flow.starts ? "s" : "f", "\", \"id\": ", flow.id,
+                      ", \"pid\": ", PidText(absl::StrCat(flow.device)), ", \"tid\": ", flow.stream,
+                      ", \"ts\": ");
+      // As slices are written: to the nanosecond.
+      AppendPicosAsMicros((time_ps + kPsPerNs / 2) / kPsPerNs * kPsPerNs, out);
       absl::StrAppend(out, ", \"cat\": \"collective\", \"name\": ", QuotedJson(flow.name),
                       flow.starts ? "}" : ", \"bp\": \"e\"}");
     }
@@ -73,16 +76,21 @@ class RankEvents {
     if (known != pids_.end()) return known->second;
     int64_t number = 0;
     std::string text;
-    if (absl::SimpleAtoi(pid, &number) && number >= 0 && number < kPidsPerRank) {
-      text = absl::StrCat((input_.rank + 1) * kPidsPerRank + number);
+    if (absl::SimpleAtoi(pid, &number)) {
+      text = absl::StrCat(++last_pid_);
     } else {
       text = QuotedJson(absl::StrCat("rank ", input_.rank, " ", TextOf(pid)));
     }
     return pids_.emplace(std::string(pid), std::move(text)).first->second;
   }
 
+  // A number that no other rank has; those of collectives have rank 0's place.
   std::string IdText(absl::string_view id) const {
-    return QuotedJson(absl::StrCat(input_.rank, ".", TextOf(id)));
+    uint64_t number = 0;
+    const std::string text = TextOf(id);
+    if (!absl::SimpleAtoi(text, &number)) number = std::hash<std::string>()(text);
+    const uint64_t place = static_cast<uint64_t>(input_.rank) % kMaxFlowRanks + 1;
+    return absl::StrCat(place * kFlowsPerRank + number % kFlowsPerRank);
   }
 
   void EditMetadata(const WrittenEvent& event, EventEdits* edits) const {
@@ -105,6 +113,7 @@ class RankEvents {
 
   const KinetoMergeInput& input_;
   KinetoEventAligner aligner_;
+  int64_t& last_pid_;
   // By what is written.
   std::map<std::string, std::string, std::less<>> pids_;
 };
@@ -119,9 +128,10 @@ absl::StatusOr<std::vector<AlignmentStats>> MergeKineto(
                                     "\"baseTimeNanoseconds\": ", base_ns, ",\n\"traceEvents\": [");
   std::vector<AlignmentStats> stats;
   bool is_first = true;
+  int64_t last_pid = 0;
   uint64_t bytes_before = 0;
   for (const KinetoMergeInput& input : inputs) {
-    RankEvents rank(input, base_ns);
+    RankEvents rank(input, base_ns, &last_pid);
     EventRewriter rewriter;
     const auto on_event = [&](absl::string_view element) -> absl::Status {
       if (element.empty()) return absl::OkStatus();

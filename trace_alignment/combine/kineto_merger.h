@@ -31,7 +31,7 @@ struct KinetoFlow {
   // Of the kernel: its device and stream.
   int64_t device = 0;
   int64_t stream = 0;
-  // The same at both ends, and unique.
+  // The same at both ends, and unique; positive and below 2^32.
   int64_t id = 0;
   bool starts = false;
   std::string name;

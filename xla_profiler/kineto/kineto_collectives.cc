@@ -426,7 +426,26 @@ class KinetoReader {
     if (!batch.has_value()) return {};
     const auto [it, is_new] = calls_of_batch_.try_emplace(*batch);
     if (is_new) it->second = ReadCalls(batches_->CallsOf(*batch), table_.name(kernel));
-    return it->second;
+    // Kernels whose records are lost leave calls behind that others must not take.
+    std::vector<CollectiveCall> calls;
+    for (const CollectiveCall& call : it->second) {
+      if (MayDo(table_.name(kernel), call.kind)) calls.push_back(call);
+    }
+    return calls;
+  }
+
+  // Returns whether a kernel may do what a call asks for. Broadcasts and reductions are also parts of
+  // other collectives.
+  static bool MayDo(absl::string_view kernel, CollectiveKind kind) {
+    const std::optional<CollectiveKind> done = KindOfKernel(kernel, /*has_groups=*/false);
+    const auto has_own_kernel = [](CollectiveKind k) {
+      return k == CollectiveKind::kAllReduce || k == CollectiveKind::kAllGather ||
+             k == CollectiveKind::kReduceScatter;
+    };
+    if (!done.has_value()) return true;
+    if (has_own_kernel(*done)) return *done == kind;
+    const bool moves_messages = HasPairs(*done) || *done == CollectiveKind::kAllToAll;
+    return !moves_messages || !has_own_kernel(kind);
   }
 
   std::vector<CollectiveCall> ReadCalls(absl::Span<const EventRow> rows, absl::string_view kernel) {

@@ -93,8 +93,9 @@ absl::string_view TraceKindText(TraceKind kind) {
 
 TraceKind TellTraceKind(absl::string_view beginning) {
   if (beginning.empty()) return TraceKind::kXSpace;
-  absl::string_view text = absl::StripLeadingAsciiWhitespace(beginning);
+  absl::string_view text = beginning;
   absl::ConsumePrefix(&text, "\xef\xbb\xbf");
+  text = absl::StripLeadingAsciiWhitespace(text);
   if (!text.empty() && (text.front() == '{' || text.front() == '[')) return TellJson(text);
   if (IsChakraEt(beginning)) return TraceKind::kChakraEt;
   // Planes, errors, warnings and hostnames of an XSpace are length-delimited fields 1 to 4.
