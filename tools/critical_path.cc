@@ -118,10 +118,7 @@ absl::StatusOr<JobInput> FindJob() {
   input.data_load_events =
       absl::StrSplit(absl::GetFlag(FLAGS_data_load_events), ',', absl::SkipEmpty());
   if (absl::GetFlag(FLAGS_traces).empty()) return input;
-  ASSIGN_OR_RETURN(
-      input.traces,
-      UserFiles(FLAGS_traces,
-                {".xplane.pb", ".xplane.pb.gz", ".pt.trace.json", ".pt.trace.json.gz"}, "run/"));
+  ASSIGN_OR_RETURN(input.traces, UserProfiles(FLAGS_traces, "run/"));
   return input;
 }
 

@@ -212,10 +212,11 @@ absl::uint128 OpIdentity(const CollectiveOp& op) {
 RunResolution ResolveRuns(absl::Span<const ProfileCollectives> profiles) {
   RunResolution resolution;
   const Sharing sharing = CountSharing(profiles);
-  const std::string why = sharing.distinct == 0
-                              ? "no collective has a run_id"
-                              : absl::StrCat("only ", sharing.shared, " of ", sharing.distinct,
-                                             " run ids occur in more than one profile");
+  const std::string why =
+      sharing.distinct == 0
+          ? "no collective has a number that is the same on all ranks (a run_id, Comms Id or Seq)"
+          : absl::StrCat("only ", sharing.shared, " of ", sharing.distinct,
+                         " run ids occur in more than one profile");
   if (sharing.can_be_trusted) {
     ResolveByRunId(profiles, &resolution);
   } else if (MostEventsHaveAStep(profiles)) {

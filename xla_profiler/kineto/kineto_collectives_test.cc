@@ -236,6 +236,19 @@ TEST(KinetoCollectivesTest, AKernelOfABatchDoesWhatTheCallsBeforeItRecorded) {
                                                     "transfer 0->1 Float 32, 128 bytes at 70"));
 }
 
+// The record of the all-reduce's own kernel is lost: the sends' kernel does not do it.
+TEST(KinetoCollectivesTest, AKernelDoesNothingOfAnotherKind) {
+  std::vector<std::string> events = {
+      Recorded(R"("ts": 1, "dur": 2)", absl::StrCat(R"("External id": 5, )", kAllReduceArgs)),
+      Recorded(R"("ts": 4, "dur": 2)",
+               R"("External id": 6, "Collective name": "send", "Dst Rank": 0,
+                  "In msg nelems": 16, "Out msg nelems": 16)")};
+  for (std::string& event : BatchEnd(20, 1)) events.push_back(std::move(event));
+  const ProfileCollectives profile = ReadRank(1, events);
+  ASSERT_THAT(profile.events, SizeIs(1));
+  EXPECT_EQ(profile.ops[profile.events[0].op].instruction, "transfer 1->0 Float 16");
+}
+
 // As no profiler writes them.
 TEST(KinetoCollectivesTest, BatchesWithinBatchesDoNoHarm) {
   std::vector<std::string> events = {Event("user_annotation", "nccl:coalesced",
