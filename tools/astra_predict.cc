@@ -301,17 +301,9 @@ absl::StatusOr<std::unique_ptr<IterationPrediction>> PredictWithProgress(
 
 // Neither of the traces nor of the other inputs is overwritten.
 absl::Status CheckOutputs(const std::vector<CalibrationFiles>& networks) {
-  const std::string prefix = UserPath(FLAGS_et);
-  std::vector<std::string> inputs = {UserPath(FLAGS_config), UserPath(FLAGS_comm_groups),
-                                     CommGroupsBeside(FileSystem::Posix(), prefix)};
-  for (const char* suffix : {".*.et", ".*.et.gz"}) {
-    ASSIGN_OR_RETURN(const std::vector<std::string> traces,
-                     FileSystem::Posix().Glob(absl::StrCat(prefix, suffix)));
-    inputs.insert(inputs.end(), traces.begin(), traces.end());
-  }
-  for (const CalibrationFiles& network : networks) {
-    for (const std::string& path : network.All()) inputs.push_back(path);
-  }
+  ASSIGN_OR_RETURN(std::vector<std::string> inputs,
+                   SimulationInputs(FileSystem::Posix(), UserPath(FLAGS_et), networks));
+  inputs.insert(inputs.end(), {UserPath(FLAGS_config), UserPath(FLAGS_comm_groups)});
   return CheckOutputPaths(inputs, {UserPath(FLAGS_manifest), UserPath(FLAGS_csv)});
 }
 

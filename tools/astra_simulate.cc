@@ -324,15 +324,9 @@ SimulationReport MakeReport(const Inputs& inputs, const Outcome& outcome) {
 // Outputs must not take the place of what is simulated.
 absl::Status CheckOutputs(const std::string& prefix, const std::string& groups,
                           const std::vector<CalibrationFiles>& networks) {
-  std::vector<std::string> inputs = {groups};
-  for (const char* suffix : {".*.et", ".*.et.gz"}) {
-    ASSIGN_OR_RETURN(const std::vector<std::string> traces,
-                     FileSystem::Posix().Glob(absl::StrCat(prefix, suffix)));
-    inputs.insert(inputs.end(), traces.begin(), traces.end());
-  }
-  for (const CalibrationFiles& network : networks) {
-    for (const std::string& path : network.All()) inputs.push_back(path);
-  }
+  ASSIGN_OR_RETURN(std::vector<std::string> inputs,
+                   SimulationInputs(FileSystem::Posix(), prefix, networks));
+  inputs.push_back(groups);
   return CheckOutputPaths(inputs, {UserPath(FLAGS_trace_json), UserPath(FLAGS_csv)});
 }
 

@@ -215,9 +215,9 @@ TEST_F(MatchedCommunicationTest, TwoTracesOfOneRankAreRefused) {
 TEST_F(MatchedCommunicationTest, ClocksThatContradictAreRefusedUnlessInsistedOn) {
   AddRank(KinetoText(0, 2).Kernel(kAllReduce, 16, 10, 30, 1, Described("allreduce", "0", {0, 1})));
   AddRank(KinetoText(1, 2).Kernel(kAllReduce, 16, 90, 20, 1, Described("allreduce", "0", {0, 1})));
-  EXPECT_THAT(Match(),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr("in 1 of 1 collectives"), HasSubstr("on one clock with combine"))));
+  EXPECT_THAT(Match(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                AllOf(HasSubstr("in 1 of 1 collectives"),
+                                      HasSubstr("on one clock with combine"))));
   ASSERT_OK_AND_ASSIGN(const MatchedCommunication matched, Match(/*allow_violations=*/true));
   EXPECT_FALSE(matched.clocks_agree);
   // Nobody knows who waited: the kernels' own times.

@@ -444,8 +444,8 @@ TEST_F(PytorchWorkloadTest, RefusesClocksThatContradictUnlessToldOtherwise) {
   directory_.Write("kineto_1.json",
                    absl::StrReplaceAll(directory_.Read("kineto_1.json"),
                                        {{"1790857026000000000", "1790857016000000000"}}));
-  EXPECT_THAT(Convert(),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("on one clock with combine")));
+  EXPECT_THAT(Convert(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                  HasSubstr("on one clock with combine")));
   EXPECT_THAT(Written(), IsEmpty());
   PytorchWorkloadOptions options;
   options.allow_violations = true;

@@ -124,6 +124,21 @@ absl::StatusOr<std::vector<CalibrationFiles>> NamedCalibrations(FileSystem& file
   return result;
 }
 
+absl::StatusOr<std::vector<std::string>> SimulationInputs(
+    FileSystem& file_system, const std::string& prefix,
+    const std::vector<CalibrationFiles>& networks) {
+  std::vector<std::string> inputs;
+  for (const char* suffix : {".*.et", ".*.et.gz", ".comm_groups.json"}) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> found,
+                     file_system.Glob(absl::StrCat(prefix, suffix)));
+    inputs.insert(inputs.end(), found.begin(), found.end());
+  }
+  for (const CalibrationFiles& network : networks) {
+    for (const std::string& path : network.All()) inputs.push_back(path);
+  }
+  return inputs;
+}
+
 absl::StatusOr<CalibrationReport> ReadCalibrationReport(FileSystem& file_system,
                                                         const std::string& path) {
   ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(file_system, path, UserInputOptions()));

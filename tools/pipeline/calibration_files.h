@@ -48,6 +48,12 @@ absl::StatusOr<std::vector<CalibrationFiles>> NamedCalibrations(FileSystem& file
                                                                 const std::string& calibrations,
                                                                 const CalibrationFiles& given);
 
+// Returns the files that a simulation of PREFIX.<rank>.et on these networks reads, none of which may
+// be an output.
+absl::StatusOr<std::vector<std::string>> SimulationInputs(
+    FileSystem& file_system, const std::string& prefix,
+    const std::vector<CalibrationFiles>& networks);
+
 // Reads a report of astra_calibrate. Errors name the file.
 absl::StatusOr<CalibrationReport> ReadCalibrationReport(FileSystem& file_system,
                                                         const std::string& path);
