@@ -121,18 +121,19 @@ class Checker {
     for (const TransferSample& sample : samples) cell_of.push_back(PositionOf(run, sample));
     std::vector<double> beside(samples.size());
     std::vector<size_t> under_way;
-    const auto end_ns = [&](size_t i) {
-      return static_cast<double>(samples[i].start_ns) + samples[i].transfer_ns;
-    };
     for (const size_t next : order) {
-      const double start_ns = static_cast<double>(samples[next].start_ns);
+      // How long a transfer that began earlier goes on from here.
+      const auto rest_ns = [&](size_t i) {
+        return samples[i].transfer_ns -
+               static_cast<double>(samples[next].start_ns - samples[i].start_ns);
+      };
       under_way.erase(std::remove_if(under_way.begin(), under_way.end(),
-                                     [&](size_t i) { return end_ns(i) <= start_ns; }),
+                                     [&](size_t i) { return rest_ns(i) <= 0; }),
                       under_way.end());
       for (const size_t other : under_way) {
         // Of ranks that are in both, it is said that they met others.
         if (samples[other].overlapped && samples[next].overlapped) continue;
-        const double both_ns = std::min(end_ns(next), end_ns(other)) - start_ns;
+        const double both_ns = std::min(samples[next].transfer_ns, rest_ns(other));
         beside[next] += both_ns / samples[next].transfer_ns;
         beside[other] += both_ns / samples[other].transfer_ns;
         beside_ns_[cell_of[next]][cell_of[other]] += both_ns;
