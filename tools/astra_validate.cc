@@ -71,7 +71,8 @@ absl::StatusOr<PredictionIntervals> FindIntervals(const CalibrationFiles& named,
                                                   const Corrections& corrections,
                                                   std::vector<std::string>* notes) {
   if (named.report.empty()) return PredictionIntervals();
-  ASSIGN_OR_RETURN(const PredictionIntervals intervals, ReadIntervals(FileSystem::Posix(), named));
+  absl::StatusOr<PredictionIntervals> intervals = PredictionIntervals::FromReport(calibration);
+  if (!intervals.ok()) return Annotate(intervals.status(), named.report);
   const char* reason = nullptr;
   if (named.is_other_network) reason = "the network is not that of the calibration";
   if (named.corrections.empty()) reason = "without --corrections";
