@@ -237,9 +237,8 @@ absl::StatusOr<AlignmentStats> AlignKinetoTrace(const std::string& trace, Inputs
     ASSIGN_OR_RETURN(clock.host_to_reference,
                      inputs->offsets->OffsetMap(inputs->node_id, clock.run, slope));
   }
-  ASSIGN_OR_RETURN(
-      const AlignmentStats stats,
-      AlignKineto(file.bytes(), table.header.base_time_ns.value_or(0), clock, {}, sink));
+  ASSIGN_OR_RETURN(const AlignmentStats stats,
+                   AlignKineto(file.bytes(), table.header.base_time_ns.value_or(0), clock, sink));
   ASSIGN_OR_RETURN(const int64_t max_ns, ScaledValue(FLAGS_max_extrapolation_ms, 1000000));
   RETURN_IF_ERROR(CheckExtrapolation(stats, trace, max_ns));
   return stats;

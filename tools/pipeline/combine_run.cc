@@ -504,9 +504,8 @@ class CombinePipeline {
           "aligned", absl::StrCat(folder, "/", names[n]), [&](ByteSink& sink) -> absl::Status {
             const NodeClock& clock = alignment_.nodes[n].clock;
             if (is_kineto_) {
-              ASSIGN_OR_RETURN(nodes_[n].stats,
-                               AlignKineto(nodes_[n].kineto->bytes(), nodes_[n].kineto_base_ns,
-                                           clock, {}, sink));
+              ASSIGN_OR_RETURN(nodes_[n].stats, AlignKineto(nodes_[n].kineto->bytes(),
+                                                            nodes_[n].kineto_base_ns, clock, sink));
               return CheckExtrapolation(nodes_[n].stats, nodes_[n].kineto->path(),
                                         request_.max_extrapolation_ns);
             }

@@ -39,12 +39,12 @@ void ReplaceMicros(absl::string_view old, int64_t ns, EventEdits* edits) {
   edits->Replace(old, absl::string_view(begin, buffer + sizeof(buffer) - begin));
 }
 
-int64_t RoundedNs(absl::int128 ps) {
-  const absl::int128 half = ps < 0 ? -500 : 500;
-  return static_cast<int64_t>((ps + half) / 1000);
-}
-
 }  // namespace
+
+std::optional<int64_t> WrittenNs(absl::int128 ps) {
+  const absl::int128 half = ps < 0 ? -kPsPerNs / 2 : kPsPerNs / 2;
+  return NarrowToInt64((ps + half) / kPsPerNs);
+}
 
 KinetoEventAligner::KinetoEventAligner(const NodeClock& clock, int64_t base_ns, int64_t new_base_ns)
     : line_(clock, ClockDomain::kHost),
@@ -54,7 +54,7 @@ KinetoEventAligner::KinetoEventAligner(const NodeClock& clock, int64_t base_ns, 
 std::optional<int64_t> KinetoEventAligner::NewNs(absl::int128 time_ps) {
   const absl::int128 run_ps = time_ps + base_in_run_ps_;
   if (run_ps > kMaxRunPs || run_ps < -kMaxRunPs) return std::nullopt;
-  return RoundedNs(line_.Map(static_cast<int64_t>(run_ps)) + run_in_new_base_ps_);
+  return WrittenNs(line_.Map(static_cast<int64_t>(run_ps)) + run_in_new_base_ps_);
 }
 
 void KinetoEventAligner::Edit(const WrittenEvent& event, EventEdits* edits) {
@@ -66,8 +66,9 @@ void KinetoEventAligner::Edit(const WrittenEvent& event, EventEdits* edits) {
   ReplaceMicros(event.ts, *start_ns, edits);
   if (event.Is('M')) return;
   stats_.set_events(stats_.events() + 1);
-  const int64_t old_ns = RoundedNs(*start_ps + base_in_run_ps_ + run_in_new_base_ps_);
-  const int64_t correction_ns = *start_ns - old_ns;
+  const std::optional<int64_t> old_ns =
+      WrittenNs(*start_ps + base_in_run_ps_ + run_in_new_base_ps_);
+  const int64_t correction_ns = *start_ns - old_ns.value_or(*start_ns);
   if (stats_.events() == 1) {
     stats_.set_min_correction_ns(correction_ns);
     stats_.set_max_correction_ns(correction_ns);
@@ -95,12 +96,11 @@ AlignmentStats KinetoEventAligner::TakeStats() const {
 }
 
 absl::StatusOr<AlignmentStats> AlignKineto(absl::string_view text, int64_t base_ns,
-                                           const NodeClock& clock,
-                                           const KinetoAlignOptions& options, ByteSink& sink) {
+                                           const NodeClock& clock, ByteSink& sink) {
   KinetoEventAligner aligner(clock, base_ns, base_ns);
   RETURN_IF_ERROR(RewriteTraceJson(
-      text, [&](const WrittenEvent& event, EventEdits* edits) { aligner.Edit(event, edits); }, sink,
-      /*unreadable=*/nullptr, options.progress));
+      text, [&](const WrittenEvent& event, EventEdits* edits) { aligner.Edit(event, edits); },
+      sink));
   return aligner.TakeStats();
 }
 

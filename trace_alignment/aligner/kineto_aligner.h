@@ -6,7 +6,6 @@
 #define TRACE_ALIGNMENT_ALIGNER_KINETO_ALIGNER_H_
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 
 #include "absl/numeric/int128.h"
@@ -19,6 +18,10 @@
 #include "xla_profiler/trace_json/trace_json_rewriter.h"
 
 namespace meridian {
+
+// Returns the nearest whole number of nanoseconds, as times are written; nullopt when it does not
+// fit.
+std::optional<int64_t> WrittenNs(absl::int128 ps);
 
 // Moves the times of one trace's events, one after the other.
 class KinetoEventAligner {
@@ -44,15 +47,9 @@ class KinetoEventAligner {
   AlignmentStats stats_;
 };
 
-struct KinetoAlignOptions {
-  // Told how many bytes are done, now and then; may be null.
-  std::function<void(uint64_t bytes)> progress;
-};
-
 // Writes the trace on the other clock. Its base stays. Errors are those of RewriteTraceJson.
 absl::StatusOr<AlignmentStats> AlignKineto(absl::string_view text, int64_t base_ns,
-                                           const NodeClock& clock,
-                                           const KinetoAlignOptions& options, ByteSink& sink);
+                                           const NodeClock& clock, ByteSink& sink);
 
 // InvalidArgument that names the trace when an event lies further outside the offsets.
 absl::Status CheckExtrapolation(const AlignmentStats& stats, absl::string_view trace,

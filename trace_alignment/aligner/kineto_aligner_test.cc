@@ -28,7 +28,7 @@ absl::StatusOr<std::string> Aligned(absl::string_view text, int64_t base_ns,
                                     AlignmentStats* stats = nullptr) {
   std::string out;
   StringSink sink(&out);
-  ASSIGN_OR_RETURN(const AlignmentStats done, AlignKineto(text, base_ns, Clock(), {}, sink));
+  ASSIGN_OR_RETURN(const AlignmentStats done, AlignKineto(text, base_ns, Clock(), sink));
   if (stats != nullptr) *stats = done;
   return out;
 }

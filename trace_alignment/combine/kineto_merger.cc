@@ -61,7 +61,7 @@ class RankEvents {
                       ", \"pid\": ", PidText(absl::StrCat(flow.device)), ", \"tid\": ", flow.stream,
                       ", \"ts\": ");
       // As slices are written: to the nanosecond.
-      AppendPicosAsMicros((time_ps + kPsPerNs / 2) / kPsPerNs * kPsPerNs, out);
+      AppendPicosAsMicros(absl::int128(WrittenNs(time_ps).value_or(0)) * kPsPerNs, out);
       absl::StrAppend(out, ", \"cat\": \"collective\", \"name\": ", QuotedJson(flow.name),
                       flow.starts ? "}" : ", \"bp\": \"e\"}");
     }

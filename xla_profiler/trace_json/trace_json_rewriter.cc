@@ -59,7 +59,7 @@ bool EventRewriter::Append(
 absl::Status RewriteTraceJson(
     absl::string_view text,
     absl::FunctionRef<void(const WrittenEvent& event, EventEdits* edits)> edit, ByteSink& sink,
-    int64_t* unreadable, const std::function<void(uint64_t bytes)>& progress) {
+    int64_t* unreadable) {
   EventRewriter rewriter;
   std::string buffer;
   const char* from = text.data();
@@ -67,7 +67,6 @@ absl::Status RewriteTraceJson(
     if (buffer.size() < limit) return absl::OkStatus();
     RETURN_IF_ERROR(sink.Append(buffer));
     buffer.clear();
-    if (progress) progress(static_cast<uint64_t>(from - text.data()));
     return absl::OkStatus();
   };
   const auto on_event = [&](absl::string_view element) -> absl::Status {

@@ -11,7 +11,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -76,12 +75,11 @@ class EventRewriter {
 };
 
 // Writes the whole document with its events edited. Damaged structure is InvalidArgument, "offset N:
-// reason". Sets *unreadable, unless null, to how many events could not be read. Tells how many bytes
-// of the text are done, now and then; `progress` may be null.
+// reason". Sets *unreadable, unless null, to how many events could not be read.
 absl::Status RewriteTraceJson(
     absl::string_view text,
     absl::FunctionRef<void(const WrittenEvent& event, EventEdits* edits)> edit, ByteSink& sink,
-    int64_t* unreadable = nullptr, const std::function<void(uint64_t bytes)>& progress = nullptr);
+    int64_t* unreadable = nullptr);
 
 }  // namespace meridian
 
