@@ -107,7 +107,7 @@ absl::StatusOr<std::vector<double>> EngineTimesNs(const Fabric& fabric,
 }
 
 TransferTraits TraitsOf(const TransferCell& cell) {
-  return {cell.kind, cell.bytes, EffectiveRanksOf(cell), IsOneWay(cell)};
+  return {cell.kind, cell.bytes, EffectiveRanksOf(cell), IsOneWay(cell), cell.ranks};
 }
 
 absl::StatusOr<std::vector<double>> PredictCellsNs(const Fabric& fabric,

@@ -83,6 +83,8 @@ class PredictionIntervals {
   std::map<int64_t, LogError> errors_;
   // By what corrections are of.
   std::map<std::string, Fitted> fitted_;
+  // Of all of them.
+  double most_ranks_ = 1;
 };
 
 }  // namespace meridian

@@ -50,8 +50,8 @@ TEST(PredictionIntervalTest, GrowsBeyondWhatWasFitted) {
   const auto log_factor = [&](int64_t bytes, double ranks) {
     return intervals.LogFactor({CollectiveKind::kAllReduce, bytes, ranks});
   };
-  // What sizes were off by, and what recordings move by: 1.645 x 1.2533 x 10 %.
-  const double within = std::hypot(0.1, 0.206165);
+  // What sizes were off by, what recordings move by (1.645 x 1.2533 x 10 %), and what jobs add.
+  const double within = std::hypot(0.1, 0.206165, 0.2);
   EXPECT_NEAR(log_factor(kMiB, 2), within, 1e-4);
   EXPECT_NEAR(log_factor(kMiB, 3), within, 1e-4);
   const double per_doubling = std::sqrt(0.6 * 0.6 - 0.1 * 0.1);
@@ -63,6 +63,32 @@ TEST(PredictionIntervalTest, GrowsBeyondWhatWasFitted) {
   EXPECT_NEAR(intervals.LogFactor({CollectiveKind::kAllGather, kMiB, 2}), std::hypot(within, 0.7),
               1e-4);
   EXPECT_NEAR(intervals.LogDeviation({CollectiveKind::kAllReduce, kMiB, 2}), within / 1.645, 1e-4);
+}
+
+// Two ranks of eight share their host with six others, of which two and four say nothing.
+TEST(PredictionIntervalTest, GrowsWithTheRanksOfTheRun) {
+  const PredictionIntervals intervals =
+      IntervalsOf(Report(MeasurePredictionErrors({}, /*on_processors=*/false)));
+  const auto log_factor = [&](double ranks, int64_t ranks_of_run) {
+    return intervals.LogFactor({CollectiveKind::kAllReduce, kMiB, ranks, false, ranks_of_run});
+  };
+  EXPECT_EQ(log_factor(2.8, 4), log_factor(4, 4));
+  EXPECT_EQ(log_factor(4, 8), log_factor(8, 8));
+  EXPECT_GT(log_factor(4, 8), log_factor(4, 4));
+}
+
+// A ring of eight has 7 / 3 times the steps of one of four.
+TEST(PredictionIntervalTest, SmallTransfersMayGrowAsARing) {
+  std::vector<HeldOutError> held_out;
+  for (int i = 0; i < 20; ++i) {
+    for (const int64_t bytes : {int64_t{1024}, kMiB}) {
+      held_out.push_back({bytes, 0.1, 0});
+      held_out.push_back({bytes, 0.1, 1});
+    }
+  }
+  const std::vector<PredictionError> errors = MeasurePredictionErrors(held_out, false);
+  EXPECT_GT(errors[0].factor_per_doubling(), 7.0 / 3);
+  EXPECT_LT(errors[1].factor_per_doubling(), 1.5);
 }
 
 // Half a doubling, off by as much as sizes are, adds nothing; off by 0.5, it adds what is beyond.
@@ -131,7 +157,8 @@ TEST(PredictionIntervalTest, WhatWasNotHeldOutIsAssumed) {
 TEST(PredictionIntervalTest, HoldsWhatItPromises) {
   std::mt19937_64 random(7);
   for (const double deviation : {0.05, 0.2, 0.5}) {
-    std::normal_distribution<double> off(0, deviation), moved(0, 0.10 * 1.2533);
+    std::normal_distribution<double> off(0, deviation), moved(0, 0.10 * 1.2533),
+        of_jobs(0, 0.2 / 1.645);
     std::vector<HeldOutError> held_out;
     for (int i = 0; i < 600; ++i) held_out.push_back({kMiB, off(random), 0});
     const PredictionIntervals intervals =
@@ -139,7 +166,7 @@ TEST(PredictionIntervalTest, HoldsWhatItPromises) {
     const double log_factor = intervals.LogFactor({CollectiveKind::kAllReduce, kMiB, 2});
     int inside = 0;
     for (int i = 0; i < 2000; ++i) {
-      inside += std::abs(off(random) + moved(random)) <= log_factor ? 1 : 0;
+      inside += std::abs(off(random) + moved(random) + of_jobs(random)) <= log_factor ? 1 : 0;
     }
     EXPECT_GT(inside, 1720) << deviation;
     EXPECT_LT(inside, 1880) << deviation;

@@ -1,7 +1,6 @@
 #include "astra_bridge/calibration/step_check.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -27,7 +26,6 @@ namespace {
 constexpr double kNsPerSecond = 1e9;
 // How often a step is scheduled with transfers that scatter.
 constexpr int kDraws = 40;
-constexpr double kFullCircle = 6.283185307179586;
 // So many ranks outside of a group are enough to see whether they computed.
 constexpr size_t kMaxOthers = 16;
 
@@ -88,11 +86,14 @@ std::vector<const std::vector<TimeInterval>*> OthersOf(
   return others;
 }
 
-// Returns a draw from a normal distribution, the same with every library.
-double NormalDraw(std::mt19937_64& random) {
-  const auto uniform = [&] { return (static_cast<double>(random() >> 11) + 0.5) * 0x1p-53; };
-  const double radius = std::sqrt(-2 * std::log(uniform()));
-  return radius * std::cos(kFullCircle * uniform());
+// Returns what a share of the draws from a normal distribution is below.
+double NormalQuantile(double share) {
+  double low = -10, high = 10;
+  while (high - low > 1e-9) {
+    const double middle = (low + high) / 2;
+    (std::erfc(-middle / std::sqrt(2.0)) / 2 < share ? low : high) = middle;
+  }
+  return low;
 }
 
 const TransferSpread& SpreadOf(int64_t bytes,
@@ -105,12 +106,13 @@ const TransferSpread& SpreadOf(int64_t bytes,
 }
 
 // Returns how long the workload takes, for each of some draws; empty without spreads. Transfers
-// scatter as the spreads say, each by itself; what the calibration is off by, all of a kind have in
-// common, half of it with all other kinds, too, with a mean factor of 1. Draws come in pairs that are off by as much to either side.
+// scatter as the spreads say, each by itself; what the calibration is off by, unless that is left
+// out, all have in common, evenly spread over its distribution, so that few draws tell it.
 absl::StatusOr<std::vector<double>> DrawMakespans(const ExecutionGraph& graph,
                                                   const CommunicationMatch& match,
                                                   const IterationPrediction& prediction,
-                                                  const StepModel& model, int32_t ranks) {
+                                                  const StepModel& model, int32_t ranks,
+                                                  bool only_scatter) {
   std::vector<double> makespans_ns;
   if (model.spreads.empty()) return makespans_ns;
   std::vector<double> deviations;
@@ -118,25 +120,17 @@ absl::StatusOr<std::vector<double>> DrawMakespans(const ExecutionGraph& graph,
     deviations.push_back(model.intervals.LogDeviation(TraitsOf({&edge, 1}, ranks)[0]));
   }
   std::mt19937_64 random(1);
-  std::array<double, kTimedKinds> off_by{};
   for (int draw = 0; draw < kDraws; ++draw) {
-    if (draw % 2 == 0) {
-      const double of_machine = NormalDraw(random);
-      for (double& off : off_by) off = (of_machine + NormalDraw(random)) / std::sqrt(2.0);
-    } else {
-      for (double& off : off_by) off = -off;
-    }
+    const double off_by = only_scatter ? 0 : NormalQuantile((draw + 0.5) / kDraws);
     std::vector<int64_t> edge_ns;
     for (size_t edge = 0; edge < prediction.seconds.size(); ++edge) {
       const CommEdge& moved = prediction.edges.edges[edge];
       const TransferSpread& spread = SpreadOf(moved.bytes, model.spreads);
       const double scatter =
           spread.ratios(static_cast<int>(random() % static_cast<uint64_t>(spread.ratios_size())));
-      const double deviation = deviations[edge];
-      const double off =
-          off_by[static_cast<size_t>(moved.kind)] * deviation - deviation * deviation / 2;
       edge_ns.push_back(std::llround(std::min(
-          prediction.seconds[edge] * kNsPerSecond * scatter * std::exp(off), kMaxCorrectedNs)));
+          prediction.seconds[edge] * kNsPerSecond * scatter * std::exp(off_by * deviations[edge]),
+          kMaxCorrectedNs)));
     }
     ASSIGN_OR_RETURN(
         const EdgeSchedule schedule,
@@ -210,8 +204,10 @@ absl::Status CheckStep(const ProfiledRun& profiles, const std::string& folder,
   iteration.mode = TimingMode::kSnapshot;
   ASSIGN_OR_RETURN(const std::unique_ptr<IterationPrediction> prediction,
                    PredictIteration(setup, graph, match, iteration));
+  ASSIGN_OR_RETURN(const std::vector<double> scattered_ns,
+                   DrawMakespans(graph, match, *prediction, model, ranks, /*only_scatter=*/true));
   ASSIGN_OR_RETURN(const std::vector<double> drawn_ns,
-                   DrawMakespans(graph, match, *prediction, model, ranks));
+                   DrawMakespans(graph, match, *prediction, model, ranks, /*only_scatter=*/false));
   ReplayOptions as_measured;
   as_measured.send_mode = SendMode::kRendezvousIfPossible;
   ASSIGN_OR_RETURN(const GraphReplay replay, ReplayGraph(graph, match, as_measured));
@@ -221,7 +217,7 @@ absl::Status CheckStep(const ProfiledRun& profiles, const std::string& folder,
   checked.set_measured_ns(static_cast<double>(MeasuredSpanNs(graph).value_or(0)));
   checked.set_simulated_ns(static_cast<double>(prediction->schedule.replay.makespan_ns));
   if (!drawn_ns.empty()) {
-    checked.set_simulated_ns(Mean(drawn_ns));
+    checked.set_simulated_ns(Mean(scattered_ns));
     checked.set_simulated_low_ns(Quantile(drawn_ns, 0.05));
     checked.set_simulated_high_ns(Quantile(drawn_ns, 0.95));
   }

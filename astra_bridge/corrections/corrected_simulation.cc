@@ -150,9 +150,8 @@ class Corrector {
     const bool is_message = node.type == WorkloadNodeType::kSend;
     const int64_t moving = is_message ? moving_[&transfer - log_.transfers().data()]
                                       : static_cast<int64_t>(log_.parts(transfer).size());
-    return {KindOf(node), node.bytes,
-            EffectiveRanks(moving, static_cast<int64_t>(workload_.ranks.size())),
-            IsOneWay(transfer)};
+    const int64_t of_run = static_cast<int64_t>(workload_.ranks.size());
+    return {KindOf(node), node.bytes, EffectiveRanks(moving, of_run), IsOneWay(transfer), of_run};
   }
 
   // Returns the engine's times of its parts with the network to themselves.

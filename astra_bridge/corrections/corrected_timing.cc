@@ -42,8 +42,8 @@ std::vector<TransferTraits> TraitsOf(absl::Span<const CommEdge> edges, int64_t r
       is_one_way = !messages.receivers.contains(edge.participants[0]) &&
                    !messages.senders.contains(edge.participants[1]);
     }
-    traits.push_back(
-        {edge.kind, edge.bytes, EffectiveRanks(static_cast<int64_t>(moving), ranks), is_one_way});
+    traits.push_back({edge.kind, edge.bytes, EffectiveRanks(static_cast<int64_t>(moving), ranks),
+                      is_one_way, ranks});
   }
   return traits;
 }

@@ -93,9 +93,12 @@ struct TransferTraits {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   // What one rank puts in.
   int64_t bytes = 0;
+  // As EffectiveRanks.
   double ranks = 1;
   // Only messages go one way.
   bool is_one_way = false;
+  // The ratio does not depend on it, but how far it can be trusted does.
+  int64_t ranks_of_run = 1;
 };
 
 struct Corrections {
