@@ -86,8 +86,9 @@ absl::StatusOr<PredictionIntervals> FindIntervals(const CalibrationFiles& named,
 
 // Adds steps and notes to the report. A step that cannot be exported or scheduled is a note: the
 // collectives are checked all the same. An error of the environment is one.
-absl::Status CheckSteps(const std::vector<CalibrationRun>& runs, const StepModel& model,
-                        SimulationCheckReport* report, ComputeBeside* beside) {
+absl::Status CheckSteps(FileSystem& files, const std::vector<CalibrationRun>& runs,
+                        const StepModel& model, SimulationCheckReport* report,
+                        ComputeBeside* beside) {
   ProfiledRunOptions options;
   options.reader.input = UserInputOptions();
   ProgressBar progress("scheduling steps", 0);
@@ -99,7 +100,7 @@ absl::Status CheckSteps(const std::vector<CalibrationRun>& runs, const StepModel
                                      " steps the first ", kMaxSteps, " were scheduled"));
       steps.resize(kMaxSteps);
     }
-    ASSIGN_OR_RETURN(const TraceKind kind, TellTraceKind(FileSystem::Posix(), run.traces[0]));
+    ASSIGN_OR_RETURN(const TraceKind kind, TellTraceKind(files, run.traces[0]));
     if (kind == TraceKind::kKineto) {
       report->add_notes(absl::StrCat(Printable(run.folder),
                                      ": steps of Kineto traces are not scheduled here; export them "
@@ -107,8 +108,7 @@ absl::Status CheckSteps(const std::vector<CalibrationRun>& runs, const StepModel
                                      "simulated"));
       continue;
     }
-    ASSIGN_OR_RETURN(const ProfiledRun profiles,
-                     ReadProfiledRun(FileSystem::Posix(), run.traces, options));
+    ASSIGN_OR_RETURN(const ProfiledRun profiles, ReadProfiledRun(files, run.traces, options));
     for (const std::optional<int64_t>& step : steps) {
       const absl::Status status = CheckStep(profiles, run.folder, step, model,
                                             absl::GetFlag(FLAGS_allow_violations), report, beside);
@@ -137,8 +137,10 @@ bool ExceedsMaxError(SimulationCheckReport* report) {
 }
 
 absl::StatusOr<int> ValidateTraces() {
-  FileSystem& files = FileSystem::Posix();
   ASSIGN_OR_RETURN(const std::vector<std::string> traces, UserProfiles(FLAGS_traces, "run/"));
+  ASSIGN_OR_RETURN(const std::shared_ptr<FileSystem> opened,
+                   ProfileFileSystem(traces, InspectorTimes::kDurationsSuffice));
+  FileSystem& files = *opened;
   const std::string csv = UserPath(FLAGS_csv);
   if (IsGiven("max_error") &&
       !(absl::GetFlag(FLAGS_max_error) > 0 && absl::GetFlag(FLAGS_max_error) <= kLargestMaxError)) {
@@ -178,7 +180,7 @@ absl::StatusOr<int> ValidateTraces() {
   SimulationCheckReport steps;
   if (absl::GetFlag(FLAGS_steps)) {
     const StepModel model{fabric, corrections, known.spreads(), options.intervals};
-    RETURN_IF_ERROR(CheckSteps(runs, model, &steps, &options.beside.emplace()));
+    RETURN_IF_ERROR(CheckSteps(files, runs, model, &steps, &options.beside.emplace()));
   } else {
     steps.add_notes("with --nosteps, computing beside collectives is not seen");
   }

@@ -376,7 +376,9 @@ bool WantsExample(int argc, char** argv) {
 
 absl::StatusOr<int> Combine(bool example, const std::string& program) {
   ASSIGN_OR_RETURN(const Job job, example ? ExampleJob(program) : ReadFlags());
-  ASSIGN_OR_RETURN(CombineReport report, CombineRun(FileSystem::Posix(), job.request));
+  ASSIGN_OR_RETURN(const std::shared_ptr<FileSystem> files,
+                   ProfileFileSystem(job.request.files.traces));
+  ASSIGN_OR_RETURN(CombineReport report, CombineRun(*files, job.request));
   if (!job.html.empty()) {
     RETURN_IF_ERROR(WriteReport("report", job.html, CombineReportHtml(report), &report));
   }

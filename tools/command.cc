@@ -119,8 +119,8 @@ absl::StatusOr<std::vector<std::string>> UserFiles(const absl::Flag<std::string>
 absl::StatusOr<std::vector<std::string>> UserProfiles(const absl::Flag<std::string>& flag,
                                                       absl::string_view example) {
   RETURN_IF_ERROR(RequiredPath(flag, "file", example).status());
-  const ExpandOptions options = {UserDirectory(),
-                                 {".xplane.pb", ".xplane.pb.gz", ".json", ".json.gz"}};
+  const ExpandOptions options = {
+      UserDirectory(), {".xplane.pb", ".xplane.pb.gz", ".json", ".json.gz", ".log", ".log.gz"}};
   // A folder without profiles of its own may hold them below plugins/profile/.
   std::vector<std::string> items;
   for (absl::string_view item : absl::StrSplit(absl::GetFlag(flag), ',')) {
@@ -153,6 +153,15 @@ absl::StatusOr<std::vector<std::string>> UserProfiles(const absl::Flag<std::stri
     if (kept.count(file) > 0) profiles.push_back(file);
   }
   return profiles;
+}
+
+absl::StatusOr<std::shared_ptr<FileSystem>> ProfileFileSystem(
+    const std::vector<std::string>& profiles, InspectorTimes times) {
+  std::vector<std::string> notes;
+  absl::StatusOr<std::shared_ptr<FileSystem>> files =
+      InspectorLogsAsKineto(FileSystem::Posix(), profiles, UserInputOptions(), times, &notes);
+  for (const std::string& note : notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+  return files;
 }
 
 absl::StatusOr<int64_t> ScaledValue(const absl::Flag<int64_t>& flag, int64_t factor) {

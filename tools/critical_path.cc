@@ -133,8 +133,8 @@ absl::StatusOr<TraceAnalysis> AnalyzeRanks(const JobInput& input) {
   }
   if (!rank.empty()) options.rank = number;
   options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
-  return AnalyzeJob(FileSystem::Posix(), input,
-                    WithProgress(options, "reading", input.traces.size()));
+  ASSIGN_OR_RETURN(const std::shared_ptr<FileSystem> files, ProfileFileSystem(input.traces));
+  return AnalyzeJob(*files, input, WithProgress(options, "reading", input.traces.size()));
 }
 
 absl::StatusOr<TraceAnalysis> Analyze() {

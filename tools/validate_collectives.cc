@@ -1,4 +1,5 @@
 // validate_collectives: does any collective end before it began somewhere?
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,18 +21,18 @@ namespace meridian {
 namespace {
 
 absl::StatusOr<int> ValidateTraces() {
-  FileSystem& files = FileSystem::Posix();
   ASSIGN_OR_RETURN(const std::vector<std::string> traces, UserProfiles(FLAGS_traces, "run/"));
+  ASSIGN_OR_RETURN(const std::shared_ptr<FileSystem> files, ProfileFileSystem(traces));
   const std::string csv = UserPath(FLAGS_csv);
   RETURN_IF_ERROR(CheckOutputPaths(traces, {csv}));
   CollectiveRunOptions options;
   options.reader.input = UserInputOptions();
   ASSIGN_OR_RETURN(
       const CollectiveRun run,
-      ReadCollectiveRun(files, traces, WithProgress(options, "reading", traces.size())));
+      ReadCollectiveRun(*files, traces, WithProgress(options, "reading", traces.size())));
   RETURN_IF_ERROR(CheckOneRun(run));
   const ValidationReport report = Validate(run);
-  if (!csv.empty()) RETURN_IF_ERROR(WriteFileAtomically(files, csv, ValidationCsv(report)));
+  if (!csv.empty()) RETURN_IF_ERROR(WriteFileAtomically(*files, csv, ValidationCsv(report)));
   return PrintReport(report, FormatValidation,
                      report.violations() > 0 ? kExitCheckFailed : kExitDone);
 }

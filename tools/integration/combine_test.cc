@@ -274,6 +274,50 @@ TEST(CombineTest, KinetoTracesArePutOnOneClock) {
   EXPECT_EQ(aligned.exit_code, 0) << aligned.standard_error;
 }
 
+// Rank 1's clock is 40 ms ahead. Collectives of 100 us, every millisecond, whose last member comes
+// 80 us before their end, now this one, now that.
+TEST(CombineTest, InspectorLogsArePutOnOneClock) {
+  const TemporaryDirectory directory;
+  constexpr int64_t kEpochUs = 1776150229000000;
+  for (int rank = 0; rank < 2; ++rank) {
+    std::string log;
+    for (int number = 0; number < 50; ++number) {
+      const int64_t took_us = number % 2 == rank ? 100 : 80;
+      const int64_t end_us = kEpochUs + number * 1000 + rank * 40000;
+      absl::StrAppend(&log, R"({"header":{"id":"0xabc","rank":)", rank,
+                      R"(,"n_ranks":2,"nnodes":2},)", R"("metadata":{"dump_timestamp_us":)",
+                      end_us + 9000, R"(,"hostname":"h","pid":7},)",
+                      R"("coll_perf":{"coll":"AllReduce","coll_sn":)", number,
+                      R"(,"coll_msg_size_bytes":65536,"coll_exec_time_us":)", took_us,
+                      R"(,"event_trace_ts":{"coll_start_ts":)", end_us - took_us - 9,
+                      R"(,"kernel_events":[{"channel_id":0,"kernel_start_ts":)", end_us - took_us,
+                      R"(,"kernel_record_ts":)", end_us, "}]}}}\n");
+    }
+    directory.Write(absl::StrCat("logs/h", rank, "-pid7.log"), log);
+  }
+  directory.Write("logs/stdout.log", "loss 3.14");
+  const std::string out = directory.PathOf("out");
+  const CommandResult result =
+      Combine({"--run_dir=" + directory.PathOf("logs"), "--output_dir=" + out,
+               "--output=" + directory.PathOf("run.json.gz"), "--validate", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  const CombineReport report = ParseReport(result.standard_output);
+  EXPECT_EQ(report.happens_before().violations_before(), 50);
+  EXPECT_EQ(report.happens_before().violations_after(), 0);
+  ASSERT_EQ(report.nodes_size(), 2);
+  EXPECT_EQ(report.nodes(1).hostname(), "h1");
+  EXPECT_NEAR(static_cast<double>(report.nodes(1).offset_ns()), 40e6,
+              static_cast<double>(report.nodes(1).uncertainty_ns()));
+  EXPECT_LT(report.nodes(1).uncertainty_ns(), 101000);
+  for (const char* command : {"tools/validate_collectives", "tools/critical_path"}) {
+    const CommandResult check = RunCommandLine(command, {"--traces=" + out});
+    EXPECT_EQ(check.exit_code, 0) << check.standard_error;
+  }
+  const CommandResult refused =
+      RunCommandLine("tools/validate_collectives", {"--traces=" + directory.PathOf("logs")});
+  EXPECT_EQ(refused.exit_code, 1) << refused.standard_error;
+}
+
 TEST(CombineTest, ExportsNeedNoCombinedFile) {
   const TemporaryDirectory out;
   const CommandResult alone =

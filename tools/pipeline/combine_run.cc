@@ -60,6 +60,10 @@ int64_t LargestCorrectionNs(const AlignmentStats& stats) {
 std::string HostOfKinetoFile(absl::string_view path) {
   absl::string_view name = path.substr(path.rfind('/') + 1);
   absl::ConsumeSuffix(&name, ".gz");
+  if (absl::ConsumeSuffix(&name, ".log")) {
+    const size_t pid = name.rfind("-pid");
+    return pid == absl::string_view::npos ? "" : std::string(name.substr(0, pid));
+  }
   if (!absl::ConsumeSuffix(&name, ".pt.trace.json")) return "";
   name = name.substr(0, name.rfind('.'));
   const size_t underscore = name.rfind('_');
@@ -553,9 +557,12 @@ class CombinePipeline {
     std::map<std::string, int> uses;
     for (const std::string& trace : request_.files.traces) {
       absl::string_view stem = trace;
-      // Kineto traces keep their names, and are gzip if they were.
+      // Kineto traces keep their names, and are gzip if they were. Logs become such traces.
       if (is_kineto_) {
-        names.push_back(std::string(stem.substr(stem.rfind('/') + 1)));
+        stem = stem.substr(stem.rfind('/') + 1);
+        const bool was_compressed = absl::ConsumeSuffix(&stem, ".gz");
+        const bool is_log = absl::ConsumeSuffix(&stem, ".log");
+        names.push_back(absl::StrCat(stem, is_log ? ".json" : "", was_compressed ? ".gz" : ""));
         ++uses[names.back()];
         continue;
       }

@@ -20,8 +20,10 @@
 namespace meridian {
 namespace {
 
-// Kineto traces have no suffix of their own; those that end in .json are told by their content.
-constexpr absl::string_view kTraceSuffixes[] = {".xplane.pb", ".xplane.pb.gz", ".json", ".json.gz"};
+// Kineto traces have no suffix of their own; those that end in .json, and logs of NCCL Inspector,
+// are told by their content.
+constexpr absl::string_view kTraceSuffixes[] = {".xplane.pb", ".xplane.pb.gz", ".json",
+                                                ".json.gz",   ".log",          ".log.gz"};
 constexpr absl::string_view kSnapshotSuffixes[] = {
     ".snapshots.jsonl",         ".snapshots.jsonl.gz", ".snapshots.pb",  ".snapshot_pairs.jsonl",
     ".snapshot_pairs.jsonl.gz", ".snapshot_pairs.pb",  ".snapshot.jsonl"};
@@ -42,17 +44,18 @@ bool IsJsonl(absl::string_view name) {
   return absl::EndsWith(name, ".jsonl") || absl::EndsWith(name, ".jsonl.gz");
 }
 
-bool IsJson(absl::string_view name) {
-  return absl::EndsWith(name, ".json") || absl::EndsWith(name, ".json.gz");
+bool IsToldByContent(absl::string_view name) {
+  absl::ConsumeSuffix(&name, ".gz");
+  return absl::EndsWith(name, ".json") || absl::EndsWith(name, ".log");
 }
 
-// Leaves out JSON that is no profile: execution traces, reports, what viewers made. What is
-// empty stays, for its reader to refuse.
-std::vector<std::string> WithoutOtherJson(FileSystem& file_system, const std::string& folder,
-                                          std::vector<std::string> names) {
+// Leaves out JSON and logs that are no profiles: execution traces, reports, what viewers made. What
+// is empty stays, for its reader to refuse.
+std::vector<std::string> WithoutOthers(FileSystem& file_system, const std::string& folder,
+                                       std::vector<std::string> names) {
   names.erase(std::remove_if(names.begin(), names.end(),
                              [&](const std::string& name) {
-                               if (!IsJson(name)) return false;
+                               if (!IsToldByContent(name)) return false;
                                const absl::StatusOr<TraceKind> kind =
                                    TellTraceKind(file_system, absl::StrCat(folder, "/", name));
                                return kind.ok() && (*kind == TraceKind::kPytorchEt ||
@@ -76,7 +79,7 @@ absl::StatusOr<std::vector<std::string>> FilesIn(FileSystem& file_system,
     if (*kind == FileKind::kRegular) files.push_back(std::move(name));
   }
   std::sort(files.begin(), files.end(), NaturalLess);
-  return WithoutOtherJson(file_system, folder, std::move(files));
+  return WithoutOthers(file_system, folder, std::move(files));
 }
 
 bool HasTraces(const std::vector<std::string>& files) {

@@ -27,13 +27,17 @@ constexpr int kGzipWindow = 15 + 32;
 
 TraceKind TellJson(absl::string_view text) {
   if (text.front() == '[') return TraceKind::kTraceJson;
-  bool is_kineto = false, has_schema = false;
+  bool is_kineto = false, has_schema = false, has_header = false;
   JsonCutter cutter(text);
   cutter.Enter('{');
   for (absl::string_view key; cutter.NextMember(&key); cutter.CutValue()) {
     is_kineto |= key == "schemaVersion" || key == "distributedInfo" || key == "deviceProperties" ||
                  key == "baseTimeNanoseconds";
     has_schema |= key == "schema";
+    has_header |= key == "header";
+    if (has_header && (key == "coll_perf" || key == "p2p_perf" || key == "dump_stats")) {
+      return TraceKind::kInspector;
+    }
     if (key == "traceEvents") return is_kineto ? TraceKind::kKineto : TraceKind::kTraceJson;
     if (key == "nodes" && has_schema) return TraceKind::kPytorchEt;
   }
@@ -85,6 +89,8 @@ absl::string_view TraceKindText(TraceKind kind) {
       return "a Chakra execution trace";
     case TraceKind::kPytorchEt:
       return "a PyTorch execution trace";
+    case TraceKind::kInspector:
+      return "a log of NCCL Inspector";
     case TraceKind::kUnknown:
       break;
   }
@@ -145,11 +151,15 @@ std::vector<std::string> KeepProfiles(FileSystem& file_system, std::vector<std::
   }
   const auto count = [&](TraceKind kind) { return std::count(kinds.begin(), kinds.end(), kind); };
   // Both are an error, which names them.
-  if (count(TraceKind::kXSpace) + count(TraceKind::kKineto) == 0) return paths;
+  if (count(TraceKind::kXSpace) + count(TraceKind::kKineto) + count(TraceKind::kInspector) == 0) {
+    return paths;
+  }
   std::vector<std::string> kept;
   for (size_t i = 0; i < paths.size(); ++i) {
+    const bool is_log = absl::EndsWith(absl::StripSuffix(paths[i], ".gz"), ".log");
     const bool is_other = kinds[i] == TraceKind::kPytorchEt || kinds[i] == TraceKind::kChakraEt ||
-                          kinds[i] == TraceKind::kTraceJson;
+                          kinds[i] == TraceKind::kTraceJson ||
+                          (is_log && kinds[i] == TraceKind::kUnknown);
     if (!is_other) kept.push_back(std::move(paths[i]));
   }
   return kept;

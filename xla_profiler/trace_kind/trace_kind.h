@@ -23,6 +23,8 @@ enum class TraceKind {
   kChakraEt,
   // JSON of PyTorch's ExecutionTraceObserver.
   kPytorchEt,
+  // JSON lines of NCCL Inspector.
+  kInspector,
   kUnknown,
 };
 
@@ -44,8 +46,9 @@ absl::StatusOr<TraceKind> TellOneTraceKind(FileSystem& file_system,
                                            const std::vector<std::string>& paths,
                                            const std::vector<TraceKind>& wanted);
 
-// Returns the files without execution traces and without what viewers made, if some of them are
-// XSpaces or Kineto traces; else all, for their readers to say what is wrong.
+// Returns the files without execution traces, without what viewers made and without logs of others,
+// if some of them are XSpaces, Kineto traces or logs of NCCL Inspector; else all, for their readers
+// to say what is wrong.
 std::vector<std::string> KeepProfiles(FileSystem& file_system, std::vector<std::string> paths);
 
 }  // namespace meridian

@@ -32,6 +32,8 @@ TEST(TraceKindTest, ContentTells) {
   EXPECT_EQ(TellTraceKind("\x0a\x0a\x08"
                           "0.0.4-rc\x9e"),
             TraceKind::kChakraEt);
+  EXPECT_EQ(TellTraceKind(R"({"header":{"id":"0x7f","rank":2},"metadata":{},"coll_perf":{"coll":)"),
+            TraceKind::kInspector);
   EXPECT_EQ(TellTraceKind("{\"a\": 1}"), TraceKind::kUnknown);
   EXPECT_EQ(TellTraceKind("hello"), TraceKind::kUnknown);
   // Cut off before what tells.
