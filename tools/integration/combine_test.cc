@@ -264,6 +264,27 @@ TEST(CombineTest, KinetoTracesArePutOnOneClock) {
     EXPECT_LE(std::abs(node.offset_ns() - truth_ns), node.uncertainty_ns() + 1000)
         << node.node_id();
   }
+  bool has_manifest = false;
+  for (const CombinedOutput& output : report.outputs()) {
+    if (output.kind() != "perfetto_manifest") continue;
+    has_manifest = true;
+    ASSERT_OK_AND_ASSIGN(const InputFile manifest,
+                         InputFile::Open(FileSystem::Posix(), output.path()));
+    EXPECT_THAT(std::string(manifest.bytes()),
+                AllOf(HasSubstr("\"path\": \"kineto_3.json\""), HasSubstr("offset_ns")));
+  }
+  EXPECT_TRUE(has_manifest);
+  // As an XSpace and in Perfetto's own format, too.
+  const CommandResult converted = Combine({"--run_dir=" + in.PathOf(""), "--method=collectives",
+                                           "--json", "--output=" + out.PathOf("all.xplane.pb"),
+                                           "--perfetto=" + out.PathOf("all.pftrace")});
+  ASSERT_EQ(converted.exit_code, 0) << converted.standard_error;
+  const CommandResult inspected =
+      RunCommandLine("tools/xspace_inspect", {"--trace=" + out.PathOf("all.xplane.pb")});
+  EXPECT_THAT(inspected.standard_output,
+              AllOf(HasSubstr("/device:GPU:0"), HasSubstr("/device:GPU:3"), HasSubstr("Node 2: ")));
+  EXPECT_THAT(out.Read("all.pftrace"),
+              AllOf(HasSubstr("Collectives"), HasSubstr("node 2: moved by us")));
   // critical_path takes what it refuses otherwise.
   const auto critical_path = [](const std::string& folder) {
     return RunCommandLine("tools/critical_path", {"--traces=" + folder});

@@ -24,16 +24,19 @@
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/skew.h"
 #include "trace_alignment/combine/kineto_merger.h"
+#include "trace_alignment/combine/viewer_planes.h"
 #include "trace_alignment/probes/probe_offsets.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/byte_sink.h"
+#include "xla_profiler/base/json/json_writer.h"
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/collectives/xspace_collectives.h"
 #include "xla_profiler/events/event_table.h"
 #include "xla_profiler/kineto/event_table_json.h"
 #include "xla_profiler/kineto/kineto_collectives.h"
+#include "xla_profiler/kineto/kineto_xspace.h"
 #include "xla_profiler/trace_export/trace_export.h"
 #include "xla_profiler/trace_kind/trace_kind.h"
 #include "xla_profiler/xplane/combined_profile.h"
@@ -137,18 +140,20 @@ class CombinePipeline {
     AlignmentStats stats;
   };
 
-  // Kineto traces are combined to one like them, which viewers open as it is.
+  // Kineto traces are combined to one like them, or to an XSpace when the name says so.
   absl::Status CheckKinetoOutputs() const {
     const absl::string_view output = absl::StripSuffix(request_.output, ".gz");
-    if (!output.empty() && !absl::EndsWith(output, ".json")) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--output=", request_.output,
-          ": Kineto traces are combined to one Kineto trace; name it .json or .json.gz"));
+    if (!output.empty() && !absl::EndsWith(output, ".json") && !absl::EndsWith(output, ".pb")) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--output=", request_.output,
+                       ": Kineto traces are combined to one Kineto trace (.json or .json.gz) or to "
+                       "an XSpace (.xplane.pb or .xplane.pb.gz)"));
     }
-    if (request_.perfetto.empty() && request_.trace_json.empty()) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        "--perfetto and --trace_json show XSpaces; of Kineto traces, --output=run.json.gz is what "
-        "Perfetto and chrome://tracing open");
+    return absl::OkStatus();
+  }
+
+  bool WritesKineto() const {
+    return is_kineto_ && absl::EndsWith(absl::StripSuffix(request_.output, ".gz"), ".json");
   }
 
   // Before anything is read, since it may take long.
@@ -455,14 +460,44 @@ class CombinePipeline {
       }
       return absl::OkStatus();
     };
-    if (!request_.output.empty()) return outputs_.Write("combined", request_.output, merge);
+    if (WritesKineto()) return outputs_.Write("combined", request_.output, merge);
     DiscardingSink nowhere;
     return merge(nowhere);
   }
 
+  // Makes the XSpaces of Kineto traces that are combined and exported as such.
+  absl::Status MakeXSpaces() {
+    ProgressBar progress("converting", nodes_.size());
+    for (size_t n = 0; n < nodes_.size(); ++n) {
+      progress.Update(n);
+      Node& node = nodes_[n];
+      ASSIGN_OR_RETURN(const TraceJsonTable trace,
+                       LoadTraceJson(node.kineto->bytes(), node.kineto->path()));
+      ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file,
+                       file_system_.CreateTemporary(request_.input.temporary_directory));
+      FileSink sink(*file);
+      const std::string host = node.session.hostnames.empty() ? "" : node.session.hostnames[0];
+      RETURN_IF_ERROR(WriteKinetoXSpace(trace, node.kineto->bytes(), host, sink));
+      ASSIGN_OR_RETURN(std::unique_ptr<MappedRegion> region, file_system_.MapTemporary(*file));
+      ASSIGN_OR_RETURN(XSpaceReader reader,
+                       XSpaceReader::FromBytes(region->bytes(), node.kineto->path()));
+      node.reader.emplace(std::move(reader));
+      ASSIGN_OR_RETURN(const SessionInfo session, ReadSessionInfo(*node.reader));
+      ASSIGN_OR_RETURN(node.clock,
+                       SessionClock::Create(node.kineto->path(), session, std::nullopt));
+      converted_.push_back(std::move(region));
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status WriteCombined() {
     const std::vector<size_t> order = ById();
-    if (is_kineto_) return MergeKinetoTraces(order);
+    if (is_kineto_) {
+      const bool wants_xspace = !request_.output.empty() && !WritesKineto();
+      if (!wants_xspace) RETURN_IF_ERROR(MergeKinetoTraces(order));
+      if (!wants_xspace && !HasExports()) return absl::OkStatus();
+      RETURN_IF_ERROR(MakeXSpaces());
+    }
     std::vector<CombineInput> inputs;
     uint64_t total_bytes = 0;
     for (size_t n : order) {
@@ -481,7 +516,9 @@ class CombinePipeline {
       for (size_t i = 0; i < order.size(); ++i) nodes_[order[i]].stats = stats[i];
       return absl::OkStatus();
     };
-    if (!request_.output.empty()) return outputs_.Write("combined", request_.output, combine);
+    if (!request_.output.empty() && !WritesKineto()) {
+      return outputs_.Write("combined", request_.output, combine);
+    }
     if (HasExports()) {
       ASSIGN_OR_RETURN(unnamed_, file_system_.CreateTemporary(request_.input.temporary_directory));
       FileSink sink(*unnamed_);
@@ -518,7 +555,55 @@ class CombinePipeline {
             return absl::OkStatus();
           }));
     }
-    return absl::OkStatus();
+    if (!is_kineto_) return absl::OkStatus();
+    // Not *.json, so that nobody takes it for a trace: Perfetto tells by the content.
+    return outputs_.WriteText("perfetto_manifest", absl::StrCat(folder, "/perfetto_manifest"),
+                              PerfettoManifest(names));
+  }
+
+  // Says how Perfetto is to show an archive of the aligned Kineto traces, whose times each count
+  // from a base of its own: https://perfetto.dev/docs/reference/perfetto-manifest.
+  std::string PerfettoManifest(const std::vector<std::string>& names) const {
+    const size_t first =
+        static_cast<size_t>(std::min_element(nodes_.begin(), nodes_.end(),
+                                             [](const Node& a, const Node& b) {
+                                               return a.kineto_base_ns < b.kineto_base_ns;
+                                             }) -
+                            nodes_.begin());
+    std::string text;
+    JsonWriter json(&text, JsonSpacing::kSpaced);
+    json.BeginObject(JsonLayout::kIndented);
+    json.Key("perfetto_manifest");
+    json.BeginObject(JsonLayout::kIndented);
+    json.Member("version", 1);
+    json.Key("files");
+    json.BeginArray(JsonLayout::kIndented);
+    for (size_t n : ById()) {
+      json.BeginObject();
+      json.Member("path", names[n]);
+      json.Key("machine");
+      json.BeginObject();
+      const SessionInfo& session = nodes_[n].session;
+      json.Member("name", absl::StrCat("node ", nodes_[n].id, session.hostnames.empty() ? "" : " ",
+                                       session.hostnames.empty() ? "" : session.hostnames[0]));
+      json.EndObject();
+      if (n != first) {
+        json.Key("clocks");
+        json.BeginObject();
+        json.Key("sync_to");
+        json.BeginObject();
+        json.Member("file", names[first]);
+        json.EndObject();
+        json.Member("offset_ns", nodes_[n].kineto_base_ns - nodes_[first].kineto_base_ns);
+        json.EndObject();
+      }
+      json.EndObject();
+    }
+    json.EndArray();
+    json.EndObject();
+    json.EndObject();
+    text += "\n";
+    return text;
   }
 
   // Writes the combined file in a viewer's format.
@@ -527,7 +612,7 @@ class CombinePipeline {
     if (path.empty()) return absl::OkStatus();
     std::unique_ptr<MappedRegion> region;
     std::optional<XSpaceReader> opened;
-    if (request_.output.empty()) {
+    if (unnamed_ != nullptr) {
       ASSIGN_OR_RETURN(region, file_system_.MapTemporary(*unnamed_));
       ASSIGN_OR_RETURN(opened, XSpaceReader::FromBytes(region->bytes(), "the combined profile"));
     } else {
@@ -538,6 +623,16 @@ class CombinePipeline {
     const XSpaceReader& combined = *opened;
     ProgressBar progress(kind, combined.source().bytes.size());
     ExportOptions options;
+    std::string planes;
+    std::optional<XSpaceReader> additions;
+    if (kind == "perfetto") {
+      const std::vector<ViewedNode> nodes = ViewedNodes();
+      ASSIGN_OR_RETURN(const SessionInfo session, ReadSessionInfo(combined));
+      planes = ViewerPlanes(alignment_.table, nodes, session.profile_start_ns.value_or(0));
+      ASSIGN_OR_RETURN(additions, XSpaceReader::FromBytes(planes, "what was found out"));
+      options.additions = &*additions;
+      options.clock_readings = ReadClocks(nodes);
+    }
     options.progress = [&](uint64_t offset) { progress.Update(offset); };
     return outputs_.Write(kind, path, [&](ByteSink& sink) -> absl::Status {
       ASSIGN_OR_RETURN(const ExportStats stats, export_to(combined, options, sink));
@@ -549,6 +644,16 @@ class CombinePipeline {
       }
       return absl::OkStatus();
     });
+  }
+
+  std::vector<ViewedNode> ViewedNodes() const {
+    std::vector<ViewedNode> viewed;
+    for (size_t n : ById()) {
+      const int64_t begin_ns = nodes_[n].clock.start_ns();
+      viewed.push_back({nodes_[n].id, &alignment_.nodes[n].clock, begin_ns,
+                        std::max(begin_ns, nodes_[n].session.profile_stop_ns.value_or(0))});
+    }
+    return viewed;
   }
 
   // The traces' own names, inflated; with the position where two would be the same.
@@ -687,6 +792,7 @@ class CombinePipeline {
   absl::Status CheckWritten() {
     // Ranks of a merged Kineto trace can not be told apart any more: the files of the ranks are
     // checked, or what was computed.
+    // XSpaces made of Kineto traces hold no programs, which tell collectives.
     if (!request_.output.empty() && !is_kineto_) RETURN_IF_ERROR(CheckFiles("combined", ById()));
     if (request_.output_dir.empty()) return absl::OkStatus();
     std::vector<size_t> order(nodes_.size());
@@ -735,8 +841,10 @@ class CombinePipeline {
   // One per node, until they are matched.
   std::vector<ProfileCollectives> profiles_;
   OutputFiles outputs_{file_system_};
-  // The combined profile where only exports of it are wanted; else null.
+  // The combined XSpace where only exports of it are wanted; else null.
   std::unique_ptr<WritableFile> unnamed_;
+  // XSpaces made of Kineto traces.
+  std::vector<std::unique_ptr<MappedRegion>> converted_;
   std::vector<Node> nodes_;
   AlignmentInputs inputs_;
   CollectiveRun run_;

@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -54,7 +55,8 @@ struct ClockField {
   static constexpr uint32_t kClockId = 1, kTimestamp = 2;
 };
 struct PerfettoClock {
-  static constexpr uint64_t kRealtime = 1, kBoottime = 6;
+  // From kFirstGlobal on, clocks are the trace's own, the same in all of it.
+  static constexpr uint64_t kRealtime = 1, kBoottime = 6, kFirstGlobal = 128;
 };
 struct TrackDescriptorField {
   static constexpr uint32_t kUuid = 1, kName = 2, kProcess = 3, kThread = 4, kParentUuid = 5,
@@ -102,19 +104,22 @@ void WriteDoubleField(uint32_t field, double value, BufferOutput* output) {
 class PerfettoSink : public TraceSink {
  public:
   // Without a start, timestamps count from the session's start.
-  PerfettoSink(std::optional<int64_t> start_ns, ByteSink* out)
+  PerfettoSink(std::optional<int64_t> start_ns, absl::Span<const ClockReading> clock_readings,
+               ByteSink* out)
       : out_(out), start_ns_(start_ns.value_or(0)) {
     if (start_ns.has_value()) {
       // The trace's own clock, named BOOTTIME by default, shows Unix time.
-      BufferOutput snapshot;
-      for (uint64_t clock : {PerfettoClock::kRealtime, PerfettoClock::kBoottime}) {
-        part_.Clear();
-        WriteVarintField(ClockField::kClockId, clock, &part_);
-        WriteVarintField(ClockField::kTimestamp, static_cast<uint64_t>(start_ns_), &part_);
-        WriteBytesField(ClockSnapshotField::kClocks, part_.bytes(), &snapshot);
+      AddClockSnapshot(
+          {{PerfettoClock::kRealtime, start_ns_}, {PerfettoClock::kBoottime, start_ns_}});
+      for (const ClockReading& reading : clock_readings) {
+        std::vector<std::pair<uint64_t, int64_t>> clocks = {
+            {PerfettoClock::kBoottime, reading.time_ns}};
+        for (const auto& [node_id, node_time_ns] : reading.node_times_ns) {
+          clocks.push_back(
+              {PerfettoClock::kFirstGlobal + static_cast<uint64_t>(node_id), node_time_ns});
+        }
+        AddClockSnapshot(clocks);
       }
-      WriteBytesField(TracePacketField::kClockSnapshot, snapshot.bytes(), &packet_);
-      AppendPacket();
     }
     WriteVarintField(TrackDescriptorField::kUuid, kRootUuid, &descriptor_);
     WriteVarintField(TrackDescriptorField::kProcessOrdering, TrackOrdering::kExplicit,
@@ -247,6 +252,20 @@ class PerfettoSink : public TraceSink {
     // Ids of values by the address of the text: a reference always leads to the same bytes.
     absl::flat_hash_map<const char*, uint64_t> values;
   };
+
+  // Adds what clocks show at one instant.
+  void AddClockSnapshot(const std::vector<std::pair<uint64_t, int64_t>>& clocks) {
+    BufferOutput snapshot;
+    for (const auto& [clock, time_ns] : clocks) {
+      part_.Clear();
+      WriteVarintField(ClockField::kClockId, clock, &part_);
+      WriteVarintField(ClockField::kTimestamp, static_cast<uint64_t>(time_ns), &part_);
+      WriteBytesField(ClockSnapshotField::kClocks, part_.bytes(), &snapshot);
+    }
+    packet_.Clear();
+    WriteBytesField(TracePacketField::kClockSnapshot, snapshot.bytes(), &packet_);
+    AppendPacket();
+  }
 
   uint64_t Timestamp(int64_t time_ps) const {
     return static_cast<uint64_t>(start_ns_ + FloorToNs(time_ps));
@@ -386,8 +405,10 @@ class PerfettoSink : public TraceSink {
 
 }  // namespace
 
-std::unique_ptr<TraceSink> NewPerfettoSink(std::optional<int64_t> start_ns, ByteSink* out) {
-  return std::make_unique<PerfettoSink>(start_ns, out);
+std::unique_ptr<TraceSink> NewPerfettoSink(std::optional<int64_t> start_ns,
+                                           absl::Span<const ClockReading> clock_readings,
+                                           ByteSink* out) {
+  return std::make_unique<PerfettoSink>(start_ns, clock_readings, out);
 }
 
 }  // namespace meridian

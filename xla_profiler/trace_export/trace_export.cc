@@ -88,23 +88,29 @@ class SpaceWalk {
       : reader_(reader), options_(options), range_(sink.range()), sink_(sink) {}
 
   absl::StatusOr<ExportStats> Run() {
-    ASSIGN_OR_RETURN(layout_, ReadTrackLayout(reader_));
-    for (const TraceProcess& process : layout_.processes) {
-      RETURN_IF_ERROR(sink_.AddProcess(process));
-    }
-    stats_.processes = static_cast<int64_t>(layout_.processes.size());
-    for (const LineLayout& line : layout_.lines) {
-      if (line.kind != LineLayout::Kind::kSlices) continue;
-      RETURN_IF_ERROR(sink_.AddTrack(line.track));
-      ++stats_.tracks;
-    }
-    RETURN_IF_ERROR(
-        reader_.ForEachPlane([&](const XPlaneVisitor& plane) { return AddPlane(plane); }));
+    RETURN_IF_ERROR(AddSpace(reader_));
+    if (options_.additions != nullptr) RETURN_IF_ERROR(AddSpace(*options_.additions));
     RETURN_IF_ERROR(sink_.Finish());
     return stats_;
   }
 
  private:
+  absl::Status AddSpace(const XSpaceReader& reader) {
+    ASSIGN_OR_RETURN(layout_, ReadTrackLayout(reader, layout_));
+    next_line_ = 0;
+    source_ = &reader.source();
+    for (const TraceProcess& process : layout_.processes) {
+      RETURN_IF_ERROR(sink_.AddProcess(process));
+    }
+    stats_.processes += static_cast<int64_t>(layout_.processes.size());
+    for (const LineLayout& line : layout_.lines) {
+      if (line.kind != LineLayout::Kind::kSlices) continue;
+      RETURN_IF_ERROR(sink_.AddTrack(line.track));
+      ++stats_.tracks;
+    }
+    return reader.ForEachPlane([&](const XPlaneVisitor& plane) { return AddPlane(plane); });
+  }
+
   absl::Status AddPlane(const XPlaneVisitor& plane) {
     counter_tracks_.clear();
     bool begun = false;
@@ -127,7 +133,7 @@ class SpaceWalk {
       RETURN_IF_ERROR(line.ForEachEvent(add_event));
     } else {
       ASSIGN_OR_RETURN(const std::vector<absl::string_view> payloads,
-                       SortedPayloads(reader_.source(), line));
+                       SortedPayloads(*source_, line));
       RETURN_IF_ERROR(line.ForEachEvent(payloads, add_event));
     }
     ends_.clear();
@@ -284,8 +290,10 @@ class SpaceWalk {
   const ExportOptions& options_;
   const TimeRange range_;
   TraceSink& sink_;
+  // Of the profile at hand.
   TrackLayout layout_;
   size_t next_line_ = 0;
+  const XSpaceSource* source_ = nullptr;
   ExportStats stats_;
   int64_t events_seen_ = 0;
 
@@ -318,7 +326,7 @@ absl::StatusOr<ExportStats> ExportTraceJson(const XSpaceReader& reader,
 absl::StatusOr<ExportStats> ExportPerfetto(const XSpaceReader& reader, const ExportOptions& options,
                                            ByteSink& out) {
   ASSIGN_OR_RETURN(const std::optional<int64_t> start_ns, SessionStart(reader, options));
-  return SpaceWalk(reader, options, *NewPerfettoSink(start_ns, &out)).Run();
+  return SpaceWalk(reader, options, *NewPerfettoSink(start_ns, options.clock_readings, &out)).Run();
 }
 
 }  // namespace meridian

@@ -8,7 +8,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "xla_profiler/base/files/byte_sink.h"
@@ -16,9 +18,23 @@
 
 namespace meridian {
 
+// What clocks showed at one instant.
+struct ClockReading {
+  // Unix time on the profile's clock, and on the nodes' own clocks, by id of the node, which is not
+  // negative.
+  int64_t time_ns = 0;
+  std::map<int64_t, int64_t> node_times_ns;
+};
+
 struct ExportOptions {
   // Unix time of the session's start; nullopt when the file is to tell.
   std::optional<int64_t> profile_start_ns;
+  // Planes that are shown behind those of the profile, whose lines count from the same start; may be
+  // null. It must outlive the export.
+  const XSpaceReader* additions = nullptr;
+  // For Perfetto, in order of time: whoever has other records of a node finds their place with
+  // these, drift included.
+  std::vector<ClockReading> clock_readings;
   // Called now and then with the file offset reached; may be null.
   std::function<void(uint64_t offset)> progress;
 };

@@ -569,6 +569,53 @@ TEST(TraceExportTest, CountersAreTracksOfTheirProcess) {
                                   "memory free -4", "sm active 13.5 as double"));
 }
 
+// What is shown beside a profile has processes, tracks and arrows of its own.
+TEST(TraceExportTest, AdditionsComeBehind) {
+  XSpaceProto more;
+  {
+    XPlaneBuilder plane(more.add_planes());
+    plane.SetName("Collectives");
+    for (int rank = 0; rank < 2; ++rank) {
+      XLineBuilder line = AddLine(rank, absl::StrCat("rank ", rank), 0, plane);
+      AddCorrelated("all-reduce", 1000 * rank, 5000, 7, plane, line);
+    }
+  }
+  const std::string bytes = Serialize(more);
+  ASSERT_OK_AND_ASSIGN(const XSpaceReader additions, XSpaceReader::FromBytes(bytes, "more"));
+  ExportOptions options;
+  options.additions = &additions;
+  options.clock_readings = {{kStartNs + 5, {{0, kStartNs + 5}, {3, kStartNs + 1005}}}};
+  ASSERT_OK_AND_ASSIGN(const Exported exported,
+                       RunExport(ExportPerfetto, LaunchAndKernels(), options));
+  pp::Trace trace;
+  ASSERT_TRUE(trace.ParseFromString(exported.text));
+  std::vector<std::string> processes;
+  std::set<uint64_t> uuids;
+  std::map<uint64_t, int> flows;
+  std::vector<std::string> clocks;
+  for (const pp::TracePacket& packet : trace.packet()) {
+    if (packet.has_track_descriptor()) {
+      EXPECT_TRUE(uuids.insert(packet.track_descriptor().uuid()).second);
+      if (packet.track_descriptor().has_process()) {
+        EXPECT_EQ(packet.track_descriptor().sibling_order_rank(),
+                  static_cast<int>(processes.size()));
+        processes.push_back(packet.track_descriptor().process().process_name());
+      }
+    }
+    for (const uint64_t flow : packet.track_event().flow_ids()) ++flows[flow];
+    for (const auto& clock : packet.clock_snapshot().clocks()) {
+      clocks.push_back(
+          absl::StrCat(clock.clock_id(), ":", static_cast<int64_t>(clock.timestamp()) - kStartNs));
+    }
+  }
+  EXPECT_THAT(processes, ElementsAre("/host:CPU", "/device:GPU:0", "Collectives"));
+  // The launch and its two kernels; the two ranks.
+  ASSERT_THAT(flows, SizeIs(2));
+  EXPECT_EQ(flows.begin()->second, 3);
+  EXPECT_EQ(flows.rbegin()->second, 2);
+  EXPECT_THAT(clocks, ElementsAre("1:0", "6:0", "6:5", "128:5", "131:1005"));
+}
+
 TEST(TraceExportTest, ALineOutOfOrderIsSorted) {
   XSpaceProto space;
   {

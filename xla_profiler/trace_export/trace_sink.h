@@ -23,6 +23,7 @@
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/events/event_category.h"
+#include "xla_profiler/trace_export/trace_export.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
 
 namespace meridian {
@@ -120,7 +121,9 @@ class TraceSink {
 // The sinks of the formats. `out` must outlive them. `start_ns` is the Unix time of the session's
 // start, from which times count; nullopt when it is not known.
 std::unique_ptr<TraceSink> NewTraceJsonSink(std::optional<int64_t> start_ns, ByteSink* out);
-std::unique_ptr<TraceSink> NewPerfettoSink(std::optional<int64_t> start_ns, ByteSink* out);
+std::unique_ptr<TraceSink> NewPerfettoSink(std::optional<int64_t> start_ns,
+                                           absl::Span<const ClockReading> clock_readings,
+                                           ByteSink* out);
 
 // A name or text in a trace is at most this long, whatever the file holds: names may be a whole HLO
 // instruction, and values repeat with every event.

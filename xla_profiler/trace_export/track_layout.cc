@@ -54,6 +54,12 @@ bool ShownBefore(const PlaneOfNode& a, const PlaneOfNode& b) {
 
 class LayoutReader {
  public:
+  explicit LayoutReader(const TrackLayout& before) {
+    layout_.next_id = before.next_id;
+    layout_.next_node_index = before.next_node_index;
+    layout_.next_position = before.next_position;
+  }
+
   absl::Status AddPlane(const XPlaneVisitor& plane) {
     ASSIGN_OR_RETURN(const PlaneOwners owners, PlaneOwners::Read(plane));
     RETURN_IF_ERROR(plane.ForEachLine([&](const XLineVisitor& line) { AddLine(owners, line); }));
@@ -66,8 +72,9 @@ class LayoutReader {
     std::set<std::optional<int64_t>> nodes;
     for (const PlaneOfNode& plane : planes_) {
       nodes.insert(plane.node);
-      AddProcess(plane, nodes.size() - 1);
+      AddProcess(plane, layout_.next_node_index + nodes.size() - 1);
     }
+    layout_.next_node_index += nodes.size();
     for (const PlaneOfNode& plane : planes_) AddTracks(plane);
     return std::move(layout_);
   }
@@ -89,7 +96,7 @@ class LayoutReader {
   void AddProcess(const PlaneOfNode& plane, uint64_t node_index) {
     TraceProcess& process = layout_.processes.emplace_back();
     process.id = layout_.next_id++;
-    process.position = static_cast<int64_t>(layout_.processes.size()) - 1;
+    process.position = layout_.next_position++;
     process.name =
         plane.node.has_value() ? absl::StrCat("Node ", *plane.node, ": ", plane.name) : plane.name;
     for (size_t line : plane.lines) {
@@ -118,8 +125,8 @@ class LayoutReader {
 
 }  // namespace
 
-absl::StatusOr<TrackLayout> ReadTrackLayout(const XSpaceReader& reader) {
-  LayoutReader layout;
+absl::StatusOr<TrackLayout> ReadTrackLayout(const XSpaceReader& reader, const TrackLayout& before) {
+  LayoutReader layout(before);
   RETURN_IF_ERROR(
       reader.ForEachPlane([&](const XPlaneVisitor& plane) { return layout.AddPlane(plane); }));
   return layout.Finish();

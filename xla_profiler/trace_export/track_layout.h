@@ -35,10 +35,15 @@ struct TrackLayout {
   std::vector<LineLayout> lines;
   // Larger than all ids above.
   int64_t next_id = 1;
+  // Larger than all node indices and positions of processes above.
+  uint64_t next_node_index = 0;
+  int64_t next_position = 0;
 };
 
-// Looks at every line's header. Costs memory in proportion to the lines.
-absl::StatusOr<TrackLayout> ReadTrackLayout(const XSpaceReader& reader);
+// Looks at every line's header. Costs memory in proportion to the lines. Ids and positions go on
+// behind those of another profile that is shown together with this one, if there is one.
+absl::StatusOr<TrackLayout> ReadTrackLayout(const XSpaceReader& reader,
+                                            const TrackLayout& before = {});
 
 }  // namespace meridian
 

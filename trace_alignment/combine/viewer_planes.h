@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was found out about a run, as planes that viewers show beside the profiles:
+//
+//   Collectives         a line for each rank, a slice for each of its collectives; those of one
+//                       instance are joined by arrows, from who came first to who came last
+//   Clock corrections   a counter for each node: by how many microseconds its times were moved
+#ifndef TRACE_ALIGNMENT_COMBINE_VIEWER_PLANES_H_
+#define TRACE_ALIGNMENT_COMBINE_VIEWER_PLANES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "trace_alignment/clocks/node_clock.h"
+#include "trace_alignment/collectives/collective_table.h"
+#include "xla_profiler/trace_export/trace_export.h"
+
+namespace meridian {
+
+struct ViewedNode {
+  int64_t id = 0;
+  // Of its lines to the common clock. Must outlive what uses it.
+  const NodeClock* clock = nullptr;
+  // When its profile began and ended, Unix time on its own clock.
+  int64_t begin_ns = 0;
+  int64_t end_ns = 0;
+};
+
+// Returns an XSpace whose times count from start_ns. The table's times are those of the common
+// clock.
+std::string ViewerPlanes(const CollectiveTable& table, absl::Span<const ViewedNode> nodes,
+                         int64_t start_ns);
+
+// Returns what the nodes' clocks showed now and then, from the first begin to the last end.
+std::vector<ClockReading> ReadClocks(absl::Span<const ViewedNode> nodes);
+
+}  // namespace meridian
+
+#endif  // TRACE_ALIGNMENT_COMBINE_VIEWER_PLANES_H_

@@ -1,0 +1,107 @@
+#include "trace_alignment/combine/viewer_planes.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "trace_alignment/clocks/clock_map.h"
+#include "trace_alignment/collectives/testing/run_builder.h"
+#include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/xplane/plane_metadata_builder.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+constexpr int64_t kBaseNs = 1'794'701'451'000'000'000;
+constexpr int64_t kSecondPs = 1'000'000'000'000;
+
+// The value of the event's stat of that name.
+const XStatProto* FindStat(const XPlaneProto& plane, const XEventProto& event,
+                           const std::string& name) {
+  for (const XStatProto& stat : event.stats()) {
+    if (plane.stat_metadata().at(stat.metadata_id()).name() == name) return &stat;
+  }
+  return nullptr;
+}
+
+TEST(ViewerPlanesTest, RanksHaveLinesOfTheirCollectives) {
+  RunBuilder run(/*nodes=*/2);
+  const uint32_t op = run.AddOp(CollectiveKind::kAllReduce, IdGroups({{0, 1}}));
+  run.Add({op, 7, 0, 100'000'000, 300'000'000});
+  run.Add({op, 7, 1, 150'000'000, 300'000'000});
+  const CollectiveTable table = run.Build();
+  XSpaceProto space;
+  ASSERT_TRUE(space.ParseFromString(ViewerPlanes(table, {}, table.base_ns() - 1000)));
+  ASSERT_GE(space.planes_size(), 1);
+  const XPlaneProto& plane = space.planes(0);
+  EXPECT_EQ(plane.name(), "Collectives");
+  ASSERT_THAT(plane.lines(), SizeIs(2));
+  for (int rank = 0; rank < 2; ++rank) {
+    const XLineProto& line = plane.lines(rank);
+    EXPECT_EQ(line.name(), absl::StrCat("rank ", rank));
+    EXPECT_EQ(line.timestamp_ns(), 1000);
+    ASSERT_THAT(line.events(), SizeIs(1));
+    const XEventProto& event = line.events(0);
+    EXPECT_EQ(plane.event_metadata().at(event.metadata_id()).name(), "all-reduce");
+    EXPECT_EQ(event.offset_ps(), rank == 0 ? 100'000'000 : 150'000'000);
+    // Both are of one arrow; rank 0 waited for 50 us.
+    EXPECT_EQ(FindStat(plane, event, "correlation_id")->int64_value(), 1);
+    EXPECT_DOUBLE_EQ(FindStat(plane, event, "waited_us")->double_value(), rank == 0 ? 50 : 0);
+  }
+}
+
+// Node 1 is 5 ms ahead at the beginning and 6 ms after a second.
+TEST(ViewerPlanesTest, CorrectionsFollowTheDrift) {
+  NodeClock reference((RunClock(kBaseNs))), drifting((RunClock(kBaseNs)));
+  ASSERT_OK_AND_ASSIGN(
+      drifting.host_to_reference,
+      ClockMap::Create({{5'000'000'000, 0}, {kSecondPs + 6'000'000'000, kSecondPs}},
+                       ClockMap::OnDisorder::kRefuse));
+  const std::vector<ViewedNode> nodes = {
+      {0, &reference, kBaseNs, kBaseNs + 1'000'000'000},
+      {1, &drifting, kBaseNs + 5'000'000, kBaseNs + 1'006'000'000}};
+  RunBuilder run(/*nodes=*/2);
+  XSpaceProto space;
+  ASSERT_TRUE(space.ParseFromString(ViewerPlanes(run.Build(), nodes, kBaseNs)));
+  ASSERT_THAT(space.planes(), SizeIs(1));
+  const XPlaneProto& plane = space.planes(0);
+  EXPECT_EQ(plane.name(), "Clock corrections");
+  ASSERT_THAT(plane.lines(), SizeIs(1));
+  std::map<std::string, std::vector<std::pair<int64_t, double>>> values;
+  for (const XEventProto& event : plane.lines(0).events()) {
+    values[plane.event_metadata().at(event.metadata_id()).name()].push_back(
+        {event.offset_ps(), FindStat(plane, event, "us")->double_value()});
+  }
+  ASSERT_THAT(values["node 0: moved by us"], SizeIs(65));
+  EXPECT_EQ(values["node 0: moved by us"].back().second, 0);
+  // At times of the common clock.
+  const auto& moved = values["node 1: moved by us"];
+  ASSERT_THAT(moved, SizeIs(65));
+  EXPECT_EQ(moved.front(), std::make_pair(int64_t{0}, -5000.0));
+  EXPECT_EQ(moved.back(), std::make_pair(kSecondPs, -6000.0));
+}
+
+TEST(ViewerPlanesTest, ClocksAreReadTogether) {
+  NodeClock reference((RunClock(kBaseNs))), ahead((RunClock(kBaseNs)));
+  ASSERT_OK_AND_ASSIGN(ahead.host_to_reference,
+                       ClockMap::Create({{5'000'000, 0}, {kSecondPs + 5'000'000, kSecondPs}},
+                                        ClockMap::OnDisorder::kRefuse));
+  const std::vector<ClockReading> readings = ReadClocks(std::vector<ViewedNode>{
+      {0, &reference, kBaseNs, kBaseNs + 1000}, {4, &ahead, kBaseNs + 500, kBaseNs + 6400}});
+  ASSERT_THAT(readings, SizeIs(65));
+  EXPECT_EQ(readings[0].time_ns, kBaseNs);
+  EXPECT_EQ(readings[64].time_ns, kBaseNs + 6400);
+  EXPECT_THAT(readings[1].node_times_ns,
+              ElementsAre(std::make_pair(0, kBaseNs + 100), std::make_pair(4, kBaseNs + 5100)));
+  EXPECT_THAT(ReadClocks({}), SizeIs(0));
+}
+
+}  // namespace
+}  // namespace meridian

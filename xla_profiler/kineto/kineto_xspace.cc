@@ -1,0 +1,139 @@
+#include "xla_profiler/kineto/kineto_xspace.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/json/json_cutter.h"
+#include "xla_profiler/base/json/json_value.h"
+#include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/events/event_table.h"
+#include "xla_profiler/xplane/plane_metadata_builder.h"
+#include "xla_profiler/xplane/xplane_schema.h"
+
+namespace meridian {
+namespace {
+
+// Protobuf's limit for a message.
+constexpr size_t kMaxPlaneBytes = std::numeric_limits<int32_t>::max();
+
+// Rows by track, by process.
+using PlaneRows = std::map<std::string, std::map<TrackId, std::vector<EventRow>>>;
+
+std::string PlaneNameOf(const Track& track) {
+  if (track.kind == TrackKind::kHost) return std::string(kHostThreadsPlaneName);
+  return absl::StrCat(kGpuPlanePrefix, track.device_id.value_or(0));
+}
+
+std::string LineNameOf(const Track& track) {
+  const std::string thread = track.name.empty() ? track.thread : track.name;
+  if (track.kind == TrackKind::kDevice) return thread;
+  return absl::StrCat(track.process_name.empty() ? track.process : track.process_name, ": ",
+                      thread);
+}
+
+// Events that are not UTF-8 are not loaded.
+void SetValue(const JsonValue& value, XStatProto* stat) {
+  if (const std::optional<std::string> text = value.AsString()) {
+    stat->set_str_value(*text);
+  } else if (const std::optional<int64_t> whole = value.AsInt64()) {
+    stat->set_int64_value(*whole);
+  } else if (const std::optional<double> number = value.AsDouble()) {
+    stat->set_double_value(*number);
+  } else {
+    stat->set_str_value(std::string(value.text()));
+  }
+}
+
+class PlaneWriter {
+ public:
+  PlaneWriter(const TraceJsonTable& trace, absl::string_view text, int64_t start_ps)
+      : table_(trace.table), text_(text), start_ps_(start_ps) {}
+
+  absl::Status Write(const std::string& name,
+                     std::map<TrackId, std::vector<EventRow>>& rows_of_tracks, int64_t id,
+                     ByteSink& sink) {
+    XSpaceProto space;
+    XPlaneProto& plane = *space.add_planes();
+    plane.set_id(id);
+    plane.set_name(name);
+    PlaneMetadataBuilder metadata(&plane);
+    int64_t line_id = 0;
+    for (auto& [track, rows] : rows_of_tracks) {
+      std::sort(rows.begin(), rows.end(), [&](EventRow a, EventRow b) {
+        return std::make_tuple(table_.start_ps(a), -table_.duration_ps(a), a) <
+               std::make_tuple(table_.start_ps(b), -table_.duration_ps(b), b);
+      });
+      XLineProto& line = *plane.add_lines();
+      line.set_id(++line_id);
+      line.set_name(LineNameOf(table_.track(track)));
+      for (EventRow row : rows) AddEvent(row, &metadata, line.add_events());
+    }
+    if (space.ByteSizeLong() > kMaxPlaneBytes) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat(name, " is too large for an XSpace; write a Kineto trace (.json.gz)"));
+    }
+    return sink.Append(space.SerializeAsString());
+  }
+
+ private:
+  void AddEvent(EventRow row, PlaneMetadataBuilder* metadata, XEventProto* event) {
+    event->set_metadata_id(metadata->GetOrCreateEventMetadata(table_.name(row))->id());
+    event->set_offset_ps(table_.start_ps(row) - start_ps_);
+    event->set_duration_ps(table_.duration_ps(row));
+    JsonCutter cutter(ReadTraceJsonArgs(text_, table_, row).text());
+    cutter.Enter('{');
+    for (absl::string_view key; cutter.NextMember(&key);) {
+      const JsonValue value(cutter.CutValue());
+      if (!value.exists()) continue;
+      XStatProto* stat = event->add_stats();
+      stat->set_metadata_id((key == "correlation"
+                                 ? metadata->GetOrCreateStatMetadata(StatType::kCorrelationId)
+                                 : metadata->GetOrCreateStatMetadata(key))
+                                ->id());
+      SetValue(value, stat);
+    }
+  }
+
+  const EventTable& table_;
+  const absl::string_view text_;
+  // Where lines begin.
+  const int64_t start_ps_;
+};
+
+}  // namespace
+
+absl::Status WriteKinetoXSpace(const TraceJsonTable& trace, absl::string_view text,
+                               const std::string& hostname, ByteSink& sink) {
+  const EventTable& table = trace.table;
+  PlaneRows planes;
+  int64_t first_ps = 0, last_ps = 0;
+  for (EventRow row = 0; row < table.size(); ++row) {
+    planes[PlaneNameOf(table.track(table.track_id(row)))][table.track_id(row)].push_back(row);
+    first_ps = std::min(first_ps, table.start_ps(row));
+    last_ps = std::max(last_ps, table.end_ps(row));
+  }
+  const int64_t start_ns = table.base_ns() + FloorToNs(first_ps);
+  PlaneWriter writer(trace, text, FloorToNs(first_ps) * kPsPerNs);
+  int64_t id = 0;
+  for (auto& [name, rows] : planes) RETURN_IF_ERROR(writer.Write(name, rows, ++id, sink));
+  XSpaceProto session;
+  if (!hostname.empty()) session.add_hostnames(hostname);
+  XPlaneProto& environment = *session.add_planes();
+  environment.set_id(++id);
+  environment.set_name(std::string(kTaskEnvPlaneName));
+  PlaneMetadataBuilder metadata(&environment);
+  metadata.SetPlaneStat(StatType::kProfileStartTime, static_cast<uint64_t>(start_ns));
+  metadata.SetPlaneStat(StatType::kProfileStopTime,
+                        static_cast<uint64_t>(table.base_ns() + FloorToNs(last_ps) + 1));
+  return sink.Append(session.SerializeAsString());
+}
+
+}  // namespace meridian
