@@ -20,6 +20,7 @@
 #include "tools/command.h"
 #include "tools/pipeline/calibration_files.h"
 #include "tools/pipeline/output_files.h"
+#include "tools/profiles.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
@@ -170,7 +171,7 @@ int main(int argc, char** argv) {
         "--output_system=system.json --output_corrections=corrections.json",
         "astra_calibrate --traces=sweep4/,sweep8/ --holdout=group --report=calibration.json",
         "astra_calibrate --traces=sweep/ --sizes=1024,65536,4194304 --json"},
-       {"traces", "topology", "holdout", "sizes", "calibration", "output_network", "output_system",
-        "output_corrections", "report", "allow_violations"}},
+       {"traces", "run_dir", "topology", "holdout", "sizes", "calibration", "output_network",
+        "output_system", "output_corrections", "report", "allow_violations"}},
       argc, argv, meridian::CalibrateTraces);
 }

@@ -418,10 +418,7 @@ absl::StatusOr<int> Predict() {
     Warn(comparison.networks(comparison.networks_size() - 1));
   }
   const std::string csv = UserPath(FLAGS_csv);
-  if (!csv.empty()) {
-    RETURN_IF_ERROR(
-        WriteFileAtomically(FileSystem::Posix(), csv, NetworksCsv(NetworksOf(comparison))));
-  }
+  RETURN_IF_ERROR(WriteOutput(FileSystem::Posix(), csv, NetworksCsv(NetworksOf(comparison))));
   if (networks.size() > 1) return PrintReport(comparison, FormatPredictionComparison);
   return PrintReport(comparison.networks(0), FormatIteration);
 }

@@ -359,10 +359,7 @@ absl::StatusOr<int> SimulateWorkload() {
     if (!timeline.empty()) RETURN_IF_ERROR(WriteTimelineFile(workload, outcome.result, timeline));
     *comparison.add_networks() = MakeReport(inputs, outcome);
   }
-  if (!csv.empty()) {
-    RETURN_IF_ERROR(
-        WriteFileAtomically(FileSystem::Posix(), csv, NetworksCsv(NetworksOf(comparison))));
-  }
+  RETURN_IF_ERROR(WriteOutput(FileSystem::Posix(), csv, NetworksCsv(NetworksOf(comparison))));
   if (networks.size() > 1) return PrintReport(comparison, FormatSimulationComparison);
   return PrintReport(comparison.networks(0), FormatSimulationReport);
 }

@@ -19,6 +19,7 @@
 #include "tools/command.h"
 #include "tools/pipeline/calibration_files.h"
 #include "tools/pipeline/output_files.h"
+#include "tools/profiles.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
@@ -204,7 +205,7 @@ absl::StatusOr<int> ValidateTraces() {
   SummariseSteps(&report);
   for (const std::string& note : calibration_notes) report.add_notes(note);
   const bool exceeds = ExceedsMaxError(&report);
-  if (!csv.empty()) RETURN_IF_ERROR(WriteFileAtomically(files, csv, SimulationCheckCsv(report)));
+  RETURN_IF_ERROR(WriteOutput(files, csv, SimulationCheckCsv(report)));
   return PrintReport(report, FormatSimulationCheck, exceeds ? kExitCheckFailed : kExitDone);
 }
 
@@ -220,7 +221,7 @@ int main(int argc, char** argv) {
         "astra_validate --traces=run/ --network=network.yml --system=system.json "
         "--corrections=corrections.json --calibration=calibration.json --csv=errors.csv --json",
         "astra_validate --traces=run/ --calibration=machine/ --max_error=0.1"},
-       {"traces", "network", "system", "corrections", "calibration", "steps", "csv", "max_error",
-        "allow_violations"}},
+       {"traces", "run_dir", "network", "system", "corrections", "calibration", "steps", "csv",
+        "max_error", "allow_violations"}},
       argc, argv, meridian::ValidateTraces);
 }

@@ -14,6 +14,7 @@
 #include "chakra_export/xspace/xspace_exporter.h"
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
+#include "tools/profiles.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/number_range.h"
@@ -152,7 +153,7 @@ int main(int argc, char** argv) {
        "work, what it waited for, and collectives with their bytes and groups.",
        {"chakra_export --traces=run/ --output=et/run",
         "chakra_export --traces=combined.xplane.pb --output=et/run --steps=3..5 --json"},
-       {"traces", "output", "flavor", "granularity", "intent", "steps", "ranks", "memory_nodes",
-        "profile_start_ns", "allow_violations"}},
+       {"traces", "run_dir", "output", "flavor", "granularity", "intent", "steps", "ranks",
+        "memory_nodes", "profile_start_ns", "allow_violations"}},
       argc, argv, meridian::Export);
 }

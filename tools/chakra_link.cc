@@ -9,8 +9,10 @@
 #include "chakra_export/pytorch/pytorch_workload.h"
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
+#include "tools/profiles.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/trace_kind/trace_kind.h"
 
 ABSL_FLAG(
     std::string, host_traces, "",
@@ -27,6 +29,30 @@ ABSL_FLAG(bool, allow_violations, false, "Convert traces whose clocks contradict
 
 namespace meridian {
 namespace {
+
+// Tells execution traces and profiles of --run_dir apart by what they hold.
+absl::Status SortRun(std::vector<std::string>* host_traces,
+                     std::vector<std::string>* device_traces) {
+  if (IsGiven("host_traces") || IsGiven("device_traces")) {
+    return absl::InvalidArgumentError(
+        "give either --run_dir or --host_traces and --device_traces: both name the traces");
+  }
+  FileSystem& files = FileSystem::Posix();
+  ASSIGN_OR_RETURN(const std::vector<std::string> paths,
+                   UserFiles(FLAGS_run_dir, {".json", ".json.gz"}, "run/"));
+  for (const std::string& path : paths) {
+    ASSIGN_OR_RETURN(const TraceKind kind, TellTraceKind(files, path));
+    if (kind == TraceKind::kPytorchEt) host_traces->push_back(path);
+    if (kind == TraceKind::kKineto) device_traces->push_back(path);
+  }
+  if (host_traces->empty() || host_traces->size() != device_traces->size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--run_dir=", absl::GetFlag(FLAGS_run_dir), " holds ", host_traces->size(),
+                     " execution traces of PyTorch and ", device_traces->size(),
+                     " Kineto traces; expected one of each for every rank"));
+  }
+  return absl::OkStatus();
+}
 
 // Neither the traces nor their joined text take the place of what is read.
 absl::Status CheckOutputs(const std::string& output, const std::string& linked_json,
@@ -46,10 +72,15 @@ absl::StatusOr<int> Link() {
   options.linked_json_prefix = UserPath(FLAGS_linked_json);
   ASSIGN_OR_RETURN(const std::string output,
                    RequiredPath(FLAGS_output, "prefix", "run/w for run/w.0.et"));
-  ASSIGN_OR_RETURN(const std::vector<std::string> host_traces,
-                   UserFiles(FLAGS_host_traces, {".json", ".json.gz"}, "'rank*.json.gz'"));
-  ASSIGN_OR_RETURN(const std::vector<std::string> device_traces,
-                   UserFiles(FLAGS_device_traces, {".json", ".json.gz"}, "'rank*.json.gz'"));
+  std::vector<std::string> host_traces, device_traces;
+  if (IsGiven("run_dir")) {
+    RETURN_IF_ERROR(SortRun(&host_traces, &device_traces));
+  } else {
+    ASSIGN_OR_RETURN(host_traces,
+                     UserFiles(FLAGS_host_traces, {".json", ".json.gz"}, "'rank*.json.gz'"));
+    ASSIGN_OR_RETURN(device_traces,
+                     UserFiles(FLAGS_device_traces, {".json", ".json.gz"}, "'rank*.json.gz'"));
+  }
   RETURN_IF_ERROR(CheckOutputs(output, options.linked_json_prefix, host_traces, device_traces));
   ASSIGN_OR_RETURN(const ChakraLinkReport report,
                    ConvertPytorchWorkload(FileSystem::Posix(), host_traces, device_traces, output,
@@ -65,9 +96,11 @@ int main(int argc, char** argv) {
       {"chakra_link",
        "Makes Chakra traces of PyTorch runs: joins each rank's execution trace with its profile, "
        "finds what every kernel waited for, and matches communication across ranks.",
-       {"chakra_link --host_traces='et_*.json.gz' --device_traces='kineto_*.json.gz' --output=w",
+       {"chakra_link --run_dir=run/ --output=w",
+        "chakra_link --host_traces='et_*.json.gz' --device_traces='kineto_*.json.gz' --output=w",
         "chakra_link --host_traces=et_0.json --device_traces=kineto_0.json --output=w "
         "--flavor=full --linked_json=w"},
-       {"host_traces", "device_traces", "output", "flavor", "linked_json", "allow_violations"}},
+       {"host_traces", "device_traces", "run_dir", "output", "flavor", "linked_json",
+        "allow_violations"}},
       argc, argv, meridian::Link);
 }

@@ -19,6 +19,7 @@
 #include "tools/pipeline/combine_run.h"
 #include "tools/pipeline/output_files.h"
 #include "tools/pipeline/run_files.h"
+#include "tools/profiles.h"
 #include "tools/report/combine_report_html.h"
 #include "tools/report/quantities.h"
 #include "trace_alignment/combine/combiner.h"
@@ -28,10 +29,6 @@
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/tables/text_table.h"
 
-ABSL_FLAG(
-    std::string, run_dir, "",
-    "The folder of a run: profiles, snapshot pairs, offsets and probes are found in it, or in "
-    "the one run below its plugins/profile/.");
 ABSL_FLAG(std::string, traces, "",
           "The profiles of one run, one per node: a comma list of files, folders or globs.");
 ABSL_FLAG(std::string, snapshots, "",
@@ -316,13 +313,17 @@ std::string RanksText(const CombineReport& report) {
                    {"node", Align::kRight},
                    {"last to start", Align::kRight},
                    {"of", Align::kRight},
-                   {"others waited ms", Align::kRight}});
+                   {"others waited ms", Align::kRight},
+                   {"waited itself", Align::kRight}});
   constexpr int kMaxRanks = 8;
   for (int i = 0; i < report.ranks_size() && i < kMaxRanks; ++i) {
     const CombinedRank& rank = report.ranks(i);
     table.AddRow({absl::StrCat(rank.rank()), absl::StrCat(rank.node_id()),
                   WithThousands(rank.last()), WithThousands(rank.collectives()),
-                  absl::StrFormat("%.3f", rank.caused_wait_ms())});
+                  absl::StrFormat("%.3f", rank.caused_wait_ms()),
+                  report.wall_ms() > 0
+                      ? absl::StrFormat("%.1f %%", 100 * rank.waited_ms() / report.wall_ms())
+                      : kUnknown});
   }
   std::string text = table.ToString();
   if (report.ranks_size() > kMaxRanks) {
@@ -340,8 +341,13 @@ std::string FormatCombineReport(const CombineReport& report) {
                   " violations before, ", WithThousands(check.violations_after()), " after, in ",
                   WithThousands(check.checked()), " collectives checked (", check.checked_on(),
                   ")");
-  if (check.unmatched() > 0) {
-    absl::StrAppend(&text, "; ", WithThousands(check.unmatched()), " unmatched");
+  if (check.incomplete() > 0) {
+    absl::StrAppend(&text, "; ", WithThousands(check.incomplete()), " of ",
+                    WithThousands(check.instances()), " lack some of their ranks");
+  }
+  if (report.steps_on_all_ranks() < report.steps()) {
+    absl::StrAppend(&text, "; ", report.steps_on_all_ranks(), " of ", report.steps(),
+                    " steps are on all ranks");
   }
   absl::StrAppend(&text, "\n");
   if (report.ranks_size() > 1) absl::StrAppend(&text, "\n", RanksText(report));

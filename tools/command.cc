@@ -13,12 +13,10 @@
 #include "absl/flags/reflection.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "tools/pipeline/run_files.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/files/unfinished_files.h"
 #include "xla_profiler/base/tables/text_table.h"
-#include "xla_profiler/trace_kind/trace_kind.h"
 
 ABSL_FLAG(bool, json, false, "Print one JSON object on standard output instead of text.");
 
@@ -114,54 +112,6 @@ absl::StatusOr<std::vector<std::string>> UserFiles(const absl::Flag<std::string>
   RETURN_IF_ERROR(RequiredPath(flag, "file", example).status());
   return ExpandPaths(FileSystem::Posix(), absl::GetFlag(flag),
                      {UserDirectory(), std::move(suffixes)});
-}
-
-absl::StatusOr<std::vector<std::string>> UserProfiles(const absl::Flag<std::string>& flag,
-                                                      absl::string_view example) {
-  RETURN_IF_ERROR(RequiredPath(flag, "file", example).status());
-  const ExpandOptions options = {
-      UserDirectory(), {".xplane.pb", ".xplane.pb.gz", ".json", ".json.gz", ".log", ".log.gz"}};
-  // A folder without profiles of its own may hold them below plugins/profile/.
-  std::vector<std::string> items;
-  for (absl::string_view item : absl::StrSplit(absl::GetFlag(flag), ',')) {
-    const std::string path = UserPath(std::string(item));
-    const absl::StatusOr<FileKind> kind = FileSystem::Posix().Kind(path);
-    const bool is_folder = kind.ok() && *kind == FileKind::kDirectory;
-    if (!is_folder || ExpandPaths(FileSystem::Posix(), item, options).ok()) {
-      items.push_back(std::string(item));
-      continue;
-    }
-    const absl::StatusOr<std::vector<std::string>> folders =
-        FindRunFolders(FileSystem::Posix(), path);
-    if (absl::IsNotFound(folders.status())) {
-      items.push_back(std::string(item));
-      continue;
-    }
-    RETURN_IF_ERROR(folders.status());
-    items.insert(items.end(), folders->begin(), folders->end());
-  }
-  ASSIGN_OR_RETURN(const std::vector<std::string> files,
-                   ExpandPaths(FileSystem::Posix(), absl::StrJoin(items, ","), options));
-  std::set<std::string> kept;
-  for (std::string& file : KeepProfiles(FileSystem::Posix(), files)) kept.insert(std::move(file));
-  // What is named is read, or refused.
-  for (absl::string_view item : absl::StrSplit(absl::GetFlag(flag), ',')) {
-    kept.insert(UserPath(std::string(item)));
-  }
-  std::vector<std::string> profiles;
-  for (const std::string& file : files) {
-    if (kept.count(file) > 0) profiles.push_back(file);
-  }
-  return profiles;
-}
-
-absl::StatusOr<std::shared_ptr<FileSystem>> ProfileFileSystem(
-    const std::vector<std::string>& profiles, InspectorTimes times) {
-  std::vector<std::string> notes;
-  absl::StatusOr<std::shared_ptr<FileSystem>> files =
-      InspectorLogsAsKineto(FileSystem::Posix(), profiles, UserInputOptions(), times, &notes);
-  for (const std::string& note : notes) std::fprintf(stderr, "note: %s\n", note.c_str());
-  return files;
 }
 
 absl::StatusOr<int64_t> ScaledValue(const absl::Flag<int64_t>& flag, int64_t factor) {

@@ -18,10 +18,8 @@
 #include "xla_profiler/base/command_line/command_line.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
-#include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/json/report_json.h"
-#include "xla_profiler/inspector/inspector_logs.h"
 
 namespace meridian {
 
@@ -53,17 +51,6 @@ absl::StatusOr<std::string> RequiredPath(const absl::Flag<std::string>& flag,
 absl::StatusOr<std::vector<std::string>> UserFiles(const absl::Flag<std::string>& flag,
                                                    std::vector<std::string> suffixes,
                                                    absl::string_view example);
-
-// Returns the profiles that the flag lists, XSpaces, Kineto traces and logs of NCCL Inspector, also
-// those below a folder's plugins/profile/. Of folders and globs that also hold something else
-// (execution traces, what viewers made), only these.
-absl::StatusOr<std::vector<std::string>> UserProfiles(const absl::Flag<std::string>& flag,
-                                                      absl::string_view example);
-
-// Returns the file system that these profiles are to be read from, in which logs of NCCL Inspector
-// are Kineto traces (inspector_logs.h). What to know about the logs is noted on standard error.
-absl::StatusOr<std::shared_ptr<FileSystem>> ProfileFileSystem(
-    const std::vector<std::string>& profiles, InspectorTimes times = InspectorTimes::kNeeded);
 
 // Returns the flag's value times the factor. InvalidArgument when that is negative or too large.
 absl::StatusOr<int64_t> ScaledValue(const absl::Flag<int64_t>& flag, int64_t factor);

@@ -28,6 +28,7 @@
 #include "critical_path/what_if/what_if_edits.h"
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
+#include "tools/profiles.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/files/file_system.h"
@@ -109,7 +110,9 @@ absl::StatusOr<WindowChoice> ChosenWindow() {
   return window;
 }
 
-bool HasJob() { return IsGiven("traces") || IsGiven("et"); }
+bool HasTraces() { return IsGiven("traces") || IsGiven("run_dir"); }
+
+bool HasJob() { return HasTraces() || IsGiven("et"); }
 
 absl::StatusOr<JobInput> FindJob() {
   JobInput input;
@@ -117,7 +120,7 @@ absl::StatusOr<JobInput> FindJob() {
   input.et_prefix = UserPath(FLAGS_et);
   input.data_load_events =
       absl::StrSplit(absl::GetFlag(FLAGS_data_load_events), ',', absl::SkipEmpty());
-  if (absl::GetFlag(FLAGS_traces).empty()) return input;
+  if (!HasTraces()) return input;
   ASSIGN_OR_RETURN(input.traces, UserProfiles(FLAGS_traces, "run/"));
   return input;
 }
@@ -280,7 +283,7 @@ absl::Status CheckPaths(const JobInput& job) {
 
 // Flags that say nothing together.
 absl::Status CheckFlags() {
-  const int inputs = IsGiven("traces") + IsGiven("et") + (IsGiven("trace") || IsGiven("restore"));
+  const int inputs = HasTraces() + IsGiven("et") + (IsGiven("trace") || IsGiven("restore"));
   if (inputs > 1) {
     return absl::InvalidArgumentError(
         "--trace (or --restore), --traces and --et name different inputs; give one of them");
@@ -346,6 +349,7 @@ int main(int argc, char** argv) {
         "critical_path --trace=trace.json.gz --what_if='scale name=~\"AllReduce\" 0.5'"},
        {"trace",
         "traces",
+        "run_dir",
         "et",
         "rank",
         "allow_violations",

@@ -6,6 +6,7 @@
 #include "absl/flags/flag.h"
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
+#include "tools/profiles.h"
 #include "trace_alignment/collectives/collective_run.h"
 #include "trace_alignment/collectives/validation.h"
 #include "trace_alignment/collectives/validation_report.pb.h"
@@ -32,7 +33,7 @@ absl::StatusOr<int> ValidateTraces() {
       ReadCollectiveRun(*files, traces, WithProgress(options, "reading", traces.size())));
   RETURN_IF_ERROR(CheckOneRun(run));
   const ValidationReport report = Validate(run);
-  if (!csv.empty()) RETURN_IF_ERROR(WriteFileAtomically(*files, csv, ValidationCsv(report)));
+  RETURN_IF_ERROR(WriteOutput(*files, csv, ValidationCsv(report)));
   return PrintReport(report, FormatValidation,
                      report.violations() > 0 ? kExitCheckFailed : kExitDone);
 }
@@ -48,6 +49,6 @@ int main(int argc, char** argv) {
        "which means that the clocks of the nodes disagree.",
        {"validate_collectives --traces=run/",
         "validate_collectives --traces='rank*.xplane.pb' --json"},
-       {"traces", "csv"}},
+       {"traces", "run_dir", "csv"}},
       argc, argv, meridian::ValidateTraces);
 }

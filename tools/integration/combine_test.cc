@@ -50,6 +50,9 @@ TEST(CombineTest, TheBundledExampleIsAlignedWithinWhatItStates) {
   EXPECT_EQ(report.happens_before().violations_before(), 504);
   EXPECT_EQ(report.happens_before().violations_after(), 0);
   EXPECT_EQ(report.happens_before().checked_on(), "written file");
+  EXPECT_EQ(report.happens_before().incomplete(), 0);
+  EXPECT_EQ(report.steps(), 6);
+  EXPECT_EQ(report.steps_on_all_ranks(), 6);
   constexpr int64_t kStartNs = 1794701757320158512;
   const std::vector<std::pair<int64_t, double>> truth = {
       {0, 0}, {12345678, 18}, {-31000000, -42.5}, {47000000, 7.25}};

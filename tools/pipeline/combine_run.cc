@@ -701,8 +701,42 @@ class CombinePipeline {
     check->set_violations_after(static_cast<int64_t>(alignment_.after.violations.size()));
     check->set_checked_on("computed");
     for (const std::string& note : alignment_.notes) report_.add_notes(note);
+    DescribeRun();
     DescribeKinds();
     DescribeRanks();
+  }
+
+  // How long it was, and how much of it all ranks have.
+  void DescribeRun() {
+    const CollectiveTable& table = alignment_.table;
+    int64_t incomplete = 0;
+    for (const CollectiveInstance& instance : table.instances()) {
+      incomplete += instance.missing > 0 ? 1 : 0;
+    }
+    report_.mutable_happens_before()->set_incomplete(incomplete);
+    if (!table.members().empty()) {
+      int64_t first_ps = table.members()[0].start_ps, last_ps = table.members()[0].end_ps;
+      for (const CollectiveMember& member : table.members()) {
+        first_ps = std::min(first_ps, member.start_ps);
+        last_ps = std::max(last_ps, member.end_ps);
+      }
+      report_.set_wall_ms(static_cast<double>(last_ps - first_ps) * kMsPerPs);
+    }
+    // How many of the profiles with collectives have those of a step.
+    std::map<int64_t, size_t> profiles_with;
+    size_t profiles = 0;
+    for (const ProfileCollectives& profile : run_.profiles) {
+      std::set<int64_t> steps;
+      for (const CollectiveEvent& event : profile.events) {
+        if (event.step.has_value()) steps.insert(*event.step);
+      }
+      for (int64_t step : steps) ++profiles_with[step];
+      profiles += profile.events.empty() ? 0 : 1;
+    }
+    report_.set_steps(static_cast<int64_t>(profiles_with.size()));
+    report_.set_steps_on_all_ranks(
+        std::count_if(profiles_with.begin(), profiles_with.end(),
+                      [&](const auto& step) { return step.second == profiles; }));
   }
 
   void DescribeNode(size_t n, CombinedNode* out) const {
@@ -749,6 +783,7 @@ class CombinePipeline {
         for (const CollectiveMember& member : table.MembersOf(instance)) {
           wait_ps += timing->SkewPs(member);
         }
+        wait_ps /= instance.member_count;
         transfer_ps = timing->transfer_ps;
       }
       for (const MemberPair& pair : table.PairsOf(instance)) {
@@ -785,6 +820,8 @@ class CombinePipeline {
       out->set_last(ranks[rank].times_last);
       out->set_collectives(ranks[rank].instances);
       out->set_caused_wait_ms(static_cast<double>(ranks[rank].wait_caused_ps) * kMsPerPs);
+      out->set_waited_ms(static_cast<double>(ranks[rank].waited_ps) * kMsPerPs);
+      out->set_transfer_ms(static_cast<double>(ranks[rank].transfer_ps) * kMsPerPs);
     }
   }
 

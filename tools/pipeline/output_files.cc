@@ -100,4 +100,10 @@ absl::Status OutputFiles::Commit() {
   return absl::OkStatus();
 }
 
+absl::Status WriteOutput(FileSystem& file_system, const std::string& path, absl::string_view text) {
+  OutputFiles outputs(file_system);
+  RETURN_IF_ERROR(outputs.WriteText("output", path, text));
+  return outputs.Commit();
+}
+
 }  // namespace meridian

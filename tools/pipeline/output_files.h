@@ -35,6 +35,10 @@ absl::Status CheckOutputPrefix(absl::string_view flag, const std::string& prefix
                                const std::vector<std::string>& suffixes,
                                const std::vector<std::string>& inputs);
 
+// Writes a text, making the folder that it lies in. An empty path is that of a flag that was not
+// given.
+absl::Status WriteOutput(FileSystem& file_system, const std::string& path, absl::string_view text);
+
 class OutputFiles {
  public:
   explicit OutputFiles(FileSystem& file_system) : file_system_(file_system) {}

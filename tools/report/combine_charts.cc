@@ -239,7 +239,7 @@ std::string KindsChart(const CombineReport& report) {
   }
   const Scale scale = {0, longest_ns > 0 ? longest_ns * 1.02 : 1000, kLabelWidth, 870};
   Svg svg("kinds", bottom + kAxisHeight, "Waiting and transfer by kind of collective", description);
-  svg.Axis(scale, bottom, 8, /*is_signed=*/false, "time, summed over instances");
+  svg.Axis(scale, bottom, 8, /*is_signed=*/false, "time, summed over collectives");
   for (size_t row = 0; row < rows; ++row) {
     const CombinedKind& kind = report.kinds(static_cast<int>(row));
     const double wait_end = scale.At(NanosOf(kind.wait_ms()));

@@ -139,8 +139,26 @@ Verdict JudgeCollectives(const CombineReport& report) {
           change};
 }
 
+// What of the run the report can not be about: profiles that began or ended at different times.
+std::string StaggeredText(const CombineReport& report) {
+  const int64_t incomplete = report.happens_before().incomplete();
+  std::string text;
+  if (report.steps() > 0 && report.steps_on_all_ranks() < report.steps()) {
+    absl::StrAppend(&text, " Only ", WithThousands(report.steps_on_all_ranks()), " of ",
+                    Count(report.steps(), "step"),
+                    " are on all ranks: the profiles began or ended at different times.");
+  }
+  if (incomplete > 0) {
+    absl::StrAppend(&text, " ", Count(incomplete, "collective"), " of ",
+                    WithThousands(report.happens_before().instances()),
+                    " lack some of their ranks and are not counted in what follows.");
+  }
+  return text;
+}
+
 std::string VerdictSection(const CombineReport& report) {
-  const Verdict verdict = JudgeCollectives(report);
+  Verdict verdict = JudgeCollectives(report);
+  absl::StrAppend(&verdict.explanation, StaggeredText(report));
   return absl::StrCat("<div class=\"verdict ", verdict.css_class, "\" role=\"status\"><strong>",
                       HtmlEscape(verdict.headline), "</strong><span>",
                       HtmlEscape(verdict.explanation), "</span></div>\n");
@@ -157,6 +175,11 @@ std::string FactsSection(const CombineReport& report) {
     absl::StrAppend(&method, " <span class=\"soft\">(asked for: ", Text(report.method_asked()),
                     ")</span>");
   }
+  if (report.steps() > 0) {
+    add("Steps", absl::StrCat(WithThousands(report.steps()), " <span class=\"soft\">(",
+                              WithThousands(report.steps_on_all_ranks()), " on all ranks)</span>"));
+  }
+  if (report.wall_ms() > 0) add("First to last collective", Millis(report.wall_ms()));
   add("Clocks found by", method);
   add("Reference",
       report.nodes().empty() ? kUnknown : absl::StrCat("node ", report.reference_node()));
@@ -165,7 +188,9 @@ std::string FactsSection(const CombineReport& report) {
     const HappensBeforeSummary& checks = report.happens_before();
     add("Collectives", absl::StrCat(WithThousands(checks.instances()), " <span class=\"soft\">(",
                                     WithThousands(checks.checked()), " checked)</span>"));
-    add("Unmatched members", WithThousands(checks.unmatched()));
+    if (checks.incomplete() > 0) {
+      add("Lacking ranks", Count(checks.incomplete(), "collective"));
+    }
     add("Checked on", TextOrUnknown(checks.checked_on()));
   }
   return absl::StrCat(html, "</dl>\n");
@@ -222,6 +247,7 @@ std::string NodesSection(const CombineReport& report) {
       "A dash: not known.",
       {{"Node", true},
        {"Host"},
+       {"File"},
        {"Ranks"},
        {"Method"},
        {"Offset", true},
@@ -235,6 +261,7 @@ std::string NodesSection(const CombineReport& report) {
         node.node_id() == report.reference_node() && node.method() != kReferenceMethod;
     table.AddRow(
         {absl::StrCat(node.node_id()), TextOrUnknown(node.hostname()),
+         TextOrUnknown(node.trace().substr(node.trace().rfind('/') + 1)),
          TextOrUnknown(absl::StrReplaceAll(RangesText(ranks), {{"-", kNonBreakingHyphen}})),
          absl::StrCat(TextOrUnknown(node.method()), mark ? " (reference)" : ""), OffsetCell(node),
          DurationOrUnknown(node.has_uncertainty_max_ns(), node.uncertainty_max_ns()),
@@ -251,7 +278,8 @@ std::string KindsSection(const CombineReport& report) {
   }
   absl::StrAppend(&html,
                   "<p>A collective moves data only when its last member has started. What comes "
-                  "before is waiting: it is not the network's.</p>\n",
+                  "before is waiting: it is not the network's. Waiting is the mean of a "
+                  "collective's members.</p>\n",
                   Figure(KindsChart(report)),
                   "<p class=\"soft\"><span class=\"key wait\"></span>waiting for the last to start"
                   "<span class=\"key transfer\"></span>transfer</p>\n");
@@ -271,29 +299,47 @@ std::string KindsSection(const CombineReport& report) {
   return absl::StrCat(html, table.Finish());
 }
 
+// "2 (host-b)".
+std::string NodeCell(const CombineReport& report, int64_t node_id) {
+  for (const CombinedNode& node : report.nodes()) {
+    if (node.node_id() != node_id || node.hostname().empty()) continue;
+    return absl::StrCat(node_id, " (", Text(node.hostname()), ")");
+  }
+  return absl::StrCat(node_id);
+}
+
+// Waiting and transfer of a rank, as parts of the time from the first to the last collective.
+std::string WallBar(const CombineReport& report, const CombinedRank& rank) {
+  const auto percent = [&](double ms) {
+    if (!(report.wall_ms() > 0) || !(ms > 0)) return 0.0;
+    return std::min(100.0, 100 * ms / report.wall_ms());
+  };
+  const double waited = percent(rank.waited_ms());
+  return absl::StrFormat(
+      "<td class=\"track\"><span class=\"bar wait\" style=\"width:%.1f%%\"></span>"
+      "<span class=\"bar transfer\" style=\"width:%.1f%%\"></span></td>",
+      waited, std::min(percent(rank.transfer_ms()), 100 - waited));
+}
+
 std::string RanksTable(const CombineReport& report, int begin, int end, absl::string_view caption) {
   HtmlTable table(caption, {{"Rank", true},
                             {"Node", true},
                             {"Last to start", true},
                             {"Of its collectives", true},
-                            {"Others waited", true},
-                            {"Compared"}});
-  // By how much others waited, so that the first has the longest.
-  const double longest_ms = report.ranks(0).caused_wait_ms();
+                            {"Others waited, summed", true},
+                            {"Waited itself", true},
+                            {"Of the time", true},
+                            {"Waiting and transfer of the time"}});
   for (int i = begin; i < end; ++i) {
     const CombinedRank& rank = report.ranks(i);
-    const double share = longest_ms > 0 && rank.caused_wait_ms() > 0
-                             ? std::min(100.0, 100 * rank.caused_wait_ms() / longest_ms)
-                             : 0;
     table.AddRow(
-        {absl::StrCat(rank.rank()), absl::StrCat(rank.node_id()), WithThousands(rank.last()),
+        {absl::StrCat(rank.rank()), NodeCell(report, rank.node_id()), WithThousands(rank.last()),
          rank.collectives() > 0
              ? ShareText(static_cast<double>(rank.last()), static_cast<double>(rank.collectives()))
              : kUnknown,
-         Millis(rank.caused_wait_ms()),
-         absl::StrFormat("<td class=\"track\"><span class=\"bar\" style=\"width:%.1f%%\">"
-                         "</span></td>",
-                         share)});
+         Millis(rank.caused_wait_ms()), Millis(rank.waited_ms()),
+         report.wall_ms() > 0 ? ShareText(rank.waited_ms(), report.wall_ms()) : kUnknown,
+         WallBar(report, rank)});
   }
   return table.Finish();
 }
@@ -305,7 +351,12 @@ std::string RanksSection(const CombineReport& report) {
   }
   const int shown = std::min(report.ranks_size(), kRanksShown);
   absl::StrAppend(
-      &html, RanksTable(report, 0, shown, "Ranks by how long others waited for them, summed."));
+      &html,
+      "<p class=\"soft\"><span class=\"key wait\"></span>the rank itself waits"
+      "<span class=\"key transfer\"></span>transfer</p>\n",
+      RanksTable(report, 0, shown,
+                 "Ranks by how long others waited for them. The time is that from the first to the "
+                 "last collective; a rank that waits much is not the slow one."));
   if (shown < report.ranks_size()) {
     absl::StrAppend(&html, "<details><summary>", Count(report.ranks_size() - shown, "more rank"),
                     "</summary>\n",

@@ -70,6 +70,9 @@ CombineReport TwoNodes() {
   rank->set_last(12);
   rank->set_collectives(48);
   rank->set_caused_wait_ms(9.75);
+  rank->set_waited_ms(20);
+  rank->set_transfer_ms(30);
+  report.set_wall_ms(200);
   CombinedOutput* output = report.add_outputs();
   output->set_kind("combined");
   output->set_path("out/combined.xplane.pb");
@@ -205,7 +208,8 @@ TEST(CombineReportHtmlTest, TellsWhatWasDone) {
   EXPECT_THAT(page, HasSubstr("<dd>50 <span class=\"soft\">(48 checked)</span></dd>"));
   EXPECT_THAT(
       page,
-      HasSubstr("<tr><th scope=\"row\" class=\"n\">1</th><td>host-b</td><td>4</td>"
+      HasSubstr("<tr><th scope=\"row\" class=\"n\">1</th><td>host-b</td>"
+                "<td>host-b.xplane.pb</td><td>4</td>"
                 "<td>collectives</td><td class=\"n\"><span title=\"-4,567,890 ns at 2026-11-15 "
                 "00:10:51.406 UTC\">-4.57 ms &#177; 12.3 µs</span></td><td class=\"n\">23.5 µs</td>"
                 "<td class=\"n\">98.8 µs</td><td class=\"n\">+3.28 ppm &#177; 0.10</td>"
@@ -218,13 +222,33 @@ TEST(CombineReportHtmlTest, TellsWhatWasDone) {
               HasSubstr("<tr><th scope=\"row\">all-reduce</th><td class=\"n\">30</td><td "
                         "class=\"n\">16.0 MiB</td><td class=\"n\">12.5 ms</td><td class=\"n\">37.5 "
                         "ms</td><td class=\"n\">25 %</td></tr>"));
-  EXPECT_THAT(page, HasSubstr("<tr><th scope=\"row\" class=\"n\">4</th><td class=\"n\">1</td><td "
-                              "class=\"n\">12</td><td class=\"n\">25 %</td><td class=\"n\">9.75 ms"
-                              "</td><td class=\"track\"><span class=\"bar\" style=\"width:100.0%\">"
-                              "</span></td></tr>"));
+  EXPECT_THAT(
+      page,
+      HasSubstr("<tr><th scope=\"row\" class=\"n\">4</th><td class=\"n\">1 (host-b)</td><td "
+                "class=\"n\">12</td><td class=\"n\">25 %</td><td class=\"n\">9.75 ms"
+                "</td><td class=\"n\">20.0 ms</td><td class=\"n\">10 %</td>"
+                "<td class=\"track\"><span class=\"bar wait\" style=\"width:10.0%\">"
+                "</span><span class=\"bar transfer\" style=\"width:15.0%\"></span></td></tr>"));
   EXPECT_THAT(page, HasSubstr("<tr><th scope=\"row\">combined</th><td class=\"n\">1.50 KiB</td><td "
                               "class=\"path\">out/combined.xplane.pb</td></tr>"));
   EXPECT_THAT(page, HasSubstr("<li>node 1: file order decided its rank</li>"));
+}
+
+// Profiles that began one after the other: the banner says what they have in common.
+TEST(CombineReportHtmlTest, StaggeredProfilesAreSaidToBe) {
+  CombineReport report = TwoNodes();
+  EXPECT_THAT(CombineReportHtml(report), Not(HasSubstr("on all ranks")));
+  report.set_steps(6);
+  report.set_steps_on_all_ranks(6);
+  EXPECT_THAT(CombineReportHtml(report), HasSubstr("(6 on all ranks)"));
+  EXPECT_THAT(CombineReportHtml(report), Not(HasSubstr("Only")));
+  report.set_steps_on_all_ranks(4);
+  report.mutable_happens_before()->set_incomplete(12);
+  EXPECT_THAT(
+      CombineReportHtml(report),
+      HasSubstr("<span>Violations before: 37, after: 0. Only 4 of 6 steps are on all ranks: "
+                "the profiles began or ended at different times. 12 collectives of 50 lack "
+                "some of their ranks and are not counted in what follows.</span></div>"));
 }
 
 TEST(CombineReportHtmlTest, WhatIsNotKnownIsNotZero) {
@@ -235,12 +259,13 @@ TEST(CombineReportHtmlTest, WhatIsNotKnownIsNotZero) {
   EXPECT_EQ(ProblemsOf(page), "");
   const std::string unknown =
       "<span class=\"unknown\" title=\"not known\" aria-label=\"not known\">&#8211;</span>";
-  // Host, ranks, offset, both uncertainties, drift; the trace. What is counted may be 0.
-  EXPECT_THAT(page, HasSubstr(absl::StrCat(
-                        "<th scope=\"row\" class=\"n\">0</th><td>", unknown, "</td><td>", unknown,
-                        "</td><td>unreachable (reference)</td><td class=\"n\">", unknown,
-                        "</td><td class=\"n\">", unknown, "</td><td class=\"n\">", unknown,
-                        "</td><td class=\"n\">", unknown, "</td><td class=\"n\">0 ns</td></tr>")));
+  // Host, file, ranks, offset, both uncertainties, drift; the trace. What is counted may be 0.
+  EXPECT_THAT(page,
+              HasSubstr(absl::StrCat(
+                  "<th scope=\"row\" class=\"n\">0</th><td>", unknown, "</td><td>", unknown,
+                  "</td><td>", unknown, "</td><td>unreachable (reference)</td><td class=\"n\">",
+                  unknown, "</td><td class=\"n\">", unknown, "</td><td class=\"n\">", unknown,
+                  "</td><td class=\"n\">", unknown, "</td><td class=\"n\">0 ns</td></tr>")));
   EXPECT_THAT(page, HasSubstr(absl::StrCat(
                         "<th scope=\"row\" class=\"n\">0</th><td class=\"n\">0</td><td class=\"n\">"
                         "0</td><td class=\"path\">",

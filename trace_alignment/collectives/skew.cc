@@ -40,7 +40,10 @@ std::vector<RankSkew> SummariseSkew(const CollectiveTable& table) {
     RankSkew& last = ranks[members[timing->last_member].rank];
     ++last.times_last;
     for (const CollectiveMember& member : members) {
-      ++ranks[member.rank].instances;
+      RankSkew& rank = ranks[member.rank];
+      ++rank.instances;
+      rank.waited_ps += timing->SkewPs(member);
+      rank.transfer_ps += std::max<int64_t>(0, member.end_ps - timing->last_start_ps);
       last.wait_caused_ps += timing->SkewPs(member);
     }
   }

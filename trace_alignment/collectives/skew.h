@@ -46,6 +46,9 @@ struct RankSkew {
   int64_t times_last = 0;
   // What the others waited, summed over the instances that it was last in.
   int64_t wait_caused_ps = 0;
+  // What it waited itself, and how long it was in it after that.
+  int64_t waited_ps = 0;
+  int64_t transfer_ps = 0;
 };
 
 // Returns one entry per rank, in their order.

@@ -22,6 +22,7 @@
 #include "xla_profiler/collectives/xspace_collectives.h"
 #include "xla_profiler/inspect/xspace_report.pb.h"
 #include "xla_profiler/xplane/clock_domain.h"
+#include "xla_profiler/xplane/combined_profile.h"
 #include "xla_profiler/xplane/session_clock.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
 
@@ -54,11 +55,16 @@ std::string GroupsText(const CollectiveOp& op) {
 // Sums up the collectives of equal kind, size and groups.
 class CollectiveSummary {
  public:
-  explicit CollectiveSummary(const ProfileCollectives& profile) {
+  void Add(const ProfileCollectives& profile) {
+    std::vector<Row*> rows_of_ops;
     for (const CollectiveOp& op : profile.ops) {
-      rows_of_ops_.push_back(&rows_[{op.kind, op.operand_bytes, GroupsText(op)}]);
+      rows_of_ops.push_back(&rows_[{op.kind, op.operand_bytes, GroupsText(op)}]);
     }
-    for (const CollectiveEvent& event : profile.events) Add(event);
+    for (const CollectiveEvent& event : profile.events) {
+      const CollectiveOp& op = profile.ops[event.op];
+      rows_of_ops[event.op]->instructions.insert({op.module, op.instruction});
+      Add(event, rows_of_ops[event.op]);
+    }
   }
 
   void Write(XSpaceReport* report) const {
@@ -82,35 +88,35 @@ class CollectiveSummary {
 
  private:
   struct Row {
-    std::set<uint32_t> instructions;
+    std::set<std::pair<std::string, std::string>> instructions;
     int64_t events = 0;
     int64_t without_run = 0;
     int64_t total_ps = 0;
     int64_t shortest_ps = 0;
   };
 
-  void Add(const CollectiveEvent& event) {
-    Row& row = *rows_of_ops_[event.op];
+  static void Add(const CollectiveEvent& event, Row* to) {
+    Row& row = *to;
     // Pieces far apart may span more than 2^63 ps.
     const int64_t duration_ps = Timespan::FromEndPoints(event.start_ps, event.end_ps).duration_ps();
-    row.instructions.insert(event.op);
     row.shortest_ps = row.events == 0 ? duration_ps : std::min(row.shortest_ps, duration_ps);
     row.total_ps = SaturateToInt64(absl::int128(row.total_ps) + duration_ps);
     ++row.events;
     if (!event.run_id.has_value()) ++row.without_run;
   }
 
-  // By kind, operand bytes and groups; rows keep their address. rows_of_ops_ is by op.
+  // By kind, operand bytes and groups; rows keep their address.
   std::map<std::tuple<CollectiveKind, int64_t, std::string>, Row> rows_;
-  std::vector<Row*> rows_of_ops_;
 };
 
-void WriteDevices(const ProfileCollectives& profile, XSpaceReport* report) {
+// The node is that of a combined profile, in which several devices may have one name.
+void WriteDevices(const ProfileCollectives& profile, std::optional<int64_t> node,
+                  XSpaceReport* report) {
   // One profile tells ranks only for devices whose id it tells.
   const std::vector<int64_t>& ids = profile.assigned_devices;
   for (const LocalDevice& device : profile.devices) {
     DeviceReport* out = report->add_devices();
-    out->set_name(device.name);
+    out->set_name(node.has_value() ? absl::StrCat("Node ", *node, ": ", device.name) : device.name);
     out->set_source(std::string(DeviceIdSourceName(device.source)));
     if (device.global_id == kUnknownId) continue;
     out->set_global_id(device.global_id);
@@ -124,10 +130,27 @@ absl::Status AddCollectives(const XSpaceReader& reader, XSpaceReport* report) {
   XSpaceCollectivesOptions options;
   // Durations and counts need no absolute time.
   if (!report->has_profile_start_ns()) options.profile_start_ns = 0;
-  ASSIGN_OR_RETURN(const ProfileCollectives profile, ReadXSpaceCollectives(reader, options));
-  if (!profile.events.empty()) WriteDevices(profile, report);
-  CollectiveSummary(profile).Write(report);
-  for (const auto& [reason, entry] : profile.unresolved.entries()) {
+  CollectiveSummary summary;
+  std::map<std::string, UnresolvedCounts::Entry> unresolved;
+  const auto add = [&](const XSpaceReader& profile_reader,
+                       std::optional<int64_t> node) -> absl::Status {
+    ASSIGN_OR_RETURN(const ProfileCollectives profile,
+                     ReadXSpaceCollectives(profile_reader, options));
+    if (!profile.events.empty()) WriteDevices(profile, node, report);
+    summary.Add(profile);
+    for (const auto& [reason, entry] : profile.unresolved.entries()) {
+      UnresolvedCounts::Entry& sum = unresolved[reason];
+      if (sum.count == 0) sum.example = entry.example;
+      sum.count += entry.count;
+    }
+    return absl::OkStatus();
+  };
+  // Ids of a combined profile are those of its nodes.
+  ASSIGN_OR_RETURN(const std::vector<NodeProfile> nodes, SplitCombinedProfile(reader));
+  for (const NodeProfile& node : nodes) RETURN_IF_ERROR(add(node.reader, node.node_id));
+  if (nodes.empty()) RETURN_IF_ERROR(add(reader, std::nullopt));
+  summary.Write(report);
+  for (const auto& [reason, entry] : unresolved) {
     UnresolvedReport* out = report->add_unresolved();
     out->set_reason(reason);
     out->set_count(entry.count);
