@@ -13,6 +13,7 @@
 #include "tools/pipeline/run_files.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/input_paths.h"
+#include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/trace_kind/trace_kind.h"
 
 ABSL_FLAG(std::string, run_dir, "",
@@ -66,7 +67,14 @@ absl::StatusOr<std::vector<std::string>> UserProfiles(const absl::Flag<std::stri
   }
   std::vector<std::string> profiles;
   for (const std::string& file : files) {
-    if (kept.count(file) > 0) profiles.push_back(file);
+    if (kept.count(file) > 0) {
+      profiles.push_back(file);
+    } else if (const absl::StatusOr<TraceKind> kind = TellTraceKind(FileSystem::Posix(), file);
+               kind.ok() && *kind == TraceKind::kTraceJson) {
+      // It might be meant: execution traces and logs of others can not.
+      std::fprintf(stderr, "note: %s is %s and left out\n", Printable(file).c_str(),
+                   std::string(TraceKindText(*kind)).c_str());
+    }
   }
   return profiles;
 }

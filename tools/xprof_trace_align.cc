@@ -260,6 +260,10 @@ absl::StatusOr<int> Align() {
       const TraceKind kind,
       TellOneTraceKind(FileSystem::Posix(), {trace}, {TraceKind::kXSpace, TraceKind::kKineto}));
   if (kind == TraceKind::kKineto) {
+    if (!output.empty() && !absl::EndsWith(absl::StripSuffix(output, ".gz"), ".json")) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--output=", output, ": ", trace, " is a Kineto trace; name it .json or .json.gz"));
+    }
     Inputs inputs;
     return Write(output, stats_path, trace, &inputs,
                  [&](ByteSink& sink) { return AlignKinetoTrace(trace, &inputs, sink); });

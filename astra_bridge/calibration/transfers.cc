@@ -6,6 +6,7 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -151,11 +152,33 @@ std::vector<std::optional<int64_t>> StepsOfInstances(const CollectiveRun& run) {
 // A folder and its profiles.
 using ProfileFolder = std::pair<std::string, std::vector<std::string>>;
 
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash);
+}
+
+// Each host writes into a folder of its own below plugins/profile/. Those of one run are not told
+// from several runs by their names, but no host has two profiles of one run.
 std::vector<ProfileFolder> SplitByFolder(const std::vector<std::string>& traces) {
+  struct Sessions {
+    std::set<std::string> folders, names;
+    bool has_host_twice = false;
+  };
+  std::map<std::string, Sessions> sessions_below;
+  for (const std::string& trace : traces) {
+    Sessions& sessions = sessions_below[FolderOf(FolderOf(trace))];
+    sessions.folders.insert(FolderOf(trace));
+    sessions.has_host_twice |= !sessions.names.insert(trace.substr(trace.rfind('/') + 1)).second;
+  }
   std::vector<ProfileFolder> folders;
   for (const std::string& trace : traces) {
-    const size_t slash = trace.rfind('/');
-    const std::string name = slash == std::string::npos ? "." : trace.substr(0, slash);
+    std::string name = FolderOf(trace);
+    const std::string parent = FolderOf(name);
+    const Sessions& sessions = sessions_below[parent];
+    if (absl::EndsWith(parent, "plugins/profile") && sessions.folders.size() > 1 &&
+        !sessions.has_host_twice) {
+      name = parent;
+    }
     auto found = std::find_if(folders.begin(), folders.end(),
                               [&](const ProfileFolder& known) { return known.first == name; });
     if (found == folders.end()) found = folders.insert(folders.end(), {name, {}});

@@ -8,11 +8,14 @@
 
 #include "absl/status/status.h"
 #include "astra_bridge/corrections/corrections.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "trace_alignment/collectives/testing/run_builder.h"
 #include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/testing/status_matchers.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
 
 namespace meridian {
 namespace {
@@ -340,6 +343,25 @@ TEST(CalibrationRunTest, FilesOfAFolderAreARun) {
   EXPECT_EQ(runs[1].folder, "examples/jax_cpu4");
   EXPECT_THAT(runs[1].device_kinds, ElementsAre("CPU"));
   EXPECT_THAT(files, ElementsAre(0, 1, 2, 3));
+}
+
+// Each host of a run names its folder after the time at which it began.
+TEST(CalibrationRunTest, SessionsOfDifferentHostsAreARun) {
+  const TemporaryDirectory directory;
+  std::vector<std::string> traces;
+  for (int rank = 0; rank < 2; ++rank) {
+    ASSERT_OK_AND_ASSIGN(
+        const InputFile file,
+        InputFile::Open(FileSystem::Posix(),
+                        absl::StrCat("examples/jax_cuda2/rank", rank, ".xplane.pb")));
+    traces.push_back(directory.Write(
+        absl::StrCat("plugins/profile/2026_11_16_0", rank, "/host", rank, ".xplane.pb"),
+        file.bytes()));
+  }
+  ASSERT_OK_AND_ASSIGN(const std::vector<CalibrationRun> runs,
+                       ReadCalibrationRuns(FileSystem::Posix(), traces));
+  ASSERT_THAT(runs, SizeIs(1));
+  EXPECT_THAT(runs[0].transfers.samples, SizeIs(56));
 }
 
 // By profile.

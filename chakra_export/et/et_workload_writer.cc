@@ -48,7 +48,7 @@ absl::StatusOr<std::unique_ptr<EtWriter>> EtWriter::Create(
     const ChakraProtoMsg::GlobalMetadata& metadata) {
   RETURN_IF_ERROR(CheckSize(metadata));
   ASSIGN_OR_RETURN(std::unique_ptr<AtomicFileWriter> file,
-                   AtomicFileWriter::Create(file_system, path));
+                   AtomicFileWriter::CreateWithFolder(file_system, path));
   std::unique_ptr<EtWriter> writer(new EtWriter(std::move(file)));
   AppendEtRecord(metadata, &writer->buffer_);
   RETURN_IF_ERROR(writer->file_->Append(writer->buffer_));

@@ -331,7 +331,7 @@ absl::StatusOr<std::vector<std::unique_ptr<AtomicFileWriter>>> PrepareLinkedJson
   for (size_t i = 0; i < ranks.size() && !prefix.empty(); ++i) {
     const std::string path = absl::StrCat(prefix, ".", communication.ranks[i].rank, ".json");
     ASSIGN_OR_RETURN(std::unique_ptr<AtomicFileWriter> file,
-                     AtomicFileWriter::Create(file_system, path));
+                     AtomicFileWriter::CreateWithFolder(file_system, path));
     RETURN_IF_ERROR(WriteLinkedJson(ranks[i].host, ranks[i].device.table, ranks[i].link,
                                     ranks[i].timeline, communication.ranks[i], file.get()));
     RETURN_IF_ERROR(file->Prepare());

@@ -98,6 +98,7 @@ class KinetoJobLoader {
   absl::StatusOr<ProfileCollectives> Read(const std::string& path) {
     ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(file_system_, path, input_.files));
     ASSIGN_OR_RETURN(const TraceJsonTable trace, LoadTraceJson(file.bytes(), path));
+    RETURN_IF_ERROR(CheckOneRank(trace, path));
     TraceAnalysisOptions options;
     options.window = options_.window;
     options.data_load_events = input_.data_load_events;

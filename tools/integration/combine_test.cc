@@ -277,6 +277,13 @@ TEST(CombineTest, KinetoTracesArePutOnOneClock) {
                 AllOf(HasSubstr("\"path\": \"kineto_3.json\""), HasSubstr("offset_ns")));
   }
   EXPECT_TRUE(has_manifest);
+  // Whose ranks can not be told apart any more is refused.
+  for (const char* command :
+       {"tools/validate_collectives", "tools/critical_path", "tools/combine"}) {
+    const CommandResult merged = RunCommandLine(command, {"--traces=" + out.PathOf("all.json.gz")});
+    EXPECT_EQ(merged.exit_code, 2) << command;
+    EXPECT_THAT(merged.standard_error, HasSubstr("is combined of several ranks' traces"));
+  }
   // As an XSpace and in Perfetto's own format, too.
   const CommandResult converted = Combine({"--run_dir=" + in.PathOf(""), "--method=collectives",
                                            "--json", "--output=" + out.PathOf("all.xplane.pb"),

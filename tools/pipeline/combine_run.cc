@@ -230,6 +230,7 @@ class CombinePipeline {
       ASSIGN_OR_RETURN(InputFile file,
                        InputFile::Open(file_system_, files.traces[n], request_.input));
       ASSIGN_OR_RETURN(const TraceJsonTable trace, LoadTraceJson(file.bytes(), files.traces[n]));
+      RETURN_IF_ERROR(CheckOneRank(trace, files.traces[n]));
       profiles_.push_back(ReadKinetoCollectives(trace, file.bytes(), files.traces[n]));
       SessionInfo session;
       session.profile_start_ns = trace.table.base_ns();

@@ -68,12 +68,8 @@ absl::Status CheckOutputPrefix(absl::string_view flag, const std::string& prefix
 
 absl::Status OutputFiles::Write(const std::string& kind, const std::string& path,
                                 absl::FunctionRef<absl::Status(ByteSink&)> write) {
-  const size_t slash = path.rfind('/');
-  if (slash != std::string::npos && slash > 0) {
-    RETURN_IF_ERROR(file_system_.CreateDirectories(path.substr(0, slash)));
-  }
   ASSIGN_OR_RETURN(std::unique_ptr<AtomicFileWriter> writer,
-                   AtomicFileWriter::Create(file_system_, path));
+                   AtomicFileWriter::CreateWithFolder(file_system_, path));
   if (absl::EndsWith(path, ".gz")) {
     GzipSink gzip(writer.get());
     RETURN_IF_ERROR(write(gzip));

@@ -15,6 +15,7 @@
 #include "xla_profiler/base/json/json_value.h"
 #include "xla_profiler/base/json/json_writer.h"
 #include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/kineto/kineto_collectives.h"
 #include "xla_profiler/trace_json/trace_json_rewriter.h"
 
 namespace meridian {
@@ -124,8 +125,9 @@ absl::StatusOr<std::vector<AlignmentStats>> MergeKineto(
     absl::Span<const KinetoMergeInput> inputs, const std::function<void(uint64_t bytes)>& progress,
     ByteSink& sink) {
   const int64_t base_ns = inputs[0].base_ns;
-  std::string buffer = absl::StrCat("{\n\"schemaVersion\": 1,\n\"displayTimeUnit\": \"ms\",\n",
-                                    "\"baseTimeNanoseconds\": ", base_ns, ",\n\"traceEvents\": [");
+  std::string buffer = absl::StrCat(
+      "{\n\"schemaVersion\": 1,\n\"displayTimeUnit\": \"ms\",\n\"", kCombinedRanksKey,
+      "\": ", inputs.size(), ",\n\"baseTimeNanoseconds\": ", base_ns, ",\n\"traceEvents\": [");
   std::vector<AlignmentStats> stats;
   bool is_first = true;
   int64_t last_pid = 0;

@@ -572,8 +572,17 @@ ProfileCollectives ReadKinetoCollectives(const TraceJsonTable& trace, absl::stri
   return result;
 }
 
+absl::Status CheckOneRank(const TraceJsonTable& trace, absl::string_view name) {
+  if (!trace.header.Find(kCombinedRanksKey).exists()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(name,
+                   ": is combined of several ranks' traces; give the ranks' own, as combine "
+                   "writes them with --output_dir"));
+}
+
 absl::StatusOr<ProfileCollectives> ReadKinetoCollectives(const InputFile& file) {
   ASSIGN_OR_RETURN(const TraceJsonTable trace, LoadTraceJson(file.bytes(), file.path()));
+  RETURN_IF_ERROR(CheckOneRank(trace, file.path()));
   return ReadKinetoCollectives(trace, file.bytes(), file.path());
 }
 

@@ -37,6 +37,7 @@
 #ifndef XLA_PROFILER_KINETO_KINETO_COLLECTIVES_H_
 #define XLA_PROFILER_KINETO_KINETO_COLLECTIVES_H_
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "xla_profiler/base/files/input_file.h"
@@ -45,12 +46,18 @@
 
 namespace meridian {
 
+// A member of traces that were combined of those of several ranks: how many.
+inline constexpr absl::string_view kCombinedRanksKey = "combinedRanks";
+
+// InvalidArgument for such a trace: its ranks can not be told apart.
+absl::Status CheckOneRank(const TraceJsonTable& trace, absl::string_view name);
+
 // The trace must have been loaded from the text. Times count from the trace's base, exactly. A
 // trace without collectives has no events.
 ProfileCollectives ReadKinetoCollectives(const TraceJsonTable& trace, absl::string_view text,
                                          absl::string_view name);
 
-// Loads the file first; errors are those of LoadTraceJson.
+// Loads the file first; errors are those of LoadTraceJson and CheckOneRank.
 absl::StatusOr<ProfileCollectives> ReadKinetoCollectives(const InputFile& file);
 
 }  // namespace meridian

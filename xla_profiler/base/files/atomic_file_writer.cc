@@ -46,6 +46,15 @@ absl::Status CheckReplaceable(FileSystem& file_system, const std::string& path) 
 
 }  // namespace
 
+absl::StatusOr<std::unique_ptr<AtomicFileWriter>> AtomicFileWriter::CreateWithFolder(
+    FileSystem& file_system, const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash != std::string::npos && slash > 0) {
+    RETURN_IF_ERROR(file_system.CreateDirectories(path.substr(0, slash)));
+  }
+  return Create(file_system, path);
+}
+
 absl::StatusOr<std::unique_ptr<AtomicFileWriter>> AtomicFileWriter::Create(
     FileSystem& file_system, const std::string& path) {
   if (path.size() == DirectoryPrefix(path).size()) {

@@ -30,6 +30,10 @@ class AtomicFileWriter : public ByteSink {
   ~AtomicFileWriter() override;
 
   // Collects small pieces in a buffer and hands large ones on at once.
+  // The same, and makes the folder that the file lies in.
+  static absl::StatusOr<std::unique_ptr<AtomicFileWriter>> CreateWithFolder(
+      FileSystem& file_system, const std::string& path);
+
   absl::Status Append(absl::string_view data) override;
 
   uint64_t bytes_appended() const { return bytes_appended_; }
