@@ -5,7 +5,8 @@ cc_library per .pc file, so that `@system_pkgs//:absl_status` links `-labsl_stat
 everything Abseil's own metadata says it needs, in a correct link order, for whichever
 Abseil/protobuf/... version the distribution happens to ship.
 
-Headers live in the compiler's built-in search path (/usr/include), hence no `hdrs`.
+Headers live in the compiler's built-in search path (/usr/include), hence no `hdrs`, except for
+libraries with a folder of their own (Eigen), which is linked into the repository.
 Must stay loadable by every Bazel from 4.2 (Debian 12) up.
 """
 
@@ -104,7 +105,7 @@ def _pkg_config_repository_impl(rctx):
         for flag in _flags(_expand(fields.get("Libs", ""), variables)):
             if not (flag.startswith("-L") and _is_default_dir(flag[2:])):
                 linkopts.append(flag)
-        copts = []
+        includes = []
         defines = []
         for flag in _flags(_expand(fields.get("Cflags", ""), variables)):
             if flag == "-DNOMINMAX" or flag == "-pthread":
@@ -112,17 +113,16 @@ def _pkg_config_repository_impl(rctx):
             elif flag.startswith("-D"):
                 defines.append(flag[2:])
             elif flag.startswith("-I") and not _is_default_dir(flag[2:]):
-                copts.append("-isystem" + flag[2:])
-        out.append("cc_library(\n    name = {},\n    defines = {},\n    linkopts = {},\n    deps = {},\n)\n\n".format(
+                includes.append("include_{}_{}".format(name, len(includes)))
+                rctx.symlink(flag[2:], includes[-1])
+        out.append("cc_library(\n    name = {},\n    hdrs = glob({}),\n    defines = {},\n    includes = {},\n    linkopts = {},\n    deps = {},\n)\n\n".format(
             repr(name),
+            repr([i + "/**" for i in includes]),
             repr(defines),
+            repr(includes),
             repr(linkopts),
             repr([":" + r for r in requires]),
         ))
-        if copts:
-            # Extra include dirs cannot be exported by cc_library from outside the
-            # repository; none of the packages used here needs that.
-            out.append("# NOTE: {} wants {}\n\n".format(name, copts))
 
     # A missing package is an error only for those who depend on it.
     for name in missing:
@@ -191,6 +191,7 @@ SYSTEM_PACKAGES = [
     "absl_utility",
     "absl_variant",
     "benchmark",
+    "eigen3",
     "gmock",
     "gtest",
     "gtest_main",

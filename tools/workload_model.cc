@@ -1,0 +1,184 @@
+// workload_model: models of a code's calls, fitted to measured runs, for runs not yet made.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tools/command.h"
+#include "tools/pipeline/output_files.h"
+#include "workload_model/measurements.h"
+#include "workload_model/model_files.h"
+#include "workload_model/models.h"
+#include "workload_model/workload.h"
+#include "workload_model/workload_model.pb.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/json/report_json.h"
+
+ABSL_FLAG(
+    std::string, traces, "",
+    "Traces of A-mpiP, or trace models of the Ember motif, one per rank and run: a comma list "
+    "of files, folders or globs.");
+ABSL_FLAG(std::string, name_pattern, "",
+          "A regular expression (RE2) with groups called nodes, size and, if names tell them, "
+          "threads: 'n(?P<nodes>\\d+)_s(?P<size>\\d+)'. Default: names of the published data, "
+          "..._16-16-1-20-0.txt for 16 nodes, 1 thread, size 20.");
+ABSL_FLAG(std::string, models, "auto",
+          "Of times: auto, the simplest normal form that what is left out bears; or CONSTANT, "
+          "EXPONENTIAL, BILINEAR, POLYNOMIAL, NORMAL for all.");
+ABSL_FLAG(int32_t, order, 2, "Of polynomials: 1 to 4.");
+ABSL_FLAG(std::string, output, "", "The file that models are written to, as JSON.");
+ABSL_FLAG(std::string, model, "",
+          "A file that workload_model fit has written, or one in the form of the Ember motif.");
+ABSL_FLAG(double, nodes, 0, "How many nodes to predict for.");
+ABSL_FLAG(double, size, -1, "How large a problem to predict for.");
+ABSL_FLAG(int64_t, threads, 1, "How many threads to predict for.");
+ABSL_FLAG(
+    bool, ember_compatible, false,
+    "Evaluates a model file of the Ember motif as the motif does, in ns and to the last digit.");
+
+namespace meridian {
+namespace {
+
+absl::StatusOr<int> Fit() {
+  FileSystem& files = FileSystem::Posix();
+  ASSIGN_OR_RETURN(const std::vector<std::string> traces,
+                   UserFiles(FLAGS_traces, {".txt", ".trace", ".csv", ".gz"}, "'runs/*.trace'"));
+  const std::string output = UserPath(FLAGS_output);
+  RETURN_IF_ERROR(CheckOutputPaths(traces, {output}));
+  WorkloadFitOptions options;
+  options.models = absl::GetFlag(FLAGS_models);
+  options.order = absl::GetFlag(FLAGS_order);
+  if (options.order < 1 || options.order > 4) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--order=", options.order, " is none of 1, 2, 3, 4"));
+  }
+  std::vector<RunMeasurements> runs;
+  {
+    const auto progress = ShowProgress("reading", traces.size());
+    for (const std::string& trace : traces) {
+      progress(runs.size());
+      ASSIGN_OR_RETURN(const WorkloadCell cell,
+                       CellOfName(trace, absl::GetFlag(FLAGS_name_pattern)));
+      ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(files, trace, UserInputOptions()));
+      ASSIGN_OR_RETURN(RunMeasurements run, ParseMeasurements(file.bytes(), trace, cell));
+      runs.push_back(std::move(run));
+    }
+  }
+  ASSIGN_OR_RETURN(const WorkloadModel model, FitWorkload(Aggregate(runs), options));
+  RETURN_IF_ERROR(WriteOutput(files, output, ReportToJson(model)));
+  return PrintReport(model, FormatWorkloadModel);
+}
+
+absl::StatusOr<WorkloadCell> AskedCell() {
+  WorkloadCell cell;
+  cell.nodes = absl::GetFlag(FLAGS_nodes);
+  cell.size = absl::GetFlag(FLAGS_size);
+  cell.threads = absl::GetFlag(FLAGS_threads);
+  if (!(cell.nodes >= 1 && cell.nodes <= kMaxNodes)) {
+    return absl::InvalidArgumentError("--nodes is no number of nodes; expected e.g. --nodes=64");
+  }
+  if (!(cell.size >= 0 && cell.size <= kMaxSize)) {
+    return absl::InvalidArgumentError("--size is no size of a problem; expected e.g. --size=24");
+  }
+  return cell;
+}
+
+// A file of the motif holds models of times, each of one transition, and no counts: each is shown
+// for itself.
+absl::StatusOr<WorkloadEvaluation> EvaluateModelFile(const std::vector<CallModel>& models,
+                                                     const WorkloadCell& cell) {
+  WorkloadEvaluation result;
+  result.set_nodes(cell.nodes);
+  result.set_size(cell.size);
+  result.set_threads(cell.threads);
+  const bool ember = absl::GetFlag(FLAGS_ember_compatible);
+  double total = 0;
+  for (const CallModel& call : models) {
+    if (call.threads() != cell.threads) continue;
+    EvaluatedTransition& transition = *result.add_transitions();
+    transition.set_source(call.source());
+    transition.set_destination(call.destination());
+    transition.set_count(1);
+    transition.set_type(call.value().type());
+    if (ember) {
+      ASSIGN_OR_RETURN(const double ns, EmberModel(call.value(), 1000).Next(cell));
+      transition.set_us(ns / 1000);
+    } else {
+      transition.set_us(EvaluateModel(call.value(), cell));
+    }
+    total += transition.us();
+  }
+  if (result.transitions_size() == 0) {
+    return absl::NotFoundError(
+        absl::StrCat("there is no model of ", cell.threads, " threads in --model"));
+  }
+  result.set_total_us(total);
+  result.set_low_us(total);
+  result.set_high_us(total);
+  result.add_notes(
+      "the file has no counts: the total is that of each transition once, and has no interval");
+  return result;
+}
+
+absl::StatusOr<int> Evaluate() {
+  ASSIGN_OR_RETURN(const std::string path, RequiredPath(FLAGS_model, "file", "M.json"));
+  ASSIGN_OR_RETURN(const WorkloadCell cell, AskedCell());
+  ASSIGN_OR_RETURN(const InputFile file,
+                   InputFile::Open(FileSystem::Posix(), path, UserInputOptions()));
+  if (IsModelFile(file.bytes())) {
+    ASSIGN_OR_RETURN(const std::vector<CallModel> models, ParseModelFile(file.bytes(), path));
+    ASSIGN_OR_RETURN(const WorkloadEvaluation evaluation, EvaluateModelFile(models, cell));
+    return PrintReport(evaluation, FormatWorkloadEvaluation);
+  }
+  if (absl::GetFlag(FLAGS_ember_compatible)) {
+    return absl::InvalidArgumentError(
+        "--ember_compatible evaluates model files of the Ember motif; --model is another");
+  }
+  ASSIGN_OR_RETURN(const WorkloadModel model, ParseWorkloadModel(file.bytes(), path));
+  ASSIGN_OR_RETURN(const WorkloadEvaluation evaluation, EvaluateWorkload(model, cell));
+  return PrintReport(evaluation, FormatWorkloadEvaluation);
+}
+
+// The first argument says what to do; the others are its flags.
+int Run(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  if (what == "fit") {
+    return RunCommand({"workload_model fit",
+                       "Fits models of counts, times and message sizes to runs measured at several "
+                       "numbers of nodes and sizes, and says how far they are off.",
+                       {"workload_model fit --traces='runs/bfs_exectrace_*' --output=M.json"},
+                       {"traces", "name_pattern", "models", "order", "output"}},
+                      argc - 1, argv + 1, Fit);
+  }
+  if (what == "evaluate") {
+    return RunCommand({"workload_model evaluate",
+                       "Predicts how long a run of so many nodes and such a size takes, with an "
+                       "interval.",
+                       {"workload_model evaluate --model=M.json --nodes=64 --size=24",
+                        "workload_model evaluate --model=exec_exp.model --nodes=64 --size=24 "
+                        "--ember_compatible --json"},
+                       {"model", "nodes", "size", "threads", "ember_compatible"}},
+                      argc - 1, argv + 1, Evaluate);
+  }
+  // Says what there is, for --help and for slips.
+  const bool is_help = what == "--help" || what == "-h";
+  std::fprintf(
+      is_help ? stdout : stderr,
+      "%sworkload_model COMMAND FLAGS: models of a code's calls\n"
+      "  fit       measured runs -> models\n"
+      "  evaluate  models -> the time of a run not yet made\n"
+      "workload_model COMMAND --help says more.\n",
+      is_help ? ""
+              : absl::StrCat("workload_model: '", what, "' is none of its commands\n").c_str());
+  return is_help ? kExitDone : kExitBadInput;
+}
+
+}  // namespace
+}  // namespace meridian
+
+int main(int argc, char** argv) { return meridian::Run(argc, argv); }

@@ -1,0 +1,225 @@
+#include "workload_model/call_traces.h"
+
+#include <cmath>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/tables/text_table.h"
+
+namespace meridian {
+namespace {
+
+constexpr absl::string_view kHeader = "callsite,op,dur_us,sendSize_B,dest_group,dest_global,region";
+constexpr size_t kShownCharacters = 60;
+
+std::vector<absl::string_view> Words(absl::string_view line) {
+  return absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
+}
+
+bool ParseTime(absl::string_view word, double* us) {
+  return absl::SimpleAtod(word, us) && std::isfinite(*us);
+}
+
+bool ParseBytes(absl::string_view word, std::optional<double>* bytes) {
+  double value = 0;
+  if (!absl::SimpleAtod(word, &value) || !(value >= 0 && std::isfinite(value))) return false;
+  *bytes = value;
+  return true;
+}
+
+// "0", "0>4<4": a member, with what is sent to it and received from it.
+bool ParseMember(absl::string_view word, int64_t* rank) {
+  return absl::SimpleAtoi(word.substr(0, word.find_first_of("<>")), rank) && *rank >= 0;
+}
+
+std::optional<TracedCall> ParseFirstForm(absl::string_view line) {
+  const std::vector<absl::string_view> words = Words(line);
+  TracedCall call;
+  if (words.size() < 6 || words[0] != "TRACE" || words[2] != "->" ||
+      !absl::SimpleAtoi(words[1], &call.source) || !absl::SimpleAtoi(words[3], &call.destination) ||
+      call.source < 0 || call.destination < 0 || !ParseTime(words[4], &call.us) ||
+      !absl::StartsWith(words[5], "MPI_")) {
+    return std::nullopt;
+  }
+  call.operation = std::string(words[5]);
+  if (words.size() == 6) return call;
+  if (words[6] == "coll") {
+    if (words.size() < 10 || words[9] != "to" || !ParseBytes(words[8], &call.bytes)) {
+      return std::nullopt;
+    }
+    for (size_t i = 10; i < words.size(); ++i) {
+      int64_t rank = 0;
+      if (!ParseMember(words[i], &rank)) return std::nullopt;
+      call.members.push_back(rank);
+    }
+    return call;
+  }
+  if (words[6] != "p2p" || words.size() != 10 || words[8] != "to" ||
+      !ParseBytes(words[7], &call.bytes)) {
+    return std::nullopt;
+  }
+  const std::vector<absl::string_view> ranks = absl::StrSplit(words[9], ':');
+  int64_t peer = 0;
+  if (ranks.size() != 2 || !absl::SimpleAtoi(ranks[1], &peer)) return std::nullopt;
+  if (peer >= 0) call.peer = peer;
+  return call;
+}
+
+// The source is the callsite of the line before.
+std::optional<TracedCall> ParseSecondForm(absl::string_view line, int64_t source) {
+  const std::vector<absl::string_view> fields = absl::StrSplit(line, ',');
+  TracedCall call;
+  int64_t peer = 0;
+  call.source = source;
+  if (fields.size() < 7 || !absl::SimpleAtoi(fields[0], &call.destination) ||
+      call.destination < 0 || !absl::StartsWith(fields[1], "MPI_") ||
+      !ParseTime(fields[2], &call.us) || !ParseBytes(fields[3], &call.bytes) ||
+      !absl::SimpleAtoi(fields[5], &peer)) {
+    return std::nullopt;
+  }
+  call.operation = std::string(fields[1]);
+  if (peer >= 0) {
+    call.peer = peer;
+  } else if (*call.bytes == 0) {
+    call.bytes.reset();
+  }
+  return call;
+}
+
+absl::Status LineError(const std::string& name, int64_t line, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat(Printable(name), ":", line, ": ", what));
+}
+
+}  // namespace
+
+bool IsCallTrace(absl::string_view text) {
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    line = absl::StripAsciiWhitespace(line);
+    if (line.empty()) continue;
+    return absl::StartsWith(line, "TRACE ") || line == kHeader;
+  }
+  return false;
+}
+
+absl::StatusOr<std::vector<TracedCall>> ParseCallTrace(absl::string_view text,
+                                                       const std::string& name) {
+  std::vector<TracedCall> calls;
+  bool is_second_form = false;
+  int64_t number = 0, source = 0;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    ++number;
+    line = absl::StripAsciiWhitespace(line);
+    if (line == kHeader) {
+      is_second_form = true;
+      continue;
+    }
+    if (line.empty() || (!is_second_form && !absl::StartsWith(line, "TRACE"))) continue;
+    // Marks of regions, which one version wrote.
+    if (absl::StartsWith(line, "REGION ")) continue;
+    std::optional<TracedCall> call =
+        is_second_form ? ParseSecondForm(line, source) : ParseFirstForm(line);
+    if (!call.has_value()) {
+      return LineError(
+          name, number,
+          absl::StrCat("'", Printable(line.substr(0, kShownCharacters)),
+                       "' is no call; expected e.g. '",
+                       is_second_form ? "1,MPI_Isend,12.0,4,1,1,main"
+                                      : "TRACE 1 -> 2 501.0 MPI_Allreduce coll 0xc4 8 to 0 1",
+                       "'"));
+    }
+    source = call->destination;
+    calls.push_back(*std::move(call));
+  }
+  if (calls.empty()) return LineError(name, number, "there is no call in it");
+  return calls;
+}
+
+absl::StatusOr<std::vector<Callsite>> ParseCallsites(absl::string_view text,
+                                                     const std::string& name) {
+  std::map<int64_t, Callsite> callsites;
+  // Columns in front of the file: ID Lev, or ID TmpID HashID Lev.
+  size_t columns = 0;
+  bool inside = false;
+  int64_t number = 0, announced = -1;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    ++number;
+    line = absl::StripAsciiWhitespace(line);
+    if (absl::ConsumePrefix(&line, "@--- Callsites:")) {
+      inside = true;
+      if (!absl::SimpleAtoi(Words(line)[0], &announced) || announced < 0) {
+        return LineError(name, number, "the number of callsites is no number");
+      }
+      continue;
+    }
+    if (!inside || line.empty() || absl::StartsWith(line, "---")) continue;
+    if (absl::StartsWith(line, "@---")) break;
+    const std::vector<absl::string_view> words = Words(line);
+    if (words[0] == "ID") {
+      columns = words.size() > 2 && words[1] == "TmpID" ? 4 : 2;
+      continue;
+    }
+    std::vector<int64_t> numbers(columns);
+    bool is_row = columns > 0 && words.size() > columns;
+    for (size_t i = 0; i < columns && is_row; ++i) is_row = absl::SimpleAtoi(words[i], &numbers[i]);
+    if (!is_row || numbers.back() < 0) {
+      return LineError(name, number, "this is no row of the table of callsites");
+    }
+    Callsite& callsite = callsites[numbers[0]];
+    callsite.id = numbers[0];
+    if (columns == 4) callsite.traced_id = numbers[1];
+    // An unknown frame has an address and no line. The operation stands last, on the innermost level.
+    const bool is_innermost = numbers.back() == 0;
+    size_t end = words.size();
+    if (is_innermost) callsite.operation = std::string(words[--end]);
+    int64_t line_number = 0;
+    size_t first = columns + 1;
+    std::string frame(words[columns]);
+    if (first < end && absl::SimpleAtoi(words[first], &line_number)) {
+      absl::StrAppend(&frame, ":", line_number);
+      ++first;
+    }
+    const std::vector<absl::string_view> function(words.begin() + static_cast<int64_t>(first),
+                                                  words.begin() + static_cast<int64_t>(end));
+    if (!function.empty()) absl::StrAppend(&frame, " ", absl::StrJoin(function, " "));
+    callsite.frames.push_back(std::move(frame));
+  }
+  if (!inside) return LineError(name, number, "there is no table of callsites (@--- Callsites: N)");
+  // Reports may list fewer levels, never fewer callsites; excerpts do.
+  if (callsites.empty() && announced > 0) {
+    return LineError(name, number, "the table of callsites is empty");
+  }
+  std::vector<Callsite> list;
+  for (auto& [id, callsite] : callsites) list.push_back(std::move(callsite));
+  return list;
+}
+
+absl::Status CheckCallsites(const std::vector<TracedCall>& calls,
+                            const std::vector<Callsite>& callsites, const std::string& name) {
+  std::map<int64_t, const Callsite*> by_id;
+  for (const Callsite& callsite : callsites) {
+    by_id[callsite.traced_id.value_or(callsite.id)] = &callsite;
+  }
+  for (const TracedCall& call : calls) {
+    const auto it = by_id.find(call.destination);
+    if (it == by_id.end()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          Printable(name), ": callsite ", call.destination, " of the trace is not in the table"));
+    }
+    if (absl::EqualsIgnoreCase(absl::StrCat("MPI_", it->second->operation), call.operation))
+      continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        Printable(name), ": callsite ", call.destination, " is ", Printable(call.operation),
+        " in the trace and ", Printable(it->second->operation),
+        " in the table: they are of different runs, or of different ranks"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace meridian

@@ -1,0 +1,385 @@
+#include "workload_model/curve_fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <set>
+
+#include "Eigen/Dense"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "xla_profiler/base/statistics.h"
+
+namespace meridian {
+namespace {
+
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
+constexpr int kMaxIterations = 25;
+constexpr int kDampedFrom = 9;
+constexpr double kSettled = 1e-6;
+// Huber: errors beyond so many deviations count by their size, not by its square.
+constexpr double kHuber = 1.345;
+constexpr double kDeviationsPerDistance = 1.4826;
+constexpr double kLeastDeviation = 0.02;
+// What is 0 has no logarithm.
+constexpr double kLeastValue = 1e-3;
+// A count of 0 among others.
+constexpr double kZeroCount = 0.5;
+// A transition in fewer cells than this is constant where there are more.
+constexpr size_t kLeastCells = 8;
+constexpr double kSingular = 1e-10;
+
+const std::vector<std::string>& AllTerms() {
+  static const auto& terms = *new std::vector<std::string>{"1", "lg n", "u^0.5", "u", "u^1.5"};
+  return terms;
+}
+
+const std::vector<std::vector<std::string>>& Ladder() {
+  static const auto& ladder = *new std::vector<std::vector<std::string>>{
+      {"1"},     {"1", "lg n"}, {"1", "u"}, {"1", "lg n", "u"}, {"1", "lg n", "u^0.5", "u"},
+      AllTerms()};
+  return ladder;
+}
+
+// Solves min |W^0.5 (X b - z)| with b >= 0 as Lawson and Hanson do, on the normal equations scaled to
+// a unit diagonal.
+VectorXd NonNegativeLeastSquares(const MatrixXd& x, const VectorXd& z, const VectorXd& weights) {
+  const Eigen::Index count = x.cols();
+  MatrixXd g = x.transpose() * weights.asDiagonal() * x;
+  VectorXd h = x.transpose() * weights.asDiagonal() * z;
+  VectorXd scale(count);
+  for (Eigen::Index i = 0; i < count; ++i) {
+    scale[i] = g(i, i) > 0 ? 1 / std::sqrt(g(i, i)) : 0;
+  }
+  g = scale.asDiagonal() * g * scale.asDiagonal();
+  h = scale.asDiagonal() * h;
+  VectorXd solution = VectorXd::Zero(count);
+  std::vector<Eigen::Index> free;
+  const double threshold = 1e-10 * h.cwiseAbs().maxCoeff();
+  std::set<Eigen::Index> refused;
+  for (int step = 0; step < 4 * count + 8; ++step) {
+    const VectorXd gradient = h - g * solution;
+    Eigen::Index enters = -1;
+    for (Eigen::Index i = 0; i < count; ++i) {
+      const bool is_free = std::find(free.begin(), free.end(), i) != free.end();
+      if (is_free || refused.count(i) > 0 || gradient[i] <= threshold) continue;
+      if (enters < 0 || gradient[i] > gradient[enters]) enters = i;
+    }
+    if (enters < 0) break;
+    free.push_back(enters);
+    while (!free.empty()) {
+      MatrixXd part(free.size(), free.size());
+      VectorXd right(free.size());
+      for (size_t i = 0; i < free.size(); ++i) {
+        right[static_cast<Eigen::Index>(i)] = h[free[i]];
+        for (size_t j = 0; j < free.size(); ++j) {
+          part(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) = g(free[i], free[j]);
+        }
+      }
+      const Eigen::LLT<MatrixXd> cholesky(part);
+      const bool is_singular =
+          cholesky.info() != Eigen::Success || cholesky.matrixLLT().diagonal().minCoeff() < 1e-6;
+      if (is_singular) {
+        refused.insert(free.back());
+        free.pop_back();
+        continue;
+      }
+      const VectorXd candidate = cholesky.solve(right);
+      // Goes as far as no coefficient becomes negative; those that become 0 are not free any more.
+      double share = 1;
+      for (size_t i = 0; i < free.size(); ++i) {
+        const double old_value = solution[free[i]];
+        const double new_value = candidate[static_cast<Eigen::Index>(i)];
+        if (new_value <= 0 && old_value > new_value) {
+          share = std::min(share, old_value / (old_value - new_value));
+        }
+      }
+      for (size_t i = 0; i < free.size(); ++i) {
+        solution[free[i]] += share * (candidate[static_cast<Eigen::Index>(i)] - solution[free[i]]);
+      }
+      if (share >= 1) break;
+      free.erase(std::remove_if(free.begin(), free.end(),
+                                [&](Eigen::Index i) {
+                                  if (solution[i] > 1e-14) return false;
+                                  solution[i] = 0;
+                                  return true;
+                                }),
+                 free.end());
+    }
+  }
+  return scale.asDiagonal() * solution;
+}
+
+// How errors weigh.
+enum class Loss {
+  // log(predicted / measured), wild ones less.
+  kLogarithmic,
+  // predicted / measured - 1, all alike.
+  kRelative,
+};
+
+// Fits the columns to the values, which are positive, by least squares that are weighted anew with
+// each iteration.
+VectorXd FitColumns(const MatrixXd& x, const VectorXd& y, Loss loss) {
+  VectorXd fitted = y, coefficients = VectorXd::Zero(x.cols());
+  for (int iteration = 0; iteration < kMaxIterations; ++iteration) {
+    VectorXd target = y, weights(y.size());
+    std::vector<double> distances;
+    for (Eigen::Index i = 0; i < y.size(); ++i) {
+      weights[i] = 1 / (fitted[i] * fitted[i]);
+      const double error = std::log(y[i] / fitted[i]);
+      distances.push_back(std::abs(error));
+      if (loss == Loss::kLogarithmic) {
+        target[i] = fitted[i] * std::clamp(1 + error, 0.2, 3.0);
+      }
+    }
+    if (loss == Loss::kLogarithmic && iteration > 0) {
+      const double deviation =
+          std::max(kLeastDeviation, kDeviationsPerDistance * Median(distances));
+      for (Eigen::Index i = 0; i < y.size(); ++i) {
+        const double distance = distances[static_cast<size_t>(i)];
+        if (distance > kHuber * deviation) weights[i] *= kHuber * deviation / distance;
+      }
+    }
+    coefficients = NonNegativeLeastSquares(x, target, weights);
+    VectorXd next = x * coefficients;
+    double change = 0;
+    for (Eigen::Index i = 0; i < y.size(); ++i) {
+      next[i] = std::max(next[i], kLeastValue * y[i]);
+      if (iteration >= kDampedFrom) next[i] = (next[i] + fitted[i]) / 2;
+      change = std::max(change, std::abs(next[i] / fitted[i] - 1));
+    }
+    fitted = next;
+    if (change < kSettled) break;
+  }
+  return coefficients;
+}
+
+// Fits the terms that change from point to point, and the constant.
+Model FitTerms(absl::Span<const MeasuredPoint> points, absl::Span<const std::string> terms,
+               double least_value, Loss loss, const FitOptions& options) {
+  Model model;
+  model.set_type(std::string(kNormal));
+  model.set_linear_size(options.linear_size);
+  double least_size = std::numeric_limits<double>::max();
+  for (const MeasuredPoint& point : points) {
+    least_size = std::min(least_size, point.cell.size);
+    const double volume = options.linear_size ? point.cell.size : std::exp2(point.cell.size);
+    model.set_most_u(std::max(model.most_u(), volume / point.cell.nodes));
+  }
+  model.set_least_size(least_size);
+  for (const std::string& term : terms) model.add_terms(term);
+  MatrixXd x(points.size(), terms.size());
+  VectorXd y(points.size());
+  for (size_t i = 0; i < points.size(); ++i) {
+    const std::vector<double> values = NormalTerms(model, points[i].cell);
+    for (size_t j = 0; j < values.size(); ++j) {
+      x(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) = values[j];
+    }
+    y[static_cast<Eigen::Index>(i)] = std::max(points[i].value, least_value);
+  }
+  // What is the same everywhere can not be told from the constant.
+  std::vector<Eigen::Index> kept;
+  for (Eigen::Index j = 0; j < x.cols(); ++j) {
+    const double most = x.col(j).maxCoeff(), least = x.col(j).minCoeff();
+    if (terms[static_cast<size_t>(j)] == "1" || most - least > kSingular * std::abs(most)) {
+      kept.push_back(j);
+    }
+  }
+  MatrixXd columns(x.rows(), kept.size());
+  VectorXd largest(kept.size());
+  model.clear_terms();
+  for (size_t j = 0; j < kept.size(); ++j) {
+    const auto to = static_cast<Eigen::Index>(j);
+    largest[to] = std::max(x.col(kept[j]).maxCoeff(), std::numeric_limits<double>::min());
+    columns.col(to) = x.col(kept[j]) / largest[to];
+    model.add_terms(terms[static_cast<size_t>(kept[j])]);
+  }
+  const VectorXd coefficients = FitColumns(columns, y, loss);
+  for (Eigen::Index j = 0; j < coefficients.size(); ++j) {
+    model.add_coefficients(coefficients[j] / largest[j]);
+  }
+  return model;
+}
+
+// Returns the points without those of one number of nodes, or of one size, for each of these; and
+// those that are left out.
+struct Fold {
+  std::vector<MeasuredPoint> fitted;
+  std::vector<MeasuredPoint> left_out;
+};
+
+std::vector<Fold> LeaveGroupsOut(absl::Span<const MeasuredPoint> points) {
+  std::vector<Fold> folds;
+  const auto add = [&](const std::function<double(const WorkloadCell&)>& key) {
+    std::set<double> groups;
+    for (const MeasuredPoint& point : points) groups.insert(key(point.cell));
+    if (groups.size() < 2) return;
+    for (double group : groups) {
+      Fold fold;
+      for (const MeasuredPoint& point : points) {
+        (key(point.cell) == group ? fold.left_out : fold.fitted).push_back(point);
+      }
+      folds.push_back(std::move(fold));
+    }
+  };
+  add([](const WorkloadCell& cell) { return cell.nodes; });
+  add([](const WorkloadCell& cell) { return cell.size; });
+  return folds;
+}
+
+double FoldLoss(const Model& model, const std::vector<MeasuredPoint>& points) {
+  double sum = 0;
+  for (const MeasuredPoint& point : points) {
+    const double predicted = std::max(EvaluateModel(model, point.cell), kLeastValue);
+    sum += std::min(1.0, std::abs(std::log(predicted / std::max(point.value, kLeastValue))));
+  }
+  return sum / static_cast<double>(points.size());
+}
+
+}  // namespace
+
+Model FitNormal(absl::Span<const MeasuredPoint> points, absl::Span<const std::string> terms,
+                const FitOptions& options) {
+  Model model = FitTerms(points, terms, kLeastValue, Loss::kLogarithmic, options);
+  return model.terms_size() == 1 ? ConstantModel(model.coefficients(0)) : model;
+}
+
+Model FitCount(absl::Span<const MeasuredPoint> points, const FitOptions& options) {
+  const bool is_constant = std::all_of(points.begin(), points.end(), [&](const MeasuredPoint& p) {
+    return p.value == points[0].value;
+  });
+  if (is_constant || points.size() < 4) {
+    std::vector<double> values;
+    for (const MeasuredPoint& point : points) values.push_back(point.value);
+    return ConstantModel(Median(values));
+  }
+  static const auto& terms =
+      *new std::vector<std::string>{"1", "s - s0", "sqrt n - 1", "(sqrt n - 1)(s - s0)"};
+  return FitTerms(points, terms, kZeroCount, Loss::kRelative, options);
+}
+
+absl::StatusOr<Model> FitType(absl::Span<const MeasuredPoint> points, const std::string& type,
+                              int order, const FitOptions& options) {
+  if (type == kConstant) {
+    std::vector<double> values;
+    for (const MeasuredPoint& point : points) values.push_back(point.value);
+    return ConstantModel(Median(values));
+  }
+  if (type == kNormal) return FitNormal(points, AllTerms(), options);
+  Model model;
+  model.set_type(type);
+  if (type == kPolynomial) {
+    for (int sum = 0; sum <= order; ++sum) {
+      for (int nodes = 0; nodes <= sum; ++nodes) {
+        model.add_terms(absl::StrCat(sum - nodes, ",", nodes));
+      }
+    }
+  } else if (type != kExponential && type != kBilinear) {
+    return absl::InvalidArgumentError(absl::StrCat("'", type, "' is no type that can be fitted"));
+  }
+  const int count = type == kPolynomial ? model.terms_size() : 4;
+  if (points.size() < static_cast<size_t>(count)) {
+    return absl::InvalidArgumentError(absl::StrCat("there are too few cells for a model of type ",
+                                                   type, ": ", points.size(), " for ", count,
+                                                   " coefficients"));
+  }
+  // Columns are scaled to at most 1: those of high powers span many decades.
+  const auto column = [&](int i, const WorkloadCell& cell) {
+    if (type != kPolynomial) {
+      const double values[] = {cell.nodes * cell.size, cell.nodes, cell.size, 1};
+      return values[i];
+    }
+    const int size_power = model.terms(i)[0] - '0', nodes_power = model.terms(i)[2] - '0';
+    return std::pow(cell.size, size_power) * std::pow(cell.nodes, nodes_power);
+  };
+  MatrixXd x(points.size(), count);
+  VectorXd y(points.size()), weights = VectorXd::Ones(points.size()), largest(count);
+  for (int j = 0; j < count; ++j) {
+    for (size_t i = 0; i < points.size(); ++i) {
+      x(static_cast<Eigen::Index>(i), j) = column(j, points[i].cell);
+    }
+    largest[j] = std::max(x.col(j).cwiseAbs().maxCoeff(), std::numeric_limits<double>::min());
+    x.col(j) /= largest[j];
+  }
+  for (size_t i = 0; i < points.size(); ++i) {
+    const double value = std::max(points[i].value, kLeastValue);
+    const auto row = static_cast<Eigen::Index>(i);
+    y[row] = type == kExponential ? std::log(value) : 1;
+    // Relative errors: each row divided by what was measured.
+    if (type != kExponential) x.row(row) /= value;
+  }
+  VectorXd coefficients;
+  for (int iteration = 0; iteration < kMaxIterations; ++iteration) {
+    const VectorXd roots = weights.cwiseSqrt();
+    Eigen::ColPivHouseholderQR<MatrixXd> solver(roots.asDiagonal() * x);
+    solver.setThreshold(1e-13);
+    if (solver.rank() < count) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the cells do not tell the coefficients of a model of type ", type,
+                       " apart: it takes more numbers of nodes, or sizes"));
+    }
+    coefficients = solver.solve(roots.asDiagonal() * y);
+    const VectorXd errors = x * coefficients - y;
+    std::vector<double> distances;
+    for (double error : errors) distances.push_back(std::abs(error));
+    const double deviation = std::max(kLeastDeviation, kDeviationsPerDistance * Median(distances));
+    for (Eigen::Index i = 0; i < weights.size(); ++i) {
+      weights[i] = std::min(1.0, kHuber * deviation / std::max(std::abs(errors[i]), kLeastValue));
+    }
+  }
+  for (int j = 0; j < count; ++j) model.add_coefficients(coefficients[j] / largest[j]);
+  return model;
+}
+
+ChosenModel ChooseModel(absl::Span<const MeasuredPoint> points, const FitOptions& options) {
+  const std::vector<Fold> folds = LeaveGroupsOut(points);
+  const bool is_constant = std::all_of(points.begin(), points.end(), [&](const MeasuredPoint& p) {
+    return p.value == points[0].value;
+  });
+  if (folds.empty() || is_constant) {
+    return {FitNormal(points, Ladder()[0], options), std::nullopt};
+  }
+  // By form, by fold.
+  std::vector<std::vector<double>> losses;
+  for (const std::vector<std::string>& terms : Ladder()) {
+    // Two cells for a coefficient.
+    if (terms.size() > 1 && 2 * terms.size() > points.size()) break;
+    std::vector<double>& of_form = losses.emplace_back();
+    for (const Fold& fold : folds) {
+      of_form.push_back(FoldLoss(FitNormal(fold.fitted, terms, options), fold.left_out));
+    }
+  }
+  const auto best = std::min_element(
+      losses.begin(), losses.end(), [](const auto& a, const auto& b) { return Mean(a) < Mean(b); });
+  for (size_t form = 0; form < losses.size(); ++form) {
+    std::vector<double> excess;
+    for (size_t fold = 0; fold < folds.size(); ++fold) {
+      excess.push_back(losses[form][fold] - (*best)[fold]);
+    }
+    const double mean = Mean(excess);
+    double squares = 0;
+    for (double value : excess) squares += (value - mean) * (value - mean);
+    const double count = static_cast<double>(folds.size());
+    const double error = std::sqrt(squares / std::max(1.0, count - 1) / count);
+    if (mean <= error) {
+      return {FitNormal(points, Ladder()[form], options), Mean(losses[form])};
+    }
+  }
+  return {FitNormal(points, AllTerms(), options), std::nullopt};
+}
+
+double MeanError(const Model& model, absl::Span<const MeasuredPoint> points) {
+  double sum = 0, count = 0;
+  for (const MeasuredPoint& point : points) {
+    if (!(point.value > 0)) continue;
+    sum += std::abs(EvaluateModel(model, point.cell) / point.value - 1);
+    ++count;
+  }
+  return count > 0 ? sum / count : 0;
+}
+
+}  // namespace meridian

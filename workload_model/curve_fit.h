@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models fitted to values at several places, and the choice between them.
+//
+// Values span decades and single runs are wild, so that what counts is log(predicted / measured),
+// with Huber's loss. The normal form has terms with a reason behind them, none of them negative:
+//
+//   1 + lg n + u^0.5 + u + u^1.5      u = 2^size / nodes, what one node has to do; the logarithm is
+//                                     that of trees of messages, u^1.5 is work that leaves the cache
+//
+// Forms are a ladder from CONSTANT to all five terms. Each number of nodes, and each size, is left
+// out in turn; the simplest form counts that is not worse than the best by more than one standard
+// error of their difference. Beyond what was fitted nothing grows faster than u.
+#ifndef WORKLOAD_MODEL_CURVE_FIT_H_
+#define WORKLOAD_MODEL_CURVE_FIT_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "workload_model/models.h"
+#include "workload_model/workload_model.pb.h"
+
+namespace meridian {
+
+struct MeasuredPoint {
+  WorkloadCell cell;
+  double value = 0;
+};
+
+struct FitOptions {
+  // The size itself is what a node shares, not its power of two.
+  bool linear_size = false;
+};
+
+// Returns the normal form of these terms: log least squares with Huber's loss, no coefficient
+// negative. There is at least one point; terms that are the same everywhere are left out.
+Model FitNormal(absl::Span<const MeasuredPoint> points, absl::Span<const std::string> terms,
+                const FitOptions& options);
+
+// Returns how often something happens: 1, size, sqrt(nodes) and their product, by relative least
+// squares; CONSTANT where it is the same everywhere.
+Model FitCount(absl::Span<const MeasuredPoint> points, const FitOptions& options);
+
+// Returns a model of that type: CONSTANT, EXPONENTIAL, BILINEAR, POLYNOMIAL (of that order, up to 4)
+// or NORMAL, with all terms. InvalidArgument when there are too few points, or the points do not
+// tell its coefficients apart.
+absl::StatusOr<Model> FitType(absl::Span<const MeasuredPoint> points, const std::string& type,
+                              int order, const FitOptions& options);
+
+struct ChosenModel {
+  Model model;
+  // Mean |log(predicted / measured)|, each at most 1, of what was left out; nullopt where nothing
+  // can be.
+  std::optional<double> left_out;
+};
+
+// Returns the form that the ladder leads to.
+ChosenModel ChooseModel(absl::Span<const MeasuredPoint> points, const FitOptions& options);
+
+// Returns mean |predicted / measured - 1|; measured zeros are left out.
+double MeanError(const Model& model, absl::Span<const MeasuredPoint> points);
+
+}  // namespace meridian
+
+#endif  // WORKLOAD_MODEL_CURVE_FIT_H_

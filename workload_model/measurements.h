@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What runs of a code at several places (nodes, size, threads) measured: how often it went from one
+// callsite to the next, how long that took each time, how many bytes moved.
+#ifndef WORKLOAD_MODEL_MEASUREMENTS_H_
+#define WORKLOAD_MODEL_MEASUREMENTS_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "workload_model/models.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
+
+namespace meridian {
+
+// Source and destination.
+using Transition = std::pair<int64_t, int64_t>;
+
+// Of one rank of one run.
+struct RunMeasurements {
+  std::string file;
+  WorkloadCell cell;
+  // In order of occurrence. Times are us. What comes from callsite 0 is no transition: its time
+  // counts from 1970.
+  std::map<Transition, std::vector<double>> times;
+  // Bytes by callsite.
+  std::map<int64_t, std::vector<double>> messages;
+};
+
+// A transition, or a callsite's messages, in one cell: the runs and ranks together.
+struct CellValue {
+  double count = 0;
+  double first = 0;
+  // The mean of all but the first; the first where there is one.
+  double steady = 0;
+  // How much the runs of the cell differ: 1.4826 times the median distance from their median, as a
+  // share of it.
+  double spread = 0;
+
+  double Sum() const { return count >= 1 ? first + (count - 1) * steady : count * steady; }
+};
+
+struct Measurements {
+  // In order; at most one of each.
+  std::vector<WorkloadCell> cells;
+  // By cell, for those that have it.
+  std::map<Transition, std::map<WorkloadCell, CellValue>> times;
+  std::map<int64_t, std::map<WorkloadCell, CellValue>> messages;
+  std::vector<std::string> notes;
+};
+
+// Returns the cell that a file's name tells: by named groups of a pattern (RE2: nodes, size and, if
+// there is one, threads) or, without one, in the form of the published data,
+// bfs_exectrace_16-16-1-20-0.txt for 16 nodes, 1 thread and size 20.
+absl::StatusOr<WorkloadCell> CellOfName(const std::string& path, const std::string& pattern);
+
+// Reads call traces (call_traces.h) and the motif's trace models, whose rows are TRACE or CONSTANT.
+absl::StatusOr<RunMeasurements> ParseMeasurements(absl::string_view text, const std::string& file,
+                                                  const WorkloadCell& cell);
+
+// Puts runs and ranks of one cell together: the median of their counts and times. Single times that
+// stand out, and are much of their run, are noted; they stay in.
+Measurements Aggregate(const std::vector<RunMeasurements>& runs);
+
+}  // namespace meridian
+
+#endif  // WORKLOAD_MODEL_MEASUREMENTS_H_
