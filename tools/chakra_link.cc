@@ -1,4 +1,5 @@
 // chakra_link: PyTorch execution traces and profiles made Chakra traces.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -9,9 +10,11 @@
 #include "chakra_export/pytorch/pytorch_workload.h"
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
+#include "tools/pipeline/run_files.h"
 #include "tools/profiles.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/trace_kind/trace_kind.h"
 
 ABSL_FLAG(
@@ -38,12 +41,18 @@ absl::Status SortRun(std::vector<std::string>* host_traces,
         "give either --run_dir or --host_traces and --device_traces: both name the traces");
   }
   FileSystem& files = FileSystem::Posix();
-  ASSIGN_OR_RETURN(const std::vector<std::string> paths,
-                   UserFiles(FLAGS_run_dir, {".json", ".json.gz"}, "run/"));
-  for (const std::string& path : paths) {
-    ASSIGN_OR_RETURN(const TraceKind kind, TellTraceKind(files, path));
-    if (kind == TraceKind::kPytorchEt) host_traces->push_back(path);
-    if (kind == TraceKind::kKineto) device_traces->push_back(path);
+  ASSIGN_OR_RETURN(const std::vector<std::string> folders,
+                   FindRunFolders(files, UserPath(FLAGS_run_dir)));
+  for (const std::string& folder : folders) {
+    ASSIGN_OR_RETURN(std::vector<std::string> names, files.List(folder));
+    std::sort(names.begin(), names.end(), NaturalLess);
+    for (const std::string& name : names) {
+      const std::string path = absl::StrCat(folder, "/", name);
+      const absl::StatusOr<TraceKind> kind = TellTraceKind(files, path);
+      if (!kind.ok()) continue;
+      if (*kind == TraceKind::kPytorchEt) host_traces->push_back(path);
+      if (*kind == TraceKind::kKineto) device_traces->push_back(path);
+    }
   }
   if (host_traces->empty() || host_traces->size() != device_traces->size()) {
     return absl::InvalidArgumentError(

@@ -381,9 +381,10 @@ bool WantsExample(int argc, char** argv) {
 }
 
 absl::StatusOr<int> Combine(bool example, const std::string& program) {
-  ASSIGN_OR_RETURN(const Job job, example ? ExampleJob(program) : ReadFlags());
+  ASSIGN_OR_RETURN(Job job, example ? ExampleJob(program) : ReadFlags());
   ASSIGN_OR_RETURN(const std::shared_ptr<FileSystem> files,
-                   ProfileFileSystem(job.request.files.traces));
+                   ProfileFileSystem(job.request.files.traces, InspectorTimes::kNeeded,
+                                     &job.request.files.notes));
   ASSIGN_OR_RETURN(CombineReport report, CombineRun(*files, job.request));
   if (!job.html.empty()) {
     RETURN_IF_ERROR(WriteReport("report", job.html, CombineReportHtml(report), &report));

@@ -7,7 +7,6 @@
 #include "absl/flags/reflection.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "tools/command.h"
 #include "tools/pipeline/run_files.h"
@@ -18,61 +17,53 @@
 
 ABSL_FLAG(std::string, run_dir, "",
           "The folder of a run, in place of a list: its profiles, or those of the run below its "
-          "plugins/profile/.");
+          "plugins/profile/. For combine also its snapshot pairs, offsets and probes.");
 
 namespace meridian {
 
 absl::StatusOr<std::vector<std::string>> UserProfiles(const absl::Flag<std::string>& flag,
                                                       absl::string_view example) {
-  std::string list = absl::GetFlag(FLAGS_run_dir);
-  if (list.empty()) {
-    RETURN_IF_ERROR(RequiredPath(flag, "file", example).status());
-    list = absl::GetFlag(flag);
-  } else if (!absl::GetFlag(flag).empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("give either --run_dir or --",
-                                                   absl::GetFlagReflectionHandle(flag).Name(),
-                                                   ": both name the profiles"));
-  } else {
-    // Says so when it is none, or holds none.
-    RETURN_IF_ERROR(FindRunFolders(FileSystem::Posix(), UserPath(FLAGS_run_dir)).status());
-  }
-  const ExpandOptions options = {
-      UserDirectory(), {".xplane.pb", ".xplane.pb.gz", ".json", ".json.gz", ".log", ".log.gz"}};
-  // A folder without profiles of its own may hold them below plugins/profile/.
-  std::vector<std::string> items;
-  for (absl::string_view item : absl::StrSplit(list, ',')) {
-    const std::string path = UserPath(std::string(item));
-    const absl::StatusOr<FileKind> kind = FileSystem::Posix().Kind(path);
-    const bool is_folder = kind.ok() && *kind == FileKind::kDirectory;
-    if (!is_folder || ExpandPaths(FileSystem::Posix(), item, options).ok()) {
-      items.push_back(std::string(item));
-      continue;
+  FileSystem& file_system = FileSystem::Posix();
+  const RunFilesOptions only_traces = {false, false, false};
+  if (!absl::GetFlag(FLAGS_run_dir).empty()) {
+    if (!absl::GetFlag(flag).empty()) {
+      return absl::InvalidArgumentError(absl::StrCat("give either --run_dir or --",
+                                                     absl::GetFlagReflectionHandle(flag).Name(),
+                                                     ": both name the profiles"));
     }
-    const absl::StatusOr<std::vector<std::string>> folders =
-        FindRunFolders(FileSystem::Posix(), path);
-    if (absl::IsNotFound(folders.status())) {
-      items.push_back(std::string(item));
-      continue;
-    }
-    RETURN_IF_ERROR(folders.status());
-    items.insert(items.end(), folders->begin(), folders->end());
+    ASSIGN_OR_RETURN(RunFiles run, FindRunFiles(file_system, UserPath(FLAGS_run_dir), only_traces));
+    return std::move(run.traces);
   }
-  ASSIGN_OR_RETURN(const std::vector<std::string> files,
-                   ExpandPaths(FileSystem::Posix(), absl::StrJoin(items, ","), options));
-  std::set<std::string> kept;
-  for (std::string& file : KeepProfiles(FileSystem::Posix(), files)) kept.insert(std::move(file));
+  RETURN_IF_ERROR(RequiredPath(flag, "file", example).status());
+  const ExpandOptions options = {UserDirectory(), ProfileSuffixes()};
+  std::vector<std::string> files;
   // What is named is read, or refused.
-  for (absl::string_view item : absl::StrSplit(list, ',')) {
-    kept.insert(UserPath(std::string(item)));
+  std::set<std::string> kept;
+  for (absl::string_view item : absl::StrSplit(absl::GetFlag(flag), ',')) {
+    const std::string path = UserPath(std::string(item));
+    kept.insert(path);
+    const absl::StatusOr<FileKind> kind = file_system.Kind(path);
+    if (kind.ok() && *kind == FileKind::kDirectory) {
+      // Its profiles, or those of the run below plugins/profile/.
+      const absl::StatusOr<RunFiles> run = FindRunFiles(file_system, path, only_traces);
+      if (run.ok()) {
+        files.insert(files.end(), run->traces.begin(), run->traces.end());
+        continue;
+      }
+    }
+    ASSIGN_OR_RETURN(const std::vector<std::string> expanded,
+                     ExpandPaths(file_system, item, options));
+    files.insert(files.end(), expanded.begin(), expanded.end());
   }
+  for (std::string& file : KeepProfiles(file_system, files)) kept.insert(std::move(file));
   std::vector<std::string> profiles;
   for (const std::string& file : files) {
     if (kept.count(file) > 0) {
       profiles.push_back(file);
-    } else if (const absl::StatusOr<TraceKind> kind = TellTraceKind(FileSystem::Posix(), file);
+    } else if (const absl::StatusOr<TraceKind> kind = TellTraceKind(file_system, file);
                kind.ok() && *kind == TraceKind::kTraceJson) {
       // It might be meant: execution traces and logs of others can not.
-      std::fprintf(stderr, "note: %s is %s and left out\n", Printable(file).c_str(),
+      std::fprintf(stderr, "note: %s was left out: it is %s\n", Printable(file).c_str(),
                    std::string(TraceKindText(*kind)).c_str());
     }
   }
@@ -80,11 +71,13 @@ absl::StatusOr<std::vector<std::string>> UserProfiles(const absl::Flag<std::stri
 }
 
 absl::StatusOr<std::shared_ptr<FileSystem>> ProfileFileSystem(
-    const std::vector<std::string>& profiles, InspectorTimes times) {
-  std::vector<std::string> notes;
+    const std::vector<std::string>& profiles, InspectorTimes times,
+    std::vector<std::string>* notes) {
+  std::vector<std::string> printed;
   absl::StatusOr<std::shared_ptr<FileSystem>> files =
-      InspectorLogsAsKineto(FileSystem::Posix(), profiles, UserInputOptions(), times, &notes);
-  for (const std::string& note : notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+      InspectorLogsAsKineto(FileSystem::Posix(), profiles, UserInputOptions(), times,
+                            notes == nullptr ? &printed : notes);
+  for (const std::string& note : printed) std::fprintf(stderr, "note: %s\n", note.c_str());
   return files;
 }
 

@@ -27,9 +27,11 @@ absl::StatusOr<std::vector<std::string>> UserProfiles(const absl::Flag<std::stri
                                                       absl::string_view example);
 
 // Returns the file system that these profiles are to be read from, in which logs of NCCL Inspector
-// are Kineto traces (inspector_logs.h). What to know about the logs is noted on standard error.
+// are Kineto traces (inspector_logs.h). What to know about the logs is appended to the notes, or
+// printed on standard error.
 absl::StatusOr<std::shared_ptr<FileSystem>> ProfileFileSystem(
-    const std::vector<std::string>& profiles, InspectorTimes times = InspectorTimes::kNeeded);
+    const std::vector<std::string>& profiles, InspectorTimes times = InspectorTimes::kNeeded,
+    std::vector<std::string>* notes = nullptr);
 
 }  // namespace meridian
 

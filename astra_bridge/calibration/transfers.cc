@@ -175,8 +175,10 @@ std::vector<ProfileFolder> SplitByFolder(const std::vector<std::string>& traces)
     std::string name = FolderOf(trace);
     const std::string parent = FolderOf(name);
     const Sessions& sessions = sessions_below[parent];
-    if (absl::EndsWith(parent, "plugins/profile") && sessions.folders.size() > 1 &&
-        !sessions.has_host_twice) {
+    // Names of other profiles hold the process and the time, and never come twice.
+    const bool is_named_after_host = absl::EndsWith(absl::StripSuffix(trace, ".gz"), ".xplane.pb");
+    if (is_named_after_host && absl::EndsWith(parent, "/plugins/profile") &&
+        sessions.folders.size() > 1 && !sessions.has_host_twice) {
       name = parent;
     }
     auto found = std::find_if(folders.begin(), folders.end(),

@@ -35,6 +35,7 @@
 #include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/base/utf8.h"
 #include "xla_profiler/kineto/event_table_json.h"
+#include "xla_profiler/kineto/kineto_collectives.h"
 #include "xla_profiler/trace_json/trace_json_reader.h"
 
 namespace meridian {
@@ -75,6 +76,7 @@ absl::StatusOr<RankTraces> ReadRank(FileSystem& file_system, const std::string& 
   ASSIGN_OR_RETURN(rank.device_file, OpenFile(file_system, device_path, options));
   const absl::string_view text = rank.device_file->bytes();
   ASSIGN_OR_RETURN(rank.device, LoadTraceJson(text, device_path));
+  RETURN_IF_ERROR(CheckOneRank(rank.device, device_path));
   const absl::Status times = RefuseInverted(rank.device.problems);
   if (!times.ok()) return Annotate(times, device_path);
   if (rank.device.table.base_ns() > kMaxBaseNs || rank.device.table.base_ns() < -kMaxBaseNs) {

@@ -16,6 +16,7 @@
 #include "xla_profiler/dependencies/device_dependencies.h"
 #include "xla_profiler/kineto/device_dependencies_json.h"
 #include "xla_profiler/kineto/event_table_json.h"
+#include "xla_profiler/kineto/kineto_collectives.h"
 #include "xla_profiler/trace_json/trace_json_reader.h"
 
 namespace meridian {
@@ -70,6 +71,7 @@ bool HasSyncEvents(const EventTable& table) {
 absl::StatusOr<TraceAnalysis> AnalyzeAsOurs(absl::string_view text, absl::string_view name,
                                             const TraceAnalysisOptions& options) {
   ASSIGN_OR_RETURN(const TraceJsonTable trace, LoadTraceJson(text, name));
+  RETURN_IF_ERROR(CheckOneRank(trace, name));
   const std::optional<int64_t> rank = trace.header.Find("distributedInfo").Find("rank").AsInt64();
   return AnalyzeLoadedTrace(trace, text, rank.value_or(0), options);
 }

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -50,6 +51,7 @@ namespace {
 constexpr double kMsPerPs = 1e-9;
 // The year 2001: earlier times do not count from 1970.
 constexpr int64_t kFirstUnixNs = 1'000'000'000'000'000'000;
+constexpr int64_t kLastUnixNs = 9'000'000'000'000'000'000;
 
 // The largest by magnitude.
 int64_t LargestCorrectionNs(const AlignmentStats& stats) {
@@ -59,7 +61,8 @@ int64_t LargestCorrectionNs(const AlignmentStats& stats) {
 }
 
 // Returns the host that TensorBoard's handler of PyTorch names its files after:
-// <host>_<process>.<time>.pt.trace.json. Empty for other names.
+// <host>_<process>.<time>.pt.trace.json; or NCCL Inspector its logs, <host>-pid<process>.log. Empty
+// for other names.
 std::string HostOfKinetoFile(absl::string_view path) {
   absl::string_view name = path.substr(path.rfind('/') + 1);
   absl::ConsumeSuffix(&name, ".gz");
@@ -105,7 +108,7 @@ class CombinePipeline {
                                       {TraceKind::kXSpace, TraceKind::kKineto}));
     is_kineto_ = kind == TraceKind::kKineto;
     for (const std::string& note : request_.files.notes) report_.add_notes(note);
-    if (is_kineto_) RETURN_IF_ERROR(CheckKinetoOutputs());
+    RETURN_IF_ERROR(CheckOutputKind());
     RETURN_IF_ERROR(CheckPaths());
     RETURN_IF_ERROR(Open());
     RETURN_IF_ERROR(AssignIds());
@@ -140,9 +143,17 @@ class CombinePipeline {
     AlignmentStats stats;
   };
 
-  // Kineto traces are combined to one like them, or to an XSpace when the name says so.
-  absl::Status CheckKinetoOutputs() const {
+  // Kineto traces are combined to one like them, or to an XSpace when the name says so; XSpaces to an
+  // XSpace.
+  absl::Status CheckOutputKind() const {
     const absl::string_view output = absl::StripSuffix(request_.output, ".gz");
+    if (!is_kineto_ && absl::EndsWith(output, ".json")) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--output=", request_.output,
+          ": XSpaces are combined to an XSpace (.xplane.pb or .xplane.pb.gz); name JSON "
+          "with --trace_json"));
+    }
+    if (!is_kineto_) return absl::OkStatus();
     if (!output.empty() && !absl::EndsWith(output, ".json") && !absl::EndsWith(output, ".pb")) {
       return absl::InvalidArgumentError(
           absl::StrCat("--output=", request_.output,
@@ -169,6 +180,7 @@ class CombinePipeline {
       for (const std::string& name : AlignedNames()) {
         outputs.push_back(absl::StrCat(AlignedFolder(), "/", name));
       }
+      if (is_kineto_) outputs.push_back(ManifestPath());
     }
     RETURN_IF_ERROR(CheckOutputPaths(inputs, outputs));
     for (const std::string& path : outputs) {
@@ -232,21 +244,22 @@ class CombinePipeline {
       ASSIGN_OR_RETURN(const TraceJsonTable trace, LoadTraceJson(file.bytes(), files.traces[n]));
       RETURN_IF_ERROR(CheckOneRank(trace, files.traces[n]));
       profiles_.push_back(ReadKinetoCollectives(trace, file.bytes(), files.traces[n]));
-      SessionInfo session;
-      session.profile_start_ns = trace.table.base_ns();
-      session.profile_stop_ns = LastEndNs(trace.table);
-      const std::string host = HostOfKinetoFile(files.traces[n]);
-      if (!host.empty()) session.hostnames.push_back(host);
-      ASSIGN_OR_RETURN(SessionClock clock,
-                       SessionClock::Create(files.traces[n], session, StartOf(n)));
-      const int64_t base_ns = trace.header.base_time_ns.value_or(0);
-      if (trace.table.base_ns() < kFirstUnixNs) {
+      if (trace.table.base_ns() < kFirstUnixNs || trace.table.base_ns() > kLastUnixNs) {
         return absl::InvalidArgumentError(
             absl::StrCat(files.traces[n],
                          ": its times do not count from 1970, and it has no "
                          "baseTimeNanoseconds that says from when; record it with a newer "
                          "version of PyTorch"));
       }
+      SessionInfo session;
+      session.profile_start_ns = trace.table.base_ns();
+      session.profile_stop_ns = LastEndNs(trace.table);
+      std::string host = HostOfKinetoFile(files.traces[n]);
+      if (host.empty()) host = trace.header.Find(kHostNameKey).AsString().value_or("");
+      if (!host.empty()) session.hostnames.push_back(host);
+      ASSIGN_OR_RETURN(SessionClock clock,
+                       SessionClock::Create(files.traces[n], session, StartOf(n)));
+      const int64_t base_ns = trace.header.base_time_ns.value_or(0);
       nodes_.push_back({std::nullopt, std::move(file), base_ns, std::move(session),
                         std::move(clock), std::nullopt, 0, AlignmentStats()});
     }
@@ -495,7 +508,8 @@ class CombinePipeline {
     const std::vector<size_t> order = ById();
     if (is_kineto_) {
       const bool wants_xspace = !request_.output.empty() && !WritesKineto();
-      if (!wants_xspace) RETURN_IF_ERROR(MergeKinetoTraces(order));
+      const bool wants_merged = WritesKineto() || (!wants_xspace && !HasExports());
+      if (wants_merged) RETURN_IF_ERROR(MergeKinetoTraces(order));
       if (!wants_xspace && !HasExports()) return absl::OkStatus();
       RETURN_IF_ERROR(MakeXSpaces());
     }
@@ -514,7 +528,10 @@ class CombinePipeline {
     const auto combine = [&](ByteSink& sink) -> absl::Status {
       ASSIGN_OR_RETURN(const std::vector<AlignmentStats> stats,
                        CombineXSpaces(inputs, options, sink));
-      for (size_t i = 0; i < order.size(); ++i) nodes_[order[i]].stats = stats[i];
+      // Of Kineto traces, what was merged has more: XSpaces have no instants.
+      for (size_t i = 0; i < order.size() && !WritesKineto(); ++i) {
+        nodes_[order[i]].stats = stats[i];
+      }
       return absl::OkStatus();
     };
     if (!request_.output.empty() && !WritesKineto()) {
@@ -557,10 +574,11 @@ class CombinePipeline {
           }));
     }
     if (!is_kineto_) return absl::OkStatus();
-    // Not *.json, so that nobody takes it for a trace: Perfetto tells by the content.
-    return outputs_.WriteText("perfetto_manifest", absl::StrCat(folder, "/perfetto_manifest"),
-                              PerfettoManifest(names));
+    return outputs_.WriteText("perfetto_manifest", ManifestPath(), PerfettoManifest(names));
   }
+
+  // Not *.json, so that nobody takes it for a trace: Perfetto tells by the content.
+  std::string ManifestPath() const { return absl::StrCat(AlignedFolder(), "/perfetto_manifest"); }
 
   // Says how Perfetto is to show an archive of the aligned Kineto traces, whose times each count
   // from a base of its own: https://perfetto.dev/docs/reference/perfetto-manifest.
@@ -595,7 +613,8 @@ class CombinePipeline {
         json.BeginObject();
         json.Member("file", names[first]);
         json.EndObject();
-        json.Member("offset_ns", nodes_[n].kineto_base_ns - nodes_[first].kineto_base_ns);
+        json.Member("offset_ns", SaturateToInt64(absl::int128(nodes_[n].kineto_base_ns) -
+                                                 nodes_[first].kineto_base_ns));
         json.EndObject();
       }
       json.EndObject();
@@ -629,10 +648,11 @@ class CombinePipeline {
     if (kind == "perfetto") {
       const std::vector<ViewedNode> nodes = ViewedNodes();
       ASSIGN_OR_RETURN(const SessionInfo session, ReadSessionInfo(combined));
-      planes = ViewerPlanes(alignment_.table, nodes, session.profile_start_ns.value_or(0));
+      const int64_t start_ns = session.profile_start_ns.value_or(0);
+      ASSIGN_OR_RETURN(planes, ViewerPlanes(alignment_.table, nodes, start_ns));
       ASSIGN_OR_RETURN(additions, XSpaceReader::FromBytes(planes, "what was found out"));
       options.additions = &*additions;
-      options.clock_readings = ReadClocks(nodes);
+      options.clock_readings = ReadClocks(nodes, start_ns);
     }
     options.progress = [&](uint64_t offset) { progress.Update(offset); };
     return outputs_.Write(kind, path, [&](ByteSink& sink) -> absl::Status {
@@ -715,15 +735,18 @@ class CombinePipeline {
       incomplete += instance.missing > 0 ? 1 : 0;
     }
     report_.mutable_happens_before()->set_incomplete(incomplete);
-    if (!table.members().empty()) {
-      int64_t first_ps = table.members()[0].start_ps, last_ps = table.members()[0].end_ps;
-      for (const CollectiveMember& member : table.members()) {
-        first_ps = std::min(first_ps, member.start_ps);
-        last_ps = std::max(last_ps, member.end_ps);
+    std::optional<int64_t> first_ps, last_ps;
+    for (const CollectiveInstance& instance : table.instances()) {
+      if (instance.missing > 0) continue;
+      for (const CollectiveMember& member : table.MembersOf(instance)) {
+        first_ps = std::min(member.start_ps, first_ps.value_or(member.start_ps));
+        last_ps = std::max(member.end_ps, last_ps.value_or(member.end_ps));
       }
-      report_.set_wall_ms(static_cast<double>(last_ps - first_ps) * kMsPerPs);
     }
-    // How many of the profiles with collectives have those of a step.
+    if (first_ps.has_value()) {
+      report_.set_wall_ms(static_cast<double>(*last_ps - *first_ps) * kMsPerPs);
+    }
+    // How many of the profiles that tell steps have collectives of one.
     std::map<int64_t, size_t> profiles_with;
     size_t profiles = 0;
     for (const ProfileCollectives& profile : run_.profiles) {
@@ -732,7 +755,7 @@ class CombinePipeline {
         if (event.step.has_value()) steps.insert(*event.step);
       }
       for (int64_t step : steps) ++profiles_with[step];
-      profiles += profile.events.empty() ? 0 : 1;
+      profiles += steps.empty() ? 0 : 1;
     }
     report_.set_steps(static_cast<int64_t>(profiles_with.size()));
     report_.set_steps_on_all_ranks(
@@ -775,6 +798,7 @@ class CombinePipeline {
     const CollectiveTable& table = alignment_.table;
     std::map<std::string, CombinedKind> kinds;
     for (const CollectiveInstance& instance : table.instances()) {
+      if (instance.missing > 0) continue;
       const MatchedOp& op = table.OpOf(instance);
       CombinedKind& kind = kinds[std::string(CollectiveKindName(op.kind))];
       kind.set_instances(kind.instances() + 1);

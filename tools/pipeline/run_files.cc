@@ -44,9 +44,12 @@ bool IsJsonl(absl::string_view name) {
   return absl::EndsWith(name, ".jsonl") || absl::EndsWith(name, ".jsonl.gz");
 }
 
-bool IsToldByContent(absl::string_view name) {
-  absl::ConsumeSuffix(&name, ".gz");
-  return absl::EndsWith(name, ".json") || absl::EndsWith(name, ".log");
+bool IsJson(absl::string_view name) {
+  return absl::EndsWith(absl::StripSuffix(name, ".gz"), ".json");
+}
+
+bool IsLog(absl::string_view name) {
+  return absl::EndsWith(absl::StripSuffix(name, ".gz"), ".log");
 }
 
 // Leaves out JSON and logs that are no profiles: execution traces, reports, what viewers made. What
@@ -55,10 +58,14 @@ std::vector<std::string> WithoutOthers(FileSystem& file_system, const std::strin
                                        std::vector<std::string> names) {
   names.erase(std::remove_if(names.begin(), names.end(),
                              [&](const std::string& name) {
-                               if (!IsToldByContent(name)) return false;
+                               if (!IsJson(name) && !IsLog(name)) return false;
                                const absl::StatusOr<TraceKind> kind =
                                    TellTraceKind(file_system, absl::StrCat(folder, "/", name));
+                               if (IsLog(name)) {
+                                 return !kind.ok() || *kind != TraceKind::kInspector;
+                               }
                                return kind.ok() && (*kind == TraceKind::kPytorchEt ||
+                                                    *kind == TraceKind::kCombinedKineto ||
                                                     *kind == TraceKind::kTraceJson ||
                                                     *kind == TraceKind::kUnknown);
                              }),
@@ -145,6 +152,10 @@ absl::StatusOr<std::string> SnapshotsOf(const std::string& trace,
 
 }  // namespace
 
+std::vector<std::string> ProfileSuffixes() {
+  return std::vector<std::string>(std::begin(kTraceSuffixes), std::end(kTraceSuffixes));
+}
+
 absl::StatusOr<std::vector<std::string>> FindRunFolders(FileSystem& file_system,
                                                         const std::string& run_dir) {
   ASSIGN_OR_RETURN(const FileKind kind, file_system.Kind(run_dir));
@@ -168,8 +179,8 @@ absl::StatusOr<std::vector<std::string>> FindRunFolders(FileSystem& file_system,
   if (runs.empty()) {
     return absl::NotFoundError(
         absl::StrCat("--run_dir=", run_dir,
-                     ": neither it nor plugins/profile/<run>/ below it holds *.xplane.pb files or "
-                     "Kineto traces"));
+                     ": neither it nor plugins/profile/<run>/ below it holds *.xplane.pb files, "
+                     "Kineto traces or logs of NCCL Inspector"));
   }
   ASSIGN_OR_RETURN(const bool are_one, AreOfDifferentHosts(file_system, runs));
   if (are_one) return runs;

@@ -32,6 +32,10 @@ struct RunFilesOptions {
   bool find_probes = true;
 };
 
+// Returns how names of profiles end: XSpaces, Kineto traces, logs of NCCL Inspector. The last two are
+// told from others of that name by their content.
+std::vector<std::string> ProfileSuffixes();
+
 // Returns the folders that hold the profiles of a run: the folder itself, or those below its
 // `plugins/profile/`, or below it, that hold some. Each host may have written a folder of its own,
 // named after when it did: several are those of one run when no host is in two of them.

@@ -144,14 +144,14 @@ std::string StaggeredText(const CombineReport& report) {
   const int64_t incomplete = report.happens_before().incomplete();
   std::string text;
   if (report.steps() > 0 && report.steps_on_all_ranks() < report.steps()) {
-    absl::StrAppend(&text, " Only ", WithThousands(report.steps_on_all_ranks()), " of ",
-                    Count(report.steps(), "step"),
-                    " are on all ranks: the profiles began or ended at different times.");
+    absl::StrAppend(&text, " All ranks have only ", WithThousands(report.steps_on_all_ranks()),
+                    " of the ", Count(report.steps(), "step"),
+                    ": the profiles began or ended at different times.");
   }
   if (incomplete > 0) {
-    absl::StrAppend(&text, " ", Count(incomplete, "collective"), " of ",
-                    WithThousands(report.happens_before().instances()),
-                    " lack some of their ranks and are not counted in what follows.");
+    absl::StrAppend(&text, " Ranks are missing in ", WithThousands(incomplete), " of ",
+                    Count(report.happens_before().instances(), "collective"),
+                    ", which are not counted in what follows.");
   }
   return text;
 }

@@ -241,14 +241,14 @@ TEST(CombineReportHtmlTest, StaggeredProfilesAreSaidToBe) {
   report.set_steps(6);
   report.set_steps_on_all_ranks(6);
   EXPECT_THAT(CombineReportHtml(report), HasSubstr("(6 on all ranks)"));
-  EXPECT_THAT(CombineReportHtml(report), Not(HasSubstr("Only")));
+  EXPECT_THAT(CombineReportHtml(report), Not(HasSubstr("have only")));
   report.set_steps_on_all_ranks(4);
   report.mutable_happens_before()->set_incomplete(12);
   EXPECT_THAT(
       CombineReportHtml(report),
-      HasSubstr("<span>Violations before: 37, after: 0. Only 4 of 6 steps are on all ranks: "
-                "the profiles began or ended at different times. 12 collectives of 50 lack "
-                "some of their ranks and are not counted in what follows.</span></div>"));
+      HasSubstr("<span>Violations before: 37, after: 0. All ranks have only 4 of the 6 steps: "
+                "the profiles began or ended at different times. Ranks are missing in 12 of 50 "
+                "collectives, which are not counted in what follows.</span></div>"));
 }
 
 TEST(CombineReportHtmlTest, WhatIsNotKnownIsNotZero) {

@@ -46,7 +46,7 @@ struct RankSkew {
   int64_t times_last = 0;
   // What the others waited, summed over the instances that it was last in.
   int64_t wait_caused_ps = 0;
-  // What it waited itself, and how long it was in it after that.
+  // What it waited itself for the last to start, and how long it took part after that, in ps.
   int64_t waited_ps = 0;
   int64_t transfer_ps = 0;
 };

@@ -1,12 +1,17 @@
 #include "trace_alignment/combine/viewer_planes.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
+#include <utility>
 
+#include "absl/numeric/int128.h"
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "trace_alignment/collectives/skew.h"
 #include "xla_profiler/base/picoseconds.h"
+#include "xla_profiler/base/timespan.h"
 #include "xla_profiler/xplane/clock_domain.h"
 #include "xla_profiler/xplane/plane_metadata_builder.h"
 #include "xla_profiler/xplane/xplane_schema.h"
@@ -14,24 +19,35 @@
 namespace meridian {
 namespace {
 
-// Corrections are straight between few knots.
+// Offsets are straight between few knots.
 constexpr int64_t kReadings = 64;
+// Protobuf's limit for a message.
+constexpr size_t kMaxBytes = std::numeric_limits<int32_t>::max();
 constexpr double kUsPerPs = 1e-6;
 
 // Calls fn with kReadings + 1 times from begin to end.
 template <typename Function>
 void ForEachReading(int64_t begin_ns, int64_t end_ns, const Function& fn) {
-  const int64_t length_ns = std::max<int64_t>(end_ns - begin_ns, 0);
+  const int64_t length_ns =
+      SaturateToInt64(std::max<absl::int128>(absl::int128(end_ns) - begin_ns, 0));
   for (int64_t i = 0; i <= kReadings; ++i) {
     fn(begin_ns + length_ns / kReadings * i + length_ns % kReadings * i / kReadings);
   }
 }
 
-// Returns by how much the node's clock is moved at that time of its own.
-int64_t CorrectionPs(const NodeClock& clock, int64_t time_ns) {
+// Returns how far the node's clock is ahead when it shows that time; nullopt for times that are too
+// far from the run's.
+std::optional<int64_t> OffsetPs(const NodeClock& clock, int64_t time_ns) {
   const absl::StatusOr<int64_t> time_ps = clock.run.ToRunPs(time_ns, 0);
-  if (!time_ps.ok()) return 0;
-  return LineClock(clock, ClockDomain::kHost).Map(*time_ps) - *time_ps;
+  if (!time_ps.ok()) return std::nullopt;
+  return NarrowToInt64(absl::int128(*time_ps) - LineClock(clock, ClockDomain::kHost).Map(*time_ps));
+}
+
+// Returns what the common clock shows when the node's shows that time.
+std::optional<int64_t> CommonNs(const ViewedNode& node, int64_t time_ns) {
+  const std::optional<int64_t> offset_ps = OffsetPs(*node.clock, time_ns);
+  if (!offset_ps.has_value()) return std::nullopt;
+  return NarrowToInt64(absl::int128(time_ns) - FloorToNs(*offset_ps));
 }
 
 void AddStat(int64_t id, double value, XEventProto* event) {
@@ -64,7 +80,7 @@ void AddCollectives(const CollectiveTable& table, int64_t start_ns, XPlaneProto*
       XEventProto* event = lines[member.rank].add_events();
       event->set_metadata_id(name);
       event->set_offset_ps(member.start_ps);
-      event->set_duration_ps(member.end_ps - member.start_ps);
+      event->set_duration_ps(Timespan::FromEndPoints(member.start_ps, member.end_ps).duration_ps());
       AddStat(bytes, op.operand_bytes, event);
       if (timing.has_value()) {
         AddStat(wait, static_cast<double>(timing->SkewPs(member)) * kUsPerPs, event);
@@ -80,9 +96,9 @@ void AddCollectives(const CollectiveTable& table, int64_t start_ns, XPlaneProto*
   }
 }
 
-void AddCorrections(absl::Span<const ViewedNode> nodes, int64_t start_ns, XPlaneProto* plane) {
+void AddOffsets(absl::Span<const ViewedNode> nodes, int64_t start_ns, XPlaneProto* plane) {
   plane->set_id(2);
-  plane->set_name("Clock corrections");
+  plane->set_name("Clock offsets");
   PlaneMetadataBuilder metadata(plane);
   const int64_t value = metadata.GetOrCreateStatMetadata("us")->id();
   XLineProto* line = plane->add_lines();
@@ -90,45 +106,55 @@ void AddCorrections(absl::Span<const ViewedNode> nodes, int64_t start_ns, XPlane
   line->set_name(std::string(kCounterLineName));
   for (const ViewedNode& node : nodes) {
     const int64_t name =
-        metadata.GetOrCreateEventMetadata(absl::StrCat("node ", node.id, ": moved by us"))->id();
+        metadata.GetOrCreateEventMetadata(absl::StrCat("node ", node.id, ": offset us"))->id();
     ForEachReading(node.begin_ns, node.end_ns, [&](int64_t time_ns) {
-      const int64_t moved_ps = CorrectionPs(*node.clock, time_ns);
-      const absl::StatusOr<int64_t> at_ps = RunClock(start_ns).ToRunPs(time_ns, moved_ps);
+      const std::optional<int64_t> offset_ps = OffsetPs(*node.clock, time_ns);
+      if (!offset_ps.has_value()) return;
+      const absl::StatusOr<int64_t> at_ps = RunClock(start_ns).ToRunPs(time_ns, -*offset_ps);
       if (!at_ps.ok()) return;
       XEventProto* event = line->add_events();
       event->set_metadata_id(name);
       event->set_offset_ps(*at_ps);
-      AddStat(value, static_cast<double>(moved_ps) * kUsPerPs, event);
+      AddStat(value, static_cast<double>(*offset_ps) * kUsPerPs, event);
     });
   }
 }
 
 }  // namespace
 
-std::string ViewerPlanes(const CollectiveTable& table, absl::Span<const ViewedNode> nodes,
-                         int64_t start_ns) {
+absl::StatusOr<std::string> ViewerPlanes(const CollectiveTable& table,
+                                         absl::Span<const ViewedNode> nodes, int64_t start_ns) {
   XSpaceProto space;
   if (!table.instances().empty()) AddCollectives(table, start_ns, space.add_planes());
-  AddCorrections(nodes, start_ns, space.add_planes());
+  AddOffsets(nodes, start_ns, space.add_planes());
+  if (space.ByteSizeLong() > kMaxBytes) {
+    return absl::ResourceExhaustedError(
+        "there are more collectives than a viewer's file can hold; export fewer steps");
+  }
   return space.SerializeAsString();
 }
 
-std::vector<ClockReading> ReadClocks(absl::Span<const ViewedNode> nodes) {
+std::vector<ClockReading> ReadClocks(absl::Span<const ViewedNode> nodes, int64_t start_ns) {
   std::vector<ClockReading> readings;
-  if (nodes.empty()) return readings;
-  int64_t begin_ns = nodes[0].begin_ns, end_ns = nodes[0].end_ns;
+  int64_t end_ns = start_ns;
   for (const ViewedNode& node : nodes) {
-    begin_ns = std::min(begin_ns, node.begin_ns);
-    end_ns = std::max(end_ns, node.end_ns);
+    end_ns = std::max(end_ns, CommonNs(node, node.end_ns).value_or(start_ns));
   }
-  ForEachReading(begin_ns, end_ns, [&](int64_t time_ns) {
+  ForEachReading(start_ns, end_ns, [&](int64_t time_ns) {
+    if (!readings.empty() && readings.back().time_ns == time_ns) return;
     ClockReading& reading = readings.emplace_back();
     reading.time_ns = time_ns;
     for (const ViewedNode& node : nodes) {
-      // Clocks are off by so little that the time at which the correction is looked up does not
-      // matter.
-      if (node.id < 0) continue;
-      reading.node_times_ns[node.id] = time_ns - FloorToNs(CorrectionPs(*node.clock, time_ns));
+      // Offsets are told by the node's own time: that is found from the common one's in two steps,
+      // since it changes by less than a thousandth of itself.
+      std::optional<int64_t> own_ns = time_ns;
+      for (int step = 0; step < 2 && own_ns.has_value(); ++step) {
+        const std::optional<int64_t> offset_ps = OffsetPs(*node.clock, *own_ns);
+        own_ns = offset_ps.has_value()
+                     ? NarrowToInt64(absl::int128(time_ns) + FloorToNs(*offset_ps))
+                     : std::nullopt;
+      }
+      if (own_ns.has_value()) reading.node_times_ns[node.id] = *own_ns;
     }
   });
   return readings;

@@ -3,7 +3,7 @@
 //
 //   Collectives         a line for each rank, a slice for each of its collectives; those of one
 //                       instance are joined by arrows, from who came first to who came last
-//   Clock corrections   a counter for each node: by how many microseconds its times were moved
+//   Clock offsets       a counter for each node: how many microseconds its clock was ahead
 #ifndef TRACE_ALIGNMENT_COMBINE_VIEWER_PLANES_H_
 #define TRACE_ALIGNMENT_COMBINE_VIEWER_PLANES_H_
 
@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "trace_alignment/clocks/node_clock.h"
 #include "trace_alignment/collectives/collective_table.h"
@@ -20,7 +21,7 @@ namespace meridian {
 
 struct ViewedNode {
   int64_t id = 0;
-  // Of its lines to the common clock. Must outlive what uses it.
+  // Takes times of its host to the common clock. Must outlive this object.
   const NodeClock* clock = nullptr;
   // When its profile began and ended, Unix time on its own clock.
   int64_t begin_ns = 0;
@@ -28,12 +29,13 @@ struct ViewedNode {
 };
 
 // Returns an XSpace whose times count from start_ns. The table's times are those of the common
-// clock.
-std::string ViewerPlanes(const CollectiveTable& table, absl::Span<const ViewedNode> nodes,
-                         int64_t start_ns);
+// clock. ResourceExhausted when there are too many collectives for one message of protobuf.
+absl::StatusOr<std::string> ViewerPlanes(const CollectiveTable& table,
+                                         absl::Span<const ViewedNode> nodes, int64_t start_ns);
 
-// Returns what the nodes' clocks showed now and then, from the first begin to the last end.
-std::vector<ClockReading> ReadClocks(absl::Span<const ViewedNode> nodes);
+// Returns what the nodes' clocks showed now and then, from the common clock's start_ns to the last
+// end.
+std::vector<ClockReading> ReadClocks(absl::Span<const ViewedNode> nodes, int64_t start_ns);
 
 }  // namespace meridian
 

@@ -16,7 +16,6 @@
 namespace meridian {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
 constexpr int64_t kBaseNs = 1'794'701'451'000'000'000;
@@ -38,7 +37,8 @@ TEST(ViewerPlanesTest, RanksHaveLinesOfTheirCollectives) {
   run.Add({op, 7, 1, 150'000'000, 300'000'000});
   const CollectiveTable table = run.Build();
   XSpaceProto space;
-  ASSERT_TRUE(space.ParseFromString(ViewerPlanes(table, {}, table.base_ns() - 1000)));
+  ASSERT_OK_AND_ASSIGN(const std::string bytes, ViewerPlanes(table, {}, table.base_ns() - 1000));
+  ASSERT_TRUE(space.ParseFromString(bytes));
   ASSERT_GE(space.planes_size(), 1);
   const XPlaneProto& plane = space.planes(0);
   EXPECT_EQ(plane.name(), "Collectives");
@@ -58,7 +58,7 @@ TEST(ViewerPlanesTest, RanksHaveLinesOfTheirCollectives) {
 }
 
 // Node 1 is 5 ms ahead at the beginning and 6 ms after a second.
-TEST(ViewerPlanesTest, CorrectionsFollowTheDrift) {
+TEST(ViewerPlanesTest, OffsetsFollowTheDrift) {
   NodeClock reference((RunClock(kBaseNs))), drifting((RunClock(kBaseNs)));
   ASSERT_OK_AND_ASSIGN(
       drifting.host_to_reference,
@@ -69,38 +69,48 @@ TEST(ViewerPlanesTest, CorrectionsFollowTheDrift) {
       {1, &drifting, kBaseNs + 5'000'000, kBaseNs + 1'006'000'000}};
   RunBuilder run(/*nodes=*/2);
   XSpaceProto space;
-  ASSERT_TRUE(space.ParseFromString(ViewerPlanes(run.Build(), nodes, kBaseNs)));
+  ASSERT_OK_AND_ASSIGN(const std::string bytes, ViewerPlanes(run.Build(), nodes, kBaseNs));
+  ASSERT_TRUE(space.ParseFromString(bytes));
   ASSERT_THAT(space.planes(), SizeIs(1));
   const XPlaneProto& plane = space.planes(0);
-  EXPECT_EQ(plane.name(), "Clock corrections");
+  EXPECT_EQ(plane.name(), "Clock offsets");
   ASSERT_THAT(plane.lines(), SizeIs(1));
   std::map<std::string, std::vector<std::pair<int64_t, double>>> values;
   for (const XEventProto& event : plane.lines(0).events()) {
     values[plane.event_metadata().at(event.metadata_id()).name()].push_back(
         {event.offset_ps(), FindStat(plane, event, "us")->double_value()});
   }
-  ASSERT_THAT(values["node 0: moved by us"], SizeIs(65));
-  EXPECT_EQ(values["node 0: moved by us"].back().second, 0);
+  ASSERT_THAT(values["node 0: offset us"], SizeIs(65));
+  EXPECT_EQ(values["node 0: offset us"].back().second, 0);
   // At times of the common clock.
-  const auto& moved = values["node 1: moved by us"];
+  const auto& moved = values["node 1: offset us"];
   ASSERT_THAT(moved, SizeIs(65));
-  EXPECT_EQ(moved.front(), std::make_pair(int64_t{0}, -5000.0));
-  EXPECT_EQ(moved.back(), std::make_pair(kSecondPs, -6000.0));
+  EXPECT_EQ(moved.front(), std::make_pair(int64_t{0}, 5000.0));
+  EXPECT_EQ(moved.back(), std::make_pair(kSecondPs, 6000.0));
 }
 
-TEST(ViewerPlanesTest, ClocksAreReadTogether) {
-  NodeClock reference((RunClock(kBaseNs))), ahead((RunClock(kBaseNs)));
-  ASSERT_OK_AND_ASSIGN(ahead.host_to_reference,
-                       ClockMap::Create({{5'000'000, 0}, {kSecondPs + 5'000'000, kSecondPs}},
-                                        ClockMap::OnDisorder::kRefuse));
-  const std::vector<ClockReading> readings = ReadClocks(std::vector<ViewedNode>{
-      {0, &reference, kBaseNs, kBaseNs + 1000}, {4, &ahead, kBaseNs + 500, kBaseNs + 6400}});
+// Node 4 is 20 ms behind and gains 1000 ppm.
+TEST(ViewerPlanesTest, ClocksAreReadTogetherAndInOrder) {
+  NodeClock reference((RunClock(kBaseNs))), behind((RunClock(kBaseNs)));
+  ASSERT_OK_AND_ASSIGN(
+      behind.host_to_reference,
+      ClockMap::Create({{-20'000'000'000, 0}, {kSecondPs - 19'000'000'000, kSecondPs}},
+                       ClockMap::OnDisorder::kRefuse));
+  const std::vector<ViewedNode> nodes = {{0, &reference, kBaseNs, kBaseNs + 1'000'000'000},
+                                         {4, &behind, kBaseNs - 20'000'000, kBaseNs + 981'000'000}};
+  const std::vector<ClockReading> readings = ReadClocks(nodes, kBaseNs);
   ASSERT_THAT(readings, SizeIs(65));
-  EXPECT_EQ(readings[0].time_ns, kBaseNs);
-  EXPECT_EQ(readings[64].time_ns, kBaseNs + 6400);
-  EXPECT_THAT(readings[1].node_times_ns,
-              ElementsAre(std::make_pair(0, kBaseNs + 100), std::make_pair(4, kBaseNs + 5100)));
-  EXPECT_THAT(ReadClocks({}), SizeIs(0));
+  EXPECT_EQ(readings.front().time_ns, kBaseNs);
+  EXPECT_EQ(readings.back().time_ns, kBaseNs + 1'000'000'000);
+  for (size_t i = 1; i < readings.size(); ++i) {
+    EXPECT_GT(readings[i].time_ns, readings[i - 1].time_ns);
+  }
+  EXPECT_EQ(readings[32].node_times_ns.at(0), kBaseNs + 500'000'000);
+  EXPECT_NEAR(static_cast<double>(readings[32].node_times_ns.at(4) - kBaseNs), 480'500'000, 30);
+  // Within 10 ns there are ten different times; without nodes, the start alone.
+  EXPECT_THAT(ReadClocks(std::vector<ViewedNode>{{0, &reference, kBaseNs, kBaseNs + 10}}, kBaseNs),
+              SizeIs(11));
+  EXPECT_THAT(ReadClocks({}, kBaseNs), SizeIs(1));
 }
 
 }  // namespace

@@ -193,6 +193,45 @@ class SubsequenceResolver {
   size_t next_run_ = 0;
 };
 
+// Resolves what has no id of its own though others have: messages, which each rank counts for itself.
+// Events of ops of which some event has an id are left alone: theirs is lost.
+void ResolveWithoutIds(absl::Span<const ProfileCollectives> profiles, RunResolution* resolution) {
+  absl::flat_hash_set<absl::uint128> with_ids;
+  bool lacks_some = false;
+  for (const ProfileCollectives& profile : profiles) {
+    std::vector<bool> has_ids(profile.ops.size());
+    for (const CollectiveEvent& event : profile.events) {
+      has_ids[event.op] = has_ids[event.op] || event.run_id.has_value();
+      lacks_some |= !event.run_id.has_value();
+    }
+    const std::vector<absl::uint128> identities = OpIdentities(profile);
+    for (size_t op = 0; op < identities.size(); ++op) {
+      if (has_ids[op]) with_ids.insert(identities[op]);
+    }
+  }
+  if (!lacks_some) return;
+  RunResolution in_order;
+  SubsequenceResolver resolver(&in_order);
+  for (size_t p = 0; p < profiles.size(); ++p) {
+    ProfileCollectives part;
+    part.trace = profiles[p].trace;
+    part.ops = profiles[p].ops;
+    part.devices = profiles[p].devices;
+    std::vector<bool> has_ids;
+    for (absl::uint128 identity : OpIdentities(part))
+      has_ids.push_back(with_ids.contains(identity));
+    std::vector<size_t> places;
+    for (size_t e = 0; e < profiles[p].events.size(); ++e) {
+      if (has_ids[profiles[p].events[e].op]) continue;
+      part.events.push_back(profiles[p].events[e]);
+      places.push_back(e);
+    }
+    resolver.Add(part);
+    for (size_t e = 0; e < places.size(); ++e) resolution->runs[p][places[e]] = in_order.runs[p][e];
+  }
+  resolution->notes.insert(resolution->notes.end(), in_order.notes.begin(), in_order.notes.end());
+}
+
 }  // namespace
 
 absl::string_view RunMethodName(RunMethod method) {
@@ -219,6 +258,7 @@ RunResolution ResolveRuns(absl::Span<const ProfileCollectives> profiles) {
                          " run ids occur in more than one profile");
   if (sharing.can_be_trusted) {
     ResolveByRunId(profiles, &resolution);
+    ResolveWithoutIds(profiles, &resolution);
   } else if (MostEventsHaveAStep(profiles)) {
     resolution.method = RunMethod::kStep;
     resolution.notes.push_back(absl::StrCat("executions matched by step number: ", why));

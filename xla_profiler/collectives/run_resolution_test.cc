@@ -54,6 +54,18 @@ TEST(RunResolutionTest, SharedRunIdsAreBelieved) {
   EXPECT_THAT(Runs(runs.runs[1]), ElementsAre(6, 7));
 }
 
+// Messages, which have no ids, beside collectives that have: in their order. An event of an op that
+// has ids elsewhere has lost its own.
+TEST(RunResolutionTest, WhatNeverHasIdsIsMatchedInOrder) {
+  const std::vector<ProfileCollectives> profiles = {
+      Profile({{1, {}, {}}, {0, 6, {}}, {1, {}, {}}, {0, 7, {}}, {0, {}, {}}}),
+      Profile({{0, 6, {}}, {1, {}, {}}, {1, {}, {}}, {0, 7, {}}})};
+  const RunResolution runs = ResolveRuns(profiles);
+  EXPECT_EQ(runs.method, RunMethod::kRunId);
+  EXPECT_THAT(Runs(runs.runs[0]), ElementsAre(0, 6, 1, 7, kUnknownId));
+  EXPECT_THAT(Runs(runs.runs[1]), ElementsAre(6, 0, 1, 7));
+}
+
 TEST(RunResolutionTest, AProfileThatBeganLateSharesWhatItHas) {
   // One of six ids is shared; all others are older than the second profile.
   const std::vector<ProfileCollectives> profiles = {

@@ -57,13 +57,17 @@ class CollectiveSummary {
  public:
   void Add(const ProfileCollectives& profile) {
     std::vector<Row*> rows_of_ops;
+    std::vector<bool> has_events(profile.ops.size());
     for (const CollectiveOp& op : profile.ops) {
       rows_of_ops.push_back(&rows_[{op.kind, op.operand_bytes, GroupsText(op)}]);
     }
     for (const CollectiveEvent& event : profile.events) {
-      const CollectiveOp& op = profile.ops[event.op];
-      rows_of_ops[event.op]->instructions.insert({op.module, op.instruction});
       Add(event, rows_of_ops[event.op]);
+      has_events[event.op] = true;
+    }
+    for (size_t i = 0; i < profile.ops.size(); ++i) {
+      const CollectiveOp& op = profile.ops[i];
+      if (has_events[i]) rows_of_ops[i]->instructions.insert({op.module, op.instruction});
     }
   }
 

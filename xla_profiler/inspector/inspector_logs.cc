@@ -12,7 +12,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "xla_profiler/base/content_hash.h"
 #include "xla_profiler/base/errors.h"
@@ -20,17 +19,20 @@
 #include "xla_profiler/base/json/json_value.h"
 #include "xla_profiler/base/json/json_writer.h"
 #include "xla_profiler/base/tables/text_table.h"
-#include "xla_profiler/hlo/replica_groups.h"
+#include "xla_profiler/kineto/kineto_collectives.h"
 #include "xla_profiler/trace_kind/trace_kind.h"
 
 namespace meridian {
 namespace {
 
 constexpr int64_t kNsPerUs = 1000;
-// No operation takes longer (12 days); what would is a difference of clocks gone wrong.
-constexpr int64_t kMaxTookUs = int64_t{1} << 40;
-// Unix times beyond are no microseconds.
+// No operation takes longer (19 hours); what would is a difference of clocks gone wrong.
+constexpr int64_t kMaxTookUs = int64_t{1} << 36;
+// Unix times from 2001 on; what lies beyond is no time in microseconds.
+constexpr int64_t kLeastUnixUs = 1'000'000'000'000'000;
 constexpr int64_t kMaxUnixUs = int64_t{1} << 53;
+// No communicator has more ranks.
+constexpr int64_t kMaxRanks = int64_t{1} << 16;
 // Between operations whose times are not known.
 constexpr int64_t kPauseUs = 10;
 
@@ -54,7 +56,7 @@ std::optional<int64_t> Microseconds(const JsonValue& value, int64_t most) {
 // 0 stands for what was not seen.
 std::optional<int64_t> UnixTime(const JsonValue& value) {
   const std::optional<int64_t> us = Microseconds(value, kMaxUnixUs);
-  return us.value_or(0) == 0 ? std::nullopt : us;
+  return us.value_or(0) < kLeastUnixUs ? std::nullopt : us;
 }
 
 void ReadTimes(const JsonValue& trace, absl::string_view prefix, InspectorOp* op) {
@@ -74,13 +76,32 @@ void ReadTimes(const JsonValue& trace, absl::string_view prefix, InspectorOp* op
   if (last_us.has_value()) op->ended_us = std::min(*last_us, op->ended_us.value_or(*last_us));
 }
 
+// What is equal on all ranks of a collective: communicator, kind and number.
+using OpKey = std::tuple<std::string, std::string, int64_t>;
+
+OpKey KeyOf(const InspectorOp& op) { return {op.communicator, op.name, op.number}; }
+
 // Who wrote the operations that follow.
 struct Writer {
+  bool is_known = false;
   std::string communicator;
   int64_t rank = -1;
   int64_t ranks = 0;
   int64_t dumped_us = 0;
 };
+
+Writer ReadWriter(const JsonValue& header, const JsonValue& metadata, InspectorLog* log) {
+  Writer writer;
+  writer.communicator = header.Find("id").AsString().value_or("");
+  writer.rank = header.Find("rank").AsInt64().value_or(-1);
+  writer.ranks = header.Find("n_ranks").AsInt64().value_or(0);
+  writer.is_known = !writer.communicator.empty() && writer.rank >= 0 &&
+                    writer.rank < writer.ranks && writer.ranks <= kMaxRanks;
+  writer.dumped_us = Microseconds(metadata.Find("dump_timestamp_us"), kMaxUnixUs).value_or(0);
+  log->pid = metadata.Find("pid").AsInt64().value_or(log->pid);
+  log->hostname = metadata.Find("hostname").AsString().value_or(log->hostname);
+  return writer;
+}
 
 std::optional<InspectorOp> ReadOp(const JsonValue& perf, absl::string_view prefix,
                                   const Writer& writer) {
@@ -96,7 +117,7 @@ std::optional<InspectorOp> ReadOp(const JsonValue& perf, absl::string_view prefi
   const std::optional<int64_t> number = find("sn").AsInt64();
   const std::optional<int64_t> bytes = BytesOf(find("msg_size_bytes"));
   const std::optional<int64_t> took_us = Microseconds(find("exec_time_us"), kMaxTookUs);
-  if (op.name.empty() || !number.has_value() || !bytes.has_value() || !took_us.has_value()) {
+  if (op.name.empty() || number.value_or(-1) < 0 || !bytes.has_value() || !took_us.has_value()) {
     return std::nullopt;
   }
   op.number = *number;
@@ -121,8 +142,10 @@ struct KinetoCall {
   int64_t out_bytes = 0;
 };
 
+// Nullopt for kinds that are not known, and for more bytes than there are.
 std::optional<KinetoCall> CallOf(const InspectorOp& op) {
-  const int64_t all = op.bytes > kMaxUnixUs ? op.bytes : op.bytes * op.ranks;
+  int64_t all = 0;
+  if (__builtin_mul_overflow(op.bytes, op.ranks, &all)) return std::nullopt;
   if (op.name == "AllReduce") return KinetoCall{"allreduce", op.bytes, op.bytes};
   if (op.name == "AllGather") return KinetoCall{"_allgather_base", op.bytes, all};
   if (op.name == "ReduceScatter") return KinetoCall{"_reduce_scatter_base", all, op.bytes};
@@ -133,28 +156,36 @@ std::optional<KinetoCall> CallOf(const InspectorOp& op) {
   return std::nullopt;
 }
 
-// What is equal on all ranks of a collective: communicator, kind and number.
-using OpKey = std::tuple<std::string, std::string, int64_t>;
-
-OpKey KeyOf(const InspectorOp& op) { return {op.communicator, op.name, op.number}; }
-
 // Logs that belong together, and who is who in them.
 class InspectorRun {
  public:
   static absl::StatusOr<InspectorRun> Create(std::vector<const InspectorLog*> logs) {
     InspectorRun run;
     run.logs_ = std::move(logs);
-    // The rank of each log in its communicators.
+    // The rank of each log in its communicators, and the log of each rank.
     std::vector<std::map<std::string, int64_t>> rank_in(run.logs_.size());
+    std::map<std::pair<std::string, int64_t>, size_t> log_of;
     for (size_t i = 0; i < run.logs_.size(); ++i) {
+      const std::string path = Printable(run.logs_[i]->path);
       for (const InspectorOp& op : run.logs_[i]->ops) {
-        run.sizes_[op.communicator] = op.ranks;
-        const auto [it, is_new] = rank_in[i].insert({op.communicator, op.rank});
-        if (is_new || it->second == op.rank) continue;
+        const int64_t size = run.sizes_.insert({op.communicator, op.ranks}).first->second;
+        const int64_t rank = rank_in[i].insert({op.communicator, op.rank}).first->second;
+        const size_t other = log_of.insert({{op.communicator, op.rank}, i}).first->second;
+        if (size == op.ranks && rank == op.rank && other == i) continue;
+        const std::string communicator = Printable(op.communicator);
+        if (size != op.ranks) {
+          return absl::InvalidArgumentError(absl::StrCat(path, ": the communicator ", communicator,
+                                                         " has ", op.ranks, " ranks here and ",
+                                                         size, " before"));
+        }
+        if (rank != op.rank) {
+          return absl::InvalidArgumentError(absl::StrCat(
+              path, ": one process has the ranks ", rank, " and ", op.rank, " of the communicator ",
+              communicator, "; only jobs with one process per GPU can be told"));
+        }
         return absl::InvalidArgumentError(
-            absl::StrCat(Printable(run.logs_[i]->path), ": one process has the ranks ", it->second,
-                         " and ", op.rank, " of the communicator ", Printable(op.communicator),
-                         "; only jobs with one process per GPU can be told"));
+            absl::StrCat(Printable(run.logs_[other]->path), " and ", path, " are both of rank ",
+                         op.rank, " of the communicator ", communicator, "; is it one log twice?"));
       }
     }
     std::map<std::string, int64_t> logs_with;
@@ -168,16 +199,25 @@ class InspectorRun {
         world = communicator;
       }
     }
-    run.has_world_ = logs_with[world] == static_cast<int64_t>(run.logs_.size());
-    run.world_size_ = run.has_world_ ? run.sizes_[world] : static_cast<int64_t>(run.logs_.size());
+    // A log without operations of all ranks has one of the ranks that are left.
+    const bool has_world = run.sizes_[world] >= static_cast<int64_t>(run.logs_.size());
+    run.world_size_ = has_world ? run.sizes_[world] : static_cast<int64_t>(run.logs_.size());
+    int64_t next = 0;
     for (size_t i = 0; i < run.logs_.size(); ++i) {
-      run.ranks_.push_back(run.has_world_ ? rank_in[i][world] : static_cast<int64_t>(i));
+      const auto stated = rank_in[i].find(world);
+      if (has_world && stated != rank_in[i].end()) {
+        run.ranks_.push_back(stated->second);
+      } else {
+        while (has_world && log_of.count({world, next}) > 0) ++next;
+        run.ranks_.push_back(next++);
+        run.guessed_.push_back(i);
+      }
       for (const auto& [communicator, rank] : rank_in[i]) {
         run.members_[communicator][rank] = run.ranks_[i];
       }
     }
-    if (run.has_world_) {
-      for (int64_t rank = 0; rank < run.world_size_; ++rank) run.members_[world][rank] = rank;
+    for (int64_t rank = 0; rank < run.world_size_ && has_world; ++rank) {
+      run.members_[world][rank] = rank;
     }
     return run;
   }
@@ -185,14 +225,18 @@ class InspectorRun {
   const std::vector<const InspectorLog*>& logs() const { return logs_; }
   int64_t rank(size_t log) const { return ranks_[log]; }
   int64_t world_size() const { return world_size_; }
-  // False when no communicator has all ranks, so that they are positions of the logs.
-  bool has_world() const { return has_world_; }
+  // Positions of logs that have no operation of the largest communicator: their ranks are guesses.
+  const std::vector<size_t>& guessed() const { return guessed_; }
 
-  // Returns the ranks of a communicator in its order; fewer than it has where logs are missing.
-  std::vector<int64_t> MembersOf(const std::string& communicator) const {
-    std::vector<int64_t> ranks;
-    for (const auto& [inside, rank] : members_.at(communicator)) ranks.push_back(rank);
-    return ranks;
+  // Returns the communicators of which all ranks are known, with these in their order.
+  std::vector<std::pair<std::string, std::vector<int64_t>>> Communicators() const {
+    std::vector<std::pair<std::string, std::vector<int64_t>>> result;
+    for (const auto& [communicator, members] : members_) {
+      if (static_cast<int64_t>(members.size()) != sizes_.at(communicator)) continue;
+      result.push_back({communicator, {}});
+      for (const auto& [inside, rank] : members) result.back().second.push_back(rank);
+    }
+    return result;
   }
 
   // Nullopt when no log is of that rank of the communicator.
@@ -204,7 +248,7 @@ class InspectorRun {
 
   // Gives operations times that nobody noted: all ranks of one end together, one operation comes
   // after the other.
-  std::map<OpKey, int64_t> MadeUpEnds() const {
+  absl::StatusOr<std::map<OpKey, int64_t>> MadeUpEnds() const {
     struct Span {
       int64_t dumped_us = std::numeric_limits<int64_t>::max();
       int64_t took_us = 0;
@@ -222,9 +266,13 @@ class InspectorRun {
     std::stable_sort(order.begin(), order.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     std::map<OpKey, int64_t> ends_us;
-    int64_t now_us = order.empty() ? 0 : order[0].first;
+    int64_t now_us = kLeastUnixUs;
     for (const auto& [dumped_us, key] : order) {
-      now_us = std::max(now_us, dumped_us) + spans[*key].took_us + kPauseUs;
+      now_us += spans[*key].took_us + kPauseUs;
+      if (now_us > kMaxUnixUs) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            Printable(logs_[0]->path), ": operations take longer in sum than can be counted"));
+      }
       ends_us[*key] = now_us;
     }
     return ends_us;
@@ -233,12 +281,12 @@ class InspectorRun {
  private:
   std::vector<const InspectorLog*> logs_;
   std::map<std::string, int64_t> sizes_;
-  // Of the logs.
+  // The rank of each log.
   std::vector<int64_t> ranks_;
-  // By communicator, and by the rank in it.
+  std::vector<size_t> guessed_;
+  // The ranks of a communicator, by their numbers in it.
   std::map<std::string, std::map<int64_t, int64_t>> members_;
   int64_t world_size_ = 0;
-  bool has_world_ = false;
 };
 
 // Returns the positions of logs that share communicators, directly or through others, together.
@@ -286,10 +334,6 @@ void WriteArgs(const InspectorRun& run, const TimedOp& timed, int64_t correlatio
   json->Member("Group size", op.ranks);
   json->Member("dtype", "Byte");
   json->Member("Process Group Name", op.communicator);
-  const std::vector<int64_t> members = run.MembersOf(op.communicator);
-  if (static_cast<int64_t>(members.size()) == op.ranks) {
-    json->Member("Process Group Ranks", absl::StrCat("[", absl::StrJoin(members, ", "), "]"));
-  }
   if (op.peer.has_value()) {
     const std::optional<int64_t> peer = run.MemberOf(op.communicator, *op.peer);
     if (peer.has_value()) json->Member(op.name == "Send" ? "Dst Rank" : "Src Rank", *peer);
@@ -327,7 +371,18 @@ std::string WriteKineto(const InspectorRun& run, size_t log, const std::vector<T
   json.Member("backend", "nccl");
   json.Member("rank", run.rank(log));
   json.Member("world_size", run.world_size());
+  json.Key("pg_config");
+  json.BeginArray();
+  for (const auto& [communicator, ranks] : run.Communicators()) {
+    json.BeginObject();
+    json.Member("pg_name", communicator);
+    json.Key("ranks");
+    json.List(ranks);
+    json.EndObject();
+  }
+  json.EndArray();
   json.EndObject();
+  if (!run.logs()[log]->hostname.empty()) json.Member(kHostNameKey, run.logs()[log]->hostname);
   json.Member("baseTimeNanoseconds", base_us * kNsPerUs);
   json.Key("traceEvents");
   json.BeginArray(JsonLayout::kLines);
@@ -395,19 +450,27 @@ absl::StatusOr<std::vector<TimedOp>> TimeOps(const InspectorLog& log,
     }
     timed.push_back({&op, *call, *end_us - op.took_us, *end_us});
   }
-  if (!make_up_times && timed.empty()) {
+  if (!make_up_times && timed.empty() && without_time > 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(Printable(log.path),
                      ": says how long operations took, not when; record with "
                      "NCCL_INSPECTOR_DUMP_VERBOSE=1 (without, astra_calibrate takes it)"));
   }
+  if (timed.empty() && !unknown.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(Printable(log.path), ": holds no operation of a known kind; the first is '",
+                     Printable(unknown.begin()->first), "'"));
+  }
   if (without_time > 0) {
-    notes->push_back(absl::StrCat(Printable(log.path), ": ", without_time,
-                                  " operations are without times and left out"));
+    notes->push_back(absl::StrCat(
+        Printable(log.path), ": ", without_time,
+        make_up_times ? " messages were left out: without a common clock it can not be told which "
+                        "belong together (combine aligns the logs)"
+                      : " operations were left out: it is not known when they ran"));
   }
   for (const auto& [name, count] : unknown) {
     notes->push_back(absl::StrCat(Printable(log.path), ": ", count, " operations of kind '",
-                                  Printable(name), "' are left out"));
+                                  Printable(name), "' were left out"));
   }
   std::stable_sort(timed.begin(), timed.end(), [](const TimedOp& a, const TimedOp& b) {
     return std::make_pair(a.start_us, a.op->number) < std::make_pair(b.start_us, b.op->number);
@@ -415,10 +478,10 @@ absl::StatusOr<std::vector<TimedOp>> TimeOps(const InspectorLog& log,
   return timed;
 }
 
-class MemoryRegion : public MappedRegion {
+// The bytes of another region, which must outlive this one.
+class RegionView : public MappedRegion {
  public:
-  // The text must outlive this object.
-  explicit MemoryRegion(absl::string_view text) : text_(text) {}
+  explicit RegionView(absl::string_view text) : text_(text) {}
 
   absl::string_view bytes() const override { return text_; }
 
@@ -429,13 +492,13 @@ class MemoryRegion : public MappedRegion {
 // Passes all calls on, except for reading some files.
 class OverlaidFileSystem : public FileSystem {
  public:
-  OverlaidFileSystem(FileSystem& base, std::map<std::string, std::string> texts)
-      : base_(base), texts_(std::move(texts)) {}
+  OverlaidFileSystem(FileSystem& base, std::map<std::string, std::unique_ptr<MappedRegion>> regions)
+      : base_(base), regions_(std::move(regions)) {}
 
   absl::StatusOr<std::unique_ptr<MappedRegion>> Map(const std::string& path) override {
-    const auto it = texts_.find(path);
-    if (it == texts_.end()) return base_.Map(path);
-    return std::make_unique<MemoryRegion>(it->second);
+    const auto it = regions_.find(path);
+    if (it == regions_.end()) return base_.Map(path);
+    return std::make_unique<RegionView>(it->second->bytes());
   }
 
   absl::StatusOr<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override {
@@ -466,7 +529,7 @@ class OverlaidFileSystem : public FileSystem {
 
  private:
   FileSystem& base_;
-  const std::map<std::string, std::string> texts_;
+  const std::map<std::string, std::unique_ptr<MappedRegion>> regions_;
 };
 
 }  // namespace
@@ -475,39 +538,45 @@ absl::StatusOr<InspectorLog> ParseInspectorLog(absl::string_view text, const std
   InspectorLog log;
   log.path = path;
   Writer writer;
+  // How many more lines the last header counts for, beside its own.
+  int64_t inheriting = 0;
+  std::set<std::pair<OpKey, int64_t>> seen;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     line = absl::StripAsciiWhitespace(line);
     if (line.empty()) continue;
     const JsonValue row(line);
-    // Newer versions write these once in front of many operations.
-    const JsonValue header = row.Find("header"), metadata = row.Find("metadata");
+    const JsonValue header = row.Find("header"), stats = row.Find("dump_stats");
     if (header.exists()) {
-      writer.communicator = header.Find("id").AsString().value_or("");
-      writer.rank = header.Find("rank").AsInt64().value_or(-1);
-      writer.ranks = header.Find("n_ranks").AsInt64().value_or(0);
+      writer = ReadWriter(header, row.Find("metadata"), &log);
+      inheriting = 0;
+      for (absl::string_view kind : {"coll", "p2p", "proxy"}) {
+        const auto count = [&](absl::string_view what) {
+          const std::optional<int64_t> number = stats.Find(absl::StrCat(kind, "_", what)).AsInt64();
+          return std::clamp<int64_t>(number.value_or(0), 0, kMaxUnixUs);
+        };
+        inheriting += count("records");
+        log.dropped += count("dropped_since_last_dump");
+      }
+    } else {
+      // Whose it is, is not known behind a line that could not be read.
+      writer.is_known = writer.is_known && inheriting > 0;
+      --inheriting;
     }
-    if (metadata.exists()) {
-      writer.dumped_us = Microseconds(metadata.Find("dump_timestamp_us"), kMaxUnixUs).value_or(0);
-      log.pid = metadata.Find("pid").AsInt64().value_or(log.pid);
-    }
-    const JsonValue stats = row.Find("dump_stats");
-    for (absl::string_view kind : {"coll", "p2p"}) {
-      const std::optional<int64_t> dropped =
-          stats.Find(absl::StrCat(kind, "_dropped_since_last_dump")).AsInt64();
-      log.dropped += std::clamp<int64_t>(dropped.value_or(0), 0, kMaxGroupIds);
-    }
-    const bool is_known = !writer.communicator.empty() && writer.rank >= 0 &&
-                          writer.rank < writer.ranks && writer.ranks <= kMaxGroupIds;
     bool is_read = stats.exists() || row.Find("proxy_trace").exists();
     for (absl::string_view prefix : {"coll", "p2p"}) {
       const JsonValue perf = row.Find(absl::StrCat(prefix, "_perf"));
-      if (!perf.exists() || !is_known) continue;
+      if (!perf.exists() || !writer.is_known) continue;
       std::optional<InspectorOp> op = ReadOp(perf, prefix, writer);
       if (!op.has_value()) continue;
-      log.ops.push_back(*std::move(op));
       is_read = true;
+      // It may have been written once before.
+      if (!op->peer.has_value() && !seen.insert({KeyOf(*op), op->rank}).second) continue;
+      log.ops.push_back(*std::move(op));
     }
-    if (!is_read) ++log.unread_lines;
+    if (!is_read) {
+      ++log.unread_lines;
+      inheriting = 0;
+    }
   }
   if (log.ops.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(Printable(path),
@@ -517,45 +586,45 @@ absl::StatusOr<InspectorLog> ParseInspectorLog(absl::string_view text, const std
   return log;
 }
 
-absl::StatusOr<InspectorTraces> InspectorToKineto(const std::vector<InspectorLog>& logs,
-                                                  InspectorTimes times) {
-  InspectorTraces traces;
-  traces.texts.resize(logs.size());
+absl::StatusOr<std::vector<std::string>> InspectorToKineto(
+    const std::vector<InspectorLog>& logs, InspectorTimes times,
+    absl::FunctionRef<absl::Status(size_t log, const std::string& trace)> write) {
+  std::vector<std::string> notes;
   for (const InspectorLog& log : logs) {
     if (log.unread_lines > 0) {
-      traces.notes.push_back(absl::StrCat(Printable(log.path), ": ", log.unread_lines,
-                                          " lines are no whole records and left out"));
+      notes.push_back(absl::StrCat(Printable(log.path), ": ", log.unread_lines,
+                                   " lines that are no whole records were left out"));
     }
     if (log.dropped > 0) {
-      traces.notes.push_back(absl::StrCat(Printable(log.path), ": NCCL Inspector dropped ",
-                                          log.dropped, " operations"));
+      notes.push_back(absl::StrCat(Printable(log.path), ": NCCL Inspector dropped ", log.dropped,
+                                   " operations"));
     }
   }
-  for (const std::vector<size_t>& members : FindRuns(logs)) {
+  const std::vector<std::vector<size_t>> runs = FindRuns(logs);
+  if (runs.size() > 1) {
+    notes.push_back(
+        absl::StrCat("the logs are of ", runs.size(), " runs that share no communicator"));
+  }
+  for (const std::vector<size_t>& members : runs) {
     std::vector<const InspectorLog*> of_run;
-    bool has_times = false;
-    for (size_t i : members) {
-      of_run.push_back(&logs[i]);
-      has_times |= std::any_of(logs[i].ops.begin(), logs[i].ops.end(),
-                               [](const InspectorOp& op) { return op.ended_us.has_value(); });
-    }
+    for (size_t i : members) of_run.push_back(&logs[i]);
     ASSIGN_OR_RETURN(const InspectorRun run, InspectorRun::Create(std::move(of_run)));
-    if (!run.has_world()) {
-      traces.notes.push_back(absl::StrCat(
-          Printable(logs[members[0]].path),
-          ": no communicator has all of its run's ranks; they are the positions of the logs"));
+    for (size_t guessed : run.guessed()) {
+      notes.push_back(absl::StrCat(Printable(logs[members[guessed]].path),
+                                   ": has no operation of all ranks; that it is rank ",
+                                   run.rank(guessed), " is a guess"));
     }
     std::map<OpKey, int64_t> made_up_ends_us;
-    if (!has_times && times == InspectorTimes::kDurationsSuffice) {
-      made_up_ends_us = run.MadeUpEnds();
+    if (times == InspectorTimes::kDurationsSuffice) {
+      ASSIGN_OR_RETURN(made_up_ends_us, run.MadeUpEnds());
     }
     for (size_t i = 0; i < members.size(); ++i) {
       ASSIGN_OR_RETURN(const std::vector<TimedOp> ops,
-                       TimeOps(logs[members[i]], made_up_ends_us, &traces.notes));
-      traces.texts[members[i]] = WriteKineto(run, i, ops);
+                       TimeOps(logs[members[i]], made_up_ends_us, &notes));
+      RETURN_IF_ERROR(write(members[i], WriteKineto(run, i, ops)));
     }
   }
-  return traces;
+  return notes;
 }
 
 absl::StatusOr<std::shared_ptr<FileSystem>> InspectorLogsAsKineto(
@@ -572,13 +641,17 @@ absl::StatusOr<std::shared_ptr<FileSystem>> InspectorLogsAsKineto(
   }
   // The base is not this object's to delete.
   if (logs.empty()) return std::shared_ptr<FileSystem>(&base, [](FileSystem*) {});
-  ASSIGN_OR_RETURN(InspectorTraces traces, InspectorToKineto(logs, times));
-  notes->insert(notes->end(), traces.notes.begin(), traces.notes.end());
-  std::map<std::string, std::string> texts;
-  for (size_t i = 0; i < logs.size(); ++i) {
-    texts[logs[i].path] = std::move(traces.texts[i]);
-  }
-  return std::make_shared<OverlaidFileSystem>(base, std::move(texts));
+  std::map<std::string, std::unique_ptr<MappedRegion>> regions;
+  const auto write = [&](size_t log, const std::string& trace) -> absl::Status {
+    ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file,
+                     base.CreateTemporary(options.temporary_directory));
+    RETURN_IF_ERROR(file->Append(trace));
+    ASSIGN_OR_RETURN(regions[logs[log].path], base.MapTemporary(*file));
+    return absl::OkStatus();
+  };
+  ASSIGN_OR_RETURN(const std::vector<std::string> of_logs, InspectorToKineto(logs, times, write));
+  notes->insert(notes->end(), of_logs.begin(), of_logs.end());
+  return std::make_shared<OverlaidFileSystem>(base, std::move(regions));
 }
 
 }  // namespace meridian

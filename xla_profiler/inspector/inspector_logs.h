@@ -9,7 +9,7 @@
 //                  "coll_exec_time_us": 412, ..., "event_trace_ts": {...}}}
 //
 //   rank      that in the communicator with the most ranks. The header's is the rank inside of its
-//             own communicator
+//             own communicator. A log without operations of all gets a rank that is left
 //   run       logs that share communicators, whose ids differ from run to run
 //   identity  communicator, kind and coll_sn, which counts each kind of a communicator from 0. Ends
 //             of messages number their own; they are paired in order
@@ -30,6 +30,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "xla_profiler/base/files/file_system.h"
@@ -40,7 +42,7 @@ namespace meridian {
 // A finished operation of one rank.
 struct InspectorOp {
   std::string communicator;
-  // Within the communicator.
+  // The rank's number in the communicator, and how many that has.
   int64_t rank = 0;
   int64_t ranks = 0;
   // "AllReduce", ..., "Send" or "Recv".
@@ -60,6 +62,7 @@ struct InspectorOp {
 
 struct InspectorLog {
   std::string path;
+  std::string hostname;
   int64_t pid = 0;
   std::vector<InspectorOp> ops;
   // Lines that are no record, e.g. a last one that was cut off.
@@ -71,27 +74,24 @@ struct InspectorLog {
 // InvalidArgument, which names the path, when there is no record at all.
 absl::StatusOr<InspectorLog> ParseInspectorLog(absl::string_view text, const std::string& path);
 
-struct InspectorTraces {
-  // Kineto traces, one per log.
-  std::vector<std::string> texts;
-  std::vector<std::string> notes;
-};
-
 enum class InspectorTimes {
   // When operations ran must be known.
   kNeeded,
-  // How long they took is enough: where logs do not say when, all ranks of an operation are taken to
-  // end together, one operation after the other.
+  // How long they took is enough, and clocks of hosts that were not aligned would only mislead: all
+  // ranks of a collective are taken to end together, one collective after the other.
   kDurationsSuffice,
 };
 
-// InvalidArgument, which names a log, when times are needed and missing, and for processes with
-// several ranks of one communicator, whose ranks in others can not be told.
-absl::StatusOr<InspectorTraces> InspectorToKineto(const std::vector<InspectorLog>& logs,
-                                                  InspectorTimes times);
+// Makes a Kineto trace of each log and hands it over; returns notes. InvalidArgument, which names a
+// log, when times are needed and missing, for logs that contradict each other about a communicator,
+// and for processes with several ranks of one, whose ranks in others can not be told.
+absl::StatusOr<std::vector<std::string>> InspectorToKineto(
+    const std::vector<InspectorLog>& logs, InspectorTimes times,
+    absl::FunctionRef<absl::Status(size_t log, const std::string& trace)> write);
 
 // Returns a file system in which those of the paths that are logs are the Kineto traces made of
-// them; the base's own when none is. The base must outlive it. Notes are appended.
+// them, in temporary files; the base's own when none is. The base must outlive it. Notes are
+// appended. All operations are in memory at once, at some 200 bytes each.
 absl::StatusOr<std::shared_ptr<FileSystem>> InspectorLogsAsKineto(
     FileSystem& base, const std::vector<std::string>& paths, const InputFileOptions& options,
     InspectorTimes times, std::vector<std::string>* notes);

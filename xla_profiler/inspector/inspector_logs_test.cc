@@ -59,20 +59,35 @@ InspectorLog Parse(const std::string& text, const std::string& path = "a.log") {
   return log.ok() ? *std::move(log) : InspectorLog();
 }
 
+struct Converted {
+  absl::Status status;
+  std::vector<ProfileCollectives> profiles;
+  std::vector<std::string> notes;
+};
+
+Converted Convert(const std::vector<InspectorLog>& logs,
+                  InspectorTimes times = InspectorTimes::kNeeded) {
+  Converted converted;
+  converted.profiles.resize(logs.size());
+  const absl::StatusOr<std::vector<std::string>> notes =
+      InspectorToKineto(logs, times, [&](size_t log, const std::string& trace) -> absl::Status {
+        absl::StatusOr<TraceJsonTable> table = LoadTraceJson(trace, logs[log].path);
+        if (!table.ok()) return table.status();
+        converted.profiles[log] = ReadKinetoCollectives(*table, trace, logs[log].path);
+        return absl::OkStatus();
+      });
+  converted.status = notes.status();
+  if (notes.ok()) converted.notes = *notes;
+  return converted;
+}
+
 std::vector<ProfileCollectives> CollectivesOf(const std::vector<InspectorLog>& logs,
                                               InspectorTimes times = InspectorTimes::kNeeded,
                                               std::vector<std::string>* notes = nullptr) {
-  absl::StatusOr<InspectorTraces> traces = InspectorToKineto(logs, times);
-  EXPECT_TRUE(traces.ok()) << traces.status();
-  std::vector<ProfileCollectives> profiles;
-  if (!traces.ok()) return profiles;
-  for (size_t i = 0; i < logs.size(); ++i) {
-    absl::StatusOr<TraceJsonTable> trace = LoadTraceJson(traces->texts[i], logs[i].path);
-    EXPECT_TRUE(trace.ok()) << trace.status();
-    profiles.push_back(ReadKinetoCollectives(*trace, traces->texts[i], logs[i].path));
-  }
-  if (notes != nullptr) *notes = traces->notes;
-  return profiles;
+  Converted converted = Convert(logs, times);
+  EXPECT_OK(converted.status);
+  if (notes != nullptr) *notes = converted.notes;
+  return std::move(converted.profiles);
 }
 
 TEST(InspectorLogTest, ReadsWhatAnOperationWas) {
@@ -116,6 +131,32 @@ TEST(InspectorLogTest, LaterLinesInheritTheHeader) {
   EXPECT_EQ(log.ops[0].took_us, 911);
   EXPECT_EQ(log.dropped, 7);
   EXPECT_EQ(log.unread_lines, 0);
+}
+
+// A marker that was cut off leaves records whose writer is not known.
+TEST(InspectorLogTest, RecordsBehindABrokenLineInheritNothing) {
+  const std::string marker =
+      "{\"header\":{\"id\":\"0xe6\",\"rank\":0,\"n_ranks\":2},\"metadata\":{\"pid\":1},"
+      "\"dump_stats\":{\"coll_records\":2}}\n";
+  const auto record = [](int number) {
+    return absl::StrCat("{\"coll_perf\":{\"coll\":\"AllReduce\",\"coll_sn\":", number,
+                        ",\"coll_msg_size_bytes\":8,\"coll_exec_time_us\":5}}\n");
+  };
+  EXPECT_THAT(Parse(absl::StrCat(marker, record(0), record(1))).ops, SizeIs(2));
+  // One more than the marker counts.
+  const InspectorLog many = Parse(absl::StrCat(marker, record(0), record(1), record(2)));
+  EXPECT_THAT(many.ops, SizeIs(2));
+  EXPECT_EQ(many.unread_lines, 1);
+  const InspectorLog torn =
+      Parse(absl::StrCat(marker, record(0), "{\"header\":{\"id\":\"0xf\n", record(1)));
+  EXPECT_THAT(torn.ops, SizeIs(1));
+  EXPECT_EQ(torn.unread_lines, 2);
+}
+
+TEST(InspectorLogTest, ARecordThatWasWrittenTwiceCountsOnce) {
+  const std::string line = Line("0x7f", 0, 2, "AllReduce", 0, 77, 5, 100);
+  EXPECT_THAT(Parse(absl::StrCat(line, line)).ops, SizeIs(1));
+  EXPECT_FALSE(ParseInspectorLog(Line("0x7f", 0, 2, "AllReduce", -1, 77, 5, 100), "x").ok());
 }
 
 TEST(InspectorLogTest, BytesOfUnsignedBytesAreWrittenNegative) {
@@ -190,7 +231,7 @@ TEST(InspectorToKinetoTest, MessagesNameBothEnds) {
 
 TEST(InspectorToKinetoTest, LogsWithoutTimesSayHowToGetThem) {
   const InspectorLog log = Parse(Line("0xaa", 0, 2, "AllReduce", 0, 64, 10, std::nullopt), "q.log");
-  EXPECT_THAT(InspectorToKineto({log}, InspectorTimes::kNeeded).status().message(),
+  EXPECT_THAT(Convert({log}).status.message(),
               HasSubstr("q.log: says how long operations took, not when; record with "
                         "NCCL_INSPECTOR_DUMP_VERBOSE=1"));
 }
@@ -237,7 +278,7 @@ TEST(InspectorToKinetoTest, RunsAreToldByTheirCommunicators) {
   EXPECT_EQ(profiles[3].devices[0].global_id, 1);
 }
 
-// Two communicators of two, in a ring: none has all three.
+// Two communicators of two, in a chain: none has all three.
 TEST(InspectorToKinetoTest, WithoutACommunicatorOfAllRanksArePositions) {
   std::vector<InspectorLog> logs;
   logs.push_back(Parse(Line("0xaa", 0, 2, "AllReduce", 0, 64, 10, 1000), "0.log"));
@@ -249,14 +290,52 @@ TEST(InspectorToKinetoTest, WithoutACommunicatorOfAllRanksArePositions) {
   const std::vector<ProfileCollectives> profiles =
       CollectivesOf(logs, InspectorTimes::kNeeded, &notes);
   EXPECT_THAT(profiles[2].ops[0].groups.ids(), ElementsAre(1, 2));
-  EXPECT_THAT(notes, ElementsAre(HasSubstr("no communicator has all")));
+  EXPECT_THAT(notes, SizeIs(3));
+}
+
+// Rank 1's log has lost what all did together: it is the rank that is left.
+TEST(InspectorToKinetoTest, ALogWithoutTheLargestCommunicatorIsTheRankThatIsLeft) {
+  std::vector<InspectorLog> logs;
+  for (int rank : {0, 2}) {
+    logs.push_back(Parse(Line("0xaa", rank, 3, "AllReduce", 0, 64, 10, 1000)));
+  }
+  logs[0].ops.push_back(Parse(Line("0xbb", 0, 2, "AllReduce", 0, 64, 10, 2000)).ops[0]);
+  logs.push_back(Parse(Line("0xbb", 1, 2, "AllReduce", 0, 64, 10, 2000), "lost.log"));
+  std::vector<std::string> notes;
+  const std::vector<ProfileCollectives> profiles =
+      CollectivesOf(logs, InspectorTimes::kNeeded, &notes);
+  EXPECT_EQ(profiles[2].devices[0].global_id, 1);
+  EXPECT_THAT(profiles[2].ops[0].groups.ids(), ElementsAre(0, 1));
+  EXPECT_THAT(profiles[0].ops[0].groups.ids(), ElementsAre(0, 1, 2));
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("lost.log: has no operation of all ranks")));
+}
+
+TEST(InspectorToKinetoTest, LogsThatContradictEachOtherAreRefused) {
+  const InspectorLog two = Parse(Line("0xaa", 0, 2, "AllReduce", 0, 64, 10, 1000), "a");
+  const InspectorLog three = Parse(Line("0xaa", 1, 3, "AllReduce", 0, 64, 10, 1000), "b");
+  EXPECT_THAT(Convert({two, three}).status.message(), HasSubstr("has 3 ranks here and 2 before"));
+  EXPECT_THAT(Convert({two, two}).status.message(), HasSubstr("a and a are both of rank 0"));
+}
+
+// What no buffer holds is no operation; a communicator of 65,536 ranks is listed once.
+TEST(InspectorToKinetoTest, LargeNumbersAreBounded) {
+  std::string text = Line("0xaa", 0, 65536, "AllGather", 0, int64_t{1} << 53, 10, 1000);
+  std::vector<std::string> notes;
+  for (int number = 1; number < 100; ++number) {
+    absl::StrAppend(&text, Line("0xaa", 0, 65536, "AllReduce", number, 8, 10, 1000 + number));
+  }
+  absl::StrAppend(&text, Line("0xaa", 0, 65536, "AllGather", 100, int64_t{1} << 60, 10, 3000));
+  const std::vector<ProfileCollectives> profiles =
+      CollectivesOf({Parse(text)}, InspectorTimes::kNeeded, &notes);
+  EXPECT_THAT(profiles[0].events, SizeIs(99));
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("2 operations of kind 'AllGather'")));
+  EXPECT_FALSE(ParseInspectorLog(Line("0xaa", 0, 65537, "AllReduce", 0, 8, 10, 1000), "many").ok());
 }
 
 TEST(InspectorToKinetoTest, SeveralGpusOfOneProcessAreRefused) {
   const InspectorLog log = Parse(absl::StrCat(Line("0xaa", 0, 2, "AllReduce", 0, 64, 10, 1000),
                                               Line("0xaa", 1, 2, "AllReduce", 0, 64, 10, 1000)));
-  EXPECT_THAT(InspectorToKineto({log}, InspectorTimes::kNeeded).status().message(),
-              HasSubstr("one process has the ranks 0 and 1"));
+  EXPECT_THAT(Convert({log}).status.message(), HasSubstr("one process has the ranks 0 and 1"));
 }
 
 TEST(InspectorToKinetoTest, UnknownKindsAndDropsAreNoted) {
@@ -264,8 +343,8 @@ TEST(InspectorToKinetoTest, UnknownKindsAndDropsAreNoted) {
                                   Line("0xaa", 0, 2, "All2All", 0, 64, 10, 3000), "{\"torn");
   std::vector<std::string> notes;
   CollectivesOf({Parse(text)}, InspectorTimes::kNeeded, &notes);
-  EXPECT_THAT(notes, ElementsAre(HasSubstr("1 lines are no whole records"),
-                                 HasSubstr("1 operations of kind 'All2All' are left out")));
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("1 lines that are no whole records"),
+                                 HasSubstr("1 operations of kind 'All2All' were left out")));
 }
 
 TEST(InspectorLogsAsKinetoTest, OthersAreReadAsTheyAre) {

@@ -49,6 +49,9 @@ namespace meridian {
 // A member of traces that were combined of those of several ranks: how many.
 inline constexpr absl::string_view kCombinedRanksKey = "combinedRanks";
 
+// A member that tells the host, where the file's name does not.
+inline constexpr absl::string_view kHostNameKey = "hostName";
+
 // InvalidArgument for such a trace: its ranks can not be told apart.
 absl::Status CheckOneRank(const TraceJsonTable& trace, absl::string_view name);
 

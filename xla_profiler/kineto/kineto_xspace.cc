@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <map>
 #include <optional>
@@ -23,8 +24,11 @@ namespace {
 
 // Protobuf's limit for a message.
 constexpr size_t kMaxPlaneBytes = std::numeric_limits<int32_t>::max();
+// 58 days, and the year 2255: sums of these fit.
+constexpr int64_t kMaxSpanPs = 5'000'000'000'000'000'000;
+constexpr int64_t kMaxBaseNs = 9'000'000'000'000'000'000;
 
-// Rows by track, by process.
+// The rows of each track of a plane, by the plane's name.
 using PlaneRows = std::map<std::string, std::map<TrackId, std::vector<EventRow>>>;
 
 std::string PlaneNameOf(const Track& track) {
@@ -45,6 +49,8 @@ void SetValue(const JsonValue& value, XStatProto* stat) {
     stat->set_str_value(*text);
   } else if (const std::optional<int64_t> whole = value.AsInt64()) {
     stat->set_int64_value(*whole);
+  } else if (const std::optional<uint64_t> large = value.AsUint64()) {
+    stat->set_uint64_value(*large);
   } else if (const std::optional<double> number = value.AsDouble()) {
     stat->set_double_value(*number);
   } else {
@@ -104,7 +110,7 @@ class PlaneWriter {
 
   const EventTable& table_;
   const absl::string_view text_;
-  // Where lines begin.
+  // What offsets count from.
   const int64_t start_ps_;
 };
 
@@ -119,6 +125,10 @@ absl::Status WriteKinetoXSpace(const TraceJsonTable& trace, absl::string_view te
     planes[PlaneNameOf(table.track(table.track_id(row)))][table.track_id(row)].push_back(row);
     first_ps = std::min(first_ps, table.start_ps(row));
     last_ps = std::max(last_ps, table.end_ps(row));
+  }
+  if (last_ps / 2 - first_ps / 2 > kMaxSpanPs / 2 || std::abs(table.base_ns()) > kMaxBaseNs) {
+    return absl::InvalidArgumentError(
+        "its times lie too far apart, or too far from 1970, for an XSpace");
   }
   const int64_t start_ns = table.base_ns() + FloorToNs(first_ps);
   PlaneWriter writer(trace, text, FloorToNs(first_ps) * kPsPerNs);

@@ -57,6 +57,8 @@ struct ClockField {
 struct PerfettoClock {
   // From kFirstGlobal on, clocks are the trace's own, the same in all of it.
   static constexpr uint64_t kRealtime = 1, kBoottime = 6, kFirstGlobal = 128;
+  // Ids have 32 bits.
+  static constexpr int64_t kMaxNodeId = 0xFFFFFFFF - 128;
 };
 struct TrackDescriptorField {
   static constexpr uint32_t kUuid = 1, kName = 2, kProcess = 3, kThread = 4, kParentUuid = 5,
@@ -115,6 +117,7 @@ class PerfettoSink : public TraceSink {
         std::vector<std::pair<uint64_t, int64_t>> clocks = {
             {PerfettoClock::kBoottime, reading.time_ns}};
         for (const auto& [node_id, node_time_ns] : reading.node_times_ns) {
+          if (node_id < 0 || node_id > PerfettoClock::kMaxNodeId) continue;
           clocks.push_back(
               {PerfettoClock::kFirstGlobal + static_cast<uint64_t>(node_id), node_time_ns});
         }

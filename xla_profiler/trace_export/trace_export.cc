@@ -290,7 +290,7 @@ class SpaceWalk {
   const ExportOptions& options_;
   const TimeRange range_;
   TraceSink& sink_;
-  // Of the profile at hand.
+  // The tracks of the profile that is walked over, and its bytes.
   TrackLayout layout_;
   size_t next_line_ = 0;
   const XSpaceSource* source_ = nullptr;

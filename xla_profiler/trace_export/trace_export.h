@@ -20,8 +20,8 @@ namespace meridian {
 
 // What clocks showed at one instant.
 struct ClockReading {
-  // Unix time on the profile's clock, and on the nodes' own clocks, by id of the node, which is not
-  // negative.
+  // Unix time on the profile's clock, and on the nodes' own clocks, by id of the node. Those of
+  // negative ids, and of ids beyond 32 bits, are not written.
   int64_t time_ns = 0;
   std::map<int64_t, int64_t> node_times_ns;
 };
@@ -32,7 +32,7 @@ struct ExportOptions {
   // Planes that are shown behind those of the profile, whose lines count from the same start; may be
   // null. It must outlive the export.
   const XSpaceReader* additions = nullptr;
-  // For Perfetto, in order of time: whoever has other records of a node finds their place with
+  // For Perfetto, in order of time and not before the profile's start: whoever has other records of a node finds their place with
   // these, drift included.
   std::vector<ClockReading> clock_readings;
   // Called now and then with the file offset reached; may be null.

@@ -20,6 +20,7 @@ namespace {
 
 // What tells a trace stands within so many bytes.
 constexpr size_t kBeginningBytes = size_t{1} << 18;
+constexpr int kLinesLookedAt = 100;
 
 constexpr absl::string_view kGzipMagic = "\x1f\x8b";
 // zlib: the window of gzip, told by its header.
@@ -27,21 +28,36 @@ constexpr int kGzipWindow = 15 + 32;
 
 TraceKind TellJson(absl::string_view text) {
   if (text.front() == '[') return TraceKind::kTraceJson;
-  bool is_kineto = false, has_schema = false, has_header = false;
+  bool is_kineto = false, has_schema = false, has_header = false, has_stats = false,
+       has_metadata = false;
   JsonCutter cutter(text);
   cutter.Enter('{');
   for (absl::string_view key; cutter.NextMember(&key); cutter.CutValue()) {
+    // What others make of XSpaces has a base, too, and metadata in front of it.
     is_kineto |= key == "schemaVersion" || key == "distributedInfo" || key == "deviceProperties" ||
-                 key == "baseTimeNanoseconds";
+                 (key == "baseTimeNanoseconds" && !has_metadata);
+    has_metadata |= key == "metadata";
+    if (key == "combinedRanks") return TraceKind::kCombinedKineto;
     has_schema |= key == "schema";
     has_header |= key == "header";
-    if (has_header && (key == "coll_perf" || key == "p2p_perf" || key == "dump_stats")) {
+    has_stats |= key == "dump_stats";
+    if (key == "coll_perf" || key == "p2p_perf" || (has_header && has_stats)) {
       return TraceKind::kInspector;
     }
     if (key == "traceEvents") return is_kineto ? TraceKind::kKineto : TraceKind::kTraceJson;
     if (key == "nodes" && has_schema) return TraceKind::kPytorchEt;
   }
   return is_kineto ? TraceKind::kKineto : TraceKind::kUnknown;
+}
+
+// A log may begin with lines that are no records: cut off, or of the program.
+bool HasInspectorLine(absl::string_view text) {
+  for (int line = 0; line < kLinesLookedAt && !text.empty(); ++line) {
+    const absl::string_view row = text.substr(0, text.find('\n'));
+    if (absl::StartsWith(row, "{") && TellJson(row) == TraceKind::kInspector) return true;
+    text.remove_prefix(std::min(text.size(), row.size() + 1));
+  }
+  return false;
 }
 
 // A Chakra trace begins with a message that holds a version: its length, the tag of a string, the
@@ -83,6 +99,8 @@ absl::string_view TraceKindText(TraceKind kind) {
       return "an XSpace";
     case TraceKind::kKineto:
       return "a Kineto trace";
+    case TraceKind::kCombinedKineto:
+      return "several ranks' Kineto traces in one";
     case TraceKind::kTraceJson:
       return "Chrome trace JSON";
     case TraceKind::kChakraEt:
@@ -102,7 +120,11 @@ TraceKind TellTraceKind(absl::string_view beginning) {
   absl::string_view text = beginning;
   absl::ConsumePrefix(&text, "\xef\xbb\xbf");
   text = absl::StripLeadingAsciiWhitespace(text);
-  if (!text.empty() && (text.front() == '{' || text.front() == '[')) return TellJson(text);
+  TraceKind json = TraceKind::kUnknown;
+  if (!text.empty() && (text.front() == '{' || text.front() == '[')) json = TellJson(text);
+  if (json != TraceKind::kUnknown) return json;
+  if (HasInspectorLine(text)) return TraceKind::kInspector;
+  if (!text.empty() && text.front() == '{') return TraceKind::kUnknown;
   if (IsChakraEt(beginning)) return TraceKind::kChakraEt;
   // Planes, errors, warnings and hostnames of an XSpace are length-delimited fields 1 to 4.
   const unsigned char tag = static_cast<unsigned char>(beginning.front());
@@ -159,7 +181,8 @@ std::vector<std::string> KeepProfiles(FileSystem& file_system, std::vector<std::
     const bool is_log = absl::EndsWith(absl::StripSuffix(paths[i], ".gz"), ".log");
     const bool is_other = kinds[i] == TraceKind::kPytorchEt || kinds[i] == TraceKind::kChakraEt ||
                           kinds[i] == TraceKind::kTraceJson ||
-                          (is_log && kinds[i] == TraceKind::kUnknown);
+                          kinds[i] == TraceKind::kCombinedKineto ||
+                          (is_log && kinds[i] != TraceKind::kInspector);
     if (!is_other) kept.push_back(std::move(paths[i]));
   }
   return kept;

@@ -17,6 +17,8 @@ enum class TraceKind {
   kXSpace,
   // Chrome trace JSON of PyTorch's profiler.
   kKineto,
+  // Several ranks' Kineto traces in one, as combine writes them.
+  kCombinedKineto,
   // Chrome trace JSON of others, e.g. of JAX.
   kTraceJson,
   // What ASTRA-sim runs: length-delimited messages.

@@ -34,6 +34,12 @@ TEST(TraceKindTest, ContentTells) {
             TraceKind::kChakraEt);
   EXPECT_EQ(TellTraceKind(R"({"header":{"id":"0x7f","rank":2},"metadata":{},"coll_perf":{"coll":)"),
             TraceKind::kInspector);
+  EXPECT_EQ(TellTraceKind("epoch 1\n{\"header\":{\"id\n{\"p2p_perf\":{\"p2p\":\"Send\"}}\n"),
+            TraceKind::kInspector);
+  EXPECT_EQ(TellTraceKind(R"({"schemaVersion": 1, "combinedRanks": 4, "traceEvents": [)"),
+            TraceKind::kCombinedKineto);
+  EXPECT_EQ(TellTraceKind(R"({"metadata":{},"baseTimeNanoseconds":5,"traceEvents":[{)"),
+            TraceKind::kTraceJson);
   EXPECT_EQ(TellTraceKind("{\"a\": 1}"), TraceKind::kUnknown);
   EXPECT_EQ(TellTraceKind("hello"), TraceKind::kUnknown);
   // Cut off before what tells.

@@ -23,17 +23,15 @@ namespace meridian {
 
 class AtomicFileWriter : public ByteSink {
  public:
-  // Missing parent directories are an error: a mistyped path should not create folders. So is a
-  // path that exists and is no regular file: a rename would replace even a device.
+  // Missing parent directories are an error, as is a path that exists and is no regular file: a rename would replace even a device.
   static absl::StatusOr<std::unique_ptr<AtomicFileWriter>> Create(FileSystem& file_system,
                                                                   const std::string& path);
+  // The same for outputs that a user names, whose folder is made if there is none.
+  static absl::StatusOr<std::unique_ptr<AtomicFileWriter>> CreateWithFolder(
+      FileSystem& file_system, const std::string& path);
   ~AtomicFileWriter() override;
 
   // Collects small pieces in a buffer and hands large ones on at once.
-  // The same, and makes the folder that the file lies in.
-  static absl::StatusOr<std::unique_ptr<AtomicFileWriter>> CreateWithFolder(
-      FileSystem& file_system, const std::string& path);
-
   absl::Status Append(absl::string_view data) override;
 
   uint64_t bytes_appended() const { return bytes_appended_; }

@@ -1,0 +1,94 @@
+// workload_model as users run it.
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/util/json_util.h"
+#include "gtest/gtest.h"
+#include "tools/testing/run_command.h"
+#include "workload_model/workload_model.pb.h"
+#include "xla_profiler/base/testing/temporary_directory.h"
+
+namespace meridian {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+CommandResult WorkloadModelCommand(const std::vector<std::string>& arguments) {
+  return RunCommandLine("tools/workload_model", arguments);
+}
+
+// 20 us, and a ten-thousandth of what a node has to do, 30 times.
+std::string TraceModel(double nodes, double size) {
+  std::string text = "0 1 1 TRACE 1672854814708423.0\n1 2 1 TRACE";
+  for (int i = 0; i < 30; ++i) absl::StrAppend(&text, " ", 20 + 1e-4 * std::exp2(size) / nodes);
+  return text + "\n";
+}
+
+TEST(WorkloadModelTest, FitsAndPredicts) {
+  const TemporaryDirectory directory;
+  for (int nodes : {4, 8, 16, 32}) {
+    for (int size = 16; size <= 20; ++size) {
+      directory.Write(absl::StrCat("runs/a_", nodes, "-", nodes, "-1-", size, "-0.txt"),
+                      TraceModel(nodes, size));
+    }
+  }
+  const std::string model = directory.PathOf("out/M.json");
+  const CommandResult fitted =
+      WorkloadModelCommand({"fit", "--traces=" + directory.PathOf("runs"), "--output=" + model});
+  ASSERT_EQ(fitted.exit_code, 0) << fitted.standard_error;
+  EXPECT_THAT(fitted.standard_output,
+              AllOf(HasSubstr("1 transitions in 20 cells"), HasSubstr("NORMAL 1 u")));
+  const CommandResult evaluated =
+      WorkloadModelCommand({"evaluate", "--model=" + model, "--nodes=64", "--size=22", "--json"});
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.standard_error;
+  WorkloadEvaluation evaluation;
+  ASSERT_TRUE(
+      google::protobuf::util::JsonStringToMessage(evaluated.standard_output, &evaluation).ok());
+  const double truth = 30 * (20 + 1e-4 * std::exp2(22) / 64);
+  EXPECT_NEAR(evaluation.total_us() / truth, 1, 0.01);
+  EXPECT_LE(evaluation.low_us(), truth);
+  EXPECT_GE(evaluation.high_us(), truth);
+  EXPECT_TRUE(evaluation.extrapolated());
+}
+
+TEST(WorkloadModelTest, ModelsOfTheMotifAreEvaluated) {
+  const TemporaryDirectory directory;
+  const std::string model =
+      directory.Write("exec.model", "1 2 1 EXPONENTIAL 0 0 0 0\n2 3 1 CONSTANT 5\n");
+  const CommandResult result = WorkloadModelCommand(
+      {"evaluate", "--model=" + model, "--nodes=4", "--size=16", "--ember_compatible"});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_output, AllOf(HasSubstr("1.000"), HasSubstr("5.000")));
+}
+
+TEST(WorkloadModelTest, MistakesSayWhatToDo) {
+  const TemporaryDirectory directory;
+  const std::string bad = directory.Write("a_4-4-1-16-0.txt", "TRACE 1 -> 2 x MPI_Send\n");
+  const std::string unnamed = directory.Write("a.txt", "1 2 1 TRACE 5\n");
+  const std::string good = directory.Write("b_4-4-1-16-0.txt", "1 2 1 TRACE 5\n");
+  for (const auto& [arguments, message] :
+       {std::pair<std::vector<std::string>, std::string>{{}, "workload_model COMMAND"},
+        {{"fits"}, "'fits' is none of its commands"},
+        {{"fit"}, "--traces names no file"},
+        {{"fit", "--traces=" + bad}, "a_4-4-1-16-0.txt:1: 'TRACE 1 -> 2 x MPI_Send' is no call"},
+        {{"fit", "--traces=" + unnamed}, "does not tell nodes and size"},
+        {{"fit", "--traces=" + good, "--order=9"}, "--order=9"},
+        {{"fit", "--traces=" + good, "--models=EXPONENTIAL"}, "too few cells"},
+        {{"fit", "--traces=" + good, "--models=MAGIC"}, "'MAGIC' is no type"},
+        {{"evaluate", "--model=" + good, "--nodes=0", "--size=3"}, "--nodes=64"},
+        {{"evaluate", "--model=" + bad, "--nodes=4", "--size=3"}, "no model of workload_model"},
+        {{"evaluate", "--model=" + good, "--nodes=4", "--size=3", "--threads=2"}, "2 threads"}}) {
+    const CommandResult result = WorkloadModelCommand(arguments);
+    EXPECT_EQ(result.exit_code, 2) << message;
+    EXPECT_THAT(result.standard_error, HasSubstr(message));
+  }
+  EXPECT_EQ(WorkloadModelCommand({"--help"}).exit_code, 0);
+  EXPECT_THAT(WorkloadModelCommand({"fit", "--help"}).standard_output, HasSubstr("--name_pattern"));
+}
+
+}  // namespace
+}  // namespace meridian
