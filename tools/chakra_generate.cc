@@ -58,6 +58,18 @@ ABSL_FLAG(int64_t, dtype_bytes, 2,
 ABSL_FLAG(bool, zero, false,
           "Transformer: the data parallel copies divide the optimizer between them: reduce-scatter "
           "of gradients, all-gather of parameters.");
+ABSL_FLAG(
+    bool, sharded, false,
+    "Transformer: they divide parameters, too (fully sharded data parallel, ZeRO-3): gathered "
+    "before each use, gradients scattered after each.");
+ABSL_FLAG(
+    int64_t, experts, 0,
+    "Transformer: experts of each layer in place of the MLP, divided between the data parallel "
+    "copies (mixture of experts, expert parallel).");
+ABSL_FLAG(int64_t, experts_per_token, 2, "Transformer: to how many experts each token goes.");
+ABSL_FLAG(std::string, phase, "training",
+          "Transformer: training, or of inference prefill (all tokens of the sequences) or decode "
+          "(one new token of each).");
 
 namespace meridian {
 namespace {
@@ -65,9 +77,11 @@ namespace {
 constexpr absl::string_view kTransformer = "transformer";
 
 constexpr const char* kMicroFlags[] = {"ranks", "group_size", "bytes", "repeats", "compute_us"};
-constexpr const char* kTransformerFlags[] = {"tp",           "dp",       "pp",          "layers",
-                                             "hidden",       "sequence", "vocab",       "batch",
-                                             "microbatches", "schedule", "dtype_bytes", "zero"};
+constexpr const char* kTransformerFlags[] = {
+    "tp",          "dp",    "pp",      "layers",       "hidden",
+    "sequence",    "vocab", "batch",   "microbatches", "schedule",
+    "dtype_bytes", "zero",  "sharded", "experts",      "experts_per_token",
+    "phase"};
 
 std::vector<std::string> AllFlags() {
   std::vector<std::string> flags = {"pattern", "output", "tflops"};
@@ -105,6 +119,13 @@ absl::StatusOr<std::unique_ptr<GeneratedWorkload>> Transformer() {
   options.element_bytes = absl::GetFlag(FLAGS_dtype_bytes);
   options.tflops = absl::GetFlag(FLAGS_tflops);
   options.zero = absl::GetFlag(FLAGS_zero);
+  options.sharded = absl::GetFlag(FLAGS_sharded);
+  options.experts = absl::GetFlag(FLAGS_experts);
+  options.experts_per_token = absl::GetFlag(FLAGS_experts_per_token);
+  ASSIGN_OR_RETURN(options.phase, NamedValue<TransformerPhase>(
+                                      FLAGS_phase, {{"training", TransformerPhase::kTraining},
+                                                    {"prefill", TransformerPhase::kPrefill},
+                                                    {"decode", TransformerPhase::kDecode}}));
   return MakeTransformerStep(options);
 }
 

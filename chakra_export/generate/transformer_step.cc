@@ -33,6 +33,17 @@ absl::Status CheckOptions(const TransformerOptions& options) {
   RETURN_IF_ERROR(CheckRange("--batch", options.batch, 1, kMaxSize));
   RETURN_IF_ERROR(CheckRange("--microbatches", options.microbatches, 1, kMaxMicrobatches));
   RETURN_IF_ERROR(CheckRange("--dtype_bytes", options.element_bytes, 1, kMaxElementBytes));
+  RETURN_IF_ERROR(CheckRange("--experts", options.experts, 0, kMaxSize));
+  RETURN_IF_ERROR(
+      CheckRange("--experts_per_token", options.experts_per_token, 1,
+                 std::max<int64_t>(1, options.experts > 0 ? options.experts : kMaxSize)));
+  if (options.phase != TransformerPhase::kTraining && (options.zero || options.sharded)) {
+    return absl::InvalidArgumentError(
+        "--zero and --sharded divide what training keeps; leave them out with --phase");
+  }
+  RETURN_IF_ERROR(CheckDivides("--experts", options.experts,
+                               absl::StrCat("--dp=", options.data_parallel),
+                               options.data_parallel));
   RETURN_IF_ERROR(CheckTflops(options.tflops));
   RETURN_IF_ERROR(CheckRankCount(absl::int128(options.tensor_parallel) * options.data_parallel *
                                  options.pipeline_parallel));
@@ -85,6 +96,10 @@ struct TransformerStep : public GeneratedWorkload {
   bool HasHead(int64_t stage) const { return stage + 1 == stages() && options.vocabulary > 0; }
   bool is_tensor_parallel() const { return options.tensor_parallel > 1; }
   bool is_data_parallel() const { return options.data_parallel > 1; }
+  bool is_training() const { return options.phase == TransformerPhase::kTraining; }
+  bool is_sharded() const { return options.sharded && is_data_parallel(); }
+  // Experts of all copies are reached by messages.
+  bool has_remote_experts() const { return options.experts > 0 && is_data_parallel(); }
 
   // What one of the data parallel copies holds when they divide so many parameters between them.
   template <typename Integer>
@@ -95,10 +110,18 @@ struct TransformerStep : public GeneratedWorkload {
   absl::int128 NodesOfStage(int64_t stage) const {
     const bool embedding = HasEmbedding(stage);
     const bool head = HasHead(stage);
-    absl::int128 of_microbatch = 4 * layers_per_stage() + 2 * embedding + 2 * head +
-                                 (stage > 0 ? 2 : 0) + (stage + 1 < stages() ? 2 : 0);
-    if (is_tensor_parallel()) of_microbatch += 4 * layers_per_stage() + embedding + 2 * head;
+    // Attention and MLP forward, and backward.
+    const int64_t passes = is_training() ? 2 : 1;
+    absl::int128 of_microbatch =
+        passes * (2 * layers_per_stage() + embedding + head + (stage > 0) + (stage + 1 < stages()));
+    if (is_tensor_parallel()) {
+      of_microbatch += passes * (2 * layers_per_stage() + head) + embedding;
+    }
+    if (has_remote_experts()) of_microbatch += passes * 2 * layers_per_stage();
+    if (!is_training()) return options.microbatches * of_microbatch;
     const int64_t parts = layers_per_stage() + embedding + head;
+    // Gathered forward and backward, and scattered.
+    if (is_sharded()) return options.microbatches * (of_microbatch + 3 * parts) + 1;
     const int64_t sums = is_data_parallel() ? parts * (options.zero ? 2 : 1) : 0;
     return options.microbatches * of_microbatch + sums + 1;
   }
@@ -124,7 +147,8 @@ absl::Status PriceStep(TransformerStep* step) {
     absl::int128 parameters =
         absl::int128(step->layers_per_stage()) * step->cost.layer_parameters +
         absl::int128(parts_with_vocabulary) * step->cost.vocabulary_parameters;
-    if (step->options.zero) parameters = step->ShardOf(parameters);
+    if (step->options.zero || step->options.sharded) parameters = step->ShardOf(parameters);
+    parameters += absl::int128(step->layers_per_stage()) * step->cost.expert_parameters;
     ASSIGN_OR_RETURN(const WorkCost cost, OptimizerCost(parameters, step->options.element_bytes));
     step->optimizers.push_back(cost);
   }
@@ -150,12 +174,14 @@ absl::Status CheckStep(const TransformerStep& step) {
       step.layout.named_tensor_groups() + step.layout.named_data_groups(),
       "a larger --tp makes fewer tensor parallel groups, a larger --dp fewer data parallel ones"));
   RETURN_IF_ERROR(CheckStageComputation(step));
-  if (!step.options.zero || !step.is_data_parallel()) return absl::OkStatus();
+  if (!(step.options.zero || step.options.sharded) || !step.is_data_parallel()) {
+    return absl::OkStatus();
+  }
   const int64_t smallest = std::min(
       step.cost.layer_parameters,
       step.options.vocabulary > 0 ? step.cost.vocabulary_parameters : step.cost.layer_parameters);
   return CheckAllGatherBytes(step.options.element_bytes * step.ShardOf(smallest),
-                             "leave out --zero, or make --hidden or --vocab larger");
+                             "leave out --zero and --sharded, or make --hidden or --vocab larger");
 }
 
 // Writes down one rank's step.
@@ -176,11 +202,12 @@ class StageWriter {
       gradients_are_complete_ = pass == passes.back();
       if (pass.is_forward) {
         Forward(pass.microbatch);
-      } else {
+      } else if (step_.is_training()) {
         Backward(pass.microbatch);
       }
     }
     program_.set_microbatch(RankProgram::kNoMicrobatch);
+    if (!step_.is_training()) return;
     SumGradients();
     Optimize();
   }
@@ -210,17 +237,21 @@ class StageWriter {
       value = Receive("receive.activations", stage_ - 1, microbatch, &last_activation_);
     }
     if (step_.HasEmbedding(stage_)) {
+      GatherParameters("embedding", step_.cost.vocabulary_parameters);
       value = Compute("embedding.forward", step_.cost.embedding, value);
       value = SumActivations("embedding.forward", value);
     }
     for (int64_t i = 0; i < step_.layers_per_stage(); ++i) {
       const std::string layer = absl::StrCat("layer", first_layer() + i);
+      GatherParameters(layer, step_.cost.layer_parameters);
       value = ComputeAndSum(absl::StrCat(layer, ".attention.forward"), step_.cost.attention, value);
-      value = ComputeAndSum(absl::StrCat(layer, ".mlp.forward"), step_.cost.mlp, value);
+      value = ComputeMlp(absl::StrCat(layer, ".mlp.forward"), step_.cost.mlp, value);
     }
     if (step_.HasHead(stage_)) {
+      GatherParameters("head", step_.cost.vocabulary_parameters);
       value = Compute("head.forward", step_.cost.head, value);
-      value = SumOverTensorGroup("loss", step_.cost.loss_bytes, value);
+      value = SumOverTensorGroup(step_.is_training() ? "loss" : "next-token", step_.cost.loss_bytes,
+                                 value);
     }
     if (!IsLastStage()) Send("send.activations", stage_ + 1, microbatch, value);
     forward_values_[microbatch] = value;
@@ -232,18 +263,20 @@ class StageWriter {
                           ? forward_values_[microbatch]
                           : Receive("receive.gradients", stage_ + 1, tag, &last_gradient_);
     if (step_.HasHead(stage_)) {
+      GatherParameters("head", step_.cost.vocabulary_parameters);
       value = ComputeAndSum("head.backward", BackwardCost(step_.cost.head), value);
       AddGradients("head", step_.cost.vocabulary_parameters);
     }
     for (int64_t i = step_.layers_per_stage() - 1; i >= 0; --i) {
       const std::string layer = absl::StrCat("layer", first_layer() + i);
-      value =
-          ComputeAndSum(absl::StrCat(layer, ".mlp.backward"), BackwardCost(step_.cost.mlp), value);
+      GatherParameters(layer, step_.cost.layer_parameters);
+      value = ComputeMlp(absl::StrCat(layer, ".mlp.backward"), BackwardCost(step_.cost.mlp), value);
       value = ComputeAndSum(absl::StrCat(layer, ".attention.backward"),
                             BackwardCost(step_.cost.attention), value);
       AddGradients(layer, step_.cost.layer_parameters);
     }
     if (step_.HasEmbedding(stage_)) {
+      GatherParameters("embedding", step_.cost.vocabulary_parameters);
       value = Compute("embedding.backward", BackwardCost(step_.cost.embedding), value);
       AddGradients("embedding", step_.cost.vocabulary_parameters);
     }
@@ -251,9 +284,37 @@ class StageWriter {
   }
 
   NodeIndex Compute(absl::string_view name, const WorkCost& cost, NodeIndex value) {
-    last_compute_ =
-        program_.Compute(name, cost, DurationNs(cost, step_.options.tflops), AsSources(value));
+    std::vector<NodeIndex> sources;
+    for (NodeIndex source : {value, gathered_}) {
+      if (source != kNoNodeIndex) sources.push_back(source);
+    }
+    // What comes next of this part waits for this node anyway.
+    gathered_ = kNoNodeIndex;
+    last_compute_ = program_.Compute(name, cost, DurationNs(cost, step_.options.tflops), sources);
     return last_compute_;
+  }
+
+  // Gathers the parameters of a part that the next computation needs, one part ahead: while the part
+  // before is computed, so behind the part before that.
+  void GatherParameters(absl::string_view name, int64_t parameters) {
+    if (!step_.is_sharded()) return;
+    gathered_ = program_.Collective(absl::StrCat(name, ".parameters.all-gather"),
+                                    ChakraProtoMsg::ALL_GATHER,
+                                    step_.options.element_bytes * step_.ShardOf(parameters),
+                                    data_group_, AsSources(end_of_part_before_));
+    end_of_part_before_ = last_compute_;
+  }
+
+  // Tokens go to their experts and back.
+  NodeIndex ComputeMlp(absl::string_view name, const WorkCost& cost, NodeIndex value) {
+    if (!step_.has_remote_experts()) return ComputeAndSum(name, cost, value);
+    value =
+        program_.Collective(absl::StrCat(name, ".dispatch.all-to-all"), ChakraProtoMsg::ALL_TO_ALL,
+                            step_.cost.expert_bytes, data_group_, AsSources(value));
+    value = ComputeAndSum(name, cost, value);
+    return program_.Collective(absl::StrCat(name, ".combine.all-to-all"),
+                               ChakraProtoMsg::ALL_TO_ALL, step_.cost.expert_bytes, data_group_,
+                               AsSources(value));
   }
 
   // Each rank of a tensor group computes a part of a sum.
@@ -288,6 +349,11 @@ class StageWriter {
 
   // Takes down gradients that the last node computed.
   void AddGradients(std::string name, int64_t parameters) {
+    if (step_.is_sharded()) {
+      // Nobody has room for all of them.
+      sums_.push_back(ScatterGradients(name, parameters, last_compute_));
+      return;
+    }
     if (!gradients_are_complete_) return;
     parts_.push_back({std::move(name), parameters, last_compute_});
     // Other stages must not wait for this one's sums.
@@ -302,14 +368,20 @@ class StageWriter {
     program_.set_microbatch(RankProgram::kNoMicrobatch);
     for (; summed_parts_ < parts_.size(); ++summed_parts_) {
       const Part& part = parts_[summed_parts_];
-      const int64_t parameters =
-          zero ? step_.ShardOf(part.parameters) * step_.options.data_parallel : part.parameters;
-      sums_.push_back(program_.Collective(
-          absl::StrCat(part.name, zero ? ".gradients.reduce-scatter" : ".gradients.all-reduce"),
-          zero ? ChakraProtoMsg::REDUCE_SCATTER : ChakraProtoMsg::ALL_REDUCE,
-          step_.options.element_bytes * parameters, data_group_, AsSources(part.source)));
+      sums_.push_back(zero ? ScatterGradients(part.name, part.parameters, part.source)
+                           : program_.Collective(absl::StrCat(part.name, ".gradients.all-reduce"),
+                                                 ChakraProtoMsg::ALL_REDUCE,
+                                                 step_.options.element_bytes * part.parameters,
+                                                 data_group_, AsSources(part.source)));
     }
     program_.set_microbatch(microbatch);
+  }
+
+  NodeIndex ScatterGradients(absl::string_view name, int64_t parameters, NodeIndex source) {
+    const int64_t filled_up = step_.ShardOf(parameters) * step_.options.data_parallel;
+    return program_.Collective(
+        absl::StrCat(name, ".gradients.reduce-scatter"), ChakraProtoMsg::REDUCE_SCATTER,
+        step_.options.element_bytes * filled_up, data_group_, AsSources(source));
   }
 
   void Optimize() {
@@ -335,6 +407,10 @@ class StageWriter {
   GroupIndex data_group_ = 0;
 
   NodeIndex last_compute_ = kNoNodeIndex;
+  // The parameters that the next computation needs, where they are gathered; and the last computation
+  // of the part before the one at hand.
+  NodeIndex gathered_ = kNoNodeIndex;
+  NodeIndex end_of_part_before_ = kNoNodeIndex;
   NodeIndex last_activation_ = kNoNodeIndex;
   NodeIndex last_gradient_ = kNoNodeIndex;
   // What the forward pass of each microbatch ended with.
@@ -373,7 +449,11 @@ std::vector<PipelinePass> PassesOfStage(PipelineSchedule schedule, int64_t stage
 
 absl::StatusOr<TransformerCost> CostOfTransformer(const TransformerOptions& options) {
   const int64_t sequences = options.batch / (options.data_parallel * options.microbatches);
-  const absl::int128 t = absl::int128(sequences) * options.sequence;
+  const bool decodes = options.phase == TransformerPhase::kDecode;
+  const absl::int128 t = absl::int128(sequences) * (decodes ? 1 : options.sequence);
+  const absl::int128 k = options.experts > 0 ? options.experts_per_token : 1;
+  const absl::int128 own_experts =
+      options.experts > 0 ? options.experts / options.data_parallel : 0;
   const absl::int128 h = options.hidden;
   const absl::int128 s = options.sequence;
   const absl::int128 v = options.vocabulary;
@@ -381,15 +461,21 @@ absl::StatusOr<TransformerCost> CostOfTransformer(const TransformerOptions& opti
   const absl::int128 e = options.element_bytes;
   Narrower narrow;
   TransformerCost cost;
+  const absl::int128 kept = decodes ? 2 * sequences * s * h : 0;
   cost.attention = {narrow((8 * t * h * h + 4 * t * s * h) / p),
-                    narrow(e * (2 * t * h + (8 * t * h + 4 * h * h) / p))};
-  cost.mlp = {narrow(16 * t * h * h / p), narrow(e * (2 * t * h + (8 * t * h + 8 * h * h) / p))};
+                    narrow(e * (2 * t * h + (8 * t * h + 4 * h * h + kept) / p))};
+  const absl::int128 mlps = options.experts > 0 ? own_experts : 1;
+  cost.mlp = {narrow(16 * k * t * h * h / p),
+              narrow(e * (2 * k * t * h + (8 * k * t * h + 8 * mlps * h * h) / p))};
   cost.embedding = {narrow(t * h), narrow(e * 2 * t * h)};
   cost.head = {narrow(2 * t * v * h / p), narrow(e * (t * h + (t * v + v * h) / p))};
-  cost.layer_parameters = narrow(12 * h * h / p);
+  cost.layer_parameters = narrow((options.experts > 0 ? 4 : 12) * h * h / p);
+  cost.expert_parameters = narrow(8 * own_experts * h * h / p);
+  cost.expert_bytes = narrow(e * k * t * h);
   cost.vocabulary_parameters = narrow(v * h / p);
   cost.activation_bytes = narrow(e * t * h);
-  cost.loss_bytes = narrow(3 * 4 * t);
+  cost.loss_bytes = narrow(
+      options.phase == TransformerPhase::kTraining ? 3 * 4 * t : absl::int128(8) * sequences);
   if (!narrow.status().ok()) return narrow.status();
   return cost;
 }

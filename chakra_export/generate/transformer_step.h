@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One training step of a transformer on tensor x data x pipeline parallel ranks (rank_layout.h).
+// One training step of a transformer on tensor x data x pipeline parallel ranks (rank_layout.h), or
+// its forward passes alone, for inference.
 //
 // A stage of the pipeline has an equal share of the layers, the first also the embedding, the last
 // the head (output weights of its own). The microbatches pass through as PipelineSchedule says,
@@ -19,6 +20,12 @@
 //                      beside further computation, but after all that another stage waits for.
 //                      With `zero`: a reduce-scatter, and after the optimizer an all-gather of the
 //                      parameters
+//   sharded            (fully sharded data parallel, ZeRO-3) no copy keeps all parameters: each part
+//                      is gathered before a pass computes with it, one part ahead, and its gradients
+//                      are scattered after each backward pass
+//   experts            (mixture of experts) the copies divide a layer's experts between them; each
+//                      token goes to some of them and back: an all-to-all before and after the MLP,
+//                      forward and backward. Gradients of experts are nobody else's
 //   optimizer          one node, after all gradients
 //
 // Communication has no duration of its own: it is what simulators find out.
@@ -61,6 +68,10 @@ struct PipelinePass {
 std::vector<PipelinePass> PassesOfStage(PipelineSchedule schedule, int64_t stage, int64_t stages,
                                         int64_t microbatches);
 
+// What a step is. For inference, passes are forward alone: of all tokens of the sequences, or of one
+// new token of each, whose attention reads what was kept of the others.
+enum class TransformerPhase : uint8_t { kTraining, kPrefill, kDecode };
+
 // The names of flags are in error messages: --tp for tensor_parallel and so on.
 struct TransformerOptions {
   int64_t tensor_parallel = 1;
@@ -85,6 +96,13 @@ struct TransformerOptions {
   double tflops = 300;
   // The copies divide the optimizer between them (ZeRO).
   bool zero = false;
+  // They divide the parameters, too (fully sharded data parallel, ZeRO-3).
+  bool sharded = false;
+  // Of each layer, in place of the MLP, divided between the copies; 0 for the MLP. And to how many
+  // of them a token goes.
+  int64_t experts = 0;
+  int64_t experts_per_token = 2;
+  TransformerPhase phase = TransformerPhase::kTraining;
 };
 
 // What the pieces of a transformer cost one rank, for one microbatch of t tokens: h = hidden size,
@@ -96,7 +114,9 @@ struct TransformerOptions {
 //   embedding     t h                   2 t h                       v h / p
 //   head          2 t v h / p           t h + (t v + v h)/p         v h / p
 //
-// for the forward pass; a backward pass is twice that. Every product reads its operands and writes
+// for the forward pass; a backward pass is twice that. Experts multiply the MLP's operations, and the
+// elements of its activations, by the experts of a token; its parameters by those that a rank has.
+// When a token is decoded, attention also reads 2 s h / p elements for each sequence. Every product reads its operands and writes
 // its result once; attention scores never leave the chip. Norms and biases are left out.
 struct TransformerCost {
   // Costs of the forward pass.
@@ -104,13 +124,16 @@ struct TransformerCost {
   WorkCost mlp;
   WorkCost embedding;
   WorkCost head;
-  // Parameters that one rank holds of one layer; and of the embedding, or of the head, which has as
-  // many.
+  // Parameters that one rank holds of one layer, without its experts; of its experts; and of the
+  // embedding, or of the head, which has as many.
   int64_t layer_parameters = 0;
+  int64_t expert_parameters = 0;
   int64_t vocabulary_parameters = 0;
   // What goes from layer to layer: t h elements, in bytes.
   int64_t activation_bytes = 0;
-  // What the ranks of a tensor group sum to get the loss: of each token its largest logit, the sum
+  // What goes to the experts of the tokens, and back.
+  int64_t expert_bytes = 0;
+  // What the ranks of a tensor group sum to get the loss, or the next token (8 bytes of each): of each token its largest logit, the sum
   // of exponentials and the logit of the right answer, as 4-byte numbers.
   int64_t loss_bytes = 0;
 };

@@ -24,6 +24,7 @@
 namespace meridian {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -132,6 +133,76 @@ TEST(TransformerStepTest, ShardsThatDoNotComeOutEvenAreFilledUp) {
                                    Pair(std::make_tuple("ALL_GATHER", 2 * 195, ""), 1)));
 }
 
+// No copy keeps a layer: gathered forward and backward of each of three microbatches, and scattered
+// after each; the optimizer waits for all of these, and nothing is gathered behind it.
+TEST(TransformerStepTest, ShardedParametersAreGatheredForEachUse) {
+  TransformerOptions options = TinyTransformer();
+  options.sharded = true;
+  options.tensor_parallel = 1;
+  options.pipeline_parallel = 1;
+  const ExecutionGraph graph = GraphOf(options);
+  EXPECT_THAT(TrafficOf(graph, 1),
+              UnorderedElementsAre(Pair(std::make_tuple("ALL_GATHER", 49152, ""), 4 * 2 * 3),
+                                   Pair(std::make_tuple("REDUCE_SCATTER", 2 * 49152, ""), 4 * 3),
+                                   Pair(std::make_tuple("ALL_GATHER", 8192, ""), 2 * 2 * 3),
+                                   Pair(std::make_tuple("REDUCE_SCATTER", 2 * 8192, ""), 2 * 3)));
+  // The last of a chain.
+  EXPECT_THAT(graph.dependencies(FindNode(graph, 0, "optimizer")),
+              ElementsAre(FindNode(graph, 0, "embedding.gradients.reduce-scatter", 2)));
+  // Layer 1 is gathered while layer 0 is computed, so behind the embedding.
+  EXPECT_THAT(graph.dependencies(FindNode(graph, 0, "layer1.parameters.all-gather")),
+              Contains(FindNode(graph, 0, "embedding.forward")));
+  EXPECT_THAT(graph.dependencies(FindNode(graph, 0, "layer1.attention.forward")),
+              UnorderedElementsAre(FindNode(graph, 0, "layer0.mlp.forward"),
+                                   FindNode(graph, 0, "layer1.parameters.all-gather")));
+}
+
+// 8 experts on 2 copies; each token goes to 2: 2 x 16 tokens x 64 numbers of 2 bytes. Only attention's
+// 4 h^2 parameters of a layer are summed over the copies.
+TEST(TransformerStepTest, TokensGoToTheirExpertsAndBack) {
+  TransformerOptions options = TinyTransformer();
+  options.experts = 8;
+  options.tensor_parallel = 1;
+  options.pipeline_parallel = 1;
+  options.vocabulary = 0;
+  constexpr int64_t tokens = 16;
+  EXPECT_THAT(
+      TrafficOf(GraphOf(options), 1),
+      UnorderedElementsAre(
+          Pair(std::make_tuple("ALL_TO_ALL", 2 * 2 * tokens * options.hidden, ""), 4 * 4 * 3),
+          Pair(std::make_tuple("ALL_REDUCE", 2 * 4 * options.hidden * options.hidden, ""), 4)));
+  ASSERT_OK_AND_ASSIGN(const TransformerCost cost, CostOfTransformer(options));
+  EXPECT_EQ(cost.mlp.operations, 2 * 16 * tokens * options.hidden * options.hidden);
+  EXPECT_EQ(cost.expert_parameters, 4 * 8 * options.hidden * options.hidden);
+}
+
+// Forward alone: no gradient, no optimizer; a new token of each sequence moves 1 / s of what all do.
+TEST(TransformerStepTest, InferenceIsForwardAlone) {
+  TransformerOptions options = TinyTransformer();
+  options.phase = TransformerPhase::kDecode;
+  options.data_parallel = 1;
+  options.pipeline_parallel = 1;
+  options.batch = 3;
+  const ExecutionGraph graph = GraphOf(options);
+  EXPECT_THAT(
+      TrafficOf(graph, 1),
+      UnorderedElementsAre(
+          // After attention and MLP of four layers, and the embedding, of three microbatches.
+          Pair(std::make_tuple("ALL_REDUCE", 2 * options.hidden, ""), (4 * 2 + 1) * 3),
+          Pair(std::make_tuple("ALL_REDUCE", 8, ""), 3)));
+  ASSERT_OK_AND_ASSIGN(const TransformerCost decode, CostOfTransformer(options));
+  options.phase = TransformerPhase::kPrefill;
+  ASSERT_OK_AND_ASSIGN(const TransformerCost prefill, CostOfTransformer(options));
+  EXPECT_EQ(prefill.mlp.operations, options.sequence * decode.mlp.operations);
+  EXPECT_EQ(prefill.loss_bytes, decode.loss_bytes);
+  // It reads keys and values of the whole sequence.
+  options.sequence *= 2;
+  options.phase = TransformerPhase::kDecode;
+  ASSERT_OK_AND_ASSIGN(const TransformerCost longer, CostOfTransformer(options));
+  EXPECT_EQ(longer.attention.bytes - decode.attention.bytes,
+            2 * 2 * (options.sequence / 2) * options.hidden / options.tensor_parallel);
+}
+
 TEST(TransformerStepTest, DurationsAreOperationsAtTheSpeed) {
   const ExecutionGraph graph = GraphOf(TinyTransformer());
   EXPECT_EQ(graph.duration_ns(FindNode(graph, 0, "layer0.attention.forward")), 279);
@@ -232,11 +303,20 @@ struct Shape {
   int64_t tp, dp, pp, microbatches;
 };
 
+struct Kind {
+  bool zero = false;
+  bool sharded = false;
+  int64_t experts = 0;
+  TransformerPhase phase = TransformerPhase::kTraining;
+};
+
 TEST(TransformerStepTest, EveryShapePassesEveryRuleAndHasAsManyNodesAsItSays) {
   for (const Shape& shape : {Shape{1, 1, 1, 1}, Shape{2, 1, 1, 2}, Shape{1, 2, 1, 2},
                              Shape{1, 1, 2, 1}, Shape{1, 1, 4, 7}, Shape{2, 2, 2, 3},
                              Shape{4, 2, 1, 2}, Shape{2, 1, 4, 5}, Shape{1, 3, 2, 2}}) {
-    for (const bool zero : {false, true}) {
+    for (const Kind& kind : {Kind{}, Kind{true}, Kind{false, true}, Kind{false, false, 6},
+                             Kind{true, true, 6}, Kind{false, false, 0, TransformerPhase::kPrefill},
+                             Kind{false, false, 6, TransformerPhase::kDecode}}) {
       for (const int64_t vocabulary : {0, 128}) {
         for (const PipelineSchedule schedule :
              {PipelineSchedule::kGpipe, PipelineSchedule::kOneForwardOneBackward}) {
@@ -246,7 +326,10 @@ TEST(TransformerStepTest, EveryShapePassesEveryRuleAndHasAsManyNodesAsItSays) {
           options.pipeline_parallel = shape.pp;
           options.microbatches = shape.microbatches;
           options.batch = shape.dp * shape.microbatches;
-          options.zero = zero;
+          options.zero = kind.zero;
+          options.sharded = kind.sharded;
+          options.experts = kind.experts;
+          options.phase = kind.phase;
           options.vocabulary = vocabulary;
           options.schedule = schedule;
           const auto workload = MakeTransformerStep(options);
@@ -334,7 +417,17 @@ TEST(TransformerStepTest, RefusesWhatIsTooLarge) {
   options.zero = true;
   options.vocabulary = 2;
   options.hidden = 2;
-  ExpectRefused(options, "leave out --zero");
+  ExpectRefused(options, "leave out --zero and --sharded");
+  options = TinyTransformer();
+  options.experts = 7;
+  ExpectRefused(options, "--experts=7 does not divide by --dp=2");
+  options.experts = 2;
+  options.experts_per_token = 3;
+  ExpectRefused(options, "--experts_per_token=3: expected 1 to 2");
+  options = TinyTransformer();
+  options.phase = TransformerPhase::kDecode;
+  options.sharded = true;
+  ExpectRefused(options, "leave them out with --phase");
 }
 
 constexpr PipelineSchedule kOneForwardOneBackward = PipelineSchedule::kOneForwardOneBackward;
