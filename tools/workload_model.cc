@@ -1,28 +1,41 @@
 // workload_model: models of a code's calls, fitted to measured runs, for runs not yet made.
-#include <memory>
+#include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "chakra_export/xspace/chakra_export_report.pb.h"
+#include "chakra_export/xspace/xspace_exporter.h"
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
+#include "tools/profiles.h"
 #include "workload_model/measurements.h"
 #include "workload_model/model_files.h"
 #include "workload_model/models.h"
+#include "workload_model/scaling.h"
 #include "workload_model/workload.h"
 #include "workload_model/workload_model.pb.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/files/scratch_folder.h"
 #include "xla_profiler/base/json/report_json.h"
 
 ABSL_FLAG(
     std::string, traces, "",
-    "Traces of A-mpiP, or trace models of the Ember motif, one per rank and run: a comma list "
-    "of files, folders or globs.");
+    "fit: traces of A-mpiP, or trace models of the Ember motif, one per rank and run; scale: the "
+    "profiles of a job (XSpaces). A comma list of files, folders or globs.");
+ABSL_FLAG(std::string, et, "", "PREFIX of the job's Chakra traces, PREFIX.<rank>.et.");
+ABSL_FLAG(int64_t, ranks, 0, "How many ranks: the data parallel axis becomes longer.");
+ABSL_FLAG(
+    std::string, layout, "",
+    "The new lengths of all axes of the job's mesh, from neighbouring ranks outward, e.g. 2x4.");
 ABSL_FLAG(std::string, name_pattern, "",
           "A regular expression (RE2) with groups called nodes, size and, if names tell them, "
           "threads: 'n(?P<nodes>\\d+)_s(?P<size>\\d+)'. Default: names of the published data, "
@@ -31,7 +44,8 @@ ABSL_FLAG(std::string, models, "auto",
           "Of times: auto, the simplest normal form that what is left out bears; or CONSTANT, "
           "EXPONENTIAL, BILINEAR, POLYNOMIAL, NORMAL for all.");
 ABSL_FLAG(int32_t, order, 2, "Of polynomials: 1 to 4.");
-ABSL_FLAG(std::string, output, "", "The file that models are written to, as JSON.");
+ABSL_FLAG(std::string, output, "",
+          "fit: the file that models are written to, as JSON; scale: PREFIX of the new traces.");
 ABSL_FLAG(std::string, model, "",
           "A file that workload_model fit has written, or one in the form of the Ember motif.");
 ABSL_FLAG(double, nodes, 0, "How many nodes to predict for.");
@@ -144,6 +158,55 @@ absl::StatusOr<int> Evaluate() {
   return PrintReport(evaluation, FormatWorkloadEvaluation);
 }
 
+absl::StatusOr<std::vector<int64_t>> ParseLayout(const std::string& text) {
+  std::vector<int64_t> lengths;
+  for (absl::string_view part : absl::StrSplit(text, 'x', absl::SkipEmpty())) {
+    int64_t length = 0;
+    if (!absl::SimpleAtoi(part, &length)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--layout=", text, " is no list of lengths; expected e.g. --layout=2x4"));
+    }
+    lengths.push_back(length);
+  }
+  return lengths;
+}
+
+absl::StatusOr<int> Scale() {
+  FileSystem& files = FileSystem::Posix();
+  ScaleOptions options;
+  options.ranks = absl::GetFlag(FLAGS_ranks);
+  ASSIGN_OR_RETURN(options.layout, ParseLayout(absl::GetFlag(FLAGS_layout)));
+  if ((options.ranks != 0) == !options.layout.empty()) {
+    return absl::InvalidArgumentError("give either --ranks=64 or --layout=2x32");
+  }
+  if (IsGiven("et") == IsGiven("traces")) {
+    return absl::InvalidArgumentError(
+        "give either --traces=run/, the profiles of a job, or --et=PREFIX, its Chakra traces");
+  }
+  ASSIGN_OR_RETURN(const std::string output,
+                   RequiredPath(FLAGS_output, "prefix", "et/large for et/large.0.et, ..."));
+  std::string prefix = UserPath(FLAGS_et);
+  std::optional<ScratchFolder> scratch;
+  if (IsGiven("traces")) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> traces, UserProfiles(FLAGS_traces, "run/"));
+    RETURN_IF_ERROR(CheckOutputPrefix("--output", output, {".et", ".comm_groups.json"}, traces));
+    ASSIGN_OR_RETURN(ScratchFolder folder,
+                     ScratchFolder::Create(UserInputOptions().temporary_directory, "scale"));
+    scratch.emplace(std::move(folder));
+    prefix = absl::StrCat(scratch->path(), "/job");
+    XSpaceExportOptions exported;
+    exported.reader.input = UserInputOptions();
+    RETURN_IF_ERROR(
+        ExportXSpaces(files, traces, prefix, WithProgress(exported, "reading", traces.size()))
+            .status());
+  } else if (prefix == output) {
+    return absl::InvalidArgumentError("--output would replace the traces of --et");
+  }
+  ASSIGN_OR_RETURN(const ScaleReport report,
+                   ScaleWorkload(files, prefix, output, WithProgress(options, "writing", 0)));
+  return PrintReport(report, FormatScaleReport);
+}
+
 // The first argument says what to do; the others are its flags.
 int Run(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
@@ -165,6 +228,15 @@ int Run(int argc, char** argv) {
                        {"model", "nodes", "size", "threads", "ember_compatible"}},
                       argc - 1, argv + 1, Evaluate);
   }
+  if (what == "scale") {
+    return RunCommand({"workload_model scale",
+                       "Rewrites the traces of a measured job for more ranks: its groups are taken "
+                       "for rows of a mesh whose axes become longer.",
+                       {"workload_model scale --traces=run/ --ranks=64 --output=et/large",
+                        "workload_model scale --et=et/run --layout=2x32 --output=et/large"},
+                       {"traces", "et", "ranks", "layout", "output"}},
+                      argc - 1, argv + 1, Scale);
+  }
   // Says what there is, for --help and for slips.
   const bool is_help = what == "--help" || what == "-h";
   std::fprintf(
@@ -172,6 +244,7 @@ int Run(int argc, char** argv) {
       "%sworkload_model COMMAND FLAGS: models of a code's calls\n"
       "  fit       measured runs -> models\n"
       "  evaluate  models -> the time of a run not yet made\n"
+      "  scale     a measured job -> Chakra traces of more ranks\n"
       "workload_model COMMAND --help says more.\n",
       is_help ? ""
               : absl::StrCat("workload_model: '", what, "' is none of its commands\n").c_str());
