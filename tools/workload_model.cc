@@ -46,6 +46,7 @@ ABSL_FLAG(std::string, models, "auto",
 ABSL_FLAG(int32_t, order, 2, "Of polynomials: 1 to 4.");
 ABSL_FLAG(std::string, output, "",
           "fit: the file that models are written to, as JSON; scale: PREFIX of the new traces.");
+ABSL_FLAG(std::string, csv, "", "Also writes the compared cells to this file.");
 ABSL_FLAG(std::string, model, "",
           "A file that workload_model fit has written, or one in the form of the Ember motif.");
 ABSL_FLAG(double, nodes, 0, "How many nodes to predict for.");
@@ -58,10 +59,27 @@ ABSL_FLAG(
 namespace meridian {
 namespace {
 
+// Reads what --traces names.
+absl::StatusOr<Measurements> ReadMeasurements(const std::vector<std::string>& traces) {
+  std::vector<RunMeasurements> runs;
+  const auto progress = ShowProgress("reading", traces.size());
+  for (const std::string& trace : traces) {
+    progress(runs.size());
+    ASSIGN_OR_RETURN(const WorkloadCell cell, CellOfName(trace, absl::GetFlag(FLAGS_name_pattern)));
+    ASSIGN_OR_RETURN(const InputFile file,
+                     InputFile::Open(FileSystem::Posix(), trace, UserInputOptions()));
+    ASSIGN_OR_RETURN(RunMeasurements run, ParseMeasurements(file.bytes(), trace, cell));
+    runs.push_back(std::move(run));
+  }
+  return Aggregate(runs);
+}
+
+absl::StatusOr<std::vector<std::string>> MeasuredFiles() {
+  return UserFiles(FLAGS_traces, {".txt", ".trace", ".csv", ".gz"}, "'runs/*.trace'");
+}
+
 absl::StatusOr<int> Fit() {
-  FileSystem& files = FileSystem::Posix();
-  ASSIGN_OR_RETURN(const std::vector<std::string> traces,
-                   UserFiles(FLAGS_traces, {".txt", ".trace", ".csv", ".gz"}, "'runs/*.trace'"));
+  ASSIGN_OR_RETURN(const std::vector<std::string> traces, MeasuredFiles());
   const std::string output = UserPath(FLAGS_output);
   RETURN_IF_ERROR(CheckOutputPaths(traces, {output}));
   WorkloadFitOptions options;
@@ -71,21 +89,26 @@ absl::StatusOr<int> Fit() {
     return absl::InvalidArgumentError(
         absl::StrCat("--order=", options.order, " is none of 1, 2, 3, 4"));
   }
-  std::vector<RunMeasurements> runs;
-  {
-    const auto progress = ShowProgress("reading", traces.size());
-    for (const std::string& trace : traces) {
-      progress(runs.size());
-      ASSIGN_OR_RETURN(const WorkloadCell cell,
-                       CellOfName(trace, absl::GetFlag(FLAGS_name_pattern)));
-      ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(files, trace, UserInputOptions()));
-      ASSIGN_OR_RETURN(RunMeasurements run, ParseMeasurements(file.bytes(), trace, cell));
-      runs.push_back(std::move(run));
-    }
-  }
-  ASSIGN_OR_RETURN(const WorkloadModel model, FitWorkload(Aggregate(runs), options));
-  RETURN_IF_ERROR(WriteOutput(files, output, ReportToJson(model)));
+  ASSIGN_OR_RETURN(const Measurements measurements, ReadMeasurements(traces));
+  ASSIGN_OR_RETURN(const WorkloadModel model, FitWorkload(measurements, options));
+  RETURN_IF_ERROR(WriteOutput(FileSystem::Posix(), output, ReportToJson(model)));
   return PrintReport(model, FormatWorkloadModel);
+}
+
+absl::StatusOr<int> Compare() {
+  ASSIGN_OR_RETURN(const std::string path, RequiredPath(FLAGS_model, "file", "M.json"));
+  ASSIGN_OR_RETURN(const std::vector<std::string> traces, MeasuredFiles());
+  const std::string csv = UserPath(FLAGS_csv);
+  std::vector<std::string> inputs = traces;
+  inputs.push_back(path);
+  RETURN_IF_ERROR(CheckOutputPaths(inputs, {csv}));
+  ASSIGN_OR_RETURN(const InputFile file,
+                   InputFile::Open(FileSystem::Posix(), path, UserInputOptions()));
+  ASSIGN_OR_RETURN(const WorkloadModel model, ParseWorkloadModel(file.bytes(), path));
+  ASSIGN_OR_RETURN(const Measurements measurements, ReadMeasurements(traces));
+  ASSIGN_OR_RETURN(const WorkloadComparison comparison, CompareWorkload(model, measurements));
+  RETURN_IF_ERROR(WriteOutput(FileSystem::Posix(), csv, WorkloadComparisonCsv(comparison)));
+  return PrintReport(comparison, FormatWorkloadComparison);
 }
 
 absl::StatusOr<WorkloadCell> AskedCell() {
@@ -237,6 +260,15 @@ int Run(int argc, char** argv) {
                        {"traces", "et", "ranks", "layout", "output"}},
                       argc - 1, argv + 1, Scale);
   }
+  if (what == "report") {
+    return RunCommand({"workload_model report",
+                       "Compares what a model predicts with measured runs, in total and for each "
+                       "transition.",
+                       {"workload_model report --model=M.json --traces='runs/bfs_exectrace_*' "
+                        "--csv=cells.csv"},
+                       {"model", "traces", "name_pattern", "csv"}},
+                      argc - 1, argv + 1, Compare);
+  }
   // Says what there is, for --help and for slips.
   const bool is_help = what == "--help" || what == "-h";
   std::fprintf(
@@ -244,6 +276,7 @@ int Run(int argc, char** argv) {
       "%sworkload_model COMMAND FLAGS: models of a code's calls\n"
       "  fit       measured runs -> models\n"
       "  evaluate  models -> the time of a run not yet made\n"
+      "  report    models and measured runs -> how far they differ\n"
       "  scale     a measured job -> Chakra traces of more ranks\n"
       "workload_model COMMAND --help says more.\n",
       is_help ? ""

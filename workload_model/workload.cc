@@ -416,6 +416,77 @@ absl::StatusOr<WorkloadEvaluation> EvaluateWorkload(const WorkloadModel& model,
   return result;
 }
 
+absl::StatusOr<WorkloadComparison> CompareWorkload(const WorkloadModel& model,
+                                                   const Measurements& measurements) {
+  WorkloadComparison result;
+  std::map<Transition, ComparedTransition> transitions;
+  std::set<Transition> unknown;
+  double errors = 0;
+  for (const WorkloadCell& cell : measurements.cells) {
+    ASSIGN_OR_RETURN(const WorkloadEvaluation evaluation, EvaluateWorkload(model, cell));
+    std::map<Transition, double> predicted;
+    for (const EvaluatedTransition& t : evaluation.transitions()) {
+      predicted[{t.source(), t.destination()}] = t.count() * t.us();
+    }
+    double measured_us = 0;
+    for (const auto& [transition, values] : measurements.times) {
+      const auto value = values.find(cell);
+      if (value == values.end()) continue;
+      const double sum = value->second.Sum();
+      measured_us += sum;
+      const auto found = predicted.find(transition);
+      if (found == predicted.end()) {
+        unknown.insert(transition);
+        continue;
+      }
+      ComparedTransition& compared = transitions[transition];
+      compared.set_measured_us(compared.measured_us() + sum);
+      compared.set_predicted_us(compared.predicted_us() + found->second);
+      if (!(sum > 0)) continue;
+      const double error = found->second / sum - 1;
+      compared.set_error(compared.error() + std::abs(error));
+      compared.set_signed_error(compared.signed_error() + error);
+      compared.set_cells(compared.cells() + 1);
+    }
+    if (!(measured_us > 0)) continue;
+    ComparedCell& compared = *result.add_cells();
+    compared.set_nodes(cell.nodes);
+    compared.set_size(cell.size);
+    compared.set_threads(cell.threads);
+    compared.set_measured_us(measured_us);
+    compared.set_predicted_us(evaluation.total_us());
+    compared.set_low_us(evaluation.low_us());
+    compared.set_high_us(evaluation.high_us());
+    compared.set_error(evaluation.total_us() / measured_us - 1);
+    compared.set_extrapolated(evaluation.extrapolated());
+    errors += std::abs(compared.error());
+    if (measured_us >= evaluation.low_us() && measured_us <= evaluation.high_us()) {
+      result.set_inside(result.inside() + 1);
+    }
+  }
+  if (result.cells_size() == 0) {
+    return absl::InvalidArgumentError("there is nothing to compare with: no time was measured");
+  }
+  result.set_mean_error(errors / result.cells_size());
+  std::vector<ComparedTransition> order;
+  for (auto& [transition, compared] : transitions) {
+    compared.set_source(transition.first);
+    compared.set_destination(transition.second);
+    const double cells = static_cast<double>(std::max<int64_t>(1, compared.cells()));
+    compared.set_error(compared.error() / cells);
+    compared.set_signed_error(compared.signed_error() / cells);
+    order.push_back(compared);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.measured_us() > b.measured_us(); });
+  for (const ComparedTransition& compared : order) *result.add_transitions() = compared;
+  for (const Transition& transition : unknown) {
+    result.add_notes(absl::StrCat("there is no model from callsite ", transition.first, " to ",
+                                  transition.second, ": its time is missing in what is predicted"));
+  }
+  return result;
+}
+
 absl::StatusOr<WorkloadModel> ParseWorkloadModel(absl::string_view json, absl::string_view source) {
   WorkloadModel model;
   const auto status = google::protobuf::util::JsonStringToMessage(std::string(json), &model);
@@ -537,6 +608,60 @@ std::string FormatWorkloadEvaluation(const WorkloadEvaluation& evaluation) {
   }
   for (const std::string& note : evaluation.notes()) absl::StrAppend(&text, "note: ", note, "\n");
   return text;
+}
+
+std::string FormatWorkloadComparison(const WorkloadComparison& comparison) {
+  using Align = TextTable::Align;
+  const auto ms = [](double us) { return absl::StrFormat("%.3f", us / 1000); };
+  const auto percent = [](double share) { return absl::StrFormat("%+.1f %%", 100 * share); };
+  TextTable cells({{"nodes", Align::kRight},
+                   {"size", Align::kRight},
+                   {"measured ms", Align::kRight},
+                   {"predicted ms", Align::kRight},
+                   {"nine of ten ms", Align::kRight},
+                   {"error", Align::kRight},
+                   {"", Align::kLeft}});
+  for (const ComparedCell& cell : comparison.cells()) {
+    cells.AddRow({absl::StrCat(cell.nodes()), absl::StrCat(cell.size()), ms(cell.measured_us()),
+                  ms(cell.predicted_us()),
+                  absl::StrCat(ms(cell.low_us()), " to ", ms(cell.high_us())),
+                  percent(cell.error()), cell.extrapolated() ? "extrapolated" : ""});
+  }
+  TextTable transitions({{"from", Align::kRight},
+                         {"to", Align::kRight},
+                         {"measured ms", Align::kRight},
+                         {"predicted ms", Align::kRight},
+                         {"mean error", Align::kRight},
+                         {"signed", Align::kRight}});
+  constexpr int kShown = 20;
+  for (int i = 0; i < std::min(comparison.transitions_size(), kShown); ++i) {
+    const ComparedTransition& t = comparison.transitions(i);
+    transitions.AddRow({absl::StrCat(t.source()), absl::StrCat(t.destination()),
+                        ms(t.measured_us()), ms(t.predicted_us()),
+                        absl::StrFormat("%.1f %%", 100 * t.error()), percent(t.signed_error())});
+  }
+  std::string text = absl::StrCat(cells.ToString(), "\n", transitions.ToString());
+  if (comparison.transitions_size() > kShown) {
+    absl::StrAppend(&text, "and ", comparison.transitions_size() - kShown, " more\n");
+  }
+  absl::StrAppend(&text, absl::StrFormat("\ntotals are off by %.1f %% in the mean; %d of %d lie in "
+                                         "their intervals\n",
+                                         100 * comparison.mean_error(), comparison.inside(),
+                                         comparison.cells_size()));
+  for (const std::string& note : comparison.notes()) absl::StrAppend(&text, "note: ", note, "\n");
+  return text;
+}
+
+std::string WorkloadComparisonCsv(const WorkloadComparison& comparison) {
+  std::string csv =
+      "nodes,size,threads,measured_us,predicted_us,low_us,high_us,error,extrapolated\n";
+  for (const ComparedCell& cell : comparison.cells()) {
+    absl::StrAppend(&csv, absl::StrFormat("%g,%g,%d,%.3f,%.3f,%.3f,%.3f,%.6f,%d\n", cell.nodes(),
+                                          cell.size(), cell.threads(), cell.measured_us(),
+                                          cell.predicted_us(), cell.low_us(), cell.high_us(),
+                                          cell.error(), cell.extrapolated() ? 1 : 0));
+  }
+  return csv;
 }
 
 }  // namespace meridian

@@ -31,6 +31,11 @@ absl::StatusOr<WorkloadModel> FitWorkload(const Measurements& measurements,
 absl::StatusOr<WorkloadEvaluation> EvaluateWorkload(const WorkloadModel& model,
                                                     const WorkloadCell& cell);
 
+// Compares predictions with measurements, of which the model may or may not have known. Transitions
+// without a model are noted.
+absl::StatusOr<WorkloadComparison> CompareWorkload(const WorkloadModel& model,
+                                                   const Measurements& measurements);
+
 // Reads what ReportToJson writes of a WorkloadModel. InvalidArgument, which names the source, for
 // anything else and for models that fail CheckModel.
 absl::StatusOr<WorkloadModel> ParseWorkloadModel(absl::string_view json, absl::string_view source);
@@ -40,6 +45,9 @@ std::vector<std::pair<int64_t, bool>> FindVaryingMessages(const Measurements& me
 
 std::string FormatWorkloadModel(const WorkloadModel& model);
 std::string FormatWorkloadEvaluation(const WorkloadEvaluation& evaluation);
+std::string FormatWorkloadComparison(const WorkloadComparison& comparison);
+// One row for each cell.
+std::string WorkloadComparisonCsv(const WorkloadComparison& comparison);
 
 }  // namespace meridian
 

@@ -487,6 +487,25 @@ TEST(WorkloadTest, OtherFilesAreRefused) {
               HasSubstr("nothing to fit"));
 }
 
+TEST(WorkloadTest, PredictionsAreComparedWithMeasurements) {
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel model,
+                       FitWorkload(Aggregate(MadeUpRuns(36, 22)), WorkloadFitOptions()));
+  std::vector<RunMeasurements> later = MadeUpRuns(49, 23);
+  later.resize(2);
+  later[1].times[{7, 8}] = {1e6};
+  ASSERT_OK_AND_ASSIGN(const WorkloadComparison comparison,
+                       CompareWorkload(model, Aggregate(later)));
+  ASSERT_THAT(comparison.cells(), SizeIs(2));
+  EXPECT_DOUBLE_EQ(comparison.cells(0).measured_us(), TotalOf(later[0]));
+  EXPECT_NEAR(comparison.cells(0).error(), 0, 0.1);
+  // Most of the second is of a transition that the model does not know.
+  EXPECT_LT(comparison.cells(1).error(), -0.9);
+  EXPECT_EQ(comparison.inside(), 1);
+  EXPECT_THAT(comparison.notes(), ElementsAre(HasSubstr("no model from callsite 7 to 8")));
+  EXPECT_THAT(comparison.transitions(), SizeIs(2));
+  EXPECT_FALSE(CompareWorkload(model, Measurements()).ok());
+}
+
 // One cell is enough for constants, and says what it can not know.
 TEST(WorkloadTest, FewCellsGiveConstants) {
   std::vector<RunMeasurements> runs = MadeUpRuns(36, 22);

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "astra_bridge/corrections/corrections.h"
 #include "absl/strings/str_cat.h"
+#include "astra_bridge/corrections/corrections.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "trace_alignment/collectives/testing/run_builder.h"
