@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
 #include "tools/profiles.h"
@@ -33,6 +35,11 @@ absl::StatusOr<int> ValidateTraces() {
       ReadCollectiveRun(*files, traces, WithProgress(options, "reading", traces.size())));
   RETURN_IF_ERROR(CheckOneRun(run));
   const ValidationReport report = Validate(run);
+  if (report.instances() == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(traces[0], traces.size() > 1 ? " and the others hold" : ": there is",
+                     " no collective: nothing can be checked. Were the devices profiled?"));
+  }
   RETURN_IF_ERROR(WriteOutput(*files, csv, ValidationCsv(report)));
   return PrintReport(report, FormatValidation,
                      report.violations() > 0 ? kExitCheckFailed : kExitDone);

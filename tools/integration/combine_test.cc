@@ -309,6 +309,25 @@ TEST(CombineTest, KinetoTracesArePutOnOneClock) {
   EXPECT_EQ(aligned.exit_code, 0) << aligned.standard_error;
 }
 
+// Two ranks that ran on processors alone: nothing in their traces ties them together.
+TEST(CombineTest, KinetoTracesWithoutCommunicationAreRefused) {
+  const TemporaryDirectory directory;
+  for (int rank = 0; rank < 2; ++rank) {
+    directory.Write(absl::StrCat("run/kineto_", rank, ".json"),
+                    absl::StrCat(R"({"schemaVersion": 1, "distributedInfo": {"rank": )", rank,
+                                 R"(, "world_size": 2}, "baseTimeNanoseconds": 1794701783837386000,
+                        "traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "gloo:all_reduce",
+                        "pid": 1, "tid": 1, "ts": 5, "dur": 3}]})"));
+  }
+  const std::string run = "--run_dir=" + directory.PathOf("run");
+  const CommandResult refused = Combine({run, "--output_dir=" + directory.PathOf("out")});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.standard_error, HasSubstr("no communication kernel"));
+  EXPECT_THAT(directory.List(), ElementsAre("run"));
+  EXPECT_EQ(Combine({run, "--method=none"}).exit_code, 0);
+  EXPECT_EQ(RunCommandLine("tools/validate_collectives", {run}).exit_code, 2);
+}
+
 // Rank 1's clock is 40 ms ahead. Collectives of 100 us, every millisecond, whose last member comes
 // 80 us before their end, now this one, now that.
 TEST(CombineTest, InspectorLogsArePutOnOneClock) {

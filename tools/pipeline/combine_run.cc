@@ -338,10 +338,29 @@ class CombinePipeline {
     RankOptions ranks;
     ranks.given_ranks = request_.ranks;
     ASSIGN_OR_RETURN(run_, MatchCollectives(std::move(profiles_), ranks));
-    if (is_kineto_) RETURN_IF_ERROR(CheckOneRun(run_));
+    if (is_kineto_) RETURN_IF_ERROR(CheckKinetoRun());
     for (const std::string& note : run_.ranks.notes) report_.add_notes(note);
     for (const std::string& note : run_.runs.notes) report_.add_notes(note);
     return absl::OkStatus();
+  }
+
+  // Kineto traces that nothing ties together keep their clocks only if that was asked for.
+  absl::Status CheckKinetoRun() const {
+    RETURN_IF_ERROR(CheckOneRun(run_));
+    const bool has_collectives =
+        std::any_of(run_.profiles.begin(), run_.profiles.end(),
+                    [](const ProfileCollectives& profile) { return !profile.events.empty(); });
+    const AlignmentMethod method = request_.alignment.method;
+    const bool needs_collectives =
+        method == AlignmentMethod::kCollectives ||
+        (method == AlignmentMethod::kAuto && request_.files.offsets.empty() &&
+         request_.files.probes.empty());
+    if (has_collectives || !needs_collectives || nodes_.size() < 2) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(run_.profiles[0].trace,
+                     " and the other traces hold no communication kernel of NCCL or RCCL "
+                     "(Gloo has none on processors): nothing ties their clocks together; "
+                     "profile the devices, give --offsets or --probes, or --method=none"));
   }
 
   absl::Status Align() {
