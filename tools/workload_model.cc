@@ -1,5 +1,6 @@
 // workload_model: models of a code's calls, fitted to measured runs, for runs not yet made.
 #include <cstdio>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,6 +41,9 @@ ABSL_FLAG(std::string, name_pattern, "",
           "A regular expression (RE2) with groups called nodes, size and, if names tell them, "
           "threads: 'n(?P<nodes>\\d+)_s(?P<size>\\d+)'. Default: names of the published data, "
           "..._16-16-1-20-0.txt for 16 nodes, 1 thread, size 20.");
+ABSL_FLAG(
+    std::string, cells, "",
+    "A table of nodes, size and threads where names do not tell: lines file,nodes,size,threads.");
 ABSL_FLAG(std::string, models, "auto",
           "Of times: auto, the simplest normal form that what is left out bears; or CONSTANT, "
           "EXPONENTIAL, BILINEAR, POLYNOMIAL, NORMAL for all.");
@@ -62,10 +66,22 @@ namespace {
 // Reads what --traces names.
 absl::StatusOr<Measurements> ReadMeasurements(const std::vector<std::string>& traces) {
   std::vector<RunMeasurements> runs;
+  std::map<std::string, WorkloadCell> cells;
+  if (const std::string path = UserPath(FLAGS_cells); !path.empty()) {
+    ASSIGN_OR_RETURN(const InputFile file,
+                     InputFile::Open(FileSystem::Posix(), path, UserInputOptions()));
+    ASSIGN_OR_RETURN(cells, ParseCells(file.bytes(), path));
+  }
   const auto progress = ShowProgress("reading", traces.size());
   for (const std::string& trace : traces) {
     progress(runs.size());
-    ASSIGN_OR_RETURN(const WorkloadCell cell, CellOfName(trace, absl::GetFlag(FLAGS_name_pattern)));
+    WorkloadCell cell;
+    const auto listed = cells.find(trace.substr(trace.rfind('/') + 1));
+    if (listed != cells.end()) {
+      cell = listed->second;
+    } else {
+      ASSIGN_OR_RETURN(cell, CellOfName(trace, absl::GetFlag(FLAGS_name_pattern)));
+    }
     ASSIGN_OR_RETURN(const InputFile file,
                      InputFile::Open(FileSystem::Posix(), trace, UserInputOptions()));
     ASSIGN_OR_RETURN(RunMeasurements run, ParseMeasurements(file.bytes(), trace, cell));
@@ -238,7 +254,7 @@ int Run(int argc, char** argv) {
                        "Fits models of counts, times and message sizes to runs measured at several "
                        "numbers of nodes and sizes, and says how far they are off.",
                        {"workload_model fit --traces='runs/bfs_exectrace_*' --output=M.json"},
-                       {"traces", "name_pattern", "models", "order", "output"}},
+                       {"traces", "name_pattern", "cells", "models", "order", "output"}},
                       argc - 1, argv + 1, Fit);
   }
   if (what == "evaluate") {
@@ -266,7 +282,7 @@ int Run(int argc, char** argv) {
                        "transition.",
                        {"workload_model report --model=M.json --traces='runs/bfs_exectrace_*' "
                         "--csv=cells.csv"},
-                       {"model", "traces", "name_pattern", "csv"}},
+                       {"model", "traces", "name_pattern", "cells", "csv"}},
                       argc - 1, argv + 1, Compare);
   }
   // Says what there is, for --help and for slips.

@@ -5,9 +5,12 @@
 #include <set>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "re2/re2.h"
 #include "workload_model/call_traces.h"
 #include "workload_model/model_files.h"
@@ -24,6 +27,11 @@ constexpr char kPublishedPattern[] =
 constexpr double kOutlierMedians = 20;
 constexpr double kOutlierShare = 0.1;
 constexpr double kDeviationsPerDistance = 1.4826;
+
+bool CanBe(const WorkloadCell& cell) {
+  return cell.nodes >= 1 && cell.nodes <= kMaxNodes && cell.size >= 0 && cell.size <= kMaxSize &&
+         cell.threads >= 1;
+}
 
 CellValue Reduce(const std::vector<const std::vector<double>*>& runs) {
   std::vector<double> counts, firsts, steadies;
@@ -83,7 +91,7 @@ absl::StatusOr<WorkloadCell> CellOfName(const std::string& path, const std::stri
                    static_cast<int>(found.size()))) {
     return absl::InvalidArgumentError(
         absl::StrCat(Printable(path), ": its name does not tell nodes and size; ",
-                     pattern.empty() ? "say how with --name_pattern, or give --nodes and --size"
+                     pattern.empty() ? "say how with --name_pattern, or give a table, --cells"
                                      : "--name_pattern does not match"));
   }
   const auto number = [&](const std::string& name, double* value) {
@@ -94,13 +102,36 @@ absl::StatusOr<WorkloadCell> CellOfName(const std::string& path, const std::stri
   double threads = 1;
   const bool are_numbers = number("nodes", &cell.nodes) && number("size", &cell.size) &&
                            (groups.count("threads") == 0 || number("threads", &threads));
-  if (!are_numbers || !(cell.nodes >= 1 && cell.nodes <= kMaxNodes) ||
-      !(cell.size >= 0 && cell.size <= kMaxSize) || !(threads >= 1 && threads <= kMaxNodes)) {
+  cell.threads = static_cast<int64_t>(std::clamp(threads, 0.0, kMaxNodes));
+  if (!are_numbers || !CanBe(cell)) {
     return absl::InvalidArgumentError(
         absl::StrCat(Printable(path), ": its name tells no nodes, size and threads that can be"));
   }
-  cell.threads = static_cast<int64_t>(threads);
   return cell;
+}
+
+absl::StatusOr<std::map<std::string, WorkloadCell>> ParseCells(absl::string_view text,
+                                                               const std::string& name) {
+  std::map<std::string, WorkloadCell> cells;
+  int64_t number = 0;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    ++number;
+    line = absl::StripAsciiWhitespace(line);
+    if (line.empty() || (number == 1 && absl::StartsWith(line, "file,"))) continue;
+    const std::vector<std::string> fields = absl::StrSplit(line, ',');
+    WorkloadCell cell;
+    const bool is_cell =
+        (fields.size() == 3 || fields.size() == 4) && !fields[0].empty() &&
+        absl::SimpleAtod(fields[1], &cell.nodes) && absl::SimpleAtod(fields[2], &cell.size) &&
+        (fields.size() == 3 || absl::SimpleAtoi(fields[3], &cell.threads)) && CanBe(cell);
+    if (!is_cell || !cells.insert({fields[0], cell}).second) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          Printable(name), ":", number,
+          is_cell ? ": the file is there twice"
+                  : ": this is no cell; expected e.g. 'run3.trace,16,20' or 'run3.trace,16,20,1'"));
+    }
+  }
+  return cells;
 }
 
 absl::StatusOr<RunMeasurements> ParseMeasurements(absl::string_view text, const std::string& file,

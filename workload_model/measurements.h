@@ -58,6 +58,12 @@ struct Measurements {
 // bfs_exectrace_16-16-1-20-0.txt for 16 nodes, 1 thread and size 20.
 absl::StatusOr<WorkloadCell> CellOfName(const std::string& path, const std::string& pattern);
 
+// Reads a table of cells: lines "file,nodes,size" or "file,nodes,size,threads", where the file is named
+// without its folders; a first line that begins with "file" is a header. InvalidArgument with file
+// and line for others.
+absl::StatusOr<std::map<std::string, WorkloadCell>> ParseCells(absl::string_view text,
+                                                               const std::string& name);
+
 // Reads call traces (call_traces.h) and the motif's trace models, whose rows are TRACE or CONSTANT.
 absl::StatusOr<RunMeasurements> ParseMeasurements(absl::string_view text, const std::string& file,
                                                   const WorkloadCell& cell);

@@ -280,6 +280,22 @@ TEST(MeasurementsTest, NamesTellTheCell) {
   EXPECT_FALSE(CellOfName("n0_s1", "n(?P<nodes>\\d+)_s(?P<size>\\d+)").ok());
 }
 
+TEST(MeasurementsTest, ATableTellsTheCells) {
+  ASSERT_OK_AND_ASSIGN(const auto cells,
+                       ParseCells("file,nodes,size\na.trace,16,20\nb.trace,4,1.5,2\n\n", "t.csv"));
+  ASSERT_THAT(cells, SizeIs(2));
+  EXPECT_EQ(cells.at("a.trace").nodes, 16);
+  EXPECT_EQ(cells.at("a.trace").threads, 1);
+  EXPECT_EQ(cells.at("b.trace").size, 1.5);
+  EXPECT_EQ(cells.at("b.trace").threads, 2);
+  for (const char* bad : {"a,1", "a,0,1", "a,x,1", "a,1,2,0", ",1,2", "a,1,2,3,4", "a,nan,2"}) {
+    EXPECT_THAT(ParseCells(absl::StrCat("x,1,2\n", bad), "t.csv").status().message(),
+                HasSubstr("t.csv:2: this is no cell"))
+        << bad;
+  }
+  EXPECT_THAT(ParseCells("a,1,2\na,3,4", "t.csv").status().message(), HasSubstr("twice"));
+}
+
 // Three runs of one cell: the wild one moves nothing, and how much they differ is kept.
 TEST(MeasurementsTest, RunsOfACellAreTakenTogether) {
   std::vector<RunMeasurements> runs(3);
