@@ -44,6 +44,10 @@ ABSL_FLAG(int64_t, compute_us, 0,
 ABSL_FLAG(int64_t, tp, 1, "Transformer: tensor parallel ranks.");
 ABSL_FLAG(int64_t, dp, 1, "Transformer: data parallel copies.");
 ABSL_FLAG(int64_t, pp, 1, "Transformer: stages of the pipeline.");
+ABSL_FLAG(
+    int64_t, cp, 1,
+    "Transformer: context parallel ranks, which share the tokens of a sequence, for each data "
+    "parallel copy.");
 ABSL_FLAG(int64_t, layers, 24, "Transformer: layers of the model.");
 ABSL_FLAG(int64_t, hidden, 2048, "Transformer: hidden size; four times that inside the MLP.");
 ABSL_FLAG(int64_t, sequence, 2048, "Transformer: tokens of a sequence.");
@@ -81,7 +85,7 @@ constexpr const char* kTransformerFlags[] = {
     "tp",          "dp",    "pp",      "layers",       "hidden",
     "sequence",    "vocab", "batch",   "microbatches", "schedule",
     "dtype_bytes", "zero",  "sharded", "experts",      "experts_per_token",
-    "phase"};
+    "phase",       "cp"};
 
 std::vector<std::string> AllFlags() {
   std::vector<std::string> flags = {"pattern", "output", "tflops"};
@@ -106,6 +110,7 @@ absl::StatusOr<std::unique_ptr<GeneratedWorkload>> Transformer() {
   options.tensor_parallel = absl::GetFlag(FLAGS_tp);
   options.data_parallel = absl::GetFlag(FLAGS_dp);
   options.pipeline_parallel = absl::GetFlag(FLAGS_pp);
+  options.context_parallel = absl::GetFlag(FLAGS_cp);
   options.layers = absl::GetFlag(FLAGS_layers);
   options.hidden = absl::GetFlag(FLAGS_hidden);
   options.sequence = absl::GetFlag(FLAGS_sequence);

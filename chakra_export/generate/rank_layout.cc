@@ -25,4 +25,20 @@ ProcessGroup RankLayout::DataGroup(int64_t rank) const {
   return group;
 }
 
+ProcessGroup RankLayout::ContextGroup(int64_t rank) const {
+  if (context_parallel_ == data_parallel_) return DataGroup(rank);
+  const int64_t tensor_index = rank % tensor_parallel_;
+  // The groups of one tensor index follow each other through data indices and stages.
+  const int64_t block = rank / tensor_parallel_ / context_parallel_;
+  ProcessGroup group;
+  if (named_context_groups() > 0) {
+    group.name = absl::StrCat(1 + named_tensor_groups() + named_data_groups() +
+                              block * tensor_parallel_ + tensor_index);
+  }
+  for (int64_t i = 0; i < context_parallel_; ++i) {
+    group.ranks.push_back(tensor_index + tensor_parallel_ * (i + context_parallel_ * block));
+  }
+  return group;
+}
+
 }  // namespace meridian

@@ -41,12 +41,23 @@ absl::Status CheckOptions(const TransformerOptions& options) {
     return absl::InvalidArgumentError(
         "--zero and --sharded divide what training keeps; leave them out with --phase");
   }
-  RETURN_IF_ERROR(CheckDivides("--experts", options.experts,
-                               absl::StrCat("--dp=", options.data_parallel),
-                               options.data_parallel));
+  RETURN_IF_ERROR(CheckRange("--cp", options.context_parallel, 1, kMaxGeneratedRanks));
+  RETURN_IF_ERROR(CheckDivides("--sequence", options.sequence,
+                               absl::StrCat("--cp=", options.context_parallel),
+                               options.context_parallel));
+  if (options.phase == TransformerPhase::kDecode && options.context_parallel > 1) {
+    return absl::InvalidArgumentError(
+        "--cp divides the tokens of a sequence; --phase=decode has one of each");
+  }
   RETURN_IF_ERROR(CheckTflops(options.tflops));
   RETURN_IF_ERROR(CheckRankCount(absl::int128(options.tensor_parallel) * options.data_parallel *
-                                 options.pipeline_parallel));
+                                 options.context_parallel * options.pipeline_parallel));
+  RETURN_IF_ERROR(CheckDivides(
+      "--experts", options.experts,
+      options.context_parallel == 1
+          ? absl::StrCat("--dp=", options.data_parallel)
+          : absl::StrCat("--dp=", options.data_parallel, " times --cp=", options.context_parallel),
+      options.data_parallel * options.context_parallel));
   RETURN_IF_ERROR(CheckDivides("--layers", options.layers,
                                absl::StrCat("--pp=", options.pipeline_parallel),
                                options.pipeline_parallel));
@@ -84,7 +95,8 @@ class Narrower {
 struct TransformerStep : public GeneratedWorkload {
   explicit TransformerStep(const TransformerOptions& given)
       : options(given),
-        layout(given.tensor_parallel, given.data_parallel, given.pipeline_parallel) {}
+        layout(given.tensor_parallel, given.data_parallel * given.context_parallel,
+               given.pipeline_parallel, given.context_parallel) {}
 
   int64_t rank_count() const override { return layout.rank_count(); }
   int64_t node_count() const override { return static_cast<int64_t>(NodeCount()); }
@@ -95,7 +107,10 @@ struct TransformerStep : public GeneratedWorkload {
   bool HasEmbedding(int64_t stage) const { return stage == 0 && options.vocabulary > 0; }
   bool HasHead(int64_t stage) const { return stage + 1 == stages() && options.vocabulary > 0; }
   bool is_tensor_parallel() const { return options.tensor_parallel > 1; }
-  bool is_data_parallel() const { return options.data_parallel > 1; }
+  // Of the model, with which gradients are summed.
+  int64_t copies() const { return options.data_parallel * options.context_parallel; }
+  bool is_data_parallel() const { return copies() > 1; }
+  bool is_context_parallel() const { return options.context_parallel > 1; }
   bool is_training() const { return options.phase == TransformerPhase::kTraining; }
   bool is_sharded() const { return options.sharded && is_data_parallel(); }
   // Experts of all copies are reached by messages.
@@ -104,7 +119,7 @@ struct TransformerStep : public GeneratedWorkload {
   // What one of the data parallel copies holds when they divide so many parameters between them.
   template <typename Integer>
   Integer ShardOf(Integer parameters) const {
-    return (parameters + options.data_parallel - 1) / options.data_parallel;
+    return (parameters + copies() - 1) / copies();
   }
 
   absl::int128 NodesOfStage(int64_t stage) const {
@@ -118,6 +133,8 @@ struct TransformerStep : public GeneratedWorkload {
       of_microbatch += passes * (2 * layers_per_stage() + head) + embedding;
     }
     if (has_remote_experts()) of_microbatch += passes * 2 * layers_per_stage();
+    // Gathered in each pass, scattered in the backward one.
+    if (is_context_parallel()) of_microbatch += (is_training() ? 3 : 1) * layers_per_stage();
     if (!is_training()) return options.microbatches * of_microbatch;
     const int64_t parts = layers_per_stage() + embedding + head;
     // Gathered forward and backward, and scattered.
@@ -129,7 +146,7 @@ struct TransformerStep : public GeneratedWorkload {
   absl::int128 NodeCount() const {
     absl::int128 nodes = 0;
     for (int64_t stage = 0; stage < stages(); ++stage) nodes += NodesOfStage(stage);
-    return nodes * options.tensor_parallel * options.data_parallel;
+    return nodes * options.tensor_parallel * copies();
   }
 
   TransformerOptions options;
@@ -171,9 +188,18 @@ absl::Status CheckStep(const TransformerStep& step) {
   RETURN_IF_ERROR(
       CheckNodeCount(step.NodeCount(), "choose fewer --layers, --microbatches or ranks"));
   RETURN_IF_ERROR(CheckGroupCount(
-      step.layout.named_tensor_groups() + step.layout.named_data_groups(),
+      step.layout.named_tensor_groups() + step.layout.named_data_groups() +
+          (step.is_context_parallel() ? step.layout.named_context_groups() : 0),
       "a larger --tp makes fewer tensor parallel groups, a larger --dp fewer data parallel ones"));
   RETURN_IF_ERROR(CheckStageComputation(step));
+  if (step.is_context_parallel()) {
+    RETURN_IF_ERROR(CheckAllGatherBytes(step.cost.context_bytes,
+                                        "leave out --cp, or make --sequence or --hidden larger"));
+    if (step.cost.context_bytes >
+        std::numeric_limits<int64_t>::max() / step.options.context_parallel) {
+      return absl::OutOfRangeError("keys and values do not fit into 64 bits");
+    }
+  }
   if (!(step.options.zero || step.options.sharded) || !step.is_data_parallel()) {
     return absl::OkStatus();
   }
@@ -191,6 +217,9 @@ class StageWriter {
       : step_(step), rank_(rank), stage_(step.layout.Stage(rank)), program_(*program) {
     if (step.is_tensor_parallel()) tensor_group_ = program->AddGroup(step.layout.TensorGroup(rank));
     if (step.is_data_parallel()) data_group_ = program->AddGroup(step.layout.DataGroup(rank));
+    if (step.is_context_parallel()) {
+      context_group_ = program->AddGroup(step.layout.ContextGroup(rank));
+    }
   }
 
   void Write() {
@@ -244,6 +273,7 @@ class StageWriter {
     for (int64_t i = 0; i < step_.layers_per_stage(); ++i) {
       const std::string layer = absl::StrCat("layer", first_layer() + i);
       GatherParameters(layer, step_.cost.layer_parameters);
+      value = GatherContext(absl::StrCat(layer, ".attention.forward"), value);
       value = ComputeAndSum(absl::StrCat(layer, ".attention.forward"), step_.cost.attention, value);
       value = ComputeMlp(absl::StrCat(layer, ".mlp.forward"), step_.cost.mlp, value);
     }
@@ -271,8 +301,10 @@ class StageWriter {
       const std::string layer = absl::StrCat("layer", first_layer() + i);
       GatherParameters(layer, step_.cost.layer_parameters);
       value = ComputeMlp(absl::StrCat(layer, ".mlp.backward"), BackwardCost(step_.cost.mlp), value);
+      value = GatherContext(absl::StrCat(layer, ".attention.backward"), value);
       value = ComputeAndSum(absl::StrCat(layer, ".attention.backward"),
                             BackwardCost(step_.cost.attention), value);
+      value = ScatterContext(absl::StrCat(layer, ".attention.backward"), value);
       AddGradients(layer, step_.cost.layer_parameters);
     }
     if (step_.HasEmbedding(stage_)) {
@@ -303,6 +335,22 @@ class StageWriter {
                                     step_.options.element_bytes * step_.ShardOf(parameters),
                                     data_group_, AsSources(end_of_part_before_));
     end_of_part_before_ = last_compute_;
+  }
+
+  // Keys and values of all tokens of the sequences, of which each rank has some.
+  NodeIndex GatherContext(absl::string_view name, NodeIndex value) {
+    if (!step_.is_context_parallel()) return value;
+    return program_.Collective(absl::StrCat(name, ".keys-and-values.all-gather"),
+                               ChakraProtoMsg::ALL_GATHER, step_.cost.context_bytes, context_group_,
+                               AsSources(value));
+  }
+  // Their gradients, to the ranks that they are of.
+  NodeIndex ScatterContext(absl::string_view name, NodeIndex value) {
+    if (!step_.is_context_parallel()) return value;
+    return program_.Collective(absl::StrCat(name, ".keys-and-values.reduce-scatter"),
+                               ChakraProtoMsg::REDUCE_SCATTER,
+                               step_.cost.context_bytes * step_.options.context_parallel,
+                               context_group_, AsSources(value));
   }
 
   // Tokens go to their experts and back.
@@ -378,7 +426,7 @@ class StageWriter {
   }
 
   NodeIndex ScatterGradients(absl::string_view name, int64_t parameters, NodeIndex source) {
-    const int64_t filled_up = step_.ShardOf(parameters) * step_.options.data_parallel;
+    const int64_t filled_up = step_.ShardOf(parameters) * step_.copies();
     return program_.Collective(
         absl::StrCat(name, ".gradients.reduce-scatter"), ChakraProtoMsg::REDUCE_SCATTER,
         step_.options.element_bytes * filled_up, data_group_, AsSources(source));
@@ -405,6 +453,7 @@ class StageWriter {
   // Set for the kinds of parallelism that there are.
   GroupIndex tensor_group_ = 0;
   GroupIndex data_group_ = 0;
+  GroupIndex context_group_ = 0;
 
   NodeIndex last_compute_ = kNoNodeIndex;
   // The parameters that the next computation needs, where they are gathered; and the last computation
@@ -450,10 +499,12 @@ std::vector<PipelinePass> PassesOfStage(PipelineSchedule schedule, int64_t stage
 absl::StatusOr<TransformerCost> CostOfTransformer(const TransformerOptions& options) {
   const int64_t sequences = options.batch / (options.data_parallel * options.microbatches);
   const bool decodes = options.phase == TransformerPhase::kDecode;
-  const absl::int128 t = absl::int128(sequences) * (decodes ? 1 : options.sequence);
+  const absl::int128 t =
+      absl::int128(sequences) * (decodes ? 1 : options.sequence / options.context_parallel);
   const absl::int128 k = options.experts > 0 ? options.experts_per_token : 1;
   const absl::int128 own_experts =
-      options.experts > 0 ? options.experts / options.data_parallel : 0;
+      options.experts > 0 ? options.experts / (options.data_parallel * options.context_parallel)
+                          : 0;
   const absl::int128 h = options.hidden;
   const absl::int128 s = options.sequence;
   const absl::int128 v = options.vocabulary;
@@ -472,6 +523,7 @@ absl::StatusOr<TransformerCost> CostOfTransformer(const TransformerOptions& opti
   cost.layer_parameters = narrow((options.experts > 0 ? 4 : 12) * h * h / p);
   cost.expert_parameters = narrow(8 * own_experts * h * h / p);
   cost.expert_bytes = narrow(e * k * t * h);
+  cost.context_bytes = narrow(2 * e * t * h / p);
   cost.vocabulary_parameters = narrow(v * h / p);
   cost.activation_bytes = narrow(e * t * h);
   cost.loss_bytes = narrow(

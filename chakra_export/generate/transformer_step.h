@@ -23,6 +23,8 @@
 //   sharded            (fully sharded data parallel, ZeRO-3) no copy keeps all parameters: each part
 //                      is gathered before a pass computes with it, one part ahead, and its gradients
 //                      are scattered after each backward pass
+//   context parallel   some copies share the tokens of their sequences: before attention, forward and
+//                      backward, they gather all keys and values, and scatter the gradients of these
 //   experts            (mixture of experts) the copies divide a layer's experts between them; each
 //                      token goes to some of them and back: an all-to-all before and after the MLP,
 //                      forward and backward. Gradients of experts are nobody else's
@@ -77,6 +79,8 @@ struct TransformerOptions {
   int64_t tensor_parallel = 1;
   int64_t data_parallel = 1;
   int64_t pipeline_parallel = 1;
+  // Beside the data parallel copies: so many share each sequence.
+  int64_t context_parallel = 1;
 
   int64_t layers = 24;
   int64_t hidden = 2048;
@@ -114,7 +118,8 @@ struct TransformerOptions {
 //   embedding     t h                   2 t h                       v h / p
 //   head          2 t v h / p           t h + (t v + v h)/p         v h / p
 //
-// for the forward pass; a backward pass is twice that. Experts multiply the MLP's operations, and the
+// for the forward pass; a backward pass is twice that. Of context parallel ranks, t are the tokens of
+// one. Experts multiply the MLP's operations, and the
 // elements of its activations, by the experts of a token; its parameters by those that a rank has.
 // When a token is decoded, attention also reads 2 s h / p elements for each sequence. Every product reads its operands and writes
 // its result once; attention scores never leave the chip. Norms and biases are left out.
@@ -131,6 +136,8 @@ struct TransformerCost {
   int64_t vocabulary_parameters = 0;
   // What goes from layer to layer: t h elements, in bytes.
   int64_t activation_bytes = 0;
+  // The keys and values of a rank's own tokens, in bytes.
+  int64_t context_bytes = 0;
   // What goes to the experts of the tokens, and back.
   int64_t expert_bytes = 0;
   // What the ranks of a tensor group sum to get the loss, or the next token (8 bytes of each): of each token its largest logit, the sum

@@ -176,6 +176,31 @@ TEST(TransformerStepTest, TokensGoToTheirExpertsAndBack) {
   EXPECT_EQ(cost.expert_parameters, 4 * 8 * options.hidden * options.hidden);
 }
 
+// Four ranks share the tokens of each sequence, and are copies of the model: keys and values of 4
+// tokens x 64 numbers x 2, of 2 bytes, are gathered forward and backward, their gradients scattered.
+TEST(TransformerStepTest, ContextParallelRanksShareTokens) {
+  TransformerOptions options = TinyTransformer();
+  options.tensor_parallel = 1;
+  options.data_parallel = 2;
+  options.context_parallel = 4;
+  options.pipeline_parallel = 1;
+  options.vocabulary = 0;
+  const int64_t own_bytes = 2 * 2 * (16 / 4) * options.hidden;
+  const int64_t layer_bytes = 2 * 12 * options.hidden * options.hidden;
+  const ExecutionGraph graph = GraphOf(options);
+  // Ranks 0 to 3 and 4 to 7; behind no tensor group and the group of all copies, which has no name.
+  EXPECT_THAT(
+      TrafficOf(graph, 5),
+      UnorderedElementsAre(Pair(std::make_tuple("ALL_GATHER", own_bytes, "2"), 4 * 2 * 3),
+                           Pair(std::make_tuple("REDUCE_SCATTER", 4 * own_bytes, "2"), 4 * 3),
+                           Pair(std::make_tuple("ALL_REDUCE", layer_bytes, ""), 4)));
+  ASSERT_OK_AND_ASSIGN(const TransformerCost shared, CostOfTransformer(options));
+  options.context_parallel = 1;
+  ASSERT_OK_AND_ASSIGN(const TransformerCost alone, CostOfTransformer(options));
+  EXPECT_EQ(alone.attention.operations, 4 * shared.attention.operations);
+  EXPECT_EQ(alone.mlp.operations, 4 * shared.mlp.operations);
+}
+
 // Forward alone: no gradient, no optimizer; a new token of each sequence moves 1 / s of what all do.
 TEST(TransformerStepTest, InferenceIsForwardAlone) {
   TransformerOptions options = TinyTransformer();
@@ -308,6 +333,7 @@ struct Kind {
   bool sharded = false;
   int64_t experts = 0;
   TransformerPhase phase = TransformerPhase::kTraining;
+  int64_t context_parallel = 1;
 };
 
 TEST(TransformerStepTest, EveryShapePassesEveryRuleAndHasAsManyNodesAsItSays) {
@@ -316,7 +342,9 @@ TEST(TransformerStepTest, EveryShapePassesEveryRuleAndHasAsManyNodesAsItSays) {
                              Shape{4, 2, 1, 2}, Shape{2, 1, 4, 5}, Shape{1, 3, 2, 2}}) {
     for (const Kind& kind : {Kind{}, Kind{true}, Kind{false, true}, Kind{false, false, 6},
                              Kind{true, true, 6}, Kind{false, false, 0, TransformerPhase::kPrefill},
-                             Kind{false, false, 6, TransformerPhase::kDecode}}) {
+                             Kind{false, false, 6, TransformerPhase::kDecode},
+                             Kind{false, true, 12, TransformerPhase::kTraining, 2},
+                             Kind{false, false, 0, TransformerPhase::kPrefill, 2}}) {
       for (const int64_t vocabulary : {0, 128}) {
         for (const PipelineSchedule schedule :
              {PipelineSchedule::kGpipe, PipelineSchedule::kOneForwardOneBackward}) {
@@ -330,12 +358,14 @@ TEST(TransformerStepTest, EveryShapePassesEveryRuleAndHasAsManyNodesAsItSays) {
           options.sharded = kind.sharded;
           options.experts = kind.experts;
           options.phase = kind.phase;
+          options.context_parallel = kind.context_parallel;
           options.vocabulary = vocabulary;
           options.schedule = schedule;
           const auto workload = MakeTransformerStep(options);
           ASSERT_OK(workload.status());
           ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, BuildWorkloadGraph(**workload));
-          EXPECT_EQ((*workload)->rank_count(), shape.tp * shape.dp * shape.pp);
+          EXPECT_EQ((*workload)->rank_count(),
+                    shape.tp * shape.dp * shape.pp * kind.context_parallel);
           EXPECT_EQ((*workload)->node_count(), static_cast<int64_t>(graph.node_count()));
           ReplayNs(graph);
           EXPECT_THAT(ProblemsOf(**workload), IsOkAndHolds(IsEmpty()))
@@ -428,6 +458,12 @@ TEST(TransformerStepTest, RefusesWhatIsTooLarge) {
   options.phase = TransformerPhase::kDecode;
   options.sharded = true;
   ExpectRefused(options, "leave them out with --phase");
+  options = TinyTransformer();
+  options.context_parallel = 5;
+  ExpectRefused(options, "does not divide by --cp=5");
+  options.context_parallel = 2;
+  options.phase = TransformerPhase::kDecode;
+  ExpectRefused(options, "--phase=decode has one of each");
 }
 
 constexpr PipelineSchedule kOneForwardOneBackward = PipelineSchedule::kOneForwardOneBackward;
