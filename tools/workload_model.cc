@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "chakra_export/xspace/chakra_export_report.pb.h"
 #include "chakra_export/xspace/xspace_exporter.h"
@@ -58,7 +59,8 @@ ABSL_FLAG(double, size, -1, "How large a problem to predict for.");
 ABSL_FLAG(int64_t, threads, 1, "How many threads to predict for.");
 ABSL_FLAG(
     bool, ember_compatible, false,
-    "Evaluates a model file of the Ember motif as the motif does, in ns and to the last digit.");
+    "Evaluates a model file of the Ember motif as the motif does: rounded to the ns, of a trace "
+    "the first value.");
 
 namespace meridian {
 namespace {
@@ -120,6 +122,12 @@ absl::StatusOr<int> Compare() {
   RETURN_IF_ERROR(CheckOutputPaths(inputs, {csv}));
   ASSIGN_OR_RETURN(const InputFile file,
                    InputFile::Open(FileSystem::Posix(), path, UserInputOptions()));
+  if (IsModelFile(file.bytes())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path,
+                     ": a model file of the Ember motif has no counts to compare with; give "
+                     "one that workload_model fit has written"));
+  }
   ASSIGN_OR_RETURN(const WorkloadModel model, ParseWorkloadModel(file.bytes(), path));
   ASSIGN_OR_RETURN(const Measurements measurements, ReadMeasurements(traces));
   ASSIGN_OR_RETURN(const WorkloadComparison comparison, CompareWorkload(model, measurements));
@@ -153,6 +161,17 @@ absl::StatusOr<WorkloadEvaluation> EvaluateModelFile(const std::vector<CallModel
   double total = 0;
   for (const CallModel& call : models) {
     if (call.threads() != cell.threads) continue;
+    if (!call.has_destination()) {
+      EvaluatedMessage& message = *result.add_messages();
+      message.set_callsite(call.source());
+      message.set_type(call.value().type());
+      message.set_bytes(EvaluateModel(call.value(), cell));
+      if (ember) {
+        ASSIGN_OR_RETURN(const double bytes, EmberModel(call.value(), 1).Next(cell));
+        message.set_bytes(bytes);
+      }
+      continue;
+    }
     EvaluatedTransition& transition = *result.add_transitions();
     transition.set_source(call.source());
     transition.set_destination(call.destination());
@@ -166,15 +185,17 @@ absl::StatusOr<WorkloadEvaluation> EvaluateModelFile(const std::vector<CallModel
     }
     total += transition.us();
   }
-  if (result.transitions_size() == 0) {
+  if (result.transitions_size() == 0 && result.messages_size() == 0) {
     return absl::NotFoundError(
         absl::StrCat("there is no model of ", cell.threads, " threads in --model"));
   }
   result.set_total_us(total);
   result.set_low_us(total);
   result.set_high_us(total);
-  result.add_notes(
-      "the file has no counts: the total is that of each transition once, and has no interval");
+  if (result.transitions_size() > 0) {
+    result.add_notes(
+        "the file has no counts: the total is that of each transition once, and has no interval");
+  }
   return result;
 }
 
@@ -197,24 +218,36 @@ absl::StatusOr<int> Evaluate() {
   return PrintReport(evaluation, FormatWorkloadEvaluation);
 }
 
-absl::StatusOr<std::vector<int64_t>> ParseLayout(const std::string& text) {
-  std::vector<int64_t> lengths;
-  for (absl::string_view part : absl::StrSplit(text, 'x', absl::SkipEmpty())) {
+// "2x4", or with what the axes are for, "tensor=2,data=4".
+absl::Status ParseLayout(const std::string& text, ScaleOptions* options) {
+  for (absl::string_view part : absl::StrSplit(text, absl::ByAnyChar("x,"), absl::SkipEmpty())) {
+    const std::vector<std::string> words = absl::StrSplit(part, '=');
     int64_t length = 0;
-    if (!absl::SimpleAtoi(part, &length)) {
+    // Words with an x of their own were split.
+    if (words.size() > 2 || !absl::SimpleAtoi(words.back(), &length)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--layout=", text, " is no list of lengths; expected e.g. --layout=2x4"));
+          absl::StrCat("--layout=", text,
+                       " is no list of lengths; expected e.g. --layout=2x4 or "
+                       "--layout=tensor=2,data=4"));
     }
-    lengths.push_back(length);
+    options->layout.push_back(length);
+    options->kinds.push_back(words.size() == 2 ? words[0] : "");
   }
-  return lengths;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int> Scale() {
   FileSystem& files = FileSystem::Posix();
   ScaleOptions options;
   options.ranks = absl::GetFlag(FLAGS_ranks);
-  ASSIGN_OR_RETURN(options.layout, ParseLayout(absl::GetFlag(FLAGS_layout)));
+  if (IsGiven("ranks") && options.ranks < 1) {
+    return absl::InvalidArgumentError("--ranks is no number of ranks; expected e.g. --ranks=64");
+  }
+  if (absl::StrContains(absl::GetFlag(FLAGS_layout), "expert")) {
+    return absl::InvalidArgumentError(
+        "--layout names tensor, data and pipeline axes; experts are told by their all-to-alls");
+  }
+  RETURN_IF_ERROR(ParseLayout(absl::GetFlag(FLAGS_layout), &options));
   if ((options.ranks != 0) == !options.layout.empty()) {
     return absl::InvalidArgumentError("give either --ranks=64 or --layout=2x32");
   }
@@ -241,9 +274,15 @@ absl::StatusOr<int> Scale() {
   } else if (prefix == output) {
     return absl::InvalidArgumentError("--output would replace the traces of --et");
   }
-  ASSIGN_OR_RETURN(const ScaleReport report,
-                   ScaleWorkload(files, prefix, output, WithProgress(options, "writing", 0)));
-  return PrintReport(report, FormatScaleReport);
+  const absl::StatusOr<ScaleReport> report =
+      ScaleWorkload(files, prefix, output, WithProgress(options, "writing", 0));
+  if (!report.ok() && scratch.has_value()) {
+    // Nobody knows where the job's traces were for a while.
+    return absl::Status(report.status().code(),
+                        absl::StrReplaceAll(report.status().message(), {{prefix, "the job"}}));
+  }
+  RETURN_IF_ERROR(report.status());
+  return PrintReport(*report, FormatScaleReport);
 }
 
 // The first argument says what to do; the others are its flags.

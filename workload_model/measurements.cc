@@ -22,11 +22,18 @@ namespace meridian {
 namespace {
 
 constexpr char kPublishedPattern[] =
-    R"(_(?P<nodes>\d+)-\d+-(?P<threads>\d+)-(?P<size>\d+)-\d+\.[a-z]+$)";
+    R"(_(?P<nodes>\d+)-\d+-(?P<threads>\d+)-(?P<size>\d+)-\d+\.[a-z]+(\.gz)?$)";
 // A time is an outlier when it is so many medians long and so much of its run's time.
 constexpr double kOutlierMedians = 20;
 constexpr double kOutlierShare = 0.1;
 constexpr double kDeviationsPerDistance = 1.4826;
+// 31 years, and a petabyte.
+constexpr double kMaxUs = 1e15;
+
+absl::Status TooLarge(const std::string& file, int64_t callsite, double value) {
+  return absl::InvalidArgumentError(absl::StrCat(Printable(file), ": callsite ", callsite, " has ",
+                                                 value, ", more than any time or message"));
+}
 
 bool CanBe(const WorkloadCell& cell) {
   return cell.nodes >= 1 && cell.nodes <= kMaxNodes && cell.size >= 0 && cell.size <= kMaxSize &&
@@ -142,8 +149,9 @@ absl::StatusOr<RunMeasurements> ParseMeasurements(absl::string_view text, const 
   if (IsCallTrace(text)) {
     ASSIGN_OR_RETURN(const std::vector<TracedCall> calls, ParseCallTrace(text, file));
     for (const TracedCall& call : calls) {
-      // Clocks that step back.
       if (call.source != 0) {
+        if (call.us > kMaxUs) return TooLarge(file, call.source, call.us);
+        run.negative_times += call.us < 0 ? 1 : 0;
         run.times[{call.source, call.destination}].push_back(std::max(0.0, call.us));
       }
       if (call.bytes.has_value()) run.messages[call.destination].push_back(*call.bytes);
@@ -169,6 +177,7 @@ absl::StatusOr<RunMeasurements> ParseMeasurements(absl::string_view text, const 
     std::vector<double> values(call.value().coefficients().begin(),
                                call.value().coefficients().end());
     for (double value : values) {
+      if (value > kMaxUs && call.source() != 0) return TooLarge(file, call.source(), value);
       if (value >= 0) continue;
       return absl::InvalidArgumentError(absl::StrCat(Printable(file), ": callsite ", call.source(),
                                                      " has the negative value ", value));
@@ -196,6 +205,10 @@ Measurements Aggregate(const std::vector<RunMeasurements>& runs) {
       messages[callsite][run.cell].push_back(&values);
     }
     NoteOutliers(run, &result.notes);
+    if (run.negative_times > 0) {
+      result.notes.push_back(absl::StrCat(Printable(run.file), ": ", run.negative_times,
+                                          " times are negative and taken for 0"));
+    }
   }
   result.cells.assign(cells.begin(), cells.end());
   for (const auto& [transition, by_cell] : times) {

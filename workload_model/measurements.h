@@ -29,6 +29,8 @@ struct RunMeasurements {
   std::map<Transition, std::vector<double>> times;
   // Bytes by callsite.
   std::map<int64_t, std::vector<double>> messages;
+  // Times below 0, of clocks that stepped back; they are 0 above.
+  int64_t negative_times = 0;
 };
 
 // A transition, or a callsite's messages, in one cell: the runs and ranks together.

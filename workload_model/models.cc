@@ -98,6 +98,7 @@ absl::Status CheckModel(const Model& model) {
   }
   const bool has_terms = model.type() == kPolynomial || model.type() == kNormal;
   if (has_terms && model.terms_size() != count) return wrong("not one coefficient for each term");
+  if (!has_terms && model.terms_size() > 0) return wrong("terms, which only sums have");
   if (model.type() == kConstant) {
     return count == 1 ? absl::OkStatus() : wrong("not one coefficient");
   }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -264,8 +265,9 @@ std::vector<ScaledAxis> DescribeAxes(const Mesh& mesh,
   return axes;
 }
 
+// Messages go along the axes of these strides.
 absl::Status ChooseLengths(const ScaleOptions& options, const Mesh& mesh,
-                           std::vector<ScaledAxis>* axes) {
+                           const std::set<int64_t>& messages_along, std::vector<ScaledAxis>* axes) {
   if (!options.layout.empty()) {
     if (options.layout.size() != axes->size()) {
       std::vector<int64_t> lengths;
@@ -277,6 +279,13 @@ absl::Status ChooseLengths(const ScaleOptions& options, const Mesh& mesh,
     for (size_t i = 0; i < axes->size(); ++i) {
       if (options.layout[i] < 1) return absl::InvalidArgumentError("--layout has a length below 1");
       (*axes)[i].set_new_length(options.layout[i]);
+      const std::string kind = options.kinds.empty() ? "" : options.kinds[i];
+      if (kind.empty()) continue;
+      if (kind != "tensor" && kind != "data" && kind != "pipeline") {
+        return absl::InvalidArgumentError(
+            absl::StrCat("'", kind, "' is no kind of axis; expected tensor, data or pipeline"));
+      }
+      (*axes)[i].set_kind(kind);
     }
   } else {
     size_t grows = axes->size() - 1;
@@ -298,9 +307,12 @@ absl::Status ChooseLengths(const ScaleOptions& options, const Mesh& mesh,
           absl::StrCat("at most ", kMaxNewRanks, " ranks can be written"));
     }
     ranks *= axis.new_length();
-    if (axis.kind() == "pipeline" && axis.new_length() != axis.length() && axis.length() < 3) {
-      return absl::InvalidArgumentError(
-          "a pipeline of two stages does not show what a stage between does; measure three");
+    const bool has_messages = messages_along.count(axis.stride()) > 0;
+    if (has_messages && axis.new_length() != axis.length() && axis.length() < 3) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "messages between two ranks (those ", axis.stride(),
+          " apart) may be of a ring, of pairs or of a pipeline, of which they do not show what a "
+          "stage between does; measure three"));
     }
   }
   return absl::OkStatus();
@@ -347,6 +359,7 @@ class Scaler {
             static_cast<double>(axes_[i].length()) / static_cast<double>(axes_[i].new_length());
       }
       const double shard = std::ceil(static_cast<double>(*bytes) * share);
+      raised_shares_ |= shard < kMinAllGatherBytes;
       SetIntAttribute(kCommSizeAttribute, std::max(kMinAllGatherBytes, static_cast<int64_t>(shard)),
                       &attributes);
     }
@@ -359,6 +372,8 @@ class Scaler {
   }
 
   const CommGroups& groups() const { return groups_; }
+  // True when a share was too small for simulators.
+  bool raised_shares() const { return raised_shares_; }
 
  private:
   int64_t OldPosition(size_t axis, int64_t position) const {
@@ -442,11 +457,20 @@ class Scaler {
   const Mesh new_mesh_;
   // By how much computation changes.
   double work_ = 1;
+  bool raised_shares_ = false;
   std::map<std::vector<int64_t>, std::string> names_;
   CommGroups groups_;
 };
 
 void AddAssumptions(ScaleReport* report) {
+  const auto with_collectives = std::count_if(
+      report->axes().begin(), report->axes().end(),
+      [](const ScaledAxis& axis) { return axis.kind() == "data" || axis.kind() == "tensor"; });
+  if (with_collectives == 1) {
+    report->add_assumptions(
+        "only one axis has collectives, which do not tell data from tensor parallel ranks: name it "
+        "with --layout, e.g. tensor=4, if it is not what is said below");
+  }
   for (const ScaledAxis& axis : report->axes()) {
     if (axis.length() == axis.new_length()) continue;
     report->add_assumptions(absl::StrCat(
@@ -472,13 +496,19 @@ absl::StatusOr<ScaleReport> ScaleWorkload(FileSystem& file_system, const std::st
   std::map<AxisRange, Traffic> by_axes;
   for (int64_t rank = 0; rank < job.ranks(); ++rank) {
     ASSIGN_OR_RETURN(const auto of_rank, TrafficOf(file_system, job, rank));
-    for (const auto& [axes, traffic] : of_rank) {
-      Traffic& known = by_axes[axes];
+    for (const auto& [range, traffic] : of_rank) {
+      Traffic& known = by_axes[range];
       if (traffic.communications > known.communications) known = traffic;
     }
   }
   std::vector<ScaledAxis> axes = DescribeAxes(job.mesh(), by_axes);
-  RETURN_IF_ERROR(ChooseLengths(options, job.mesh(), &axes));
+  std::set<int64_t> messages_along;
+  for (const auto& [range, traffic] : by_axes) {
+    if (traffic.messages > 0 && range.first < range.second) {
+      messages_along.insert(job.mesh().stride(range.first));
+    }
+  }
+  RETURN_IF_ERROR(ChooseLengths(options, job.mesh(), messages_along, &axes));
   std::set<int64_t> cuts = {1};
   int64_t ranks = 1;
   for (const ScaledAxis& axis : axes) {
@@ -496,6 +526,9 @@ absl::StatusOr<ScaleReport> ScaleWorkload(FileSystem& file_system, const std::st
   Scaler scaler(job, axes, new_mesh);
   EtWorkloadWriter writer(file_system, output);
   std::map<std::string, ScaledTraffic> traffic;
+  // Messages that were sent and not received, less those received and not sent: by sender, receiver
+  // and bytes.
+  std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> unmatched;
   for (int64_t rank = 0; rank < ranks; ++rank) {
     if (options.progress) options.progress(rank);
     const int64_t old_rank = scaler.TemplateOf(rank);
@@ -519,9 +552,22 @@ absl::StatusOr<ScaleReport> ScaleWorkload(FileSystem& file_system, const std::st
                       static_cast<ChakraProtoMsg::CollectiveCommType>(type.value_or(0)));
         traffic[kind].set_nodes(traffic[kind].nodes() + 1);
         traffic[kind].set_bytes(traffic[kind].bytes() + bytes.value_or(0));
+        if (IsMessage(changed)) {
+          ASSIGN_OR_RETURN(const int64_t peer, Job::PeerOf(changed));
+          const bool sends = changed.type() == ChakraProtoMsg::COMM_SEND_NODE;
+          unmatched[{sends ? rank : peer, sends ? peer : rank, bytes.value_or(0)}] +=
+              sends ? 1 : -1;
+        }
       }
       return trace->Add(changed);
     }));
+  }
+  for (const auto& [message, count] : unmatched) {
+    if (count == 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "messages do not go along an axis as a ring, a pipeline or pairs do: in the new job, rank ",
+        std::get<0>(message), " and rank ", std::get<1>(message), " would not agree on ",
+        std::abs(count), " of them"));
   }
   report.set_groups(static_cast<int64_t>(scaler.groups().size()));
   if (report.groups() > kMaxGroupNumber) {
@@ -536,6 +582,10 @@ absl::StatusOr<ScaleReport> ScaleWorkload(FileSystem& file_system, const std::st
     *report.add_traffic() = sum;
   }
   AddAssumptions(&report);
+  if (scaler.raised_shares()) {
+    report.add_assumptions(absl::StrCat("shares of less than ", kMinAllGatherBytes,
+                                        " bytes are that many, which simulators need"));
+  }
   return report;
 }
 

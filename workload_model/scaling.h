@@ -14,7 +14,9 @@
 //   pipeline   messages alone                        expert   all-to-alls alone
 //   data       the largest collectives (gradients)   tensor   others: computation is divided by it
 //
-// Bytes of all-gathers are one rank's share and shrink as the group grows; all others stay.
+// Where only one axis has collectives, they do not tell data from tensor: it is taken for data, and
+// ScaleOptions::kinds says otherwise. Bytes of all-gathers are one rank's share and shrink as the group
+// grows; all others stay.
 #ifndef WORKLOAD_MODEL_SCALING_H_
 #define WORKLOAD_MODEL_SCALING_H_
 
@@ -34,13 +36,17 @@ struct ScaleOptions {
   // new lengths of all axes, from neighbouring ranks outward; one of both.
   int64_t ranks = 0;
   std::vector<int64_t> layout;
+  // What the axes of the layout are for, "tensor", "data" or "pipeline"; "" for those that are to be
+  // told. Empty, or one for each.
+  std::vector<std::string> kinds;
   // Called with the new rank that is written; may be null.
   std::function<void(int64_t rank)> progress;
 };
 
 // Reads PREFIX.<rank>.et and PREFIX.comm_groups.json, writes those of the other prefix.
 // InvalidArgument when the groups are no rows of one mesh, when a message goes along no axis, when
-// lengths do not fit, and for a pipeline of two stages, which shows no stage between.
+// lengths do not fit, for an axis of two with messages, which is a ring, a pipeline or pairs, and when
+// messages of the new job would have no counterpart.
 absl::StatusOr<ScaleReport> ScaleWorkload(FileSystem& file_system, const std::string& prefix,
                                           const std::string& output, const ScaleOptions& options);
 

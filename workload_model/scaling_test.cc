@@ -14,6 +14,7 @@
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_reader.h"
 #include "chakra_export/generate/generate_report.pb.h"
+#include "chakra_export/generate/micro_benchmark.h"
 #include "chakra_export/generate/transformer_step.h"
 #include "chakra_export/generate/workload_writer.h"
 #include "gmock/gmock.h"
@@ -140,6 +141,43 @@ TEST_F(ScalingTest, TensorAxesDivideTheWork) {
   const Work before = WorkOf(measured), after = WorkOf(directory_.PathOf("scaled"));
   const double old_ns = static_cast<double>(before.at({0, "compute", ""}));
   EXPECT_NEAR(static_cast<double>(after.at({0, "compute", ""})), old_ns / 2, old_ns * 0.01);
+}
+
+// A job without data parallel copies: what its one axis of collectives is for must be said.
+TEST_F(ScalingTest, AnAxisCanBeNamed) {
+  TransformerOptions options = SmallTransformer(2, 1, 3);
+  options.tflops = 1e-3;
+  const std::string measured = Generate("small", options);
+  ASSERT_OK_AND_ASSIGN(const ScaleReport guessed, Scale(measured, {4, 3}));
+  EXPECT_EQ(guessed.axes(0).kind(), "data");
+  EXPECT_THAT(guessed.assumptions(0), HasSubstr("name it with --layout"));
+  ScaleOptions named;
+  named.layout = {4, 3};
+  named.kinds = {"tensor", ""};
+  ASSERT_OK(ScaleWorkload(FileSystem::Posix(), measured, directory_.PathOf("scaled"), named));
+  options.tensor_parallel = 4;
+  const Work truth = WorkOf(Generate("large", options)),
+             scaled = WorkOf(directory_.PathOf("scaled"));
+  for (int64_t rank = 0; rank < 12; ++rank) {
+    const double wanted = static_cast<double>(truth.at({rank, "compute", ""}));
+    // The embedding is computed whole by each.
+    EXPECT_NEAR(static_cast<double>(scaled.at({rank, "compute", ""})) / wanted, 1, 0.02) << rank;
+  }
+  named.kinds = {"magic", ""};
+  EXPECT_FALSE(ScaleWorkload(FileSystem::Posix(), measured, directory_.PathOf("x"), named).ok());
+}
+
+// All send to the first: along no axis does that go on.
+TEST_F(ScalingTest, MessagesThatWouldNotMatchAreRefused) {
+  MicroBenchmarkOptions options;
+  options.pattern = MicroPattern::kIncast;
+  options.ranks = 4;
+  options.bytes = {1 << 20};
+  const auto workload = MakeMicroBenchmark(options);
+  ASSERT_OK(workload.status());
+  const std::string prefix = directory_.PathOf("incast");
+  ASSERT_OK(WriteGeneratedWorkload(FileSystem::Posix(), **workload, prefix));
+  EXPECT_THAT(Scale(prefix, {}, 8).status().message(), HasSubstr("would not agree"));
 }
 
 TEST_F(ScalingTest, WhatDoesNotFitIsRefused) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,8 @@
 namespace meridian {
 namespace {
 
+// Of a total.
+constexpr double kNotableShare = 0.01;
 constexpr absl::string_view kFormat = "meridian workload model 1";
 // Nine tenths of a normal distribution lie within so many deviations.
 constexpr double kDeviations = 1.645;
@@ -36,6 +39,8 @@ constexpr double kMaxLogSize = 60;
 constexpr size_t kLeastCells = 8;
 // Bytes that differ by no more than this are what a header or an average adds.
 constexpr double kNegligibleBytes = 16;
+// 30,000 years.
+constexpr double kMaxTotalUs = 1e18;
 
 using CellValues = std::map<WorkloadCell, CellValue>;
 
@@ -390,7 +395,14 @@ absl::StatusOr<WorkloadEvaluation> EvaluateWorkload(const WorkloadModel& model,
     transition.set_us(count > 0 ? sum / count : 0);
     total += sum;
   }
-  if (result.transitions_size() == 0) {
+  for (const CallModel& call : model.messages()) {
+    if (call.threads() != cell.threads) continue;
+    EvaluatedMessage& message = *result.add_messages();
+    message.set_callsite(call.source());
+    message.set_bytes(EvaluateModel(call.value(), cell));
+    message.set_type(call.value().type());
+  }
+  if (result.transitions_size() == 0 && result.messages_size() == 0) {
     std::string known;
     for (int64_t count : threads) absl::StrAppend(&known, known.empty() ? "" : ", ", count);
     return absl::NotFoundError(absl::StrCat("there is no model of ", cell.threads,
@@ -406,7 +418,14 @@ absl::StatusOr<WorkloadEvaluation> EvaluateWorkload(const WorkloadModel& model,
   const double deviation = std::hypot(model.log_deviation(), model.log_deviation_beyond() * beyond);
   result.set_total_us(total);
   result.set_low_us(total * std::exp(-kDeviations * deviation));
-  result.set_high_us(total * std::exp(std::min(kDeviations * deviation, 700.0)));
+  result.set_high_us(total * std::exp(kDeviations * deviation));
+  if (!(result.high_us() <= kMaxTotalUs)) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "%g nodes and size %g lie too far beyond what was measured (%g to %g nodes, "
+        "sizes %g to %g): the prediction is no time any more",
+        cell.nodes, cell.size, model.least_nodes(), model.most_nodes(), model.least_size(),
+        model.most_size()));
+  }
   result.set_extrapolated(beyond > 0);
   if (beyond > 0) {
     result.add_notes(absl::StrFormat(
@@ -420,7 +439,7 @@ absl::StatusOr<WorkloadComparison> CompareWorkload(const WorkloadModel& model,
                                                    const Measurements& measurements) {
   WorkloadComparison result;
   std::map<Transition, ComparedTransition> transitions;
-  std::set<Transition> unknown;
+  std::set<Transition> unknown, missing;
   double errors = 0;
   for (const WorkloadCell& cell : measurements.cells) {
     ASSIGN_OR_RETURN(const WorkloadEvaluation evaluation, EvaluateWorkload(model, cell));
@@ -447,6 +466,13 @@ absl::StatusOr<WorkloadComparison> CompareWorkload(const WorkloadModel& model,
       compared.set_error(compared.error() + std::abs(error));
       compared.set_signed_error(compared.signed_error() + error);
       compared.set_cells(compared.cells() + 1);
+    }
+    for (const auto& [transition, us] : predicted) {
+      const auto values = measurements.times.find(transition);
+      const bool was_measured =
+          values != measurements.times.end() && values->second.count(cell) > 0;
+      // Rare ones do not come in every run.
+      if (!was_measured && us > kNotableShare * evaluation.total_us()) missing.insert(transition);
     }
     if (!(measured_us > 0)) continue;
     ComparedCell& compared = *result.add_cells();
@@ -484,6 +510,10 @@ absl::StatusOr<WorkloadComparison> CompareWorkload(const WorkloadModel& model,
     result.add_notes(absl::StrCat("there is no model from callsite ", transition.first, " to ",
                                   transition.second, ": its time is missing in what is predicted"));
   }
+  for (const Transition& transition : missing) {
+    result.add_notes(absl::StrCat("from callsite ", transition.first, " to ", transition.second,
+                                  " nothing was measured in some run, where the model has time"));
+  }
   return result;
 }
 
@@ -510,13 +540,29 @@ absl::StatusOr<WorkloadModel> ParseWorkloadModel(absl::string_view json, absl::s
     }
     return absl::OkStatus();
   };
-  for (const CallModel& call : model.models()) RETURN_IF_ERROR(check(call));
-  for (const CallModel& call : model.messages()) RETURN_IF_ERROR(check(call));
-  for (double number : {model.log_deviation(), model.log_deviation_beyond(), model.most_nodes(),
-                        model.most_size(), model.least_nodes(), model.least_size()}) {
-    if (std::isfinite(number) && number >= 0) continue;
+  std::set<std::tuple<bool, int64_t, int64_t, int64_t>> seen;
+  for (const auto* calls : {&model.models(), &model.messages()}) {
+    for (const CallModel& call : *calls) {
+      RETURN_IF_ERROR(check(call));
+      const bool is_time = calls == &model.models();
+      if (call.threads() < 1 || is_time != call.has_destination() ||
+          !seen.insert({is_time, call.source(), call.destination(), call.threads()}).second) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(Printable(source), ": callsite ", call.source(),
+                         " has no threads, or no destination, or is there twice"));
+      }
+    }
+  }
+  const bool is_range = model.least_nodes() >= 1 && model.most_nodes() >= model.least_nodes() &&
+                        model.most_nodes() <= kMaxNodes && model.least_size() >= 0 &&
+                        model.most_size() >= model.least_size() && model.most_size() <= kMaxSize;
+  const auto is_deviation = [](double number) { return number > 0 && number < 100; };
+  if (!is_range || !is_deviation(model.log_deviation()) ||
+      !is_deviation(model.log_deviation_beyond())) {
     return absl::InvalidArgumentError(
-        absl::StrCat(Printable(source), ": a bound or deviation is negative or no number"));
+        absl::StrCat(Printable(source),
+                     ": what was measured, or how far predictions are off, is missing or can "
+                     "not be; write it anew with workload_model fit"));
   }
   return model;
 }
@@ -575,10 +621,17 @@ std::string FormatWorkloadModel(const WorkloadModel& model) {
 
 std::string FormatWorkloadEvaluation(const WorkloadEvaluation& evaluation) {
   using Align = TextTable::Align;
-  std::string text =
-      absl::StrFormat("%g nodes, size %g: %.3f ms; nine of ten between %.3f and %.3f ms\n\n",
-                      evaluation.nodes(), evaluation.size(), evaluation.total_us() / 1000,
-                      evaluation.low_us() / 1000, evaluation.high_us() / 1000);
+  std::string text = absl::StrFormat("%g nodes, size %g", evaluation.nodes(), evaluation.size());
+  if (evaluation.transitions_size() > 0) {
+    absl::StrAppend(&text, absl::StrFormat(": %.3f ms", evaluation.total_us() / 1000));
+  }
+  // Files of the motif have no interval.
+  if (evaluation.low_us() < evaluation.high_us()) {
+    absl::StrAppend(
+        &text, absl::StrFormat("; nine of ten between %.3f and %.3f ms", evaluation.low_us() / 1000,
+                               evaluation.high_us() / 1000));
+  }
+  absl::StrAppend(&text, "\n");
   TextTable table({{"from", Align::kRight},
                    {"to", Align::kRight},
                    {"count", Align::kRight},
@@ -602,9 +655,22 @@ std::string FormatWorkloadEvaluation(const WorkloadEvaluation& evaluation) {
                          evaluation.total_us() > 0 ? 100 * time(&t) / evaluation.total_us() : 0),
          t.type()});
   }
-  absl::StrAppend(&text, table.ToString());
+  if (!order.empty()) absl::StrAppend(&text, "\n", table.ToString());
   if (order.size() > kShown) {
     absl::StrAppend(&text, "and ", order.size() - kShown, " more\n");
+  }
+  TextTable messages(
+      {{"callsite", Align::kRight}, {"bytes", Align::kRight}, {"model", Align::kLeft}});
+  size_t constants = 0;
+  for (const EvaluatedMessage& message : evaluation.messages()) {
+    constants += message.type() == kConstant ? 1 : 0;
+    if (message.type() == kConstant) continue;
+    messages.AddRow({absl::StrCat(message.callsite()), absl::StrFormat("%.1f", message.bytes()),
+                     message.type()});
+  }
+  if (evaluation.messages_size() > 0) {
+    absl::StrAppend(&text, "\n", messages.ToString(), "and ", constants,
+                    " callsites whose messages are constant\n");
   }
   for (const std::string& note : evaluation.notes()) absl::StrAppend(&text, "note: ", note, "\n");
   return text;

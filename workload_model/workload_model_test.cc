@@ -2,6 +2,7 @@
 // published data are there, on these.
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <random>
 #include <string>
@@ -330,6 +331,11 @@ TEST(MeasurementsTest, ModelsAreNoMeasurements) {
               HasSubstr("negative value"));
   EXPECT_THAT(ParseMeasurements("hello\n", "m", WorkloadCell()).status().message(),
               HasSubstr("m: is neither"));
+  EXPECT_THAT(ParseMeasurements("1 2 1 TRACE 1e300\n", "m", WorkloadCell()).status().message(),
+              HasSubstr("more than any time"));
+  ASSERT_OK_AND_ASSIGN(const RunMeasurements stepped,
+                       ParseMeasurements("TRACE 1 -> 2 -5.0 MPI_Barrier\n", "m", WorkloadCell()));
+  EXPECT_THAT(Aggregate({stepped}).notes, ElementsAre(HasSubstr("1 times are negative")));
   // From callsite 0 is a time since 1970.
   ASSERT_OK_AND_ASSIGN(
       const RunMeasurements run,
@@ -492,6 +498,20 @@ TEST(WorkloadTest, WhatIsWrittenIsReadBackTheSame) {
 }
 
 TEST(WorkloadTest, OtherFilesAreRefused) {
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel good,
+                       FitWorkload(Aggregate(MadeUpRuns(36, 22)), WorkloadFitOptions()));
+  const auto refused = [&](const std::function<void(WorkloadModel*)>& damage) {
+    WorkloadModel model = good;
+    damage(&model);
+    return !ParseWorkloadModel(ReportToJson(model), "M.json").ok();
+  };
+  EXPECT_FALSE(refused([](WorkloadModel*) {}));
+  EXPECT_TRUE(refused([](WorkloadModel* m) { *m->add_models() = m->models(0); }));
+  EXPECT_TRUE(refused([](WorkloadModel* m) { m->mutable_models(0)->clear_threads(); }));
+  EXPECT_TRUE(refused([](WorkloadModel* m) { m->clear_most_nodes(); }));
+  EXPECT_TRUE(refused([](WorkloadModel* m) { m->clear_log_deviation(); }));
+  EXPECT_TRUE(
+      refused([](WorkloadModel* m) { m->mutable_models(1)->mutable_value()->set_type("TRACE"); }));
   for (const char* json : {"", "{}", "[", "{\"format\": \"x\"}", "{\"cells\": {}}",
                            R"({"format": "meridian workload model 1", "models": [{"source": "1",
                                "destination": "2", "value": {"type": "LINEAR"}}]})",
@@ -501,6 +521,14 @@ TEST(WorkloadTest, OtherFilesAreRefused) {
   }
   EXPECT_THAT(FitWorkload(Measurements(), WorkloadFitOptions()).status().message(),
               HasSubstr("nothing to fit"));
+}
+
+TEST(WorkloadTest, WhatExplodesIsRefused) {
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel model,
+                       FitWorkload(Aggregate(MadeUpRuns(36, 22)), WorkloadFitOptions()));
+  EXPECT_OK(EvaluateWorkload(model, {1e6, 40, 1}));
+  EXPECT_THAT(EvaluateWorkload(model, {64, 1000, 1}).status().message(),
+              HasSubstr("too far beyond what was measured"));
 }
 
 TEST(WorkloadTest, PredictionsAreComparedWithMeasurements) {

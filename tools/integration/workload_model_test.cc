@@ -77,16 +77,17 @@ TEST(WorkloadModelTest, AMeasuredJobIsScaled) {
   const TemporaryDirectory directory;
   const std::string output = directory.PathOf("et/large");
   const CommandResult result = WorkloadModelCommand(
-      {"scale", "--traces=examples/jax_cuda2", "--ranks=8", "--output=" + output});
+      {"scale", "--traces=examples/jax_cpu4", "--ranks=8", "--output=" + output});
   ASSERT_EQ(result.exit_code, 0) << result.standard_error;
   EXPECT_THAT(result.standard_output,
-              AllOf(HasSubstr("2 ranks -> 8 ranks"), HasSubstr("assumed: ")));
+              AllOf(HasSubstr("4 ranks -> 8 ranks"), HasSubstr("assumed: ")));
   const CommandResult checked =
       RunCommandLine("tools/chakra_inspect", {"--et=" + output, "--check"});
   EXPECT_EQ(checked.exit_code, 0) << checked.standard_output;
   const CommandResult again = WorkloadModelCommand(
       {"scale", "--et=" + output, "--layout=16", "--output=" + directory.PathOf("et/larger")});
   EXPECT_EQ(again.exit_code, 0) << again.standard_error;
+  // Neither --ranks nor --layout.
   EXPECT_EQ(WorkloadModelCommand({"scale", "--et=" + output, "--output=x"}).exit_code, 2);
 }
 
