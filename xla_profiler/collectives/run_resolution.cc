@@ -193,43 +193,56 @@ class SubsequenceResolver {
   size_t next_run_ = 0;
 };
 
-// Resolves what has no id of its own though others have: messages, which each rank counts for itself.
-// Events of ops of which some event has an id are left alone: theirs is lost.
+// Resolves what has no id of its own though others have: messages, which each rank counts for itself,
+// in their order. Where ranks have different numbers of them, profiles began or ended at different
+// times, and order does not tell: these stay unmatched. Events of ops of which some event has an id
+// are left alone: theirs is lost.
 void ResolveWithoutIds(absl::Span<const ProfileCollectives> profiles, RunResolution* resolution) {
-  absl::flat_hash_set<absl::uint128> with_ids;
-  bool lacks_some = false;
-  for (const ProfileCollectives& profile : profiles) {
-    std::vector<bool> has_ids(profile.ops.size());
-    for (const CollectiveEvent& event : profile.events) {
-      has_ids[event.op] = has_ids[event.op] || event.run_id.has_value();
-      lacks_some |= !event.run_id.has_value();
-    }
-    const std::vector<absl::uint128> identities = OpIdentities(profile);
-    for (size_t op = 0; op < identities.size(); ++op) {
-      if (has_ids[op]) with_ids.insert(identities[op]);
-    }
-  }
-  if (!lacks_some) return;
-  RunResolution in_order;
-  SubsequenceResolver resolver(&in_order);
+  struct Counted {
+    // How many there are, then how many were numbered, by profile and device.
+    std::map<std::pair<size_t, uint32_t>, uint32_t> events;
+    bool are_as_many = true;
+    bool has_ids = false;
+  };
+  absl::flat_hash_map<absl::uint128, Counted> counted;
+  std::vector<std::vector<absl::uint128>> identities;
   for (size_t p = 0; p < profiles.size(); ++p) {
-    ProfileCollectives part;
-    part.trace = profiles[p].trace;
-    part.ops = profiles[p].ops;
-    part.devices = profiles[p].devices;
-    std::vector<bool> has_ids;
-    for (absl::uint128 identity : OpIdentities(part))
-      has_ids.push_back(with_ids.contains(identity));
-    std::vector<size_t> places;
-    for (size_t e = 0; e < profiles[p].events.size(); ++e) {
-      if (has_ids[profiles[p].events[e].op]) continue;
-      part.events.push_back(profiles[p].events[e]);
-      places.push_back(e);
+    identities.push_back(OpIdentities(profiles[p]));
+    for (const CollectiveEvent& event : profiles[p].events) {
+      if (event.run_id.has_value()) counted[identities[p][event.op]].has_ids = true;
     }
-    resolver.Add(part);
-    for (size_t e = 0; e < places.size(); ++e) resolution->runs[p][places[e]] = in_order.runs[p][e];
   }
-  resolution->notes.insert(resolution->notes.end(), in_order.notes.begin(), in_order.notes.end());
+  // Calls fn for each event that is to be resolved here.
+  const auto for_each = [&](const auto& fn) {
+    for (size_t p = 0; p < profiles.size(); ++p) {
+      for (size_t e = 0; e < profiles[p].events.size(); ++e) {
+        const CollectiveEvent& event = profiles[p].events[e];
+        if (event.run_id.has_value()) continue;
+        Counted& of_op = counted[identities[p][event.op]];
+        if (!of_op.has_ids)
+          fn(of_op, std::make_pair(p, event.local_device), resolution->runs[p][e]);
+      }
+    }
+  };
+  for_each([](Counted& of_op, const auto& device, EventRun&) { ++of_op.events[device]; });
+  bool different = false;
+  for (auto& [identity, of_op] : counted) {
+    for (auto& [device, count] : of_op.events) {
+      of_op.are_as_many &= count == of_op.events.begin()->second;
+    }
+    different |= !of_op.are_as_many;
+  }
+  for (auto& [identity, of_op] : counted) {
+    for (auto& [device, count] : of_op.events) count = 0;
+  }
+  for_each([](Counted& of_op, const auto& device, EventRun& run) {
+    if (of_op.are_as_many) run = {static_cast<int64_t>(of_op.events[device]++), 0};
+  });
+  if (different) {
+    resolution->notes.push_back(
+        "messages of which two ranks have different numbers are not matched: their profiles began "
+        "or ended at different times");
+  }
 }
 
 }  // namespace

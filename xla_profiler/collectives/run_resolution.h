@@ -4,7 +4,7 @@
 //
 //   run_id       XLA gives each execution an id that all ranks share; believed when at least half
 //                of the profiles find most of their ids in others. Ops that never have one (messages
-//                of PyTorch) are then resolved by subsequence
+//                of PyTorch) are then matched in order, if all ranks have as many
 //   step         the user's step number, the program and the instruction within the step
 //   subsequence  the longest common subsequence of (program, instruction) with the first profile
 //                that has the instruction

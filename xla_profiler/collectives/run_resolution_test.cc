@@ -6,6 +6,7 @@
 namespace meridian {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -64,6 +65,17 @@ TEST(RunResolutionTest, WhatNeverHasIdsIsMatchedInOrder) {
   EXPECT_EQ(runs.method, RunMethod::kRunId);
   EXPECT_THAT(Runs(runs.runs[0]), ElementsAre(0, 6, 1, 7, kUnknownId));
   EXPECT_THAT(Runs(runs.runs[1]), ElementsAre(6, 0, 1, 7));
+}
+
+// A profile that began later has fewer: which are the same, their order does not tell.
+TEST(RunResolutionTest, DifferentNumbersWithoutIdsAreNotMatched) {
+  const std::vector<ProfileCollectives> profiles = {
+      Profile({{1, {}, {}}, {0, 6, {}}, {1, {}, {}}, {0, 7, {}}}),
+      Profile({{0, 6, {}}, {1, {}, {}}, {0, 7, {}}})};
+  const RunResolution runs = ResolveRuns(profiles);
+  EXPECT_THAT(Runs(runs.runs[0]), ElementsAre(kUnknownId, 6, kUnknownId, 7));
+  EXPECT_THAT(Runs(runs.runs[1]), ElementsAre(6, kUnknownId, 7));
+  EXPECT_THAT(runs.notes, Contains(HasSubstr("began or ended at different times")));
 }
 
 TEST(RunResolutionTest, AProfileThatBeganLateSharesWhatItHas) {
