@@ -26,7 +26,7 @@ struct Movement {
   double small = 0;
   double large = 0;
   // A logarithm: jobs compute beside their transfers and move data that no cache holds any more.
-  // In 12 of 14 jobs their transfers took longer than sweeps let expect, few by more than this.
+  // In most jobs their transfers took longer than sweeps let expect, few by more than this.
   double of_jobs = 0;
 };
 constexpr Movement kOnProcessors = {0.10, 0.07, 0.5};
