@@ -17,6 +17,7 @@
 #include "tools/command.h"
 #include "tools/pipeline/output_files.h"
 #include "tools/profiles.h"
+#include "workload_model/call_traces.h"
 #include "workload_model/measurements.h"
 #include "workload_model/model_files.h"
 #include "workload_model/models.h"
@@ -49,8 +50,12 @@ ABSL_FLAG(std::string, models, "auto",
           "Of times: auto, the simplest normal form that what is left out bears; or CONSTANT, "
           "EXPONENTIAL, BILINEAR, POLYNOMIAL, NORMAL for all.");
 ABSL_FLAG(int32_t, order, 2, "Of polynomials: 1 to 4.");
-ABSL_FLAG(std::string, output, "",
-          "fit: the file that models are written to, as JSON; scale: PREFIX of the new traces.");
+ABSL_FLAG(std::string, callsites, "",
+          "A report of mpiP or A-mpiP (.mpiP): traces are checked against its table of callsites.");
+ABSL_FLAG(
+    std::string, output, "",
+    "fit: the file that models are written to, as JSON, or, if it ends in .model, those of times "
+    "in the form of the Ember motif; scale: PREFIX of the new traces.");
 ABSL_FLAG(std::string, csv, "", "Also writes the compared cells to this file.");
 ABSL_FLAG(std::string, model, "",
           "A file that workload_model fit has written, or one in the form of the Ember motif.");
@@ -74,6 +79,12 @@ absl::StatusOr<Measurements> ReadMeasurements(const std::vector<std::string>& tr
                      InputFile::Open(FileSystem::Posix(), path, UserInputOptions()));
     ASSIGN_OR_RETURN(cells, ParseCells(file.bytes(), path));
   }
+  std::vector<Callsite> callsites;
+  if (const std::string path = UserPath(FLAGS_callsites); !path.empty()) {
+    ASSIGN_OR_RETURN(const InputFile file,
+                     InputFile::Open(FileSystem::Posix(), path, UserInputOptions()));
+    ASSIGN_OR_RETURN(callsites, ParseCallsites(file.bytes(), path));
+  }
   const auto progress = ShowProgress("reading", traces.size());
   for (const std::string& trace : traces) {
     progress(runs.size());
@@ -86,6 +97,10 @@ absl::StatusOr<Measurements> ReadMeasurements(const std::vector<std::string>& tr
     }
     ASSIGN_OR_RETURN(const InputFile file,
                      InputFile::Open(FileSystem::Posix(), trace, UserInputOptions()));
+    if (!callsites.empty() && IsCallTrace(file.bytes())) {
+      ASSIGN_OR_RETURN(const std::vector<TracedCall> calls, ParseCallTrace(file.bytes(), trace));
+      RETURN_IF_ERROR(CheckCallsites(calls, callsites, trace));
+    }
     ASSIGN_OR_RETURN(RunMeasurements run, ParseMeasurements(file.bytes(), trace, cell));
     runs.push_back(std::move(run));
   }
@@ -94,6 +109,11 @@ absl::StatusOr<Measurements> ReadMeasurements(const std::vector<std::string>& tr
 
 absl::StatusOr<std::vector<std::string>> MeasuredFiles() {
   return UserFiles(FLAGS_traces, {".txt", ".trace", ".csv", ".gz"}, "'runs/*.trace'");
+}
+
+// Models of times as the motif has them: it counts by itself, and knows no first time.
+std::vector<CallModel> TimesOf(const WorkloadModel& model) {
+  return std::vector<CallModel>(model.models().begin(), model.models().end());
 }
 
 absl::StatusOr<int> Fit() {
@@ -109,7 +129,15 @@ absl::StatusOr<int> Fit() {
   }
   ASSIGN_OR_RETURN(const Measurements measurements, ReadMeasurements(traces));
   ASSIGN_OR_RETURN(const WorkloadModel model, FitWorkload(measurements, options));
-  RETURN_IF_ERROR(WriteOutput(FileSystem::Posix(), output, ReportToJson(model)));
+  std::string text;
+  if (!absl::EndsWith(output, ".model")) {
+    text = ReportToJson(model);
+  } else if (options.models == kPolynomial) {
+    ASSIGN_OR_RETURN(text, FormatPolynomialTable(TimesOf(model)));
+  } else {
+    ASSIGN_OR_RETURN(text, FormatTypedModels(TimesOf(model)));
+  }
+  RETURN_IF_ERROR(WriteOutput(FileSystem::Posix(), output, text));
   return PrintReport(model, FormatWorkloadModel);
 }
 
@@ -289,12 +317,13 @@ absl::StatusOr<int> Scale() {
 int Run(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   if (what == "fit") {
-    return RunCommand({"workload_model fit",
-                       "Fits models of counts, times and message sizes to runs measured at several "
-                       "numbers of nodes and sizes, and says how far they are off.",
-                       {"workload_model fit --traces='runs/bfs_exectrace_*' --output=M.json"},
-                       {"traces", "name_pattern", "cells", "models", "order", "output"}},
-                      argc - 1, argv + 1, Fit);
+    return RunCommand(
+        {"workload_model fit",
+         "Fits models of counts, times and message sizes to runs measured at several "
+         "numbers of nodes and sizes, and says how far they are off.",
+         {"workload_model fit --traces='runs/bfs_exectrace_*' --output=M.json"},
+         {"traces", "name_pattern", "cells", "callsites", "models", "order", "output"}},
+        argc - 1, argv + 1, Fit);
   }
   if (what == "evaluate") {
     return RunCommand({"workload_model evaluate",

@@ -28,8 +28,6 @@ constexpr double kLeastDeviation = 0.02;
 constexpr double kLeastValue = 1e-3;
 // A count of 0 among others.
 constexpr double kZeroCount = 0.5;
-// A transition in fewer cells than this is constant where there are more.
-constexpr size_t kLeastCells = 8;
 constexpr double kSingular = 1e-10;
 
 const std::vector<std::string>& AllTerms() {

@@ -159,14 +159,8 @@ class Job {
   int64_t ranks() const { return static_cast<int64_t>(files_.size()); }
   const Mesh& mesh() const { return *mesh_; }
 
-  // Calls fn with the nodes of a rank.
-  absl::Status ForEachNode(FileSystem& file_system, int64_t rank,
-                           absl::FunctionRef<absl::Status(const Node&)> fn,
-                           ChakraProtoMsg::GlobalMetadata* metadata = nullptr) const {
-    ASSIGN_OR_RETURN(EtReader reader,
-                     EtReader::Open(file_system, files_[static_cast<size_t>(rank)].path));
-    if (metadata != nullptr) *metadata = reader.metadata();
-    return reader.ForEachNode(fn);
+  absl::StatusOr<EtReader> Open(FileSystem& file_system, int64_t rank) const {
+    return EtReader::Open(file_system, files_[static_cast<size_t>(rank)].path);
   }
 
   // Returns the axes over which the rank's node communicates.
@@ -213,7 +207,8 @@ class Job {
 absl::StatusOr<std::map<AxisRange, Traffic>> TrafficOf(FileSystem& file_system, const Job& job,
                                                        int64_t rank) {
   std::map<AxisRange, Traffic> by_axes;
-  RETURN_IF_ERROR(job.ForEachNode(file_system, rank, [&](const Node& node) -> absl::Status {
+  ASSIGN_OR_RETURN(EtReader reader, job.Open(file_system, rank));
+  RETURN_IF_ERROR(reader.ForEachNode([&](const Node& node) -> absl::Status {
     if (!IsCommunication(node)) return absl::OkStatus();
     ASSIGN_OR_RETURN(const AxisRange axes, job.AxesOf(node, rank));
     ASSIGN_OR_RETURN(const std::optional<int64_t> bytes,
@@ -532,11 +527,9 @@ absl::StatusOr<ScaleReport> ScaleWorkload(FileSystem& file_system, const std::st
   for (int64_t rank = 0; rank < ranks; ++rank) {
     if (options.progress) options.progress(rank);
     const int64_t old_rank = scaler.TemplateOf(rank);
-    ChakraProtoMsg::GlobalMetadata metadata;
-    RETURN_IF_ERROR(job.ForEachNode(
-        file_system, old_rank, [](const Node&) { return absl::OkStatus(); }, &metadata));
-    ASSIGN_OR_RETURN(EtWriter* const trace, writer.BeginTrace(rank, metadata));
-    RETURN_IF_ERROR(job.ForEachNode(file_system, old_rank, [&](const Node& node) -> absl::Status {
+    ASSIGN_OR_RETURN(EtReader reader, job.Open(file_system, old_rank));
+    ASSIGN_OR_RETURN(EtWriter* const trace, writer.BeginTrace(rank, reader.metadata()));
+    RETURN_IF_ERROR(reader.ForEachNode([&](const Node& node) -> absl::Status {
       Node changed = node;
       RETURN_IF_ERROR(scaler.Change(rank, &changed));
       report.set_nodes(report.nodes() + 1);

@@ -53,6 +53,19 @@ TEST(WorkloadModelTest, FitsAndPredicts) {
   EXPECT_LE(evaluation.low_us(), truth);
   EXPECT_GE(evaluation.high_us(), truth);
   EXPECT_TRUE(evaluation.extrapolated());
+  // The same as a file of the motif.
+  const std::string motif = directory.PathOf("out/exec.model");
+  const CommandResult exponential = WorkloadModelCommand(
+      {"fit", "--traces=" + directory.PathOf("runs"), "--output=" + motif, "--models=EXPONENTIAL"});
+  ASSERT_EQ(exponential.exit_code, 0) << exponential.standard_error;
+  EXPECT_THAT(directory.Read("out/exec.model"), HasSubstr("1 2 1 EXPONENTIAL "));
+  EXPECT_EQ(
+      WorkloadModelCommand({"evaluate", "--model=" + motif, "--nodes=4", "--size=16"}).exit_code,
+      0);
+  EXPECT_EQ(
+      WorkloadModelCommand({"fit", "--traces=" + directory.PathOf("runs"), "--output=" + motif})
+          .exit_code,
+      2);
   directory.Write("more/a_64-64-1-22-0.txt", TraceModel(64, 22));
   const std::string csv = directory.PathOf("new/cells.csv");
   const CommandResult compared = WorkloadModelCommand(
@@ -95,6 +108,11 @@ TEST(WorkloadModelTest, MistakesSayWhatToDo) {
   const TemporaryDirectory directory;
   const std::string bad = directory.Write("a_4-4-1-16-0.txt", "TRACE 1 -> 2 x MPI_Send\n");
   const std::string unnamed = directory.Write("a.txt", "1 2 1 TRACE 5\n");
+  const std::string calls = directory.Write("c_4-4-1-16-0.trace", "TRACE 1 -> 2 5.0 MPI_Barrier\n");
+  const std::string table =
+      directory.Write("run.mpiP",
+                      "@--- Callsites: 1 ---\n ID Lev File/Address Line Parent_Funct MPI_Call\n"
+                      "  1   0 a.c 7 main Barrier\n");
   const std::string good = directory.Write("b_4-4-1-16-0.txt", "1 2 1 TRACE 5\n");
   for (const auto& [arguments, message] :
        {std::pair<std::vector<std::string>, std::string>{{}, "workload_model COMMAND"},
@@ -103,6 +121,7 @@ TEST(WorkloadModelTest, MistakesSayWhatToDo) {
         {{"fit", "--traces=" + bad}, "a_4-4-1-16-0.txt:1: 'TRACE 1 -> 2 x MPI_Send' is no call"},
         {{"fit", "--traces=" + unnamed}, "does not tell nodes and size"},
         {{"fit", "--traces=" + good, "--order=9"}, "--order=9"},
+        {{"fit", "--traces=" + calls, "--callsites=" + table}, "callsite 2 of the trace is not in"},
         {{"fit", "--traces=" + good, "--models=EXPONENTIAL"}, "too few cells"},
         {{"fit", "--traces=" + good, "--models=MAGIC"}, "'MAGIC' is no type"},
         {{"evaluate", "--model=" + good, "--nodes=0", "--size=3"}, "--nodes=64"},
