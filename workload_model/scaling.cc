@@ -139,11 +139,13 @@ class Job {
     RETURN_IF_ERROR(CheckNoRankIsMissing(files, prefix));
     job.files_ = files.files;
     const std::string groups = CommGroupsBeside(file_system, prefix);
+    CommGroups known;
     if (!groups.empty()) {
-      ASSIGN_OR_RETURN(job.groups_, ReadCommGroups(file_system, groups));
+      ASSIGN_OR_RETURN(known, ReadCommGroups(file_system, groups));
     }
     std::set<int64_t> cuts = {1, job.ranks()};
-    for (const auto& [name, ranks] : job.groups_) {
+    std::map<std::string, Row> rows;
+    for (const auto& [name, ranks] : known) {
       ASSIGN_OR_RETURN(const Row row, RowOf(ranks, job.ranks()));
       if (job.ranks() % (row.stride * row.length) != 0) {
         return absl::InvalidArgumentError(absl::StrCat("the group {", absl::StrJoin(ranks, ","),
@@ -151,8 +153,14 @@ class Job {
                                                        " ranks evenly"));
       }
       cuts.insert({row.stride, row.stride * row.length});
+      rows[name] = row;
     }
     ASSIGN_OR_RETURN(job.mesh_, Mesh::FromCuts(cuts));
+    for (const auto& [name, row] : rows) {
+      // Groups of one rank communicate along nothing.
+      job.axes_of_group_[name] =
+          row.length == 1 ? AxisRange(0, 0) : *job.mesh_->RangeOf(row.stride, row.length);
+    }
     return job;
   }
 
@@ -178,15 +186,10 @@ class Job {
     ASSIGN_OR_RETURN(const std::optional<std::string> name,
                      GetStringAttribute(node.attr(), kPgNameAttribute));
     if (IsWorldGroup(name.value_or(""))) return AxisRange(0, mesh_->axes());
-    const auto group = groups_.find(*name);
-    if (group == groups_.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("'", node.name(), "': there is no group ", *name));
-    }
-    ASSIGN_OR_RETURN(const Row row, RowOf(group->second, ranks()));
-    // Groups of one rank communicate along nothing.
-    if (row.length == 1) return AxisRange(0, 0);
-    return *mesh_->RangeOf(row.stride, row.length);
+    const auto axes = axes_of_group_.find(*name);
+    if (axes != axes_of_group_.end()) return axes->second;
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", node.name(), "': there is no group ", *name));
   }
 
   static absl::StatusOr<int64_t> PeerOf(const Node& node) {
@@ -200,7 +203,7 @@ class Job {
 
  private:
   std::vector<EtFile> files_;
-  CommGroups groups_;
+  std::map<std::string, AxisRange> axes_of_group_;
   std::optional<Mesh> mesh_;
 };
 
@@ -428,22 +431,16 @@ class Scaler {
 
   // Returns the name of the group over the axes that the new rank is in.
   std::string GroupOf(int64_t new_rank, const AxisRange& axes) {
-    std::vector<std::vector<int64_t>> places = {new_mesh_.PlaceOf(new_rank)};
-    for (size_t axis = axes.first; axis < axes.second; ++axis) places[0][axis] = 0;
-    for (size_t axis = axes.first; axis < axes.second; ++axis) {
-      const size_t count = places.size();
-      for (int64_t position = 1; position < new_mesh_.length(axis); ++position) {
-        for (size_t i = 0; i < count; ++i) {
-          places.push_back(places[i]);
-          places.back()[axis] = position;
-        }
-      }
+    // Neighbouring axes are one row.
+    const int64_t stride = new_mesh_.stride(axes.first);
+    int64_t length = 1;
+    for (size_t axis = axes.first; axis < axes.second; ++axis) length *= new_mesh_.length(axis);
+    const int64_t first = new_rank - new_rank / stride % length * stride;
+    const auto [it, is_new] = names_.insert({{first, axes}, absl::StrCat(names_.size() + 1)});
+    if (is_new) {
+      std::vector<int64_t>& ranks = groups_[it->second];
+      for (int64_t i = 0; i < length; ++i) ranks.push_back(first + i * stride);
     }
-    std::vector<int64_t> ranks;
-    for (const std::vector<int64_t>& place : places) ranks.push_back(new_mesh_.RankAt(place));
-    std::sort(ranks.begin(), ranks.end());
-    const auto [it, is_new] = names_.insert({ranks, absl::StrCat(names_.size() + 1)});
-    if (is_new) groups_[it->second] = ranks;
     return it->second;
   }
 
@@ -453,7 +450,8 @@ class Scaler {
   // By how much computation changes.
   double work_ = 1;
   bool raised_shares_ = false;
-  std::map<std::vector<int64_t>, std::string> names_;
+  // Names of groups, by their first rank and their axes.
+  std::map<std::pair<int64_t, AxisRange>, std::string> names_;
   CommGroups groups_;
 };
 

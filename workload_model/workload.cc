@@ -14,10 +14,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/strip.h"
-#include "google/protobuf/util/json_util.h"
 #include "workload_model/curve_fit.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/statistics.h"
 #include "xla_profiler/base/tables/text_table.h"
 
@@ -76,6 +75,17 @@ double PredictSum(const CallModel& call, const WorkloadCell& cell, double* count
   value.steady = EvaluateModel(call.value(), cell);
   if (count != nullptr) *count = value.count;
   return value.Sum();
+}
+
+// Returns how far a cell lies beyond the most that was fitted: doublings of nodes, and units of size,
+// or its doublings where it is linear.
+double DoublingsBeyond(const WorkloadCell& cell, double most_nodes, double most_size,
+                       bool linear_size) {
+  const double of_nodes = std::max(0.0, std::log2(cell.nodes / most_nodes));
+  const double of_size = linear_size && most_size > 0
+                             ? std::max(0.0, std::log2(cell.size / most_size))
+                             : std::max(0.0, cell.size - most_size);
+  return of_nodes + of_size;
 }
 
 // The form of a model that was chosen, to be fitted to other cells.
@@ -250,18 +260,13 @@ class Fitter {
     return sets;
   }
 
-  // Doublings of nodes and units of size (doublings, if it is linear) beyond the fitted.
   double Beyond(const CellSet& fitted, const WorkloadCell& cell) const {
     double most_nodes = 0, most_size = 0;
     for (const WorkloadCell& other : fitted) {
       most_nodes = std::max(most_nodes, other.nodes);
       most_size = std::max(most_size, other.size);
     }
-    const double of_nodes = std::max(0.0, std::log2(cell.nodes / most_nodes));
-    const double of_size = fit_.linear_size && most_size > 0
-                               ? std::max(0.0, std::log2(cell.size / most_size))
-                               : std::max(0.0, cell.size - most_size);
-    return of_nodes + of_size;
+    return DoublingsBeyond(cell, most_nodes, most_size, fit_.linear_size);
   }
 
   const Measurements& measurements_;
@@ -408,13 +413,10 @@ absl::StatusOr<WorkloadEvaluation> EvaluateWorkload(const WorkloadModel& model,
     return absl::NotFoundError(absl::StrCat("there is no model of ", cell.threads,
                                             " threads; there are those of ", known));
   }
-  const double of_nodes = std::max(0.0, std::log2(cell.nodes / model.most_nodes()));
-  const double of_size = linear_size && model.most_size() > 0
-                             ? std::max(0.0, std::log2(cell.size / model.most_size()))
-                             : std::max(0.0, cell.size - model.most_size());
   const double below = std::max(0.0, std::log2(model.least_nodes() / cell.nodes)) +
                        std::max(0.0, model.least_size() - cell.size);
-  const double beyond = of_nodes + of_size + below;
+  const double beyond =
+      DoublingsBeyond(cell, model.most_nodes(), model.most_size(), linear_size) + below;
   const double deviation = std::hypot(model.log_deviation(), model.log_deviation_beyond() * beyond);
   result.set_total_us(total);
   result.set_low_us(total * std::exp(-kDeviations * deviation));
@@ -519,15 +521,11 @@ absl::StatusOr<WorkloadComparison> CompareWorkload(const WorkloadModel& model,
 
 absl::StatusOr<WorkloadModel> ParseWorkloadModel(absl::string_view json, absl::string_view source) {
   WorkloadModel model;
-  const auto status = google::protobuf::util::JsonStringToMessage(std::string(json), &model);
+  const absl::Status status = ReportFromJson(json, &model);
   if (!status.ok() || model.format() != kFormat) {
-    absl::string_view reason(status.message().data(), status.message().size());
-    absl::ConsumePrefix(&reason, ": ");
-    return absl::InvalidArgumentError(absl::StrCat(
-        Printable(source), ": this is no model of workload_model fit (",
-        status.ok() ? "its format is another"
-                    : Printable(reason.substr(0, std::min<size_t>(reason.find('\n'), 200))),
-        ")"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(Printable(source), ": this is no model of workload_model fit (",
+                     status.ok() ? "its format is another" : status.message(), ")"));
   }
   const auto check = [&](const CallModel& call) -> absl::Status {
     for (const Model* part : {&call.value(), &call.first(), &call.count()}) {

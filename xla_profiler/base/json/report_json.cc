@@ -1,5 +1,6 @@
 #include "xla_profiler/base/json/report_json.h"
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -15,10 +16,14 @@
 #include "google/protobuf/util/type_resolver.h"
 #include "google/protobuf/util/type_resolver_util.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/base/utf8.h"
 
 namespace meridian {
 namespace {
+
+// Reasons may quote the text.
+constexpr size_t kMaxReason = 200;
 
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
@@ -109,6 +114,16 @@ std::string ReportToJson(const Message& report) {
                      SerializeWithSortedMaps(*repaired), &json, PrintOptions())
                      .ok());
   return absl::StrCat(absl::StripSuffix(json, "\n"), "\n");
+}
+
+absl::Status ReportFromJson(absl::string_view json, google::protobuf::Message* report) {
+  const auto status = google::protobuf::util::JsonStringToMessage(std::string(json), report);
+  if (status.ok()) return absl::OkStatus();
+  // Parsers append lines that point into the text.
+  absl::string_view reason(status.message().data(), status.message().size());
+  absl::ConsumePrefix(&reason, ": ");
+  return absl::InvalidArgumentError(
+      Printable(reason.substr(0, std::min(reason.find('\n'), kMaxReason))));
 }
 
 }  // namespace meridian

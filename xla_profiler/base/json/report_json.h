@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON of the report messages that commands print with --json.
+// JSON of the report messages that commands print with --json, and read back.
 #ifndef XLA_PROFILER_BASE_JSON_REPORT_JSON_H_
 #define XLA_PROFILER_BASE_JSON_REPORT_JSON_H_
 
 #include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace google::protobuf {
 class Message;
@@ -15,6 +18,10 @@ namespace meridian {
 // unset `optional` fields absent, int64 as strings, maps sorted by key. Strings that are not UTF-8
 // have the bad bytes replaced, so that a report about a broken file can still be printed.
 std::string ReportToJson(const google::protobuf::Message& report);
+
+// Reads what ReportToJson wrote into *report. InvalidArgument with the reason, a printable piece of a
+// line, for anything else.
+absl::Status ReportFromJson(absl::string_view json, google::protobuf::Message* report);
 
 }  // namespace meridian
 
