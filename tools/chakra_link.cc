@@ -9,8 +9,8 @@
 #include "chakra_export/pytorch/link_report.pb.h"
 #include "chakra_export/pytorch/pytorch_workload.h"
 #include "tools/command.h"
+#include "tools/pipeline/job_traces.h"
 #include "tools/pipeline/output_files.h"
-#include "tools/pipeline/run_files.h"
 #include "tools/profiles.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
@@ -33,36 +33,6 @@ ABSL_FLAG(bool, allow_violations, false, "Convert traces whose clocks contradict
 namespace meridian {
 namespace {
 
-// Tells execution traces and profiles of --run_dir apart by what they hold.
-absl::Status SortRun(std::vector<std::string>* host_traces,
-                     std::vector<std::string>* device_traces) {
-  if (IsGiven("host_traces") || IsGiven("device_traces")) {
-    return absl::InvalidArgumentError(
-        "give either --run_dir or --host_traces and --device_traces: both name the traces");
-  }
-  FileSystem& files = FileSystem::Posix();
-  ASSIGN_OR_RETURN(const std::vector<std::string> folders,
-                   FindRunFolders(files, UserPath(FLAGS_run_dir)));
-  for (const std::string& folder : folders) {
-    ASSIGN_OR_RETURN(std::vector<std::string> names, files.List(folder));
-    std::sort(names.begin(), names.end(), NaturalLess);
-    for (const std::string& name : names) {
-      const std::string path = absl::StrCat(folder, "/", name);
-      const absl::StatusOr<TraceKind> kind = TellTraceKind(files, path);
-      if (!kind.ok()) continue;
-      if (*kind == TraceKind::kPytorchEt) host_traces->push_back(path);
-      if (*kind == TraceKind::kKineto) device_traces->push_back(path);
-    }
-  }
-  if (host_traces->empty() || host_traces->size() != device_traces->size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--run_dir=", absl::GetFlag(FLAGS_run_dir), " holds ", host_traces->size(),
-                     " execution traces of PyTorch and ", device_traces->size(),
-                     " Kineto traces; expected one of each for every rank"));
-  }
-  return absl::OkStatus();
-}
-
 // Neither the traces nor their joined text take the place of what is read.
 absl::Status CheckOutputs(const std::string& output, const std::string& linked_json,
                           std::vector<std::string> inputs, const std::vector<std::string>& more) {
@@ -83,7 +53,19 @@ absl::StatusOr<int> Link() {
                    RequiredPath(FLAGS_output, "prefix", "run/w for run/w.0.et"));
   std::vector<std::string> host_traces, device_traces;
   if (IsGiven("run_dir")) {
-    RETURN_IF_ERROR(SortRun(&host_traces, &device_traces));
+    if (IsGiven("host_traces") || IsGiven("device_traces")) {
+      return absl::InvalidArgumentError(
+          "give either --run_dir or --host_traces and --device_traces: both name the traces");
+    }
+    ASSIGN_OR_RETURN(JobTraces traces, FindJobTraces(FileSystem::Posix(), UserPath(FLAGS_run_dir)));
+    if (traces.host_traces.empty() || traces.host_traces.size() != traces.device_traces.size()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--run_dir=", absl::GetFlag(FLAGS_run_dir), " holds ", traces.host_traces.size(),
+          " execution traces of PyTorch and ", traces.device_traces.size(),
+          " Kineto traces; expected one of each for every rank"));
+    }
+    host_traces = std::move(traces.host_traces);
+    device_traces = std::move(traces.device_traces);
   } else {
     ASSIGN_OR_RETURN(host_traces,
                      UserFiles(FLAGS_host_traces, {".json", ".json.gz"}, "'rank*.json.gz'"));

@@ -1,4 +1,5 @@
 // workload_model: models of a code's calls, fitted to measured runs, for runs not yet made.
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <optional>
@@ -12,29 +13,36 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "chakra_export/xspace/chakra_export_report.pb.h"
-#include "chakra_export/xspace/xspace_exporter.h"
+#include "chakra_export/et/et_files.h"
 #include "tools/command.h"
+#include "tools/pipeline/job_traces.h"
 #include "tools/pipeline/output_files.h"
-#include "tools/profiles.h"
+#include "tools/pipeline/run_files.h"
 #include "workload_model/call_traces.h"
+#include "workload_model/call_workload.h"
+#include "workload_model/callsite_graph.h"
 #include "workload_model/measurements.h"
 #include "workload_model/model_files.h"
 #include "workload_model/models.h"
+#include "workload_model/rank_classes.h"
+#include "workload_model/run_calls.h"
 #include "workload_model/scaling.h"
 #include "workload_model/workload.h"
 #include "workload_model/workload_model.pb.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/files/scratch_folder.h"
 #include "xla_profiler/base/json/report_json.h"
 
 ABSL_FLAG(
     std::string, traces, "",
-    "fit: traces of A-mpiP, or trace models of the Ember motif, one per rank and run; scale: the "
-    "profiles of a job (XSpaces). A comma list of files, folders or globs.");
-ABSL_FLAG(std::string, et, "", "PREFIX of the job's Chakra traces, PREFIX.<rank>.et.");
+    "fit, report: traces of A-mpiP, or trace models of the Ember motif, one per rank and run: a "
+    "comma list of files, folders or globs; folders of profiles (JAX, or PyTorch with its "
+    "execution traces) are jobs. scale: the profiles of one job.");
+ABSL_FLAG(std::string, et, "",
+          "PREFIX of a job's Chakra traces, PREFIX.<rank>.et; for fit several, a comma list.");
 ABSL_FLAG(int64_t, ranks, 0, "How many ranks: the data parallel axis becomes longer.");
 ABSL_FLAG(
     std::string, layout, "",
@@ -51,17 +59,24 @@ ABSL_FLAG(std::string, models, "auto",
           "EXPONENTIAL, BILINEAR, POLYNOMIAL, NORMAL for all.");
 ABSL_FLAG(int32_t, order, 2, "Of polynomials: 1 to 4.");
 ABSL_FLAG(std::string, callsites, "",
-          "A report of mpiP or A-mpiP (.mpiP): traces are checked against its table of callsites.");
+          "A report of mpiP or A-mpiP (.mpiP): traces are checked against its table of callsites, "
+          "and its times of calls tell computation from communication.");
 ABSL_FLAG(
     std::string, output, "",
     "fit: the file that models are written to, as JSON, or, if it ends in .model, those of times "
-    "in the form of the Ember motif; scale: PREFIX of the new traces.");
+    "in the form of the Ember motif; generate, scale: PREFIX of the new traces.");
+ABSL_FLAG(
+    std::string, graph, "",
+    "Also writes the graph of callsites, as it was measured, to this file: for Graphviz if it "
+    "ends in .dot, else as JSON.");
 ABSL_FLAG(std::string, csv, "", "Also writes the compared cells to this file.");
 ABSL_FLAG(std::string, model, "",
           "A file that workload_model fit has written, or one in the form of the Ember motif.");
 ABSL_FLAG(double, nodes, 0, "How many nodes to predict for.");
-ABSL_FLAG(double, size, -1, "How large a problem to predict for.");
+ABSL_FLAG(double, size, -1,
+          "How large a problem to predict for; for fit, that of jobs whose names do not tell.");
 ABSL_FLAG(int64_t, threads, 1, "How many threads to predict for.");
+ABSL_FLAG(int64_t, ranks_per_node, 1, "How many ranks per node to predict for.");
 ABSL_FLAG(
     bool, ember_compatible, false,
     "Evaluates a model file of the Ember motif as the motif does: rounded to the ns, of a trace "
@@ -70,45 +85,148 @@ ABSL_FLAG(
 namespace meridian {
 namespace {
 
-// Reads what --traces names.
-absl::StatusOr<Measurements> ReadMeasurements(const std::vector<std::string>& traces) {
+absl::StatusOr<InputFile> Open(const std::string& path) {
+  return InputFile::Open(FileSystem::Posix(), path, UserInputOptions());
+}
+
+// What was measured: files of calls, each of one rank, and jobs, each of several.
+struct MeasuredInputs {
+  std::vector<std::string> files;
+  // Folders of profiles.
+  std::vector<std::string> run_dirs;
+  // Prefixes of Chakra traces.
+  std::vector<std::string> et_prefixes;
+
+  std::vector<std::string> Paths() const {
+    std::vector<std::string> paths = files;
+    paths.insert(paths.end(), run_dirs.begin(), run_dirs.end());
+    return paths;
+  }
+};
+
+// A folder of --traces that holds profiles is a job; others hold traces of calls.
+absl::StatusOr<MeasuredInputs> FindMeasured() {
+  FileSystem& file_system = FileSystem::Posix();
+  MeasuredInputs inputs;
+  for (absl::string_view item : absl::StrSplit(absl::GetFlag(FLAGS_et), ',', absl::SkipEmpty())) {
+    inputs.et_prefixes.push_back(UserPath(std::string(item)));
+  }
+  if (inputs.et_prefixes.empty()) {
+    RETURN_IF_ERROR(RequiredPath(FLAGS_traces, "file", "'runs/*.trace'").status());
+  }
+  for (absl::string_view item :
+       absl::StrSplit(absl::GetFlag(FLAGS_traces), ',', absl::SkipEmpty())) {
+    const std::string path = UserPath(std::string(item));
+    const absl::StatusOr<FileKind> kind = file_system.Kind(path);
+    if (kind.ok() && *kind == FileKind::kDirectory) {
+      const absl::StatusOr<JobTraces> job = FindJobTraces(file_system, path);
+      if (job.ok() && !job->All().empty()) {
+        inputs.run_dirs.push_back(path);
+        continue;
+      }
+    }
+    ASSIGN_OR_RETURN(
+        const std::vector<std::string> files,
+        ExpandPaths(file_system, item, {UserDirectory(), {".txt", ".trace", ".csv", ".gz"}}));
+    inputs.files.insert(inputs.files.end(), files.begin(), files.end());
+  }
+  return inputs;
+}
+
+// How long calls took, of the report of mpiP, goes to the traces' calls.
+void AddCallTimes(const std::vector<Callsite>& callsites, const std::map<int64_t, double>& times,
+                  std::vector<TracedCall>* calls) {
+  std::map<int64_t, double> by_traced_id;
+  for (const Callsite& callsite : callsites) {
+    const auto time = times.find(callsite.id);
+    if (time == times.end()) continue;
+    by_traced_id[callsite.traced_id.value_or(callsite.id)] = time->second;
+  }
+  for (TracedCall& call : *calls) {
+    const auto time = by_traced_id.find(call.destination);
+    if (time != by_traced_id.end()) call.call_us = time->second;
+  }
+}
+
+absl::StatusOr<RunMeasurements> ReadCallFile(const std::string& path, const RunName& name,
+                                             const std::vector<Callsite>& callsites,
+                                             const std::map<int64_t, double>& call_times) {
+  ASSIGN_OR_RETURN(const InputFile file, Open(path));
+  if (callsites.empty() || !IsCallTrace(file.bytes())) {
+    return ParseMeasurements(file.bytes(), path, name);
+  }
+  ASSIGN_OR_RETURN(std::vector<TracedCall> calls, ParseCallTrace(file.bytes(), path));
+  RETURN_IF_ERROR(CheckCallsites(calls, callsites, path));
+  AddCallTimes(callsites, call_times, &calls);
+  return MeasureCalls(std::move(calls), path, name);
+}
+
+// The size of a job: of its name, or of --size.
+absl::StatusOr<double> SizeOfJob(const std::string& name) {
+  WorkloadCell known;
+  known.size = absl::GetFlag(FLAGS_size);
+  if (IsGiven("size") && known.size >= 0) return known.size;
+  if (!IsGiven("name_pattern")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name,
+                     ": how large is the problem of this job? Say it for all with --size=1, or "
+                     "by their names with --name_pattern='s(?P<size>\\d+)'"));
+  }
+  ASSIGN_OR_RETURN(const RunName told, ReadRunName(name, absl::GetFlag(FLAGS_name_pattern), known));
+  if (told.cell.size >= 0) return told.cell.size;
+  return absl::InvalidArgumentError("--name_pattern has no group called size");
+}
+
+// Reads what --traces and --et name.
+absl::StatusOr<std::vector<RunMeasurements>> ReadMeasured(const MeasuredInputs& inputs) {
   std::vector<RunMeasurements> runs;
   std::map<std::string, WorkloadCell> cells;
   if (const std::string path = UserPath(FLAGS_cells); !path.empty()) {
-    ASSIGN_OR_RETURN(const InputFile file,
-                     InputFile::Open(FileSystem::Posix(), path, UserInputOptions()));
+    ASSIGN_OR_RETURN(const InputFile file, Open(path));
     ASSIGN_OR_RETURN(cells, ParseCells(file.bytes(), path));
   }
   std::vector<Callsite> callsites;
+  std::map<int64_t, double> call_times;
   if (const std::string path = UserPath(FLAGS_callsites); !path.empty()) {
-    ASSIGN_OR_RETURN(const InputFile file,
-                     InputFile::Open(FileSystem::Posix(), path, UserInputOptions()));
+    ASSIGN_OR_RETURN(const InputFile file, Open(path));
     ASSIGN_OR_RETURN(callsites, ParseCallsites(file.bytes(), path));
+    ASSIGN_OR_RETURN(call_times, ParseCallTimes(file.bytes(), path));
   }
-  const auto progress = ShowProgress("reading", traces.size());
-  for (const std::string& trace : traces) {
-    progress(runs.size());
-    WorkloadCell cell;
-    const auto listed = cells.find(trace.substr(trace.rfind('/') + 1));
-    if (listed != cells.end()) {
-      cell = listed->second;
-    } else {
-      ASSIGN_OR_RETURN(cell, CellOfName(trace, absl::GetFlag(FLAGS_name_pattern)));
-    }
-    ASSIGN_OR_RETURN(const InputFile file,
-                     InputFile::Open(FileSystem::Posix(), trace, UserInputOptions()));
-    if (!callsites.empty() && IsCallTrace(file.bytes())) {
-      ASSIGN_OR_RETURN(const std::vector<TracedCall> calls, ParseCallTrace(file.bytes(), trace));
-      RETURN_IF_ERROR(CheckCallsites(calls, callsites, trace));
-    }
-    ASSIGN_OR_RETURN(RunMeasurements run, ParseMeasurements(file.bytes(), trace, cell));
+  const auto progress = ShowProgress(
+      "reading", inputs.files.size() + inputs.run_dirs.size() + inputs.et_prefixes.size());
+  size_t position = 0;
+  for (const std::string& path : inputs.files) {
+    progress(position++);
+    const auto listed = cells.find(path.substr(path.rfind('/') + 1));
+    const std::optional<WorkloadCell> known =
+        listed == cells.end() ? std::nullopt : std::make_optional(listed->second);
+    ASSIGN_OR_RETURN(const RunName name,
+                     ReadRunName(path, absl::GetFlag(FLAGS_name_pattern), known));
+    ASSIGN_OR_RETURN(RunMeasurements run, ReadCallFile(path, name, callsites, call_times));
     runs.push_back(std::move(run));
   }
-  return Aggregate(runs);
-}
-
-absl::StatusOr<std::vector<std::string>> MeasuredFiles() {
-  return UserFiles(FLAGS_traces, {".txt", ".trace", ".csv", ".gz"}, "'runs/*.trace'");
+  const auto add_job = [&](const std::string& prefix, const std::string& name) -> absl::Status {
+    ASSIGN_OR_RETURN(const double size, SizeOfJob(name));
+    ASSIGN_OR_RETURN(std::vector<RunMeasurements> of_job,
+                     ReadRunCalls(FileSystem::Posix(), prefix, name, size));
+    for (RunMeasurements& run : of_job) runs.push_back(std::move(run));
+    return absl::OkStatus();
+  };
+  for (const std::string& run_dir : inputs.run_dirs) {
+    progress(position++);
+    ASSIGN_OR_RETURN(const JobTraces traces, FindJobTraces(FileSystem::Posix(), run_dir));
+    ASSIGN_OR_RETURN(const ScratchFolder folder,
+                     ScratchFolder::Create(UserInputOptions().temporary_directory, "model"));
+    const std::string prefix = absl::StrCat(folder.path(), "/job");
+    RETURN_IF_ERROR(Annotate(
+        ExportJob(FileSystem::Posix(), traces, prefix, {UserInputOptions(), nullptr}), run_dir));
+    RETURN_IF_ERROR(add_job(prefix, run_dir));
+  }
+  for (const std::string& prefix : inputs.et_prefixes) {
+    progress(position++);
+    RETURN_IF_ERROR(add_job(prefix, prefix));
+  }
+  return runs;
 }
 
 // Models of times as the motif has them: it counts by itself, and knows no first time.
@@ -116,10 +234,23 @@ std::vector<CallModel> TimesOf(const WorkloadModel& model) {
   return std::vector<CallModel>(model.models().begin(), model.models().end());
 }
 
+// As DOT, or as JSON.
+absl::Status WriteGraph(const std::vector<RunMeasurements>& runs) {
+  const std::string path = UserPath(FLAGS_graph);
+  if (path.empty()) return absl::OkStatus();
+  const CallsiteGraph graph = MakeCallsiteGraph(runs);
+  if (graph.runs() == 0) {
+    return absl::InvalidArgumentError(
+        "--graph needs traces of single calls; trace models only have the values of transitions");
+  }
+  return WriteOutput(FileSystem::Posix(), path,
+                     absl::EndsWith(path, ".dot") ? CallsiteGraphDot(graph) : ReportToJson(graph));
+}
+
 absl::StatusOr<int> Fit() {
-  ASSIGN_OR_RETURN(const std::vector<std::string> traces, MeasuredFiles());
+  ASSIGN_OR_RETURN(const MeasuredInputs inputs, FindMeasured());
   const std::string output = UserPath(FLAGS_output);
-  RETURN_IF_ERROR(CheckOutputPaths(traces, {output}));
+  RETURN_IF_ERROR(CheckOutputPaths(inputs.Paths(), {output, UserPath(FLAGS_graph)}));
   WorkloadFitOptions options;
   options.models = absl::GetFlag(FLAGS_models);
   options.order = absl::GetFlag(FLAGS_order);
@@ -127,8 +258,9 @@ absl::StatusOr<int> Fit() {
     return absl::InvalidArgumentError(
         absl::StrCat("--order=", options.order, " is none of 1, 2, 3, 4"));
   }
-  ASSIGN_OR_RETURN(const Measurements measurements, ReadMeasurements(traces));
-  ASSIGN_OR_RETURN(const WorkloadModel model, FitWorkload(measurements, options));
+  ASSIGN_OR_RETURN(std::vector<RunMeasurements> runs, ReadMeasured(inputs));
+  RETURN_IF_ERROR(WriteGraph(runs));
+  ASSIGN_OR_RETURN(const WorkloadModel model, FitRuns(std::move(runs), options));
   std::string text;
   if (!absl::EndsWith(output, ".model")) {
     text = ReportToJson(model);
@@ -141,24 +273,26 @@ absl::StatusOr<int> Fit() {
   return PrintReport(model, FormatWorkloadModel);
 }
 
-absl::StatusOr<int> Compare() {
+// A model that fit has written; `what_for` says why one of the motif does not do.
+absl::StatusOr<WorkloadModel> ReadModel(absl::string_view what_for) {
   ASSIGN_OR_RETURN(const std::string path, RequiredPath(FLAGS_model, "file", "M.json"));
-  ASSIGN_OR_RETURN(const std::vector<std::string> traces, MeasuredFiles());
+  ASSIGN_OR_RETURN(const InputFile file, Open(path));
+  if (!IsModelFile(file.bytes())) return ParseWorkloadModel(file.bytes(), path);
+  return absl::InvalidArgumentError(absl::StrCat(path, ": a model file of the Ember motif has no ",
+                                                 what_for,
+                                                 "; give one that workload_model fit has written"));
+}
+
+absl::StatusOr<int> Compare() {
+  ASSIGN_OR_RETURN(const WorkloadModel model, ReadModel("counts to compare with"));
+  ASSIGN_OR_RETURN(const MeasuredInputs inputs, FindMeasured());
   const std::string csv = UserPath(FLAGS_csv);
-  std::vector<std::string> inputs = traces;
-  inputs.push_back(path);
-  RETURN_IF_ERROR(CheckOutputPaths(inputs, {csv}));
-  ASSIGN_OR_RETURN(const InputFile file,
-                   InputFile::Open(FileSystem::Posix(), path, UserInputOptions()));
-  if (IsModelFile(file.bytes())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path,
-                     ": a model file of the Ember motif has no counts to compare with; give "
-                     "one that workload_model fit has written"));
-  }
-  ASSIGN_OR_RETURN(const WorkloadModel model, ParseWorkloadModel(file.bytes(), path));
-  ASSIGN_OR_RETURN(const Measurements measurements, ReadMeasurements(traces));
-  ASSIGN_OR_RETURN(const WorkloadComparison comparison, CompareWorkload(model, measurements));
+  std::vector<std::string> paths = inputs.Paths();
+  paths.push_back(UserPath(FLAGS_model));
+  RETURN_IF_ERROR(CheckOutputPaths(paths, {csv}));
+  ASSIGN_OR_RETURN(std::vector<RunMeasurements> runs, ReadMeasured(inputs));
+  AssignClasses(model.rank_classes(), &runs);
+  ASSIGN_OR_RETURN(const WorkloadComparison comparison, CompareWorkload(model, Aggregate(runs)));
   RETURN_IF_ERROR(WriteOutput(FileSystem::Posix(), csv, WorkloadComparisonCsv(comparison)));
   return PrintReport(comparison, FormatWorkloadComparison);
 }
@@ -167,12 +301,18 @@ absl::StatusOr<WorkloadCell> AskedCell() {
   WorkloadCell cell;
   cell.nodes = absl::GetFlag(FLAGS_nodes);
   cell.size = absl::GetFlag(FLAGS_size);
-  cell.threads = absl::GetFlag(FLAGS_threads);
+  cell.kind.threads = absl::GetFlag(FLAGS_threads);
+  cell.kind.ranks_per_node = absl::GetFlag(FLAGS_ranks_per_node);
+  // All that there are.
+  cell.kind.rank_class = "";
   if (!(cell.nodes >= 1 && cell.nodes <= kMaxNodes)) {
     return absl::InvalidArgumentError("--nodes is no number of nodes; expected e.g. --nodes=64");
   }
   if (!(cell.size >= 0 && cell.size <= kMaxSize)) {
     return absl::InvalidArgumentError("--size is no size of a problem; expected e.g. --size=24");
+  }
+  if (cell.kind.threads < 1 || cell.kind.ranks_per_node < 1) {
+    return absl::InvalidArgumentError("--threads and --ranks_per_node are at least 1");
   }
   return cell;
 }
@@ -184,11 +324,11 @@ absl::StatusOr<WorkloadEvaluation> EvaluateModelFile(const std::vector<CallModel
   WorkloadEvaluation result;
   result.set_nodes(cell.nodes);
   result.set_size(cell.size);
-  result.set_threads(cell.threads);
+  result.set_threads(cell.kind.threads);
   const bool ember = absl::GetFlag(FLAGS_ember_compatible);
   double total = 0;
   for (const CallModel& call : models) {
-    if (call.threads() != cell.threads) continue;
+    if (call.threads() != cell.kind.threads) continue;
     if (!call.has_destination()) {
       EvaluatedMessage& message = *result.add_messages();
       message.set_callsite(call.source());
@@ -215,7 +355,7 @@ absl::StatusOr<WorkloadEvaluation> EvaluateModelFile(const std::vector<CallModel
   }
   if (result.transitions_size() == 0 && result.messages_size() == 0) {
     return absl::NotFoundError(
-        absl::StrCat("there is no model of ", cell.threads, " threads in --model"));
+        absl::StrCat("there is no model of ", cell.kind.threads, " threads in --model"));
   }
   result.set_total_us(total);
   result.set_low_us(total);
@@ -230,8 +370,7 @@ absl::StatusOr<WorkloadEvaluation> EvaluateModelFile(const std::vector<CallModel
 absl::StatusOr<int> Evaluate() {
   ASSIGN_OR_RETURN(const std::string path, RequiredPath(FLAGS_model, "file", "M.json"));
   ASSIGN_OR_RETURN(const WorkloadCell cell, AskedCell());
-  ASSIGN_OR_RETURN(const InputFile file,
-                   InputFile::Open(FileSystem::Posix(), path, UserInputOptions()));
+  ASSIGN_OR_RETURN(const InputFile file, Open(path));
   if (IsModelFile(file.bytes())) {
     ASSIGN_OR_RETURN(const std::vector<CallModel> models, ParseModelFile(file.bytes(), path));
     ASSIGN_OR_RETURN(const WorkloadEvaluation evaluation, EvaluateModelFile(models, cell));
@@ -244,6 +383,20 @@ absl::StatusOr<int> Evaluate() {
   ASSIGN_OR_RETURN(const WorkloadModel model, ParseWorkloadModel(file.bytes(), path));
   ASSIGN_OR_RETURN(const WorkloadEvaluation evaluation, EvaluateWorkload(model, cell));
   return PrintReport(evaluation, FormatWorkloadEvaluation);
+}
+
+absl::StatusOr<int> Generate() {
+  ASSIGN_OR_RETURN(const WorkloadModel model, ReadModel("control flow"));
+  ASSIGN_OR_RETURN(const std::string output,
+                   RequiredPath(FLAGS_output, "prefix", "et/large for et/large.0.et, ..."));
+  RETURN_IF_ERROR(
+      CheckOutputPrefix("--output", output, {".et", ".comm_groups.json"}, {UserPath(FLAGS_model)}));
+  GenerateOptions options;
+  ASSIGN_OR_RETURN(options.cell, AskedCell());
+  ASSIGN_OR_RETURN(
+      const CallWorkloadReport report,
+      GenerateWorkload(FileSystem::Posix(), model, output, WithProgress(options, "writing", 0)));
+  return PrintReport(report, FormatCallWorkload);
 }
 
 // "2x4", or with what the axes are for, "tensor=2,data=4".
@@ -262,6 +415,17 @@ absl::Status ParseLayout(const std::string& text, ScaleOptions* options) {
     options->kinds.push_back(words.size() == 2 ? words[0] : "");
   }
   return absl::OkStatus();
+}
+
+// The job of --traces: a folder, or files.
+absl::StatusOr<JobTraces> UserJob() {
+  FileSystem& files = FileSystem::Posix();
+  const std::string path = UserPath(FLAGS_traces);
+  const absl::StatusOr<FileKind> kind = files.Kind(path);
+  if (kind.ok() && *kind == FileKind::kDirectory) return FindJobTraces(files, path);
+  ASSIGN_OR_RETURN(const std::vector<std::string> paths,
+                   UserFiles(FLAGS_traces, ProfileSuffixes(), "run/"));
+  return SortTraces(files, paths);
 }
 
 absl::StatusOr<int> Scale() {
@@ -288,19 +452,22 @@ absl::StatusOr<int> Scale() {
   std::string prefix = UserPath(FLAGS_et);
   std::optional<ScratchFolder> scratch;
   if (IsGiven("traces")) {
-    ASSIGN_OR_RETURN(const std::vector<std::string> traces, UserProfiles(FLAGS_traces, "run/"));
-    RETURN_IF_ERROR(CheckOutputPrefix("--output", output, {".et", ".comm_groups.json"}, traces));
+    ASSIGN_OR_RETURN(const JobTraces traces, UserJob());
+    RETURN_IF_ERROR(
+        CheckOutputPrefix("--output", output, {".et", ".comm_groups.json"}, traces.All()));
     ASSIGN_OR_RETURN(ScratchFolder folder,
                      ScratchFolder::Create(UserInputOptions().temporary_directory, "scale"));
     scratch.emplace(std::move(folder));
     prefix = absl::StrCat(scratch->path(), "/job");
-    XSpaceExportOptions exported;
-    exported.reader.input = UserInputOptions();
+    const size_t count = std::max(traces.xspaces.size(), traces.device_traces.size());
     RETURN_IF_ERROR(
-        ExportXSpaces(files, traces, prefix, WithProgress(exported, "reading", traces.size()))
-            .status());
-  } else if (prefix == output) {
-    return absl::InvalidArgumentError("--output would replace the traces of --et");
+        ExportJob(files, traces, prefix,
+                  WithProgress(JobExportOptions{UserInputOptions(), nullptr}, "reading", count)));
+  } else {
+    ASSIGN_OR_RETURN(const EtFiles traces, FindEtFiles(files, prefix));
+    std::vector<std::string> inputs;
+    for (const EtFile& file : traces.files) inputs.push_back(file.path);
+    RETURN_IF_ERROR(CheckOutputPrefix("--output", output, {".et", ".comm_groups.json"}, inputs));
   }
   const absl::StatusOr<ScaleReport> report =
       ScaleWorkload(files, prefix, output, WithProgress(options, "writing", 0));
@@ -317,13 +484,17 @@ absl::StatusOr<int> Scale() {
 int Run(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   if (what == "fit") {
-    return RunCommand(
-        {"workload_model fit",
-         "Fits models of counts, times and message sizes to runs measured at several "
-         "numbers of nodes and sizes, and says how far they are off.",
-         {"workload_model fit --traces='runs/bfs_exectrace_*' --output=M.json"},
-         {"traces", "name_pattern", "cells", "callsites", "models", "order", "output"}},
-        argc - 1, argv + 1, Fit);
+    return RunCommand({"workload_model fit",
+                       "Fits models of counts, times and message sizes to runs measured at several "
+                       "numbers of nodes and sizes, and says how far they are off.",
+                       {"workload_model fit --traces='runs/bfs_exectrace_*' --output=M.json",
+                        "workload_model fit --traces=run2/,run4/,run8/ --size=1 --output=M.json",
+                        "workload_model fit --traces='runs/n*_s*.trace_*' "
+                        "--name_pattern='n(?P<nodes>\\d+)_s(?P<size>\\d+)' --callsites=run.mpiP "
+                        "--graph=callsites.dot --output=M.json"},
+                       {"traces", "et", "size", "name_pattern", "cells", "callsites", "models",
+                        "order", "output", "graph"}},
+                      argc - 1, argv + 1, Fit);
   }
   if (what == "evaluate") {
     return RunCommand({"workload_model evaluate",
@@ -332,8 +503,18 @@ int Run(int argc, char** argv) {
                        {"workload_model evaluate --model=M.json --nodes=64 --size=24",
                         "workload_model evaluate --model=exec_exp.model --nodes=64 --size=24 "
                         "--ember_compatible --json"},
-                       {"model", "nodes", "size", "threads", "ember_compatible"}},
+                       {"model", "nodes", "size", "threads", "ranks_per_node", "ember_compatible"}},
                       argc - 1, argv + 1, Evaluate);
+  }
+  if (what == "generate") {
+    return RunCommand(
+        {"workload_model generate",
+         "Writes a run that was not yet made as Chakra traces, which simulators run: the "
+         "control flow of the model, with its times, bytes, groups and peers.",
+         {"workload_model generate --model=M.json --nodes=256 --size=26 "
+          "--output=et/large"},
+         {"model", "nodes", "size", "threads", "ranks_per_node", "output"}},
+        argc - 1, argv + 1, Generate);
   }
   if (what == "scale") {
     return RunCommand({"workload_model scale",
@@ -350,7 +531,7 @@ int Run(int argc, char** argv) {
                        "transition.",
                        {"workload_model report --model=M.json --traces='runs/bfs_exectrace_*' "
                         "--csv=cells.csv"},
-                       {"model", "traces", "name_pattern", "cells", "csv"}},
+                       {"model", "traces", "et", "size", "name_pattern", "cells", "csv"}},
                       argc - 1, argv + 1, Compare);
   }
   // Says what there is, for --help and for slips.
@@ -360,6 +541,7 @@ int Run(int argc, char** argv) {
       "%sworkload_model COMMAND FLAGS: models of a code's calls\n"
       "  fit       measured runs -> models\n"
       "  evaluate  models -> the time of a run not yet made\n"
+      "  generate  models -> Chakra traces of a run not yet made\n"
       "  report    models and measured runs -> how far they differ\n"
       "  scale     a measured job -> Chakra traces of more ranks\n"
       "workload_model COMMAND --help says more.\n",

@@ -68,6 +68,7 @@ std::optional<TracedCall> ParseFirstForm(absl::string_view line) {
   const std::vector<absl::string_view> ranks = absl::StrSplit(words[9], ':');
   int64_t peer = 0;
   if (ranks.size() != 2 || !absl::SimpleAtoi(ranks[1], &peer)) return std::nullopt;
+  call.sends_message = true;
   if (peer >= 0) call.peer = peer;
   return call;
 }
@@ -86,6 +87,7 @@ std::optional<TracedCall> ParseSecondForm(absl::string_view line, int64_t source
   }
   call.operation = std::string(fields[1]);
   if (peer >= 0) {
+    call.sends_message = true;
     call.peer = peer;
   } else if (*call.bytes == 0) {
     call.bytes.reset();
@@ -198,6 +200,31 @@ absl::StatusOr<std::vector<Callsite>> ParseCallsites(absl::string_view text,
   std::vector<Callsite> list;
   for (auto& [id, callsite] : callsites) list.push_back(std::move(callsite));
   return list;
+}
+
+absl::StatusOr<std::map<int64_t, double>> ParseCallTimes(absl::string_view text,
+                                                         const std::string& name) {
+  // Name Site Rank Count Max Mean Min App% MPI%; the rank of all together is *.
+  constexpr size_t kSite = 1, kRank = 2, kMean = 5, kLeastWords = 7;
+  std::map<int64_t, double> times;
+  bool inside = false;
+  int64_t number = 0;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    ++number;
+    line = absl::StripAsciiWhitespace(line);
+    if (absl::StartsWith(line, "@---")) inside = absl::StartsWith(line, "@--- Callsite Time stat");
+    if (!inside || line.empty() || absl::StartsWith(line, "---") || line[0] == '@') continue;
+    const std::vector<absl::string_view> words = Words(line);
+    if (words[0] == "Name" || (words.size() > kRank && words[kRank] != "*")) continue;
+    int64_t site = 0;
+    double ms = 0;
+    if (words.size() < kLeastWords || !absl::SimpleAtoi(words[kSite], &site) ||
+        !ParseTime(words[kMean], &ms) || ms < 0) {
+      return LineError(name, number, "this is no row of the statistics of callsites");
+    }
+    times[site] = 1000 * ms;
+  }
+  return times;
 }
 
 absl::Status CheckCallsites(const std::vector<TracedCall>& calls,

@@ -35,8 +35,11 @@ struct TracedCall {
   std::optional<double> bytes;
   // World ranks of a collective's communicator, in its order; empty for others.
   std::vector<int64_t> members;
-  // World rank that a message goes to.
+  // Whether it sends a message, and the world rank that this goes to; nobody at the end of a row.
+  bool sends_message = false;
   std::optional<int64_t> peer;
+  // How long the call itself took, which `us` contains; traces do not say, other sources do.
+  std::optional<double> call_us;
 };
 
 // True for text that begins as such a trace does.
@@ -61,6 +64,12 @@ struct Callsite {
 // when there is none, or when it lacks what it announces.
 absl::StatusOr<std::vector<Callsite>> ParseCallsites(absl::string_view text,
                                                      const std::string& name);
+
+// Mean times of calls by callsite, as its `id` counts, in us, over all ranks: the section "Callsite Time
+// statistics" of a report. Empty when there is none; InvalidArgument with file and line when it can not
+// be read.
+absl::StatusOr<std::map<int64_t, double>> ParseCallTimes(absl::string_view text,
+                                                         const std::string& name);
 
 // InvalidArgument, which names the callsite, when a call of the trace is not in the table, or the
 // table says it is another operation.

@@ -22,13 +22,15 @@ constexpr int kDampedFrom = 9;
 constexpr double kSettled = 1e-6;
 // Huber: errors beyond so many deviations count by their size, not by its square.
 constexpr double kHuber = 1.345;
-constexpr double kDeviationsPerDistance = 1.4826;
 constexpr double kLeastDeviation = 0.02;
 // What is 0 has no logarithm.
 constexpr double kLeastValue = 1e-3;
 // A count of 0 among others.
 constexpr double kZeroCount = 0.5;
 constexpr double kSingular = 1e-10;
+// Of trip counts.
+constexpr double kSameTrips = 0.499;
+constexpr double kWhole = 1e-6;
 
 const std::vector<std::string>& AllTerms() {
   static const auto& terms = *new std::vector<std::string>{"1", "lg n", "u^0.5", "u", "u^1.5"};
@@ -136,7 +138,7 @@ VectorXd FitColumns(const MatrixXd& x, const VectorXd& y, Loss loss) {
     }
     if (loss == Loss::kLogarithmic && iteration > 0) {
       const double deviation =
-          std::max(kLeastDeviation, kDeviationsPerDistance * Median(distances));
+          std::max(kLeastDeviation, kDeviationsPerMedianDistance * Median(distances));
       for (Eigen::Index i = 0; i < y.size(); ++i) {
         const double distance = distances[static_cast<size_t>(i)];
         if (distance > kHuber * deviation) weights[i] *= kHuber * deviation / distance;
@@ -260,6 +262,85 @@ Model FitCount(absl::Span<const MeasuredPoint> points, const FitOptions& options
   return FitTerms(points, terms, kZeroCount, Loss::kRelative, options);
 }
 
+std::optional<Model> FitTrips(absl::Span<const MeasuredPoint> points) {
+  const auto says_all = [&](const Model& model) {
+    return std::all_of(points.begin(), points.end(), [&](const MeasuredPoint& point) {
+      return std::abs(EvaluateModel(model, point.cell) - point.value) < kSameTrips;
+    });
+  };
+  if (const Model constant = ConstantModel(points[0].value); says_all(constant)) return constant;
+  std::optional<Model> found;
+  for (const absl::string_view term : {"sqrt n", "n", "lg n", "s"}) {
+    Model model;
+    model.set_type(std::string(kNormal));
+    model.add_terms("1");
+    model.add_terms(std::string(term));
+    const auto by_term = [&](const MeasuredPoint& a, const MeasuredPoint& b) {
+      return NormalTerms(model, a.cell)[1] < NormalTerms(model, b.cell)[1];
+    };
+    const auto [least, most] = std::minmax_element(points.begin(), points.end(), by_term);
+    const double from = NormalTerms(model, least->cell)[1], to = NormalTerms(model, most->cell)[1];
+    if (!(to > from)) continue;
+    double slope = (most->value - least->value) / (to - from);
+    double constant = least->value - slope * from;
+    // What is nearly whole is whole.
+    const bool is_whole = std::abs(slope - std::round(slope)) < kWhole &&
+                          std::abs(constant - std::round(constant)) < kWhole;
+    if (is_whole) {
+      slope = std::round(slope);
+      constant = std::round(constant);
+    }
+    model.add_coefficients(constant);
+    model.add_coefficients(slope);
+    if (!says_all(model)) continue;
+    // Two numbers of nodes are on a line of any kind; programs count in whole numbers.
+    if (is_whole) return model;
+    if (!found.has_value()) found = model;
+  }
+  return found;
+}
+
+Model FitShare(absl::Span<const MeasuredShare> points) {
+  double taken = 0, all = 0;
+  for (const MeasuredShare& point : points) {
+    taken += point.taken;
+    all += point.all;
+  }
+  const Model constant = ConstantModel(all > 0 ? taken / all : 0);
+  if (!(taken > 0) || taken >= all || points.size() < 3) return constant;
+  const auto likelihood = [&](const Model& model) {
+    double sum = 0;
+    for (const MeasuredShare& point : points) {
+      const double share = std::clamp(EvaluateModel(model, point.cell), 1e-9, 1 - 1e-9);
+      sum += point.taken * std::log(share) + (point.all - point.taken) * std::log(1 - share);
+    }
+    return sum;
+  };
+  // Newton's steps, from the constant; a little weight on small coefficients keeps them finite where
+  // the cells separate.
+  constexpr double kRidge = 1e-3;
+  VectorXd c = VectorXd::Zero(3);
+  c[0] = std::log(taken / (all - taken));
+  for (int step = 0; step < kMaxIterations; ++step) {
+    MatrixXd hessian = kRidge * MatrixXd::Identity(3, 3);
+    VectorXd gradient = -kRidge * c;
+    for (const MeasuredShare& point : points) {
+      const Eigen::Vector3d x(1, point.cell.size, std::log2(point.cell.nodes));
+      const double share = 1 / (1 + std::exp(-c.dot(x)));
+      gradient += (point.taken - point.all * share) * x;
+      hessian += point.all * share * (1 - share) * x * x.transpose();
+    }
+    c += hessian.ldlt().solve(gradient);
+  }
+  Model model;
+  model.set_type(std::string(kLogistic));
+  for (double coefficient : c) model.add_coefficients(coefficient);
+  const double of_coefficients = std::log(all);
+  const bool is_better =
+      CheckModel(model).ok() && likelihood(model) > likelihood(constant) + of_coefficients;
+  return is_better ? model : constant;
+}
+
 absl::StatusOr<Model> FitType(absl::Span<const MeasuredPoint> points, const std::string& type,
                               int order, const FitOptions& options) {
   if (type == kConstant) {
@@ -324,7 +405,8 @@ absl::StatusOr<Model> FitType(absl::Span<const MeasuredPoint> points, const std:
     const VectorXd errors = x * coefficients - y;
     std::vector<double> distances;
     for (double error : errors) distances.push_back(std::abs(error));
-    const double deviation = std::max(kLeastDeviation, kDeviationsPerDistance * Median(distances));
+    const double deviation =
+        std::max(kLeastDeviation, kDeviationsPerMedianDistance * Median(distances));
     for (Eigen::Index i = 0; i < weights.size(); ++i) {
       weights[i] = std::min(1.0, kHuber * deviation / std::max(std::abs(errors[i]), kLeastValue));
     }
@@ -368,6 +450,22 @@ ChosenModel ChooseModel(absl::Span<const MeasuredPoint> points, const FitOptions
     }
   }
   return {FitNormal(points, AllTerms(), options), std::nullopt};
+}
+
+double PowerOfKinds(absl::Span<const KindValue> values, int64_t threads, int64_t ranks_per_node) {
+  const auto row = [](int64_t t, int64_t r) {
+    return Eigen::RowVector3d(1, std::log(static_cast<double>(t)),
+                              std::log(static_cast<double>(r)));
+  };
+  MatrixXd x(values.size(), 3);
+  VectorXd y(values.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    x.row(static_cast<Eigen::Index>(i)) = row(values[i].threads, values[i].ranks_per_node);
+    y[static_cast<Eigen::Index>(i)] = std::log(std::max(values[i].value, kLeastValue));
+  }
+  // The shortest solution: powers that nothing tells are 0.
+  const VectorXd powers = x.completeOrthogonalDecomposition().solve(y);
+  return std::exp(row(threads, ranks_per_node).dot(powers));
 }
 
 double MeanError(const Model& model, absl::Span<const MeasuredPoint> points) {

@@ -13,6 +13,7 @@
 #ifndef WORKLOAD_MODEL_CURVE_FIT_H_
 #define WORKLOAD_MODEL_CURVE_FIT_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,6 +50,21 @@ Model FitCount(absl::Span<const MeasuredPoint> points, const FitOptions& options
 absl::StatusOr<Model> FitType(absl::Span<const MeasuredPoint> points, const std::string& type,
                               int order, const FitOptions& options);
 
+// Returns how often a loop is run: a number, or one number plus another times n, sqrt n, lg n or s,
+// which says what every cell has, to the nearest integer. Nullopt when none does.
+std::optional<Model> FitTrips(absl::Span<const MeasuredPoint> points);
+
+// How often, of so many times, something happened.
+struct MeasuredShare {
+  WorkloadCell cell;
+  double taken = 0;
+  double all = 0;
+};
+
+// Returns the share: CONSTANT, or LOGISTIC where that says so much more about the cells that it is
+// worth its coefficients.
+Model FitShare(absl::Span<const MeasuredShare> points);
+
 struct ChosenModel {
   Model model;
   // Mean |log(predicted / measured)|, each at most 1, of what was left out; nullopt where nothing
@@ -58,6 +74,17 @@ struct ChosenModel {
 
 // Returns the form that the ladder leads to.
 ChosenModel ChooseModel(absl::Span<const MeasuredPoint> points, const FitOptions& options);
+
+// A value of so many threads and ranks per node.
+struct KindValue {
+  int64_t threads = 1;
+  int64_t ranks_per_node = 1;
+  double value = 0;
+};
+
+// Returns c threads^a ranks_per_node^b through, or as near as possible to, the values; powers of
+// numbers that are the same everywhere are 0.
+double PowerOfKinds(absl::Span<const KindValue> values, int64_t threads, int64_t ranks_per_node);
 
 // Returns mean |predicted / measured - 1|; measured zeros are left out.
 double MeanError(const Model& model, absl::Span<const MeasuredPoint> points);

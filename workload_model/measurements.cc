@@ -22,13 +22,13 @@ namespace meridian {
 namespace {
 
 constexpr char kPublishedPattern[] =
-    R"(_(?P<nodes>\d+)-\d+-(?P<threads>\d+)-(?P<size>\d+)-\d+\.[a-z]+(\.gz)?$)";
+    R"(_(?P<nodes>\d+)-(?P<ranks>\d+)-(?P<threads>\d+)-(?P<size>\d+)-(?P<rank>\d+)\.[a-z]+(\.gz)?$)";
 // A time is an outlier when it is so many medians long and so much of its run's time.
 constexpr double kOutlierMedians = 20;
 constexpr double kOutlierShare = 0.1;
-constexpr double kDeviationsPerDistance = 1.4826;
 // 31 years, and a petabyte.
 constexpr double kMaxUs = 1e15;
+constexpr double kMaxRanksPerNode = 1e6;
 
 absl::Status TooLarge(const std::string& file, int64_t callsite, double value) {
   return absl::InvalidArgumentError(absl::StrCat(Printable(file), ": callsite ", callsite, " has ",
@@ -37,7 +37,7 @@ absl::Status TooLarge(const std::string& file, int64_t callsite, double value) {
 
 bool CanBe(const WorkloadCell& cell) {
   return cell.nodes >= 1 && cell.nodes <= kMaxNodes && cell.size >= 0 && cell.size <= kMaxSize &&
-         cell.threads >= 1;
+         cell.kind.threads >= 1 && cell.kind.ranks_per_node >= 1;
 }
 
 CellValue Reduce(const std::vector<const std::vector<double>*>& runs) {
@@ -55,16 +55,41 @@ CellValue Reduce(const std::vector<const std::vector<double>*>& runs) {
   if (value.steady > 0) {
     std::vector<double> distances;
     for (double steady : steadies) distances.push_back(std::abs(steady - value.steady));
-    value.spread = kDeviationsPerDistance * Median(distances) / value.steady;
+    value.spread = kDeviationsPerMedianDistance * Median(distances) / value.steady;
   }
   return value;
 }
 
-void NoteOutliers(const RunMeasurements& run, std::vector<std::string>* notes) {
-  double total = 0;
-  for (const auto& [transition, values] : run.times) {
-    for (double value : values) total += value;
+// By what was measured, by cell: the values of each run and rank.
+template <typename Key>
+using ValuesOf = std::map<Key, std::map<WorkloadCell, std::vector<const std::vector<double>*>>>;
+
+template <typename Key>
+void AddRun(const WorkloadCell& cell, const std::map<Key, std::vector<double>>& values,
+            ValuesOf<Key>* all) {
+  for (const auto& [key, of_key] : values) (*all)[key][cell].push_back(&of_key);
+}
+
+template <typename Key>
+std::map<Key, std::map<WorkloadCell, CellValue>> ReduceAll(const ValuesOf<Key>& all) {
+  std::map<Key, std::map<WorkloadCell, CellValue>> result;
+  for (const auto& [key, by_cell] : all) {
+    for (const auto& [cell, values] : by_cell) result[key][cell] = Reduce(values);
   }
+  return result;
+}
+
+template <typename Key>
+double SumOf(const std::map<Key, std::vector<double>>& values) {
+  double sum = 0;
+  for (const auto& [key, of_key] : values) {
+    for (double value : of_key) sum += value;
+  }
+  return sum;
+}
+
+void NoteOutliers(const RunMeasurements& run, std::vector<std::string>* notes) {
+  const double total = SumOf(run.times);
   for (const auto& [transition, values] : run.times) {
     const double median = Median(values);
     for (size_t i = 1; i < values.size(); ++i) {
@@ -80,41 +105,70 @@ void NoteOutliers(const RunMeasurements& run, std::vector<std::string>* notes) {
 
 }  // namespace
 
-absl::StatusOr<WorkloadCell> CellOfName(const std::string& path, const std::string& pattern) {
+absl::StatusOr<RunName> ReadRunName(const std::string& path, const std::string& pattern,
+                                    const std::optional<WorkloadCell>& known) {
   RE2::Options options;
   options.set_log_errors(false);
   const RE2 regex(pattern.empty() ? kPublishedPattern : pattern, options);
   if (!regex.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--name_pattern: ", Printable(regex.error())));
   }
+  RunName name;
+  name.run = path;
+  if (known.has_value()) name.cell = *known;
   const std::map<std::string, int>& groups = regex.NamedCapturingGroups();
-  if (groups.count("nodes") == 0 || groups.count("size") == 0) {
+  if (!known.has_value() && (groups.count("nodes") == 0 || groups.count("size") == 0)) {
     return absl::InvalidArgumentError(
         "--name_pattern has no groups called nodes and size; expected e.g. "
         "--name_pattern='n(?P<nodes>\\d+)_s(?P<size>\\d+)'");
   }
   std::vector<re2::StringPiece> found(static_cast<size_t>(regex.NumberOfCapturingGroups()) + 1);
-  if (!regex.Match(path, 0, path.size(), RE2::UNANCHORED, found.data(),
+  // Folders may be called anything.
+  const size_t slash = path.find_last_of('/', path.find_last_not_of('/'));
+  const size_t begin = slash == std::string::npos ? 0 : slash + 1;
+  if (!regex.Match(path, begin, path.size(), RE2::UNANCHORED, found.data(),
                    static_cast<int>(found.size()))) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(Printable(path), ": its name does not tell nodes and size; ",
-                     pattern.empty() ? "say how with --name_pattern, or give a table, --cells"
-                                     : "--name_pattern does not match"));
+    if (!known.has_value() || !pattern.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(Printable(path), ": its name does not tell nodes and size; ",
+                       pattern.empty() ? "say how with --name_pattern, or give a table, --cells"
+                                       : "--name_pattern does not match"));
+    }
+    found.assign(found.size(), re2::StringPiece());
   }
-  const auto number = [&](const std::string& name, double* value) {
-    const re2::StringPiece& text = found[static_cast<size_t>(groups.at(name))];
+  // False for a group that is there and no number.
+  const auto number = [&](const std::string& group, double* value) {
+    const auto it = groups.find(group);
+    if (it == groups.end()) return true;
+    const re2::StringPiece& text = found[static_cast<size_t>(it->second)];
+    if (text.empty()) return known.has_value();
     return absl::SimpleAtod(absl::string_view(text.data(), text.size()), value);
   };
-  WorkloadCell cell;
-  double threads = 1;
-  const bool are_numbers = number("nodes", &cell.nodes) && number("size", &cell.size) &&
-                           (groups.count("threads") == 0 || number("threads", &threads));
-  cell.threads = static_cast<int64_t>(std::clamp(threads, 0.0, kMaxNodes));
-  if (!are_numbers || !CanBe(cell)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(Printable(path), ": its name tells no nodes, size and threads that can be"));
+  double threads = static_cast<double>(name.cell.kind.threads), ranks = 0, rank = -1;
+  double per_node = static_cast<double>(name.cell.kind.ranks_per_node);
+  const bool are_numbers = number("nodes", &name.cell.nodes) && number("size", &name.cell.size) &&
+                           number("threads", &threads) && number("ranks", &ranks) &&
+                           number("ranks_per_node", &per_node) && number("rank", &rank);
+  if (ranks > 0 && name.cell.nodes > 0) per_node = ranks / name.cell.nodes;
+  name.cell.kind.threads = static_cast<int64_t>(std::clamp(threads, 0.0, kMaxNodes));
+  name.cell.kind.ranks_per_node = static_cast<int64_t>(std::clamp(per_node, 0.0, kMaxRanksPerNode));
+  if (!are_numbers || !CanBe(name.cell) ||
+      per_node != static_cast<double>(name.cell.kind.ranks_per_node) || rank > kMaxNodes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        Printable(path), ": its name tells no nodes, size, threads and ranks that can be"));
   }
-  return cell;
+  re2::StringPiece digits;
+  static const RE2& at_end = *new RE2(R"(_(\d{1,9})(?:\.gz)?$)");
+  if (rank >= 0) {
+    digits = found[static_cast<size_t>(groups.at("rank"))];
+  } else if (RE2::PartialMatch(path, at_end, &digits)) {
+    absl::SimpleAtod(absl::string_view(digits.data(), digits.size()), &rank);
+  }
+  if (!digits.empty()) {
+    name.rank = static_cast<int64_t>(rank);
+    name.run.replace(static_cast<size_t>(digits.data() - path.data()), digits.size(), "*");
+  }
+  return name;
 }
 
 absl::StatusOr<std::map<std::string, WorkloadCell>> ParseCells(absl::string_view text,
@@ -130,7 +184,7 @@ absl::StatusOr<std::map<std::string, WorkloadCell>> ParseCells(absl::string_view
     const bool is_cell =
         (fields.size() == 3 || fields.size() == 4) && !fields[0].empty() &&
         absl::SimpleAtod(fields[1], &cell.nodes) && absl::SimpleAtod(fields[2], &cell.size) &&
-        (fields.size() == 3 || absl::SimpleAtoi(fields[3], &cell.threads)) && CanBe(cell);
+        (fields.size() == 3 || absl::SimpleAtoi(fields[3], &cell.kind.threads)) && CanBe(cell);
     if (!is_cell || !cells.insert({fields[0], cell}).second) {
       return absl::InvalidArgumentError(absl::StrCat(
           Printable(name), ":", number,
@@ -141,23 +195,40 @@ absl::StatusOr<std::map<std::string, WorkloadCell>> ParseCells(absl::string_view
   return cells;
 }
 
-absl::StatusOr<RunMeasurements> ParseMeasurements(absl::string_view text, const std::string& file,
-                                                  const WorkloadCell& cell) {
+absl::StatusOr<RunMeasurements> MeasureCalls(std::vector<TracedCall> calls, const std::string& file,
+                                             const RunName& name) {
   RunMeasurements run;
   run.file = file;
-  run.cell = cell;
-  if (IsCallTrace(text)) {
-    ASSIGN_OR_RETURN(const std::vector<TracedCall> calls, ParseCallTrace(text, file));
-    for (const TracedCall& call : calls) {
-      if (call.source != 0) {
-        if (call.us > kMaxUs) return TooLarge(file, call.source, call.us);
-        run.negative_times += call.us < 0 ? 1 : 0;
-        run.times[{call.source, call.destination}].push_back(std::max(0.0, call.us));
+  run.cell = name.cell;
+  run.rank = name.rank;
+  run.run = name.run;
+  for (const TracedCall& call : calls) {
+    if (call.source != 0) {
+      if (call.us > kMaxUs) return TooLarge(file, call.source, call.us);
+      run.negative_times += call.us < 0 ? 1 : 0;
+      const Transition transition(call.source, call.destination);
+      run.times[transition].push_back(std::max(0.0, call.us));
+      if (call.call_us.has_value()) {
+        run.computes[transition].push_back(std::max(0.0, call.us - *call.call_us));
       }
-      if (call.bytes.has_value()) run.messages[call.destination].push_back(*call.bytes);
     }
-    return run;
+    if (call.bytes.has_value()) run.messages[call.destination].push_back(*call.bytes);
   }
+  run.calls = std::move(calls);
+  return run;
+}
+
+absl::StatusOr<RunMeasurements> ParseMeasurements(absl::string_view text, const std::string& file,
+                                                  const RunName& name) {
+  if (IsCallTrace(text)) {
+    ASSIGN_OR_RETURN(std::vector<TracedCall> calls, ParseCallTrace(text, file));
+    return MeasureCalls(std::move(calls), file, name);
+  }
+  RunMeasurements run;
+  run.file = file;
+  run.cell = name.cell;
+  run.rank = name.rank;
+  run.run = name.run;
   if (!IsModelFile(text)) {
     return absl::InvalidArgumentError(absl::StrCat(
         Printable(file), ": is neither a trace of A-mpiP nor a trace model of the motif"));
@@ -169,10 +240,10 @@ absl::StatusOr<RunMeasurements> ParseMeasurements(absl::string_view text, const 
           absl::StrCat(Printable(file), ": holds a model of type ", call.value().type(),
                        ", not measured values (TRACE); evaluate such a file with --model"));
     }
-    if (call.threads() != cell.threads) {
+    if (call.threads() != run.cell.kind.threads) {
       return absl::InvalidArgumentError(absl::StrCat(Printable(file), ": holds values of ",
                                                      call.threads(), " threads, its name says ",
-                                                     cell.threads));
+                                                     run.cell.kind.threads));
     }
     std::vector<double> values(call.value().coefficients().begin(),
                                call.value().coefficients().end());
@@ -194,16 +265,21 @@ absl::StatusOr<RunMeasurements> ParseMeasurements(absl::string_view text, const 
 Measurements Aggregate(const std::vector<RunMeasurements>& runs) {
   Measurements result;
   std::set<WorkloadCell> cells;
-  std::map<Transition, std::map<WorkloadCell, std::vector<const std::vector<double>*>>> times;
-  std::map<int64_t, std::map<WorkloadCell, std::vector<const std::vector<double>*>>> messages;
+  ValuesOf<Transition> times, computes;
+  ValuesOf<int64_t> messages;
+  struct Totals {
+    std::vector<double> us, calls, bytes;
+  };
+  std::map<WorkloadCell, Totals> totals;
   for (const RunMeasurements& run : runs) {
     cells.insert(run.cell);
-    for (const auto& [transition, values] : run.times) {
-      times[transition][run.cell].push_back(&values);
-    }
-    for (const auto& [callsite, values] : run.messages) {
-      messages[callsite][run.cell].push_back(&values);
-    }
+    AddRun(run.cell, run.times, &times);
+    AddRun(run.cell, run.computes, &computes);
+    AddRun(run.cell, run.messages, &messages);
+    Totals& of_cell = totals[run.cell];
+    of_cell.us.push_back(SumOf(run.times));
+    of_cell.bytes.push_back(SumOf(run.messages));
+    of_cell.calls.push_back(static_cast<double>(run.calls.size()));
     NoteOutliers(run, &result.notes);
     if (run.negative_times > 0) {
       result.notes.push_back(absl::StrCat(Printable(run.file), ": ", run.negative_times,
@@ -211,11 +287,19 @@ Measurements Aggregate(const std::vector<RunMeasurements>& runs) {
     }
   }
   result.cells.assign(cells.begin(), cells.end());
-  for (const auto& [transition, by_cell] : times) {
-    for (const auto& [cell, values] : by_cell) result.times[transition][cell] = Reduce(values);
-  }
-  for (const auto& [callsite, by_cell] : messages) {
-    for (const auto& [cell, values] : by_cell) result.messages[callsite][cell] = Reduce(values);
+  result.times = ReduceAll(times);
+  result.computes = ReduceAll(computes);
+  result.messages = ReduceAll(messages);
+  for (const auto& [cell, of_cell] : totals) {
+    MeasuredCell& measured = result.measured.emplace_back();
+    measured.set_nodes(cell.nodes);
+    measured.set_size(cell.size);
+    measured.set_threads(cell.kind.threads);
+    measured.set_ranks_per_node(cell.kind.ranks_per_node);
+    measured.set_rank_class(cell.kind.rank_class);
+    measured.set_total_us(Median(of_cell.us));
+    measured.set_calls(Median(of_cell.calls));
+    measured.set_bytes(Median(of_cell.bytes));
   }
   return result;
 }

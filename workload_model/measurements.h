@@ -6,12 +6,16 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "workload_model/call_traces.h"
 #include "workload_model/models.h"
+#include "workload_model/workload_model.pb.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_file.h"
 
@@ -24,9 +28,16 @@ using Transition = std::pair<int64_t, int64_t>;
 struct RunMeasurements {
   std::string file;
   WorkloadCell cell;
+  int64_t rank = 0;
+  // The same for all ranks of one run.
+  std::string run;
+  // In order of occurrence; empty where only the values of each transition are known.
+  std::vector<TracedCall> calls;
   // In order of occurrence. Times are us. What comes from callsite 0 is no transition: its time
   // counts from 1970.
   std::map<Transition, std::vector<double>> times;
+  // The same without the calls at their ends; where it is known how long these took.
+  std::map<Transition, std::vector<double>> computes;
   // Bytes by callsite.
   std::map<int64_t, std::vector<double>> messages;
   // Times below 0, of clocks that stepped back; they are 0 above.
@@ -51,14 +62,28 @@ struct Measurements {
   std::vector<WorkloadCell> cells;
   // By cell, for those that have it.
   std::map<Transition, std::map<WorkloadCell, CellValue>> times;
+  std::map<Transition, std::map<WorkloadCell, CellValue>> computes;
   std::map<int64_t, std::map<WorkloadCell, CellValue>> messages;
+  // Of a rank of each cell, the median of all.
+  std::vector<MeasuredCell> measured;
   std::vector<std::string> notes;
 };
 
-// Returns the cell that a file's name tells: by named groups of a pattern (RE2: nodes, size and, if
-// there is one, threads) or, without one, in the form of the published data,
-// bfs_exectrace_16-16-1-20-0.txt for 16 nodes, 1 thread and size 20.
-absl::StatusOr<WorkloadCell> CellOfName(const std::string& path, const std::string& pattern);
+// What the name of a file tells.
+struct RunName {
+  WorkloadCell cell;
+  int64_t rank = 0;
+  // The name without the rank.
+  std::string run;
+};
+
+// Returns what a file's name tells: by named groups of a pattern (RE2: nodes, size and, if there are
+// such, threads, ranks_per_node and rank) or, without one, in the form of the published data,
+// bfs_exectrace_16-16-1-20-0.txt for 16 nodes, 16 ranks, 1 thread, size 20 and rank 0. A rank that the
+// pattern does not name is a number at the end, as of A-mpiP: NAME_3. What is given by `known` (of the
+// cell: --size of all, or a table) need not be told.
+absl::StatusOr<RunName> ReadRunName(const std::string& path, const std::string& pattern,
+                                    const std::optional<WorkloadCell>& known = std::nullopt);
 
 // Reads a table of cells: lines "file,nodes,size" or "file,nodes,size,threads", where the file is named
 // without its folders; a first line that begins with "file" is a header. InvalidArgument with file
@@ -68,7 +93,11 @@ absl::StatusOr<std::map<std::string, WorkloadCell>> ParseCells(absl::string_view
 
 // Reads call traces (call_traces.h) and the motif's trace models, whose rows are TRACE or CONSTANT.
 absl::StatusOr<RunMeasurements> ParseMeasurements(absl::string_view text, const std::string& file,
-                                                  const WorkloadCell& cell);
+                                                  const RunName& name);
+
+// Returns what the calls of one rank measured. InvalidArgument for times that can not be.
+absl::StatusOr<RunMeasurements> MeasureCalls(std::vector<TracedCall> calls, const std::string& file,
+                                             const RunName& name);
 
 // Puts runs and ranks of one cell together: the median of their counts and times. Single times that
 // stand out, and are much of their run, are noted; they stay in.

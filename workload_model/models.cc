@@ -15,7 +15,8 @@ namespace {
 
 constexpr int kMaxPower = 8;
 constexpr absl::string_view kNormalTermNames[] = {
-    "1", "lg n", "u^0.5", "u", "u^1.5", "s - s0", "sqrt n - 1", "(sqrt n - 1)(s - s0)"};
+    "1", "lg n",   "u^0.5", "u", "u^1.5", "s - s0", "sqrt n - 1", "(sqrt n - 1)(s - s0)",
+    "n", "sqrt n", "s"};
 // What an unsigned integer of 64 bits does not hold any more.
 constexpr double kMaxEmber = 18446744073709551616.0;
 
@@ -48,6 +49,9 @@ double NormalTerm(absl::string_view term, const Model& model, const WorkloadCell
   if (term == "s - s0") return beyond;
   if (term == "sqrt n - 1") return std::sqrt(cell.nodes) - 1;
   if (term == "(sqrt n - 1)(s - s0)") return (std::sqrt(cell.nodes) - 1) * beyond;
+  if (term == "n") return cell.nodes;
+  if (term == "sqrt n") return std::sqrt(cell.nodes);
+  if (term == "s") return cell.size;
   return 1;
 }
 
@@ -58,6 +62,9 @@ double Formula(const Model& model, const WorkloadCell& cell) {
   if (model.type() == kConstant) return c[0];
   if (model.type() == kExponential) return std::exp(c[0] * n * s + c[1] * n + c[2] * s + c[3]);
   if (model.type() == kBilinear) return c[0] * n * s + c[1] * n + c[2] * s + c[3];
+  if (model.type() == kLogistic) {
+    return 1 / (1 + std::exp(-(c[0] + c[1] * s + c[2] * std::log2(n))));
+  }
   double sum = 0;
   if (model.type() == kPolynomial) {
     for (int i = 0; i < c.size(); ++i) {
@@ -104,6 +111,9 @@ absl::Status CheckModel(const Model& model) {
   }
   if (model.type() == kExponential || model.type() == kBilinear) {
     return count == 4 ? absl::OkStatus() : wrong("not four coefficients");
+  }
+  if (model.type() == kLogistic) {
+    return count == 3 ? absl::OkStatus() : wrong("not three coefficients");
   }
   if (model.type() == kTrace) return count > 0 ? absl::OkStatus() : wrong("no values");
   if (!has_terms) {

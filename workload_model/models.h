@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -22,20 +23,37 @@ inline constexpr absl::string_view kBilinear = "BILINEAR";
 inline constexpr absl::string_view kPolynomial = "POLYNOMIAL";
 inline constexpr absl::string_view kTrace = "TRACE";
 inline constexpr absl::string_view kNormal = "NORMAL";
+inline constexpr absl::string_view kLogistic = "LOGISTIC";
 
 // Beyond these a cell is a slip of the finger.
 inline constexpr double kMaxNodes = 1e9;
 inline constexpr double kMaxSize = 1e15;
 
-// A run's place: how many nodes, how large a problem, how many threads.
+// What tells runs apart that have models of their own.
+struct CellKind {
+  int64_t threads = 1;
+  int64_t ranks_per_node = 1;
+  // Of ranks that do the same: rank_classes.h.
+  std::string rank_class = "all";
+
+  friend bool operator<(const CellKind& a, const CellKind& b) {
+    return std::tie(a.threads, a.ranks_per_node, a.rank_class) <
+           std::tie(b.threads, b.ranks_per_node, b.rank_class);
+  }
+  friend bool operator==(const CellKind& a, const CellKind& b) { return !(a < b) && !(b < a); }
+};
+
+// A run's place: how many nodes, how large a problem, and of which kind.
 struct WorkloadCell {
   double nodes = 1;
   double size = 0;
-  int64_t threads = 1;
+  CellKind kind;
+
+  // How many ranks there are.
+  double Ranks() const { return nodes * static_cast<double>(kind.ranks_per_node); }
 
   friend bool operator<(const WorkloadCell& a, const WorkloadCell& b) {
-    if (a.threads != b.threads) return a.threads < b.threads;
-    return a.nodes != b.nodes ? a.nodes < b.nodes : a.size < b.size;
+    return std::tie(a.kind, a.nodes, a.size) < std::tie(b.kind, b.nodes, b.size);
   }
 };
 

@@ -14,7 +14,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "workload_model/control_flow.h"
 #include "workload_model/curve_fit.h"
+#include "workload_model/rank_classes.h"
+#include "workload_model/rank_patterns.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/statistics.h"
@@ -28,12 +31,13 @@ constexpr double kNotableShare = 0.01;
 constexpr absl::string_view kFormat = "meridian workload model 1";
 // Nine tenths of a normal distribution lie within so many deviations.
 constexpr double kDeviations = 1.645;
-constexpr double kDeviationsPerDistance = 1.4826;
 // What is assumed where nothing can be left out.
 constexpr double kAssumedDeviation = 0.2;
 constexpr double kLeastDeviation = 0.02;
 // Powers of two of larger sizes are no numbers of anything.
 constexpr double kMaxLogSize = 60;
+// A size of 0 is no number of doublings away from others.
+constexpr double kLeastLinearSize = 1e-3;
 // A transition in fewer cells than this is constant where there are more.
 constexpr size_t kLeastCells = 8;
 // Bytes that differ by no more than this are what a header or an average adds.
@@ -77,44 +81,82 @@ double PredictSum(const CallModel& call, const WorkloadCell& cell, double* count
   return value.Sum();
 }
 
-// Returns how far a cell lies beyond the most that was fitted: doublings of nodes, and units of size,
-// or its doublings where it is linear.
-double DoublingsBeyond(const WorkloadCell& cell, double most_nodes, double most_size,
-                       bool linear_size) {
-  const double of_nodes = std::max(0.0, std::log2(cell.nodes / most_nodes));
-  const double of_size = linear_size && most_size > 0
-                             ? std::max(0.0, std::log2(cell.size / most_size))
-                             : std::max(0.0, cell.size - most_size);
-  return of_nodes + of_size;
+// Returns how far a cell lies outside of what was measured: doublings of nodes and of the problem,
+// whose size is a power of two where it is not linear.
+double DoublingsOutside(const WorkloadCell& cell, const FittedKind& kind) {
+  const auto outside = [](double at, double least, double most) {
+    return std::max({0.0, at - most, least - at});
+  };
+  const auto log_size = [&](double size) {
+    return kind.linear_size() ? std::log2(std::max(size, kLeastLinearSize)) : size;
+  };
+  return outside(std::log2(cell.nodes), std::log2(kind.least_nodes()),
+                 std::log2(kind.most_nodes())) +
+         outside(log_size(cell.size), log_size(kind.least_size()), log_size(kind.most_size()));
 }
 
-// The form of a model that was chosen, to be fitted to other cells.
-Model Refit(const Model& form, absl::Span<const MeasuredPoint> points, const FitOptions& options) {
+void SetRange(const CellSet& cells, FittedKind* kind) {
+  const WorkloadCell& first = *cells.begin();
+  kind->set_least_nodes(first.nodes);
+  kind->set_most_nodes(first.nodes);
+  kind->set_least_size(first.size);
+  kind->set_most_size(first.size);
+  for (const WorkloadCell& cell : cells) {
+    kind->set_least_nodes(std::min(kind->least_nodes(), cell.nodes));
+    kind->set_most_nodes(std::max(kind->most_nodes(), cell.nodes));
+    kind->set_least_size(std::min(kind->least_size(), cell.size));
+    kind->set_most_size(std::max(kind->most_size(), cell.size));
+  }
+}
+
+// The form of a model that was chosen, fitted to other cells; nullopt where these do not bear it.
+std::optional<Model> Refit(const Model& form, absl::Span<const MeasuredPoint> points,
+                           const FitOptions& options) {
   if (form.type() == kNormal) {
     return FitNormal(points, std::vector<std::string>(form.terms().begin(), form.terms().end()),
                      options);
   }
   const int order = form.terms_size() > 0 ? form.terms(form.terms_size() - 1)[2] - '0' : 0;
-  const absl::StatusOr<Model> model = FitType(points, form.type(), order, options);
-  return model.ok() ? *model : form;
+  absl::StatusOr<Model> model = FitType(points, form.type(), order, options);
+  if (!model.ok()) return std::nullopt;
+  return *std::move(model);
 }
 
-// One number of threads.
+// Of a CallModel, FittedKind or MeasuredCell.
+template <typename Message>
+CellKind KindOf(const Message& message) {
+  CellKind kind;
+  kind.threads = message.threads();
+  kind.ranks_per_node = std::max<int64_t>(1, message.ranks_per_node());
+  if (!message.rank_class().empty()) kind.rank_class = message.rank_class();
+  return kind;
+}
+
+template <typename Message>
+void SetKind(const CellKind& kind, Message* message) {
+  message->set_threads(kind.threads);
+  message->set_ranks_per_node(kind.ranks_per_node);
+  message->set_rank_class(kind.rank_class);
+}
+
+// One number of threads and ranks per node, one class of ranks.
 class Fitter {
  public:
-  Fitter(const Measurements& measurements, const WorkloadFitOptions& options, int64_t threads)
-      : measurements_(measurements), options_(options), threads_(threads) {
+  Fitter(const Measurements& measurements, const WorkloadFitOptions& options, const CellKind& kind)
+      : measurements_(measurements), options_(options), kind_(kind) {
     for (const WorkloadCell& cell : measurements.cells) {
-      if (cell.threads == threads) cells_.insert(cell);
+      if (cell.kind == kind) cells_.insert(cell);
     }
   }
 
-  // The time of a size is that of its power of two, or of itself: which, what is left out tells.
-  absl::StatusOr<std::vector<CallModel>> Fit(bool* linear_size) {
+  // A node's share is that of a power of two, or of the size itself: what is left out of the fit
+  // decides.
+  absl::StatusOr<std::vector<CallModel>> Fit() {
     double most_size = 0;
     for (const WorkloadCell& cell : cells_) most_size = std::max(most_size, cell.size);
     std::optional<std::vector<CallModel>> best;
     double least_error = std::numeric_limits<double>::max();
+    bool best_is_linear = false;
     for (const bool linear : {false, true}) {
       if (!linear && most_size > kMaxLogSize) continue;
       fit_.linear_size = linear;
@@ -123,18 +165,19 @@ class Fitter {
       if (best.has_value() && error >= least_error) continue;
       least_error = error;
       best = std::move(models);
-      *linear_size = linear;
+      best_is_linear = linear;
     }
-    fit_.linear_size = *linear_size;
+    fit_.linear_size = best_is_linear;
     return *std::move(best);
   }
 
-  // Returns log(predicted / measured) of the total for cells that were left out of a fit of the same
-  // forms, and how far beyond the fitted they lie.
+  // A cell that was left out of a fit of the same forms.
   struct LeftOut {
+    // log(measured / predicted) and |predicted / measured - 1| of the total.
     double log_error = 0;
-    double beyond = 0;
     double error = 0;
+    // How far outside of the fitted cells it lies.
+    double outside = 0;
   };
   std::vector<LeftOut> LeaveOut(const std::vector<CallModel>& models) const {
     std::vector<LeftOut> result;
@@ -144,23 +187,18 @@ class Fitter {
         if (left.count(cell) == 0) fitted.insert(cell);
       }
       if (fitted.size() < 2) continue;
-      std::vector<CallModel> refitted;
-      for (const CallModel& call : models) {
-        const CellValues& values = measurements_.times.at({call.source(), call.destination()});
-        const std::vector<MeasuredPoint> points = PointsOf(values, fitted, SteadyOf);
-        CallModel& copy = refitted.emplace_back(call);
-        if (points.empty()) continue;
-        *copy.mutable_value() = Refit(call.value(), points, fit_);
-        *copy.mutable_first() = Refit(call.first(), PointsOf(values, fitted, FirstOf), fit_);
-        *copy.mutable_count() = FitCount(CountPoints(values, fitted), fit_);
-      }
+      const std::optional<std::vector<CallModel>> refitted = RefitAll(models, fitted);
+      if (!refitted.has_value()) continue;
+      FittedKind range;
+      range.set_linear_size(fit_.linear_size);
+      SetRange(fitted, &range);
       for (const WorkloadCell& cell : left) {
         double predicted = 0;
-        for (const CallModel& call : refitted) predicted += PredictSum(call, cell, nullptr);
+        for (const CallModel& call : *refitted) predicted += PredictSum(call, cell, nullptr);
         const double measured = MeasuredTotal(cell);
         if (!(predicted > 0) || !(measured > 0)) continue;
-        result.push_back({std::log(measured / predicted), Beyond(fitted, cell),
-                          std::abs(predicted / measured - 1)});
+        result.push_back({std::log(measured / predicted), std::abs(predicted / measured - 1),
+                          DoublingsOutside(cell, range)});
       }
     }
     return result;
@@ -176,8 +214,30 @@ class Fitter {
   }
 
   const CellSet& cells() const { return cells_; }
+  bool linear_size() const { return fit_.linear_size; }
 
  private:
+  // The same forms, fitted to fewer cells, without transitions that do not occur in these. Nullopt
+  // where a form needs more of them.
+  std::optional<std::vector<CallModel>> RefitAll(const std::vector<CallModel>& models,
+                                                 const CellSet& fitted) const {
+    std::vector<CallModel> result;
+    for (const CallModel& call : models) {
+      const CellValues& values = measurements_.times.at({call.source(), call.destination()});
+      const std::vector<MeasuredPoint> points = PointsOf(values, fitted, SteadyOf);
+      if (points.empty()) continue;
+      const std::optional<Model> value = Refit(call.value(), points, fit_);
+      const std::optional<Model> first =
+          Refit(call.first(), PointsOf(values, fitted, FirstOf), fit_);
+      if (!value.has_value() || !first.has_value()) return std::nullopt;
+      CallModel& copy = result.emplace_back(call);
+      *copy.mutable_value() = *value;
+      *copy.mutable_first() = *first;
+      *copy.mutable_count() = FitCount(CountPoints(values, fitted), fit_);
+    }
+    return result;
+  }
+
   absl::StatusOr<std::vector<CallModel>> FitAll(double* error) {
     std::vector<CallModel> models;
     double weighted = 0, weight = 0;
@@ -187,7 +247,7 @@ class Fitter {
       CallModel call;
       call.set_source(transition.first);
       call.set_destination(transition.second);
-      call.set_threads(threads_);
+      SetKind(kind_, &call);
       call.set_cells(static_cast<int64_t>(steady.size()));
       ASSIGN_OR_RETURN(const ChosenModel chosen, Choose(transition, steady));
       *call.mutable_value() = chosen.model;
@@ -196,6 +256,14 @@ class Fitter {
       *call.mutable_first() = first.size() < 4 ? *FitType(first, std::string(kConstant), 0, fit_)
                                                : FitNormal(first, of_first, fit_);
       *call.mutable_count() = FitCount(CountPoints(values, cells_), fit_);
+      if (const auto computes = measurements_.computes.find(transition);
+          computes != measurements_.computes.end()) {
+        const std::vector<MeasuredPoint> points = PointsOf(computes->second, cells_, SteadyOf);
+        if (points.size() == steady.size()) {
+          ASSIGN_OR_RETURN(const ChosenModel compute, Choose(transition, points));
+          *call.mutable_compute() = compute.model;
+        }
+      }
       std::vector<double> spreads;
       double time = 0, off = 0, sums = 0;
       for (const auto& [cell, value] : values) {
@@ -260,53 +328,198 @@ class Fitter {
     return sets;
   }
 
-  double Beyond(const CellSet& fitted, const WorkloadCell& cell) const {
-    double most_nodes = 0, most_size = 0;
-    for (const WorkloadCell& other : fitted) {
-      most_nodes = std::max(most_nodes, other.nodes);
-      most_size = std::max(most_size, other.size);
-    }
-    return DoublingsBeyond(cell, most_nodes, most_size, fit_.linear_size);
-  }
-
   const Measurements& measurements_;
   const WorkloadFitOptions& options_;
-  const int64_t threads_;
+  const CellKind kind_;
   FitOptions fit_;
   CellSet cells_;
 };
 
 // Messages vary when some form is better than a constant on what is left out, by more than the
 // standard error of that; what differs by a few bytes does not.
-ChosenModel ChooseMessages(const std::vector<MeasuredPoint>& points) {
+ChosenModel ChooseMessages(const std::vector<MeasuredPoint>& points, const FitOptions& options) {
   double least = points[0].value, most = points[0].value;
   for (const MeasuredPoint& point : points) {
     least = std::min(least, point.value);
     most = std::max(most, point.value);
   }
   if (most - least <= kNegligibleBytes) {
-    return {*FitType(points, std::string(kConstant), 0, FitOptions()), std::nullopt};
+    return {*FitType(points, std::string(kConstant), 0, options), std::nullopt};
   }
-  return ChooseModel(points, FitOptions());
+  return ChooseModel(points, options);
+}
+
+// As of the times of that kind; where there are none, as far as sizes can be powers of two.
+bool IsLinear(const CellKind& kind, const WorkloadModel& model) {
+  for (const FittedKind& fitted : model.kinds()) {
+    if (KindOf(fitted) == kind) return fitted.linear_size();
+  }
+  return false;
 }
 
 void FitMessages(const Measurements& measurements, WorkloadModel* model) {
   for (const auto& [callsite, values] : measurements.messages) {
-    std::map<int64_t, std::vector<MeasuredPoint>> by_threads;
+    std::map<CellKind, std::vector<MeasuredPoint>> by_kind;
     for (const auto& [cell, value] : values) {
       // The mean of all: messages have no first one of their own.
-      by_threads[cell.threads].push_back({cell, value.Sum() / std::max(1.0, value.count)});
+      by_kind[cell.kind].push_back({cell, value.Sum() / std::max(1.0, value.count)});
     }
-    for (const auto& [threads, points] : by_threads) {
+    for (const auto& [kind, points] : by_kind) {
       CallModel& call = *model->add_messages();
       call.set_source(callsite);
-      call.set_threads(threads);
+      SetKind(kind, &call);
       call.set_cells(static_cast<int64_t>(points.size()));
-      const ChosenModel chosen = ChooseMessages(points);
+      const ChosenModel chosen = ChooseMessages(points, {IsLinear(kind, *model)});
       *call.mutable_value() = chosen.model;
       call.set_in_sample_error(MeanError(chosen.model, points));
       if (chosen.left_out.has_value()) call.set_left_out_error(*chosen.left_out);
     }
+  }
+}
+
+// A transition in one cell, as predicted.
+struct PredictedCall {
+  const CallModel* model = nullptr;
+  double count = 0;
+  double sum = 0;
+};
+
+// Whether models of this kind answer for the asked one; a kind without rank class asks for all.
+bool IsAsked(const CellKind& kind, const CellKind& asked) {
+  return kind.threads == asked.threads && kind.ranks_per_node == asked.ranks_per_node &&
+         (asked.rank_class.empty() || kind.rank_class == asked.rank_class);
+}
+
+std::string KindText(int64_t threads, int64_t ranks_per_node) {
+  return absl::StrCat(
+      threads, threads == 1 ? " thread" : " threads",
+      ranks_per_node > 1 ? absl::StrCat(" of each of ", ranks_per_node, " ranks per node") : "");
+}
+
+absl::Status UnknownKind(const WorkloadModel& model, const CellKind& asked) {
+  std::set<std::pair<int64_t, int64_t>> kinds;
+  for (const CallModel& call : model.models()) {
+    kinds.insert({KindOf(call).threads, KindOf(call).ranks_per_node});
+  }
+  std::string known;
+  for (const auto& [threads, ranks] : kinds) {
+    absl::StrAppend(&known, known.empty() ? "" : ", ", KindText(threads, ranks));
+  }
+  return absl::NotFoundError(absl::StrCat("there is no model of ",
+                                          KindText(asked.threads, asked.ranks_per_node),
+                                          "; there are those of ", known));
+}
+
+absl::StatusOr<PredictedCall> Predict(const CallModel& call, const WorkloadCell& cell) {
+  PredictedCall predicted;
+  predicted.model = &call;
+  predicted.sum = PredictSum(call, cell, &predicted.count);
+  if (std::isfinite(predicted.sum)) return predicted;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the model of type ", call.value().type(), " from callsite ", call.source(), " to ",
+      call.destination(), " is no finite number for ", cell.nodes, " nodes and size ", cell.size));
+}
+
+// Returns the transitions of a number of threads, or ranks per node, that was not measured: a power of
+// these numbers through those that were. Empty when these do not differ in what is asked for.
+absl::StatusOr<std::vector<PredictedCall>> PredictBetweenKinds(const WorkloadModel& model,
+                                                               const WorkloadCell& cell,
+                                                               double* doublings) {
+  std::set<int64_t> threads, ranks;
+  for (const CallModel& call : model.models()) {
+    threads.insert(KindOf(call).threads);
+    ranks.insert(KindOf(call).ranks_per_node);
+  }
+  const auto can_ask = [](const std::set<int64_t>& known, int64_t asked) {
+    return known.size() > 1 || known.count(asked) > 0;
+  };
+  std::vector<PredictedCall> result;
+  if (!can_ask(threads, cell.kind.threads) || !can_ask(ranks, cell.kind.ranks_per_node)) {
+    return result;
+  }
+  const auto distance = [](const std::set<int64_t>& known, int64_t asked) {
+    double least = std::numeric_limits<double>::max();
+    for (int64_t number : known) {
+      least = std::min(least, std::abs(std::log2(static_cast<double>(asked)) -
+                                       std::log2(static_cast<double>(number))));
+    }
+    return least;
+  };
+  *doublings = distance(threads, cell.kind.threads) + distance(ranks, cell.kind.ranks_per_node);
+  std::map<std::tuple<std::string, int64_t, int64_t>, std::vector<PredictedCall>> by_transition;
+  for (const CallModel& call : model.models()) {
+    const CellKind kind = KindOf(call);
+    if (!cell.kind.rank_class.empty() && kind.rank_class != cell.kind.rank_class) continue;
+    ASSIGN_OR_RETURN(const PredictedCall predicted, Predict(call, cell));
+    by_transition[{kind.rank_class, call.source(), call.destination()}].push_back(predicted);
+  }
+  for (const auto& [transition, calls] : by_transition) {
+    const auto at = [&](double PredictedCall::*value) {
+      std::vector<KindValue> values;
+      for (const PredictedCall& call : calls) {
+        const CellKind kind = KindOf(*call.model);
+        values.push_back({kind.threads, kind.ranks_per_node, call.*value});
+      }
+      return PowerOfKinds(values, cell.kind.threads, cell.kind.ranks_per_node);
+    };
+    result.push_back({calls[0].model, at(&PredictedCall::count), at(&PredictedCall::sum)});
+  }
+  return result;
+}
+
+absl::StatusOr<std::vector<PredictedCall>> PredictCalls(const WorkloadModel& model,
+                                                        const WorkloadCell& cell, double* deviation,
+                                                        WorkloadEvaluation* evaluation) {
+  std::vector<PredictedCall> calls;
+  for (const CallModel& call : model.models()) {
+    if (!IsAsked(KindOf(call), cell.kind)) continue;
+    ASSIGN_OR_RETURN(const PredictedCall predicted, Predict(call, cell));
+    calls.push_back(predicted);
+  }
+  if (!calls.empty()) return calls;
+  double doublings = 0;
+  ASSIGN_OR_RETURN(calls, PredictBetweenKinds(model, cell, &doublings));
+  if (calls.empty()) return calls;
+  *deviation = kAssumedDeviation * doublings;
+  evaluation->add_notes(absl::StrCat(
+      KindText(cell.kind.threads, cell.kind.ranks_per_node),
+      " were not measured: times are taken to be a power of them, and to be off by 20 % for each "
+      "doubling"));
+  return calls;
+}
+
+// Returns what is known of the asked kind, or else of the class of ranks.
+const FittedKind& NearestKind(const WorkloadModel& model, const CellKind& asked,
+                              const std::string& rank_class) {
+  const FittedKind* nearest = &model.kinds(0);
+  for (const FittedKind& kind : model.kinds()) {
+    if (kind.rank_class() != rank_class) continue;
+    nearest = &kind;
+    if (IsAsked(KindOf(kind), asked)) break;
+  }
+  return *nearest;
+}
+
+// How often the slowest class comes back to where its iterations begin, and what one takes.
+void AddIterations(const WorkloadModel& model, const std::string& rank_class,
+                   const std::vector<PredictedCall>& calls, const WorkloadCell& cell,
+                   WorkloadEvaluation* evaluation) {
+  for (const ControlFlow& flow : model.flows()) {
+    if (flow.rank_class() != rank_class || flow.head() == 0) continue;
+    double iterations = flow.first() == flow.head() ? 1 : 0, steady = 0;
+    for (const PredictedCall& call : calls) {
+      if (KindOf(*call.model).rank_class != rank_class) continue;
+      const double each = EvaluateModel(call.model->value(), cell);
+      if (call.model->destination() == flow.head()) iterations += call.count;
+      steady += call.count * each;
+      // The last iteration does not come back; as it does for the others.
+      if (call.model->source() == flow.last() && call.model->destination() == flow.head()) {
+        steady += each;
+      }
+    }
+    if (iterations < 1.5) continue;
+    evaluation->set_iterations(iterations);
+    evaluation->set_iteration_us(steady / iterations);
   }
 }
 
@@ -321,52 +534,82 @@ absl::StatusOr<WorkloadModel> FitWorkload(const Measurements& measurements,
   model.set_format(std::string(kFormat));
   model.set_cells(static_cast<int64_t>(measurements.cells.size()));
   for (const std::string& note : measurements.notes) model.add_notes(note);
-  bool is_first = true;
-  for (const WorkloadCell& cell : measurements.cells) {
-    model.set_least_nodes(is_first ? cell.nodes : std::min(model.least_nodes(), cell.nodes));
-    model.set_least_size(is_first ? cell.size : std::min(model.least_size(), cell.size));
-    model.set_most_nodes(std::max(model.most_nodes(), cell.nodes));
-    model.set_most_size(std::max(model.most_size(), cell.size));
-    is_first = false;
-  }
-  std::set<int64_t> threads;
-  for (const WorkloadCell& cell : measurements.cells) threads.insert(cell.threads);
-  std::vector<double> in_sample, between, beyond, near_errors, far_rates;
-  for (int64_t count : threads) {
-    if (measurements.times.empty()) break;
-    Fitter fitter(measurements, options, count);
-    bool linear_size = false;
-    ASSIGN_OR_RETURN(const std::vector<CallModel> models, fitter.Fit(&linear_size));
-    for (const WorkloadCell& cell : fitter.cells()) {
-      double predicted = 0;
-      for (const CallModel& call : models) predicted += PredictSum(call, cell, nullptr);
-      const double measured = fitter.MeasuredTotal(cell);
-      if (measured > 0) in_sample.push_back(std::abs(predicted / measured - 1));
-    }
-    for (const Fitter::LeftOut& left : fitter.LeaveOut(models)) {
-      (left.beyond > 0 ? beyond : between).push_back(left.error);
-      if (left.beyond > 0) {
-        far_rates.push_back(std::abs(left.log_error) / left.beyond);
-      } else {
-        near_errors.push_back(std::abs(left.log_error));
+  for (const MeasuredCell& cell : measurements.measured) *model.add_measured() = cell;
+  std::set<CellKind> kinds;
+  for (const WorkloadCell& cell : measurements.cells) kinds.insert(cell.kind);
+  std::vector<double> in_sample, between, beyond;
+  bool is_assumed = false;
+  for (const CellKind& kind : kinds) {
+    FittedKind& fitted = *model.add_kinds();
+    SetKind(kind, &fitted);
+    Fitter fitter(measurements, options, kind);
+    SetRange(fitter.cells(), &fitted);
+    fitted.set_linear_size(fitted.most_size() > kMaxLogSize);
+    std::vector<double> near_errors, far_rates;
+    if (!measurements.times.empty()) {
+      ASSIGN_OR_RETURN(const std::vector<CallModel> models, fitter.Fit());
+      fitted.set_linear_size(fitter.linear_size());
+      for (const WorkloadCell& cell : fitter.cells()) {
+        double predicted = 0;
+        for (const CallModel& call : models) predicted += PredictSum(call, cell, nullptr);
+        const double measured = fitter.MeasuredTotal(cell);
+        if (measured > 0) in_sample.push_back(std::abs(predicted / measured - 1));
       }
+      for (const Fitter::LeftOut& left : fitter.LeaveOut(models)) {
+        (left.outside > 0 ? beyond : between).push_back(left.error);
+        if (left.outside > 0) {
+          far_rates.push_back(std::abs(left.log_error) / left.outside);
+        } else {
+          near_errors.push_back(std::abs(left.log_error));
+        }
+      }
+      for (const CallModel& call : models) *model.add_models() = call;
     }
-    for (const CallModel& call : models) *model.add_models() = call;
+    const auto deviation = [](const std::vector<double>& errors) {
+      if (errors.empty()) return kAssumedDeviation;
+      return std::max(kLeastDeviation, kDeviationsPerMedianDistance * Median(errors));
+    };
+    fitted.set_log_deviation(deviation(near_errors));
+    fitted.set_log_deviation_beyond(deviation(far_rates));
+    is_assumed |= far_rates.empty();
   }
   FitMessages(measurements, &model);
   if (!in_sample.empty()) model.mutable_errors()->set_in_sample(Mean(in_sample));
   if (!between.empty()) model.mutable_errors()->set_interpolation(Mean(between));
   if (!beyond.empty()) model.mutable_errors()->set_extrapolation(Mean(beyond));
-  model.set_log_deviation(near_errors.empty() ? kAssumedDeviation
-                                              : std::max(kLeastDeviation, kDeviationsPerDistance *
-                                                                              Median(near_errors)));
-  model.set_log_deviation_beyond(
-      far_rates.empty() ? kAssumedDeviation
-                        : std::max(kLeastDeviation, kDeviationsPerDistance * Median(far_rates)));
-  if (far_rates.empty()) {
+  if (is_assumed) {
     model.add_notes(
         "nothing can be left out to see how far larger runs are off: 20 % for each doubling is "
         "assumed");
+  }
+  return model;
+}
+
+absl::StatusOr<WorkloadModel> FitRuns(std::vector<RunMeasurements> runs,
+                                      const WorkloadFitOptions& options) {
+  std::vector<std::string> notes;
+  const std::optional<std::string> rule = ClassifyRanks(&runs, &notes);
+  ASSIGN_OR_RETURN(WorkloadModel model, FitWorkload(Aggregate(runs), options));
+  for (const std::string& note : notes) model.add_notes(note);
+  if (!rule.has_value()) return model;
+  model.set_rank_classes(*rule);
+  std::map<std::string, std::vector<const RunMeasurements*>> classes;
+  for (const RunMeasurements& run : runs) {
+    if (!run.calls.empty()) classes[run.cell.kind.rank_class].push_back(&run);
+  }
+  for (const auto& [name, of_class] : classes) {
+    CallSequences sequences;
+    for (const RunMeasurements* run : of_class) {
+      std::vector<int64_t> sequence;
+      for (const TracedCall& call : run->calls) sequence.push_back(call.destination);
+      sequences[run->cell].insert(std::move(sequence));
+    }
+    ASSIGN_OR_RETURN(ControlFlow flow, LearnControlFlow(sequences));
+    flow.set_rank_class(name);
+    for (CallsiteModel& callsite : LearnCallsites(of_class)) {
+      *flow.add_callsites() = std::move(callsite);
+    }
+    *model.add_flows() = std::move(flow);
   }
   return model;
 }
@@ -376,64 +619,59 @@ absl::StatusOr<WorkloadEvaluation> EvaluateWorkload(const WorkloadModel& model,
   WorkloadEvaluation result;
   result.set_nodes(cell.nodes);
   result.set_size(cell.size);
-  result.set_threads(cell.threads);
-  std::set<int64_t> threads;
-  bool linear_size = false;
-  double total = 0;
-  for (const CallModel& call : model.models()) {
-    threads.insert(call.threads());
-    linear_size |= call.value().linear_size();
-    if (call.threads() != cell.threads) continue;
+  result.set_threads(cell.kind.threads);
+  result.set_ranks_per_node(cell.kind.ranks_per_node);
+  double deviation_of_kind = 0;
+  ASSIGN_OR_RETURN(const std::vector<PredictedCall> calls,
+                   PredictCalls(model, cell, &deviation_of_kind, &result));
+  // Of the class of ranks that takes longest: the others wait for it.
+  std::map<std::string, double> totals;
+  for (const PredictedCall& call : calls) {
     EvaluatedTransition& transition = *result.add_transitions();
-    transition.set_source(call.source());
-    transition.set_destination(call.destination());
-    transition.set_type(call.value().type());
-    double count = 0;
-    const double sum = PredictSum(call, cell, &count);
-    if (!std::isfinite(sum)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the model of type ", call.value().type(), " from callsite ", call.source(),
-                       " to ", call.destination(), " is no finite number for ", cell.nodes,
-                       " nodes and size ", cell.size));
-    }
-    transition.set_count(count);
-    transition.set_us(count > 0 ? sum / count : 0);
-    total += sum;
+    transition.set_source(call.model->source());
+    transition.set_destination(call.model->destination());
+    transition.set_type(call.model->value().type());
+    transition.set_rank_class(KindOf(*call.model).rank_class);
+    transition.set_count(call.count);
+    transition.set_us(call.count > 0 ? call.sum / call.count : 0);
+    totals[transition.rank_class()] += call.sum;
   }
   for (const CallModel& call : model.messages()) {
-    if (call.threads() != cell.threads) continue;
+    const CellKind kind = KindOf(call);
+    if (!IsAsked(kind, cell.kind)) continue;
     EvaluatedMessage& message = *result.add_messages();
     message.set_callsite(call.source());
     message.set_bytes(EvaluateModel(call.value(), cell));
     message.set_type(call.value().type());
+    message.set_rank_class(kind.rank_class);
   }
-  if (result.transitions_size() == 0 && result.messages_size() == 0) {
-    std::string known;
-    for (int64_t count : threads) absl::StrAppend(&known, known.empty() ? "" : ", ", count);
-    return absl::NotFoundError(absl::StrCat("there is no model of ", cell.threads,
-                                            " threads; there are those of ", known));
+  if (calls.empty() && result.messages_size() == 0) return UnknownKind(model, cell.kind);
+  double total = 0;
+  std::string slowest;
+  for (const auto& [name, of_class] : totals) {
+    if (of_class < total) continue;
+    total = of_class;
+    slowest = name;
   }
-  const double below = std::max(0.0, std::log2(model.least_nodes() / cell.nodes)) +
-                       std::max(0.0, model.least_size() - cell.size);
-  const double beyond =
-      DoublingsBeyond(cell, model.most_nodes(), model.most_size(), linear_size) + below;
-  const double deviation = std::hypot(model.log_deviation(), model.log_deviation_beyond() * beyond);
+  AddIterations(model, slowest, calls, cell, &result);
+  const FittedKind& kind = NearestKind(model, cell.kind, slowest);
+  const double outside = DoublingsOutside(cell, kind);
+  const double deviation =
+      std::hypot(kind.log_deviation(), kind.log_deviation_beyond() * outside, deviation_of_kind);
   result.set_total_us(total);
   result.set_low_us(total * std::exp(-kDeviations * deviation));
   result.set_high_us(total * std::exp(kDeviations * deviation));
+  const std::string measured =
+      absl::StrFormat("%g to %g nodes and sizes %g to %g were measured", kind.least_nodes(),
+                      kind.most_nodes(), kind.least_size(), kind.most_size());
   if (!(result.high_us() <= kMaxTotalUs)) {
     return absl::InvalidArgumentError(absl::StrFormat(
-        "%g nodes and size %g lie too far beyond what was measured (%g to %g nodes, "
-        "sizes %g to %g): the prediction is no time any more",
-        cell.nodes, cell.size, model.least_nodes(), model.most_nodes(), model.least_size(),
-        model.most_size()));
+        "%g nodes and size %g lie too far from what is known for a prediction that means anything: "
+        "%s",
+        cell.nodes, cell.size, measured));
   }
-  result.set_extrapolated(beyond > 0);
-  if (beyond > 0) {
-    result.add_notes(absl::StrFormat(
-        "extrapolated: %g to %g nodes and sizes %g to %g were measured", model.least_nodes(),
-        model.most_nodes(), model.least_size(), model.most_size()));
-  }
+  result.set_extrapolated(outside > 0);
+  if (outside > 0) result.add_notes(absl::StrCat("extrapolated: ", measured));
   return result;
 }
 
@@ -480,7 +718,7 @@ absl::StatusOr<WorkloadComparison> CompareWorkload(const WorkloadModel& model,
     ComparedCell& compared = *result.add_cells();
     compared.set_nodes(cell.nodes);
     compared.set_size(cell.size);
-    compared.set_threads(cell.threads);
+    compared.set_threads(cell.kind.threads);
     compared.set_measured_us(measured_us);
     compared.set_predicted_us(evaluation.total_us());
     compared.set_low_us(evaluation.low_us());
@@ -528,8 +766,9 @@ absl::StatusOr<WorkloadModel> ParseWorkloadModel(absl::string_view json, absl::s
                      status.ok() ? "its format is another" : status.message(), ")"));
   }
   const auto check = [&](const CallModel& call) -> absl::Status {
-    for (const Model* part : {&call.value(), &call.first(), &call.count()}) {
-      const bool is_missing = part->type().empty() && !call.has_destination();
+    for (const Model* part : {&call.value(), &call.first(), &call.count(), &call.compute()}) {
+      const bool is_missing =
+          part->type().empty() && (!call.has_destination() || part == &call.compute());
       const absl::Status valid = is_missing ? absl::OkStatus() : CheckModel(*part);
       if (!valid.ok()) {
         return absl::InvalidArgumentError(absl::StrCat(
@@ -538,41 +777,41 @@ absl::StatusOr<WorkloadModel> ParseWorkloadModel(absl::string_view json, absl::s
     }
     return absl::OkStatus();
   };
-  std::set<std::tuple<bool, int64_t, int64_t, int64_t>> seen;
+  std::set<std::tuple<bool, int64_t, int64_t, CellKind>> seen;
   for (const auto* calls : {&model.models(), &model.messages()}) {
     for (const CallModel& call : *calls) {
       RETURN_IF_ERROR(check(call));
       const bool is_time = calls == &model.models();
       if (call.threads() < 1 || is_time != call.has_destination() ||
-          !seen.insert({is_time, call.source(), call.destination(), call.threads()}).second) {
+          !seen.insert({is_time, call.source(), call.destination(), KindOf(call)}).second) {
         return absl::InvalidArgumentError(
             absl::StrCat(Printable(source), ": callsite ", call.source(),
                          " has no threads, or no destination, or is there twice"));
       }
     }
   }
-  const bool is_range = model.least_nodes() >= 1 && model.most_nodes() >= model.least_nodes() &&
-                        model.most_nodes() <= kMaxNodes && model.least_size() >= 0 &&
-                        model.most_size() >= model.least_size() && model.most_size() <= kMaxSize;
+  for (const ControlFlow& flow : model.flows()) {
+    const absl::Status valid = CheckControlFlow(flow);
+    if (!valid.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(Printable(source), ": ", Printable(valid.message())));
+    }
+  }
   const auto is_deviation = [](double number) { return number > 0 && number < 100; };
-  if (!is_range || !is_deviation(model.log_deviation()) ||
-      !is_deviation(model.log_deviation_beyond())) {
+  bool is_sound = model.kinds_size() > 0;
+  for (const FittedKind& kind : model.kinds()) {
+    is_sound &= kind.least_nodes() >= 1 && kind.most_nodes() >= kind.least_nodes() &&
+                kind.most_nodes() <= kMaxNodes && kind.least_size() >= 0 &&
+                kind.most_size() >= kind.least_size() && kind.most_size() <= kMaxSize &&
+                is_deviation(kind.log_deviation()) && is_deviation(kind.log_deviation_beyond());
+  }
+  if (!is_sound) {
     return absl::InvalidArgumentError(
         absl::StrCat(Printable(source),
                      ": what was measured, or how far predictions are off, is missing or can "
                      "not be; write it anew with workload_model fit"));
   }
   return model;
-}
-
-std::vector<std::pair<int64_t, bool>> FindVaryingMessages(const Measurements& measurements) {
-  WorkloadModel model;
-  FitMessages(measurements, &model);
-  std::vector<std::pair<int64_t, bool>> found;
-  for (const CallModel& call : model.messages()) {
-    found.push_back({call.source(), call.value().type() != kConstant});
-  }
-  return found;
 }
 
 std::string FormatWorkloadModel(const WorkloadModel& model) {
@@ -591,9 +830,17 @@ std::string FormatWorkloadModel(const WorkloadModel& model) {
                   absl::StrCat(call.cells()), form, percent(call.in_sample_error()),
                   call.has_left_out_error() ? percent(call.left_out_error()) : "?"});
   }
-  std::string text = absl::StrFormat("%d transitions in %d cells: %g to %g nodes, sizes %g to %g\n",
-                                     model.models_size(), model.cells(), model.least_nodes(),
-                                     model.most_nodes(), model.least_size(), model.most_size());
+  std::string text = absl::StrCat(model.models_size(), " transitions in ", model.cells(), " cells");
+  for (const FittedKind& kind : model.kinds()) {
+    absl::StrAppend(&text, &kind == &model.kinds(0) ? ": " : "; ",
+                    model.kinds_size() > 1
+                        ? absl::StrCat(KindText(kind.threads(), kind.ranks_per_node()), ", ranks '",
+                                       kind.rank_class(), "', ")
+                        : "",
+                    absl::StrFormat("%g to %g nodes, sizes %g to %g", kind.least_nodes(),
+                                    kind.most_nodes(), kind.least_size(), kind.most_size()));
+  }
+  absl::StrAppend(&text, "\n");
   if (model.models_size() > 0) absl::StrAppend(&text, "\n", table.ToString(), "\n");
   const WorkloadErrors& errors = model.errors();
   absl::StrAppend(&text, "total time is off by ", percent(errors.in_sample()),
@@ -611,6 +858,24 @@ std::string FormatWorkloadModel(const WorkloadModel& model) {
                       [](const CallModel& call) { return call.value().type() != kConstant; });
     absl::StrAppend(&text, "messages of ", model.messages_size(), " callsites, of which ", varying,
                     " vary\n");
+  }
+  for (const ControlFlow& flow : model.flows()) {
+    int64_t branches = 0, draws = 0;
+    for (const FlowBranch& branch : flow.branches()) {
+      branches += branch.segments_size() > 1 || branch.segments(0).choices_size() > 1 ? 1 : 0;
+      for (const FlowSegment& segment : branch.segments()) {
+        draws += segment.choices_size() > 1 ? 1 : 0;
+      }
+    }
+    absl::StrAppend(&text, "control flow of ranks '", flow.rank_class(),
+                    "': ", flow.branches_size(), " callsites, ", branches, " branches, ", draws,
+                    " of their segments drawn\n");
+    for (const CallsiteModel& callsite : flow.callsites()) {
+      if (callsite.unexplained().empty()) continue;
+      absl::StrAppend(&text, "note: callsite ", callsite.callsite(), " (",
+                      Printable(callsite.operation()),
+                      ") can not be generated: ", Printable(callsite.unexplained()), "\n");
+    }
   }
   for (const std::string& note : model.notes())
     absl::StrAppend(&text, "note: ", Printable(note), "\n");
@@ -630,6 +895,11 @@ std::string FormatWorkloadEvaluation(const WorkloadEvaluation& evaluation) {
                                evaluation.high_us() / 1000));
   }
   absl::StrAppend(&text, "\n");
+  if (evaluation.has_iterations()) {
+    absl::StrAppend(&text,
+                    absl::StrFormat("%.0f iterations of %.3f ms, the first times aside\n",
+                                    evaluation.iterations(), evaluation.iteration_us() / 1000));
+  }
   TextTable table({{"from", Align::kRight},
                    {"to", Align::kRight},
                    {"count", Align::kRight},

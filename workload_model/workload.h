@@ -5,6 +5,7 @@
 #define WORKLOAD_MODEL_WORKLOAD_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -21,13 +22,20 @@ struct WorkloadFitOptions {
   int order = 2;
 };
 
-// Threads are a key: each number of threads has models of its own. InvalidArgument when nothing was
+// Each kind of cells (threads, ranks per node, class of ranks) has models of its own. InvalidArgument when nothing was
 // measured, or a type that was asked for can not be fitted, which names the transition.
 absl::StatusOr<WorkloadModel> FitWorkload(const Measurements& measurements,
                                           const WorkloadFitOptions& options);
 
-// The total is the sum over transitions of count times mean time. NotFound when there are no models
-// of that many threads. InvalidArgument where the prediction is no finite number.
+// The same, of runs whose ranks are put into classes first; where their calls are known, with the
+// control flow of each class.
+absl::StatusOr<WorkloadModel> FitRuns(std::vector<RunMeasurements> runs,
+                                      const WorkloadFitOptions& options);
+
+// The total is the sum over transitions of count times mean time, of the class of ranks that takes
+// longest; of one class, if the cell's kind names it (it may be empty). Numbers of threads and ranks per
+// node that were not measured are answered by a power of those that were; NotFound when only one was.
+// InvalidArgument where the prediction is no finite number.
 absl::StatusOr<WorkloadEvaluation> EvaluateWorkload(const WorkloadModel& model,
                                                     const WorkloadCell& cell);
 
@@ -39,9 +47,6 @@ absl::StatusOr<WorkloadComparison> CompareWorkload(const WorkloadModel& model,
 // Reads what ReportToJson writes of a WorkloadModel. InvalidArgument, which names the source, for
 // anything else and for models that fail CheckModel.
 absl::StatusOr<WorkloadModel> ParseWorkloadModel(absl::string_view json, absl::string_view source);
-
-// Returns for each callsite whether its messages grow or shrink with nodes and size, in their order.
-std::vector<std::pair<int64_t, bool>> FindVaryingMessages(const Measurements& measurements);
 
 std::string FormatWorkloadModel(const WorkloadModel& model);
 std::string FormatWorkloadEvaluation(const WorkloadEvaluation& evaluation);

@@ -50,7 +50,7 @@ std::string ReadText(const std::string& path) {
 }
 
 TEST(ModelsTest, FormulasAreAsStated) {
-  const WorkloadCell cell = {16, 5, 1};
+  const WorkloadCell cell = {16, 5};
   EXPECT_EQ(EvaluateModel(MakeModel(kConstant, {7}), cell), 7);
   EXPECT_DOUBLE_EQ(EvaluateModel(MakeModel(kExponential, {0.01, 0.02, 0.1, 1}), cell),
                    std::exp(0.8 + 0.32 + 0.5 + 1));
@@ -69,8 +69,8 @@ TEST(ModelsTest, FormulasAreAsStated) {
 TEST(ModelsTest, NothingGrowsFasterThanTheShareBeyondTheFitted) {
   Model model = MakeModel(kNormal, {1}, {"u^1.5"});
   model.set_most_u(4);
-  EXPECT_DOUBLE_EQ(EvaluateModel(model, {1, 2, 1}), 8);
-  EXPECT_DOUBLE_EQ(EvaluateModel(model, {1, 3, 1}), 8 + 3 * 4);
+  EXPECT_DOUBLE_EQ(EvaluateModel(model, {1, 2}), 8);
+  EXPECT_DOUBLE_EQ(EvaluateModel(model, {1, 3}), 8 + 3 * 4);
 }
 
 TEST(ModelsTest, ModelsThatCanNotBeMeantAreRefused) {
@@ -85,7 +85,7 @@ TEST(ModelsTest, ModelsThatCanNotBeMeantAreRefused) {
 }
 
 TEST(EmberModelTest, RoundsHalfToEvenAndWraps) {
-  const WorkloadCell cell = {2, 1, 1};
+  const WorkloadCell cell = {2, 1};
   const Model half = MakeModel(kBilinear, {0, 0, 0, 0.0025});
   ASSERT_OK_AND_ASSIGN(const double rounded, EmberModel(half, 1000).Next(cell));
   EXPECT_EQ(rounded, 2);
@@ -266,19 +266,29 @@ TEST(CallTracesTest, TracesAndTablesMustBelongTogether) {
 }
 
 TEST(MeasurementsTest, NamesTellTheCell) {
-  ASSERT_OK_AND_ASSIGN(const WorkloadCell published,
-                       CellOfName("x_9/bfs_exectrace_16-16-2-20-0.txt", ""));
-  EXPECT_EQ(published.nodes, 16);
-  EXPECT_EQ(published.threads, 2);
-  EXPECT_EQ(published.size, 20);
-  ASSERT_OK_AND_ASSIGN(const WorkloadCell own,
-                       CellOfName("runs/n8_s1.5.trace", R"(n(?P<nodes>\d+)_s(?P<size>[\d.]+)\.)"));
-  EXPECT_EQ(own.size, 1.5);
-  EXPECT_EQ(own.threads, 1);
-  EXPECT_THAT(CellOfName("a.trace", "").status().message(), HasSubstr("--name_pattern"));
-  EXPECT_THAT(CellOfName("a.trace", "(").status().message(), HasSubstr("--name_pattern: "));
-  EXPECT_THAT(CellOfName("a.trace", "a").status().message(), HasSubstr("groups called nodes"));
-  EXPECT_FALSE(CellOfName("n0_s1", "n(?P<nodes>\\d+)_s(?P<size>\\d+)").ok());
+  ASSERT_OK_AND_ASSIGN(const RunName published,
+                       ReadRunName("x_9/bfs_exectrace_16-32-2-20-3.txt", ""));
+  EXPECT_EQ(published.cell.nodes, 16);
+  EXPECT_EQ(published.cell.kind.threads, 2);
+  EXPECT_EQ(published.cell.kind.ranks_per_node, 2);
+  EXPECT_EQ(published.cell.size, 20);
+  EXPECT_EQ(published.rank, 3);
+  EXPECT_EQ(published.run, "x_9/bfs_exectrace_16-32-2-20-*.txt");
+  ASSERT_OK_AND_ASSIGN(const RunName own,
+                       ReadRunName("runs/n8_s1.5.trace", R"(n(?P<nodes>\d+)_s(?P<size>[\d.]+)\.)"));
+  EXPECT_EQ(own.cell.size, 1.5);
+  EXPECT_EQ(own.cell.kind.threads, 1);
+  EXPECT_EQ(own.rank, 0);
+  // As A-mpiP names its files.
+  ASSERT_OK_AND_ASSIGN(const RunName numbered,
+                       ReadRunName("n4_s2/n9_s20.trace_7", "n(?P<nodes>\\d+)_s(?P<size>\\d+)"));
+  EXPECT_EQ(numbered.cell.nodes, 9);
+  EXPECT_EQ(numbered.rank, 7);
+  EXPECT_EQ(numbered.run, "n4_s2/n9_s20.trace_*");
+  EXPECT_THAT(ReadRunName("a.trace", "").status().message(), HasSubstr("--name_pattern"));
+  EXPECT_THAT(ReadRunName("a.trace", "(").status().message(), HasSubstr("--name_pattern: "));
+  EXPECT_THAT(ReadRunName("a.trace", "a").status().message(), HasSubstr("groups called nodes"));
+  EXPECT_FALSE(ReadRunName("n0_s1", "n(?P<nodes>\\d+)_s(?P<size>\\d+)").ok());
 }
 
 TEST(MeasurementsTest, ATableTellsTheCells) {
@@ -286,9 +296,9 @@ TEST(MeasurementsTest, ATableTellsTheCells) {
                        ParseCells("file,nodes,size\na.trace,16,20\nb.trace,4,1.5,2\n\n", "t.csv"));
   ASSERT_THAT(cells, SizeIs(2));
   EXPECT_EQ(cells.at("a.trace").nodes, 16);
-  EXPECT_EQ(cells.at("a.trace").threads, 1);
+  EXPECT_EQ(cells.at("a.trace").kind.threads, 1);
   EXPECT_EQ(cells.at("b.trace").size, 1.5);
-  EXPECT_EQ(cells.at("b.trace").threads, 2);
+  EXPECT_EQ(cells.at("b.trace").kind.threads, 2);
   for (const char* bad : {"a,1", "a,0,1", "a,x,1", "a,1,2,0", ",1,2", "a,1,2,3,4", "a,nan,2"}) {
     EXPECT_THAT(ParseCells(absl::StrCat("x,1,2\n", bad), "t.csv").status().message(),
                 HasSubstr("t.csv:2: this is no cell"))
@@ -322,24 +332,23 @@ TEST(MeasurementsTest, ATimeThatStandsOutIsNoted) {
 }
 
 TEST(MeasurementsTest, ModelsAreNoMeasurements) {
-  EXPECT_THAT(
-      ParseMeasurements("1 2 1 EXPONENTIAL 1 2 3 4\n", "m", WorkloadCell()).status().message(),
-      HasSubstr("not measured values"));
-  EXPECT_THAT(ParseMeasurements("1 2 4 TRACE 1\n", "m", WorkloadCell()).status().message(),
+  EXPECT_THAT(ParseMeasurements("1 2 1 EXPONENTIAL 1 2 3 4\n", "m", RunName()).status().message(),
+              HasSubstr("not measured values"));
+  EXPECT_THAT(ParseMeasurements("1 2 4 TRACE 1\n", "m", RunName()).status().message(),
               HasSubstr("values of 4 threads"));
-  EXPECT_THAT(ParseMeasurements("1 2 1 TRACE -1\n", "m", WorkloadCell()).status().message(),
+  EXPECT_THAT(ParseMeasurements("1 2 1 TRACE -1\n", "m", RunName()).status().message(),
               HasSubstr("negative value"));
-  EXPECT_THAT(ParseMeasurements("hello\n", "m", WorkloadCell()).status().message(),
+  EXPECT_THAT(ParseMeasurements("hello\n", "m", RunName()).status().message(),
               HasSubstr("m: is neither"));
-  EXPECT_THAT(ParseMeasurements("1 2 1 TRACE 1e300\n", "m", WorkloadCell()).status().message(),
+  EXPECT_THAT(ParseMeasurements("1 2 1 TRACE 1e300\n", "m", RunName()).status().message(),
               HasSubstr("more than any time"));
   ASSERT_OK_AND_ASSIGN(const RunMeasurements stepped,
-                       ParseMeasurements("TRACE 1 -> 2 -5.0 MPI_Barrier\n", "m", WorkloadCell()));
+                       ParseMeasurements("TRACE 1 -> 2 -5.0 MPI_Barrier\n", "m", RunName()));
   EXPECT_THAT(Aggregate({stepped}).notes, ElementsAre(HasSubstr("1 times are negative")));
   // From callsite 0 is a time since 1970.
   ASSERT_OK_AND_ASSIGN(
       const RunMeasurements run,
-      ParseMeasurements("0 1 1 TRACE 1672852472724046\n1 2 1 TRACE 5\n", "m", WorkloadCell()));
+      ParseMeasurements("0 1 1 TRACE 1672852472724046\n1 2 1 TRACE 5\n", "m", RunName()));
   EXPECT_THAT(run.times, SizeIs(1));
 }
 
@@ -347,7 +356,7 @@ std::vector<MeasuredPoint> Points(const std::function<double(double, double)>& v
   std::vector<MeasuredPoint> points;
   for (double nodes : {4, 9, 16, 25, 36}) {
     for (double size = 16; size <= 22; ++size) {
-      points.push_back({{nodes, size, 1}, value(nodes, size)});
+      points.push_back({{nodes, size}, value(nodes, size)});
     }
   }
   return points;
@@ -360,7 +369,7 @@ TEST(CurveFitTest, FindsTheTruth) {
   const ChosenModel chosen = ChooseModel(Points(truth), FitOptions());
   EXPECT_THAT(std::vector<std::string>(chosen.model.terms().begin(), chosen.model.terms().end()),
               ElementsAre("1", "lg n", "u"));
-  EXPECT_NEAR(EvaluateModel(chosen.model, {64, 24, 1}) / truth(64, 24), 1, 1e-3);
+  EXPECT_NEAR(EvaluateModel(chosen.model, {64, 24}) / truth(64, 24), 1, 1e-3);
   EXPECT_LT(chosen.left_out.value_or(1), 1e-3);
 }
 
@@ -379,7 +388,7 @@ TEST(CurveFitTest, AWildPointMovesLittle) {
   std::vector<MeasuredPoint> points = Points(truth);
   points[17].value *= 10;
   const ChosenModel chosen = ChooseModel(points, FitOptions());
-  EXPECT_NEAR(EvaluateModel(chosen.model, {36, 22, 1}) / truth(36, 22), 1, 0.03);
+  EXPECT_NEAR(EvaluateModel(chosen.model, {36, 22}) / truth(36, 22), 1, 0.03);
 }
 
 TEST(CurveFitTest, NoCoefficientIsNegative) {
@@ -398,7 +407,7 @@ TEST(CurveFitTest, NoCoefficientIsNegative) {
 TEST(CurveFitTest, CountsFollowTheRing) {
   const Model model =
       FitCount(Points([](double n, double) { return 200 * (std::sqrt(n) - 1); }), FitOptions());
-  EXPECT_NEAR(EvaluateModel(model, {64, 24, 1}), 1400, 1);
+  EXPECT_NEAR(EvaluateModel(model, {64, 24}), 1400, 1);
   EXPECT_EQ(FitCount(Points([](double, double) { return 64; }), FitOptions()).type(), kConstant);
 }
 
@@ -413,10 +422,10 @@ TEST(CurveFitTest, TypesThatAreAskedForAreFitted) {
   const auto polynomial = [](double n, double s) { return 5 + 2 * n + 0.5 * s * s * n * n; };
   ASSERT_OK_AND_ASSIGN(const Model p, FitType(Points(polynomial), "POLYNOMIAL", 4, {}));
   EXPECT_EQ(p.terms_size(), 15);
-  EXPECT_NEAR(EvaluateModel(p, {30, 20, 1}) / polynomial(30, 20), 1, 1e-6);
+  EXPECT_NEAR(EvaluateModel(p, {30, 20}) / polynomial(30, 20), 1, 1e-6);
   ASSERT_OK_AND_ASSIGN(const Model b, FitType(Points([](double n, double s) { return n * s + 7; }),
                                               "BILINEAR", 0, {}));
-  EXPECT_NEAR(EvaluateModel(b, {64, 24, 1}), 64 * 24 + 7, 1e-4);
+  EXPECT_NEAR(EvaluateModel(b, {64, 24}), 64 * 24 + 7, 1e-4);
 }
 
 TEST(CurveFitTest, WhatCanNotBeToldIsRefused) {
@@ -439,7 +448,7 @@ std::vector<RunMeasurements> MadeUpRuns(double most_nodes, double most_size) {
     for (double size = 16; size <= 23; ++size) {
       if (nodes > most_nodes || size > most_size) continue;
       RunMeasurements& run = runs.emplace_back();
-      run.cell = {nodes, size, 1};
+      run.cell = {nodes, size};
       const double u = Share(nodes, size);
       for (int i = 0; i < 40; ++i) {
         run.times[{1, 2}].push_back((30 + 5 * std::log2(nodes)) * std::exp(noise(random)));
@@ -488,13 +497,13 @@ TEST(WorkloadTest, WhatIsWrittenIsReadBackTheSame) {
   ASSERT_OK_AND_ASSIGN(const WorkloadModel model,
                        FitWorkload(Aggregate(MadeUpRuns(36, 22)), WorkloadFitOptions()));
   ASSERT_OK_AND_ASSIGN(const WorkloadModel read, ParseWorkloadModel(ReportToJson(model), "M.json"));
-  for (const WorkloadCell& cell : {WorkloadCell{4, 16, 1}, {100, 26, 1}}) {
+  for (const WorkloadCell& cell : {WorkloadCell{4, 16}, {100, 26}}) {
     ASSERT_OK_AND_ASSIGN(const WorkloadEvaluation a, EvaluateWorkload(model, cell));
     ASSERT_OK_AND_ASSIGN(const WorkloadEvaluation b, EvaluateWorkload(read, cell));
     EXPECT_EQ(a.SerializeAsString(), b.SerializeAsString());
   }
-  EXPECT_THAT(EvaluateWorkload(model, {4, 16, 3}).status().message(),
-              HasSubstr("no model of 3 threads; there are those of 1"));
+  EXPECT_THAT(EvaluateWorkload(model, {4, 16, {3}}).status().message(),
+              HasSubstr("no model of 3 threads; there are those of 1 thread"));
 }
 
 TEST(WorkloadTest, OtherFilesAreRefused) {
@@ -508,8 +517,8 @@ TEST(WorkloadTest, OtherFilesAreRefused) {
   EXPECT_FALSE(refused([](WorkloadModel*) {}));
   EXPECT_TRUE(refused([](WorkloadModel* m) { *m->add_models() = m->models(0); }));
   EXPECT_TRUE(refused([](WorkloadModel* m) { m->mutable_models(0)->clear_threads(); }));
-  EXPECT_TRUE(refused([](WorkloadModel* m) { m->clear_most_nodes(); }));
-  EXPECT_TRUE(refused([](WorkloadModel* m) { m->clear_log_deviation(); }));
+  EXPECT_TRUE(refused([](WorkloadModel* m) { m->mutable_kinds(0)->clear_most_nodes(); }));
+  EXPECT_TRUE(refused([](WorkloadModel* m) { m->mutable_kinds(0)->clear_log_deviation(); }));
   EXPECT_TRUE(
       refused([](WorkloadModel* m) { m->mutable_models(1)->mutable_value()->set_type("TRACE"); }));
   for (const char* json : {"", "{}", "[", "{\"format\": \"x\"}", "{\"cells\": {}}",
@@ -526,9 +535,9 @@ TEST(WorkloadTest, OtherFilesAreRefused) {
 TEST(WorkloadTest, WhatExplodesIsRefused) {
   ASSERT_OK_AND_ASSIGN(const WorkloadModel model,
                        FitWorkload(Aggregate(MadeUpRuns(36, 22)), WorkloadFitOptions()));
-  EXPECT_OK(EvaluateWorkload(model, {1e6, 40, 1}));
-  EXPECT_THAT(EvaluateWorkload(model, {64, 1000, 1}).status().message(),
-              HasSubstr("too far beyond what was measured"));
+  EXPECT_OK(EvaluateWorkload(model, {1e6, 40}));
+  EXPECT_THAT(EvaluateWorkload(model, {64, 1000}).status().message(),
+              HasSubstr("lie too far from what is known"));
 }
 
 TEST(WorkloadTest, PredictionsAreComparedWithMeasurements) {
@@ -575,18 +584,19 @@ TEST(WorkloadTest, FindsThePublishedSplitOfMessages) {
   for (double nodes : {4, 9, 16, 25, 36, 49, 64}) {
     for (double size = 16; size <= 24; ++size) {
       RunMeasurements& run = runs.emplace_back();
-      run.cell = {nodes, size, 1};
+      run.cell = {nodes, size};
       for (const CallModel& call : models) {
         ASSERT_OK_AND_ASSIGN(const double bytes, EmberModel(call.value(), 1).Next(run.cell));
         run.messages[call.source()] = {bytes};
       }
     }
   }
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel fitted,
+                       FitWorkload(Aggregate(runs), WorkloadFitOptions()));
   std::vector<int64_t> varying;
-  const auto found = FindVaryingMessages(Aggregate(runs));
-  EXPECT_THAT(found, SizeIs(62));
-  for (const auto& [callsite, varies] : found) {
-    if (varies) varying.push_back(callsite);
+  EXPECT_THAT(fitted.messages(), SizeIs(62));
+  for (const CallModel& call : fitted.messages()) {
+    if (call.value().type() != kConstant) varying.push_back(call.source());
   }
   EXPECT_THAT(varying, ElementsAre(26, 28, 30, 41, 42, 43, 44, 46, 47, 48, 49));
 }
@@ -601,7 +611,7 @@ TEST(WorkloadTest, PredictsThePublishedRuns) {
     for (int size = 16; size <= 23; ++size) {
       const std::string name =
           absl::StrCat(folder, "bfs_exectrace_", nodes, "-", nodes, "-1-", size, "-0.txt");
-      ASSERT_OK_AND_ASSIGN(const WorkloadCell cell, CellOfName(name, ""));
+      ASSERT_OK_AND_ASSIGN(const RunName cell, ReadRunName(name, ""));
       ASSERT_OK_AND_ASSIGN(RunMeasurements run, ParseMeasurements(ReadText(name), name, cell));
       (nodes <= 36 && size <= 22 ? fitted : beyond).push_back(std::move(run));
     }

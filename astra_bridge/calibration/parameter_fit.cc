@@ -22,7 +22,6 @@ namespace meridian {
 namespace {
 
 // Median absolute deviation of a normal distribution, as a share of its standard deviation.
-constexpr double kDeviationPerMad = 1.4826;
 // Beyond this standard deviation of a parameter's logarithm it is not identifiable: its interval
 // would span more than a factor of two either way.
 constexpr double kMaxLogDeviation = 0.35;
@@ -226,7 +225,7 @@ class Fitter {
     for (size_t i = 0; i < fit_.cells.size(); ++i) {
       sizes.push_back(std::abs(ResidualOf(fit_.cells[i], fit_.engine_ns[i])));
     }
-    return std::max(kLeastModelDeviation, kDeviationPerMad * Median(std::move(sizes)));
+    return std::max(kLeastModelDeviation, kDeviationsPerMedianDistance * Median(std::move(sizes)));
   }
 
   // Steps down until steps or gains are negligible.

@@ -18,7 +18,7 @@ namespace {
 // A normal distribution has nine tenths within so many deviations, and so many deviations between
 // two draws per mean distance of two.
 constexpr double kDeviations = 1.645;
-constexpr double kDeviationsPerDistance = 1.2533;
+constexpr double kDeviationsPerMeanDistance = 1.2533;
 
 // What one recording does not show of another.
 struct Movement {
@@ -86,7 +86,7 @@ std::vector<PredictionError> MeasurePredictionErrors(absl::Span<const HeldOutErr
     }
     const double of_ranks = NineOfTen(std::move(per_doubling), kUntoldPerDoubling);
     const double moves =
-        kDeviations * kDeviationsPerDistance * (is_large ? movement.large : movement.small);
+        kDeviations * kDeviationsPerMeanDistance * (is_large ? movement.large : movement.small);
     PredictionError& error = result.emplace_back();
     error.set_from_bytes(is_large ? kLargeBytes : 0);
     error.set_factor(std::exp(std::hypot(within, moves, movement.of_jobs)));

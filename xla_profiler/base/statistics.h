@@ -11,6 +11,10 @@
 
 namespace meridian {
 
+// The standard deviation of a normal distribution is so many times the median distance from its
+// median.
+inline constexpr double kDeviationsPerMedianDistance = 1.4826;
+
 double Mean(absl::Span<const double> values);
 
 // Returns the value below which the share of all values lies, interpolated between neighbours. The

@@ -1,0 +1,638 @@
+#include "workload_model/call_workload.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "chakra_export/et/collective_type.h"
+#include "chakra_export/et/et_attributes.h"
+#include "chakra_export/generate/generate_report.pb.h"
+#include "chakra_export/generate/workload_writer.h"
+#include "chakra_export/graph/communication_match.h"
+#include "chakra_export/graph/graph_replay.h"
+#include "third_party/chakra/et_def.pb.h"
+#include "workload_model/control_flow.h"
+#include "workload_model/rank_classes.h"
+#include "workload_model/rank_patterns.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/tables/text_table.h"
+
+namespace meridian {
+namespace {
+
+// The whole workload is in memory while it is checked.
+constexpr int64_t kMaxTraceNodes = 20000000;
+// Of one rank.
+constexpr int64_t kMaxCalls = 5000000;
+// A simulator has no barriers: an all-reduce of so many bytes takes as long as its messages need to go
+// round.
+constexpr int64_t kBarrierBytes = 64;
+constexpr double kNsPerUs = 1000;
+constexpr double kMaxComputeUs = 1e12;
+constexpr double kMaxBytes = 1e15;
+
+using Kind = CallOperation::Kind;
+
+// One call of a class of ranks.
+struct Visit {
+  const CallsiteModel* callsite = nullptr;
+  CallOperation operation;
+  int64_t compute_ns = 0;
+  int64_t bytes = 0;
+  // How often the callsite was visited, as its rule of peers counts.
+  int64_t number = 0;
+};
+
+// What happens between two calls: of the first time and of others, the call at the end aside where
+// that is known.
+struct Times {
+  int64_t first_ns = 0;
+  int64_t steady_ns = 0;
+};
+
+int64_t Nanoseconds(double us) {
+  return std::llround(kNsPerUs * std::clamp(us, 0.0, kMaxComputeUs));
+}
+
+bool IsOfKind(const CallModel& call, const CellKind& kind) {
+  return call.threads() == kind.threads &&
+         std::max<int64_t>(1, call.ranks_per_node()) == kind.ranks_per_node &&
+         (call.rank_class() == kind.rank_class ||
+          (call.rank_class().empty() && kind.rank_class == "all"));
+}
+
+// What calls themselves took when they were measured: what is left of a transition without its
+// computation.
+double CallUs(const CallModel& call, const WorkloadCell& cell) {
+  if (!call.has_compute()) return 0;
+  return std::max(0.0, EvaluateModel(call.value(), cell) - EvaluateModel(call.compute(), cell));
+}
+
+std::string NodeName(const CallsiteModel& callsite) {
+  return absl::StrCat(callsite.operation(), " at ", callsite.callsite());
+}
+
+// The calls of one class of ranks, in one cell.
+class ClassCalls {
+ public:
+  static absl::StatusOr<ClassCalls> Make(const WorkloadModel& model, const ControlFlow& flow,
+                                         WorkloadCell cell, uint64_t seed) {
+    cell.kind.rank_class = flow.rank_class();
+    ClassCalls result;
+    std::map<std::pair<int64_t, int64_t>, Times> times;
+    for (const CallModel& call : model.models()) {
+      if (!IsOfKind(call, cell.kind)) continue;
+      const double call_us = CallUs(call, cell);
+      const double steady = EvaluateModel(call.has_compute() ? call.compute() : call.value(), cell);
+      const double first = EvaluateModel(call.first(), cell) - call_us;
+      times[{call.source(), call.destination()}] = {Nanoseconds(first), Nanoseconds(steady)};
+      result.has_call_times_ &= call.has_compute();
+      // A callsite that is reached from several takes what it takes from the last.
+      result.call_ns_[call.destination()] = Nanoseconds(call_us);
+    }
+    if (times.empty()) {
+      return absl::NotFoundError(absl::StrCat(
+          "there is no model of ", cell.kind.threads, " threads and ", cell.kind.ranks_per_node,
+          " ranks per node for ranks '", cell.kind.rank_class, "'"));
+    }
+    std::map<int64_t, int64_t> bytes;
+    for (const CallModel& call : model.messages()) {
+      if (!IsOfKind(call, cell.kind)) continue;
+      bytes[call.source()] =
+          std::llround(std::clamp(EvaluateModel(call.value(), cell), 0.0, kMaxBytes));
+    }
+    std::map<int64_t, const CallsiteModel*> callsites;
+    for (const CallsiteModel& callsite : flow.callsites()) {
+      callsites[callsite.callsite()] = &callsite;
+    }
+    ASSIGN_OR_RETURN(const std::vector<int64_t> path, WalkControlFlow(flow, cell, seed, kMaxCalls));
+    int64_t source = 0;
+    std::map<int64_t, std::vector<int64_t>> numbers;
+    for (size_t i = 0; i < path.size(); ++i) {
+      const auto found = callsites.find(path[i]);
+      if (found == callsites.end()) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("the model does not say what callsite ", path[i], " does"));
+      }
+      Visit& visit = result.visits_.emplace_back();
+      visit.callsite = found->second;
+      if (!visit.callsite->unexplained().empty()) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("callsite ", path[i], " (", Printable(visit.callsite->operation()),
+                         ") can not be generated: ", Printable(visit.callsite->unexplained())));
+      }
+      visit.operation = OperationOf(visit.callsite->operation());
+      if (const auto size = bytes.find(path[i]); size != bytes.end()) visit.bytes = size->second;
+      if (visit.callsite->has_peer() && visit.callsite->peer().by_visit() != 0) {
+        std::vector<int64_t>& of_callsite = numbers[path[i]];
+        if (of_callsite.empty()) {
+          of_callsite = VisitsSince(path, path[i], visit.callsite->peer().since());
+        }
+        visit.number = of_callsite[i];
+      }
+      if (const auto time = times.find({source, path[i]}); time != times.end()) {
+        const bool is_first = result.seen_.insert(time->first).second;
+        visit.compute_ns = is_first ? time->second.first_ns : time->second.steady_ns;
+      }
+      source = path[i];
+    }
+    return result;
+  }
+
+  const std::vector<Visit>& visits() const { return visits_; }
+  bool has_call_times() const { return has_call_times_; }
+  // By callsite.
+  const std::map<int64_t, int64_t>& call_ns() const { return call_ns_; }
+
+  double ComputeUs() const {
+    double sum = 0;
+    for (const Visit& visit : visits_) sum += static_cast<double>(visit.compute_ns) / kNsPerUs;
+    return sum;
+  }
+
+ private:
+  std::vector<Visit> visits_;
+  std::set<std::pair<int64_t, int64_t>> seen_;
+  std::map<int64_t, int64_t> call_ns_;
+  bool has_call_times_ = true;
+};
+
+// The k-th call of a class that is a send: who receives it, by its own k-th receive.
+struct Arrival {
+  int64_t sender = 0;
+  int64_t bytes = 0;
+  int32_t tag = 0;
+};
+
+class CallWorkload final : public GeneratedWorkload {
+ public:
+  static absl::StatusOr<std::unique_ptr<CallWorkload>> Make(const WorkloadModel& model,
+                                                            const GenerateOptions& options) {
+    auto workload = std::make_unique<CallWorkload>();
+    const double ranks = options.cell.Ranks();
+    if (ranks != std::floor(ranks) || ranks > static_cast<double>(kMaxGeneratedRanks)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--nodes makes ", ranks, " ranks; expected a whole number up to ", kMaxGeneratedRanks));
+    }
+    workload->ranks_ = static_cast<int64_t>(ranks);
+    for (int64_t rank = 0; rank < workload->ranks_; ++rank) {
+      const std::optional<std::string> name =
+          RankClassOf(model.rank_classes(), rank, workload->ranks_);
+      if (!name.has_value()) {
+        return absl::FailedPreconditionError(absl::StrCat(
+            "ranks of this code are a square: ", workload->ranks_, " ranks are none; try ",
+            std::llround(
+                std::pow(std::round(std::sqrt(static_cast<double>(workload->ranks_))), 2))));
+      }
+      RETURN_IF_ERROR(workload->AddClass(model, *name, options));
+      workload->class_of_.push_back(workload->numbers_.at(*name));
+    }
+    RETURN_IF_ERROR(workload->FindGroups());
+    RETURN_IF_ERROR(workload->FindArrivals());
+    return workload;
+  }
+
+  int64_t rank_count() const override { return ranks_; }
+
+  int64_t node_count() const override {
+    int64_t nodes = 0;
+    for (const size_t number : class_of_) {
+      // A computation, and at most a send and a receive.
+      nodes += 3 * static_cast<int64_t>(classes_[number].visits().size());
+    }
+    return nodes;
+  }
+
+  void AddRank(int64_t rank, RankProgram* program) const override {
+    size_t next_arrival = 0;
+    std::vector<NodeIndex> last, begun;
+    for (const Visit& visit : classes_[class_of_[static_cast<size_t>(rank)]].visits()) {
+      if (visit.operation.kind == Kind::kWait) {
+        last.insert(last.end(), begun.begin(), begun.end());
+        begun.clear();
+      }
+      if (visit.compute_ns > 0 || last.size() > 1) {
+        last = {program->Compute(absl::StrCat("to ", visit.callsite->callsite()), {},
+                                 visit.compute_ns, last)};
+      }
+      const std::vector<NodeIndex> nodes = AddCall(rank, visit, last, &next_arrival, program);
+      if (nodes.empty()) continue;
+      if (visit.operation.is_asynchronous) {
+        begun.insert(begun.end(), nodes.begin(), nodes.end());
+      } else {
+        last = nodes;
+      }
+    }
+  }
+
+  const std::vector<ClassCalls>& classes() const { return classes_; }
+  const std::set<std::string>& notes() const { return notes_; }
+
+ private:
+  // The group of a rank: its name and members.
+  using GroupKey = std::pair<std::string, std::string>;
+  static GroupKey KeyOf(const CallsiteModel& callsite) {
+    return {callsite.stride(), callsite.length()};
+  }
+
+  absl::Status AddClass(const WorkloadModel& model, const std::string& name,
+                        const GenerateOptions& options) {
+    if (numbers_.count(name) > 0) return absl::OkStatus();
+    for (const ControlFlow& flow : model.flows()) {
+      if (flow.rank_class() != name) continue;
+      ASSIGN_OR_RETURN(ClassCalls calls, ClassCalls::Make(model, flow, options.cell, options.seed));
+      numbers_[name] = classes_.size();
+      classes_.push_back(std::move(calls));
+      return absl::OkStatus();
+    }
+    return absl::FailedPreconditionError(
+        model.flows_size() == 0
+            ? "the model has no control flow: trace models do not say in which order calls come; "
+              "fit it to traces of A-mpiP, to profiles of a job or to its Chakra traces"
+            : absl::StrCat("ranks '", name, "' were never measured"));
+  }
+
+  // Groups of one rule are numbered by their first rank.
+  absl::Status FindGroups() {
+    for (const ClassCalls& calls : classes_) {
+      for (const Visit& visit : calls.visits()) {
+        if (visit.operation.kind != Kind::kCollective) continue;
+        const GroupKey key = KeyOf(*visit.callsite);
+        if (groups_.count(key) > 0) continue;
+        std::map<int64_t, int64_t>& by_first_rank = groups_[key];
+        for (int64_t rank = 0; rank < ranks_; ++rank) {
+          const std::optional<std::vector<int64_t>> members =
+              GroupOf(*visit.callsite, rank, ranks_);
+          if (!members.has_value()) {
+            return absl::FailedPreconditionError(
+                absl::StrCat("callsite ", visit.callsite->callsite(), " communicates in groups of ",
+                             visit.callsite->length(), " ranks, every ", visit.callsite->stride(),
+                             ": there are none of ", ranks_, " ranks (n)"));
+          }
+          if (static_cast<int64_t>(members->size()) == ranks_) break;
+          if (by_first_rank.insert({members->front(), next_group_}).second) ++next_group_;
+        }
+      }
+    }
+    return CheckGroupCount(next_group_ - 1, "predict for fewer nodes");
+  }
+
+  // What is sent to whom, in the order of calls, for receives that do not say from whom.
+  absl::Status FindArrivals() {
+    arrivals_.resize(static_cast<size_t>(ranks_));
+    size_t most = 0;
+    for (const ClassCalls& calls : classes_) most = std::max(most, calls.visits().size());
+    for (size_t i = 0; i < most; ++i) {
+      for (int64_t rank = 0; rank < ranks_; ++rank) {
+        const std::vector<Visit>& visits = classes_[class_of_[static_cast<size_t>(rank)]].visits();
+        if (i >= visits.size()) continue;
+        const Visit& visit = visits[i];
+        const bool sends =
+            visit.operation.kind == Kind::kSend || visit.operation.kind == Kind::kSendReceive;
+        if (!sends || !visit.callsite->has_peer()) continue;
+        const PeerRule& rule = visit.callsite->peer();
+        const Peer target = TargetOf(rule, rank, ranks_, visit.number);
+        const bool is_paired = visit.operation.kind == Kind::kSend ||
+                               SourceOf(rule, rank, ranks_, visit.number).is_known;
+        if (!target.is_known || !is_paired) {
+          return absl::FailedPreconditionError(absl::StrCat(
+              "the rule of callsite ", visit.callsite->callsite(), " does not tell whom rank ",
+              rank, " of ", ranks_, " exchanges messages with"));
+        }
+        if (visit.operation.kind != Kind::kSend || !target.rank.has_value()) continue;
+        arrivals_[static_cast<size_t>(*target.rank)].push_back(
+            {rank, MessageBytes(visit), TagOf(visit)});
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  static int64_t MessageBytes(const Visit& visit) { return std::max<int64_t>(1, visit.bytes); }
+  static int32_t TagOf(const Visit& visit) {
+    return static_cast<int32_t>(visit.callsite->callsite() % (1 << 20));
+  }
+
+  std::vector<NodeIndex> AddCall(int64_t rank, const Visit& visit,
+                                 const std::vector<NodeIndex>& after, size_t* next_arrival,
+                                 RankProgram* program) const {
+    const std::string name = NodeName(*visit.callsite);
+    std::vector<NodeIndex> nodes;
+    switch (visit.operation.kind) {
+      case Kind::kCollective:
+        return AddCollective(rank, visit, name, after, program);
+      case Kind::kReceive: {
+        const std::vector<Arrival>& arrivals = arrivals_[static_cast<size_t>(rank)];
+        // What nobody sends is told by the check of the whole.
+        if (*next_arrival >= arrivals.size()) break;
+        const Arrival& arrival = arrivals[(*next_arrival)++];
+        if (arrival.sender == rank) break;
+        nodes.push_back(
+            program->Receive(name, {arrival.sender, arrival.bytes, arrival.tag}, after));
+        break;
+      }
+      case Kind::kSend:
+      case Kind::kSendReceive: {
+        if (!visit.callsite->has_peer()) break;
+        const PeerRule& rule = visit.callsite->peer();
+        const Peer target = TargetOf(rule, rank, ranks_, visit.number);
+        if (target.rank.has_value() && *target.rank != rank) {
+          nodes.push_back(
+              program->Send(name, {*target.rank, MessageBytes(visit), TagOf(visit)}, after));
+        }
+        if (visit.operation.kind == Kind::kSend) break;
+        const Peer source = SourceOf(rule, rank, ranks_, visit.number);
+        if (source.rank.has_value() && *source.rank != rank) {
+          nodes.push_back(
+              program->Receive(name, {*source.rank, MessageBytes(visit), TagOf(visit)}, after));
+        }
+        break;
+      }
+      case Kind::kLocal:
+      case Kind::kWait:
+        break;
+    }
+    return nodes;
+  }
+
+  std::vector<NodeIndex> AddCollective(int64_t rank, const Visit& visit, const std::string& name,
+                                       const std::vector<NodeIndex>& after,
+                                       RankProgram* program) const {
+    const std::vector<int64_t> members = *GroupOf(*visit.callsite, rank, ranks_);
+    if (members.size() < 2) return {};
+    const bool is_barrier = visit.operation.collective == CollectiveKind::kBarrier;
+    int64_t bytes = is_barrier ? kBarrierBytes : std::max<int64_t>(1, visit.bytes);
+    if (visit.operation.is_per_member) bytes *= static_cast<int64_t>(members.size());
+    const ChakraProtoMsg::CollectiveCommType type =
+        SimulatedCommTypeOf(visit.operation.collective).value_or(ChakraProtoMsg::ALL_REDUCE);
+    if (type == ChakraProtoMsg::ALL_GATHER && bytes < kMinAllGatherBytes) {
+      bytes = kMinAllGatherBytes;
+      notes_.insert(absl::StrCat("all-gathers of fewer than ", kMinAllGatherBytes,
+                                 " bytes have that many, which simulators need"));
+    }
+    if (is_barrier) {
+      notes_.insert(absl::StrCat("barriers are all-reduces of ", kBarrierBytes, " bytes"));
+    } else if (IsApproximated(visit.operation.collective)) {
+      notes_.insert(absl::StrCat(visit.callsite->operation(), " is written as ",
+                                 ChakraProtoMsg::CollectiveCommType_Name(type),
+                                 ", the nearest that simulators have"));
+    }
+    ProcessGroup group;
+    group.ranks = members;
+    if (static_cast<int64_t>(members.size()) < ranks_) {
+      group.name = absl::StrCat(groups_.at(KeyOf(*visit.callsite)).at(members.front()));
+    }
+    return {program->Collective(name, type, bytes, program->AddGroup(group), after)};
+  }
+
+  int64_t ranks_ = 0;
+  std::vector<ClassCalls> classes_;
+  // By the name of a class, and by rank.
+  std::map<std::string, size_t> numbers_;
+  std::vector<size_t> class_of_;
+  // By rule, by first rank: the number of the group.
+  std::map<GroupKey, std::map<int64_t, int64_t>> groups_;
+  int64_t next_group_ = 1;
+  // By receiver.
+  std::vector<std::vector<Arrival>> arrivals_;
+  mutable std::set<std::string> notes_;
+};
+
+// Runs the workload, so that nothing is written that would wait for ever, with what calls took when
+// they were measured.
+absl::StatusOr<GraphReplay> Replay(const CallWorkload& workload) {
+  ASSIGN_OR_RETURN(ExecutionGraph graph, BuildWorkloadGraph(workload));
+  std::map<std::string, int64_t> durations;
+  for (const ClassCalls& calls : workload.classes()) {
+    for (const Visit& visit : calls.visits()) {
+      const auto found = calls.call_ns().find(visit.callsite->callsite());
+      if (found != calls.call_ns().end()) durations[NodeName(*visit.callsite)] = found->second;
+    }
+  }
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    if (graph.communication(node) == nullptr) continue;
+    const auto found = durations.find(std::string(graph.name(node)));
+    if (found != durations.end()) graph.set_duration_ns(node, found->second);
+  }
+  const CommunicationMatch match(graph);
+  if (!match.problems().empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("ranks would not communicate alike: ", match.problems().front().text,
+                     "; the classes of ranks, or their branches, do not fit together"));
+  }
+  return ReplayAsSimulator(graph, match);
+}
+
+// Generates the largest measured cell of each class again.
+absl::Status AddSelfChecks(const WorkloadModel& model, uint64_t seed, CallWorkloadReport* report) {
+  for (const ControlFlow& flow : model.flows()) {
+    const MeasuredCell* largest = nullptr;
+    for (const MeasuredCell& cell : model.measured()) {
+      if (cell.rank_class() != flow.rank_class() || !(cell.calls() > 0)) continue;
+      if (largest == nullptr || std::make_pair(cell.nodes(), cell.size()) >
+                                    std::make_pair(largest->nodes(), largest->size())) {
+        largest = &cell;
+      }
+    }
+    if (largest == nullptr) continue;
+    WorkloadCell cell;
+    cell.nodes = largest->nodes();
+    cell.size = largest->size();
+    cell.kind = {largest->threads(), largest->ranks_per_node(), largest->rank_class()};
+    ASSIGN_OR_RETURN(const ClassCalls calls, ClassCalls::Make(model, flow, cell, seed));
+    SelfCheck& check = *report->add_self_check();
+    check.set_nodes(cell.nodes);
+    check.set_size(cell.size);
+    check.set_rank_class(flow.rank_class());
+    check.set_measured_calls(largest->calls());
+    check.set_measured_bytes(largest->bytes());
+    check.set_measured_us(largest->total_us());
+    check.set_calls(static_cast<double>(calls.visits().size()));
+    double us = calls.ComputeUs();
+    bool is_first = true;
+    for (const Visit& visit : calls.visits()) {
+      check.set_bytes(check.bytes() + static_cast<double>(visit.bytes));
+      const auto call = calls.call_ns().find(visit.callsite->callsite());
+      // The first call has no transition that it ends.
+      if (!is_first && call != calls.call_ns().end()) {
+        us += static_cast<double>(call->second) / kNsPerUs;
+      }
+      is_first = false;
+    }
+    check.set_us(us);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+CallOperation OperationOf(absl::string_view name) {
+  struct Entry {
+    absl::string_view name;
+    CallOperation operation;
+  };
+  const auto collective = [](CollectiveKind kind, bool is_per_member = false) {
+    CallOperation operation;
+    operation.kind = Kind::kCollective;
+    operation.collective = kind;
+    operation.is_per_member = is_per_member;
+    return operation;
+  };
+  const auto other = [](Kind kind) {
+    CallOperation operation;
+    operation.kind = kind;
+    return operation;
+  };
+  static const auto& entries = *new std::vector<Entry>{
+      {"allreduce", collective(CollectiveKind::kAllReduce)},
+      {"allgather", collective(CollectiveKind::kAllGather)},
+      {"allgatherv", collective(CollectiveKind::kAllGather)},
+      {"alltoall", collective(CollectiveKind::kAllToAll, /*is_per_member=*/true)},
+      {"alltoallv", collective(CollectiveKind::kAllToAll)},
+      {"alltoallw", collective(CollectiveKind::kAllToAll)},
+      {"reduce_scatter", collective(CollectiveKind::kReduceScatter)},
+      {"reduce_scatter_block", collective(CollectiveKind::kReduceScatter)},
+      {"bcast", collective(CollectiveKind::kCollectiveBroadcast)},
+      {"reduce", collective(CollectiveKind::kCollectiveReduce)},
+      {"scan", collective(CollectiveKind::kCollectiveReduce)},
+      {"exscan", collective(CollectiveKind::kCollectiveReduce)},
+      {"gather", collective(CollectiveKind::kCollectiveGather)},
+      {"gatherv", collective(CollectiveKind::kCollectiveGather)},
+      {"scatter", collective(CollectiveKind::kCollectiveScatter)},
+      {"scatterv", collective(CollectiveKind::kCollectiveScatter)},
+      {"barrier", collective(CollectiveKind::kBarrier)},
+      {"send", other(Kind::kSend)},
+      {"bsend", other(Kind::kSend)},
+      {"rsend", other(Kind::kSend)},
+      {"ssend", other(Kind::kSend)},
+      {"recv", other(Kind::kReceive)},
+      {"sendrecv", other(Kind::kSendReceive)},
+      {"sendrecv_replace", other(Kind::kSendReceive)},
+      {"wait", other(Kind::kWait)},
+      {"waitall", other(Kind::kWait)},
+      {"waitany", other(Kind::kWait)},
+      {"waitsome", other(Kind::kWait)}};
+  const bool is_mpi = absl::ConsumePrefix(&name, "MPI_");
+  if (!is_mpi) {
+    // Chakra's names: those of its types, SEND and RECV.
+    if (name == "SEND") return other(Kind::kSend);
+    if (name == "RECV") return other(Kind::kReceive);
+    ChakraProtoMsg::CollectiveCommType type;
+    if (!ChakraProtoMsg::CollectiveCommType_Parse(std::string(name), &type)) return {};
+    const std::optional<CollectiveKind> kind = CollectiveKindOf(type);
+    return kind.has_value() ? collective(*kind) : CallOperation();
+  }
+  const auto find = [&](absl::string_view text) -> const Entry* {
+    for (const Entry& entry : entries) {
+      if (absl::EqualsIgnoreCase(entry.name, text)) return &entry;
+    }
+    return nullptr;
+  };
+  if (const Entry* entry = find(name)) return entry->operation;
+  // MPI_Isend, MPI_Iallreduce.
+  if (absl::ConsumePrefix(&name, "I")) {
+    if (const Entry* entry = find(name)) {
+      CallOperation operation = entry->operation;
+      operation.is_asynchronous = operation.kind != Kind::kWait;
+      return operation;
+    }
+  }
+  return {};
+}
+
+absl::StatusOr<CallWorkloadReport> GenerateWorkload(FileSystem& file_system,
+                                                    const WorkloadModel& model,
+                                                    const std::string& prefix,
+                                                    const GenerateOptions& options) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<CallWorkload> workload,
+                   CallWorkload::Make(model, options));
+  if (workload->node_count() > kMaxTraceNodes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the workload would have up to ", WithThousands(workload->node_count()),
+                     " nodes; at most ", WithThousands(kMaxTraceNodes),
+                     ": generate for fewer nodes, or fit a trace of fewer iterations"));
+  }
+  ASSIGN_OR_RETURN(const GraphReplay replay, Replay(*workload));
+  CallWorkloadReport report;
+  RETURN_IF_ERROR(AddSelfChecks(model, options.seed, &report));
+  ASSIGN_OR_RETURN(const ChakraGenerateReport written,
+                   WriteGeneratedWorkload(file_system, *workload, prefix, options.progress));
+  report.set_nodes(options.cell.nodes);
+  report.set_size(options.cell.size);
+  report.set_ranks(workload->rank_count());
+  report.set_trace_nodes(written.nodes());
+  bool has_call_times = true;
+  for (const ClassCalls& calls : workload->classes()) {
+    report.set_calls(std::max(report.calls(), static_cast<int64_t>(calls.visits().size())));
+    report.set_compute_us(std::max(report.compute_us(), calls.ComputeUs()));
+    has_call_times &= calls.has_call_times();
+  }
+  if (has_call_times) {
+    report.set_replayed_us(static_cast<double>(replay.makespan_ns) / kNsPerUs);
+  } else {
+    report.add_notes(
+        "nobody measured how long calls took, so that computation contains them, and a simulator "
+        "adds its own: give the report of mpiP that was written with the traces to fit, as "
+        "--callsites");
+  }
+  std::map<std::string, ScaledTraffic> traffic;
+  for (const GeneratedCommunication& entry : written.communication()) {
+    ScaledTraffic& of_kind = traffic[entry.kind()];
+    of_kind.set_kind(entry.kind());
+    of_kind.set_nodes(of_kind.nodes() + entry.nodes());
+    of_kind.set_bytes(of_kind.bytes() + entry.nodes() * entry.bytes());
+  }
+  for (const auto& [kind, of_kind] : traffic) *report.add_traffic() = of_kind;
+  for (const GeneratedRank& rank : written.ranks()) report.add_files(rank.path());
+  if (!written.comm_groups().empty()) report.add_files(written.comm_groups());
+  for (const std::string& note : workload->notes()) report.add_notes(note);
+  return report;
+}
+
+std::string FormatCallWorkload(const CallWorkloadReport& report) {
+  using Align = TextTable::Align;
+  std::string text = absl::StrFormat(
+      "%g nodes, size %g: %d ranks of up to %s calls, %s trace nodes\ncomputation of a rank %.3f "
+      "ms",
+      report.nodes(), report.size(), report.ranks(), WithThousands(report.calls()),
+      WithThousands(report.trace_nodes()), report.compute_us() / 1000);
+  if (report.has_replayed_us()) {
+    absl::StrAppend(&text, absl::StrFormat("; with calls as they were measured %.3f ms",
+                                           report.replayed_us() / 1000));
+  }
+  TextTable traffic(
+      {{"communication", Align::kLeft}, {"nodes", Align::kRight}, {"bytes", Align::kRight}});
+  for (const ScaledTraffic& kind : report.traffic()) {
+    traffic.AddRow({kind.kind(), WithThousands(kind.nodes()), WithThousands(kind.bytes())});
+  }
+  absl::StrAppend(&text, "\n\n", traffic.ToString(), "\n");
+  TextTable checks({{"generated again", Align::kLeft},
+                    {"measured", Align::kRight},
+                    {"generated", Align::kRight}});
+  for (const SelfCheck& check : report.self_check()) {
+    const std::string cell = absl::StrFormat("%g nodes, size %g, ranks '%s': ", check.nodes(),
+                                             check.size(), Printable(check.rank_class()));
+    const auto row = [&](absl::string_view what, double measured, double generated) {
+      checks.AddRow({absl::StrCat(cell, what), absl::StrFormat("%.0f", measured),
+                     absl::StrFormat("%.0f", generated)});
+    };
+    row("calls", check.measured_calls(), check.calls());
+    row("bytes", check.measured_bytes(), check.bytes());
+    row("us", check.measured_us(), check.us());
+  }
+  if (report.self_check_size() > 0) absl::StrAppend(&text, checks.ToString(), "\n");
+  for (const std::string& note : report.notes()) {
+    absl::StrAppend(&text, "note: ", Printable(note), "\n");
+  }
+  return text;
+}
+
+}  // namespace meridian

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The graph of callsites as it was measured: what calls, how often control goes from one to the next,
+// how long that takes and how many bytes move. For people (DOT) and for other tools (JSON).
+#ifndef WORKLOAD_MODEL_CALLSITE_GRAPH_H_
+#define WORKLOAD_MODEL_CALLSITE_GRAPH_H_
+
+#include <string>
+#include <vector>
+
+#include "workload_model/measurements.h"
+#include "workload_model/workload_model.pb.h"
+
+namespace meridian {
+
+// Of runs that have calls.
+CallsiteGraph MakeCallsiteGraph(const std::vector<RunMeasurements>& runs);
+
+// Returns the graph in the language of Graphviz; edges are as wide as their share of the time.
+std::string CallsiteGraphDot(const CallsiteGraph& graph);
+
+}  // namespace meridian
+
+#endif  // WORKLOAD_MODEL_CALLSITE_GRAPH_H_
