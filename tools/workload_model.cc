@@ -8,6 +8,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -21,6 +22,7 @@
 #include "workload_model/call_traces.h"
 #include "workload_model/call_workload.h"
 #include "workload_model/callsite_graph.h"
+#include "workload_model/ember_motif.h"
 #include "workload_model/measurements.h"
 #include "workload_model/model_files.h"
 #include "workload_model/models.h"
@@ -55,7 +57,8 @@ ABSL_FLAG(
     std::string, cells, "",
     "A table of nodes, size and threads where names do not tell: lines file,nodes,size,threads.");
 ABSL_FLAG(std::string, models, "auto",
-          "Of times: auto, the simplest normal form that what is left out bears; or CONSTANT, "
+          "Of times: auto, the simplest normal form that predicts runs it was not fitted to; or "
+          "CONSTANT, "
           "EXPONENTIAL, BILINEAR, POLYNOMIAL, NORMAL for all.");
 ABSL_FLAG(int32_t, order, 2, "Of polynomials: 1 to 4.");
 ABSL_FLAG(std::string, callsites, "",
@@ -69,6 +72,9 @@ ABSL_FLAG(
     std::string, graph, "",
     "Also writes the graph of callsites, as it was measured, to this file: for Graphviz if it "
     "ends in .dot, else as JSON.");
+ABSL_FLAG(std::string, format, "chakra",
+          "chakra: execution traces; ember: a motif of SST's Ember, OUTPUT.cc, and its SDL, "
+          "OUTPUT.py.");
 ABSL_FLAG(std::string, csv, "", "Also writes the compared cells to this file.");
 ABSL_FLAG(std::string, model, "",
           "A file that workload_model fit has written, or one in the form of the Ember motif.");
@@ -229,7 +235,7 @@ absl::StatusOr<std::vector<RunMeasurements>> ReadMeasured(const MeasuredInputs& 
   return runs;
 }
 
-// Models of times as the motif has them: it counts by itself, and knows no first time.
+// Of a file in the form of the motif, which counts by itself and knows no first time.
 std::vector<CallModel> TimesOf(const WorkloadModel& model) {
   return std::vector<CallModel>(model.models().begin(), model.models().end());
 }
@@ -333,7 +339,8 @@ absl::StatusOr<WorkloadEvaluation> EvaluateModelFile(const std::vector<CallModel
       EvaluatedMessage& message = *result.add_messages();
       message.set_callsite(call.source());
       message.set_type(call.value().type());
-      message.set_bytes(EvaluateModel(call.value(), cell));
+      ASSIGN_OR_RETURN(const double value, FiniteValue(call, cell));
+      message.set_bytes(value);
       if (ember) {
         ASSIGN_OR_RETURN(const double bytes, EmberModel(call.value(), 1).Next(cell));
         message.set_bytes(bytes);
@@ -349,7 +356,8 @@ absl::StatusOr<WorkloadEvaluation> EvaluateModelFile(const std::vector<CallModel
       ASSIGN_OR_RETURN(const double ns, EmberModel(call.value(), 1000).Next(cell));
       transition.set_us(ns / 1000);
     } else {
-      transition.set_us(EvaluateModel(call.value(), cell));
+      ASSIGN_OR_RETURN(const double us, FiniteValue(call, cell));
+      transition.set_us(us);
     }
     total += transition.us();
   }
@@ -385,14 +393,47 @@ absl::StatusOr<int> Evaluate() {
   return PrintReport(evaluation, FormatWorkloadEvaluation);
 }
 
+// The motif is called as its files: letters and digits, which C++ and Python can.
+absl::StatusOr<int> GenerateEmber(const WorkloadModel& model, const GenerateOptions& options,
+                                  const std::string& output) {
+  std::string name(output.substr(output.rfind('/') + 1));
+  const bool is_name = !name.empty() && absl::ascii_isalpha(name[0]) &&
+                       std::all_of(name.begin(), name.end(), absl::ascii_isalnum);
+  if (!is_name) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--output: '", name,
+        "' is no name of a motif; expected letters and digits, e.g. --output=motif/Bfs"));
+  }
+  const std::string source = absl::StrCat(output, ".cc"), sdl = absl::StrCat(output, ".py");
+  RETURN_IF_ERROR(CheckOutputPaths({UserPath(FLAGS_model)}, {source, sdl}));
+  ASSIGN_OR_RETURN(const EmberMotif motif, MakeEmberMotif(model, options.cell, options.seed, name));
+  RETURN_IF_ERROR(WriteOutput(FileSystem::Posix(), source, motif.source));
+  RETURN_IF_ERROR(WriteOutput(FileSystem::Posix(), sdl, motif.sdl));
+  CallWorkloadReport report;
+  report.set_nodes(options.cell.nodes);
+  report.set_size(options.cell.size);
+  report.set_ranks(static_cast<int64_t>(options.cell.Ranks()));
+  report.add_files(source);
+  report.add_files(sdl);
+  report.add_notes(
+      "put the .cc into ember/mpi/motifs/ of SST's elements and name it in their Makefile");
+  return PrintReport(report, FormatCallWorkload);
+}
+
 absl::StatusOr<int> Generate() {
   ASSIGN_OR_RETURN(const WorkloadModel model, ReadModel("control flow"));
   ASSIGN_OR_RETURN(const std::string output,
                    RequiredPath(FLAGS_output, "prefix", "et/large for et/large.0.et, ..."));
-  RETURN_IF_ERROR(
-      CheckOutputPrefix("--output", output, {".et", ".comm_groups.json"}, {UserPath(FLAGS_model)}));
+  const std::string format = absl::GetFlag(FLAGS_format);
   GenerateOptions options;
   ASSIGN_OR_RETURN(options.cell, AskedCell());
+  if (format == "ember") return GenerateEmber(model, options, output);
+  if (format != "chakra") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--format=", format, " is neither chakra nor ember"));
+  }
+  RETURN_IF_ERROR(
+      CheckOutputPrefix("--output", output, {".et", ".comm_groups.json"}, {UserPath(FLAGS_model)}));
   ASSIGN_OR_RETURN(
       const CallWorkloadReport report,
       GenerateWorkload(FileSystem::Posix(), model, output, WithProgress(options, "writing", 0)));
@@ -512,8 +553,10 @@ int Run(int argc, char** argv) {
          "Writes a run that was not yet made as Chakra traces, which simulators run: the "
          "control flow of the model, with its times, bytes, groups and peers.",
          {"workload_model generate --model=M.json --nodes=256 --size=26 "
-          "--output=et/large"},
-         {"model", "nodes", "size", "threads", "ranks_per_node", "output"}},
+          "--output=et/large",
+          "workload_model generate --model=M.json --nodes=256 --size=26 "
+          "--format=ember --output=motif/Search"},
+         {"model", "nodes", "size", "threads", "ranks_per_node", "format", "output"}},
         argc - 1, argv + 1, Generate);
   }
   if (what == "scale") {

@@ -19,10 +19,6 @@ namespace {
 constexpr absl::string_view kHeader = "callsite,op,dur_us,sendSize_B,dest_group,dest_global,region";
 constexpr size_t kShownCharacters = 60;
 
-std::vector<absl::string_view> Words(absl::string_view line) {
-  return absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
-}
-
 bool ParseTime(absl::string_view word, double* us) {
   return absl::SimpleAtod(word, us) && std::isfinite(*us);
 }
@@ -101,11 +97,15 @@ absl::Status LineError(const std::string& name, int64_t line, absl::string_view 
 
 }  // namespace
 
+std::vector<absl::string_view> Words(absl::string_view line) {
+  return absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
+}
+
 bool IsCallTrace(absl::string_view text) {
+  // The program may have printed something first; models have no such lines anywhere.
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     line = absl::StripAsciiWhitespace(line);
-    if (line.empty()) continue;
-    return absl::StartsWith(line, "TRACE ") || line == kHeader;
+    if (absl::StartsWith(line, "TRACE ") || line == kHeader) return true;
   }
   return false;
 }
@@ -130,7 +130,7 @@ absl::StatusOr<std::vector<TracedCall>> ParseCallTrace(absl::string_view text,
     if (!call.has_value()) {
       return LineError(
           name, number,
-          absl::StrCat("'", Printable(line.substr(0, kShownCharacters)),
+          absl::StrCat("'", Printable(FirstCharacters(line, kShownCharacters)),
                        "' is no call; expected e.g. '",
                        is_second_form ? "1,MPI_Isend,12.0,4,1,1,main"
                                       : "TRACE 1 -> 2 501.0 MPI_Allreduce coll 0xc4 8 to 0 1",
@@ -155,7 +155,8 @@ absl::StatusOr<std::vector<Callsite>> ParseCallsites(absl::string_view text,
     line = absl::StripAsciiWhitespace(line);
     if (absl::ConsumePrefix(&line, "@--- Callsites:")) {
       inside = true;
-      if (!absl::SimpleAtoi(Words(line)[0], &announced) || announced < 0) {
+      const std::vector<absl::string_view> words = Words(line);
+      if (words.empty() || !absl::SimpleAtoi(words[0], &announced) || announced < 0) {
         return LineError(name, number, "the number of callsites is no number");
       }
       continue;
@@ -170,6 +171,8 @@ absl::StatusOr<std::vector<Callsite>> ParseCallsites(absl::string_view text,
     std::vector<int64_t> numbers(columns);
     bool is_row = columns > 0 && words.size() > columns;
     for (size_t i = 0; i < columns && is_row; ++i) is_row = absl::SimpleAtoi(words[i], &numbers[i]);
+    // A file or an address, and on the innermost level the operation.
+    if (is_row && numbers.back() == 0) is_row = words.size() > columns + 1;
     if (!is_row || numbers.back() < 0) {
       return LineError(name, number, "this is no row of the table of callsites");
     }

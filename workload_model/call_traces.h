@@ -42,7 +42,10 @@ struct TracedCall {
   std::optional<double> call_us;
 };
 
-// True for text that begins as such a trace does.
+// Splits at blanks and tabs.
+std::vector<absl::string_view> Words(absl::string_view line);
+
+// True for text in which there is a line of such a trace.
 bool IsCallTrace(absl::string_view text);
 
 // InvalidArgument with file and line for a line that is no call; lines that are not the tracer's at

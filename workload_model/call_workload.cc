@@ -21,6 +21,7 @@
 #include "chakra_export/graph/graph_replay.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "workload_model/control_flow.h"
+#include "workload_model/evaluated_flow.h"
 #include "workload_model/rank_classes.h"
 #include "workload_model/rank_patterns.h"
 #include "xla_profiler/base/errors.h"
@@ -37,8 +38,6 @@ constexpr int64_t kMaxCalls = 5000000;
 // round.
 constexpr int64_t kBarrierBytes = 64;
 constexpr double kNsPerUs = 1000;
-constexpr double kMaxComputeUs = 1e12;
-constexpr double kMaxBytes = 1e15;
 
 using Kind = CallOperation::Kind;
 
@@ -52,31 +51,6 @@ struct Visit {
   int64_t number = 0;
 };
 
-// What happens between two calls: of the first time and of others, the call at the end aside where
-// that is known.
-struct Times {
-  int64_t first_ns = 0;
-  int64_t steady_ns = 0;
-};
-
-int64_t Nanoseconds(double us) {
-  return std::llround(kNsPerUs * std::clamp(us, 0.0, kMaxComputeUs));
-}
-
-bool IsOfKind(const CallModel& call, const CellKind& kind) {
-  return call.threads() == kind.threads &&
-         std::max<int64_t>(1, call.ranks_per_node()) == kind.ranks_per_node &&
-         (call.rank_class() == kind.rank_class ||
-          (call.rank_class().empty() && kind.rank_class == "all"));
-}
-
-// What calls themselves took when they were measured: what is left of a transition without its
-// computation.
-double CallUs(const CallModel& call, const WorkloadCell& cell) {
-  if (!call.has_compute()) return 0;
-  return std::max(0.0, EvaluateModel(call.value(), cell) - EvaluateModel(call.compute(), cell));
-}
-
 std::string NodeName(const CallsiteModel& callsite) {
   return absl::StrCat(callsite.operation(), " at ", callsite.callsite());
 }
@@ -85,53 +59,25 @@ std::string NodeName(const CallsiteModel& callsite) {
 class ClassCalls {
  public:
   static absl::StatusOr<ClassCalls> Make(const WorkloadModel& model, const ControlFlow& flow,
-                                         WorkloadCell cell, uint64_t seed) {
-    cell.kind.rank_class = flow.rank_class();
+                                         const WorkloadCell& cell, uint64_t seed) {
     ClassCalls result;
-    std::map<std::pair<int64_t, int64_t>, Times> times;
-    for (const CallModel& call : model.models()) {
-      if (!IsOfKind(call, cell.kind)) continue;
-      const double call_us = CallUs(call, cell);
-      const double steady = EvaluateModel(call.has_compute() ? call.compute() : call.value(), cell);
-      const double first = EvaluateModel(call.first(), cell) - call_us;
-      times[{call.source(), call.destination()}] = {Nanoseconds(first), Nanoseconds(steady)};
-      result.has_call_times_ &= call.has_compute();
-      // A callsite that is reached from several takes what it takes from the last.
-      result.call_ns_[call.destination()] = Nanoseconds(call_us);
-    }
-    if (times.empty()) {
-      return absl::NotFoundError(absl::StrCat(
-          "there is no model of ", cell.kind.threads, " threads and ", cell.kind.ranks_per_node,
-          " ranks per node for ranks '", cell.kind.rank_class, "'"));
-    }
-    std::map<int64_t, int64_t> bytes;
-    for (const CallModel& call : model.messages()) {
-      if (!IsOfKind(call, cell.kind)) continue;
-      bytes[call.source()] =
-          std::llround(std::clamp(EvaluateModel(call.value(), cell), 0.0, kMaxBytes));
-    }
-    std::map<int64_t, const CallsiteModel*> callsites;
-    for (const CallsiteModel& callsite : flow.callsites()) {
-      callsites[callsite.callsite()] = &callsite;
-    }
+    ASSIGN_OR_RETURN(EvaluatedFlow evaluated, EvaluateFlow(model, flow, cell));
     ASSIGN_OR_RETURN(const std::vector<int64_t> path, WalkControlFlow(flow, cell, seed, kMaxCalls));
     int64_t source = 0;
     std::map<int64_t, std::vector<int64_t>> numbers;
+    std::set<Transition> seen;
     for (size_t i = 0; i < path.size(); ++i) {
-      const auto found = callsites.find(path[i]);
-      if (found == callsites.end()) {
+      const auto found = evaluated.callsites.find(path[i]);
+      if (found == evaluated.callsites.end()) {
         return absl::FailedPreconditionError(
             absl::StrCat("the model does not say what callsite ", path[i], " does"));
       }
       Visit& visit = result.visits_.emplace_back();
       visit.callsite = found->second;
-      if (!visit.callsite->unexplained().empty()) {
-        return absl::FailedPreconditionError(
-            absl::StrCat("callsite ", path[i], " (", Printable(visit.callsite->operation()),
-                         ") can not be generated: ", Printable(visit.callsite->unexplained())));
-      }
       visit.operation = OperationOf(visit.callsite->operation());
-      if (const auto size = bytes.find(path[i]); size != bytes.end()) visit.bytes = size->second;
+      if (const auto bytes = evaluated.bytes.find(path[i]); bytes != evaluated.bytes.end()) {
+        visit.bytes = bytes->second;
+      }
       if (visit.callsite->has_peer() && visit.callsite->peer().by_visit() != 0) {
         std::vector<int64_t>& of_callsite = numbers[path[i]];
         if (of_callsite.empty()) {
@@ -139,19 +85,19 @@ class ClassCalls {
         }
         visit.number = of_callsite[i];
       }
-      if (const auto time = times.find({source, path[i]}); time != times.end()) {
-        const bool is_first = result.seen_.insert(time->first).second;
+      if (const auto time = evaluated.times.find({source, path[i]});
+          time != evaluated.times.end()) {
+        const bool is_first = seen.insert(time->first).second;
         visit.compute_ns = is_first ? time->second.first_ns : time->second.steady_ns;
       }
       source = path[i];
     }
+    result.evaluated_ = std::move(evaluated);
     return result;
   }
 
   const std::vector<Visit>& visits() const { return visits_; }
-  bool has_call_times() const { return has_call_times_; }
-  // By callsite.
-  const std::map<int64_t, int64_t>& call_ns() const { return call_ns_; }
+  const EvaluatedFlow& evaluated() const { return evaluated_; }
 
   double ComputeUs() const {
     double sum = 0;
@@ -161,9 +107,7 @@ class ClassCalls {
 
  private:
   std::vector<Visit> visits_;
-  std::set<std::pair<int64_t, int64_t>> seen_;
-  std::map<int64_t, int64_t> call_ns_;
-  bool has_call_times_ = true;
+  EvaluatedFlow evaluated_;
 };
 
 // The k-th call of a class that is a send: who receives it, by its own k-th receive.
@@ -247,18 +191,11 @@ class CallWorkload final : public GeneratedWorkload {
   absl::Status AddClass(const WorkloadModel& model, const std::string& name,
                         const GenerateOptions& options) {
     if (numbers_.count(name) > 0) return absl::OkStatus();
-    for (const ControlFlow& flow : model.flows()) {
-      if (flow.rank_class() != name) continue;
-      ASSIGN_OR_RETURN(ClassCalls calls, ClassCalls::Make(model, flow, options.cell, options.seed));
-      numbers_[name] = classes_.size();
-      classes_.push_back(std::move(calls));
-      return absl::OkStatus();
-    }
-    return absl::FailedPreconditionError(
-        model.flows_size() == 0
-            ? "the model has no control flow: trace models do not say in which order calls come; "
-              "fit it to traces of A-mpiP, to profiles of a job or to its Chakra traces"
-            : absl::StrCat("ranks '", name, "' were never measured"));
+    ASSIGN_OR_RETURN(const ControlFlow* flow, FlowOf(model, name));
+    ASSIGN_OR_RETURN(ClassCalls calls, ClassCalls::Make(model, *flow, options.cell, options.seed));
+    numbers_[name] = classes_.size();
+    classes_.push_back(std::move(calls));
+    return absl::OkStatus();
   }
 
   // Groups of one rule are numbered by their first rank.
@@ -413,8 +350,9 @@ absl::StatusOr<GraphReplay> Replay(const CallWorkload& workload) {
   std::map<std::string, int64_t> durations;
   for (const ClassCalls& calls : workload.classes()) {
     for (const Visit& visit : calls.visits()) {
-      const auto found = calls.call_ns().find(visit.callsite->callsite());
-      if (found != calls.call_ns().end()) durations[NodeName(*visit.callsite)] = found->second;
+      const auto found = calls.evaluated().call_ns.find(visit.callsite->callsite());
+      if (found != calls.evaluated().call_ns.end())
+        durations[NodeName(*visit.callsite)] = found->second;
     }
   }
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
@@ -460,9 +398,9 @@ absl::Status AddSelfChecks(const WorkloadModel& model, uint64_t seed, CallWorklo
     bool is_first = true;
     for (const Visit& visit : calls.visits()) {
       check.set_bytes(check.bytes() + static_cast<double>(visit.bytes));
-      const auto call = calls.call_ns().find(visit.callsite->callsite());
+      const auto call = calls.evaluated().call_ns.find(visit.callsite->callsite());
       // The first call has no transition that it ends.
-      if (!is_first && call != calls.call_ns().end()) {
+      if (!is_first && call != calls.evaluated().call_ns.end()) {
         us += static_cast<double>(call->second) / kNsPerUs;
       }
       is_first = false;
@@ -473,80 +411,6 @@ absl::Status AddSelfChecks(const WorkloadModel& model, uint64_t seed, CallWorklo
 }
 
 }  // namespace
-
-CallOperation OperationOf(absl::string_view name) {
-  struct Entry {
-    absl::string_view name;
-    CallOperation operation;
-  };
-  const auto collective = [](CollectiveKind kind, bool is_per_member = false) {
-    CallOperation operation;
-    operation.kind = Kind::kCollective;
-    operation.collective = kind;
-    operation.is_per_member = is_per_member;
-    return operation;
-  };
-  const auto other = [](Kind kind) {
-    CallOperation operation;
-    operation.kind = kind;
-    return operation;
-  };
-  static const auto& entries = *new std::vector<Entry>{
-      {"allreduce", collective(CollectiveKind::kAllReduce)},
-      {"allgather", collective(CollectiveKind::kAllGather)},
-      {"allgatherv", collective(CollectiveKind::kAllGather)},
-      {"alltoall", collective(CollectiveKind::kAllToAll, /*is_per_member=*/true)},
-      {"alltoallv", collective(CollectiveKind::kAllToAll)},
-      {"alltoallw", collective(CollectiveKind::kAllToAll)},
-      {"reduce_scatter", collective(CollectiveKind::kReduceScatter)},
-      {"reduce_scatter_block", collective(CollectiveKind::kReduceScatter)},
-      {"bcast", collective(CollectiveKind::kCollectiveBroadcast)},
-      {"reduce", collective(CollectiveKind::kCollectiveReduce)},
-      {"scan", collective(CollectiveKind::kCollectiveReduce)},
-      {"exscan", collective(CollectiveKind::kCollectiveReduce)},
-      {"gather", collective(CollectiveKind::kCollectiveGather)},
-      {"gatherv", collective(CollectiveKind::kCollectiveGather)},
-      {"scatter", collective(CollectiveKind::kCollectiveScatter)},
-      {"scatterv", collective(CollectiveKind::kCollectiveScatter)},
-      {"barrier", collective(CollectiveKind::kBarrier)},
-      {"send", other(Kind::kSend)},
-      {"bsend", other(Kind::kSend)},
-      {"rsend", other(Kind::kSend)},
-      {"ssend", other(Kind::kSend)},
-      {"recv", other(Kind::kReceive)},
-      {"sendrecv", other(Kind::kSendReceive)},
-      {"sendrecv_replace", other(Kind::kSendReceive)},
-      {"wait", other(Kind::kWait)},
-      {"waitall", other(Kind::kWait)},
-      {"waitany", other(Kind::kWait)},
-      {"waitsome", other(Kind::kWait)}};
-  const bool is_mpi = absl::ConsumePrefix(&name, "MPI_");
-  if (!is_mpi) {
-    // Chakra's names: those of its types, SEND and RECV.
-    if (name == "SEND") return other(Kind::kSend);
-    if (name == "RECV") return other(Kind::kReceive);
-    ChakraProtoMsg::CollectiveCommType type;
-    if (!ChakraProtoMsg::CollectiveCommType_Parse(std::string(name), &type)) return {};
-    const std::optional<CollectiveKind> kind = CollectiveKindOf(type);
-    return kind.has_value() ? collective(*kind) : CallOperation();
-  }
-  const auto find = [&](absl::string_view text) -> const Entry* {
-    for (const Entry& entry : entries) {
-      if (absl::EqualsIgnoreCase(entry.name, text)) return &entry;
-    }
-    return nullptr;
-  };
-  if (const Entry* entry = find(name)) return entry->operation;
-  // MPI_Isend, MPI_Iallreduce.
-  if (absl::ConsumePrefix(&name, "I")) {
-    if (const Entry* entry = find(name)) {
-      CallOperation operation = entry->operation;
-      operation.is_asynchronous = operation.kind != Kind::kWait;
-      return operation;
-    }
-  }
-  return {};
-}
 
 absl::StatusOr<CallWorkloadReport> GenerateWorkload(FileSystem& file_system,
                                                     const WorkloadModel& model,
@@ -573,7 +437,7 @@ absl::StatusOr<CallWorkloadReport> GenerateWorkload(FileSystem& file_system,
   for (const ClassCalls& calls : workload->classes()) {
     report.set_calls(std::max(report.calls(), static_cast<int64_t>(calls.visits().size())));
     report.set_compute_us(std::max(report.compute_us(), calls.ComputeUs()));
-    has_call_times &= calls.has_call_times();
+    has_call_times &= calls.evaluated().has_call_times;
   }
   if (has_call_times) {
     report.set_replayed_us(static_cast<double>(replay.makespan_ns) / kNsPerUs);
@@ -599,6 +463,13 @@ absl::StatusOr<CallWorkloadReport> GenerateWorkload(FileSystem& file_system,
 
 std::string FormatCallWorkload(const CallWorkloadReport& report) {
   using Align = TextTable::Align;
+  if (report.trace_nodes() == 0) {
+    std::string text = absl::StrFormat("%g nodes, size %g, %d ranks\n", report.nodes(),
+                                       report.size(), report.ranks());
+    for (const std::string& file : report.files()) absl::StrAppend(&text, file, "\n");
+    for (const std::string& note : report.notes()) absl::StrAppend(&text, "note: ", note, "\n");
+    return text;
+  }
   std::string text = absl::StrFormat(
       "%g nodes, size %g: %d ranks of up to %s calls, %s trace nodes\ncomputation of a rank %.3f "
       "ms",

@@ -12,43 +12,14 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
-#include "chakra_export/generate/generated_workload.h"
 #include "workload_model/models.h"
 #include "workload_model/workload_model.pb.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/hlo/collective_kind.h"
 
 namespace meridian {
-
-// What a call does to the rank that makes it.
-struct CallOperation {
-  enum class Kind : uint8_t {
-    // Nothing that a network sees.
-    kLocal,
-    kCollective,
-    kSend,
-    kReceive,
-    kSendReceive,
-    // Goes on when all that was begun before has ended.
-    kWait,
-  };
-  Kind kind = Kind::kLocal;
-  // Of collectives.
-  CollectiveKind collective = CollectiveKind::kBarrier;
-  // Whether the rank goes on before it has ended.
-  bool is_asynchronous = false;
-  // Bytes of the trace are those for one member of the group.
-  bool is_per_member = false;
-};
-
-// Of "MPI_Allreduce", "MPI_Isend", or "ALL_REDUCE", "SEND" of Chakra traces. Calls that are not known
-// are local.
-CallOperation OperationOf(absl::string_view name);
 
 struct GenerateOptions {
   // A number of nodes and a size; threads and ranks per node must have been measured.
@@ -61,9 +32,10 @@ struct GenerateOptions {
 // Writes PREFIX.<rank>.et and PREFIX.comm_groups.json. FailedPrecondition, which names the callsite, for
 // a model without control flow, for groups or peers that are not known for so many ranks, and when
 // ranks would not communicate alike or wait for each other for ever.
-absl::StatusOr<CallWorkloadReport> GenerateWorkload(FileSystem& file_system, const WorkloadModel& model,
-                                                const std::string& prefix,
-                                                const GenerateOptions& options);
+absl::StatusOr<CallWorkloadReport> GenerateWorkload(FileSystem& file_system,
+                                                    const WorkloadModel& model,
+                                                    const std::string& prefix,
+                                                    const GenerateOptions& options);
 
 std::string FormatCallWorkload(const CallWorkloadReport& report);
 

@@ -11,6 +11,8 @@
 #include "gtest/gtest.h"
 #include "workload_model/callsite_graph.h"
 #include "workload_model/control_flow.h"
+#include "workload_model/ember_motif.h"
+#include "workload_model/evaluated_flow.h"
 #include "workload_model/rank_classes.h"
 #include "workload_model/rank_patterns.h"
 #include "workload_model/run_calls.h"
@@ -389,6 +391,23 @@ TEST_F(CallWorkloadTest, ReceivesAreFedByWhatWasSent) {
   EXPECT_THAT(files.files, SizeIs(10));
   EXPECT_THAT(ReadRunCalls(FileSystem::Posix(), Prefix(), "job", 1).status().message(),
               HasSubstr("does not say when it ran"));
+}
+
+TEST(EmberMotifTest, AMotifIsASwitchOverCallsites) {
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitRuns(SearchesOf({2, 3, 4}), {}));
+  ASSERT_OK_AND_ASSIGN(const EmberMotif motif, MakeEmberMotif(model, {256, 20}, 7, "Search"));
+  EXPECT_THAT(motif.source, HasSubstr("class EmberSearchGenerator"));
+  EXPECT_THAT(motif.source, HasSubstr("AddRow(1, 16);"));
+  EXPECT_THAT(motif.source, HasSubstr("AddRow(16, 16);"));
+  EXPECT_THAT(motif.source, HasSubstr("enQ_alltoall(evQ, nullptr, 4, CHAR, nullptr, 4, CHAR, "));
+  EXPECT_THAT(motif.source, HasSubstr("Transposed(16)"));
+  EXPECT_THAT(motif.source, HasSubstr("if (visits_[6] <= 14) {"));
+  EXPECT_THAT(motif.source, HasSubstr("random_.nextUniform()"));
+  EXPECT_THAT(motif.source, testing::Not(HasSubstr("$")));
+  EXPECT_THAT(motif.sdl, HasSubstr("job.addMotif(\"Search seed=7\")"));
+  EXPECT_THAT(motif.sdl, HasSubstr("EmberMPIJob(0, 256, 1)"));
+  EXPECT_THAT(MakeEmberMotif(model, {8, 20}, 7, "Search").status().message(),
+              HasSubstr("there are none of 8 ranks"));
 }
 
 TEST(OperationTest, NamesOfCalls) {

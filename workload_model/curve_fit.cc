@@ -129,7 +129,8 @@ VectorXd FitColumns(const MatrixXd& x, const VectorXd& y, Loss loss) {
     VectorXd target = y, weights(y.size());
     std::vector<double> distances;
     for (Eigen::Index i = 0; i < y.size(); ++i) {
-      weights[i] = 1 / (fitted[i] * fitted[i]);
+      const double scale = loss == Loss::kRelative ? y[i] : fitted[i];
+      weights[i] = 1 / (scale * scale);
       const double error = std::log(y[i] / fitted[i]);
       distances.push_back(std::abs(error));
       if (loss == Loss::kLogarithmic) {
@@ -215,13 +216,14 @@ struct Fold {
 std::vector<Fold> LeaveGroupsOut(absl::Span<const MeasuredPoint> points) {
   std::vector<Fold> folds;
   const auto add = [&](const std::function<double(const WorkloadCell&)>& key) {
-    std::set<double> groups;
-    for (const MeasuredPoint& point : points) groups.insert(key(point.cell));
-    if (groups.size() < 2) return;
-    for (double group : groups) {
+    std::set<double> values;
+    for (const MeasuredPoint& point : points) values.insert(key(point.cell));
+    if (values.size() < 2) return;
+    const std::map<double, size_t> groups = GroupsToLeaveOut(values);
+    for (size_t group = 0; group <= groups.rbegin()->second; ++group) {
       Fold fold;
       for (const MeasuredPoint& point : points) {
-        (key(point.cell) == group ? fold.left_out : fold.fitted).push_back(point);
+        (groups.at(key(point.cell)) == group ? fold.left_out : fold.fitted).push_back(point);
       }
       folds.push_back(std::move(fold));
     }
@@ -241,6 +243,17 @@ double FoldLoss(const Model& model, const std::vector<MeasuredPoint>& points) {
 }
 
 }  // namespace
+
+std::map<double, size_t> GroupsToLeaveOut(const std::set<double>& values) {
+  constexpr size_t kMaxGroups = 20;
+  std::map<double, size_t> groups;
+  const size_t count = std::min(values.size(), kMaxGroups);
+  for (double value : values) {
+    const size_t position = groups.size();
+    groups[value] = position * count / values.size();
+  }
+  return groups;
+}
 
 Model FitNormal(absl::Span<const MeasuredPoint> points, absl::Span<const std::string> terms,
                 const FitOptions& options) {

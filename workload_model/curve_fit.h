@@ -13,8 +13,11 @@
 #ifndef WORKLOAD_MODEL_CURVE_FIT_H_
 #define WORKLOAD_MODEL_CURVE_FIT_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,6 +32,10 @@ struct MeasuredPoint {
   WorkloadCell cell;
   double value = 0;
 };
+
+// Puts values, in their order, into groups that are left out of a fit in turn: each for itself, or
+// neighbours together where there are very many. By value, the number of its group.
+std::map<double, size_t> GroupsToLeaveOut(const std::set<double>& values);
 
 struct FitOptions {
   // The size itself is what a node shares, not its power of two.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
@@ -27,7 +26,7 @@ constexpr char kPublishedPattern[] =
 constexpr double kOutlierMedians = 20;
 constexpr double kOutlierShare = 0.1;
 // 31 years, and a petabyte.
-constexpr double kMaxUs = 1e15;
+constexpr double kMaxValue = 1e15;
 constexpr double kMaxRanksPerNode = 1e6;
 
 absl::Status TooLarge(const std::string& file, int64_t callsite, double value) {
@@ -40,7 +39,8 @@ bool CanBe(const WorkloadCell& cell) {
          cell.kind.threads >= 1 && cell.kind.ranks_per_node >= 1;
 }
 
-CellValue Reduce(const std::vector<const std::vector<double>*>& runs) {
+// Of so many runs of the cell; those that are not there did it not at all.
+CellValue Reduce(const std::vector<const std::vector<double>*>& runs, size_t all_runs) {
   std::vector<double> counts, firsts, steadies;
   for (const std::vector<double>* values : runs) {
     counts.push_back(static_cast<double>(values->size()));
@@ -49,7 +49,9 @@ CellValue Reduce(const std::vector<const std::vector<double>*>& runs) {
                                            : Mean(absl::MakeConstSpan(*values).subspan(1)));
   }
   CellValue value;
-  value.count = Median(counts);
+  value.count = runs.size() == all_runs ? Median(counts)
+                                        : Mean(counts) * static_cast<double>(runs.size()) /
+                                              static_cast<double>(all_runs);
   value.first = Median(firsts);
   value.steady = Median(steadies);
   if (value.steady > 0) {
@@ -71,10 +73,13 @@ void AddRun(const WorkloadCell& cell, const std::map<Key, std::vector<double>>& 
 }
 
 template <typename Key>
-std::map<Key, std::map<WorkloadCell, CellValue>> ReduceAll(const ValuesOf<Key>& all) {
+std::map<Key, std::map<WorkloadCell, CellValue>> ReduceAll(
+    const ValuesOf<Key>& all, const std::map<WorkloadCell, size_t>& runs) {
   std::map<Key, std::map<WorkloadCell, CellValue>> result;
   for (const auto& [key, by_cell] : all) {
-    for (const auto& [cell, values] : by_cell) result[key][cell] = Reduce(values);
+    for (const auto& [cell, values] : by_cell) {
+      result[key][cell] = Reduce(values, runs.at(cell));
+    }
   }
   return result;
 }
@@ -96,7 +101,7 @@ void NoteOutliers(const RunMeasurements& run, std::vector<std::string>* notes) {
       if (values[i] <= kOutlierMedians * median || values[i] <= kOutlierShare * total) continue;
       notes->push_back(absl::StrFormat(
           "%s: from callsite %d to %d took %.0f us once (time %d of %d), %.0f %% of the run, where "
-          "the median is %.0f us; it stays in, with little weight",
+          "the median is %.0f us; it stays in",
           Printable(run.file), transition.first, transition.second, values[i], i + 1, values.size(),
           100 * values[i] / total, median));
     }
@@ -204,7 +209,7 @@ absl::StatusOr<RunMeasurements> MeasureCalls(std::vector<TracedCall> calls, cons
   run.run = name.run;
   for (const TracedCall& call : calls) {
     if (call.source != 0) {
-      if (call.us > kMaxUs) return TooLarge(file, call.source, call.us);
+      if (call.us > kMaxValue) return TooLarge(file, call.source, call.us);
       run.negative_times += call.us < 0 ? 1 : 0;
       const Transition transition(call.source, call.destination);
       run.times[transition].push_back(std::max(0.0, call.us));
@@ -212,7 +217,10 @@ absl::StatusOr<RunMeasurements> MeasureCalls(std::vector<TracedCall> calls, cons
         run.computes[transition].push_back(std::max(0.0, call.us - *call.call_us));
       }
     }
-    if (call.bytes.has_value()) run.messages[call.destination].push_back(*call.bytes);
+    if (call.bytes.has_value()) {
+      if (*call.bytes > kMaxValue) return TooLarge(file, call.destination, *call.bytes);
+      run.messages[call.destination].push_back(*call.bytes);
+    }
   }
   run.calls = std::move(calls);
   return run;
@@ -248,7 +256,7 @@ absl::StatusOr<RunMeasurements> ParseMeasurements(absl::string_view text, const 
     std::vector<double> values(call.value().coefficients().begin(),
                                call.value().coefficients().end());
     for (double value : values) {
-      if (value > kMaxUs && call.source() != 0) return TooLarge(file, call.source(), value);
+      if (value > kMaxValue && call.source() != 0) return TooLarge(file, call.source(), value);
       if (value >= 0) continue;
       return absl::InvalidArgumentError(absl::StrCat(Printable(file), ": callsite ", call.source(),
                                                      " has the negative value ", value));
@@ -264,7 +272,8 @@ absl::StatusOr<RunMeasurements> ParseMeasurements(absl::string_view text, const 
 
 Measurements Aggregate(const std::vector<RunMeasurements>& runs) {
   Measurements result;
-  std::set<WorkloadCell> cells;
+  // How many runs each has, with times and with messages: these may be files of their own.
+  std::map<WorkloadCell, size_t> timed, messaged;
   ValuesOf<Transition> times, computes;
   ValuesOf<int64_t> messages;
   struct Totals {
@@ -272,7 +281,8 @@ Measurements Aggregate(const std::vector<RunMeasurements>& runs) {
   };
   std::map<WorkloadCell, Totals> totals;
   for (const RunMeasurements& run : runs) {
-    cells.insert(run.cell);
+    timed[run.cell] += run.times.empty() ? 0 : 1;
+    messaged[run.cell] += run.messages.empty() ? 0 : 1;
     AddRun(run.cell, run.times, &times);
     AddRun(run.cell, run.computes, &computes);
     AddRun(run.cell, run.messages, &messages);
@@ -286,10 +296,10 @@ Measurements Aggregate(const std::vector<RunMeasurements>& runs) {
                                           " times are negative and taken for 0"));
     }
   }
-  result.cells.assign(cells.begin(), cells.end());
-  result.times = ReduceAll(times);
-  result.computes = ReduceAll(computes);
-  result.messages = ReduceAll(messages);
+  for (const auto& [cell, count] : timed) result.cells.push_back(cell);
+  result.times = ReduceAll(times, timed);
+  result.computes = ReduceAll(computes, timed);
+  result.messages = ReduceAll(messages, messaged);
   for (const auto& [cell, of_cell] : totals) {
     MeasuredCell& measured = result.measured.emplace_back();
     measured.set_nodes(cell.nodes);

@@ -54,7 +54,7 @@ struct CellValue {
   // share of it.
   double spread = 0;
 
-  double Sum() const { return count >= 1 ? first + (count - 1) * steady : count * steady; }
+  double Sum() const { return count >= 1 ? first + (count - 1) * steady : count * first; }
 };
 
 struct Measurements {

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "workload_model/call_traces.h"
 #include "workload_model/models.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/json_writer.h"
@@ -23,10 +24,6 @@ namespace {
 constexpr absl::string_view kTimesHeader = "callsite_source callsite_destination threads_per_rank";
 constexpr absl::string_view kMessagesHeader = "callsite threads_per_rank";
 constexpr size_t kMaxWord = 40;
-
-std::vector<absl::string_view> Words(absl::string_view line) {
-  return absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
-}
 
 bool IsType(absl::string_view word) {
   return word == kConstant || word == kExponential || word == kBilinear || word == kTrace;

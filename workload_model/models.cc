@@ -138,7 +138,9 @@ std::vector<double> NormalTerms(const Model& model, const WorkloadCell& cell) {
 }
 
 double EvaluateModel(const Model& model, const WorkloadCell& cell) {
-  return std::max(0.0, Formula(model, cell));
+  const double value = Formula(model, cell);
+  // What is no number stays none.
+  return value < 0 ? 0 : value;
 }
 
 absl::StatusOr<double> EmberModel::Next(const WorkloadCell& cell) {
@@ -151,7 +153,7 @@ absl::StatusOr<double> EmberModel::Next(const WorkloadCell& cell) {
   }
   value *= scale_;
   if (model_.type() != kConstant) value = std::nearbyint(value);
-  if (model_.type() == kPolynomial) value = std::max(0.0, value);
+  if (model_.type() == kPolynomial && value < 0) value = 0;
   if (value >= 0 && value < kMaxEmber) return value;
   return absl::OutOfRangeError(absl::StrCat("a model of type ", model_.type(), " is ", value,
                                             " for ", cell.nodes, " nodes and size ", cell.size,

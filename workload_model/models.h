@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -45,8 +46,11 @@ struct CellKind {
 
 // A run's place: how many nodes, how large a problem, and of which kind.
 struct WorkloadCell {
-  double nodes = 1;
-  double size = 0;
+  WorkloadCell(double nodes = 1, double size = 0, CellKind kind = {})  // NOLINT: nodes of any kind
+      : nodes(nodes), size(size), kind(std::move(kind)) {}
+
+  double nodes;
+  double size;
   CellKind kind;
 
   // How many ranks there are.
@@ -67,7 +71,7 @@ absl::Status CheckModel(const Model& model);
 std::vector<double> NormalTerms(const Model& model, const WorkloadCell& cell);
 
 // Returns the model's value; of a trace the mean. The model has passed CheckModel. Not negative: what
-// a model says below 0 is 0. May be infinite where an exponential explodes.
+// a model says below 0 is 0. May be infinite, or no number, where an exponential explodes.
 double EvaluateModel(const Model& model, const WorkloadCell& cell);
 
 // A model as the published motif evaluates it, to the last digit: values times a scale (1000 for

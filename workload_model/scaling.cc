@@ -17,6 +17,7 @@
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/et/et_reader.h"
 #include "chakra_export/et/et_workload_writer.h"
+#include "chakra_export/graph/execution_graph.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
@@ -27,15 +28,6 @@ namespace {
 using ChakraProtoMsg::Node;
 
 constexpr int64_t kMaxNewRanks = 16384;
-
-bool IsMessage(const Node& node) {
-  return node.type() == ChakraProtoMsg::COMM_SEND_NODE ||
-         node.type() == ChakraProtoMsg::COMM_RECV_NODE;
-}
-
-bool IsCommunication(const Node& node) {
-  return IsMessage(node) || node.type() == ChakraProtoMsg::COMM_COLL_NODE;
-}
 
 // What a rank communicates over one set of axes.
 struct Traffic {
@@ -173,7 +165,7 @@ class Job {
 
   // Returns the axes over which the rank's node communicates.
   absl::StatusOr<AxisRange> AxesOf(const Node& node, int64_t rank) const {
-    if (IsMessage(node)) {
+    if (IsMessage(node.type())) {
       ASSIGN_OR_RETURN(const int64_t peer, PeerOf(node));
       if (peer == rank) return AxisRange(0, 0);
       const std::optional<size_t> axis =
@@ -212,7 +204,7 @@ absl::StatusOr<std::map<AxisRange, Traffic>> TrafficOf(FileSystem& file_system, 
   std::map<AxisRange, Traffic> by_axes;
   ASSIGN_OR_RETURN(EtReader reader, job.Open(file_system, rank));
   RETURN_IF_ERROR(reader.ForEachNode([&](const Node& node) -> absl::Status {
-    if (!IsCommunication(node)) return absl::OkStatus();
+    if (!IsCommunication(node.type())) return absl::OkStatus();
     ASSIGN_OR_RETURN(const AxisRange axes, job.AxesOf(node, rank));
     ASSIGN_OR_RETURN(const std::optional<int64_t> bytes,
                      GetIntAttribute(node.attr(), kCommSizeAttribute));
@@ -222,8 +214,8 @@ absl::StatusOr<std::map<AxisRange, Traffic>> TrafficOf(FileSystem& file_system, 
     ++traffic.communications;
     traffic.bytes += bytes.value_or(0);
     traffic.largest = std::max(traffic.largest, bytes.value_or(0));
-    traffic.messages += IsMessage(node) ? 1 : 0;
-    traffic.all_to_alls += !IsMessage(node) && type == ChakraProtoMsg::ALL_TO_ALL ? 1 : 0;
+    traffic.messages += IsMessage(node.type()) ? 1 : 0;
+    traffic.all_to_alls += !IsMessage(node.type()) && type == ChakraProtoMsg::ALL_TO_ALL ? 1 : 0;
     return absl::OkStatus();
   }));
   return by_axes;
@@ -306,6 +298,11 @@ absl::Status ChooseLengths(const ScaleOptions& options, const Mesh& mesh,
     }
     ranks *= axis.new_length();
     const bool has_messages = messages_along.count(axis.stride()) > 0;
+    if (axis.kind() == "pipeline" && !has_messages) {
+      return absl::InvalidArgumentError(absl::StrCat("--layout calls the axis of stride ",
+                                                     axis.stride(),
+                                                     " a pipeline, but no messages go along it"));
+    }
     if (has_messages && axis.new_length() != axis.length() && axis.length() < 3) {
       return absl::InvalidArgumentError(absl::StrCat(
           "messages between two ranks (those ", axis.stride(),
@@ -338,34 +335,33 @@ class Scaler {
     auto& attributes = *node->mutable_attr();
     const int64_t old_rank = TemplateOf(new_rank);
     node->set_start_time_micros(0);
-    Remove(kStartNsAttribute, &attributes);
-    if (!IsCommunication(*node)) return ScaleWork(node);
+    RemoveAttribute(kStartNsAttribute, &attributes);
+    if (!IsCommunication(node->type())) return ScaleWork(node);
     // How long it took is the measured job's.
     node->set_duration_micros(0);
-    Remove(kDurationNsAttribute, &attributes);
-    Remove(kRawDurationNsAttribute, &attributes);
+    RemoveAttribute(kDurationNsAttribute, &attributes);
+    RemoveAttribute(kRawDurationNsAttribute, &attributes);
     ASSIGN_OR_RETURN(const AxisRange axes, job_.AxesOf(*node, old_rank));
-    if (IsMessage(*node)) return MoveMessage(new_rank, old_rank, axes.first, node);
+    if (IsMessage(node->type())) return MoveMessage(new_rank, old_rank, axes.first, node);
     ASSIGN_OR_RETURN(const std::optional<int64_t> type,
                      GetIntAttribute(attributes, kCommTypeAttribute));
     ASSIGN_OR_RETURN(const std::optional<int64_t> bytes,
                      GetIntAttribute(attributes, kCommSizeAttribute));
-    if (type == ChakraProtoMsg::ALL_GATHER && bytes.has_value()) {
-      double share = 1;
-      for (size_t i = axes.first; i < axes.second; ++i) {
-        share *=
-            static_cast<double>(axes_[i].length()) / static_cast<double>(axes_[i].new_length());
+    if (bytes.has_value()) {
+      const bool is_gather = type == ChakraProtoMsg::ALL_GATHER;
+      int64_t scaled =
+          static_cast<int64_t>(std::ceil(static_cast<double>(*bytes) * ShareOf(axes, is_gather)));
+      if (is_gather && scaled < kMinAllGatherBytes) {
+        raised_shares_ = true;
+        scaled = kMinAllGatherBytes;
       }
-      const double shard = std::ceil(static_cast<double>(*bytes) * share);
-      raised_shares_ |= shard < kMinAllGatherBytes;
-      SetIntAttribute(kCommSizeAttribute, std::max(kMinAllGatherBytes, static_cast<int64_t>(shard)),
-                      &attributes);
+      SetIntAttribute(kCommSizeAttribute, scaled, &attributes);
     }
-    if (axes.first == axes.second || (axes.first == 0 && axes.second == axes_.size())) {
-      if (axes.first != axes.second) Remove(kPgNameAttribute, &attributes);
-      return absl::OkStatus();
+    if (axes.first == 0 && axes.second == axes_.size()) {
+      RemoveAttribute(kPgNameAttribute, &attributes);
+    } else {
+      SetStringAttribute(kPgNameAttribute, GroupOf(new_rank, axes), &attributes);
     }
-    SetStringAttribute(kPgNameAttribute, GroupOf(new_rank, axes), &attributes);
     return absl::OkStatus();
   }
 
@@ -374,6 +370,22 @@ class Scaler {
   bool raised_shares() const { return raised_shares_; }
 
  private:
+  // By how much bytes of a collective along these axes change: a gather's share is that of a whole
+  // which more divide, and what copies exchange is that of parameters which more tensor parallel ranks
+  // divide.
+  double ShareOf(const AxisRange& axes, bool is_gather) const {
+    double share = 1;
+    bool is_of_copies = axes.first < axes.second;
+    for (size_t i = axes.first; i < axes.second; ++i) {
+      is_of_copies &= axes_[i].kind() == "data";
+      if (is_gather) {
+        share *=
+            static_cast<double>(axes_[i].length()) / static_cast<double>(axes_[i].new_length());
+      }
+    }
+    return is_of_copies ? share * work_ : share;
+  }
+
   int64_t OldPosition(size_t axis, int64_t position) const {
     const int64_t length = axes_[axis].length(), new_length = axes_[axis].new_length();
     if (axes_[axis].kind() != "pipeline") return position % length;
@@ -382,14 +394,8 @@ class Scaler {
     return 1 + (position - 1) % (length - 2);
   }
 
-  static void Remove(absl::string_view name, EtAttributes* attributes) {
-    for (int i = attributes->size(); i-- > 0;) {
-      if ((*attributes)[i].name() == name) attributes->DeleteSubrange(i, 1);
-    }
-  }
-
   absl::Status ScaleWork(Node* node) const {
-    if (work_ == 1) return absl::OkStatus();
+    if (work_ == 1 || node->name() == kHostGapOpKind) return absl::OkStatus();
     auto& attributes = *node->mutable_attr();
     node->set_duration_micros(
         static_cast<uint64_t>(std::llround(static_cast<double>(node->duration_micros()) * work_)));
@@ -461,8 +467,9 @@ void AddAssumptions(ScaleReport* report) {
       [](const ScaledAxis& axis) { return axis.kind() == "data" || axis.kind() == "tensor"; });
   if (with_collectives == 1) {
     report->add_assumptions(
-        "only one axis has collectives, which do not tell data from tensor parallel ranks: name it "
-        "with --layout, e.g. tensor=4, if it is not what is said below");
+        "only one axis has collectives, which do not tell data from tensor parallel ranks; "
+        "--layout "
+        "can say which it is, e.g. tensor=4");
   }
   for (const ScaledAxis& axis : report->axes()) {
     if (axis.length() == axis.new_length()) continue;
@@ -470,12 +477,14 @@ void AddAssumptions(ScaleReport* report) {
         "the axis of stride ", axis.stride(), " is ", axis.kind(), " parallel and has ",
         axis.new_length(), " positions in place of ", axis.length(), ": ",
         axis.kind() == "tensor"
-            ? "each rank computes as much less, and communicates as much, as it did"
+            ? "each rank computes as much less, exchanges as much less with its copies, and "
+              "communicates along this axis as much as it did"
         : axis.kind() == "pipeline" ? "stages between do what those between did"
                                     : "each rank computes as much as it did, on data of its own"));
   }
   report->add_assumptions(
-      "an all-gather's share is that of the same whole, divided by more; all other bytes stay");
+      "an all-gather's share is that of the same whole, divided by more; bytes that are not named "
+      "here stay");
   report->add_assumptions("gaps of the host and the order of work stay as they were measured");
 }
 
@@ -531,19 +540,19 @@ absl::StatusOr<ScaleReport> ScaleWorkload(FileSystem& file_system, const std::st
       Node changed = node;
       RETURN_IF_ERROR(scaler.Change(rank, &changed));
       report.set_nodes(report.nodes() + 1);
-      if (IsCommunication(changed)) {
+      if (IsCommunication(changed.type())) {
         ASSIGN_OR_RETURN(const std::optional<int64_t> type,
                          GetIntAttribute(changed.attr(), kCommTypeAttribute));
         ASSIGN_OR_RETURN(const std::optional<int64_t> bytes,
                          GetIntAttribute(changed.attr(), kCommSizeAttribute));
         const std::string kind =
-            IsMessage(changed)
+            IsMessage(changed.type())
                 ? ChakraProtoMsg::NodeType_Name(changed.type())
                 : ChakraProtoMsg::CollectiveCommType_Name(
                       static_cast<ChakraProtoMsg::CollectiveCommType>(type.value_or(0)));
         traffic[kind].set_nodes(traffic[kind].nodes() + 1);
         traffic[kind].set_bytes(traffic[kind].bytes() + bytes.value_or(0));
-        if (IsMessage(changed)) {
+        if (IsMessage(changed.type())) {
           ASSIGN_OR_RETURN(const int64_t peer, Job::PeerOf(changed));
           const bool sends = changed.type() == ChakraProtoMsg::COMM_SEND_NODE;
           unmatched[{sends ? rank : peer, sends ? peer : rank, bytes.value_or(0)}] +=

@@ -16,7 +16,7 @@
 //
 // Where only one axis has collectives, they do not tell data from tensor: it is taken for data, and
 // ScaleOptions::kinds says otherwise. Bytes of all-gathers are one rank's share and shrink as the group
-// grows; all others stay.
+// grows; what copies exchange shrinks as more tensor parallel ranks divide it; all others stay.
 #ifndef WORKLOAD_MODEL_SCALING_H_
 #define WORKLOAD_MODEL_SCALING_H_
 
@@ -32,7 +32,7 @@
 namespace meridian {
 
 struct ScaleOptions {
-  // How many ranks: the outermost axis along which something is communicated becomes longer. Or the
+  // How many ranks: the data axis becomes longer, or the outermost where there is none. Or the
   // new lengths of all axes, from neighbouring ranks outward; one of both.
   int64_t ranks = 0;
   std::vector<int64_t> layout;

@@ -138,9 +138,29 @@ TEST_F(ScalingTest, TensorAxesDivideTheWork) {
   slow.tflops = 1e-3;
   const std::string measured = Generate("small", slow);
   ASSERT_OK(Scale(measured, {4, 2}).status());
-  const Work before = WorkOf(measured), after = WorkOf(directory_.PathOf("scaled"));
-  const double old_ns = static_cast<double>(before.at({0, "compute", ""}));
-  EXPECT_NEAR(static_cast<double>(after.at({0, "compute", ""})), old_ns / 2, old_ns * 0.01);
+  TransformerOptions large = SmallTransformer(4, 2, 1);
+  large.tflops = slow.tflops;
+  Work truth = WorkOf(Generate("large", large)), scaled = WorkOf(directory_.PathOf("scaled"));
+  for (int64_t rank = 0; rank < 8; ++rank) {
+    const std::tuple<int64_t, std::string, std::string> compute(rank, "compute", "");
+    const auto ns = static_cast<double>(truth.at(compute));
+    EXPECT_NEAR(static_cast<double>(scaled.at(compute)), ns, ns * 0.01);
+    truth.erase(compute);
+    scaled.erase(compute);
+  }
+  // Gradients are those of half the parameters.
+  EXPECT_EQ(scaled, truth);
+}
+
+TEST_F(ScalingTest, APipelineHasMessages) {
+  const std::string measured = Generate("small", SmallTransformer(2, 2, 1));
+  ScaleOptions named;
+  named.layout = {4, 2};
+  named.kinds = {"pipeline", "data"};
+  EXPECT_THAT(ScaleWorkload(FileSystem::Posix(), measured, directory_.PathOf("scaled"), named)
+                  .status()
+                  .message(),
+              HasSubstr("a pipeline, but no messages go along it"));
 }
 
 // A job without data parallel copies: what its one axis of collectives is for must be said.
@@ -150,7 +170,7 @@ TEST_F(ScalingTest, AnAxisCanBeNamed) {
   const std::string measured = Generate("small", options);
   ASSERT_OK_AND_ASSIGN(const ScaleReport guessed, Scale(measured, {4, 3}));
   EXPECT_EQ(guessed.axes(0).kind(), "data");
-  EXPECT_THAT(guessed.assumptions(0), HasSubstr("name it with --layout"));
+  EXPECT_THAT(guessed.assumptions(0), HasSubstr("--layout can say which it is"));
   ScaleOptions named;
   named.layout = {4, 3};
   named.kinds = {"tensor", ""};

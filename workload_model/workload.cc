@@ -306,21 +306,21 @@ class Fitter {
   std::vector<CellSet> LeftSets() const {
     std::vector<CellSet> sets;
     const auto add = [&](const std::function<double(const WorkloadCell&)>& key) {
-      std::set<double> groups;
-      for (const WorkloadCell& cell : cells_) groups.insert(key(cell));
-      if (groups.size() < 2) return;
-      for (double group : groups) {
+      std::set<double> values;
+      for (const WorkloadCell& cell : cells_) values.insert(key(cell));
+      if (values.size() < 2) return;
+      const std::map<double, size_t> groups = GroupsToLeaveOut(values);
+      const size_t count = groups.rbegin()->second + 1;
+      const auto leave_out = [&](size_t first, size_t last) {
         CellSet& set = sets.emplace_back();
         for (const WorkloadCell& cell : cells_) {
-          if (key(cell) == group) set.insert(cell);
+          const size_t group = groups.at(key(cell));
+          if (group >= first && group <= last) set.insert(cell);
         }
-      }
-      for (size_t largest = 2; largest <= 3 && largest + 2 <= groups.size(); ++largest) {
-        const double from = *std::prev(groups.end(), static_cast<int64_t>(largest));
-        CellSet& set = sets.emplace_back();
-        for (const WorkloadCell& cell : cells_) {
-          if (key(cell) >= from) set.insert(cell);
-        }
+      };
+      for (size_t group = 0; group < count; ++group) leave_out(group, group);
+      for (size_t largest = 2; largest <= 3 && largest + 2 <= count; ++largest) {
+        leave_out(count - largest, count - 1);
       }
     };
     add([](const WorkloadCell& cell) { return cell.nodes; });
@@ -410,14 +410,19 @@ absl::Status UnknownKind(const WorkloadModel& model, const CellKind& asked) {
                                           "; there are those of ", known));
 }
 
+absl::Status NoFiniteNumber(const CallModel& call, const WorkloadCell& cell) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("the model of type ", call.value().type(), " of callsite ", call.source(),
+                   call.has_destination() ? absl::StrCat(" to ", call.destination()) : "",
+                   " is no finite number for ", cell.nodes, " nodes and size ", cell.size));
+}
+
 absl::StatusOr<PredictedCall> Predict(const CallModel& call, const WorkloadCell& cell) {
   PredictedCall predicted;
   predicted.model = &call;
   predicted.sum = PredictSum(call, cell, &predicted.count);
   if (std::isfinite(predicted.sum)) return predicted;
-  return absl::InvalidArgumentError(absl::StrCat(
-      "the model of type ", call.value().type(), " from callsite ", call.source(), " to ",
-      call.destination(), " is no finite number for ", cell.nodes, " nodes and size ", cell.size));
+  return NoFiniteNumber(call, cell);
 }
 
 // Returns the transitions of a number of threads, or ranks per node, that was not measured: a power of
@@ -524,6 +529,12 @@ void AddIterations(const WorkloadModel& model, const std::string& rank_class,
 }
 
 }  // namespace
+
+absl::StatusOr<double> FiniteValue(const CallModel& call, const WorkloadCell& cell) {
+  const double value = EvaluateModel(call.value(), cell);
+  if (std::isfinite(value)) return value;
+  return NoFiniteNumber(call, cell);
+}
 
 absl::StatusOr<WorkloadModel> FitWorkload(const Measurements& measurements,
                                           const WorkloadFitOptions& options) {
@@ -641,7 +652,8 @@ absl::StatusOr<WorkloadEvaluation> EvaluateWorkload(const WorkloadModel& model,
     if (!IsAsked(kind, cell.kind)) continue;
     EvaluatedMessage& message = *result.add_messages();
     message.set_callsite(call.source());
-    message.set_bytes(EvaluateModel(call.value(), cell));
+    ASSIGN_OR_RETURN(const double bytes, FiniteValue(call, cell));
+    message.set_bytes(bytes);
     message.set_type(call.value().type());
     message.set_rank_class(kind.rank_class);
   }
@@ -956,8 +968,8 @@ std::string FormatWorkloadComparison(const WorkloadComparison& comparison) {
                    {"error", Align::kRight},
                    {"", Align::kLeft}});
   for (const ComparedCell& cell : comparison.cells()) {
-    cells.AddRow({absl::StrCat(cell.nodes()), absl::StrCat(cell.size()), ms(cell.measured_us()),
-                  ms(cell.predicted_us()),
+    cells.AddRow({absl::StrFormat("%.15g", cell.nodes()), absl::StrFormat("%.15g", cell.size()),
+                  ms(cell.measured_us()), ms(cell.predicted_us()),
                   absl::StrCat(ms(cell.low_us()), " to ", ms(cell.high_us())),
                   percent(cell.error()), cell.extrapolated() ? "extrapolated" : ""});
   }
@@ -990,10 +1002,11 @@ std::string WorkloadComparisonCsv(const WorkloadComparison& comparison) {
   std::string csv =
       "nodes,size,threads,measured_us,predicted_us,low_us,high_us,error,extrapolated\n";
   for (const ComparedCell& cell : comparison.cells()) {
-    absl::StrAppend(&csv, absl::StrFormat("%g,%g,%d,%.3f,%.3f,%.3f,%.3f,%.6f,%d\n", cell.nodes(),
-                                          cell.size(), cell.threads(), cell.measured_us(),
-                                          cell.predicted_us(), cell.low_us(), cell.high_us(),
-                                          cell.error(), cell.extrapolated() ? 1 : 0));
+    absl::StrAppend(
+        &csv,
+        absl::StrFormat("%.15g,%.15g,%d,%.3f,%.3f,%.3f,%.3f,%.6f,%d\n", cell.nodes(), cell.size(),
+                        cell.threads(), cell.measured_us(), cell.predicted_us(), cell.low_us(),
+                        cell.high_us(), cell.error(), cell.extrapolated() ? 1 : 0));
   }
   return csv;
 }

@@ -133,7 +133,7 @@ TEST(EmberModelTest, EqualsThePublishedMotif) {
     const Model& model = models[fields[0]].at({numbers[0], numbers[1]});
     ASSERT_OK_AND_ASSIGN(const double ns, EmberModel(model, 1000)
                                               .Next({static_cast<double>(numbers[3]),
-                                                     static_cast<double>(numbers[4]), numbers[2]}));
+                                                     static_cast<double>(numbers[4])}));
     EXPECT_EQ(ns, static_cast<double>(numbers[5])) << line;
     ++rows;
   }
@@ -265,6 +265,42 @@ TEST(CallTracesTest, TracesAndTablesMustBelongTogether) {
               HasSubstr("a: callsite 5 of the trace is not in the table"));
 }
 
+TEST(CallTracesTest, WhatTheProgramPrintedFirstIsPassedOver) {
+  constexpr char kText[] = "starting\n\nTRACE 1 -> 2 5.0 MPI_Barrier\n";
+  EXPECT_TRUE(IsCallTrace(kText));
+  ASSERT_OK_AND_ASSIGN(const std::vector<TracedCall> calls, ParseCallTrace(kText, "a"));
+  EXPECT_THAT(calls, SizeIs(1));
+}
+
+TEST(CallTracesTest, TimesOfCallsAreFoundInReports) {
+  constexpr char kHead[] =
+      "@--- Callsite Time statistics (all, milliseconds): 2 ---\n---\n"
+      "Name Site Rank Count Max Mean Min App% MPI%\n";
+  ASSERT_OK_AND_ASSIGN(
+      const auto times,
+      ParseCallTimes(
+          absl::StrCat(kHead, "Bcast 7 0 9 0.2 0.1 0.05 1 2\nBcast 7 * 9 0.2 0.125 0 1 2\n",
+                       "@--- Other ---\nx\n"),
+          "a"));
+  EXPECT_THAT(times, ElementsAre(testing::Pair(7, 125)));
+  ASSERT_OK_AND_ASSIGN(const auto none, ParseCallTimes("hello\n", "a"));
+  EXPECT_THAT(none, SizeIs(0));
+  EXPECT_THAT(ParseCallTimes(absl::StrCat(kHead, "Bcast 7 * x\n"), "a").status().message(),
+              HasSubstr("a:4: this is no row of the statistics"));
+}
+
+TEST(CallTracesTest, TablesThatAreCutShortAreRefused) {
+  EXPECT_THAT(ParseCallsites("@--- Callsites:\n", "a").status().message(),
+              HasSubstr("a:1: the number of callsites is no number"));
+  EXPECT_THAT(
+      ParseCallsites("@--- Callsites: 1 ---\n ID Lev File/Address Line Parent_Funct MPI_Call\n"
+                     " 1 0 Allreduce\n",
+                     "a")
+          .status()
+          .message(),
+      HasSubstr("a:3: this is no row"));
+}
+
 TEST(MeasurementsTest, NamesTellTheCell) {
   ASSERT_OK_AND_ASSIGN(const RunName published,
                        ReadRunName("x_9/bfs_exectrace_16-32-2-20-3.txt", ""));
@@ -321,6 +357,18 @@ TEST(MeasurementsTest, RunsOfACellAreTakenTogether) {
   EXPECT_EQ(value.steady, 12);
   EXPECT_NEAR(value.spread, 1.4826 * 2 / 12, 1e-12);
   EXPECT_EQ(value.Sum(), 120 + 2 * 12);
+}
+
+// Two ranks that do different things: the cell's total is what a rank takes, not what both do.
+TEST(MeasurementsTest, WhatSomeRanksDoNotDoCountsForTheOthers) {
+  std::vector<RunMeasurements> runs(2);
+  runs[0].times[{1, 2}] = {200};
+  runs[1].times[{1, 3}] = {200};
+  const Measurements together = Aggregate(runs);
+  EXPECT_EQ(together.times.at({1, 2}).begin()->second.count, 0.5);
+  EXPECT_EQ(together.times.at({1, 2}).begin()->second.Sum(), 100);
+  ASSERT_THAT(together.measured, SizeIs(1));
+  EXPECT_EQ(together.measured[0].total_us(), 200);
 }
 
 TEST(MeasurementsTest, ATimeThatStandsOutIsNoted) {
@@ -506,6 +554,49 @@ TEST(WorkloadTest, WhatIsWrittenIsReadBackTheSame) {
               HasSubstr("no model of 3 threads; there are those of 1 thread"));
 }
 
+// Times of 1, 2 and 8 threads, of which 4 are asked for: half the time for twice the threads.
+TEST(WorkloadTest, ThreadsBetweenMeasuredOnesArePredicted) {
+  std::vector<RunMeasurements> runs;
+  for (int64_t threads : {1, 2, 8}) {
+    for (RunMeasurements run : MadeUpRuns(threads == 1 ? 36 : 16, 22)) {
+      run.cell.kind.threads = threads;
+      for (auto& [transition, values] : run.times) {
+        for (double& value : values) value /= static_cast<double>(threads);
+      }
+      runs.push_back(std::move(run));
+    }
+  }
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitWorkload(Aggregate(runs), {}));
+  ASSERT_OK_AND_ASSIGN(const WorkloadEvaluation one, EvaluateWorkload(model, {16, 20}));
+  ASSERT_OK_AND_ASSIGN(const WorkloadEvaluation four, EvaluateWorkload(model, {16, 20, {4}}));
+  EXPECT_NEAR(four.total_us() / one.total_us(), 0.25, 0.02);
+  EXPECT_THAT(four.notes(), ElementsAre(HasSubstr("4 threads were not measured")));
+  EXPECT_GT(four.high_us() / four.low_us(), one.high_us() / one.low_us());
+  // What was measured with 2 threads is what counts for 2 threads.
+  ASSERT_OK_AND_ASSIGN(const WorkloadEvaluation two, EvaluateWorkload(model, {36, 20, {2}}));
+  EXPECT_TRUE(two.extrapolated());
+}
+
+// Sizes that are no powers of two: messages of s / n bytes, and a cell just below the least.
+TEST(WorkloadTest, LinearSizesAreSharedAsTheyAre) {
+  std::vector<RunMeasurements> runs;
+  for (double nodes : {2, 4, 8, 16}) {
+    for (double size : {1000, 2000, 4000, 8000}) {
+      RunMeasurements& run = runs.emplace_back();
+      run.cell = {nodes, size};
+      run.times[{1, 2}] = std::vector<double>(10, 5 + size / nodes);
+      run.messages[2] = std::vector<double>(10, 8 * size / nodes);
+    }
+  }
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitWorkload(Aggregate(runs), {}));
+  ASSERT_THAT(model.messages(), SizeIs(1));
+  EXPECT_NE(model.messages(0).value().type(), kConstant);
+  ASSERT_OK_AND_ASSIGN(const WorkloadEvaluation below, EvaluateWorkload(model, {4, 900}));
+  EXPECT_NEAR(below.total_us(), 10 * (5 + 225), 30);
+  EXPECT_LT(below.high_us() / below.low_us(), 1.5);
+  EXPECT_NEAR(below.messages(0).bytes(), 1800, 20);
+}
+
 TEST(WorkloadTest, OtherFilesAreRefused) {
   ASSERT_OK_AND_ASSIGN(const WorkloadModel good,
                        FitWorkload(Aggregate(MadeUpRuns(36, 22)), WorkloadFitOptions()));
@@ -538,6 +629,14 @@ TEST(WorkloadTest, WhatExplodesIsRefused) {
   EXPECT_OK(EvaluateWorkload(model, {1e6, 40}));
   EXPECT_THAT(EvaluateWorkload(model, {64, 1000}).status().message(),
               HasSubstr("lie too far from what is known"));
+}
+
+TEST(WorkloadTest, WhatIsNoNumberIsRefused) {
+  CallModel call;
+  call.set_source(7);
+  *call.mutable_value() = MakeModel(kExponential, {1e300, -1e308, 1, 1});
+  EXPECT_THAT(FiniteValue(call, {1e8, 2.4e9}).status().message(),
+              HasSubstr("of callsite 7 is no finite number"));
 }
 
 TEST(WorkloadTest, PredictionsAreComparedWithMeasurements) {

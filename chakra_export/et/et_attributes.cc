@@ -242,6 +242,12 @@ void SetBoolAttribute(absl::string_view name, bool value, EtAttributes* attribut
   FindOrAdd(name, attributes)->set_bool_val(value);
 }
 
+void RemoveAttribute(absl::string_view name, EtAttributes* attributes) {
+  for (int i = attributes->size() - 1; i >= 0; --i) {
+    if (attributes->Get(i).name() == name) attributes->DeleteSubrange(i, 1);
+  }
+}
+
 void SetStringAttribute(absl::string_view name, absl::string_view value, EtAttributes* attributes) {
   MERIDIAN_CHECK(ConventionAllows(name, AttributeProto::kStringVal));
   FindOrAdd(name, attributes)->set_string_val(std::string(value));

@@ -104,6 +104,9 @@ void SetStringAttribute(absl::string_view name, absl::string_view value, EtAttri
 void SetBoolListAttribute(absl::string_view name, const std::vector<bool>& values,
                           EtAttributes* attributes);
 
+// Does nothing when there is none of that name.
+void RemoveAttribute(absl::string_view name, EtAttributes* attributes);
+
 // Sets what simulators with a roofline ask of every computation: num_ops and tensor_size. A
 // computation of no bytes takes no time there. They divide by the operations, so one that moves
 // bytes gets at least one operation; the bytes decide then.

@@ -240,10 +240,7 @@ Node With(Node node, absl::string_view name, const std::function<void(AttributeP
 }
 
 Node Without(Node node, absl::string_view name) {
-  EtAttributes* attributes = node.mutable_attr();
-  for (int i = attributes->size() - 1; i >= 0; --i) {
-    if (attributes->Get(i).name() == name) attributes->DeleteSubrange(i, 1);
-  }
+  RemoveAttribute(name, node.mutable_attr());
   return node;
 }
 

@@ -206,10 +206,7 @@ class FileFilter {
       SetStringAttribute(kDependencyKindsAttribute, EdgeKindsText(kinds), node->mutable_attr());
       return;
     }
-    EtAttributes* attributes = node->mutable_attr();
-    for (int i = attributes->size() - 1; i >= 0; --i) {
-      if (attributes->Get(i).name() == kDependencyKindsAttribute) attributes->DeleteSubrange(i, 1);
-    }
+    RemoveAttribute(kDependencyKindsAttribute, node->mutable_attr());
   }
 
   const EtFilterOptions& options_;

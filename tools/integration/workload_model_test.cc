@@ -4,10 +4,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "critical_path/report/path_report.pb.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
 #include "tools/testing/run_command.h"
+#include "workload_model/testing/made_up_search.h"
 #include "workload_model/workload_model.pb.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 
@@ -102,6 +104,131 @@ TEST(WorkloadModelTest, AMeasuredJobIsScaled) {
   EXPECT_EQ(again.exit_code, 0) << again.standard_error;
   // Neither --ranks nor --layout.
   EXPECT_EQ(WorkloadModelCommand({"scale", "--et=" + output, "--output=x"}).exit_code, 2);
+}
+
+// The report of mpiP that comes with traces of the made-up search: calls take 5 us.
+std::string SearchReport() {
+  std::string text =
+      "@--- Callsites: 9 ---\n ID TmpID HashID Lev File/Address Line Parent_Funct MPI_Call\n";
+  const char* const kCalls[] = {"Allreduce", "Allgather", "Sendrecv",  "Bcast",  "Sendrecv",
+                                "Sendrecv",  "Alltoall",  "Allreduce", "Barrier"};
+  for (int i = 1; i <= 9; ++i) {
+    absl::StrAppend(&text, " ", i, " ", i, " 77 0 bfs.cc ", 10 * i, " main ", kCalls[i - 1], "\n");
+  }
+  absl::StrAppend(&text, "@--- Callsite Time statistics (all, milliseconds): 9 ---\n",
+                  "Name Site Rank Count Max Mean Min App% MPI%\n");
+  for (int i = 1; i <= 9; ++i) {
+    absl::StrAppend(&text, kCalls[i - 1], " ", i, " 0 20 0.006 0.005 0.004 1.0 9.0\n",
+                    kCalls[i - 1], " ", i, " * 80 0.006 0.005 0.004 1.0 9.0\n");
+  }
+  return text;
+}
+
+// Traced on 4, 9 and 16 ranks; generated for 256, in the forms of Chakra and of Ember.
+TEST(WorkloadModelTest, ASearchThatWasTracedIsRunLarger) {
+  const TemporaryDirectory directory;
+  for (int64_t root : {2, 3, 4}) {
+    for (int size : {14, 16, 18}) {
+      MadeUpSearch search;
+      search.root_of_ranks = root;
+      search.size = size;
+      search.roots = 6;
+      search.seed = static_cast<uint64_t>(100 * root + size);
+      for (int64_t rank = 0; rank < root * root; ++rank) {
+        directory.Write(absl::StrCat("runs/n", root * root, "_s", size, ".trace_", rank),
+                        SearchTrace(search, rank));
+      }
+    }
+  }
+  const std::string model = directory.PathOf("M.json");
+  const CommandResult fitted =
+      WorkloadModelCommand({"fit", "--traces=" + directory.PathOf("runs/*"),
+                            "--name_pattern=n(?P<nodes>\\d+)_s(?P<size>\\d+)", "--output=" + model,
+                            "--callsites=" + directory.Write("run.mpiP", SearchReport()),
+                            "--graph=" + directory.PathOf("callsites.dot")});
+  ASSERT_EQ(fitted.exit_code, 0) << fitted.standard_error;
+  EXPECT_THAT(fitted.standard_output, HasSubstr("control flow of ranks 'all': 9 callsites"));
+  EXPECT_THAT(directory.Read("callsites.dot"), HasSubstr("9 -> 1 ["));
+  const std::string prefix = directory.PathOf("et/large");
+  const CommandResult generated = WorkloadModelCommand(
+      {"generate", "--model=" + model, "--nodes=256", "--size=20", "--output=" + prefix});
+  ASSERT_EQ(generated.exit_code, 0) << generated.standard_error;
+  EXPECT_THAT(generated.standard_output,
+              AllOf(HasSubstr("256 ranks of up to"), HasSubstr("with calls as they were measured"),
+                    HasSubstr("16 nodes, size 18, ranks 'all': calls")));
+  const CommandResult checked =
+      RunCommandLine("tools/chakra_inspect", {"--et=" + prefix, "--check"});
+  EXPECT_EQ(checked.exit_code, 0) << checked.standard_output;
+  const std::string network = directory.Write(
+      "network.yml",
+      "topology: [ Ring ]\nnpus_count: [ 256 ]\nbandwidth: [ 50.0 ]\nlatency: [ 500.0 ]\n");
+  const CommandResult simulated =
+      RunCommandLine("tools/astra_simulate", {"--workload=" + prefix, "--network=" + network});
+  ASSERT_EQ(simulated.exit_code, 0) << simulated.standard_error;
+  EXPECT_THAT(simulated.standard_output, HasSubstr("makespan"));
+  const CommandResult ember =
+      WorkloadModelCommand({"generate", "--model=" + model, "--nodes=256", "--size=20",
+                            "--format=ember", "--output=" + directory.PathOf("motif/Search")});
+  ASSERT_EQ(ember.exit_code, 0) << ember.standard_error;
+  EXPECT_THAT(directory.Read("motif/Search.cc"), HasSubstr("class EmberSearchGenerator"));
+  EXPECT_THAT(directory.Read("motif/Search.py"), HasSubstr("Search seed="));
+  for (const auto& [flags, message] :
+       {std::pair<std::vector<std::string>, std::string>{{"--nodes=250"}, "there are none of 250"},
+        {{"--nodes=256", "--format=sst"}, "neither chakra nor ember"},
+        {{"--nodes=256", "--format=ember"}, "is no name of a motif"},
+        {{"--nodes=256", "--threads=2"}, "no model of 2 threads"}}) {
+    std::vector<std::string> arguments = {"generate", "--model=" + model, "--size=20",
+                                          "--output=" + prefix + "-1"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const CommandResult result = WorkloadModelCommand(arguments);
+    EXPECT_EQ(result.exit_code, 2) << message;
+    EXPECT_THAT(result.standard_error, HasSubstr(message));
+  }
+}
+
+// A model of a training step, of one of its runs: generated again, it takes as long.
+TEST(WorkloadModelTest, AStepIsModelledAndRegenerated) {
+  const TemporaryDirectory directory;
+  const std::string model = directory.PathOf("M.json");
+  const CommandResult fitted = WorkloadModelCommand(
+      {"fit", "--traces=examples/jax_tp_cuda4", "--size=1", "--output=" + model});
+  ASSERT_EQ(fitted.exit_code, 0) << fitted.standard_error;
+  const CommandResult evaluated =
+      WorkloadModelCommand({"evaluate", "--model=" + model, "--nodes=4", "--size=1", "--json"});
+  WorkloadEvaluation evaluation;
+  ASSERT_TRUE(
+      google::protobuf::util::JsonStringToMessage(evaluated.standard_output, &evaluation).ok());
+  // What critical_path says the whole of its six steps takes.
+  const CommandResult path =
+      RunCommandLine("tools/critical_path", {"--traces=examples/jax_tp_cuda4", "--json"});
+  PathReport measured;
+  google::protobuf::util::JsonParseOptions loose;
+  loose.ignore_unknown_fields = true;
+  ASSERT_TRUE(
+      google::protobuf::util::JsonStringToMessage(path.standard_output, &measured, loose).ok());
+  EXPECT_NEAR(evaluation.iterations(), 6, 1e-9);
+  EXPECT_NEAR(evaluation.iteration_us() * 6 / measured.length_us(), 1, 0.1);
+  const CommandResult generated =
+      WorkloadModelCommand({"generate", "--model=" + model, "--nodes=4", "--size=1", "--json",
+                            "--output=" + directory.PathOf("et/again")});
+  ASSERT_EQ(generated.exit_code, 0) << generated.standard_error;
+  CallWorkloadReport report;
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(generated.standard_output, &report).ok());
+  EXPECT_NEAR(report.replayed_us() / measured.length_us(), 1, 0.1);
+  EXPECT_EQ(
+      RunCommandLine("tools/chakra_inspect", {"--et=" + directory.PathOf("et/again"), "--check"})
+          .exit_code,
+      0);
+  // Without a size nobody knows where the job stands.
+  const CommandResult unsized =
+      WorkloadModelCommand({"fit", "--traces=examples/jax_tp_cuda4", "--output=" + model});
+  EXPECT_EQ(unsized.exit_code, 2);
+  EXPECT_THAT(unsized.standard_error, HasSubstr("--size=1"));
+  // PyTorch, and the Chakra traces of a job.
+  EXPECT_EQ(WorkloadModelCommand(
+                {"fit", "--traces=examples/torch_pipeline4", "--size=1", "--output=" + model})
+                .exit_code,
+            0);
 }
 
 TEST(WorkloadModelTest, MistakesSayWhatToDo) {
