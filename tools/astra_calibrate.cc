@@ -14,17 +14,15 @@
 #include "astra_bridge/calibration/calibration.h"
 #include "astra_bridge/calibration/report_text.h"
 #include "astra_bridge/calibration/transfers.h"
-#include "astra_bridge/corrections/corrections.h"
-#include "astra_bridge/sidecar/astra_files.h"
 #include "astra_bridge/timing/fabric.h"
 #include "tools/command.h"
 #include "tools/pipeline/calibration_files.h"
+#include "tools/pipeline/calibration_output.h"
 #include "tools/pipeline/output_files.h"
 #include "tools/profiles.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/file_system.h"
-#include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 ABSL_FLAG(std::string, traces, "",
@@ -122,21 +120,6 @@ absl::StatusOr<CalibrationFiles> OutputPaths() {
   return FilesOfCalibration(folder);
 }
 
-absl::Status WriteOutputs(const Calibration& calibration, const CalibrationFiles& paths) {
-  OutputFiles outputs(FileSystem::Posix());
-  if (!paths.network.empty()) {
-    ASSIGN_OR_RETURN(const std::string network, NetworkConfigToYaml(calibration.fabric.network));
-    RETURN_IF_ERROR(outputs.WriteText("network", paths.network, network));
-  }
-  RETURN_IF_ERROR(
-      outputs.WriteText("system", paths.system,
-                        SystemConfigToJson(calibration.fabric.system, /*trace_enabled=*/false)));
-  RETURN_IF_ERROR(outputs.WriteText("corrections", paths.corrections,
-                                    CorrectionsToJson(calibration.corrections)));
-  RETURN_IF_ERROR(outputs.WriteText("report", paths.report, ReportToJson(calibration.report)));
-  return outputs.Commit();
-}
-
 absl::StatusOr<int> CalibrateTraces() {
   ASSIGN_OR_RETURN(const std::vector<std::string> traces, UserProfiles(FLAGS_traces, "sweep/"));
   std::vector<std::string> inputs = traces;
@@ -153,7 +136,7 @@ absl::StatusOr<int> CalibrateTraces() {
       const std::vector<CalibrationRun> runs,
       ReadCalibrationRuns(*files, traces, WithProgress(run_options, "reading", traces.size())));
   ASSIGN_OR_RETURN(const Calibration calibration, CalibrateWithProgress(runs, options));
-  RETURN_IF_ERROR(WriteOutputs(calibration, outputs));
+  RETURN_IF_ERROR(WriteCalibration(FileSystem::Posix(), calibration, outputs));
   return PrintReport(calibration.report, FormatCalibration);
 }
 

@@ -19,13 +19,12 @@
 #include "tools/command.h"
 #include "tools/pipeline/calibration_files.h"
 #include "tools/pipeline/output_files.h"
+#include "tools/pipeline/step_schedule.h"
 #include "tools/profiles.h"
-#include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/tables/text_table.h"
-#include "xla_profiler/trace_kind/trace_kind.h"
 
 ABSL_FLAG(
     std::string, traces, "",
@@ -52,8 +51,6 @@ namespace meridian {
 namespace {
 
 constexpr double kLargestMaxError = 1e6;
-// Steps are exported one by one; so many are enough to see.
-constexpr size_t kMaxSteps = 16;
 
 // Reads what the network was calibrated with and sets *range to it; nullopt when it is not given.
 absl::StatusOr<std::optional<CalibrationReport>> ReadCalibration(
@@ -83,47 +80,6 @@ absl::StatusOr<PredictionIntervals> FindIntervals(const CalibrationFiles& named,
   if (reason == nullptr) return intervals;
   notes->push_back(absl::StrCat("there are no intervals: ", reason));
   return PredictionIntervals();
-}
-
-// Adds steps and notes to the report. A step that cannot be exported or scheduled is a note: the
-// collectives are checked all the same. An error of the environment is one.
-absl::Status CheckSteps(FileSystem& files, const std::vector<CalibrationRun>& runs,
-                        const StepModel& model, SimulationCheckReport* report,
-                        ComputeBeside* beside) {
-  ProfiledRunOptions options;
-  options.reader.input = UserInputOptions();
-  ProgressBar progress("scheduling steps", 0);
-  for (const CalibrationRun& run : runs) {
-    std::vector<std::optional<int64_t>> steps(run.steps.begin(), run.steps.end());
-    if (steps.empty()) steps.push_back(std::nullopt);
-    if (steps.size() > kMaxSteps) {
-      report->add_notes(absl::StrCat(Printable(run.folder), ": of ", steps.size(),
-                                     " steps the first ", kMaxSteps, " were scheduled"));
-      steps.resize(kMaxSteps);
-    }
-    ASSIGN_OR_RETURN(const TraceKind kind, TellTraceKind(files, run.traces[0]));
-    if (kind == TraceKind::kKineto) {
-      report->add_notes(absl::StrCat(Printable(run.folder),
-                                     ": steps of Kineto traces are not scheduled here; export them "
-                                     "with chakra_link, and astra_predict shows measured beside "
-                                     "simulated"));
-      continue;
-    }
-    ASSIGN_OR_RETURN(const ProfiledRun profiles, ReadProfiledRun(files, run.traces, options));
-    for (const std::optional<int64_t>& step : steps) {
-      const absl::Status status = CheckStep(profiles, run.folder, step, model,
-                                            absl::GetFlag(FLAGS_allow_violations), report, beside);
-      if (!status.ok()) {
-        if (ExitCode(status) == kExitEnvironment) return status;
-        const std::string name = step.has_value() ? absl::StrCat("step ", *step) : "the run";
-        report->add_notes(absl::StrCat(Printable(run.folder), ": ", name,
-                                       " was not scheduled: ", Printable(status.message())));
-        continue;
-      }
-      progress.Update(static_cast<size_t>(report->steps_size()));
-    }
-  }
-  return absl::OkStatus();
 }
 
 // Returns whether the errors are larger than --max_error allows, with a note if so.
@@ -181,7 +137,8 @@ absl::StatusOr<int> ValidateTraces() {
   SimulationCheckReport steps;
   if (absl::GetFlag(FLAGS_steps)) {
     const StepModel model{fabric, corrections, known.spreads(), options.intervals};
-    RETURN_IF_ERROR(CheckSteps(files, runs, model, &steps, &options.beside.emplace()));
+    const StepScheduleOptions schedule{UserInputOptions(), absl::GetFlag(FLAGS_allow_violations)};
+    RETURN_IF_ERROR(ScheduleSteps(files, runs, model, schedule, &steps, &options.beside.emplace()));
   } else {
     steps.add_notes("with --nosteps, computing beside collectives is not seen");
   }

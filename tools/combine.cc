@@ -1,4 +1,5 @@
 // combine: the profiles of a run's nodes on one clock, in one file.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -17,16 +18,20 @@
 #include "absl/strings/str_split.h"
 #include "tools/command.h"
 #include "tools/pipeline/combine_run.h"
+#include "tools/pipeline/findings.h"
+#include "tools/pipeline/job_traces.h"
 #include "tools/pipeline/output_files.h"
+#include "tools/pipeline/run_chain.h"
 #include "tools/pipeline/run_files.h"
 #include "tools/profiles.h"
-#include "tools/report/combine_report_html.h"
 #include "tools/report/quantities.h"
+#include "tools/report/run_report_html.h"
 #include "trace_alignment/combine/combiner.h"
 #include "trace_alignment/combine/run_alignment.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 ABSL_FLAG(std::string, traces, "",
@@ -69,8 +74,17 @@ ABSL_FLAG(std::string, plane_naming, "viewer",
           "viewer: /device:GPU:<n> numbered through and one /host:CPU. node_prefix: "
           "/node:<id>/... for every plane.");
 ABSL_FLAG(std::string, output, "", "Where the combined profile goes; gzip when it ends in .gz.");
-ABSL_FLAG(std::string, output_dir, "",
-          "Where aligned profiles go, one per node, in plugins/profile/<run>/.");
+ABSL_FLAG(
+    std::string, output_dir, "",
+    "A folder for all that is made: without other outputs the whole chain is run, and "
+    "report.html is the answer. Aligned profiles go to plugins/profile/<run>/, one per node; with "
+    "--output, --trace_json, --perfetto or --report these alone.");
+ABSL_FLAG(
+    std::string, sweep, "",
+    "Profiles of a sweep of sizes on the same machine, to calibrate the network with: a comma "
+    "list of files, folders or globs. Default: the run's own collectives.");
+ABSL_FLAG(bool, force, false,
+          "Run all stages of the chain again, also those whose inputs did not change.");
 ABSL_FLAG(std::string, trace_json, "",
           "Writes the combined profile as Chrome trace JSON; gzip when it ends in .gz.");
 ABSL_FLAG(std::string, perfetto, "",
@@ -79,9 +93,11 @@ ABSL_FLAG(std::string, report, "", "Also writes a page (HTML) about what was don
 ABSL_FLAG(std::string, report_json, "", "Also writes what --json prints to this file.");
 ABSL_FLAG(
     std::string, stages, "",
-    "Run only some stages, a comma list of: align (find and state the clocks; always), combine "
+    "Run only some stages, a comma list. Of the whole chain: align (clocks, combined profile; "
+    "always), chakra (execution traces), path (critical path, blame, what-if), simulate "
+    "(calibration, simulated against measured), report. With single outputs: align, combine "
     "(--output, --output_dir), export (--trace_json, --perfetto), report (--report, "
-    "--report_json). Default: all whose outputs are named.");
+    "--report_json). Default: all.");
 ABSL_FLAG(bool, validate, false,
           "Read the written files back and exit with 1 when a collective violates happens-before.");
 
@@ -223,11 +239,14 @@ absl::StatusOr<Job> ReadFlags() {
   return job;
 }
 
-// Returns the folder of a run of four nodes whose clocks are off by known amounts. It lies beside
-// the program as Bazel runs it, or in ../share/meridian as it is installed. `program` is argv[0],
-// which need not tell where the program is.
-absl::StatusOr<std::string> FindBundledExample(const std::string& program) {
-  const std::string example = "examples/jax_tp_cuda4_skewed";
+// A run of four nodes whose clocks are off by known amounts, and a sweep of the same machine.
+constexpr char kExampleRun[] = "examples/one_machine/tp_cuda4_skewed";
+constexpr char kExampleSweep[] = "examples/one_machine/sweep_cuda4";
+
+// Returns the folder of an example. It lies beside the program as Bazel runs it, or in
+// ../share/meridian as it is installed. `program` is argv[0], which need not tell where the program is.
+absl::StatusOr<std::string> FindBundledExample(const std::string& program,
+                                               const std::string& example) {
   std::error_code error;
   const std::string folder =
       std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
@@ -249,24 +268,80 @@ absl::StatusOr<std::string> FindBundledExample(const std::string& program) {
 }
 
 // What is shown to whoever gives no flags.
-absl::StatusOr<Job> ExampleJob(const std::string& program) {
+absl::StatusOr<ChainRequest> ExampleChain(const std::string& program) {
   FileSystem& files = FileSystem::Posix();
-  Job job;
-  ASSIGN_OR_RETURN(const std::string example, FindBundledExample(program));
-  ASSIGN_OR_RETURN(job.request.files, FindRunFiles(files, example));
-  job.request.input = UserInputOptions();
-  const std::string folder = UserPath("meridian_out");
-  RETURN_IF_ERROR(files.CreateDirectories(folder));
-  job.request.output = absl::StrCat(folder, "/combined.xplane.pb");
-  job.request.trace_json = absl::StrCat(folder, "/trace.json.gz");
-  job.request.perfetto = absl::StrCat(folder, "/trace.perfetto-trace");
-  job.request.validate = true;
-  job.html = absl::StrCat(folder, "/report.html");
-  job.json = absl::StrCat(folder, "/report.json");
-  std::fprintf(
-      stderr,
-      "combine: no flags; combining the bundled example into ./meridian_out (see --help)\n");
-  return job;
+  ChainRequest request;
+  ASSIGN_OR_RETURN(const std::string example, FindBundledExample(program, kExampleRun));
+  ASSIGN_OR_RETURN(const std::string sweep, FindBundledExample(program, kExampleSweep));
+  ASSIGN_OR_RETURN(request.combine.files, FindRunFiles(files, example));
+  ASSIGN_OR_RETURN(const RunFiles sweep_files, FindRunFiles(files, sweep));
+  request.sweep = sweep_files.traces;
+  request.combine.input = UserInputOptions();
+  request.output_dir = UserPath("meridian_out");
+  std::fprintf(stderr,
+               "combine: no flags; running the bundled example into ./meridian_out (see --help)\n");
+  return request;
+}
+
+// True when the outputs are left to the chain.
+bool WantsChain() {
+  return IsGiven("output_dir") && !IsGiven("output") && !IsGiven("trace_json") &&
+         !IsGiven("perfetto") && !IsGiven("report") && !IsGiven("report_json");
+}
+
+// All flags that change what stages make, as text.
+std::string OptionsText() {
+  std::string text;
+  for (const auto& flag : {&FLAGS_method, &FLAGS_offset_slope, &FLAGS_node_ids,
+                           &FLAGS_profile_start_ns, &FLAGS_ranks, &FLAGS_plane_naming}) {
+    absl::StrAppend(&text, absl::GetFlag(*flag), ";");
+  }
+  return absl::StrCat(text, absl::GetFlag(FLAGS_max_drift_ppm), ";",
+                      absl::GetFlag(FLAGS_min_transfer_ns), ";", absl::GetFlag(FLAGS_end_agreement),
+                      ";", absl::GetFlag(FLAGS_max_extrapolation_ms), ";",
+                      absl::GetFlag(FLAGS_reference_node).value_or(-1));
+}
+
+absl::StatusOr<ChainRequest> ChainFlags() {
+  FileSystem& files = FileSystem::Posix();
+  ChainRequest request;
+  ASSIGN_OR_RETURN(request.combine, RequestFlags());
+  request.output_dir = UserPath(FLAGS_output_dir);
+  request.combine.output_dir.clear();
+  request.options = OptionsText();
+  request.force = absl::GetFlag(FLAGS_force);
+  for (absl::string_view stage :
+       absl::StrSplit(absl::GetFlag(FLAGS_stages), ',', absl::SkipEmpty())) {
+    const std::vector<std::string>& known = ChainStages();
+    if (std::find(known.begin(), known.end(), stage) == known.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--stages: '", stage, "' is none of ", absl::StrJoin(known, ", ")));
+    }
+    request.stages.insert(std::string(stage));
+  }
+  if (IsGiven("run_dir")) {
+    const absl::StatusOr<JobTraces> traces = FindJobTraces(files, UserPath(FLAGS_run_dir));
+    if (traces.ok()) request.host_traces = traces->host_traces;
+    if (request.combine.files.name.empty()) {
+      request.combine.files.name = absl::GetFlag(FLAGS_run_dir);
+    }
+  }
+  if (!IsGiven("sweep")) return request;
+  for (absl::string_view item :
+       absl::StrSplit(absl::GetFlag(FLAGS_sweep), ',', absl::SkipEmpty())) {
+    const std::string path = UserPath(std::string(item));
+    const absl::StatusOr<FileKind> kind = files.Kind(path);
+    if (kind.ok() && *kind == FileKind::kDirectory) {
+      const RunFilesOptions only_traces = {false, false, false};
+      ASSIGN_OR_RETURN(const RunFiles run, FindRunFiles(files, path, only_traces));
+      request.sweep.insert(request.sweep.end(), run.traces.begin(), run.traces.end());
+      continue;
+    }
+    ASSIGN_OR_RETURN(const std::vector<std::string> expanded,
+                     ExpandPaths(files, item, {UserDirectory(), ProfileSuffixes()}));
+    request.sweep.insert(request.sweep.end(), expanded.begin(), expanded.end());
+  }
+  return request;
 }
 
 // What is not known is shown as such.
@@ -380,14 +455,53 @@ bool WantsExample(int argc, char** argv) {
   return argc == 1 || (argc == 2 && absl::string_view(argv[1]) == "--json");
 }
 
+// The answer first, then where to read on.
+std::string FormatChain(const ChainResult& result, const std::string& output_dir) {
+  std::string text = FindingsText(result.report);
+  for (const ReportedStage& stage : result.report.stages()) {
+    if (stage.state() == "failed") {
+      absl::StrAppend(&text, "not done: ", stage.name(), ": ", Printable(stage.note()), "\n");
+    }
+  }
+  absl::StrAppend(&text, "\nreport: ", Printable(output_dir), "/report.html\n");
+  return text;
+}
+
+absl::StatusOr<int> CombineWhole(const ChainRequest& given) {
+  ChainRequest request = given;
+  ASSIGN_OR_RETURN(const std::shared_ptr<FileSystem> files,
+                   ProfileFileSystem(request.combine.files.traces, InspectorTimes::kNeeded,
+                                     &request.combine.files.notes));
+  ASSIGN_OR_RETURN(const ChainResult result, RunChain(*files, request));
+  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(result.combined)
+                                     : FormatChain(result, request.output_dir)));
+  const bool violated =
+      absl::GetFlag(FLAGS_validate) && result.combined.happens_before().violations_after() > 0;
+  return violated ? kExitCheckFailed : kExitDone;
+}
+
 absl::StatusOr<int> Combine(bool example, const std::string& program) {
-  ASSIGN_OR_RETURN(Job job, example ? ExampleJob(program) : ReadFlags());
+  if (example) {
+    ASSIGN_OR_RETURN(const ChainRequest request, ExampleChain(program));
+    return CombineWhole(request);
+  }
+  if (WantsChain()) {
+    ASSIGN_OR_RETURN(const ChainRequest request, ChainFlags());
+    return CombineWhole(request);
+  }
+  if (IsGiven("sweep") || IsGiven("force")) {
+    return absl::InvalidArgumentError(
+        "--sweep and --force are for the whole chain: give --output_dir, and no other outputs");
+  }
+  ASSIGN_OR_RETURN(Job job, ReadFlags());
   ASSIGN_OR_RETURN(const std::shared_ptr<FileSystem> files,
                    ProfileFileSystem(job.request.files.traces, InspectorTimes::kNeeded,
                                      &job.request.files.notes));
   ASSIGN_OR_RETURN(CombineReport report, CombineRun(*files, job.request));
   if (!job.html.empty()) {
-    RETURN_IF_ERROR(WriteReport("report", job.html, CombineReportHtml(report), &report));
+    const std::string& name = job.request.files.name;
+    const RunReport page = AlignmentReport(report, name.empty() ? "Combined profile" : name);
+    RETURN_IF_ERROR(WriteReport("report", job.html, RunReportHtml(page), &report));
   }
   if (!job.json.empty()) {
     RETURN_IF_ERROR(WriteReport("report_json", job.json, ReportToJson(report), &report));
@@ -402,9 +516,15 @@ absl::StatusOr<int> Combine(bool example, const std::string& program) {
 int main(int argc, char** argv) {
   return meridian::RunCommand(
       {"combine",
-       "Puts the profiles of a run's nodes on one clock, states how far it may be off, and writes "
-       "them as one profile. Without flags it does so with a bundled example, into ./meridian_out.",
-       {"combine --run_dir=logs/ --output=combined.xplane.pb --validate",
+       "From the profiles of a run to one report: puts them on one clock and states how far it may "
+       "be "
+       "off, checks happens-before, writes files for viewers and simulators, finds who waits for "
+       "whom, "
+       "calibrates and simulates. Without flags it does so with a bundled example, into "
+       "./meridian_out.",
+       {"combine --run_dir=logs/ --output_dir=out/",
+        "combine --run_dir=logs/ --sweep=sweep/ --output_dir=out/",
+        "combine --run_dir=logs/ --output=combined.xplane.pb --validate",
         "combine --traces='rank*.xplane.pb' --method=collectives --output=combined.xplane.pb"},
        {"run_dir",        "traces",        "snapshots",
         "offsets",        "probes",        "method",
@@ -413,6 +533,7 @@ int main(int argc, char** argv) {
         "end_agreement",  "offset_slope",  "max_extrapolation_ms",
         "plane_naming",   "output",        "output_dir",
         "trace_json",     "perfetto",      "report",
-        "report_json",    "stages",        "validate"}},
+        "report_json",    "stages",        "validate",
+        "sweep",          "force"}},
       argc, argv, [&] { return meridian::Combine(meridian::WantsExample(argc, argv), argv[0]); });
 }

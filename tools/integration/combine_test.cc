@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
+#include "tools/report/run_report.pb.h"
 #include "tools/testing/run_command.h"
 #include "trace_alignment/combine/combine_report.pb.h"
 #include "xla_profiler/base/files/file_system.h"
@@ -23,6 +24,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 
 constexpr char kSkewed[] = "examples/jax_tp_cuda4_skewed";
 constexpr char kTrue[] = "examples/jax_cuda2";
@@ -81,11 +83,97 @@ TEST(CombineTest, WithoutFlagsTheExampleIsCombined) {
   ASSERT_EQ(unsetenv("BUILD_WORKING_DIRECTORY"), 0);
   ASSERT_EQ(result.exit_code, 0) << result.standard_error;
   EXPECT_THAT(result.standard_error, HasSubstr("bundled example"));
-  EXPECT_THAT(result.standard_output, HasSubstr("504 violations before, 0 after"));
-  for (const char* name : {"combined.xplane.pb", "trace.json.gz", "trace.perfetto-trace",
-                           "report.html", "report.json"}) {
+  // The answers, in sentences.
+  EXPECT_THAT(result.standard_output,
+              AllOf(HasSubstr("4 ranks on 1 host: 6 steps of "), HasSubstr("No rank keeps"),
+                    HasSubstr("Clocks were up to 47.0 ms off and are now known within "),
+                    HasSubstr("of the critical path is communication that nothing hides"),
+                    HasSubstr("At twice the bandwidth the step would take "),
+                    HasSubstr("The simulated network gives this run's collectives within "),
+                    HasSubstr("meridian_out/report.html")));
+  for (const char* name :
+       {"combined.xplane.pb", "trace.json.gz", "trace.perfetto-trace", "report.html", "report.json",
+        "combine.json", "chakra/job.3.et", "calibration/calibration.json"}) {
     EXPECT_GT(directory.Read(std::string("meridian_out/") + name).size(), 1000u) << name;
   }
+}
+
+RunReport ParseRunReport(const std::string& json) {
+  RunReport report;
+  EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(json, &report).ok());
+  return report;
+}
+
+std::map<std::string, std::string> StagesOf(const RunReport& report) {
+  std::map<std::string, std::string> states;
+  for (const ReportedStage& stage : report.stages()) states[stage.name()] = stage.state();
+  return states;
+}
+
+// A process that sleeps is found, and what did not change is not done again.
+TEST(CombineTest, TheChainFindsWhoSlept) {
+  const TemporaryDirectory directory;
+  const std::string out = directory.PathOf("out");
+  const std::vector<std::string> flags = {"--run_dir=examples/jax_scan4", "--output_dir=" + out};
+  const CommandResult first = Combine(flags);
+  ASSERT_EQ(first.exit_code, 0) << first.standard_error;
+  const RunReport report = ParseRunReport(directory.Read("out/report.json"));
+  EXPECT_THAT(StagesOf(report), ElementsAre(Pair("align", "done"), Pair("chakra", "done"),
+                                            Pair("path", "done"), Pair("simulate", "done")));
+  // Process 2 sleeps 4 ms at the beginning of steps 2 and 4.
+  for (int64_t step : {2, 4}) {
+    const auto part =
+        std::find_if(report.blame().begin(), report.blame().end(),
+                     [&](const BlamePart& candidate) { return candidate.step() == step; });
+    ASSERT_NE(part, report.blame().end()) << step;
+    EXPECT_EQ(part->rank(), 2) << step;
+    EXPECT_NEAR(part->caused_ms(), 4, 1.5) << step;
+    EXPECT_THAT(part->reason(), HasSubstr("the trace does not show")) << step;
+  }
+  EXPECT_GT(report.timeline().events().lane_size(), 1000);
+  EXPECT_GT(report.timeline().collectives().members_size(), 10);
+  EXPECT_GT(report.what_if_size(), 3);
+  ASSERT_EQ(report.nodes_size(), 4);
+  EXPECT_GT(report.nodes(1).clock().offset_ms_size(), 10);
+  const CommandResult again = Combine(flags);
+  ASSERT_EQ(again.exit_code, 0) << again.standard_error;
+  EXPECT_EQ(again.standard_output, first.standard_output);
+  EXPECT_THAT(StagesOf(ParseRunReport(directory.Read("out/report.json"))),
+              ElementsAre(Pair("align", "cached"), Pair("chakra", "cached"), Pair("path", "cached"),
+                          Pair("simulate", "cached")));
+  // An output that is gone is made again; what is forced, too.
+  ASSERT_EQ(std::remove((out + "/chakra/job.1.et").c_str()), 0);
+  ASSERT_EQ(Combine(flags).exit_code, 0);
+  EXPECT_EQ(StagesOf(ParseRunReport(directory.Read("out/report.json"))).at("chakra"), "done");
+  std::vector<std::string> forced = flags;
+  forced.push_back("--force");
+  forced.push_back("--stages=align,path,report");
+  ASSERT_EQ(Combine(forced).exit_code, 0);
+  EXPECT_THAT(StagesOf(ParseRunReport(directory.Read("out/report.json"))),
+              ElementsAre(Pair("align", "done"), Pair("chakra", "skipped"), Pair("path", "done"),
+                          Pair("simulate", "skipped")));
+  EXPECT_EQ(Combine({"--run_dir=examples/jax_scan4", "--sweep=x"}).exit_code, 2);
+  std::vector<std::string> unknown = flags;
+  unknown.push_back("--stages=magic");
+  EXPECT_EQ(Combine(unknown).exit_code, 2);
+}
+
+// PyTorch, with its execution traces beside the profiles.
+TEST(CombineTest, TheChainTakesPytorch) {
+  const TemporaryDirectory directory;
+  const CommandResult result =
+      Combine({"--run_dir=examples/torch_pipeline4", "--output_dir=" + directory.PathOf("out")});
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  const RunReport report = ParseRunReport(directory.Read("out/report.json"));
+  EXPECT_EQ(report.run().framework(), "PyTorch");
+  EXPECT_EQ(StagesOf(report).at("chakra"), "done");
+  EXPECT_EQ(StagesOf(report).at("path"), "done");
+  // Process 1 sleeps 5 ms in step 3.
+  const auto part = std::find_if(report.blame().begin(), report.blame().end(),
+                                 [](const BlamePart& b) { return b.step() == 3; });
+  ASSERT_NE(part, report.blame().end());
+  EXPECT_EQ(part->rank(), 1);
+  EXPECT_GT(directory.Read("out/chakra/job.0.et").size(), 1000u);
 }
 
 TEST(CombineTest, AllOutputsAreWritten) {
@@ -98,7 +186,7 @@ TEST(CombineTest, AllOutputsAreWritten) {
   EXPECT_THAT(directory.List(),
               ElementsAre("c.xplane.pb.gz", "r.html", "r.json", "t.json", "t.perfetto"));
   EXPECT_THAT(directory.Read("t.json"), HasSubstr("Node 3: /host:CPU"));
-  EXPECT_THAT(directory.Read("r.html"), HasSubstr("<svg"));
+  EXPECT_THAT(directory.Read("r.html"), HasSubstr("id=\"data\""));
   EXPECT_EQ(ParseReport(directory.Read("r.json")).nodes_size(), 4);
   EXPECT_THAT(result.standard_output,
               AllOf(HasSubstr("4 node(s) on the clock of node 0, method collectives"),

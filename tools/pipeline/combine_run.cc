@@ -17,6 +17,7 @@
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "tools/pipeline/output_files.h"
+#include "tools/pipeline/waiting_summary.h"
 #include "trace_alignment/aligner/alignment_stats.pb.h"
 #include "trace_alignment/aligner/kineto_aligner.h"
 #include "trace_alignment/aligner/xspace_aligner.h"
@@ -741,45 +742,22 @@ class CombinePipeline {
     check->set_violations_after(static_cast<int64_t>(alignment_.after.violations.size()));
     check->set_checked_on("computed");
     for (const std::string& note : alignment_.notes) report_.add_notes(note);
-    DescribeRun();
-    DescribeKinds();
-    DescribeRanks();
+    DescribeWaiting(alignment_.table, run_, &report_);
+    DescribeClocks();
   }
 
-  // How long it was, and how much of it all ranks have.
-  void DescribeRun() {
-    const CollectiveTable& table = alignment_.table;
-    int64_t incomplete = 0;
-    for (const CollectiveInstance& instance : table.instances()) {
-      incomplete += instance.missing > 0 ? 1 : 0;
-    }
-    report_.mutable_happens_before()->set_incomplete(incomplete);
-    std::optional<int64_t> first_ps, last_ps;
-    for (const CollectiveInstance& instance : table.instances()) {
-      if (instance.missing > 0) continue;
-      for (const CollectiveMember& member : table.MembersOf(instance)) {
-        first_ps = std::min(member.start_ps, first_ps.value_or(member.start_ps));
-        last_ps = std::max(member.end_ps, last_ps.value_or(member.end_ps));
+  // What clocks showed more than the common one.
+  void DescribeClocks() {
+    const int64_t start_ns = alignment_.table.base_ns();
+    report_.set_start_ns(start_ns);
+    for (const ClockReading& reading : ReadClocks(ViewedNodes(), start_ns)) {
+      for (CombinedNode& node : *report_.mutable_nodes()) {
+        const auto found = reading.node_times_ns.find(node.node_id());
+        if (found == reading.node_times_ns.end()) continue;
+        node.add_clock_at_ms(static_cast<double>(reading.time_ns - start_ns) * 1e-6);
+        node.add_clock_offset_ns(found->second - reading.time_ns);
       }
     }
-    if (first_ps.has_value()) {
-      report_.set_wall_ms(static_cast<double>(*last_ps - *first_ps) * kMsPerPs);
-    }
-    // How many of the profiles that tell steps have collectives of one.
-    std::map<int64_t, size_t> profiles_with;
-    size_t profiles = 0;
-    for (const ProfileCollectives& profile : run_.profiles) {
-      std::set<int64_t> steps;
-      for (const CollectiveEvent& event : profile.events) {
-        if (event.step.has_value()) steps.insert(*event.step);
-      }
-      for (int64_t step : steps) ++profiles_with[step];
-      profiles += steps.empty() ? 0 : 1;
-    }
-    report_.set_steps(static_cast<int64_t>(profiles_with.size()));
-    report_.set_steps_on_all_ranks(
-        std::count_if(profiles_with.begin(), profiles_with.end(),
-                      [&](const auto& step) { return step.second == profiles; }));
   }
 
   void DescribeNode(size_t n, CombinedNode* out) const {
@@ -810,63 +788,6 @@ class CombinePipeline {
     out->set_max_correction_ns(LargestCorrectionNs(node.stats));
     for (int64_t rank : run_.ranks.ranks[n]) out->add_ranks(rank);
     out->set_collectives(static_cast<int64_t>(run_.profiles[n].events.size()));
-  }
-
-  // What the collectives cost, on the common clock.
-  void DescribeKinds() {
-    const CollectiveTable& table = alignment_.table;
-    std::map<std::string, CombinedKind> kinds;
-    for (const CollectiveInstance& instance : table.instances()) {
-      if (instance.missing > 0) continue;
-      const MatchedOp& op = table.OpOf(instance);
-      CombinedKind& kind = kinds[std::string(CollectiveKindName(op.kind))];
-      kind.set_instances(kind.instances() + 1);
-      kind.set_operand_bytes(kind.operand_bytes() + op.operand_bytes);
-      int64_t wait_ps = 0, transfer_ps = 0;
-      if (const std::optional<GroupTiming> timing = TimingOf(table, instance)) {
-        for (const CollectiveMember& member : table.MembersOf(instance)) {
-          wait_ps += timing->SkewPs(member);
-        }
-        wait_ps /= instance.member_count;
-        transfer_ps = timing->transfer_ps;
-      }
-      for (const MemberPair& pair : table.PairsOf(instance)) {
-        transfer_ps += PairTransferPs(table, instance, pair);
-      }
-      kind.set_wait_ms(kind.wait_ms() + static_cast<double>(wait_ps) * kMsPerPs);
-      kind.set_transfer_ms(kind.transfer_ms() + static_cast<double>(transfer_ps) * kMsPerPs);
-    }
-    std::vector<CombinedKind> sorted;
-    for (auto& [name, kind] : kinds) {
-      kind.set_kind(name);
-      sorted.push_back(kind);
-    }
-    std::stable_sort(sorted.begin(), sorted.end(),
-                     [](const CombinedKind& a, const CombinedKind& b) {
-                       return a.wait_ms() + a.transfer_ms() > b.wait_ms() + b.transfer_ms();
-                     });
-    for (const CombinedKind& kind : sorted) *report_.add_kinds() = kind;
-  }
-
-  void DescribeRanks() {
-    const std::vector<RankSkew> ranks = SummariseSkew(alignment_.table);
-    std::vector<size_t> order(ranks.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      return ranks[a].wait_caused_ps > ranks[b].wait_caused_ps;
-    });
-    for (size_t rank : order) {
-      if (ranks[rank].instances == 0) continue;
-      const uint32_t node = alignment_.table.node_of_rank()[rank];
-      CombinedRank* out = report_.add_ranks();
-      out->set_rank(static_cast<int64_t>(rank));
-      if (node != CollectiveTable::kNoNode) out->set_node_id(nodes_[node].id);
-      out->set_last(ranks[rank].times_last);
-      out->set_collectives(ranks[rank].instances);
-      out->set_caused_wait_ms(static_cast<double>(ranks[rank].wait_caused_ps) * kMsPerPs);
-      out->set_waited_ms(static_cast<double>(ranks[rank].waited_ps) * kMsPerPs);
-      out->set_transfer_ms(static_cast<double>(ranks[rank].transfer_ps) * kMsPerPs);
-    }
   }
 
   // Reads the collectives back from what was written.

@@ -84,9 +84,9 @@ std::string SerializeWithSortedMaps(const Message& message) {
   return bytes;
 }
 
-google::protobuf::util::JsonPrintOptions PrintOptions() {
+google::protobuf::util::JsonPrintOptions PrintOptions(bool with_blanks) {
   google::protobuf::util::JsonPrintOptions options;
-  options.add_whitespace = true;
+  options.add_whitespace = with_blanks;
   options.preserve_proto_field_names = true;
 #if GOOGLE_PROTOBUF_VERSION >= 5026000
   options.always_print_fields_with_no_presence = true;
@@ -96,9 +96,7 @@ google::protobuf::util::JsonPrintOptions PrintOptions() {
   return options;
 }
 
-}  // namespace
-
-std::string ReportToJson(const Message& report) {
+std::string ToJson(const Message& report, bool with_blanks) {
   const std::unique_ptr<Message> repaired(report.New());
   repaired->CopyFrom(report);
   RepairStrings(repaired.get());
@@ -111,9 +109,17 @@ std::string ReportToJson(const Message& report) {
   MERIDIAN_CHECK(google::protobuf::util::BinaryToJsonString(
                      resolver.get(),
                      absl::StrCat("type.googleapis.com/", report.GetDescriptor()->full_name()),
-                     SerializeWithSortedMaps(*repaired), &json, PrintOptions())
+                     SerializeWithSortedMaps(*repaired), &json, PrintOptions(with_blanks))
                      .ok());
   return absl::StrCat(absl::StripSuffix(json, "\n"), "\n");
+}
+
+}  // namespace
+
+std::string ReportToJson(const Message& report) { return ToJson(report, /*with_blanks=*/true); }
+
+std::string ReportToCompactJson(const Message& report) {
+  return ToJson(report, /*with_blanks=*/false);
 }
 
 absl::Status ReportFromJson(absl::string_view json, google::protobuf::Message* report) {

@@ -19,6 +19,9 @@ namespace meridian {
 // have the bad bytes replaced, so that a report about a broken file can still be printed.
 std::string ReportToJson(const google::protobuf::Message& report);
 
+// The same without blanks between: for programs.
+std::string ReportToCompactJson(const google::protobuf::Message& report);
+
 // Reads what ReportToJson wrote into *report. InvalidArgument with the reason, a printable piece of a
 // line, for anything else.
 absl::Status ReportFromJson(absl::string_view json, google::protobuf::Message* report);

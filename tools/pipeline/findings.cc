@@ -1,0 +1,309 @@
+#include "tools/pipeline/findings.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "tools/pipeline/simulation_stage.h"
+#include "tools/report/quantities.h"
+#include "xla_profiler/base/statistics.h"
+#include "xla_profiler/base/tables/text_table.h"
+
+namespace meridian {
+namespace {
+
+constexpr double kNsPerMs = 1e6;
+// A rank that costs less than this of the steps is no straggler, and one must lead in this share of
+// them.
+constexpr double kNotableShare = 0.02;
+constexpr double kMostSteps = 0.5;
+// Communication that the path spends less on than this is not what the run waits for.
+constexpr double kNotableCommunication = 0.2;
+constexpr absl::string_view kCommunicationLabel = "communication";
+
+std::string Time(double ms) { return DurationText(ms * kNsPerMs); }
+
+std::string Percent(double share) {
+  return share > 0 && share < 0.095 ? absl::StrFormat("%.1f %%", 100 * share)
+                                    : absl::StrFormat("%.0f %%", 100 * share);
+}
+
+Finding MakeFinding(absl::string_view topic, absl::string_view verdict, absl::string_view section,
+                    std::string headline, std::string detail) {
+  Finding finding;
+  finding.set_topic(std::string(topic));
+  finding.set_verdict(std::string(verdict));
+  finding.set_section(std::string(section));
+  finding.set_headline(std::move(headline));
+  finding.set_detail(std::move(detail));
+  return finding;
+}
+
+std::map<int64_t, std::string> HostsByRank(const RunReport& report) {
+  std::map<int64_t, std::string> hosts;
+  for (const ReportedNode& node : report.nodes()) {
+    for (int64_t rank : node.ranks()) hosts[rank] = node.hostname();
+  }
+  return hosts;
+}
+
+std::string RankName(const RunReport& report, int64_t rank) {
+  const std::map<int64_t, std::string> hosts = HostsByRank(report);
+  const auto host = hosts.find(rank);
+  std::set<std::string> names;
+  for (const auto& [any, name] : hosts) names.insert(name);
+  // One host for all is no news.
+  if (host == hosts.end() || host->second.empty() || names.size() < 2) {
+    return absl::StrCat("rank ", rank);
+  }
+  return absl::StrCat("rank ", rank, " (host ", host->second, ")");
+}
+
+std::string Capitalised(std::string text) {
+  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 32);
+  return text;
+}
+
+Finding RunFinding(const RunReport& report) {
+  const RunSummary& run = report.run();
+  std::string headline = absl::StrCat(run.framework(), run.framework().empty() ? "" : " run of ",
+                                      run.ranks(), run.ranks() == 1 ? " rank" : " ranks");
+  if (run.hosts_size() > 0) {
+    absl::StrAppend(&headline, " on ", run.hosts_size(),
+                    run.hosts_size() == 1 ? " host" : " hosts");
+  }
+  std::string detail;
+  if (run.has_step_ms()) {
+    absl::StrAppend(&headline, ": ", run.steps(), run.steps() == 1 ? " step of " : " steps of ",
+                    Time(run.step_ms()), ".");
+    if (run.steps() > 2 && run.step_spread_ms() > 0) {
+      detail =
+          absl::StrCat("Half of the steps lie within ", Time(run.step_spread_ms()), " of that.");
+    }
+  } else {
+    absl::StrAppend(&headline, ": ", Time(run.wall_ms()), ", in which no steps are marked.");
+  }
+  if (!run.recorded().empty()) {
+    absl::StrAppend(&detail, detail.empty() ? "" : " ", "Recorded ", run.recorded(), ".");
+  }
+  return MakeFinding("run", "info", "timeline", std::move(headline), std::move(detail));
+}
+
+std::optional<Finding> StragglerFinding(const RunReport& report) {
+  if (report.run().ranks() < 2 || report.path_size() == 0) return std::nullopt;
+  struct OfRank {
+    double caused_ms = 0;
+    std::set<int64_t> led;
+    const BlamePart* worst = nullptr;
+  };
+  std::map<int64_t, OfRank> ranks;
+  // By step, the rank that kept others waiting longest. Rows are sorted by that.
+  std::map<int64_t, const BlamePart*> leaders;
+  for (const BlamePart& part : report.blame()) {
+    OfRank& rank = ranks[part.rank()];
+    rank.caused_ms += part.caused_ms();
+    if (rank.worst == nullptr) rank.worst = &part;
+    leaders.insert({part.step(), &part});
+  }
+  for (const auto& [step, part] : leaders) ranks[part->rank()].led.insert(step);
+  const double whole_ms = report.run().has_step_ms()
+                              ? report.run().step_ms() * static_cast<double>(report.run().steps())
+                              : report.run().wall_ms();
+  const auto late = std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
+    return a.second.caused_ms < b.second.caused_ms;
+  });
+  const auto steps = static_cast<double>(std::max<size_t>(1, leaders.size()));
+  if (late == ranks.end() || late->second.caused_ms < kNotableShare * whole_ms) {
+    return MakeFinding(
+        "straggler", "good", "blame", "No rank keeps the others waiting for long.",
+        late == ranks.end()
+            ? "Nobody waited for a rank that was late by its own doing."
+            : absl::StrCat("The one that does most, ", RankName(report, late->first), ", costs ",
+                           Percent(late->second.caused_ms / whole_ms), " of the time."));
+  }
+  const OfRank& rank = late->second;
+  const double led = static_cast<double>(rank.led.size());
+  const bool is_steady = led >= kMostSteps * steps;
+  const std::string share = Percent(rank.caused_ms / whole_ms);
+  std::string headline = is_steady
+                             ? absl::StrCat(Capitalised(RankName(report, late->first)),
+                                            " is late in ", rank.led.size(), " of ", leaders.size(),
+                                            " steps and costs ", share, " of the time.")
+                             : absl::StrCat(Capitalised(RankName(report, late->first)),
+                                            " keeps the others waiting most, for ", share,
+                                            " of the time; no rank is late in most steps.");
+  return MakeFinding(
+      "straggler", is_steady ? "bad" : "open", "blame", std::move(headline),
+      absl::StrCat(
+          Capitalised(rank.worst->reason()),
+          rank.worst->has_step() ? absl::StrCat(" (step ", rank.worst->step(), ").") : "."));
+}
+
+std::optional<Finding> ClockFinding(const RunReport& report) {
+  if (report.nodes_size() < 2) return std::nullopt;
+  double largest = 0, uncertainty = 0;
+  const ReportedNode* farthest = nullptr;
+  std::vector<std::string> unknown;
+  bool is_stated = false;
+  for (const ReportedNode& node : report.nodes()) {
+    if (node.method() == "unreachable") unknown.push_back(absl::StrCat(node.node_id()));
+    if (node.has_offset_ms() && std::abs(node.offset_ms()) > largest) {
+      largest = std::abs(node.offset_ms());
+      farthest = &node;
+    }
+    if (node.has_uncertainty_max_ms()) {
+      is_stated = true;
+      uncertainty = std::max(uncertainty, node.uncertainty_max_ms());
+    }
+  }
+  const ReportedOrder& order = report.happens_before();
+  const std::string broken =
+      absl::StrCat(WithThousands(order.violations_before()), " of ", WithThousands(order.checked()),
+                   " collectives ended before they began on another rank");
+  if (!unknown.empty()) {
+    return MakeFinding("clocks", "bad", "clocks",
+                       absl::StrCat("The clock of node ", absl::StrJoin(unknown, ", "),
+                                    " is not known: nothing ties it to the others."),
+                       "It keeps its own clock; compare no times with it.");
+  }
+  const std::string within =
+      is_stated ? absl::StrCat(" and are now known within ", Time(uncertainty)) : "";
+  if (order.violations_after() > 0) {
+    return MakeFinding("clocks", "bad", "clocks",
+                       absl::StrCat("Clocks contradict ", WithThousands(order.violations_after()),
+                                    " of ", WithThousands(order.checked()), " collectives."),
+                       "Times of different ranks can not be compared.");
+  }
+  // What is smaller than its uncertainty may be nothing.
+  if (order.violations_before() == 0 && largest <= std::max(uncertainty, 1e-3)) {
+    return MakeFinding(
+        "clocks", "good", "clocks", "Clocks agree: no collective contradicts them.",
+        is_stated ? absl::StrCat("They are known within ", Time(uncertainty), ".") : "");
+  }
+  return MakeFinding(
+      "clocks", order.violations_before() > 0 ? "bad" : "info", "clocks",
+      absl::StrCat("Clocks were up to ", Time(largest), " off", within, "."),
+      absl::StrCat("Farthest off: node ", farthest == nullptr ? 0 : farthest->node_id(),
+                   farthest == nullptr || farthest->hostname().empty()
+                       ? ""
+                       : absl::StrCat(" (host ", farthest->hostname(), ")"),
+                   ". ",
+                   order.violations_before() > 0
+                       ? absl::StrCat("Before, ", broken, "; now none does.")
+                       : "No collective contradicted them before either."));
+}
+
+std::optional<Finding> NetworkFinding(const RunReport& report) {
+  std::set<std::string> communication;
+  for (const PathKind& kind : report.path_kinds()) {
+    if (kind.label() == kCommunicationLabel) communication.insert(kind.kind());
+  }
+  double all = 0, exposed = 0;
+  std::map<std::string, double> others;
+  for (const PathPart& part : report.path()) {
+    all += part.ms();
+    if (communication.count(part.kind()) > 0) {
+      exposed += part.ms();
+    } else {
+      others[part.kind()] += part.ms();
+    }
+  }
+  if (!(all > 0)) return std::nullopt;
+  const double share = exposed / all;
+  std::string most;
+  double most_ms = 0;
+  for (const PathKind& kind : report.path_kinds()) {
+    const auto found = others.find(kind.kind());
+    if (found == others.end() || found->second <= most_ms) continue;
+    most_ms = found->second;
+    most = kind.label();
+  }
+  std::string detail;
+  for (const WhatIfPart& part : report.what_if()) {
+    if (part.what() != kTwiceTheBandwidth) continue;
+    detail = absl::StrCat("At twice the bandwidth the step would take ", Time(part.step_ms()));
+    if (part.has_low_ms() && part.has_high_ms()) {
+      absl::StrAppend(&detail, " (nine of ten between ", Time(part.low_ms()), " and ",
+                      Time(part.high_ms()), ")");
+    }
+    absl::StrAppend(&detail, ", by simulation.");
+  }
+  const std::string communicates =
+      absl::StrCat(Percent(share), " of the critical path is communication that nothing hides");
+  if (share >= kNotableCommunication) {
+    return MakeFinding("network", share > 0.5 ? "bad" : "open", "path",
+                       absl::StrCat(share > 0.5 ? "The network is what the run waits for: " : "",
+                                    communicates, "."),
+                       detail);
+  }
+  return MakeFinding(
+      "network", "info", "path",
+      absl::StrCat("Not the network: ", communicates,
+                   most.empty() ? "" : absl::StrCat(", ", Percent(most_ms / all), " is ", most),
+                   "."),
+      detail);
+}
+
+std::optional<Finding> WhatIfFinding(const RunReport& report) {
+  const WhatIfPart* best = nullptr;
+  for (const WhatIfPart& part : report.what_if()) {
+    if (best == nullptr || part.saved_ms() > best->saved_ms()) best = &part;
+  }
+  if (best == nullptr || !(best->saved_ms() > 0)) return std::nullopt;
+  return MakeFinding("what_if", "info", "what_if",
+                     absl::StrCat("What would help most: if ", best->what(), ", a step takes ",
+                                  Time(best->step_ms()), ", ", Time(best->saved_ms()), " less."),
+                     "Found by running the measured schedule again with that changed.");
+}
+
+std::optional<Finding> SimulationFinding(const RunReport& report) {
+  if (!report.has_simulation() || report.simulation().cells_size() == 0) return std::nullopt;
+  const SimulationPart& simulation = report.simulation();
+  std::string headline = absl::StrCat("The simulated network gives this run's collectives within ",
+                                      Percent(simulation.mean_error()), " in the mean");
+  if (simulation.has_step_error()) {
+    absl::StrAppend(&headline, ", and its steps within ", Percent(simulation.step_error()));
+  }
+  const double worst = std::max(simulation.mean_error(), simulation.step_error());
+  return MakeFinding("simulation",
+                     worst <= 0.15  ? "good"
+                     : worst <= 0.3 ? "open"
+                                    : "bad",
+                     "simulation", absl::StrCat(headline, "."),
+                     absl::StrCat("Calibrated from ", simulation.calibrated_from(),
+                                  "; network: ", simulation.network(), "."));
+}
+
+}  // namespace
+
+void AddFindings(RunReport* report) {
+  std::vector<Finding> findings = {RunFinding(*report)};
+  for (const std::optional<Finding>& finding :
+       {StragglerFinding(*report), NetworkFinding(*report), ClockFinding(*report),
+        WhatIfFinding(*report), SimulationFinding(*report)}) {
+    if (finding.has_value()) findings.push_back(*finding);
+  }
+  for (const Finding& finding : report->findings()) findings.push_back(finding);
+  report->clear_findings();
+  for (const Finding& finding : findings) *report->add_findings() = finding;
+}
+
+std::string FindingsText(const RunReport& report) {
+  std::string text;
+  for (const Finding& finding : report.findings()) {
+    absl::StrAppend(&text, Printable(finding.headline()),
+                    finding.detail().empty() ? "" : absl::StrCat(" ", Printable(finding.detail())),
+                    "\n");
+  }
+  return text;
+}
+
+}  // namespace meridian

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The answers that a report begins with, in whole sentences: whose clock was off, who is late and why,
+// network or computation, what would help, and how far to trust it.
+#ifndef TOOLS_PIPELINE_FINDINGS_H_
+#define TOOLS_PIPELINE_FINDINGS_H_
+
+#include <string>
+
+#include "tools/report/run_report.pb.h"
+
+namespace meridian {
+
+// Puts findings in front of those that stages added, from what they measured.
+void AddFindings(RunReport* report);
+
+// Returns the findings as text for a terminal, at most so many lines wide apart, the answer first.
+std::string FindingsText(const RunReport& report);
+
+}  // namespace meridian
+
+#endif  // TOOLS_PIPELINE_FINDINGS_H_

@@ -1,0 +1,451 @@
+#include "tools/pipeline/path_stage.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "critical_path/job/blame.h"
+#include "critical_path/job/job_analysis.h"
+#include "critical_path/what_if/what_if.h"
+#include "critical_path/what_if/what_if_edits.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/statistics.h"
+
+namespace meridian {
+namespace {
+
+constexpr double kMsPerPs = 1e-9;
+constexpr double kUsPerPs = 1e-6;
+// Replays of larger graphs would take longer than they are worth.
+constexpr size_t kMaxWhatIfEvents = 3000000;
+
+// Kinds of events in the timeline, by their positions.
+enum TimelineKind : int { kComputation, kTransfer, kWait, kCopy, kHostCall, kGap };
+constexpr absl::string_view kTimelineKinds[] = {"computation", "transfer", "wait",
+                                                "copy",        "host",     "gap"};
+
+// What people call what time is spent on.
+absl::string_view LabelOf(BoundBy bound_by) {
+  switch (bound_by) {
+    case BoundBy::kNothing:
+      return "nothing";
+    case BoundBy::kCpu:
+      return "host calls";
+    case BoundBy::kDataLoading:
+      return "loading data";
+    case BoundBy::kGpuCompute:
+      return "computation";
+    case BoundBy::kGpuCommunication:
+      return "communication";
+    case BoundBy::kKernelKernelOverhead:
+      return "pauses between kernels";
+    case BoundBy::kKernelLaunchOverhead:
+      return "launching kernels";
+    case BoundBy::kHostGap:
+      return "host, not in the trace";
+    case BoundBy::kOtherRanks:
+      return "waiting for other ranks";
+    case BoundBy::kNotInTrace:
+      return "device, not in the trace";
+    case BoundBy::kBeforeStep:
+      return "before the step";
+  }
+  return "";
+}
+
+// What a rank did longer than the others, in words.
+std::string ReasonOf(const BlameRow& row) {
+  const std::string time = absl::StrFormat("%.2f ms", static_cast<double>(row.time_ps) * kMsPerPs);
+  const std::string after = row.after.empty() ? "" : absl::StrCat(" after ", row.after);
+  switch (row.bound_by) {
+    case BoundBy::kGpuCompute:
+      return absl::StrCat("it computes ", time, " longer than the others in ", row.op);
+    case BoundBy::kCpu:
+      return absl::StrCat("its host spends ", time, " more than the others in ", row.op);
+    case BoundBy::kDataLoading:
+      return absl::StrCat("it loads data ", time, " longer than the others (", row.op, ")");
+    case BoundBy::kKernelLaunchOverhead:
+      return absl::StrCat("its kernels start ", time, " later after their launch (", row.op, ")");
+    case BoundBy::kKernelKernelOverhead:
+      return absl::StrCat("it pauses ", time, " longer between kernels (", row.op, ")");
+    case BoundBy::kHostGap:
+      return absl::StrCat("its host does something for ", time,
+                          " that the trace does not show (sleeping, input, Python)", after);
+    case BoundBy::kGpuCommunication:
+      return absl::StrCat("it communicates ", time, " longer in ", row.op);
+    case BoundBy::kNotInTrace:
+      return absl::StrCat("its device is busy for ", time,
+                          " with something that the trace does not show", after);
+    case BoundBy::kBeforeStep:
+      return absl::StrCat("it begins the step ", time, " later");
+    case BoundBy::kNothing:
+    case BoundBy::kOtherRanks:
+      break;
+  }
+  return absl::StrCat("it comes ", time, " later (", row.op, ")");
+}
+
+class GraphDescription {
+ public:
+  GraphDescription(const PathGraph& graph, bool without_gpus, RunReport* report)
+      : graph_(graph), without_gpus_(without_gpus), report_(report) {}
+
+  absl::Status Describe() {
+    ASSIGN_OR_RETURN(path_, FindLongestPath(graph_));
+    FindSteps();
+    DescribeSteps();
+    DescribeBreakdown();
+    DescribeBlame();
+    DescribeWhatIf();
+    DescribeTimeline();
+    return absl::OkStatus();
+  }
+
+ private:
+  struct Span {
+    int64_t start_ps = 0;
+    int64_t end_ps = 0;
+  };
+
+  // More digits are only bytes.
+  static double Nanoseconds(double us) { return std::round(us * 1000) / 1000; }
+
+  double Ms(int64_t ps) const {
+    return static_cast<double>(ps - graph_.window_start_ps) * kMsPerPs;
+  }
+  double Us(int64_t ps) const {
+    return static_cast<double>(ps - graph_.window_start_ps) * kUsPerPs;
+  }
+
+  // Steps by what devices did in them; by what hosts did where devices did nothing.
+  void FindSteps() {
+    for (const TrackKind kind : {TrackKind::kDevice, TrackKind::kHost}) {
+      for (const GraphEvent& event : graph_.events) {
+        if (event.step == kNoStep || graph_.lanes[event.lane].kind != kind) continue;
+        const int64_t end_ps = event.start_ps + event.duration_ps;
+        const auto [known, is_new] = steps_.insert({event.step, {event.start_ps, end_ps}});
+        if (is_new) continue;
+        known->second.start_ps = std::min(known->second.start_ps, event.start_ps);
+        known->second.end_ps = std::max(known->second.end_ps, end_ps);
+      }
+      if (!steps_.empty()) break;
+    }
+    // A step lasts from the end of the one before, since steps overlap and follow at once.
+    std::optional<int64_t> last_end_ps;
+    for (auto& [step, span] : steps_) {
+      if (last_end_ps.has_value()) span.start_ps = std::min(*last_end_ps, span.end_ps);
+      last_end_ps = span.end_ps;
+    }
+  }
+
+  void DescribeSteps() {
+    RunSummary& run = *report_->mutable_run();
+    run.set_wall_ms(static_cast<double>(graph_.window_end_ps - graph_.window_start_ps) * kMsPerPs);
+    run.set_events(static_cast<int64_t>(graph_.events.size()));
+    std::vector<double> times;
+    for (const auto& [step, span] : steps_) {
+      ReportedStep& row = *report_->add_steps();
+      row.set_step(step);
+      row.set_start_ms(Ms(span.start_ps));
+      row.set_end_ms(Ms(span.end_ps));
+      times.push_back(row.end_ms() - row.start_ms());
+    }
+    run.set_steps(static_cast<int64_t>(times.size()));
+    if (times.empty()) return;
+    const double median = Median(times);
+    std::vector<double> distances;
+    for (double time : times) distances.push_back(std::abs(time - median));
+    run.set_step_ms(median);
+    run.set_step_spread_ms(Median(distances));
+  }
+
+  void DescribeBreakdown() {
+    std::map<std::tuple<std::optional<int64_t>, std::optional<int64_t>, BoundBy>, int64_t> parts;
+    std::set<BoundBy> kinds;
+    for (const EventShare& share : BreakDown(graph_, path_).shares) {
+      if (share.bound_by == BoundBy::kNothing || share.time_ps == 0) continue;
+      const GraphEventId event = share.event != kNoEvent ? share.event : share.before;
+      std::optional<int64_t> step, rank;
+      if (event != kNoEvent) {
+        rank = graph_.LaneOf(event).rank;
+        if (graph_.events[event].step != kNoStep) step = graph_.events[event].step;
+      }
+      parts[{step, rank, share.bound_by}] += share.time_ps;
+      kinds.insert(share.bound_by);
+    }
+    for (const auto& [key, time_ps] : parts) {
+      PathPart& part = *report_->add_path();
+      if (std::get<0>(key).has_value()) part.set_step(*std::get<0>(key));
+      if (std::get<1>(key).has_value()) part.set_rank(*std::get<1>(key));
+      part.set_kind(std::string(BoundByName(std::get<2>(key), without_gpus_)));
+      part.set_ms(static_cast<double>(time_ps) * kMsPerPs);
+    }
+    for (BoundBy bound_by : kinds) {
+      PathKind& kind = *report_->add_path_kinds();
+      kind.set_kind(std::string(BoundByName(bound_by, without_gpus_)));
+      kind.set_label(std::string(LabelOf(bound_by)));
+    }
+  }
+
+  // One row for each step and rank: the largest of its ops says why.
+  void DescribeBlame() {
+    const Blame blame = FindBlame(graph_);
+    std::map<std::pair<std::optional<int64_t>, int64_t>, std::pair<int64_t, const BlameRow*>> sums;
+    for (const BlameRow& row : blame.rows) {
+      auto& [sum_ps, largest] = sums[{row.step, row.rank}];
+      sum_ps += row.time_ps;
+      if (largest == nullptr || row.time_ps > largest->time_ps) largest = &row;
+    }
+    std::vector<BlamePart> parts;
+    for (const auto& [key, sum] : sums) {
+      BlamePart part;
+      double whole_ms = report_->run().wall_ms();
+      if (key.first.has_value()) {
+        part.set_step(*key.first);
+        const auto span = steps_.find(*key.first);
+        if (span != steps_.end()) {
+          whole_ms = static_cast<double>(span->second.end_ps - span->second.start_ps) * kMsPerPs;
+        }
+      }
+      part.set_rank(key.second);
+      part.set_caused_ms(static_cast<double>(sum.first) * kMsPerPs);
+      part.set_share(whole_ms > 0 ? part.caused_ms() / whole_ms : 0);
+      part.set_op(sum.second->op);
+      part.set_reason(ReasonOf(*sum.second));
+      parts.push_back(std::move(part));
+    }
+    std::stable_sort(parts.begin(), parts.end(), [](const BlamePart& a, const BlamePart& b) {
+      return a.caused_ms() > b.caused_ms();
+    });
+    std::map<int64_t, double> by_rank;
+    for (const BlamePart& part : parts) {
+      by_rank[part.rank()] += part.caused_ms();
+      *report_->add_blame() = part;
+    }
+    const auto most =
+        std::max_element(by_rank.begin(), by_rank.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (most != by_rank.end()) straggler_ = most->first;
+  }
+
+  // What the run would take if: its schedule, run again.
+  void DescribeWhatIf() {
+    if (graph_.events.size() > kMaxWhatIfEvents) {
+      report_->add_notes("the run has too many events to ask what would help; choose fewer steps");
+      return;
+    }
+    std::vector<std::pair<std::string, std::string>> edits = {
+        {"communication takes half the time", "scale category=communication 0.5"},
+        {"computation takes half the time", "scale category=compute 0.5"},
+        {"hosts have no gaps", "set category=host_gap 0us"},
+        {"kernels start as soon as they are launched", "set category=launch 0us"}};
+    if (straggler_.has_value()) {
+      edits.push_back({absl::StrCat("rank ", *straggler_, " is as fast as the others"),
+                       absl::StrCat("level rank=", *straggler_)});
+    }
+    const double whole_ms = static_cast<double>(path_.length_ps) * kMsPerPs;
+    // Of one step, or of the whole where there are none.
+    const double unit_ms = report_->run().has_step_ms() ? report_->run().step_ms() : whole_ms;
+    for (const auto& [what, text] : edits) {
+      const absl::StatusOr<std::vector<WhatIfEdit>> parsed = ParseWhatIfEdits(text);
+      if (!parsed.ok()) continue;
+      const absl::StatusOr<WhatIfResult> result = RunWhatIf(graph_, path_, false, *parsed);
+      // What matches nothing would not help either.
+      if (!result.ok() || whole_ms <= 0) continue;
+      WhatIfPart& part = *report_->add_what_if();
+      part.set_what(what);
+      part.set_step_ms(unit_ms * static_cast<double>(result->path.length_ps) * kMsPerPs / whole_ms);
+      part.set_saved_ms(unit_ms - part.step_ms());
+    }
+  }
+
+  // Which steps fit into the timeline: the longest first.
+  std::set<int64_t> ShownSteps(bool* truncated) const {
+    std::map<int64_t, size_t> counts;
+    for (const GraphEvent& event : graph_.events) ++counts[event.step];
+    std::vector<int64_t> order;
+    for (const auto& [step, count] : counts) order.push_back(step);
+    const auto length = [&](int64_t step) {
+      const auto span = steps_.find(step);
+      return span == steps_.end() ? 0 : span->second.end_ps - span->second.start_ps;
+    };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int64_t a, int64_t b) { return length(a) > length(b); });
+    std::set<int64_t> shown;
+    size_t events = 0;
+    for (int64_t step : order) {
+      if (!shown.empty() && events + counts[step] > kMaxTimelineEvents) {
+        *truncated = true;
+        continue;
+      }
+      events += counts[step];
+      shown.insert(step);
+    }
+    return shown;
+  }
+
+  // When the last member of a collective had come: by event of a member.
+  std::map<GraphEventId, InstantId> MeetingsByEvent() const {
+    std::map<GraphEventId, InstantId> meetings;
+    std::set<InstantId> instants;
+    for (const GraphMeeting& meeting : graph_.meetings) instants.insert(meeting.instant);
+    for (const GraphEdge& edge : graph_.edges) {
+      if (instants.count(edge.to) == 0) continue;
+      const Instant& from = graph_.instants[edge.from];
+      if (from.is_start && from.event != kNoEvent) meetings[from.event] = edge.to;
+    }
+    return meetings;
+  }
+
+  int KindOf(const GraphEvent& event, bool communicates) const {
+    if (communicates) return kTransfer;
+    if (graph_.lanes[event.lane].kind == TrackKind::kHost) return kHostCall;
+    return event.category == EventCategory::kMemcpy || event.category == EventCategory::kMemset
+               ? kCopy
+               : kComputation;
+  }
+
+  void DescribeTimeline() {
+    Timeline& timeline = *report_->mutable_timeline();
+    bool truncated = false;
+    const std::set<int64_t> shown = ShownSteps(&truncated);
+    timeline.set_truncated(truncated);
+    for (absl::string_view kind : kTimelineKinds) timeline.add_kinds(std::string(kind));
+    const std::map<GraphEventId, InstantId> meetings = MeetingsByEvent();
+    std::set<GraphEventId> communicates;
+    for (const GraphEdge& edge : graph_.edges) {
+      if (edge.bound_by == BoundBy::kGpuCommunication && edge.event != kNoEvent) {
+        communicates.insert(edge.event);
+      }
+    }
+    // Lanes with events, those of a rank together, devices first.
+    std::map<std::tuple<int64_t, bool, LaneId>, std::vector<GraphEventId>> lanes;
+    for (GraphEventId id = 0; id < graph_.events.size(); ++id) {
+      const GraphEvent& event = graph_.events[id];
+      if (shown.count(event.step) == 0 || event.duration_ps <= 0) continue;
+      const Lane& lane = graph_.lanes[event.lane];
+      lanes[{lane.rank, lane.kind == TrackKind::kHost, event.lane}].push_back(id);
+    }
+    std::map<LaneId, int> lane_numbers;
+    std::map<GraphEventId, int> positions;
+    std::map<NameId, int> names;
+    TimelineEvents& events = *timeline.mutable_events();
+    const auto add = [&](int lane, GraphEventId id, int kind, int64_t start_ps, int64_t end_ps) {
+      const NameId name = graph_.events[id].name;
+      const auto [known, is_new] = names.insert({name, timeline.names_size()});
+      if (is_new) timeline.add_names(std::string(graph_.names.Get(name)));
+      events.add_lane(lane);
+      events.add_name(known->second);
+      events.add_kind(kind);
+      events.add_start_us(Nanoseconds(Us(start_ps)));
+      events.add_duration_us(Nanoseconds(static_cast<double>(end_ps - start_ps) * kUsPerPs));
+    };
+    for (auto& [key, ids] : lanes) {
+      const Lane& lane = graph_.lanes[std::get<2>(key)];
+      const int number = timeline.lanes_size();
+      lane_numbers[std::get<2>(key)] = number;
+      TimelineLane& described = *timeline.add_lanes();
+      described.set_rank(lane.rank);
+      // Some traces only number them.
+      const bool is_number = absl::c_all_of(lane.thread, absl::ascii_isdigit);
+      described.set_name(absl::StrCat(!is_number                      ? ""
+                                      : lane.kind == TrackKind::kHost ? "thread "
+                                                                      : "stream ",
+                                      lane.thread));
+      std::stable_sort(ids.begin(), ids.end(), [&](GraphEventId a, GraphEventId b) {
+        return graph_.events[a].start_ps < graph_.events[b].start_ps;
+      });
+      for (GraphEventId id : ids) {
+        const GraphEvent& event = graph_.events[id];
+        const int64_t end_ps = event.start_ps + event.duration_ps;
+        const auto meeting = meetings.find(id);
+        int64_t start_ps = event.start_ps;
+        if (meeting != meetings.end()) {
+          const int64_t met_ps = std::clamp(graph_.Time(meeting->second), start_ps, end_ps);
+          if (met_ps > start_ps) add(number, id, kWait, start_ps, met_ps);
+          start_ps = met_ps;
+        }
+        positions[id] = events.lane_size();
+        add(number, id, KindOf(event, meeting != meetings.end() || communicates.count(id) > 0),
+            start_ps, end_ps);
+      }
+    }
+    DescribeTimelinePath(lane_numbers, &timeline);
+    DescribeTimelineCollectives(meetings, positions, &timeline);
+  }
+
+  void DescribeTimelinePath(const std::map<LaneId, int>& lane_numbers, Timeline* timeline) const {
+    TimelinePath& path = *timeline->mutable_path();
+    for (EdgeId id : path_.edges) {
+      const GraphEdge& edge = graph_.edges[id];
+      if (edge.weight_ps <= 0) continue;
+      int lane = -1;
+      if (edge.event != kNoEvent) {
+        const auto found = lane_numbers.find(graph_.events[edge.event].lane);
+        if (found != lane_numbers.end()) lane = found->second;
+      }
+      path.add_lane(lane);
+      path.add_start_us(Us(graph_.Time(edge.from)));
+      path.add_end_us(Us(graph_.Time(edge.to)));
+      path.add_kind(edge.bound_by == BoundBy::kGpuCommunication ? kTransfer
+                    : edge.bound_by == BoundBy::kGpuCompute     ? kComputation
+                    : edge.bound_by == BoundBy::kCpu            ? kHostCall
+                                                                : kGap);
+    }
+  }
+
+  void DescribeTimelineCollectives(const std::map<GraphEventId, InstantId>& meetings,
+                                   const std::map<GraphEventId, int>& positions,
+                                   Timeline* timeline) const {
+    std::map<InstantId, std::vector<int>> members;
+    for (const auto& [event, instant] : meetings) {
+      const auto position = positions.find(event);
+      if (position != positions.end()) members[instant].push_back(position->second);
+    }
+    TimelineCollectives& collectives = *timeline->mutable_collectives();
+    for (const GraphMeeting& meeting : graph_.meetings) {
+      const auto found = members.find(meeting.instant);
+      if (found == members.end() || found->second.size() < 2) continue;
+      collectives.add_name(std::string(graph_.names.Get(meeting.name)));
+      collectives.add_members()->mutable_events()->Add(found->second.begin(), found->second.end());
+    }
+  }
+
+  const PathGraph& graph_;
+  const bool without_gpus_;
+  RunReport* const report_;
+  CriticalPath path_;
+  std::map<int64_t, Span> steps_;
+  std::optional<int64_t> straggler_;
+};
+
+}  // namespace
+
+absl::Status DescribePath(FileSystem& file_system, const std::vector<std::string>& traces,
+                          const PathStageOptions& options, RunReport* report) {
+  JobInput input;
+  input.traces = traces;
+  input.files = options.input;
+  JobOptions job;
+  job.allow_violations = options.allow_violations;
+  job.progress = options.progress;
+  ASSIGN_OR_RETURN(const TraceAnalysis analysis, AnalyzeJob(file_system, input, job));
+  for (const std::string& note : analysis.source.notes) report->add_notes(note);
+  return DescribeGraph(analysis.graph, analysis.source.without_gpus, report);
+}
+
+absl::Status DescribeGraph(const PathGraph& graph, bool without_gpus, RunReport* report) {
+  return GraphDescription(graph, without_gpus, report).Describe();
+}
+
+}  // namespace meridian

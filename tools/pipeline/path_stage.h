@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the time of a run went: the critical path across its ranks, who kept others waiting and why,
+// what would help, and a timeline to see it on.
+#ifndef TOOLS_PIPELINE_PATH_STAGE_H_
+#define TOOLS_PIPELINE_PATH_STAGE_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "critical_path/graph/critical_path.h"
+#include "critical_path/graph/path_graph.h"
+#include "tools/report/run_report.pb.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
+
+namespace meridian {
+
+struct PathStageOptions {
+  InputFileOptions input;
+  bool allow_violations = false;
+  // Called before each file is read; may be null.
+  std::function<void(size_t position)> progress;
+};
+
+// Reads profiles of one run on one clock and fills in steps, path, blame, what_if, timeline, and of the
+// run what steps take. Errors are those of AnalyzeJob.
+absl::Status DescribePath(FileSystem& file_system, const std::vector<std::string>& traces,
+                          const PathStageOptions& options, RunReport* report);
+
+// The same for a graph at hand.
+absl::Status DescribeGraph(const PathGraph& graph, bool without_gpus, RunReport* report);
+
+// Pages stay usable with so many events; those of the longest steps come first.
+inline constexpr size_t kMaxTimelineEvents = 100000;
+
+}  // namespace meridian
+
+#endif  // TOOLS_PIPELINE_PATH_STAGE_H_

@@ -1,0 +1,423 @@
+#include "tools/pipeline/run_chain.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "tools/pipeline/findings.h"
+#include "tools/pipeline/job_traces.h"
+#include "tools/pipeline/output_files.h"
+#include "tools/pipeline/path_stage.h"
+#include "tools/pipeline/simulation_stage.h"
+#include "tools/pipeline/stage_cache.h"
+#include "tools/report/run_report_html.h"
+#include "xla_profiler/base/command_line/progress_bar.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/json/report_json.h"
+#include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/trace_kind/trace_kind.h"
+
+namespace meridian {
+namespace {
+
+constexpr double kMsPerNs = 1e-6;
+constexpr absl::string_view kDone = "done", kCached = "cached", kSkipped = "skipped",
+                            kFailed = "failed";
+
+std::string UtcText(absl::Time time) {
+  return absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", time, absl::UTCTimeZone());
+}
+
+// Bytes that cross the bus for each byte of a rank's buffer, as nccl-tests count.
+double BusFactor(const std::string& kind, double ranks) {
+  if (ranks < 2) return 0;
+  if (kind == "all-reduce") return 2 * (ranks - 1) / ranks;
+  if (kind == "all-gather") return ranks - 1;
+  return (ranks - 1) / ranks;
+}
+
+// The part of the report that alignment knows.
+void DescribeAlignment(const CombineReport& combined, RunReport* report) {
+  RunSummary& run = *report->mutable_run();
+  run.set_recorded(UtcText(absl::FromUnixNanos(combined.start_ns())));
+  run.set_wall_ms(combined.wall_ms());
+  std::set<int64_t> ranks;
+  std::set<std::string> hosts;
+  std::map<int64_t, std::string> host_of_node;
+  for (const CombinedNode& node : combined.nodes()) {
+    if (!node.hostname().empty()) hosts.insert(node.hostname());
+    host_of_node[node.node_id()] = node.hostname();
+    ReportedNode& row = *report->add_nodes();
+    row.set_node_id(node.node_id());
+    row.set_hostname(node.hostname());
+    row.set_trace(node.trace().substr(node.trace().rfind('/') + 1));
+    row.set_method(node.method());
+    for (int64_t rank : node.ranks()) {
+      ranks.insert(rank);
+      row.add_ranks(rank);
+    }
+    if (node.has_offset_ns()) {
+      row.set_offset_ms(static_cast<double>(node.offset_ns()) * kMsPerNs);
+    }
+    if (node.has_uncertainty_ns()) {
+      row.set_uncertainty_ms(static_cast<double>(node.uncertainty_ns()) * kMsPerNs);
+    }
+    const double most_ms = static_cast<double>(node.uncertainty_max_ns()) * kMsPerNs;
+    if (node.has_uncertainty_max_ns()) row.set_uncertainty_max_ms(most_ms);
+    if (node.has_drift_ppm()) row.set_drift_ppm(node.drift_ppm());
+    if (node.has_drift_uncertainty_ppm()) {
+      row.set_drift_uncertainty_ppm(node.drift_uncertainty_ppm());
+    }
+    row.set_max_correction_ms(static_cast<double>(node.max_correction_ns()) * kMsPerNs);
+    row.set_events(node.events());
+    // The largest uncertainty holds at every moment.
+    ClockSeries& clock = *row.mutable_clock();
+    for (int i = 0; i < node.clock_at_ms_size(); ++i) {
+      const double offset_ms = static_cast<double>(node.clock_offset_ns(i)) * kMsPerNs;
+      clock.add_time_ms(node.clock_at_ms(i));
+      clock.add_offset_ms(offset_ms);
+      clock.add_low_ms(offset_ms - most_ms);
+      clock.add_high_ms(offset_ms + most_ms);
+    }
+  }
+  run.set_ranks(static_cast<int64_t>(ranks.size()));
+  for (const std::string& host : hosts) run.add_hosts(host);
+  const HappensBeforeSummary& check = combined.happens_before();
+  ReportedOrder& order = *report->mutable_happens_before();
+  order.set_instances(check.instances());
+  order.set_checked(check.checked());
+  order.set_incomplete(check.incomplete());
+  order.set_violations_before(check.violations_before());
+  order.set_violations_after(check.violations_after());
+  order.set_checked_on(check.checked_on());
+  for (const CombinedStep& step : combined.step_waits()) {
+    StepWait& row = *report->add_waiting();
+    if (step.has_step()) row.set_step(step.step());
+    row.set_rank(step.rank());
+    row.set_wall_ms(step.end_ms() - step.start_ms());
+    row.set_waited_ms(step.waited_ms());
+    row.set_transfer_ms(step.transfer_ms());
+    row.set_worst_op(step.worst_op());
+    row.set_worst_ms(step.worst_ms());
+  }
+  for (const CombinedKind& kind : combined.kinds()) {
+    KindWait& row = *report->add_kinds();
+    row.set_kind(kind.kind());
+    row.set_instances(kind.instances());
+    row.set_bytes(kind.operand_bytes());
+    row.set_wait_ms(kind.wait_ms());
+    row.set_transfer_ms(kind.transfer_ms());
+  }
+  for (const CombinedRank& rank : combined.ranks()) {
+    RankWait& row = *report->add_rank_waits();
+    row.set_rank(rank.rank());
+    row.set_hostname(host_of_node[rank.node_id()]);
+    row.set_last(rank.last());
+    row.set_collectives(rank.collectives());
+    row.set_caused_wait_ms(rank.caused_wait_ms());
+    row.set_waited_ms(rank.waited_ms());
+    row.set_transfer_ms(rank.transfer_ms());
+  }
+  for (const CombinedTransfer& transfer : combined.transfers()) {
+    ReportedTransfer& row = *report->add_transfers();
+    row.set_kind(transfer.kind());
+    row.set_bytes(transfer.bytes());
+    row.set_ranks(transfer.ranks());
+    row.set_count(transfer.count());
+    row.set_median_ms(transfer.transfer_ms());
+    row.set_wait_ms(transfer.wait_ms());
+    if (transfer.transfer_ms() > 0) {
+      row.set_bus_gb_per_s(static_cast<double>(transfer.bytes()) *
+                           BusFactor(transfer.kind(), static_cast<double>(transfer.ranks())) /
+                           (transfer.transfer_ms() * 1e6));
+    }
+  }
+  for (const std::string& note : combined.notes()) report->add_notes(note);
+}
+
+absl::string_view NoteOnFile(absl::string_view kind) {
+  if (kind == "combined") return "one profile of all ranks: xprof, TensorBoard, xspace_inspect";
+  if (kind == "perfetto") return "open it at ui.perfetto.dev";
+  if (kind == "trace_json") return "Chrome trace: chrome://tracing, Perfetto";
+  if (kind == "aligned") return "a rank's profile on the common clock";
+  if (kind == "chakra") return "execution traces: astra_simulate, ASTRA-sim";
+  if (kind == "calibration") return "network, system and corrections: --calibration";
+  return "";
+}
+
+class Chain {
+ public:
+  Chain(FileSystem& file_system, const ChainRequest& request)
+      : file_system_(file_system),
+        request_(request),
+        cache_(file_system, absl::StrCat(request.output_dir, "/stages"), request.force) {}
+
+  absl::StatusOr<ChainResult> Run() {
+    ASSIGN_OR_RETURN(const TraceKind kind,
+                     TellOneTraceKind(file_system_, request_.combine.files.traces,
+                                      {TraceKind::kXSpace, TraceKind::kKineto}));
+    is_kineto_ = kind == TraceKind::kKineto;
+    RETURN_IF_ERROR(Align());
+    const bool violated = result_.combined.happens_before().violations_after() > 0;
+    RETURN_IF_ERROR(RunStage("chakra", ChakraInputs(),
+                             [&](StageRecord* record) { return ExportChakra(record); }));
+    RETURN_IF_ERROR(RunStage("path", aligned_, [&](StageRecord* record) {
+      PathStageOptions options;
+      options.input = request_.combine.input;
+      options.allow_violations = violated;
+      return DescribePath(file_system_, aligned_, options, record->mutable_report());
+    }));
+    std::vector<std::string> inputs = aligned_;
+    inputs.insert(inputs.end(), request_.sweep.begin(), request_.sweep.end());
+    RETURN_IF_ERROR(RunStage("simulate", inputs,
+                             [&](StageRecord* record) { return Simulate(violated, record); }));
+    return Finish();
+  }
+
+ private:
+  std::string PathOf(absl::string_view name) const {
+    return absl::StrCat(request_.output_dir, "/", name);
+  }
+
+  bool Wants(absl::string_view stage) const {
+    return request_.stages.empty() || request_.stages.count(std::string(stage)) > 0;
+  }
+
+  void AddStage(absl::string_view name, absl::string_view state, absl::Time start,
+                std::string note = "") {
+    ReportedStage& stage = *result_.report.add_stages();
+    stage.set_name(std::string(name));
+    stage.set_state(std::string(state));
+    stage.set_seconds(absl::ToDoubleSeconds(absl::Now() - start));
+    stage.set_note(std::move(note));
+  }
+
+  // Clocks are always found: all else needs them. What it wrote is in the combined report.
+  absl::Status Align() {
+    const absl::Time start = absl::Now();
+    CombineRequest request = request_.combine;
+    request.output_dir = request_.output_dir;
+    request.output = PathOf(is_kineto_ ? "combined.json.gz" : "combined.xplane.pb");
+    if (!is_kineto_) request.trace_json = PathOf("trace.json.gz");
+    request.perfetto = PathOf("trace.perfetto-trace");
+    request.validate = true;
+    request.other_outputs = {PathOf("combine.json"), PathOf("report.html"), PathOf("report.json")};
+    std::vector<std::string> inputs = request.files.traces;
+    inputs.insert(inputs.end(), request.files.snapshots.begin(), request.files.snapshots.end());
+    inputs.insert(inputs.end(), request.files.probes.begin(), request.files.probes.end());
+    if (!request.files.offsets.empty()) inputs.push_back(request.files.offsets);
+    inputs.erase(std::remove(inputs.begin(), inputs.end(), ""), inputs.end());
+    ASSIGN_OR_RETURN(const std::string key, cache_.KeyOf("align", request_.options, inputs));
+    const std::optional<StageRecord> known = cache_.Find("align", key);
+    bool is_cached = known.has_value();
+    if (is_cached) {
+      const absl::StatusOr<std::unique_ptr<MappedRegion>> json =
+          file_system_.Map(PathOf("combine.json"));
+      is_cached = json.ok() && ReportFromJson((*json)->bytes(), &result_.combined).ok();
+    }
+    if (!is_cached) {
+      Say("align", "clocks, happens-before, combined profile");
+      ASSIGN_OR_RETURN(result_.combined, CombineRun(file_system_, request));
+      RETURN_IF_ERROR(
+          WriteOutput(file_system_, PathOf("combine.json"), ReportToJson(result_.combined)));
+      StageRecord record;
+      record.set_key(key);
+      for (const CombinedOutput& output : result_.combined.outputs()) {
+        record.add_outputs()->set_path(output.path());
+      }
+      RETURN_IF_ERROR(cache_.Store("align", std::move(record)));
+    }
+    for (const CombinedOutput& output : result_.combined.outputs()) {
+      if (output.kind() == "aligned") aligned_.push_back(output.path());
+      AddFile(output.kind(), output.path(), output.bytes());
+    }
+    DescribeAlignment(result_.combined, &result_.report);
+    result_.report.mutable_run()->set_framework(is_kineto_ ? "PyTorch" : "JAX");
+    AddStage("align", is_cached ? kCached : kDone, start);
+    return absl::OkStatus();
+  }
+
+  void AddFile(absl::string_view kind, const std::string& path, int64_t bytes) {
+    ReportedFile& file = *result_.report.add_files();
+    file.set_kind(std::string(kind));
+    absl::string_view name = path;
+    absl::ConsumePrefix(&name, absl::StrCat(request_.output_dir, "/"));
+    file.set_path(std::string(name));
+    file.set_bytes(bytes);
+    file.set_note(std::string(NoteOnFile(kind)));
+  }
+
+  void Say(absl::string_view stage, absl::string_view what) const {
+    std::fprintf(stderr, "combine: %s: %s ...\n", std::string(stage).c_str(),
+                 std::string(what).c_str());
+  }
+
+  // Runs a stage, or takes what it made the last time. What it can not do is a note, unless the
+  // environment is to blame.
+  absl::Status RunStage(const std::string& name, const std::vector<std::string>& inputs,
+                        const std::function<absl::Status(StageRecord*)>& run) {
+    static const auto& kWhat = *new std::map<std::string, std::string>{
+        {"chakra", "execution traces"},
+        {"path", "critical path, blame, what-if"},
+        {"simulate", "calibration, simulated against measured"}};
+    const absl::Time start = absl::Now();
+    if (!Wants(name)) {
+      AddStage(name, kSkipped, start, "not among --stages");
+      return absl::OkStatus();
+    }
+    ASSIGN_OR_RETURN(const std::string key, cache_.KeyOf(name, request_.options, inputs));
+    std::optional<StageRecord> record = cache_.Find(name, key);
+    const bool is_cached = record.has_value();
+    if (!is_cached) {
+      Say(name, kWhat.at(name));
+      record.emplace();
+      record->set_key(key);
+      const absl::Status status = run(&*record);
+      if (!status.ok()) {
+        if (ExitCode(status) == kExitEnvironment) return status;
+        AddStage(name, kFailed, start, std::string(status.message()));
+        return absl::OkStatus();
+      }
+      RETURN_IF_ERROR(cache_.Store(name, *record));
+    }
+    // The first stage that knows something about the run as a whole has the last word on it.
+    result_.report.MergeFrom(record->report());
+    AddStage(name, is_cached ? kCached : kDone, start);
+    return absl::OkStatus();
+  }
+
+  std::vector<std::string> ChakraInputs() const {
+    std::vector<std::string> inputs = aligned_;
+    inputs.insert(inputs.end(), request_.host_traces.begin(), request_.host_traces.end());
+    return inputs;
+  }
+
+  absl::Status ExportChakra(StageRecord* record) {
+    JobTraces traces;
+    (is_kineto_ ? traces.device_traces : traces.xspaces) = aligned_;
+    traces.host_traces = request_.host_traces;
+    if (is_kineto_ && traces.host_traces.empty()) {
+      return absl::FailedPreconditionError(
+          "Chakra traces of PyTorch need its execution traces, too (ExecutionTraceObserver), one "
+          "beside each profile");
+    }
+    const std::string prefix = PathOf("chakra/job");
+    RETURN_IF_ERROR(ExportJob(file_system_, traces, prefix, {request_.combine.input, nullptr}));
+    ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system_.List(PathOf("chakra")));
+    for (const std::string& name : names) {
+      if (!absl::StartsWith(name, "job.")) continue;
+      const std::string path = PathOf(absl::StrCat("chakra/", name));
+      ASSIGN_OR_RETURN(const std::unique_ptr<MappedRegion> file, file_system_.Map(path));
+      record->add_outputs()->set_path(path);
+      ReportedFile& described = *record->mutable_report()->add_files();
+      described.set_kind("chakra");
+      described.set_path(absl::StrCat("chakra/", name));
+      described.set_bytes(static_cast<int64_t>(file->bytes().size()));
+      described.set_note(std::string(NoteOnFile("chakra")));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Simulate(bool violated, StageRecord* record) {
+    SimulationStageRequest request;
+    request.traces = aligned_;
+    request.sweep = request_.sweep;
+    request.calibration_folder = PathOf("calibration");
+    request.input = request_.combine.input;
+    request.allow_violations = violated;
+    RETURN_IF_ERROR(DescribeSimulation(file_system_, request, record->mutable_report()));
+    if (!record->report().has_simulation()) return absl::OkStatus();
+    for (const char* name :
+         {"network.yml", "system.json", "corrections.json", "calibration.json"}) {
+      const std::string path = absl::StrCat(request.calibration_folder, "/", name);
+      record->add_outputs()->set_path(path);
+      ASSIGN_OR_RETURN(const std::unique_ptr<MappedRegion> file, file_system_.Map(path));
+      ReportedFile& described = *record->mutable_report()->add_files();
+      described.set_kind("calibration");
+      described.set_path(absl::StrCat("calibration/", name));
+      described.set_bytes(static_cast<int64_t>(file->bytes().size()));
+      described.set_note(std::string(NoteOnFile("calibration")));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<ChainResult> Finish() {
+    RunReport& report = result_.report;
+    std::map<int64_t, std::string> hosts;
+    for (const ReportedNode& node : report.nodes()) {
+      for (int64_t rank : node.ranks()) hosts[rank] = node.hostname();
+    }
+    for (BlamePart& part : *report.mutable_blame()) part.set_hostname(hosts[part.rank()]);
+    for (TimelineLane& lane : *report.mutable_timeline()->mutable_lanes()) {
+      lane.set_hostname(hosts[lane.rank()]);
+    }
+    if (report.timeline().lanes_size() == 0) report.clear_timeline();
+    for (const ReportedStage& stage : report.stages()) {
+      if (stage.state() != kFailed) continue;
+      report.add_notes(absl::StrCat("the stage '", stage.name(), "' was not done: ", stage.note()));
+    }
+    report.set_title(request_.combine.files.name.empty() ? "Run" : request_.combine.files.name);
+    report.set_created(UtcText(absl::Now()));
+    AddFindings(&report);
+    if (!Wants("report")) return std::move(result_);
+    const std::string html = PathOf("report.html"), json = PathOf("report.json");
+    RETURN_IF_ERROR(WriteOutput(file_system_, html, RunReportHtml(report)));
+    RETURN_IF_ERROR(WriteOutput(file_system_, json, ReportToJson(report)));
+    for (const std::string& path : {html, json}) {
+      ASSIGN_OR_RETURN(const std::unique_ptr<MappedRegion> file, file_system_.Map(path));
+      CombinedOutput* output = result_.combined.add_outputs();
+      output->set_kind(path == html ? "report" : "report_json");
+      output->set_path(path);
+      output->set_bytes(static_cast<int64_t>(file->bytes().size()));
+    }
+    return std::move(result_);
+  }
+
+  FileSystem& file_system_;
+  const ChainRequest& request_;
+  StageCache cache_;
+  bool is_kineto_ = false;
+  std::vector<std::string> aligned_;
+  ChainResult result_;
+};
+
+}  // namespace
+
+RunReport AlignmentReport(const CombineReport& combined, const std::string& title) {
+  RunReport report;
+  DescribeAlignment(combined, &report);
+  for (const CombinedOutput& output : combined.outputs()) {
+    ReportedFile& file = *report.add_files();
+    file.set_kind(output.kind());
+    file.set_path(output.path());
+    file.set_bytes(output.bytes());
+    file.set_note(std::string(NoteOnFile(output.kind())));
+  }
+  report.set_title(title);
+  report.set_created(UtcText(absl::Now()));
+  AddFindings(&report);
+  return report;
+}
+
+const std::vector<std::string>& ChainStages() {
+  static const auto& stages =
+      *new std::vector<std::string>{"align", "chakra", "path", "simulate", "report"};
+  return stages;
+}
+
+absl::StatusOr<ChainResult> RunChain(FileSystem& file_system, const ChainRequest& request) {
+  return Chain(file_system, request).Run();
+}
+
+}  // namespace meridian

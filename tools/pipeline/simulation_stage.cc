@@ -1,0 +1,216 @@
+#include "tools/pipeline/simulation_stage.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "astra_bridge/calibration/calibration.h"
+#include "astra_bridge/calibration/calibration_report.pb.h"
+#include "astra_bridge/calibration/check_reasons.h"
+#include "astra_bridge/calibration/prediction_interval.h"
+#include "astra_bridge/calibration/simulation_check.h"
+#include "astra_bridge/calibration/transfers.h"
+#include "tools/pipeline/calibration_files.h"
+#include "tools/pipeline/calibration_output.h"
+#include "tools/pipeline/step_schedule.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/statistics.h"
+#include "xla_profiler/base/tables/text_table.h"
+
+namespace meridian {
+namespace {
+
+constexpr double kUsPerNs = 1e-3;
+constexpr double kMsPerNs = 1e-6;
+
+// "3 of 4 ranks fully connected".
+std::string NetworkText(const Fabric& fabric) {
+  std::vector<std::string> dimensions;
+  for (const NetworkDimension& dimension : fabric.network.dimensions) {
+    dimensions.push_back(absl::StrCat(BlockShapeName(dimension.shape), " of ", dimension.npus));
+  }
+  return absl::StrJoin(dimensions, " x ");
+}
+
+void DescribeParameters(const CalibrationReport& calibration, SimulationPart* part) {
+  for (const CalibratedParameter& parameter : calibration.parameters()) {
+    SimulatedParameter& row = *part->add_parameters();
+    row.set_name(parameter.name());
+    row.set_value(parameter.value());
+    if (parameter.has_low()) row.set_low(parameter.low());
+    if (parameter.has_high()) row.set_high(parameter.high());
+    row.set_identified(parameter.identifiable());
+    if (parameter.kept()) {
+      row.set_note("kept as given: the transfers do not tell it");
+    } else if (!parameter.identifiable()) {
+      row.set_note("the transfers do not vouch for it");
+    }
+  }
+}
+
+// Cells of the run itself: those of a sweep are the calibration's own matter.
+void DescribeCells(const SimulationCheckReport& check, const CalibrationReport& calibration,
+                   bool has_sweep, SimulationPart* part) {
+  // What the network was fitted to, and what models that had not seen a cell say about it.
+  std::map<std::tuple<std::string, int64_t, std::string>, const CalibratedCell*> fitted;
+  for (const CalibratedCell& cell : calibration.cells()) {
+    fitted[{cell.kind(), cell.bytes(), cell.group()}] = &cell;
+  }
+  std::vector<double> errors;
+  for (const CheckedCell& cell : check.cells()) {
+    SimulatedCell& row = *part->add_cells();
+    row.set_kind(cell.kind());
+    row.set_bytes(cell.bytes());
+    row.set_group(cell.group());
+    row.set_measured_us(cell.measured_ns() * kUsPerNs);
+    row.set_simulated_us(cell.simulated_ns() * kUsPerNs);
+    if (cell.has_simulated_low_ns()) row.set_low_us(cell.simulated_low_ns() * kUsPerNs);
+    if (cell.has_simulated_high_ns()) row.set_high_us(cell.simulated_high_ns() * kUsPerNs);
+    row.set_count(cell.repeats());
+    row.set_held_out(has_sweep);
+    const auto known = fitted.find({cell.kind(), cell.bytes(), cell.group()});
+    if (!has_sweep && known != fitted.end() && known->second->has_held_out_ns()) {
+      row.set_held_out(true);
+      row.set_simulated_us(known->second->held_out_ns() * kUsPerNs);
+    }
+    if (row.measured_us() > 0) {
+      errors.push_back(std::abs(row.simulated_us() / row.measured_us() - 1));
+    }
+  }
+  if (!errors.empty()) part->set_mean_error(Mean(errors));
+}
+
+void DescribeSimulatedSteps(const SimulationCheckReport& check, SimulationPart* part) {
+  for (const CheckedStep& step : check.steps()) {
+    SimulatedStep& row = *part->add_steps();
+    if (step.has_step()) row.set_step(step.step());
+    row.set_measured_ms(step.measured_ns() * kMsPerNs);
+    row.set_simulated_ms(step.simulated_ns() * kMsPerNs);
+    if (step.has_simulated_low_ns()) row.set_low_ms(step.simulated_low_ns() * kMsPerNs);
+    if (step.has_simulated_high_ns()) row.set_high_ms(step.simulated_high_ns() * kMsPerNs);
+  }
+  if (check.step_summary().n() > 0) part->set_step_error(check.step_summary().mape());
+}
+
+// Scales the measured step by what the simulated one gains.
+void DescribeTwiceTheBandwidth(const SimulationCheckReport& once,
+                               const SimulationCheckReport& twice, RunReport* report) {
+  std::vector<double> measured, simulated, low, high;
+  for (int i = 0; i < std::min(once.steps_size(), twice.steps_size()); ++i) {
+    const CheckedStep& as_is = once.steps(i);
+    const CheckedStep& faster = twice.steps(i);
+    if (!(as_is.simulated_ns() > 0)) continue;
+    const double scale = as_is.measured_ns() / as_is.simulated_ns() * kMsPerNs;
+    measured.push_back(as_is.measured_ns() * kMsPerNs);
+    simulated.push_back(faster.simulated_ns() * scale);
+    if (faster.has_simulated_low_ns() && faster.has_simulated_high_ns()) {
+      low.push_back(faster.simulated_low_ns() * scale);
+      high.push_back(faster.simulated_high_ns() * scale);
+    }
+  }
+  if (simulated.empty()) return;
+  WhatIfPart& part = *report->add_what_if();
+  part.set_what(kTwiceTheBandwidth);
+  part.set_step_ms(Median(simulated));
+  part.set_saved_ms(Median(measured) - part.step_ms());
+  if (low.size() != simulated.size()) return;
+  part.set_low_ms(Median(low));
+  part.set_high_ms(Median(high));
+}
+
+void AddMissing(const absl::Status& why, bool has_sweep, RunReport* report) {
+  Finding& finding = *report->add_findings();
+  finding.set_topic("missing");
+  finding.set_verdict("open");
+  finding.set_section("simulation");
+  finding.set_headline("The network was not calibrated, so nothing is simulated.");
+  finding.set_detail(absl::StrCat(
+      has_sweep ? "The sweep can not be used: " : "The run's own collectives do not suffice: ",
+      why.message(),
+      has_sweep ? "."
+                : ". Record a sweep of sizes on the same machine and give it as --sweep=DIR."));
+}
+
+}  // namespace
+
+absl::Status DescribeSimulation(FileSystem& file_system, const SimulationStageRequest& request,
+                                RunReport* report) {
+  const bool has_sweep = !request.sweep.empty();
+  CalibrationRunOptions run_options;
+  run_options.reader.input = request.input;
+  run_options.allow_violations = request.allow_violations;
+  const auto read = [&](const std::vector<std::string>& traces) {
+    return ReadCalibrationRuns(file_system, traces, run_options);
+  };
+  absl::StatusOr<std::vector<CalibrationRun>> runs = read(request.traces);
+  if (!runs.ok()) {
+    if (ExitCode(runs.status()) == kExitEnvironment) return runs.status();
+    AddMissing(runs.status(), false, report);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::vector<CalibrationRun>> sweep = has_sweep ? read(request.sweep) : runs;
+  CalibrationOptions options;
+  options.holdout = has_sweep ? Holdout::kSize : Holdout::kStep;
+  options.progress = request.progress;
+  absl::StatusOr<Calibration> calibration =
+      sweep.ok() ? Calibrate(*sweep, options) : absl::StatusOr<Calibration>(sweep.status());
+  if (!calibration.ok()) {
+    if (ExitCode(calibration.status()) == kExitEnvironment) return calibration.status();
+    AddMissing(calibration.status(), has_sweep, report);
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(
+      WriteCalibration(file_system, *calibration, FilesOfCalibration(request.calibration_folder)));
+  ASSIGN_OR_RETURN(const PredictionIntervals intervals,
+                   PredictionIntervals::FromReport(calibration->report));
+  SimulationCheckOptions check_options;
+  check_options.intervals = intervals;
+  ASSIGN_OR_RETURN(check_options.range, RangeOf(calibration->report));
+  const StepScheduleOptions schedule{request.input, request.allow_violations};
+  const StepModel model{calibration->fabric, calibration->corrections,
+                        calibration->report.spreads(), intervals};
+  SimulationCheckReport steps;
+  RETURN_IF_ERROR(
+      ScheduleSteps(file_system, *runs, model, schedule, &steps, &check_options.beside.emplace()));
+  SummariseSteps(&steps);
+  absl::StatusOr<SimulationCheckReport> check =
+      CheckSimulation(*runs, calibration->fabric, calibration->corrections, check_options);
+  if (!check.ok()) {
+    AddMissing(check.status(), has_sweep, report);
+    return absl::OkStatus();
+  }
+  check->MergeFrom(steps);
+  SimulationPart& part = *report->mutable_simulation();
+  part.set_network(NetworkText(calibration->fabric));
+  std::set<std::string> folders;
+  for (const CalibrationRun& run : *sweep) {
+    folders.insert(run.folder.substr(run.folder.find_last_of('/') + 1));
+  }
+  part.set_calibrated_from(has_sweep ? absl::StrJoin(folders, ", ") : "the run's own collectives");
+  DescribeParameters(calibration->report, &part);
+  DescribeCells(*check, calibration->report, has_sweep, &part);
+  DescribeSimulatedSteps(*check, &part);
+  for (const std::string& note : calibration->report.notes()) part.add_notes(note);
+  for (const std::string& note : check->notes()) part.add_notes(note);
+  // The same network, twice as wide.
+  Fabric faster = calibration->fabric;
+  for (NetworkDimension& dimension : faster.network.dimensions) {
+    dimension.bytes_per_ns *= 2;
+  }
+  ++faster.content_hash;
+  const StepModel faster_model{faster, calibration->corrections, calibration->report.spreads(),
+                               intervals};
+  SimulationCheckReport twice;
+  ComputeBeside unused;
+  RETURN_IF_ERROR(ScheduleSteps(file_system, *runs, faster_model, schedule, &twice, &unused));
+  DescribeTwiceTheBandwidth(steps, twice, report);
+  return absl::OkStatus();
+}
+
+}  // namespace meridian

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sections about where the time goes: each function fills its element or says what is missing.
+'use strict';
+
+(() => {
+  const {element, paragraph, missing, stepChooser} = report.dom;
+  const {format, table, charts, columns: {text, number, whole}} = report;
+
+  const total = (rows, name) => rows.reduce((sum, row) => sum + row[name], 0);
+
+  // Rows by the value of a field, in its order.
+  function grouped(rows, name) {
+    const groups = new Map();
+    for (const row of rows) {
+      if (!groups.has(row[name])) groups.set(row[name], []);
+      groups.get(row[name]).push(row);
+    }
+    return new Map([...groups].sort(([a], [b]) => a < b ? -1 : a > b ? 1 : 0));
+  }
+
+  // Waiting, transfer and the rest of the wall time of each rank, over the given rows.
+  function byRank(rows) {
+    return [...grouped(rows, 'rank')].map(([rank, own]) => {
+      const [wait, transfer, wall] = ['waited_ms', 'transfer_ms', 'wall_ms'].map(
+          (name) => total(own, name));
+      return {rank, wait, transfer, wall, other: Math.max(0, wall - wait - transfer)};
+    });
+  }
+
+  function waitingLabel(rows, where) {
+    const most = rows.reduce((a, b) => b.wait > a.wait ? b : a);
+    return `Stacked bars of each rank's wall time in ${where}. Rank ${most.rank} waits most, ${
+      format.milliseconds(most.wait)}.`;
+  }
+
+  function waitingChart(waiting) {
+    const groups = grouped(waiting, 'step');
+    const steps = [...groups].map(([step, rows]) => ({step, start_ms: 0,
+      end_ms: rows.reduce((most, row) => Math.max(most, row.wall_ms), 0)}));
+    let where = 'all steps';
+    let shown = byRank(waiting);
+    const chart = charts.figure({title: 'Wall time of each rank',
+      height: () => Math.max(160, 80 + 24 * shown.length), label: () => waitingLabel(shown, where),
+      numbers: () => ({caption: `Wall time of each rank in ${where}`, name: 'wall_by_rank',
+        rows: shown, columns: [whole('rank', '', 'rank'), number('waiting', 'ms', 'wait'),
+          number('transfer', 'ms', 'transfer'), number('other', 'ms', 'other'),
+          number('wall', 'ms', 'wall')]}),
+      config: (palette) => charts.bars(palette, {horizontal: true, stacked: true,
+        labels: shown.map((row) => `rank ${row.rank}`), series: [
+          {label: 'waiting', role: 'wait', data: shown.map((row) => row.wait)},
+          {label: 'transfer', role: 'transfer', data: shown.map((row) => row.transfer)},
+          {label: 'other', role: 'gap', data: shown.map((row) => row.other)}]})});
+    const chooser = stepChooser(steps, undefined, (at) => {
+      where = at === undefined ? 'all steps' : `step ${steps[at].step}`;
+      shown = byRank(at === undefined ? waiting : groups.get(steps[at].step));
+      chart.redraw();
+    });
+    chart.element.firstChild.after(element('div', {class: 'controls'}, chooser));
+    return chart.element;
+  }
+
+  function kindsChart(kinds) {
+    return charts.figure({title: 'Waiting for the last rank against transfer, by kind',
+      label: () => `Bars of ${format.count(kinds.length, 'kind')} of collectives: waiting ${
+        format.milliseconds(total(kinds, 'wait_ms'))}, transfer ${
+        format.milliseconds(total(kinds, 'transfer_ms'))} in all.`,
+      numbers: () => ({caption: 'Collectives by kind', name: 'kinds', rows: kinds, columns: [
+        text('kind', 'kind'), whole('instances', '', 'instances'), whole('size', 'bytes', 'bytes'),
+        number('waiting', 'ms', 'wait_ms'), number('transfer', 'ms', 'transfer_ms')]}),
+      config: (palette) => charts.bars(palette, {labels: kinds.map((row) => row.kind), series: [
+        {label: 'waiting', role: 'wait', data: kinds.map((row) => row.wait_ms)},
+        {label: 'transfer', role: 'transfer', data: kinds.map((row) => row.transfer_ms)}]}),
+    }).element;
+  }
+
+  // Only what is above 0 has a place on logarithmic axes.
+  const hasBandwidth = (row) => row.bytes > 0 && row.bus_gb_per_s > 0;
+  const hasTimes = (cell) => cell.measured_us > 0 && cell.simulated_us > 0;
+
+  function bandwidthChart(transfers) {
+    const drawable = transfers.filter(hasBandwidth);
+    const best = drawable.reduce((most, row) => Math.max(most, row.bus_gb_per_s), 0);
+    return charts.figure({title: 'Size against bus bandwidth',
+      label: () => `Scatter of ${format.count(drawable.length, 'size')} of collectives; the ` +
+          `highest bus bandwidth is ${format.rate(best)}.`,
+      numbers: () => ({caption: 'Transfers by kind and size', name: 'transfers', rows: transfers,
+        columns: [text('kind', 'kind'), whole('size', 'bytes', 'bytes'), whole('ranks', '', 'ranks'),
+          whole('count', '', 'count'), number('median transfer', 'ms', 'median_ms'),
+          number('wait', 'ms', 'wait_ms'), number('bus bandwidth', 'GB/s', 'bus_gb_per_s')]}),
+      config: (palette) => charts.scatter(palette, {
+        x: {title: 'size', log: 4, text: format.bytes},
+        y: {title: 'bus bandwidth', log: 10, text: format.rate},
+        series: [...grouped(drawable, 'kind')].map(([kind, rows]) => ({label: kind,
+          data: rows.map((row) => ({x: row.bytes, y: row.bus_gb_per_s}))}))})}).element;
+  }
+
+  const kRankColumns = [whole('rank', '', 'rank'), text('host', 'hostname'),
+    whole('last', 'collectives', 'last'), whole('of', 'collectives', 'collectives'),
+    number('made others wait', 'ms', 'caused_wait_ms', {bar: true}),
+    number('waited', 'ms', 'waited_ms'), number('transfer', 'ms', 'transfer_ms')];
+  const kWaitingColumns = [whole('step', '', 'step'), whole('rank', '', 'rank'),
+    number('wall', 'ms', 'wall_ms'), number('waited', 'ms', 'waited_ms'),
+    number('transfer', 'ms', 'transfer_ms'), text('longest wait in', 'worst_op', {absent: 'none'}),
+    number('of it', 'ms', 'worst_ms')];
+
+  function waiting({waiting: rows, kinds, transfers, rank_waits: waits}, section) {
+    section.append(element('h2', {}, 'Waiting and transfer'));
+    section.append(rows.length ? waitingChart(rows) :
+      missing('The data holds no waiting times of ranks and steps.'));
+    if (waits.length) {
+      section.append(table({caption: 'Who is last in collectives, and who waits', name: 'ranks',
+        rows: waits, columns: kRankColumns}));
+    }
+    const pair = element('div', {class: 'pair'});
+    if (kinds.length) pair.append(kindsChart(kinds));
+    if (transfers.some(hasBandwidth)) pair.append(bandwidthChart(transfers));
+    section.append(pair.firstChild ? pair : missing('The data holds no kinds of collectives.'));
+    if (!rows.length) return;
+    section.append(element('details', {}, element('summary', {}, 'Waiting of each rank and step'),
+        table({caption: 'Waiting by step and rank', name: 'waiting', rows,
+          columns: kWaitingColumns})));
+  }
+
+  function pathKinds({path, path_kinds: labels}) {
+    const kinds = [...new Set(path.map((row) => row.kind))];
+    const names = kinds.map((kind) => labels.find((one) => one.kind === kind)?.label ||
+        kind.replaceAll('_', ' ') || 'without a name');
+    const looks = charts.looksOf(kinds.map((kind, at) => `${kind} ${names[at]}`));
+    return kinds.map((kind, at) => ({kind, label: names[at].slice(0, 40), ...looks[at]}));
+  }
+
+  // The time of the path by the values of a field: {value, all, of: time by kind}.
+  function pathBy(path, name) {
+    return [...grouped(path, name)].map(([value, rows]) => ({value, all: total(rows, 'ms'),
+      of: new Map([...grouped(rows, 'kind')].map(([kind, own]) => [kind, total(own, 'ms')]))}));
+  }
+
+  function path(data, section) {
+    section.append(element('h2', {}, 'Critical path'));
+    if (!data.path.length) {
+      section.append(missing('The data holds no critical path.'));
+      return;
+    }
+    const kinds = pathKinds(data);
+    const all = total(data.path, 'ms');
+    const share = (ms) => all > 0 ? ms / all : undefined;
+    const steps = pathBy(data.path.filter(({step}) => step !== undefined), 'step');
+    const kindColumns = kinds.map(
+        ({kind, label}) => number(label, 'ms', (row) => row.of.get(kind) ?? 0));
+    const shares = pathBy(data.path, 'kind').map(({value, all: ms}) =>
+      `${kinds.find(({kind}) => kind === value).label} ${format.percent(share(ms))}`);
+    section.append(
+        paragraph('The chain of events that sets how long a step takes: where its time goes, and ' +
+            'on which rank it lies.'),
+        charts.figure({title: 'Critical path of each step, by kind',
+          label: () => `Stacked bars of the critical path of ${format.count(steps.length, 'step')}: ${
+            shares.join(', ')}.`,
+          numbers: () => ({caption: 'Critical path by step', name: 'path_by_step', rows: steps,
+            columns: [whole('step', '', 'value'), number('in all', 'ms', 'all'), ...kindColumns]}),
+          config: (palette) => charts.bars(palette, {stacked: true,
+            labels: steps.map(({value}) => `step ${value}`), series: kinds.map(({kind, ...look}) =>
+              ({...look, data: steps.map((step) => step.of.get(kind) ?? 0)}))})}).element,
+        table({caption: 'Critical path by rank, over all steps', name: 'path_by_rank',
+          rows: pathBy(data.path, 'rank'), columns: [whole('rank', '', 'value'),
+            number('in all', 'ms', 'all'),
+            number('share', '%', (row) => share(100 * row.all), {digits: 0, bar: true}),
+            ...kindColumns]}));
+  }
+
+  function blame({blame: rows}, section) {
+    section.append(element('h2', {}, 'Who makes the others wait'));
+    section.append(rows.length ? table({caption: 'Delay that a rank causes, by step', name: 'blame',
+      rows, columns: [whole('step', '', 'step'), whole('rank', '', 'rank'), text('host', 'hostname'),
+        number('delay caused', 'ms', 'caused_ms', {bar: true}),
+        number('of the step', '%', (row) => 100 * row.share, {digits: 1}),
+        text('operation', 'op', {wrap: true}), text('reason', 'reason', {wrap: true})]}) :
+      missing('The data names no rank that makes the others wait.'));
+  }
+
+  function whatIf({what_if: rows, run}, section) {
+    section.append(element('h2', {}, 'What if'));
+    if (!rows.length) {
+      section.append(missing('The data holds no estimates of what a change would save.'));
+      return;
+    }
+    section.append(paragraph(`A step takes ${format.milliseconds(run.step_ms)} now. The thin line ` +
+        'over a bar is the interval of the estimate.'),
+    table({caption: 'Time per step after a change', name: 'what_if', rows, columns: [
+      text('change', 'what', {wrap: true}),
+      number('step', 'ms', 'step_ms', {bar: true, interval: (row) => [row.low_ms, row.high_ms]}),
+      number('saved', 'ms', 'saved_ms'), number('low', 'ms', 'low_ms'),
+      number('high', 'ms', 'high_ms')]}));
+  }
+
+  const cellError = (cell) => cell.measured_us > 0 ?
+      100 * (cell.simulated_us / cell.measured_us - 1) : undefined;
+  const kCellColumns = [text('kind', 'kind'), whole('size', 'bytes', 'bytes'),
+    text('group', 'group', {absent: 'all'}), number('measured', 'µs', 'measured_us'),
+    number('simulated', 'µs', 'simulated_us'), number('low', 'µs', 'low_us'),
+    number('high', 'µs', 'high_us'), number('error', '%', cellError, {digits: 1}),
+    text('held out', (cell) => cell.held_out ? 'yes' : 'no'), whole('count', '', 'count')];
+
+  const kSimulated = {title: 'Measured against simulated time of collectives',
+    predicted: 'simulated', fitted: 'calibrated', other: 'held out'};
+
+  // A scatter of measured and predicted times, those of one group marked otherwise.
+  function cellsChart(cells, words) {
+    const drawable = cells.filter(hasTimes);
+    const times = drawable.flatMap((cell) => [cell.measured_us, cell.simulated_us]);
+    const [min, max] = [Math.min(...times) * 0.8, Math.max(...times) * 1.25];
+    const groups = grouped(drawable, 'held_out');
+    const held = groups.get(true) ?? [];
+    const series = (palette, label, rows) => ({label, intervalColour: palette.soft,
+      data: rows.map((cell) => ({x: cell.measured_us, y: cell.simulated_us})),
+      intervals: rows.map((cell) => [cell.low_us, cell.high_us])});
+    const axis = (title) => ({title, log: 10, text: format.microseconds, min, max});
+    return charts.figure({title: words.title, height: () => 340,
+      label: () => `Scatter of ${format.count(drawable.length, 'cell')}, of which ${
+        format.fixed(held.length, 0)} are ${words.other}. On the diagonal both times are equal.`,
+      numbers: () => words.numbers ?? ({caption: 'Cells of the simulation',
+        name: 'simulation_cells', rows: cells, columns: kCellColumns}),
+      config: (palette) => charts.scatter(palette, {x: axis('measured'), y: axis(words.predicted),
+        series: [series(palette, words.fitted, groups.get(false) ?? []),
+          series(palette, words.other, held), {label: 'equal', type: 'line', pointRadius: 0,
+            pointStyle: 'line', borderColor: palette.soft, borderDash: [6, 4],
+            data: [{x: min, y: min}, {x: max, y: max}]}]})}).element;
+  }
+
+  function simulatedSteps(steps) {
+    return charts.figure({title: 'Measured against simulated steps', height: () => 340,
+      label: () => `Bars of the measured and the simulated time of ${
+        format.count(steps.length, 'step')}, with the interval of the simulation.`,
+      numbers: () => ({caption: 'Steps of the simulation', name: 'simulation_steps', rows: steps,
+        columns: [whole('step', '', 'step'), number('measured', 'ms', 'measured_ms'),
+          number('simulated', 'ms', 'simulated_ms'), number('low', 'ms', 'low_ms'),
+          number('high', 'ms', 'high_ms')]}),
+      config: (palette) => charts.bars(palette, {labels: steps.map((row) => `step ${row.step}`),
+        series: [{label: 'measured', role: 'transfer', data: steps.map((row) => row.measured_ms)},
+          {label: 'simulated', role: 'host', use: 1, data: steps.map((row) => row.simulated_ms),
+            intervals: steps.map((row) => [row.low_ms, row.high_ms]),
+            intervalColour: palette.ink}]})}).element;
+  }
+
+  function simulation({simulation: data}, section) {
+    section.append(element('h2', {}, 'Simulation of the network'));
+    if (!data) {
+      section.append(missing('There is no simulation: no network was calibrated for this run.'));
+      return;
+    }
+    section.append(paragraph(`Network: ${data.network || format.kUnknown}, calibrated from ${
+      data.calibrated_from || format.kUnknown}. Error of the simulated collectives: ${
+      format.percent(data.mean_error)} on average. Error of the simulated steps: ${
+      format.percent(data.step_error)}.`));
+    const pair = element('div', {class: 'pair'});
+    pair.append(data.cells.some(hasTimes) ? cellsChart(data.cells, kSimulated) :
+      missing('The data holds no simulated collectives with a time.'));
+    pair.append(data.steps.length ? simulatedSteps(data.steps) :
+      missing('The data holds no simulated steps.'));
+    section.append(pair);
+    if (data.parameters.length) {
+      section.append(table({caption: 'Parameters of the network', name: 'parameters',
+        rows: data.parameters, columns: [text('parameter', 'name'), number('value', '', 'value'),
+          number('low', '', 'low'), number('high', '', 'high'),
+          text('identified', (row) => row.identified ? 'yes' : 'no: the data does not tell it'),
+          text('note', 'note', {wrap: true, absent: ''})]}));
+    }
+    section.append(report.dom.list(data.notes));
+  }
+
+  const kWorkloadCellColumns = [whole('nodes', '', 'nodes'), number('size', '', 'size'),
+    number('measured', 'ms', 'measured_ms'), number('predicted', 'ms', 'predicted_ms'),
+    number('low', 'ms', 'low_ms'), number('high', 'ms', 'high_ms'),
+    number('error', '%', ({predicted_ms: predicted, measured_ms: measured}) =>
+      measured > 0 ? 100 * (predicted / measured - 1) : undefined, {digits: 1}),
+    text('extrapolated', (cell) => cell.extrapolated ? 'yes' : 'no')];
+
+  // Predicted against measured runs of a model of calls.
+  function workload({workload: data}, section) {
+    section.append(element('h2', {}, 'Predicted against measured runs'),
+        paragraph(`Totals are off by ${format.percent(data.mean_error)} in the mean; ${
+          format.fixed(data.inside, 0)} of ${format.count(data.cells.length, 'run')} lie in their ` +
+          'intervals.'),
+        cellsChart(data.cells.map((cell) => ({measured_us: 1000 * cell.measured_ms,
+          simulated_us: 1000 * cell.predicted_ms, low_us: 1000 * cell.low_ms,
+          high_us: 1000 * cell.high_ms, held_out: cell.extrapolated})),
+        {title: 'Measured against predicted time of runs', predicted: 'predicted',
+          fitted: 'within what was measured', other: 'extrapolated',
+          numbers: {caption: 'Runs', name: 'workload_runs', rows: data.cells,
+            columns: kWorkloadCellColumns}}),
+        table({caption: 'Transitions between callsites, the longest first', name: 'transitions',
+          rows: data.transitions, columns: [whole('from', '', 'source'),
+            whole('to', '', 'destination'), number('measured', 'ms', 'measured_ms'),
+            number('predicted', 'ms', 'predicted_ms'),
+            number('mean error', '%', (row) => 100 * row.error, {digits: 1})]}));
+  }
+
+  Object.assign(report.sections, {waiting, path, blame, what_if: whatIf, simulation});
+  report.workload = workload;
+})();
