@@ -170,17 +170,19 @@ absl::StatusOr<RunMeasurements> ReadCallFile(const std::string& path, const RunN
 // The size of a job: of its name, or of --size.
 absl::StatusOr<double> SizeOfJob(const std::string& name) {
   WorkloadCell known;
-  known.size = absl::GetFlag(FLAGS_size);
-  if (IsGiven("size") && known.size >= 0) return known.size;
-  if (!IsGiven("name_pattern")) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name,
-                     ": how large is the problem of this job? Say it for all with --size=1, or "
-                     "by their names with --name_pattern='s(?P<size>\\d+)'"));
+  known.size = IsGiven("size") ? absl::GetFlag(FLAGS_size) : -1;
+  if (IsGiven("name_pattern")) {
+    WorkloadCell told;
+    told.size = std::max(0.0, known.size);
+    ASSIGN_OR_RETURN(const RunName in_name,
+                     ReadRunName(name, absl::GetFlag(FLAGS_name_pattern), told));
+    known.size = in_name.cell.size;
   }
-  ASSIGN_OR_RETURN(const RunName told, ReadRunName(name, absl::GetFlag(FLAGS_name_pattern), known));
-  if (told.cell.size >= 0) return told.cell.size;
-  return absl::InvalidArgumentError("--name_pattern has no group called size");
+  if (known.size >= 0 && known.size <= kMaxSize) return known.size;
+  return absl::InvalidArgumentError(
+      absl::StrCat(name,
+                   ": how large is the problem of this job? Say it for all with --size=1, or "
+                   "by their names with --name_pattern='s(?P<size>\\d+)'"));
 }
 
 // Reads what --traces and --et name.
@@ -442,7 +444,8 @@ absl::StatusOr<int> Generate() {
 
 // "2x4", or with what the axes are for, "tensor=2,data=4".
 absl::Status ParseLayout(const std::string& text, ScaleOptions* options) {
-  for (absl::string_view part : absl::StrSplit(text, absl::ByAnyChar("x,"), absl::SkipEmpty())) {
+  if (text.empty()) return absl::OkStatus();
+  for (absl::string_view part : absl::StrSplit(text, absl::ByAnyChar("x,"))) {
     const std::vector<std::string> words = absl::StrSplit(part, '=');
     int64_t length = 0;
     // Words with an x of their own were split.

@@ -40,7 +40,7 @@ std::optional<TracedCall> ParseFirstForm(absl::string_view line) {
   TracedCall call;
   if (words.size() < 6 || words[0] != "TRACE" || words[2] != "->" ||
       !absl::SimpleAtoi(words[1], &call.source) || !absl::SimpleAtoi(words[3], &call.destination) ||
-      call.source < 0 || call.destination < 0 || !ParseTime(words[4], &call.us) ||
+      call.source < 0 || call.destination < 1 || !ParseTime(words[4], &call.us) ||
       !absl::StartsWith(words[5], "MPI_")) {
     return std::nullopt;
   }
@@ -76,7 +76,7 @@ std::optional<TracedCall> ParseSecondForm(absl::string_view line, int64_t source
   int64_t peer = 0;
   call.source = source;
   if (fields.size() < 7 || !absl::SimpleAtoi(fields[0], &call.destination) ||
-      call.destination < 0 || !absl::StartsWith(fields[1], "MPI_") ||
+      call.destination < 1 || !absl::StartsWith(fields[1], "MPI_") ||
       !ParseTime(fields[2], &call.us) || !ParseBytes(fields[3], &call.bytes) ||
       !absl::SimpleAtoi(fields[5], &peer)) {
     return std::nullopt;

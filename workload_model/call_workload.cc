@@ -24,6 +24,7 @@
 #include "workload_model/evaluated_flow.h"
 #include "workload_model/rank_classes.h"
 #include "workload_model/rank_patterns.h"
+#include "workload_model/workload.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/tables/text_table.h"
 
@@ -37,6 +38,11 @@ constexpr int64_t kMaxCalls = 5000000;
 // A simulator has no barriers: an all-reduce of so many bytes takes as long as its messages need to go
 // round.
 constexpr int64_t kBarrierBytes = 64;
+// 11 days: all ranks' times in nanoseconds must fit into 64 bits.
+constexpr double kMaxTotalUs = 1e12;
+// Of bytes.
+constexpr double kNotableError = 0.2;
+constexpr double kNotableCalls = 0.02;
 constexpr double kNsPerUs = 1000;
 
 using Kind = CallOperation::Kind;
@@ -62,7 +68,8 @@ class ClassCalls {
                                          const WorkloadCell& cell, uint64_t seed) {
     ClassCalls result;
     ASSIGN_OR_RETURN(EvaluatedFlow evaluated, EvaluateFlow(model, flow, cell));
-    ASSIGN_OR_RETURN(const std::vector<int64_t> path, WalkControlFlow(flow, cell, seed, kMaxCalls));
+    ASSIGN_OR_RETURN(const std::vector<int64_t> path,
+                     WalkControlFlow(flow, CellOfRanks(cell), seed, kMaxCalls));
     int64_t source = 0;
     std::map<int64_t, std::vector<int64_t>> numbers;
     std::set<Transition> seen;
@@ -110,7 +117,7 @@ class ClassCalls {
   EvaluatedFlow evaluated_;
 };
 
-// The k-th call of a class that is a send: who receives it, by its own k-th receive.
+// A message on its way to a rank.
 struct Arrival {
   int64_t sender = 0;
   int64_t bytes = 0;
@@ -223,34 +230,115 @@ class CallWorkload final : public GeneratedWorkload {
     return CheckGroupCount(next_group_ - 1, "predict for fewer nodes");
   }
 
-  // What is sent to whom, in the order of calls, for receives that do not say from whom.
+  // Which message each receive gets, where receives do not say from whom: ranks are run together, each
+  // until it waits for something that was not sent yet. Of what has come, those of different senders and
+  // callsites come first: a neighbour that is an iteration ahead has sent twice.
   absl::Status FindArrivals() {
     arrivals_.resize(static_cast<size_t>(ranks_));
-    size_t most = 0;
-    for (const ClassCalls& calls : classes_) most = std::max(most, calls.visits().size());
-    for (size_t i = 0; i < most; ++i) {
+    std::vector<MailBox> boxes(static_cast<size_t>(ranks_));
+    bool takes_twice = false;
+    while (true) {
+      bool moved = false, is_done = true;
       for (int64_t rank = 0; rank < ranks_; ++rank) {
-        const std::vector<Visit>& visits = classes_[class_of_[static_cast<size_t>(rank)]].visits();
-        if (i >= visits.size()) continue;
-        const Visit& visit = visits[i];
-        const bool sends =
-            visit.operation.kind == Kind::kSend || visit.operation.kind == Kind::kSendReceive;
-        if (!sends || !visit.callsite->has_peer()) continue;
-        const PeerRule& rule = visit.callsite->peer();
-        const Peer target = TargetOf(rule, rank, ranks_, visit.number);
-        const bool is_paired = visit.operation.kind == Kind::kSend ||
-                               SourceOf(rule, rank, ranks_, visit.number).is_known;
-        if (!target.is_known || !is_paired) {
-          return absl::FailedPreconditionError(absl::StrCat(
-              "the rule of callsite ", visit.callsite->callsite(), " does not tell whom rank ",
-              rank, " of ", ranks_, " exchanges messages with"));
-        }
-        if (visit.operation.kind != Kind::kSend || !target.rank.has_value()) continue;
-        arrivals_[static_cast<size_t>(*target.rank)].push_back(
-            {rank, MessageBytes(visit), TagOf(visit)});
+        ASSIGN_OR_RETURN(const bool went_on, Advance(rank, takes_twice, &boxes));
+        moved |= went_on;
+        is_done &= boxes[static_cast<size_t>(rank)].next == VisitsOf(rank).size();
+      }
+      if (is_done) return absl::OkStatus();
+      if (moved) {
+        takes_twice = false;
+      } else if (!takes_twice) {
+        takes_twice = true;
+      } else {
+        break;
       }
     }
+    for (int64_t rank = 0; rank < ranks_; ++rank) {
+      const MailBox& box = boxes[static_cast<size_t>(rank)];
+      if (box.next == VisitsOf(rank).size()) continue;
+      const CallsiteModel& callsite = *VisitsOf(rank)[box.next].callsite;
+      return absl::FailedPreconditionError(
+          absl::StrCat("rank ", rank, " would wait for ever at callsite ", callsite.callsite(),
+                       " (", Printable(callsite.operation()), "): nobody sends what it receives"));
+    }
     return absl::OkStatus();
+  }
+
+  // What was sent to a rank and not received, and how far it has come.
+  struct MailBox {
+    size_t next = 0;
+    // Whether the next call has sent what it sends.
+    bool is_begun = false;
+    // Receives that were begun.
+    size_t wanted = 0;
+    std::vector<Arrival> arrived;
+  };
+
+  const std::vector<Visit>& VisitsOf(int64_t rank) const {
+    return classes_[class_of_[static_cast<size_t>(rank)]].visits();
+  }
+
+  // Runs a rank until it waits; returns whether it went on.
+  absl::StatusOr<bool> Advance(int64_t rank, bool takes_twice, std::vector<MailBox>* boxes) {
+    MailBox& box = (*boxes)[static_cast<size_t>(rank)];
+    const std::vector<Visit>& visits = VisitsOf(rank);
+    bool moved = false;
+    while (box.next < visits.size()) {
+      const Visit& visit = visits[box.next];
+      const Kind kind = visit.operation.kind;
+      if (!box.is_begun) {
+        RETURN_IF_ERROR(Begin(rank, visit, boxes));
+        box.is_begun = true;
+        moved = true;
+      }
+      const bool waits = kind == Kind::kWait ||
+                         (kind == Kind::kReceive && !visit.operation.is_asynchronous) ||
+                         box.next + 1 == visits.size();
+      if (waits && box.wanted > 0 && !TakeArrivals(rank, takes_twice, &box)) return moved;
+      ++box.next;
+      box.is_begun = false;
+      moved = true;
+    }
+    return moved;
+  }
+
+  // Sends what the call sends, and counts what it wants to receive.
+  absl::Status Begin(int64_t rank, const Visit& visit, std::vector<MailBox>* boxes) const {
+    const Kind kind = visit.operation.kind;
+    if (kind == Kind::kReceive) ++(*boxes)[static_cast<size_t>(rank)].wanted;
+    const bool sends = kind == Kind::kSend || kind == Kind::kSendReceive;
+    if (!sends || !visit.callsite->has_peer()) return absl::OkStatus();
+    const PeerRule& rule = visit.callsite->peer();
+    const Peer target = TargetOf(rule, rank, ranks_, visit.number);
+    const bool is_paired =
+        kind == Kind::kSend || SourceOf(rule, rank, ranks_, visit.number).is_known;
+    if (!target.is_known || !is_paired) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "the rule of callsite ", visit.callsite->callsite(), " does not tell whom rank ", rank,
+          " of ", ranks_, " exchanges messages with"));
+    }
+    if (kind == Kind::kSend && target.rank.has_value()) {
+      (*boxes)[static_cast<size_t>(*target.rank)].arrived.push_back(
+          {rank, MessageBytes(visit), TagOf(visit)});
+    }
+    return absl::OkStatus();
+  }
+
+  bool TakeArrivals(int64_t rank, bool takes_twice, MailBox* box) {
+    std::set<std::pair<int64_t, int32_t>> seen;
+    std::vector<size_t> taken;
+    for (size_t i = 0; i < box->arrived.size() && taken.size() < box->wanted; ++i) {
+      const bool is_new = seen.insert({box->arrived[i].sender, box->arrived[i].tag}).second;
+      if (is_new || takes_twice) taken.push_back(i);
+    }
+    if (taken.size() < box->wanted) return false;
+    std::vector<Arrival>& given = arrivals_[static_cast<size_t>(rank)];
+    for (size_t i : taken) given.push_back(box->arrived[i]);
+    for (size_t i = taken.size(); i-- > 0;) {
+      box->arrived.erase(box->arrived.begin() + static_cast<int64_t>(taken[i]));
+    }
+    box->wanted = 0;
+    return true;
   }
 
   static int64_t MessageBytes(const Visit& visit) { return std::max<int64_t>(1, visit.bytes); }
@@ -295,6 +383,7 @@ class CallWorkload final : public GeneratedWorkload {
       }
       case Kind::kLocal:
       case Kind::kWait:
+      case Kind::kUnknown:
         break;
     }
     return nodes;
@@ -406,24 +495,63 @@ absl::Status AddSelfChecks(const WorkloadModel& model, uint64_t seed, CallWorklo
       is_first = false;
     }
     check.set_us(us);
+    if (std::abs(check.calls() / check.measured_calls() - 1) > kNotableCalls) {
+      report->add_notes(absl::StrFormat(
+          "generated again, ranks '%s' of the largest measured run make %.0f calls, not %.0f: the "
+          "control flow is drawn where it is not understood",
+          Printable(flow.rank_class()), check.calls(), check.measured_calls()));
+    }
   }
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<CallWorkloadReport> GenerateWorkload(FileSystem& file_system,
-                                                    const WorkloadModel& model,
-                                                    const std::string& prefix,
-                                                    const GenerateOptions& options) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<CallWorkload> workload,
-                   CallWorkload::Make(model, options));
+// Returns a workload that is not too large, of a cell that models say something about.
+absl::StatusOr<std::unique_ptr<CallWorkload>> MakeChecked(const WorkloadModel& model,
+                                                          const GenerateOptions& options) {
+  WorkloadCell all_classes = options.cell;
+  all_classes.kind.rank_class = "";
+  ASSIGN_OR_RETURN(const WorkloadEvaluation evaluation, EvaluateWorkload(model, all_classes));
+  if (evaluation.total_us() > kMaxTotalUs) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "%g nodes and size %g would take %g s, longer than anything that can be simulated",
+        options.cell.nodes, options.cell.size, evaluation.total_us() * 1e-6));
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<CallWorkload> workload, CallWorkload::Make(model, options));
   if (workload->node_count() > kMaxTraceNodes) {
     return absl::InvalidArgumentError(
         absl::StrCat("the workload would have up to ", WithThousands(workload->node_count()),
                      " nodes; at most ", WithThousands(kMaxTraceNodes),
                      ": generate for fewer nodes, or fit a trace of fewer iterations"));
   }
+  return workload;
+}
+
+void AddModelNotes(const WorkloadModel& model, CallWorkloadReport* report) {
+  for (const CallModel& call : model.messages()) {
+    if (call.varies_in_runs()) {
+      report->add_notes(absl::StrCat("bytes of callsite ", call.source(),
+                                     " differ from call to call, or from rank to rank; all are "
+                                     "written with their mean"));
+    } else if (call.left_out_error() > kNotableError) {
+      report->add_notes(absl::StrFormat("bytes of callsite %d are predicted within %.0f %% only",
+                                        call.source(), 100 * call.left_out_error()));
+    }
+  }
+  for (const std::string& note : model.notes()) report->add_notes(note);
+}
+
+}  // namespace
+
+absl::Status CheckCallWorkload(const WorkloadModel& model, const GenerateOptions& options) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<CallWorkload> workload, MakeChecked(model, options));
+  return Replay(*workload).status();
+}
+
+absl::StatusOr<CallWorkloadReport> GenerateWorkload(FileSystem& file_system,
+                                                    const WorkloadModel& model,
+                                                    const std::string& prefix,
+                                                    const GenerateOptions& options) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<CallWorkload> workload, MakeChecked(model, options));
   ASSIGN_OR_RETURN(const GraphReplay replay, Replay(*workload));
   CallWorkloadReport report;
   RETURN_IF_ERROR(AddSelfChecks(model, options.seed, &report));
@@ -458,6 +586,7 @@ absl::StatusOr<CallWorkloadReport> GenerateWorkload(FileSystem& file_system,
   for (const GeneratedRank& rank : written.ranks()) report.add_files(rank.path());
   if (!written.comm_groups().empty()) report.add_files(written.comm_groups());
   for (const std::string& note : workload->notes()) report.add_notes(note);
+  AddModelNotes(model, &report);
   return report;
 }
 

@@ -14,6 +14,7 @@
 #include <functional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "workload_model/models.h"
 #include "workload_model/workload_model.pb.h"
@@ -36,6 +37,9 @@ absl::StatusOr<CallWorkloadReport> GenerateWorkload(FileSystem& file_system,
                                                     const WorkloadModel& model,
                                                     const std::string& prefix,
                                                     const GenerateOptions& options);
+
+// The same checks without writing anything.
+absl::Status CheckCallWorkload(const WorkloadModel& model, const GenerateOptions& options);
 
 std::string FormatCallWorkload(const CallWorkloadReport& report);
 

@@ -1,5 +1,9 @@
 #include "workload_model/call_workload.h"
 
+#include <cmath>
+#include <functional>
+#include <map>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -70,6 +74,43 @@ TEST(ControlFlowTest, LoopsOfKnownLengthAreFoundAgain) {
   EXPECT_EQ(flow.last(), 3);
   EXPECT_THAT(WalkControlFlow(flow, {1e8, 1}, 5, 1000).status().message(),
               HasSubstr("not come to an end after 1000 calls"));
+}
+
+// Loops of all kinds, from few ranks: those that another rule would nearly explain, those that are run
+// once, and those at whose end the run ends.
+TEST(ControlFlowTest, TripCountsAreThoseOfTheCode) {
+  const auto loop = [](int64_t outer, int64_t inner) {
+    Path path;
+    for (int64_t i = 0; i < outer; ++i) {
+      path.push_back(1);
+      for (int64_t j = 0; j < inner; ++j) path.push_back(2);
+    }
+    return path;
+  };
+  struct Case {
+    const char* name;
+    std::function<int64_t(double n, double s)> outer, inner;
+    std::vector<double> nodes, sizes;
+  };
+  const auto number = [](int64_t value) { return [value](double, double) { return value; }; };
+  const auto lg = [](double n, double) { return static_cast<int64_t>(std::log2(n)); };
+  const auto half = [](double n, double) { return static_cast<int64_t>(n / 2); };
+  const auto all = [](double n, double) { return static_cast<int64_t>(n); };
+  const auto size = [](double, double s) { return static_cast<int64_t>(2 * s + 1); };
+  for (const Case& c : {Case{"lg n", number(3), lg, {4, 8, 16}, {1}},
+                        Case{"n / 2", number(3), half, {4, 8, 16}, {1}},
+                        Case{"n, once", number(1), all, {4, 9, 16}, {1}},
+                        Case{"2 s + 1, once", number(1), size, {4, 8}, {3, 5, 8}},
+                        Case{"outer by size", size, number(2), {4, 8, 16}, {2, 3, 4}},
+                        Case{"two levels", number(5), number(4), {4, 8}, {1}}}) {
+    CallSequences sequences;
+    for (double n : c.nodes) {
+      for (double s : c.sizes) sequences[{n, s}].insert(loop(c.outer(n, s), c.inner(n, s)));
+    }
+    ASSERT_OK_AND_ASSIGN(const ControlFlow flow, LearnControlFlow(sequences));
+    ASSERT_OK_AND_ASSIGN(const Path walked, WalkControlFlow(flow, {64, 10}, 1, 100000));
+    EXPECT_EQ(walked, loop(c.outer(64, 10), c.inner(64, 10))) << c.name;
+  }
 }
 
 // Where 2 leads is told by what came two calls before it, and by no count of visits.
@@ -196,7 +237,7 @@ TEST(RankPatternsTest, GroupsAndPeersOfASearchAreFoundAgain) {
   const std::vector<RunMeasurements> runs = SearchesOf({2, 3, 4});
   std::vector<const RunMeasurements*> pointers;
   for (const RunMeasurements& run : runs) pointers.push_back(&run);
-  const std::vector<CallsiteModel> callsites = LearnCallsites(pointers);
+  const std::vector<CallsiteModel> callsites = LearnCallsites(pointers, true);
   ASSERT_THAT(callsites, SizeIs(9));
   const auto group = [&](size_t i) { return callsites[i].stride() + "; " + callsites[i].length(); };
   EXPECT_EQ(group(0), "1; n");
@@ -393,6 +434,89 @@ TEST_F(CallWorkloadTest, ReceivesAreFedByWhatWasSent) {
               HasSubstr("does not say when it ran"));
 }
 
+// Halos of an open row: those at its ends have one neighbour, and call less.
+TEST_F(CallWorkloadTest, ReceivesOfHalosGetWhatTheirNeighboursSent) {
+  std::vector<RunMeasurements> runs;
+  for (int64_t ranks : {4, 8}) {
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      std::string trace;
+      int last = 0;
+      const auto call = [&](int callsite, const std::string& what) {
+        absl::StrAppend(&trace, "TRACE ", last, " -> ", callsite, " 10.0 ", what, "\n");
+        last = callsite;
+      };
+      for (int step = 0; step < 20; ++step) {
+        int callsite = 0;
+        for (int64_t peer : {rank - 1, rank + 1}) {
+          if (peer >= 0 && peer < ranks) call(++callsite, "MPI_Irecv ");
+        }
+        for (int64_t peer : {rank - 1, rank + 1}) {
+          if (peer < 0 || peer >= ranks) continue;
+          call(++callsite, absl::StrCat("MPI_Isend p2p 512 to ", peer, ":", peer));
+        }
+        call(++callsite, "MPI_Waitall ");
+      }
+      RunName name;
+      name.cell.nodes = static_cast<double>(ranks);
+      name.rank = rank;
+      runs.push_back(*ParseMeasurements(trace, "halo", name));
+    }
+  }
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitRuns(runs, {}));
+  EXPECT_EQ(model.rank_classes(), "ends");
+  GenerateOptions options;
+  options.cell = {16, 0};
+  ASSERT_OK(GenerateWorkload(FileSystem::Posix(), model, Prefix(), options).status());
+  ASSERT_OK_AND_ASSIGN(const EtFiles files, FindEtFiles(FileSystem::Posix(), Prefix()));
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, ReadEtGraph(FileSystem::Posix(), files, {}));
+  std::map<int64_t, int> received;
+  int waits = 0;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    if (graph.rank(node) != 1) continue;
+    const Communication* communication = graph.communication(node);
+    if (communication == nullptr) continue;
+    if (communication->target == 1) ++received[communication->source];
+    // Of each step one from either side.
+    if (communication->source == 1 && communication->target == 2) {
+      ++waits;
+      EXPECT_EQ(received[0], waits);
+      EXPECT_EQ(received[2], waits);
+    }
+  }
+  EXPECT_EQ(waits, 20);
+}
+
+TEST_F(CallWorkloadTest, WhatWasNotMeasuredIsNotMadeUp) {
+  GenerateOptions options;
+  options.cell = {16, 16};
+  const auto refusal = [&](const std::vector<RunMeasurements>& runs) {
+    const absl::StatusOr<WorkloadModel> model = FitRuns(runs, {});
+    if (!model.ok()) return std::string(model.status().message());
+    return std::string(
+        GenerateWorkload(FileSystem::Posix(), *model, Prefix(), options).status().message());
+  };
+  // One number of ranks.
+  EXPECT_THAT(refusal(SearchesOf({2})), HasSubstr("was measured on 4 ranks only"));
+  // One rank of each run.
+  std::vector<RunMeasurements> first;
+  for (RunMeasurements& run : SearchesOf({2, 3})) {
+    if (run.rank == 0) first.push_back(std::move(run));
+  }
+  EXPECT_THAT(refusal(first), HasSubstr("not all ranks were traced"));
+  // An operation that nobody knows.
+  std::vector<RunMeasurements> unknown = SearchesOf({2, 3});
+  for (RunMeasurements& run : unknown) {
+    for (TracedCall& call : run.calls) {
+      if (call.destination == 4) call.operation = "MPI_Neighbor_alltoall";
+    }
+  }
+  EXPECT_THAT(refusal(unknown), HasSubstr("what it does is not known here"));
+  // A size that is no number of anything any more.
+  ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitRuns(SearchesOf({2, 3}), {}));
+  options.cell = {9, 500};
+  EXPECT_FALSE(GenerateWorkload(FileSystem::Posix(), model, Prefix(), options).ok());
+}
+
 TEST(EmberMotifTest, AMotifIsASwitchOverCallsites) {
   ASSERT_OK_AND_ASSIGN(const WorkloadModel model, FitRuns(SearchesOf({2, 3, 4}), {}));
   ASSERT_OK_AND_ASSIGN(const EmberMotif motif, MakeEmberMotif(model, {256, 20}, 7, "Search"));
@@ -418,7 +542,8 @@ TEST(OperationTest, NamesOfCalls) {
   EXPECT_EQ(OperationOf("MPI_Comm_dup").kind, CallOperation::Kind::kLocal);
   EXPECT_EQ(OperationOf("ALL_GATHER").collective, CollectiveKind::kAllGather);
   EXPECT_EQ(OperationOf("RECV").kind, CallOperation::Kind::kReceive);
-  EXPECT_EQ(OperationOf("").kind, CallOperation::Kind::kLocal);
+  EXPECT_EQ(OperationOf("MPI_Neighbor_alltoall").kind, CallOperation::Kind::kUnknown);
+  EXPECT_EQ(OperationOf("").kind, CallOperation::Kind::kUnknown);
 }
 
 }  // namespace

@@ -128,7 +128,7 @@ class FlowLearner {
     }
   }
 
-  absl::StatusOr<ControlFlow> Learn() const {
+  absl::StatusOr<ControlFlow> Learn() {
     ControlFlow flow;
     flow.set_first(runs_[0].sequence->front());
     for (const Run& run : runs_) {
@@ -137,8 +137,8 @@ class FlowLearner {
           absl::StrCat("runs begin at callsites ", flow.first(), " and ", run.sequence->front(),
                        ": they are no runs of one code, or callsites are not numbered alike"));
     }
-    for (int64_t callsite : callsites_) *flow.add_branches() = Explain(callsite);
     FindIterations(&flow);
+    for (int64_t callsite : callsites_) *flow.add_branches() = Explain(callsite);
     return flow;
   }
 
@@ -148,8 +148,11 @@ class FlowLearner {
     const std::vector<int64_t>* sequence = nullptr;
     std::map<int64_t, std::vector<size_t>> positions;
 
+    // Where the run goes at its end: to the next iteration, if it were not the last.
+    int64_t after_end = kEnd;
+
     int64_t After(size_t position) const {
-      return position + 1 < sequence->size() ? (*sequence)[position + 1] : kEnd;
+      return position + 1 < sequence->size() ? (*sequence)[position + 1] : after_end;
     }
   };
 
@@ -257,7 +260,9 @@ class FlowLearner {
     const std::vector<Segment>* most = nullptr;
     for (const auto& [cell, visits] : by_cell) {
       std::vector<Segment>& of_cell = segments[cell];
-      of_cell = FindSegments(visits, of_number, &result.cost);
+      double unused = 0;
+      of_cell = FindSegments(visits, of_number, &unused);
+      for (const Segment& segment : of_cell) result.cost += DrawCost(segment.counts);
       if (most == nullptr || of_cell.size() > most->size()) most = &of_cell;
     }
     std::vector<std::vector<MeasuredPoint>> lengths(most->size());
@@ -275,11 +280,14 @@ class FlowLearner {
     for (size_t i = 0; i < most->size(); ++i) {
       FlowSegment& written = *result.branch.add_segments();
       AddChoices(counts[i], &written);
+      // The shares, and two numbers for the length: the same in all cells.
+      result.cost += of_number * static_cast<double>((*most)[i].counts.size() + 1);
       if (i + 1 == most->size()) break;
-      const std::optional<Model> trips = FitTrips(lengths[i]);
+      const std::optional<TripCount> trips = FitTrips(lengths[i]);
       // Lengths that no model explains are no rule.
       if (!trips.has_value()) return Explanation();
-      *written.mutable_visits() = *trips;
+      *written.mutable_visits() = trips->model;
+      written.set_also(trips->also);
     }
     return result;
   }
@@ -310,7 +318,7 @@ class FlowLearner {
   }
 
   // The last callsite of a run is also that of each iteration: where else it leads, the next begins.
-  void FindIterations(ControlFlow* flow) const {
+  void FindIterations(ControlFlow* flow) {
     const int64_t last = runs_[0].sequence->back();
     Counts after;
     for (const Run& run : runs_) {
@@ -320,11 +328,19 @@ class FlowLearner {
     }
     after.erase(kEnd);
     if (after.empty()) return;
-    const auto most =
-        std::max_element(after.begin(), after.end(),
+    // Of loops within loops the outermost: where the run began, or what is gone to least often.
+    const auto least =
+        std::min_element(after.begin(), after.end(),
                          [](const auto& a, const auto& b) { return a.second < b.second; });
-    flow->set_head(most->first);
+    flow->set_head(after.count(flow->first()) > 0 ? flow->first() : least->first);
     flow->set_last(last);
+    std::vector<MeasuredPoint> visits;
+    for (Run& run : runs_) {
+      run.after_end = flow->head();
+      visits.push_back({run.cell, static_cast<double>(run.positions[flow->head()].size())});
+    }
+    const std::optional<TripCount> trips = FitTrips(visits);
+    *flow->mutable_iterations() = trips.has_value() ? trips->model : FitCount(visits, FitOptions());
   }
 
   std::vector<Run> runs_;
@@ -352,7 +368,11 @@ class FlowWalker {
 
   absl::StatusOr<std::vector<int64_t>> Walk(int64_t most) {
     std::vector<int64_t> path;
-    int64_t at = flow_.first();
+    int64_t at = flow_.first(), heads = 0;
+    const int64_t iterations =
+        flow_.has_iterations()
+            ? std::llround(std::min(kMaxVisits, EvaluateModel(flow_.iterations(), cell_)))
+            : 0;
     while (at != kEnd) {
       if (static_cast<int64_t>(path.size()) == most) {
         return absl::FailedPreconditionError(
@@ -360,7 +380,10 @@ class FlowWalker {
                          " calls of a rank; predict for fewer nodes or a smaller size"));
       }
       path.push_back(at);
+      heads += at == flow_.head() ? 1 : 0;
+      const bool may_end = flow_.head() != kEnd && at == flow_.last() && heads >= iterations;
       ASSIGN_OR_RETURN(at, Next(at, path));
+      if (may_end && at == flow_.head()) break;
     }
     return path;
   }
@@ -429,6 +452,8 @@ class FlowWalker {
 
 }  // namespace
 
+WorkloadCell CellOfRanks(const WorkloadCell& cell) { return {cell.Ranks(), cell.size}; }
+
 absl::StatusOr<ControlFlow> LearnControlFlow(const CallSequences& sequences) {
   return FlowLearner(sequences).Learn();
 }
@@ -445,11 +470,17 @@ absl::Status CheckControlFlow(const ControlFlow& flow) {
     for (const FlowSegment& segment : branch.segments()) {
       if (segment.choices_size() == 0) return wrong("has a segment without choices");
       if (segment.has_visits()) RETURN_IF_ERROR(CheckModel(segment.visits()));
+      if (segment.before_size() > kMaxContext) return wrong("looks too far back");
       for (const FlowChoice& choice : segment.choices()) {
         RETURN_IF_ERROR(CheckModel(choice.share()));
+        const bool is_share =
+            choice.share().type() == kLogistic ||
+            (choice.share().type() == kConstant && choice.share().coefficients(0) >= 0);
+        if (!is_share) return wrong("has a share that is none");
       }
     }
   }
+  if (flow.head() != 0) RETURN_IF_ERROR(CheckModel(flow.iterations()));
   if (callsites.count(flow.first()) > 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the control flow begins at callsite ", flow.first(), ", which it lacks"));

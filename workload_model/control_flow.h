@@ -25,7 +25,12 @@
 
 namespace meridian {
 
-// Callsites in the order of their calls, for each cell and run; none is empty, none holds 0.
+// Loops depend on the number of ranks: returns the cell whose nodes are the cell's ranks, of the
+// common kind.
+WorkloadCell CellOfRanks(const WorkloadCell& cell);
+
+// Callsites in the order of their calls, for each cell of ranks and each run; none is empty, none holds
+// 0.
 using CallSequences = std::map<WorkloadCell, std::set<std::vector<int64_t>>>;
 
 // Returns the flow without callsites() and rank_class(). InvalidArgument when runs begin at different
@@ -35,7 +40,7 @@ absl::StatusOr<ControlFlow> LearnControlFlow(const CallSequences& sequences);
 // InvalidArgument for a flow that WalkControlFlow could not follow, as hands may have made it.
 absl::Status CheckControlFlow(const ControlFlow& flow);
 
-// Returns the callsites that the code visits in that cell. The same seed gives the same draws.
+// Returns the callsites that the code visits in that cell of ranks. The same seed gives the same draws.
 // FailedPrecondition when there are more than `most`, or where the flow does not say how to go on.
 absl::StatusOr<std::vector<int64_t>> WalkControlFlow(const ControlFlow& flow,
                                                      const WorkloadCell& cell, uint64_t seed,

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "Eigen/Dense"
@@ -275,42 +276,58 @@ Model FitCount(absl::Span<const MeasuredPoint> points, const FitOptions& options
   return FitTerms(points, terms, kZeroCount, Loss::kRelative, options);
 }
 
-std::optional<Model> FitTrips(absl::Span<const MeasuredPoint> points) {
-  const auto says_all = [&](const Model& model) {
+std::optional<TripCount> FitTrips(absl::Span<const MeasuredPoint> points) {
+  const auto says_all = [&](const Model& model, double tolerance) {
     return std::all_of(points.begin(), points.end(), [&](const MeasuredPoint& point) {
-      return std::abs(EvaluateModel(model, point.cell) - point.value) < kSameTrips;
+      return std::abs(EvaluateModel(model, point.cell) - point.value) < tolerance;
     });
   };
-  if (const Model constant = ConstantModel(points[0].value); says_all(constant)) return constant;
-  std::optional<Model> found;
+  if (const Model constant = ConstantModel(points[0].value); says_all(constant, kWhole)) {
+    return TripCount{constant, ""};
+  }
+  // By how natural they are: whole numbers, or whole parts of n, with a whole number more; other exact
+  // ones; rounded ones. Of those alike the one with the smallest numbers.
+  std::map<std::pair<int, double>, std::vector<Model>> found;
+  const auto is_whole = [](double number) {
+    return std::abs(number - std::round(number)) < kWhole;
+  };
   for (const absl::string_view term : {"sqrt n", "n", "lg n", "s"}) {
     Model model;
     model.set_type(std::string(kNormal));
     model.add_terms("1");
     model.add_terms(std::string(term));
+    std::set<double> values;
+    for (const MeasuredPoint& point : points) values.insert(NormalTerms(model, point.cell)[1]);
     const auto by_term = [&](const MeasuredPoint& a, const MeasuredPoint& b) {
       return NormalTerms(model, a.cell)[1] < NormalTerms(model, b.cell)[1];
     };
+    if (values.size() < 2) continue;
     const auto [least, most] = std::minmax_element(points.begin(), points.end(), by_term);
-    const double from = NormalTerms(model, least->cell)[1], to = NormalTerms(model, most->cell)[1];
-    if (!(to > from)) continue;
-    double slope = (most->value - least->value) / (to - from);
-    double constant = least->value - slope * from;
-    // What is nearly whole is whole.
-    const bool is_whole = std::abs(slope - std::round(slope)) < kWhole &&
-                          std::abs(constant - std::round(constant)) < kWhole;
-    if (is_whole) {
-      slope = std::round(slope);
-      constant = std::round(constant);
-    }
+    double slope = (most->value - least->value) / (*values.rbegin() - *values.begin());
+    double constant = least->value - slope * *values.begin();
+    const bool is_natural =
+        is_whole(constant) && (is_whole(slope) || (slope > 0 && is_whole(1 / slope)));
+    if (is_whole(slope)) slope = std::round(slope);
+    if (is_whole(constant)) constant = std::round(constant);
     model.add_coefficients(constant);
     model.add_coefficients(slope);
-    if (!says_all(model)) continue;
-    // Two numbers of nodes are on a line of any kind; programs count in whole numbers.
-    if (is_whole) return model;
-    if (!found.has_value()) found = model;
+    const double numbers = std::round((std::abs(slope) + std::abs(constant)) / kWhole) * kWhole;
+    if (says_all(model, kWhole)) {
+      found[{is_natural ? 0 : 1, numbers}].push_back(model);
+    } else if (term == "lg n" && values.size() > 2 && says_all(model, kSameTrips)) {
+      found[{2, numbers}].push_back(model);
+    }
   }
-  return found;
+  if (found.empty()) return std::nullopt;
+  // Others that are as natural say the same here, and something else elsewhere.
+  const auto best = found.begin(), next = std::next(best);
+  std::string also;
+  if (best->second.size() > 1) {
+    also = best->second[1].terms(1);
+  } else if (next != found.end() && next->first.first == best->first.first) {
+    also = next->second[0].terms(1);
+  }
+  return TripCount{best->second[0], also};
 }
 
 Model FitShare(absl::Span<const MeasuredShare> points) {

@@ -57,9 +57,17 @@ Model FitCount(absl::Span<const MeasuredPoint> points, const FitOptions& options
 absl::StatusOr<Model> FitType(absl::Span<const MeasuredPoint> points, const std::string& type,
                               int order, const FitOptions& options);
 
-// Returns how often a loop is run: a number, or one number plus another times n, sqrt n, lg n or s,
-// which says what every cell has, to the nearest integer. Nullopt when none does.
-std::optional<Model> FitTrips(absl::Span<const MeasuredPoint> points);
+// How often a loop is run.
+struct TripCount {
+  Model model;
+  // The term of another rule that says the same about the measured cells; empty when there is none.
+  std::string also;
+};
+
+// Returns a number, or one number plus another times n, sqrt n, lg n or s, that is what every cell has:
+// exactly, or else, of lg n, to the nearest integer. Whole numbers come first. Nullopt when there is
+// none.
+std::optional<TripCount> FitTrips(absl::Span<const MeasuredPoint> points);
 
 // How often, of so many times, something happened.
 struct MeasuredShare {

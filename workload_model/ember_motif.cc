@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
@@ -128,6 +129,7 @@ $FLOWS$
   // Events hold references to both.
   std::vector<std::vector<int>> groups_;
   std::vector<Communicator> communicators_;
+  int64_t heads_ = 0;
   std::map<int, int64_t> visits_;
   std::map<int, int64_t> peer_visits_;
   std::map<std::pair<int, int>, int64_t> taken_;
@@ -181,6 +183,13 @@ system.allocateNodes(job, "linear")
 system.build()
 )";
 
+// In a comment of code: nothing that could end it, or go on behind it.
+std::string NameText(absl::string_view name) {
+  std::string text;
+  for (char c : name) text += absl::ascii_isalnum(c) || c == '_' || c == '-' ? c : '?';
+  return text;
+}
+
 // A row of ranks as two numbers.
 using RowNumbers = std::pair<int64_t, int64_t>;
 
@@ -230,8 +239,9 @@ class MotifWriter {
                     "(evQ);\n        break;\n");
     absl::StrAppend(&first_states_, "    if (class_ == ", number, ") state_ = ", flow->first(),
                     ";\n");
-    absl::StrAppend(&flows_, "  // Ranks '", Printable(name), "'.\n  void Flow", number,
+    absl::StrAppend(&flows_, "  // Ranks '", NameText(name), "'.\n  void Flow", number,
                     "(std::queue<EmberEvent*>& evQ) {\n    switch (state_) {\n");
+    flow_ = flow;
     for (const FlowBranch& branch : flow->branches()) {
       RETURN_IF_ERROR(WriteCase(*flow, evaluated, branch));
     }
@@ -248,7 +258,8 @@ class MotifWriter {
           absl::StrCat("the model does not say what callsite ", at, " does"));
     }
     const CallsiteModel& callsite = *found->second;
-    absl::StrAppend(&flows_, "      case ", at, ":  // ", Printable(callsite.operation()), "\n");
+    absl::StrAppend(&flows_, "      case ", at, ":  // ", NameText(callsite.operation()), "\n");
+    if (at == flow.head()) absl::StrAppend(&flows_, "        ++heads_;\n");
     for (const FlowBranch& other : flow.branches()) {
       if (other.since() == at) {
         absl::StrAppend(&flows_, "        visits_[", other.callsite(), "] = 0;\n");
@@ -281,6 +292,8 @@ class MotifWriter {
       case Kind::kSend:
       case Kind::kReceive:
         return refuse("is half of a message, and Ember's receives must name their source");
+      case Kind::kUnknown:
+        return refuse("is not known");
       case Kind::kSendReceive:
         return WriteExchange(callsite, std::max<int64_t>(1, bytes));
       case Kind::kCollective:
@@ -374,7 +387,17 @@ class MotifWriter {
     return absl::OkStatus();
   }
 
+  // The last iteration does not begin anew.
   std::string GoText(const EvaluatedFlow& evaluated, int64_t from, int64_t to) const {
+    const std::string go = PlainGoText(evaluated, from, to);
+    if (flow_->head() == 0 || from != flow_->last() || to != flow_->head()) return go;
+    const int64_t iterations =
+        std::llround(std::min(1e12, EvaluateModel(flow_->iterations(), CellOfRanks(cell_))));
+    return absl::StrCat("if (heads_ >= ", iterations, ") { Go(evQ, 0, {0u, 0u}); } else { ", go,
+                        " }");
+  }
+
+  std::string PlainGoText(const EvaluatedFlow& evaluated, int64_t from, int64_t to) const {
     const auto times = evaluated.times.find({from, to});
     const EvaluatedFlow::Times none;
     const EvaluatedFlow::Times& found = times == evaluated.times.end() ? none : times->second;
@@ -394,7 +417,7 @@ class MotifWriter {
       const FlowSegment& segment = branch.segments(i);
       std::string condition;
       if (segment.has_visits()) {
-        end += std::llround(std::min(1e12, EvaluateModel(segment.visits(), cell_)));
+        end += std::llround(std::min(1e12, EvaluateModel(segment.visits(), CellOfRanks(cell_))));
         condition = absl::StrCat("visits_[", at, "] <= ", end);
       }
       for (int j = 0; j < segment.before_size(); ++j) {
@@ -417,11 +440,12 @@ class MotifWriter {
       return;
     }
     double sum = 0, below = 0;
-    for (const FlowChoice& choice : segment.choices()) sum += EvaluateModel(choice.share(), cell_);
+    for (const FlowChoice& choice : segment.choices())
+      sum += EvaluateModel(choice.share(), CellOfRanks(cell_));
     absl::StrAppend(&flows_, indent, "{\n", indent,
                     "  const double draw = random_.nextUniform();\n");
     for (int i = 0; i < segment.choices_size(); ++i) {
-      below += EvaluateModel(segment.choices(i).share(), cell_) / (sum > 0 ? sum : 1);
+      below += EvaluateModel(segment.choices(i).share(), CellOfRanks(cell_)) / (sum > 0 ? sum : 1);
       absl::StrAppend(&flows_, indent, "  ", i == 0 ? "" : "else ");
       if (i + 1 < segment.choices_size()) {
         absl::StrAppend(&flows_, absl::StrFormat("if (draw < %.9g) ", below));
@@ -434,6 +458,8 @@ class MotifWriter {
   const WorkloadModel& model_;
   const WorkloadCell cell_;
   const int64_t ranks_;
+  // That is being written.
+  const ControlFlow* flow_ = nullptr;
   std::map<std::string, int> classes_;
   std::vector<int> class_of_;
   std::map<RowNumbers, int64_t> rows_;

@@ -8,37 +8,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "workload_model/call_operation.h"
 #include "workload_model/measurements.h"
 #include "workload_model/models.h"
 #include "workload_model/workload_model.pb.h"
-#include "xla_profiler/hlo/collective_kind.h"
 
 namespace meridian {
-
-// What a call does to the rank that makes it.
-struct CallOperation {
-  enum class Kind : uint8_t {
-    // Nothing that a network sees.
-    kLocal,
-    kCollective,
-    kSend,
-    kReceive,
-    kSendReceive,
-    // Goes on when all that was begun before has ended.
-    kWait,
-  };
-  Kind kind = Kind::kLocal;
-  // Of collectives.
-  CollectiveKind collective = CollectiveKind::kBarrier;
-  // Whether the rank goes on before it has ended.
-  bool is_asynchronous = false;
-  // Bytes of the trace are those for one member of the group.
-  bool is_per_member = false;
-};
-
-// Of "MPI_Allreduce", "MPI_Isend", or "ALL_REDUCE", "SEND" of Chakra traces. Calls that are not known
-// are local.
-CallOperation OperationOf(absl::string_view name);
 
 struct EvaluatedFlow {
   // What happens between two calls, the first time and later; without the call at its end, where it is

@@ -28,6 +28,10 @@ constexpr double kOutlierShare = 0.1;
 // 31 years, and a petabyte.
 constexpr double kMaxValue = 1e15;
 constexpr double kMaxRanksPerNode = 1e6;
+// Traces write times to a tenth of a microsecond.
+constexpr double kRoundingUs = 0.1;
+// Of values in one run.
+constexpr double kNotableDifference = 0.2;
 
 absl::Status TooLarge(const std::string& file, int64_t callsite, double value) {
   return absl::InvalidArgumentError(absl::StrCat(Printable(file), ": callsite ", callsite, " has ",
@@ -49,6 +53,10 @@ CellValue Reduce(const std::vector<const std::vector<double>*>& runs, size_t all
                                            : Mean(absl::MakeConstSpan(*values).subspan(1)));
   }
   CellValue value;
+  for (const std::vector<double>* values : runs) {
+    const auto [least, most] = std::minmax_element(values->begin(), values->end());
+    value.varies |= *most - *least > kNotableDifference * std::max(1.0, Mean(*values));
+  }
   value.count = runs.size() == all_runs ? Median(counts)
                                         : Mean(counts) * static_cast<double>(runs.size()) /
                                               static_cast<double>(all_runs);
@@ -92,6 +100,21 @@ double SumOf(const std::map<Key, std::vector<double>>& values) {
   }
   return sum;
 }
+
+// Files that something is to be said about, once for all of them.
+struct FilesWith {
+  int64_t files = 0;
+  std::string first;
+
+  void Add(bool has_it, const std::string& file) {
+    if (has_it && ++files == 1) first = file;
+  }
+  void Note(absl::string_view what, std::vector<std::string>* notes) const {
+    if (files == 0) return;
+    notes->push_back(absl::StrCat(
+        Printable(first), files > 1 ? absl::StrCat(" and ", files - 1, " more") : "", ": ", what));
+  }
+};
 
 void NoteOutliers(const RunMeasurements& run, std::vector<std::string>* notes) {
   const double total = SumOf(run.times);
@@ -207,13 +230,16 @@ absl::StatusOr<RunMeasurements> MeasureCalls(std::vector<TracedCall> calls, cons
   run.cell = name.cell;
   run.rank = name.rank;
   run.run = name.run;
-  for (const TracedCall& call : calls) {
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const TracedCall& call = calls[i];
+    if (i > 0 && call.source != calls[i - 1].destination) ++run.breaks;
     if (call.source != 0) {
       if (call.us > kMaxValue) return TooLarge(file, call.source, call.us);
       run.negative_times += call.us < 0 ? 1 : 0;
       const Transition transition(call.source, call.destination);
       run.times[transition].push_back(std::max(0.0, call.us));
       if (call.call_us.has_value()) {
+        run.longer_calls += *call.call_us > call.us + kRoundingUs ? 1 : 0;
         run.computes[transition].push_back(std::max(0.0, call.us - *call.call_us));
       }
     }
@@ -280,6 +306,7 @@ Measurements Aggregate(const std::vector<RunMeasurements>& runs) {
     std::vector<double> us, calls, bytes;
   };
   std::map<WorkloadCell, Totals> totals;
+  FilesWith breaks, longer, negative;
   for (const RunMeasurements& run : runs) {
     timed[run.cell] += run.times.empty() ? 0 : 1;
     messaged[run.cell] += run.messages.empty() ? 0 : 1;
@@ -291,11 +318,14 @@ Measurements Aggregate(const std::vector<RunMeasurements>& runs) {
     of_cell.bytes.push_back(SumOf(run.messages));
     of_cell.calls.push_back(static_cast<double>(run.calls.size()));
     NoteOutliers(run, &result.notes);
-    if (run.negative_times > 0) {
-      result.notes.push_back(absl::StrCat(Printable(run.file), ": ", run.negative_times,
-                                          " times are negative and taken for 0"));
-    }
+    breaks.Add(run.breaks > 0, run.file);
+    longer.Add(run.longer_calls > static_cast<int64_t>(run.calls.size() / 10), run.file);
+    negative.Add(run.negative_times > 0, run.file);
   }
+  breaks.Note("calls do not begin where the one before ended: lines are missing", &result.notes);
+  longer.Note("many calls took longer than from the call before: are their times of another run?",
+              &result.notes);
+  negative.Note("some times are negative and taken for 0", &result.notes);
   for (const auto& [cell, count] : timed) result.cells.push_back(cell);
   result.times = ReduceAll(times, timed);
   result.computes = ReduceAll(computes, timed);

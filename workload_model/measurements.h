@@ -42,6 +42,10 @@ struct RunMeasurements {
   std::map<int64_t, std::vector<double>> messages;
   // Times below 0, of clocks that stepped back; they are 0 above.
   int64_t negative_times = 0;
+  // Calls that do not begin where the one before ended: lines are missing.
+  int64_t breaks = 0;
+  // Calls that took longer than the transition that they end, as far as it is known.
+  int64_t longer_calls = 0;
 };
 
 // A transition, or a callsite's messages, in one cell: the runs and ranks together.
@@ -53,6 +57,8 @@ struct CellValue {
   // How much the runs of the cell differ: 1.4826 times the median distance from their median, as a
   // share of it.
   double spread = 0;
+  // Values of one run, the first aside, differ by more than a little.
+  bool varies = false;
 
   double Sum() const { return count >= 1 ? first + (count - 1) * steady : count * first; }
 };

@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "workload_model/call_operation.h"
 #include "workload_model/rank_classes.h"
 
 namespace meridian {
@@ -300,7 +301,8 @@ std::optional<std::string> FindRanksExpression(
   return std::nullopt;
 }
 
-std::vector<CallsiteModel> LearnCallsites(absl::Span<const RunMeasurements* const> runs) {
+std::vector<CallsiteModel> LearnCallsites(absl::Span<const RunMeasurements* const> runs,
+                                          bool all_traced) {
   std::map<int64_t, CallsiteModel> callsites;
   for (const RunMeasurements* run : runs) {
     for (const TracedCall& call : run->calls) {
@@ -312,11 +314,22 @@ std::vector<CallsiteModel> LearnCallsites(absl::Span<const RunMeasurements* cons
                                             call.operation, " in another"));
     }
   }
+  std::set<int64_t> numbers;
+  for (const RunMeasurements* run : runs) numbers.insert(std::llround(run->cell.Ranks()));
   std::vector<CallsiteModel> result;
   for (auto& [id, callsite] : callsites) {
+    if (numbers.size() == 1) callsite.set_measured_ranks(*numbers.begin());
+    const CallOperation::Kind kind = OperationOf(callsite.operation()).kind;
     LearnGroup(runs, &callsite);
     const PeerFinder finder(runs, id);
-    if (finder.has_messages()) {
+    if (kind == CallOperation::Kind::kUnknown) {
+      callsite.set_unexplained("what it does is not known here");
+    } else if (kind == CallOperation::Kind::kCollective && callsite.length().empty() &&
+               callsite.unexplained().empty()) {
+      callsite.set_unexplained("the trace does not say which ranks take part");
+    } else if (finder.has_messages() && !all_traced) {
+      callsite.set_unexplained("its messages go from rank to rank, and not all ranks were traced");
+    } else if (finder.has_messages()) {
       const std::optional<PeerRule> rule = finder.Find();
       if (rule.has_value()) {
         *callsite.mutable_peer() = *rule;

@@ -31,8 +31,10 @@ std::optional<int64_t> RanksOf(absl::string_view expression, int64_t ranks);
 // when there is none.
 std::optional<std::string> FindRanksExpression(absl::Span<const std::pair<int64_t, int64_t>> pairs);
 
-// What the callsites of runs of one class do, in their order. Runs have calls.
-std::vector<CallsiteModel> LearnCallsites(absl::Span<const RunMeasurements* const> runs);
+// What the callsites of runs of one class do, in their order. Runs have calls. Whom messages go to is
+// told only where all ranks of the runs were traced, those of other classes too.
+std::vector<CallsiteModel> LearnCallsites(absl::Span<const RunMeasurements* const> runs,
+                                          bool all_traced);
 
 // Returns the ranks of a collective's group, of which `rank` is one; nullopt when the callsite's
 // numbers make no group of so many ranks.

@@ -42,6 +42,8 @@ constexpr double kLeastLinearSize = 1e-3;
 constexpr size_t kLeastCells = 8;
 // Bytes that differ by no more than this are what a header or an average adds.
 constexpr double kNegligibleBytes = 16;
+// Of bytes, between ranks.
+constexpr double kNotableSpread = 0.2;
 // 30,000 years.
 constexpr double kMaxTotalUs = 1e18;
 
@@ -372,6 +374,10 @@ void FitMessages(const Measurements& measurements, WorkloadModel* model) {
       const ChosenModel chosen = ChooseMessages(points, {IsLinear(kind, *model)});
       *call.mutable_value() = chosen.model;
       call.set_in_sample_error(MeanError(chosen.model, points));
+      for (const auto& [cell, value] : values) {
+        const bool varies = value.varies || value.spread > kNotableSpread;
+        if (cell.kind == kind && varies) call.set_varies_in_runs(true);
+      }
       if (chosen.left_out.has_value()) call.set_left_out_error(*chosen.left_out);
     }
   }
@@ -596,6 +602,25 @@ absl::StatusOr<WorkloadModel> FitWorkload(const Measurements& measurements,
   return model;
 }
 
+namespace {
+
+// Returns whether all ranks of all runs were traced; notes it if not.
+bool CheckTracedRanks(const std::vector<RunMeasurements>& runs, WorkloadModel* model) {
+  std::map<std::pair<double, std::string>, std::set<int64_t>> traced;
+  for (const RunMeasurements& run : runs) {
+    if (!run.calls.empty()) traced[{run.cell.Ranks(), run.run}].insert(run.rank);
+  }
+  for (const auto& [run, ranks] : traced) {
+    if (static_cast<double>(ranks.size()) >= run.first) continue;
+    model->add_notes(absl::StrCat(Printable(run.second), ": ", ranks.size(), " of ", run.first,
+                                  " ranks were traced; the others are taken to do the same"));
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 absl::StatusOr<WorkloadModel> FitRuns(std::vector<RunMeasurements> runs,
                                       const WorkloadFitOptions& options) {
   std::vector<std::string> notes;
@@ -608,17 +633,27 @@ absl::StatusOr<WorkloadModel> FitRuns(std::vector<RunMeasurements> runs,
   for (const RunMeasurements& run : runs) {
     if (!run.calls.empty()) classes[run.cell.kind.rank_class].push_back(&run);
   }
+  const bool all_traced = CheckTracedRanks(runs, &model);
   for (const auto& [name, of_class] : classes) {
     CallSequences sequences;
     for (const RunMeasurements* run : of_class) {
       std::vector<int64_t> sequence;
       for (const TracedCall& call : run->calls) sequence.push_back(call.destination);
-      sequences[run->cell].insert(std::move(sequence));
+      sequences[CellOfRanks(run->cell)].insert(std::move(sequence));
     }
     ASSIGN_OR_RETURN(ControlFlow flow, LearnControlFlow(sequences));
     flow.set_rank_class(name);
-    for (CallsiteModel& callsite : LearnCallsites(of_class)) {
+    for (CallsiteModel& callsite : LearnCallsites(of_class, all_traced)) {
       *flow.add_callsites() = std::move(callsite);
+    }
+    for (const FlowBranch& branch : flow.branches()) {
+      for (const FlowSegment& segment : branch.segments()) {
+        if (segment.also().empty()) continue;
+        model.add_notes(absl::StrCat(
+            "how often callsite ", branch.callsite(), " leads on is taken for a rule in ",
+            segment.visits().terms(1), ", but one in ", segment.also(),
+            " says the same about these runs: measure another number of ranks"));
+      }
     }
     *model.add_flows() = std::move(flow);
   }
@@ -779,8 +814,9 @@ absl::StatusOr<WorkloadModel> ParseWorkloadModel(absl::string_view json, absl::s
   }
   const auto check = [&](const CallModel& call) -> absl::Status {
     for (const Model* part : {&call.value(), &call.first(), &call.count(), &call.compute()}) {
-      const bool is_missing =
-          part->type().empty() && (!call.has_destination() || part == &call.compute());
+      // Messages have a value only, and computation is not always known.
+      const bool is_missing = part->type().empty() && part != &call.value() &&
+                              (!call.has_destination() || part == &call.compute());
       const absl::Status valid = is_missing ? absl::OkStatus() : CheckModel(*part);
       if (!valid.ok()) {
         return absl::InvalidArgumentError(absl::StrCat(
@@ -802,8 +838,18 @@ absl::StatusOr<WorkloadModel> ParseWorkloadModel(absl::string_view json, absl::s
       }
     }
   }
+  if (!model.rank_classes().empty() && !IsRankRule(model.rank_classes())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        Printable(source), ": '", Printable(model.rank_classes()), "' is no rule of rank classes"));
+  }
   for (const ControlFlow& flow : model.flows()) {
-    const absl::Status valid = CheckControlFlow(flow);
+    absl::Status valid = CheckControlFlow(flow);
+    std::set<int64_t> callsites;
+    for (const CallsiteModel& callsite : flow.callsites()) {
+      if (callsites.insert(callsite.callsite()).second) continue;
+      valid = absl::InvalidArgumentError(
+          absl::StrCat("callsite ", callsite.callsite(), " is there twice"));
+    }
     if (!valid.ok()) {
       return absl::InvalidArgumentError(
           absl::StrCat(Printable(source), ": ", Printable(valid.message())));
