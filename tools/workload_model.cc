@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "chakra_export/et/et_files.h"
@@ -19,6 +20,8 @@
 #include "tools/pipeline/job_traces.h"
 #include "tools/pipeline/output_files.h"
 #include "tools/pipeline/run_files.h"
+#include "tools/report/run_report.pb.h"
+#include "tools/report/run_report_html.h"
 #include "workload_model/call_traces.h"
 #include "workload_model/call_workload.h"
 #include "workload_model/callsite_graph.h"
@@ -76,6 +79,7 @@ ABSL_FLAG(std::string, format, "chakra",
           "chakra: execution traces; ember: a motif of SST's Ember, OUTPUT.cc, and its SDL, "
           "OUTPUT.py.");
 ABSL_FLAG(std::string, csv, "", "Also writes the compared cells to this file.");
+ABSL_FLAG(std::string, html, "", "Also writes the comparison as a page to this file.");
 ABSL_FLAG(std::string, model, "",
           "A file that workload_model fit has written, or one in the form of the Ember motif.");
 ABSL_FLAG(double, nodes, 0, "How many nodes to predict for.");
@@ -291,17 +295,57 @@ absl::StatusOr<WorkloadModel> ReadModel(absl::string_view what_for) {
                                                  "; give one that workload_model fit has written"));
 }
 
+// The comparison as a page.
+std::string ComparisonHtml(const WorkloadComparison& comparison) {
+  constexpr double kMsPerUs = 1e-3;
+  RunReport report;
+  report.set_title("Predicted against measured runs");
+  WorkloadPart& part = *report.mutable_workload();
+  part.set_mean_error(comparison.mean_error());
+  part.set_inside(comparison.inside());
+  for (const ComparedCell& cell : comparison.cells()) {
+    WorkloadCellPart& row = *part.add_cells();
+    row.set_nodes(cell.nodes());
+    row.set_size(cell.size());
+    row.set_measured_ms(cell.measured_us() * kMsPerUs);
+    row.set_predicted_ms(cell.predicted_us() * kMsPerUs);
+    row.set_low_ms(cell.low_us() * kMsPerUs);
+    row.set_high_ms(cell.high_us() * kMsPerUs);
+    row.set_extrapolated(cell.extrapolated());
+  }
+  for (const ComparedTransition& transition : comparison.transitions()) {
+    WorkloadTransitionPart& row = *part.add_transitions();
+    row.set_source(transition.source());
+    row.set_destination(transition.destination());
+    row.set_measured_ms(transition.measured_us() * kMsPerUs);
+    row.set_predicted_ms(transition.predicted_us() * kMsPerUs);
+    row.set_error(transition.error());
+  }
+  Finding& finding = *report.add_findings();
+  finding.set_topic("simulation");
+  finding.set_section("workload");
+  finding.set_verdict(comparison.mean_error() <= 0.2 ? "good" : "open");
+  finding.set_headline(absl::StrFormat("Predictions of %d runs are off by %.1f %% in the mean.",
+                                       comparison.cells_size(), 100 * comparison.mean_error()));
+  finding.set_detail(
+      absl::StrFormat("%d of %d lie in their intervals, which should hold nine of ten.",
+                      comparison.inside(), comparison.cells_size()));
+  for (const std::string& note : comparison.notes()) report.add_notes(note);
+  return RunReportHtml(report);
+}
+
 absl::StatusOr<int> Compare() {
   ASSIGN_OR_RETURN(const WorkloadModel model, ReadModel("counts to compare with"));
   ASSIGN_OR_RETURN(const MeasuredInputs inputs, FindMeasured());
-  const std::string csv = UserPath(FLAGS_csv);
+  const std::string csv = UserPath(FLAGS_csv), html = UserPath(FLAGS_html);
   std::vector<std::string> paths = inputs.Paths();
   paths.push_back(UserPath(FLAGS_model));
-  RETURN_IF_ERROR(CheckOutputPaths(paths, {csv}));
+  RETURN_IF_ERROR(CheckOutputPaths(paths, {csv, html}));
   ASSIGN_OR_RETURN(std::vector<RunMeasurements> runs, ReadMeasured(inputs));
   AssignClasses(model.rank_classes(), &runs);
   ASSIGN_OR_RETURN(const WorkloadComparison comparison, CompareWorkload(model, Aggregate(runs)));
   RETURN_IF_ERROR(WriteOutput(FileSystem::Posix(), csv, WorkloadComparisonCsv(comparison)));
+  RETURN_IF_ERROR(WriteOutput(FileSystem::Posix(), html, ComparisonHtml(comparison)));
   return PrintReport(comparison, FormatWorkloadComparison);
 }
 
@@ -577,7 +621,7 @@ int Run(int argc, char** argv) {
                        "transition.",
                        {"workload_model report --model=M.json --traces='runs/bfs_exectrace_*' "
                         "--csv=cells.csv"},
-                       {"model", "traces", "et", "size", "name_pattern", "cells", "csv"}},
+                       {"model", "traces", "et", "size", "name_pattern", "cells", "csv", "html"}},
                       argc - 1, argv + 1, Compare);
   }
   // Says what there is, for --help and for slips.

@@ -70,11 +70,13 @@ TEST(WorkloadModelTest, FitsAndPredicts) {
       2);
   directory.Write("more/a_64-64-1-22-0.txt", TraceModel(64, 22));
   const std::string csv = directory.PathOf("new/cells.csv");
-  const CommandResult compared = WorkloadModelCommand(
-      {"report", "--model=" + model, "--traces=" + directory.PathOf("more"), "--csv=" + csv});
+  const CommandResult compared =
+      WorkloadModelCommand({"report", "--model=" + model, "--traces=" + directory.PathOf("more"),
+                            "--csv=" + csv, "--html=" + directory.PathOf("new/page.html")});
   ASSERT_EQ(compared.exit_code, 0) << compared.standard_error;
   EXPECT_THAT(compared.standard_output, HasSubstr("1 of 1 lie in their intervals"));
   EXPECT_THAT(directory.Read("new/cells.csv"), HasSubstr("\n64,22,1,"));
+  EXPECT_THAT(directory.Read("new/page.html"), HasSubstr("Predictions of 1 runs are off by"));
 }
 
 TEST(WorkloadModelTest, ModelsOfTheMotifAreEvaluated) {
