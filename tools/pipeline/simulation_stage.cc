@@ -160,6 +160,11 @@ absl::Status DescribeSimulation(FileSystem& file_system, const SimulationStageRe
   options.progress = request.progress;
   absl::StatusOr<Calibration> calibration =
       sweep.ok() ? Calibrate(*sweep, options) : absl::StatusOr<Calibration>(sweep.status());
+  if (!calibration.ok() && sweep.ok() && !has_sweep) {
+    // A run without steps may still have several sizes.
+    options.holdout = Holdout::kSize;
+    calibration = Calibrate(*sweep, options);
+  }
   if (!calibration.ok()) {
     if (ExitCode(calibration.status()) == kExitEnvironment) return calibration.status();
     AddMissing(calibration.status(), has_sweep, report);

@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""Writes reports to try the page with, as JSON of RunReport, into a folder: make_sample.py FOLDER
+
+sample  4 ranks whose clocks were off, and of which one is late
+big     64 ranks, 100,000 events
+hostile the sample with code in place of every text, and numbers that are missing, negative or huge
+empty   nothing at all
+"""
+import json, pathlib, random, sys
+
+OUT = pathlib.Path(sys.argv[1])
+KINDS = ["computation", "transfer", "wait", "copy", "host", "gap"]
+HOSTILE = "</script><img src=x onerror=\"document.title='OWNED'\">"
+
+
+class Timeline:
+    """Events by rank: computation, then a collective that starts when the last rank arrives."""
+
+    def __init__(self, ranks, steps, collectives, kernels, seed):
+        self.random = random.Random(seed)
+        self.names = ["copy.3", "python step", "gap"] + ["all-reduce.%d" % (40 + i) for i in range(collectives)] + [
+            "fusion.%d" % i for i in range(kernels)]
+        self.ranks, self.collectives, self.kernels = ranks, collectives, kernels
+        self.rows, self.groups, self.path, self.steps = [], [], [], []
+        clock = [0.0] * ranks
+        for step in range(steps):
+            begin = max(clock)
+            clock = [begin] * ranks
+            self.one_step(step, clock)
+            self.steps.append({"step": step, "start_ms": begin / 1e3, "end_ms": max(clock) / 1e3})
+
+    def add(self, rank, lane, name, kind, start, duration):
+        self.rows.append((rank * 3 + lane, start, name, kind, duration))
+        return len(self.rows) - 1
+
+    def one_step(self, step, clock):
+        slow = 3100.0 if step != 1 else 150.0
+        for rank in range(self.ranks):
+            self.add(rank, 2, 1, 4, clock[rank], 900 + self.random.random() * 300)
+            self.add(rank, 0, 2, 5, clock[rank], 60)
+            copy = slow if rank == 2 else 120 + self.random.random() * 60
+            self.add(rank, 0, 0, 3, clock[rank] + 60, copy)
+            if rank == 2:
+                self.path.append((rank * 3, clock[rank], clock[rank] + 60 + copy, 3))
+            clock[rank] += 60 + copy
+        for collective in range(self.collectives):
+            for rank in range(self.ranks):
+                for _ in range(self.kernels):
+                    busy = 20 + self.random.random() * 160
+                    self.add(rank, 0, 3 + self.collectives + self.random.randrange(self.kernels), 0, clock[rank], busy)
+                    clock[rank] += busy + self.random.random() * 4
+            last = max(clock)
+            transfer = 300 + 500 * (collective % 3) + self.random.random() * 100
+            members = []
+            for rank in range(self.ranks):
+                if last - clock[rank] > 0:
+                    self.add(rank, 1, 3 + collective, 2, clock[rank], last - clock[rank])
+                else:
+                    before = self.path[-1][2] if self.path else 0
+                    self.path.append((rank * 3, before, last, 0))
+                    self.path.append((rank * 3 + 1, last, last + transfer, 1))
+                members.append(self.add(rank, 1, 3 + collective, 1, last, transfer))
+                clock[rank] = last + transfer
+            self.groups.append((collective, members))
+
+    def json(self):
+        order = sorted(range(len(self.rows)), key=lambda at: self.rows[at][:2])
+        place = {old: new for new, old in enumerate(order)}
+        rows = [self.rows[at] for at in order]
+        column = lambda at, digits: [round(row[at], digits) for row in rows]
+        return {
+            "lanes": [{"rank": lane // 3, "hostname": host(lane // 3, self.ranks), "name": ("computation", "communication", "host")[lane % 3]}
+                      for lane in range(3 * self.ranks)],
+            "names": self.names, "kinds": KINDS,
+            "events": {"lane": column(0, 0), "name": column(2, 0), "kind": column(3, 0), "start_us": column(1, 2), "duration_us": column(4, 2)},
+            "path": {"lane": [p[0] for p in self.path], "start_us": [round(p[1], 2) for p in self.path],
+                     "end_us": [round(p[2], 2) for p in self.path], "kind": [p[3] for p in self.path]},
+            "collectives": {"name": [self.names[3 + c] for c, _ in self.groups], "bytes": [2 ** (18 + c % 5) for c, _ in self.groups],
+                            "members": [{"events": [place[m] for m in members]} for _, members in self.groups]}}
+
+
+def host(rank, ranks):
+    return "node-" + "abcdefghijklmnop"[rank * (2 if ranks <= 4 else 16) // ranks]
+
+
+def clock_of(node, wall_ms, rng):
+    if node == 0:
+        return {}
+    times = [wall_ms * i / 12 for i in range(13)]
+    offset = [(-1) ** node * (750.8 * node) + node * 0.004 * t / wall_ms + rng.gauss(0, 0.0004) for t in times]
+    band = [0.002 + 0.002 * abs(i - 6) / 6 for i in range(13)]
+    return {"time_ms": times, "offset_ms": offset, "low_ms": [o - b for o, b in zip(offset, band)],
+            "high_ms": [o + b for o, b in zip(offset, band)]}
+
+
+def report(ranks, steps, collectives, kernels):
+    rng = random.Random(7)
+    made = Timeline(ranks, steps, collectives, kernels, 11)
+    lengths = [s["end_ms"] - s["start_ms"] for s in made.steps]
+    wall, step_ms = sum(lengths), sum(lengths) / steps
+    nodes = [{"node_id": r, "hostname": host(r, ranks), "trace": "rank%d.xplane.pb" % r, "ranks": [r],
+              "method": "reference" if r == 0 else "offsets and collectives", "offset_ms": 0 if r == 0 else (-1) ** r * 750.8 * r,
+              "uncertainty_ms": 0 if r == 0 else 0.003, "uncertainty_max_ms": 0 if r == 0 else 0.004, "drift_ppm": r * 3.1,
+              "drift_uncertainty_ppm": 0.2 * r, "max_correction_ms": 0.012 * r, "events": len(made.rows) // ranks,
+              "clock": clock_of(r, wall, rng)} for r in range(ranks)]
+    if ranks == 4:
+        del nodes[3]["offset_ms"], nodes[3]["uncertainty_ms"], nodes[3]["clock"], nodes[3]["drift_ppm"]
+    waiting = [{"step": s, "rank": r, "wall_ms": lengths[s], "waited_ms": (0.3 if r == 2 else 3.4) + rng.random() * .4,
+                "transfer_ms": lengths[s] * .38, "worst_op": "all-reduce.40", "worst_ms": 0.1 if r == 2 else 2.9}
+               for s in range(steps) for r in range(ranks)]
+    path_kinds = [("gpu_compute_bound", "computation", .45), ("gpu_communication_bound", "communication", .38),
+                  ("cpu_bound", "host", .07), ("gpu_kernel_launch_overhead", "launch overhead", .06),
+                  ("gpu_kernel_kernel_overhead", "gaps between kernels", .04)]
+    path = [{"step": s, "rank": r, "kind": kind, "ms": lengths[s] * share * part} for s in range(steps)
+            for r, part in ((2, .8), (0, .2)) for kind, _, share in path_kinds]
+    cells = [{"kind": kind, "bytes": size, "group": group, "measured_us": m, "simulated_us": m * rng.uniform(.9, 1.12),
+              "low_us": m * .85, "high_us": m * 1.2, "held_out": rng.random() < .4, "count": 32}
+             for kind, factor in (("all-reduce", 1.0), ("all-gather", .6), ("reduce-scatter", .7)) for size in (2 ** k for k in range(10, 25, 2))
+             for group in ("{0,1}", "{0,1,2,3}") for m in [factor * (22 + size / 3900 * (1 if len(group) < 6 else 1.5))]]
+    return {
+        "title": "jax_tp_cuda4_skewed" if ranks == 4 else "big_run", "version": "0.9", "command": "combine --run_dir=/runs/jax_tp_cuda4_skewed",
+        "created": "2026-11-16 09:00 UTC",
+        "run": {"framework": "JAX", "ranks": ranks, "hosts": sorted({host(r, ranks) for r in range(ranks)}), "recorded": "2026-10-02 11:20:33 UTC",
+                "steps": steps, "step_ms": step_ms, "step_spread_ms": 0.8, "wall_ms": wall, "events": len(made.rows)},
+        "findings": [
+            {"topic": "straggler", "verdict": "bad", "headline": "Rank 2 (host %s) is late in 5 of 6 steps and costs 11 %% of the step." % host(2, ranks),
+             "detail": "Its input copy takes 3 ms longer than that of the others.", "section": "blame"},
+            {"topic": "clocks", "verdict": "good", "headline": "The clocks agree within 4 µs, and every collective now ends after it began.",
+             "detail": "144 of 288 collectives were out of order before.", "section": "clocks"},
+            {"topic": "simulation", "verdict": "info", "headline": "The simulated step is 5 % off the measured one.", "section": "simulation"},
+            {"topic": "missing", "verdict": "open", "headline": "The clock of one node is not known.",
+             "detail": "Its trace holds no offsets and no collective with another node.", "section": "clocks"}],
+        "nodes": nodes, "happens_before": {"instances": 288, "checked": 288, "violations_before": 144, "checked_on": "written file"},
+        "steps": made.steps, "waiting": waiting,
+        "kinds": [{"kind": "all-reduce", "instances": 144, "bytes": 1234567890, "wait_ms": 12.0, "transfer_ms": 80.0},
+                  {"kind": "all-gather", "instances": 72, "bytes": 34567890, "wait_ms": 4.0, "transfer_ms": 31.0},
+                  {"kind": "reduce-scatter", "instances": 72, "bytes": 34567890, "wait_ms": 6.5, "transfer_ms": 22.0}],
+        "rank_waits": [{"rank": r, "hostname": host(r, ranks), "last": 240 if r == 2 else 16, "collectives": 288, "caused_wait_ms": 52.1 if r == 2 else 1.3,
+                        "waited_ms": 2.0 if r == 2 else 20.4, "transfer_ms": 120.0} for r in range(ranks)],
+        "transfers": [{"kind": kind, "bytes": size, "ranks": ranks, "count": 24, "median_ms": (25 + size / 3900) / 1e3, "wait_ms": .2,
+                       "bus_gb_per_s": factor * size / (25e3 + size / 3.9)} for kind, factor in (("all-reduce", 1), ("all-gather", .8))
+                      for size in (2 ** k for k in range(12, 25))],
+        "path": path, "path_kinds": [{"kind": kind, "label": label} for kind, label, _ in path_kinds],
+        "blame": [{"step": s, "rank": 2, "hostname": host(2, ranks), "caused_ms": 2.9 + rng.random() * .2, "share": .11, "op": "copy.3",
+                   "reason": "its input copy takes 3.1 ms, that of the others 0.1 ms"} for s in range(steps) if s != 1],
+        "what_if": [{"what": "rank 2 as fast as the others", "step_ms": step_ms - 2.9, "saved_ms": 2.9, "low_ms": step_ms - 3.3, "high_ms": step_ms - 2.5},
+                    {"what": "communication twice as fast", "step_ms": step_ms * .8, "saved_ms": step_ms * .2, "low_ms": step_ms * .75, "high_ms": step_ms * .86},
+                    {"what": "no gaps between kernels", "step_ms": step_ms * .95, "saved_ms": step_ms * .05}],
+        "simulation": {"network": "ring of 4", "calibrated_from": "sweep_cuda4", "mean_error": .06, "step_error": .05, "cells": cells,
+                       "steps": [{"step": s, "measured_ms": lengths[s], "simulated_ms": lengths[s] * 1.04, "low_ms": lengths[s] * .95,
+                                  "high_ms": lengths[s] * 1.12} for s in range(steps)],
+                       "parameters": [{"name": "bandwidth GB/s", "value": 3.9, "low": 3.7, "high": 4.1, "identified": True},
+                                      {"name": "latency µs", "value": 22.0, "low": 20.5, "high": 23.9, "identified": True},
+                                      {"name": "congestion factor", "value": 1.5, "note": "No two groups were active at once."}],
+                       "notes": ["The sweep was recorded on an idle machine."]},
+        "timeline": made.json(),
+        "files": [{"kind": "perfetto", "path": "combined.pftrace", "bytes": 1234567, "note": "open at ui.perfetto.dev"},
+                  {"kind": "analysis", "path": "analysis.json", "bytes": 83411}],
+        "notes": ["Rank 3 has no clock offsets; its events are placed by the collectives alone."],
+        "stages": [{"name": "align", "state": "done", "seconds": .4}, {"name": "merge", "state": "cached"},
+                   {"name": "simulate", "state": "failed", "seconds": 1.25, "note": "It ran out of time."}]}
+
+
+def hostile(value, rng):
+    """The same shape with every text replaced and every number missing, negative, huge or 0."""
+    if isinstance(value, dict):
+        kept = {name: hostile(item, rng) for name, item in value.items()}
+        return {name: item for name, item in kept.items() if item is not None}
+    if isinstance(value, list):
+        return [item if item is not None else 0 for item in (hostile(item, rng) for item in value)]
+    if isinstance(value, str):
+        return HOSTILE
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return rng.choice([None, -1, 0, 0, 3, 1, 2**31 - 1])
+    return rng.choice([None, -1, -1e9, 0, 0, 1e18, 1e300, 3, 1])
+
+
+def write(name, value):
+    (OUT / (name + ".json")).write_text(json.dumps(value, separators=(",", ":")))
+
+
+sample = report(4, 6, 12, 9)
+write("sample", sample)
+big = report(64, 12, 16, 7)
+print("sample %d events, big %d events" % (len(sample["timeline"]["events"]["lane"]), len(big["timeline"]["events"]["lane"])))
+write("big", big)
+write("hostile", hostile(sample, random.Random(3)))
+write("empty", {})
