@@ -21,10 +21,12 @@ namespace meridian {
 namespace {
 
 constexpr double kNsPerMs = 1e6;
-// A rank that costs less than this of the steps is no straggler, and one must lead in this share of
-// them.
+// A rank that costs less than this of the steps is no straggler; one that is late in this share of
+// them, or costs as much, is what to look at.
 constexpr double kNotableShare = 0.02;
 constexpr double kMostSteps = 0.5;
+constexpr double kLargeShare = 0.05;
+constexpr size_t kMostNamedSteps = 4;
 // Communication that the path spends less on than this is not what the run waits for.
 constexpr double kNotableCommunication = 0.2;
 constexpr absl::string_view kCommunicationLabel = "communication";
@@ -113,14 +115,18 @@ std::optional<Finding> StragglerFinding(const RunReport& report) {
     if (rank.worst == nullptr) rank.worst = &part;
     leaders.insert({part.step(), &part});
   }
-  for (const auto& [step, part] : leaders) ranks[part->rank()].led.insert(step);
+  // A step in which it hardly matters is none that anybody is late in.
+  for (const auto& [step, part] : leaders) {
+    if (part->share() >= kNotableShare) ranks[part->rank()].led.insert(step);
+  }
   const double whole_ms = report.run().has_step_ms()
                               ? report.run().step_ms() * static_cast<double>(report.run().steps())
                               : report.run().wall_ms();
   const auto late = std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
     return a.second.caused_ms < b.second.caused_ms;
   });
-  const auto steps = static_cast<double>(std::max<size_t>(1, leaders.size()));
+  const int64_t all_steps = std::max<int64_t>(1, report.run().steps());
+  const auto steps = static_cast<double>(all_steps);
   if (late == ranks.end() || late->second.caused_ms < kNotableShare * whole_ms) {
     return MakeFinding(
         "straggler", "good", "blame", "No rank keeps the others waiting for long.",
@@ -131,17 +137,20 @@ std::optional<Finding> StragglerFinding(const RunReport& report) {
   }
   const OfRank& rank = late->second;
   const double led = static_cast<double>(rank.led.size());
-  const bool is_steady = led >= kMostSteps * steps;
-  const std::string share = Percent(rank.caused_ms / whole_ms);
-  std::string headline = is_steady
-                             ? absl::StrCat(Capitalised(RankName(report, late->first)),
-                                            " is late in ", rank.led.size(), " of ", leaders.size(),
-                                            " steps and costs ", share, " of the time.")
-                             : absl::StrCat(Capitalised(RankName(report, late->first)),
-                                            " keeps the others waiting most, for ", share,
-                                            " of the time; no rank is late in most steps.");
+  const double share = rank.caused_ms / whole_ms;
+  // Few steps are named; a run without steps has none.
+  std::string which;
+  if (report.run().steps() > 0) {
+    which = absl::StrCat(" in ", rank.led.size(), " of ", all_steps, " steps");
+    if (rank.led.size() <= kMostNamedSteps && led < steps) {
+      absl::StrAppend(&which, " (", absl::StrJoin(rank.led, ", "), ")");
+    }
+  }
+  const bool is_bad = led >= kMostSteps * steps || share >= kLargeShare;
+  std::string headline = absl::StrCat(Capitalised(RankName(report, late->first)), " is late", which,
+                                      " and costs ", Percent(share), " of the time.");
   return MakeFinding(
-      "straggler", is_steady ? "bad" : "open", "blame", std::move(headline),
+      "straggler", is_bad ? "bad" : "open", "blame", std::move(headline),
       absl::StrCat(
           Capitalised(rank.worst->reason()),
           rank.worst->has_step() ? absl::StrCat(" (step ", rank.worst->step(), ").") : "."));

@@ -48,6 +48,7 @@ void AddBlame(int64_t step, int64_t rank, double ms, RunReport* report) {
   part.set_step(step);
   part.set_rank(rank);
   part.set_caused_ms(ms);
+  part.set_share(ms / 20);
   part.set_reason("its host sleeps");
 }
 

@@ -63,28 +63,30 @@ absl::string_view LabelOf(BoundBy bound_by) {
   return "";
 }
 
-// What a rank did longer than the others, in words.
-std::string ReasonOf(const BlameRow& row) {
-  const std::string time = absl::StrFormat("%.2f ms", static_cast<double>(row.time_ps) * kMsPerPs);
-  const std::string after = row.after.empty() ? "" : absl::StrCat(" after ", row.after);
+// What a rank did longer than the others, in words: so long for one reason, most of it in one op.
+std::string ReasonOf(int64_t time_ps, const BlameRow& row) {
+  const std::string time = absl::StrFormat("%.2f ms", static_cast<double>(time_ps) * kMsPerPs);
+  const std::string op = time_ps > row.time_ps ? absl::StrCat("most in ", row.op) : row.op;
+  const std::string after = row.after.empty() ? "" : absl::StrCat(", after ", row.after);
   switch (row.bound_by) {
     case BoundBy::kGpuCompute:
-      return absl::StrCat("it computes ", time, " longer than the others in ", row.op);
+      return absl::StrCat("it computes ", time, " longer than the others (", op, ")");
     case BoundBy::kCpu:
-      return absl::StrCat("its host spends ", time, " more than the others in ", row.op);
+      return absl::StrCat("its host's calls take ", time, " longer than those of the others (", op,
+                          ")");
     case BoundBy::kDataLoading:
-      return absl::StrCat("it loads data ", time, " longer than the others (", row.op, ")");
+      return absl::StrCat("it loads data ", time, " longer than the others (", op, ")");
     case BoundBy::kKernelLaunchOverhead:
-      return absl::StrCat("its kernels start ", time, " later after their launch (", row.op, ")");
+      return absl::StrCat("its kernels start ", time, " later after their launch (", op, ")");
     case BoundBy::kKernelKernelOverhead:
-      return absl::StrCat("it pauses ", time, " longer between kernels (", row.op, ")");
+      return absl::StrCat("it pauses ", time, " longer between kernels (", op, ")");
     case BoundBy::kHostGap:
       return absl::StrCat("its host does something for ", time,
                           " that the trace does not show (sleeping, input, Python)", after);
     case BoundBy::kGpuCommunication:
-      return absl::StrCat("it communicates ", time, " longer in ", row.op);
+      return absl::StrCat("it communicates ", time, " longer (", op, ")");
     case BoundBy::kNotInTrace:
-      return absl::StrCat("its device is busy for ", time,
+      return absl::StrCat("its device waits, or is busy, for ", time,
                           " with something that the trace does not show", after);
     case BoundBy::kBeforeStep:
       return absl::StrCat("it begins the step ", time, " later");
@@ -92,7 +94,7 @@ std::string ReasonOf(const BlameRow& row) {
     case BoundBy::kOtherRanks:
       break;
   }
-  return absl::StrCat("it comes ", time, " later (", row.op, ")");
+  return absl::StrCat("it comes ", time, " later (", op, ")");
 }
 
 class GraphDescription {
@@ -197,17 +199,21 @@ class GraphDescription {
     }
   }
 
-  // One row for each step and rank: the largest of its ops says why.
+  // One row for each step and rank: what most of the time was spent on says why.
   void DescribeBlame() {
+    struct Cause {
+      int64_t time_ps = 0;
+      const BlameRow* largest = nullptr;
+    };
     const Blame blame = FindBlame(graph_);
-    std::map<std::pair<std::optional<int64_t>, int64_t>, std::pair<int64_t, const BlameRow*>> sums;
+    std::map<std::pair<std::optional<int64_t>, int64_t>, std::map<BoundBy, Cause>> causes;
     for (const BlameRow& row : blame.rows) {
-      auto& [sum_ps, largest] = sums[{row.step, row.rank}];
-      sum_ps += row.time_ps;
-      if (largest == nullptr || row.time_ps > largest->time_ps) largest = &row;
+      Cause& cause = causes[{row.step, row.rank}][row.bound_by];
+      cause.time_ps += row.time_ps;
+      if (cause.largest == nullptr || row.time_ps > cause.largest->time_ps) cause.largest = &row;
     }
     std::vector<BlamePart> parts;
-    for (const auto& [key, sum] : sums) {
+    for (const auto& [key, of_rank] : causes) {
       BlamePart part;
       double whole_ms = report_->run().wall_ms();
       if (key.first.has_value()) {
@@ -217,11 +223,17 @@ class GraphDescription {
           whole_ms = static_cast<double>(span->second.end_ps - span->second.start_ps) * kMsPerPs;
         }
       }
+      int64_t sum_ps = 0;
+      const Cause* most = nullptr;
+      for (const auto& [bound_by, cause] : of_rank) {
+        sum_ps += cause.time_ps;
+        if (most == nullptr || cause.time_ps > most->time_ps) most = &cause;
+      }
       part.set_rank(key.second);
-      part.set_caused_ms(static_cast<double>(sum.first) * kMsPerPs);
+      part.set_caused_ms(static_cast<double>(sum_ps) * kMsPerPs);
       part.set_share(whole_ms > 0 ? part.caused_ms() / whole_ms : 0);
-      part.set_op(sum.second->op);
-      part.set_reason(ReasonOf(*sum.second));
+      part.set_op(most->largest->op);
+      part.set_reason(ReasonOf(most->time_ps, *most->largest));
       parts.push_back(std::move(part));
     }
     std::stable_sort(parts.begin(), parts.end(), [](const BlamePart& a, const BlamePart& b) {
