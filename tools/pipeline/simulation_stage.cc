@@ -28,6 +28,7 @@ namespace {
 
 constexpr double kUsPerNs = 1e-3;
 constexpr double kMsPerNs = 1e-6;
+constexpr size_t kMaxSnapshots = 100;
 
 // "3 of 4 ranks fully connected".
 std::string NetworkText(const Fabric& fabric) {
@@ -73,6 +74,7 @@ void DescribeCells(const SimulationCheckReport& check, const CalibrationReport& 
     if (cell.has_simulated_low_ns()) row.set_low_us(cell.simulated_low_ns() * kUsPerNs);
     if (cell.has_simulated_high_ns()) row.set_high_us(cell.simulated_high_ns() * kUsPerNs);
     row.set_count(cell.repeats());
+    row.set_beside(cell.beside());
     row.set_held_out(has_sweep);
     const auto known = fitted.find({cell.kind(), cell.bytes(), cell.group()});
     if (!has_sweep && known != fitted.end() && known->second->has_held_out_ns()) {
@@ -96,6 +98,24 @@ void DescribeSimulatedSteps(const SimulationCheckReport& check, SimulationPart* 
     if (step.has_simulated_high_ns()) row.set_high_ms(step.simulated_high_ns() * kMsPerNs);
   }
   if (check.step_summary().n() > 0) part->set_step_error(check.step_summary().mape());
+}
+
+void DescribeSnapshots(const SimulationCheckReport& check, SimulationPart* part) {
+  std::vector<const CheckedSnapshot*> order;
+  for (const CheckedSnapshot& snapshot : check.snapshots()) order.push_back(&snapshot);
+  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+    return a->measured_ns() > b->measured_ns();
+  });
+  if (order.size() > kMaxSnapshots) order.resize(kMaxSnapshots);
+  for (const CheckedSnapshot* snapshot : order) {
+    SimulatedSnapshot& row = *part->add_snapshots();
+    row.set_start_ms(static_cast<double>(snapshot->start_ns()) * kMsPerNs);
+    row.set_members(snapshot->members());
+    row.set_collectives(snapshot->collectives());
+    row.set_measured_us(snapshot->measured_ns() * kUsPerNs);
+    row.set_simulated_us(snapshot->simulated_ns() * kUsPerNs);
+  }
+  if (check.snapshot_summary().n() > 0) part->set_snapshot_error(check.snapshot_summary().mape());
 }
 
 // Scales the measured step by what the simulated one gains.
@@ -201,6 +221,7 @@ absl::Status DescribeSimulation(FileSystem& file_system, const SimulationStageRe
   DescribeParameters(calibration->report, &part);
   DescribeCells(*check, calibration->report, has_sweep, &part);
   DescribeSimulatedSteps(*check, &part);
+  DescribeSnapshots(*check, &part);
   for (const std::string& note : calibration->report.notes()) part.add_notes(note);
   for (const std::string& note : check->notes()) part.add_notes(note);
   // The same network, twice as wide.

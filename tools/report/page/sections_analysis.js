@@ -198,7 +198,8 @@
     text('group', 'group', {absent: 'all'}), number('measured', 'µs', 'measured_us'),
     number('simulated', 'µs', 'simulated_us'), number('low', 'µs', 'low_us'),
     number('high', 'µs', 'high_us'), number('error', '%', cellError, {digits: 1}),
-    text('held out', (cell) => cell.held_out ? 'yes' : 'no'), whole('count', '', 'count')];
+    text('held out', (cell) => cell.held_out ? 'yes' : 'no'), whole('count', '', 'count'),
+    number('others beside it', 'collectives', 'beside', {digits: 1})];
 
   const kSimulated = {title: 'Measured against simulated time of collectives',
     predicted: 'simulated', fitted: 'calibrated', other: 'held out'};
@@ -257,6 +258,18 @@
     pair.append(data.steps.length ? simulatedSteps(data.steps) :
       missing('The data holds no simulated steps.'));
     section.append(pair);
+    if (data.snapshots.length) {
+      section.append(paragraph('Where several collectives are under way at once they slow each ' +
+          `other down; how long such times take is off by ${
+            format.percent(data.snapshot_error)} on average.`),
+      element('details', {}, element('summary', {}, 'Times with several collectives at once'),
+          table({caption: 'Times with several collectives under way, the longest first',
+            name: 'snapshots', rows: data.snapshots, columns: [
+              number('start', 'ms', 'start_ms', {digits: 3}), whole('at once', '', 'members'),
+              text('collectives', 'collectives', {wrap: true}),
+              number('measured', 'µs', 'measured_us'), number('simulated', 'µs', 'simulated_us'),
+              number('error', '%', cellError, {digits: 1})]})));
+    }
     if (data.parameters.length) {
       section.append(table({caption: 'Parameters of the network', name: 'parameters',
         rows: data.parameters, columns: [text('parameter', 'name'), number('value', '', 'value'),
