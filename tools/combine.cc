@@ -1,11 +1,17 @@
-// combine: the profiles of a run's nodes on one clock, in one file.
+// combine: the profiles of a run's nodes on one clock, in one file, and the whole chain behind that.
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
@@ -309,6 +315,11 @@ absl::StatusOr<ChainRequest> ChainFlags() {
   request.output_dir = UserPath(FLAGS_output_dir);
   request.combine.output_dir.clear();
   request.options = OptionsText();
+  request.command =
+      absl::StrCat("combine ", IsGiven("run_dir") ? "--run_dir=" : "--traces=",
+                   IsGiven("run_dir") ? absl::GetFlag(FLAGS_run_dir) : absl::GetFlag(FLAGS_traces),
+                   IsGiven("sweep") ? " --sweep=" : "", absl::GetFlag(FLAGS_sweep),
+                   " --output_dir=", absl::GetFlag(FLAGS_output_dir));
   request.force = absl::GetFlag(FLAGS_force);
   for (absl::string_view stage :
        absl::StrSplit(absl::GetFlag(FLAGS_stages), ',', absl::SkipEmpty())) {
@@ -455,26 +466,70 @@ bool WantsExample(int argc, char** argv) {
   return argc == 1 || (argc == 2 && absl::string_view(argv[1]) == "--json");
 }
 
+// Keeps two commands from writing into one folder at once, for as long as the process lives. Leaves no
+// folder behind that nothing was written into.
+class FolderLock {
+ public:
+  static absl::StatusOr<FolderLock> Take(const std::string& folder) {
+    FolderLock lock;
+    lock.stages_ = absl::StrCat(folder, "/stages");
+    if (!FileSystem::Posix().Kind(folder).ok()) lock.made_ = folder;
+    RETURN_IF_ERROR(FileSystem::Posix().CreateDirectories(lock.stages_));
+    lock.file_ = open(lock.Path().c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
+    if (lock.file_ < 0) {
+      return absl::ErrnoToStatus(errno, absl::StrCat("can not write into ", folder));
+    }
+    if (flock(lock.file_, LOCK_EX | LOCK_NB) == 0) return lock;
+    // It is not ours to remove.
+    close(std::exchange(lock.file_, -1));
+    return absl::UnavailableError(absl::StrCat("another combine is writing into ", folder));
+  }
+  FolderLock(FolderLock&& other) noexcept
+      : file_(std::exchange(other.file_, -1)), stages_(other.stages_), made_(other.made_) {}
+  FolderLock& operator=(FolderLock&&) = delete;
+  ~FolderLock() {
+    if (file_ < 0) return;
+    unlink(Path().c_str());
+    close(file_);
+    // Both fail when there is something in them.
+    rmdir(stages_.c_str());
+    if (!made_.empty()) rmdir(made_.c_str());
+  }
+
+ private:
+  FolderLock() = default;
+  std::string Path() const { return absl::StrCat(stages_, "/lock"); }
+
+  int file_ = -1;
+  std::string stages_;
+  // The folder, if it was not there before.
+  std::string made_;
+};
+
 // The answer first, then where to read on.
-std::string FormatChain(const ChainResult& result, const std::string& output_dir) {
+std::string FormatChain(const ChainResult& result) {
   std::string text = FindingsText(result.report);
   for (const ReportedStage& stage : result.report.stages()) {
     if (stage.state() == "failed") {
       absl::StrAppend(&text, "not done: ", stage.name(), ": ", Printable(stage.note()), "\n");
     }
   }
-  absl::StrAppend(&text, "\nreport: ", Printable(output_dir), "/report.html\n");
+  for (const CombinedOutput& output : result.combined.outputs()) {
+    if (output.kind() == "report") {
+      absl::StrAppend(&text, "\nreport: ", Printable(output.path()), "\n");
+    }
+  }
   return text;
 }
 
 absl::StatusOr<int> CombineWhole(const ChainRequest& given) {
   ChainRequest request = given;
+  ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Take(request.output_dir));
   ASSIGN_OR_RETURN(const std::shared_ptr<FileSystem> files,
                    ProfileFileSystem(request.combine.files.traces, InspectorTimes::kNeeded,
                                      &request.combine.files.notes));
   ASSIGN_OR_RETURN(const ChainResult result, RunChain(*files, request));
-  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(result.combined)
-                                     : FormatChain(result, request.output_dir)));
+  RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(result.combined) : FormatChain(result)));
   const bool violated =
       absl::GetFlag(FLAGS_validate) && result.combined.happens_before().violations_after() > 0;
   return violated ? kExitCheckFailed : kExitDone;

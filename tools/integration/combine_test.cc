@@ -152,6 +152,12 @@ TEST(CombineTest, TheChainFindsWhoSlept) {
   EXPECT_THAT(StagesOf(ParseRunReport(directory.Read("out/report.json"))),
               ElementsAre(Pair("align", "done"), Pair("chakra", "skipped"), Pair("path", "done"),
                           Pair("simulate", "skipped")));
+  // The clocks as they are contradict the collectives: nothing is said about who waits for whom.
+  const CommandResult violated = Combine({std::string("--run_dir=") + kSkewed, "--method=none",
+                                          "--output_dir=" + directory.PathOf("bad")});
+  EXPECT_EQ(violated.exit_code, 0) << violated.standard_error;
+  EXPECT_THAT(violated.standard_output, HasSubstr("Clocks contradict 504 of 528 collectives."));
+  EXPECT_THAT(violated.standard_output, testing::Not(HasSubstr("What would help")));
   EXPECT_EQ(Combine({"--run_dir=examples/jax_scan4", "--sweep=x"}).exit_code, 2);
   std::vector<std::string> unknown = flags;
   unknown.push_back("--stages=magic");

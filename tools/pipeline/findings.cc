@@ -29,6 +29,8 @@ constexpr double kLargeShare = 0.05;
 constexpr size_t kMostNamedSteps = 4;
 // Communication that the path spends less on than this is not what the run waits for.
 constexpr double kNotableCommunication = 0.2;
+// A simulation that is farther off answers nothing.
+constexpr double kUselessError = 0.3;
 constexpr absl::string_view kCommunicationLabel = "communication";
 
 std::string Time(double ms) { return DurationText(ms * kNsPerMs); }
@@ -76,8 +78,11 @@ std::string Capitalised(std::string text) {
 
 Finding RunFinding(const RunReport& report) {
   const RunSummary& run = report.run();
-  std::string headline = absl::StrCat(run.framework(), run.framework().empty() ? "" : " run of ",
-                                      run.ranks(), run.ranks() == 1 ? " rank" : " ranks");
+  // Profiles without collectives do not say which ranks they are.
+  const int64_t count = run.ranks() > 0 ? run.ranks() : report.nodes_size();
+  std::string headline =
+      absl::StrCat(run.framework(), run.framework().empty() ? "" : " run of ", count,
+                   run.ranks() > 0 ? " rank" : " profile", count == 1 ? "" : "s");
   if (run.hosts_size() > 0) {
     absl::StrAppend(&headline, " on ", run.hosts_size(),
                     run.hosts_size() == 1 ? " host" : " hosts");
@@ -85,13 +90,15 @@ Finding RunFinding(const RunReport& report) {
   std::string detail;
   if (run.has_step_ms()) {
     absl::StrAppend(&headline, ": ", run.steps(), run.steps() == 1 ? " step of " : " steps of ",
-                    Time(run.step_ms()), ".");
+                    Time(run.step_ms()), run.steps() > 1 ? " in the median." : ".");
     if (run.steps() > 2 && run.step_spread_ms() > 0) {
       detail =
           absl::StrCat("Half of the steps lie within ", Time(run.step_spread_ms()), " of that.");
     }
+  } else if (run.wall_ms() > 0) {
+    absl::StrAppend(&headline, ": ", Time(run.wall_ms()), ".");
   } else {
-    absl::StrAppend(&headline, ": ", Time(run.wall_ms()), ", in which no steps are marked.");
+    absl::StrAppend(&headline, ".");
   }
   if (!run.recorded().empty()) {
     absl::StrAppend(&detail, detail.empty() ? "" : " ", "Recorded ", run.recorded(), ".");
@@ -147,13 +154,27 @@ std::optional<Finding> StragglerFinding(const RunReport& report) {
     }
   }
   const bool is_bad = led >= kMostSteps * steps || share >= kLargeShare;
-  std::string headline = absl::StrCat(Capitalised(RankName(report, late->first)), " is late", which,
-                                      " and costs ", Percent(share), " of the time.");
-  return MakeFinding(
-      "straggler", is_bad ? "bad" : "open", "blame", std::move(headline),
-      absl::StrCat(
-          Capitalised(rank.worst->reason()),
-          rank.worst->has_step() ? absl::StrCat(" (step ", rank.worst->step(), ").") : "."));
+  std::string headline =
+      absl::StrCat(Capitalised(RankName(report, late->first)), " is late", which,
+                   "; the others wait for it for ", Percent(share), " of the time.");
+  const auto in_step = [](const BlamePart& part) {
+    return part.has_step() ? absl::StrCat(" (step ", part.step(), ")") : "";
+  };
+  std::string detail = absl::StrCat(Capitalised(rank.worst->reason()), in_step(*rank.worst), ".");
+  // Waiting need not make the run longer.
+  for (const WhatIfPart& part : report.what_if()) {
+    if (part.what() != absl::StrCat("rank ", late->first, " is as fast as the others")) continue;
+    absl::StrAppend(&detail, " If it were as fast as the others, a step would take ",
+                    Time(std::max(0.0, part.saved_ms())), " less.");
+  }
+  const BlamePart& longest = report.blame(0);
+  if (longest.rank() != late->first) {
+    absl::StrAppend(&detail, " The longest single delay is that of ",
+                    RankName(report, longest.rank()), in_step(longest), ": ", longest.reason(),
+                    ".");
+  }
+  return MakeFinding("straggler", is_bad ? "bad" : "open", "blame", std::move(headline),
+                     std::move(detail));
 }
 
 std::optional<Finding> ClockFinding(const RunReport& report) {
@@ -174,6 +195,10 @@ std::optional<Finding> ClockFinding(const RunReport& report) {
     }
   }
   const ReportedOrder& order = report.happens_before();
+  if (order.checked() == 0 && !is_stated && unknown.empty()) {
+    return MakeFinding("clocks", "open", "clocks", "Nothing tells whether the clocks agree.",
+                       "There is no collective to check them with, and nobody measured them.");
+  }
   const std::string broken =
       absl::StrCat(WithThousands(order.violations_before()), " of ", WithThousands(order.checked()),
                    " collectives ended before they began on another rank");
@@ -186,10 +211,12 @@ std::optional<Finding> ClockFinding(const RunReport& report) {
   const std::string within =
       is_stated ? absl::StrCat(" and are now known within ", Time(uncertainty)) : "";
   if (order.violations_after() > 0) {
-    return MakeFinding("clocks", "bad", "clocks",
-                       absl::StrCat("Clocks contradict ", WithThousands(order.violations_after()),
-                                    " of ", WithThousands(order.checked()), " collectives."),
-                       "Times of different ranks can not be compared.");
+    return MakeFinding(
+        "clocks", "bad", "clocks",
+        absl::StrCat("Clocks contradict ", WithThousands(order.violations_after()), " of ",
+                     WithThousands(order.checked()), " collectives."),
+        "Times of different ranks can not be compared, so that nothing is said about "
+        "who waits for whom, nor simulated.");
   }
   // What is smaller than its uncertainty may be nothing.
   if (order.violations_before() == 0 && largest <= std::max(uncertainty, 1e-3)) {
@@ -200,14 +227,19 @@ std::optional<Finding> ClockFinding(const RunReport& report) {
   return MakeFinding(
       "clocks", order.violations_before() > 0 ? "bad" : "info", "clocks",
       absl::StrCat("Clocks were up to ", Time(largest), " off", within, "."),
-      absl::StrCat("Farthest off: node ", farthest == nullptr ? 0 : farthest->node_id(),
-                   farthest == nullptr || farthest->hostname().empty()
-                       ? ""
-                       : absl::StrCat(" (host ", farthest->hostname(), ")"),
-                   ". ",
-                   order.violations_before() > 0
-                       ? absl::StrCat("Before, ", broken, "; now none does.")
-                       : "No collective contradicted them before either."));
+      absl::StrCat(
+          "Farthest off: node ", farthest == nullptr ? 0 : farthest->node_id(),
+          farthest == nullptr || farthest->hostname().empty() || report.run().hosts_size() < 2
+              ? ""
+              : absl::StrCat(" (host ", farthest->hostname(), ")"),
+          ". ",
+          order.violations_before() > 0 ? absl::StrCat("Before, ", broken, "; now none does.")
+                                        : "No collective contradicted them before either."));
+}
+
+// The larger one of collectives and steps.
+double SimulationError(const RunReport& report) {
+  return std::max(report.simulation().mean_error(), report.simulation().step_error());
 }
 
 std::optional<Finding> NetworkFinding(const RunReport& report) {
@@ -238,6 +270,10 @@ std::optional<Finding> NetworkFinding(const RunReport& report) {
   std::string detail;
   for (const WhatIfPart& part : report.what_if()) {
     if (part.what() != kTwiceTheBandwidth) continue;
+    if (SimulationError(report) > kUselessError) {
+      detail = "What twice the bandwidth would bring is not known: the simulation is too far off.";
+      break;
+    }
     detail = absl::StrCat("At twice the bandwidth the step would take ", Time(part.step_ms()));
     if (part.has_low_ms() && part.has_high_ms()) {
       absl::StrAppend(&detail, " (nine of ten between ", Time(part.low_ms()), " and ",
@@ -264,6 +300,8 @@ std::optional<Finding> NetworkFinding(const RunReport& report) {
 std::optional<Finding> WhatIfFinding(const RunReport& report) {
   const WhatIfPart* best = nullptr;
   for (const WhatIfPart& part : report.what_if()) {
+    // What is simulated has a finding of its own.
+    if (part.what() == kTwiceTheBandwidth) continue;
     if (best == nullptr || part.saved_ms() > best->saved_ms()) best = &part;
   }
   if (best == nullptr || !(best->saved_ms() > 0)) return std::nullopt;

@@ -62,8 +62,17 @@ TEST(FindingsTest, WhoIsLateIsNamedWithHostShareAndReason) {
   AddBlame(0, 2, 2.5, &report);
   AddBlame(1, 2, 1.5, &report);
   AddBlame(0, 1, 0.5, &report);
-  EXPECT_THAT(TextOf(report), HasSubstr("Rank 2 (host b) is late in 2 of 2 steps and costs 10 % of "
-                                        "the time. Its host sleeps (step 0).\n"));
+  EXPECT_THAT(TextOf(report),
+              HasSubstr("Rank 2 (host b) is late in 2 of 2 steps; the others wait for it for "
+                        "10 % of the time. Its host sleeps (step 0).\n"));
+  // Levelled, it would not help much; and another one was later once.
+  WhatIfPart& level = *report.add_what_if();
+  level.set_what("rank 2 is as fast as the others");
+  level.set_saved_ms(0.5);
+  report.mutable_blame(2)->set_caused_ms(3);
+  report.mutable_blame()->SwapElements(0, 2);
+  EXPECT_THAT(TextOf(report), HasSubstr("a step would take 500 "));
+  EXPECT_THAT(TextOf(report), HasSubstr("The longest single delay is that of rank 1"));
   // What is hardly anything is no finding.
   report.clear_blame();
   AddBlame(0, 2, 0.1, &report);
@@ -97,7 +106,15 @@ TEST(FindingsTest, NetworkOrComputation) {
   EXPECT_THAT(TextOf(report),
               HasSubstr("At twice the bandwidth the step would take 15.0 ms (nine of "
                         "ten between 14.0 ms and 16.0 ms)"));
-  EXPECT_THAT(TextOf(report), HasSubstr("What would help most: "));
+  WhatIfPart& gaps = *report.add_what_if();
+  gaps.set_what("hosts have no gaps");
+  gaps.set_step_ms(19);
+  gaps.set_saved_ms(1);
+  EXPECT_THAT(TextOf(report), HasSubstr("What would help most: if hosts have no gaps"));
+  // A simulation that is far off says nothing about it.
+  report.mutable_simulation()->set_mean_error(0.8);
+  EXPECT_THAT(TextOf(report), HasSubstr("the simulation is too far off"));
+  report.clear_simulation();
   report.mutable_path(1)->set_ms(2);
   EXPECT_THAT(TextOf(report), HasSubstr("Not the network: 7.7 % of the critical path is "
                                         "communication that nothing hides, 92 % is computation."));

@@ -68,6 +68,10 @@ std::string ReasonOf(int64_t time_ps, const BlameRow& row) {
   const std::string time = absl::StrFormat("%.2f ms", static_cast<double>(time_ps) * kMsPerPs);
   const std::string op = time_ps > row.time_ps ? absl::StrCat("most in ", row.op) : row.op;
   const std::string after = row.after.empty() ? "" : absl::StrCat(", after ", row.after);
+  const std::string parts = time_ps > row.time_ps
+                                ? absl::StrFormat(", the longest part, %.2f ms",
+                                                  static_cast<double>(row.time_ps) * kMsPerPs)
+                                : "";
   switch (row.bound_by) {
     case BoundBy::kGpuCompute:
       return absl::StrCat("it computes ", time, " longer than the others (", op, ")");
@@ -81,13 +85,15 @@ std::string ReasonOf(int64_t time_ps, const BlameRow& row) {
     case BoundBy::kKernelKernelOverhead:
       return absl::StrCat("it pauses ", time, " longer between kernels (", op, ")");
     case BoundBy::kHostGap:
-      return absl::StrCat("its host does something for ", time,
-                          " that the trace does not show (sleeping, input, Python)", after);
+      return absl::StrCat(
+          "its host does something that the trace does not show (sleeping, input, "
+          "Python) for ",
+          time, " longer than the others", parts, after);
     case BoundBy::kGpuCommunication:
       return absl::StrCat("it communicates ", time, " longer (", op, ")");
     case BoundBy::kNotInTrace:
       return absl::StrCat("its device waits, or is busy, for ", time,
-                          " with something that the trace does not show", after);
+                          " with something that the trace does not show", parts, after);
     case BoundBy::kBeforeStep:
       return absl::StrCat("it begins the step ", time, " later");
     case BoundBy::kNothing:
@@ -142,12 +148,13 @@ class GraphDescription {
       }
       if (!steps_.empty()) break;
     }
-    // A step lasts from the end of the one before, since steps overlap and follow at once.
-    std::optional<int64_t> last_end_ps;
-    for (auto& [step, span] : steps_) {
-      if (last_end_ps.has_value()) span.start_ps = std::min(*last_end_ps, span.end_ps);
-      last_end_ps = span.end_ps;
-    }
+    // A step lasts from the end of the one before, since steps overlap and follow at once. Their numbers
+    // need not be in order.
+    std::vector<Span*> order;
+    for (auto& [step, span] : steps_) order.push_back(&span);
+    std::stable_sort(order.begin(), order.end(),
+                     [](const Span* a, const Span* b) { return a->end_ps < b->end_ps; });
+    for (size_t i = 1; i < order.size(); ++i) order[i]->start_ps = order[i - 1]->end_ps;
   }
 
   void DescribeSteps() {
@@ -449,7 +456,6 @@ absl::Status DescribePath(FileSystem& file_system, const std::vector<std::string
   input.traces = traces;
   input.files = options.input;
   JobOptions job;
-  job.allow_violations = options.allow_violations;
   job.progress = options.progress;
   ASSIGN_OR_RETURN(const TraceAnalysis analysis, AnalyzeJob(file_system, input, job));
   for (const std::string& note : analysis.source.notes) report->add_notes(note);

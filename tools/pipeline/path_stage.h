@@ -19,7 +19,6 @@ namespace meridian {
 
 struct PathStageOptions {
   InputFileOptions input;
-  bool allow_violations = false;
   // Called before each file is read; may be null.
   std::function<void(size_t position)> progress;
 };

@@ -172,22 +172,32 @@ class Chain {
     const bool violated = result_.combined.happens_before().violations_after() > 0;
     RETURN_IF_ERROR(RunStage("chakra", ChakraInputs(),
                              [&](StageRecord* record) { return ExportChakra(record); }));
+    if (violated) {
+      for (const char* stage : {"path", "simulate"}) {
+        AddStage(stage, kSkipped, absl::Now(), "the clocks contradict the collectives");
+      }
+      return Finish();
+    }
     RETURN_IF_ERROR(RunStage("path", aligned_, [&](StageRecord* record) {
       PathStageOptions options;
       options.input = request_.combine.input;
-      options.allow_violations = violated;
       return DescribePath(file_system_, aligned_, options, record->mutable_report());
     }));
     std::vector<std::string> inputs = aligned_;
     inputs.insert(inputs.end(), request_.sweep.begin(), request_.sweep.end());
-    RETURN_IF_ERROR(RunStage("simulate", inputs,
-                             [&](StageRecord* record) { return Simulate(violated, record); }));
+    RETURN_IF_ERROR(
+        RunStage("simulate", inputs, [&](StageRecord* record) { return Simulate(record); }));
     return Finish();
   }
 
  private:
   std::string PathOf(absl::string_view name) const {
     return absl::StrCat(request_.output_dir, "/", name);
+  }
+
+  // What was made for another folder lies there.
+  std::string OptionsText() const {
+    return absl::StrCat(request_.options, ";", request_.output_dir);
   }
 
   bool Wants(absl::string_view stage) const {
@@ -218,7 +228,7 @@ class Chain {
     inputs.insert(inputs.end(), request.files.probes.begin(), request.files.probes.end());
     if (!request.files.offsets.empty()) inputs.push_back(request.files.offsets);
     inputs.erase(std::remove(inputs.begin(), inputs.end(), ""), inputs.end());
-    ASSIGN_OR_RETURN(const std::string key, cache_.KeyOf("align", request_.options, inputs));
+    ASSIGN_OR_RETURN(const std::string key, cache_.KeyOf("align", OptionsText(), inputs));
     const std::optional<StageRecord> known = cache_.Find("align", key);
     bool is_cached = known.has_value();
     if (is_cached) {
@@ -276,7 +286,7 @@ class Chain {
       AddStage(name, kSkipped, start, "not among --stages");
       return absl::OkStatus();
     }
-    ASSIGN_OR_RETURN(const std::string key, cache_.KeyOf(name, request_.options, inputs));
+    ASSIGN_OR_RETURN(const std::string key, cache_.KeyOf(name, OptionsText(), inputs));
     std::optional<StageRecord> record = cache_.Find(name, key);
     const bool is_cached = record.has_value();
     if (!is_cached) {
@@ -329,13 +339,12 @@ class Chain {
     return absl::OkStatus();
   }
 
-  absl::Status Simulate(bool violated, StageRecord* record) {
+  absl::Status Simulate(StageRecord* record) {
     SimulationStageRequest request;
     request.traces = aligned_;
     request.sweep = request_.sweep;
     request.calibration_folder = PathOf("calibration");
     request.input = request_.combine.input;
-    request.allow_violations = violated;
     RETURN_IF_ERROR(DescribeSimulation(file_system_, request, record->mutable_report()));
     if (!record->report().has_simulation()) return absl::OkStatus();
     for (const char* name :
@@ -365,10 +374,26 @@ class Chain {
     if (report.timeline().lanes_size() == 0) report.clear_timeline();
     for (const ReportedStage& stage : report.stages()) {
       if (stage.state() != kFailed) continue;
-      report.add_notes(absl::StrCat("the stage '", stage.name(), "' was not done: ", stage.note()));
+      const std::string note =
+          absl::StrCat("the stage '", stage.name(), "' was not done: ", stage.note());
+      report.add_notes(note);
+      result_.combined.add_notes(note);
+    }
+    // The simulation leaves the first and the last step out: the same share of the step as it is told
+    // here.
+    for (WhatIfPart& part : *report.mutable_what_if()) {
+      const double now_ms = part.step_ms() + part.saved_ms();
+      if (part.what() != kTwiceTheBandwidth || !(now_ms > 0) || !report.run().has_step_ms())
+        continue;
+      const double scale = report.run().step_ms() / now_ms;
+      part.set_step_ms(part.step_ms() * scale);
+      part.set_saved_ms(part.saved_ms() * scale);
+      if (part.has_low_ms()) part.set_low_ms(part.low_ms() * scale);
+      if (part.has_high_ms()) part.set_high_ms(part.high_ms() * scale);
     }
     report.set_title(request_.combine.files.name.empty() ? "Run" : request_.combine.files.name);
     report.set_created(UtcText(absl::Now()));
+    report.set_command(request_.command);
     AddFindings(&report);
     if (!Wants("report")) return std::move(result_);
     const std::string html = PathOf("report.html"), json = PathOf("report.json");

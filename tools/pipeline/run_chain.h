@@ -38,6 +38,8 @@ struct ChainRequest {
   std::set<std::string> stages;
   // Runs all stages again.
   bool force = false;
+  // What the user called, for the report.
+  std::string command;
 };
 
 struct ChainResult {

@@ -164,7 +164,6 @@ absl::Status DescribeSimulation(FileSystem& file_system, const SimulationStageRe
   const bool has_sweep = !request.sweep.empty();
   CalibrationRunOptions run_options;
   run_options.reader.input = request.input;
-  run_options.allow_violations = request.allow_violations;
   const auto read = [&](const std::vector<std::string>& traces) {
     return ReadCalibrationRuns(file_system, traces, run_options);
   };
@@ -197,7 +196,8 @@ absl::Status DescribeSimulation(FileSystem& file_system, const SimulationStageRe
   SimulationCheckOptions check_options;
   check_options.intervals = intervals;
   ASSIGN_OR_RETURN(check_options.range, RangeOf(calibration->report));
-  const StepScheduleOptions schedule{request.input, request.allow_violations};
+  StepScheduleOptions schedule;
+  schedule.input = request.input;
   const StepModel model{calibration->fabric, calibration->corrections,
                         calibration->report.spreads(), intervals};
   SimulationCheckReport steps;

@@ -22,7 +22,6 @@ struct SimulationStageRequest {
   // Where the calibration goes (calibration_files.h).
   std::string calibration_folder;
   InputFileOptions input;
-  bool allow_violations = false;
   // Told how many models of how many are fitted; may be null.
   std::function<void(size_t done, size_t models)> progress;
 };

@@ -46,7 +46,16 @@ class WaitingSummary {
     for (const CollectiveInstance& instance : table_.instances()) {
       if (instance.missing > 0) continue;
       const std::optional<GroupTiming> timing = TimingOf(table_, instance);
-      for (const CollectiveMember& member : table_.MembersOf(instance)) {
+      // Of messages: how long data moved, by the position of either end.
+      const absl::Span<const CollectiveMember> members = table_.MembersOf(instance);
+      std::map<int64_t, int64_t> moved_ps;
+      for (const MemberPair& pair : table_.PairsOf(instance)) {
+        const int64_t pair_ps = PairTransferPs(table_, instance, pair);
+        for (const int64_t end : {int64_t{pair.source}, int64_t{pair.target}}) {
+          moved_ps[end] = std::max(moved_ps[end], pair_ps);
+        }
+      }
+      for (const CollectiveMember& member : members) {
         const std::optional<int64_t> step = StepOf(member);
         const double start_ms = static_cast<double>(member.start_ps) * kMsPerPs;
         const double end_ms = static_cast<double>(member.end_ps) * kMsPerPs;
@@ -56,8 +65,12 @@ class WaitingSummary {
         row.set_rank(member.rank);
         row.set_start_ms(is_new ? start_ms : std::min(row.start_ms(), start_ms));
         row.set_end_ms(std::max(row.end_ms(), end_ms));
-        const double waited_ms =
+        double waited_ms =
             timing.has_value() ? static_cast<double>(timing->SkewPs(member)) * kMsPerPs : 0;
+        if (const auto moved = moved_ps.find(&member - members.data()); moved != moved_ps.end()) {
+          waited_ms =
+              std::max(0.0, end_ms - start_ms - static_cast<double>(moved->second) * kMsPerPs);
+        }
         row.set_waited_ms(row.waited_ms() + waited_ms);
         row.set_transfer_ms(row.transfer_ms() + std::max(0.0, end_ms - start_ms - waited_ms));
         if (waited_ms <= row.worst_ms()) continue;
