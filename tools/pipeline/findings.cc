@@ -27,6 +27,7 @@ constexpr double kNotableShare = 0.02;
 constexpr double kMostSteps = 0.5;
 constexpr double kLargeShare = 0.05;
 constexpr size_t kMostNamedSteps = 4;
+constexpr double kNotableSaving = 0.01;
 // Communication that the path spends less on than this is not what the run waits for.
 constexpr double kNotableCommunication = 0.2;
 // A simulation that is farther off answers nothing.
@@ -164,8 +165,12 @@ std::optional<Finding> StragglerFinding(const RunReport& report) {
   // Waiting need not make the run longer.
   for (const WhatIfPart& part : report.what_if()) {
     if (part.what() != absl::StrCat("rank ", late->first, " is as fast as the others")) continue;
-    absl::StrAppend(&detail, " If it were as fast as the others, a step would take ",
-                    Time(std::max(0.0, part.saved_ms())), " less.");
+    const bool helps = part.saved_ms() > kNotableSaving * (part.step_ms() + part.saved_ms());
+    absl::StrAppend(&detail,
+                    helps ? absl::StrCat(" If it were as fast as the others, a step would take ",
+                                         Time(part.saved_ms()), " less.")
+                          : " If it were as fast as the others, steps would hardly be "
+                            "shorter: the critical path leads past it.");
   }
   const BlamePart& longest = report.blame(0);
   if (longest.rank() != late->first) {

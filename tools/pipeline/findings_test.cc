@@ -68,6 +68,7 @@ TEST(FindingsTest, WhoIsLateIsNamedWithHostShareAndReason) {
   // Levelled, it would not help much; and another one was later once.
   WhatIfPart& level = *report.add_what_if();
   level.set_what("rank 2 is as fast as the others");
+  level.set_step_ms(19.5);
   level.set_saved_ms(0.5);
   report.mutable_blame(2)->set_caused_ms(3);
   report.mutable_blame()->SwapElements(0, 2);
