@@ -352,6 +352,14 @@ absl::StatusOr<ChainRequest> ChainFlags() {
                      ExpandPaths(files, item, {UserDirectory(), ProfileSuffixes()}));
     request.sweep.insert(request.sweep.end(), expanded.begin(), expanded.end());
   }
+  for (const std::string& trace : request.combine.files.traces) {
+    if (std::find(request.sweep.begin(), request.sweep.end(), trace) == request.sweep.end())
+      continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--sweep names ", trace,
+                     ", a profile of the run itself; without --sweep the run's own "
+                     "collectives are used, and steps are held out"));
+  }
   return request;
 }
 

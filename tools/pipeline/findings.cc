@@ -21,8 +21,8 @@ namespace meridian {
 namespace {
 
 constexpr double kNsPerMs = 1e6;
-// A rank that costs less than this of the steps is no straggler; one that is late in this share of
-// them, or costs as much, is what to look at.
+// A rank that others wait for less than this of the steps is no straggler; one that is late in this
+// share of them, or that they wait for as much, is what to look at.
 constexpr double kNotableShare = 0.02;
 constexpr double kMostSteps = 0.5;
 constexpr double kLargeShare = 0.05;
@@ -140,8 +140,9 @@ std::optional<Finding> StragglerFinding(const RunReport& report) {
         "straggler", "good", "blame", "No rank keeps the others waiting for long.",
         late == ranks.end()
             ? "Nobody waited for a rank that was late by its own doing."
-            : absl::StrCat("The one that does most, ", RankName(report, late->first), ", costs ",
-                           Percent(late->second.caused_ms / whole_ms), " of the time."));
+            : absl::StrCat("For the one that does most, ", RankName(report, late->first),
+                           ", they wait ", Percent(late->second.caused_ms / whole_ms),
+                           " of the time."));
   }
   const OfRank& rank = late->second;
   const double led = static_cast<double>(rank.led.size());
