@@ -1,6 +1,7 @@
 // combine: the profiles of a run's nodes on one clock, in one file, and the whole chain behind that.
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -487,7 +489,12 @@ class FolderLock {
     if (lock.file_ < 0) {
       return absl::ErrnoToStatus(errno, absl::StrCat("can not write into ", folder));
     }
-    if (flock(lock.file_, LOCK_EX | LOCK_NB) == 0) return lock;
+    const bool is_locked = flock(lock.file_, LOCK_EX | LOCK_NB) == 0;
+    // Whoever held it before may have removed the file meanwhile.
+    struct stat held = {}, named = {};
+    const bool is_there = fstat(lock.file_, &held) == 0 && stat(lock.Path().c_str(), &named) == 0 &&
+                          held.st_ino == named.st_ino;
+    if (is_locked && is_there) return lock;
     // It is not ours to remove.
     close(std::exchange(lock.file_, -1));
     return absl::UnavailableError(absl::StrCat("another combine is writing into ", folder));

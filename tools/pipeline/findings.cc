@@ -121,7 +121,7 @@ std::optional<Finding> StragglerFinding(const RunReport& report) {
     OfRank& rank = ranks[part.rank()];
     rank.caused_ms += part.caused_ms();
     if (rank.worst == nullptr) rank.worst = &part;
-    leaders.insert({part.step(), &part});
+    if (part.has_step()) leaders.insert({part.step(), &part});
   }
   // A step in which it hardly matters is none that anybody is late in.
   for (const auto& [step, part] : leaders) {
@@ -135,10 +135,10 @@ std::optional<Finding> StragglerFinding(const RunReport& report) {
   });
   const int64_t all_steps = std::max<int64_t>(1, report.run().steps());
   const auto steps = static_cast<double>(all_steps);
-  if (late == ranks.end() || late->second.caused_ms < kNotableShare * whole_ms) {
+  if (late == ranks.end() || !(whole_ms > 0) || late->second.caused_ms < kNotableShare * whole_ms) {
     return MakeFinding(
         "straggler", "good", "blame", "No rank keeps the others waiting for long.",
-        late == ranks.end()
+        late == ranks.end() || !(whole_ms > 0)
             ? "Nobody waited for a rank that was late by its own doing."
             : absl::StrCat("For the one that does most, ", RankName(report, late->first),
                            ", they wait ", Percent(late->second.caused_ms / whole_ms),
@@ -149,7 +149,7 @@ std::optional<Finding> StragglerFinding(const RunReport& report) {
   const double share = rank.caused_ms / whole_ms;
   // Few steps are named; a run without steps has none.
   std::string which;
-  if (report.run().steps() > 0) {
+  if (!rank.led.empty()) {
     which = absl::StrCat(" in ", rank.led.size(), " of ", all_steps, " steps");
     if (rank.led.size() <= kMostNamedSteps && led < steps) {
       absl::StrAppend(&which, " (", absl::StrJoin(rank.led, ", "), ")");
@@ -225,22 +225,26 @@ std::optional<Finding> ClockFinding(const RunReport& report) {
         "who waits for whom, nor simulated.");
   }
   // What is smaller than its uncertainty may be nothing.
-  if (order.violations_before() == 0 && largest <= std::max(uncertainty, 1e-3)) {
+  if (farthest == nullptr ||
+      (order.violations_before() == 0 && largest <= std::max(uncertainty, 1e-3))) {
     return MakeFinding(
-        "clocks", "good", "clocks", "Clocks agree: no collective contradicts them.",
+        "clocks", order.checked() > 0 ? "good" : "open", "clocks",
+        order.checked() > 0
+            ? "Clocks agree: no collective contradicts them."
+            : "Clocks agree as far as they were measured; no collective was checked.",
         is_stated ? absl::StrCat("They are known within ", Time(uncertainty), ".") : "");
   }
   return MakeFinding(
       "clocks", order.violations_before() > 0 ? "bad" : "info", "clocks",
       absl::StrCat("Clocks were up to ", Time(largest), " off", within, "."),
-      absl::StrCat(
-          "Farthest off: node ", farthest == nullptr ? 0 : farthest->node_id(),
-          farthest == nullptr || farthest->hostname().empty() || report.run().hosts_size() < 2
-              ? ""
-              : absl::StrCat(" (host ", farthest->hostname(), ")"),
-          ". ",
-          order.violations_before() > 0 ? absl::StrCat("Before, ", broken, "; now none does.")
-                                        : "No collective contradicted them before either."));
+      absl::StrCat("Farthest off: node ", farthest == nullptr ? 0 : farthest->node_id(),
+                   farthest->hostname().empty() || report.run().hosts_size() < 2
+                       ? ""
+                       : absl::StrCat(" (host ", farthest->hostname(), ")"),
+                   ". ",
+                   order.violations_before() > 0
+                       ? absl::StrCat("Before, ", broken, "; now none does.")
+                       : "No collective contradicted them before either."));
 }
 
 // The larger one of collectives and steps.

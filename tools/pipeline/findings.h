@@ -13,7 +13,7 @@ namespace meridian {
 // Puts findings in front of those that stages added, from what they measured.
 void AddFindings(RunReport* report);
 
-// Returns the findings as text for a terminal, at most so many lines wide apart, the answer first.
+// Returns the findings as text for a terminal, one line for each.
 std::string FindingsText(const RunReport& report);
 
 }  // namespace meridian

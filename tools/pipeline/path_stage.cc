@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -326,6 +327,28 @@ class GraphDescription {
     return meetings;
   }
 
+  using EventsByLane = std::map<std::tuple<int64_t, bool, LaneId>, std::vector<GraphEventId>>;
+
+  // One step may have more events than a page can bear: the longest stay. Returns whether some were
+  // left out.
+  bool LeaveOutShortest(EventsByLane* lanes) const {
+    std::vector<int64_t> durations;
+    for (const auto& [key, ids] : *lanes) {
+      for (GraphEventId id : ids) durations.push_back(graph_.events[id].duration_ps);
+    }
+    if (durations.size() <= kMaxTimelineEvents) return false;
+    const auto bound = durations.begin() + kMaxTimelineEvents;
+    std::nth_element(durations.begin(), bound, durations.end(), std::greater<>());
+    const int64_t shortest_ps = *bound;
+    for (auto& [key, ids] : *lanes) {
+      ids.erase(std::remove_if(
+                    ids.begin(), ids.end(),
+                    [&](GraphEventId id) { return graph_.events[id].duration_ps <= shortest_ps; }),
+                ids.end());
+    }
+    return true;
+  }
+
   int KindOf(const GraphEvent& event, bool communicates) const {
     if (communicates) return kTransfer;
     if (graph_.lanes[event.lane].kind == TrackKind::kHost) return kHostCall;
@@ -348,13 +371,14 @@ class GraphDescription {
       }
     }
     // Lanes with events, those of a rank together, devices first.
-    std::map<std::tuple<int64_t, bool, LaneId>, std::vector<GraphEventId>> lanes;
+    EventsByLane lanes;
     for (GraphEventId id = 0; id < graph_.events.size(); ++id) {
       const GraphEvent& event = graph_.events[id];
       if (shown.count(event.step) == 0 || event.duration_ps <= 0) continue;
       const Lane& lane = graph_.lanes[event.lane];
       lanes[{lane.rank, lane.kind == TrackKind::kHost, event.lane}].push_back(id);
     }
+    if (LeaveOutShortest(&lanes)) timeline.set_truncated(true);
     std::map<LaneId, int> lane_numbers;
     std::map<GraphEventId, int> positions;
     std::map<NameId, int> names;

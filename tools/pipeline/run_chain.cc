@@ -1,17 +1,16 @@
 #include "tools/pipeline/run_chain.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -22,10 +21,9 @@
 #include "tools/pipeline/simulation_stage.h"
 #include "tools/pipeline/stage_cache.h"
 #include "tools/report/run_report_html.h"
-#include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/report_json.h"
-#include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/hlo/collective_kind.h"
 #include "xla_profiler/trace_kind/trace_kind.h"
 
 namespace meridian {
@@ -39,12 +37,19 @@ std::string UtcText(absl::Time time) {
   return absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", time, absl::UTCTimeZone());
 }
 
-// Bytes that cross the bus for each byte of a rank's buffer, as nccl-tests count.
+// Bytes that cross the bus for each byte of a rank's buffer, as nccl-tests count; of an all-gather for
+// each byte of its share. 0 for kinds that they do not count.
 double BusFactor(const std::string& kind, double ranks) {
   if (ranks < 2) return 0;
-  if (kind == "all-reduce") return 2 * (ranks - 1) / ranks;
-  if (kind == "all-gather") return ranks - 1;
-  return (ranks - 1) / ranks;
+  if (kind == CollectiveKindName(CollectiveKind::kAllReduce)) return 2 * (ranks - 1) / ranks;
+  if (kind == CollectiveKindName(CollectiveKind::kAllGather)) return ranks - 1;
+  if (kind == CollectiveKindName(CollectiveKind::kReduceScatter) ||
+      kind == CollectiveKindName(CollectiveKind::kAllToAll)) {
+    return (ranks - 1) / ranks;
+  }
+  const bool has_root = kind == CollectiveKindName(CollectiveKind::kCollectiveBroadcast) ||
+                        kind == CollectiveKindName(CollectiveKind::kCollectiveReduce);
+  return has_root ? 1 : 0;
 }
 
 // The part of the report that alignment knows.
@@ -184,6 +189,7 @@ class Chain {
       return DescribePath(file_system_, aligned_, options, record->mutable_report());
     }));
     std::vector<std::string> inputs = aligned_;
+    inputs.push_back("");
     inputs.insert(inputs.end(), request_.sweep.begin(), request_.sweep.end());
     RETURN_IF_ERROR(
         RunStage("simulate", inputs, [&](StageRecord* record) { return Simulate(record); }));
@@ -223,11 +229,14 @@ class Chain {
     request.perfetto = PathOf("trace.perfetto-trace");
     request.validate = true;
     request.other_outputs = {PathOf("combine.json"), PathOf("report.html"), PathOf("report.json")};
+    // What a file is for stands between them: none is for two things.
     std::vector<std::string> inputs = request.files.traces;
+    inputs.push_back("");
     inputs.insert(inputs.end(), request.files.snapshots.begin(), request.files.snapshots.end());
+    inputs.push_back("");
     inputs.insert(inputs.end(), request.files.probes.begin(), request.files.probes.end());
-    if (!request.files.offsets.empty()) inputs.push_back(request.files.offsets);
-    inputs.erase(std::remove(inputs.begin(), inputs.end(), ""), inputs.end());
+    inputs.push_back("");
+    inputs.push_back(request.files.offsets);
     ASSIGN_OR_RETURN(const std::string key, cache_.KeyOf("align", OptionsText(), inputs));
     const std::optional<StageRecord> known = cache_.Find("align", key);
     bool is_cached = known.has_value();
@@ -301,7 +310,7 @@ class Chain {
       }
       RETURN_IF_ERROR(cache_.Store(name, *record));
     }
-    // The first stage that knows something about the run as a whole has the last word on it.
+    // What the path says about the run as a whole takes the place of what alignment said.
     result_.report.MergeFrom(record->report());
     AddStage(name, is_cached ? kCached : kDone, start);
     return absl::OkStatus();
@@ -309,6 +318,7 @@ class Chain {
 
   std::vector<std::string> ChakraInputs() const {
     std::vector<std::string> inputs = aligned_;
+    inputs.push_back("");
     inputs.insert(inputs.end(), request_.host_traces.begin(), request_.host_traces.end());
     return inputs;
   }

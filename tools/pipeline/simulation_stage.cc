@@ -1,6 +1,7 @@
 #include "tools/pipeline/simulation_stage.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -30,7 +31,7 @@ constexpr double kUsPerNs = 1e-3;
 constexpr double kMsPerNs = 1e-6;
 constexpr size_t kMaxSnapshots = 100;
 
-// "3 of 4 ranks fully connected".
+// "FullyConnected of 4".
 std::string NetworkText(const Fabric& fabric) {
   std::vector<std::string> dimensions;
   for (const NetworkDimension& dimension : fabric.network.dimensions) {
@@ -79,7 +80,12 @@ void DescribeCells(const SimulationCheckReport& check, const CalibrationReport& 
     const auto known = fitted.find({cell.kind(), cell.bytes(), cell.group()});
     if (!has_sweep && known != fitted.end() && known->second->has_held_out_ns()) {
       row.set_held_out(true);
-      row.set_simulated_us(known->second->held_out_ns() * kUsPerNs);
+      // The interval is about as wide around the one as around the other.
+      const double scale =
+          cell.simulated_ns() > 0 ? known->second->held_out_ns() / cell.simulated_ns() : 1;
+      row.set_simulated_us(row.simulated_us() * scale);
+      if (row.has_low_us()) row.set_low_us(row.low_us() * scale);
+      if (row.has_high_us()) row.set_high_us(row.high_us() * scale);
     }
     if (row.measured_us() > 0) {
       errors.push_back(std::abs(row.simulated_us() / row.measured_us() - 1));
@@ -151,7 +157,8 @@ void AddMissing(const absl::Status& why, bool has_sweep, RunReport* report) {
   finding.set_section("simulation");
   finding.set_headline("The network was not calibrated, so nothing is simulated.");
   finding.set_detail(absl::StrCat(
-      has_sweep ? "The sweep can not be used: " : "The run's own collectives do not suffice: ",
+      has_sweep ? "The sweep, or the run, can not be used: "
+                : "The run's own collectives do not suffice: ",
       why.message(),
       has_sweep ? "."
                 : ". Record a sweep of sizes on the same machine and give it as --sweep=DIR."));
@@ -170,7 +177,7 @@ absl::Status DescribeSimulation(FileSystem& file_system, const SimulationStageRe
   absl::StatusOr<std::vector<CalibrationRun>> runs = read(request.traces);
   if (!runs.ok()) {
     if (ExitCode(runs.status()) == kExitEnvironment) return runs.status();
-    AddMissing(runs.status(), false, report);
+    AddMissing(runs.status(), has_sweep, report);
     return absl::OkStatus();
   }
   absl::StatusOr<std::vector<CalibrationRun>> sweep = has_sweep ? read(request.sweep) : runs;
@@ -207,7 +214,13 @@ absl::Status DescribeSimulation(FileSystem& file_system, const SimulationStageRe
   absl::StatusOr<SimulationCheckReport> check =
       CheckSimulation(*runs, calibration->fabric, calibration->corrections, check_options);
   if (!check.ok()) {
-    AddMissing(check.status(), has_sweep, report);
+    if (ExitCode(check.status()) == kExitEnvironment) return check.status();
+    Finding& finding = *report->add_findings();
+    finding.set_topic("missing");
+    finding.set_verdict("open");
+    finding.set_section("simulation");
+    finding.set_headline("The calibrated network can not be compared with this run.");
+    finding.set_detail(absl::StrCat(check.status().message(), "."));
     return absl::OkStatus();
   }
   check->MergeFrom(steps);

@@ -30,7 +30,7 @@ absl::StatusOr<std::string> StageCache::KeyOf(absl::string_view stage, absl::str
   hash.AddText(options);
   for (const std::string& path : inputs) {
     std::string& known = hashes_[path];
-    if (known.empty()) {
+    if (known.empty() && !path.empty()) {
       ASSIGN_OR_RETURN(const std::unique_ptr<MappedRegion> region, file_system_.Map(path));
       known = HashDigits(HashOfText(region->bytes()));
     }

@@ -23,8 +23,8 @@ class StageCache {
   StageCache(FileSystem& file_system, std::string folder, bool force)
       : file_system_(file_system), folder_(std::move(folder)), force_(force) {}
 
-  // Returns what tells inputs apart: the stage, its options, the content of the files. Each file is read
-  // once. Errors name the file.
+  // Returns what tells inputs apart: the stage, its options, the content of the files in their order,
+  // of which those that are missing ("") have none. Each file is read once. Errors name the file.
   absl::StatusOr<std::string> KeyOf(absl::string_view stage, absl::string_view options,
                                     const std::vector<std::string>& inputs);
 

@@ -64,7 +64,7 @@ class WaitingSummary {
         if (step.has_value()) row.set_step(*step);
         row.set_rank(member.rank);
         row.set_start_ms(is_new ? start_ms : std::min(row.start_ms(), start_ms));
-        row.set_end_ms(std::max(row.end_ms(), end_ms));
+        row.set_end_ms(is_new ? end_ms : std::max(row.end_ms(), end_ms));
         double waited_ms =
             timing.has_value() ? static_cast<double>(timing->SkewPs(member)) * kMsPerPs : 0;
         if (const auto moved = moved_ps.find(&member - members.data()); moved != moved_ps.end()) {

@@ -19,8 +19,9 @@
       ['duration', format.microseconds(model.duration[position])]];
     const collective = model.collectiveOf[position];
     if (collective >= 0) {
-      rows.push(['size', format.bytes(model.collectives.bytes[collective])],
-          ['this rank waited', format.microseconds(model.waitOf(position))]);
+      const bytes = model.collectives.bytes[collective];
+      if (bytes !== undefined) rows.push(['size', format.bytes(bytes)]);
+      rows.push(['this rank waited', format.microseconds(model.waitOf(position))]);
     }
     return rows;
   }
