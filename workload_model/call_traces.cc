@@ -82,6 +82,8 @@ std::optional<TracedCall> ParseSecondForm(absl::string_view line, int64_t source
     return std::nullopt;
   }
   call.operation = std::string(fields[1]);
+  // At the end of a row nobody receives what is sent.
+  call.sends_message = absl::StrContains(absl::AsciiStrToLower(call.operation), "send");
   if (peer >= 0) {
     call.sends_message = true;
     call.peer = peer;

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -26,6 +27,7 @@
 #include "workload_model/rank_patterns.h"
 #include "workload_model/workload.h"
 #include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/base/tables/text_table.h"
 
 namespace meridian {
@@ -43,6 +45,8 @@ constexpr double kMaxTotalUs = 1e12;
 // Of bytes.
 constexpr double kNotableError = 0.2;
 constexpr double kNotableCalls = 0.02;
+// Of one call, for each of its members: a terabyte.
+constexpr int64_t kMaxBytes = int64_t{1} << 40;
 constexpr double kNsPerUs = 1000;
 
 using Kind = CallOperation::Kind;
@@ -269,8 +273,9 @@ class CallWorkload final : public GeneratedWorkload {
     size_t next = 0;
     // Whether the next call has sent what it sends.
     bool is_begun = false;
-    // Receives that were begun.
-    size_t wanted = 0;
+    // How many receives were begun, and which of them have nothing yet.
+    size_t receives = 0;
+    std::vector<size_t> open;
     std::vector<Arrival> arrived;
   };
 
@@ -291,10 +296,13 @@ class CallWorkload final : public GeneratedWorkload {
         box.is_begun = true;
         moved = true;
       }
-      const bool waits = kind == Kind::kWait ||
-                         (kind == Kind::kReceive && !visit.operation.is_asynchronous) ||
-                         box.next + 1 == visits.size();
-      if (waits && box.wanted > 0 && !TakeArrivals(rank, takes_twice, &box)) return moved;
+      const bool blocks = kind == Kind::kReceive && !visit.operation.is_asynchronous;
+      const bool waits = kind == Kind::kWait || box.next + 1 == visits.size();
+      if (blocks && !TakeArrivals(rank, takes_twice, {box.receives - 1}, &box)) return moved;
+      if (waits && !box.open.empty() && !TakeArrivals(rank, takes_twice, box.open, &box)) {
+        return moved;
+      }
+      if (waits) box.open.clear();
       ++box.next;
       box.is_begun = false;
       moved = true;
@@ -305,7 +313,11 @@ class CallWorkload final : public GeneratedWorkload {
   // Sends what the call sends, and counts what it wants to receive.
   absl::Status Begin(int64_t rank, const Visit& visit, std::vector<MailBox>* boxes) const {
     const Kind kind = visit.operation.kind;
-    if (kind == Kind::kReceive) ++(*boxes)[static_cast<size_t>(rank)].wanted;
+    MailBox& own = (*boxes)[static_cast<size_t>(rank)];
+    if (kind == Kind::kReceive) {
+      if (visit.operation.is_asynchronous) own.open.push_back(own.receives);
+      ++own.receives;
+    }
     const bool sends = kind == Kind::kSend || kind == Kind::kSendReceive;
     if (!sends || !visit.callsite->has_peer()) return absl::OkStatus();
     const PeerRule& rule = visit.callsite->peer();
@@ -324,20 +336,22 @@ class CallWorkload final : public GeneratedWorkload {
     return absl::OkStatus();
   }
 
-  bool TakeArrivals(int64_t rank, bool takes_twice, MailBox* box) {
+  // Gives these receives what has come; false when that is too little.
+  bool TakeArrivals(int64_t rank, bool takes_twice, const std::vector<size_t>& receives,
+                    MailBox* box) {
     std::set<std::pair<int64_t, int32_t>> seen;
     std::vector<size_t> taken;
-    for (size_t i = 0; i < box->arrived.size() && taken.size() < box->wanted; ++i) {
+    for (size_t i = 0; i < box->arrived.size() && taken.size() < receives.size(); ++i) {
       const bool is_new = seen.insert({box->arrived[i].sender, box->arrived[i].tag}).second;
       if (is_new || takes_twice) taken.push_back(i);
     }
-    if (taken.size() < box->wanted) return false;
+    if (taken.size() < receives.size()) return false;
     std::vector<Arrival>& given = arrivals_[static_cast<size_t>(rank)];
-    for (size_t i : taken) given.push_back(box->arrived[i]);
+    given.resize(std::max(given.size(), box->receives));
+    for (size_t i = 0; i < taken.size(); ++i) given[receives[i]] = box->arrived[taken[i]];
     for (size_t i = taken.size(); i-- > 0;) {
       box->arrived.erase(box->arrived.begin() + static_cast<int64_t>(taken[i]));
     }
-    box->wanted = 0;
     return true;
   }
 
@@ -396,7 +410,9 @@ class CallWorkload final : public GeneratedWorkload {
     if (members.size() < 2) return {};
     const bool is_barrier = visit.operation.collective == CollectiveKind::kBarrier;
     int64_t bytes = is_barrier ? kBarrierBytes : std::max<int64_t>(1, visit.bytes);
-    if (visit.operation.is_per_member) bytes *= static_cast<int64_t>(members.size());
+    if (visit.operation.is_per_member) {
+      bytes = std::min(bytes, kMaxBytes) * static_cast<int64_t>(members.size());
+    }
     const ChakraProtoMsg::CollectiveCommType type =
         SimulatedCommTypeOf(visit.operation.collective).value_or(ChakraProtoMsg::ALL_REDUCE);
     if (type == ChakraProtoMsg::ALL_GATHER && bytes < kMinAllGatherBytes) {
@@ -580,7 +596,8 @@ absl::StatusOr<CallWorkloadReport> GenerateWorkload(FileSystem& file_system,
     ScaledTraffic& of_kind = traffic[entry.kind()];
     of_kind.set_kind(entry.kind());
     of_kind.set_nodes(of_kind.nodes() + entry.nodes());
-    of_kind.set_bytes(of_kind.bytes() + entry.nodes() * entry.bytes());
+    of_kind.set_bytes(SaturateToInt64(absl::int128(of_kind.bytes()) +
+                                      absl::int128(entry.nodes()) * entry.bytes()));
   }
   for (const auto& [kind, of_kind] : traffic) *report.add_traffic() = of_kind;
   for (const GeneratedRank& rank : written.ranks()) report.add_files(rank.path());

@@ -38,7 +38,7 @@ using Path = std::vector<int64_t>;
 
 CallSequences Sequences(const std::vector<std::pair<WorkloadCell, Path>>& runs) {
   CallSequences sequences;
-  for (const auto& [cell, path] : runs) sequences[cell].insert(path);
+  for (const auto& [cell, path] : runs) sequences[cell].push_back(path);
   return sequences;
 }
 
@@ -105,7 +105,7 @@ TEST(ControlFlowTest, TripCountsAreThoseOfTheCode) {
                         Case{"two levels", number(5), number(4), {4, 8}, {1}}}) {
     CallSequences sequences;
     for (double n : c.nodes) {
-      for (double s : c.sizes) sequences[{n, s}].insert(loop(c.outer(n, s), c.inner(n, s)));
+      for (double s : c.sizes) sequences[{n, s}].push_back(loop(c.outer(n, s), c.inner(n, s)));
     }
     ASSERT_OK_AND_ASSIGN(const ControlFlow flow, LearnControlFlow(sequences));
     ASSERT_OK_AND_ASSIGN(const Path walked, WalkControlFlow(flow, {64, 10}, 1, 100000));
@@ -144,7 +144,7 @@ TEST(ControlFlowTest, DrawnBranchesKeepTheirShares) {
         path.push_back(callsite);
       }
     }
-    sequences[{4, size}].insert(path);
+    sequences[{4, size}].push_back(path);
   }
   ASSERT_OK_AND_ASSIGN(const ControlFlow flow, LearnControlFlow(sequences));
   for (double size : {10, 13, 16}) {
@@ -155,6 +155,23 @@ TEST(ControlFlowTest, DrawnBranchesKeepTheirShares) {
     ASSERT_OK_AND_ASSIGN(const Path same, WalkControlFlow(flow, {4, size}, 1, 100000));
     EXPECT_EQ(walked, same);
   }
+}
+
+// What is random stays drawn, and runs that went the same way count each.
+TEST(ControlFlowTest, NothingIsLearntByHeart) {
+  std::mt19937_64 random(5);
+  Path path = {1};
+  for (int i = 0; i < 5000; ++i) path.push_back(1 + static_cast<int64_t>(random() % 20));
+  ASSERT_OK_AND_ASSIGN(const ControlFlow flow, LearnControlFlow(Sequences({{{4, 1}, path}})));
+  for (const FlowBranch& branch : flow.branches()) {
+    EXPECT_LE(branch.segments_size(), 3) << branch.callsite();
+  }
+  CallSequences runs;
+  for (int i = 0; i < 40; ++i) runs[{4, 1}].push_back(i < 36 ? Path{1, 2, 4} : Path{1, 3, 4});
+  ASSERT_OK_AND_ASSIGN(const ControlFlow shares, LearnControlFlow(runs));
+  const FlowBranch& first = BranchOf(shares, 1);
+  ASSERT_THAT(first.segments(), SizeIs(1));
+  EXPECT_NEAR(first.segments(0).choices(0).share().coefficients(0), 0.9, 1e-9);
 }
 
 TEST(ControlFlowTest, FlowsThatHandsMadeAreChecked) {

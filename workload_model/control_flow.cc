@@ -57,20 +57,22 @@ double NumberCost(int64_t observations) {
   return 0.5 * std::log(static_cast<double>(std::max<int64_t>(2, observations)));
 }
 
-double SegmentCost(const Counts& counts, double of_number) {
-  return DrawCost(counts) + of_number * static_cast<double>(counts.size());
+// The length and the shares of a segment, and which of all destinations it leads to.
+double SegmentCost(const Counts& counts, double of_number, double of_name) {
+  return DrawCost(counts) + (of_number + of_name) * static_cast<double>(counts.size());
 }
 
 // Puts visits together that differ by less than it costs to tell them apart. by_visit[i] is what the
 // (i + 1)-th visits did.
 std::vector<Segment> FindSegments(const std::vector<Counts>& by_visit, double of_number,
-                                  double* cost) {
+                                  double of_name, double* cost) {
   std::vector<Segment> segments;
   for (const Counts& counts : by_visit) {
     if (!segments.empty()) {
       const Counts merged = Merged(segments.back().counts, counts);
-      if (SegmentCost(merged, of_number) <=
-          SegmentCost(segments.back().counts, of_number) + SegmentCost(counts, of_number)) {
+      if (SegmentCost(merged, of_number, of_name) <=
+          SegmentCost(segments.back().counts, of_number, of_name) +
+              SegmentCost(counts, of_number, of_name)) {
         ++segments.back().visits;
         segments.back().counts = merged;
         continue;
@@ -78,7 +80,7 @@ std::vector<Segment> FindSegments(const std::vector<Counts>& by_visit, double of
     }
     segments.push_back({1, counts});
   }
-  for (const Segment& segment : segments) *cost += SegmentCost(segment.counts, of_number);
+  for (const Segment& segment : segments) *cost += SegmentCost(segment.counts, of_number, of_name);
   return segments;
 }
 
@@ -172,15 +174,16 @@ class FlowLearner {
       return best.branch;
     }
     const double of_number = NumberCost(Sum(all));
+    const double of_name = std::log(static_cast<double>(all.size()));
     const auto consider = [&](Explanation other) {
       if (other.cost < best.cost - kSameCost) best = std::move(other);
     };
-    consider(ByVisits(callsite, kEnd, of_number));
+    consider(ByVisits(callsite, kEnd, of_number, of_name));
     for (int64_t since : callsites_) {
-      if (since != callsite) consider(ByVisits(callsite, since, of_number));
+      if (since != callsite) consider(ByVisits(callsite, since, of_number, of_name));
     }
     for (int length = 1; length <= kMaxContext; ++length) {
-      consider(ByContext(callsite, length, of_number));
+      consider(ByContext(callsite, length, of_number, of_name));
     }
     return best.branch;
   }
@@ -206,7 +209,7 @@ class FlowLearner {
 
   // Explains a branch by its visits since those of another callsite: with the same numbers in all
   // cells, or with numbers that are models of nodes and size.
-  Explanation ByVisits(int64_t callsite, int64_t since, double of_number) const {
+  Explanation ByVisits(int64_t callsite, int64_t since, double of_number, double of_name) const {
     std::map<WorkloadCell, std::vector<Counts>> by_cell;
     std::vector<Counts> pooled;
     for (const Run& run : runs_) {
@@ -218,8 +221,8 @@ class FlowLearner {
         }
       });
     }
-    Explanation same = ByPooledVisits(by_cell, pooled, of_number);
-    const Explanation own = ByVisitsOfCells(by_cell, of_number);
+    Explanation same = ByPooledVisits(by_cell, pooled, of_number, of_name);
+    const Explanation own = ByVisitsOfCells(by_cell, of_number, of_name);
     if (own.cost < same.cost - kSameCost) same = own;
     same.branch.set_callsite(callsite);
     same.branch.set_since(since);
@@ -227,10 +230,11 @@ class FlowLearner {
   }
 
   static Explanation ByPooledVisits(const std::map<WorkloadCell, std::vector<Counts>>& by_cell,
-                                    const std::vector<Counts>& pooled, double of_number) {
+                                    const std::vector<Counts>& pooled, double of_number,
+                                    double of_name) {
     Explanation result;
     result.cost = 0;
-    const std::vector<Segment> segments = FindSegments(pooled, of_number, &result.cost);
+    const std::vector<Segment> segments = FindSegments(pooled, of_number, of_name, &result.cost);
     size_t begin = 0;
     for (const Segment& segment : segments) {
       FlowSegment& written = *result.branch.add_segments();
@@ -253,7 +257,7 @@ class FlowLearner {
   // Cells have the same segments, one after the other, but not equally long ones; one of length 0 is
   // missing.
   static Explanation ByVisitsOfCells(const std::map<WorkloadCell, std::vector<Counts>>& by_cell,
-                                     double of_number) {
+                                     double of_number, double of_name) {
     Explanation result;
     result.cost = 0;
     std::map<WorkloadCell, std::vector<Segment>> segments;
@@ -261,7 +265,7 @@ class FlowLearner {
     for (const auto& [cell, visits] : by_cell) {
       std::vector<Segment>& of_cell = segments[cell];
       double unused = 0;
-      of_cell = FindSegments(visits, of_number, &unused);
+      of_cell = FindSegments(visits, of_number, of_name, &unused);
       for (const Segment& segment : of_cell) result.cost += DrawCost(segment.counts);
       if (most == nullptr || of_cell.size() > most->size()) most = &of_cell;
     }
@@ -281,7 +285,8 @@ class FlowLearner {
       FlowSegment& written = *result.branch.add_segments();
       AddChoices(counts[i], &written);
       // The shares, and two numbers for the length: the same in all cells.
-      result.cost += of_number * static_cast<double>((*most)[i].counts.size() + 1);
+      result.cost +=
+          of_number + (of_number + of_name) * static_cast<double>((*most)[i].counts.size());
       if (i + 1 == most->size()) break;
       const std::optional<TripCount> trips = FitTrips(lengths[i]);
       // Lengths that no model explains are no rule.
@@ -292,7 +297,7 @@ class FlowLearner {
     return result;
   }
 
-  Explanation ByContext(int64_t callsite, int length, double of_number) const {
+  Explanation ByContext(int64_t callsite, int length, double of_number, double of_name) const {
     std::map<std::vector<int64_t>, CountsByCell> contexts;
     for (const Run& run : runs_) {
       ForEachVisit(run, callsite, kEnd, [&](int64_t, size_t position) {
@@ -309,7 +314,7 @@ class FlowLearner {
     for (const auto& [before, by_cell] : contexts) {
       Counts all;
       for (const auto& [cell, counts] : by_cell) all = Merged(all, counts);
-      result.cost += SegmentCost(all, of_number);
+      result.cost += SegmentCost(all, of_number, of_name);
       FlowSegment& segment = *result.branch.add_segments();
       segment.mutable_before()->Add(before.begin(), before.end());
       AddChoices(by_cell, &segment);
@@ -480,7 +485,7 @@ absl::Status CheckControlFlow(const ControlFlow& flow) {
       }
     }
   }
-  if (flow.head() != 0) RETURN_IF_ERROR(CheckModel(flow.iterations()));
+  if (flow.head() != 0 || flow.has_iterations()) RETURN_IF_ERROR(CheckModel(flow.iterations()));
   if (callsites.count(flow.first()) > 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the control flow begins at callsite ", flow.first(), ", which it lacks"));

@@ -15,7 +15,6 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -31,7 +30,7 @@ WorkloadCell CellOfRanks(const WorkloadCell& cell);
 
 // Callsites in the order of their calls, for each cell of ranks and each run; none is empty, none holds
 // 0.
-using CallSequences = std::map<WorkloadCell, std::set<std::vector<int64_t>>>;
+using CallSequences = std::map<WorkloadCell, std::vector<std::vector<int64_t>>>;
 
 // Returns the flow without callsites() and rank_class(). InvalidArgument when runs begin at different
 // callsites.

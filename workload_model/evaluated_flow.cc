@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kNsPerUs = 1000;
 constexpr double kMaxComputeUs = 1e12;
-constexpr double kMaxBytes = 1e15;
+constexpr double kMaxBytes = 1e12;
 
 int64_t Nanoseconds(double us) {
   return std::llround(kNsPerUs * std::clamp(us, 0.0, kMaxComputeUs));

@@ -75,14 +75,15 @@ bool ExplainsTimes(absl::string_view rule, const std::vector<Job>& jobs) {
     }
     if (all.size() < kLeastRanks || times.size() < 2) continue;
     double within = 0, about = 0;
-    double least = all[0], most = all[0];
+    const double mean_of_all = Mean(all);
+    double least = Mean(times.begin()->second), most = least;
     for (const auto& [name, values] : times) {
       const double mean = Mean(values);
       least = std::min(least, mean);
       most = std::max(most, mean);
       for (double value : values) within += (value - mean) * (value - mean);
     }
-    for (double value : all) about += (value - Mean(all)) * (value - Mean(all));
+    for (double value : all) about += (value - mean_of_all) * (value - mean_of_all);
     if (!(about > 0)) return false;
     explained.push_back(1 - within / about);
     differences.push_back(most - least);

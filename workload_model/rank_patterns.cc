@@ -45,6 +45,7 @@ std::optional<Row> RowOfMembers(std::vector<int64_t> members, int64_t rank, int6
   Row row;
   row.length = static_cast<int64_t>(members.size());
   if (members.size() > 1) row.stride = members[1] - members[0];
+  if (members.back() >= ranks) return std::nullopt;
   for (size_t i = 0; i < members.size(); ++i) {
     if (members[i] != members[0] + static_cast<int64_t>(i) * row.stride) return std::nullopt;
   }

@@ -46,6 +46,8 @@ constexpr double kNegligibleBytes = 16;
 constexpr double kNotableSpread = 0.2;
 // 30,000 years.
 constexpr double kMaxTotalUs = 1e18;
+// Between ranks.
+constexpr int64_t kMaxStep = 1000000000;
 
 using CellValues = std::map<WorkloadCell, CellValue>;
 
@@ -635,11 +637,14 @@ absl::StatusOr<WorkloadModel> FitRuns(std::vector<RunMeasurements> runs,
   }
   const bool all_traced = CheckTracedRanks(runs, &model);
   for (const auto& [name, of_class] : classes) {
+    // Ranks of one run do the same, and count once.
     CallSequences sequences;
+    std::set<std::pair<WorkloadCell, std::string>> seen;
     for (const RunMeasurements* run : of_class) {
+      if (!seen.insert({run->cell, run->run}).second) continue;
       std::vector<int64_t> sequence;
       for (const TracedCall& call : run->calls) sequence.push_back(call.destination);
-      sequences[CellOfRanks(run->cell)].insert(std::move(sequence));
+      sequences[CellOfRanks(run->cell)].push_back(std::move(sequence));
     }
     ASSIGN_OR_RETURN(ControlFlow flow, LearnControlFlow(sequences));
     flow.set_rank_class(name);
@@ -846,6 +851,12 @@ absl::StatusOr<WorkloadModel> ParseWorkloadModel(absl::string_view json, absl::s
     absl::Status valid = CheckControlFlow(flow);
     std::set<int64_t> callsites;
     for (const CallsiteModel& callsite : flow.callsites()) {
+      const PeerRule& rule = callsite.peer();
+      const auto is_step = [](int64_t step) { return step >= -kMaxStep && step <= kMaxStep; };
+      if (!is_step(rule.step()) || !is_step(rule.by_visit())) {
+        valid = absl::InvalidArgumentError(
+            absl::StrCat("callsite ", callsite.callsite(), " sends farther than there are ranks"));
+      }
       if (callsites.insert(callsite.callsite()).second) continue;
       valid = absl::InvalidArgumentError(
           absl::StrCat("callsite ", callsite.callsite(), " is there twice"));

@@ -23,13 +23,16 @@
   const missing = (text) => paragraph(text, 'missing');
   const list = (lines) => element('ul', {}, ...lines.map((line) => element('li', {}, line)));
 
+  // What lies in no step has no number.
+  const stepName = (step) => step === undefined ? 'outside of steps' : `step ${step}`;
+
   // A chooser of one step, or of all (the value undefined), with buttons for its neighbours.
   // Calls onChange with the position in steps.
   function stepChooser(steps, chosen, onChange) {
     const select = element('select', {},
         element('option', {value: ''}, 'all steps'),
         ...steps.map((step, at) => element('option', {value: at},
-            `step ${step.step} (${report.format.milliseconds(step.end_ms - step.start_ms)})`)));
+            `${stepName(step.step)} (${report.format.milliseconds(step.end_ms - step.start_ms)})`)));
     select.value = chosen === undefined ? '' : String(chosen);
     const position = () => select.value === '' ? undefined : Number(select.value);
     const move = (by) => {
@@ -43,5 +46,5 @@
         button('›', () => move(1), {'aria-label': 'Next step'}));
   }
 
-  report.dom = {element, button, paragraph, missing, list, stepChooser};
+  report.dom = {element, button, paragraph, missing, list, stepChooser, stepName};
 })();

@@ -3,7 +3,7 @@
 'use strict';
 
 (() => {
-  const {element, paragraph, missing, stepChooser} = report.dom;
+  const {element, paragraph, missing, stepChooser, stepName} = report.dom;
   const {format, table, charts, columns: {text, number, whole}} = report;
 
   const total = (rows, name) => rows.reduce((sum, row) => sum + row[name], 0);
@@ -51,7 +51,7 @@
           {label: 'transfer', role: 'transfer', data: shown.map((row) => row.transfer)},
           {label: 'other', role: 'gap', data: shown.map((row) => row.other)}]})});
     const chooser = stepChooser(steps, undefined, (at) => {
-      where = at === undefined ? 'all steps' : `step ${steps[at].step}`;
+      where = at === undefined ? 'all steps' : stepName(steps[at].step);
       shown = byRank(at === undefined ? waiting : groups.get(steps[at].step));
       chart.redraw();
     });
@@ -235,7 +235,7 @@
         columns: [whole('step', '', 'step'), number('measured', 'ms', 'measured_ms'),
           number('simulated', 'ms', 'simulated_ms'), number('low', 'ms', 'low_ms'),
           number('high', 'ms', 'high_ms')]}),
-      config: (palette) => charts.bars(palette, {labels: steps.map((row) => `step ${row.step}`),
+      config: (palette) => charts.bars(palette, {labels: steps.map((row) => stepName(row.step)),
         series: [{label: 'measured', role: 'transfer', data: steps.map((row) => row.measured_ms)},
           {label: 'simulated', role: 'host', use: 1, data: steps.map((row) => row.simulated_ms),
             intervals: steps.map((row) => [row.low_ms, row.high_ms]),
