@@ -17,6 +17,7 @@ namespace {
 // Where the run ends.
 constexpr int64_t kEnd = 0;
 constexpr int kMaxContext = 3;
+constexpr size_t kMaxDestinations = 16;
 constexpr double kMaxVisits = 1e12;
 // Of two explanations, one is not better by this.
 constexpr double kSameCost = 1e-9;
@@ -158,6 +159,15 @@ class FlowLearner {
     }
   };
 
+  int64_t VisitsOf(int64_t callsite) const {
+    int64_t visits = 0;
+    for (const Run& run : runs_) {
+      const auto found = run.positions.find(callsite);
+      if (found != run.positions.end()) visits += static_cast<int64_t>(found->second.size());
+    }
+    return visits;
+  }
+
   FlowBranch Explain(int64_t callsite) const {
     CountsByCell by_cell;
     Counts all;
@@ -178,9 +188,21 @@ class FlowLearner {
     const auto consider = [&](Explanation other) {
       if (other.cost < best.cost - kSameCost) best = std::move(other);
     };
+    // Drawn each time.
+    Explanation drawn;
+    drawn.cost = SegmentCost(all, of_number, of_name);
+    drawn.branch.set_callsite(callsite);
+    AddChoices(by_cell, drawn.branch.add_segments());
+    consider(std::move(drawn));
     consider(ByVisits(callsite, kEnd, of_number, of_name));
-    for (int64_t since : callsites_) {
-      if (since != callsite) consider(ByVisits(callsite, since, of_number, of_name));
+    // What leads to very many is no loop. And only what is visited less often sets a count back.
+    if (all.size() <= kMaxDestinations) {
+      const int64_t visits = Sum(all);
+      for (int64_t since : callsites_) {
+        if (since != callsite && VisitsOf(since) < visits) {
+          consider(ByVisits(callsite, since, of_number, of_name));
+        }
+      }
     }
     for (int length = 1; length <= kMaxContext; ++length) {
       consider(ByContext(callsite, length, of_number, of_name));
