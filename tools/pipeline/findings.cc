@@ -52,14 +52,6 @@ Finding MakeFinding(absl::string_view topic, absl::string_view verdict, absl::st
   return finding;
 }
 
-std::map<int64_t, std::string> HostsByRank(const RunReport& report) {
-  std::map<int64_t, std::string> hosts;
-  for (const ReportedNode& node : report.nodes()) {
-    for (int64_t rank : node.ranks()) hosts[rank] = node.hostname();
-  }
-  return hosts;
-}
-
 std::string RankName(const RunReport& report, int64_t rank) {
   const std::map<int64_t, std::string> hosts = HostsByRank(report);
   const auto host = hosts.find(rank);
@@ -340,6 +332,14 @@ std::optional<Finding> SimulationFinding(const RunReport& report) {
 }
 
 }  // namespace
+
+std::map<int64_t, std::string> HostsByRank(const RunReport& report) {
+  std::map<int64_t, std::string> hosts;
+  for (const ReportedNode& node : report.nodes()) {
+    for (int64_t rank : node.ranks()) hosts[rank] = node.hostname();
+  }
+  return hosts;
+}
 
 void AddFindings(RunReport* report) {
   std::vector<Finding> findings = {RunFinding(*report)};

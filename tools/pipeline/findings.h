@@ -4,11 +4,16 @@
 #ifndef TOOLS_PIPELINE_FINDINGS_H_
 #define TOOLS_PIPELINE_FINDINGS_H_
 
+#include <cstdint>
+#include <map>
 #include <string>
 
 #include "tools/report/run_report.pb.h"
 
 namespace meridian {
+
+// Returns the names of the ranks' hosts.
+std::map<int64_t, std::string> HostsByRank(const RunReport& report);
 
 // Puts findings in front of those that stages added, from what they measured.
 void AddFindings(RunReport* report);

@@ -21,6 +21,7 @@
 #include "tools/pipeline/simulation_stage.h"
 #include "tools/pipeline/stage_cache.h"
 #include "tools/report/run_report_html.h"
+#include "xla_profiler/base/command_line/progress_bar.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/hlo/collective_kind.h"
@@ -161,6 +162,14 @@ absl::string_view NoteOnFile(absl::string_view kind) {
   return "";
 }
 
+void AddFile(absl::string_view kind, const std::string& name, int64_t bytes, RunReport* report) {
+  ReportedFile& file = *report->add_files();
+  file.set_kind(std::string(kind));
+  file.set_path(name);
+  file.set_bytes(bytes);
+  file.set_note(std::string(NoteOnFile(kind)));
+}
+
 class Chain {
  public:
   Chain(FileSystem& file_system, const ChainRequest& request)
@@ -184,8 +193,10 @@ class Chain {
       return Finish();
     }
     RETURN_IF_ERROR(RunStage("path", aligned_, [&](StageRecord* record) {
+      ProgressBar bar("path: profiles", aligned_.size());
       PathStageOptions options;
       options.input = request_.combine.input;
+      options.progress = [&](size_t position) { bar.Update(position); };
       return DescribePath(file_system_, aligned_, options, record->mutable_report());
     }));
     std::vector<std::string> inputs = aligned_;
@@ -259,7 +270,7 @@ class Chain {
     }
     for (const CombinedOutput& output : result_.combined.outputs()) {
       if (output.kind() == "aligned") aligned_.push_back(output.path());
-      AddFile(output.kind(), output.path(), output.bytes());
+      AddFile(output.kind(), NameOf(output.path()), output.bytes(), &result_.report);
     }
     DescribeAlignment(result_.combined, &result_.report);
     result_.report.mutable_run()->set_framework(is_kineto_ ? "PyTorch" : "JAX");
@@ -267,14 +278,19 @@ class Chain {
     return absl::OkStatus();
   }
 
-  void AddFile(absl::string_view kind, const std::string& path, int64_t bytes) {
-    ReportedFile& file = *result_.report.add_files();
-    file.set_kind(std::string(kind));
-    absl::string_view name = path;
-    absl::ConsumePrefix(&name, absl::StrCat(request_.output_dir, "/"));
-    file.set_path(std::string(name));
-    file.set_bytes(bytes);
-    file.set_note(std::string(NoteOnFile(kind)));
+  // As seen from the folder of the report.
+  std::string NameOf(absl::string_view path) const {
+    absl::ConsumePrefix(&path, absl::StrCat(request_.output_dir, "/"));
+    return std::string(path);
+  }
+
+  // Notes what a stage wrote.
+  absl::Status AddOutput(absl::string_view kind, const std::string& path, StageRecord* record) {
+    ASSIGN_OR_RETURN(const std::unique_ptr<MappedRegion> file, file_system_.Map(path));
+    record->add_outputs()->set_path(path);
+    AddFile(kind, NameOf(path), static_cast<int64_t>(file->bytes().size()),
+            record->mutable_report());
+    return absl::OkStatus();
   }
 
   void Say(absl::string_view stage, absl::string_view what) const {
@@ -333,18 +349,14 @@ class Chain {
           "beside each profile");
     }
     const std::string prefix = PathOf("chakra/job");
-    RETURN_IF_ERROR(ExportJob(file_system_, traces, prefix, {request_.combine.input, nullptr}));
+    ProgressBar bar("chakra: profiles", aligned_.size());
+    const JobExportOptions options{request_.combine.input,
+                                   [&](size_t position) { bar.Update(position); }};
+    RETURN_IF_ERROR(ExportJob(file_system_, traces, prefix, options));
     ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system_.List(PathOf("chakra")));
     for (const std::string& name : names) {
       if (!absl::StartsWith(name, "job.")) continue;
-      const std::string path = PathOf(absl::StrCat("chakra/", name));
-      ASSIGN_OR_RETURN(const std::unique_ptr<MappedRegion> file, file_system_.Map(path));
-      record->add_outputs()->set_path(path);
-      ReportedFile& described = *record->mutable_report()->add_files();
-      described.set_kind("chakra");
-      described.set_path(absl::StrCat("chakra/", name));
-      described.set_bytes(static_cast<int64_t>(file->bytes().size()));
-      described.set_note(std::string(NoteOnFile("chakra")));
+      RETURN_IF_ERROR(AddOutput("chakra", PathOf(absl::StrCat("chakra/", name)), record));
     }
     return absl::OkStatus();
   }
@@ -355,28 +367,25 @@ class Chain {
     request.sweep = request_.sweep;
     request.calibration_folder = PathOf("calibration");
     request.input = request_.combine.input;
+    std::optional<ProgressBar> bar;
+    request.progress = [&](size_t done, size_t models) {
+      if (!bar.has_value()) bar.emplace("simulate: models", models);
+      bar->Update(done);
+    };
     RETURN_IF_ERROR(DescribeSimulation(file_system_, request, record->mutable_report()));
+    bar.reset();
     if (!record->report().has_simulation()) return absl::OkStatus();
     for (const char* name :
          {"network.yml", "system.json", "corrections.json", "calibration.json"}) {
       const std::string path = absl::StrCat(request.calibration_folder, "/", name);
-      record->add_outputs()->set_path(path);
-      ASSIGN_OR_RETURN(const std::unique_ptr<MappedRegion> file, file_system_.Map(path));
-      ReportedFile& described = *record->mutable_report()->add_files();
-      described.set_kind("calibration");
-      described.set_path(absl::StrCat("calibration/", name));
-      described.set_bytes(static_cast<int64_t>(file->bytes().size()));
-      described.set_note(std::string(NoteOnFile("calibration")));
+      RETURN_IF_ERROR(AddOutput("calibration", path, record));
     }
     return absl::OkStatus();
   }
 
   absl::StatusOr<ChainResult> Finish() {
     RunReport& report = result_.report;
-    std::map<int64_t, std::string> hosts;
-    for (const ReportedNode& node : report.nodes()) {
-      for (int64_t rank : node.ranks()) hosts[rank] = node.hostname();
-    }
+    std::map<int64_t, std::string> hosts = HostsByRank(report);
     for (BlamePart& part : *report.mutable_blame()) part.set_hostname(hosts[part.rank()]);
     for (TimelineLane& lane : *report.mutable_timeline()->mutable_lanes()) {
       lane.set_hostname(hosts[lane.rank()]);
@@ -433,11 +442,7 @@ RunReport AlignmentReport(const CombineReport& combined, const std::string& titl
   RunReport report;
   DescribeAlignment(combined, &report);
   for (const CombinedOutput& output : combined.outputs()) {
-    ReportedFile& file = *report.add_files();
-    file.set_kind(output.kind());
-    file.set_path(output.path());
-    file.set_bytes(output.bytes());
-    file.set_note(std::string(NoteOnFile(output.kind())));
+    AddFile(output.kind(), output.path(), output.bytes(), &report);
   }
   report.set_title(title);
   report.set_created(UtcText(absl::Now()));
