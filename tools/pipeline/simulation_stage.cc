@@ -128,10 +128,17 @@ void DescribeSnapshots(const SimulationCheckReport& check, SimulationPart* part)
 void DescribeTwiceTheBandwidth(const SimulationCheckReport& once,
                                const SimulationCheckReport& twice, RunReport* report) {
   std::vector<double> measured, simulated, low, high;
-  for (int i = 0; i < std::min(once.steps_size(), twice.steps_size()); ++i) {
-    const CheckedStep& as_is = once.steps(i);
-    const CheckedStep& faster = twice.steps(i);
-    if (!(as_is.simulated_ns() > 0)) continue;
+  // A step may have been scheduled on one of the networks alone.
+  using StepKey = std::tuple<std::string, bool, int64_t>;
+  const auto key = [](const CheckedStep& step) {
+    return StepKey(step.run(), step.has_step(), step.step());
+  };
+  std::map<StepKey, const CheckedStep*> by_key;
+  for (const CheckedStep& step : twice.steps()) by_key[key(step)] = &step;
+  for (const CheckedStep& as_is : once.steps()) {
+    const auto found = by_key.find(key(as_is));
+    if (found == by_key.end() || !(as_is.simulated_ns() > 0)) continue;
+    const CheckedStep& faster = *found->second;
     const double scale = as_is.measured_ns() / as_is.simulated_ns() * kMsPerNs;
     measured.push_back(as_is.measured_ns() * kMsPerNs);
     simulated.push_back(faster.simulated_ns() * scale);
