@@ -1,38 +1,35 @@
 #include "xla_profiler/trace_json/trace_json_reader.h"
 
 #include <algorithm>
-#include <cstring>
+#include <deque>
 #include <iterator>
-#include <string_view>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "simdjson.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/json/exact_decimal.h"
 #include "xla_profiler/base/json/json_cutter.h"
+#include "xla_profiler/base/utf8.h"
 
 namespace meridian {
 namespace {
-
-namespace ondemand = simdjson::ondemand;
 
 constexpr absl::string_view kBaseTimeKey = "baseTimeNanoseconds";
 
 // Nullopt: no problem.
 using MaybeProblem = std::optional<TraceJsonProblem>;
 
-absl::string_view ToAbsl(std::string_view text) { return {text.data(), text.size()}; }
-
-// Raw text reaches up to the token that follows. Only JSON's white space goes: other control
-// characters are junk that must stay visible.
-absl::string_view WithoutSpaceBehind(std::string_view raw) {
-  return {raw.data(), raw.find_last_not_of(" \n\r\t") + 1};
-}
-
-// The first token of a value, which for numbers and literals is all of it. Never empty.
-absl::string_view Token(ondemand::value value) {
-  return WithoutSpaceBehind(value.raw_json_token());
+// True when the inside of a JSON string stands for itself.
+bool IsPlain(absl::string_view text) {
+  const auto is_special = [](char c) { return c == '\\' || static_cast<uint8_t>(c) < 0x20; };
+  // Loops of a fixed length are what compilers turn into vector instructions.
+  constexpr size_t kBlockSize = 16;
+  for (; text.size() >= kBlockSize; text.remove_prefix(kBlockSize)) {
+    uint8_t special = 0;
+    for (size_t i = 0; i < kBlockSize; ++i) special |= is_special(text[i]) ? 1 : 0;
+    if (special != 0) return false;
+  }
+  return std::none_of(text.begin(), text.end(), is_special);
 }
 
 // Parses one event after the other; buffers are reused.
@@ -41,12 +38,8 @@ class EventParser {
   MaybeProblem Parse(absl::string_view element, TraceJsonEvent* event) {
     if (element.empty() || element.front() != '{') return TraceJsonProblem::kNotAnObject;
     if (element.size() > kMaxTraceJsonEventBytes) return TraceJsonProblem::kTooLong;
-    element_ = element;
-    if (padded_.size() < element.size() + simdjson::SIMDJSON_PADDING) {
-      padded_.resize(2 * element.size() + simdjson::SIMDJSON_PADDING);
-    }
-    std::memcpy(padded_.data(), element.data(), element.size());
-    if (MaybeProblem problem = ParseFields(event)) return problem;
+    if (!IsValidUtf8(element)) return TraceJsonProblem::kMalformed;
+    if (MaybeProblem problem = ParseFields(element, event)) return problem;
     if (event->ph == '\0') return TraceJsonProblem::kMissingPhase;
     if (!event->ts_ps.has_value() && event->ph != 'M') return TraceJsonProblem::kMissingTime;
     if (event->dur_ps < 0) return TraceJsonProblem::kNegativeDuration;
@@ -54,23 +47,20 @@ class EventParser {
   }
 
  private:
-  MaybeProblem ParseFields(TraceJsonEvent* event) {
-    const simdjson::padded_string_view json(padded_.data(), element_.size(), padded_.size());
-    ondemand::document document;
-    if (parser_.iterate(json).get(document)) return TraceJsonProblem::kMalformed;
-    ondemand::object object;
-    if (document.get_object().get(object)) return TraceJsonProblem::kMalformed;
-    for (auto result : object) {
-      ondemand::field field;
-      if (std::move(result).get(field)) return TraceJsonProblem::kMalformed;
-      std::string_view key;
-      if (field.unescaped_key().get(key)) return TraceJsonProblem::kMalformed;
-      if (MaybeProblem problem = ParseField(key, field.value(), event)) return problem;
+  MaybeProblem ParseFields(absl::string_view element, TraceJsonEvent* event) {
+    unescaped_.clear();
+    JsonCutter cutter(element);
+    cutter.Enter('{');
+    for (absl::string_view key; cutter.NextMember(&key);) {
+      const absl::string_view value = cutter.CutValue();
+      if (value.empty() || !Unescape(&key)) return TraceJsonProblem::kMalformed;
+      if (MaybeProblem problem = ParseField(key, value, event)) return problem;
     }
+    if (!cutter.status().ok()) return TraceJsonProblem::kMalformed;
     return std::nullopt;
   }
 
-  MaybeProblem ParseField(std::string_view key, ondemand::value value, TraceJsonEvent* event) {
+  MaybeProblem ParseField(absl::string_view key, absl::string_view value, TraceJsonEvent* event) {
     if (key == "ph") return ParsePhase(value, &event->ph);
     if (key == "name") return ParseText(value, &event->name);
     if (key == "cat") return ParseText(value, &event->cat);
@@ -84,7 +74,17 @@ class EventParser {
     return std::nullopt;
   }
 
-  MaybeProblem ParsePhase(ondemand::value value, char* ph) {
+  // Replaces the inside of a JSON string by what it stands for. False when it is none.
+  bool Unescape(absl::string_view* text) {
+    if (IsPlain(*text)) return true;
+    // With the quotes around it.
+    std::optional<std::string> meaning = ParseJsonString({text->data() - 1, text->size() + 2});
+    if (!meaning.has_value()) return false;
+    *text = unescaped_.emplace_back(*std::move(meaning));
+    return true;
+  }
+
+  MaybeProblem ParsePhase(absl::string_view value, char* ph) {
     absl::string_view text;
     if (MaybeProblem problem = ParseText(value, &text)) return problem;
     if (text.size() != 1) return TraceJsonProblem::kWrongType;
@@ -92,43 +92,34 @@ class EventParser {
     return std::nullopt;
   }
 
-  MaybeProblem ParseText(ondemand::value value, absl::string_view* text) {
-    std::string_view view;
-    switch (value.get_string().get(view)) {
-      case simdjson::SUCCESS:
-        *text = ToAbsl(view);
-        return std::nullopt;
-      case simdjson::INCORRECT_TYPE:
-        return TraceJsonProblem::kWrongType;
-      default:
-        return TraceJsonProblem::kMalformed;
-    }
+  MaybeProblem ParseText(absl::string_view value, absl::string_view* text) {
+    if (value.front() != '"') return TraceJsonProblem::kWrongType;
+    *text = value.substr(1, value.size() - 2);
+    return Unescape(text) ? std::nullopt : MaybeProblem(TraceJsonProblem::kMalformed);
   }
 
-  MaybeProblem ParseTextOrNumber(ondemand::value value, absl::string_view* text) {
-    const absl::string_view token = Token(value);
-    if (token.front() == '"') return ParseText(value, text);
-    if (token.front() != '-' && !absl::ascii_isdigit(token.front())) {
+  MaybeProblem ParseTextOrNumber(absl::string_view value, absl::string_view* text) {
+    if (value.front() == '"') return ParseText(value, text);
+    if (value.front() != '-' && !absl::ascii_isdigit(value.front())) {
       return TraceJsonProblem::kWrongType;
     }
     // Nearly always a plain integer; the rest is read as a number to see whether it is one.
-    const bool is_number = std::all_of(token.begin(), token.end(), absl::ascii_isdigit) ||
-                           ParseMicrosAsPicos(token).has_value();
+    const bool is_number = std::all_of(value.begin(), value.end(), absl::ascii_isdigit) ||
+                           ParseMicrosAsPicos(value).has_value();
     if (!is_number) return TraceJsonProblem::kMalformed;
-    *text = token;
+    *text = value;
     return std::nullopt;
   }
 
-  MaybeProblem ParseTime(ondemand::value value, std::optional<absl::int128>* ps) {
-    absl::string_view number = Token(value);
-    if (number.front() == '"') {
-      if (MaybeProblem problem = ParseText(value, &number)) return problem;
+  MaybeProblem ParseTime(absl::string_view value, std::optional<absl::int128>* ps) {
+    if (value.front() == '"') {
+      if (MaybeProblem problem = ParseText(value, &value)) return problem;
     }
-    *ps = ParseMicrosAsPicos(number);
+    *ps = ParseMicrosAsPicos(value);
     return ps->has_value() ? std::nullopt : MaybeProblem(TraceJsonProblem::kBadTime);
   }
 
-  MaybeProblem ParseDuration(ondemand::value value, TraceJsonEvent* event) {
+  MaybeProblem ParseDuration(absl::string_view value, TraceJsonEvent* event) {
     std::optional<absl::int128> wide;
     if (MaybeProblem problem = ParseTime(value, &wide)) return problem;
     const std::optional<int64_t> narrow = NarrowToInt64(*wide);
@@ -138,21 +129,14 @@ class EventParser {
     return std::nullopt;
   }
 
-  MaybeProblem ParseArgs(ondemand::value value, JsonValue* args) {
-    ondemand::object object;
-    if (value.get_object().get(object)) return TraceJsonProblem::kWrongType;
-    std::string_view raw;
-    if (object.raw_json().get(raw)) return TraceJsonProblem::kMalformed;
-    const absl::string_view trimmed = WithoutSpaceBehind(raw);
-    // The same bytes in the text itself, which outlives the copy.
-    *args = JsonValue(element_.substr(trimmed.data() - padded_.data(), trimmed.size()));
+  MaybeProblem ParseArgs(absl::string_view value, JsonValue* args) {
+    if (value.front() != '{') return TraceJsonProblem::kWrongType;
+    *args = JsonValue(value);
     return std::nullopt;
   }
 
-  // The event with the room behind it that simdjson asks for.
-  std::vector<char> padded_;
-  absl::string_view element_;
-  ondemand::parser parser_;
+  // What the event's texts with escapes stand for; few have any.
+  std::deque<std::string> unescaped_;
 };
 
 bool IsEmptyObject(absl::string_view element) {

@@ -4,6 +4,10 @@
 #include <cstddef>
 #include <cstring>
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include "absl/numeric/bits.h"
 #include "absl/strings/str_cat.h"
 #include "xla_profiler/base/errors.h"
@@ -13,53 +17,14 @@ namespace {
 
 constexpr size_t kBlockSize = 64;
 
-bool IsSpace(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
-
-// What ends a number, a literal or junk in their place.
-bool EndsScalar(char c) {
-  switch (c) {
-    case ',':
-    case ':':
-    case '"':
-    case '[':
-    case ']':
-    case '{':
-    case '}':
-      return true;
-    default:
-      return IsSpace(c);
-  }
-}
+// True for what ends a number, a literal or junk in their place.
+constexpr std::array<bool, 256> kEndsScalar = [] {
+  std::array<bool, 256> ends = {};
+  for (const char c : {',', ':', '"', '[', ']', '{', '}', ' ', '\n', '\r', '\t'}) ends[c] = true;
+  return ends;
+}();
 
 char ClosingBracket(char opening) { return opening == '{' ? '}' : ']'; }
-
-// For each byte of a block 1 or 0. Loops over it are what compilers turn into vector instructions.
-using BlockFlags = std::array<uint8_t, kBlockSize>;
-using BlockWords = std::array<uint64_t, kBlockSize / sizeof(uint64_t)>;
-
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "byte 0 must be a word's lowest");
-BlockWords WordsOf(const BlockFlags& flags) {
-  BlockWords words;
-  std::memcpy(words.data(), flags.data(), kBlockSize);
-  return words;
-}
-
-bool Any(const BlockFlags& flags) {
-  uint64_t any = 0;
-  for (uint64_t word : WordsOf(flags)) any |= word;
-  return any != 0;
-}
-
-// Gathers the flags into one word: flag i becomes bit i.
-uint64_t Gather(const BlockFlags& flags) {
-  const BlockWords words = WordsOf(flags);
-  uint64_t bits = 0;
-  for (size_t i = 0; i < words.size(); ++i) {
-    // The multiplication moves the lowest bit of byte k to bit 56 + k; nothing collides or carries.
-    bits |= (words[i] * 0x0102040810204080) >> 56 << (8 * i);
-  }
-  return bits;
-}
 
 // One bit for each byte of a block.
 struct BlockBits {
@@ -69,20 +34,43 @@ struct BlockBits {
   uint64_t brackets = 0;
 };
 
-BlockBits Classify(const char* block) {
-  BlockFlags quotes, backslashes, brackets;
-  for (size_t i = 0; i < kBlockSize; ++i) {
-    quotes[i] = block[i] == '"';
-    backslashes[i] = block[i] == '\\';
-    // [ ] { } are 0x5B 0x5D 0x7B 0x7D: equal but for the bits 0x26.
-    brackets[i] = (block[i] | 0x26) == 0x7F;
+#ifdef __SSE2__
+
+// Returns the bits of the bytes that equal `byte` once the bits of `mask` are set in them.
+uint64_t Matches(const char* block, char mask, char byte) {
+  const __m128i masks = _mm_set1_epi8(mask);
+  const __m128i bytes = _mm_set1_epi8(byte);
+  uint64_t bits = 0;
+  for (size_t i = 0; i < kBlockSize; i += sizeof(__m128i)) {
+    const __m128i part = _mm_loadu_si128(reinterpret_cast<const __m128i*>(block + i));
+    const int equal = _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_or_si128(part, masks), bytes));
+    bits |= static_cast<uint64_t>(static_cast<uint32_t>(equal)) << i;
   }
-  BlockBits bits;
-  bits.quotes = Gather(quotes);
-  // Rare, so that a look before saves time.
-  if (Any(backslashes)) bits.backslashes = Gather(backslashes);
-  bits.brackets = Gather(brackets);
   return bits;
+}
+
+#else
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "byte 0 must be a word's lowest");
+uint64_t Matches(const char* block, char mask, char byte) {
+  // For each byte 1 or 0. Loops over it are what compilers turn into vector instructions.
+  std::array<uint8_t, kBlockSize> flags;
+  for (size_t i = 0; i < kBlockSize; ++i) flags[i] = (block[i] | mask) == byte;
+  std::array<uint64_t, kBlockSize / sizeof(uint64_t)> words;
+  std::memcpy(words.data(), flags.data(), kBlockSize);
+  uint64_t bits = 0;
+  for (size_t i = 0; i < words.size(); ++i) {
+    // The multiplication moves the lowest bit of byte k to bit 56 + k; nothing collides or carries.
+    bits |= (words[i] * 0x0102040810204080) >> 56 << (8 * i);
+  }
+  return bits;
+}
+
+#endif
+
+BlockBits Classify(const char* block) {
+  // [ ] { } are 0x5B 0x5D 0x7B 0x7D: equal but for the bits 0x26.
+  return {Matches(block, 0, '"'), Matches(block, 0, '\\'), Matches(block, 0x26, 0x7F)};
 }
 
 // Each bit becomes the parity of the bits up to and including itself.
@@ -129,13 +117,6 @@ class StringTracker {
 };
 
 }  // namespace
-
-bool JsonCutter::AtEnd() {
-  while (position_ < text_.size() && IsSpace(text_[position_])) ++position_;
-  return position_ >= text_.size();
-}
-
-char JsonCutter::Peek() { return AtEnd() ? '\0' : text_[position_]; }
 
 void JsonCutter::Enter(char bracket) {
   if (failed_) return;
@@ -198,7 +179,9 @@ absl::string_view JsonCutter::CutValue() {
 }
 
 void JsonCutter::SkipScalar() {
-  while (position_ < text_.size() && !EndsScalar(text_[position_])) ++position_;
+  while (position_ < text_.size() && !kEndsScalar[static_cast<uint8_t>(text_[position_])]) {
+    ++position_;
+  }
 }
 
 void JsonCutter::SkipString() {

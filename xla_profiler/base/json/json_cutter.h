@@ -35,10 +35,13 @@ class JsonCutter {
       : text_(text), position_(offset) {}
 
   // Returns the next byte that is not white space, or 0 at the end of the text.
-  char Peek();
+  char Peek() { return AtEnd() ? '\0' : text_[position_]; }
 
   // True when only white space follows.
-  bool AtEnd();
+  bool AtEnd() {
+    while (position_ < text_.size() && IsSpace(text_[position_])) ++position_;
+    return position_ >= text_.size();
+  }
 
   // Steps behind the opening bracket, '{' or '['; an error when another byte is there.
   void Enter(char bracket);
@@ -61,6 +64,8 @@ class JsonCutter {
   absl::Status status() const;
 
  private:
+  static bool IsSpace(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+
   void FailAt(uint64_t offset, absl::string_view reason);
   bool Next(char closing_bracket);
   void SkipString();
