@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
@@ -16,6 +15,7 @@
 #include "astra_bridge/calibration/transfers.h"
 #include "astra_bridge/timing/fabric.h"
 #include "tools/command.h"
+#include "tools/commands.h"
 #include "tools/pipeline/calibration_files.h"
 #include "tools/pipeline/calibration_output.h"
 #include "tools/pipeline/output_files.h"
@@ -25,33 +25,41 @@
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/tables/text_table.h"
 
-ABSL_FLAG(std::string, traces, "",
-          "The profiles: a comma list of files, folders or globs. Those of one folder are one run; "
-          "runs of different numbers of ranks are fitted together.");
-ABSL_FLAG(std::string, topology, "",
-          "The shape of the network, and what to keep where the transfers do not tell: AstraSim's "
-          "YAML. Default: the shape that predicts best what it was not fitted to.");
-ABSL_FLAG(std::string, holdout, "",
-          "What is left out to see how well it is predicted: each size (default), op or group in "
-          "turn, or step: every second step of a job, then the others.");
-ABSL_FLAG(std::string, sizes, "",
-          "Fit only to transfers of these bytes, a comma list, and predict all others; in place of "
-          "--holdout.");
-ABSL_FLAG(
-    std::string, calibration, "",
+namespace meridian {
+namespace {
+
+Flag<std::string> FLAGS_traces(
+    "traces", "",
+    "The profiles: a comma list of files, folders or globs. Those of one folder are one run; "
+    "runs of different numbers of ranks are fitted together.");
+Flag<std::string> FLAGS_topology(
+    "topology", "",
+    "The shape of the network, and what to keep where the transfers do not tell: AstraSim's "
+    "YAML. Default: the shape that predicts best what it was not fitted to.");
+Flag<std::string> FLAGS_holdout(
+    "holdout", "",
+    "What is left out to see how well it is predicted: each size (default), op or group in "
+    "turn, or step: every second step of a job, then the others.");
+Flag<std::string> FLAGS_sizes(
+    "sizes", "",
+    "Fit only to transfers of these bytes, a comma list, and predict all others; in place of "
+    "--holdout.");
+Flag<std::string> FLAGS_calibration(
+    "calibration", "",
     "The folder where all of the following go: network.yml, system.json, corrections.json and "
     "calibration.json, for --calibration of astra_simulate, astra_predict and "
     "astra_validate.");
-ABSL_FLAG(std::string, output_network, "", "Where the network goes: AstraSim's YAML.");
-ABSL_FLAG(std::string, output_system, "", "Where the system goes: AstraSim's JSON.");
-ABSL_FLAG(std::string, output_corrections, "",
-          "Where the corrections go, for --corrections of astra_simulate and astra_predict: JSON.");
-ABSL_FLAG(std::string, report, "", "Also writes the report to this file: JSON.");
-ABSL_FLAG(bool, allow_violations, false,
-          "Use profiles whose clocks show a collective that ends before it began.");
-
-namespace meridian {
-namespace {
+Flag<std::string> FLAGS_output_network("output_network", "",
+                                       "Where the network goes: AstraSim's YAML.");
+Flag<std::string> FLAGS_output_system("output_system", "",
+                                      "Where the system goes: AstraSim's JSON.");
+Flag<std::string> FLAGS_output_corrections(
+    "output_corrections", "",
+    "Where the corrections go, for --corrections of astra_simulate and astra_predict: JSON.");
+Flag<std::string> FLAGS_report("report", "", "Also writes the report to this file: JSON.");
+Flag<bool> FLAGS_allow_violations(
+    "allow_violations", false,
+    "Use profiles whose clocks show a collective that ends before it began.");
 
 absl::StatusOr<std::vector<int64_t>> ParseSizes(const std::string& list) {
   std::vector<int64_t> sizes;
@@ -69,8 +77,8 @@ absl::StatusOr<std::vector<int64_t>> ParseSizes(const std::string& list) {
 
 absl::StatusOr<CalibrationOptions> ReadOptions() {
   CalibrationOptions options;
-  ASSIGN_OR_RETURN(options.sizes, ParseSizes(absl::GetFlag(FLAGS_sizes)));
-  const std::string holdout = absl::GetFlag(FLAGS_holdout);
+  ASSIGN_OR_RETURN(options.sizes, ParseSizes(FLAGS_sizes.value()));
+  const std::string holdout = FLAGS_holdout.value();
   if (!holdout.empty()) {
     const std::optional<Holdout> named = HoldoutFromName(holdout);
     if (!named.has_value()) {
@@ -129,7 +137,7 @@ absl::StatusOr<int> CalibrateTraces() {
   ASSIGN_OR_RETURN(const CalibrationOptions options, ReadOptions());
   CalibrationRunOptions run_options;
   run_options.reader.input = UserInputOptions();
-  run_options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
+  run_options.allow_violations = FLAGS_allow_violations.value();
   ASSIGN_OR_RETURN(const std::shared_ptr<FileSystem> files,
                    ProfileFileSystem(traces, InspectorTimes::kDurationsSuffice));
   ASSIGN_OR_RETURN(
@@ -141,20 +149,21 @@ absl::StatusOr<int> CalibrateTraces() {
 }
 
 }  // namespace
-}  // namespace meridian
 
-int main(int argc, char** argv) {
-  return meridian::RunCommand(
-      {"astra_calibrate",
-       "Fits latency, bandwidth and corrections to the collectives of measured runs, so that "
-       "simulated times are those of the machine; says how far they are off for what was left "
-       "out.",
-       {"astra_calibrate --traces=sweep2/,sweep4/ --calibration=machine/",
-        "astra_calibrate --traces=sweep/ --output_network=network.yml "
-        "--output_system=system.json --output_corrections=corrections.json",
-        "astra_calibrate --traces=sweep4/,sweep8/ --holdout=group --report=calibration.json",
-        "astra_calibrate --traces=sweep/ --sizes=1024,65536,4194304 --json"},
-       {"traces", "run_dir", "topology", "holdout", "sizes", "calibration", "output_network",
-        "output_system", "output_corrections", "report", "allow_violations"}},
-      argc, argv, meridian::CalibrateTraces);
+Command AstraCalibrateCommand() {
+  return {"astra_calibrate",
+          "Fits latency, bandwidth and corrections to the collectives of measured runs, so that "
+          "simulated times are those of the machine; says how far they are off for what was left "
+          "out.",
+          {"astra_calibrate --traces=sweep2/,sweep4/ --calibration=machine/",
+           "astra_calibrate --traces=sweep/ --output_network=network.yml "
+           "--output_system=system.json --output_corrections=corrections.json",
+           "astra_calibrate --traces=sweep4/,sweep8/ --holdout=group --report=calibration.json",
+           "astra_calibrate --traces=sweep/ --sizes=1024,65536,4194304 --json"},
+          {&FLAGS_traces, &FLAGS_run_dir, &FLAGS_topology, &FLAGS_holdout, &FLAGS_sizes,
+           &FLAGS_calibration, &FLAGS_output_network, &FLAGS_output_system,
+           &FLAGS_output_corrections, &FLAGS_report, &FLAGS_allow_violations},
+          CalibrateTraces};
 }
+
+}  // namespace meridian

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -39,6 +38,7 @@
 #include "chakra_export/graph/execution_graph.h"
 #include "chakra_export/graph/graph_replay.h"
 #include "tools/command.h"
+#include "tools/commands.h"
 #include "tools/pipeline/calibration_files.h"
 #include "tools/pipeline/output_files.h"
 #include "xla_profiler/base/command_line/progress_bar.h"
@@ -49,77 +49,92 @@
 #include "xla_profiler/base/parallel_for.h"
 #include "xla_profiler/base/tables/text_table.h"
 
-ABSL_FLAG(std::string, et, "",
-          "The workload: the PREFIX of its execution traces, PREFIX.<rank>.et[.gz].");
-ABSL_FLAG(
-    std::string, comm_groups, "",
-    "With --et: JSON file with the ranks of process groups. Default: PREFIX.comm_groups.json, "
-    "if there is one.");
-ABSL_FLAG(std::string, edges, "", "Instead of a workload: a list of edges, JSONL.");
-ABSL_FLAG(std::string, config, "",
-          "How to time it: YAML with model, networks, groups, devices. The other flags override "
-          "it.");
-ABSL_FLAG(std::string, calibration, "",
-          "The folder of a calibration (astra_calibrate --calibration): network, system, "
-          "corrections, and how far predictions may be off. Single flags replace its files. With "
-          "--et, a comma list compares several.");
-ABSL_FLAG(std::string, network, "",
-          "The network of all edges: AstraSim's YAML. Instead of the configuration's topologies. "
-          "With --et, a comma list compares several; each of the other files is then one for all, "
-          "or one for each.");
-ABSL_FLAG(std::string, system, "",
-          "How collectives are carried out: AstraSim's system JSON. Default: what suits the "
-          "network.");
-ABSL_FLAG(std::string, engine, "",
-          "analytical, embedded, or sidecar (the user's AstraSim). Default: the configuration's "
-          "model; without one embedded for a workload, analytical for a list.");
-ABSL_FLAG(std::string, mode, "",
-          "isolated: every edge alone; snapshot: with all that runs at once (of a list, all of "
-          "it). Default: the configuration's, or isolated.");
-ABSL_FLAG(std::string, partition, "none",
-          "With --et: which edges cannot meet: none, fabric, kind (an assumption) or link_domain.");
-ABSL_FLAG(int64_t, coalesce_below_kib, 0,
-          "With --et: edges of fewer KiB disturb nobody, and snapshots that differ only in them "
-          "are one.");
-ABSL_FLAG(std::string, resources, "streams",
-          "With --et: streams: a stream or thread runs one node at a time; simulator: a rank runs "
-          "one computation and one communication at a time, as in ASTRA-sim.");
-ABSL_FLAG(int32_t, threads, 0,
-          "With --et: how many threads time edges and snapshots. Default: as many as the machine "
-          "has.");
-ABSL_FLAG(std::string, manifest, "",
-          "With --et --mode=snapshot: where the list of snapshots goes: JSON, or a binary message "
-          "when it ends in .pb; gzip when .gz follows.");
-ABSL_FLAG(std::string, congestion, "",
-          "aware: messages share links; unaware: they never slow each other down. Default: the "
-          "configuration's, or aware.");
-ABSL_FLAG(std::string, astra_binary, "",
-          "With --engine=sidecar: the AstraSim program. Default: found on PATH.");
-ABSL_FLAG(double, astra_timeout_s, 0,
-          "With --engine=sidecar: how long a run of it may take. Default: the configuration's, or "
-          "600.");
-ABSL_FLAG(
-    std::string, corrections, "",
-    "Corrections of a calibration: JSON. What edges wait for others lasts as much longer as the "
-    "others do.");
-ABSL_FLAG(
-    std::string, csv, "",
-    "With --et: where the times on each network go: makespan, exposed communication, what was "
-    "measured.");
-ABSL_FLAG(std::string, cache, "",
-          "off, readonly or readwrite: keep simulated times for the next run. Default: off, or "
-          "readwrite when a folder for it is given.");
-ABSL_FLAG(std::string, cache_dir, "", "Folder of the cache. Default: meridian in the user's own.");
-
 namespace meridian {
 namespace {
+
+Flag<std::string> FLAGS_et(
+    "et", "", "The workload: the PREFIX of its execution traces, PREFIX.<rank>.et[.gz].");
+Flag<std::string> FLAGS_comm_groups(
+    "comm_groups", "",
+    "With --et: JSON file with the ranks of process groups. Default: PREFIX.comm_groups.json, "
+    "if there is one.");
+Flag<std::string> FLAGS_edges("edges", "", "Instead of a workload: a list of edges, JSONL.");
+Flag<std::string> FLAGS_config(
+    "config", "",
+    "How to time it: YAML with model, networks, groups, devices. The other flags override "
+    "it.");
+Flag<std::string> FLAGS_calibration(
+    "calibration", "",
+    "The folder of a calibration (astra_calibrate --calibration): network, system, "
+    "corrections, and how far predictions may be off. Single flags replace its files. With "
+    "--et, a comma list compares several.");
+Flag<std::string> FLAGS_network(
+    "network", "",
+    "The network of all edges: AstraSim's YAML. Instead of the configuration's topologies. "
+    "With --et, a comma list compares several; each of the other files is then one for all, "
+    "or one for each.");
+Flag<std::string> FLAGS_system(
+    "system", "",
+    "How collectives are carried out: AstraSim's system JSON. Default: what suits the "
+    "network.");
+Flag<std::string> FLAGS_engine(
+    "engine", "",
+    "analytical, embedded, or sidecar (the user's AstraSim). Default: the configuration's "
+    "model; without one embedded for a workload, analytical for a list.");
+Flag<std::string> FLAGS_mode(
+    "mode", "",
+    "isolated: every edge alone; snapshot: with all that runs at once (of a list, all of "
+    "it). Default: the configuration's, or isolated.");
+Flag<std::string> FLAGS_partition(
+    "partition", "none",
+    "With --et: which edges cannot meet: none, fabric, kind (an assumption) or link_domain.");
+Flag<int64_t> FLAGS_coalesce_below_kib(
+    "coalesce_below_kib", 0,
+    "With --et: edges of fewer KiB disturb nobody, and snapshots that differ only in them "
+    "are one.");
+Flag<std::string> FLAGS_resources(
+    "resources", "streams",
+    "With --et: streams: a stream or thread runs one node at a time; simulator: a rank runs "
+    "one computation and one communication at a time, as in ASTRA-sim.");
+Flag<int32_t> FLAGS_threads(
+    "threads", 0,
+    "With --et: how many threads time edges and snapshots. Default: as many as the machine "
+    "has.");
+Flag<std::string> FLAGS_manifest(
+    "manifest", "",
+    "With --et --mode=snapshot: where the list of snapshots goes: JSON, or a binary message "
+    "when it ends in .pb; gzip when .gz follows.");
+Flag<std::string> FLAGS_congestion(
+    "congestion", "",
+    "aware: messages share links; unaware: they never slow each other down. Default: the "
+    "configuration's, or aware.");
+Flag<std::string> FLAGS_astra_binary(
+    "astra_binary", "", "With --engine=sidecar: the AstraSim program. Default: found on PATH.");
+Flag<double> FLAGS_astra_timeout_s(
+    "astra_timeout_s", 0,
+    "With --engine=sidecar: how long a run of it may take. Default: the configuration's, or "
+    "600.");
+Flag<std::string> FLAGS_corrections(
+    "corrections", "",
+    "Corrections of a calibration: JSON. What edges wait for others lasts as much longer as the "
+    "others do.");
+Flag<std::string> FLAGS_csv(
+    "csv", "",
+    "With --et: where the times on each network go: makespan, exposed communication, what was "
+    "measured.");
+Flag<std::string> FLAGS_cache(
+    "cache", "",
+    "off, readonly or readwrite: keep simulated times for the next run. Default: off, or "
+    "readwrite when a folder for it is given.");
+Flag<std::string> FLAGS_cache_dir("cache_dir", "",
+                                  "Folder of the cache. Default: meridian in the user's own.");
 
 constexpr int64_t kMaxCoalescedKib = int64_t{1} << 40;
 constexpr int32_t kMaxThreads = 1024;
 
 // Sets the model to what the flag names, when it is given.
 absl::Status ApplyEngineFlag(TimingConfig* config) {
-  if (absl::GetFlag(FLAGS_engine).empty()) return absl::OkStatus();
+  if (FLAGS_engine.value().empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(config->model,
                    NamedValue<TimingModel>(FLAGS_engine, {{"analytical", TimingModel::kAnalytical},
                                                           {"embedded", TimingModel::kEmbedded},
@@ -129,23 +144,23 @@ absl::Status ApplyEngineFlag(TimingConfig* config) {
 
 // Sets *value to what the flag names, when it is given.
 template <typename Enum, typename Result>
-absl::Status ApplyNameFlag(const absl::Flag<std::string>& flag,
+absl::Status ApplyNameFlag(const Flag<std::string>& flag,
                            std::optional<Enum> (*from_name)(absl::string_view),
                            absl::string_view names, Result* value) {
-  const std::string name = absl::GetFlag(flag);
+  const std::string name = flag.value();
   if (name.empty()) return absl::OkStatus();
   const std::optional<Enum> found = from_name(name);
-  if (!found.has_value()) return NoneOf(absl::GetFlagReflectionHandle(flag).Name(), name, names);
+  if (!found.has_value()) return NoneOf(flag.name(), name, names);
   *value = *found;
   return absl::OkStatus();
 }
 
-void ApplyPathFlag(const absl::Flag<std::string>& flag, std::string* value) {
-  if (!absl::GetFlag(flag).empty()) *value = UserPath(flag);
+void ApplyPathFlag(const Flag<std::string>& flag, std::string* value) {
+  if (!flag.value().empty()) *value = UserPath(flag);
 }
 
 absl::Status ApplyTimeoutFlag(TimingConfig* config) {
-  const double seconds = absl::GetFlag(FLAGS_astra_timeout_s);
+  const double seconds = FLAGS_astra_timeout_s.value();
   if (seconds == 0) return absl::OkStatus();
   if (!(seconds > 0)) {
     return absl::InvalidArgumentError(
@@ -157,9 +172,9 @@ absl::Status ApplyTimeoutFlag(TimingConfig* config) {
 
 // Returns the networks that the flags name; one without files when it is the configuration's.
 absl::StatusOr<std::vector<CalibrationFiles>> NamedFiles() {
-  return NamedCalibrations(FileSystem::Posix(), absl::GetFlag(FLAGS_calibration),
-                           {absl::GetFlag(FLAGS_network), absl::GetFlag(FLAGS_system),
-                            absl::GetFlag(FLAGS_corrections), ""});
+  return NamedCalibrations(
+      FileSystem::Posix(), FLAGS_calibration.value(),
+      {FLAGS_network.value(), FLAGS_system.value(), FLAGS_corrections.value(), ""});
 }
 
 absl::StatusOr<TimingConfig> ReadConfig(const CalibrationFiles& named) {
@@ -201,7 +216,7 @@ TimingEnvironment MachineEnvironment() {
   } else if (!home.empty()) {
     environment.cache_folder = absl::StrCat(home, "/.cache/meridian");
   }
-  environment.require_astra = absl::GetFlag(FLAGS_engine) == "sidecar";
+  environment.require_astra = FLAGS_engine.value() == "sidecar";
   return environment;
 }
 
@@ -261,23 +276,23 @@ absl::StatusOr<IterationOptions> ReadIterationOptions(TimingMode mode) {
   options.mode = mode;
   RETURN_IF_ERROR(ApplyNameFlag(FLAGS_partition, TrafficSnapshotPartitionFromName,
                                 "none, fabric, kind, link_domain", &options.partition));
-  if (!absl::GetFlag(FLAGS_resources).empty()) {
+  if (!FLAGS_resources.value().empty()) {
     ASSIGN_OR_RETURN(
         options.resources,
         NamedValue<ReplayResources>(FLAGS_resources, {{"streams", ReplayResources::kPerResource},
                                                       {"simulator", ReplayResources::kSimulator}}));
   }
-  const int64_t kib = absl::GetFlag(FLAGS_coalesce_below_kib);
+  const int64_t kib = FLAGS_coalesce_below_kib.value();
   if (kib < 0 || kib > kMaxCoalescedKib) {
     return NoneOf("coalesce_below_kib", absl::StrCat(kib), absl::StrCat("0 to ", kMaxCoalescedKib));
   }
   options.coalesce_below_bytes = kib << 10;
-  const int32_t threads = absl::GetFlag(FLAGS_threads);
+  const int32_t threads = FLAGS_threads.value();
   if (threads < 0 || threads > kMaxThreads) {
     return NoneOf("threads", absl::StrCat(threads), absl::StrCat("0 to ", kMaxThreads));
   }
   options.threads = threads == 0 ? MachineThreads() : threads;
-  if (mode != TimingMode::kSnapshot && !absl::GetFlag(FLAGS_manifest).empty()) {
+  if (mode != TimingMode::kSnapshot && !FLAGS_manifest.value().empty()) {
     return absl::InvalidArgumentError("--manifest lists snapshots, which only --mode=snapshot has");
   }
   return options;
@@ -331,7 +346,7 @@ absl::StatusOr<PredictionReport> PredictWorkload(const CalibrationFiles& files,
   ASSIGN_OR_RETURN(TimingConfig config, ReadConfig(files));
   ASSIGN_OR_RETURN(const PredictionIntervals intervals, ReadIntervals(FileSystem::Posix(), files));
   // Formulas know nothing of what runs at once.
-  if (absl::GetFlag(FLAGS_config).empty() && absl::GetFlag(FLAGS_engine).empty()) {
+  if (FLAGS_config.value().empty() && FLAGS_engine.value().empty()) {
     config.model = TimingModel::kEmbedded;
   }
   ASSIGN_OR_RETURN(const IterationOptions options, ReadIterationOptions(config.mode));
@@ -370,11 +385,14 @@ absl::StatusOr<PredictionReport> PredictWorkload(const CalibrationFiles& files,
 
 // Flags that mean something for a workload only.
 absl::Status CheckListFlags() {
-  for (const char* flag : {"comm_groups", "partition", "coalesce_below_kib", "resources", "threads",
-                           "manifest", "csv"}) {
-    if (IsGiven(flag)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--", flag, " is for workloads, --et; all edges of a list start at once"));
+  const std::initializer_list<const AnyFlag*> flags = {
+      &FLAGS_comm_groups, &FLAGS_partition, &FLAGS_coalesce_below_kib,
+      &FLAGS_resources,   &FLAGS_threads,   &FLAGS_manifest,
+      &FLAGS_csv};
+  for (const AnyFlag* flag : flags) {
+    if (flag->given()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--", flag->name(), " is for workloads, --et; all edges of a list start at once"));
     }
   }
   return absl::OkStatus();
@@ -391,8 +409,8 @@ void Warn(const PredictionReport& report) {
 }
 
 absl::StatusOr<int> Predict() {
-  const bool has_et = !absl::GetFlag(FLAGS_et).empty();
-  const bool has_edges = !absl::GetFlag(FLAGS_edges).empty();
+  const bool has_et = !FLAGS_et.value().empty();
+  const bool has_edges = !FLAGS_edges.value().empty();
   if (has_et == has_edges) {
     return absl::InvalidArgumentError(
         "give either a workload or a list of edges, e.g. --et=run/llama --network=network.yml or "
@@ -400,7 +418,7 @@ absl::StatusOr<int> Predict() {
   }
   if (has_edges) RETURN_IF_ERROR(CheckListFlags());
   ASSIGN_OR_RETURN(const std::vector<CalibrationFiles> networks, NamedFiles());
-  if (networks.size() > 1 && (has_edges || !absl::GetFlag(FLAGS_manifest).empty())) {
+  if (networks.size() > 1 && (has_edges || !FLAGS_manifest.value().empty())) {
     return absl::InvalidArgumentError(absl::StrCat(
         networks.size(), " networks are named; ",
         has_edges ? "lists of edges are timed on one" : "--manifest lists the snapshots of one"));
@@ -424,25 +442,43 @@ absl::StatusOr<int> Predict() {
 }
 
 }  // namespace
-}  // namespace meridian
 
-int main(int argc, char** argv) {
-  return meridian::RunCommand(
-      {"astra_predict",
-       "Predicts how long a workload takes on a network, with communication alone or with all that "
-       "runs at once, by formulas, by simulation in process, or by the user's AstraSim; or how "
-       "long the edges of a list take.",
-       {"astra_predict --et=run/llama --calibration=machine/",
-        "astra_predict --et=run/llama --network=ring.yml,switch.yml --csv=networks.csv",
-        "astra_predict --et=run/llama --network=network.yml --system=system.json --mode=snapshot "
-        "--manifest=snapshots.json",
-        "astra_predict --edges=edges.jsonl --network=network.yml",
-        "astra_predict --edges=edges.jsonl --network=network.yml --system=system.json "
-        "--engine=embedded --mode=snapshot --cache=readwrite --json",
-        "astra_predict --edges=edges.jsonl --config=timing.yml"},
-       {"et",      "comm_groups", "edges",      "config",       "calibration",        "network",
-        "system",  "engine",      "mode",       "partition",    "coalesce_below_kib", "resources",
-        "threads", "manifest",    "congestion", "astra_binary", "astra_timeout_s",    "corrections",
-        "csv",     "cache",       "cache_dir"}},
-      argc, argv, meridian::Predict);
+Command AstraPredictCommand() {
+  return {
+      "astra_predict",
+      "Predicts how long a workload takes on a network, with communication alone or with all that "
+      "runs at once, by formulas, by simulation in process, or by the user's AstraSim; or how "
+      "long the edges of a list take.",
+      {"astra_predict --et=run/llama --calibration=machine/",
+       "astra_predict --et=run/llama --network=ring.yml,switch.yml --csv=networks.csv",
+       "astra_predict --et=run/llama --network=network.yml --system=system.json --mode=snapshot "
+       "--manifest=snapshots.json",
+       "astra_predict --edges=edges.jsonl --network=network.yml",
+       "astra_predict --edges=edges.jsonl --network=network.yml --system=system.json "
+       "--engine=embedded --mode=snapshot --cache=readwrite --json",
+       "astra_predict --edges=edges.jsonl --config=timing.yml"},
+      {&FLAGS_et,
+       &FLAGS_comm_groups,
+       &FLAGS_edges,
+       &FLAGS_config,
+       &FLAGS_calibration,
+       &FLAGS_network,
+       &FLAGS_system,
+       &FLAGS_engine,
+       &FLAGS_mode,
+       &FLAGS_partition,
+       &FLAGS_coalesce_below_kib,
+       &FLAGS_resources,
+       &FLAGS_threads,
+       &FLAGS_manifest,
+       &FLAGS_congestion,
+       &FLAGS_astra_binary,
+       &FLAGS_astra_timeout_s,
+       &FLAGS_corrections,
+       &FLAGS_csv,
+       &FLAGS_cache,
+       &FLAGS_cache_dir},
+      Predict};
 }
+
+}  // namespace meridian

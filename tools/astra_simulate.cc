@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -28,6 +27,7 @@
 #include "astra_bridge/timing/fabric.h"
 #include "chakra_export/et/comm_groups.h"
 #include "tools/command.h"
+#include "tools/commands.h"
 #include "tools/pipeline/calibration_files.h"
 #include "tools/pipeline/output_files.h"
 #include "xla_profiler/base/errors.h"
@@ -36,46 +36,53 @@
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/tables/text_table.h"
 
-ABSL_FLAG(std::string, workload, "",
-          "Prefix of the execution traces: PREFIX.<rank>.et, one per NPU of the network.");
-ABSL_FLAG(
-    std::string, calibration, "",
+namespace meridian {
+namespace {
+
+Flag<std::string> FLAGS_workload(
+    "workload", "",
+    "Prefix of the execution traces: PREFIX.<rank>.et, one per NPU of the network.");
+Flag<std::string> FLAGS_calibration(
+    "calibration", "",
     "The folder of a calibration (astra_calibrate --calibration): network, system, "
     "corrections, and how far predictions may be off. Single flags replace its files. A comma "
     "list compares several.");
-ABSL_FLAG(std::string, network, "",
-          "The network: AstraSim's YAML. A comma list compares several; each of the other files is "
-          "then one for all, or one for each.");
-ABSL_FLAG(std::string, system, "",
-          "How collectives are carried out: AstraSim's system JSON. Default: what suits the "
-          "network.");
-ABSL_FLAG(std::string, comm_groups, "",
-          "JSON file with the ranks of process groups, {\"1\": [0, 1], ...}. Default: "
-          "PREFIX.comm_groups.json, if there is one.");
-ABSL_FLAG(std::string, engine, "embedded", "embedded, or sidecar (the user's AstraSim).");
-ABSL_FLAG(std::string, astra_binary, "",
-          "With --engine=sidecar: the AstraSim program. Default: found on PATH.");
-ABSL_FLAG(double, astra_timeout_s, 600,
-          "With --engine=sidecar: how long a run of it may take, in seconds.");
-ABSL_FLAG(std::string, congestion, "aware",
-          "aware: messages share links; unaware: they never slow each other down.");
-ABSL_FLAG(int32_t, comm_streams, 1,
-          "How many collectives and sends a rank may run at once. AstraSim: 1.");
-ABSL_FLAG(
-    std::string, corrections, "",
+Flag<std::string> FLAGS_network(
+    "network", "",
+    "The network: AstraSim's YAML. A comma list compares several; each of the other files is "
+    "then one for all, or one for each.");
+Flag<std::string> FLAGS_system(
+    "system", "",
+    "How collectives are carried out: AstraSim's system JSON. Default: what suits the "
+    "network.");
+Flag<std::string> FLAGS_comm_groups(
+    "comm_groups", "",
+    "JSON file with the ranks of process groups, {\"1\": [0, 1], ...}. Default: "
+    "PREFIX.comm_groups.json, if there is one.");
+Flag<std::string> FLAGS_engine("engine", "embedded", "embedded, or sidecar (the user's AstraSim).");
+Flag<std::string> FLAGS_astra_binary(
+    "astra_binary", "", "With --engine=sidecar: the AstraSim program. Default: found on PATH.");
+Flag<double> FLAGS_astra_timeout_s(
+    "astra_timeout_s", 600, "With --engine=sidecar: how long a run of it may take, in seconds.");
+Flag<std::string> FLAGS_congestion(
+    "congestion", "aware",
+    "aware: messages share links; unaware: they never slow each other down.");
+Flag<int32_t> FLAGS_comm_streams(
+    "comm_streams", 1, "How many collectives and sends a rank may run at once. AstraSim: 1.");
+Flag<std::string> FLAGS_corrections(
+    "corrections", "",
     "Corrections of a calibration: JSON. Applied to collectives and messages; what these wait "
     "for others lasts as much longer as the others do.");
-ABSL_FLAG(bool, node_times, false, "Also give the issue and finish of every node.");
-ABSL_FLAG(bool, link_use, false, "Also give what went over every link (--congestion=aware).");
-ABSL_FLAG(
-    std::string, csv, "",
+Flag<bool> FLAGS_node_times("node_times", false, "Also give the issue and finish of every node.");
+Flag<bool> FLAGS_link_use("link_use", false,
+                          "Also give what went over every link (--congestion=aware).");
+Flag<std::string> FLAGS_csv(
+    "csv", "",
     "Where the times of each network go: makespan, exposed communication, what was measured.");
-ABSL_FLAG(std::string, trace_json, "",
-          "Where a timeline of the run goes, for chrome://tracing or Perfetto; gzip when it ends "
-          "in .gz.");
-
-namespace meridian {
-namespace {
+Flag<std::string> FLAGS_trace_json(
+    "trace_json", "",
+    "Where a timeline of the run goes, for chrome://tracing or Perfetto; gzip when it ends "
+    "in .gz.");
 
 struct Inputs {
   // As the user named it.
@@ -90,9 +97,9 @@ struct Inputs {
 
 // Returns the networks that the flags name.
 absl::StatusOr<std::vector<CalibrationFiles>> NamedFiles() {
-  return NamedCalibrations(FileSystem::Posix(), absl::GetFlag(FLAGS_calibration),
-                           {absl::GetFlag(FLAGS_network), absl::GetFlag(FLAGS_system),
-                            absl::GetFlag(FLAGS_corrections), ""});
+  return NamedCalibrations(
+      FileSystem::Posix(), FLAGS_calibration.value(),
+      {FLAGS_network.value(), FLAGS_system.value(), FLAGS_corrections.value(), ""});
 }
 
 absl::StatusOr<Inputs> ReadInputs(const CalibrationFiles& files) {
@@ -136,7 +143,7 @@ absl::StatusOr<Workload> ReadWorkload(const std::string& prefix, const std::stri
                                       const Inputs& inputs) {
   EtWorkloadOptions options;
   options.input = UserInputOptions();
-  options.names = !absl::GetFlag(FLAGS_trace_json).empty();
+  options.names = !FLAGS_trace_json.value().empty();
   ASSIGN_OR_RETURN(Workload workload,
                    ReadEtWorkload(FileSystem::Posix(), prefix, inputs.network, inputs.system,
                                   WithProgress(options, "reading ranks", inputs.network.npus())));
@@ -230,9 +237,9 @@ absl::StatusOr<Outcome> SimulateEmbedded(const Inputs& inputs, const Workload& w
 // What only the embedded engine can do.
 absl::Status RefuseWithSidecar(const SimulationOptions& options, size_t networks) {
   absl::string_view flag;
-  if (!absl::GetFlag(FLAGS_csv).empty()) flag = "csv";
+  if (!FLAGS_csv.value().empty()) flag = "csv";
   if (networks > 1) flag = "network with several networks";
-  if (!absl::GetFlag(FLAGS_calibration).empty()) {
+  if (!FLAGS_calibration.value().empty()) {
     return absl::InvalidArgumentError(
         "--calibration: AstraSim can not apply corrections; give its --network and --system, or "
         "use "
@@ -240,7 +247,7 @@ absl::Status RefuseWithSidecar(const SimulationOptions& options, size_t networks
   }
   if (options.comm_streams != 1) flag = "comm_streams";
   if (options.link_use) flag = "link_use";
-  if (!absl::GetFlag(FLAGS_corrections).empty()) flag = "corrections";
+  if (!FLAGS_corrections.value().empty()) flag = "corrections";
   if (flag.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("--", flag, ": AstraSim has no such thing; use --engine=embedded"));
@@ -248,7 +255,7 @@ absl::Status RefuseWithSidecar(const SimulationOptions& options, size_t networks
 
 absl::StatusOr<Outcome> SimulateWithSidecar(const Inputs& inputs, const Workload& workload,
                                             const SimulationOptions& options) {
-  const double timeout_s = absl::GetFlag(FLAGS_astra_timeout_s);
+  const double timeout_s = FLAGS_astra_timeout_s.value();
   if (!(timeout_s > 0)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--astra_timeout_s=", timeout_s, " is no time above 0"));
@@ -285,9 +292,9 @@ absl::StatusOr<SimulationOptions> ReadOptions() {
   ASSIGN_OR_RETURN(options.congestion,
                    NamedValue<Congestion>(FLAGS_congestion, {{"aware", Congestion::kAware},
                                                              {"unaware", Congestion::kUnaware}}));
-  options.comm_streams = absl::GetFlag(FLAGS_comm_streams);
-  options.node_times = absl::GetFlag(FLAGS_node_times) || !absl::GetFlag(FLAGS_trace_json).empty();
-  options.link_use = absl::GetFlag(FLAGS_link_use);
+  options.comm_streams = FLAGS_comm_streams.value();
+  options.node_times = FLAGS_node_times.value() || !FLAGS_trace_json.value().empty();
+  options.link_use = FLAGS_link_use.value();
   if (options.link_use && options.congestion == Congestion::kUnaware) {
     return absl::InvalidArgumentError(
         "--link_use: without congestion there are no links; use --congestion=aware");
@@ -309,15 +316,15 @@ SimulationReport MakeReport(const Inputs& inputs, const Outcome& outcome) {
   SimulationReport report = MakeSimulationReport(outcome.result);
   report.set_network(inputs.name);
   if (report.has_times()) report.mutable_times()->MergeFrom(outcome.times);
-  report.set_engine(absl::GetFlag(FLAGS_engine));
-  report.set_congestion(absl::GetFlag(FLAGS_congestion));
+  report.set_engine(FLAGS_engine.value());
+  report.set_congestion(FLAGS_congestion.value());
   report.set_astra_version(outcome.astra_version);
   for (const std::string& note : {outcome.note, UnknownKeysWarning(inputs.network),
                                   UnreceivedNote(outcome.result.unreceived_messages)}) {
     if (!note.empty()) report.add_notes(note);
   }
   if (outcome.corrections.has_value()) *report.mutable_corrections() = *outcome.corrections;
-  if (!absl::GetFlag(FLAGS_node_times)) report.clear_nodes();
+  if (!FLAGS_node_times.value()) report.clear_nodes();
   return report;
 }
 
@@ -365,20 +372,22 @@ absl::StatusOr<int> SimulateWorkload() {
 }
 
 }  // namespace
-}  // namespace meridian
 
-int main(int argc, char** argv) {
-  return meridian::RunCommand(
-      {"astra_simulate",
-       "Simulates a workload (Chakra execution traces) on a network and prints when each rank is "
-       "done, with AstraSim's inputs and, to the nanosecond, its times.",
-       {"astra_simulate --workload=run/llama --calibration=machine/",
-        "astra_simulate --workload=run/llama --network=network.yml --system=system.json",
-        "astra_simulate --workload=run/llama --network=ring.yml,switch.yml --csv=networks.csv",
-        "astra_simulate --workload=run/llama --network=network.yml --system=system.json "
-        "--comm_groups=run/llama.comm_groups.json --congestion=unaware --node_times --json"},
-       {"workload", "calibration", "network", "system", "comm_groups", "engine", "astra_binary",
-        "astra_timeout_s", "congestion", "comm_streams", "corrections", "node_times", "link_use",
-        "csv", "trace_json"}},
-      argc, argv, meridian::SimulateWorkload);
+Command AstraSimulateCommand() {
+  return {
+      "astra_simulate",
+      "Simulates a workload (Chakra execution traces) on a network and prints when each rank is "
+      "done, with AstraSim's inputs and, to the nanosecond, its times.",
+      {"astra_simulate --workload=run/llama --calibration=machine/",
+       "astra_simulate --workload=run/llama --network=network.yml --system=system.json",
+       "astra_simulate --workload=run/llama --network=ring.yml,switch.yml --csv=networks.csv",
+       "astra_simulate --workload=run/llama --network=network.yml --system=system.json "
+       "--comm_groups=run/llama.comm_groups.json --congestion=unaware --node_times --json"},
+      {&FLAGS_workload, &FLAGS_calibration, &FLAGS_network, &FLAGS_system, &FLAGS_comm_groups,
+       &FLAGS_engine, &FLAGS_astra_binary, &FLAGS_astra_timeout_s, &FLAGS_congestion,
+       &FLAGS_comm_streams, &FLAGS_corrections, &FLAGS_node_times, &FLAGS_link_use, &FLAGS_csv,
+       &FLAGS_trace_json},
+      SimulateWorkload};
 }
+
+}  // namespace meridian

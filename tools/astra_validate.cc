@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -17,6 +16,7 @@
 #include "astra_bridge/corrections/corrections.h"
 #include "astra_bridge/timing/fabric.h"
 #include "tools/command.h"
+#include "tools/commands.h"
 #include "tools/pipeline/calibration_files.h"
 #include "tools/pipeline/output_files.h"
 #include "tools/pipeline/step_schedule.h"
@@ -26,29 +26,33 @@
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/tables/text_table.h"
 
-ABSL_FLAG(
-    std::string, traces, "",
-    "The profiles: a comma list of files, folders or globs. Those of one folder are one run.");
-ABSL_FLAG(std::string, network, "", "The network: AstraSim's YAML.");
-ABSL_FLAG(std::string, system, "",
-          "How collectives are carried out: AstraSim's system JSON. Default: what suits the "
-          "network.");
-ABSL_FLAG(std::string, corrections, "", "Corrections of a calibration: JSON.");
-ABSL_FLAG(std::string, calibration, "",
-          "The folder of a calibration (astra_calibrate --calibration): network, system, "
-          "corrections and report; single flags replace its files. Or its report alone "
-          "(astra_calibrate --report), which says what it had not seen and how far predictions may "
-          "be off.");
-ABSL_FLAG(bool, steps, true, "Also schedule whole steps with simulated communication.");
-ABSL_FLAG(std::string, csv, "", "Also writes all that there is to plot to this file.");
-ABSL_FLAG(double, max_error, 0,
-          "Exit with 1 when the mean error of cells, or of steps, is larger, e.g. 0.1 for 10 %. "
-          "Default: exit with 0 however large it is.");
-ABSL_FLAG(bool, allow_violations, false,
-          "Use profiles whose clocks show a collective that ends before it began.");
-
 namespace meridian {
 namespace {
+
+Flag<std::string> FLAGS_traces(
+    "traces", "",
+    "The profiles: a comma list of files, folders or globs. Those of one folder are one run.");
+Flag<std::string> FLAGS_network("network", "", "The network: AstraSim's YAML.");
+Flag<std::string> FLAGS_system(
+    "system", "",
+    "How collectives are carried out: AstraSim's system JSON. Default: what suits the "
+    "network.");
+Flag<std::string> FLAGS_corrections("corrections", "", "Corrections of a calibration: JSON.");
+Flag<std::string> FLAGS_calibration(
+    "calibration", "",
+    "The folder of a calibration (astra_calibrate --calibration): network, system, "
+    "corrections and report; single flags replace its files. Or its report alone "
+    "(astra_calibrate --report), which says what it had not seen and how far predictions may "
+    "be off.");
+Flag<bool> FLAGS_steps("steps", true, "Also schedule whole steps with simulated communication.");
+Flag<std::string> FLAGS_csv("csv", "", "Also writes all that there is to plot to this file.");
+Flag<double> FLAGS_max_error(
+    "max_error", 0,
+    "Exit with 1 when the mean error of cells, or of steps, is larger, e.g. 0.1 for 10 %. "
+    "Default: exit with 0 however large it is.");
+Flag<bool> FLAGS_allow_violations(
+    "allow_violations", false,
+    "Use profiles whose clocks show a collective that ends before it began.");
 
 constexpr double kLargestMaxError = 1e6;
 
@@ -84,7 +88,7 @@ absl::StatusOr<PredictionIntervals> FindIntervals(const CalibrationFiles& named,
 
 // Returns whether the errors are larger than --max_error allows, with a note if so.
 bool ExceedsMaxError(SimulationCheckReport* report) {
-  const double max_error = absl::GetFlag(FLAGS_max_error);
+  const double max_error = FLAGS_max_error.value();
   const double cells = report->summary().mape(), steps = report->step_summary().mape();
   if (max_error <= 0 || (cells <= max_error && steps <= max_error)) return false;
   report->add_notes(
@@ -99,10 +103,10 @@ absl::StatusOr<int> ValidateTraces() {
                    ProfileFileSystem(traces, InspectorTimes::kDurationsSuffice));
   FileSystem& files = *opened;
   const std::string csv = UserPath(FLAGS_csv);
-  if (IsGiven("max_error") &&
-      !(absl::GetFlag(FLAGS_max_error) > 0 && absl::GetFlag(FLAGS_max_error) <= kLargestMaxError)) {
+  if (FLAGS_max_error.given() &&
+      !(FLAGS_max_error.value() > 0 && FLAGS_max_error.value() <= kLargestMaxError)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--max_error=", absl::GetFlag(FLAGS_max_error),
+        absl::StrCat("--max_error=", FLAGS_max_error.value(),
                      " is no share above 0; expected e.g. --max_error=0.1 for 10 %"));
   }
   ASSIGN_OR_RETURN(const CalibrationFiles named,
@@ -130,14 +134,14 @@ absl::StatusOr<int> ValidateTraces() {
   ASSIGN_OR_RETURN(options.intervals, FindIntervals(named, known, corrections, &calibration_notes));
   CalibrationRunOptions run_options;
   run_options.reader.input = UserInputOptions();
-  run_options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
+  run_options.allow_violations = FLAGS_allow_violations.value();
   ASSIGN_OR_RETURN(
       const std::vector<CalibrationRun> runs,
       ReadCalibrationRuns(files, traces, WithProgress(run_options, "reading", traces.size())));
   SimulationCheckReport steps;
-  if (absl::GetFlag(FLAGS_steps)) {
+  if (FLAGS_steps.value()) {
     const StepModel model{fabric, corrections, known.spreads(), options.intervals};
-    const StepScheduleOptions schedule{UserInputOptions(), absl::GetFlag(FLAGS_allow_violations)};
+    const StepScheduleOptions schedule{UserInputOptions(), FLAGS_allow_violations.value()};
     RETURN_IF_ERROR(ScheduleSteps(files, runs, model, schedule, &steps, &options.beside.emplace()));
   } else {
     steps.add_notes("with --nosteps, computing beside collectives is not seen");
@@ -167,18 +171,18 @@ absl::StatusOr<int> ValidateTraces() {
 }
 
 }  // namespace
-}  // namespace meridian
 
-int main(int argc, char** argv) {
-  return meridian::RunCommand(
-      {"astra_validate",
-       "Compares simulated communication with a run that the network was not calibrated with: "
-       "collective by collective, where several were under way at once, and step by step.",
-       {"astra_validate --traces=run/ --calibration=machine/",
-        "astra_validate --traces=run/ --network=network.yml --system=system.json "
-        "--corrections=corrections.json --calibration=calibration.json --csv=errors.csv --json",
-        "astra_validate --traces=run/ --calibration=machine/ --max_error=0.1"},
-       {"traces", "run_dir", "network", "system", "corrections", "calibration", "steps", "csv",
-        "max_error", "allow_violations"}},
-      argc, argv, meridian::ValidateTraces);
+Command AstraValidateCommand() {
+  return {"astra_validate",
+          "Compares simulated communication with a run that the network was not calibrated with: "
+          "collective by collective, where several were under way at once, and step by step.",
+          {"astra_validate --traces=run/ --calibration=machine/",
+           "astra_validate --traces=run/ --network=network.yml --system=system.json "
+           "--corrections=corrections.json --calibration=calibration.json --csv=errors.csv --json",
+           "astra_validate --traces=run/ --calibration=machine/ --max_error=0.1"},
+          {&FLAGS_traces, &FLAGS_run_dir, &FLAGS_network, &FLAGS_system, &FLAGS_corrections,
+           &FLAGS_calibration, &FLAGS_steps, &FLAGS_csv, &FLAGS_max_error, &FLAGS_allow_violations},
+          ValidateTraces};
 }
+
+}  // namespace meridian

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -13,6 +12,7 @@
 #include "chakra_export/xspace/chakra_export_report.pb.h"
 #include "chakra_export/xspace/xspace_exporter.h"
 #include "tools/command.h"
+#include "tools/commands.h"
 #include "tools/pipeline/output_files.h"
 #include "tools/profiles.h"
 #include "xla_profiler/base/errors.h"
@@ -20,36 +20,44 @@
 #include "xla_profiler/base/number_range.h"
 #include "xla_profiler/base/tables/text_table.h"
 
-ABSL_FLAG(std::string, traces, "",
-          "The profiles of one run, one per node, or one combined file: a comma list of files, "
-          "folders or globs.");
-ABSL_FLAG(std::string, output, "",
-          "Prefix of what is written: PREFIX.<rank>.et and PREFIX.comm_groups.json.");
-ABSL_FLAG(std::string, flavor, "simulation",
-          "simulation: what simulators run to the end; full: hosts and groups as nodes, too.");
-ABSL_FLAG(std::string, granularity, "kernel",
-          "kernel: every kernel is a node; hlo: kernels of one instruction are one; step: all "
-          "computation of a step between two communications is one.");
-ABSL_FLAG(std::string, intent, "profiled",
-          "profiled: what ran, with its times; post_transformed: the programs as they were "
-          "compiled, without times.");
-ABSL_FLAG(std::string, steps, "", "Only these steps, e.g. 3..5 (both included). Default: all.");
-ABSL_FLAG(std::string, ranks, "",
-          "The rank of each device, profile by profile, e.g. 0,1,2,3. Default: as the profiles "
-          "say.");
-ABSL_FLAG(bool, memory_nodes, false,
-          "Copies from and to the host's memory are MEM_LOAD and MEM_STORE nodes, not COMP; "
-          "ASTRA-sim needs a remote memory for them.");
-ABSL_FLAG(std::string, profile_start_ns, "",
-          "For profiles that do not say when they began: Unix time in ns, one for each of --traces "
-          "in their order, e.g. 1794701451406144825,... or nothing between two commas for one "
-          "that does.");
-ABSL_FLAG(
-    bool, allow_violations, false,
-    "Export even when the clocks disagree: collectives that end before they began elsewhere.");
-
 namespace meridian {
 namespace {
+
+Flag<std::string> FLAGS_traces(
+    "traces", "",
+    "The profiles of one run, one per node, or one combined file: a comma list of files, "
+    "folders or globs.");
+Flag<std::string> FLAGS_output(
+    "output", "", "Prefix of what is written: PREFIX.<rank>.et and PREFIX.comm_groups.json.");
+Flag<std::string> FLAGS_flavor(
+    "flavor", "simulation",
+    "simulation: what simulators run to the end; full: hosts and groups as nodes, too.");
+Flag<std::string> FLAGS_granularity(
+    "granularity", "kernel",
+    "kernel: every kernel is a node; hlo: kernels of one instruction are one; step: all "
+    "computation of a step between two communications is one.");
+Flag<std::string> FLAGS_intent(
+    "intent", "profiled",
+    "profiled: what ran, with its times; post_transformed: the programs as they were "
+    "compiled, without times.");
+Flag<std::string> FLAGS_steps("steps", "",
+                              "Only these steps, e.g. 3..5 (both included). Default: all.");
+Flag<std::string> FLAGS_ranks(
+    "ranks", "",
+    "The rank of each device, profile by profile, e.g. 0,1,2,3. Default: as the profiles "
+    "say.");
+Flag<bool> FLAGS_memory_nodes(
+    "memory_nodes", false,
+    "Copies from and to the host's memory are MEM_LOAD and MEM_STORE nodes, not COMP; "
+    "ASTRA-sim needs a remote memory for them.");
+Flag<std::string> FLAGS_profile_start_ns(
+    "profile_start_ns", "",
+    "For profiles that do not say when they began: Unix time in ns, one for each of --traces "
+    "in their order, e.g. 1794701451406144825,... or nothing between two commas for one "
+    "that does.");
+Flag<bool> FLAGS_allow_violations(
+    "allow_violations", false,
+    "Export even when the clocks disagree: collectives that end before they began elsewhere.");
 
 absl::StatusOr<std::optional<NumberRange>> ParseSteps(const std::string& text) {
   if (text.empty()) return std::nullopt;
@@ -99,7 +107,7 @@ absl::StatusOr<std::vector<std::optional<int64_t>>> ParseStarts(const std::strin
 absl::StatusOr<XSpaceExportOptions> ReadOptions() {
   XSpaceExportOptions options;
   options.reader.input = UserInputOptions();
-  ASSIGN_OR_RETURN(options.flavor, ParseEtFlavor(absl::GetFlag(FLAGS_flavor)));
+  ASSIGN_OR_RETURN(options.flavor, ParseEtFlavor(FLAGS_flavor.value()));
   ASSIGN_OR_RETURN(
       options.granularity,
       NamedValue<WorkGranularity>(FLAGS_granularity, {{"kernel", WorkGranularity::kKernel},
@@ -109,17 +117,17 @@ absl::StatusOr<XSpaceExportOptions> ReadOptions() {
       options.intent,
       NamedValue<EtIntent>(FLAGS_intent, {{"profiled", EtIntent::kProfiled},
                                           {"post_transformed", EtIntent::kPostTransformed}}));
-  ASSIGN_OR_RETURN(options.steps, ParseSteps(absl::GetFlag(FLAGS_steps)));
+  ASSIGN_OR_RETURN(options.steps, ParseSteps(FLAGS_steps.value()));
   if (options.intent == EtIntent::kPostTransformed &&
       (options.steps.has_value() || options.granularity != WorkGranularity::kKernel ||
-       absl::GetFlag(FLAGS_memory_nodes))) {
+       FLAGS_memory_nodes.value())) {
     return absl::InvalidArgumentError(
         "--steps, --granularity and --memory_nodes are about what ran; they mean nothing with "
         "--intent=post_transformed");
   }
-  ASSIGN_OR_RETURN(options.ranks.given_ranks, ParseRanks(absl::GetFlag(FLAGS_ranks)));
-  options.memory_nodes = absl::GetFlag(FLAGS_memory_nodes);
-  options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
+  ASSIGN_OR_RETURN(options.ranks.given_ranks, ParseRanks(FLAGS_ranks.value()));
+  options.memory_nodes = FLAGS_memory_nodes.value();
+  options.allow_violations = FLAGS_allow_violations.value();
   return options;
 }
 
@@ -129,7 +137,7 @@ absl::StatusOr<int> Export() {
                    RequiredPath(FLAGS_output, "prefix", "et/run for et/run.0.et, ..."));
   ASSIGN_OR_RETURN(XSpaceExportOptions options, ReadOptions());
   ASSIGN_OR_RETURN(options.profile_starts_ns,
-                   ParseStarts(absl::GetFlag(FLAGS_profile_start_ns), traces.size()));
+                   ParseStarts(FLAGS_profile_start_ns.value(), traces.size()));
   RETURN_IF_ERROR(
       CheckOutputPrefix("--output", output, {".et", ".et.gz", ".comm_groups.json"}, traces));
   ASSIGN_OR_RETURN(const ChakraExportReport report,
@@ -144,16 +152,17 @@ absl::StatusOr<int> Export() {
 }
 
 }  // namespace
-}  // namespace meridian
 
-int main(int argc, char** argv) {
-  return meridian::RunCommand(
-      {"chakra_export",
-       "Turns the profiles of a run (XSpace) into Chakra execution traces, one per rank: device "
-       "work, what it waited for, and collectives with their bytes and groups.",
-       {"chakra_export --traces=run/ --output=et/run",
-        "chakra_export --traces=combined.xplane.pb --output=et/run --steps=3..5 --json"},
-       {"traces", "run_dir", "output", "flavor", "granularity", "intent", "steps", "ranks",
-        "memory_nodes", "profile_start_ns", "allow_violations"}},
-      argc, argv, meridian::Export);
+Command ChakraExportCommand() {
+  return {"chakra_export",
+          "Turns the profiles of a run (XSpace) into Chakra execution traces, one per rank: device "
+          "work, what it waited for, and collectives with their bytes and groups.",
+          {"chakra_export --traces=run/ --output=et/run",
+           "chakra_export --traces=combined.xplane.pb --output=et/run --steps=3..5 --json"},
+          {&FLAGS_traces, &FLAGS_run_dir, &FLAGS_output, &FLAGS_flavor, &FLAGS_granularity,
+           &FLAGS_intent, &FLAGS_steps, &FLAGS_ranks, &FLAGS_memory_nodes, &FLAGS_profile_start_ns,
+           &FLAGS_allow_violations},
+          Export};
 }
+
+}  // namespace meridian

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -34,50 +33,60 @@
 #include "re2/re2.h"
 #include "third_party/chakra/et_def.pb.h"
 #include "tools/command.h"
+#include "tools/commands.h"
 #include "tools/pipeline/output_files.h"
 #include "xla_profiler/base/errors.h"
 #include "xla_profiler/base/files/byte_sink.h"
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/tables/text_table.h"
 
-ABSL_FLAG(std::string, et, "",
-          "The traces: the PREFIX of PREFIX.<rank>.et[.gz], or one file, plain or gzip.");
-ABSL_FLAG(std::string, comm_groups, "",
-          "JSON file with the ranks of process groups. Default: PREFIX.comm_groups.json, if there "
-          "is one.");
-ABSL_FLAG(bool, stats, false, "Print nodes, edges, bytes, critical length and overlap.");
-ABSL_FLAG(bool, check, false,
-          "Print what is wrong, also what ASTRA-sim would abort on; exit with 1 on errors.");
-ABSL_FLAG(std::string, ignore_rules, "", "Rules not to check, e.g. host_node,memory_node.");
-ABSL_FLAG(bool, to_json, false, "Write all nodes as one JSON document.");
-ABSL_FLAG(bool, dot, false, "Write the graph for Graphviz; a large one is cut to a neighbourhood.");
-ABSL_FLAG(std::string, center, "",
-          "With --dot: the node in the middle, as ID or RANK:ID. Default: the longest.");
-ABSL_FLAG(int64_t, max_nodes, 200, "With --dot: how many nodes to show at most.");
-ABSL_FLAG(bool, timeline, false,
-          "Write the nodes as a Chrome trace: as measured, or without start times as replayed.");
-ABSL_FLAG(
-    std::string, output, "",
-    "Where --to_json, --dot and --timeline write, gzip when it ends in .gz. Default: standard "
-    "output.");
-ABSL_FLAG(std::string, diff, "", "Other traces to compare with; exit with 1 if they differ.");
-ABSL_FLAG(std::string, filter, "",
-          "Prefix of new traces with the nodes that --types, --names and --ids choose; what waited "
-          "for another node waits for what that one waited for.");
-ABSL_FLAG(std::string, types, "",
-          "With --filter: types of nodes to keep, e.g. COMP_NODE,COMM_COLL_NODE.");
-ABSL_FLAG(std::string, names, "",
-          "With --filter: regular expression that the names of nodes to keep match somewhere.");
-ABSL_FLAG(std::string, ids, "", "With --filter: ids of nodes to keep, FIRST..LAST.");
-ABSL_FLAG(std::string, obfuscate, "",
-          "Prefix of new traces that simulate alike, without names, shapes and other texts.");
-ABSL_FLAG(
-    double, jitter, 0,
-    "With --obfuscate: change durations by up to this share, e.g. 0.05, and drop start times.");
-ABSL_FLAG(uint64_t, seed, 0, "With --jitter: another seed, other changes.");
-
 namespace meridian {
 namespace {
+
+Flag<std::string> FLAGS_et(
+    "et", "", "The traces: the PREFIX of PREFIX.<rank>.et[.gz], or one file, plain or gzip.");
+Flag<std::string> FLAGS_comm_groups(
+    "comm_groups", "",
+    "JSON file with the ranks of process groups. Default: PREFIX.comm_groups.json, if there "
+    "is one.");
+Flag<bool> FLAGS_stats("stats", false, "Print nodes, edges, bytes, critical length and overlap.");
+Flag<bool> FLAGS_check(
+    "check", false,
+    "Print what is wrong, also what ASTRA-sim would abort on; exit with 1 on errors.");
+Flag<std::string> FLAGS_ignore_rules("ignore_rules", "",
+                                     "Rules not to check, e.g. host_node,memory_node.");
+Flag<bool> FLAGS_to_json("to_json", false, "Write all nodes as one JSON document.");
+Flag<bool> FLAGS_dot("dot", false,
+                     "Write the graph for Graphviz; a large one is cut to a neighbourhood.");
+Flag<std::string> FLAGS_center(
+    "center", "", "With --dot: the node in the middle, as ID or RANK:ID. Default: the longest.");
+Flag<int64_t> FLAGS_max_nodes("max_nodes", 200, "With --dot: how many nodes to show at most.");
+Flag<bool> FLAGS_timeline(
+    "timeline", false,
+    "Write the nodes as a Chrome trace: as measured, or without start times as replayed.");
+Flag<std::string> FLAGS_output(
+    "output", "",
+    "Where --to_json, --dot and --timeline write, gzip when it ends in .gz. Default: standard "
+    "output.");
+Flag<std::string> FLAGS_diff("diff", "",
+                             "Other traces to compare with; exit with 1 if they differ.");
+Flag<std::string> FLAGS_filter(
+    "filter", "",
+    "Prefix of new traces with the nodes that --types, --names and --ids choose; what waited "
+    "for another node waits for what that one waited for.");
+Flag<std::string> FLAGS_types(
+    "types", "", "With --filter: types of nodes to keep, e.g. COMP_NODE,COMM_COLL_NODE.");
+Flag<std::string> FLAGS_names(
+    "names", "",
+    "With --filter: regular expression that the names of nodes to keep match somewhere.");
+Flag<std::string> FLAGS_ids("ids", "", "With --filter: ids of nodes to keep, FIRST..LAST.");
+Flag<std::string> FLAGS_obfuscate(
+    "obfuscate", "",
+    "Prefix of new traces that simulate alike, without names, shapes and other texts.");
+Flag<double> FLAGS_jitter(
+    "jitter", 0,
+    "With --obfuscate: change durations by up to this share, e.g. 0.05, and drop start times.");
+Flag<uint64_t> FLAGS_seed("seed", 0, "With --jitter: another seed, other changes.");
 
 using ::ChakraProtoMsg::Node;
 
@@ -139,8 +148,8 @@ absl::Status CheckPaths() {
     inputs.insert(inputs.end(), traces.begin(), traces.end());
   }
   RETURN_IF_ERROR(CheckOutputPaths(inputs, {UserPath(FLAGS_output)}));
-  RETURN_IF_ERROR(CheckPrefix("--filter", absl::GetFlag(FLAGS_filter), inputs));
-  return CheckPrefix("--obfuscate", absl::GetFlag(FLAGS_obfuscate), inputs);
+  RETURN_IF_ERROR(CheckPrefix("--filter", FLAGS_filter.value(), inputs));
+  return CheckPrefix("--obfuscate", FLAGS_obfuscate.value(), inputs);
 }
 
 absl::StatusOr<EtFiles> InputFiles() {
@@ -170,13 +179,13 @@ absl::StatusOr<ChakraReport> InspectWithProgress() {
   ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
   auto options = ReadingOptions<ChakraInspectOptions>();
   ASSIGN_OR_RETURN(options.groups, InputGroups(files));
-  ASSIGN_OR_RETURN(options.ignored_rules, ParseRules(absl::GetFlag(FLAGS_ignore_rules)));
+  ASSIGN_OR_RETURN(options.ignored_rules, ParseRules(FLAGS_ignore_rules.value()));
   return InspectChakra(FileSystem::Posix(), files, options);
 }
 
 absl::StatusOr<int> Inspect() {
-  const bool check = absl::GetFlag(FLAGS_check);
-  const bool stats = absl::GetFlag(FLAGS_stats) || !check;
+  const bool check = FLAGS_check.value();
+  const bool stats = FLAGS_stats.value() || !check;
   ASSIGN_OR_RETURN(const ChakraReport report, InspectWithProgress());
   for (const ChakraProblemReport& problem : report.problems()) {
     // Whoever asked for statistics cannot have any.
@@ -189,7 +198,7 @@ absl::StatusOr<int> Inspect() {
     text = ReportToJson(report);
   } else {
     if (stats) absl::StrAppend(&text, FormatChakraStats(report));
-    if (!absl::GetFlag(FLAGS_stats) || check) {
+    if (!FLAGS_stats.value() || check) {
       absl::StrAppend(&text, text.empty() ? "" : "\n", FormatChakraProblems(report));
     }
   }
@@ -206,14 +215,14 @@ absl::StatusOr<int> ToJson() {
 }
 
 absl::StatusOr<int> ToDot() {
-  const int64_t max_nodes = absl::GetFlag(FLAGS_max_nodes);
+  const int64_t max_nodes = FLAGS_max_nodes.value();
   if (max_nodes < 1) return absl::InvalidArgumentError("--max_nodes must be at least 1");
   ASSIGN_OR_RETURN(const ExecutionGraph graph, InputGraph());
   const CommunicationMatch match(graph);
   std::vector<NodeIndex> nodes;
   if (graph.node_count() > 0) {
     NodeIndex center = LongestNode(graph);
-    const std::string wanted = absl::GetFlag(FLAGS_center);
+    const std::string wanted = FLAGS_center.value();
     if (!wanted.empty()) {
       const absl::StatusOr<NodeIndex> found = FindGraphNode(graph, wanted);
       if (!found.ok()) return Annotate(found.status(), "--center");
@@ -239,8 +248,8 @@ absl::StatusOr<int> ToTimeline() {
   if (!times.has_value()) {
     const absl::StatusOr<GraphReplay> replay = ReplayAsSimulator(graph, CommunicationMatch(graph));
     if (!replay.ok()) {
-      return Annotate(replay.status(), absl::StrCat(absl::GetFlag(FLAGS_et),
-                                                    ": without start times it must be replayed"));
+      return Annotate(replay.status(),
+                      absl::StrCat(FLAGS_et.value(), ": without start times it must be replayed"));
     }
     times = ReplayedTimes(*replay);
   }
@@ -257,8 +266,8 @@ absl::StatusOr<ChakraDiffReport> DiffWithProgress() {
 
 absl::StatusOr<int> Diff() {
   ASSIGN_OR_RETURN(ChakraDiffReport report, DiffWithProgress());
-  report.set_first(absl::GetFlag(FLAGS_et));
-  report.set_second(absl::GetFlag(FLAGS_diff));
+  report.set_first(FLAGS_et.value());
+  report.set_second(FLAGS_diff.value());
   return PrintReport(report, FormatDiff, AreEqual(report) ? kExitDone : kExitCheckFailed);
 }
 
@@ -297,9 +306,9 @@ absl::StatusOr<IdRange> ParseIds(absl::string_view text) {
 
 absl::StatusOr<ChakraRewriteReport> FilterWithProgress() {
   ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
-  ASSIGN_OR_RETURN(const std::set<int> types, ParseTypes(absl::GetFlag(FLAGS_types)));
-  ASSIGN_OR_RETURN(const IdRange ids, ParseIds(absl::GetFlag(FLAGS_ids)));
-  const RE2 names(absl::GetFlag(FLAGS_names), RE2::Quiet);
+  ASSIGN_OR_RETURN(const std::set<int> types, ParseTypes(FLAGS_types.value()));
+  ASSIGN_OR_RETURN(const IdRange ids, ParseIds(FLAGS_ids.value()));
+  const RE2 names(FLAGS_names.value(), RE2::Quiet);
   if (!names.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--names: ", names.error()));
   }
@@ -323,7 +332,7 @@ std::string FormatFiles(const ChakraRewriteReport& report) {
 
 absl::StatusOr<int> Filter() {
   ASSIGN_OR_RETURN(ChakraRewriteReport report, FilterWithProgress());
-  report.set_output(absl::GetFlag(FLAGS_filter));
+  report.set_output(FLAGS_filter.value());
   std::string text = absl::StrCat(WithThousands(report.nodes()), " nodes kept, ",
                                   WithThousands(report.removed_nodes()), " removed\n");
   if (!report.empty_ranks().empty()) {
@@ -338,15 +347,15 @@ absl::StatusOr<int> Filter() {
 absl::StatusOr<ChakraRewriteReport> ObfuscateWithProgress() {
   ASSIGN_OR_RETURN(const EtFiles files, InputFiles());
   auto options = ReadingOptions<EtObfuscatorOptions>();
-  options.jitter = absl::GetFlag(FLAGS_jitter);
-  options.seed = absl::GetFlag(FLAGS_seed);
+  options.jitter = FLAGS_jitter.value();
+  options.seed = FLAGS_seed.value();
   ASSIGN_OR_RETURN(options.groups, InputGroups(files));
   return ObfuscateEtFiles(FileSystem::Posix(), files, options, UserPath(FLAGS_obfuscate));
 }
 
 absl::StatusOr<int> Obfuscate() {
   ASSIGN_OR_RETURN(ChakraRewriteReport report, ObfuscateWithProgress());
-  report.set_output(absl::GetFlag(FLAGS_obfuscate));
+  report.set_output(FLAGS_obfuscate.value());
   const std::string text = absl::StrCat(WithThousands(report.nodes()), " nodes written, ",
                                         WithThousands(report.removed_attributes()),
                                         " attributes left out\n", FormatFiles(report));
@@ -365,30 +374,30 @@ constexpr absl::string_view kInspectTask = "--stats or --check";
 
 // A flag that only some tasks look at.
 struct TaskFlag {
-  absl::string_view name;
+  const AnyFlag* flag;
   std::vector<absl::string_view> tasks;
 };
 
 // A flag that has no effect is a misunderstanding.
 absl::Status CheckFlagsOf(absl::string_view task) {
   const TaskFlag flags[] = {
-      {"comm_groups", {kInspectTask, "--dot", "--timeline", "--filter", "--obfuscate"}},
-      {"ignore_rules", {kInspectTask}},
-      {"center", {"--dot"}},
-      {"max_nodes", {"--dot"}},
-      {"output", {"--to_json", "--dot", "--timeline"}},
-      {"types", {"--filter"}},
-      {"names", {"--filter"}},
-      {"ids", {"--filter"}},
-      {"jitter", {"--obfuscate"}},
-      {"seed", {"--obfuscate"}},
+      {&FLAGS_comm_groups, {kInspectTask, "--dot", "--timeline", "--filter", "--obfuscate"}},
+      {&FLAGS_ignore_rules, {kInspectTask}},
+      {&FLAGS_center, {"--dot"}},
+      {&FLAGS_max_nodes, {"--dot"}},
+      {&FLAGS_output, {"--to_json", "--dot", "--timeline"}},
+      {&FLAGS_types, {"--filter"}},
+      {&FLAGS_names, {"--filter"}},
+      {&FLAGS_ids, {"--filter"}},
+      {&FLAGS_jitter, {"--obfuscate"}},
+      {&FLAGS_seed, {"--obfuscate"}},
   };
   for (const TaskFlag& flag : flags) {
-    if (!IsGiven(flag.name) || absl::c_linear_search(flag.tasks, task)) continue;
+    if (!flag.flag->given() || absl::c_linear_search(flag.tasks, task)) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("--", flag.name, " needs ", absl::StrJoin(flag.tasks, " or ")));
+        absl::StrCat("--", flag.flag->name(), " needs ", absl::StrJoin(flag.tasks, " or ")));
   }
-  if (IsGiven("seed") && !IsGiven("jitter")) {
+  if (FLAGS_seed.given() && !FLAGS_jitter.given()) {
     return absl::InvalidArgumentError("--seed needs --jitter");
   }
   return absl::OkStatus();
@@ -396,13 +405,13 @@ absl::Status CheckFlagsOf(absl::string_view task) {
 
 absl::StatusOr<int> RunTask() {
   const Task tasks[] = {
-      {"--to_json", absl::GetFlag(FLAGS_to_json), ToJson},
-      {"--dot", absl::GetFlag(FLAGS_dot), ToDot},
-      {"--timeline", absl::GetFlag(FLAGS_timeline), ToTimeline},
-      {"--diff", !absl::GetFlag(FLAGS_diff).empty(), Diff},
-      {"--filter", !absl::GetFlag(FLAGS_filter).empty(), Filter},
-      {"--obfuscate", !absl::GetFlag(FLAGS_obfuscate).empty(), Obfuscate},
-      {kInspectTask, absl::GetFlag(FLAGS_stats) || absl::GetFlag(FLAGS_check), Inspect},
+      {"--to_json", FLAGS_to_json.value(), ToJson},
+      {"--dot", FLAGS_dot.value(), ToDot},
+      {"--timeline", FLAGS_timeline.value(), ToTimeline},
+      {"--diff", !FLAGS_diff.value().empty(), Diff},
+      {"--filter", !FLAGS_filter.value().empty(), Filter},
+      {"--obfuscate", !FLAGS_obfuscate.value().empty(), Obfuscate},
+      {kInspectTask, FLAGS_stats.value() || FLAGS_check.value(), Inspect},
   };
   std::vector<absl::string_view> wanted;
   absl::StatusOr<int> (*run)() = Inspect;
@@ -421,21 +430,23 @@ absl::StatusOr<int> RunTask() {
 }
 
 }  // namespace
-}  // namespace meridian
 
-int main(int argc, char** argv) {
-  return meridian::RunCommand(
-      {"chakra_inspect",
-       "Shows what is in the Chakra traces of a workload and what is wrong with them, draws them, "
-       "compares them, and makes smaller or anonymous ones. Without a task: statistics and "
-       "problems.",
-       {"chakra_inspect --et=run/w", "chakra_inspect --et=run/w --check --json",
-        "chakra_inspect --et=run/w.3.et --dot --center=17 | dot -Tsvg > near17.svg",
-        "chakra_inspect --et=run/w --timeline --output=w.json.gz",
-        "chakra_inspect --et=run/w --filter=comm --types=COMM_COLL_NODE",
-        "chakra_inspect --et=run/w --obfuscate=public/w --jitter=0.05"},
-       {"et", "comm_groups", "stats", "check", "ignore_rules", "to_json", "dot", "center",
-        "max_nodes", "timeline", "output", "diff", "filter", "types", "names", "ids", "obfuscate",
-        "jitter", "seed"}},
-      argc, argv, meridian::RunTask);
+Command ChakraInspectCommand() {
+  return {
+      "chakra_inspect",
+      "Shows what is in the Chakra traces of a workload and what is wrong with them, draws them, "
+      "compares them, and makes smaller or anonymous ones. Without a task: statistics and "
+      "problems.",
+      {"chakra_inspect --et=run/w", "chakra_inspect --et=run/w --check --json",
+       "chakra_inspect --et=run/w.3.et --dot --center=17 | dot -Tsvg > near17.svg",
+       "chakra_inspect --et=run/w --timeline --output=w.json.gz",
+       "chakra_inspect --et=run/w --filter=comm --types=COMM_COLL_NODE",
+       "chakra_inspect --et=run/w --obfuscate=public/w --jitter=0.05"},
+      {&FLAGS_et, &FLAGS_comm_groups, &FLAGS_stats, &FLAGS_check, &FLAGS_ignore_rules,
+       &FLAGS_to_json, &FLAGS_dot, &FLAGS_center, &FLAGS_max_nodes, &FLAGS_timeline, &FLAGS_output,
+       &FLAGS_diff, &FLAGS_filter, &FLAGS_types, &FLAGS_names, &FLAGS_ids, &FLAGS_obfuscate,
+       &FLAGS_jitter, &FLAGS_seed},
+      RunTask};
 }
+
+}  // namespace meridian

@@ -3,12 +3,12 @@
 #include <string>
 #include <vector>
 
-#include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "chakra_export/et/et_files.h"
 #include "chakra_export/pytorch/link_report.pb.h"
 #include "chakra_export/pytorch/pytorch_workload.h"
 #include "tools/command.h"
+#include "tools/commands.h"
 #include "tools/pipeline/job_traces.h"
 #include "tools/pipeline/output_files.h"
 #include "tools/profiles.h"
@@ -17,21 +17,23 @@
 #include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/trace_kind/trace_kind.h"
 
-ABSL_FLAG(
-    std::string, host_traces, "",
-    "Execution traces of PyTorch, one per rank: a comma list of files, folders or globs, JSON "
-    "or gzip.");
-ABSL_FLAG(std::string, device_traces, "",
-          "Profiles (Kineto traces) of the same ranks in the same order.");
-ABSL_FLAG(std::string, output, "", "PREFIX of the new traces, PREFIX.<rank>.et.");
-ABSL_FLAG(std::string, flavor, "simulation",
-          "simulation: device work alone, as ASTRA-sim runs it; full: the host's operators, too.");
-ABSL_FLAG(std::string, linked_json, "",
-          "Also writes the joined host and device traces, to <this>.<rank>.json.");
-ABSL_FLAG(bool, allow_violations, false, "Convert traces whose clocks contradict each other, too.");
-
 namespace meridian {
 namespace {
+
+Flag<std::string> FLAGS_host_traces(
+    "host_traces", "",
+    "Execution traces of PyTorch, one per rank: a comma list of files, folders or globs, JSON "
+    "or gzip.");
+Flag<std::string> FLAGS_device_traces(
+    "device_traces", "", "Profiles (Kineto traces) of the same ranks in the same order.");
+Flag<std::string> FLAGS_output("output", "", "PREFIX of the new traces, PREFIX.<rank>.et.");
+Flag<std::string> FLAGS_flavor(
+    "flavor", "simulation",
+    "simulation: device work alone, as ASTRA-sim runs it; full: the host's operators, too.");
+Flag<std::string> FLAGS_linked_json(
+    "linked_json", "", "Also writes the joined host and device traces, to <this>.<rank>.json.");
+Flag<bool> FLAGS_allow_violations("allow_violations", false,
+                                  "Convert traces whose clocks contradict each other, too.");
 
 // Neither the traces nor their joined text take the place of what is read.
 absl::Status CheckOutputs(const std::string& output, const std::string& linked_json,
@@ -46,23 +48,23 @@ absl::Status CheckOutputs(const std::string& output, const std::string& linked_j
 absl::StatusOr<int> Link() {
   PytorchWorkloadOptions options;
   options.input = UserInputOptions();
-  ASSIGN_OR_RETURN(options.flavor, ParseEtFlavor(absl::GetFlag(FLAGS_flavor)));
-  options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
+  ASSIGN_OR_RETURN(options.flavor, ParseEtFlavor(FLAGS_flavor.value()));
+  options.allow_violations = FLAGS_allow_violations.value();
   options.linked_json_prefix = UserPath(FLAGS_linked_json);
   ASSIGN_OR_RETURN(const std::string output,
                    RequiredPath(FLAGS_output, "prefix", "run/w for run/w.0.et"));
   std::vector<std::string> host_traces, device_traces;
-  if (IsGiven("run_dir")) {
-    if (IsGiven("host_traces") || IsGiven("device_traces")) {
+  if (FLAGS_run_dir.given()) {
+    if (FLAGS_host_traces.given() || FLAGS_device_traces.given()) {
       return absl::InvalidArgumentError(
           "give either --run_dir or --host_traces and --device_traces: both name the traces");
     }
     ASSIGN_OR_RETURN(JobTraces traces, FindJobTraces(FileSystem::Posix(), UserPath(FLAGS_run_dir)));
     if (traces.host_traces.empty() || traces.host_traces.size() != traces.device_traces.size()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--run_dir=", absl::GetFlag(FLAGS_run_dir), " holds ", traces.host_traces.size(),
-          " execution traces of PyTorch and ", traces.device_traces.size(),
-          " Kineto traces; expected one of each for every rank"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("--run_dir=", FLAGS_run_dir.value(), " holds ", traces.host_traces.size(),
+                       " execution traces of PyTorch and ", traces.device_traces.size(),
+                       " Kineto traces; expected one of each for every rank"));
     }
     host_traces = std::move(traces.host_traces);
     device_traces = std::move(traces.device_traces);
@@ -80,18 +82,19 @@ absl::StatusOr<int> Link() {
 }
 
 }  // namespace
-}  // namespace meridian
 
-int main(int argc, char** argv) {
-  return meridian::RunCommand(
-      {"chakra_link",
-       "Makes Chakra traces of PyTorch runs: joins each rank's execution trace with its profile, "
-       "finds what every kernel waited for, and matches communication across ranks.",
-       {"chakra_link --run_dir=run/ --output=w",
-        "chakra_link --host_traces='et_*.json.gz' --device_traces='kineto_*.json.gz' --output=w",
-        "chakra_link --host_traces=et_0.json --device_traces=kineto_0.json --output=w "
-        "--flavor=full --linked_json=w"},
-       {"host_traces", "device_traces", "run_dir", "output", "flavor", "linked_json",
-        "allow_violations"}},
-      argc, argv, meridian::Link);
+Command ChakraLinkCommand() {
+  return {
+      "chakra_link",
+      "Makes Chakra traces of PyTorch runs: joins each rank's execution trace with its profile, "
+      "finds what every kernel waited for, and matches communication across ranks.",
+      {"chakra_link --run_dir=run/ --output=w",
+       "chakra_link --host_traces='et_*.json.gz' --device_traces='kineto_*.json.gz' --output=w",
+       "chakra_link --host_traces=et_0.json --device_traces=kineto_0.json --output=w "
+       "--flavor=full --linked_json=w"},
+      {&FLAGS_host_traces, &FLAGS_device_traces, &FLAGS_run_dir, &FLAGS_output, &FLAGS_flavor,
+       &FLAGS_linked_json, &FLAGS_allow_violations},
+      Link};
 }
+
+}  // namespace meridian

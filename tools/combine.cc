@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -25,6 +24,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "tools/command.h"
+#include "tools/commands.h"
 #include "tools/pipeline/combine_run.h"
 #include "tools/pipeline/findings.h"
 #include "tools/pipeline/job_traces.h"
@@ -42,75 +42,88 @@
 #include "xla_profiler/base/files/input_paths.h"
 #include "xla_profiler/base/tables/text_table.h"
 
-ABSL_FLAG(std::string, traces, "",
-          "The profiles of one run, one per node: a comma list of files, folders or globs.");
-ABSL_FLAG(std::string, snapshots, "",
-          "Snapshot pairs, one file per trace in the order of the traces. Default: the profiles' "
-          "planes /host:snapshots, where they have one.");
-ABSL_FLAG(std::string, offsets, "", "Offsets of the nodes' clocks from the reference: JSONL.");
-ABSL_FLAG(std::string, probes, "",
-          "Probe windows or raw two-way probes: a comma list of JSONL files, folders or globs.");
-ABSL_FLAG(
-    std::string, method, "auto",
+namespace meridian {
+namespace {
+
+Flag<std::string> FLAGS_traces(
+    "traces", "",
+    "The profiles of one run, one per node: a comma list of files, folders or globs.");
+Flag<std::string> FLAGS_snapshots(
+    "snapshots", "",
+    "Snapshot pairs, one file per trace in the order of the traces. Default: the profiles' "
+    "planes /host:snapshots, where they have one.");
+Flag<std::string> FLAGS_offsets("offsets", "",
+                                "Offsets of the nodes' clocks from the reference: JSONL.");
+Flag<std::string> FLAGS_probes(
+    "probes", "",
+    "Probe windows or raw two-way probes: a comma list of JSONL files, folders or globs.");
+Flag<std::string> FLAGS_method(
+    "method", "auto",
     "How clocks are found: offsets, probes, collectives, none, or auto: offsets if given, else "
     "probes, else the clocks as they are if no collective violates happens-before, else "
     "collectives.");
-ABSL_FLAG(std::optional<int64_t>, reference_node, std::nullopt,
-          "The node whose clock is the common one. Default: the one that the offsets are relative "
-          "to, else the lowest.");
-ABSL_FLAG(std::string, node_ids, "",
-          "Node ids, one per trace. Default: the snapshot pairs' header, else the last integer in "
-          "the file's name, else the position.");
-ABSL_FLAG(
-    std::string, profile_start_ns, "",
+Flag<std::optional<int64_t>> FLAGS_reference_node(
+    "reference_node", std::nullopt,
+    "The node whose clock is the common one. Default: the one that the offsets are relative "
+    "to, else the lowest.");
+Flag<std::string> FLAGS_node_ids(
+    "node_ids", "",
+    "Node ids, one per trace. Default: the snapshot pairs' header, else the last integer in "
+    "the file's name, else the position.");
+Flag<std::string> FLAGS_profile_start_ns(
+    "profile_start_ns", "",
     "When profiles began that do not say it (Unix time): one per trace, empty for the others, "
     "e.g. ,,1794701451406144825.");
-ABSL_FLAG(std::string, ranks, "",
-          "Ranks, one per device, trace by trace. Default: what the profiles say.");
-ABSL_FLAG(double, max_drift_ppm, 100, "How fast two clocks may drift apart.");
-ABSL_FLAG(int64_t, min_transfer_ns, 0,
-          "How long a collective takes at least after the last member started it.");
-ABSL_FLAG(
-    bool, end_agreement, true,
+Flag<std::string> FLAGS_ranks(
+    "ranks", "", "Ranks, one per device, trace by trace. Default: what the profiles say.");
+Flag<double> FLAGS_max_drift_ppm("max_drift_ppm", 100, "How fast two clocks may drift apart.");
+Flag<int64_t> FLAGS_min_transfer_ns(
+    "min_transfer_ns", 0, "How long a collective takes at least after the last member started it.");
+Flag<bool> FLAGS_end_agreement(
+    "end_agreement", true,
     "Assume that the members of a collective end together, within four times what that varies; "
     "it narrows uncertainties where only long collectives tie nodes together.");
-ABSL_FLAG(std::string, offset_slope, "interpolate",
-          "Between offsets: interpolate, or drift_ppm (each sample's own slope).");
-ABSL_FLAG(int64_t, max_extrapolation_ms, 60000,
-          "Events farther than this outside the snapshot pairs or offsets are an error.");
-ABSL_FLAG(std::string, plane_naming, "viewer",
-          "viewer: /device:GPU:<n> numbered through and one /host:CPU. node_prefix: "
-          "/node:<id>/... for every plane.");
-ABSL_FLAG(std::string, output, "", "Where the combined profile goes; gzip when it ends in .gz.");
-ABSL_FLAG(
-    std::string, output_dir, "",
+Flag<std::string> FLAGS_offset_slope(
+    "offset_slope", "interpolate",
+    "Between offsets: interpolate, or drift_ppm (each sample's own slope).");
+Flag<int64_t> FLAGS_max_extrapolation_ms(
+    "max_extrapolation_ms", 60000,
+    "Events farther than this outside the snapshot pairs or offsets are an error.");
+Flag<std::string> FLAGS_plane_naming(
+    "plane_naming", "viewer",
+    "viewer: /device:GPU:<n> numbered through and one /host:CPU. node_prefix: "
+    "/node:<id>/... for every plane.");
+Flag<std::string> FLAGS_output("output", "",
+                               "Where the combined profile goes; gzip when it ends in .gz.");
+Flag<std::string> FLAGS_output_dir(
+    "output_dir", "",
     "A folder for all that is made: without other outputs the whole chain is run, and "
     "report.html is the answer. Aligned profiles go to plugins/profile/<run>/, one per node; with "
     "--output, --trace_json, --perfetto or --report these alone.");
-ABSL_FLAG(
-    std::string, sweep, "",
+Flag<std::string> FLAGS_sweep(
+    "sweep", "",
     "Profiles of a sweep of sizes on the same machine, to calibrate the network with: a comma "
     "list of files, folders or globs. Default: the run's own collectives.");
-ABSL_FLAG(bool, force, false,
-          "Run all stages of the chain again, also those whose inputs did not change.");
-ABSL_FLAG(std::string, trace_json, "",
-          "Writes the combined profile as Chrome trace JSON; gzip when it ends in .gz.");
-ABSL_FLAG(std::string, perfetto, "",
-          "Writes the combined profile in Perfetto's format; gzip when it ends in .gz.");
-ABSL_FLAG(std::string, report, "", "Also writes a page (HTML) about what was done.");
-ABSL_FLAG(std::string, report_json, "", "Also writes what --json prints to this file.");
-ABSL_FLAG(
-    std::string, stages, "",
+Flag<bool> FLAGS_force(
+    "force", false, "Run all stages of the chain again, also those whose inputs did not change.");
+Flag<std::string> FLAGS_trace_json(
+    "trace_json", "",
+    "Writes the combined profile as Chrome trace JSON; gzip when it ends in .gz.");
+Flag<std::string> FLAGS_perfetto(
+    "perfetto", "", "Writes the combined profile in Perfetto's format; gzip when it ends in .gz.");
+Flag<std::string> FLAGS_report("report", "", "Also writes a page (HTML) about what was done.");
+Flag<std::string> FLAGS_report_json("report_json", "",
+                                    "Also writes what --json prints to this file.");
+Flag<std::string> FLAGS_stages(
+    "stages", "",
     "Run only some stages, a comma list. Of the whole chain: align (clocks, combined profile; "
     "always), chakra (execution traces), path (critical path, blame, what-if), simulate "
     "(calibration, simulated against measured), report. With single outputs: align, combine "
     "(--output, --output_dir), export (--trace_json, --perfetto), report (--report, "
     "--report_json). Default: all.");
-ABSL_FLAG(bool, validate, false,
-          "Read the written files back and exit with 1 when a collective violates happens-before.");
-
-namespace meridian {
-namespace {
+Flag<bool> FLAGS_validate(
+    "validate", false,
+    "Read the written files back and exit with 1 when a collective violates happens-before.");
 
 absl::StatusOr<std::vector<int64_t>> ParseNumbers(absl::string_view flag, const std::string& text) {
   std::vector<int64_t> numbers;
@@ -140,29 +153,29 @@ absl::StatusOr<std::vector<std::optional<int64_t>>> ParseStarts(const std::strin
 }
 
 absl::StatusOr<RunFiles> FindFiles() {
-  const std::string run_dir = absl::GetFlag(FLAGS_run_dir);
-  if (run_dir.empty() == absl::GetFlag(FLAGS_traces).empty()) {
+  const std::string run_dir = FLAGS_run_dir.value();
+  if (run_dir.empty() == FLAGS_traces.value().empty()) {
     return absl::InvalidArgumentError(
         "give either --run_dir or --traces, e.g. --traces='rank*.xplane.pb'");
   }
   RunFiles files;
   RunFilesOptions options;
-  options.find_snapshots = absl::GetFlag(FLAGS_snapshots).empty();
-  options.find_offsets = absl::GetFlag(FLAGS_offsets).empty();
-  options.find_probes = absl::GetFlag(FLAGS_probes).empty();
+  options.find_snapshots = FLAGS_snapshots.value().empty();
+  options.find_offsets = FLAGS_offsets.value().empty();
+  options.find_probes = FLAGS_probes.value().empty();
   if (!run_dir.empty()) {
     ASSIGN_OR_RETURN(files, FindRunFiles(FileSystem::Posix(), UserPath(run_dir), options));
   } else {
     ASSIGN_OR_RETURN(files.traces, UserProfiles(FLAGS_traces, "run/"));
   }
   // What is named wins over what was found.
-  if (!absl::GetFlag(FLAGS_snapshots).empty()) {
+  if (!FLAGS_snapshots.value().empty()) {
     ASSIGN_OR_RETURN(files.snapshots, UserFiles(FLAGS_snapshots, {}, "run/"));
   }
-  if (!absl::GetFlag(FLAGS_offsets).empty()) {
+  if (!FLAGS_offsets.value().empty()) {
     files.offsets = UserPath(FLAGS_offsets);
   }
-  if (!absl::GetFlag(FLAGS_probes).empty()) {
+  if (!FLAGS_probes.value().empty()) {
     ASSIGN_OR_RETURN(files.probes, UserFiles(FLAGS_probes, {".jsonl", ".jsonl.gz"}, "run/"));
   }
   return files;
@@ -170,11 +183,11 @@ absl::StatusOr<RunFiles> FindFiles() {
 
 absl::StatusOr<AlignmentOptions> AlignmentFlags() {
   AlignmentOptions options;
-  ASSIGN_OR_RETURN(options.method, ParseAlignmentMethod(absl::GetFlag(FLAGS_method)));
-  ASSIGN_OR_RETURN(options.slope, OffsetSamples::ParseSlope(absl::GetFlag(FLAGS_offset_slope)));
-  options.max_drift_ppm = absl::GetFlag(FLAGS_max_drift_ppm);
+  ASSIGN_OR_RETURN(options.method, ParseAlignmentMethod(FLAGS_method.value()));
+  ASSIGN_OR_RETURN(options.slope, OffsetSamples::ParseSlope(FLAGS_offset_slope.value()));
+  options.max_drift_ppm = FLAGS_max_drift_ppm.value();
   ASSIGN_OR_RETURN(options.min_transfer_ps, ScaledValue(FLAGS_min_transfer_ns, 1000));
-  options.end_agreement = absl::GetFlag(FLAGS_end_agreement);
+  options.end_agreement = FLAGS_end_agreement.value();
   return options;
 }
 
@@ -219,21 +232,21 @@ absl::StatusOr<CombineRequest> RequestFlags() {
   CombineRequest request;
   ASSIGN_OR_RETURN(request.files, FindFiles());
   request.input = UserInputOptions();
-  ASSIGN_OR_RETURN(request.node_ids, ParseNumbers("node_ids", absl::GetFlag(FLAGS_node_ids)));
-  ASSIGN_OR_RETURN(request.profile_start_ns, ParseStarts(absl::GetFlag(FLAGS_profile_start_ns)));
-  ASSIGN_OR_RETURN(request.ranks, ParseNumbers("ranks", absl::GetFlag(FLAGS_ranks)));
+  ASSIGN_OR_RETURN(request.node_ids, ParseNumbers("node_ids", FLAGS_node_ids.value()));
+  ASSIGN_OR_RETURN(request.profile_start_ns, ParseStarts(FLAGS_profile_start_ns.value()));
+  ASSIGN_OR_RETURN(request.ranks, ParseNumbers("ranks", FLAGS_ranks.value()));
   ASSIGN_OR_RETURN(request.alignment, AlignmentFlags());
   ASSIGN_OR_RETURN(
       request.naming,
       NamedValue<PlaneNaming>(FLAGS_plane_naming, {{"viewer", PlaneNaming::kViewer},
                                                    {"node_prefix", PlaneNaming::kNodePrefix}}));
-  request.reference_node = absl::GetFlag(FLAGS_reference_node);
+  request.reference_node = FLAGS_reference_node.value();
   ASSIGN_OR_RETURN(request.max_extrapolation_ns, ScaledValue(FLAGS_max_extrapolation_ms, 1000000));
   request.output = UserPath(FLAGS_output);
   request.output_dir = UserPath(FLAGS_output_dir);
   request.trace_json = UserPath(FLAGS_trace_json);
   request.perfetto = UserPath(FLAGS_perfetto);
-  request.validate = absl::GetFlag(FLAGS_validate);
+  request.validate = FLAGS_validate.value();
   return request;
 }
 
@@ -242,7 +255,7 @@ absl::StatusOr<Job> ReadFlags() {
   ASSIGN_OR_RETURN(job.request, RequestFlags());
   job.html = UserPath(FLAGS_report);
   job.json = UserPath(FLAGS_report_json);
-  RETURN_IF_ERROR(SelectStages(absl::GetFlag(FLAGS_stages), &job));
+  RETURN_IF_ERROR(SelectStages(FLAGS_stages.value(), &job));
   job.request.other_outputs = {job.html, job.json};
   return job;
 }
@@ -252,9 +265,10 @@ constexpr char kExampleRun[] = "examples/one_machine/tp_cuda4_skewed";
 constexpr char kExampleSweep[] = "examples/one_machine/sweep_cuda4";
 
 // Returns the folder of an example. It lies beside the program as Bazel runs it, or in
-// ../share/meridian as it is installed. `program` is argv[0], which need not tell where the program is.
-absl::StatusOr<std::string> FindBundledExample(const std::string& program,
-                                               const std::string& example) {
+// ../share/meridian as it is installed.
+absl::StatusOr<std::string> FindBundledExample(const std::string& example) {
+  // As it was called, which need not tell where the program is.
+  const std::string& program = ThisCall().program;
   std::error_code error;
   const std::string folder =
       std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
@@ -276,11 +290,11 @@ absl::StatusOr<std::string> FindBundledExample(const std::string& program,
 }
 
 // What is shown to whoever gives no flags.
-absl::StatusOr<ChainRequest> ExampleChain(const std::string& program) {
+absl::StatusOr<ChainRequest> ExampleChain() {
   FileSystem& files = FileSystem::Posix();
   ChainRequest request;
-  ASSIGN_OR_RETURN(const std::string example, FindBundledExample(program, kExampleRun));
-  ASSIGN_OR_RETURN(const std::string sweep, FindBundledExample(program, kExampleSweep));
+  ASSIGN_OR_RETURN(const std::string example, FindBundledExample(kExampleRun));
+  ASSIGN_OR_RETURN(const std::string sweep, FindBundledExample(kExampleSweep));
   ASSIGN_OR_RETURN(request.combine.files, FindRunFiles(files, example));
   ASSIGN_OR_RETURN(const RunFiles sweep_files, FindRunFiles(files, sweep));
   request.sweep = sweep_files.traces;
@@ -293,8 +307,8 @@ absl::StatusOr<ChainRequest> ExampleChain(const std::string& program) {
 
 // True when the outputs are left to the chain.
 bool WantsChain() {
-  return IsGiven("output_dir") && !IsGiven("output") && !IsGiven("trace_json") &&
-         !IsGiven("perfetto") && !IsGiven("report") && !IsGiven("report_json");
+  return FLAGS_output_dir.given() && !FLAGS_output.given() && !FLAGS_trace_json.given() &&
+         !FLAGS_perfetto.given() && !FLAGS_report.given() && !FLAGS_report_json.given();
 }
 
 // All flags that change what stages make, as text.
@@ -302,12 +316,11 @@ std::string OptionsText() {
   std::string text;
   for (const auto& flag : {&FLAGS_method, &FLAGS_offset_slope, &FLAGS_node_ids,
                            &FLAGS_profile_start_ns, &FLAGS_ranks, &FLAGS_plane_naming}) {
-    absl::StrAppend(&text, absl::GetFlag(*flag), ";");
+    absl::StrAppend(&text, flag->value(), ";");
   }
-  return absl::StrCat(text, absl::GetFlag(FLAGS_max_drift_ppm), ";",
-                      absl::GetFlag(FLAGS_min_transfer_ns), ";", absl::GetFlag(FLAGS_end_agreement),
-                      ";", absl::GetFlag(FLAGS_max_extrapolation_ms), ";",
-                      absl::GetFlag(FLAGS_reference_node).value_or(-1));
+  return absl::StrCat(text, FLAGS_max_drift_ppm.value(), ";", FLAGS_min_transfer_ns.value(), ";",
+                      FLAGS_end_agreement.value(), ";", FLAGS_max_extrapolation_ms.value(), ";",
+                      FLAGS_reference_node.value().value_or(-1));
 }
 
 absl::StatusOr<ChainRequest> ChainFlags() {
@@ -318,13 +331,12 @@ absl::StatusOr<ChainRequest> ChainFlags() {
   request.combine.output_dir.clear();
   request.options = OptionsText();
   request.command =
-      absl::StrCat("combine ", IsGiven("run_dir") ? "--run_dir=" : "--traces=",
-                   IsGiven("run_dir") ? absl::GetFlag(FLAGS_run_dir) : absl::GetFlag(FLAGS_traces),
-                   IsGiven("sweep") ? " --sweep=" : "", absl::GetFlag(FLAGS_sweep),
-                   " --output_dir=", absl::GetFlag(FLAGS_output_dir));
-  request.force = absl::GetFlag(FLAGS_force);
-  for (absl::string_view stage :
-       absl::StrSplit(absl::GetFlag(FLAGS_stages), ',', absl::SkipEmpty())) {
+      absl::StrCat("combine ", FLAGS_run_dir.given() ? "--run_dir=" : "--traces=",
+                   FLAGS_run_dir.given() ? FLAGS_run_dir.value() : FLAGS_traces.value(),
+                   FLAGS_sweep.given() ? " --sweep=" : "", FLAGS_sweep.value(),
+                   " --output_dir=", FLAGS_output_dir.value());
+  request.force = FLAGS_force.value();
+  for (absl::string_view stage : absl::StrSplit(FLAGS_stages.value(), ',', absl::SkipEmpty())) {
     const std::vector<std::string>& known = ChainStages();
     if (std::find(known.begin(), known.end(), stage) == known.end()) {
       return absl::InvalidArgumentError(
@@ -332,16 +344,15 @@ absl::StatusOr<ChainRequest> ChainFlags() {
     }
     request.stages.insert(std::string(stage));
   }
-  if (IsGiven("run_dir")) {
+  if (FLAGS_run_dir.given()) {
     const absl::StatusOr<JobTraces> traces = FindJobTraces(files, UserPath(FLAGS_run_dir));
     if (traces.ok()) request.host_traces = traces->host_traces;
     if (request.combine.files.name.empty()) {
-      request.combine.files.name = absl::GetFlag(FLAGS_run_dir);
+      request.combine.files.name = FLAGS_run_dir.value();
     }
   }
-  if (!IsGiven("sweep")) return request;
-  for (absl::string_view item :
-       absl::StrSplit(absl::GetFlag(FLAGS_sweep), ',', absl::SkipEmpty())) {
+  if (!FLAGS_sweep.given()) return request;
+  for (absl::string_view item : absl::StrSplit(FLAGS_sweep.value(), ',', absl::SkipEmpty())) {
     const std::string path = UserPath(std::string(item));
     const absl::StatusOr<FileKind> kind = files.Kind(path);
     if (kind.ok() && *kind == FileKind::kDirectory) {
@@ -472,8 +483,9 @@ absl::Status WriteReport(absl::string_view kind, const std::string& path,
 }
 
 // Without flags, but for --json.
-bool WantsExample(int argc, char** argv) {
-  return argc == 1 || (argc == 2 && absl::string_view(argv[1]) == "--json");
+bool WantsExample() {
+  const std::vector<std::string>& arguments = ThisCall().arguments;
+  return arguments.empty() || (arguments.size() == 1 && arguments[0] == "--json");
 }
 
 // Keeps two commands from writing into one folder at once, for as long as the process lives. Leaves no
@@ -546,20 +558,20 @@ absl::StatusOr<int> CombineWhole(const ChainRequest& given) {
   ASSIGN_OR_RETURN(const ChainResult result, RunChain(*files, request));
   RETURN_IF_ERROR(Print(JsonWanted() ? ReportToJson(result.combined) : FormatChain(result)));
   const bool violated =
-      absl::GetFlag(FLAGS_validate) && result.combined.happens_before().violations_after() > 0;
+      FLAGS_validate.value() && result.combined.happens_before().violations_after() > 0;
   return violated ? kExitCheckFailed : kExitDone;
 }
 
-absl::StatusOr<int> Combine(bool example, const std::string& program) {
-  if (example) {
-    ASSIGN_OR_RETURN(const ChainRequest request, ExampleChain(program));
+absl::StatusOr<int> Combine() {
+  if (WantsExample()) {
+    ASSIGN_OR_RETURN(const ChainRequest request, ExampleChain());
     return CombineWhole(request);
   }
   if (WantsChain()) {
     ASSIGN_OR_RETURN(const ChainRequest request, ChainFlags());
     return CombineWhole(request);
   }
-  if (IsGiven("sweep") || IsGiven("force")) {
+  if (FLAGS_sweep.given() || FLAGS_force.given()) {
     return absl::InvalidArgumentError(
         "--sweep and --force are for the whole chain: give --output_dir, and no other outputs");
   }
@@ -581,29 +593,30 @@ absl::StatusOr<int> Combine(bool example, const std::string& program) {
 }
 
 }  // namespace
-}  // namespace meridian
 
-int main(int argc, char** argv) {
-  return meridian::RunCommand(
-      {"combine",
-       "From the profiles of a run to one report: puts them on one clock and states how far it may "
-       "be "
-       "off, checks happens-before, writes files for viewers and simulators, finds who waits for "
-       "whom, "
-       "calibrates and simulates. Without flags it does so with a bundled example, into "
-       "./meridian_out.",
-       {"combine --run_dir=logs/ --output_dir=out/",
-        "combine --run_dir=logs/ --sweep=sweep/ --output_dir=out/",
-        "combine --run_dir=logs/ --output=combined.xplane.pb --validate",
-        "combine --traces='rank*.xplane.pb' --method=collectives --output=combined.xplane.pb"},
-       {"run_dir",        "traces",        "snapshots",
-        "offsets",        "probes",        "method",
-        "reference_node", "node_ids",      "profile_start_ns",
-        "ranks",          "max_drift_ppm", "min_transfer_ns",
-        "end_agreement",  "offset_slope",  "max_extrapolation_ms",
-        "plane_naming",   "output",        "output_dir",
-        "trace_json",     "perfetto",      "report",
-        "report_json",    "stages",        "validate",
-        "sweep",          "force"}},
-      argc, argv, [&] { return meridian::Combine(meridian::WantsExample(argc, argv), argv[0]); });
+Command CombineCommand() {
+  return {
+      "combine",
+      "From the profiles of a run to one report: puts them on one clock and states how far it may "
+      "be "
+      "off, checks happens-before, writes files for viewers and simulators, finds who waits for "
+      "whom, "
+      "calibrates and simulates. Without flags it does so with a bundled example, into "
+      "./meridian_out.",
+      {"combine --run_dir=logs/ --output_dir=out/",
+       "combine --run_dir=logs/ --sweep=sweep/ --output_dir=out/",
+       "combine --run_dir=logs/ --output=combined.xplane.pb --validate",
+       "combine --traces='rank*.xplane.pb' --method=collectives --output=combined.xplane.pb"},
+      {&FLAGS_run_dir,        &FLAGS_traces,        &FLAGS_snapshots,
+       &FLAGS_offsets,        &FLAGS_probes,        &FLAGS_method,
+       &FLAGS_reference_node, &FLAGS_node_ids,      &FLAGS_profile_start_ns,
+       &FLAGS_ranks,          &FLAGS_max_drift_ppm, &FLAGS_min_transfer_ns,
+       &FLAGS_end_agreement,  &FLAGS_offset_slope,  &FLAGS_max_extrapolation_ms,
+       &FLAGS_plane_naming,   &FLAGS_output,        &FLAGS_output_dir,
+       &FLAGS_trace_json,     &FLAGS_perfetto,      &FLAGS_report,
+       &FLAGS_report_json,    &FLAGS_stages,        &FLAGS_validate,
+       &FLAGS_sweep,          &FLAGS_force},
+      Combine};
 }
+
+}  // namespace meridian

@@ -10,7 +10,6 @@
 #include <new>
 #include <set>
 
-#include "absl/flags/reflection.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "xla_profiler/base/files/file_system.h"
@@ -18,25 +17,91 @@
 #include "xla_profiler/base/files/unfinished_files.h"
 #include "xla_profiler/base/tables/text_table.h"
 
-ABSL_FLAG(bool, json, false, "Print one JSON object on standard output instead of text.");
-
 namespace meridian {
 namespace {
 
-absl::StatusOr<int> ParseAndRun(const CommandSpec& spec, const std::vector<std::string>& argv,
-                                const std::function<absl::StatusOr<int>()>& body) {
-  ASSIGN_OR_RETURN(const ParsedCommandLine parsed, ParseCommandLine(spec, argv));
-  if (parsed.help) {
-    RETURN_IF_ERROR(Print(HelpText(spec)));
+Flag<bool> FLAGS_json("json", false, "Print one JSON object on standard output instead of text.");
+
+constexpr absl::string_view kVersion = "0.9.0";
+
+// The program that holds all commands; messages name the command alone.
+constexpr absl::string_view kProgram = "meridian";
+
+CommandCall& MutableCall() {
+  static auto* const call = new CommandCall;
+  return *call;
+}
+
+absl::StatusOr<int> ShowHelp(const Command& command, const std::string& prefix) {
+  RETURN_IF_ERROR(Print(HelpText(command, prefix)));
+  return kExitDone;
+}
+
+// A command that RunCommand was asked to run, or a part of it.
+class Run {
+ public:
+  Run(const Command& command, std::vector<std::string> arguments, std::string program,
+      absl::string_view build)
+      : command_(command),
+        arguments_(std::move(arguments)),
+        program_(std::move(program)),
+        build_(build) {}
+
+  // The name for messages.
+  const std::string& name() const { return name_; }
+
+  absl::StatusOr<int> Execute() { return Execute(command_, ""); }
+
+ private:
+  // `prefix` is what stands before the command's name.
+  absl::StatusOr<int> Execute(const Command& command, const std::string& prefix) {
+    name_ = name_.empty() || command_.name == kProgram ? command.name
+                                                       : absl::StrCat(name_, " ", command.name);
+    if (command.commands.empty()) return ParseAndRun(command, prefix);
+    if (arguments_.empty()) {
+      std::fputs(HelpText(command, prefix).c_str(), stderr);
+      return absl::InvalidArgumentError("name one of its commands");
+    }
+    std::string first = arguments_.front();
+    arguments_.erase(arguments_.begin());
+    if (first == "--version") return ShowVersion();
+    if (first == "help" || first == "--help" || first == "-h") {
+      if (arguments_.empty()) return ShowHelp(command, prefix);
+      first = arguments_.front();
+      arguments_.front() = "--help";
+    }
+    ASSIGN_OR_RETURN(const Command* part, FindCommand(command.commands, first));
+    return Execute(*part, absl::StrCat(prefix, command.name, " "));
+  }
+
+  absl::StatusOr<int> ParseAndRun(Command command, const std::string& prefix) {
+    command.flags.push_back(&FLAGS_json);
+    std::vector<std::string> argv = arguments_;
+    argv.insert(argv.begin(), program_);
+    ASSIGN_OR_RETURN(const ParsedCommandLine parsed, ParseCommandLine(command, argv));
+    if (parsed.help) return ShowHelp(command, prefix);
+    if (parsed.version) return ShowVersion();
+    if (!parsed.arguments.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat("unexpected argument '", parsed.arguments[0],
+                                                     "'; did you mean --", command.flags[0]->name(),
+                                                     "=", parsed.arguments[0], "?"));
+    }
+    MutableCall() = {program_, arguments_};
+    return command.body();
+  }
+
+  absl::StatusOr<int> ShowVersion() {
+    RETURN_IF_ERROR(Print(absl::StrCat(command_.name, " ", Version(), build_.empty() ? "" : " (",
+                                       build_, build_.empty() ? "" : ")", "\n")));
     return kExitDone;
   }
-  if (!parsed.arguments.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("unexpected argument '", parsed.arguments[0],
-                                                   "'; did you mean --", spec.flags[0], "=",
-                                                   parsed.arguments[0], "?"));
-  }
-  return body();
-}
+
+  const Command& command_;
+  std::vector<std::string> arguments_;
+  const std::string program_;
+  const absl::string_view build_;
+  std::string name_;
+};
 
 void ExitWithMessage(absl::string_view message) {
   // Only what is safe in a signal handler.
@@ -73,57 +138,52 @@ void InstallLastResorts() {
 
 }  // namespace
 
-int RunCommand(const CommandSpec& spec, int argc, char** argv,
-               const std::function<absl::StatusOr<int>()>& body) {
+int RunCommand(const Command& command, int argc, char** argv, absl::string_view build) {
   InstallLastResorts();
   CleanUpWhenInterrupted();
-  CommandSpec with_json = spec;
-  with_json.flags.push_back("json");
-  const absl::StatusOr<int> code =
-      ParseAndRun(with_json, std::vector<std::string>(argv, argv + argc), body);
+  Run run(command, std::vector<std::string>(argv + 1, argv + argc), argv[0], build);
+  const absl::StatusOr<int> code = run.Execute();
   if (!code.ok()) {
     // Messages quote the input, which must not steer the terminal.
-    std::fprintf(stderr, "%s: %s\n", spec.name.c_str(), Printable(code.status().message()).c_str());
+    std::fprintf(stderr, "%s: %s\n", run.name().c_str(),
+                 Printable(code.status().message()).c_str());
   }
   // The body has ended its children first.
   if (InterruptSignal() != 0) EndBySignal(InterruptSignal());
   return code.ok() ? *code : ExitCode(code.status());
 }
 
-bool JsonWanted() { return absl::GetFlag(FLAGS_json); }
+absl::string_view Version() { return kVersion; }
+
+const CommandCall& ThisCall() { return MutableCall(); }
+
+bool JsonWanted() { return FLAGS_json.value(); }
 
 std::string UserDirectory() { return EnvironmentVariable("BUILD_WORKING_DIRECTORY"); }
 
 std::string UserPath(const std::string& path) { return ResolvePath(path, UserDirectory()); }
 
-std::string UserPath(const absl::Flag<std::string>& flag) { return UserPath(absl::GetFlag(flag)); }
+std::string UserPath(const Flag<std::string>& flag) { return UserPath(flag.value()); }
 
-absl::StatusOr<std::string> RequiredPath(const absl::Flag<std::string>& flag,
-                                         absl::string_view what, absl::string_view example) {
-  if (!absl::GetFlag(flag).empty()) return UserPath(flag);
-  const absl::string_view name = absl::GetFlagReflectionHandle(flag).Name();
+absl::StatusOr<std::string> RequiredPath(const Flag<std::string>& flag, absl::string_view what,
+                                         absl::string_view example) {
+  if (!flag.value().empty()) return UserPath(flag);
+  const absl::string_view name = flag.name();
   return absl::InvalidArgumentError(
       absl::StrCat("--", name, " names no ", what, "; expected e.g. --", name, "=", example));
 }
 
-absl::StatusOr<std::vector<std::string>> UserFiles(const absl::Flag<std::string>& flag,
+absl::StatusOr<std::vector<std::string>> UserFiles(const Flag<std::string>& flag,
                                                    std::vector<std::string> suffixes,
                                                    absl::string_view example) {
   RETURN_IF_ERROR(RequiredPath(flag, "file", example).status());
-  return ExpandPaths(FileSystem::Posix(), absl::GetFlag(flag),
-                     {UserDirectory(), std::move(suffixes)});
+  return ExpandPaths(FileSystem::Posix(), flag.value(), {UserDirectory(), std::move(suffixes)});
 }
 
-absl::StatusOr<int64_t> ScaledValue(const absl::Flag<int64_t>& flag, int64_t factor) {
-  const int64_t value = absl::GetFlag(flag);
+absl::StatusOr<int64_t> ScaledValue(const Flag<int64_t>& flag, int64_t factor) {
+  const int64_t value = flag.value();
   if (value >= 0 && value <= std::numeric_limits<int64_t>::max() / factor) return value * factor;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--", absl::GetFlagReflectionHandle(flag).Name(), " is out of range"));
-}
-
-bool IsGiven(absl::string_view flag) {
-  const absl::CommandLineFlag* found = absl::FindCommandLineFlag(flag);
-  return found->CurrentValue() != found->DefaultValue();
+  return absl::InvalidArgumentError(absl::StrCat("--", flag.name(), " is out of range"));
 }
 
 absl::Status NoneOf(absl::string_view flag, absl::string_view value, absl::string_view names) {

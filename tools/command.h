@@ -4,13 +4,11 @@
 #define TOOLS_COMMAND_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -23,12 +21,24 @@
 
 namespace meridian {
 
-// Parses the flags of spec (and --json, which every command has), answers --help, runs the body and
-// returns the exit code: the body's own, or that of its error, which is printed on standard error
-// as "name: message". Arguments that are no flags are refused. Interrupted, hung up or told to end,
-// the process ends its children, removes what it has not finished writing and ends by that signal.
-int RunCommand(const CommandSpec& spec, int argc, char** argv,
-               const std::function<absl::StatusOr<int>()>& body);
+// Finds the command that the arguments name, if it consists of several, parses its flags (and
+// --json, which every command has), answers --help and --version, runs the body and returns the
+// exit code: the body's own, or that of its error, which is printed on standard error as "name:
+// message". Arguments that are no flags are refused. Interrupted, hung up or told to end, the
+// process ends its children, removes what it has not finished writing and ends by that signal.
+// `build` says what the program was built from; --version prints it behind the version.
+int RunCommand(const Command& command, int argc, char** argv, absl::string_view build = "");
+
+// The version of all commands.
+absl::string_view Version();
+
+// The program's path and arguments as it was called: of a command that consists of others, without
+// their names.
+struct CommandCall {
+  std::string program;
+  std::vector<std::string> arguments;
+};
+const CommandCall& ThisCall();
 
 // True when the command is to print one JSON object on standard output.
 bool JsonWanted();
@@ -39,38 +49,35 @@ std::string UserDirectory();
 
 // Returns the path as the user meant it.
 std::string UserPath(const std::string& path);
-std::string UserPath(const absl::Flag<std::string>& flag);
+std::string UserPath(const Flag<std::string>& flag);
 
 // The same for a flag that must be given, else InvalidArgument: "--flag names no file; expected
 // e.g. --flag=run/", where `what` says "file" and the example is "run/".
-absl::StatusOr<std::string> RequiredPath(const absl::Flag<std::string>& flag,
-                                         absl::string_view what, absl::string_view example);
+absl::StatusOr<std::string> RequiredPath(const Flag<std::string>& flag, absl::string_view what,
+                                         absl::string_view example);
 
 // Returns the files that the flag lists: files, folders, of which those with the suffixes count,
 // and globs. InvalidArgument, as above, for an empty list.
-absl::StatusOr<std::vector<std::string>> UserFiles(const absl::Flag<std::string>& flag,
+absl::StatusOr<std::vector<std::string>> UserFiles(const Flag<std::string>& flag,
                                                    std::vector<std::string> suffixes,
                                                    absl::string_view example);
 
 // Returns the flag's value times the factor. InvalidArgument when that is negative or too large.
-absl::StatusOr<int64_t> ScaledValue(const absl::Flag<int64_t>& flag, int64_t factor);
-
-// True when the flag of that name has another value than its default.
-bool IsGiven(absl::string_view flag);
+absl::StatusOr<int64_t> ScaledValue(const Flag<int64_t>& flag, int64_t factor);
 
 // InvalidArgument: "--flag=value is none of a, b".
 absl::Status NoneOf(absl::string_view flag, absl::string_view value, absl::string_view names);
 
 // Returns what the flag's value is the name of.
 template <typename Value>
-absl::StatusOr<Value> NamedValue(const absl::Flag<std::string>& flag,
+absl::StatusOr<Value> NamedValue(const Flag<std::string>& flag,
                                  const std::vector<std::pair<absl::string_view, Value>>& values) {
   std::string names;
   for (const auto& [name, value] : values) {
-    if (name == absl::GetFlag(flag)) return value;
+    if (name == flag.value()) return value;
     absl::StrAppend(&names, names.empty() ? "" : ", ", name);
   }
-  return NoneOf(absl::GetFlagReflectionHandle(flag).Name(), absl::GetFlag(flag), names);
+  return NoneOf(flag.name(), flag.value(), names);
 }
 
 // Returns the variable of the process's environment; empty when there is none.

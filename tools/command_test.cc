@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/errors.h"
@@ -24,8 +26,20 @@ namespace meridian {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+
+struct CommandOutput {
+  int exit_code = 0;
+  std::string standard_output;
+  std::string standard_error;
+};
+
+MATCHER_P3(Printed, exit_code, standard_output, standard_error, "") {
+  return arg.exit_code == exit_code && arg.standard_output == standard_output &&
+         arg.standard_error == standard_error;
+}
 
 // A command in a process of its own that has written half of an output when Start returns, and then
 // does nothing but echo, for ever.
@@ -54,8 +68,8 @@ class InterruptedCommand {
       before();
       char name[] = "interrupted";
       char* arguments[] = {name, nullptr};
-      _exit(RunCommand({name, "Writes for ever.", {}, {}}, 1, arguments,
-                       [&] { return WriteHalf(ends[1]); }));
+      _exit(RunCommand({name, "Writes for ever.", {}, {}, [&] { return WriteHalf(ends[1]); }}, 1,
+                       arguments));
     }
     close(ends[1]);
     char written;
@@ -136,10 +150,11 @@ TEST_P(CommandTest, ACommandThatNotedTheSignalSaysWhyAndEndsByIt) {
   const auto run = [] {
     char name[] = "interrupted";
     char* arguments[] = {name, nullptr};
-    return RunCommand({name, "Is interrupted.", {}, {}}, 1, arguments, []() -> absl::StatusOr<int> {
+    const auto body = []() -> absl::StatusOr<int> {
       NoteInterrupt(GetParam());
       return absl::CancelledError("enough");
-    });
+    };
+    return RunCommand({name, "Is interrupted.", {}, {}, body}, 1, arguments);
   };
   EXPECT_EXIT(_exit(run()), ::testing::KilledBySignal(GetParam()), "interrupted: enough\n");
 }
@@ -156,6 +171,62 @@ TEST_P(CommandTest, ASignalThatIsIgnoredStaysIgnored) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Signals, CommandTest, ::testing::Values(SIGINT, SIGTERM, SIGHUP));
+
+// Runs a program of two commands, of which one has a flag, with these arguments.
+CommandOutput RunProgram(std::vector<std::string> arguments) {
+  static Flag<int64_t> size("size", 1, "How large.");
+  const auto body = []() -> absl::StatusOr<int> {
+    RETURN_IF_ERROR(Print(absl::StrCat("size ", size.value(), " of ",
+                                       absl::StrJoin(ThisCall().arguments, " "), "\n")));
+    return kExitDone;
+  };
+  const Command program = {
+      "meridian",
+      "Has commands.",
+      {},
+      {},
+      nullptr,
+      {{"measure", "Measures.", {"measure --size=2"}, {&size}, body},
+       {"model", "Models.", {}, {}, nullptr, {{"fit", "Fits.", {}, {}, body}}}}};
+  size.Reset();
+  arguments.insert(arguments.begin(), "bin/meridian");
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
+  const int code = RunCommand(program, static_cast<int>(argv.size()), argv.data(), "commit abc");
+  return {code, ::testing::internal::GetCapturedStdout(), ::testing::internal::GetCapturedStderr()};
+}
+
+TEST(ProgramTest, RunsTheCommandThatIsNamed) {
+  EXPECT_THAT(RunProgram({"measure", "--size=3"}), Printed(0, "size 3 of --size=3\n", ""));
+  EXPECT_THAT(RunProgram({"model", "fit"}), Printed(0, "size 1 of \n", ""));
+}
+
+TEST(ProgramTest, HelpIsAskedForInEitherOrder) {
+  const CommandOutput help = RunProgram({"help", "measure"});
+  EXPECT_EQ(help.standard_output, RunProgram({"measure", "--help"}).standard_output);
+  EXPECT_THAT(help.standard_output, HasSubstr("\n  meridian measure --size=2\n"));
+  EXPECT_THAT(RunProgram({"help", "model", "fit"}).standard_output,
+              HasSubstr("Usage: meridian model fit [flags]"));
+  EXPECT_THAT(RunProgram({"--help"}).standard_output, HasSubstr("  measure  Measures."));
+}
+
+TEST(ProgramTest, SaysWhichVersionItIs) {
+  EXPECT_THAT(RunProgram({"--version"}),
+              Printed(0, absl::StrCat("meridian ", Version(), " (commit abc)\n"), ""));
+  EXPECT_EQ(RunProgram({"measure", "--version"}).standard_output,
+            RunProgram({"--version"}).standard_output);
+}
+
+TEST(ProgramTest, MistakesNameTheCommand) {
+  EXPECT_THAT(
+      RunProgram({"mesure"}),
+      Printed(2, "", "meridian: 'mesure' is none of its commands; did you mean measure?\n"));
+  EXPECT_THAT(RunProgram({"measure", "--sise=3"}),
+              Printed(2, "", "measure: unknown flag --sise; did you mean --size?\n"));
+  EXPECT_EQ(RunProgram({}).exit_code, 2);
+}
 
 }  // namespace
 }  // namespace meridian

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -27,6 +26,7 @@
 #include "critical_path/what_if/what_if.h"
 #include "critical_path/what_if/what_if_edits.h"
 #include "tools/command.h"
+#include "tools/commands.h"
 #include "tools/pipeline/output_files.h"
 #include "tools/profiles.h"
 #include "xla_profiler/base/errors.h"
@@ -35,62 +35,74 @@
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/number_range.h"
 
-ABSL_FLAG(std::string, trace, "", "The trace of one rank: Kineto's JSON, plain or gzip.");
-ABSL_FLAG(std::string, traces, "",
-          "The traces of a job's ranks, joined where they wait for each other: XSpaces, one "
-          "combined XSpace, or Kineto's JSON; a comma list of files, folders or globs.");
-ABSL_FLAG(std::string, et, "",
-          "Chakra traces instead of --traces: the prefix of PREFIX.<rank>.et, or one file.");
-ABSL_FLAG(std::string, rank, "",
-          "With --traces or --et: the path of this rank alone; waiting for others is told apart.");
-ABSL_FLAG(bool, allow_violations, false,
-          "With --traces: goes on when the clocks disagree, that is, when collectives end before "
-          "they began elsewhere.");
-ABSL_FLAG(std::string, annotation, "",
-          "Looks at an annotation whose name contains this, e.g. ProfilerStep, instead of at the "
-          "whole trace. Steps of XSpaces and Chakra traces are called NAME#NUMBER.");
-ABSL_FLAG(std::string, instance, "0",
-          "Which of the annotation's occurrences, from 0: N, or A..B for several and what is "
-          "between.");
-ABSL_FLAG(bool, hta_compatible, false,
-          "Gives the numbers of Holistic Trace Analysis 0.6.1, mistakes included.");
-ABSL_FLAG(bool, zero_weight_launch_edges, false,
-          "With --hta_compatible: adds launch edges without time to kernels that have none. "
-          "Otherwise all launch edges are there anyway.");
-ABSL_FLAG(std::string, data_load_events, "",
-          "Parts of names of events that load data: a comma list.");
-ABSL_FLAG(
-    std::string, overlay, "",
+namespace meridian {
+namespace {
+
+Flag<std::string> FLAGS_trace("trace", "", "The trace of one rank: Kineto's JSON, plain or gzip.");
+Flag<std::string> FLAGS_traces(
+    "traces", "",
+    "The traces of a job's ranks, joined where they wait for each other: XSpaces, one "
+    "combined XSpace, or Kineto's JSON; a comma list of files, folders or globs.");
+Flag<std::string> FLAGS_et(
+    "et", "", "Chakra traces instead of --traces: the prefix of PREFIX.<rank>.et, or one file.");
+Flag<std::string> FLAGS_rank(
+    "rank", "",
+    "With --traces or --et: the path of this rank alone; waiting for others is told apart.");
+Flag<bool> FLAGS_allow_violations(
+    "allow_violations", false,
+    "With --traces: goes on when the clocks disagree, that is, when collectives end before "
+    "they began elsewhere.");
+Flag<std::string> FLAGS_annotation(
+    "annotation", "",
+    "Looks at an annotation whose name contains this, e.g. ProfilerStep, instead of at the "
+    "whole trace. Steps of XSpaces and Chakra traces are called NAME#NUMBER.");
+Flag<std::string> FLAGS_instance(
+    "instance", "0",
+    "Which of the annotation's occurrences, from 0: N, or A..B for several and what is "
+    "between.");
+Flag<bool> FLAGS_hta_compatible(
+    "hta_compatible", false,
+    "Gives the numbers of Holistic Trace Analysis 0.6.1, mistakes included.");
+Flag<bool> FLAGS_zero_weight_launch_edges(
+    "zero_weight_launch_edges", false,
+    "With --hta_compatible: adds launch edges without time to kernels that have none. "
+    "Otherwise all launch edges are there anyway.");
+Flag<std::string> FLAGS_data_load_events("data_load_events", "",
+                                         "Parts of names of events that load data: a comma list.");
+Flag<std::string> FLAGS_overlay(
+    "overlay", "",
     "Writes the trace with the path drawn into it, or a timeline of the path when there is no "
     "--trace: a file (compressed when it ends in .gz), or a folder for "
     "overlaid_critical_path_<trace>.");
-ABSL_FLAG(bool, only_critical, true,
-          "Leaves events out of the overlay that are not on the path, but for annotations.");
-ABSL_FLAG(bool, all_edges, false,
-          "Draws all edges of the graph into the overlay, and keeps all events.");
-ABSL_FLAG(std::string, csv, "", "Writes the path, one line for each edge, to this file.");
-ABSL_FLAG(std::string, blame_csv, "",
-          "Writes who kept others waiting, by step, rank and op, to this file.");
-ABSL_FLAG(std::string, queue_lengths, "",
-          "Writes how much work each stream was behind, over time, to this file (CSV).");
-ABSL_FLAG(std::string, save, "",
-          "Writes the graph to this file (compressed when it ends in .gz), for --restore.");
-ABSL_FLAG(std::string, restore, "",
-          "Reads the graph from a file that --save wrote instead of from a trace; --trace is then "
-          "what --overlay draws into.");
-ABSL_FLAG(std::string, what_if, "",
-          "Runs the schedule again with these edits (docs/what_if.md), or @FILE with one per line, "
-          "and compares: scale|set CONDITIONS FACTOR|DURATION; remove CONDITIONS; add \"NAME\" "
-          "DURATION after CONDITIONS; link|unlink CONDITIONS to CONDITIONS; move CONDITIONS "
-          "before|after CONDITIONS; overlap CONDITIONS [until CONDITIONS]; level rank=N. "
-          "Conditions: name=\"TEXT\", name=~\"RE2\", within=, category=, rank=, link=A->B, "
-          "process=, thread=, stream=, event=, or all.");
-ABSL_FLAG(bool, suggest_reorderings, false,
-          "Tries other orders of the streams' work, after the edits of --what_if if there are any, "
-          "and lists those that make the path shorter.");
-
-namespace meridian {
-namespace {
+Flag<bool> FLAGS_only_critical(
+    "only_critical", true,
+    "Leaves events out of the overlay that are not on the path, but for annotations.");
+Flag<bool> FLAGS_all_edges("all_edges", false,
+                           "Draws all edges of the graph into the overlay, and keeps all events.");
+Flag<std::string> FLAGS_csv("csv", "", "Writes the path, one line for each edge, to this file.");
+Flag<std::string> FLAGS_blame_csv(
+    "blame_csv", "", "Writes who kept others waiting, by step, rank and op, to this file.");
+Flag<std::string> FLAGS_queue_lengths(
+    "queue_lengths", "",
+    "Writes how much work each stream was behind, over time, to this file (CSV).");
+Flag<std::string> FLAGS_save(
+    "save", "", "Writes the graph to this file (compressed when it ends in .gz), for --restore.");
+Flag<std::string> FLAGS_restore(
+    "restore", "",
+    "Reads the graph from a file that --save wrote instead of from a trace; --trace is then "
+    "what --overlay draws into.");
+Flag<std::string> FLAGS_what_if(
+    "what_if", "",
+    "Runs the schedule again with these edits (docs/what_if.md), or @FILE with one per line, "
+    "and compares: scale|set CONDITIONS FACTOR|DURATION; remove CONDITIONS; add \"NAME\" "
+    "DURATION after CONDITIONS; link|unlink CONDITIONS to CONDITIONS; move CONDITIONS "
+    "before|after CONDITIONS; overlap CONDITIONS [until CONDITIONS]; level rank=N. "
+    "Conditions: name=\"TEXT\", name=~\"RE2\", within=, category=, rank=, link=A->B, "
+    "process=, thread=, stream=, event=, or all.");
+Flag<bool> FLAGS_suggest_reorderings(
+    "suggest_reorderings", false,
+    "Tries other orders of the streams' work, after the edits of --what_if if there are any, "
+    "and lists those that make the path shorter.");
 
 absl::StatusOr<InputFile> Open(const std::string& path) {
   return InputFile::Open(FileSystem::Posix(), path, UserInputOptions());
@@ -98,8 +110,8 @@ absl::StatusOr<InputFile> Open(const std::string& path) {
 
 absl::StatusOr<WindowChoice> ChosenWindow() {
   WindowChoice window;
-  window.annotation = absl::GetFlag(FLAGS_annotation);
-  const std::string text = absl::GetFlag(FLAGS_instance);
+  window.annotation = FLAGS_annotation.value();
+  const std::string text = FLAGS_instance.value();
   const std::optional<NumberRange> instances = ParseNumberRange(text);
   if (!instances.has_value() || instances->first < 0) {
     return absl::InvalidArgumentError(
@@ -110,16 +122,15 @@ absl::StatusOr<WindowChoice> ChosenWindow() {
   return window;
 }
 
-bool HasTraces() { return IsGiven("traces") || IsGiven("run_dir"); }
+bool HasTraces() { return FLAGS_traces.given() || FLAGS_run_dir.given(); }
 
-bool HasJob() { return HasTraces() || IsGiven("et"); }
+bool HasJob() { return HasTraces() || FLAGS_et.given(); }
 
 absl::StatusOr<JobInput> FindJob() {
   JobInput input;
   input.files = UserInputOptions();
   input.et_prefix = UserPath(FLAGS_et);
-  input.data_load_events =
-      absl::StrSplit(absl::GetFlag(FLAGS_data_load_events), ',', absl::SkipEmpty());
+  input.data_load_events = absl::StrSplit(FLAGS_data_load_events.value(), ',', absl::SkipEmpty());
   if (!HasTraces()) return input;
   ASSIGN_OR_RETURN(input.traces, UserProfiles(FLAGS_traces, "run/"));
   return input;
@@ -128,14 +139,14 @@ absl::StatusOr<JobInput> FindJob() {
 absl::StatusOr<TraceAnalysis> AnalyzeRanks(const JobInput& input) {
   JobOptions options;
   ASSIGN_OR_RETURN(options.window, ChosenWindow());
-  const std::string rank = absl::GetFlag(FLAGS_rank);
+  const std::string rank = FLAGS_rank.value();
   int64_t number = 0;
   if (!rank.empty() && (!absl::SimpleAtoi(rank, &number) || number < 0)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--rank=", rank, " is no rank; expected e.g. --rank=3"));
   }
   if (!rank.empty()) options.rank = number;
-  options.allow_violations = absl::GetFlag(FLAGS_allow_violations);
+  options.allow_violations = FLAGS_allow_violations.value();
   ASSIGN_OR_RETURN(const std::shared_ptr<FileSystem> files, ProfileFileSystem(input.traces));
   return AnalyzeJob(*files, input, WithProgress(options, "reading", input.traces.size()));
 }
@@ -143,16 +154,15 @@ absl::StatusOr<TraceAnalysis> AnalyzeRanks(const JobInput& input) {
 absl::StatusOr<TraceAnalysis> Analyze() {
   TraceAnalysisOptions options;
   ASSIGN_OR_RETURN(options.window, ChosenWindow());
-  options.hta_compatible = absl::GetFlag(FLAGS_hta_compatible);
-  options.zero_weight_launch_edges = absl::GetFlag(FLAGS_zero_weight_launch_edges);
-  options.data_load_events =
-      absl::StrSplit(absl::GetFlag(FLAGS_data_load_events), ',', absl::SkipEmpty());
+  options.hta_compatible = FLAGS_hta_compatible.value();
+  options.zero_weight_launch_edges = FLAGS_zero_weight_launch_edges.value();
+  options.data_load_events = absl::StrSplit(FLAGS_data_load_events.value(), ',', absl::SkipEmpty());
   ASSIGN_OR_RETURN(const InputFile file, Open(UserPath(FLAGS_trace)));
   return AnalyzeTraceJson(file.bytes(), file.path(), options);
 }
 
 absl::StatusOr<TraceAnalysis> Restore() {
-  if (!absl::GetFlag(FLAGS_queue_lengths).empty()) {
+  if (!FLAGS_queue_lengths.value().empty()) {
     return absl::InvalidArgumentError(
         "--queue_lengths needs the trace; a saved graph does not hold them");
   }
@@ -173,14 +183,14 @@ absl::StatusOr<std::vector<WhatIfEdit>> ParseEdits(absl::string_view text,
 
 // The file of --what_if=@FILE, or "".
 std::string EditsPath() {
-  const std::string what_if = absl::GetFlag(FLAGS_what_if);
+  const std::string what_if = FLAGS_what_if.value();
   absl::string_view path = what_if;
   return absl::ConsumePrefix(&path, "@") ? UserPath(std::string(path)) : "";
 }
 
 // Before the trace is read, which takes longest.
 absl::StatusOr<std::vector<WhatIfEdit>> ReadEdits() {
-  const std::string what_if = absl::GetFlag(FLAGS_what_if);
+  const std::string what_if = FLAGS_what_if.value();
   if (what_if.empty()) return std::vector<WhatIfEdit>();
   if (!absl::StartsWith(what_if, "@")) return ParseEdits(what_if, "--what_if");
   ASSIGN_OR_RETURN(const InputFile file, Open(EditsPath()));
@@ -192,7 +202,7 @@ absl::StatusOr<std::vector<WhatIfEdit>> ReadEdits() {
 absl::StatusOr<PathReport> RunEdits(const std::vector<WhatIfEdit>& edits, TraceAnalysis* analysis,
                                     CriticalPath* path) {
   const PathReport measured = ReportPath(analysis->source, analysis->graph, *path);
-  const bool suggests = absl::GetFlag(FLAGS_suggest_reorderings);
+  const bool suggests = FLAGS_suggest_reorderings.value();
   if (edits.empty() && !suggests) return measured;
   absl::StatusOr<WhatIfResult> result =
       RunWhatIf(analysis->graph, *path, analysis->source.hta_compatible, edits);
@@ -217,7 +227,7 @@ std::string OverlayPath() {
   const std::string path = UserPath(FLAGS_overlay);
   const absl::StatusOr<FileKind> kind = FileSystem::Posix().Kind(path);
   if (!kind.ok() || *kind != FileKind::kDirectory) return path;
-  const std::string trace = absl::GetFlag(FLAGS_trace);
+  const std::string trace = FLAGS_trace.value();
   return absl::StrCat(path, "/", OverlayFileName(trace.empty() ? "job.json.gz" : trace));
 }
 
@@ -226,10 +236,10 @@ std::string OverlayPath() {
 absl::Status WriteOverlayFile(const TraceAnalysis& analysis, const CriticalPath& path,
                               OutputFiles* outputs) {
   OverlayOptions options;
-  options.only_critical = absl::GetFlag(FLAGS_only_critical);
-  options.all_edges = absl::GetFlag(FLAGS_all_edges);
-  const bool is_edited = !absl::GetFlag(FLAGS_what_if).empty() && !analysis.source.hta_compatible;
-  if (absl::GetFlag(FLAGS_trace).empty() || is_edited) {
+  options.only_critical = FLAGS_only_critical.value();
+  options.all_edges = FLAGS_all_edges.value();
+  const bool is_edited = !FLAGS_what_if.value().empty() && !analysis.source.hta_compatible;
+  if (FLAGS_trace.value().empty() || is_edited) {
     return outputs->Write("overlay", OverlayPath(), [&](ByteSink& sink) {
       return WriteTimelineOverlay(analysis.graph, path, options, &sink);
     });
@@ -260,7 +270,7 @@ absl::Status WriteFiles(const TraceAnalysis& analysis, const CriticalPath& path)
     ASSIGN_OR_RETURN(const std::string bytes, SerializeGraph(analysis.source, analysis.graph));
     RETURN_IF_ERROR(outputs.WriteText("save", save, bytes));
   }
-  if (!absl::GetFlag(FLAGS_overlay).empty()) {
+  if (!FLAGS_overlay.value().empty()) {
     RETURN_IF_ERROR(WriteOverlayFile(analysis, path, &outputs));
   }
   return outputs.Commit();
@@ -278,44 +288,45 @@ absl::Status CheckPaths(const JobInput& job) {
   inputs.push_back(EditsPath());
   return CheckOutputPaths(
       inputs, {UserPath(FLAGS_csv), UserPath(FLAGS_blame_csv), UserPath(FLAGS_queue_lengths),
-               UserPath(FLAGS_save), absl::GetFlag(FLAGS_overlay).empty() ? "" : OverlayPath()});
+               UserPath(FLAGS_save), FLAGS_overlay.value().empty() ? "" : OverlayPath()});
 }
 
 // Flags that say nothing together.
 absl::Status CheckFlags() {
-  const int inputs = HasTraces() + IsGiven("et") + (IsGiven("trace") || IsGiven("restore"));
+  const int inputs =
+      HasTraces() + FLAGS_et.given() + (FLAGS_trace.given() || FLAGS_restore.given());
   if (inputs > 1) {
     return absl::InvalidArgumentError(
         "--trace (or --restore), --traces and --et name different inputs; give one of them");
   }
   RETURN_IF_ERROR(ChosenWindow().status());
-  if (IsGiven("restore") && (IsGiven("annotation") || IsGiven("instance") ||
-                             IsGiven("data_load_events") || IsGiven("hta_compatible"))) {
+  if (FLAGS_restore.given() && (FLAGS_annotation.given() || FLAGS_instance.given() ||
+                                FLAGS_data_load_events.given() || FLAGS_hta_compatible.given())) {
     return absl::InvalidArgumentError(
         "a saved graph is of the window and the mode that it was made with; --annotation, "
         "--instance, --data_load_events and --hta_compatible go with a trace");
   }
-  if (IsGiven("instance") && !IsGiven("annotation")) {
+  if (FLAGS_instance.given() && !FLAGS_annotation.given()) {
     return absl::InvalidArgumentError(
         "--instance counts the occurrences of --annotation; give that, too");
   }
   if (!HasJob()) {
-    if (!IsGiven("rank")) return absl::OkStatus();
+    if (!FLAGS_rank.given()) return absl::OkStatus();
     return absl::InvalidArgumentError("--rank chooses from --traces or --et");
   }
-  if (absl::GetFlag(FLAGS_hta_compatible)) {
+  if (FLAGS_hta_compatible.value()) {
     return absl::InvalidArgumentError(
         "HTA knows one rank's Kineto trace: --hta_compatible goes with --trace");
   }
-  if (IsGiven("queue_lengths")) {
+  if (FLAGS_queue_lengths.given()) {
     return absl::InvalidArgumentError("--queue_lengths needs --trace, a Kineto trace of one rank");
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<int> FindPath() {
-  const bool restores = !absl::GetFlag(FLAGS_restore).empty();
-  if (!restores && !HasJob() && absl::GetFlag(FLAGS_trace).empty()) {
+  const bool restores = !FLAGS_restore.value().empty();
+  if (!restores && !HasJob() && FLAGS_trace.value().empty()) {
     return absl::InvalidArgumentError(
         "--trace names no file; expected e.g. --trace=rank0.pt.trace.json.gz, or --traces=run/ for "
         "several ranks");
@@ -335,38 +346,39 @@ absl::StatusOr<int> FindPath() {
 }
 
 }  // namespace
-}  // namespace meridian
 
-int main(int argc, char** argv) {
-  return meridian::RunCommand(
-      {"critical_path",
-       "Finds the chain of host and device work that a step had to wait for, and what its time is "
-       "spent on.",
-       {"critical_path --trace=rank0.pt.trace.json.gz --annotation=ProfilerStep --instance=1",
-        "critical_path --trace=trace.json.gz --overlay=. --csv=path.csv",
-        "critical_path --trace=trace.json.gz --hta_compatible --json",
-        "critical_path --traces=run/ --annotation=train --instance=2..4 --blame_csv=blame.csv",
-        "critical_path --trace=trace.json.gz --what_if='scale name=~\"AllReduce\" 0.5'"},
-       {"trace",
-        "traces",
-        "run_dir",
-        "et",
-        "rank",
-        "allow_violations",
-        "annotation",
-        "instance",
-        "hta_compatible",
-        "zero_weight_launch_edges",
-        "data_load_events",
-        "overlay",
-        "only_critical",
-        "all_edges",
-        "csv",
-        "blame_csv",
-        "queue_lengths",
-        "save",
-        "restore",
-        "what_if",
-        "suggest_reorderings"}},
-      argc, argv, meridian::FindPath);
+Command CriticalPathCommand() {
+  return {
+      "critical_path",
+      "Finds the chain of host and device work that a step had to wait for, and what its time is "
+      "spent on.",
+      {"critical_path --trace=rank0.pt.trace.json.gz --annotation=ProfilerStep --instance=1",
+       "critical_path --trace=trace.json.gz --overlay=. --csv=path.csv",
+       "critical_path --trace=trace.json.gz --hta_compatible --json",
+       "critical_path --traces=run/ --annotation=train --instance=2..4 --blame_csv=blame.csv",
+       "critical_path --trace=trace.json.gz --what_if='scale name=~\"AllReduce\" 0.5'"},
+      {&FLAGS_trace,
+       &FLAGS_traces,
+       &FLAGS_run_dir,
+       &FLAGS_et,
+       &FLAGS_rank,
+       &FLAGS_allow_violations,
+       &FLAGS_annotation,
+       &FLAGS_instance,
+       &FLAGS_hta_compatible,
+       &FLAGS_zero_weight_launch_edges,
+       &FLAGS_data_load_events,
+       &FLAGS_overlay,
+       &FLAGS_only_critical,
+       &FLAGS_all_edges,
+       &FLAGS_csv,
+       &FLAGS_blame_csv,
+       &FLAGS_queue_lengths,
+       &FLAGS_save,
+       &FLAGS_restore,
+       &FLAGS_what_if,
+       &FLAGS_suggest_reorderings},
+      FindPath};
 }
+
+}  // namespace meridian

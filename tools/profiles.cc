@@ -4,7 +4,6 @@
 #include <set>
 #include <utility>
 
-#include "absl/flags/reflection.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -15,21 +14,21 @@
 #include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/trace_kind/trace_kind.h"
 
-ABSL_FLAG(std::string, run_dir, "",
-          "The folder of a run, in place of a list: its profiles, or those of the run below its "
-          "plugins/profile/. For combine also its snapshot pairs, offsets and probes.");
-
 namespace meridian {
 
-absl::StatusOr<std::vector<std::string>> UserProfiles(const absl::Flag<std::string>& flag,
+Flag<std::string> FLAGS_run_dir(
+    "run_dir", "",
+    "The folder of a run, in place of a list: its profiles, or those of the run below its "
+    "plugins/profile/. For combine also its snapshot pairs, offsets and probes.");
+
+absl::StatusOr<std::vector<std::string>> UserProfiles(const Flag<std::string>& flag,
                                                       absl::string_view example) {
   FileSystem& file_system = FileSystem::Posix();
   const RunFilesOptions only_traces = {false, false, false};
-  if (!absl::GetFlag(FLAGS_run_dir).empty()) {
-    if (!absl::GetFlag(flag).empty()) {
-      return absl::InvalidArgumentError(absl::StrCat("give either --run_dir or --",
-                                                     absl::GetFlagReflectionHandle(flag).Name(),
-                                                     ": both name the profiles"));
+  if (!FLAGS_run_dir.value().empty()) {
+    if (!flag.value().empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("give either --run_dir or --", flag.name(), ": both name the profiles"));
     }
     ASSIGN_OR_RETURN(RunFiles run, FindRunFiles(file_system, UserPath(FLAGS_run_dir), only_traces));
     return std::move(run.traces);
@@ -39,7 +38,7 @@ absl::StatusOr<std::vector<std::string>> UserProfiles(const absl::Flag<std::stri
   std::vector<std::string> files;
   // What is named is read, or refused.
   std::set<std::string> kept;
-  for (absl::string_view item : absl::StrSplit(absl::GetFlag(flag), ',')) {
+  for (absl::string_view item : absl::StrSplit(flag.value(), ',')) {
     const std::string path = UserPath(std::string(item));
     kept.insert(path);
     const absl::StatusOr<FileKind> kind = file_system.Kind(path);

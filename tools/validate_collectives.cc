@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "tools/command.h"
+#include "tools/commands.h"
 #include "tools/pipeline/output_files.h"
 #include "tools/profiles.h"
 #include "trace_alignment/collectives/collective_run.h"
@@ -16,12 +16,13 @@
 #include "xla_profiler/base/files/atomic_file_writer.h"
 #include "xla_profiler/base/files/file_system.h"
 
-ABSL_FLAG(std::string, traces, "",
-          "The profiles of one run, one per node: a comma list of files, folders or globs.");
-ABSL_FLAG(std::string, csv, "", "Also writes the violations to this file.");
-
 namespace meridian {
 namespace {
+
+Flag<std::string> FLAGS_traces(
+    "traces", "",
+    "The profiles of one run, one per node: a comma list of files, folders or globs.");
+Flag<std::string> FLAGS_csv("csv", "", "Also writes the violations to this file.");
 
 absl::StatusOr<int> ValidateTraces() {
   ASSIGN_OR_RETURN(const std::vector<std::string> traces, UserProfiles(FLAGS_traces, "run/"));
@@ -46,16 +47,17 @@ absl::StatusOr<int> ValidateTraces() {
 }
 
 }  // namespace
-}  // namespace meridian
 
-int main(int argc, char** argv) {
-  return meridian::RunCommand(
-      {"validate_collectives",
-       "Checks happens-before of every collective across the profiles of a run: in an all-reduce, "
-       "say, nobody ends before everybody has started. Exits with 1 when a collective violates it, "
-       "which means that the clocks of the nodes disagree.",
-       {"validate_collectives --traces=run/",
-        "validate_collectives --traces='rank*.xplane.pb' --json"},
-       {"traces", "run_dir", "csv"}},
-      argc, argv, meridian::ValidateTraces);
+Command ValidateCollectivesCommand() {
+  return {
+      "validate_collectives",
+      "Checks happens-before of every collective across the profiles of a run: in an all-reduce, "
+      "say, nobody ends before everybody has started. Exits with 1 when a collective violates it, "
+      "which means that the clocks of the nodes disagree.",
+      {"validate_collectives --traces=run/",
+       "validate_collectives --traces='rank*.xplane.pb' --json"},
+      {&FLAGS_traces, &FLAGS_run_dir, &FLAGS_csv},
+      ValidateTraces};
 }
+
+}  // namespace meridian

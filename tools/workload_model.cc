@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -17,6 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "chakra_export/et/et_files.h"
 #include "tools/command.h"
+#include "tools/commands.h"
 #include "tools/pipeline/job_traces.h"
 #include "tools/pipeline/output_files.h"
 #include "tools/pipeline/run_files.h"
@@ -41,59 +41,65 @@
 #include "xla_profiler/base/files/scratch_folder.h"
 #include "xla_profiler/base/json/report_json.h"
 
-ABSL_FLAG(
-    std::string, traces, "",
+namespace meridian {
+namespace {
+
+Flag<std::string> FLAGS_traces(
+    "traces", "",
     "fit, report: traces of A-mpiP, or trace models of the Ember motif, one per rank and run: a "
     "comma list of files, folders or globs; folders of profiles (JAX, or PyTorch with its "
     "execution traces) are jobs. scale: the profiles of one job.");
-ABSL_FLAG(std::string, et, "",
-          "PREFIX of a job's Chakra traces, PREFIX.<rank>.et; for fit several, a comma list.");
-ABSL_FLAG(int64_t, ranks, 0, "How many ranks: the data parallel axis becomes longer.");
-ABSL_FLAG(
-    std::string, layout, "",
+Flag<std::string> FLAGS_et(
+    "et", "", "PREFIX of a job's Chakra traces, PREFIX.<rank>.et; for fit several, a comma list.");
+Flag<int64_t> FLAGS_ranks("ranks", 0, "How many ranks: the data parallel axis becomes longer.");
+Flag<std::string> FLAGS_layout(
+    "layout", "",
     "The new lengths of all axes of the job's mesh, from neighbouring ranks outward, e.g. 2x4.");
-ABSL_FLAG(std::string, name_pattern, "",
-          "A regular expression (RE2) with groups called nodes, size and, if names tell them, "
-          "threads: 'n(?P<nodes>\\d+)_s(?P<size>\\d+)'. Default: names of the published data, "
-          "..._16-16-1-20-0.txt for 16 nodes, 1 thread, size 20.");
-ABSL_FLAG(
-    std::string, cells, "",
+Flag<std::string> FLAGS_name_pattern(
+    "name_pattern", "",
+    "A regular expression (RE2) with groups called nodes, size and, if names tell them, "
+    "threads: 'n(?P<nodes>\\d+)_s(?P<size>\\d+)'. Default: names of the published data, "
+    "..._16-16-1-20-0.txt for 16 nodes, 1 thread, size 20.");
+Flag<std::string> FLAGS_cells(
+    "cells", "",
     "A table of nodes, size and threads where names do not tell: lines file,nodes,size,threads.");
-ABSL_FLAG(std::string, models, "auto",
-          "Of times: auto, the simplest normal form that predicts runs it was not fitted to; or "
-          "CONSTANT, "
-          "EXPONENTIAL, BILINEAR, POLYNOMIAL, NORMAL for all.");
-ABSL_FLAG(int32_t, order, 2, "Of polynomials: 1 to 4.");
-ABSL_FLAG(std::string, callsites, "",
-          "A report of mpiP or A-mpiP (.mpiP): traces are checked against its table of callsites, "
-          "and its times of calls tell computation from communication.");
-ABSL_FLAG(
-    std::string, output, "",
+Flag<std::string> FLAGS_models(
+    "models", "auto",
+    "Of times: auto, the simplest normal form that predicts runs it was not fitted to; or "
+    "CONSTANT, "
+    "EXPONENTIAL, BILINEAR, POLYNOMIAL, NORMAL for all.");
+Flag<int32_t> FLAGS_order("order", 2, "Of polynomials: 1 to 4.");
+Flag<std::string> FLAGS_callsites(
+    "callsites", "",
+    "A report of mpiP or A-mpiP (.mpiP): traces are checked against its table of callsites, "
+    "and its times of calls tell computation from communication.");
+Flag<std::string> FLAGS_output(
+    "output", "",
     "fit: the file that models are written to, as JSON, or, if it ends in .model, those of times "
     "in the form of the Ember motif; generate, scale: PREFIX of the new traces.");
-ABSL_FLAG(
-    std::string, graph, "",
+Flag<std::string> FLAGS_graph(
+    "graph", "",
     "Also writes the graph of callsites, as it was measured, to this file: for Graphviz if it "
     "ends in .dot, else as JSON.");
-ABSL_FLAG(std::string, format, "chakra",
-          "chakra: execution traces; ember: a motif of SST's Ember, OUTPUT.cc, and its SDL, "
-          "OUTPUT.py.");
-ABSL_FLAG(std::string, csv, "", "Also writes the compared cells to this file.");
-ABSL_FLAG(std::string, html, "", "Also writes the comparison as a page to this file.");
-ABSL_FLAG(std::string, model, "",
-          "A file that workload_model fit has written, or one in the form of the Ember motif.");
-ABSL_FLAG(double, nodes, 0, "How many nodes to predict for.");
-ABSL_FLAG(double, size, -1,
-          "How large a problem to predict for; for fit, that of jobs whose names do not tell.");
-ABSL_FLAG(int64_t, threads, 1, "How many threads to predict for.");
-ABSL_FLAG(int64_t, ranks_per_node, 1, "How many ranks per node to predict for.");
-ABSL_FLAG(
-    bool, ember_compatible, false,
+Flag<std::string> FLAGS_format(
+    "format", "chakra",
+    "chakra: execution traces; ember: a motif of SST's Ember, OUTPUT.cc, and its SDL, "
+    "OUTPUT.py.");
+Flag<std::string> FLAGS_csv("csv", "", "Also writes the compared cells to this file.");
+Flag<std::string> FLAGS_html("html", "", "Also writes the comparison as a page to this file.");
+Flag<std::string> FLAGS_model(
+    "model", "",
+    "A file that workload_model fit has written, or one in the form of the Ember motif.");
+Flag<double> FLAGS_nodes("nodes", 0, "How many nodes to predict for.");
+Flag<double> FLAGS_size(
+    "size", -1,
+    "How large a problem to predict for; for fit, that of jobs whose names do not tell.");
+Flag<int64_t> FLAGS_threads("threads", 1, "How many threads to predict for.");
+Flag<int64_t> FLAGS_ranks_per_node("ranks_per_node", 1, "How many ranks per node to predict for.");
+Flag<bool> FLAGS_ember_compatible(
+    "ember_compatible", false,
     "Evaluates a model file of the Ember motif as the motif does: rounded to the ns, of a trace "
     "the first value.");
-
-namespace meridian {
-namespace {
 
 absl::StatusOr<InputFile> Open(const std::string& path) {
   return InputFile::Open(FileSystem::Posix(), path, UserInputOptions());
@@ -118,14 +124,13 @@ struct MeasuredInputs {
 absl::StatusOr<MeasuredInputs> FindMeasured() {
   FileSystem& file_system = FileSystem::Posix();
   MeasuredInputs inputs;
-  for (absl::string_view item : absl::StrSplit(absl::GetFlag(FLAGS_et), ',', absl::SkipEmpty())) {
+  for (absl::string_view item : absl::StrSplit(FLAGS_et.value(), ',', absl::SkipEmpty())) {
     inputs.et_prefixes.push_back(UserPath(std::string(item)));
   }
   if (inputs.et_prefixes.empty()) {
     RETURN_IF_ERROR(RequiredPath(FLAGS_traces, "file", "'runs/*.trace'").status());
   }
-  for (absl::string_view item :
-       absl::StrSplit(absl::GetFlag(FLAGS_traces), ',', absl::SkipEmpty())) {
+  for (absl::string_view item : absl::StrSplit(FLAGS_traces.value(), ',', absl::SkipEmpty())) {
     const std::string path = UserPath(std::string(item));
     const absl::StatusOr<FileKind> kind = file_system.Kind(path);
     if (kind.ok() && *kind == FileKind::kDirectory) {
@@ -174,12 +179,11 @@ absl::StatusOr<RunMeasurements> ReadCallFile(const std::string& path, const RunN
 // The size of a job: of its name, or of --size.
 absl::StatusOr<double> SizeOfJob(const std::string& name) {
   WorkloadCell known;
-  known.size = IsGiven("size") ? absl::GetFlag(FLAGS_size) : -1;
-  if (IsGiven("name_pattern")) {
+  known.size = FLAGS_size.given() ? FLAGS_size.value() : -1;
+  if (FLAGS_name_pattern.given()) {
     WorkloadCell told;
     told.size = std::max(0.0, known.size);
-    ASSIGN_OR_RETURN(const RunName in_name,
-                     ReadRunName(name, absl::GetFlag(FLAGS_name_pattern), told));
+    ASSIGN_OR_RETURN(const RunName in_name, ReadRunName(name, FLAGS_name_pattern.value(), told));
     known.size = in_name.cell.size;
   }
   if (known.size >= 0 && known.size <= kMaxSize) return known.size;
@@ -212,8 +216,7 @@ absl::StatusOr<std::vector<RunMeasurements>> ReadMeasured(const MeasuredInputs& 
     const auto listed = cells.find(path.substr(path.rfind('/') + 1));
     const std::optional<WorkloadCell> known =
         listed == cells.end() ? std::nullopt : std::make_optional(listed->second);
-    ASSIGN_OR_RETURN(const RunName name,
-                     ReadRunName(path, absl::GetFlag(FLAGS_name_pattern), known));
+    ASSIGN_OR_RETURN(const RunName name, ReadRunName(path, FLAGS_name_pattern.value(), known));
     ASSIGN_OR_RETURN(RunMeasurements run, ReadCallFile(path, name, callsites, call_times));
     runs.push_back(std::move(run));
   }
@@ -264,8 +267,8 @@ absl::StatusOr<int> Fit() {
   const std::string output = UserPath(FLAGS_output);
   RETURN_IF_ERROR(CheckOutputPaths(inputs.Paths(), {output, UserPath(FLAGS_graph)}));
   WorkloadFitOptions options;
-  options.models = absl::GetFlag(FLAGS_models);
-  options.order = absl::GetFlag(FLAGS_order);
+  options.models = FLAGS_models.value();
+  options.order = FLAGS_order.value();
   if (options.order < 1 || options.order > 4) {
     return absl::InvalidArgumentError(
         absl::StrCat("--order=", options.order, " is none of 1, 2, 3, 4"));
@@ -351,10 +354,10 @@ absl::StatusOr<int> Compare() {
 
 absl::StatusOr<WorkloadCell> AskedCell() {
   WorkloadCell cell;
-  cell.nodes = absl::GetFlag(FLAGS_nodes);
-  cell.size = absl::GetFlag(FLAGS_size);
-  cell.kind.threads = absl::GetFlag(FLAGS_threads);
-  cell.kind.ranks_per_node = absl::GetFlag(FLAGS_ranks_per_node);
+  cell.nodes = FLAGS_nodes.value();
+  cell.size = FLAGS_size.value();
+  cell.kind.threads = FLAGS_threads.value();
+  cell.kind.ranks_per_node = FLAGS_ranks_per_node.value();
   // All that there are.
   cell.kind.rank_class = "";
   if (!(cell.nodes >= 1 && cell.nodes <= kMaxNodes)) {
@@ -377,7 +380,7 @@ absl::StatusOr<WorkloadEvaluation> EvaluateModelFile(const std::vector<CallModel
   result.set_nodes(cell.nodes);
   result.set_size(cell.size);
   result.set_threads(cell.kind.threads);
-  const bool ember = absl::GetFlag(FLAGS_ember_compatible);
+  const bool ember = FLAGS_ember_compatible.value();
   double total = 0;
   for (const CallModel& call : models) {
     if (call.threads() != cell.kind.threads) continue;
@@ -430,7 +433,7 @@ absl::StatusOr<int> Evaluate() {
     ASSIGN_OR_RETURN(const WorkloadEvaluation evaluation, EvaluateModelFile(models, cell));
     return PrintReport(evaluation, FormatWorkloadEvaluation);
   }
-  if (absl::GetFlag(FLAGS_ember_compatible)) {
+  if (FLAGS_ember_compatible.value()) {
     return absl::InvalidArgumentError(
         "--ember_compatible evaluates model files of the Ember motif; --model is another");
   }
@@ -470,7 +473,7 @@ absl::StatusOr<int> Generate() {
   ASSIGN_OR_RETURN(const WorkloadModel model, ReadModel("control flow"));
   ASSIGN_OR_RETURN(const std::string output,
                    RequiredPath(FLAGS_output, "prefix", "et/large for et/large.0.et, ..."));
-  const std::string format = absl::GetFlag(FLAGS_format);
+  const std::string format = FLAGS_format.value();
   GenerateOptions options;
   ASSIGN_OR_RETURN(options.cell, AskedCell());
   if (format == "ember") return GenerateEmber(model, options, output);
@@ -519,19 +522,19 @@ absl::StatusOr<JobTraces> UserJob() {
 absl::StatusOr<int> Scale() {
   FileSystem& files = FileSystem::Posix();
   ScaleOptions options;
-  options.ranks = absl::GetFlag(FLAGS_ranks);
-  if (IsGiven("ranks") && options.ranks < 1) {
+  options.ranks = FLAGS_ranks.value();
+  if (FLAGS_ranks.given() && options.ranks < 1) {
     return absl::InvalidArgumentError("--ranks is no number of ranks; expected e.g. --ranks=64");
   }
-  if (absl::StrContains(absl::GetFlag(FLAGS_layout), "expert")) {
+  if (absl::StrContains(FLAGS_layout.value(), "expert")) {
     return absl::InvalidArgumentError(
         "--layout names tensor, data and pipeline axes; experts are told by their all-to-alls");
   }
-  RETURN_IF_ERROR(ParseLayout(absl::GetFlag(FLAGS_layout), &options));
+  RETURN_IF_ERROR(ParseLayout(FLAGS_layout.value(), &options));
   if ((options.ranks != 0) == !options.layout.empty()) {
     return absl::InvalidArgumentError("give either --ranks=64 or --layout=2x32");
   }
-  if (IsGiven("et") == IsGiven("traces")) {
+  if (FLAGS_et.given() == FLAGS_traces.given()) {
     return absl::InvalidArgumentError(
         "give either --traces=run/, the profiles of a job, or --et=PREFIX, its Chakra traces");
   }
@@ -539,7 +542,7 @@ absl::StatusOr<int> Scale() {
                    RequiredPath(FLAGS_output, "prefix", "et/large for et/large.0.et, ..."));
   std::string prefix = UserPath(FLAGS_et);
   std::optional<ScratchFolder> scratch;
-  if (IsGiven("traces")) {
+  if (FLAGS_traces.given()) {
     ASSIGN_OR_RETURN(const JobTraces traces, UserJob());
     RETURN_IF_ERROR(
         CheckOutputPrefix("--output", output, {".et", ".comm_groups.json"}, traces.All()));
@@ -569,78 +572,61 @@ absl::StatusOr<int> Scale() {
 }
 
 // The first argument says what to do; the others are its flags.
-int Run(int argc, char** argv) {
-  const std::string what = argc > 1 ? argv[1] : "";
-  if (what == "fit") {
-    return RunCommand({"workload_model fit",
-                       "Fits models of counts, times and message sizes to runs measured at several "
-                       "numbers of nodes and sizes, and says how far they are off.",
-                       {"workload_model fit --traces='runs/bfs_exectrace_*' --output=M.json",
-                        "workload_model fit --traces=run2/,run4/,run8/ --size=1 --output=M.json",
-                        "workload_model fit --traces='runs/n*_s*.trace_*' "
-                        "--name_pattern='n(?P<nodes>\\d+)_s(?P<size>\\d+)' --callsites=run.mpiP "
-                        "--graph=callsites.dot --output=M.json"},
-                       {"traces", "et", "size", "name_pattern", "cells", "callsites", "models",
-                        "order", "output", "graph"}},
-                      argc - 1, argv + 1, Fit);
-  }
-  if (what == "evaluate") {
-    return RunCommand({"workload_model evaluate",
-                       "Predicts how long a run of so many nodes and such a size takes, with an "
-                       "interval.",
-                       {"workload_model evaluate --model=M.json --nodes=64 --size=24",
-                        "workload_model evaluate --model=exec_exp.model --nodes=64 --size=24 "
-                        "--ember_compatible --json"},
-                       {"model", "nodes", "size", "threads", "ranks_per_node", "ember_compatible"}},
-                      argc - 1, argv + 1, Evaluate);
-  }
-  if (what == "generate") {
-    return RunCommand(
-        {"workload_model generate",
-         "Writes a run that was not yet made as Chakra traces, which simulators run: the "
-         "control flow of the model, with its times, bytes, groups and peers.",
-         {"workload_model generate --model=M.json --nodes=256 --size=26 "
-          "--output=et/large",
-          "workload_model generate --model=M.json --nodes=256 --size=26 "
-          "--format=ember --output=motif/Search"},
-         {"model", "nodes", "size", "threads", "ranks_per_node", "format", "output"}},
-        argc - 1, argv + 1, Generate);
-  }
-  if (what == "scale") {
-    return RunCommand({"workload_model scale",
-                       "Rewrites the traces of a measured job for more ranks: its groups are taken "
-                       "for rows of a mesh whose axes become longer.",
-                       {"workload_model scale --traces=run/ --ranks=64 --output=et/large",
-                        "workload_model scale --et=et/run --layout=2x32 --output=et/large"},
-                       {"traces", "et", "ranks", "layout", "output"}},
-                      argc - 1, argv + 1, Scale);
-  }
-  if (what == "report") {
-    return RunCommand({"workload_model report",
-                       "Compares what a model predicts with measured runs, in total and for each "
-                       "transition.",
-                       {"workload_model report --model=M.json --traces='runs/bfs_exectrace_*' "
-                        "--csv=cells.csv"},
-                       {"model", "traces", "et", "size", "name_pattern", "cells", "csv", "html"}},
-                      argc - 1, argv + 1, Compare);
-  }
-  // Says what there is, for --help and for slips.
-  const bool is_help = what == "--help" || what == "-h";
-  std::fprintf(
-      is_help ? stdout : stderr,
-      "%sworkload_model COMMAND FLAGS: models of a code's calls\n"
-      "  fit       measured runs -> models\n"
-      "  evaluate  models -> the time of a run not yet made\n"
-      "  generate  models -> Chakra traces of a run not yet made\n"
-      "  report    models and measured runs -> how far they differ\n"
-      "  scale     a measured job -> Chakra traces of more ranks\n"
-      "workload_model COMMAND --help says more.\n",
-      is_help ? ""
-              : absl::StrCat("workload_model: '", what, "' is none of its commands\n").c_str());
-  return is_help ? kExitDone : kExitBadInput;
-}
 
 }  // namespace
-}  // namespace meridian
 
-int main(int argc, char** argv) { return meridian::Run(argc, argv); }
+Command WorkloadModelCommand() {
+  return {"workload_model",
+          "Models of a code's calls: fitted to measured runs, evaluated for runs not yet made, "
+          "written as traces.",
+          {},
+          {},
+          nullptr,
+          {{"fit",
+            "Fits models of counts, times and message sizes to runs measured at several "
+            "numbers of nodes and sizes, and says how far they are off.",
+            {"fit --traces='runs/bfs_exectrace_*' --output=M.json",
+             "fit --traces=run2/,run4/,run8/ --size=1 --output=M.json",
+             "fit --traces='runs/n*_s*.trace_*' "
+             "--name_pattern='n(?P<nodes>\\d+)_s(?P<size>\\d+)' --callsites=run.mpiP "
+             "--graph=callsites.dot --output=M.json"},
+            {&FLAGS_traces, &FLAGS_et, &FLAGS_size, &FLAGS_name_pattern, &FLAGS_cells,
+             &FLAGS_callsites, &FLAGS_models, &FLAGS_order, &FLAGS_output, &FLAGS_graph},
+            Fit},
+           {"evaluate",
+            "Predicts how long a run of so many nodes and such a size takes, with an "
+            "interval.",
+            {"evaluate --model=M.json --nodes=64 --size=24",
+             "evaluate --model=exec_exp.model --nodes=64 --size=24 "
+             "--ember_compatible --json"},
+            {&FLAGS_model, &FLAGS_nodes, &FLAGS_size, &FLAGS_threads, &FLAGS_ranks_per_node,
+             &FLAGS_ember_compatible},
+            Evaluate},
+           {"generate",
+            "Writes a run that was not yet made as Chakra traces, which simulators run: the "
+            "control flow of the model, with its times, bytes, groups and peers.",
+            {"generate --model=M.json --nodes=256 --size=26 "
+             "--output=et/large",
+             "generate --model=M.json --nodes=256 --size=26 "
+             "--format=ember --output=motif/Search"},
+            {&FLAGS_model, &FLAGS_nodes, &FLAGS_size, &FLAGS_threads, &FLAGS_ranks_per_node,
+             &FLAGS_format, &FLAGS_output},
+            Generate},
+           {"scale",
+            "Rewrites the traces of a measured job for more ranks: its groups are taken "
+            "for rows of a mesh whose axes become longer.",
+            {"scale --traces=run/ --ranks=64 --output=et/large",
+             "scale --et=et/run --layout=2x32 --output=et/large"},
+            {&FLAGS_traces, &FLAGS_et, &FLAGS_ranks, &FLAGS_layout, &FLAGS_output},
+            Scale},
+           {"report",
+            "Compares what a model predicts with measured runs, in total and for each "
+            "transition.",
+            {"report --model=M.json --traces='runs/bfs_exectrace_*' "
+             "--csv=cells.csv"},
+            {&FLAGS_model, &FLAGS_traces, &FLAGS_et, &FLAGS_size, &FLAGS_name_pattern, &FLAGS_cells,
+             &FLAGS_csv, &FLAGS_html},
+            Compare}}};
+}
+
+}  // namespace meridian

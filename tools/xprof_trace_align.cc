@@ -3,13 +3,13 @@
 #include <string>
 #include <vector>
 
-#include "absl/flags/flag.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "tools/command.h"
+#include "tools/commands.h"
 #include "tools/pipeline/output_files.h"
 #include "trace_alignment/aligner/alignment_stats.pb.h"
 #include "trace_alignment/aligner/kineto_aligner.h"
@@ -26,41 +26,53 @@
 #include "xla_profiler/trace_kind/trace_kind.h"
 #include "xla_profiler/xplane/node_ids.h"
 
-ABSL_FLAG(std::string, trace, "", "The profile to align.");
-ABSL_FLAG(std::string, output, "", "Where the aligned profile goes; gzip when it ends in .gz.");
-ABSL_FLAG(
-    std::string, snapshot_pairs, "",
-    "Readings of the node's host and tracer clock: JSONL or a SnapshotPairs message. Default: "
-    "the profile's plane /host:snapshots, if it has one.");
-ABSL_FLAG(std::string, offsets, "", "Offsets of the nodes' clocks from the reference: JSONL.");
-ABSL_FLAG(
-    std::optional<int64_t>, node_id, std::nullopt,
-    "Which node the profile is of. Default: the snapshot pairs' header, else the last integer "
-    "in the file's name.");
-ABSL_FLAG(std::string, target, "tracer",
-          "The clock to map to: tracer (the node's own tracer), reference (the reference node's "
-          "tracer; needs --reference_snapshot_pairs) or host (the reference node's host clock).");
-ABSL_FLAG(std::string, offset_slope, "interpolate",
-          "Between offsets: interpolate, or drift_ppm (each sample's own slope).");
-ABSL_FLAG(std::string, reference_snapshot_pairs, "", "Snapshot pairs of the reference node.");
-ABSL_FLAG(std::optional<int64_t>, start_walltime_ns, std::nullopt,
-          "Host clock when the tracer started (W). Default: the headers of the inputs.");
-ABSL_FLAG(std::optional<int64_t>, start_gpu_ns, std::nullopt,
-          "Tracer clock at that moment (G). Default: the headers of the inputs.");
-ABSL_FLAG(std::optional<int64_t>, profile_start_ns, std::nullopt,
-          "Unix time of the session's start, for profiles that do not say.");
-ABSL_FLAG(int64_t, max_extrapolation_ms, 60000,
-          "Events farther than this outside the snapshot pairs or offsets are an error.");
-ABSL_FLAG(bool, strict_monotonic, false,
-          "Move each event that does not start after its predecessor by 1 ns, instead of keeping "
-          "equal starts equal.");
-ABSL_FLAG(bool, keep_original, false, "Keep the original start and duration of events as stats.");
-ABSL_FLAG(bool, force, false, "Align a profile that is aligned already.");
-ABSL_FLAG(std::string, stats_output, "",
-          "Where the statistics go. Default: beside the output, *.alignment_stats.json.");
-
 namespace meridian {
 namespace {
+
+Flag<std::string> FLAGS_trace("trace", "", "The profile to align.");
+Flag<std::string> FLAGS_output("output", "",
+                               "Where the aligned profile goes; gzip when it ends in .gz.");
+Flag<std::string> FLAGS_snapshot_pairs(
+    "snapshot_pairs", "",
+    "Readings of the node's host and tracer clock: JSONL or a SnapshotPairs message. Default: "
+    "the profile's plane /host:snapshots, if it has one.");
+Flag<std::string> FLAGS_offsets("offsets", "",
+                                "Offsets of the nodes' clocks from the reference: JSONL.");
+Flag<std::optional<int64_t>> FLAGS_node_id(
+    "node_id", std::nullopt,
+    "Which node the profile is of. Default: the snapshot pairs' header, else the last integer "
+    "in the file's name.");
+Flag<std::string> FLAGS_target(
+    "target", "tracer",
+    "The clock to map to: tracer (the node's own tracer), reference (the reference node's "
+    "tracer; needs --reference_snapshot_pairs) or host (the reference node's host clock).");
+Flag<std::string> FLAGS_offset_slope(
+    "offset_slope", "interpolate",
+    "Between offsets: interpolate, or drift_ppm (each sample's own slope).");
+Flag<std::string> FLAGS_reference_snapshot_pairs("reference_snapshot_pairs", "",
+                                                 "Snapshot pairs of the reference node.");
+Flag<std::optional<int64_t>> FLAGS_start_walltime_ns(
+    "start_walltime_ns", std::nullopt,
+    "Host clock when the tracer started (W). Default: the headers of the inputs.");
+Flag<std::optional<int64_t>> FLAGS_start_gpu_ns(
+    "start_gpu_ns", std::nullopt,
+    "Tracer clock at that moment (G). Default: the headers of the inputs.");
+Flag<std::optional<int64_t>> FLAGS_profile_start_ns(
+    "profile_start_ns", std::nullopt,
+    "Unix time of the session's start, for profiles that do not say.");
+Flag<int64_t> FLAGS_max_extrapolation_ms(
+    "max_extrapolation_ms", 60000,
+    "Events farther than this outside the snapshot pairs or offsets are an error.");
+Flag<bool> FLAGS_strict_monotonic(
+    "strict_monotonic", false,
+    "Move each event that does not start after its predecessor by 1 ns, instead of keeping "
+    "equal starts equal.");
+Flag<bool> FLAGS_keep_original("keep_original", false,
+                               "Keep the original start and duration of events as stats.");
+Flag<bool> FLAGS_force("force", false, "Align a profile that is aligned already.");
+Flag<std::string> FLAGS_stats_output(
+    "stats_output", "",
+    "Where the statistics go. Default: beside the output, *.alignment_stats.json.");
 
 enum class Target { kTracer, kReference, kHost };
 
@@ -76,7 +88,7 @@ struct Inputs {
 absl::StatusOr<int64_t> FindNodeId(const std::string& trace, const Inputs& inputs) {
   NodeIdInputs ids;
   ids.files = {trace};
-  if (absl::GetFlag(FLAGS_node_id).has_value()) ids.given = {*absl::GetFlag(FLAGS_node_id)};
+  if (FLAGS_node_id.value().has_value()) ids.given = {*FLAGS_node_id.value()};
   if (inputs.snapshots.has_value()) ids.from_snapshots = {inputs.snapshots->node_id};
   ASSIGN_OR_RETURN(const std::vector<AssignedNodeId> nodes, AssignNodeIds(ids));
   return nodes[0].id;
@@ -86,9 +98,9 @@ absl::StatusOr<Inputs> LoadInputs(const XSpaceReader& reader, const SessionClock
   FileSystem& files = FileSystem::Posix();
   Inputs inputs;
   SnapshotPairsOptions options;
-  options.flags.start_walltime_ns = absl::GetFlag(FLAGS_start_walltime_ns);
-  options.flags.start_gpu_ns = absl::GetFlag(FLAGS_start_gpu_ns);
-  if (!absl::GetFlag(FLAGS_offsets).empty()) {
+  options.flags.start_walltime_ns = FLAGS_start_walltime_ns.value();
+  options.flags.start_gpu_ns = FLAGS_start_gpu_ns.value();
+  if (!FLAGS_offsets.value().empty()) {
     ASSIGN_OR_RETURN(inputs.offsets,
                      OffsetSamples::Load(files, UserPath(FLAGS_offsets), std::nullopt));
     ASSIGN_OR_RETURN(inputs.node_id, FindNodeId(reader.path(), inputs));
@@ -97,7 +109,7 @@ absl::StatusOr<Inputs> LoadInputs(const XSpaceReader& reader, const SessionClock
   ASSIGN_OR_RETURN(inputs.snapshots, LoadProfileSnapshots(files, reader, clock,
                                                           UserPath(FLAGS_snapshot_pairs), options));
   ASSIGN_OR_RETURN(inputs.node_id, FindNodeId(reader.path(), inputs));
-  if (!absl::GetFlag(FLAGS_reference_snapshot_pairs).empty()) {
+  if (!FLAGS_reference_snapshot_pairs.value().empty()) {
     SnapshotPairsOptions reference;
     if (inputs.offsets.has_value() && inputs.offsets->reference_node().has_value()) {
       reference.offsets_header = inputs.offsets->AnchorsOf(*inputs.offsets->reference_node());
@@ -114,7 +126,7 @@ absl::StatusOr<NodeClock> MakeClock(const Inputs& inputs, const RunClock& run) {
                                                      {"reference", Target::kReference},
                                                      {"host", Target::kHost}}));
   ASSIGN_OR_RETURN(const OffsetSamples::Slope slope,
-                   OffsetSamples::ParseSlope(absl::GetFlag(FLAGS_offset_slope)));
+                   OffsetSamples::ParseSlope(FLAGS_offset_slope.value()));
   NodeClock clock(run);
   if (inputs.snapshots.has_value()) {
     ASSIGN_OR_RETURN(clock.tracer_to_host, TracerToHostMap(*inputs.snapshots, run));
@@ -148,9 +160,8 @@ std::string DescribeModel(const Inputs& inputs) {
     return absl::StrCat(snapshots, "; the node is the reference");
   }
   const size_t samples = inputs.offsets->SamplesOf(inputs.node_id).size();
-  return absl::StrCat(
-      snapshots, "; ", samples, " offset(s), ",
-      samples == 1 ? "a constant shift or one slope" : absl::GetFlag(FLAGS_offset_slope));
+  return absl::StrCat(snapshots, "; ", samples, " offset(s), ",
+                      samples == 1 ? "a constant shift or one slope" : FLAGS_offset_slope.value());
 }
 
 // What the planes will say: the offset of the middle sample.
@@ -205,7 +216,7 @@ absl::StatusOr<int> Write(const std::string& output, const std::string& stats_pa
   stats.set_trace(trace);
   stats.set_output(output);
   stats.set_node_id(inputs->node_id);
-  stats.set_target(absl::GetFlag(FLAGS_target));
+  stats.set_target(FLAGS_target.value());
   stats.set_model(DescribeModel(*inputs));
   RETURN_IF_ERROR(outputs.WriteText("stats", stats_path, ReportToJson(stats)));
   RETURN_IF_ERROR(outputs.Commit());
@@ -215,17 +226,19 @@ absl::StatusOr<int> Write(const std::string& output, const std::string& stats_pa
 // A Kineto trace has host times alone: offsets move it, nothing else does.
 absl::StatusOr<AlignmentStats> AlignKinetoTrace(const std::string& trace, Inputs* inputs,
                                                 ByteSink& sink) {
-  for (const char* flag : {"snapshot_pairs", "reference_snapshot_pairs", "start_walltime_ns",
-                           "start_gpu_ns", "strict_monotonic", "keep_original"}) {
-    if (!IsGiven(flag)) continue;
+  const std::initializer_list<const AnyFlag*> flags = {
+      &FLAGS_snapshot_pairs, &FLAGS_reference_snapshot_pairs, &FLAGS_start_walltime_ns,
+      &FLAGS_start_gpu_ns,   &FLAGS_strict_monotonic,         &FLAGS_keep_original};
+  for (const AnyFlag* flag : flags) {
+    if (!flag->given()) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("--", flag, " is for XSpaces; ", Printable(trace),
+        absl::StrCat("--", flag->name(), " is for XSpaces; ", Printable(trace),
                      " is a Kineto trace, all of whose times ", "are of its host's clock"));
   }
   FileSystem& files = FileSystem::Posix();
   ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(files, trace, UserInputOptions()));
   ASSIGN_OR_RETURN(const TraceJsonTable table, LoadTraceJson(file.bytes(), trace));
-  if (!absl::GetFlag(FLAGS_offsets).empty()) {
+  if (!FLAGS_offsets.value().empty()) {
     ASSIGN_OR_RETURN(inputs->offsets,
                      OffsetSamples::Load(files, UserPath(FLAGS_offsets), std::nullopt));
   }
@@ -233,7 +246,7 @@ absl::StatusOr<AlignmentStats> AlignKinetoTrace(const std::string& trace, Inputs
   NodeClock clock((RunClock(table.table.base_ns())));
   if (inputs->offsets.has_value()) {
     ASSIGN_OR_RETURN(const OffsetSamples::Slope slope,
-                     OffsetSamples::ParseSlope(absl::GetFlag(FLAGS_offset_slope)));
+                     OffsetSamples::ParseSlope(FLAGS_offset_slope.value()));
     ASSIGN_OR_RETURN(clock.host_to_reference,
                      inputs->offsets->OffsetMap(inputs->node_id, clock.run, slope));
   }
@@ -245,12 +258,12 @@ absl::StatusOr<AlignmentStats> AlignKinetoTrace(const std::string& trace, Inputs
 }
 
 absl::StatusOr<int> Align() {
-  if (absl::GetFlag(FLAGS_trace).empty() || absl::GetFlag(FLAGS_output).empty()) {
+  if (FLAGS_trace.value().empty() || FLAGS_output.value().empty()) {
     return absl::InvalidArgumentError("--trace and --output are needed, see --help");
   }
   const std::string output = UserPath(FLAGS_output);
   const std::string stats_path =
-      absl::GetFlag(FLAGS_stats_output).empty() ? StatsPath(output) : UserPath(FLAGS_stats_output);
+      FLAGS_stats_output.value().empty() ? StatsPath(output) : UserPath(FLAGS_stats_output);
   RETURN_IF_ERROR(
       CheckOutputPaths({UserPath(FLAGS_trace), UserPath(FLAGS_snapshot_pairs),
                         UserPath(FLAGS_reference_snapshot_pairs), UserPath(FLAGS_offsets)},
@@ -273,22 +286,21 @@ absl::StatusOr<int> Align() {
   ASSIGN_OR_RETURN(const XSpaceReader reader,
                    XSpaceReader::Open(FileSystem::Posix(), trace, reader_options));
   ASSIGN_OR_RETURN(const bool aligned, IsAligned(reader));
-  if (aligned && !absl::GetFlag(FLAGS_force)) {
+  if (aligned && !FLAGS_force.value()) {
     return absl::InvalidArgumentError(
         absl::StrCat(reader.name(), ": is aligned already; give --force to align it once more"));
   }
   ASSIGN_OR_RETURN(const SessionInfo info, ReadSessionInfo(reader));
-  ASSIGN_OR_RETURN(
-      const SessionClock clock,
-      SessionClock::Create(reader.name(), info, absl::GetFlag(FLAGS_profile_start_ns)));
+  ASSIGN_OR_RETURN(const SessionClock clock,
+                   SessionClock::Create(reader.name(), info, FLAGS_profile_start_ns.value()));
   ASSIGN_OR_RETURN(Inputs inputs, LoadInputs(reader, clock));
   ASSIGN_OR_RETURN(const NodeClock node, MakeClock(inputs, RunClock(clock.start_ns())));
 
   AlignOptions options;
   options.record = DescribeAlignment(inputs);
   options.lines.node_id = inputs.node_id;
-  options.lines.strict_monotonic = absl::GetFlag(FLAGS_strict_monotonic);
-  options.lines.keep_original = absl::GetFlag(FLAGS_keep_original);
+  options.lines.strict_monotonic = FLAGS_strict_monotonic.value();
+  options.lines.keep_original = FLAGS_keep_original.value();
   ASSIGN_OR_RETURN(options.lines.max_extrapolation_ns,
                    ScaledValue(FLAGS_max_extrapolation_ms, 1000000));
   return Write(output, stats_path, reader.path(), &inputs,
@@ -296,19 +308,22 @@ absl::StatusOr<int> Align() {
 }
 
 }  // namespace
-}  // namespace meridian
 
-int main(int argc, char** argv) {
-  return meridian::RunCommand(
-      {"xprof_trace_align",
-       "Rewrites one node's profile on another clock: tracer time to host time by snapshot pairs, "
-       "host time to the reference node's by offsets, and back to a tracer's clock.",
-       {"xprof_trace_align --trace=node2.xplane.pb --snapshot_pairs=node2.jsonl "
-        "--offsets=offsets.jsonl --node_id=2 --output=node2.aligned.xplane.pb",
-        "xprof_trace_align --trace=kineto_2.json.gz --offsets=offsets.jsonl "
-        "--output=aligned_2.json.gz"},
-       {"trace", "snapshot_pairs", "offsets", "output", "node_id", "target", "offset_slope",
-        "reference_snapshot_pairs", "start_walltime_ns", "start_gpu_ns", "profile_start_ns",
-        "max_extrapolation_ms", "strict_monotonic", "keep_original", "force", "stats_output"}},
-      argc, argv, meridian::Align);
+Command XprofTraceAlignCommand() {
+  return {
+      "xprof_trace_align",
+      "Rewrites one node's profile on another clock: tracer time to host time by snapshot pairs, "
+      "host time to the reference node's by offsets, and back to a tracer's clock.",
+      {"xprof_trace_align --trace=node2.xplane.pb --snapshot_pairs=node2.jsonl "
+       "--offsets=offsets.jsonl --node_id=2 --output=node2.aligned.xplane.pb",
+       "xprof_trace_align --trace=kineto_2.json.gz --offsets=offsets.jsonl "
+       "--output=aligned_2.json.gz"},
+      {&FLAGS_trace, &FLAGS_snapshot_pairs, &FLAGS_offsets, &FLAGS_output, &FLAGS_node_id,
+       &FLAGS_target, &FLAGS_offset_slope, &FLAGS_reference_snapshot_pairs,
+       &FLAGS_start_walltime_ns, &FLAGS_start_gpu_ns, &FLAGS_profile_start_ns,
+       &FLAGS_max_extrapolation_ms, &FLAGS_strict_monotonic, &FLAGS_keep_original, &FLAGS_force,
+       &FLAGS_stats_output},
+      Align};
 }
+
+}  // namespace meridian

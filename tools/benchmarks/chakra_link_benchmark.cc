@@ -23,7 +23,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -38,25 +37,27 @@
 #include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 
-ABSL_FLAG(std::string, host_trace, "", "An execution trace to convert instead of made-up ones.");
-ABSL_FLAG(std::string, device_trace, "", "Its profile.");
-ABSL_FLAG(double, chakra_seconds, 0, "CPU seconds that chakra took for the given traces.");
-ABSL_FLAG(double, chakra_megabytes, 0, "And its peak of resident memory.");
-ABSL_FLAG(int, layers, 4000, "Operators of the made-up run, before it is repeated.");
-ABSL_FLAG(int, rounds, 3, "How often each is converted; the least counts.");
-
 namespace meridian {
 namespace {
+
+Flag<std::string> FLAGS_host_trace("host_trace", "",
+                                   "An execution trace to convert instead of made-up ones.");
+Flag<std::string> FLAGS_device_trace("device_trace", "", "Its profile.");
+Flag<double> FLAGS_chakra_seconds("chakra_seconds", 0,
+                                  "CPU seconds that chakra took for the given traces.");
+Flag<double> FLAGS_chakra_megabytes("chakra_megabytes", 0, "And its peak of resident memory.");
+Flag<int> FLAGS_layers("layers", 4000, "Operators of the made-up run, before it is repeated.");
+Flag<int> FLAGS_rounds("rounds", 3, "How often each is converted; the least counts.");
 
 // chakra 1.0.0's, and what is to be reached.
 constexpr double kCpuReach = 1.0 / 30;
 constexpr double kMemoryReach = 1.0 / 4;
 double ChakraSeconds(double operations) {
-  const double given = absl::GetFlag(FLAGS_chakra_seconds);
+  const double given = FLAGS_chakra_seconds.value();
   return given > 0 ? given : 15.22 / 36098 * operations;
 }
 double ChakraMegabytes(double operations) {
-  const double given = absl::GetFlag(FLAGS_chakra_megabytes);
+  const double given = FLAGS_chakra_megabytes.value();
   return given > 0 ? given : 95 + 6.97e-3 * operations;
 }
 // How much more an operation of the largest input may cost than one of the smallest.
@@ -144,7 +145,7 @@ absl::StatusOr<Cost> Measure(const TraceFiles& files, EtFlavor flavor) {
     cost.megabytes += static_cast<double>(region->bytes().size()) / 1e6;
   }
   cost.cpu_seconds = 1e9;
-  for (int round = 0; round < absl::GetFlag(FLAGS_rounds); ++round) {
+  for (int round = 0; round < FLAGS_rounds.value(); ++round) {
     ASSIGN_OR_RETURN(
         const Cost once, RunInChild([&]() -> absl::StatusOr<double> {
           PytorchWorkloadOptions options;
@@ -192,9 +193,9 @@ absl::StatusOr<int> Run() {
                    {"of chakra", Align::kRight}});
   bool reached = true;
   for (const EtFlavor flavor : {EtFlavor::kSimulation, EtFlavor::kFull}) {
-    if (!absl::GetFlag(FLAGS_host_trace).empty()) {
-      ASSIGN_OR_RETURN(const Cost cost, Measure({UserPath(absl::GetFlag(FLAGS_host_trace)),
-                                                 UserPath(absl::GetFlag(FLAGS_device_trace))},
+    if (!FLAGS_host_trace.value().empty()) {
+      ASSIGN_OR_RETURN(const Cost cost, Measure({UserPath(FLAGS_host_trace.value()),
+                                                 UserPath(FLAGS_device_trace.value())},
                                                 flavor));
       AddRow("given", flavor, cost, &table);
       reached &= IsReached(cost);
@@ -203,7 +204,7 @@ absl::StatusOr<int> Run() {
     double first_seconds = 0;
     for (const int times : {1, 2, 4, 8, 16}) {
       const TemporaryDirectory directory;
-      const TraceFiles files = WriteRun(directory, times * absl::GetFlag(FLAGS_layers));
+      const TraceFiles files = WriteRun(directory, times * FLAGS_layers.value());
       ASSIGN_OR_RETURN(const Cost cost, Measure(files, flavor));
       AddRow(absl::StrCat("x", times), flavor, cost, &table);
       if (times == 1) first_seconds = SecondsPerOperation(cost);
@@ -225,6 +226,8 @@ int main(int argc, char** argv) {
        {"chakra_link_benchmark",
         "chakra_link_benchmark --host_trace=et_0.json --device_trace=kineto_0.json "
         "--chakra_seconds=1.89 --chakra_megabytes=104"},
-       {"host_trace", "device_trace", "chakra_seconds", "chakra_megabytes", "layers", "rounds"}},
-      argc, argv, meridian::Run);
+       {&meridian::FLAGS_host_trace, &meridian::FLAGS_device_trace, &meridian::FLAGS_chakra_seconds,
+        &meridian::FLAGS_chakra_megabytes, &meridian::FLAGS_layers, &meridian::FLAGS_rounds},
+       meridian::Run},
+      argc, argv);
 }

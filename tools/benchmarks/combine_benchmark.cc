@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -22,25 +21,26 @@
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 
-ABSL_FLAG(int64_t, nodes, 16, "Nodes of the run.");
-ABSL_FLAG(int64_t, steps, 400, "Steps of the run; each has one collective of each kind.");
-ABSL_FLAG(int64_t, compute_kernels, 4,
-          "Kernels before each collective. In examples/jax_tp_cuda4 one kernel of five "
-          "communicates.");
-ABSL_FLAG(std::string, kineto, "examples/torch_pipeline4/kineto_0.json.gz",
-          "A Kineto trace whose events make up the large one.");
-ABSL_FLAG(int64_t, kineto_megabytes, 400, "How large that is.");
-ABSL_FLAG(int, rounds, 3, "How often both sides take turns.");
-
 namespace meridian {
 namespace {
 
+Flag<int64_t> FLAGS_nodes("nodes", 16, "Nodes of the run.");
+Flag<int64_t> FLAGS_steps("steps", 400, "Steps of the run; each has one collective of each kind.");
+Flag<int64_t> FLAGS_compute_kernels(
+    "compute_kernels", 4,
+    "Kernels before each collective. In examples/jax_tp_cuda4 one kernel of five "
+    "communicates.");
+Flag<std::string> FLAGS_kineto("kineto", "examples/torch_pipeline4/kineto_0.json.gz",
+                               "A Kineto trace whose events make up the large one.");
+Flag<int64_t> FLAGS_kineto_megabytes("kineto_megabytes", 400, "How large that is.");
+Flag<int> FLAGS_rounds("rounds", 3, "How often both sides take turns.");
+
 SyntheticCluster MakeCluster() {
   ClusterOptions options;
-  options.nodes = absl::GetFlag(FLAGS_nodes);
-  options.steps = absl::GetFlag(FLAGS_steps);
+  options.nodes = FLAGS_nodes.value();
+  options.steps = FLAGS_steps.value();
   options.collectives = OneOfEach(2);
-  options.compute_kernels = absl::GetFlag(FLAGS_compute_kernels);
+  options.compute_kernels = FLAGS_compute_kernels.value();
   options.max_skew_ns = 50'000'000;
   options.max_drift_ppb = 50'000;
   return SyntheticCluster(options);
@@ -77,9 +77,9 @@ std::string LargeKinetoTrace(absl::string_view rank, size_t bytes) {
 // time that `gzip -d` takes: twice the time of that is six times the floor.
 absl::StatusOr<bool> RunKineto(const TemporaryDirectory& directory) {
   FileSystem& files = FileSystem::Posix();
-  ASSIGN_OR_RETURN(const InputFile rank, InputFile::Open(files, absl::GetFlag(FLAGS_kineto)));
+  ASSIGN_OR_RETURN(const InputFile rank, InputFile::Open(files, FLAGS_kineto.value()));
   const std::string text = LargeKinetoTrace(
-      rank.bytes(), static_cast<size_t>(absl::GetFlag(FLAGS_kineto_megabytes)) * 1'000'000);
+      rank.bytes(), static_cast<size_t>(FLAGS_kineto_megabytes.value()) * 1'000'000);
   CombineRequest request;
   request.files.traces = {directory.Write("kineto_0.json", text)};
   request.alignment.method = AlignmentMethod::kNone;
@@ -94,7 +94,7 @@ absl::StatusOr<bool> RunKineto(const TemporaryDirectory& directory) {
   align.bytes = text.size();
   align.run = [&] { MERIDIAN_CHECK(CombineRun(files, request).ok()); };
   align.floor = [&] { MERIDIAN_CHECK(InputFile::Open(files, compressed, inflate).ok()); };
-  return RunRatioCases({align}, absl::GetFlag(FLAGS_rounds));
+  return RunRatioCases({align}, FLAGS_rounds.value());
 }
 
 absl::StatusOr<int> Run() {
@@ -130,7 +130,7 @@ absl::StatusOr<int> Run() {
   validate.run = [&] { MERIDIAN_CHECK(CombineRun(files, checked).ok()); };
   std::printf("%lld nodes, %.1f MB\n", static_cast<long long>(inputs.size()),
               static_cast<double>(bytes) / 1e6);
-  const bool is_fast = RunRatioCases({combine, on_arena, validate}, absl::GetFlag(FLAGS_rounds));
+  const bool is_fast = RunRatioCases({combine, on_arena, validate}, FLAGS_rounds.value());
   ASSIGN_OR_RETURN(const bool is_kineto_fast, RunKineto(directory));
   return is_fast && is_kineto_fast ? kExitDone : kExitCheckFailed;
 }
@@ -143,6 +143,8 @@ int main(int argc, char** argv) {
       {"combine_benchmark",
        "Measures combine against libprotobuf, and for Kineto traces against gzip.",
        {"combine_benchmark --nodes=16"},
-       {"nodes", "steps", "compute_kernels", "kineto", "kineto_megabytes", "rounds"}},
-      argc, argv, meridian::Run);
+       {&meridian::FLAGS_nodes, &meridian::FLAGS_steps, &meridian::FLAGS_compute_kernels,
+        &meridian::FLAGS_kineto, &meridian::FLAGS_kineto_megabytes, &meridian::FLAGS_rounds},
+       meridian::Run},
+      argc, argv);
 }

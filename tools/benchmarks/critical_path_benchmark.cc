@@ -12,7 +12,6 @@
 #include <string>
 #include <thread>
 
-#include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -30,11 +29,11 @@
 #include "xla_profiler/base/files/input_file.h"
 #include "xla_profiler/base/tables/text_table.h"
 
-ABSL_FLAG(int64_t, events, 1000000, "How many complete events the largest trace has.");
-ABSL_FLAG(int, rounds, 3, "How often each trace is analyzed; the least CPU time counts.");
-
 namespace meridian {
 namespace {
+
+Flag<int64_t> FLAGS_events("events", 1000000, "How many complete events the largest trace has.");
+Flag<int> FLAGS_rounds("rounds", 3, "How often each trace is analyzed; the least CPU time counts.");
 
 constexpr double kReachSeconds = 2.0;
 constexpr int64_t kReachBytes = int64_t{500} << 20;
@@ -195,7 +194,7 @@ absl::Status AnalyzeOnce(const std::string& path, bool hta_compatible, Cost* cos
 
 absl::StatusOr<int> Measure() {
   constexpr TextTable::Align kRight = TextTable::Align::kRight;
-  const int64_t events = absl::GetFlag(FLAGS_events);
+  const int64_t events = FLAGS_events.value();
   if (events < 4 * kEventsPerUnit) return absl::InvalidArgumentError("--events: 32 or more");
   TextTable table({{"graph"},
                    {"events", kRight},
@@ -213,7 +212,7 @@ absl::StatusOr<int> Measure() {
     RETURN_IF_ERROR(WriteTraceFile(count, path));
     for (bool hta_compatible : {false, true}) {
       Cost cost;
-      for (int round = 0; round < std::max(1, absl::GetFlag(FLAGS_rounds)); ++round) {
+      for (int round = 0; round < std::max(1, FLAGS_rounds.value()); ++round) {
         RETURN_IF_ERROR(AnalyzeOnce(path, hta_compatible, &cost));
       }
       const double millions = static_cast<double>(count) / 1e6;
@@ -241,6 +240,7 @@ int main(int argc, char** argv) {
   return meridian::RunCommand({"critical_path_benchmark",
                                "Measures the critical path of a generated trace.",
                                {"critical_path_benchmark --events=1000000"},
-                               {"events", "rounds"}},
-                              argc, argv, meridian::Measure);
+                               {&meridian::FLAGS_events, &meridian::FLAGS_rounds},
+                               meridian::Measure},
+                              argc, argv);
 }

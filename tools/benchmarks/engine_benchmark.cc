@@ -17,7 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -35,12 +34,13 @@
 #include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 
-ABSL_FLAG(std::string, astra_folder, "", "Folder of AstraSim's programs. Default: recorded times.");
-ABSL_FLAG(std::string, only, "", "Part of the names of the cases to run. Default: all.");
-ABSL_FLAG(int, rounds, 5, "How often each case runs; the least time counts.");
-
 namespace meridian {
 namespace {
+
+Flag<std::string> FLAGS_astra_folder("astra_folder", "",
+                                     "Folder of AstraSim's programs. Default: recorded times.");
+Flag<std::string> FLAGS_only("only", "", "Part of the names of the cases to run. Default: all.");
+Flag<int> FLAGS_rounds("rounds", 5, "How often each case runs; the least time counts.");
 
 // CPU seconds of all children that have ended.
 double ChildCpuSeconds() {
@@ -144,11 +144,11 @@ absl::StatusOr<int> Measure() {
                    {"ratio", kRight},
                    {"reach", kRight},
                    {""}});
-  const int rounds = std::max(1, absl::GetFlag(FLAGS_rounds));
-  const std::string folder = UserPath(absl::GetFlag(FLAGS_astra_folder));
+  const int rounds = std::max(1, FLAGS_rounds.value());
+  const std::string folder = UserPath(FLAGS_astra_folder.value());
   bool all_reached = true;
   for (const GoldenCost& cost : GoldenCosts()) {
-    if (!absl::StrContains(cost.name, absl::GetFlag(FLAGS_only))) continue;
+    if (!absl::StrContains(cost.name, FLAGS_only.value())) continue;
     double astra_s = cost.cpu_s;
     if (!folder.empty()) {
       ASSIGN_OR_RETURN(astra_s, TimeAstraSim(cost, folder));
@@ -180,6 +180,7 @@ int main(int argc, char** argv) {
        "Measures the embedded network engine against AstraSim.",
        {"engine_benchmark",
         "engine_benchmark --astra_folder=/opt/astra-sim/bin --only=\"Ring 256\""},
-       {"astra_folder", "only", "rounds"}},
-      argc, argv, meridian::Measure);
+       {&meridian::FLAGS_astra_folder, &meridian::FLAGS_only, &meridian::FLAGS_rounds},
+       meridian::Measure},
+      argc, argv);
 }

@@ -9,7 +9,6 @@
 #include <optional>
 #include <string>
 
-#include "absl/flags/flag.h"
 #include "tools/benchmarks/ratio_benchmark.h"
 #include "tools/command.h"
 #include "xla_profiler/base/errors.h"
@@ -19,11 +18,11 @@
 #include "xla_profiler/xplane/xplane_schema.h"
 #include "xla_profiler/xplane/xspace_reader.h"
 
-ABSL_FLAG(std::string, trace, "", "The profile to measure on.");
-ABSL_FLAG(int, rounds, 5, "How often each part runs.");
-
 namespace meridian {
 namespace {
+
+Flag<std::string> FLAGS_trace("trace", "", "The profile to measure on.");
+Flag<int> FLAGS_rounds("rounds", 5, "How often each part runs.");
 
 constexpr double kReachSeconds = 0.020;
 
@@ -41,13 +40,13 @@ absl::StatusOr<size_t> DecodeAll(const XPlaneVisitor& metadata) {
 
 absl::StatusOr<int> Measure() {
   ASSIGN_OR_RETURN(const XSpaceReader reader,
-                   XSpaceReader::Open(FileSystem::Posix(), UserPath(absl::GetFlag(FLAGS_trace))));
+                   XSpaceReader::Open(FileSystem::Posix(), UserPath(FLAGS_trace.value())));
   ASSIGN_OR_RETURN(const std::optional<XPlaneVisitor> metadata,
                    reader.FindPlane(kMetadataPlaneName));
   if (!metadata.has_value()) return absl::InvalidArgumentError("the profile holds no programs");
   double index_s = std::numeric_limits<double>::infinity(), collectives_s = index_s;
   size_t instructions = 0, events = 0;
-  for (int round = 0; round < std::max(1, absl::GetFlag(FLAGS_rounds)); ++round) {
+  for (int round = 0; round < std::max(1, FLAGS_rounds.value()); ++round) {
     const double begin_s = CpuSeconds();
     ASSIGN_OR_RETURN(instructions, DecodeAll(*metadata));
     const double indexed_s = CpuSeconds();
@@ -69,6 +68,7 @@ int main(int argc, char** argv) {
   return meridian::RunCommand({"hlo_index_benchmark",
                                "Measures the index of a profile's programs and collectives.",
                                {"hlo_index_benchmark --trace=node0.xplane.pb"},
-                               {"trace", "rounds"}},
-                              argc, argv, meridian::Measure);
+                               {&meridian::FLAGS_trace, &meridian::FLAGS_rounds},
+                               meridian::Measure},
+                              argc, argv);
 }

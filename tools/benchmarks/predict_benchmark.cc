@@ -15,7 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/flags/flag.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
@@ -34,12 +33,12 @@
 #include "xla_profiler/base/tables/text_table.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 
-ABSL_FLAG(int64_t, layers, 96, "Layers of the model.");
-ABSL_FLAG(int64_t, microbatches, 64, "Microbatches of a step.");
-ABSL_FLAG(int, threads, 1, "How many threads time snapshots.");
-
 namespace meridian {
 namespace {
+
+Flag<int64_t> FLAGS_layers("layers", 96, "Layers of the model.");
+Flag<int64_t> FLAGS_microbatches("microbatches", 64, "Microbatches of a step.");
+Flag<int> FLAGS_threads("threads", 1, "How many threads time snapshots.");
 
 constexpr double kLeastHitRatio = 0.99;
 constexpr double kMostOverhead = 0.1;
@@ -78,7 +77,7 @@ absl::StatusOr<Measured> PredictOnce(const Case& measured_case, const ExecutionG
   IterationOptions options;
   options.mode = TimingMode::kSnapshot;
   options.partition = measured_case.partition;
-  options.threads = std::max(1, absl::GetFlag(FLAGS_threads));
+  options.threads = std::max(1, FLAGS_threads.value());
   Measured measured;
   ASSIGN_OR_RETURN(measured.prediction, PredictIteration(setup, graph, match, options));
   measured.cache = setup.cache->stats();
@@ -90,8 +89,8 @@ absl::StatusOr<ExecutionGraph> MakeGraph() {
   options.tensor_parallel = 8;
   options.data_parallel = 2;
   options.pipeline_parallel = 4;
-  options.layers = absl::GetFlag(FLAGS_layers);
-  options.microbatches = absl::GetFlag(FLAGS_microbatches);
+  options.layers = FLAGS_layers.value();
+  options.microbatches = FLAGS_microbatches.value();
   options.batch = 2 * options.microbatches;
   options.hidden = 12288;
   ASSIGN_OR_RETURN(const std::unique_ptr<GeneratedWorkload> workload, MakeTransformerStep(options));
@@ -157,9 +156,11 @@ absl::StatusOr<int> Measure() {
 }  // namespace meridian
 
 int main(int argc, char** argv) {
-  return meridian::RunCommand({"predict_benchmark",
-                               "Predicts a step of a large model and prints what that costs.",
-                               {"predict_benchmark"},
-                               {"layers", "microbatches", "threads"}},
-                              argc, argv, meridian::Measure);
+  return meridian::RunCommand(
+      {"predict_benchmark",
+       "Predicts a step of a large model and prints what that costs.",
+       {"predict_benchmark"},
+       {&meridian::FLAGS_layers, &meridian::FLAGS_microbatches, &meridian::FLAGS_threads},
+       meridian::Measure},
+      argc, argv);
 }

@@ -9,7 +9,6 @@
 #include <optional>
 #include <string>
 
-#include "absl/flags/flag.h"
 #include "google/protobuf/arena.h"
 #include "third_party/xplane/xplane.pb.h"
 #include "tools/benchmarks/ratio_benchmark.h"
@@ -23,12 +22,12 @@
 #include "xla_profiler/xplane/xplane_rewriter.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
 
-ABSL_FLAG(std::string, trace, "",
-          "A profile to measure on; repeated until it has 64 MB. Default: a synthetic one.");
-ABSL_FLAG(int, rounds, 5, "How often each side runs.");
-
 namespace meridian {
 namespace {
+
+Flag<std::string> FLAGS_trace(
+    "trace", "", "A profile to measure on; repeated until it has 64 MB. Default: a synthetic one.");
+Flag<int> FLAGS_rounds("rounds", 5, "How often each side runs.");
 
 constexpr int64_t kMovePs = 1000000007;
 constexpr uint64_t kMinBytes = uint64_t{64} << 20;
@@ -92,13 +91,13 @@ void LibprotobufParse(absl::string_view bytes, std::string* serialized) {
 }
 
 absl::StatusOr<std::string> LoadBytes() {
-  if (absl::GetFlag(FLAGS_trace).empty()) {
+  if (FLAGS_trace.value().empty()) {
     SyntheticSpaceOptions options;
     options.min_bytes = kMinBytes;
     return SyntheticXSpace(options);
   }
   ASSIGN_OR_RETURN(const InputFile file,
-                   InputFile::Open(FileSystem::Posix(), UserPath(absl::GetFlag(FLAGS_trace))));
+                   InputFile::Open(FileSystem::Posix(), UserPath(FLAGS_trace.value())));
   // Concatenated spaces are one space with more planes.
   std::string bytes;
   do {
@@ -132,7 +131,7 @@ absl::StatusOr<int> Measure() {
                       parse_and_serialize, std::nullopt, bytes.size()},
                      {"moving every event", kBoth, [&] { Rewrite(source, kMovePs, buffer_bytes); },
                       parse_and_serialize, 0.4, bytes.size()}},
-                    absl::GetFlag(FLAGS_rounds));
+                    FLAGS_rounds.value());
   return reached ? kExitDone : kExitCheckFailed;
 }
 
@@ -144,6 +143,7 @@ int main(int argc, char** argv) {
       {"xplane_codec_benchmark",
        "Measures the streaming XSpace codec against libprotobuf on the same bytes.",
        {"xplane_codec_benchmark --trace=node0.xplane.pb"},
-       {"trace", "rounds"}},
-      argc, argv, meridian::Measure);
+       {&meridian::FLAGS_trace, &meridian::FLAGS_rounds},
+       meridian::Measure},
+      argc, argv);
 }

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -18,33 +17,41 @@
 #include "xla_profiler/base/files/file_system.h"
 #include "xla_profiler/base/files/input_paths.h"
 
-ABSL_FLAG(std::string, output, "", "The folder to write into; made when there is none.");
-ABSL_FLAG(int64_t, nodes, 2, "Nodes: files and clocks.");
-ABSL_FLAG(int64_t, devices_per_node, 1, "Devices, and so ranks, of each node.");
-ABSL_FLAG(int64_t, steps, 20, "How often the program runs.");
-ABSL_FLAG(std::string, collectives, "all-reduce,collective-permute",
-          "The program: kinds, in groups of all ranks, of N neighbours (all-gather/N) or of N "
-          "ranks far apart (all-gather/Ns).");
-ABSL_FLAG(int64_t, compute_kernels, 1, "Kernels before each collective.");
-ABSL_FLAG(int64_t, rest_us, 20'000, "Rest after each step.");
-ABSL_FLAG(std::string, stragglers, "",
-          "Who comes late: rank:microseconds, or rank:microseconds:every for every n-th step.");
-ABSL_FLAG(int64_t, end_bias_us, 0, "Ranks end up to so much later, each always the same.");
-ABSL_FLAG(int64_t, session_spread_us, 1'500,
-          "From the first to the last session's start; beyond 2,000 profiles begin mid-run.");
-ABSL_FLAG(double, skew_ms, 50, "Host clocks are ahead or behind by up to this,");
-ABSL_FLAG(double, drift_ppm, 50, "drift by up to this");
-ABSL_FLAG(double, wander_ppm, 0, "and wander by up to this.");
-ABSL_FLAG(double, tracer_drift_ppm, 5, "Tracers drift against their host by up to this.");
-ABSL_FLAG(std::string, with, "snapshots,offsets",
-          "What else to write: snapshots, offsets or legacy_offsets, probe_windows, probes.");
-ABSL_FLAG(int64_t, period_ms, 100, "From one snapshot, offset or window of probes to the next.");
-ABSL_FLAG(int64_t, bracket_us, 0, "Snapshots have brackets of up to this.");
-ABSL_FLAG(int64_t, asymmetry_us, 0, "Links are slower in one direction by up to this.");
-ABSL_FLAG(int64_t, seed, 1, "Another seed, another run.");
-
 namespace meridian {
 namespace {
+
+Flag<std::string> FLAGS_output("output", "", "The folder to write into; made when there is none.");
+Flag<int64_t> FLAGS_nodes("nodes", 2, "Nodes: files and clocks.");
+Flag<int64_t> FLAGS_devices_per_node("devices_per_node", 1, "Devices, and so ranks, of each node.");
+Flag<int64_t> FLAGS_steps("steps", 20, "How often the program runs.");
+Flag<std::string> FLAGS_collectives(
+    "collectives", "all-reduce,collective-permute",
+    "The program: kinds, in groups of all ranks, of N neighbours (all-gather/N) or of N "
+    "ranks far apart (all-gather/Ns).");
+Flag<int64_t> FLAGS_compute_kernels("compute_kernels", 1, "Kernels before each collective.");
+Flag<int64_t> FLAGS_rest_us("rest_us", 20'000, "Rest after each step.");
+Flag<std::string> FLAGS_stragglers(
+    "stragglers", "",
+    "Who comes late: rank:microseconds, or rank:microseconds:every for every n-th step.");
+Flag<int64_t> FLAGS_end_bias_us("end_bias_us", 0,
+                                "Ranks end up to so much later, each always the same.");
+Flag<int64_t> FLAGS_session_spread_us(
+    "session_spread_us", 1'500,
+    "From the first to the last session's start; beyond 2,000 profiles begin mid-run.");
+Flag<double> FLAGS_skew_ms("skew_ms", 50, "Host clocks are ahead or behind by up to this,");
+Flag<double> FLAGS_drift_ppm("drift_ppm", 50, "drift by up to this");
+Flag<double> FLAGS_wander_ppm("wander_ppm", 0, "and wander by up to this.");
+Flag<double> FLAGS_tracer_drift_ppm("tracer_drift_ppm", 5,
+                                    "Tracers drift against their host by up to this.");
+Flag<std::string> FLAGS_with(
+    "with", "snapshots,offsets",
+    "What else to write: snapshots, offsets or legacy_offsets, probe_windows, probes.");
+Flag<int64_t> FLAGS_period_ms("period_ms", 100,
+                              "From one snapshot, offset or window of probes to the next.");
+Flag<int64_t> FLAGS_bracket_us("bracket_us", 0, "Snapshots have brackets of up to this.");
+Flag<int64_t> FLAGS_asymmetry_us("asymmetry_us", 0,
+                                 "Links are slower in one direction by up to this.");
+Flag<int64_t> FLAGS_seed("seed", 1, "Another seed, another run.");
 
 constexpr int64_t kMaxRanks = 4'096;
 
@@ -65,49 +72,48 @@ absl::Status CheckRange(const char* name, int64_t value, int64_t min, int64_t ma
 
 absl::StatusOr<ClusterOptions> ReadClusterOptions() {
   ClusterOptions options;
-  options.seed = static_cast<uint64_t>(absl::GetFlag(FLAGS_seed));
-  options.nodes = absl::GetFlag(FLAGS_nodes);
-  options.devices_per_node = absl::GetFlag(FLAGS_devices_per_node);
-  options.steps = absl::GetFlag(FLAGS_steps);
-  options.compute_kernels = absl::GetFlag(FLAGS_compute_kernels);
+  options.seed = static_cast<uint64_t>(FLAGS_seed.value());
+  options.nodes = FLAGS_nodes.value();
+  options.devices_per_node = FLAGS_devices_per_node.value();
+  options.steps = FLAGS_steps.value();
+  options.compute_kernels = FLAGS_compute_kernels.value();
   RETURN_IF_ERROR(CheckRange("nodes", options.nodes, 1, kMaxRanks));
   RETURN_IF_ERROR(
       CheckRange("devices_per_node", options.devices_per_node, 1, kMaxRanks / options.nodes));
   RETURN_IF_ERROR(CheckRange("steps", options.steps, 1, 100'000));
   RETURN_IF_ERROR(CheckRange("compute_kernels", options.compute_kernels, 1, 100));
   const int64_t ranks = options.nodes * options.devices_per_node;
-  ASSIGN_OR_RETURN(options.collectives, ParseCollectives(absl::GetFlag(FLAGS_collectives), ranks));
-  ASSIGN_OR_RETURN(options.stragglers, ParseStragglers(absl::GetFlag(FLAGS_stragglers), ranks));
-  ASSIGN_OR_RETURN(options.rest_ns, Scaled("rest_us", absl::GetFlag(FLAGS_rest_us), 1e3, 1e7));
+  ASSIGN_OR_RETURN(options.collectives, ParseCollectives(FLAGS_collectives.value(), ranks));
+  ASSIGN_OR_RETURN(options.stragglers, ParseStragglers(FLAGS_stragglers.value(), ranks));
+  ASSIGN_OR_RETURN(options.rest_ns, Scaled("rest_us", FLAGS_rest_us.value(), 1e3, 1e7));
   ASSIGN_OR_RETURN(options.max_end_bias_ns,
-                   Scaled("end_bias_us", absl::GetFlag(FLAGS_end_bias_us), 1e3, 1e6));
+                   Scaled("end_bias_us", FLAGS_end_bias_us.value(), 1e3, 1e6));
   ASSIGN_OR_RETURN(options.session_spread_ns,
-                   Scaled("session_spread_us", absl::GetFlag(FLAGS_session_spread_us), 1e3, 1e8));
-  ASSIGN_OR_RETURN(options.max_skew_ns, Scaled("skew_ms", absl::GetFlag(FLAGS_skew_ms), 1e6, 1e6));
-  ASSIGN_OR_RETURN(options.max_drift_ppb,
-                   Scaled("drift_ppm", absl::GetFlag(FLAGS_drift_ppm), 1e3, 1e3));
+                   Scaled("session_spread_us", FLAGS_session_spread_us.value(), 1e3, 1e8));
+  ASSIGN_OR_RETURN(options.max_skew_ns, Scaled("skew_ms", FLAGS_skew_ms.value(), 1e6, 1e6));
+  ASSIGN_OR_RETURN(options.max_drift_ppb, Scaled("drift_ppm", FLAGS_drift_ppm.value(), 1e3, 1e3));
   ASSIGN_OR_RETURN(options.max_wander_ppb,
-                   Scaled("wander_ppm", absl::GetFlag(FLAGS_wander_ppm), 1e3, 1e3));
+                   Scaled("wander_ppm", FLAGS_wander_ppm.value(), 1e3, 1e3));
   ASSIGN_OR_RETURN(options.max_tracer_drift_ppb,
-                   Scaled("tracer_drift_ppm", absl::GetFlag(FLAGS_tracer_drift_ppm), 1e3, 1e3));
+                   Scaled("tracer_drift_ppm", FLAGS_tracer_drift_ppm.value(), 1e3, 1e3));
   return options;
 }
 
 absl::StatusOr<ClusterFilesOptions> ReadFilesOptions() {
-  RETURN_IF_ERROR(CheckRange("period_ms", absl::GetFlag(FLAGS_period_ms), 1, 60'000));
-  const int64_t period_ns = absl::GetFlag(FLAGS_period_ms) * 1'000'000;
+  RETURN_IF_ERROR(CheckRange("period_ms", FLAGS_period_ms.value(), 1, 60'000));
+  const int64_t period_ns = FLAGS_period_ms.value() * 1'000'000;
   SnapshotOptions snapshots;
   snapshots.period_ns = period_ns;
   ASSIGN_OR_RETURN(snapshots.max_bracket_ns,
-                   Scaled("bracket_us", absl::GetFlag(FLAGS_bracket_us), 1e3, 1e4));
+                   Scaled("bracket_us", FLAGS_bracket_us.value(), 1e3, 1e4));
   OffsetsOptions offsets;
   offsets.period_ns = period_ns;
   ProbeOptions probes;
   probes.window_ns = period_ns;
   ASSIGN_OR_RETURN(probes.max_asymmetry_ns,
-                   Scaled("asymmetry_us", absl::GetFlag(FLAGS_asymmetry_us), 1e3, 1e6));
+                   Scaled("asymmetry_us", FLAGS_asymmetry_us.value(), 1e3, 1e6));
   ClusterFilesOptions files;
-  for (absl::string_view item : absl::StrSplit(absl::GetFlag(FLAGS_with), ',', absl::SkipEmpty())) {
+  for (absl::string_view item : absl::StrSplit(FLAGS_with.value(), ',', absl::SkipEmpty())) {
     if (item == "snapshots") {
       files.snapshots = snapshots;
     } else if (item == "offsets" || item == "legacy_offsets") {
@@ -133,7 +139,7 @@ std::string UserFolder(const std::string& path) {
 }
 
 absl::Status Run() {
-  if (absl::GetFlag(FLAGS_output).empty()) {
+  if (FLAGS_output.value().empty()) {
     return absl::InvalidArgumentError("--output names no folder, see --help");
   }
   ASSIGN_OR_RETURN(const ClusterOptions options, ReadClusterOptions());
@@ -141,24 +147,26 @@ absl::Status Run() {
   ProgressBar progress("writing", static_cast<uint64_t>(options.nodes));
   files.progress = [&](int64_t node) { progress.Update(static_cast<uint64_t>(node)); };
   return WriteCluster(FileSystem::Posix(), SyntheticCluster(options), files,
-                      UserFolder(absl::GetFlag(FLAGS_output)));
+                      UserFolder(FLAGS_output.value()));
 }
 
 int Main(const std::vector<std::string>& argv) {
-  const CommandSpec spec = {
+  const Command command = {
       "make_synthetic_run",
       "Writes the profiles of a made-up run of many nodes, whose clocks are off by known amounts, "
       "and what was measured of the clocks.",
       {"make_synthetic_run --output=/tmp/run --nodes=16 --devices_per_node=8 --wander_ppm=0.5 "
        "--collectives=all-reduce,all-gather/8,reduce-scatter/16s --stragglers=3:500:4",
        "make_synthetic_run --output=/tmp/run --with=snapshots,probes --asymmetry_us=20"},
-      {"output", "nodes", "devices_per_node", "steps", "collectives", "compute_kernels", "rest_us",
-       "stragglers", "end_bias_us", "session_spread_us", "skew_ms", "drift_ppm", "wander_ppm",
-       "tracer_drift_ppm", "with", "period_ms", "bracket_us", "asymmetry_us", "seed"}};
-  const absl::StatusOr<ParsedCommandLine> parsed = ParseCommandLine(spec, argv);
+      {&FLAGS_output, &FLAGS_nodes, &FLAGS_devices_per_node, &FLAGS_steps, &FLAGS_collectives,
+       &FLAGS_compute_kernels, &FLAGS_rest_us, &FLAGS_stragglers, &FLAGS_end_bias_us,
+       &FLAGS_session_spread_us, &FLAGS_skew_ms, &FLAGS_drift_ppm, &FLAGS_wander_ppm,
+       &FLAGS_tracer_drift_ppm, &FLAGS_with, &FLAGS_period_ms, &FLAGS_bracket_us,
+       &FLAGS_asymmetry_us, &FLAGS_seed}};
+  const absl::StatusOr<ParsedCommandLine> parsed = ParseCommandLine(command, argv);
   absl::Status status = parsed.status();
   if (parsed.ok() && parsed->help) {
-    std::fputs(HelpText(spec).c_str(), stdout);
+    std::fputs(HelpText(command).c_str(), stdout);
     return kExitDone;
   }
   if (parsed.ok() && !parsed->arguments.empty()) {
@@ -167,7 +175,7 @@ int Main(const std::vector<std::string>& argv) {
   }
   if (status.ok()) status = Run();
   if (!status.ok()) {
-    std::fprintf(stderr, "%s: %s\n", spec.name.c_str(), std::string(status.message()).c_str());
+    std::fprintf(stderr, "%s: %s\n", command.name.c_str(), std::string(status.message()).c_str());
   }
   return ExitCode(status);
 }

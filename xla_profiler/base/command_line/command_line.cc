@@ -6,8 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "absl/flags/commandlineflag.h"
-#include "absl/flags/reflection.h"
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -21,17 +20,11 @@ namespace {
 constexpr size_t kHelpColumns = 100;
 constexpr size_t kFurthestSuggestion = 3;
 
-absl::CommandLineFlag& FindFlag(absl::string_view name) {
-  absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
-  MERIDIAN_CHECK(flag != nullptr);
-  return *flag;
+// Returns the command's flag of that name, or null.
+AnyFlag* FindFlag(const Command& command, absl::string_view name) {
+  const auto found = absl::c_find_if(command.flags, [&](AnyFlag* f) { return f->name() == name; });
+  return found == command.flags.end() ? nullptr : *found;
 }
-
-bool Lists(const CommandSpec& spec, absl::string_view name) {
-  return std::find(spec.flags.begin(), spec.flags.end(), name) != spec.flags.end();
-}
-
-bool IsSwitch(absl::string_view name) { return FindFlag(name).IsOfType<bool>(); }
 
 // Returns how many letters must be inserted, deleted or replaced to make a into b.
 size_t EditDistance(absl::string_view a, absl::string_view b) {
@@ -48,34 +41,38 @@ size_t EditDistance(absl::string_view a, absl::string_view b) {
   return row.back();
 }
 
-absl::Status UnknownFlag(const CommandSpec& spec, absl::string_view name) {
-  std::string message = absl::StrCat("unknown flag --", name);
+// Returns the name that `name` is a misspelling of; empty when there is none.
+absl::string_view Nearest(absl::string_view name, const std::vector<absl::string_view>& names) {
   // A name replaced altogether is no misspelling.
   size_t nearest_distance = std::min(kFurthestSuggestion + 1, name.size());
   absl::string_view nearest;
-  for (const std::string& flag : spec.flags) {
-    const size_t distance = EditDistance(name, flag);
+  for (const absl::string_view candidate : names) {
+    const size_t distance = EditDistance(name, candidate);
     if (distance < nearest_distance) {
       nearest_distance = distance;
-      nearest = flag;
+      nearest = candidate;
     }
   }
-  if (nearest.empty()) {
-    absl::StrAppend(&message, "; --help lists all flags");
-  } else {
-    absl::StrAppend(&message, "; did you mean --", nearest, "?");
-  }
-  return absl::InvalidArgumentError(message);
+  return nearest;
+}
+
+absl::Status UnknownFlag(const Command& command, absl::string_view name) {
+  std::vector<absl::string_view> names;
+  for (const AnyFlag* flag : command.flags) names.push_back(flag->name());
+  const absl::string_view nearest = Nearest(name, names);
+  return absl::InvalidArgumentError(
+      nearest.empty() ? absl::StrCat("unknown flag --", name, "; --help lists all flags")
+                      : absl::StrCat("unknown flag --", name, "; did you mean --", nearest, "?"));
 }
 
 // Goes through the arguments once, setting flags as it finds them.
 class Parser {
  public:
-  Parser(const CommandSpec& spec, const std::vector<std::string>& argv)
-      : spec_(spec), next_(argv.begin() + 1), end_(argv.end()) {}
+  Parser(const Command& command, const std::vector<std::string>& argv)
+      : command_(command), next_(argv.begin() + 1), end_(argv.end()) {}
 
   absl::StatusOr<ParsedCommandLine> Parse() {
-    while (next_ != end_ && !result_.help) {
+    while (next_ != end_ && !result_.help && !result_.version) {
       const absl::string_view argument = *next_++;
       if (argument == "--") {
         result_.arguments.insert(result_.arguments.end(), next_, end_);
@@ -97,6 +94,10 @@ class Parser {
       result_.help = true;
       return absl::OkStatus();
     }
+    if (argument == "version") {
+      result_.version = true;
+      return absl::OkStatus();
+    }
     const size_t equals = argument.find('=');
     const absl::string_view name = argument.substr(0, equals);
     if (equals != absl::string_view::npos) return SetFlag(name, argument.substr(equals + 1));
@@ -104,13 +105,15 @@ class Parser {
   }
 
   absl::Status ParseFlagWithoutEquals(absl::string_view name) {
-    absl::string_view positive_name = name;
-    if (!Lists(spec_, name) && absl::ConsumePrefix(&positive_name, "no") &&
-        Lists(spec_, positive_name) && IsSwitch(positive_name)) {
+    const AnyFlag* flag = FindFlag(command_, name);
+    if (flag == nullptr) {
+      absl::string_view positive_name = name;
+      const bool negated = absl::ConsumePrefix(&positive_name, "no");
+      const AnyFlag* positive = negated ? FindFlag(command_, positive_name) : nullptr;
+      if (positive == nullptr || !positive->is_switch()) return UnknownFlag(command_, name);
       return SetFlag(positive_name, "false");
     }
-    if (!Lists(spec_, name)) return UnknownFlag(spec_, name);
-    if (IsSwitch(name)) return SetFlag(name, "true");
+    if (flag->is_switch()) return SetFlag(name, "true");
     // `--trace --json` forgot the value; a single dash may be a negative number.
     if (next_ == end_ || absl::StartsWith(*next_, "--")) {
       return absl::InvalidArgumentError(absl::StrCat("--", name, " needs a value"));
@@ -119,21 +122,21 @@ class Parser {
   }
 
   absl::Status SetFlag(absl::string_view name, absl::string_view value) {
-    if (!Lists(spec_, name)) return UnknownFlag(spec_, name);
-    if (!flags_seen_.insert(std::string(name)).second) {
+    AnyFlag* flag = FindFlag(command_, name);
+    if (flag == nullptr) return UnknownFlag(command_, name);
+    if (!flags_seen_.insert(flag).second) {
       return absl::InvalidArgumentError(absl::StrCat("--", name, " is given twice"));
     }
     std::string error;
-    if (!FindFlag(name).ParseFrom(value, &error)) {
-      return absl::InvalidArgumentError(absl::StrCat("--", name, ": ", error));
-    }
-    return absl::OkStatus();
+    if (flag->Set(value, &error)) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--", name, ": '", value, "' is no value of this flag", error.empty() ? "" : "; ", error));
   }
 
-  const CommandSpec& spec_;
+  const Command& command_;
   std::vector<std::string>::const_iterator next_;
   const std::vector<std::string>::const_iterator end_;
-  std::set<std::string> flags_seen_;
+  std::set<const AnyFlag*> flags_seen_;
   ParsedCommandLine result_;
 };
 
@@ -150,45 +153,70 @@ std::vector<std::string> Wrap(absl::string_view text, size_t indent) {
   return lines;
 }
 
-std::string FlagHelp(const absl::CommandLineFlag& flag) {
-  const std::string value = flag.DefaultValue();
-  if (value.empty()) return flag.Help();
-  const absl::string_view quote = flag.IsOfType<std::string>() ? "\"" : "";
-  return absl::StrCat(flag.Help(), " (default: ", quote, value, quote, ")");
+std::string FlagHelp(const AnyFlag& flag) {
+  const std::string value = flag.DefaultText();
+  if (value.empty()) return std::string(flag.help());
+  const absl::string_view quote = flag.is_text() ? "\"" : "";
+  return absl::StrCat(flag.help(), " (default: ", quote, value, quote, ")");
 }
 
-// Appends "  --name   help", the help as a column of its own that starts at `indent`.
-void AppendFlag(absl::string_view name, absl::string_view help, size_t indent, std::string* page) {
-  std::string line = absl::StrCat("  --", name);
-  for (const std::string& help_line : Wrap(help, indent)) {
-    line.resize(indent, ' ');
-    absl::StrAppend(page, line, help_line, "\n");
-    line.clear();
+// Appends "  name   help" for each, the help as a column of its own.
+void AppendList(const std::vector<std::pair<std::string, std::string>>& items, std::string* page) {
+  size_t indent = 0;
+  for (const auto& [name, help] : items) indent = std::max(indent, name.size() + 4);
+  for (const auto& [name, help] : items) {
+    std::string line = absl::StrCat("  ", name);
+    for (const std::string& help_line : Wrap(help, indent)) {
+      line.resize(indent, ' ');
+      absl::StrAppend(page, line, help_line, "\n");
+      line.clear();
+    }
   }
 }
 
 }  // namespace
 
-absl::StatusOr<ParsedCommandLine> ParseCommandLine(const CommandSpec& spec,
+absl::StatusOr<ParsedCommandLine> ParseCommandLine(const Command& command,
                                                    const std::vector<std::string>& argv) {
   MERIDIAN_CHECK(!argv.empty());
-  return Parser(spec, argv).Parse();
+  return Parser(command, argv).Parse();
 }
 
-std::string HelpText(const CommandSpec& spec) {
-  size_t longest_name = absl::string_view("help").size();
-  for (const std::string& name : spec.flags) longest_name = std::max(longest_name, name.size());
-  const size_t indent = longest_name + 6;
-
-  std::string page;
-  for (const std::string& line : Wrap(spec.summary, 0)) absl::StrAppend(&page, line, "\n");
-  absl::StrAppend(&page, "\nUsage: ", spec.name, " [flags]\n\nFlags:\n");
-  for (const std::string& name : spec.flags) {
-    AppendFlag(name, FlagHelp(FindFlag(name)), indent, &page);
+absl::StatusOr<const Command*> FindCommand(const std::vector<Command>& commands,
+                                           absl::string_view name) {
+  std::vector<absl::string_view> names;
+  for (const Command& command : commands) {
+    if (command.name == name) return &command;
+    names.push_back(command.name);
   }
-  AppendFlag("help", "Show this page.", indent, &page);
-  if (!spec.examples.empty()) absl::StrAppend(&page, "\nExamples:\n");
-  for (const std::string& example : spec.examples) absl::StrAppend(&page, "  ", example, "\n");
+  const absl::string_view nearest = Nearest(name, names);
+  return absl::InvalidArgumentError(
+      nearest.empty()
+          ? absl::StrCat("'", name, "' is none of its commands; --help lists them")
+          : absl::StrCat("'", name, "' is none of its commands; did you mean ", nearest, "?"));
+}
+
+std::string HelpText(const Command& command, absl::string_view prefix) {
+  const bool has_commands = !command.commands.empty();
+  std::string page;
+  for (const std::string& line : Wrap(command.summary, 0)) absl::StrAppend(&page, line, "\n");
+  absl::StrAppend(&page, "\nUsage: ", prefix, command.name,
+                  has_commands ? " COMMAND [flags]\n\nCommands:\n" : " [flags]\n\nFlags:\n");
+  std::vector<std::pair<std::string, std::string>> items;
+  for (const Command& part : command.commands) items.emplace_back(part.name, part.summary);
+  if (has_commands) {
+    items.emplace_back("help", "Show this page, or that of a command.");
+  } else {
+    for (const AnyFlag* flag : command.flags) {
+      items.emplace_back(absl::StrCat("--", flag->name()), FlagHelp(*flag));
+    }
+    items.emplace_back("--help", "Show this page.");
+  }
+  AppendList(items, &page);
+  if (!command.examples.empty()) absl::StrAppend(&page, "\nExamples:\n");
+  for (const std::string& example : command.examples) {
+    absl::StrAppend(&page, "  ", prefix, example, "\n");
+  }
   return page;
 }
 

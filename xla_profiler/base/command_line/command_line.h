@@ -1,44 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strict command lines over Abseil's flags. Abseil's own parser exits with 1 on a mistake; our
-// contract is 2, with a message that names the nearest flag.
+// Strict command lines: a mistake is an error (exit code 2) with a message that names the nearest
+// flag.
 //
 //   command --flag=value --flag value --switch --noswitch -- not_flags
 #ifndef XLA_PROFILER_BASE_COMMAND_LINE_COMMAND_LINE_H_
 #define XLA_PROFILER_BASE_COMMAND_LINE_COMMAND_LINE_H_
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "xla_profiler/base/command_line/flag.h"
 
 namespace meridian {
 
-struct CommandSpec {
+struct Command {
   std::string name;
   // What the command does, in one sentence.
   std::string summary;
   // Whole command lines to try.
   std::vector<std::string> examples;
-  // The command's own flags, in the order --help lists them. Any other flag is refused, even one
-  // that some library declares.
-  std::vector<std::string> flags;
+  // The command's own flags, in the order --help lists them. Any other flag is refused.
+  std::vector<AnyFlag*> flags = {};
+  // Does it and returns the exit code.
+  std::function<absl::StatusOr<int>()> body = nullptr;
+  // A command that consists of others, "NAME fit --flag=value", has these and neither flags nor a
+  // body.
+  std::vector<Command> commands = {};
 };
 
 struct ParsedCommandLine {
   bool help = false;
+  bool version = false;
   // Arguments that are no flags.
   std::vector<std::string> arguments;
 };
 
-// Sets the Abseil flags named in argv (argv[0] is the program). --help or -h sets `help`. A flag
-// given twice, unknown, without a value or with one that does not parse is InvalidArgument:
-// "unknown flag --trase; did you mean --trace?".
-absl::StatusOr<ParsedCommandLine> ParseCommandLine(const CommandSpec& spec,
+// Sets the command's flags from argv (argv[0] is the program). --help or -h sets `help`, --version
+// sets `version`. A flag given twice, unknown, without a value or with one that does not parse is
+// InvalidArgument: "unknown flag --trase; did you mean --trace?".
+absl::StatusOr<ParsedCommandLine> ParseCommandLine(const Command& command,
                                                    const std::vector<std::string>& argv);
 
-// Returns the --help page: summary, usage, flags with type-free defaults and help, examples.
-std::string HelpText(const CommandSpec& spec);
+// Returns the command of that name, or InvalidArgument that proposes the nearest.
+absl::StatusOr<const Command*> FindCommand(const std::vector<Command>& commands,
+                                           absl::string_view name);
+
+// Returns the --help page: summary, usage, flags with type-free defaults and help, or the commands
+// that it consists of, examples. `prefix` stands before the command's name: "meridian ", say.
+std::string HelpText(const Command& command, absl::string_view prefix = "");
 
 }  // namespace meridian
 

@@ -4,23 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "absl/flags/flag.h"
-#include "absl/flags/reflection.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "xla_profiler/base/testing/status_matchers.h"
-
-ABSL_FLAG(std::string, trace, "", "The profile to read.");
-ABSL_FLAG(
-    std::string, method, "auto",
-    "How clocks are aligned: offsets if they are given, else probes, else raw clocks when they "
-    "show no violation, else collectives.");
-ABSL_FLAG(int64_t, rank, 3, "Which rank.");
-ABSL_FLAG(bool, json, false, "Print JSON.");
-ABSL_FLAG(bool, notes, true, "Print notes.");
-ABSL_FLAG(std::string, of_a_library, "", "Not for the command.");
 
 namespace meridian {
 namespace {
@@ -30,64 +18,76 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+Flag<std::string> FLAGS_trace("trace", "", "The profile to read.");
+Flag<std::string> FLAGS_method(
+    "method", "auto",
+    "How clocks are aligned: offsets if they are given, else probes, else raw clocks when they "
+    "show no violation, else collectives.");
+Flag<int64_t> FLAGS_rank("rank", 3, "Which rank.");
+Flag<bool> FLAGS_json("json", false, "Print JSON.");
+Flag<bool> FLAGS_notes("notes", true, "Print notes.");
+
 class CommandLineTest : public ::testing::Test {
  protected:
   absl::StatusOr<ParsedCommandLine> Parse(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "align");
-    return ParseCommandLine(spec_, arguments);
+    return ParseCommandLine(command_, arguments);
   }
 
-  const CommandSpec spec_ = {"align",
-                             "Aligns a profile.",
-                             {"align --trace=a.pb", "align --trace=a.pb --json"},
-                             {"trace", "method", "rank", "json", "notes"}};
-  absl::FlagSaver saver_;
+  ~CommandLineTest() override {
+    for (AnyFlag* flag : command_.flags) flag->Reset();
+  }
+
+  const Command command_ = {"align",
+                            "Aligns a profile.",
+                            {"align --trace=a.pb", "align --trace=a.pb --json"},
+                            {&FLAGS_trace, &FLAGS_method, &FLAGS_rank, &FLAGS_json, &FLAGS_notes}};
 };
 
 TEST_F(CommandLineTest, LeavesDefaultsWhenNothingIsGiven) {
   ASSERT_OK_AND_ASSIGN(const ParsedCommandLine parsed, Parse({}));
   EXPECT_FALSE(parsed.help);
   EXPECT_THAT(parsed.arguments, IsEmpty());
-  EXPECT_EQ(absl::GetFlag(FLAGS_rank), 3);
+  EXPECT_EQ(FLAGS_rank.value(), 3);
 }
 
 TEST_F(CommandLineTest, SetsFlagsInEverySpelling) {
   ASSERT_OK(Parse({"--trace=a=b", "--rank", "-5", "-method", "none", "--json"}));
-  EXPECT_EQ(absl::GetFlag(FLAGS_trace), "a=b");
-  EXPECT_EQ(absl::GetFlag(FLAGS_rank), -5);
-  EXPECT_EQ(absl::GetFlag(FLAGS_method), "none");
-  EXPECT_TRUE(absl::GetFlag(FLAGS_json));
+  EXPECT_EQ(FLAGS_trace.value(), "a=b");
+  EXPECT_EQ(FLAGS_rank.value(), -5);
+  EXPECT_EQ(FLAGS_method.value(), "none");
+  EXPECT_TRUE(FLAGS_json.value());
 }
 
 TEST_F(CommandLineTest, ClearsSwitches) {
-  absl::SetFlag(&FLAGS_json, true);
+  (void)FLAGS_json.Set("true", nullptr);
   ASSERT_OK(Parse({"--json=false", "--nonotes"}));
-  EXPECT_FALSE(absl::GetFlag(FLAGS_json));
-  EXPECT_FALSE(absl::GetFlag(FLAGS_notes));
+  EXPECT_FALSE(FLAGS_json.value());
+  EXPECT_FALSE(FLAGS_notes.value());
 }
 
 TEST_F(CommandLineTest, TakesAFlagForItselfThoughItBeginsWithNo) {
-  absl::SetFlag(&FLAGS_notes, false);
+  (void)FLAGS_notes.Set("false", nullptr);
   ASSERT_OK(Parse({"--notes"}));
-  EXPECT_TRUE(absl::GetFlag(FLAGS_notes));
+  EXPECT_TRUE(FLAGS_notes.value());
 }
 
 TEST_F(CommandLineTest, DoesNotGiveTheNextArgumentToASwitch) {
   ASSERT_OK_AND_ASSIGN(const ParsedCommandLine parsed, Parse({"--json", "false"}));
-  EXPECT_TRUE(absl::GetFlag(FLAGS_json));
+  EXPECT_TRUE(FLAGS_json.value());
   EXPECT_THAT(parsed.arguments, ElementsAre("false"));
 }
 
 TEST_F(CommandLineTest, CanSetAnEmptyValue) {
   ASSERT_OK(Parse({"--method="}));
-  EXPECT_EQ(absl::GetFlag(FLAGS_method), "");
+  EXPECT_EQ(FLAGS_method.value(), "");
 }
 
 TEST_F(CommandLineTest, ReturnsWhatIsNoFlag) {
   ASSERT_OK_AND_ASSIGN(const ParsedCommandLine parsed,
                        Parse({"fit", "--rank=1", "-", "--", "--json", "--"}));
   EXPECT_THAT(parsed.arguments, ElementsAre("fit", "-", "--json", "--"));
-  EXPECT_FALSE(absl::GetFlag(FLAGS_json));
+  EXPECT_FALSE(FLAGS_json.value());
 }
 
 TEST_F(CommandLineTest, NoticesTheWishForHelp) {
@@ -113,13 +113,6 @@ TEST_F(CommandLineTest, ProposesNothingFarFetched) {
                        "unknown flag --metXXXXhod; --help lists all flags"));
   EXPECT_THAT(Parse({"--metXXXhod"}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("did you mean --method?")));
-}
-
-TEST_F(CommandLineTest, RefusesFlagsOfLibraries) {
-  EXPECT_THAT(Parse({"--of_a_library=x"}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       "unknown flag --of_a_library; --help lists all flags"));
-  EXPECT_EQ(absl::GetFlag(FLAGS_of_a_library), "");
 }
 
 TEST_F(CommandLineTest, NegatesOnlySwitches) {
@@ -152,7 +145,7 @@ TEST_F(CommandLineTest, RefusesAValueThatDoesNotParse) {
 }
 
 TEST_F(CommandLineTest, ShowsTheHelpPage) {
-  EXPECT_EQ(HelpText(spec_),
+  EXPECT_EQ(HelpText(command_),
             R"(Aligns a profile.
 
 Usage: align [flags]
@@ -172,9 +165,43 @@ Examples:
 )");
 }
 
+TEST_F(CommandLineTest, TellsWhichFlagsWereGiven) {
+  ASSERT_OK(Parse({"--method=auto", "--trace=", "--json"}));
+  EXPECT_FALSE(FLAGS_method.given());
+  EXPECT_FALSE(FLAGS_trace.given());
+  EXPECT_TRUE(FLAGS_json.given());
+}
+
+TEST_F(CommandLineTest, NoticesTheWishForTheVersion) {
+  ASSERT_OK_AND_ASSIGN(const ParsedCommandLine parsed, Parse({"--version"}));
+  EXPECT_TRUE(parsed.version);
+}
+
+TEST_F(CommandLineTest, ListsAndFindsCommandsOfCommands) {
+  const Command program = {"meridian", "Has commands.", {}, {}, nullptr, {command_}};
+  EXPECT_EQ(HelpText(program),
+            R"(Has commands.
+
+Usage: meridian COMMAND [flags]
+
+Commands:
+  align  Aligns a profile.
+  help   Show this page, or that of a command.
+)");
+  ASSERT_OK_AND_ASSIGN(const Command* found, FindCommand(program.commands, "align"));
+  EXPECT_THAT(HelpText(*found, "meridian "), AllOf(HasSubstr("Usage: meridian align [flags]\n"),
+                                                   HasSubstr("\n  meridian align --trace=a.pb\n")));
+  EXPECT_THAT(FindCommand(program.commands, "aling"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "'aling' is none of its commands; did you mean align?"));
+  EXPECT_THAT(FindCommand(program.commands, "x"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "'x' is none of its commands; --help lists them"));
+}
+
 TEST_F(CommandLineTest, ShowsDefaultsThoughFlagsAreSet) {
-  absl::SetFlag(&FLAGS_rank, 9);
-  EXPECT_THAT(HelpText(spec_), HasSubstr("Which rank. (default: 3)\n"));
+  (void)FLAGS_rank.Set("9", nullptr);
+  EXPECT_THAT(HelpText(command_), HasSubstr("Which rank. (default: 3)\n"));
 }
 
 }  // namespace

@@ -1,0 +1,281 @@
+// trace_columns: the events of a profile, or a saved graph, as columns for scripts.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "critical_path/graph/path_graph.h"
+#include "critical_path/graph/path_graph_file.h"
+#include "tools/command.h"
+#include "tools/commands.h"
+#include "tools/pipeline/output_files.h"
+#include "tools/profiles.h"
+#include "xla_profiler/base/errors.h"
+#include "xla_profiler/base/files/byte_sink.h"
+#include "xla_profiler/base/files/file_system.h"
+#include "xla_profiler/base/files/input_file.h"
+#include "xla_profiler/base/json/json_writer.h"
+#include "xla_profiler/base/string_pool.h"
+#include "xla_profiler/base/tables/text_table.h"
+#include "xla_profiler/events/event_category.h"
+#include "xla_profiler/events/event_table.h"
+#include "xla_profiler/events/event_table_xspace.h"
+#include "xla_profiler/kineto/event_table_json.h"
+#include "xla_profiler/trace_kind/trace_kind.h"
+#include "xla_profiler/xplane/clock_domain.h"
+#include "xla_profiler/xplane/xspace_reader.h"
+
+namespace meridian {
+namespace {
+
+Flag<std::string> FLAGS_trace("trace", "",
+                              "The profile: an XSpace, a Kineto trace or other Chrome trace JSON.");
+Flag<std::string> FLAGS_graph("graph", "",
+                              "In place of --trace: a graph that critical_path --save wrote.");
+Flag<std::string> FLAGS_output_dir(
+    "output_dir", "",
+    "The folder for the columns, NAME.npy as NumPy maps them, and table.json with the names.");
+
+// Writes columns into a folder, all at once when they are complete.
+class ColumnWriter {
+ public:
+  explicit ColumnWriter(std::string folder)
+      : folder_(std::move(folder)), outputs_(FileSystem::Posix()) {}
+
+  // Writes value(0), value(1), ... value(size - 1).
+  template <typename ValueOf>
+  absl::Status Column(const std::string& name, size_t size, ValueOf value) {
+    using T = decltype(value(size_t{0}));
+    return outputs_.Write("column", absl::StrCat(folder_, "/", name, ".npy"), [&](ByteSink& sink) {
+      RETURN_IF_ERROR(sink.Append(Header<T>(size)));
+      std::vector<T> block;
+      constexpr size_t kBlockRows = 1 << 16;
+      for (size_t begin = 0; begin < size; begin += kBlockRows) {
+        block.clear();
+        for (size_t i = begin; i < std::min(size, begin + kBlockRows); ++i) {
+          block.push_back(value(i));
+        }
+        RETURN_IF_ERROR(
+            sink.Append({reinterpret_cast<const char*>(block.data()), block.size() * sizeof(T)}));
+      }
+      return absl::OkStatus();
+    });
+  }
+
+  absl::Status Table(absl::string_view json) {
+    RETURN_IF_ERROR(outputs_.WriteText("table", absl::StrCat(folder_, "/table.json"), json));
+    return outputs_.Commit();
+  }
+
+ private:
+  // What begins a file in version 1.0 of NumPy's format: the data begin at a multiple of 64.
+  template <typename T>
+  static std::string Header(size_t size) {
+    static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
+    std::string header = absl::StrCat("{'descr': '", sizeof(T) == 1 ? "|" : "<",
+                                      std::is_signed<T>::value ? "i" : "u", sizeof(T),
+                                      "', 'fortran_order': False, 'shape': (", size, ",), }");
+    constexpr size_t kBefore = 10;
+    const size_t total = (kBefore + header.size() + 1 + 63) / 64 * 64;
+    header.resize(total - kBefore - 1, ' ');
+    header.push_back('\n');
+    return absl::StrCat(absl::string_view("\x93NUMPY\x01\x00", 8),
+                        std::string(1, static_cast<char>(header.size() & 0xFF)),
+                        std::string(1, static_cast<char>(header.size() >> 8)), header);
+  }
+
+  std::string folder_;
+  OutputFiles outputs_;
+};
+
+void AddTexts(absl::string_view key, int count, absl::string_view (*text)(int), JsonWriter* json) {
+  json->Key(key);
+  json->BeginArray();
+  for (int i = 0; i < count; ++i) json->Value(text(i));
+  json->EndArray();
+}
+
+void AddCategories(JsonWriter* json) {
+  AddTexts(
+      "categories", kNumEventCategories,
+      [](int i) { return EventCategoryName(static_cast<EventCategory>(i)); }, json);
+}
+
+void AddNames(const StringPool& names, JsonWriter* json) {
+  json->Key("names");
+  json->BeginArray();
+  for (uint32_t i = 0; i < names.size(); ++i) json->Value(names.Get(i));
+  json->EndArray();
+}
+
+absl::string_view TrackKindName(TrackKind kind) {
+  return kind == TrackKind::kDevice ? "device" : "host";
+}
+
+absl::Status WriteTable(const EventTable& table, ColumnWriter* columns) {
+  const size_t size = table.size();
+  RETURN_IF_ERROR(columns->Column("start_ps", size, [&](size_t i) { return table.start_ps(i); }));
+  RETURN_IF_ERROR(
+      columns->Column("duration_ps", size, [&](size_t i) { return table.duration_ps(i); }));
+  RETURN_IF_ERROR(columns->Column("track", size, [&](size_t i) { return table.track_id(i); }));
+  RETURN_IF_ERROR(columns->Column("name", size, [&](size_t i) { return table.name_id(i); }));
+  RETURN_IF_ERROR(columns->Column(
+      "category", size, [&](size_t i) { return static_cast<uint8_t>(table.category(i)); }));
+  RETURN_IF_ERROR(columns->Column("correlation", size, [&](size_t i) {
+    return table.correlation(i).value_or(std::numeric_limits<uint64_t>::max());
+  }));
+  std::string text;
+  JsonWriter json(&text);
+  json.BeginObject();
+  json.Member("base_ns", table.base_ns());
+  AddNames(table.names(), &json);
+  AddCategories(&json);
+  json.Key("tracks");
+  json.BeginArray();
+  for (const Track& track : table.tracks()) {
+    json.BeginObject();
+    json.Member("kind", TrackKindName(track.kind));
+    json.Member("clock", ClockDomainName(track.clock));
+    json.Member("process", track.process);
+    json.Member("process_name", track.process_name);
+    json.Member("thread", track.thread);
+    json.Member("name", track.name);
+    if (track.device_id.has_value()) json.Member("device_id", *track.device_id);
+    json.EndObject();
+  }
+  json.EndArray();
+  json.EndObject();
+  return columns->Table(text);
+}
+
+absl::Status WriteGraph(const PathGraph& graph, ColumnWriter* columns) {
+  // One column: a member, or what is made of it, of all events, instants or edges.
+  const auto write = [&](const char* name, const auto& rows, auto value) {
+    return columns->Column(name, rows.size(), [&](size_t i) { return value(rows[i]); });
+  };
+  using Event = GraphEvent;
+  using Edge = GraphEdge;
+  RETURN_IF_ERROR(write("event_name", graph.events, [](const Event& e) { return e.name; }));
+  RETURN_IF_ERROR(write("event_lane", graph.events, [](const Event& e) { return e.lane; }));
+  RETURN_IF_ERROR(write("event_start_ps", graph.events, [](const Event& e) { return e.start_ps; }));
+  RETURN_IF_ERROR(
+      write("event_duration_ps", graph.events, [](const Event& e) { return e.duration_ps; }));
+  RETURN_IF_ERROR(write("event_category", graph.events,
+                        [](const Event& e) { return static_cast<uint8_t>(e.category); }));
+  RETURN_IF_ERROR(write("event_step", graph.events, [](const Event& e) { return e.step; }));
+  RETURN_IF_ERROR(
+      write("instant_time_ps", graph.instants, [](const Instant& i) { return i.time_ps; }));
+  RETURN_IF_ERROR(write("instant_event", graph.instants, [](const Instant& i) { return i.event; }));
+  RETURN_IF_ERROR(write("instant_is_start", graph.instants,
+                        [](const Instant& i) { return static_cast<uint8_t>(i.is_start); }));
+  RETURN_IF_ERROR(write("edge_from", graph.edges, [](const Edge& e) { return e.from; }));
+  RETURN_IF_ERROR(write("edge_to", graph.edges, [](const Edge& e) { return e.to; }));
+  RETURN_IF_ERROR(write("edge_weight_ps", graph.edges, [](const Edge& e) { return e.weight_ps; }));
+  RETURN_IF_ERROR(write("edge_event", graph.edges, [](const Edge& e) { return e.event; }));
+  RETURN_IF_ERROR(
+      write("edge_type", graph.edges, [](const Edge& e) { return static_cast<uint8_t>(e.type); }));
+  RETURN_IF_ERROR(write("edge_bound_by", graph.edges,
+                        [](const Edge& e) { return static_cast<uint8_t>(e.bound_by); }));
+  std::string text;
+  JsonWriter json(&text);
+  json.BeginObject();
+  json.Member("base_ns", graph.base_ns);
+  json.Member("window_start_ps", graph.window_start_ps);
+  json.Member("window_end_ps", graph.window_end_ps);
+  if (graph.end_instant.has_value()) json.Member("end_instant", *graph.end_instant);
+  AddNames(graph.names, &json);
+  AddCategories(&json);
+  AddTexts(
+      "edge_types", kNumEdgeTypes, [](int i) { return EdgeTypeName(static_cast<EdgeType>(i)); },
+      &json);
+  AddTexts(
+      "bound_by", kNumBoundBy, [](int i) { return BoundByName(static_cast<BoundBy>(i)); }, &json);
+  json.Key("lanes");
+  json.BeginArray();
+  for (const Lane& lane : graph.lanes) {
+    json.BeginObject();
+    json.Member("rank", lane.rank);
+    json.Member("kind", TrackKindName(lane.kind));
+    json.Member("process", lane.process);
+    json.Member("thread", lane.thread);
+    json.EndObject();
+  }
+  json.EndArray();
+  json.EndObject();
+  return columns->Table(text);
+}
+
+absl::StatusOr<EventTable> LoadTrace(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<FileSystem> files, ProfileFileSystem({path}));
+  ASSIGN_OR_RETURN(const TraceKind kind,
+                   TellOneTraceKind(*files, {path},
+                                    {TraceKind::kXSpace, TraceKind::kKineto,
+                                     TraceKind::kCombinedKineto, TraceKind::kTraceJson}));
+  if (kind == TraceKind::kXSpace || kind == TraceKind::kUnknown) {
+    XSpaceReaderOptions options;
+    options.input = UserInputOptions();
+    ASSIGN_OR_RETURN(const XSpaceReader reader, XSpaceReader::Open(*files, path, options));
+    return LoadXSpace(reader);
+  }
+  ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(*files, path, UserInputOptions()));
+  ASSIGN_OR_RETURN(TraceJsonTable table, LoadTraceJson(file.bytes(), path));
+  return std::move(table.table);
+}
+
+absl::StatusOr<int> WriteColumns() {
+  if (FLAGS_trace.given() == FLAGS_graph.given()) {
+    return absl::InvalidArgumentError("give either --trace or --graph");
+  }
+  ASSIGN_OR_RETURN(const std::string folder, RequiredPath(FLAGS_output_dir, "folder", "columns/"));
+  ColumnWriter columns(folder);
+  std::string what;
+  size_t rows = 0;
+  if (FLAGS_graph.given()) {
+    ASSIGN_OR_RETURN(
+        const InputFile file,
+        InputFile::Open(FileSystem::Posix(), UserPath(FLAGS_graph), UserInputOptions()));
+    const absl::StatusOr<SavedGraph> saved = ParseGraph(file.bytes());
+    if (!saved.ok()) return Annotate(saved.status(), file.path());
+    RETURN_IF_ERROR(WriteGraph(saved->graph, &columns));
+    what = "edges";
+    rows = saved->graph.edges.size();
+  } else {
+    ASSIGN_OR_RETURN(const EventTable table, LoadTrace(UserPath(FLAGS_trace)));
+    RETURN_IF_ERROR(WriteTable(table, &columns));
+    what = "events";
+    rows = table.size();
+  }
+  std::string text;
+  if (JsonWanted()) {
+    JsonWriter json(&text, JsonSpacing::kSpaced);
+    json.BeginObject();
+    json.Member("output_dir", folder);
+    json.Member(what, rows);
+    json.EndObject();
+    text.push_back('\n');
+  } else {
+    text =
+        absl::StrCat(WithThousands(rows), " ", what, " in columns under ", Printable(folder), "\n");
+  }
+  RETURN_IF_ERROR(Print(text));
+  return kExitDone;
+}
+
+}  // namespace
+
+Command TraceColumnsCommand() {
+  return {"trace_columns",
+          "Writes the events of a profile, or a saved graph, as columns that NumPy maps: what "
+          "Python's open_trace() reads.",
+          {"trace_columns --trace=node0.xplane.pb --output_dir=columns/"},
+          {&FLAGS_trace, &FLAGS_graph, &FLAGS_output_dir},
+          WriteColumns};
+}
+
+}  // namespace meridian
