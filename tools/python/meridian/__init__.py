@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Profiles of distributed JAX and PyTorch jobs on one clock, critical path, Chakra, simulation.
+
+Every function runs a command of the program `meridian` as a child process; its keywords are the
+command's flags (`python -m meridian COMMAND --help` lists them), and its Result holds what the
+command prints. docs/python.md tells more.
+"""
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, List, Sequence, Union
+
+from ._columns import NO_CORRELATION, NO_EVENT, NO_STEP, Graph, LongestPath, Trace
+from ._program import Error, SystemFailure, UsageError
+from ._result import Fields, Result, TemporaryFolder, run
+
+__all__ = [
+    "Error", "Fields", "Graph", "LongestPath", "NO_CORRELATION", "NO_EVENT", "NO_STEP", "Result",
+    "SystemFailure", "Trace", "UsageError", "align", "calibrate", "combine", "critical_path",
+    "export_chakra", "open_trace", "run", "simulate", "validate",
+]
+
+AnyPath = Union[str, "os.PathLike[str]"]
+# The folder of a run (or the one that a profiler was given), a file or glob, or a list of them.
+Paths = Union[None, AnyPath, Sequence[AnyPath]]
+# Also what combine returned: its combined profile.
+Profiles = Union[Paths, Result]
+
+_CHOSEN_OUTPUTS = ("output", "trace_json", "perfetto", "report", "report_json")
+
+
+def combine(run_dir: Profiles = None, output_dir: Union[None, AnyPath] = None,
+            sweep: Paths = None, **flags: Any) -> Result:
+    """Puts the profiles of a run on one clock and makes everything of them, as combine does.
+
+    Without output_dir, and without an output of its own such as output="combined.xplane.pb", all
+    goes to a temporary folder that lives as long as the result.
+    """
+    folder = None
+    if output_dir is None and not any(flags.get(name) for name in _CHOSEN_OUTPUTS):
+        folder = TemporaryFolder()
+        output_dir = folder.path
+    result = _run_on(run_dir, "combine", output_dir=output_dir, sweep=sweep, **flags)
+    result._folder = folder
+    if output_dir is not None:
+        result.output_dir = Path(output_dir)
+    report = Path(flags.get("report") or Path(output_dir or "") / "report.html")
+    result.report_html = report if report.is_file() else None
+    return result
+
+
+def align(profiles: Profiles = None, output: Union[None, AnyPath] = None, **flags: Any) -> Result:
+    """Puts the profiles of a run on one clock, in one file if `output` names it (combine)."""
+    if output is None and not any(flags.get(name) for name in ("output_dir", *_CHOSEN_OUTPUTS)):
+        flags.setdefault("stages", "align")
+    return _run_on(profiles, "combine", output=output, **flags)
+
+
+def validate(profiles: Profiles = None, **flags: Any) -> Result:
+    """Checks happens-before of every collective (validate_collectives).
+
+    `passed` is False when one ends before it began elsewhere; table("details") has the gaps.
+    """
+    return _run_on(profiles, "validate_collectives", **flags)
+
+
+def export_chakra(profiles: Profiles = None, output: Union[None, AnyPath] = None,
+                  **flags: Any) -> Result:
+    """Writes Chakra execution traces OUTPUT.<rank>.et (chakra_export)."""
+    return _run_on(profiles, "chakra_export", output=output, **flags)
+
+
+def critical_path(profiles: Profiles = None, **flags: Any) -> Result:
+    """Finds what a step had to wait for (critical_path); the result has the whole `graph`."""
+    folder = TemporaryFolder()
+    saved = flags.pop("save", None) or folder.path / "graph.bin"
+    result = _run_on(profiles, "critical_path", save=saved, **flags)
+    result._graph_file, result._folder = Path(saved), folder
+    return result
+
+
+def calibrate(profiles: Profiles = None, calibration: Union[None, AnyPath] = None,
+              **flags: Any) -> Result:
+    """Fits a network, into the folder `calibration`, to collectives of runs (astra_calibrate)."""
+    return _run_on(profiles, "astra_calibrate", calibration=calibration, **flags)
+
+
+def simulate(workload: AnyPath, calibration: Paths = None, **flags: Any) -> Result:
+    """Simulates Chakra traces WORKLOAD.<rank>.et on a network (astra_simulate)."""
+    return run("astra_simulate", workload=workload, calibration=calibration, **flags)
+
+
+def open_trace(path: AnyPath) -> Trace:
+    """Opens an XSpace or a Kineto trace, or the one in the folder that a profiler was given."""
+    chosen = _newest_run(Path(path))
+    if chosen.is_dir():
+        found = _profiles_in(chosen) or sorted(
+            profile for folder in _runs_below(chosen) for profile in _profiles_in(folder))
+        if len(found) != 1:
+            names = ", ".join(map(str, found)) or "none"
+            raise UsageError("open_trace", 2,
+                             f"{path} holds {len(found)} profiles, not one: {names}")
+        chosen = found[0]
+    return Trace(chosen)
+
+
+def _run_on(profiles: Profiles, command: str, **flags: Any) -> Result:
+    """Runs a command on a folder (--run_dir) or on files (--traces)."""
+    if profiles is None:
+        return run(command, **flags)
+    if isinstance(profiles, Result):
+        profiles = [output.path for output in profiles.outputs if output.kind == "combined"]
+    if not isinstance(profiles, (str, os.PathLike)) or not Path(profiles).is_dir():
+        return run(command, traces=profiles, **flags)
+    chosen = _newest_run(Path(profiles))
+    result = run(command, run_dir=chosen, **flags)
+    if chosen != Path(profiles):
+        result._lines.append(f"of the runs in {profiles} the newest is taken, {chosen}")
+    return result
+
+
+def _profiles_in(folder: Path) -> List[Path]:
+    """Returns XSpaces; only where there are none JSON, which viewers write beside them."""
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    return ([path for path in files if path.name.endswith((".xplane.pb", ".xplane.pb.gz"))] or
+            [path for path in files if path.name.endswith((".json", ".json.gz"))])
+
+
+def _runs_below(folder: Path) -> List[Path]:
+    """Returns the runs that profilers wrote below a folder, which are named by time."""
+    return sorted(path for path in folder.glob("plugins/profile/*")
+                  if path.is_dir() and _profiles_in(path))
+
+
+def _newest_run(folder: Path) -> Path:
+    """Returns the newest of several runs if it has all hosts, else what was given.
+
+    Each host may have written a folder of its own; the program joins these, or says what is wrong.
+    """
+    if not folder.is_dir() or _profiles_in(folder):
+        return folder
+    runs = _runs_below(folder)
+    hosts = [{profile.name for profile in _profiles_in(path)} for path in runs]
+    return runs[-1] if len(runs) > 1 and set().union(*hosts) <= hosts[-1] else folder

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the program `meridian`, runs it as a child process and says how it ended."""
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import List, Optional, Sequence, Tuple
+
+# How long a child that was told to end may take to remove its temporary files, in seconds.
+_GRACE_S = 10.0
+
+# Exit codes of every command; docs/commands.md describes them.
+DONE, CHECK_FAILED, USAGE, ENVIRONMENT = range(4)
+
+
+class Error(Exception):
+    """A command did not do what it was asked.
+
+    `exit_code` is the program's, or minus the number of the signal that ended it.
+    """
+
+    def __init__(self, command: str, exit_code: int, message: str) -> None:
+        super().__init__(command, exit_code, message)
+        self.command = command
+        self.exit_code = exit_code
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.command}: {self.message}"
+
+
+class UsageError(Error, ValueError):
+    """Flags or input files are wrong."""
+
+
+class SystemFailure(Error):
+    """The machine is to blame: I/O, a full disk, not enough memory, a missing program."""
+
+
+def find_program() -> str:
+    """Returns $MERIDIAN_PROGRAM, else the program of this package, else the one on PATH."""
+    chosen = os.environ.get("MERIDIAN_PROGRAM")
+    if chosen:
+        return chosen
+    bundled = Path(__file__).parent / "bin" / "meridian"
+    if bundled.is_file():
+        return str(bundled)
+    for folder in os.get_exec_path():
+        found = shutil.which("meridian", path=folder)
+        if found is not None and not _is_python_script(found):
+            return found
+    raise SystemFailure("meridian", ENVIRONMENT, "the program is neither in this package nor on "
+                        "PATH; set MERIDIAN_PROGRAM to where it is")
+
+
+def _is_python_script(path: str) -> bool:
+    """Tells this package's own console script, which would start itself for ever, from programs."""
+    with open(path, "rb") as file:
+        start = file.read(256)
+    return start.startswith(b"#!") and b"python" in start
+
+
+def run_program(arguments: Sequence[str]) -> Tuple[int, str, List[str]]:
+    """Runs a command and returns its exit code (done or check failed), its output and its notes.
+
+    Notes are the lines that it wrote to standard error. They also appear there, with progress bars,
+    when this process has a terminal. Any other end of the command is an Error.
+    """
+    command = arguments[0]
+    program = find_program()
+    # The program takes relative paths from the folder that Bazel names in this variable.
+    environment = {name: value for name, value in os.environ.items()
+                   if name != "BUILD_WORKING_DIRECTORY"}
+    terminal = _terminal()
+    # The program draws progress bars only on a terminal, so that it gets one when there is one.
+    reader, writer = os.pipe() if terminal is None else os.openpty()
+    try:
+        child = subprocess.Popen([program, *arguments], stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.PIPE, stderr=writer, env=environment)
+    except OSError as error:
+        os.close(reader)
+        raise SystemFailure(command, ENVIRONMENT,
+                            f"{program} cannot be run: {error.strerror}") from None
+    finally:
+        os.close(writer)
+    written = bytearray()
+    listener = threading.Thread(target=_copy, args=(reader, written, terminal), daemon=True)
+    try:
+        assert child.stdout is not None
+        listener.start()
+        with child.stdout:
+            output = child.stdout.read()
+        code = child.wait()
+        listener.join()
+    except BaseException:
+        _stop(child)
+        raise
+    notes = _lines(command, written.decode("utf-8", "replace"))
+    if code == DONE or (code == CHECK_FAILED and output):
+        return code, output.decode("utf-8", "replace"), notes
+    if code < 0:
+        raise Error(command, code, _signal_message(-code))
+    kind = {USAGE: UsageError, ENVIRONMENT: SystemFailure}.get(code, Error)
+    raise kind(command, code, notes[-1] if notes else f"ended with exit code {code}")
+
+
+def _terminal() -> Optional[int]:
+    """Returns the descriptor of standard error when that is a terminal."""
+    try:
+        return sys.stderr.fileno() if sys.stderr.isatty() else None
+    except (AttributeError, OSError, ValueError):  # None, closed, or not a file (notebooks)
+        return None
+
+
+def _copy(reader: int, written: bytearray, terminal: Optional[int]) -> None:
+    """Reads until nobody writes any more, so that the child never waits for a full pipe."""
+    while True:
+        try:
+            piece = os.read(reader, 1 << 16)
+        except OSError:  # How a pseudo-terminal says that it was closed.
+            piece = b""
+        if not piece:
+            break
+        written += piece
+        if terminal is not None:
+            os.write(terminal, piece.replace(b"\r\n", b"\n"))
+    os.close(reader)
+
+
+def _stop(child: "subprocess.Popen[bytes]") -> None:
+    """Has the child clean up and end; kills it when it does not, or on a second interrupt."""
+    try:
+        child.send_signal(signal.SIGINT)
+        child.wait(_GRACE_S)
+    except BaseException:
+        child.kill()
+        child.wait()
+
+
+def _lines(command: str, text: str) -> List[str]:
+    """Returns the lines without the command's name, and without progress bars, which \\r wipes."""
+    lines = (line.rstrip("\r").rsplit("\r", 1)[-1] for line in text.split("\n"))
+    lines = (re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", line).strip() for line in lines)
+    prefix = command + ": "
+    return [line[len(prefix):] if line.startswith(prefix) else line for line in lines if line]
+
+
+def _signal_message(number: int) -> str:
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = f"signal {number}"
+    hint = " (out of memory?)" if number == signal.SIGKILL else ""
+    return f"the program was ended by {name}{hint}"
+
+
+def main() -> int:
+    """Becomes the program, with this process's arguments."""
+    try:
+        program = find_program()
+        os.execv(program, [program, *sys.argv[1:]])
+    except SystemFailure as failure:
+        print(failure, file=sys.stderr)
+    except OSError as error:
+        print(f"meridian: {program} cannot be run: {error.strerror}", file=sys.stderr)
+    return ENVIRONMENT

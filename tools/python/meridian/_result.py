@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a command with flags and holds what it said."""
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+import shutil
+import tempfile
+import weakref
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional
+
+import numpy as np
+
+from ._program import DONE, run_program
+
+if TYPE_CHECKING:
+    from ._columns import Graph
+
+# Fields that are text even where they look like numbers. Others that look like whole numbers are
+# such: JSON has them as text, since not every reader of JSON keeps more than 53 bits.
+_TEXT_FIELDS = frozenset(
+    "after annotation comm_groups hostname hostnames hosts host_name instruction module name names"
+    " op op_name output path process text thread title trace version waited_in worst_op".split())
+_WHOLE_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,19})")
+
+
+class Fields(Dict[str, Any]):
+    """A JSON object whose fields are attributes, too, and whose whole numbers are int."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"no field {name!r}; there are: {', '.join(self)}") from None
+
+    def __dir__(self) -> Iterable[str]:
+        return [*super().__dir__(), *self]
+
+
+def to_fields(value: Any, name: str = "") -> Any:
+    """Returns JSON with objects as Fields; `name` is that of the field that holds the value."""
+    if isinstance(value, dict):
+        return Fields((key, to_fields(item, key)) for key, item in value.items())
+    if isinstance(value, list):
+        return [to_fields(item, name) for item in value]
+    if isinstance(value, str) and name not in _TEXT_FIELDS and _WHOLE_NUMBER.fullmatch(value):
+        return int(value)
+    return value
+
+
+class TemporaryFolder:
+    """A folder that is removed when nothing refers to this object any more, or at exit."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="meridian_"))
+        weakref.finalize(self, shutil.rmtree, str(self.path), True)
+
+
+class Result:
+    """What a command printed with --json. Its fields are attributes: result.nodes[0].offset_ns."""
+
+    def __init__(self, command: str, text: str, passed: bool = True,
+                 notes: Iterable[str] = ()) -> None:
+        # The JSON as printed.
+        self.text = text
+        # False when the check that was asked for does not hold (exit code 1).
+        self.passed = passed
+        # The folder that combine filled; report_html is None when there is no report in it.
+        self.output_dir: Optional[Path] = None
+        self.report_html: Optional[Path] = None
+        self._command = command
+        self._lines = list(notes)
+        # The graph that critical_path saved, and what keeps temporary files alive.
+        self._graph_file: Optional[Path] = None
+        self._graph: Optional[Graph] = None
+        self._folder: Optional[TemporaryFolder] = None
+
+    @cached_property
+    def json(self) -> Dict[str, Any]:
+        """The object exactly as printed: 64-bit numbers are text."""
+        parsed: Dict[str, Any] = json.loads(self.text)
+        return parsed
+
+    @cached_property
+    def fields(self) -> Fields:
+        fields: Fields = to_fields(self.json)
+        return fields
+
+    @property
+    def notes(self) -> List[str]:
+        """Choices, fallbacks and warnings: the report's, then what came on standard error."""
+        return [*self.json.get("notes", []), *self._lines]
+
+    @cached_property
+    def report(self) -> Result:
+        """What report.html shows, as combine writes it to report.json."""
+        if self.output_dir is None or not (self.output_dir / "report.json").is_file():
+            raise ValueError("only the whole chain of combine has a report")
+        return Result("report", (self.output_dir / "report.json").read_text("utf-8"))
+
+    @property
+    def findings(self) -> List[Fields]:
+        """What combine found, one sentence each (`headline`), with `detail` and `verdict`."""
+        findings: List[Fields] = self.report.fields["findings"]
+        return findings
+
+    @property
+    def graph(self) -> Graph:
+        """What waited for what, as critical_path sees it; of a what-if the edited schedule."""
+        if self._graph_file is None:
+            raise ValueError("only critical_path has a graph")
+        if self._graph is None:
+            from ._columns import Graph
+            self._graph = Graph(self._graph_file, self._folder)
+        return self._graph
+
+    def table(self, name: str) -> Dict[str, np.ndarray]:
+        """Returns the columns of a list of objects, e.g. "step_waits"; dots lead into objects.
+
+        What is missing in a row is NaN in columns with fractions, else None.
+        """
+        value: Any = self.fields
+        for part in name.split("."):
+            value = value[part]
+        if isinstance(value, dict):  # Columns already, such as "timeline.events" of the report.
+            return {key: _column(item) for key, item in value.items() if isinstance(item, list)}
+        keys = dict.fromkeys(key for row in value for key in row)
+        return {key: _column([row.get(key) for row in value]) for key in keys}
+
+    def to_pandas(self, table: str) -> Any:
+        """Returns the table as a DataFrame."""
+        return import_pandas().DataFrame(self.table(table))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.fields, name)
+
+    def __dir__(self) -> Iterable[str]:
+        return [*super().__dir__(), *self.fields]
+
+    def __repr__(self) -> str:
+        state = "" if self.passed else ", check failed"
+        return f"<meridian {self._command}{state}: {', '.join(self.json)}>"
+
+    def _repr_html_(self) -> Optional[str]:
+        if self.report_html is None:
+            return None
+        page = html.escape(self.report_html.read_text("utf-8"))
+        return f'<iframe srcdoc="{page}" width="100%" height="800" style="border: 0"></iframe>'
+
+
+def _column(values: List[Any]) -> np.ndarray:
+    kinds = {type(value) for value in values}
+    if float in kinds and kinds <= {int, float, type(None)}:
+        return np.array(values, dtype=np.float64)
+    if kinds == {int} or kinds == {bool}:
+        return np.array(values)
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column
+
+
+def import_pandas() -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError("to_pandas() needs pandas: pip install pandas") from None
+    return pandas
+
+
+def run(command: str, *arguments: str, **flags: Any) -> Result:
+    """Runs any command, e.g. run("xspace_inspect", trace=path), run("workload_model", "fit", ...).
+
+    Flags are those of the command: True and False for switches, lists joined by commas, None left
+    out. `passed` of the result is False when a check failed (exit code 1); UsageError and
+    SystemFailure carry the program's own message.
+    """
+    given = [f"--{name}={_text(value)}" for name, value in flags.items() if value is not None]
+    code, text, notes = run_program([command, *arguments, "--json", *given])
+    return Result(command, text, code == DONE, notes)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, (str, bytes, os.PathLike)):
+        return os.fsdecode(value)
+    if isinstance(value, Iterable):
+        return ",".join(_text(item) for item in value)
+    return str(value)
