@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packs the package and the program into a wheel; the same inputs make the same bytes.
+
+  python3 make_wheel.py --version=0.1.0 --program=PATH --licence=LICENSE --output=DIRECTORY_OR_FILE
+"""
+import argparse
+import base64
+import hashlib
+import pathlib
+import stat
+import sysconfig
+import zipfile
+
+# The program inside makes it one for a platform; it serves every Python 3 there.
+TAG = "py3-none-" + sysconfig.get_platform().replace("-", "_").replace(".", "_")
+
+METADATA = """Metadata-Version: 2.1
+Name: meridian
+Version: {version}
+Summary: Profiles of distributed JAX and PyTorch jobs on one clock
+License: Apache-2.0
+Classifier: Programming Language :: Python :: 3
+Classifier: Typing :: Typed
+Requires-Python: >=3.8
+Requires-Dist: numpy
+Provides-Extra: pandas
+Requires-Dist: pandas; extra == 'pandas'
+Provides-Extra: notebook
+Requires-Dist: ipython; extra == 'notebook'
+Requires-Dist: matplotlib; extra == 'notebook'
+Requires-Dist: networkx; extra == 'notebook'
+Requires-Dist: pandas; extra == 'notebook'
+"""
+
+WHEEL = """Wheel-Version: 1.0
+Generator: meridian make_wheel
+Root-Is-Purelib: false
+Tag: {tag}
+"""
+
+ENTRY_POINTS = """[console_scripts]
+meridian = meridian._program:main
+"""
+
+
+def contents(version, program, licence):
+    """Returns the content and the mode of every file but RECORD, by name."""
+    package = pathlib.Path(__file__).parent / "meridian"
+    files = {f"meridian/{path.name}": (path.read_bytes(), 0o644)
+             for path in [*package.glob("*.py"), package / "py.typed"]}
+    files["meridian/bin/meridian"] = (program.read_bytes(), 0o755)
+    info = f"meridian-{version}.dist-info/"
+    files[info + "METADATA"] = (METADATA.format(version=version).encode(), 0o644)
+    files[info + "WHEEL"] = (WHEEL.format(tag=TAG).encode(), 0o644)
+    files[info + "entry_points.txt"] = (ENTRY_POINTS.encode(), 0o644)
+    files[info + "LICENSE"] = (licence.read_bytes(), 0o644)
+    return files
+
+
+def write_wheel(version, program, licence, output):
+    """Writes the wheel, in a folder under the name that pip expects, and returns its path."""
+    if output.is_dir():
+        output = output / f"meridian-{version}-{TAG}.whl"
+    files = contents(version, program, licence)
+    record = f"meridian-{version}.dist-info/RECORD"
+    lines = []
+    for name, (content, _) in sorted(files.items()):
+        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+        lines.append(f"{name},sha256={digest},{len(content)}\n")
+    files[record] = ("".join([*lines, f"{record},,\n"]).encode(), 0o644)
+    with zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as wheel:
+        for name in sorted(files, key=lambda name: (name == record, name)):
+            content, mode = files[name]
+            # The oldest time that a zip file can hold, so that no clock is in it.
+            entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            entry.create_system = 3  # Unix, whose modes are in external_attr.
+            entry.external_attr = (stat.S_IFREG | mode) << 16
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            wheel.writestr(entry, content)
+    return output
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--version", required=True)
+    for name in ("program", "licence", "output"):
+        parser.add_argument("--" + name, required=True, type=pathlib.Path)
+    print(write_wheel(**vars(parser.parse_args())))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is in a wheel."""
+import base64
+import hashlib
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+import zipfile
+
+TOOLS_PYTHON = pathlib.Path(os.path.abspath(__file__)).parents[1]
+sys.path.insert(0, str(TOOLS_PYTHON))
+
+import make_wheel
+
+
+class WheelTest(unittest.TestCase):
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        (self.folder / "program").write_bytes(b"\x7fELF and so on")
+        (self.folder / "licence").write_text("Apache")
+
+    def write(self, output):
+        return make_wheel.write_wheel("1.2.3", self.folder / "program", self.folder / "licence",
+                                      output)
+
+    def test_content(self):
+        path = self.write(self.folder)
+        self.assertEqual(path.name, f"meridian-1.2.3-{make_wheel.TAG}.whl")
+        with zipfile.ZipFile(path) as wheel:
+            modes = {entry.filename: entry.external_attr >> 16 for entry in wheel.infolist()}
+            text = {name: wheel.read(name).decode("utf-8", "replace") for name in modes}
+            info = "meridian-1.2.3.dist-info/"
+            self.assertEqual(set(modes), {
+                "meridian/__init__.py", "meridian/__main__.py", "meridian/_columns.py",
+                "meridian/_program.py", "meridian/_result.py", "meridian/py.typed",
+                "meridian/bin/meridian", info + "METADATA", info + "WHEEL", info + "LICENSE",
+                info + "entry_points.txt", info + "RECORD"})
+            self.assertEqual({name for name, mode in modes.items() if mode & 0o111},
+                             {"meridian/bin/meridian"})
+            self.assertIn("Requires-Dist: numpy\n", text[info + "METADATA"])
+            self.assertIn(f"Tag: {make_wheel.TAG}\n", text[info + "WHEEL"])
+            self.assertEqual(list(modes)[-1], info + "RECORD")
+            rows = [line.split(",") for line in text[info + "RECORD"].splitlines()]
+            self.assertEqual({row[0] for row in rows}, set(modes))
+            for name, digest, size in rows[:-1]:
+                content = wheel.read(name)
+                expected = base64.urlsafe_b64encode(hashlib.sha256(content).digest())
+                self.assertEqual(digest, "sha256=" + expected.decode().rstrip("="))
+                self.assertEqual(int(size), len(content))
+
+    def test_equal_inputs_make_equal_bytes(self):
+        first = self.write(self.folder / "first.whl").read_bytes()
+        os.utime(self.folder / "program", (0, 0))
+        self.assertEqual(self.write(self.folder / "second.whl").read_bytes(), first)
+
+
+if __name__ == "__main__":
+    unittest.main()
