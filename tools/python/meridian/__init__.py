@@ -37,16 +37,16 @@ def combine(run_dir: Profiles = None, output_dir: Union[None, AnyPath] = None,
     Without output_dir, and without an output of its own such as output="combined.xplane.pb", all
     goes to a temporary folder that lives as long as the result.
     """
-    folder = None
-    if output_dir is None and not any(flags.get(name) for name in _CHOSEN_OUTPUTS):
-        folder = TemporaryFolder()
-        output_dir = folder.path
-    result = _run_on(run_dir, "combine", output_dir=output_dir, sweep=sweep, **flags)
+    with TemporaryFolder() as folder:
+        if output_dir is None and not any(flags.get(name) for name in _CHOSEN_OUTPUTS):
+            output_dir = folder.path
+        result = _run_on(run_dir, "combine", output_dir=output_dir, sweep=sweep, **flags)
     result._folder = folder
+    page = flags.get("report")
     if output_dir is not None:
         result.output_dir = Path(output_dir)
-    report = Path(flags.get("report") or Path(output_dir or "") / "report.html")
-    result.report_html = report if report.is_file() else None
+        page = page or result.output_dir / "report.html"
+    result.report_html = Path(page) if page is not None and Path(page).is_file() else None
     return result
 
 
@@ -73,9 +73,9 @@ def export_chakra(profiles: Profiles = None, output: Union[None, AnyPath] = None
 
 def critical_path(profiles: Profiles = None, **flags: Any) -> Result:
     """Finds what a step had to wait for (critical_path); the result has the whole `graph`."""
-    folder = TemporaryFolder()
-    saved = flags.pop("save", None) or folder.path / "graph.bin"
-    result = _run_on(profiles, "critical_path", save=saved, **flags)
+    with TemporaryFolder() as folder:
+        saved = flags.pop("save", None) or folder.path / "graph.bin"
+        result = _run_on(profiles, "critical_path", save=saved, **flags)
     result._graph_file, result._folder = Path(saved), folder
     return result
 

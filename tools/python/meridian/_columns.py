@@ -7,6 +7,7 @@ at once; the mappings live as long as the arrays.
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
@@ -23,11 +24,11 @@ _EDGE_COLUMNS = ("edge_from", "edge_to", "edge_weight_ps", "edge_event", "edge_t
 
 
 def _load(mode: Any, **flags: Any) -> Tuple[Dict[str, np.ndarray], Dict[str, Any]]:
-    folder = TemporaryFolder()
-    run("trace_columns", output_dir=folder.path, **flags)
-    columns = {path.stem: np.asarray(np.load(path, mmap_mode=mode, allow_pickle=False))
-               for path in folder.path.glob("*.npy")}
-    return columns, json.loads((folder.path / "table.json").read_text("utf-8"))
+    with tempfile.TemporaryDirectory(prefix="meridian_") as folder:
+        run("trace_columns", output_dir=folder, **flags)
+        columns = {path.stem: np.asarray(np.load(path, mmap_mode=mode, allow_pickle=False))
+                   for path in Path(folder).glob("*.npy")}
+        return columns, json.loads(Path(folder, "table.json").read_text("utf-8"))
 
 
 class Trace:
@@ -106,6 +107,7 @@ class Graph:
     def __init__(self, file: Path, keep_alive: Optional[TemporaryFolder] = None) -> None:
         columns, table = _load("c", graph=file)
         self.__dict__.update(columns)
+        self.instant_is_start = self.instant_is_start.view(np.bool_)
         self._file = file
         self._keep_alive = keep_alive
         self.base_ns = int(table["base_ns"])

@@ -53,11 +53,18 @@ def to_fields(value: Any, name: str = "") -> Any:
 
 
 class TemporaryFolder:
-    """A folder that is removed when nothing refers to this object any more, or at exit."""
+    """A folder that is removed on an error, else when nothing refers to this object any more."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="meridian_"))
-        weakref.finalize(self, shutil.rmtree, str(self.path), True)
+        self._remove = weakref.finalize(self, shutil.rmtree, str(self.path), True)
+
+    def __enter__(self) -> TemporaryFolder:
+        return self
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        if kind is not None:
+            self._remove()
 
 
 class Result:

@@ -194,6 +194,7 @@ class GraphTest(unittest.TestCase):
 
     def test_the_longest_path_is_the_commands(self):
         graph = self.result.graph
+        self.assertEqual(graph.instant_is_start.dtype, bool)
         path = graph.longest_path()
         with open(self.csv, newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))

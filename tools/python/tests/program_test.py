@@ -61,9 +61,10 @@ class ProgramTest(unittest.TestCase):
         self.program('trap "sleep 0.3; rm $HERE/unfinished; exit 130" INT\n'
                      'touch $HERE/unfinished\nwhile :; do sleep 0.05; done')
         self.interrupt_when("unfinished")
-        with self.assertRaises(KeyboardInterrupt):
-            meridian.run("combine")
-        self.assertFalse((self.folder / "unfinished").exists())
+        with mock.patch.object(tempfile, "tempdir", str(self.folder)):
+            with self.assertRaises(KeyboardInterrupt):
+                meridian.combine(["a"])
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["program"])
 
     def test_a_child_that_does_not_end_is_killed(self):
         self.program('trap "" INT\necho $$ > $HERE/pid.new; mv $HERE/pid.new $HERE/pid\n'
