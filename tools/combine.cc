@@ -2,6 +2,9 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#ifdef __linux__
+#include <sys/auxv.h>
+#endif
 #include <unistd.h>
 
 #include <algorithm>
@@ -264,19 +267,31 @@ absl::StatusOr<Job> ReadFlags() {
 constexpr char kExampleRun[] = "examples/one_machine/tp_cuda4_skewed";
 constexpr char kExampleSweep[] = "examples/one_machine/sweep_cuda4";
 
+// Returns the folder that the program lies in; empty when nobody can tell.
+std::string ProgramFolder() {
+  std::error_code error;
+  std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+#ifdef __linux__
+  // Without /proc (a chroot): the path that the kernel was given.
+  if (error && getauxval(AT_EXECFN) != 0) {
+    program = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+    const std::filesystem::path target = std::filesystem::canonical(program, error);
+    if (!error) program = target;
+  }
+#endif
+  return program.parent_path().string();
+}
+
 // Returns the folder of an example. It lies beside the program as Bazel runs it, or in
 // ../share/meridian as it is installed.
 absl::StatusOr<std::string> FindBundledExample(const std::string& example) {
   // As it was called, which need not tell where the program is.
   const std::string& program = ThisCall().program;
-  std::error_code error;
-  const std::string folder =
-      std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
   const std::string candidates[] = {
       // Bazel calls the workspace by its name, or _main.
       absl::StrCat(program, ".runfiles/meridian/", example),
       absl::StrCat(program, ".runfiles/_main/", example),
-      absl::StrCat(folder, "/../share/meridian/", example),
+      absl::StrCat(ProgramFolder(), "/../share/meridian/", example),
       // `bazel run` starts programs among their files.
       example,
   };

@@ -22,7 +22,7 @@ namespace {
 
 Flag<bool> FLAGS_json("json", false, "Print one JSON object on standard output instead of text.");
 
-constexpr absl::string_view kVersion = "0.9.0";
+constexpr absl::string_view kVersion = MERIDIAN_VERSION;
 
 // The program that holds all commands; messages name the command alone.
 constexpr absl::string_view kProgram = "meridian";

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packs the package and the program into a wheel; the same inputs make the same bytes.
 
-  python3 make_wheel.py --version=0.1.0 --program=PATH --licence=LICENSE --output=DIRECTORY_OR_FILE
+  python3 make_wheel.py --version=0.1.0 --program=PATH --output=DIRECTORY_OR_FILE FILE...
+
+Each FILE is put below share/meridian/ of the package under the path that it is given by: the
+licences, and the example that combine shows without flags.
 """
 import argparse
 import base64
@@ -22,7 +25,8 @@ License: Apache-2.0
 Classifier: Programming Language :: Python :: 3
 Classifier: Typing :: Typed
 Requires-Python: >=3.8
-Requires-Dist: numpy
+Provides-Extra: numpy
+Requires-Dist: numpy; extra == 'numpy'
 Provides-Extra: pandas
 Requires-Dist: pandas; extra == 'pandas'
 Provides-Extra: notebook
@@ -43,34 +47,35 @@ meridian = meridian._program:main
 """
 
 
-def contents(version, program, licence):
+def contents(version, program, files):
     """Returns the content and the mode of every file but RECORD, by name."""
     package = pathlib.Path(__file__).parent / "meridian"
-    files = {f"meridian/{path.name}": (path.read_bytes(), 0o644)
-             for path in [*package.glob("*.py"), package / "py.typed"]}
-    files["meridian/bin/meridian"] = (program.read_bytes(), 0o755)
+    packed = {f"meridian/{path.name}": (path.read_bytes(), 0o644)
+              for path in [*package.glob("*.py"), package / "py.typed"]}
+    packed.update((f"meridian/share/meridian/{path.as_posix()}", (path.read_bytes(), 0o644))
+                  for path in files)
+    packed["meridian/bin/meridian"] = (program.read_bytes(), 0o755)
     info = f"meridian-{version}.dist-info/"
-    files[info + "METADATA"] = (METADATA.format(version=version).encode(), 0o644)
-    files[info + "WHEEL"] = (WHEEL.format(tag=TAG).encode(), 0o644)
-    files[info + "entry_points.txt"] = (ENTRY_POINTS.encode(), 0o644)
-    files[info + "LICENSE"] = (licence.read_bytes(), 0o644)
-    return files
+    packed[info + "METADATA"] = (METADATA.format(version=version).encode(), 0o644)
+    packed[info + "WHEEL"] = (WHEEL.format(tag=TAG).encode(), 0o644)
+    packed[info + "entry_points.txt"] = (ENTRY_POINTS.encode(), 0o644)
+    return packed
 
 
-def write_wheel(version, program, licence, output):
+def write_wheel(version, program, files, output):
     """Writes the wheel, in a folder under the name that pip expects, and returns its path."""
     if output.is_dir():
         output = output / f"meridian-{version}-{TAG}.whl"
-    files = contents(version, program, licence)
+    packed = contents(version, program, files)
     record = f"meridian-{version}.dist-info/RECORD"
     lines = []
-    for name, (content, _) in sorted(files.items()):
+    for name, (content, _) in sorted(packed.items()):
         digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
         lines.append(f"{name},sha256={digest},{len(content)}\n")
-    files[record] = ("".join([*lines, f"{record},,\n"]).encode(), 0o644)
+    packed[record] = ("".join([*lines, f"{record},,\n"]).encode(), 0o644)
     with zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as wheel:
-        for name in sorted(files, key=lambda name: (name == record, name)):
-            content, mode = files[name]
+        for name in sorted(packed, key=lambda name: (name == record, name)):
+            content, mode = packed[name]
             # The oldest time that a zip file can hold, so that no clock is in it.
             entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
             entry.create_system = 3  # Unix, whose modes are in external_attr.
@@ -83,7 +88,8 @@ def write_wheel(version, program, licence, output):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--version", required=True)
-    for name in ("program", "licence", "output"):
+    parser.add_argument("files", nargs="*", type=pathlib.Path)
+    for name in ("program", "output"):
         parser.add_argument("--" + name, required=True, type=pathlib.Path)
     print(write_wheel(**vars(parser.parse_args())))
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, List, Sequence, Union
+from typing import TYPE_CHECKING, Any, List, Sequence, Union
 
-from ._columns import NO_CORRELATION, NO_EVENT, NO_STEP, Graph, LongestPath, Trace
 from ._program import Error, SystemFailure, UsageError
-from ._result import Fields, Result, TemporaryFolder, run
+from ._result import NO_CORRELATION, NO_EVENT, NO_STEP, Fields, Result, TemporaryFolder, run
+
+if TYPE_CHECKING:
+    from ._columns import Graph, LongestPath, Trace
 
 __all__ = [
     "Error", "Fields", "Graph", "LongestPath", "NO_CORRELATION", "NO_EVENT", "NO_STEP", "Result",
@@ -27,6 +29,16 @@ Paths = Union[None, AnyPath, Sequence[AnyPath]]
 # Also what combine returned: its combined profile.
 Profiles = Union[Paths, Result]
 
+
+
+def __getattr__(name: str) -> Any:
+    # These need NumPy, without which the rest works.
+    if name not in ("Graph", "LongestPath", "Trace"):
+        raise AttributeError(f"module 'meridian' has no attribute {name!r}")
+    from . import _columns
+    return getattr(_columns, name)
+
+
 _CHOSEN_OUTPUTS = ("output", "trace_json", "perfetto", "report", "report_json")
 
 
@@ -35,8 +47,14 @@ def combine(run_dir: Profiles = None, output_dir: Union[None, AnyPath] = None,
     """Puts the profiles of a run on one clock and makes everything of them, as combine does.
 
     Without output_dir, and without an output of its own such as output="combined.xplane.pb", all
-    goes to a temporary folder that lives as long as the result.
+    goes to a temporary folder that lives as long as the result. Without anything, the bundled
+    example is combined into ./meridian_out.
     """
+    if run_dir is None and output_dir is None and sweep is None and not flags:
+        result = run("combine")
+        result.output_dir = Path("meridian_out").absolute()
+        result.report_html = result.output_dir / "report.html"
+        return result
     with TemporaryFolder() as folder:
         if output_dir is None and not any(flags.get(name) for name in _CHOSEN_OUTPUTS):
             output_dir = folder.path
@@ -102,6 +120,7 @@ def open_trace(path: AnyPath) -> Trace:
             raise UsageError("open_trace", 2,
                              f"{path} holds {len(found)} profiles, not one: {names}")
         chosen = found[0]
+    from ._columns import Trace
     return Trace(chosen)
 
 

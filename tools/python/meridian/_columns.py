@@ -9,15 +9,15 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple
 
-import numpy as np
+from ._result import (NO_EVENT, Fields, Result, TemporaryFolder, import_numpy, import_pandas,
+                      run)
 
-from ._result import Fields, Result, TemporaryFolder, import_pandas, run
-
-NO_EVENT = 2**32 - 1
-NO_CORRELATION = 2**64 - 1
-NO_STEP = -(2**63)
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = import_numpy()
 
 _EDGE_COLUMNS = ("edge_from", "edge_to", "edge_weight_ps", "edge_event", "edge_type",
                  "edge_bound_by")

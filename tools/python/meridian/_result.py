@@ -13,12 +13,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional
 
-import numpy as np
-
 from ._program import DONE, run_program
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from ._columns import Graph
+
+# What stands for none in columns of traces and graphs.
+NO_EVENT = 2**32 - 1
+NO_CORRELATION = 2**64 - 1
+NO_STEP = -(2**63)
 
 # Fields that are text even where they look like numbers. Others that look like whole numbers are
 # such: JSON has them as text, since not every reader of JSON keeps more than 53 bits.
@@ -162,6 +167,7 @@ class Result:
 
 
 def _column(values: List[Any]) -> np.ndarray:
+    np = import_numpy()
     kinds = {type(value) for value in values}
     if float in kinds and kinds <= {int, float, type(None)}:
         return np.array(values, dtype=np.float64)
@@ -170,6 +176,15 @@ def _column(values: List[Any]) -> np.ndarray:
     column = np.empty(len(values), dtype=object)
     column[:] = values
     return column
+
+
+def import_numpy() -> Any:
+    """NumPy is for columns only: combine and the other commands do without."""
+    try:
+        import numpy
+    except ImportError:
+        raise ImportError("columns of traces and tables need numpy: pip install numpy") from None
+    return numpy
 
 
 def import_pandas() -> Any:
@@ -193,7 +208,9 @@ def run(command: str, *arguments: str, **flags: Any) -> Result:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, (bool, np.bool_)):
+    if hasattr(value, "dtype"):  # NumPy's.
+        value = value.tolist()
+    if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (str, bytes, os.PathLike)):
         return os.fsdecode(value)

@@ -22,10 +22,13 @@ class WheelTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         (self.folder / "program").write_bytes(b"\x7fELF and so on")
-        (self.folder / "licence").write_text("Apache")
+        (self.folder / "LICENSE").write_text("Apache")
+        # Files are packed under the paths that they are given by.
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.folder)
 
     def write(self, output):
-        return make_wheel.write_wheel("1.2.3", self.folder / "program", self.folder / "licence",
+        return make_wheel.write_wheel("1.2.3", self.folder / "program", [pathlib.Path("LICENSE")],
                                       output)
 
     def test_content(self):
@@ -38,11 +41,12 @@ class WheelTest(unittest.TestCase):
             self.assertEqual(set(modes), {
                 "meridian/__init__.py", "meridian/__main__.py", "meridian/_columns.py",
                 "meridian/_program.py", "meridian/_result.py", "meridian/py.typed",
-                "meridian/bin/meridian", info + "METADATA", info + "WHEEL", info + "LICENSE",
-                info + "entry_points.txt", info + "RECORD"})
+                "meridian/bin/meridian", info + "METADATA", info + "WHEEL",
+                "meridian/share/meridian/LICENSE", info + "entry_points.txt", info + "RECORD"})
             self.assertEqual({name for name, mode in modes.items() if mode & 0o111},
                              {"meridian/bin/meridian"})
-            self.assertIn("Requires-Dist: numpy\n", text[info + "METADATA"])
+            # Nothing is needed but Python.
+            self.assertNotIn("Requires-Dist: numpy\n", text[info + "METADATA"])
             self.assertIn(f"Tag: {make_wheel.TAG}\n", text[info + "WHEEL"])
             self.assertEqual(list(modes)[-1], info + "RECORD")
             rows = [line.split(",") for line in text[info + "RECORD"].splitlines()]
