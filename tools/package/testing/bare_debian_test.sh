@@ -48,10 +48,18 @@ in_bare "dpkg -i meridian_*.deb > /dev/null"
 try_program /usr/bin/meridian
 in_bare "test -s /usr/share/man/man1/meridian-combine.1.gz && dpkg -r meridian > /dev/null && test ! -e /usr/bin/meridian"
 
-size=$(stat -c %s "$bare/try/unpacked/bin/meridian")
-[ "$size" -le $((25 << 20)) ] || fail "the program has $size bytes"
-size=$(stat -Lc %s "$packages"/meridian-*.whl)
-[ "$size" -le $((15 << 20)) ] || fail "the wheel has $size bytes"
+python3 - "$bare/try/unpacked/bin/meridian" "$packages"/meridian-*.whl << 'END' || fail "too large or too slow"
+import os, resource, subprocess, sys
+program, wheel = sys.argv[1:]
+STARTS = 50
+for _ in range(STARTS):
+    subprocess.run([program, "--version"], stdout=subprocess.DEVNULL, check=True)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+start_ms = 1e3 * (used.ru_utime + used.ru_stime) / STARTS
+sizes = [os.path.getsize(path) / 1e6 for path in (program, wheel)]
+print(f"program {sizes[0]:.1f} MB, wheel {sizes[1]:.1f} MB, start {start_ms:.1f} ms CPU")
+sys.exit(not (sizes[0] <= 25 and sizes[1] <= 15 and start_ms <= 20))
+END
 
 python3 -m venv "$scratch/venv"
 "$scratch/venv/bin/pip" install --quiet --disable-pip-version-check --no-index "$packages"/meridian-*.whl
