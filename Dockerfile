@@ -1,4 +1,5 @@
-# docker build -t meridian . && docker run --rm -v "$PWD:/work" meridian combine --run_dir=logs/ --output_dir=out/
+# docker build -t meridian .
+# docker run --rm --user "$(id -u):$(id -g)" -v "$PWD:/work" meridian combine --run_dir=logs/ --output_dir=out/
 FROM debian:12-slim AS build
 COPY . /src
 WORKDIR /src

@@ -55,8 +55,8 @@ class Run {
  private:
   // `prefix` is what stands before the command's name.
   absl::StatusOr<int> Execute(const Command& command, const std::string& prefix) {
-    name_ = name_.empty() || command_.name == kProgram ? command.name
-                                                       : absl::StrCat(name_, " ", command.name);
+    name_ =
+        name_.empty() || name_ == kProgram ? command.name : absl::StrCat(name_, " ", command.name);
     if (command.commands.empty()) return ParseAndRun(command, prefix);
     if (arguments_.empty()) {
       std::fputs(HelpText(command, prefix).c_str(), stderr);
@@ -64,9 +64,9 @@ class Run {
     }
     std::string first = arguments_.front();
     arguments_.erase(arguments_.begin());
-    if (first == "--version") return ShowVersion();
-    if (first == "help" || first == "--help" || first == "-h") {
-      if (arguments_.empty()) return ShowHelp(command, prefix);
+    if (IsVersionFlag(first)) return ShowVersion();
+    if (first == "help" || IsHelpFlag(first)) {
+      if (arguments_.empty() || arguments_[0] == "help") return ShowHelp(command, prefix);
       first = arguments_.front();
       arguments_.front() = "--help";
     }

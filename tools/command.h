@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every command's main() has in common: flags, --help, errors, exit codes.
+// What every command has in common: flags, --help, errors, exit codes.
 #ifndef TOOLS_COMMAND_H_
 #define TOOLS_COMMAND_H_
 

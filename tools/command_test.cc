@@ -209,7 +209,7 @@ TEST(ProgramTest, HelpIsAskedForInEitherOrder) {
   EXPECT_THAT(help.standard_output, HasSubstr("\n  meridian measure --size=2\n"));
   EXPECT_THAT(RunProgram({"help", "model", "fit"}).standard_output,
               HasSubstr("Usage: meridian model fit [flags]"));
-  EXPECT_THAT(RunProgram({"--help"}).standard_output, HasSubstr("  measure  Measures."));
+  EXPECT_THAT(RunProgram({"--help"}).standard_output, HasSubstr("  measure    Measures."));
 }
 
 TEST(ProgramTest, SaysWhichVersionItIs) {
@@ -225,6 +225,8 @@ TEST(ProgramTest, MistakesNameTheCommand) {
       Printed(2, "", "meridian: 'mesure' is none of its commands; did you mean measure?\n"));
   EXPECT_THAT(RunProgram({"measure", "--sise=3"}),
               Printed(2, "", "measure: unknown flag --sise; did you mean --size?\n"));
+  EXPECT_THAT(RunProgram({"model", "fit", "--size=3"}),
+              Printed(2, "", "model fit: unknown flag --size; --help lists all flags\n"));
   EXPECT_EQ(RunProgram({}).exit_code, 2);
 }
 

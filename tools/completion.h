@@ -13,7 +13,7 @@ namespace meridian {
 // flags are completed as files.
 std::string BashCompletion(const Command& program);
 
-// The same for zsh, which then completes as bash does.
+// The same for zsh: a file _NAME in a folder of $fpath, or to be sourced after compinit.
 std::string ZshCompletion(const Command& program);
 
 }  // namespace meridian

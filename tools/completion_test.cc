@@ -25,10 +25,10 @@ TEST(CompletionTest, KnowsTheCommandsAndTheirFlags) {
       {{"measure", "Measures.", {}, {&size, &check}},
        {"model", "Models.", {}, {}, nullptr, {{"fit", "Fits.", {}, {&size}}}}}};
   const std::string bash = BashCompletion(program);
-  EXPECT_THAT(bash, HasSubstr("\"\") words=\"measure model help --help --version\" ;;\n"));
-  EXPECT_THAT(bash, HasSubstr("\"measure\") words=\"--size= --check --json --help\" ;;\n"));
-  EXPECT_THAT(bash, HasSubstr("\"model\") words=\"fit help --help\" ;;\n"));
-  EXPECT_THAT(bash, HasSubstr("\"model fit\") words=\"--size= --json --help\" ;;\n"));
+  EXPECT_THAT(bash, HasSubstr("\"\") choices=\"measure model help --help --version\" ;;\n"));
+  EXPECT_THAT(bash, HasSubstr("\"measure\") choices=\"--size= --check --json --help\" ;;\n"));
+  EXPECT_THAT(bash, HasSubstr("\"model\") choices=\"fit help --help\" ;;\n"));
+  EXPECT_THAT(bash, HasSubstr("\"model fit\") choices=\"--size= --json --help\" ;;\n"));
   EXPECT_THAT(ZshCompletion(program), StartsWith("#compdef program\n"));
 }
 

@@ -15,7 +15,7 @@ Command WithoutCompletion() {
   return {"meridian",
           "Profiles of a job's hosts on one clock: who waits for whom, what a step waits for, "
           "network or compute, and a network simulation to trust.",
-          {"combine --run_dir=logs/ --output_dir=out/", "help critical_path"},
+          {"meridian combine --run_dir=logs/ --output_dir=out/", "meridian help critical_path"},
           {},
           nullptr,
           {CombineCommand(), ValidateCollectivesCommand(), XprofTraceAlignCommand(),
@@ -25,8 +25,10 @@ Command WithoutCompletion() {
            AstraCalibrateCommand(), AstraValidateCommand(), WorkloadModelCommand()}};
 }
 
+Command Program();
+
 absl::StatusOr<int> PrintScript(std::string (*script)(const Command&)) {
-  RETURN_IF_ERROR(Print(script(WithoutCompletion())));
+  RETURN_IF_ERROR(Print(script(Program())));
   return kExitDone;
 }
 

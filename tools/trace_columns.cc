@@ -1,5 +1,8 @@
 // trace_columns: the events of a profile, or a saved graph, as columns for scripts.
+#include <algorithm>
 #include <cstdint>
+#include <cstdio>
+#include <limits>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -27,6 +30,7 @@
 #include "xla_profiler/events/event_table.h"
 #include "xla_profiler/events/event_table_xspace.h"
 #include "xla_profiler/kineto/event_table_json.h"
+#include "xla_profiler/trace_json/trace_json_reader.h"
 #include "xla_profiler/trace_kind/trace_kind.h"
 #include "xla_profiler/xplane/clock_domain.h"
 #include "xla_profiler/xplane/xspace_reader.h"
@@ -45,14 +49,17 @@ Flag<std::string> FLAGS_output_dir(
 // Writes columns into a folder, all at once when they are complete.
 class ColumnWriter {
  public:
-  explicit ColumnWriter(std::string folder)
-      : folder_(std::move(folder)), outputs_(FileSystem::Posix()) {}
+  // Does not overwrite the input.
+  ColumnWriter(std::string input, std::string folder)
+      : input_(std::move(input)), folder_(std::move(folder)), outputs_(FileSystem::Posix()) {}
 
   // Writes value(0), value(1), ... value(size - 1).
   template <typename ValueOf>
   absl::Status Column(const std::string& name, size_t size, ValueOf value) {
     using T = decltype(value(size_t{0}));
-    return outputs_.Write("column", absl::StrCat(folder_, "/", name, ".npy"), [&](ByteSink& sink) {
+    const std::string path = absl::StrCat(folder_, "/", name, ".npy");
+    RETURN_IF_ERROR(CheckOutputPaths({input_}, {path}));
+    return outputs_.Write("column", path, [&](ByteSink& sink) {
       RETURN_IF_ERROR(sink.Append(Header<T>(size)));
       std::vector<T> block;
       constexpr size_t kBlockRows = 1 << 16;
@@ -69,7 +76,9 @@ class ColumnWriter {
   }
 
   absl::Status Table(absl::string_view json) {
-    RETURN_IF_ERROR(outputs_.WriteText("table", absl::StrCat(folder_, "/table.json"), json));
+    const std::string path = absl::StrCat(folder_, "/table.json");
+    RETURN_IF_ERROR(CheckOutputPaths({input_}, {path}));
+    RETURN_IF_ERROR(outputs_.WriteText("table", path, json));
     return outputs_.Commit();
   }
 
@@ -90,6 +99,7 @@ class ColumnWriter {
                         std::string(1, static_cast<char>(header.size() >> 8)), header);
   }
 
+  std::string input_;
   std::string folder_;
   OutputFiles outputs_;
 };
@@ -225,6 +235,12 @@ absl::StatusOr<EventTable> LoadTrace(const std::string& path) {
   }
   ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(*files, path, UserInputOptions()));
   ASSIGN_OR_RETURN(TraceJsonTable table, LoadTraceJson(file.bytes(), path));
+  const absl::Status refused = RefuseInverted(table.problems);
+  if (!refused.ok()) return Annotate(refused, path);
+  if (table.problems.total() > 0) {
+    std::fprintf(stderr, "trace_columns: note: events were left out: %s\n",
+                 table.problems.ToString().c_str());
+  }
   return std::move(table.table);
 }
 
@@ -233,20 +249,20 @@ absl::StatusOr<int> WriteColumns() {
     return absl::InvalidArgumentError("give either --trace or --graph");
   }
   ASSIGN_OR_RETURN(const std::string folder, RequiredPath(FLAGS_output_dir, "folder", "columns/"));
-  ColumnWriter columns(folder);
+  const std::string input = UserPath(FLAGS_graph.given() ? FLAGS_graph : FLAGS_trace);
+  ColumnWriter columns(input, folder);
   std::string what;
   size_t rows = 0;
   if (FLAGS_graph.given()) {
-    ASSIGN_OR_RETURN(
-        const InputFile file,
-        InputFile::Open(FileSystem::Posix(), UserPath(FLAGS_graph), UserInputOptions()));
+    ASSIGN_OR_RETURN(const InputFile file,
+                     InputFile::Open(FileSystem::Posix(), input, UserInputOptions()));
     const absl::StatusOr<SavedGraph> saved = ParseGraph(file.bytes());
     if (!saved.ok()) return Annotate(saved.status(), file.path());
     RETURN_IF_ERROR(WriteGraph(saved->graph, &columns));
     what = "edges";
     rows = saved->graph.edges.size();
   } else {
-    ASSIGN_OR_RETURN(const EventTable table, LoadTrace(UserPath(FLAGS_trace)));
+    ASSIGN_OR_RETURN(const EventTable table, LoadTrace(input));
     RETURN_IF_ERROR(WriteTable(table, &columns));
     what = "events";
     rows = table.size();

@@ -1,3 +1,3 @@
-"""The version of everything; CHANGELOG.md says what it brought."""
+"""The version of everything; CHANGELOG.md says what it brought. MODULE.bazel has it, too."""
 
 VERSION = "0.9.0"

@@ -5,6 +5,9 @@ cc_library per .pc file, so that `@system_pkgs//:absl_status` links `-labsl_stat
 everything Abseil's own metadata says it needs, in a correct link order, for whichever
 Abseil/protobuf/... version the distribution happens to ship.
 
+Libraries that have an archive are linked in: about sixty shared ones take longer to load than a small
+simulation runs, and a program that is handed out must not need them.
+
 Headers live in the compiler's built-in search path (/usr/include), hence no `hdrs`, except for
 libraries with a folder of their own (Eigen), which is linked into the repository.
 Must stay loadable by every Bazel from 4.2 (Debian 12) up.
@@ -102,8 +105,12 @@ def _pkg_config_repository_impl(rctx):
         todo.extend(requires)
 
         linkopts = []
+        folder = str(path.dirname.dirname)
         for flag in _flags(_expand(fields.get("Libs", ""), variables)):
-            if not (flag.startswith("-L") and _is_default_dir(flag[2:])):
+            archive = "lib{}.a".format(flag[2:])
+            if flag.startswith("-l") and rctx.path(folder + "/" + archive).exists:
+                linkopts.append("-l:" + archive)
+            elif not (flag.startswith("-L") and _is_default_dir(flag[2:])):
                 linkopts.append(flag)
         includes = []
         defines = []

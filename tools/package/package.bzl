@@ -43,7 +43,6 @@ def _wheel_impl(ctx):
         executable = "python3",
         arguments = [
             ctx.file.script.path,
-            "--version=" + ctx.attr.version,
             "--program=" + ctx.file.program.path,
             "--output=" + wheel.path,
         ] + [file.path for file in ctx.files.files],

@@ -9,9 +9,11 @@ Bazel has it for its actions and programs.
 """
 import argparse
 import gzip
+import hashlib
 import io
 import os
 import pathlib
+import platform
 import re
 import subprocess
 import tarfile
@@ -24,7 +26,7 @@ Version: {version}
 Architecture: {machine}
 Maintainer: The Meridian developers <meridian@example.org>
 Installed-Size: {kibibytes}
-Depends: libc6 (>= 2.36), libgcc-s1 (>= 3.0), libstdc++6 (>= 12)
+Depends: libc6 (>= {libc}), libgcc-s1 (>= 3.0), libstdc++6 (>= 12)
 Section: science
 Priority: optional
 Description: profiles of distributed training jobs on one clock
@@ -83,7 +85,7 @@ def contents(program, version):
     files = {"bin/meridian": (pathlib.Path(program).read_bytes(), 0o755)}
     texts = {path: data for path, data in pages(program, version)}
     texts["share/bash-completion/completions/meridian"] = run(program, "completion", "bash").encode()
-    texts["share/zsh/vendor-completions/_meridian"] = run(program, "completion", "zsh").encode()
+    texts["share/zsh/site-functions/_meridian"] = run(program, "completion", "zsh").encode()
     for path in ["README.md", "CHANGELOG.md", *sorted(pathlib.Path("docs").rglob("*.*"))]:
         texts[f"{DOC}/{path}"] = pathlib.Path(path).read_bytes()
     texts[f"{DOC}/copyright"] = b"\n".join(pathlib.Path(path).read_bytes()
@@ -128,8 +130,14 @@ def deb(files, version, machine):
     """Returns a Debian package: an ar archive of a version, a control and a data archive."""
     kibibytes = sum(len(data) // 1024 + 1 for data, _ in files.values())
     control = CONTROL.format(version=version, machine=DEBIAN_MACHINES[machine],
-                             kibibytes=kibibytes).encode()
-    members = [("debian-binary", b"2.0\n"), ("control.tar.gz", tar_gz({"control": (control, 0o644)}, ".")),
+                             kibibytes=kibibytes, libc=platform.libc_ver()[1]).encode()
+    # Debian's zsh looks there.
+    files = {path.replace("/site-functions/", "/vendor-completions/"): file
+             for path, file in files.items()}
+    sums = "".join(f"{hashlib.md5(data).hexdigest()}  usr/{path}\n"
+                   for path, (data, _) in sorted(files.items())).encode()
+    members = [("debian-binary", b"2.0\n"),
+               ("control.tar.gz", tar_gz({"control": (control, 0o644), "md5sums": (sums, 0o644)}, ".")),
                ("data.tar.gz", tar_gz(files, "./usr"))]
     out = b"!<arch>\n"
     for name, data in members:

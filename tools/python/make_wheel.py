@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packs the package and the program into a wheel; the same inputs make the same bytes.
 
-  python3 make_wheel.py --version=0.1.0 --program=PATH --output=DIRECTORY_OR_FILE FILE...
+  python3 make_wheel.py --program=PATH --output=meridian-1.2.3-py3-none-linux_x86_64.whl FILE...
+
+The program inside makes it one for a platform; it serves every Python 3 there.
 
 Each FILE is put below share/meridian/ of the package under the path that it is given by: the
 licences, and the example that combine shows without flags.
@@ -11,11 +13,7 @@ import base64
 import hashlib
 import pathlib
 import stat
-import sysconfig
 import zipfile
-
-# The program inside makes it one for a platform; it serves every Python 3 there.
-TAG = "py3-none-" + sysconfig.get_platform().replace("-", "_").replace(".", "_")
 
 METADATA = """Metadata-Version: 2.1
 Name: meridian
@@ -47,7 +45,7 @@ meridian = meridian._program:main
 """
 
 
-def contents(version, program, files):
+def contents(version, tag, program, files):
     """Returns the content and the mode of every file but RECORD, by name."""
     package = pathlib.Path(__file__).parent / "meridian"
     packed = {f"meridian/{path.name}": (path.read_bytes(), 0o644)
@@ -57,16 +55,15 @@ def contents(version, program, files):
     packed["meridian/bin/meridian"] = (program.read_bytes(), 0o755)
     info = f"meridian-{version}.dist-info/"
     packed[info + "METADATA"] = (METADATA.format(version=version).encode(), 0o644)
-    packed[info + "WHEEL"] = (WHEEL.format(tag=TAG).encode(), 0o644)
+    packed[info + "WHEEL"] = (WHEEL.format(tag=tag).encode(), 0o644)
     packed[info + "entry_points.txt"] = (ENTRY_POINTS.encode(), 0o644)
     return packed
 
 
-def write_wheel(version, program, files, output):
-    """Writes the wheel, in a folder under the name that pip expects, and returns its path."""
-    if output.is_dir():
-        output = output / f"meridian-{version}-{TAG}.whl"
-    packed = contents(version, program, files)
+def write_wheel(output, program, files):
+    """Writes the wheel, whose name tells version and platform, as pip wants it."""
+    _, version, tag = output.stem.split("-", 2)
+    packed = contents(version, tag, program, files)
     record = f"meridian-{version}.dist-info/RECORD"
     lines = []
     for name, (content, _) in sorted(packed.items()):
@@ -82,16 +79,14 @@ def write_wheel(version, program, files, output):
             entry.external_attr = (stat.S_IFREG | mode) << 16
             entry.compress_type = zipfile.ZIP_DEFLATED
             wheel.writestr(entry, content)
-    return output
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--version", required=True)
     parser.add_argument("files", nargs="*", type=pathlib.Path)
     for name in ("program", "output"):
         parser.add_argument("--" + name, required=True, type=pathlib.Path)
-    print(write_wheel(**vars(parser.parse_args())))
+    write_wheel(**vars(parser.parse_args()))
 
 
 if __name__ == "__main__":

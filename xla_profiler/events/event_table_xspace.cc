@@ -14,6 +14,7 @@
 #include "xla_profiler/base/picoseconds.h"
 #include "xla_profiler/events/event_category.h"
 #include "xla_profiler/xplane/clock_domain.h"
+#include "xla_profiler/xplane/session_clock.h"
 #include "xla_profiler/xplane/xplane_schema.h"
 #include "xla_profiler/xplane/xplane_visitor.h"
 
@@ -43,11 +44,13 @@ Track TrackOf(const XPlaneVisitor& plane, const XLineVisitor& line) {
   return track;
 }
 
-absl::Status AddLine(const XPlaneVisitor& plane, const XLineVisitor& line, EventTable* table) {
+// `earliest_ns` is the time of the line that the table's base is of.
+absl::Status AddLine(const XPlaneVisitor& plane, const XLineVisitor& line, int64_t earliest_ns,
+                     EventTable* table) {
   if (line.NumEvents() == 0) return absl::OkStatus();
   const TrackId track = table->AddTrack(TrackOf(plane, line));
   const bool on_device = table->track(track).kind == TrackKind::kDevice;
-  const absl::int128 line_ps = (absl::int128(line.TimestampNs()) - table->base_ns()) * kPsPerNs;
+  const absl::int128 line_ps = (absl::int128(line.TimestampNs()) - earliest_ns) * kPsPerNs;
   return line.ForEachEvent([&](const XEventVisitor& event) -> absl::Status {
     if (event.IsAggregatedEvent()) return absl::OkStatus();
     const std::optional<int64_t> start_ps = NarrowToInt64(line_ps + event.OffsetPs());
@@ -82,11 +85,13 @@ absl::Status AddLine(const XPlaneVisitor& plane, const XLineVisitor& line, Event
 
 absl::StatusOr<EventTable> LoadXSpace(const XSpaceReader& reader) {
   EventTable table;
-  ASSIGN_OR_RETURN(const int64_t base_ns, EarliestLineNs(reader));
-  table.set_base_ns(base_ns);
+  ASSIGN_OR_RETURN(const int64_t earliest_ns, EarliestLineNs(reader));
+  ASSIGN_OR_RETURN(const SessionInfo session, ReadSessionInfo(reader));
+  table.set_base_ns(
+      SaturateToInt64(absl::int128(earliest_ns) + session.profile_start_ns.value_or(0)));
   RETURN_IF_ERROR(reader.ForEachPlane([&](const XPlaneVisitor& plane) {
     return plane.ForEachLine(
-        [&](const XLineVisitor& line) { return AddLine(plane, line, &table); });
+        [&](const XLineVisitor& line) { return AddLine(plane, line, earliest_ns, &table); });
   }));
   return table;
 }

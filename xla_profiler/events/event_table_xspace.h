@@ -10,8 +10,10 @@
 namespace meridian {
 
 // Makes a row of each event and a track of each line that has any, in file order. Aggregated events
-// have no time of their own and are left out. The base is the earliest line's time. InvalidArgument
-// for times that lie further from it than picoseconds can tell, or events beyond kMaxRows.
+// have no time of their own and are left out. The base is the earliest line's Unix time
+// (session_clock.h); a profile that does not say when it began has lines' times only, and its base
+// is the earliest of these. InvalidArgument for times that lie further from it than picoseconds can
+// tell, or events beyond kMaxRows.
 absl::StatusOr<EventTable> LoadXSpace(const XSpaceReader& reader);
 
 }  // namespace meridian

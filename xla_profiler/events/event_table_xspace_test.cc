@@ -54,6 +54,24 @@ TEST(EventTableXSpaceTest, RowsCountFromTheEarliestLine) {
   EXPECT_THAT(table.correlation(1), Optional(42));
 }
 
+TEST(EventTableXSpaceTest, TheBaseIsUnixTimeWhenTheProfileSaysWhenItBegan) {
+  XSpaceProto space;
+  XPlaneBuilder environment(space.add_planes());
+  environment.SetName("Task Environment");
+  environment.AddStatValue(*environment.GetOrCreateStatMetadata("profile_start_time"),
+                           uint64_t{1'790'857'026'000'000'000});
+  XPlaneBuilder host(space.add_planes());
+  host.SetName("/host:CPU");
+  XLineBuilder line = host.GetOrCreateLine(1);
+  line.SetTimestampNs(51'697);
+  line.AddEvent(*host.GetOrCreateEventMetadata("event")).SetOffsetPs(3);
+  const std::string bytes = space.SerializeAsString();
+  ASSERT_OK_AND_ASSIGN(const XSpaceReader reader, XSpaceReader::FromBytes(bytes, "test"));
+  ASSERT_OK_AND_ASSIGN(const EventTable table, LoadXSpace(reader));
+  EXPECT_EQ(table.base_ns(), 1'790'857'026'000'051'697);
+  EXPECT_EQ(table.start_ps(0), 3);
+}
+
 TEST(EventTableXSpaceTest, TimesThatPicosecondsCannotTellAreRefused) {
   XSpaceProto space;
   XPlaneBuilder host(space.add_planes());

@@ -32,7 +32,7 @@ bool IsPlain(absl::string_view text) {
   return std::none_of(text.begin(), text.end(), is_special);
 }
 
-// Parses one event after the other; buffers are reused.
+// Parses one event after the other; texts of an event are valid until the next.
 class EventParser {
  public:
   MaybeProblem Parse(absl::string_view element, TraceJsonEvent* event) {

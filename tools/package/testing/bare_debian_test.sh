@@ -31,9 +31,10 @@ done
 try_program() {
   local libraries
   libraries=$(in_bare "ldd $1" | sed -E 's/^[[:space:]]*([^ ]+) .*/\1/; s#.*/##' | sort | tr '\n' ' ')
+  case " $libraries" in *" libc.so.6 "*) ;; *) fail "ldd $1 says: $libraries" ;; esac
   for library in $libraries; do
     case $library in
-      linux-vdso.so.1 | ld-linux-*.so.* | libc.so.6 | libm.so.6 | libstdc++.so.6 | libgcc_s.so.1 | libz.so.1) ;;
+      linux-vdso.so.1 | ld-linux-*.so.* | libc.so.6 | libm.so.6 | libstdc++.so.6 | libgcc_s.so.1) ;;
       *) fail "$1 needs $library" ;;
     esac
   done

@@ -8,6 +8,8 @@ command prints. docs/python.md tells more.
 from __future__ import annotations
 
 import os
+import shutil
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, List, Sequence, Union
 
@@ -18,17 +20,21 @@ if TYPE_CHECKING:
     from ._columns import Graph, LongestPath, Trace
 
 __all__ = [
-    "Error", "Fields", "Graph", "LongestPath", "NO_CORRELATION", "NO_EVENT", "NO_STEP", "Result",
-    "SystemFailure", "Trace", "UsageError", "align", "calibrate", "combine", "critical_path",
+    "Error", "Fields", "NO_CORRELATION", "NO_EVENT", "NO_STEP", "Result", "SystemFailure",
+    "UsageError", "__version__", "align", "calibrate", "combine", "critical_path",
     "export_chakra", "open_trace", "run", "simulate", "validate",
 ]
+
+try:
+    __version__ = metadata.version("meridian")
+except metadata.PackageNotFoundError:  # From a checkout.
+    __version__ = "unknown"
 
 AnyPath = Union[str, "os.PathLike[str]"]
 # The folder of a run (or the one that a profiler was given), a file or glob, or a list of them.
 Paths = Union[None, AnyPath, Sequence[AnyPath]]
 # Also what combine returned: its combined profile.
 Profiles = Union[Paths, Result]
-
 
 
 def __getattr__(name: str) -> Any:
@@ -62,9 +68,9 @@ def combine(run_dir: Profiles = None, output_dir: Union[None, AnyPath] = None,
     result._folder = folder
     page = flags.get("report")
     if output_dir is not None:
-        result.output_dir = Path(output_dir)
+        result.output_dir = Path(output_dir).absolute()
         page = page or result.output_dir / "report.html"
-    result.report_html = Path(page) if page is not None and Path(page).is_file() else None
+    result.report_html = Path(page).absolute() if page is not None and Path(page).is_file() else None
     return result
 
 
@@ -91,10 +97,14 @@ def export_chakra(profiles: Profiles = None, output: Union[None, AnyPath] = None
 
 def critical_path(profiles: Profiles = None, **flags: Any) -> Result:
     """Finds what a step had to wait for (critical_path); the result has the whole `graph`."""
+    wanted = flags.pop("save", None)
     with TemporaryFolder() as folder:
-        saved = flags.pop("save", None) or folder.path / "graph.bin"
+        # The result keeps a graph of its own, whatever becomes of the one that was wanted.
+        saved = folder.path / ("graph.gz" if str(wanted).endswith(".gz") else "graph")
         result = _run_on(profiles, "critical_path", save=saved, **flags)
-    result._graph_file, result._folder = Path(saved), folder
+        if wanted:
+            shutil.copyfile(saved, wanted)
+    result._graph_file, result._folder = saved, folder
     return result
 
 
@@ -130,7 +140,7 @@ def _run_on(profiles: Profiles, command: str, **flags: Any) -> Result:
         return run(command, **flags)
     if isinstance(profiles, Result):
         profiles = [output.path for output in profiles.outputs if output.kind == "combined"]
-    if not isinstance(profiles, (str, os.PathLike)) or not Path(profiles).is_dir():
+    if not isinstance(profiles, (str, os.PathLike)) or not profiles or not Path(profiles).is_dir():
         return run(command, traces=profiles, **flags)
     chosen = _newest_run(Path(profiles))
     result = run(command, run_dir=chosen, **flags)

@@ -52,7 +52,7 @@ class Trace:
         self.base_ns = int(table["base_ns"])
         self.names: List[str] = table["names"]
         self.categories: List[str] = table["categories"]
-        # Threads and streams, each with kind, process, process_name, thread, name and device_id.
+        # Threads and streams, each with kind, clock, process, process_name, thread, name and device_id.
         self.tracks = [Fields(track) for track in table["tracks"]]
 
     def __len__(self) -> int:
@@ -61,9 +61,11 @@ class Trace:
     def to_pandas(self) -> Any:
         """Returns a row for each event; names and categories as categories of pandas."""
         pandas = import_pandas()
+        # Names that are not UTF-8 may look alike; pandas wants each category once.
+        names, codes = np.unique(self.names, return_inverse=True)
         return pandas.DataFrame({
             "start_ps": self.start_ps, "duration_ps": self.duration_ps, "track": self.track,
-            "name": pandas.Categorical.from_codes(self.name.astype(np.int32), self.names),
+            "name": pandas.Categorical.from_codes(codes[self.name].astype(np.int32), names),
             "category": pandas.Categorical.from_codes(self.category.astype(np.int16),
                                                       self.categories),
             "correlation": self.correlation})
@@ -124,6 +126,9 @@ class Graph:
     def add_edge(self, start: int, end: int, weight_ps: int = 0, *, type: str = "dependency",
                  bound_by: Optional[str] = None, event: int = NO_EVENT) -> None:
         """Has instant `end` wait for instant `start`, as the last edge."""
+        count = len(self.instant_time_ps)
+        if not (0 <= start < count and 0 <= end < count):
+            raise ValueError(f"instants are 0 to {count - 1}, not {start} and {end}")
         bound = 0 if bound_by is None else self.bound_by.index(bound_by)
         row = (start, end, weight_ps, event, self.edge_types.index(type), bound)
         for name, value in zip(_EDGE_COLUMNS, row):

@@ -69,8 +69,8 @@ def _is_python_script(path: str) -> bool:
 def run_program(arguments: Sequence[str]) -> Tuple[int, str, List[str]]:
     """Runs a command and returns its exit code (done or check failed), its output and its notes.
 
-    Notes are the lines that it wrote to standard error. They also appear there, with progress bars,
-    when this process has a terminal. Any other end of the command is an Error.
+    Notes are its notes and warnings on standard error. All that it writes there appears, with
+    progress bars, when this process has a terminal. Any other end of the command is an Error.
     """
     command = arguments[0]
     program = find_program()
@@ -101,13 +101,14 @@ def run_program(arguments: Sequence[str]) -> Tuple[int, str, List[str]]:
     except BaseException:
         _stop(child)
         raise
-    notes = _lines(command, written.decode("utf-8", "replace"))
+    lines = _lines(command, written.decode("utf-8", "replace"))
+    notes = [line for line in lines if line.startswith(("note: ", "warning: "))]
     if code == DONE or (code == CHECK_FAILED and output):
         return code, output.decode("utf-8", "replace"), notes
     if code < 0:
         raise Error(command, code, _signal_message(-code))
     kind = {USAGE: UsageError, ENVIRONMENT: SystemFailure}.get(code, Error)
-    raise kind(command, code, notes[-1] if notes else f"ended with exit code {code}")
+    raise kind(command, code, lines[-1] if lines else f"ended with exit code {code}")
 
 
 def _terminal() -> Optional[int]:
@@ -129,7 +130,10 @@ def _copy(reader: int, written: bytearray, terminal: Optional[int]) -> None:
             break
         written += piece
         if terminal is not None:
-            os.write(terminal, piece.replace(b"\r\n", b"\n"))
+            try:
+                os.write(terminal, piece.replace(b"\r\n", b"\n"))
+            except OSError:  # The terminal is gone; the child must not wait for that.
+                terminal = None
     os.close(reader)
 
 
@@ -147,8 +151,9 @@ def _lines(command: str, text: str) -> List[str]:
     """Returns the lines without the command's name, and without progress bars, which \\r wipes."""
     lines = (line.rstrip("\r").rsplit("\r", 1)[-1] for line in text.split("\n"))
     lines = (re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", line).strip() for line in lines)
-    prefix = command + ": "
-    return [line[len(prefix):] if line.startswith(prefix) else line for line in lines if line]
+    # "workload_model fit: ..." names the command's command, too.
+    prefix = re.compile(re.escape(command) + r"( \w+)*: ")
+    return [prefix.sub("", line, count=1) if prefix.match(line) else line for line in lines if line]
 
 
 def _signal_message(number: int) -> str:

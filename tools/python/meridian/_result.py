@@ -29,7 +29,8 @@ NO_STEP = -(2**63)
 # such: JSON has them as text, since not every reader of JSON keeps more than 53 bits.
 _TEXT_FIELDS = frozenset(
     "after annotation comm_groups hostname hostnames hosts host_name instruction module name names"
-    " op op_name output path process text thread title trace version waited_in worst_op".split())
+    " op op_name output path process text thread title trace version waited_in worst_op id edge_id"
+    " group_id before".split())
 _WHOLE_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,19})")
 
 
@@ -57,12 +58,18 @@ def to_fields(value: Any, name: str = "") -> Any:
     return value
 
 
+def _remove_own(path: str, process: int) -> None:
+    """Removes a folder of this process; a fork of it only has a copy of what refers to it."""
+    if os.getpid() == process:
+        shutil.rmtree(path, ignore_errors=True)
+
+
 class TemporaryFolder:
     """A folder that is removed on an error, else when nothing refers to this object any more."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="meridian_"))
-        self._remove = weakref.finalize(self, shutil.rmtree, str(self.path), True)
+        self._remove = weakref.finalize(self, _remove_own, str(self.path), os.getpid())
 
     def __enter__(self) -> TemporaryFolder:
         return self
@@ -94,7 +101,10 @@ class Result:
     @cached_property
     def json(self) -> Dict[str, Any]:
         """The object exactly as printed: 64-bit numbers are text."""
-        parsed: Dict[str, Any] = json.loads(self.text)
+        try:
+            parsed: Dict[str, Any] = json.loads(self.text)
+        except ValueError:
+            raise ValueError(f"{self._command} printed no JSON: {self.text[:80]!r}") from None
         return parsed
 
     @cached_property
@@ -117,7 +127,8 @@ class Result:
     @property
     def findings(self) -> List[Fields]:
         """What combine found, one sentence each (`headline`), with `detail` and `verdict`."""
-        findings: List[Fields] = self.report.fields["findings"]
+        report = self if "findings" in self.fields else self.report
+        findings: List[Fields] = report.fields["findings"]
         return findings
 
     @property
@@ -163,7 +174,9 @@ class Result:
         if self.report_html is None:
             return None
         page = html.escape(self.report_html.read_text("utf-8"))
-        return f'<iframe srcdoc="{page}" width="100%" height="800" style="border: 0"></iframe>'
+        # Its scripts run apart from the notebook.
+        return ('<iframe sandbox="allow-scripts allow-downloads" width="100%" height="800" '
+                f'style="border: 0" srcdoc="{page}"></iframe>')
 
 
 def _column(values: List[Any]) -> np.ndarray:
@@ -171,7 +184,7 @@ def _column(values: List[Any]) -> np.ndarray:
     kinds = {type(value) for value in values}
     if float in kinds and kinds <= {int, float, type(None)}:
         return np.array(values, dtype=np.float64)
-    if kinds == {int} or kinds == {bool}:
+    if kinds == {bool} or (kinds == {int} and -2**63 <= min(values) <= max(values) < 2**63):
         return np.array(values)
     column = np.empty(len(values), dtype=object)
     column[:] = values
@@ -215,5 +228,8 @@ def _text(value: Any) -> str:
     if isinstance(value, (str, bytes, os.PathLike)):
         return os.fsdecode(value)
     if isinstance(value, Iterable):
-        return ",".join(_text(item) for item in value)
+        items = [_text(item) for item in value]
+        if any("," in item for item in items):
+            raise ValueError(f"commas separate the items of a list; none may have one: {items}")
+        return ",".join(items)
     return str(value)

@@ -76,7 +76,15 @@ class CommandsTest(unittest.TestCase):
         result = meridian.combine(SKEWED, stages="path,report")
         folder = result.output_dir
         self.assertIn("4 ranks", result.findings[0].headline)
-        self.assertIn('<iframe srcdoc="&lt;!', result._repr_html_())
+        page = result._repr_html_()
+        self.assertTrue(page.startswith('<iframe sandbox="allow-scripts allow-downloads"'))
+        self.assertTrue('srcdoc="&lt;!DOCTYPE' in page and "<script" not in page)
+        # A fork has a copy of the result; its end must not take the folder along.
+        if os.fork() == 0:
+            del result
+            os._exit(0)
+        os.wait()
+        self.assertTrue(folder.exists())
         waits = result.table("step_waits")
         self.assertEqual(waits["waited_ms"].tolist(),
                          [row["waited_ms"] for row in result.json["step_waits"]])
@@ -230,6 +238,8 @@ class GraphTest(unittest.TestCase):
         self.assertEqual(after.edges.tolist(), [len(graph.edge_from) - 1])
         graph.remove_edges(after.edges)
         self.assertEqual(len(graph.edge_type), len(graph.edge_from))
+        with self.assertRaisesRegex(ValueError, "instants are 0 to"):
+            graph.add_edge(-1, start)
         graph.add_edge(end, start)
         with self.assertRaisesRegex(ValueError, "in a circle"):
             graph.longest_path()

@@ -76,11 +76,12 @@ class ProgramTest(unittest.TestCase):
             os.kill(int((self.folder / "pid").read_text()), 0)
 
     def test_much_output_on_both_pipes(self):
-        self.program('head -c 300000 /dev/zero | tr "\\0" x >&2; echo >&2; printf "{\\"n\\": \\""\n'
+        self.program('printf "combine: reading\\ncombine: note: " >&2\n'
+                     'head -c 300000 /dev/zero | tr "\\0" x >&2; echo >&2; printf "{\\"n\\": \\""\n'
                      'head -c 300000 /dev/zero | tr "\\0" y; printf "\\"}"')
         result = meridian.run("combine")
         self.assertEqual(result.n, "y" * 300000)
-        self.assertEqual(result.notes, ["x" * 300000])
+        self.assertEqual(result.notes, ["note: " + "x" * 300000])
 
     def test_two_threads_have_children_at_once(self):
         # Each ends only when the other has begun.

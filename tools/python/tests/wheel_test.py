@@ -27,13 +27,14 @@ class WheelTest(unittest.TestCase):
         self.addCleanup(os.chdir, os.getcwd())
         os.chdir(self.folder)
 
-    def write(self, output):
-        return make_wheel.write_wheel("1.2.3", self.folder / "program", [pathlib.Path("LICENSE")],
-                                      output)
+    def write(self, folder):
+        (self.folder / folder).mkdir()
+        path = self.folder / folder / "meridian-1.2.3-py3-none-linux_x86_64.whl"
+        make_wheel.write_wheel(path, self.folder / "program", [pathlib.Path("LICENSE")])
+        return path
 
     def test_content(self):
-        path = self.write(self.folder)
-        self.assertEqual(path.name, f"meridian-1.2.3-{make_wheel.TAG}.whl")
+        path = self.write("wheel")
         with zipfile.ZipFile(path) as wheel:
             modes = {entry.filename: entry.external_attr >> 16 for entry in wheel.infolist()}
             text = {name: wheel.read(name).decode("utf-8", "replace") for name in modes}
@@ -47,7 +48,7 @@ class WheelTest(unittest.TestCase):
                              {"meridian/bin/meridian"})
             # Nothing is needed but Python.
             self.assertNotIn("Requires-Dist: numpy\n", text[info + "METADATA"])
-            self.assertIn(f"Tag: {make_wheel.TAG}\n", text[info + "WHEEL"])
+            self.assertIn("Tag: py3-none-linux_x86_64\n", text[info + "WHEEL"])
             self.assertEqual(list(modes)[-1], info + "RECORD")
             rows = [line.split(",") for line in text[info + "RECORD"].splitlines()]
             self.assertEqual({row[0] for row in rows}, set(modes))
@@ -58,9 +59,9 @@ class WheelTest(unittest.TestCase):
                 self.assertEqual(int(size), len(content))
 
     def test_equal_inputs_make_equal_bytes(self):
-        first = self.write(self.folder / "first.whl").read_bytes()
+        first = self.write("first").read_bytes()
         os.utime(self.folder / "program", (0, 0))
-        self.assertEqual(self.write(self.folder / "second.whl").read_bytes(), first)
+        self.assertEqual(self.write("second").read_bytes(), first)
 
 
 if __name__ == "__main__":

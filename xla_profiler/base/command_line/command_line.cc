@@ -89,15 +89,10 @@ class Parser {
 
  private:
   absl::Status ParseFlag(absl::string_view argument) {
+    result_.help = IsHelpFlag(argument);
+    result_.version = IsVersionFlag(argument);
+    if (result_.help || result_.version) return absl::OkStatus();
     if (!absl::ConsumePrefix(&argument, "--")) argument.remove_prefix(1);
-    if (argument == "help" || argument == "h") {
-      result_.help = true;
-      return absl::OkStatus();
-    }
-    if (argument == "version") {
-      result_.version = true;
-      return absl::OkStatus();
-    }
     const size_t equals = argument.find('=');
     const absl::string_view name = argument.substr(0, equals);
     if (equals != absl::string_view::npos) return SetFlag(name, argument.substr(equals + 1));
@@ -176,6 +171,14 @@ void AppendList(const std::vector<std::pair<std::string, std::string>>& items, s
 
 }  // namespace
 
+bool IsHelpFlag(absl::string_view argument) {
+  return argument == "--help" || argument == "-help" || argument == "-h";
+}
+
+bool IsVersionFlag(absl::string_view argument) {
+  return argument == "--version" || argument == "-version";
+}
+
 absl::StatusOr<ParsedCommandLine> ParseCommandLine(const Command& command,
                                                    const std::vector<std::string>& argv) {
   MERIDIAN_CHECK(!argv.empty());
@@ -206,6 +209,7 @@ std::string HelpText(const Command& command, absl::string_view prefix) {
   for (const Command& part : command.commands) items.emplace_back(part.name, part.summary);
   if (has_commands) {
     items.emplace_back("help", "Show this page, or that of a command.");
+    items.emplace_back("--version", "Show the version.");
   } else {
     for (const AnyFlag* flag : command.flags) {
       items.emplace_back(absl::StrCat("--", flag->name()), FlagHelp(*flag));

@@ -38,6 +38,10 @@ struct ParsedCommandLine {
   std::vector<std::string> arguments;
 };
 
+// True for the spellings of --help and of --version.
+bool IsHelpFlag(absl::string_view argument);
+bool IsVersionFlag(absl::string_view argument);
+
 // Sets the command's flags from argv (argv[0] is the program). --help or -h sets `help`, --version
 // sets `version`. A flag given twice, unknown, without a value or with one that does not parse is
 // InvalidArgument: "unknown flag --trase; did you mean --trace?".

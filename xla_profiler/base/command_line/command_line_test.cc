@@ -165,7 +165,7 @@ Examples:
 )");
 }
 
-TEST_F(CommandLineTest, TellsWhichFlagsWereGiven) {
+TEST_F(CommandLineTest, AFlagIsGivenWhenItDiffersFromItsDefault) {
   ASSERT_OK(Parse({"--method=auto", "--trace=", "--json"}));
   EXPECT_FALSE(FLAGS_method.given());
   EXPECT_FALSE(FLAGS_trace.given());
@@ -185,8 +185,9 @@ TEST_F(CommandLineTest, ListsAndFindsCommandsOfCommands) {
 Usage: meridian COMMAND [flags]
 
 Commands:
-  align  Aligns a profile.
-  help   Show this page, or that of a command.
+  align      Aligns a profile.
+  help       Show this page, or that of a command.
+  --version  Show the version.
 )");
   ASSERT_OK_AND_ASSIGN(const Command* found, FindCommand(program.commands, "align"));
   EXPECT_THAT(HelpText(*found, "meridian "), AllOf(HasSubstr("Usage: meridian align [flags]\n"),

@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstring>
 
-#ifdef __SSE2__
+// What other processors do is tested on this one, too.
+#if defined(__SSE2__) && !defined(MERIDIAN_PORTABLE_JSON)
+#define MERIDIAN_SSE2_JSON
 #include <emmintrin.h>
 #endif
 
@@ -34,7 +36,7 @@ struct BlockBits {
   uint64_t brackets = 0;
 };
 
-#ifdef __SSE2__
+#ifdef MERIDIAN_SSE2_JSON
 
 // Returns the bits of the bytes that equal `byte` once the bits of `mask` are set in them.
 uint64_t Matches(const char* block, char mask, char byte) {
