@@ -566,6 +566,7 @@ std::string FormatChain(const ChainResult& result) {
 
 absl::StatusOr<int> CombineWhole(const ChainRequest& given) {
   ChainRequest request = given;
+  request.version = std::string(Version());
   ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Take(request.output_dir));
   ASSIGN_OR_RETURN(const std::shared_ptr<FileSystem> files,
                    ProfileFileSystem(request.combine.files.traces, InspectorTimes::kNeeded,

@@ -145,6 +145,14 @@ TEST(CombineTest, TheChainFindsWhoSlept) {
   ASSERT_EQ(std::remove((out + "/chakra/job.1.et").c_str()), 0);
   ASSERT_EQ(Combine(flags).exit_code, 0);
   EXPECT_EQ(StagesOf(ParseRunReport(directory.Read("out/report.json"))).at("chakra"), "done");
+  // What was made of another run does not stay beside this one's.
+  EXPECT_GT(directory.Read("out/chakra/job.1.et").size(), 0u);
+  ASSERT_EQ(Combine({std::string("--run_dir=") + kSkewed, "--output_dir=" + out, "--stages=align"})
+                .exit_code,
+            0);
+  for (const char* name : {"/chakra/job.1.et", "/report.html", "/report.json"}) {
+    EXPECT_FALSE(FileSystem::Posix().Kind(out + name).ok()) << name;
+  }
   std::vector<std::string> forced = flags;
   forced.push_back("--force");
   forced.push_back("--stages=align,path,report");

@@ -188,6 +188,7 @@ class Chain {
                              [&](StageRecord* record) { return ExportChakra(record); }));
     if (violated) {
       for (const char* stage : {"path", "simulate"}) {
+        cache_.RemoveStale(stage, "");
         AddStage(stage, kSkipped, absl::Now(), "the clocks contradict the collectives");
       }
       return Finish();
@@ -256,6 +257,7 @@ class Chain {
           file_system_.Map(PathOf("combine.json"));
       is_cached = json.ok() && ReportFromJson((*json)->bytes(), &result_.combined).ok();
     }
+    is_other_run_ = !is_cached;
     if (!is_cached) {
       Say("align", "clocks, happens-before, combined profile");
       ASSIGN_OR_RETURN(result_.combined, CombineRun(file_system_, request));
@@ -307,11 +309,12 @@ class Chain {
         {"path", "critical path, blame, what-if"},
         {"simulate", "calibration, simulated against measured"}};
     const absl::Time start = absl::Now();
+    ASSIGN_OR_RETURN(const std::string key, cache_.KeyOf(name, OptionsText(), inputs));
+    cache_.RemoveStale(name, key);
     if (!Wants(name)) {
       AddStage(name, kSkipped, start, "not among --stages");
       return absl::OkStatus();
     }
-    ASSIGN_OR_RETURN(const std::string key, cache_.KeyOf(name, OptionsText(), inputs));
     std::optional<StageRecord> record = cache_.Find(name, key);
     const bool is_cached = record.has_value();
     if (!is_cached) {
@@ -413,9 +416,16 @@ class Chain {
     report.set_title(request_.combine.files.name.empty() ? "Run" : request_.combine.files.name);
     report.set_created(UtcText(absl::Now()));
     report.set_command(request_.command);
+    report.set_version(request_.version);
     AddFindings(&report);
-    if (!Wants("report")) return std::move(result_);
     const std::string html = PathOf("report.html"), json = PathOf("report.json");
+    if (!Wants("report")) {
+      // One of another run would be taken for this one's.
+      for (const std::string& path : {html, json}) {
+        if (is_other_run_) (void)file_system_.Delete(path);
+      }
+      return std::move(result_);
+    }
     RETURN_IF_ERROR(WriteOutput(file_system_, html, RunReportHtml(report)));
     RETURN_IF_ERROR(WriteOutput(file_system_, json, ReportToJson(report)));
     for (const std::string& path : {html, json}) {
@@ -431,6 +441,8 @@ class Chain {
   FileSystem& file_system_;
   const ChainRequest& request_;
   StageCache cache_;
+  // What was in the folder before was made of other profiles.
+  bool is_other_run_ = false;
   bool is_kineto_ = false;
   std::vector<std::string> aligned_;
   ChainResult result_;

@@ -38,8 +38,9 @@ struct ChainRequest {
   std::set<std::string> stages;
   // Runs all stages again.
   bool force = false;
-  // What the user called, for the report.
+  // What the user called, and of which version, for the report.
   std::string command;
+  std::string version;
 };
 
 struct ChainResult {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tools/pipeline/output_files.h"
 #include "xla_profiler/base/content_hash.h"
@@ -41,16 +42,33 @@ absl::StatusOr<std::string> StageCache::KeyOf(absl::string_view stage, absl::str
   return HashDigits(hash.value());
 }
 
-std::optional<StageRecord> StageCache::Find(const std::string& stage,
-                                            const std::string& key) const {
-  if (force_) return std::nullopt;
+std::optional<StageRecord> StageCache::Read(const std::string& stage) const {
   const absl::StatusOr<std::unique_ptr<MappedRegion>> region = file_system_.Map(PathOf(stage));
   if (!region.ok()) return std::nullopt;
   StageRecord record;
-  if (!ReportFromJson((*region)->bytes(), &record).ok() || record.key() != key) {
-    return std::nullopt;
+  if (!ReportFromJson((*region)->bytes(), &record).ok()) return std::nullopt;
+  return record;
+}
+
+void StageCache::RemoveStale(const std::string& stage, const std::string& key) const {
+  const std::optional<StageRecord> record = Read(stage);
+  if (!record.has_value() || record->key() == key) return;
+  const std::string beside = folder_.substr(0, folder_.rfind('/') + 1);
+  for (const ReportedFile& output : record->outputs()) {
+    // A record that somebody else wrote must not remove other files.
+    const bool is_ours =
+        absl::StartsWith(output.path(), beside) && !absl::StrContains(output.path(), "/../");
+    if (is_ours) (void)file_system_.Delete(output.path());
   }
-  for (const ReportedFile& output : record.outputs()) {
+  (void)file_system_.Delete(PathOf(stage));
+}
+
+std::optional<StageRecord> StageCache::Find(const std::string& stage,
+                                            const std::string& key) const {
+  if (force_) return std::nullopt;
+  std::optional<StageRecord> record = Read(stage);
+  if (!record.has_value() || record->key() != key) return std::nullopt;
+  for (const ReportedFile& output : record->outputs()) {
     const absl::StatusOr<std::unique_ptr<MappedRegion>> file = file_system_.Map(output.path());
     if (!file.ok() || static_cast<int64_t>((*file)->bytes().size()) != output.bytes()) {
       return std::nullopt;

@@ -32,11 +32,17 @@ class StageCache {
   // were.
   std::optional<StageRecord> Find(const std::string& stage, const std::string& key) const;
 
+  // Removes what the stage made of other inputs, so that nobody takes it for part of this run: the
+  // outputs of a record with another key, as far as they lie beside the records' folder.
+  void RemoveStale(const std::string& stage, const std::string& key) const;
+
   // The record's outputs get their sizes.
   absl::Status Store(const std::string& stage, StageRecord record) const;
 
  private:
   std::string PathOf(const std::string& stage) const;
+  // Returns the record, whatever its key is; nullopt when there is none to be read.
+  std::optional<StageRecord> Read(const std::string& stage) const;
 
   FileSystem& file_system_;
   const std::string folder_;

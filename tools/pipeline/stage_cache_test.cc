@@ -5,6 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "xla_profiler/base/json/report_json.h"
 #include "xla_profiler/base/testing/status_matchers.h"
 #include "xla_profiler/base/testing/temporary_directory.h"
 
@@ -46,6 +47,27 @@ TEST(StageCacheTest, WhatDidNotChangeIsFoundAgain) {
   // A record that is none.
   directory.Write("stages/path.json", "{");
   EXPECT_FALSE(later.Find("path", key).has_value());
+}
+
+TEST(StageCacheTest, WhatWasMadeOfOtherInputsIsRemoved) {
+  const TemporaryDirectory directory;
+  const TemporaryDirectory elsewhere;
+  const std::string made = directory.Write("chakra/job.0.et", "made");
+  const std::string other = elsewhere.Write("other", "not ours");
+  const StageCache cache(FileSystem::Posix(), directory.PathOf("stages"), /*force=*/false);
+  StageRecord record;
+  record.set_key("a");
+  for (const std::string& path :
+       {made, other, directory.PathOf("chakra/../../" + elsewhere.PathOf("other"))}) {
+    record.add_outputs()->set_path(path);
+  }
+  directory.Write("stages/chakra.json", ReportToJson(record));
+  cache.RemoveStale("chakra", "a");
+  EXPECT_EQ(directory.Read("chakra/job.0.et"), "made");
+  cache.RemoveStale("chakra", "b");
+  EXPECT_FALSE(FileSystem::Posix().Kind(made).ok());
+  EXPECT_FALSE(FileSystem::Posix().Kind(directory.PathOf("stages/chakra.json")).ok());
+  EXPECT_EQ(elsewhere.Read("other"), "not ours");
 }
 
 }  // namespace
