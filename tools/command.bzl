@@ -18,6 +18,8 @@ def command(name, deps, data = [], visibility = None):
         name = name + "_command",
         srcs = [name + ".cc"],
         data = data,
+        # Nobody wants a shared library of it.
+        linkstatic = True,
         deps = deps,
     )
     cc_binary(

@@ -6,10 +6,10 @@
 #   bare_debian_test.sh FOLDER_WITH_PACKAGES FOLDER_FOR_THE_CHROOT
 set -eu
 packages=$(realpath "$1")
-bare=$2/bare_debian_12
+mkdir -p "$2"
+bare=$(realpath "$2")/bare_debian_12
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch" "$bare/try"' EXIT
-mkdir -p "$2"
 
 fail() { echo "bare_debian_test: $*" >&2; exit 1; }
 
