@@ -160,15 +160,19 @@ absl::StatusOr<size_t> FindThisHost(const std::vector<ProbeHost>& hosts, int64_t
                                     const LauncherVariables& variables,
                                     absl::string_view machine_name) {
   std::string source = "--host_index";
-  int64_t size = 0;
-  if (absl::SimpleAtoi(variables.mpi_size, &size) && index < 0 &&
-      size != static_cast<int64_t>(hosts.size())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("MPI started ", size, " daemons for ", hosts.size(),
-                     " hosts; start one per host, e.g. mpirun --map-by ppr:1:node"));
+  int64_t size = 0, launched = 0;
+  if (index < 0 && absl::SimpleAtoi(variables.mpi_rank, &launched)) {
+    if (absl::SimpleAtoi(variables.mpi_size, &size) && size != static_cast<int64_t>(hosts.size())) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("MPI started ", size, " daemons for ", hosts.size(),
+                       " hosts; start one per host, e.g. mpirun --map-by ppr:1:node"));
+    }
+    index = launched;
+    source = "OMPI_COMM_WORLD_RANK";
+  } else if (index < 0 && absl::SimpleAtoi(variables.slurm_node_id, &launched)) {
+    index = launched;
+    source = "SLURM_NODEID";
   }
-  if (index < 0 && absl::SimpleAtoi(variables.mpi_rank, &index)) source = "OMPI_COMM_WORLD_RANK";
-  if (index < 0 && absl::SimpleAtoi(variables.slurm_node_id, &index)) source = "SLURM_NODEID";
   if (index >= 0) {
     if (index < static_cast<int64_t>(hosts.size())) return static_cast<size_t>(index);
     return absl::InvalidArgumentError(

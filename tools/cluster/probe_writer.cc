@@ -46,6 +46,9 @@ std::string WindowEdge(const NeighbourWindow& window, int64_t dst, int64_t start
     alpha = edge.rate;
     beta_ns = std::llround(static_cast<double>(edge.offset_ps) / 1000 -
                            alpha * static_cast<double>(edge.midpoint_src_ns - start_ns));
+    // Two zeros would say that there is no fit; this is a ten-thousandth of a ppm.
+    constexpr double kSmallestAlpha = 1e-10;
+    if (beta_ns == 0 && std::abs(alpha) < kSmallestAlpha) alpha = kSmallestAlpha;
   }
   return absl::StrFormat("{\"dst\":%d,\"alpha\":%.10f,\"beta\":%d,\"pairs\":%d,\"lost\":%d}", dst,
                          alpha, beta_ns, probes.size(), window.lost);

@@ -1,6 +1,9 @@
 #include "trace_alignment/probes/probe_offsets.h"
 
+#include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -16,18 +19,36 @@
 namespace meridian {
 namespace {
 
-// True for raw two-way probes, whose rows have four times; false for probe windows.
-absl::StatusOr<bool> IsTwoWay(absl::string_view contents, const std::string& file) {
-  bool is_two_way = false, decided = false;
+enum class ProbeFileKind { kTwoWay, kWindows, kSnapshotPairs };
+
+// Raw two-way probes have four times. Whoever probes may also leave how the host's own clocks run.
+absl::StatusOr<ProbeFileKind> TellKind(absl::string_view contents, const std::string& file) {
+  std::optional<ProbeFileKind> kind;
   RETURN_IF_ERROR(ForEachJsonlRow(contents, file,
                                   R"({"src":0,"dst":1,"t1":1,"t2":2,"t3":3,"t4":4})",
                                   [&](const JsonlRow& row) -> absl::Status {
-                                    if (decided || row.Has("meta")) return absl::OkStatus();
-                                    decided = true;
-                                    is_two_way = row.Has("t1");
+                                    if (kind.has_value() || row.Has("meta"))
+                                      return absl::OkStatus();
+                                    kind = row.Has("t1")       ? ProbeFileKind::kTwoWay
+                                           : row.Has("sys_ns") ? ProbeFileKind::kSnapshotPairs
+                                                               : ProbeFileKind::kWindows;
                                     return absl::OkStatus();
                                   }));
-  return is_two_way;
+  return kind.value_or(ProbeFileKind::kWindows);
+}
+
+std::pair<int64_t, int64_t> NodesOf(int64_t src, int64_t dst) { return std::minmax(src, dst); }
+
+// Leaves out windows of nodes that have raw probes too: those say the same, and how well.
+void DropWindowsWithProbes(const std::vector<TwoWayProbe>& probes,
+                           std::vector<ProbeWindowEdge>* windows) {
+  std::set<std::pair<int64_t, int64_t>> probed;
+  for (const TwoWayProbe& probe : probes) probed.insert(NodesOf(probe.src, probe.dst));
+  windows->erase(std::remove_if(windows->begin(), windows->end(),
+                                [&](const ProbeWindowEdge& window) {
+                                  return probed.count(NodesOf(window.src, window.dst)) > 0;
+                                }),
+                 windows->end());
 }
 
 }  // namespace
@@ -39,8 +60,9 @@ absl::StatusOr<ProbeOffsets> LoadProbeOffsets(FileSystem& file_system,
   std::vector<ProbeWindowEdge> windows;
   for (const std::string& file : files) {
     ASSIGN_OR_RETURN(const InputFile input, InputFile::Open(file_system, file));
-    ASSIGN_OR_RETURN(const bool is_two_way, IsTwoWay(input.bytes(), file));
-    if (is_two_way) {
+    ASSIGN_OR_RETURN(const ProbeFileKind kind, TellKind(input.bytes(), file));
+    if (kind == ProbeFileKind::kSnapshotPairs) continue;
+    if (kind == ProbeFileKind::kTwoWay) {
       ASSIGN_OR_RETURN(const std::vector<TwoWayProbe> probes,
                        ParseTwoWayProbes(input.bytes(), file));
       two_way.insert(two_way.end(), probes.begin(), probes.end());
@@ -51,6 +73,7 @@ absl::StatusOr<ProbeOffsets> LoadProbeOffsets(FileSystem& file_system,
     }
   }
 
+  DropWindowsWithProbes(two_way, &windows);
   std::vector<std::string> notes;
   WindowEstimates from_windows = EstimatesFromWindows(windows);
   std::vector<ProbeEdge> edges = std::move(from_windows.edges);
