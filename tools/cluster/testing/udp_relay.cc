@@ -10,9 +10,12 @@
 namespace meridian {
 namespace {
 
+// What is late by more is lost.
+constexpr int64_t kMaxLateNs = 15000;
+
 int64_t NowNs() {
   timespec time = {};
-  clock_gettime(CLOCK_MONOTONIC, &time);
+  clock_gettime(CLOCK_REALTIME, &time);
   return int64_t{time.tv_sec} * 1000000000 + time.tv_nsec;
 }
 
@@ -36,7 +39,7 @@ UdpRelay::UdpRelay(std::vector<int> node_ports, const PathModel& model, Observer
       nodes_(node_ports_.size()),
       model_(model),
       observer_(std::move(observer)) {
-  for (size_t i = 0; i < nodes_ * nodes_; ++i) sockets_.push_back(*UdpSocket::Open(0, false));
+  for (size_t i = 0; i < nodes_ * nodes_; ++i) sockets_.push_back(*UdpSocket::Open(0, true));
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -63,14 +66,18 @@ void UdpRelay::Run() {
       if ((files[i].revents & POLLIN) == 0) continue;
       while (auto datagram = sockets_[i].Receive()) {
         if (observer_) observer_(datagram->bytes);
-        const int64_t delay_ns = PathDelayNs(model_, i / nodes_, i % nodes_, now_ns, random_);
+        const int64_t came_ns = datagram->stamp_ns.value_or(now_ns);
+        const int64_t delay_ns = PathDelayNs(model_, i / nodes_, i % nodes_, came_ns, random_);
         if (delay_ns < 0) continue;
-        waiting_.push({now_ns + delay_ns, i / nodes_, i % nodes_, std::move(datagram->bytes)});
+        waiting_.push({came_ns + delay_ns, i / nodes_, i % nodes_, std::move(datagram->bytes)});
       }
     }
     while (!waiting_.empty() && waiting_.top().due_ns <= NowNs()) {
       const Waiting& next = waiting_.top();
-      sockets_[next.to * nodes_ + next.from].Send(next.bytes, addresses[next.to]);
+      UdpSocket& socket = sockets_[next.to * nodes_ + next.from];
+      if (NowNs() - next.due_ns <= kMaxLateNs) socket.Send(next.bytes, addresses[next.to]);
+      // When it left does not matter.
+      while (socket.ReceiveSent().has_value()) continue;
       waiting_.pop();
     }
   }

@@ -3,6 +3,9 @@
 // nodes, and the relay passes packets on late, or not at all.
 //
 //   node i --> port(i, j) --> [loss, delay, queueing] --> port(j, i) --> node j
+//
+// Delays count from the kernel's stamps. A packet whose turn the relay misses, since the machine is
+// busy, is lost: it would be late by more than the path is said to be.
 #ifndef TOOLS_CLUSTER_TESTING_UDP_RELAY_H_
 #define TOOLS_CLUSTER_TESTING_UDP_RELAY_H_
 
